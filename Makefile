@@ -1,0 +1,80 @@
+# Everything here needs Go, gcc, make and git; what else it needs it builds from pinned sources into .cache/.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+TELEMETRY := github.com/remuda-ci/remuda/internal/telemetry
+LDFLAGS := -X $(TELEMETRY).Version=$(VERSION) -X $(TELEMETRY).Commit=$(COMMIT)
+
+# What the daemons are made of; internal/githubsim/cmd/standin-runner is what the stand-in's hosts run.
+PROGRAMS := ./controld ./agentd ./internal/githubsim/cmd/standin-runner
+
+# The tools of internal/tools/go.mod, built once for each set of versions: another go.sum is another directory.
+TOOLS_KEY := $(shell { cat internal/tools/go.mod internal/tools/go.sum; go env GOVERSION; } | sha256sum | cut -c1-12)
+TOOLS := $(CURDIR)/.cache/tools/$(TOOLS_KEY)
+export PATH := $(TOOLS):$(PATH)
+
+tool_buf := github.com/bufbuild/buf/cmd/buf
+tool_protoc-gen-go := google.golang.org/protobuf/cmd/protoc-gen-go
+tool_protoc-gen-go-grpc := google.golang.org/grpc/cmd/protoc-gen-go-grpc
+tool_staticcheck := honnef.co/go/tools/cmd/staticcheck
+tool_deadcode := golang.org/x/tools/cmd/deadcode
+tool_grpcurl := github.com/fullstorydev/grpcurl/cmd/grpcurl
+tool_benchstat := golang.org/x/perf/cmd/benchstat
+PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoc-gen-go protoc-gen-go-grpc)
+LINT_TOOLS := $(PROTO_TOOLS) $(addprefix $(TOOLS)/,staticcheck deadcode)
+
+.PHONY: help build proto lint test test-host demo run sim soak bench benchstat clean
+
+help: ## say what the targets do
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/controld, bin/agentd and bin/standin-runner
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(PROGRAMS)
+
+proto: $(PROTO_TOOLS) ## format the protos and generate their Go again
+	buf format -w --path proto/remuda
+	buf generate
+
+lint: $(LINT_TOOLS) ## formatting, vet, staticcheck, protos, dead code, import arrows, modules
+	@scripts/lint
+
+test: ## everything that proves the project without root (FLAGS=)
+	go test -race -timeout 15m $(FLAGS) ./...
+
+test-host: ## what needs root: the agent under a real systemd, the image scripts
+	@echo 'make test-host needs root, systemd and the host image; the host image arrives with a later release.' >&2
+	@exit 1
+
+demo: build ## a workflow on this machine, cold and then warm, with a table of what happened (ARGS=)
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./internal/demo
+	bin/demo $(ARGS)
+
+run: build $(TOOLS)/grpcurl ## the whole system on this machine, staying up, with grpcurl lines to try (ARGS=)
+	@ln -sf $(TOOLS)/grpcurl bin/grpcurl
+	@exec scripts/run $(ARGS)
+
+sim: ## the deterministic fleet simulation (SEED= SEEDS= HOSTS= HOURS=)
+	go run ./internal/sim/cmd/sim $(if $(SEED),-seed=$(SEED)) $(if $(SEEDS),-seeds=$(SEEDS)) $(if $(HOSTS),-hosts=$(HOSTS)) $(if $(HOURS),-hours=$(HOURS))
+
+soak: ## the long ones: soak tests, races repeated, fuzzing (COUNT= FUZZTIME=)
+	@COUNT='$(COUNT)' FUZZTIME='$(FUZZTIME)' scripts/soak
+
+bench: ## the benchmarks, in the format benchstat reads (COUNT= FLAGS=)
+	go test -run '^$$' -bench . -benchmem -timeout 30m $(if $(COUNT),-count=$(COUNT)) $(FLAGS) ./internal/bench/...
+
+benchstat: $(TOOLS)/benchstat ## compare outputs of make bench (FILES="old.txt new.txt")
+	@benchstat $(FILES)
+
+clean: ## remove what was built, the pinned tools too
+	rm -rf bin .cache
+
+$(TOOLS)/%:
+	@echo 'building $* (once for each set of pinned tools)'
+	@mkdir -p $(TOOLS)
+	@GOFLAGS=-mod=readonly go build -C internal/tools -trimpath -o $@ $(tool_$*)

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/config/strictyaml"
+	"github.com/remuda-ci/remuda/internal/host"
+	"github.com/remuda-ci/remuda/internal/telemetry"
+)
+
+// config is agentd's configuration file.
+type config struct {
+	// InstanceID is the id of this host.
+	InstanceID string `yaml:"instance_id"`
+	// HostKey is the key of its two rows; the instance id if it is left out.
+	HostKey string `yaml:"host_key"`
+	// Directory is where the host keeps everything, as an absolute path.
+	Directory string       `yaml:"directory"`
+	Store     storeConfig  `yaml:"store"`
+	Runner    runnerConfig `yaml:"runner"`
+	PreRunner preRunner    `yaml:"pre_runner"`
+	// BootTimeout is how long the host waits for its record.
+	BootTimeout time.Duration `yaml:"boot_timeout"`
+	Intervals   intervals     `yaml:"intervals"`
+	// LogLevel is one of trace, debug, info, warn and error.
+	LogLevel string `yaml:"log_level"`
+	// LogFormat is text or json.
+	LogFormat string `yaml:"log_format"`
+}
+
+type storeConfig struct {
+	SQLite sqliteConfig `yaml:"sqlite"`
+}
+
+type sqliteConfig struct {
+	// Path is the database file that controld uses.
+	Path string `yaml:"path"`
+}
+
+type runnerConfig struct {
+	// Distribution is the directory of an unpacked runner.
+	Distribution string `yaml:"distribution"`
+	// Env is added to the runner's environment.
+	Env map[string]string `yaml:"env"`
+	// MinimumFreeMiB is the disk space that a host must have to be clean.
+	MinimumFreeMiB int64 `yaml:"minimum_free_mib"`
+}
+
+type preRunner struct {
+	// Script is run once per boot before the first registration; none if it
+	// is left out.
+	Script  string        `yaml:"script"`
+	Timeout time.Duration `yaml:"timeout"`
+}
+
+type intervals struct {
+	ReadIdle    time.Duration `yaml:"read_idle"`
+	ReadRunning time.Duration `yaml:"read_running"`
+	Heartbeat   time.Duration `yaml:"heartbeat"`
+}
+
+// defaultMinimumFreeMiB: a checkout and a build hardly fit in less.
+const defaultMinimumFreeMiB = 1024
+
+// Bounds of what can be configured. A host is taken for silent after 60 s, so
+// a slower heartbeat would end it; a read costs money in every hour.
+const (
+	shortestInterval = 10 * time.Millisecond
+	longestRead      = 30 * time.Second
+	longestHeartbeat = 25 * time.Second
+	longestPreRunner = 30 * time.Minute
+)
+
+func defaultConfig() config {
+	d := agent.DefaultIntervals()
+	return config{
+		Runner:      runnerConfig{MinimumFreeMiB: defaultMinimumFreeMiB},
+		PreRunner:   preRunner{Timeout: host.DefaultPreRunnerLimit},
+		BootTimeout: agent.DefaultBootTimeout,
+		Intervals:   intervals{ReadIdle: d.ReadIdle, ReadRunning: d.ReadRunning, Heartbeat: d.Heartbeat},
+		LogLevel:    "info",
+		LogFormat:   telemetry.LogText,
+	}
+}
+
+func readConfig(path string) (config, error) {
+	c := defaultConfig()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return c, fmt.Errorf("read configuration: %w", err)
+	}
+	if err := strictyaml.Decode(path, data, &c); err != nil {
+		return c, err
+	}
+	if c.HostKey == "" {
+		c.HostKey = c.InstanceID
+	}
+	return c, nil
+}
+
+// Validate reports every rule that the configuration breaks.
+func (c *config) Validate(root strictyaml.Place) {
+	if c.InstanceID == "" {
+		root.At("instance_id").Errorf("is missing; write the id of this host")
+	}
+	path(root.At("directory"), c.Directory)
+	path(root.At("store", "sqlite", "path"), c.Store.SQLite.Path)
+	path(root.At("runner", "distribution"), c.Runner.Distribution)
+	if c.PreRunner.Script != "" {
+		path(root.At("pre_runner", "script"), c.PreRunner.Script)
+	}
+	if c.Runner.MinimumFreeMiB < 0 {
+		root.At("runner", "minimum_free_mib").Errorf("is %d; write 0 or more", c.Runner.MinimumFreeMiB)
+	}
+	for name := range c.Runner.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			root.At("runner", "env").Errorf("%q is no name of an environment variable", name)
+		}
+	}
+	if hclog.LevelFromString(c.LogLevel) == hclog.NoLevel {
+		root.At("log_level").Errorf("is %q; write trace, debug, info, warn or error", c.LogLevel)
+	}
+	if c.LogFormat != telemetry.LogText && c.LogFormat != telemetry.LogJSON {
+		root.At("log_format").Errorf("is %q; write %s or %s", c.LogFormat, telemetry.LogText, telemetry.LogJSON)
+	}
+	between(root.At("pre_runner", "timeout"), c.PreRunner.Timeout, time.Second, longestPreRunner)
+	between(root.At("boot_timeout"), c.BootTimeout, time.Second, 24*time.Hour)
+	between(root.At("intervals", "read_idle"), c.Intervals.ReadIdle, shortestInterval, longestRead)
+	between(root.At("intervals", "read_running"), c.Intervals.ReadRunning, shortestInterval, longestRead)
+	between(root.At("intervals", "heartbeat"), c.Intervals.Heartbeat, shortestInterval, longestHeartbeat)
+}
+
+func path(p strictyaml.Place, value string) {
+	switch {
+	case value == "":
+		p.Errorf("is missing; write an absolute path")
+	case !filepath.IsAbs(value):
+		p.Errorf("is %q; write an absolute path", value)
+	}
+}
+
+func between(p strictyaml.Place, value, least, most time.Duration) {
+	if value < least || value > most {
+		p.Errorf("is %s; write a duration from %s to %s", value, least, most)
+	}
+}

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/githubsim"
+	"github.com/remuda-ci/remuda/internal/githubsim/runner"
+	"github.com/remuda-ci/remuda/internal/host"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/sqlite"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+)
+
+// TestMain lets the test binary stand in for agentd and for the two programs
+// of the stand-in runner, by the name that it is called with.
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case "agentd":
+		main()
+		os.Exit(0)
+	case "Runner.Listener", "Runner.Worker":
+		os.Exit(runner.Main(os.Args, os.Environ, os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+const (
+	repository = "acme/app"
+	patience   = 30 * time.Second // for processes on a machine that is busy
+)
+
+// machine is one host with its agentd, the store and the stand-in.
+type machine struct {
+	t      *testing.T
+	id     string // unique, since processes are killed by it
+	dir    string
+	store  *sqlite.Store
+	policy lifecycle.Policy
+	github *httptest.Server
+	agent  *exec.Cmd
+	init   bool // agentd is started by a leader of a session, as by its init
+}
+
+func newMachine(t *testing.T, edits ...func(config map[string]any)) *machine {
+	t.Helper()
+	m := &machine{t: t, id: "i-" + strings.ToLower(rand.Text()[:17]), dir: t.TempDir(), policy: lifecycle.DefaultPolicy()}
+	self, err := os.Executable()
+	check(t, err)
+	// A process that is being started meanwhile would hold the scripts open, and
+	// what is open for writing cannot be run.
+	syscall.ForkLock.RLock()
+	err = githubsim.LayOutRunner(filepath.Join(m.dir, "distribution"), self)
+	syscall.ForkLock.RUnlock()
+	check(t, err)
+	check(t, os.Symlink(self, filepath.Join(m.dir, "agentd")))
+
+	sim, err := githubsim.New(githubsim.Options{StateDir: filepath.Join(m.dir, "github")})
+	check(t, err)
+	m.github = httptest.NewServer(sim.Handler())
+	t.Cleanup(func() { check(t, sim.Close()); m.github.Close() })
+
+	file, err := db.Open(filepath.Join(m.dir, "remuda.db"), db.Options{})
+	check(t, err)
+	t.Cleanup(func() { check(t, file.Close()) })
+	m.store = sqlite.New(file)
+
+	config := map[string]any{
+		"instance_id": m.id, "directory": filepath.Join(m.dir, "host"),
+		"store": map[string]any{"sqlite": map[string]any{"path": filepath.Join(m.dir, "remuda.db")}},
+		"runner": map[string]any{
+			"distribution": filepath.Join(m.dir, "distribution"), "minimum_free_mib": 1,
+			// A program with the race detector sleeps a second before it ends.
+			"env": map[string]any{"GORACE": "atexit_sleep_ms=0"},
+		},
+		"intervals": map[string]any{
+			"read_idle": "50ms", "read_running": "50ms", "heartbeat": "500ms",
+		},
+		"log_level": "debug",
+	}
+	for _, edit := range edits {
+		edit(config)
+	}
+	text, err := json.Marshal(config) // which is YAML
+	check(t, err)
+	check(t, os.WriteFile(m.path("agentd.yaml"), text, 0o600))
+	t.Cleanup(m.end)
+	return m
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *machine) path(elem ...string) string {
+	return filepath.Join(append([]string{m.dir}, elem...)...)
+}
+
+// start starts agentd as its init would.
+func (m *machine) start() {
+	m.t.Helper()
+	m.agent = exec.Command(m.path("agentd"), "--config", m.path("agentd.yaml"))
+	if m.init {
+		m.agent = exec.Command("/bin/sh", "-c", `"$@"; exit $?`, "init", m.path("agentd"), "--config", m.path("agentd.yaml"))
+		m.agent.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	}
+	m.agent.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", host.InstanceIDVariable+"="+m.id)
+	log, err := os.OpenFile(m.path("agentd.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	check(m.t, err)
+	defer log.Close()
+	m.agent.Stdout, m.agent.Stderr = log, log
+	check(m.t, m.agent.Start())
+}
+
+// kill ends agentd as a crash would.
+func (m *machine) kill() {
+	m.t.Helper()
+	check(m.t, m.agent.Process.Signal(syscall.SIGKILL))
+	_ = m.agent.Wait()
+	m.agent = nil
+}
+
+// end ends everything of the machine and shows the logs of a failed test.
+func (m *machine) end() {
+	if m.agent != nil {
+		_ = m.agent.Process.Kill()
+		_ = m.agent.Wait()
+	}
+	for _, pid := range m.processes() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if m.t.Failed() {
+		for _, name := range []string{"agentd.log", "host/logs/runner.log"} {
+			text, _ := os.ReadFile(m.path(name))
+			m.t.Logf("%s:\n%s", name, text)
+		}
+	}
+}
+
+// processes are the living ones of the machine, but for agentd.
+func (m *machine) processes() []int {
+	entries, err := os.ReadDir("/proc")
+	check(m.t, err)
+	var pids []int
+	for _, e := range entries {
+		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
+		mark := []byte(host.InstanceIDVariable + "=" + m.id + "\x00")
+		var pid int
+		if _, scanErr := fmt.Sscan(e.Name(), &pid); err == nil && scanErr == nil && (m.agent == nil || pid != m.agent.Process.Pid) && bytes.Contains(env, mark) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// eventually waits until f is true.
+func (m *machine) eventually(what string, f func() bool) {
+	m.t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if f() {
+			return
+		}
+	}
+	m.t.Fatalf("not within %s: %s", patience, what)
+}
+
+// The part of controld.
+
+func (m *machine) record() lifecycle.Record {
+	m.t.Helper()
+	r, err := m.store.Instance(context.Background(), m.id)
+	check(m.t, err)
+	return r
+}
+
+func (m *machine) report() lifecycle.Report {
+	m.t.Helper()
+	reports, err := m.store.Reports(context.Background(), []string{m.id})
+	check(m.t, err)
+	return reports[m.id]
+}
+
+func (m *machine) update(f func(r lifecycle.Record) lifecycle.Record) {
+	m.t.Helper()
+	_, err := m.store.UpdateInstance(context.Background(), f(m.record()))
+	check(m.t, err)
+}
+
+// create writes the record of a machine launched for the run.
+func (m *machine) create(runID string, edits ...func(r *lifecycle.Record)) {
+	m.t.Helper()
+	now := time.Now()
+	q := lifecycle.Request{
+		Repository: repository, RunID: runID, RequestID: "request-" + runID, CreatedAt: now,
+		Spec: lifecycle.Spec{Pool: "default", RunAttempt: 1, MaxRuntime: time.Hour},
+	}
+	machine := lifecycle.Machine{InstanceID: m.id, HostKey: m.id, LaunchedAt: now}
+	reg := m.token("registration", lifecycle.RegistrationToken)
+	r := lifecycle.Launched(machine, q, &reg, now, m.policy)
+	for _, edit := range edits {
+		edit(&r)
+	}
+	check(m.t, m.store.CreateInstance(context.Background(), r))
+}
+
+func (m *machine) apply(a lifecycle.Action, busy bool) {
+	m.t.Helper()
+	m.update(func(r lifecycle.Record) lifecycle.Record {
+		r, err := lifecycle.Apply(r, lifecycle.Decision{Action: a, Busy: busy, Why: "test"}, time.Now(), m.policy)
+		check(m.t, err)
+		return r
+	})
+}
+
+// release releases the run, with a remove token in the same write.
+func (m *machine) release() {
+	m.t.Helper()
+	busy := m.report().Busy
+	remove := m.token("remove", lifecycle.RegistrationRemove)
+	m.update(func(r lifecycle.Record) lifecycle.Record {
+		r, err := lifecycle.Apply(r, lifecycle.Decision{Action: lifecycle.ActionRelease, Busy: busy, Why: "test"}, time.Now(), m.policy)
+		check(m.t, err)
+		r.Registration = &remove
+		return r
+	})
+}
+
+func (m *machine) claim(runID string) {
+	m.t.Helper()
+	reg := m.token("registration", lifecycle.RegistrationToken)
+	m.update(func(r lifecycle.Record) lifecycle.Record {
+		r, err := r.Claimed(lifecycle.Claim{
+			Now: time.Now(), RunID: runID, Repository: repository, RequestID: "request-" + runID, MaxRuntime: time.Hour,
+			Registration: &reg, Threshold: time.Now().Add(m.policy.ClaimTimeout),
+		})
+		check(m.t, err)
+		return r
+	})
+}
+
+// signalled waits until the agent answers the record's assignment.
+func (m *machine) signalled(want lifecycle.Signal) lifecycle.Report {
+	m.t.Helper()
+	var p lifecycle.Report
+	assignment := m.record().Assignment
+	m.eventually(fmt.Sprintf("signal %s of assignment %d", want, assignment), func() bool {
+		p = m.report()
+		return p.Signal == want && p.Assignment == assignment
+	})
+	return p
+}
+
+// ready brings the host to run, as a cold Provision does.
+func (m *machine) ready(runID string) {
+	m.t.Helper()
+	m.create(runID)
+	m.signalled(lifecycle.SignalRegOK)
+	m.apply(lifecycle.ActionReady, false)
+}
+
+func (m *machine) log() string {
+	text, err := os.ReadFile(m.path("agentd.log"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		m.t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/telemetry"
+)
+
+const (
+	// censusEvery bounds how often the hosts are counted, which reads all of
+	// them. Collectors scrape about as often, and one that nobody scrapes
+	// never counts.
+	censusEvery = 30 * time.Second
+	// censusTimeout is less than collectors wait for an answer (10 s).
+	censusTimeout = 5 * time.Second
+	// censusPage is how many records are read at once.
+	censusPage = 1000
+)
+
+// census counts the hosts by pool and state when metrics are asked for.
+type census struct {
+	store   fleet.Store
+	metrics *telemetry.Metrics
+	log     hclog.Logger
+
+	mu   sync.Mutex
+	last time.Time
+}
+
+// before counts the hosts before next answers, if it is time.
+func (c *census) before(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c.due(time.Now()) {
+			c.take(r.Context())
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// due gives each turn to one caller.
+func (c *census) due(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.last.IsZero() && now.Sub(c.last) < censusEvery {
+		return false
+	}
+	c.last = now
+	return true
+}
+
+// take leaves the last counts in place when the store cannot be read.
+func (c *census) take(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, censusTimeout)
+	defer cancel()
+	counts := map[telemetry.HostsOf]int{}
+	living := lifecycle.Filter{States: slices.DeleteFunc(slices.Clone(lifecycle.States),
+		func(s lifecycle.State) bool { return s == lifecycle.StateTerminated })}
+	for page := (lifecycle.PageOf{Limit: censusPage}); ; {
+		hosts, err := c.store.ListInstances(ctx, living, page)
+		if err != nil {
+			c.log.Warn("hosts were not counted", "error", err)
+			return
+		}
+		for _, r := range hosts.Items {
+			counts[telemetry.HostsOf{Pool: r.Pool, State: r.State}]++
+		}
+		if page.After = hosts.Next; page.After == "" {
+			break
+		}
+	}
+	c.metrics.SetHosts(counts)
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/remuda-ci/remuda/internal/compute/process"
+	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/github"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	queue "github.com/remuda-ci/remuda/internal/queue/sqlite"
+	"github.com/remuda-ci/remuda/internal/server"
+	store "github.com/remuda-ci/remuda/internal/store/sqlite"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+	"github.com/remuda-ci/remuda/internal/telemetry"
+	"github.com/remuda-ci/remuda/internal/web"
+)
+
+// drainWithin is how long calls may go on after a signal. What is cut off then
+// is in the store, and a sweep goes on with it. The rest of stopWithin is for
+// dev, which ends its hosts and its stand-in.
+const drainWithin = 3 * time.Second
+
+// daemon is controld, wired: the adapters that a configuration names, the
+// use-cases over them, and the servers in front.
+type daemon struct {
+	log     hclog.Logger
+	file    *db.DB
+	compute *process.Compute
+	fleet   *fleet.Fleet
+	grpc    *server.Server
+	web     *web.Server
+}
+
+// newDaemon builds the parts. Nothing runs before serve. The replica's name
+// must be this process's alone.
+func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.Writer) (_ *daemon, err error) {
+	d := &daemon{log: telemetry.NewLogger("controld", string(c.Log.Level), string(c.Log.Format), stderr)}
+	for _, warning := range c.Warnings() {
+		d.log.Warn("the configuration is dangerous", "warning", warning)
+	}
+	hub, err := newGitHub(ctx, c.GitHub, d.log)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRunner(c.Compute.Process.Runner); err != nil {
+		return nil, err
+	}
+	if d.compute, err = process.New(processOptions(c, d.log)); err != nil {
+		return nil, err
+	}
+	if d.file, err = db.Open(c.Store.SQLite.Path, db.Options{Logger: d.log.Named("store")}); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.file.Close())
+		}
+	}()
+	metrics := telemetry.NewMetrics()
+	records := countedStore{store.New(d.file), counter{metrics, "store"}}
+	if d.fleet, err = fleet.New(fleet.Options{
+		Store:   records,
+		Queue:   countedQueue{queue.New(d.file, queue.Options{}), counter{metrics, "queue"}},
+		Compute: countedCompute{d.compute, counter{metrics, "compute"}},
+		GitHub:  countedGitHub{hub, counter{metrics, "github"}},
+		Pools:   pools(c), Classes: classes(c), Repositories: c.GitHub.Repositories,
+		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
+	}); err != nil {
+		return nil, err
+	}
+	return d, d.front(c, metrics, records)
+}
+
+// front builds the servers.
+func (d *daemon) front(c *config.Config, metrics *telemetry.Metrics, records fleet.Store) (err error) {
+	ready := func(ctx context.Context) error { return readable(ctx, records) }
+	var secure *tls.Config
+	if t := c.GRPC.TLS; t != nil {
+		if secure, err = server.LoadTLS(t.CertFile, t.KeyFile, t.ClientCAFile); err != nil {
+			return &configError{err}
+		}
+	}
+	if d.grpc, err = server.New(server.Options{
+		Fleet: d.fleet, Log: d.log.Named("grpc"), Metrics: metrics, TLS: secure, Ready: ready,
+	}); err != nil {
+		return err
+	}
+	counting := &census{store: records, metrics: metrics, log: d.log.Named("metrics")}
+	d.web, err = web.New(web.Options{Ready: ready, Metrics: counting.before(metrics.Handler()), Log: d.log.Named("http")})
+	return err
+}
+
+// readable reads one row, which takes microseconds when the store is there.
+func readable(ctx context.Context, records fleet.Store) error {
+	if _, err := records.Lease(ctx, "ready"); err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
+}
+
+// serve answers and sweeps until ctx ends, then lets calls under way finish for
+// a while. announce is called once callers can connect.
+func (d *daemon) serve(ctx context.Context, grpc, http net.Listener, announce func()) error {
+	group, running := errgroup.WithContext(ctx)
+	unlessStopping := func(err error) error {
+		if running.Err() != nil {
+			return nil // a server that is stopped before it began says so
+		}
+		return err
+	}
+	group.Go(func() error { return unlessStopping(d.grpc.Serve(grpc)) })
+	group.Go(func() error { return unlessStopping(d.web.Serve(http)) })
+	group.Go(func() error { d.fleet.Sweep(running); return nil })
+	group.Go(func() error { <-running.Done(); d.drain(); return nil })
+	d.log.Info("serving", "grpc", grpc.Addr(), "http", http.Addr(), "version", telemetry.Version)
+	announce()
+	err := group.Wait()
+	d.log.Info("stopped serving")
+	return err
+}
+
+// drain stops both servers within drainWithin.
+func (d *daemon) drain() {
+	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
+	defer cancel()
+	var group errgroup.Group
+	group.Go(func() error { d.grpc.Stop(ctx); return nil })
+	group.Go(func() error { d.web.Stop(ctx); return nil })
+	_ = group.Wait() // neither returns an error
+}
+
+func (d *daemon) close() error { return d.file.Close() }
+
+// listen opens an address; name is the flag or key that gave it.
+func listen(name, addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; is another controld running?", name, err)
+	}
+	return l, nil
+}
+
+// newReplica names this process in leases, like no other before or after it.
+func newReplica() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8])
+}
+
+// checkRunner looks for what hosts take from the runner's directory first: they
+// would all fail without it.
+func checkRunner(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "config.sh")); err != nil {
+		return &configError{fmt.Errorf("compute.process.runner: %s holds no unpacked actions/runner: %w", dir, err)}
+	}
+	return nil
+}
+
+// newGitHub checks that there is a token before the first call needs it.
+func newGitHub(ctx context.Context, c config.GitHub, log hclog.Logger) (*github.Client, error) {
+	token, key := github.TokenFile(c.TokenFile), "github.token_file"
+	if c.TokenEnv != "" {
+		token, key = github.StaticToken(lifecycle.Secret(os.Getenv(c.TokenEnv))), "github.token_env"
+	}
+	if _, err := token(ctx); err != nil {
+		return nil, &configError{fmt.Errorf("%s: %w", key, err)}
+	}
+	return github.New(github.Config{URL: c.URL, Token: token, Log: log.Named("github")})
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/githubsim"
+)
+
+// configuration is what the flags and the file come to. The file is read over
+// dev's own defaults, and what dev decides is then put in its place. The URL of
+// GitHub is not known before the stand-in listens.
+func (o *devOptions) configuration(programs programs) (*config.Config, error) {
+	tokenFile := filepath.Join(o.stateDir, "github-token")
+	// The stand-in takes any token.
+	if err := os.WriteFile(tokenFile, []byte("standin\n"), 0o600); err != nil {
+		return nil, fmt.Errorf("--state-dir %s: %w", o.stateDir, err)
+	}
+	c := config.Default()
+	if o.config != "" {
+		data, err := os.ReadFile(o.config)
+		if err != nil {
+			return nil, &configError{fmt.Errorf("--config: %w", err)}
+		}
+		if !hasTokenEnv(data) { // the rules want one token, and a file may have none
+			c.GitHub.TokenFile = tokenFile
+		}
+		if err := c.Read(o.config, data); err != nil {
+			return nil, wrongConfig(err)
+		}
+	}
+	c.GRPC = config.GRPC{Addr: o.grpcAddr}
+	c.HTTP.Addr = o.httpAddr
+	c.Store.SQLite.Path = filepath.Join(o.stateDir, "remuda.db")
+	c.Compute.Process.Directory = o.stateDir
+	c.Compute.Process.Agentd = programs.agentd
+	c.Compute.Process.Runner = filepath.Join(o.stateDir, "runner")
+	c.GitHub = config.GitHub{TokenFile: tokenFile, Repositories: c.GitHub.Repositories}
+	return c, nil
+}
+
+// hasTokenEnv looks for one key, in a file that may be wrong in any way: what
+// is wrong is told when the file is read.
+func hasTokenEnv(data []byte) bool {
+	var file struct {
+		GitHub struct {
+			TokenEnv string `yaml:"token_env"`
+		} `yaml:"github"`
+	}
+	return yaml.Unmarshal(data, &file) == nil && file.GitHub.TokenEnv != ""
+}
+
+// programs are the paths of the programs that dev runs.
+type programs struct{ controld, agentd, runner string }
+
+// findPrograms finds them beside controld, where make build puts them.
+func findPrograms() (programs, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return programs{}, fmt.Errorf("find controld itself: %w", err)
+	}
+	bin := filepath.Dir(self)
+	p := programs{controld: self, agentd: filepath.Join(bin, "agentd"), runner: filepath.Join(bin, "standin-runner")}
+	for _, path := range []string{p.agentd, p.runner} {
+		if _, err := os.Stat(path); err != nil {
+			return programs{}, fmt.Errorf("find the program beside controld: %w; run make build", err)
+		}
+	}
+	return p, nil
+}
+
+// layOutRunner makes the distribution that hosts take their runner from, once
+// for each build: hosts of an earlier dev may be taking theirs.
+func layOutRunner(dir, program string) error {
+	laid, laidErr := os.Stat(filepath.Join(dir, "bin", "Runner.Worker")) // the last thing that is laid
+	built, err := os.Stat(program)
+	if err != nil {
+		return fmt.Errorf("lay out runner: %w", err)
+	}
+	if laidErr == nil && os.SameFile(laid, built) {
+		return nil
+	}
+	if laidErr != nil && !errors.Is(laidErr, os.ErrNotExist) {
+		return fmt.Errorf("lay out runner: %w", laidErr)
+	}
+	return githubsim.LayOutRunner(dir, program)
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"github.com/hashicorp/go-hclog"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/remuda-ci/remuda/internal/compute/placement"
+	"github.com/remuda-ci/remuda/internal/compute/process"
+	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// pools are those of the configuration, in the fleet's words.
+func pools(c *config.Config) map[string]fleet.Pool {
+	pools := map[string]fleet.Pool{}
+	for name, p := range c.Pools {
+		pools[name] = fleet.Pool{
+			Name: name, ResourceClasses: c.PoolResourceClasses(name), UsageClasses: c.PoolUsageClasses(name),
+			InstanceTypes: p.InstanceTypes, Privileged: p.Privileged, Policy: c.Policy(name),
+		}
+	}
+	return pools
+}
+
+func classes(c *config.Config) map[string]fleet.Class {
+	classes := map[string]fleet.Class{}
+	for name, class := range c.ResourceClasses {
+		classes[name] = fleet.Class{CPU: class.CPU, MemoryMiB: class.MemoryMiB}
+	}
+	return classes
+}
+
+func timing(s config.Sweeps) fleet.Timing {
+	return fleet.Timing{Due: s.Due, Liveness: s.Liveness, Cloud: s.Cloud, Lease: s.Lease, Grace: s.Grace}
+}
+
+func processOptions(c *config.Config, log hclog.Logger) process.Options {
+	p := c.Compute.Process
+	return process.Options{
+		Root: p.Directory, AgentPath: p.Agentd, BootDelay: p.BootDelay,
+		AgentConfig: func(m lifecycle.Machine, hostDir string) ([]byte, error) { return agentConfig(c, m, hostDir) },
+		Limits:      placement.Limits{Zones: p.Zones, Capacity: p.Capacity, SpotCapacity: p.SpotCapacity},
+		Log:         log,
+	}
+}
+
+// agentSettings is the file that a host's agentd is started with, as far as it
+// differs from agentd's defaults.
+type agentSettings struct {
+	InstanceID string `yaml:"instance_id"`
+	HostKey    string `yaml:"host_key"`
+	Directory  string `yaml:"directory"`
+	Store      struct {
+		SQLite struct {
+			Path string `yaml:"path"`
+		} `yaml:"sqlite"`
+	} `yaml:"store"`
+	Runner struct {
+		Distribution string            `yaml:"distribution"`
+		Env          map[string]string `yaml:"env,omitempty"`
+	} `yaml:"runner"`
+	PreRunner struct {
+		Script string `yaml:"script,omitempty"`
+	} `yaml:"pre_runner,omitempty"`
+	LogLevel  string `yaml:"log_level"`
+	LogFormat string `yaml:"log_format"`
+}
+
+// agentConfig is the configuration of a host's agentd. The host keeps all that
+// it writes in a directory of its own below hostDir, which goes with it.
+func agentConfig(c *config.Config, m lifecycle.Machine, hostDir string) ([]byte, error) {
+	s := agentSettings{
+		InstanceID: m.InstanceID, HostKey: m.HostKey, Directory: hostDir + "/host",
+		LogLevel: string(c.Log.Level), LogFormat: string(c.Log.Format),
+	}
+	s.Store.SQLite.Path = c.Store.SQLite.Path
+	s.Runner.Distribution, s.Runner.Env = c.Compute.Process.Runner, c.Compute.Process.Environment
+	s.PreRunner.Script = c.Pools[m.Pool].PreRunner
+	return yaml.Marshal(s)
+}

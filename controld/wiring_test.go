@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/telemetry"
+)
+
+func scrape(m *telemetry.Metrics) string {
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	return w.Body.String()
+}
+
+// TestEveryCallIsCounted calls every method of every port. Behind them is
+// nothing, so each panics; a method that does not count first is found out, and
+// so is one that was added to a port and forgotten here.
+func TestEveryCallIsCounted(t *testing.T) {
+	metrics := telemetry.NewMetrics()
+	for name, port := range map[string]struct{ counted, port any }{
+		"store":   {countedStore{nil, counter{metrics, "store"}}, (*fleet.Store)(nil)},
+		"queue":   {countedQueue{nil, counter{metrics, "queue"}}, (*fleet.Queue)(nil)},
+		"compute": {countedCompute{nil, counter{metrics, "compute"}}, (*fleet.Compute)(nil)},
+		"github":  {countedGitHub{nil, counter{metrics, "github"}}, (*fleet.GitHub)(nil)},
+	} {
+		for method := range reflect.TypeOf(port.port).Elem().Methods() {
+			callBlindly(reflect.ValueOf(port.counted).MethodByName(method.Name))
+			want := `remuda_calls_total{operation="` + name + "." + snake(method.Name) + `",result="ok"} 1` + "\n"
+			if !strings.Contains(scrape(metrics), want) {
+				t.Errorf("%s of the %s is not counted: want %s", method.Name, name, want)
+			}
+		}
+	}
+}
+
+func callBlindly(method reflect.Value) {
+	defer func() { _ = recover() }()
+	var args []reflect.Value
+	for i := range method.Type().NumIn() {
+		if !method.Type().IsVariadic() || i < method.Type().NumIn()-1 {
+			args = append(args, reflect.Zero(method.Type().In(i)))
+		}
+	}
+	method.Call(args)
+}
+
+var word = regexp.MustCompile(`([a-z])([A-Z])`)
+
+func snake(name string) string { return strings.ToLower(word.ReplaceAllString(name, "${1}_${2}")) }
+
+type failingStore struct{ fleet.Store }
+
+func (failingStore) Lease(context.Context, string) (lease, error) {
+	return lease{}, &lifecycle.UnavailableError{What: "read lease", Err: errors.New("disk gone")}
+}
+
+func TestCallsAreCountedByResult(t *testing.T) {
+	metrics := telemetry.NewMetrics()
+	counted := countedStore{failingStore{}, counter{metrics, "store"}}
+	if err := readable(t.Context(), counted); err == nil || !strings.Contains(err.Error(), "disk gone") {
+		t.Errorf("a store that is away is said to be ready: %v", err)
+	}
+	if want := `remuda_calls_total{operation="store.lease",result="unavailable"} 1`; !strings.Contains(scrape(metrics), want) {
+		t.Errorf("no %s in\n%s", want, scrape(metrics))
+	}
+}
+
+// herd is a store with some hosts, one on each page.
+type herd struct {
+	fleet.Store
+	records []record
+	broken  bool
+	reads   int
+}
+
+func (h *herd) ListInstances(_ context.Context, f lifecycle.Filter, page pageOf) (lifecycle.Page[record], error) {
+	if h.broken {
+		return lifecycle.Page[record]{}, errors.New("disk gone")
+	}
+	h.reads++
+	at := len(page.After)
+	got := lifecycle.Page[record]{Items: h.records[at : at+1]}
+	if at+1 < len(h.records) {
+		got.Next = strings.Repeat("x", at+1)
+	}
+	return got, nil
+}
+
+func TestCensus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &herd{records: []record{
+			{Pool: "default", State: lifecycle.StateIdle}, {Pool: "default", State: lifecycle.StateRunning}, {Pool: "default", State: lifecycle.StateIdle},
+		}}
+		metrics := telemetry.NewMetrics()
+		c := &census{store: store, metrics: metrics, log: hclog.NewNullLogger()}
+		scraped := func() string {
+			w := httptest.NewRecorder()
+			c.before(metrics.Handler()).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+			return w.Body.String()
+		}
+		counts := func(want ...string) {
+			t.Helper()
+			for _, w := range want {
+				if got := scraped(); !strings.Contains(got, w+"\n") {
+					t.Errorf("no %s in the metrics", w)
+				}
+			}
+		}
+		counts(`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`)
+		if store.reads != 3 {
+			t.Errorf("%d pages were read by 2 scrapes at once, want the 3 of one", store.reads)
+		}
+		store.records = store.records[:1]
+		time.Sleep(censusEvery)
+		counts(`remuda_hosts{pool="default",state="idle"} 1`)
+		store.broken = true
+		time.Sleep(censusEvery)
+		counts(`remuda_hosts{pool="default",state="idle"} 1`)
+	})
+}
+
+func TestAgentConfig(t *testing.T) {
+	c := config.Default()
+	c.Pools["build"] = config.Pool{PreRunner: "/etc/remuda/pre.sh"}
+	got, err := agentConfig(c, lifecycle.Machine{InstanceID: "i-1", HostKey: "role:i-1", Pool: "build"}, "/hosts/i-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `instance_id: i-1
+host_key: role:i-1
+directory: /hosts/i-1/host
+store:
+    sqlite:
+        path: /var/lib/remuda/remuda.db
+runner:
+    distribution: /opt/actions-runner
+pre_runner:
+    script: /etc/remuda/pre.sh
+log_level: info
+log_format: text
+`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("agentd.yaml (-want +got):\n%s", diff)
+	}
+}
+
+// TestDevWins: dev takes any configuration that is right, and what is its own
+// business stays its own.
+func TestDevWins(t *testing.T) {
+	example, err := os.ReadFile("../examples/controld.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	withEnv := strings.NewReplacer("  token_file:", "  # token_file:", "  # token_env:", "  token_env:").Replace(string(example))
+	for name, text := range map[string]string{"token file": string(example), "token env": withEnv, "empty": ""} {
+		t.Run(name, func(t *testing.T) {
+			o := devOptions{grpcAddr: "127.0.0.1:0", httpAddr: "127.0.0.1:0", stateDir: t.TempDir(), config: write(t, "controld.yaml", text)}
+			c, err := o.configuration(programs{agentd: "/bin/agentd"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := config.Default()
+			if text != "" {
+				if want, err = config.Parse("example", []byte(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want.GRPC = config.GRPC{Addr: "127.0.0.1:0"}
+			want.HTTP.Addr = "127.0.0.1:0"
+			want.Store.SQLite.Path = filepath.Join(o.stateDir, "remuda.db")
+			want.Compute.Process.Directory = o.stateDir
+			want.Compute.Process.Agentd = "/bin/agentd"
+			want.Compute.Process.Runner = filepath.Join(o.stateDir, "runner")
+			want.GitHub.URL, want.GitHub.TokenFile, want.GitHub.TokenEnv = "", filepath.Join(o.stateDir, "github-token"), ""
+			if diff := cmp.Diff(want, c); diff != "" {
+				t.Errorf("configuration (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDevTellsWhatIsWrongWithAFile(t *testing.T) {
+	o := devOptions{stateDir: t.TempDir(), config: write(t, "controld.yaml", "pools:\n  default:\n    reuze: none\n")}
+	_, err := o.configuration(programs{})
+	if exitCode(err) != exitConfiguration || !strings.Contains(err.Error(), "controld.yaml:3:5: pools.default.reuze: is not known; did you mean reuse?") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,169 @@
+package agent_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// axes are all the values that a fact takes in TestRules. Each edit leaves
+// alone what others set.
+var axes = [][]edit{
+	{ // the record
+		state(lifecycle.StateCreated), state(lifecycle.StateClaimed), state(lifecycle.StateRunning),
+		state(lifecycle.StateTerminated), released, pooled, func(f *agent.Facts) { f.Record = nil },
+	},
+	{as, func(f *agent.Facts) { f.Scene.Busy = true }, func(f *agent.Facts) { f.Blind = true }},
+	phases(func(s *agent.Scene) *agent.Progress { return &s.Prepared }, 0, agent.PhaseNone, agent.PhaseOK, agent.PhaseFailed),
+	phases(func(s *agent.Scene) *agent.Progress { return &s.Registered }, 1, agent.PhaseNone, agent.PhaseRunning, agent.PhaseOK, agent.PhaseFailed),
+	phases(func(s *agent.Scene) *agent.Progress { return &s.Removed }, 2, agent.PhaseNone, agent.PhaseFailed),
+	phases(func(s *agent.Scene) *agent.Progress { return &s.Cleaned }, 2, agent.PhaseNone, agent.PhaseRunning, agent.PhaseOK, agent.PhaseFailed),
+	{as, func(f *agent.Facts) { f.Scene.Registration = false }},
+	{
+		func(f *agent.Facts) { f.Scene.Listener = agent.Listener{} },
+		func(f *agent.Facts) { f.Scene.Listener.Phase = agent.ListenerStarting },
+		as,
+		func(f *agent.Facts) { f.Scene.Listener.Phase = agent.ListenerStopping },
+		func(f *agent.Facts) { f.Scene.Listener.Phase = agent.ListenerExited },
+	},
+	{as, disallowed},
+	{as, func(f *agent.Facts) { f.Scene.Refused = "9" }},
+	{
+		as,
+		func(f *agent.Facts) {
+			if f.Record != nil {
+				f.Record.Registration = nil
+			}
+		},
+	},
+	{ // the threshold, by record and memory
+		as,
+		func(f *agent.Facts) {
+			if f.Record != nil && f.Record.State != lifecycle.StateTerminated {
+				f.Record.Threshold = start.Add(-2 * time.Minute)
+			}
+		},
+		func(f *agent.Facts) {
+			if f.Record != nil {
+				f.Record.Hold = start.Add(time.Hour)
+			}
+		},
+	},
+}
+
+func as(*agent.Facts) {}
+
+func pooled(f *agent.Facts) {
+	released(f)
+	f.Record.PooledAt, f.Record.Registration = start, nil
+}
+
+func phases(of func(s *agent.Scene) *agent.Progress, assignment int64, phases ...agent.Phase) []edit {
+	var edits []edit
+	for _, phase := range phases {
+		edits = append(edits, func(f *agent.Facts) {
+			*of(&f.Scene) = agent.Progress{Phase: phase, Assignment: assignment, At: start, Attempt: 1}
+			if phase == agent.PhaseNone {
+				*of(&f.Scene) = agent.Progress{}
+			}
+		})
+	}
+	return edits
+}
+
+// Every combination of facts has an answer that keeps the rules of the design.
+func TestRules(t *testing.T) {
+	broken := map[string]int{}
+	var walk func(f agent.Facts, rest [][]edit)
+	walk = func(f agent.Facts, rest [][]edit) {
+		if len(rest) == 0 {
+			d := agent.Decide(f, start)
+			found := rulesBroken(f, d)
+			if d.Effect == agent.EffectConfirm {
+				f.Confirmed = true
+				found = append(found, rulesBroken(f, agent.Decide(f, start))...)
+			}
+			for _, rule := range found {
+				if broken[rule]++; broken[rule] == 1 {
+					t.Errorf("%s\ndecision %+v\nrecord %+v\nscene %+v", rule, d, f.Record, f.Scene)
+				}
+			}
+			return
+		}
+		for _, e := range rest[0] {
+			g := f
+			if g.Record != nil {
+				r := *g.Record
+				g.Record = &r
+			}
+			e(&g)
+			walk(g, rest[1:])
+		}
+	}
+	walk(facts(), axes)
+}
+
+func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
+	rule := func(holds bool, says string) {
+		if !holds {
+			broken = append(broken, says)
+		}
+	}
+	s, r := f.Scene, f.Record
+	busy := f.Blind || s.Busy
+	ends := d.Effect == agent.EffectPowerOff || d.Effect == agent.EffectConfirm
+	held := r != nil && r.Held(start)
+	terminated := r != nil && r.State == lifecycle.StateTerminated
+	late := r != nil && !r.Threshold.IsZero() && start.Sub(r.Threshold) >= time.Minute
+
+	rule(d.Why != "", "every decision has a reason")
+	rule(!ends || !held, "nothing ends a held host")
+	rule(!ends || terminated || !busy, "a job is ended by an order or its runtime alone")
+	rule(!ends || terminated || late, "a host ends by an order or its threshold")
+	rule(ends || held || !terminated, "a terminated host ends")
+	rule(d.Effect != agent.EffectPowerOff || f.Confirmed, "it reads consistently before it ends itself")
+	rule(d.Effect != agent.EffectConfirm || !f.Confirmed, "it reads consistently once")
+	if ends {
+		return broken
+	}
+	rule(!busy || d.Effect == agent.EffectNone || d.Effect == agent.EffectAllow, "nothing but the hook is touched while a job runs")
+	rule(!f.Blind || d.Effect == agent.EffectNone, "what cannot be seen is left alone")
+	if r == nil {
+		rule(d.Effect == agent.EffectNone && d.Answer == agent.Answer{}, "without a record nothing is done")
+		return broken
+	}
+	serves := r.State == lifecycle.StateCreated || r.State == lifecycle.StateClaimed || r.State == lifecycle.StateRunning
+	idle := r.State == lifecycle.StateIdle
+	switch d.Effect {
+	case agent.EffectRegister:
+		rule(serves && r.Registration != nil && s.Allowed.RunID == r.RunID, "registration needs a run, a token and the hook")
+	case agent.EffectListen:
+		rule(serves && s.Registered.Phase == agent.PhaseOK && s.Allowed.RunID == r.RunID, "only a configured runner of a run listens")
+	case agent.EffectStop, agent.EffectDeregister, agent.EffectClean:
+		rule(idle && s.Allowed == agent.Allowed{}, "a host is freed once it is released and takes no job")
+	}
+	if d.Effect == agent.EffectDeregister {
+		rule(r.Registration != nil && s.Listener.Phase != agent.ListenerListening, "deregistration needs a token and a stopped listener")
+	}
+	if d.Effect == agent.EffectClean {
+		rule(!s.Registration, "remove first, delete after")
+	}
+	switch d.Answer.Signal {
+	case lifecycle.SignalOK, lifecycle.SignalFailed:
+		rule(r.State == lifecycle.StateCreated, "the script's signals are for new hosts")
+	case lifecycle.SignalRegOK:
+		rule(serves, "registered without a run")
+		rule(r.State == lifecycle.StateRunning || (s.Registered.Assignment == r.Assignment &&
+			(s.Busy || s.Listener.Phase == agent.ListenerListening)), "ready is who listens for this assignment")
+	case lifecycle.SignalRegFailed:
+		rule(serves && d.Answer.Cause != lifecycle.CauseNone || s.Registered.Phase == agent.PhaseFailed, "a failure has a cause")
+	case lifecycle.SignalRemoveRegOK:
+		rule(idle && !busy && !s.Registration && s.Refused == "" && s.Allowed == agent.Allowed{} &&
+			s.Cleaned.Phase == agent.PhaseOK && s.Cleaned.Assignment == r.Assignment, "clean is only who is")
+	case lifecycle.SignalRemoveRegFailed:
+		rule(idle, "removal failed without a release")
+	}
+	return broken
+}

@@ -1,0 +1,189 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// serve brings the host to listen for the jobs of its run and keeps it there.
+func (v view) serve() Decision {
+	s := v.Scene
+	switch {
+	case s.Busy:
+		return wait("a job runs").answering(v.working())
+	case s.Cleaned.Phase == PhaseRunning || s.Removed.Phase == PhaseRunning:
+		return wait("the clean-up of the last run is not over")
+	case v.leftover():
+		return v.lost(lifecycle.CauseHost, fmt.Sprintf("a runner of assignment %d is left on the host", s.Registered.Assignment))
+	}
+	if !s.Listener.alive() && s.Prepared.Phase != PhaseOK {
+		return v.prepare()
+	}
+	if a := v.mayRun(); s.Allowed != a {
+		return do(EffectAllow, fmt.Sprintf("jobs of run %s may start", a.RunID)).answering(v.progress())
+	}
+	return v.register()
+}
+
+// leftover: a runner of another assignment, which a clean host cannot have.
+func (v view) leftover() bool {
+	s, a := v.Scene, v.Record.Assignment
+	return (s.Registration && s.Registered.Assignment != a) || (s.Listener.alive() && s.Listener.Assignment != a)
+}
+
+func (v view) mayRun() Allowed {
+	return Allowed{RunID: v.Record.RunID, Repository: v.Record.Repository}
+}
+
+func (v view) prepare() Decision {
+	switch p := v.Scene.Prepared; p.Phase {
+	case PhaseNone:
+		return do(EffectPrepare, "the pre-runner script has not run in this boot").answering(v.progress())
+	case PhaseFailed:
+		signal := lifecycle.SignalRegFailed
+		if v.Record.State == lifecycle.StateCreated {
+			signal = lifecycle.SignalFailed
+		}
+		return wait("the pre-runner script failed").answering(
+			Answer{Signal: signal, Cause: lifecycle.CauseHost, Detail: "pre-runner script: " + p.Detail})
+	}
+	return wait("the pre-runner script runs").answering(v.progress())
+}
+
+func (v view) register() Decision {
+	switch p := v.Scene.Registered.of(v.Record.Assignment); p.Phase {
+	case PhaseOK:
+		return v.listen()
+	case PhaseRunning:
+		return wait("the runner is being configured").answering(v.progress())
+	case PhaseFailed:
+		return v.registrationFailed(p)
+	}
+	switch {
+	case v.Record.State == lifecycle.StateRunning:
+		return v.lost(lifecycle.CauseHost, "the runner of this assignment is no longer on the host")
+	case v.Record.Registration == nil:
+		return wait("the record has no registration token yet").answering(v.progress())
+	case !v.usable(lifecycle.RegistrationToken, lifecycle.RegistrationJIT):
+		return v.lost(lifecycle.CauseGitHub, "the registration token has expired, or is not one to register with")
+	}
+	return do(EffectRegister, fmt.Sprintf("run %s needs this host", v.Record.RunID)).answering(v.progress())
+}
+
+// registrationFailed tries again by itself only what GitHub made fail, since a
+// created host has until its threshold to become ready.
+func (v view) registrationFailed(p Progress) Decision {
+	a := Answer{Signal: lifecycle.SignalRegFailed, Cause: p.Cause, Detail: p.Detail}
+	if p.Cause != lifecycle.CauseGitHub || !v.usable(lifecycle.RegistrationToken, lifecycle.RegistrationJIT) {
+		return wait("the registration failed").answering(a)
+	}
+	if at := retryAt(p); !reached(at, v.now) {
+		return wait("the registration failed by GitHub's fault and is tried again").answering(a).lookAt(at)
+	}
+	return do(EffectRegister, fmt.Sprintf("registration, attempt %d", p.Attempt+1)).answering(a)
+}
+
+func (v view) listen() Decision {
+	l := v.Scene.Listener
+	if l.Assignment != v.Record.Assignment {
+		l = Listener{}
+	}
+	switch l.Phase {
+	case ListenerStopping:
+		return wait("the listener was asked to end").answering(v.progress()).lookAt(l.At.Add(stopLimit))
+	case ListenerListening:
+		return wait("listening for jobs").answering(v.working())
+	case ListenerStarting:
+		return v.connecting(l)
+	case ListenerExited:
+		return v.exited(l)
+	}
+	return do(EffectListen, "the runner is configured").answering(v.progress())
+}
+
+func (v view) connecting(l Listener) Decision {
+	limit := l.StartedAt.Add(connectLimit)
+	switch {
+	case v.Record.State == lifecycle.StateRunning: // it connects when GitHub is back
+		return wait("the listener is connecting again").answering(v.progress())
+	case !reached(limit, v.now):
+		return wait("the listener is connecting").answering(v.progress()).lookAt(limit)
+	}
+	return wait("the listener does not connect").answering(Answer{
+		Signal: lifecycle.SignalRegFailed, Cause: lifecycle.CauseGitHub,
+		Detail: fmt.Sprintf("the listener has not reached GitHub for %s: %s", connectLimit, l.Detail),
+	})
+}
+
+// exited decides by the exit code of the listener (design section 9).
+func (v view) exited(l Listener) Decision {
+	if v.Scene.RegisteredAs == lifecycle.RegistrationJIT && l.Code == CodeDone {
+		return wait("the one job of this registration is done").answering(v.working())
+	}
+	switch l.Code {
+	case CodeTerminated:
+		return v.lost(lifecycle.CauseHost, "the listener ended for good (exit code 1): "+l.Detail)
+	case CodeDeprecated:
+		return v.lost(lifecycle.CauseHost, "GitHub no longer accepts this version of the runner (exit code 7): "+l.Detail)
+	}
+	restarts := v.Memory.Restarts
+	if l.At.Sub(l.StartedAt) >= stableTime {
+		restarts = 0
+	}
+	if restarts >= restartLimit {
+		return v.lost(exitCause(l.Code), fmt.Sprintf("the listener ended %d times in a row, last with exit code %d: %s",
+			restarts+1, l.Code, l.Detail))
+	}
+	at := l.At.Add(restartPause(l.Code, restarts))
+	if !reached(at, v.now) {
+		return wait(fmt.Sprintf("the listener ended with exit code %d and is started again", l.Code)).
+			answering(v.progress()).lookAt(at)
+	}
+	return do(EffectListen, fmt.Sprintf("the listener ended with exit code %d", l.Code)).answering(v.progress())
+}
+
+func restartPause(code, restarts int) time.Duration {
+	switch code {
+	case CodeUpdating, CodeUpdatingJobs:
+		return updateWait
+	case CodeSessionConflict:
+		return conflictWait
+	}
+	return doubled(restarts+1, restartBase, restartCap)
+}
+
+// exitCause: a retryable error and a session conflict are the server's word.
+func exitCause(code int) lifecycle.Cause {
+	if code == CodeRetryable || code == CodeSessionConflict {
+		return lifecycle.CauseGitHub
+	}
+	return lifecycle.CauseHost
+}
+
+// lost: the host cannot serve this assignment and does not try on.
+func (v view) lost(c lifecycle.Cause, detail string) Decision {
+	return wait("the runner is lost").answering(
+		Answer{Signal: lifecycle.SignalRegFailed, Cause: c, Detail: detail})
+}
+
+// working is the answer of a host that serves its run.
+func (v view) working() Answer {
+	if v.Scene.Registered.Assignment != v.Record.Assignment {
+		return v.progress()
+	}
+	return Answer{Signal: lifecycle.SignalRegOK}
+}
+
+// progress is the answer of a host on its way: it says that the pre-runner
+// script succeeded where that is news, and takes nothing back.
+func (v view) progress() Answer {
+	switch {
+	case v.Record.State == lifecycle.StateRunning:
+		return Answer{Signal: lifecycle.SignalRegOK}
+	case v.Record.State == lifecycle.StateCreated && v.Scene.Prepared.Phase == PhaseOK:
+		return Answer{Signal: lifecycle.SignalOK}
+	}
+	return Answer{}
+}

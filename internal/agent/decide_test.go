@@ -1,0 +1,239 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// decided is what a table expects of a decision.
+type decided struct {
+	Effect agent.Effect
+	Signal lifecycle.Signal
+	Cause  lifecycle.Cause
+	Look   time.Duration // from start; 0: not looked at
+}
+
+// facts of a host that serves run-1 under assignment 1, listening.
+func facts(edits ...func(f *agent.Facts)) agent.Facts {
+	w := newWorld()
+	serving(w)
+	f := agent.Facts{
+		Record: w.record, Scene: w.scene, BootTimeout: 10 * time.Minute,
+		Memory: agent.Memory{BootID: "boot-1", StartedAt: start, Record: w.record},
+	}
+	for _, edit := range edits {
+		edit(&f)
+	}
+	return f
+}
+
+type edit = func(f *agent.Facts)
+
+func state(s lifecycle.State) edit {
+	return func(f *agent.Facts) {
+		r := *f.Record
+		r.State = s
+		if s == lifecycle.StateCreated || s == lifecycle.StateClaimed {
+			r.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: "t", ExpiresAt: start.Add(time.Hour)}
+		}
+		f.Record = &r
+	}
+}
+
+// released is the record after a release, with a remove token.
+func released(f *agent.Facts) {
+	r := *f.Record
+	r.State, r.RunID, r.Assignment = lifecycle.StateIdle, "", 2
+	r.Registration = removeToken("r")
+	f.Record = &r
+}
+
+func scene(change func(s *agent.Scene)) edit { return func(f *agent.Facts) { change(&f.Scene) } }
+
+func exited(code int, up time.Duration) edit {
+	return scene(func(s *agent.Scene) {
+		s.Listener = agent.Listener{Phase: agent.ListenerExited, Assignment: 1, StartedAt: start.Add(-up), At: start, Code: code}
+	})
+}
+
+func restarts(n int) edit { return func(f *agent.Facts) { f.Memory.Restarts = n } }
+
+// disallowed is a scene after the hook was told of a release.
+func disallowed(f *agent.Facts) { f.Scene.Allowed = agent.Allowed{} }
+
+// stopped is a scene after the listener was stopped.
+func stopped(f *agent.Facts) {
+	disallowed(f)
+	f.Scene.Listener.Phase = agent.ListenerExited
+}
+
+// deregistered is a scene after the registration was removed.
+func deregistered(f *agent.Facts) {
+	stopped(f)
+	f.Scene.Registration = false
+	f.Scene.Removed = agent.Progress{Phase: agent.PhaseOK, Assignment: 2}
+}
+
+func failed(p agent.Phase, cause lifecycle.Cause, attempt int) agent.Progress {
+	return agent.Progress{Phase: p, Assignment: 2, At: start, Attempt: attempt, Cause: cause, Detail: "why"}
+}
+
+func removal(cause lifecycle.Cause, attempt int) edit {
+	return scene(func(s *agent.Scene) { s.Removed = failed(agent.PhaseFailed, cause, attempt) })
+}
+
+func registered(phase agent.Phase, cause lifecycle.Cause, attempt int) edit {
+	return scene(func(s *agent.Scene) {
+		s.Registered = agent.Progress{Phase: phase, Assignment: 1, At: start, Attempt: attempt, Cause: cause}
+		s.Registration, s.Listener = false, agent.Listener{}
+	})
+}
+
+func TestDecide(t *testing.T) {
+	const (
+		regOK, regFailed = lifecycle.SignalRegOK, lifecycle.SignalRegFailed
+		remOK, remFailed = lifecycle.SignalRemoveRegOK, lifecycle.SignalRemoveRegFailed
+		github, byHost   = lifecycle.CauseGitHub, lifecycle.CauseHost
+	)
+	created, claimed := state(lifecycle.StateCreated), state(lifecycle.StateClaimed)
+	busyNow := scene(func(s *agent.Scene) { s.Busy = true })
+	bare := scene(func(s *agent.Scene) {
+		s.Registered, s.Registration, s.Listener = agent.Progress{}, false, agent.Listener{}
+	})
+	prepared := func(p agent.Phase) edit { return scene(func(s *agent.Scene) { s.Prepared.Phase = p }) }
+	tests := map[string]struct {
+		edits []edit
+		want  decided
+	}{
+		"running and listening": {nil, decided{Signal: regOK}},
+		"created and listening": {[]edit{created}, decided{Signal: regOK}},
+		"claimed and listening": {[]edit{claimed}, decided{Signal: regOK}},
+		"busy":                  {[]edit{busyNow}, decided{Signal: regOK}},
+		"busy without a listener": {[]edit{busyNow, exited(agent.CodeUnknown, time.Minute)},
+			decided{Signal: regOK}},
+		"blind":            {[]edit{func(f *agent.Facts) { f.Blind = true }}, decided{}},
+		"an unknown state": {[]edit{state("odd")}, decided{}},
+
+		"created: script first":         {[]edit{created, bare, prepared(agent.PhaseNone)}, decided{Effect: agent.EffectPrepare}},
+		"created: script runs":          {[]edit{created, bare, prepared(agent.PhaseRunning)}, decided{}},
+		"created: script failed":        {[]edit{created, bare, prepared(agent.PhaseFailed)}, decided{Signal: lifecycle.SignalFailed, Cause: byHost}},
+		"claimed: script failed":        {[]edit{claimed, bare, prepared(agent.PhaseFailed)}, decided{Signal: regFailed, Cause: byHost}},
+		"running: listens, script lost": {[]edit{prepared(agent.PhaseNone)}, decided{Signal: regOK}},
+		"created: hook first":           {[]edit{created, bare, disallowed}, decided{Effect: agent.EffectAllow, Signal: lifecycle.SignalOK}},
+		"created: then registration":    {[]edit{created, bare}, decided{Effect: agent.EffectRegister, Signal: lifecycle.SignalOK}},
+		"claimed: registration":         {[]edit{claimed, bare}, decided{Effect: agent.EffectRegister}},
+		"claimed: the last clean-up still runs": {[]edit{claimed, bare, scene(func(s *agent.Scene) {
+			s.Cleaned = agent.Progress{Phase: agent.PhaseRunning, Assignment: 0}
+		})}, decided{}},
+		"claimed: a runner is left": {[]edit{claimed, scene(func(s *agent.Scene) { s.Registered.Assignment = 9 })},
+			decided{Signal: regFailed, Cause: byHost}},
+		"claimed: a listener is left": {[]edit{claimed, scene(func(s *agent.Scene) { s.Listener.Assignment = 9 })},
+			decided{Signal: regFailed, Cause: byHost}},
+		"created: no token yet": {[]edit{created, bare, func(f *agent.Facts) { f.Record.Registration = nil }}, decided{Signal: lifecycle.SignalOK}},
+		"claimed: token expired": {[]edit{claimed, bare, func(f *agent.Facts) { f.Record.Registration.ExpiresAt = start }},
+			decided{Signal: regFailed, Cause: github}},
+		"claimed: token of the wrong kind": {[]edit{claimed, bare, func(f *agent.Facts) { f.Record.Registration.Kind = lifecycle.RegistrationRemove }},
+			decided{Signal: regFailed, Cause: github}},
+		"running: the runner is gone":             {[]edit{bare}, decided{Signal: regFailed, Cause: byHost}},
+		"configuring":                             {[]edit{claimed, registered(agent.PhaseRunning, "", 1)}, decided{}},
+		"configuration failed by the host":        {[]edit{claimed, registered(agent.PhaseFailed, byHost, 1)}, decided{Signal: regFailed, Cause: byHost}},
+		"configuration failed by GitHub: a pause": {[]edit{created, registered(agent.PhaseFailed, github, 2)}, decided{Signal: regFailed, Cause: github, Look: 10 * time.Second}},
+		"configuration failed by GitHub: again": {[]edit{created, registered(agent.PhaseFailed, github, 2),
+			scene(func(s *agent.Scene) { s.Registered.At = start.Add(-10 * time.Second) })},
+			decided{Effect: agent.EffectRegister, Signal: regFailed, Cause: github}},
+		"configured": {[]edit{claimed, scene(func(s *agent.Scene) { s.Listener = agent.Listener{} })}, decided{Effect: agent.EffectListen}},
+		"connecting": {[]edit{claimed, scene(func(s *agent.Scene) { s.Listener.Phase = agent.ListenerStarting })}, decided{Look: time.Minute}},
+		"connecting for too long": {[]edit{claimed, scene(func(s *agent.Scene) {
+			s.Listener.Phase, s.Listener.StartedAt = agent.ListenerStarting, start.Add(-time.Minute)
+		})}, decided{Signal: regFailed, Cause: github}},
+		"running: connecting again for long": {[]edit{scene(func(s *agent.Scene) {
+			s.Listener.Phase, s.Listener.StartedAt = agent.ListenerStarting, start.Add(-time.Hour)
+		})}, decided{Signal: regOK}},
+
+		"listener: exit 0, restarted": {[]edit{exited(0, time.Minute), scene(func(s *agent.Scene) { s.Listener.At = start.Add(-time.Second) })},
+			decided{Effect: agent.EffectListen, Signal: regOK}},
+		"listener: exit 0 after its one job": {[]edit{exited(0, time.Minute), scene(func(s *agent.Scene) { s.RegisteredAs = lifecycle.RegistrationJIT })},
+			decided{Signal: regOK}},
+		"listener: exit 1 is for good":        {[]edit{exited(1, time.Minute)}, decided{Signal: regFailed, Cause: byHost}},
+		"listener: exit 2 waits 1 s":          {[]edit{exited(2, time.Minute)}, decided{Signal: regOK, Look: time.Second}},
+		"listener: exit 2 again waits 4 s":    {[]edit{exited(2, time.Minute), restarts(2)}, decided{Signal: regOK, Look: 4 * time.Second}},
+		"listener: exit 2 too often":          {[]edit{exited(2, time.Minute), restarts(7)}, decided{Signal: regFailed, Cause: github}},
+		"listener: exit 2 after a good spell": {[]edit{exited(2, 5*time.Minute), restarts(7)}, decided{Signal: regOK, Look: time.Second}},
+		"listener: exit 3 waits for the update": {[]edit{exited(3, time.Minute)},
+			decided{Signal: regOK, Look: 30 * time.Second}},
+		"listener: exit 4 waits for the update": {[]edit{exited(4, time.Minute)}, decided{Signal: regOK, Look: 30 * time.Second}},
+		"listener: exit 5 waits for the session": {[]edit{exited(5, time.Minute)},
+			decided{Signal: regOK, Look: 30 * time.Second}},
+		"listener: exit 5 for too long":   {[]edit{exited(5, time.Minute), restarts(7)}, decided{Signal: regFailed, Cause: github}},
+		"listener: exit 7 is for good":    {[]edit{exited(7, time.Minute)}, decided{Signal: regFailed, Cause: byHost}},
+		"listener: killed":                {[]edit{exited(agent.CodeUnknown, time.Minute)}, decided{Signal: regOK, Look: time.Second}},
+		"listener: killed too often":      {[]edit{exited(137, time.Minute), restarts(7)}, decided{Signal: regFailed, Cause: byHost}},
+		"created: listener exited, pause": {[]edit{created, exited(2, time.Second)}, decided{Signal: lifecycle.SignalOK, Look: time.Second}},
+
+		"released: the hook first":      {[]edit{released}, decided{Effect: agent.EffectAllow}},
+		"released while busy: the hook": {[]edit{released, busyNow}, decided{Effect: agent.EffectAllow}},
+		"draining":                      {[]edit{released, disallowed, busyNow}, decided{}},
+		"released: listener stops":      {[]edit{released, disallowed}, decided{Effect: agent.EffectStop}},
+		"released: listener is stopping": {[]edit{released, disallowed, scene(func(s *agent.Scene) { s.Listener.Phase = agent.ListenerStopping })},
+			decided{Look: 10 * time.Second}},
+		"released: listener does not stop": {[]edit{released, disallowed, scene(func(s *agent.Scene) {
+			s.Listener.Phase, s.Listener.At = agent.ListenerStopping, start.Add(-10*time.Second)
+		})}, decided{Effect: agent.EffectStop}},
+		"released: configuring": {[]edit{released, disallowed, registered(agent.PhaseRunning, "", 1)}, decided{}},
+		"released: deregister":  {[]edit{released, stopped}, decided{Effect: agent.EffectDeregister}},
+		"released: no token":    {[]edit{released, stopped, func(f *agent.Facts) { f.Record.Registration = nil }}, decided{}},
+		"released: JIT":         {[]edit{released, stopped, scene(func(s *agent.Scene) { s.RegisteredAs = lifecycle.RegistrationJIT })}, decided{Effect: agent.EffectClean}},
+		"removal runs": {[]edit{released, stopped, scene(func(s *agent.Scene) { s.Removed = failed(agent.PhaseRunning, "", 1) })},
+			decided{}},
+		"removal failed by GitHub: a pause": {[]edit{released, stopped, removal(github, 1), func(f *agent.Facts) { f.Tried = true }},
+			decided{Signal: remFailed, Cause: github, Look: 5 * time.Second}},
+		"removal failed by GitHub: again": {[]edit{released, stopped, removal(github, 1), func(f *agent.Facts) {
+			f.Tried, f.Scene.Removed.At = true, start.Add(-5*time.Second)
+		}}, decided{Effect: agent.EffectDeregister, Signal: remFailed, Cause: github}},
+		"removal failed by the host": {[]edit{released, stopped, removal(byHost, 1), func(f *agent.Facts) { f.Tried = true }},
+			decided{Signal: remFailed, Cause: byHost}},
+		"removal failed: a new token": {[]edit{released, stopped, removal(byHost, 1)},
+			decided{Effect: agent.EffectDeregister, Signal: remFailed, Cause: byHost}},
+		"removal failed: token expired": {[]edit{released, stopped, removal(github, 1), func(f *agent.Facts) {
+			f.Record.Registration.ExpiresAt = start
+		}}, decided{Signal: remFailed, Cause: github}},
+		"deregistered":          {[]edit{released, deregistered}, decided{Effect: agent.EffectClean}},
+		"never registered":      {[]edit{released, bare, disallowed}, decided{Effect: agent.EffectClean}},
+		"refused a foreign job": {[]edit{released, deregistered, scene(func(s *agent.Scene) { s.Refused = "9" })}, decided{Signal: remFailed, Cause: byHost}},
+		"refused one, before a restart": {[]edit{released, deregistered, func(f *agent.Facts) { f.Memory.Refused = "9" }},
+			decided{Signal: remFailed, Cause: byHost}},
+		"cleaning":  {[]edit{released, deregistered, scene(func(s *agent.Scene) { s.Cleaned = failed(agent.PhaseRunning, "", 1) })}, decided{}},
+		"not clean": {[]edit{released, deregistered, scene(func(s *agent.Scene) { s.Cleaned = failed(agent.PhaseFailed, byHost, 1) })}, decided{Signal: remFailed, Cause: byHost}},
+		"clean":     {[]edit{released, deregistered, scene(func(s *agent.Scene) { s.Cleaned = failed(agent.PhaseOK, "", 1) })}, decided{Signal: remOK}},
+		"clean for an older release": {[]edit{released, deregistered, scene(func(s *agent.Scene) {
+			s.Cleaned = agent.Progress{Phase: agent.PhaseOK, Assignment: 0}
+		})}, decided{Effect: agent.EffectClean}},
+
+		"terminated": {[]edit{state(lifecycle.StateTerminated)}, decided{Effect: agent.EffectConfirm}},
+		"terminated, confirmed": {[]edit{state(lifecycle.StateTerminated), busyNow, func(f *agent.Facts) { f.Confirmed = true }},
+			decided{Effect: agent.EffectPowerOff}},
+		"no record yet": {[]edit{func(f *agent.Facts) { f.Record = nil }}, decided{Look: 10 * time.Minute}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := facts(test.edits...)
+			d := agent.Decide(f, start)
+			got := decided{Effect: d.Effect, Signal: d.Answer.Signal, Cause: d.Answer.Cause, Look: d.Look.Sub(start)}
+			if test.want.Look == 0 {
+				got.Look = 0 // the end of its threshold, which every host has
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", d.Why, diff)
+			}
+			if d.Why == "" || strings.HasSuffix(d.Why, ".") {
+				t.Errorf("why: %q", d.Why)
+			}
+		})
+	}
+}

@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// effects is what the agent remembers of the effects it tried: enough not to
+// repeat one in a hurry.
+type effects struct {
+	last      Effect
+	failures  int
+	err       error
+	notBefore time.Time
+	// token is the secret that the last removal was tried with.
+	token lifecycle.Secret
+}
+
+// waiting reports whether the effect was put off.
+func (e effects) waiting(effect Effect) bool { return e.last == effect && !e.notBefore.IsZero() }
+
+func (e effects) tried(r *lifecycle.Record) bool {
+	return r != nil && r.Registration != nil && r.Registration.Secret == e.token
+}
+
+// act does the decision's effect. began is false when there was nothing to do,
+// or when it failed or is repeated and must wait.
+func (a *Agent) act(ctx context.Context, now time.Time, d Decision) (began, over bool) {
+	e := &a.effects
+	if d.Effect != e.last {
+		*e = effects{last: d.Effect, token: e.token}
+	}
+	if d.Effect == EffectNone || now.Before(e.notBefore) {
+		return false, false
+	}
+	a.log.Info(string(d.Effect), "why", d.Why)
+	if err := a.perform(ctx, now, d); err != nil {
+		e.failures++
+		e.err = fmt.Errorf("%s: %w", d.Effect, err)
+		e.notBefore = now.Add(doubled(e.failures, effectBackoff, effectBackoffCap))
+		a.log.Error("effect failed", "effect", d.Effect, "error", err)
+		return false, false
+	}
+	// Once begun, the host shows it. One that does not is not asked again in
+	// a tight loop.
+	e.failures, e.err, e.notBefore = 0, nil, now.Add(effectBackoff)
+	return true, d.Effect == EffectPowerOff
+}
+
+func (a *Agent) perform(ctx context.Context, now time.Time, d Decision) error {
+	host := a.o.Host
+	switch d.Effect {
+	case EffectConfirm:
+		a.confirm(ctx, now)
+		return nil
+	case EffectPowerOff:
+		return host.PowerOff(ctx, d.Why)
+	case EffectPrepare:
+		return host.Prepare(ctx)
+	case EffectStop:
+		return host.Stop(ctx)
+	}
+	return a.performFor(ctx, *a.reading.record, d.Effect)
+}
+
+func (a *Agent) performFor(ctx context.Context, r lifecycle.Record, e Effect) error {
+	host := a.o.Host
+	switch e {
+	case EffectAllow:
+		if r.State == lifecycle.StateIdle {
+			return host.Allow(ctx, Allowed{})
+		}
+		return host.Allow(ctx, Allowed{RunID: r.RunID, Repository: r.Repository})
+	case EffectRegister:
+		return host.Register(ctx, assignmentOf(r))
+	case EffectListen:
+		return host.Listen(ctx, assignmentOf(r))
+	case EffectDeregister:
+		a.effects.token = r.Registration.Secret
+		return host.Deregister(ctx, r.Assignment, *r.Registration)
+	case EffectClean:
+		return host.Clean(ctx, r.Assignment)
+	}
+	return fmt.Errorf("unknown effect %q", e)
+}
+
+// stuck is the failure to be signalled when the host cannot begin what the
+// record asks of it.
+func (a *Agent) stuck() (Answer, bool) {
+	if a.effects.failures < stuckAfter {
+		return Answer{}, false
+	}
+	answer := Answer{Signal: lifecycle.SignalRegFailed, Cause: lifecycle.CauseHost}
+	switch a.state() {
+	case lifecycle.StateIdle:
+		answer.Signal = lifecycle.SignalRemoveRegFailed
+	case lifecycle.StateCreated, lifecycle.StateClaimed, lifecycle.StateRunning:
+	default:
+		return Answer{}, false
+	}
+	return answer, true
+}

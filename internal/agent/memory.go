@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Memory is what the agent keeps on disk, so that a restarted agent goes on
+// where the last one was, also while the store is away. It holds no secret,
+// and nothing that the host itself can tell.
+type Memory struct {
+	BootID string `json:"bootId,omitempty"`
+	// StartedAt is when the agent first started in this boot.
+	StartedAt time.Time `json:"startedAt,omitzero"`
+	// ClockOffset is what the store's clock is ahead of the host's.
+	ClockOffset time.Duration `json:"clockOffset,omitempty"`
+	// Record is the newest record seen, without its registration; nil before
+	// the first.
+	Record *lifecycle.Record `json:"record,omitempty"`
+	// Refused names the run whose job was refused here. It stays: such a host
+	// is not used again.
+	Refused string `json:"refused,omitempty"`
+	// Restarts counts the restarts of the listener in a row for the record's
+	// assignment.
+	Restarts int `json:"restarts,omitempty"`
+}
+
+// offsetSlack is how far the clock offset may drift before it is saved again:
+// an HTTP date has whole seconds and a call takes time.
+const offsetSlack = 3 * time.Second
+
+// accepts reports whether a record is not older than what was seen: an
+// eventually consistent read may go back in time.
+func (m Memory) accepts(r lifecycle.Record) bool {
+	return m.Record == nil || (r.Version >= m.Record.Version && r.Assignment >= m.Record.Assignment)
+}
+
+// seen returns the memory after a record was accepted.
+func (m Memory) seen(r lifecycle.Record) Memory {
+	if m.Record == nil || m.Record.Assignment != r.Assignment {
+		m.Restarts = 0
+	}
+	r.Registration = nil
+	m.Record = &r
+	return m
+}
+
+// booted returns the memory as it stands in a boot: what was counted in the
+// last one starts over.
+func (m Memory) booted(bootID string, now time.Time) Memory {
+	if m.BootID != bootID || m.StartedAt.IsZero() {
+		m.BootID, m.StartedAt, m.Restarts = bootID, now, 0
+	}
+	return m
+}
+
+// restarted counts a restart of the listener.
+func (m Memory) restarted(l Listener) Memory {
+	if l.At.Sub(l.StartedAt) >= stableTime {
+		m.Restarts = 0
+	}
+	m.Restarts++
+	return m
+}
+
+// same reports whether saving m would change nothing that matters in saved.
+func (m Memory) same(saved Memory) bool {
+	return m.BootID == saved.BootID && m.StartedAt.Equal(saved.StartedAt) && m.ClockOffset == saved.ClockOffset &&
+		m.Refused == saved.Refused && m.Restarts == saved.Restarts && m.sameRecord(saved)
+}
+
+func (m Memory) sameRecord(saved Memory) bool {
+	if m.Record == nil || saved.Record == nil {
+		return m.Record == saved.Record
+	}
+	return m.Record.Version == saved.Record.Version
+}

@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Scene is what is really there on the host, by its processes and files. Times
+// are those of the host's own clock.
+type Scene struct {
+	BootID string
+	// Prepared is the pre-runner script in this boot; PhaseOK where there is
+	// none to run. It belongs to no assignment.
+	Prepared Progress
+	// Allowed is the run whose jobs the job-started hook lets through.
+	Allowed Allowed
+	// Registered is the configuration of the runner. RegisteredAs tells what
+	// kind of registration it was given.
+	Registered   Progress
+	RegisteredAs lifecycle.RegistrationKind
+	// Registration is true while a registration lies on disk.
+	Registration bool
+	Listener     Listener
+	// Removed is the removal of the registration, Cleaned the clean-up.
+	Removed Progress
+	Cleaned Progress
+
+	// Busy is true while a worker lives or a job has begun and not ended, and
+	// when neither can be known.
+	Busy bool
+	// Jobs counts the jobs begun since the last clean-up.
+	Jobs int
+	// Refused names the run whose job the hook refused; empty when none.
+	Refused string
+	// InterruptionAt is when the machine will be taken, by the cloud's notice.
+	InterruptionAt time.Time
+}
+
+// Progress is how far something has come that the host does by itself.
+type Progress struct {
+	Phase Phase
+	// Assignment is the one for which it was begun.
+	Assignment int64
+	// At is when the phase was reached.
+	At time.Time
+	// Attempt counts how often it was begun for this assignment.
+	Attempt int
+	// Cause and Detail explain PhaseFailed.
+	Cause  lifecycle.Cause
+	Detail string
+}
+
+// Phase is the state of a Progress.
+type Phase string
+
+// The phases.
+const (
+	PhaseNone    Phase = ""
+	PhaseRunning Phase = "running"
+	PhaseOK      Phase = "ok"
+	PhaseFailed  Phase = "failed"
+)
+
+// of returns the progress for an assignment: none when it was for another.
+func (p Progress) of(assignment int64) Progress {
+	if p.Assignment != assignment {
+		return Progress{}
+	}
+	return p
+}
+
+// Allowed is the run whose jobs may start; none when it is zero.
+type Allowed struct {
+	RunID      string `json:"runId,omitempty"`
+	Repository string `json:"repository,omitempty"`
+}
+
+// Listener is the runner's listener process.
+type Listener struct {
+	Phase      ListenerPhase
+	Assignment int64
+	// StartedAt is when it was started, At when it reached its phase.
+	StartedAt, At time.Time
+	// Code is the exit code of ListenerExited; CodeUnknown when nobody saw it.
+	Code int
+	// Detail is the end of its output.
+	Detail string
+}
+
+// ListenerPhase is the state of a Listener.
+type ListenerPhase string
+
+// The phases of a listener.
+const (
+	ListenerNone      ListenerPhase = ""
+	ListenerStarting  ListenerPhase = "starting"
+	ListenerListening ListenerPhase = "listening" // it said that it listens for jobs
+	ListenerStopping  ListenerPhase = "stopping"  // it was asked to end
+	ListenerExited    ListenerPhase = "exited"
+)
+
+// CodeUnknown is the exit code of a listener whose end nobody saw.
+const CodeUnknown = -1
+
+// Exit codes of Runner.Listener, which run.sh would hide (design section 9).
+const (
+	CodeDone            = 0
+	CodeTerminated      = 1
+	CodeRetryable       = 2
+	CodeUpdating        = 3
+	CodeUpdatingJobs    = 4
+	CodeSessionConflict = 5
+	CodeDeprecated      = 7
+)
+
+// alive reports whether the listener's process runs.
+func (l Listener) alive() bool {
+	return l.Phase != ListenerNone && l.Phase != ListenerExited
+}
+
+// moving reports whether something on the host may change by itself.
+func (s Scene) moving() bool {
+	return s.Busy || s.Listener.alive() || s.Prepared.Phase == PhaseRunning ||
+		s.Registered.Phase == PhaseRunning || s.Removed.Phase == PhaseRunning || s.Cleaned.Phase == PhaseRunning
+}
+
+// shifted returns the scene with every time moved by d: from the host's clock
+// to the store's.
+func (s Scene) shifted(d time.Duration) Scene {
+	for _, p := range []*Progress{&s.Prepared, &s.Registered, &s.Removed, &s.Cleaned} {
+		p.At = shift(p.At, d)
+	}
+	s.Listener.At = shift(s.Listener.At, d)
+	s.Listener.StartedAt = shift(s.Listener.StartedAt, d)
+	s.InterruptionAt = shift(s.InterruptionAt, d)
+	return s
+}
+
+func shift(t time.Time, d time.Duration) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(d)
+}

@@ -1,0 +1,235 @@
+// Package internal_test keeps the rooms of the house apart: see the architecture page.
+package internal_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const module = "github.com/remuda-ci/remuda/"
+
+// anything, as what a room may import: every room but the mains.
+var anything = []string{"*"}
+
+// room is a directory with all packages below it, and the arrows that leave it.
+type room struct {
+	dir string
+	// imports are the rooms that its code may import beside itself. Its tests may import any but the mains.
+	imports []string
+	// why is said to whoever adds another arrow.
+	why string
+}
+
+const (
+	whyAdapter  = "an adapter knows the words and no use-case: what both sides of a port need lives in lifecycle"
+	whyStandIn  = "the stand-in must agree with GitHub, not with our code"
+	whyUseCases = "the use-cases are reached by their ports and know neither adapters nor the wire"
+)
+
+// rooms are all of them: a package in none of them fails the test. The longest matching directory counts.
+var rooms = []room{
+	{"controld", anything, ""},
+	{"agentd", anything, ""},
+	{"internal/demo", anything, ""},
+	{"internal/bench", anything, ""},
+	{"internal/e2e", anything, ""},
+	{"internal/local", []string{"proto"}, "it runs the daemons as a user would and speaks to them by their contract"},
+
+	{"proto", nil, "generated code stands alone"},
+	{"internal/lifecycle", nil, "it is the ground floor and pure"},
+	{"internal/policy", []string{"internal/lifecycle"}, "it is pure and stands on lifecycle alone"},
+	{"internal/fleet", []string{"internal/policy", "internal/lifecycle"}, whyUseCases},
+	{"internal/agent", []string{"internal/policy", "internal/lifecycle"},
+		"it meets the fleet in the store alone and is reached by its ports"},
+
+	{"internal/store", []string{"internal/store/sqlite/db", "internal/lifecycle", "internal/aws"}, whyAdapter},
+	{"internal/store/sqlite/db", []string{"internal/lifecycle"},
+		"store and queue share the one file of the embedded default, so it knows neither"},
+	{"internal/queue", []string{"internal/store/sqlite/db", "internal/lifecycle", "internal/aws"}, whyAdapter},
+	{"internal/compute", []string{"internal/lifecycle", "internal/aws"}, whyAdapter},
+	{"internal/services", []string{"internal/lifecycle", "internal/aws"}, whyAdapter},
+	{"internal/github", []string{"internal/lifecycle"}, whyAdapter},
+	{"internal/host", []string{"internal/agent", "internal/lifecycle"},
+		"it fills the agent's ports, in the agent's and lifecycle's types"},
+	{"internal/aws", nil, "the AWS adapters share it, so it knows none of them"},
+	{"internal/githubsim", nil, whyStandIn},
+
+	{"internal/server", []string{"proto", "internal/fleet", "internal/policy", "internal/lifecycle", "internal/telemetry"},
+		"it maps the contract to the use-cases; adapters and configuration are handed to it by main"},
+	{"internal/web", []string{"internal/fleet", "internal/policy", "internal/lifecycle", "internal/telemetry"},
+		"it maps HTTP to the use-cases; adapters and configuration are handed to it by main"},
+	{"internal/config", []string{"internal/policy", "internal/lifecycle"}, "it says what was configured and builds nothing"},
+	{"internal/telemetry", []string{"internal/lifecycle"}, "everything may be measured, so it knows nothing but the words"},
+	{"internal/sim", []string{
+		"internal/fleet", "internal/agent", "internal/policy", "internal/lifecycle",
+		"internal/store", "internal/queue", "internal/compute",
+	}, "it runs the use-cases and the agent on worlds of its own, in one process and without a network"},
+}
+
+// unreachable are the rooms that no other may import, not even for a test.
+var unreachable = []string{"controld", "agentd", "internal/demo", "internal/bench"}
+
+// pure are the rooms whose code does no I/O and draws no lots.
+var pure = []string{"internal/lifecycle", "internal/policy"}
+
+// impure are the packages of the standard library that a pure room has no use for.
+var impure = []string{"context", "crypto/rand", "database/sql", "io/fs", "log", "log/slog", "math/rand", "math/rand/v2", "net", "net/http", "os", "os/exec", "syscall"}
+
+// goPackage is what go list tells of a package.
+type goPackage struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+}
+
+func TestArrows(t *testing.T) {
+	for _, tags := range []string{"", "soak"} {
+		for _, wrong := range wrongArrows(list(t, tags)) {
+			t.Error(wrong)
+		}
+	}
+}
+
+// list are the packages of the module as they are built with the tags.
+func list(t *testing.T, tags string) []goPackage {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-tags="+tags, "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	cmd.Dir = ".."
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	var pkgs []goPackage
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		switch err := dec.Decode(&p); {
+		case errors.Is(err, io.EOF):
+			return pkgs
+		case err != nil:
+			t.Fatalf("decode go list: %v", err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+// wrongArrows are sentences about the imports that the table does not allow.
+func wrongArrows(pkgs []goPackage) []string {
+	var wrong []string
+	for _, p := range pkgs {
+		from, ok := roomOf(p.ImportPath)
+		if !ok {
+			if p.ImportPath != module+"internal" {
+				wrong = append(wrong, p.ImportPath+" is in no room: give it one in internal/arrows_test.go")
+			}
+			continue
+		}
+		for _, path := range p.Imports {
+			if why := from.refuses(path); why != "" {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: %s", p.ImportPath, path, why))
+			}
+		}
+		for _, path := range slices.Concat(p.TestImports, p.XTestImports) {
+			if to, ok := roomOf(path); ok && to.dir != from.dir && slices.Contains(unreachable, to.dir) {
+				wrong = append(wrong, fmt.Sprintf("a test of %s imports %s: nothing imports %s", p.ImportPath, path, to.dir))
+			}
+		}
+	}
+	return wrong
+}
+
+// roomOf is the room that the package is in; false for packages that are not ours.
+func roomOf(path string) (room, bool) {
+	rel, ours := strings.CutPrefix(path, module)
+	var best room
+	for _, r := range rooms {
+		if ours && strings.HasPrefix(rel+"/", r.dir+"/") && len(r.dir) > len(best.dir) {
+			best = r
+		}
+	}
+	return best, best.dir != ""
+}
+
+// refuses says why the room's code must not import the package; "" when it may.
+func (r room) refuses(path string) string {
+	if slices.Contains(pure, r.dir) && slices.Contains(impure, path) {
+		return r.dir + " is pure: no I/O, no chance"
+	}
+	to, ours := roomOf(path)
+	switch {
+	case !ours || to.dir == r.dir:
+		return ""
+	case slices.Contains(unreachable, to.dir):
+		return "nothing imports " + to.dir
+	case slices.Equal(r.imports, anything) || slices.Contains(r.imports, to.dir):
+		return ""
+	}
+	return r.why
+}
+
+func TestWrongArrowsAreFound(t *testing.T) {
+	imports := func(from string, to ...string) goPackage {
+		p := goPackage{ImportPath: module + from}
+		for _, path := range to {
+			p.Imports = append(p.Imports, module+path)
+		}
+		return p
+	}
+	tests := map[string]struct {
+		pkg  goPackage
+		want []string
+	}{
+		"within a room":     {imports("internal/store/sqlite", "internal/store/conformance", "internal/lifecycle"), nil},
+		"a main":            {imports("controld", "internal/server", "internal/store/sqlite", "internal/config"), nil},
+		"the standard":      {goPackage{ImportPath: module + "internal/fleet", Imports: []string{"os"}}, nil},
+		"a name's neighbor": {imports("internal/githubsim", "internal/githubsim/expr"), nil},
+		"an adapter in a test": {goPackage{
+			ImportPath: module + "internal/fleet", XTestImports: []string{module + "internal/store/memory"},
+		}, nil},
+
+		"the ground floor": {imports("internal/lifecycle", "internal/policy"),
+			[]string{"internal/lifecycle imports internal/policy: it is the ground floor and pure"}},
+		"policy and fleet": {imports("internal/policy", "internal/fleet"),
+			[]string{"internal/policy imports internal/fleet: it is pure and stands on lifecycle alone"}},
+		"I/O": {goPackage{ImportPath: module + "internal/lifecycle", Imports: []string{"net"}},
+			[]string{"internal/lifecycle imports net: internal/lifecycle is pure: no I/O, no chance"}},
+		"fleet and others": {imports("internal/fleet", "internal/store/sqlite", "internal/github", "proto/remuda/v1"),
+			[]string{
+				"internal/fleet imports internal/store/sqlite: " + whyUseCases,
+				"internal/fleet imports internal/github: " + whyUseCases,
+				"internal/fleet imports proto/remuda/v1: " + whyUseCases,
+			}},
+		"agent and fleet": {imports("internal/agent", "internal/fleet"),
+			[]string{"internal/agent imports internal/fleet: it meets the fleet in the store alone and is reached by its ports"}},
+		"adapter and fleet": {imports("internal/queue/memory", "internal/fleet"),
+			[]string{"internal/queue/memory imports internal/fleet: " + whyAdapter}},
+		"web and the contract": {imports("internal/web", "proto/remuda/v1"),
+			[]string{"internal/web imports proto/remuda/v1: it maps HTTP to the use-cases; adapters and configuration are handed to it by main"}},
+		"a main's package": {imports("internal/demo", "controld/flags"),
+			[]string{"internal/demo imports controld/flags: nothing imports controld"}},
+		"a main's package in a test": {goPackage{
+			ImportPath: module + "internal/fleet", TestImports: []string{module + "controld/flags"},
+		}, []string{"a test of internal/fleet imports controld/flags: nothing imports controld"}},
+		"no room": {imports("internal/attic"), []string{"internal/attic is in no room: give it one in internal/arrows_test.go"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, wrong := range wrongArrows([]goPackage{test.pkg}) {
+				got = append(got, strings.ReplaceAll(wrong, module, ""))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("wrong arrows (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,151 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/remuda-ci/remuda/internal/compute/memory"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	queue "github.com/remuda-ci/remuda/internal/queue/sqlite"
+	"github.com/remuda-ci/remuda/internal/server"
+	"github.com/remuda-ci/remuda/internal/store/sqlite"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+const repository = "acme/app"
+
+// world is a fleet on the embedded store and queue, served over gRPC on
+// loopback.
+type world struct {
+	file   *db.DB
+	store  *instantHosts
+	queue  *queue.Queue
+	fleet  *fleet.Fleet
+	client remudav1.FleetServiceClient
+}
+
+func newWorld(b *testing.B) *world {
+	b.Helper()
+	file, err := db.Open(filepath.Join(b.TempDir(), "remuda.db"), db.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := file.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	compute, err := memory.New(memory.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	rows := sqlite.New(file)
+	w := &world{file: file, store: &instantHosts{Store: rows, file: rows}, queue: queue.New(file, queue.Options{})}
+	w.fleet, err = fleet.New(fleet.Options{
+		Store: w.store, Queue: w.queue, Compute: compute, GitHub: &offlineGitHub{},
+		Pools: map[string]fleet.Pool{"default": {
+			Name: "default", ResourceClasses: []string{"large"},
+			UsageClasses: []lifecycle.UsageClass{lifecycle.UsageOnDemand}, Policy: lifecycle.DefaultPolicy(),
+		}},
+		Classes: map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}},
+		Replica: "bench",
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	w.client = serve(b, w.fleet)
+	return w
+}
+
+// serve offers the fleet on a loopback port until the benchmark ends.
+func serve(b *testing.B, f *fleet.Fleet) remudav1.FleetServiceClient {
+	b.Helper()
+	s, err := server.New(server.Options{Fleet: f})
+	if err != nil {
+		b.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	go func() {
+		if err := s.Serve(listener); err != nil {
+			b.Error(err)
+		}
+	}()
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = conn.Close() // closing twice is its only error
+		s.Stop(ctx)
+	})
+	return remudav1.NewFleetServiceClient(conn)
+}
+
+// fill puts n pooled hosts into the store and the queue.
+func (w *world) fill(b *testing.B, n int, dueAt func(i int) time.Time) {
+	b.Helper()
+	ctx, now := context.Background(), time.Now()
+	const together = 256 // written at once, so that the store commits them together
+	errs := make(chan error, together)
+	for from := 0; from < n; from += together {
+		to := min(from+together, n)
+		for i := from; i < to; i++ {
+			go func() { errs <- w.pool(ctx, i, now, dueAt) }()
+		}
+		for range to - from {
+			if err := <-errs; err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+func hostID(i int) string { return fmt.Sprintf("i-%017x", i) }
+
+func (w *world) pool(ctx context.Context, i int, now time.Time, dueAt func(int) time.Time) error {
+	id := hostID(i)
+	r := lifecycle.Record{
+		HostKey: id, InstanceID: id, Pool: "default", State: lifecycle.StateIdle, Repository: repository,
+		Assignment: 2, Version: 1, MaxRuntime: time.Hour, ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand,
+		InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096, TrustKey: repository, Uses: 1,
+		PooledAt: now, Threshold: now.Add(time.Hour), DueAt: now.Add(time.Hour), CreatedAt: now, UpdatedAt: now,
+	}
+	if dueAt != nil {
+		r.DueAt = dueAt(i)
+	}
+	if err := w.store.CreateInstance(ctx, r); err != nil {
+		return err
+	}
+	return w.queue.Send(ctx, r.Message())
+}
+
+// percentile is the q-th part of sorted durations, in milliseconds.
+func percentile(sorted []time.Duration, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	i := min(int(q*float64(len(sorted))), len(sorted)-1)
+	return float64(sorted[i].Microseconds()) / 1000
+}
+
+// reportLatency adds p50 and p99 to a benchmark's figures.
+func reportLatency(b *testing.B, took []time.Duration) {
+	slices.Sort(took)
+	b.ReportMetric(percentile(took, 0.50), "p50-ms")
+	b.ReportMetric(percentile(took, 0.99), "p99-ms")
+}

@@ -1,0 +1,144 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Terminate ends machines as if their power was cut: every process is killed,
+// and what they had on disk is removed. An error leaves some of them ending;
+// whoever looks at them next goes on with it.
+func (c *Compute) Terminate(ctx context.Context, instanceIDs []string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("terminate machines: %w", err)
+	}
+	ids := slices.DeleteFunc(slices.Clone(instanceIDs), func(id string) bool {
+		return c.state(c.host(id)) == lifecycle.MachineGone
+	})
+	slices.Sort(ids)
+	if err := c.end(ctx, slices.Compact(ids)); err != nil {
+		return unavailable("terminate machines", err)
+	}
+	return nil
+}
+
+// EndAll ends every host of the root, also those of other replicas. The caller
+// sees to it that nobody launches any more.
+func (c *Compute) EndAll(ctx context.Context) error {
+	ids, err := c.ids()
+	if err != nil {
+		return unavailable("end all machines", err)
+	}
+	return c.Terminate(ctx, ids)
+}
+
+// end makes hosts gone. Each is first marked, so that nothing starts in it any
+// more, and marked as ended when nothing of it is left.
+func (c *Compute) end(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	var wrong []error
+	marked := map[string]bool{}
+	for _, id := range ids {
+		if err := c.host(id).mark("ending"); err != nil {
+			wrong = append(wrong, fmt.Errorf("mark host %s: %w", id, err))
+			continue
+		}
+		marked[id] = true
+	}
+	// Also those that could not be marked, as on a full disk: a host that runs
+	// for ever is worse than one that has to be looked at again.
+	if err := c.kill(ctx, ids); err != nil {
+		return errors.Join(append(wrong, err)...)
+	}
+	for _, id := range ids {
+		if !marked[id] {
+			continue
+		}
+		if err := c.bury(c.host(id)); err != nil {
+			wrong = append(wrong, fmt.Errorf("clear host %s: %w", id, err))
+			continue
+		}
+		c.log.Info("host has ended", "instance_id", id)
+	}
+	return errors.Join(wrong...)
+}
+
+func (h host) mark(name string) error {
+	f, err := os.OpenFile(h.path(name), os.O_CREATE|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// tombstone is what stays of a host that has ended.
+var tombstone = []string{"machine.json", "ending", "ended"}
+
+// bury removes what a dead host had on disk, but for its tombstone. Links are
+// removed and never followed, wherever the host's jobs made them point.
+func (c *Compute) bury(h host) error {
+	dir, err := c.openHost(h)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	entries, err := fs.ReadDir(dir.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if slices.Contains(tombstone, e.Name()) {
+			continue
+		}
+		if err := removeTree(dir, e.Name()); err != nil {
+			return err
+		}
+	}
+	return writeFile(h.path("ended"), []byte(c.opts.Now().UTC().Format(time.RFC3339)))
+}
+
+// openHost opens a host's directory, and not what a link in its place points to.
+func (c *Compute) openHost(h host) (*os.Root, error) {
+	hosts, err := os.OpenRoot(c.hostsDir())
+	if err != nil {
+		return nil, err
+	}
+	defer hosts.Close()
+	info, err := hosts.Lstat(h.id)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%s is no directory", h.dir)
+	}
+	return hosts.OpenRoot(h.id)
+}
+
+// removeTree removes name and all below it, also out of directories without
+// write permission, such as those of the Go module cache.
+func removeTree(root *os.Root, name string) error {
+	err := root.RemoveAll(name)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	openUp := func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			return root.Chmod(path, 0o700)
+		}
+		return err
+	}
+	if walkErr := fs.WalkDir(root.FS(), name, openUp); walkErr != nil {
+		return errors.Join(err, walkErr)
+	}
+	return root.RemoveAll(name)
+}

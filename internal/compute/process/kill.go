@@ -1,0 +1,131 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// killTimeout is how long the processes of hosts may take to die. They take
+	// milliseconds, unless the kernel holds them up.
+	killTimeout = 5 * time.Second
+	// killLook is the pause between two looks for what is left.
+	killLook = 5 * time.Millisecond
+	// quietLooks: a process can slip past one look at /proc, by being born
+	// behind it to a parent that dies ahead of it; hardly past two.
+	quietLooks = 2
+)
+
+// member is a process of a host.
+type member struct {
+	procID
+	host string
+	init bool
+}
+
+// kill kills every process of the hosts and returns when none is left.
+func (c *Compute) kill(ctx context.Context, ids []string) error {
+	ctx, cancel := context.WithTimeout(ctx, killTimeout)
+	defer cancel()
+	for quiet := 0; ; {
+		members, err := c.members(ids)
+		if err != nil {
+			return err
+		}
+		if quiet++; len(members) > 0 {
+			quiet = 0
+		}
+		if quiet == quietLooks {
+			return nil
+		}
+		for m, signal := range signals(members) {
+			if err := m.signal(signal); err != nil {
+				return fmt.Errorf("kill process %d of host %s: %w", m.pid, m.host, err)
+			}
+		}
+		if err := sleep(ctx, killLook); err != nil {
+			return fmt.Errorf("kill processes: %s left: %w", names(members), err)
+		}
+	}
+}
+
+// signals is what each process is sent: SIGKILL, but for an init beside which
+// others of its host live. That one is stopped, so that it starts nothing more,
+// and killed last: while it lives its pid is surely the id of its session, by
+// which the others are found.
+func signals(members []member) map[member]syscall.Signal {
+	others := map[string]bool{}
+	for _, m := range members {
+		others[m.host] = others[m.host] || !m.init
+	}
+	signals := map[member]syscall.Signal{}
+	for _, m := range members {
+		signals[m] = syscall.SIGKILL
+		if m.init && others[m.host] {
+			signals[m] = syscall.SIGSTOP
+		}
+	}
+	return signals
+}
+
+func names(members []member) string {
+	if len(members) == 0 {
+		return "none known"
+	}
+	var s []string
+	for _, m := range members {
+		s = append(s, fmt.Sprintf("%d of host %s", m.pid, m.host))
+	}
+	return strings.Join(s, ", ")
+}
+
+// members are the living processes of the hosts. Processes that end while we
+// look are none.
+func (c *Compute) members(ids []string) ([]member, error) {
+	hosts, inits := map[string]bool{}, map[int]string{}
+	for _, id := range ids {
+		hosts[id] = true
+		if init, ok := c.initOf(c.host(id)); ok && init.alive() {
+			inits[init.pid] = id
+		}
+	}
+	procs, err := ownProcesses()
+	if err != nil {
+		return nil, err
+	}
+	var members []member
+	for _, p := range procs {
+		id, ok := inits[p.session]
+		if !ok {
+			id = environment(p.pid, InstanceIDVariable)
+		}
+		if p.pid != os.Getpid() && hosts[id] {
+			members = append(members, member{procID: p.procID, host: id, init: inits[p.pid] != ""})
+		}
+	}
+	return members, nil
+}
+
+// signal sends a signal to the process, and to no later one with its pid: the
+// handle is bound to one process before its start time is compared
+// (os.FindProcess opens a pidfd).
+func (p procID) signal(signal syscall.Signal) error {
+	handle, err := os.FindProcess(p.pid)
+	if err != nil {
+		return err
+	}
+	defer handle.Release()
+	if !p.alive() {
+		return nil
+	}
+	err = handle.Signal(signal)
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,216 @@
+// Package config is controld's configuration: what can be written in its file,
+// the defaults of what is not, and the rules. It builds nothing.
+//
+// docs/configuration.md is the same for people, and examples/controld.yaml a
+// whole file; tests keep the three in step.
+package config
+
+import (
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Config is the whole file.
+type Config struct {
+	GRPC    GRPC    `yaml:"grpc"`
+	HTTP    HTTP    `yaml:"http"`
+	Store   Store   `yaml:"store"`
+	Compute Compute `yaml:"compute"`
+	GitHub  GitHub  `yaml:"github"`
+	// ResourceClasses are those of the file beside the default ones, by name.
+	ResourceClasses map[string]ResourceClass `yaml:"resource_classes"`
+	// Pools are those of the file and DefaultPool, by name.
+	Pools    map[string]Pool `yaml:"pools"`
+	Timeouts Timeouts        `yaml:"timeouts"`
+	Sweeps   Sweeps          `yaml:"sweeps"`
+	Log      Log             `yaml:"log"`
+}
+
+// GRPC is where callers reach the fleet.
+type GRPC struct {
+	// Addr is host:port; port 0 takes a free one. Without TLS the host must be
+	// a loopback address: whoever can call may order and end hosts.
+	Addr string `yaml:"addr"`
+	// TLS is nil for plaintext.
+	TLS *TLS `yaml:"tls"`
+}
+
+// TLS names PEM files.
+type TLS struct {
+	CertFile string `yaml:"cert_file"`
+	KeyFile  string `yaml:"key_file"`
+	// ClientCAFile has the authorities of callers' certificates; empty: callers
+	// are asked for none.
+	ClientCAFile string `yaml:"client_ca_file"`
+}
+
+// HTTP is where health, metrics and webhooks are served.
+type HTTP struct {
+	Addr string `yaml:"addr"`
+}
+
+// Store is where the records are kept.
+type Store struct {
+	SQLite SQLite `yaml:"sqlite"`
+}
+
+// SQLite is a store and queue in one file.
+type SQLite struct {
+	// Path of the database; its directory must exist. Hosts open it too, so it
+	// must be on a local file system.
+	Path string `yaml:"path"`
+}
+
+// Compute is where hosts come from.
+type Compute struct {
+	Process Process `yaml:"process"`
+}
+
+// Process is a cloud on this machine, whose hosts are agentd processes.
+type Process struct {
+	// Directory holds a directory for each host.
+	Directory string `yaml:"directory"`
+	// Agentd is the host agent's program, a path or a name found in PATH.
+	Agentd string `yaml:"agentd"`
+	// Runner is the directory of an unpacked actions/runner.
+	Runner string `yaml:"runner"`
+	// BootDelay is how long a host takes to boot, so that cold and warm can be
+	// told apart. Too near to Timeouts.Creation and no host ever gets ready.
+	BootDelay time.Duration `yaml:"boot_delay"`
+	Zones     []string      `yaml:"zones"`
+	// Capacity is how many hosts may live at once whose instance type matches
+	// the pattern, so that shortage can be shown; SpotCapacity the same for
+	// spot hosts, in addition.
+	Capacity     map[string]int `yaml:"capacity"`
+	SpotCapacity map[string]int `yaml:"spot_capacity"`
+	// Environment is added to that of jobs, by name. It is no place for
+	// secrets: every job of every repository sees it.
+	Environment map[string]string `yaml:"environment"`
+}
+
+// GitHub is the API that gives out tokens and knows the registrations.
+type GitHub struct {
+	// URL is the base of the API: https://api.github.com, or
+	// https://HOST/api/v3.
+	URL string `yaml:"url"`
+	// TokenFile is read at each call, so the token may be replaced.
+	TokenFile string `yaml:"token_file"`
+	// TokenEnv names the environment variable that holds the token.
+	TokenEnv string `yaml:"token_env"`
+	// Repositories are swept for registrations whose host is gone; each host's
+	// own registration is removed without it.
+	Repositories []string `yaml:"repositories"`
+}
+
+// ResourceClass is what a host of it has at least.
+type ResourceClass struct {
+	CPU       int `yaml:"cpu"` // vCPU
+	MemoryMiB int `yaml:"memory_mib"`
+}
+
+// DefaultPool is the name of the pool of a request that names none. It always
+// exists.
+const DefaultPool = "default"
+
+// Pool is one kind of hosts.
+type Pool struct {
+	// ResourceClasses that may be asked for; none: all.
+	ResourceClasses []string `yaml:"resource_classes"`
+	// UsageClasses that may be asked for; none: all.
+	UsageClasses []lifecycle.UsageClass `yaml:"usage_classes"`
+	// InstanceTypes are patterns such as c6i.*, of which a host's type must
+	// match one; none: all types will do.
+	InstanceTypes []string        `yaml:"instance_types"`
+	Reuse         lifecycle.Reuse `yaml:"reuse"`
+	// Privileged says that a job may become root on its host, with sudo or
+	// docker. Nothing that the host holds is safe from its jobs then.
+	Privileged bool `yaml:"privileged"`
+	// MaxUses is how many runs a host serves before it is ended; 0: any number.
+	MaxUses int `yaml:"max_uses"`
+	// MaxRuntime and IdleTime are those of Timeouts when nil.
+	MaxRuntime *time.Duration `yaml:"max_runtime"`
+	IdleTime   *time.Duration `yaml:"idle_time"`
+	// PreRunner is the path of a script that each host runs once per boot,
+	// before its first registration; empty: none.
+	PreRunner string `yaml:"pre_runner"`
+}
+
+// SetDefaults makes a pool that a file names start from the same values as the
+// default pool.
+func (p *Pool) SetDefaults() { p.Reuse = lifecycle.ReuseSameRepository }
+
+// Timeouts are the deadlines of a host's life: see lifecycle.Policy.
+type Timeouts struct {
+	// Creation: launch to ready. Shorter than a boot with its pre-runner
+	// script and no host ever gets ready; longer pays for hosts that never will.
+	Creation time.Duration `yaml:"creation"`
+	// Claim: claim to ready, without a boot. Shorter than a registration takes
+	// (some seconds) ends good hosts; longer lets a run wait for a dead one.
+	Claim time.Duration `yaml:"claim"`
+	// MaxRuntime: ready to the forced end, busy or not. The one deadline that
+	// kills a job; GitHub's own limit of a job is 6 h unless a workflow says more.
+	MaxRuntime time.Duration `yaml:"max_runtime"`
+	// Release: not busy to deregistered and clean. Shorter than a big
+	// workspace takes to delete and every host is ended instead of reused.
+	Release time.Duration `yaml:"release"`
+	// Idle: how long a pooled host waits for the next run. It is paid for all
+	// that time; what is shorter than ClaimMargin is never claimed.
+	Idle time.Duration `yaml:"idle"`
+	// Silence: without a heartbeat for so long a host is ended. Heartbeats come
+	// every 15 s: near that, one lost heartbeat is a lost host; much longer, and
+	// runs are given hosts that are dead.
+	Silence time.Duration `yaml:"silence"`
+	// External bounds a release that GitHub or AWS hold up. At Release or below
+	// an outage of GitHub would end the pool; longer pays for hosts through it.
+	External time.Duration `yaml:"external"`
+	// Unattended: a ready host whose caller went away is released when it got
+	// no job for so long. Shorter than a workflow takes to queue its jobs takes
+	// hosts from runs that are about to use them.
+	Unattended time.Duration `yaml:"unattended"`
+	// ClaimMargin: a pooled host so close to its end is not claimed. At 0 an
+	// agent may end itself, by its own clock, while it is being claimed.
+	ClaimMargin time.Duration `yaml:"claim_margin"`
+	// Forget: how long the record of an ended host is kept, for people to ask
+	// why. Longer makes the store larger.
+	Forget time.Duration `yaml:"forget"`
+}
+
+// Sweeps are the intervals at which controld looks after things by itself.
+type Sweeps struct {
+	// Due: hosts and requests whose next look has come. Shorter costs reads of
+	// the index; longer delays all that no RPC waits for, by as much.
+	Due time.Duration `yaml:"due"`
+	// Liveness: heartbeats. It reads all reports, so shorter costs with the
+	// size of the fleet; it adds to Timeouts.Silence.
+	Liveness time.Duration `yaml:"liveness"`
+	// Cloud: machines without record, records without machine, registrations
+	// without host. Shorter spends the request limits of EC2 and GitHub; longer
+	// pays for leaked machines.
+	Cloud time.Duration `yaml:"cloud"`
+	// Lease: how long the sweeping replica may be quiet before another takes
+	// over. Shorter than a slow sweep's steps makes replicas take turns, which
+	// is harmless and wasteful.
+	Lease time.Duration `yaml:"lease"`
+	// Grace: a machine younger than this is never called leaked. Shorter than
+	// a launch takes to be recorded ends hosts that were just ordered.
+	Grace time.Duration `yaml:"grace"`
+}
+
+// LogLevel is how much is logged.
+type LogLevel string
+
+// LogLevels lists every level, the most talkative first.
+var LogLevels = []LogLevel{"trace", "debug", "info", "warn", "error"}
+
+// LogFormat is how it is written.
+type LogFormat string
+
+// LogFormats lists every format.
+var LogFormats = []LogFormat{"text", "json"}
+
+// Log is what controld tells of itself, on standard error.
+type Log struct {
+	Level  LogLevel  `yaml:"level"`
+	Format LogFormat `yaml:"format"`
+}

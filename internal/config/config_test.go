@@ -1,0 +1,155 @@
+package config_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/config/strictyaml"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// token is the one thing that every file needs.
+const token = "github: {token_env: GITHUB_TOKEN}\n"
+
+func parse(t *testing.T, text string) *config.Config {
+	t.Helper()
+	c, err := config.Parse("controld.yaml", []byte(token+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestAFileIsReadOverTheDefaults(t *testing.T) {
+	got := parse(t, `
+grpc: {addr: "0.0.0.0:1", tls: {cert_file: /c, key_file: /k}}
+compute: {process: {zones: [a, b], capacity: {"c*": 3}}}
+resource_classes: {large: {memory_mib: 8192}, tiny: {cpu: 1, memory_mib: 512}}
+pools: {build: {usage_classes: [spot], max_runtime: 1h}}
+timeouts: {idle: 90s}
+`)
+	want := config.Default()
+	hour := time.Hour
+	want.GRPC = config.GRPC{Addr: "0.0.0.0:1", TLS: &config.TLS{CertFile: "/c", KeyFile: "/k"}}
+	want.Compute.Process.Zones = []string{"a", "b"}
+	want.Compute.Process.Capacity = map[string]int{"c*": 3}
+	want.GitHub.TokenEnv = "GITHUB_TOKEN"
+	want.ResourceClasses["large"] = config.ResourceClass{CPU: 2, MemoryMiB: 8192}
+	want.ResourceClasses["tiny"] = config.ResourceClass{CPU: 1, MemoryMiB: 512}
+	want.Pools["build"] = config.Pool{Reuse: lifecycle.ReuseSameRepository, UsageClasses: []lifecycle.UsageClass{lifecycle.UsageSpot}, MaxRuntime: &hour}
+	want.Timeouts.Idle = 90 * time.Second
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestTheDefaultsLackOnlyAToken(t *testing.T) {
+	err := config.Default().Check("defaults")
+	want := "defaults: github: has no token; write token_file with a path or token_env with the name of a variable"
+	if d := cmp.Diff(want, fmt.Sprint(err)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(lifecycle.DefaultPolicy(), config.Default().Policy(config.DefaultPool)); d != "" {
+		t.Errorf("the default pool's policy: %s", d)
+	}
+}
+
+func TestReadOverOtherDefaults(t *testing.T) {
+	c := config.Default()
+	c.GitHub.TokenFile = "/state/token"
+	c.Compute.Process.BootDelay = time.Second
+	if err := c.Read("f", []byte("timeouts: {claim: 5s}\n")); err != nil {
+		t.Fatal(err)
+	}
+	if c.Timeouts.Claim != 5*time.Second || c.Compute.Process.BootDelay != time.Second || c.GitHub.TokenFile != "/state/token" {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "controld.yaml")
+	if _, err := config.Load(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: got %v", err)
+	}
+	if err := os.WriteFile(path, []byte(token+"wrong: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := config.Load(path)
+	var all *strictyaml.Error
+	if !errors.As(err, &all) || !strings.HasPrefix(err.Error(), path+":2:1: wrong: is not known") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	c := parse(t, `
+timeouts: {creation: 1s, claim: 2s, max_runtime: 3s, release: 4s, idle: 41s, silence: 45s, external: 6s, unattended: 7s, claim_margin: 8s, forget: 9m}
+pools:
+  own: {max_runtime: 30s, idle_time: 50s, max_uses: 3, reuse: same-owner}
+`)
+	want := lifecycle.Policy{
+		CreationTimeout: time.Second, ClaimTimeout: 2 * time.Second, MaxRuntime: 3 * time.Second, ReleaseTimeout: 4 * time.Second,
+		IdleTime: 41 * time.Second, Silence: 45 * time.Second, ExternalTimeout: 6 * time.Second, UnattendedTimeout: 7 * time.Second,
+		ClaimMargin: 8 * time.Second, ReleaseLook: 5 * time.Second, DrainLook: 15 * time.Second, EndLook: 10 * time.Second,
+		ForgetAfter: 9 * time.Minute, Reuse: lifecycle.ReuseSameRepository,
+	}
+	if d := cmp.Diff(want, c.Policy("default")); d != "" {
+		t.Error(d)
+	}
+	want.MaxRuntime, want.IdleTime, want.MaxUses, want.Reuse = 30*time.Second, 50*time.Second, 3, lifecycle.ReuseSameOwner
+	if d := cmp.Diff(want, c.Policy("own")); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestWhatAPoolOffers(t *testing.T) {
+	c := parse(t, `
+resource_classes: {tiny: {cpu: 1, memory_mib: 512}}
+pools: {small: {resource_classes: [tiny, large], usage_classes: [spot]}}
+`)
+	if d := cmp.Diff([]string{"2xlarge", "4xlarge", "8xlarge", "large", "tiny", "xlarge"}, c.PoolResourceClasses("default")); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(lifecycle.UsageClasses, c.PoolUsageClasses("default")); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"tiny", "large"}, c.PoolResourceClasses("small")); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]lifecycle.UsageClass{lifecycle.UsageSpot}, c.PoolUsageClasses("small")); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	const own = "compute.process runs jobs as this program's own user: they can read and change the store and other hosts; serve only repositories that you trust"
+	if d := cmp.Diff([]string{own}, parse(t, "").Warnings()); d != "" {
+		t.Errorf("the defaults: %s", d)
+	}
+	got := parse(t, `
+grpc: {addr: ":7443", tls: {cert_file: /c, key_file: /k}}
+pools:
+  once: {privileged: true, reuse: none}
+  again: {privileged: true, reuse: same-owner}
+`).Warnings()
+	want := []string{
+		"grpc.tls has no client_ca_file: callers of other machines who reach :7443 are refused, since nothing tells who they are",
+		own,
+		"pool again is privileged: a job can become root on its host and read and change all that is on it",
+		"pool again reuses hosts across the repositories of an owner: what one leaves behind can reach another",
+		"pool again is privileged and reused: a job can leave something behind that no clean-up finds, for every later run with the same owner",
+		"pool once is privileged: a job can become root on its host and read and change all that is on it",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}

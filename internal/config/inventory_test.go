@@ -1,0 +1,192 @@
+package config_test
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/remuda-ci/remuda/internal/config"
+)
+
+// leaf is a key of the configuration that has a value and no keys below it.
+type leaf struct {
+	path  string // `pools.<name>.reuse`
+	value reflect.Value
+}
+
+func (l leaf) isDuration() bool { return l.value.Type() == reflect.TypeFor[time.Duration]() }
+
+// text is the value as documented and in the example.
+func (l leaf) text() string {
+	if l.isDuration() {
+		return l.value.Interface().(time.Duration).String()
+	}
+	if l.value.Kind() == reflect.Slice {
+		return "[" + strings.Trim(fmt.Sprint(l.value.Interface()), "[]") + "]"
+	}
+	return fmt.Sprint(l.value.Interface())
+}
+
+// inFile fills in the keys that a user chooses.
+var inFile = strings.NewReplacer("<name>", "large", "<pattern>", "c6", "<variable>", "X")
+
+// yaml is a document that sets the key.
+func (l leaf) yaml(value string) string {
+	path := inFile.Replace(l.path)
+	keys := strings.Split(path, ".")
+	return strings.Join(keys, ": {") + ": " + value + strings.Repeat("}", len(keys)-1) + "\n"
+}
+
+func (l leaf) problemPath() string {
+	return inFile.Replace(l.path)
+}
+
+// leaves lists the keys below a value. Entries of a map stand for all of them.
+func leaves(v reflect.Value) []leaf { return walk(nil, "", v) }
+
+func walk(found []leaf, path string, v reflect.Value) []leaf {
+	switch v.Kind() {
+	case reflect.Pointer:
+		return walk(found, path, v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			name := v.Type().Field(i).Tag.Get("yaml")
+			found = walk(found, strings.TrimPrefix(path+"."+name, "."), v.Field(i))
+		}
+		return found
+	case reflect.Map:
+		entry := "<name>"
+		switch v.Type().Elem().Kind() {
+		case reflect.Int:
+			entry = "<pattern>"
+		case reflect.String:
+			entry = "<variable>"
+		}
+		return walk(found, path+"."+entry, v.MapIndex(v.MapKeys()[0]))
+	}
+	return append(found, leaf{path, v})
+}
+
+// withEverything is the defaults, with what they leave out added empty.
+func withEverything() *config.Config {
+	c := config.Default()
+	var none time.Duration
+	c.GRPC.TLS = &config.TLS{}
+	c.Compute.Process.Capacity = map[string]int{"x": 0}
+	c.Compute.Process.SpotCapacity = map[string]int{"x": 0}
+	c.Compute.Process.Environment = map[string]string{"X": ""}
+	c.ResourceClasses = map[string]config.ResourceClass{"large": c.ResourceClasses["large"]}
+	pool := c.Pools[config.DefaultPool]
+	pool.MaxRuntime, pool.IdleTime = &none, &none
+	c.Pools = map[string]config.Pool{config.DefaultPool: pool}
+	return c
+}
+
+var row = regexp.MustCompile("(?m)^\\| `([a-z_.<>]+)` \\| (.*?) \\| (.*?) \\| (.*?) \\|$")
+
+func TestTheDocumentationHasEveryKey(t *testing.T) {
+	text, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string][]string{}
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		rows[m[1]] = m[2:]
+	}
+	own := regexp.MustCompile(`<(name|pattern|variable)>|^grpc\.tls|^github\.token`)
+	for _, l := range leaves(reflect.ValueOf(withEverything())) {
+		columns, ok := rows[l.path]
+		delete(rows, l.path)
+		switch {
+		case !ok:
+			t.Errorf("%s has no row", l.path)
+		case slices.Contains(columns, ""):
+			t.Errorf("%s has an empty column", l.path)
+		case !own.MatchString(l.path) && !sameValue(strings.Trim(columns[0], "`"), l.text()):
+			t.Errorf("%s: the default is said to be %s, and is %s", l.path, columns[0], l.text())
+		}
+	}
+	for path := range rows {
+		t.Errorf("%s is documented, and no key", path)
+	}
+}
+
+// sameValue compares texts, and durations by their length.
+func sameValue(a, b string) bool {
+	da, errA := time.ParseDuration(a)
+	db, errB := time.ParseDuration(b)
+	return a == b || (errA == nil && errB == nil && da == db)
+}
+
+const example = "../../examples/controld.yaml"
+
+func TestTheExampleIsFine(t *testing.T) {
+	c, err := config.Load(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Pools) != 3 || len(c.Warnings()) < 2 {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestTheExampleHasEveryKey(t *testing.T) {
+	text, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range leaves(reflect.ValueOf(withEverything())) {
+		keys := strings.Split(strings.TrimSuffix(strings.TrimSuffix(l.path, ".<pattern>"), ".<variable>"), ".")
+		if key := keys[len(keys)-1]; !regexp.MustCompile(`(?m)^[ #]*` + key + `:`).Match(text) {
+			t.Errorf("%s is missing", l.path)
+		}
+	}
+}
+
+// Where the example says "default" it must be one, and each default must say so.
+func TestTheExampleKnowsTheDefaults(t *testing.T) {
+	text, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		t.Fatal(err)
+	}
+	defaults := map[string]string{}
+	for _, l := range leaves(reflect.ValueOf(withEverything())) {
+		defaults[strings.NewReplacer("resource_classes.<name>", "resource_classes.large", "<name>", "default").Replace(l.path)] = l.text()
+	}
+	checked := 0
+	var visit func(path string, n *yaml.Node)
+	visit = func(path string, n *yaml.Node) {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key, value := n.Content[i], n.Content[i+1]
+			at := strings.TrimPrefix(path+"."+key.Value, ".")
+			if value.Kind == yaml.MappingNode {
+				visit(at, value)
+				continue
+			}
+			want, known := defaults[at]
+			marked := strings.HasPrefix(value.LineComment, "# default")
+			same := known && value.Kind == yaml.ScalarNode && sameValue(value.Value, want)
+			if marked != same {
+				t.Errorf("line %d: %s: %s, the default is %q, marked as default: %t", key.Line, at, value.Value, want, marked)
+			}
+			if marked {
+				checked++
+			}
+		}
+	}
+	visit("", root.Content[0])
+	if checked < 25 {
+		t.Errorf("only %d defaults were found", checked)
+	}
+}

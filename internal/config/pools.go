@@ -1,0 +1,96 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Policy is that of the hosts of a pool.
+func (c *Config) Policy(pool string) lifecycle.Policy {
+	p, t := c.Pools[pool], c.Timeouts
+	policy := lifecycle.DefaultPolicy()
+	policy.CreationTimeout = t.Creation
+	policy.ClaimTimeout = t.Claim
+	policy.MaxRuntime = t.MaxRuntime
+	policy.ReleaseTimeout = t.Release
+	policy.IdleTime = t.Idle
+	policy.Silence = t.Silence
+	policy.ExternalTimeout = t.External
+	policy.UnattendedTimeout = t.Unattended
+	policy.ClaimMargin = t.ClaimMargin
+	policy.ForgetAfter = t.Forget
+	policy.Reuse = p.Reuse
+	policy.MaxUses = p.MaxUses
+	if p.MaxRuntime != nil {
+		policy.MaxRuntime = *p.MaxRuntime
+	}
+	if p.IdleTime != nil {
+		policy.IdleTime = *p.IdleTime
+	}
+	return policy
+}
+
+// PoolResourceClasses are the names of the resource classes of a pool.
+func (c *Config) PoolResourceClasses(pool string) []string {
+	if classes := c.Pools[pool].ResourceClasses; len(classes) > 0 {
+		return slices.Clone(classes)
+	}
+	return c.classNames()
+}
+
+func (c *Config) classNames() []string { return slices.Sorted(maps.Keys(c.ResourceClasses)) }
+
+// PoolUsageClasses are the usage classes of a pool.
+func (c *Config) PoolUsageClasses(pool string) []lifecycle.UsageClass {
+	if classes := c.Pools[pool].UsageClasses; len(classes) > 0 {
+		return slices.Clone(classes)
+	}
+	return slices.Clone(lifecycle.UsageClasses)
+}
+
+// Warnings are sentences about what is allowed, and dangerous or of no use.
+// They are to be said out loud at each start.
+func (c *Config) Warnings() []string {
+	var warnings []string
+	say := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
+	if c.GRPC.TLS != nil && c.GRPC.TLS.ClientCAFile == "" && !isLoopback(c.GRPC.Addr) {
+		say("grpc.tls has no client_ca_file: callers of other machines who reach %s are refused, since nothing tells who they are", c.GRPC.Addr)
+	}
+	say("compute.process runs jobs as this program's own user: they can read and change the store and other hosts; serve only repositories that you trust")
+	for _, name := range slices.Sorted(maps.Keys(c.Pools)) {
+		p := c.Pools[name]
+		if p.Privileged {
+			say("pool %s is privileged: a job can become root on its host and read and change all that is on it", name)
+		}
+		if p.Reuse == lifecycle.ReuseSameOwner {
+			say("pool %s reuses hosts across the repositories of an owner: what one leaves behind can reach another", name)
+		}
+		if p.Privileged && p.Reuse != lifecycle.ReuseNone {
+			say("pool %s is privileged and reused: a job can leave something behind that no clean-up finds, for every later run with %s",
+				name, trusted(p.Reuse))
+		}
+	}
+	return warnings
+}
+
+// trusted names whose runs may follow each other.
+func trusted(r lifecycle.Reuse) string {
+	if r == lifecycle.ReuseSameOwner {
+		return "the same owner"
+	}
+	return "the same repository"
+}
+
+// isLoopback reports whether only this machine can reach an address.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}

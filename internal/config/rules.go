@@ -1,0 +1,209 @@
+package config
+
+import (
+	"net"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/config/strictyaml"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// The names that requests may use are those of proto/remuda/v1: what is longer
+// or otherwise spelt here could never be asked for.
+var (
+	poolName        = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+	className       = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+	instancePattern = regexp.MustCompile(`^[a-z0-9.*-]{1,64}$`)
+	repositoryName  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,39}/[A-Za-z0-9._-]{1,100}$`)
+	variableName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	zoneName        = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+)
+
+// Bounds of what can be configured.
+const (
+	maxEntries   = 100  // of each map and list
+	maxCPU       = 1024 // twice the largest instance there is
+	maxMemoryMiB = 32 << 20
+	maxHosts     = 100_000
+	maxUses      = 1_000_000
+	day          = 24 * time.Hour
+	maxRuntime   = 5 * day // after which GitHub ends a job on a self-hosted runner
+)
+
+// Validate implements strictyaml.Validator.
+func (c *Config) Validate(root strictyaml.Place) {
+	c.GRPC.validate(root.At("grpc"))
+	address(root.At("http", "addr"), c.HTTP.Addr)
+	if c.HTTP.Addr == c.GRPC.Addr && !anyPort(c.HTTP.Addr) {
+		root.At("http", "addr").Errorf("is that of grpc too; write another port")
+	}
+	file(root.At("store", "sqlite", "path"), c.Store.SQLite.Path)
+	c.Compute.Process.validate(root.At("compute", "process"))
+	c.GitHub.validate(root.At("github"))
+	few(root.At("resource_classes"), len(c.ResourceClasses))
+	for name, class := range c.ResourceClasses {
+		class.validate(root.At("resource_classes", name), name)
+	}
+	few(root.At("pools"), len(c.Pools))
+	for name := range c.Pools {
+		c.validatePool(root.At("pools", name), name)
+	}
+	c.Timeouts.validate(root.At("timeouts"))
+	c.validateMargin(root.At("timeouts", "idle"), c.Timeouts.Idle)
+	if delay := c.Compute.Process.BootDelay; delay >= c.Timeouts.Creation {
+		root.At("compute", "process", "boot_delay").Errorf("is %s, not less than timeouts.creation (%s): no host would ever be ready; write less", delay, c.Timeouts.Creation)
+	}
+	c.Sweeps.validate(root.At("sweeps"))
+}
+
+func (g GRPC) validate(at strictyaml.Place) {
+	address(at.At("addr"), g.Addr)
+	if g.TLS == nil {
+		if !isLoopback(g.Addr) {
+			at.At("addr").Errorf("is reached from other machines in plaintext; write a loopback address such as 127.0.0.1:7443, or add grpc.tls")
+		}
+		return
+	}
+	file(at.At("tls", "cert_file"), g.TLS.CertFile)
+	file(at.At("tls", "key_file"), g.TLS.KeyFile)
+	if g.TLS.ClientCAFile != "" {
+		file(at.At("tls", "client_ca_file"), g.TLS.ClientCAFile)
+	}
+}
+
+func (p Process) validate(at strictyaml.Place) {
+	file(at.At("directory"), p.Directory)
+	if p.Agentd == "" {
+		at.At("agentd").Errorf("is missing; write a path, or a name found in PATH")
+	}
+	file(at.At("runner"), p.Runner)
+	between(at.At("boot_delay"), p.BootDelay, 0, 10*time.Minute)
+	words(at.At("zones"), p.Zones, zoneName, "a zone such as local-a")
+	if len(p.Zones) == 0 {
+		at.At("zones").Errorf("is empty; write at least one zone")
+	}
+	capacity(at.At("capacity"), p.Capacity)
+	capacity(at.At("spot_capacity"), p.SpotCapacity)
+	environment := at.At("environment")
+	few(environment, len(p.Environment))
+	for name := range p.Environment {
+		if !variableName.MatchString(name) {
+			environment.At(name).Errorf("is no name of an environment variable; write one such as GOCACHE")
+		}
+	}
+}
+
+func capacity(at strictyaml.Place, hosts map[string]int) {
+	few(at, len(hosts))
+	for pattern, n := range hosts {
+		if !instancePattern.MatchString(pattern) {
+			at.At(pattern).Errorf("is not a pattern of instance types; write one such as c6i.* or c*")
+		}
+		number(at.At(pattern), n, 0, maxHosts)
+	}
+}
+
+func (g GitHub) validate(at strictyaml.Place) {
+	validateURL(at.At("url"), g.URL)
+	switch {
+	case g.TokenFile == "" && g.TokenEnv == "":
+		at.Errorf("has no token; write token_file with a path or token_env with the name of a variable")
+	case g.TokenFile != "" && g.TokenEnv != "":
+		at.At("token_env").Errorf("is there beside token_file; write one of them")
+	case g.TokenEnv != "" && !variableName.MatchString(g.TokenEnv):
+		// It is not quoted: it may be the token itself.
+		at.At("token_env").Errorf("is not the name of an environment variable; write one such as GITHUB_TOKEN")
+	case g.TokenFile != "":
+		file(at.At("token_file"), g.TokenFile)
+	}
+	words(at.At("repositories"), g.Repositories, repositoryName, "a repository as owner/name")
+}
+
+func validateURL(at strictyaml.Place, raw string) {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "https" && u.Scheme != "http"):
+		at.Errorf("is not the base URL of an API; write https://api.github.com or https://HOST/api/v3")
+	case u.Scheme == "http" && !isLoopback(net.JoinHostPort(u.Hostname(), "0")):
+		at.Errorf("would send the token in plaintext; write https")
+	}
+}
+
+func (r ResourceClass) validate(at strictyaml.Place, name string) {
+	if !className.MatchString(name) {
+		at.Errorf("is no name of a resource class; write 1 to 32 of a-z 0-9 and -")
+	}
+	number(at.At("cpu"), r.CPU, 1, maxCPU)
+	number(at.At("memory_mib"), r.MemoryMiB, 128, maxMemoryMiB)
+}
+
+func (c *Config) validatePool(at strictyaml.Place, name string) {
+	p := c.Pools[name]
+	if !poolName.MatchString(name) {
+		at.Errorf("is no name of a pool; write 1 to 63 of a-z 0-9 and -")
+	}
+	words(at.At("resource_classes"), p.ResourceClasses, className, "a resource class")
+	for i, class := range p.ResourceClasses {
+		if _, ok := c.ResourceClasses[class]; !ok {
+			at.At("resource_classes").Item(i).Errorf("is no resource class; write one of %s", strings.Join(c.classNames(), ", "))
+		}
+	}
+	distinct(at.At("usage_classes"), p.UsageClasses)
+	words(at.At("instance_types"), p.InstanceTypes, instancePattern, "a pattern such as c6i.* or c*")
+	number(at.At("max_uses"), p.MaxUses, 0, maxUses)
+	if p.MaxRuntime != nil {
+		between(at.At("max_runtime"), *p.MaxRuntime, time.Second, maxRuntime)
+	}
+	if p.PreRunner != "" {
+		file(at.At("pre_runner"), p.PreRunner)
+	}
+	c.validateReuse(at, p)
+}
+
+// validateReuse refuses what would be accepted and do nothing.
+func (c *Config) validateReuse(at strictyaml.Place, p Pool) {
+	switch {
+	case p.Reuse == lifecycle.ReuseNone && p.MaxUses > 1:
+		at.At("max_uses").Errorf("means nothing with reuse: none; leave it out")
+	case p.Reuse == lifecycle.ReuseNone && p.IdleTime != nil:
+		at.At("idle_time").Errorf("means nothing with reuse: none; leave it out")
+	case p.IdleTime != nil:
+		between(at.At("idle_time"), *p.IdleTime, time.Second, day)
+		c.validateMargin(at.At("idle_time"), *p.IdleTime)
+	}
+}
+
+// validateMargin: a pooled host must be claimable for some of its time.
+func (c *Config) validateMargin(at strictyaml.Place, idle time.Duration) {
+	if idle <= c.Timeouts.ClaimMargin {
+		at.Errorf("is %s, and no host is claimed in the last %s (timeouts.claim_margin): none ever would be; write more, or a smaller margin",
+			idle, c.Timeouts.ClaimMargin)
+	}
+}
+
+func (t Timeouts) validate(at strictyaml.Place) {
+	between(at.At("creation"), t.Creation, time.Second, 2*time.Hour)
+	between(at.At("claim"), t.Claim, time.Second, time.Hour)
+	between(at.At("max_runtime"), t.MaxRuntime, time.Second, maxRuntime)
+	between(at.At("release"), t.Release, time.Second, time.Hour)
+	between(at.At("idle"), t.Idle, time.Second, day)
+	between(at.At("silence"), t.Silence, 30*time.Second, 30*time.Minute)
+	between(at.At("external"), t.External, time.Second, day)
+	between(at.At("unattended"), t.Unattended, time.Second, day)
+	between(at.At("claim_margin"), t.ClaimMargin, 0, 10*time.Minute)
+	between(at.At("forget"), t.Forget, time.Minute, 30*day)
+	if t.External < t.Release {
+		at.At("external").Errorf("is %s, less than timeouts.release (%s); write at least as much", t.External, t.Release)
+	}
+}
+
+func (s Sweeps) validate(at strictyaml.Place) {
+	between(at.At("due"), s.Due, 100*time.Millisecond, 5*time.Minute)
+	between(at.At("liveness"), s.Liveness, time.Second, 5*time.Minute)
+	between(at.At("cloud"), s.Cloud, time.Second, day)
+	between(at.At("lease"), s.Lease, time.Second, 5*time.Minute)
+	between(at.At("grace"), s.Grace, 10*time.Second, day)
+}

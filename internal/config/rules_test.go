@@ -1,0 +1,154 @@
+package config_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/config"
+)
+
+func TestRules(t *testing.T) {
+	var pools, zones strings.Builder
+	for i := range 101 {
+		fmt.Fprintf(&pools, "  p%d: {}\n", i)
+		fmt.Fprintf(&zones, "z%d,", i)
+	}
+	tests := []struct{ name, text, want string }{
+		{"plaintext", "grpc: {addr: 0.0.0.0:7443}", `2:8: grpc.addr: is reached from other machines in plaintext; write a loopback address such as 127.0.0.1:7443, or add grpc.tls`},
+		{"plaintext on all", "grpc: {addr: \":7443\"}", `grpc.addr: is reached from other machines in plaintext`},
+		{"plaintext by name", "grpc: {addr: \"host:7443\"}", `grpc.addr: is reached from other machines in plaintext`},
+		{"no port", "grpc: {addr: localhost}", `grpc.addr: is "localhost"; write host:port`},
+		{"port", "http: {addr: \"localhost:65536\"}", `http.addr: is "localhost:65536"; write host:port`},
+		{"same port", "http: {addr: 127.0.0.1:7443}", `http.addr: is that of grpc too`},
+		{"half a certificate", "grpc: {tls: {cert_file: /c}}", `2:8: grpc.tls.key_file: is missing; write an absolute path`},
+		{"relative certificate", "grpc: {tls: {cert_file: /c, key_file: k}}", `2:29: grpc.tls.key_file: is "k"; write an absolute path`},
+		{"relative authority", "grpc: {tls: {cert_file: /c, key_file: /k, client_ca_file: x}}", `grpc.tls.client_ca_file: is "x"`},
+		{"relative store", "store: {sqlite: {path: x.db}}", `store.sqlite.path: is "x.db"; write an absolute path`},
+		{"no store", "store: {sqlite: {path: \"\"}}", `store.sqlite.path: is missing`},
+		{"directory", "compute: {process: {directory: hosts}}", `compute.process.directory: is "hosts"`},
+		{"runner", "compute: {process: {runner: runner}}", `compute.process.runner: is "runner"`},
+		{"agentd", "compute: {process: {agentd: \"\"}}", `compute.process.agentd: is missing`},
+		{"boot delay", "compute: {process: {boot_delay: -1s}}", `compute.process.boot_delay: is -1s; write a duration from 0s to 10m0s`},
+		{"boot delay and creation", "compute: {process: {boot_delay: 5m}}\ntimeouts: {creation: 5m}", `compute.process.boot_delay: is 5m0s, not less than timeouts.creation (5m0s)`},
+		{"no zones", "compute: {process: {zones: []}}", `compute.process.zones: is empty`},
+		{"zone", "compute: {process: {zones: [a, \"B c\"]}}", `2:32: compute.process.zones[1]: is "B c"; write a zone`},
+		{"zone twice", "compute: {process: {zones: [a, a]}}", `compute.process.zones[1]: is here twice`},
+		{"zones", "compute: {process: {zones: [" + zones.String() + "]}}", `compute.process.zones: has 101 entries; write at most 100`},
+		{"capacity", "compute: {process: {capacity: {\"c*\": -1}}}", `compute.process.capacity["c*"]: is -1; write a number from 0 to 100000`},
+		{"spot capacity", "compute: {process: {spot_capacity: {\"C6\": 1}}}", `compute.process.spot_capacity.C6: is not a pattern of instance types`},
+		{"variable", "compute: {process: {environment: {\"A=B\": c}}}", `compute.process.environment["A=B"]: is no name of an environment variable`},
+		{"api", "github: {url: api.github.com}", `github.url: is not the base URL of an API`},
+		{"api in plaintext", "github: {url: \"http://ghes.acme.com/api/v3\"}", `github.url: would send the token in plaintext`},
+		{"two tokens", "github: {token_file: /t}", `github.token_env: is there beside token_file`},
+		{"repository", "github: {repositories: [acme]}", `github.repositories[0]: is "acme"; write a repository as owner/name`},
+		{"class", "resource_classes: {Large: {cpu: 1, memory_mib: 512}}", `resource_classes.Large: is no name of a resource class`},
+		{"class without cpu", "resource_classes: {x: {memory_mib: 512}}", `2:20: resource_classes.x.cpu: is 0; write a number from 1 to 1024`},
+		{"class with little memory", "resource_classes: {x: {cpu: 1, memory_mib: 1}}", `resource_classes.x.memory_mib: is 1; write a number from 128 to`},
+		{"pool", "pools: {Build: {}}", `pools.Build: is no name of a pool`},
+		{"pools", "pools:\n" + pools.String(), `pools: has 102 entries; write at most 100`},
+		{"unknown class", "pools: {default: {resource_classes: [large, huge]}}", `2:45: pools.default.resource_classes[1]: is no resource class; write one of 2xlarge, 4xlarge, 8xlarge, large, xlarge`},
+		{"usage class", "pools: {default: {usage_classes: [sport]}}", `pools.default.usage_classes[0]: "sport" is not allowed; did you mean spot?`},
+		{"usage class twice", "pools: {default: {usage_classes: [spot, spot]}}", `pools.default.usage_classes[1]: is here twice`},
+		{"instance type", "pools: {default: {instance_types: [\"c[6]\"]}}", `pools.default.instance_types[0]: is "c[6]"; write a pattern`},
+		{"reuse", "pools: {default: {reuse: same-repo}}", `pools.default.reuse: "same-repo" is not allowed; did you mean same-repository?`},
+		{"uses", "pools: {default: {max_uses: -1}}", `pools.default.max_uses: is -1; write a number from 0 to 1000000`},
+		{"uses without reuse", "pools: {default: {max_uses: 2, reuse: none}}", `pools.default.max_uses: means nothing with reuse: none`},
+		{"idle time without reuse", "pools: {default: {idle_time: 2h, reuse: none}}", `pools.default.idle_time: means nothing with reuse: none`},
+		{"runtime", "pools: {default: {max_runtime: 121h}}", `pools.default.max_runtime: is 121h0m0s; write a duration from 1s to 120h0m0s`},
+		{"idle time", "pools: {default: {idle_time: 0s}}", `pools.default.idle_time: is 0s; write a duration from 1s to 24h0m0s`},
+		{"idle time within the margin", "pools: {default: {idle_time: 30s}}", `pools.default.idle_time: is 30s, and no host is claimed in the last 30s (timeouts.claim_margin): none ever would be`},
+		{"pre-runner", "pools: {default: {pre_runner: x.sh}}", `pools.default.pre_runner: is "x.sh"; write an absolute path`},
+		{"idle within the margin", "timeouts: {claim_margin: 5m}", `2:1: timeouts.idle: is 5m0s, and no host is claimed in the last 5m0s`},
+		{"external below release", "timeouts: {release: 31m}", `timeouts.external: is 30m0s, less than timeouts.release (31m0s)`},
+		{"silence", "timeouts: {silence: 29s}", `timeouts.silence: is 29s; write a duration from 30s to 30m0s`},
+		{"level", "log: {level: loud}", `log.level: "loud" is not allowed; known here: debug, error, info, trace, warn`},
+		{"format", "log: {format: jsno}", `log.format: "jsno" is not allowed; did you mean json?`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			text := token + test.text
+			if strings.HasPrefix(test.text, "github: {") {
+				text = "github: {token_env: X, " + strings.TrimPrefix(test.text, "github: {")
+			}
+			_, err := config.Parse("f", []byte(text))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got:\n%v\nwant:\n%s", err, test.want)
+			}
+			if strings.Contains(fmt.Sprint(err), "\n") {
+				t.Errorf("more than one problem:\n%v", err)
+			}
+		})
+	}
+}
+
+func TestWhatIsAllowed(t *testing.T) {
+	for name, text := range map[string]string{
+		"free ports":         "grpc: {addr: \"localhost:0\"}\nhttp: {addr: \"localhost:0\"}",
+		"loopback IPv6":      "grpc: {addr: \"[::1]:7443\"}",
+		"public HTTP":        "http: {addr: \":7080\"}",
+		"stand-in":           "",
+		"no hosts of a kind": "compute: {process: {capacity: {\"*\": 0}}}",
+		"once and no more":   "pools: {default: {reuse: none, max_uses: 1}}",
+		"no margin":          "timeouts: {claim_margin: 0s, idle: 1s}",
+	} {
+		t.Run(name, func(t *testing.T) { parse(t, text) })
+	}
+	if _, err := config.Parse("f", []byte("github: {url: \"http://127.0.0.1:7081/api/v3\", token_file: /t}")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A token in the place of its variable's name must not end up in a log.
+func TestATokenInTheWrongPlaceIsNotShown(t *testing.T) {
+	_, err := config.Parse("f", []byte("github: {token_env: github-pat-secret}"))
+	if err == nil || !strings.Contains(err.Error(), "github.token_env: is not the name") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Every duration and number has bounds: one far out of them is refused,
+// wherever it is written.
+func TestEveryNumberHasBounds(t *testing.T) {
+	for _, l := range leaves(reflect.ValueOf(withEverything())) {
+		values := []string{"-1", "99999999999"}
+		switch {
+		case l.isDuration():
+			values = []string{"-1s", "99999h"}
+		case !l.value.CanInt():
+			continue
+		}
+		for _, v := range values {
+			_, err := config.Parse("f", []byte(token+l.yaml(v)))
+			if !strings.Contains(fmt.Sprint(err), ": "+l.problemPath()+": ") {
+				t.Errorf("%s: %s was taken: %v", l.path, v, err)
+			}
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(token))
+	f.Add([]byte("grpc: {addr: \":1\", tls: {}}\npools: {\"a b\": {reuse: none, idle_time: 1s}}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := config.Parse("f", data)
+		if (c == nil) == (err == nil) {
+			t.Fatalf("got %v, %v", c, err)
+		}
+		if err != nil {
+			return
+		}
+		if d := cmp.Diff(nil, c.Check("again")); d != "" {
+			t.Fatal(d)
+		}
+		for name := range c.Pools {
+			if c.Policy(name).Reuse == "" || len(c.PoolResourceClasses(name)) == 0 {
+				t.Fatalf("pool %s: %+v", name, c.Pools[name])
+			}
+		}
+		c.Warnings()
+	})
+}

@@ -1,0 +1,279 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/remuda-ci/remuda/internal/local"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// configuration of the demo: a boot of 3 s stands for EC2's minute, and an
+// idle host expires after 15 s instead of 5 minutes. The due sweep comes
+// rarely, so that the Refresh is what ends the hosts that have expired.
+//
+// Jobs share this machine's Go build cache, or the sample that builds a Go
+// program would compile the standard library first.
+const configuration = `
+compute:
+  process:
+    boot_delay: 3s
+    environment:
+      GOCACHE: %q
+timeouts:
+  idle: 15s
+  claim_margin: 5s
+sweeps:
+  due: 5m
+`
+
+const repository = "acme/shop"
+
+// demo is what happened so far.
+type demo struct {
+	out      io.Writer
+	examples string
+	state    string
+	system   *local.System
+	acts     []act
+	expired  int
+}
+
+// act is one run: provisioned, run, released.
+type act struct {
+	name      string
+	runID     string
+	hosts     []string
+	reused    int32
+	created   int32
+	pooled    int32
+	provision time.Duration
+	run       local.Run
+	ran       time.Duration
+}
+
+func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
+
+// play runs the whole demo and checks every claim that it makes.
+func (d *demo) play(ctx context.Context) error {
+	cold, err := d.act(ctx, "cold", "1001", "matrix.yml", 3)
+	if err != nil {
+		return err
+	}
+	if cold.created != 3 || cold.reused != 0 {
+		return fmt.Errorf("the cold run reused %d hosts and created %d, want 0 and 3", cold.reused, cold.created)
+	}
+	warm, err := d.act(ctx, "warm", "1002", "matrix.yml", 3)
+	if err != nil {
+		return err
+	}
+	if warm.reused != 3 || !slices.Equal(sorted(cold.hosts), sorted(warm.hosts)) {
+		return fmt.Errorf("the warm run reused %d hosts (%v), want the 3 of the cold one (%v)", warm.reused, warm.hosts, cold.hosts)
+	}
+	if err := d.proveClean(cold, warm); err != nil {
+		return err
+	}
+	more, err := d.act(ctx, "more than the pool", "1003", "go-build.yml", 5)
+	if err != nil {
+		return err
+	}
+	if more.reused != 3 || more.created != 2 {
+		return fmt.Errorf("the third run reused %d hosts and created %d, want 3 and 2", more.reused, more.created)
+	}
+	return d.expire(ctx, 5)
+}
+
+// act provisions hosts for a run, runs its workflow on them and releases them.
+func (d *demo) act(ctx context.Context, name, runID, workflow string, count int32) (act, error) {
+	a := act{name: name, runID: runID}
+	text, err := os.ReadFile(filepath.Join(d.examples, "workflows", workflow))
+	if err != nil {
+		return a, fmt.Errorf("read the workflow: %w", err)
+	}
+	d.say("\nRun %s (%s): provisioning %d hosts for %s ...", runID, name, count, workflow)
+	if err := d.provision(ctx, &a, count); err != nil {
+		return a, fmt.Errorf("provision for run %s: %w", runID, err)
+	}
+	began := time.Now()
+	if _, err := d.system.GitHub.StartRun(ctx, repository, runID, string(text)); err != nil {
+		return a, err
+	}
+	if a.run, err = d.system.GitHub.WaitRun(ctx, runID, d.follow()); err != nil {
+		return a, err
+	}
+	a.ran = time.Since(began)
+	if a.run.Conclusion != "success" {
+		return a, fmt.Errorf("run %s came out as %s:\n%s", runID, a.run.Conclusion, logs(a.run))
+	}
+	released, err := d.system.Fleet.Release(ctx, &remudav1.ReleaseRequest{Repository: repository, RunId: runID, Wait: true})
+	if err != nil {
+		return a, fmt.Errorf("release run %s: %w", runID, err)
+	}
+	if a.pooled = released.GetPooledCount(); a.pooled != count {
+		return a, fmt.Errorf("run %s: %d of %d hosts came back to the pool", runID, a.pooled, count)
+	}
+	d.say("  released: %d hosts deregistered, cleaned and pooled", a.pooled)
+	d.acts = append(d.acts, a)
+	return a, nil
+}
+
+func (d *demo) provision(ctx context.Context, a *act, count int32) error {
+	began := time.Now()
+	got, err := d.system.Fleet.Provision(ctx, &remudav1.ProvisionRequest{
+		Repository: repository, RunId: a.runID, InstanceCount: proto.Int32(count), Timeout: durationpb.New(time.Minute),
+	})
+	if err != nil {
+		return err
+	}
+	a.provision, a.reused, a.created = time.Since(began), got.GetReusedCount(), got.GetCreatedCount()
+	for _, i := range got.GetInstances() {
+		a.hosts = append(a.hosts, i.GetInstanceId())
+	}
+	d.say("  ready in %s: %d reused, %d created", seconds(a.provision), a.reused, a.created)
+	return nil
+}
+
+// follow says each job as it completes.
+func (d *demo) follow() func(local.Run) {
+	said := map[string]bool{}
+	return func(run local.Run) {
+		for _, j := range run.Jobs {
+			if j.Status == "completed" && !said[j.Name] {
+				said[j.Name] = true
+				d.say("  job %s on %s: %s", j.Name, hostOf(j.Runner), j.Conclusion)
+			}
+		}
+	}
+}
+
+// The lines that the first step of a sample workflow prints.
+const (
+	cleanLine    = "work directory clean"
+	leftoverLine = "found leftover: run "
+)
+
+// proveClean reads in the logs that the cold run left a file in the work
+// directory of each host, and that the warm one found no such file on them.
+func (d *demo) proveClean(cold, warm act) error {
+	for _, a := range []act{cold, warm} {
+		clean := map[string]bool{}
+		for _, j := range a.run.Jobs {
+			for line := range strings.Lines(j.Log) {
+				line = strings.TrimRight(line, "\n")
+				if from, found := strings.CutPrefix(line, leftoverLine); found && !strings.HasPrefix(from, a.runID+" ") {
+					return fmt.Errorf("run %s, job %s found what another run had left: %s", a.runID, j.Name, line)
+				}
+				if line == cleanLine {
+					clean[hostOf(j.Runner)] = true
+				}
+			}
+		}
+		if len(clean) != len(a.hosts) {
+			return fmt.Errorf("run %s saw a clean work directory on %d of %d hosts", a.runID, len(clean), len(a.hosts))
+		}
+	}
+	d.say("  the files that run %s left are gone from all %d hosts", cold.runID, len(warm.hosts))
+	return nil
+}
+
+// expire waits for the idle time and lets a Refresh end what has expired.
+func (d *demo) expire(ctx context.Context, hosts int) error {
+	listed, err := d.system.Fleet.ListInstances(ctx, &remudav1.ListInstancesRequest{States: []remudav1.State{remudav1.State_STATE_IDLE}})
+	if err != nil {
+		return fmt.Errorf("list idle hosts: %w", err)
+	}
+	var last time.Time
+	for _, i := range listed.GetInstances() {
+		if t := i.GetThreshold().AsTime(); t.After(last) {
+			last = t
+		}
+	}
+	d.say("\n%d hosts are idle; the last of them expires in %s ...", len(listed.GetInstances()), seconds(time.Until(last)))
+	if err := pause(ctx, time.Until(last)+100*time.Millisecond); err != nil {
+		return err
+	}
+	refreshed, err := d.system.Fleet.Refresh(ctx, &remudav1.RefreshRequest{})
+	if err != nil {
+		return fmt.Errorf("refresh: %w", err)
+	}
+	for _, decision := range refreshed.GetDecisions() {
+		if decision.GetAction() == remudav1.Action_ACTION_TERMINATE {
+			d.expired++
+			d.say("  refresh: %s is terminated: %s", decision.GetInstanceId(), decision.GetReason())
+		}
+	}
+	if d.expired != hosts {
+		return fmt.Errorf("the refresh ended %d hosts, want %d", d.expired, hosts)
+	}
+	return d.nothingLeft(ctx)
+}
+
+// nothingLeft waits for the machines to follow their records.
+func (d *demo) nothingLeft(ctx context.Context) error {
+	for {
+		runners, err := d.system.GitHub.Runners(ctx)
+		if err != nil {
+			return err
+		}
+		processes, err := local.Processes(filepath.Join(d.state, "hosts"))
+		if err != nil {
+			return err
+		}
+		if len(runners) == 0 && len(processes) == 0 {
+			d.say("  no host process and no registration is left")
+			return nil
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return fmt.Errorf("%w; left over: %d registrations, processes %v", err, len(runners), processes)
+		}
+	}
+}
+
+// nothingRuns checks, after controld's end, that no process of the system is
+// left, the stand-in included.
+func (d *demo) nothingRuns() error {
+	processes, err := local.Processes(d.state)
+	if err == nil && len(processes) > 0 {
+		err = fmt.Errorf("left over after the end: %v", processes)
+	}
+	return err
+}
+
+func pause(ctx context.Context, t time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(t):
+		return nil
+	}
+}
+
+func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
+
+func seconds(t time.Duration) string { return strconv.FormatFloat(t.Seconds(), 'f', 2, 64) + " s" }
+
+// hostOf is the instance id in a runner's name.
+func hostOf(runner string) string {
+	if i := strings.Index(runner, "-i-"); i >= 0 {
+		return runner[i+1:]
+	}
+	return runner
+}
+
+func logs(run local.Run) string {
+	var b strings.Builder
+	for _, j := range run.Jobs {
+		fmt.Fprintf(&b, "--- %s: %s\n%s\n", j.Name, j.Conclusion, j.Log)
+	}
+	return b.String()
+}

@@ -1,0 +1,195 @@
+// Package e2e_test proves the whole system with real processes: controld,
+// agentd, the GitHub stand-in and its runner, killed at bad moments.
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/remuda-ci/remuda/internal/local"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+const (
+	repository = "acme/shop"
+	// within bounds each test; a healthy one takes a few seconds.
+	within = 2 * time.Minute
+)
+
+// bin is the directory with the binaries under test.
+var bin string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "remuda-e2e-bin-")
+	if err == nil {
+		err = build(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "build the binaries under test:", err)
+		os.Exit(1)
+	}
+	bin = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir) // a leftover in the temporary directory harms nobody
+	os.Exit(code)
+}
+
+func build(dir string) error {
+	cmd := exec.Command("go", "build", "-o", dir+string(filepath.Separator),
+		"../../controld", "../../agentd", "../githubsim/cmd/standin-runner")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+}
+
+// stage is one system under test on a directory of its own.
+type stage struct {
+	*testing.T
+	*local.System
+	ctx    context.Context
+	dir    string
+	config string
+	log    *syncBuffer
+}
+
+// newStage starts a system. At the end of the test it must stop in time and
+// leave no process behind.
+func newStage(t *testing.T, config string) *stage {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	t.Cleanup(cancel)
+	s := &stage{T: t, ctx: ctx, dir: filepath.Join(t.TempDir(), "state"), log: &syncBuffer{}}
+	if config != "" {
+		s.config = filepath.Join(filepath.Dir(s.dir), "controld.yaml")
+		if err := os.WriteFile(s.config, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.start()
+	t.Cleanup(s.finish)
+	return s
+}
+
+func (s *stage) start() {
+	s.Helper()
+	var err error
+	s.System, err = local.Start(s.ctx, local.Options{Bin: bin, StateDir: s.dir, Config: s.config, Stderr: s.log})
+	if err != nil {
+		s.Fatalf("%v\n%s", err, s.log)
+	}
+}
+
+// crash kills controld with SIGKILL and starts it again on the same directory.
+func (s *stage) crash() {
+	s.Helper()
+	s.Kill()
+	s.start()
+}
+
+func (s *stage) finish() {
+	if err := s.Stop(); err != nil {
+		s.Errorf("%v", err)
+	}
+	left, err := local.Processes(s.dir)
+	if err != nil || len(left) > 0 {
+		s.Errorf("processes left after the end: %v %v", left, err)
+	}
+	if s.Failed() {
+		s.Logf("controld's log:\n%s", s.log)
+	}
+}
+
+// provision asks for hosts; a request id that was used before resumes.
+func (s *stage) provision(runID, requestID string, count int32) (*remudav1.ProvisionResponse, error) {
+	return s.Fleet.Provision(s.ctx, &remudav1.ProvisionRequest{
+		Repository: repository, RunId: runID, RequestId: requestID, InstanceCount: proto.Int32(count),
+		Timeout: durationpb.New(time.Minute),
+	})
+}
+
+func (s *stage) mustProvision(runID, requestID string, count int32) *remudav1.ProvisionResponse {
+	s.Helper()
+	got, err := s.provision(runID, requestID, count)
+	if err != nil {
+		s.Fatalf("provision %s: %v", requestID, err)
+	}
+	if len(got.GetInstances()) != int(count) {
+		s.Fatalf("provision %s: %d hosts, want %d", requestID, len(got.GetInstances()), count)
+	}
+	return got
+}
+
+func (s *stage) release(runID string, wait bool) *remudav1.ReleaseResponse {
+	s.Helper()
+	got, err := s.Fleet.Release(s.ctx, &remudav1.ReleaseRequest{Repository: repository, RunId: runID, Wait: wait})
+	if err != nil {
+		s.Fatalf("release %s: %v", runID, err)
+	}
+	return got
+}
+
+// instances lists the hosts that are not terminated.
+func (s *stage) instances() []*remudav1.Instance {
+	s.Helper()
+	got, err := s.Fleet.ListInstances(s.ctx, &remudav1.ListInstancesRequest{States: []remudav1.State{
+		remudav1.State_STATE_CREATED, remudav1.State_STATE_RUNNING, remudav1.State_STATE_IDLE, remudav1.State_STATE_CLAIMED,
+	}})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return got.GetInstances()
+}
+
+// eventually waits until check returns "", and fails with what it said last.
+func (s *stage) eventually(check func() string) {
+	s.Helper()
+	for {
+		complaint := check()
+		if complaint == "" {
+			return
+		}
+		select {
+		case <-s.ctx.Done():
+			s.Fatalf("still: %s", complaint)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// workflow is one job with one step on a runner of the run.
+func workflow(script string) string {
+	return "on: push\njobs:\n  work:\n    runs-on: [self-hosted, \"${{ github.run_id }}\"]\n    steps:\n      - run: |\n          " +
+		strings.ReplaceAll(strings.TrimSpace(script), "\n", "\n          ") + "\n"
+}
+
+// syncBuffer is a buffer that a process may write to while a test reads it.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

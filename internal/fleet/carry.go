@@ -1,0 +1,101 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// decide asks lifecycle.Decide, with the report checked first: one that is
+// malformed is as good as none, and is said so.
+func (f *Fleet) decide(facts lifecycle.Facts, now time.Time) lifecycle.Decision {
+	if facts.Report != nil {
+		if err := facts.Report.Check(now); err != nil {
+			f.log.Warn("malformed report ignored", "instance", facts.Record.InstanceID, "error", err)
+			facts.Report = nil
+		}
+	}
+	facts.WatchingSince = f.watch.watchingSince(now)
+	return lifecycle.Decide(facts, now, f.policy(facts.Record.Pool))
+}
+
+// carry does the effect that a decision asks of the store: one conditional
+// write. It returns the record as it now stands. ErrLost means that the record
+// has moved on: the caller reads again and decides again. The effects outside
+// the store (end_machine, delete_runner) are the due sweep's.
+func (f *Fleet) carry(ctx context.Context, j *journal, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
+	switch d.Action {
+	case lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner:
+		return r, nil
+	}
+	next, err := lifecycle.Apply(r, d, now, f.policy(r.Pool))
+	if err != nil {
+		return r, fmt.Errorf("carry out a decision: %w", err)
+	}
+	f.supplyToken(ctx, &next, d.Action)
+	if d.Action == lifecycle.ActionForget {
+		if err := f.store.DeleteReport(ctx, r.HostKey); err != nil {
+			return r, fmt.Errorf("delete report of %s: %w", r.HostKey, err)
+		}
+	}
+	stored, err := f.store.UpdateInstance(ctx, next)
+	if err != nil {
+		return r, fmt.Errorf("%s host %s: %w", d.Action, r.InstanceID, err)
+	}
+	j.add(transitionEvent(r, stored, d, now))
+	switch d.Action {
+	case lifecycle.ActionReady:
+		f.observer.Registered(now.Sub(r.UpdatedAt))
+	case lifecycle.ActionPool:
+		f.observer.Released(now.Sub(r.ReleasedAt))
+	}
+	if stored.Pooled() {
+		f.offer(ctx, stored)
+	}
+	return stored, nil
+}
+
+// supplyToken puts the remove token into a record that is being released, in
+// the same write. Without one (GitHub is down) the release goes on, and a
+// later look provides it.
+func (f *Fleet) supplyToken(ctx context.Context, r *lifecycle.Record, a lifecycle.Action) {
+	switch a {
+	case lifecycle.ActionRelease, lifecycle.ActionReturn, lifecycle.ActionProvideToken:
+	default:
+		return
+	}
+	token, err := f.github.RemoveToken(ctx, r.Repository)
+	if err != nil {
+		f.log.Warn("no remove token for now", "instance", r.InstanceID, "repository", r.Repository, "error", err)
+		return
+	}
+	r.Registration = &token
+}
+
+// offer puts a pooled host into its queue. A message that is lost here is made
+// harmless by the by-pool index.
+func (f *Fleet) offer(ctx context.Context, r lifecycle.Record) {
+	if err := f.queue.Send(ctx, r.Message()); err != nil {
+		f.log.Warn("queue message not sent; the index will find the host", "instance", r.InstanceID, "error", err)
+	}
+}
+
+// bring reads what is known about one host of a request, decides and does one
+// effect. It returns the record as it now stands and what was decided. A lost
+// race is not an error: the record that won is returned with ActionKeep.
+func (f *Fleet) bring(ctx context.Context, j *journal, facts lifecycle.Facts, now time.Time) (lifecycle.Record, lifecycle.Decision, error) {
+	d := f.decide(facts, now)
+	j.decide(facts.Record.InstanceID, d.Action, d.Why)
+	if j.dry {
+		return facts.Record, d, nil
+	}
+	next, err := f.carry(ctx, j, facts.Record, d, now)
+	if errors.Is(err, lifecycle.ErrLost) {
+		next, err = f.store.Instance(ctx, facts.Record.HostKey)
+		d = lifecycle.Decision{Action: lifecycle.ActionKeep, Why: "somebody else was faster"}
+	}
+	return next, d, err
+}

@@ -1,0 +1,296 @@
+// Package fleet holds the use-cases of controld: Provision, Release, Refresh,
+// the sweeps, and the orders and questions of operators.
+//
+// Each is an Op: a sequence of small steps, each of which reads, decides and
+// does one effect, with its progress in the store. A daemon loops over the
+// steps, the simulator takes them one at a time, and a crash between any two
+// is finished by the next sweep. Nothing that matters is kept in memory.
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Class is a resource class: what a host of it must have at least.
+type Class struct {
+	CPU       int
+	MemoryMiB int
+}
+
+// Pool is a named entry of the configuration.
+type Pool struct {
+	Name            string
+	ResourceClasses []string
+	UsageClasses    []lifecycle.UsageClass
+	// InstanceTypes are the patterns that the pool allows; empty: any.
+	InstanceTypes []string
+	// Privileged says out loud that a job may become root on its host.
+	Privileged bool
+	Policy     lifecycle.Policy
+}
+
+// Observer hears what is worth measuring.
+type Observer interface {
+	// Claimed: a request had its hosts from the pool, d after it began.
+	Claimed(d time.Duration)
+	// Registered: a host was ready, d after it was claimed or launched.
+	Registered(d time.Duration)
+	// Released: a host was pooled, d after its release.
+	Released(d time.Duration)
+	// Swept: a sweep ended after d, with err or well.
+	Swept(sweep string, d time.Duration, err error)
+}
+
+type silentObserver struct{}
+
+func (silentObserver) Claimed(time.Duration)              {}
+func (silentObserver) Registered(time.Duration)           {}
+func (silentObserver) Released(time.Duration)             {}
+func (silentObserver) Swept(string, time.Duration, error) {}
+
+// Options are the parts that a Fleet is made of. Store, Queue, Compute, GitHub
+// and Pools are required.
+type Options struct {
+	Store   Store
+	Queue   Queue
+	Compute Compute
+	GitHub  GitHub
+
+	Pools   map[string]Pool
+	Classes map[string]Class
+	// Repositories are those whose registrations the GitHub sweep goes through
+	// for ghosts. Each host's own registration is removed without it.
+	Repositories []string
+
+	// Replica names this process in leases; it must be unique.
+	Replica string
+	// HostKey makes a host key of an instance id; nil: they are the same.
+	HostKey  func(instanceID string) string
+	Rand     *rand.Rand
+	Log      hclog.Logger
+	Observer Observer
+	Timing   Timing
+}
+
+// Timing holds the intervals of the use-cases. The zero value of a field means
+// its default.
+type Timing struct {
+	// Poll is how often a waiting operation reads the reports it waits for.
+	Poll time.Duration
+	// Takeover is how long a request may stand still before a sweep goes on
+	// with it. An operation that is alive renews it at half that time.
+	Takeover time.Duration
+	// Relaunch is how long a request that was short of capacity waits before
+	// it looks again.
+	Relaunch time.Duration
+	// Grace: machines younger than this are never called leaked.
+	Grace time.Duration
+	// Due, Liveness and Cloud are the intervals of the sweeps.
+	Due, Liveness, Cloud time.Duration
+	// Lease is how long a sweeper may be quiet before another takes over.
+	Lease time.Duration
+	// KeepRequests is how long a settled request is kept.
+	KeepRequests time.Duration
+}
+
+func (t Timing) withDefaults() Timing {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	def(&t.Poll, 250*time.Millisecond)
+	def(&t.Takeover, 20*time.Second)
+	def(&t.Relaunch, 10*time.Second)
+	def(&t.Grace, 5*time.Minute)
+	def(&t.Due, 5*time.Second)
+	def(&t.Liveness, 30*time.Second)
+	def(&t.Cloud, 5*time.Minute)
+	def(&t.Lease, 15*time.Second)
+	def(&t.KeepRequests, 7*24*time.Hour)
+	return t
+}
+
+// Fleet is the use-cases over one set of ports. It is safe for concurrent use.
+type Fleet struct {
+	store   Store
+	queue   Queue
+	compute Compute
+	github  GitHub
+
+	pools        map[string]Pool
+	classes      map[string]Class
+	repositories []string
+	replica      string
+	hostKey      func(string) string
+	log          hclog.Logger
+	observer     Observer
+	timing       Timing
+
+	randMu sync.Mutex
+	rand   *rand.Rand
+
+	watch watch
+}
+
+// New checks the options and returns a Fleet.
+func New(o Options) (*Fleet, error) {
+	if o.Store == nil || o.Queue == nil || o.Compute == nil || o.GitHub == nil {
+		return nil, errors.New("new fleet: store, queue, compute and github are required")
+	}
+	if len(o.Pools) == 0 {
+		return nil, errors.New("new fleet: at least one pool is required")
+	}
+	if o.Replica == "" {
+		return nil, errors.New("new fleet: the replica needs a name")
+	}
+	for name, pool := range o.Pools {
+		for _, class := range pool.ResourceClasses {
+			if _, ok := o.Classes[class]; !ok {
+				return nil, fmt.Errorf("new fleet: pool %s: resource class %s is not defined", name, class)
+			}
+		}
+	}
+	f := &Fleet{
+		store: o.Store, queue: o.Queue, compute: o.Compute, github: o.GitHub,
+		pools: o.Pools, classes: o.Classes, repositories: o.Repositories,
+		replica: o.Replica, hostKey: o.HostKey, log: o.Log, observer: o.Observer,
+		timing: o.Timing.withDefaults(), rand: o.Rand,
+	}
+	if f.hostKey == nil {
+		f.hostKey = func(id string) string { return id }
+	}
+	if f.rand == nil {
+		f.rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	}
+	if f.log == nil {
+		f.log = hclog.NewNullLogger()
+	}
+	if f.observer == nil {
+		f.observer = silentObserver{}
+	}
+	return f, nil
+}
+
+// policy is that of the host's pool. A pool that is no longer configured keeps
+// the default numbers, and its hosts are not reused.
+func (f *Fleet) policy(pool string) lifecycle.Policy {
+	if p, ok := f.pools[pool]; ok {
+		return p.Policy
+	}
+	p := lifecycle.DefaultPolicy()
+	p.Reuse = lifecycle.ReuseNone
+	return p
+}
+
+// jitter spreads an interval over ±10 %, so that replicas and operations do not
+// fall into step.
+func (f *Fleet) jitter(d time.Duration) time.Duration {
+	f.randMu.Lock()
+	defer f.randMu.Unlock()
+	return time.Duration(float64(d) * (0.9 + 0.2*f.rand.Float64()))
+}
+
+// backoff is the wait before try n (from 0) of something that was unavailable:
+// full jitter below a cap that doubles from 50 ms to 2 s.
+func (f *Fleet) backoff(n int) time.Duration {
+	limit := min(50*time.Millisecond<<min(n, 6), 2*time.Second)
+	f.randMu.Lock()
+	defer f.randMu.Unlock()
+	return time.Duration(f.rand.Int64N(int64(limit))) + time.Millisecond
+}
+
+// Op is an operation in small steps. Step reads, decides and does at most one
+// effect. After an error an Op may be stepped again: a step that failed is
+// repeated.
+type Op interface {
+	Step(ctx context.Context, now time.Time) (Progress, error)
+}
+
+// Progress is how far a step has brought its operation.
+type Progress struct {
+	Done bool
+	// Wait is how long there is nothing to do; 0: step again at once.
+	Wait time.Duration
+}
+
+var (
+	again = Progress{}
+	done  = Progress{Done: true}
+)
+
+func wait(d time.Duration) Progress { return Progress{Wait: d} }
+
+// course is the course of an operation through its stages: next does one step
+// and says, by setting itself, which comes then.
+type course struct {
+	journal journal
+	next    func(context.Context, time.Time) (Progress, error)
+}
+
+// Step does one step. What it decided is written down where it comes to rest.
+func (c *course) Step(ctx context.Context, now time.Time) (Progress, error) {
+	progress, err := c.next(ctx, now)
+	if err != nil {
+		c.journal.flush(ctx)
+		return progress, err
+	}
+	return c.journal.pause(ctx, progress, now), nil
+}
+
+// Drive steps an operation until it is done, fails, or ctx ends. A dependency
+// that is unavailable is tried again until patience has passed without a step
+// that went well.
+func (f *Fleet) Drive(ctx context.Context, op Op, patience time.Duration) error {
+	failures := 0
+	lastGood := time.Now()
+	for {
+		now := time.Now()
+		p, err := op.Step(ctx, now)
+		var pause time.Duration
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, lifecycle.ErrUnavailable) && now.Sub(lastGood) < patience:
+			pause = f.backoff(failures)
+			failures++
+		case err != nil:
+			return err
+		case p.Done:
+			return nil
+		default:
+			failures, lastGood = 0, now
+			pause = p.Wait
+			if pause > 0 {
+				pause = f.jitter(pause)
+			}
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// sleep waits for d or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,103 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// orderTries bounds how often an order is repeated because the record moved.
+const orderTries = 10
+
+// Instance reads one host with its agent's report, if it has one.
+func (f *Fleet) Instance(ctx context.Context, instanceID string) (lifecycle.Record, *lifecycle.Report, error) {
+	key := f.hostKey(instanceID)
+	r, err := f.store.Instance(ctx, key)
+	if err != nil {
+		return r, nil, fmt.Errorf("instance %s: %w", instanceID, err)
+	}
+	reports, err := f.store.Reports(ctx, []string{key})
+	if err != nil {
+		return r, nil, fmt.Errorf("read report of %s: %w", instanceID, err)
+	}
+	if report, ok := reports[key]; ok {
+		return r, &report, nil
+	}
+	return r, nil, nil
+}
+
+// Terminate ends a host by order, busy or not: first its record, then its
+// machine. It is safe to repeat. A held host is a *HeldError.
+func (f *Fleet) Terminate(ctx context.Context, instanceID, reason string, now time.Time) (lifecycle.Record, error) {
+	j := &journal{f: f}
+	defer j.flush(ctx)
+	r, err := f.order(ctx, instanceID, func(r lifecycle.Record) (lifecycle.Record, error) {
+		if r.State == lifecycle.StateTerminated {
+			return r, nil
+		}
+		if r.Held(now) {
+			return r, &HeldError{InstanceID: instanceID, Until: r.Hold}
+		}
+		d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: "ordered: " + reason}
+		return f.carry(ctx, j, r, d, now)
+	})
+	if err != nil {
+		return r, err
+	}
+	if err := f.compute.Terminate(ctx, []string{instanceID}); err != nil {
+		f.log.Warn("machine not ended yet; the due sweep goes on", "instance", instanceID, "error", err)
+	}
+	return r, nil
+}
+
+// Hold keeps a host from being claimed or ended until now + d (at most
+// lifecycle.MaxHold); d of 0 takes the hold away.
+func (f *Fleet) Hold(ctx context.Context, instanceID string, d time.Duration, reason string, now time.Time) (lifecycle.Record, error) {
+	if d < 0 || d > lifecycle.MaxHold {
+		return lifecycle.Record{}, &InvalidError{"duration", fmt.Sprintf("%s is not between 0 and %s", d, lifecycle.MaxHold)}
+	}
+	j := &journal{f: f}
+	defer j.flush(ctx)
+	return f.order(ctx, instanceID, func(r lifecycle.Record) (lifecycle.Record, error) {
+		if r.State == lifecycle.StateTerminated {
+			return r, &StateError{InstanceID: instanceID, State: string(r.State), Order: "hold"}
+		}
+		before := r
+		r.Hold, r.UpdatedAt = time.Time{}, now
+		why := "hold taken away: " + reason
+		if d > 0 {
+			r.Hold = now.Add(d)
+			why = fmt.Sprintf("held for %s: %s", d, reason)
+		}
+		// Looked at as soon as the hold ends, or at once if it was taken away.
+		r.DueAt = r.Hold
+		if d == 0 {
+			r.DueAt = now
+		}
+		stored, err := f.store.UpdateInstance(ctx, r)
+		if err != nil {
+			return before, fmt.Errorf("hold host %s: %w", instanceID, err)
+		}
+		j.add(transitionEvent(before, stored, lifecycle.Decision{Action: lifecycle.ActionHold, Why: why}, now))
+		return stored, nil
+	})
+}
+
+// order reads a record and does something to it, again if it moved meanwhile.
+func (f *Fleet) order(ctx context.Context, instanceID string, do func(lifecycle.Record) (lifecycle.Record, error)) (lifecycle.Record, error) {
+	for range orderTries {
+		r, err := f.store.Instance(ctx, f.hostKey(instanceID))
+		if err != nil {
+			return r, fmt.Errorf("instance %s: %w", instanceID, err)
+		}
+		if r, err = do(r); !errors.Is(err, lifecycle.ErrLost) {
+			return r, err
+		}
+	}
+	return lifecycle.Record{}, &lifecycle.UnavailableError{
+		What: "instance " + instanceID, RetryAfter: time.Second, Err: errors.New("its record keeps moving"),
+	}
+}

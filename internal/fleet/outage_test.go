@@ -1,0 +1,47 @@
+package fleet_test
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// outage is a store that can be away for a while. Only what the sweeps begin
+// with is covered: nothing else is reached without it.
+type outage struct {
+	fleet.Store
+	away atomic.Bool
+}
+
+func (o *outage) set(away bool) { o.away.Store(away) }
+
+func (o *outage) err() error {
+	if o.away.Load() {
+		return lifecycle.ErrUnavailable
+	}
+	return nil
+}
+
+func (o *outage) AllReports(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Report], error) {
+	if err := o.err(); err != nil {
+		return lifecycle.Page[lifecycle.Report]{}, err
+	}
+	return o.Store.AllReports(ctx, page)
+}
+
+func (o *outage) DueInstances(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+	if err := o.err(); err != nil {
+		return lifecycle.Page[lifecycle.Record]{}, err
+	}
+	return o.Store.DueInstances(ctx, now, page)
+}
+
+func (o *outage) Lease(ctx context.Context, name string) (lifecycle.Lease, error) {
+	if err := o.err(); err != nil {
+		return lifecycle.Lease{}, err
+	}
+	return o.Store.Lease(ctx, name)
+}

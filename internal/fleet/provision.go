@@ -1,0 +1,295 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Demand is who asks for hosts and what for.
+type Demand struct {
+	Repository string
+	RunID      string
+	// RequestID names the request; a repeated one resumes it.
+	RequestID string
+	Spec      lifecycle.Spec
+}
+
+// Provision gets a run its hosts: it claims from the pool, launches the rest,
+// waits until they are ready and commits, or rolls back at the deadline. Its
+// progress is in the request's row, so that it can be resumed by anyone.
+type Provision struct {
+	course
+	f *Fleet
+
+	demand Demand
+	// attended: a caller waits for the outcome. A sweep is nobody's caller.
+	attended bool
+	// began is when this process took the request up; for measuring.
+	began time.Time
+
+	q     lifecycle.Request
+	token *lifecycle.Registration
+	// hosts are the records of q.Taken, as last seen.
+	hosts map[string]lifecycle.Record
+	// won are hosts that were claimed but are not in q.Taken yet.
+	won []lifecycle.Record
+	sel selection
+	// fresh: the launch was intended here and not tried yet.
+	fresh bool
+	// doubt is the host of a claim whose answer was lost.
+	doubt string
+	// round are the unready hosts still to be decided on in this round, and
+	// reports what their agents last said.
+	round   []string
+	reports map[string]lifecycle.Report
+	// looks counts the looks without an answer since hosts were last taken.
+	looks int
+	// reread is when the unready records are read again: somebody else may
+	// have ended them.
+	reread time.Time
+	tidy   *tidy
+	// relook is when a request that was short of capacity looks again.
+	relook time.Time
+}
+
+// NewProvision begins a request, or resumes the one that has its id. Its spec
+// gets its defaults here: *InvalidError.
+func (f *Fleet) NewProvision(d Demand) (*Provision, error) {
+	spec, err := f.fill(d.Spec)
+	if err != nil {
+		return nil, err
+	}
+	d.Spec = spec
+	p := &Provision{f: f, course: course{journal: journal{f: f}}, demand: d, attended: true}
+	p.next = p.begin
+	return p, nil
+}
+
+// resumeProvision goes on with a request that stood still.
+func (f *Fleet) resumeProvision(q lifecycle.Request) *Provision {
+	p := &Provision{f: f, course: course{journal: journal{f: f}}, q: q}
+	p.demand = Demand{Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Spec: q.Spec}
+	p.next = p.resume
+	return p
+}
+
+// Request is the request as it stands.
+func (p *Provision) Request() lifecycle.Request { return p.q }
+
+// Instances are the hosts that the request has, in the order it took them.
+func (p *Provision) Instances() []lifecycle.Record {
+	list := make([]lifecycle.Record, 0, len(p.q.Taken))
+	for _, t := range p.q.Taken {
+		if r, ok := p.hosts[t.HostKey]; ok {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// begin writes the request row. The token comes first: with GitHub down
+// nothing is claimed.
+func (p *Provision) begin(ctx context.Context, now time.Time) (Progress, error) {
+	if p.began.IsZero() {
+		p.began = now
+	}
+	if err := p.mint(ctx, now); err != nil {
+		return again, err
+	}
+	q := lifecycle.Request{
+		Repository: p.demand.Repository, RunID: p.demand.RunID, RequestID: p.demand.RequestID,
+		Spec: p.demand.Spec, CreatedAt: now, Deadline: now.Add(p.demand.Spec.Timeout),
+		DueAt: now.Add(p.f.timing.Takeover), Version: 1,
+	}
+	err := p.f.store.CreateRequest(ctx, q)
+	switch {
+	case errors.Is(err, lifecycle.ErrExists):
+		p.next = p.resume
+		return again, nil
+	case err != nil:
+		return again, fmt.Errorf("create request %s: %w", q.RequestID, err)
+	}
+	p.q, p.hosts = q, map[string]lifecycle.Record{}
+	p.sel = newSelection()
+	p.next = p.selectHosts
+	return again, nil
+}
+
+// tokenMargin: a registration token this close to its end is not handed out,
+// since a host may need that long to use it.
+const tokenMargin = 5 * time.Minute
+
+// mint makes sure of a registration token for the hosts to come.
+func (p *Provision) mint(ctx context.Context, now time.Time) error {
+	if p.token != nil && (p.token.ExpiresAt.IsZero() || p.token.ExpiresAt.After(now.Add(tokenMargin))) {
+		return nil
+	}
+	token, err := p.f.github.RegistrationToken(ctx, p.demand.Repository)
+	if err != nil {
+		return fmt.Errorf("mint a registration token for %s: %w", p.demand.Repository, err)
+	}
+	p.token = &token
+	return nil
+}
+
+// resume rebuilds from the store what a Provision holds in memory, and goes on
+// where the request stands.
+func (p *Provision) resume(ctx context.Context, now time.Time) (Progress, error) {
+	q, err := p.f.store.Request(ctx, p.demand.Repository, p.demand.RunID, p.demand.RequestID)
+	if err != nil {
+		return again, fmt.Errorf("read request %s: %w", p.demand.RequestID, err)
+	}
+	if !q.Spec.Equal(p.demand.Spec) {
+		return done, fmt.Errorf("request %s: %w", q.RequestID, ErrSpecDiffers)
+	}
+	p.q, p.won = q, nil
+	p.sel = newSelection()
+	if err := p.loadHosts(ctx); err != nil {
+		return again, err
+	}
+	switch {
+	case q.Released() || q.Settled():
+		p.next = p.finish
+	case q.Launch != nil:
+		p.next = p.launch
+	case len(p.won) > 0:
+		p.next = p.take
+	default:
+		p.next = p.await
+	}
+	return again, nil
+}
+
+// loadHosts reads the request's hosts: those it names, those that name it
+// because a crash came between the claim and the request's write, and those
+// that this operation has seen before.
+func (p *Provision) loadHosts(ctx context.Context) error {
+	records, _, err := p.f.hostsOf(ctx, p.q, p.known())
+	if err != nil {
+		return err
+	}
+	p.hosts = map[string]lifecycle.Record{}
+	for _, r := range records {
+		p.win(r)
+	}
+	return nil
+}
+
+// known are the keys of the hosts that this operation has seen. The index may
+// not have them yet.
+func (p *Provision) known() []string { return slices.Sorted(maps.Keys(p.hosts)) }
+
+// win notes a host that serves the request. What a crash or a lost answer made
+// uncertain may be found more than once: it counts once.
+func (p *Provision) win(r lifecycle.Record) {
+	p.hosts[r.HostKey] = r
+	known := func(w lifecycle.Record) bool { return w.HostKey == r.HostKey }
+	if !p.q.Has(r.HostKey) && !slices.ContainsFunc(p.won, known) {
+		p.won = append(p.won, r)
+	}
+}
+
+// hostsOf lists the hosts that serve, or were taken for, a request: by the
+// request's own list, by the by-run index and by the keys that the caller
+// knows. Those that are being released from it come apart; those that have
+// moved on are left out.
+func (f *Fleet) hostsOf(ctx context.Context, q lifecycle.Request, known []string) (serving, leaving []lifecycle.Record, err error) {
+	keys := make([]string, 0, len(q.Taken)+len(known))
+	for _, t := range q.Taken {
+		keys = append(keys, t.HostKey)
+	}
+	for _, key := range known {
+		if !q.Has(key) {
+			keys = append(keys, key)
+		}
+	}
+	records, err := f.store.Instances(ctx, keys)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read hosts of request %s: %w", q.RequestID, err)
+	}
+	indexed, err := f.hostsOfRun(ctx, q.Repository, q.RunID)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range indexed {
+		if !slices.Contains(keys, r.HostKey) {
+			records = append(records, r)
+		}
+	}
+	for _, r := range records {
+		switch {
+		case serves(r, q):
+			serving = append(serving, r)
+		case r.Releasing() && r.RequestID == q.RequestID:
+			leaving = append(leaving, r)
+		}
+	}
+	return serving, leaving, nil
+}
+
+// serves reports whether the record is assigned to the request.
+func serves(r lifecycle.Record, q lifecycle.Request) bool {
+	return r.RequestID == q.RequestID && r.RunID == q.RunID && r.Repository == q.Repository
+}
+
+// hostsOfRun lists the records that name the run, by the index.
+func (f *Fleet) hostsOfRun(ctx context.Context, repository, runID string) ([]lifecycle.Record, error) {
+	var records []lifecycle.Record
+	for page := (lifecycle.PageOf{}); ; {
+		got, err := f.store.InstancesOfRun(ctx, runID, page)
+		if err != nil {
+			return nil, fmt.Errorf("list hosts of run %s: %w", runID, err)
+		}
+		for _, r := range got.Items {
+			if r.Repository == repository {
+				records = append(records, r)
+			}
+		}
+		if got.Next == "" {
+			return records, nil
+		}
+		page.After = got.Next
+	}
+}
+
+// take writes the won hosts into the request row. The write is the check that
+// design section 5 asks for after a claim: it fails when the run was released
+// meanwhile, and then the claims are undone.
+func (p *Provision) take(ctx context.Context, now time.Time) (Progress, error) {
+	q := p.q
+	q.Taken = slices.Clone(q.Taken)
+	for _, r := range p.won {
+		q.Taken = append(q.Taken, lifecycle.Taken{HostKey: r.HostKey, InstanceID: r.InstanceID, Reused: r.Assignment > 1})
+	}
+	return p.write(ctx, q, now, func() {
+		p.won, p.looks = nil, 0
+		p.next = p.selectHosts
+	})
+}
+
+// write replaces the request row and then does what follows. When somebody
+// else wrote it first, the operation resumes from what is there.
+func (p *Provision) write(ctx context.Context, q lifecycle.Request, now time.Time, then func()) (Progress, error) {
+	if !q.Settled() {
+		q.DueAt = now.Add(p.f.timing.Takeover)
+	}
+	stored, err := p.f.store.UpdateRequest(ctx, q)
+	switch {
+	case errors.Is(err, lifecycle.ErrLost):
+		p.next = p.resume
+		return again, nil
+	case err != nil:
+		// The write may have taken effect. A repeat would then lose to
+		// itself, and resume.
+		return again, fmt.Errorf("write request %s: %w", q.RequestID, err)
+	}
+	p.q = stored
+	then()
+	return again, nil
+}

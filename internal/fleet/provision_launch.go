@@ -1,0 +1,133 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// intend writes the launch into the request before it is made: number, token
+// and exact parameters, so that a crash repeats the same call.
+func (p *Provision) intend(ctx context.Context, now time.Time) (Progress, error) {
+	q := p.q
+	class := p.f.classes[q.Spec.ResourceClass]
+	usage := q.Spec.UsageClass
+	if q.OnDemand {
+		usage = lifecycle.UsageOnDemand
+	}
+	q.Launches++
+	q.Launch = &lifecycle.LaunchOrder{
+		Token: launchToken(q, q.Launches), RequestID: q.RequestID, Number: q.Launches, Count: q.Lacks(),
+		Pool: q.Spec.Pool, Repository: q.Repository, RunID: q.RunID,
+		ResourceClass: q.Spec.ResourceClass, CPU: class.CPU, MemoryMiB: class.MemoryMiB,
+		UsageClass: usage, InstanceTypes: q.Spec.InstanceTypes, PoolTypes: p.f.pools[q.Spec.Pool].InstanceTypes,
+	}
+	return p.write(ctx, q, now, func() {
+		p.fresh = true
+		p.next = p.launch
+	})
+}
+
+// launch makes the call of the stored intent, or finds what a call before a
+// crash has made, and records one machine a step. Past the deadline the call
+// is not made any more.
+func (p *Provision) launch(ctx context.Context, now time.Time) (Progress, error) {
+	late := !now.Before(p.q.Deadline)
+	if !late {
+		if err := p.mint(ctx, now); err != nil {
+			return again, err
+		}
+	}
+	machines, err := p.launchOrAdopt(ctx, *p.q.Launch, late)
+	var short *lifecycle.ShortageError
+	if err != nil && !errors.As(err, &short) {
+		return again, fmt.Errorf("launch %d hosts: %w", p.q.Launch.Count, err)
+	}
+	p.next = func(ctx context.Context, now time.Time) (Progress, error) {
+		return p.recordMachine(ctx, now, &machines, short)
+	}
+	return again, nil
+}
+
+// launchOrAdopt makes the call; but for the first try, which has nothing to
+// find, it looks first for what an earlier one has made.
+func (p *Provision) launchOrAdopt(ctx context.Context, order lifecycle.LaunchOrder, late bool) (machines []lifecycle.Machine, err error) {
+	if !p.fresh {
+		machines, err = p.f.compute.Launched(ctx, order.RequestID, order.Number)
+	}
+	p.fresh = false
+	if err == nil && len(machines) < order.Count && !late {
+		machines, err = p.f.compute.Launch(ctx, order)
+	}
+	return machines, err
+}
+
+// recordMachine writes the record of one launched machine. One that has a
+// record already was recorded before a crash.
+func (p *Provision) recordMachine(ctx context.Context, now time.Time, machines *[]lifecycle.Machine, short *lifecycle.ShortageError) (Progress, error) {
+	if len(*machines) == 0 {
+		return p.launched(ctx, now, short)
+	}
+	m := (*machines)[0]
+	if m.State != lifecycle.MachineGone {
+		r, err := p.f.record(ctx, m, p.q, p.token, now)
+		if err != nil {
+			return again, err
+		}
+		if serves(r, p.q) {
+			p.win(r)
+			p.journal.add(lifecycle.Event{
+				At: now, InstanceID: r.InstanceID, Repository: r.Repository, RunID: r.RunID, RequestID: r.RequestID,
+				Assignment: r.Assignment, Action: lifecycle.ActionLaunch, To: r.Condition(), Reason: r.Reason,
+			})
+		}
+	}
+	*machines = (*machines)[1:]
+	return again, nil
+}
+
+// record writes the record of a new machine, or returns the one it has.
+func (f *Fleet) record(ctx context.Context, m lifecycle.Machine, q lifecycle.Request, token *lifecycle.Registration, now time.Time) (lifecycle.Record, error) {
+	r := lifecycle.Launched(m, q, token, now, f.policy(q.Spec.Pool))
+	r.Version = 1
+	err := f.store.CreateInstance(ctx, r)
+	if errors.Is(err, lifecycle.ErrExists) {
+		r, err = f.store.Instance(ctx, m.HostKey)
+	}
+	if err != nil {
+		return r, fmt.Errorf("record host %s: %w", m.InstanceID, err)
+	}
+	return r, nil
+}
+
+// launched closes the intent, and climbs the request's ladder when capacity
+// was short: other types and zones are the cloud adapter's part, on-demand is
+// ours.
+func (p *Provision) launched(ctx context.Context, now time.Time, short *lifecycle.ShortageError) (Progress, error) {
+	q := p.q
+	q.Launch, q.Shortage = nil, ""
+	for _, r := range p.won {
+		q.Taken = append(slices.Clip(q.Taken), lifecycle.Taken{HostKey: r.HostKey, InstanceID: r.InstanceID})
+	}
+	fellBack := false
+	if short != nil {
+		q.Shortage = short.Why
+		fellBack = q.Spec.UsageClass == lifecycle.UsageSpot && q.Spec.AllowOnDemand && !q.OnDemand
+		q.OnDemand = q.OnDemand || fellBack
+		p.journal.add(requestEvent(q, lifecycle.ActionLaunch, short.Error(), now))
+	}
+	return p.write(ctx, q, now, func() {
+		p.won = nil
+		if short != nil && !fellBack {
+			p.relook = now.Add(p.f.timing.Relaunch)
+		}
+		p.next = p.await
+		if fellBack {
+			p.next = p.selectHosts
+		}
+	})
+}

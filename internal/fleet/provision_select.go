@@ -1,0 +1,205 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// receiveAtMost is the most messages that the queue hands out at once.
+const receiveAtMost = 10
+
+// selection is one pass over the pool: first the queue, then the index for
+// hosts whose message was lost.
+type selection struct {
+	// open are messages received and not yet tried.
+	open []lifecycle.Delivery
+	// spent are handles to delete, unfit ones to return when the pass ends. An
+	// unfit message stays hidden until then, or it would come straight back.
+	spent, unfit []string
+	// candidates come from the index, after the queue is empty.
+	candidates []lifecycle.Message
+	queueDone  bool
+	indexDone  bool
+	// rounds bounds a pass over a queue that is full of unfit messages.
+	rounds int
+}
+
+// maxRounds keeps one selection from hiding a whole queue from others: the
+// index finds what lies behind.
+const maxRounds = 20
+
+func newSelection() selection { return selection{} }
+
+func (p *Provision) queueName() lifecycle.QueueName {
+	return lifecycle.QueueName{ResourceClass: p.q.Spec.ResourceClass, UsageClass: p.q.Spec.UsageClass}
+}
+
+// lacks is how many hosts are still to be found.
+func (p *Provision) lacks() int { return max(0, p.q.Lacks()-len(p.won)) }
+
+// selectHosts does one step of the selection: receive, claim, take, settle.
+func (p *Provision) selectHosts(ctx context.Context, now time.Time) (Progress, error) {
+	s := &p.sel
+	if p.lacks() > 0 {
+		if err := p.mint(ctx, now); err != nil {
+			return again, err
+		}
+	}
+	switch {
+	case p.lacks() > 0 && len(s.open) > 0:
+		return p.tryDelivery(ctx, now)
+	case p.lacks() > 0 && len(s.candidates) > 0:
+		return p.tryCandidate(ctx, now)
+	case len(p.won) > 0:
+		return p.take(ctx, now)
+	case p.lacks() > 0 && !s.queueDone:
+		return p.receive(ctx, now)
+	case len(s.open)+len(s.spent)+len(s.unfit) > 0:
+		return p.settleMessages(ctx)
+	case p.lacks() > 0 && !s.indexDone:
+		return p.askIndex(ctx, now)
+	case p.lacks() > 0 && !now.Before(p.relook) && now.Before(p.q.Deadline):
+		return p.intend(ctx, now)
+	}
+	p.observeClaim(now)
+	p.next = p.await
+	return again, nil
+}
+
+func (p *Provision) observeClaim(now time.Time) {
+	if len(p.q.Taken) > 0 && p.q.Launches == 0 && !p.began.IsZero() {
+		p.f.observer.Claimed(now.Sub(p.began))
+	}
+}
+
+// receive takes messages from the queue: at most what is still needed.
+func (p *Provision) receive(ctx context.Context, now time.Time) (Progress, error) {
+	got, err := p.f.queue.Receive(ctx, p.queueName(), min(receiveAtMost, p.lacks()))
+	if err != nil {
+		return again, fmt.Errorf("receive from queue %v: %w", p.queueName(), err)
+	}
+	p.sel.rounds++
+	p.sel.queueDone = len(got) == 0 || p.sel.rounds >= maxRounds
+	for _, d := range got {
+		switch {
+		case p.stale(d.Message, now):
+			p.sel.spent = append(p.sel.spent, d.Handle)
+		case !p.fits(d.Message):
+			p.sel.unfit = append(p.sel.unfit, d.Handle)
+		default:
+			p.sel.open = append(p.sel.open, d)
+		}
+	}
+	return again, nil
+}
+
+// stale: the host of this message is past its threshold, or about to be.
+func (p *Provision) stale(m lifecycle.Message, now time.Time) bool {
+	return !m.Threshold.After(now.Add(p.policy().ClaimMargin))
+}
+
+func (p *Provision) fits(m lifecycle.Message) bool {
+	return m.Pool == p.q.Spec.Pool && m.TrustKey == p.trustKey() &&
+		matchesAny(p.q.Spec.InstanceTypes, m.InstanceType) && p.poolAllows(m.InstanceType)
+}
+
+func (p *Provision) poolAllows(instanceType string) bool {
+	patterns := p.f.pools[p.q.Spec.Pool].InstanceTypes
+	return len(patterns) == 0 || matchesAny(patterns, instanceType)
+}
+
+func (p *Provision) policy() lifecycle.Policy { return p.f.policy(p.q.Spec.Pool) }
+
+func (p *Provision) trustKey() string { return p.policy().Reuse.TrustKey(p.q.Repository) }
+
+func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (Progress, error) {
+	d := p.sel.open[0]
+	if err := p.claim(ctx, d.Message, now); err != nil {
+		return again, err
+	}
+	p.sel.open = p.sel.open[1:]
+	p.sel.spent = append(p.sel.spent, d.Handle)
+	return again, nil
+}
+
+func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (Progress, error) {
+	if err := p.claim(ctx, p.sel.candidates[0], now); err != nil {
+		return again, err
+	}
+	p.sel.candidates = p.sel.candidates[1:]
+	return again, nil
+}
+
+// claim takes the host of a message in one write. A lost race is no error: the
+// message was stale, or an earlier try of ours whose answer was lost took
+// effect.
+func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Time) error {
+	policy := p.policy()
+	r, err := p.f.store.ClaimInstance(ctx, lifecycle.Claim{
+		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: p.trustKey(), Now: now, Margin: policy.ClaimMargin,
+		RunID: p.q.RunID, RunAttempt: p.q.Spec.RunAttempt, Repository: p.q.Repository, RequestID: p.q.RequestID,
+		MaxRuntime: p.q.Spec.MaxRuntime, Labels: p.q.Spec.Labels, Registration: p.token,
+		Threshold: now.Add(policy.ClaimTimeout),
+	})
+	switch {
+	case errors.Is(err, lifecycle.ErrLost) && p.doubt == m.HostKey:
+		if r, err = p.f.store.Instance(ctx, m.HostKey); err != nil {
+			return fmt.Errorf("read host %s: %w", m.InstanceID, err)
+		}
+		if !serves(r, p.q) {
+			return nil
+		}
+	case errors.Is(err, lifecycle.ErrLost):
+		return nil
+	case err != nil:
+		p.doubt = m.HostKey
+		return fmt.Errorf("claim host %s: %w", m.InstanceID, err)
+	}
+	p.win(r)
+	p.journal.add(lifecycle.Event{
+		At: now, InstanceID: r.InstanceID, Repository: r.Repository, RunID: r.RunID, RequestID: r.RequestID,
+		Assignment: r.Assignment, Action: lifecycle.ActionClaim, From: "idle (pooled)", To: r.Condition(), Reason: r.Reason,
+	})
+	return nil
+}
+
+// settleMessages ends the pass over the queue: what was claimed or stale is
+// deleted, what was not for us or not needed returns to the others.
+func (p *Provision) settleMessages(ctx context.Context) (Progress, error) {
+	s := &p.sel
+	for _, d := range s.open {
+		s.unfit = append(s.unfit, d.Handle)
+	}
+	s.open = nil
+	batch := func(handles *[]string, do func(context.Context, lifecycle.QueueName, ...string) error) error {
+		n := min(receiveAtMost, len(*handles))
+		if err := do(ctx, p.queueName(), (*handles)[:n]...); err != nil {
+			return fmt.Errorf("settle messages of queue %v: %w", p.queueName(), err)
+		}
+		*handles = (*handles)[n:]
+		return nil
+	}
+	if len(s.spent) > 0 {
+		return again, batch(&s.spent, p.f.queue.Delete)
+	}
+	return again, batch(&s.unfit, p.f.queue.Return)
+}
+
+// askIndex finds pooled hosts whose message was lost or is in other hands.
+func (p *Provision) askIndex(ctx context.Context, now time.Time) (Progress, error) {
+	page, err := p.f.store.PooledInstances(ctx, p.queueName(), p.trustKey(), lifecycle.PageOf{})
+	if err != nil {
+		return again, fmt.Errorf("list pooled hosts: %w", err)
+	}
+	p.sel.indexDone = true
+	for _, r := range page.Items {
+		if m := r.Message(); p.fits(m) && !p.stale(m, now) {
+			p.sel.candidates = append(p.sel.candidates, m)
+		}
+	}
+	return again, nil
+}

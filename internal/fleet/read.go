@@ -1,0 +1,215 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// List pages through the hosts that match the filter, with their reports.
+func (f *Fleet) List(ctx context.Context, filter lifecycle.Filter, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], map[string]lifecycle.Report, error) {
+	got, err := f.store.ListInstances(ctx, filter, page)
+	if err != nil {
+		return got, nil, fmt.Errorf("list instances: %w", err)
+	}
+	reports, err := f.ReportsOf(ctx, got.Items)
+	return got, reports, err
+}
+
+// ReportsOf reads the reports of records, by host key.
+func (f *Fleet) ReportsOf(ctx context.Context, records []lifecycle.Record) (map[string]lifecycle.Report, error) {
+	keys := make([]string, 0, len(records))
+	for _, r := range records {
+		keys = append(keys, r.HostKey)
+	}
+	reports, err := f.store.Reports(ctx, keys)
+	if err != nil {
+		return nil, fmt.Errorf("read reports: %w", err)
+	}
+	return reports, nil
+}
+
+// Pools are the configured pools, by name.
+func (f *Fleet) Pools() map[string]Pool { return f.pools }
+
+// Healthy reports whether a host is heard of and not about to end: what an
+// operator means by it.
+func Healthy(r lifecycle.Record, report *lifecycle.Report, now time.Time, p lifecycle.Policy) bool {
+	return r.State != lifecycle.StateTerminated && report != nil &&
+		now.Sub(report.HeartbeatAt) < p.Silence && report.InterruptionAt.IsZero() && !r.Retiring
+}
+
+// Policy is that of a pool; see Pool.Policy.
+func (f *Fleet) Policy(pool string) lifecycle.Policy { return f.policy(pool) }
+
+// Events lists the history after a page token, oldest first. With a run it is
+// that run's only.
+func (f *Fleet) Events(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error) {
+	got, err := f.store.EventsSince(ctx, page)
+	if err != nil {
+		return got, fmt.Errorf("list events: %w", err)
+	}
+	return got, nil
+}
+
+// Explanation is why a run has, or has not yet, what it asked for.
+type Explanation struct {
+	Sentences []string
+	Events    []lifecycle.Event
+}
+
+// explainEvents bounds the history in one explanation.
+const explainEvents = 1000
+
+// Explain tells of a run's requests, its hosts and what each of them waits
+// for, and its history. A run that nobody asked hosts for is ErrNotFound.
+func (f *Fleet) Explain(ctx context.Context, repository, runID string, now time.Time) (Explanation, error) {
+	var e Explanation
+	requests, err := f.store.RequestsOfRun(ctx, repository, runID)
+	if err != nil {
+		return e, fmt.Errorf("list requests of run %s: %w", runID, err)
+	}
+	if len(requests) == 0 {
+		return e, fmt.Errorf("run %s of %s: no request for hosts: %w", runID, repository, lifecycle.ErrNotFound)
+	}
+	for _, q := range requests {
+		e.Sentences = append(e.Sentences, requestSentence(q, now))
+		serving, leaving, err := f.hostsOf(ctx, q, nil)
+		if err != nil {
+			return e, err
+		}
+		facts, err := f.gather(ctx, append(serving, leaving...))
+		if err != nil {
+			return e, err
+		}
+		for _, fact := range facts {
+			e.Sentences = append(e.Sentences, f.hostSentence(fact, now))
+		}
+	}
+	if e.Events, err = f.newestEvents(ctx, repository, runID); err != nil {
+		return e, err
+	}
+	for _, event := range e.Events {
+		e.Sentences = append(e.Sentences, eventSentence(event))
+	}
+	return e, nil
+}
+
+// newestEvents are the last explainEvents of a run's history, oldest first.
+func (f *Fleet) newestEvents(ctx context.Context, repository, runID string) ([]lifecycle.Event, error) {
+	var newest []lifecycle.Event
+	for of := (lifecycle.PageOf{Limit: explainEvents}); ; {
+		page, err := f.store.EventsOfRun(ctx, repository, runID, of)
+		if err != nil {
+			return nil, fmt.Errorf("list events of run %s: %w", runID, err)
+		}
+		newest = append(newest, page.Items...)
+		newest = newest[max(0, len(newest)-explainEvents):]
+		if page.Next == "" {
+			// Each operation writes its own together, so they are stored a
+			// little out of turn.
+			slices.SortStableFunc(newest, func(a, b lifecycle.Event) int { return a.At.Compare(b.At) })
+			return newest, nil
+		}
+		of.After = page.Next
+	}
+}
+
+func requestSentence(q lifecycle.Request, now time.Time) string {
+	s := q.Spec
+	asked := fmt.Sprintf("Request %s asked for %d %s %s hosts (at least %d) of pool %s at %s",
+		q.RequestID, s.Count, s.ResourceClass, s.UsageClass, s.MinimumCount, s.Pool, clock(q.CreatedAt))
+	switch q.Outcome {
+	case lifecycle.OutcomeReady:
+		return fmt.Sprintf("%s and got %d.%s", asked, len(q.Taken), releasedPart(q))
+	case lifecycle.OutcomeShort:
+		return fmt.Sprintf("%s and was rolled back: %s.", asked, q.Reason)
+	case lifecycle.OutcomeReleased:
+		return fmt.Sprintf("%s and was released at %s before it was ready.", asked, clock(q.ReleasedAt))
+	}
+	open := fmt.Sprintf("%s; it has taken %d and waits until %s (%s left)",
+		asked, len(q.Taken), clock(q.Deadline), max(0, q.Deadline.Sub(now)).Round(time.Second))
+	if q.Shortage != "" {
+		open += "; the last launch was short: " + q.Shortage
+	}
+	return open + "."
+}
+
+func releasedPart(q lifecycle.Request) string {
+	if !q.Released() {
+		return ""
+	}
+	return fmt.Sprintf(" The run was released at %s.", clock(q.ReleasedAt))
+}
+
+func (f *Fleet) hostSentence(facts lifecycle.Facts, now time.Time) string {
+	r := facts.Record
+	d := f.decide(facts, now)
+	s := fmt.Sprintf("Host %s (%s) is %s since %s", r.InstanceID, r.InstanceType, r.Condition(), clock(r.UpdatedAt))
+	if d.Action == lifecycle.ActionKeep {
+		return s + ": " + d.Why + "."
+	}
+	return fmt.Sprintf("%s; next: %s, %s.", s, d.Action, d.Why)
+}
+
+func eventSentence(e lifecycle.Event) string {
+	what := string(e.Action)
+	if e.To != "" && e.From != e.To {
+		what = e.To
+		if e.From != "" {
+			what = e.From + " → " + e.To
+		}
+	}
+	if e.InstanceID == "" {
+		return fmt.Sprintf("%s %s: %s.", clock(e.At), what, e.Reason)
+	}
+	return fmt.Sprintf("%s %s %s: %s.", clock(e.At), e.InstanceID, what, e.Reason)
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05Z") }
+
+// LastEvent is the page after which nothing has happened yet.
+func (f *Fleet) LastEvent(ctx context.Context) (lifecycle.PageOf, error) {
+	after, err := f.store.LastEvent(ctx)
+	if err != nil {
+		return lifecycle.PageOf{}, fmt.Errorf("find the last event: %w", err)
+	}
+	return lifecycle.PageOf{After: after, Limit: explainEvents}, nil
+}
+
+// Counts are the live hosts of one pool.
+type Counts struct {
+	States map[lifecycle.State]int
+	// Pooled of the idle ones may be claimed.
+	Pooled int
+}
+
+// Count counts the live hosts by pool. It is for people: it goes through every
+// host.
+func (f *Fleet) Count(ctx context.Context) (map[string]Counts, error) {
+	counts := map[string]Counts{}
+	for page := (lifecycle.PageOf{Limit: 1000}); ; {
+		got, err := f.store.ListInstances(ctx, lifecycle.Filter{States: liveStates}, page)
+		if err != nil {
+			return nil, fmt.Errorf("list instances: %w", err)
+		}
+		for _, r := range got.Items {
+			c, ok := counts[r.Pool]
+			if !ok {
+				c.States = map[lifecycle.State]int{}
+			}
+			c.States[r.State]++
+			if r.Pooled() {
+				c.Pooled++
+			}
+			counts[r.Pool] = c
+		}
+		if got.Next == "" {
+			return counts, nil
+		}
+		page.After = got.Next
+	}
+}

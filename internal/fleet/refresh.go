@@ -1,0 +1,97 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Refresh looks at every host once and then runs every sweep. With a dry run
+// it decides and says what it would do, and does nothing.
+type Refresh struct {
+	course
+	f      *Fleet
+	page   lifecycle.PageOf
+	last   bool
+	hosts  []lifecycle.Facts
+	sweeps []Op
+
+	decided []Decided
+}
+
+// NewRefresh begins a refresh.
+func (f *Fleet) NewRefresh(dryRun bool) *Refresh {
+	r := &Refresh{f: f}
+	r.journal = journal{f: f, dry: dryRun, decided: &r.decided}
+	cloud, github := f.NewCloudSweep(), f.NewGitHubSweep()
+	cloud.journal, github.journal = r.journal, r.journal
+	r.sweeps = []Op{cloud, github}
+	if !dryRun {
+		due := f.NewDueSweep()
+		due.journal.decided = &r.decided
+		r.sweeps = []Op{due, cloud, github}
+	}
+	r.next = r.list
+	return r
+}
+
+// Decisions are those made so far, one or more per host.
+func (r *Refresh) Decisions() []Decided { return r.decided }
+
+// list takes a page of hosts. A refresh is an order by a person, so it may go
+// through everything there is.
+func (r *Refresh) list(ctx context.Context, _ time.Time) (Progress, error) {
+	got, err := r.f.store.ListInstances(ctx, lifecycle.Filter{States: liveStates}, r.page)
+	if err != nil {
+		return again, fmt.Errorf("list hosts: %w", err)
+	}
+	r.page.After, r.last = got.Next, got.Next == ""
+	keys := make([]string, 0, len(got.Items))
+	for _, record := range got.Items {
+		keys = append(keys, record.HostKey)
+	}
+	reports, err := r.f.store.Reports(ctx, keys)
+	if err != nil {
+		return again, fmt.Errorf("read reports: %w", err)
+	}
+	if r.hosts, err = r.f.inspect(ctx, keys, reports); err != nil {
+		return again, err
+	}
+	r.next = r.host
+	return again, nil
+}
+
+var liveStates = []lifecycle.State{
+	lifecycle.StateCreated, lifecycle.StateRunning, lifecycle.StateIdle, lifecycle.StateClaimed,
+}
+
+func (r *Refresh) host(ctx context.Context, now time.Time) (Progress, error) {
+	if len(r.hosts) == 0 {
+		r.next = r.list
+		if r.last {
+			r.next = r.sweep
+		}
+		return again, nil
+	}
+	if _, _, err := r.f.bring(ctx, &r.journal, r.hosts[0], now); err != nil {
+		return again, err
+	}
+	r.hosts = r.hosts[1:]
+	return again, nil
+}
+
+func (r *Refresh) sweep(ctx context.Context, now time.Time) (Progress, error) {
+	if len(r.sweeps) == 0 {
+		return done, nil
+	}
+	progress, err := r.sweeps[0].Step(ctx, now)
+	if err != nil {
+		return again, err
+	}
+	if progress.Done {
+		r.sweeps = r.sweeps[1:]
+	}
+	return again, nil
+}

@@ -1,0 +1,201 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Release gives a run's hosts back: first it marks the run's requests, so that
+// nothing is taken for it any more, then it frees the hosts that they name and
+// those that name the run. It is safe to repeat, and a repeat waits for what
+// the first one freed; a run with no hosts is fine.
+type Release struct {
+	course
+	f *Fleet
+
+	repository, runID string
+	attempt           int
+	wait              bool
+
+	requests []lifecycle.Request
+	reread   time.Time
+	tidy     *tidy
+	hosts    []lifecycle.Record // freed by this release
+	cleaning []string           // those of them that had to become clean
+	pooled   int
+	failed   int
+}
+
+// NewRelease begins a release. Requests of a later attempt than attempt are
+// left alone; 0 means all. With wait it is done once every host is pooled or
+// ended, which for a busy one is after its job.
+func (f *Fleet) NewRelease(repository, runID string, attempt int, wait bool) *Release {
+	r := &Release{f: f, course: course{journal: journal{f: f}}, repository: repository, runID: runID, attempt: attempt, wait: wait}
+	r.next = r.load
+	return r
+}
+
+// Instances are the hosts that this release freed.
+func (r *Release) Instances() []lifecycle.Record { return r.hosts }
+
+// Pooled counts the freed hosts that are in the pool again. Without wait it
+// and Failed are what is known so far.
+func (r *Release) Pooled() int { return r.pooled }
+
+// Failed counts the freed hosts that were ended because they did not come
+// clean.
+func (r *Release) Failed() int { return r.failed }
+
+func (r *Release) load(ctx context.Context, _ time.Time) (Progress, error) {
+	requests, err := r.f.store.RequestsOfRun(ctx, r.repository, r.runID)
+	if err != nil {
+		return again, fmt.Errorf("list requests of run %s: %w", r.runID, err)
+	}
+	r.requests = slices.DeleteFunc(requests, func(q lifecycle.Request) bool {
+		return r.attempt > 0 && q.Spec.RunAttempt > r.attempt
+	})
+	r.next = r.mark
+	return again, nil
+}
+
+// mark writes releasedAt on one request that does not have it.
+func (r *Release) mark(ctx context.Context, now time.Time) (Progress, error) {
+	i := slices.IndexFunc(r.requests, func(q lifecycle.Request) bool { return !q.Released() })
+	if i < 0 {
+		r.next = r.free
+		return again, nil
+	}
+	q := r.requests[i]
+	q.ReleasedAt = now
+	q.DueAt = now.Add(r.f.timing.Takeover)
+	if !q.Settled() {
+		q.Outcome = lifecycle.OutcomeReleased
+		q.Reason = "the run was released"
+	}
+	stored, err := r.f.store.UpdateRequest(ctx, q)
+	switch {
+	case errors.Is(err, lifecycle.ErrLost):
+		r.next = r.load // it moved: look again
+		return again, nil
+	case err != nil:
+		return again, fmt.Errorf("write request %s: %w", q.RequestID, err)
+	}
+	r.requests[i] = stored
+	r.journal.add(requestEvent(stored, lifecycle.ActionRelease, "run released", now))
+	return again, nil
+}
+
+// free tidies the requests one by one.
+func (r *Release) free(ctx context.Context, now time.Time) (Progress, error) {
+	if r.tidy == nil {
+		if len(r.requests) == 0 {
+			r.next = r.watch
+			return again, nil
+		}
+		r.tidy = &tidy{f: r.f, journal: &r.journal, q: r.requests[0]}
+	}
+	progress, err := r.tidy.Step(ctx, now)
+	if err != nil || !progress.Done {
+		return progress, err
+	}
+	r.hosts = append(r.hosts, r.tidy.freed...)
+	for _, h := range r.tidy.freed {
+		if h.Releasing() {
+			r.cleaning = append(r.cleaning, h.HostKey)
+		}
+	}
+	r.requests, r.tidy = r.requests[1:], nil
+	return again, nil
+}
+
+// watch follows the freed hosts into the pool. Without wait it does not look.
+func (r *Release) watch(ctx context.Context, now time.Time) (Progress, error) {
+	open := r.releasing()
+	if !r.wait || len(open) == 0 {
+		return r.count(ctx)
+	}
+	if !now.Before(r.reread) {
+		return r.readRecords(ctx, open, now)
+	}
+	reports, err := r.f.store.Reports(ctx, open)
+	if err != nil {
+		return again, fmt.Errorf("read reports: %w", err)
+	}
+	for i, h := range r.hosts {
+		report, ok := reports[h.HostKey]
+		if !ok || !h.Releasing() {
+			continue
+		}
+		after, d, err := r.f.bring(ctx, &r.journal, lifecycle.Facts{Record: h, Report: &report}, now)
+		if err != nil {
+			return again, err
+		}
+		if r.hosts[i] = sameRelease(h, after); d.Action != lifecycle.ActionKeep {
+			return again, nil // one effect a step
+		}
+	}
+	return wait(r.f.timing.Poll), nil
+}
+
+// releasing are the freed hosts that are not clean yet.
+func (r *Release) releasing() []string {
+	var keys []string
+	for _, h := range r.hosts {
+		if h.Releasing() {
+			keys = append(keys, h.HostKey)
+		}
+	}
+	return keys
+}
+
+// readRecords reads the records anew: a sweep may have been faster.
+func (r *Release) readRecords(ctx context.Context, keys []string, now time.Time) (Progress, error) {
+	records, err := r.f.store.Instances(ctx, keys)
+	if err != nil {
+		return again, fmt.Errorf("read hosts of run %s: %w", r.runID, err)
+	}
+	r.reread = now.Add(rereadAfter)
+	for _, after := range records {
+		for i, h := range r.hosts {
+			if h.HostKey == after.HostKey && after.Version > h.Version {
+				r.hosts[i] = sameRelease(h, after)
+			}
+		}
+	}
+	return again, nil
+}
+
+// sameRelease is the host as it is after, unless it has been claimed by the
+// next run meanwhile: then it went through the pool, and that is what counts.
+func sameRelease(before, after lifecycle.Record) lifecycle.Record {
+	if after.Assignment > before.Assignment && after.State != lifecycle.StateTerminated {
+		before.PooledAt = after.UpdatedAt
+		return before
+	}
+	return after
+}
+
+// count says how the hosts came out. One that was ended before it was ready, or
+// clean by a rule of its pool, did not fail.
+func (r *Release) count(ctx context.Context) (Progress, error) {
+	reports, err := r.f.store.Reports(ctx, r.cleaning)
+	if err != nil {
+		return again, fmt.Errorf("read reports: %w", err)
+	}
+	r.pooled, r.failed = 0, 0
+	for _, h := range r.hosts {
+		switch {
+		case h.Pooled():
+			r.pooled++
+		case h.State == lifecycle.StateTerminated && slices.Contains(r.cleaning, h.HostKey) &&
+			reports[h.HostKey].Signal != lifecycle.SignalRemoveRegOK:
+			r.failed++
+		}
+	}
+	return done, nil
+}

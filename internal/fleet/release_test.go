@@ -1,0 +1,134 @@
+package fleet_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+func TestReleaseIsIdempotent(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		if r := w.release(ctx, "nobody", true); len(r.Instances()) != 0 {
+			t.Errorf("a run with no hosts released %d", len(r.Instances()))
+		}
+		w.mustProvision(ctx, demand("1", "a", 2))
+		if r := w.release(ctx, "1", true); r.Pooled() != 2 {
+			t.Errorf("pooled %d, want 2", r.Pooled())
+		}
+		before := w.records()
+		if r := w.release(ctx, "1", true); len(r.Instances()) != 0 {
+			t.Errorf("the second release freed %d hosts", len(r.Instances()))
+		}
+		for i, r := range w.records() {
+			if r.Assignment != before[i].Assignment {
+				t.Errorf("the second release changed host %s", r.InstanceID)
+			}
+		}
+	})
+}
+
+func TestReleaseOfABusyHostDrains(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		w.set(func() { w.busy[host.HostKey] = true })
+		time.Sleep(time.Second)
+		w.release(ctx, "1", false)
+		time.Sleep(time.Hour)
+		r := w.record(host.HostKey)
+		if !r.Releasing() || !r.Threshold.Equal(r.RuntimeEndsAt) {
+			t.Fatalf("after an hour the busy host is %s until %s: %s", r.Condition(), r.Threshold, r.Reason)
+		}
+		w.set(func() { w.busy[host.HostKey] = false })
+		time.Sleep(time.Minute)
+		if r := w.record(host.HostKey); !r.Pooled() {
+			t.Errorf("a minute after its job the host is %s: %s", r.Condition(), r.Reason)
+		}
+	})
+}
+
+func TestADrainEndsWithTheRuntime(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		d := demand("1", "a", 1)
+		d.Spec.MaxRuntime = time.Hour
+		host := w.mustProvision(ctx, d)[0]
+		w.set(func() { w.busy[host.HostKey] = true })
+		time.Sleep(time.Second)
+		w.release(ctx, "1", false)
+		time.Sleep(58 * time.Minute)
+		if r := w.record(host.HostKey); !r.Releasing() {
+			t.Fatalf("before its runtime was over the host became %s: %s", r.Condition(), r.Reason)
+		}
+		time.Sleep(5 * time.Minute)
+		if r := w.record(host.HostKey); r.State != lifecycle.StateTerminated {
+			t.Errorf("after its runtime the host is %s", r.Condition())
+		}
+	})
+}
+
+func TestReleaseWaitsForTheJob(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		w.set(func() { w.busy[host.HostKey] = true })
+		time.Sleep(time.Second)
+		go func() {
+			time.Sleep(10 * time.Minute)
+			w.set(func() { w.busy[host.HostKey] = false })
+		}()
+		start := time.Now()
+		r := w.release(ctx, "1", true)
+		if r.Pooled() != 1 || time.Since(start) < 9*time.Minute {
+			t.Errorf("pooled %d after %s", r.Pooled(), time.Since(start))
+		}
+	})
+}
+
+func TestARepeatedReleaseWaitsForTheSameHosts(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("1", "a", 2))
+		w.set(func() { w.mute = true })
+		if r := w.release(ctx, "1", false); len(r.Instances()) != 2 || r.Pooled() != 0 {
+			t.Errorf("released %d, pooled %d", len(r.Instances()), r.Pooled())
+		}
+		w.set(func() { w.mute = false })
+		if r := w.release(ctx, "1", true); len(r.Instances()) != 2 || r.Pooled() != 2 {
+			t.Errorf("again: released %d, pooled %d; want 2 and 2", len(r.Instances()), r.Pooled())
+		}
+	})
+}
+
+func TestReleaseOfAnOlderAttemptLeavesTheNewerAlone(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		d := demand("1", "a", 1)
+		d.Spec.RunAttempt = 2
+		w.mustProvision(ctx, d)
+		late := w.fleet.NewRelease(repository, "1", 1, true)
+		if err := w.fleet.Drive(ctx, late, patience); err != nil || len(late.Instances()) != 0 {
+			t.Errorf("attempt 1 released %d hosts of attempt 2 (%v)", len(late.Instances()), err)
+		}
+	})
+}
+
+func TestReleaseGoesOnWithGitHubDown(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		w.github.setDown(true)
+		w.release(ctx, "1", false)
+		if r := w.record(host.HostKey); !r.Releasing() || r.Registration != nil {
+			t.Fatalf("host is %s with registration %v", r.Condition(), r.Registration)
+		}
+		time.Sleep(time.Minute)
+		w.github.setDown(false)
+		time.Sleep(20 * time.Second)
+		if r := w.record(host.HostKey); !r.Pooled() {
+			t.Errorf("with GitHub back the host is %s: %s", r.Condition(), r.Reason)
+		}
+	})
+}
+
+func (g *fakeGitHub) setDown(down bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.down = down
+}

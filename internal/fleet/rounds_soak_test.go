@@ -1,0 +1,5 @@
+//go:build soak
+
+package fleet_test
+
+const contentionRounds = 50

@@ -1,0 +1,160 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// CloudSweep compares the cloud with the store, the cloud first: machines with
+// our tag and no record are ended, hosts whose machine is gone are too. What
+// is younger than the grace period or lacks our tag is never touched.
+type CloudSweep struct {
+	course
+	f *Fleet
+
+	machines []lifecycle.Machine
+	leaked   []string
+	hosts    []lifecycle.Facts
+}
+
+// NewCloudSweep begins a sweep.
+func (f *Fleet) NewCloudSweep() *CloudSweep {
+	s := &CloudSweep{f: f, course: course{journal: journal{f: f}}}
+	s.next = s.listMachines
+	return s
+}
+
+func (s *CloudSweep) listMachines(ctx context.Context, _ time.Time) (Progress, error) {
+	s.machines = nil
+	for page := (lifecycle.PageOf{Limit: 1000}); ; {
+		got, err := s.f.compute.List(ctx, page)
+		if err != nil {
+			return again, fmt.Errorf("list machines: %w", err)
+		}
+		s.machines = append(s.machines, got.Items...)
+		if got.Next == "" {
+			break
+		}
+		page.After = got.Next
+	}
+	s.next = s.compare
+	return again, nil
+}
+
+// compare finds machines without a record, and hosts without a machine.
+func (s *CloudSweep) compare(ctx context.Context, now time.Time) (Progress, error) {
+	known := map[string]bool{}
+	keys := make([]string, 0, len(s.machines))
+	for _, m := range s.machines {
+		known[m.HostKey] = true
+		keys = append(keys, m.HostKey)
+	}
+	records, err := s.f.store.Instances(ctx, keys)
+	if err != nil {
+		return again, fmt.Errorf("read hosts: %w", err)
+	}
+	byKey := make(map[string]lifecycle.Record, len(records))
+	for _, r := range records {
+		byKey[r.HostKey] = r
+	}
+	for _, m := range s.machines {
+		why, err := s.f.leak(ctx, m, byKey, now)
+		if err != nil {
+			return again, err
+		}
+		if why != "" {
+			s.leaked = append(s.leaked, m.InstanceID)
+			s.journal.decide(m.InstanceID, lifecycle.ActionEndMachine, why)
+		}
+	}
+	return s.findLost(ctx, known)
+}
+
+// leak says why nobody can own the machine, or "".
+func (f *Fleet) leak(ctx context.Context, m lifecycle.Machine, records map[string]lifecycle.Record, now time.Time) (string, error) {
+	if now.Sub(m.LaunchedAt) < f.timing.Grace {
+		return "", nil
+	}
+	if r, ok := records[m.HostKey]; ok {
+		if r.State == lifecycle.StateTerminated && r.DueAt.IsZero() {
+			return "EC2 still runs a machine whose end was confirmed", nil
+		}
+		return "", nil
+	}
+	why := "a machine with our tag and no record"
+	q, err := f.store.Request(ctx, m.Repository, m.RunID, m.RequestID)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		why = "a machine with our tag, no record and no request"
+	case err != nil:
+		return "", fmt.Errorf("read request %s: %w", m.RequestID, err)
+	case q.Launch != nil && q.Launch.Number == m.Launch:
+		return "", nil // the request will record it
+	}
+	return f.unrecorded(ctx, m, why)
+}
+
+// unrecorded returns why if the machine has no record. It asks once more, after
+// the request: that may have recorded the machine and closed its launch between
+// the two reads. And a record that cannot be read is one.
+func (f *Fleet) unrecorded(ctx context.Context, m lifecycle.Machine, why string) (string, error) {
+	_, err := f.store.Instance(ctx, m.HostKey)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return why, nil
+	case errors.Is(err, lifecycle.ErrUnavailable):
+		return "", fmt.Errorf("read host %s: %w", m.InstanceID, err)
+	case err != nil:
+		f.log.Error("a machine whose record cannot be read is left alone", "instance", m.InstanceID, "error", err)
+	}
+	return "", nil
+}
+
+// findLost looks closer at the hosts that report, or did, from no machine of
+// the list.
+func (s *CloudSweep) findLost(ctx context.Context, known map[string]bool) (Progress, error) {
+	reports, err := s.f.allReports(ctx)
+	if err != nil {
+		return again, err
+	}
+	byKey := map[string]lifecycle.Report{}
+	var keys []string
+	for _, p := range reports {
+		if !known[p.HostKey] {
+			keys = append(keys, p.HostKey)
+			byKey[p.HostKey] = p
+		}
+	}
+	if s.hosts, err = s.f.inspect(ctx, keys, byKey); err != nil {
+		return again, err
+	}
+	s.next = s.end
+	return again, nil
+}
+
+func (s *CloudSweep) end(ctx context.Context, _ time.Time) (Progress, error) {
+	s.next = s.host
+	if len(s.leaked) == 0 || s.journal.dry {
+		return again, nil
+	}
+	s.f.log.Warn("ending machines without a record", "instances", s.leaked)
+	if err := s.f.compute.Terminate(ctx, s.leaked); err != nil {
+		return again, fmt.Errorf("terminate %d leaked machines: %w", len(s.leaked), err)
+	}
+	return again, nil
+}
+
+func (s *CloudSweep) host(ctx context.Context, now time.Time) (Progress, error) {
+	if len(s.hosts) == 0 {
+		return done, nil
+	}
+	if _, _, err := s.f.bring(ctx, &s.journal, s.hosts[0], now); err != nil {
+		return again, err
+	}
+	s.hosts = s.hosts[1:]
+	return again, nil
+}

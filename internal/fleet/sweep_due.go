@@ -1,0 +1,205 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// dueAtOnce is how many due rows one page of a sweep takes.
+const dueAtOnce = 100
+
+// DueSweep looks at what is due: hosts whose moment has come, and requests
+// that stand still. Its cost grows with what is due, not with what exists.
+type DueSweep struct {
+	course
+	f *Fleet
+
+	hosts    []lifecycle.Facts
+	ending   []lifecycle.Record // terminated: the machine follows
+	requests []lifecycle.Request
+	op       Op // the request in hand
+	// unavailable counts the requests in a row that could not be carried on.
+	unavailable int
+	// seen keeps one sweep from taking up the same row twice.
+	seen map[string]bool
+}
+
+// NewDueSweep begins a sweep.
+func (f *Fleet) NewDueSweep() *DueSweep {
+	s := &DueSweep{f: f, course: course{journal: journal{f: f}}, seen: map[string]bool{}}
+	s.next = s.listHosts
+	return s
+}
+
+func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (Progress, error) {
+	page, err := s.f.store.DueInstances(ctx, now, lifecycle.PageOf{Limit: dueAtOnce})
+	if err != nil {
+		return again, fmt.Errorf("list due hosts: %w", err)
+	}
+	var due []lifecycle.Record
+	for _, r := range page.Items {
+		if !s.seen[r.HostKey] {
+			s.seen[r.HostKey] = true
+			due = append(due, r)
+		}
+	}
+	if len(due) == 0 {
+		s.next = s.listRequests
+		return again, nil
+	}
+	if s.hosts, err = s.f.gather(ctx, due); err != nil {
+		return again, err
+	}
+	s.ending = nil
+	s.next = s.host
+	return again, nil
+}
+
+// gather reads what is known about hosts, in batches: reports, and the
+// requests that they name.
+func (f *Fleet) gather(ctx context.Context, records []lifecycle.Record) ([]lifecycle.Facts, error) {
+	keys := make([]string, 0, len(records))
+	for _, r := range records {
+		if r.State != lifecycle.StateTerminated {
+			keys = append(keys, r.HostKey)
+		}
+	}
+	reports, err := f.store.Reports(ctx, keys)
+	if err != nil {
+		return nil, fmt.Errorf("read reports: %w", err)
+	}
+	requests := map[string]*lifecycle.Request{}
+	facts := make([]lifecycle.Facts, 0, len(records))
+	for _, r := range records {
+		fact := lifecycle.Facts{Record: r}
+		if report, ok := reports[r.HostKey]; ok {
+			fact.Report = &report
+		}
+		if fact.Request, err = f.requestOf(ctx, r, requests); err != nil {
+			return nil, err
+		}
+		facts = append(facts, fact)
+	}
+	return facts, nil
+}
+
+// requestOf reads the request that a record names, once per request.
+func (f *Fleet) requestOf(ctx context.Context, r lifecycle.Record, seen map[string]*lifecycle.Request) (*lifecycle.Request, error) {
+	if r.RunID == "" || r.RequestID == "" {
+		return nil, nil
+	}
+	key := lifecycle.RunKey(r.Repository, r.RunID) + "\x00" + r.RequestID
+	if q, ok := seen[key]; ok {
+		return q, nil
+	}
+	q, err := f.store.Request(ctx, r.Repository, r.RunID, r.RequestID)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		seen[key] = nil
+	case err != nil:
+		return nil, fmt.Errorf("read request %s: %w", r.RequestID, err)
+	default:
+		seen[key] = &q
+	}
+	return seen[key], nil
+}
+
+// host decides on one due host. The terminated ones are put aside, since the
+// cloud is asked about many at once.
+func (s *DueSweep) host(ctx context.Context, now time.Time) (Progress, error) {
+	if len(s.hosts) == 0 {
+		s.next = s.machines
+		return again, nil
+	}
+	facts := s.hosts[0]
+	if facts.Record.State == lifecycle.StateTerminated {
+		s.ending = append(s.ending, facts.Record)
+		s.hosts = s.hosts[1:]
+		return again, nil
+	}
+	r, d, err := s.f.bring(ctx, &s.journal, facts, now)
+	if err == nil && d.Action == lifecycle.ActionKeep && r.Version == facts.Record.Version {
+		err = s.f.postpone(ctx, r, d, now)
+	}
+	if err != nil {
+		return again, err
+	}
+	if r.State == lifecycle.StateTerminated {
+		s.ending = append(s.ending, r)
+	}
+	s.hosts = s.hosts[1:]
+	return again, nil
+}
+
+// postpone writes when a host that stays as it is must be looked at again.
+func (f *Fleet) postpone(ctx context.Context, r lifecycle.Record, d lifecycle.Decision, now time.Time) error {
+	look := d.Look
+	if !look.After(now) {
+		look = now.Add(f.policy(r.Pool).ReleaseLook)
+	}
+	if r.DueAt.Equal(look) {
+		return nil
+	}
+	r.DueAt = look
+	if _, err := f.store.UpdateInstance(ctx, r); err != nil && !errors.Is(err, lifecycle.ErrLost) {
+		return fmt.Errorf("postpone host %s: %w", r.InstanceID, err)
+	}
+	return nil
+}
+
+// listRequests takes up the requests that stand still.
+func (s *DueSweep) listRequests(ctx context.Context, now time.Time) (Progress, error) {
+	page, err := s.f.store.DueRequests(ctx, now, lifecycle.PageOf{Limit: dueAtOnce})
+	if err != nil {
+		return again, fmt.Errorf("list due requests: %w", err)
+	}
+	s.requests = s.requests[:0]
+	for _, q := range page.Items {
+		key := "request " + lifecycle.RunKey(q.Repository, q.RunID) + "\x00" + q.RequestID
+		if !s.seen[key] {
+			s.seen[key] = true
+			s.requests = append(s.requests, q)
+		}
+	}
+	s.next = s.request
+	if len(s.requests) == 0 {
+		return done, nil
+	}
+	return again, nil
+}
+
+// unavailableAtMost is how many requests in a row may find a dependency away
+// before the sweep ends: one that needs GitHub does not hold up the others, and
+// with the store away none is tried in vain.
+const unavailableAtMost = 3
+
+// request steps one request until it is done or has to wait; then the next
+// sweep goes on with it.
+func (s *DueSweep) request(ctx context.Context, now time.Time) (Progress, error) {
+	if len(s.requests) == 0 {
+		s.next = s.listRequests
+		return again, nil
+	}
+	if s.op == nil {
+		s.op = s.f.resumeProvision(s.requests[0])
+	}
+	progress, err := s.op.Step(ctx, now)
+	if errors.Is(err, lifecycle.ErrUnavailable) {
+		if s.unavailable++; s.unavailable >= unavailableAtMost {
+			return again, err
+		}
+	} else {
+		s.unavailable = 0
+	}
+	if err != nil && !progress.Done {
+		s.f.log.Error("request not carried on", "request", s.requests[0].RequestID, "run", s.requests[0].RunID, "error", err)
+	}
+	if err != nil || progress.Done || progress.Wait > 0 {
+		s.requests, s.op = s.requests[1:], nil
+	}
+	return again, nil
+}

@@ -1,0 +1,124 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// GitHubSweep removes ghosts: registrations of our hosts that no host stands
+// behind any more. A registration of a host that the store does not know is
+// left alone, since another installation may own it.
+type GitHubSweep struct {
+	course
+	f *Fleet
+
+	repositories []string
+	page         lifecycle.PageOf
+	ghosts       []ghost
+}
+
+type ghost struct {
+	repository string
+	runner     lifecycle.Runner
+	instanceID string
+	why        string
+}
+
+// NewGitHubSweep begins a sweep over the configured repositories.
+func (f *Fleet) NewGitHubSweep() *GitHubSweep {
+	s := &GitHubSweep{f: f, course: course{journal: journal{f: f}}, repositories: f.repositories}
+	s.next = s.list
+	return s
+}
+
+func (s *GitHubSweep) list(ctx context.Context, _ time.Time) (Progress, error) {
+	if len(s.repositories) == 0 {
+		return done, nil
+	}
+	repository := s.repositories[0]
+	got, err := s.f.github.Runners(ctx, repository, s.page)
+	if err != nil {
+		return again, fmt.Errorf("list runners of %s: %w", repository, err)
+	}
+	if s.page.After = got.Next; got.Next == "" {
+		s.repositories = s.repositories[1:]
+	}
+	if s.ghosts, err = s.find(ctx, repository, got.Items); err != nil {
+		return again, err
+	}
+	s.next = s.remove
+	return again, nil
+}
+
+// find picks the ghosts among the runners of a page.
+func (s *GitHubSweep) find(ctx context.Context, repository string, runners []lifecycle.Runner) ([]ghost, error) {
+	keys := map[string]string{} // runner name to host key
+	var list []string
+	for _, r := range runners {
+		if id := instanceOf(r.Name); id != "" {
+			keys[r.Name] = s.f.hostKey(id)
+			list = append(list, keys[r.Name])
+		}
+	}
+	records, err := s.f.store.Instances(ctx, list)
+	if err != nil {
+		return nil, fmt.Errorf("read hosts: %w", err)
+	}
+	reports, err := s.f.store.Reports(ctx, list)
+	if err != nil {
+		return nil, fmt.Errorf("read reports: %w", err)
+	}
+	byKey := make(map[string]lifecycle.Record, len(records))
+	for _, r := range records {
+		byKey[r.HostKey] = r
+	}
+	var ghosts []ghost
+	for _, runner := range runners {
+		r, ok := byKey[keys[runner.Name]]
+		if !ok || r.RunnerName == runner.Name || reports[r.HostKey].Busy {
+			continue
+		}
+		ghosts = append(ghosts, ghost{
+			repository: repository, runner: runner, instanceID: r.InstanceID,
+			why: fmt.Sprintf("registration %s is left over: its host is %s", runner.Name, r.Condition()),
+		})
+	}
+	return ghosts, nil
+}
+
+// instanceOf is the instance id in a runner's name (lifecycle.RunnerName), or
+// "" if the name is not one of ours.
+func instanceOf(name string) string {
+	rest, ok := strings.CutPrefix(name, "remuda-")
+	if !ok {
+		return ""
+	}
+	_, id, ok := strings.Cut(rest, "-")
+	if !ok {
+		return ""
+	}
+	return id
+}
+
+func (s *GitHubSweep) remove(ctx context.Context, _ time.Time) (Progress, error) {
+	if len(s.ghosts) == 0 {
+		s.next = s.list
+		return again, nil
+	}
+	g := s.ghosts[0]
+	s.journal.decide(g.instanceID, lifecycle.ActionDeleteRunner, g.why)
+	if !s.journal.dry {
+		err := s.f.github.DeleteRunner(ctx, g.repository, g.runner.ID)
+		if err != nil && !errors.Is(err, lifecycle.ErrBusy) {
+			return again, fmt.Errorf("delete runner %s: %w", g.runner.Name, err)
+		}
+		s.f.log.Info("registration deleted", "runner", g.runner.Name, "reason", g.why)
+	}
+	s.ghosts = s.ghosts[1:]
+	return again, nil
+}

@@ -1,0 +1,148 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// massSilence: when more than a tenth of the hosts, and at least three, are
+// silent at once, the fault is more likely ours than theirs.
+const (
+	massSilenceAtLeast = 3
+	massSilencePart    = 10
+)
+
+// LivenessSweep reads every report, the one scan there is, and looks at the
+// hosts that are silent, interrupted, or have lost their runner.
+type LivenessSweep struct {
+	course
+	f     *Fleet
+	hosts []lifecycle.Facts
+}
+
+// NewLivenessSweep begins a sweep.
+func (f *Fleet) NewLivenessSweep() *LivenessSweep {
+	s := &LivenessSweep{f: f, course: course{journal: journal{f: f}}}
+	s.next = s.read
+	return s
+}
+
+func (s *LivenessSweep) read(ctx context.Context, now time.Time) (Progress, error) {
+	reports, err := s.f.allReports(ctx)
+	if err != nil {
+		s.f.watch.lostStore()
+		return again, err
+	}
+	s.f.watch.sawStore(now, s.f.timing.Liveness)
+	var suspects []string
+	byKey := map[string]lifecycle.Report{}
+	for _, p := range reports {
+		if s.f.suspect(p, now) {
+			suspects = append(suspects, p.HostKey)
+			byKey[p.HostKey] = p
+		}
+	}
+	if len(suspects) == 0 {
+		return done, nil
+	}
+	if s.hosts, err = s.f.inspect(ctx, suspects, byKey); err != nil {
+		return again, err
+	}
+	s.markMassSilence(len(reports), now)
+	s.next = s.host
+	return again, nil
+}
+
+func (f *Fleet) allReports(ctx context.Context) ([]lifecycle.Report, error) {
+	var reports []lifecycle.Report
+	for page := (lifecycle.PageOf{Limit: 1000}); ; {
+		got, err := f.store.AllReports(ctx, page)
+		if err != nil {
+			return nil, fmt.Errorf("list reports: %w", err)
+		}
+		reports = append(reports, got.Items...)
+		if got.Next == "" {
+			return reports, nil
+		}
+		page.After = got.Next
+	}
+}
+
+// suspect: this report is reason enough to look at its host.
+func (f *Fleet) suspect(p lifecycle.Report, now time.Time) bool {
+	return f.quiet(p, now) || !p.InterruptionAt.IsZero() || p.Signal == lifecycle.SignalRegFailed
+}
+
+// quiet: nothing was heard of the host for the shortest silence of any pool.
+func (f *Fleet) quiet(p lifecycle.Report, now time.Time) bool {
+	silence := lifecycle.DefaultPolicy().Silence
+	for _, pool := range f.pools {
+		silence = min(silence, pool.Policy.Silence)
+	}
+	return now.Sub(p.HeartbeatAt) >= silence
+}
+
+// inspect reads all that is known about hosts, the cloud's word included. It
+// asks the cloud first and the store second, so that what is new to one of
+// them is not taken for lost.
+func (f *Fleet) inspect(ctx context.Context, keys []string, reports map[string]lifecycle.Report) ([]lifecycle.Facts, error) {
+	records, err := f.store.Instances(ctx, keys)
+	if err != nil {
+		return nil, fmt.Errorf("read hosts: %w", err)
+	}
+	clouds, err := f.describe(ctx, records)
+	if err != nil {
+		f.log.Warn("EC2 does not answer; deciding without it", "error", err)
+		clouds = nil
+	}
+	if records, err = f.store.Instances(ctx, keys); err != nil {
+		return nil, fmt.Errorf("read hosts: %w", err)
+	}
+	requests := map[string]*lifecycle.Request{}
+	facts := make([]lifecycle.Facts, 0, len(records))
+	for _, r := range records {
+		if r.State == lifecycle.StateTerminated {
+			continue // the due sweep's
+		}
+		fact := ended(r, clouds)
+		if report, ok := reports[r.HostKey]; ok {
+			fact.Report = &report
+		}
+		if fact.Request, err = f.requestOf(ctx, r, requests); err != nil {
+			return nil, err
+		}
+		facts = append(facts, fact)
+	}
+	return facts, nil
+}
+
+// markMassSilence tells every decision of this sweep when too many are silent.
+func (s *LivenessSweep) markMassSilence(hosts int, now time.Time) {
+	silent := 0
+	for _, facts := range s.hosts {
+		if facts.Report != nil && s.f.quiet(*facts.Report, now) {
+			silent++
+		}
+	}
+	if silent < massSilenceAtLeast || silent*massSilencePart <= hosts {
+		return
+	}
+	s.f.log.Error("too many hosts fell silent at once; none is ended for it", "silent", silent, "hosts", hosts)
+	for i := range s.hosts {
+		s.hosts[i].MassSilence = true
+	}
+}
+
+func (s *LivenessSweep) host(ctx context.Context, now time.Time) (Progress, error) {
+	if len(s.hosts) == 0 {
+		return done, nil
+	}
+	if _, _, err := s.f.bring(ctx, &s.journal, s.hosts[0], now); err != nil {
+		return again, err
+	}
+	s.hosts = s.hosts[1:]
+	return again, nil
+}

@@ -1,0 +1,113 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// machines is the second half of a termination, for all that are due: ask the
+// cloud once, tell it once, and when a machine is gone remove what is left of
+// its registration and forget the host.
+func (s *DueSweep) machines(ctx context.Context, now time.Time) (Progress, error) {
+	if len(s.ending) == 0 {
+		s.next = s.listHosts
+		return again, nil
+	}
+	clouds, err := s.f.describe(ctx, s.ending)
+	if err != nil {
+		return again, err
+	}
+	s.next = func(ctx context.Context, now time.Time) (Progress, error) { return s.endMachines(ctx, now, clouds) }
+	return again, nil
+}
+
+// describe asks the cloud about hosts, by instance id.
+func (f *Fleet) describe(ctx context.Context, records []lifecycle.Record) (map[string]lifecycle.Machine, error) {
+	ids := make([]string, 0, len(records))
+	for _, r := range records {
+		ids = append(ids, r.InstanceID)
+	}
+	machines, err := f.compute.Describe(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("describe %d machines: %w", len(ids), err)
+	}
+	byID := make(map[string]lifecycle.Machine, len(machines))
+	for _, m := range machines {
+		byID[m.InstanceID] = m
+	}
+	return byID, nil
+}
+
+// endMachines tells the cloud of every machine that it still runs, in one
+// call, and then goes through the hosts one by one.
+func (s *DueSweep) endMachines(ctx context.Context, now time.Time, clouds map[string]lifecycle.Machine) (Progress, error) {
+	var ids []string
+	for _, r := range s.ending {
+		if s.f.decide(ended(r, clouds), now).Action == lifecycle.ActionEndMachine {
+			ids = append(ids, r.InstanceID)
+		}
+	}
+	if len(ids) > 0 {
+		if err := s.f.compute.Terminate(ctx, ids); err != nil {
+			return again, fmt.Errorf("terminate %d machines: %w", len(ids), err)
+		}
+	}
+	s.next = func(ctx context.Context, now time.Time) (Progress, error) { return s.endHost(ctx, now, clouds) }
+	return again, nil
+}
+
+func ended(r lifecycle.Record, clouds map[string]lifecycle.Machine) lifecycle.Facts {
+	facts := lifecycle.Facts{Record: r}
+	if m, ok := clouds[r.InstanceID]; ok {
+		facts.Cloud = &m
+	}
+	return facts
+}
+
+// endHost does the next effect for one terminated host.
+func (s *DueSweep) endHost(ctx context.Context, now time.Time, clouds map[string]lifecycle.Machine) (Progress, error) {
+	if len(s.ending) == 0 {
+		s.next = s.listHosts
+		return again, nil
+	}
+	r := s.ending[0]
+	facts := ended(r, clouds)
+	d := s.f.decide(facts, now)
+	if d.Action == lifecycle.ActionDeleteRunner {
+		gone, err := s.f.deleteRunner(ctx, r)
+		if err != nil {
+			s.f.log.Warn("registration not deleted; tried again later", "instance", r.InstanceID, "runner", r.RunnerName, "error", err)
+		}
+		facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: gone}
+		d = s.f.decide(facts, now)
+	}
+	_, err := s.f.carry(ctx, &s.journal, r, d, now)
+	if err == nil && d.Action != lifecycle.ActionForget {
+		err = s.f.postpone(ctx, r, d, now)
+	}
+	if err != nil && !errors.Is(err, lifecycle.ErrLost) {
+		return again, err
+	}
+	s.ending = s.ending[1:]
+	return again, nil
+}
+
+// deleteRunner removes the registration that a host may have left, by its
+// name. It reports whether none is left.
+func (f *Fleet) deleteRunner(ctx context.Context, r lifecycle.Record) (gone bool, err error) {
+	runner, err := f.github.FindRunner(ctx, r.Repository, r.RunnerName)
+	if errors.Is(err, lifecycle.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("find runner %s: %w", r.RunnerName, err)
+	}
+	if err := f.github.DeleteRunner(ctx, r.Repository, runner.ID); err != nil {
+		return false, fmt.Errorf("delete runner %s: %w", r.RunnerName, err)
+	}
+	return true, nil
+}

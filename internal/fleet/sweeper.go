@@ -1,0 +1,153 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// sweepLease is the lease that says which replica sweeps. It only saves work:
+// two replicas that sweep at once do no harm.
+const sweepLease = "sweep"
+
+// Sweeper runs the sweeps at their intervals while it holds the lease.
+type Sweeper struct {
+	f *Fleet
+
+	lease   lifecycle.Lease // as last read
+	seenAt  time.Time       // when its version last moved, on our own clock
+	renewAt time.Time       // when to renew or read the lease again
+
+	sweeps []*schedule
+	op     Op
+	of     *schedule
+	began  time.Time
+}
+
+// schedule is one kind of sweep and when it is next due.
+type schedule struct {
+	name  string
+	every time.Duration
+	begin func() Op
+	due   time.Time
+}
+
+// NewSweeper returns a sweeper that does not hold the lease yet.
+func (f *Fleet) NewSweeper() *Sweeper {
+	return &Sweeper{f: f, sweeps: []*schedule{
+		{name: "due", every: f.timing.Due, begin: func() Op { return f.NewDueSweep() }},
+		{name: "liveness", every: f.timing.Liveness, begin: func() Op { return f.NewLivenessSweep() }},
+		{name: "cloud", every: f.timing.Cloud, begin: func() Op { return f.NewCloudSweep() }},
+		{name: "github", every: f.timing.Cloud, begin: func() Op { return f.NewGitHubSweep() }},
+	}}
+}
+
+// Step does one step: of the lease when it is time, else of the sweep in hand,
+// else it begins the next sweep that is due. It is never done.
+func (s *Sweeper) Step(ctx context.Context, now time.Time) (Progress, error) {
+	if !now.Before(s.renewAt) {
+		return again, s.keepLease(ctx, now)
+	}
+	if !s.holds() {
+		s.op = nil
+		return wait(s.renewAt.Sub(now)), nil
+	}
+	if s.op == nil && !s.begin(now) {
+		return wait(s.untilNext(now)), nil
+	}
+	progress, err := s.op.Step(ctx, now)
+	if err != nil || progress.Done || progress.Wait > 0 {
+		s.f.observer.Swept(s.of.name, now.Sub(s.began), err)
+		s.op = nil
+	}
+	if err != nil {
+		return again, fmt.Errorf("%s sweep: %w", s.of.name, err)
+	}
+	return again, nil
+}
+
+func (s *Sweeper) holds() bool { return s.lease.Holder == s.f.replica }
+
+// keepLease renews our lease, or takes over one whose version stood still for
+// as long as a lease lasts.
+func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
+	s.renewAt = now.Add(s.f.jitter(s.f.timing.Lease / 3))
+	stored, err := s.f.store.Lease(ctx, sweepLease)
+	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+		s.f.watch.lostStore()
+		return fmt.Errorf("read lease %s: %w", sweepLease, err)
+	}
+	if stored.Version != s.lease.Version || stored.Holder != s.lease.Holder || s.seenAt.IsZero() {
+		s.lease, s.seenAt = stored, now
+	}
+	ours := stored.Holder == s.f.replica
+	free := stored.Version == 0 || now.Sub(s.seenAt) >= s.f.timing.Lease
+	if !ours && !free {
+		return nil
+	}
+	taken, err := s.f.store.TakeLease(ctx, lifecycle.Lease{Name: sweepLease, Holder: s.f.replica, Version: stored.Version})
+	switch {
+	case errors.Is(err, lifecycle.ErrLost):
+		s.lease.Holder = "" // somebody else took it: read again next time
+		return nil
+	case err != nil:
+		return fmt.Errorf("take lease %s: %w", sweepLease, err)
+	}
+	if !ours {
+		s.f.log.Info("sweeping from now on", "replica", s.f.replica, "before", stored.Holder)
+	}
+	s.lease, s.seenAt = taken, now
+	return nil
+}
+
+// begin takes up the sweep that has been due the longest.
+func (s *Sweeper) begin(now time.Time) bool {
+	var next *schedule
+	for _, c := range s.sweeps {
+		if !now.Before(c.due) && (next == nil || c.due.Before(next.due)) {
+			next = c
+		}
+	}
+	if next == nil {
+		return false
+	}
+	next.due = now.Add(s.f.jitter(next.every))
+	s.of, s.op, s.began = next, next.begin(), now
+	return true
+}
+
+func (s *Sweeper) untilNext(now time.Time) time.Duration {
+	next := s.renewAt
+	for _, c := range s.sweeps {
+		if c.due.Before(next) {
+			next = c.due
+		}
+	}
+	return max(next.Sub(now), time.Millisecond)
+}
+
+// Sweep runs the sweeper until ctx ends. A sweep that fails is logged once per
+// failure in a row, and tried again at its next turn.
+func (f *Fleet) Sweep(ctx context.Context) {
+	s := f.NewSweeper()
+	failures := 0
+	for ctx.Err() == nil {
+		p, err := s.Step(ctx, time.Now())
+		pause := p.Wait
+		if err != nil && ctx.Err() == nil {
+			if failures == 0 {
+				f.log.Error("sweep failed; trying again", "error", err)
+			}
+			pause = f.backoff(failures)
+			failures++
+		} else if p.Wait > 0 {
+			failures = 0
+		}
+		if sleep(ctx, pause) != nil {
+			return
+		}
+	}
+}

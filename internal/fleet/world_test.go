@@ -1,0 +1,313 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/compute/memory"
+	"github.com/remuda-ci/remuda/internal/compute/placement"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	queue "github.com/remuda-ci/remuda/internal/queue/memory"
+	store "github.com/remuda-ci/remuda/internal/store/memory"
+)
+
+const (
+	repository = "acme/app"
+	patience   = 5 * time.Second
+)
+
+// world is a fleet on memory adapters with hosts that do as they are told. It
+// lives in a synctest bubble, so its clock costs nothing.
+type world struct {
+	t       *testing.T
+	store   *store.Store
+	queue   *queue.Queue
+	compute *memory.Compute
+	github  *fakeGitHub
+	fleet   *fleet.Fleet
+
+	mu sync.Mutex
+	// deaf hosts do not report, deadRegistration ones fail to register.
+	deaf   map[string]bool
+	broken map[string]lifecycle.Cause
+	busy   map[string]bool
+	mute   bool
+	calls  map[string]int
+}
+
+func newWorld(t *testing.T, change ...func(*fleet.Options)) *world {
+	t.Helper()
+	compute, err := memory.New(memory.Options{Now: time.Now, Limits: placement.Limits{
+		// On spot there is one machine to be had.
+		SpotCapacity: map[string]int{"*": 1},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		t: t, store: store.New(time.Now), queue: queue.New(time.Now), compute: compute,
+		github: &fakeGitHub{runners: map[int64]lifecycle.Runner{}},
+		deaf:   map[string]bool{}, broken: map[string]lifecycle.Cause{}, busy: map[string]bool{}, calls: map[string]int{},
+	}
+	w.fleet = w.newFleet("a", change...)
+	return w
+}
+
+func (w *world) newFleet(replica string, change ...func(*fleet.Options)) *fleet.Fleet {
+	w.t.Helper()
+	o := fleet.Options{
+		Store: w.store, Queue: w.queue, Compute: w.compute, GitHub: w.github,
+		Pools:   map[string]fleet.Pool{"default": pool(lifecycle.ReuseSameRepository), "once": pool(lifecycle.ReuseNone)},
+		Classes: map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}, "xlarge": {CPU: 4, MemoryMiB: 8192}},
+		Replica: replica, Rand: rand.New(rand.NewPCG(1, 2)),
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	f, err := fleet.New(o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return f
+}
+
+func pool(reuse lifecycle.Reuse) fleet.Pool {
+	p := lifecycle.DefaultPolicy()
+	p.Reuse = reuse
+	return fleet.Pool{
+		ResourceClasses: []string{"large", "xlarge"}, UsageClasses: lifecycle.UsageClasses, Policy: p,
+	}
+}
+
+// agents answers for every host, ten times a second, until ctx ends.
+func (w *world) agents(ctx context.Context) {
+	for ctx.Err() == nil {
+		w.answer(ctx)
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (w *world) answer(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.mute {
+		return
+	}
+	for _, r := range w.records() {
+		if w.deaf[r.HostKey] {
+			continue
+		}
+		if r.State == lifecycle.StateTerminated {
+			w.compute.Kill(r.InstanceID)
+			w.deaf[r.HostKey] = true
+			continue
+		}
+		w.compute.Boot(r.InstanceID)
+		if err := w.store.ForHost(r.HostKey).PutReport(ctx, w.report(r)); err != nil && ctx.Err() == nil {
+			w.t.Errorf("put report: %v", err)
+		}
+	}
+}
+
+func (w *world) report(r lifecycle.Record) lifecycle.Report {
+	p := lifecycle.Report{
+		HostKey: r.HostKey, HeartbeatAt: time.Now(), Assignment: r.Assignment, Busy: w.busy[r.HostKey],
+	}
+	if p.Busy {
+		p.Jobs = 1
+	}
+	cause, broken := w.broken[r.HostKey]
+	switch {
+	case broken && (r.State == lifecycle.StateCreated || r.State == lifecycle.StateClaimed):
+		p.Signal, p.Cause, p.Detail = lifecycle.SignalRegFailed, cause, "no route to github\nmore"
+	case r.State == lifecycle.StateCreated || r.State == lifecycle.StateClaimed || r.State == lifecycle.StateRunning:
+		p.Signal = lifecycle.SignalRegOK
+		w.github.register(r)
+	case r.Releasing() && !p.Busy && r.Registration != nil:
+		p.Signal = lifecycle.SignalRemoveRegOK
+		w.github.deregister(r.RunnerName)
+	case r.Pooled():
+		p.Signal = lifecycle.SignalRemoveRegOK
+	}
+	return p
+}
+
+func (w *world) set(do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	do()
+}
+
+func (w *world) records(states ...lifecycle.State) []lifecycle.Record {
+	w.t.Helper()
+	page, err := w.store.ListInstances(context.Background(), lifecycle.Filter{States: states}, lifecycle.PageOf{Limit: 1000})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return page.Items
+}
+
+func (w *world) record(key string) lifecycle.Record {
+	w.t.Helper()
+	r, err := w.store.Instance(context.Background(), key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+func (w *world) machines() int {
+	w.t.Helper()
+	page, err := w.compute.List(context.Background(), lifecycle.PageOf{Limit: 1000})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return len(page.Items)
+}
+
+func demand(run, request string, count int) fleet.Demand {
+	return fleet.Demand{Repository: repository, RunID: run, RequestID: request, Spec: lifecycle.Spec{Count: count}}
+}
+
+// provision drives a Provision to its end.
+func (w *world) provision(ctx context.Context, d fleet.Demand) (*fleet.Provision, error) {
+	w.t.Helper()
+	p, err := w.fleet.NewProvision(d)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p, w.fleet.Drive(ctx, p, patience)
+}
+
+func (w *world) mustProvision(ctx context.Context, d fleet.Demand) []lifecycle.Record {
+	w.t.Helper()
+	p, err := w.provision(ctx, d)
+	if err != nil {
+		w.t.Fatalf("provision %s: %v", d.RequestID, err)
+	}
+	return p.Instances()
+}
+
+func (w *world) release(ctx context.Context, run string, waits bool) *fleet.Release {
+	w.t.Helper()
+	r := w.fleet.NewRelease(repository, run, 0, waits)
+	if err := w.fleet.Drive(ctx, r, patience); err != nil {
+		w.t.Fatalf("release %s: %v", run, err)
+	}
+	return r
+}
+
+// fakeGitHub keeps registrations by name; with down set nothing answers.
+type fakeGitHub struct {
+	mu      sync.Mutex
+	down    bool
+	downFor string // a repository whose tokens are not to be had
+	runners map[int64]lifecycle.Runner
+	next    int64
+	tokens  int
+}
+
+func (g *fakeGitHub) fail() error {
+	if g.down {
+		return &lifecycle.UnavailableError{What: "github", RetryAfter: time.Second, Err: context.DeadlineExceeded}
+	}
+	return nil
+}
+
+func (g *fakeGitHub) token(kind lifecycle.RegistrationKind, repository string) (lifecycle.Registration, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.tokens++
+	if repository == g.downFor {
+		return lifecycle.Registration{}, &lifecycle.UnavailableError{What: "github", RetryAfter: time.Second, Err: context.DeadlineExceeded}
+	}
+	return lifecycle.Registration{
+		Kind: kind, URL: "https://github.test/" + repository,
+		Secret: lifecycle.Secret(fmt.Sprintf("%s-%d", kind, g.tokens)), ExpiresAt: time.Now().Add(time.Hour),
+	}, g.fail()
+}
+
+func (g *fakeGitHub) RegistrationToken(_ context.Context, repository string) (lifecycle.Registration, error) {
+	return g.token(lifecycle.RegistrationToken, repository)
+}
+
+func (g *fakeGitHub) RemoveToken(_ context.Context, repository string) (lifecycle.Registration, error) {
+	return g.token(lifecycle.RegistrationRemove, repository)
+}
+
+func (g *fakeGitHub) setDownFor(repository string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.downFor = repository
+}
+
+func (g *fakeGitHub) FindRunner(_ context.Context, _, name string) (lifecycle.Runner, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range g.runners {
+		if r.Name == name {
+			return r, g.fail()
+		}
+	}
+	return lifecycle.Runner{}, lifecycle.ErrNotFound
+}
+
+func (g *fakeGitHub) DeleteRunner(_ context.Context, _ string, id int64) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.down {
+		return g.fail()
+	}
+	delete(g.runners, id)
+	return nil
+}
+
+func (g *fakeGitHub) Runners(context.Context, string, lifecycle.PageOf) (lifecycle.Page[lifecycle.Runner], error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var page lifecycle.Page[lifecycle.Runner]
+	for _, r := range g.runners {
+		page.Items = append(page.Items, r)
+	}
+	return page, g.fail()
+}
+
+func (g *fakeGitHub) register(r lifecycle.Record) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, known := range g.runners {
+		if known.Name == r.RunnerName {
+			return
+		}
+	}
+	g.next++
+	g.runners[g.next] = lifecycle.Runner{ID: g.next, Name: r.RunnerName, Online: true}
+}
+
+func (g *fakeGitHub) deregister(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for id, r := range g.runners {
+		if r.Name == name {
+			delete(g.runners, id)
+		}
+	}
+}
+
+func (g *fakeGitHub) names() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var names []string
+	for _, r := range g.runners {
+		names = append(names, r.Name)
+	}
+	return names
+}

@@ -1,0 +1,105 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	api "github.com/google/go-github/v62/github"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// maxPerPage is the most that GitHub puts on a page.
+const maxPerPage = 100
+
+// FindRunner finds a registration by its exact name: lifecycle.ErrNotFound if
+// the repository has none.
+func (c *Client) FindRunner(ctx context.Context, repository, name string) (lifecycle.Runner, error) {
+	op := operation{"find runner " + name, repository}
+	// GitHub filters by name, an older Enterprise Server does not: there the
+	// runner may be on any page.
+	for page := 1; page != 0; {
+		runners, next, err := c.list(ctx, op, api.ListRunnersOptions{
+			Name: &name, ListOptions: api.ListOptions{Page: page, PerPage: maxPerPage}})
+		if err != nil {
+			return lifecycle.Runner{}, err
+		}
+		for _, r := range runners {
+			if r.Name == name {
+				return r, nil
+			}
+		}
+		page = next
+	}
+	return lifecycle.Runner{}, fmt.Errorf("%s: %w", op, lifecycle.ErrNotFound)
+}
+
+// Runners pages through the registrations of a repository. A page's token is
+// its number, so that the pages of one listing must all have the same limit.
+func (c *Client) Runners(ctx context.Context, repository string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Runner], error) {
+	op := operation{"list runners", repository}
+	number := 1
+	if page.After != "" {
+		n, err := strconv.Atoi(page.After)
+		if err != nil || n < 2 {
+			return lifecycle.Page[lifecycle.Runner]{}, fmt.Errorf("%s: %q is not the token of a page", op, page.After)
+		}
+		number = n
+	}
+	runners, next, err := c.list(ctx, op, api.ListRunnersOptions{
+		ListOptions: api.ListOptions{Page: number, PerPage: min(page.Size(), maxPerPage)}})
+	if err != nil {
+		return lifecycle.Page[lifecycle.Runner]{}, err
+	}
+	list := lifecycle.Page[lifecycle.Runner]{Items: runners}
+	if next != 0 {
+		list.Next = strconv.Itoa(next)
+	}
+	return list, nil
+}
+
+// list reads one page and tells the number of the next; 0: it was the last.
+func (c *Client) list(ctx context.Context, op operation, options api.ListRunnersOptions) ([]lifecycle.Runner, int, error) {
+	var list *api.Runners
+	var next int
+	err := c.do(ctx, op, func(ctx context.Context, owner, name string) (response *api.Response, err error) {
+		list, response, err = c.api.Actions.ListRunners(ctx, owner, name, &options)
+		if response != nil {
+			next = response.NextPage
+		}
+		return response, err
+	})
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case list == nil:
+		return nil, 0, unavailable(op, 0, errors.New("the answer is empty"))
+	case next <= options.Page:
+		next = 0 // a page that leads back would be read for ever
+	}
+	runners := make([]lifecycle.Runner, 0, len(list.Runners))
+	for _, r := range list.Runners {
+		runners = append(runners, lifecycle.Runner{
+			ID: r.GetID(), Name: r.GetName(), Online: r.GetStatus() == "online", Busy: r.GetBusy()})
+	}
+	return runners, next, nil
+}
+
+// DeleteRunner removes a registration. One that is gone is no error; one that
+// runs a job is lifecycle.ErrBusy.
+func (c *Client) DeleteRunner(ctx context.Context, repository string, id int64) error {
+	op := operation{"delete runner " + strconv.FormatInt(id, 10), repository}
+	err := c.do(ctx, op, func(ctx context.Context, owner, name string) (*api.Response, error) {
+		return c.api.Actions.RemoveRunner(ctx, owner, name, id)
+	})
+	switch {
+	case hasStatus(err, http.StatusNotFound):
+		return nil
+	case hasStatus(err, http.StatusUnprocessableEntity):
+		return fmt.Errorf("%s: %w: it runs a job", op, lifecycle.ErrBusy)
+	}
+	return err
+}

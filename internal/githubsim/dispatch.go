@@ -1,0 +1,136 @@
+package githubsim
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
+)
+
+// lostMessage is GitHub's annotation on a job whose runner is gone.
+const lostMessage = "The self-hosted runner lost communication with the server. Verify the machine is running and has a healthy network connection."
+
+// dispatch gives each queued job, oldest first, to one idle runner that is listening and has its labels.
+func (s *Server) dispatch() {
+	if len(s.queue) == 0 {
+		return
+	}
+	idle := s.idleRunners()
+	s.queue = slices.DeleteFunc(s.queue, func(j *job) bool {
+		i := slices.IndexFunc(idle, func(r *runner) bool { return r.serves(s.runs[j.RunID].Repository) && r.has(j.Labels) })
+		if i < 0 {
+			return false
+		}
+		s.assign(j, idle[i])
+		idle = slices.Delete(idle, i, i+1)
+		return true
+	})
+}
+
+func (s *Server) idleRunners() []*runner {
+	var out []*runner
+	for r := range maps.Values(s.runners) {
+		if r.JobID == 0 && r.polls > 0 {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b *runner) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+func (s *Server) assign(j *job, r *runner) {
+	j.RunnerID, j.RunnerName, j.AssignedAt = r.ID, r.Name, s.now()
+	r.JobID = j.ID
+	s.put(kindJob, j.ID, j)
+	s.put(kindRunner, r.ID, r)
+	r.notify()
+	s.log.Debug("job assigned", "job", j.ID, "run", j.RunID, "runner", r.Name)
+}
+
+// unassign takes a job from its runner and puts it first in the queue.
+func (s *Server) unassign(j *job) {
+	s.freeRunner(j)
+	j.RunnerID, j.RunnerName = 0, ""
+	s.put(kindJob, j.ID, j)
+	s.queue = slices.Insert(s.queue, 0, j)
+}
+
+func (s *Server) freeRunner(j *job) {
+	r := s.runners[j.RunnerID]
+	if r == nil || r.JobID != j.ID {
+		return
+	}
+	r.JobID = 0
+	delete(r.sent, sent{protocol.MessageJob, j.ID})
+	s.put(kindRunner, r.ID, r)
+}
+
+// nextMessage is what a runner's listener has not yet been told.
+func (s *Server) nextMessage(r *runner) *protocol.Message {
+	j := s.jobs[r.JobID]
+	if j == nil {
+		return nil
+	}
+	m := protocol.Message{Kind: protocol.MessageJob, JobID: j.ID}
+	if j.Status == statusInProgress {
+		if j.CancelledAt.IsZero() {
+			return nil
+		}
+		m.Kind = protocol.MessageCancel
+	}
+	if r.sent[sent{m.Kind, m.JobID}] {
+		return nil
+	}
+	r.sent[sent{m.Kind, m.JobID}] = true
+	return &m
+}
+
+func (s *Server) online(r *runner) bool {
+	return r.Session != "" && (r.polls > 0 || s.now().Sub(r.lastSeen) < OfflineAfter)
+}
+
+// Tick applies what time has done: assigned jobs not picked up, runners lost in a job, cancels without an answer, tokens that
+// expired. The server calls it every half second of real time; a test that owns the clock calls it itself.
+func (s *Server) Tick() {
+	// An error of the journal is logged where it happens, and what could not be written goes with the next change.
+	_ = s.change(func() error {
+		now := s.now()
+		for _, j := range s.busyJobs() {
+			r := s.runners[j.RunnerID]
+			switch {
+			case j.Status == statusQueued && now.Sub(j.AssignedAt) >= PickUpTime:
+				s.log.Info("assigned job was not picked up", "job", j.ID, "runner", j.RunnerName)
+				s.unassign(j)
+			case j.Status == statusInProgress && !j.CancelledAt.IsZero() && now.Sub(j.CancelledAt) >= CancelTime:
+				s.complete(j, conclusionCancelled, "The runner did not stop the job in time.")
+			case j.Status == statusInProgress && (r == nil || r.polls == 0 && now.Sub(r.lastSeen) >= LostAfter):
+				s.complete(j, conclusionFailure, lostMessage)
+			}
+		}
+		for hash, t := range s.tokens {
+			if !now.Before(t.ExpiresAt) {
+				delete(s.tokens, hash)
+				s.dirty[rowKey{kindToken, hash}] = nil
+			}
+		}
+		return nil
+	})
+}
+
+// busyJobs are those assigned to a runner or running on one, in order of their ids.
+func (s *Server) busyJobs() []*job {
+	var out []*job
+	for _, r := range s.runs {
+		if r.Status == statusCompleted {
+			continue
+		}
+		for _, id := range r.Jobs {
+			if j := s.jobs[id]; j.RunnerID != 0 && j.Status != statusCompleted {
+				out = append(out, j)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *job) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}

@@ -1,0 +1,390 @@
+package githubsim_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/githubsim"
+)
+
+// patience bounds every wait for a real process.
+const patience = 20 * time.Second
+
+// clock is a time that a test moves.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// standin is a running stand-in that can be stopped and started again on the same address and state.
+type standin struct {
+	t     *testing.T
+	opts  githubsim.Options
+	clock *clock
+	addr  string
+	url   string
+	*githubsim.Server
+	stop func()
+}
+
+// start also makes the test parallel: what it waits for is other processes.
+func start(t *testing.T) *standin {
+	t.Helper()
+	t.Parallel()
+	s := &standin{t: t, addr: freeAddress(t), clock: &clock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}}
+	s.opts = githubsim.Options{StateDir: filepath.Join(t.TempDir(), "state"), Now: s.clock.Now}
+	s.up()
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+// freeAddress is below the ports that the kernel gives to outgoing connections, so that it is still free after a restart.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000)))
+		if err == nil {
+			defer ln.Close()
+			return ln.Addr().String()
+		}
+	}
+	t.Fatal("no free port")
+	return ""
+}
+
+func (s *standin) up() {
+	s.t.Helper()
+	ln, err := net.Listen("tcp", s.addr)
+	// Where the kernel gives such ports too, somebody may have it for a while.
+	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		ln, err = net.Listen("tcp", s.addr)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.url = "http://" + s.addr
+	if s.Server, err = githubsim.New(s.opts); err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, ln) }()
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-served; err != nil {
+			s.t.Errorf("Serve: %v", err)
+		}
+		http.DefaultClient.CloseIdleConnections() // they lead to the server that is gone
+	})
+}
+
+// call makes one call and decodes the answer into into, unless that is nil. It fails the test unless the status is want.
+func (s *standin) call(want int, method, path string, body, into any) http.Header {
+	s.t.Helper()
+	return s.callWith(http.Header{"Authorization": {"Bearer test"}}, want, method, path, body, into)
+}
+
+func (s *standin) callWith(header http.Header, want int, method, path string, body, into any) http.Header {
+	s.t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req, err := http.NewRequest(method, s.url+path, bytes.NewReader(text))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header = header
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if resp.StatusCode != want {
+		s.t.Fatalf("%s %s: status %d, want %d: %s", method, path, resp.StatusCode, want, answer)
+	}
+	if into != nil {
+		if err := json.Unmarshal(answer, into); err != nil {
+			s.t.Fatalf("%s %s: %v: %s", method, path, err, answer)
+		}
+	}
+	return resp.Header
+}
+
+type jobView struct {
+	ID          int64
+	Name        string
+	RunAttempt  int `json:"run_attempt"`
+	Status      string
+	Conclusion  *string
+	Runner      *string
+	StartedAt   *time.Time `json:"started_at"`
+	CompletedAt *time.Time `json:"completed_at"`
+	Log         string
+}
+
+func (j jobView) conclusion() string {
+	if j.Conclusion == nil {
+		return j.Status
+	}
+	return *j.Conclusion
+}
+
+type runView struct {
+	ID         int64
+	RunAttempt int `json:"run_attempt"`
+	Status     string
+	Conclusion *string
+	Jobs       []jobView
+}
+
+func (v runView) conclusions() map[string]string {
+	out := map[string]string{}
+	for _, j := range v.Jobs {
+		out[j.Name] = j.conclusion()
+	}
+	return out
+}
+
+func (s *standin) startRun(workflow string) int64 {
+	s.t.Helper()
+	var v runView
+	s.call(201, "POST", "/_standin/runs", map[string]any{"repository": "acme/app", "workflow": workflow}, &v)
+	return v.ID
+}
+
+func (s *standin) run(id int64) runView {
+	s.t.Helper()
+	var v runView
+	s.call(200, "GET", fmt.Sprintf("/_standin/runs/%d", id), nil, &v)
+	return v
+}
+
+// await polls the run until ok holds.
+func (s *standin) await(id int64, what string, ok func(runView) bool) runView {
+	s.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		v := s.run(id)
+		if ok(v) {
+			return v
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("run %d: no %s in %s: %+v", id, what, patience, v)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (s *standin) completed(id int64) runView {
+	s.t.Helper()
+	return s.await(id, "completion", func(v runView) bool { return v.Status == "completed" })
+}
+
+func (s *standin) awaitLog(id int64, text string) runView {
+	s.t.Helper()
+	return s.await(id, "log "+text, func(v runView) bool { return strings.Contains(v.Jobs[0].Log, text) })
+}
+
+func (s *standin) token(purpose string) string {
+	s.t.Helper()
+	var got struct{ Token string }
+	s.call(201, "POST", "/repos/acme/app/actions/runners/"+purpose+"-token", nil, &got)
+	return got.Token
+}
+
+type runnerView struct {
+	ID     int64
+	Name   string
+	Labels []string
+	Status string
+	Busy   bool
+}
+
+func (s *standin) runners() []runnerView {
+	s.t.Helper()
+	var got struct{ Runners []runnerView }
+	s.call(200, "GET", "/_standin/runners", nil, &got)
+	return got.Runners
+}
+
+var buildRunner = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "standin-runner")
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(dir, "standin-runner")
+	out, err := exec.Command("go", "build", "-o", binary, "./cmd/standin-runner").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build runner: %w: %s", err, out)
+	}
+	return binary, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if binary, err := buildRunner(); err == nil {
+		os.RemoveAll(filepath.Dir(binary))
+	}
+	os.Exit(code)
+}
+
+// host is one runner directory.
+type host struct {
+	s    *standin
+	dir  string
+	name string
+	env  []string
+}
+
+func (s *standin) newHost(name string) *host {
+	s.t.Helper()
+	binary, err := buildRunner()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	h := &host{s: s, dir: s.t.TempDir(), name: name}
+	if err := githubsim.LayOutRunner(h.dir, binary); err != nil {
+		s.t.Fatal(err)
+	}
+	return h
+}
+
+func (h *host) command(env []string, program string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(h.dir, program), args...)
+	cmd.Dir = h.dir
+	cmd.Env = append(append(os.Environ(), h.env...), env...)
+	return cmd
+}
+
+// configure registers the runner the way an agent does: the token in the environment only.
+func (h *host) configure(labels string, args ...string) {
+	h.s.t.Helper()
+	cmd := h.command([]string{"ACTIONS_RUNNER_INPUT_TOKEN=" + h.s.token("registration")}, "config.sh",
+		append([]string{"--unattended", "--url", h.s.url + "/acme/app", "--name", h.name, "--labels", labels}, args...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		h.s.t.Fatalf("config.sh: %v: %s", err, out)
+	}
+}
+
+// listener is a running Runner.Listener.
+type listener struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	mu   sync.Mutex
+	out  bytes.Buffer
+	done chan struct{}
+}
+
+func (l *listener) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.Write(p)
+}
+
+func (l *listener) output() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.String()
+}
+
+func (h *host) listen(env ...string) *listener {
+	h.s.t.Helper()
+	l := &listener{t: h.s.t, cmd: h.command(env, "bin/Runner.Listener", "run"), done: make(chan struct{})}
+	l.cmd.Stdout, l.cmd.Stderr = l, l
+	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := l.cmd.Start(); err != nil {
+		h.s.t.Fatal(err)
+	}
+	go func() { _ = l.cmd.Wait(); close(l.done) }()
+	h.s.t.Cleanup(func() {
+		_ = syscall.Kill(-l.cmd.Process.Pid, syscall.SIGKILL)
+		<-l.done
+	})
+	return l
+}
+
+func (l *listener) awaitOutput(text string) {
+	l.t.Helper()
+	for deadline := time.Now().Add(patience); !strings.Contains(l.output(), text); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			l.t.Fatalf("listener did not print %q:\n%s", text, l.output())
+		}
+	}
+}
+
+func (l *listener) exitCode() int {
+	l.t.Helper()
+	select {
+	case <-l.done:
+		return l.cmd.ProcessState.ExitCode()
+	case <-time.After(patience):
+		l.t.Fatalf("listener did not end:\n%s", l.output())
+		return -1
+	}
+}
+
+// online starts a runner that listens.
+func (s *standin) online(name, labels string, env ...string) (*host, *listener) {
+	s.t.Helper()
+	h := s.newHost(name)
+	h.configure(labels)
+	l := h.listen(env...)
+	l.awaitOutput("Listening for Jobs")
+	return h, l
+}
+
+// script writes an executable file and returns its path.
+func (h *host) script(name, body string) string {
+	h.s.t.Helper()
+	path := filepath.Join(h.dir, name)
+	if err := os.WriteFile(path, []byte("#!/bin/bash\n"+body+"\n"), 0o755); err != nil {
+		h.s.t.Fatal(err)
+	}
+	return path
+}
+
+func (h *host) read(name string) string {
+	h.s.t.Helper()
+	text, err := os.ReadFile(filepath.Join(h.dir, name))
+	if err != nil {
+		h.s.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// alive reports whether the process of a /proc directory is there and no zombie.
+func alive(dir string) bool {
+	stat, err := os.ReadFile(dir + "/stat")
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}

@@ -1,0 +1,67 @@
+package githubsim
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// The scripts of actions/runner, as far as they matter: both start the listener.
+const (
+	configScript = `#!/bin/bash
+# Configures the runner, or with "remove" as its first word takes the configuration away.
+here="${BASH_SOURCE[0]}"
+[[ "$here" != */* ]] || cd "${here%/*}" || exit 1
+if [[ "$1" == "remove" ]]; then
+    exec ./bin/Runner.Listener "$@"
+fi
+exec ./bin/Runner.Listener configure "$@"
+`
+	runScript = `#!/bin/bash
+# Runs the runner. As in actions/runner it starts again on exit codes that are worth it, and hides them all.
+here="${BASH_SOURCE[0]}"
+[[ "$here" != */* ]] || cd "${here%/*}" || exit 1
+while :; do
+    ./bin/Runner.Listener run "$@"
+    code=$?
+    case $code in
+        2 | 3 | 4) sleep 5 ;;
+        *) echo "Exiting runner..."; exit 0 ;;
+    esac
+done
+`
+)
+
+// LayOutRunner makes dir look like an unpacked actions/runner whose two programs are binary, the stand-in runner. The programs
+// are hard links where the file system allows it, else symbolic links. It may be called again on the same directory.
+func LayOutRunner(dir, binary string) error {
+	binary, err := filepath.Abs(binary)
+	if err != nil {
+		return fmt.Errorf("lay out runner: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
+		return fmt.Errorf("lay out runner: %w", err)
+	}
+	for name, script := range map[string]string{"config.sh": configScript, "run.sh": runScript} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+			return fmt.Errorf("lay out runner: %w", err)
+		}
+	}
+	for _, name := range []string{"Runner.Listener", "Runner.Worker"} {
+		if err := link(binary, filepath.Join(dir, "bin", name)); err != nil {
+			return fmt.Errorf("lay out runner: %w", err)
+		}
+	}
+	return nil
+}
+
+func link(binary, at string) error {
+	if err := os.Remove(at); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if os.Link(binary, at) == nil {
+		return nil
+	}
+	return os.Symlink(binary, at)
+}

@@ -1,0 +1,255 @@
+package githubsim
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/workflow"
+)
+
+// First ids of runs and jobs: beyond 32 bits, as GitHub's are, so that nobody keeps one in an int32.
+const (
+	firstRunID = 9_000_000_001
+	firstJobID = 30_000_000_001
+)
+
+// maxRuns is how many runs are kept. Beyond it the oldest completed ones are forgotten, so that the state stays small.
+const maxRuns = 2000
+
+// startRun makes a run and its jobs.
+func (s *Server) startRun(repository string, id int64, source string) (*run, error) {
+	w, err := workflow.Parse([]byte(source))
+	if err != nil {
+		return nil, refused(err)
+	}
+	if id == 0 {
+		id = s.nextID("run", firstRunID)
+	}
+	now := s.now()
+	r := &run{
+		ID: id, Repository: repository, Number: int(s.nextID("number "+strings.ToLower(repository), 1)), Attempt: 1, Workflow: w.Name,
+		Source: source, Status: statusQueued, CreatedAt: now, StartedAt: now, UpdatedAt: now,
+	}
+	if r.Workflow == "" {
+		r.Workflow = workflowPath
+	}
+	if r.Title, err = w.RunName.Render(map[string]any{"github": s.githubContext(r)}); err != nil {
+		return nil, refused(err)
+	}
+	r.Title = cmp.Or(r.Title, r.Workflow)
+	jobs, err := s.expand(r, w)
+	if err != nil {
+		return nil, err
+	}
+	s.forgetOldRuns()
+	s.runs[r.ID] = r
+	for _, j := range jobs {
+		s.jobs[j.ID] = j
+		r.Jobs = append(r.Jobs, j.ID)
+	}
+	s.log.Info("run started", "run", r.ID, "repository", repository, "jobs", len(jobs))
+	s.emitRun(r, "requested")
+	s.schedule(r)
+	return r, nil
+}
+
+// expand makes the jobs of the run's present attempt.
+func (s *Server) expand(r *run, w *workflow.Workflow) ([]*job, error) {
+	plans, err := w.Expand(s.githubContext(r))
+	if err != nil {
+		return nil, refused(err)
+	}
+	var out []*job
+	for _, p := range plans {
+		def := w.Jobs[slices.IndexFunc(w.Jobs, func(j workflow.Job) bool { return j.ID == p.Job })]
+		out = append(out, &job{
+			ID: s.nextID("job", firstJobID), RunID: r.ID, Attempt: r.Attempt, Key: p.Job, Name: p.Name, Labels: p.Labels,
+			Needs: def.Needs, FailFast: def.FailFast, MaxParallel: def.MaxParallel, Matrix: p.Matrix, Env: p.Env, Steps: p.Steps,
+			Status: statusPending, CreatedAt: s.now(),
+		})
+	}
+	return out, nil
+}
+
+func (s *Server) forgetOldRuns() {
+	if len(s.runs) < s.maxRuns {
+		return
+	}
+	var oldest *run
+	for _, r := range s.runs {
+		if r.Status == statusCompleted && (oldest == nil || r.UpdatedAt.Before(oldest.UpdatedAt)) {
+			oldest = r
+		}
+	}
+	if oldest == nil {
+		return
+	}
+	for _, id := range slices.Concat(oldest.Jobs, oldest.Past) {
+		delete(s.jobs, id)
+		s.put(kindJob, id, nil)
+		if err := s.logs.remove(id); err != nil {
+			s.log.Warn("cannot remove log", "job", id, "error", err)
+		}
+	}
+	delete(s.runs, oldest.ID)
+	s.put(kindRun, oldest.ID, nil)
+}
+
+// schedule moves every job of the run as far as it can go without a runner, and the run with them. It settles in as many
+// rounds as the longest chain of needs.
+func (s *Server) schedule(r *run) {
+	for moved := true; moved; {
+		moved = false
+		for _, id := range r.Jobs {
+			j := s.jobs[id]
+			if j.Status != statusPending {
+				continue
+			}
+			switch ready, failed := s.needs(r, j); {
+			case failed:
+				s.finish(j, conclusionSkipped)
+				moved = true
+			case ready && s.mayRun(r, j):
+				s.enqueue(r, j)
+			}
+		}
+	}
+	s.settle(r)
+}
+
+func (s *Server) enqueue(r *run, j *job) {
+	j.Status = statusQueued
+	s.queue = append(s.queue, j)
+	s.put(kindJob, j.ID, j)
+	s.emitJob(r, j, statusQueued)
+}
+
+// needs reports whether all the jobs that j needs succeeded, and whether one of them did not.
+func (s *Server) needs(r *run, j *job) (ready, failed bool) {
+	ready = true
+	for _, id := range r.Jobs {
+		other := s.jobs[id]
+		if !slices.ContainsFunc(j.Needs, func(n string) bool { return strings.EqualFold(n, other.Key) }) {
+			continue
+		}
+		if other.Status != statusCompleted {
+			ready = false
+		} else if other.Conclusion != conclusionSuccess {
+			failed = true
+		}
+	}
+	return ready, failed
+}
+
+// mayRun applies max-parallel.
+func (s *Server) mayRun(r *run, j *job) bool {
+	if j.MaxParallel == 0 {
+		return true
+	}
+	active := 0
+	for _, id := range r.Jobs {
+		other := s.jobs[id]
+		if other.Key == j.Key && (other.Status == statusQueued || other.Status == statusInProgress) {
+			active++
+		}
+	}
+	return active < j.MaxParallel
+}
+
+// settle brings the run's own status in line with its jobs.
+func (s *Server) settle(r *run) {
+	s.put(kindRun, r.ID, r)
+	if r.Status == statusCompleted {
+		return
+	}
+	conclusion, running := conclusionSuccess, false
+	for _, id := range r.Jobs {
+		j := s.jobs[id]
+		if j.Status != statusCompleted {
+			conclusion = ""
+		}
+		running = running || j.Status == statusInProgress
+	}
+	r.UpdatedAt = s.now()
+	if conclusion == "" {
+		if running && r.Status != statusInProgress {
+			r.Status = statusInProgress
+			s.emitRun(r, statusInProgress)
+		}
+		return
+	}
+	r.Status, r.Conclusion = statusCompleted, s.verdict(r)
+	s.log.Info("run completed", "run", r.ID, "conclusion", r.Conclusion)
+	s.emitRun(r, statusCompleted)
+}
+
+// verdict is the conclusion of a run whose jobs are all completed. A job that fail-fast cancelled counts with the failure that
+// did it; one that a person cancelled makes the run cancelled.
+func (s *Server) verdict(r *run) string {
+	verdict := conclusionSuccess
+	for _, id := range r.Jobs {
+		switch conclusion := s.jobs[id].Conclusion; {
+		case conclusion == conclusionCancelled && r.Cancelled:
+			return conclusionCancelled
+		case conclusion != conclusionSuccess:
+			verdict = conclusionFailure
+		}
+	}
+	return verdict
+}
+
+// begin marks a job as taken by its runner.
+func (s *Server) begin(j *job) {
+	r := s.runs[j.RunID]
+	j.Status, j.StartedAt = statusInProgress, s.now()
+	s.put(kindJob, j.ID, j)
+	s.emitJob(r, j, statusInProgress)
+	s.settle(r)
+}
+
+// complete ends a job and everything that hangs on it. reason, if any, goes into its log.
+func (s *Server) complete(j *job, conclusion, reason string) {
+	if j.Status == statusCompleted {
+		return
+	}
+	r := s.runs[j.RunID]
+	if reason != "" {
+		s.annotate(j, reason)
+	}
+	s.finish(j, conclusion)
+	if conclusion == conclusionFailure && j.FailFast {
+		for _, id := range r.Jobs {
+			if sibling := s.jobs[id]; sibling.Key == j.Key {
+				s.cancelJob(sibling)
+			}
+		}
+	}
+	s.schedule(r)
+}
+
+// finish writes the end of a job and frees its runner; an ephemeral runner is gone with its one job.
+func (s *Server) finish(j *job, conclusion string) {
+	s.queue = slices.DeleteFunc(s.queue, func(q *job) bool { return q == j })
+	started := j.Status == statusInProgress
+	s.freeRunner(j)
+	if r := s.runners[j.RunnerID]; r != nil && r.Ephemeral && started {
+		s.removeRunner(r)
+	}
+	if !started {
+		j.RunnerID, j.RunnerName = 0, ""
+	}
+	j.Status, j.Conclusion, j.CompletedAt, j.Token = statusCompleted, conclusion, s.now(), ""
+	s.put(kindJob, j.ID, j)
+	s.emitJob(s.runs[j.RunID], j, statusCompleted)
+}
+
+func (s *Server) annotate(j *job, text string) {
+	size, err := s.logs.size(j.ID)
+	if err == nil {
+		err = s.logs.append(j.ID, size, []byte("##[error]"+text+"\n"))
+	}
+	if err != nil {
+		s.log.Warn("cannot write log", "job", j.ID, "error", err)
+	}
+}

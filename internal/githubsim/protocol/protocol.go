@@ -1,0 +1,101 @@
+// Package protocol is what the stand-in runner and the stand-in server say to each other under /_standin/runner. It is private
+// to the two: GitHub's own protocol is not documented, and nothing but the stand-in runner speaks this one.
+package protocol
+
+import (
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/workflow/step"
+)
+
+// PollTime is how long the server holds a poll that has nothing to say. GitHub holds one for 50 s; shorter costs requests,
+// longer and proxies cut in.
+const PollTime = 50 * time.Second
+
+// LogLimit is how many bytes of a job's log are kept, on both sides: the last ones.
+const LogLimit = 1 << 20
+
+// Paths of the protocol. Those of a job take its id for %d.
+const (
+	PathRegister = "/_standin/runner/register"
+	PathRemove   = "/_standin/runner/remove"
+	PathSession  = "/_standin/runner/session"
+	PathMessages = "/_standin/runner/messages"
+	PathAcquire  = "/_standin/runner/jobs/%d/acquire"
+	PathLog      = "/_standin/runner/jobs/%d/log"
+	PathSteps    = "/_standin/runner/jobs/%d/steps"
+	PathComplete = "/_standin/runner/jobs/%d/complete"
+)
+
+// Register asks for a registration; its Authorization is the registration token.
+type Register struct {
+	URL       string   `json:"url"` // of the repository or organisation
+	Name      string   `json:"name"`
+	Labels    []string `json:"labels"` // beside the default ones
+	Replace   bool     `json:"replace"`
+	Ephemeral bool     `json:"ephemeral"`
+}
+
+// Registered answers Register.
+type Registered struct {
+	ID         int64  `json:"id"`
+	Credential string `json:"credential"` // what the listener authenticates with from now on
+}
+
+// Remove asks for the end of a registration; its Authorization is the remove token.
+type Remove struct {
+	URL string `json:"url"`
+	ID  int64  `json:"id"`
+}
+
+// Session answers the opening of a session.
+type Session struct {
+	ID string `json:"id"`
+}
+
+// Message is what a poll brings. A poll that brings none is answered 204.
+type Message struct {
+	Kind  MessageKind `json:"kind"`
+	JobID int64       `json:"job_id"`
+}
+
+// MessageKind says what a Message asks of the listener.
+type MessageKind string
+
+// The kinds of messages.
+const (
+	MessageJob    MessageKind = "job"    // acquire and run this job
+	MessageCancel MessageKind = "cancel" // stop this job
+)
+
+// Job is all a worker needs, the answer to acquire.
+type Job struct {
+	ID     int64             `json:"id"`
+	Name   string            `json:"name"`
+	Token  string            `json:"token"` // the worker's Authorization for this job
+	GitHub map[string]any    `json:"github"`
+	Matrix map[string]any    `json:"matrix"`
+	Env    map[string]string `json:"env"`
+	Steps  []step.Step       `json:"steps"`
+}
+
+// StepState is the progress of one step of a job, as the jobs endpoint of GitHub shows it.
+type StepState struct {
+	Name        string     `json:"name"`
+	Status      string     `json:"status"`
+	Conclusion  *string    `json:"conclusion"`
+	Number      int        `json:"number"`
+	StartedAt   *time.Time `json:"started_at"`
+	CompletedAt *time.Time `json:"completed_at"`
+}
+
+// Complete ends a job.
+type Complete struct {
+	Conclusion string `json:"conclusion"` // success, failure or cancelled
+	Reason     string `json:"reason,omitempty"`
+}
+
+// Problem is the body of every refusal.
+type Problem struct {
+	Message string `json:"message"`
+}

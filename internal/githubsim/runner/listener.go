@@ -1,0 +1,232 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
+	"github.com/remuda-ci/remuda/internal/githubsim/runner/runnerfiles"
+)
+
+// listener holds a session and runs one job at a time.
+type listener struct {
+	root     string
+	settings runnerfiles.Settings
+	client   *client
+	session  url.Values
+	out      io.Writer
+	errOut   io.Writer
+
+	current *workerProcess // nil: idle
+	next    int64          // a job given while the worker of the last one, already complete, had not yet ended; 0: none
+}
+
+// listen is the run command. Its result is the exit code.
+func listen(root string, in inputs, out, errOut io.Writer) int {
+	// A listener whose output nobody reads any more goes on: its job matters more. Caught and not ignored, so that steps do not
+	// inherit it.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	stop, done := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer done()
+	l := &listener{root: root, out: out, errOut: errOut}
+	if err := l.configuration(in); err != nil {
+		fmt.Fprintln(errOut, "An error occurred:", err)
+		return exitTerminatedError
+	}
+	if code, err := l.connect(stop); err != nil {
+		if stop.Err() != nil {
+			return exitSuccess
+		}
+		fmt.Fprintln(errOut, err)
+		return code
+	}
+	code := l.serve(stop)
+	l.closeSession()
+	return code
+}
+
+func (l *listener) configuration(in inputs) error {
+	if jit := in.values["jitconfig"]; jit != "" {
+		files, err := runnerfiles.Decode(jit)
+		if err != nil {
+			return err
+		}
+		if err := runnerfiles.Save(l.root, files); err != nil {
+			return err
+		}
+	}
+	settings, secret, err := runnerfiles.Load(l.root)
+	if errors.Is(err, runnerfiles.ErrNotConfigured) {
+		return message("Not configured. Run config.(sh/cmd) to configure the runner.")
+	}
+	l.settings, l.client = settings, newClient(settings.ServerURL, secret)
+	if err == nil {
+		err = l.loadEnvironment()
+	}
+	return err
+}
+
+// loadEnvironment sets what the files .env and .path of the runner's directory say, as actions/runner does before it listens.
+func (l *listener) loadEnvironment() error {
+	path, err := os.ReadFile(filepath.Join(l.root, ".path"))
+	if err == nil {
+		err = os.Setenv("PATH", strings.TrimSpace(string(path)))
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("load .path: %w", err)
+	}
+	env, err := os.ReadFile(filepath.Join(l.root, ".env"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("load .env: %w", err)
+	}
+	for _, line := range strings.Split(string(env), "\n") {
+		key, value, found := strings.Cut(strings.TrimSpace(line), "=")
+		if !found || key == "" {
+			continue
+		}
+		if err := os.Setenv(key, value); err != nil {
+			return fmt.Errorf("load .env: set %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+func now() string { return time.Now().UTC().Format("2006-01-02 15:04:05Z") }
+
+// serve takes jobs until it is told to stop, its registration is gone, or its one job is done.
+func (l *listener) serve(stop context.Context) int {
+	polling, endPolling := context.WithCancel(stop)
+	defer endPolling()
+	messages, ended := make(chan protocol.Message), make(chan error, 1)
+	go func() { ended <- l.pollLoop(polling, messages) }()
+	for {
+		select {
+		case <-stop.Done():
+			l.shutDown()
+			return exitSuccess
+		case m := <-messages:
+			l.handle(stop, m)
+		case <-l.current.done():
+			l.jobEnded()
+			if l.settings.Ephemeral {
+				return l.leave()
+			}
+			if id := l.next; id != 0 {
+				l.next = 0
+				l.take(stop, id)
+			}
+		case err := <-ended:
+			if stop.Err() != nil {
+				continue
+			}
+			return l.pollEnded(err)
+		}
+	}
+}
+
+// pollEnded ends the listener for a reason the server gave. A job that runs is not ended by it.
+func (l *listener) pollEnded(err error) int {
+	if l.current != nil {
+		<-l.current.done()
+		l.jobEnded()
+		if l.settings.Ephemeral {
+			return l.leave()
+		}
+	}
+	fmt.Fprintf(l.errOut, "%s: Runner connect error: %v\n", now(), err)
+	switch {
+	case codeOf(err) == http.StatusConflict:
+		return exitSessionConflict
+	case passing(err):
+		return exitRetryableError
+	}
+	return exitTerminatedError
+}
+
+func (l *listener) handle(ctx context.Context, m protocol.Message) {
+	switch {
+	case m.Kind == protocol.MessageJob && l.current == nil:
+		l.take(ctx, m.JobID)
+	case m.Kind == protocol.MessageJob:
+		l.next = m.JobID
+	case m.Kind == protocol.MessageCancel && l.current != nil && l.current.job.ID == m.JobID:
+		l.current.tell(tellCancel)
+	}
+}
+
+// take acquires a job and starts its worker. A job it cannot acquire goes back to the queue by itself.
+func (l *listener) take(ctx context.Context, id int64) {
+	var job protocol.Job
+	err := insist(ctx, connectTime, func() error {
+		_, err := l.client.call(ctx, callTime, http.MethodPost, fmt.Sprintf(protocol.PathAcquire, id), nil, nil, &job)
+		return err
+	})
+	if err != nil {
+		fmt.Fprintf(l.errOut, "%s: Cannot acquire job %d: %v\n", now(), id, err)
+		return
+	}
+	fmt.Fprintf(l.out, "%s: Running job: %s\n", now(), job.Name)
+	l.current, err = startWorker(l.root, job, l.errOut)
+	if err != nil {
+		l.failJob(job, fmt.Sprintf("The worker could not be started: %v", err))
+	}
+}
+
+func (l *listener) jobEnded() {
+	job, result, known := l.current.job, "Failed", true
+	switch l.current.exitCode() {
+	case workerSucceeded:
+		result = "Succeeded"
+	case workerFailed:
+	case workerCanceled:
+		result = "Canceled"
+	default:
+		known = false
+	}
+	if !known {
+		l.failJob(job, "The worker ended before its job did.")
+	}
+	l.current = nil
+	fmt.Fprintf(l.out, "%s: Job %s completed with result: %s\n", now(), job.Name, result)
+}
+
+// failJob ends a job in the place of a worker that cannot.
+func (l *listener) failJob(job protocol.Job, reason string) {
+	c := newClient(l.settings.ServerURL, job.Token)
+	if err := completeJob(c, job.ID, protocol.Complete{Conclusion: "failure", Reason: reason}); err != nil {
+		fmt.Fprintf(l.errOut, "%s: Cannot complete job %s: %v\n", now(), job.Name, err)
+	}
+}
+
+// shutDown ends a running job as failed, which is what actions/runner does when it is stopped.
+func (l *listener) shutDown() {
+	fmt.Fprintln(l.out, "Exiting...")
+	if l.current != nil {
+		l.current.tell(tellShutdown)
+		<-l.current.done()
+		l.jobEnded()
+	}
+}
+
+// leave deletes the configuration of an ephemeral runner, whose registration went with its job.
+func (l *listener) leave() int {
+	for _, name := range []string{runnerfiles.Credentials, runnerfiles.RSAParams, runnerfiles.Runner} {
+		if _, err := runnerfiles.Delete(l.root, name); err != nil {
+			fmt.Fprintf(l.errOut, "Cannot remove %s: %v\n", name, err)
+		}
+	}
+	return exitSuccess
+}

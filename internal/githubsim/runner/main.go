@@ -1,0 +1,77 @@
+// Package runner is the stand-in runner: it is laid out, configured, started and stopped as actions/runner is, prints the lines
+// and ends with the exit codes that one documents, and runs the jobs of the GitHub stand-in.
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Version is what the runner says it is. GitHub refuses versions that are too old; the stand-in does not look.
+const Version = "2.330.0"
+
+// Exit codes of the listener, as in actions/runner (src/Runner.Common/Constants.cs).
+const (
+	exitSuccess         = 0
+	exitTerminatedError = 1 // no use in trying again
+	exitRetryableError  = 2
+	exitSessionConflict = 5 // another listener speaks for this runner
+)
+
+// message is an error that is told in the words of actions/runner.
+type message string
+
+func (m message) Error() string { return string(m) }
+
+// Main is the whole program: Runner.Worker if it is called by that name, else Runner.Listener. It returns the exit code.
+func Main(args []string, environ func() []string, in io.Reader, out, errOut io.Writer) int {
+	root, err := rootOf(args[0])
+	if err != nil {
+		fmt.Fprintln(errOut, err)
+		return exitTerminatedError
+	}
+	if filepath.Base(args[0]) == "Runner.Worker" {
+		return work(root, environ(), in, errOut)
+	}
+	inputs, err := readInputs(args[1:], environ())
+	if err != nil {
+		fmt.Fprintln(errOut, err)
+		return exitTerminatedError
+	}
+	switch inputs.command {
+	case "configure":
+		err = configure(root, inputs, out)
+	case "remove":
+		err = unconfigure(root, inputs, out)
+	case "", "run":
+		return listen(root, inputs, out, errOut)
+	default:
+		err = message("Unrecognized command: " + inputs.command)
+	}
+	if err != nil {
+		fmt.Fprintln(errOut, err)
+		return exitTerminatedError
+	}
+	return exitSuccess
+}
+
+// rootOf is the runner's directory: the one above bin, by the name the program was called with, so that links do not matter.
+func rootOf(program string) (string, error) {
+	path, err := exec.LookPath(program)
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return "", fmt.Errorf("find own program: %w", err)
+	}
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("find own program: %w", err)
+	}
+	root := filepath.Dir(filepath.Dir(path))
+	if _, err := os.Stat(filepath.Join(root, "bin", "Runner.Worker")); err != nil {
+		return "", fmt.Errorf("%s is not in the bin directory of a runner: %w", program, err)
+	}
+	return root, nil
+}

@@ -1,0 +1,69 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
+)
+
+// Exit codes of the worker: 100 and the result of its job, as in actions/runner.
+const (
+	workerSucceeded = 100
+	workerFailed    = 102
+	workerCanceled  = 103
+)
+
+// What the listener writes to a worker after the job. The end of its input means that the listener is gone.
+const (
+	tellCancel   = "cancel\n"
+	tellShutdown = "shutdown\n"
+)
+
+// workerProcess is the process of one job.
+type workerProcess struct {
+	job   protocol.Job
+	cmd   *exec.Cmd
+	input io.WriteCloser
+	ended chan struct{}
+}
+
+// startWorker hands the job over on standard input: it has a secret in it.
+func startWorker(root string, job protocol.Job, errOut io.Writer) (*workerProcess, error) {
+	text, err := json.Marshal(job)
+	if err != nil {
+		return nil, fmt.Errorf("encode job: %w", err)
+	}
+	w := &workerProcess{job: job, cmd: exec.Command(filepath.Join(root, "bin", "Runner.Worker")), ended: make(chan struct{})}
+	w.cmd.Dir, w.cmd.Env, w.cmd.Stderr = root, os.Environ(), errOut
+	if w.input, err = w.cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("start worker: %w", err)
+	}
+	if err := w.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start worker: %w", err)
+	}
+	go func() {
+		// How it ended is read off the exit code.
+		_ = w.cmd.Wait()
+		close(w.ended)
+	}()
+	w.tell(string(text) + "\n")
+	return w, nil
+}
+
+// tell writes to the worker. One that has just ended cannot be told, and need not be.
+func (w *workerProcess) tell(text string) { _, _ = io.WriteString(w.input, text) }
+
+// done is closed when the worker has ended; of no worker it never is.
+func (w *workerProcess) done() <-chan struct{} {
+	if w == nil {
+		return nil
+	}
+	return w.ended
+}
+
+func (w *workerProcess) exitCode() int { return w.cmd.ProcessState.ExitCode() }

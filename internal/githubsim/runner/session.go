@@ -1,0 +1,92 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
+)
+
+const (
+	connectTime   = 10 * time.Second // to open the first session; then exit 2, for whoever supervises to start it again
+	reconnectTime = 5 * time.Minute  // without a job, to find a server that went away; then exit 2
+	conflictTime  = 3 * time.Second  // for an old session to end; actions/runner waits four minutes, then exit 5
+	conflictPause = 500 * time.Millisecond
+)
+
+// connect opens the session. With its error comes the exit code that it stands for.
+func (l *listener) connect(ctx context.Context) (int, error) {
+	var s protocol.Session
+	open := func() error {
+		return insist(ctx, connectTime, func() error {
+			_, err := l.client.call(ctx, callTime, http.MethodPost, protocol.PathSession, nil, nil, &s)
+			return err
+		})
+	}
+	err := open()
+	for waited := time.Duration(0); codeOf(err) == http.StatusConflict && waited < conflictTime && ctx.Err() == nil; waited += conflictPause {
+		select {
+		case <-time.After(conflictPause):
+			err = open()
+		case <-ctx.Done():
+		}
+	}
+	switch code := codeOf(err); {
+	case err == nil:
+	case code == http.StatusConflict:
+		return exitSessionConflict, fmt.Errorf("%s: Runner connect error: %w", now(), err)
+	case code == http.StatusUnauthorized:
+		return exitTerminatedError, message("Failed to create a session. The runner registration has been deleted from the server, please re-configure. Runner registrations are automatically deleted for runners that have not connected to the service recently.")
+	case passing(err):
+		return exitRetryableError, fmt.Errorf("%s: Runner connect error: %w", now(), err)
+	default:
+		return exitTerminatedError, message("Failed to create session. " + err.Error())
+	}
+	l.session = url.Values{"session": {s.ID}}
+	fmt.Fprintf(l.out, "\n√ Connected to GitHub\n\nCurrent runner version: '%s'\n%s: Listening for Jobs\n", Version, now())
+	return exitSuccess, nil
+}
+
+// pollLoop hands on messages until ctx ends or the server will not have it any more.
+func (l *listener) pollLoop(ctx context.Context, messages chan<- protocol.Message) error {
+	for ctx.Err() == nil {
+		var m protocol.Message
+		var got bool
+		broken := false
+		err := insist(ctx, reconnectTime, func() (err error) {
+			got, err = l.client.call(ctx, pollTime, http.MethodGet, protocol.PathMessages, l.session, nil, &m)
+			if passing(err) && !broken && ctx.Err() == nil {
+				broken = true
+				fmt.Fprintf(l.errOut, "%s: Runner connect error: %v. Retrying until reconnected.\n", now(), err)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if broken {
+			fmt.Fprintf(l.out, "%s: Runner reconnected.\n", now())
+		}
+		if !got {
+			continue
+		}
+		select {
+		case messages <- m:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
+}
+
+// closeSession is a courtesy: a session that is not closed ends when its poll does.
+func (l *listener) closeSession() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, err := l.client.call(ctx, time.Second, http.MethodDelete, protocol.PathSession, l.session, nil, nil)
+	if err != nil && codeOf(err) != http.StatusUnauthorized && codeOf(err) != http.StatusConflict {
+		fmt.Fprintf(l.errOut, "%s: Cannot close the session: %v\n", now(), err)
+	}
+}

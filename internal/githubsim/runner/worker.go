@@ -1,0 +1,217 @@
+package runner
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/expr"
+	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
+	"github.com/remuda-ci/remuda/internal/githubsim/runner/runnerfiles"
+)
+
+// completeTime is how long a worker tries to hand in its result. Longer than any restart of the stand-in.
+const completeTime = 10 * time.Minute
+
+// Why a job is ended before its steps are.
+const (
+	errCanceled = message("The operation was canceled.")
+	errShutdown = message("The runner has received a shutdown signal. This can happen when the runner service is stopped, or a manually started runner is canceled.")
+	errLost     = message("The job is not this runner's any more.")
+)
+
+// worker runs one job.
+type worker struct {
+	root      string
+	settings  runnerfiles.Settings
+	job       protocol.Job
+	report    *reporter
+	tracking  string            // in the environment of every process of the job
+	environ   map[string]string // what every step starts from
+	jobEnv    map[string]string // env of the workflow and the job, and what steps wrote to GITHUB_ENV
+	workspace string
+	temp      string
+	progress  []protocol.StepState
+	failed    bool
+	cut       bool // a step was ended or left out because the job was
+}
+
+// work is the worker process: the job comes on the first line of in, then what the listener has to tell. It returns the
+// exit code.
+func work(root string, environ []string, in io.Reader, errOut io.Writer) int {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	lines := bufio.NewReader(in)
+	first, err := lines.ReadBytes('\n')
+	if err != nil {
+		fmt.Fprintln(errOut, "read job:", err)
+		return exitTerminatedError
+	}
+	w := &worker{root: root, tracking: "github_" + uuid.NewString()}
+	if err := json.Unmarshal(first, &w.job); err != nil {
+		fmt.Fprintln(errOut, "decode job:", err)
+		return exitTerminatedError
+	}
+	if w.settings, _, err = runnerfiles.Load(root); err != nil {
+		fmt.Fprintln(errOut, "load configuration:", err)
+		return exitTerminatedError
+	}
+	ctx, end := context.WithCancelCause(context.Background())
+	defer end(nil)
+	go heed(lines, end)
+	c := newClient(w.settings.ServerURL, w.job.Token)
+	w.report = newReporter(c, w.job.ID, func() { end(errLost) })
+	conclusion := w.run(ctx, environ)
+	w.report.close()
+	if err := completeJob(c, w.job.ID, protocol.Complete{Conclusion: conclusion}); err != nil {
+		fmt.Fprintf(errOut, "%s: Cannot complete job %s: %v\n", now(), w.job.Name, err)
+	}
+	switch conclusion {
+	case "success":
+		return workerSucceeded
+	case "cancelled":
+		return workerCanceled
+	}
+	return workerFailed
+}
+
+// heed ends the job when the listener says so, when it is gone, or on a signal.
+func heed(lines *bufio.Reader, end context.CancelCauseFunc) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	told := make(chan error, 1)
+	go func() {
+		line, err := lines.ReadString('\n')
+		if err == nil && line == tellCancel {
+			told <- errCanceled
+			return
+		}
+		told <- errShutdown
+	}()
+	select {
+	case <-signals:
+		end(errShutdown)
+	case why := <-told:
+		end(why)
+	}
+}
+
+func completeJob(c *client, id int64, q protocol.Complete) error {
+	return insist(context.Background(), completeTime, func() error {
+		_, err := c.call(context.Background(), callTime, "POST", fmt.Sprintf(protocol.PathComplete, id), nil, q, nil)
+		return err
+	})
+}
+
+// run goes through the job and returns its conclusion. The completed hook runs however the job went.
+func (w *worker) run(ctx context.Context, environ []string) string {
+	w.begin("Set up job")
+	w.logf("Current runner version: '%s'\nRunner name: '%s'\nMachine name: '%s'\nJob name: %s\n", Version, w.settings.AgentName, hostname(), w.job.Name)
+	err := w.prepare(environ)
+	w.end(err)
+	defer w.cleanUp()
+	if err == nil {
+		w.runHook(ctx, "Set up runner", "ACTIONS_RUNNER_HOOK_JOB_STARTED")
+		w.runSteps(ctx)
+		w.runHook(context.WithoutCancel(ctx), "Complete runner", "ACTIONS_RUNNER_HOOK_JOB_COMPLETED")
+	}
+	w.begin("Complete job")
+	w.logf("Cleaning up orphan processes\n")
+	for _, p := range killTracked(w.tracking) {
+		w.logf("Terminate orphan process: pid (%d) (%s)\n", p.pid, p.name)
+	}
+	w.end(nil)
+	switch {
+	case w.cut && errors.Is(context.Cause(ctx), errCanceled):
+		return "cancelled"
+	case w.failed || w.cut:
+		return "failure"
+	}
+	return "success"
+}
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
+}
+
+func (w *worker) logf(format string, args ...any) { fmt.Fprintf(w.report, format, args...) }
+
+// prepare makes the directories of the job. The workspace is left as the last job left it, as actions/runner does.
+func (w *worker) prepare(environ []string) error {
+	work := w.settings.WorkFolder
+	if !filepath.IsAbs(work) {
+		work = filepath.Join(w.root, work)
+	}
+	_, name, _ := strings.Cut(expr.Text(w.job.GitHub["repository"]), "/")
+	w.workspace, w.temp = filepath.Join(work, name, name), filepath.Join(work, "_temp")
+	if err := os.RemoveAll(w.temp); err != nil {
+		return fmt.Errorf("clean temporary directory: %w", err)
+	}
+	for _, dir := range []string{w.workspace, filepath.Join(work, "_tool"), filepath.Join(w.temp, commandDir), filepath.Join(w.temp, eventDir)} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make job directories: %w", err)
+		}
+	}
+	w.job.GitHub["workspace"] = w.workspace
+	w.jobEnv = w.job.Env
+	if w.jobEnv == nil {
+		w.jobEnv = map[string]string{}
+	}
+	w.environ = w.defaults(environ, work)
+	event := filepath.Join(w.temp, eventDir, "event.json")
+	if err := os.WriteFile(event, []byte("{}\n"), 0o644); err != nil {
+		return fmt.Errorf("write event: %w", err)
+	}
+	return nil
+}
+
+func (w *worker) cleanUp() {
+	if w.temp == "" {
+		return
+	}
+	if err := os.RemoveAll(w.temp); err != nil {
+		w.logf("##[warning]Cannot clean the temporary directory: %v\n", err)
+	}
+}
+
+// begin opens the next step in the job's progress.
+func (w *worker) begin(name string) {
+	at := time.Now().UTC()
+	w.progress = append(w.progress, protocol.StepState{Name: name, Status: "in_progress", Number: len(w.progress) + 1, StartedAt: &at})
+	w.report.steps(w.progress)
+}
+
+// end closes the step that begin opened. A step that did not succeed fails the job.
+func (w *worker) end(err error) {
+	at, conclusion := time.Now().UTC(), "success"
+	if err != nil {
+		w.failed, conclusion = true, "failure"
+		if errors.Is(err, errCanceled) {
+			conclusion = "cancelled"
+		}
+		w.logf("##[error]%v\n", err)
+	}
+	last := &w.progress[len(w.progress)-1]
+	last.Status, last.Conclusion, last.CompletedAt = "completed", &conclusion, &at
+	w.report.steps(w.progress)
+}
+
+// skip notes a step that is not run because an earlier one failed or the job is ending.
+func (w *worker) skip(name string) {
+	conclusion := "skipped"
+	w.progress = append(w.progress, protocol.StepState{Name: name, Status: "completed", Conclusion: &conclusion, Number: len(w.progress) + 1})
+}

@@ -1,0 +1,84 @@
+package githubsim
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// runIn finds the run that the path of a GitHub call names, in its repository.
+func (s *Server) runIn(r *http.Request) (*run, error) {
+	id, err := pathID(r, "run_id")
+	if err != nil {
+		return nil, err
+	}
+	found := s.runs[id]
+	if found == nil || !strings.EqualFold(found.Repository, repositoryOf(r)) {
+		return nil, errNotFound
+	}
+	return found, nil
+}
+
+func (s *Server) getRun(r *http.Request) (*answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := s.runIn(r)
+	if err != nil {
+		return nil, err
+	}
+	return ok(s.runObject(found)), nil
+}
+
+// listJobs shows the jobs that GitHub would have made by now: not those that wait for their needs.
+func (s *Server) listJobs(r *http.Request) (*answer, error) {
+	page, perPage := pageOf(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := s.runIn(r)
+	if err != nil {
+		return nil, err
+	}
+	ids := slices.Clone(found.Jobs)
+	if r.URL.Query().Get("filter") == "all" {
+		ids = append(ids, found.Past...)
+	}
+	jobs := []*job{}
+	for _, id := range ids {
+		if j := s.jobs[id]; j.Status != statusPending {
+			jobs = append(jobs, j)
+		}
+	}
+	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.ID, b.ID) })
+	from, to, header := paginate(r, s.baseURL, len(jobs), page, perPage)
+	list := []object{}
+	for _, j := range jobs[from:to] {
+		list = append(list, s.jobObject(found, j))
+	}
+	a := ok(object{"total_count": len(jobs), "jobs": list})
+	a.header = header
+	return a, nil
+}
+
+func (s *Server) changeRun(r *http.Request, status int, f func(*run) error) (*answer, error) {
+	err := s.change(func() error {
+		found, err := s.runIn(r)
+		if err != nil {
+			return err
+		}
+		return f(found)
+	})
+	return &answer{status: status, body: object{}}, err
+}
+
+func (s *Server) cancel(r *http.Request) (*answer, error) {
+	return s.changeRun(r, http.StatusAccepted, s.cancelRun)
+}
+
+func (s *Server) rerunAll(r *http.Request) (*answer, error) {
+	return s.changeRun(r, http.StatusCreated, func(found *run) error { return s.rerun(found, false) })
+}
+
+func (s *Server) rerunFailed(r *http.Request) (*answer, error) {
+	return s.changeRun(r, http.StatusCreated, func(found *run) error { return s.rerun(found, true) })
+}

@@ -1,0 +1,205 @@
+// Package githubsim is a stand-in for GitHub, for one machine: the REST endpoints the project calls, workflow runs that wait for
+// runners as on GitHub, webhooks and ID tokens. Its other half is the stand-in runner, laid out on disk like actions/runner.
+//
+// It trusts whoever can reach it: any Authorization header passes, and the calls under /_standin need none. Serve it on loopback.
+package githubsim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// The times of the stand-in. Tests steer them through Options.Now and Tick.
+const (
+	// TokenLife is how long registration and remove tokens are good for, as GitHub documents.
+	TokenLife = time.Hour
+	// PickUpTime is how long a runner has to take an assigned job before the job goes back to the queue, as on GitHub.
+	PickUpTime = 60 * time.Second
+	// OfflineAfter is the silence after which a runner is shown as offline. A listener polls all the time, also during a job.
+	OfflineAfter = 30 * time.Second
+	// LostAfter is the silence after which the job of a runner fails. GitHub waits ten minutes; a demo cannot.
+	LostAfter = 60 * time.Second
+	// CancelTime is how long a job may take to stop after a cancel before it is called cancelled without its runner's word.
+	CancelTime = 5 * time.Minute
+
+	tickEvery    = 500 * time.Millisecond // small beside the times above, dear enough not to be smaller
+	shutdownTime = 5 * time.Second        // for calls under way when Serve ends; polls are ended at once
+)
+
+// Options configure a Server.
+type Options struct {
+	StateDir string           // where all state is kept; made if missing, readable by its owner only
+	Log      hclog.Logger     // default: none
+	Now      func() time.Time // default: time.Now
+	BaseURL  string           // how clients reach the server, for URLs in answers; default: the Host of the last call
+	// RateLimit is the number of GitHub calls in an hour. Default 1,000,000: no test meets it. GitHub gives 5,000 to 15,000.
+	RateLimit int
+}
+
+// Server is the stand-in. All its state is behind one mutex; no call to the outside is made with it held.
+type Server struct {
+	log      hclog.Logger
+	now      func() time.Time
+	dir      string
+	handler  http.Handler
+	outbox   *outbox
+	oidc     *issuer
+	calls    *callCounter
+	faults   *faultList
+	limit    *rateLimiter
+	logs     *jobLogs
+	stop     chan struct{} // closed by Close
+	stopOnce sync.Once
+	maxRuns  int
+	done     sync.WaitGroup
+
+	mu       sync.Mutex
+	baseURL  string
+	fixedURL bool
+	journal  *journal
+	dirty    map[rowKey]any // rows to be written when the call that changed them ends; nil is a deletion
+	runners  map[int64]*runner
+	runs     map[int64]*run
+	jobs     map[int64]*job
+	queue    []*job // queued and not assigned, oldest first
+	tokens   map[string]*token
+	hook     hook
+	counters map[string]int64
+}
+
+// New opens the state in o.StateDir and starts the stand-in's clock. Close ends it.
+func New(o Options) (*Server, error) {
+	if o.StateDir == "" {
+		return nil, errors.New("new GitHub stand-in: no state directory")
+	}
+	if err := os.MkdirAll(filepath.Join(o.StateDir, "logs"), 0o700); err != nil {
+		return nil, fmt.Errorf("make state directory: %w", err)
+	}
+	s := &Server{
+		log: o.Log, now: o.Now, dir: o.StateDir, stop: make(chan struct{}), maxRuns: maxRuns,
+		baseURL: o.BaseURL, fixedURL: o.BaseURL != "",
+		dirty: map[rowKey]any{}, runners: map[int64]*runner{}, runs: map[int64]*run{}, jobs: map[int64]*job{},
+		tokens: map[string]*token{}, counters: map[string]int64{},
+	}
+	if s.log == nil {
+		s.log = hclog.NewNullLogger()
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if o.RateLimit == 0 {
+		o.RateLimit = 1_000_000
+	}
+	s.outbox = newOutbox(s.log.Named("webhooks"))
+	s.oidc = &issuer{path: filepath.Join(o.StateDir, "oidc-key.pem"), now: s.now}
+	s.calls, s.faults, s.limit = newCallCounter(), &faultList{}, &rateLimiter{limit: o.RateLimit, now: s.now}
+	s.logs = &jobLogs{dir: filepath.Join(o.StateDir, "logs")}
+	if err := s.load(); err != nil {
+		return nil, fmt.Errorf("load state of the GitHub stand-in: %w", err)
+	}
+	s.handler = s.routes()
+	s.done.Go(func() { s.outbox.run(s.stop) })
+	s.done.Go(s.tickLoop)
+	return s, nil
+}
+
+// Handler serves the whole of it.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Serve answers on ln until ctx ends, then closes the server.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	srv := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(ln) }()
+	var err error
+	select {
+	case err = <-failed:
+		err = fmt.Errorf("serve GitHub stand-in on %s: %w", ln.Addr(), err)
+	case <-ctx.Done():
+		s.endPolls()
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+		defer cancel()
+		if srv.Shutdown(bounded) != nil {
+			err = srv.Close()
+		}
+		<-failed // it closes ln, also when it had not yet begun
+	}
+	return errors.Join(err, s.Close())
+}
+
+func (s *Server) endPolls() { s.stopOnce.Do(func() { close(s.stop) }) }
+
+// Close ends the polls and the clock and closes the state. The handler must not be called after it.
+func (s *Server) Close() error {
+	s.endPolls()
+	s.done.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.journal.close()
+}
+
+func (s *Server) tickLoop() {
+	t := time.NewTicker(tickEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-t.C:
+			s.Tick()
+		}
+	}
+}
+
+// change runs f with the state locked, hands out jobs, and writes what was changed. The answer to a call is given after it.
+func (s *Server) change(f func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := f()
+	s.dispatch()
+	return errors.Join(err, s.flush())
+}
+
+func (s *Server) put(kind string, id int64, row any) {
+	s.dirty[rowKey{kind, strconv.FormatInt(id, 10)}] = row
+}
+
+// flush writes the changed rows. When it fails they stay marked, and go with the next change.
+func (s *Server) flush() error {
+	if len(s.dirty) == 0 {
+		return nil
+	}
+	entries := make([]entry, 0, len(s.dirty))
+	for k, row := range s.dirty {
+		value, err := json.Marshal(row)
+		if err != nil {
+			return fmt.Errorf("save %s %s: %w", k.kind, k.id, err)
+		}
+		entries = append(entries, entry{k.kind, k.id, value})
+	}
+	if err := s.journal.write(entries); err != nil {
+		s.log.Error("cannot save state", "dir", s.dir, "error", err)
+		return fmt.Errorf("save state: %w", err)
+	}
+	clear(s.dirty)
+	return nil
+}
+
+// nextID counts up from first. Ids are never given twice.
+func (s *Server) nextID(name string, first int64) int64 {
+	n := max(s.counters[name]+1, first)
+	s.counters[name] = n
+	s.dirty[rowKey{kindCounter, name}] = n
+	return n
+}

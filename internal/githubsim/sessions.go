@@ -1,0 +1,284 @@
+package githubsim
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
+)
+
+// sessionGrace is how long a session without a poll still keeps others out. A listener polls again at once, so more would only
+// delay a new one.
+const sessionGrace = 10 * time.Second
+
+// errGone tells a listener that its registration is no more.
+var errGone = problem(http.StatusUnauthorized, "The runner registration has been deleted from the server.")
+
+// scopeOfURL is the repository or organisation that a runner was configured for.
+func scopeOfURL(raw string) (string, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "", problem(http.StatusUnprocessableEntity, "url is not a URL")
+	}
+	scope := strings.Trim(u.Path, "/")
+	if scope == "" || strings.Count(scope, "/") > 1 {
+		return "", problem(http.StatusUnprocessableEntity, "'%s' should point to an org or repository.", raw)
+	}
+	return scope, nil
+}
+
+func (s *Server) register(r *http.Request) (a *answer, err error) {
+	var q protocol.Register
+	if err := decode(r, &q, true); err != nil {
+		return nil, err
+	}
+	scope, err := scopeOfURL(q.URL)
+	if err != nil {
+		return nil, err
+	}
+	err = s.change(func() error {
+		if err := s.checkToken(bearer(r), purposeRegister, scope); err != nil {
+			return err
+		}
+		rn, secret, err := s.addRunner(scope, q.Name, q.Labels, q.Ephemeral, q.Replace)
+		if err == nil {
+			a = created(protocol.Registered{ID: rn.ID, Credential: secret})
+		}
+		return err
+	})
+	return a, err
+}
+
+func (s *Server) remove(r *http.Request) (*answer, error) {
+	var q protocol.Remove
+	if err := decode(r, &q, true); err != nil {
+		return nil, err
+	}
+	scope, err := scopeOfURL(q.URL)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.change(func() error {
+		if err := s.checkToken(bearer(r), purposeRemove, scope); err != nil {
+			return problem(http.StatusForbidden, "the remove token is wrong or expired")
+		}
+		rn := s.runners[q.ID]
+		switch {
+		case rn == nil || !strings.EqualFold(rn.Scope, scope):
+			return errNotFound
+		case rn.JobID != 0:
+			return stillBusy(rn)
+		}
+		s.removeRunner(rn)
+		return nil
+	})
+}
+
+// caller is the runner whose credential the call bears.
+func (s *Server) caller(r *http.Request) (*runner, error) {
+	hash := hashOf(bearer(r))
+	for _, rn := range s.runners {
+		if rn.Credential == hash {
+			return rn, nil
+		}
+	}
+	return nil, errGone
+}
+
+// openSession lets one listener speak for a runner. A second one is refused while the first is there. A job that was running
+// on a listener now gone went with it.
+func (s *Server) openSession(r *http.Request) (a *answer, err error) {
+	err = s.change(func() error {
+		rn, err := s.caller(r)
+		if err != nil {
+			return err
+		}
+		alive := rn.polls > 0 || !rn.abandoned && s.now().Sub(rn.lastSeen) < sessionGrace
+		if rn.Session != "" && alive {
+			return problem(http.StatusConflict, "A session for this runner already exists.")
+		}
+		if j := s.jobs[rn.JobID]; j != nil && j.Status == statusInProgress {
+			s.complete(j, conclusionFailure, lostMessage)
+		}
+		if s.runners[rn.ID] == nil { // it was ephemeral, and that was its job
+			return errGone
+		}
+		secret, hash := newSecret()
+		rn.Session, rn.abandoned, rn.lastSeen = hash, false, s.now()
+		clear(rn.sent)
+		s.put(kindRunner, rn.ID, rn)
+		a = created(protocol.Session{ID: secret})
+		return nil
+	})
+	return a, err
+}
+
+func (s *Server) closeSession(r *http.Request) (*answer, error) {
+	return nil, s.change(func() error {
+		rn, err := s.sessionOf(r)
+		if err != nil {
+			return err
+		}
+		rn.Session = ""
+		s.put(kindRunner, rn.ID, rn)
+		rn.notify()
+		if j := s.jobs[rn.JobID]; j != nil && j.Status == statusQueued {
+			s.unassign(j)
+		}
+		return nil
+	})
+}
+
+func (s *Server) sessionOf(r *http.Request) (*runner, error) {
+	rn, err := s.caller(r)
+	if err != nil {
+		return nil, err
+	}
+	if rn.Session != hashOf(r.URL.Query().Get("session")) {
+		return nil, problem(http.StatusConflict, "A session for this runner already exists.")
+	}
+	return rn, nil
+}
+
+// poll holds a listener's call until there is a message for it.
+func (s *Server) poll(r *http.Request) (*answer, error) {
+	var rn *runner
+	err := s.change(func() (err error) {
+		if rn, err = s.sessionOf(r); err == nil {
+			rn.polls++
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	a, err := s.awaitMessage(r, rn)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rn.polls--
+	rn.lastSeen = s.now()
+	rn.abandoned = r.Context().Err() != nil
+	return a, err
+}
+
+func (s *Server) awaitMessage(r *http.Request, rn *runner) (*answer, error) {
+	expired := time.NewTimer(protocol.PollTime)
+	defer expired.Stop()
+	for {
+		s.mu.Lock()
+		_, err := s.sessionOf(r)
+		m, changed := s.nextMessage(rn), rn.changed
+		s.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			return ok(m), nil
+		}
+		select {
+		case <-changed:
+		case <-expired.C:
+			return nil, nil
+		case <-r.Context().Done():
+			return nil, nil
+		case <-s.stop:
+			return nil, problem(http.StatusServiceUnavailable, "the GitHub stand-in is stopping")
+		}
+	}
+}
+
+// acquire begins an assigned job. A repeated call by the same runner gets the job again: the first answer may have been lost.
+func (s *Server) acquire(r *http.Request) (a *answer, err error) {
+	id, err := pathID(r, "id")
+	if err != nil {
+		return nil, err
+	}
+	err = s.change(func() error {
+		rn, err := s.caller(r)
+		if err != nil {
+			return err
+		}
+		j := s.jobs[id]
+		if j == nil || rn.JobID != id {
+			return problem(http.StatusConflict, "The job is not assigned to this runner any more.")
+		}
+		secret, hash := newSecret()
+		j.Token = hash
+		s.put(kindJob, j.ID, j)
+		if j.Status == statusQueued {
+			s.begin(j)
+		}
+		a = ok(s.jobDescription(j, secret))
+		return nil
+	})
+	return a, err
+}
+
+func (s *Server) jobDescription(j *job, secret string) protocol.Job {
+	github := s.githubContext(s.runs[j.RunID])
+	github["job"], github["run_attempt"] = j.Key, strconv.Itoa(j.Attempt)
+	return protocol.Job{ID: j.ID, Name: j.Name, Token: secret, GitHub: github, Matrix: j.Matrix, Env: j.Env, Steps: j.Steps}
+}
+
+// ofWorker runs f on the job of the path if the call bears the token of its worker.
+func (s *Server) ofWorker(r *http.Request, f func(*job) error) error {
+	id, err := pathID(r, "id")
+	if err != nil {
+		return err
+	}
+	return s.change(func() error {
+		j := s.jobs[id]
+		if j == nil || j.Token == "" || j.Token != hashOf(bearer(r)) {
+			return problem(http.StatusConflict, "The job is not running any more.")
+		}
+		return f(j)
+	})
+}
+
+func (s *Server) jobLog(r *http.Request) (*answer, error) {
+	offset, err := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
+	if err != nil || offset < 0 {
+		return nil, problem(http.StatusUnprocessableEntity, "offset is not a number")
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
+	if err != nil {
+		return nil, problem(http.StatusBadRequest, "read log: %v", err)
+	}
+	var id int64
+	if err := s.ofWorker(r, func(j *job) error { id = j.ID; return nil }); err != nil {
+		return nil, err
+	}
+	return nil, s.logs.append(id, offset, data)
+}
+
+func (s *Server) jobSteps(r *http.Request) (*answer, error) {
+	var steps []protocol.StepState
+	if err := decode(r, &steps, true); err != nil {
+		return nil, err
+	}
+	return nil, s.ofWorker(r, func(j *job) error {
+		j.Progress = steps
+		s.put(kindJob, j.ID, j)
+		return nil
+	})
+}
+
+func (s *Server) jobComplete(r *http.Request) (*answer, error) {
+	var q protocol.Complete
+	if err := decode(r, &q, true); err != nil {
+		return nil, err
+	}
+	switch q.Conclusion {
+	case conclusionSuccess, conclusionFailure, conclusionCancelled:
+	default:
+		return nil, problem(http.StatusUnprocessableEntity, "conclusion %q is none of success, failure and cancelled", q.Conclusion)
+	}
+	return nil, s.ofWorker(r, func(j *job) error {
+		s.complete(j, q.Conclusion, q.Reason)
+		return nil
+	})
+}

@@ -1,0 +1,219 @@
+package githubsim
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+type startRequest struct {
+	Repository string      `json:"repository"`
+	RunID      json.Number `json:"run_id"`
+	Workflow   string      `json:"workflow"`
+}
+
+func (q startRequest) check() (id int64, err error) {
+	owner, name, found := strings.Cut(q.Repository, "/")
+	if !found || owner == "" || name == "" || strings.ContainsAny(q.Repository, " \\") || strings.Contains(name, "/") ||
+		slices.Contains([]string{".", ".."}, name) {
+		return 0, problem(http.StatusUnprocessableEntity, "repository %q is not of the form owner/name", q.Repository)
+	}
+	if q.RunID != "" {
+		if id, err = strconv.ParseInt(string(q.RunID), 10, 64); err != nil || id <= 0 {
+			return 0, problem(http.StatusUnprocessableEntity, "run_id %q is not a positive number", q.RunID)
+		}
+	}
+	if q.Workflow == "" {
+		return 0, problem(http.StatusUnprocessableEntity, "workflow is empty: it is the text of a workflow file")
+	}
+	return id, nil
+}
+
+func (s *Server) standinStart(r *http.Request) (*answer, error) {
+	var q startRequest
+	if err := decode(r, &q, true); err != nil {
+		return nil, err
+	}
+	id, err := q.check()
+	if err != nil {
+		return nil, err
+	}
+	var a *answer
+	err = s.change(func() error {
+		if s.runs[id] != nil {
+			return problem(http.StatusConflict, "run %d exists already", id)
+		}
+		made, err := s.startRun(q.Repository, id, q.Workflow)
+		if err == nil {
+			a = created(s.runView(made))
+		}
+		return err
+	})
+	return a, err
+}
+
+type runView struct {
+	ID         int64     `json:"id"`
+	RunID      string    `json:"run_id"` // as a text, the form in which Provision takes it
+	Repository string    `json:"repository"`
+	RunAttempt int       `json:"run_attempt"`
+	Status     string    `json:"status"`
+	Conclusion any       `json:"conclusion"`
+	Jobs       []jobView `json:"jobs"`
+}
+
+type jobView struct {
+	ID          int64    `json:"id"`
+	Name        string   `json:"name"`
+	RunAttempt  int      `json:"run_attempt"`
+	Labels      []string `json:"labels"`
+	Status      string   `json:"status"`
+	Conclusion  any      `json:"conclusion"`
+	Runner      any      `json:"runner"`
+	StartedAt   any      `json:"started_at"`
+	CompletedAt any      `json:"completed_at"`
+	Log         string   `json:"log"`
+}
+
+func (s *Server) runView(r *run) runView {
+	v := runView{
+		ID: r.ID, RunID: fmt.Sprint(r.ID), Repository: r.Repository, RunAttempt: r.Attempt, Status: r.Status,
+		Conclusion: orNull(r.Conclusion), Jobs: []jobView{},
+	}
+	for _, id := range r.Jobs {
+		j := s.jobs[id]
+		jv := jobView{
+			ID: j.ID, Name: j.Name, RunAttempt: j.Attempt, Labels: j.Labels, Status: j.Status, Conclusion: orNull(j.Conclusion),
+			StartedAt: stamp(j.StartedAt), CompletedAt: stamp(j.CompletedAt),
+		}
+		if !j.StartedAt.IsZero() {
+			jv.Runner = orNull(j.RunnerName)
+		}
+		v.Jobs = append(v.Jobs, jv)
+	}
+	return v
+}
+
+// standinRun finds the run of a call of the stand-in's own, whatever its repository.
+func (s *Server) standinRun(r *http.Request) (*run, error) {
+	id, err := pathID(r, "run_id")
+	if err != nil {
+		return nil, err
+	}
+	if s.runs[id] == nil {
+		return nil, errNotFound
+	}
+	return s.runs[id], nil
+}
+
+func (s *Server) standinGet(r *http.Request) (*answer, error) {
+	s.mu.Lock()
+	found, err := s.standinRun(r)
+	var v runView
+	if err == nil {
+		v = s.runView(found)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	for i := range v.Jobs { // outside the lock: logs are files
+		if v.Jobs[i].Log, err = s.logs.text(v.Jobs[i].ID); err != nil {
+			return nil, err
+		}
+	}
+	return ok(v), nil
+}
+
+func (s *Server) changeStandinRun(r *http.Request, status int, f func(*run) error) (a *answer, err error) {
+	err = s.change(func() error {
+		found, err := s.standinRun(r)
+		if err != nil {
+			return err
+		}
+		if err := f(found); err != nil {
+			return err
+		}
+		a = &answer{status: status, body: s.runView(found)}
+		return nil
+	})
+	return a, err
+}
+
+func (s *Server) standinCancel(r *http.Request) (*answer, error) {
+	return s.changeStandinRun(r, http.StatusAccepted, s.cancelRun)
+}
+
+func (s *Server) standinRerun(r *http.Request) (*answer, error) {
+	var q struct {
+		FailedOnly bool `json:"failed_only"`
+	}
+	if err := decode(r, &q, true); err != nil {
+		return nil, err
+	}
+	return s.changeStandinRun(r, http.StatusCreated, func(found *run) error { return s.rerun(found, q.FailedOnly) })
+}
+
+type runnerView struct {
+	ID     int64    `json:"id"`
+	Name   string   `json:"name"`
+	Scope  string   `json:"scope"`
+	Labels []string `json:"labels"`
+	Status string   `json:"status"`
+	Busy   bool     `json:"busy"`
+}
+
+func (s *Server) standinRunners(*http.Request) (*answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := []runnerView{}
+	for _, r := range s.runners {
+		v := runnerView{ID: r.ID, Name: r.Name, Scope: r.Scope, Status: "offline", Busy: r.JobID != 0, Labels: []string{}}
+		if s.online(r) {
+			v.Status = "online"
+		}
+		for _, l := range r.Labels {
+			v.Labels = append(v.Labels, l.Name)
+		}
+		list = append(list, v)
+	}
+	slices.SortFunc(list, func(a, b runnerView) int { return cmp.Compare(a.ID, b.ID) })
+	return ok(object{"runners": list}), nil
+}
+
+func (s *Server) standinWebhooks(r *http.Request) (*answer, error) {
+	var h hook
+	if err := decode(r, &h, true); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(h.Target)
+	if h.Target != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return nil, problem(http.StatusUnprocessableEntity, "target is not an http or https URL")
+	}
+	if h.LoseEvery < 0 || h.RepeatEvery < 0 {
+		return nil, problem(http.StatusUnprocessableEntity, "lose_every and repeat_every must not be negative")
+	}
+	return nil, s.change(func() error {
+		s.hook = h
+		s.put(kindHook, 0, h)
+		s.outbox.set(h)
+		return nil
+	})
+}
+
+func (s *Server) standinCalls(*http.Request) (*answer, error) {
+	return ok(object{"calls": s.calls.list()}), nil
+}
+
+func (s *Server) standinFaults(r *http.Request) (*answer, error) {
+	var f fault
+	if err := decode(r, &f, true); err != nil {
+		return nil, err
+	}
+	return nil, s.faults.add(f)
+}

@@ -1,0 +1,59 @@
+package githubsim
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// What a token is good for.
+const (
+	purposeRegister = "register"
+	purposeRemove   = "remove"
+)
+
+// newSecret returns a secret and the hash by which it is kept.
+func newSecret() (secret, hash string) {
+	secret = rand.Text()
+	return secret, hashOf(secret)
+}
+
+func hashOf(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// scopeOf is the repository or organisation in the path of a call.
+func scopeOf(r *http.Request) string {
+	if org := r.PathValue("org"); org != "" {
+		return org
+	}
+	return repositoryOf(r)
+}
+
+func repositoryOf(r *http.Request) string { return r.PathValue("owner") + "/" + r.PathValue("repo") }
+
+func (s *Server) createToken(purpose string) endpoint {
+	return func(r *http.Request) (*answer, error) {
+		secret, hash := newSecret()
+		t := &token{Purpose: purpose, Scope: scopeOf(r), ExpiresAt: s.now().Add(TokenLife)}
+		err := s.change(func() error {
+			s.tokens[hash] = t
+			s.dirty[rowKey{kindToken, hash}] = t
+			return nil
+		})
+		return created(object{"token": secret, "expires_at": t.ExpiresAt.UTC().Format(time.RFC3339)}), err
+	}
+}
+
+// checkToken reports whether secret is a live token for this purpose and scope.
+func (s *Server) checkToken(secret, purpose, scope string) error {
+	t := s.tokens[hashOf(secret)]
+	if t == nil || t.Purpose != purpose || !strings.EqualFold(t.Scope, scope) || !s.now().Before(t.ExpiresAt) {
+		return errNotFound // what GitHub answers to a wrong or expired token
+	}
+	return nil
+}

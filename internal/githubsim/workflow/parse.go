@@ -1,0 +1,274 @@
+package workflow
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/rhysd/actionlint"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/expr"
+	"github.com/remuda-ci/remuda/internal/githubsim/workflow/step"
+)
+
+type parser struct {
+	problems []problem
+	kinds    map[actionlint.Pos]string // YAML tag of each scalar, which actionlint's tree leaves out
+}
+
+type problem struct {
+	line, col int
+	text      string
+}
+
+// Parse reads a workflow file. Its error is an *Invalid.
+func Parse(source []byte) (*Workflow, error) {
+	p := &parser{}
+	tree, errs := actionlint.Parse(source)
+	for _, e := range errs {
+		p.problems = append(p.problems, problem{e.Line, e.Column, e.Message})
+	}
+	if len(errs) > 0 || tree == nil {
+		return nil, p.err()
+	}
+	p.kinds = scalarKinds(source)
+	w := p.workflow(tree)
+	p.checkNeeds(tree)
+	if len(p.problems) > 0 {
+		return nil, p.err()
+	}
+	return w, nil
+}
+
+func (p *parser) err() error {
+	slices.SortStableFunc(p.problems, func(a, b problem) int {
+		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.col, b.col))
+	})
+	var out Invalid
+	for _, b := range p.problems {
+		out.Problems = append(out.Problems, fmt.Sprintf("line %d, column %d: %s", b.line, b.col, b.text))
+	}
+	return &out
+}
+
+// refuse notes a construct that the stand-in does not take, by the name the file gives it.
+func (p *parser) refuse(pos *actionlint.Pos, construct, detail string) {
+	text := construct + " is not supported by the GitHub stand-in"
+	if detail != "" {
+		text += ": " + detail
+	}
+	p.problems = append(p.problems, problem{pos.Line, pos.Col, text})
+}
+
+func (p *parser) invalid(pos *actionlint.Pos, format string, args ...any) {
+	p.problems = append(p.problems, problem{pos.Line, pos.Col, fmt.Sprintf(format, args...)})
+}
+
+func (p *parser) workflow(t *actionlint.Workflow) *Workflow {
+	w := &Workflow{}
+	if t.Name != nil {
+		w.Name = t.Name.Value
+	}
+	if t.RunName != nil {
+		w.RunName = p.template(t.RunName, "run-name", "github")
+	}
+	if t.Concurrency != nil {
+		p.refuse(t.Concurrency.Pos, `"concurrency"`, "")
+	}
+	w.env = p.env(t.Env, "env", "github")
+	for _, j := range sortedJobs(t) {
+		w.Jobs = append(w.Jobs, p.job(j, t.Defaults))
+	}
+	return w
+}
+
+func sortedJobs(t *actionlint.Workflow) []*actionlint.Job {
+	return slices.SortedFunc(maps.Values(t.Jobs), func(a, b *actionlint.Job) int {
+		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Col, b.Pos.Col))
+	})
+}
+
+func (p *parser) job(t *actionlint.Job, defaults *actionlint.Defaults) Job {
+	p.refuseJobKeys(t)
+	j := Job{ID: t.ID.Value, FailFast: true}
+	for _, n := range t.Needs {
+		j.Needs = append(j.Needs, n.Value)
+	}
+	if t.Name != nil {
+		j.name = p.template(t.Name, "jobs."+j.ID+".name", "github", "matrix")
+	}
+	if t.RunsOn != nil {
+		j.runsOn = p.runsOn(t.RunsOn, "jobs."+j.ID+".runs-on")
+	}
+	if t.Strategy != nil {
+		p.strategy(t.Strategy, &j)
+	}
+	j.env = p.env(t.Env, "jobs."+j.ID+".env", "github", "matrix")
+	if t.Defaults != nil {
+		defaults = t.Defaults
+	}
+	for i, s := range t.Steps {
+		j.steps = append(j.steps, p.step(s, defaults, fmt.Sprintf("jobs.%s.steps[%d]", j.ID, i)))
+	}
+	return j
+}
+
+// refuseJobKeys names what a job may not have. permissions is let through: the stand-in hands out no GITHUB_TOKEN to limit.
+func (p *parser) refuseJobKeys(t *actionlint.Job) {
+	in := "in job " + t.ID.Value
+	if t.WorkflowCall != nil {
+		p.refuse(t.WorkflowCall.Uses.Pos, `"uses"`, "a reusable workflow "+in)
+	}
+	if t.If != nil {
+		p.refuse(t.If.Pos, `"if"`, in)
+	}
+	if t.Container != nil {
+		p.refuse(t.Container.Pos, `"container"`, in)
+	}
+	if t.Services != nil {
+		p.refuse(cmp.Or(t.Services.Pos, t.Pos), `"services"`, in)
+	}
+	if t.Environment != nil {
+		p.refuse(t.Environment.Pos, `"environment"`, in)
+	}
+	if t.Concurrency != nil {
+		p.refuse(t.Concurrency.Pos, `"concurrency"`, in)
+	}
+	if t.Snapshot != nil {
+		p.refuse(t.Snapshot.ImageName.Pos, `"snapshot"`, in)
+	}
+	for _, o := range t.Outputs {
+		p.refuse(o.Name.Pos, `"outputs"`, in)
+	}
+	if t.ContinueOnError != nil {
+		p.refuse(t.ContinueOnError.Pos, `"continue-on-error"`, in)
+	}
+	if t.TimeoutMinutes != nil {
+		p.refuse(t.TimeoutMinutes.Pos, `"timeout-minutes"`, in)
+	}
+}
+
+func (p *parser) runsOn(r *actionlint.Runner, where string) []expr.Template {
+	if r.Group != nil {
+		p.refuse(r.Group.Pos, `"group"`, "in "+where)
+	}
+	labels := r.Labels
+	if r.LabelsExpr != nil {
+		labels = []*actionlint.String{r.LabelsExpr}
+	}
+	var out []expr.Template
+	for _, l := range labels {
+		out = append(out, p.template(l, where, "github", "matrix"))
+	}
+	return out
+}
+
+func (p *parser) strategy(s *actionlint.Strategy, j *Job) {
+	where := "jobs." + j.ID + ".strategy"
+	if s.FailFast != nil {
+		if s.FailFast.Expression != nil {
+			p.refuse(s.FailFast.Pos, "expression", "in "+where+".fail-fast")
+		}
+		j.FailFast = s.FailFast.Value
+	}
+	if s.MaxParallel != nil {
+		if s.MaxParallel.Expression != nil {
+			p.refuse(s.MaxParallel.Pos, "expression", "in "+where+".max-parallel")
+		}
+		j.MaxParallel = s.MaxParallel.Value
+	}
+	if s.Matrix != nil {
+		j.matrix = p.matrix(s.Matrix, where+".matrix")
+	}
+}
+
+func (p *parser) env(e *actionlint.Env, where string, allowed ...string) []step.Variable {
+	if e == nil {
+		return nil
+	}
+	if e.Expression != nil {
+		p.refuse(e.Expression.Pos, "expression", "in place of the mapping "+where)
+		return nil
+	}
+	vars := slices.SortedFunc(maps.Values(e.Vars), func(a, b *actionlint.EnvVar) int {
+		return cmp.Or(cmp.Compare(a.Name.Pos.Line, b.Name.Pos.Line), cmp.Compare(a.Name.Pos.Col, b.Name.Pos.Col))
+	})
+	var out []step.Variable
+	for _, v := range vars {
+		out = append(out, step.Variable{Name: v.Name.Value, Value: p.template(v.Value, where+"."+v.Name.Value, allowed...)})
+	}
+	return out
+}
+
+func (p *parser) step(t *actionlint.Step, defaults *actionlint.Defaults, where string) step.Step {
+	if t.If != nil {
+		p.refuse(t.If.Pos, `"if"`, "in "+where)
+	}
+	if t.ContinueOnError != nil {
+		p.refuse(t.ContinueOnError.Pos, `"continue-on-error"`, "in "+where)
+	}
+	if t.TimeoutMinutes != nil {
+		p.refuse(t.TimeoutMinutes.Pos, `"timeout-minutes"`, "in "+where)
+	}
+	run, ok := t.Exec.(*actionlint.ExecRun)
+	if !ok {
+		pos, name := t.Pos, ""
+		if a, ok := t.Exec.(*actionlint.ExecAction); ok && a.Uses != nil {
+			pos, name = a.Uses.Pos, " "+a.Uses.Value
+		}
+		p.refuse(pos, `"uses"`, "action"+name+" in "+where)
+		return step.Step{}
+	}
+	return p.runStep(t, run, defaults, where)
+}
+
+func (p *parser) runStep(t *actionlint.Step, run *actionlint.ExecRun, defaults *actionlint.Defaults, where string) step.Step {
+	contexts := []string{"github", "matrix", "env"}
+	out := step.Step{}
+	if t.ID != nil {
+		out.ID = t.ID.Value
+	}
+	if t.Name != nil {
+		out.Name = p.template(t.Name, where+".name", contexts...)
+	}
+	if run.Run != nil {
+		out.Run = p.template(run.Run, where+".run", contexts...)
+	}
+	out.Env = p.env(t.Env, where+".env", contexts...)
+	shell, dir := run.Shell, run.WorkingDirectory
+	if defaults != nil && defaults.Run != nil {
+		shell, dir = cmp.Or(shell, defaults.Run.Shell), cmp.Or(dir, defaults.Run.WorkingDirectory)
+	}
+	if dir != nil {
+		out.WorkingDirectory = p.template(dir, where+".working-directory", contexts...)
+	}
+	if shell != nil {
+		out.Shell = shell.Value
+		if shell.Value != "bash" && shell.Value != "sh" {
+			p.refuse(shell.Pos, fmt.Sprintf("shell %q", shell.Value), "in "+where+`; "bash" and "sh" are`)
+		}
+	}
+	return out
+}
+
+// scalarKinds notes the YAML tag of every scalar of the file by its place.
+func scalarKinds(source []byte) map[actionlint.Pos]string {
+	var doc yaml.Node
+	kinds := map[actionlint.Pos]string{}
+	if yaml.Unmarshal(source, &doc) != nil {
+		return kinds
+	}
+	var walk func(n *yaml.Node)
+	walk = func(n *yaml.Node) {
+		if n.Kind == yaml.ScalarNode {
+			kinds[actionlint.Pos{Line: n.Line, Col: n.Column}] = n.ShortTag()
+		}
+		for _, c := range n.Content {
+			walk(c)
+		}
+	}
+	walk(&doc)
+	return kinds
+}

@@ -1,0 +1,213 @@
+// Package host is the machine that the agent works on, with process groups for
+// a launcher: the runner, its configuration and the pre-runner script each run
+// in a process group of their own that outlives the agent.
+//
+// Below the host's directory are
+//
+//	runner/   the runner: config.sh, bin/Runner.Listener; renewed by Clean
+//	work/ home/ tmp/   of the jobs; renewed by Clean
+//	hooks/    the job hooks, written by the agent
+//	logs/     runner.log, runner.log.1 of the assignment before, prepare.log
+//	state/    agent.json, what the agent remembers
+//	state/tasks/   what was begun and how it ended; see task
+//	state/job/     what hooks and agent tell each other; see hooks
+//
+// Everything that Look says comes from there and from /proc, so an agent that
+// was killed finds all of it again.
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/agent"
+)
+
+// InstanceIDVariable is the environment variable that marks the processes of a
+// host. The compute adapter finds them by it.
+const InstanceIDVariable = "REMUDA_INSTANCE_ID"
+
+// Options of a host.
+type Options struct {
+	InstanceID string
+	// Dir is the host's directory. It must be absolute.
+	Dir string
+	// Distribution is an unpacked runner, which is linked or copied.
+	Distribution string
+	// PreRunner is the path of the pre-runner script; empty: there is none.
+	PreRunner string
+	// PreRunnerLimit is how long it may take; 0: DefaultPreRunnerLimit.
+	PreRunnerLimit time.Duration
+	// Env is added to the environment of runner and pre-runner script.
+	Env map[string]string
+	// MinimumFree is the disk space that a clean host must have, in bytes.
+	MinimumFree uint64
+	Logger      hclog.Logger
+}
+
+// DefaultPreRunnerLimit is enough to pull an image or two, and leaves half of
+// the creation timeout of 10 m for the rest.
+const DefaultPreRunnerLimit = 5 * time.Minute
+
+// Host is one machine. Its methods are called by one goroutine.
+type Host struct {
+	o      Options
+	log    hclog.Logger
+	bootID string
+
+	changed chan struct{}
+	pace    *time.Timer
+	scan    logScan
+	watched atomic.Int64 // pid of the worker that is waited for
+}
+
+var _ agent.Host = (*Host)(nil)
+
+// New opens the host and makes its directories. An error means that it can
+// never work. A host that was set up before is opened whatever is missing now,
+// and so is one whose disk takes nothing, since a job may be running on it:
+// what cannot be done there fails when it is tried, and is reported.
+func New(o Options) (*Host, error) {
+	if err := o.complete(); err != nil {
+		return nil, fmt.Errorf("open host: %w", err)
+	}
+	bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return nil, fmt.Errorf("open host: read boot id: %w", err)
+	}
+	h := &Host{o: o, log: o.Logger, bootID: strings.TrimSpace(string(bootID)), changed: make(chan struct{}, 1)}
+	h.pace = time.AfterFunc(time.Hour, h.notify)
+	h.pace.Stop()
+	if err := o.checkFiles(); err != nil {
+		if !h.furnished() {
+			return nil, fmt.Errorf("open host: %w", err)
+		}
+		h.log.Error("what the host is made of is no longer there", "error", err)
+	}
+	if err := h.furnish(); err != nil {
+		h.log.Error("cannot set up the host's directory", "error", err)
+	}
+	return h, nil
+}
+
+func (o *Options) complete() error {
+	if o.PreRunnerLimit <= 0 {
+		o.PreRunnerLimit = DefaultPreRunnerLimit
+	}
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	switch {
+	case o.InstanceID == "":
+		return errors.New("no instance id")
+	case !filepath.IsAbs(o.Dir):
+		return fmt.Errorf("directory %q is not absolute", o.Dir)
+	}
+	return nil
+}
+
+// checkFiles looks at what the host is made of.
+func (o *Options) checkFiles() error {
+	var wrong []error
+	for _, name := range []string{"config.sh", "bin/Runner.Listener"} {
+		if _, err := os.Stat(filepath.Join(o.Distribution, name)); err != nil {
+			wrong = append(wrong, fmt.Errorf("runner distribution: %w", err))
+		}
+	}
+	if exists(filepath.Join(o.Distribution, ".runner")) {
+		wrong = append(wrong, fmt.Errorf("runner distribution: %s is a configured runner, not an unpacked one", o.Distribution))
+	}
+	if o.PreRunner != "" {
+		if _, err := os.Stat(o.PreRunner); err != nil {
+			wrong = append(wrong, fmt.Errorf("pre-runner script: %w", err))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// furnished reports whether the runner is in its place.
+func (h *Host) furnished() bool {
+	return exists(h.path("runner/bin/Runner.Listener")) && exists(h.path("runner/config.sh"))
+}
+
+// furnish makes what must be there before anything can run.
+func (h *Host) furnish() error {
+	for _, dir := range []string{"work", "home", "tmp", "hooks", "logs", "state/tasks", "state/job"} {
+		if err := os.MkdirAll(h.path(dir), 0o755); err != nil {
+			return fmt.Errorf("make directory: %w", err)
+		}
+	}
+	if err := h.writeHooks(); err != nil {
+		return err
+	}
+	if h.furnished() {
+		return nil
+	}
+	return mirrorTree(h.o.Distribution, h.path("runner"))
+}
+
+func (h *Host) path(elem ...string) string {
+	return filepath.Join(append([]string{h.o.Dir}, elem...)...)
+}
+
+// Changed receives when something on the host may have changed.
+func (h *Host) Changed() <-chan struct{} { return h.changed }
+
+func (h *Host) notify() {
+	select {
+	case h.changed <- struct{}{}:
+	default:
+	}
+}
+
+// How soon Look asks to be called again. An idle host asks for nothing.
+const (
+	// hurry is while something is under way that somebody waits for.
+	hurry = 5 * time.Millisecond
+	// attention is while a listener may be given a job: busy is to be known
+	// at once. A worker's end is heard of without looking.
+	attention = 250 * time.Millisecond
+)
+
+func (h *Host) setPace(s agent.Scene) {
+	l := s.Listener.Phase
+	switch {
+	case s.Prepared.Phase == agent.PhaseRunning, s.Registered.Phase == agent.PhaseRunning,
+		s.Removed.Phase == agent.PhaseRunning, s.Cleaned.Phase == agent.PhaseRunning,
+		l == agent.ListenerStarting, l == agent.ListenerStopping:
+		h.pace.Reset(hurry)
+	case l == agent.ListenerListening, s.Busy:
+		h.pace.Reset(attention)
+	default:
+		h.pace.Stop()
+	}
+}
+
+// Look says what is really there.
+func (h *Host) Look(ctx context.Context) (agent.Scene, error) {
+	if err := ctx.Err(); err != nil {
+		return agent.Scene{}, err
+	}
+	s := agent.Scene{BootID: h.bootID}
+	var errs [5]error
+	// The clean-up first: while it runs the rest is in motion, and once it has
+	// ended nothing is.
+	s.Cleaned, errs[0] = h.cleaned()
+	s.Prepared, errs[1] = h.prepared()
+	errs[2] = h.lookAtJob(&s)
+	errs[3] = h.lookAtRegistration(&s)
+	errs[4] = h.lookAtListener(&s)
+	if err := errors.Join(errs[:]...); err != nil {
+		return agent.Scene{}, err
+	}
+	h.setPace(s)
+	return s, nil
+}

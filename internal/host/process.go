@@ -1,0 +1,175 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// childrenOf lists the children of a process, whichever of its threads started
+// them. A process that is gone has none.
+func childrenOf(pid int) ([]int, error) {
+	tasks := filepath.Join("/proc", strconv.Itoa(pid), "task")
+	threads, err := os.ReadDir(tasks)
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list threads: %w", err)
+	}
+	var pids []int
+	for _, thread := range threads {
+		data, err := os.ReadFile(filepath.Join(tasks, thread.Name(), "children"))
+		if err != nil && !gone(err) {
+			return nil, fmt.Errorf("list children: %w", err)
+		}
+		for _, field := range strings.Fields(string(data)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids, nil
+}
+
+// gone reports whether a file of /proc is missing because its process ended.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
+
+// programOf is the name that the process was started by; "" for one that is
+// gone or dead and not yet waited for.
+func programOf(pid int) string {
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if err != nil {
+		return ""
+	}
+	name, _, _ := bytes.Cut(data, []byte{0})
+	return filepath.Base(string(name))
+}
+
+// processes lists the processes that belong to this host, but for the agent
+// itself and those it descends from: all that carry the host's mark, and all
+// in the session of a marked init that the agent runs under.
+func (h *Host) processes() ([]int, error) {
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	spared := ancestors()
+	session := h.ownSession(spared)
+	var pids []int
+	for _, entry := range all {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || spared[pid] {
+			continue
+		}
+		if h.marks(pid) || (session != 0 && sessionOf(pid) == session) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// ancestors are this process and those it descends from.
+func ancestors() map[int]bool {
+	up := map[int]bool{}
+	for pid := os.Getpid(); pid > 0 && !up[pid]; pid = statOf(pid).parent {
+		up[pid] = true
+	}
+	return up
+}
+
+// ownSession is the session that the agent shares with the host's init; 0 when
+// the agent was started by somebody else, whose session is not ours to end.
+func (h *Host) ownSession(ancestors map[int]bool) int {
+	session := statOf(os.Getpid()).session
+	if session > 0 && ancestors[session] && h.marks(session) {
+		return session
+	}
+	return 0
+}
+
+// marks reports whether the process was started with this host's mark.
+func (h *Host) marks(pid int) bool {
+	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+	if err != nil {
+		return false // not ours to read, or gone
+	}
+	mark := []byte(InstanceIDVariable + "=" + h.o.InstanceID + "\x00")
+	return bytes.HasPrefix(env, mark) || bytes.Contains(env, append([]byte{0}, mark...))
+}
+
+// findProcess finds a process of this host by its program; 0 when there is none.
+func (h *Host) findProcess(program string) (int, error) {
+	pids, err := h.processes()
+	if err != nil {
+		return 0, err
+	}
+	for _, pid := range pids {
+		if programOf(pid) == program {
+			return pid, nil
+		}
+	}
+	return 0, nil
+}
+
+// stat is what is used of /proc/PID/stat; zero for a process that is gone.
+type stat struct {
+	state           byte
+	parent, session int
+}
+
+func statOf(pid int) stat {
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return stat{}
+	}
+	// The name may hold anything, up to the last parenthesis.
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) < 4 {
+		return stat{}
+	}
+	s := stat{state: fields[0][0]}
+	s.parent, _ = strconv.Atoi(fields[1])
+	s.session, _ = strconv.Atoi(fields[3])
+	return s
+}
+
+// sessionOf is the session of a living process; 0 for a dead one.
+func sessionOf(pid int) int {
+	if s := statOf(pid); s.state != 'Z' && s.state != 'X' {
+		return s.session
+	}
+	return 0
+}
+
+// watch tells of the end of a process as soon as it comes: after a release the
+// listener must be stopped before it takes another job. Where the kernel
+// cannot, the end is seen by looking.
+func (h *Host) watch(pid int) {
+	if h.watched.Swap(int64(pid)) == int64(pid) {
+		return
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		h.notify()
+		return
+	}
+	go func() {
+		defer unix.Close(fd)
+		for {
+			_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+			if !errors.Is(err, unix.EINTR) {
+				break
+			}
+		}
+		h.watched.CompareAndSwap(int64(pid), 0)
+		h.notify()
+	}()
+}

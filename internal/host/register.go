@@ -1,0 +1,175 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// configureLimit is how long config.sh may take. It is done in seconds, or
+// GitHub does not answer; a release must not wait for it past its 120 s.
+const configureLimit = 60 * time.Second
+
+// inputPrefix begins the variables in which the runner takes its options, so
+// that no secret is in an argument list.
+const inputPrefix = "ACTIONS_RUNNER_INPUT_"
+
+// Register begins config.sh. A JIT configuration needs none: the listener
+// takes it.
+func (h *Host) Register(_ context.Context, a agent.Assignment) error {
+	if err := h.furnish(); err != nil {
+		return fmt.Errorf("register runner: %w", err)
+	}
+	if err := h.newLog(); err != nil {
+		return fmt.Errorf("register runner: %w", err)
+	}
+	b := begun{Assignment: a.Number, Kind: a.Registration.Kind}
+	c := command{
+		args: []string{"/bin/true"}, dir: h.path("runner"), env: h.environment(), log: h.runnerLog(),
+	}
+	if a.Registration.Kind != lifecycle.RegistrationJIT {
+		c.args = []string{h.path("runner/config.sh"), "--unattended", "--disableupdate", "--replace",
+			"--url", a.Registration.URL, "--name", a.RunnerName, "--labels", strings.Join(a.Labels, ","),
+			"--work", h.path("work")}
+		c.env = append(c.env, inputPrefix+"TOKEN="+a.Registration.Secret.Reveal())
+	}
+	if err := h.begin(taskRegister, b, c); err != nil {
+		return fmt.Errorf("register runner: %w", err)
+	}
+	return nil
+}
+
+// Deregister begins config.sh remove.
+func (h *Host) Deregister(_ context.Context, assignment int64, remove lifecycle.Registration) error {
+	err := h.begin(taskDeregister, begun{Assignment: assignment}, command{
+		args: []string{h.path("runner/config.sh"), "remove", "--unattended"},
+		dir:  h.path("runner"), log: h.runnerLog(),
+		env: append(h.environment(), inputPrefix+"TOKEN="+remove.Secret.Reveal()),
+	})
+	if err != nil {
+		return fmt.Errorf("deregister runner: %w", err)
+	}
+	return nil
+}
+
+func (h *Host) runnerLog() string { return h.path("logs/runner.log") }
+
+// newLog puts the log of the last assignment aside. The one before that goes.
+func (h *Host) newLog() error {
+	if s, err := h.task(taskRegister).look(); err != nil || s.begun != nil {
+		return err // another attempt of the same assignment
+	}
+	err := os.Rename(h.runnerLog(), h.runnerLog()+".1")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// lookAtRegistration tells of config.sh, of config.sh remove, and of what they
+// left on disk. The disk is looked at last: what a task that has ended did is
+// to be seen there.
+func (h *Host) lookAtRegistration(s *agent.Scene) error {
+	configured, err := h.configuration(taskRegister)
+	if err != nil {
+		return fmt.Errorf("look at registration: %w", err)
+	}
+	removed, err := h.configuration(taskDeregister)
+	if err != nil {
+		return fmt.Errorf("look at removal: %w", err)
+	}
+	s.Registration = exists(h.path("runner/.runner"))
+	s.Removed = h.outcome(removed, s.Registration, "the registration is still on disk after config.sh remove")
+	if configured.begun == nil {
+		if s.Registration {
+			h.readRegistration(s)
+		}
+		return nil
+	}
+	s.RegisteredAs = configured.begun.Kind
+	missing := s.RegisteredAs == lifecycle.RegistrationToken && !s.Registration
+	s.Registered = h.outcome(configured, missing && s.Removed.Phase != agent.PhaseOK,
+		"there is no registration on disk although config.sh succeeded: somebody took it away")
+	return nil
+}
+
+func (h *Host) configuration(name string) (standing, error) {
+	t := h.task(name)
+	st, err := t.look()
+	if err != nil {
+		return st, err
+	}
+	return t.enforce(st, configureLimit)
+}
+
+// outcome is the standing of a call of config.sh. One that succeeded by its
+// exit code has failed all the same when the disk says otherwise.
+func (h *Host) outcome(st standing, contradicted bool, how string) agent.Progress {
+	p := st.progress(configureLimit, h.runnerLog())
+	switch {
+	case p.Phase == agent.PhaseFailed:
+		p.Cause = causeOf(st.code, p.Detail)
+	case p.Phase == agent.PhaseOK && contradicted:
+		p.Phase, p.Cause, p.Detail = agent.PhaseFailed, lifecycle.CauseHost, how
+	}
+	return p
+}
+
+// runnerNamed matches the names that the agent's assignments are registered by.
+var runnerNamed = regexp.MustCompile(`^remuda-(\d+)-`)
+
+// readRegistration rebuilds from .runner what was lost of the task.
+func (h *Host) readRegistration(s *agent.Scene) {
+	path := h.path("runner/.runner")
+	s.Registered, s.RegisteredAs = agent.Progress{Phase: agent.PhaseOK, Attempt: 1}, lifecycle.RegistrationToken
+	if info, err := os.Stat(path); err == nil {
+		s.Registered.At = info.ModTime()
+	}
+	data, err := readFile(path)
+	if err != nil {
+		return
+	}
+	var settings struct {
+		AgentName string `json:"agentName"`
+		Ephemeral bool   `json:"ephemeral"`
+	}
+	// The runner writes a byte order mark.
+	if json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &settings) != nil {
+		return
+	}
+	if settings.Ephemeral {
+		s.RegisteredAs = lifecycle.RegistrationJIT
+	}
+	if m := runnerNamed.FindStringSubmatch(settings.AgentName); m != nil {
+		if n, err := strconv.ParseInt(m[1], 10, 64); err == nil {
+			s.Registered.Assignment = n
+		}
+	}
+}
+
+// gitHubFault matches what config.sh prints when GitHub did not answer or
+// answered that it is unwell. The script has one exit code for everything, so
+// there is nothing else to tell the causes by; what does not match counts
+// against the host.
+var gitHubFault = regexp.MustCompile(`(?i)connection refused|connection reset|broken pipe|unexpected EOF|: EOF` +
+	`|no such host|name or service not known|name resolution|network is unreachable|no route to host` +
+	`|timed out|timeout|deadline exceeded|a task was canceled|toomanyrequests|internalservererror|badgateway` +
+	`|serviceunavailable|\bHTTP (429|5\d\d)\b|status code[^\n]*\b(429|5\d\d)\b`)
+
+func causeOf(code int, output string) lifecycle.Cause {
+	if code == codeOverdue || gitHubFault.MatchString(output) {
+		return lifecycle.CauseGitHub
+	}
+	return lifecycle.CauseHost
+}

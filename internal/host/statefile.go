@@ -1,0 +1,77 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/agent"
+)
+
+// StateFile keeps the agent's memory in one file.
+type StateFile struct {
+	Path string
+	// Now is the clock for the names of damaged files.
+	Now func() time.Time
+}
+
+var _ agent.State = StateFile{}
+
+// Load reads the file. A damaged one is moved aside, so that it can be looked
+// at and does not stand in the way.
+func (f StateFile) Load() (agent.Memory, error) {
+	data, err := os.ReadFile(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return agent.Memory{}, nil
+	}
+	if err != nil {
+		return agent.Memory{}, fmt.Errorf("load agent state: %w", err)
+	}
+	var m agent.Memory
+	err = json.Unmarshal(data, &m)
+	if err == nil {
+		return m, nil
+	}
+	aside := f.Path + ".damaged-" + f.Now().UTC().Format("20060102T150405Z")
+	if moveErr := os.Rename(f.Path, aside); moveErr != nil {
+		return agent.Memory{}, fmt.Errorf("load agent state: %s is damaged: %w; it cannot be moved aside: %w", f.Path, err, moveErr)
+	}
+	return agent.Memory{}, fmt.Errorf("load agent state: %s was damaged and is now %s: %w", f.Path, aside, err)
+}
+
+// Save replaces the file.
+func (f StateFile) Save(m agent.Memory) error {
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err == nil {
+		err = writeFile(f.Path, data)
+	}
+	if err != nil {
+		return fmt.Errorf("save agent state: %w", err)
+	}
+	return nil
+}
+
+// ErrInUse is returned by Lock when another agent works on the host.
+var ErrInUse = errors.New("another agentd works on this host")
+
+// Lock keeps a second agent off the host's directory until it is closed or
+// this process ends.
+func Lock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock host: %w", err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		return f, nil
+	}
+	f.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = ErrInUse
+	}
+	return nil, fmt.Errorf("lock host: %w (%s)", err, path)
+}

@@ -1,0 +1,131 @@
+package host_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/agent"
+)
+
+// withWorker has a listener that takes a job at once. Its worker runs the
+// started hook when a file opens the gate, and writes down how that ended.
+const withWorker = `#!/bin/bash
+trap 'exit 0' INT
+echo Listening for Jobs
+bash -c "exec -a Runner.Worker bash -c '
+	until [ -e ../gate ]; do sleep 0.01; done
+	GITHUB_RUN_ID=101 GITHUB_REPOSITORY=acme/app bash -e \"\$ACTIONS_RUNNER_HOOK_JOB_STARTED\"
+	echo \$? >../result.new; mv ../result.new ../result
+	until [ -e ../end ]; do sleep 0.01; done
+'" &
+while :; do sleep 0.01; done
+`
+
+// A job that was taken before the release may start after it, and its listener
+// is not stopped under it.
+func TestJobTakenBeforeTheRelease(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	ctx := context.Background()
+	b.check(os.RemoveAll(b.path("runner")))
+	b.write("../distribution/bin/Runner.Listener", withWorker, 0o755)
+	b.check(b.Allow(ctx, agent.Allowed{RunID: "101", Repository: "acme/app"}))
+	b.register()
+	b.listen()
+	b.until("a worker lives", func(s agent.Scene) bool { return s.Busy })
+	b.check(b.Allow(ctx, agent.Allowed{}))
+	b.check(b.Allow(ctx, agent.Allowed{})) // by an agent that was killed in between
+	b.write("gate", "", 0o644)
+	s := b.until("the hook has run", func(agent.Scene) bool { _, err := os.Stat(b.path("result")); return err == nil })
+	if result := b.read("result"); result != "0\n" || s.Refused != "" {
+		t.Errorf("the hook ended with %q, refused %q: %s", result, s.Refused, b.read("logs/runner.log"))
+	}
+	if out, ok := b.job("job-started.sh", "101", "acme/app"); ok {
+		t.Errorf("another job of the run started: %s", out)
+	}
+	b.check(b.Stop(ctx))
+	if s := b.look(); s.Listener.Phase != agent.ListenerListening || !s.Busy || s.Jobs != 1 {
+		t.Errorf("scene after a stop that must not be: %+v", s)
+	}
+	for range len(b.Changed()) {
+		<-b.Changed()
+	}
+	b.write("end", "", 0o644)
+	select {
+	case <-b.Changed():
+	case <-time.After(patience):
+		t.Error("the end of the worker wakes nobody")
+	}
+	b.until("no worker lives", func(s agent.Scene) bool { return !s.Busy })
+	b.check(b.Stop(ctx))
+	b.until("the listener ends", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+}
+
+// A worker whose listener was killed still counts.
+func TestOrphanedWorker(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.check(os.RemoveAll(b.path("runner")))
+	b.write("../distribution/bin/Runner.Listener", withWorker, 0o755)
+	b.register()
+	b.listen()
+	b.until("a worker lives", func(s agent.Scene) bool { return s.Busy })
+	listener := strings.Fields(b.childrenOf(strings.TrimSpace(b.pidOf("listen"))))
+	b.check(exec.Command("kill", append([]string{"-9", strings.TrimSpace(b.pidOf("listen"))}, listener...)...).Run())
+	s := b.until("the listener is gone", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+	if !s.Busy || s.Listener.Code != agent.CodeUnknown {
+		t.Errorf("scene %+v", s)
+	}
+}
+
+func (b *bed) childrenOf(pid string) string {
+	b.Helper()
+	data, err := os.ReadFile(filepath.Join("/proc", pid, "task", pid, "children"))
+	b.check(err)
+	return string(data)
+}
+
+// A listener that does not end when asked is killed when asked again, and what
+// was started with it.
+func TestStubbornListener(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.write("../distribution/bin/Runner.Listener", "#!/bin/sh\ntrap '' INT\necho Listening for Jobs\nwhile :; do sleep 0.05; done\n", 0o755)
+	b.check(os.RemoveAll(b.path("runner")))
+	b.register()
+	b.listen()
+	b.check(b.Stop(context.Background()))
+	b.until("the listener is stopping", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerStopping })
+	b.reopen()
+	b.check(b.Stop(context.Background()))
+	s := b.until("the listener is killed", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+	if s.Listener.Code != agent.CodeUnknown {
+		t.Errorf("listener: %+v", s.Listener)
+	}
+}
+
+func TestExitCodesOfTheListener(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"0", "1", "2", "5", "7"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t)
+			b.register()
+			b.write("exit", code, 0o644)
+			b.check(b.Listen(context.Background(), b.assignment()))
+			s := b.until("the listener ends", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+			if got := s.Listener.Code; string(rune('0'+got)) != code || !strings.Contains(s.Listener.Detail, "Listening for Jobs") {
+				t.Errorf("listener: %+v", s.Listener)
+			}
+			b.reopen()
+			if again := b.look().Listener; again.Code != s.Listener.Code || again.Phase != agent.ListenerExited {
+				t.Errorf("a new agent sees %+v", again)
+			}
+		})
+	}
+}

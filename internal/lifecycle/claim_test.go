@@ -1,0 +1,104 @@
+package lifecycle_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// claimOf is a claim that holds for the pooled host of the scenes.
+func claimOf(r lifecycle.Record) lifecycle.Claim {
+	return lifecycle.Claim{
+		HostKey: r.HostKey, Assignment: r.Assignment, TrustKey: r.TrustKey, Now: now, Margin: 30 * time.Second,
+		RunID: "102", RunAttempt: 3, Repository: "Acme/Web", RequestID: "q2", MaxRuntime: time.Hour, Labels: []string{"gpu"},
+		Registration: &lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: token}, Threshold: now.Add(2 * time.Minute),
+	}
+}
+
+func pooledRecord() lifecycle.Record {
+	facts, _ := scene{host: "pooled", answer: "none", deadline: "ahead"}.facts()
+	return facts.Record
+}
+
+func TestClaimHolds(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*lifecycle.Record, *lifecycle.Claim)
+		want   bool
+	}{
+		{"pooled", func(*lifecycle.Record, *lifecycle.Claim) {}, true},
+		{"releasing", func(r *lifecycle.Record, _ *lifecycle.Claim) { r.PooledAt = time.Time{} }, false},
+		{"claimed by another", func(r *lifecycle.Record, _ *lifecycle.Claim) { r.State = lifecycle.StateClaimed }, false},
+		{"terminated", func(r *lifecycle.Record, _ *lifecycle.Claim) { r.State = lifecycle.StateTerminated }, false},
+		{"message of an earlier assignment", func(_ *lifecycle.Record, c *lifecycle.Claim) { c.Assignment-- }, false},
+		{"message of a later assignment", func(_ *lifecycle.Record, c *lifecycle.Claim) { c.Assignment++ }, false},
+		{"another trust key", func(_ *lifecycle.Record, c *lifecycle.Claim) { c.TrustKey = "acme/other" }, false},
+		{"retiring", func(r *lifecycle.Record, _ *lifecycle.Claim) { r.Retiring = true }, false},
+		{"held", func(r *lifecycle.Record, _ *lifecycle.Claim) { r.Hold = now.Add(1) }, false},
+		{"hold is over", func(r *lifecycle.Record, _ *lifecycle.Claim) { r.Hold = now }, true},
+		{"threshold in 30 s", func(r *lifecycle.Record, _ *lifecycle.Claim) { r.Threshold = now.Add(30 * time.Second) }, false},
+		{"threshold in more than 30 s", func(r *lifecycle.Record, _ *lifecycle.Claim) { r.Threshold = now.Add(30*time.Second + 1) }, true},
+		{"threshold passed", func(r *lifecycle.Record, _ *lifecycle.Claim) { r.Threshold = now.Add(-1) }, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := pooledRecord()
+			c := claimOf(r)
+			tt.change(&r, &c)
+			if got := c.Holds(r); got != tt.want {
+				t.Errorf("Holds = %t, want %t", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestClaimed(t *testing.T) {
+	r := pooledRecord()
+	r.RunnerName, r.ClaimFailures = "", 1
+	c := claimOf(r)
+	got, err := r.Claimed(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := r
+	want.State, want.PooledAt = lifecycle.StateClaimed, time.Time{}
+	want.RunID, want.RunAttempt, want.Repository, want.RequestID = "102", 3, "Acme/Web", "q2"
+	want.Assignment, want.Uses, want.MaxRuntime, want.Labels = assignment+1, 4, time.Hour, []string{"gpu"}
+	want.Registration, want.RunnerName = c.Registration, "remuda-8-i-1"
+	want.Threshold, want.DueAt, want.UpdatedAt = c.Threshold, c.Threshold, now
+	want.Reason = "claimed for run 102"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if c.Holds(got) {
+		t.Error("the claim holds a second time")
+	}
+}
+
+func TestClaimedOnlyFromThePool(t *testing.T) {
+	for _, host := range hostNames() {
+		facts, _ := scene{host: host, answer: "none", deadline: "ahead"}.facts()
+		r := facts.Record
+		got, err := r.Claimed(claimOf(r))
+		if r.Pooled() {
+			if err != nil {
+				t.Errorf("%s: %v", host, err)
+			}
+			continue
+		}
+		var refused *lifecycle.TransitionError
+		if !errors.As(err, &refused) || refused.Action != lifecycle.ActionClaim || refused.From != r.Condition() {
+			t.Errorf("%s: %v, want a TransitionError", host, err)
+		}
+		if diff := cmp.Diff(r, got); diff != "" {
+			t.Errorf("%s: refused and changed:\n%s", host, diff)
+		}
+		if claimOf(r).Holds(r) {
+			t.Errorf("%s: a claim holds that the table forbids", host)
+		}
+	}
+}

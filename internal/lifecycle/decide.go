@@ -1,0 +1,185 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Facts are what is known about one host. An absent fact is unknown, never
+// false: without a report nobody is silent, without a machine nobody is gone.
+type Facts struct {
+	Record Record
+	// Report is the host's own word, already checked with Report.Check.
+	Report *Report
+	// Request is the request that the record names.
+	Request *Request
+	// Cloud is the machine as EC2 sees it.
+	Cloud *Machine
+	// Runner is the registration that the record names, as GitHub sees it.
+	Runner *Runner
+	// WatchingSince is since when this replica could read the store without a
+	// break. Silence is counted from it, so an outage of the store is not
+	// taken for an outage of every host. Zero: silence cannot be judged.
+	WatchingSince time.Time
+	// MassSilence is set when so many hosts fell silent at once that the fault
+	// is more likely ours: none is ended for silence.
+	MassSilence bool
+}
+
+// Decision is what to do with a host now, when to look at it next, and why.
+type Decision struct {
+	Action Action
+	// Look is the next moment at which somebody must look; zero when the
+	// action itself makes a new one due.
+	Look time.Time
+	// Why is a sentence for people.
+	Why string
+	// Busy and HostFault shape a release: see Apply.
+	Busy      bool
+	HostFault bool
+}
+
+// Decide is the one decision function of a host's life. It is pure and total:
+// every combination of facts has an answer.
+func Decide(f Facts, now time.Time, p Policy) Decision {
+	v := view{Facts: f, now: now, p: p}
+	if f.Record.State == StateTerminated {
+		return v.terminated()
+	}
+	if f.Cloud != nil && f.Cloud.State == MachineGone {
+		return terminate("EC2 says that the machine is gone")
+	}
+	d, ok := v.lost()
+	if !ok {
+		d = v.byState()
+	}
+	if d.Action == ActionTerminate && f.Record.Held(now) {
+		return v.held(d)
+	}
+	return d
+}
+
+func (v view) byState() Decision {
+	switch v.Record.State {
+	case StateCreated:
+		return v.created()
+	case StateClaimed:
+		return v.claimed()
+	case StateRunning:
+		return v.running()
+	case StateIdle:
+		if v.Record.Releasing() {
+			return v.releasing()
+		}
+		return v.pooled()
+	}
+	return keep(v.now.Add(v.p.DrainLook), fmt.Sprintf("state %q is not one of ours", v.Record.State))
+}
+
+// view is the facts with the questions that the states ask of them.
+type view struct {
+	Facts
+	now time.Time
+	p   Policy
+}
+
+func keep(look time.Time, why string) Decision {
+	return Decision{Action: ActionKeep, Look: look, Why: why}
+}
+
+func terminate(why string) Decision { return Decision{Action: ActionTerminate, Why: why} }
+
+// signal is the agent's answer to the record's assignment, and to no other.
+func (v view) signal() Signal {
+	if v.Report == nil || v.Report.Assignment != v.Record.Assignment {
+		return SignalNone
+	}
+	return v.Report.Signal
+}
+
+// busy is the agent's word, whichever assignment it last spoke of: a job that
+// began under the last one is still a job.
+func (v view) busy() bool { return v.Report != nil && v.Report.Busy }
+
+// fresh reports whether the last heartbeat is younger than Policy.Silence.
+func (v view) fresh() bool {
+	return v.Report != nil && v.now.Sub(v.Report.HeartbeatAt) < v.p.Silence
+}
+
+// silent reports whether a host that once spoke has stopped, counting only the
+// time in which this replica could have heard it.
+func (v view) silent() bool {
+	if v.Report == nil || v.Report.HeartbeatAt.IsZero() || v.WatchingSince.IsZero() || v.MassSilence {
+		return false
+	}
+	since := v.Report.HeartbeatAt
+	if v.WatchingSince.After(since) {
+		since = v.WatchingSince
+	}
+	return v.now.Sub(since) >= v.p.Silence
+}
+
+// lost is what ends a host in any state, since its machine is as good as gone:
+// busy or not when EC2 confirms the silence, not busy when EC2 announced it.
+func (v view) lost() (Decision, bool) {
+	switch {
+	case v.silent() && v.Cloud != nil && (v.Cloud.Impaired || v.Cloud.State == MachineEnding):
+		return terminate("silent, and EC2 says that the machine is impaired or ending"), true
+	case v.interrupted() && !v.busy():
+		return terminate("EC2 announced an interruption and no job runs"), true
+	}
+	return Decision{}, false
+}
+
+func (v view) runnerGone() bool { return v.Runner != nil && v.Runner.Gone }
+
+func (v view) interrupted() bool { return v.Report != nil && !v.Report.InterruptionAt.IsZero() }
+
+func (v view) expired() bool { return reached(v.Record.Threshold, v.now) }
+
+// unwanted says why the record's request has no use for the host, or "".
+func (v view) unwanted() string {
+	switch {
+	case v.Request == nil || v.Request.Wants(v.Record.HostKey):
+		return ""
+	case v.Request.Released():
+		return fmt.Sprintf("run %s was released", v.Record.RunID)
+	case v.Request.Outcome == OutcomeShort:
+		return fmt.Sprintf("request %s came out short and was rolled back", v.Record.RequestID)
+	}
+	return fmt.Sprintf("request %s was settled without this host", v.Record.RequestID)
+}
+
+func (v view) failure(what string) string {
+	why := what
+	if v.Report.Cause != CauseNone {
+		why += fmt.Sprintf(" (cause: %s)", v.Report.Cause)
+	}
+	if line := firstLine(v.Report.Detail); line != "" {
+		why += ": " + line
+	}
+	return why
+}
+
+// firstLine keeps reasons to one readable line of valid UTF-8; the whole detail
+// stays in the report. The agent's text is untrusted: the line ends at the
+// first control character, so that none reaches a terminal.
+func firstLine(s string) string {
+	const most = 200
+	s = strings.ToValidUTF8(strings.TrimSpace(s), "\uFFFD")
+	for i, c := range s {
+		if unicode.IsControl(c) || i >= most {
+			return strings.TrimSpace(s[:i])
+		}
+	}
+	return s
+}
+
+// held: an operator is looking, so the host goes on with what it does and is
+// not ended (design section 4).
+func (v view) held(d Decision) Decision {
+	return keep(v.Record.Hold, fmt.Sprintf("held by an operator until %s; else it would be ended: %s",
+		v.Record.Hold.UTC().Format(time.RFC3339), d.Why))
+}

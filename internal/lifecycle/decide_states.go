@@ -1,0 +1,247 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+)
+
+// created: launched, not yet ready.
+func (v view) created() Decision {
+	r := v.Record
+	if d, ok := v.becomesReady(); ok {
+		return d
+	}
+	if d, ok := v.busyEarly(); ok {
+		return d
+	}
+	switch {
+	case v.signal() == SignalFailed:
+		return terminate(v.failure("the pre-runner script failed"))
+	case v.signal() == SignalRegFailed && !v.Report.Cause.external():
+		return terminate(v.failure("registration failed"))
+	case v.unwanted() != "":
+		return terminate(v.unwanted() + " before the host was ready")
+	case v.silent():
+		return terminate(fmt.Sprintf("silent for %s while starting", v.p.Silence))
+	case v.expired():
+		return terminate(fmt.Sprintf("not ready by its threshold, %s after launch", r.Threshold.Sub(r.CreatedAt)))
+	}
+	return keep(r.Threshold, "starting: waiting for the agent to register")
+}
+
+// claimed: taken from the pool, not yet ready.
+func (v view) claimed() Decision {
+	r := v.Record
+	if d, ok := v.becomesReady(); ok {
+		return d
+	}
+	if d, ok := v.busyEarly(); ok {
+		return d
+	}
+	switch {
+	case v.silent():
+		return terminate(fmt.Sprintf("silent for %s after it was claimed", v.p.Silence))
+	case v.signal() == SignalRegFailed:
+		return v.registrationFailed()
+	case v.expired():
+		return terminate("not ready by its threshold after it was claimed")
+	case v.unwanted() != "":
+		return Decision{Action: ActionReturn, Why: v.unwanted() + " before the host was ready"}
+	}
+	return keep(r.Threshold, "claimed: waiting for the agent to register")
+}
+
+// becomesReady is the one way to running. A host whose request has no use for
+// it any more does not become ready, unless a job already runs on it; one past
+// its threshold neither.
+func (v view) becomesReady() (Decision, bool) {
+	if v.signal() != SignalRegOK || !v.fresh() {
+		return Decision{}, false
+	}
+	if !v.busy() && (v.unwanted() != "" || v.expired()) {
+		return Decision{}, false
+	}
+	d := Decision{Action: ActionReady, Why: fmt.Sprintf("registered for run %s", v.Record.RunID)}
+	if v.Request != nil && v.Request.Unattended {
+		d.Look = v.now.Add(v.p.UnattendedTimeout)
+	}
+	return d, true
+}
+
+// busyEarly: a job runs on a host that was not seen ready. It may run for as
+// long as any other.
+func (v view) busyEarly() (Decision, bool) {
+	switch runtime := v.Record.maxRuntime(v.p); {
+	case !v.busy():
+		return Decision{}, false
+	case reached(v.Record.Threshold.Add(runtime), v.now):
+		return terminate(fmt.Sprintf("never seen ready, and busy for longer than its maximum runtime of %s", runtime)), true
+	}
+	return keep(v.now.Add(v.p.DrainLook), "busy before it was seen ready; a job is never ended by bookkeeping"), true
+}
+
+func (v view) registrationFailed() Decision {
+	ownFault := !v.Report.Cause.external()
+	if ownFault && v.Record.ClaimFailures >= claimFailuresAllowed {
+		return terminate(v.failure("registration failed for the second time in a row"))
+	}
+	return Decision{Action: ActionReturn, Why: v.failure("registration failed"), HostFault: ownFault}
+}
+
+// running: serving its run. Only its runtime, the loss of its machine or an
+// order ends a busy one.
+func (v view) running() Decision {
+	r := v.Record
+	switch {
+	case v.expired():
+		return terminate(fmt.Sprintf("its maximum runtime of %s is over", r.maxRuntime(v.p)))
+	case v.unwanted() != "":
+		return Decision{Action: ActionRelease, Busy: v.Report == nil || v.busy(), Why: v.unwanted()}
+	case v.busy():
+		return keep(r.Threshold, "running a job")
+	case v.signal() == SignalRegFailed:
+		return Decision{Action: ActionRelease, Why: v.failure("the runner was lost")}
+	}
+	return v.runningIdle()
+}
+
+// runningIdle: nobody heard that the host is ready, so nobody may ever use it.
+func (v view) runningIdle() Decision {
+	r := v.Record
+	if v.Request == nil || !v.Request.Unattended || !v.acknowledged() || v.Report.Jobs > 0 {
+		return keep(r.Threshold, "running: waiting for jobs of its run")
+	}
+	readyAt := r.RuntimeEndsAt.Add(-r.maxRuntime(v.p))
+	end := readyAt.Add(v.p.UnattendedTimeout)
+	if reached(end, v.now) {
+		return Decision{Action: ActionRelease, Why: fmt.Sprintf(
+			"no job for %s, and nobody waited for the request", v.p.UnattendedTimeout)}
+	}
+	return keep(earliest(end, r.Threshold), "running: waiting for a first job, since nobody waited for the request")
+}
+
+// releasing: without a run, not yet clean.
+func (v view) releasing() Decision {
+	if v.busy() {
+		return v.draining()
+	}
+	switch {
+	case v.signal() == SignalRemoveRegOK && v.fresh():
+		return v.clean()
+	case v.silent():
+		return terminate(fmt.Sprintf("silent for %s while it was released", v.p.Silence))
+	case v.drained():
+		return Decision{Action: ActionReleaseClock, Why: fmt.Sprintf("no longer busy: %s to become clean", v.p.ReleaseTimeout)}
+	case v.signal() == SignalRemoveRegFailed:
+		return v.removalFailed()
+	case v.expired():
+		return terminate("not clean by its threshold after its release")
+	case v.needsToken():
+		return Decision{Action: ActionProvideToken, Why: "the agent needs a remove token"}
+	}
+	return keep(v.now.Add(v.p.ReleaseLook), "released: waiting for the agent to deregister and clean up")
+}
+
+// draining: released while a job runs. The job may run to the end of its
+// runtime, which counts from when the host became ready.
+func (v view) draining() Decision {
+	r := v.Record
+	if r.RuntimeEndsAt.IsZero() || r.Threshold.Before(r.RuntimeEndsAt) {
+		return Decision{Action: ActionDrain, Why: "released while busy: the job may finish"}
+	}
+	if v.expired() {
+		return terminate(fmt.Sprintf("its maximum runtime of %s is over", r.maxRuntime(v.p)))
+	}
+	return keep(earliest(r.Threshold, v.now.Add(v.p.DrainLook)), "released while busy: waiting for the job to finish")
+}
+
+// drained: the host was released while busy, and its agent now says otherwise
+// under this assignment. The release begins only now.
+func (v view) drained() bool {
+	r := v.Record
+	return v.acknowledged() && r.Threshold.Equal(r.RuntimeEndsAt) && !v.expired() &&
+		!r.Threshold.Equal(v.now.Add(v.p.ReleaseTimeout))
+}
+
+// acknowledged: the agent has seen this assignment.
+func (v view) acknowledged() bool {
+	return v.Report != nil && v.Report.Assignment == v.Record.Assignment
+}
+
+// needsToken: the agent cannot deregister with what the record has. While
+// GitHub gives no token it is asked for one when the record is due, not by
+// everybody who looks.
+func (v view) needsToken() bool {
+	r := v.Record
+	if r.RunnerName == "" || v.now.Before(r.DueAt) {
+		return false
+	}
+	return r.Registration == nil || (!r.Registration.ExpiresAt.IsZero() && reached(r.Registration.ExpiresAt, v.now))
+}
+
+// clean: the host may serve again, if its pool's rules let it.
+func (v view) clean() Decision {
+	r := v.Record
+	switch {
+	case v.p.Reuse == ReuseNone:
+		return terminate("its pool does not reuse hosts")
+	case r.Retiring:
+		return terminate("retiring")
+	case v.p.MaxUses > 0 && r.Uses >= v.p.MaxUses:
+		return terminate(fmt.Sprintf("served %d runs, the most that its pool allows", r.Uses))
+	}
+	return Decision{Action: ActionPool, Why: "deregistered and clean"}
+}
+
+func (v view) removalFailed() Decision {
+	r := v.Record
+	if !v.Report.Cause.external() {
+		return terminate(v.failure("deregistration or clean-up failed"))
+	}
+	end := r.ReleasedAt.Add(v.p.ExternalTimeout)
+	switch {
+	case reached(end, v.now):
+		return terminate(v.failure(fmt.Sprintf("not deregistered within %s", v.p.ExternalTimeout)))
+	case r.Threshold.Before(end):
+		return Decision{Action: ActionExtend, Why: v.failure("deregistration is held up")}
+	case v.needsToken():
+		return Decision{Action: ActionProvideToken, Why: "the agent needs a fresh remove token"}
+	}
+	return keep(earliest(end, v.now.Add(v.p.DrainLook)), v.failure("deregistration is held up"))
+}
+
+// pooled: clean and waiting for a run.
+func (v view) pooled() Decision {
+	r := v.Record
+	if v.busy() && v.now.Before(r.PooledAt.Add(r.maxRuntime(v.p))) {
+		return keep(v.now.Add(v.p.DrainLook), "busy by its agent's word although pooled; a job is never ended by bookkeeping")
+	}
+	switch {
+	case r.Retiring:
+		return terminate("retiring")
+	case v.silent():
+		return terminate(fmt.Sprintf("silent for %s while idle", v.p.Silence))
+	case v.expired():
+		return terminate("idle until its threshold")
+	}
+	return keep(r.Threshold, "idle: waiting for a run")
+}
+
+// terminated: ended on paper. The machine follows, then its registration, then
+// the record can be forgotten.
+func (v view) terminated() Decision {
+	r := v.Record
+	switch {
+	case r.DueAt.IsZero():
+		return keep(time.Time{}, "gone")
+	case v.Cloud == nil:
+		return Decision{Action: ActionEndMachine, Look: v.now.Add(v.p.EndLook), Why: "telling EC2 to end the machine"}
+	case v.Cloud.State == MachineEnding:
+		return keep(v.now.Add(v.p.EndLook), "waiting for EC2 to end the machine")
+	case v.Cloud.State != MachineGone:
+		return Decision{Action: ActionEndMachine, Look: v.now.Add(v.p.EndLook), Why: "EC2 still runs the machine"}
+	case r.RunnerName != "" && !v.runnerGone() && v.now.Before(r.UpdatedAt.Add(v.p.ForgetAfter)):
+		return Decision{Action: ActionDeleteRunner, Look: v.now.Add(v.p.DrainLook), Why: "removing what may be left of its registration"}
+	}
+	return Decision{Action: ActionForget, Why: "EC2 confirmed the end"}
+}

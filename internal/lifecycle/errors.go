@@ -1,0 +1,66 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The classes of error that adapters return and callers test with errors.Is.
+var (
+	// ErrNotFound: there is no such row, host or runner.
+	ErrNotFound = errors.New("not found")
+	// ErrLost: the condition of a write did not hold; somebody was faster.
+	ErrLost = errors.New("lost the race")
+	// ErrExists: there is such a row already.
+	ErrExists = errors.New("already exists")
+	// ErrUnavailable: a dependency did not answer or refused for now. The call
+	// may have taken effect. Try again later.
+	ErrUnavailable = errors.New("unavailable")
+	// ErrRefused: a dependency refused, and will again until somebody changes
+	// what it refused for. Its text says what, and is fit for callers.
+	ErrRefused = errors.New("refused")
+	// ErrBusy: GitHub refuses to delete a runner that runs a job.
+	ErrBusy = errors.New("busy")
+	// ErrPageToken: PageOf.After is not a token that this listing gave.
+	ErrPageToken = errors.New("not a page token of this listing")
+)
+
+// ShortageError says that the cloud gave fewer machines than were ordered.
+type ShortageError struct {
+	Ordered, Got int
+	// Why is a sentence, such as "no c6i.large in zone local-a".
+	Why string
+}
+
+func (e *ShortageError) Error() string {
+	return fmt.Sprintf("launch %d hosts: got %d: %s", e.Ordered, e.Got, e.Why)
+}
+
+// TransitionError is a transition that the table does not allow.
+type TransitionError struct {
+	HostKey string
+	From    string
+	Action  Action
+}
+
+func (e *TransitionError) Error() string {
+	return fmt.Sprintf("host %s: no transition %s from %s", e.HostKey, e.Action, e.From)
+}
+
+// UnavailableError is ErrUnavailable with the time after which to try again.
+type UnavailableError struct {
+	What       string
+	RetryAfter time.Duration
+	Err        error
+}
+
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("%s: %v", e.What, e.Err)
+}
+
+// Is makes every UnavailableError an ErrUnavailable.
+func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailable }
+
+// Unwrap returns the cause.
+func (e *UnavailableError) Unwrap() error { return e.Err }

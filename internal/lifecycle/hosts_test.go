@@ -1,0 +1,129 @@
+package lifecycle_test
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// hosts are the conditions of a host with the smaller facts that matter in
+// them. Each sets up a record whose threshold is still ahead.
+var hosts = map[string]func(*lifecycle.Facts, *lifecycle.Policy){
+	"created": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		serve(f, lifecycle.StateCreated, 100*time.Second)
+	},
+	"claimed": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		serve(f, lifecycle.StateClaimed, 100*time.Second)
+	},
+	"claimed, failed before": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		serve(f, lifecycle.StateClaimed, 100*time.Second)
+		f.Record.ClaimFailures = 1
+	},
+	"running": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		run(f, 2*time.Hour)
+	},
+	"running, unattended 4m": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		run(f, 4*time.Hour-4*time.Minute)
+		f.Request = &lifecycle.Request{Unattended: true}
+	},
+	"running, unattended 5m": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		run(f, 4*time.Hour-5*time.Minute)
+		f.Request = &lifecycle.Request{Unattended: true}
+	},
+	"running, unattended 5m, had a job": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		run(f, 4*time.Hour-5*time.Minute)
+		f.Request = &lifecycle.Request{Unattended: true}
+		f.Report = &lifecycle.Report{Jobs: 1}
+	},
+	"releasing": func(f *lifecycle.Facts, _ *lifecycle.Policy) { release(f) },
+	"releasing, no token": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		release(f)
+		f.Record.Registration = nil
+	},
+	"releasing, token expired": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		release(f)
+		f.Record.Registration.ExpiresAt = now
+	},
+	"releasing, never registered": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		release(f)
+		f.Record.RuntimeEndsAt, f.Record.RunnerName, f.Record.Registration = time.Time{}, "", nil
+	},
+	"releasing, extended": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		release(f)
+		f.Record.ReleasedAt = now.Add(100*time.Second - 30*time.Minute)
+	},
+	"releasing, for 30m": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		release(f)
+		f.Record.ReleasedAt = now.Add(-30 * time.Minute)
+	},
+	"releasing, retiring": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		release(f)
+		f.Record.Retiring = true
+	},
+	"releasing, reuse none": func(f *lifecycle.Facts, p *lifecycle.Policy) {
+		release(f)
+		p.Reuse = lifecycle.ReuseNone
+	},
+	"releasing, uses 3 of 3": func(f *lifecycle.Facts, p *lifecycle.Policy) {
+		release(f)
+		p.MaxUses = 3
+	},
+	"releasing, uses 3 of 4": func(f *lifecycle.Facts, p *lifecycle.Policy) {
+		release(f)
+		p.MaxUses = 4
+	},
+	"draining": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		release(f)
+		f.Record.ReleasedAt = now.Add(-time.Hour)
+		f.Record.Threshold = f.Record.RuntimeEndsAt
+	},
+	"pooled": func(f *lifecycle.Facts, _ *lifecycle.Policy) { pool(f) },
+	"pooled, retiring": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		pool(f)
+		f.Record.Retiring = true
+	},
+	"terminated": func(f *lifecycle.Facts, _ *lifecycle.Policy) { f.Record.State = lifecycle.StateTerminated },
+	"terminated, no runner on GitHub": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		f.Record.State, f.Runner = lifecycle.StateTerminated, &lifecycle.Runner{Gone: true}
+	},
+	"terminated, no runner name": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		f.Record.State, f.Record.RunnerName = lifecycle.StateTerminated, ""
+	},
+	"terminated, 24h ago": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		f.Record.State, f.Record.UpdatedAt = lifecycle.StateTerminated, now.Add(-24*time.Hour)
+	},
+	"terminated, forgotten": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		f.Record.State, f.Record.DueAt = lifecycle.StateTerminated, time.Time{}
+	},
+}
+
+func hostNames() []string { return slices.Sorted(maps.Keys(hosts)) }
+
+func serve(f *lifecycle.Facts, s lifecycle.State, left time.Duration) {
+	r := &f.Record
+	r.State, r.RunID, r.RequestID, r.Threshold = s, "101", "q1", now.Add(left)
+	r.RunnerName = lifecycle.RunnerName(assignment, hostKey)
+	r.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: token}
+}
+
+// run makes the host a running one that has left of its runtime of 4 h.
+func run(f *lifecycle.Facts, left time.Duration) {
+	serve(f, lifecycle.StateRunning, left)
+	f.Record.Registration = nil
+	f.Record.RuntimeEndsAt = f.Record.Threshold
+}
+
+func release(f *lifecycle.Facts) {
+	r := &f.Record
+	r.State, r.ReleasedAt = lifecycle.StateIdle, now.Add(-20*time.Second)
+	r.Threshold, r.RuntimeEndsAt = now.Add(100*time.Second), now.Add(2*time.Hour)
+	r.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationRemove, Secret: token, ExpiresAt: now.Add(time.Hour)}
+}
+
+func pool(f *lifecycle.Facts) {
+	r := &f.Record
+	r.State, r.PooledAt, r.Threshold = lifecycle.StateIdle, now.Add(-time.Minute), now.Add(4*time.Minute)
+	r.RunnerName = ""
+}

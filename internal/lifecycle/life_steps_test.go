@@ -1,0 +1,139 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+func (l *life) cloud(args []string) error {
+	m := lifecycle.Machine{InstanceID: hostKey, HostKey: hostKey, State: lifecycle.MachineState(args[0])}
+	switch args[0] {
+	case "unknown":
+		l.facts.Cloud = nil
+		return nil
+	case "impaired":
+		m.State, m.Impaired = lifecycle.MachineRunning, true
+	}
+	l.facts.Cloud = &m
+	return nil
+}
+
+func (l *life) setPolicy(args []string) error {
+	for _, arg := range args {
+		key, value, _ := strings.Cut(arg, "=")
+		switch key {
+		case "reuse":
+			l.policy.Reuse = lifecycle.Reuse(value)
+		case "uses":
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				return err
+			}
+			l.policy.MaxUses = n
+		case "runtime":
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return err
+			}
+			l.policy.MaxRuntime = d
+		default:
+			return fmt.Errorf("no policy %q", key)
+		}
+	}
+	return nil
+}
+
+// wait lets time pass. With "heard" the agent's heartbeats go on meanwhile.
+func (l *life) wait(args []string) error {
+	d, err := time.ParseDuration(args[0])
+	l.now = l.now.Add(d)
+	if err == nil && len(args) > 1 && args[1] == "heard" {
+		r := *l.facts.Report
+		r.HeartbeatAt = l.now
+		l.facts.Report = &r
+	}
+	return err
+}
+
+// sweep decides and carries out until there is nothing more to write, as a
+// sweep does over several looks.
+func (l *life) sweep() error {
+	const most = 5 // transitions that facts which stand still can cause
+	for range most {
+		d := lifecycle.Decide(l.facts, l.now, l.policy)
+		if !lifecycle.Allowed(l.facts.Record, d.Action) {
+			at := ""
+			if !d.Look.IsZero() {
+				at = " look=+" + short(d.Look.Sub(l.now))
+			}
+			l.say("%s%s: %s", d.Action, at, d.Why)
+			return nil
+		}
+		if err := l.apply(d); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("not settled after %d transitions", most)
+}
+
+// apply carries a decision out, with the token that fleet supplies.
+func (l *life) apply(d lifecycle.Decision) error {
+	before := l.facts.Record
+	r, err := lifecycle.Apply(before, d, l.now, l.policy)
+	if err != nil {
+		return err
+	}
+	r.Version++
+	switch d.Action {
+	case lifecycle.ActionRelease, lifecycle.ActionReturn, lifecycle.ActionProvideToken:
+		r.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationRemove, Secret: token, ExpiresAt: l.now.Add(time.Hour)}
+	}
+	l.facts.Record = r
+	if r.RequestID == "" {
+		l.facts.Request = nil
+	}
+	l.say("%s: %s", d.Action, d.Why)
+	l.show()
+	return nil
+}
+
+// show prints what matters of the record, times as distances from now.
+func (l *life) show() {
+	r := l.facts.Record
+	words := []string{r.Condition(), fmt.Sprintf("assignment=%d", r.Assignment)}
+	add := func(name, value string) {
+		if value != "" {
+			words = append(words, name+"="+value)
+		}
+	}
+	add("run", r.RunID)
+	add("threshold", l.distance(r.Threshold))
+	add("due", l.distance(r.DueAt))
+	if !r.RuntimeEndsAt.Equal(r.Threshold) {
+		add("runtime", l.distance(r.RuntimeEndsAt))
+	}
+	if r.Registration != nil {
+		add("registration", string(r.Registration.Kind))
+	}
+	add("runner", r.RunnerName)
+	if r.ClaimFailures > 0 {
+		add("failures", strconv.Itoa(r.ClaimFailures))
+	}
+	add("expires", l.distance(r.ExpiresAt))
+	l.say("  = %s", strings.Join(words, " "))
+}
+
+func (l *life) distance(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	d := t.Sub(l.now)
+	if d < 0 {
+		return short(d)
+	}
+	return "+" + short(d)
+}

@@ -1,0 +1,115 @@
+package lifecycle
+
+import "time"
+
+// MachineState is what the cloud says of a machine.
+type MachineState string
+
+// The machine states. A machine that the cloud no longer knows is gone.
+const (
+	MachinePending MachineState = "pending"
+	MachineRunning MachineState = "running"
+	MachineEnding  MachineState = "ending" // stopping, shutting down
+	MachineGone    MachineState = "gone"
+)
+
+// Machine is a host as the cloud sees it, with the tags we gave it.
+type Machine struct {
+	InstanceID   string
+	HostKey      string
+	State        MachineState
+	Impaired     bool // the cloud's own health checks fail
+	InstanceType string
+	CPU          int
+	MemoryMiB    int
+	Arch         string
+	Zone         string
+	UsageClass   UsageClass
+	LaunchedAt   time.Time
+
+	// From the tags of the launch.
+	Pool            string
+	Repository      string
+	RunID           string
+	RequestID       string
+	Launch          int
+	ResourceClass   string
+	TemplateVersion string
+}
+
+// Runner is a registration as GitHub sees it. GitHub's busy flag lags and flips
+// (design section 9): nothing is ended on it alone.
+type Runner struct {
+	ID     int64
+	Name   string
+	Online bool
+	Busy   bool
+	// Gone: GitHub was asked for it and has none of that name.
+	Gone bool
+}
+
+// Message is an idle host's entry in the queue. It is a hint: the claim's
+// condition decides. The JSON names are in interfaces.md and must not change.
+type Message struct {
+	InstanceID    string     `json:"id"`
+	ResourceClass string     `json:"resourceClass"`
+	InstanceType  string     `json:"instanceType"`
+	CPU           int        `json:"cpu"`
+	MemoryMiB     int        `json:"mmem"`
+	UsageClass    UsageClass `json:"usageClass"`
+	HostKey       string     `json:"hostKey"`
+	Pool          string     `json:"pool"`
+	Assignment    int64      `json:"assignment"`
+	Threshold     time.Time  `json:"threshold"`
+	TrustKey      string     `json:"trustKey"`
+}
+
+// Message is the queue entry of a pooled host.
+func (r Record) Message() Message {
+	return Message{
+		InstanceID: r.InstanceID, ResourceClass: r.ResourceClass, InstanceType: r.InstanceType,
+		CPU: r.CPU, MemoryMiB: r.MemoryMiB, UsageClass: r.UsageClass, HostKey: r.HostKey,
+		Pool: r.Pool, Assignment: r.Assignment, Threshold: r.Threshold, TrustKey: r.TrustKey,
+	}
+}
+
+// QueueName is the queue of idle hosts of one resource and usage class.
+type QueueName struct {
+	ResourceClass string
+	UsageClass    UsageClass
+}
+
+// Delivery is one message as handed out by the queue. Whoever received it owns
+// it until it is deleted, returned, or its visibility runs out.
+type Delivery struct {
+	Message Message
+	// Handle names this delivery to Delete and Return.
+	Handle string
+}
+
+// Lease is a row that says which replica sweeps. A holder is dead when Version
+// stands still for the length of a lease on the watcher's own clock, so no two
+// clocks are compared. A lease only saves work; safety never depends on it.
+type Lease struct {
+	Name    string
+	Holder  string
+	Version int64
+}
+
+// Event is one transition or decision, kept for 24 hours for people and
+// watchers.
+type Event struct {
+	// ID is unique and sorts by time within a store.
+	ID         string    `json:"id"`
+	At         time.Time `json:"at"`
+	InstanceID string    `json:"instanceId,omitempty"`
+	Repository string    `json:"repository,omitempty"`
+	RunID      string    `json:"runId,omitempty"`
+	RequestID  string    `json:"requestId,omitempty"`
+	Assignment int64     `json:"assignment,omitempty"`
+	// Action is what was done or decided; From and To are set on transitions.
+	Action Action `json:"action"`
+	From   string `json:"from,omitempty"`
+	To     string `json:"to,omitempty"`
+	Reason string `json:"reason"`
+}

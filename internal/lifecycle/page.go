@@ -1,0 +1,34 @@
+package lifecycle
+
+// Page is one page of a listing.
+type Page[T any] struct {
+	Items []T
+	// Next is the token of the page that follows; empty on the last one.
+	Next string
+}
+
+// PageOf asks for a page: at most Limit items (0: the store's default of 100)
+// after the token of the page before.
+type PageOf struct {
+	After string
+	Limit int
+}
+
+// DefaultPageSize is the limit of a PageOf without one.
+const DefaultPageSize = 100
+
+// Size is the limit with its default filled in.
+func (p PageOf) Size() int {
+	if p.Limit <= 0 {
+		return DefaultPageSize
+	}
+	return p.Limit
+}
+
+// Filter narrows the operator's listing of instances. An empty field matches
+// everything.
+type Filter struct {
+	States        []State
+	RunID         string
+	ResourceClass string
+}

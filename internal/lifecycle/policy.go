@@ -1,0 +1,80 @@
+package lifecycle
+
+import "time"
+
+// Policy holds the timeouts that Decide applies to the hosts of one pool.
+// Every field must be positive unless its comment says otherwise.
+type Policy struct {
+	// CreationTimeout: launch to ready. Too short ends hosts that still boot;
+	// too long pays for ones that never will.
+	CreationTimeout time.Duration
+	// ClaimTimeout: claim to ready, without a boot.
+	ClaimTimeout time.Duration
+	// MaxRuntime: ready to the forced end, busy or not.
+	MaxRuntime time.Duration
+	// ReleaseTimeout: not busy to deregistered and clean.
+	ReleaseTimeout time.Duration
+	// IdleTime: how long a pooled host waits for the next run.
+	IdleTime time.Duration
+	// Silence: without a heartbeat for this long a host is silent. Heartbeats
+	// come every 15 s, so 60 s means three were lost.
+	Silence time.Duration
+	// ExternalTimeout bounds a release that GitHub or AWS hold up.
+	ExternalTimeout time.Duration
+	// UnattendedTimeout: a ready host of a request that nobody waited for is
+	// released when it got no job for this long.
+	UnattendedTimeout time.Duration
+	// ClaimMargin: a pooled host this close to its threshold is not claimed.
+	ClaimMargin time.Duration
+	// ReleaseLook is how often a releasing host is looked at, DrainLook a
+	// draining one, EndLook a machine that was told to end.
+	ReleaseLook time.Duration
+	DrainLook   time.Duration
+	EndLook     time.Duration
+	// ForgetAfter is how long the record of an ended host is kept.
+	ForgetAfter time.Duration
+
+	// Reuse says whose runs may follow each other.
+	Reuse Reuse
+	// MaxUses is how many runs a host may serve; 0 means any number.
+	MaxUses int
+}
+
+// DefaultPolicy returns the numbers of design section 4.
+func DefaultPolicy() Policy {
+	return Policy{
+		CreationTimeout:   10 * time.Minute,
+		ClaimTimeout:      2 * time.Minute,
+		MaxRuntime:        6 * time.Hour,
+		ReleaseTimeout:    120 * time.Second,
+		IdleTime:          5 * time.Minute,
+		Silence:           60 * time.Second,
+		ExternalTimeout:   30 * time.Minute,
+		UnattendedTimeout: 5 * time.Minute,
+		ClaimMargin:       30 * time.Second,
+		ReleaseLook:       5 * time.Second,
+		DrainLook:         15 * time.Second,
+		EndLook:           10 * time.Second,
+		ForgetAfter:       24 * time.Hour,
+		Reuse:             ReuseSameRepository,
+	}
+}
+
+// MaxHold is the longest hold that an operator may set.
+const MaxHold = 24 * time.Hour
+
+// claimFailuresAllowed: the second failure in a row that is the host's own
+// fault ends it (design section 4).
+const claimFailuresAllowed = 1
+
+// reached reports whether the deadline t has come. A time that is reached
+// exactly counts as reached; no time is never reached.
+func reached(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
+
+// earliest returns the earlier of two times, passing over a zero one.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,188 @@
+package lifecycle
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Record is the truth about one host. Only controld writes it, always under a
+// condition; the host's agent reads it and obeys. Attribute names in the store
+// are the JSON names; an empty attribute is an absent one.
+type Record struct {
+	// HostKey is `<instance role id>:<instance id>`, or the instance id where
+	// there is no role (design section 3).
+	HostKey    string `json:"hostKey"`
+	InstanceID string `json:"instanceId"`
+	Pool       string `json:"pool"`
+	State      State  `json:"state"`
+
+	// RunID is the workflow run that the host serves, and its runner label;
+	// empty while the host is idle or terminated.
+	RunID      string `json:"runId,omitempty"`
+	RunAttempt int    `json:"runAttempt,omitempty"`
+	// Repository is "owner/name" of the run served now or last.
+	Repository string `json:"repository,omitempty"`
+	// RequestID is the request that the host serves, or is being released for.
+	RequestID string `json:"requestId,omitempty"`
+
+	// Assignment is +1 each time the run id is set or cleared. A signal counts
+	// only when it names the same assignment.
+	Assignment int64 `json:"assignment"`
+	// Version is +1 on every write; writes are conditional on it.
+	Version int64 `json:"version"`
+
+	// Threshold is the deadline of the current state; zero when terminated.
+	Threshold time.Time `json:"threshold,omitzero"`
+	// MaxRuntime is how long the host may run for its current run.
+	MaxRuntime time.Duration `json:"maxRuntime,omitempty"`
+	// RuntimeEndsAt is when MaxRuntime is used up. It is kept while a released
+	// host drains, since it is what bounds a busy host from then on.
+	RuntimeEndsAt time.Time `json:"runtimeEndsAt,omitzero"`
+	// ReleasedAt is when the current release began, and once a drained host is
+	// no longer busy, when its clock began; zero in other states.
+	ReleasedAt time.Time `json:"releasedAt,omitzero"`
+	// DueAt is the next moment at which somebody must look; zero only once the
+	// end of the machine is confirmed.
+	DueAt time.Time `json:"dueAt,omitzero"`
+
+	ResourceClass string     `json:"resourceClass"`
+	UsageClass    UsageClass `json:"usageClass"`
+	InstanceType  string     `json:"instanceType"`
+	CPU           int        `json:"cpu"`
+	MemoryMiB     int        `json:"mmem"`
+	Arch          string     `json:"arch,omitempty"`
+	Zone          string     `json:"zone,omitempty"`
+	// Labels are the request's runner labels, beside the run id.
+	Labels []string `json:"labels,omitempty"`
+	// TrustKey says whose runs may follow on this host; see Reuse.
+	TrustKey string `json:"trustKey,omitempty"`
+	// Uses counts the runs that the host has been assigned to.
+	Uses            int    `json:"uses,omitempty"`
+	TemplateVersion string `json:"templateVersion,omitempty"`
+
+	// Registration is the short-lived secret the agent needs next; removed
+	// once used.
+	Registration *Registration `json:"registration,omitempty"`
+	// RunnerName is the registration that may exist on GitHub; removed when it
+	// is known to be gone.
+	RunnerName     string `json:"runnerName,omitempty"`
+	GitHubRunnerID int64  `json:"githubRunnerId,omitempty"`
+
+	// PooledAt is set while the host may be claimed.
+	PooledAt time.Time `json:"pooledAt,omitzero"`
+	// ClaimFailures counts registrations in a row that failed by the host's
+	// own fault.
+	ClaimFailures int `json:"claimFailures,omitempty"`
+	// Retiring hosts are not claimed; they leave when they are next idle.
+	Retiring bool `json:"retiring,omitempty"`
+	// Hold is until when an operator keeps the host: nothing claims or ends it.
+	Hold           time.Time `json:"hold,omitzero"`
+	OrphanAt       time.Time `json:"orphanAt,omitzero"`
+	IdleDetectedAt time.Time `json:"idleDetectedAt,omitzero"`
+
+	LaunchedAt time.Time `json:"launchedAt,omitzero"`
+	CreatedAt  time.Time `json:"createdAt,omitzero"`
+	UpdatedAt  time.Time `json:"updatedAt,omitzero"`
+	// ExpiresAt is when the store may forget a terminated record.
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	// Reason is the sentence of the last transition.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Releasing reports whether the host was released and is not yet clean.
+func (r Record) Releasing() bool { return r.State == StateIdle && r.PooledAt.IsZero() }
+
+// Pooled reports whether the host is idle, clean and waiting for a run.
+func (r Record) Pooled() bool { return r.State == StateIdle && !r.PooledAt.IsZero() }
+
+// Held reports whether an operator's hold is in force.
+func (r Record) Held(now time.Time) bool { return now.Before(r.Hold) }
+
+// Condition names the state with the two halves of idle told apart.
+func (r Record) Condition() string {
+	switch {
+	case r.Releasing():
+		return "idle (releasing)"
+	case r.Pooled():
+		return "idle (pooled)"
+	}
+	return string(r.State)
+}
+
+// RunnerName is the name under which a host registers for an assignment. It
+// ends with the instance id, by which a runner is matched to its host.
+func RunnerName(assignment int64, instanceID string) string {
+	return fmt.Sprintf("remuda-%d-%s", assignment, instanceID)
+}
+
+// RunKey identifies a workflow run across repositories.
+func RunKey(repository, runID string) string { return repository + "/" + runID }
+
+// Owner is the part of "owner/name" before the slash.
+func Owner(repository string) string {
+	owner, _, _ := strings.Cut(repository, "/")
+	return owner
+}
+
+// RegistrationKind says what a Registration is good for.
+type RegistrationKind string
+
+// The kinds of registration.
+const (
+	RegistrationToken  RegistrationKind = "token"  // registers a runner for a run
+	RegistrationJIT    RegistrationKind = "jit"    // registers a runner for one job
+	RegistrationRemove RegistrationKind = "remove" // deregisters
+)
+
+// Registration is what the agent needs for its next call to GitHub.
+type Registration struct {
+	Kind RegistrationKind `json:"kind"`
+	// URL is the repository or organisation that the runner belongs to.
+	URL       string    `json:"url"`
+	Secret    Secret    `json:"secret"`
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+}
+
+// Format prints no secret, by whatever verb: inside an operand that does not
+// fit its verb, such as a pointer for %s, fmt does not ask Secret.
+func (r Registration) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "{%s %s %s %s}", r.Kind, r.URL, r.Secret, r.ExpiresAt.UTC().Format(time.RFC3339))
+}
+
+// Secret is a string that does not print itself.
+type Secret string
+
+// String hides the secret from logs and errors.
+func (Secret) String() string { return "[secret]" }
+
+// Format hides the secret from every verb: fmt prints the bare string where a
+// verb does not fit the type.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// Reveal returns the secret itself, for the one call that needs it.
+func (s Secret) Reveal() string { return string(s) }
+
+// Reuse says whose runs may follow each other on a host (design section 5).
+type Reuse string
+
+// The reuse rules.
+const (
+	ReuseSameRepository Reuse = "same-repository"
+	ReuseSameOwner      Reuse = "same-owner"
+	ReuseNone           Reuse = "none"
+)
+
+// Reuses lists every reuse rule, the default first.
+var Reuses = []Reuse{ReuseSameRepository, ReuseSameOwner, ReuseNone}
+
+// TrustKey is what a host that served repository may be reused for. GitHub's
+// names are case-insensitive, so the key is in lower case. With ReuseNone the
+// key names the run's own repository, and the host is never pooled.
+func (u Reuse) TrustKey(repository string) string {
+	if u == ReuseSameOwner {
+		return strings.ToLower(Owner(repository))
+	}
+	return strings.ToLower(repository)
+}

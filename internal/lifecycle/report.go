@@ -1,0 +1,64 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+)
+
+// Bounds of what an agent may write. A report is untrusted input: a job that
+// took over its host can write anything that the store's policy lets through.
+const (
+	MaxDetail    = 4096             // bytes of Report.Detail
+	MaxShortText = 128              // bytes of BootID and AgentVersion
+	MaxAhead     = 30 * time.Second // how far a heartbeat may lie in the future
+)
+
+// Report is what one host's agent says of itself. Nobody else writes it.
+type Report struct {
+	HostKey string `json:"hostKey"`
+	// HeartbeatAt is the agent's clock, corrected by the store's Date.
+	HeartbeatAt  time.Time `json:"heartbeatAt,omitzero"`
+	BootID       string    `json:"bootId,omitempty"`
+	AgentVersion string    `json:"agentVersion,omitempty"`
+
+	// Assignment is the one that Signal answers and Busy speaks of.
+	Assignment int64  `json:"assignment"`
+	Signal     Signal `json:"signal,omitempty"`
+	Cause      Cause  `json:"cause,omitempty"`
+	// Detail is for people: the end of a log, why something failed.
+	Detail string `json:"detail,omitempty"`
+
+	// Busy is true from a job's start until its worker has gone.
+	Busy         bool      `json:"busy,omitempty"`
+	RegisteredAt time.Time `json:"registeredAt,omitzero"`
+	// Jobs counts the jobs begun under this assignment.
+	Jobs int `json:"jobs,omitempty"`
+	// InterruptionAt is when EC2 will take the machine, by its own notice.
+	InterruptionAt time.Time `json:"interruptionAt,omitzero"`
+}
+
+// Check returns what is wrong with a report, as it stands in the store at now:
+// an error that names the field and the rule.
+func (p Report) Check(now time.Time) error {
+	switch {
+	case !p.Signal.Valid():
+		return p.malformed("signal", "is not one of ours")
+	case !p.Cause.Valid():
+		return p.malformed("cause", "is not one of ours")
+	case p.Assignment < 0:
+		return p.malformed("assignment", "is negative")
+	case p.Jobs < 0:
+		return p.malformed("jobs", "is negative")
+	case len(p.Detail) > MaxDetail:
+		return p.malformed("detail", fmt.Sprintf("is longer than %d bytes", MaxDetail))
+	case len(p.BootID) > MaxShortText || len(p.AgentVersion) > MaxShortText:
+		return p.malformed("bootId or agentVersion", fmt.Sprintf("is longer than %d bytes", MaxShortText))
+	case p.HeartbeatAt.After(now.Add(MaxAhead)):
+		return p.malformed("heartbeatAt", fmt.Sprintf("is more than %s ahead", MaxAhead))
+	}
+	return nil
+}
+
+func (p Report) malformed(field, rule string) error {
+	return fmt.Errorf("report of %s: %s %s", p.HostKey, field, rule)
+}

@@ -1,0 +1,125 @@
+package lifecycle
+
+import (
+	"reflect"
+	"time"
+)
+
+// Spec is what a caller asked for in one Provision, defaults filled in. Two
+// requests with the same id must have equal specs.
+type Spec struct {
+	RunAttempt    int           `json:"runAttempt"`
+	Count         int           `json:"count"`
+	MinimumCount  int           `json:"minimumCount"`
+	Pool          string        `json:"pool"`
+	ResourceClass string        `json:"resourceClass"`
+	UsageClass    UsageClass    `json:"usageClass"`
+	InstanceTypes []string      `json:"instanceTypes"` // patterns such as c6i.*
+	MaxRuntime    time.Duration `json:"maxRuntime"`
+	Timeout       time.Duration `json:"timeout"`
+	Labels        []string      `json:"labels,omitempty"`
+	AllowOnDemand bool          `json:"allowOnDemand,omitempty"` // spot may fall back to on-demand
+}
+
+// Equal reports whether two specs ask for the same.
+func (s Spec) Equal(o Spec) bool { return reflect.DeepEqual(s, o) }
+
+// Outcome is how a request ended; empty while it is open.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeOpen     Outcome = ""
+	OutcomeReady    Outcome = "ready"    // committed: its hosts serve the run
+	OutcomeShort    Outcome = "short"    // too few by the deadline; rolled back
+	OutcomeReleased Outcome = "released" // released before it was settled
+)
+
+// Request is one Provision with its progress, so that anyone can finish it.
+type Request struct {
+	Repository string `json:"repository"`
+	RunID      string `json:"runId"`
+	RequestID  string `json:"requestId"`
+	Spec       Spec   `json:"spec"`
+
+	CreatedAt time.Time `json:"createdAt"`
+	// Deadline is CreatedAt + Spec.Timeout.
+	Deadline time.Time `json:"deadline"`
+	// Taken are the hosts that the request has and has not given up.
+	Taken []Taken `json:"taken,omitempty"`
+	// Launch is the launch that is under way, written before its call and
+	// removed once its machines are recorded. Launches counts them all.
+	Launch   *LaunchOrder `json:"launch,omitempty"`
+	Launches int          `json:"launches,omitempty"`
+	// OnDemand is set once spot capacity ran out and the request fell back.
+	OnDemand bool `json:"onDemand,omitempty"`
+	// Shortage says what the last launch lacked.
+	Shortage string `json:"shortage,omitempty"`
+
+	// ReleasedAt is when the run was released; no host is taken after it.
+	ReleasedAt time.Time `json:"releasedAt,omitzero"`
+	Outcome    Outcome   `json:"outcome,omitempty"`
+	// Reason says in a sentence what was missing, or why the request ended.
+	Reason string `json:"reason,omitempty"`
+	// Unattended is set when no caller was there to hear the outcome: its
+	// ready hosts are released when they get no job.
+	Unattended bool `json:"unattended,omitempty"`
+
+	DueAt     time.Time `json:"dueAt,omitzero"`
+	Version   int64     `json:"version"`
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+}
+
+// Taken is one host of a request.
+type Taken struct {
+	HostKey    string `json:"hostKey"`
+	InstanceID string `json:"instanceId"`
+	// Reused is true for a host claimed from the pool, false for a new one.
+	Reused bool `json:"reused,omitempty"`
+}
+
+// Lacks is how many hosts the request has yet to take.
+func (q Request) Lacks() int { return max(0, q.Spec.Count-len(q.Taken)) }
+
+// Settled reports whether the request has ended, well or not.
+func (q Request) Settled() bool { return q.Outcome != OutcomeOpen }
+
+// Released reports whether the run was released.
+func (q Request) Released() bool { return !q.ReleasedAt.IsZero() }
+
+// Has reports whether the request took the host and has not given it up.
+func (q Request) Has(hostKey string) bool {
+	for _, t := range q.Taken {
+		if t.HostKey == hostKey {
+			return true
+		}
+	}
+	return false
+}
+
+// Wants reports whether the request still has a use for the host: it is not
+// released, and it is either open or settled with this host among its own. (A
+// request that came out short keeps the hosts that already ran a job.)
+func (q Request) Wants(hostKey string) bool {
+	return !q.Released() && (!q.Settled() || q.Has(hostKey))
+}
+
+// LaunchOrder is one call to the cloud. It is stored exactly before it is made,
+// so that a repeated call is the same call (design section 5).
+type LaunchOrder struct {
+	// Token makes the call safe to repeat: hash of request id and number.
+	Token           string     `json:"token"`
+	RequestID       string     `json:"requestId"`
+	Number          int        `json:"number"`
+	Count           int        `json:"count"`
+	Pool            string     `json:"pool"`
+	Repository      string     `json:"repository"`
+	RunID           string     `json:"runId"`
+	ResourceClass   string     `json:"resourceClass"`
+	CPU             int        `json:"cpu"`
+	MemoryMiB       int        `json:"mmem"`
+	UsageClass      UsageClass `json:"usageClass"`
+	InstanceTypes   []string   `json:"instanceTypes"`       // the patterns that the request allows
+	PoolTypes       []string   `json:"poolTypes,omitempty"` // the patterns that the pool allows; empty: any
+	TemplateVersion string     `json:"templateVersion,omitempty"`
+}

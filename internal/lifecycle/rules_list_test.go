@@ -1,0 +1,178 @@
+package lifecycle_test
+
+import (
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+var generalRules = []rule{
+	{"the reason is one clean sentence without secrets", always, func(s *seen) bool {
+		return strings.TrimSpace(s.got.Why) == s.got.Why && s.got.Why != "" &&
+			strings.IndexFunc(s.got.Why, unicode.IsControl) < 0 && !strings.Contains(s.got.Why, token)
+	}},
+	{"who keeps says when to look next", func(s *seen) bool { return s.does(lifecycle.ActionKeep) }, func(s *seen) bool {
+		return s.got.Look.After(now) != s.is("terminated, forgotten")
+	}},
+	{"a call to the world outside is looked after", func(s *seen) bool {
+		return s.does(lifecycle.ActionEndMachine) || s.does(lifecycle.ActionDeleteRunner)
+	}, func(s *seen) bool { return s.got.Look.After(now) }},
+	{"Apply carries out what Decide says, and dueAt lies at or before the threshold", (*seen).sampled, func(s *seen) bool {
+		r, err := lifecycle.Apply(s.facts.Record, s.got, now, s.policy)
+		changed := lifecycle.Allowed(s.facts.Record, s.got.Action)
+		return err == nil && (!changed || r.Threshold.IsZero() || !r.DueAt.After(r.Threshold))
+	}},
+	{"a signal of another assignment is no signal", func(s *seen) bool { return strings.HasPrefix(s.answer, "old ") },
+		func(s *seen) bool { return s.same(func(o *scene) { o.answer = "old seen" }) }},
+	{"an unknown cloud is not a sick one", func(s *seen) bool { return s.cloud == "unknown" && !s.is("terminated") },
+		func(s *seen) bool { return s.same(func(o *scene) { o.cloud = "running" }) }},
+	{"an unknown request is not an unwanted one", func(s *seen) bool {
+		return s.request == "unknown" && !s.is("running, unattended 4m", "running, unattended 5m")
+	}, func(s *seen) bool { return s.same(func(o *scene) { o.request = "wanted" }) }},
+	{"nobody is silent while the store was not watched", func(s *seen) bool { return s.beat == "unwatched" || s.beat == "mass" },
+		func(s *seen) bool { return !strings.HasPrefix(s.got.Why, "silent") }},
+	{"without a report nothing that only the agent can know is believed", func(s *seen) bool { return !s.reported() && s.open() },
+		func(s *seen) bool {
+			return !s.does(lifecycle.ActionReady) && !s.does(lifecycle.ActionPool) && !s.does(lifecycle.ActionReleaseClock) &&
+				(!s.does(lifecycle.ActionRelease) || s.got.Busy) && !strings.HasPrefix(s.got.Why, "silent")
+		}},
+	{"nothing is decided on GitHub's word while a host lives", func(s *seen) bool { return !s.is("terminated") && s.sampled() },
+		func(s *seen) bool {
+			f := s.facts
+			f.Runner = &lifecycle.Runner{Busy: !s.jobRuns(), Gone: true}
+			return s.got == lifecycle.Decide(f, now, s.policy)
+		}},
+}
+
+// endRules say what ends a host, and what does not.
+var endRules = []rule{
+	{"nothing ends a held host but the loss of its machine", func(s *seen) bool { return s.held() && !s.gone() },
+		func(s *seen) bool { return !s.ends() }},
+	{"a held host goes on as if it were not, but for its end", func(s *seen) bool { return s.held() && s.sampled() },
+		func(s *seen) bool {
+			f := s.facts
+			f.Record.Hold = time.Time{}
+			free := lifecycle.Decide(f, now, s.policy)
+			return s.got == free || free.Action == lifecycle.ActionTerminate
+		}},
+	{"a host whose machine is gone is ended, held or not", func(s *seen) bool { return s.gone() && !s.is("terminated") },
+		(*seen).ends},
+	{"a busy host is ended only by its runtime or the loss of its machine", func(s *seen) bool { return s.jobRuns() && s.open() },
+		func(s *seen) bool { return !s.ends() || s.runtimeOver() }},
+	{"a busy host ends once its runtime is over, if it never was ready or drains too long", func(s *seen) bool {
+		return s.jobRuns() && s.open() && s.runtimeOver() && !(s.answer == "UD_REG_OK" && s.spoke()) && !s.is("releasing")
+	}, (*seen).ends},
+	{"silence that EC2 confirms ends any host", func(s *seen) bool {
+		return s.ec2Confirms() && !s.is("terminated") && !s.held()
+	}, (*seen).ends},
+	{"an interrupted host is ended when not busy", func(s *seen) bool { return s.noticed() && !s.jobRuns() && s.open() },
+		(*seen).ends},
+	{"an interrupted host does not become ready when not busy, nor is it pooled", (*seen).noticed, func(s *seen) bool {
+		return !s.does(lifecycle.ActionPool) && (!s.does(lifecycle.ActionReady) || s.jobRuns())
+	}},
+	{"silence ends created, claimed and idle hosts", func(s *seen) bool {
+		return s.fell() && !s.jobRuns() && s.open() && !s.is("running")
+	}, (*seen).ends},
+	{"silence does not matter to a running host without EC2's word", func(s *seen) bool {
+		return s.fell() && s.open() && s.is("running")
+	}, func(s *seen) bool { return s.same(func(o *scene) { o.beat = "fresh" }) }},
+	{"the threshold ends a host that is not busy, unless it answers or GitHub or AWS hold it up", func(s *seen) bool {
+		answered := s.answer == "UD_REMOVE_REG_OK" && s.spoke() && s.is("releasing", "draining") ||
+			strings.HasPrefix(s.answer, "UD_REG_FAILED") && s.is("claimed") ||
+			s.external() && s.is("releasing")
+		return s.late() && !s.jobRuns() && s.open() && !answered
+	}, (*seen).ends},
+	{"the maximum runtime ends a running host, busy or not", func(s *seen) bool { return s.late() && s.is("running") && !s.held() },
+		(*seen).ends},
+	{"terminated stays terminated, and is forgotten only when EC2 confirms", func(s *seen) bool { return s.is("terminated") },
+		func(s *seen) bool {
+			switch s.got.Action {
+			case lifecycle.ActionKeep, lifecycle.ActionEndMachine:
+				return !s.gone() || s.is("terminated, forgotten")
+			case lifecycle.ActionDeleteRunner:
+				return s.gone() && s.host == "terminated"
+			case lifecycle.ActionForget:
+				return s.gone() && s.host != "terminated" && s.host != "terminated, forgotten"
+			}
+			return false
+		}},
+	{"EC2 is told until it agrees", func(s *seen) bool {
+		return s.is("terminated") && (s.cloud == "unknown" || s.cloud == "running" || s.cloud == "impaired") && !s.is("terminated, forgotten")
+	}, func(s *seen) bool { return s.does(lifecycle.ActionEndMachine) }},
+}
+
+// stateRules say what each transition that is not an end needs, and that it
+// happens when it has it.
+var stateRules = []rule{
+	{"ready needs UD_REG_OK of this assignment and a fresh heartbeat", func(s *seen) bool { return s.does(lifecycle.ActionReady) },
+		func(s *seen) bool { return s.is("created", "claimed") && s.answer == "UD_REG_OK" && s.spoke() }},
+	{"UD_REG_OK and a fresh heartbeat make a wanted host ready", func(s *seen) bool {
+		return s.is("created", "claimed") && s.open() && s.answer == "UD_REG_OK" && s.spoke() &&
+			(s.jobRuns() || s.wanted() && !s.late() && !s.noticed())
+	}, func(s *seen) bool { return s.does(lifecycle.ActionReady) }},
+	{"an unwanted host does not become ready before its first job", func(s *seen) bool { return !s.wanted() && !s.jobRuns() },
+		func(s *seen) bool { return !s.does(lifecycle.ActionReady) }},
+	{"an unwanted created host ends, an unwanted claimed one goes back to the pool", func(s *seen) bool {
+		return !s.wanted() && s.open() && !s.jobRuns() && s.is("created", "claimed")
+	}, func(s *seen) bool { return s.ends() || s.is("claimed") && s.does(lifecycle.ActionReturn) }},
+	{"an unwanted running host is released; it drains unless known not to be busy", func(s *seen) bool {
+		return !s.wanted() && s.open() && s.is("running") && !s.late() && (s.jobRuns() || !s.noticed())
+	}, func(s *seen) bool {
+		return s.does(lifecycle.ActionRelease) && s.got.Busy == (s.jobRuns() || !s.reported())
+	}},
+	{"a wanted busy host stays with its run", func(s *seen) bool {
+		return s.wanted() && s.open() && s.is("running") && !s.late() && s.jobRuns()
+	}, func(s *seen) bool { return s.does(lifecycle.ActionKeep) }},
+	{"only a request that nobody waited for gives up a ready host without a job after 5 m", func(s *seen) bool {
+		return s.is("running") && s.wanted() && !strings.HasPrefix(s.answer, "UD_REG_FAILED") && s.does(lifecycle.ActionRelease)
+	}, func(s *seen) bool { return s.host == "running, unattended 5m" && s.reported() && !s.jobRuns() }},
+	{"pooling needs UD_REMOVE_REG_OK of this assignment, a fresh heartbeat, and rules that allow it", func(s *seen) bool {
+		return s.does(lifecycle.ActionPool)
+	}, func(s *seen) bool {
+		return s.is("releasing", "draining") && s.answer == "UD_REMOVE_REG_OK" && s.spoke() && !s.jobRuns() &&
+			!s.is("releasing, retiring", "releasing, reuse none", "releasing, uses 3 of 3")
+	}},
+	{"a clean host is pooled, or ended by its pool's rules", func(s *seen) bool {
+		return s.is("releasing", "draining") && s.open() && s.answer == "UD_REMOVE_REG_OK" && s.spoke() && !s.jobRuns() && !s.noticed()
+	}, func(s *seen) bool {
+		return s.ends() == s.is("releasing, retiring", "releasing, reuse none", "releasing, uses 3 of 3") &&
+			(s.ends() || s.does(lifecycle.ActionPool))
+	}},
+	{"the first failure of a claim returns the host, the second that is its own ends it", func(s *seen) bool {
+		return s.is("claimed") && s.open() && !s.jobRuns() && !s.noticed() && !s.fell() && strings.HasPrefix(s.answer, "UD_REG_FAILED")
+	}, func(s *seen) bool {
+		own := s.ownFault("UD_REG_FAILED")
+		if own && s.is("claimed, failed before") {
+			return s.ends()
+		}
+		return s.does(lifecycle.ActionReturn) && s.got.HostFault == own
+	}},
+	{"a failure of GitHub or AWS does not end a starting host", func(s *seen) bool {
+		return s.host == "created" && (s.answer == "UD_REG_FAILED:github" || s.answer == "UD_REG_FAILED:aws")
+	}, func(s *seen) bool { return s.same(func(o *scene) { o.answer = "seen" }) }},
+	{"a failure of its own ends a starting host", func(s *seen) bool {
+		return s.host == "created" && s.open() && !s.jobRuns() && (s.answer == "UD_FAILED" || s.ownFault("UD_REG_FAILED"))
+	}, (*seen).ends},
+	{"GitHub or AWS may hold up a release for 30 m", func(s *seen) bool {
+		return s.is("releasing") && s.open() && !s.jobRuns() && !s.noticed() && !s.fell() && s.external()
+	}, func(s *seen) bool { return s.ends() == s.is("releasing, for 30m") }},
+	{"a failed clean-up of its own ends a host", func(s *seen) bool {
+		return s.is("releasing") && s.open() && !s.jobRuns() && s.ownFault("UD_REMOVE_REG_FAILED")
+	}, (*seen).ends},
+	{"a host released while busy drains", func(s *seen) bool {
+		return s.is("releasing", "draining") && s.open() && s.jobRuns() && !s.runtimeOver()
+	}, func(s *seen) bool {
+		return s.does(lifecycle.ActionDrain) == s.is("releasing") && (s.is("releasing") || s.does(lifecycle.ActionKeep))
+	}},
+	{"the clock of a drained host starts at the first not-busy report of this assignment", func(s *seen) bool {
+		return s.does(lifecycle.ActionReleaseClock)
+	}, func(s *seen) bool {
+		return s.is("draining") && s.reported() && !s.jobRuns() && !strings.HasPrefix(s.answer, "old ")
+	}},
+	{"only a host with a registration and without a good token is given one", func(s *seen) bool {
+		return s.does(lifecycle.ActionProvideToken)
+	}, func(s *seen) bool { return s.is("releasing, no token", "releasing, token expired") }},
+	{"a retiring pooled host ends", func(s *seen) bool { return s.is("pooled, retiring") && s.open() && !s.jobRuns() }, (*seen).ends},
+}

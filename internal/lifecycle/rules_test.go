@@ -1,0 +1,142 @@
+package lifecycle_test
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// seen is one scene with what Decide made of it, and the questions of the
+// rules answered from the words of the scene rather than by the code under test.
+type seen struct {
+	scene
+	base   string // the host without what stands after the comma
+	facts  lifecycle.Facts
+	policy lifecycle.Policy
+	got    lifecycle.Decision
+}
+
+func look(s scene) *seen {
+	f, p := s.facts()
+	base, _, _ := strings.Cut(s.host, ",")
+	return &seen{s, base, f, p, lifecycle.Decide(f, now, p)}
+}
+
+func (s *seen) is(hosts ...string) bool {
+	return slices.Contains(hosts, s.base) || slices.Contains(hosts, s.host)
+}
+
+func (s *seen) reported() bool { return s.answer != "none" }
+func (s *seen) jobRuns() bool  { return s.reported() && s.busy == "busy" }
+func (s *seen) noticed() bool  { return s.reported() && s.notice == "interrupted" }
+func (s *seen) fell() bool     { return s.reported() && s.beat == "silent" }
+func (s *seen) spoke() bool    { return s.reported() && s.beat == "fresh" }
+func (s *seen) held() bool     { return s.hold == "held" && !s.is("terminated") }
+func (s *seen) gone() bool     { return s.cloud == "gone" }
+func (s *seen) late() bool     { return s.deadline != "ahead" }
+func (s *seen) wanted() bool   { return s.request == "unknown" || s.request == "wanted" }
+func (s *seen) ends() bool     { return s.got.Action == lifecycle.ActionTerminate }
+func (s *seen) does(a lifecycle.Action) bool {
+	return s.got.Action == a
+}
+
+// ec2Confirms: EC2's own word that a silent machine will not come back.
+func (s *seen) ec2Confirms() bool {
+	return s.fell() && (s.cloud == "impaired" || s.cloud == "ending")
+}
+
+// open: alive, and neither an operator nor EC2 has settled what happens.
+func (s *seen) open() bool {
+	return !s.is("terminated") && !s.held() && !s.gone() && !s.ec2Confirms()
+}
+
+// runtimeOver: the job on this host has had its whole runtime.
+func (s *seen) runtimeOver() bool {
+	if s.is("running", "draining") {
+		return s.late()
+	}
+	return s.deadline == "overrun"
+}
+
+func (s *seen) external() bool {
+	return s.answer == "UD_REMOVE_REG_FAILED:github" || s.answer == "UD_REMOVE_REG_FAILED:aws"
+}
+
+func (s *seen) ownFault(signal string) bool {
+	return s.answer == signal || s.answer == signal+":host"
+}
+
+// rule is one sentence of design section 4: where it applies, and what it asks.
+type rule struct {
+	name string
+	when func(*seen) bool
+	then func(*seen) bool
+}
+
+// TestRules holds the answer to every combination of facts against the rules.
+func TestRules(t *testing.T) {
+	all := slices.Concat(generalRules, endRules, stateRules)
+	applied := make([]atomic.Bool, len(all))
+	t.Run("hosts", func(t *testing.T) {
+		for _, host := range hostNames() {
+			t.Run(host, func(t *testing.T) {
+				t.Parallel()
+				holdAgainst(t, host, all, applied)
+			})
+		}
+	})
+	for i, r := range all {
+		if !applied[i].Load() {
+			t.Errorf("rule never applied: %s", r.name)
+		}
+	}
+}
+
+func holdAgainst(t *testing.T, host string, all []rule, applied []atomic.Bool) {
+	const shown = 5
+	broken := 0
+	everyScene(host, func(sc scene) {
+		if sc.common() {
+			return
+		}
+		s := look(sc)
+		for i, r := range all {
+			if !r.when(s) {
+				continue
+			}
+			if !applied[i].Load() {
+				applied[i].Store(true)
+			}
+			if r.then(s) {
+				continue
+			}
+			if broken++; broken <= shown {
+				t.Errorf("%s\n  in   %s\n  got  %s", r.name, s.scene, outcome(s.got))
+			}
+		}
+	})
+	if broken > shown {
+		t.Errorf("%d broken rules in all", broken)
+	}
+}
+
+// common: a host of a special kind in a scene that the plain host has as well,
+// since its hold or EC2 decides it. Leaving these out saves half of the time.
+func (s scene) common() bool {
+	return strings.Contains(s.host, ",") && (s.hold == "held" || s.cloud == "running" || s.cloud == "ending")
+}
+
+// sampled is a quarter of the scenes, for the rules that cost a second call.
+func (s *seen) sampled() bool { return s.notice == "-" && (s.beat == "fresh" || s.beat == "silent") }
+
+func always(*seen) bool { return true }
+
+// same reports whether Decide answers alike when one word of the scene is another.
+func (s *seen) same(change func(*scene)) bool {
+	other := s.scene
+	change(&other)
+	return s.got == look(other).got
+}

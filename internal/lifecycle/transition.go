@@ -1,0 +1,262 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Action is what to do with a host: a transition of its record, a smaller
+// write, or a call to the world outside.
+type Action string
+
+// The actions. The first group changes the state, the second only attributes
+// of the record, the third nothing in it.
+const (
+	ActionLaunch    Action = "launch"    // – to created
+	ActionReady     Action = "ready"     // created or claimed to running
+	ActionRelease   Action = "release"   // running to idle (releasing)
+	ActionReturn    Action = "return"    // claimed to idle (releasing)
+	ActionPool      Action = "pool"      // idle (releasing) to idle (pooled)
+	ActionClaim     Action = "claim"     // idle (pooled) to claimed
+	ActionTerminate Action = "terminate" // any to terminated
+
+	ActionDrain        Action = "drain"         // a releasing host is busy after all
+	ActionReleaseClock Action = "release_clock" // a draining host is no longer busy
+	ActionExtend       Action = "extend"        // a release is held up by GitHub or AWS
+	ActionProvideToken Action = "provide_token" // the agent needs a (fresh) remove token
+	ActionForget       Action = "forget"        // machine and registration are gone: nothing is due
+	ActionHold         Action = "hold"          // an operator set or took away a hold
+	ActionSettle       Action = "settle"        // a request has its outcome
+
+	ActionKeep         Action = "keep"
+	ActionEndMachine   Action = "end_machine"   // tell the cloud to end the machine
+	ActionDeleteRunner Action = "delete_runner" // delete the registration on GitHub
+)
+
+// Actions lists every action.
+var Actions = []Action{
+	ActionLaunch, ActionReady, ActionRelease, ActionReturn, ActionPool, ActionClaim, ActionTerminate,
+	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionSettle,
+	ActionKeep, ActionEndMachine, ActionDeleteRunner,
+}
+
+// transitions is the table of design section 4, by Record.Condition.
+var transitions = map[Action][]string{
+	ActionReady:   {string(StateCreated), string(StateClaimed)},
+	ActionRelease: {string(StateRunning)},
+	ActionReturn:  {string(StateClaimed)},
+	ActionPool:    {"idle (releasing)"},
+	ActionClaim:   {"idle (pooled)"},
+	ActionTerminate: {string(StateCreated), string(StateRunning), "idle (releasing)", "idle (pooled)",
+		string(StateClaimed)},
+	ActionDrain:        {"idle (releasing)"},
+	ActionReleaseClock: {"idle (releasing)"},
+	ActionExtend:       {"idle (releasing)"},
+	ActionProvideToken: {"idle (releasing)"},
+	ActionForget:       {string(StateTerminated)},
+}
+
+// Allowed reports whether the table has a transition by action from the
+// record's condition.
+func Allowed(r Record, action Action) bool {
+	return slices.Contains(transitions[action], r.Condition())
+}
+
+// begin checks the table and stamps what every transition stamps. The reason
+// stays that of the last change of state: why a host ended is worth more than
+// that its machine is gone by now.
+func (r Record) begin(action Action, now time.Time, why string) (Record, error) {
+	if !Allowed(r, action) {
+		return r, &TransitionError{HostKey: r.HostKey, From: r.Condition(), Action: action}
+	}
+	r.UpdatedAt = now
+	if changesState(action) {
+		r.Reason = why
+	}
+	return r, nil
+}
+
+func changesState(action Action) bool {
+	switch action {
+	case ActionReady, ActionRelease, ActionReturn, ActionPool, ActionClaim, ActionTerminate:
+		return true
+	}
+	return false
+}
+
+// Launched is the record of a machine that was launched for a request. It has
+// assignment 1 and waits for its agent.
+func Launched(m Machine, q Request, reg *Registration, now time.Time, p Policy) Record {
+	r := Record{
+		HostKey: m.HostKey, InstanceID: m.InstanceID, Pool: q.Spec.Pool, State: StateCreated,
+		RunID: q.RunID, RunAttempt: q.Spec.RunAttempt, Repository: q.Repository, RequestID: q.RequestID,
+		Assignment: 1, MaxRuntime: q.Spec.MaxRuntime, Threshold: now.Add(p.CreationTimeout),
+		ResourceClass: m.ResourceClass, UsageClass: m.UsageClass, InstanceType: m.InstanceType,
+		CPU: m.CPU, MemoryMiB: m.MemoryMiB, Arch: m.Arch, Zone: m.Zone, Labels: q.Spec.Labels,
+		TrustKey: p.Reuse.TrustKey(q.Repository), Uses: 1, TemplateVersion: m.TemplateVersion,
+		Registration: reg, RunnerName: RunnerName(1, m.InstanceID),
+		LaunchedAt: m.LaunchedAt, CreatedAt: now, UpdatedAt: now,
+		Reason: fmt.Sprintf("launched for run %s", q.RunID),
+	}
+	r.DueAt = r.Threshold
+	return r
+}
+
+// Claimed is the record of a pooled host after a request took it.
+func (r Record) Claimed(c Claim) (Record, error) {
+	n, err := r.begin(ActionClaim, c.Now, fmt.Sprintf("claimed for run %s", c.RunID))
+	if err != nil {
+		return r, err
+	}
+	n.State, n.PooledAt = StateClaimed, time.Time{}
+	n.RunID, n.RunAttempt, n.Repository, n.RequestID = c.RunID, c.RunAttempt, c.Repository, c.RequestID
+	n.Assignment++
+	n.Uses++
+	n.MaxRuntime, n.Labels, n.Registration = c.MaxRuntime, c.Labels, c.Registration
+	n.RunnerName = RunnerName(n.Assignment, n.InstanceID)
+	n.Threshold = c.Threshold
+	n.DueAt = n.Threshold
+	return n, nil
+}
+
+// Claim is the one conditional write that takes a host from the pool. It needs
+// no read: every fact it relies on is in the condition.
+type Claim struct {
+	HostKey string
+	// Assignment is the message's; the record's must be equal.
+	Assignment int64
+	TrustKey   string
+	Now        time.Time
+	// Margin: the record's threshold must be later than Now + Margin.
+	Margin time.Duration
+
+	// What the claim sets.
+	RunID        string
+	RunAttempt   int
+	Repository   string
+	RequestID    string
+	MaxRuntime   time.Duration
+	Labels       []string
+	Registration *Registration
+	Threshold    time.Time
+}
+
+// Holds reports whether the claim's condition holds for the record as stored.
+func (c Claim) Holds(r Record) bool {
+	return r.Pooled() && r.Assignment == c.Assignment && r.TrustKey == c.TrustKey &&
+		!r.Retiring && !r.Held(c.Now) && r.Threshold.After(c.Now.Add(c.Margin))
+}
+
+// Apply carries out a decision on the record: it returns the record to be
+// written, under the condition that the stored one still has r's version.
+// Actions of the world outside and ActionKeep do not change a record.
+func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
+	switch d.Action {
+	case ActionKeep, ActionEndMachine, ActionDeleteRunner:
+		return r, nil
+	case ActionClaim: // takes a Claim; see Claimed
+		return r, &TransitionError{HostKey: r.HostKey, From: r.Condition(), Action: d.Action}
+	}
+	n, err := r.begin(d.Action, now, d.Why)
+	if err != nil {
+		return r, err
+	}
+	switch d.Action {
+	case ActionReady:
+		n.ready(now, d, p)
+	case ActionRelease, ActionReturn:
+		n.release(now, d, p)
+	case ActionPool:
+		n.pool(now, p)
+	case ActionTerminate:
+		n.terminate(now)
+	case ActionDrain:
+		n.drain(now, p)
+	case ActionReleaseClock:
+		n.startRelease(now, p)
+	case ActionExtend:
+		n.Threshold = n.ReleasedAt.Add(p.ExternalTimeout)
+		n.DueAt = earliest(n.Threshold, now.Add(p.DrainLook))
+	case ActionProvideToken:
+		n.DueAt = earliest(n.Threshold, now.Add(p.ReleaseLook))
+	case ActionForget:
+		n.DueAt = time.Time{}
+		n.RunnerName, n.GitHubRunnerID = "", 0
+		n.ExpiresAt = now.Add(p.ForgetAfter)
+	}
+	return n, nil
+}
+
+func (r *Record) ready(now time.Time, d Decision, p Policy) {
+	r.State = StateRunning
+	r.Threshold = now.Add(r.maxRuntime(p))
+	r.RuntimeEndsAt = r.Threshold
+	r.Registration = nil
+	r.ClaimFailures = 0
+	r.DueAt = earliest(r.Threshold, d.Look)
+}
+
+// release frees the host of its run. A host known to be busy drains: its
+// threshold stays the end of its runtime until it is first seen not busy.
+func (r *Record) release(now time.Time, d Decision, p Policy) {
+	r.State = StateIdle
+	r.unassign()
+	if d.HostFault {
+		r.ClaimFailures++
+	}
+	r.startRelease(now, p)
+	if d.Busy {
+		r.drain(now, p)
+	}
+}
+
+// startRelease starts the clock of a release: at once, or when a host that was
+// busy is first seen not busy.
+func (r *Record) startRelease(now time.Time, p Policy) {
+	r.ReleasedAt = now
+	r.Threshold = now.Add(p.ReleaseTimeout)
+	r.DueAt = earliest(r.Threshold, now.Add(p.ReleaseLook))
+}
+
+func (r *Record) drain(now time.Time, p Policy) {
+	if r.RuntimeEndsAt.IsZero() {
+		r.RuntimeEndsAt = now.Add(r.maxRuntime(p))
+	}
+	r.Threshold = r.RuntimeEndsAt
+	r.DueAt = earliest(r.Threshold, now.Add(p.DrainLook))
+}
+
+func (r *Record) pool(now time.Time, p Policy) {
+	r.PooledAt = now
+	r.RequestID = ""
+	r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}
+	r.Registration, r.RunnerName, r.GitHubRunnerID = nil, "", 0
+	r.Threshold = now.Add(p.IdleTime)
+	r.DueAt = r.Threshold
+}
+
+func (r *Record) terminate(now time.Time) {
+	r.State = StateTerminated
+	r.unassign()
+	r.RequestID = ""
+	r.PooledAt, r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}, time.Time{}
+	r.Threshold = time.Time{}
+	r.Hold = time.Time{}
+	r.DueAt = now
+}
+
+// unassign clears the run, and the labels with it. The repository stays, since
+// it is what the host is still registered with; so does the request until the
+// host is clean, for whoever waits for its release.
+func (r *Record) unassign() {
+	r.RunID, r.RunAttempt, r.Labels, r.Registration = "", 0, nil, nil
+	r.Assignment++
+}
+
+func (r *Record) maxRuntime(p Policy) time.Duration {
+	if r.MaxRuntime > 0 {
+		return r.MaxRuntime
+	}
+	return p.MaxRuntime
+}

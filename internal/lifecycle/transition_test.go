@@ -1,0 +1,169 @@
+package lifecycle_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// TestApplyFollowsTheTable tries every action on every host. The table is that
+// of design section 4, written out once more.
+func TestApplyFollowsTheTable(t *testing.T) {
+	releasing := []string{"idle (releasing)"}
+	table := map[lifecycle.Action][]string{
+		lifecycle.ActionReady:        {"created", "claimed"},
+		lifecycle.ActionRelease:      {"running"},
+		lifecycle.ActionReturn:       {"claimed"},
+		lifecycle.ActionPool:         releasing,
+		lifecycle.ActionTerminate:    {"created", "running", "idle (releasing)", "idle (pooled)", "claimed"},
+		lifecycle.ActionDrain:        releasing,
+		lifecycle.ActionReleaseClock: releasing,
+		lifecycle.ActionExtend:       releasing,
+		lifecycle.ActionProvideToken: releasing,
+		lifecycle.ActionForget:       {"terminated"},
+		lifecycle.ActionLaunch:       nil, // Launched makes the record
+		lifecycle.ActionClaim:        nil, // Claimed needs a Claim
+		lifecycle.ActionHold:         nil, // sets attributes alone
+		"":                           nil, "no such action": nil,
+	}
+	untouched := []lifecycle.Action{lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner}
+	for _, host := range hostNames() {
+		facts, policy := scene{host: host, answer: "none", deadline: "ahead"}.facts()
+		r := facts.Record
+		for action, from := range table {
+			got, err := lifecycle.Apply(r, lifecycle.Decision{Action: action, Why: "a test"}, now, policy)
+			if slices.Contains(from, r.Condition()) {
+				if err != nil || !got.UpdatedAt.Equal(now) {
+					t.Errorf("%s %s: %v, updated at %s", action, host, err, got.UpdatedAt)
+				}
+				continue
+			}
+			want := lifecycle.TransitionError{HostKey: hostKey, From: r.Condition(), Action: action}
+			var refused *lifecycle.TransitionError
+			if !errors.As(err, &refused) || *refused != want {
+				t.Errorf("%s %s: %v, want %v", action, host, err, &want)
+			}
+			if diff := cmp.Diff(r, got); diff != "" {
+				t.Errorf("%s %s: refused and changed:\n%s", action, host, diff)
+			}
+		}
+		for _, action := range untouched {
+			got, err := lifecycle.Apply(r, lifecycle.Decision{Action: action, Why: "a test"}, now, policy)
+			if diff := cmp.Diff(r, got); err != nil || diff != "" {
+				t.Errorf("%s %s: %v\n%s", action, host, err, diff)
+			}
+		}
+	}
+}
+
+func TestTransitionErrorSaysWhat(t *testing.T) {
+	err := &lifecycle.TransitionError{HostKey: "i-1", From: "idle (pooled)", Action: lifecycle.ActionReady}
+	if got, want := err.Error(), "host i-1: no transition ready from idle (pooled)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Each transition clears what its state has no use for.
+func TestApplyClears(t *testing.T) {
+	full := func(host string) lifecycle.Record {
+		facts, _ := scene{host: host, answer: "none", deadline: "ahead"}.facts()
+		r := facts.Record
+		r.Labels, r.GitHubRunnerID, r.ClaimFailures, r.Hold = []string{"gpu"}, 12, 1, now
+		return r
+	}
+	p := lifecycle.DefaultPolicy()
+	tests := []struct {
+		name, host string
+		decision   lifecycle.Decision
+		want       func(before *lifecycle.Record)
+	}{
+		{"ready", "claimed", lifecycle.Decision{Action: lifecycle.ActionReady}, func(r *lifecycle.Record) {
+			r.State, r.Registration, r.ClaimFailures = lifecycle.StateRunning, nil, 0
+			r.Threshold, r.RuntimeEndsAt, r.DueAt = now.Add(4*time.Hour), now.Add(4*time.Hour), now.Add(4*time.Hour)
+		}},
+		{"release", "running", lifecycle.Decision{Action: lifecycle.ActionRelease}, func(r *lifecycle.Record) {
+			r.State, r.RunID, r.Labels, r.Assignment = lifecycle.StateIdle, "", nil, assignment+1
+			r.ReleasedAt, r.Threshold, r.DueAt = now, now.Add(2*time.Minute), now.Add(5*time.Second)
+		}},
+		{"return by its own fault", "claimed", lifecycle.Decision{Action: lifecycle.ActionReturn, HostFault: true}, func(r *lifecycle.Record) {
+			r.State, r.RunID, r.Labels, r.Assignment = lifecycle.StateIdle, "", nil, assignment+1
+			r.ReleasedAt, r.Threshold, r.DueAt = now, now.Add(2*time.Minute), now.Add(5*time.Second)
+			r.Registration, r.ClaimFailures = nil, 2
+		}},
+		{"pool", "releasing", lifecycle.Decision{Action: lifecycle.ActionPool}, func(r *lifecycle.Record) {
+			r.PooledAt, r.ReleasedAt, r.RuntimeEndsAt, r.RequestID = now, time.Time{}, time.Time{}, ""
+			r.Registration, r.RunnerName, r.GitHubRunnerID = nil, "", 0
+			r.Threshold, r.DueAt = now.Add(5*time.Minute), now.Add(5*time.Minute)
+		}},
+		{"terminate", "draining", lifecycle.Decision{Action: lifecycle.ActionTerminate}, func(r *lifecycle.Record) {
+			r.State, r.Assignment, r.Labels, r.Registration, r.RequestID = lifecycle.StateTerminated, assignment+1, nil, nil, ""
+			r.ReleasedAt, r.RuntimeEndsAt, r.Threshold, r.Hold, r.DueAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}, now
+		}},
+		{"forget", "terminated", lifecycle.Decision{Action: lifecycle.ActionForget}, func(r *lifecycle.Record) {
+			r.DueAt, r.ExpiresAt, r.RunnerName, r.GitHubRunnerID = time.Time{}, now.Add(24*time.Hour), "", 0
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			want := full(tt.host)
+			tt.want(&want)
+			want.UpdatedAt = now
+			if tt.name != "forget" {
+				tt.decision.Why, want.Reason = "a test", "a test"
+			}
+			got, err := lifecycle.Apply(full(tt.host), tt.decision, now, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A dueAt is never later than the threshold, however near that is.
+func TestDueAtStaysBeforeTheThreshold(t *testing.T) {
+	p := lifecycle.DefaultPolicy()
+	p.ReleaseTimeout = time.Second
+	facts, _ := scene{host: "releasing", answer: "none", deadline: "ahead"}.facts()
+	r := facts.Record
+	r.Threshold, r.ReleasedAt = now.Add(time.Second), now.Add(time.Second-p.ExternalTimeout)
+	for _, a := range []lifecycle.Action{lifecycle.ActionExtend, lifecycle.ActionProvideToken, lifecycle.ActionReleaseClock} {
+		got, err := lifecycle.Apply(r, lifecycle.Decision{Action: a}, now, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := now.Add(time.Second); !got.DueAt.Equal(want) || !got.Threshold.Equal(want) {
+			t.Errorf("%s: due at %s, threshold %s, want both at %s", a, got.DueAt, got.Threshold, want)
+		}
+	}
+}
+
+func TestLaunched(t *testing.T) {
+	q := lifecycle.Request{
+		Repository: "Acme/Web", RunID: "101", RequestID: "q1",
+		Spec: lifecycle.Spec{RunAttempt: 2, Pool: "big", MaxRuntime: time.Hour, Labels: []string{"gpu"}},
+	}
+	m := lifecycle.Machine{
+		InstanceID: "i-1", HostKey: "AROA:i-1", InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096, Arch: "x86_64", Zone: "a",
+		UsageClass: lifecycle.UsageSpot, ResourceClass: "large", TemplateVersion: "4", LaunchedAt: start,
+	}
+	reg := &lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: token}
+	want := lifecycle.Record{
+		HostKey: "AROA:i-1", InstanceID: "i-1", Pool: "big", State: lifecycle.StateCreated, RunID: "101", RunAttempt: 2,
+		Repository: "Acme/Web", RequestID: "q1", Assignment: 1, Threshold: now.Add(10 * time.Minute), MaxRuntime: time.Hour,
+		DueAt: now.Add(10 * time.Minute), ResourceClass: "large", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.large",
+		CPU: 2, MemoryMiB: 4096, Arch: "x86_64", Zone: "a", Labels: []string{"gpu"}, TrustKey: "acme/web", Uses: 1,
+		TemplateVersion: "4", Registration: reg, RunnerName: "remuda-1-i-1", LaunchedAt: start, CreatedAt: now, UpdatedAt: now,
+		Reason: "launched for run 101",
+	}
+	if diff := cmp.Diff(want, lifecycle.Launched(m, q, reg, now, lifecycle.DefaultPolicy())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,105 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"buf.build/go/protovalidate"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// retryAfter is what a caller is told when nothing better is known.
+const retryAfter = 2 * time.Second
+
+// invalid is INVALID_ARGUMENT for the violations that protovalidate found,
+// each with its field and its rule.
+func invalid(err error) error {
+	var violations *protovalidate.ValidationError
+	if !errors.As(err, &violations) {
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	var texts []string
+	details := &errdetails.BadRequest{}
+	for _, v := range violations.Violations {
+		field, rule := protovalidate.FieldPathString(v.Proto.GetField()), v.Proto.GetMessage()
+		if field == "" { // a rule over several fields names the first itself
+			field, rule, _ = strings.Cut(rule, ": ")
+		}
+		texts = append(texts, field+": "+rule)
+		details.FieldViolations = append(details.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: field, Description: rule})
+	}
+	return withDetails(status.Error(codes.InvalidArgument, strings.Join(texts, "; ")), details)
+}
+
+// toStatus maps the errors of the use-cases to the codes of interfaces.md.
+func (s *service) toStatus(ctx context.Context, err error) error {
+	var (
+		bad      *fleet.InvalidError
+		short    *fleet.ShortError
+		released *fleet.ReleasedError
+		held     *fleet.HeldError
+		state    *fleet.StateError
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &bad):
+		return badField(bad.Field, bad.Rule)
+	case errors.Is(err, lifecycle.ErrPageToken):
+		return badField("page_token", lifecycle.ErrPageToken.Error())
+	case errors.As(err, &short):
+		return status.Error(codes.ResourceExhausted, err.Error())
+	case errors.As(err, &released):
+		return status.Error(codes.Aborted, err.Error())
+	case errors.As(err, &held), errors.As(err, &state):
+		return status.Error(codes.FailedPrecondition, err.Error())
+	case errors.Is(err, fleet.ErrSpecDiffers):
+		return status.Error(codes.AlreadyExists, err.Error())
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return status.Error(codes.NotFound, err.Error())
+	case ctx.Err() != nil:
+		return status.FromContextError(ctx.Err()).Err()
+	case errors.Is(err, lifecycle.ErrUnavailable):
+		return unavailable(err)
+	case errors.Is(err, lifecycle.ErrRefused):
+		return status.Error(codes.FailedPrecondition, err.Error())
+	}
+	id := randomID()
+	s.log.Error("call failed", "id", id, "error", err)
+	return status.Errorf(codes.Internal, "internal error %s: see controld's log", id)
+}
+
+// unavailable tells the caller when to try again.
+func unavailable(err error) error {
+	after := retryAfter
+	var why *lifecycle.UnavailableError
+	if errors.As(err, &why) && why.RetryAfter > 0 {
+		after = why.RetryAfter
+	}
+	return withDetails(status.Error(codes.Unavailable, err.Error()), &errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
+}
+
+// badField is INVALID_ARGUMENT for one field and the rule that it broke.
+func badField(field, rule string) error {
+	return withDetails(status.Error(codes.InvalidArgument, field+": "+rule), &errdetails.BadRequest{
+		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: rule}},
+	})
+}
+
+// withDetails adds a detail to the error of a call.
+func withDetails(err error, detail protoadapt.MessageV1) error {
+	detailed, detailErr := status.Convert(err).WithDetails(detail)
+	if detailErr != nil {
+		return err
+	}
+	return detailed.Err()
+}

@@ -1,0 +1,190 @@
+// Package server offers the fleet over gRPC: it checks and bounds what comes
+// in, maps it to the use-cases, and maps their answers and errors back.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"buf.build/go/protovalidate"
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+const (
+	// maxMessage bounds a request; ours are below 100 KiB.
+	maxMessage = 4 << 20
+	// maxStreams bounds the calls under way on one connection.
+	maxStreams = 1000
+	// readyWithin bounds one look at whether we can serve.
+	readyWithin = 5 * time.Second
+)
+
+// Metrics counts requests.
+type Metrics interface {
+	Requested(method, code string, d time.Duration)
+}
+
+// Options are the parts of a Server. Fleet is required.
+type Options struct {
+	Fleet   *fleet.Fleet
+	Log     hclog.Logger
+	Metrics Metrics
+	// TLS is nil for plaintext, which is served on loopback only.
+	TLS *tls.Config
+	// Patience is how long a call that has done nothing yet goes on while a
+	// dependency is unavailable; 0 means 5 s. Then the caller is told.
+	Patience time.Duration
+	// Ready says whether requests can be served: nil, or what is not there.
+	Ready func(context.Context) error
+	// ReadyEvery is how often the health service asks; 0 means 5 s.
+	ReadyEvery time.Duration
+}
+
+// Server is the gRPC side of controld.
+type Server struct {
+	grpc   *grpc.Server
+	health *health.Server
+	ready  func(context.Context) error
+	every  time.Duration // between two looks at ready
+	log    hclog.Logger
+	plain  bool
+	// stopping ends the streams, which GracefulStop would wait for; handOver
+	// ends the calls that still wait for hosts when the time to stop is up.
+	stopping, handOver context.Context
+	stop, handOverNow  context.CancelFunc
+}
+
+// New builds a server that does not listen yet.
+func New(o Options) (*Server, error) {
+	if o.Fleet == nil {
+		return nil, errors.New("new server: a fleet is required")
+	}
+	validator, err := protovalidate.New()
+	if err != nil {
+		return nil, fmt.Errorf("new server: %w", err)
+	}
+	if o.Patience == 0 {
+		o.Patience = 5 * time.Second
+	}
+	if o.ReadyEvery == 0 {
+		o.ReadyEvery = 5 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = hclog.NewNullLogger()
+	}
+	s := &Server{ready: o.Ready, every: o.ReadyEvery, log: o.Log, plain: o.TLS == nil, health: health.NewServer()}
+	s.stopping, s.stop = context.WithCancel(context.Background())
+	s.handOver, s.handOverNow = context.WithCancel(context.Background())
+	edge := &edge{log: o.Log, metrics: o.Metrics, validator: validator}
+	options := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
+		grpc.ChainUnaryInterceptor(edge.observeUnary, edge.recoverUnary, edge.admitUnary, edge.validateUnary, edge.boundUnary),
+		grpc.ChainStreamInterceptor(edge.observeStream, edge.recoverStream, edge.admitStream, edge.validateStream),
+		// What a call uses, such as the store, is closed after Stop.
+		grpc.WaitForHandlers(true),
+	}
+	if o.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))
+	}
+	s.grpc = grpc.NewServer(options...)
+	remudav1.RegisterFleetServiceServer(s.grpc, &service{
+		fleet: o.Fleet, log: o.Log, patience: o.Patience,
+		watchers: make(chan struct{}, maxWatchers), stopping: s.stopping, handOver: s.handOver,
+	})
+	healthv1.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc)
+	return s, nil
+}
+
+// Serve answers until Stop. Plaintext is refused off loopback: whoever can
+// call may order and end hosts.
+func (s *Server) Serve(l net.Listener) error {
+	if s.plain && !loopback(l.Addr()) {
+		return fmt.Errorf("serve gRPC on %s: plaintext is for loopback only; configure grpc.tls", l.Addr())
+	}
+	go s.watchHealth()
+	if err := s.grpc.Serve(l); err != nil {
+		return fmt.Errorf("serve gRPC on %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// loopback reports whether an address is of this machine alone. A listener in
+// memory is nobody else's either.
+func loopback(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback()
+}
+
+// watchHealth keeps the health service in step with Options.Ready.
+func (s *Server) watchHealth() {
+	tick := time.NewTicker(s.every)
+	defer tick.Stop()
+	for {
+		s.setHealth()
+		select {
+		case <-s.stopping.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *Server) setHealth() {
+	status := healthv1.HealthCheckResponse_SERVING
+	if s.ready != nil {
+		ctx, cancel := context.WithTimeout(s.stopping, readyWithin)
+		defer cancel()
+		if s.ready(ctx) != nil {
+			status = healthv1.HealthCheckResponse_NOT_SERVING
+		}
+	}
+	s.health.SetServingStatus("", status)
+	s.health.SetServingStatus(remudav1.FleetService_ServiceDesc.ServiceName, status)
+}
+
+// handOverWithin is what calls that wait for hosts get to answer that controld
+// stops.
+const handOverWithin = 500 * time.Millisecond
+
+// Stop ends the streams and lets calls finish until ctx ends. Then those that
+// wait for hosts are told to come again, and the rest is cut off. Their work is
+// in the store, and goes on elsewhere. Nothing of them runs once Stop returns.
+func (s *Server) Stop(ctx context.Context) {
+	s.health.Shutdown()
+	s.stop()
+	finished := make(chan struct{})
+	go func() {
+		s.grpc.GracefulStop()
+		close(finished)
+	}()
+	select {
+	case <-finished:
+		return
+	case <-ctx.Done():
+	}
+	s.handOverNow()
+	select {
+	case <-finished:
+	case <-time.After(handOverWithin):
+		s.log.Warn("calls cut off at shutdown")
+		s.grpc.Stop()
+		<-finished
+	}
+}

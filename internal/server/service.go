@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// service is the FleetService.
+type service struct {
+	remudav1.UnimplementedFleetServiceServer
+	fleet    *fleet.Fleet
+	log      hclog.Logger
+	patience time.Duration
+	// watchers holds a token for each WatchFleet under way.
+	watchers chan struct{}
+	// stopping ends the streams, handOver the calls that wait for hosts.
+	stopping, handOver context.Context
+}
+
+// Provision gets a run its hosts. A request without an id gets one, which the
+// log and the errors tell as well as the answer: who sends it with the request
+// again resumes it.
+func (s *service) Provision(ctx context.Context, req *remudav1.ProvisionRequest) (*remudav1.ProvisionResponse, error) {
+	if req.GetRequestId() == "" {
+		req.RequestId = randomID()
+	}
+	resp, err := s.provision(ctx, req)
+	if err != nil {
+		return nil, withDetails(s.toStatus(ctx, err), &errdetails.RequestInfo{RequestId: req.GetRequestId()})
+	}
+	return resp, nil
+}
+
+func (s *service) provision(ctx context.Context, req *remudav1.ProvisionRequest) (*remudav1.ProvisionResponse, error) {
+	p, err := s.fleet.NewProvision(demand(req))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.drive(ctx, p, untilDeadline); err != nil {
+		return nil, err
+	}
+	records := p.Instances()
+	reports, err := s.fleet.ReportsOf(ctx, records)
+	if err != nil {
+		return nil, err
+	}
+	resp := &remudav1.ProvisionResponse{Instances: s.instances(records, reports), RequestId: req.GetRequestId()}
+	for _, t := range p.Request().Taken {
+		if t.Reused {
+			resp.ReusedCount++
+		} else {
+			resp.CreatedCount++
+		}
+	}
+	return resp, nil
+}
+
+// demand is the use-case's form of a request. Absent fields stay zero: the
+// fleet knows the defaults.
+func demand(req *remudav1.ProvisionRequest) fleet.Demand {
+	return fleet.Demand{
+		Repository: req.GetRepository(), RunID: req.GetRunId(), RequestID: req.GetRequestId(),
+		Spec: lifecycle.Spec{
+			RunAttempt: int(req.GetRunAttempt()), Count: int(req.GetInstanceCount()), MinimumCount: int(req.GetMinimumCount()),
+			Pool: req.GetPool(), ResourceClass: req.GetResourceClass(), UsageClass: usageClassesBack[req.GetUsageClass()],
+			InstanceTypes: req.GetAllowedInstanceTypes(), MaxRuntime: req.GetMaxRuntime().AsDuration(),
+			Timeout: req.GetTimeout().AsDuration(), Labels: req.GetLabels(), AllowOnDemand: req.GetAllowOnDemandFallback(),
+		},
+	}
+}
+
+// Release gives a run's hosts back.
+func (s *service) Release(ctx context.Context, req *remudav1.ReleaseRequest) (*remudav1.ReleaseResponse, error) {
+	r := s.fleet.NewRelease(req.GetRepository(), req.GetRunId(), int(req.GetRunAttempt()), req.GetWait())
+	if err := s.drive(ctx, r, untilDeadline); err != nil {
+		return nil, s.toStatus(ctx, err)
+	}
+	reports, err := s.fleet.ReportsOf(ctx, r.Instances())
+	if err != nil {
+		return nil, s.toStatus(ctx, err)
+	}
+	return &remudav1.ReleaseResponse{
+		Instances: s.instances(r.Instances(), reports), PooledCount: int32(r.Pooled()), FailedCount: int32(r.Failed()),
+	}, nil
+}
+
+// Refresh looks at everything once.
+func (s *service) Refresh(ctx context.Context, req *remudav1.RefreshRequest) (*remudav1.RefreshResponse, error) {
+	r := s.fleet.NewRefresh(req.GetDryRun())
+	if err := s.drive(ctx, r, s.patience); err != nil {
+		return nil, s.toStatus(ctx, err)
+	}
+	resp := &remudav1.RefreshResponse{}
+	for _, d := range r.Decisions() {
+		resp.Decisions = append(resp.Decisions, &remudav1.Decision{
+			InstanceId: d.InstanceID, Action: action(d.Action), Reason: d.Reason,
+		})
+	}
+	return resp, nil
+}
+
+// ExplainRun says why a run has, or has not yet, what it asked for.
+func (s *service) ExplainRun(ctx context.Context, req *remudav1.ExplainRunRequest) (*remudav1.ExplainRunResponse, error) {
+	e, err := s.fleet.Explain(ctx, req.GetRepository(), req.GetRunId(), time.Now())
+	if err != nil {
+		return nil, s.toStatus(ctx, err)
+	}
+	resp := &remudav1.ExplainRunResponse{Sentences: e.Sentences}
+	for _, one := range e.Events {
+		resp.Events = append(resp.Events, event(one))
+	}
+	return resp, nil
+}

@@ -1,0 +1,173 @@
+package server_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// waiting begins a Provision whose host stays silent and returns once it waits
+// for it.
+func (w *world) waiting(t *testing.T, req *remudav1.ProvisionRequest) <-chan error {
+	t.Helper()
+	w.store.silent.Store(true)
+	answer := make(chan error, 1)
+	go func() {
+		_, err := w.Provision(t.Context(), req)
+		answer <- err
+	}()
+	w.eventually(t, "a host is created", func() bool { return len(w.created(t)) == 1 })
+	return answer
+}
+
+func (w *world) created(t *testing.T) []lifecycle.Record {
+	t.Helper()
+	page, err := w.store.ListInstances(t.Context(), lifecycle.Filter{States: []lifecycle.State{lifecycle.StateCreated}}, lifecycle.PageOf{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page.Items
+}
+
+func (w *world) eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// requestOf is the request id in the details of an error.
+func requestOf(s *status.Status) string {
+	for _, d := range s.Details() {
+		if info, ok := d.(*errdetails.RequestInfo); ok {
+			return info.GetRequestId()
+		}
+	}
+	return ""
+}
+
+func TestARequestThatHasBegunOutlastsAnOutage(t *testing.T) {
+	w := newWorld(t)
+	answer := w.waiting(t, &remudav1.ProvisionRequest{Repository: repository, RunId: "1"})
+	w.store.away.Store(true)
+	time.Sleep(300 * time.Millisecond) // well beyond the patience of newWorld
+	w.store.silent.Store(false)
+	for _, r := range w.created(t) {
+		if err := w.store.report(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.store.away.Store(false)
+	if err := <-answer; err != nil {
+		t.Errorf("the answer is %v, want a host", err)
+	}
+}
+
+func TestAWaitingCallIsHandedOver(t *testing.T) {
+	w := newWorld(t)
+	answer := w.waiting(t, &remudav1.ProvisionRequest{Repository: repository, RunId: "1"})
+	w.stopWithin(50 * time.Millisecond)
+	s := status.Convert(<-answer)
+	if s.Code() != codes.Unavailable || !strings.Contains(s.Message(), "stopping") {
+		t.Errorf("the answer is %v, want UNAVAILABLE since controld is stopping", s)
+	}
+	id := requestOf(s)
+	if q, err := w.store.Request(t.Context(), repository, "1", id); err != nil || q.Settled() {
+		t.Errorf("request %q is %v (%v), want it open for another replica", id, q, err)
+	}
+}
+
+func TestTheRequestsIDIsTold(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.Provision(t.Context(), &remudav1.ProvisionRequest{
+		Repository: repository, RunId: "1", AllowedInstanceTypes: []string{"z9.*"}, Timeout: durationpb.New(time.Second),
+	})
+	id := requestOf(status.Convert(err))
+	if len(id) != 32 {
+		t.Fatalf("the id of the request is %q in %v, want 32 hex digits", id, err)
+	}
+	w.eventually(t, "the call is logged", func() bool { return strings.Contains(w.log.String(), "request="+id) })
+	if _, err := w.store.Request(t.Context(), repository, "1", id); err != nil {
+		t.Errorf("the store has no request %s: %v", id, err)
+	}
+}
+
+func TestTheCallersDeadlineIsNotTheRequests(t *testing.T) {
+	w := newWorld(t)
+	w.store.silent.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := w.Provision(ctx, &remudav1.ProvisionRequest{Repository: repository, RunId: "1", RequestId: "q"})
+	if status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("got %v, want DEADLINE_EXCEEDED", err)
+	}
+	if q, err := w.store.Request(t.Context(), repository, "1", "q"); err != nil || q.Settled() {
+		t.Errorf("the request is %v (%v), want it open", q, err)
+	}
+}
+
+func TestNoSecretIsLogged(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	if _, err := w.Provision(ctx, &remudav1.ProvisionRequest{Repository: repository, RunId: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Release(ctx, &remudav1.ReleaseRequest{Repository: repository, RunId: "1", Wait: true}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(t, "both calls are logged", func() bool { return strings.Contains(w.log.String(), "FleetService/Release") })
+	if log := w.log.String(); strings.Contains(log, "secret-") || !strings.Contains(log, "run=1") || !strings.Contains(log, "code=OK") {
+		t.Errorf("the log lacks run or code, or has a secret:\n%s", log)
+	}
+}
+
+func TestHealthFollowsTheStore(t *testing.T) {
+	w := newWorld(t)
+	w.store.away.Store(true)
+	w.eventually(t, "not serving while the store is away", func() bool { return w.health(t) == healthv1.HealthCheckResponse_NOT_SERVING })
+	w.store.away.Store(false)
+	w.eventually(t, "serving again", func() bool { return w.health(t) == healthv1.HealthCheckResponse_SERVING })
+}
+
+func (w *world) health(t *testing.T) healthv1.HealthCheckResponse_ServingStatus {
+	t.Helper()
+	got, err := healthv1.NewHealthClient(w.conn).Check(t.Context(), &healthv1.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.GetStatus()
+}
+
+func TestWatchersAreBounded(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 100 {
+		stream, err := w.WatchFleet(ctx, &remudav1.WatchFleetRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Header(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := watch("1")(t.Context(), w); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("one more: %v, want RESOURCE_EXHAUSTED", err)
+	}
+	cancel()
+	w.eventually(t, "there is room again", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		return status.Code(watch("1")(ctx, w)) == codes.DeadlineExceeded
+	})
+}

@@ -1,0 +1,218 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	compute "github.com/remuda-ci/remuda/internal/compute/memory"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	queue "github.com/remuda-ci/remuda/internal/queue/memory"
+	"github.com/remuda-ci/remuda/internal/server"
+	store "github.com/remuda-ci/remuda/internal/store/memory"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+const repository = "acme/app"
+
+// world is a server on memory adapters whose hosts signal at once.
+type world struct {
+	remudav1.FleetServiceClient
+	conn   *grpc.ClientConn
+	server *server.Server
+	store  *hosts
+	github *tokens
+	cloud  *compute.Compute
+	log    *buffer
+	counts *counts
+}
+
+// counts are the calls by method and code.
+type counts struct {
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+func (c *counts) Requested(method, code string, _ time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls[method+" "+code]++
+}
+
+func (c *counts) of(method string, code codes.Code) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[method+" "+code.String()]
+}
+
+// buffer is a log that a test reads while the server writes it.
+type buffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	cloud, err := compute.New(compute.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{store: &hosts{Store: store.New(time.Now)}, github: &tokens{}, cloud: cloud, log: &buffer{}, counts: &counts{calls: map[string]int{}}}
+	f, err := fleet.New(fleet.Options{
+		Store: w.store, Queue: queue.New(time.Now), Compute: cloud, GitHub: w.github, Replica: "test",
+		Pools: map[string]fleet.Pool{"default": {
+			Name: "default", ResourceClasses: []string{"large"}, UsageClasses: lifecycle.UsageClasses,
+			Policy: lifecycle.DefaultPolicy(),
+		}, "spare": {Name: "spare", Policy: lifecycle.DefaultPolicy()}},
+		Classes: map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.server, err = server.New(server.Options{
+		Fleet: f, Metrics: w.counts, Patience: 100 * time.Millisecond, Ready: w.store.ready, ReadyEvery: 10 * time.Millisecond,
+		Log: hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Debug}),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	listener := bufconn.Listen(1 << 20)
+	go func() {
+		if err := w.server.Serve(listener); err != nil {
+			t.Error(err)
+		}
+	}()
+	w.conn, err = grpc.NewClient("passthrough:///bufconn",
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.FleetServiceClient = remudav1.NewFleetServiceClient(w.conn)
+	t.Cleanup(func() {
+		_ = w.conn.Close() // closing twice is its only error
+		w.stop()
+	})
+	return w
+}
+
+func (w *world) stop() { w.stopWithin(5 * time.Second) }
+
+func (w *world) stopWithin(d time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	w.server.Stop(ctx)
+}
+
+// hosts is a store whose hosts report as soon as something is asked of them.
+type hosts struct {
+	*store.Store
+	panics atomic.Bool
+	// silent hosts do not report; the reports are away when they cannot be read.
+	silent, away atomic.Bool
+}
+
+func (h *hosts) ready(context.Context) error {
+	if h.away.Load() {
+		return errors.New("the store is away")
+	}
+	return nil
+}
+
+func (h *hosts) Reports(ctx context.Context, keys []string) (map[string]lifecycle.Report, error) {
+	if err := h.ready(ctx); err != nil {
+		return nil, &lifecycle.UnavailableError{What: "read reports", Err: err}
+	}
+	return h.Store.Reports(ctx, keys)
+}
+
+func (h *hosts) report(ctx context.Context, r lifecycle.Record) error {
+	if h.silent.Load() {
+		return nil
+	}
+	signal := lifecycle.SignalRegOK
+	if r.State == lifecycle.StateIdle {
+		signal = lifecycle.SignalRemoveRegOK
+	}
+	return h.ForHost(r.HostKey).PutReport(ctx, lifecycle.Report{
+		HostKey: r.HostKey, HeartbeatAt: time.Now(), Assignment: r.Assignment, Signal: signal,
+	})
+}
+
+func (h *hosts) CreateInstance(ctx context.Context, r lifecycle.Record) error {
+	if err := h.Store.CreateInstance(ctx, r); err != nil {
+		return err
+	}
+	return h.report(ctx, r)
+}
+
+func (h *hosts) ClaimInstance(ctx context.Context, c lifecycle.Claim) (lifecycle.Record, error) {
+	r, err := h.Store.ClaimInstance(ctx, c)
+	if err != nil {
+		return r, err
+	}
+	return r, h.report(ctx, r)
+}
+
+func (h *hosts) UpdateInstance(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error) {
+	r, err := h.Store.UpdateInstance(ctx, r)
+	if err != nil {
+		return r, err
+	}
+	return r, h.report(ctx, r)
+}
+
+func (h *hosts) Instance(ctx context.Context, key string) (lifecycle.Record, error) {
+	if h.panics.Load() {
+		panic("the store is mad")
+	}
+	return h.Store.Instance(ctx, key)
+}
+
+// tokens mints tokens while it is up.
+type tokens struct {
+	fleet.GitHub
+	down   atomic.Bool
+	minted atomic.Int64
+}
+
+func (g *tokens) mint(kind lifecycle.RegistrationKind) (lifecycle.Registration, error) {
+	if g.down.Load() {
+		return lifecycle.Registration{}, &lifecycle.UnavailableError{What: "mint a token", RetryAfter: 7 * time.Second, Err: context.DeadlineExceeded}
+	}
+	return lifecycle.Registration{
+		Kind: kind, Secret: lifecycle.Secret(fmt.Sprint("secret-", g.minted.Add(1))), ExpiresAt: time.Now().Add(time.Hour),
+	}, nil
+}
+
+func (g *tokens) RegistrationToken(context.Context, string) (lifecycle.Registration, error) {
+	return g.mint(lifecycle.RegistrationToken)
+}
+
+func (g *tokens) RemoveToken(context.Context, string) (lifecycle.Registration, error) {
+	return g.mint(lifecycle.RegistrationRemove)
+}

@@ -1,0 +1,109 @@
+// Command sim runs the deterministic fleet simulation: see internal/sim.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/sim"
+	"github.com/remuda-ci/remuda/internal/sim/explore"
+)
+
+func main() {
+	var o options
+	flag.Uint64Var(&o.seed, "seed", 0, "live this one life and show its trace (0: many)")
+	flag.Uint64Var(&o.first, "first", 1, "the first seed of many")
+	flag.IntVar(&o.seeds, "seeds", 200, "how many lives")
+	flag.IntVar(&o.hosts, "hosts", 0, "about how many machines live at once (0: 6)")
+	flag.Float64Var(&o.hours, "hours", 0, "virtual hours of misfortune in each life (0: a third of one)")
+	flag.IntVar(&o.keep, "keep", 0, "how many events of a trace to show (0: 200)")
+	flag.BoolVar(&o.log, "log", false, "show the log lines of the daemons in the trace")
+	flag.BoolVar(&o.coverage, "coverage", false, "say how often each fault and action occurred")
+	flag.StringVar(&o.explore, "explore", "", "explore the small or the large bounds instead (small, large)")
+	flag.Parse()
+	if !run(o) {
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	seed, first   uint64
+	seeds         int
+	hosts         int
+	hours         float64
+	keep          int
+	log, coverage bool
+	explore       string
+}
+
+func (o options) config(seed uint64) sim.Config {
+	return sim.Config{
+		Seed: seed, Hosts: o.hosts, Chaos: time.Duration(o.hours * float64(time.Hour)), Log: o.log, Keep: o.keep,
+	}
+}
+
+// run reports whether every rule held in every life.
+func run(o options) bool {
+	switch o.explore {
+	case "small":
+		return exploreAll(explore.Small)
+	case "large":
+		return exploreAll(explore.Large)
+	}
+	if o.seed != 0 {
+		o.first, o.seeds = o.seed, 1
+	}
+	began, told := time.Now(), time.Now()
+	coverage := sim.NewCoverage()
+	var events int
+	var virtual time.Duration
+	for i := range o.seeds {
+		r := sim.Run(o.config(o.first + uint64(i)))
+		if r.Violation != nil {
+			report(r)
+			return false
+		}
+		coverage.Add(r.Coverage)
+		events, virtual = events+r.Events, virtual+r.Virtual
+		if time.Since(told) > 5*time.Second {
+			told = time.Now()
+			fmt.Printf("%d lives, %d events, %s virtual, %s\n", i+1, events, virtual.Round(time.Minute), time.Since(began).Round(time.Second))
+		}
+		if o.seed != 0 {
+			fmt.Printf("seed %d: %d events, %d calls, %s virtual, trace %016x\n", r.Seed, r.Events, r.Calls, r.Virtual.Round(time.Second), r.Hash)
+		}
+	}
+	if o.coverage {
+		fmt.Print(coverage)
+	}
+	took := time.Since(began)
+	fmt.Printf("all rules held: %d lives, %d events, %s virtual in %s (%.0f lives a minute, %.0f events a second)\n",
+		o.seeds, events, virtual.Round(time.Minute), took.Round(time.Millisecond), float64(o.seeds)/took.Minutes(), float64(events)/took.Seconds())
+	return true
+}
+
+// exploreAll visits every state within each of the bounds.
+func exploreAll(bounds []explore.Bounds) bool {
+	for _, b := range bounds {
+		began := time.Now()
+		r := explore.Explore(b, 0)
+		if v := r.Violation; v != nil {
+			fmt.Printf("%s:\n  %s\n\nthe rule %q is broken\n%s\n", b.Name, strings.Join(v.Path, "\n  "), v.Rule, v.What)
+			return false
+		}
+		fmt.Printf("%s: complete, %d states, %d edges; from %d worlds all settles after a crash of both replicas; %d states at the bound of assignments; %s\n",
+			b.Name, r.States, r.Edges, r.Settled, r.Beyond, time.Since(began).Round(time.Millisecond))
+	}
+	return true
+}
+
+func report(r sim.Result) {
+	for _, line := range r.Violation.Trace {
+		fmt.Println(line)
+	}
+	fmt.Printf("\nseed %d after %s: the rule %q is broken\n%s\n", r.Seed, r.Virtual.Round(time.Millisecond), r.Violation.Rule, r.Violation.What)
+	fmt.Printf("replay it with: make sim SEED=%d\n", r.Seed)
+}

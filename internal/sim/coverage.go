@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Coverage counts what was really exercised: a check that never had a chance
+// to fail proves nothing.
+type Coverage struct {
+	Faults  map[Fault]int
+	Actions map[lifecycle.Action]int
+	Effects map[agent.Effect]int
+	// Marks are other things that must happen, such as outcomes of requests.
+	Marks map[string]int
+}
+
+func newCoverage() Coverage {
+	return Coverage{
+		Faults: map[Fault]int{}, Actions: map[lifecycle.Action]int{},
+		Effects: map[agent.Effect]int{}, Marks: map[string]int{},
+	}
+}
+
+// Add adds the counts of another life.
+func (c Coverage) Add(o Coverage) {
+	add(c.Faults, o.Faults)
+	add(c.Actions, o.Actions)
+	add(c.Effects, o.Effects)
+	add(c.Marks, o.Marks)
+}
+
+func add[K comparable](to, from map[K]int) {
+	for k, n := range from {
+		to[k] += n
+	}
+}
+
+// NewCoverage returns a coverage of nothing, to add to.
+func NewCoverage() Coverage { return newCoverage() }
+
+// Missing are the kinds that never occurred.
+func (c Coverage) Missing() []string {
+	var missing []string
+	for _, f := range allFaults {
+		if c.Faults[f] == 0 {
+			missing = append(missing, "fault "+string(f))
+		}
+	}
+	for _, a := range allActions {
+		if c.Actions[a] == 0 {
+			missing = append(missing, "action "+string(a))
+		}
+	}
+	for _, e := range allEffects {
+		if c.Effects[e] == 0 {
+			missing = append(missing, "agent's effect "+string(e))
+		}
+	}
+	for _, m := range allMarks {
+		if c.Marks[m] == 0 {
+			missing = append(missing, m)
+		}
+	}
+	return missing
+}
+
+// String is a table of all counts.
+func (c Coverage) String() string {
+	var b strings.Builder
+	writeTable(&b, "faults", c.Faults)
+	writeTable(&b, "actions", c.Actions)
+	writeTable(&b, "agent's effects", c.Effects)
+	writeTable(&b, "marks", c.Marks)
+	return b.String()
+}
+
+func writeTable[K ~string](b *strings.Builder, title string, counts map[K]int) {
+	fmt.Fprintf(b, "%s:\n", title)
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(b, "  %8d  %s\n", counts[k], string(k))
+	}
+}
+
+var allFaults = slices.Sorted(func(yield func(Fault) bool) {
+	for f := range maps.Keys(rates) {
+		if !yield(f) {
+			return
+		}
+	}
+	for f := range maps.Keys(spells) {
+		if !yield(f) {
+			return
+		}
+	}
+})
+
+var allActions = []lifecycle.Action{
+	lifecycle.ActionLaunch, lifecycle.ActionReady, lifecycle.ActionRelease, lifecycle.ActionReturn,
+	lifecycle.ActionPool, lifecycle.ActionClaim, lifecycle.ActionTerminate, lifecycle.ActionDrain,
+	lifecycle.ActionReleaseClock, lifecycle.ActionExtend, lifecycle.ActionProvideToken, lifecycle.ActionForget,
+	lifecycle.ActionHold, lifecycle.ActionSettle, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner,
+}
+
+var allEffects = []agent.Effect{
+	agent.EffectPrepare, agent.EffectAllow, agent.EffectRegister, agent.EffectListen, agent.EffectStop,
+	agent.EffectDeregister, agent.EffectClean, agent.EffectConfirm, agent.EffectPowerOff,
+}
+
+// The marks.
+const (
+	markReady     = "request: ready"
+	markShort     = "request: short"
+	markReleased  = "request: released before it was settled"
+	markReused    = "host: reused by another run"
+	markJobDone   = "job: done"
+	markRefused   = "job: refused by the hook"
+	markDrained   = "job: finished after its run's release"
+	markTakeover  = "request: carried on by a sweep"
+	markLeak      = "machine: leaked, and ended by the cloud sweep"
+	markSelfEnded = "host: ended itself"
+	markRestarted = "agent: restarted under a live job"
+	markOverlap   = "replica: two sweepers at once"
+)
+
+var allMarks = []string{
+	markReady, markShort, markReleased, markReused, markJobDone, markRefused, markDrained,
+	markTakeover, markLeak, markSelfEnded, markRestarted, markOverlap,
+}
+
+func (w *world) mark(m string) { w.coverage.Marks[m]++ }

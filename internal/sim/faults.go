@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"math"
+	"time"
+)
+
+// Fault is a kind of misfortune.
+type Fault string
+
+// The faults. Those of the first group befall single calls, with a chance each
+// time; those of the second come by themselves, at random times.
+const (
+	FaultStoreRefused Fault = "store: refused before the effect"
+	FaultStoreLost    Fault = "store: answer lost after the effect"
+	FaultStaleIndex   Fault = "store: stale index read"
+	FaultStaleBatch   Fault = "store: stale batch read"
+	FaultStaleRecord  Fault = "store: stale read of a record by its agent"
+	FaultLongLag      Fault = "store: a row lags for long"
+
+	FaultQueueRefused   Fault = "queue: refused before the effect"
+	FaultQueueLost      Fault = "queue: answer lost after the effect"
+	FaultMessageLost    Fault = "queue: message lost"
+	FaultMessageTwice   Fault = "queue: message duplicated"
+	FaultMessageDelayed Fault = "queue: message delayed"
+	FaultMessageOrder   Fault = "queue: messages reordered"
+
+	FaultComputeRefused Fault = "compute: refused before the effect"
+	FaultComputeLost    Fault = "compute: answer lost after the effect"
+	FaultDescribeLag    Fault = "compute: state lags"
+	FaultTagLag         Fault = "compute: new machine not listed yet"
+	FaultSlowBoot       Fault = "compute: slow boot"
+	FaultNoBoot         Fault = "compute: machine never boots"
+	FaultSlowEnd        Fault = "compute: machine ends slowly"
+
+	FaultGitHubRefused Fault = "github: refused before the effect"
+	FaultGitHubLost    Fault = "github: answer lost after the effect"
+	FaultUnlisted      Fault = "github: runner missing from a listing"
+
+	FaultHostBlind      Fault = "host: cannot be looked at"
+	FaultSlowHost       Fault = "host: slow"
+	FaultHostRefuses    Fault = "host: effect refused"
+	FaultScriptFails    Fault = "host: pre-runner script fails"
+	FaultRegisterFails  Fault = "host: registration fails"
+	FaultRegisterHalf   Fault = "host: registered, but says it failed"
+	FaultRemoveFails    Fault = "host: removal fails"
+	FaultRemoveHalf     Fault = "host: removed, but says it failed"
+	FaultCleanFails     Fault = "host: clean-up fails"
+	FaultStubbornStop   Fault = "host: listener does not stop"
+	FaultDiskFull       Fault = "host: state cannot be saved"
+	FaultStateCorrupt   Fault = "host: state corrupt at restart"
+	FaultListenerExits  Fault = "host: listener exits at once"
+	FaultWakeLost       Fault = "host: change not noticed"
+	FaultClockOff       Fault = "host: clock off"
+	FaultReplicaCrash   Fault = "replica: crash at a call"
+	FaultReplicaPreempt Fault = "replica: suspended within a call"
+	FaultReplicaPause   Fault = "replica: long pause"
+	FaultAgentCrash     Fault = "agent: crash at a call"
+	FaultAgentPreempt   Fault = "agent: suspended within a call"
+	FaultAgentPause     Fault = "agent: long pause"
+
+	FaultCallerLeaves   Fault = "caller: goes away"
+	FaultCallerRetries  Fault = "caller: retries the same request elsewhere"
+	FaultCallerDiffers  Fault = "caller: same request id, another body"
+	FaultForeignJob     Fault = "caller: job of another run names the label"
+	FaultWebhookLate    Fault = "caller: webhook late"
+	FaultWebhookTwice   Fault = "caller: webhook repeated"
+	FaultEarlyRelease   Fault = "caller: released while in use"
+	FaultRerun          Fault = "caller: run again"
+	FaultNeverReleased  Fault = "caller: never released"
+	FaultNoJobs         Fault = "caller: no job comes"
+	FaultSecondRequest  Fault = "caller: second request of the run"
+	FaultReleaseInterim Fault = "caller: release while provisioning"
+)
+
+// The faults that come at random times.
+const (
+	FaultStoreAway     Fault = "store away"
+	FaultGitHubAway    Fault = "github away"
+	FaultCloudAway     Fault = "cloud away"
+	FaultPartition     Fault = "host cut off from the store"
+	FaultMachineDies   Fault = "machine dies"
+	FaultInterruption  Fault = "machine interrupted with notice"
+	FaultImpaired      Fault = "machine impaired"
+	FaultShortage      Fault = "capacity short"
+	FaultStray         Fault = "machine with our tag that nobody recorded"
+	FaultReplicaKilled Fault = "replica killed"
+	FaultAgentKilled   Fault = "agent killed"
+	FaultListenerDies  Fault = "listener dies"
+	FaultHostile       Fault = "hostile report"
+	FaultTerminate     Fault = "operator terminates"
+	FaultHold          Fault = "operator holds"
+	FaultUnhold        Fault = "operator takes the hold away"
+	FaultRefresh       Fault = "operator refreshes"
+	FaultGhost         Fault = "registration deleted by a person"
+)
+
+// rates are the chances of the single calls.
+var rates = map[Fault]float64{
+	FaultStoreRefused: 0.004, FaultStoreLost: 0.004, FaultStaleIndex: 0.3, FaultStaleBatch: 0.2, FaultStaleRecord: 0.2,
+	FaultLongLag: 0.02, FaultQueueRefused: 0.01, FaultQueueLost: 0.01, FaultMessageLost: 0.08, FaultMessageTwice: 0.15,
+	FaultMessageDelayed: 0.2, FaultMessageOrder: 0.3, FaultComputeRefused: 0.02, FaultComputeLost: 0.05,
+	FaultDescribeLag: 0.3, FaultTagLag: 0.5, FaultSlowBoot: 0.1, FaultNoBoot: 0.02, FaultSlowEnd: 0.1,
+	FaultGitHubRefused: 0.02, FaultGitHubLost: 0.02, FaultUnlisted: 0.05,
+	FaultHostBlind: 0.001, FaultSlowHost: 0.05, FaultHostRefuses: 0.01, FaultScriptFails: 0.02, FaultRegisterFails: 0.03,
+	FaultRegisterHalf: 0.02, FaultRemoveFails: 0.03, FaultRemoveHalf: 0.03, FaultCleanFails: 0.02, FaultStubbornStop: 0.05,
+	FaultDiskFull: 0.01, FaultStateCorrupt: 0.1, FaultListenerExits: 0.04, FaultWakeLost: 0.2, FaultClockOff: 0.5,
+	FaultReplicaCrash: 0.0005, FaultReplicaPreempt: 0.02, FaultReplicaPause: 0.0003,
+	FaultAgentCrash: 0.0003, FaultAgentPreempt: 0.003, FaultAgentPause: 0.00003,
+	FaultCallerLeaves: 0.1, FaultCallerRetries: 0.15, FaultCallerDiffers: 0.03, FaultForeignJob: 0.15,
+	FaultWebhookLate: 0.3, FaultWebhookTwice: 0.3, FaultEarlyRelease: 0.15, FaultRerun: 0.15, FaultNeverReleased: 0.08,
+	FaultNoJobs: 0.08, FaultSecondRequest: 0.1, FaultReleaseInterim: 0.15,
+}
+
+// spells are the mean times between the faults that come by themselves.
+var spells = map[Fault]time.Duration{
+	FaultStoreAway: 25 * time.Minute, FaultGitHubAway: 20 * time.Minute, FaultCloudAway: 25 * time.Minute,
+	FaultPartition: 8 * time.Minute, FaultMachineDies: 10 * time.Minute, FaultInterruption: 15 * time.Minute,
+	FaultImpaired: 15 * time.Minute, FaultShortage: 10 * time.Minute, FaultReplicaKilled: 8 * time.Minute,
+	FaultAgentKilled: 6 * time.Minute, FaultListenerDies: 5 * time.Minute, FaultHostile: 20 * time.Minute,
+	FaultTerminate: 12 * time.Minute, FaultHold: 15 * time.Minute, FaultUnhold: 15 * time.Minute, FaultRefresh: 12 * time.Minute,
+	FaultGhost: 25 * time.Minute, FaultStray: 20 * time.Minute,
+}
+
+// temper draws how a life is disposed: some faults do not occur in it at all
+// and others often. Lives that differ find more than lives that are all alike.
+func (w *world) temper() {
+	w.odds = map[Fault]float64{}
+	for _, f := range allFaults {
+		switch w.rng.IntN(8) {
+		case 0, 1:
+			w.odds[f] = 0
+		case 2:
+			w.odds[f] = 4
+		default:
+			w.odds[f] = 1
+		}
+	}
+}
+
+// chance draws whether a fault befalls a call now.
+func (w *world) chance(f Fault) bool {
+	if !w.chaos || f == "" {
+		return false
+	}
+	if w.rng.Float64() >= rates[f]*w.odds[f] {
+		return false
+	}
+	w.coverage.Faults[f]++
+	return true
+}
+
+// recur lets a fault come by itself for as long as there is chaos.
+func (w *world) recur(f Fault, befall func() bool) {
+	odds := w.odds[f]
+	if odds == 0 {
+		return
+	}
+	mean := time.Duration(float64(spells[f]) / odds)
+	var again func()
+	again = func() {
+		if !w.chaos {
+			return
+		}
+		if befall() {
+			w.coverage.Faults[f]++
+		}
+		w.after(w.exp(mean, 10*mean), again)
+	}
+	w.after(w.exp(mean, 10*mean), again)
+}
+
+// exp draws a time with the mean, at most limit.
+func (w *world) exp(mean, limit time.Duration) time.Duration {
+	d := time.Duration(-math.Log(1-w.rng.Float64()) * float64(mean))
+	return min(d, limit)
+}
+
+// between draws a time from low to high.
+func (w *world) between(low, high time.Duration) time.Duration {
+	if high <= low {
+		return low
+	}
+	return low + time.Duration(w.rng.Int64N(int64(high-low)))
+}

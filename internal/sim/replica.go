@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// replica is one controld. After a crash another process takes its place, with
+// nothing in memory.
+type replica struct {
+	w     *world
+	name  string
+	proc  *process
+	fleet *fleet.Fleet
+	skew  time.Duration
+}
+
+// patience is how long an operation of a caller tries a dependency that is
+// unavailable before the caller hears of it.
+const patience = 10 * time.Second
+
+func (w *world) newReplica(i int) *replica {
+	r := &replica{w: w, name: fmt.Sprintf("controld-%d", i), skew: w.between(-time.Second, time.Second)}
+	r.start()
+	return r
+}
+
+func (r *replica) clock() time.Time { return r.w.now.Add(r.skew) }
+
+func (r *replica) start() {
+	w := r.w
+	r.proc = &process{
+		name: r.name, alive: true, crash: FaultReplicaCrash, preempt: FaultReplicaPreempt, pause: FaultReplicaPause,
+		onCrash: func() { w.after(w.between(time.Second, time.Minute), r.start) },
+	}
+	w.starts++
+	r.fleet = must1(fleet.New(fleet.Options{
+		Store: storePort{w}, Queue: queuePort{w}, Compute: computePort{w}, GitHub: githubPort{w},
+		Pools: w.pools, Classes: classes, Repositories: repositories,
+		Replica: fmt.Sprintf("%s.%d", r.name, w.starts), Rand: rand.New(rand.NewPCG(w.rng.Uint64(), 2)),
+		Log: w.logger(r.name),
+	}))
+	w.tell(r.name, "starts", "")
+	sweeper := r.fleet.NewSweeper()
+	failures := 0
+	w.spawn(&actor{name: r.name + " sweep", proc: r.proc, step: func() (time.Time, bool) {
+		p, err := sweeper.Step(background, r.clock())
+		w.checkError("sweep", err)
+		if err != nil {
+			failures++
+			return w.now.Add(w.backoff(failures)), false
+		}
+		failures = 0
+		return w.now.Add(p.Wait + w.latency()), false
+	}})
+}
+
+// latency is what a step costs at least.
+func (w *world) latency() time.Duration { return w.between(time.Millisecond, 10*time.Millisecond) }
+
+// noteSweep marks that a replica sweeps that does not hold the lease: it must
+// do no harm, so it must happen.
+func (w *world) noteSweep() {
+	l, err := w.truth.Lease(background, "sweep")
+	if err == nil && strings.HasSuffix(w.current.name, " sweep") && !strings.HasPrefix(l.Holder, w.current.proc.name+".") {
+		w.mark(markOverlap)
+	}
+}
+
+// backoff is what the daemon waits after so many failures.
+func (w *world) backoff(failures int) time.Duration {
+	return w.between(time.Millisecond, min(50*time.Millisecond<<min(failures, 6), 2*time.Second))
+}
+
+// call is one RPC: an operation that a replica drives for a caller.
+type call struct {
+	*actor
+	// left is set when the caller has gone away.
+	left bool
+}
+
+// restlessSteps is more steps than any operation has reason to make without a
+// pause: a request for a few hosts takes a few dozen.
+const restlessSteps = 300
+
+// drive steps an operation as fleet.Drive does, and tells how it came out. A
+// caller whose replica crashed hears errConnection.
+func (r *replica) drive(name string, op fleet.Op, over func(error)) *call {
+	w := r.w
+	failures, steps, lastGood := 0, 0, w.now
+	c := &call{}
+	c.actor = &actor{name: r.name + " " + name, proc: r.proc, dies: func() { over(errConnection) }}
+	c.step = func() (time.Time, bool) {
+		if c.left {
+			over(errLeft)
+			return time.Time{}, true
+		}
+		began := w.now
+		p, err := op.Step(background, r.clock())
+		w.checkError(name, err)
+		switch {
+		case errors.Is(err, lifecycle.ErrUnavailable) && began.Sub(lastGood) < patience:
+			failures++
+			return w.now.Add(w.backoff(failures)), false
+		case err != nil:
+			over(err)
+			return time.Time{}, true
+		case p.Done:
+			over(nil)
+			return time.Time{}, true
+		}
+		failures, lastGood = 0, w.now
+		if steps++; p.Wait > 0 {
+			steps = 0
+		}
+		if steps > restlessSteps {
+			w.broken(RuleRestless, "%s made %d steps without a pause", name, steps)
+		}
+		return w.now.Add(time.Duration(float64(p.Wait)*(0.9+0.2*w.rng.Float64())) + w.latency()), false
+	}
+	w.spawn(c.actor)
+	return c
+}
+
+// order makes a short call that is no operation, such as Terminate.
+func (r *replica) order(name string, do func(now time.Time) error) {
+	w := r.w
+	w.spawn(&actor{name: r.name + " " + name, proc: r.proc, step: func() (time.Time, bool) {
+		w.checkError(name, do(r.clock()))
+		return time.Time{}, true
+	}})
+}
+
+var (
+	errConnection = errors.New("connection lost")
+	errLeft       = errors.New("the caller went away")
+)
+
+// anyReplica is one that lives, or nil.
+func (w *world) anyReplica() *replica {
+	first := w.rng.IntN(len(w.replicas))
+	for i := range w.replicas {
+		if r := w.replicas[(first+i)%len(w.replicas)]; r.proc.alive {
+			return r
+		}
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// checkTerminated: a host ends for the reasons of the design, and no other.
+func (w *world) checkTerminated(l *life, before lifecycle.Record) {
+	m := w.machines[before.InstanceID]
+	if m == nil || m.State == lifecycle.MachineGone || m.State == lifecycle.MachineEnding || m.Impaired || m.ordered {
+		return
+	}
+	if before.Hold.After(w.now.Add(clockSlack)) {
+		w.broken(RuleHeld, "%s is ended while held until %s; %s", before.HostKey, sinceEpoch(before.Hold), w.why(l))
+	}
+	if m.host != nil && m.host.hostile {
+		return
+	}
+	interrupted := m.host != nil && !m.host.scene.InterruptionAt.IsZero()
+	if before.State == lifecycle.StateRunning && !interrupted && before.Threshold.After(w.now.Add(clockSlack)) {
+		w.broken(RuleRunningEnded, "%s is ended while running until %s; %s", before.HostKey, sinceEpoch(before.Threshold), w.why(l))
+	}
+	w.checkBusyEnded(m, l, before)
+}
+
+// freshReport bounds how old the report may be that a decision to end rests
+// on, beside the time in which the decider itself was suspended.
+const freshReport = time.Minute
+
+// checkBusyEnded: whoever ends a host must have known that it was not busy,
+// unless the job has had all its time.
+func (w *world) checkBusyEnded(m *machine, l *life, before lifecycle.Record) {
+	if l.busySince.IsZero() || !l.runtimeLeft(before, w.now) {
+		return
+	}
+	a := w.current
+	mark := a.reads[before.HostKey]
+	if a.allRead.at.After(mark.at) {
+		mark = a.allRead
+	}
+	known := mark.at
+	if age := w.now.Sub(mark.at) - (a.stalled - mark.stalled); age > freshReport {
+		known = known.Add(age - freshReport)
+	}
+	if l.busySince.Add(maxLag).Before(known) {
+		w.broken(RuleBusyEnded, "%s is ended while busy since %s; %s", before.HostKey, sinceEpoch(l.busySince), w.why(l))
+	}
+}
+
+// runtimeLeft: the job of the host may still run. From when its time counts
+// depends on how the job came to run.
+func (l *life) runtimeLeft(r lifecycle.Record, now time.Time) bool {
+	most := r.MaxRuntime
+	switch r.State {
+	case lifecycle.StateCreated, lifecycle.StateClaimed:
+		return now.Add(clockSlack).Before(r.Threshold.Add(most))
+	case lifecycle.StateRunning:
+		return now.Add(clockSlack).Before(r.Threshold)
+	case lifecycle.StateIdle:
+		if r.Pooled() {
+			return now.Add(clockSlack).Before(r.PooledAt.Add(most))
+		}
+		if r.RuntimeEndsAt.IsZero() {
+			return true
+		}
+		return now.Add(clockSlack).Before(r.RuntimeEndsAt)
+	}
+	return false
+}
+
+// checkEnd: a machine ends after its record, or when nobody owns it.
+func (w *world) checkEnd(m *machine) {
+	w.coverage.Actions[lifecycle.ActionEndMachine]++
+	r, err := w.truth.Instance(background, m.HostKey)
+	switch {
+	case err != nil:
+		w.mark(markLeak)
+		if w.now.Sub(m.LaunchedAt) < time.Minute {
+			w.broken(RuleMachineEnded, "%s is ended as leaked at the age of %s", m.InstanceID, w.now.Sub(m.LaunchedAt))
+		}
+	case r.State != lifecycle.StateTerminated:
+		w.broken(RuleMachineEnded, "%s is ended while its record is %s", m.InstanceID, r.Condition())
+	}
+}
+
+// agentClock is how far an agent that reaches the store may be wrong about its
+// time: the store's Date has whole seconds, and small drifts are not corrected.
+const agentClock = 6 * time.Second
+
+// selfEndSlack is what an agent may be wrong about the time: a clock that is
+// off by 90 s and was never corrected, and the age of what it last read.
+const selfEndSlack = 100 * time.Second
+
+// checkPowerOff: the agent ends its host by its own rule only.
+func (w *world) checkPowerOff(h *host, why string) {
+	r, err := w.truth.Instance(background, h.id)
+	if err != nil || h.hostile || r.State == lifecycle.StateTerminated {
+		return
+	}
+	connected := !w.storeAway() && !w.now.Before(h.cutOff) && r.UpdatedAt.Before(w.now.Add(-time.Minute))
+	switch {
+	case connected && r.Held(w.now.Add(agentClock)):
+		w.broken(RuleHeld, "%s ends itself while held: %s", h.id, why)
+	case connected && r.Threshold.After(w.now.Add(agentClock)):
+		w.broken(RuleSelfEnd, "%s ends itself %s before its threshold: %s", h.id, r.Threshold.Sub(w.now), why)
+	case h.worker != nil && r.State == lifecycle.StateRunning && r.Threshold.After(w.now.Add(selfEndSlack)):
+		w.broken(RuleSelfEnd, "%s ends itself under %s: %s", h.id, h.worker, why)
+	}
+}
+
+// checkDeleteRunner: no registration is deleted under a host that uses it.
+func (w *world) checkDeleteRunner(r *runner) {
+	h := r.host
+	if !h.alive || h.runner != r || h.hostile {
+		return
+	}
+	rec, err := w.truth.Instance(background, h.id)
+	if err == nil && rec.RunnerName == r.Name && (rec.State == lifecycle.StateRunning || rec.State == lifecycle.StateClaimed ||
+		rec.State == lifecycle.StateCreated) {
+		w.broken(RuleUnregistered, "%s is deleted while %s is %s", r.Name, h.id, rec.Condition())
+	}
+}

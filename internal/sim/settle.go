@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// settleBound is how long after the end of all misfortune the last host may
+// live: a hold, then the longest runtime, then a release held up by GitHub,
+// and the time in the pool.
+const settleBound = 2 * time.Hour
+
+// settle lets everything come to its end, and holds that nothing is left.
+func (w *world) settle() {
+	limit := w.now.Add(settleBound)
+	for {
+		if len(w.leftover()) == 0 {
+			return
+		}
+		if !w.now.Before(limit) {
+			rule := RuleLeftover
+			left := w.leftover()
+			if strings.HasPrefix(left[0], "request") {
+				rule = RuleUnsettled
+			}
+			w.broken(rule, "%s after the end of all misfortune: %s", settleBound, strings.Join(left, "; "))
+		}
+		w.runUntil(w.now.Add(time.Minute))
+	}
+}
+
+// leftover says what is still there.
+func (w *world) leftover() []string {
+	var left []string
+	far := w.now.Add(100 * 365 * 24 * time.Hour)
+	for _, q := range must1(w.truth.DueRequests(background, far, lifecycle.PageOf{})).Items {
+		left = append(left, "request "+requestLine(q))
+	}
+	for _, m := range w.living() {
+		left = append(left, fmt.Sprintf("machine %s is %s", m.InstanceID, m.State))
+	}
+	for _, r := range must1(w.truth.DueInstances(background, far, lifecycle.PageOf{})).Items {
+		left = append(left, fmt.Sprintf("host %s is due: %s", r.HostKey, recordLine(r)))
+	}
+	for _, r := range w.github.runners {
+		left = append(left, "registration "+r.Name)
+	}
+	for _, p := range must1(w.truth.AllReports(background, lifecycle.PageOf{})).Items {
+		left = append(left, "report of "+p.HostKey)
+	}
+	for _, r := range w.runs {
+		for _, q := range must1(w.truth.RequestsOfRun(background, r.repository, r.id)) {
+			if !q.Settled() {
+				left = append(left, "request open: "+requestLine(q))
+			}
+		}
+	}
+	return left
+}

@@ -1,0 +1,177 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/compute/catalogue"
+	compute "github.com/remuda-ci/remuda/internal/compute/memory"
+	"github.com/remuda-ci/remuda/internal/compute/placement"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	queue "github.com/remuda-ci/remuda/internal/queue/memory"
+	store "github.com/remuda-ci/remuda/internal/store/memory"
+)
+
+// world is everything there is in one life.
+type world struct {
+	cfg Config
+	rng *rand.Rand
+
+	now   time.Time
+	heap  eventHeap
+	seq   uint64
+	depth int // of suspended actors
+
+	current *actor
+	chaos   bool
+	odds    map[Fault]float64
+
+	truth *store.Store
+	lag   *lag
+	queue *queue.Queue
+
+	compute        *compute.Compute
+	machines       map[string]*machine
+	machineIDs     []string
+	cloudAwayUntil time.Time
+	storeAwayUntil time.Time
+
+	github    *githubWorld
+	replicas  []*replica
+	starts    int // of replicas
+	strays    int
+	pools     map[string]fleet.Pool
+	intervals agent.Intervals
+	taste     taste
+	runs      []*run
+	rules     *rules
+
+	trace     *trace
+	coverage  Coverage
+	violation *Violation
+	events    int
+	calls     int
+}
+
+// repositories are those that callers come from: two owners, one with two.
+var repositories = []string{"acme/app", "acme/lib", "umbrella/app"}
+
+var classes = map[string]fleet.Class{
+	"small": {CPU: 2, MemoryMiB: 4096},
+	"large": {CPU: 4, MemoryMiB: 8192},
+}
+
+func newWorld(c Config) *world {
+	w := &world{
+		cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 0x72656d756461)), now: epoch, chaos: true,
+		machines: map[string]*machine{}, trace: newTrace(c.Keep), coverage: newCoverage(),
+	}
+	w.temper()
+	w.truth = store.New(w.clock)
+	w.lag = newLag(w)
+	w.queue = queue.New(w.clock)
+	w.compute = must1(compute.New(compute.Options{
+		Limits: placement.Limits{Arch: catalogue.ArchX86, Zones: []string{"a", "b"}}, Now: w.clock, SlowEnd: true,
+	}))
+	w.github = &githubWorld{w: w, tokens: map[lifecycle.Secret]token{}}
+	w.rules = newRules()
+	w.configure()
+	return w
+}
+
+func (w *world) clock() time.Time { return w.now }
+
+// configure draws the configuration of this life.
+func (w *world) configure() {
+	pick := func(d ...time.Duration) time.Duration { return d[w.rng.IntN(len(d))] }
+	runtime := pick(10*time.Minute, 15*time.Minute, 25*time.Minute)
+	pool := func(name string, reuse lifecycle.Reuse, maxUses int) fleet.Pool {
+		p := lifecycle.DefaultPolicy()
+		p.MaxRuntime, p.Reuse, p.MaxUses = runtime, reuse, maxUses
+		p.IdleTime = pick(time.Minute, 5*time.Minute)
+		return fleet.Pool{
+			Name: name, ResourceClasses: []string{"small", "large"}, UsageClasses: lifecycle.UsageClasses, Policy: p,
+		}
+	}
+	w.taste = w.drawTaste()
+	w.pools = map[string]fleet.Pool{
+		"default": pool("default", lifecycle.ReuseSameRepository, 0),
+		"owner":   pool("owner", lifecycle.ReuseSameOwner, 3),
+		"once":    pool("once", lifecycle.ReuseNone, 0),
+	}
+	w.intervals = agent.Intervals{
+		ReadIdle: pick(500*time.Millisecond, 2*time.Second), ReadRunning: 5 * time.Second, Heartbeat: 15 * time.Second,
+	}
+}
+
+// begin starts the replicas, the callers and the misfortunes.
+func (w *world) begin() {
+	for i := range 2 + w.rng.IntN(2) {
+		w.replicas = append(w.replicas, w.newReplica(i))
+	}
+	w.beginCallers()
+	w.beginMisfortunes()
+	w.beginRules()
+}
+
+func (w *world) storeAway() bool { return w.now.Before(w.storeAwayUntil) }
+
+// calmDown ends all misfortune: from here on everything has to settle.
+func (w *world) calmDown() {
+	w.tell("world", "calm", "")
+	w.chaos = false
+	w.storeAwayUntil, w.cloudAwayUntil, w.github.away = w.now, w.now, w.now
+	for _, m := range w.living() {
+		if m.host != nil {
+			m.host.cutOff = w.now
+		}
+	}
+	w.plenty()
+	w.github.assign()
+	w.rules.calm = w.now
+}
+
+// logger tells the trace what a daemon logs, if that was asked for.
+func (w *world) logger(name string) hclog.Logger {
+	if !w.cfg.Log {
+		return hclog.NewNullLogger()
+	}
+	return hclog.New(&hclog.LoggerOptions{
+		Name: name, Level: hclog.Debug, DisableTime: true, Output: logWriter{w, name},
+	})
+}
+
+type logWriter struct {
+	w    *world
+	name string
+}
+
+func (l logWriter) Write(p []byte) (int, error) {
+	l.w.tell(l.name, "log", strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+func short(id string) string {
+	if len(id) > 6 {
+		return id[:6]
+	}
+	return id
+}
+
+func recordLine(r lifecycle.Record) string {
+	return fmt.Sprintf("v%d %s a%d run %q request %q threshold %s due %s: %s", r.Version, r.Condition(), r.Assignment,
+		r.RunID, r.RequestID, sinceEpoch(r.Threshold), sinceEpoch(r.DueAt), r.Reason)
+}
+
+func sinceEpoch(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Sub(epoch).Truncate(time.Millisecond).String()
+}

@@ -1,0 +1,138 @@
+package memory_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/memory"
+)
+
+var began = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+// seeded is a store with a row in every table.
+func seeded(t *testing.T) *memory.Store {
+	t.Helper()
+	s := memory.New(func() time.Time { return began })
+	change(t, s, "a")
+	return s
+}
+
+// change writes to every table.
+func change(t *testing.T, s *memory.Store, name string) {
+	t.Helper()
+	ctx := t.Context()
+	r := lifecycle.Record{
+		HostKey: name, State: lifecycle.StateRunning, Labels: []string{"fast"},
+		Registration: &lifecycle.Registration{Secret: "do-not-print-me"},
+	}
+	_, leaseErr := s.TakeLease(ctx, lifecycle.Lease{Name: name, Holder: "me"})
+	for _, err := range []error{
+		s.CreateInstance(ctx, r),
+		s.ForHost(name).PutReport(ctx, lifecycle.Report{HeartbeatAt: began}),
+		s.CreateRequest(ctx, lifecycle.Request{Repository: "acme/site", RunID: "1", RequestID: name}),
+		s.AddEvents(ctx, []lifecycle.Event{{At: began, Reason: name}}),
+		leaseErr,
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCloneIsIndependent(t *testing.T) {
+	original := seeded(t)
+	before := original.Dump()
+	clone := original.Clone()
+	if got := clone.Dump(); got != before {
+		t.Errorf("dump of the clone:\n%s\nof the original:\n%s", got, before)
+	}
+	change(t, clone, "of the clone")
+	if got := original.Dump(); got != before {
+		t.Errorf("the original changed with its clone:\n%s", got)
+	}
+	change(t, original, "of the original")
+	if strings.Contains(clone.Dump(), "of the original") {
+		t.Errorf("the clone changed with its original:\n%s", clone.Dump())
+	}
+	later := clone.Clone()
+	later.Now = func() time.Time { return began.Add(48 * time.Hour) }
+	if err := later.DeleteReport(t.Context(), "nobody"); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(later.Dump(), "event") || !strings.Contains(clone.Dump(), "event") {
+		t.Errorf("after the clone's clone expired its history:\n%s\nthe clone has:\n%s", later.Dump(), clone.Dump())
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	ctx := t.Context()
+	changes := map[string]struct {
+		change func(s *memory.Store) error
+		counts bool
+	}{
+		"instance": {func(s *memory.Store) error {
+			_, err := s.UpdateInstance(ctx, lifecycle.Record{HostKey: "a", Version: 1})
+			return err
+		}, true},
+		"secret": {func(s *memory.Store) error {
+			r, err := s.Instance(ctx, "a")
+			if err == nil {
+				r.Registration.Secret = "another"
+				_, err = s.UpdateInstance(ctx, r)
+			}
+			return err
+		}, true},
+		"report": {func(s *memory.Store) error { return s.DeleteReport(ctx, "a") }, true},
+		"request": {func(s *memory.Store) error {
+			return s.CreateRequest(ctx, lifecycle.Request{Repository: "acme/site", RunID: "1", RequestID: "b"})
+		}, true},
+		"lease": {func(s *memory.Store) error {
+			_, err := s.TakeLease(ctx, lifecycle.Lease{Name: "a", Holder: "me", Version: 1})
+			return err
+		}, true},
+		"history": {func(s *memory.Store) error { return s.AddEvents(ctx, []lifecycle.Event{{At: began}}) }, false},
+	}
+	for name, test := range changes {
+		t.Run(name, func(t *testing.T) {
+			s := seeded(t)
+			if s.Fingerprint() != seeded(t).Fingerprint() {
+				t.Fatal("two stores that went the same way have different fingerprints")
+			}
+			before := s.Fingerprint()
+			if err := test.change(s); err != nil {
+				t.Fatal(err)
+			}
+			if changed := s.Fingerprint() != before; changed != test.counts {
+				t.Errorf("fingerprint changed: %v, want %v", changed, test.counts)
+			}
+		})
+	}
+}
+
+func TestDumpHidesSecrets(t *testing.T) {
+	dump := seeded(t).Dump()
+	if strings.Contains(dump, "do-not-print-me") || !strings.Contains(dump, "sha256:") {
+		t.Errorf("got a dump without a hash for the secret:\n%s", dump)
+	}
+}
+
+// TestPurge: what the suite allows to linger goes with a write a minute on.
+func TestPurge(t *testing.T) {
+	now := began
+	s := memory.New(func() time.Time { return now })
+	if err := s.CreateInstance(t.Context(), lifecycle.Record{HostKey: "a", ExpiresAt: began.Add(time.Second)}); err != nil {
+		t.Fatal(err)
+	}
+	now = began.Add(59 * time.Second)
+	change(t, s, "b")
+	if !strings.Contains(s.Dump(), `"hostKey":"a"`) {
+		t.Error("purged twice within a minute")
+	}
+	now = began.Add(time.Minute)
+	change(t, s, "c")
+	if strings.Contains(s.Dump(), `"hostKey":"a"`) {
+		t.Errorf("the expired record is still there:\n%s", s.Dump())
+	}
+}

@@ -1,0 +1,78 @@
+package memory
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/row"
+	"github.com/remuda-ci/remuda/internal/store/token"
+)
+
+// index is an order of rows, by a key of so many parts whose text sorts as it
+// should.
+type index[T any] struct {
+	name  string
+	parts int
+	key   func(T) []string
+	copy  func(T) T
+}
+
+// The indexes of design section 3, and the orders of the tables themselves.
+var (
+	byKey = index[lifecycle.Record]{"instances", 1, func(r lifecycle.Record) []string {
+		return []string{r.HostKey}
+	}, row.Record}
+	byRun = index[lifecycle.Record]{"instances by run", 1, func(r lifecycle.Record) []string {
+		return []string{r.HostKey}
+	}, row.Record}
+	byPool = index[lifecycle.Record]{"instances by pool", 2, func(r lifecycle.Record) []string {
+		return []string{sortable(r.PooledAt), r.HostKey}
+	}, row.Record}
+	byDue = index[lifecycle.Record]{"instances by due", 2, func(r lifecycle.Record) []string {
+		return []string{sortable(r.DueAt), r.HostKey}
+	}, row.Record}
+	reportsByKey = index[lifecycle.Report]{"reports", 1, func(p lifecycle.Report) []string {
+		return []string{p.HostKey}
+	}, row.Report}
+	requestsByDue = index[lifecycle.Request]{"requests by due", 4, func(q lifecycle.Request) []string {
+		return []string{sortable(q.DueAt), q.Repository, q.RunID, q.RequestID}
+	}, row.Request}
+)
+
+// sortable is a time as text of fixed width, so that it sorts like the time.
+func sortable(t time.Time) string { return t.Format("2006-01-02T15:04:05.000000000") }
+
+// page returns the page of the rows that are in the index. It looks at every
+// row of the table and sorts only those behind the token.
+func (x index[T]) page(table iter.Seq[T], in func(T) bool, of lifecycle.PageOf) (lifecycle.Page[T], error) {
+	after, err := token.Parse(x.name, of.After, x.parts)
+	if err != nil {
+		return lifecycle.Page[T]{}, err
+	}
+	type entry struct {
+		key []string
+		row T
+	}
+	var found []entry
+	for r := range table {
+		if !in(r) {
+			continue
+		}
+		if key := x.key(r); slices.Compare(key, after) > 0 {
+			found = append(found, entry{key, r})
+		}
+	}
+	slices.SortFunc(found, func(a, b entry) int { return slices.Compare(a.key, b.key) })
+
+	var page lifecycle.Page[T]
+	if len(found) > of.Size() {
+		found = found[:of.Size()]
+		page.Next = token.New(x.name, found[len(found)-1].key...)
+	}
+	for _, e := range found {
+		page.Items = append(page.Items, x.copy(e.row))
+	}
+	return page, nil
+}

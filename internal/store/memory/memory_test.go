@@ -1,0 +1,23 @@
+package memory_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/store/memory"
+	"github.com/remuda-ci/remuda/internal/store/storetest"
+)
+
+var (
+	_ fleet.Store = (*memory.Store)(nil)
+	_ agent.Store = (*memory.HostView)(nil)
+)
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(_ *testing.T, now func() time.Time) storetest.Database {
+		s := memory.New(now)
+		return storetest.Database{Store: s, ForHost: func(key string) storetest.HostView { return s.ForHost(key) }}
+	})
+}

@@ -1,0 +1,81 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/row"
+)
+
+// Reports reads the reports of the hosts that have one, by host key.
+func (s *Store) Reports(ctx context.Context, hostKeys []string) (map[string]lifecycle.Report, error) {
+	end, err := s.begin(ctx, "read reports")
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	found := make(map[string]lifecycle.Report, len(hostKeys))
+	for _, key := range hostKeys {
+		if p, ok := s.reports[key]; ok {
+			found[key] = p
+		}
+	}
+	return found, nil
+}
+
+// AllReports lists every report, in order of host key.
+func (s *Store) AllReports(ctx context.Context, of lifecycle.PageOf) (lifecycle.Page[lifecycle.Report], error) {
+	end, err := s.begin(ctx, "list reports")
+	if err != nil {
+		return lifecycle.Page[lifecycle.Report]{}, err
+	}
+	defer end()
+	all := func(lifecycle.Report) bool { return true }
+	return reportsByKey.page(maps.Values(s.reports), all, of)
+}
+
+// DeleteReport removes a report; none is no error.
+func (s *Store) DeleteReport(ctx context.Context, hostKey string) error {
+	end, err := s.beginWrite(ctx, "delete report of "+hostKey)
+	if err != nil {
+		return err
+	}
+	defer end()
+	delete(s.reports, hostKey)
+	return nil
+}
+
+// HostView is the store as one host's agent may see it: its own two rows.
+type HostView struct {
+	store   *Store
+	hostKey string
+}
+
+// ForHost returns the view of the host's agent.
+func (s *Store) ForHost(hostKey string) *HostView { return &HostView{store: s, hostKey: hostKey} }
+
+// Record reads the host's record, with the store's time: ErrNotFound. Every
+// read is consistent.
+func (v *HostView) Record(ctx context.Context, _ bool) (lifecycle.Record, time.Time, error) {
+	r, err := v.store.Instance(ctx, v.hostKey)
+	return r, v.store.Now(), err
+}
+
+// PutReport replaces the host's report, and refuses one of another host.
+func (v *HostView) PutReport(ctx context.Context, p lifecycle.Report) error {
+	what := "write report of " + v.hostKey
+	if p.HostKey != "" && p.HostKey != v.hostKey {
+		return fmt.Errorf("%s: it names host %s", what, p.HostKey)
+	}
+	end, err := v.store.beginWrite(ctx, what)
+	if err != nil {
+		return err
+	}
+	defer end()
+	p.HostKey = v.hostKey
+	v.store.reports[v.hostKey] = row.Report(p)
+	return nil
+}

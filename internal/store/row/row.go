@@ -1,0 +1,72 @@
+// Package row gives rows the one form in which every store keeps them, so that
+// what is read back is equal from each adapter: a copy of its own that shares
+// nothing with the caller, times in UTC without a monotonic reading, and nil
+// for an empty list (an empty value is a removed attribute, design section 3).
+package row
+
+import (
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// EventRetention is how long an event is kept after its time (design section 3).
+const EventRetention = 24 * time.Hour
+
+// Record returns r in the form of the store.
+func Record(r lifecycle.Record) lifecycle.Record {
+	for _, t := range []*time.Time{
+		&r.Threshold, &r.RuntimeEndsAt, &r.ReleasedAt, &r.DueAt, &r.PooledAt, &r.Hold, &r.OrphanAt,
+		&r.IdleDetectedAt, &r.LaunchedAt, &r.CreatedAt, &r.UpdatedAt, &r.ExpiresAt,
+	} {
+		*t = utc(*t)
+	}
+	r.Labels = list(r.Labels)
+	if r.Registration != nil {
+		reg := *r.Registration
+		reg.ExpiresAt = utc(reg.ExpiresAt)
+		r.Registration = &reg
+	}
+	return r
+}
+
+// Report returns p in the form of the store.
+func Report(p lifecycle.Report) lifecycle.Report {
+	p.HeartbeatAt, p.RegisteredAt, p.InterruptionAt = utc(p.HeartbeatAt), utc(p.RegisteredAt), utc(p.InterruptionAt)
+	return p
+}
+
+// Request returns q in the form of the store.
+func Request(q lifecycle.Request) lifecycle.Request {
+	for _, t := range []*time.Time{&q.CreatedAt, &q.Deadline, &q.ReleasedAt, &q.DueAt, &q.ExpiresAt} {
+		*t = utc(*t)
+	}
+	q.Spec.InstanceTypes, q.Spec.Labels = list(q.Spec.InstanceTypes), list(q.Spec.Labels)
+	q.Taken = list(q.Taken)
+	if q.Launch != nil {
+		order := *q.Launch
+		order.InstanceTypes, order.PoolTypes = list(order.InstanceTypes), list(order.PoolTypes)
+		q.Launch = &order
+	}
+	return q
+}
+
+// Event returns e in the form of the store.
+func Event(e lifecycle.Event) lifecycle.Event {
+	e.At = utc(e.At)
+	return e
+}
+
+func utc(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.Round(0).UTC()
+}
+
+func list[T any](s []T) []T {
+	if len(s) == 0 {
+		return nil
+	}
+	return append([]T(nil), s...)
+}

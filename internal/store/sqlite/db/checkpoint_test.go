@@ -1,0 +1,51 @@
+package db_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+)
+
+// TestCheckpoint: the log is copied into the file as it grows, and starts over
+// instead of growing on.
+func TestCheckpoint(t *testing.T) { synctest.Test(t, testCheckpoint) }
+
+func testCheckpoint(t *testing.T) {
+	const (
+		each  = 4 << 10 // bytes of a row
+		round = 1000    // rows, after which the log is copied
+	)
+	path := tempFile(t)
+	file := open(t, path, db.Options{})
+	size := func(suffix string) int64 {
+		t.Helper()
+		info, err := os.Stat(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	var log int64
+	for r := range 3 {
+		for n := range round {
+			if err := write(file, fmt.Sprintf("%d-%d %s", r, n, strings.Repeat("x", each))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait() // until the checkpointer has nothing to do
+		if got, least := size(""), int64((r+1)*round*each); got < least {
+			t.Errorf("after round %d the file has %d bytes, want at least %d", r, got, least)
+		}
+		if log == 0 {
+			log = size("-wal")
+		}
+	}
+	// The trees get higher, so a row costs a little more as time goes by.
+	if got := size("-wal"); got > 2*log {
+		t.Errorf("the log grew from %d to %d bytes", log, got)
+	}
+}

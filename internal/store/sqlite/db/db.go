@@ -1,0 +1,115 @@
+// Package db is the one SQLite file of the embedded default: its schema, its
+// connections, and writes that share their commits. The state store and the
+// queue keep their rows in it. Several processes use the file at once: every
+// controld and, through Options.Light, every agentd of the machine.
+package db
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// Options say how to open the file. The zero value is what controld uses.
+type Options struct {
+	// Now is the clock of the store; time.Now if nil.
+	Now func() time.Time
+	// Logger hears of rows that cannot be read; none if nil.
+	Logger hclog.Logger
+	// Wait bounds how long a call waits for another process that has the file
+	// locked; 5 s if zero. Transactions last about a millisecond, so a longer
+	// wait means that a process hangs in one.
+	Wait time.Duration
+	// Light is for an agent, which does two reads a second: one connection
+	// with a small cache, and the clearing of expired rows left to controld.
+	Light bool
+}
+
+const defaultWait = 5 * time.Second
+
+// DB is the open file.
+type DB struct {
+	path   string
+	now    func() time.Time
+	logger hclog.Logger
+	wait   time.Duration
+
+	pool  *sql.DB
+	conns []*Conn
+	// readers and writer hold the connections that are free. In a light DB
+	// they are one channel with one connection.
+	readers chan *Conn
+	writer  chan *Conn
+
+	writes chan *write
+	purge  *purge // nil when that is left to others
+
+	unsettled     int // writes since checkpointDue; the writer's own
+	checkpointDue chan struct{}
+
+	closing   chan struct{} // closed when Close begins
+	loops     sync.WaitGroup
+	closeOnce sync.Once
+	closeErr  error
+
+	rowsRead atomic.Int64
+}
+
+// Open opens the file, creates it if it is not there, and brings its schema up
+// to date. Its errors name the file and what to do.
+func Open(path string, o Options) (*DB, error) {
+	d := &DB{
+		path: path, now: o.Now, logger: o.Logger, wait: o.Wait,
+		writes: make(chan *write), checkpointDue: make(chan struct{}, 1), closing: make(chan struct{}),
+	}
+	if d.now == nil {
+		d.now = time.Now
+	}
+	if d.logger == nil {
+		d.logger = hclog.NewNullLogger()
+	}
+	if d.wait <= 0 {
+		d.wait = defaultWait
+	}
+	if err := createFile(path); err != nil {
+		return nil, err
+	}
+	if err := d.connect(o.Light); err != nil {
+		return nil, errors.Join(err, d.disconnect())
+	}
+	d.loops.Go(d.writeLoop)
+	return d, nil
+}
+
+// Close waits for the calls under way and closes the file. Later calls get an
+// ErrUnavailable.
+func (d *DB) Close() error {
+	d.closeOnce.Do(func() {
+		close(d.closing)
+		d.loops.Wait()
+		<-d.writer
+		if d.readers != d.writer {
+			for range cap(d.readers) {
+				<-d.readers
+			}
+		}
+		if err := d.disconnect(); err != nil {
+			d.closeErr = fmt.Errorf("close database %s: %w", d.path, err)
+		}
+	})
+	return d.closeErr
+}
+
+// Now is the store's clock.
+func (d *DB) Now() time.Time { return d.now() }
+
+// Logger is where to tell of rows that cannot be read.
+func (d *DB) Logger() hclog.Logger { return d.logger }
+
+// RowsRead is how many rows queries have returned since Open.
+func (d *DB) RowsRead() int64 { return d.rowsRead.Load() }

@@ -1,0 +1,124 @@
+package db
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+)
+
+// schema is version 1. A later version is a step of its own in migrations.
+//
+//go:embed schema.sql
+var schema string
+
+// migrations[i] brings the file from version i to i+1.
+var migrations = []string{schema}
+
+// applicationID marks the file as ours in its header: "rmda".
+const applicationID = 0x726d6461
+
+// createFile makes sure that the file is there, for this user alone: the
+// registrations in it are secrets. SQLite gives its -wal and -shm files the
+// same mode.
+func createFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("open database: %w: create the directory first", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("open database: %w: make the file and its directory writable for this user", err)
+	case err != nil:
+		return fmt.Errorf("open database: %w: choose a path for a file on a local disk", err)
+	}
+	return f.Close()
+}
+
+// dsn is the driver's name of the file. Committed writes survive the death of
+// the process; the last ones may be lost, whole and in order, when the machine
+// itself fails (synchronous NORMAL), which costs the hosts on it anyway.
+func dsn(path string, cacheKiB, autoCheckpoint int) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	pragmas := url.Values{"_pragma": {
+		"busy_timeout(1)", // see DB.retry
+		"synchronous(NORMAL)",
+		fmt.Sprintf("cache_size(-%d)", cacheKiB),
+		fmt.Sprintf("wal_autocheckpoint(%d)", autoCheckpoint),
+		"journal_size_limit(67108864)",
+		"trusted_schema(OFF)",
+	}}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: pragmas.Encode()}).String()
+}
+
+// migrate looks whose file this is and brings its schema up to date. Of two
+// processes that open a new file at once, one does it and the other waits.
+func (d *DB) migrate(c *Conn) error {
+	ctx, cancel := context.WithTimeout(context.Background(), d.wait)
+	defer cancel()
+	steps := []func(*Conn) error{d.checkOwner, walMode, d.applyMigrations}
+	for _, step := range steps {
+		if err := d.retry(ctx, func() error { return step(c) }); err != nil {
+			return d.fault("open", err)
+		}
+	}
+	return nil
+}
+
+// checkOwner keeps us from writing into another program's file.
+func (d *DB) checkOwner(c *Conn) error {
+	var id, tables int64
+	if err := c.Get("PRAGMA application_id", nil, &id); err != nil {
+		return err
+	}
+	if err := c.Get("SELECT count(*) FROM sqlite_schema", nil, &tables); err != nil {
+		return err
+	}
+	if id != applicationID && tables > 0 {
+		return fmt.Errorf("open database %s: it belongs to another program: choose another path", d.path)
+	}
+	return nil
+}
+
+func walMode(c *Conn) error {
+	var mode string
+	return c.Get("PRAGMA journal_mode = WAL", nil, &mode)
+}
+
+func (d *DB) applyMigrations(c *Conn) error {
+	if _, err := c.Exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	if err := d.migrateTo(c, int64(len(migrations))); err != nil {
+		return errors.Join(err, rollback(c))
+	}
+	_, err := c.Exec("COMMIT")
+	return err
+}
+
+func (d *DB) migrateTo(c *Conn, newest int64) error {
+	var version int64
+	if err := c.Get("PRAGMA user_version", nil, &version); err != nil {
+		return err
+	}
+	if version > newest {
+		return fmt.Errorf("open database %s: its schema has version %d, this program knows up to %d: "+
+			"use the newer program, or another file", d.path, version, newest)
+	}
+	if version == newest {
+		return nil
+	}
+	for _, migration := range migrations[version:] {
+		if _, err := c.conn.ExecContext(context.Background(), migration); err != nil {
+			return err
+		}
+	}
+	_, err := c.conn.ExecContext(context.Background(),
+		fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, newest))
+	return err
+}

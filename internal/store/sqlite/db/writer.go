@@ -1,0 +1,184 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	sqlite "modernc.org/sqlite"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// maxBatch is how many writes share a commit, at most: it bounds how long the
+// first of them waits for the others.
+const maxBatch = 128
+
+// write is one caller's change on its way through the writer.
+type write struct {
+	what string
+	fn   func(*Conn) error
+	// stage settles the race between the writer that begins and the caller
+	// that gives up.
+	stage atomic.Int32
+	err   error         // the answer, once done is closed
+	done  chan struct{} // closed after the commit
+}
+
+const (
+	stageWaiting = iota
+	stageBegun
+	stageAbandoned
+)
+
+// Write runs fn in a transaction, which it may share with others that came at
+// the same time: they are committed together and then all answered. fn returns
+// errors of its own before its first change, and they hurt nobody else. It may
+// be called again after a roll-back, so it must start afresh; what it sets
+// outside is good only when Write returns nil.
+//
+// A caller whose context ends while waiting gets an ErrUnavailable: a write
+// that has begun may take effect, one that has not never will.
+func (d *DB) Write(ctx context.Context, what string, fn func(*Conn) error) error {
+	if err := ctx.Err(); err != nil {
+		return &lifecycle.UnavailableError{What: what, Err: err}
+	}
+	w := &write{what: what, fn: fn, done: make(chan struct{})}
+	select {
+	case d.writes <- w:
+	case <-ctx.Done():
+		return &lifecycle.UnavailableError{What: what, Err: ctx.Err()}
+	case <-d.closing:
+		return d.errClosed(what)
+	}
+	select {
+	case <-w.done:
+		return d.fault(what, w.err)
+	case <-ctx.Done():
+		w.stage.CompareAndSwap(stageWaiting, stageAbandoned)
+		return &lifecycle.UnavailableError{What: what, Err: ctx.Err()}
+	}
+}
+
+// writeLoop is the writer: it takes what waits, commits it and answers it. A
+// lone write is not made to wait for company; under load, company gathers
+// while the batch before is being committed.
+func (d *DB) writeLoop() {
+	for {
+		select {
+		case w := <-d.writes:
+			d.commit(d.gather(w))
+		case <-d.closing:
+			return
+		}
+	}
+}
+
+func (d *DB) gather(first *write) []*write {
+	batch := []*write{first}
+	for len(batch) < maxBatch {
+		select {
+		case w := <-d.writes:
+			batch = append(batch, w)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// commit runs a batch in one transaction. When a statement of one write fails,
+// all are rolled back and each runs again in a transaction of its own, so that
+// only the culprit gets the error.
+func (d *DB) commit(batch []*write) {
+	c := <-d.writer
+	defer func() { d.writer <- c }()
+
+	culprit, err := d.transact(c, batch)
+	if culprit != nil && len(batch) > 1 {
+		for _, w := range batch {
+			_, err := d.transact(c, []*write{w})
+			w.answer(err)
+		}
+		return
+	}
+	for _, w := range batch {
+		w.answer(err)
+	}
+	if err == nil && d.purge != nil {
+		d.wrote(len(batch))
+		if err := d.purge.step(d, c); err != nil {
+			d.logger.Warn("could not clear expired rows", "file", d.path, "error", err)
+		}
+	}
+}
+
+// transact runs writes in one transaction. An error means that nothing was
+// changed, or, where the commit itself failed, that it is not known. culprit
+// is the write whose statement failed.
+func (d *DB) transact(c *Conn, batch []*write) (culprit *write, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), d.wait)
+	defer cancel()
+	begin := func() error {
+		_, err := c.Exec("BEGIN IMMEDIATE")
+		return err
+	}
+	if err := d.retry(ctx, begin); err != nil {
+		return nil, err
+	}
+	for _, w := range batch {
+		if w.err = w.run(c); isFault(w.err) {
+			return w, errors.Join(w.err, rollback(c))
+		}
+	}
+	if _, err := c.Exec("COMMIT"); err != nil {
+		return nil, errors.Join(err, rollback(c))
+	}
+	return nil, nil
+}
+
+// rollback ends a transaction that failed. SQLite has ended it already after
+// some faults, such as a full disk; its complaint about that says nothing.
+func rollback(c *Conn) error {
+	_, err := c.Exec("ROLLBACK")
+	var e *sqlite.Error
+	if errors.As(err, &e) && e.Code() == codeError {
+		return nil
+	}
+	return err
+}
+
+func (w *write) run(c *Conn) error {
+	if !w.stage.CompareAndSwap(stageWaiting, stageBegun) && w.stage.Load() == stageAbandoned {
+		return context.Canceled // nobody hears it
+	}
+	return w.fn(c)
+}
+
+// answer tells the caller how it ended: the transaction's error before its own.
+func (w *write) answer(err error) {
+	if err != nil {
+		w.err = err
+	}
+	close(w.done)
+}
+
+// retry repeats fn while another process has the file locked, until ctx ends.
+// SQLite's own waiting grows to 100 ms between looks, far beyond what its
+// transactions take, so this looks more often.
+func (d *DB) retry(ctx context.Context, fn func() error) error {
+	for {
+		err := fn()
+		if !isBusy(err) {
+			return err
+		}
+		pause := time.NewTimer(jitter(busyPause))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return err
+		}
+	}
+}

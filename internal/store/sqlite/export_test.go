@@ -1,0 +1,70 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+)
+
+// Queries are those whose cost must grow with what they find.
+var Queries = map[string]string{
+	"instances_by_run":             selectByRun,
+	"instances_by_pool":            selectByPool,
+	"instances_by_due":             selectDueInstances,
+	"requests_by_due":              selectDueRequests,
+	"events_by_run":                selectEventsOfRun,
+	"sqlite_autoindex_instances_1": selectInstance,
+	"sqlite_autoindex_requests_1":  selectRequestsOfRun,
+	"sqlite_autoindex_reports_1":   selectReports,
+	"INTEGER PRIMARY KEY":          selectEvents,
+}
+
+// Disagreements are the rows whose document and columns do not say the same,
+// and whatever else is wrong with the file.
+func (s *Store) Disagreements(ctx context.Context) (wrong []string, rows int, err error) {
+	err = s.db.Read(ctx, "check", func(c *db.Conn) error {
+		var verdict string
+		if err := c.Get("PRAGMA integrity_check", nil, &verdict); err != nil || verdict != "ok" {
+			return fmt.Errorf("integrity check: %s: %w", verdict, err)
+		}
+		n, bad, err := compare(c, `SELECT doc, version, state, run_id, resource_class, usage_class, trust_key,
+			pooled_at, due_at, expires_at, host_key FROM instances`, 11, instanceRow)
+		if err != nil {
+			return err
+		}
+		m, worse, err := compare(c, `SELECT doc, version, due_at, expires_at, repository, run_id, request_id FROM requests`, 7, requestRow)
+		rows, wrong = n+m, append(bad, worse...)
+		return err
+	})
+	return wrong, rows, err
+}
+
+func compare[T any](c *db.Conn, query string, columns int, row func(string, T) ([]any, error)) (rows int, wrong []string, err error) {
+	err = c.Each(query, nil, func(r *sql.Rows) error {
+		rows++
+		stored, into := make([]any, columns), make([]any, columns)
+		for i := range into {
+			into[i] = &stored[i]
+		}
+		if err := r.Scan(into...); err != nil {
+			return err
+		}
+		var document T
+		if err := json.Unmarshal([]byte(stored[0].(string)), &document); err != nil {
+			return err
+		}
+		want, err := row("check", document)
+		if err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(want, stored) {
+			wrong = append(wrong, fmt.Sprintf("document says %v, columns %v", want[1:], stored[1:]))
+		}
+		return nil
+	})
+	return rows, wrong, err
+}

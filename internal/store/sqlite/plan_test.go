@@ -1,0 +1,81 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/sqlite"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+)
+
+// TestQueryPlans: each query goes straight to its place in its index, and finds
+// its rows in order there.
+func TestQueryPlans(t *testing.T) {
+	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{})
+	for index, query := range sqlite.Queries {
+		t.Run(index, func(t *testing.T) {
+			plan := planOf(t, file, query)
+			if !strings.Contains(plan, "SEARCH") || !strings.Contains(plan, index) {
+				t.Errorf("the plan does not search %s:\n%s", index, plan)
+			}
+			scans := strings.ReplaceAll(plan, "SCAN json_each", "")
+			if strings.Contains(scans, "SCAN") || strings.Contains(plan, "TEMP B-TREE") {
+				t.Errorf("the plan scans or sorts:\n%s", plan)
+			}
+		})
+	}
+}
+
+func planOf(t *testing.T, file *db.DB, query string) string {
+	t.Helper()
+	var plan []string
+	args := make([]any, strings.Count(query, "?"))
+	err := file.Read(t.Context(), "explain", func(c *db.Conn) error {
+		return c.Each("EXPLAIN QUERY PLAN "+query, args, func(rows *sql.Rows) error {
+			var id, parent, unused int64
+			var detail string
+			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+				return err
+			}
+			plan = append(plan, detail)
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(plan, "\n")
+}
+
+// TestDueCost: the due query reads what is due, whatever else there is.
+func TestDueCost(t *testing.T) {
+	const hosts, due = 4000, 20
+	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{Now: func() time.Time { return began }})
+	s := sqlite.New(file)
+	fill(t, s, hosts, func(n int, r *lifecycle.Record) {
+		if n%(hosts/due) == 7 {
+			r.DueAt = began
+		}
+	})
+	rows, pages := file.RowsRead(), pagesRead(t, file)
+	page, err := s.DueInstances(context.Background(), began, lifecycle.PageOf{Limit: due})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(page.Items) != due || page.Next != "" {
+		t.Errorf("got %d hosts and token %q, want %d and none", len(page.Items), page.Next, due)
+	}
+	if got := file.RowsRead() - rows; got != due {
+		t.Errorf("read %d rows, want %d", got, due)
+	}
+	// A row costs a way down the table, which is three pages high here, and a
+	// look at the index. The table has over 1,000 pages.
+	if got := pagesRead(t, file) - pages; got > 5*due {
+		t.Errorf("looked at %d pages for %d rows", got, due)
+	}
+}

@@ -1,0 +1,112 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+var claimTests = []suiteTest{
+	{"takes the host", testClaim},
+	{"needs every fact", testClaimCondition},
+	{"is allowed up to the edges", testClaimEdges},
+	{"an unknown host is lost", testClaimUnknown},
+}
+
+func testClaim(t *testing.T, w world) {
+	w.create(t, pooledRecord("a"))
+	claim := claimOf("a")
+	claim.Labels = append(claim.Labels, "more")
+	got, err := w.Store.ClaimInstance(t.Context(), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := pooledRecord("a").Claimed(claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Version = 2
+	equal(t, "what claim returns", want, got)
+
+	claim.Labels[0], claim.Registration.Secret = "scribbled", "scribbled"
+	got.Labels[1] = "scribbled"
+	want, _ = pooledRecord("a").Claimed(claimOf("a"))
+	want.Version, want.Labels = 2, []string{"fast", "more"}
+	equal(t, "record", want, w.instance(t, "a"))
+
+	_, err = w.Store.ClaimInstance(t.Context(), claimOf("a"))
+	wantError(t, "second claim", err, lifecycle.ErrLost)
+}
+
+// testClaimCondition breaks one fact of the condition at a time.
+func testClaimCondition(t *testing.T, w world) {
+	tests := []struct {
+		name   string
+		record func(*lifecycle.Record)
+		claim  func(*lifecycle.Claim)
+	}{
+		{name: "created", record: func(r *lifecycle.Record) { r.State = lifecycle.StateCreated }},
+		{name: "running", record: func(r *lifecycle.Record) { r.State = lifecycle.StateRunning }},
+		{name: "claimed", record: func(r *lifecycle.Record) { r.State = lifecycle.StateClaimed }},
+		{name: "terminated", record: func(r *lifecycle.Record) { r.State = lifecycle.StateTerminated }},
+		{name: "releasing", record: func(r *lifecycle.Record) { r.PooledAt = time.Time{} }},
+		{name: "a later assignment", record: func(r *lifecycle.Record) { r.Assignment++ }},
+		{name: "an earlier assignment", record: func(r *lifecycle.Record) { r.Assignment-- }},
+		{name: "another trust key", record: func(r *lifecycle.Record) { r.TrustKey = "acme/other" }},
+		{name: "no trust key", record: func(r *lifecycle.Record) { r.TrustKey = "" }},
+		{name: "retiring", record: func(r *lifecycle.Record) { r.Retiring = true }},
+		{name: "held", record: func(r *lifecycle.Record) { r.Hold = start.Add(time.Nanosecond) }},
+		{name: "threshold at the margin", record: func(r *lifecycle.Record) { r.Threshold = start.Add(30 * time.Second) }},
+		{name: "threshold passed", record: func(r *lifecycle.Record) { r.Threshold = start.Add(-time.Second) }},
+		{name: "no threshold", record: func(r *lifecycle.Record) { r.Threshold = time.Time{} }},
+		{name: "a claim of another assignment", claim: func(c *lifecycle.Claim) { c.Assignment = 0 }},
+		{name: "a claim with another trust key", claim: func(c *lifecycle.Claim) { c.TrustKey = "ACME/site" }},
+		{name: "a claim with a longer margin", claim: func(c *lifecycle.Claim) { c.Margin = 5 * time.Minute }},
+		{name: "a claim later on", claim: func(c *lifecycle.Claim) { c.Now = start.Add(5 * time.Minute) }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r, claim := pooledRecord(test.name), claimOf(test.name)
+			if test.record != nil {
+				test.record(&r)
+			}
+			if test.claim != nil {
+				test.claim(&claim)
+			}
+			w.create(t, r)
+			_, err := w.Store.ClaimInstance(t.Context(), claim)
+			wantError(t, "claim", err, lifecycle.ErrLost)
+			equal(t, "record", r, w.instance(t, test.name))
+		})
+	}
+}
+
+func testClaimEdges(t *testing.T, w world) {
+	tests := []struct {
+		name   string
+		record func(*lifecycle.Record)
+	}{
+		{"threshold just beyond the margin", func(r *lifecycle.Record) { r.Threshold = start.Add(30*time.Second + time.Nanosecond) }},
+		{"hold that ends now", func(r *lifecycle.Record) { r.Hold = start }},
+		{"pooled in the future", func(r *lifecycle.Record) { r.PooledAt = start.Add(time.Hour) }},
+		{"earlier claims failed", func(r *lifecycle.Record) { r.ClaimFailures = 1 }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := pooledRecord(test.name)
+			test.record(&r)
+			w.create(t, r)
+			if _, err := w.Store.ClaimInstance(t.Context(), claimOf(test.name)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func testClaimUnknown(t *testing.T, w world) {
+	_, err := w.Store.ClaimInstance(t.Context(), claimOf("nobody"))
+	wantError(t, "claim", err, lifecycle.ErrLost)
+	_, err = w.Store.Instance(t.Context(), "nobody")
+	wantError(t, "read after the claim", err, lifecycle.ErrNotFound)
+}

@@ -1,0 +1,112 @@
+package storetest
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+var errorTests = []suiteTest{
+	{"a caller who has gone is told unavailable", testCancelled},
+	{"no error tells a secret", testSecrets},
+}
+
+// calls are all methods, on the rows of seed; each works once, in any order.
+func calls(w world) map[string]func(context.Context) error {
+	of := lifecycle.PageOf{}
+	pool := lifecycle.QueueName{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}
+	return map[string]func(context.Context) error{
+		"CreateInstance": func(ctx context.Context) error { return w.Store.CreateInstance(ctx, fullRecord("new")) },
+		"UpdateInstance": func(ctx context.Context) error { _, err := w.Store.UpdateInstance(ctx, fullRecord("a")); return err },
+		"ClaimInstance":  func(ctx context.Context) error { _, err := w.Store.ClaimInstance(ctx, claimOf("pooled")); return err },
+		"Instance":       func(ctx context.Context) error { _, err := w.Store.Instance(ctx, "a"); return err },
+		"Instances":      func(ctx context.Context) error { _, err := w.Store.Instances(ctx, []string{"a"}); return err },
+		"InstancesOfRun": func(ctx context.Context) error { _, err := w.Store.InstancesOfRun(ctx, runID, of); return err },
+		"PooledInstances": func(ctx context.Context) error {
+			_, err := w.Store.PooledInstances(ctx, pool, repository, of)
+			return err
+		},
+		"DueInstances": func(ctx context.Context) error { _, err := w.Store.DueInstances(ctx, start, of); return err },
+		"ListInstances": func(ctx context.Context) error {
+			_, err := w.Store.ListInstances(ctx, lifecycle.Filter{}, of)
+			return err
+		},
+		"Reports":       func(ctx context.Context) error { _, err := w.Store.Reports(ctx, []string{"a"}); return err },
+		"AllReports":    func(ctx context.Context) error { _, err := w.Store.AllReports(ctx, of); return err },
+		"DeleteReport":  func(ctx context.Context) error { return w.Store.DeleteReport(ctx, "a") },
+		"CreateRequest": func(ctx context.Context) error { return w.Store.CreateRequest(ctx, fullRequest("new")) },
+		"UpdateRequest": func(ctx context.Context) error { _, err := w.Store.UpdateRequest(ctx, fullRequest("a")); return err },
+		"Request":       func(ctx context.Context) error { _, err := w.Store.Request(ctx, repository, runID, "a"); return err },
+		"RequestsOfRun": func(ctx context.Context) error { _, err := w.Store.RequestsOfRun(ctx, repository, runID); return err },
+		"DueRequests":   func(ctx context.Context) error { _, err := w.Store.DueRequests(ctx, start, of); return err },
+		"AddEvents": func(ctx context.Context) error {
+			return w.Store.AddEvents(ctx, []lifecycle.Event{fullEvent("new")})
+		},
+		"EventsOfRun": func(ctx context.Context) error { _, err := w.Store.EventsOfRun(ctx, repository, runID, of); return err },
+		"EventsSince": func(ctx context.Context) error { _, err := w.Store.EventsSince(ctx, of); return err },
+		"LastEvent":   func(ctx context.Context) error { _, err := w.Store.LastEvent(ctx); return err },
+		"Lease":       func(ctx context.Context) error { _, err := w.Store.Lease(ctx, "sweep"); return err },
+		"TakeLease": func(ctx context.Context) error {
+			_, err := w.Store.TakeLease(ctx, lifecycle.Lease{Name: "sweep", Holder: "b", Version: 1})
+			return err
+		},
+		"HostView.Record":    func(ctx context.Context) error { _, _, err := w.ForHost("a").Record(ctx, true); return err },
+		"HostView.PutReport": func(ctx context.Context) error { return w.ForHost("a").PutReport(ctx, fullReport("a")) },
+	}
+}
+
+func (w world) seed(t *testing.T) {
+	t.Helper()
+	w.create(t, fullRecord("a"), pooledRecord("pooled"))
+	w.createRequests(t, fullRequest("a"))
+	w.report(t, fullReport("a"))
+	w.addEvents(t, fullEvent("old"))
+	if _, err := w.Store.TakeLease(t.Context(), lifecycle.Lease{Name: "sweep", Holder: "a"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func testCancelled(t *testing.T, w world) {
+	w.seed(t)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	for name, call := range calls(w) {
+		for _, ctx := range []context.Context{cancelled, late} {
+			err := call(ctx)
+			wantError(t, name, err, lifecycle.ErrUnavailable)
+			wantError(t, name, err, ctx.Err())
+		}
+	}
+	equal(t, "record after it all", fullRecord("a"), w.instance(t, "a"))
+	for name, call := range calls(w) {
+		if err := call(t.Context()); err != nil {
+			t.Errorf("%s with a caller who stays: %v", name, err)
+		}
+	}
+}
+
+func testSecrets(t *testing.T, w world) {
+	w.seed(t)
+	stale := fullRecord("a")
+	stale.Version = 7
+	_, lost := w.Store.UpdateInstance(t.Context(), stale)
+	claim := claimOf("a")
+	_, refused := w.Store.ClaimInstance(t.Context(), claim)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, gone := w.Store.UpdateInstance(cancelled, fullRecord("a"))
+	errs := []error{lost, refused, gone, w.Store.CreateInstance(t.Context(), fullRecord("a")), w.Store.CreateInstance(cancelled, fullRecord("b"))}
+	for i, err := range errs {
+		if err == nil || strings.Contains(err.Error(), secret) {
+			t.Errorf("error %d: got %v, want one without the secret", i, err)
+		}
+	}
+	if got := w.instance(t, "a").Registration.Secret.Reveal(); got != secret {
+		t.Error("the secret did not survive")
+	}
+}

@@ -1,0 +1,100 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+var expiryTests = []suiteTest{
+	{"live rows never vanish", testLiveStay},
+	{"expired rows are whole or gone", testExpiredWhole},
+	{"the history is kept for 24 h", testHistoryKept},
+}
+
+// churn writes something every few minutes, since stores clear up behind
+// writes.
+func (w world) churn(t *testing.T, d time.Duration) {
+	t.Helper()
+	const step = 7 * time.Minute
+	for passed := time.Duration(0); passed < d; passed += step {
+		w.clock.advance(min(step, d-passed))
+		w.report(t, lifecycle.Report{HostKey: "churn", HeartbeatAt: w.clock.Now()})
+	}
+}
+
+func testLiveStay(t *testing.T, w world) {
+	forever, later := fullRecord("forever"), fullRecord("later")
+	forever.ExpiresAt, later.ExpiresAt = time.Time{}, start.Add(time.Hour)
+	w.create(t, forever, later)
+	foreverRequest, laterRequest := fullRequest("forever"), fullRequest("later")
+	foreverRequest.ExpiresAt, laterRequest.ExpiresAt = time.Time{}, start.Add(time.Hour)
+	w.createRequests(t, foreverRequest, laterRequest)
+	w.report(t, fullReport("a"))
+	if _, err := w.Store.TakeLease(t.Context(), lifecycle.Lease{Name: "sweep", Holder: "a"}); err != nil {
+		t.Fatal(err)
+	}
+
+	w.churn(t, time.Hour-time.Nanosecond)
+	equal(t, "record that expires soon", later, w.instance(t, "later"))
+	equal(t, "request that expires soon", laterRequest, w.request(t, "later"))
+	w.churn(t, 48*time.Hour)
+	equal(t, "record that does not expire", forever, w.instance(t, "forever"))
+	equal(t, "request that does not expire", foreverRequest, w.request(t, "forever"))
+	if got, err := w.Store.Reports(t.Context(), []string{"a"}); err != nil || len(got) != 1 {
+		t.Errorf("report: got %v and error %v, want it", got, err)
+	}
+	if _, err := w.Store.Lease(t.Context(), "sweep"); err != nil {
+		t.Errorf("lease: %v", err)
+	}
+}
+
+func testExpiredWhole(t *testing.T, w world) {
+	r := fullRecord("a")
+	r.ExpiresAt = start.Add(time.Minute)
+	w.create(t, r)
+	q := fullRequest("a")
+	q.ExpiresAt = start.Add(time.Minute)
+	w.createRequests(t, q)
+	w.churn(t, time.Hour)
+	switch got, err := w.Store.Instance(t.Context(), "a"); {
+	case err == nil:
+		equal(t, "record", r, got)
+	case !errors.Is(err, lifecycle.ErrNotFound):
+		t.Error(err)
+	}
+	switch got, err := w.Store.Request(t.Context(), repository, runID, "a"); {
+	case err == nil:
+		equal(t, "request", q, got)
+	case !errors.Is(err, lifecycle.ErrNotFound):
+		t.Error(err)
+	}
+}
+
+func testHistoryKept(t *testing.T, w world) {
+	since := func(of lifecycle.PageOf) []string {
+		t.Helper()
+		page, err := w.Store.EventsSince(t.Context(), of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reasons(page.Items)
+	}
+	w.addEvents(t, fullEvent("old"))
+	page, err := w.Store.EventsSince(t.Context(), lifecycle.PageOf{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.churn(t, 24*time.Hour-time.Nanosecond)
+	equal(t, "after just under 24 h", []string{"old"}, since(lifecycle.PageOf{}))
+
+	// Whatever has vanished by then, a watcher's place stays good.
+	w.churn(t, time.Hour)
+	e := fullEvent("new")
+	e.At = w.clock.Now()
+	w.addEvents(t, e)
+	w.churn(t, time.Hour)
+	equal(t, "what came since", []string{"new"}, since(lifecycle.PageOf{After: page.Next}))
+}

@@ -1,0 +1,120 @@
+package storetest
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/token"
+)
+
+// pageTests are those of each listing, every one with a database of its own.
+var pageTests = slices.Concat(
+	perListing("every limit gives every item once", testPageLimits),
+	perListing("rows that come and go do not move the others", testPageStability),
+	perListing("a token of nobody is an error", testPageTokens),
+)
+
+func perListing(name string, run func(t *testing.T, w world, l listing)) []suiteTest {
+	var tests []suiteTest
+	for _, l := range listings {
+		tests = append(tests, suiteTest{l.name + ": " + name, func(t *testing.T, w world) { run(t, w, l) }})
+	}
+	return tests
+}
+
+// fill adds rows with even numbers, so that others fit between, and returns
+// their names in order.
+func (l listing) fill(t *testing.T, w world, rows int) []string {
+	t.Helper()
+	var names []string
+	for n := range rows {
+		names = append(names, l.add(t, w, 2*n))
+	}
+	return names
+}
+
+// through goes through the pages and calls between after each of them.
+func (l listing) through(t *testing.T, w world, limit int, between func(page int)) []string {
+	t.Helper()
+	pages := 0
+	return all(t, limit, func(of lifecycle.PageOf) (lifecycle.Page[string], error) {
+		names, next, err := l.list(t, w, of)
+		if l.endless && err == nil && next == "" {
+			t.Fatal("a page without a token to go on from")
+		}
+		if l.endless && len(names) == 0 {
+			next = ""
+		}
+		pages++
+		between(pages)
+		return lifecycle.Page[string]{Items: names, Next: next}, err
+	})
+}
+
+func quietly(int) {}
+
+func testPageLimits(t *testing.T, w world, l listing) {
+	equal(t, "nothing", []string(nil), l.through(t, w, 3, quietly))
+	const rows = lifecycle.DefaultPageSize + 1
+	want := l.fill(t, w, rows)
+	for _, limit := range []int{-1, 0, 1, 2, 7, rows - 1, rows, rows + 1, math.MaxInt} {
+		equal(t, fmt.Sprintf("%d a page", limit), want, l.through(t, w, limit, quietly))
+	}
+	first, next, err := l.list(t, w, lifecycle.PageOf{})
+	if err != nil || len(first) > lifecycle.DefaultPageSize || next == "" {
+		t.Errorf("first page: %d items, token %q and error %v, want at most %d, a token and none",
+			len(first), next, err, lifecycle.DefaultPageSize)
+	}
+}
+
+// testPageStability adds rows before, between and after, and takes some away,
+// while it goes through the pages: what stayed put comes once and in order.
+func testPageStability(t *testing.T, w world, l listing) {
+	const rows = 12
+	stay := l.fill(t, w, rows)
+	got := l.through(t, w, 2, func(page int) {
+		if page > rows {
+			return
+		}
+		l.add(t, w, 2*rows-2*page+1)
+		if l.drop != nil && page%3 == 0 {
+			gone := stay[page-1]
+			l.drop(t, w, gone)
+			stay = slices.Delete(slices.Clone(stay), page-1, page)
+		}
+	})
+	var kept []string
+	seen := map[string]int{}
+	for _, name := range got {
+		if seen[name]++; seen[name] == 2 {
+			t.Errorf("%s came twice", name)
+		}
+		if slices.Contains(stay, name) {
+			kept = append(kept, name)
+		}
+	}
+	equal(t, "rows that stayed", stay, kept)
+}
+
+func testPageTokens(t *testing.T, w world, l listing) {
+	l.fill(t, w, 3)
+	_, next, err := l.list(t, w, lifecycle.PageOf{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := map[string]string{
+		"no base64":          "*",
+		"no JSON":            base64.RawURLEncoding.EncodeToString([]byte("[")),
+		"truncated":          next[:len(next)/2],
+		"of another listing": token.New("elsewhere", "1"),
+		"a sentence":         "page 2, please",
+	}
+	for name, bad := range tokens {
+		_, _, err := l.list(t, w, lifecycle.PageOf{After: bad})
+		wantError(t, name, err, lifecycle.ErrPageToken)
+	}
+}

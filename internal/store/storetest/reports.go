@@ -1,0 +1,104 @@
+package storetest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+var reportTests = []suiteTest{
+	{"a report comes back as it was written", testReportRoundTrip},
+	{"a new report replaces the old one", testReportReplace},
+	{"a batch leaves out who has none", testReportBatch},
+	{"deleting is safe to repeat", testReportDelete},
+	{"an agent reads its own record", testViewRecord},
+	{"an agent writes its own report only", testViewReport},
+}
+
+func testReportRoundTrip(t *testing.T, w world) {
+	want := map[string]lifecycle.Report{"a": fullReport("a"), "b": {HostKey: "b"}}
+	for _, p := range want {
+		w.report(t, p)
+	}
+	got, err := w.Store.Reports(t.Context(), []string{"a", "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "reports", want, got)
+	isUTC(t, "heartbeat", got["a"].HeartbeatAt)
+}
+
+func testReportReplace(t *testing.T, w world) {
+	w.report(t, fullReport("a"))
+	want := lifecycle.Report{HostKey: "a", HeartbeatAt: start.Add(time.Minute), Assignment: 4}
+	w.report(t, want)
+	got, err := w.Store.Reports(t.Context(), []string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "reports", map[string]lifecycle.Report{"a": want}, got)
+}
+
+// testReportBatch asks for more keys than a DynamoDB batch takes (100).
+func testReportBatch(t *testing.T, w world) {
+	want := map[string]lifecycle.Report{}
+	for _, key := range hostKeys(150) {
+		want[key] = fullReport(key)
+		w.report(t, want[key])
+	}
+	got, err := w.Store.Reports(t.Context(), slices.Concat([]string{"missing"}, hostKeys(150), []string{"host-0000"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "reports", want, got)
+	got, err = w.Store.Reports(t.Context(), nil)
+	if err != nil || len(got) != 0 {
+		t.Errorf("reports of nobody: got %d and error %v, want none of either", len(got), err)
+	}
+}
+
+func testReportDelete(t *testing.T, w world) {
+	w.report(t, fullReport("a"))
+	w.report(t, fullReport("b"))
+	for range 2 {
+		if err := w.Store.DeleteReport(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := all(t, 0, func(of lifecycle.PageOf) (reportPage, error) { return w.Store.AllReports(t.Context(), of) })
+	equal(t, "reports", []lifecycle.Report{fullReport("b")}, got)
+}
+
+func testViewRecord(t *testing.T, w world) {
+	w.create(t, fullRecord("a"), fullRecord("b"))
+	for _, consistent := range []bool{true, false} {
+		got, at, err := w.ForHost("a").Record(t.Context(), consistent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "record", fullRecord("a"), got)
+		// A store without a clock of its own says nothing.
+		if !at.IsZero() && !at.Equal(w.clock.Now()) {
+			t.Errorf("time of the answer: got %v, want %v", at, w.clock.Now())
+		}
+		_, _, err = w.ForHost("nobody").Record(t.Context(), consistent)
+		wantError(t, "record of an unknown host", err, lifecycle.ErrNotFound)
+	}
+}
+
+func testViewReport(t *testing.T, w world) {
+	w.report(t, fullReport("b"))
+	forged := fullReport("b")
+	forged.Signal = lifecycle.SignalRegOK
+	if err := w.ForHost("a").PutReport(t.Context(), forged); err == nil {
+		t.Error("the agent of a wrote the report of b")
+	}
+	unnamed := fullReport("")
+	if err := w.ForHost("c").PutReport(t.Context(), unnamed); err != nil {
+		t.Errorf("a report that leaves out its host: %v", err)
+	}
+	got := all(t, 0, func(of lifecycle.PageOf) (reportPage, error) { return w.Store.AllReports(t.Context(), of) })
+	equal(t, "reports", []lifecycle.Report{fullReport("b"), fullReport("c")}, got)
+}

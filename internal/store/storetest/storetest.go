@@ -1,0 +1,118 @@
+// Package storetest is the conformance suite of the state store: what the
+// use-cases and the agents rely on, whichever database is behind it.
+package storetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Store is the use-cases' port.
+type Store interface {
+	CreateInstance(ctx context.Context, r lifecycle.Record) error
+	UpdateInstance(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error)
+	ClaimInstance(ctx context.Context, c lifecycle.Claim) (lifecycle.Record, error)
+	Instance(ctx context.Context, hostKey string) (lifecycle.Record, error)
+	Instances(ctx context.Context, hostKeys []string) ([]lifecycle.Record, error)
+	InstancesOfRun(ctx context.Context, runID string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
+	PooledInstances(ctx context.Context, q lifecycle.QueueName, trustKey string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
+	DueInstances(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
+	ListInstances(ctx context.Context, f lifecycle.Filter, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
+
+	Reports(ctx context.Context, hostKeys []string) (map[string]lifecycle.Report, error)
+	AllReports(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Report], error)
+	DeleteReport(ctx context.Context, hostKey string) error
+
+	CreateRequest(ctx context.Context, q lifecycle.Request) error
+	UpdateRequest(ctx context.Context, q lifecycle.Request) (lifecycle.Request, error)
+	Request(ctx context.Context, repository, runID, requestID string) (lifecycle.Request, error)
+	RequestsOfRun(ctx context.Context, repository, runID string) ([]lifecycle.Request, error)
+	DueRequests(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Request], error)
+
+	AddEvents(ctx context.Context, events []lifecycle.Event) error
+	EventsOfRun(ctx context.Context, repository, runID string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error)
+	LastEvent(ctx context.Context) (string, error)
+	EventsSince(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error)
+
+	Lease(ctx context.Context, name string) (lifecycle.Lease, error)
+	TakeLease(ctx context.Context, l lifecycle.Lease) (lifecycle.Lease, error)
+}
+
+// HostView is the port of one host's agent.
+type HostView interface {
+	Record(ctx context.Context, consistent bool) (lifecycle.Record, time.Time, error)
+	PutReport(ctx context.Context, p lifecycle.Report) error
+}
+
+// Database is one database under test, empty at first.
+type Database struct {
+	Store Store
+	// ForHost is the view of a host's agent.
+	ForHost func(hostKey string) HostView
+}
+
+// Run runs the suite. open makes a new database, whose own clock is now, and
+// ends it with the test.
+func Run(t *testing.T, open func(t *testing.T, now func() time.Time) Database) {
+	groups := []struct {
+		name  string
+		tests []suiteTest
+	}{
+		{"instances", instanceTests},
+		{"claim", claimTests},
+		{"writers", writerTests},
+		{"indexes", indexTests},
+		{"pages", pageTests},
+		{"requests", requestTests},
+		{"reports", reportTests},
+		{"events", eventTests},
+		{"leases", leaseTests},
+		{"expiry", expiryTests},
+		{"errors", errorTests},
+	}
+	for _, group := range groups {
+		t.Run(group.name, func(t *testing.T) {
+			for _, test := range group.tests {
+				t.Run(test.name, func(t *testing.T) {
+					c := &clock{now: start}
+					test.run(t, world{Database: open(t, c.Now), clock: c})
+				})
+			}
+		})
+	}
+}
+
+type suiteTest struct {
+	name string
+	run  func(t *testing.T, w world)
+}
+
+// world is a database with the clock that it reads.
+type world struct {
+	Database
+	clock *clock
+}
+
+// start is when every test begins: a time with nanoseconds, in UTC.
+var start = time.Date(2026, 3, 4, 5, 6, 7, 123456789, time.UTC)
+
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}

@@ -1,0 +1,154 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// writers is how many write at once: what the bar asks for.
+const writers = 64
+
+var writerTests = []suiteTest{
+	{"one of 64 creates", testOneCreates},
+	{"one of 64 updates wins", testOneUpdates},
+	{"no update is lost among 64", testUpdatesAddUp},
+	{"one of 64 claims wins", testOneClaims},
+	{"64 claimers share 32 hosts", testClaimersShare},
+	{"one of 64 takes the lease", testOneLeases},
+}
+
+// race runs write in 64 goroutines at once and returns how many of them won;
+// the others must have lost.
+func race(t *testing.T, loses error, write func(writer int) error) int {
+	t.Helper()
+	var won atomic.Int64
+	var wg sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range writers {
+		wg.Go(func() {
+			<-begin
+			switch err := write(i); {
+			case err == nil:
+				won.Add(1)
+			case !errors.Is(err, loses):
+				t.Errorf("writer %d: got error %v, want none or %v", i, err, loses)
+			}
+		})
+	}
+	close(begin)
+	wg.Wait()
+	return int(won.Load())
+}
+
+func wantOneWinner(t *testing.T, won int) {
+	t.Helper()
+	if won != 1 {
+		t.Errorf("got %d winners, want 1", won)
+	}
+}
+
+func testOneCreates(t *testing.T, w world) {
+	wantOneWinner(t, race(t, lifecycle.ErrExists, func(int) error {
+		return w.Store.CreateInstance(t.Context(), pooledRecord("a"))
+	}))
+	wantOneWinner(t, race(t, lifecycle.ErrExists, func(int) error {
+		return w.Store.CreateRequest(t.Context(), fullRequest("a"))
+	}))
+}
+
+func testOneUpdates(t *testing.T, w world) {
+	w.create(t, pooledRecord("a"))
+	winner := make(chan string, writers)
+	wantOneWinner(t, race(t, lifecycle.ErrLost, func(i int) error {
+		r := pooledRecord("a")
+		r.Reason = fmt.Sprintf("writer %d", i)
+		_, err := w.Store.UpdateInstance(t.Context(), r)
+		if err == nil {
+			winner <- r.Reason
+		}
+		return err
+	}))
+	if got, want := w.instance(t, "a").Reason, <-winner; got != want {
+		t.Errorf("stored is the update of %s, want that of %s", got, want)
+	}
+}
+
+func testUpdatesAddUp(t *testing.T, w world) {
+	w.create(t, pooledRecord("a"))
+	race(t, nil, func(int) error {
+		for {
+			r, err := w.Store.Instance(t.Context(), "a")
+			if err != nil {
+				return err
+			}
+			r.Uses++
+			if _, err = w.Store.UpdateInstance(t.Context(), r); !errors.Is(err, lifecycle.ErrLost) {
+				return err
+			}
+		}
+	})
+	want := pooledRecord("a")
+	want.Uses, want.Version = want.Uses+writers, want.Version+writers
+	equal(t, "record", want, w.instance(t, "a"))
+}
+
+func testOneClaims(t *testing.T, w world) {
+	w.create(t, pooledRecord("a"))
+	wantOneWinner(t, race(t, lifecycle.ErrLost, func(int) error {
+		_, err := w.Store.ClaimInstance(t.Context(), claimOf("a"))
+		return err
+	}))
+}
+
+// testClaimersShare: each claimer wants one host and tries them all, each
+// beginning elsewhere.
+func testClaimersShare(t *testing.T, w world) {
+	hosts := hostKeys(32)
+	for _, key := range hosts {
+		w.create(t, pooledRecord(key))
+	}
+	var mu sync.Mutex
+	taken := map[string]string{}
+	won := race(t, lifecycle.ErrLost, func(i int) error {
+		claim := claimOf("")
+		claim.RunID = fmt.Sprintf("run-%d", i)
+		for n := range hosts {
+			claim.HostKey = hosts[(i+n)%len(hosts)]
+			_, err := w.Store.ClaimInstance(t.Context(), claim)
+			if err == nil {
+				mu.Lock()
+				taken[claim.HostKey] += claim.RunID
+				mu.Unlock()
+				return nil
+			}
+			if !errors.Is(err, lifecycle.ErrLost) {
+				return err
+			}
+		}
+		return lifecycle.ErrLost
+	})
+	if won != len(hosts) {
+		t.Errorf("got %d claims, want %d", won, len(hosts))
+	}
+	for _, key := range hosts {
+		r := w.instance(t, key)
+		if r.State != lifecycle.StateClaimed || r.RunID != taken[key] || r.Assignment != 3 || r.Version != 2 {
+			t.Errorf("%s: got %s for %q, assignment %d, version %d; want claimed for %q, 3, 2",
+				key, r.State, r.RunID, r.Assignment, r.Version, taken[key])
+		}
+	}
+}
+
+func testOneLeases(t *testing.T, w world) {
+	for version := range int64(2) {
+		wantOneWinner(t, race(t, lifecycle.ErrLost, func(i int) error {
+			_, err := w.Store.TakeLease(t.Context(), lifecycle.Lease{Name: "sweep", Holder: fmt.Sprint(i), Version: version})
+			return err
+		}))
+	}
+}

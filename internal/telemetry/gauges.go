@@ -1,0 +1,90 @@
+package telemetry
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// ages tells, at each scrape, how long ago each sweep last went well.
+type ages struct {
+	desc *prometheus.Desc
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+func newAges() *ages {
+	return &ages{
+		desc: prometheus.NewDesc("remuda_sweep_age_seconds",
+			"Time since this replica's sweep last went well, or was first tried. One replica sweeps at a time: take the least over all.",
+			[]string{"sweep"}, nil),
+		last: map[string]time.Time{},
+	}
+}
+
+func (a *ages) swept(sweep string, well bool, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, tried := a.last[sweep]; well || !tried {
+		a.last[sweep] = now
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (a *ages) Describe(ch chan<- *prometheus.Desc) { ch <- a.desc }
+
+// Collect implements prometheus.Collector.
+func (a *ages) Collect(ch chan<- prometheus.Metric) {
+	a.mu.Lock()
+	last := maps.Clone(a.last)
+	a.mu.Unlock()
+	now := time.Now()
+	for sweep, at := range last {
+		ch <- prometheus.MustNewConstMetric(a.desc, prometheus.GaugeValue, now.Sub(at).Seconds(), sweep)
+	}
+}
+
+// HostsOf names a group of hosts.
+type HostsOf struct {
+	Pool  string
+	State lifecycle.State
+}
+
+// hosts tells how many hosts there were when they were last counted.
+type hosts struct {
+	desc   *prometheus.Desc
+	mu     sync.Mutex
+	counts map[HostsOf]int
+}
+
+func newHosts() *hosts {
+	return &hosts{desc: prometheus.NewDesc("remuda_hosts", "Hosts when they were last counted.", []string{"state", "pool"}, nil)}
+}
+
+// SetHosts replaces the counts of hosts, all at once. A group that is missing
+// is gone.
+func (m *Metrics) SetHosts(counts map[HostsOf]int) {
+	if m == nil {
+		return
+	}
+	m.hosts.mu.Lock()
+	defer m.hosts.mu.Unlock()
+	m.hosts.counts = maps.Clone(counts)
+}
+
+// Describe implements prometheus.Collector.
+func (h *hosts) Describe(ch chan<- *prometheus.Desc) { ch <- h.desc }
+
+// Collect implements prometheus.Collector.
+func (h *hosts) Collect(ch chan<- prometheus.Metric) {
+	h.mu.Lock()
+	counts := h.counts // replaced as a whole, never changed
+	h.mu.Unlock()
+	for of, n := range counts {
+		ch <- prometheus.MustNewConstMetric(h.desc, prometheus.GaugeValue, float64(n), string(of.State), of.Pool)
+	}
+}

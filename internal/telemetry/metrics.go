@@ -1,0 +1,152 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// The buckets, in seconds. A phase of a host's life takes from 10 ms, warm and
+// on one machine, to the 30 minutes that the longest Provision may wait. A
+// request may be as quick as a read of one row.
+var (
+	phaseBuckets = []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 45, 60, 90, 120, 300, 600, 1800}
+	sweepBuckets = []float64{.001, .005, .01, .05, .1, .5, 1, 2.5, 5, 10, 30, 60, 300}
+	rpcBuckets   = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800}
+)
+
+// Metrics are the counts of one process, on a registry of their own. A nil
+// *Metrics counts nothing. It is safe for concurrent use.
+type Metrics struct {
+	registry *prometheus.Registry
+	phase    map[string]prometheus.Histogram
+	calls    *prometheus.CounterVec
+	sweeps   *prometheus.HistogramVec
+	ages     *ages
+	hosts    *hosts
+	rpcs     *prometheus.HistogramVec
+}
+
+// NewMetrics returns metrics that count from zero.
+func NewMetrics() *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		phase: map[string]prometheus.Histogram{
+			"claim":    phase("claim", "From the start of a Provision to the claim of a pooled host."),
+			"register": phase("register", "From the claim or launch of a host to its registration."),
+			"release":  phase("release", "From the release of a host to its return to the pool."),
+		},
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "remuda_calls_total", Help: "Calls to the store, the queue, the cloud and GitHub.",
+		}, []string{"operation", "result"}),
+		sweeps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "remuda_sweep_duration_seconds", Help: "How long sweeps took.", Buckets: sweepBuckets,
+		}, []string{"sweep", "result"}),
+		ages:  newAges(),
+		hosts: newHosts(),
+		rpcs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "remuda_grpc_request_duration_seconds", Help: "gRPC requests; the count is that of the requests.", Buckets: rpcBuckets,
+		}, []string{"method", "code"}),
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "remuda_build_info", Help: "Always 1; the labels are what was built.",
+		ConstLabels: prometheus.Labels{"version": Version, "commit": commit(), "go": runtime.Version()},
+	})
+	build.Set(1)
+	for _, h := range m.phase {
+		m.registry.MustRegister(h)
+	}
+	m.registry.MustRegister(m.calls, m.sweeps, m.ages, m.hosts, m.rpcs, build,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func phase(name, help string) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "remuda_" + name + "_duration_seconds", Help: help, Buckets: phaseBuckets})
+}
+
+// Handler serves the metrics in the formats of Prometheus.
+func (m *Metrics) Handler() http.Handler {
+	if m == nil {
+		return http.NotFoundHandler()
+	}
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// Claimed counts a host that was claimed d after its Provision began.
+func (m *Metrics) Claimed(d time.Duration) { m.observe("claim", d) }
+
+// Registered counts a host that registered d after it was claimed or launched.
+func (m *Metrics) Registered(d time.Duration) { m.observe("register", d) }
+
+// Released counts a host that was clean d after its release.
+func (m *Metrics) Released(d time.Duration) { m.observe("release", d) }
+
+func (m *Metrics) observe(phase string, d time.Duration) {
+	if m != nil {
+		m.phase[phase].Observe(d.Seconds())
+	}
+}
+
+// Swept counts a sweep that ended after d, with err or well.
+func (m *Metrics) Swept(sweep string, d time.Duration, err error) {
+	if m == nil {
+		return
+	}
+	m.sweeps.WithLabelValues(sweep, resultOf(err)).Observe(d.Seconds())
+	m.ages.swept(sweep, err == nil, time.Now())
+}
+
+// Called counts a call of a port, such as "store.claim_instance", by its class
+// of error.
+func (m *Metrics) Called(operation string, err error) {
+	if m != nil {
+		m.calls.WithLabelValues(operation, resultOf(err)).Inc()
+	}
+}
+
+// Requested counts a gRPC request by its method and status code.
+func (m *Metrics) Requested(method, code string, d time.Duration) {
+	if m != nil {
+		m.rpcs.WithLabelValues(method, code).Observe(d.Seconds())
+	}
+}
+
+// results are the classes of error, by the word under which they are counted.
+var results = []struct {
+	err  error
+	word string
+}{
+	{context.Canceled, "canceled"},
+	{context.DeadlineExceeded, "timeout"},
+	{lifecycle.ErrUnavailable, "unavailable"},
+	{lifecycle.ErrLost, "lost"},
+	{lifecycle.ErrNotFound, "not_found"},
+	{lifecycle.ErrExists, "exists"},
+	{lifecycle.ErrBusy, "busy"},
+}
+
+func resultOf(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	for _, r := range results {
+		if errors.Is(err, r.err) {
+			return r.word
+		}
+	}
+	var shortage *lifecycle.ShortageError
+	if errors.As(err, &shortage) {
+		return "shortage"
+	}
+	return "error"
+}

@@ -1,0 +1,137 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/telemetry"
+)
+
+var _ fleet.Observer = (*telemetry.Metrics)(nil)
+
+// scrape returns the lines of our metrics that begin with one of the prefixes,
+// buckets left out.
+func scrape(m *telemetry.Metrics, prefixes ...string) []string {
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	var lines []string
+	for line := range strings.Lines(w.Body.String()) {
+		line = strings.TrimSpace(line)
+		ours := slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(line, p) })
+		if ours && !strings.Contains(line, "_bucket{") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func TestMetrics(t *testing.T) {
+	m := telemetry.NewMetrics()
+	m.Claimed(250 * time.Millisecond)
+	m.Registered(30 * time.Second)
+	m.Released(time.Second)
+	m.Released(2 * time.Second)
+	m.Requested("Provision", "OK", 500*time.Millisecond)
+	m.SetHosts(map[telemetry.HostsOf]int{{Pool: "default", State: lifecycle.StateIdle}: 7, {Pool: "gone", State: lifecycle.StateRunning}: 1})
+	m.SetHosts(map[telemetry.HostsOf]int{{Pool: "default", State: lifecycle.StateIdle}: 3})
+	want := []string{
+		"remuda_claim_duration_seconds_sum 0.25",
+		"remuda_claim_duration_seconds_count 1",
+		`remuda_grpc_request_duration_seconds_sum{code="OK",method="Provision"} 0.5`,
+		`remuda_grpc_request_duration_seconds_count{code="OK",method="Provision"} 1`,
+		`remuda_hosts{pool="default",state="idle"} 3`,
+		"remuda_register_duration_seconds_sum 30",
+		"remuda_register_duration_seconds_count 1",
+		"remuda_release_duration_seconds_sum 3",
+		"remuda_release_duration_seconds_count 2",
+	}
+	got := scrape(m, "remuda_claim", "remuda_register", "remuda_release", "remuda_grpc", "remuda_hosts")
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	for _, name := range []string{"remuda_build_info{", "go_goroutines ", "process_start_time_seconds "} {
+		if len(scrape(m, name)) != 1 {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+func TestCallsAreCountedByTheClassOfTheirError(t *testing.T) {
+	m := telemetry.NewMetrics()
+	errs := []error{
+		nil, nil, errors.New("odd"), context.Canceled, context.DeadlineExceeded,
+		lifecycle.ErrLost, lifecycle.ErrNotFound, lifecycle.ErrExists, lifecycle.ErrBusy,
+		&lifecycle.UnavailableError{What: "x", Err: errors.New("y")}, &lifecycle.ShortageError{},
+	}
+	for _, err := range errs {
+		if err != nil {
+			err = fmt.Errorf("claim host: %w", err)
+		}
+		m.Called("store.claim_instance", err)
+	}
+	var want []string
+	for _, result := range []string{"busy 1", "canceled 1", "error 1", "exists 1", "lost 1", "not_found 1", "ok 2", "shortage 1", "timeout 1", "unavailable 1"} {
+		word, n, _ := strings.Cut(result, " ")
+		want = append(want, fmt.Sprintf(`remuda_calls_total{operation="store.claim_instance",result=%q} %s`, word, n))
+	}
+	if d := cmp.Diff(want, scrape(m, "remuda_calls_total")); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestSweepAges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := telemetry.NewMetrics()
+		age := func(want ...string) {
+			t.Helper()
+			if d := cmp.Diff(want, scrape(m, "remuda_sweep_age_seconds")); d != "" {
+				t.Error(d)
+			}
+		}
+		age()
+		m.Swept("due", time.Second, lifecycle.ErrUnavailable)
+		time.Sleep(5 * time.Second)
+		m.Swept("due", time.Second, lifecycle.ErrUnavailable)
+		age(`remuda_sweep_age_seconds{sweep="due"} 5`)
+		m.Swept("due", time.Second, nil)
+		m.Swept("cloud", time.Minute, nil)
+		time.Sleep(2 * time.Second)
+		m.Swept("due", time.Second, lifecycle.ErrUnavailable)
+		age(`remuda_sweep_age_seconds{sweep="cloud"} 2`, `remuda_sweep_age_seconds{sweep="due"} 2`)
+		want := []string{
+			`remuda_sweep_duration_seconds_count{result="ok",sweep="cloud"} 1`,
+			`remuda_sweep_duration_seconds_count{result="ok",sweep="due"} 1`,
+			`remuda_sweep_duration_seconds_count{result="unavailable",sweep="due"} 3`,
+		}
+		if d := cmp.Diff(want, scrape(m, "remuda_sweep_duration_seconds_count")); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+func TestNoMetrics(t *testing.T) {
+	var m *telemetry.Metrics
+	m.Claimed(1)
+	m.Registered(1)
+	m.Released(1)
+	m.Swept("due", 1, nil)
+	m.Called("x", nil)
+	m.Requested("x", "OK", 1)
+	m.SetHosts(map[telemetry.HostsOf]int{{}: 1})
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if w.Code != 404 {
+		t.Errorf("got %d", w.Code)
+	}
+}

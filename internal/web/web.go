@@ -1,0 +1,110 @@
+// Package web serves controld's HTTP: whether it lives, whether it is ready,
+// and its metrics. It is plain HTTP without credentials: it changes nothing and
+// tells nothing of runs. A load balancer brings TLS.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// The bounds of a call. A caller who is slower, or asks for more, has no
+// business here: the largest answer is some 100 KiB of metrics.
+const (
+	headerTimeout = 5 * time.Second
+	readTimeout   = 10 * time.Second
+	// writeTimeout leaves time to count the hosts for the metrics.
+	writeTimeout   = 30 * time.Second
+	idleTimeout    = time.Minute
+	maxHeaderBytes = 16 << 10
+	maxBodyBytes   = 1 << 10
+	// readyTimeout: a store that takes longer to read one row cannot serve. It
+	// is far less than the time for which the store itself waits for a lock.
+	readyTimeout = 2 * time.Second
+)
+
+// Options are the parts that a Server shows. All but Log are required.
+type Options struct {
+	// Ready says what keeps controld from serving; nil when nothing does.
+	Ready func(ctx context.Context) error
+	// Metrics serves the counts.
+	Metrics http.Handler
+	Log     hclog.Logger
+}
+
+// Server is the HTTP server.
+type Server struct {
+	ready func(ctx context.Context) error
+	log   hclog.Logger
+	http  http.Server
+}
+
+// New checks the options and returns a Server.
+func New(o Options) (*Server, error) {
+	if o.Ready == nil || o.Metrics == nil {
+		return nil, errors.New("new web server: ready and metrics are required")
+	}
+	if o.Log == nil {
+		o.Log = hclog.NewNullLogger()
+	}
+	s := &Server{ready: o.Ready, log: o.Log}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.health)
+	mux.HandleFunc("GET /readyz", s.readiness)
+	mux.Handle("GET /metrics", o.Metrics)
+	s.http = http.Server{
+		Handler:           http.MaxBytesHandler(mux, maxBodyBytes),
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
+		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: o.Log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+	}
+	return s, nil
+}
+
+// Serve answers on ln until Stop, and then returns nil.
+func (s *Server) Serve(ln net.Listener) error {
+	if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve http on %s: %w", ln.Addr(), err)
+	}
+	return nil
+}
+
+// Stop takes no more calls and lets those under way end until ctx does. Then it
+// cuts them off.
+func (s *Server) Stop(ctx context.Context) {
+	if err := s.http.Shutdown(ctx); err != nil {
+		s.log.Warn("cut off http calls that had not ended", "error", err)
+		_ = s.http.Close() // its listeners are closed already: there is nothing else to fail
+	}
+}
+
+// health says that this process runs and answers, and no more: restarting it
+// would not bring back a store that is away.
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "alive") }
+
+// readiness says whether to send callers here, and what is wrong if not.
+func (s *Server) readiness(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	defer cancel()
+	if err := s.ready(ctx); err != nil {
+		s.log.Debug("not ready", "error", err)
+		say(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
+		return
+	}
+	say(w, http.StatusOK, "ready")
+}
+
+// say answers with one line that no cache may keep.
+func say(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintln(w, text) // the caller has left: nobody to tell
+}
