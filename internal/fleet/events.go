@@ -12,6 +12,8 @@ import (
 type journal struct {
 	f      *Fleet
 	events []lifecycle.Event
+	// effects counts what the operation has done: writes and remote calls.
+	effects int
 	// dry: decide, but do nothing.
 	dry bool
 	// decided collects every decision for a caller that wants them all.
@@ -31,7 +33,9 @@ func (j *journal) decide(instanceID string, action lifecycle.Action, why string)
 	}
 }
 
+// add tells of something that was done.
 func (j *journal) add(e lifecycle.Event) {
+	j.effects++
 	j.f.log.Info("decided", "action", e.Action, "instance", e.InstanceID, "run", e.RunID,
 		"from", e.From, "to", e.To, "reason", e.Reason)
 	j.events = append(j.events, e)

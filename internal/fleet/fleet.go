@@ -247,50 +247,6 @@ func (c *course) Step(ctx context.Context, now time.Time) (Progress, error) {
 	return c.journal.pause(ctx, progress, now), nil
 }
 
-// Drive steps an operation until it is done, fails, or ctx ends. A dependency
-// that is unavailable is tried again until patience has passed without a step
-// that went well.
-func (f *Fleet) Drive(ctx context.Context, op Op, patience time.Duration) error {
-	failures := 0
-	lastGood := time.Now()
-	for {
-		now := time.Now()
-		p, err := op.Step(ctx, now)
-		var pause time.Duration
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.Is(err, lifecycle.ErrUnavailable) && now.Sub(lastGood) < patience:
-			pause = f.backoff(failures)
-			failures++
-		case err != nil:
-			return err
-		case p.Done:
-			return nil
-		default:
-			failures, lastGood = 0, now
-			pause = p.Wait
-			if pause > 0 {
-				pause = f.jitter(pause)
-			}
-		}
-		if err := sleep(ctx, pause); err != nil {
-			return err
-		}
-	}
-}
-
-// sleep waits for d or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
-}
+// Begun reports whether the operation has done something, rather than only
+// read: then its work goes on without it.
+func (c *course) Begun() bool { return c.journal.effects > 0 }

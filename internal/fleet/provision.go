@@ -115,6 +115,7 @@ func (p *Provision) begin(ctx context.Context, now time.Time) (Progress, error) 
 	case err != nil:
 		return again, fmt.Errorf("create request %s: %w", q.RequestID, err)
 	}
+	p.journal.effects++
 	p.q, p.hosts = q, map[string]lifecycle.Record{}
 	p.sel = newSelection()
 	p.next = p.selectHosts
@@ -289,6 +290,7 @@ func (p *Provision) write(ctx context.Context, q lifecycle.Request, now time.Tim
 		// itself, and resume.
 		return again, fmt.Errorf("write request %s: %w", q.RequestID, err)
 	}
+	p.journal.effects++
 	p.q = stored
 	then()
 	return again, nil

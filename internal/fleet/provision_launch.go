@@ -63,6 +63,9 @@ func (p *Provision) launchOrAdopt(ctx context.Context, order lifecycle.LaunchOrd
 	if err == nil && len(machines) < order.Count && !late {
 		machines, err = p.f.compute.Launch(ctx, order)
 	}
+	if len(machines) > 0 {
+		p.journal.effects++
+	}
 	return machines, err
 }
 

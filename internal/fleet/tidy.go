@@ -56,6 +56,7 @@ func (t *tidy) adopt(ctx context.Context, _ time.Time) (Progress, error) {
 			if _, err := t.f.record(ctx, m, t.q, nil, now); err != nil {
 				return again, err
 			}
+			t.journal.effects++
 			t.known = append(t.known, m.HostKey)
 		}
 		machines = machines[1:]
@@ -145,6 +146,7 @@ func (t *tidy) close(ctx context.Context, now time.Time) (Progress, error) {
 	case err != nil:
 		return again, fmt.Errorf("write request %s: %w", q.RequestID, err)
 	}
+	t.journal.effects++
 	t.q = stored
 	return done, nil
 }

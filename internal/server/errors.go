@@ -48,6 +48,7 @@ func (s *service) toStatus(ctx context.Context, err error) error {
 		released *fleet.ReleasedError
 		held     *fleet.HeldError
 		state    *fleet.StateError
+		cut      *fleet.CutError
 	)
 	switch {
 	case err == nil:
@@ -66,6 +67,11 @@ func (s *service) toStatus(ctx context.Context, err error) error {
 		return status.Error(codes.AlreadyExists, err.Error())
 	case errors.Is(err, lifecycle.ErrNotFound):
 		return status.Error(codes.NotFound, err.Error())
+	case errors.As(err, &cut) && !errors.Is(err, lifecycle.ErrUnavailable):
+		return status.Error(status.FromContextError(cut.Cause).Code(), cut.Error())
+	case ctx.Err() != nil && errors.Is(err, lifecycle.ErrUnavailable):
+		cut = &fleet.CutError{Cause: ctx.Err(), Away: err}
+		return status.Error(status.FromContextError(ctx.Err()).Code(), cut.Error())
 	case ctx.Err() != nil:
 		return status.FromContextError(ctx.Err()).Err()
 	case errors.Is(err, lifecycle.ErrUnavailable):

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,49 @@ func TestARequestThatHasBegunOutlastsAnOutage(t *testing.T) {
 	if err := <-answer; err != nil {
 		t.Errorf("the answer is %v, want a host", err)
 	}
+}
+
+func TestACallThatOnlyReadHasNotBegun(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.Provision(t.Context(), &remudav1.ProvisionRequest{Repository: repository, RunId: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	w.store.requestsFull.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := release(&remudav1.ReleaseRequest{Repository: repository, RunId: "1", Wait: true})(ctx, w)
+	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "free some space") {
+		t.Errorf("a release that cannot be written: %v, want UNAVAILABLE with the reason", err)
+	}
+	w.store.requestsFull.Store(false)
+	if err := release(&remudav1.ReleaseRequest{Repository: repository, RunId: "1", Wait: true})(ctx, w); err != nil {
+		t.Errorf("the same release with space again: %v", err)
+	}
+}
+
+// What cannot be ended in time says what kept it. The answer must reach its
+// caller before the caller's own clock ends the call, which a busy machine may
+// miss now and then.
+func TestTheDeadlineSaysWhatKeptTheCall(t *testing.T) {
+	w := newWorld(t)
+	for n := range 20 {
+		run := strconv.Itoa(n)
+		if _, err := w.Provision(t.Context(), &remudav1.ProvisionRequest{Repository: repository, RunId: run}); err != nil {
+			t.Fatal(err)
+		}
+		w.store.hostsFull.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		err := release(&remudav1.ReleaseRequest{Repository: repository, RunId: run})(ctx, w)
+		cancel()
+		w.store.hostsFull.Store(false)
+		if status.Code(err) != codes.DeadlineExceeded {
+			t.Fatalf("a release that cannot be finished: %v, want DEADLINE_EXCEEDED", err)
+		}
+		if strings.Contains(err.Error(), "free some space") {
+			return
+		}
+	}
+	t.Error("no answer said what kept the call")
 }
 
 func TestAWaitingCallIsHandedOver(t *testing.T) {

@@ -134,6 +134,19 @@ type hosts struct {
 	panics atomic.Bool
 	// silent hosts do not report; the reports are away when they cannot be read.
 	silent, away atomic.Bool
+	// requestsFull and hostsFull keep those rows from being written: reads go
+	// well on a full disk.
+	requestsFull, hostsFull atomic.Bool
+}
+
+// errFull is what a database says whose disk is full.
+var errFull = &lifecycle.UnavailableError{What: "write", Err: errors.New("database or disk is full: free some space on its disk")}
+
+func (h *hosts) UpdateRequest(ctx context.Context, q lifecycle.Request) (lifecycle.Request, error) {
+	if h.requestsFull.Load() {
+		return q, errFull
+	}
+	return h.Store.UpdateRequest(ctx, q)
 }
 
 func (h *hosts) ready(context.Context) error {
@@ -179,6 +192,9 @@ func (h *hosts) ClaimInstance(ctx context.Context, c lifecycle.Claim) (lifecycle
 }
 
 func (h *hosts) UpdateInstance(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error) {
+	if h.hostsFull.Load() {
+		return r, errFull
+	}
 	r, err := h.Store.UpdateInstance(ctx, r)
 	if err != nil {
 		return r, err
