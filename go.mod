@@ -5,6 +5,17 @@ go 1.26.0
 require (
 	buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go v1.36.12-20260825204119-511051f7f437.1 // the types of the rules in our protos
 	buf.build/go/protovalidate v1.4.0 // checks requests against the rules in their protos
+	github.com/aws/aws-sdk-go-v2 v1.47.7 // AWS (given)
+	github.com/aws/aws-sdk-go-v2/config v1.33.15 // its region and credentials
+	github.com/aws/aws-sdk-go-v2/credentials v1.20.15 // tests: the credentials that emulators take
+	github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue v1.21.19 // rows to attributes and back
+	github.com/aws/aws-sdk-go-v2/feature/ec2/imds v1.20.7 // the identity of a host
+	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.73.1 // the store
+	github.com/aws/aws-sdk-go-v2/service/ec2 v1.344.1 // the hosts
+	github.com/aws/aws-sdk-go-v2/service/iam v1.64.8 // the role of the hosts
+	github.com/aws/aws-sdk-go-v2/service/sqs v1.52.10 // the queues
+	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8 // the host key
+	github.com/aws/smithy-go v1.28.8 // the errors and middleware of the SDK
 	github.com/google/go-cmp v0.7.0 // tests: readable differences
 	github.com/google/go-github/v62 v62.0.0 // the GitHub API (given)
 	github.com/google/uuid v1.6.0 // delivery ids of the stand-in
@@ -28,6 +39,16 @@ require (
 	cel.dev/cel-go v0.32.0 // indirect
 	cel.dev/expr v0.25.3 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.10 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.8.10 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/v4a v1.5.10 // indirect
+	github.com/aws/aws-sdk-go-v2/service/dynamodbstreams v1.46.6 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/accept-encoding v1.13.24 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/endpoint-discovery v1.13.10 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/presigned-url v1.14.10 // indirect
+	github.com/aws/aws-sdk-go-v2/service/signin v1.12.3 // indirect
+	github.com/aws/aws-sdk-go-v2/service/sso v1.39.3 // indirect
+	github.com/aws/aws-sdk-go-v2/service/ssooidc v1.44.3 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/bmatcuk/doublestar/v4 v4.10.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

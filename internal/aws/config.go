@@ -1,0 +1,113 @@
+// Package aws is what the AWS adapters have in common: how the SDK is set up,
+// how often and how long a call is tried, what its errors mean, and a count of
+// the calls that were really made. It knows none of the adapters.
+package aws
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// The times of one try. A call may be tried several times (see Retryer); its
+// caller's context bounds all of them.
+const (
+	// tryTimeout must outlast the longest answer that is waited for, a receive
+	// of 1 s and a CreateFleet of some seconds; much longer, and one lost
+	// packet holds up a whole Provision.
+	tryTimeout = 15 * time.Second
+	// dialTimeout: endpoints are in the same region and answer within
+	// milliseconds, or not at all.
+	dialTimeout = 2 * time.Second
+	// connections per host: one for each caller that waits at the same time.
+	// With the default of 2 idle ones, callers would open a new one each time.
+	connections = 128
+)
+
+// Options say how the SDK is set up. The zero value takes everything from
+// where the SDK looks by itself: environment, shared files, IMDS.
+type Options struct {
+	// Region, such as eu-west-1; empty: as the SDK finds it.
+	Region string
+	// Program is told to AWS in the user agent, such as "remuda-controld".
+	Program string
+	// Calls counts every request that is sent; nil: nothing is counted.
+	Calls *Calls
+	// Retryer is how often a call is tried; nil: NewRetryer(RetryOptions{}).
+	Retryer sdk.Retryer
+}
+
+// Load sets up the SDK. Endpoints come from the SDK's own variables
+// (AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>), so that every emulator can
+// stand in for AWS. No call is made, so missing credentials show with the first
+// one.
+func Load(ctx context.Context, o Options) (sdk.Config, error) {
+	retryer := o.Retryer
+	if retryer == nil {
+		retryer = NewRetryer(RetryOptions{})
+	}
+	with := []func(*config.LoadOptions) error{
+		config.WithHTTPClient(httpClient()),
+		config.WithRetryer(func() sdk.Retryer { return retryer }),
+	}
+	if o.Region != "" {
+		with = append(with, config.WithRegion(o.Region))
+	}
+	if o.Program != "" {
+		with = append(with, config.WithAppID(o.Program))
+	}
+	if o.Calls != nil {
+		with = append(with, config.WithAPIOptions([]func(*middleware.Stack) error{o.Calls.count}))
+	}
+	c, err := config.LoadDefaultConfig(ctx, with...)
+	if err != nil {
+		return sdk.Config{}, fmt.Errorf("set up the AWS SDK: %w", err)
+	}
+	if c.Region == "" {
+		return sdk.Config{}, &RegionError{}
+	}
+	c.Credentials = credentials{c.Credentials}
+	return c, nil
+}
+
+// credentials makes an error of its provider known by its type.
+type credentials struct{ sdk.CredentialsProvider }
+
+func (p credentials) Retrieve(ctx context.Context) (sdk.Credentials, error) {
+	c, err := p.CredentialsProvider.Retrieve(ctx)
+	if err != nil && ctx.Err() == nil {
+		err = &CredentialsError{err}
+	}
+	return c, err
+}
+
+// CredentialsError says that there are no credentials to sign a call with.
+type CredentialsError struct{ Err error }
+
+func (e *CredentialsError) Error() string { return "no AWS credentials: " + e.Err.Error() }
+
+// Unwrap returns what the places where credentials may be have said.
+func (e *CredentialsError) Unwrap() error { return e.Err }
+
+// RegionError says that nothing told the region.
+type RegionError struct{}
+
+func (*RegionError) Error() string {
+	return "set up the AWS SDK: no region: write it in the configuration or set AWS_REGION"
+}
+
+func httpClient() *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().
+		WithTimeout(tryTimeout).
+		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
+		WithTransportOptions(func(t *http.Transport) {
+			t.MaxIdleConns, t.MaxIdleConnsPerHost = connections, connections
+		})
+}

@@ -1,0 +1,24 @@
+package lifecycle
+
+// Resource is something that a fleet's adapters keep in the cloud, such as a
+// table, a queue or a launch template, and what was done to make it match the
+// configuration.
+type Resource struct {
+	// Kind is "table", "index", "queue" or "launch-template".
+	Kind string
+	// Name is the resource's own, such as "remuda-instances".
+	Name string
+	// Change is what was done, or in a dry run would be.
+	Change ResourceChange
+	// Detail says in a sentence what was missing or different.
+	Detail string
+}
+
+// ResourceChange is what happens to a resource.
+type ResourceChange string
+
+// The changes. What is right already is not told of.
+const (
+	ResourceCreated ResourceChange = "created"
+	ResourceUpdated ResourceChange = "updated"
+)
