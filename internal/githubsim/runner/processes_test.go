@@ -1,9 +1,11 @@
 package runner
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -19,21 +21,47 @@ func TestStopGoesOnToSIGKILL(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); len(tracked("stop-test", 0)) < 3; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); len(tracked("stop-test", 0)) < 3; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%+v", tracked("stop-test", 0))
 		}
 	}
-	all := tracked("stop-test", 0)
+	all := map[int]string{}
+	for _, p := range tracked("stop-test", 0) {
+		all[p.pid], _ = startOf(p.pid)
+	}
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
 	_ = stopProcess(cmd.Process.Pid, "stop-test", exited)
 	if sig := cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(); sig != syscall.SIGKILL {
 		t.Errorf("ended by %v", sig)
 	}
-	for _, p := range all {
-		if found, there := readProcess(fmt.Sprintf("/proc/%d", p.pid)); there && found.name == p.name {
-			t.Errorf("%+v is left", found)
+	for pid, start := range all {
+		waitGone(t, pid, start)
+	}
+}
+
+// startOf is when a process began, which tells it from a later one with its pid; false for one that is gone or a zombie.
+func startOf(pid int) (string, bool) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from the third on
+	if err != nil || len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
+		return "", false
+	}
+	return fields[19], true
+}
+
+// waitGone waits for the end of a process that has been killed: the kernel carries a SIGKILL out when the process next runs, which
+// may be after its parent has been waited for.
+func waitGone(t *testing.T, pid int, start string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if now, lives := startOf(pid); !lives || now != start {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("process %d is left", pid)
+			return
 		}
 	}
 }
