@@ -9,15 +9,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// decide asks lifecycle.Decide, with the report checked first: one that is
-// malformed is as good as none, and is said so.
+// decide asks lifecycle.Decide.
 func (f *Fleet) decide(facts lifecycle.Facts, now time.Time) lifecycle.Decision {
-	if facts.Report != nil {
-		if err := facts.Report.Check(now); err != nil {
-			f.log.Warn("malformed report ignored", "instance", facts.Record.InstanceID, "error", err)
-			facts.Report = nil
-		}
-	}
 	facts.WatchingSince = f.watch.watchingSince(now)
 	return lifecycle.Decide(facts, now, f.policy(facts.Record.Pool))
 }
@@ -37,8 +30,8 @@ func (f *Fleet) carry(ctx context.Context, j *journal, r lifecycle.Record, d lif
 	}
 	f.supplyToken(ctx, &next, d.Action)
 	if d.Action == lifecycle.ActionForget {
-		if err := f.store.DeleteReport(ctx, r.HostKey); err != nil {
-			return r, fmt.Errorf("delete report of %s: %w", r.HostKey, err)
+		if err := f.deleteReport(ctx, r.HostKey); err != nil {
+			return r, err
 		}
 	}
 	stored, err := f.store.UpdateInstance(ctx, next)

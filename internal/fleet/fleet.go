@@ -140,6 +140,8 @@ type Fleet struct {
 	rand   *rand.Rand
 
 	watch watch
+	// malformed has the keys of the hosts whose report was last malformed.
+	malformed sync.Map
 }
 
 // New checks the options and returns a Fleet.

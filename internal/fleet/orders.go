@@ -12,16 +12,17 @@ import (
 // orderTries bounds how often an order is repeated because the record moved.
 const orderTries = 10
 
-// Instance reads one host with its agent's report, if it has one.
-func (f *Fleet) Instance(ctx context.Context, instanceID string) (lifecycle.Record, *lifecycle.Report, error) {
+// Instance reads one host with its agent's report, if it has one that may be
+// believed.
+func (f *Fleet) Instance(ctx context.Context, instanceID string, now time.Time) (lifecycle.Record, *lifecycle.Report, error) {
 	key := f.hostKey(instanceID)
 	r, err := f.store.Instance(ctx, key)
 	if err != nil {
 		return r, nil, fmt.Errorf("instance %s: %w", instanceID, err)
 	}
-	reports, err := f.store.Reports(ctx, []string{key})
+	reports, err := f.reports(ctx, []string{key}, now)
 	if err != nil {
-		return r, nil, fmt.Errorf("read report of %s: %w", instanceID, err)
+		return r, nil, fmt.Errorf("instance %s: %w", instanceID, err)
 	}
 	if report, ok := reports[key]; ok {
 		return r, &report, nil

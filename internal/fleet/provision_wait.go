@@ -80,9 +80,9 @@ func (p *Provision) look(ctx context.Context, now time.Time) (Progress, error) {
 	if p.reread.IsZero() {
 		p.reread = now.Add(rereadAfter)
 	}
-	reports, err := p.f.store.Reports(ctx, keys)
+	reports, err := p.f.reports(ctx, keys, now)
 	if err != nil {
-		return again, fmt.Errorf("read reports: %w", err)
+		return again, err
 	}
 	p.reports = reports
 	for _, key := range keys {
@@ -185,7 +185,7 @@ func (p *Provision) settle(ctx context.Context, now time.Time) (Progress, error)
 			q.DueAt = time.Time{}
 		}
 	} else {
-		busy, err := p.busy(ctx, ready)
+		busy, err := p.busy(ctx, ready, now)
 		if err != nil {
 			return again, err
 		}
@@ -209,14 +209,16 @@ func (p *Provision) serving() int {
 	return n
 }
 
-func (p *Provision) busy(ctx context.Context, taken []lifecycle.Taken) ([]lifecycle.Taken, error) {
+// busy are those of the taken hosts that say so. Of one that says nothing it is
+// not known: it is released as if it were busy, which ends no job.
+func (p *Provision) busy(ctx context.Context, taken []lifecycle.Taken, now time.Time) ([]lifecycle.Taken, error) {
 	keys := make([]string, 0, len(taken))
 	for _, t := range taken {
 		keys = append(keys, t.HostKey)
 	}
-	reports, err := p.f.store.Reports(ctx, keys)
+	reports, err := p.f.reports(ctx, keys, now)
 	if err != nil {
-		return nil, fmt.Errorf("read reports: %w", err)
+		return nil, err
 	}
 	var busy []lifecycle.Taken
 	for _, t := range taken {

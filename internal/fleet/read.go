@@ -10,26 +10,25 @@ import (
 )
 
 // List pages through the hosts that match the filter, with their reports.
-func (f *Fleet) List(ctx context.Context, filter lifecycle.Filter, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], map[string]lifecycle.Report, error) {
+func (f *Fleet) List(ctx context.Context, filter lifecycle.Filter, page lifecycle.PageOf, now time.Time) (
+	lifecycle.Page[lifecycle.Record], map[string]lifecycle.Report, error,
+) {
 	got, err := f.store.ListInstances(ctx, filter, page)
 	if err != nil {
 		return got, nil, fmt.Errorf("list instances: %w", err)
 	}
-	reports, err := f.ReportsOf(ctx, got.Items)
+	reports, err := f.ReportsOf(ctx, got.Items, now)
 	return got, reports, err
 }
 
-// ReportsOf reads the reports of records, by host key.
-func (f *Fleet) ReportsOf(ctx context.Context, records []lifecycle.Record) (map[string]lifecycle.Report, error) {
+// ReportsOf reads the reports of records, by host key, as far as they may be
+// believed.
+func (f *Fleet) ReportsOf(ctx context.Context, records []lifecycle.Record, now time.Time) (map[string]lifecycle.Report, error) {
 	keys := make([]string, 0, len(records))
 	for _, r := range records {
 		keys = append(keys, r.HostKey)
 	}
-	reports, err := f.store.Reports(ctx, keys)
-	if err != nil {
-		return nil, fmt.Errorf("read reports: %w", err)
-	}
-	return reports, nil
+	return f.reports(ctx, keys, now)
 }
 
 // Pools are the configured pools, by name.
@@ -81,7 +80,7 @@ func (f *Fleet) Explain(ctx context.Context, repository, runID string, now time.
 		if err != nil {
 			return e, err
 		}
-		facts, err := f.gather(ctx, append(serving, leaving...))
+		facts, err := f.gather(ctx, append(serving, leaving...), now)
 		if err != nil {
 			return e, err
 		}

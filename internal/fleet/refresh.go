@@ -42,7 +42,7 @@ func (r *Refresh) Decisions() []Decided { return r.decided }
 
 // list takes a page of hosts. A refresh is an order by a person, so it may go
 // through everything there is.
-func (r *Refresh) list(ctx context.Context, _ time.Time) (Progress, error) {
+func (r *Refresh) list(ctx context.Context, now time.Time) (Progress, error) {
 	got, err := r.f.store.ListInstances(ctx, lifecycle.Filter{States: liveStates}, r.page)
 	if err != nil {
 		return again, fmt.Errorf("list hosts: %w", err)
@@ -52,9 +52,9 @@ func (r *Refresh) list(ctx context.Context, _ time.Time) (Progress, error) {
 	for _, record := range got.Items {
 		keys = append(keys, record.HostKey)
 	}
-	reports, err := r.f.store.Reports(ctx, keys)
+	reports, err := r.f.reports(ctx, keys, now)
 	if err != nil {
-		return again, fmt.Errorf("read reports: %w", err)
+		return again, err
 	}
 	if r.hosts, err = r.f.inspect(ctx, keys, reports); err != nil {
 		return again, err

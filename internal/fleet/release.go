@@ -117,14 +117,14 @@ func (r *Release) free(ctx context.Context, now time.Time) (Progress, error) {
 func (r *Release) watch(ctx context.Context, now time.Time) (Progress, error) {
 	open := r.releasing()
 	if !r.wait || len(open) == 0 {
-		return r.count(ctx)
+		return r.count(ctx, now)
 	}
 	if !now.Before(r.reread) {
 		return r.readRecords(ctx, open, now)
 	}
-	reports, err := r.f.store.Reports(ctx, open)
+	reports, err := r.f.reports(ctx, open, now)
 	if err != nil {
-		return again, fmt.Errorf("read reports: %w", err)
+		return again, err
 	}
 	for i, h := range r.hosts {
 		report, ok := reports[h.HostKey]
@@ -182,10 +182,10 @@ func sameRelease(before, after lifecycle.Record) lifecycle.Record {
 
 // count says how the hosts came out. One that was ended before it was ready, or
 // clean by a rule of its pool, did not fail.
-func (r *Release) count(ctx context.Context) (Progress, error) {
-	reports, err := r.f.store.Reports(ctx, r.cleaning)
+func (r *Release) count(ctx context.Context, now time.Time) (Progress, error) {
+	reports, err := r.f.reports(ctx, r.cleaning, now)
 	if err != nil {
-		return again, fmt.Errorf("read reports: %w", err)
+		return again, err
 	}
 	r.pooled, r.failed = 0, 0
 	for _, h := range r.hosts {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -71,7 +72,7 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (Progress, erro
 			s.journal.decide(m.InstanceID, lifecycle.ActionEndMachine, why)
 		}
 	}
-	return s.findLost(ctx, known)
+	return s.findLost(ctx, known, now)
 }
 
 // leak says why nobody can own the machine, or "".
@@ -116,20 +117,13 @@ func (f *Fleet) unrecorded(ctx context.Context, m lifecycle.Machine, why string)
 
 // findLost looks closer at the hosts that report, or did, from no machine of
 // the list.
-func (s *CloudSweep) findLost(ctx context.Context, known map[string]bool) (Progress, error) {
-	reports, err := s.f.allReports(ctx)
+func (s *CloudSweep) findLost(ctx context.Context, known map[string]bool, now time.Time) (Progress, error) {
+	keys, reports, err := s.f.allReports(ctx, now)
 	if err != nil {
 		return again, err
 	}
-	byKey := map[string]lifecycle.Report{}
-	var keys []string
-	for _, p := range reports {
-		if !known[p.HostKey] {
-			keys = append(keys, p.HostKey)
-			byKey[p.HostKey] = p
-		}
-	}
-	if s.hosts, err = s.f.inspect(ctx, keys, byKey); err != nil {
+	keys = slices.DeleteFunc(keys, func(key string) bool { return known[key] })
+	if s.hosts, err = s.f.inspect(ctx, keys, reports); err != nil {
 		return again, err
 	}
 	s.next = s.end

@@ -51,7 +51,7 @@ func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (Progress, erro
 		s.next = s.listRequests
 		return again, nil
 	}
-	if s.hosts, err = s.f.gather(ctx, due); err != nil {
+	if s.hosts, err = s.f.gather(ctx, due, now); err != nil {
 		return again, err
 	}
 	s.ending = nil
@@ -61,16 +61,16 @@ func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (Progress, erro
 
 // gather reads what is known about hosts, in batches: reports, and the
 // requests that they name.
-func (f *Fleet) gather(ctx context.Context, records []lifecycle.Record) ([]lifecycle.Facts, error) {
+func (f *Fleet) gather(ctx context.Context, records []lifecycle.Record, now time.Time) ([]lifecycle.Facts, error) {
 	keys := make([]string, 0, len(records))
 	for _, r := range records {
 		if r.State != lifecycle.StateTerminated {
 			keys = append(keys, r.HostKey)
 		}
 	}
-	reports, err := f.store.Reports(ctx, keys)
+	reports, err := f.reports(ctx, keys, now)
 	if err != nil {
-		return nil, fmt.Errorf("read reports: %w", err)
+		return nil, err
 	}
 	requests := map[string]*lifecycle.Request{}
 	facts := make([]lifecycle.Facts, 0, len(records))

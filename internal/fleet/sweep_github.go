@@ -36,7 +36,7 @@ func (f *Fleet) NewGitHubSweep() *GitHubSweep {
 	return s
 }
 
-func (s *GitHubSweep) list(ctx context.Context, _ time.Time) (Progress, error) {
+func (s *GitHubSweep) list(ctx context.Context, now time.Time) (Progress, error) {
 	if len(s.repositories) == 0 {
 		return done, nil
 	}
@@ -48,15 +48,16 @@ func (s *GitHubSweep) list(ctx context.Context, _ time.Time) (Progress, error) {
 	if s.page.After = got.Next; got.Next == "" {
 		s.repositories = s.repositories[1:]
 	}
-	if s.ghosts, err = s.find(ctx, repository, got.Items); err != nil {
+	if s.ghosts, err = s.find(ctx, repository, got.Items, now); err != nil {
 		return again, err
 	}
 	s.next = s.remove
 	return again, nil
 }
 
-// find picks the ghosts among the runners of a page.
-func (s *GitHubSweep) find(ctx context.Context, repository string, runners []lifecycle.Runner) ([]ghost, error) {
+// find picks the ghosts among the runners of a page. A host that is busy may be
+// busy under that name still, and so may a live one that says nothing.
+func (s *GitHubSweep) find(ctx context.Context, repository string, runners []lifecycle.Runner, now time.Time) ([]ghost, error) {
 	keys := map[string]string{} // runner name to host key
 	var list []string
 	for _, r := range runners {
@@ -69,9 +70,9 @@ func (s *GitHubSweep) find(ctx context.Context, repository string, runners []lif
 	if err != nil {
 		return nil, fmt.Errorf("read hosts: %w", err)
 	}
-	reports, err := s.f.store.Reports(ctx, list)
+	reports, err := s.f.reports(ctx, list, now)
 	if err != nil {
-		return nil, fmt.Errorf("read reports: %w", err)
+		return nil, err
 	}
 	byKey := make(map[string]lifecycle.Record, len(records))
 	for _, r := range records {
@@ -80,7 +81,10 @@ func (s *GitHubSweep) find(ctx context.Context, repository string, runners []lif
 	var ghosts []ghost
 	for _, runner := range runners {
 		r, ok := byKey[keys[runner.Name]]
-		if !ok || r.RunnerName == runner.Name || reports[r.HostKey].Busy {
+		if !ok || r.RunnerName == runner.Name {
+			continue
+		}
+		if p, told := reports[r.HostKey]; p.Busy || !told && r.State != lifecycle.StateTerminated {
 			continue
 		}
 		ghosts = append(ghosts, ghost{

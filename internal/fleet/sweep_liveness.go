@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -31,52 +32,36 @@ func (f *Fleet) NewLivenessSweep() *LivenessSweep {
 }
 
 func (s *LivenessSweep) read(ctx context.Context, now time.Time) (Progress, error) {
-	reports, err := s.f.allReports(ctx)
+	keys, reports, err := s.f.allReports(ctx, now)
 	if err != nil {
 		s.f.watch.lostStore()
 		return again, err
 	}
 	s.f.watch.sawStore(now, s.f.timing.Liveness)
-	var suspects []string
-	byKey := map[string]lifecycle.Report{}
-	for _, p := range reports {
-		if s.f.suspect(p, now) {
-			suspects = append(suspects, p.HostKey)
-			byKey[p.HostKey] = p
-		}
-	}
+	hosts := len(keys)
+	suspects := slices.DeleteFunc(keys, func(key string) bool {
+		p, told := reports[key]
+		return told && !s.f.suspect(p, now)
+	})
 	if len(suspects) == 0 {
 		return done, nil
 	}
-	if s.hosts, err = s.f.inspect(ctx, suspects, byKey); err != nil {
+	if s.hosts, err = s.f.inspect(ctx, suspects, reports); err != nil {
 		return again, err
 	}
-	s.markMassSilence(len(reports), now)
+	s.markMassSilence(hosts, now)
 	s.next = s.host
 	return again, nil
 }
 
-func (f *Fleet) allReports(ctx context.Context) ([]lifecycle.Report, error) {
-	var reports []lifecycle.Report
-	for page := (lifecycle.PageOf{Limit: 1000}); ; {
-		got, err := f.store.AllReports(ctx, page)
-		if err != nil {
-			return nil, fmt.Errorf("list reports: %w", err)
-		}
-		reports = append(reports, got.Items...)
-		if got.Next == "" {
-			return reports, nil
-		}
-		page.After = got.Next
-	}
-}
-
-// suspect: this report is reason enough to look at its host.
+// suspect: this report is reason enough to look at its host. So is one of which
+// nothing can be believed.
 func (f *Fleet) suspect(p lifecycle.Report, now time.Time) bool {
 	return f.quiet(p, now) || !p.InterruptionAt.IsZero() || p.Signal == lifecycle.SignalRegFailed
 }
 
-// quiet: nothing was heard of the host for the shortest silence of any pool.
+// quiet: nothing was heard of the host for the shortest silence of any pool,
+// or nothing that counts.
 func (f *Fleet) quiet(p lifecycle.Report, now time.Time) bool {
 	silence := lifecycle.DefaultPolicy().Silence
 	for _, pool := range f.pools {
@@ -123,7 +108,7 @@ func (f *Fleet) inspect(ctx context.Context, keys []string, reports map[string]l
 func (s *LivenessSweep) markMassSilence(hosts int, now time.Time) {
 	silent := 0
 	for _, facts := range s.hosts {
-		if facts.Report != nil && s.f.quiet(*facts.Report, now) {
+		if p := facts.Report; p != nil && !p.HeartbeatAt.IsZero() && s.f.quiet(*p, now) {
 			silent++
 		}
 	}

@@ -65,7 +65,7 @@ func (t *tidy) adopt(ctx context.Context, _ time.Time) (Progress, error) {
 	return again, nil
 }
 
-func (t *tidy) load(ctx context.Context, _ time.Time) (Progress, error) {
+func (t *tidy) load(ctx context.Context, now time.Time) (Progress, error) {
 	records, leaving, err := t.f.hostsOf(ctx, t.q, t.known)
 	if err != nil {
 		return again, err
@@ -75,8 +75,8 @@ func (t *tidy) load(ctx context.Context, _ time.Time) (Progress, error) {
 	for _, r := range records {
 		keys = append(keys, r.HostKey)
 	}
-	if t.reports, err = t.f.store.Reports(ctx, keys); err != nil {
-		return again, fmt.Errorf("read reports: %w", err)
+	if t.reports, err = t.f.reports(ctx, keys, now); err != nil {
+		return again, err
 	}
 	t.pending = records
 	t.next = t.host

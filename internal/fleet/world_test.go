@@ -36,8 +36,10 @@ type world struct {
 	deaf   map[string]bool
 	broken map[string]lifecycle.Cause
 	busy   map[string]bool
-	mute   bool
-	calls  map[string]int
+	// forge changes the report of a host as a job that took it over would.
+	forge map[string]func(*lifecycle.Report)
+	mute  bool
+	calls map[string]int
 }
 
 func newWorld(t *testing.T, change ...func(*fleet.Options)) *world {
@@ -52,7 +54,7 @@ func newWorld(t *testing.T, change ...func(*fleet.Options)) *world {
 	w := &world{
 		t: t, store: store.New(time.Now), queue: queue.New(time.Now), compute: compute,
 		github: &fakeGitHub{runners: map[int64]lifecycle.Runner{}},
-		deaf:   map[string]bool{}, broken: map[string]lifecycle.Cause{}, busy: map[string]bool{}, calls: map[string]int{},
+		deaf:   map[string]bool{}, broken: map[string]lifecycle.Cause{}, busy: map[string]bool{}, forge: map[string]func(*lifecycle.Report){}, calls: map[string]int{},
 	}
 	w.fleet = w.newFleet("a", change...)
 	return w
@@ -111,7 +113,11 @@ func (w *world) answer(ctx context.Context) {
 			continue
 		}
 		w.compute.Boot(r.InstanceID)
-		if err := w.store.ForHost(r.HostKey).PutReport(ctx, w.report(r)); err != nil && ctx.Err() == nil {
+		p := w.report(r)
+		if forge := w.forge[r.HostKey]; forge != nil {
+			forge(&p)
+		}
+		if err := w.store.ForHost(r.HostKey).PutReport(ctx, p); err != nil && ctx.Err() == nil {
 			w.t.Errorf("put report: %v", err)
 		}
 	}

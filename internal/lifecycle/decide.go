@@ -11,7 +11,7 @@ import (
 // false: without a report nobody is silent, without a machine nobody is gone.
 type Facts struct {
 	Record Record
-	// Report is the host's own word, already checked with Report.Check.
+	// Report is the host's own word, as far as it is believed: Report.Believed.
 	Report *Report
 	// Request is the request that the record names.
 	Request *Request

@@ -59,6 +59,23 @@ func (p Report) Check(now time.Time) error {
 	return nil
 }
 
+// Believed returns what of a report may be believed at now, nil for nothing,
+// and what is wrong with it. Of a malformed one no signal and no heartbeat
+// counts, and that no job runs is not known: an absent fact is unknown, never
+// false. But that a job runs is believed even then. Whoever forges a report
+// could as well say it in a sound one, and a job that is real must not die of
+// its agent's mistake.
+func (p Report) Believed(now time.Time) (*Report, error) {
+	err := p.Check(now)
+	switch {
+	case err == nil:
+		return &p, nil
+	case p.Busy:
+		return &Report{HostKey: p.HostKey, Busy: true}, err
+	}
+	return nil, err
+}
+
 func (p Report) malformed(field, rule string) error {
 	return fmt.Errorf("report of %s: %s %s", p.HostKey, field, rule)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -44,6 +46,33 @@ func TestReportCheck(t *testing.T) {
 				t.Fatalf("Check: %v, want one that ends in %q", err, tt.want)
 			case err != nil && len(err.Error()) > 200:
 				t.Errorf("error repeats its input: %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+func TestReportBelieved(t *testing.T) {
+	sound := lifecycle.Report{HostKey: hostKey, HeartbeatAt: now, Assignment: 3, Signal: lifecycle.SignalRegOK, Busy: true, Jobs: 1}
+	ahead := sound
+	ahead.HeartbeatAt = now.Add(90 * time.Second)
+	idle := ahead
+	idle.Busy = false
+	tests := map[string]struct {
+		report lifecycle.Report
+		want   *lifecycle.Report
+	}{
+		"sound":              {sound, &sound},
+		"malformed and busy": {ahead, &lifecycle.Report{HostKey: hostKey, Busy: true}},
+		"malformed and idle": {idle, nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := tt.report.Believed(now)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("believed (-want +got):\n%s", diff)
+			}
+			if (err == nil) != (name == "sound") {
+				t.Errorf("error %v", err)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 
 // GetInstance reads one host.
 func (s *service) GetInstance(ctx context.Context, req *remudav1.GetInstanceRequest) (*remudav1.GetInstanceResponse, error) {
-	r, report, err := s.fleet.Instance(ctx, req.GetInstanceId())
+	r, report, err := s.fleet.Instance(ctx, req.GetInstanceId(), time.Now())
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
@@ -27,7 +27,8 @@ func (s *service) ListInstances(ctx context.Context, req *remudav1.ListInstances
 	for _, state := range req.GetStates() {
 		filter.States = append(filter.States, statesBack[state])
 	}
-	page, reports, err := s.fleet.List(ctx, filter, lifecycle.PageOf{After: req.GetPageToken(), Limit: int(req.GetPageSize())})
+	of := lifecycle.PageOf{After: req.GetPageToken(), Limit: int(req.GetPageSize())}
+	page, reports, err := s.fleet.List(ctx, filter, of, time.Now())
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
@@ -48,7 +49,7 @@ func (s *service) HoldInstance(ctx context.Context, req *remudav1.HoldInstanceRe
 	if _, err := s.fleet.Hold(ctx, req.GetInstanceId(), req.GetDuration().AsDuration(), req.GetReason(), time.Now()); err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
-	r, report, err := s.fleet.Instance(ctx, req.GetInstanceId())
+	r, report, err := s.fleet.Instance(ctx, req.GetInstanceId(), time.Now())
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}

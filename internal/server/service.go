@@ -47,7 +47,7 @@ func (s *service) provision(ctx context.Context, req *remudav1.ProvisionRequest)
 		return nil, err
 	}
 	records := p.Instances()
-	reports, err := s.fleet.ReportsOf(ctx, records)
+	reports, err := s.fleet.ReportsOf(ctx, records, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (s *service) Release(ctx context.Context, req *remudav1.ReleaseRequest) (*r
 	if err := s.drive(ctx, r, untilDeadline); err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
-	reports, err := s.fleet.ReportsOf(ctx, r.Instances())
+	reports, err := s.fleet.ReportsOf(ctx, r.Instances(), time.Now())
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
