@@ -29,14 +29,18 @@ type Kind string
 
 // The kinds.
 const (
-	OnInstances Kind = "instances table" // and those that follow: tables, with their indexes
-	OnReports   Kind = "reports table"
-	OnTables    Kind = "tables"
-	OnQueues    Kind = "queues"
-	OnTemplates Kind = "launch templates"
-	OnFleet     Kind = "fleet"    // what CreateFleet makes and uses
-	OnMachines  Kind = "machines" // instances with our tag
-	OnOwn       Kind = "own machine"
-	OnRole      Kind = "role" // the role and profile of hosts
-	OnAll       Kind = "all"  // actions that know no resource
+	OnInstances Kind = "instances table"  // the host's own row
+	OnReports   Kind = "reports table"    // the host's own row
+	OnTables    Kind = "tables"           // all of them, with their indexes
+	OnQueues    Kind = "queues"           // all of them
+	OnTemplates Kind = "launch templates" // with our tag
+	// OnNewTemplates are launch templates that are being made, with our tag.
+	OnNewTemplates Kind = "new launch templates"
+	OnFleet        Kind = "fleet"            // what CreateFleet makes and uses
+	OnNewTags      Kind = "tags on creation" // of what is being made
+	OnMachines     Kind = "machines"         // instances with our tag
+	OnOwn          Kind = "own machine"
+	OnHostRole     Kind = "host role" // to be passed to EC2
+	OnProfile      Kind = "host profile"
+	OnAll          Kind = "everything" // actions that know no resource
 )

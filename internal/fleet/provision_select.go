@@ -54,10 +54,10 @@ func (p *Provision) selectHosts(ctx context.Context, now time.Time) (Progress, e
 		return p.tryDelivery(ctx, now)
 	case p.lacks() > 0 && len(s.candidates) > 0:
 		return p.tryCandidate(ctx, now)
-	case len(p.won) > 0:
-		return p.take(ctx, now)
 	case p.lacks() > 0 && !s.queueDone:
 		return p.receive(ctx, now)
+	case len(p.won) > 0: // all that the queue gave, in one write
+		return p.take(ctx, now)
 	case len(s.open)+len(s.spent)+len(s.unfit) > 0:
 		return p.settleMessages(ctx)
 	case p.lacks() > 0 && !s.indexDone:

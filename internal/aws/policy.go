@@ -1,0 +1,171 @@
+package aws
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Names are what policies speak of: where a fleet is, and what its things are
+// called there.
+type Names struct {
+	Partition string // "aws" outside China and the government's clouds
+	Region    string // "*" if it is not known
+	Account   string // 12 digits, or "*"
+	Prefix    string // of tables, queues and launch templates
+	// HostRole and HostProfile are the names of the hosts' role and instance
+	// profile, or "*".
+	HostRole, HostProfile string
+}
+
+// Document is an IAM policy.
+type Document struct {
+	Version   string
+	Statement []Statement
+}
+
+// Statement allows some actions on some things.
+type Statement struct {
+	Sid       string
+	Effect    string
+	Action    []string
+	Resource  []string
+	Condition Condition `json:",omitempty"`
+}
+
+// Condition is an operator, a key and its values.
+type Condition map[string]map[string]any
+
+// Policy is what a role needs: one statement for each kind of thing, with just
+// the actions that adapters say they call.
+func Policy(role Role, needed []Permission, n Names) Document {
+	d := Document{Version: "2012-10-17"}
+	for _, kind := range kinds {
+		var actions []string
+		for _, p := range needed {
+			if p.Role == role && p.On == kind && !slices.Contains(actions, p.Action) {
+				actions = append(actions, p.Action)
+			}
+		}
+		if len(actions) == 0 {
+			continue
+		}
+		slices.Sort(actions)
+		d.Statement = append(d.Statement, Statement{
+			Sid: sid(kind), Effect: "Allow", Action: actions, Resource: n.resources(role, kind), Condition: n.condition(role, kind),
+		})
+	}
+	return d
+}
+
+// JSON is the policy as IAM takes it, with a line for each value.
+func (d Document) JSON() (string, error) {
+	text, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return "", fmt.Errorf("write policy: %w", err)
+	}
+	return string(text) + "\n", nil
+}
+
+// sid is a kind as the name of a statement, which has only letters.
+func sid(k Kind) string {
+	var b strings.Builder
+	up := true
+	for _, r := range string(k) {
+		if up {
+			r = unicode.ToUpper(r)
+		}
+		if up = r == ' '; !up {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// kinds are all of them, in the order of the statements.
+var kinds = []Kind{OnInstances, OnReports, OnTables, OnQueues, OnTemplates, OnNewTemplates, OnFleet, OnNewTags, OnMachines, OnOwn, OnHostRole, OnProfile, OnAll}
+
+func (n Names) arn(service, resource string) string {
+	account, region := n.Account, n.Region
+	if service == "iam" {
+		region = ""
+	}
+	return fmt.Sprintf("arn:%s:%s:%s:%s:%s", n.Partition, service, region, account, resource)
+}
+
+func (n Names) resources(role Role, k Kind) []string {
+	switch k {
+	case OnInstances:
+		return []string{n.arn("dynamodb", "table/"+n.Prefix+"-instances")}
+	case OnReports:
+		return []string{n.arn("dynamodb", "table/"+n.Prefix+"-reports")}
+	case OnTables:
+		tables := n.arn("dynamodb", "table/"+n.Prefix+"-*")
+		if role == RoleRefresh {
+			return []string{tables}
+		}
+		return []string{tables, tables + "/index/*"}
+	case OnQueues:
+		return []string{n.arn("sqs", n.Prefix+"-*")}
+	case OnTemplates, OnNewTemplates, OnMachines, OnOwn, OnNewTags:
+		return n.machines(k)
+	case OnFleet:
+		return n.launched()
+	case OnHostRole:
+		return []string{n.arn("iam", "role/"+n.HostRole)}
+	case OnProfile:
+		return []string{n.arn("iam", "instance-profile/"+n.HostProfile)}
+	}
+	return []string{"*"}
+}
+
+func (n Names) machines(k Kind) []string {
+	switch k {
+	case OnTemplates, OnNewTemplates:
+		return []string{n.arn("ec2", "launch-template/*")}
+	case OnNewTags:
+		return []string{n.arn("ec2", "instance/*"), n.arn("ec2", "volume/*"), n.arn("ec2", "network-interface/*"),
+			n.arn("ec2", "fleet/*"), n.arn("ec2", "launch-template/*")}
+	}
+	return []string{n.arn("ec2", "instance/*")}
+}
+
+// launched are what a launch makes and uses. Images are the account's own or
+// others', so theirs has no account.
+func (n Names) launched() []string {
+	var all []string
+	for _, r := range []string{"fleet", "instance", "volume", "network-interface", "launch-template", "subnet", "security-group", "key-pair"} {
+		all = append(all, n.arn("ec2", r+"/*"))
+	}
+	return append(all, fmt.Sprintf("arn:%s:ec2:%s::image/*", n.Partition, n.Region), fmt.Sprintf("arn:%s:ec2:%s::snapshot/*", n.Partition, n.Region))
+}
+
+// condition narrows a statement beyond what its resources can.
+func (n Names) condition(role Role, k Kind) Condition {
+	switch k {
+	case OnInstances, OnReports:
+		if role == RoleHost {
+			return ownRows
+		}
+	case OnTemplates, OnMachines:
+		return Condition{"StringEquals": {"ec2:ResourceTag/remuda:fleet": n.Prefix}}
+	case OnNewTemplates:
+		return Condition{"StringEquals": {"aws:RequestTag/remuda:fleet": n.Prefix}}
+	case OnNewTags:
+		return Condition{"StringEquals": {"ec2:CreateAction": []string{"CreateFleet", "CreateLaunchTemplate", "RunInstances"}}}
+	case OnOwn:
+		return Condition{"ArnLike": {"ec2:SourceInstanceARN": "arn:" + n.Partition + ":ec2:*:*:instance/${ec2:InstanceId}"}}
+	case OnHostRole:
+		return Condition{"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+	}
+	return nil
+}
+
+// ownRows lets a host touch the rows whose key is its own. Without the second
+// operator a request that names no key at all would pass the first.
+var ownRows = Condition{
+	"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": []string{"${aws:userid}"}},
+	"Null":                      {"dynamodb:LeadingKeys": "false"},
+}
