@@ -76,7 +76,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 		Queue:   countedQueue{queue.New(d.file, queue.Options{}), counter{metrics, "queue"}},
 		Compute: countedCompute{d.compute, counter{metrics, "compute"}},
 		GitHub:  countedGitHub{hub, counter{metrics, "github"}},
-		Pools:   pools(c), Classes: classes(c), Repositories: c.GitHub.Repositories,
+		Pools:   pools(c), Classes: classes(c), Sells: sells(c), Repositories: c.GitHub.Repositories,
 		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
 	}); err != nil {
 		return nil, err

@@ -31,6 +31,19 @@ func classes(c *config.Config) map[string]fleet.Class {
 	return classes
 }
 
+// limits are what the local stand-in for a cloud has to give.
+func limits(c *config.Config) placement.Limits {
+	p := c.Compute.Process
+	return placement.Limits{Zones: p.Zones, Capacity: p.Capacity, SpotCapacity: p.SpotCapacity}
+}
+
+// sells asks the catalogue, which knows every type that there is.
+func sells(c *config.Config) func(fleet.Class, ...[]string) bool {
+	return func(class fleet.Class, patterns ...[]string) bool {
+		return limits(c).Sells(class.CPU, class.MemoryMiB, patterns...)
+	}
+}
+
 func timing(s config.Sweeps) fleet.Timing {
 	return fleet.Timing{Due: s.Due, Liveness: s.Liveness, Cloud: s.Cloud, Lease: s.Lease, Grace: s.Grace}
 }
@@ -40,7 +53,7 @@ func processOptions(c *config.Config, log hclog.Logger) process.Options {
 	return process.Options{
 		Root: p.Directory, AgentPath: p.Agentd, BootDelay: p.BootDelay,
 		AgentConfig: func(m lifecycle.Machine, hostDir string) ([]byte, error) { return agentConfig(c, m, hostDir) },
-		Limits:      placement.Limits{Zones: p.Zones, Capacity: p.Capacity, SpotCapacity: p.SpotCapacity},
+		Limits:      limits(c),
 		Log:         log,
 	}
 }

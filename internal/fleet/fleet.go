@@ -67,6 +67,10 @@ type Options struct {
 
 	Pools   map[string]Pool
 	Classes map[string]Class
+	// Sells reports whether the cloud has an instance type, free or not, that
+	// satisfies a class and matches each of the lists of patterns (an empty
+	// list: all). nil where only a launch tells.
+	Sells func(c Class, patterns ...[]string) bool
 	// Repositories are those whose registrations the GitHub sweep goes through
 	// for ghosts. Each host's own registration is removed without it.
 	Repositories []string
@@ -129,6 +133,7 @@ type Fleet struct {
 
 	pools        map[string]Pool
 	classes      map[string]Class
+	sells        func(Class, ...[]string) bool
 	repositories []string
 	replica      string
 	hostKey      func(string) string
@@ -164,7 +169,7 @@ func New(o Options) (*Fleet, error) {
 	}
 	f := &Fleet{
 		store: o.Store, queue: o.Queue, compute: o.Compute, github: o.GitHub,
-		pools: o.Pools, classes: o.Classes, repositories: o.Repositories,
+		pools: o.Pools, classes: o.Classes, sells: o.Sells, repositories: o.Repositories,
 		replica: o.Replica, hostKey: o.HostKey, log: o.Log, observer: o.Observer,
 		timing: o.Timing.withDefaults(), rand: o.Rand,
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remuda-ci/remuda/internal/compute/catalogue"
+	"github.com/remuda-ci/remuda/internal/compute/placement"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -362,9 +364,23 @@ func TestNewProvisionRefusesBadSpecs(t *testing.T) {
 		"timeout too long":    {lifecycle.Spec{Timeout: 31 * time.Minute}, "timeout"},
 		"negative runtime":    {lifecycle.Spec{MaxRuntime: -1}, "max_runtime"},
 		"no pattern":          {lifecycle.Spec{InstanceTypes: []string{"c[6"}}, "allowed_instance_types"},
+		"nobody sells it":     {lifecycle.Spec{InstanceTypes: []string{"z9.*"}}, "allowed_instance_types"},
+		"not with its pool's": {lifecycle.Spec{Pool: "narrow", InstanceTypes: []string{"c*"}}, "allowed_instance_types"},
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newWorld(t, func(o *fleet.Options) {
+			narrow := pool(lifecycle.ReuseNone)
+			narrow.InstanceTypes = []string{"m6i.*"}
+			o.Pools["narrow"] = narrow
+			o.Sells = func(c fleet.Class, patterns ...[]string) bool {
+				return placement.Limits{Arch: catalogue.ArchX86}.Sells(c.CPU, c.MemoryMiB, patterns...)
+			}
+		})
+		for _, sold := range [][]string{nil, {"c*"}, {"z9.*", "m6i.large"}} {
+			if _, err := w.fleet.NewProvision(fleet.Demand{Repository: repository, RunID: "1", RequestID: "a", Spec: lifecycle.Spec{InstanceTypes: sold}}); err != nil {
+				t.Errorf("types %v: %v", sold, err)
+			}
+		}
 		for name, tt := range tests {
 			_, err := w.fleet.NewProvision(fleet.Demand{Repository: repository, RunID: "1", RequestID: "a", Spec: tt.spec})
 			var invalid *fleet.InvalidError

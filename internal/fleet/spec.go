@@ -82,7 +82,21 @@ func (f *Fleet) check(s lifecycle.Spec, pool Pool) error {
 			return &InvalidError{"allowed_instance_types", fmt.Sprintf("%q is not a pattern", pattern)}
 		}
 	}
-	return nil
+	return f.checkTypes(s, pool)
+}
+
+// checkTypes refuses types that nobody sells: waiting does not bring them.
+func (f *Fleet) checkTypes(s lifecycle.Spec, pool Pool) error {
+	class := f.classes[s.ResourceClass]
+	if f.sells == nil || f.sells(class, s.InstanceTypes, pool.InstanceTypes) {
+		return nil
+	}
+	rule := fmt.Sprintf("there is no instance type that matches %v", s.InstanceTypes)
+	if len(pool.InstanceTypes) > 0 {
+		rule += fmt.Sprintf(" and those of pool %s, %v,", s.Pool, pool.InstanceTypes)
+	}
+	return &InvalidError{"allowed_instance_types", fmt.Sprintf("%s and has %d vCPU and %d MiB for class %s, however long you wait",
+		rule, class.CPU, class.MemoryMiB, s.ResourceClass)}
 }
 
 func names(pools map[string]Pool) string {

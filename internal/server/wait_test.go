@@ -136,7 +136,7 @@ func TestAWaitingCallIsHandedOver(t *testing.T) {
 func TestTheRequestsIDIsTold(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.Provision(t.Context(), &remudav1.ProvisionRequest{
-		Repository: repository, RunId: "1", AllowedInstanceTypes: []string{"z9.*"}, Timeout: durationpb.New(time.Second),
+		Repository: repository, RunId: "1", AllowedInstanceTypes: []string{scarce}, Timeout: durationpb.New(time.Second),
 	})
 	id := requestOf(status.Convert(err))
 	if len(id) != 32 {

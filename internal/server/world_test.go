@@ -17,7 +17,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/remuda-ci/remuda/internal/compute/catalogue"
 	compute "github.com/remuda-ci/remuda/internal/compute/memory"
+	"github.com/remuda-ci/remuda/internal/compute/placement"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	queue "github.com/remuda-ci/remuda/internal/queue/memory"
@@ -26,7 +28,11 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-const repository = "acme/app"
+const (
+	repository = "acme/app"
+	// scarce are types that there are, but never one to be had.
+	scarce = "r8i.*"
+)
 
 // world is a server on memory adapters whose hosts signal at once.
 type world struct {
@@ -78,7 +84,8 @@ func (b *buffer) String() string {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	cloud, err := compute.New(compute.Options{})
+	limits := placement.Limits{Arch: catalogue.ArchX86, Capacity: map[string]int{scarce: 0}}
+	cloud, err := compute.New(compute.Options{Limits: limits})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +97,9 @@ func newWorld(t *testing.T) *world {
 			Policy: lifecycle.DefaultPolicy(),
 		}, "spare": {Name: "spare", Policy: lifecycle.DefaultPolicy()}},
 		Classes: map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}},
+		Sells: func(c fleet.Class, patterns ...[]string) bool {
+			return limits.Sells(c.CPU, c.MemoryMiB, patterns...)
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

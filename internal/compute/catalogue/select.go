@@ -27,15 +27,20 @@ const generous = 2
 //
 // The smallest come first: by vCPU, then memory, then name. Nothing that fits
 // is an empty answer; a malformed pattern is a *PatternError.
-func Select(need Need, patterns []string, arch string) ([]Type, error) {
-	for _, p := range patterns {
+//
+// With more lists of patterns, such as those of a pool, a type must match each
+// of the lists.
+func Select(need Need, patterns []string, arch string, more ...[]string) ([]Type, error) {
+	lists := append([][]string{patterns}, more...)
+	for _, p := range slices.Concat(lists...) {
 		if err := CheckPattern(p); err != nil {
 			return nil, err
 		}
 	}
 	var enough []Type
 	for _, t := range All() {
-		if (arch == "" || t.Arch == arch) && need.fits(t) && matchesAny(patterns, t.Name) {
+		matches := !slices.ContainsFunc(lists, func(list []string) bool { return !matchesAny(list, t.Name) })
+		if (arch == "" || t.Arch == arch) && need.fits(t) && matches {
 			enough = append(enough, t)
 		}
 	}

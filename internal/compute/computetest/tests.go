@@ -272,6 +272,12 @@ func testNothingFits(t *testing.T, c Cloud) {
 	if len(machines) != 0 || !strings.Contains(short.Why, "g5.*") {
 		t.Errorf("got %v and %+v", idsOf(machines), short)
 	}
+	o = order("q", 2, 2)
+	o.PoolTypes = []string{"p5.*"}
+	machines, short = launchShort(t, c.First, o)
+	if len(machines) != 0 || !strings.Contains(short.Why, "p5.*") {
+		t.Errorf("with a pool that allows nothing there is: got %v and %+v", idsOf(machines), short)
+	}
 }
 
 func testBadOrder(t *testing.T, c Cloud) {

@@ -102,10 +102,21 @@ func (l Limits) emptiestZone(live []lifecycle.Machine) string {
 	return slices.MinFunc(l.zones(), func(a, b string) int { return used[a] - used[b] })
 }
 
+// Sells reports whether there is a type, room for it or not, that has at least
+// the vCPU and the memory and matches each of the lists of patterns. Where
+// there is none, waiting for room is in vain.
+func (l Limits) Sells(cpu, memoryMiB int, patterns ...[]string) bool {
+	types, err := catalogue.Select(catalogue.Need{CPU: cpu, MemoryMiB: memoryMiB}, nil, l.arch(), patterns...)
+	return err == nil && len(types) > 0
+}
+
 func (l Limits) nothingFits(o lifecycle.LaunchOrder) string {
 	patterns := "*"
 	if len(o.InstanceTypes) > 0 {
 		patterns = strings.Join(o.InstanceTypes, ", ")
+	}
+	if len(o.PoolTypes) > 0 {
+		patterns += fmt.Sprintf(" and, for pool %s, %s", o.Pool, strings.Join(o.PoolTypes, ", "))
 	}
 	return fmt.Sprintf("no %s type that matches %s has %d vCPU and %d MiB", l.arch(), patterns, o.CPU, o.MemoryMiB)
 }

@@ -37,10 +37,10 @@ func (p Plan) Shortage() error {
 // one that was planned: a token stands for one exact order.
 func (p Plan) Repeats(order lifecycle.LaunchOrder) error {
 	planned := p.Order
-	if !slices.Equal(planned.InstanceTypes, order.InstanceTypes) {
+	if !slices.Equal(planned.InstanceTypes, order.InstanceTypes) || !slices.Equal(planned.PoolTypes, order.PoolTypes) {
 		return p.otherOrder()
 	}
-	planned.InstanceTypes = order.InstanceTypes
+	planned.InstanceTypes, planned.PoolTypes = order.InstanceTypes, order.PoolTypes
 	if !reflect.DeepEqual(planned, order) {
 		return p.otherOrder()
 	}
@@ -62,7 +62,7 @@ func (l Limits) Place(order lifecycle.LaunchOrder, live []lifecycle.Machine, sal
 		return plan, fmt.Errorf("place order: want a token and a count of at least 1, got token %q and count %d", order.Token, order.Count)
 	}
 	need := catalogue.Need{CPU: order.CPU, MemoryMiB: order.MemoryMiB}
-	types, err := catalogue.Select(need, order.InstanceTypes, l.arch())
+	types, err := catalogue.Select(need, order.InstanceTypes, l.arch(), order.PoolTypes)
 	if err != nil {
 		return plan, fmt.Errorf("place order: %w", err)
 	}

@@ -23,6 +23,12 @@ func order(count int, usage lifecycle.UsageClass, patterns ...string) lifecycle.
 	}
 }
 
+// ofPool is the order for a pool that allows these types.
+func ofPool(o lifecycle.LaunchOrder, patterns ...string) lifecycle.LaunchOrder {
+	o.PoolTypes = patterns
+	return o
+}
+
 func TestPlace(t *testing.T) {
 	const onDemand, spot = lifecycle.UsageOnDemand, lifecycle.UsageSpot
 	live := []lifecycle.Machine{
@@ -54,6 +60,9 @@ func TestPlace(t *testing.T) {
 			"", "no on-demand capacity of m5.large, m5a.large, m5n.large, m6a.large and 5 more types in a, b"},
 		"nothing fits": {placement.Limits{}, order(1, onDemand, "g5.*", "c7g.*"),
 			"", "no x86_64 type that matches g5.*, c7g.* has 2 vCPU and 4096 MiB"},
+		"of the pool's types": {placement.Limits{}, ofPool(order(1, onDemand, "c*", "m*"), "m6i.*"), "m6i.large@local-a", ""},
+		"none of the pool's": {placement.Limits{}, ofPool(order(1, onDemand, "c*"), "m6i.*", "m7i.*"),
+			"", "no x86_64 type that matches c* and, for pool default, m6i.*, m7i.* has 2 vCPU and 4096 MiB"},
 		"nothing is as large": {placement.Limits{}, large, "", "no x86_64 type that matches * has 99 vCPU and 4096 MiB"},
 	}
 	for name, test := range tests {
@@ -81,6 +90,29 @@ func TestPlace(t *testing.T) {
 				t.Errorf("shortage: got %+v", short)
 			}
 		})
+	}
+}
+
+func TestSells(t *testing.T) {
+	tests := map[string]struct {
+		cpu, memory int
+		patterns    [][]string
+		want        bool
+	}{
+		"anything":                     {2, 4096, nil, true},
+		"a pattern that matches":       {2, 4096, [][]string{{"z9.*", "c6i.*"}}, true},
+		"one that nothing matches":     {2, 4096, [][]string{{"z9.*"}}, false},
+		"two that something matches":   {2, 4096, [][]string{{"c*", "m*"}, {"m6i.*"}}, true},
+		"two that nothing matches":     {2, 4096, [][]string{{"c*"}, {"m6i.*"}}, false},
+		"of another architecture":      {2, 4096, [][]string{{"c7g.*"}}, false},
+		"nothing so large":             {99, 4096, nil, false},
+		"nothing so large that is one": {32, 65536, [][]string{{"c5.*"}}, false},
+	}
+	for name, tt := range tests {
+		full := placement.Limits{Arch: catalogue.ArchX86, Capacity: map[string]int{"*": 0}}
+		if got := full.Sells(tt.cpu, tt.memory, tt.patterns...); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
 	}
 }
 

@@ -43,7 +43,8 @@ type ProvisionRequest struct {
 	// How the capacity is bought. Unspecified: on-demand.
 	UsageClass UsageClass `protobuf:"varint,8,opt,name=usage_class,json=usageClass,proto3,enum=remuda.v1.UsageClass" json:"usage_class,omitempty"`
 	// Patterns of the EC2 instance types that will do, for example "c6i.*": at most 50, each 1 to 64 of a-z 0-9 . * -, where * stands for
-	// any characters. Empty: "c*", "m*" and "r*".
+	// any characters. Empty: "c*", "m*" and "r*". INVALID_ARGUMENT where it is known that no type there is matches and suits the resource
+	// class; one that is sold out is waited for.
 	AllowedInstanceTypes []string `protobuf:"bytes,9,rep,name=allowed_instance_types,json=allowedInstanceTypes,proto3" json:"allowed_instance_types,omitempty"`
 	// How long a host may run for the run before it is ended, more than 0 and at most 5 days (GitHub's limit for a job on a self-hosted
 	// runner). Absent: the pool's.
