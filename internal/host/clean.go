@@ -26,6 +26,10 @@ const killLimit = 10 * time.Second
 // killPause is between looks at the processes that are being killed.
 const killPause = 5 * time.Millisecond
 
+// quietLooks is how many looks in a row must find nothing: a process can slip
+// past one, by being born behind it to a parent that dies ahead of it.
+const quietLooks = 2
+
 // cleaning is the file of a clean-up that has ended.
 type cleaning struct {
 	Assignment int64     `json:"assignment"`
@@ -169,23 +173,31 @@ func (h *Host) checkDisk() error {
 }
 
 // killAll kills every process of the host until none is left. Those that are
-// born meanwhile are found by the next look.
+// born meanwhile are found by the next look, and those of which nothing can be
+// said are looked at until something can, or they are gone.
 func (h *Host) killAll() error {
-	for end := time.Now().Add(killLimit); ; time.Sleep(killPause) {
-		pids, err := h.processes()
-		if err != nil || len(pids) == 0 {
+	end := time.Now().Add(killLimit)
+	for quiet := 0; quiet < quietLooks; time.Sleep(killPause) {
+		pids, unclear, err := h.survey()
+		late := time.Now().After(end)
+		switch {
+		case err != nil:
 			return err
-		}
-		if time.Now().After(end) {
+		case len(pids) == 0 && (unclear == 0 || late):
+			quiet++
+			continue
+		case late:
 			return fmt.Errorf("kill processes: %d are left after %s, the first is %d (%s)",
 				len(pids), killLimit, pids[0], programOf(pids[0]))
 		}
+		quiet = 0
 		for _, pid := range pids {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return fmt.Errorf("kill process %d: %w", pid, err)
 			}
 		}
 	}
+	return nil
 }
 
 // PowerOff ends everything that runs on the host but the agent, which ends

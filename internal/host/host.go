@@ -62,6 +62,7 @@ type Host struct {
 	o      Options
 	log    hclog.Logger
 	bootID string
+	proc   string // where processes are looked up
 
 	changed chan struct{}
 	pace    *time.Timer
@@ -83,7 +84,7 @@ func New(o Options) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open host: read boot id: %w", err)
 	}
-	h := &Host{o: o, log: o.Logger, bootID: strings.TrimSpace(string(bootID)), changed: make(chan struct{}, 1)}
+	h := &Host{o: o, log: o.Logger, bootID: strings.TrimSpace(string(bootID)), proc: "/proc", changed: make(chan struct{}, 1)}
 	h.pace = time.AfterFunc(time.Hour, h.notify)
 	h.pace.Stop()
 	if err := o.checkFiles(); err != nil {

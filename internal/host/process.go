@@ -57,23 +57,43 @@ func programOf(pid int) string {
 // itself and those it descends from: all that carry the host's mark, and all
 // in the session of a marked init that the agent runs under.
 func (h *Host) processes() ([]int, error) {
-	all, err := os.ReadDir("/proc")
+	pids, _, err := h.survey()
+	return pids, err
+}
+
+// survey is processes, and how many there are besides of which nothing can be
+// said at the moment.
+func (h *Host) survey() (pids []int, unclear int, err error) {
+	all, err := os.ReadDir(h.proc)
 	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
+		return nil, 0, fmt.Errorf("list processes: %w", err)
 	}
 	spared := ancestors()
 	session := h.ownSession(spared)
-	var pids []int
 	for _, entry := range all {
 		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || spared[pid] {
-			continue
-		}
-		if h.marks(pid) || (session != 0 && sessionOf(pid) == session) {
+		switch {
+		case err != nil || spared[pid]:
+		case h.marks(pid) || (session != 0 && sessionOf(pid) == session):
 			pids = append(pids, pid)
+		case isUnclear(filepath.Join(h.proc, entry.Name())):
+			unclear++
 		}
 	}
-	return pids, nil
+	return pids, unclear, nil
+}
+
+// isUnclear reports whether the process of a directory of /proc is between two
+// programs, or has begun to end: for a moment it has neither arguments nor
+// environment then, whatever it had before and will have.
+func isUnclear(dir string) bool {
+	for _, name := range []string{"environ", "cmdline"} {
+		if data, err := os.ReadFile(filepath.Join(dir, name)); err != nil || len(data) > 0 {
+			return false
+		}
+	}
+	s := readStat(dir)
+	return s.state != 0 && s.state != 'Z' && s.state != 'X' && s.flags&kernelThread == 0
 }
 
 // ancestors are this process and those it descends from.
@@ -97,7 +117,7 @@ func (h *Host) ownSession(ancestors map[int]bool) int {
 
 // marks reports whether the process was started with this host's mark.
 func (h *Host) marks(pid int) bool {
-	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+	env, err := os.ReadFile(filepath.Join(h.proc, strconv.Itoa(pid), "environ"))
 	if err != nil {
 		return false // not ours to read, or gone
 	}
@@ -123,21 +143,28 @@ func (h *Host) findProcess(program string) (int, error) {
 type stat struct {
 	state           byte
 	parent, session int
+	flags           uint64
 }
 
-func statOf(pid int) stat {
-	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+// kernelThread is PF_KTHREAD of include/linux/sched.h.
+const kernelThread = 0x00200000
+
+func statOf(pid int) stat { return readStat(filepath.Join("/proc", strconv.Itoa(pid))) }
+
+func readStat(dir string) stat {
+	data, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {
 		return stat{}
 	}
 	// The name may hold anything, up to the last parenthesis.
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
-	if len(fields) < 4 {
+	if len(fields) < 7 {
 		return stat{}
 	}
 	s := stat{state: fields[0][0]}
 	s.parent, _ = strconv.Atoi(fields[1])
 	s.session, _ = strconv.Atoi(fields[3])
+	s.flags, _ = strconv.ParseUint(fields[6], 10, 64)
 	return s
 }
 
