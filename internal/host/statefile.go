@@ -65,7 +65,7 @@ func Lock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock host: %w", err)
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	err = lockSoon(f)
 	if err == nil {
 		return f, nil
 	}

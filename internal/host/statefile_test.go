@@ -91,9 +91,8 @@ func TestStateFileThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Not beside other tests: a process that one of them is starting would hold the
-// lock for a moment longer.
 func TestLock(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
 	first, err := host.Lock(path)
 	if err != nil {

@@ -157,9 +157,11 @@ func (t task) intend(b begun) (*os.File, error) {
 }
 
 // lockTries and lockPause bound the wait for a lock that is free but for a
-// moment: a process that is just being started holds all that is open.
+// moment: a process that is just being started holds all that is open, and one
+// that was killed does until the kernel has closed it. Two seconds are far more
+// than that takes on a machine that has anything else to do.
 const (
-	lockTries = 20
+	lockTries = 2000
 	lockPause = time.Millisecond
 )
 
