@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,8 +16,18 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
+// TestMain: where the tests were started in the background SIGINT is ignored,
+// and shells cannot trap what was ignored when they began. What is caught here
+// is not ignored by those that are started from here.
+func TestMain(m *testing.M) {
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, syscall.SIGINT)
+	go func() { <-interrupted; os.Exit(1) }()
+	os.Exit(m.Run())
+}
+
 // patience is for processes on a machine that is busy.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // The programs of a runner that does what a test tells it by files beside it.
 const (
@@ -60,9 +71,9 @@ func newBed(t *testing.T, edits ...func(o *host.Options)) *bed {
 		edit(&b.options)
 	}
 	b.reopen()
-	t.Cleanup(func() {
-		for _, pid := range b.processes() {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+	t.Cleanup(func() { // until none is left: what lives may write while its directory is removed
+		if err := b.PowerOff(context.Background(), "end of the test"); err != nil {
+			t.Error(err)
 		}
 	})
 	return b

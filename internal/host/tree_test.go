@@ -75,6 +75,11 @@ func TestMirrorTree(t *testing.T) {
 			if err := os.Symlink("bin/listener", filepath.Join(from, "link")); err != nil {
 				t.Fatal(err)
 			}
+			// Files of one size that are written at once may have the same time.
+			old := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+			if err := os.Chtimes(filepath.Join(from, "bin/listener"), old, old); err != nil {
+				t.Fatal(err)
+			}
 			want := tree(t, from)
 			prepare(t, to)
 			for range 2 {
