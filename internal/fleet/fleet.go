@@ -71,6 +71,12 @@ type Options struct {
 	// satisfies a class and matches each of the lists of patterns (an empty
 	// list: all). nil where only a launch tells.
 	Sells func(c Class, patterns ...[]string) bool
+	// TemplateVersion is the version of what the hosts of a pool are launched
+	// from. A launch names it, so that a repeat is the same launch; nil: there
+	// are no versions.
+	TemplateVersion func(ctx context.Context, pool string) (string, error)
+	// Ensure is what a refresh does first; nil: nothing.
+	Ensure Ensure
 	// Repositories are those whose registrations the GitHub sweep goes through
 	// for ghosts. Each host's own registration is removed without it.
 	Repositories []string
@@ -134,6 +140,8 @@ type Fleet struct {
 	pools        map[string]Pool
 	classes      map[string]Class
 	sells        func(Class, ...[]string) bool
+	template     func(context.Context, string) (string, error)
+	ensure       Ensure
 	repositories []string
 	replica      string
 	hostKey      func(string) string
@@ -169,12 +177,15 @@ func New(o Options) (*Fleet, error) {
 	}
 	f := &Fleet{
 		store: o.Store, queue: o.Queue, compute: o.Compute, github: o.GitHub,
-		pools: o.Pools, classes: o.Classes, sells: o.Sells, repositories: o.Repositories,
+		pools: o.Pools, classes: o.Classes, sells: o.Sells, template: o.TemplateVersion, ensure: o.Ensure, repositories: o.Repositories,
 		replica: o.Replica, hostKey: o.HostKey, log: o.Log, observer: o.Observer,
 		timing: o.Timing.withDefaults(), rand: o.Rand,
 	}
 	if f.hostKey == nil {
 		f.hostKey = func(id string) string { return id }
+	}
+	if f.template == nil {
+		f.template = func(context.Context, string) (string, error) { return "", nil }
 	}
 	if f.rand == nil {
 		f.rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))

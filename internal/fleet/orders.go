@@ -15,19 +15,33 @@ const orderTries = 10
 // Instance reads one host with its agent's report, if it has one that may be
 // believed.
 func (f *Fleet) Instance(ctx context.Context, instanceID string, now time.Time) (lifecycle.Record, *lifecycle.Report, error) {
-	key := f.hostKey(instanceID)
-	r, err := f.store.Instance(ctx, key)
+	r, err := f.find(ctx, instanceID)
 	if err != nil {
 		return r, nil, fmt.Errorf("instance %s: %w", instanceID, err)
 	}
-	reports, err := f.reports(ctx, []string{key}, now)
+	reports, err := f.reports(ctx, []string{r.HostKey}, now)
 	if err != nil {
 		return r, nil, fmt.Errorf("instance %s: %w", instanceID, err)
 	}
-	if report, ok := reports[key]; ok {
+	if report, ok := reports[r.HostKey]; ok {
 		return r, &report, nil
 	}
 	return r, nil, nil
+}
+
+// find reads the record of a host. One that was launched under an earlier role
+// has another key, which its machine tells.
+func (f *Fleet) find(ctx context.Context, instanceID string) (lifecycle.Record, error) {
+	key := f.hostKey(instanceID)
+	r, err := f.store.Instance(ctx, key)
+	if key == instanceID || !errors.Is(err, lifecycle.ErrNotFound) {
+		return r, err
+	}
+	machines, cloudErr := f.compute.Describe(ctx, []string{instanceID})
+	if cloudErr != nil || len(machines) != 1 || machines[0].HostKey == "" || machines[0].HostKey == key {
+		return r, err
+	}
+	return f.store.Instance(ctx, machines[0].HostKey)
 }
 
 // Terminate ends a host by order, busy or not: first its record, then its
@@ -90,7 +104,7 @@ func (f *Fleet) Hold(ctx context.Context, instanceID string, d time.Duration, re
 // order reads a record and does something to it, again if it moved meanwhile.
 func (f *Fleet) order(ctx context.Context, instanceID string, do func(lifecycle.Record) (lifecycle.Record, error)) (lifecycle.Record, error) {
 	for range orderTries {
-		r, err := f.store.Instance(ctx, f.hostKey(instanceID))
+		r, err := f.find(ctx, instanceID)
 		if err != nil {
 			return r, fmt.Errorf("instance %s: %w", instanceID, err)
 		}

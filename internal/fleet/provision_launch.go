@@ -14,6 +14,10 @@ import (
 // and exact parameters, so that a crash repeats the same call.
 func (p *Provision) intend(ctx context.Context, now time.Time) (Progress, error) {
 	q := p.q
+	version, err := p.f.template(ctx, q.Spec.Pool)
+	if err != nil {
+		return again, fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err)
+	}
 	class := p.f.classes[q.Spec.ResourceClass]
 	usage := q.Spec.UsageClass
 	if q.OnDemand {
@@ -25,6 +29,7 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (Progress, error)
 		Pool: q.Spec.Pool, Repository: q.Repository, RunID: q.RunID,
 		ResourceClass: q.Spec.ResourceClass, CPU: class.CPU, MemoryMiB: class.MemoryMiB,
 		UsageClass: usage, InstanceTypes: q.Spec.InstanceTypes, PoolTypes: p.f.pools[q.Spec.Pool].InstanceTypes,
+		TemplateVersion: version,
 	}
 	return p.write(ctx, q, now, func() {
 		p.fresh = true

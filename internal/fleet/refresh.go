@@ -8,7 +8,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Refresh looks at every host once and then runs every sweep. With a dry run
+// Refresh brings what the fleet needs to be there, looks at every host once and
+// then runs every sweep. With a dry run
 // it decides and says what it would do, and does nothing.
 type Refresh struct {
 	course
@@ -18,7 +19,8 @@ type Refresh struct {
 	hosts  []lifecycle.Facts
 	sweeps []Op
 
-	decided []Decided
+	resources []lifecycle.Resource
+	decided   []Decided
 }
 
 // NewRefresh begins a refresh.
@@ -33,7 +35,7 @@ func (f *Fleet) NewRefresh(dryRun bool) *Refresh {
 		due.journal.decided = &r.decided
 		r.sweeps = []Op{due, cloud, github}
 	}
-	r.next = r.list
+	r.next = r.ensure
 	return r
 }
 

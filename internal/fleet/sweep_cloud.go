@@ -19,6 +19,7 @@ type CloudSweep struct {
 
 	machines []lifecycle.Machine
 	leaked   []string
+	outdated []lifecycle.Record
 	hosts    []lifecycle.Facts
 }
 
@@ -72,6 +73,7 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (Progress, erro
 			s.journal.decide(m.InstanceID, lifecycle.ActionEndMachine, why)
 		}
 	}
+	s.outdated = s.f.outdated(s.machines, byKey)
 	return s.findLost(ctx, known, now)
 }
 
@@ -131,7 +133,7 @@ func (s *CloudSweep) findLost(ctx context.Context, known map[string]bool, now ti
 }
 
 func (s *CloudSweep) end(ctx context.Context, _ time.Time) (Progress, error) {
-	s.next = s.host
+	s.next = s.retire
 	if len(s.leaked) == 0 || s.journal.dry {
 		return again, nil
 	}

@@ -27,6 +27,7 @@ const (
 	ActionProvideToken Action = "provide_token" // the agent needs a (fresh) remove token
 	ActionForget       Action = "forget"        // machine and registration are gone: nothing is due
 	ActionHold         Action = "hold"          // an operator set or took away a hold
+	ActionRetire       Action = "retire"        // it is not claimed any more, and leaves when it is next idle
 	ActionSettle       Action = "settle"        // a request has its outcome
 
 	ActionKeep         Action = "keep"
@@ -37,7 +38,7 @@ const (
 // Actions lists every action.
 var Actions = []Action{
 	ActionLaunch, ActionReady, ActionRelease, ActionReturn, ActionPool, ActionClaim, ActionTerminate,
-	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionSettle,
+	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionRetire, ActionSettle,
 	ActionKeep, ActionEndMachine, ActionDeleteRunner,
 }
 

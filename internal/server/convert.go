@@ -38,6 +38,10 @@ var (
 		lifecycle.ReuseSameOwner:      remudav1.Reuse_REUSE_SAME_OWNER,
 		lifecycle.ReuseNone:           remudav1.Reuse_REUSE_NONE,
 	}
+	resourceChanges = map[lifecycle.ResourceChange]remudav1.ResourceChange{
+		lifecycle.ResourceCreated: remudav1.ResourceChange_RESOURCE_CHANGE_CREATED,
+		lifecycle.ResourceUpdated: remudav1.ResourceChange_RESOURCE_CHANGE_UPDATED,
+	}
 	statesBack       = invert(states)
 	usageClassesBack = invert(usageClasses)
 )

@@ -103,6 +103,11 @@ func (s *service) Refresh(ctx context.Context, req *remudav1.RefreshRequest) (*r
 			InstanceId: d.InstanceID, Action: action(d.Action), Reason: d.Reason,
 		})
 	}
+	for _, resource := range r.Resources() {
+		resp.Resources = append(resp.Resources, &remudav1.Resource{
+			Kind: resource.Kind, Name: resource.Name, Change: resourceChanges[resource.Change], Detail: resource.Detail,
+		})
+	}
 	return resp, nil
 }
 

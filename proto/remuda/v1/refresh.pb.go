@@ -61,6 +61,8 @@ const (
 	Action_ACTION_DELETE_RUNNER Action = 16
 	// A request has its outcome; it is about no single host.
 	Action_ACTION_SETTLE Action = 17
+	// No run gets it any more; it leaves when it is next idle.
+	Action_ACTION_RETIRE Action = 18
 )
 
 // Enum value maps for Action.
@@ -84,6 +86,7 @@ var (
 		15: "ACTION_END_MACHINE",
 		16: "ACTION_DELETE_RUNNER",
 		17: "ACTION_SETTLE",
+		18: "ACTION_RETIRE",
 	}
 	Action_value = map[string]int32{
 		"ACTION_UNSPECIFIED":   0,
@@ -104,6 +107,7 @@ var (
 		"ACTION_END_MACHINE":   15,
 		"ACTION_DELETE_RUNNER": 16,
 		"ACTION_SETTLE":        17,
+		"ACTION_RETIRE":        18,
 	}
 )
 
@@ -259,7 +263,9 @@ type Resource struct {
 	// Its name.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// What was done to it, or in a dry run would be.
-	Change        ResourceChange `protobuf:"varint,3,opt,name=change,proto3,enum=remuda.v1.ResourceChange" json:"change,omitempty"`
+	Change ResourceChange `protobuf:"varint,3,opt,name=change,proto3,enum=remuda.v1.ResourceChange" json:"change,omitempty"`
+	// What was missing or different: a sentence for a person.
+	Detail        string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -313,6 +319,13 @@ func (x *Resource) GetChange() ResourceChange {
 		return x.Change
 	}
 	return ResourceChange_RESOURCE_CHANGE_UNSPECIFIED
+}
+
+func (x *Resource) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
 }
 
 // RefreshRequest asks that the world be made to match the configuration and swept once.
@@ -425,16 +438,17 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12)\n" +
 	"\x06action\x18\x02 \x01(\x0e2\x11.remuda.v1.ActionR\x06action\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"e\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"}\n" +
 	"\bResource\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x121\n" +
-	"\x06change\x18\x03 \x01(\x0e2\x19.remuda.v1.ResourceChangeR\x06change\")\n" +
+	"\x06change\x18\x03 \x01(\x0e2\x19.remuda.v1.ResourceChangeR\x06change\x12\x16\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail\")\n" +
 	"\x0eRefreshRequest\x12\x17\n" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"w\n" +
 	"\x0fRefreshResponse\x121\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x13.remuda.v1.DecisionR\tdecisions\x121\n" +
-	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\xf8\x02\n" +
+	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\x8b\x03\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_LAUNCH\x10\x01\x12\x10\n" +
@@ -454,7 +468,8 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\vACTION_KEEP\x10\x0e\x12\x16\n" +
 	"\x12ACTION_END_MACHINE\x10\x0f\x12\x18\n" +
 	"\x14ACTION_DELETE_RUNNER\x10\x10\x12\x11\n" +
-	"\rACTION_SETTLE\x10\x11*k\n" +
+	"\rACTION_SETTLE\x10\x11\x12\x11\n" +
+	"\rACTION_RETIRE\x10\x12*k\n" +
 	"\x0eResourceChange\x12\x1f\n" +
 	"\x1bRESOURCE_CHANGE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RESOURCE_CHANGE_CREATED\x10\x01\x12\x1b\n" +

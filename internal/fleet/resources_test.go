@@ -1,0 +1,130 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+var (
+	tables = lifecycle.Resource{Kind: "table", Name: "remuda-instances", Change: lifecycle.ResourceCreated, Detail: "it was missing"}
+	queue1 = lifecycle.Resource{Kind: "queue", Name: "remuda-large-spot", Change: lifecycle.ResourceUpdated, Detail: "retention was 4 days"}
+)
+
+func TestRefreshEnsures(t *testing.T) {
+	errDenied := errors.New("allow the action dynamodb:CreateTable")
+	tests := map[string]struct {
+		dry       bool
+		resources []lifecycle.Resource
+		err       error
+		sweeps    bool // are there decisions
+	}{
+		"all is right":               {sweeps: true},
+		"a queue was wrong":          {resources: []lifecycle.Resource{queue1}, sweeps: true},
+		"a table was made":           {resources: []lifecycle.Resource{tables}, sweeps: true},
+		"a table would be made":      {dry: true, resources: []lifecycle.Resource{tables, queue1}},
+		"a queue would be put right": {dry: true, resources: []lifecycle.Resource{queue1}, sweeps: true},
+		"a permission is missing":    {resources: []lifecycle.Resource{queue1}, err: errDenied},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, func(o *fleet.Options) {
+					o.Ensure = fleet.Together(
+						func(_ context.Context, dry bool) ([]lifecycle.Resource, error) {
+							if dry != tt.dry {
+								t.Errorf("dry run %t, want %t", dry, tt.dry)
+							}
+							return nil, tt.err
+						},
+						func(context.Context, bool) ([]lifecycle.Resource, error) { return tt.resources, nil },
+					)
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go w.agents(ctx)
+				w.mustProvision(ctx, demand("1", "a", 1))
+				r := w.fleet.NewRefresh(tt.dry)
+				if err := w.fleet.Drive(ctx, r, patience); !errors.Is(err, tt.err) {
+					t.Errorf("got error %v, want %v", err, tt.err)
+				}
+				if diff := cmp.Diff(tt.resources, r.Resources()); diff != "" {
+					t.Errorf("resources (-want +got):\n%s", diff)
+				}
+				if got := len(r.Decisions()) > 0; got != tt.sweeps {
+					t.Errorf("decisions %v, want some: %t", r.Decisions(), tt.sweeps)
+				}
+			})
+		})
+	}
+}
+
+func TestALaunchNamesItsTemplate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		version := "3"
+		w := newWorld(t, func(o *fleet.Options) {
+			o.TemplateVersion = func(_ context.Context, pool string) (string, error) { return pool + " " + version, nil }
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.agents(ctx)
+		w.mustProvision(ctx, demand("1", "a", 1))
+		version = "4"
+		w.mustProvision(ctx, demand("2", "b", 1))
+		var got []string
+		for _, r := range w.records() {
+			got = append(got, r.RunID+": "+r.TemplateVersion)
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff([]string{"1: default 3", "2: default 4"}, got); diff != "" {
+			t.Errorf("templates (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestANewRoleRetiresHosts: hosts keep the key that they were launched with,
+// serve their run, and go when it is done.
+func TestANewRoleRetiresHosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.agents(ctx)
+		w.mustProvision(ctx, demand("1", "a", 1))
+		w.mustProvision(ctx, demand("2", "b", 1))
+		w.release(ctx, "2", true)
+		w.fleet = w.newFleet("b", func(o *fleet.Options) { o.HostKey = func(id string) string { return "new:" + id } })
+		if err := w.fleet.Drive(ctx, w.fleet.NewCloudSweep(), patience); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range w.records() {
+			if !r.Retiring {
+				t.Errorf("%s is not retiring: %+v", r.InstanceID, r)
+			}
+			if _, _, err := w.fleet.Instance(ctx, r.InstanceID, time.Now()); err != nil {
+				t.Errorf("by its id: %v", err)
+			}
+		}
+		go w.fleet.Sweep(ctx)
+		time.Sleep(30 * time.Second)
+		if n := len(w.records(lifecycle.StateRunning)); n != 1 {
+			t.Errorf("%d hosts serve their run, want 1", n)
+		}
+		if n := len(w.records(lifecycle.StateTerminated)); n != 1 {
+			t.Errorf("%d idle hosts have gone, want 1", n)
+		}
+		w.release(ctx, "1", false)
+		time.Sleep(30 * time.Second)
+		if n := len(w.records(lifecycle.StateTerminated)); n != 2 {
+			t.Errorf("%d hosts have gone, want 2", n)
+		}
+	})
+}
