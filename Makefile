@@ -45,6 +45,7 @@ lint: $(LINT_TOOLS) ## formatting, vet, staticcheck, protos, dead code, import a
 	@scripts/lint
 
 test: ## everything that proves the project without root (FLAGS=)
+	@scripts/emulators >/dev/null
 	go test -race -timeout 15m $(FLAGS) ./...
 
 test-host: ## what needs root: the agent under a real systemd, the image scripts

@@ -61,6 +61,7 @@ var rooms = []room{
 	{"internal/host", []string{"internal/agent", "internal/lifecycle"},
 		"it fills the agent's ports, in the agent's and lifecycle's types"},
 	{"internal/aws", nil, "the AWS adapters share it, so it knows none of them"},
+	{"internal/awstest", []string{"internal/aws"}, "it is the emulators' side, and sets up the SDK as the product does"},
 	{"internal/githubsim", nil, whyStandIn},
 
 	{"internal/server", []string{"proto", "internal/fleet", "internal/policy", "internal/lifecycle", "internal/telemetry"},
@@ -77,6 +78,9 @@ var rooms = []room{
 
 // unreachable are the rooms that no other may import, not even for a test.
 var unreachable = []string{"controld", "agentd", "internal/demo", "internal/bench"}
+
+// testOnly are the rooms that only tests import.
+var testOnly = []string{"internal/awstest"}
 
 // pure are the rooms whose code does no I/O and draws no lots.
 var pure = []string{"internal/lifecycle", "internal/policy"}
@@ -170,6 +174,8 @@ func (r room) refuses(path string) string {
 		return ""
 	case slices.Contains(unreachable, to.dir):
 		return "nothing imports " + to.dir
+	case slices.Contains(testOnly, to.dir):
+		return "only tests import " + to.dir
 	case slices.Equal(r.imports, anything) || slices.Contains(r.imports, to.dir):
 		return ""
 	}
@@ -219,6 +225,11 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"a main's package in a test": {goPackage{
 			ImportPath: module + "internal/fleet", TestImports: []string{module + "controld/flags"},
 		}, []string{"a test of internal/fleet imports controld/flags: nothing imports controld"}},
+		"an emulator in a test": {goPackage{
+			ImportPath: module + "internal/store/dynamo", XTestImports: []string{module + "internal/awstest"},
+		}, nil},
+		"an emulator in a main": {imports("controld", "internal/awstest"),
+			[]string{"controld imports internal/awstest: only tests import internal/awstest"}},
 		"no room": {imports("internal/attic"), []string{"internal/attic is in no room: give it one in internal/arrows_test.go"}},
 	}
 	for name, test := range tests {

@@ -1,0 +1,59 @@
+package awstest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+)
+
+// caller is who a test is to the emulators. Each has a world of its own.
+type caller struct {
+	account   string
+	accessKey string
+}
+
+// nobody asks whether an emulator is ready.
+var nobody = newCaller(0)
+
+func newCaller(n int) caller {
+	return caller{
+		account: fmt.Sprintf("%012d", 100_000_000_000+n),
+		// DynamoDB Local takes letters and digits, AWS's own keys have 20.
+		accessKey: fmt.Sprintf("AKIATEST%012d", n),
+	}
+}
+
+func (c caller) credentials() sdk.CredentialsProvider {
+	return credentials.NewStaticCredentialsProvider(c.accessKey, "secret", "")
+}
+
+var callers struct {
+	mu    sync.Mutex
+	last  int
+	tests map[testing.TB]caller
+}
+
+// callerOf is the caller of a test: another one for each test and each time
+// that it is run, since the emulators outlive it.
+func callerOf(t testing.TB) caller {
+	callers.mu.Lock()
+	defer callers.mu.Unlock()
+	if c, ok := callers.tests[t]; ok {
+		return c
+	}
+	if callers.tests == nil {
+		callers.tests = map[testing.TB]caller{}
+	}
+	callers.last++
+	c := newCaller(callers.last)
+	callers.tests[t] = c
+	t.Cleanup(func() {
+		callers.mu.Lock()
+		defer callers.mu.Unlock()
+		delete(callers.tests, t)
+	})
+	return c
+}

@@ -1,0 +1,52 @@
+package awstest
+
+import (
+	"testing"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/remuda-ci/remuda/internal/aws"
+)
+
+// region of everything in tests.
+const region = "us-east-1"
+
+// The waits between tries: an emulator is not relieved by longer ones.
+const (
+	firstWait   = time.Millisecond
+	longestWait = 20 * time.Millisecond
+)
+
+// Config sets up the SDK as the product does, for an emulator or a Proxy, in
+// the world of this test. With may change how, such as to count the calls.
+// The developer's own environment and files play no part.
+func Config(t testing.TB, endpoint string, with ...func(*aws.Options)) sdk.Config {
+	t.Helper()
+	o := aws.Options{
+		Region:  region,
+		Retryer: aws.NewRetryer(aws.RetryOptions{FirstWait: firstWait, LongestWait: longestWait}),
+	}
+	for _, change := range with {
+		change(&o)
+	}
+	c, err := aws.Load(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller := callerOf(t)
+	c.Credentials = caller.credentials()
+	c.BaseEndpoint = &endpoint
+	c.ConfigSources = nil // AWS_ENDPOINT_URL_<SERVICE> would be stronger than BaseEndpoint
+	c.APIOptions = append(c.APIOptions, caller.addHeader)
+	return c
+}
+
+// accountHeader tells moto whose state a call is about.
+const accountHeader = "X-Moto-Account-Id"
+
+func (c caller) addHeader(stack *middleware.Stack) error {
+	return smithyhttp.AddHeaderValue(accountHeader, c.account)(stack)
+}

@@ -1,0 +1,16 @@
+// Package awstest is AWS for tests: Amazon's DynamoDB Local for the store, and
+// moto's server for EC2, SQS, STS and IAM, each started once per test binary
+// when a test first asks for it. scripts/emulators installs them by itself.
+//
+// Every test has a world of its own in them, so that tests may run in parallel
+// and give the same names to their tables, queues and machines:
+//
+//   - Config gives each test (each testing.TB) its own access key, by which
+//     DynamoDB Local tells databases apart, and its own account, which moto
+//     reads from a header. All configurations of one test share its world; a
+//     subtest has another one, unless it uses the configuration of its parent.
+//   - What moto keeps for the whole process, such as its transitions of
+//     states, is for a test that owns its moto: NewMoto.
+//   - Worlds stay until the test binary ends. Machines and rows of a test that
+//     is over are in nobody's way.
+package awstest

@@ -1,0 +1,51 @@
+package awstest
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// DynamoDB is the endpoint of this test binary's DynamoDB Local, such as
+// http://127.0.0.1:40000.
+func DynamoDB(t testing.TB) string {
+	t.Helper()
+	endpoint, err := sharedDynamoDB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return endpoint
+}
+
+var sharedDynamoDB = sync.OnceValues(func() (string, error) {
+	endpoint, _, err := dynamodbLocal.start()
+	return endpoint, err
+})
+
+// dynamodbLocal keeps everything in memory, in one database for each access
+// key and region. It takes no port of its own choice.
+var dynamodbLocal = emulator{
+	name: "DynamoDB Local",
+	port: freePort,
+	command: func(dir string, port int) *exec.Cmd {
+		jars := filepath.Join(dir, "dynamodb")
+		return exec.Command("java",
+			// Tests are short: what the compiler and collector for long runs
+			// take would double the processor time of a start.
+			"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m",
+			"-Djava.library.path="+jars, "-Dsqlite4java.library.path="+jars, "-cp", filepath.Join(jars, "*"),
+			"com.amazonaws.services.dynamodbv2.local.main.ServerRunner",
+			"-inMemory", "-disableTelemetry", "-port", strconv.Itoa(port))
+	},
+	ready: func(ctx context.Context, endpoint string) error {
+		_, err := dynamodb.New(dynamodb.Options{
+			Region: region, BaseEndpoint: &endpoint, Credentials: nobody.credentials(), RetryMaxAttempts: 1,
+		}).ListTables(ctx, nil)
+		return err
+	},
+}

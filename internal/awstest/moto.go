@@ -1,0 +1,56 @@
+package awstest
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+)
+
+// Moto is the endpoint of this test binary's moto, for EC2, SQS, STS and IAM.
+// A client that was not made from Config must name its account: see Proxy.
+func Moto(t testing.TB) string {
+	t.Helper()
+	endpoint, err := sharedMoto()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return endpoint
+}
+
+var sharedMoto = sync.OnceValues(func() (string, error) {
+	endpoint, _, err := moto.start()
+	return endpoint, err
+})
+
+// NewMoto is the endpoint of a moto of the test's own, which ends with it. It
+// takes a second or two to start and 180 MB, so it is for tests that change
+// what a moto has only one of.
+func NewMoto(t testing.TB) string {
+	t.Helper()
+	endpoint, stop, err := moto.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return endpoint
+}
+
+var moto = emulator{
+	name: "moto",
+	port: anyPort,
+	command: func(dir string, port int) *exec.Cmd {
+		return exec.Command(filepath.Join(dir, "moto/bin/python"), "-m", "moto.server",
+			"-H", "127.0.0.1", "-p", strconv.Itoa(port))
+	},
+	ready: func(ctx context.Context, endpoint string) error {
+		_, err := sts.New(sts.Options{
+			Region: region, BaseEndpoint: &endpoint, Credentials: nobody.credentials(), RetryMaxAttempts: 1,
+		}).GetCallerIdentity(ctx, nil)
+		return err
+	},
+}
