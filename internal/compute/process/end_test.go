@@ -21,6 +21,9 @@ import (
 // TestTerminateKillsAll: whatever its processes did to get away.
 func TestTerminateKillsAll(t *testing.T) {
 	tests := map[string]string{
+		// Between two programs a process has no environment to be known by.
+		"always another program": `( AGAIN='exec sh -c "$AGAIN"' setsid sh -c 'echo $$ >"$1/left.pids"; exec sh -c "$AGAIN"' sh "$dir" & )`,
+
 		"daemonised":           `( setsid sh -c 'echo $$ >"$1/left.pids"; exec sleep 1000' sh "$dir" & )`,
 		"deaf to signals":      `( setsid sh -c 'trap "" TERM HUP INT; echo $$ >"$1/left.pids"; while :; do sleep 1000; done' sh "$dir" & )`,
 		"without the variable": `env -u REMUDA_INSTANCE_ID sh -c 'echo $$ >"$1/left.pids"; exec sleep 1000' sh "$dir" &`,

@@ -28,16 +28,17 @@ type member struct {
 	init bool
 }
 
-// kill kills every process of the hosts and returns when none is left.
+// kill kills every process of the hosts and returns when none is left. One of
+// which nothing can be said yet is waited for like those of the hosts.
 func (c *Compute) kill(ctx context.Context, ids []string) error {
-	ctx, cancel := context.WithTimeout(ctx, killTimeout)
+	bounded, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
 	for quiet := 0; ; {
-		members, err := c.members(ids)
+		members, unclear, err := c.members(ids)
 		if err != nil {
 			return err
 		}
-		if quiet++; len(members) > 0 {
+		if quiet++; len(members)+unclear > 0 {
 			quiet = 0
 		}
 		if quiet == quietLooks {
@@ -48,7 +49,12 @@ func (c *Compute) kill(ctx context.Context, ids []string) error {
 				return fmt.Errorf("kill process %d of host %s: %w", m.pid, m.host, err)
 			}
 		}
-		if err := sleep(ctx, killLook); err != nil {
+		err = sleep(bounded, killLook)
+		switch {
+		case err == nil:
+		case len(members) == 0 && ctx.Err() == nil:
+			return nil // what is unclear for so long is stuck in its end
+		default:
 			return fmt.Errorf("kill processes: %s left: %w", names(members), err)
 		}
 	}
@@ -84,9 +90,10 @@ func names(members []member) string {
 	return strings.Join(s, ", ")
 }
 
-// members are the living processes of the hosts. Processes that end while we
-// look are none.
-func (c *Compute) members(ids []string) ([]member, error) {
+// members are the living processes of the hosts, and how many there are besides
+// of which nothing can be said at the moment. Processes that end while we look
+// are none.
+func (c *Compute) members(ids []string) (members []member, unclear int, err error) {
 	hosts, inits := map[string]bool{}, map[int]string{}
 	for _, id := range ids {
 		hosts[id] = true
@@ -96,19 +103,23 @@ func (c *Compute) members(ids []string) ([]member, error) {
 	}
 	procs, err := ownProcesses()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var members []member
 	for _, p := range procs {
 		id, ok := inits[p.session]
+		clear := ok
 		if !ok {
-			id = environment(p.pid, InstanceIDVariable)
+			id, clear = environment(p.pid, InstanceIDVariable)
 		}
-		if p.pid != os.Getpid() && hosts[id] {
+		switch {
+		case p.pid == os.Getpid():
+		case !clear:
+			unclear++
+		case hosts[id]:
 			members = append(members, member{procID: p.procID, host: id, init: inits[p.pid] != ""})
 		}
 	}
-	return members, nil
+	return members, unclear, nil
 }
 
 // signal sends a signal to the process, and to no later one with its pid: the

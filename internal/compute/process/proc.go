@@ -21,6 +21,10 @@ type proc struct {
 	procID
 	state   byte
 	session int
+	kernel  bool // a thread of the kernel
+	// The bounds of its environment in its memory. There is an end also of an
+	// empty one; there is none between two programs, and once it has begun to end.
+	envStart, envEnd uint64
 }
 
 // dead reports whether the process has ended. A container may have nobody to
@@ -42,31 +46,41 @@ func readProc(pid int) (proc, error) {
 	return parseStat(pid, string(data))
 }
 
-// Positions in stat behind the command: fields 3, 6 and 22 of proc(5), which
-// counts from 1 with the process id and the command before them.
+// Positions in stat behind the command: fields 3, 6, 9, 22, 50 and 51 of
+// proc(5), which counts from 1 with the process id and the command before them.
 const (
-	statState   = 0
-	statSession = 3
-	statStart   = 19
+	statState    = 0
+	statSession  = 3
+	statFlags    = 6
+	statStart    = 19
+	statEnvStart = 47
+	statEnvEnd   = 48
 )
+
+// kernelThread is PF_KTHREAD of include/linux/sched.h, one of the flags.
+const kernelThread = 0x00200000
 
 // parseStat reads the fields behind the command, which is in parentheses and
 // may hold blanks and parentheses itself.
 func parseStat(pid int, stat string) (proc, error) {
 	_, rest, ok := cutLast(stat, ")")
 	fields := strings.Fields(rest)
-	if !ok || len(fields) <= statStart {
+	if !ok || len(fields) <= statEnvEnd {
 		return proc{}, fmt.Errorf("read stat of process %d: it has too few fields", pid)
 	}
-	session, err := strconv.Atoi(fields[statSession])
-	if err != nil {
-		return proc{}, fmt.Errorf("read session of process %d: %w", pid, err)
+	numbers := map[int]uint64{}
+	for _, at := range []int{statSession, statFlags, statStart, statEnvStart, statEnvEnd} {
+		n, err := strconv.ParseUint(fields[at], 10, 64)
+		if err != nil {
+			return proc{}, fmt.Errorf("read field %d of stat of process %d: %w", at+3, pid, err)
+		}
+		numbers[at] = n
 	}
-	start, err := strconv.ParseUint(fields[statStart], 10, 64)
-	if err != nil {
-		return proc{}, fmt.Errorf("read start time of process %d: %w", pid, err)
-	}
-	return proc{procID: procID{pid: pid, start: start}, state: fields[statState][0], session: session}, nil
+	return proc{
+		procID: procID{pid: pid, start: numbers[statStart]}, state: fields[statState][0],
+		session: int(numbers[statSession]), kernel: numbers[statFlags]&kernelThread != 0,
+		envStart: numbers[statEnvStart], envEnd: numbers[statEnvEnd],
+	}, nil
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
@@ -105,13 +119,29 @@ func ownProcesses() ([]proc, error) {
 }
 
 // environment is a variable of the environment that the process was started
-// with; empty when it has none, or is gone.
-func environment(pid int, name string) string {
-	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
-	if err != nil {
-		return ""
+// with; empty when it has none, or is gone. It is not clear while the process
+// is between two programs, since what it had before and will have is not to be
+// seen for that moment, nor while it ends.
+func environment(pid int, name string) (value string, clear bool) {
+	for range 3 { // it may come between the two files
+		data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+		if err != nil {
+			return "", true
+		}
+		if len(data) > 0 {
+			return variable(data, name), true
+		}
+		p, err := readProc(pid)
+		if err != nil || p.dead() || p.kernel || (p.envEnd != 0 && p.envStart == p.envEnd) {
+			return "", true
+		}
 	}
-	for entry := range bytes.SplitSeq(data, []byte{0}) {
+	return "", false
+}
+
+// variable is the value of a variable in an environment.
+func variable(environ []byte, name string) string {
+	for entry := range bytes.SplitSeq(environ, []byte{0}) {
 		if value, ok := bytes.CutPrefix(entry, []byte(name+"=")); ok {
 			return string(value)
 		}
