@@ -72,28 +72,18 @@ func (h *Host) survey() (pids []int, unclear int, err error) {
 	session := h.ownSession(spared)
 	for _, entry := range all {
 		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || spared[pid] {
+			continue
+		}
+		ours, clear := h.marks(pid)
 		switch {
-		case err != nil || spared[pid]:
-		case h.marks(pid) || (session != 0 && sessionOf(pid) == session):
+		case ours || (session != 0 && sessionOf(pid) == session):
 			pids = append(pids, pid)
-		case isUnclear(filepath.Join(h.proc, entry.Name())):
+		case !clear:
 			unclear++
 		}
 	}
 	return pids, unclear, nil
-}
-
-// isUnclear reports whether the process of a directory of /proc is between two
-// programs, or has begun to end: for a moment it has neither arguments nor
-// environment then, whatever it had before and will have.
-func isUnclear(dir string) bool {
-	for _, name := range []string{"environ", "cmdline"} {
-		if data, err := os.ReadFile(filepath.Join(dir, name)); err != nil || len(data) > 0 {
-			return false
-		}
-	}
-	s := readStat(dir)
-	return s.state != 0 && s.state != 'Z' && s.state != 'X' && s.flags&kernelThread == 0
 }
 
 // ancestors are this process and those it descends from.
@@ -109,20 +99,36 @@ func ancestors() map[int]bool {
 // the agent was started by somebody else, whose session is not ours to end.
 func (h *Host) ownSession(ancestors map[int]bool) int {
 	session := statOf(os.Getpid()).session
-	if session > 0 && ancestors[session] && h.marks(session) {
-		return session
+	if session <= 0 || !ancestors[session] {
+		return 0
 	}
-	return 0
+	if marked, _ := h.marks(session); !marked {
+		return 0
+	}
+	return session
 }
 
-// marks reports whether the process was started with this host's mark.
-func (h *Host) marks(pid int) bool {
-	env, err := os.ReadFile(filepath.Join(h.proc, strconv.Itoa(pid), "environ"))
-	if err != nil {
-		return false // not ours to read, or gone
+// marks reports whether the process was started with this host's mark. It is
+// not clear while the process is between two programs, since the environment
+// that it had before and will have is not to be seen for that moment, nor while
+// it ends.
+func (h *Host) marks(pid int) (marked, clear bool) {
+	dir := filepath.Join(h.proc, strconv.Itoa(pid))
+	for range 3 { // it may come between the two files
+		env, err := os.ReadFile(filepath.Join(dir, "environ"))
+		if err != nil {
+			return false, true // not ours to read, or gone
+		}
+		if len(env) > 0 {
+			mark := []byte(InstanceIDVariable + "=" + h.o.InstanceID + "\x00")
+			return bytes.HasPrefix(env, mark) || bytes.Contains(env, append([]byte{0}, mark...)), true
+		}
+		s := readStat(dir)
+		if s.dead() || s.flags&kernelThread != 0 || (s.envEnd != 0 && s.envStart == s.envEnd) {
+			return false, true
+		}
 	}
-	mark := []byte(InstanceIDVariable + "=" + h.o.InstanceID + "\x00")
-	return bytes.HasPrefix(env, mark) || bytes.Contains(env, append([]byte{0}, mark...))
+	return false, false
 }
 
 // findProcess finds a process of this host by its program; 0 when there is none.
@@ -144,10 +150,16 @@ type stat struct {
 	state           byte
 	parent, session int
 	flags           uint64
+	// The bounds of its environment in its memory. There is an end also of an
+	// empty one; there is none between two programs, and once it has begun to end.
+	envStart, envEnd uint64
 }
 
 // kernelThread is PF_KTHREAD of include/linux/sched.h.
 const kernelThread = 0x00200000
+
+// dead is said of a process that is gone too.
+func (s stat) dead() bool { return s.state == 0 || s.state == 'Z' || s.state == 'X' }
 
 func statOf(pid int) stat { return readStat(filepath.Join("/proc", strconv.Itoa(pid))) }
 
@@ -156,21 +168,24 @@ func readStat(dir string) stat {
 	if err != nil {
 		return stat{}
 	}
-	// The name may hold anything, up to the last parenthesis.
+	// The name may hold anything, up to the last parenthesis. What follows
+	// begins with field 3 of proc(5).
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
-	if len(fields) < 7 {
+	if len(fields) < 49 {
 		return stat{}
 	}
 	s := stat{state: fields[0][0]}
 	s.parent, _ = strconv.Atoi(fields[1])
 	s.session, _ = strconv.Atoi(fields[3])
 	s.flags, _ = strconv.ParseUint(fields[6], 10, 64)
+	s.envStart, _ = strconv.ParseUint(fields[47], 10, 64)
+	s.envEnd, _ = strconv.ParseUint(fields[48], 10, 64)
 	return s
 }
 
 // sessionOf is the session of a living process; 0 for a dead one.
 func sessionOf(pid int) int {
-	if s := statOf(pid); s.state != 'Z' && s.state != 'X' {
+	if s := statOf(pid); !s.dead() {
 		return s.session
 	}
 	return 0

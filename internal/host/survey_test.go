@@ -3,6 +3,7 @@ package host
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -12,37 +13,42 @@ const nobody = "4194305"
 
 // pretend writes the files of a process below a directory that stands in for
 // /proc.
-func pretend(t *testing.T, proc, environ, cmdline, stat string) {
+func pretend(t *testing.T, proc, environ, stat string) {
 	t.Helper()
-	for name, text := range map[string]string{"environ": environ, "cmdline": cmdline, "stat": stat} {
-		put(t, filepath.Join(proc, nobody, name), text)
-	}
+	put(t, filepath.Join(proc, nobody, "environ"), environ)
+	put(t, filepath.Join(proc, nobody, "stat"), stat)
 }
 
-const sleeping = nobody + " (it) is here) S 1 7 7 0 -1 4194304 1 2 3\n"
+// statFile has the state, the flags and the bounds of the environment.
+func statFile(state, flags, envStart, envEnd string) string {
+	return nobody + " (it) is here) " + state + " 1 7 7 0 -1 " + flags + strings.Repeat(" 0", 40) + " " + envStart + " " + envEnd + " 0\n"
+}
 
 func TestSurvey(t *testing.T) {
 	t.Parallel()
 	h := &Host{o: Options{InstanceID: "i-1"}}
 	mark := InstanceIDVariable + "=i-1\x00"
+	sleeping := statFile("S", "4194304", "20", "30")
+	between := statFile("S", "4194304", "0", "0")
 	tests := map[string]struct {
-		environ, cmdline, stat string
-		ours, unclear          int
+		environ, stat string
+		ours, unclear int
 	}{
-		"ours":                       {"A=b\x00" + mark, "sleep\x00", sleeping, 1, 0},
-		"another host's":             {InstanceIDVariable + "=i-12\x00", "sleep\x00", sleeping, 0, 0},
-		"without environment":        {"", "sleep\x00", sleeping, 0, 0},
-		"without arguments":          {"A=b\x00", "", sleeping, 0, 0},
-		"between two programs":       {"", "", sleeping, 0, 1},
-		"about to end":               {"", "", nobody + " (sleep) R 1 7 7 0 -1 4194564 1 2 3\n", 0, 1},
-		"ended and not waited for":   {"", "", nobody + " (sleep) Z 1 7 7 0 -1 4194564 1 2 3\n", 0, 0},
-		"a thread of the kernel":     {"", "", nobody + " (kworker/0:1) I 2 0 0 0 -1 69238880 1 2 3\n", 0, 0},
-		"gone while it is looked at": {"", "", "", 0, 0},
+		"ours":                       {"A=b\x00" + mark, sleeping, 1, 0},
+		"ours, and it comes first":   {mark + "A=b\x00", sleeping, 1, 0},
+		"another host's":             {InstanceIDVariable + "=i-12\x00", sleeping, 0, 0},
+		"without environment":        {"", statFile("S", "4194304", "20", "20"), 0, 0},
+		"between two programs":       {"", between, 0, 1},
+		"always another program":     {"", sleeping, 0, 1},
+		"about to end":               {"", statFile("R", "4194564", "0", "0"), 0, 1},
+		"ended and not waited for":   {"", statFile("Z", "4194564", "0", "0"), 0, 0},
+		"a thread of the kernel":     {"", statFile("I", "69238880", "0", "0"), 0, 0},
+		"gone while it is looked at": {"", "", 0, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			h.proc = t.TempDir()
-			pretend(t, h.proc, test.environ, test.cmdline, test.stat)
+			pretend(t, h.proc, test.environ, test.stat)
 			pids, unclear, err := h.survey()
 			if err != nil || len(pids) != test.ours || unclear != test.unclear {
 				t.Errorf("ours are %v, unclear are %d, error %v; want %d and %d", pids, unclear, err, test.ours, test.unclear)
@@ -56,11 +62,12 @@ func TestSurvey(t *testing.T) {
 func TestKillAllWaitsForTheUnclear(t *testing.T) {
 	t.Parallel()
 	h := &Host{o: Options{InstanceID: "i-1"}, proc: t.TempDir()}
-	pretend(t, h.proc, "", "", sleeping)
+	between := statFile("S", "4194304", "0", "0")
+	pretend(t, h.proc, "", between)
 	killed := make(chan error)
 	go func() { killed <- h.killAll() }()
 	for _, environ := range []string{"", InstanceIDVariable + "=i-1\x00"} {
-		pretend(t, h.proc, environ, "", sleeping)
+		put(t, filepath.Join(h.proc, nobody, "environ"), environ)
 		select {
 		case err := <-killed:
 			t.Fatalf("all were said to be dead (%v), and one lives", err)
