@@ -45,7 +45,7 @@ func Policy(role Role, needed []Permission, n Names) Document {
 	for _, kind := range kinds {
 		var actions []string
 		for _, p := range needed {
-			if p.Role == role && p.On == kind && !slices.Contains(actions, p.Action) {
+			if p.Role == role && slices.Contains(spread(p.On), kind) && !slices.Contains(actions, p.Action) {
 				actions = append(actions, p.Action)
 			}
 		}
@@ -59,6 +59,21 @@ func Policy(role Role, needed []Permission, n Names) Document {
 	}
 	return d
 }
+
+// spread are the statements that a kind takes: a launch needs leave for what it
+// uses, for its template and for what it makes, each under another condition.
+func spread(k Kind) []Kind {
+	if k == OnFleet {
+		return []Kind{onUsed, OnTemplates, onMade}
+	}
+	return []Kind{k}
+}
+
+// The kinds that OnFleet stands for, beside OnTemplates.
+const (
+	onUsed Kind = "used by launches"
+	onMade Kind = "made by launches"
+)
 
 // JSON is the policy as IAM takes it, with a line for each value.
 func (d Document) JSON() (string, error) {
@@ -85,7 +100,7 @@ func sid(k Kind) string {
 }
 
 // kinds are all of them, in the order of the statements.
-var kinds = []Kind{OnInstances, OnReports, OnTables, OnQueues, OnTemplates, OnNewTemplates, OnFleet, OnNewTags, OnMachines, OnOwn, OnHostRole, OnProfile, OnAll}
+var kinds = []Kind{OnInstances, OnReports, OnTables, OnQueues, OnTemplates, OnNewTemplates, onUsed, onMade, OnNewTags, OnMachines, OnOwn, OnHostRole, OnProfile, OnAll}
 
 func (n Names) arn(service, resource string) string {
 	account, region := n.Account, n.Region
@@ -109,10 +124,8 @@ func (n Names) resources(role Role, k Kind) []string {
 		return []string{tables, tables + "/index/*"}
 	case OnQueues:
 		return []string{n.arn("sqs", n.Prefix+"-*")}
-	case OnTemplates, OnNewTemplates, OnMachines, OnOwn, OnNewTags:
+	case OnTemplates, OnNewTemplates, OnMachines, OnOwn, OnNewTags, onUsed, onMade:
 		return n.machines(k)
-	case OnFleet:
-		return n.launched()
 	case OnHostRole:
 		return []string{n.arn("iam", "role/"+n.HostRole)}
 	case OnProfile:
@@ -126,20 +139,26 @@ func (n Names) machines(k Kind) []string {
 	case OnTemplates, OnNewTemplates:
 		return []string{n.arn("ec2", "launch-template/*")}
 	case OnNewTags:
-		return []string{n.arn("ec2", "instance/*"), n.arn("ec2", "volume/*"), n.arn("ec2", "network-interface/*"),
-			n.arn("ec2", "fleet/*"), n.arn("ec2", "launch-template/*")}
+		return append(n.made(), n.arn("ec2", "launch-template/*"))
+	case onMade:
+		return n.made()
+	case onUsed:
+		// Images and their snapshots may be another account's.
+		return []string{
+			n.arn("ec2", "subnet/*"), n.arn("ec2", "security-group/*"),
+			fmt.Sprintf("arn:%s:ec2:%s::image/*", n.Partition, n.Region), fmt.Sprintf("arn:%s:ec2:%s::snapshot/*", n.Partition, n.Region),
+		}
 	}
 	return []string{n.arn("ec2", "instance/*")}
 }
 
-// launched are what a launch makes and uses. Images are the account's own or
-// others', so theirs has no account.
-func (n Names) launched() []string {
+// made are what a launch makes.
+func (n Names) made() []string {
 	var all []string
-	for _, r := range []string{"fleet", "instance", "volume", "network-interface", "launch-template", "subnet", "security-group", "key-pair"} {
-		all = append(all, n.arn("ec2", r+"/*"))
+	for _, kind := range []string{"fleet", "instance", "volume", "network-interface"} {
+		all = append(all, n.arn("ec2", kind+"/*"))
 	}
-	return append(all, fmt.Sprintf("arn:%s:ec2:%s::image/*", n.Partition, n.Region), fmt.Sprintf("arn:%s:ec2:%s::snapshot/*", n.Partition, n.Region))
+	return all
 }
 
 // condition narrows a statement beyond what its resources can.
@@ -151,7 +170,7 @@ func (n Names) condition(role Role, k Kind) Condition {
 		}
 	case OnTemplates, OnMachines:
 		return Condition{"StringEquals": {"ec2:ResourceTag/remuda:fleet": n.Prefix}}
-	case OnNewTemplates:
+	case OnNewTemplates, onMade:
 		return Condition{"StringEquals": {"aws:RequestTag/remuda:fleet": n.Prefix}}
 	case OnNewTags:
 		return Condition{"StringEquals": {"ec2:CreateAction": []string{"CreateFleet", "CreateLaunchTemplate", "RunInstances"}}}
