@@ -11,7 +11,9 @@ import (
 // lostMessage is GitHub's annotation on a job whose runner is gone.
 const lostMessage = "The self-hosted runner lost communication with the server. Verify the machine is running and has a healthy network connection."
 
-// dispatch gives each queued job, oldest first, to one idle runner that is listening and has its labels.
+// dispatch gives each queued job, oldest first, to one idle runner that is listening and has its labels. It listens from when its
+// session is open, as it says itself then: its first poll may still be on its way. After a restart that is not known of a runner
+// until it polls again.
 func (s *Server) dispatch() {
 	if len(s.queue) == 0 {
 		return
@@ -31,7 +33,7 @@ func (s *Server) dispatch() {
 func (s *Server) idleRunners() []*runner {
 	var out []*runner
 	for r := range maps.Values(s.runners) {
-		if r.JobID == 0 && r.polls > 0 {
+		if r.JobID == 0 && r.heard && s.present(r) {
 			out = append(out, r)
 		}
 	}

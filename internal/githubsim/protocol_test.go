@@ -38,6 +38,20 @@ func (p *puppet) poll() protocol.Message {
 
 const oneJob = "on: push\njobs:\n  j: {runs-on: box, steps: [{run: 'true'}]}\n"
 
+func TestJobsAreSpreadOverRunnersThatHaveJustCome(t *testing.T) {
+	s := start(t)
+	first, second := s.newPuppet("first"), s.newPuppet("second")
+	s.startRun("on: push\njobs:\n  a: {runs-on: box, steps: [{run: 'true'}]}\n  b: {runs-on: box, steps: [{run: 'true'}]}\n")
+	for _, r := range s.runners() {
+		if !r.Busy {
+			t.Errorf("%s was given none of the two jobs", r.Name)
+		}
+	}
+	if a, b := first.poll(), second.poll(); a.Kind != protocol.MessageJob || b.Kind != protocol.MessageJob || a.JobID == b.JobID {
+		t.Errorf("they were told %+v and %+v", a, b)
+	}
+}
+
 func TestJobNotPickedUpGoesToAnotherRunner(t *testing.T) {
 	s := start(t)
 	first := s.newPuppet("first")

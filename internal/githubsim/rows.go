@@ -48,6 +48,7 @@ type runner struct {
 	polls     int           // open polls
 	lastSeen  time.Time     // end of the last poll
 	abandoned bool          // its listener hung up in the middle of a poll
+	heard     bool          // since the server began: its session was opened, or it polled
 	sent      map[sent]bool // messages this session was given
 	changed   chan struct{} // closed when there may be a message
 }

@@ -89,6 +89,11 @@ func (s *Server) caller(r *http.Request) (*runner, error) {
 	return nil, errGone
 }
 
+// present reports whether a listener speaks for the runner: it polls, or is about to.
+func (s *Server) present(rn *runner) bool {
+	return rn.Session != "" && (rn.polls > 0 || !rn.abandoned && s.now().Sub(rn.lastSeen) < sessionGrace)
+}
+
 // openSession lets one listener speak for a runner. A second one is refused while the first is there. A job that was running
 // on a listener now gone went with it.
 func (s *Server) openSession(r *http.Request) (a *answer, err error) {
@@ -97,8 +102,7 @@ func (s *Server) openSession(r *http.Request) (a *answer, err error) {
 		if err != nil {
 			return err
 		}
-		alive := rn.polls > 0 || !rn.abandoned && s.now().Sub(rn.lastSeen) < sessionGrace
-		if rn.Session != "" && alive {
+		if s.present(rn) {
 			return problem(http.StatusConflict, "A session for this runner already exists.")
 		}
 		if j := s.jobs[rn.JobID]; j != nil && j.Status == statusInProgress {
@@ -108,7 +112,7 @@ func (s *Server) openSession(r *http.Request) (a *answer, err error) {
 			return errGone
 		}
 		secret, hash := newSecret()
-		rn.Session, rn.abandoned, rn.lastSeen = hash, false, s.now()
+		rn.Session, rn.abandoned, rn.heard, rn.lastSeen = hash, false, true, s.now()
 		clear(rn.sent)
 		s.put(kindRunner, rn.ID, rn)
 		a = created(protocol.Session{ID: secret})
@@ -150,6 +154,7 @@ func (s *Server) poll(r *http.Request) (*answer, error) {
 	err := s.change(func() (err error) {
 		if rn, err = s.sessionOf(r); err == nil {
 			rn.polls++
+			rn.heard = true
 		}
 		return err
 	})
