@@ -15,6 +15,7 @@ const (
 	reconnectTime = 5 * time.Minute  // without a job, to find a server that went away; then exit 2
 	conflictTime  = 3 * time.Second  // for an old session to end; actions/runner waits four minutes, then exit 5
 	conflictPause = 500 * time.Millisecond
+	closeTime     = 5 * time.Second // to close the session; whoever stops the listener waits for it
 )
 
 // connect opens the session. With its error comes the exit code that it stands for.
@@ -83,9 +84,7 @@ func (l *listener) pollLoop(ctx context.Context, messages chan<- protocol.Messag
 
 // closeSession is a courtesy: a session that is not closed ends when its poll does.
 func (l *listener) closeSession() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_, err := l.client.call(ctx, time.Second, http.MethodDelete, protocol.PathSession, l.session, nil, nil)
+	_, err := l.client.call(context.Background(), closeTime, http.MethodDelete, protocol.PathSession, l.session, nil, nil)
 	if err != nil && codeOf(err) != http.StatusUnauthorized && codeOf(err) != http.StatusConflict {
 		fmt.Fprintf(l.errOut, "%s: Cannot close the session: %v\n", now(), err)
 	}
