@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -21,8 +21,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/githubsim"
 )
 
-// patience bounds every wait for a real process.
-const patience = 20 * time.Second
+// patience bounds every wait for a real process, on a machine that has much else to do.
+const patience = 3 * time.Minute
 
 // clock is a time that a test moves.
 type clock struct {
@@ -57,34 +57,37 @@ type standin struct {
 func start(t *testing.T) *standin {
 	t.Helper()
 	t.Parallel()
-	s := &standin{t: t, addr: freeAddress(t), clock: &clock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}}
+	s := &standin{t: t, addr: reserve(t), clock: &clock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}}
 	s.opts = githubsim.Options{StateDir: filepath.Join(t.TempDir(), "state"), Now: s.clock.Now}
 	s.up()
 	t.Cleanup(func() { s.stop() })
 	return s
 }
 
-// freeAddress is below the ports that the kernel gives to outgoing connections, so that it is still free after a restart.
-func freeAddress(t *testing.T) string {
+// reserve has the kernel keep a port for the test: it is bound and not listened on, so that calls are refused, nobody else is given
+// it, and the stand-in can listen on it again and again.
+func reserve(t *testing.T) string {
 	t.Helper()
-	for range 100 {
-		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000)))
-		if err == nil {
-			defer ln.Close()
-			return ln.Addr().String()
-		}
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free port")
-	return ""
+	t.Cleanup(func() { syscall.Close(fd) })
+	err = errors.Join(syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1), // as net.Listen does
+		syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", addr.(*syscall.SockaddrInet4).Port)
 }
 
 func (s *standin) up() {
 	s.t.Helper()
 	ln, err := net.Listen("tcp", s.addr)
-	// Where the kernel gives such ports too, somebody may have it for a while.
-	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		ln, err = net.Listen("tcp", s.addr)
-	}
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -274,6 +277,9 @@ func (s *standin) newHost(name string) *host {
 		s.t.Fatal(err)
 	}
 	h := &host{s: s, dir: s.t.TempDir(), name: name}
+	// A process that is being started meanwhile would hold the scripts open, and what is open for writing cannot be run.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	if err := githubsim.LayOutRunner(h.dir, binary); err != nil {
 		s.t.Fatal(err)
 	}

@@ -258,7 +258,7 @@ func TestOrphansOfAJobAreKilled(t *testing.T) {
 	}
 	pid := h.read("_work/app/app/pid")
 	// A killed process is gone when the kernel gets to it, not at once.
-	for deadline := time.Now().Add(10 * time.Second); alive("/proc/" + strings.TrimSpace(pid)); {
+	for deadline := time.Now().Add(patience); alive("/proc/" + strings.TrimSpace(pid)); {
 		if time.Now().After(deadline) {
 			t.Fatalf("process %s outlived its job", pid)
 		}

@@ -323,6 +323,7 @@ func TestRestartOfTheServerInMidJob(t *testing.T) {
 	queued := s.startRun("on: push\njobs:\n  k: {runs-on: [self-hosted, box], steps: [{run: 'true'}]}\n")
 	s.awaitLog(id, "before\n")
 	s.stop()
+	l.awaitOutput("Retrying until reconnected.") // or it might not notice
 	if err := os.WriteFile(filepath.Join(h.dir, "_work/app/app/go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
