@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 
 const (
 	repository = "acme/app"
-	patience   = 30 * time.Second // for processes on a machine that is busy
+	patience   = 3 * time.Minute // for processes on a machine that is busy
 )
 
 // machine is one host with its agentd, the store and the stand-in.
@@ -141,8 +141,17 @@ func (m *machine) end() {
 		_ = m.agent.Process.Kill()
 		_ = m.agent.Wait()
 	}
-	for _, pid := range m.processes() {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	// Until none is left, also of what is just being forked: what lives may
+	// write while its directory is removed.
+	m.agent = nil
+	for quiet := 0; quiet < 3; time.Sleep(5 * time.Millisecond) {
+		pids := m.processes()
+		if quiet++; len(pids) > 0 {
+			quiet = 0
+		}
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
 	}
 	if m.t.Failed() {
 		for _, name := range []string{"agentd.log", "host/logs/runner.log"} {
