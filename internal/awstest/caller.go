@@ -15,6 +15,9 @@ type caller struct {
 	accessKey string
 }
 
+// secretKey of everybody: no emulator looks at it.
+const secretKey = "secret"
+
 // nobody asks whether an emulator is ready.
 var nobody = newCaller(0)
 
@@ -27,7 +30,7 @@ func newCaller(n int) caller {
 }
 
 func (c caller) credentials() sdk.CredentialsProvider {
-	return credentials.NewStaticCredentialsProvider(c.accessKey, "secret", "")
+	return credentials.NewStaticCredentialsProvider(c.accessKey, secretKey, "")
 }
 
 var callers struct {

@@ -25,10 +25,7 @@ const (
 // The developer's own environment and files play no part.
 func Config(t testing.TB, endpoint string, with ...func(*aws.Options)) sdk.Config {
 	t.Helper()
-	o := aws.Options{
-		Region:  region,
-		Retryer: aws.NewRetryer(aws.RetryOptions{FirstWait: firstWait, LongestWait: longestWait}),
-	}
+	o := aws.Options{Region: region}
 	for _, change := range with {
 		change(&o)
 	}
@@ -36,9 +33,15 @@ func Config(t testing.TB, endpoint string, with ...func(*aws.Options)) sdk.Confi
 	if err != nil {
 		t.Fatal(err)
 	}
+	if o.Retryer == nil { // one for each client, as in the product
+		c.Retryer = func() sdk.Retryer {
+			return aws.NewRetryer(aws.RetryOptions{FirstWait: firstWait, LongestWait: longestWait})
+		}
+	}
 	caller := callerOf(t)
 	c.Credentials = caller.credentials()
 	c.BaseEndpoint = &endpoint
+	c.HTTPClient = httpClient{c.HTTPClient}
 	c.ConfigSources = nil // AWS_ENDPOINT_URL_<SERVICE> would be stronger than BaseEndpoint
 	c.APIOptions = append(c.APIOptions, caller.addHeader)
 	return c

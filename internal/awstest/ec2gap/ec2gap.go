@@ -1,0 +1,147 @@
+// Package ec2gap makes up for what moto lacks of EC2, as hooks of an
+// awstest.Proxy in front of it:
+//
+//   - CreateFleet takes InstanceRequirements, and several subnets; moto wants one
+//     instance type and takes the first override alone.
+//   - CreateFleet of type instant gives errors of offerings without capacity, as
+//     a test sets it; moto has capacity of everything.
+//   - Client tokens of CreateFleet and CreateLaunchTemplateVersion are remembered;
+//     moto makes everything twice.
+//   - Instances of a fleet have what their launch template says: image, user data
+//     and tags.
+//   - DeleteLaunchTemplateVersions, which moto does not have.
+//   - CreateLaunchTemplate tags the template, and not the instances.
+//   - Instances can be hidden for a while, as EC2's eventual consistency does, and
+//     impaired.
+package ec2gap
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/remuda-ci/remuda/internal/awstest"
+	"github.com/remuda-ci/remuda/internal/compute/catalogue"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Limit is how many instances of some offerings may live at once. An empty field
+// is any. Every limit that matches an offering holds for it.
+type Limit struct {
+	Types string // a pattern, such as c6i.*
+	Zone  string
+	Usage lifecycle.UsageClass
+	Most  int
+	// Code is what EC2 says beyond it; empty: InsufficientInstanceCapacity.
+	Code string
+}
+
+func (l Limit) matches(o offering) bool {
+	return (l.Types == "" || catalogue.Match(l.Types, o.instanceType)) && (l.Zone == "" || l.Zone == o.zone) &&
+		(l.Usage == "" || l.Usage == o.usage)
+}
+
+func (l Limit) code() string {
+	if l.Code == "" {
+		return "InsufficientInstanceCapacity"
+	}
+	return l.Code
+}
+
+// EC2 is what a test may change of it.
+type EC2 struct {
+	launching sync.Mutex // held by a whole CreateFleet: calls with one token are one after the other
+
+	mu       sync.Mutex
+	limits   []Limit
+	tokens   map[string]remembered
+	deleted  map[string]map[string]bool // versions, by template
+	hiding   bool
+	hidden   map[string]bool
+	impaired map[string]bool
+}
+
+// Install puts the hooks into a proxy in front of moto.
+func Install(p *awstest.Proxy) *EC2 {
+	e := &EC2{
+		tokens: map[string]remembered{}, deleted: map[string]map[string]bool{}, hidden: map[string]bool{}, impaired: map[string]bool{},
+	}
+	for operation, hook := range map[string]awstest.Hook{
+		"CreateFleet":                    e.createFleet,
+		"CreateLaunchTemplate":           createLaunchTemplate,
+		"CreateLaunchTemplateVersion":    e.createVersion,
+		"DeleteLaunchTemplateVersions":   e.deleteVersions,
+		"DescribeLaunchTemplateVersions": e.describeVersions,
+		"DescribeInstances":              e.describeInstances,
+		"DescribeInstanceStatus":         e.describeStatus,
+	} {
+		p.Handle("ec2", operation, hook)
+	}
+	return e
+}
+
+// SetLimits replaces all limits.
+func (e *EC2) SetLimits(limits ...Limit) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.limits = limits
+}
+
+// HideNew hides instances that are launched from now on from DescribeInstances,
+// until Show.
+func (e *EC2) HideNew() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.hiding = true
+}
+
+// Show ends HideNew, and shows what it hid.
+func (e *EC2) Show() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.hiding = false
+	clear(e.hidden)
+}
+
+// Impair lets EC2's own checks of an instance fail.
+func (e *EC2) Impair(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.impaired[id] = true
+}
+
+// remembered is the call that a client token stands for.
+type remembered struct {
+	form   string
+	answer *awstest.Answer
+}
+
+// once carries a call out if its token is new, and else answers as the first
+// time, if it is the same call.
+func (e *EC2) once(w http.ResponseWriter, r *http.Request, carryOut func() *awstest.Answer) {
+	form, err := awstest.Form(r)
+	if err != nil {
+		awstest.Fail(w, r, http.StatusBadRequest, "MalformedQueryString", err.Error())
+		return
+	}
+	key, parameters := form.Get("Action")+" "+form.Get("ClientToken"), form.Encode()
+	e.mu.Lock()
+	known, ok := e.tokens[key]
+	e.mu.Unlock()
+	switch {
+	case form.Get("ClientToken") == "":
+		carryOut().Write(w)
+	case ok && known.form != parameters:
+		awstest.Fail(w, r, http.StatusBadRequest, "IdempotentParameterMismatch",
+			"The request uses the same client token as a previous, but non-identical request.")
+	case ok:
+		known.answer.Write(w)
+	default:
+		answer := carryOut()
+		if answer.Status == http.StatusOK {
+			e.mu.Lock()
+			e.tokens[key] = remembered{parameters, answer}
+			e.mu.Unlock()
+		}
+		answer.Write(w)
+	}
+}

@@ -1,0 +1,208 @@
+package ec2gap
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/remuda-ci/remuda/internal/awstest"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// createFleet answers for a fleet of type instant.
+func (e *EC2) createFleet(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+	e.launching.Lock()
+	defer e.launching.Unlock()
+	e.once(w, r, func() *awstest.Answer {
+		form, err := awstest.Form(r)
+		if err == nil && form.Get("Type") != "instant" {
+			return forward(r)
+		}
+		f := fleet{e: e, r: r, forward: forward, form: form}
+		answer, failure := f.launch()
+		if failure != nil {
+			failed := &recorder{header: http.Header{}}
+			awstest.Fail(failed, r, http.StatusBadRequest, failure.code, failure.message)
+			return failed.answer()
+		}
+		return answer
+	})
+}
+
+// fleet is one call.
+type fleet struct {
+	e       *EC2
+	r       *http.Request
+	forward forward
+	form    url.Values
+
+	errors []node
+	sets   []node
+}
+
+func (f *fleet) launch() (*awstest.Answer, *ec2Error) {
+	usage := lifecycle.UsageOnDemand
+	if f.form.Get("TargetCapacitySpecification.DefaultTargetCapacityType") == "spot" {
+		usage = lifecycle.UsageSpot
+	}
+	options, failure := offerings(f.r, f.forward, f.form, usage)
+	// What is wrong with a launch, an instant fleet says in its answer, but for
+	// what is wrong with the template itself.
+	switch {
+	case failure != nil && (failure.code == "InvalidAMIID.NotFound" || failure.code == "InvalidSubnetID.NotFound"):
+		f.fail(offering{usage: usage}, *failure)
+	case failure != nil:
+		return nil, failure
+	case len(options) == 0:
+		f.fail(offering{usage: usage}, ec2Error{"UnfulfillableCapacity", "No instance types match your instance requirements"})
+	default:
+		if failure := f.place(options); failure != nil {
+			return nil, failure
+		}
+	}
+	return element("CreateFleetResponse",
+		text("requestId", "00000000-0000-0000-0000-000000000000"),
+		text("fleetId", "fleet-"+f.form.Get("ClientToken")),
+		element("errorSet", f.errors...),
+		element("fleetInstanceSet", f.sets...),
+	).answer(), nil
+}
+
+// place launches what there is room for: of the first type that has any, in the
+// zone with the fewest of this fleet.
+func (f *fleet) place(options []offering) *ec2Error {
+	live, failure := living(f.r, f.forward)
+	if failure != nil {
+		return failure
+	}
+	planned := map[int]int{}
+	refused := map[int]Limit{}
+	for range number(f.form, "TargetCapacitySpecification.TotalTargetCapacity", 0) {
+		best := -1
+		for i, o := range options {
+			if best >= 0 && o.instanceType != options[best].instanceType {
+				break
+			}
+			if limit, full := f.e.full(o, live); full {
+				refused[i] = limit
+			} else if best < 0 || planned[i] < planned[best] {
+				best = i
+			}
+		}
+		if best < 0 {
+			break
+		}
+		planned[best]++
+		live = append(live, options[best])
+	}
+	for _, i := range slices.Sorted(maps.Keys(refused)) {
+		f.fail(options[i], ec2Error{refused[i].code(), fmt.Sprintf("There is no more of %s in %s.", options[i].instanceType, options[i].zone)})
+	}
+	for _, i := range slices.Sorted(maps.Keys(planned)) {
+		f.run(options[i], planned[i])
+	}
+	return nil
+}
+
+// full says by which limit an offering has no room for one more.
+func (e *EC2) full(o offering, live []offering) (Limit, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, l := range e.limits {
+		used := 0
+		for _, other := range live {
+			if l.matches(other) {
+				used++
+			}
+		}
+		if l.matches(o) && used >= l.Most {
+			return l, true
+		}
+	}
+	return Limit{}, false
+}
+
+// run launches instances of one offering, from the fleet's launch template.
+func (f *fleet) run(o offering, n int) {
+	with := url.Values{
+		"InstanceType": {o.instanceType}, "SubnetId": {o.subnet}, "MinCount": {strconv.Itoa(n)}, "MaxCount": {strconv.Itoa(n)},
+		"LaunchTemplate.LaunchTemplateName": {o.template.Get("LaunchTemplateName")}, "LaunchTemplate.Version": {o.template.Get("Version")},
+	}
+	if o.usage == lifecycle.UsageSpot {
+		with.Set("InstanceMarketOptions.MarketType", "spot")
+	}
+	kept := 0
+	for _, spec := range each(f.form, "TagSpecification") {
+		if spec.Get("ResourceType") == "fleet" {
+			continue
+		}
+		kept++
+		for key, values := range spec {
+			with[fmt.Sprintf("TagSpecification.%d.%s", kept, key)] = values
+		}
+	}
+	launched, failure := askTree(f.r, f.forward, "RunInstances", with)
+	if failure != nil {
+		f.fail(o, *failure)
+		return
+	}
+	ids := element("instanceIds")
+	for _, i := range launched.at("instancesSet").Nodes {
+		id := i.at("instanceId").Text
+		ids.Nodes = append(ids.Nodes, text("item", id))
+		f.e.launched(id)
+	}
+	f.sets = append(f.sets, element("item",
+		o.used(), text("lifecycle", string(o.usage)), ids, text("instanceType", o.instanceType),
+	))
+}
+
+func (e *EC2) launched(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.hiding {
+		e.hidden[id] = true
+	}
+}
+
+func (f *fleet) fail(o offering, failure ec2Error) {
+	f.errors = append(f.errors, element("item",
+		o.used(), text("lifecycle", string(o.usage)), text("errorCode", failure.code), text("errorMessage", failure.message),
+	))
+}
+
+// used is the part of an answer that says what it is about.
+func (o offering) used() node {
+	overrides := element("overrides")
+	if o.instanceType != "" {
+		overrides.Nodes = append(overrides.Nodes, text("instanceType", o.instanceType))
+	}
+	if o.subnet != "" {
+		overrides.Nodes = append(overrides.Nodes, text("subnetId", o.subnet))
+	}
+	return element("launchTemplateAndOverrides",
+		element("launchTemplateSpecification",
+			text("launchTemplateName", o.template.Get("LaunchTemplateName")), text("version", o.template.Get("Version"))),
+		overrides)
+}
+
+// recorder keeps an answer that is written.
+type recorder struct {
+	header http.Header
+	status int
+	body   []byte
+}
+
+func (w *recorder) Header() http.Header    { return w.header }
+func (w *recorder) WriteHeader(status int) { w.status = status }
+func (w *recorder) Write(p []byte) (int, error) {
+	w.body = append(w.body, p...)
+	return len(p), nil
+}
+
+func (w *recorder) answer() *awstest.Answer {
+	return &awstest.Answer{Status: w.status, Header: w.header, Body: w.body}
+}

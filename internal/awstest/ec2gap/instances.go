@@ -1,0 +1,38 @@
+package ec2gap
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/remuda-ci/remuda/internal/awstest"
+)
+
+// drop removes children.
+func (n *node) drop(gone func(node) bool) { n.Nodes = slices.DeleteFunc(n.Nodes, gone) }
+
+func (e *EC2) describeInstances(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+	e.mu.Lock()
+	none := len(e.hidden) == 0
+	e.mu.Unlock()
+	answer := forward(r)
+	if !none {
+		answer = changed(answer, "instancesSet", func(set *node) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			set.drop(func(i node) bool { return e.hidden[i.at("instanceId").Text] })
+		})
+	}
+	answer.Write(w)
+}
+
+func (e *EC2) describeStatus(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+	changed(forward(r), "instanceStatusSet", func(set *node) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for i := range set.Nodes {
+			if e.impaired[set.Nodes[i].at("instanceId").Text] {
+				set.Nodes[i].change("instanceStatus", func(s *node) { s.Nodes = []node{text("status", "impaired")} })
+			}
+		}
+	}).Write(w)
+}

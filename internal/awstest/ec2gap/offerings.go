@@ -1,0 +1,135 @@
+package ec2gap
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/remuda-ci/remuda/internal/compute/catalogue"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// offering is an instance type in a zone, as an override of a fleet allows it.
+type offering struct {
+	instanceType string
+	zone, subnet string
+	usage        lifecycle.UsageClass
+	template     url.Values // the specification of its launch template
+}
+
+// burstable are types that the catalogue leaves out.
+var burstable = []catalogue.Type{
+	{Name: "t3.medium", CPU: 2, MemoryMiB: 4096, Arch: catalogue.ArchX86},
+	{Name: "t3.large", CPU: 2, MemoryMiB: 8192, Arch: catalogue.ArchX86},
+	{Name: "t4g.medium", CPU: 2, MemoryMiB: 4096, Arch: catalogue.ArchArm},
+	{Name: "t4g.large", CPU: 2, MemoryMiB: 8192, Arch: catalogue.ArchArm},
+}
+
+// typesFor are those that an override's requirements allow, the cheapest first,
+// which size stands for.
+func typesFor(override url.Values, arch string) []catalogue.Type {
+	required := under(override, "InstanceRequirements")
+	if len(required) == 0 {
+		return []catalogue.Type{{Name: override.Get("InstanceType")}}
+	}
+	all := catalogue.All()
+	if required.Get("BurstablePerformance") == "included" {
+		all = append(all, burstable...)
+	}
+	allowed := words(required, "AllowedInstanceType")
+	within := func(name string, n int) bool {
+		return n >= number(required, name+".Min", 0) && n <= number(required, name+".Max", 1<<30)
+	}
+	var fit []catalogue.Type
+	for _, t := range all {
+		named := len(allowed) == 0 || slices.ContainsFunc(allowed, func(p string) bool { return catalogue.Match(p, t.Name) })
+		if named && t.Arch == arch && within("VCpuCount", t.CPU) && within("MemoryMiB", t.MemoryMiB) {
+			fit = append(fit, t)
+		}
+	}
+	slices.SortFunc(fit, func(a, b catalogue.Type) int {
+		return cmp.Or(cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB), cmp.Compare(a.Name, b.Name))
+	})
+	return fit
+}
+
+// offerings of a fleet, type by type.
+func offerings(r *http.Request, forward forward, form url.Values, usage lifecycle.UsageClass) ([]offering, *ec2Error) {
+	var list []offering
+	for _, config := range each(form, "LaunchTemplateConfigs") {
+		template := under(config, "LaunchTemplateSpecification")
+		arch, err := archOf(r, forward, template)
+		if err != nil {
+			return nil, err
+		}
+		for _, override := range each(config, "Overrides") {
+			subnet := override.Get("SubnetId")
+			zone, err := zoneOf(r, forward, subnet)
+			if err != nil {
+				return nil, err
+			}
+			if slices.ContainsFunc(list, func(o offering) bool { return o.zone == zone && o.subnet != subnet }) {
+				return nil, &ec2Error{"InvalidFleetConfiguration", "A fleet can't span different subnets from the same Availability Zone"}
+			}
+			for _, t := range typesFor(override, arch) {
+				list = append(list, offering{t.Name, zone, subnet, usage, template})
+			}
+		}
+	}
+	// The same type in all zones, then the next: zones share the load.
+	order := map[string]int{}
+	for _, o := range list {
+		if _, ok := order[o.instanceType]; !ok {
+			order[o.instanceType] = len(order)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b offering) int { return cmp.Compare(order[a.instanceType], order[b.instanceType]) })
+	return list, nil
+}
+
+// archOf the image of a launch template's version.
+func archOf(r *http.Request, forward forward, template url.Values) (string, *ec2Error) {
+	versions, err := askTree(r, forward, "DescribeLaunchTemplateVersions", url.Values{
+		"LaunchTemplateName": {template.Get("LaunchTemplateName")}, "LaunchTemplateVersion.1": {template.Get("Version")},
+	})
+	if err != nil {
+		return "", err
+	}
+	image := versions.at("launchTemplateVersionSet", "item", "launchTemplateData", "imageId").Text
+	images, err := askTree(r, forward, "DescribeImages", url.Values{"ImageId.1": {image}})
+	if err != nil {
+		return "", err
+	}
+	return images.at("imagesSet", "item", "architecture").Text, nil
+}
+
+func zoneOf(r *http.Request, forward forward, subnet string) (string, *ec2Error) {
+	subnets, err := askTree(r, forward, "DescribeSubnets", url.Values{"SubnetId.1": {subnet}})
+	if err != nil {
+		return "", err
+	}
+	return subnets.at("subnetSet", "item", "availabilityZone").Text, nil
+}
+
+// living are the instances that count against limits, as offerings.
+func living(r *http.Request, forward forward) ([]offering, *ec2Error) {
+	answer, err := askTree(r, forward, "DescribeInstances", url.Values{
+		"Filter.1.Name": {"instance-state-name"}, "Filter.1.Value.1": {"pending"}, "Filter.1.Value.2": {"running"}, "MaxResults": {"100000"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var list []offering
+	answer.change("instancesSet", func(set *node) {
+		for _, i := range set.Nodes {
+			o := offering{instanceType: i.at("instanceType").Text, zone: i.at("placement", "availabilityZone").Text, usage: lifecycle.UsageOnDemand}
+			if strings.Contains(i.at("instanceLifecycle").Text, "spot") {
+				o.usage = lifecycle.UsageSpot
+			}
+			list = append(list, o)
+		}
+	})
+	return list, nil
+}
