@@ -155,25 +155,21 @@ func TestDevStopsWhileACallWaits(t *testing.T) {
 	s := startDev(t, "compute:\n  process:\n    capacity: {\"*\": 1}\n")
 	s.provision("301")
 	s.waitInVain("302")
-	s.signal()
-	time.Sleep(200 * time.Millisecond) // less than the call under way is given
-	s.signal()
-	if !s.endsWithin(time.Second) {
-		t.Error("a second signal does not end controld at once")
+	s.endBySignals(true)
+	if err := s.Stop(); err == nil || !strings.Contains(err.Error(), "signal: terminated") {
+		t.Errorf("a second signal does not end controld at once, it came to its end: %v", err)
 	}
 	if len(s.processes("hosts")) == 0 {
 		t.Error("controld ended its hosts before the second signal, so nothing was cut short")
 	}
-	s.Kill() // which has nothing left to do but to close the connection
 
 	s.start()
 	s.waitInVain("303")
-	s.signal()
-	if !s.endsWithin(10 * time.Second) {
-		t.Error("a call that waits keeps controld from stopping")
+	s.endBySignals(false)
+	if err := s.Stop(); err != nil { // it bounds its own end
+		t.Errorf("a call that waits keeps controld from stopping: %v", err)
 	}
 	s.nothingRuns()
-	s.Kill()
 	s.start() // for finish
 }
 
@@ -182,28 +178,27 @@ func (s *stage) waitInVain(runID string) {
 	s.t.Helper()
 	fleet := s.Fleet
 	go func() {
-		_, _ = fleet.Provision(s.ctx, &remudav1.ProvisionRequest{Repository: repository, RunId: runID, Timeout: durationpb.New(time.Minute)})
+		_, _ = fleet.Provision(s.ctx, &remudav1.ProvisionRequest{Repository: repository, RunId: runID, Timeout: durationpb.New(within)})
 	}()
 	for !strings.Contains(s.get("/metrics"), `operation="compute.launch",result="shortage"`) {
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-func (s *stage) signal() {
+// endBySignals sends a signal, and more if that is said, and waits for the end
+// of controld. A second signal counts once the first was taken.
+func (s *stage) endBySignals(more bool) {
 	s.t.Helper()
-	if err := syscall.Kill(s.PID(), syscall.SIGTERM); err != nil {
+	controld, err := os.FindProcess(s.PID())
+	if err != nil {
 		s.t.Fatal(err)
 	}
-}
-
-// endsWithin waits for controld to end.
-func (s *stage) endsWithin(d time.Duration) bool {
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if syscall.Kill(s.PID(), 0) != nil {
-			return true
+	defer controld.Release()
+	for next := syscall.SIGTERM; s.ctx.Err() == nil && controld.Signal(next) == nil; time.Sleep(20 * time.Millisecond) {
+		if !more {
+			next = 0 // which only asks whether it is there
 		}
 	}
-	return false
 }
 
 func TestStandinIsOnePerDirectory(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // TestMain lets the test binary stand in for controld, by the name that it is
@@ -79,7 +78,7 @@ type result struct {
 // controld calls run as main does.
 func controld(t *testing.T, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	err := run(ctx, args, &stdout, &stderr)

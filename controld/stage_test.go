@@ -19,8 +19,9 @@ import (
 
 const (
 	repository = "acme/shop"
-	// within bounds a test with processes; a healthy one takes a few seconds.
-	within = 2 * time.Minute
+	// within bounds a test with processes; a healthy one takes a few seconds,
+	// and many times that where much else runs.
+	within = 5 * time.Minute
 )
 
 // buffer may be written by a process while a test reads it.
@@ -52,10 +53,11 @@ type stage struct {
 
 func startDev(t *testing.T, config string) *stage {
 	t.Helper()
+	programs := programsBesideEachOther(t) // may compile for minutes
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	t.Cleanup(cancel)
 	s := &stage{t: t, ctx: ctx, log: &buffer{}}
-	s.options = local.Options{Bin: programsBesideEachOther(t), StateDir: filepath.Join(t.TempDir(), "state"), Stderr: s.log}
+	s.options = local.Options{Bin: programs, StateDir: filepath.Join(t.TempDir(), "state"), Stderr: s.log}
 	if config != "" {
 		s.options.Config = write(t, "controld.yaml", config)
 	}

@@ -24,10 +24,12 @@ import (
 )
 
 const (
-	// readyWithin bounds the start of controld, its stand-in included.
-	readyWithin = 30 * time.Second
-	// stopWithin is how long a daemon may take after SIGTERM (interfaces.md).
-	stopWithin = 10 * time.Second
+	// readyWithin bounds the start of controld, its stand-in included. It takes
+	// a second, and many where everything is busy.
+	readyWithin = 2 * time.Minute
+	// stopWithin is for a controld that does not end by itself: within 10 s of
+	// SIGTERM it does, and says by its exit code if it was not done then.
+	stopWithin = 30 * time.Second
 )
 
 // Options say how to start the system.
