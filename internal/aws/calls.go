@@ -3,16 +3,26 @@ package aws
 import (
 	"context"
 	"maps"
+	"strings"
 	"sync"
 
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/smithy-go/middleware"
 )
 
-// Call names an operation of a service, as IAM does: "dynamodb:GetItem".
+// Call names an operation of a service, such as "dynamodb:GetItem".
 type Call struct{ Service, Operation string }
 
 func (c Call) String() string { return c.Service + ":" + c.Operation }
+
+// Action is the action that IAM checks for the call: mostly its own name, but a
+// batch of SQS is checked as its messages are.
+func (c Call) Action() string {
+	if c.Service == "sqs" {
+		c.Operation = strings.TrimSuffix(c.Operation, "Batch")
+	}
+	return c.String()
+}
 
 // Calls counts the requests that were sent, each try for itself, since each is
 // paid for. It is safe for concurrent use; the zero value is ready.
@@ -61,21 +71,11 @@ func (c *Calls) count(stack *middleware.Stack) error {
 		}), "Retry", middleware.After)
 }
 
-// iamService is the prefix of a service's actions in IAM policies.
+// iamService is the prefix of a service's actions in IAM policies: for those
+// that are called here the lower case of the SDK's name.
 func iamService(serviceID string) string {
-	switch serviceID {
-	case "DynamoDB":
-		return "dynamodb"
-	case "EC2":
-		return "ec2"
-	case "ec2imds":
+	if serviceID == "ec2imds" {
 		return "imds" // no service of IAM: a host's own metadata
-	case "IAM":
-		return "iam"
-	case "SQS":
-		return "sqs"
-	case "STS":
-		return "sts"
 	}
-	return serviceID
+	return strings.ToLower(serviceID)
 }

@@ -28,44 +28,56 @@ const (
 
 // codes are the error codes that mean something to us. A code that is not here
 // is Retry if the server failed and Terminal if it says the client did.
-// Sources: the API references of DynamoDB, SQS, EC2 ("Error codes"), STS, IAM.
+//
+// Sources: "Common errors" and the operations' errors in the API references of
+// DynamoDB, SQS (whose errors have a second, older name that is sent beside the
+// first and wins), STS and IAM; "Error codes for the Amazon EC2 API".
 var codes = map[string]Class{
 	// Every service.
-	"ThrottlingException": Throttled, "Throttling": Throttled, "RequestLimitExceeded": Throttled,
-	"TooManyRequestsException": Throttled, "RequestThrottled": Throttled, "RequestThrottledException": Throttled,
-	"BandwidthLimitExceeded": Throttled, "SlowDown": Throttled, "EC2ThrottledException": Throttled,
+	"Throttling": Throttled, "ThrottlingException": Throttled, "ThrottledException": Throttled,
+	"RequestLimitExceeded": Throttled, "RequestThrottled": Throttled, "RequestThrottledException": Throttled,
+	"TooManyRequestsException": Throttled, "BandwidthLimitExceeded": Throttled, "SlowDown": Throttled,
 	"RequestTimeout": Retry, "RequestTimeoutException": Retry, "InternalError": Retry, "InternalFailure": Retry,
 	"ServiceUnavailable": Retry, "Unavailable": Retry,
 	"AccessDenied": Denied, "AccessDeniedException": Denied, "UnauthorizedOperation": Denied, "NotAuthorized": Denied,
-	"AWS.SimpleQueueService.AccessDenied": Denied, "OptInRequired": Denied, "Blocked": Denied,
 	"ExpiredToken": Expired, "ExpiredTokenException": Expired, "RequestExpired": Expired, "AuthFailure": Expired,
 	"InvalidClientTokenId": Expired, "UnrecognizedClientException": Expired, "SignatureDoesNotMatch": Expired,
-	"InvalidSignatureException": Expired, "IncompleteSignature": Expired, "MissingAuthenticationToken": Expired,
-	"MissingAuthenticationTokenException": Expired,
+	"InvalidSignatureException": Expired, "IncompleteSignature": Expired, "IncompleteSignatureException": Expired,
+	"MissingAuthenticationToken": Expired, "MissingAuthenticationTokenException": Expired, "RequestTimeTooSkewed": Expired,
+	"OptInRequired": Terminal, "Blocked": Terminal, "PendingVerification": Terminal, // the account, and no policy
 
-	// DynamoDB.
+	// DynamoDB. LimitExceededException is about how many tables and indexes are
+	// being made at once.
 	"ProvisionedThroughputExceededException": Throttled, "LimitExceededException": Throttled,
-	"TransactionInProgressException": Retry, "InternalServerError": Retry,
-	"ConditionalCheckFailedException": Lost, "TransactionCanceledException": Lost,
-	"ResourceNotFoundException": Gone, "TableNotFoundException": Gone,
+	"TransactionInProgressException": Retry, "TransactionConflictException": Retry,
+	"ReplicatedWriteConflictException": Retry, "InternalServerError": Retry,
+	"ContinuousBackupsUnavailableException": Retry, // a table that was just made
+	"ConditionalCheckFailedException":       Lost,
+	"ResourceNotFoundException":             Gone, "TableNotFoundException": Gone,
 	"ResourceInUseException": Exists, "TableAlreadyExistsException": Exists,
 
 	// SQS.
-	"QueueDoesNotExist": Gone, "AWS.SimpleQueueService.NonExistentQueue": Gone, "QueueDeletedRecently": Retry,
-	"QueueNameExists": Exists, "OverLimit": Throttled, "KmsThrottled": Throttled, "KMS.ThrottlingException": Throttled,
-	"ReceiptHandleIsInvalid": Gone, "MessageNotInflight": Gone,
+	"QueueDoesNotExist": Gone, "AWS.SimpleQueueService.NonExistentQueue": Gone,
+	"QueueNameExists": Exists, "QueueAlreadyExists": Exists,
+	"QueueDeletedRecently": Retry, "AWS.SimpleQueueService.QueueDeletedRecently": Retry, // for 60 s
+	"OverLimit":              Throttled, // 120,000 messages are in flight
+	"ReceiptHandleIsInvalid": Gone, "MessageNotInflight": Gone, "AWS.SimpleQueueService.MessageNotInflight": Gone,
+	"KmsThrottled": Throttled, "KMS.ThrottlingException": Throttled,
+	"KmsAccessDenied": Denied, "KMS.AccessDeniedException": Denied,
 
 	// EC2. A capacity code may come from the call or from within a fleet.
+	"EC2ThrottledException":        Throttled,
 	"InsufficientInstanceCapacity": Capacity, "InsufficientHostCapacity": Capacity, "InsufficientCapacity": Capacity,
 	"InsufficientReservedInstanceCapacity": Capacity, "InsufficientFreeAddressesInSubnet": Capacity,
-	"InsufficientAddressCapacity": Capacity, "SpotMaxPriceTooLow": Capacity, "UnfulfillableCapacity": Capacity,
-	"InstanceLimitExceeded": Capacity,
-	"VcpuLimitExceeded":     Capacity, "MaxSpotInstanceCountExceeded": Capacity, "MaxSpotFleetRequestCountExceeded": Capacity,
-	"VolumeLimitExceeded": Capacity, "MaxIOPSLimitExceeded": Capacity,
+	"InsufficientAddressCapacity": Capacity, "InsufficientVolumeCapacity": Capacity,
+	"SpotMaxPriceTooLow": Capacity, "UnfulfillableCapacity": Capacity,
+	"InstanceLimitExceeded": Capacity, "VcpuLimitExceeded": Capacity,
+	"MaxSpotInstanceCountExceeded": Capacity, "MaxSpotFleetRequestCountExceeded": Capacity,
+	"VolumeLimitExceeded": Capacity, "MaxIOPSLimitExceeded": Capacity, "NetworkInterfaceLimitExceeded": Capacity,
 	"InvalidInstanceID.NotFound": Gone, "InvalidInstanceID.Malformed": Gone,
 	"InvalidLaunchTemplateId.NotFound": Gone, "InvalidLaunchTemplateId.VersionNotFound": Gone,
 	"InvalidLaunchTemplateName.NotFoundException": Gone, "InvalidAMIID.NotFound": Gone, "InvalidAMIID.Unavailable": Gone,
-	"InvalidSubnetID.NotFound": Gone, "InvalidSubnet.NotFound": Gone, "InvalidGroup.NotFound": Gone,
+	"InvalidSubnetID.NotFound": Gone, "InvalidSubnet": Gone, "InvalidGroup.NotFound": Gone, "InvalidSecurityGroupID.NotFound": Gone,
 	"InvalidLaunchTemplateName.AlreadyExistsException": Exists,
 	"IdempotentParameterMismatch":                      Terminal,
 
@@ -75,6 +87,10 @@ var codes = map[string]Class{
 
 // ClassOf is the class of an error of an SDK call.
 func ClassOf(err error) Class {
+	var credentials *CredentialsError
+	if errors.As(err, &credentials) {
+		return credentials.class() // before the code: it is that of the call for credentials
+	}
 	var api smithy.APIError
 	if !errors.As(err, &api) {
 		return ofTransport(err)
@@ -108,12 +124,12 @@ func Code(err error) string {
 	return ""
 }
 
-// ofTransport: no service answered. A call that was never signed for lack of
-// credentials will not go well before there are some.
+// ofTransport: no service answered, or none that speaks as one of AWS does.
 func ofTransport(err error) Class {
-	var credentials *CredentialsError
-	if errors.As(err, &credentials) {
-		return Expired
+	var invalid smithy.InvalidParamsError
+	var serialization *smithy.SerializationError
+	if errors.As(err, &invalid) || errors.As(err, &serialization) {
+		return Terminal // it was never sent, and never will be
 	}
 	return Retry
 }

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"regexp"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
+	"github.com/hashicorp/go-hclog"
 )
 
 // The times of one try. A call may be tried several times (see Retryer); its
@@ -38,9 +41,13 @@ type Options struct {
 	Region string
 	// Program is told to AWS in the user agent, such as "remuda-controld".
 	Program string
+	// Logger hears what the SDK has to say, as debug messages; nil: nobody does.
+	Logger hclog.Logger
 	// Calls counts every request that is sent; nil: nothing is counted.
 	Calls *Calls
-	// Retryer is how often a call is tried; nil: NewRetryer(RetryOptions{}).
+	// Retryer is how often a call is tried; nil: each client has a
+	// NewRetryer(RetryOptions{}), so that one service that is down does not use
+	// up the budget of the others.
 	Retryer sdk.Retryer
 }
 
@@ -49,13 +56,14 @@ type Options struct {
 // stand in for AWS. No call is made, so missing credentials show with the first
 // one.
 func Load(ctx context.Context, o Options) (sdk.Config, error) {
-	retryer := o.Retryer
-	if retryer == nil {
-		retryer = NewRetryer(RetryOptions{})
+	retryer := func() sdk.Retryer { return o.Retryer }
+	if o.Retryer == nil {
+		retryer = func() sdk.Retryer { return NewRetryer(RetryOptions{}) }
 	}
 	with := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(httpClient()),
-		config.WithRetryer(func() sdk.Retryer { return retryer }),
+		config.WithRetryer(retryer),
+		config.WithLogger(sdkLogger(o.Logger)),
 	}
 	if o.Region != "" {
 		with = append(with, config.WithRegion(o.Region))
@@ -70,37 +78,35 @@ func Load(ctx context.Context, o Options) (sdk.Config, error) {
 	if err != nil {
 		return sdk.Config{}, fmt.Errorf("set up the AWS SDK: %w", err)
 	}
-	if c.Region == "" {
-		return sdk.Config{}, &RegionError{}
+	if !regionName.MatchString(c.Region) {
+		return sdk.Config{}, &RegionError{Region: c.Region}
 	}
-	c.Credentials = credentials{c.Credentials}
+	c.Credentials = &credentials{CredentialsProvider: c.Credentials}
 	return c, nil
 }
 
-// credentials makes an error of its provider known by its type.
-type credentials struct{ sdk.CredentialsProvider }
+// regionName is what can be part of the name of an endpoint. With anything else
+// each call would fail for a reason that looks as if it may pass.
+var regionName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$`)
 
-func (p credentials) Retrieve(ctx context.Context) (sdk.Credentials, error) {
-	c, err := p.CredentialsProvider.Retrieve(ctx)
-	if err != nil && ctx.Err() == nil {
-		err = &CredentialsError{err}
+// RegionError says that nothing told the region, or something that is none.
+type RegionError struct{ Region string }
+
+func (e *RegionError) Error() string {
+	if e.Region == "" {
+		return "set up the AWS SDK: no region: write it in the configuration or set AWS_REGION"
 	}
-	return c, err
+	return fmt.Sprintf("set up the AWS SDK: %q is no region: write one such as eu-west-1 in the configuration or AWS_REGION", e.Region)
 }
 
-// CredentialsError says that there are no credentials to sign a call with.
-type CredentialsError struct{ Err error }
-
-func (e *CredentialsError) Error() string { return "no AWS credentials: " + e.Err.Error() }
-
-// Unwrap returns what the places where credentials may be have said.
-func (e *CredentialsError) Unwrap() error { return e.Err }
-
-// RegionError says that nothing told the region.
-type RegionError struct{}
-
-func (*RegionError) Error() string {
-	return "set up the AWS SDK: no region: write it in the configuration or set AWS_REGION"
+// sdkLogger keeps the SDK from writing to stderr by itself.
+func sdkLogger(log hclog.Logger) logging.Logger {
+	if log == nil {
+		return logging.Nop{}
+	}
+	return logging.LoggerFunc(func(class logging.Classification, format string, v ...any) {
+		log.Debug("the AWS SDK says", "class", string(class), "text", fmt.Sprintf(format, v...))
+	})
 }
 
 func httpClient() *awshttp.BuildableClient {

@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -59,17 +60,20 @@ func NewRetryer(o RetryOptions) sdk.Retryer {
 // wait is the pause after try number try (from 1): anything up to a limit that
 // doubles from FirstWait to LongestWait.
 func (o RetryOptions) wait(try int) time.Duration {
-	limit := o.LongestWait
-	if n := try - 1; n < 30 && o.FirstWait<<n < limit {
-		limit = o.FirstWait << n
+	limit := o.FirstWait
+	for ; try > 1 && limit < o.LongestWait; try-- {
+		limit *= 2
 	}
-	return time.Duration(o.Random() * float64(limit))
+	return time.Duration(o.Random() * float64(min(limit, o.LongestWait)))
 }
 
 // repeats lets ClassOf decide where it knows better than the SDK.
 func repeats(err error) sdk.Ternary {
-	if Code(err) == "" {
-		return sdk.UnknownTernary // a transport error, which the SDK knows
+	var known interface{ RetryableError() bool }
+	if errors.As(err, &known) || Code(err) == "" {
+		// The SDK knows: a signature that failed by the clock, which it has set
+		// right by now, or a transport error.
+		return sdk.UnknownTernary
 	}
 	switch ClassOf(err) {
 	case Throttled:
