@@ -139,7 +139,7 @@ func TestMutualTLS(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			_, err = remudav1.NewFleetServiceClient(conn).GetInstance(ctx, &remudav1.GetInstanceRequest{InstanceId: "i-none"})
 			if status.Code(err) != tt.want {

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ func (w *world) created(t *testing.T) []lifecycle.Record {
 
 func (w *world) eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}
@@ -119,18 +120,27 @@ func TestTheDeadlineSaysWhatKeptTheCall(t *testing.T) {
 	t.Error("no answer said what kept the call")
 }
 
+// The answer must reach its caller before the connection is cut, for which a
+// busy machine may take too long now and then.
 func TestAWaitingCallIsHandedOver(t *testing.T) {
-	w := newWorld(t)
-	answer := w.waiting(t, &remudav1.ProvisionRequest{Repository: repository, RunId: "1"})
-	w.stopWithin(50 * time.Millisecond)
-	s := status.Convert(<-answer)
-	if s.Code() != codes.Unavailable || !strings.Contains(s.Message(), "stopping") {
-		t.Errorf("the answer is %v, want UNAVAILABLE since controld is stopping", s)
+	var s *status.Status
+	for range 10 {
+		w := newWorld(t)
+		answer := w.waiting(t, &remudav1.ProvisionRequest{Repository: repository, RunId: "1"})
+		w.stopWithin(50 * time.Millisecond)
+		if s = status.Convert(<-answer); s.Code() != codes.Unavailable {
+			t.Fatalf("the answer is %v, want UNAVAILABLE", s)
+		}
+		if !strings.Contains(s.Message(), "stopping") {
+			continue
+		}
+		id := requestOf(s)
+		if q, err := w.store.Request(t.Context(), repository, "1", id); err != nil || q.Settled() {
+			t.Errorf("request %q is %v (%v), want it open for another replica", id, q, err)
+		}
+		return
 	}
-	id := requestOf(s)
-	if q, err := w.store.Request(t.Context(), repository, "1", id); err != nil || q.Settled() {
-		t.Errorf("request %q is %v (%v), want it open for another replica", id, q, err)
-	}
+	t.Errorf("the answer is %v, want that controld is stopping", s)
 }
 
 func TestTheRequestsIDIsTold(t *testing.T) {
@@ -151,15 +161,23 @@ func TestTheRequestsIDIsTold(t *testing.T) {
 func TestTheCallersDeadlineIsNotTheRequests(t *testing.T) {
 	w := newWorld(t)
 	w.store.silent.Store(true)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	_, err := w.Provision(ctx, &remudav1.ProvisionRequest{Repository: repository, RunId: "1", RequestId: "q"})
-	if status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("got %v, want DEADLINE_EXCEEDED", err)
+	for id, deadline := 0, 200*time.Millisecond; deadline < time.Minute; id, deadline = id+1, 2*deadline {
+		ctx, cancel := context.WithTimeout(t.Context(), deadline)
+		_, err := w.Provision(ctx, &remudav1.ProvisionRequest{Repository: repository, RunId: "1", RequestId: strconv.Itoa(id)})
+		cancel()
+		if status.Code(err) != codes.DeadlineExceeded {
+			t.Fatalf("got %v, want DEADLINE_EXCEEDED", err)
+		}
+		q, err := w.store.Request(t.Context(), repository, "1", strconv.Itoa(id))
+		if errors.Is(err, lifecycle.ErrNotFound) {
+			continue // it was too short for a busy machine: nothing had begun
+		}
+		if err != nil || q.Settled() {
+			t.Errorf("the request is %v (%v), want it open", q, err)
+		}
+		return
 	}
-	if q, err := w.store.Request(t.Context(), repository, "1", "q"); err != nil || q.Settled() {
-		t.Errorf("the request is %v (%v), want it open", q, err)
-	}
+	t.Error("no call got as far as its request")
 }
 
 func TestNoSecretIsLogged(t *testing.T) {
