@@ -60,8 +60,11 @@ var rooms = []room{
 	{"internal/github", []string{"internal/lifecycle"}, whyAdapter},
 	{"internal/host", []string{"internal/agent", "internal/lifecycle"},
 		"it fills the agent's ports, in the agent's and lifecycle's types"},
-	{"internal/aws", nil, "the AWS adapters share it, so it knows none of them"},
-	{"internal/awstest", []string{"internal/aws"}, "it is the emulators' side, and sets up the SDK as the product does"},
+	{"internal/host/imds", []string{"internal/aws"}, "it says what EC2 says, in words of its own"},
+	{"internal/host/power", []string{"internal/aws"}, "it ends a machine of EC2 and knows nothing else of a host"},
+	{"internal/aws", []string{"internal/lifecycle"}, "the AWS adapters share it, so it knows none of them"},
+	{"internal/awstest", []string{"internal/aws", "internal/compute", "internal/lifecycle"},
+		"it is the emulators' side: it sets up the SDK as the product does, and knows EC2's catalogue and the words for it"},
 	{"internal/githubsim", nil, whyStandIn},
 
 	{"internal/server", []string{"proto", "internal/fleet", "internal/policy", "internal/lifecycle", "internal/telemetry"},

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
 	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 	"github.com/hashicorp/go-hclog"
@@ -60,7 +61,12 @@ func Load(ctx context.Context, o Options) (sdk.Config, error) {
 	if o.Retryer == nil {
 		retryer = func() sdk.Retryer { return NewRetryer(RetryOptions{}) }
 	}
+	metadata, err := Metadata(o.Calls)
+	if err != nil {
+		return sdk.Config{}, err
+	}
 	with := []func(*config.LoadOptions) error{
+		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) { o.Client = metadata }),
 		config.WithHTTPClient(httpClient()),
 		config.WithRetryer(retryer),
 		config.WithLogger(sdkLogger(o.Logger)),

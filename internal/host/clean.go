@@ -200,11 +200,21 @@ func (h *Host) killAll() error {
 	return nil
 }
 
-// PowerOff ends everything that runs on the host but the agent, which ends
-// itself then; whoever started it takes that for the end of the machine.
-func (h *Host) PowerOff(_ context.Context, why string) error {
+// PowerOff ends everything that runs on the host but the agent, and then the
+// machine. Where it has no switch of its own the agent ends itself then, which
+// whoever started it takes for the end of the machine.
+func (h *Host) PowerOff(ctx context.Context, why string) error {
 	h.log.Warn("powering off", "why", why)
-	if err := h.killAll(); err != nil {
+	err := h.killAll()
+	switch {
+	case h.o.Power == nil && err != nil:
+		return fmt.Errorf("power off: %w", err)
+	case h.o.Power == nil:
+		return nil
+	case err != nil:
+		h.log.Error("not everything could be ended before the machine", "error", err)
+	}
+	if err := h.o.Power.Off(ctx, why); err != nil {
 		return fmt.Errorf("power off: %w", err)
 	}
 	return nil

@@ -50,7 +50,16 @@ type Options struct {
 	Env map[string]string
 	// MinimumFree is the disk space that a clean host must have, in bytes.
 	MinimumFree uint64
-	Logger      hclog.Logger
+	// Power ends the machine; nil: the host ends with its agent, as its init
+	// sees to.
+	Power  Power
+	Logger hclog.Logger
+}
+
+// Power is the machine's own switch.
+type Power interface {
+	// Off returns when the end of the machine has begun. It is safe to repeat.
+	Off(ctx context.Context, why string) error
 }
 
 // DefaultPreRunnerLimit is enough to pull an image or two, and leaves half of
@@ -68,6 +77,7 @@ type Host struct {
 	pace    *time.Timer
 	scan    logScan
 	watched atomic.Int64 // pid of the worker that is waited for
+	taken   atomic.Int64 // when the cloud takes the machine, in Unix nanoseconds; 0: not known to
 }
 
 var _ agent.Host = (*Host)(nil)
@@ -159,6 +169,13 @@ func (h *Host) path(elem ...string) string {
 	return filepath.Join(append([]string{h.o.Dir}, elem...)...)
 }
 
+// Interrupted tells the host when the cloud will take it, by the cloud's notice.
+// Unlike all other methods it may be called by any goroutine.
+func (h *Host) Interrupted(at time.Time) {
+	h.taken.Store(at.UnixNano())
+	h.notify()
+}
+
 // Changed receives when something on the host may have changed.
 func (h *Host) Changed() <-chan struct{} { return h.changed }
 
@@ -198,6 +215,9 @@ func (h *Host) Look(ctx context.Context) (agent.Scene, error) {
 		return agent.Scene{}, err
 	}
 	s := agent.Scene{BootID: h.bootID}
+	if at := h.taken.Load(); at != 0 {
+		s.InterruptionAt = time.Unix(0, at)
+	}
 	var errs [5]error
 	// The clean-up first: while it runs the rest is in motion, and once it has
 	// ended nothing is.
