@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,5 +101,6 @@ func testViewReport(t *testing.T, w world) {
 		t.Errorf("a report that leaves out its host: %v", err)
 	}
 	got := all(t, 0, func(of lifecycle.PageOf) (reportPage, error) { return w.Store.AllReports(t.Context(), of) })
+	slices.SortFunc(got, func(a, b lifecycle.Report) int { return strings.Compare(a.HostKey, b.HostKey) })
 	equal(t, "reports", []lifecycle.Report{fullReport("b"), fullReport("c")}, got)
 }

@@ -1,0 +1,107 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/row"
+)
+
+// claimed are the attributes that Record.Claimed gives a value or takes it
+// from, but for the counters and the runner name.
+var claimed = []string{
+	"state", pooledAt, poolKey, runID, "runAttempt", "repository", requestID, "maxRuntime", "labels", "registration",
+	"threshold", dueAt, dueShard, "updatedAt", "reason",
+}
+
+// ClaimInstance takes a pooled host if c.Holds for its record: else ErrLost. It
+// is one write without a read, so what depends on the record as stored is
+// computed by DynamoDB.
+func (s *Store) ClaimInstance(ctx context.Context, c lifecycle.Claim) (record, error) {
+	what := "claim instance " + c.HostKey
+	if err := begin(ctx, what); err != nil {
+		return record{}, err
+	}
+	u, err := claimUpdate(c)
+	if err != nil {
+		return record{}, fmt.Errorf("%s: %w", what, err)
+	}
+	holds := u.when(claimCondition(c))
+	id := s.writeID()
+	u.to(item{writeID: text(id)}, writeID)
+	out, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: s.table(instances), Key: item{hostKey: text(c.HostKey)},
+		UpdateExpression: u.expression(), ConditionExpression: holds,
+		ExpressionAttributeNames: u.names, ExpressionAttributeValues: u.values,
+		ReturnValues:                        types.ReturnValueAllNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	found, failed := conditionFailed(err)
+	switch {
+	case failed && textOf(found, writeID) != id:
+		return record{}, lost(what)
+	case failed: // by our own claim, whose answer was lost: see put
+	case err != nil:
+		return record{}, s.failed(what, instances, err)
+	default:
+		found = out.Attributes
+	}
+	r, err := instanceOf(found)
+	if err != nil {
+		return record{}, fmt.Errorf("%s: %w", what, err)
+	}
+	return r, nil
+}
+
+// claimCondition is Claim.Holds in the words of DynamoDB, in which no
+// comparison with an attribute that is missing holds.
+func claimCondition(c lifecycle.Claim) condition {
+	with := condition{
+		expression: "#state = :idle AND attribute_exists(#pooledAt) AND #assignment = :assignment" +
+			" AND (attribute_not_exists(#retiring) OR #retiring = :false)" +
+			" AND (attribute_not_exists(#hold) OR #hold <= :now) AND #threshold > :margin",
+		names: map[string]string{
+			"#state": "state", "#pooledAt": pooledAt, "#assignment": "assignment", "#retiring": "retiring",
+			"#hold": "hold", "#threshold": "threshold", "#trustKey": "trustKey",
+		},
+		values: item{
+			":idle": text(string(lifecycle.StateIdle)), ":assignment": number(c.Assignment),
+			":false": &types.AttributeValueMemberBOOL{Value: false},
+			":now":   timeValue(c.Now), ":margin": timeValue(c.Now.Add(c.Margin)),
+		},
+	}
+	if c.TrustKey == "" {
+		with.expression += " AND attribute_not_exists(#trustKey)"
+	} else {
+		with.expression += " AND #trustKey = :trustKey"
+		with.values[":trustKey"] = text(c.TrustKey)
+	}
+	return with
+}
+
+// claimUpdate is Record.Claimed in the words of DynamoDB.
+func claimUpdate(c lifecycle.Claim) (*update, error) {
+	stub := record{HostKey: c.HostKey, State: lifecycle.StateIdle, PooledAt: time.Unix(0, 0), Assignment: c.Assignment}
+	after, err := stub.Claimed(c)
+	if err != nil {
+		return nil, err
+	}
+	it, err := instanceItem(row.Record(after))
+	if err != nil {
+		return nil, err
+	}
+	u := newUpdate()
+	for _, attribute := range claimed {
+		u.to(it, attribute)
+	}
+	u.increment("assignment")
+	u.increment("uses")
+	u.increment(version)
+	u.move(nextRunnerName, "runnerName")
+	return u, nil
+}

@@ -1,0 +1,104 @@
+// Package dynamo is the state store on DynamoDB: the tables of design section 3.
+//
+// A row is an item whose attributes have lifecycle's JSON names, so that
+// conditions, policies and people can read them; what the indexes and the
+// writes need beside them is told in instances.go, requests.go and put.go.
+//
+// Where reads are consistent, and why:
+//
+//   - Instance, Instances, Request and RequestsOfRun, as the port asks: what
+//     they return is decided on and written back, and a row that an old read
+//     leaves out would be taken for lost. So are the rows that an index names.
+//   - Lease: whoever reads an old version takes a live holder for a dead one.
+//   - The history: its end, since an old one is no end any more, and what a
+//     watcher reads, which must miss nothing (history.go, EventsSince).
+//   - A host's own record when its agent asks for it, before it ends itself.
+//
+// All others are eventually consistent, at half the price: reports, which are
+// up to a heartbeat old anyway, and the listing for people.
+package dynamo
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Options of New. The zero value takes the defaults.
+type Options struct {
+	// Prefix begins the name of every table; default "remuda".
+	Prefix string
+	Logger hclog.Logger
+	// Now is the clock that rows expire by; default time.Now. DynamoDB itself
+	// removes expired rows up to days late, so they are hidden here.
+	Now func() time.Time
+}
+
+// Store keeps its rows in tables that it shares with other processes.
+type Store struct {
+	client *dynamodb.Client
+	prefix string
+	log    hclog.Logger
+	now    func() time.Time
+
+	// writer is this process's own, and writes counts: see writeID.
+	writer string
+	writes atomic.Int64
+
+	history history
+	// unsound are the hosts whose reports cannot be read, as far as told, and
+	// damaged our own rows that cannot.
+	unsound, damaged sync.Map
+}
+
+// New returns the store behind the client. It makes no call: Ensure makes the
+// tables.
+func New(client *dynamodb.Client, o Options) *Store {
+	if o.Prefix == "" {
+		o.Prefix = "remuda"
+	}
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Store{
+		client: client, prefix: o.Prefix, log: o.Logger, now: o.Now,
+		writer: rand.Text()[:12], history: newHistory(),
+	}
+}
+
+// table is the full name of one of our tables.
+func (s *Store) table(name string) *string {
+	full := s.prefix + "-" + name
+	return &full
+}
+
+// writeID is unique to one write, however often the SDK sends it.
+func (s *Store) writeID() string {
+	return s.writer + strconv.FormatInt(s.writes.Add(1), 36)
+}
+
+// begin refuses an operation whose caller has gone.
+func begin(ctx context.Context, what string) error {
+	if err := ctx.Err(); err != nil {
+		return &lifecycle.UnavailableError{What: what, Err: err}
+	}
+	return nil
+}
+
+func lost(what string) error     { return fmt.Errorf("%s: %w", what, lifecycle.ErrLost) }
+func notFound(what string) error { return fmt.Errorf("%s: %w", what, lifecycle.ErrNotFound) }
+func exists(what string) error   { return fmt.Errorf("%s: %w", what, lifecycle.ErrExists) }
+
+func expired(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }

@@ -1,0 +1,200 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Ensure makes the tables what they should be and tells what it created or
+// changed; a dry run changes nothing and tells what it would. It deletes
+// nothing, and a table or index of ours that somebody made with other keys is
+// ErrRefused. One table that fails does not keep it from the others.
+func (s *Store) Ensure(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error) {
+	ensuring := make([]ensurer, len(schemas))
+	errs := make([]error, len(schemas))
+	var wg sync.WaitGroup
+	for i, t := range schemas {
+		ensuring[i] = ensurer{Store: s, schema: t, dry: dryRun}
+		wg.Go(func() { errs[i] = ensuring[i].table(ctx) })
+	}
+	wg.Wait()
+	var changes []lifecycle.Resource
+	for _, e := range ensuring {
+		changes = append(changes, e.changes...)
+	}
+	return changes, errors.Join(errs...)
+}
+
+// ensurer makes one table what it should be.
+type ensurer struct {
+	*Store
+	schema  schema
+	dry     bool
+	changes []lifecycle.Resource
+}
+
+func (e *ensurer) name() *string { return e.Store.table(e.schema.name) }
+
+func (e *ensurer) changed(change lifecycle.ResourceChange, detail string) {
+	e.changes = append(e.changes, lifecycle.Resource{Kind: "table", Name: *e.name(), Change: change, Detail: detail})
+}
+
+func (e *ensurer) changedIndex(name, detail string) {
+	full := *e.name() + "/" + name
+	e.changes = append(e.changes, lifecycle.Resource{Kind: "index", Name: full, Change: lifecycle.ResourceCreated, Detail: detail})
+}
+
+func (e *ensurer) failed(what string, err error) error { return aws.Wrap(what+" "+*e.name(), err) }
+
+func (e *ensurer) table(ctx context.Context) error {
+	found, err := e.describe(ctx)
+	if err != nil {
+		return err
+	}
+	if found == nil {
+		e.changed(lifecycle.ResourceCreated, "it was missing; on-demand"+e.features())
+		if e.dry {
+			return nil
+		}
+		if err := e.create(ctx); err != nil {
+			e.changes = nil
+			return err
+		}
+	}
+	if !e.dry {
+		if found, err = e.active(ctx); err != nil {
+			return err
+		}
+	}
+	if err := e.keys(found); err != nil {
+		return err
+	}
+	// What was created with the table is not told of once more.
+	silent := len(e.changes)
+	err = errors.Join(e.billing(ctx, found), e.indexes(ctx, found), e.expiry(ctx), e.backups(ctx))
+	if silent > 0 {
+		e.changes = e.changes[:silent]
+	}
+	return err
+}
+
+// features are what a new table has, for people.
+func (e *ensurer) features() string {
+	var with string
+	for _, x := range e.schema.indexes {
+		with += ", index " + x.name
+	}
+	if e.schema.expires {
+		with += ", expiry"
+	}
+	if e.schema.backup {
+		with += ", point-in-time recovery"
+	}
+	return with
+}
+
+// describe returns the table; nil if there is none.
+func (e *ensurer) describe(ctx context.Context) (*types.TableDescription, error) {
+	out, err := e.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: e.name()})
+	switch {
+	case err == nil:
+		return out.Table, nil
+	case aws.ClassOf(err) == aws.Gone:
+		return nil, nil
+	}
+	return nil, e.failed("describe table", err)
+}
+
+func (e *ensurer) create(ctx context.Context) error {
+	input := &dynamodb.CreateTableInput{
+		TableName: e.name(), BillingMode: types.BillingModePayPerRequest,
+		KeySchema: keySchema(e.schema.hash, e.schema.sort), AttributeDefinitions: attributes(e.schema),
+	}
+	for _, x := range e.schema.indexes {
+		input.GlobalSecondaryIndexes = append(input.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
+			IndexName: &x.name, KeySchema: keySchema(x.hash, x.sort), Projection: projection(x),
+		})
+	}
+	_, err := e.client.CreateTable(ctx, input)
+	if err != nil && aws.ClassOf(err) != aws.Exists { // another replica may be at it
+		return e.failed("create table", err)
+	}
+	return nil
+}
+
+// keys refuses a table that is not ours.
+func (e *ensurer) keys(found *types.TableDescription) error {
+	if !sameKeys(found.KeySchema, found.AttributeDefinitions, e.schema.hash, e.schema.sort) {
+		return fmt.Errorf("table %s has other keys than ours: %w: choose another prefix, or delete the table if nobody needs it",
+			*e.name(), lifecycle.ErrRefused)
+	}
+	return nil
+}
+
+func (e *ensurer) billing(ctx context.Context, found *types.TableDescription) error {
+	if b := found.BillingModeSummary; b != nil && b.BillingMode == types.BillingModePayPerRequest {
+		return nil
+	}
+	e.changed(lifecycle.ResourceUpdated, "it had provisioned capacity; it is on-demand")
+	if e.dry {
+		return nil
+	}
+	_, err := e.client.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: e.name(), BillingMode: types.BillingModePayPerRequest})
+	if err != nil {
+		e.changes = e.changes[:len(e.changes)-1]
+		return e.failed("update table", err)
+	}
+	_, err = e.active(ctx)
+	return err
+}
+
+// attributes are the definitions of a table's keys.
+func attributes(t schema) []types.AttributeDefinition {
+	var all []types.AttributeDefinition
+	for _, name := range t.keys() {
+		all = append(all, types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS})
+	}
+	return all
+}
+
+func keySchema(hash, sort string) []types.KeySchemaElement {
+	keys := []types.KeySchemaElement{{AttributeName: &hash, KeyType: types.KeyTypeHash}}
+	if sort != "" {
+		keys = append(keys, types.KeySchemaElement{AttributeName: &sort, KeyType: types.KeyTypeRange})
+	}
+	return keys
+}
+
+func projection(x indexSchema) *types.Projection {
+	if x.whole {
+		return &types.Projection{ProjectionType: types.ProjectionTypeAll}
+	}
+	return &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}
+}
+
+// sameKeys reports whether keys are those two, both of them strings.
+func sameKeys(keys []types.KeySchemaElement, attributes []types.AttributeDefinition, hash, sort string) bool {
+	kinds := map[string]types.ScalarAttributeType{}
+	for _, a := range attributes {
+		kinds[*a.AttributeName] = a.AttributeType
+	}
+	var found [2]string
+	for _, k := range keys {
+		at := 0
+		if k.KeyType == types.KeyTypeRange {
+			at = 1
+		}
+		if found[at] = *k.AttributeName; kinds[found[at]] != types.ScalarAttributeTypeS {
+			return false
+		}
+	}
+	return found == [2]string{hash, sort}
+}

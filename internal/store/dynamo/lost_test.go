@@ -1,0 +1,147 @@
+package dynamo_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/awstest"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// TestLostAnswers: the first try of each write is carried out and its answer
+// lost. The SDK sends it again, and it fails on its own row.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(t, pooledRecord("a"), pooledRecord("b"))
+	if err := w.CreateRequest(t.Context(), newRequest("a")); err != nil {
+		t.Fatal(err)
+	}
+	updated := pooledRecord("a")
+	updated.Uses = 7
+	lists := []lifecycle.Event{newEvent("one"), newEvent("two"), {At: began, Reason: "of no run"}}
+	writes := []struct {
+		name, operation string
+		write           func(context.Context) (version int64, err error)
+		version         int64
+	}{
+		{"create an instance", "PutItem", func(ctx context.Context) (int64, error) {
+			return 1, w.CreateInstance(ctx, pooledRecord("new"))
+		}, 1},
+		{"update an instance", "PutItem", func(ctx context.Context) (int64, error) {
+			r, err := w.UpdateInstance(ctx, updated)
+			return r.Version, err
+		}, 2},
+		{"claim an instance", "UpdateItem", func(ctx context.Context) (int64, error) {
+			r, err := w.ClaimInstance(ctx, claimOf("b", runID))
+			if want, _ := pooledRecord("b").Claimed(claimOf("b", runID)); err == nil {
+				want.Version = 2
+				if diff := cmp.Diff(want, r); diff != "" {
+					t.Errorf("what claim returns (-want +got):\n%s", diff)
+				}
+			}
+			return r.Version, err
+		}, 2},
+		{"create a request", "PutItem", func(ctx context.Context) (int64, error) {
+			return 1, w.CreateRequest(ctx, newRequest("new"))
+		}, 1},
+		{"update a request", "PutItem", func(ctx context.Context) (int64, error) {
+			q, err := w.UpdateRequest(ctx, newRequest("a"))
+			return q.Version, err
+		}, 2},
+		{"take a lease", "PutItem", func(ctx context.Context) (int64, error) {
+			l, err := w.TakeLease(ctx, lifecycle.Lease{Name: "sweep", Holder: "a"})
+			return l.Version, err
+		}, 1},
+		{"take it again", "PutItem", func(ctx context.Context) (int64, error) {
+			l, err := w.TakeLease(ctx, lifecycle.Lease{Name: "sweep", Holder: "a", Version: 1})
+			return l.Version, err
+		}, 2},
+		{"write a report", "UpdateItem", func(ctx context.Context) (int64, error) {
+			return 0, w.ForHost("a").PutReport(ctx, lifecycle.Report{HostKey: "a", HeartbeatAt: began})
+		}, 0},
+		{"delete a report", "DeleteItem", func(ctx context.Context) (int64, error) { return 0, w.DeleteReport(ctx, "a") }, 0},
+		{"add events", "PutItem", func(ctx context.Context) (int64, error) { return 0, w.AddEvents(ctx, lists) }, 0},
+		{"add the copies of events", "BatchWriteItem", func(ctx context.Context) (int64, error) { return 0, w.AddEvents(ctx, lists) }, 0},
+	}
+	for _, test := range writes {
+		struck := w.proxy.Inject(awstest.Fault{Service: "dynamodb", Operation: test.operation, Nth: 1, Kind: awstest.LostAfterSuccess})
+		version, err := test.write(t.Context())
+		w.proxy.Heal()
+		if err != nil || version != test.version {
+			t.Errorf("%s: got version %d and error %v, want version %d and none", test.name, version, err, test.version)
+		}
+		if len(struck) != 1 {
+			t.Errorf("%s: %d answers were lost, want 1", test.name, len(struck))
+		}
+	}
+
+	for key, version := range map[string]int64{"new": 1, "a": 2, "b": 2} {
+		r, err := w.Instance(t.Context(), key)
+		if err != nil || r.Version != version {
+			t.Errorf("instance %s: got version %d and error %v, want version %d: each write once", key, r.Version, err, version)
+		}
+	}
+	want := []string{"one", "two", "of no run", "one", "two", "of no run"}
+	found, _ := everyEvent(t, w.EventsSince, lifecycle.PageOf{})
+	if diff := cmp.Diff(want, reasons(found)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	found, _ = everyEvent(t, func(ctx context.Context, of lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error) {
+		return w.EventsOfRun(ctx, repository, runID, of)
+	}, lifecycle.PageOf{})
+	if diff := cmp.Diff([]string{"one", "two", "one", "two"}, reasons(found)); diff != "" {
+		t.Errorf("events of the run (-want +got):\n%s", diff)
+	}
+}
+
+// TestLostRaces: what another writer wrote is not taken for one's own, though
+// it is the same to the last attribute.
+func TestLostRaces(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(t, pooledRecord("a"), pooledRecord("b"))
+	other := w.replica(t)
+	lose := func(name string, class error, write func() error, again func() error) {
+		t.Helper()
+		// The first answer is lost and the other's write comes between.
+		struck := w.proxy.Inject(awstest.Fault{Service: "dynamodb", Nth: 1, Kind: awstest.LostBeforeSend})
+		if err := again(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if len(struck) != 1 {
+			t.Fatalf("%s: no call was lost", name)
+		}
+		w.proxy.Heal()
+		if err := write(); !errors.Is(err, class) {
+			t.Errorf("%s: got error %v, want %v", name, err, class)
+		}
+	}
+	update := func(s interface {
+		UpdateInstance(context.Context, lifecycle.Record) (lifecycle.Record, error)
+	}) func() error {
+		return func() error {
+			_, err := s.UpdateInstance(t.Context(), pooledRecord("a"))
+			return err
+		}
+	}
+	lose("update", lifecycle.ErrLost, update(w), update(other))
+	claim := func(s interface {
+		ClaimInstance(context.Context, lifecycle.Claim) (lifecycle.Record, error)
+	}) func() error {
+		return func() error {
+			_, err := s.ClaimInstance(t.Context(), claimOf("b", runID))
+			return err
+		}
+	}
+	lose("claim", lifecycle.ErrLost, claim(w), claim(other))
+	create := func(s interface {
+		CreateInstance(context.Context, lifecycle.Record) error
+	}) func() error {
+		return func() error { return s.CreateInstance(t.Context(), pooledRecord("c")) }
+	}
+	lose("create", lifecycle.ErrExists, create(w), create(other))
+}

@@ -1,0 +1,163 @@
+package dynamo_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/awstest"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/dynamo"
+)
+
+const (
+	repository = "acme/site"
+	runID      = "4711"
+	// secret is what no error and no log may tell.
+	secret = "do-not-print-me"
+)
+
+// began is now, in whole seconds, since DynamoDB Local removes what has
+// expired.
+var began = time.Now().UTC().Truncate(time.Second)
+
+// world is a store behind a proxy, with what it logged.
+type world struct {
+	*dynamo.Store
+	proxy  *awstest.Proxy
+	client *dynamodb.Client // past the proxy
+	log    *bytes.Buffer
+}
+
+func newWorld(t testing.TB) world {
+	t.Helper()
+	w := world{client: open(t, dynamo.Options{}), proxy: awstest.NewProxy(t, awstest.DynamoDB(t)), log: new(bytes.Buffer)}
+	w.Store = w.replica(t)
+	return w
+}
+
+// replica is another process's store on the same tables.
+func (w world) replica(t testing.TB) *dynamo.Store {
+	t.Helper()
+	return dynamo.New(newClient(t, w.proxy.URL()), dynamo.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: w.log})})
+}
+
+// operations are the calls that came so far, in their order.
+func (w world) operations() []string {
+	var names []string
+	for _, c := range w.proxy.Calls() {
+		names = append(names, c.Operation)
+	}
+	return names
+}
+
+// since is what was called while do ran.
+func (w world) since(t *testing.T, do func() error) []string {
+	t.Helper()
+	before := len(w.operations())
+	if err := do(); err != nil {
+		t.Fatal(err)
+	}
+	return w.operations()[before:]
+}
+
+func (w world) create(t testing.TB, records ...lifecycle.Record) {
+	t.Helper()
+	for _, r := range records {
+		if err := w.CreateInstance(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// set changes attributes of a row as a person at the console might.
+func (w world) set(t testing.TB, table string, key map[string]string, attribute string, value types.AttributeValue) {
+	t.Helper()
+	in := &dynamodb.UpdateItemInput{
+		TableName: &table, Key: map[string]types.AttributeValue{},
+		ExpressionAttributeNames:  map[string]string{"#a": attribute},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":a": value},
+	}
+	expression := "SET #a = :a"
+	in.UpdateExpression = &expression
+	for name, text := range key {
+		in.Key[name] = &types.AttributeValueMemberS{Value: text}
+	}
+	if _, err := w.client.UpdateItem(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// hostKeyOf is of the length that host keys have in AWS.
+func hostKeyOf(n int) string { return fmt.Sprintf("AROAEXAMPLEEXAMPLE123:i-%017x", n) }
+
+// pooledRecord is a host that waits in the pool, with all that such a host has.
+func pooledRecord(hostKey string) lifecycle.Record {
+	return lifecycle.Record{
+		HostKey: hostKey, InstanceID: "i-0123456789abcdef0", Pool: "default", State: lifecycle.StateIdle, Version: 1,
+		Repository: repository, Assignment: 2, Threshold: began.Add(5 * time.Minute), MaxRuntime: 6 * time.Hour,
+		DueAt:         began.Add(5 * time.Minute),
+		ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096,
+		Arch: "x86_64", Zone: "eu-west-1a", TrustKey: repository, Uses: 1, TemplateVersion: "7", PooledAt: began,
+		LaunchedAt: began, CreatedAt: began, UpdatedAt: began,
+		Reason: "it is clean and waits for a run of its repository",
+	}
+}
+
+func claimOf(hostKey, run string) lifecycle.Claim {
+	return lifecycle.Claim{
+		HostKey: hostKey, Assignment: 2, TrustKey: repository, Now: began, Margin: 30 * time.Second,
+		RunID: run, RunAttempt: 1, Repository: repository, RequestID: "4f9c2b6e-7a51-4f0e-9c55-2b1d5e3f8a70", MaxRuntime: time.Hour,
+		Labels: []string{"fast"}, Threshold: began.Add(2 * time.Minute),
+		Registration: &lifecycle.Registration{
+			Kind: lifecycle.RegistrationToken, URL: "https://github.com/" + repository, Secret: secret, ExpiresAt: began.Add(time.Hour),
+		},
+	}
+}
+
+func newRequest(id string) lifecycle.Request {
+	return lifecycle.Request{
+		Repository: repository, RunID: runID, RequestID: id, Version: 1,
+		Spec:      lifecycle.Spec{RunAttempt: 1, Count: 1, MinimumCount: 1, Pool: "default", ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand},
+		CreatedAt: began, Deadline: began.Add(time.Minute), DueAt: began.Add(time.Minute),
+	}
+}
+
+func newEvent(reason string) lifecycle.Event {
+	return lifecycle.Event{
+		At: began, InstanceID: "i-a", Repository: repository, RunID: runID, RequestID: "request-1", Assignment: 3,
+		Action: lifecycle.ActionReady, From: "created", To: "running", Reason: reason,
+	}
+}
+
+// everyEvent goes through the pages from a token on.
+func everyEvent(t *testing.T, list func(context.Context, lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error), of lifecycle.PageOf) (found []lifecycle.Event, next string) {
+	t.Helper()
+	for {
+		page, err := list(t.Context(), of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, page.Items...)
+		if page.Next == "" || len(page.Items) == 0 {
+			return found, of.After
+		}
+		of.After = page.Next
+	}
+}
+
+func reasons(found []lifecycle.Event) []string {
+	var all []string
+	for _, e := range found {
+		all = append(all, e.Reason)
+	}
+	return all
+}
