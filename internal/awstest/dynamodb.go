@@ -32,8 +32,8 @@ var sharedDynamoDB = sync.OnceValues(func() (string, error) {
 var dynamodbLocal = emulator{
 	name: "DynamoDB Local",
 	port: freePort,
-	command: func(dir string, port int) *exec.Cmd {
-		jars := filepath.Join(dir, "dynamodb")
+	command: func(i installation, port int) *exec.Cmd {
+		jars := filepath.Join(i.emulators, "dynamodb")
 		return exec.Command("java",
 			// Tests are short: what the compiler and collector for long runs
 			// take would double the processor time of a start.

@@ -24,9 +24,9 @@ const (
 // emulator is how to run one.
 type emulator struct {
 	name string
-	// command is the program in the directory of the emulators, to listen on a
-	// port. With the port 0 it chooses one.
-	command func(dir string, port int) *exec.Cmd
+	// command is the program, to listen on a port. With the port 0 it chooses
+	// one.
+	command func(i installation, port int) *exec.Cmd
 	// port that is asked for.
 	port func() (int, error)
 	// ready makes a call and fails as long as none is answered.
@@ -36,12 +36,12 @@ type emulator struct {
 // start runs an emulator until stop is called, or else until this process is
 // gone, however it goes.
 func (e emulator) start() (endpoint string, stop func(), err error) {
-	dir, err := installed()
+	i, err := installed()
 	if err != nil {
 		return "", nil, err
 	}
 	for range starts {
-		if endpoint, stop, err = e.startOnce(dir); err == nil {
+		if endpoint, stop, err = e.startOnce(i); err == nil {
 			return endpoint, stop, nil
 		}
 		if !errors.Is(err, errEnded) {
@@ -54,12 +54,12 @@ func (e emulator) start() (endpoint string, stop func(), err error) {
 // errEnded: the emulator ended by itself, as it does if its port is taken.
 var errEnded = errors.New("it has ended")
 
-func (e emulator) startOnce(dir string) (string, func(), error) {
+func (e emulator) startOnce(i installation) (string, func(), error) {
 	port, err := e.port()
 	if err != nil {
 		return "", nil, err
 	}
-	cmd := e.command(dir, port)
+	cmd := e.command(i, port)
 	var output tail
 	cmd.Stdout, cmd.Stderr = &output, &output
 	ended, err := startBound(cmd)

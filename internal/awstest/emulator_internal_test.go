@@ -16,7 +16,7 @@ func TestAFailedStartSaysWhy(t *testing.T) {
 		"it is missing": {"", []string{"start broken", "no such file"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := emulator{name: "broken", port: anyPort, command: func(string, int) *exec.Cmd {
+			_, _, err := emulator{name: "broken", port: anyPort, command: func(installation, int) *exec.Cmd {
 				if test.script == "" {
 					return exec.Command("/no/such/program")
 				}

@@ -11,23 +11,33 @@ import (
 	"sync"
 )
 
-// installer, below the root of the module, and what it installs. They are
-// opened so that go test, which remembers the files that a test looked at, does
-// not take a result of other emulators for one of these.
-const installer = "scripts/emulators"
+// Below the root of the module: what installs the emulators, and which.
+const (
+	installer = "scripts/emulators"
+	pins      = "internal/awstest/emulators"
+)
 
-var pins = []string{installer, "internal/awstest/emulators/pom.xml", "internal/awstest/emulators/requirements.txt"}
+// installation is where the emulators and their files are.
+type installation struct {
+	// emulators is the directory that the installer made.
+	emulators string
+	// images are the machine images that moto has.
+	images string
+}
 
-// installed is the directory that has the emulators. Where they are missing,
-// the first test binary installs them and all others wait.
-var installed = sync.OnceValues(func() (string, error) {
+// installed installs the emulators where they are missing: the first test
+// binary does it and all others wait.
+var installed = sync.OnceValues(func() (installation, error) {
 	root, err := moduleRoot()
 	if err != nil {
-		return "", err
+		return installation{}, err
 	}
-	for _, pin := range pins {
-		if _, err := os.Stat(filepath.Join(root, pin)); err != nil {
-			return "", err
+	images := filepath.Join(root, pins, "amis.json")
+	// Go test remembers the files that a test looked at: it must not take a
+	// result that came of other emulators for one of these.
+	for _, file := range []string{installer, pins + "/pom.xml", pins + "/requirements.txt", pins + "/amis.json"} {
+		if _, err := os.Stat(filepath.Join(root, file)); err != nil {
+			return installation{}, err
 		}
 	}
 	var stderr bytes.Buffer
@@ -35,9 +45,9 @@ var installed = sync.OnceValues(func() (string, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("run %s: %w\n%s", installer, err, &stderr)
+		return installation{}, fmt.Errorf("run %s: %w\n%s", installer, err, &stderr)
 	}
-	return strings.TrimSpace(string(out)), nil
+	return installation{emulators: strings.TrimSpace(string(out)), images: images}, nil
 })
 
 // moduleRoot is where go.mod is: a test runs in the directory of its package.
