@@ -3,8 +3,8 @@ package explore
 import "github.com/remuda-ci/remuda/internal/lifecycle"
 
 // reading is the answer that an agent will give to a record.
-func (h host) reading(r lifecycle.Record, fails bool) (lifecycle.Report, bool) {
-	p := lifecycle.Report{HostKey: h.key, HeartbeatAt: epoch, Assignment: r.Assignment, Busy: h.busy}
+func (h agent) reading(r lifecycle.Record, fails bool) (lifecycle.Report, bool) {
+	p := lifecycle.Report{HostKey: r.HostKey, HeartbeatAt: epoch, Assignment: r.Assignment, Busy: h.busy}
 	switch r.State {
 	case lifecycle.StateCreated, lifecycle.StateClaimed, lifecycle.StateRunning:
 		p.Signal = lifecycle.SignalRegOK
@@ -21,36 +21,77 @@ func (h host) reading(r lifecycle.Record, fails bool) (lifecycle.Report, bool) {
 	return p, false
 }
 
-// reported: the store has this answer already.
-func (s *state) reported(p lifecycle.Report) bool {
-	stored := must1(s.store.Reports(background, []string{p.HostKey}))[p.HostKey]
-	return stored.Assignment == p.Assignment && stored.Signal == p.Signal && stored.Busy == p.Busy && stored.Cause == p.Cause
-}
-
-// read is the agent seeing its record and acting on it. Its answer comes later.
-func (s *state) read(i int, r lifecycle.Record, p lifecycle.Report) {
-	h := &s.hosts[i]
+// reads is the agent after it has seen its record and acted on it. Its answer
+// comes later.
+func (h agent) reads(p lifecycle.Report) agent {
 	h.answer = &p
 	switch p.Signal {
 	case lifecycle.SignalRegOK:
-		h.registered = r.Assignment
+		h.registered = p.Assignment
 	case lifecycle.SignalRemoveRegOK:
-		h.cleaned = r.Assignment
+		h.cleaned = p.Assignment
 	}
+	return h
 }
 
-// report is the agent's answer coming to the store.
-func (s *state) report(i int) {
-	p := *s.hosts[i].answer
-	p.Busy = s.hosts[i].busy
+// answers is the agent's answer coming to the store.
+func (h agent) answers() (agent, lifecycle.Report) {
+	p := *h.answer
+	p.Busy = h.busy
 	if p.Busy && p.Signal == lifecycle.SignalRemoveRegOK {
 		p.Signal = lifecycle.SignalNone
 	}
-	must(s.store.ForHost(p.HostKey).PutReport(background, p))
-	s.hosts[i].answer = nil
+	h.answer = nil
+	return h, p
 }
 
 // serving: the runner listens, as far as its agent knows.
-func (h host) serving() bool {
-	return h.answer == nil || h.answer.Signal == lifecycle.SignalRegOK
+func (h agent) serving() bool {
+	return h.registered > h.cleaned && (h.answer == nil || h.answer.Signal == lifecycle.SignalRegOK)
+}
+
+// acting is the agent of a host with its record, while there is something that
+// it can do: its machine runs, and its record does not say that it has ended.
+func (x *explorer) acting(w *world, host int) (agent, lifecycle.Record, bool) {
+	r, ok := at[lifecycle.Record](x.values, w, instanceCell+cell(host))
+	if !ok || r.State == lifecycle.StateTerminated {
+		return agent{}, r, false
+	}
+	h, ok := at[agent](x.values, w, agentCell+cell(host))
+	there, _ := at[cloud](x.values, w, cloudCell)
+	return h, r, ok && there.machines[host].State == lifecycle.MachineRunning
+}
+
+// readings are what the agent of a host may come to by reading its record now:
+// first when all goes well, then when its registration fails; 0: it reads
+// nothing new.
+func (x *explorer) readings(w *world, host int) [2]id {
+	if !x.runs(w, host) {
+		return [2]id{}
+	}
+	key := [3]id{w[instanceCell+cell(host)], w[reportCell+cell(host)], w[agentCell+cell(host)]}
+	if known, ok := x.read[key]; ok {
+		return known
+	}
+	var found [2]id
+	h, r, ok := x.acting(w, host)
+	if !ok || h.answer != nil {
+		return found
+	}
+	stored, _ := at[lifecycle.Report](x.values, w, reportCell+cell(host))
+	for i, fails := range [2]bool{false, true} {
+		p, ok := h.reading(r, fails)
+		reported := stored.Assignment == p.Assignment && stored.Signal == p.Signal && stored.Busy == p.Busy && stored.Cause == p.Cause
+		if ok && !reported {
+			found[i] = x.values.id(h.reads(p))
+		}
+	}
+	x.read[key] = found
+	return found
+}
+
+// runs: the host's machine runs.
+func (x *explorer) runs(w *world, host int) bool {
+	there, _ := at[cloud](x.values, w, cloudCell)
+	return host < len(there.machines) && there.machines[host].State == lifecycle.MachineRunning
 }

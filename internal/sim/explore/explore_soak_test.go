@@ -8,4 +8,4 @@ import (
 	"github.com/remuda-ci/remuda/internal/sim/explore"
 )
 
-func TestLarge(t *testing.T) { all(t, explore.Large) }
+func TestLateReadsOfAll(t *testing.T) { lateReads(t, explore.Small) }

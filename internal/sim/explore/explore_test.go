@@ -1,25 +1,27 @@
 package explore_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/sim/explore"
 )
 
 // choiceKinds are what must have been tried over all bounds: an exploration in
 // which something never happens proves nothing about it.
-var choiceKinds = []string{"start", "step", "lose", "crash", "read", "report", "job", "pass"}
+var choiceKinds = []string{"start", "step", "lose", "crash", "report", "job", "pass"}
 
 // TestSmall explores the first of the small bounds, which are enough to try
 // every kind of choice. All of them are explored by a program of their own
 // (TestPlantedBugs of the simulator), which no race detector slows down.
-func TestSmall(t *testing.T) { all(t, explore.Small[:4]) }
-
-func all(t *testing.T, bounds []explore.Bounds) {
+func TestSmall(t *testing.T) {
 	choices := map[string]int{}
-	for _, b := range bounds {
+	for _, b := range explore.Small[:4] {
 		t.Run(b.Name, func(t *testing.T) {
-			r := explore.Explore(b, 0)
+			r := explore.Explore(b, 0, nil)
 			if r.Violation != nil {
 				t.Fatal(r.Violation)
 			}
@@ -37,9 +39,31 @@ func all(t *testing.T, bounds []explore.Bounds) {
 	}
 }
 
+// TestLateReads: reads that are made late lose no behaviour. Whatever an
+// operation or an agent does to the world when each step is a move of its own,
+// it also does in the same world when steps are put together, and nothing else.
+func TestLateReads(t *testing.T) {
+	lateReads(t, slices.Concat(explore.Small[:4], explore.Small[10:11]))
+}
+
+func lateReads(t *testing.T, bounds []explore.Bounds) {
+	for _, b := range bounds {
+		t.Run(b.Name, func(t *testing.T) {
+			want, plainly := explore.Deeds(b, true)
+			got, r := explore.Deeds(b, false)
+			if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
+				t.Errorf("deeds (-plainly +with late reads):\n%s", diff)
+			}
+			if r.States >= plainly.States {
+				t.Errorf("%d states, plainly %d: nothing is gained", r.States, plainly.States)
+			}
+		})
+	}
+}
+
 // TestLimit: an exploration that is cut off says so.
 func TestLimit(t *testing.T) {
-	if r := explore.Explore(explore.Small[0], 100); !r.Truncated || r.States < 100 || r.States > 110 {
+	if r := explore.Explore(explore.Small[0], 100, nil); !r.Truncated || r.States != 100 {
 		t.Errorf("with a limit of 100 states: truncated %t after %d", r.Truncated, r.States)
 	}
 }

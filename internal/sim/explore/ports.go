@@ -8,13 +8,18 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/row"
 )
 
-// ports are the fleet's, over the state: while an operation is rebuilt they
-// give the answers that it got before, and afterwards they write down the new
-// ones.
+var background = context.Background()
+
+// ports are the fleet's, over a world. While an operation is rebuilt they give
+// the answers that it got before; afterwards they write down the new ones, and
+// on which cells of the world they depend.
 type ports struct {
-	state     *state
+	x         *explorer
+	world     world
+	looked    []look
 	script    []answer
 	replaying bool
 	// lose: the answer of the step's write is lost; lost: it was.
@@ -25,8 +30,45 @@ type ports struct {
 	named []string
 }
 
+// look is a cell that was looked at, with what was in it.
+type look struct {
+	cell cell
+	id   id
+}
+
+// answer is what a call came back with.
+type answer struct {
+	call  string
+	value any
+	err   error
+}
+
+// look is the value in a cell, on which the step depends from now on.
+func (p *ports) look(c cell) id {
+	if !slices.ContainsFunc(p.looked, func(l look) bool { return l.cell == c }) {
+		p.looked = append(p.looked, look{c, p.world[c]})
+	}
+	return p.world[c]
+}
+
+func (p *ports) put(c cell, v any) {
+	p.look(c)
+	p.world[c] = p.x.values.id(v)
+}
+
+func (p *ports) now() time.Time { return instant(p.look(clockCell)) }
+
+// instant is the time on the clock.
+func instant(clock id) time.Time { return epoch.Add(time.Duration(clock) * unit) }
+
+// in is the value in a cell: false, there is none.
+func in[T any](p *ports, c cell) (T, bool) {
+	v, ok := p.x.values.all[p.look(c)].v.(T)
+	return v, ok
+}
+
 // ask makes one call. Answers are copied, since operations change what they get.
-func ask[T any](p *ports, call string, copied func(T) T, do func(*state) (T, error)) (T, error) {
+func ask[T any](p *ports, call string, copied func(T) T, do func() (T, error)) (T, error) {
 	if p.replaying {
 		if len(p.script) == 0 || p.script[0].call != call {
 			panic(fmt.Sprintf("rebuilt operation calls %s, script %v: it is not deterministic", call, p.script))
@@ -36,7 +78,7 @@ func ask[T any](p *ports, call string, copied func(T) T, do func(*state) (T, err
 		v, _ := a.value.(T)
 		return copied(v), a.err
 	}
-	v, err := do(p.state)
+	v, err := do()
 	p.script = append(p.script, answer{call, copied(v), err})
 	return v, err
 }
@@ -49,9 +91,9 @@ func copyPage[T any](p lifecycle.Page[T]) lifecycle.Page[T] {
 }
 
 // write is ask for a write, whose answer may be lost.
-func write[T any](p *ports, call string, do func(*state) (T, error)) (T, error) {
-	return ask(p, call, same, func(s *state) (T, error) {
-		v, err := do(s.mutable())
+func write[T any](p *ports, call string, do func() (T, error)) (T, error) {
+	return ask(p, call, same, func() (T, error) {
+		v, err := do()
 		if p.lose {
 			p.lose, p.lost = false, true
 			var none T
@@ -61,77 +103,143 @@ func write[T any](p *ports, call string, do func(*state) (T, error)) (T, error) 
 	})
 }
 
+// done is the answer of a call that only succeeds or fails.
+type done struct{}
+
 func (p *ports) CreateInstance(_ context.Context, r lifecycle.Record) error {
-	_, err := write(p, "create instance", func(s *state) (bool, error) { return true, s.store.CreateInstance(background, r) })
+	_, err := write(p, "create instance", func() (done, error) {
+		c := instanceCell + cell(hostOf(r.HostKey))
+		if _, ok := in[lifecycle.Record](p, c); ok {
+			return done{}, fmt.Errorf("create instance: %w", lifecycle.ErrExists)
+		}
+		r.Version = 1
+		p.put(c, row.Record(r))
+		return done{}, nil
+	})
 	return err
 }
 
 func (p *ports) UpdateInstance(_ context.Context, r lifecycle.Record) (lifecycle.Record, error) {
-	return write(p, "update instance", func(s *state) (lifecycle.Record, error) {
-		before, _ := s.store.Instance(background, r.HostKey)
-		after, err := s.store.UpdateInstance(background, r)
-		if err == nil {
-			s.checkRecord(p, before, after)
+	return write(p, "update instance", func() (lifecycle.Record, error) {
+		before, ok := p.record(r.HostKey)
+		if !ok || before.Version != r.Version {
+			return lifecycle.Record{}, fmt.Errorf("update instance: %w", lifecycle.ErrLost)
 		}
-		return after, err
+		return p.putRecord(before, r), nil
 	})
 }
 
 func (p *ports) ClaimInstance(_ context.Context, c lifecycle.Claim) (lifecycle.Record, error) {
-	return write(p, "claim instance", func(s *state) (lifecycle.Record, error) {
-		before, _ := s.store.Instance(background, c.HostKey)
-		after, err := s.store.ClaimInstance(background, c)
-		if err == nil {
-			s.checkClaim(c, before)
-			s.checkRecord(p, before, after)
+	return write(p, "claim instance", func() (lifecycle.Record, error) {
+		before, ok := p.record(c.HostKey)
+		if !ok || !c.Holds(before) {
+			return lifecycle.Record{}, fmt.Errorf("claim instance: %w", lifecycle.ErrLost)
 		}
-		return after, err
+		claimed, err := before.Claimed(c)
+		if err != nil {
+			return lifecycle.Record{}, fmt.Errorf("claim instance: %w", err)
+		}
+		p.checkClaim(c, before)
+		return p.putRecord(before, claimed), nil
 	})
+}
+
+// putRecord writes the next version of a record and holds it against the rules.
+func (p *ports) putRecord(before, r lifecycle.Record) lifecycle.Record {
+	r.Version++
+	p.put(instanceCell+cell(hostOf(r.HostKey)), row.Record(r))
+	p.checkRecord(before, r)
+	return row.Record(r)
+}
+
+func (p *ports) record(hostKey string) (lifecycle.Record, bool) {
+	host := hostOf(hostKey)
+	if host < 0 {
+		return lifecycle.Record{}, false
+	}
+	return in[lifecycle.Record](p, instanceCell+cell(host))
 }
 
 func (p *ports) Instance(_ context.Context, hostKey string) (lifecycle.Record, error) {
-	return ask(p, "read instance", same, func(s *state) (lifecycle.Record, error) { return s.store.Instance(background, hostKey) })
+	return ask(p, "read instance", row.Record, func() (lifecycle.Record, error) {
+		r, ok := p.record(hostKey)
+		if !ok {
+			return r, fmt.Errorf("read instance: %w", lifecycle.ErrNotFound)
+		}
+		return r, nil
+	})
 }
 
 func (p *ports) Instances(_ context.Context, hostKeys []string) ([]lifecycle.Record, error) {
-	return ask(p, "read instances", slices.Clone, func(s *state) ([]lifecycle.Record, error) { return s.store.Instances(background, hostKeys) })
-}
-
-func (p *ports) InstancesOfRun(_ context.Context, runID string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-	p.named, _ = ask(p, "hosts that name a run", slices.Clone, func(s *state) ([]string, error) { return s.named(), nil })
-	return ask(p, "list by-run", copyPage, func(s *state) (lifecycle.Page[lifecycle.Record], error) {
-		return s.store.InstancesOfRun(background, runID, page)
+	return ask(p, "read instances", slices.Clone, func() ([]lifecycle.Record, error) {
+		var got []lifecycle.Record
+		for _, key := range slices.Compact(slices.Sorted(slices.Values(hostKeys))) {
+			if r, ok := p.record(key); ok {
+				got = append(got, row.Record(r))
+			}
+		}
+		return got, nil
 	})
 }
 
-func (p *ports) PooledInstances(_ context.Context, q lifecycle.QueueName, trustKey string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-	return ask(p, "list by-pool", copyPage, func(s *state) (lifecycle.Page[lifecycle.Record], error) {
-		return s.store.PooledInstances(background, q, trustKey, page)
+// listed are the records that pass, in order of their keys.
+func (p *ports) listed(pass func(lifecycle.Record) bool) []lifecycle.Record {
+	var got []lifecycle.Record
+	for h := range maxHosts {
+		if r, ok := in[lifecycle.Record](p, instanceCell+cell(h)); ok && pass(r) {
+			got = append(got, row.Record(r))
+		}
+	}
+	return got
+}
+
+// list is a listing of records in one page, ordered by a time and then by key.
+func (p *ports) list(call string, by func(lifecycle.Record) time.Time, pass func(lifecycle.Record) bool) (lifecycle.Page[lifecycle.Record], error) {
+	return ask(p, call, copyPage, func() (lifecycle.Page[lifecycle.Record], error) {
+		got := p.listed(pass)
+		slices.SortStableFunc(got, func(a, b lifecycle.Record) int { return by(a).Compare(by(b)) })
+		return lifecycle.Page[lifecycle.Record]{Items: got}, nil
 	})
 }
 
-func (p *ports) DueInstances(_ context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-	return ask(p, "list due instances", copyPage, func(s *state) (lifecycle.Page[lifecycle.Record], error) {
-		return s.store.DueInstances(background, now, page)
+func byKey(lifecycle.Record) time.Time { return epoch }
+
+func (p *ports) InstancesOfRun(_ context.Context, runID string, _ lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+	p.named, _ = ask(p, "hosts that name a run", slices.Clone, func() ([]string, error) { return p.namingRuns(), nil })
+	return p.list("list by-run", byKey, func(r lifecycle.Record) bool { return runID != "" && r.RunID == runID })
+}
+
+func (p *ports) PooledInstances(_ context.Context, q lifecycle.QueueName, trustKey string, _ lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+	pooledAt := func(r lifecycle.Record) time.Time { return r.PooledAt }
+	return p.list("list by-pool", pooledAt, func(r lifecycle.Record) bool {
+		return !r.PooledAt.IsZero() && r.TrustKey == trustKey && r.ResourceClass == q.ResourceClass && r.UsageClass == q.UsageClass
 	})
 }
 
-func (p *ports) ListInstances(_ context.Context, f lifecycle.Filter, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-	return ask(p, "list instances", copyPage, func(s *state) (lifecycle.Page[lifecycle.Record], error) {
-		return s.store.ListInstances(background, f, page)
-	})
+func (p *ports) DueInstances(_ context.Context, now time.Time, _ lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+	dueAt := func(r lifecycle.Record) time.Time { return r.DueAt }
+	return p.list("list due instances", dueAt, func(r lifecycle.Record) bool { return isDue(r.DueAt, now) })
+}
+
+// isDue: the moment has come.
+func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
+
+func (p *ports) ListInstances(context.Context, lifecycle.Filter, lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+	panic("no operation lists instances for people")
 }
 
 // Reports shows every agent that has ever reported as alive: silence is the
 // simulator's.
 func (p *ports) Reports(_ context.Context, hostKeys []string) (map[string]lifecycle.Report, error) {
-	got, err := ask(p, "read reports", maps.Clone, func(s *state) (map[string]lifecycle.Report, error) {
-		reports, err := s.store.Reports(background, hostKeys)
-		for key, report := range reports {
-			report.HeartbeatAt = s.now
-			reports[key] = report
+	got, err := ask(p, "read reports", maps.Clone, func() (map[string]lifecycle.Report, error) {
+		reports := map[string]lifecycle.Report{}
+		for _, key := range hostKeys {
+			if report, ok := in[lifecycle.Report](p, reportCell+cell(hostOf(key))); ok {
+				report.HeartbeatAt = p.now()
+				reports[key] = report
+			}
 		}
-		return reports, err
+		return reports, nil
 	})
 	for key, report := range got {
 		p.busy[key] = report.Busy
@@ -144,41 +252,79 @@ func (p *ports) AllReports(context.Context, lifecycle.PageOf) (lifecycle.Page[li
 }
 
 func (p *ports) DeleteReport(_ context.Context, hostKey string) error {
-	_, err := write(p, "delete report", func(s *state) (bool, error) { return true, s.store.DeleteReport(background, hostKey) })
+	_, err := write(p, "delete report", func() (done, error) {
+		c := reportCell + cell(hostOf(hostKey))
+		p.look(c)
+		p.world[c] = 0
+		return done{}, nil
+	})
 	return err
 }
 
 func (p *ports) CreateRequest(_ context.Context, q lifecycle.Request) error {
-	_, err := write(p, "create request", func(s *state) (bool, error) { return true, s.store.CreateRequest(background, q) })
+	_, err := write(p, "create request", func() (done, error) {
+		if _, ok := p.request(q.RequestID); ok {
+			return done{}, fmt.Errorf("create request: %w", lifecycle.ErrExists)
+		}
+		q.Version = 1
+		p.put(requestCell+cell(askOf(q.RequestID)), row.Request(q))
+		return done{}, nil
+	})
 	return err
 }
 
+func (p *ports) request(requestID string) (lifecycle.Request, bool) {
+	ask := askOf(requestID)
+	if ask < 0 {
+		return lifecycle.Request{}, false
+	}
+	return in[lifecycle.Request](p, requestCell+cell(ask))
+}
+
 func (p *ports) UpdateRequest(_ context.Context, q lifecycle.Request) (lifecycle.Request, error) {
-	return write(p, "update request", func(s *state) (lifecycle.Request, error) {
-		before, _ := s.store.Request(background, q.Repository, q.RunID, q.RequestID)
-		after, err := s.store.UpdateRequest(background, q)
-		if err == nil {
-			s.checkRequest(p, before, after)
+	return write(p, "update request", func() (lifecycle.Request, error) {
+		before, ok := p.request(q.RequestID)
+		if !ok || before.Version != q.Version {
+			return lifecycle.Request{}, fmt.Errorf("update request: %w", lifecycle.ErrLost)
 		}
-		return after, err
+		q.Version++
+		p.put(requestCell+cell(askOf(q.RequestID)), row.Request(q))
+		p.checkRequest(before, q)
+		return row.Request(q), nil
 	})
 }
 
-func (p *ports) Request(_ context.Context, repository, runID, requestID string) (lifecycle.Request, error) {
-	return ask(p, "read request", same, func(s *state) (lifecycle.Request, error) {
-		return s.store.Request(background, repository, runID, requestID)
+func (p *ports) Request(_ context.Context, _, _, requestID string) (lifecycle.Request, error) {
+	return ask(p, "read request", row.Request, func() (lifecycle.Request, error) {
+		q, ok := p.request(requestID)
+		if !ok {
+			return q, fmt.Errorf("read request: %w", lifecycle.ErrNotFound)
+		}
+		return q, nil
 	})
 }
 
-func (p *ports) RequestsOfRun(_ context.Context, repository, runID string) ([]lifecycle.Request, error) {
-	return ask(p, "list requests of run", slices.Clone, func(s *state) ([]lifecycle.Request, error) {
-		return s.store.RequestsOfRun(background, repository, runID)
+func (p *ports) requests(pass func(lifecycle.Request) bool) []lifecycle.Request {
+	var got []lifecycle.Request
+	for i := range maxAsks {
+		if q, ok := in[lifecycle.Request](p, requestCell+cell(i)); ok && pass(q) {
+			got = append(got, row.Request(q))
+		}
+	}
+	return got
+}
+
+func (p *ports) RequestsOfRun(_ context.Context, _, runID string) ([]lifecycle.Request, error) {
+	return ask(p, "list requests of run", slices.Clone, func() ([]lifecycle.Request, error) {
+		return p.requests(func(q lifecycle.Request) bool { return q.RunID == runID }), nil
 	})
 }
 
-func (p *ports) DueRequests(_ context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Request], error) {
-	return ask(p, "list due requests", copyPage, func(s *state) (lifecycle.Page[lifecycle.Request], error) {
-		return s.store.DueRequests(background, now, page)
+func (p *ports) DueRequests(_ context.Context, now time.Time, _ lifecycle.PageOf) (lifecycle.Page[lifecycle.Request], error) {
+	return ask(p, "list due requests", copyPage, func() (lifecycle.Page[lifecycle.Request], error) {
+		got := p.requests(func(q lifecycle.Request) bool { return isDue(q.DueAt, now) })
+		slices.SortStableFunc(got, func(a, b lifecycle.Request) int { return a.DueAt.Compare(b.DueAt) })
+		return lifecycle.Page[lifecycle.Request]{Items: got}, nil
 	})
 }
 

@@ -1,13 +1,15 @@
 package explore
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/store/memory"
 )
 
 // unit is the one duration: whatever is set now has passed after one of them.
@@ -15,68 +17,142 @@ const unit = 10 * time.Minute
 
 var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// state is everything there is at one moment. It is never changed once it has
-// been visited; branch makes the copy that the next choice changes.
+// state is everything there is at one moment.
 type state struct {
-	x      *explorer
+	world world
+	// ops are what the replicas do: callers' operations in the first two
+	// places, sweeps in the last two.
+	ops  [places]*node
+	used used
+
 	parent *state
-	did    choice // what led here from the parent
-	// own: the world is this state's own copy, and not yet its parent's.
-	own bool
-	// told is the world's part of the fingerprint, once it is known.
-	told *text
-
-	now      time.Time
-	store    *memory.Store
-	messages []message
-	lastID   int
-	machines []machine
-	hosts    []host
-	// ops are in the slots of the replicas: for each a caller's and a sweep.
-	ops [slots]*op
-
-	asked    []int // how often each request was made
-	used     used
-	launched int
+	// what led here from the parent.
+	kind, what string
 }
 
 // used counts against the bounds.
-type used struct{ releases, crashes, lost, failures, jobs, passes int }
+type used struct {
+	asked                                           [maxAsks]uint8
+	releases, crashes, lost, failures, jobs, passes uint8
+}
 
 const (
 	replicas = 2
-	slots    = 2 * replicas
+	places   = 2 * replicas
 )
 
-// callerSlot and sweepSlot are where a replica keeps what it does.
-func callerSlot(replica int) int { return 2 * replica }
-func sweepSlot(replica int) int  { return 2*replica + 1 }
-
-// message is one in the queue. It is hidden from when it is received until a
-// unit has passed.
-type message struct {
-	lifecycle.Message
-	id, receives int
-	hidden       bool
+// places are the first place of an operation's sort, and the one after its last.
+func (k *kind) places() (from, to int) {
+	if k.sweep {
+		return replicas, places
+	}
+	return 0, replicas
 }
 
-func (m message) handle() string { return fmt.Sprintf("%d.%d", m.id, m.receives) }
-
-// machine is what the cloud has.
-type machine struct {
-	lifecycle.Machine
-	token string
+// free is a place for an operation other than the one taken; -1: there is none.
+func (s *state) free(k *kind, taken int) int {
+	from, to := k.places()
+	for i := from; i < to; i++ {
+		if s.ops[i] == nil && i != taken {
+			return i
+		}
+	}
+	return -1
 }
 
-// host is a machine's agent with what is really there.
-type host struct {
-	key string
-	// answer is what the agent has read and not yet answered.
-	answer *lifecycle.Report
-	// registered and cleaned are the assignments for which it last really
-	// registered, and was really clean.
-	registered, cleaned int64
-	busy                bool
+// sweeping counts the sweeps; the one in the place taken counts in any case.
+func (s *state) sweeping(taken int) int {
+	n := 0
+	for i := replicas; i < places; i++ {
+		if s.ops[i] != nil || i == taken {
+			n++
+		}
+	}
+	return n
+}
+
+// crowded is the world with the operations counted in it, for the rules.
+func (s *state) crowded(w world) world {
+	n := 0
+	for _, o := range s.ops[:replicas] {
+		if o != nil && o.kind.provision {
+			n++
+		}
+	}
+	w[crowdCell] = crowd(n, s.sweeping(-1))
+	return w
+}
+
+func crowd(provisioning, sweeping int) id { return id(provisioning + 8*sweeping) }
+
+// print tells two states apart. Of 128 bits, so that no two of some million
+// are taken for one by chance.
+type print [2]uint64
+
+var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+func printOf(b []byte) print { return print{maphash.Bytes(seeds[0], b), maphash.Bytes(seeds[1], b)} }
+
+// appendWorld adds what the world means. Of a host that has ended nobody asks
+// any more what its agent did.
+func (x *explorer) appendWorld(b []byte, w *world) []byte {
+	clock := w[clockCell]
+	for c := range clockCell {
+		n := x.values.meaning(w[c], clock)
+		if c >= agentCell && c < agentCell+maxHosts {
+			r, ok := at[lifecycle.Record](x.values, w, instanceCell+c-agentCell)
+			if ok && r.State == lifecycle.StateTerminated {
+				n = 0
+			}
+		}
+		b = binary.NativeEndian.AppendUint32(b, n)
+	}
+	return b
+}
+
+func (x *explorer) worldPrint(w *world) print {
+	var room [256]byte
+	return printOf(x.appendWorld(room[:0], w))
+}
+
+// print is that of the whole state. The replicas are alike, so it does not
+// matter which of them does what.
+func (x *explorer) print(s *state) print {
+	var room, first, second [256]byte
+	b := x.appendWorld(room[:0], &s.world)
+	u := s.used
+	b = append(append(b, u.asked[:]...), u.releases, u.crashes, u.lost, u.failures, u.jobs, u.passes)
+	for i := 0; i < places; i += replicas {
+		one, other := x.appendOp(first[:0], s, s.ops[i]), x.appendOp(second[:0], s, s.ops[i+1])
+		if bytes.Compare(one, other) > 0 {
+			one, other = other, one
+		}
+		b = append(append(b, one...), other...)
+	}
+	return printOf(b)
+}
+
+// appendOp adds how far an operation is, and whether what it knows is still so.
+func (x *explorer) appendOp(b []byte, s *state, n *node) []byte {
+	if n == nil {
+		return append(b, 0)
+	}
+	b = append(b, 1)
+	b = binary.NativeEndian.AppendUint32(b, x.values.numbered(&n.meanings, &n.text, s.world[clockCell]))
+	for _, v := range n.known {
+		fresh := byte(0)
+		if x.values.all[s.world[v.row]].version == v.n {
+			fresh = 1
+		}
+		b = append(b, fresh)
+	}
+	if len(n.text.handles) > 0 {
+		box, _ := at[mail](x.values, &s.world, queueCell)
+		for _, h := range n.text.handles {
+			b = append(b, byte(slices.Index(box.handles, h)+1))
+		}
+	}
+	return b
 }
 
 // policy has one unit for everything but the runtime, which a release must be
@@ -108,102 +184,84 @@ func pools() map[string]fleet.Pool {
 
 // initial is the pool as it waits for the first request.
 func (x *explorer) initial() *state {
-	s := &state{x: x, now: epoch, asked: make([]int, len(x.bounds.Asks)), did: choice{kind: "start"}, own: true}
-	s.store = memory.New(func() time.Time { return epoch })
-	for i := range x.bounds.Pooled {
-		m := s.launch(lifecycle.LaunchOrder{Token: fmt.Sprint("before ", i), RunID: "before", RequestID: "before"}, lifecycle.MachineRunning)
+	*x.ports = ports{x: x}
+	p, box := x.ports, mail{}
+	there := cloud{}
+	for host := range x.bounds.Pooled {
+		m := p.launch(&there, lifecycle.LaunchOrder{Token: fmt.Sprint("before ", host), RunID: "before", RequestID: "before"})
 		q := lifecycle.Request{Repository: repository, RunID: "before", RequestID: "before", Spec: lifecycle.Spec{Pool: fleet.DefaultPool}}
-		must(s.store.CreateInstance(background, lifecycle.Launched(m, q, nil, s.now, policy())))
+		r := lifecycle.Launched(m, q, nil, epoch, policy())
+		r.Version = 1
 		for _, a := range []lifecycle.Action{lifecycle.ActionReady, lifecycle.ActionRelease, lifecycle.ActionPool} {
-			r := must1(s.store.Instance(background, m.HostKey))
-			must1(s.store.UpdateInstance(background, must1(lifecycle.Apply(r, lifecycle.Decision{Action: a}, s.now, policy()))))
+			r = must1(lifecycle.Apply(r, lifecycle.Decision{Action: a}, epoch, policy()))
+			r.Version++
 		}
-		r := must1(s.store.Instance(background, m.HostKey))
-		s.hosts[i].registered, s.hosts[i].cleaned = 1, r.Assignment
-		must(s.store.ForHost(m.HostKey).PutReport(background, lifecycle.Report{
-			HeartbeatAt: epoch, Assignment: r.Assignment, Signal: lifecycle.SignalRemoveRegOK,
-		}))
-		if i >= x.bounds.Unsent {
-			s.send(r.Message())
+		p.put(instanceCell+cell(host), r)
+		p.put(agentCell+cell(host), agent{registered: 1, cleaned: r.Assignment})
+		p.put(reportCell+cell(host), lifecycle.Report{HeartbeatAt: epoch, Assignment: r.Assignment, Signal: lifecycle.SignalRemoveRegOK})
+		if host >= x.bounds.Unsent {
+			box.send(r.Message())
 		}
 	}
-	return s
+	p.put(queueCell, box)
+	p.put(cloudCell, there)
+	return &state{world: p.world}
 }
 
-// branch is a copy to change, by mutable.
-func (s *state) branch(did choice) *state {
-	n := *s
-	n.parent, n.did, n.own = s, did, false
-	return &n
-}
-
-// mutable makes the world this state's own: most steps only read, and share it.
-func (s *state) mutable() *state {
-	s.told = nil
-	if s.own {
-		return s
+// pass lets a unit of time pass: every threshold that was set before passes
+// with it, hidden messages reappear, and what ends has ended.
+func (x *explorer) pass(w world) world {
+	w[clockCell]++
+	box, _ := at[mail](x.values, &w, queueCell)
+	box = box.copied()
+	for i := range box.messages {
+		box.messages[i].hidden = false
 	}
-	s.own = true
-	s.store = s.store.Clone()
-	s.messages = slices.Clone(s.messages)
-	s.machines = slices.Clone(s.machines)
-	s.hosts = slices.Clone(s.hosts)
-	s.asked = slices.Clone(s.asked)
-	return s
+	w[queueCell] = x.values.id(box)
+	there, _ := at[cloud](x.values, &w, cloudCell)
+	there.machines = slices.Clone(there.machines)
+	for i := range there.machines {
+		if there.machines[i].State == lifecycle.MachineEnding {
+			there.machines[i].State = lifecycle.MachineGone
+		}
+	}
+	w[cloudCell] = x.values.id(there)
+	return w
+}
+
+// beyond: some host has had all the assignments that are explored.
+func (x *explorer) beyond(s *state) bool {
+	for host := range maxHosts {
+		r, ok := at[lifecycle.Record](x.values, &s.world, instanceCell+cell(host))
+		first := int64(1)
+		if host < x.bounds.Pooled {
+			first = 3 // the first two brought it into the pool
+		}
+		if ok && r.State != lifecycle.StateTerminated && r.Assignment-first+1 > x.bounds.Assignments {
+			return true
+		}
+	}
+	return false
 }
 
 // path is how the state came about.
 func (s *state) path() []string {
 	var path []string
-	for ; s != nil; s = s.parent {
-		path = append(path, s.did.String())
+	for ; s.parent != nil; s = s.parent {
+		path = append(path, s.kind+" "+s.what)
+		for i, n := range s.ops {
+			if before := s.parent.ops[i]; n != nil && n != before && s.what != n.kind.name {
+				path = append(path, "before that, reads by "+n.kind.name)
+			}
+		}
 	}
 	slices.Reverse(path)
 	return path
 }
 
-// broken ends the exploration.
-func (s *state) broken(rule, format string, args ...any) {
-	panic(&Violation{Rule: rule, What: fmt.Sprintf(format, args...), Path: s.path()})
-}
-
-// beyond: some host has had all the assignments that are explored.
-func (x *explorer) beyond(s *state) bool {
-	for _, r := range s.records() {
-		first := int64(1)
-		if x.isPooled(r.HostKey) {
-			first = 3 // the first two brought it into the pool
-		}
-		if r.State != lifecycle.StateTerminated && r.Assignment-first+1 > x.bounds.Assignments {
-			return true
-		}
-	}
-	return false
-}
-
-// isPooled: the host waited in the pool at the start.
-func (x *explorer) isPooled(key string) bool {
-	for i := range x.bounds.Pooled {
-		if key == hostKey(i) {
-			return true
-		}
-	}
-	return false
-}
-
-func hostKey(i int) string { return fmt.Sprintf("i-%d", i+1) }
-
-func (s *state) records() []lifecycle.Record {
-	return must1(s.store.ListInstances(background, lifecycle.Filter{}, lifecycle.PageOf{})).Items
-}
-
-func must(err error) {
+func must1[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-}
-
-func must1[T any](v T, err error) T {
-	must(err)
 	return v
 }

@@ -88,8 +88,13 @@ func run(o options) bool {
 // exploreAll visits every state within each of the bounds.
 func exploreAll(bounds []explore.Bounds) bool {
 	for _, b := range bounds {
-		began := time.Now()
-		r := explore.Explore(b, 0)
+		began, told := time.Now(), time.Now()
+		r := explore.Explore(b, 0, func(r explore.Report) {
+			if time.Since(told) > 10*time.Second {
+				told = time.Now()
+				fmt.Printf("%s: %d states, %d edges so far; %s\n", b.Name, r.States, r.Edges, time.Since(began).Round(time.Second))
+			}
+		})
 		if v := r.Violation; v != nil {
 			fmt.Printf("%s:\n  %s\n\nthe rule %q is broken\n%s\n", b.Name, strings.Join(v.Path, "\n  "), v.Rule, v.What)
 			return false

@@ -1,0 +1,10 @@
+package explore
+
+// Deeds explores and returns every change of the world that others can see,
+// with who made it. Plainly is without what makes the states fewer.
+func Deeds(b Bounds, plainly bool) (map[string]bool, Report) {
+	x := newExplorer(b, 0)
+	x.plainly, x.deeds, x.texts = plainly, map[string]bool{}, map[world]string{}
+	x.run()
+	return x.deeds, x.report
+}

@@ -1,0 +1,230 @@
+package explore
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// node is an operation at one point of its way. An operation is a function of
+// the answers that its calls get, so a node knows for good what its next step
+// does in a world, once it was tried in one that looks the same to it.
+type node struct {
+	number int
+	kind   *kind
+	// steps are how the operation came here. What it keeps in memory cannot be
+	// copied, so it is rebuilt from them when a step has to be tried.
+	steps []step
+	// open is since which step a closure may hold something of its progress.
+	open int
+	// text is its progress, and what the rules remember of it; known are the
+	// newest versions of the rows it knows.
+	text     text
+	known    []version
+	meanings []uint32
+	// next is what the next step does, and what it does when the answer of its
+	// write is lost.
+	next [2]*branch
+}
+
+// kind is an operation that may be started.
+type kind struct {
+	name             string
+	provision, sweep bool
+	// ask is the number of a provision's request, run that of a release.
+	ask   int
+	run   string
+	begin func(*fleet.Fleet) fleet.Op
+	start *node
+}
+
+// step is what happened in one step of an operation.
+type step struct {
+	now     time.Time
+	answers []answer
+}
+
+// branch is a point in a step: either it looks at a cell, and goes on by what
+// is there, or it is over.
+type branch struct {
+	cell  cell
+	seen  []id
+	to    []*branch
+	ended *outcome
+}
+
+// outcome is what a step does.
+type outcome struct {
+	writes []look
+	// next is where the operation is then; nil: it is done.
+	next *node
+	// lost: the answer of a write was lost.
+	lost bool
+}
+
+// acts: the step changes something that others may see.
+func (o *outcome) acts() bool { return len(o.writes) > 0 }
+
+func (o *outcome) on(w world) world {
+	for _, l := range o.writes {
+		w[l.cell] = l.id
+	}
+	return w
+}
+
+// step is what the operation's next step does in the world.
+func (x *explorer) step(n *node, w *world, lose bool) *outcome {
+	which := 0
+	if lose {
+		which = 1
+	}
+	for b := n.next[which]; b != nil; {
+		if b.ended != nil {
+			return b.ended
+		}
+		i := slices.Index(b.seen, w[b.cell])
+		if i < 0 {
+			break
+		}
+		b = b.to[i]
+	}
+	out, looked := x.try(n, *w, lose)
+	at := &n.next[which]
+	for _, l := range looked {
+		if *at == nil {
+			*at = &branch{cell: l.cell}
+		}
+		b := *at
+		i := slices.Index(b.seen, l.id)
+		if i < 0 {
+			i = len(b.seen)
+			b.seen, b.to = append(b.seen, l.id), append(b.to, nil)
+		}
+		at = &b.to[i]
+	}
+	*at = &branch{ended: out}
+	return out
+}
+
+// try makes the step, and those after it that call nobody: they change nothing
+// that others see, and see nothing that others change. It says also on which
+// cells that depended.
+func (x *explorer) try(n *node, w world, lose bool) (*outcome, []look) {
+	op := x.rebuilt(n)
+	p := x.ports
+	p.world, p.lose = w, lose
+	p.look(clockCell)
+	next := node{kind: n.kind, steps: slices.Clip(n.steps), open: n.open}
+	done := false
+	for !done {
+		p.script = nil
+		progress, err := op.Step(background, p.now())
+		next.steps = append(next.steps, step{p.now(), p.script})
+		p.checkStep(n.kind.name, err)
+		done = progress.Done || (err != nil && !errors.Is(err, lifecycle.ErrUnavailable))
+		if !holdsClosure(op) {
+			next.open = len(next.steps)
+		}
+		if len(p.script) > 0 || progress.Wait > 0 {
+			break
+		}
+	}
+	out := &outcome{lost: p.lost}
+	for c := range cells {
+		if p.world[c] != w[c] {
+			out.writes = append(out.writes, look{c, p.world[c]})
+		}
+	}
+	if !done {
+		out.next = x.rested(&next, op)
+	}
+	return out, slices.Clone(p.looked)
+}
+
+// rebuilt is the operation as it stands before its next step.
+func (x *explorer) rebuilt(n *node) fleet.Op {
+	*x.ports = ports{x: x, busy: map[string]bool{}}
+	op := n.kind.begin(x.fleet)
+	for _, st := range n.steps {
+		x.ports.script, x.ports.replaying = st.answers, true
+		_, _ = op.Step(background, st.now)
+	}
+	x.ports.script, x.ports.replaying, x.ports.looked = nil, false, nil
+	return op
+}
+
+// rested is the one node for the progress that the operation has made.
+func (x *explorer) rested(n *node, op fleet.Op) *node {
+	t := &n.text
+	t.add(n.kind.name)
+	t.value(op)
+	t.value(x.ports.named)
+	t.value(x.ports.busy)
+	for _, st := range n.steps[n.open:] {
+		t.answers(st)
+	}
+	key := t.exact()
+	if known, ok := x.nodes[key]; ok {
+		return known
+	}
+	n.known = t.known()
+	n.number = len(x.nodes) + 1
+	x.nodes[key] = n
+	return n
+}
+
+// answers adds what an operation got while a closure held its progress.
+func (t *text) answers(st step) {
+	for _, a := range st.answers {
+		t.add(a.call)
+		t.value(a.value)
+		if a.err != nil {
+			t.add(a.err.Error())
+		}
+	}
+}
+
+// newFleet is the one fleet whose use-cases are explored.
+func newFleet(p *ports) *fleet.Fleet {
+	return must1(fleet.New(fleet.Options{
+		Store: p, Queue: queue{p}, Compute: compute{p}, GitHub: github{}, Pools: pools(),
+		Classes: map[string]fleet.Class{className: {CPU: 2, MemoryMiB: 4096}},
+		Replica: "any", Rand: rand.New(rand.NewPCG(1, 1)),
+		Timing: fleet.Timing{Takeover: unit, Relaunch: 100 * unit},
+	}))
+}
+
+// newKind is an operation at its beginning.
+func (x *explorer) newKind(name string, begin func(*fleet.Fleet) fleet.Op) *kind {
+	k := &kind{name: name, begin: begin, provision: strings.HasPrefix(name, "provision"), sweep: name == "sweep"}
+	k.start = &node{kind: k}
+	k.start = x.rested(k.start, x.rebuilt(k.start))
+	return k
+}
+
+// provision asks for request i.
+func (x *explorer) provision(i int) *kind {
+	ask := x.bounds.Asks[i]
+	k := x.newKind("provision "+requestID(i), func(f *fleet.Fleet) fleet.Op {
+		return must1(f.NewProvision(fleet.Demand{Repository: repository, RunID: ask.Run, RequestID: requestID(i), Spec: lifecycle.Spec{
+			Count: ask.Count, MinimumCount: ask.Minimum, ResourceClass: className, Timeout: unit,
+		}}))
+	})
+	k.ask = i
+	return k
+}
+
+func (x *explorer) release(run string) *kind {
+	k := x.newKind("release "+run, func(f *fleet.Fleet) fleet.Op { return f.NewRelease(repository, run, 0, false) })
+	k.run = run
+	return k
+}
+
+func (x *explorer) sweep() *kind {
+	return x.newKind("sweep", func(f *fleet.Fleet) fleet.Op { return f.NewDueSweep() })
+}
