@@ -16,32 +16,37 @@ import (
 // after each of its steps, on a machine of any speed.
 var moments = []time.Duration{0, 3, 10, 25, 60, 150, 400, 900}
 
-// everyHostOnce fails when two requests own the same host, or a machine runs
-// that no record knows.
+// everyHostOnce waits until no machine runs that no record knows, and fails
+// when a host that is owned has no live record. A machine outlives its record
+// for a moment, since it is ended after that.
 func (s *stage) everyHostOnce(owned map[string]string) {
 	s.Helper()
-	live := map[string]bool{}
-	for _, i := range s.instances() {
-		live[i.GetInstanceId()] = true
-	}
-	for host, owner := range owned {
-		if !live[host] {
-			s.Errorf("host %s of %s is not live", host, owner)
-		}
-	}
-	machines, err := filepath.Glob(filepath.Join(s.dir, "hosts", "i-*"))
-	if err != nil {
-		s.Fatal(err)
-	}
-	for _, dir := range machines {
-		processes, err := local.Processes(dir)
+	s.eventually(func() string {
+		// Machines first: one that is launched in between has its record.
+		machines, err := filepath.Glob(filepath.Join(s.dir, "hosts", "i-*"))
 		if err != nil {
 			s.Fatal(err)
 		}
-		if len(processes) > 0 && !live[filepath.Base(dir)] {
-			s.Errorf("machine %s runs without a live record: %v", filepath.Base(dir), processes)
+		live := map[string]bool{}
+		for _, i := range s.instances() {
+			live[i.GetInstanceId()] = true
 		}
-	}
+		for host, owner := range owned {
+			if !live[host] {
+				s.Fatalf("host %s of %s is not live", host, owner)
+			}
+		}
+		for _, dir := range machines {
+			processes, err := local.Processes(dir)
+			if err != nil {
+				s.Fatal(err)
+			}
+			if len(processes) > 0 && !live[filepath.Base(dir)] {
+				return fmt.Sprintf("machine %s runs without a live record: %v", filepath.Base(dir), processes)
+			}
+		}
+		return ""
+	})
 }
 
 func TestKillControldDuringProvision(t *testing.T) {
@@ -147,12 +152,7 @@ func TestKillAgentdDuringAJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.eventually(func() string { return s.jobIs("4001", "in_progress") })
-	s.eventually(func() string {
-		if got := s.instances(); !got[0].GetBusy() {
-			return "the host does not say that it is busy"
-		}
-		return ""
-	})
+	s.busy()
 	for range 3 {
 		s.killAgentd(host)
 	}
@@ -184,6 +184,27 @@ func (s *stage) jobIs(runID, status string) string {
 		return "the job is " + got
 	}
 	return ""
+}
+
+// only is the one host that there is.
+func (s *stage) only() *remudav1.Instance {
+	s.Helper()
+	list := s.instances()
+	if len(list) != 1 {
+		s.Fatalf("%d live hosts, want 1: %v", len(list), list)
+	}
+	return list[0]
+}
+
+// busy waits until the one host says that a job runs on it.
+func (s *stage) busy() {
+	s.Helper()
+	s.eventually(func() string {
+		if i := s.only(); !i.GetBusy() {
+			return "the host does not say that it is busy, and is " + i.GetState().String()
+		}
+		return ""
+	})
 }
 
 // agentds are the agentd processes of a host.
