@@ -21,8 +21,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/local"
 )
 
-// within bounds the whole demo.
-const within = 5 * time.Minute
+// within bounds the whole demo, which takes one minute where nothing else runs.
+const within = 10 * time.Minute
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

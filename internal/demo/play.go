@@ -19,8 +19,10 @@ import (
 )
 
 // configuration of the demo: a boot of 3 s stands for EC2's minute, and an
-// idle host expires after 15 s instead of 5 minutes. The due sweep comes
-// rarely, so that the Refresh is what ends the hosts that have expired.
+// idle host expires after 20 s instead of 5 minutes. It is given to a run until
+// 2 s before that, which leaves a busy machine the time to come that far. The
+// due sweep comes rarely, so that the Refresh is what ends the hosts that have
+// expired.
 //
 // Jobs share this machine's Go build cache, or the sample that builds a Go
 // program would compile the standard library first.
@@ -31,8 +33,8 @@ compute:
     environment:
       GOCACHE: %q
 timeouts:
-  idle: 15s
-  claim_margin: 5s
+  idle: 20s
+  claim_margin: 2s
 sweeps:
   due: 5m
 `
@@ -130,7 +132,7 @@ func (d *demo) act(ctx context.Context, name, runID, workflow string, count int3
 func (d *demo) provision(ctx context.Context, a *act, count int32) error {
 	began := time.Now()
 	got, err := d.system.Fleet.Provision(ctx, &remudav1.ProvisionRequest{
-		Repository: repository, RunId: a.runID, InstanceCount: proto.Int32(count), Timeout: durationpb.New(time.Minute),
+		Repository: repository, RunId: a.runID, InstanceCount: proto.Int32(count), Timeout: durationpb.New(3 * time.Minute),
 	})
 	if err != nil {
 		return err
