@@ -14,6 +14,8 @@ import (
 type outage struct {
 	fleet.Store
 	away atomic.Bool
+	// full: it can be read and not written.
+	full atomic.Bool
 }
 
 func (o *outage) set(away bool) { o.away.Store(away) }
@@ -44,4 +46,18 @@ func (o *outage) Lease(ctx context.Context, name string) (lifecycle.Lease, error
 		return lifecycle.Lease{}, err
 	}
 	return o.Store.Lease(ctx, name)
+}
+
+func (o *outage) TakeLease(ctx context.Context, l lifecycle.Lease) (lifecycle.Lease, error) {
+	if o.full.Load() {
+		return lifecycle.Lease{}, lifecycle.ErrUnavailable
+	}
+	return o.Store.TakeLease(ctx, l)
+}
+
+func (o *outage) UpdateInstance(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error) {
+	if o.full.Load() {
+		return lifecycle.Record{}, lifecycle.ErrUnavailable
+	}
+	return o.Store.UpdateInstance(ctx, r)
 }

@@ -54,6 +54,8 @@ type Provision struct {
 	// have ended them.
 	reread time.Time
 	tidy   *tidy
+	// trouble is why the last launch could not be made; nil: it could.
+	trouble error
 	// relook is when a request that was short of capacity looks again.
 	relook time.Time
 }

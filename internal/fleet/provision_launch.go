@@ -49,8 +49,12 @@ func (p *Provision) launch(ctx context.Context, now time.Time) (Progress, error)
 	}
 	machines, err := p.launchOrAdopt(ctx, *p.q.Launch, late)
 	var short *lifecycle.ShortageError
+	if !late {
+		p.trouble = nil
+	}
 	if err != nil && !errors.As(err, &short) {
-		return again, fmt.Errorf("launch %d hosts: %w", p.q.Launch.Count, err)
+		p.trouble = fmt.Errorf("launch %d hosts: %w", p.q.Launch.Count, err)
+		return again, p.trouble
 	}
 	p.next = func(ctx context.Context, now time.Time) (Progress, error) {
 		return p.recordMachine(ctx, now, &machines, short)

@@ -86,6 +86,29 @@ func TestProvisionShort(t *testing.T) {
 	}
 }
 
+// broken is a cloud that launches nothing, since its disk is full.
+type broken struct{ fleet.Compute }
+
+func (broken) Launch(context.Context, lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
+	return nil, &lifecycle.UnavailableError{What: "launch order", Err: errors.New("no space left on device")}
+}
+
+func TestAShortageSaysWhyNothingWasLaunched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *fleet.Options) { o.Compute = broken{o.Compute} })
+		d := demand("1", "a", 1)
+		d.Spec.Timeout = time.Minute
+		p, err := w.fleet.NewProvision(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var short *fleet.ShortError
+		if err := w.fleet.Drive(t.Context(), p, time.Hour); !errors.As(err, &short) || !strings.Contains(short.Why, "no space left") {
+			t.Errorf("got %v, want a ShortError that says why nothing was launched", err)
+		}
+	})
+}
+
 // settled lets everything expire and checks that nothing is left over.
 func (w *world) settled(context.Context) {
 	w.t.Helper()

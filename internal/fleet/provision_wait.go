@@ -236,6 +236,9 @@ func (p *Provision) shortReason(ready int) string {
 	if p.q.Shortage != "" {
 		why += "; " + p.q.Shortage
 	}
+	if p.trouble != nil {
+		why += "; " + p.trouble.Error()
+	}
 	return why
 }
 

@@ -87,6 +87,37 @@ func TestAStoreOutageEndsNobody(t *testing.T) {
 	})
 }
 
+// Where nothing can be written no agent can report, and its silence says
+// nothing. There are too few hosts here to call it a silence of the masses.
+func TestAFullStoreEndsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		outage := &outage{}
+		w := newWorld(t, func(o *fleet.Options) {
+			outage.Store = o.Store
+			o.Store = outage
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.agents(ctx)
+		go w.fleet.Sweep(ctx)
+		w.mustProvision(ctx, demand("1", "a", 2))
+		w.release(ctx, "1", true)
+		time.Sleep(time.Minute)
+		w.set(func() { w.mute = true })
+		outage.full.Store(true)
+		time.Sleep(2 * time.Minute)
+		outage.full.Store(false)
+		time.Sleep(40 * time.Second) // nobody has reported yet
+		w.set(func() { w.mute = false })
+		time.Sleep(10 * time.Second)
+		for _, r := range w.records(lifecycle.StateTerminated) {
+			t.Errorf("host %s was ended: %s", r.InstanceID, r.Reason)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
 func TestARequestThatNeedsGitHubHoldsUpNoOther(t *testing.T) {
 	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
 		w.set(func() { w.mute = true })

@@ -94,6 +94,9 @@ func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
 		s.lease.Holder = "" // somebody else took it: read again next time
 		return nil
 	case err != nil:
+		// Where nothing can be written, as on a full disk, no agent can report:
+		// its silence says nothing.
+		s.f.watch.lostStore()
 		return fmt.Errorf("take lease %s: %w", sweepLease, err)
 	}
 	if !ours {
@@ -129,17 +132,24 @@ func (s *Sweeper) untilNext(now time.Time) time.Duration {
 	return max(next.Sub(now), time.Millisecond)
 }
 
-// Sweep runs the sweeper until ctx ends. A sweep that fails is logged once per
-// failure in a row, and tried again at its next turn.
+// sayAgain is how long the same failure of a sweep is not logged again.
+const sayAgain = time.Minute
+
+// Sweep runs the sweeper until ctx ends. A sweep that fails is tried again at
+// its next turn.
 func (f *Fleet) Sweep(ctx context.Context) {
 	s := f.NewSweeper()
 	failures := 0
+	var said string
+	var saidAt time.Time
 	for ctx.Err() == nil {
-		p, err := s.Step(ctx, time.Now())
+		now := time.Now()
+		p, err := s.Step(ctx, now)
 		pause := p.Wait
 		if err != nil && ctx.Err() == nil {
-			if failures == 0 {
+			if text := err.Error(); text != said || now.Sub(saidAt) >= sayAgain {
 				f.log.Error("sweep failed; trying again", "error", err)
+				said, saidAt = text, now
 			}
 			pause = f.backoff(failures)
 			failures++
