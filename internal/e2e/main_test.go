@@ -32,6 +32,13 @@ const (
 var bin string
 
 func TestMain(m *testing.M) {
+	if bin = os.Getenv(binVariable); bin != "" { // a test that runs once more, on a small disk
+		if err := mountSmallDisk(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(cannotMount)
+		}
+		os.Exit(m.Run())
+	}
 	dir, err := os.MkdirTemp("", "remuda-e2e-bin-")
 	if err == nil {
 		err = build(dir)
@@ -71,11 +78,17 @@ type stage struct {
 // leave no process behind.
 func newStage(t *testing.T, config string) *stage {
 	t.Helper()
+	return newStageIn(t, filepath.Join(t.TempDir(), "state"), config)
+}
+
+// newStageIn is newStage on a state directory that the test chose.
+func newStageIn(t *testing.T, dir, config string) *stage {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	t.Cleanup(cancel)
-	s := &stage{T: t, ctx: ctx, dir: filepath.Join(t.TempDir(), "state"), log: &syncBuffer{}}
+	s := &stage{T: t, ctx: ctx, dir: dir, log: &syncBuffer{}}
 	if config != "" {
-		s.config = filepath.Join(filepath.Dir(s.dir), "controld.yaml")
+		s.config = filepath.Join(t.TempDir(), "controld.yaml")
 		if err := os.WriteFile(s.config, []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}

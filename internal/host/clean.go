@@ -167,7 +167,8 @@ func (h *Host) checkDisk() error {
 		return fmt.Errorf("check disk: %w", err)
 	}
 	if free := fs.Bavail * uint64(fs.Bsize); free < h.o.MinimumFree {
-		return fmt.Errorf("check disk: %d MiB are free, %d are needed", free>>20, h.o.MinimumFree>>20)
+		return fmt.Errorf("check disk: %d MiB are free for %s, %d are needed: free some space, or ask for less (runner.minimum_free_mib)",
+			free>>20, h.o.Dir, h.o.MinimumFree>>20)
 	}
 	return nil
 }

@@ -20,16 +20,27 @@ func writeFile(path string, data []byte) error {
 func writeFileMode(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new*")
 	if err != nil {
-		return err
+		return remedied(err)
 	}
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Chmod(mode), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+		return errors.Join(remedied(err), os.Remove(f.Name()))
 	}
 	return nil
+}
+
+// remedied adds what a person can do about a failure to write.
+func remedied(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w: free some space on its disk", err)
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: make its directory writable for agentd", err)
+	}
+	return err
 }
 
 // maxFile bounds what is read of a small file, in bytes.
