@@ -18,8 +18,9 @@ const (
 	batchWrites = 25
 )
 
-// patientTries is how often something is tried without getting on. With the
-// waits of the retryer that is a few seconds; then the table is as good as down.
+// patientTries is how often the rest of a batch is sent while nothing of it is
+// taken. With the waits of the retryer that is a few seconds; then the table is
+// as good as down.
 const patientTries = 8
 
 // batchGet reads rows by key, in any order; missing ones are left out. No key
@@ -30,7 +31,7 @@ func (s *Store) batchGet(ctx context.Context, what, table string, keys []item, c
 	}
 	var found []item
 	for chunk := range slices.Chunk(keys, batchReads) {
-		p := s.patience(what, errThrottled)
+		p := s.patience(what)
 		for rest := chunk; len(rest) > 0; {
 			out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
 				*s.table(table): {Keys: rest, ConsistentRead: sdk.Bool(consistent)},
@@ -58,7 +59,7 @@ func (s *Store) batchPut(ctx context.Context, what, table string, rows []item) e
 		for i, row := range chunk {
 			rest[i] = types.WriteRequest{PutRequest: &types.PutRequest{Item: row}}
 		}
-		p := s.patience(what, errThrottled)
+		p := s.patience(what)
 		for len(rest) > 0 {
 			out, err := s.client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{
 				RequestItems: map[string][]types.WriteRequest{*s.table(table): rest},
@@ -78,17 +79,15 @@ func (s *Store) batchPut(ctx context.Context, what, table string, rows []item) e
 	return nil
 }
 
-// patience is that with a table that takes a part of what it is sent, or loses
-// us a race.
+// patience is that with a table that takes only a part of what it is sent.
 type patience struct {
 	what    string
-	why     error
 	retryer sdk.Retryer
 	tries   int
 }
 
-func (s *Store) patience(what string, why error) *patience {
-	return &patience{what: what, why: why, retryer: s.client.Options().Retryer}
+func (s *Store) patience(what string) *patience {
+	return &patience{what: what, retryer: s.client.Options().Retryer}
 }
 
 // wait lets some time pass before another try, with the jitter of the client's
@@ -98,13 +97,18 @@ func (p *patience) wait(ctx context.Context, progress bool) error {
 		p.tries = 0
 	}
 	if p.tries++; p.tries >= patientTries {
-		return &lifecycle.UnavailableError{What: p.what, Err: p.why}
+		return &lifecycle.UnavailableError{What: p.what, Err: errThrottled}
 	}
-	d, err := p.retryer.RetryDelay(p.tries, p.why)
+	return pause(ctx, p.what, p.retryer, p.tries)
+}
+
+// pause waits as the client does after so many tries.
+func pause(ctx context.Context, what string, retryer sdk.Retryer, tries int) error {
+	d, err := retryer.RetryDelay(tries, errThrottled)
 	if err != nil {
-		return &lifecycle.UnavailableError{What: p.what, Err: err}
+		return &lifecycle.UnavailableError{What: what, Err: err}
 	}
-	return sleep(ctx, p.what, d)
+	return sleep(ctx, what, d)
 }
 
 func sleep(ctx context.Context, what string, d time.Duration) error {

@@ -59,18 +59,9 @@ func (e *ensurer) expiry(ctx context.Context) error {
 	if !e.schema.expires {
 		return nil
 	}
-	out, err := e.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: e.name()})
-	if err != nil {
-		return e.failed("describe the expiry of table", err)
-	}
-	found := out.TimeToLiveDescription
-	switch found.TimeToLiveStatus {
-	case types.TimeToLiveStatusEnabled, types.TimeToLiveStatusEnabling:
-		if name := sdk.ToString(found.AttributeName); name != expiresAt {
-			return fmt.Errorf("table %s expires its rows by attribute %s: %w: turn its TTL off, and an hour later run Refresh",
-				*e.name(), name, lifecycle.ErrRefused)
-		}
-		return nil
+	on, err := e.expires(ctx)
+	if err != nil || on {
+		return err
 	}
 	if !e.dry {
 		_, err := e.client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
@@ -78,11 +69,32 @@ func (e *ensurer) expiry(ctx context.Context) error {
 			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: sdk.String(expiresAt), Enabled: sdk.Bool(true)},
 		})
 		if err != nil {
+			if on, _ := e.expires(ctx); on { // another replica was at it
+				return nil
+			}
 			return e.failed("turn on the expiry of table", err)
 		}
 	}
 	e.changed(lifecycle.ResourceUpdated, "expired rows were not removed; they are (TTL)")
 	return nil
+}
+
+// expires reports whether expired rows are removed.
+func (e *ensurer) expires(ctx context.Context) (bool, error) {
+	out, err := e.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: e.name()})
+	if err != nil {
+		return false, e.failed("describe the expiry of table", err)
+	}
+	found := out.TimeToLiveDescription
+	switch found.TimeToLiveStatus {
+	case types.TimeToLiveStatusEnabled, types.TimeToLiveStatusEnabling:
+		if name := sdk.ToString(found.AttributeName); name != expiresAt {
+			return false, fmt.Errorf("table %s expires its rows by attribute %s: %w: turn its TTL off, and an hour later run Refresh",
+				*e.name(), name, lifecycle.ErrRefused)
+		}
+		return true, nil
+	}
+	return false, nil
 }
 
 // backups turns on point-in-time recovery.

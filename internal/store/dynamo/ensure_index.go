@@ -17,20 +17,28 @@ import (
 func (e *ensurer) indexes(ctx context.Context, found *types.TableDescription) error {
 	var errs []error
 	for _, x := range e.schema.indexes {
-		i := slices.IndexFunc(found.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool {
-			return *g.IndexName == x.name
-		})
-		if i < 0 {
-			errs = append(errs, e.addIndex(ctx, x))
+		if _, ok := indexOf(found, x.name); ok {
+			errs = append(errs, e.checkIndex(x, found))
 			continue
 		}
-		errs = append(errs, e.checkIndex(x, found.GlobalSecondaryIndexes[i], found.AttributeDefinitions))
+		errs = append(errs, e.addIndex(ctx, x))
 	}
 	return errors.Join(errs...)
 }
 
-func (e *ensurer) checkIndex(x indexSchema, found types.GlobalSecondaryIndexDescription, attributes []types.AttributeDefinition) error {
-	if sameKeys(found.KeySchema, attributes, x.hash, x.sort) && found.Projection != nil &&
+func indexOf(t *types.TableDescription, name string) (types.GlobalSecondaryIndexDescription, bool) {
+	i := slices.IndexFunc(t.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool {
+		return *g.IndexName == name
+	})
+	if i < 0 {
+		return types.GlobalSecondaryIndexDescription{}, false
+	}
+	return t.GlobalSecondaryIndexes[i], true
+}
+
+func (e *ensurer) checkIndex(x indexSchema, table *types.TableDescription) error {
+	found, _ := indexOf(table, x.name)
+	if sameKeys(found.KeySchema, table.AttributeDefinitions, x.hash, x.sort) && found.Projection != nil &&
 		found.Projection.ProjectionType == projection(x).ProjectionType {
 		return nil
 	}
@@ -50,10 +58,16 @@ func (e *ensurer) addIndex(ctx context.Context, x indexSchema) error {
 			IndexName: &x.name, KeySchema: keySchema(x.hash, x.sort), Projection: projection(x),
 		}}},
 	})
-	if err != nil {
-		return e.failed("add index "+x.name+" to table", err)
+	if err == nil {
+		e.changedIndex(x.name, "it was missing")
+		_, err = e.active(ctx)
+		return err
 	}
-	e.changedIndex(x.name, "it was missing")
-	_, err = e.active(ctx)
-	return err
+	// Another replica may have been at it.
+	if table, again := e.active(ctx); again == nil {
+		if _, ok := indexOf(table, x.name); ok {
+			return e.checkIndex(x, table)
+		}
+	}
+	return e.failed("add index "+x.name+" to table", err)
 }

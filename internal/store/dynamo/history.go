@@ -32,9 +32,9 @@ const (
 	// The place of an item has 16 hexadecimal digits, and an event's id 4 more,
 	// for where it is in its item.
 	placeDigits, indexDigits = 16, 4
-	// endKnown is how long the own last item is taken for the end. It must be
-	// much shorter than chainRests.
-	endKnown = time.Minute
+	// endKnown is how long the own last item is taken for the end without a
+	// look. It must be much shorter than chainRests.
+	endKnown = time.Hour
 	// chainRests is how little of its retention the last item has left when
 	// the chain goes on elsewhere, at a place that the clock tells: once
 	// DynamoDB has removed it, nobody could tell the end from it. Twelve hours
@@ -43,15 +43,19 @@ const (
 	chainRests = row.EventRetention / 2
 )
 
+// Losing a place is no sign of trouble: somebody else got on. So there are many
+// tries, and the waits between them stay those of a third one, 200 ms at most.
+const racingTries, racingWait = 50, 3
+
 // history is what this replica knows of the chain.
 type history struct {
 	// turn holds one value: whoever takes it appends.
 	turn chan struct{}
-	end  uint64
+	// end is the place of the last item, and own that of this replica's last.
+	end, own uint64
 	// endedAt is when this replica wrote the item at end; zero: not known.
 	endedAt time.Time
-	// raced: another replica was faster the last time, so that it is cheaper
-	// to look for the end at once.
+	// raced: others append too, so that it is cheaper to look for the end first.
 	raced bool
 }
 
@@ -72,8 +76,7 @@ func (s *Store) append(ctx context.Context, what string, batch []event) ([]event
 		return nil, &lifecycle.UnavailableError{What: what, Err: ctx.Err()}
 	}
 	look := h.raced || s.now().Sub(h.endedAt) >= endKnown
-	h.raced = false
-	for p := s.patience(what, errRaced); ; {
+	for try := 1; ; try++ {
 		if look {
 			if err := s.findEnd(ctx, what); err != nil {
 				return nil, err
@@ -84,7 +87,10 @@ func (s *Store) append(ctx context.Context, what string, batch []event) ([]event
 			return written, err
 		}
 		h.raced, look = true, true
-		if err := p.wait(ctx, false); err != nil {
+		if try == racingTries {
+			return nil, &lifecycle.UnavailableError{What: what, Err: errRaced}
+		}
+		if err := pause(ctx, what, s.client.Options().Retryer, min(try, racingWait)); err != nil {
 			return nil, err
 		}
 	}
@@ -106,7 +112,7 @@ func (s *Store) appendAt(ctx context.Context, what string, at uint64, batch []ev
 	if err := s.put(ctx, what, events, it, isNone(subject)); err != nil {
 		return nil, err
 	}
-	h.end, h.endedAt = at, s.now()
+	h.end, h.own, h.endedAt = at, at, s.now()
 	return written, nil
 }
 
@@ -127,6 +133,7 @@ func (s *Store) findEnd(ctx context.Context, what string) error {
 	if h.end, err = strconv.ParseUint(textOf(last, eventID), 16, 64); err != nil {
 		return fmt.Errorf("%s: %w", what, damagedError{eventID})
 	}
+	h.raced = h.own != 0 && h.own != h.end
 	if s.now().Add(chainRests).After(expiryOf(last)) {
 		h.end = max(h.end, byClock)
 	}

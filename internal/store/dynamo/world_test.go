@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/hashicorp/go-hclog"
@@ -86,12 +87,35 @@ func (w world) set(t testing.TB, table string, key map[string]string, attribute 
 	}
 	expression := "SET #a = :a"
 	in.UpdateExpression = &expression
-	for name, text := range key {
-		in.Key[name] = &types.AttributeValueMemberS{Value: text}
+	for name, value := range key {
+		in.Key[name] = text(value)
 	}
 	if _, err := w.client.UpdateItem(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// item is a row as it is stored.
+func (w world) item(t testing.TB, table string, key map[string]string) map[string]types.AttributeValue {
+	t.Helper()
+	in := &dynamodb.GetItemInput{TableName: &table, Key: map[string]types.AttributeValue{}}
+	for name, value := range key {
+		in.Key[name] = text(value)
+	}
+	out, err := w.client.GetItem(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Item
+}
+
+// plain is an item that can be compared and read.
+func plain(it map[string]types.AttributeValue) map[string]any {
+	var values map[string]any
+	if err := attributevalue.UnmarshalMap(it, &values); err != nil {
+		panic(err) // into any, everything can be
+	}
+	return values
 }
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }

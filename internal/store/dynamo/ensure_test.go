@@ -1,0 +1,345 @@
+package dynamo_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/awstest"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/dynamo"
+)
+
+// backups are point-in-time recovery, which DynamoDB Local has not.
+type backups struct {
+	mu sync.Mutex
+	on map[string]bool
+	// early is how often a table is not ready for it yet.
+	early int
+}
+
+func withBackups(p *awstest.Proxy) *backups {
+	b := &backups{on: map[string]bool{}}
+	p.Handle("dynamodb", "DescribeContinuousBackups", func(w http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
+		status := "DISABLED"
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.on[tableOf(r)] {
+			status = "ENABLED"
+		}
+		_, _ = fmt.Fprintf(w, `{"ContinuousBackupsDescription":{"ContinuousBackupsStatus":"ENABLED",`+
+			`"PointInTimeRecoveryDescription":{"PointInTimeRecoveryStatus":%q}}}`, status)
+	})
+	p.Handle("dynamodb", "UpdateContinuousBackups", func(w http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.early--; b.early >= 0 {
+			awstest.Fail(w, r, http.StatusBadRequest, "ContinuousBackupsUnavailableException", "Backups are being enabled for the table")
+			return
+		}
+		b.on[tableOf(r)] = true
+		_, _ = fmt.Fprint(w, `{"ContinuousBackupsDescription":{"ContinuousBackupsStatus":"ENABLED"}}`)
+	})
+	return b
+}
+
+func tableOf(r *http.Request) string {
+	var request struct{ TableName string }
+	_ = json.NewDecoder(r.Body).Decode(&request) // else it is of no table
+	return request.TableName
+}
+
+// ensuring is a store whose tables are not there yet.
+func ensuring(t *testing.T) (world, *backups) {
+	t.Helper()
+	w := world{client: newClient(t, awstest.DynamoDB(t)), proxy: awstest.NewProxy(t, awstest.DynamoDB(t))}
+	w.Store = dynamo.New(newClient(t, w.proxy.URL()), dynamo.Options{})
+	return w, withBackups(w.proxy)
+}
+
+// wantEnsure ensures and wants these changes, in short.
+func (w world) wantEnsure(t *testing.T, dryRun bool, want ...string) {
+	t.Helper()
+	got, err := w.Ensure(t.Context(), dryRun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, short(got)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+func short(changes []lifecycle.Resource) []string {
+	var all []string
+	for _, c := range changes {
+		all = append(all, fmt.Sprintf("%s %s %s", c.Kind, c.Name, c.Change))
+	}
+	return all
+}
+
+var created = []string{
+	"table remuda-instances created", "table remuda-reports created", "table remuda-requests created",
+	"table remuda-events created", "table remuda-leases created",
+}
+
+func TestEnsureMakesTheTables(t *testing.T) {
+	t.Parallel()
+	w, backups := ensuring(t)
+	backups.early = 2
+	w.wantEnsure(t, true, created...)
+	if tables, err := w.client.ListTables(t.Context(), nil); err != nil || len(tables.TableNames) != 0 {
+		t.Fatalf("a dry run made %v, error %v", tables.TableNames, err)
+	}
+	w.wantEnsure(t, false, created...)
+	w.wantEnsure(t, false)
+	w.wantEnsure(t, true)
+
+	for table, want := range map[string][]string{
+		"instances": {"by-due dueShard dueAt KEYS_ONLY", "by-host hostShard hostKey KEYS_ONLY", "by-pool poolKey pooledAt KEYS_ONLY", "by-run runId hostKey KEYS_ONLY"},
+		"requests":  {"by-due dueShard dueAt KEYS_ONLY"},
+		"events":    {"by-run runKey id ALL"},
+		"reports":   nil, "leases": nil,
+	} {
+		name := "remuda-" + table
+		out, err := w.client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := out.Table.BillingModeSummary; mode == nil || mode.BillingMode != types.BillingModePayPerRequest {
+			t.Errorf("%s is not on-demand: %+v", name, mode)
+		}
+		var got []string
+		for _, x := range out.Table.GlobalSecondaryIndexes {
+			got = append(got, fmt.Sprintf("%s %s %s %s", *x.IndexName, *x.KeySchema[0].AttributeName, *x.KeySchema[1].AttributeName, x.Projection.ProjectionType))
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("indexes of %s (-want +got):\n%s", name, diff)
+		}
+		ttl, err := w.client.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expires := slices.Contains([]string{"instances", "requests", "events"}, table)
+		if got := sdk.ToString(ttl.TimeToLiveDescription.AttributeName) == "expiresAt"; got != expires {
+			t.Errorf("rows of %s expire: %v, want %v", name, got, expires)
+		}
+	}
+	if diff := cmp.Diff(map[string]bool{"remuda-instances": true, "remuda-requests": true}, backups.on); diff != "" {
+		t.Errorf("point-in-time recovery (-want +got):\n%s", diff)
+	}
+	called := slices.Sorted(slices.Values(w.operations()))
+	want := operationsOf(slices.DeleteFunc(ofRole(aws.RoleRefresh), func(p aws.Permission) bool { return p.Action == "dynamodb:UpdateTable" }))
+	if diff := cmp.Diff(want, slices.Compact(called)); diff != "" {
+		t.Errorf("calls (-allowed +made):\n%s", diff)
+	}
+}
+
+// TestEnsureMends what somebody changed, or an older version made.
+func TestEnsureMends(t *testing.T) {
+	t.Parallel()
+	w, backups := ensuring(t)
+	w.wantEnsure(t, false, created...)
+	w.dropIndex(t, "remuda-instances", "by-run")
+	w.dropIndex(t, "remuda-instances", "by-due")
+	expireRows(t, w.client, "remuda-events", "expiresAt", false)
+	provision(t, w.client, "remuda-leases")
+	backups.on["remuda-requests"] = false
+
+	want := []string{
+		"index remuda-instances/by-run created", "index remuda-instances/by-due created", "table remuda-requests updated",
+		"table remuda-events updated", "table remuda-leases updated",
+	}
+	w.wantEnsure(t, true, want...)
+	w.wantEnsure(t, false, want...)
+	w.wantEnsure(t, false)
+
+	// The new index has the rows.
+	r := pooledRecord("a")
+	r.DueAt = began
+	w.create(t, r)
+	due, err := w.DueInstances(t.Context(), began, lifecycle.PageOf{})
+	if err != nil || len(due.Items) != 1 {
+		t.Errorf("due: got %v and error %v, want the one", due.Items, err)
+	}
+}
+
+// dropIndex waits until the index has gone: DynamoDB drops one at a time.
+func (w world) dropIndex(t *testing.T, table, index string) {
+	t.Helper()
+	_, err := w.client.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
+		TableName: &table,
+		GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{
+			{Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: &index}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		out, err := w.client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &table})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(out.Table.GlobalSecondaryIndexes, func(x types.GlobalSecondaryIndexDescription) bool {
+			return *x.IndexName == index
+		}) {
+			return
+		}
+	}
+}
+
+func provision(t *testing.T, client *dynamodb.Client, table string) {
+	t.Helper()
+	_, err := client.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
+		TableName: &table, BillingMode: types.BillingModeProvisioned,
+		ProvisionedThroughput: &types.ProvisionedThroughput{ReadCapacityUnits: sdk.Int64(1), WriteCapacityUnits: sdk.Int64(1)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEnsureRefusesWhatIsForeign, leaves it as it is, and does the rest.
+func TestEnsureRefusesWhatIsForeign(t *testing.T) {
+	t.Parallel()
+	w, _ := ensuring(t)
+	createTable(t, w.client, "remuda-instances", "id")
+	name := "remuda-requests"
+	_, err := w.client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: &name, BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: sdk.String("runKey"), AttributeType: types.ScalarAttributeTypeS},
+			{AttributeName: sdk.String("requestId"), AttributeType: types.ScalarAttributeTypeN},
+		},
+		KeySchema: []types.KeySchemaElement{
+			{AttributeName: sdk.String("runKey"), KeyType: types.KeyTypeHash}, {AttributeName: sdk.String("requestId"), KeyType: types.KeyTypeRange},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	createTable(t, w.client, "remuda-reports", "hostKey")
+	createTable(t, w.client, "remuda-leases", "name")
+	for _, dryRun := range []bool{true, false} {
+		changes, err := w.Ensure(t.Context(), dryRun)
+		if diff := cmp.Diff([]string{"table remuda-events created"}, short(changes)); diff != "" {
+			t.Errorf("changes (-want +got):\n%s", diff)
+		}
+		for _, want := range []string{"remuda-instances", "remuda-requests", "other keys", "another prefix"} {
+			if !errors.Is(err, lifecycle.ErrRefused) || !strings.Contains(err.Error(), want) {
+				t.Errorf("got error %v, want a refusal that says %q", err, want)
+			}
+		}
+	}
+}
+
+func TestEnsureRefusesForeignIndexesAndExpiry(t *testing.T) {
+	t.Parallel()
+	w, _ := ensuring(t)
+	w.wantEnsure(t, false, created...)
+	expireRows(t, w.client, "remuda-events", "expiresAt", false)
+	expireRows(t, w.client, "remuda-events", "at", true)
+	name, index, hash := "remuda-requests", "by-due", "deadline"
+	w.dropIndex(t, name, index)
+	_, err := w.client.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
+		TableName:            &name,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: &hash, AttributeType: types.ScalarAttributeTypeS}},
+		GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Create: &types.CreateGlobalSecondaryIndexAction{
+			IndexName: &index, KeySchema: []types.KeySchemaElement{{AttributeName: &hash, KeyType: types.KeyTypeHash}},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
+		}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := w.Ensure(t.Context(), false)
+	if len(changes) != 0 {
+		t.Errorf("changes: %v", changes)
+	}
+	for _, want := range []string{"index by-due of table remuda-requests", "table remuda-events expires its rows by attribute at"} {
+		if !errors.Is(err, lifecycle.ErrRefused) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want a refusal that says %q", err, want)
+		}
+	}
+}
+
+// TestEnsureSaysWhatIsMissing: each action that is not allowed is named, and
+// what another action does is done.
+func TestEnsureSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	for _, p := range ofRole(aws.RoleRefresh) {
+		t.Run(p.Action, func(t *testing.T) {
+			t.Parallel()
+			w, backups := ensuring(t)
+			if p.Action == "dynamodb:UpdateTable" {
+				w.wantEnsure(t, false, created...)
+				provision(t, w.client, "remuda-leases")
+			}
+			_, operation, _ := strings.Cut(p.Action, ":")
+			w.proxy.Handle("dynamodb", operation, func(rw http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
+				awstest.Fail(rw, r, http.StatusBadRequest, "AccessDeniedException", "you may not")
+			})
+			changes, err := w.Ensure(t.Context(), false)
+			if !errors.Is(err, lifecycle.ErrRefused) || !strings.Contains(err.Error(), p.Action) || !strings.Contains(err.Error(), "remuda-") {
+				t.Errorf("got error %v, want a refusal that names %s and the table", err, p.Action)
+			}
+			switch operation {
+			case "DescribeTable", "CreateTable", "UpdateTable":
+				if len(changes) != 0 {
+					t.Errorf("changes %v, want none", short(changes))
+				}
+			default:
+				if diff := cmp.Diff(created, short(changes)); diff != "" {
+					t.Errorf("changes (-want +got):\n%s", diff)
+				}
+			}
+			if strings.Contains(operation, "TimeToLive") && !backups.on["remuda-instances"] {
+				t.Error("what may not be told of expiry kept the table from its backups")
+			}
+		})
+	}
+}
+
+// TestEnsureWithoutBackups: an emulator that knows none is no error.
+func TestEnsureWithoutBackups(t *testing.T) {
+	t.Parallel()
+	w := world{client: newClient(t, awstest.DynamoDB(t))}
+	w.Store = dynamo.New(w.client, dynamo.Options{})
+	w.wantEnsure(t, false, created...)
+	w.wantEnsure(t, false)
+}
+
+// TestReplicasEnsureAtOnce: whoever comes second finds what the first made.
+func TestReplicasEnsureAtOnce(t *testing.T) {
+	t.Parallel()
+	w, _ := ensuring(t)
+	for _, spoil := range []func(){func() {}, func() {
+		w.dropIndex(t, "remuda-instances", "by-run")
+		w.dropIndex(t, "remuda-instances", "by-due")
+		expireRows(t, w.client, "remuda-events", "expiresAt", false)
+	}} {
+		spoil()
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				if _, err := dynamo.New(newClient(t, w.proxy.URL()), dynamo.Options{}).Ensure(t.Context(), false); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		w.wantEnsure(t, true)
+	}
+}
