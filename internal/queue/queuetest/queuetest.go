@@ -3,10 +3,11 @@
 package queuetest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -28,8 +29,13 @@ type Queue interface {
 // Service is one queue service under test, empty at first.
 type Service struct {
 	Queue Queue
-	// SendBody puts a body as it is into a queue.
+	// SendBody puts a body as it is into a queue. ErrRefused: the service takes
+	// no such body, so none can be in a queue of it.
 	SendBody func(ctx context.Context, q lifecycle.QueueName, body string) error
+	// Loose says that the service is less strict than it might be: two who
+	// receive at once may get the same message, and the handle of an earlier
+	// delivery may still do something. No use-case relies on the contrary.
+	Loose bool
 }
 
 // Options say how to open a service.
@@ -40,70 +46,88 @@ type Options struct {
 	Retention  time.Duration
 }
 
+// test is one of the suite.
+type test struct {
+	name string
+	test func(t *testing.T, w *world)
+	// waits are the times that the test lets pass. All others can be long.
+	waits kind
+}
+
+type kind int
+
+const (
+	forNothing kind = iota
+	forVisibility
+	forRetention
+)
+
+var suite = []test{
+	{"a message comes as it was sent", testRoundTrip, forNothing},
+	{"an empty queue gives nothing", testEmpty, forNothing},
+	{"each class has a queue of its own", testClasses, forNothing},
+	{"at most limit messages come at once", testLimit, forNothing},
+	{"limits and batches have bounds", testBounds, forNothing},
+	{"a received message is hidden for a time", testVisibility, forVisibility},
+	{"a message comes until it is deleted", testAtLeastOnce, forVisibility},
+	{"a duplicate is a message of its own", testDuplicate, forVisibility},
+	{"a returned message is visible at once", testReturn, forVisibility},
+	{"a deleted message is gone", testDelete, forVisibility},
+	{"an outdated handle does nothing", testStaleHandle, forVisibility},
+	{"a foreign handle does nothing", testForeignHandle, forVisibility},
+	{"a malformed body is logged and deleted", testMalformed, forVisibility},
+	{"other producers may write their own way", testForeignBody, forNothing},
+	{"a message is kept for its retention", testRetention, forRetention},
+	{"64 receivers share the messages", testReceivers, forNothing},
+	{"a caller who has gone is told unavailable", testCancelled, forVisibility},
+}
+
+// Times of a service whose clock is the suite's.
 const (
 	visibility = 30 * time.Second
 	retention  = time.Hour
 )
 
-// Run runs the suite. open makes a new service and ends it with the test.
+// Run runs the suite. open makes a new service, whose clock is o.Now, and ends
+// it with the test.
 func Run(t *testing.T, open func(t *testing.T, o Options) Service) {
-	tests := []struct {
-		name string
-		test func(t *testing.T, w *world)
-	}{
-		{"a message comes as it was sent", testRoundTrip},
-		{"an empty queue gives nothing", testEmpty},
-		{"each class has a queue of its own", testClasses},
-		{"at most limit messages come at once", testLimit},
-		{"limits and batches have bounds", testBounds},
-		{"a received message is hidden for a time", testVisibility},
-		{"a message comes until it is deleted", testAtLeastOnce},
-		{"a duplicate is a message of its own", testDuplicate},
-		{"a returned message is visible at once", testReturn},
-		{"a deleted message is gone", testDelete},
-		{"an outdated handle does nothing", testStaleHandle},
-		{"a foreign handle does nothing", testForeignHandle},
-		{"a malformed body is logged and deleted", testMalformed},
-		{"other producers may write their own way", testForeignBody},
-		{"a message is kept for its retention", testRetention},
-		{"64 receivers share the messages", testReceivers},
-		{"a caller who has gone is told unavailable", testCancelled},
-	}
-	for _, test := range tests {
+	for _, test := range suite {
 		t.Run(test.name, func(t *testing.T) {
-			w := &world{now: time.Date(2026, 3, 4, 5, 6, 7, 89, time.UTC)}
-			logger := hclog.New(&hclog.LoggerOptions{Output: &w.log, Mutex: &w.logMu})
-			w.Service = open(t, Options{Now: w.clock, Logger: logger, Visibility: visibility, Retention: retention})
+			w := &world{visibility: visibility, retention: retention, now: time.Date(2026, 3, 4, 5, 6, 7, 89, time.UTC)}
+			w.open(t, open)
 			test.test(t, w)
 		})
 	}
 }
 
-// world is a service with its clock and its log.
-type world struct {
-	Service
-	mu    sync.Mutex
-	now   time.Time
-	logMu sync.Mutex
-	log   bytes.Buffer
-}
+// Times of a service that keeps its own: long enough for a test to do within
+// them what it must. Where a machine is so busy that they are not, what comes
+// again or is gone by then is not held against the service (world.mayBeBack).
+const (
+	realVisibility = 2 * time.Second
+	realRetention  = 8 * time.Second
+)
 
-func (w *world) clock() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.now
-}
-
-func (w *world) advance(d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.now = w.now.Add(d)
-}
-
-func (w *world) logged() string {
-	w.logMu.Lock()
-	defer w.logMu.Unlock()
-	return w.log.String()
+// RunInRealTime runs the suite on a service whose clock nobody can set. Its
+// tests run all at once, since they wait much and do little.
+func RunInRealTime(t *testing.T, open func(t *testing.T, o Options) Service) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, test := range suite {
+		w := &world{visibility: visibility, retention: retention, real: true}
+		if test.waits != forNothing {
+			w.visibility = realVisibility
+		}
+		if test.waits == forRetention {
+			w.retention = realRetention
+		}
+		wg.Go(func() {
+			t.Run(test.name, func(t *testing.T) {
+				w.open(t, open)
+				test.test(t, w)
+			})
+		})
+	}
 }
 
 var large = lifecycle.QueueName{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}
@@ -118,6 +142,9 @@ func message(id string) lifecycle.Message {
 
 func (w *world) send(t *testing.T, messages ...lifecycle.Message) {
 	t.Helper()
+	for _, m := range messages {
+		w.sent[m.InstanceID] = time.Now()
+	}
 	if err := w.Queue.Send(t.Context(), messages...); err != nil {
 		t.Fatalf("Send: %v", err)
 	}
@@ -128,6 +155,7 @@ func (w *world) receive(t *testing.T, q lifecycle.QueueName) map[string]lifecycl
 	t.Helper()
 	found := map[string]lifecycle.Delivery{}
 	for {
+		began := time.Now()
 		deliveries, err := w.Queue.Receive(t.Context(), q, 10)
 		if err != nil {
 			t.Fatalf("Receive: %v", err)
@@ -136,10 +164,12 @@ func (w *world) receive(t *testing.T, q lifecycle.QueueName) map[string]lifecycl
 			return found
 		}
 		for _, d := range deliveries {
-			if _, ok := found[d.Message.InstanceID]; ok {
-				t.Fatalf("%s came twice within its visibility", d.Message.InstanceID)
+			id := d.Message.InstanceID
+			if _, ok := found[id]; ok && !w.mayBeBack(id) {
+				t.Fatalf("%s came twice within its visibility", id)
 			}
-			found[d.Message.InstanceID] = d
+			found[id] = d
+			w.received[id] = began
 		}
 	}
 }
@@ -147,13 +177,24 @@ func (w *world) receive(t *testing.T, q lifecycle.QueueName) map[string]lifecycl
 // wantIDs receives and checks which messages came.
 func (w *world) wantIDs(t *testing.T, what string, q lifecycle.QueueName, want ...string) map[string]lifecycle.Delivery {
 	t.Helper()
-	got := w.receive(t, q)
+	return w.wantHidden(t, what, q, nil, want...)
+}
+
+// wantHidden is wantIDs while the messages of some ids are hidden.
+func (w *world) wantHidden(t *testing.T, what string, q lifecycle.QueueName, hidden []string, want ...string) map[string]lifecycle.Delivery {
+	t.Helper()
+	received := maps.Clone(w.received)
+	got := w.receiveAll(t, q, want)
 	wanted, ids := map[string]bool{}, map[string]bool{}
 	for _, id := range want {
-		wanted[id] = true
+		if got[id].Handle != "" || !w.mayBeGone(id) {
+			wanted[id] = true
+		}
 	}
 	for id := range got {
-		ids[id] = true
+		if !w.real || !slices.Contains(hidden, id) || !over(received[id], w.visibility) {
+			ids[id] = true
+		}
 	}
 	equal(t, what, wanted, ids)
 	return got
