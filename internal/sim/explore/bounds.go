@@ -24,6 +24,7 @@ var Small = []Bounds{
 	{Name: "a launch, a claim, a release and a crash", Pooled: 1, Capacity: 1, Asks: oneAskForTwo, Releases: 1, Crashes: 1, Passes: 1, Assignments: 3},
 	{Name: "two sweeps of two hosts", Pooled: 2, Asks: oneAsk, Passes: 1, Sweeps: 2, Assignments: 3},
 	{Name: "a release, a sweep and a crash", Pooled: 1, Asks: oneAsk, Releases: 1, Crashes: 1, Passes: 1, Sweeps: 1, Assignments: 3},
+	{Name: "a job, a release and a sweep", Pooled: 1, Asks: oneAsk, Releases: 1, Jobs: 1, Passes: 1, Sweeps: 1, Assignments: 3},
 	{Name: "a launch, a crash and a lost answer", Capacity: 1, Asks: oneAsk, Releases: 1, Failures: 1, Crashes: 1, Lost: 1, Passes: 1, Assignments: 3},
 }
 

@@ -139,6 +139,8 @@ type explorer struct {
 	settled map[print]bool // worlds that are known to settle
 	stack   []*state
 	early   []early
+	been    []*node // where an operation was before in overtaken
+	room    [3][]byte
 
 	// at is the state that is expanded; kind and what say what is tried there.
 	at         *state
@@ -229,7 +231,9 @@ func (x *explorer) visit(from *state, s state) {
 	if x.report.States++; x.tell != nil && x.report.States%tellEvery == 0 {
 		x.tell(x.report)
 	}
-	s.parent, s.kind, s.what = from, x.kind, x.what
 	x.checkSettles(s.world)
-	x.stack = append(x.stack, &s)
+	kept := new(state) // s itself stays off the heap: most states were visited before
+	*kept = s
+	kept.parent, kept.kind, kept.what = from, x.kind, x.what
+	x.stack = append(x.stack, kept)
 }

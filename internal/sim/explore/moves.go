@@ -118,9 +118,9 @@ func (x *explorer) advance(from *state, s state, place int, kind string) {
 	name := n.kind.name
 	x.doing(kind, name)
 	w := s.crowded(s.world)
-	var been [readsAtMost]*node
-	for i := range been {
-		been[i] = n
+	been := make([]*node, 0, readsAtMost)
+	for range readsAtMost {
+		been = append(been, n)
 		if s.used.lost < x.most.lost {
 			if out := x.step(n, &w, true); out.lost {
 				after := s
@@ -139,8 +139,7 @@ func (x *explorer) advance(from *state, s state, place int, kind string) {
 			x.land(from, after, place, -1, kind, name)
 			return
 		}
-		n = out.next
-		if slices.Contains(been[:i+1], n) {
+		if n = out.next; slices.Contains(been, n) {
 			return
 		}
 	}
@@ -224,9 +223,9 @@ func (x *explorer) land(from *state, after state, place, host int, kind, what st
 // overtaken finds how far an operation may have read before the move: up to
 // each step that would come to something else after it.
 func (x *explorer) overtaken(e early, n *node, before, then *world) {
-	var been [readsAtMost]*node
-	for i := range been {
-		been[i] = n
+	x.been = x.been[:0]
+	for range readsAtMost {
+		x.been = append(x.been, n)
 		out := x.step(n, before, false)
 		if out.acts() || out.next == nil {
 			break
@@ -235,8 +234,7 @@ func (x *explorer) overtaken(e early, n *node, before, then *world) {
 		if late.acts() || late.next != out.next {
 			e.nodes = append(e.nodes, out.next)
 		}
-		n = out.next
-		if slices.Contains(been[:i+1], n) {
+		if n = out.next; slices.Contains(x.been, n) {
 			break
 		}
 	}

@@ -79,36 +79,48 @@ func (o *outcome) on(w world) world {
 
 // step is what the operation's next step does in the world.
 func (x *explorer) step(n *node, w *world, lose bool) *outcome {
-	which := 0
+	first := &n.next[0]
 	if lose {
-		which = 1
+		first = &n.next[1]
 	}
-	for b := n.next[which]; b != nil; {
-		if b.ended != nil {
-			return b.ended
-		}
-		i := slices.Index(b.seen, w[b.cell])
-		if i < 0 {
-			break
-		}
-		b = b.to[i]
+	if out := (*first).known(w); out != nil {
+		return out
 	}
 	out, looked := x.try(n, *w, lose)
-	at := &n.next[which]
+	at := first
 	for _, l := range looked {
-		if *at == nil {
-			*at = &branch{cell: l.cell}
-		}
-		b := *at
-		i := slices.Index(b.seen, l.id)
-		if i < 0 {
-			i = len(b.seen)
-			b.seen, b.to = append(b.seen, l.id), append(b.to, nil)
-		}
-		at = &b.to[i]
+		at = goesOn(at, l)
 	}
 	*at = &branch{ended: out}
 	return out
+}
+
+// known is what the step does in the world; nil: it was not tried in one like it.
+func (b *branch) known(w *world) *outcome {
+	for b != nil && b.ended == nil {
+		i := slices.Index(b.seen, w[b.cell])
+		if i < 0 {
+			return nil
+		}
+		b = b.to[i]
+	}
+	if b == nil {
+		return nil
+	}
+	return b.ended
+}
+
+// goesOn is where a step goes on that looks at this here.
+func goesOn(b **branch, l look) **branch {
+	if *b == nil {
+		*b = &branch{cell: l.cell}
+	}
+	i := slices.Index((*b).seen, l.id)
+	if i < 0 {
+		i = len((*b).seen)
+		(*b).seen, (*b).to = append((*b).seen, l.id), append((*b).to, nil)
+	}
+	return &(*b).to[i]
 }
 
 // try makes the step, and those after it that call nobody: they change nothing

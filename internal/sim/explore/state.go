@@ -111,24 +111,25 @@ func (x *explorer) appendWorld(b []byte, w *world) []byte {
 }
 
 func (x *explorer) worldPrint(w *world) print {
-	var room [256]byte
-	return printOf(x.appendWorld(room[:0], w))
+	x.room[0] = x.appendWorld(x.room[0][:0], w)
+	return printOf(x.room[0])
 }
 
 // print is that of the whole state. The replicas are alike, so it does not
 // matter which of them does what.
 func (x *explorer) print(s *state) print {
-	var room, first, second [256]byte
-	b := x.appendWorld(room[:0], &s.world)
+	b := x.appendWorld(x.room[0][:0], &s.world)
 	u := s.used
 	b = append(append(b, u.asked[:]...), u.releases, u.crashes, u.lost, u.failures, u.jobs, u.passes)
 	for i := 0; i < places; i += replicas {
-		one, other := x.appendOp(first[:0], s, s.ops[i]), x.appendOp(second[:0], s, s.ops[i+1])
+		one, other := x.appendOp(x.room[1][:0], s, s.ops[i]), x.appendOp(x.room[2][:0], s, s.ops[i+1])
+		x.room[1], x.room[2] = one, other
 		if bytes.Compare(one, other) > 0 {
 			one, other = other, one
 		}
 		b = append(append(b, one...), other...)
 	}
+	x.room[0] = b
 	return printOf(b)
 }
 

@@ -1,6 +1,6 @@
 // Package memory is the state store in memory: the reference of the port, and
-// what the simulator and the explorer build on. It is deterministic: the same
-// calls at the same times give the same answers and the same Dump.
+// what the simulator builds on. It is deterministic: the same calls at the same
+// times give the same answers and the same Dump.
 package memory
 
 import (

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ func main() {
 	flag.IntVar(&o.keep, "keep", 0, "how many events of a trace to show (0: 200)")
 	flag.BoolVar(&o.log, "log", false, "show the log lines of the daemons in the trace")
 	flag.BoolVar(&o.coverage, "coverage", false, "say how often each fault and action occurred")
-	flag.StringVar(&o.explore, "explore", "", "explore the small or the large bounds instead (small, large)")
+	flag.StringVar(&o.explore, "explore", "", "explore bounds instead: small, large, or those of one name")
 	flag.Parse()
 	if !run(o) {
 		os.Exit(1)
@@ -47,11 +48,8 @@ func (o options) config(seed uint64) sim.Config {
 
 // run reports whether every rule held in every life.
 func run(o options) bool {
-	switch o.explore {
-	case "small":
-		return exploreAll(explore.Small)
-	case "large":
-		return exploreAll(explore.Large)
+	if o.explore != "" {
+		return exploreAll(o.explore)
 	}
 	if o.seed != 0 {
 		o.first, o.seeds = o.seed, 1
@@ -85,9 +83,26 @@ func run(o options) bool {
 	return true
 }
 
+// bounds are those that are called so, all or one.
+func bounds(name string) []explore.Bounds {
+	switch name {
+	case "small":
+		return explore.Small
+	case "large":
+		return explore.Large
+	}
+	one := slices.Concat(explore.Small, explore.Large)
+	return slices.DeleteFunc(one, func(b explore.Bounds) bool { return b.Name != name })
+}
+
 // exploreAll visits every state within each of the bounds.
-func exploreAll(bounds []explore.Bounds) bool {
-	for _, b := range bounds {
+func exploreAll(name string) bool {
+	all := bounds(name)
+	if len(all) == 0 {
+		fmt.Printf("there are no bounds %q\n", name)
+		return false
+	}
+	for _, b := range all {
 		began, told := time.Now(), time.Now()
 		r := explore.Explore(b, 0, func(r explore.Report) {
 			if time.Since(told) > 10*time.Second {
