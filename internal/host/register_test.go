@@ -3,7 +3,6 @@ package host_test
 import (
 	"context"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -78,8 +77,7 @@ func TestKilledWrapper(t *testing.T) {
 	b.write("hang", "", 0o644)
 	b.check(b.Register(context.Background(), b.assignment()))
 	b.until("config.sh runs", func(agent.Scene) bool { return strings.TrimSpace(b.pidOf("register")) != "" })
-	kill := exec.Command("kill", "-9", strings.TrimSpace(b.pidOf("register")))
-	b.check(kill.Run())
+	b.kill(b.pidOf("register"))
 	s := b.until("its end is seen", func(s agent.Scene) bool { return s.Registered.Phase == agent.PhaseFailed })
 	if !strings.Contains(s.Registered.Detail, "was killed") {
 		t.Errorf("registered: %+v", s.Registered)

@@ -3,9 +3,10 @@ package host_test
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -76,10 +77,19 @@ func TestOrphanedWorker(t *testing.T) {
 	b.listen()
 	b.until("a worker lives", func(s agent.Scene) bool { return s.Busy })
 	listener := strings.Fields(b.childrenOf(strings.TrimSpace(b.pidOf("listen"))))
-	b.check(exec.Command("kill", append([]string{"-9", strings.TrimSpace(b.pidOf("listen"))}, listener...)...).Run())
+	b.kill(append([]string{b.pidOf("listen")}, listener...)...) // the wrapper first, which would write down how the listener ended
 	s := b.until("the listener is gone", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
 	if !s.Busy || s.Listener.Code != agent.CodeUnknown {
 		t.Errorf("scene %+v", s)
+	}
+}
+
+func (b *bed) kill(pids ...string) {
+	b.Helper()
+	for _, text := range pids {
+		pid, err := strconv.Atoi(strings.TrimSpace(text))
+		b.check(err)
+		b.check(syscall.Kill(pid, syscall.SIGKILL))
 	}
 }
 
