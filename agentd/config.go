@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -17,10 +18,14 @@ import (
 
 // config is agentd's configuration file.
 type config struct {
-	// InstanceID is the id of this host.
+	// InstanceID is the id of this host. Where the store is DynamoDB it may be
+	// left out: then this is an EC2 instance, which says so itself.
 	InstanceID string `yaml:"instance_id"`
-	// HostKey is the key of its two rows; the instance id if it is left out.
+	// HostKey is the key of its two rows; the instance id if it is left out. An
+	// EC2 instance asks for it.
 	HostKey string `yaml:"host_key"`
+	// HostFile is where user data tells region, prefix and pool.
+	HostFile string `yaml:"host_file"`
 	// Directory is where the host keeps everything, as an absolute path.
 	Directory string       `yaml:"directory"`
 	Store     storeConfig  `yaml:"store"`
@@ -29,19 +34,34 @@ type config struct {
 	// BootTimeout is how long the host waits for its record.
 	BootTimeout time.Duration `yaml:"boot_timeout"`
 	Intervals   intervals     `yaml:"intervals"`
+	// PowerOff is the command that powers an EC2 instance off which EC2 does not
+	// end.
+	PowerOff []string `yaml:"power_off"`
 	// LogLevel is one of trace, debug, info, warn and error.
 	LogLevel string `yaml:"log_level"`
 	// LogFormat is text or json.
 	LogFormat string `yaml:"log_format"`
+
+	// Host is the content of HostFile.
+	Host hostFile
 }
 
+// storeConfig is one of the two.
 type storeConfig struct {
-	SQLite sqliteConfig `yaml:"sqlite"`
+	SQLite   *sqliteConfig   `yaml:"sqlite"`
+	DynamoDB *dynamodbConfig `yaml:"dynamodb"`
 }
 
 type sqliteConfig struct {
 	// Path is the database file that controld uses.
 	Path string `yaml:"path"`
+}
+
+type dynamodbConfig struct {
+	// Prefix begins the names of the tables; empty: that of HostFile.
+	Prefix string `yaml:"prefix"`
+	// Region of the tables; empty: that of HostFile, or that of this machine.
+	Region string `yaml:"region"`
 }
 
 type runnerConfig struct {
@@ -99,6 +119,9 @@ func readConfig(path string) (config, error) {
 	if err := strictyaml.Decode(path, data, &c); err != nil {
 		return c, err
 	}
+	if err := c.readHostFile(); err != nil {
+		return c, err
+	}
 	if c.HostKey == "" {
 		c.HostKey = c.InstanceID
 	}
@@ -107,11 +130,8 @@ func readConfig(path string) (config, error) {
 
 // Validate reports every rule that the configuration breaks.
 func (c *config) Validate(root strictyaml.Place) {
-	if c.InstanceID == "" {
-		root.At("instance_id").Errorf("is missing; write the id of this host")
-	}
+	c.validateStore(root)
 	path(root.At("directory"), c.Directory)
-	path(root.At("store", "sqlite", "path"), c.Store.SQLite.Path)
 	path(root.At("runner", "distribution"), c.Runner.Distribution)
 	if c.PreRunner.Script != "" {
 		path(root.At("pre_runner", "script"), c.PreRunner.Script)
@@ -135,6 +155,61 @@ func (c *config) Validate(root strictyaml.Place) {
 	between(root.At("intervals", "read_idle"), c.Intervals.ReadIdle, shortestInterval, longestRead)
 	between(root.At("intervals", "read_running"), c.Intervals.ReadRunning, shortestInterval, longestRead)
 	between(root.At("intervals", "heartbeat"), c.Intervals.Heartbeat, shortestInterval, longestHeartbeat)
+}
+
+func (c *config) validateStore(root strictyaml.Place) {
+	s, at := c.Store, root.At("store")
+	switch {
+	case s.SQLite == nil && s.DynamoDB == nil:
+		at.Errorf("is missing; write sqlite or dynamodb")
+	case s.SQLite != nil && s.DynamoDB != nil:
+		at.Errorf("has sqlite and dynamodb; remove one of them")
+	}
+	if s.SQLite != nil {
+		path(at.At("sqlite", "path"), s.SQLite.Path)
+		c.validateLocal(root)
+	}
+	if s.DynamoDB != nil {
+		matches(at.At("dynamodb", "prefix"), s.DynamoDB.Prefix, prefixName, "1 to 20 of a-z 0-9 and -, a letter first")
+		matches(at.At("dynamodb", "region"), s.DynamoDB.Region, regionName, "a region such as eu-west-1")
+	}
+	if c.InstanceID == "" && c.HostKey != "" {
+		root.At("host_key").Errorf("is there without instance_id; an EC2 instance asks for its key, so remove it")
+	}
+	if c.HostFile != "" {
+		path(root.At("host_file"), c.HostFile)
+	}
+	for i, arg := range c.PowerOff {
+		if arg == "" {
+			root.At("power_off").Item(i).Errorf("is empty; write a program and its arguments")
+		}
+	}
+}
+
+// validateLocal: without AWS there is nobody to ask.
+func (c *config) validateLocal(root strictyaml.Place) {
+	if c.InstanceID == "" {
+		root.At("instance_id").Errorf("is missing; write the id of this host")
+	}
+	if c.HostFile != "" {
+		root.At("host_file").Errorf("is for store.dynamodb; remove it")
+	}
+	if len(c.PowerOff) > 0 {
+		root.At("power_off").Errorf("is for EC2 instances; remove it")
+	}
+}
+
+// The names that controld's configuration allows.
+var (
+	prefixName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
+	regionName = regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$`)
+)
+
+// matches: what is empty is told by somebody else.
+func matches(p strictyaml.Place, value string, pattern *regexp.Regexp, want string) {
+	if value != "" && !pattern.MatchString(value) {
+		p.Errorf("is %.80q; write %s", value, want)
+	}
 }
 
 func path(p strictyaml.Place, value string) {

@@ -31,7 +31,7 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	want := defaultConfig()
 	want.InstanceID, want.HostKey, want.Directory = "i-1", "i-1", "/var/lib/remuda"
-	want.Store.SQLite.Path, want.Runner.Distribution = "/var/lib/remuda.db", "/opt/runner"
+	want.Store.SQLite, want.Runner.Distribution = &sqliteConfig{Path: "/var/lib/remuda.db"}, "/opt/runner"
 	got, err := readConfig(configFile(t, smallest))
 	check(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -59,6 +59,96 @@ log_format: json
 	}
 }
 
+const onEC2 = `
+directory: /var/lib/remuda
+store: {dynamodb: {}}
+runner: {distribution: /opt/runner}
+`
+
+func TestConfigOnEC2(t *testing.T) {
+	t.Parallel()
+	plain := defaultConfig()
+	plain.Directory, plain.Runner.Distribution = "/var/lib/remuda", "/opt/runner"
+	plain.Store.DynamoDB = &dynamodbConfig{Prefix: "remuda"}
+	got, err := readConfig(configFile(t, onEC2))
+	check(t, err)
+	if diff := cmp.Diff(plain, got); diff != "" {
+		t.Errorf("without a host file (-want +got):\n%s", diff)
+	}
+
+	host := filepath.Join(t.TempDir(), "host.json")
+	check(t, os.WriteFile(host, []byte(`{"region":"eu-west-1","prefix":"acme","pool":"build","pre_runner":"/etc/remuda/pre-runner","jobs_read_metadata":true}`), 0o600))
+	launched := plain
+	launched.HostFile = host
+	launched.Host = hostFile{Region: "eu-west-1", Prefix: "acme", Pool: "build", PreRunner: "/etc/remuda/pre-runner", JobsReadMetadata: true}
+	launched.Store.DynamoDB = &dynamodbConfig{Prefix: "acme", Region: "eu-west-1"}
+	launched.PreRunner.Script = "/etc/remuda/pre-runner"
+	got, err = readConfig(configFile(t, onEC2+"host_file: "+host))
+	check(t, err)
+	if diff := cmp.Diff(launched, got); diff != "" {
+		t.Errorf("with a host file (-want +got):\n%s", diff)
+	}
+
+	launched.Store.DynamoDB = &dynamodbConfig{Prefix: "other", Region: "us-east-1"}
+	launched.PreRunner.Script, launched.PowerOff = "/opt/pre.sh", []string{"/sbin/poweroff", "-f"}
+	got, err = readConfig(configFile(t, strings.Replace(onEC2, "{dynamodb: {}}", "{dynamodb: {prefix: other, region: us-east-1}}", 1)+
+		"power_off: [/sbin/poweroff, -f]\npre_runner: {script: /opt/pre.sh}\nhost_file: "+host))
+	check(t, err)
+	if diff := cmp.Diff(launched, got); diff != "" {
+		t.Errorf("what is written here counts over the host file (-want +got):\n%s", diff)
+	}
+}
+
+func TestHostFileProblems(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		text string
+		want []string
+	}{
+		"unknown key":   {`{"regoin": "eu-west-1"}`, []string{"host.json:1:2: regoin: is not known; did you mean region?"}},
+		"no region":     {`{"region": "Ireland"}`, []string{"host.json:1:2: region", "write a region such as eu-west-1"}},
+		"no prefix":     {`{"prefix": "A/B"}`, []string{"prefix"}},
+		"relative path": {`{"pre_runner": "pre"}`, []string{"pre_runner", "write an absolute path"}},
+		"damaged":       {`{"region`, []string{"host.json"}},
+	}
+	for name, test := range tests {
+		host := filepath.Join(t.TempDir(), "host.json")
+		check(t, os.WriteFile(host, []byte(test.text), 0o600))
+		_, err := readConfig(configFile(t, onEC2+"host_file: "+host))
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			continue
+		}
+		for _, want := range test.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q is not in:\n%v", name, want, err)
+			}
+		}
+	}
+	_, err := readConfig(configFile(t, onEC2+"host_file: /nowhere/host.json"))
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "which user data writes") {
+		t.Errorf("no host file: %v", err)
+	}
+}
+
+// A stand-in for the metadata says that this machine is not the instance: it is
+// not to be powered off by default.
+func TestPowerOffCommand(t *testing.T) {
+	t.Setenv(metadataEndpoint, "")
+	c := defaultConfig()
+	if diff := cmp.Diff([]string{"systemctl", "poweroff"}, c.powerOff()); diff != "" {
+		t.Errorf("on the instance (-want +got):\n%s", diff)
+	}
+	t.Setenv(metadataEndpoint, "http://127.0.0.1:1")
+	if got := c.powerOff(); len(got) > 0 {
+		t.Errorf("on another machine: %q", got)
+	}
+	c.PowerOff = []string{"true"}
+	if diff := cmp.Diff([]string{"true"}, c.powerOff()); diff != "" {
+		t.Errorf("as configured (-want +got):\n%s", diff)
+	}
+}
+
 // Everything that is wrong is said at once, with its place.
 func TestConfigProblems(t *testing.T) {
 	t.Parallel()
@@ -82,6 +172,36 @@ log_format: xml
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
+		}
+	}
+}
+
+func TestStoreProblems(t *testing.T) {
+	t.Parallel()
+	const rest = "\ndirectory: /var/lib/remuda\nrunner: {distribution: /opt/runner}\n"
+	tests := map[string]struct {
+		text string
+		want []string
+	}{
+		"no store":         {"instance_id: i-1", []string{"store: is missing; write sqlite or dynamodb"}},
+		"an empty one":     {"store: {}", []string{"store: is missing; write sqlite or dynamodb"}},
+		"both":             {"instance_id: i-1\nstore: {sqlite: {path: /x}, dynamodb: {}}", []string{"store: has sqlite and dynamodb; remove one"}},
+		"no identity":      {"store: {sqlite: {path: /x}}", []string{"instance_id: is missing"}},
+		"only a key":       {"host_key: A:i-1\nstore: {dynamodb: {}}", []string{"host_key: is there without instance_id"}},
+		"words of EC2":     {"instance_id: i-1\nhost_file: /x\npower_off: [x]\nstore: {sqlite: {path: /x}}", []string{"host_file: is for store.dynamodb", "power_off: is for EC2"}},
+		"no such names":    {"store: {dynamodb: {prefix: A_B, region: here}}", []string{"store.dynamodb.prefix: is \"A_B\"", "store.dynamodb.region: is \"here\""}},
+		"an empty command": {"power_off: [\"\"]\nhost_file: x\nstore: {dynamodb: {}}", []string{"power_off[0]: is empty", "host_file: is \"x\""}},
+	}
+	for name, test := range tests {
+		_, err := readConfig(configFile(t, test.text+rest))
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			continue
+		}
+		for _, want := range test.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q is not in:\n%v", name, want, err)
+			}
 		}
 	}
 }

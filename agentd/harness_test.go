@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -46,17 +47,42 @@ const (
 type machine struct {
 	t      *testing.T
 	id     string // unique, since processes are killed by it
+	key    string // of its rows
 	dir    string
-	store  *sqlite.Store
+	store  rows
+	env    []string // added to agentd's
 	policy lifecycle.Policy
 	github *httptest.Server
 	agent  *exec.Cmd
 	init   bool // agentd is started by a leader of a session, as by its init
 }
 
+// rows are what the part of controld uses of the store.
+type rows interface {
+	CreateInstance(ctx context.Context, r lifecycle.Record) error
+	UpdateInstance(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error)
+	Instance(ctx context.Context, hostKey string) (lifecycle.Record, error)
+	Reports(ctx context.Context, hostKeys []string) (map[string]lifecycle.Report, error)
+}
+
+// newMachine is one of a launcher, with a database file.
 func newMachine(t *testing.T, edits ...func(config map[string]any)) *machine {
 	t.Helper()
-	m := &machine{t: t, id: "i-" + strings.ToLower(rand.Text()[:17]), dir: t.TempDir(), policy: lifecycle.DefaultPolicy()}
+	m := emptyMachine(t, "i-"+strings.ToLower(rand.Text()[:17]))
+	file, err := db.Open(m.path("remuda.db"), db.Options{})
+	check(t, err)
+	t.Cleanup(func() { check(t, file.Close()) })
+	m.store = sqlite.New(file)
+	m.configure(map[string]any{
+		"instance_id": m.id, "store": map[string]any{"sqlite": map[string]any{"path": m.path("remuda.db")}},
+	}, edits)
+	return m
+}
+
+// emptyMachine has no store and no configuration yet.
+func emptyMachine(t *testing.T, id string) *machine {
+	t.Helper()
+	m := &machine{t: t, id: id, key: id, dir: t.TempDir(), policy: lifecycle.DefaultPolicy()}
 	self, err := os.Executable()
 	check(t, err)
 	// A process that is being started meanwhile would hold the scripts open, and
@@ -72,16 +98,17 @@ func newMachine(t *testing.T, edits ...func(config map[string]any)) *machine {
 	m.github = httptest.NewServer(sim.Handler())
 	t.Cleanup(func() { check(t, sim.Close()); m.github.Close() })
 
-	file, err := db.Open(filepath.Join(m.dir, "remuda.db"), db.Options{})
-	check(t, err)
-	t.Cleanup(func() { check(t, file.Close()) })
-	m.store = sqlite.New(file)
+	t.Cleanup(m.end)
+	return m
+}
 
+// configure writes agentd's configuration: what every machine has, and its own.
+func (m *machine) configure(own map[string]any, edits []func(config map[string]any)) {
+	m.t.Helper()
 	config := map[string]any{
-		"instance_id": m.id, "directory": filepath.Join(m.dir, "host"),
-		"store": map[string]any{"sqlite": map[string]any{"path": filepath.Join(m.dir, "remuda.db")}},
+		"directory": m.path("host"),
 		"runner": map[string]any{
-			"distribution": filepath.Join(m.dir, "distribution"), "minimum_free_mib": 1,
+			"distribution": m.path("distribution"), "minimum_free_mib": 1,
 			// A program with the race detector sleeps a second before it ends.
 			"env": map[string]any{"GORACE": "atexit_sleep_ms=0"},
 		},
@@ -90,14 +117,13 @@ func newMachine(t *testing.T, edits ...func(config map[string]any)) *machine {
 		},
 		"log_level": "debug",
 	}
+	maps.Copy(config, own)
 	for _, edit := range edits {
 		edit(config)
 	}
 	text, err := json.Marshal(config) // which is YAML
-	check(t, err)
-	check(t, os.WriteFile(m.path("agentd.yaml"), text, 0o600))
-	t.Cleanup(m.end)
-	return m
+	check(m.t, err)
+	check(m.t, os.WriteFile(m.path("agentd.yaml"), text, 0o600))
 }
 
 func check(t *testing.T, err error) {
@@ -120,6 +146,7 @@ func (m *machine) start() {
 		m.agent.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	}
 	m.agent.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", host.InstanceIDVariable+"="+m.id)
+	m.agent.Env = append(m.agent.Env, m.env...)
 	log, err := os.OpenFile(m.path("agentd.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	check(m.t, err)
 	defer log.Close()
@@ -192,16 +219,16 @@ func (m *machine) eventually(what string, f func() bool) {
 
 func (m *machine) record() lifecycle.Record {
 	m.t.Helper()
-	r, err := m.store.Instance(context.Background(), m.id)
+	r, err := m.store.Instance(context.Background(), m.key)
 	check(m.t, err)
 	return r
 }
 
 func (m *machine) report() lifecycle.Report {
 	m.t.Helper()
-	reports, err := m.store.Reports(context.Background(), []string{m.id})
+	reports, err := m.store.Reports(context.Background(), []string{m.key})
 	check(m.t, err)
-	return reports[m.id]
+	return reports[m.key]
 }
 
 func (m *machine) update(f func(r lifecycle.Record) lifecycle.Record) {
@@ -218,7 +245,7 @@ func (m *machine) create(runID string, edits ...func(r *lifecycle.Record)) {
 		Repository: repository, RunID: runID, RequestID: "request-" + runID, CreatedAt: now,
 		Spec: lifecycle.Spec{Pool: "default", RunAttempt: 1, MaxRuntime: time.Hour},
 	}
-	machine := lifecycle.Machine{InstanceID: m.id, HostKey: m.id, LaunchedAt: now}
+	machine := lifecycle.Machine{InstanceID: m.id, HostKey: m.key, LaunchedAt: now}
 	reg := m.token("registration", lifecycle.RegistrationToken)
 	r := lifecycle.Launched(machine, q, &reg, now, m.policy)
 	for _, edit := range edits {

@@ -19,11 +19,18 @@ import (
 var errStopped = errors.New("stopped by a signal; the runner is left as it is")
 
 func run(ctx context.Context, c config) error {
-	log := telemetry.NewLogger("agentd", c.LogLevel, c.LogFormat, os.Stderr).With("instance", c.InstanceID)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	p, err := findPlace(ctx, c, fail)
+	if err != nil {
+		return stopped(ctx, err)
+	}
+	defer p.store.Close()
+	log := c.logger(p.instanceID)
 	h, err := host.New(host.Options{
-		InstanceID: c.InstanceID, Dir: c.Directory, Distribution: c.Runner.Distribution,
+		InstanceID: p.instanceID, Dir: c.Directory, Distribution: c.Runner.Distribution,
 		PreRunner: c.PreRunner.Script, PreRunnerLimit: c.PreRunner.Timeout, Env: c.Runner.Env,
-		MinimumFree: uint64(c.Runner.MinimumFreeMiB) << 20, Logger: log.Named("host"),
+		MinimumFree: uint64(c.Runner.MinimumFreeMiB) << 20, Power: p.power, Logger: log.Named("host"),
 	})
 	if err != nil {
 		return &configError{err}
@@ -33,10 +40,8 @@ func run(ctx context.Context, c config) error {
 		return err
 	}
 	defer release()
-	store := &sqliteStore{path: c.Store.SQLite.Path, hostKey: c.HostKey}
-	defer store.Close()
 	a, err := agent.New(agent.Options{
-		HostKey: c.HostKey, Store: store, Host: h, Version: telemetry.Version,
+		HostKey: p.hostKey, Store: p.store, Host: h, Version: telemetry.Version,
 		State:       host.StateFile{Path: filepath.Join(c.Directory, "state", "agent.json"), Now: time.Now},
 		Intervals:   agent.Intervals(c.Intervals),
 		BootTimeout: c.BootTimeout, Logger: log.Named("agent"),
@@ -45,15 +50,35 @@ func run(ctx context.Context, c config) error {
 		return err
 	}
 	log.Info("started", "version", telemetry.Version, "directory", c.Directory)
-	switch err := a.Run(ctx, agent.Waker{Changed: h.Changed()}); {
-	case err == nil:
-		log.Info("powered off")
-		return nil
-	case errors.Is(err, context.Canceled):
-		return errStopped
-	default:
-		return fmt.Errorf("run agent: %w", err)
+	if p.watch != nil {
+		go p.watch(ctx, h.Interrupted)
 	}
+	if err := a.Run(ctx, agent.Waker{Changed: h.Changed()}); err != nil {
+		return stopped(ctx, fmt.Errorf("run agent: %w", err))
+	}
+	log.Info("powered off")
+	return nil
+}
+
+// stopped says why agentd ends without having powered off its host.
+func stopped(ctx context.Context, err error) error {
+	var wrong *configError
+	switch {
+	case errors.As(context.Cause(ctx), &wrong):
+		return wrong
+	case ctx.Err() != nil:
+		return errStopped
+	}
+	return err
+}
+
+// logger is that of a host; the id may not be known yet.
+func (c config) logger(instanceID string) hclog.Logger {
+	log := telemetry.NewLogger("agentd", c.LogLevel, c.LogFormat, os.Stderr)
+	if instanceID == "" {
+		return log
+	}
+	return log.With("instance", instanceID)
 }
 
 // lockState keeps a second agentd off the host. On a disk that takes nothing

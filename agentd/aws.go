@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	metadata "github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/host/imds"
+	"github.com/remuda-ci/remuda/internal/host/power"
+	"github.com/remuda-ci/remuda/internal/store/dynamo"
+)
+
+// program is what AWS is told in the user agent.
+const program = "remuda-agentd"
+
+// findAWS is a host whose rows are in DynamoDB: an EC2 instance, unless the
+// configuration says which host this is.
+func findAWS(ctx context.Context, c config, fail func(error)) (place, error) {
+	if c.InstanceID == "" {
+		return findInstance(ctx, c, fail)
+	}
+	log := c.logger(c.InstanceID)
+	config, err := load(ctx, c.Store.DynamoDB.Region)
+	if err != nil {
+		return place{}, err
+	}
+	known := func(context.Context) (string, error) { return c.HostKey, nil }
+	return place{instanceID: c.InstanceID, hostKey: c.HostKey, store: newDynamoStore(config, c, log, known, fail)}, nil
+}
+
+// findInstance asks the EC2 instance which one it is.
+func findInstance(ctx context.Context, c config, fail func(error)) (place, error) {
+	client, err := aws.Metadata(nil)
+	if err != nil {
+		return place{}, &configError{err}
+	}
+	id, err := identify(ctx, client, c.BootTimeout, c.logger(""))
+	if err != nil {
+		return place{}, err
+	}
+	log := c.logger(id.InstanceID)
+	log.Info("on EC2", "region", id.Region, "zone", id.Zone, "type", id.Type, "lifecycle", id.Lifecycle,
+		"pool", cmp.Or(c.Host.Pool, id.Pool))
+	if !c.Host.JobsReadMetadata {
+		log.Warn("jobs run as agentd's own user and can read the instance metadata: serve only repositories that you trust")
+	}
+	// The calls about the machine itself go to where it is, those about its rows
+	// to where the tables are.
+	here, err := load(ctx, id.Region)
+	if err != nil {
+		return place{}, err
+	}
+	tables := here.Copy()
+	tables.Region = cmp.Or(c.Store.DynamoDB.Region, id.Region)
+	whoami := sts.NewFromConfig(here)
+	learn := func(ctx context.Context) (string, error) { return imds.HostKey(ctx, whoami, id) }
+	p := place{
+		instanceID: id.InstanceID, hostKey: id.InstanceID,
+		store: newDynamoStore(tables, c, log, learn, fail),
+		power: power.EC2{Client: ec2.NewFromConfig(here), InstanceID: id.InstanceID, Command: c.powerOff(), Logger: log.Named("power")},
+	}
+	if id.Lifecycle == imds.LifecycleSpot {
+		p.watch = func(ctx context.Context, tell func(time.Time)) {
+			imds.Watch(ctx, client, imds.NoticeInterval, log.Named("imds"), tell)
+		}
+	}
+	return p, nil
+}
+
+// load sets up the SDK. Nothing but other settings can mend what fails here.
+func load(ctx context.Context, region string) (sdk.Config, error) {
+	c, err := aws.Load(ctx, aws.Options{Region: region, Program: program})
+	if err != nil {
+		return sdk.Config{}, &configError{err}
+	}
+	return c, nil
+}
+
+// Pauses between questions to instance metadata that does not answer. It is
+// hardly ever away for long, and a host waits.
+const (
+	firstPause   = 500 * time.Millisecond
+	longestPause = 10 * time.Second
+)
+
+// identify asks until there is an answer, for as long as a host may take to boot.
+func identify(ctx context.Context, client *metadata.Client, limit time.Duration, log hclog.Logger) (imds.Identity, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		id, err := imds.Identify(ctx, client)
+		if err == nil {
+			return id, nil
+		}
+		if pause == firstPause {
+			log.Warn("this machine does not say which one it is, asking again; if it is not in EC2, write instance_id", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return imds.Identity{}, fmt.Errorf("find out which instance this is: %w", err)
+		case <-time.After(time.Duration(rand.Float64() * float64(pause))):
+		}
+	}
+}
+
+// metadataEndpoint is the SDK's variable for a stand-in of the metadata service.
+const metadataEndpoint = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
+
+// powerOff is the command for the machine that agentd runs on. Where a stand-in
+// says which instance that is, the machine is another one, and is only powered
+// off if the configuration says how.
+func (c config) powerOff() []string {
+	if len(c.PowerOff) == 0 && os.Getenv(metadataEndpoint) == "" {
+		return []string{"systemctl", "poweroff"}
+	}
+	return c.PowerOff
+}
+
+func newDynamoStore(
+	tables sdk.Config, c config, log hclog.Logger, learn func(context.Context) (string, error), fail func(error),
+) *dynamoStore {
+	return &dynamoStore{
+		tables: dynamo.New(dynamodb.NewFromConfig(tables), dynamo.Options{Prefix: c.Store.DynamoDB.Prefix, Logger: log.Named("store")}),
+		learn:  learn, fail: fail,
+	}
+}

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/awstest"
+	"github.com/remuda-ci/remuda/internal/awstest/imdstest"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+func TestLifeOfAnInstance(t *testing.T) {
+	t.Parallel()
+	i := newInstance(t)
+	i.start()
+	i.ready("101")
+	i.startRun("101", "${{ github.run_id }}", "echo hello")
+	if j := i.finished("101"); j.Conclusion != "success" {
+		t.Errorf("job of run 101: %s\n%s", j.Conclusion, j.Log)
+	}
+	i.release()
+	if p := i.signalled(lifecycle.SignalRemoveRegOK); p.HostKey != i.roleID+":"+i.id {
+		t.Errorf("the report is of %s", p.HostKey)
+	}
+	i.apply(lifecycle.ActionTerminate, false)
+	if code := i.exited(); code != 0 {
+		t.Errorf("agentd exited with %d, want 0", code)
+	}
+	if !i.ended() || i.poweredOff() {
+		t.Errorf("the instance was ended: %v, and powered off: %v", i.ended(), i.poweredOff())
+	}
+	// Nothing else is in the policy of hosts; who they are they may ask anyhow.
+	want := []string{"dynamodb:GetItem", "dynamodb:UpdateItem", "ec2:TerminateInstances", "sts:GetCallerIdentity"}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(i.calls()))); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if n := i.calls()["sts:GetCallerIdentity"]; n != 1 {
+		t.Errorf("asked %d times who it is, want once", n)
+	}
+	if n := i.metadata.V1Calls(); n != 0 {
+		t.Errorf("asked the metadata %d times without a token", n)
+	}
+	// A date has whole seconds: the clocks are the same all the same.
+	if strings.Contains(i.log(), "clock corrected") {
+		t.Error("the clock was corrected by that of this same machine")
+	}
+}
+
+func TestInterruptionNoticeIsReported(t *testing.T) {
+	t.Parallel()
+	i := newInstance(t)
+	i.start()
+	i.create("101")
+	i.signalled(lifecycle.SignalRegOK)
+	if p := i.report(); !p.InterruptionAt.IsZero() {
+		t.Errorf("interruption at %s without a notice", p.InterruptionAt)
+	}
+	at := time.Now().Add(2 * time.Minute).UTC().Truncate(time.Second)
+	i.metadata.Change(func(m *imdstest.Machine) { m.InterruptionAt = at })
+	i.eventually("the notice is reported", func() bool { return i.report().InterruptionAt.Equal(at) })
+}
+
+// Nobody would take an on-demand instance, so nobody is asked.
+func TestOnDemandInstanceLooksForNoNotice(t *testing.T) {
+	t.Parallel()
+	i := newInstance(t)
+	i.metadata.Change(func(m *imdstest.Machine) { m.Lifecycle = "on-demand" })
+	i.start()
+	i.create("101")
+	i.signalled(lifecycle.SignalRegOK)
+	for _, c := range i.metadata.Calls() {
+		if strings.Contains(c.Path, "/spot/") {
+			t.Errorf("asked for %s", c.Path)
+		}
+	}
+}
+
+func TestClockOfTheStoreCounts(t *testing.T) {
+	t.Parallel()
+	i := newInstance(t)
+	const ahead = time.Hour
+	i.aws.Handle("dynamodb", "GetItem", shifted(ahead))
+	i.start()
+	i.create("101", func(r *lifecycle.Record) { r.Threshold = r.Threshold.Add(ahead) })
+	i.logs("clock corrected by the store's")
+	i.eventually("a heartbeat by the store's clock", func() bool {
+		return i.report().HeartbeatAt.After(time.Now().Add(ahead - 10*time.Minute))
+	})
+	if n := strings.Count(i.log(), "clock corrected"); n != 1 {
+		t.Errorf("the clock was corrected %d times, want once", n)
+	}
+}
+
+// Credentials, STS and metadata may all come late: the host waits.
+func TestLateInstance(t *testing.T) {
+	t.Parallel()
+	i := newInstance(t)
+	i.metadata.Fail(imdstest.Fault{Path: "/latest/dynamic", Status: http.StatusNotFound, Times: 2})
+	i.metadata.Fail(imdstest.Fault{Path: "/latest/meta-data/iam", Status: http.StatusNotFound})
+	i.aws.Inject(awstest.Fault{Service: "sts", Kind: awstest.InternalError})
+	i.create("101")
+	i.start()
+	i.logs("this machine does not say which one it is")
+	i.logs("no AWS credentials")
+	i.metadata.Heal()
+	i.eventually("STS is asked", func() bool { return i.calls()["sts:GetCallerIdentity"] > 0 })
+	i.aws.Heal()
+	i.signalled(lifecycle.SignalRegOK)
+}
+
+// An agent that starts while nobody says who it is leaves the job alone.
+func TestJobOutlivesALostIdentity(t *testing.T) {
+	t.Parallel()
+	i := newInstance(t, func(c map[string]any) { c["boot_timeout"] = "1s" })
+	i.create("101")
+	i.start()
+	i.signalled(lifecycle.SignalRegOK)
+	i.apply(lifecycle.ActionReady, false)
+	open := i.jobBehind()
+	i.aws.Inject(awstest.Fault{Service: "sts", Kind: awstest.InternalError})
+	i.kill()
+	i.start()
+	i.eventually("STS is asked in vain", func() bool { return i.calls()["sts:GetCallerIdentity"] > 4 })
+	i.aws.Heal()
+	if p := i.heard(); !p.Busy {
+		t.Errorf("report: %+v", p)
+	}
+	open()
+	if j := i.finished("101"); j.Conclusion != "success" {
+		t.Errorf("job: %s\n%s", j.Conclusion, j.Log)
+	}
+}
+
+// EC2 may not let a host end itself. Then the host powers itself off.
+func TestEndThatEC2Refuses(t *testing.T) {
+	t.Parallel()
+	i := newInstance(t)
+	i.aws.Handle("ec2", "TerminateInstances", refuse("UnauthorizedOperation"))
+	i.start()
+	i.ready("101")
+	i.apply(lifecycle.ActionTerminate, false)
+	if code := i.exited(); code != 0 {
+		t.Errorf("agentd exited with %d, want 0", code)
+	}
+	if !i.poweredOff() || i.ended() {
+		t.Errorf("powered off: %v, want true; ended by EC2: %v, want false", i.poweredOff(), i.ended())
+	}
+	i.logs("allow the action ec2:TerminateInstances")
+}
+
+// What makes a host useless for now is said at once, with what to do, and ends
+// it when its boot has taken too long: it costs money for nobody.
+func TestHostWithoutItsRecord(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		spoil  func(i *instance)
+		want   string
+		config func(config map[string]any)
+	}{
+		"nobody knows it": {want: "no record of this host"},
+		"no tables here":  {want: "there is no table missing-instances in us-east-1: run Refresh", config: inDynamoDB("prefix", "missing")},
+		"tables in another region": {want: "there is no table acme-instances in eu-west-1: run Refresh",
+			config: inDynamoDB("region", "eu-west-1")},
+		"expired credentials": {spoil: func(i *instance) { i.aws.Handle("dynamodb", "GetItem", refuse("ExpiredTokenException")) },
+			want: "give valid credentials"},
+		"no permission": {spoil: func(i *instance) { i.aws.Handle("dynamodb", "GetItem", refuse("AccessDeniedException")) },
+			want: "allow the action dynamodb:GetItem"},
+		"no instance profile": {spoil: func(i *instance) { i.metadata.Change(func(m *imdstest.Machine) { m.Role = "" }) },
+			want: "no AWS credentials"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := newInstance(t, func(c map[string]any) {
+				c["boot_timeout"] = "2s"
+				if tt.config != nil {
+					tt.config(c)
+				}
+			})
+			if tt.spoil != nil {
+				tt.spoil(i)
+			}
+			i.start()
+			if code := i.exited(); code != 0 {
+				t.Errorf("agentd exited with %d, want 0", code)
+			}
+			if !strings.Contains(i.log(), tt.want) {
+				t.Errorf("%q is not in the log", tt.want)
+			}
+			if i.ended() == i.poweredOff() {
+				t.Errorf("ended by EC2: %v, powered off: %v, want one of them", i.ended(), i.poweredOff())
+			}
+		})
+	}
+}
+
+// What no waiting can mend ends agentd for good.
+func TestInstanceThatIsSomebodyElse(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change func(m *imdstest.Machine)
+		want   []string
+	}{
+		"credentials of another instance": {func(m *imdstest.Machine) { m.InstanceID = "i-0fedcba9876543210" },
+			[]string{"not of the instance profile of i-0fedcba9876543210"}},
+		"a role that was made anew": {func(m *imdstest.Machine) { m.Tags["remuda:role"] = "AROAOLDEXAMPLE" },
+			[]string{"AROAOLDEXAMPLE", "the role was made anew"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := newInstance(t)
+			i.metadata.Change(tt.change)
+			i.start()
+			if code := i.exited(); code != exitConfiguration {
+				t.Errorf("agentd exited with %d, want %d", code, exitConfiguration)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(i.log(), want) {
+					t.Errorf("%q is not in the log", want)
+				}
+			}
+			if i.ended() || i.poweredOff() {
+				t.Errorf("ended by EC2: %v, powered off: %v", i.ended(), i.poweredOff())
+			}
+		})
+	}
+}
+
+func TestMachineThatIsNotInEC2(t *testing.T) {
+	t.Parallel()
+	i := bareInstance(t, func(c map[string]any) { c["boot_timeout"] = "1s" })
+	i.metadata.Fail(imdstest.Fault{Status: http.StatusNotFound})
+	i.start()
+	if code := i.exited(); code != exitFailure {
+		t.Errorf("agentd exited with %d, want %d", code, exitFailure)
+	}
+	for _, want := range []string{"find out which instance this is", "write instance_id"} {
+		if !strings.Contains(i.log(), want) {
+			t.Errorf("%q is not in the log", want)
+		}
+	}
+}
+
+// A host that is told its identity asks nobody for it.
+func TestConfiguredIdentity(t *testing.T) {
+	t.Parallel()
+	i := newInstance(t, func(c map[string]any) {
+		c["store"] = map[string]any{"dynamodb": map[string]any{"region": region, "prefix": "acme"}}
+		delete(c, "host_file")
+		delete(c, "power_off")
+	}, func(c map[string]any) { c["instance_id"], c["host_key"] = "i-told", "ROLE:i-told" })
+	i.id, i.key = "i-told", "ROLE:i-told"
+	i.env = i.aws.Environ()
+	i.start()
+	i.ready("101")
+	i.apply(lifecycle.ActionTerminate, false)
+	if code := i.exited(); code != 0 {
+		t.Errorf("agentd exited with %d, want 0", code)
+	}
+	want := []string{"dynamodb:GetItem", "dynamodb:UpdateItem"}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(i.calls()))); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if n := len(i.metadata.Calls()); n > 0 {
+		t.Errorf("asked the metadata %d times", n)
+	}
+}
+
+// inDynamoDB sets a key of store.dynamodb.
+func inDynamoDB(key, value string) func(config map[string]any) {
+	return func(c map[string]any) { c["store"] = map[string]any{"dynamodb": map[string]any{key: value}} }
+}
+
+func TestHostThatIsToldNoRegion(t *testing.T) {
+	t.Parallel()
+	m := emptyMachine(t, "i-told")
+	m.configure(map[string]any{"instance_id": m.id, "store": map[string]any{"dynamodb": map[string]any{}}}, nil)
+	m.env = []string{"AWS_REGION=", "AWS_DEFAULT_REGION=", "AWS_PROFILE=", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null"}
+	m.start()
+	if code := m.exited(); code != exitConfiguration || !strings.Contains(m.log(), "no region: write it in the configuration") {
+		t.Errorf("agentd exited with %d, want %d:\n%s", code, exitConfiguration, m.log())
+	}
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+
+	"github.com/remuda-ci/remuda/internal/config/strictyaml"
+)
+
+// hostFile is what the user data of a host's launch template tells its agent:
+// where the host belongs. The file is written at boot, by cloud-init, before
+// agentd starts; its JSON is YAML.
+type hostFile struct {
+	Region string `yaml:"region"`
+	Prefix string `yaml:"prefix"`
+	// Pool is told in the log.
+	Pool string `yaml:"pool"`
+	// PreRunner is the path of the pool's script; none if it is left out.
+	PreRunner string `yaml:"pre_runner"`
+	// JobsReadMetadata says that the pool lets its jobs read the instance
+	// metadata.
+	JobsReadMetadata bool `yaml:"jobs_read_metadata"`
+}
+
+// Validate reports every rule that the file breaks.
+func (h *hostFile) Validate(root strictyaml.Place) {
+	matches(root.At("prefix"), h.Prefix, prefixName, "1 to 20 of a-z 0-9 and -, a letter first")
+	matches(root.At("region"), h.Region, regionName, "a region such as eu-west-1")
+	if h.PreRunner != "" {
+		path(root.At("pre_runner"), h.PreRunner)
+	}
+}
+
+// readHostFile fills in what the configuration leaves open. What the
+// configuration says counts over it.
+func (c *config) readHostFile() error {
+	if c.HostFile != "" {
+		data, err := os.ReadFile(c.HostFile)
+		if err != nil {
+			return fmt.Errorf("read host_file, which user data writes at boot: %w", err)
+		}
+		if err := strictyaml.Decode(c.HostFile, data, &c.Host); err != nil {
+			return err
+		}
+	}
+	if c.PreRunner.Script == "" {
+		c.PreRunner.Script = c.Host.PreRunner
+	}
+	if d := c.Store.DynamoDB; d != nil {
+		d.Prefix = cmp.Or(d.Prefix, c.Host.Prefix, defaultPrefix)
+		d.Region = cmp.Or(d.Region, c.Host.Region)
+	}
+	return nil
+}
+
+// defaultPrefix is that of a deployment that was given no name.
+const defaultPrefix = "remuda"
