@@ -1,6 +1,7 @@
 // Package explore visits every interleaving of a small fleet: the real
 // use-cases of internal/fleet, driven by two replicas over a world of a few
-// rows, with every choice that this world has tried in every order. What the
+// rows that keep the store's conditions (TestRows), with every choice that this
+// world has tried in every order. What the
 // simulator finds by chance in large lives is here shown to be absent from
 // small ones.
 //

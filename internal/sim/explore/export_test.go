@@ -1,5 +1,7 @@
 package explore
 
+import "github.com/remuda-ci/remuda/internal/fleet"
+
 // Deeds explores and returns every change of the world that others can see,
 // with who made it. Plainly is without what makes the states fewer.
 func Deeds(b Bounds, plainly bool) (map[string]bool, Report) {
@@ -7,4 +9,11 @@ func Deeds(b Bounds, plainly bool) (map[string]bool, Report) {
 	x.plainly, x.deeds, x.texts = plainly, map[string]bool{}, map[world]string{}
 	x.run()
 	return x.deeds, x.report
+}
+
+// NewRows are the rows of a world that is empty.
+func NewRows() fleet.Store {
+	x := newExplorer(Bounds{}, 0)
+	*x.ports = ports{x: x, busy: map[string]bool{}}
+	return x.ports
 }
