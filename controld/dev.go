@@ -13,8 +13,9 @@ import (
 )
 
 // endWithin is how long the hosts may take to end after the last call. Killed
-// processes take milliseconds; removing what they had on disk takes longer.
-const endWithin = 4 * time.Second
+// processes take milliseconds; removing what they had on disk takes longer. With
+// drainWithin before it it leaves a second of stopWithin to the rest.
+const endWithin = 5 * time.Second
 
 const (
 	// lockWithin: a dev that was killed while it started a process has left its
@@ -122,7 +123,7 @@ func dev(ctx context.Context, call *call) (err error) {
 		return errors.Join(err, hub.undo())
 	}
 	err = d.serve(ctx, grpc, http, func() { o.announce(call.stdout, grpc, http, hub) })
-	return errors.Join(err, d.endHosts(), hub.end(), d.close())
+	return errors.Join(err, d.endHostsAnd(hub), d.close())
 }
 
 // announce is the one line on stdout, for scripts.
@@ -130,11 +131,15 @@ func (o *devOptions) announce(stdout io.Writer, grpc, http net.Listener, hub *st
 	fmt.Fprintf(stdout, "ready grpc=%s http=%s github=%s state=%s\n", grpc.Addr(), http.Addr(), hub.Addr, o.stateDir)
 }
 
-// endHosts has a time of its own, since the context of the daemon has ended.
-func (d *daemon) endHosts() error {
+// endHostsAnd ends the hosts and the stand-in side by side: killed hosts have no
+// use for it any more. The hosts have a time of their own, since the context of
+// the daemon has ended.
+func (d *daemon) endHostsAnd(hub *standin) error {
 	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
 	defer cancel()
-	return d.compute.EndAll(ctx)
+	hubErr := make(chan error, 1)
+	go func() { hubErr <- hub.end() }()
+	return errors.Join(d.compute.EndAll(ctx), <-hubErr)
 }
 
 // holdState makes the state directory and keeps other devs out of it until the

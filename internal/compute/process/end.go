@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -60,17 +62,36 @@ func (c *Compute) end(ctx context.Context, ids []string) error {
 	if err := c.kill(ctx, ids); err != nil {
 		return errors.Join(append(wrong, err)...)
 	}
-	for _, id := range ids {
-		if !marked[id] {
-			continue
-		}
-		if err := c.bury(c.host(id)); err != nil {
-			wrong = append(wrong, fmt.Errorf("clear host %s: %w", id, err))
-			continue
-		}
-		c.log.Info("host has ended", "instance_id", id)
+	ids = slices.DeleteFunc(ids, func(id string) bool { return !marked[id] })
+	return errors.Join(append(wrong, c.buryAll(ctx, ids)...)...)
+}
+
+// burialsAtOnce is how many dead hosts are removed side by side: most of the
+// time goes into waiting for the disk.
+const burialsAtOnce = 8
+
+// buryAll removes dead hosts. Those that are left when ctx ends keep what they
+// had on disk until somebody looks at them.
+func (c *Compute) buryAll(ctx context.Context, ids []string) []error {
+	wrong := make([]error, len(ids))
+	var burials errgroup.Group
+	burials.SetLimit(burialsAtOnce)
+	for i, id := range ids {
+		burials.Go(func() error {
+			err := ctx.Err()
+			if err == nil {
+				err = c.bury(c.host(id))
+			}
+			if err != nil {
+				wrong[i] = fmt.Errorf("clear host %s: %w", id, err)
+				return nil // the others go on
+			}
+			c.log.Info("host has ended", "instance_id", id)
+			return nil
+		})
 	}
-	return errors.Join(wrong...)
+	_ = burials.Wait() // each has left its own error
+	return wrong
 }
 
 func (h host) mark(name string) error {
