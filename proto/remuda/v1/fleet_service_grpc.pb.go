@@ -64,7 +64,10 @@ type FleetServiceClient interface {
 	HoldInstance(ctx context.Context, in *HoldInstanceRequest, opts ...grpc.CallOption) (*HoldInstanceResponse, error)
 	// ListPools lists the configured pools and how many hosts they have. INVALID_ARGUMENT: also a page_token that was not handed out.
 	ListPools(ctx context.Context, in *ListPoolsRequest, opts ...grpc.CallOption) (*ListPoolsResponse, error)
-	// WatchFleet sends events from now on, in order of time as far as clocks agree, until the caller goes away or controld stops (UNAVAILABLE).
+	// WatchFleet sends events from now on, each once and in the order in which they were written, until the caller goes away or controld
+	// stops (UNAVAILABLE). An operation writes its events together, in order and up to about a second after they happened, so those of two
+	// operations may come out of turn: event_time tells, and for one host its assignment. A controld that is killed in that second loses
+	// them, and nothing else: the records say how things stand.
 	WatchFleet(ctx context.Context, in *WatchFleetRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchFleetResponse], error)
 	// ExplainRun tells why a run has, or has not yet, what it asked for. NOT_FOUND: nobody provisioned for the run in the last 24 hours.
 	ExplainRun(ctx context.Context, in *ExplainRunRequest, opts ...grpc.CallOption) (*ExplainRunResponse, error)
@@ -220,7 +223,10 @@ type FleetServiceServer interface {
 	HoldInstance(context.Context, *HoldInstanceRequest) (*HoldInstanceResponse, error)
 	// ListPools lists the configured pools and how many hosts they have. INVALID_ARGUMENT: also a page_token that was not handed out.
 	ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error)
-	// WatchFleet sends events from now on, in order of time as far as clocks agree, until the caller goes away or controld stops (UNAVAILABLE).
+	// WatchFleet sends events from now on, each once and in the order in which they were written, until the caller goes away or controld
+	// stops (UNAVAILABLE). An operation writes its events together, in order and up to about a second after they happened, so those of two
+	// operations may come out of turn: event_time tells, and for one host its assignment. A controld that is killed in that second loses
+	// them, and nothing else: the records say how things stand.
 	WatchFleet(*WatchFleetRequest, grpc.ServerStreamingServer[WatchFleetResponse]) error
 	// ExplainRun tells why a run has, or has not yet, what it asked for. NOT_FOUND: nobody provisioned for the run in the last 24 hours.
 	ExplainRun(context.Context, *ExplainRunRequest) (*ExplainRunResponse, error)
