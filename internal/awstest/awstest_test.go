@@ -14,12 +14,11 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest"
 )
 
-// Both subtests make the same names in the same emulators: each would fail if
-// it saw the other's.
+// Both subtests make the same names in the same emulators: the second would
+// fail if it saw the first one's.
 func TestEachTestHasAWorldOfItsOwn(t *testing.T) {
 	for _, name := range []string{"one", "another"} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			createTable(t, dynamodb.NewFromConfig(awstest.Config(t, awstest.DynamoDB(t))), "remuda-instances")
 			config := awstest.Config(t, awstest.Moto(t))
 			queues := sqs.NewFromConfig(config)
