@@ -122,4 +122,14 @@ type LaunchOrder struct {
 	InstanceTypes   []string   `json:"instanceTypes"`       // the patterns that the request allows
 	PoolTypes       []string   `json:"poolTypes,omitempty"` // the patterns that the pool allows; empty: any
 	TemplateVersion string     `json:"templateVersion,omitempty"`
+	// Without are offerings to leave out, since they were short of capacity when
+	// the order was written. They go unheeded if nothing else is left.
+	Without []Offering `json:"without,omitempty"`
+}
+
+// Offering is an instance type in a zone, or with an empty InstanceType a place
+// as a whole, such as a subnet.
+type Offering struct {
+	InstanceType string `json:"instanceType,omitempty"`
+	Place        string `json:"place"`
 }

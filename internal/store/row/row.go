@@ -46,6 +46,7 @@ func Request(q lifecycle.Request) lifecycle.Request {
 	if q.Launch != nil {
 		order := *q.Launch
 		order.InstanceTypes, order.PoolTypes = list(order.InstanceTypes), list(order.PoolTypes)
+		order.Without = list(order.Without)
 		q.Launch = &order
 	}
 	return q

@@ -69,6 +69,7 @@ func fullRequest(requestID string) lifecycle.Request {
 		Launch: &lifecycle.LaunchOrder{
 			Token: "token", RequestID: requestID, Number: 1, Count: 1, Pool: "default", Repository: repository, RunID: runID,
 			ResourceClass: "large", CPU: 2, MemoryMiB: 4096, UsageClass: lifecycle.UsageSpot, InstanceTypes: []string{"c6i.large"}, PoolTypes: []string{"c*"}, TemplateVersion: "7",
+			Without: []lifecycle.Offering{{InstanceType: "c6i.large", Place: "local-a"}, {Place: "subnet-1"}},
 		},
 		Launches: 2, OnDemand: true, Shortage: "no c6i.large in zone local-a",
 		ReleasedAt: start.Add(time.Minute), Outcome: lifecycle.OutcomeReady, Reason: "all there", Unattended: true,
