@@ -36,7 +36,7 @@ type Limit struct {
 }
 
 func (l Limit) matches(o offering) bool {
-	return (l.Types == "" || catalogue.Match(l.Types, o.instanceType)) && (l.Zone == "" || l.Zone == o.zone) &&
+	return (l.Types == "" || catalogue.Match(l.Types, o.Name)) && (l.Zone == "" || l.Zone == o.zone) &&
 		(l.Usage == "" || l.Usage == o.usage)
 }
 

@@ -83,7 +83,7 @@ func (f *fleet) place(options []offering) *ec2Error {
 	for range number(f.form, "TargetCapacitySpecification.TotalTargetCapacity", 0) {
 		best := -1
 		for i, o := range options {
-			if best >= 0 && o.instanceType != options[best].instanceType {
+			if best >= 0 && o.Name != options[best].Name {
 				break
 			}
 			if limit, full := f.e.full(o, live); full {
@@ -99,7 +99,7 @@ func (f *fleet) place(options []offering) *ec2Error {
 		live = append(live, options[best])
 	}
 	for _, i := range slices.Sorted(maps.Keys(refused)) {
-		f.fail(options[i], ec2Error{refused[i].code(), fmt.Sprintf("There is no more of %s in %s.", options[i].instanceType, options[i].zone)})
+		f.fail(options[i], ec2Error{refused[i].code(), fmt.Sprintf("There is no more of %s in %s.", options[i].Name, options[i].zone)})
 	}
 	for _, i := range slices.Sorted(maps.Keys(planned)) {
 		f.run(options[i], planned[i])
@@ -128,7 +128,7 @@ func (e *EC2) full(o offering, live []offering) (Limit, bool) {
 // run launches instances of one offering, from the fleet's launch template.
 func (f *fleet) run(o offering, n int) {
 	with := url.Values{
-		"InstanceType": {o.instanceType}, "SubnetId": {o.subnet}, "MinCount": {strconv.Itoa(n)}, "MaxCount": {strconv.Itoa(n)},
+		"InstanceType": {o.Name}, "SubnetId": {o.subnet}, "MinCount": {strconv.Itoa(n)}, "MaxCount": {strconv.Itoa(n)},
 		"LaunchTemplate.LaunchTemplateName": {o.template.Get("LaunchTemplateName")}, "LaunchTemplate.Version": {o.template.Get("Version")},
 	}
 	if o.usage == lifecycle.UsageSpot {
@@ -156,7 +156,7 @@ func (f *fleet) run(o offering, n int) {
 		f.e.launched(id)
 	}
 	f.sets = append(f.sets, element("item",
-		o.used(), text("lifecycle", string(o.usage)), ids, text("instanceType", o.instanceType),
+		o.used(), text("lifecycle", string(o.usage)), ids, text("instanceType", o.Name),
 	))
 }
 
@@ -177,8 +177,8 @@ func (f *fleet) fail(o offering, failure ec2Error) {
 // used is the part of an answer that says what it is about.
 func (o offering) used() node {
 	overrides := element("overrides")
-	if o.instanceType != "" {
-		overrides.Nodes = append(overrides.Nodes, text("instanceType", o.instanceType))
+	if o.Name != "" {
+		overrides.Nodes = append(overrides.Nodes, text("instanceType", o.Name))
 	}
 	if o.subnet != "" {
 		overrides.Nodes = append(overrides.Nodes, text("subnetId", o.subnet))

@@ -13,7 +13,7 @@ import (
 
 // offering is an instance type in a zone, as an override of a fleet allows it.
 type offering struct {
-	instanceType string
+	catalogue.Type
 	zone, subnet string
 	usage        lifecycle.UsageClass
 	template     url.Values // the specification of its launch template
@@ -27,8 +27,7 @@ var burstable = []catalogue.Type{
 	{Name: "t4g.large", CPU: 2, MemoryMiB: 8192, Arch: catalogue.ArchArm},
 }
 
-// typesFor are those that an override's requirements allow, the cheapest first,
-// which size stands for.
+// typesFor are those that an override's requirements allow.
 func typesFor(override url.Values, arch string) []catalogue.Type {
 	required := under(override, "InstanceRequirements")
 	if len(required) == 0 {
@@ -49,9 +48,6 @@ func typesFor(override url.Values, arch string) []catalogue.Type {
 			fit = append(fit, t)
 		}
 	}
-	slices.SortFunc(fit, func(a, b catalogue.Type) int {
-		return cmp.Or(cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB), cmp.Compare(a.Name, b.Name))
-	})
 	return fit
 }
 
@@ -74,19 +70,18 @@ func offerings(r *http.Request, forward forward, form url.Values, usage lifecycl
 				return nil, &ec2Error{"InvalidFleetConfiguration", "A fleet can't span different subnets from the same Availability Zone"}
 			}
 			for _, t := range typesFor(override, arch) {
-				list = append(list, offering{t.Name, zone, subnet, usage, template})
+				list = append(list, offering{t, zone, subnet, usage, template})
 			}
 		}
 	}
-	// The same type in all zones, then the next: zones share the load.
-	order := map[string]int{}
-	for _, o := range list {
-		if _, ok := order[o.instanceType]; !ok {
-			order[o.instanceType] = len(order)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b offering) int { return cmp.Compare(order[a.instanceType], order[b.instanceType]) })
+	// The cheapest type in all zones, then the next: zones share the load.
+	slices.SortStableFunc(list, func(a, b offering) int { return cheaper(a.Type, b.Type) })
 	return list, nil
+}
+
+// cheaper: the smaller is.
+func cheaper(a, b catalogue.Type) int {
+	return cmp.Or(cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB), cmp.Compare(a.Name, b.Name))
 }
 
 // archOf the image of a launch template's version.
@@ -101,6 +96,9 @@ func archOf(r *http.Request, forward forward, template url.Values) (string, *ec2
 	images, err := askTree(r, forward, "DescribeImages", url.Values{"ImageId.1": {image}})
 	if err != nil {
 		return "", err
+	}
+	if len(images.at("imagesSet").Nodes) == 0 {
+		return "", &ec2Error{"InvalidAMIID.NotFound", "The image id '" + image + "' does not exist"}
 	}
 	return images.at("imagesSet", "item", "architecture").Text, nil
 }
@@ -124,7 +122,7 @@ func living(r *http.Request, forward forward) ([]offering, *ec2Error) {
 	var list []offering
 	answer.change("instancesSet", func(set *node) {
 		for _, i := range set.Nodes {
-			o := offering{instanceType: i.at("instanceType").Text, zone: i.at("placement", "availabilityZone").Text, usage: lifecycle.UsageOnDemand}
+			o := offering{Type: catalogue.Type{Name: i.at("instanceType").Text}, zone: i.at("placement", "availabilityZone").Text, usage: lifecycle.UsageOnDemand}
 			if strings.Contains(i.at("instanceLifecycle").Text, "spot") {
 				o.usage = lifecycle.UsageSpot
 			}
