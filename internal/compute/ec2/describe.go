@@ -1,0 +1,161 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	service "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// EC2's limits: values of a filter, ids of a status call, instances of a page.
+const (
+	describeBatch = 200
+	statusBatch   = 100
+	pageSize      = 1000
+)
+
+// instanceID: what is not one is gone without asking. In a filter it would be a
+// pattern.
+var instanceID = regexp.MustCompile(`^i-[0-9a-f]{8,17}$`)
+
+func valid(ids []string) []string {
+	var list []string
+	for _, id := range ids {
+		if instanceID.MatchString(id) && !slices.Contains(list, id) {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// Describe tells of each machine asked for, in that order. One that EC2 does not
+// know is gone, unless this process launched it within the last minutes: then
+// EC2 does not show it yet and it is pending.
+func (c *Compute) Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error) {
+	what := fmt.Sprintf("describe %d machines", len(instanceIDs))
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	shown, err := c.look(ctx, what, instanceIDs)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.findImpaired(ctx, what, shown); err != nil {
+		return nil, err
+	}
+	return c.inOrder(instanceIDs, shown), nil
+}
+
+// look finds the machines that EC2 shows, by id.
+func (c *Compute) look(ctx context.Context, what string, ids []string) (map[string]lifecycle.Machine, error) {
+	shown := map[string]lifecycle.Machine{}
+	for batch := range slices.Chunk(valid(ids), describeBatch) {
+		// By a filter: asked for as ids, one unknown fails the call for all.
+		instances, err := c.instances(ctx, what, filter("instance-id", batch...))
+		if err != nil {
+			return nil, err
+		}
+		machines, err := c.machines(ctx, instances)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range machines {
+			shown[m.InstanceID] = m
+		}
+	}
+	return shown, nil
+}
+
+// inOrder are the machines with the ids, fresh or gone if they are not shown.
+func (c *Compute) inOrder(ids []string, shown map[string]lifecycle.Machine) []lifecycle.Machine {
+	var machines []lifecycle.Machine
+	for _, id := range ids {
+		m, ok := shown[id]
+		if !ok {
+			m, ok = c.recalled(id)
+		}
+		if !ok {
+			m = lifecycle.Machine{InstanceID: id, State: lifecycle.MachineGone}
+		}
+		machines = append(machines, m)
+	}
+	return machines
+}
+
+// findImpaired asks for EC2's own checks of the machines that run. An instance
+// that is gone by now fails its batch: that of the batch stays unknown, and
+// unknown is not impaired.
+func (c *Compute) findImpaired(ctx context.Context, what string, machines map[string]lifecycle.Machine) error {
+	var running []string
+	for id, m := range machines {
+		if m.State == lifecycle.MachineRunning {
+			running = append(running, id)
+		}
+	}
+	slices.Sort(running)
+	for batch := range slices.Chunk(running, statusBatch) {
+		if err := await(ctx, c.pace.reads, 1, what); err != nil {
+			return err
+		}
+		out, err := c.api.DescribeInstanceStatus(ctx, &service.DescribeInstanceStatusInput{InstanceIds: batch})
+		switch {
+		case aws.ClassOf(err) == aws.Gone:
+			continue
+		case err != nil:
+			return aws.Wrap(what, err)
+		}
+		for _, s := range out.InstanceStatuses {
+			if impaired(s.InstanceStatus) || impaired(s.SystemStatus) {
+				m := machines[sdk.ToString(s.InstanceId)]
+				m.Impaired = true
+				machines[m.InstanceID] = m
+			}
+		}
+	}
+	return nil
+}
+
+func impaired(s *types.InstanceStatusSummary) bool {
+	return s != nil && s.Status == types.SummaryStatusImpaired
+}
+
+// instances reads all pages of what the filters let through.
+func (c *Compute) instances(ctx context.Context, what string, filters ...types.Filter) ([]types.Instance, error) {
+	var all []types.Instance
+	pages := service.NewDescribeInstancesPaginator(c.api, &service.DescribeInstancesInput{
+		Filters: filters, MaxResults: sdk.Int32(pageSize),
+	})
+	for pages.HasMorePages() {
+		if err := await(ctx, c.pace.reads, 1, what); err != nil {
+			return nil, err
+		}
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, aws.Wrap(what, err)
+		}
+		for _, r := range page.Reservations {
+			all = append(all, r.Instances...)
+		}
+	}
+	return all, nil
+}
+
+func filter(name string, values ...string) types.Filter {
+	return types.Filter{Name: sdk.String(name), Values: values}
+}
+
+func launchFilters(prefix, requestID string, number int) []types.Filter {
+	return []types.Filter{
+		filter("tag:"+TagFleet, prefix),
+		filter("tag:"+TagRequestID, requestID),
+		filter("tag:"+TagLaunch, strconv.Itoa(number)),
+	}
+}

@@ -1,0 +1,323 @@
+package ec2
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	service "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// keptVersions of a template, the newest: a launch intent names the version of
+// its time and lives for half an hour at most, and nobody changes a template
+// ten times in that. EC2 keeps up to 10,000.
+const keptVersions = 10
+
+// Ensure makes the launch template of every pool match the configuration, as a
+// new version where it does not, and tells what it did, or with dryRun what it
+// would do. What a pool names and what is not there, such as its image, is an
+// error; one pool's does not keep the others from being made right.
+func (c *Compute) Ensure(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error) {
+	var changes []lifecycle.Resource
+	var errs []error
+	for _, pool := range c.poolNames() {
+		e := ensuring{c: c, ctx: ctx, pool: pool, dryRun: dryRun}
+		errs = append(errs, e.subnets(), e.templates())
+		changes = append(changes, e.changes...)
+	}
+	return changes, errors.Join(errs...)
+}
+
+// ensuring is the work on one pool.
+type ensuring struct {
+	c       *Compute
+	ctx     context.Context
+	pool    string
+	dryRun  bool
+	changes []lifecycle.Resource
+}
+
+func (e *ensuring) changed(t template, change lifecycle.ResourceChange, format string, args ...any) {
+	e.changes = append(e.changes, lifecycle.Resource{
+		Kind: "launch-template", Name: t.name, Change: change, Detail: fmt.Sprintf(format, args...),
+	})
+}
+
+// subnets looks for those of the pool, and renews what is known of them.
+func (e *ensuring) subnets() error {
+	places, err := e.c.askPlaces(e.ctx, e.pool)
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, subnet := range e.c.o.Pools[e.pool].Subnets {
+		if !slices.ContainsFunc(places, func(p place) bool { return p.subnet == subnet }) {
+			missing = append(missing, subnet)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("find the subnets of pool %s: %w: %s: not in this account and region; correct the pool's subnets",
+			e.pool, lifecycle.ErrRefused, strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+func (e *ensuring) templates() error {
+	var names []string
+	defaults := map[string]int64{}
+	var errs []error
+	for _, t := range e.c.templatesOf(e.pool) {
+		version, err := e.template(t)
+		errs = append(errs, err)
+		names, defaults[t.name] = append(names, t.name), version
+	}
+	err := errors.Join(errs...)
+	if err == nil && !e.dryRun {
+		e.c.knowTemplate(e.pool, joinVersions(names, defaults))
+	}
+	return err
+}
+
+// template makes one right and returns its default version.
+func (e *ensuring) template(t template) (int64, error) {
+	rootDevice, err := e.image(t)
+	if err != nil {
+		return 0, err
+	}
+	want := e.c.data(e.pool, t, rootDevice)
+	stored, err := e.versions(t.name, "$Default", "$Latest")
+	if aws.ClassOf(err) == aws.Gone {
+		version, createErr := e.create(t, want)
+		if !errors.Is(createErr, lifecycle.ErrExists) {
+			return version, createErr
+		}
+		// Another replica was faster, or the answer to our first try was lost.
+		stored, err = e.versions(t.name, "$Default", "$Latest")
+	}
+	switch {
+	case err != nil:
+		return 0, aws.Wrap("read launch template "+t.name, err)
+	case len(stored) == 0:
+		return 0, fmt.Errorf("read launch template %s: %w: it has no version", t.name, lifecycle.ErrUnavailable)
+	}
+	version, err := e.correct(t, want, stored)
+	if err != nil {
+		return 0, err
+	}
+	return version, e.prune(t, max(version, sdk.ToInt64(latestOf(stored).VersionNumber)))
+}
+
+// image finds the image's root device, whose volume the template describes.
+func (e *ensuring) image(t template) (rootDevice string, err error) {
+	what := fmt.Sprintf("find image %s of pool %s", t.image, e.pool)
+	if err := await(e.ctx, e.c.pace.reads, 1, what); err != nil {
+		return "", err
+	}
+	const remedy = "build a new image, or correct the pool's images"
+	out, err := e.c.api.DescribeImages(e.ctx, &service.DescribeImagesInput{ImageIds: []string{t.image}})
+	if err != nil {
+		switch aws.ClassOf(err) {
+		case aws.Gone, aws.Terminal:
+			return "", aws.Refused(what, err, remedy)
+		}
+		return "", aws.Wrap(what, err)
+	}
+	refuse := func(why string) error { return fmt.Errorf("%s: %w: %s; %s", what, lifecycle.ErrRefused, why, remedy) }
+	if len(out.Images) == 0 {
+		return "", refuse("it is gone")
+	}
+	image := out.Images[0]
+	switch {
+	case image.State != types.ImageStateAvailable:
+		return "", refuse("it is " + string(image.State))
+	case string(image.Architecture) != t.arch:
+		return "", refuse(fmt.Sprintf("its architecture is %s and not %s", image.Architecture, t.arch))
+	case sdk.ToString(image.RootDeviceName) == "":
+		return "", refuse("it has no root device")
+	}
+	return sdk.ToString(image.RootDeviceName), nil
+}
+
+// versions reads some versions of a template, or all.
+func (e *ensuring) versions(name string, which ...string) ([]types.LaunchTemplateVersion, error) {
+	var all []types.LaunchTemplateVersion
+	pages := service.NewDescribeLaunchTemplateVersionsPaginator(e.c.api, &service.DescribeLaunchTemplateVersionsInput{
+		LaunchTemplateName: sdk.String(name), Versions: which, MaxResults: sdk.Int32(200),
+	})
+	for pages.HasMorePages() {
+		if err := await(e.ctx, e.c.pace.reads, 1, "read launch template "+name); err != nil {
+			return nil, err
+		}
+		page, err := pages.NextPage(e.ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.LaunchTemplateVersions...)
+	}
+	return all, nil
+}
+
+func (e *ensuring) create(t template, want *types.RequestLaunchTemplateData) (int64, error) {
+	e.changed(t, lifecycle.ResourceCreated, "it was missing")
+	if e.dryRun {
+		return 0, nil
+	}
+	what := "create launch template " + t.name
+	if err := await(e.ctx, e.c.pace.changes, 1, what); err != nil {
+		return 0, err
+	}
+	out, err := e.c.api.CreateLaunchTemplate(e.ctx, &service.CreateLaunchTemplateInput{
+		LaunchTemplateName: sdk.String(t.name), LaunchTemplateData: want, VersionDescription: sdk.String(description),
+		TagSpecifications: []types.TagSpecification{{
+			ResourceType: types.ResourceTypeLaunchTemplate, Tags: tagList(e.c.poolTags(e.pool)),
+		}},
+	})
+	if err != nil {
+		return 0, aws.Wrap(what, err)
+	}
+	return sdk.ToInt64(out.LaunchTemplate.DefaultVersionNumber), nil
+}
+
+// description of our versions, for people who look at them.
+const description = "made by remuda's Refresh from its configuration"
+
+// correct makes the default version right.
+func (e *ensuring) correct(t template, want *types.RequestLaunchTemplateData, stored []types.LaunchTemplateVersion) (int64, error) {
+	latest := latestOf(stored)
+	current := latest
+	for _, v := range stored {
+		if sdk.ToBool(v.DefaultVersion) {
+			current = v
+		}
+	}
+	number := sdk.ToInt64(current.VersionNumber)
+	differs := drift(want, current.LaunchTemplateData)
+	if len(differs) == 0 {
+		return number, nil
+	}
+	if len(drift(want, latest.LaunchTemplateData)) == 0 {
+		return e.makeDefault(t, latest, number)
+	}
+	e.changed(t, lifecycle.ResourceUpdated, "version %d differs from the configuration in %s: a new version replaces it",
+		number, strings.Join(differs, ", "))
+	if e.dryRun {
+		return number, nil
+	}
+	return e.createVersion(t, want, latest)
+}
+
+// makeDefault finishes what a crash cut short, or undoes what a person did.
+func (e *ensuring) makeDefault(t template, v types.LaunchTemplateVersion, instead int64) (int64, error) {
+	number := sdk.ToInt64(v.VersionNumber)
+	e.changed(t, lifecycle.ResourceUpdated, "version %d is right and was not the default, which was %d", number, instead)
+	if e.dryRun {
+		return instead, nil
+	}
+	return number, e.setDefault(t, number)
+}
+
+func (e *ensuring) setDefault(t template, number int64) error {
+	what := "set the default version of launch template " + t.name
+	if err := await(e.ctx, e.c.pace.changes, 1, what); err != nil {
+		return err
+	}
+	_, err := e.c.api.ModifyLaunchTemplate(e.ctx, &service.ModifyLaunchTemplateInput{
+		LaunchTemplateName: sdk.String(t.name), DefaultVersion: sdk.String(strconv.FormatInt(number, 10)),
+	})
+	if err != nil {
+		return aws.Wrap(what, err)
+	}
+	return nil
+}
+
+func (e *ensuring) createVersion(t template, want *types.RequestLaunchTemplateData, latest types.LaunchTemplateVersion) (int64, error) {
+	what := "create a version of launch template " + t.name
+	if err := await(e.ctx, e.c.pace.changes, 1, what); err != nil {
+		return 0, err
+	}
+	out, err := e.c.api.CreateLaunchTemplateVersion(e.ctx, &service.CreateLaunchTemplateVersionInput{
+		LaunchTemplateName: sdk.String(t.name), LaunchTemplateData: want, VersionDescription: sdk.String(description),
+		ClientToken: sdk.String(versionToken(want, latest)),
+	})
+	if err != nil {
+		return 0, aws.Wrap(what, err)
+	}
+	made := out.LaunchTemplateVersion
+	if odd := drift(want, made.LaunchTemplateData); len(odd) > 0 {
+		e.c.log.Warn("launch template was stored otherwise than asked for", "template", t.name, "fields", odd)
+	}
+	number := sdk.ToInt64(made.VersionNumber)
+	return number, e.setDefault(t, number)
+}
+
+// versionToken makes replicas that see the same drift make one version of it.
+func versionToken(want *types.RequestLaunchTemplateData, latest types.LaunchTemplateVersion) string {
+	fields := map[string]string{}
+	flatten("", reflect.ValueOf(want), fields)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%v", sdk.ToString(latest.LaunchTemplateId), sdk.ToInt64(latest.VersionNumber), fields))
+	return hex.EncodeToString(sum[:16])
+}
+
+// prune deletes versions that no intent can name any more.
+func (e *ensuring) prune(t template, latest int64) error {
+	if latest <= keptVersions {
+		return nil
+	}
+	all, err := e.versions(t.name)
+	if err != nil {
+		return aws.Wrap("read the versions of launch template "+t.name, err)
+	}
+	slices.SortFunc(all, func(a, b types.LaunchTemplateVersion) int {
+		return cmp.Compare(sdk.ToInt64(b.VersionNumber), sdk.ToInt64(a.VersionNumber))
+	})
+	var old []string
+	for i, v := range all {
+		if i >= keptVersions && !sdk.ToBool(v.DefaultVersion) {
+			old = append(old, strconv.FormatInt(sdk.ToInt64(v.VersionNumber), 10))
+		}
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	e.changed(t, lifecycle.ResourceUpdated, "%d versions older than the newest %d are deleted", len(old), keptVersions)
+	if e.dryRun {
+		return nil
+	}
+	return e.delete(t, old)
+}
+
+// deleteBatch is EC2's limit for a call.
+const deleteBatch = 200
+
+func (e *ensuring) delete(t template, versions []string) error {
+	what := "delete old versions of launch template " + t.name
+	for batch := range slices.Chunk(versions, deleteBatch) {
+		if err := await(e.ctx, e.c.pace.changes, 1, what); err != nil {
+			return err
+		}
+		out, err := e.c.api.DeleteLaunchTemplateVersions(e.ctx, &service.DeleteLaunchTemplateVersionsInput{
+			LaunchTemplateName: sdk.String(t.name), Versions: batch,
+		})
+		if err != nil {
+			return aws.Wrap(what, err)
+		}
+		for _, failed := range out.UnsuccessfullyDeletedLaunchTemplateVersions {
+			// Somebody else was faster, or will be: the next Ensure looks again.
+			e.c.log.Warn("launch template version not deleted", "template", t.name, "version", sdk.ToInt64(failed.VersionNumber),
+				"error", failed.ResponseError)
+		}
+	}
+	return nil
+}

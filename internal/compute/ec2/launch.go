@@ -1,0 +1,214 @@
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	service "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Launch starts the machines of an order in one call, which EC2 takes for any
+// count that a request may have. The order's token makes a repeat the same
+// launch. What came short is a *lifecycle.ShortageError beside the machines
+// that came; what no later order would cure is lifecycle.ErrRefused.
+func (c *Compute) Launch(ctx context.Context, o lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
+	what := fmt.Sprintf("launch %d machines of pool %s", o.Count, o.Pool)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	if err := c.checkOrder(o); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	places, err := c.placesOf(ctx, o.Pool)
+	if err != nil {
+		return nil, err
+	}
+	in, err := c.request(o, places)
+	if errors.Is(err, errVersion) {
+		return nil, shortage(o, 0, err.Error())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := await(ctx, c.pace.launched, o.Count, what); err != nil {
+		return nil, err
+	}
+	if err := await(ctx, c.pace.launches, 1, what); err != nil {
+		return nil, err
+	}
+	out, err := c.api.CreateFleet(ctx, in)
+	if err != nil {
+		return c.notLaunched(ctx, what, o, err)
+	}
+	return c.launched(ctx, what, o, places, out)
+}
+
+// notLaunched says what the failed call means for the order.
+func (c *Compute) notLaunched(ctx context.Context, what string, o lifecycle.LaunchOrder, err error) ([]lifecycle.Machine, error) {
+	code := aws.Code(err)
+	switch {
+	case code == codeOtherParameters:
+		return c.launchedOtherwise(ctx, what, o, err)
+	case code == codeNoVersion:
+		c.forgetTemplate(o.Pool)
+		return nil, shortage(o, 0, fmt.Sprintf("version %s of the launch template of pool %s is gone; the next launch takes the current one",
+			o.TemplateVersion, o.Pool))
+	case aws.ClassOf(err) == aws.Capacity:
+		return nil, shortage(o, 0, sentence(o, failure{code: code}))
+	case aws.ClassOf(err) == aws.Gone || aws.ClassOf(err) == aws.Terminal:
+		return nil, aws.Refused(what, err, remedy(code, o.Pool))
+	}
+	return nil, aws.Wrap(what, err)
+}
+
+// launchedOtherwise: the token was used for a call with other parameters. If
+// that was this order under another configuration, what it made counts, and the
+// rest is for the next order; if it was another order, somebody is wrong.
+func (c *Compute) launchedOtherwise(ctx context.Context, what string, o lifecycle.LaunchOrder, cause error) ([]lifecycle.Machine, error) {
+	instances, err := c.instances(ctx, what, launchFilters(c.o.Prefix, o.RequestID, o.Number)...)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range instances {
+		if tagMap(i.Tags)[TagOrder] != digest(o) {
+			return nil, fmt.Errorf("%s: its token stands for another order: %w: %w", what, lifecycle.ErrExists, cause)
+		}
+	}
+	machines, err := c.machines(ctx, instances)
+	if err != nil || len(machines) >= o.Count {
+		return machines, err
+	}
+	return machines, shortage(o, len(machines), "the launch was made before under another configuration and gave no more")
+}
+
+// launched makes machines of the answer, in its order.
+func (c *Compute) launched(ctx context.Context, what string, o lifecycle.LaunchOrder, places []place, out *service.CreateFleetOutput) ([]lifecycle.Machine, error) {
+	fresh, err := c.freshMachines(ctx, o, places, out.Instances)
+	if err != nil {
+		return nil, err
+	}
+	if len(fresh) < o.Count {
+		// The answer to a repeated call may lack what the first one made.
+		if fresh, err = c.withEarlier(ctx, what, o, fresh); err != nil {
+			return nil, err
+		}
+	}
+	c.remember(fresh)
+	c.rememberShort(o, places, out.Errors)
+	ids := idsOf(fresh)
+	shown, err := c.look(ctx, what, ids)
+	if err != nil {
+		return nil, err
+	}
+	machines := c.inOrder(ids, shown)
+	return machines, c.cameShort(what, o, places, len(machines), out.Errors)
+}
+
+// freshMachines are the machines of an answer as far as it tells of them.
+func (c *Compute) freshMachines(ctx context.Context, o lifecycle.LaunchOrder, places []place, sets []types.CreateFleetInstance) ([]lifecycle.Machine, error) {
+	var names []string
+	for _, set := range sets {
+		names = append(names, string(set.InstanceType))
+	}
+	sizes, err := c.sizesOf(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	tags := c.machineTags(o)
+	var machines []lifecycle.Machine
+	for _, set := range sets {
+		for _, id := range set.InstanceIds {
+			m := tagged(id, tags)
+			m.State, m.LaunchedAt = lifecycle.MachinePending, c.now().UTC().Round(0)
+			m.UsageClass = o.UsageClass
+			m.Zone = zoneOf(places, set.SubnetId, set.AvailabilityZone, set.LaunchTemplateAndOverrides)
+			sizes[string(set.InstanceType)].describe(&m, string(set.InstanceType))
+			machines = append(machines, m)
+		}
+	}
+	return machines, nil
+}
+
+func (c *Compute) withEarlier(ctx context.Context, what string, o lifecycle.LaunchOrder, fresh []lifecycle.Machine) ([]lifecycle.Machine, error) {
+	earlier, err := c.instances(ctx, what, launchFilters(c.o.Prefix, o.RequestID, o.Number)...)
+	if err != nil {
+		return nil, err
+	}
+	machines, err := c.machines(ctx, earlier)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range machines {
+		known := func(f lifecycle.Machine) bool { return f.InstanceID == m.InstanceID }
+		if tagMap(earlier[i].Tags)[TagOrder] == digest(o) && !slices.ContainsFunc(fresh, known) {
+			fresh = append(fresh, m)
+		}
+	}
+	return fresh, nil
+}
+
+// zoneOf a part of an answer, which names its place in one way or another.
+func zoneOf(places []place, subnet, zone *string, used *types.LaunchTemplateAndOverridesResponse) string {
+	if used != nil && used.Overrides != nil {
+		zone, subnet = orElse(zone, used.Overrides.AvailabilityZone), orElse(subnet, used.Overrides.SubnetId)
+	}
+	if sdk.ToString(zone) != "" {
+		return *zone
+	}
+	for _, p := range places {
+		if p.subnet == sdk.ToString(subnet) {
+			return p.zone
+		}
+	}
+	return ""
+}
+
+func orElse(a, b *string) *string {
+	if sdk.ToString(a) != "" {
+		return a
+	}
+	return b
+}
+
+func idsOf(machines []lifecycle.Machine) []string {
+	ids := make([]string, 0, len(machines))
+	for _, m := range machines {
+		ids = append(ids, m.InstanceID)
+	}
+	return ids
+}
+
+// Launched finds the machines that a launch made, gone ones too while EC2 shows
+// them, and those that EC2 does not show yet if this process made them.
+func (c *Compute) Launched(ctx context.Context, requestID string, number int) ([]lifecycle.Machine, error) {
+	what := fmt.Sprintf("find the machines of launch %d of request %s", number, requestID)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	if strings.ContainsAny(requestID, "*?\\") {
+		return nil, nil // EC2 would take it for a pattern, and no request has such an id
+	}
+	instances, err := c.instances(ctx, what, launchFilters(c.o.Prefix, requestID, number)...)
+	if err != nil {
+		return nil, err
+	}
+	machines, err := c.machines(ctx, instances)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range c.unseen(machines) {
+		if m.RequestID == requestID && m.Launch == number {
+			machines = append(machines, m)
+		}
+	}
+	slices.SortFunc(machines, byID)
+	return machines, nil
+}

@@ -1,0 +1,388 @@
+package ec2_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	service "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/remuda-ci/remuda/internal/awstest"
+	"github.com/remuda-ci/remuda/internal/awstest/ec2gap"
+	"github.com/remuda-ci/remuda/internal/compute/catalogue"
+	"github.com/remuda-ci/remuda/internal/compute/ec2"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+func launch(t testing.TB, c *ec2.Compute, o lifecycle.LaunchOrder) []lifecycle.Machine {
+	t.Helper()
+	machines, err := c.Launch(t.Context(), o)
+	if err != nil || len(machines) != o.Count {
+		t.Fatalf("launch: got %d machines and %v", len(machines), err)
+	}
+	return machines
+}
+
+func ids(machines []lifecycle.Machine) []string {
+	var list []string
+	for _, m := range machines {
+		list = append(list, m.InstanceID)
+	}
+	return list
+}
+
+var ignoreState = cmpopts.IgnoreFields(lifecycle.Machine{}, "State")
+
+func TestTwoHundredHostsInOneOrder(t *testing.T) {
+	w := newWorld(t)
+	c := w.ready(t, w.options())
+	before := len(w.proxy.Calls())
+	machines := launch(t, c, order(t, c, 1, 200))
+	equal(t, "calls", []string{"CreateFleet", "DescribeInstances"}, w.operations(before))
+	unique := map[string]bool{}
+	zones := map[string]int{}
+	for _, m := range machines {
+		unique[m.InstanceID] = true
+		zones[m.Zone]++
+		if m.HostKey != roleID+":"+m.InstanceID || m.RequestID != "q" || m.Launch != 1 || m.Pool != "default" {
+			t.Errorf("machine without its tags: %+v", m)
+		}
+	}
+	equal(t, "ids and zones", []int{200, 100, 100}, []int{len(unique), zones["us-east-1a"], zones["us-east-1b"]})
+	want := []string{
+		"remuda:fleet", "remuda:launch", "remuda:order", "remuda:pool", "remuda:repository", "remuda:request-id", "remuda:resource-class",
+		"remuda:role", "remuda:run-id", "remuda:template-version", "team",
+	}
+	for _, i := range w.living(t) {
+		var keys []string
+		for _, tag := range i.Tags {
+			if !strings.HasPrefix(*tag.Key, "aws:") {
+				keys = append(keys, *tag.Key)
+			}
+		}
+		slices.Sort(keys)
+		equal(t, "tags of "+*i.InstanceId, want, keys)
+	}
+	found, err := c.Launched(t.Context(), "q", 1)
+	if err != nil || len(found) != 200 {
+		t.Errorf("launched: got %d, %v", len(found), err)
+	}
+	before = len(w.proxy.Calls())
+	if err := c.Terminate(t.Context(), ids(machines)); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "calls of the end", []string{"TerminateInstances", "TerminateInstances"}, w.operations(before))
+	equal(t, "left", 0, len(w.living(t)))
+}
+
+// operations are the calls since the first n.
+func (w world) operations(n int) []string {
+	var list []string
+	for _, c := range w.proxy.Calls()[n:] {
+		list = append(list, c.Operation)
+	}
+	return list
+}
+
+func TestSpotIsSpot(t *testing.T) {
+	w := newWorld(t)
+	c := w.ready(t, w.options())
+	o := order(t, c, 1, 2)
+	o.UsageClass = lifecycle.UsageSpot
+	for _, m := range launch(t, c, o) {
+		equal(t, "usage class", lifecycle.UsageSpot, m.UsageClass)
+	}
+	for _, i := range w.living(t) {
+		equal(t, "lifecycle", "spot", string(i.InstanceLifecycle))
+	}
+}
+
+func TestBothArchitecturesOfAPoolAreLaunched(t *testing.T) {
+	w := newWorld(t)
+	c := w.ready(t, pool(w.options(), func(p *ec2.Pool) { p.Images = w.images }))
+	for number, types := range [][]string{{"c7i.*"}, {"c7g.*"}} {
+		o := order(t, c, number+1, 1)
+		o.InstanceTypes = types
+		want := []string{catalogue.ArchX86, catalogue.ArchArm}[number]
+		for _, m := range launch(t, c, o) {
+			equal(t, "architecture and version", []string{want, "1/1"}, []string{m.Arch, m.TemplateVersion})
+		}
+	}
+}
+
+func TestBurstableTypesOnlyIfThePoolAsks(t *testing.T) {
+	w := newWorld(t)
+	for number, burstable := range []bool{false, true} {
+		c := w.ready(t, pool(w.options(), func(p *ec2.Pool) { p.Burstable = burstable }))
+		o := order(t, c, number+1, 1)
+		o.InstanceTypes = []string{"t3.*", "t4g.*"}
+		machines, err := c.Launch(t.Context(), o)
+		var short *lifecycle.ShortageError
+		if got := errors.As(err, &short); got == burstable {
+			t.Errorf("burstable %t: got %v, %v", burstable, ids(machines), err)
+		}
+		// The catalogue does not know the type, so EC2 was asked.
+		for _, m := range machines {
+			equal(t, "size", []int{2, 4096}, []int{m.CPU, m.MemoryMiB})
+		}
+	}
+}
+
+func TestNoFaultMakesASecondFleet(t *testing.T) {
+	faults := []awstest.Fault{
+		{Operation: "DescribeSubnets", Kind: awstest.InternalError},
+		{Operation: "DescribeInstances", Kind: awstest.LostAfterSuccess},
+	}
+	for _, kind := range awstest.Kinds {
+		faults = append(faults, awstest.Fault{Operation: "CreateFleet", Kind: kind})
+	}
+	for _, fault := range faults {
+		t.Run(fault.Kind.String()+" of "+fault.Operation, func(t *testing.T) {
+			w := newWorld(t)
+			w.ready(t, w.options())
+			c := w.open(t, w.options())
+			o := order(t, c, 1, 2)
+			fault.Service, fault.Nth = "ec2", 1
+			w.proxy.Inject(fault)
+			machines := launch(t, c, o)
+			equal(t, "launched", len(machines), len(w.living(t)))
+		})
+	}
+}
+
+func TestALaunchWithoutAnAnswerIsRepeatedWithItsToken(t *testing.T) {
+	w := newWorld(t)
+	c := w.ready(t, w.options())
+	o := order(t, c, 1, 2)
+	w.proxy.Inject(awstest.Fault{Service: "ec2", Operation: "CreateFleet", Kind: awstest.LostAfterSuccess})
+	if _, err := c.Launch(t.Context(), o); !errors.Is(err, lifecycle.ErrUnavailable) {
+		t.Fatalf("got %v, want ErrUnavailable", err)
+	}
+	w.proxy.Heal()
+	machines := launch(t, w.open(t, w.options()), o)
+	equal(t, "launched", len(machines), len(w.living(t)))
+}
+
+// Between a crash and the repeat of its launch, somebody changed the
+// configuration, so that the same order would be another call.
+func TestALaunchOfAnotherConfigurationIsFound(t *testing.T) {
+	w := newWorld(t)
+	o := order(t, w.ready(t, w.options()), 1, 2)
+	first := launch(t, w.open(t, w.options()), o)
+	changed := w.open(t, pool(w.options(), func(p *ec2.Pool) { p.Tags = nil }))
+	machines, err := changed.Launch(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byID := cmpopts.SortSlices(func(a, b lifecycle.Machine) bool { return a.InstanceID < b.InstanceID })
+	equal(t, "machines", first, machines, ignoreState, byID)
+
+	w.SetLimits(ec2gap.Limit{Most: 3})
+	o = order(t, changed, 2, 3)
+	short(t, w.open(t, w.options()), o, 1)
+	why := short(t, changed, o, 1).Why
+	equal(t, "why", "the launch was made before under another configuration and gave no more", why)
+	equal(t, "living", 3, len(w.living(t)))
+}
+
+// short launches what must give fewer than ordered.
+func short(t testing.TB, c *ec2.Compute, o lifecycle.LaunchOrder, want int) *lifecycle.ShortageError {
+	t.Helper()
+	machines, err := c.Launch(t.Context(), o)
+	var e *lifecycle.ShortageError
+	if !errors.As(err, &e) {
+		t.Fatalf("got %d machines and %v, want a shortage", len(machines), err)
+	}
+	equal(t, "machines, ordered and got", []int{want, o.Count, want}, []int{len(machines), e.Ordered, e.Got})
+	return e
+}
+
+func TestWhatIsShortIsSaid(t *testing.T) {
+	only := []string{"c6i.large", "m6i.large"}
+	if catalogue.LocalArch() == catalogue.ArchArm {
+		only = []string{"c6g.large", "m6g.large"}
+	}
+	tests := map[string]struct {
+		limits []ec2gap.Limit
+		change func(*lifecycle.LaunchOrder)
+		got    int
+		want   string
+	}{
+		"capacity": {[]ec2gap.Limit{{Most: 0}}, nil, 0,
+			"no on-demand capacity of " + only[0] + ", " + only[1] + " in us-east-1a, us-east-1b (InsufficientInstanceCapacity)"},
+		"a part of it": {[]ec2gap.Limit{{Types: only[0], Most: 1}, {Types: only[1], Most: 1}}, nil, 2,
+			"no on-demand capacity of " + only[0] + ", " + only[1] + " in us-east-1a, us-east-1b (InsufficientInstanceCapacity)"},
+		"a quota": {[]ec2gap.Limit{{Most: 1, Code: "VcpuLimitExceeded"}}, nil, 1,
+			"the account's quota of vCPU of this kind of instance is used up (VcpuLimitExceeded): end what is not needed, or raise it in Service Quotas"},
+		"no pattern of a type": {nil, func(o *lifecycle.LaunchOrder) { o.InstanceTypes = []string{"x9*"} }, 0,
+			"no on-demand capacity of x9* with 2 vCPU and 4096 MiB (UnfulfillableCapacity)"},
+		"nothing that the pool allows": {nil, func(o *lifecycle.LaunchOrder) { o.PoolTypes = []string{"r*"} }, 0,
+			"no type that the request allows (" + only[0] + ", " + only[1] + ") is one that pool default allows (r*)"},
+		"a version that is gone": {nil, func(o *lifecycle.LaunchOrder) { o.TemplateVersion = "9" }, 0,
+			"version 9 of the launch template of pool default is gone; the next launch takes the current one"},
+		"a version that is none": {nil, func(o *lifecycle.LaunchOrder) { o.TemplateVersion = "" }, 0,
+			`template version "": not a version of a launch template`},
+		"two reasons": {[]ec2gap.Limit{{Types: only[0], Most: 1}, {Types: only[1], Most: 1, Code: "SpotMaxPriceTooLow"}},
+			func(o *lifecycle.LaunchOrder) { o.UsageClass = lifecycle.UsageSpot }, 2,
+			"no spot capacity of " + only[0] + " in us-east-1a, us-east-1b (InsufficientInstanceCapacity); " +
+				"no spot capacity of " + only[1] + " in us-east-1a, us-east-1b (SpotMaxPriceTooLow)"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.ready(t, w.options())
+			w.SetLimits(test.limits...)
+			o := order(t, c, 1, 3)
+			o.InstanceTypes = only
+			if test.change != nil {
+				test.change(&o)
+			}
+			equal(t, "why", test.want, short(t, c, o, test.got).Why)
+			equal(t, "living", test.got, len(w.living(t)))
+		})
+	}
+}
+
+func TestWhatNoLaterOrderCuresIsRefused(t *testing.T) {
+	tests := map[string]struct {
+		break_ func(t *testing.T, w world)
+		want   []string
+	}{
+		"the image is gone": {func(t *testing.T, w world) {
+			_, err := w.client.DeregisterImage(t.Context(), &service.DeregisterImageInput{ImageId: sdk.String(w.images[catalogue.LocalArch()])})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"InvalidAMIID", "build a new image, or correct the images of pool default, and run Refresh"}},
+		"the template is gone": {func(t *testing.T, w world) {
+			_, err := w.client.DeleteLaunchTemplate(t.Context(), &service.DeleteLaunchTemplateInput{LaunchTemplateName: sdk.String(templateName)})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"InvalidLaunchTemplateName.NotFoundException", "run Refresh"}},
+		"the role may not be passed on": {func(_ *testing.T, w world) {
+			w.SetLimits(ec2gap.Limit{Most: 0, Code: "UnauthorizedOperation"})
+		}, []string{"iam:PassRole"}},
+		"the call is not allowed":  {func(_ *testing.T, w world) { w.deny("CreateFleet") }, []string{"allow the action ec2:CreateFleet (docs/iam)"}},
+		"the profile is not there": {func(_ *testing.T, w world) { w.fail("CreateFleet", "InvalidParameterValue") }, []string{"instance profile"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.ready(t, w.options())
+			o := order(t, c, 1, 2)
+			test.break_(t, w)
+			machines, err := c.Launch(t.Context(), o)
+			if len(machines) > 0 || !errors.Is(err, lifecycle.ErrRefused) {
+				t.Fatalf("got %d machines and %v, want ErrRefused", len(machines), err)
+			}
+			for _, part := range test.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not say %q", err, part)
+				}
+			}
+		})
+	}
+}
+
+// fail refuses an operation with a code.
+func (w world) fail(operation, code string) {
+	w.proxy.Handle("ec2", operation, func(rw http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
+		awstest.Fail(rw, r, http.StatusBadRequest, code, "")
+	})
+}
+
+// clock is a time that a test sets.
+type clock struct{ seconds atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.Unix(1_800_000_000+c.seconds.Load(), 0) }
+
+func TestWhatWasShortIsLeftOutOfTheNextOrders(t *testing.T) {
+	types := []string{"c6i.large", "m6i.large"}
+	if catalogue.LocalArch() == catalogue.ArchArm {
+		types = []string{"c6g.large", "m6g.large"}
+	}
+	var now clock
+	w := newWorld(t)
+	options := w.options()
+	options.Now = now.now
+	c := w.ready(t, options)
+	w.SetLimits(ec2gap.Limit{Types: types[0], Zone: "us-east-1a", Most: 0})
+	o := order(t, c, 1, 2)
+	o.InstanceTypes = types
+	for _, m := range launch(t, c, o) {
+		equal(t, "zone while one is short", "us-east-1b", m.Zone)
+	}
+	want := []lifecycle.Offering{{InstanceType: types[0], Place: "us-east-1a"}}
+	equal(t, "exhausted", want, c.Exhausted(lifecycle.UsageOnDemand))
+	equal(t, "exhausted of spot", []lifecycle.Offering(nil), c.Exhausted(lifecycle.UsageSpot))
+
+	w.SetLimits()
+	o = order(t, c, 2, 2)
+	o.InstanceTypes, o.Without = types, c.Exhausted(lifecycle.UsageOnDemand)
+	for _, m := range launch(t, c, o) {
+		equal(t, "place without it", types[0]+" us-east-1b", m.InstanceType+" "+m.Zone)
+	}
+	now.seconds.Add(int64(3 * time.Minute / time.Second))
+	equal(t, "exhausted 3 minutes later", []lifecycle.Offering(nil), c.Exhausted(lifecycle.UsageOnDemand))
+}
+
+func TestAFullSubnetIsLeftOut(t *testing.T) {
+	w := newWorld(t)
+	c := w.ready(t, w.options())
+	w.SetLimits(ec2gap.Limit{Zone: "us-east-1a", Most: 0, Code: "InsufficientFreeAddressesInSubnet"}, ec2gap.Limit{Most: 1})
+	why := short(t, c, order(t, c, 1, 2), 1).Why
+	full := *w.subnets[0].SubnetId
+	want := "no free address in subnet " + full + " in us-east-1a (InsufficientFreeAddressesInSubnet): add a subnet to pool default"
+	if !strings.Contains(why, want) {
+		t.Errorf("%q does not say %q", why, want)
+	}
+	if out := c.Exhausted(lifecycle.UsageOnDemand); !slices.Contains(out, lifecycle.Offering{Place: full}) {
+		t.Errorf("%v does not have %s", out, full)
+	}
+}
+
+func TestTemplateIsAskedForOnceAMinute(t *testing.T) {
+	var now clock
+	w := newWorld(t)
+	w.ready(t, w.options())
+	options := w.options()
+	options.Now = now.now
+	c := w.open(t, options)
+	ask := func(want string, calls int) {
+		t.Helper()
+		version, err := c.Template(t.Context(), "default")
+		if err != nil || version != want || w.calls("DescribeLaunchTemplates") != calls {
+			t.Errorf("got %q, %v after %d calls, want %q after %d", version, err, w.calls("DescribeLaunchTemplates"), want, calls)
+		}
+	}
+	ask("1", 1)
+	w.ready(t, pool(w.options(), func(p *ec2.Pool) { p.RootVolumeGiB = 8 }))
+	now.seconds.Add(59)
+	ask("1", 1)
+	now.seconds.Add(1)
+	ask("2", 2)
+	w.ready(t, w.options())
+	// A version that was deleted meanwhile is asked for again.
+	o := order(t, c, 1, 1)
+	o.TemplateVersion = "9"
+	short(t, c, o, 0)
+	ask("3", 3)
+}
+
+func TestAMissingTemplateIsRefused(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.open(t, w.options()).Template(t.Context(), "default")
+	if !errors.Is(err, lifecycle.ErrRefused) || !strings.Contains(err.Error(), "find launch template remuda-default") || !strings.Contains(err.Error(), "run Refresh") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := w.open(t, w.options()).Template(t.Context(), "other"); !errors.Is(err, lifecycle.ErrRefused) || !strings.Contains(err.Error(), `"other" is not configured`) {
+		t.Errorf("another pool: got %v", err)
+	}
+}

@@ -1,0 +1,126 @@
+package ec2
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// machines are what EC2 told of instances, in the same order.
+func (c *Compute) machines(ctx context.Context, instances []types.Instance) ([]lifecycle.Machine, error) {
+	var names []string
+	for _, i := range instances {
+		names = append(names, string(i.InstanceType))
+	}
+	sizes, err := c.sizesOf(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	var machines []lifecycle.Machine
+	for _, i := range instances {
+		m := tagged(sdk.ToString(i.InstanceId), tagMap(i.Tags))
+		sizes[string(i.InstanceType)].describe(&m, string(i.InstanceType))
+		if i.Architecture != "" {
+			m.Arch = string(i.Architecture)
+		}
+		m.State, m.Impaired = state(i.State)
+		if i.Placement != nil {
+			m.Zone = sdk.ToString(i.Placement.AvailabilityZone)
+		}
+		m.UsageClass = lifecycle.UsageOnDemand
+		if i.InstanceLifecycle == types.InstanceLifecycleTypeSpot {
+			m.UsageClass = lifecycle.UsageSpot
+		}
+		m.LaunchedAt = sdk.ToTime(i.LaunchTime).UTC().Round(0)
+		machines = append(machines, m)
+	}
+	return machines, nil
+}
+
+// tagged is what the tags say of a machine.
+func tagged(id string, tags map[string]string) lifecycle.Machine {
+	launch, _ := strconv.Atoi(tags[TagLaunch])
+	return lifecycle.Machine{
+		InstanceID: id, HostKey: hostKey(tags, id), Pool: tags[TagPool], Repository: tags[TagRepository],
+		RunID: tags[TagRunID], RequestID: tags[TagRequestID], Launch: launch,
+		ResourceClass: tags[TagResourceClass], TemplateVersion: tags[TagTemplateVersion],
+	}
+}
+
+// state: a stopped instance, which only a person's hand can make of a host, does
+// no work and does not end by itself: it counts as one that runs and is broken.
+func state(s *types.InstanceState) (state lifecycle.MachineState, impaired bool) {
+	if s == nil {
+		return lifecycle.MachinePending, false
+	}
+	switch s.Name {
+	case types.InstanceStateNamePending:
+		return lifecycle.MachinePending, false
+	case types.InstanceStateNameShuttingDown, types.InstanceStateNameStopping:
+		return lifecycle.MachineEnding, false
+	case types.InstanceStateNameTerminated:
+		return lifecycle.MachineGone, false
+	case types.InstanceStateNameStopped:
+		return lifecycle.MachineRunning, true
+	}
+	return lifecycle.MachineRunning, false
+}
+
+// settling is how long EC2 may not show an instance that it has launched. Its
+// answers are consistent only after a while, mostly seconds; one that is not
+// shown for longer is gone.
+const settling = 3 * time.Minute
+
+// freshMachine is one that this process launched, as the launch told of it.
+type freshMachine struct {
+	machine lifecycle.Machine
+	until   time.Time
+}
+
+func (c *Compute) remember(machines []lifecycle.Machine) {
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, f := range c.fresh {
+		if now.After(f.until) {
+			delete(c.fresh, id)
+		}
+	}
+	for _, m := range machines {
+		if _, known := c.fresh[m.InstanceID]; !known {
+			c.fresh[m.InstanceID] = freshMachine{m, now.Add(settling)}
+		}
+	}
+}
+
+// recalled is a fresh machine that EC2 does not show.
+func (c *Compute) recalled(id string) (lifecycle.Machine, bool) {
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f, ok := c.fresh[id]
+	return f.machine, ok && !now.After(f.until)
+}
+
+// unseen are the fresh machines that are not among those that EC2 shows.
+func (c *Compute) unseen(shown []lifecycle.Machine) []lifecycle.Machine {
+	now := c.now()
+	seen := map[string]bool{}
+	for _, m := range shown {
+		seen[m.InstanceID] = true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []lifecycle.Machine
+	for id, f := range c.fresh {
+		if !seen[id] && !now.After(f.until) {
+			list = append(list, f.machine)
+		}
+	}
+	return list
+}

@@ -1,0 +1,138 @@
+package ec2
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	service "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/remuda-ci/remuda/internal/compute/catalogue"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// A host may have this many times the vCPU and the memory that its class asks
+// for: one size up, and the families with four times the memory of the leanest
+// (c has 2 GiB for a vCPU, r has 8). Without bounds a shortage of small types
+// would be answered with the largest there are.
+const (
+	cpuAtMost    = 2
+	memoryAtMost = 4
+)
+
+// dearest is how much more than the cheapest that fits a type may cost, in per
+// cent. EC2's own default of 20 would leave out m and r beside c. The bounds of
+// size come first: within them nothing ordinary is four times as dear.
+const dearest = 300
+
+// maxOverrides is EC2's limit.
+const maxOverrides = 300
+
+// checkOrder says what is wrong with an order, before anything is called.
+func (c *Compute) checkOrder(o lifecycle.LaunchOrder) error {
+	for _, p := range slices.Concat(o.InstanceTypes, o.PoolTypes) {
+		if err := catalogue.CheckPattern(p); err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.Token == "" || o.Count < 1:
+		return fmt.Errorf("want a token and a count of at least 1, got token %q and count %d", o.Token, o.Count)
+	case len(c.templatesOf(o.Pool)) == 0:
+		return fmt.Errorf("%w: pool %q is not configured", lifecycle.ErrRefused, o.Pool)
+	}
+	return nil
+}
+
+// request is the call that an order becomes. It is a function of the order, the
+// configuration and the zones of the subnets: a token stands for one call.
+func (c *Compute) request(o lifecycle.LaunchOrder, places []place) (*service.CreateFleetInput, error) {
+	templates, err := c.templatesAt(o)
+	if err != nil {
+		return nil, err
+	}
+	overrides, err := c.overrides(o, places)
+	if err != nil {
+		return nil, err
+	}
+	in := &service.CreateFleetInput{
+		Type: types.FleetTypeInstant, ClientToken: sdk.String(o.Token),
+		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: sdk.Int32(int32(o.Count))},
+		TagSpecifications: []types.TagSpecification{
+			{ResourceType: types.ResourceTypeFleet, Tags: tagList(c.poolTags(o.Pool))},
+			{ResourceType: types.ResourceTypeInstance, Tags: tagList(c.machineTags(o))},
+		},
+	}
+	for i := range templates {
+		in.LaunchTemplateConfigs = append(in.LaunchTemplateConfigs, types.FleetLaunchTemplateConfigRequest{
+			LaunchTemplateSpecification: &templates[i], Overrides: overrides[:min(len(overrides), maxOverrides/len(templates))],
+		})
+	}
+	if o.UsageClass == lifecycle.UsageSpot {
+		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
+		in.SpotOptions = &types.SpotOptionsRequest{
+			AllocationStrategy:           types.SpotAllocationStrategyPriceCapacityOptimized,
+			InstanceInterruptionBehavior: types.SpotInstanceInterruptionBehaviorTerminate,
+		}
+	} else {
+		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeOnDemand
+		in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice}
+	}
+	return in, nil
+}
+
+// overrides are one subnet of each zone, with the types that may be launched
+// there. An order that leaves out everything is made as if it left out nothing.
+func (c *Compute) overrides(o lifecycle.LaunchOrder, places []place) ([]types.FleetLaunchTemplateOverridesRequest, error) {
+	patterns, none := allowedTypes(o)
+	if none {
+		return nil, shortage(o, 0, fmt.Sprintf("no type that the request allows (%s) is one that pool %s allows (%s)",
+			strings.Join(o.InstanceTypes, ", "), o.Pool, strings.Join(o.PoolTypes, ", ")))
+	}
+	var list []types.FleetLaunchTemplateOverridesRequest
+	for _, p := range onePerZone(places, o) {
+		allowed, any := allowedIn(p.zone, patterns, o)
+		if !any {
+			continue
+		}
+		list = append(list, types.FleetLaunchTemplateOverridesRequest{
+			SubnetId: sdk.String(p.subnet), InstanceRequirements: c.requirements(o, allowed),
+		})
+	}
+	if len(list) == 0 && len(o.Without) > 0 {
+		o.Without = nil
+		return c.overrides(o, places)
+	}
+	return list, nil
+}
+
+// requirements of a class, with the patterns of the types that are allowed.
+func (c *Compute) requirements(o lifecycle.LaunchOrder, allowed []string) *types.InstanceRequirementsRequest {
+	r := &types.InstanceRequirementsRequest{
+		VCpuCount:            &types.VCpuCountRangeRequest{Min: sdk.Int32(int32(o.CPU))},
+		MemoryMiB:            &types.MemoryMiBRequest{Min: sdk.Int32(int32(o.MemoryMiB))},
+		AllowedInstanceTypes: allowed,
+		BurstablePerformance: types.BurstablePerformanceExcluded,
+		BareMetal:            types.BareMetalExcluded,
+		AcceleratorCount:     &types.AcceleratorCountRequest{Max: sdk.Int32(0)},
+		// Images of today do not boot on types of the oldest generations.
+		InstanceGenerations: []types.InstanceGeneration{types.InstanceGenerationCurrent},
+	}
+	if o.CPU > 0 {
+		r.VCpuCount.Max = sdk.Int32(int32(cpuAtMost * o.CPU))
+	}
+	if o.MemoryMiB > 0 {
+		r.MemoryMiB.Max = sdk.Int32(int32(memoryAtMost * o.MemoryMiB))
+	}
+	if c.o.Pools[o.Pool].Burstable {
+		r.BurstablePerformance = types.BurstablePerformanceIncluded
+	}
+	if o.UsageClass == lifecycle.UsageSpot {
+		r.SpotMaxPricePercentageOverLowestPrice = sdk.Int32(dearest)
+	} else {
+		r.OnDemandMaxPricePercentageOverLowestPrice = sdk.Int32(dearest)
+	}
+	return r
+}

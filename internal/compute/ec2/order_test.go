@@ -1,0 +1,318 @@
+package ec2_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	service "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/remuda-ci/remuda/internal/compute/catalogue"
+	"github.com/remuda-ci/remuda/internal/compute/ec2"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// cloud is an EC2 without a network: it launches whatever it is told to.
+type cloud struct {
+	ec2.API
+	launches   []*service.CreateFleetInput
+	terminated []int     // in each call
+	at         time.Time // of the last call
+}
+
+// zones of the subnets, two of them in the first.
+var zones = map[string]string{"subnet-a1": "a", "subnet-a2": "a", "subnet-b": "b", "subnet-c": "c"}
+
+func (c *cloud) DescribeSubnets(context.Context, *service.DescribeSubnetsInput, ...func(*service.Options)) (*service.DescribeSubnetsOutput, error) {
+	out := &service.DescribeSubnetsOutput{}
+	for subnet, zone := range zones {
+		out.Subnets = append(out.Subnets, types.Subnet{SubnetId: sdk.String(subnet), AvailabilityZone: sdk.String(zone)})
+	}
+	return out, nil
+}
+
+func (c *cloud) CreateFleet(_ context.Context, in *service.CreateFleetInput, _ ...func(*service.Options)) (*service.CreateFleetOutput, error) {
+	c.launches, c.at = append(c.launches, in), time.Now()
+	var ids []string
+	for i := range *in.TargetCapacitySpecification.TotalTargetCapacity {
+		ids = append(ids, fmt.Sprintf("i-%08x%08x", len(c.launches), i))
+	}
+	return &service.CreateFleetOutput{Instances: []types.CreateFleetInstance{{InstanceIds: ids, InstanceType: "c6i.large"}}}, nil
+}
+
+func (c *cloud) DescribeInstances(context.Context, *service.DescribeInstancesInput, ...func(*service.Options)) (*service.DescribeInstancesOutput, error) {
+	return &service.DescribeInstancesOutput{}, nil
+}
+
+func (c *cloud) TerminateInstances(_ context.Context, in *service.TerminateInstancesInput, _ ...func(*service.Options)) (*service.TerminateInstancesOutput, error) {
+	c.terminated, c.at = append(c.terminated, len(in.InstanceIds)), time.Now()
+	return &service.TerminateInstancesOutput{}, nil
+}
+
+func open(t testing.TB, rates ec2.Rates) (*cloud, *ec2.Compute) {
+	t.Helper()
+	api := &cloud{}
+	c, err := ec2.New(api, ec2.Options{Prefix: prefix, Region: region, Rates: rates, Pools: map[string]ec2.Pool{"default": {
+		Images: map[string]string{"x86_64": "ami-1"}, Subnets: []string{"subnet-a1", "subnet-a2", "subnet-b", "subnet-c"},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api, c
+}
+
+func plain(number, count int) lifecycle.LaunchOrder {
+	return lifecycle.LaunchOrder{
+		Token: fmt.Sprint(number), RequestID: "q", Number: number, Count: count, Pool: "default", TemplateVersion: "1",
+		ResourceClass: "large", CPU: 2, MemoryMiB: 4096, UsageClass: lifecycle.UsageOnDemand,
+	}
+}
+
+// call is what an order becomes: the subnets, and the types that are allowed in each.
+func call(t testing.TB, o lifecycle.LaunchOrder) (in *service.CreateFleetInput, allowed map[string]string) {
+	t.Helper()
+	api, c := open(t, ec2.Rates{})
+	if _, err := c.Launch(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	allowed = map[string]string{}
+	for _, override := range api.launches[0].LaunchTemplateConfigs[0].Overrides {
+		allowed[*override.SubnetId] = strings.Join(override.InstanceRequirements.AllowedInstanceTypes, " ")
+	}
+	return api.launches[0], allowed
+}
+
+func TestTypesAreThoseOfRequestAndPool(t *testing.T) {
+	tests := map[string]struct{ request, pool, want string }{
+		"any":                 {"", "", ""},
+		"any, said":           {"*", "", ""},
+		"the request's":       {"c* m*", "", "c* m*"},
+		"the pool's":          {"", "c6i.*", "c6i.*"},
+		"any that pool has":   {"*", "c6i.*", "c6i.*"},
+		"one in the other":    {"c*", "c6i.* m6i.*", "c6i.*"},
+		"the same":            {"c* m* r*", "c* m* r*", "c* m* r*"},
+		"across":              {"c*", "*.large *.xlarge", "c*.large c*.xlarge"},
+		"in the middle":       {"c*.large", "*6i*", "c*6i*.large"},
+		"stars meet":          {"*6*", "*i*", "*6*i* *i*6*"},
+		"names":               {"c6i.large m6i.large", "m*", "m6i.large"},
+		"twice":               {"c* c6i.* c6i.large", "", "c*"},
+		"long":                {"c" + strings.Repeat("*", 40), "*", "c*"},
+		"patterns too long":   {"*c*6*i*.*l*a*r*g*e*", "*c*6*i*.*l*a*r*g*e*", "*c*6*i*.*l*a*r*g*e*"},
+		"more than EC2 takes": {"*c*6*i*.*", "*l*a*r*g*e*", "c6i.large c6i.xlarge"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			o := plain(1, 1)
+			o.InstanceTypes, o.PoolTypes = strings.Fields(test.request), strings.Fields(test.pool)
+			_, allowed := call(t, o)
+			equal(t, "allowed", test.want, allowed["subnet-b"])
+		})
+	}
+}
+
+// Whatever the patterns are, a type of the right size is allowed if and only if
+// both lists allow it.
+func TestAllowedTypesAreTheIntersection(t *testing.T) {
+	r := rand.New(rand.NewSource(1))
+	pattern := func() string {
+		parts := []string{"*", "c", "m", "6", "7", "i", "g", ".", "large", "xl", "*"}
+		p := ""
+		for range 1 + r.Intn(6) {
+			p += parts[r.Intn(len(parts))]
+		}
+		return p
+	}
+	match := func(patterns []string, name string) bool {
+		for _, p := range patterns {
+			if catalogue.Match(p, name) {
+				return true
+			}
+		}
+		return len(patterns) == 0
+	}
+	api, c := open(t, ec2.Rates{Launches: ec2.Rate{PerSecond: 1e6, Burst: 1e6}, Launched: ec2.Rate{PerSecond: 1e6, Burst: 1e6}, Reads: ec2.Rate{PerSecond: 1e6, Burst: 1e6}})
+	for i := range 500 {
+		o := plain(i, 1)
+		o.InstanceTypes, o.PoolTypes = []string{pattern(), pattern()}, []string{pattern(), pattern()}
+		api.launches = nil
+		_, err := c.Launch(t.Context(), o)
+		var short *lifecycle.ShortageError
+		if err != nil && !errors.As(err, &short) {
+			t.Fatal(err)
+		}
+		for _, typ := range catalogue.All() {
+			if typ.CPU < 2 || typ.CPU > 4 || typ.MemoryMiB < 4096 || typ.MemoryMiB > 16384 {
+				continue
+			}
+			want := match(o.InstanceTypes, typ.Name) && match(o.PoolTypes, typ.Name)
+			got := short == nil && match(api.launches[0].LaunchTemplateConfigs[0].Overrides[0].InstanceRequirements.AllowedInstanceTypes, typ.Name)
+			if got != want {
+				t.Fatalf("%s of %v and %v: allowed is %t, want %t", typ.Name, o.InstanceTypes, o.PoolTypes, got, want)
+			}
+		}
+	}
+}
+
+func TestWhatAnOrderLeavesOut(t *testing.T) {
+	all := []string{"c6i.large", "m*"}
+	tests := map[string]struct {
+		types   []string
+		without []lifecycle.Offering
+		want    map[string]string // but for the two subnets of zone a, of which the token takes one
+	}{
+		"nothing":         {all, nil, map[string]string{"a": "c6i.large m*", "b": "c6i.large m*", "c": "c6i.large m*"}},
+		"a name":          {all, []lifecycle.Offering{{InstanceType: "c6i.large", Place: "b"}}, map[string]string{"a": "c6i.large m*", "b": "m*", "c": "c6i.large m*"}},
+		"another type":    {all, []lifecycle.Offering{{InstanceType: "r6i.large", Place: "b"}}, map[string]string{"a": "c6i.large m*", "b": "c6i.large m*", "c": "c6i.large m*"}},
+		"one of a family": {[]string{"c6i.*"}, []lifecycle.Offering{{InstanceType: "c6i.large", Place: "b"}}, map[string]string{"a": "c6i.*", "b": "c6i.xlarge", "c": "c6i.*"}},
+		"all of a zone":   {[]string{"c6i.large"}, []lifecycle.Offering{{InstanceType: "c6i.large", Place: "b"}}, map[string]string{"a": "c6i.large", "c": "c6i.large"}},
+		"everything": {[]string{"c6i.large"}, []lifecycle.Offering{
+			{InstanceType: "c6i.large", Place: "a"}, {InstanceType: "c6i.large", Place: "b"}, {InstanceType: "c6i.large", Place: "c"},
+		}, map[string]string{"a": "c6i.large", "b": "c6i.large", "c": "c6i.large"}},
+		"a full subnet":      {all, []lifecycle.Offering{{Place: "subnet-b"}}, map[string]string{"a": "c6i.large m*", "c": "c6i.large m*"}},
+		"all subnets are":    {all, []lifecycle.Offering{{Place: "subnet-a1"}, {Place: "subnet-a2"}, {Place: "subnet-b"}, {Place: "subnet-c"}}, map[string]string{"a": "c6i.large m*", "b": "c6i.large m*", "c": "c6i.large m*"}},
+		"a place of no more": {all, []lifecycle.Offering{{Place: "subnet-x"}, {InstanceType: "c6i.large", Place: "x"}}, map[string]string{"a": "c6i.large m*", "b": "c6i.large m*", "c": "c6i.large m*"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			o := plain(1, 1)
+			o.InstanceTypes, o.Without = test.types, test.without
+			_, allowed := call(t, o)
+			got := map[string]string{}
+			for subnet, types := range allowed {
+				got[zones[subnet]] = types
+			}
+			equal(t, "allowed by zone", test.want, got)
+		})
+	}
+}
+
+func TestAnyTypeButOne(t *testing.T) {
+	o := plain(1, 1)
+	o.Without = []lifecycle.Offering{{InstanceType: "c6i.large", Place: "b"}}
+	_, allowed := call(t, o)
+	if b := strings.Fields(allowed["subnet-b"]); allowed["subnet-c"] != "" || len(b) < 20 || strings.Contains(allowed["subnet-b"], "c6i.large") {
+		t.Errorf("got %q", allowed)
+	}
+}
+
+func TestTwoSubnetsOfAZoneShareTheLoad(t *testing.T) {
+	used := map[string]int{}
+	for number := range 40 {
+		_, allowed := call(t, plain(number, 1))
+		if len(allowed) != 3 {
+			t.Fatalf("subnets %v, want one of each of 3 zones", allowed)
+		}
+		for subnet := range allowed {
+			used[subnet]++
+		}
+	}
+	if used["subnet-a1"]+used["subnet-a2"] != 40 || used["subnet-a1"] < 8 || used["subnet-a2"] < 8 {
+		t.Errorf("used %v", used)
+	}
+	o := plain(1, 1)
+	o.Without = []lifecycle.Offering{{Place: "subnet-a1"}}
+	if _, allowed := call(t, o); len(allowed) != 3 || allowed["subnet-a1"] != "" {
+		t.Errorf("with one full: %v", allowed)
+	}
+}
+
+func TestTheSameOrderIsTheSameCall(t *testing.T) {
+	o := plain(7, 3)
+	o.InstanceTypes, o.PoolTypes = []string{"c*", "m*"}, []string{"*.large", "*6i*"}
+	o.Without = []lifecycle.Offering{{InstanceType: "c6i.large", Place: "b"}}
+	first, _ := call(t, o)
+	for range 10 {
+		again, _ := call(t, o)
+		if !reflect.DeepEqual(first, again) {
+			t.Fatal("the same order became another call")
+		}
+	}
+	equal(t, "token", "7", *first.ClientToken)
+	equal(t, "version", "1", *first.LaunchTemplateConfigs[0].LaunchTemplateSpecification.Version)
+	r := first.LaunchTemplateConfigs[0].Overrides[0].InstanceRequirements
+	equal(t, "size", []int32{2, 4, 4096, 16384}, []int32{*r.VCpuCount.Min, *r.VCpuCount.Max, *r.MemoryMiB.Min, *r.MemoryMiB.Max})
+	equal(t, "strategy", types.FleetOnDemandAllocationStrategyLowestPrice, first.OnDemandOptions.AllocationStrategy)
+	o.UsageClass = lifecycle.UsageSpot
+	spot, _ := call(t, o)
+	equal(t, "strategy of spot", types.SpotAllocationStrategyPriceCapacityOptimized, spot.SpotOptions.AllocationStrategy)
+}
+
+// EC2 lets an account launch 1,000 machines at once and 2 a second after that;
+// half of the bucket is ours.
+func TestBurstsArePaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, c := open(t, ec2.Rates{})
+		began := time.Now()
+		launched := func(number, count int) time.Duration {
+			t.Helper()
+			if _, err := c.Launch(t.Context(), plain(number, count)); err != nil {
+				t.Fatal(err)
+			}
+			return api.at.Sub(began).Round(time.Second)
+		}
+		equal(t, "200", 0*time.Second, launched(1, 200))
+		equal(t, "400", 0*time.Second, launched(2, 200))
+		equal(t, "600, of which 100 wait", 50*time.Second, launched(3, 200))
+		equal(t, "fewer calls than machines", 3, len(api.launches))
+
+		ids := make([]string, 600)
+		for i := range ids {
+			ids[i] = fmt.Sprintf("i-%08x", i)
+		}
+		began = time.Now()
+		if err := c.Terminate(t.Context(), ids); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "batches", []int{100, 100, 100, 100, 100, 100}, api.terminated)
+		equal(t, "600 ended, of which 100 wait", 5*time.Second, api.at.Sub(began).Round(time.Second))
+	})
+}
+
+func TestWhoCannotWaitIsToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, c := open(t, ec2.Rates{Launched: ec2.Rate{PerSecond: 1, Burst: 10}})
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 21*time.Second)
+		defer cancel()
+		_, err := c.Launch(ctx, plain(1, 60))
+		if !errors.Is(err, lifecycle.ErrUnavailable) || len(api.launches) > 0 {
+			t.Errorf("got %v after %d calls, want ErrUnavailable after none", err, len(api.launches))
+		}
+		var unavailable *lifecycle.UnavailableError
+		if errors.As(err, &unavailable) && unavailable.RetryAfter.Round(time.Second) != 50*time.Second {
+			t.Errorf("retry after %s, want 50 s", unavailable.RetryAfter)
+		}
+		equal(t, "time that it took", 0*time.Second, time.Since(began))
+		// It took nothing from those who can wait, or want less.
+		if _, err := c.Launch(ctx, plain(2, 30)); err != nil {
+			t.Error(err)
+		}
+		equal(t, "time for 30", 20*time.Second, api.at.Sub(began).Round(time.Second))
+	})
+}
+
+func TestEveryCallHasItsAction(t *testing.T) {
+	named := map[string]bool{}
+	for _, p := range ec2.Actions() {
+		named[p.Action] = true
+		if p.Why == "" || p.On == "" || p.Role == "" {
+			t.Errorf("%s: not all is said: %+v", p.Action, p)
+		}
+	}
+	api := reflect.TypeFor[ec2.API]()
+	for i := range api.NumMethod() {
+		if action := "ec2:" + api.Method(i).Name; !named[action] {
+			t.Errorf("%s is called and is in no policy", action)
+		}
+		delete(named, "ec2:"+api.Method(i).Name)
+	}
+	equal(t, "done by EC2 in the caller's name", map[string]bool{"ec2:RunInstances": true, "ec2:CreateTags": true, "iam:PassRole": true}, named)
+}

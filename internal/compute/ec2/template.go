@@ -1,0 +1,206 @@
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	service "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/compute/catalogue"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// template is a launch template of a pool: EC2 takes the architecture of the
+// types it may launch from the image, so there is one for each.
+type template struct {
+	name  string
+	arch  string
+	image string
+}
+
+// versionSeparator stands between the versions of a pool's two templates.
+const versionSeparator = "/"
+
+// templatesOf a pool: <prefix>-<pool>, and <prefix>-<pool>.arm64 for the arm64
+// hosts of a pool that has both. Pools have no dot in their names.
+func (c *Compute) templatesOf(pool string) []template {
+	name := c.o.Prefix + "-" + pool
+	var list []template
+	images := c.o.Pools[pool].Images
+	for _, arch := range []string{catalogue.ArchX86, catalogue.ArchArm} {
+		image, has := images[arch]
+		switch {
+		case !has:
+		case len(list) == 0:
+			list = append(list, template{name, arch, image})
+		default:
+			list = append(list, template{name + "." + arch, arch, image})
+		}
+	}
+	return list
+}
+
+// knownTemplate is the version that launches take, as of a time.
+type knownTemplate struct {
+	version string
+	at      time.Time
+}
+
+const (
+	// templateAge is how old an answer of Template may be. An order that names a
+	// version that is no longer the default one is good all the same, so this
+	// bounds only how long a change takes to be used by other replicas.
+	templateAge = time.Minute
+	// askTimeout bounds the one call that all callers of Template wait for.
+	askTimeout = 10 * time.Second
+)
+
+// Template is the version of the pool's launch template that new orders name:
+// the default one, which Ensure sets. Of a pool with two templates it is both
+// versions, as in 7/5. A template that is missing is lifecycle.ErrRefused.
+func (c *Compute) Template(ctx context.Context, pool string) (string, error) {
+	if len(c.templatesOf(pool)) == 0 {
+		return "", fmt.Errorf("find launch template: %w: pool %q is not configured", lifecycle.ErrRefused, pool)
+	}
+	if version, ok := c.knownTemplate(pool); ok {
+		return version, nil
+	}
+	asked := c.asking.DoChan(pool, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+		defer cancel()
+		return c.askTemplate(ctx, pool)
+	})
+	select {
+	case <-ctx.Done():
+		return "", fmt.Errorf("find launch template of pool %s: %w", pool, ctx.Err())
+	case answer := <-asked:
+		version, _ := answer.Val.(string)
+		return version, answer.Err
+	}
+}
+
+func (c *Compute) knownTemplate(pool string) (string, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known, ok := c.templates[pool]
+	return known.version, ok && c.now().Sub(known.at) < templateAge
+}
+
+func (c *Compute) knowTemplate(pool, version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.templates[pool] = knownTemplate{version, c.now()}
+}
+
+func (c *Compute) forgetTemplate(pool string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.templates, pool)
+}
+
+func (c *Compute) askTemplate(ctx context.Context, pool string) (string, error) {
+	if version, ok := c.knownTemplate(pool); ok {
+		return version, nil // by the call before this one
+	}
+	var names []string
+	for _, t := range c.templatesOf(pool) {
+		names = append(names, t.name)
+	}
+	what := "find launch template " + strings.Join(names, " and ")
+	if err := await(ctx, c.pace.reads, 1, what); err != nil {
+		return "", err
+	}
+	out, err := c.api.DescribeLaunchTemplates(ctx, &service.DescribeLaunchTemplatesInput{LaunchTemplateNames: names})
+	if aws.ClassOf(err) == aws.Gone {
+		return "", aws.Refused(what, err, "run Refresh, which creates it")
+	}
+	if err != nil {
+		return "", aws.Wrap(what, err)
+	}
+	defaults := map[string]int64{}
+	for _, t := range out.LaunchTemplates {
+		defaults[sdk.ToString(t.LaunchTemplateName)] = sdk.ToInt64(t.DefaultVersionNumber)
+	}
+	version := joinVersions(names, defaults)
+	c.knowTemplate(pool, version)
+	return version, nil
+}
+
+func joinVersions(names []string, defaults map[string]int64) string {
+	var versions []string
+	for _, name := range names {
+		versions = append(versions, strconv.FormatInt(defaults[name], 10))
+	}
+	return strings.Join(versions, versionSeparator)
+}
+
+// errVersion: the order was stored by something else than this adapter.
+var errVersion = errors.New("not a version of a launch template")
+
+// templatesAt are the templates that an order names, with their versions.
+func (c *Compute) templatesAt(o lifecycle.LaunchOrder) ([]types.FleetLaunchTemplateSpecificationRequest, error) {
+	names := []string{c.o.Prefix + "-" + o.Pool, c.o.Prefix + "-" + o.Pool + "." + catalogue.ArchArm}
+	versions := strings.Split(o.TemplateVersion, versionSeparator)
+	var list []types.FleetLaunchTemplateSpecificationRequest
+	for i, version := range versions {
+		if n, err := strconv.ParseUint(version, 10, 63); err != nil || n == 0 || i == len(names) {
+			return nil, fmt.Errorf("template version %q: %w", o.TemplateVersion, errVersion)
+		}
+		list = append(list, types.FleetLaunchTemplateSpecificationRequest{
+			LaunchTemplateName: sdk.String(names[i]), Version: sdk.String(version),
+		})
+	}
+	return list, nil
+}
+
+// data is what a template should hold. rootDevice is that of the image.
+func (c *Compute) data(pool string, t template, rootDevice string) *types.RequestLaunchTemplateData {
+	p := c.o.Pools[pool]
+	data := &types.RequestLaunchTemplateData{
+		ImageId:          sdk.String(t.image),
+		SecurityGroupIds: slices.Clone(p.SecurityGroups),
+		UserData:         sdk.String(c.userData[pool]),
+		// A host that cannot end itself by a call powers off (design section 8).
+		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
+		// Version 2 only and one hop: no container and no forged request gets at it.
+		// The tags in it tell the agent its role.
+		MetadataOptions: &types.LaunchTemplateInstanceMetadataOptionsRequest{
+			HttpEndpoint: types.LaunchTemplateInstanceMetadataEndpointStateEnabled, HttpTokens: types.LaunchTemplateHttpTokensStateRequired,
+			HttpPutResponseHopLimit: sdk.Int32(1), InstanceMetadataTags: types.LaunchTemplateInstanceMetadataTagsStateEnabled,
+		},
+		BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{{
+			DeviceName: sdk.String(rootDevice), Ebs: rootVolume(p),
+		}},
+	}
+	if c.o.InstanceProfile != "" {
+		data.IamInstanceProfile = &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: sdk.String(c.o.InstanceProfile)}
+	}
+	for _, resource := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeNetworkInterface} {
+		data.TagSpecifications = append(data.TagSpecifications, types.LaunchTemplateTagSpecificationRequest{
+			ResourceType: resource, Tags: tagList(c.poolTags(pool)),
+		})
+	}
+	return data
+}
+
+func rootVolume(p Pool) *types.LaunchTemplateEbsBlockDeviceRequest {
+	volume := &types.LaunchTemplateEbsBlockDeviceRequest{
+		DeleteOnTermination: sdk.Bool(true), Encrypted: sdk.Bool(true), VolumeType: types.VolumeTypeGp3,
+	}
+	if p.RootVolumeGiB > 0 {
+		volume.VolumeSize = sdk.Int32(int32(p.RootVolumeGiB))
+	}
+	return volume
+}
+
+// poolNames in order.
+func (c *Compute) poolNames() []string { return slices.Sorted(maps.Keys(c.o.Pools)) }
