@@ -88,6 +88,10 @@ func reserve(t *testing.T) string {
 func (s *standin) up() {
 	s.t.Helper()
 	ln, err := net.Listen("tcp", s.addr)
+	// A process that another test is starting holds the last listener until its program is loaded.
+	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		ln, err = net.Listen("tcp", s.addr)
+	}
 	if err != nil {
 		s.t.Fatal(err)
 	}
