@@ -10,9 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/awstest/imdstest"
+	"github.com/remuda-ci/remuda/internal/host/power"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
 func TestLifeOfAnInstance(t *testing.T) {
@@ -35,8 +38,15 @@ func TestLifeOfAnInstance(t *testing.T) {
 	if !i.ended() || i.poweredOff() {
 		t.Errorf("the instance was ended: %v, and powered off: %v", i.ended(), i.poweredOff())
 	}
-	// Nothing else is in the policy of hosts; who they are they may ask anyhow.
-	want := []string{"dynamodb:GetItem", "dynamodb:UpdateItem", "ec2:TerminateInstances", "sts:GetCallerIdentity"}
+	// The policy of hosts has all that they call and nothing else; who they are
+	// they may ask without one.
+	want := []string{"sts:GetCallerIdentity"}
+	for _, p := range slices.Concat(dynamo.Actions(), power.Actions()) {
+		if p.Role == aws.RoleHost {
+			want = append(want, p.Action)
+		}
+	}
+	slices.Sort(want)
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(i.calls()))); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}

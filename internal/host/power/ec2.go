@@ -32,7 +32,7 @@ type Terminator interface {
 func Actions() []aws.Permission {
 	return []aws.Permission{{
 		Action: "ec2:TerminateInstances", Role: aws.RoleHost, On: aws.OnOwn,
-		Why: "A host ends itself when its time is up and nobody ended it.",
+		Why: "the agent ends its own machine when nobody else did",
 	}}
 }
 
