@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -18,7 +17,7 @@ import (
 // most so many rows, the rest unprocessed. DynamoDB Local always does all.
 func (w world) partly(t *testing.T, operation string, rows int) (calls *atomic.Int64) {
 	calls = new(atomic.Int64)
-	w.proxy.Handle("dynamodb", operation, func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+	w.proxy.Handle("dynamodb", operation, func(rw http.ResponseWriter, r *http.Request, ask forward) {
 		calls.Add(1)
 		var request map[string]map[string]json.RawMessage
 		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
@@ -30,7 +29,7 @@ func (w world) partly(t *testing.T, operation string, rows int) (calls *atomic.I
 		}
 		body, _ := json.Marshal(request) // it was JSON
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		answer := forward(r)
+		answer := ask(r)
 		var answered map[string]any
 		if err := json.Unmarshal(answer.Body, &answered); err != nil {
 			t.Error(err)
@@ -133,7 +132,7 @@ func TestUnprocessedWritesAreSentAgain(t *testing.T) {
 func TestATableThatTakesNothingIsUnavailable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.proxy.Handle("dynamodb", "BatchGetItem", func(rw http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
+	w.proxy.Handle("dynamodb", "BatchGetItem", func(rw http.ResponseWriter, r *http.Request, _ forward) {
 		var request map[string]json.RawMessage
 		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 			t.Error(err)

@@ -32,7 +32,8 @@ func (m *meter) add(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("meter", m.handle), middleware.Before)
 }
 
-func (m *meter) handle(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+func (m *meter) handle(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+) (middleware.InitializeOutput, middleware.Metadata, error) {
 	if f := reflect.ValueOf(in.Parameters).Elem().FieldByName("ReturnConsumedCapacity"); f.IsValid() {
 		f.Set(reflect.ValueOf(types.ReturnConsumedCapacityTotal))
 	}
@@ -201,13 +202,17 @@ func TestCosts(t *testing.T) {
 			request, err = s.UpdateRequest(ctx, request)
 			return err
 		}, "PutItem: 0 read, 17 write"},
-		{"Request, 200 hosts", func() error { _, err := s.Request(ctx, repository, runID, "a"); return err }, "GetItem: 5 read, 0 write"},
-		{"RequestsOfRun, 200 hosts", func() error { _, err := s.RequestsOfRun(ctx, repository, runID); return err }, "Query: 5 read, 0 write"},
+		{"Request, 200 hosts", func() error { _, err := s.Request(ctx, repository, runID, "a"); return err },
+			"GetItem: 5 read, 0 write"},
+		{"RequestsOfRun, 200 hosts", func() error { _, err := s.RequestsOfRun(ctx, repository, runID); return err },
+			"Query: 5 read, 0 write"},
 		{"DueRequests, none", func() error { _, err := s.DueRequests(ctx, began, of); return err }, "4 Query: 2 read, 0 write"},
 
 		{"AddEvents, the first of a replica", func() error { return s.AddEvents(ctx, []lifecycle.Event{newEvent("a")}) },
 			"Query, PutItem: 1 read, 2 write"},
-		{"AddEvents, 3 of a run", func() error { return s.AddEvents(ctx, []lifecycle.Event{newEvent("a"), newEvent("b"), newEvent("c")}) },
+		{"AddEvents, 3 of a run", func() error {
+			return s.AddEvents(ctx, []lifecycle.Event{newEvent("a"), newEvent("b"), newEvent("c")})
+		},
 			"PutItem: 0 read, 2 write"},
 		{"AddEvents, of 2 runs", func() error { return s.AddEvents(ctx, []lifecycle.Event{newEvent("a"), other}) },
 			"PutItem, BatchWriteItem: 0 read, 5 write"},

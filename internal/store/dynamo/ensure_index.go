@@ -42,7 +42,7 @@ func (e *ensurer) checkIndex(x indexSchema, table *types.TableDescription) error
 		found.Projection.ProjectionType == projection(x).ProjectionType {
 		return nil
 	}
-	return fmt.Errorf("index %s of table %s has other keys or attributes than ours: %w: delete it, and run Refresh to have it made anew",
+	return fmt.Errorf("index %s of table %s has other keys or attributes than ours: %w: delete it, and run Refresh",
 		x.name, *e.name(), lifecycle.ErrRefused)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -31,7 +32,7 @@ type backups struct {
 
 func withBackups(p *awstest.Proxy) *backups {
 	b := &backups{on: map[string]bool{}}
-	p.Handle("dynamodb", "DescribeContinuousBackups", func(w http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
+	p.Handle("dynamodb", "DescribeContinuousBackups", func(w http.ResponseWriter, r *http.Request, _ forward) {
 		status := "DISABLED"
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -41,7 +42,7 @@ func withBackups(p *awstest.Proxy) *backups {
 		_, _ = fmt.Fprintf(w, `{"ContinuousBackupsDescription":{"ContinuousBackupsStatus":"ENABLED",`+
 			`"PointInTimeRecoveryDescription":{"PointInTimeRecoveryStatus":%q}}}`, status)
 	})
-	p.Handle("dynamodb", "UpdateContinuousBackups", func(w http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
+	p.Handle("dynamodb", "UpdateContinuousBackups", func(w http.ResponseWriter, r *http.Request, _ forward) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.early--; b.early >= 0 {
@@ -106,10 +107,13 @@ func TestEnsureMakesTheTables(t *testing.T) {
 	w.wantEnsure(t, true)
 
 	for table, want := range map[string][]string{
-		"instances": {"by-due dueShard dueAt KEYS_ONLY", "by-host hostShard hostKey KEYS_ONLY", "by-pool poolKey pooledAt KEYS_ONLY", "by-run runId hostKey KEYS_ONLY"},
-		"requests":  {"by-due dueShard dueAt KEYS_ONLY"},
-		"events":    {"by-run runKey id ALL"},
-		"reports":   nil, "leases": nil,
+		"instances": {
+			"by-due dueShard dueAt KEYS_ONLY", "by-host hostShard hostKey KEYS_ONLY",
+			"by-pool poolKey pooledAt KEYS_ONLY", "by-run runId hostKey KEYS_ONLY",
+		},
+		"requests": {"by-due dueShard dueAt KEYS_ONLY"},
+		"events":   {"by-run runKey id ALL"},
+		"reports":  nil, "leases": nil,
 	} {
 		name := "remuda-" + table
 		out, err := w.client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &name})
@@ -121,7 +125,8 @@ func TestEnsureMakesTheTables(t *testing.T) {
 		}
 		var got []string
 		for _, x := range out.Table.GlobalSecondaryIndexes {
-			got = append(got, fmt.Sprintf("%s %s %s %s", *x.IndexName, *x.KeySchema[0].AttributeName, *x.KeySchema[1].AttributeName, x.Projection.ProjectionType))
+			hash, sort := *x.KeySchema[0].AttributeName, *x.KeySchema[1].AttributeName
+			got = append(got, fmt.Sprintf("%s %s %s %s", *x.IndexName, hash, sort, x.Projection.ProjectionType))
 		}
 		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -187,7 +192,7 @@ func (w world) dropIndex(t *testing.T, table, index string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for {
+	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
 		out, err := w.client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &table})
 		if err != nil {
 			t.Fatal(err)
@@ -288,7 +293,7 @@ func TestEnsureSaysWhatIsMissing(t *testing.T) {
 				provision(t, w.client, "remuda-leases")
 			}
 			_, operation, _ := strings.Cut(p.Action, ":")
-			w.proxy.Handle("dynamodb", operation, func(rw http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
+			w.proxy.Handle("dynamodb", operation, func(rw http.ResponseWriter, r *http.Request, _ forward) {
 				awstest.Fail(rw, r, http.StatusBadRequest, "AccessDeniedException", "you may not")
 			})
 			changes, err := w.Ensure(t.Context(), false)

@@ -148,7 +148,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			for _, operation := range operationsOf(dynamo.Actions()) {
-				w.proxy.Handle("dynamodb", operation, func(rw http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
+				w.proxy.Handle("dynamodb", operation, func(rw http.ResponseWriter, r *http.Request, _ forward) {
 					awstest.Fail(rw, r, http.StatusBadRequest, test.code, test.message)
 				})
 			}

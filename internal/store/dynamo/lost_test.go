@@ -3,12 +3,14 @@ package dynamo_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
 // TestLostAnswers: the first try of each write is carried out and its answer
@@ -98,50 +100,54 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestLostRaces: what another writer wrote is not taken for one's own, though
-// it is the same to the last attribute.
+// TestLostRaces: a try is lost before it is carried out, and another writer
+// comes before the next one. What it wrote is not taken for one's own, though it
+// is the same to the last attribute.
 func TestLostRaces(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create(t, pooledRecord("a"), pooledRecord("b"))
-	other := w.replica(t)
-	lose := func(name string, class error, write func() error, again func() error) {
-		t.Helper()
-		// The first answer is lost and the other's write comes between.
-		struck := w.proxy.Inject(awstest.Fault{Service: "dynamodb", Nth: 1, Kind: awstest.LostBeforeSend})
-		if err := again(); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if len(struck) != 1 {
-			t.Fatalf("%s: no call was lost", name)
-		}
-		w.proxy.Heal()
-		if err := write(); !errors.Is(err, class) {
-			t.Errorf("%s: got error %v, want %v", name, err, class)
-		}
+	if err := w.CreateRequest(t.Context(), newRequest("a")); err != nil {
+		t.Fatal(err)
 	}
-	update := func(s interface {
-		UpdateInstance(context.Context, lifecycle.Record) (lifecycle.Record, error)
-	}) func() error {
-		return func() error {
+	other := dynamo.New(w.client, dynamo.Options{})
+	for _, test := range []struct {
+		name, operation string
+		write           func(*dynamo.Store) error
+		want            error
+	}{
+		{"update an instance", "PutItem", func(s *dynamo.Store) error {
 			_, err := s.UpdateInstance(t.Context(), pooledRecord("a"))
 			return err
-		}
-	}
-	lose("update", lifecycle.ErrLost, update(w), update(other))
-	claim := func(s interface {
-		ClaimInstance(context.Context, lifecycle.Claim) (lifecycle.Record, error)
-	}) func() error {
-		return func() error {
+		}, lifecycle.ErrLost},
+		{"claim an instance", "UpdateItem", func(s *dynamo.Store) error {
 			_, err := s.ClaimInstance(t.Context(), claimOf("b", runID))
 			return err
+		}, lifecycle.ErrLost},
+		{"create an instance", "PutItem", func(s *dynamo.Store) error {
+			return s.CreateInstance(t.Context(), pooledRecord("new"))
+		}, lifecycle.ErrExists},
+		{"update a request", "PutItem", func(s *dynamo.Store) error {
+			_, err := s.UpdateRequest(t.Context(), newRequest("a"))
+			return err
+		}, lifecycle.ErrLost},
+		{"take a lease", "PutItem", func(s *dynamo.Store) error {
+			_, err := s.TakeLease(t.Context(), lifecycle.Lease{Name: "sweep", Holder: "a"})
+			return err
+		}, lifecycle.ErrLost},
+	} {
+		came := 0
+		w.proxy.Handle("dynamodb", test.operation, func(rw http.ResponseWriter, r *http.Request, ask forward) {
+			if came++; came == 1 {
+				if err := test.write(other); err != nil {
+					t.Errorf("%s, the other: %v", test.name, err)
+				}
+				panic(http.ErrAbortHandler) // closes the connection
+			}
+			ask(r).Write(rw)
+		})
+		if err := test.write(w.Store); !errors.Is(err, test.want) || came != 2 {
+			t.Errorf("%s: got error %v after %d tries, want %v after 2", test.name, err, came, test.want)
 		}
 	}
-	lose("claim", lifecycle.ErrLost, claim(w), claim(other))
-	create := func(s interface {
-		CreateInstance(context.Context, lifecycle.Record) error
-	}) func() error {
-		return func() error { return s.CreateInstance(t.Context(), pooledRecord("c")) }
-	}
-	lose("create", lifecycle.ErrExists, create(w), create(other))
 }

@@ -3,7 +3,6 @@ package dynamo
 import (
 	"context"
 	"errors"
-	"maps"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -38,7 +37,7 @@ func isNone(key string) condition {
 	return condition{"attribute_not_exists(#key)", map[string]string{"#key": key}, nil}
 }
 
-// put writes a row under a condition: errCondition.
+// put writes a row under a condition, and gives it an id: errCondition.
 //
 // The SDK sends a write again when its answer does not come. If the first one
 // was carried out, the second finds its own row and fails its condition. So
@@ -46,7 +45,6 @@ func isNone(key string) condition {
 // which shows whose it is and costs no read. Comparing the rest would not do:
 // two writers may well write the same.
 func (s *Store) put(ctx context.Context, what, table string, row item, c condition) error {
-	row = maps.Clone(row)
 	id := s.writeID()
 	row[writeID] = text(id)
 	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{

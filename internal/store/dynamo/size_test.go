@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -206,8 +207,8 @@ func TestManyRowsOfOneTime(t *testing.T) {
 				break
 			}
 		}
-		if !slices.Equal(want, got) {
-			t.Errorf("%d a page: got %v, want %v", limit, got, want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d a page (-want +got):\n%s", limit, diff)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -24,8 +25,8 @@ const (
 	secret = "do-not-print-me"
 )
 
-// began is now, in whole seconds, since DynamoDB Local removes what has
-// expired.
+// began is now, in whole seconds: rows that have expired by the real clock may
+// be removed.
 var began = time.Now().UTC().Truncate(time.Second)
 
 // world is a store behind a proxy, with what it logged.
@@ -95,6 +96,9 @@ func (w world) set(t testing.TB, table string, key map[string]string, attribute 
 	}
 }
 
+// forward asks DynamoDB Local, from a hook of the proxy.
+type forward = func(*http.Request) *awstest.Answer
+
 // item is a row as it is stored.
 func (w world) item(t testing.TB, table string, key map[string]string) map[string]types.AttributeValue {
 	t.Helper()
@@ -163,7 +167,8 @@ func newEvent(reason string) lifecycle.Event {
 }
 
 // everyEvent goes through the pages from a token on.
-func everyEvent(t *testing.T, list func(context.Context, lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error), of lifecycle.PageOf) (found []lifecycle.Event, next string) {
+func everyEvent(t *testing.T, list func(context.Context, lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error), of lifecycle.PageOf,
+) (found []lifecycle.Event, next string) {
 	t.Helper()
 	for {
 		page, err := list(t.Context(), of)
