@@ -120,11 +120,15 @@ func TestDevRefuses(t *testing.T) {
 		code int
 		says []string
 	}{
-		"a store that cannot open":  {[]string{"--state-dir", noStore}, 1, []string{noStore + "/remuda.db"}},
-		"a state directory in use":  {[]string{"--state-dir", s.options.StateDir}, 1, []string{"--state-dir " + s.options.StateDir, "another `controld dev` runs on it"}},
-		"a taken port for gRPC":     {[]string{"--state-dir", other, "--grpc-addr", addr}, 1, []string{"--grpc-addr: ", addr, "address already in use"}},
-		"a taken port for HTTP":     {[]string{"--state-dir", other, "--http-addr", addr}, 1, []string{"--http-addr: ", addr, "address already in use"}},
-		"a taken port for GitHub":   {[]string{"--state-dir", other, "--github-addr", addr}, 1, []string{"--github-addr " + addr, "address already in use"}},
+		"a store that cannot open": {[]string{"--state-dir", noStore}, 1, []string{noStore + "/remuda.db"}},
+		"a state directory in use": {[]string{"--state-dir", s.options.StateDir}, 1, []string{"--state-dir " + s.options.StateDir, "another `controld dev` runs on it"}},
+		"a taken port for gRPC":    {[]string{"--state-dir", other, "--grpc-addr", addr}, 1, []string{"--grpc-addr: ", addr, "address already in use"}},
+		"a taken port for HTTP":    {[]string{"--state-dir", other, "--http-addr", addr}, 1, []string{"--http-addr: ", addr, "address already in use"}},
+		"a taken port for GitHub":  {[]string{"--state-dir", other, "--github-addr", addr}, 1, []string{"--github-addr " + addr, "address already in use"}},
+		// Also root cannot write there.
+		"a read-only directory":     {[]string{"--state-dir", "/proc/sys"}, 1, []string{"--state-dir /proc/sys: not writable"}},
+		"a directory not to be had": {[]string{"--state-dir", "/proc/remuda"}, 1, []string{"--state-dir /proc/remuda: make it"}},
+		"a file as its directory":   {[]string{"--state-dir", broken}, 1, []string{"--state-dir " + broken, "not a directory"}},
 		"a configuration not right": {[]string{"--state-dir", other, "--config", broken}, 78, []string{broken + ":2:8: sweeps.due: "}},
 	}
 	for name, test := range tests {

@@ -66,6 +66,16 @@ func TestBadCalls(t *testing.T) {
 		"bad page token":       {call: list(&remudav1.ListInstancesRequest{PageToken: "?"}), code: codes.InvalidArgument, field: "page_token"},
 		"bad page size":        {call: list(&remudav1.ListInstancesRequest{PageSize: -1}), code: codes.InvalidArgument, field: "page_size"},
 		"unknown state":        {call: list(&remudav1.ListInstancesRequest{States: []remudav1.State{77}}), code: codes.InvalidArgument, field: "states[0]"},
+		"list a bad class":     {call: list(&remudav1.ListInstancesRequest{ResourceClass: "no class!"}), code: codes.InvalidArgument, field: "resource_class"},
+		"list a bad run":       {call: list(&remudav1.ListInstancesRequest{RunId: "%"}), code: codes.InvalidArgument, field: "run_id"},
+		"end no host":          {call: terminate("", "test"), code: codes.InvalidArgument, field: "instance_id"},
+		"a negative hold":      {call: hold(-time.Hour), code: codes.InvalidArgument, field: "duration"},
+		"explain a bad run":    {call: explain("%"), code: codes.InvalidArgument, field: "run_id"},
+		"a class with blanks":  {call: provision(func(r *remudav1.ProvisionRequest) { r.ResourceClass = "no class!" }), code: codes.InvalidArgument, field: "resource_class"},
+		"a pool with blanks":   {call: provision(func(r *remudav1.ProvisionRequest) { r.Pool = "no pool!" }), code: codes.InvalidArgument, field: "pool"},
+		"nothing at all":       {call: provision(func(r *remudav1.ProvisionRequest) { r.InstanceCount = proto.Int32(0) }), code: codes.InvalidArgument, field: "instance_count"},
+		"an endless run":       {call: provision(func(r *remudav1.ProvisionRequest) { r.MaxRuntime = durationpb.New(121 * time.Hour) }), code: codes.InvalidArgument, field: "max_runtime"},
+		"too many labels":      {call: provision(func(r *remudav1.ProvisionRequest) { r.Labels = strings.Split(strings.Repeat("x", 21), "") }), code: codes.InvalidArgument, field: "labels"},
 		"watch a bad run":      {call: watch("%"), code: codes.InvalidArgument, field: "run_id"},
 	}
 	w := newWorld(t)
