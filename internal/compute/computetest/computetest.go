@@ -63,7 +63,7 @@ func Run(t *testing.T, open func(t *testing.T, capacity Capacity) Cloud) {
 }
 
 // bootTimeout is how long a machine may take to run; far more than any needs.
-const bootTimeout = 20 * time.Second
+const bootTimeout = 2 * time.Minute
 
 // types are two of the catalogue, for each architecture, the smaller first.
 var types = localTypes()
