@@ -4,6 +4,7 @@ package compute_test
 
 import (
 	"github.com/remuda-ci/remuda/internal/compute/computetest"
+	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/compute/memory"
 	"github.com/remuda-ci/remuda/internal/compute/process"
 	"github.com/remuda-ci/remuda/internal/fleet"
@@ -12,5 +13,6 @@ import (
 var (
 	_ fleet.Compute = (*memory.Compute)(nil)
 	_ fleet.Compute = (*process.Compute)(nil)
+	_ fleet.Compute = (*ec2.Compute)(nil)
 	_ fleet.Compute = computetest.Compute(nil)
 )

@@ -25,7 +25,5 @@ func Actions() []aws.Permission {
 		{Action: "ec2:CreateLaunchTemplateVersion", Role: aws.RoleRefresh, On: aws.OnTemplates, Why: "correct a launch template"},
 		{Action: "ec2:ModifyLaunchTemplate", Role: aws.RoleRefresh, On: aws.OnTemplates, Why: "make the right version the default"},
 		{Action: "ec2:DeleteLaunchTemplateVersions", Role: aws.RoleRefresh, On: aws.OnTemplates, Why: "delete versions that nothing names any more"},
-		// Creating or changing a template that names a role is passing it on.
-		{Action: "iam:PassRole", Role: aws.RoleRefresh, On: aws.OnHostRole, Why: "a launch template names the role of the hosts"},
 	}
 }

@@ -8,10 +8,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest/ec2gap"
 	"github.com/remuda-ci/remuda/internal/compute/computetest"
 	"github.com/remuda-ci/remuda/internal/compute/ec2"
-	"github.com/remuda-ci/remuda/internal/fleet"
 )
-
-var _ fleet.Compute = (*ec2.Compute)(nil)
 
 func TestConformance(t *testing.T) {
 	computetest.Run(t, func(t *testing.T, capacity computetest.Capacity) computetest.Cloud {

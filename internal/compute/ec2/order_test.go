@@ -26,6 +26,10 @@ type cloud struct {
 	launches   []*service.CreateFleetInput
 	terminated []int     // in each call
 	at         time.Time // of the last call
+
+	// forgetful answers to a repeat do not tell what the first call made.
+	forgetful bool
+	made      []types.Instance
 }
 
 // zones of the subnets, two of them in the first.
@@ -45,11 +49,17 @@ func (c *cloud) CreateFleet(_ context.Context, in *service.CreateFleetInput, _ .
 	for i := range *in.TargetCapacitySpecification.TotalTargetCapacity {
 		ids = append(ids, fmt.Sprintf("i-%08x%08x", len(c.launches), i))
 	}
+	if c.forgetful && len(c.launches) > 1 {
+		return &service.CreateFleetOutput{}, nil
+	}
+	for _, id := range ids {
+		c.made = append(c.made, types.Instance{InstanceId: sdk.String(id), InstanceType: "c6i.large", Tags: in.TagSpecifications[1].Tags})
+	}
 	return &service.CreateFleetOutput{Instances: []types.CreateFleetInstance{{InstanceIds: ids, InstanceType: "c6i.large"}}}, nil
 }
 
 func (c *cloud) DescribeInstances(context.Context, *service.DescribeInstancesInput, ...func(*service.Options)) (*service.DescribeInstancesOutput, error) {
-	return &service.DescribeInstancesOutput{}, nil
+	return &service.DescribeInstancesOutput{Reservations: []types.Reservation{{Instances: c.made}}}, nil
 }
 
 func (c *cloud) TerminateInstances(_ context.Context, in *service.TerminateInstancesInput, _ ...func(*service.Options)) (*service.TerminateInstancesOutput, error) {
@@ -243,6 +253,18 @@ func TestTheSameOrderIsTheSameCall(t *testing.T) {
 	o.UsageClass = lifecycle.UsageSpot
 	spot, _ := call(t, o)
 	equal(t, "strategy of spot", types.SpotAllocationStrategyPriceCapacityOptimized, spot.SpotOptions.AllocationStrategy)
+}
+
+func TestARepeatThatTellsOfNothingIsLookedInto(t *testing.T) {
+	api, c := open(t, ec2.Rates{})
+	api.forgetful = true
+	first := launch(t, c, plain(1, 3))
+	again := launch(t, c, plain(1, 3))
+	equal(t, "machines", ids(first), ids(again))
+	// But only machines of this very order are of it.
+	o := plain(1, 3)
+	o.MemoryMiB++
+	short(t, c, o, 0)
 }
 
 // EC2 lets an account launch 1,000 machines at once and 2 a second after that;
