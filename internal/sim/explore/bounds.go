@@ -28,8 +28,17 @@ var Small = []Bounds{
 	{Name: "a launch, a crash and a lost answer", Capacity: 1, Asks: oneAsk, Releases: 1, Failures: 1, Crashes: 1, Lost: 1, Passes: 1, Assignments: 3},
 }
 
-// Large are bounds that take minutes each.
+// Large are bounds of two requests for two hosts, with more of everything else.
+// They take from seconds to some minutes each. "Everything" is the one that has
+// all of it at once; the others have less of it and something more.
 var Large = []Bounds{
+	{Name: "a release and a failed registration", Pooled: 2, Asks: twoAsks, Releases: 1, Failures: 1, Passes: 1, Assignments: 3},
+	{Name: "a release and a lost answer", Pooled: 2, Asks: twoAsks, Releases: 1, Lost: 1, Passes: 1, Assignments: 3},
+	{Name: "a release and a job", Pooled: 2, Asks: twoAsks, Releases: 1, Jobs: 1, Passes: 1, Assignments: 3},
+	{Name: "two releases and a crash", Pooled: 2, Asks: twoAsks, Releases: 2, Crashes: 1, Passes: 1, Assignments: 3},
+	{Name: "a release, a crash and more time", Pooled: 2, Asks: twoAsks, Releases: 1, Crashes: 1, Passes: 2, Assignments: 3},
+	{Name: "a host in the pool and one to launch", Pooled: 1, Capacity: 1, Asks: twoAsks, Releases: 1, Crashes: 1, Passes: 1, Assignments: 3},
+	{Name: "sweeps and a failed registration", Pooled: 2, Asks: twoAsks, Failures: 1, Passes: 1, Sweeps: 1, Assignments: 3},
 	{Name: "everything", Pooled: 2, Asks: twoAsks, Releases: 1, Crashes: 1, Passes: 1, Sweeps: 1, Assignments: 3},
 }
 

@@ -1,9 +1,8 @@
 // Package explore visits every interleaving of a small fleet: the real
 // use-cases of internal/fleet, driven by two replicas over a world of a few
 // rows that keep the store's conditions (TestRows), with every choice that this
-// world has tried in every order. What the
-// simulator finds by chance in large lives is here shown to be absent from
-// small ones.
+// world has tried in every order. What the simulator finds by chance in large
+// lives is here shown to be absent from small ones.
 //
 // Time is reduced to whether a threshold has passed: all durations are one
 // unit, and the clock stands still until the choice is made that a unit
@@ -22,17 +21,20 @@
 //   - What an operation's step does depends on the rows that it looked at and
 //     nothing else. It is tried once and then known (see node).
 //
-// What is covered: with the bounds named "everything" two replicas, two
-// requests for two hosts, a release of either run, due sweeps one after the
-// other, a crash of either replica with all that runs on it and a unit of time
-// that passes, all of them at any time and in any order, while hosts have up to
-// three assignments. The other bounds have less of this, and more of something
-// else.
+// What is covered: with the bounds "everything", two replicas, two requests and
+// two hosts in the pool; a release of either run; sweeps one after the other,
+// on either replica; a crash of either replica with all that runs on it; and a
+// unit of time that passes. All of these come at any time and in any order,
+// until a host has had three assignments. The other bounds have less of this,
+// and beside it two sweeps at once, two releases, launches, failed
+// registrations, lost answers, jobs, callers that ask twice, or more time.
 //
-// What is not: silence, interruptions, holds, orders, the sweeps of the cloud
-// and of GitHub, old reads of indexes and GitHub's failures are the simulator's.
-// A sweep starts only while something is due, but where the bounds say that it
-// also starts idle. Replicas share one clock.
+// What is not covered: all of these things together in one life. Silence,
+// interruptions, holds, orders, the sweeps of the cloud and of GitHub, old reads
+// of the indexes and failures of GitHub are left to the simulator. Each replica
+// has one caller's operation and one sweep at a time. A sweep starts only while
+// something is due, but where the bounds let it start idle. The replicas share
+// one clock. An agent is silent once its record has ended.
 package explore
 
 import (
