@@ -39,6 +39,7 @@ var Large = []Bounds{
 	{Name: "a release, a crash and more time", Pooled: 2, Asks: twoAsks, Releases: 1, Crashes: 1, Passes: 2, Assignments: 3},
 	{Name: "a host in the pool and one to launch", Pooled: 1, Capacity: 1, Asks: twoAsks, Releases: 1, Crashes: 1, Passes: 1, Assignments: 3},
 	{Name: "sweeps and a failed registration", Pooled: 2, Asks: twoAsks, Failures: 1, Passes: 1, Sweeps: 1, Assignments: 3},
+	{Name: "a host in the pool and one to launch, and sweeps", Pooled: 1, Capacity: 1, Asks: twoAsks, Releases: 1, Passes: 1, Sweeps: 1, Assignments: 3},
 	{Name: "everything", Pooled: 2, Asks: twoAsks, Releases: 1, Crashes: 1, Passes: 1, Sweeps: 1, Assignments: 3},
 }
 
