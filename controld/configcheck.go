@@ -3,16 +3,25 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 )
 
 // configCheck prints one line for each thing that is wrong with a file, or says
-// that all is well and what is dangerous all the same.
-func configCheck(_ context.Context, call *call) error {
-	files, err := call.parse(1, nil)
+// that all is well and what is dangerous all the same. With --aws it goes on to
+// the account.
+func configCheck(ctx context.Context, call *call) error {
+	var inAWS bool
+	files, err := call.parse(1, func(f *flag.FlagSet) {
+		f.BoolVar(&inAWS, "aws", false, "look in the account too, and say what Refresh would create or change")
+	})
 	if err != nil {
 		return err
 	}
@@ -29,5 +38,35 @@ func configCheck(_ context.Context, call *call) error {
 	for _, warning := range c.Warnings() {
 		fmt.Fprintf(call.stdout, "%s: warning: %s\n", files[0], warning)
 	}
-	return nil
+	switch {
+	case !inAWS:
+		return nil
+	case c.AWS == nil:
+		return call.misused("--aws: %s has no aws section", files[0])
+	}
+	return checkAWS(ctx, c, call)
+}
+
+// checkTimeout bounds the look into the account, which makes some dozens of
+// calls.
+const checkTimeout = 2 * time.Minute
+
+// checkAWS tells what a refresh would create or change, and what it could not.
+func checkAWS(ctx context.Context, c *config.Config, call *call) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	p, err := newAWSParts(ctx, c, hclog.NewNullLogger())
+	if err != nil {
+		return err
+	}
+	resources, err := p.ensure(ctx, true)
+	w := tabwriter.NewWriter(call.stdout, 0, 0, 2, ' ', 0)
+	for _, r := range resources {
+		fmt.Fprintf(w, "would be %s\t%s\t%s\t%s\n", r.Change, r.Kind, r.Name, r.Detail)
+	}
+	_ = w.Flush() // what stdout does not take is lost, as everywhere
+	if err == nil && len(resources) == 0 {
+		fmt.Fprintln(call.stdout, "AWS: nothing to create or change")
+	}
+	return err
 }

@@ -9,21 +9,16 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/remuda-ci/remuda/internal/compute/process"
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	queue "github.com/remuda-ci/remuda/internal/queue/sqlite"
 	"github.com/remuda-ci/remuda/internal/server"
-	store "github.com/remuda-ci/remuda/internal/store/sqlite"
-	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 	"github.com/remuda-ci/remuda/internal/web"
 )
@@ -36,12 +31,11 @@ const drainWithin = 3 * time.Second
 // daemon is controld, wired: the adapters that a configuration names, the
 // use-cases over them, and the servers in front.
 type daemon struct {
-	log     hclog.Logger
-	file    *db.DB
-	compute *process.Compute
-	fleet   *fleet.Fleet
-	grpc    *server.Server
-	web     *web.Server
+	log   hclog.Logger
+	parts *parts
+	fleet *fleet.Fleet
+	grpc  *server.Server
+	web   *web.Server
 }
 
 // newDaemon builds the parts. Nothing runs before serve. The replica's name
@@ -55,28 +49,23 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	if err != nil {
 		return nil, err
 	}
-	if err := checkRunner(c.Compute.Process.Runner); err != nil {
-		return nil, err
-	}
-	if d.compute, err = process.New(processOptions(c, d.log)); err != nil {
-		return nil, err
-	}
-	if d.file, err = db.Open(c.Store.SQLite.Path, db.Options{Logger: d.log.Named("store")}); err != nil {
+	if d.parts, err = newParts(ctx, c, d.log); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, d.file.Close())
+			err = errors.Join(err, d.close())
 		}
 	}()
-	metrics := telemetry.NewMetrics()
-	records := countedStore{store.New(d.file), counter{metrics, "store"}}
+	metrics, p := telemetry.NewMetrics(), d.parts
+	records := countedStore{p.store, counter{metrics, "store"}}
 	if d.fleet, err = fleet.New(fleet.Options{
 		Store:   records,
-		Queue:   countedQueue{queue.New(d.file, queue.Options{}), counter{metrics, "queue"}},
-		Compute: countedCompute{d.compute, counter{metrics, "compute"}},
+		Queue:   countedQueue{p.queue, counter{metrics, "queue"}},
+		Compute: countedCompute{p.compute, counter{metrics, "compute"}},
 		GitHub:  countedGitHub{hub, counter{metrics, "github"}},
-		Pools:   pools(c), Classes: classes(c), Sells: sells(c), Repositories: c.GitHub.Repositories,
+		Pools:   pools(c), Classes: classes(c), Sells: p.sells, Repositories: c.GitHub.Repositories,
+		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, Ensure: p.ensure, HostKey: p.hostKey,
 		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
 	}); err != nil {
 		return nil, err
@@ -142,7 +131,7 @@ func (d *daemon) drain() {
 	_ = group.Wait() // neither returns an error
 }
 
-func (d *daemon) close() error { return d.file.Close() }
+func (d *daemon) close() error { return d.parts.close() }
 
 // listen opens an address; name is the flag or key that gave it.
 func listen(name, addr string) (net.Listener, error) {
@@ -160,15 +149,6 @@ func newReplica() string {
 		host = "unknown"
 	}
 	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8])
-}
-
-// checkRunner looks for what hosts take from the runner's directory first: they
-// would all fail without it.
-func checkRunner(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, "config.sh")); err != nil {
-		return &configError{fmt.Errorf("compute.process.runner: %s holds no unpacked actions/runner: %w", dir, err)}
-	}
-	return nil
 }
 
 // newGitHub checks that there is a token before the first call needs it.

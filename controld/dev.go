@@ -139,7 +139,7 @@ func (d *daemon) endHostsAnd(hub *standin) error {
 	defer cancel()
 	hubErr := make(chan error, 1)
 	go func() { hubErr <- hub.end() }()
-	return errors.Join(d.compute.EndAll(ctx), <-hubErr)
+	return errors.Join(d.parts.endHosts(ctx), <-hubErr)
 }
 
 // holdState makes the state directory and keeps other devs out of it until the

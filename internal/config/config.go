@@ -17,7 +17,11 @@ type Config struct {
 	HTTP    HTTP    `yaml:"http"`
 	Store   Store   `yaml:"store"`
 	Compute Compute `yaml:"compute"`
-	GitHub  GitHub  `yaml:"github"`
+	// AWS is nil when records and hosts are on this machine. With it, records
+	// are in DynamoDB, the queue is in SQS and hosts are EC2 instances, and
+	// neither Store nor Compute counts.
+	AWS    *AWS   `yaml:"aws"`
+	GitHub GitHub `yaml:"github"`
 	// ResourceClasses are those of the file beside the default ones, by name.
 	ResourceClasses map[string]ResourceClass `yaml:"resource_classes"`
 	// Pools are those of the file and DefaultPool, by name.
@@ -134,6 +138,8 @@ type Pool struct {
 	// PreRunner is the path of a script that each host runs once per boot,
 	// before its first registration; empty: none.
 	PreRunner string `yaml:"pre_runner"`
+	// EC2 is what differs from AWS.EC2 for this pool; nil: nothing.
+	EC2 *EC2 `yaml:"ec2"`
 }
 
 // SetDefaults makes a pool that a file names start from the same values as the

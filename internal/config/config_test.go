@@ -153,3 +153,28 @@ pools:
 		t.Error(d)
 	}
 }
+
+func TestThePoolsEC2(t *testing.T) {
+	c := parse(t, aws("region: eu-west-1, ec2: {images: {arm64: ami-12345678}, subnets: [subnet-12345678], security_groups: [sg-12345678], tags: {team: ci, a: b}}")+`
+pools: {build: {ec2: {images: {x86_64: ami-87654321}, root_volume_gib: 200, burstable: true, tags: {a: c}}}}
+`)
+	if c.AWS.Prefix != "remuda" {
+		t.Errorf("the prefix is %q", c.AWS.Prefix)
+	}
+	want := config.EC2{
+		Images: map[string]string{"arm64": "ami-12345678"}, Subnets: []string{"subnet-12345678"}, SecurityGroups: []string{"sg-12345678"},
+		RootVolumeGiB: 50, Tags: map[string]string{"team": "ci", "a": "b"},
+	}
+	if d := cmp.Diff(want, c.PoolEC2("default")); d != "" {
+		t.Error(d)
+	}
+	yes := true
+	want.Images, want.RootVolumeGiB, want.Burstable = map[string]string{"x86_64": "ami-87654321"}, 200, &yes
+	want.Tags = map[string]string{"team": "ci", "a": "c"}
+	if d := cmp.Diff(want, c.PoolEC2("build")); d != "" {
+		t.Error(d)
+	}
+	if w := c.Warnings(); len(w) != 0 {
+		t.Errorf("warnings: %v", w)
+	}
+}

@@ -35,13 +35,17 @@ func (l leaf) text() string {
 }
 
 // inFile fills in the keys that a user chooses.
-var inFile = strings.NewReplacer("<name>", "large", "<pattern>", "c6", "<variable>", "X")
+var inFile = strings.NewReplacer("<name>", "large", "<pattern>", "c6", "<variable>", "X", "<arch>", "x86_64", "<key>", "team")
 
 // yaml is a document that sets the key.
 func (l leaf) yaml(value string) string {
 	path := inFile.Replace(l.path)
 	keys := strings.Split(path, ".")
-	return strings.Join(keys, ": {") + ": " + value + strings.Repeat("}", len(keys)-1) + "\n"
+	text := strings.Join(keys, ": {") + ": " + value + strings.Repeat("}", len(keys)-1) + "\n"
+	if strings.HasPrefix(path, "pools.large.ec2.") {
+		text += "aws: {instance_profile: x}\n"
+	}
+	return text
 }
 
 func (l leaf) problemPath() string {
@@ -69,6 +73,12 @@ func walk(found []leaf, path string, v reflect.Value) []leaf {
 		case reflect.String:
 			entry = "<variable>"
 		}
+		switch {
+		case strings.HasSuffix(path, ".images"):
+			entry = "<arch>"
+		case strings.HasSuffix(path, ".tags"):
+			entry = "<key>"
+		}
 		return walk(found, path+"."+entry, v.MapIndex(v.MapKeys()[0]))
 	}
 	return append(found, leaf{path, v})
@@ -82,14 +92,22 @@ func withEverything() *config.Config {
 	c.Compute.Process.Capacity = map[string]int{"x": 0}
 	c.Compute.Process.SpotCapacity = map[string]int{"x": 0}
 	c.Compute.Process.Environment = map[string]string{"X": ""}
+	ec2 := func() config.EC2 {
+		no := false
+		return config.EC2{Images: map[string]string{"x": ""}, Tags: map[string]string{"x": ""}, Burstable: &no}
+	}
+	c.AWS = &config.AWS{EC2: ec2()}
+	c.AWS.SetDefaults()
 	c.ResourceClasses = map[string]config.ResourceClass{"large": c.ResourceClasses["large"]}
 	pool := c.Pools[config.DefaultPool]
 	pool.MaxRuntime, pool.IdleTime = &none, &none
+	own := ec2()
+	pool.EC2 = &own
 	c.Pools = map[string]config.Pool{config.DefaultPool: pool}
 	return c
 }
 
-var row = regexp.MustCompile("(?m)^\\| `([a-z_.<>]+)` \\| (.*?) \\| (.*?) \\| (.*?) \\|$")
+var row = regexp.MustCompile("(?m)^\\| `([a-z0-9_.<>]+)` \\| (.*?) \\| (.*?) \\| (.*?) \\|$")
 
 func TestTheDocumentationHasEveryKey(t *testing.T) {
 	text, err := os.ReadFile("../../docs/configuration.md")
@@ -100,7 +118,7 @@ func TestTheDocumentationHasEveryKey(t *testing.T) {
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
 		rows[m[1]] = m[2:]
 	}
-	own := regexp.MustCompile(`<(name|pattern|variable)>|^grpc\.tls|^github\.token`)
+	own := regexp.MustCompile(`<(name|pattern|variable|arch|key)>|^grpc\.tls|^github\.token|^aws\.(region|instance_profile|ec2\.(subnets|security_groups))$`)
 	for _, l := range leaves(reflect.ValueOf(withEverything())) {
 		columns, ok := rows[l.path]
 		delete(rows, l.path)
@@ -125,33 +143,52 @@ func sameValue(a, b string) bool {
 	return a == b || (errA == nil && errB == nil && da == db)
 }
 
-const example = "../../examples/controld.yaml"
+// examples are the whole files: of a fleet on this machine and of one in AWS.
+var examples = []string{"../../examples/controld.yaml", "../../examples/controld-aws.yaml"}
 
-func TestTheExampleIsFine(t *testing.T) {
-	c, err := config.Load(example)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(c.Pools) != 3 || len(c.Warnings()) < 2 {
-		t.Errorf("got %+v", c)
+func TestTheExamplesAreFine(t *testing.T) {
+	for i, pools := range []int{3, 2} {
+		c, err := config.Load(examples[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(c.Pools) != pools {
+			t.Errorf("%s: got %+v", examples[i], c)
+		}
 	}
 }
 
-func TestTheExampleHasEveryKey(t *testing.T) {
-	text, err := os.ReadFile(example)
-	if err != nil {
-		t.Fatal(err)
+func TestTheExamplesHaveEveryKey(t *testing.T) {
+	var text []byte
+	for _, example := range examples {
+		one, err := os.ReadFile(example)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, one...)
 	}
+	placeholder := regexp.MustCompile(`\.<(pattern|variable|arch|key)>$`)
 	for _, l := range leaves(reflect.ValueOf(withEverything())) {
-		keys := strings.Split(strings.TrimSuffix(strings.TrimSuffix(l.path, ".<pattern>"), ".<variable>"), ".")
+		keys := strings.Split(placeholder.ReplaceAllString(l.path, ""), ".")
 		if key := keys[len(keys)-1]; !regexp.MustCompile(`(?m)^[ #]*` + key + `:`).Match(text) {
 			t.Errorf("%s is missing", l.path)
 		}
 	}
 }
 
-// Where the example says "default" it must be one, and each default must say so.
-func TestTheExampleKnowsTheDefaults(t *testing.T) {
+// Where an example says "default" it must be one, and each default must say so.
+func TestTheExamplesKnowTheDefaults(t *testing.T) {
+	checked := 0
+	for _, example := range examples {
+		checked += checkDefaults(t, example)
+	}
+	if checked < 28 {
+		t.Errorf("only %d defaults were found", checked)
+	}
+}
+
+func checkDefaults(t *testing.T, example string) (checked int) {
+	t.Helper()
 	text, err := os.ReadFile(example)
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +201,6 @@ func TestTheExampleKnowsTheDefaults(t *testing.T) {
 	for _, l := range leaves(reflect.ValueOf(withEverything())) {
 		defaults[strings.NewReplacer("resource_classes.<name>", "resource_classes.large", "<name>", "default").Replace(l.path)] = l.text()
 	}
-	checked := 0
 	var visit func(path string, n *yaml.Node)
 	visit = func(path string, n *yaml.Node) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -178,7 +214,7 @@ func TestTheExampleKnowsTheDefaults(t *testing.T) {
 			marked := strings.HasPrefix(value.LineComment, "# default")
 			same := known && value.Kind == yaml.ScalarNode && sameValue(value.Value, want)
 			if marked != same {
-				t.Errorf("line %d: %s: %s, the default is %q, marked as default: %t", key.Line, at, value.Value, want, marked)
+				t.Errorf("%s:%d: %s: %s, the default is %q, marked as default: %t", example, key.Line, at, value.Value, want, marked)
 			}
 			if marked {
 				checked++
@@ -186,7 +222,5 @@ func TestTheExampleKnowsTheDefaults(t *testing.T) {
 		}
 	}
 	visit("", root.Content[0])
-	if checked < 25 {
-		t.Errorf("only %d defaults were found", checked)
-	}
+	return checked
 }

@@ -60,7 +60,9 @@ func (c *Config) Warnings() []string {
 	if c.GRPC.TLS != nil && c.GRPC.TLS.ClientCAFile == "" && !isLoopback(c.GRPC.Addr) {
 		say("grpc.tls has no client_ca_file: callers of other machines who reach %s are refused, since nothing tells who they are", c.GRPC.Addr)
 	}
-	say("compute.process runs jobs as this program's own user: they can read and change the store and other hosts; serve only repositories that you trust")
+	if c.AWS == nil {
+		say("compute.process runs jobs as this program's own user: they can read and change the store and other hosts; serve only repositories that you trust")
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Pools)) {
 		p := c.Pools[name]
 		if p.Privileged {

@@ -40,8 +40,11 @@ func (c *Config) Validate(root strictyaml.Place) {
 	if c.HTTP.Addr == c.GRPC.Addr && !anyPort(c.HTTP.Addr) {
 		root.At("http", "addr").Errorf("is that of grpc too; write another port")
 	}
-	file(root.At("store", "sqlite", "path"), c.Store.SQLite.Path)
-	c.Compute.Process.validate(root.At("compute", "process"))
+	if c.AWS != nil {
+		c.validateAWS(root)
+	} else {
+		c.validateLocal(root)
+	}
 	c.GitHub.validate(root.At("github"))
 	few(root.At("resource_classes"), len(c.ResourceClasses))
 	for name, class := range c.ResourceClasses {
@@ -53,10 +56,21 @@ func (c *Config) Validate(root strictyaml.Place) {
 	}
 	c.Timeouts.validate(root.At("timeouts"))
 	c.validateMargin(root.At("timeouts", "idle"), c.Timeouts.Idle)
+	c.Sweeps.validate(root.At("sweeps"))
+}
+
+// validateLocal is for a fleet on this machine.
+func (c *Config) validateLocal(root strictyaml.Place) {
+	file(root.At("store", "sqlite", "path"), c.Store.SQLite.Path)
+	c.Compute.Process.validate(root.At("compute", "process"))
 	if delay := c.Compute.Process.BootDelay; delay >= c.Timeouts.Creation {
 		root.At("compute", "process", "boot_delay").Errorf("is %s, not less than timeouts.creation (%s): no host would ever be ready; write less", delay, c.Timeouts.Creation)
 	}
-	c.Sweeps.validate(root.At("sweeps"))
+	for name, p := range c.Pools {
+		if p.EC2 != nil {
+			root.At("pools", name, "ec2").Errorf("means nothing without aws; add the aws section or remove it")
+		}
+	}
 }
 
 func (g GRPC) validate(at strictyaml.Place) {

@@ -11,6 +11,18 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 )
 
+// aws is a section that is fine, with something written before or instead of its
+// ec2.
+func aws(more string) string {
+	if more != "" {
+		more += ", "
+	}
+	if !strings.Contains(more, "ec2:") {
+		more += "ec2: {images: {x86_64: ami-12345678}, subnets: [subnet-12345678], security_groups: [sg-12345678]}, "
+	}
+	return "aws: {" + more + "instance_profile: remuda-host}\n"
+}
+
 func TestRules(t *testing.T) {
 	var pools, zones strings.Builder
 	for i := range 101 {
@@ -65,6 +77,18 @@ func TestRules(t *testing.T) {
 		{"idle within the margin", "timeouts: {claim_margin: 5m}", `2:1: timeouts.idle: is 5m0s, and no host is claimed in the last 5m0s`},
 		{"external below release", "timeouts: {release: 31m}", `timeouts.external: is 30m0s, less than timeouts.release (31m0s)`},
 		{"silence", "timeouts: {silence: 29s}", `timeouts.silence: is 29s; write a duration from 30s to 30m0s`},
+		{"two places", aws("") + "store: {sqlite: {path: /x}}", `store: is there beside aws`},
+		{"two kinds of host", aws("") + "compute: {process: {}}", `compute: is there beside aws`},
+		{"region", aws("region: Ireland"), `aws.region: is "Ireland"; write a region such as eu-west-1`},
+		{"prefix", aws("prefix: My_Fleet"), `aws.prefix: is "My_Fleet"; write 1 to 20 of a-z 0-9 and -`},
+		{"profile", strings.Replace(aws(""), "remuda-host", "arn:aws:iam::1:instance-profile/x", 1), `aws.instance_profile: is "arn:aws:iam::1:instance-profile/x"`},
+		{"image", aws("ec2: {images: {x86_64: latest}, subnets: [subnet-12345678], security_groups: [sg-12345678]}"), `aws.ec2.images.x86_64: is "latest"; write the id of an image`},
+		{"architecture", aws("ec2: {images: {amd64: ami-12345678}, subnets: [subnet-12345678], security_groups: [sg-12345678]}"), `aws.ec2.images.amd64: is no architecture; write x86_64 or arm64`},
+		{"no subnets", aws("ec2: {images: {arm64: ami-12345678}, security_groups: [sg-12345678]}"), `aws.ec2.subnets: is missing, and pool default needs it`},
+		{"subnet", aws("ec2: {images: {arm64: ami-12345678}, subnets: [subnet], security_groups: [sg-12345678]}"), `aws.ec2.subnets[0]: is "subnet"; write the id of a subnet`},
+		{"taken tag", aws("") + "pools: {default: {ec2: {tags: {\"remuda:pool\": x}}}}", `pools.default.ec2.tags["remuda:pool"]: begins with aws: or remuda:`},
+		{"small volume", aws("") + "pools: {default: {ec2: {root_volume_gib: 4}}}", `pools.default.ec2.root_volume_gib: is 4; write a number from 8 to 16384`},
+		{"EC2 without AWS", "pools: {default: {ec2: {burstable: true}}}", `pools.default.ec2: means nothing without aws`},
 		{"level", "log: {level: loud}", `log.level: "loud" is not allowed; known here: debug, error, info, trace, warn`},
 		{"format", "log: {format: jsno}", `log.format: "jsno" is not allowed; did you mean json?`},
 	}

@@ -75,6 +75,9 @@ type Options struct {
 	// from. A launch names it, so that a repeat is the same launch; nil: there
 	// are no versions.
 	TemplateVersion func(ctx context.Context, pool string) (string, error)
+	// Exhausted are the offerings of a usage class that were short of capacity a
+	// short while ago: a launch leaves them out. nil: none are known.
+	Exhausted func(usage lifecycle.UsageClass) []lifecycle.Offering
 	// Ensure is what a refresh does first; nil: nothing.
 	Ensure Ensure
 	// Repositories are those whose registrations the GitHub sweep goes through
@@ -141,6 +144,7 @@ type Fleet struct {
 	classes      map[string]Class
 	sells        func(Class, ...[]string) bool
 	template     func(context.Context, string) (string, error)
+	exhausted    func(lifecycle.UsageClass) []lifecycle.Offering
 	ensure       Ensure
 	repositories []string
 	replica      string
@@ -177,7 +181,7 @@ func New(o Options) (*Fleet, error) {
 	}
 	f := &Fleet{
 		store: o.Store, queue: o.Queue, compute: o.Compute, github: o.GitHub,
-		pools: o.Pools, classes: o.Classes, sells: o.Sells, template: o.TemplateVersion, ensure: o.Ensure, repositories: o.Repositories,
+		pools: o.Pools, classes: o.Classes, sells: o.Sells, template: o.TemplateVersion, exhausted: o.Exhausted, ensure: o.Ensure, repositories: o.Repositories,
 		replica: o.Replica, hostKey: o.HostKey, log: o.Log, observer: o.Observer,
 		timing: o.Timing.withDefaults(), rand: o.Rand,
 	}
@@ -186,6 +190,9 @@ func New(o Options) (*Fleet, error) {
 	}
 	if f.template == nil {
 		f.template = func(context.Context, string) (string, error) { return "", nil }
+	}
+	if f.exhausted == nil {
+		f.exhausted = func(lifecycle.UsageClass) []lifecycle.Offering { return nil }
 	}
 	if f.rand == nil {
 		f.rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))

@@ -18,23 +18,33 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (Progress, error)
 	if err != nil {
 		return again, fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err)
 	}
-	class := p.f.classes[q.Spec.ResourceClass]
-	usage := q.Spec.UsageClass
-	if q.OnDemand {
-		usage = lifecycle.UsageOnDemand
+	// A launch that came out short had nothing left to choose from: the next one
+	// tries everything again.
+	var without []lifecycle.Offering
+	if q.Shortage == "" {
+		without = p.f.exhausted(usageOf(q))
 	}
+	class := p.f.classes[q.Spec.ResourceClass]
 	q.Launches++
 	q.Launch = &lifecycle.LaunchOrder{
 		Token: launchToken(q, q.Launches), RequestID: q.RequestID, Number: q.Launches, Count: q.Lacks(),
 		Pool: q.Spec.Pool, Repository: q.Repository, RunID: q.RunID,
 		ResourceClass: q.Spec.ResourceClass, CPU: class.CPU, MemoryMiB: class.MemoryMiB,
-		UsageClass: usage, InstanceTypes: q.Spec.InstanceTypes, PoolTypes: p.f.pools[q.Spec.Pool].InstanceTypes,
-		TemplateVersion: version,
+		UsageClass: usageOf(q), InstanceTypes: q.Spec.InstanceTypes, PoolTypes: p.f.pools[q.Spec.Pool].InstanceTypes,
+		TemplateVersion: version, Without: without,
 	}
 	return p.write(ctx, q, now, func() {
 		p.fresh = true
 		p.next = p.launch
 	})
+}
+
+// usageOf is the usage class that a request launches now.
+func usageOf(q lifecycle.Request) lifecycle.UsageClass {
+	if q.OnDemand {
+		return lifecycle.UsageOnDemand
+	}
+	return q.Spec.UsageClass
 }
 
 // launch makes the call of the stored intent, or finds what a call before a

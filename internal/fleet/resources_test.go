@@ -67,6 +67,52 @@ func TestRefreshEnsures(t *testing.T) {
 	}
 }
 
+// orders notes the launches that are made.
+type orders struct {
+	fleet.Compute
+	made []lifecycle.LaunchOrder
+}
+
+func (o *orders) Launch(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
+	o.made = append(o.made, order)
+	return o.Compute.Launch(ctx, order)
+}
+
+func TestALaunchLeavesOutWhatIsExhausted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := &orders{}
+		exhausted := []lifecycle.Offering{{InstanceType: "c6i.large", Place: "eu-west-1a"}}
+		w := newWorld(t, func(o *fleet.Options) {
+			made.Compute, o.Compute = o.Compute, made
+			o.Exhausted = func(usage lifecycle.UsageClass) []lifecycle.Offering {
+				if usage != lifecycle.UsageSpot {
+					return nil
+				}
+				return exhausted
+			}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.agents(ctx)
+		d := demand("1", "a", 1)
+		d.Spec.UsageClass = lifecycle.UsageSpot
+		w.mustProvision(ctx, d) // the only spot host
+		w.mustProvision(ctx, demand("2", "b", 1))
+		d.RunID, d.RequestID, d.Spec.Timeout = "3", "c", 15*time.Second
+		if _, err := w.provision(ctx, d); err == nil {
+			t.Error("there is a second spot host")
+		}
+		var got [][]lifecycle.Offering
+		for _, order := range made.made {
+			got = append(got, order.Without)
+		}
+		// The last launch comes after one that was short, and tries everything.
+		if diff := cmp.Diff([][]lifecycle.Offering{exhausted, nil, exhausted, nil}, got); diff != "" {
+			t.Errorf("left out (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestALaunchNamesItsTemplate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version := "3"

@@ -16,6 +16,11 @@ type GitHub struct {
 	client *http.Client
 }
 
+// NewGitHub is the side door of the stand-in at host:port.
+func NewGitHub(addr string) *GitHub {
+	return &GitHub{base: "http://" + addr, client: &http.Client{Timeout: 30 * time.Second}}
+}
+
 // URL is where the stand-in listens.
 func (g *GitHub) URL() string { return g.base }
 

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,7 +119,7 @@ func (s *System) connect(line string) error {
 		addrs[key] = value
 	}
 	s.GRPCAddr, s.HTTPAddr = addrs["grpc"], addrs["http"]
-	s.GitHub = &GitHub{base: "http://" + addrs["github"], client: &http.Client{Timeout: 30 * time.Second}}
+	s.GitHub = NewGitHub(addrs["github"])
 	conn, err := grpc.NewClient(s.GRPCAddr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return fmt.Errorf("connect to controld at %s: %w", s.GRPCAddr, err)

@@ -60,6 +60,12 @@ func (p Place) position() position {
 	return p.above
 }
 
+// Written reports whether the file has the key, whatever its value.
+func (p Place) Written() bool {
+	_, ok := p.positions[p.path]
+	return ok
+}
+
 // Errorf reports that the value at the place breaks a rule. The text says what
 // is wrong and what to write instead. A value has one problem at most: the
 // first rule that it breaks, and none if it could not even be read.

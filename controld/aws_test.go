@@ -1,0 +1,195 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	ec2api "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/awstest"
+	"github.com/remuda-ci/remuda/internal/awstest/ec2gap"
+	"github.com/remuda-ci/remuda/internal/config"
+)
+
+var update = flag.Bool("update", false, "write the files that are compared with what the code makes")
+
+const awsExample = "../examples/controld-aws.yaml"
+
+// TestThePolicies keeps docs/iam in step with what the code calls.
+func TestThePolicies(t *testing.T) {
+	for _, role := range []string{"controld", "refresh", "host"} {
+		got := controld(t, "iam", "--config", awsExample, "--account", "123456789012", "--role", role)
+		if got.code != 0 {
+			t.Fatal(got)
+		}
+		path := "../docs/iam/" + role + ".json"
+		if *update {
+			if err := os.WriteFile(path, []byte(got.stdout), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got.stdout); diff != "" {
+			t.Errorf("%s is not what the code needs; write it with go test ./controld -run ThePolicies -update (-file +code):\n%s", path, diff)
+		}
+		// IAM allows 6,144 characters without white space.
+		if n := len(strings.Join(strings.Fields(got.stdout), "")); n > 6144 {
+			t.Errorf("%s has %d characters, more than IAM allows", path, n)
+		}
+	}
+}
+
+func TestEveryActionIsExplained(t *testing.T) {
+	got := controld(t, "iam", "--explain")
+	for _, p := range permissions() {
+		if p.Why == "" || !strings.Contains(got.stdout, p.Why) {
+			t.Errorf("%s of %s is not explained", p.Action, p.Role)
+		}
+	}
+}
+
+func TestIAMCommandLines(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"no configuration": {[]string{"iam"}, exitUsage, "--config is required"},
+		"unknown role":     {[]string{"iam", "--config", awsExample, "--role", "root"}, exitUsage, `"root" is none of controld, refresh and host`},
+		"a local fleet":    {[]string{"iam", "--config", "../examples/controld.yaml"}, exitConfiguration, "has no aws section"},
+		"a local check":    {[]string{"config", "check", "--aws", "../examples/controld.yaml"}, exitUsage, "has no aws section"},
+	} {
+		if got := controld(t, test.args...); got.code != test.code || !strings.Contains(got.stderr, test.says) {
+			t.Errorf("%s: got %+v, want code %d and %q", name, got, test.code, test.says)
+		}
+	}
+}
+
+// account is an empty account in the emulators, as controld finds it by its
+// environment.
+type account struct {
+	proxy *awstest.Proxy
+	cfg   sdk.Config
+}
+
+func newAccount(t *testing.T) account {
+	t.Helper()
+	proxy := awstest.NewProxy(t, awstest.Moto(t))
+	proxy.Route("dynamodb", awstest.DynamoDB(t))
+	ec2gap.Install(proxy)
+	for _, variable := range proxy.Environ() {
+		name, value, _ := strings.Cut(variable, "=")
+		t.Setenv(name, value)
+	}
+	return account{proxy, awstest.Config(t, proxy.URL())}
+}
+
+// addHostRole makes the instance profile of the hosts.
+func (a account) addHostRole(t *testing.T) {
+	t.Helper()
+	client, name := iam.NewFromConfig(a.cfg), sdk.String("remuda-host")
+	trust, err := os.ReadFile("../docs/iam/host-trust.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: name, AssumeRolePolicyDocument: sdk.String(string(trust))})
+	if err == nil {
+		_, err = client.CreateInstanceProfile(t.Context(), &iam.CreateInstanceProfileInput{InstanceProfileName: name})
+	}
+	if err == nil {
+		_, err = client.AddRoleToInstanceProfile(t.Context(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: name, RoleName: name})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// configuration names what is in the account.
+func (a account) configuration(t *testing.T) string {
+	t.Helper()
+	client := ec2api.NewFromConfig(a.cfg)
+	subnets, err := client.DescribeSubnets(t.Context(), &ec2api.DescribeSubnetsInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := client.DescribeSecurityGroups(t.Context(), &ec2api.DescribeSecurityGroupsInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	images, err := client.DescribeImages(t.Context(), &ec2api.DescribeImagesInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write(t, "controld.yaml", `
+aws:
+  region: us-east-1
+  instance_profile: remuda-host
+  ec2:
+    images: {x86_64: `+*images.Images[0].ImageId+`}
+    subnets: [`+*subnets.Subnets[0].SubnetId+`, `+*subnets.Subnets[1].SubnetId+`]
+    security_groups: [`+*groups.SecurityGroups[0].GroupId+`]
+github: {token_env: REMUDA_TEST_TOKEN}
+pools:
+  default: {resource_classes: [large]}
+`)
+}
+
+// TestCheckInTheAccount looks, brings what is missing as a refresh does, and
+// looks again.
+func TestCheckInTheAccount(t *testing.T) {
+	a := newAccount(t)
+	path := a.configuration(t)
+	if got := controld(t, "config", "check", "--aws", path); got.code != exitConfiguration || !strings.Contains(got.stderr, "aws.instance_profile: ") ||
+		!strings.Contains(got.stderr, "create it (docs/iam)") {
+		t.Errorf("without the hosts' profile: %+v", got)
+	}
+	a.addHostRole(t)
+	got := controld(t, "config", "check", "--aws", path)
+	for _, says := range []string{
+		"would be created  table            remuda-instances", "would be created  queue            remuda-large-spot",
+		"would be created  launch-template  remuda-default",
+	} {
+		if !strings.Contains(got.stdout, says) {
+			t.Errorf("the check does not say %q:\n%s%s", says, got.stdout, got.stderr)
+		}
+	}
+	if got.code != 0 {
+		t.Errorf("the check ends with %d: %s", got.code, got.stderr)
+	}
+
+	c, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newAWSParts(t.Context(), c, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := p.ensure(t.Context(), false)
+	if err != nil || strings.Count(got.stdout, "would be created") != len(made) {
+		t.Errorf("%d were made, of these:\n%s%v", len(made), got.stdout, err)
+	}
+	if again := controld(t, "config", "check", "--aws", path); again.code != 0 || !strings.Contains(again.stdout, "AWS: nothing to create or change") {
+		t.Errorf("afterwards: %+v", again)
+	}
+}
+
+func TestCheckWithoutCredentials(t *testing.T) {
+	a := newAccount(t)
+	path := a.configuration(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	got := controld(t, "config", "check", "--aws", path)
+	if got.code == 0 || !strings.Contains(got.stderr, "no AWS credentials") || !strings.Contains(got.stderr, "AWS_PROFILE") {
+		t.Errorf("got %+v", got)
+	}
+}

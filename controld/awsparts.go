@@ -1,0 +1,131 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ec2api "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	sqsapi "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/compute/ec2"
+	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/queue/sqs"
+	"github.com/remuda-ci/remuda/internal/store/dynamo"
+)
+
+// newAWSParts is a fleet in AWS. It makes one call, which tells whether there
+// are credentials at all: the id of the hosts' role.
+func newAWSParts(ctx context.Context, c *config.Config, log hclog.Logger) (*parts, error) {
+	cfg, err := aws.Load(ctx, aws.Options{Region: c.AWS.Region, Program: "remuda-controld"})
+	if err != nil {
+		return nil, &configError{fmt.Errorf("aws: %w", err)}
+	}
+	role, err := hostRole(ctx, cfg, c.AWS.InstanceProfile)
+	if err != nil {
+		return nil, err
+	}
+	pools, err := ec2Pools(c)
+	if err != nil {
+		return nil, err
+	}
+	compute, err := ec2.New(ec2api.NewFromConfig(cfg), ec2.Options{
+		Prefix: c.AWS.Prefix, Region: cfg.Region, RoleID: role.ID, InstanceProfile: c.AWS.InstanceProfile, Pools: pools, Logger: log.Named("ec2"),
+	})
+	if err != nil {
+		return nil, &configError{err}
+	}
+	records := dynamo.New(dynamodb.NewFromConfig(cfg), dynamo.Options{Prefix: c.AWS.Prefix, Logger: log.Named("store")})
+	messages := sqs.New(sqsapi.NewFromConfig(cfg), sqs.Options{
+		Prefix: c.AWS.Prefix, Queues: queues(c), Retention: retention(c), Logger: log.Named("queue"),
+	})
+	return &parts{
+		store: records, queue: messages, compute: compute,
+		hostKey:         func(instanceID string) string { return role.ID + ":" + instanceID },
+		templateVersion: compute.Template,
+		exhausted:       compute.Exhausted,
+		ensure:          fleet.Together(records.Ensure, messages.Ensure, compute.Ensure),
+		close:           func() error { return nil },
+	}, nil
+}
+
+// role is the role of the hosts.
+type role struct{ ID, Name string }
+
+// hostRole asks for the role of an instance profile. Its id begins the key of
+// every host.
+func hostRole(ctx context.Context, cfg sdk.Config, profile string) (role, error) {
+	what := "aws.instance_profile: find the role of " + profile
+	out, err := iam.NewFromConfig(cfg).GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &profile})
+	switch {
+	case err != nil && aws.ClassOf(err) == aws.Gone:
+		return role{}, &configError{aws.Refused(what, err, "create it (docs/iam), or write the name of another")}
+	case err != nil:
+		return role{}, aws.Wrap(what, err)
+	case len(out.InstanceProfile.Roles) != 1:
+		return role{}, &configError{fmt.Errorf("%s: it has no role; add one (docs/iam)", what)}
+	}
+	r := out.InstanceProfile.Roles[0]
+	return role{ID: sdk.ToString(r.RoleId), Name: sdk.ToString(r.RoleName)}, nil
+}
+
+// ec2Pools are the pools, in the words of the EC2 adapter.
+func ec2Pools(c *config.Config) (map[string]ec2.Pool, error) {
+	pools := map[string]ec2.Pool{}
+	for name, p := range c.Pools {
+		e := c.PoolEC2(name)
+		pool := ec2.Pool{
+			Images: e.Images, Subnets: e.Subnets, SecurityGroups: e.SecurityGroups, RootVolumeGiB: e.RootVolumeGiB,
+			Burstable: e.Burstable != nil && *e.Burstable, Tags: e.Tags,
+		}
+		if p.PreRunner != "" {
+			script, err := os.ReadFile(p.PreRunner)
+			if err != nil {
+				return nil, &configError{fmt.Errorf("pools.%s.pre_runner: %w", name, err)}
+			}
+			pool.PreRunner = script
+		}
+		pools[name] = pool
+	}
+	return pools, nil
+}
+
+// queues are those of every resource and usage class that a pool offers.
+func queues(c *config.Config) []lifecycle.QueueName {
+	all := map[lifecycle.QueueName]bool{}
+	for name := range c.Pools {
+		for _, class := range c.PoolResourceClasses(name) {
+			for _, usage := range c.PoolUsageClasses(name) {
+				all[lifecycle.QueueName{ResourceClass: class, UsageClass: usage}] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b lifecycle.QueueName) int {
+		return cmp.Or(strings.Compare(a.ResourceClass, b.ResourceClass), strings.Compare(string(a.UsageClass), string(b.UsageClass)))
+	})
+}
+
+// retentionMargin is how much longer than its host may wait a message is kept.
+const retentionMargin = 2 * time.Minute
+
+// retention is how long a message is kept: the longest that a host may wait in
+// a pool, since pools share queues.
+func retention(c *config.Config) time.Duration {
+	var longest time.Duration
+	for name := range c.Pools {
+		longest = max(longest, c.Policy(name).IdleTime)
+	}
+	return longest + retentionMargin
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/compute/ec2"
+	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/host/power"
+	"github.com/remuda-ci/remuda/internal/queue/sqs"
+	"github.com/remuda-ci/remuda/internal/store/dynamo"
+)
+
+// iamPolicy prints a policy, or what each action is for. It makes no call.
+func iamPolicy(_ context.Context, call *call) error {
+	var path, role, account string
+	var explain bool
+	if _, err := call.parse(0, func(f *flag.FlagSet) {
+		f.StringVar(&path, "config", "", "the configuration `FILE`, with an aws section")
+		f.StringVar(&role, "role", string(aws.RoleControld), "whose policy, `ROLE`: controld, refresh or host")
+		f.StringVar(&account, "account", "*", "the `ID` of the account, 12 digits; * for any")
+		f.BoolVar(&explain, "explain", false, "list every action with the call that needs it, instead")
+	}); err != nil {
+		return err
+	}
+	roles := []aws.Role{aws.RoleControld, aws.RoleRefresh, aws.RoleHost}
+	switch {
+	case explain:
+		return explainActions(call.stdout, roles)
+	case path == "":
+		return call.misused("--config is required")
+	case !slices.Contains(roles, aws.Role(role)):
+		return call.misused("--role %.40q is none of controld, refresh and host", role)
+	}
+	c, err := config.Load(path)
+	if err != nil {
+		return wrongConfig(err)
+	}
+	if c.AWS == nil {
+		return &configError{fmt.Errorf("%s has no aws section: a fleet on this machine needs no policies", path)}
+	}
+	text, err := aws.Policy(aws.Role(role), permissions(), policyNames(c.AWS, account)).JSON()
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(call.stdout, text)
+	return err
+}
+
+// permissions are what all adapters call, and what this program does.
+func permissions() []aws.Permission {
+	return slices.Concat(dynamo.Actions(), sqs.Actions(), ec2.Actions(), power.Actions(), []aws.Permission{
+		{Action: "iam:GetInstanceProfile", Role: aws.RoleControld, On: aws.OnProfile, Why: "at start: the id of the hosts' role, which begins the key of each host"},
+	})
+}
+
+// policyNames take any region where the configuration leaves it open. The role
+// of the hosts bears the name of their profile in docs/iam; where it has
+// another, the policy is narrowed by hand.
+func policyNames(a *config.AWS, account string) aws.Names {
+	n := aws.Names{Partition: partition(a.Region), Region: "*", Account: account, Prefix: a.Prefix, HostProfile: a.InstanceProfile, HostRole: a.InstanceProfile}
+	if a.Region != "" {
+		n.Region = a.Region
+	}
+	return n
+}
+
+// partition is that of a region, which its name begins with.
+func partition(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "aws-cn"
+	case strings.HasPrefix(region, "us-gov-"):
+		return "aws-us-gov"
+	}
+	return "aws"
+}
+
+func explainActions(out io.Writer, roles []aws.Role) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ROLE\tACTION\tON\tWHY")
+	for _, role := range roles {
+		for _, p := range permissions() {
+			if p.Role == role {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Role, p.Action, p.On, p.Why)
+			}
+		}
+	}
+	return w.Flush()
+}

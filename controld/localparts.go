@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/compute/process"
+	"github.com/remuda-ci/remuda/internal/config"
+	queue "github.com/remuda-ci/remuda/internal/queue/sqlite"
+	store "github.com/remuda-ci/remuda/internal/store/sqlite"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+)
+
+// newLocalParts is a fleet on this machine: records and queue in one file, hosts
+// as processes.
+func newLocalParts(c *config.Config, log hclog.Logger) (*parts, error) {
+	if err := checkRunner(c.Compute.Process.Runner); err != nil {
+		return nil, err
+	}
+	compute, err := process.New(processOptions(c, log))
+	if err != nil {
+		return nil, err
+	}
+	file, err := db.Open(c.Store.SQLite.Path, db.Options{Logger: log.Named("store")})
+	if err != nil {
+		return nil, err
+	}
+	return &parts{
+		store: store.New(file), queue: queue.New(file, queue.Options{}), compute: compute,
+		sells: sells(c), endHosts: compute.EndAll, close: file.Close,
+	}, nil
+}
+
+// checkRunner looks for what hosts take from the runner's directory first: they
+// would all fail without it.
+func checkRunner(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "config.sh")); err != nil {
+		return &configError{fmt.Errorf("compute.process.runner: %s holds no unpacked actions/runner: %w", dir, err)}
+	}
+	return nil
+}

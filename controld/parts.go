@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// parts are the adapters that a configuration names, and what the use-cases
+// must know of them.
+type parts struct {
+	store   fleet.Store
+	queue   fleet.Queue
+	compute fleet.Compute
+
+	hostKey         func(instanceID string) string
+	templateVersion func(ctx context.Context, pool string) (string, error)
+	exhausted       func(usage lifecycle.UsageClass) []lifecycle.Offering
+	ensure          fleet.Ensure
+	sells           func(c fleet.Class, patterns ...[]string) bool
+	// endHosts ends every host; nil: hosts outlive the daemon in any case.
+	endHosts func(ctx context.Context) error
+	close    func() error
+}
+
+func newParts(ctx context.Context, c *config.Config, log hclog.Logger) (*parts, error) {
+	if c.AWS != nil {
+		return newAWSParts(ctx, c, log)
+	}
+	return newLocalParts(c, log)
+}

@@ -1,0 +1,186 @@
+package config
+
+import (
+	"maps"
+	"regexp"
+
+	"github.com/remuda-ci/remuda/internal/config/strictyaml"
+)
+
+// AWS is where a fleet lives that is not on this machine. Credentials come from
+// where the AWS SDK looks for them, never from here.
+type AWS struct {
+	// Region, such as eu-west-1; empty: as the SDK finds it.
+	Region string `yaml:"region"`
+	// Prefix begins the names of all that this fleet has in the account. Two
+	// fleets in one account and region need two.
+	Prefix string `yaml:"prefix"`
+	// InstanceProfile is the profile of the hosts, whose role gives each the
+	// right to its own two rows (docs/iam).
+	InstanceProfile string `yaml:"instance_profile"`
+	EC2             EC2    `yaml:"ec2"`
+}
+
+// SetDefaults names what most fleets do not.
+func (a *AWS) SetDefaults() {
+	a.Prefix = defaultPrefix
+	a.EC2.RootVolumeGiB = defaultRootVolumeGiB
+}
+
+// The architectures, as EC2 spells them.
+const (
+	archX86 = "x86_64"
+	archARM = "arm64"
+)
+
+const (
+	defaultPrefix = "remuda"
+	// defaultRootVolumeGiB holds the runner, a tool cache and some checkouts.
+	defaultRootVolumeGiB = 50
+)
+
+// EC2 is how hosts are launched. In a pool, a value that is left out is that of
+// AWS.EC2.
+type EC2 struct {
+	// Images are the ids of the machine images, by architecture: x86_64, arm64. A
+	// pool launches only types of the architectures that it has images for.
+	Images map[string]string `yaml:"images"`
+	// Subnets are where hosts are launched, each in its zone. More zones, fewer
+	// shortages.
+	Subnets        []string `yaml:"subnets"`
+	SecurityGroups []string `yaml:"security_groups"`
+	// RootVolumeGiB is the size of the encrypted root volume.
+	RootVolumeGiB int `yaml:"root_volume_gib"`
+	// Burstable allows types such as t3, which are slow once their credits are
+	// spent.
+	Burstable *bool `yaml:"burstable"`
+	// Tags are added to the instances and volumes, for cost allocation.
+	Tags map[string]string `yaml:"tags"`
+}
+
+// PoolEC2 is how the hosts of a pool are launched. There must be an AWS section.
+func (c *Config) PoolEC2(pool string) EC2 {
+	e, own := c.AWS.EC2, c.Pools[pool].EC2
+	e.Tags = maps.Clone(e.Tags)
+	if own == nil {
+		return e
+	}
+	if own.Images != nil {
+		e.Images = own.Images
+	}
+	if own.Subnets != nil {
+		e.Subnets = own.Subnets
+	}
+	if own.SecurityGroups != nil {
+		e.SecurityGroups = own.SecurityGroups
+	}
+	if own.RootVolumeGiB != 0 {
+		e.RootVolumeGiB = own.RootVolumeGiB
+	}
+	if own.Burstable != nil {
+		e.Burstable = own.Burstable
+	}
+	if e.Tags == nil {
+		e.Tags = map[string]string{}
+	}
+	maps.Copy(e.Tags, own.Tags)
+	return e
+}
+
+var (
+	regionName  = regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$`)
+	prefixName  = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`) // with the longest class it must fit the 80 characters of a queue's name
+	profileName = regexp.MustCompile(`^[A-Za-z0-9+=,.@_-]{1,128}$`)
+	imageID     = regexp.MustCompile(`^ami-[0-9a-f]{8,17}$`)
+	subnetID    = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
+	groupID     = regexp.MustCompile(`^sg-[0-9a-f]{8,17}$`)
+	tagKey      = regexp.MustCompile(`^[A-Za-z0-9+=._:@-]{1,128}$`) // what instance metadata can show
+	reservedTag = regexp.MustCompile(`(?i)^(aws|remuda):`)
+	tagValue    = regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:/=+@-]{0,256}$`)
+)
+
+// Bounds of a root volume: less does not hold a runner, more no gp3 has.
+const (
+	minRootVolumeGiB = 8
+	maxRootVolumeGiB = 16384
+)
+
+func (c *Config) validateAWS(root strictyaml.Place) {
+	a, at := c.AWS, root.At("aws")
+	for _, local := range []string{"store", "compute"} {
+		if root.At(local).Written() {
+			root.At(local).Errorf("is there beside aws, which keeps records and hosts in AWS; remove one of them")
+		}
+	}
+	if a.Region != "" && !regionName.MatchString(a.Region) {
+		at.At("region").Errorf("is %.80q; write a region such as eu-west-1", a.Region)
+	}
+	if !prefixName.MatchString(a.Prefix) {
+		at.At("prefix").Errorf("is %.80q; write 1 to 20 of a-z 0-9 and -, a letter first", a.Prefix)
+	}
+	if !profileName.MatchString(a.InstanceProfile) {
+		at.At("instance_profile").Errorf("is %.80q; write the name of the hosts' instance profile, without its path", a.InstanceProfile)
+	}
+	a.EC2.validate(at.At("ec2"))
+	for name := range c.Pools {
+		pool := root.At("pools", name)
+		if own := c.Pools[name].EC2; own != nil {
+			own.validate(pool.At("ec2"))
+		}
+		c.validateComplete(at.At("ec2"), pool, name)
+	}
+}
+
+// validateComplete: every pool must be able to launch.
+func (c *Config) validateComplete(common, pool strictyaml.Place, name string) {
+	e := c.PoolEC2(name)
+	missing := func(key string) strictyaml.Place {
+		if c.Pools[name].EC2 != nil {
+			return pool.At("ec2", key)
+		}
+		return common.At(key)
+	}
+	if len(e.Images) == 0 {
+		missing("images").Errorf("is missing, and pool %s needs it; write an image id for x86_64, arm64 or both", name)
+	}
+	if len(e.Subnets) == 0 {
+		missing("subnets").Errorf("is missing, and pool %s needs it; write at least one subnet", name)
+	}
+	if len(e.SecurityGroups) == 0 {
+		missing("security_groups").Errorf("is missing, and pool %s needs it; write at least one security group", name)
+	}
+	if e.RootVolumeGiB < minRootVolumeGiB || e.RootVolumeGiB > maxRootVolumeGiB {
+		number(missing("root_volume_gib"), e.RootVolumeGiB, minRootVolumeGiB, maxRootVolumeGiB)
+	}
+}
+
+// validate checks what is written.
+func (e EC2) validate(at strictyaml.Place) {
+	for arch, image := range e.Images {
+		switch {
+		case arch != archX86 && arch != archARM:
+			at.At("images", arch).Errorf("is no architecture; write %s or %s", archX86, archARM)
+		case !imageID.MatchString(image):
+			at.At("images", arch).Errorf("is %.80q; write the id of an image such as ami-0123456789abcdef0", image)
+		}
+	}
+	words(at.At("subnets"), e.Subnets, subnetID, "the id of a subnet such as subnet-0123456789abcdef0")
+	words(at.At("security_groups"), e.SecurityGroups, groupID, "the id of a security group such as sg-0123456789abcdef0")
+	tags := at.At("tags")
+	if len(e.Tags) > maxTags {
+		tags.Errorf("has %d entries; write at most %d, since EC2 allows 50 and the fleet has its own", len(e.Tags), maxTags)
+	}
+	for key, value := range e.Tags {
+		switch {
+		case reservedTag.MatchString(key):
+			tags.At(key).Errorf("begins with aws: or remuda:, which are taken; write another key")
+		case !tagKey.MatchString(key):
+			tags.At(key).Errorf("is no key of a tag; write 1 to 128 of letters, digits and + - = . _ : @")
+		case !tagValue.MatchString(value):
+			tags.At(key).Errorf("is no value of a tag; write at most 256 letters, digits, spaces and _ . : / = + - @")
+		}
+	}
+}
+
+// maxTags leaves room for the fleet's own, within EC2's 50 for each resource.
+const maxTags = 30

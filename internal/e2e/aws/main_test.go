@@ -1,0 +1,130 @@
+// Package aws_test proves a fleet in AWS with real processes: controld against
+// DynamoDB Local and moto, and an agentd for every instance that runs there.
+package aws_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// bin is the directory with the binaries under test.
+var bin string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "remuda-e2e-aws-bin-")
+	if err == nil {
+		err = build(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "build the binaries under test:", err)
+		os.Exit(1)
+	}
+	bin = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir) // a leftover in the temporary directory harms nobody
+	os.Exit(code)
+}
+
+func build(dir string) error {
+	cmd := exec.Command("go", "build", "-o", dir+string(filepath.Separator),
+		"../../../controld", "../../../agentd", "../../githubsim/cmd/standin-runner")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+}
+
+// process is a program under test, in a process group of its own.
+type process struct {
+	cmd    *exec.Cmd
+	exited chan struct{}
+}
+
+func start(t *testing.T, out *buffer, env []string, program string, args ...string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(filepath.Join(bin, program), args...), exited: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // how it ended is in its output
+		close(p.exited)
+	}()
+	return p
+}
+
+// kill ends the whole group, as the end of a machine does.
+func (p *process) kill() {
+	if err := syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		panic(err)
+	}
+	<-p.exited
+}
+
+// ready waits for a program's ready line and returns what it says under a name.
+func (p *process) ready(t *testing.T, out *buffer, names ...string) []string {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		for line := range strings.Lines(out.String()) {
+			if fields, ok := strings.CutPrefix(line, "ready "); ok && strings.HasSuffix(line, "\n") {
+				return values(fields, names)
+			}
+		}
+		select {
+		case <-p.exited:
+			t.Fatalf("it ended before it was ready:\n%s", out)
+		default:
+		}
+	}
+	t.Fatalf("it was not ready within two minutes:\n%s", out)
+	return nil
+}
+
+func values(fields string, names []string) []string {
+	var found []string
+	for _, name := range names {
+		for _, field := range strings.Fields(fields) {
+			if value, ok := strings.CutPrefix(field, name+"="); ok {
+				found = append(found, value)
+			}
+		}
+	}
+	return found
+}
+
+// buffer may be written by a process while a test reads it.
+type buffer struct {
+	also *buffer // gets everything too, if it is there
+
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	if b.also != nil {
+		_, _ = b.also.Write(p) // a buffer takes everything
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

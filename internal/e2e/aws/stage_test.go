@@ -1,0 +1,180 @@
+package aws_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/remuda-ci/remuda/internal/local"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+const (
+	repository = "acme/shop"
+	// within bounds the test; it takes a minute, and many times that where much
+	// else runs.
+	within = 8 * time.Minute
+)
+
+// stage is a fleet in an account of its own.
+type stage struct {
+	*testing.T
+	ctx      context.Context
+	account  *account
+	machines *machines
+	fleet    remudav1.FleetServiceClient
+	github   *local.GitHub
+	config   string // controld's
+	controld *process
+	log      *buffer
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	t.Cleanup(cancel)
+	s := &stage{T: t, ctx: ctx, account: newAccount(t), log: &buffer{}}
+	s.startGitHub()
+	s.configure()
+	s.startControld()
+	s.Cleanup(func() {
+		s.controld.kill()
+		if s.Failed() {
+			s.Logf("controld's log:\n%s", s.log)
+		}
+	})
+	s.machines = startMachines(t, s.account)
+	return s
+}
+
+func (s *stage) startGitHub() {
+	s.Helper()
+	log := &buffer{}
+	p := start(s.T, log, nil, "controld", "github-standin", "--addr", "127.0.0.1:0", "--state-dir", s.TempDir())
+	s.Cleanup(p.kill)
+	s.github = local.NewGitHub(p.ready(s.T, log, "github")[0])
+}
+
+// settings: hosts of the pool brief expire at once, and all else has time.
+const settings = `
+aws:
+  region: %s
+  instance_profile: %s
+  ec2:
+    images: {x86_64: %s}
+    subnets: [%s]
+    security_groups: [%s]
+grpc: {addr: "127.0.0.1:0"}
+http: {addr: "127.0.0.1:0"}
+github: {url: "%s/api/v3", token_file: %s}
+pools:
+  default: {resource_classes: [large], idle_time: 1h}
+  brief: {resource_classes: [large], idle_time: 2s}
+timeouts: {claim_margin: 1s}
+sweeps: {due: 500ms}
+`
+
+func (s *stage) configure() {
+	s.Helper()
+	token := filepath.Join(s.TempDir(), "token")
+	check(s.T, os.WriteFile(token, []byte("standin\n"), 0o600))
+	image, subnets, group := s.account.network()
+	s.config = filepath.Join(s.TempDir(), "controld.yaml")
+	text := fmt.Sprintf(settings, region, profile, image, strings.Join(subnets, ", "), group, s.github.URL(), token)
+	check(s.T, os.WriteFile(s.config, []byte(text), 0o600))
+}
+
+func (s *stage) startControld() {
+	s.Helper()
+	out := &buffer{also: s.log}
+	s.controld = start(s.T, out, s.account.controld.Environ(), "controld", "serve", "--config", s.config)
+	conn, err := grpc.NewClient(s.controld.ready(s.T, out, "grpc")[0], grpc.WithTransportCredentials(insecure.NewCredentials()))
+	check(s.T, err)
+	s.Cleanup(func() { _ = conn.Close() }) // closing twice is its only error
+	s.fleet = remudav1.NewFleetServiceClient(conn)
+}
+
+// ask is a request with what most have in common.
+func ask(runID string, count int32, change ...func(*remudav1.ProvisionRequest)) *remudav1.ProvisionRequest {
+	req := &remudav1.ProvisionRequest{
+		Repository: repository, RunId: runID, RequestId: "request-" + runID, InstanceCount: proto.Int32(count), Timeout: durationpb.New(5 * time.Minute),
+	}
+	for _, c := range change {
+		c(req)
+	}
+	return req
+}
+
+func (s *stage) provision(req *remudav1.ProvisionRequest) *remudav1.ProvisionResponse {
+	s.Helper()
+	got, err := s.fleet.Provision(s.ctx, req)
+	if err != nil {
+		s.Fatalf("provision run %s: %v", req.GetRunId(), err)
+	}
+	return got
+}
+
+func (s *stage) release(runID string) *remudav1.ReleaseResponse {
+	s.Helper()
+	got, err := s.fleet.Release(s.ctx, &remudav1.ReleaseRequest{Repository: repository, RunId: runID, Wait: true})
+	if err != nil {
+		s.Fatalf("release run %s: %v", runID, err)
+	}
+	return got
+}
+
+// work runs a workflow of so many jobs on the run's hosts.
+func (s *stage) work(runID, script string) {
+	s.Helper()
+	workflow := "on: push\njobs:\n  work:\n    runs-on: [self-hosted, \"${{ github.run_id }}\"]\n    steps:\n      - run: " + script + "\n"
+	if _, err := s.github.StartRun(s.ctx, repository, runID, workflow); err != nil {
+		s.Fatal(err)
+	}
+	run, err := s.github.WaitRun(s.ctx, runID, nil)
+	if err != nil || run.Conclusion != "success" {
+		s.Fatalf("run %s came out as %q (%v): %+v", runID, run.Conclusion, err, run.Jobs)
+	}
+}
+
+// living is how many instances EC2 has that are not ending.
+func (s *stage) living() int {
+	s.Helper()
+	list, err := s.account.instances(s.ctx)
+	check(s.T, err)
+	n := 0
+	for _, i := range list {
+		if alive(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// eventually waits until something holds.
+func (s *stage) eventually(what string, holds func() bool) {
+	s.Helper()
+	for !holds() {
+		select {
+		case <-s.ctx.Done():
+			s.Fatalf("still not: %s", what)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func ids(instances []*remudav1.Instance) map[string]bool {
+	set := map[string]bool{}
+	for _, i := range instances {
+		set[i.GetInstanceId()] = true
+	}
+	return set
+}
