@@ -51,9 +51,9 @@ func (c countedCompute) Launch(ctx context.Context, order lifecycle.LaunchOrder)
 	return c.Compute.Launch(ctx, order)
 }
 
-func (c countedCompute) Launched(ctx context.Context, requestID string, number int) (_ []machine, err error) {
+func (c countedCompute) Launched(ctx context.Context, order lifecycle.LaunchOrder) (_ []machine, err error) {
 	defer c.count("launched", &err)
-	return c.Compute.Launched(ctx, requestID, number)
+	return c.Compute.Launched(ctx, order)
 }
 
 func (c countedCompute) Describe(ctx context.Context, instanceIDs []string) (_ []machine, err error) {

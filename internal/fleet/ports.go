@@ -92,8 +92,9 @@ type Compute interface {
 	// machines, however often it is made. With fewer than ordered it returns
 	// those, and a *lifecycle.ShortageError.
 	Launch(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error)
-	// Launched finds the machines that a launch made, by their tags.
-	Launched(ctx context.Context, requestID string, number int) ([]lifecycle.Machine, error)
+	// Launched finds the machines that a launch made, by their tags
+	// (lifecycle.Machine.From).
+	Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error)
 	// Describe tells of each machine asked for; one unknown is MachineGone.
 	Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error)
 	// List pages through every machine with our tag that is not gone.

@@ -76,7 +76,7 @@ func (p *Provision) launch(ctx context.Context, now time.Time) (Progress, error)
 // find, it looks first for what an earlier one has made.
 func (p *Provision) launchOrAdopt(ctx context.Context, order lifecycle.LaunchOrder, late bool) (machines []lifecycle.Machine, err error) {
 	if !p.fresh {
-		machines, err = p.f.compute.Launched(ctx, order.RequestID, order.Number)
+		machines, err = p.f.compute.Launched(ctx, order)
 	}
 	p.fresh = false
 	if err == nil && len(machines) < order.Count && !late {

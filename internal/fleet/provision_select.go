@@ -79,6 +79,11 @@ func (p *Provision) observeClaim(now time.Time) {
 // receive takes messages from the queue: at most what is still needed.
 func (p *Provision) receive(ctx context.Context, now time.Time) (Progress, error) {
 	got, err := p.f.queue.Receive(ctx, p.queueName(), min(receiveAtMost, p.lacks()))
+	if errors.Is(err, lifecycle.ErrRefused) {
+		// The queue is a hint: without one the index tells of idle hosts.
+		p.f.log.Warn("queue not read; the index will tell of idle hosts", "queue", p.queueName(), "error", err)
+		got, err, p.sel.rounds = nil, nil, maxRounds
+	}
 	if err != nil {
 		return again, fmt.Errorf("receive from queue %v: %w", p.queueName(), err)
 	}

@@ -42,7 +42,7 @@ func (t *tidy) Step(ctx context.Context, now time.Time) (Progress, error) {
 // adopt records the machines of a launch that a crash cut short, so that they
 // are ended like all others. The call itself is not repeated.
 func (t *tidy) adopt(ctx context.Context, _ time.Time) (Progress, error) {
-	machines, err := t.f.compute.Launched(ctx, t.q.RequestID, t.q.Launch.Number)
+	machines, err := t.f.compute.Launched(ctx, *t.q.Launch)
 	if err != nil {
 		return again, fmt.Errorf("find machines of request %s: %w", t.q.RequestID, err)
 	}

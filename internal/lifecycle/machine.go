@@ -37,6 +37,12 @@ type Machine struct {
 	TemplateVersion string
 }
 
+// From reports whether the launch of an order made the machine. Request ids are
+// unique within a run.
+func (m Machine) From(o LaunchOrder) bool {
+	return m.RequestID == o.RequestID && m.Launch == o.Number && m.RunID == o.RunID && m.Repository == o.Repository
+}
+
 // Runner is a registration as GitHub sees it. GitHub's busy flag lags and flips
 // (design section 9): nothing is ended on it alone.
 type Runner struct {

@@ -61,10 +61,10 @@ func (c computePort) Launch(_ context.Context, order lifecycle.LaunchOrder) ([]l
 	return got, err
 }
 
-func (c computePort) Launched(_ context.Context, requestID string, number int) ([]lifecycle.Machine, error) {
+func (c computePort) Launched(_ context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
 	var got []lifecycle.Machine
 	err := c.call("find launched machines", false, func() error {
-		all, err := c.w.compute.Launched(background, requestID, number)
+		all, err := c.w.compute.Launched(background, order)
 		for _, m := range all {
 			if c.w.machines[m.InstanceID].unsure(c.w.now) && c.w.chance(FaultTagLag) {
 				continue

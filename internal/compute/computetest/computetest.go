@@ -14,7 +14,7 @@ import (
 // Compute is the port.
 type Compute interface {
 	Launch(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error)
-	Launched(ctx context.Context, requestID string, number int) ([]lifecycle.Machine, error)
+	Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error)
 	Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error)
 	List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error)
 	Terminate(ctx context.Context, instanceIDs []string) error

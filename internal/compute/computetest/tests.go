@@ -127,9 +127,12 @@ func testLaunched(t *testing.T, c Cloud) {
 	second := launch(t, c.First, order("q", 2, 2))
 	launch(t, c.First, order("q", 1, 1))
 	launch(t, c.First, order("p", 2, 1))
+	otherRun := order("q", 2, 1)
+	otherRun.RunID, otherRun.Token = "78", "of another run"
+	launch(t, c.First, otherRun)
 	terminate(t, c.First, second[0].InstanceID)
 	find := func(requestID string, number int) []lifecycle.Machine {
-		machines, err := c.Second.Launched(t.Context(), requestID, number)
+		machines, err := c.Second.Launched(t.Context(), order(requestID, number, 0))
 		if err != nil {
 			t.Fatalf("launched: %v", err)
 		}

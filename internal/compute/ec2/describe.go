@@ -152,10 +152,12 @@ func filter(name string, values ...string) types.Filter {
 	return types.Filter{Name: sdk.String(name), Values: values}
 }
 
-func launchFilters(prefix, requestID string, number int) []types.Filter {
+func launchFilters(prefix string, o lifecycle.LaunchOrder) []types.Filter {
 	return []types.Filter{
 		filter("tag:"+TagFleet, prefix),
-		filter("tag:"+TagRequestID, requestID),
-		filter("tag:"+TagLaunch, strconv.Itoa(number)),
+		filter("tag:"+TagRepository, o.Repository),
+		filter("tag:"+TagRunID, o.RunID),
+		filter("tag:"+TagRequestID, o.RequestID),
+		filter("tag:"+TagLaunch, strconv.Itoa(o.Number)),
 	}
 }

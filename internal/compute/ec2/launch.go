@@ -73,7 +73,7 @@ func (c *Compute) notLaunched(ctx context.Context, what string, o lifecycle.Laun
 // that was this order under another configuration, what it made counts, and the
 // rest is for the next order; if it was another order, somebody is wrong.
 func (c *Compute) launchedOtherwise(ctx context.Context, what string, o lifecycle.LaunchOrder, cause error) ([]lifecycle.Machine, error) {
-	instances, err := c.instances(ctx, what, launchFilters(c.o.Prefix, o.RequestID, o.Number)...)
+	instances, err := c.instances(ctx, what, launchFilters(c.o.Prefix, o)...)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (c *Compute) freshMachines(ctx context.Context, o lifecycle.LaunchOrder, pl
 }
 
 func (c *Compute) withEarlier(ctx context.Context, what string, o lifecycle.LaunchOrder, fresh []lifecycle.Machine) ([]lifecycle.Machine, error) {
-	earlier, err := c.instances(ctx, what, launchFilters(c.o.Prefix, o.RequestID, o.Number)...)
+	earlier, err := c.instances(ctx, what, launchFilters(c.o.Prefix, o)...)
 	if err != nil {
 		return nil, err
 	}
@@ -188,15 +188,15 @@ func idsOf(machines []lifecycle.Machine) []string {
 
 // Launched finds the machines that a launch made, gone ones too while EC2 shows
 // them, and those that EC2 does not show yet if this process made them.
-func (c *Compute) Launched(ctx context.Context, requestID string, number int) ([]lifecycle.Machine, error) {
-	what := fmt.Sprintf("find the machines of launch %d of request %s", number, requestID)
+func (c *Compute) Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
+	what := fmt.Sprintf("find the machines of launch %d of request %s", order.Number, order.RequestID)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	if strings.ContainsAny(requestID, "*?\\") {
+	if strings.ContainsAny(order.RequestID+order.RunID+order.Repository, "*?\\") {
 		return nil, nil // EC2 would take it for a pattern, and no request has such an id
 	}
-	instances, err := c.instances(ctx, what, launchFilters(c.o.Prefix, requestID, number)...)
+	instances, err := c.instances(ctx, what, launchFilters(c.o.Prefix, order)...)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (c *Compute) Launched(ctx context.Context, requestID string, number int) ([
 		return nil, err
 	}
 	for _, m := range c.unseen(machines) {
-		if m.RequestID == requestID && m.Launch == number {
+		if m.From(order) {
 			machines = append(machines, m)
 		}
 	}

@@ -69,7 +69,7 @@ func TestTwoHundredHostsInOneOrder(t *testing.T) {
 		slices.Sort(keys)
 		equal(t, "tags of "+*i.InstanceId, want, keys)
 	}
-	found, err := c.Launched(t.Context(), "q", 1)
+	found, err := c.Launched(t.Context(), order(t, c, 1, 200))
 	if err != nil || len(found) != 200 {
 		t.Errorf("launched: got %d, %v", len(found), err)
 	}

@@ -55,9 +55,9 @@ func TestAMachineThatEC2DoesNotShowYetIsNotGone(t *testing.T) {
 		return states(t, described, err)
 	}
 	equal(t, "described", two, describe())
-	found, err := c.Launched(t.Context(), "q", 1)
+	found, err := c.Launched(t.Context(), order(t, c, 1, 0))
 	equal(t, "found", two, states(t, found, err))
-	none, err := c.Launched(t.Context(), "q", 2)
+	none, err := c.Launched(t.Context(), order(t, c, 2, 0))
 	equal(t, "found of another launch", []lifecycle.MachineState(nil), states(t, none, err))
 	w.Show()
 	equal(t, "shown", []lifecycle.MachineState{running, running}, describe())

@@ -46,6 +46,10 @@ func (c *Compute) checkOrder(o lifecycle.LaunchOrder) error {
 	return nil
 }
 
+// clientToken is the order's, in this fleet: another in the same account may
+// serve the same run.
+func (c *Compute) clientToken(o lifecycle.LaunchOrder) string { return c.o.Prefix + "-" + o.Token }
+
 // request is the call that an order becomes. It is a function of the order, the
 // configuration and the zones of the subnets: a token stands for one call.
 func (c *Compute) request(o lifecycle.LaunchOrder, places []place) (*service.CreateFleetInput, error) {
@@ -58,7 +62,7 @@ func (c *Compute) request(o lifecycle.LaunchOrder, places []place) (*service.Cre
 		return nil, err
 	}
 	in := &service.CreateFleetInput{
-		Type: types.FleetTypeInstant, ClientToken: sdk.String(o.Token),
+		Type: types.FleetTypeInstant, ClientToken: sdk.String(c.clientToken(o)),
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: sdk.Int32(int32(o.Count))},
 		TagSpecifications: []types.TagSpecification{
 			{ResourceType: types.ResourceTypeFleet, Tags: tagList(c.poolTags(o.Pool))},

@@ -245,7 +245,7 @@ func TestTheSameOrderIsTheSameCall(t *testing.T) {
 			t.Fatal("the same order became another call")
 		}
 	}
-	equal(t, "token", "7", *first.ClientToken)
+	equal(t, "token", "remuda-7", *first.ClientToken)
 	equal(t, "version", "1", *first.LaunchTemplateConfigs[0].LaunchTemplateSpecification.Version)
 	r := first.LaunchTemplateConfigs[0].Overrides[0].InstanceRequirements
 	equal(t, "size", []int32{2, 4, 4096, 16384}, []int32{*r.VCpuCount.Min, *r.VCpuCount.Max, *r.MemoryMiB.Min, *r.MemoryMiB.Max})

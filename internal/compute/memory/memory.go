@@ -139,13 +139,13 @@ func (c *Compute) Launch(ctx context.Context, order lifecycle.LaunchOrder) ([]li
 }
 
 // Launched finds the machines that a launch made, gone ones too, by id.
-func (c *Compute) Launched(ctx context.Context, requestID string, number int) ([]lifecycle.Machine, error) {
+func (c *Compute) Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("find launched machines: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.where(func(m lifecycle.Machine) bool { return m.RequestID == requestID && m.Launch == number }), nil
+	return c.where(func(m lifecycle.Machine) bool { return m.From(order) }), nil
 }
 
 // Describe tells of each machine asked for, in that order.

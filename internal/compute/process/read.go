@@ -11,13 +11,13 @@ import (
 // Launched finds the machines that a launch made, gone ones too, by id. Those
 // whose launch was cut short before they were started are started: who finds
 // them all does not make the order again.
-func (c *Compute) Launched(ctx context.Context, requestID string, number int) ([]lifecycle.Machine, error) {
+func (c *Compute) Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
 	ids, err := c.ids()
 	if err != nil {
 		return nil, unavailable("find launched machines", err)
 	}
 	found := slices.DeleteFunc(c.look(ctx, ids), func(m lifecycle.Machine) bool {
-		return m.RequestID != requestID || m.Launch != number
+		return !m.From(order)
 	})
 	if err := c.bootAll(ctx, found); err != nil {
 		return nil, unavailable("find launched machines", err)

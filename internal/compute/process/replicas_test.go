@@ -29,7 +29,7 @@ func TestHostsAreFoundAgain(t *testing.T) {
 		t.Fatalf("link: %v", err)
 	}
 	c := open(t, link, stays, nil)
-	found, err := c.Launched(t.Context(), "q", 1)
+	found, err := c.Launched(t.Context(), order(1, 0))
 	if err != nil || len(found) != 2 {
 		t.Fatalf("launched: got %+v, %v", found, err)
 	}
@@ -163,7 +163,7 @@ func TestCrashInLaunchIsFoundOut(t *testing.T) {
 			copyTo(t, whole, dir, filepath.Join("hosts", m.InstanceID, name))
 		}
 	}
-	found, err := open(t, dir, stays, nil).Launched(t.Context(), "q", 1)
+	found, err := open(t, dir, stays, nil).Launched(t.Context(), order(1, 0))
 	if err != nil || len(found) != len(launched) {
 		t.Fatalf("launched: got %+v, %v", found, err)
 	}

@@ -84,7 +84,7 @@ func (c compute) Launch(_ context.Context, order lifecycle.LaunchOrder) ([]lifec
 	return ask(c.p, "launch", slices.Clone, func() ([]lifecycle.Machine, error) {
 		there := c.p.cloud()
 		c.p.checkLaunch(there, order)
-		got := there.ofLaunch(order.RequestID, order.Number)
+		got := there.ofLaunch(order)
 		b := c.p.x.bounds
 		for len(got) < order.Count && len(there.machines) < b.Pooled+b.Capacity {
 			got = append(got, c.p.launch(&there, order))
@@ -111,10 +111,10 @@ func (p *ports) launch(there *cloud, order lifecycle.LaunchOrder) lifecycle.Mach
 	return m
 }
 
-func (c cloud) ofLaunch(requestID string, number int) []lifecycle.Machine {
+func (c cloud) ofLaunch(order lifecycle.LaunchOrder) []lifecycle.Machine {
 	var got []lifecycle.Machine
 	for _, m := range c.machines {
-		if m.RequestID == requestID && m.Launch == number {
+		if m.From(order) {
 			got = append(got, m.Machine)
 		}
 	}
@@ -126,9 +126,9 @@ func (c cloud) of(key string) machine {
 	return c.machines[slices.IndexFunc(c.machines, func(m machine) bool { return m.HostKey == key })]
 }
 
-func (c compute) Launched(_ context.Context, requestID string, number int) ([]lifecycle.Machine, error) {
+func (c compute) Launched(_ context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
 	return ask(c.p, "find launched", slices.Clone, func() ([]lifecycle.Machine, error) {
-		return c.p.cloud().ofLaunch(requestID, number), nil
+		return c.p.cloud().ofLaunch(order), nil
 	})
 }
 
