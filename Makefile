@@ -1,4 +1,5 @@
-# Everything here needs Go, gcc, make and git; what else it needs it builds from pinned sources into .cache/.
+# Everything here needs Go, gcc, make and git; tools are built from pinned sources into .cache/. The tests need emulators of AWS too,
+# which scripts/emulators installs there.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
