@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,22 +124,56 @@ func (s *Store) findEnd(ctx context.Context, what string) error {
 		return err
 	}
 	h := &s.history
-	// A place by the clock is behind every place that was ever taken: an hour
-	// has room for 4 billion items.
-	byClock := uint64(s.now().Unix()/int64(time.Hour/time.Second))<<32 - 1
 	if last == nil {
-		h.end = byClock
-		return nil
+		return s.settle(ctx, what, 0)
 	}
 	if h.end, err = strconv.ParseUint(textOf(last, eventID), 16, 64); err != nil {
 		return fmt.Errorf("%s: %w", what, damagedError{eventID})
 	}
 	h.raced = h.own != 0 && h.own != h.end
 	if s.now().Add(chainRests).After(expiryOf(last)) {
-		h.end = max(h.end, byClock)
+		return s.settle(ctx, what, h.end)
 	}
 	return nil
 }
+
+// begun is the lease that says where the chain was begun last: its holder is
+// that place.
+const begun = "history"
+
+// settle finds where the chain goes on when its end does not tell: at one
+// place for all replicas, whatever their clocks say. Two of them at once would
+// make two chains, of which watchers see the one that is behind the other. What
+// another settled counts if nothing was written there yet.
+func (s *Store) settle(ctx context.Context, what string, last uint64) error {
+	// A place by the clock is behind every place that was ever taken: an hour
+	// has room for 4 billion items.
+	byClock := placeAt(s.now())
+	for {
+		l, err := s.Lease(ctx, begun)
+		if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		place, err := strconv.ParseUint(cmp.Or(l.Holder, "0"), 16, 64)
+		if err != nil {
+			return fmt.Errorf("%s: lease %s: %w", what, begun, damagedError{"holder"})
+		}
+		// What was written behind an old place may have been removed, and
+		// watchers have passed it; of what is younger than chainRests nothing is.
+		if place > last && place > placeAt(s.now().Add(-chainRests)) {
+			s.history.end = place
+			return nil
+		}
+		s.history.end = max(last+1, byClock)
+		l.Name, l.Holder = begun, fmt.Sprintf("%0*x", placeDigits, s.history.end)
+		if _, err = s.TakeLease(ctx, l); !errors.Is(err, lifecycle.ErrLost) {
+			return err
+		}
+	}
+}
+
+// placeAt is a place by the clock.
+func placeAt(t time.Time) uint64 { return uint64(t.Unix()/int64(time.Hour/time.Second))<<32 - 1 }
 
 // lastItem is the place and expiry of the last item; nil if there is none.
 func (s *Store) lastItem(ctx context.Context, what string) (item, error) {

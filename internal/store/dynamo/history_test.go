@@ -3,6 +3,7 @@ package dynamo_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -64,6 +65,35 @@ func TestAWatcherMissesNothingOfReplicas(t *testing.T) {
 	}
 	if want := 3 * 2 * 2 * each; len(seen) != want {
 		t.Errorf("saw %d events, want %d", len(seen), want)
+	}
+}
+
+// TestTheFirstEventsOfTwoReplicas: one has found an empty history, and before it
+// writes its first event another one does, whose clock is ahead.
+func TestTheFirstEventsOfTwoReplicas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ahead := dynamo.New(w.client, dynamo.Options{Now: func() time.Time { return time.Now().Add(2 * time.Hour) }})
+	var between sync.Once
+	var after lifecycle.PageOf
+	w.proxy.Handle("dynamodb", "PutItem", func(rw http.ResponseWriter, r *http.Request, pass forward) {
+		between.Do(func() {
+			if err := ahead.AddEvents(t.Context(), []lifecycle.Event{newEvent("of the other")}); err != nil {
+				t.Error(err)
+			}
+			var found []lifecycle.Event
+			if found, after.After = everyEvent(t, ahead.EventsSince, lifecycle.PageOf{}); len(found) != 1 {
+				t.Errorf("a watcher saw %v, want the event of the other", reasons(found))
+			}
+		})
+		pass(r).Write(rw)
+	})
+	if err := w.AddEvents(t.Context(), []lifecycle.Event{newEvent("of the one")}); err != nil {
+		t.Fatal(err)
+	}
+	found, _ := everyEvent(t, w.EventsSince, after)
+	if diff := cmp.Diff([]string{"of the one"}, reasons(found)); diff != "" {
+		t.Errorf("what the watcher saw then (-want +got):\n%s", diff)
 	}
 }
 
