@@ -97,15 +97,18 @@ func (p *Provision) look(ctx context.Context, now time.Time) (Progress, error) {
 }
 
 // readRecords reads anew what somebody else may have changed: the unready
-// hosts, and the request itself, which may be released by now.
+// hosts, and the request itself, which may be released by now. When nothing was,
+// it was a look like the others.
 func (p *Provision) readRecords(ctx context.Context, keys []string) (Progress, error) {
 	records, err := p.f.store.Instances(ctx, keys)
 	if err != nil {
 		return again, fmt.Errorf("read hosts of request %s: %w", p.q.RequestID, err)
 	}
+	changed := false
 	for _, r := range records {
 		if r.Version > p.hosts[r.HostKey].Version {
 			p.hosts[r.HostKey] = r
+			changed = true
 		}
 	}
 	q, err := p.f.store.Request(ctx, p.q.Repository, p.q.RunID, p.q.RequestID)
@@ -114,8 +117,12 @@ func (p *Provision) readRecords(ctx context.Context, keys []string) (Progress, e
 	}
 	if q.Version != p.q.Version {
 		p.next = p.resume
+		changed = true
 	}
-	return again, nil
+	if changed {
+		return again, nil
+	}
+	return wait(p.untilNextLook()), nil
 }
 
 func (p *Provision) facts(key string) lifecycle.Facts {

@@ -27,8 +27,16 @@ type Release struct {
 	tidy     *tidy
 	hosts    []lifecycle.Record // freed by this release
 	cleaning []string           // those of them that had to become clean
-	pooled   int
-	failed   int
+	// round are the freed hosts still to be decided on in this round.
+	round  []answered
+	pooled int
+	failed int
+}
+
+// answered is a freed host, by its place among them, and what its agent said.
+type answered struct {
+	host   int
+	report lifecycle.Report
 }
 
 // NewRelease begins a release. Requests of a later attempt than attempt are
@@ -115,6 +123,9 @@ func (r *Release) free(ctx context.Context, now time.Time) (Progress, error) {
 
 // watch follows the freed hosts into the pool. Without wait it does not look.
 func (r *Release) watch(ctx context.Context, now time.Time) (Progress, error) {
+	if len(r.round) > 0 {
+		return r.decideNext(ctx, now)
+	}
 	open := r.releasing()
 	if !r.wait || len(open) == 0 {
 		return r.count(ctx, now)
@@ -131,15 +142,28 @@ func (r *Release) watch(ctx context.Context, now time.Time) (Progress, error) {
 		if !ok || !h.Releasing() {
 			continue
 		}
-		after, d, err := r.f.bring(ctx, &r.journal, lifecycle.Facts{Record: h, Report: &report}, now)
-		if err != nil {
-			return again, err
-		}
-		if r.hosts[i] = sameRelease(h, after); d.Action != lifecycle.ActionKeep {
-			return again, nil // one effect a step
+		if r.f.decide(lifecycle.Facts{Record: h, Report: &report}, now).Action != lifecycle.ActionKeep {
+			r.round = append(r.round, answered{i, report})
 		}
 	}
+	if len(r.round) > 0 {
+		return again, nil
+	}
 	return wait(r.f.timing.Poll), nil
+}
+
+// decideNext carries out the decision on one host of the round. All that
+// answered together are decided on by one reading of their reports.
+func (r *Release) decideNext(ctx context.Context, now time.Time) (Progress, error) {
+	next := r.round[0]
+	h := r.hosts[next.host]
+	after, _, err := r.f.bring(ctx, &r.journal, lifecycle.Facts{Record: h, Report: &next.report}, now)
+	if err != nil {
+		return again, err
+	}
+	r.hosts[next.host] = sameRelease(h, after)
+	r.round = r.round[1:]
+	return again, nil
 }
 
 // releasing are the freed hosts that are not clean yet.
