@@ -63,6 +63,7 @@ var rooms = []room{
 	{"internal/host/imds", []string{"internal/aws"}, "it says what EC2 says, in words of its own"},
 	{"internal/host/power", []string{"internal/aws"}, "it ends a machine of EC2 and knows nothing else of a host"},
 	{"internal/aws", []string{"internal/lifecycle"}, "the AWS adapters share it, so it knows none of them"},
+	{"internal/cost", []string{"internal/aws"}, "it turns counts of calls into dollars, whoever made them"},
 	{"internal/awstest", []string{"internal/aws", "internal/compute", "internal/lifecycle"},
 		"it is the emulators' side: it sets up the SDK as the product does, and knows EC2's catalogue and the words for it"},
 	{"internal/githubsim", nil, whyStandIn},

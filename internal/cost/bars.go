@@ -1,0 +1,39 @@
+package cost
+
+// Bars of an hour of one host, in calls. Jitter makes an hour of 7,200 reads
+// and 240 heartbeats come out a little above or below.
+const (
+	IdleReads      = 7400
+	RunningReads   = 750
+	HourlyWrites   = 250
+	WaitingASecond = 4 // batched reads, while a claim waits for its hosts
+)
+
+// ClaimCalls is the bar of a warm claim of n hosts, beside the batched reads of
+// its waiting: the request is written when it begins, when it has taken hosts
+// and when it is settled, its history is written once, each host is claimed and
+// made running, and the queue is received from and deleted from in tens.
+func ClaimCalls(n int) int { return 4 + 2*n + 2*parts(n, 10) }
+
+// What one call takes: a scan or a listing of machines a page of 1,000, a
+// batched read 100 keys.
+const (
+	page  = 1000
+	batch = 100
+)
+
+// LivenessCalls is what the liveness sweep calls for a fleet of so many hosts
+// of which none is silent: a scan of their reports. A full page may be the last
+// one, which only the next call tells.
+func LivenessCalls(hosts int) int { return hosts/page + 1 }
+
+// CloudCalls is what the cloud sweep calls of EC2 for a fleet of so many hosts
+// of which none is lost, and CloudReads what it reads from the store: the
+// records of all machines, in batches, and all reports.
+func CloudCalls(hosts int) int { return parts(hosts, page) }
+
+// CloudReads: see CloudCalls.
+func CloudReads(hosts int) int { return parts(hosts, batch) + LivenessCalls(hosts) }
+
+// parts is n/size, rounded up.
+func parts(n, size int) int { return (n + size - 1) / size }

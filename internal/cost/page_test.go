@@ -1,0 +1,293 @@
+package cost_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/cost"
+)
+
+// measured is all that the page is made of.
+type measured struct {
+	hours    []hour
+	requests []served
+	sweeps   map[int]swept // by the number of hosts
+}
+
+// sizes of fleets on the page. The smaller two are measured.
+var sizes = []int{100, 1000, 10000, 100000}
+
+// How often each sweep comes in an hour, by the intervals of fleet.Timing: 5 s,
+// 30 s and 5 m, and the lease at a third of its 15 s.
+const (
+	dueSweeps      = 720
+	livenessSweeps = 120
+	cloudSweeps    = 12
+	leaseRenewals  = 720
+)
+
+// The example of a month.
+const (
+	exampleHosts = 1000
+	monthHours   = 730
+	busyPart     = 0.6
+	jobTime      = 10 * time.Minute
+)
+
+var prices = cost.Current
+
+// page renders docs/cost.md.
+func (m measured) page() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	m.intro(line)
+	m.hoursPart(line)
+	m.requestsPart(line)
+	m.sweepsPart(line)
+	m.jobsPart(line)
+	return b.String()
+}
+
+type liner = func(format string, args ...any)
+
+func (measured) intro(line liner) {
+	line(`<!-- Rendered by internal/cost; write it anew with: go test ./internal/cost -run TestThePage -update -->
+
+# What it costs
+
+What Remuda's own calls to AWS cost, beside the machines. The counts are those of real calls: the test of
+[internal/cost](../internal/cost) runs the agent, the operations and the sweeps on DynamoDB Local and moto's server, with a
+clock of its own, and fails when this page says anything else. Request units are what DynamoDB Local says that it used,
+and what DynamoDB takes for a read of what is not there.
+
+| price | dollars | published | quoted by |
+|---|---|---|---|`)
+	of := map[string]string{
+		"DynamoDB": fmt.Sprintf("%s per million read units, %s per million write units", money(prices.ReadUnits), money(prices.WriteUnits)),
+		"SQS":      fmt.Sprintf("%s per million requests", money(prices.QueueRequests)),
+		"EC2":      fmt.Sprintf("%s an hour of %s, to compare with", money(prices.Machine), prices.MachineType),
+	}
+	for _, s := range prices.Sources {
+		line("| %s | %s | <%s> | %s |", s.Of, of[s.Of], s.Published, s.Quoted)
+	}
+	line(`
+Region %s, looked up on %s; they are in [prices.go](../internal/cost/prices.go) and nowhere else. Calls to EC2, STS, IAM and
+the instance metadata are free. Not counted: storage and backups of the tables, what is free each month, traffic, and calls that
+throttling or faults make necessary again.`, prices.Region, prices.Date)
+}
+
+func (m measured) hoursPart(line liner) {
+	line(`
+## A host, by its state
+
+What the agent calls while its host stays in a state. An hour of idle and of running was watched. The other states end by
+themselves, after at most as long as they were watched.
+
+| state | watched | reads | writes | read units | write units | dollars an hour | bar for an hour |
+|---|---|---|---|---|---|---|---|`)
+	for _, h := range m.hours {
+		stay := h.perHour.Times(h.time.Hours())
+		bar := ""
+		if h.reads > 0 {
+			bar = fmt.Sprintf("%s reads, %s writes", count(float64(h.reads)), count(cost.HourlyWrites))
+		}
+		line("| %s | %s | %s | %s | %s | %s | %s | %s |", h.name, duration(h.time), count(stay.Reads()), count(stay.Writes()),
+			count(stay.ReadUnits), count(stay.WriteUnits), money(h.perHour.Dollars(prices)), bar)
+	}
+	idle := m.hour(idleName).Dollars(prices)
+	line(`
+A host that waits in the pool for an hour costs %s in calls and %s as a machine (%s), %.1f%% of it.`,
+		money(idle), money(prices.Machine), prices.MachineType, 100*idle/prices.Machine)
+}
+
+func (m measured) requestsPart(line liner) {
+	line(`
+## Claims, releases and cold starts
+
+One Provision or Release of so many hosts, by a controld that has been at work before. Batched reads are what waits: every 250 ms the
+reports of the hosts that have not answered, 100 in a call. In a warm claim the hosts answer between the first look and the second,
+in a cold start %s after the launch. A release waits until all are in the pool again. What the agents call is in the table above.
+
+| | hosts | calls | bar | batched reads | of all: SQS | EC2 | read units | write units | dollars | dollars a host |
+|---|---|---|---|---|---|---|---|---|---|---|`, duration(boot))
+	row := func(name string, hosts int, bar string, u cost.Usage) {
+		line("| %s | %d | %s | %s | %s | %s | %s | %s | %s | %s | %s |", name, hosts, count(u.Without(batchRead).Total()), bar,
+			count(u.Calls[batchRead]), count(u.Of("sqs")), count(u.Of("ec2")), count(u.ReadUnits), count(u.WriteUnits),
+			money(u.Dollars(prices)), money(u.Dollars(prices)/float64(hosts)))
+	}
+	for _, s := range m.requests {
+		row("warm claim", s.hosts, count(float64(cost.ClaimCalls(s.hosts))), s.claim)
+	}
+	for _, s := range m.requests {
+		row("release", s.hosts, "", s.release)
+	}
+	for _, s := range m.requests {
+		if len(s.cold.Calls) > 0 {
+			row("cold start", s.hosts, "", s.cold)
+		}
+	}
+	line(`
+The bar of a warm claim of n hosts is 4 + 2n + 2⌈n/10⌉ calls, and %d batched reads a second while it waits. The 4: the request as it
+begins, with the hosts that it took, and settled, and its history. The 2n: each host is claimed and made running. The rest: the
+messages, received and deleted in tens.`, cost.WaitingASecond)
+}
+
+func (m measured) sweepsPart(line liner) {
+	line(`
+## Sweeps
+
+One replica sweeps, whoever holds the lease. Each of these is one sweep that finds nothing to do. Fleets of 100 and 1,000 hosts are
+measured (the list of EC2's machines at 100 alone), the others computed: a scan takes 1,000 reports a call and a batched read 100
+records, and the units of both grow with the hosts.
+
+| hosts | | due: calls | read units | liveness: calls | read units | cloud: calls | of them EC2 | read units | all sweeps, dollars an hour | a host |
+|---|---|---|---|---|---|---|---|---|---|---|`)
+	for _, hosts := range sizes {
+		how := "computed"
+		if _, ok := m.sweeps[hosts]; ok {
+			how = "measured"
+		}
+		s := m.at(hosts)
+		dollars := s.hourly().Dollars(prices)
+		line("| %s | %s | %s | %s | %s | %s | %s | %d | %s | %s | %s |", count(float64(hosts)), how,
+			count(s.rest.Total()), count(s.rest.ReadUnits), count(s.liveness.Total()), count(s.liveness.ReadUnits),
+			count(s.cloud.Reads()+float64(cost.CloudCalls(hosts))), cost.CloudCalls(hosts), count(s.cloud.ReadUnits),
+			money(dollars), money(dollars/float64(hosts)))
+	}
+	line(`
+The hourly sum is of %d due sweeps, %d liveness sweeps, %d cloud sweeps and %d renewals of the lease (%s calls each). The GitHub
+sweep lists registrations at GitHub and reads the hosts that they name from the store, as many batched reads as there are hundreds.
+
+A due sweep costs what is due, and the same in every fleet. Here hosts are due because they waited in the pool for as long as they may:
+
+| hosts due | what it does | calls | of them EC2 | read units | write units | dollars |
+|---|---|---|---|---|---|---|`,
+		dueSweeps, livenessSweeps, cloudSweeps, leaseRenewals, count(m.at(100).lease.Total()))
+	row := func(k int, what string, u cost.Usage) {
+		line("| %d | %s | %s | %s | %s | %s | %s |", k, what, count(u.Total()), count(u.Of("ec2")),
+			count(u.ReadUnits), count(u.WriteUnits), money(u.Dollars(prices)))
+	}
+	s := m.at(100)
+	row(0, "finds nothing", s.rest)
+	for _, k := range dueTogether {
+		row(k, "ends them", s.ends[k])
+		row(k, "forgets them, once EC2 has ended their machines", s.ended[k])
+	}
+}
+
+func (m measured) jobsPart(line liner) {
+	one := m.requests[0]
+	job := m.hour(runningName).Times(jobTime.Hours())
+	idle := m.hour(idleName).Times((5 * time.Minute).Hours())
+	warm := one.claim.Plus(job).Plus(one.release)
+	cold := one.cold.Plus(m.hour(createdName).Times(boot.Hours())).Plus(job).Plus(one.release)
+	line(`
+## A job
+
+| one host for a job of %s | dollars |
+|---|---|
+| warm: a claim, the time that it runs, a release | %s |
+| cold: a launch, %s of boot, the time that it runs, a release | %s |
+| and 5 minutes in the pool that nobody used | %s |
+| the machine for that time (%s) | %s |`, duration(jobTime), money(warm.Dollars(prices)), duration(boot), money(cold.Dollars(prices)),
+		money(idle.Dollars(prices)), prices.MachineType, money(prices.Machine*jobTime.Hours()))
+
+	const hostHours = exampleHosts * monthHours
+	jobs := hostHours * busyPart / jobTime.Hours()
+	parts := []struct {
+		name string
+		used cost.Usage
+	}{
+		{"the agents of running hosts", m.hour(runningName).Times(hostHours * busyPart)},
+		{"the agents of idle hosts", m.hour(idleName).Times(hostHours * (1 - busyPart))},
+		{fmt.Sprintf("%s warm claims and releases", count(jobs)), one.claim.Plus(one.release).Times(jobs)},
+		{"the sweeps", m.at(exampleHosts).hourly().Times(monthHours)},
+	}
+	line(`
+A month (%d hours) of %s hosts, of which %.0f%% run jobs of %s each and the others wait:
+
+| | dollars a month |
+|---|---|`, monthHours, count(exampleHosts), 100*busyPart, duration(jobTime))
+	var sum cost.Usage
+	for _, p := range parts {
+		sum = sum.Plus(p.used)
+		line("| %s | %s |", p.name, money(p.used.Dollars(prices)))
+	}
+	total := sum.Dollars(prices)
+	machines := prices.Machine * hostHours
+	line("| together | %s |", money(total))
+	line("| the machines (%s) | %s |", prices.MachineType, money(machines))
+	line(`
+That is %s a job, and %.1f%% of what the machines cost.`, money(total/jobs), 100*total/machines)
+}
+
+// hour is what an hour of a state uses.
+func (m measured) hour(name string) cost.Usage {
+	for _, h := range m.hours {
+		if h.name == name {
+			return h.perHour
+		}
+	}
+	panic("no state " + name)
+}
+
+// at are the sweeps of a fleet of so many hosts: as measured, or computed from
+// the largest that was.
+func (m measured) at(hosts int) swept {
+	if s, ok := m.sweeps[hosts]; ok {
+		return s
+	}
+	const largest = 1000
+	s := m.sweeps[largest]
+	times := float64(hosts) / largest
+	grown := func(u cost.Usage, calls int) cost.Usage {
+		return cost.Usage{ReadUnits: u.ReadUnits * times, Calls: map[call]float64{batchRead: float64(calls)}}
+	}
+	s.hosts = hosts
+	s.liveness = grown(s.liveness, cost.LivenessCalls(hosts))
+	s.cloud = grown(s.cloud, cost.CloudReads(hosts))
+	return s
+}
+
+// hourly is what all sweeps use in an hour.
+func (s swept) hourly() cost.Usage {
+	return s.rest.Times(dueSweeps).Plus(s.liveness.Times(livenessSweeps)).Plus(s.cloud.Times(cloudSweeps)).Plus(s.lease.Times(leaseRenewals))
+}
+
+// count is a number with its thousands apart, and a half if it has one.
+func count(n float64) string {
+	whole := fmt.Sprint(int64(n))
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if n != math.Trunc(n) {
+		whole += strings.TrimPrefix(fmt.Sprintf("%.1f", n-math.Trunc(n)), "0")
+	}
+	return whole
+}
+
+// money is dollars, in cents from one dollar on, and with three digits below.
+func money(dollars float64) string {
+	if dollars == 0 {
+		return "$0"
+	}
+	if dollars >= 1 {
+		cents := math.Round(dollars * 100)
+		return fmt.Sprintf("$%s.%02d", count(math.Trunc(cents/100)), int64(cents)%100)
+	}
+	digits := 2 - int(math.Floor(math.Log10(dollars)))
+	return fmt.Sprintf("$%.*f", digits, dollars)
+}
+
+// duration is what a person says.
+func duration(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d seconds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d minutes", int(d.Minutes()))
+	}
+	return "an hour"
+}
