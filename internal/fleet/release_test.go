@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -131,4 +132,30 @@ func (g *fakeGitHub) setDown(down bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.down = down
+}
+
+// forgetful loses the answer to the first write of a release that takes effect.
+type forgetful struct {
+	fleet.Store
+	lost bool
+}
+
+func (f *forgetful) UpdateInstance(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error) {
+	stored, err := f.Store.UpdateInstance(ctx, r)
+	if err == nil && stored.Releasing() && !f.lost {
+		f.lost = true
+		return lifecycle.Record{}, &lifecycle.UnavailableError{What: "update instance", Err: context.DeadlineExceeded}
+	}
+	return stored, err
+}
+
+func TestAReleaseWaitsForWhatALostAnswerFreed(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("1", "a", 2))
+		store := &forgetful{Store: w.store}
+		w.fleet = w.newFleet("b", func(o *fleet.Options) { o.Store = store })
+		if r := w.release(ctx, "1", true); !store.lost || len(r.Instances()) != 2 || r.Pooled() != 2 {
+			t.Errorf("an answer lost: %v; freed %d and pooled %d hosts, want 2", store.lost, len(r.Instances()), r.Pooled())
+		}
+	})
 }

@@ -103,7 +103,8 @@ func (t *tidy) host(ctx context.Context, now time.Time) (Progress, error) {
 	case after.Version != r.Version && serves(after, t.q):
 		t.pending[0] = after // ready, or moved by somebody else: decide again
 		return again, nil
-	case d.Action != lifecycle.ActionKeep:
+	case d.Action != lifecycle.ActionKeep, after.Assignment == r.Assignment+1:
+		// Freed now, or before by a write of ours whose answer was lost.
 		t.freed = append(t.freed, after)
 	case serves(after, t.q):
 		t.keepFor(after, d, now)
