@@ -1,0 +1,191 @@
+// Package awsfaults_test puts the fleet's use-cases on the real adapters of AWS
+// before DynamoDB Local and moto, and lets calls fail. Its clock is the test's
+// own, and hosts answer whenever an operation has nothing to do: nothing waits,
+// and every run makes the same calls.
+package awsfaults_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ec2api "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	sqsapi "github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/awstest"
+	"github.com/remuda-ci/remuda/internal/awstest/ec2gap"
+	"github.com/remuda-ci/remuda/internal/compute/ec2"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/queue/sqs"
+	"github.com/remuda-ci/remuda/internal/store/dynamo"
+)
+
+const (
+	region     = "us-east-1"
+	roleID     = "AROAEXAMPLE"
+	repository = "acme/shop"
+	image      = "x86_64"
+)
+
+// world is a fleet in an account of its own, and its hosts.
+type world struct {
+	t     *testing.T
+	proxy *awstest.Proxy
+	gap   *ec2gap.EC2
+	fleet *fleet.Fleet
+	ec2   ec2.Options
+	// ahead is how far the test's clock is ahead of the real one.
+	ahead time.Duration
+
+	// What follows goes past the proxy: no fault meets it, and it is not counted.
+	truth  *dynamo.Store
+	cloud  *ec2api.Client
+	github *fakeGitHub
+	told   map[string]telling
+	made   bool // the tables are there, so there may be hosts
+	mute   bool // hosts that never answer
+}
+
+// newWorld has calls tried so many times by the SDK. With one, every fault comes
+// to the use-cases; with more, the SDK repeats what an adapter believes to do once.
+func newWorld(t *testing.T, tries int) *world {
+	t.Helper()
+	w := &world{t: t, proxy: awstest.NewProxy(t, awstest.Moto(t)), github: newGitHub(), told: map[string]telling{}}
+	w.proxy.Route("dynamodb", awstest.DynamoDB(t))
+	w.proxy.Handle("sqs", "ReceiveMessage", withoutWaiting)
+	w.gap = ec2gap.Install(w.proxy)
+	w.truth = dynamo.New(dynamodb.NewFromConfig(awstest.Config(t, awstest.DynamoDB(t))), dynamo.Options{Now: w.now})
+	w.cloud = ec2api.NewFromConfig(awstest.Config(t, awstest.Moto(t)))
+	w.ec2 = ec2.Options{Prefix: "remuda", Region: region, RoleID: roleID, InstanceProfile: "remuda-host", Now: w.now,
+		Pools: map[string]ec2.Pool{"default": w.network()}}
+	w.fleet = w.newFleet(tries)
+	return w
+}
+
+// network is the account's own: what every new one has.
+func (w *world) network() ec2.Pool {
+	w.t.Helper()
+	ctx := w.t.Context()
+	images, err := w.cloud.DescribeImages(ctx, &ec2api.DescribeImagesInput{Filters: []types.Filter{{Name: sdk.String("architecture"), Values: []string{image}}}})
+	check(w.t, err)
+	subnets, err := w.cloud.DescribeSubnets(ctx, &ec2api.DescribeSubnetsInput{})
+	check(w.t, err)
+	return ec2.Pool{
+		Images:  map[string]string{image: *images.Images[0].ImageId},
+		Subnets: []string{*subnets.Subnets[0].SubnetId, *subnets.Subnets[1].SubnetId},
+	}
+}
+
+func (w *world) newFleet(tries int) *fleet.Fleet {
+	w.t.Helper()
+	cfg := w.config(tries)
+	compute, err := ec2.New(ec2api.NewFromConfig(cfg), w.ec2)
+	check(w.t, err)
+	records := dynamo.New(dynamodb.NewFromConfig(cfg), dynamo.Options{Now: w.now})
+	messages := sqs.New(sqsapi.NewFromConfig(cfg), sqs.Options{Queues: []lifecycle.QueueName{
+		{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}, {ResourceClass: "large", UsageClass: lifecycle.UsageSpot},
+	}})
+	f, err := fleet.New(fleet.Options{
+		Store: records, Queue: messages, Compute: compute, GitHub: w.github,
+		Pools: map[string]fleet.Pool{"default": {
+			ResourceClasses: []string{"large"}, UsageClasses: lifecycle.UsageClasses, Policy: lifecycle.DefaultPolicy(),
+		}},
+		Classes:         map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}},
+		TemplateVersion: compute.Template, Exhausted: compute.Exhausted,
+		Ensure:  fleet.Together(records.Ensure, messages.Ensure, compute.Ensure),
+		Replica: "a", HostKey: func(id string) string { return roleID + ":" + id }, Rand: rand.New(rand.NewPCG(1, 2)),
+	})
+	check(w.t, err)
+	return f
+}
+
+func (w *world) config(tries int) sdk.Config {
+	w.t.Helper()
+	return awstest.Config(w.t, w.proxy.URL(), func(o *aws.Options) {
+		o.Retryer = aws.NewRetryer(aws.RetryOptions{Tries: tries, FirstWait: time.Millisecond, LongestWait: 10 * time.Millisecond})
+	})
+}
+
+func (w *world) now() time.Time { return time.Now().Add(w.ahead) }
+
+// withoutWaiting has an empty queue answer at once.
+func withoutWaiting(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(err) // it was read before
+	}
+	body = bytes.Replace(body, []byte(`"WaitTimeSeconds":1`), []byte(`"WaitTimeSeconds":0`), 1)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	forward(r).Write(rw)
+}
+
+// records are those of every state, as they are in DynamoDB.
+func (w *world) records() []lifecycle.Record {
+	w.t.Helper()
+	var all []lifecycle.Record
+	for page := (lifecycle.PageOf{Limit: 1000}); ; {
+		got, err := w.truth.ListInstances(context.Background(), lifecycle.Filter{}, page)
+		check(w.t, err)
+		all = append(all, got.Items...)
+		if page.After = got.Next; got.Next == "" {
+			return all
+		}
+	}
+}
+
+func (w *world) requests(runs ...string) []lifecycle.Request {
+	w.t.Helper()
+	var all []lifecycle.Request
+	for _, run := range runs {
+		got, err := w.truth.RequestsOfRun(context.Background(), repository, run)
+		check(w.t, err)
+		all = append(all, got...)
+	}
+	return all
+}
+
+// instances are those with our tag, as they are in moto, gone ones too.
+func (w *world) instances() []types.Instance {
+	w.t.Helper()
+	var all []types.Instance
+	pages := ec2api.NewDescribeInstancesPaginator(w.cloud, &ec2api.DescribeInstancesInput{
+		Filters: []types.Filter{{Name: sdk.String("tag:" + ec2.TagFleet), Values: []string{"remuda"}}},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(context.Background())
+		check(w.t, err)
+		for _, r := range page.Reservations {
+			all = append(all, r.Instances...)
+		}
+	}
+	return all
+}
+
+func living(all []types.Instance) []string {
+	var ids []string
+	for _, i := range all {
+		if i.State.Name == types.InstanceStateNamePending || i.State.Name == types.InstanceStateNameRunning {
+			ids = append(ids, *i.InstanceId)
+		}
+	}
+	slices.SortFunc(ids, strings.Compare)
+	return ids
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
