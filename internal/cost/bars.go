@@ -28,11 +28,11 @@ const (
 func LivenessCalls(hosts int) int { return hosts/page + 1 }
 
 // CloudCalls is what the cloud sweep calls of EC2 for a fleet of so many hosts
-// of which none is lost, and CloudReads what it reads from the store: the
-// records of all machines, in batches, and all reports.
+// of which none is lost.
 func CloudCalls(hosts int) int { return parts(hosts, page) }
 
-// CloudReads: see CloudCalls.
+// CloudReads is what that sweep reads from the store: the records of all
+// machines, in batches, and all reports.
 func CloudReads(hosts int) int { return parts(hosts, batch) + LivenessCalls(hosts) }
 
 // parts is n/size, rounded up.

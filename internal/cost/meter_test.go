@@ -4,10 +4,12 @@ import (
 	"context"
 	"maps"
 	"reflect"
+	"strings"
 	"sync"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
@@ -16,12 +18,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/cost"
 )
 
-// meter counts the requests as the product counts them, and asks DynamoDB for
-// the units of each.
+// meter counts the requests as the product counts them, but for those that a
+// busy emulator made necessary again, and asks DynamoDB for the units of each.
 type meter struct {
 	calls aws.Calls
 
 	mu            sync.Mutex
+	repeats       map[aws.Call]float64
 	reads, writes float64
 }
 
@@ -35,6 +38,7 @@ func (m *meter) handle(ctx context.Context, in middleware.InitializeInput, next 
 		f.Set(reflect.ValueOf(types.ReturnConsumedCapacityTotal))
 	}
 	out, metadata, err := next.HandleInitialize(ctx, in)
+	m.forgive(ctx, metadata)
 	if err != nil {
 		return out, metadata, err
 	}
@@ -48,6 +52,22 @@ func (m *meter) handle(ctx context.Context, in middleware.InitializeInput, next 
 		m.writes += units
 	}
 	return out, metadata, nil
+}
+
+// forgive notes the tries of a call after its first.
+func (m *meter) forgive(ctx context.Context, metadata middleware.Metadata) {
+	tries, ok := retry.GetAttemptResults(metadata)
+	if !ok || len(tries.Results) < 2 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.repeats == nil {
+		m.repeats = map[aws.Call]float64{}
+	}
+	m.repeats[aws.Call{
+		Service: strings.ToLower(awsmiddleware.GetServiceID(ctx)), Operation: awsmiddleware.GetOperationName(ctx),
+	}] += float64(len(tries.Results) - 1)
 }
 
 func unitsOf(capacity reflect.Value) (units float64) {
@@ -115,6 +135,9 @@ func (m *meter) usage() cost.Usage {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for call, n := range m.repeats {
+		u.Calls[call] -= n
+	}
 	u.ReadUnits, u.WriteUnits = m.reads, m.writes
 	return u
 }

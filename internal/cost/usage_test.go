@@ -3,9 +3,13 @@ package cost_test
 import (
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/cost"
+	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
 func TestUsage(t *testing.T) {
@@ -75,5 +79,28 @@ func TestWords(t *testing.T) {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
+	}
+}
+
+// TestTheMeter: a call counts once however often it is tried, in units too.
+func TestTheMeter(t *testing.T) {
+	t.Parallel()
+	proxy := awstest.NewProxy(t, awstest.DynamoDB(t))
+	m := &meter{}
+	config := awstest.Config(t, proxy.URL(), func(o *aws.Options) { o.Calls = &m.calls })
+	config.APIOptions = append(config.APIOptions, m.add)
+	store := dynamo.New(dynamodb.NewFromConfig(config), dynamo.Options{})
+	if _, err := store.Ensure(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Inject(awstest.Fault{Service: "dynamodb", Operation: "BatchGetItem", Nth: 1, Kind: awstest.InternalError})
+	got := m.of(func() {
+		if _, err := store.Reports(t.Context(), []string{"a", "b", "c"}); err != nil {
+			t.Error(err)
+		}
+	})
+	want := cost.Usage{Calls: map[call]float64{batchRead: 1}, ReadUnits: 1.5}
+	if diff := cmp.Diff(want, got); diff != "" || m.calls.Counts()[batchRead] != 2 {
+		t.Errorf("of %d tries (-want +got):\n%s", m.calls.Counts()[batchRead], diff)
 	}
 }

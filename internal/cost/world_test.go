@@ -96,6 +96,7 @@ func newWorld(t testing.TB) *world {
 	proxy := awstest.NewProxy(t, awstest.Moto(t))
 	ec2gap.Install(proxy)
 	counted := awstest.Config(t, proxy.URL(), func(o *aws.Options) { o.Calls = &w.meter.calls })
+	counted.APIOptions = append(counted.APIOptions, w.meter.add)
 	uncounted := awstest.Config(t, proxy.URL())
 	w.ec2 = ec2api.NewFromConfig(uncounted)
 	w.findPlace()
@@ -146,12 +147,10 @@ func (w *world) newStore(m *meter) *dynamo.Store {
 		}
 	})
 	config.HTTPClient = dated{config.HTTPClient, w.clock}
-	client := dynamodb.NewFromConfig(config, func(o *dynamodb.Options) {
-		if m != nil {
-			o.APIOptions = append(o.APIOptions, m.add)
-		}
-	})
-	return dynamo.New(client, dynamo.Options{Now: w.clock.now})
+	if m != nil {
+		config.APIOptions = append(config.APIOptions, m.add)
+	}
+	return dynamo.New(dynamodb.NewFromConfig(config), dynamo.Options{Now: w.clock.now})
 }
 
 // findPlace finds an image and a subnet: moto has some from the start.
