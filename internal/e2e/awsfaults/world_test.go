@@ -45,6 +45,9 @@ type world struct {
 	gap   *ec2gap.EC2
 	fleet *fleet.Fleet
 	ec2   ec2.Options
+	// tries by the SDK, and the region that is called.
+	tries  int
+	region string
 	// ahead is how far the test's clock is ahead of the real one.
 	ahead time.Duration
 
@@ -61,7 +64,7 @@ type world struct {
 // to the use-cases; with more, the SDK repeats what an adapter believes to do once.
 func newWorld(t *testing.T, tries int) *world {
 	t.Helper()
-	w := &world{t: t, proxy: awstest.NewProxy(t, awstest.Moto(t)), github: newGitHub(), told: map[string]telling{}}
+	w := &world{t: t, tries: tries, region: region, proxy: awstest.NewProxy(t, awstest.Moto(t)), github: newGitHub(), told: map[string]telling{}}
 	w.proxy.Route("dynamodb", awstest.DynamoDB(t))
 	w.proxy.Handle("sqs", "ReceiveMessage", withoutWaiting)
 	w.gap = ec2gap.Install(w.proxy)
@@ -69,7 +72,7 @@ func newWorld(t *testing.T, tries int) *world {
 	w.cloud = ec2api.NewFromConfig(awstest.Config(t, awstest.Moto(t)))
 	w.ec2 = ec2.Options{Prefix: "remuda", Region: region, RoleID: roleID, InstanceProfile: "remuda-host", Now: w.now,
 		Pools: map[string]ec2.Pool{"default": w.network()}}
-	w.fleet = w.newFleet(tries)
+	w.fleet = w.newFleet()
 	return w
 }
 
@@ -87,15 +90,13 @@ func (w *world) network() ec2.Pool {
 	}
 }
 
-func (w *world) newFleet(tries int) *fleet.Fleet {
+func (w *world) newFleet() *fleet.Fleet {
 	w.t.Helper()
-	cfg := w.config(tries)
+	cfg := w.config()
 	compute, err := ec2.New(ec2api.NewFromConfig(cfg), w.ec2)
 	check(w.t, err)
 	records := dynamo.New(dynamodb.NewFromConfig(cfg), dynamo.Options{Now: w.now})
-	messages := sqs.New(sqsapi.NewFromConfig(cfg), sqs.Options{Queues: []lifecycle.QueueName{
-		{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}, {ResourceClass: "large", UsageClass: lifecycle.UsageSpot},
-	}})
+	messages := w.newQueue()
 	f, err := fleet.New(fleet.Options{
 		Store: records, Queue: messages, Compute: compute, GitHub: w.github,
 		Pools: map[string]fleet.Pool{"default": {
@@ -110,10 +111,18 @@ func (w *world) newFleet(tries int) *fleet.Fleet {
 	return f
 }
 
-func (w *world) config(tries int) sdk.Config {
+func (w *world) newQueue() *sqs.Queue {
+	w.t.Helper()
+	return sqs.New(sqsapi.NewFromConfig(w.config()), sqs.Options{Queues: []lifecycle.QueueName{
+		{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}, {ResourceClass: "large", UsageClass: lifecycle.UsageSpot},
+	}})
+}
+
+func (w *world) config() sdk.Config {
 	w.t.Helper()
 	return awstest.Config(w.t, w.proxy.URL(), func(o *aws.Options) {
-		o.Retryer = aws.NewRetryer(aws.RetryOptions{Tries: tries, FirstWait: time.Millisecond, LongestWait: 10 * time.Millisecond})
+		o.Region = w.region
+		o.Retryer = aws.NewRetryer(aws.RetryOptions{Tries: w.tries, FirstWait: time.Millisecond, LongestWait: 10 * time.Millisecond})
 	})
 }
 
