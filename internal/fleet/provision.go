@@ -53,7 +53,11 @@ type Provision struct {
 	// reread is when the unready records are read again: somebody else may
 	// have ended them.
 	reread time.Time
-	tidy   *tidy
+	// askCloud is when the cloud is asked next for hosts that were never heard,
+	// and dead are those that it said are gone, by host key.
+	askCloud time.Time
+	dead     map[string]lifecycle.Machine
+	tidy     *tidy
 	// trouble is why the last launch could not be made; nil: it could.
 	trouble error
 	// relook is when a request that was short of capacity looks again.
@@ -68,14 +72,14 @@ func (f *Fleet) NewProvision(d Demand) (*Provision, error) {
 		return nil, err
 	}
 	d.Spec = spec
-	p := &Provision{f: f, course: course{journal: journal{f: f}}, demand: d, attended: true}
+	p := &Provision{f: f, course: course{journal: journal{f: f}}, demand: d, attended: true, dead: map[string]lifecycle.Machine{}}
 	p.next = p.begin
 	return p, nil
 }
 
 // resumeProvision goes on with a request that stood still.
 func (f *Fleet) resumeProvision(q lifecycle.Request) *Provision {
-	p := &Provision{f: f, course: course{journal: journal{f: f}}, q: q}
+	p := &Provision{f: f, course: course{journal: journal{f: f}}, q: q, dead: map[string]lifecycle.Machine{}}
 	p.demand = Demand{Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Spec: q.Spec}
 	p.next = p.resume
 	return p

@@ -85,6 +85,9 @@ func (p *Provision) look(ctx context.Context, now time.Time) (Progress, error) {
 		return again, err
 	}
 	p.reports = reports
+	if unheard := p.unheard(); len(unheard) > 0 && p.cloudLook(now) {
+		p.lookForDead(ctx, unheard, now)
+	}
 	for _, key := range keys {
 		if p.decision(key, now).Action != lifecycle.ActionKeep {
 			p.round = append(p.round, key)
@@ -129,6 +132,9 @@ func (p *Provision) facts(key string) lifecycle.Facts {
 	facts := lifecycle.Facts{Record: p.hosts[key], Request: &p.q}
 	if report, ok := p.reports[key]; ok {
 		facts.Report = &report
+	}
+	if m, ok := p.dead[key]; ok {
+		facts.Cloud = &m
 	}
 	return facts
 }
