@@ -65,6 +65,7 @@ func TestIAMCommandLines(t *testing.T) {
 	}{
 		"no configuration": {[]string{"iam"}, exitUsage, "--config is required"},
 		"unknown role":     {[]string{"iam", "--config", awsExample, "--role", "root"}, exitUsage, `"root" is none of controld, refresh and host`},
+		"no account":       {[]string{"iam", "--config", awsExample, "--account", "acme"}, exitUsage, `"acme" is not the id of an account`},
 		"a local fleet":    {[]string{"iam", "--config", "../examples/controld.yaml"}, exitConfiguration, "has no aws section"},
 		"a local check":    {[]string{"config", "check", "--aws", "../examples/controld.yaml"}, exitUsage, "has no aws section"},
 	} {

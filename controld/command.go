@@ -23,8 +23,8 @@ func commands() []command {
 	return []command{
 		{"dev", "[flags]", "run everything on this machine: hosts are processes, GitHub a stand-in", dev},
 		{"serve", "--config FILE", "run the daemon", serve},
-		{"config check", "FILE", "say all that is wrong with a configuration", configCheck},
-		{"iam", "--config FILE [--role ROLE] [--account ID]", "print the IAM policy of a role, made from a configuration", iamPolicy},
+		{"config check", "[--aws] FILE", "say all that is wrong with a configuration", configCheck},
+		{"iam", "--config FILE [--role ROLE] [--account ID] | --explain", "print the IAM policy of a role, made from a configuration", iamPolicy},
 		{"github-standin", "--addr ADDR --state-dir DIR", "run the GitHub stand-in alone", githubStandin},
 		{"version", "", "print version, commit and Go version", version},
 	}

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -16,6 +17,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/queue/sqs"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
+
+var accountID = regexp.MustCompile(`^[0-9]{12}$`)
 
 // iamPolicy prints a policy, or what each action is for. It makes no call.
 func iamPolicy(_ context.Context, call *call) error {
@@ -35,6 +38,8 @@ func iamPolicy(_ context.Context, call *call) error {
 		return explainActions(call.stdout, roles)
 	case path == "":
 		return call.misused("--config is required")
+	case account != "*" && !accountID.MatchString(account):
+		return call.misused("--account %.40q is not the id of an account: 12 digits", account)
 	case !slices.Contains(roles, aws.Role(role)):
 		return call.misused("--role %.40q is none of controld, refresh and host", role)
 	}

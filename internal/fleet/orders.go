@@ -56,7 +56,10 @@ func (f *Fleet) Terminate(ctx context.Context, instanceID, reason string, now ti
 		if r.Held(now) {
 			return r, &HeldError{InstanceID: instanceID, Until: r.Hold}
 		}
-		d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: "ordered: " + reason}
+		d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: "ordered"}
+		if reason != "" {
+			d.Why += ": " + reason
+		}
 		return f.carry(ctx, j, r, d, now)
 	})
 	if err != nil {
