@@ -85,8 +85,9 @@ func (w *world) network() ec2.Pool {
 	subnets, err := w.cloud.DescribeSubnets(ctx, &ec2api.DescribeSubnetsInput{})
 	check(w.t, err)
 	return ec2.Pool{
-		Images:  map[string]string{image: *images.Images[0].ImageId},
-		Subnets: []string{*subnets.Subnets[0].SubnetId, *subnets.Subnets[1].SubnetId},
+		Images:        map[string]string{image: *images.Images[0].ImageId},
+		RootVolumeGiB: 8, // without, moto launches one machine and says that a size is missing
+		Subnets:       []string{*subnets.Subnets[0].SubnetId, *subnets.Subnets[1].SubnetId},
 	}
 }
 
