@@ -48,6 +48,13 @@ func TestThePolicies(t *testing.T) {
 	}
 }
 
+func TestTheHostRoleMayHaveAnotherName(t *testing.T) {
+	got := controld(t, "iam", "--config", awsExample, "--host-role", "ci/hosts")
+	if got.code != 0 || !strings.Contains(got.stdout, `:role/ci/hosts"`) || !strings.Contains(got.stdout, ":instance-profile/remuda-host") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestEveryActionIsExplained(t *testing.T) {
 	got := controld(t, "iam", "--explain")
 	for _, p := range permissions() {

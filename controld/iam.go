@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -22,12 +23,13 @@ var accountID = regexp.MustCompile(`^[0-9]{12}$`)
 
 // iamPolicy prints a policy, or what each action is for. It makes no call.
 func iamPolicy(_ context.Context, call *call) error {
-	var path, role, account string
+	var path, role, account, hostRole string
 	var explain bool
 	if _, err := call.parse(0, func(f *flag.FlagSet) {
 		f.StringVar(&path, "config", "", "the configuration `FILE`, with an aws section")
 		f.StringVar(&role, "role", string(aws.RoleControld), "whose policy, `ROLE`: controld, refresh or host")
 		f.StringVar(&account, "account", "*", "the `ID` of the account, 12 digits; * for any")
+		f.StringVar(&hostRole, "host-role", "", "the `NAME` of the hosts' role with its path, if it is not called like their profile")
 		f.BoolVar(&explain, "explain", false, "list every action with the call that needs it, instead")
 	}); err != nil {
 		return err
@@ -50,7 +52,7 @@ func iamPolicy(_ context.Context, call *call) error {
 	if c.AWS == nil {
 		return &configError{fmt.Errorf("%s has no aws section: a fleet on this machine needs no policies", path)}
 	}
-	text, err := aws.Policy(aws.Role(role), permissions(), policyNames(c.AWS, account)).JSON()
+	text, err := aws.Policy(aws.Role(role), permissions(), policyNames(c.AWS, account, hostRole)).JSON()
 	if err != nil {
 		return err
 	}
@@ -62,14 +64,16 @@ func iamPolicy(_ context.Context, call *call) error {
 func permissions() []aws.Permission {
 	return slices.Concat(dynamo.Actions(), sqs.Actions(), ec2.Actions(), power.Actions(), []aws.Permission{
 		{Action: "iam:GetInstanceProfile", Role: aws.RoleControld, On: aws.OnProfile, Why: "at start: the id of the hosts' role, which begins the key of each host"},
+		{Action: "iam:GetInstanceProfile", Role: aws.RoleRefresh, On: aws.OnProfile, Why: "config check --aws: is the hosts' profile there"},
 	})
 }
 
-// policyNames take any region where the configuration leaves it open. The role
-// of the hosts bears the name of their profile in docs/iam; where it has
-// another, the policy is narrowed by hand.
-func policyNames(a *config.AWS, account string) aws.Names {
-	n := aws.Names{Partition: partition(a.Region), Region: "*", Account: account, Prefix: a.Prefix, HostProfile: a.InstanceProfile, HostRole: a.InstanceProfile}
+// policyNames take any region where the configuration leaves it open.
+func policyNames(a *config.AWS, account, hostRole string) aws.Names {
+	n := aws.Names{
+		Partition: partition(a.Region), Region: "*", Account: account, Prefix: a.Prefix,
+		HostProfile: a.InstanceProfile, HostRole: cmp.Or(hostRole, a.InstanceProfile),
+	}
 	if a.Region != "" {
 		n.Region = a.Region
 	}

@@ -170,6 +170,10 @@ func sayable(message string) string {
 	return message
 }
 
+// Reason is a message that came inside an answer, as people may read it: one
+// bounded line, without what only AWS can decode.
+func Reason(message string) string { return bounded(sayable(message)) }
+
 // longestReason is enough for the sentence of a service that names a caller, an
 // action and a resource by their ARNs.
 const longestReason = 600

@@ -138,8 +138,10 @@ func (s *CloudSweep) end(ctx context.Context, _ time.Time) (Progress, error) {
 		return again, nil
 	}
 	s.f.log.Warn("ending machines without a record", "instances", s.leaked)
-	if err := s.f.compute.Terminate(ctx, s.leaked); err != nil {
+	if err := s.f.compute.Terminate(ctx, s.leaked); errors.Is(err, lifecycle.ErrUnavailable) {
 		return again, fmt.Errorf("terminate %d leaked machines: %w", len(s.leaked), err)
+	} else if err != nil {
+		s.f.log.Warn("machines without a record not ended; tried again later", "instances", s.leaked, "error", err)
 	}
 	return again, nil
 }

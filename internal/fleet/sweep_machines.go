@@ -18,7 +18,9 @@ func (s *DueSweep) machines(ctx context.Context, now time.Time) (Progress, error
 		return again, nil
 	}
 	clouds, err := s.f.describe(ctx, s.ending)
-	if err != nil {
+	if refused := err != nil && !errors.Is(err, lifecycle.ErrUnavailable); refused {
+		s.f.log.Warn("machines not looked at; they are told to end all the same", "error", err)
+	} else if err != nil {
 		return again, err
 	}
 	s.next = func(ctx context.Context, now time.Time) (Progress, error) { return s.endMachines(ctx, now, clouds) }
@@ -52,8 +54,11 @@ func (s *DueSweep) endMachines(ctx context.Context, now time.Time, clouds map[st
 		}
 	}
 	if len(ids) > 0 {
-		if err := s.f.compute.Terminate(ctx, ids); err != nil {
+		if err := s.f.compute.Terminate(ctx, ids); errors.Is(err, lifecycle.ErrUnavailable) {
 			return again, fmt.Errorf("terminate %d machines: %w", len(ids), err)
+		} else if err != nil {
+			// One that may not be ended keeps no other from it.
+			s.f.log.Warn("machines not ended; tried again later", "instances", ids, "error", err)
 		}
 	}
 	s.next = func(ctx context.Context, now time.Time) (Progress, error) { return s.endHost(ctx, now, clouds) }

@@ -42,7 +42,7 @@ type failure struct {
 }
 
 func failureOf(e types.CreateFleetError, o lifecycle.LaunchOrder, places []place) failure {
-	f := failure{code: sdk.ToString(e.ErrorCode), message: sdk.ToString(e.ErrorMessage)}
+	f := failure{code: sdk.ToString(e.ErrorCode), message: aws.Reason(sdk.ToString(e.ErrorMessage))}
 	used := e.LaunchTemplateAndOverrides
 	f.zone = zoneOf(places, nil, nil, used)
 	if used != nil && used.Overrides != nil {
