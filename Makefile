@@ -45,9 +45,10 @@ proto: $(PROTO_TOOLS) ## format the protos and generate their Go again
 lint: $(LINT_TOOLS) ## formatting, vet, staticcheck, protos, dead code, import arrows, modules
 	@scripts/lint
 
+# -count=1: some tests build the daemons that they start, which the cache of results knows nothing of.
 test: ## everything that proves the project without root (FLAGS=)
 	@scripts/emulators >/dev/null
-	go test -race -timeout 15m $(FLAGS) ./...
+	go test -race -count=1 -timeout 15m $(FLAGS) ./...
 
 test-host: ## what needs root: the agent under a real systemd, the image scripts
 	@echo 'make test-host needs root, systemd and the host image; the host image arrives with a later release.' >&2
