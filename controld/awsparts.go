@@ -33,7 +33,7 @@ func newAWSParts(ctx context.Context, c *config.Config, log hclog.Logger) (*part
 	if err != nil {
 		return nil, &configError{fmt.Errorf("aws: %w", err)}
 	}
-	role, err := hostRole(ctx, cfg, c.AWS.InstanceProfile)
+	roleID, err := hostRoleID(ctx, cfg, c.AWS.InstanceProfile)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func newAWSParts(ctx context.Context, c *config.Config, log hclog.Logger) (*part
 		return nil, err
 	}
 	compute, err := ec2.New(ec2api.NewFromConfig(cfg), ec2.Options{
-		Prefix: c.AWS.Prefix, Region: cfg.Region, RoleID: role.ID, InstanceProfile: c.AWS.InstanceProfile, Pools: pools, Logger: log.Named("ec2"),
+		Prefix: c.AWS.Prefix, Region: cfg.Region, RoleID: roleID, InstanceProfile: c.AWS.InstanceProfile, Pools: pools, Logger: log.Named("ec2"),
 	})
 	if err != nil {
 		return nil, &configError{err}
@@ -53,7 +53,7 @@ func newAWSParts(ctx context.Context, c *config.Config, log hclog.Logger) (*part
 	})
 	return &parts{
 		store: records, queue: messages, compute: compute,
-		hostKey:         func(instanceID string) string { return role.ID + ":" + instanceID },
+		hostKey:         func(instanceID string) string { return roleID + ":" + instanceID },
 		templateVersion: compute.Template,
 		exhausted:       compute.Exhausted,
 		ensure:          fleet.Together(records.Ensure, messages.Ensure, compute.Ensure),
@@ -61,24 +61,20 @@ func newAWSParts(ctx context.Context, c *config.Config, log hclog.Logger) (*part
 	}, nil
 }
 
-// role is the role of the hosts.
-type role struct{ ID, Name string }
-
-// hostRole asks for the role of an instance profile. Its id begins the key of
+// hostRoleID asks for the id of an instance profile's role. It begins the key of
 // every host.
-func hostRole(ctx context.Context, cfg sdk.Config, profile string) (role, error) {
+func hostRoleID(ctx context.Context, cfg sdk.Config, profile string) (string, error) {
 	what := "aws.instance_profile: find the role of " + profile
 	out, err := iam.NewFromConfig(cfg).GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &profile})
 	switch {
 	case err != nil && aws.ClassOf(err) == aws.Gone:
-		return role{}, &configError{aws.Refused(what, err, "create it (docs/iam), or write the name of another")}
+		return "", &configError{aws.Refused(what, err, "create it (docs/iam), or write the name of another")}
 	case err != nil:
-		return role{}, aws.Wrap(what, err)
+		return "", aws.Wrap(what, err)
 	case len(out.InstanceProfile.Roles) != 1:
-		return role{}, &configError{fmt.Errorf("%s: it has no role; add one (docs/iam)", what)}
+		return "", &configError{fmt.Errorf("%s: it has no role; add one (docs/iam)", what)}
 	}
-	r := out.InstanceProfile.Roles[0]
-	return role{ID: sdk.ToString(r.RoleId), Name: sdk.ToString(r.RoleName)}, nil
+	return sdk.ToString(out.InstanceProfile.Roles[0].RoleId), nil
 }
 
 // ec2Pools are the pools, in the words of the EC2 adapter.

@@ -34,6 +34,9 @@ func (o *devOptions) configuration(programs programs) (*config.Config, error) {
 			return nil, wrongConfig(err)
 		}
 	}
+	if c.AWS != nil {
+		return nil, &configError{fmt.Errorf("%s: has an aws section, and dev keeps everything on this machine; remove it, or run `controld serve`", o.config)}
+	}
 	c.GRPC = config.GRPC{Addr: o.grpcAddr}
 	c.HTTP.Addr = o.httpAddr
 	c.Store.SQLite.Path = filepath.Join(o.stateDir, "remuda.db")

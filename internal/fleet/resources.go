@@ -19,6 +19,9 @@ type Ensure func(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error)
 func (r *Refresh) ensure(ctx context.Context, _ time.Time) (Progress, error) {
 	if r.f.ensure != nil {
 		resources, err := r.f.ensure(ctx, r.journal.dry)
+		if r.journal.dry {
+			r.resources = nil // a repeat tells everything again
+		}
 		r.resources = append(r.resources, resources...)
 		if err != nil {
 			return again, err

@@ -78,6 +78,35 @@ func (o *orders) Launch(ctx context.Context, order lifecycle.LaunchOrder) ([]lif
 	return o.Compute.Launch(ctx, order)
 }
 
+// TestARefreshTellsEachResourceOnce: what a first try told before it failed is
+// not told again by a dry run, nor forgotten by one that did it.
+func TestARefreshTellsEachResourceOnce(t *testing.T) {
+	for _, dry := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			tries := 0
+			w := newWorld(t, func(o *fleet.Options) {
+				o.Ensure = func(context.Context, bool) ([]lifecycle.Resource, error) {
+					tries++
+					switch {
+					case tries == 1:
+						return []lifecycle.Resource{queue1}, &lifecycle.UnavailableError{What: "ensure", Err: context.DeadlineExceeded}
+					case dry:
+						return []lifecycle.Resource{queue1}, nil
+					}
+					return nil, nil
+				}
+			})
+			r := w.fleet.NewRefresh(dry)
+			if err := w.fleet.Drive(t.Context(), r, patience); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]lifecycle.Resource{queue1}, r.Resources()); diff != "" {
+				t.Errorf("dry run %t: resources (-want +got):\n%s", dry, diff)
+			}
+		})
+	}
+}
+
 func TestALaunchLeavesOutWhatIsExhausted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := &orders{}
