@@ -37,21 +37,14 @@ func (p *Provision) cloudLook(now time.Time) bool {
 // lookForDead notes which of the unheard hosts have lost their machine: the next
 // look decides on them.
 func (p *Provision) lookForDead(ctx context.Context, unheard []lifecycle.Record, now time.Time) {
-	machines, err := p.f.describe(ctx, unheard)
+	machines, err := p.f.describe(ctx, unheard, now)
 	if err != nil {
 		p.f.log.Warn("EC2 does not answer; deciding without it", "error", err)
 		return
 	}
 	for _, r := range unheard {
-		if m, ok := machines[r.InstanceID]; ok && p.f.dead(m, r, now) {
+		if m, ok := machines[r.InstanceID]; ok && m.State == lifecycle.MachineGone {
 			p.dead[r.HostKey] = m
 		}
 	}
-}
-
-// dead reports whether the cloud says that a machine is gone. One that it does
-// not know at all may be too new for it to know.
-func (f *Fleet) dead(m lifecycle.Machine, r lifecycle.Record, now time.Time) bool {
-	known := m.InstanceType != ""
-	return m.State == lifecycle.MachineGone && (known || now.Sub(r.LaunchedAt) >= f.timing.Grace)
 }

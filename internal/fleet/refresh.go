@@ -58,7 +58,7 @@ func (r *Refresh) list(ctx context.Context, now time.Time) (Progress, error) {
 	if err != nil {
 		return again, err
 	}
-	if r.hosts, err = r.f.inspect(ctx, keys, reports); err != nil {
+	if r.hosts, err = r.f.inspect(ctx, keys, reports, now); err != nil {
 		return again, err
 	}
 	r.next = r.host

@@ -125,7 +125,7 @@ func (s *CloudSweep) findLost(ctx context.Context, known map[string]bool, now ti
 		return again, err
 	}
 	keys = slices.DeleteFunc(keys, func(key string) bool { return known[key] })
-	if s.hosts, err = s.f.inspect(ctx, keys, reports); err != nil {
+	if s.hosts, err = s.f.inspect(ctx, keys, reports, now); err != nil {
 		return again, err
 	}
 	s.next = s.end

@@ -46,7 +46,7 @@ func (s *LivenessSweep) read(ctx context.Context, now time.Time) (Progress, erro
 	if len(suspects) == 0 {
 		return done, nil
 	}
-	if s.hosts, err = s.f.inspect(ctx, suspects, reports); err != nil {
+	if s.hosts, err = s.f.inspect(ctx, suspects, reports, now); err != nil {
 		return again, err
 	}
 	s.markMassSilence(hosts, now)
@@ -73,12 +73,12 @@ func (f *Fleet) quiet(p lifecycle.Report, now time.Time) bool {
 // inspect reads all that is known about hosts, the cloud's word included. It
 // asks the cloud first and the store second, so that what is new to one of
 // them is not taken for lost.
-func (f *Fleet) inspect(ctx context.Context, keys []string, reports map[string]lifecycle.Report) ([]lifecycle.Facts, error) {
+func (f *Fleet) inspect(ctx context.Context, keys []string, reports map[string]lifecycle.Report, now time.Time) ([]lifecycle.Facts, error) {
 	records, err := f.store.Instances(ctx, keys)
 	if err != nil {
 		return nil, fmt.Errorf("read hosts: %w", err)
 	}
-	clouds, err := f.describe(ctx, records)
+	clouds, err := f.describe(ctx, records, now)
 	if err != nil {
 		f.log.Warn("EC2 does not answer; deciding without it", "error", err)
 		clouds = nil

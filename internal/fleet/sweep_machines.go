@@ -17,7 +17,7 @@ func (s *DueSweep) machines(ctx context.Context, now time.Time) (Progress, error
 		s.next = s.listHosts
 		return again, nil
 	}
-	clouds, err := s.f.describe(ctx, s.ending)
+	clouds, err := s.f.describe(ctx, s.ending, now)
 	if refused := err != nil && !errors.Is(err, lifecycle.ErrUnavailable); refused {
 		s.f.log.Warn("machines not looked at; they are told to end all the same", "error", err)
 	} else if err != nil {
@@ -27,11 +27,15 @@ func (s *DueSweep) machines(ctx context.Context, now time.Time) (Progress, error
 	return again, nil
 }
 
-// describe asks the cloud about hosts, by instance id.
-func (f *Fleet) describe(ctx context.Context, records []lifecycle.Record) (map[string]lifecycle.Machine, error) {
+// describe asks the cloud about hosts, by instance id. A machine that it does not
+// know may be too new for it to know: until the host is older than the grace
+// period nothing is known of it, not even that it is gone.
+func (f *Fleet) describe(ctx context.Context, records []lifecycle.Record, now time.Time) (map[string]lifecycle.Machine, error) {
 	ids := make([]string, 0, len(records))
+	young := map[string]bool{}
 	for _, r := range records {
 		ids = append(ids, r.InstanceID)
+		young[r.InstanceID] = now.Sub(r.LaunchedAt) < f.timing.Grace
 	}
 	machines, err := f.compute.Describe(ctx, ids)
 	if err != nil {
@@ -39,7 +43,9 @@ func (f *Fleet) describe(ctx context.Context, records []lifecycle.Record) (map[s
 	}
 	byID := make(map[string]lifecycle.Machine, len(machines))
 	for _, m := range machines {
-		byID[m.InstanceID] = m
+		if known := m.InstanceType != ""; known || !young[m.InstanceID] {
+			byID[m.InstanceID] = m
+		}
 	}
 	return byID, nil
 }

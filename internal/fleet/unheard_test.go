@@ -37,6 +37,20 @@ func TestAMachineThatDiesWhileItBootsIsReplaced(t *testing.T) {
 	})
 }
 
+// TestARefreshEndsNoMachineThatTheCloudDoesNotKnowYet, nor does any sweep.
+func TestARefreshEndsNoMachineThatTheCloudDoesNotKnowYet(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("1", "a", 2))
+		w.fleet = w.newFleet("b", func(o *fleet.Options) { o.Compute = &late{o.Compute, time.Now().Add(time.Minute)} })
+		if err := w.fleet.Drive(ctx, w.fleet.NewRefresh(false), patience); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(w.records(lifecycle.StateRunning)); n != 2 {
+			t.Errorf("%d hosts run, want 2", n)
+		}
+	})
+}
+
 // late is a cloud that knows nothing of its machines for a while.
 type late struct {
 	fleet.Compute
