@@ -149,7 +149,7 @@ func (s *Store) settle(ctx context.Context, what string, last uint64) error {
 	// A place by the clock is behind every place that was ever taken: an hour
 	// has room for 4 billion items.
 	byClock := placeAt(s.now())
-	for {
+	for range racingTries {
 		l, err := s.Lease(ctx, begun)
 		if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
 			return fmt.Errorf("%s: %w", what, err)
@@ -170,6 +170,7 @@ func (s *Store) settle(ctx context.Context, what string, last uint64) error {
 			return err
 		}
 	}
+	return &lifecycle.UnavailableError{What: what, Err: errRaced}
 }
 
 // placeAt is a place by the clock.
