@@ -16,6 +16,9 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sqs v1.52.10 // the queues
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8 // the host key
 	github.com/aws/smithy-go v1.28.8 // the errors and middleware of the SDK
+	github.com/bradleyfalzon/ghinstallation/v2 v2.11.0 // tokens of a GitHub App; the last with go-github v62
+	github.com/coreos/go-oidc/v3 v3.21.0 // ID tokens of workflows
+	github.com/getkin/kin-openapi v0.152.0 // tests: GitHub's own description of its API
 	github.com/google/go-cmp v0.7.0 // tests: readable differences
 	github.com/google/go-github/v62 v62.0.0 // the GitHub API (given)
 	github.com/google/uuid v1.6.0 // delivery ids of the stand-in
@@ -55,6 +58,7 @@ require (
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/fatih/color v1.19.0 // indirect
+	github.com/golang-jwt/jwt/v4 v4.5.2 // indirect
 	github.com/google/go-querystring v1.1.0 // indirect
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe // indirect
 	github.com/mattn/go-colorable v0.1.14 // indirect

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -61,7 +60,7 @@ func (s *GitHubSweep) find(ctx context.Context, repository string, runners []lif
 	keys := map[string]string{} // runner name to host key
 	var list []string
 	for _, r := range runners {
-		if id := instanceOf(r.Name); id != "" {
+		if id := lifecycle.InstanceOf(r.Name); id != "" {
 			keys[r.Name] = s.f.hostKey(id)
 			list = append(list, keys[r.Name])
 		}
@@ -93,20 +92,6 @@ func (s *GitHubSweep) find(ctx context.Context, repository string, runners []lif
 		})
 	}
 	return ghosts, nil
-}
-
-// instanceOf is the instance id in a runner's name (lifecycle.RunnerName), or
-// "" if the name is not one of ours.
-func instanceOf(name string) string {
-	rest, ok := strings.CutPrefix(name, "remuda-")
-	if !ok {
-		return ""
-	}
-	_, id, ok := strings.Cut(rest, "-")
-	if !ok {
-		return ""
-	}
-	return id
 }
 
 func (s *GitHubSweep) remove(ctx context.Context, _ time.Time) (Progress, error) {

@@ -26,6 +26,10 @@ type Record struct {
 	Repository string `json:"repository,omitempty"`
 	// RequestID is the request that the host serves, or is being released for.
 	RequestID string `json:"requestId,omitempty"`
+	// JobsOf makes the host job-scoped: it serves one job, of any run of the
+	// repository ("owner/name") or of the owner ("owner") named here. Empty for
+	// a run-scoped host, which serves all jobs of its run.
+	JobsOf string `json:"jobsOf,omitempty"`
 
 	// Assignment is +1 each time the run id is set or cleared. A signal counts
 	// only when it names the same assignment.
@@ -115,6 +119,19 @@ func (r Record) Condition() string {
 // ends with the instance id, by which a runner is matched to its host.
 func RunnerName(assignment int64, instanceID string) string {
 	return fmt.Sprintf("remuda-%d-%s", assignment, instanceID)
+}
+
+// InstanceOf is the instance id in the name of a runner of ours, or "".
+func InstanceOf(runnerName string) string {
+	rest, ok := strings.CutPrefix(runnerName, "remuda-")
+	if !ok {
+		return ""
+	}
+	_, id, ok := strings.Cut(rest, "-")
+	if !ok {
+		return ""
+	}
+	return id
 }
 
 // RunKey identifies a workflow run across repositories.

@@ -20,6 +20,8 @@ type Report struct {
 	HeartbeatAt  time.Time `json:"heartbeatAt,omitzero"`
 	BootID       string    `json:"bootId,omitempty"`
 	AgentVersion string    `json:"agentVersion,omitempty"`
+	// RunnerVersion is that of the actions/runner on the host, such as "2.330.0".
+	RunnerVersion string `json:"runnerVersion,omitempty"`
 
 	// Assignment is the one that Signal answers and Busy speaks of.
 	Assignment int64  `json:"assignment"`

@@ -19,6 +19,8 @@ type Spec struct {
 	Timeout       time.Duration `json:"timeout"`
 	Labels        []string      `json:"labels,omitempty"`
 	AllowOnDemand bool          `json:"allowOnDemand,omitempty"` // spot may fall back to on-demand
+	// JobsOf asks for a job-scoped host: see Record.JobsOf.
+	JobsOf string `json:"jobsOf,omitempty"`
 }
 
 // Equal reports whether two specs ask for the same.

@@ -91,7 +91,7 @@ func changesState(action Action) bool {
 func Launched(m Machine, q Request, reg *Registration, now time.Time, p Policy) Record {
 	r := Record{
 		HostKey: m.HostKey, InstanceID: m.InstanceID, Pool: q.Spec.Pool, State: StateCreated,
-		RunID: q.RunID, RunAttempt: q.Spec.RunAttempt, Repository: q.Repository, RequestID: q.RequestID,
+		RunID: q.RunID, RunAttempt: q.Spec.RunAttempt, Repository: q.Repository, RequestID: q.RequestID, JobsOf: q.Spec.JobsOf,
 		Assignment: 1, MaxRuntime: q.Spec.MaxRuntime, Threshold: now.Add(p.CreationTimeout),
 		ResourceClass: m.ResourceClass, UsageClass: m.UsageClass, InstanceType: m.InstanceType,
 		CPU: m.CPU, MemoryMiB: m.MemoryMiB, Arch: m.Arch, Zone: m.Zone, Labels: q.Spec.Labels,
@@ -116,6 +116,7 @@ func (r Record) Claimed(c Claim) (Record, error) {
 	n.Uses++
 	n.MaxRuntime, n.Labels, n.Registration = c.MaxRuntime, c.Labels, c.Registration
 	n.RunnerName = RunnerName(n.Assignment, n.InstanceID)
+	n.JobsOf, n.GitHubRunnerID = c.JobsOf, c.GitHubRunnerID
 	n.Threshold = c.Threshold
 	n.DueAt = n.Threshold
 	return n, nil
@@ -141,6 +142,10 @@ type Claim struct {
 	Labels       []string
 	Registration *Registration
 	Threshold    time.Time
+	// JobsOf and GitHubRunnerID are set for a job-scoped host alone, whose
+	// Registration is a JIT configuration.
+	JobsOf         string
+	GitHubRunnerID int64
 }
 
 // Holds reports whether the claim's condition holds for the record as stored.
@@ -232,7 +237,7 @@ func (r *Record) pool(now time.Time, p Policy) {
 	r.PooledAt = now
 	r.RequestID = ""
 	r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}
-	r.Registration, r.RunnerName, r.GitHubRunnerID = nil, "", 0
+	r.Registration, r.RunnerName, r.GitHubRunnerID, r.JobsOf = nil, "", 0, ""
 	r.Threshold = now.Add(p.IdleTime)
 	r.DueAt = r.Threshold
 }

@@ -1,0 +1,149 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// WorkflowJob is a job of a workflow run, as GitHub tells of it.
+type WorkflowJob struct {
+	ID         int64  `json:"id"`
+	Repository string `json:"repository"` // "owner/name"
+	RunID      string `json:"runId"`
+	RunAttempt int    `json:"runAttempt,omitempty"`
+	// Labels are what its runner must have.
+	Labels []string `json:"labels,omitempty"`
+	// Status is GitHub's: "queued", "waiting", "in_progress" or "completed".
+	Status     string `json:"status"`
+	Conclusion string `json:"conclusion,omitempty"`
+	// RunnerName is the runner that took it; empty while none has.
+	RunnerName string `json:"runnerName,omitempty"`
+	// QueuedAt is when GitHub made it (created_at).
+	QueuedAt    time.Time `json:"queuedAt,omitzero"`
+	StartedAt   time.Time `json:"startedAt,omitzero"`
+	CompletedAt time.Time `json:"completedAt,omitzero"`
+}
+
+// WorkflowRun is a run, as GitHub tells of it.
+type WorkflowRun struct {
+	RunID      string `json:"runId"`
+	RunAttempt int    `json:"runAttempt,omitempty"`
+	Repository string `json:"repository"` // "owner/name"
+	// RepositoryID and OwnerID stay when names change.
+	RepositoryID int64 `json:"repositoryId,omitempty"`
+	OwnerID      int64 `json:"ownerId,omitempty"`
+	// HeadRepositoryID is where its commit comes from: another one than
+	// RepositoryID is a fork. 0: GitHub did not say.
+	HeadRepositoryID int64 `json:"headRepositoryId,omitempty"`
+	// Event is what started it, such as "push"; HeadBranch and Path say of
+	// which branch and workflow file it is.
+	Event      string `json:"event,omitempty"`
+	HeadBranch string `json:"headBranch,omitempty"`
+	Path       string `json:"path,omitempty"`
+	// Status is GitHub's: "queued", "in_progress", "completed" and others.
+	Status     string `json:"status"`
+	Conclusion string `json:"conclusion,omitempty"`
+}
+
+// The statuses of runs and jobs that matter to us.
+const (
+	StatusQueued     = "queued"
+	StatusInProgress = "in_progress"
+	StatusCompleted  = "completed"
+)
+
+// JobState is how far a Job has come.
+type JobState string
+
+// The states of a job.
+const (
+	JobWaiting JobState = "waiting" // queued on GitHub: no runner has it
+	JobRunning JobState = "running" // a runner has it, ours or not
+	JobDone    JobState = "done"    // completed, or gone from GitHub
+)
+
+// JobStates lists every state, in the order of a job's life.
+var JobStates = []JobState{JobWaiting, JobRunning, JobDone}
+
+// Job is a workflow job that is to run on our hosts: a row of the jobs table.
+// Only controld writes it, always under a condition.
+type Job struct {
+	ID         int64    `json:"id"`
+	Repository string   `json:"repository"`
+	RunID      string   `json:"runId"`
+	RunAttempt int      `json:"runAttempt,omitempty"`
+	Labels     []string `json:"labels,omitempty"`
+	// Pool is the job pool that serves it; empty: the hosts of its run do.
+	Pool string `json:"pool,omitempty"`
+	// Scope is whose runners can take it: "owner/name", or "owner" where
+	// runners are registered with the organisation.
+	Scope string `json:"scope,omitempty"`
+
+	State    JobState  `json:"state"`
+	QueuedAt time.Time `json:"queuedAt,omitzero"`
+	// RunnerName is the runner that took it.
+	RunnerName string    `json:"runnerName,omitempty"`
+	StartedAt  time.Time `json:"startedAt,omitzero"`
+	EndedAt    time.Time `json:"endedAt,omitzero"`
+	// Reason is the sentence of the last change.
+	Reason string `json:"reason,omitempty"`
+
+	// DueAt is when GitHub is asked about it, in case its webhooks were lost;
+	// zero once it is done.
+	DueAt     time.Time `json:"dueAt,omitzero"`
+	Version   int64     `json:"version"`
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+}
+
+// Before is the order in which jobs of a pool are served: by queuedAt, and then
+// by id.
+func (j Job) Before(o Job) bool {
+	if !j.QueuedAt.Equal(o.QueuedAt) {
+		return j.QueuedAt.Before(o.QueuedAt)
+	}
+	return j.ID < o.ID
+}
+
+// Turns are the accounts of a job pool: one Turn for each host at work for it.
+// Every change is one conditional write, so that no number of replicas gives
+// more turns than the pool's maximum.
+type Turns struct {
+	Pool string `json:"pool"`
+	// Given counts all turns that were ever given.
+	Given int64 `json:"given"`
+	// Open are those given and not ended, in the order in which they were given.
+	Open    []Turn `json:"open,omitempty"`
+	Version int64  `json:"version"`
+}
+
+// Turn is one host's worth of a job pool: from before the host is claimed or
+// launched until it is in the pool again, or ended. It was given because a job
+// waited, but which job its host runs is GitHub's choice.
+type Turn struct {
+	Number int64 `json:"number"`
+	// JobID is the job for which the turn was given; 0: to keep the pool's
+	// minimum.
+	JobID      int64  `json:"jobId,omitempty"`
+	Repository string `json:"repository"`
+	// Scope is whose jobs its host can run: see Job.Scope.
+	Scope   string    `json:"scope"`
+	GivenAt time.Time `json:"givenAt"`
+	// Runner is the name of its host's runner, once there is one.
+	Runner string `json:"runner,omitempty"`
+	// Begun is set once a job began on its host: it serves no other.
+	Begun bool `json:"begun,omitempty"`
+}
+
+// jobRunPrefix begins the run ids of turns. No workflow run's id has a colon.
+const jobRunPrefix = "job:"
+
+// RunID is the run id under which the turn's host is requested.
+func (t Turn) RunID() string { return jobRunPrefix + strconv.FormatInt(t.JobID, 10) }
+
+// RequestID is the id of the turn's request.
+func (t Turn) RequestID(pool string) string { return fmt.Sprintf("turn-%s-%d", pool, t.Number) }
+
+// IsJobRun reports whether a run id is a turn's and no workflow run's.
+func IsJobRun(runID string) bool { return strings.HasPrefix(runID, jobRunPrefix) }

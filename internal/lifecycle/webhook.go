@@ -1,0 +1,39 @@
+package lifecycle
+
+import "time"
+
+// Webhook is what is kept of one delivery of GitHub's: a row that is written
+// before the delivery is acknowledged, so that a crash loses nothing and a
+// repeated delivery is known.
+type Webhook struct {
+	// DeliveryID is GitHub's, from X-GitHub-Delivery.
+	DeliveryID string `json:"deliveryId"`
+	// Action is GitHub's: "queued", "in_progress", "completed" and others.
+	Action string `json:"action"`
+	// Job is set for workflow_job, Run for workflow_run.
+	Job *WorkflowJob `json:"job,omitempty"`
+	Run *WorkflowRun `json:"run,omitempty"`
+	// RepositoryID and OwnerID stay when names change.
+	RepositoryID int64 `json:"repositoryId,omitempty"`
+	OwnerID      int64 `json:"ownerId,omitempty"`
+	// Late is set when the delivery was not received but found later: then
+	// GitHub is asked whether it still holds.
+	Late       bool      `json:"late,omitempty"`
+	ReceivedAt time.Time `json:"receivedAt"`
+	// Reason says what came of it; empty while it is to be worked on.
+	Reason string `json:"reason,omitempty"`
+
+	// DueAt is when somebody must work on it; zero once that is done.
+	DueAt     time.Time `json:"dueAt,omitzero"`
+	Version   int64     `json:"version"`
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+}
+
+// MissedDelivery is a delivery that GitHub could not hand over.
+type MissedDelivery struct {
+	// ID is what GitHub's API knows it by; DeliveryID what its header said.
+	ID          int64
+	DeliveryID  string
+	Event       string
+	DeliveredAt time.Time
+}
