@@ -16,7 +16,7 @@ import (
 // from, but for the counters and the runner name.
 var claimed = []string{
 	"state", pooledAt, poolKey, runID, "runAttempt", "repository", requestID, "maxRuntime", "labels", "registration",
-	"threshold", dueAt, dueShard, "updatedAt", "reason",
+	"jobsOf", "githubRunnerId", "threshold", dueAt, dueShard, "updatedAt", "reason",
 }
 
 // ClaimInstance takes a pooled host if c.Holds for its record: else ErrLost. It

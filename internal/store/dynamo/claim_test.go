@@ -22,9 +22,13 @@ func TestClaimIsWhatLifecycleSays(t *testing.T) {
 	full := pooledRecord("full")
 	full.RunID, full.RunAttempt, full.RequestID, full.Labels = "old", 7, "old", []string{"old"}
 	full.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationJIT, URL: "old", Secret: "old"}
-	full.RunnerName, full.GitHubRunnerID, full.ClaimFailures = "old", 99, 1
+	full.RunnerName, full.GitHubRunnerID, full.JobsOf, full.ClaimFailures = "old", 99, "old", 1
 	full.RuntimeEndsAt, full.ReleasedAt, full.Hold = began, began, began
 	full.OrphanAt, full.IdleDetectedAt, full.ExpiresAt = began, began, began.Add(time.Hour)
+	forJob := claimOf("job", "job:12345678901")
+	forJob.JobsOf, forJob.GitHubRunnerID = repository, 1<<53+1
+	job := full
+	job.HostKey = "job"
 	alone := full
 	alone.HostKey = "alone"
 	empty := claimOf("alone", "")
@@ -33,7 +37,7 @@ func TestClaimIsWhatLifecycleSays(t *testing.T) {
 	for _, test := range []struct {
 		record lifecycle.Record
 		claim  lifecycle.Claim
-	}{{bare, claimOf("bare", runID)}, {full, claimOf("full", runID)}, {alone, empty}} {
+	}{{bare, claimOf("bare", runID)}, {full, claimOf("full", runID)}, {job, forJob}, {alone, empty}} {
 		t.Run(test.record.HostKey, func(t *testing.T) {
 			w.create(t, test.record)
 			want, err := test.record.Claimed(test.claim)

@@ -74,7 +74,7 @@ func TestSizes(t *testing.T) {
 
 	p := lifecycle.Report{
 		HeartbeatAt: began, BootID: "c6c5b3f0-6d0e-4d3b-8a55-5b0e1a6f2a11", AgentVersion: "1.2.3", Assignment: 3,
-		Signal: lifecycle.SignalRegOK, Busy: true, RegisteredAt: began, Jobs: 5,
+		Signal: lifecycle.SignalRegOK, Busy: true, RegisteredAt: began, Jobs: 5, RunnerVersion: "2.330.0",
 	}
 	if err := w.ForHost(hostKeyOf(0)).PutReport(t.Context(), p); err != nil {
 		t.Fatal(err)

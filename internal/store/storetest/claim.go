@@ -9,6 +9,7 @@ import (
 
 var claimTests = []suiteTest{
 	{"takes the host", testClaim},
+	{"for a job names its registration", testClaimForJob},
 	{"needs every fact", testClaimCondition},
 	{"is allowed up to the edges", testClaimEdges},
 	{"an unknown host is lost", testClaimUnknown},
@@ -37,6 +38,36 @@ func testClaim(t *testing.T, w world) {
 
 	_, err = w.Store.ClaimInstance(t.Context(), claimOf("a"))
 	wantError(t, "second claim", err, lifecycle.ErrLost)
+}
+
+// testClaimForJob also claims for a run a host that still has what a claim for a
+// job set: that must go.
+func testClaimForJob(t *testing.T, w world) {
+	claim := claimOf("a")
+	claim.RunID, claim.JobsOf, claim.GitHubRunnerID = "job:9007199254740993", "acme", 1<<53+1
+	left := pooledRecord("b")
+	left.JobsOf, left.GitHubRunnerID = "acme", 7
+	for _, test := range []struct {
+		record lifecycle.Record
+		claim  lifecycle.Claim
+	}{{pooledRecord("a"), claim}, {left, claimOf("b")}} {
+		w.create(t, test.record)
+		got, err := w.Store.ClaimInstance(t.Context(), test.claim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := test.record.Claimed(test.claim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Version = 2
+		equal(t, "what claim returns", want, got)
+		equal(t, "record", want, w.instance(t, test.record.HostKey))
+		if want.JobsOf != test.claim.JobsOf || want.GitHubRunnerID != test.claim.GitHubRunnerID {
+			t.Errorf("the words say JobsOf %q and runner %d, the claim %q and %d",
+				want.JobsOf, want.GitHubRunnerID, test.claim.JobsOf, test.claim.GitHubRunnerID)
+		}
+	}
 }
 
 // testClaimCondition breaks one fact of the condition at a time.

@@ -22,6 +22,7 @@ var instanceTests = []suiteTest{
 
 func testInstanceRoundTrip(t *testing.T, w world) {
 	want := fullRecord("a")
+	isFull(t, want)
 	w.create(t, want)
 	equal(t, "record", want, w.instance(t, "a"))
 }

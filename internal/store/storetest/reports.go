@@ -20,6 +20,7 @@ var reportTests = []suiteTest{
 
 func testReportRoundTrip(t *testing.T, w world) {
 	want := map[string]lifecycle.Report{"a": fullReport("a"), "b": {HostKey: "b"}}
+	isFull(t, want["a"])
 	for _, p := range want {
 		w.report(t, p)
 	}

@@ -25,6 +25,8 @@ func (w world) request(t *testing.T, id string) lifecycle.Request {
 
 func testRequestRoundTrip(t *testing.T, w world) {
 	want := fullRequest("a")
+	isFull(t, want)
+	isFull(t, want.Spec)
 	w.createRequests(t, want)
 	got := w.request(t, "a")
 	equal(t, "request", want, got)

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ func fullRecord(hostKey string) lifecycle.Record {
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
 	return lifecycle.Record{
 		HostKey: hostKey, InstanceID: "i-" + hostKey, Pool: "default", State: lifecycle.StateRunning,
-		RunID: runID, RunAttempt: 2, Repository: repository, RequestID: "request-1",
+		RunID: runID, RunAttempt: 2, Repository: repository, RequestID: "request-1", JobsOf: "acme",
 		Assignment: 3, Version: 1, Threshold: at(1), MaxRuntime: 6 * time.Hour, RuntimeEndsAt: at(2), ReleasedAt: at(3), DueAt: at(4),
 		ResourceClass: "large", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096,
 		Arch: "x64", Zone: "local-a", Labels: []string{"gpu", "fast"}, TrustKey: repository, Uses: 4, TemplateVersion: "7",
@@ -63,6 +64,7 @@ func fullRequest(requestID string) lifecycle.Request {
 		Spec: lifecycle.Spec{
 			RunAttempt: 1, Count: 3, MinimumCount: 2, Pool: "default", ResourceClass: "large", UsageClass: lifecycle.UsageSpot,
 			InstanceTypes: []string{"c*", "m6i.*"}, MaxRuntime: time.Hour, Timeout: 10 * time.Minute, Labels: []string{"fast"}, AllowOnDemand: true,
+			JobsOf: "acme",
 		},
 		CreatedAt: start, Deadline: start.Add(10 * time.Minute),
 		Taken: []lifecycle.Taken{{HostKey: "a", InstanceID: "i-a", Reused: true}, {HostKey: "b", InstanceID: "i-b"}},
@@ -82,7 +84,7 @@ func fullReport(hostKey string) lifecycle.Report {
 	return lifecycle.Report{
 		HostKey: hostKey, HeartbeatAt: start, BootID: "boot", AgentVersion: "1.2.3", Assignment: 3,
 		Signal: lifecycle.SignalRegFailed, Cause: lifecycle.CauseGitHub, Detail: "line 1\nline 2\t\"quoted\"",
-		Busy: true, RegisteredAt: start.Add(time.Second), Jobs: 5, InterruptionAt: start.Add(2 * time.Minute),
+		Busy: true, RegisteredAt: start.Add(time.Second), Jobs: 5, RunnerVersion: "2.330.0", InterruptionAt: start.Add(2 * time.Minute),
 	}
 }
 
@@ -149,6 +151,18 @@ func equal(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// isFull is for rows that are to show that each attribute is kept: one that was
+// added to the words and forgotten here would show nothing.
+func isFull(t *testing.T, row any) {
+	t.Helper()
+	fields := reflect.ValueOf(row)
+	for i := range fields.NumField() {
+		if fields.Field(i).IsZero() {
+			t.Errorf("the full %s has no %s", fields.Type().Name(), fields.Type().Field(i).Name)
+		}
 	}
 }
 
