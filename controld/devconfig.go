@@ -27,7 +27,7 @@ func (o *devOptions) configuration(programs programs) (*config.Config, error) {
 		if err != nil {
 			return nil, &configError{fmt.Errorf("--config: %w", err)}
 		}
-		if !hasTokenEnv(data) { // the rules want one token, and a file may have none
+		if !hasCredentials(data) { // the rules want some, and a file may have none
 			c.GitHub.TokenFile = tokenFile
 		}
 		if err := c.Read(o.config, data); err != nil {
@@ -43,19 +43,22 @@ func (o *devOptions) configuration(programs programs) (*config.Config, error) {
 	c.Compute.Process.Directory = o.stateDir
 	c.Compute.Process.Agentd = programs.agentd
 	c.Compute.Process.Runner = filepath.Join(o.stateDir, "runner")
-	c.GitHub = config.GitHub{TokenFile: tokenFile, Repositories: c.GitHub.Repositories}
+	c.GitHub = config.GitHub{
+		TokenFile: tokenFile, Scope: c.GitHub.Scope, RunnerGroup: c.GitHub.RunnerGroup, Repositories: c.GitHub.Repositories,
+	}
 	return c, nil
 }
 
-// hasTokenEnv looks for one key, in a file that may be wrong in any way: what
-// is wrong is told when the file is read.
-func hasTokenEnv(data []byte) bool {
+// hasCredentials looks for those that are no token_file, in a file that may be
+// wrong in any way: what is wrong is told when the file is read.
+func hasCredentials(data []byte) bool {
 	var file struct {
 		GitHub struct {
 			TokenEnv string `yaml:"token_env"`
+			Apps     []any  `yaml:"apps"`
 		} `yaml:"github"`
 	}
-	return yaml.Unmarshal(data, &file) == nil && file.GitHub.TokenEnv != ""
+	return yaml.Unmarshal(data, &file) == nil && (file.GitHub.TokenEnv != "" || len(file.GitHub.Apps) > 0)
 }
 
 // programs are the paths of the programs that dev runs.

@@ -168,7 +168,8 @@ func TestDevWins(t *testing.T) {
 		t.Fatal(err)
 	}
 	withEnv := strings.NewReplacer("  token_file:", "  # token_file:", "  # token_env:", "  token_env:").Replace(string(example))
-	for name, text := range map[string]string{"token file": string(example), "token env": withEnv, "empty": ""} {
+	withApps := strings.NewReplacer("  token_file: /etc/remuda/github-token", "  apps: [{app_id: 1, private_key_file: /k}]").Replace(string(example))
+	for name, text := range map[string]string{"token file": string(example), "token env": withEnv, "apps": withApps, "empty": ""} {
 		t.Run(name, func(t *testing.T) {
 			o := devOptions{grpcAddr: "127.0.0.1:0", httpAddr: "127.0.0.1:0", stateDir: t.TempDir(), config: write(t, "controld.yaml", text)}
 			c, err := o.configuration(programs{agentd: "/bin/agentd"})
@@ -187,7 +188,7 @@ func TestDevWins(t *testing.T) {
 			want.Compute.Process.Directory = o.stateDir
 			want.Compute.Process.Agentd = "/bin/agentd"
 			want.Compute.Process.Runner = filepath.Join(o.stateDir, "runner")
-			want.GitHub.URL, want.GitHub.TokenFile, want.GitHub.TokenEnv = "", filepath.Join(o.stateDir, "github-token"), ""
+			want.GitHub.URL, want.GitHub.TokenFile, want.GitHub.TokenEnv, want.GitHub.Apps = "", filepath.Join(o.stateDir, "github-token"), "", nil
 			if diff := cmp.Diff(want, c); diff != "" {
 				t.Errorf("configuration (-want +got):\n%s", diff)
 			}

@@ -93,20 +93,6 @@ type Process struct {
 	Environment map[string]string `yaml:"environment"`
 }
 
-// GitHub is the API that gives out tokens and knows the registrations.
-type GitHub struct {
-	// URL is the base of the API: https://api.github.com, or
-	// https://HOST/api/v3.
-	URL string `yaml:"url"`
-	// TokenFile is read at each call, so the token may be replaced.
-	TokenFile string `yaml:"token_file"`
-	// TokenEnv names the environment variable that holds the token.
-	TokenEnv string `yaml:"token_env"`
-	// Repositories are swept for registrations whose host is gone; each host's
-	// own registration is removed without it.
-	Repositories []string `yaml:"repositories"`
-}
-
 // ResourceClass is what a host of it has at least.
 type ResourceClass struct {
 	CPU       int `yaml:"cpu"` // vCPU

@@ -54,7 +54,7 @@ timeouts: {idle: 90s}
 
 func TestTheDefaultsLackOnlyAToken(t *testing.T) {
 	err := config.Default().Check("defaults")
-	want := "defaults: github: has no token; write token_file with a path or token_env with the name of a variable"
+	want := "defaults: github: has no token; write token_file with a path, token_env with the name of a variable, or apps"
 	if d := cmp.Diff(want, fmt.Sprint(err)); d != "" {
 		t.Error(d)
 	}

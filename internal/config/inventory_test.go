@@ -34,25 +34,38 @@ func (l leaf) text() string {
 	return fmt.Sprint(l.value.Interface())
 }
 
-// inFile fills in the keys that a user chooses.
-var inFile = strings.NewReplacer("<name>", "large", "<pattern>", "c6", "<variable>", "X", "<arch>", "x86_64", "<key>", "team")
+// inFile fills in the keys that a user chooses, and the first item of a list.
+var inFile = strings.NewReplacer("<name>", "large", "<pattern>", "c6", "<variable>", "X", "<arch>", "x86_64", "<key>", "team", "[]", "[0]")
 
 // yaml is a document that sets the key.
 func (l leaf) yaml(value string) string {
 	path := inFile.Replace(l.path)
+	text := value
 	keys := strings.Split(path, ".")
-	text := strings.Join(keys, ": {") + ": " + value + strings.Repeat("}", len(keys)-1) + "\n"
-	if strings.HasPrefix(path, "pools.large.ec2.") {
-		text += "aws: {instance_profile: x}\n"
+	for i := len(keys) - 1; i >= 0; i-- {
+		key, item := strings.CutSuffix(keys[i], "[0]")
+		if item {
+			text = "[" + text + "]"
+		}
+		if text = key + ": " + text; i > 0 {
+			text = "{" + text + "}"
+		}
 	}
-	return text
+	switch text += "\n"; {
+	case strings.HasPrefix(path, "pools.large.ec2."):
+		text += "aws: {instance_profile: x}\n"
+	case strings.HasPrefix(path, "github."):
+		return text
+	}
+	return token + text
 }
 
 func (l leaf) problemPath() string {
 	return inFile.Replace(l.path)
 }
 
-// leaves lists the keys below a value. Entries of a map stand for all of them.
+// leaves lists the keys below a value. An entry of a map, and an item of a list,
+// stands for all of them.
 func leaves(v reflect.Value) []leaf { return walk(nil, "", v) }
 
 func walk(found []leaf, path string, v reflect.Value) []leaf {
@@ -65,6 +78,10 @@ func walk(found []leaf, path string, v reflect.Value) []leaf {
 			found = walk(found, strings.TrimPrefix(path+"."+name, "."), v.Field(i))
 		}
 		return found
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Struct {
+			return walk(found, path+"[]", v.Index(0))
+		}
 	case reflect.Map:
 		entry := "<name>"
 		switch v.Type().Elem().Kind() {
@@ -89,6 +106,7 @@ func withEverything() *config.Config {
 	c := config.Default()
 	var none time.Duration
 	c.GRPC.TLS = &config.TLS{}
+	c.GitHub.Apps = []config.GitHubApp{{}}
 	c.Compute.Process.Capacity = map[string]int{"x": 0}
 	c.Compute.Process.SpotCapacity = map[string]int{"x": 0}
 	c.Compute.Process.Environment = map[string]string{"X": ""}
@@ -107,7 +125,7 @@ func withEverything() *config.Config {
 	return c
 }
 
-var row = regexp.MustCompile("(?m)^\\| `([a-z0-9_.<>]+)` \\| (.*?) \\| (.*?) \\| (.*?) \\|$")
+var row = regexp.MustCompile("(?m)^\\| `([a-z0-9_.<>[\\]]+)` \\| (.*?) \\| (.*?) \\| (.*?) \\|$")
 
 func TestTheDocumentationHasEveryKey(t *testing.T) {
 	text, err := os.ReadFile("../../docs/configuration.md")
@@ -118,7 +136,7 @@ func TestTheDocumentationHasEveryKey(t *testing.T) {
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
 		rows[m[1]] = m[2:]
 	}
-	own := regexp.MustCompile(`<(name|pattern|variable|arch|key)>|^grpc\.tls|^github\.token|^aws\.(region|instance_profile|ec2\.(subnets|security_groups))$`)
+	own := regexp.MustCompile(`<(name|pattern|variable|arch|key)>|\[\]|^grpc\.tls|^github\.(token|ca_file|runner_group)|^aws\.(region|instance_profile|ec2\.(subnets|security_groups))$`)
 	for _, l := range leaves(reflect.ValueOf(withEverything())) {
 		columns, ok := rows[l.path]
 		delete(rows, l.path)
@@ -170,7 +188,7 @@ func TestTheExamplesHaveEveryKey(t *testing.T) {
 	placeholder := regexp.MustCompile(`\.<(pattern|variable|arch|key)>$`)
 	for _, l := range leaves(reflect.ValueOf(withEverything())) {
 		keys := strings.Split(placeholder.ReplaceAllString(l.path, ""), ".")
-		if key := keys[len(keys)-1]; !regexp.MustCompile(`(?m)^[ #]*` + key + `:`).Match(text) {
+		if key := keys[len(keys)-1]; !regexp.MustCompile(`(?m)^[ #-]*` + key + `:`).Match(text) {
 			t.Errorf("%s is missing", l.path)
 		}
 	}

@@ -35,6 +35,7 @@ func (c *Config) Read(name string, data []byte) error {
 		strictyaml.Values(lifecycle.UsageClasses...),
 		strictyaml.Values(LogLevels...),
 		strictyaml.Values(LogFormats...),
+		strictyaml.Values(Scopes...),
 	)
 }
 

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"net"
-	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -117,32 +115,6 @@ func capacity(at strictyaml.Place, hosts map[string]int) {
 			at.At(pattern).Errorf("is not a pattern of instance types; write one such as c6i.* or c*")
 		}
 		number(at.At(pattern), n, 0, maxHosts)
-	}
-}
-
-func (g GitHub) validate(at strictyaml.Place) {
-	validateURL(at.At("url"), g.URL)
-	switch {
-	case g.TokenFile == "" && g.TokenEnv == "":
-		at.Errorf("has no token; write token_file with a path or token_env with the name of a variable")
-	case g.TokenFile != "" && g.TokenEnv != "":
-		at.At("token_env").Errorf("is there beside token_file; write one of them")
-	case g.TokenEnv != "" && !variableName.MatchString(g.TokenEnv):
-		// It is not quoted: it may be the token itself.
-		at.At("token_env").Errorf("is not the name of an environment variable; write one such as GITHUB_TOKEN")
-	case g.TokenFile != "":
-		file(at.At("token_file"), g.TokenFile)
-	}
-	words(at.At("repositories"), g.Repositories, repositoryName, "a repository as owner/name")
-}
-
-func validateURL(at strictyaml.Place, raw string) {
-	u, err := url.Parse(raw)
-	switch {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "https" && u.Scheme != "http"):
-		at.Errorf("is not the base URL of an API; write https://api.github.com or https://HOST/api/v3")
-	case u.Scheme == "http" && !isLoopback(net.JoinHostPort(u.Hostname(), "0")):
-		at.Errorf("would send the token in plaintext; write https")
 	}
 }
 

@@ -56,6 +56,21 @@ func TestRules(t *testing.T) {
 		{"api", "github: {url: api.github.com}", `github.url: is not the base URL of an API`},
 		{"api in plaintext", "github: {url: \"http://ghes.acme.com/api/v3\"}", `github.url: would send the token in plaintext`},
 		{"two tokens", "github: {token_file: /t}", `github.token_env: is there beside token_file`},
+		{"a token and an App", "github: { apps: [{app_id: 1, private_key_file: /k}]}", `1:25: github.apps: is there beside token_env; write one of them`},
+		{"authority", "github: {ca_file: ca.crt}", `github.ca_file: is "ca.crt"; write an absolute path`},
+		{"authority in plaintext", "github: {url: \"http://127.0.0.1:1\", ca_file: /ca}", `github.ca_file: means nothing with a url of http`},
+		{"scope", "github: {scope: organization}", `github.scope: "organization" is not allowed; did you mean organisation?`},
+		{"group of a repository", "github: {runner_group: builders}", `github.runner_group: means nothing at repository scope`},
+		{"group", "github: {scope: organisation, runner_group: \"a\\nb\"}", `github.runner_group: is "a\nb"; write the name of a runner group`},
+		{"App without id", "github: {apps: [{private_key_file: /k}]}", `1:17: github.apps[0]: has neither app_id nor client_id`},
+		{"App with both ids", "github: {apps: [{app_id: 1, client_id: Iv23x, private_key_file: /k}]}", `1:29: github.apps[0].client_id: is there beside app_id`},
+		{"App id", "github: {apps: [{app_id: 0, private_key_file: /k}]}", `github.apps[0].app_id: is 0; write a number from 1 to 2147483647`},
+		{"client id", "github: {apps: [{client_id: 0123456789abcdef, private_key_file: /k}]}", `github.apps[0].client_id: is not the client id of an App; write one such as Iv23liAbCdEf01234567`},
+		{"App without key", "github: {apps: [{app_id: 1}]}", `github.apps[0]: has no private key`},
+		{"App with two keys", "github: {apps: [{app_id: 1, private_key_file: /k, private_key_env: K}]}", `github.apps[0].private_key_env: is there beside private_key_file`},
+		{"relative key", "github: {apps: [{app_id: 1, private_key_file: k}]}", `github.apps[0].private_key_file: is "k"; write an absolute path`},
+		{"key in the place of its variable", "github: {apps: [{app_id: 1, private_key_env: \"-----BEGIN\"}]}", `github.apps[0].private_key_env: is not the name of an environment variable; write one such as GITHUB_APP_KEY`},
+		{"an App twice", "github: {apps: [{app_id: 1, private_key_file: /k}, {app_id: 1, private_key_file: /l}]}", `1:52: github.apps[1]: is here twice; remove one`},
 		{"repository", "github: {repositories: [acme]}", `github.repositories[0]: is "acme"; write a repository as owner/name`},
 		{"class", "resource_classes: {Large: {cpu: 1, memory_mib: 512}}", `resource_classes.Large: is no name of a resource class`},
 		{"class without cpu", "resource_classes: {x: {memory_mib: 512}}", `2:20: resource_classes.x.cpu: is 0; write a number from 1 to 1024`},
@@ -95,7 +110,9 @@ func TestRules(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			text := token + test.text
-			if strings.HasPrefix(test.text, "github: {") {
+			if strings.HasPrefix(test.text, "github: {apps: ") {
+				text = test.text
+			} else if strings.HasPrefix(test.text, "github: {") {
 				text = "github: {token_env: X, " + strings.TrimPrefix(test.text, "github: {")
 			}
 			_, err := config.Parse("f", []byte(text))
@@ -121,8 +138,15 @@ func TestWhatIsAllowed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { parse(t, text) })
 	}
-	if _, err := config.Parse("f", []byte("github: {url: \"http://127.0.0.1:7081/api/v3\", token_file: /t}")); err != nil {
-		t.Error(err)
+	for _, text := range []string{
+		"url: \"http://127.0.0.1:7081/api/v3\", token_file: /t",
+		"url: \"https://ghes.acme.com/api/v3\", ca_file: /ca, token_env: T",
+		"apps: [{app_id: 1, private_key_file: /k}, {client_id: Iv23liAbCdEf01234567, private_key_env: K}]",
+		"token_env: T, scope: organisation, runner_group: Big builders",
+	} {
+		if _, err := config.Parse("f", []byte("github: {"+text+"}")); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -146,7 +170,7 @@ func TestEveryNumberHasBounds(t *testing.T) {
 			continue
 		}
 		for _, v := range values {
-			_, err := config.Parse("f", []byte(token+l.yaml(v)))
+			_, err := config.Parse("f", []byte(l.yaml(v)))
 			if !strings.Contains(fmt.Sprint(err), ": "+l.problemPath()+": ") {
 				t.Errorf("%s: %s was taken: %v", l.path, v, err)
 			}
