@@ -23,11 +23,14 @@ type JobPool struct {
 // TurnPhase is how far the host of a turn has come.
 type TurnPhase string
 
-// The phases.
+// The phases. A coming or ready turn is free: it can take a job of its scope,
+// and none if its scope is not known. Those begun or sent back take up room and
+// no more, and so does one whose phase is not known.
 const (
 	TurnComing TurnPhase = "coming" // it has no host yet, or one that is not ready
 	TurnReady  TurnPhase = "ready"  // its host is registered and has no job yet
 	TurnBegun  TurnPhase = "begun"  // its host has a job, or had its one job
+	TurnBack   TurnPhase = "back"   // its host was sent back and is not in the pool yet
 	TurnOver   TurnPhase = "over"   // its host is in the pool again, or ended, or never was
 )
 
@@ -39,10 +42,23 @@ type TurnFacts struct {
 	Since time.Time
 }
 
+// free reports whether the turn's host can take a job, or will.
+func (f TurnFacts) free() bool { return f.Phase == TurnComing || f.Phase == TurnReady }
+
+// strandedAt is when the turn has gone without a job for too long.
+func (f TurnFacts) strandedAt(p JobPool) time.Time {
+	since := f.Turn.GivenAt
+	if f.Phase == TurnReady && !f.Since.IsZero() {
+		since = f.Since
+	}
+	return since.Add(p.Stranded)
+}
+
 // Move is one change of a pool's accounts.
 type Move struct {
 	Kind MoveKind
-	// Job is whom a turn is given for; zero: the minimum.
+	// Job is whom a turn is given for. With the id 0 it is given for the
+	// minimum, and has only the Repository and Scope of the new turn.
 	Job lifecycle.Job
 	// Turn is the number of the turn that ends or is sent back.
 	Turn int64
@@ -56,7 +72,7 @@ type MoveKind string
 const (
 	MoveGive MoveKind = "give" // a new turn
 	MoveEnd  MoveKind = "end"  // a turn that is over is taken off the accounts
-	MoveBack MoveKind = "back" // a host that no job needs goes back: its run is released
+	MoveBack MoveKind = "back" // a host that no job needs goes back: its request is released, and its turn is TurnBack
 )
 
 // Balance says which turns to give, to end and to send back, all at once, so
@@ -67,9 +83,33 @@ const (
 // the order of Job.Before, is matched with a turn of its scope that has not
 // begun, whoever it was given for, and with a new one while there is room. So a
 // job that was taken by another's host is followed by its own host serving the
-// other one's turn, and nothing is counted twice. waiting is in the order of
-// Job.Before; more says that there are waiting jobs behind them that were not
-// read, and then nobody is sent back.
+// other one's turn, and nothing is counted twice. When there is no room, no job
+// gets a new turn before one that waits longer, whatever its scope.
+//
+// Of the free turns that no job needs, the first of the pool's scope are its
+// minimum; what it lacks is given when every job has a turn. The others go back
+// once they have been ready for p.Stranded, or are not ready that long after
+// they were given, the youngest first. While jobs wait for room they go before
+// the minimum: as many of its turns count as not needed, else a job of another
+// scope would wait for ever in a pool whose minimum is its maximum.
+//
+// more says that there are waiting jobs behind the ones in waiting that were not
+// read, and may need what these do not: then nothing is given for the minimum,
+// and nobody is sent back, unless jobs that were read wait for the room.
+//
+// waiting may be stale: of a job listed twice the latest version counts, one
+// that does not wait is passed over, and one that has begun meanwhile costs a
+// turn that goes back later. moves are the ends, then the gives, then those sent
+// back. Called again once they are made, Balance has no more moves. look is when
+// the next host goes back if nothing changes; zero: never.
 func Balance(p JobPool, turns []TurnFacts, waiting []lifecycle.Job, more bool, now time.Time) (moves []Move, look time.Time) {
-	return nil, time.Time{}
+	a := openAccounts(p, turns)
+	a.serve(servable(waiting))
+	if !more {
+		a.giveMinimum()
+	}
+	if !more || a.lacking > 0 {
+		look = a.sendBack(now)
+	}
+	return a.moves, look
 }

@@ -1,0 +1,141 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// accounts are what one call of Balance counts with.
+type accounts struct {
+	pool JobPool
+	// free are the turns that no job needs so far, by scope: who is to be used
+	// first comes first.
+	free map[string][]TurnFacts
+	// room is how many turns may be given.
+	room int
+	// lacking is how many waiting jobs got neither a turn nor room.
+	lacking int
+	moves   []Move
+}
+
+// openAccounts counts the turns and ends those that are over.
+func openAccounts(p JobPool, turns []TurnFacts) *accounts {
+	a := &accounts{pool: p, free: map[string][]TurnFacts{}}
+	open := 0
+	for _, f := range slices.SortedFunc(slices.Values(turns), usedFirst) {
+		if f.Phase == TurnOver {
+			a.moves = append(a.moves, Move{Kind: MoveEnd, Turn: f.Turn.Number, Why: "its host is over"})
+			continue
+		}
+		open++
+		if f.free() {
+			a.free[f.Turn.Scope] = append(a.free[f.Turn.Scope], f)
+		}
+	}
+	a.room = max(0, p.Maximum-open)
+	return a
+}
+
+// usedFirst is the order in which turns are used: hosts that are ready before
+// those that are not, since they cost without doing anything, and then the
+// older ones.
+func usedFirst(f, g TurnFacts) int {
+	return cmp.Or(cmp.Compare(f.rank(), g.rank()), cmp.Compare(f.Turn.Number, g.Turn.Number))
+}
+
+func (f TurnFacts) rank() int {
+	switch f.Phase {
+	case TurnReady:
+		return 0
+	case TurnComing:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// servable are the jobs that a turn can be found for, each once and in order. A
+// job without an id or a scope cannot be given a turn, and must not keep others
+// waiting behind it.
+func servable(waiting []lifecycle.Job) []lifecycle.Job {
+	latest := map[int64]lifecycle.Job{}
+	for _, j := range waiting {
+		if known, ok := latest[j.ID]; !ok || j.Version > known.Version {
+			latest[j.ID] = j
+		}
+	}
+	maps.DeleteFunc(latest, func(id int64, j lifecycle.Job) bool {
+		return j.State != lifecycle.JobWaiting || id <= 0 || j.Scope == ""
+	})
+	return slices.SortedFunc(maps.Values(latest), func(j, o lifecycle.Job) int {
+		if j.Before(o) {
+			return -1
+		}
+		return 1
+	})
+}
+
+// serve matches jobs with free turns, and with new ones while there is room.
+func (a *accounts) serve(jobs []lifecycle.Job) {
+	for _, j := range jobs {
+		switch free := a.free[j.Scope]; {
+		case len(free) > 0:
+			a.free[j.Scope] = free[1:]
+		case a.room > 0:
+			a.give(j, fmt.Sprintf("job %d waits and no host of %s is free", j.ID, j.Scope))
+		default:
+			a.lacking++
+		}
+	}
+}
+
+// giveMinimum gives what the minimum lacks.
+func (a *accounts) giveMinimum() {
+	if a.pool.Scope == "" {
+		return
+	}
+	stand := len(a.free[a.pool.Scope])
+	for n := stand; n < a.pool.Minimum && a.room > 0; n++ {
+		a.give(lifecycle.Job{Repository: a.pool.Repository, Scope: a.pool.Scope},
+			fmt.Sprintf("%d of at least %d hosts wait for a job", n, a.pool.Minimum))
+	}
+}
+
+func (a *accounts) give(j lifecycle.Job, why string) {
+	a.room--
+	a.moves = append(a.moves, Move{Kind: MoveGive, Job: j, Why: why})
+}
+
+// sendBack sends back the turns that nobody has needed for too long, and says
+// when the next of the others will be one of them.
+func (a *accounts) sendBack(now time.Time) (look time.Time) {
+	for _, f := range a.surplus() {
+		switch at := f.strandedAt(a.pool); {
+		case !at.After(now):
+			a.moves = append(a.moves, Move{Kind: MoveBack, Turn: f.Turn.Number, Why: "no job has needed its host for " + a.pool.Stranded.String()})
+		case look.IsZero() || at.Before(look):
+			look = at
+		}
+	}
+	return look
+}
+
+// surplus are the free turns beyond the minimum, the youngest first. The jobs
+// that lack room come off the minimum.
+func (a *accounts) surplus() []TurnFacts {
+	var turns []TurnFacts
+	for scope, free := range a.free {
+		keep := 0
+		if scope != "" && scope == a.pool.Scope {
+			keep = min(max(0, min(a.pool.Minimum, a.pool.Maximum)-a.lacking), len(free))
+		}
+		turns = append(turns, free[keep:]...)
+	}
+	slices.SortFunc(turns, func(f, g TurnFacts) int { return cmp.Compare(g.Turn.Number, f.Turn.Number) })
+	return turns
+}
