@@ -18,9 +18,9 @@ type Rule struct {
 	// was written: under another name it is refused. Empty with an owner's rule.
 	Repository string
 
-	// Events, Refs and Workflows are patterns (path.Match, in which * stops at
-	// a slash, and ** does not) of which one must match; none: any. A workflow
-	// is named by its job_workflow_ref, "owner/name/path@ref".
+	// Events, Refs and Workflows are patterns (see CheckPattern; * stops at a
+	// slash, and ** does not) of which one must match; none: any. A workflow is
+	// named by its job_workflow_ref, "owner/name/path@ref".
 	Events, Refs, Workflows []string
 
 	// Pools may be asked for; none: only the default pool.
@@ -30,10 +30,11 @@ type Rule struct {
 	UsageClasses    []lifecycle.UsageClass
 	// MaxHosts is how many hosts a run may have at once, 1 to 200.
 	MaxHosts int
-	// MaxRuntime is the longest that may be asked for, and what is given to who
-	// asks for none; 0: the pool's.
+	// MaxRuntime is the longest that may be asked for. Who asks for none gets
+	// that of the pool, or this where it is shorter: see Runtime. 0: no bound.
 	MaxRuntime time.Duration
-	// SpotForPullRequests allows runs of pull requests spot hosts only.
+	// SpotForPullRequests allows runs of pull requests spot hosts only, without
+	// a fall-back to on-demand.
 	SpotForPullRequests bool
 	// Forks lets runs through whose commit is of a fork.
 	Forks bool
