@@ -232,7 +232,7 @@ func TestParseWebhookAtItsBounds(t *testing.T) {
 		{"no attempt", "workflow_job", `"run_attempt":2`, `"run_attempt":null`},
 		{"a clock ahead", "workflow_job", `"created_at":"2026-03-02T11:59:00Z"`, `"created_at":"2026-03-02T12:05:00Z"`},
 		{"queued 25 hours ago", "workflow_job", `"created_at":"2026-03-02T11:59:00Z"`, `"created_at":"2026-03-01T11:00:00Z"`},
-		{"an old job that begins", "workflow_job", `"queued","workflow_job":{"id":11`, `"in_progress","workflow_job":{"created_at":"2026-02-28T11:00:00Z","id":11`},
+		{"an old job that begins", "workflow_job", jobBody, strings.NewReplacer(`"queued"`, `"in_progress"`, "2026-03-02", "2026-02-27").Replace(jobBody)},
 		{"64 labels", "workflow_job", `["self-hosted","remuda-small"]`, `["x"` + strings.Repeat(`,"x"`, 63) + `]`},
 		{"no labels", "workflow_job", `["self-hosted","remuda-small"]`, `[]`},
 		{"a label of 256 bytes", "workflow_job", `remuda-small`, strings.Repeat("x", 256)},
