@@ -144,6 +144,8 @@ func (v view) unwanted() string {
 	switch {
 	case v.Request == nil || v.Request.Wants(v.Record.HostKey):
 		return ""
+	case v.Request.Released() && v.Record.JobsOf != "":
+		return fmt.Sprintf("request %s was released", v.Record.RequestID)
 	case v.Request.Released():
 		return fmt.Sprintf("run %s was released", v.Record.RunID)
 	case v.Request.Outcome == OutcomeShort:

@@ -61,9 +61,13 @@ func (v view) becomesReady() (Decision, bool) {
 	if !v.busy() && (v.unwanted() != "" || v.expired()) {
 		return Decision{}, false
 	}
-	d := Decision{Action: ActionReady, Why: fmt.Sprintf("registered for run %s", v.Record.RunID)}
+	d := Decision{Action: ActionReady, Why: "registered for " + v.Record.purpose()}
 	if v.Request != nil && v.Request.Unattended {
 		d.Look = v.now.Add(v.p.UnattendedTimeout)
+	}
+	d.Look = v.lookBy(d.Look)
+	if v.jobOver() {
+		d.Look = v.now
 	}
 	return d, true
 }
@@ -98,18 +102,35 @@ func (v view) running() Decision {
 	case v.unwanted() != "":
 		return Decision{Action: ActionRelease, Busy: v.Report == nil || v.busy(), Why: v.unwanted()}
 	case v.busy():
-		return keep(r.Threshold, "running a job")
+		return keep(v.lookBy(r.Threshold), "running a job")
+	case v.jobOver():
+		return Decision{Action: ActionRelease, Why: "its one job is done"}
 	case v.signal() == SignalRegFailed:
 		return Decision{Action: ActionRelease, Why: v.failure("the runner was lost")}
 	}
 	return v.runningIdle()
 }
 
+// jobOver: the host serves one job, and has begun and ended it, however that
+// went. A report of the assignment before speaks of another job.
+func (v view) jobOver() bool {
+	return v.Record.JobsOf != "" && v.acknowledged() && v.Report.Jobs > 0 && !v.busy()
+}
+
+// lookBy is the next look at a host that is, or becomes, running: at t, but a
+// job-scoped one sooner, since that its job is over may be told by nobody else.
+func (v view) lookBy(t time.Time) time.Time {
+	if v.Record.JobsOf == "" {
+		return t
+	}
+	return earliest(t, v.now.Add(v.p.JobLook))
+}
+
 // runningIdle: nobody heard that the host is ready, so nobody may ever use it.
 func (v view) runningIdle() Decision {
 	r := v.Record
 	if v.Request == nil || !v.Request.Unattended || !v.acknowledged() || v.Report.Jobs > 0 {
-		return keep(r.Threshold, "running: waiting for jobs of its run")
+		return keep(v.lookBy(r.Threshold), "running: waiting for "+r.work())
 	}
 	readyAt := r.RuntimeEndsAt.Add(-r.maxRuntime(v.p))
 	end := readyAt.Add(v.p.UnattendedTimeout)
@@ -117,7 +138,7 @@ func (v view) runningIdle() Decision {
 		return Decision{Action: ActionRelease, Why: fmt.Sprintf(
 			"no job for %s, and nobody waited for the request", v.p.UnattendedTimeout)}
 	}
-	return keep(earliest(end, r.Threshold), "running: waiting for a first job, since nobody waited for the request")
+	return keep(v.lookBy(earliest(end, r.Threshold)), "running: waiting for a first job, since nobody waited for the request")
 }
 
 // releasing: without a run, not yet clean.
@@ -168,12 +189,13 @@ func (v view) acknowledged() bool {
 	return v.Report != nil && v.Report.Assignment == v.Record.Assignment
 }
 
-// needsToken: the agent cannot deregister with what the record has. While
-// GitHub gives no token it is asked for one when the record is due, not by
-// everybody who looks.
+// needsToken: the agent cannot deregister with what the record has. A
+// job-scoped host never needs to: its registration ends with its job or is
+// deleted by its name. While GitHub gives no token it is asked for one when the
+// record is due, not by everybody who looks.
 func (v view) needsToken() bool {
 	r := v.Record
-	if r.RunnerName == "" || v.now.Before(r.DueAt) {
+	if r.RunnerName == "" || r.JobsOf != "" || v.now.Before(r.DueAt) {
 		return false
 	}
 	return r.Registration == nil || (!r.Registration.ExpiresAt.IsZero() && reached(r.Registration.ExpiresAt, v.now))

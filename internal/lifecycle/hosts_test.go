@@ -17,6 +17,19 @@ var hosts = map[string]func(*lifecycle.Facts, *lifecycle.Policy){
 	"claimed": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
 		serve(f, lifecycle.StateClaimed, 100*time.Second)
 	},
+	"created, job-scoped": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		serve(f, lifecycle.StateCreated, 100*time.Second)
+		jobScoped(f)
+	},
+	"claimed, job-scoped": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		serve(f, lifecycle.StateClaimed, 100*time.Second)
+		jobScoped(f)
+	},
+	"claimed, job-scoped, had its job": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		serve(f, lifecycle.StateClaimed, 100*time.Second)
+		jobScoped(f)
+		f.Report = &lifecycle.Report{Jobs: 1}
+	},
 	"claimed, failed before": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
 		serve(f, lifecycle.StateClaimed, 100*time.Second)
 		f.Record.ClaimFailures = 1
@@ -37,10 +50,33 @@ var hosts = map[string]func(*lifecycle.Facts, *lifecycle.Policy){
 		f.Request = &lifecycle.Request{Unattended: true}
 		f.Report = &lifecycle.Report{Jobs: 1}
 	},
+	"running, job-scoped": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		run(f, 2*time.Hour)
+		f.Record.JobsOf = "acme"
+	},
+	"running, job-scoped, had its job": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		run(f, 2*time.Hour)
+		f.Record.JobsOf = "acme"
+		f.Report = &lifecycle.Report{Jobs: 1}
+	},
+	"running, job-scoped, unattended 4m": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		run(f, 4*time.Hour-4*time.Minute)
+		f.Record.JobsOf = "acme"
+		f.Request = &lifecycle.Request{Unattended: true}
+	},
+	"running, job-scoped, unattended 5m": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		run(f, 4*time.Hour-5*time.Minute)
+		f.Record.JobsOf = "acme"
+		f.Request = &lifecycle.Request{Unattended: true}
+	},
 	"releasing": func(f *lifecycle.Facts, _ *lifecycle.Policy) { release(f) },
 	"releasing, no token": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
 		release(f)
 		f.Record.Registration = nil
+	},
+	"releasing, job-scoped": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		release(f)
+		f.Record.JobsOf, f.Record.Registration = "acme", nil
 	},
 	"releasing, token expired": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
 		release(f)
@@ -106,6 +142,11 @@ func serve(f *lifecycle.Facts, s lifecycle.State, left time.Duration) {
 	r.State, r.RunID, r.RequestID, r.Threshold = s, "101", "q1", now.Add(left)
 	r.RunnerName = lifecycle.RunnerName(assignment, hostKey)
 	r.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: token}
+}
+
+// jobScoped makes the host one that registers by a JIT configuration.
+func jobScoped(f *lifecycle.Facts) {
+	f.Record.JobsOf, f.Record.Registration.Kind = "acme", lifecycle.RegistrationJIT
 }
 
 // run makes the host a running one that has left of its runtime of 4 h.

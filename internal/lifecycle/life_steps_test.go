@@ -88,8 +88,9 @@ func (l *life) apply(d lifecycle.Decision) error {
 		return err
 	}
 	r.Version++
-	switch d.Action {
-	case lifecycle.ActionRelease, lifecycle.ActionReturn, lifecycle.ActionProvideToken:
+	switch {
+	case r.JobsOf != "": // its registration is deleted by its name
+	case d.Action == lifecycle.ActionRelease, d.Action == lifecycle.ActionReturn, d.Action == lifecycle.ActionProvideToken:
 		r.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationRemove, Secret: token, ExpiresAt: l.now.Add(time.Hour)}
 	}
 	l.facts.Record = r
@@ -111,6 +112,7 @@ func (l *life) show() {
 		}
 	}
 	add("run", r.RunID)
+	add("jobs-of", r.JobsOf)
 	add("threshold", l.distance(r.Threshold))
 	add("due", l.distance(r.DueAt))
 	if !r.RuntimeEndsAt.Equal(r.Threshold) {

@@ -71,10 +71,15 @@ func (l *life) do(event string) error {
 
 func (l *life) launch(args []string) error {
 	q := l.newRequest("101")
-	q.Unattended = len(args) > 0 && args[0] == "unattended"
+	reg := &lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: token, ExpiresAt: l.now.Add(time.Hour)}
+	for _, arg := range args {
+		q.Unattended = q.Unattended || arg == "unattended"
+		if scope, found := strings.CutPrefix(arg, "jobs-of="); found {
+			q.RunID, q.RequestID, q.Spec.JobsOf, reg.Kind = "job:7", "turn-small-1", scope, lifecycle.RegistrationJIT
+		}
+	}
 	m := lifecycle.Machine{InstanceID: hostKey, HostKey: hostKey, ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand,
 		InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096, LaunchedAt: l.now}
-	reg := &lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: token, ExpiresAt: l.now.Add(time.Hour)}
 	l.facts.Request = q
 	l.facts.Record = lifecycle.Launched(m, *q, reg, l.now, l.policy)
 	l.show()

@@ -31,6 +31,10 @@ type Policy struct {
 	ReleaseLook time.Duration
 	DrainLook   time.Duration
 	EndLook     time.Duration
+	// JobLook is how often a running job-scoped host is looked at. It bounds
+	// what a lost webhook costs: so long a host whose job is over waits for its
+	// release. Each look is a read of its report and a write of its record.
+	JobLook time.Duration
 	// ForgetAfter is how long the record of an ended host is kept.
 	ForgetAfter time.Duration
 
@@ -55,6 +59,7 @@ func DefaultPolicy() Policy {
 		ReleaseLook:       5 * time.Second,
 		DrainLook:         15 * time.Second,
 		EndLook:           10 * time.Second,
+		JobLook:           30 * time.Second,
 		ForgetAfter:       24 * time.Hour,
 		Reuse:             ReuseSameRepository,
 	}

@@ -114,6 +114,8 @@ func (w *world) holds(t *rapid.T) {
 		"no secret that is used up":                                   r.Registration == nil || (r.State != lifecycle.StateRunning && !r.Pooled() && !over),
 		"a registration is good for the state":                        r.Registration == nil || r.Releasing() == (r.Registration.Kind == lifecycle.RegistrationRemove),
 		"a runner may exist in every state but pooled":                (r.RunnerName != "") != r.Pooled() || over,
+		"a job-scoped host is in no pool, and has no remove token":    r.JobsOf == "" || (!r.Pooled() && (r.Registration == nil || r.Registration.Kind == lifecycle.RegistrationJIT)),
+		"a running job-scoped host is due within 30 s":                r.JobsOf == "" || r.State != lifecycle.StateRunning || !r.DueAt.After(r.UpdatedAt.Add(w.policy.JobLook)),
 		"at most one failure of its own is forgiven":                  r.ClaimFailures <= 1,
 		"a reason": r.Reason != "",
 	} {
@@ -168,6 +170,12 @@ func (w *world) apply(t *rapid.T, r lifecycle.Record, d lifecycle.Decision) life
 	}
 	switch d.Action {
 	case lifecycle.ActionRelease, lifecycle.ActionReturn, lifecycle.ActionProvideToken:
+		if r.JobsOf != "" {
+			if d.Action == lifecycle.ActionProvideToken {
+				t.Fatalf("a remove token for a job-scoped host: %+v", r)
+			}
+			break
+		}
 		next.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationRemove, Secret: token, ExpiresAt: w.now.Add(time.Hour)}
 	}
 	return next

@@ -9,7 +9,7 @@ import (
 // took over its host can write anything that the store's policy lets through.
 const (
 	MaxDetail    = 4096             // bytes of Report.Detail
-	MaxShortText = 128              // bytes of BootID and AgentVersion
+	MaxShortText = 128              // bytes of BootID, AgentVersion and RunnerVersion
 	MaxAhead     = 30 * time.Second // how far a heartbeat may lie in the future
 )
 
@@ -55,6 +55,8 @@ func (p Report) Check(now time.Time) error {
 		return p.malformed("detail", fmt.Sprintf("is longer than %d bytes", MaxDetail))
 	case len(p.BootID) > MaxShortText || len(p.AgentVersion) > MaxShortText:
 		return p.malformed("bootId or agentVersion", fmt.Sprintf("is longer than %d bytes", MaxShortText))
+	case len(p.RunnerVersion) > MaxShortText:
+		return p.malformed("runnerVersion", fmt.Sprintf("is longer than %d bytes", MaxShortText))
 	case p.HeartbeatAt.After(now.Add(MaxAhead)):
 		return p.malformed("heartbeatAt", fmt.Sprintf("is more than %s ahead", MaxAhead))
 	}

@@ -29,7 +29,7 @@ var generalRules = []rule{
 	{"an unknown cloud is not a sick one", func(s *seen) bool { return s.cloud == "unknown" && !s.is("terminated") },
 		func(s *seen) bool { return s.same(func(o *scene) { o.cloud = "running" }) }},
 	{"an unknown request is not an unwanted one", func(s *seen) bool {
-		return s.request == "unknown" && !s.is("running, unattended 4m", "running, unattended 5m")
+		return s.request == "unknown" && !strings.Contains(s.host, "unattended")
 	}, func(s *seen) bool { return s.same(func(o *scene) { o.request = "wanted" }) }},
 	{"nobody is silent while the store was not watched", func(s *seen) bool { return s.beat == "unwatched" || s.beat == "mass" },
 		func(s *seen) bool { return !strings.HasPrefix(s.got.Why, "silent") }},
@@ -126,8 +126,26 @@ var stateRules = []rule{
 		return s.wanted() && s.open() && s.is("running") && !s.late() && s.jobRuns()
 	}, func(s *seen) bool { return s.does(lifecycle.ActionKeep) }},
 	{"only a request that nobody waited for gives up a ready host without a job after 5 m", func(s *seen) bool {
-		return s.is("running") && s.wanted() && !strings.HasPrefix(s.answer, "UD_REG_FAILED") && s.does(lifecycle.ActionRelease)
-	}, func(s *seen) bool { return s.host == "running, unattended 5m" && s.reported() && !s.jobRuns() }},
+		return s.is("running") && s.wanted() && !strings.HasPrefix(s.answer, "UD_REG_FAILED") && s.does(lifecycle.ActionRelease) &&
+			!s.is("running, job-scoped, had its job")
+	}, func(s *seen) bool {
+		return s.is("running, unattended 5m", "running, job-scoped, unattended 5m") && s.reported() && !s.jobRuns()
+	}},
+	{"a job-scoped host whose one job is over is released, and what else became of its runner does not matter", func(s *seen) bool {
+		return s.is("running, job-scoped, had its job") && s.open() && s.wanted() && !s.late() && s.answers() && !s.jobRuns() && !s.noticed()
+	}, func(s *seen) bool {
+		return s.does(lifecycle.ActionRelease) && s.got.Why == "its one job is done" && !s.got.Busy
+	}},
+	{"a job of the assignment before does not release a job-scoped host", func(s *seen) bool {
+		return s.is("running, job-scoped, had its job") && s.wanted() && !s.answers()
+	}, func(s *seen) bool { return !s.does(lifecycle.ActionRelease) }},
+	{"a running job-scoped host is looked at every 30 s, however long it may run", func(s *seen) bool {
+		return s.jobScoped() && !s.held() && (s.is("running") && s.does(lifecycle.ActionKeep) || s.does(lifecycle.ActionReady))
+	}, func(s *seen) bool { return !s.got.Look.IsZero() && !s.got.Look.After(now.Add(30*time.Second)) }},
+	{"one whose job was over before it was ready is looked at at once", func(s *seen) bool {
+		return s.host == "claimed, job-scoped, had its job" && s.does(lifecycle.ActionReady) && !s.jobRuns()
+	}, func(s *seen) bool { return s.got.Look.Equal(now) }},
+	{"a job-scoped host is never given a remove token", (*seen).jobScoped, func(s *seen) bool { return !s.does(lifecycle.ActionProvideToken) }},
 	{"pooling needs UD_REMOVE_REG_OK of this assignment, a fresh heartbeat, and rules that allow it", func(s *seen) bool {
 		return s.does(lifecycle.ActionPool)
 	}, func(s *seen) bool {

@@ -98,15 +98,15 @@ func Launched(m Machine, q Request, reg *Registration, now time.Time, p Policy) 
 		TrustKey: p.Reuse.TrustKey(q.Repository), Uses: 1, TemplateVersion: m.TemplateVersion,
 		Registration: reg, RunnerName: RunnerName(1, m.InstanceID),
 		LaunchedAt: m.LaunchedAt, CreatedAt: now, UpdatedAt: now,
-		Reason: fmt.Sprintf("launched for run %s", q.RunID),
 	}
+	r.Reason = "launched for " + r.purpose()
 	r.DueAt = r.Threshold
 	return r
 }
 
 // Claimed is the record of a pooled host after a request took it.
 func (r Record) Claimed(c Claim) (Record, error) {
-	n, err := r.begin(ActionClaim, c.Now, fmt.Sprintf("claimed for run %s", c.RunID))
+	n, err := r.begin(ActionClaim, c.Now, "")
 	if err != nil {
 		return r, err
 	}
@@ -119,7 +119,24 @@ func (r Record) Claimed(c Claim) (Record, error) {
 	n.JobsOf, n.GitHubRunnerID = c.JobsOf, c.GitHubRunnerID
 	n.Threshold = c.Threshold
 	n.DueAt = n.Threshold
+	n.Reason = "claimed for " + n.purpose()
 	return n, nil
+}
+
+// purpose names what the host is there for, in sentences.
+func (r Record) purpose() string {
+	if r.JobsOf != "" {
+		return fmt.Sprintf("one job of %s (%s)", r.JobsOf, r.RequestID)
+	}
+	return fmt.Sprintf("run %s", r.RunID)
+}
+
+// work names what a ready host waits for.
+func (r Record) work() string {
+	if r.JobsOf != "" {
+		return "its one job"
+	}
+	return "jobs of its run"
 }
 
 // Claim is the one conditional write that takes a host from the pool. It needs
@@ -252,9 +269,9 @@ func (r *Record) terminate(now time.Time) {
 	r.DueAt = now
 }
 
-// unassign clears the run, and the labels with it. The repository stays, since
-// it is what the host is still registered with; so does the request until the
-// host is clean, for whoever waits for its release.
+// unassign clears the run, and the labels with it. The repository and JobsOf
+// stay, since they say what the host is still registered with, and how; so does
+// the request until the host is clean, for whoever waits for its release.
 func (r *Record) unassign() {
 	r.RunID, r.RunAttempt, r.Labels, r.Registration = "", 0, nil, nil
 	r.Assignment++

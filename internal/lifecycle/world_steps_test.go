@@ -96,7 +96,7 @@ func (w *world) claim(t *rapid.T) {
 	c := lifecycle.Claim{
 		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: m.TrustKey, Now: w.now, Margin: w.policy.ClaimMargin,
 		RunID: q.RunID, Repository: q.Repository, RequestID: q.RequestID, MaxRuntime: q.Spec.MaxRuntime,
-		Registration: w.token(), Threshold: w.now.Add(w.policy.ClaimTimeout),
+		Registration: w.tokenFor(*q), JobsOf: q.Spec.JobsOf, Threshold: w.now.Add(w.policy.ClaimTimeout),
 	}
 	if !c.Holds(w.rec()) {
 		return

@@ -29,21 +29,29 @@ func newWorld(t *rapid.T) *world {
 	q := w.newRequest(t, "101")
 	m := lifecycle.Machine{InstanceID: hostKey, HostKey: hostKey}
 	w.facts.Request = q
-	w.store(lifecycle.Launched(m, *q, w.token(), w.now, w.policy))
+	w.store(lifecycle.Launched(m, *q, w.tokenFor(*q), w.now, w.policy))
 	return w
 }
 
 func (w *world) newRequest(t *rapid.T, run string) *lifecycle.Request {
 	return &lifecycle.Request{
 		Repository: "acme/web", RunID: run, RequestID: "q" + run,
-		Spec:       lifecycle.Spec{MaxRuntime: rapid.SampledFrom([]time.Duration{0, 3 * time.Minute}).Draw(t, "runtime")},
+		Spec: lifecycle.Spec{
+			MaxRuntime: rapid.SampledFrom([]time.Duration{0, 3 * time.Minute}).Draw(t, "runtime"),
+			JobsOf:     rapid.SampledFrom([]string{"", "", "acme", "acme/web"}).Draw(t, "jobs of"),
+		},
 		Taken:      []lifecycle.Taken{{HostKey: hostKey}},
 		Unattended: rapid.Bool().Draw(t, "unattended"),
 	}
 }
 
-func (w *world) token() *lifecycle.Registration {
-	return &lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: token, ExpiresAt: w.now.Add(time.Hour)}
+// tokenFor is what fleet gives a host of the request to register with.
+func (w *world) tokenFor(q lifecycle.Request) *lifecycle.Registration {
+	reg := lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: token, ExpiresAt: w.now.Add(time.Hour)}
+	if q.Spec.JobsOf != "" {
+		reg.Kind = lifecycle.RegistrationJIT
+	}
+	return &reg
 }
 
 func (w *world) rec() lifecycle.Record { return w.facts.Record }
@@ -79,6 +87,7 @@ func (w *world) agentReports(t *rapid.T) {
 		HostKey: hostKey, HeartbeatAt: w.now, Assignment: w.rec().Assignment,
 		Signal: rapid.SampledFrom(answers).Draw(t, "signal"), Cause: rapid.SampledFrom(lifecycle.Causes).Draw(t, "cause"),
 		Busy: rapid.IntRange(0, 3).Draw(t, "busy") == 0 && !w.rec().Pooled(),
+		Jobs: rapid.IntRange(0, 1).Draw(t, "jobs"),
 	}
 }
 
