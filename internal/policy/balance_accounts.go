@@ -16,7 +16,7 @@ type accounts struct {
 	// free are the turns that no job needs so far, by scope: who is to be used
 	// first comes first.
 	free map[string][]TurnFacts
-	// room is how many turns may be given.
+	// room is how many turns may be given; below 0 the maximum is exceeded.
 	room int
 	// lacking is how many waiting jobs got neither a turn nor room.
 	lacking int
@@ -26,6 +26,9 @@ type accounts struct {
 // openAccounts counts the turns and ends those that are over.
 func openAccounts(p JobPool, turns []TurnFacts) *accounts {
 	a := &accounts{pool: p, free: map[string][]TurnFacts{}}
+	if p.Scope == "" {
+		a.pool.Minimum = 0 // there is nobody to wait for
+	}
 	open := 0
 	for _, f := range slices.SortedFunc(slices.Values(turns), usedFirst) {
 		if f.Phase == TurnOver {
@@ -37,7 +40,7 @@ func openAccounts(p JobPool, turns []TurnFacts) *accounts {
 			a.free[f.Turn.Scope] = append(a.free[f.Turn.Scope], f)
 		}
 	}
-	a.room = max(0, p.Maximum-open)
+	a.room = p.Maximum - open
 	return a
 }
 
@@ -96,9 +99,6 @@ func (a *accounts) serve(jobs []lifecycle.Job) {
 
 // giveMinimum gives what the minimum lacks.
 func (a *accounts) giveMinimum() {
-	if a.pool.Scope == "" {
-		return
-	}
 	stand := len(a.free[a.pool.Scope])
 	for n := stand; n < a.pool.Minimum && a.room > 0; n++ {
 		a.give(lifecycle.Job{Repository: a.pool.Repository, Scope: a.pool.Scope},
@@ -131,7 +131,7 @@ func (a *accounts) surplus() []TurnFacts {
 	var turns []TurnFacts
 	for scope, free := range a.free {
 		keep := 0
-		if scope != "" && scope == a.pool.Scope {
+		if scope == a.pool.Scope {
 			keep = min(max(0, min(a.pool.Minimum, a.pool.Maximum)-a.lacking), len(free))
 		}
 		turns = append(turns, free[keep:]...)

@@ -144,6 +144,17 @@ func TestBalance(t *testing.T) {
 	}
 }
 
+// TestBalanceMinimumOfNobody: without a scope there is no minimum to be given or
+// kept.
+func TestBalanceMinimumOfNobody(t *testing.T) {
+	t.Parallel()
+	p := policy.JobPool{Minimum: 2, Maximum: 3, Stranded: 5 * time.Minute}
+	moves, _ := policy.Balance(p, []policy.TurnFacts{turn(1, "", policy.TurnReady, -9)}, nil, false, noon)
+	if got := short(moves); got != "back 1" {
+		t.Errorf("moves %q", got)
+	}
+}
+
 // TestBalanceSaysWhy: a move says all that is needed to carry it out, and a
 // sentence for people.
 func TestBalanceSaysWhy(t *testing.T) {
