@@ -2,55 +2,60 @@ package server
 
 import (
 	"context"
-	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
-
-	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// ours reports whether a method is of the fleet, and not of health or
-// reflection, which tell nothing and are open to all.
-func ours(method string) bool {
-	return strings.HasPrefix(method, "/"+remudav1.FleetService_ServiceDesc.ServiceName+"/")
-}
-
 func (e *edge) admitUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	if err := admit(ctx, info.FullMethod); err != nil {
+	if err := e.admit(ctx, info.FullMethod, naming(req)); err != nil {
 		return nil, err
 	}
 	return next(ctx, req)
 }
 
 func (e *edge) admitStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	if err := admit(stream.Context(), info.FullMethod); err != nil {
+	if err := e.admit(stream.Context(), info.FullMethod, nil); err != nil {
 		return err
 	}
 	return next(srv, stream)
 }
 
-// admit refuses callers of whom nothing is known: those from other machines
-// who have not shown a certificate that was verified (design section 8).
-func admit(ctx context.Context, method string) error {
-	p, ok := peer.FromContext(ctx)
-	if !ours(method) || ok && callerOf(p) != "" {
+// admit refuses callers of whom nothing is known, and those who may not call
+// the method at all (design section 8). Its decision is logged, with what the
+// call is about.
+func (e *edge) admit(ctx context.Context, method string, about []any) error {
+	if !ours(method) {
 		return nil
 	}
-	return status.Error(codes.Unauthenticated, "a client certificate is required off loopback; configure grpc.tls.client_ca_file and present one")
+	c, err := e.identify(ctx)
+	*callerOf(ctx) = c
+	if err == nil {
+		err = c.mayCall(method)
+	}
+	decided(ctx, e.log, method, about, err, c.standing())
+	return err
 }
 
-// callerOf names a caller for admission and the log: the subject of its
-// verified certificate, or "loopback" on this machine. Empty: unknown.
-func callerOf(p *peer.Peer) string {
-	if tls, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(tls.State.VerifiedChains) > 0 {
-		return tls.State.VerifiedChains[0][0].Subject.String()
+// standing is why a caller may call at all.
+func (c caller) standing() string {
+	if c.token != nil {
+		return "its ID token is good, and its repository has a rule"
 	}
-	if loopback(p.LocalAddr) && loopback(p.Addr) {
-		return "loopback"
+	return "it has the role " + string(c.role)
+}
+
+// mayCall says whether a caller may call a method, for whichever run or host.
+func (c caller) mayCall(method string) error {
+	a, known := accesses[method]
+	switch {
+	case !known:
+		return status.Errorf(codes.PermissionDenied, "nobody may call %s", short(method))
+	case c.token != nil && !a.run:
+		return status.Errorf(codes.PermissionDenied, "a workflow may call Provision, Release and ExplainRun of its own run, and not %s", short(method))
+	case c.token == nil && !c.role.Includes(a.least):
+		return status.Errorf(codes.PermissionDenied, "%s may not call %s: it has the role %s, and needs %s", c.name, short(method), c.role, a.least)
 	}
-	return ""
+	return nil
 }

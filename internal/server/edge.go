@@ -34,10 +34,12 @@ type edge struct {
 	log       hclog.Logger
 	metrics   Metrics
 	validator protovalidate.Validator
+	callers   Callers
 }
 
 func (e *edge) observeUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	began := time.Now()
+	ctx = withCaller(ctx)
 	resp, err := next(ctx, req)
 	e.observe(ctx, info.FullMethod, req, time.Since(began), err)
 	return resp, err
@@ -45,10 +47,19 @@ func (e *edge) observeUnary(ctx context.Context, req any, info *grpc.UnaryServer
 
 func (e *edge) observeStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	began := time.Now()
-	err := next(srv, stream)
-	e.observe(stream.Context(), info.FullMethod, nil, time.Since(began), err)
+	ctx := withCaller(stream.Context())
+	err := next(srv, &knownStream{ServerStream: stream, ctx: ctx})
+	e.observe(ctx, info.FullMethod, nil, time.Since(began), err)
 	return err
 }
+
+// knownStream is a stream whose context has its caller.
+type knownStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s *knownStream) Context() context.Context { return s.ctx }
 
 // observe logs and counts a call. Requests carry no secrets; of their fields
 // only those that name a thing are logged.
@@ -59,7 +70,7 @@ func (e *edge) observe(ctx context.Context, method string, req any, took time.Du
 	}
 	args := []any{"method", method, "code", code.String(), "took", took.Round(time.Microsecond)}
 	if p, ok := peer.FromContext(ctx); ok {
-		args = append(args, "peer", p.Addr.String(), "caller", callerOf(p))
+		args = append(args, "peer", p.Addr.String(), "caller", callerOf(ctx).name)
 	}
 	args = append(args, naming(req)...)
 	if err != nil {

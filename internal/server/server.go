@@ -26,6 +26,9 @@ import (
 const (
 	// maxMessage bounds a request; ours are below 100 KiB.
 	maxMessage = 4 << 20
+	// maxHeaders bounds the metadata of a call, in bytes: an ID token is the
+	// largest of it, and is bounded by who checks it.
+	maxHeaders = 64 << 10
 	// maxStreams bounds the calls under way on one connection.
 	maxStreams = 1000
 	// readyWithin bounds one look at whether we can serve.
@@ -44,6 +47,8 @@ type Options struct {
 	Metrics Metrics
 	// TLS is nil for plaintext, which is served on loopback only.
 	TLS *tls.Config
+	// Callers is who may call, and what.
+	Callers Callers
 	// Patience is how long a call that has done nothing yet goes on while a
 	// dependency is unavailable; 0 means 5 s. Then the caller is told.
 	Patience time.Duration
@@ -72,6 +77,9 @@ func New(o Options) (*Server, error) {
 	if o.Fleet == nil {
 		return nil, errors.New("new server: a fleet is required")
 	}
+	if err := o.Callers.validate(); err != nil {
+		return nil, fmt.Errorf("new server: %w", err)
+	}
 	validator, err := protovalidate.New()
 	if err != nil {
 		return nil, fmt.Errorf("new server: %w", err)
@@ -88,13 +96,14 @@ func New(o Options) (*Server, error) {
 	s := &Server{ready: o.Ready, every: o.ReadyEvery, log: o.Log, plain: o.TLS == nil, health: health.NewServer()}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.handOver, s.handOverNow = context.WithCancel(context.Background())
-	edge := &edge{log: o.Log, metrics: o.Metrics, validator: validator}
+	edge := &edge{log: o.Log, metrics: o.Metrics, validator: validator, callers: o.Callers}
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
-		grpc.ChainUnaryInterceptor(edge.observeUnary, edge.recoverUnary, edge.admitUnary, edge.validateUnary, edge.boundUnary),
+		grpc.ChainUnaryInterceptor(edge.observeUnary, edge.recoverUnary, edge.admitUnary, edge.validateUnary, edge.ownRunUnary, edge.boundUnary),
 		grpc.ChainStreamInterceptor(edge.observeStream, edge.recoverStream, edge.admitStream, edge.validateStream),
 		// What a call uses, such as the store, is closed after Stop.
 		grpc.WaitForHandlers(true),
@@ -104,7 +113,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.grpc = grpc.NewServer(options...)
 	remudav1.RegisterFleetServiceServer(s.grpc, &service{
-		fleet: o.Fleet, log: o.Log, patience: o.Patience,
+		fleet: o.Fleet, log: o.Log, callers: o.Callers, patience: o.Patience,
 		watchers: make(chan struct{}, maxWatchers), stopping: s.stopping, handOver: s.handOver,
 	})
 	healthv1.RegisterHealthServer(s.grpc, s.health)

@@ -17,6 +17,7 @@ type service struct {
 	remudav1.UnimplementedFleetServiceServer
 	fleet    *fleet.Fleet
 	log      hclog.Logger
+	callers  Callers
 	patience time.Duration
 	// watchers holds a token for each WatchFleet under way.
 	watchers chan struct{}
@@ -31,15 +32,19 @@ func (s *service) Provision(ctx context.Context, req *remudav1.ProvisionRequest)
 	if req.GetRequestId() == "" {
 		req.RequestId = randomID()
 	}
-	resp, err := s.provision(ctx, req)
+	d, err := s.admitted(ctx, demand(req))
+	if err != nil {
+		return nil, err
+	}
+	resp, err := s.provision(ctx, d)
 	if err != nil {
 		return nil, withDetails(s.toStatus(ctx, err), &errdetails.RequestInfo{RequestId: req.GetRequestId()})
 	}
 	return resp, nil
 }
 
-func (s *service) provision(ctx context.Context, req *remudav1.ProvisionRequest) (*remudav1.ProvisionResponse, error) {
-	p, err := s.fleet.NewProvision(demand(req))
+func (s *service) provision(ctx context.Context, d fleet.Demand) (*remudav1.ProvisionResponse, error) {
+	p, err := s.fleet.NewProvision(d)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +56,7 @@ func (s *service) provision(ctx context.Context, req *remudav1.ProvisionRequest)
 	if err != nil {
 		return nil, err
 	}
-	resp := &remudav1.ProvisionResponse{Instances: s.instances(records, reports), RequestId: req.GetRequestId()}
+	resp := &remudav1.ProvisionResponse{Instances: s.instances(records, reports), RequestId: d.RequestID}
 	for _, t := range p.Request().Taken {
 		if t.Reused {
 			resp.ReusedCount++

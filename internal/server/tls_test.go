@@ -25,6 +25,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
 	queue "github.com/remuda-ci/remuda/internal/queue/memory"
 	"github.com/remuda-ci/remuda/internal/server"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
@@ -96,21 +97,25 @@ func (a *authority) issue(name string) (certFile, keyFile string) {
 	return a.write(name+".crt", "CERTIFICATE", der), a.write(name+".key", "PRIVATE KEY", keyDER)
 }
 
-// client is a caller's side of TLS, with a certificate of from, if any.
-func (a *authority) client(from *authority) *tls.Config {
+// client is a caller's side of TLS, with a certificate of from, if any, which
+// is shown whichever authorities the server asks for.
+func (a *authority) client(from *authority, name string) *tls.Config {
 	a.t.Helper()
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	config := &tls.Config{RootCAs: pool}
 	if from != nil {
-		cert, err := tls.LoadX509KeyPair(from.issue("caller"))
+		cert, err := tls.LoadX509KeyPair(from.issue(name))
 		if err != nil {
 			a.t.Fatal(err)
 		}
-		config.Certificates = []tls.Certificate{cert}
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil }
 	}
 	return config
 }
+
+// operators have the names of their roles.
+var operators = map[string]policy.Role{"CN=viewer": policy.RoleViewer, "CN=operator": policy.RoleOperator, "CN=admin": policy.RoleAdmin}
 
 func TestMutualTLS(t *testing.T) {
 	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
@@ -119,29 +124,25 @@ func TestMutualTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := serveTLS(t, config)
-	old := ours.client(ours)
+	addr := serveTLS(t, config, server.Callers{Operators: operators})
+	old := ours.client(ours, "viewer")
 	old.MaxVersion = tls.VersionTLS12
 	tests := map[string]struct {
 		client *tls.Config
 		want   codes.Code
 	}{
-		"a certificate of our authority":  {ours.client(ours), codes.NotFound},
-		"a certificate of another":        {ours.client(theirs), codes.Unavailable},
-		"no certificate":                  {ours.client(nil), codes.Unavailable},
+		"a certificate of our authority":  {ours.client(ours, "viewer"), codes.NotFound},
+		"one without a role":              {ours.client(ours, "stranger"), codes.PermissionDenied},
+		"a certificate of another":        {ours.client(theirs, "viewer"), codes.Unavailable},
+		"no certificate":                  {ours.client(nil, ""), codes.Unauthenticated},
 		"TLS 1.2":                         {old, codes.Unavailable},
-		"a caller who trusts another one": {theirs.client(ours), codes.Unavailable},
+		"a caller who trusts another one": {theirs.client(ours, "viewer"), codes.Unavailable},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(credentials.NewTLS(tt.client)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			_, err = remudav1.NewFleetServiceClient(conn).GetInstance(ctx, &remudav1.GetInstanceRequest{InstanceId: "i-none"})
+			_, err := remudav1.NewFleetServiceClient(dial(t, addr, tt.client)).GetInstance(ctx, &remudav1.GetInstanceRequest{InstanceId: "i-none"})
 			if status.Code(err) != tt.want {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
@@ -149,9 +150,19 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
-func serveTLS(t *testing.T, config *tls.Config) string {
+func dial(t *testing.T, addr string, config *tls.Config) *grpc.ClientConn {
 	t.Helper()
-	s := newServer(t, config)
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() }) // closing twice is its only error
+	return conn
+}
+
+func serveTLS(t *testing.T, config *tls.Config, callers server.Callers) string {
+	t.Helper()
+	s := newServer(t, config, callers)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +180,7 @@ func serveTLS(t *testing.T, config *tls.Config) string {
 	return listener.Addr().String()
 }
 
-func newServer(t *testing.T, config *tls.Config) *server.Server {
+func newServer(t *testing.T, config *tls.Config, callers server.Callers) *server.Server {
 	t.Helper()
 	w := newWorld(t)
 	f, err := fleet.New(fleet.Options{
@@ -179,7 +190,7 @@ func newServer(t *testing.T, config *tls.Config) *server.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(server.Options{Fleet: f, TLS: config})
+	s, err := server.New(server.Options{Fleet: f, TLS: config, Callers: callers})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +239,7 @@ func TestPlaintextIsForLoopbackOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	err = newServer(t, nil).Serve(listener)
+	err = newServer(t, nil, server.Callers{}).Serve(listener)
 	if err == nil || !strings.Contains(err.Error(), "loopback") {
 		t.Errorf("got %v, want a refusal that names loopback", err)
 	}

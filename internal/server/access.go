@@ -1,0 +1,39 @@
+package server
+
+import (
+	"strings"
+
+	"github.com/remuda-ci/remuda/internal/policy"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// access is who may call a method.
+type access struct {
+	// least is the role that an operator needs.
+	least policy.Role
+	// run lets a workflow call it, for its own run.
+	run bool
+}
+
+// accesses are those of the fleet's methods. What is not here nobody may call.
+var accesses = map[string]access{
+	remudav1.FleetService_Provision_FullMethodName:         {policy.RoleOperator, true},
+	remudav1.FleetService_Release_FullMethodName:           {policy.RoleOperator, true},
+	remudav1.FleetService_Refresh_FullMethodName:           {policy.RoleOperator, false},
+	remudav1.FleetService_HoldInstance_FullMethodName:      {policy.RoleOperator, false},
+	remudav1.FleetService_GetInstance_FullMethodName:       {policy.RoleViewer, false},
+	remudav1.FleetService_ListInstances_FullMethodName:     {policy.RoleViewer, false},
+	remudav1.FleetService_ListPools_FullMethodName:         {policy.RoleViewer, false},
+	remudav1.FleetService_WatchFleet_FullMethodName:        {policy.RoleViewer, false},
+	remudav1.FleetService_ExplainRun_FullMethodName:        {policy.RoleViewer, true},
+	remudav1.FleetService_TerminateInstance_FullMethodName: {policy.RoleAdmin, false},
+}
+
+// ours reports whether a method is of the fleet, and not of health or
+// reflection, which tell nothing and are open to all.
+func ours(method string) bool {
+	return strings.HasPrefix(method, "/"+remudav1.FleetService_ServiceDesc.ServiceName+"/")
+}
+
+// short is a method's name without its service, for sentences.
+func short(method string) string { return method[strings.LastIndex(method, "/")+1:] }

@@ -1,0 +1,11 @@
+package server
+
+import "context"
+
+// asked are tokens of which none is good.
+type asked struct{ times int }
+
+func (a *asked) Verify(context.Context, string) (Token, error) {
+	a.times++
+	return Token{}, &TokenError{Why: "is none"}
+}
