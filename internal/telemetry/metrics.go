@@ -33,6 +33,7 @@ type Metrics struct {
 	ages     *ages
 	hosts    *hosts
 	rpcs     *prometheus.HistogramVec
+	webhooks *prometheus.CounterVec
 }
 
 // NewMetrics returns metrics that count from zero.
@@ -55,6 +56,9 @@ func NewMetrics() *Metrics {
 		rpcs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "remuda_grpc_request_duration_seconds", Help: "gRPC requests; the count is that of the requests.", Buckets: rpcBuckets,
 		}, []string{"method", "code"}),
+		webhooks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "remuda_webhooks_total", Help: "Deliveries of GitHub's webhooks.",
+		}, []string{"event", "outcome"}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "remuda_build_info", Help: "Always 1; the labels are what was built.",
@@ -64,7 +68,7 @@ func NewMetrics() *Metrics {
 	for _, h := range m.phase {
 		m.registry.MustRegister(h)
 	}
-	m.registry.MustRegister(m.calls, m.sweeps, m.ages, m.hosts, m.rpcs, build,
+	m.registry.MustRegister(m.calls, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -118,6 +122,14 @@ func (m *Metrics) Called(operation string, err error) {
 func (m *Metrics) Requested(method, code string, d time.Duration) {
 	if m != nil {
 		m.rpcs.WithLabelValues(method, code).Observe(d.Seconds())
+	}
+}
+
+// Delivered counts a delivery of GitHub's by its event and what came of it, such
+// as "accepted". The caller bounds both: neither is what a sender wrote.
+func (m *Metrics) Delivered(event, outcome string) {
+	if m != nil {
+		m.webhooks.WithLabelValues(event, outcome).Inc()
 	}
 }
 

@@ -43,6 +43,9 @@ func TestMetrics(t *testing.T) {
 	m.Released(time.Second)
 	m.Released(2 * time.Second)
 	m.Requested("Provision", "OK", 500*time.Millisecond)
+	m.Delivered("workflow_job", "accepted")
+	m.Delivered("workflow_job", "accepted")
+	m.Delivered("other", "ignored")
 	m.SetHosts(map[telemetry.HostsOf]int{{Pool: "default", State: lifecycle.StateIdle}: 7, {Pool: "gone", State: lifecycle.StateRunning}: 1})
 	m.SetHosts(map[telemetry.HostsOf]int{{Pool: "default", State: lifecycle.StateIdle}: 3})
 	want := []string{
@@ -55,8 +58,10 @@ func TestMetrics(t *testing.T) {
 		"remuda_register_duration_seconds_count 1",
 		"remuda_release_duration_seconds_sum 3",
 		"remuda_release_duration_seconds_count 2",
+		`remuda_webhooks_total{event="other",outcome="ignored"} 1`,
+		`remuda_webhooks_total{event="workflow_job",outcome="accepted"} 2`,
 	}
-	got := scrape(m, "remuda_claim", "remuda_register", "remuda_release", "remuda_grpc", "remuda_hosts")
+	got := scrape(m, "remuda_claim", "remuda_register", "remuda_release", "remuda_grpc", "remuda_hosts", "remuda_webhooks")
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -128,6 +133,7 @@ func TestNoMetrics(t *testing.T) {
 	m.Swept("due", 1, nil)
 	m.Called("x", nil)
 	m.Requested("x", "OK", 1)
+	m.Delivered("x", "y")
 	m.SetHosts(map[telemetry.HostsOf]int{{}: 1})
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))

@@ -1,6 +1,7 @@
 // Package web serves controld's HTTP: whether it lives, whether it is ready,
-// and its metrics. It is plain HTTP without credentials: it changes nothing and
-// tells nothing of runs. A load balancer brings TLS.
+// its metrics, and where GitHub delivers its webhooks. It is plain HTTP: what
+// needs no credentials changes nothing and tells nothing of runs, and a delivery
+// is signed. A load balancer brings TLS.
 package web
 
 import (
@@ -15,7 +16,8 @@ import (
 )
 
 // The bounds of a call. A caller who is slower, or asks for more, has no
-// business here: the largest answer is some 100 KiB of metrics.
+// business here: the largest answer is some 100 KiB of metrics. Deliveries have
+// bounds of their own.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
@@ -29,13 +31,16 @@ const (
 	readyTimeout = 2 * time.Second
 )
 
-// Options are the parts that a Server shows. All but Log are required.
+// Options are the parts that a Server shows. All but Webhooks and Log are
+// required.
 type Options struct {
 	// Ready says what keeps controld from serving; nil when nothing does.
 	Ready func(ctx context.Context) error
 	// Metrics serves the counts.
 	Metrics http.Handler
-	Log     hclog.Logger
+	// Webhooks takes GitHub's deliveries; nil: none are.
+	Webhooks *Webhooks
+	Log      hclog.Logger
 }
 
 // Server is the HTTP server.
@@ -54,17 +59,37 @@ func New(o Options) (*Server, error) {
 		o.Log = hclog.NewNullLogger()
 	}
 	s := &Server{ready: o.Ready, log: o.Log}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", s.health)
-	mux.HandleFunc("GET /readyz", s.readiness)
-	mux.Handle("GET /metrics", o.Metrics)
+	handler, err := s.routes(o)
+	if err != nil {
+		return nil, fmt.Errorf("new web server: %w", err)
+	}
 	s.http = http.Server{
-		Handler:           http.MaxBytesHandler(mux, maxBodyBytes),
+		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
 		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: o.Log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
 	}
 	return s, nil
+}
+
+// routes leads to the handlers, each with the bound of its bodies.
+func (s *Server) routes(o Options) (http.Handler, error) {
+	plain := http.NewServeMux()
+	plain.HandleFunc("GET /healthz", s.health)
+	plain.HandleFunc("GET /readyz", s.readiness)
+	plain.Handle("GET /metrics", o.Metrics)
+	small := http.MaxBytesHandler(plain, maxBodyBytes)
+	if o.Webhooks == nil {
+		return small, nil
+	}
+	deliveries, err := newReceiver(*o.Webhooks, o.Log.Named("webhooks"))
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(webhookPath, deliveries)
+	mux.Handle("/", small)
+	return mux, nil
 }
 
 // Serve answers on ln until Stop, and then returns nil.

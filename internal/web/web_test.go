@@ -16,7 +16,7 @@ import (
 )
 
 // start serves on a port of its own and returns where.
-func start(t *testing.T, o web.Options) (s *web.Server, url string) {
+func start(t testing.TB, o web.Options) (s *web.Server, url string) {
 	t.Helper()
 	s, err := web.New(o)
 	if err != nil {

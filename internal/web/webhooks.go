@@ -1,0 +1,267 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// webhookPath is where GitHub sends its deliveries.
+const webhookPath = "/webhooks/github"
+
+// The bounds of a delivery.
+const (
+	// maxDeliveryBytes is far above the 50 KiB that a job or a run comes to.
+	// GitHub sends up to 25 MiB, of events that are of no use here.
+	maxDeliveryBytes = 1 << 20
+	// deliveryTimeout is for the body to come in. GitHub gives up after 10 s.
+	deliveryTimeout = 5 * time.Second
+	// takeTimeout is for the one write that a delivery brings: with it an answer
+	// is given within a second of the body.
+	takeTimeout = 900 * time.Millisecond
+	// maxDeliveries are under way at once, each with up to maxDeliveryBytes.
+	// More are told to come back: what GitHub does not get rid of is recovered.
+	maxDeliveries = 64
+)
+
+// Observer counts deliveries by their event, workflow_job, workflow_run or
+// other, and by their outcome, such as accepted.
+type Observer interface {
+	Delivered(event, outcome string)
+}
+
+// The outcomes of deliveries.
+const (
+	outcomeAccepted    = "accepted"     // written down: 202
+	outcomeIgnored     = "ignored"      // of no use: 200
+	outcomeRepeated    = "repeated"     // seen already: 200
+	outcomeMalformed   = "malformed"    // signed, and not as GitHub makes them: 400
+	outcomeFuture      = "future"       // signed, and of a time that has not come: 400
+	outcomeCutOff      = "cut_off"      // the body did not come to its end: 400, 408
+	outcomeUnsigned    = "unsigned"     // no SHA-256 signature: 401
+	outcomeForged      = "forged"       // the signature is wrong: 401
+	outcomeMethod      = "method"       // no POST: 405
+	outcomeOversized   = "oversized"    // more than maxDeliveryBytes: 413
+	outcomeContentType = "content_type" // no JSON: 415
+	outcomeBusy        = "busy"         // too many at once: 503
+	outcomeUnavailable = "unavailable"  // it could not be written down: 503
+)
+
+// Webhooks is what takes GitHub's deliveries. All but Observer and Now are
+// required.
+type Webhooks struct {
+	Secrets SecretSource
+	// Take writes a delivery down, and returns before its context ends. ErrExists
+	// says that it is known, ErrWebhookIgnored that it is of no use; with any
+	// other error the delivery failed, and is recovered later.
+	Take     func(ctx context.Context, w lifecycle.Webhook) error
+	Observer Observer
+	// Now is time.Now when nil.
+	Now func() time.Time
+}
+
+// receiver serves the deliveries.
+type receiver struct {
+	Webhooks
+	log   hclog.Logger
+	slots chan struct{}
+}
+
+// newReceiver refuses to start without a secret: everybody could order hosts.
+func newReceiver(o Webhooks, log hclog.Logger) (*receiver, error) {
+	if o.Secrets == nil || o.Take == nil {
+		return nil, errors.New("webhooks: secrets and take are required")
+	}
+	if _, err := o.Secrets.secrets(); err != nil {
+		return nil, fmt.Errorf("webhooks: %w", err)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &receiver{Webhooks: o, log: log, slots: make(chan struct{}, maxDeliveries)}, nil
+}
+
+// answer is what a delivery is told, and counted as.
+type answer struct {
+	status        int
+	outcome, text string
+}
+
+func (a *answer) Error() string { return a.text }
+
+func refuse(status int, outcome, format string, args ...any) error {
+	return &answer{status, outcome, fmt.Sprintf(format, args...)}
+}
+
+func (h *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := h.receive(w, r)
+	if h.Observer != nil {
+		h.Observer.Delivered(knownEvent(r), a.outcome)
+	}
+	switch a.status {
+	case http.StatusMethodNotAllowed:
+		w.Header().Set("Allow", http.MethodPost)
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
+	}
+	say(w, a.status, a.text)
+}
+
+// knownEvent bounds what a header can add to the metrics.
+func knownEvent(r *http.Request) string {
+	switch event := eventOf(r); event {
+	case lifecycle.EventWorkflowJob, lifecycle.EventWorkflowRun:
+		return event
+	}
+	return "other"
+}
+
+func eventOf(r *http.Request) string { return r.Header.Get("X-GitHub-Event") }
+
+// receive handles one delivery. Until its signature is checked, nothing of it
+// is believed, logged or kept.
+func (h *receiver) receive(w http.ResponseWriter, r *http.Request) answer {
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	default:
+		return answer{http.StatusServiceUnavailable, outcomeBusy, "too many deliveries at once"}
+	}
+	body, err := h.authentic(w, r)
+	if err != nil {
+		var a *answer
+		if errors.As(err, &a) {
+			h.log.Debug("webhook refused", "outcome", a.outcome, "reason", a.text)
+			return *a
+		}
+		h.log.Error("cannot check webhooks", "error", err)
+		return answer{http.StatusServiceUnavailable, outcomeUnavailable, "cannot check signatures now"}
+	}
+	return h.handle(r, body)
+}
+
+// authentic returns the body of a delivery that GitHub signed. Any error but an
+// answer is ours.
+func (h *receiver) authentic(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.Method != http.MethodPost {
+		return nil, refuse(http.StatusMethodNotAllowed, outcomeMethod, "deliveries come by POST")
+	}
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		return nil, refuse(http.StatusUnsupportedMediaType, outcomeContentType, "choose the content type application/json for the webhook")
+	}
+	if r.ContentLength > maxDeliveryBytes {
+		return nil, oversized()
+	}
+	signature, ok := signatureOf(r.Header.Get("X-Hub-Signature-256"))
+	if !ok {
+		return nil, refuse(http.StatusUnauthorized, outcomeUnsigned, "X-Hub-Signature-256 is missing or malformed; a SHA-1 signature does not count")
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := h.Secrets.secrets()
+	if err != nil {
+		return nil, err
+	}
+	if !signed(body, signature, secrets) {
+		return nil, refuse(http.StatusUnauthorized, outcomeForged, "the signature is not that of this body and the secret known here")
+	}
+	return body, nil
+}
+
+func oversized() error {
+	return refuse(http.StatusRequestEntityTooLarge, outcomeOversized, "more than %d bytes", maxDeliveryBytes)
+}
+
+// readBody reads no more than there may be, and for no longer than it may take.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(deliveryTimeout)); err != nil {
+		return nil, fmt.Errorf("bound the time of a body: %w", err)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDeliveryBytes))
+	var long *http.MaxBytesError
+	var late net.Error
+	switch {
+	case errors.As(err, &long):
+		return nil, oversized()
+	case errors.As(err, &late) && late.Timeout():
+		return nil, refuse(http.StatusRequestTimeout, outcomeCutOff, "the body took longer than %s", deliveryTimeout)
+	case err != nil:
+		return nil, refuse(http.StatusBadRequest, outcomeCutOff, "the body was cut off")
+	}
+	return body, nil
+}
+
+// handle reads a signed body and has it written down.
+func (h *receiver) handle(r *http.Request, body []byte) answer {
+	event := eventOf(r)
+	d, err := lifecycle.ParseWebhook(event, r.Header.Get("X-GitHub-Delivery"), body, h.Now())
+	if err == nil {
+		err = h.take(r.Context(), d)
+	}
+	a := outcomeOf(err)
+	args := append(about(d), "event", knownEvent(r), "outcome", a.outcome)
+	switch a.outcome {
+	case outcomeUnavailable:
+		h.log.Warn("webhook not taken", append(args, "error", err)...)
+	case outcomeMalformed, outcomeFuture:
+		h.log.Warn("webhook not understood", append(args, "field", fieldOf(err))...)
+	default:
+		h.log.Debug("webhook", args...)
+	}
+	return a
+}
+
+// take goes on when the sender leaves: what is half written would be sent again.
+func (h *receiver) take(ctx context.Context, d lifecycle.Webhook) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeTimeout)
+	defer cancel()
+	return h.Take(ctx, d)
+}
+
+func outcomeOf(err error) answer {
+	var wrong *lifecycle.WebhookError
+	switch {
+	case err == nil:
+		return answer{http.StatusAccepted, outcomeAccepted, "accepted"}
+	case errors.Is(err, lifecycle.ErrWebhookIgnored):
+		return answer{http.StatusOK, outcomeIgnored, err.Error()}
+	case errors.Is(err, lifecycle.ErrExists):
+		return answer{http.StatusOK, outcomeRepeated, "seen already"}
+	case errors.As(err, &wrong) && wrong.Future:
+		return answer{http.StatusBadRequest, outcomeFuture, err.Error()}
+	case errors.As(err, &wrong):
+		return answer{http.StatusBadRequest, outcomeMalformed, err.Error()}
+	}
+	return answer{http.StatusServiceUnavailable, outcomeUnavailable, "cannot take it now"}
+}
+
+func fieldOf(err error) string {
+	var wrong *lifecycle.WebhookError
+	if errors.As(err, &wrong) {
+		return wrong.Field
+	}
+	return ""
+}
+
+// about is all that is logged of a body: the keys by which to find the rest.
+func about(d lifecycle.Webhook) []any {
+	args := []any{"delivery", d.DeliveryID, "action", d.Action}
+	switch {
+	case d.Job != nil:
+		return append(args, "repository", d.Job.Repository, "run", d.Job.RunID, "job", d.Job.ID)
+	case d.Run != nil:
+		return append(args, "repository", d.Run.Repository, "run", d.Run.RunID)
+	}
+	return nil
+}
