@@ -101,6 +101,7 @@ func (o *Options) setDefaults() {
 // once the host has been powered off. now is the host's own clock.
 func (a *Agent) Step(ctx context.Context, now time.Time) (next time.Time, over bool) {
 	a.look(ctx, now)
+	a.expectRelease(now)
 	a.readIfDue(ctx, now)
 	d := Decide(a.facts(), a.storeTime(now))
 	a.remember(d)

@@ -79,10 +79,19 @@ func (w *world) advance() {
 	switch r := w.record; {
 	case (r.State == lifecycle.StateCreated || r.State == lifecycle.StateClaimed) && w.answered(lifecycle.SignalRegOK):
 		w.running()
+	case r.State == lifecycle.StateRunning && r.JobsOf != "" && w.scene.Jobs == 0:
+		w.runsItsJob()
+		w.jobEnds()
+	case r.State == lifecycle.StateRunning && r.JobsOf != "":
+		if w.report.Assignment == r.Assignment && w.report.Jobs == 1 && !w.report.Busy {
+			w.release("")
+		}
 	case r.State == lifecycle.StateRunning && w.now().Sub(r.Threshold.Add(-r.MaxRuntime)) > 10*time.Second:
 		w.release("remove-" + r.RunID)
 	case r.Releasing() && w.answered(lifecycle.SignalRemoveRegOK):
 		w.pool()
+	case r.Pooled() && r.Assignment == 2 && w.jobsOf != "":
+		w.claimForJob(w.jobsOf)
 	case r.Pooled() && r.Assignment == 2:
 		w.claim("run-2")
 	case r.Pooled():
@@ -125,6 +134,14 @@ func stepOrCrash(t *testing.T, w *world, a *agent.Agent) (next time.Time, over, 
 	return next, over, false
 }
 
+// worldFor is a world whose host serves a run and then one job of the scope, or
+// without a scope two runs.
+func worldFor(scope string) *world {
+	w := newWorld()
+	w.jobsOf = scope
+	return w
+}
+
 func TestWholeLife(t *testing.T) {
 	w := newWorld()
 	live(t, w)
@@ -143,29 +160,33 @@ func TestWholeLife(t *testing.T) {
 // A crash after any call to the outside, whether or not its effect was seen,
 // changes nothing but time.
 func TestCrashAtEveryCall(t *testing.T) {
-	n := live(t, newWorld())
-	for k := 1; k <= n; k++ {
-		w := newWorld()
-		w.crashAt = k
-		live(t, w)
-		if !w.crashed {
-			t.Fatalf("no crash at call %d", k)
-		}
-		if w.poweredOff != "its record is terminated: idle until its threshold" {
-			t.Errorf("crash at call %d: powered off because %s", k, w.poweredOff)
+	for _, scope := range []string{"", "acme"} {
+		n := live(t, worldFor(scope))
+		for k := 1; k <= n; k++ {
+			w := worldFor(scope)
+			w.crashAt = k
+			live(t, w)
+			if !w.crashed {
+				t.Fatalf("no crash at call %d", k)
+			}
+			if w.poweredOff != "its record is terminated: idle until its threshold" {
+				t.Errorf("jobs of %q, crash at call %d: powered off because %s", scope, k, w.poweredOff)
+			}
 		}
 	}
 }
 
 // A call that fails once, whichever it is, changes nothing but time.
 func TestFailureOfEveryCall(t *testing.T) {
-	n := live(t, newWorld())
-	for k := 1; k <= n; k++ {
-		w := newWorld()
-		w.failAt = k
-		live(t, w)
-		if w.poweredOff != "its record is terminated: idle until its threshold" {
-			t.Errorf("failure of call %d: powered off because %s", k, w.poweredOff)
+	for _, scope := range []string{"", "acme"} {
+		n := live(t, worldFor(scope))
+		for k := 1; k <= n; k++ {
+			w := worldFor(scope)
+			w.failAt = k
+			live(t, w)
+			if w.poweredOff != "its record is terminated: idle until its threshold" {
+				t.Errorf("jobs of %q, failure of call %d: powered off because %s", scope, k, w.poweredOff)
+			}
 		}
 	}
 }

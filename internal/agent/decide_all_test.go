@@ -28,6 +28,7 @@ var axes = [][]edit{
 		func(f *agent.Facts) { f.Scene.Listener.Phase = agent.ListenerStopping },
 		func(f *agent.Facts) { f.Scene.Listener.Phase = agent.ListenerExited },
 	},
+	{as, jobScopedIfAny(0), jobScopedIfAny(1)},
 	{as, disallowed},
 	{as, func(f *agent.Facts) { f.Scene.Refused = "9" }},
 	{
@@ -54,6 +55,17 @@ var axes = [][]edit{
 }
 
 func as(*agent.Facts) {}
+
+func jobScopedIfAny(jobs int) edit {
+	return func(f *agent.Facts) {
+		if f.Scene.Jobs = jobs; f.Record == nil {
+			return
+		}
+		if jobScoped(f); f.Record.Pooled() || f.Record.State == lifecycle.StateTerminated {
+			f.Record.RunID, f.Record.JobsOf = "", ""
+		}
+	}
+}
 
 func pooled(f *agent.Facts) {
 	released(f)
@@ -136,19 +148,27 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 	}
 	serves := r.State == lifecycle.StateCreated || r.State == lifecycle.StateClaimed || r.State == lifecycle.StateRunning
 	idle := r.State == lifecycle.StateIdle
+	its := agent.Allowed{RunID: r.RunID, Repository: r.Repository}
+	kind := lifecycle.RegistrationToken
+	if r.JobsOf != "" {
+		its, kind = agent.Allowed{JobsOf: r.JobsOf}, lifecycle.RegistrationJIT
+	}
+	hadItsJob := r.JobsOf != "" && s.Jobs > 0
+	rule(!serves || !hadItsJob || d.Effect == agent.EffectNone, "a host that had its one job waits for its release")
 	switch d.Effect {
 	case agent.EffectRegister:
-		rule(serves && r.Registration != nil && s.Allowed.RunID == r.RunID, "registration needs a run, a token and the hook")
+		rule(serves && r.Registration != nil && r.Registration.Kind == kind && s.Allowed == its, "registration needs a run, a token and the hook")
 	case agent.EffectListen:
-		rule(serves && s.Registered.Phase == agent.PhaseOK && s.Allowed.RunID == r.RunID, "only a configured runner of a run listens")
+		rule(serves && s.Registered.Phase == agent.PhaseOK && s.Allowed == its, "only a configured runner of a run listens")
 	case agent.EffectStop, agent.EffectDeregister, agent.EffectClean:
 		rule(idle && s.Allowed == agent.Allowed{}, "a host is freed once it is released and takes no job")
 	}
 	if d.Effect == agent.EffectDeregister {
 		rule(r.Registration != nil && s.Listener.Phase != agent.ListenerListening, "deregistration needs a token and a stopped listener")
+		rule(r.JobsOf == "" && s.RegisteredAs != lifecycle.RegistrationJIT, "a JIT registration is not the agent's to remove")
 	}
 	if d.Effect == agent.EffectClean {
-		rule(!s.Registration, "remove first, delete after")
+		rule(!s.Registration || s.RegisteredAs == lifecycle.RegistrationJIT, "remove first, delete after")
 	}
 	switch d.Answer.Signal {
 	case lifecycle.SignalOK, lifecycle.SignalFailed:
@@ -156,7 +176,7 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 	case lifecycle.SignalRegOK:
 		rule(serves, "registered without a run")
 		rule(r.State == lifecycle.StateRunning || (s.Registered.Assignment == r.Assignment &&
-			(s.Busy || s.Listener.Phase == agent.ListenerListening)), "ready is who listens for this assignment")
+			(s.Busy || hadItsJob || s.Listener.Phase == agent.ListenerListening)), "ready is who listens for this assignment")
 	case lifecycle.SignalRegFailed:
 		rule(serves && d.Answer.Cause != lifecycle.CauseNone || s.Registered.Phase == agent.PhaseFailed, "a failure has a cause")
 	case lifecycle.SignalRemoveRegOK:

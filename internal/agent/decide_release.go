@@ -20,12 +20,19 @@ func (v view) release() Decision {
 		return wait("released: what was begun comes to its end first")
 	case s.Listener.alive():
 		return v.stop()
-	case s.Registration && s.RegisteredAs != lifecycle.RegistrationJIT:
+	case s.Registration && !v.jit():
 		return v.deregister()
 	case v.refused() != "":
 		return v.notClean(lifecycle.CauseHost, fmt.Sprintf("refused a job of run %s", v.refused()))
 	}
 	return v.clean()
+}
+
+// jit: the registration is not the agent's to remove, and nobody gives it a
+// token for that. It ends with its job, or is deleted on GitHub by its name;
+// what is left of it on disk goes with the clean-up.
+func (v view) jit() bool {
+	return v.Scene.RegisteredAs == lifecycle.RegistrationJIT || v.Record.JobsOf != ""
 }
 
 // stop ends the listener, at once when it does not end when asked.
@@ -73,6 +80,9 @@ func (v view) clean() Decision {
 		return wait("the host is being cleaned")
 	case PhaseFailed:
 		return v.notClean(p.Cause, p.Detail)
+	}
+	if v.Scene.Registration {
+		return v.notClean(lifecycle.CauseHost, "a registration is on disk after the clean-up")
 	}
 	if v.Record.Pooled() && v.Scene.Prepared.Phase == PhaseNone {
 		return do(EffectPrepare, "the pre-runner script has not run in this boot").

@@ -17,12 +17,14 @@ func (v view) serve() Decision {
 		return wait("the clean-up of the last run is not over")
 	case v.leftover():
 		return v.lost(lifecycle.CauseHost, fmt.Sprintf("a runner of assignment %d is left on the host", s.Registered.Assignment))
+	case v.jobOver():
+		return wait("its one job is done").answering(v.working())
 	}
 	if !s.Listener.alive() && s.Prepared.Phase != PhaseOK {
 		return v.prepare()
 	}
-	if a := v.mayRun(); s.Allowed != a {
-		return do(EffectAllow, fmt.Sprintf("jobs of run %s may start", a.RunID)).answering(v.progress())
+	if a := allowedBy(*v.Record); s.Allowed != a {
+		return do(EffectAllow, fmt.Sprintf("%s may start", a)).answering(v.progress())
 	}
 	return v.register()
 }
@@ -33,8 +35,20 @@ func (v view) leftover() bool {
 	return (s.Registration && s.Registered.Assignment != a) || (s.Listener.alive() && s.Listener.Assignment != a)
 }
 
-func (v view) mayRun() Allowed {
-	return Allowed{RunID: v.Record.RunID, Repository: v.Record.Repository}
+// jobOver: a job-scoped host has begun its one job and runs none any more. It
+// waits for its release, whatever became of its runner: that takes no other.
+func (v view) jobOver() bool {
+	return v.Record != nil && v.Record.JobsOf != "" && v.Scene.Jobs > 0 && !v.busy()
+}
+
+// mayRegister: the record brings what a host of its kind registers with. A
+// job-scoped host must not become a runner for more than its one job, nor a
+// run-scoped one a runner for one job alone.
+func (v view) mayRegister() bool {
+	if v.Record.JobsOf != "" {
+		return v.usable(lifecycle.RegistrationJIT)
+	}
+	return v.usable(lifecycle.RegistrationToken)
 }
 
 func (v view) prepare() Decision {
@@ -66,17 +80,17 @@ func (v view) register() Decision {
 		return v.lost(lifecycle.CauseHost, "the runner of this assignment is no longer on the host")
 	case v.Record.Registration == nil:
 		return wait("the record has no registration token yet").answering(v.progress())
-	case !v.usable(lifecycle.RegistrationToken, lifecycle.RegistrationJIT):
+	case !v.mayRegister():
 		return v.lost(lifecycle.CauseGitHub, "the registration token has expired, or is not one to register with")
 	}
-	return do(EffectRegister, fmt.Sprintf("run %s needs this host", v.Record.RunID)).answering(v.progress())
+	return do(EffectRegister, fmt.Sprintf("%s may come to this host", allowedBy(*v.Record))).answering(v.progress())
 }
 
 // registrationFailed tries again by itself only what GitHub made fail, since a
 // created host has until its threshold to become ready.
 func (v view) registrationFailed(p Progress) Decision {
 	a := Answer{Signal: lifecycle.SignalRegFailed, Cause: p.Cause, Detail: p.Detail}
-	if p.Cause != lifecycle.CauseGitHub || !v.usable(lifecycle.RegistrationToken, lifecycle.RegistrationJIT) {
+	if p.Cause != lifecycle.CauseGitHub || !v.mayRegister() {
 		return wait("the registration failed").answering(a)
 	}
 	if at := retryAt(p); !reached(at, v.now) {
@@ -119,8 +133,8 @@ func (v view) connecting(l Listener) Decision {
 
 // exited decides by the exit code of the listener (design section 9).
 func (v view) exited(l Listener) Decision {
-	if v.Scene.RegisteredAs == lifecycle.RegistrationJIT && l.Code == CodeDone {
-		return wait("the one job of this registration is done").answering(v.working())
+	if v.jit() && (l.Code == CodeDone || (l.Code == CodeTerminated && l.Listened)) {
+		return v.leftWithoutJob(l)
 	}
 	switch l.Code {
 	case CodeTerminated:
@@ -142,6 +156,20 @@ func (v view) exited(l Listener) Decision {
 			answering(v.progress()).lookAt(at)
 	}
 	return do(EffectListen, fmt.Sprintf("the listener ended with exit code %d", l.Code)).answering(v.progress())
+}
+
+// leftWithoutJob: the listener of a JIT registration is done, and no job of
+// this host has begun. actions/runner ends with 0 when GitHub revokes its
+// token, which is how it hears that its registration is gone, and with 1 when
+// it then asks for a session; it also ends after a job that was cancelled
+// before its first step. Nothing of that is the host's fault, unless its hook
+// refused the job.
+func (v view) leftWithoutJob(l Listener) Decision {
+	if run := v.refused(); run != "" {
+		return v.lost(lifecycle.CauseHost, "its one job was refused: it is one of run "+run)
+	}
+	return v.lost(lifecycle.CauseGitHub, fmt.Sprintf(
+		"the listener ended without a job (exit code %d): its registration is gone from GitHub: %s", l.Code, l.Detail))
 }
 
 func restartPause(code, restarts int) time.Duration {

@@ -54,6 +54,29 @@ func released(f *agent.Facts) {
 	f.Record = &r
 }
 
+// jobScoped makes record and scene those of a host for one job of acme.
+func jobScoped(f *agent.Facts) {
+	r := *f.Record
+	r.RunID, r.JobsOf = "job:7", "acme"
+	switch {
+	case r.State == lifecycle.StateIdle:
+		r.RunID, r.Registration = "", nil
+	case r.Registration != nil:
+		reg := *r.Registration
+		reg.Kind = lifecycle.RegistrationJIT
+		r.Registration = &reg
+	}
+	f.Record = &r
+	if f.Scene.RegisteredAs = lifecycle.RegistrationJIT; f.Scene.Allowed != (agent.Allowed{}) {
+		f.Scene.Allowed = agent.Allowed{JobsOf: "acme"}
+	}
+}
+
+func jobs(n int) edit { return scene(func(s *agent.Scene) { s.Jobs = n }) }
+
+// longAgo is when the listener exited: whatever pause there is has passed.
+func longAgo(f *agent.Facts) { f.Scene.Listener.At = start.Add(-time.Hour) }
+
 func scene(change func(s *agent.Scene)) edit { return func(f *agent.Facts) { change(&f.Scene) } }
 
 func exited(code int, up time.Duration) edit {
@@ -158,8 +181,31 @@ func TestDecide(t *testing.T) {
 
 		"listener: exit 0, restarted": {[]edit{exited(0, time.Minute), scene(func(s *agent.Scene) { s.Listener.At = start.Add(-time.Second) })},
 			decided{Effect: agent.EffectListen, Signal: regOK}},
-		"listener: exit 0 after its one job": {[]edit{exited(0, time.Minute), scene(func(s *agent.Scene) { s.RegisteredAs = lifecycle.RegistrationJIT })},
-			decided{Signal: regOK}},
+
+		"job-scoped: hook first":           {[]edit{claimed, bare, disallowed, jobScoped}, decided{Effect: agent.EffectAllow}},
+		"job-scoped: then registration":    {[]edit{claimed, bare, jobScoped}, decided{Effect: agent.EffectRegister}},
+		"job-scoped: a token is of no use": {[]edit{jobScoped, claimed, bare}, decided{Signal: regFailed, Cause: github}},
+		"run-scoped: a JIT configuration is of no use": {[]edit{claimed, bare, func(f *agent.Facts) { f.Record.Registration.Kind = lifecycle.RegistrationJIT }},
+			decided{Signal: regFailed, Cause: github}},
+		"job-scoped: listening":                                 {[]edit{jobScoped}, decided{Signal: regOK}},
+		"job-scoped: its job runs":                              {[]edit{jobScoped, jobs(1), busyNow}, decided{Signal: regOK}},
+		"job-scoped: its job runs, listener gone":               {[]edit{jobScoped, jobs(1), busyNow, exited(agent.CodeUnknown, time.Minute)}, decided{Signal: regOK}},
+		"job-scoped: its job is over, listener there":           {[]edit{jobScoped, jobs(1)}, decided{Signal: regOK}},
+		"job-scoped: exit 0 after its job":                      {[]edit{jobScoped, jobs(1), exited(0, time.Minute)}, decided{Signal: regOK}},
+		"job-scoped: exit 1 after its job":                      {[]edit{jobScoped, jobs(1), exited(1, time.Minute)}, decided{Signal: regOK}},
+		"job-scoped: exit 2 after its job, not restarted":       {[]edit{jobScoped, jobs(1), exited(2, time.Hour), longAgo}, decided{Signal: regOK}},
+		"job-scoped: killed after its job, not restarted":       {[]edit{jobScoped, jobs(1), exited(agent.CodeUnknown, time.Hour), longAgo}, decided{Signal: regOK}},
+		"job-scoped: its job was over before it was seen ready": {[]edit{claimed, jobScoped, jobs(1), exited(0, time.Minute)}, decided{Signal: regOK}},
+		"job-scoped: exit 0 without a job":                      {[]edit{jobScoped, exited(0, time.Minute)}, decided{Signal: regFailed, Cause: github}},
+		"job-scoped: exit 0 before it was seen ready":           {[]edit{claimed, jobScoped, exited(0, time.Second)}, decided{Signal: regFailed, Cause: github}},
+		"job-scoped: exit 1 after it listened": {[]edit{jobScoped, exited(1, time.Minute), scene(func(s *agent.Scene) { s.Listener.Listened = true })},
+			decided{Signal: regFailed, Cause: github}},
+		"job-scoped: exit 1 and never listened": {[]edit{claimed, jobScoped, exited(1, time.Second)}, decided{Signal: regFailed, Cause: byHost}},
+		"job-scoped: exit 2 is tried again":     {[]edit{jobScoped, exited(2, time.Minute)}, decided{Signal: regOK, Look: time.Second}},
+		"job-scoped: its job was refused": {[]edit{jobScoped, exited(0, time.Minute), scene(func(s *agent.Scene) { s.Refused = "9" })},
+			decided{Signal: regFailed, Cause: byHost}},
+		"run-scoped: a job is over, more may come": {[]edit{jobs(1), exited(0, time.Minute), longAgo},
+			decided{Effect: agent.EffectListen, Signal: regOK}},
 		"listener: exit 1 is for good":        {[]edit{exited(1, time.Minute)}, decided{Signal: regFailed, Cause: byHost}},
 		"listener: exit 2 waits 1 s":          {[]edit{exited(2, time.Minute)}, decided{Signal: regOK, Look: time.Second}},
 		"listener: exit 2 again waits 4 s":    {[]edit{exited(2, time.Minute), restarts(2)}, decided{Signal: regOK, Look: 4 * time.Second}},
@@ -188,7 +234,13 @@ func TestDecide(t *testing.T) {
 		"released: configuring": {[]edit{released, disallowed, registered(agent.PhaseRunning, "", 1)}, decided{}},
 		"released: deregister":  {[]edit{released, stopped}, decided{Effect: agent.EffectDeregister}},
 		"released: no token":    {[]edit{released, stopped, func(f *agent.Facts) { f.Record.Registration = nil }}, decided{}},
-		"released: JIT":         {[]edit{released, stopped, scene(func(s *agent.Scene) { s.RegisteredAs = lifecycle.RegistrationJIT })}, decided{Effect: agent.EffectClean}},
+		"released: JIT":         {[]edit{released, jobScoped, stopped}, decided{Effect: agent.EffectClean}},
+		"released: JIT, by what is left on disk": {[]edit{released, stopped, scene(func(s *agent.Scene) { s.RegisteredAs = lifecycle.RegistrationJIT })},
+			decided{Effect: agent.EffectClean}},
+		"released: JIT, by the record alone": {[]edit{released, jobScoped, stopped, scene(func(s *agent.Scene) { s.RegisteredAs = lifecycle.RegistrationToken })},
+			decided{Effect: agent.EffectClean}},
+		"released: JIT, clean but still on disk": {[]edit{released, jobScoped, stopped, scene(func(s *agent.Scene) { s.Cleaned = failed(agent.PhaseOK, "", 1) })},
+			decided{Signal: remFailed, Cause: byHost}},
 		"removal runs": {[]edit{released, stopped, scene(func(s *agent.Scene) { s.Removed = failed(agent.PhaseRunning, "", 1) })},
 			decided{}},
 		"removal failed by GitHub: a pause": {[]edit{released, stopped, removal(github, 1), func(f *agent.Facts) { f.Tried = true }},

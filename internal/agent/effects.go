@@ -70,10 +70,7 @@ func (a *Agent) performFor(ctx context.Context, r lifecycle.Record, e Effect) er
 	host := a.o.Host
 	switch e {
 	case EffectAllow:
-		if r.State == lifecycle.StateIdle {
-			return host.Allow(ctx, Allowed{})
-		}
-		return host.Allow(ctx, Allowed{RunID: r.RunID, Repository: r.Repository})
+		return host.Allow(ctx, allowedBy(r))
 	case EffectRegister:
 		return host.Register(ctx, assignmentOf(r))
 	case EffectListen:

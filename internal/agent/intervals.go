@@ -13,7 +13,8 @@ type Intervals struct {
 	// reads may not come to more than 7,400 an hour.
 	ReadIdle time.Duration
 	// ReadRunning is between reads while the host serves its run: only a
-	// release waits on it, and most of the hosts' hours are spent here.
+	// release waits on it, and most of the hosts' hours are spent here. Once the
+	// one job of a job-scoped host is over it is ReadIdle.
 	ReadRunning time.Duration
 	// Heartbeat is between reports that say nothing new. A host is taken for
 	// silent after 60 s, so three may be lost.

@@ -32,8 +32,9 @@ type Host interface {
 	Look(ctx context.Context) (Scene, error)
 	// Prepare begins the pre-runner script. Scene.Prepared follows it.
 	Prepare(ctx context.Context) error
-	// Allow says which run's jobs may start: the job-started hook refuses all
-	// others. The zero Allowed refuses every job. It is done when it returns.
+	// Allow says which jobs may start: the job-started hook refuses all others.
+	// The zero Allowed refuses every job, but those that the runner had taken
+	// before while they were allowed. It is done when it returns.
 	Allow(ctx context.Context, a Allowed) error
 	// Register begins the configuration of the runner, again if one failed
 	// before. Scene.Registered follows it.
@@ -71,7 +72,8 @@ type Assignment struct {
 	Repository string
 	// RunnerName is the name to register under.
 	RunnerName string
-	// Labels are the runner's labels; the first is the run id.
+	// Labels are the runner's labels; the first is the run id, but of a
+	// job-scoped host, whose JIT configuration brings its own.
 	Labels []string
 	// Registration is the short-lived secret; its Secret is empty when the
 	// record no longer has it.
@@ -80,8 +82,10 @@ type Assignment struct {
 
 func assignmentOf(r lifecycle.Record) Assignment {
 	a := Assignment{
-		Number: r.Assignment, RunID: r.RunID, Repository: r.Repository, RunnerName: r.RunnerName,
-		Labels: append([]string{r.RunID}, r.Labels...),
+		Number: r.Assignment, RunID: r.RunID, Repository: r.Repository, RunnerName: r.RunnerName, Labels: r.Labels,
+	}
+	if r.JobsOf == "" {
+		a.Labels = append([]string{r.RunID}, r.Labels...)
 	}
 	if r.Registration != nil {
 		a.Registration = *r.Registration

@@ -103,6 +103,17 @@ func (a *Agent) readSucceeded(now time.Time) {
 	a.reading.at = now.Add(spread(a.readInterval(), a.o.Rand))
 }
 
+// expectRelease brings the next read forward when the host's one job is over:
+// a release is coming, and the next job may be waiting for this host.
+func (a *Agent) expectRelease(now time.Time) {
+	soon := now.Add(a.o.Intervals.ReadIdle)
+	if a.jobOver() && a.reading.failures == 0 && a.reading.at.After(soon) {
+		a.reading.at = soon
+	}
+}
+
+func (a *Agent) jobOver() bool { return view{Facts: a.facts()}.jobOver() }
+
 // readFailed backs off. The runner is not touched: the store being away says
 // nothing about the run.
 func (a *Agent) readFailed(now time.Time, err error) {
@@ -114,7 +125,7 @@ func (a *Agent) readFailed(now time.Time, err error) {
 }
 
 func (a *Agent) readInterval() time.Duration {
-	if a.state() == lifecycle.StateRunning {
+	if a.state() == lifecycle.StateRunning && !a.jobOver() {
 		return a.o.Intervals.ReadRunning
 	}
 	return a.o.Intervals.ReadIdle

@@ -17,11 +17,11 @@ func TestReport(t *testing.T) {
 	w := newWorld()
 	w.offset = 90 * time.Second
 	busy(w)
-	w.scene.InterruptionAt = start.Add(2 * time.Minute)
+	w.scene.InterruptionAt, w.scene.RunnerVersion = start.Add(2*time.Minute), "2.330.0"
 	a := newAgent(t, w)
 	passes(t, w, a, time.Second)
 	want := lifecycle.Report{
-		HostKey: "i-1", HeartbeatAt: w.report.HeartbeatAt, BootID: "boot-1", AgentVersion: "test", Assignment: 1,
+		HostKey: "i-1", HeartbeatAt: w.report.HeartbeatAt, BootID: "boot-1", AgentVersion: "test", RunnerVersion: "2.330.0", Assignment: 1,
 		Signal: lifecycle.SignalRegOK, Busy: true, RegisteredAt: start.Add(90 * time.Second), Jobs: 1,
 		InterruptionAt: start.Add(2*time.Minute + 90*time.Second),
 	}

@@ -13,7 +13,7 @@ type Scene struct {
 	// Prepared is the pre-runner script in this boot; PhaseOK where there is
 	// none to run. It belongs to no assignment.
 	Prepared Progress
-	// Allowed is the run whose jobs the job-started hook lets through.
+	// Allowed are the jobs that the job-started hook lets through.
 	Allowed Allowed
 	// Registered is the configuration of the runner. RegisteredAs tells what
 	// kind of registration it was given.
@@ -22,6 +22,9 @@ type Scene struct {
 	// Registration is true while a registration lies on disk.
 	Registration bool
 	Listener     Listener
+	// RunnerVersion is that of the runner on the host, such as "2.330.0"; empty
+	// when it is not known.
+	RunnerVersion string
 	// Removed is the removal of the registration, Cleaned the clean-up.
 	Removed Progress
 	Cleaned Progress
@@ -70,10 +73,33 @@ func (p Progress) of(assignment int64) Progress {
 	return p
 }
 
-// Allowed is the run whose jobs may start; none when it is zero.
+// Allowed says which jobs may start; none when it is zero. It names a run, or
+// for a job-scoped host whose one job it may be.
 type Allowed struct {
+	// RunID and Repository let all jobs of the run start.
 	RunID      string `json:"runId,omitempty"`
 	Repository string `json:"repository,omitempty"`
+	// JobsOf lets one job start, of any run of the repository ("owner/name") or
+	// of the owner ("owner"). A second one is refused until the next clean-up.
+	JobsOf string `json:"jobsOf,omitempty"`
+}
+
+// allowedBy are the jobs that may start while the record stands.
+func allowedBy(r lifecycle.Record) Allowed {
+	switch {
+	case r.State == lifecycle.StateIdle:
+		return Allowed{}
+	case r.JobsOf != "":
+		return Allowed{JobsOf: r.JobsOf}
+	}
+	return Allowed{RunID: r.RunID, Repository: r.Repository}
+}
+
+func (a Allowed) String() string {
+	if a.JobsOf != "" {
+		return "one job of " + a.JobsOf
+	}
+	return "jobs of run " + a.RunID
 }
 
 // Listener is the runner's listener process.
@@ -84,6 +110,8 @@ type Listener struct {
 	StartedAt, At time.Time
 	// Code is the exit code of ListenerExited; CodeUnknown when nobody saw it.
 	Code int
+	// Listened says that it had said that it listens for jobs.
+	Listened bool
 	// Detail is the end of its output.
 	Detail string
 }

@@ -62,7 +62,8 @@ func (a *Agent) report(now time.Time, answer Answer) lifecycle.Report {
 	s := a.scene
 	p := lifecycle.Report{
 		HostKey: a.o.HostKey, HeartbeatAt: a.storeTime(now).Round(0).UTC(), BootID: s.BootID, AgentVersion: a.o.Version,
-		Assignment: a.reading.record.Assignment, Signal: answer.Signal, Cause: answer.Cause,
+		RunnerVersion: s.RunnerVersion,
+		Assignment:    a.reading.record.Assignment, Signal: answer.Signal, Cause: answer.Cause,
 		Detail: a.presentable(answer.Detail), Busy: s.Busy || a.blindErr != nil, Jobs: s.Jobs,
 		InterruptionAt: s.InterruptionAt.UTC(),
 	}

@@ -27,20 +27,21 @@ func (w *world) finish() {
 	s := &w.scene
 	w.end("prepare", &s.Prepared)
 	if w.end("register", &s.Registered) {
-		s.Registration = true
+		s.Registration = s.RegisteredAs != lifecycle.RegistrationJIT
 	}
 	if w.end("deregister", &s.Removed) {
 		s.Registration = false
 	}
 	if w.end("clean", &s.Cleaned) {
 		s.Registered, s.Removed, s.Listener, s.Jobs = agent.Progress{}, agent.Progress{}, agent.Listener{}, 0
+		s.Registration = false
 	}
 	switch {
 	case s.Listener.Phase == agent.ListenerStarting && len(w.listenCode) > 0:
 		s.Listener.Phase, s.Listener.Code, s.Listener.At = agent.ListenerExited, w.listenCode[0], w.now()
 		w.listenCode = w.listenCode[1:]
 	case s.Listener.Phase == agent.ListenerStarting:
-		s.Listener.Phase, s.Listener.At = agent.ListenerListening, w.now()
+		s.Listener.Phase, s.Listener.At, s.Registration = agent.ListenerListening, w.now(), true
 	case s.Listener.Phase == agent.ListenerStopping:
 		s.Listener.Phase, s.Listener.At = agent.ListenerExited, w.now()
 	}
@@ -81,11 +82,12 @@ func (w *world) Prepare(context.Context) error {
 }
 
 func (w *world) Allow(_ context.Context, a agent.Allowed) error {
-	return w.effect("allow "+a.RunID, func() { w.scene.Allowed = a })
+	return w.effect("allow "+a.RunID+a.JobsOf, func() { w.scene.Allowed = a })
 }
 
 func (w *world) Register(_ context.Context, a agent.Assignment) error {
 	return w.effect("register "+a.RunID, func() {
+		w.registered = a
 		w.begin(&w.scene.Registered, a.Number)
 		w.scene.RegisteredAs = a.Registration.Kind
 	})

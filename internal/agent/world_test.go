@@ -35,8 +35,10 @@ type world struct {
 	effectErr  error
 	hold       bool // nothing that is begun comes to an end
 	fail       map[string]agent.Progress
-	listenCode []int // what the next listeners exit with at once; none: they listen
+	listenCode []int            // what the next listeners exit with at once; none: they listen
+	registered agent.Assignment // what the runner was configured by last
 	poweredOff string
+	jobsOf     string // whose job the second assignment is for; empty: it is a run
 	effects    []string
 	disk       disk
 
@@ -135,6 +137,7 @@ func removeToken(token string) *lifecycle.Registration {
 func (w *world) pool() {
 	w.change(func(r *lifecycle.Record) {
 		r.PooledAt, r.Threshold, r.Registration, r.RunnerName = w.storeNow(), w.storeNow().Add(5*time.Minute), nil, ""
+		r.JobsOf = ""
 	})
 }
 
@@ -145,6 +148,13 @@ func (w *world) claim(run string) {
 		r.RunnerName = lifecycle.RunnerName(r.Assignment, r.InstanceID)
 		r.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationToken, URL: "http://github/acme/app", Secret: "reg-token-2"}
 	})
+}
+
+// claimForJob is a claim by a turn of a job pool.
+func (w *world) claimForJob(scope string) {
+	w.claim("job:7")
+	w.record.JobsOf = scope
+	w.record.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationJIT, URL: "http://github/" + scope, Secret: "jit-config"}
 }
 
 func (w *world) terminate() {
