@@ -42,7 +42,7 @@ func (s *Server) idleRunners() []*runner {
 }
 
 func (s *Server) assign(j *job, r *runner) {
-	j.RunnerID, j.RunnerName, j.AssignedAt = r.ID, r.Name, s.now()
+	j.RunnerID, j.RunnerName, j.AssignedAt, j.GroupID, j.Hosted = r.ID, r.Name, s.now(), r.group(), r.Hosted
 	r.JobID = j.ID
 	s.put(kindJob, j.ID, j)
 	s.put(kindRunner, r.ID, r)
@@ -53,7 +53,7 @@ func (s *Server) assign(j *job, r *runner) {
 // unassign takes a job from its runner and puts it first in the queue.
 func (s *Server) unassign(j *job) {
 	s.freeRunner(j)
-	j.RunnerID, j.RunnerName = 0, ""
+	j.RunnerID, j.RunnerName, j.GroupID, j.Hosted = 0, "", 0, false
 	s.put(kindJob, j.ID, j)
 	s.queue = slices.Insert(s.queue, 0, j)
 }

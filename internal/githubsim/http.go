@@ -1,6 +1,7 @@
 package githubsim
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,13 +17,13 @@ import (
 // maxBody bounds what a call may send: workflow files and pieces of a log are the largest.
 const maxBody = 4 << 20
 
-const documentation = "https://docs.github.com/rest"
-
 // httpError is an error with the answer it makes.
 type httpError struct {
-	status  int
-	message string
-	errors  []string
+	status        int
+	message       string
+	errors        []string
+	documentation string      // default: that of the REST API
+	header        http.Header // of the answer
 }
 
 func (e *httpError) Error() string {
@@ -81,7 +82,10 @@ func (s *Server) writeError(w http.ResponseWriter, r *http.Request, err error) {
 		s.log.Error("call failed", "method", r.Method, "path", r.URL.Path, "error", err)
 		e = &httpError{status: http.StatusInternalServerError, message: err.Error()}
 	}
-	body := object{"message": e.message, "documentation_url": documentation, "status": strconv.Itoa(e.status)}
+	for k, v := range e.header {
+		w.Header()[k] = v
+	}
+	body := object{"message": e.message, "documentation_url": cmp.Or(e.documentation, documentation), "status": strconv.Itoa(e.status)}
 	if len(e.errors) > 0 {
 		body["errors"] = e.errors
 	}

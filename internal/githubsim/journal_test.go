@@ -139,7 +139,7 @@ func TestOldRunsAreForgotten(t *testing.T) {
 	s.maxRuns = 5
 	for id := int64(1); id <= 6; id++ {
 		err := s.change(func() error {
-			r, err := s.startRun("a/b", id, "on: push\njobs:\n  j: {runs-on: x, steps: [{run: x}]}\n")
+			r, err := s.startRun("a/b", id, "on: push\njobs:\n  j: {runs-on: x, steps: [{run: x}]}\n", origin{})
 			if err == nil && id != 1 { // the first one is not completed and stays
 				err = s.cancelRun(r)
 			}

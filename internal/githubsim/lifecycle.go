@@ -18,7 +18,7 @@ const (
 const maxRuns = 2000
 
 // startRun makes a run and its jobs.
-func (s *Server) startRun(repository string, id int64, source string) (*run, error) {
+func (s *Server) startRun(repository string, id int64, source string, from origin) (*run, error) {
 	w, err := workflow.Parse([]byte(source))
 	if err != nil {
 		return nil, refused(err)
@@ -28,11 +28,11 @@ func (s *Server) startRun(repository string, id int64, source string) (*run, err
 	}
 	now := s.now()
 	r := &run{
-		ID: id, Repository: repository, Number: int(s.nextID("number "+strings.ToLower(repository), 1)), Attempt: 1, Workflow: w.Name,
+		ID: id, Repository: repository, Origin: from, Number: int(s.nextID("number "+strings.ToLower(repository), 1)), Attempt: 1, Workflow: w.Name,
 		Source: source, Status: statusQueued, CreatedAt: now, StartedAt: now, UpdatedAt: now,
 	}
 	if r.Workflow == "" {
-		r.Workflow = workflowPath
+		r.Workflow = r.path()
 	}
 	if r.Title, err = w.RunName.Render(map[string]any{"github": s.githubContext(r)}); err != nil {
 		return nil, refused(err)
@@ -66,7 +66,7 @@ func (s *Server) expand(r *run, w *workflow.Workflow) ([]*job, error) {
 		out = append(out, &job{
 			ID: s.nextID("job", firstJobID), RunID: r.ID, Attempt: r.Attempt, Key: p.Job, Name: p.Name, Labels: p.Labels,
 			Needs: def.Needs, FailFast: def.FailFast, MaxParallel: def.MaxParallel, Matrix: p.Matrix, Env: p.Env, Steps: p.Steps,
-			Status: statusPending, CreatedAt: s.now(),
+			IDToken: def.IDToken && s.mayHaveIDToken(r), Status: statusPending, CreatedAt: s.now(),
 		})
 	}
 	return out, nil
@@ -237,7 +237,7 @@ func (s *Server) finish(j *job, conclusion string) {
 		s.removeRunner(r)
 	}
 	if !started {
-		j.RunnerID, j.RunnerName = 0, ""
+		j.RunnerID, j.RunnerName, j.GroupID, j.Hosted = 0, "", 0, false
 	}
 	j.Status, j.Conclusion, j.CompletedAt, j.Token = statusCompleted, conclusion, s.now(), ""
 	s.put(kindJob, j.ID, j)

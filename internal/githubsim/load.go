@@ -56,6 +56,10 @@ func (s *Server) loadRow(k rowKey, raw json.RawMessage) error {
 			return err
 		}
 		s.tokens[k.id] = t
+	case kindApp:
+		return s.loadApp(raw)
+	case kindGroups:
+		return json.Unmarshal(raw, &s.extraGroups)
 	case kindHook:
 		return json.Unmarshal(raw, &s.hook)
 	case kindCounter:
@@ -68,6 +72,16 @@ func (s *Server) loadRow(k rowKey, raw json.RawMessage) error {
 		return fmt.Errorf("unknown kind of row")
 	}
 	return nil
+}
+
+func (s *Server) loadApp(raw json.RawMessage) (err error) {
+	a := &app{}
+	if err := json.Unmarshal(raw, a); err != nil {
+		return err
+	}
+	a.key, err = parseKey(a.Key)
+	s.apps[a.ID] = a
+	return err
 }
 
 func (s *Server) revive(r *runner) {

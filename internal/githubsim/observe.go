@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -43,39 +42,53 @@ func (c *callCounter) list() []callCount {
 }
 
 // fault makes the next Count calls of Route wait for DelayMS, and then answers them with Status, or as usual if that is 0.
-// Route is "METHOD /path" or "/path" as /_standin/calls gives them, the end of such a path, or "*" for every route.
+// Route is "METHOD /path" or "/path" as /_standin/calls gives them, the end of such a path, or "*" for every route of GitHub's API.
 type fault struct {
 	Route   string `json:"route"`
 	Status  int    `json:"status"`
 	Count   int    `json:"count"`
 	DelayMS int    `json:"delay_ms"`
+	// RetryAfter is in seconds. With it a 403 or 429 is the secondary rate limit. Default: 1 with 403, 429 and 503, else none.
+	RetryAfter int `json:"retry_after"`
 }
 
 func (f fault) delay() time.Duration { return time.Duration(f.DelayMS) * time.Millisecond }
 
 func (f fault) matches(pattern string) bool {
 	_, path, _ := strings.Cut(pattern, " ")
-	return f.Route == "*" || f.Route == pattern || f.Route == path || strings.HasSuffix(path, "/"+strings.TrimPrefix(f.Route, "/"))
+	return f.Route == pattern || f.Route == path || strings.HasSuffix(path, "/"+strings.TrimPrefix(f.Route, "/"))
 }
 
 type faultList struct {
+	github map[string]bool // every route there is, and whether it is of GitHub's API
+
 	mu     sync.Mutex
-	known  []string
 	faults []fault
 }
 
-func (l *faultList) know(pattern string) { l.known = append(l.known, pattern) }
+func (l *faultList) know(pattern string, github bool) { l.github[pattern] = github }
+
+func (l *faultList) strikes(f fault, pattern string) bool {
+	return f.Route == "*" && l.github[pattern] || f.matches(pattern)
+}
+
+// clear takes back all that have not struck.
+func (l *faultList) clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.faults = nil
+}
 
 // add refuses a fault that could never strike.
 func (l *faultList) add(f fault) error {
 	f.Count = cmp.Or(f.Count, 1)
 	switch {
-	case f.Route == "" || !slices.ContainsFunc(l.known, f.matches):
+	case f.Route == "" || !slices.ContainsFunc(slices.Collect(maps.Keys(l.github)), func(p string) bool { return l.strikes(f, p) }):
 		return problem(http.StatusUnprocessableEntity, "route %q is none that the stand-in has", f.Route)
 	case f.Status != 0 && (f.Status < 400 || f.Status > 599):
 		return problem(http.StatusUnprocessableEntity, "status %d is not an error", f.Status)
-	case f.Count < 0 || f.DelayMS < 0:
-		return problem(http.StatusUnprocessableEntity, "count and delay_ms must not be negative")
+	case f.Count < 0 || f.DelayMS < 0 || f.RetryAfter < 0:
+		return problem(http.StatusUnprocessableEntity, "count, delay_ms and retry_after must not be negative")
 	case f.Status == 0 && f.DelayMS == 0:
 		return problem(http.StatusUnprocessableEntity, "a fault needs a status or a delay_ms")
 	}
@@ -89,7 +102,7 @@ func (l *faultList) add(f fault) error {
 func (l *faultList) take(pattern string) fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.IndexFunc(l.faults, func(f fault) bool { return f.matches(pattern) })
+	i := slices.IndexFunc(l.faults, func(f fault) bool { return l.strikes(f, pattern) })
 	if i < 0 {
 		return fault{}
 	}
@@ -98,41 +111,4 @@ func (l *faultList) take(pattern string) fault {
 		l.faults = slices.Delete(l.faults, i, i+1)
 	}
 	return f
-}
-
-// rateLimiter is GitHub's primary rate limit, one for all callers.
-type rateLimiter struct {
-	limit int
-	now   func() time.Time
-
-	mu    sync.Mutex
-	used  int
-	reset time.Time
-}
-
-func (l *rateLimiter) use() (used int, reset time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now := l.now(); !now.Before(l.reset) {
-		l.used, l.reset = 0, now.Add(time.Hour)
-	}
-	l.used++
-	return l.used, l.reset
-}
-
-func (l *rateLimiter) wrap(s *Server, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		used, reset := l.use()
-		h := w.Header()
-		h.Set("X-RateLimit-Limit", strconv.Itoa(l.limit))
-		h.Set("X-RateLimit-Remaining", strconv.Itoa(max(0, l.limit-used)))
-		h.Set("X-RateLimit-Used", strconv.Itoa(min(used, l.limit)))
-		h.Set("X-RateLimit-Reset", strconv.FormatInt(reset.Unix(), 10))
-		h.Set("X-RateLimit-Resource", "core")
-		if used > l.limit {
-			s.writeError(w, r, problem(http.StatusForbidden, "API rate limit exceeded"))
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }

@@ -8,8 +8,9 @@ import (
 
 // route is one call the stand-in answers. Its pattern is what /_standin/calls and /_standin/faults call it by.
 type route struct {
-	pattern string // "METHOD /path"
-	handle  endpoint
+	pattern  string // "METHOD /path"
+	handle   endpoint
+	appsOnly bool // GitHub's own: it takes an app's JSON web token and nothing else
 }
 
 // The two places that runners and tokens hang from.
@@ -21,71 +22,101 @@ func (s *Server) githubRoutes() []route {
 	for _, at := range scopes {
 		runners := at + "/actions/runners"
 		out = append(out,
-			route{"POST " + runners + "/registration-token", s.createToken(purposeRegister)},
-			route{"POST " + runners + "/remove-token", s.createToken(purposeRemove)},
-			route{"POST " + runners + "/generate-jitconfig", s.generateJIT},
-			route{"GET " + runners, s.listRunners},
-			route{"GET " + runners + "/{id}", s.getRunner},
-			route{"DELETE " + runners + "/{id}", s.deleteRunner},
-			route{"GET " + runners + "/{id}/labels", s.listLabels},
-			route{"DELETE " + runners + "/{id}/labels", s.deleteLabels},
-			route{"DELETE " + runners + "/{id}/labels/{name}", s.deleteLabel},
+			route{pattern: "POST " + runners + "/registration-token", handle: s.createToken(purposeRegister)},
+			route{pattern: "POST " + runners + "/remove-token", handle: s.createToken(purposeRemove)},
+			route{pattern: "POST " + runners + "/generate-jitconfig", handle: s.generateJIT},
+			route{pattern: "GET " + runners, handle: s.listRunners},
+			route{pattern: "GET " + runners + "/{id}", handle: s.getRunner},
+			route{pattern: "DELETE " + runners + "/{id}", handle: s.deleteRunner},
+			route{pattern: "GET " + runners + "/{id}/labels", handle: s.listLabels},
+			route{pattern: "DELETE " + runners + "/{id}/labels", handle: s.deleteLabels},
+			route{pattern: "DELETE " + runners + "/{id}/labels/{name}", handle: s.deleteLabel},
+			route{pattern: "GET " + at + "/installation", handle: s.getInstallation, appsOnly: true},
 		)
 	}
-	run := "/repos/{owner}/{repo}/actions/runs/{run_id}"
-	return append(out,
-		route{"GET " + run, s.getRun},
-		route{"GET " + run + "/jobs", s.listJobs},
-		route{"POST " + run + "/cancel", s.cancel},
-		route{"POST " + run + "/rerun", s.rerunAll},
-		route{"POST " + run + "/rerun-failed-jobs", s.rerunFailed},
-	)
+	return slices.Concat(out, s.appRoutes(), s.runRoutes())
+}
+
+func (s *Server) appRoutes() []route {
+	return []route{
+		{"GET /app", s.getApp, true},
+		{"GET /app/installations", s.listInstallations, true},
+		{"POST /app/installations/{id}/access_tokens", s.createAccessToken, true},
+		{"GET /app/hook/deliveries", s.listDeliveries, true},
+		{"GET /app/hook/deliveries/{id}", s.getDelivery, true},
+		{"POST /app/hook/deliveries/{id}/attempts", s.redeliver, true},
+	}
+}
+
+func (s *Server) runRoutes() []route {
+	repo := "/repos/{owner}/{repo}"
+	run := repo + "/actions/runs/{run_id}"
+	return []route{
+		{"GET /orgs/{org}/actions/runner-groups", s.listGroups, false},
+		{"GET " + repo + "/actions/runs", s.listRuns, false},
+		{"GET " + run, s.getRun, false},
+		{"GET " + run + "/jobs", s.listJobs, false},
+		{"GET " + run + "/attempts/{attempt}", s.getAttempt, false},
+		{"GET " + run + "/attempts/{attempt}/jobs", s.listAttemptJobs, false},
+		{"POST " + run + "/cancel", s.cancel, false},
+		{"POST " + run + "/rerun", s.rerunAll, false},
+		{"POST " + run + "/rerun-failed-jobs", s.rerunFailed, false},
+		{"GET " + repo + "/actions/jobs/{id}", s.getJob, false},
+		{"GET " + repo + "/releases", s.listReleases, false},
+		{"GET " + repo + "/releases/latest", s.latestRelease, false},
+	}
 }
 
 // ownRoutes are the stand-in's: for demos and tests, for its runner, and its issuer of ID tokens.
 func (s *Server) ownRoutes() []route {
 	return []route{
-		{"POST /_standin/runs", s.standinStart},
-		{"GET /_standin/runs/{run_id}", s.standinGet},
-		{"POST /_standin/runs/{run_id}/cancel", s.standinCancel},
-		{"POST /_standin/runs/{run_id}/rerun", s.standinRerun},
-		{"GET /_standin/runners", s.standinRunners},
-		{"PUT /_standin/webhooks", s.standinWebhooks},
-		{"POST /_standin/oidc/token", s.oidcToken},
-		{"GET /.well-known/jwks", s.oidcKeys},
-		{"GET /.well-known/openid-configuration", s.oidcConfiguration},
+		{"POST /_standin/runs", s.standinStart, false},
+		{"GET /_standin/runs/{run_id}", s.standinGet, false},
+		{"POST /_standin/runs/{run_id}/cancel", s.standinCancel, false},
+		{"POST /_standin/runs/{run_id}/rerun", s.standinRerun, false},
+		{"GET /_standin/runners", s.standinRunners, false},
+		{"PUT /_standin/webhooks", s.standinWebhooks, false},
+		{"POST /_standin/webhooks/hold", s.standinHold, false},
+		{"PUT /_standin/apps", s.standinApp, false},
+		{"PUT /_standin/runner-groups", s.standinGroups, false},
+		{"PUT /_standin/releases", s.standinReleases, false},
+		{"GET /_standin/oidc/jobs/{id}", s.jobIDToken, false},
+		{"POST /_standin/oidc/token", s.oidcToken, false},
+		{"GET /.well-known/jwks", s.oidcKeys, false},
+		{"GET /.well-known/openid-configuration", s.oidcConfiguration, false},
 
-		{"POST /_standin/runner/register", s.register},
-		{"POST /_standin/runner/remove", s.remove},
-		{"POST /_standin/runner/session", s.openSession},
-		{"DELETE /_standin/runner/session", s.closeSession},
-		{"GET /_standin/runner/messages", s.poll},
-		{"POST /_standin/runner/jobs/{id}/acquire", s.acquire},
-		{"POST /_standin/runner/jobs/{id}/log", s.jobLog},
-		{"POST /_standin/runner/jobs/{id}/steps", s.jobSteps},
-		{"POST /_standin/runner/jobs/{id}/complete", s.jobComplete},
+		{"POST /_standin/runner/register", s.register, false},
+		{"POST /_standin/runner/remove", s.remove, false},
+		{"POST /_standin/runner/session", s.openSession, false},
+		{"DELETE /_standin/runner/session", s.closeSession, false},
+		{"GET /_standin/runner/messages", s.poll, false},
+		{"POST /_standin/runner/jobs/{id}/acquire", s.acquire, false},
+		{"POST /_standin/runner/jobs/{id}/log", s.jobLog, false},
+		{"POST /_standin/runner/jobs/{id}/steps", s.jobSteps, false},
+		{"POST /_standin/runner/jobs/{id}/complete", s.jobComplete, false},
 	}
 }
 
 // controlRoutes are neither counted nor made to fail.
 func (s *Server) controlRoutes() []route {
 	return []route{
-		{"GET /_standin/calls", s.standinCalls},
-		{"POST /_standin/faults", s.standinFaults},
+		{"GET /_standin/calls", s.standinCalls, false},
+		{"POST /_standin/faults", s.standinFaults, false},
+		{"DELETE /_standin/faults", s.standinFaultsEnd, false},
 	}
 }
 
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range s.githubRoutes() {
-		s.faults.know(r.pattern)
-		h := s.observe(r.pattern, s.authenticate(s.limit.wrap(s, s.serve(r.handle))))
+		s.faults.know(r.pattern, true)
+		h := s.gate(r)
 		method, path, _ := strings.Cut(r.pattern, " ")
 		mux.Handle(method+" "+path, h)
 		mux.Handle(method+" /api/v3"+path, h)
 	}
 	for _, r := range s.ownRoutes() {
-		s.faults.know(r.pattern)
+		s.faults.know(r.pattern, false)
 		mux.Handle(r.pattern, s.observe(r.pattern, s.serve(r.handle)))
 	}
 	for _, r := range s.controlRoutes() {
@@ -115,25 +146,8 @@ func (s *Server) observe(pattern string, next http.Handler) http.Handler {
 			route = r.Method + " (unknown)"
 		}
 		s.calls.add(route)
-		f := s.faults.take(route)
-		if f.DelayMS > 0 {
-			s.pause(r, f.delay())
-		}
-		if f.Status == 0 {
-			next.ServeHTTP(w, r)
-			return
-		}
-		if slices.Contains([]int{http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable}, f.Status) {
-			w.Header().Set("Retry-After", "1")
-		}
-		s.writeError(w, r, problem(f.Status, "fault of the GitHub stand-in"))
-	})
-}
-
-func (s *Server) authenticate(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if bearer(r) == "" {
-			s.writeError(w, r, problem(http.StatusUnauthorized, "Requires authentication"))
+		if err := s.strike(r, route); err != nil {
+			s.writeError(w, r, err)
 			return
 		}
 		next.ServeHTTP(w, r)

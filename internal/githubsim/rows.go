@@ -16,6 +16,8 @@ const (
 	kindToken   = "token"
 	kindHook    = "hook"
 	kindCounter = "counter"
+	kindApp     = "app"
+	kindGroups  = "groups"
 )
 
 // Status and conclusion values, as GitHub writes them. A job is pending while it waits for its needs or for max-parallel;
@@ -39,6 +41,8 @@ type runner struct {
 	Name       string    `json:"name"`
 	Labels     []label   `json:"labels"`
 	Ephemeral  bool      `json:"ephemeral"`
+	Hosted     bool      `json:"hosted"`     // a machine of GitHub's own: no list of runners has it
+	GroupID    int64     `json:"group_id"`   // 0: the default group
 	Credential string    `json:"credential"` // hash of what its listener authenticates with
 	Session    string    `json:"session"`    // of its listener; empty: none
 	JobID      int64     `json:"job_id"`     // assigned or running; 0: none
@@ -93,6 +97,7 @@ func (r *runner) serves(repository string) bool {
 type run struct {
 	ID         int64     `json:"id"`
 	Repository string    `json:"repository"`
+	Origin     origin    `json:"origin"`
 	Number     int       `json:"number"`
 	Attempt    int       `json:"attempt"`
 	Workflow   string    `json:"workflow"` // its name
@@ -126,7 +131,11 @@ type job struct {
 	Conclusion  string               `json:"conclusion"`
 	RunnerID    int64                `json:"runner_id"` // while queued: assigned to it
 	RunnerName  string               `json:"runner_name"`
-	Token       string               `json:"token"` // hash of what its worker authenticates with
+	GroupID     int64                `json:"group_id"`     // of the runner
+	Hosted      bool                 `json:"hosted"`       // the runner is GitHub's own
+	IDToken     bool                 `json:"id_token"`     // it may ask for ID tokens
+	IDTokenKey  string               `json:"id_token_key"` // hash of what it asks for them with
+	Token       string               `json:"token"`        // hash of what its worker authenticates with
 	Progress    []protocol.StepState `json:"progress"`
 	CreatedAt   time.Time            `json:"created_at"`
 	AssignedAt  time.Time            `json:"assigned_at"`
@@ -135,17 +144,11 @@ type job struct {
 	CancelledAt time.Time            `json:"cancelled_at"` // when it was asked to stop
 }
 
-// token is a registration or remove token, kept by its hash.
+// token is a registration, remove or installation token, kept by its hash.
 type token struct {
-	Purpose   string    `json:"purpose"`
-	Scope     string    `json:"scope"`
-	ExpiresAt time.Time `json:"expires_at"`
-}
-
-// hook is where deliveries go.
-type hook struct {
-	Target      string `json:"target"`
-	Secret      string `json:"secret"`
-	LoseEvery   int    `json:"lose_every"`
-	RepeatEvery int    `json:"repeat_every"`
+	Purpose      string    `json:"purpose"`
+	Scope        string    `json:"scope"` // of an installation token the account
+	Installation int64     `json:"installation,omitempty"`
+	Repositories []string  `json:"repositories,omitempty"` // that an installation token is for, without their owner; nil: all
+	ExpiresAt    time.Time `json:"expires_at"`
 }

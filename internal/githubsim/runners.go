@@ -23,12 +23,36 @@ const (
 // maxLabels is GitHub's bound of the custom labels of a runner.
 const maxLabels = 100
 
-// addRunner makes a registration, or with replace takes over the one of that name.
-func (s *Server) addRunner(scope, name string, labels []string, ephemeral, replace bool) (*runner, string, error) {
-	name = strings.TrimSpace(name)
-	if name == "" || len(name) > 64 {
-		return nil, "", problem(http.StatusUnprocessableEntity, "Invalid request. The runner name must have 1 to 64 characters.")
+// maxLabel is how many characters a label may have.
+const maxLabel = 256
+
+// registration is what a runner is registered with.
+type registration struct {
+	scope, name                string
+	labels                     []string
+	group                      int64
+	ephemeral, replace, hosted bool
+}
+
+func (q registration) check() error {
+	if q.name == "" || len(q.name) > 64 {
+		return problem(http.StatusUnprocessableEntity, "Invalid request. The runner name must have 1 to 64 characters.")
 	}
+	for _, l := range q.labels {
+		if l = strings.TrimSpace(l); l == "" || len(l) > maxLabel {
+			return problem(http.StatusUnprocessableEntity, "Invalid request. A label must have 1 to %d characters.", maxLabel)
+		}
+	}
+	return nil
+}
+
+// addRunner makes a registration, or with replace takes over the one of that name.
+func (s *Server) addRunner(q registration) (*runner, string, error) {
+	q.name = strings.TrimSpace(q.name)
+	if err := q.check(); err != nil {
+		return nil, "", err
+	}
+	scope, name := q.scope, q.name
 	secret, hash := newSecret()
 	r := s.runnerNamed(scope, name)
 	switch {
@@ -36,19 +60,21 @@ func (s *Server) addRunner(scope, name string, labels []string, ephemeral, repla
 		r = &runner{ID: s.nextID("runner", 1), Scope: scope, Name: name, CreatedAt: s.now()}
 		s.revive(r)
 		s.runners[r.ID] = r
-	case !replace:
+	case !q.replace:
 		return nil, "", problem(http.StatusConflict, "Already exists - A runner with the name %s already exists.", name)
 	case r.JobID != 0:
 		return nil, "", stillBusy(r)
 	}
-	r.Labels, r.Ephemeral, r.Credential, r.Session = s.makeLabels(labels), ephemeral, hash, ""
+	r.Labels, r.Ephemeral, r.Credential, r.Session = makeLabels(q.labels, q.hosted), q.ephemeral, hash, ""
+	r.GroupID, r.Hosted = q.group, q.hosted
 	r.notify()
 	s.put(kindRunner, r.ID, r)
 	s.log.Info("runner registered", "runner", r.Name, "id", r.ID, "scope", scope)
 	return r, secret, nil
 }
 
-func (s *Server) makeLabels(custom []string) []label {
+// makeLabels puts the default labels before the custom ones. A machine of GitHub's own has none of them.
+func makeLabels(custom []string, hosted bool) []label {
 	out := []label{}
 	add := func(name, kind string) {
 		name = strings.TrimSpace(name)
@@ -57,8 +83,10 @@ func (s *Server) makeLabels(custom []string) []label {
 		}
 		out = append(out, label{idOf(name), name, kind})
 	}
-	for _, n := range []string{"self-hosted", "Linux", "X64"} {
-		add(n, "read-only")
+	if !hosted {
+		for _, n := range []string{"self-hosted", "Linux", "X64"} {
+			add(n, "read-only")
+		}
 	}
 	for _, n := range custom {
 		add(n, "custom")
@@ -93,7 +121,7 @@ func (s *Server) runnerIn(r *http.Request) (*runner, error) {
 		return nil, err
 	}
 	found := s.runners[id]
-	if found == nil || !strings.EqualFold(found.Scope, scopeOf(r)) {
+	if found == nil || found.Hosted || !strings.EqualFold(found.Scope, scopeOf(r)) {
 		return nil, errNotFound
 	}
 	return found, nil
@@ -106,7 +134,7 @@ func (s *Server) listRunners(r *http.Request) (*answer, error) {
 	defer s.mu.Unlock()
 	var found []*runner
 	for _, rn := range s.runners {
-		if strings.EqualFold(rn.Scope, scopeOf(r)) && (name == "" || rn.Name == name) {
+		if !rn.Hosted && strings.EqualFold(rn.Scope, scopeOf(r)) && (name == "" || rn.Name == name) {
 			found = append(found, rn)
 		}
 	}
@@ -159,6 +187,17 @@ func paginate(r *http.Request, base string, total, page, perPage int) (from, to 
 	}
 	from = min((page-1)*perPage, total)
 	return from, min(from+perPage, total), header
+}
+
+// page is one page of a list: under the key, with the length of it all, or by itself without a key.
+func (s *Server) page(r *http.Request, key string, list []object) *answer {
+	page, perPage := pageOf(r)
+	from, to, header := paginate(r, s.baseURL, len(list), page, perPage)
+	a := &answer{status: http.StatusOK, header: header, body: list[from:to]}
+	if key != "" {
+		a.body = object{"total_count": len(list), key: list[from:to]}
+	}
+	return a
 }
 
 func (s *Server) getRunner(r *http.Request) (*answer, error) {
@@ -247,8 +286,6 @@ func (q jitRequest) check() error {
 	switch {
 	case q.RunnerGroupID == nil:
 		return problem(http.StatusUnprocessableEntity, "Invalid request.\n\n\"runner_group_id\" wasn't supplied.")
-	case *q.RunnerGroupID != groupID:
-		return errNotFound
 	case len(q.Labels) < 1 || len(q.Labels) > maxLabels:
 		return problem(http.StatusUnprocessableEntity, "Invalid request.\n\n\"labels\" must have 1 to %d items.", maxLabels)
 	}
@@ -266,7 +303,12 @@ func (s *Server) generateJIT(r *http.Request) (*answer, error) {
 	}
 	var a *answer
 	err := s.change(func() error {
-		rn, secret, err := s.addRunner(scopeOf(r), q.Name, q.Labels, true, false)
+		if !s.hasGroup(r.PathValue("org") != "", *q.RunnerGroupID) {
+			return errNotFound
+		}
+		rn, secret, err := s.addRunner(registration{
+			scope: scopeOf(r), name: q.Name, labels: q.Labels, group: *q.RunnerGroupID, ephemeral: true,
+		})
 		if err != nil {
 			return err
 		}

@@ -30,9 +30,7 @@ func (s *Server) getRun(r *http.Request) (*answer, error) {
 	return ok(s.runObject(found)), nil
 }
 
-// listJobs shows the jobs that GitHub would have made by now: not those that wait for their needs.
 func (s *Server) listJobs(r *http.Request) (*answer, error) {
-	page, perPage := pageOf(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, err := s.runIn(r)
@@ -43,6 +41,12 @@ func (s *Server) listJobs(r *http.Request) (*answer, error) {
 	if r.URL.Query().Get("filter") == "all" {
 		ids = append(ids, found.Past...)
 	}
+	return s.jobList(r, found, ids), nil
+}
+
+// jobList shows the jobs that GitHub would have made by now: not those that wait for their needs.
+func (s *Server) jobList(r *http.Request, of *run, ids []int64) *answer {
+	page, perPage := pageOf(r)
 	jobs := []*job{}
 	for _, id := range ids {
 		if j := s.jobs[id]; j.Status != statusPending {
@@ -53,11 +57,9 @@ func (s *Server) listJobs(r *http.Request) (*answer, error) {
 	from, to, header := paginate(r, s.baseURL, len(jobs), page, perPage)
 	list := []object{}
 	for _, j := range jobs[from:to] {
-		list = append(list, s.jobObject(found, j))
+		list = append(list, s.jobObject(of, j))
 	}
-	a := ok(object{"total_count": len(jobs), "jobs": list})
-	a.header = header
-	return a, nil
+	return &answer{status: http.StatusOK, header: header, body: object{"total_count": len(jobs), "jobs": list}}
 }
 
 func (s *Server) changeRun(r *http.Request, status int, f func(*run) error) (*answer, error) {

@@ -1,7 +1,8 @@
 // Package githubsim is a stand-in for GitHub, for one machine: the REST endpoints the project calls, workflow runs that wait for
 // runners as on GitHub, webhooks and ID tokens. Its other half is the stand-in runner, laid out on disk like actions/runner.
 //
-// It trusts whoever can reach it: any Authorization header passes, and the calls under /_standin need none. Serve it on loopback.
+// It trusts whoever can reach it: any Authorization header passes for a person's, and the calls under /_standin need none. Serve it
+// on loopback. Only what claims to come from a GitHub App, its JSON web token or a token made with it, is checked.
 package githubsim
 
 import (
@@ -43,7 +44,7 @@ type Options struct {
 	Log      hclog.Logger     // default: none
 	Now      func() time.Time // default: time.Now
 	BaseURL  string           // how clients reach the server, for URLs in answers; default: the Host of the last call
-	// RateLimit is the number of GitHub calls in an hour. Default 1,000,000: no test meets it. GitHub gives 5,000 to 15,000.
+	// RateLimit is the number of GitHub calls of each credential in an hour. Default 1,000,000: no test meets it. GitHub gives 5,000 to 15,000.
 	RateLimit int
 }
 
@@ -76,6 +77,11 @@ type Server struct {
 	tokens   map[string]*token
 	hook     hook
 	counters map[string]int64
+	apps     map[int64]*app
+	releases []release
+
+	extraGroups []group
+	started     time.Time
 }
 
 // New opens the state in o.StateDir and starts the stand-in's clock. Close ends it.
@@ -90,7 +96,7 @@ func New(o Options) (*Server, error) {
 		log: o.Log, now: o.Now, dir: o.StateDir, stop: make(chan struct{}), maxRuns: maxRuns,
 		baseURL: o.BaseURL, fixedURL: o.BaseURL != "",
 		dirty: map[rowKey]any{}, runners: map[int64]*runner{}, runs: map[int64]*run{}, jobs: map[int64]*job{},
-		tokens: map[string]*token{}, counters: map[string]int64{},
+		tokens: map[string]*token{}, counters: map[string]int64{}, apps: map[int64]*app{}, releases: knownReleases,
 	}
 	if s.log == nil {
 		s.log = hclog.NewNullLogger()
@@ -101,9 +107,10 @@ func New(o Options) (*Server, error) {
 	if o.RateLimit == 0 {
 		o.RateLimit = 1_000_000
 	}
-	s.outbox = newOutbox(s.log.Named("webhooks"))
+	s.started = s.now()
+	s.outbox = newOutbox(s.log.Named("webhooks"), s.now)
 	s.oidc = &issuer{path: filepath.Join(o.StateDir, "oidc-key.pem"), now: s.now}
-	s.calls, s.faults, s.limit = newCallCounter(), &faultList{}, &rateLimiter{limit: o.RateLimit, now: s.now}
+	s.calls, s.faults, s.limit = newCallCounter(), &faultList{github: map[string]bool{}}, newRateLimiter(o.RateLimit, s.now)
 	s.logs = &jobLogs{dir: filepath.Join(o.StateDir, "logs")}
 	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("load state of the GitHub stand-in: %w", err)

@@ -44,7 +44,9 @@ func (s *Server) register(r *http.Request) (a *answer, err error) {
 		if err := s.checkToken(bearer(r), purposeRegister, scope); err != nil {
 			return err
 		}
-		rn, secret, err := s.addRunner(scope, q.Name, q.Labels, q.Ephemeral, q.Replace)
+		rn, secret, err := s.addRunner(registration{
+			scope: scope, name: q.Name, labels: q.Labels, ephemeral: q.Ephemeral, replace: q.Replace, hosted: q.Hosted,
+		})
 		if err == nil {
 			a = created(protocol.Registered{ID: rn.ID, Credential: secret})
 		}
@@ -226,7 +228,11 @@ func (s *Server) acquire(r *http.Request) (a *answer, err error) {
 func (s *Server) jobDescription(j *job, secret string) protocol.Job {
 	github := s.githubContext(s.runs[j.RunID])
 	github["job"], github["run_attempt"] = j.Key, strconv.Itoa(j.Attempt)
-	return protocol.Job{ID: j.ID, Name: j.Name, Token: secret, GitHub: github, Matrix: j.Matrix, Env: j.Env, Steps: j.Steps}
+	url, key := s.giveIDTokens(j)
+	return protocol.Job{
+		ID: j.ID, Name: j.Name, Token: secret, GitHub: github, Matrix: j.Matrix, Env: j.Env, Steps: j.Steps,
+		IDTokenURL: url, IDTokenSecret: key, Hosted: j.Hosted,
+	}
 }
 
 // ofWorker runs f on the job of the path if the call bears the token of its worker.

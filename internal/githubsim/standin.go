@@ -5,23 +5,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 type startRequest struct {
 	Repository string      `json:"repository"`
 	RunID      json.Number `json:"run_id"`
 	Workflow   string      `json:"workflow"`
+	origin
 }
 
 func (q startRequest) check() (id int64, err error) {
-	owner, name, found := strings.Cut(q.Repository, "/")
-	if !found || owner == "" || name == "" || strings.ContainsAny(q.Repository, " \\") || strings.Contains(name, "/") ||
-		slices.Contains([]string{".", ".."}, name) {
+	if !isRepository(q.Repository) {
 		return 0, problem(http.StatusUnprocessableEntity, "repository %q is not of the form owner/name", q.Repository)
+	}
+	if err := q.origin.check(); err != nil {
+		return 0, err
 	}
 	if q.RunID != "" {
 		if id, err = strconv.ParseInt(string(q.RunID), 10, 64); err != nil || id <= 0 {
@@ -48,7 +48,7 @@ func (s *Server) standinStart(r *http.Request) (*answer, error) {
 		if s.runs[id] != nil {
 			return problem(http.StatusConflict, "run %d exists already", id)
 		}
-		made, err := s.startRun(q.Repository, id, q.Workflow)
+		made, err := s.startRun(q.Repository, id, q.Workflow, q.origin)
 		if err == nil {
 			a = created(s.runView(made))
 		}
@@ -186,26 +186,6 @@ func (s *Server) standinRunners(*http.Request) (*answer, error) {
 	return ok(object{"runners": list}), nil
 }
 
-func (s *Server) standinWebhooks(r *http.Request) (*answer, error) {
-	var h hook
-	if err := decode(r, &h, true); err != nil {
-		return nil, err
-	}
-	u, err := url.Parse(h.Target)
-	if h.Target != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return nil, problem(http.StatusUnprocessableEntity, "target is not an http or https URL")
-	}
-	if h.LoseEvery < 0 || h.RepeatEvery < 0 {
-		return nil, problem(http.StatusUnprocessableEntity, "lose_every and repeat_every must not be negative")
-	}
-	return nil, s.change(func() error {
-		s.hook = h
-		s.put(kindHook, 0, h)
-		s.outbox.set(h)
-		return nil
-	})
-}
-
 func (s *Server) standinCalls(*http.Request) (*answer, error) {
 	return ok(object{"calls": s.calls.list()}), nil
 }
@@ -216,4 +196,9 @@ func (s *Server) standinFaults(r *http.Request) (*answer, error) {
 		return nil, err
 	}
 	return nil, s.faults.add(f)
+}
+
+func (s *Server) standinFaultsEnd(*http.Request) (*answer, error) {
+	s.faults.clear()
+	return nil, nil
 }

@@ -13,6 +13,8 @@ import (
 const (
 	purposeRegister = "register"
 	purposeRemove   = "remove"
+
+	purposeInstallation = "installation"
 )
 
 // newSecret returns a secret and the hash by which it is kept.
@@ -26,10 +28,13 @@ func hashOf(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// scopeOf is the repository or organisation in the path of a call.
+// scopeOf is the repository or organisation in the path of a call, "" if it has neither.
 func scopeOf(r *http.Request) string {
 	if org := r.PathValue("org"); org != "" {
 		return org
+	}
+	if r.PathValue("repo") == "" {
+		return ""
 	}
 	return repositoryOf(r)
 }

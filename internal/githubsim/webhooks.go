@@ -1,14 +1,9 @@
 package githubsim
 
 import (
-	"bytes"
-	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -19,28 +14,50 @@ import (
 const (
 	deliveryTime   = 10 * time.Second // what GitHub gives a receiver to answer
 	maxUndelivered = 10_000           // beyond it new deliveries are lost, as on GitHub when a receiver is away
+	// atOnce is how many deliveries are under way at most. GitHub bounds them too, by a number that it does not tell.
+	atOnce = 4
 )
 
-// outbox sends deliveries one after another, in the order of their events, and never again: GitHub does not redeliver either.
+// outbox sends deliveries, atOnce at a time. Those of one run follow each other in the order of their events, unless the hook says
+// that they need not. None is sent again by itself: GitHub does not redeliver either.
 type outbox struct {
 	log    hclog.Logger
 	client *http.Client
+	now    func() time.Time
 
-	mu      sync.Mutex
-	hook    hook
-	count   int
-	pending []delivery
-	wake    chan struct{}
+	mu       sync.Mutex
+	hook     hook
+	count    int
+	held     bool
+	pending  []*delivery
+	underWay map[int64]bool // runs of which a delivery is being sent
+	senders  int
+	wake     chan struct{}
+	lastID   int64
+	past     []*delivery // sent or lost, oldest first
 }
 
-type delivery struct {
-	id, event string
-	body      []byte
-	to        hook
+// hook is where deliveries go.
+type hook struct {
+	Target      string `json:"target"`
+	Secret      string `json:"secret"`
+	LoseEvery   int    `json:"lose_every"`
+	RepeatEvery int    `json:"repeat_every"`
+	// Unordered sends the deliveries of one run side by side too, so that they may come in any order, as on GitHub.
+	Unordered bool `json:"unordered,omitempty"`
+	// AppID is the app whose hook it is; 0: each app takes it for its own.
+	AppID int64 `json:"app_id,omitempty"`
 }
 
-func newOutbox(log hclog.Logger) *outbox {
-	return &outbox{log: log, client: &http.Client{Timeout: deliveryTime}, wake: make(chan struct{}, 1)}
+func newOutbox(log hclog.Logger, now func() time.Time) *outbox {
+	transport := &http.Transport{MaxIdleConnsPerHost: atOnce, IdleConnTimeout: time.Minute}
+	client := &http.Client{Timeout: deliveryTime, Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // GitHub follows none
+	}}
+	return &outbox{
+		log: log, client: client, now: now, underWay: map[int64]bool{},
+		wake: make(chan struct{}, 1), lastID: now().UnixMilli() * 1000,
+	}
 }
 
 // set changes where later deliveries go and begins counting anew.
@@ -50,105 +67,133 @@ func (o *outbox) set(h hook) {
 	o.hook, o.count = h, 0
 }
 
+// hold keeps deliveries back, or lets them go in the order of their events.
+func (o *outbox) hold(held bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.held = held
+	o.stir()
+}
+
 // add queues one event. Every lose_every-th is lost, every repeat_every-th goes out twice under the same delivery id.
-func (o *outbox) add(event string, payload object) {
+func (o *outbox) add(e event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.hook.Target == "" {
 		return
 	}
 	o.count++
-	body, err := json.Marshal(payload)
+	body, err := json.Marshal(e.payload)
+	e.payload = nil // the body is what is kept
 	if err != nil {
-		o.log.Error("cannot encode delivery", "event", event, "error", err)
+		o.log.Error("cannot encode delivery", "event", e.name, "error", err)
 		return
 	}
+	d := &delivery{event: e, guid: uuid.NewString(), body: body, to: o.hook}
 	if every(o.count, o.hook.LoseEvery) || len(o.pending) >= maxUndelivered {
-		o.log.Info("delivery lost", "event", event)
+		o.log.Info("delivery lost", "event", e.name)
+		d.outcome = outcome{at: o.now(), status: statusTimedOut, code: http.StatusBadGateway}
+		o.record(d)
 		return
 	}
-	d := delivery{id: uuid.NewString(), event: event, body: body, to: o.hook}
 	o.pending = append(o.pending, d)
 	if every(o.count, o.hook.RepeatEvery) {
-		o.pending = append(o.pending, d)
+		again := *d
+		o.pending = append(o.pending, &again)
 	}
+	o.stir()
+}
+
+func every(count, n int) bool { return n > 0 && count%n == 0 }
+
+// stir has the pending deliveries looked at. The caller holds the lock.
+func (o *outbox) stir() {
 	select {
 	case o.wake <- struct{}{}:
 	default:
 	}
 }
 
-func every(count, n int) bool { return n > 0 && count%n == 0 }
-
-func (o *outbox) run(stop <-chan struct{}) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		select {
-		case <-stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	for {
-		select {
-		case <-stop:
-			return
-		case <-o.wake:
-		}
-		for _, d := range o.take() {
-			if err := o.send(ctx, d); err != nil {
-				o.log.Warn("delivery failed", "event", d.event, "delivery", d.id, "error", err)
-			}
-		}
-	}
-}
-
-func (o *outbox) take() []delivery {
+// take is the next delivery that may go out, or nil.
+func (o *outbox) take() *delivery {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	out := o.pending
-	o.pending = nil
-	return out
-}
-
-func (o *outbox) send(ctx context.Context, d delivery) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.to.Target, bytes.NewReader(d.body))
-	if err != nil {
-		return fmt.Errorf("make request: %w", err)
+	if o.held || o.senders == atOnce {
+		return nil
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", "GitHub-Hookshot/standin")
-	req.Header.Set("X-GitHub-Event", d.event)
-	req.Header.Set("X-GitHub-Delivery", d.id)
-	req.Header.Set("X-GitHub-Hook-ID", "1")
-	if d.to.Secret != "" {
-		mac := hmac.New(sha256.New, []byte(d.to.Secret))
-		mac.Write(d.body)
-		req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
-	}
-	resp, err := o.client.Do(req)
-	if err != nil {
-		return fmt.Errorf("deliver: %w", err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode >= 300 {
-		return fmt.Errorf("deliver: receiver answered %s", resp.Status)
+	for i, d := range o.pending {
+		if o.underWay[d.run] && !d.to.Unordered {
+			continue
+		}
+		o.pending = append(o.pending[:i:i], o.pending[i+1:]...)
+		o.underWay[d.run] = true
+		o.senders++
+		return d
 	}
 	return nil
 }
 
+// done notes what became of a delivery that take gave out.
+func (o *outbox) done(d *delivery, out outcome) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	d.outcome = out
+	o.record(d)
+	delete(o.underWay, d.run)
+	o.senders--
+	o.stir()
+}
+
+func (s *Server) standinWebhooks(r *http.Request) (*answer, error) {
+	var h hook
+	if err := decode(r, &h, true); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(h.Target)
+	if h.Target != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return nil, problem(http.StatusUnprocessableEntity, "target is not an http or https URL")
+	}
+	if h.LoseEvery < 0 || h.RepeatEvery < 0 {
+		return nil, problem(http.StatusUnprocessableEntity, "lose_every and repeat_every must not be negative")
+	}
+	return nil, s.change(func() error {
+		s.hook = h
+		s.put(kindHook, 0, h)
+		s.outbox.set(h)
+		return nil
+	})
+}
+
+// standinHold keeps deliveries back until it is told to let them go. It does not outlive a restart.
+func (s *Server) standinHold(r *http.Request) (*answer, error) {
+	var q struct {
+		Hold bool `json:"hold"`
+	}
+	if err := decode(r, &q, true); err != nil {
+		return nil, err
+	}
+	s.outbox.hold(q.Hold)
+	return nil, nil
+}
+
 func (s *Server) emitRun(r *run, action string) {
-	s.emit("workflow_run", r, object{"action": action, "workflow_run": s.runObject(r), "workflow": s.workflowObject(r)})
+	s.emit("workflow_run", r, action, object{"workflow_run": s.runObject(r), "workflow": s.workflowObject(r)})
 }
 
 func (s *Server) emitJob(r *run, j *job, action string) {
-	s.emit("workflow_job", r, object{"action": action, "workflow_job": s.jobObject(r, j)})
+	s.emit("workflow_job", r, action, object{"workflow_job": s.jobObject(r, j)})
 }
 
-func (s *Server) emit(event string, r *run, payload object) {
+func (s *Server) emit(name string, r *run, action string, payload object) {
+	owner := ownerOf(r.Repository)
+	payload["action"] = action
 	payload["repository"] = s.repositoryObject(r.Repository)
-	payload["organization"] = s.organizationObject(r.Repository)
+	payload["organization"] = s.organizationObject(owner)
 	payload["sender"] = s.userObject(actor, "User")
-	s.outbox.add(event, payload)
+	e := event{name: name, action: action, run: r.ID, repository: idOf(r.Repository), payload: payload}
+	if in := s.hookInstallation(owner); in != nil {
+		e.installation = in.ID
+		payload["installation"] = object{"id": in.ID, "node_id": in.nodeID()}
+	}
+	s.outbox.add(e)
 }

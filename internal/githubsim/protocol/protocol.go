@@ -34,6 +34,7 @@ type Register struct {
 	Labels    []string `json:"labels"` // beside the default ones
 	Replace   bool     `json:"replace"`
 	Ephemeral bool     `json:"ephemeral"`
+	Hosted    bool     `json:"hosted,omitempty"` // it stands for a machine of GitHub's own
 }
 
 // Registered answers Register.
@@ -77,6 +78,10 @@ type Job struct {
 	Matrix map[string]any    `json:"matrix"`
 	Env    map[string]string `json:"env"`
 	Steps  []step.Step       `json:"steps"`
+	// Where and with what its steps ask for ID tokens; empty without the permission.
+	IDTokenURL    string `json:"id_token_url,omitempty"`
+	IDTokenSecret string `json:"id_token_secret,omitempty"`
+	Hosted        bool   `json:"hosted,omitempty"` // its runner stands for a machine of GitHub's own
 }
 
 // StepState is the progress of one step of a job, as the jobs endpoint of GitHub shows it.

@@ -55,6 +55,7 @@ func configure(root string, in inputs, out io.Writer) error {
 	var reg protocol.Registered
 	q := protocol.Register{
 		URL: in.values["url"], Name: name, Labels: in.list("labels"), Replace: in.flags["replace"], Ephemeral: in.flags["ephemeral"],
+		Hosted: in.flags["hosted"],
 	}
 	if err := once(server, in.values["token"], protocol.PathRegister, q, &reg); err != nil {
 		return fmt.Errorf("register runner %s: %w", name, err)

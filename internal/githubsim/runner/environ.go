@@ -21,7 +21,8 @@ const (
 // fromContext are the GITHUB_ variables that are the property of the github context of the same name.
 var fromContext = []string{
 	"actor", "api_url", "base_ref", "event_name", "graphql_url", "head_ref", "job", "ref", "ref_name", "ref_type", "repository",
-	"repository_id", "repository_owner", "run_attempt", "run_id", "run_number", "server_url", "sha", "triggering_actor", "workflow", "workspace",
+	"repository_id", "repository_owner", "run_attempt", "run_id", "run_number", "server_url", "sha", "triggering_actor", "workflow",
+	"workflow_ref", "workflow_sha", "workspace",
 }
 
 // defaults are the runner's own environment and the default variables of a job
@@ -38,10 +39,14 @@ func (w *worker) defaults(environ []string, work string) map[string]string {
 	}
 	env["CI"], env["GITHUB_ACTIONS"] = "true", "true"
 	env["GITHUB_EVENT_PATH"] = filepath.Join(w.temp, eventDir, "event.json")
-	env["GITHUB_WORKFLOW_REF"] = env["GITHUB_REPOSITORY"] + "/.github/workflows/standin.yml@" + env["GITHUB_REF"]
-	env["GITHUB_WORKFLOW_SHA"] = env["GITHUB_SHA"]
 	env["RUNNER_NAME"], env["RUNNER_OS"], env["RUNNER_ARCH"], env["RUNNER_ENVIRONMENT"] = w.settings.AgentName, "Linux", "X64", "self-hosted"
 	env["RUNNER_TEMP"], env["RUNNER_TOOL_CACHE"], env["RUNNER_WORKSPACE"] = w.temp, filepath.Join(work, "_tool"), filepath.Dir(w.workspace)
+	if w.job.Hosted {
+		env["RUNNER_ENVIRONMENT"] = "github-hosted"
+	}
+	if w.job.IDTokenURL != "" {
+		env["ACTIONS_ID_TOKEN_REQUEST_URL"], env["ACTIONS_ID_TOKEN_REQUEST_TOKEN"] = w.job.IDTokenURL, w.job.IDTokenSecret
+	}
 	env[trackingVariable] = w.tracking
 	return env
 }

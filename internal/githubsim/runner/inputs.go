@@ -13,7 +13,8 @@ const inputPrefix = "ACTIONS_RUNNER_INPUT_"
 
 var (
 	valueOptions = []string{"url", "token", "name", "labels", "work", "runnergroup", "jitconfig"}
-	flagOptions  = []string{"unattended", "replace", "ephemeral", "disableupdate", "local"}
+	// hosted is none of actions/runner's: it makes the stand-in for a machine of GitHub's own.
+	flagOptions = []string{"unattended", "replace", "ephemeral", "disableupdate", "local", "hosted"}
 )
 
 // inputs are the command and the options of one call.

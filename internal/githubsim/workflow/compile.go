@@ -15,7 +15,7 @@ import (
 var githubProperties = []string{
 	"action", "actor", "api_url", "base_ref", "event_name", "graphql_url", "head_ref", "job", "ref", "ref_name", "ref_type",
 	"repository", "repository_id", "repository_owner", "run_attempt", "run_id", "run_number", "server_url", "sha",
-	"triggering_actor", "workflow", "workspace",
+	"triggering_actor", "workflow", "workflow_ref", "workflow_sha", "workspace",
 }
 
 // template compiles the expressions in s. allowed names the contexts that are there at this place of the file.

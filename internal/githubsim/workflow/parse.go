@@ -79,9 +79,24 @@ func (p *parser) workflow(t *actionlint.Workflow) *Workflow {
 	}
 	w.env = p.env(t.Env, "env", "github")
 	for _, j := range sortedJobs(t) {
-		w.Jobs = append(w.Jobs, p.job(j, t.Defaults))
+		job := p.job(j, t.Defaults)
+		job.IDToken = grantsIDToken(cmp.Or(j.Permissions, t.Permissions))
+		w.Jobs = append(w.Jobs, job)
 	}
 	return w
+}
+
+// grantsIDToken reports whether ID tokens may be asked for. The permissions of a job take the place of the workflow's as a whole, and
+// without any there is none to ask for them.
+func grantsIDToken(p *actionlint.Permissions) bool {
+	if p == nil {
+		return false
+	}
+	if p.All != nil {
+		return p.All.Value == "write-all"
+	}
+	scope := p.Scopes["id-token"]
+	return scope != nil && scope.Value != nil && scope.Value.Value == "write"
 }
 
 func sortedJobs(t *actionlint.Workflow) []*actionlint.Job {
@@ -115,7 +130,8 @@ func (p *parser) job(t *actionlint.Job, defaults *actionlint.Defaults) Job {
 	return j
 }
 
-// refuseJobKeys names what a job may not have. permissions is let through: the stand-in hands out no GITHUB_TOKEN to limit.
+// refuseJobKeys names what a job may not have. Of permissions only id-token counts: the stand-in
+// hands out no GITHUB_TOKEN to limit.
 func (p *parser) refuseJobKeys(t *actionlint.Job) {
 	in := "in job " + t.ID.Value
 	if t.WorkflowCall != nil {

@@ -22,6 +22,7 @@ type Job struct {
 	ID          string
 	Needs       []string // job ids, as the file writes them
 	FailFast    bool     // a failing job of the matrix cancels its siblings; GitHub's default is true
+	IDToken     bool     // its permissions have id-token: write
 	MaxParallel int      // how many jobs of the matrix may run at once; 0 is no bound
 
 	name   expr.Template

@@ -1,0 +1,89 @@
+package githubsim
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// caller is who makes a call of GitHub's.
+type caller struct {
+	key          string        // what its budget is kept under
+	app          int64         // of a JSON web token or an installation token; 0: neither
+	installation *installation // of an installation token
+	token        *token        // the installation token
+	isApp        bool          // it bears a JSON web token
+}
+
+type callerKey struct{}
+
+func callerOf(r *http.Request) caller {
+	c, _ := r.Context().Value(callerKey{}).(caller)
+	return c
+}
+
+func withCaller(r *http.Request, c caller) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
+}
+
+var errCredentials = problem(http.StatusUnauthorized, "Bad credentials")
+
+// identify says who calls. Any text passes for a personal access token; what claims to be an app's or an installation's must be.
+// The caller is also told with an error: it is its budget that the call costs.
+func (s *Server) identify(r *http.Request) (caller, error) {
+	secret := bearer(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case secret == "":
+		return caller{key: "anonymous"}, problem(http.StatusUnauthorized, "Requires authentication")
+	case looksLikeJWT(secret):
+		return s.identifyApp(secret)
+	case strings.HasPrefix(secret, installationPrefix):
+		return s.identifyInstallation(secret)
+	}
+	return caller{key: "token " + hashOf(secret)}, nil
+}
+
+func (s *Server) identifyApp(secret string) (caller, error) {
+	nobody := caller{key: "anonymous"}
+	t, err := parseJWT(secret)
+	if err != nil {
+		return nobody, err
+	}
+	a := s.appOf(t.claims.Issuer)
+	if a == nil {
+		return nobody, problem(http.StatusNotFound, "Integration not found")
+	}
+	if err := t.check(a.key, s.now()); err != nil {
+		return nobody, err
+	}
+	return caller{key: fmt.Sprintf("app %d", a.ID), app: a.ID, isApp: true}, nil
+}
+
+func (s *Server) identifyInstallation(secret string) (caller, error) {
+	t := s.tokens[hashOf(secret)]
+	if t == nil || t.Purpose != purposeInstallation || !s.now().Before(t.ExpiresAt) {
+		return caller{key: "anonymous"}, errCredentials
+	}
+	a, in := s.installationOf(t.Installation)
+	if in == nil { // taken away since
+		return caller{key: "anonymous"}, errCredentials
+	}
+	return caller{key: fmt.Sprintf("installation %d", in.ID), app: a.ID, installation: in, token: t}, nil
+}
+
+// admit says whether the caller may make the call at all: an app's own calls need its JSON web token, all others another
+// credential, which sees only the account it is of.
+func (c caller) admit(r *http.Request, appsOnly bool) error {
+	switch {
+	case appsOnly && !c.isApp:
+		return errJWT
+	case !appsOnly && c.isApp:
+		return errCredentials
+	case c.installation != nil && !c.token.covers(scopeOf(r)):
+		return errNotFound
+	}
+	return nil
+}
