@@ -60,6 +60,9 @@ func (f *Fleet) supplyToken(ctx context.Context, r *lifecycle.Record, a lifecycl
 	default:
 		return
 	}
+	if r.JobsOf != "" {
+		return // registered by its name, and so deleted
+	}
 	token, err := f.github.RemoveToken(ctx, r.Repository)
 	if err != nil {
 		f.log.Warn("no remove token for now", "instance", r.InstanceID, "repository", r.Repository, "error", err)
@@ -84,6 +87,9 @@ func (f *Fleet) bring(ctx context.Context, j *journal, facts lifecycle.Facts, no
 	j.decide(facts.Record.InstanceID, d.Action, d.Why)
 	if j.dry {
 		return facts.Record, d, nil
+	}
+	if why := f.takenMeanwhile(ctx, facts, d); why != "" {
+		return facts.Record, lifecycle.Decision{Action: lifecycle.ActionKeep, Look: now.Add(f.policy(facts.Record.Pool).DrainLook), Why: why}, nil
 	}
 	next, err := f.carry(ctx, j, facts.Record, d, now)
 	if errors.Is(err, lifecycle.ErrLost) {

@@ -80,6 +80,8 @@ type Options struct {
 	Exhausted func(usage lifecycle.UsageClass) []lifecycle.Offering
 	// Ensure is what a refresh does first; nil: nothing.
 	Ensure Ensure
+	// Jobs are the parts for webhooks and job pools; nil: there are none.
+	Jobs *JobOptions
 	// Repositories are those whose registrations the GitHub sweep goes through
 	// for ghosts. Each host's own registration is removed without it.
 	Repositories []string
@@ -147,6 +149,7 @@ type Fleet struct {
 	exhausted    func(lifecycle.UsageClass) []lifecycle.Offering
 	ensure       Ensure
 	repositories []string
+	jobs         *jobDesk
 	replica      string
 	hostKey      func(string) string
 	log          hclog.Logger
@@ -184,6 +187,13 @@ func New(o Options) (*Fleet, error) {
 		pools: o.Pools, classes: o.Classes, sells: o.Sells, template: o.TemplateVersion, exhausted: o.Exhausted, ensure: o.Ensure, repositories: o.Repositories,
 		replica: o.Replica, hostKey: o.HostKey, log: o.Log, observer: o.Observer,
 		timing: o.Timing.withDefaults(), rand: o.Rand,
+	}
+	if o.Jobs != nil {
+		desk, err := newJobDesk(*o.Jobs, o.Pools)
+		if err != nil {
+			return nil, fmt.Errorf("new fleet: %w", err)
+		}
+		f.jobs = desk
 	}
 	if f.hostKey == nil {
 		f.hostKey = func(id string) string { return id }

@@ -18,6 +18,9 @@ type Demand struct {
 	// RequestID names the request; a repeated one resumes it.
 	RequestID string
 	Spec      lifecycle.Spec
+	// MaxHosts is how many hosts the run may have at once, by all its requests
+	// together; 0: any number.
+	MaxHosts int
 }
 
 // Provision gets a run its hosts: it claims from the pool, launches the rest,
@@ -35,6 +38,9 @@ type Provision struct {
 
 	q     lifecycle.Request
 	token *lifecycle.Registration
+	// jit is the registration of the host that a job-scoped request tries to
+	// claim.
+	jit jit
 	// hosts are the records of q.Taken, as last seen.
 	hosts map[string]lifecycle.Record
 	// won are hosts that were claimed but are not in q.Taken yet.
@@ -72,8 +78,22 @@ func (f *Fleet) NewProvision(d Demand) (*Provision, error) {
 		return nil, err
 	}
 	d.Spec = spec
+	if d.Spec.JobsOf != "" && f.jobs == nil {
+		return nil, errors.New("request a job-scoped host: this fleet has no job pools")
+	}
 	p := &Provision{f: f, course: course{journal: journal{f: f}}, demand: d, attended: true, dead: map[string]lifecycle.Machine{}}
 	p.next = p.begin
+	return p, nil
+}
+
+// newUnattended begins a request that no caller waits for: its hosts go back
+// when they get no job.
+func (f *Fleet) newUnattended(d Demand) (*Provision, error) {
+	p, err := f.NewProvision(d)
+	if err != nil {
+		return nil, err
+	}
+	p.attended = false
 	return p, nil
 }
 
@@ -125,15 +145,66 @@ func (p *Provision) begin(ctx context.Context, now time.Time) (Progress, error) 
 	p.q, p.hosts = q, map[string]lifecycle.Record{}
 	p.sel = newSelection()
 	p.next = p.selectHosts
+	if p.demand.MaxHosts > 0 {
+		p.next = p.keepWithin
+	}
 	return again, nil
+}
+
+// keepWithin refuses the request if the run has more hosts with it than it may
+// have. It looks after its row is written, so that of two requests made at once
+// at least one sees the other.
+func (p *Provision) keepWithin(ctx context.Context, now time.Time) (Progress, error) {
+	requests, err := p.f.store.RequestsOfRun(ctx, p.q.Repository, p.q.RunID)
+	if err != nil {
+		return again, fmt.Errorf("list requests of run %s: %w", p.q.RunID, err)
+	}
+	hosts, err := p.f.hostsAsked(ctx, requests)
+	if err != nil {
+		return again, err
+	}
+	if hosts <= p.demand.MaxHosts {
+		p.next = p.selectHosts
+		return again, nil
+	}
+	q := p.q
+	q.Outcome, q.ExpiresAt = lifecycle.OutcomeShort, now.Add(p.f.timing.KeepRequests)
+	q.Reason = fmt.Sprintf("run %s would have %d hosts, and may have %d at once", q.RunID, hosts, p.demand.MaxHosts)
+	return p.write(ctx, q, now, func() {
+		p.journal.add(requestEvent(q, lifecycle.ActionSettle, q.Reason, now))
+		p.next = p.finish
+	})
+}
+
+// hostsAsked counts the hosts that requests have or wait for.
+func (f *Fleet) hostsAsked(ctx context.Context, requests []lifecycle.Request) (int, error) {
+	hosts := 0
+	for _, q := range requests {
+		switch {
+		case q.Released():
+		case !q.Settled():
+			hosts += q.Spec.Count
+		case len(q.Taken) > 0:
+			serving, _, err := f.hostsOf(ctx, q, nil)
+			if err != nil {
+				return 0, err
+			}
+			hosts += len(serving)
+		}
+	}
+	return hosts, nil
 }
 
 // tokenMargin: a registration token this close to its end is not handed out,
 // since a host may need that long to use it.
 const tokenMargin = 5 * time.Minute
 
-// mint makes sure of a registration token for the hosts to come.
+// mint makes sure of a registration token for the hosts to come. A job-scoped
+// host has none: it is registered by its name.
 func (p *Provision) mint(ctx context.Context, now time.Time) error {
+	if p.jobScoped() {
+		return nil
+	}
 	if p.token != nil && (p.token.ExpiresAt.IsZero() || p.token.ExpiresAt.After(now.Add(tokenMargin))) {
 		return nil
 	}

@@ -63,6 +63,9 @@ func (p *Provision) selectHosts(ctx context.Context, now time.Time) (Progress, e
 	case p.lacks() > 0 && !s.indexDone:
 		return p.askIndex(ctx, now)
 	case p.lacks() > 0 && !now.Before(p.relook) && now.Before(p.q.Deadline):
+		if err := p.mayLaunch(ctx); err != nil {
+			return again, err
+		}
 		return p.intend(ctx, now)
 	}
 	p.observeClaim(now)
@@ -144,11 +147,15 @@ func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (Progress, 
 // effect.
 func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Time) error {
 	policy := p.policy()
+	registration, runnerID, err := p.registrationFor(ctx, m)
+	if err != nil {
+		return err
+	}
 	r, err := p.f.store.ClaimInstance(ctx, lifecycle.Claim{
 		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: p.trustKey(), Now: now, Margin: policy.ClaimMargin,
 		RunID: p.q.RunID, RunAttempt: p.q.Spec.RunAttempt, Repository: p.q.Repository, RequestID: p.q.RequestID,
-		MaxRuntime: p.q.Spec.MaxRuntime, Labels: p.q.Spec.Labels, Registration: p.token,
-		Threshold: now.Add(policy.ClaimTimeout),
+		MaxRuntime: p.q.Spec.MaxRuntime, Labels: p.q.Spec.Labels, Registration: registration,
+		JobsOf: p.q.Spec.JobsOf, GitHubRunnerID: runnerID, Threshold: now.Add(policy.ClaimTimeout),
 	})
 	switch {
 	case errors.Is(err, lifecycle.ErrLost) && p.doubt == m.HostKey:
@@ -156,14 +163,17 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Tim
 			return fmt.Errorf("read host %s: %w", m.InstanceID, err)
 		}
 		if !serves(r, p.q) {
+			p.withdrawJIT(ctx)
 			return nil
 		}
 	case errors.Is(err, lifecycle.ErrLost):
+		p.withdrawJIT(ctx)
 		return nil
 	case err != nil:
 		p.doubt = m.HostKey
 		return fmt.Errorf("claim host %s: %w", m.InstanceID, err)
 	}
+	p.jit = jit{}
 	p.win(r)
 	p.journal.add(lifecycle.Event{
 		At: now, InstanceID: r.InstanceID, Repository: r.Repository, RunID: r.RunID, RequestID: r.RequestID,

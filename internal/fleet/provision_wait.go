@@ -19,6 +19,8 @@ func (p *Provision) await(ctx context.Context, now time.Time) (Progress, error) 
 		return p.decideNext(ctx, now)
 	case p.lostHost():
 		return p.giveUpLost(ctx, now)
+	case p.unregistered() != "":
+		return p.registerHost(ctx, now)
 	case len(p.ready()) >= p.q.Spec.Count, !now.Before(p.q.Deadline):
 		return p.settle(ctx, now)
 	case p.lacks() > 0 && !now.Before(p.relook):
@@ -192,7 +194,7 @@ func (p *Provision) settle(ctx context.Context, now time.Time) (Progress, error)
 	q.DueAt = now.Add(p.f.timing.Takeover)
 	if len(ready) >= q.Spec.MinimumCount {
 		q.Outcome, q.Taken = lifecycle.OutcomeReady, ready
-		q.Unattended = !p.attended
+		q.Unattended = !p.attended && !lifecycle.IsSpare(q.RunID) // that waits for as long as it takes
 		q.Reason = fmt.Sprintf("%d of %d hosts are ready", len(ready), q.Spec.Count)
 		if all && p.attended {
 			q.DueAt = time.Time{}

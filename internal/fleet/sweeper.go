@@ -37,12 +37,18 @@ type schedule struct {
 
 // NewSweeper returns a sweeper that does not hold the lease yet.
 func (f *Fleet) NewSweeper() *Sweeper {
-	return &Sweeper{f: f, sweeps: []*schedule{
+	s := &Sweeper{f: f, sweeps: []*schedule{
 		{name: "due", every: f.timing.Due, begin: func() Op { return f.NewDueSweep() }},
 		{name: "liveness", every: f.timing.Liveness, begin: func() Op { return f.NewLivenessSweep() }},
 		{name: "cloud", every: f.timing.Cloud, begin: func() Op { return f.NewCloudSweep() }},
 		{name: "github", every: f.timing.Cloud, begin: func() Op { return f.NewGitHubSweep() }},
 	}}
+	if f.jobs != nil {
+		s.sweeps = append(s.sweeps,
+			&schedule{name: "jobs", every: f.timing.Due, begin: func() Op { return f.NewJobSweep() }},
+			&schedule{name: "webhooks", every: f.timing.Cloud, begin: func() Op { return f.NewMissedSweep() }})
+	}
+	return s
 }
 
 // Step does one step: of the lease when it is time, else of the sweep in hand,

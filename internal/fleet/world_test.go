@@ -29,6 +29,7 @@ type world struct {
 	queue   *queue.Queue
 	compute *memory.Compute
 	github  *fakeGitHub
+	hub     *hub // nil: there are no jobs
 	fleet   *fleet.Fleet
 
 	mu sync.Mutex
@@ -113,7 +114,11 @@ func (w *world) answer(ctx context.Context) {
 			continue
 		}
 		w.compute.Boot(r.InstanceID)
-		p := w.report(r)
+		say := w.report
+		if r.JobsOf != "" {
+			say = w.hub.report
+		}
+		p := say(r)
 		if forge := w.forge[r.HostKey]; forge != nil {
 			forge(&p)
 		}
@@ -219,6 +224,8 @@ type fakeGitHub struct {
 	runners map[int64]lifecycle.Runner
 	next    int64
 	tokens  int
+	// deleting may refuse the deletion of a registration; nil: none is.
+	deleting func(id int64) error
 }
 
 func (g *fakeGitHub) fail() error {
@@ -267,6 +274,11 @@ func (g *fakeGitHub) FindRunner(_ context.Context, _, name string) (lifecycle.Ru
 }
 
 func (g *fakeGitHub) DeleteRunner(_ context.Context, _ string, id int64) error {
+	if g.deleting != nil {
+		if err := g.deleting(id); err != nil {
+			return err
+		}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.down {

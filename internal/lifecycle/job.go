@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -130,20 +129,33 @@ type Turn struct {
 	// Scope is whose jobs its host can run: see Job.Scope.
 	Scope   string    `json:"scope"`
 	GivenAt time.Time `json:"givenAt"`
-	// Runner is the name of its host's runner, once there is one.
-	Runner string `json:"runner,omitempty"`
+	// HostKey and Runner, its registration's name, are those of its host once
+	// that is ready.
+	HostKey string `json:"hostKey,omitempty"`
+	Runner  string `json:"runner,omitempty"`
 	// Begun is set once a job began on its host: it serves no other.
 	Begun bool `json:"begun,omitempty"`
 }
 
-// jobRunPrefix begins the run ids of turns. No workflow run's id has a colon.
-const jobRunPrefix = "job:"
+// The beginnings of the run ids of turns. No workflow run's id has a colon.
+const (
+	turnRun  = "turn:"
+	spareRun = "spare:"
+)
 
-// RunID is the run id under which the turn's host is requested.
-func (t Turn) RunID() string { return jobRunPrefix + strconv.FormatInt(t.JobID, 10) }
+// RunID is the run id under which the turn's host is requested, and the id of the
+// request: each turn has its own, so that a release frees that host alone.
+func (t Turn) RunID(pool string) string {
+	if t.JobID == 0 {
+		return fmt.Sprintf("%s%s:%d", spareRun, pool, t.Number)
+	}
+	return fmt.Sprintf("%s%s:%d", turnRun, pool, t.Number)
+}
 
-// RequestID is the id of the turn's request.
-func (t Turn) RequestID(pool string) string { return fmt.Sprintf("turn-%s-%d", pool, t.Number) }
+// IsTurn reports whether a run id is a turn's and no workflow run's.
+func IsTurn(runID string) bool {
+	return strings.HasPrefix(runID, turnRun) || IsSpare(runID)
+}
 
-// IsJobRun reports whether a run id is a turn's and no workflow run's.
-func IsJobRun(runID string) bool { return strings.HasPrefix(runID, jobRunPrefix) }
+// IsSpare reports whether a run id is that of a turn which keeps a pool's minimum.
+func IsSpare(runID string) bool { return strings.HasPrefix(runID, spareRun) }

@@ -1,0 +1,316 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// waitingAtLeast is how many waiting jobs a balance reads at least. With fewer
+// than there are it gives turns, and sends nobody back.
+const waitingAtLeast = 100
+
+// balance brings the accounts of a job pool in line with its jobs and hosts: it
+// reads both, decides, writes the accounts once, and then begins what the new
+// turns ask for. Whatever a crash leaves undone the next one finds.
+type balance struct {
+	course
+	f    *Fleet
+	name string
+	pool JobPool
+
+	turns   lifecycle.Turns
+	facts   []policy.TurnFacts
+	waiting []lifecycle.Job
+	more    bool
+	// orphans are turns whose request was never written.
+	orphans []lifecycle.Turn
+	// learned is set when the reads told of a host that the accounts do not name.
+	learned bool
+}
+
+func (f *Fleet) newBalance(name string) *balance {
+	b := &balance{f: f, course: course{journal: journal{f: f}}, name: name, pool: f.jobs.Pools[name]}
+	b.next = b.load
+	return b
+}
+
+func (b *balance) load(ctx context.Context, now time.Time) (Progress, error) {
+	turns, err := b.f.jobs.Store.Turns(ctx, b.name)
+	if err != nil {
+		return again, fmt.Errorf("read the turns of pool %s: %w", b.name, err)
+	}
+	b.turns, b.facts, b.orphans, b.learned = turns, nil, nil, false
+	if err := b.readWaiting(ctx); err != nil {
+		return again, err
+	}
+	if len(turns.Open) == 0 && len(b.waiting) == 0 && b.pool.Minimum == 0 {
+		return done, nil
+	}
+	if err := b.readHosts(ctx, now); err != nil {
+		return again, err
+	}
+	b.next = b.decide
+	return again, nil
+}
+
+func (b *balance) readWaiting(ctx context.Context) error {
+	b.waiting, b.more = nil, false
+	most := max(waitingAtLeast, 2*b.pool.Maximum)
+	for page := (lifecycle.PageOf{}); ; {
+		got, err := b.f.jobs.Store.WaitingJobs(ctx, b.name, page)
+		if err != nil {
+			return fmt.Errorf("list the waiting jobs of pool %s: %w", b.name, err)
+		}
+		b.waiting = append(b.waiting, got.Items...)
+		if b.more = got.Next != ""; !b.more || len(b.waiting) >= most {
+			return nil
+		}
+		page.After = got.Next
+	}
+}
+
+// readHosts finds out how far the host of each turn is: in two batched reads for
+// those that are known, and one read of the request for each that is not.
+func (b *balance) readHosts(ctx context.Context, now time.Time) error {
+	b.turns.Open = slices.Clone(b.turns.Open)
+	phases := make([]policy.TurnPhase, len(b.turns.Open))
+	var keys []string
+	for i := range b.turns.Open {
+		t := &b.turns.Open[i]
+		if t.HostKey == "" {
+			var err error
+			if phases[i], err = b.request(ctx, t); err != nil {
+				return err
+			}
+		}
+		if t.HostKey != "" {
+			keys = append(keys, t.HostKey)
+		}
+	}
+	records, err := b.f.store.Instances(ctx, keys)
+	if err != nil {
+		return fmt.Errorf("read the hosts of pool %s: %w", b.name, err)
+	}
+	reports, err := b.f.reports(ctx, keys, now)
+	if err != nil {
+		return err
+	}
+	hosts := make(map[string]lifecycle.Record, len(records))
+	for _, r := range records {
+		hosts[r.HostKey] = r
+	}
+	for i := range b.turns.Open {
+		t := &b.turns.Open[i]
+		fact := policy.TurnFacts{Turn: *t, Phase: phases[i]}
+		if t.HostKey != "" {
+			report, told := reports[t.HostKey]
+			fact.Phase, fact.Since = b.phase(t, hosts[t.HostKey], report, told)
+			fact.Turn = *t
+		}
+		b.facts = append(b.facts, fact)
+	}
+	return nil
+}
+
+// request is how far a turn is whose host is not known yet. Once its request
+// has come out well the host is.
+func (b *balance) request(ctx context.Context, t *lifecycle.Turn) (policy.TurnPhase, error) {
+	q, err := b.f.store.Request(ctx, t.Repository, t.RunID(b.name), t.RunID(b.name))
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		b.orphans = append(b.orphans, *t)
+		return policy.TurnComing, nil
+	case err != nil:
+		return "", fmt.Errorf("read the request of turn %d: %w", t.Number, err)
+	case !q.Settled():
+		return policy.TurnComing, nil
+	case len(q.Taken) == 0:
+		return b.withoutHost(ctx, q)
+	}
+	t.HostKey = q.Taken[0].HostKey
+	return policy.TurnComing, nil
+}
+
+// withoutHost: a request that ended without a host has its turn for as long as
+// a host of it is not clean again.
+func (b *balance) withoutHost(ctx context.Context, q lifecycle.Request) (policy.TurnPhase, error) {
+	if q.DueAt.IsZero() {
+		return policy.TurnOver, nil
+	}
+	serving, leaving, err := b.f.hostsOf(ctx, q, nil)
+	if err != nil {
+		return "", err
+	}
+	if len(serving)+len(leaving) > 0 {
+		return policy.TurnBegun, nil
+	}
+	return policy.TurnOver, nil
+}
+
+// phase is how far the host of a turn is, by its record and its agent's word.
+func (b *balance) phase(t *lifecycle.Turn, r lifecycle.Record, p lifecycle.Report, told bool) (policy.TurnPhase, time.Time) {
+	if r.RequestID != t.RunID(b.name) {
+		return policy.TurnOver, time.Time{}
+	}
+	if t.Runner != r.RunnerName {
+		t.Runner, b.learned = r.RunnerName, true
+	}
+	switch {
+	case r.Releasing():
+		return policy.TurnBegun, time.Time{}
+	case r.State == lifecycle.StateTerminated:
+		return policy.TurnOver, time.Time{}
+	case t.Begun, told && p.Assignment == r.Assignment && (p.Busy || p.Jobs > 0):
+		return policy.TurnBegun, time.Time{}
+	case r.State == lifecycle.StateRunning:
+		return policy.TurnReady, r.RuntimeEndsAt.Add(-r.MaxRuntime)
+	}
+	return policy.TurnComing, time.Time{}
+}
+
+// decide applies the moves to the accounts, in one write.
+func (b *balance) decide(ctx context.Context, now time.Time) (Progress, error) {
+	moves, _ := policy.Balance(b.pool.JobPool, b.facts, b.waiting, b.more, now)
+	next, given, back, ended := b.apply(moves, now)
+	if len(moves) > 0 || b.learned {
+		stored, err := b.f.jobs.Store.UpdateTurns(ctx, next)
+		switch {
+		case errors.Is(err, lifecycle.ErrLost):
+			b.next = b.load
+			return again, nil
+		case err != nil:
+			return again, fmt.Errorf("write the turns of pool %s: %w", b.name, err)
+		}
+		b.turns = stored
+		b.tell(moves)
+	}
+	given = append(given, b.orphans...)
+	for _, t := range ended {
+		b.askAbout(ctx, t, now)
+	}
+	b.next = func(ctx context.Context, now time.Time) (Progress, error) { return b.act(ctx, now, &given, &back) }
+	return again, nil
+}
+
+// apply is the accounts after the moves, and the turns that were given, are to be
+// sent back, and have ended without a job of theirs that is known of.
+func (b *balance) apply(moves []policy.Move, now time.Time) (next lifecycle.Turns, given, back, ended []lifecycle.Turn) {
+	next = b.turns
+	next.Pool, next.Open = b.name, slices.Clone(b.turns.Open)
+	for _, m := range moves {
+		i := slices.IndexFunc(next.Open, func(t lifecycle.Turn) bool { return t.Number == m.Turn })
+		switch {
+		case m.Kind == policy.MoveEnd && i >= 0:
+			if !next.Open[i].Begun {
+				ended = append(ended, next.Open[i])
+			}
+			next.Open = slices.Delete(next.Open, i, i+1)
+		case m.Kind == policy.MoveBack && i >= 0:
+			back = append(back, next.Open[i])
+		case m.Kind == policy.MoveGive:
+			next.Given++
+			t := lifecycle.Turn{Number: next.Given, JobID: m.Job.ID, Repository: m.Job.Repository, Scope: m.Job.Scope, GivenAt: now}
+			if m.Job.ID == 0 {
+				t.Repository, t.Scope = b.pool.Repository, b.pool.Scope
+			}
+			next.Open = append(next.Open, t)
+			given = append(given, t)
+		}
+	}
+	return next, given, back, ended
+}
+
+func (b *balance) tell(moves []policy.Move) {
+	for _, m := range moves {
+		b.f.log.Info("balanced", "pool", b.name, "move", m.Kind, "turn", m.Turn, "job", m.Job.ID, "reason", m.Why)
+	}
+}
+
+// act begins one thing that the moves ask for: the request of a new turn, which
+// is in the store before anybody works on it behind, or the release of a host
+// that no job needs.
+func (b *balance) act(ctx context.Context, now time.Time, given, back *[]lifecycle.Turn) (Progress, error) {
+	switch {
+	case len(*given) > 0:
+		if err := b.beginTurn(ctx, now, (*given)[0]); err != nil {
+			return again, err
+		}
+		*given = (*given)[1:]
+	case len(*back) > 0:
+		t := (*back)[0]
+		release := b.f.NewRelease(t.Repository, t.RunID(b.name), 0, false)
+		b.next = func(ctx context.Context, now time.Time) (Progress, error) {
+			progress, err := release.Step(ctx, now)
+			if err == nil && progress.Done {
+				*back = (*back)[1:]
+				b.next = func(ctx context.Context, now time.Time) (Progress, error) { return b.act(ctx, now, given, back) }
+				return again, nil
+			}
+			return progress, err
+		}
+	default:
+		return done, nil
+	}
+	return again, nil
+}
+
+func (b *balance) beginTurn(ctx context.Context, now time.Time, t lifecycle.Turn) error {
+	spec := b.pool.Spec
+	spec.Pool, spec.Count, spec.MinimumCount, spec.RunAttempt = b.name, 1, 1, 1
+	spec.Labels, spec.JobsOf = b.pool.Labels, t.Scope
+	p, err := b.f.newUnattended(Demand{Repository: t.Repository, RunID: t.RunID(b.name), RequestID: t.RunID(b.name), Spec: spec})
+	if err != nil {
+		return fmt.Errorf("begin turn %d of pool %s: %w", t.Number, b.name, err)
+	}
+	if _, err := p.Step(ctx, now); err != nil {
+		return err
+	}
+	b.f.jobs.begin("turn "+t.RunID(b.name), &thenBalance{Op: p, f: b.f, pool: b.name})
+	return nil
+}
+
+// askAbout has GitHub asked soon about the job of a turn that ended without one:
+// the end of the job may have been lost.
+func (b *balance) askAbout(ctx context.Context, t lifecycle.Turn, now time.Time) {
+	if t.JobID == 0 {
+		return
+	}
+	j, err := b.f.jobs.Store.Job(ctx, t.JobID)
+	if err == nil && j.State == lifecycle.JobWaiting && j.DueAt.After(now) {
+		j.DueAt = now
+		_, err = b.f.jobs.Store.UpdateJob(ctx, j)
+	}
+	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) && !errors.Is(err, lifecycle.ErrLost) {
+		b.f.log.Warn("job not looked up; its hourly look comes later", "job", t.JobID, "error", err)
+	}
+}
+
+// thenBalance is an operation after which a pool's accounts are balanced,
+// however it ends.
+type thenBalance struct {
+	Op
+	f    *Fleet
+	pool string
+	told bool
+}
+
+func (o *thenBalance) Step(ctx context.Context, now time.Time) (Progress, error) {
+	progress, err := o.Op.Step(ctx, now)
+	if progress.Done && !o.told {
+		o.told = true
+		o.f.balanceSoon(o.pool)
+	}
+	return progress, err
+}
+
+// newHandBack releases the host of a turn, and balances the pool once it is
+// clean.
+func (f *Fleet) newHandBack(pool string, r lifecycle.Record) Op {
+	return &thenBalance{Op: f.NewRelease(r.Repository, r.RunID, 0, true), f: f, pool: pool}
+}

@@ -1,0 +1,363 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+const (
+	// hookTakeover is when a sweep works on a webhook that nobody has finished.
+	hookTakeover = 10 * time.Second
+	// hookAgain is when a webhook is worked on again that could not be, since
+	// GitHub was away.
+	hookAgain = 30 * time.Second
+	// keepHooks is how long a delivery is remembered. A queued job that is older
+	// than a day is refused by its own time, so this is more than enough to know
+	// a repeat.
+	keepHooks = 3 * 24 * time.Hour
+)
+
+// ErrNotOurs is a webhook that is about nothing of ours.
+var ErrNotOurs = errors.New("about no job or run of ours")
+
+// TakeWebhook remembers a delivery and has it worked on. It has to be safe in
+// the store before GitHub is told that it arrived. ErrNotOurs,
+// lifecycle.ErrExists for one that is known.
+func (f *Fleet) TakeWebhook(ctx context.Context, w lifecycle.Webhook, now time.Time) error {
+	if f.jobs == nil {
+		return ErrNotOurs
+	}
+	if ours, err := f.concerns(ctx, w); err != nil {
+		return fmt.Errorf("take webhook %s: %w", w.DeliveryID, err)
+	} else if !ours {
+		return ErrNotOurs
+	}
+	w.ReceivedAt, w.DueAt, w.ExpiresAt, w.Version = now, now.Add(hookTakeover), now.Add(keepHooks), 1
+	if err := f.jobs.Store.CreateWebhook(ctx, w); err != nil {
+		return fmt.Errorf("take webhook %s: %w", w.DeliveryID, err)
+	}
+	f.jobs.begin("webhook "+w.DeliveryID, f.newHook(w))
+	return nil
+}
+
+// concerns reports whether a webhook is about something of ours: a job with
+// labels of ours, or the end of a run that has requests.
+func (f *Fleet) concerns(ctx context.Context, w lifecycle.Webhook) (bool, error) {
+	switch {
+	case w.Job != nil:
+		_, ok := f.served(*w.Job)
+		return ok, nil
+	case w.Run != nil && w.Run.Status == lifecycle.StatusCompleted:
+		requests, err := f.store.RequestsOfRun(ctx, w.Run.Repository, w.Run.RunID)
+		return len(requests) > 0, err
+	}
+	return false, nil
+}
+
+// served is the row of a job that our hosts are to run: by a job pool, or by
+// the hosts of its run.
+func (f *Fleet) served(j lifecycle.WorkflowJob) (lifecycle.Job, bool) {
+	row := lifecycle.Job{
+		ID: j.ID, Repository: j.Repository, RunID: j.RunID, RunAttempt: j.RunAttempt, Labels: j.Labels,
+		QueuedAt: j.QueuedAt, RunnerName: j.RunnerName, StartedAt: j.StartedAt, EndedAt: j.CompletedAt,
+	}
+	switch j.Status {
+	case lifecycle.StatusInProgress:
+		row.State = lifecycle.JobRunning
+	case lifecycle.StatusCompleted:
+		row.State = lifecycle.JobDone
+	default:
+		row.State = lifecycle.JobWaiting
+	}
+	if _, _, ok := policy.RunLabels(j.Labels, j.RunID); ok {
+		return row, true
+	}
+	pool, ok := policy.MatchPool(f.jobs.labels, j.Labels)
+	row.Pool, row.Scope = pool, f.jobs.Scope(j.Repository)
+	return row, ok
+}
+
+// hook works on one webhook. Whatever it does is safe to do again.
+type hook struct {
+	course
+	f *Fleet
+	w lifecycle.Webhook
+
+	row     lifecycle.Job // of a workflow_job
+	release *Release
+	tries   int // how often a runner's host was looked at
+}
+
+func (f *Fleet) newHook(w lifecycle.Webhook) *hook {
+	h := &hook{f: f, course: course{journal: journal{f: f}}, w: w}
+	h.next = h.jobStep
+	if w.Run != nil {
+		h.next = h.runStep
+	}
+	return h
+}
+
+// settle writes what came of the webhook.
+func (h *hook) settle(why string) {
+	h.next = func(ctx context.Context, _ time.Time) (Progress, error) {
+		w := h.w
+		w.Reason, w.DueAt = why, time.Time{}
+		_, err := h.f.jobs.Store.UpdateWebhook(ctx, w)
+		if err != nil && !errors.Is(err, lifecycle.ErrLost) {
+			return again, fmt.Errorf("write webhook %s: %w", w.DeliveryID, err)
+		}
+		h.f.log.Info("webhook worked on", "delivery", w.DeliveryID, "action", w.Action, "result", why)
+		return done, nil
+	}
+}
+
+// runStep: the run has ended, so its hosts are released. A run of an older
+// attempt than the newest request's is not: that has been started again.
+func (h *hook) runStep(ctx context.Context, now time.Time) (Progress, error) {
+	run := *h.w.Run
+	if h.w.Late {
+		confirmed, err := h.stillOver(ctx, run)
+		if err != nil || !confirmed {
+			return again, err
+		}
+	}
+	requests, err := h.f.store.RequestsOfRun(ctx, run.Repository, run.RunID)
+	if err != nil {
+		return again, fmt.Errorf("list requests of run %s: %w", run.RunID, err)
+	}
+	for _, q := range requests {
+		if q.Spec.RunAttempt > run.RunAttempt {
+			h.settle(fmt.Sprintf("ignored: attempt %d of run %s is over, and attempt %d has hosts", run.RunAttempt, run.RunID, q.Spec.RunAttempt))
+			return again, nil
+		}
+	}
+	h.release = h.f.NewRelease(run.Repository, run.RunID, run.RunAttempt, false)
+	h.next = func(ctx context.Context, now time.Time) (Progress, error) {
+		progress, err := h.release.Step(ctx, now)
+		if err != nil || !progress.Done {
+			return progress, err
+		}
+		h.settle(fmt.Sprintf("run %s is over: released %d hosts", run.RunID, len(h.release.Instances())))
+		return again, nil
+	}
+	return again, nil
+}
+
+// stillOver asks GitHub about a run whose end was heard late: it may have been
+// started again meanwhile. A run that GitHub has forgotten is over.
+func (h *hook) stillOver(ctx context.Context, run lifecycle.WorkflowRun) (bool, error) {
+	is, err := h.f.jobs.GitHub.WorkflowRun(ctx, run.Repository, run.RunID)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("confirm the end of run %s: %w", run.RunID, err)
+	case is.Status == lifecycle.StatusCompleted && is.RunAttempt == run.RunAttempt:
+		return true, nil
+	}
+	h.settle(fmt.Sprintf("ignored: heard late, and attempt %d of run %s is %s", is.RunAttempt, run.RunID, is.Status))
+	return false, nil
+}
+
+// jobStep brings the row of a job up to date.
+func (h *hook) jobStep(ctx context.Context, now time.Time) (Progress, error) {
+	job := *h.w.Job
+	if h.w.Late && job.Status != lifecycle.StatusCompleted {
+		is, err := h.f.jobs.GitHub.WorkflowJob(ctx, job.Repository, job.ID)
+		switch {
+		case errors.Is(err, lifecycle.ErrNotFound):
+			h.settle("ignored: heard late, and GitHub knows the job no more")
+			return again, nil
+		case err != nil:
+			return again, fmt.Errorf("confirm job %d: %w", job.ID, err)
+		}
+		job = is
+	}
+	row, ours := h.f.served(job)
+	if !ours {
+		h.settle("ignored: " + ErrNotOurs.Error())
+		return again, nil
+	}
+	if why, err := h.refused(ctx, row); err != nil || why != "" {
+		if why != "" {
+			h.settle("refused: " + why)
+		}
+		return again, err
+	}
+	h.row = row
+	stored, err := h.f.noteJob(ctx, row, now)
+	if err != nil {
+		return again, err
+	}
+	h.next = h.followUp(stored)
+	return again, nil
+}
+
+// refused says why a job may not use its pool, or "".
+func (h *hook) refused(ctx context.Context, row lifecycle.Job) (string, error) {
+	pool, ok := h.f.jobs.Pools[row.Pool]
+	switch {
+	case row.Pool == "" || !ok || row.State != lifecycle.JobWaiting:
+		return "", nil
+	case !pool.mayUse(row.Repository):
+		return fmt.Sprintf("%s may not use job pool %s; it may be used by %v", row.Repository, row.Pool, pool.Repositories), nil
+	case pool.Forks:
+		return "", nil
+	}
+	fork, err := h.f.ofFork(ctx, row.Repository, row.RunID)
+	if err == nil && fork {
+		return fmt.Sprintf("run %s is of a fork, and job pool %s takes none", row.RunID, row.Pool), nil
+	}
+	return "", err
+}
+
+// followUp is what a job's row asks for once it is written.
+func (h *hook) followUp(row lifecycle.Job) func(context.Context, time.Time) (Progress, error) {
+	switch {
+	case row.Pool == "" && row.State == lifecycle.JobWaiting:
+		return h.provide
+	case row.Pool != "" && h.row.State == lifecycle.JobDone && h.row.RunnerName != "":
+		return h.freeHost
+	}
+	if row.Pool != "" && row.State == lifecycle.JobRunning {
+		return h.markBegun
+	}
+	return h.balance(fmt.Sprintf("job %d is %s", row.ID, row.State))
+}
+
+// markBegun notes that a job began on a host of the pool, whoever it waited for:
+// the host serves no other.
+func (h *hook) markBegun(ctx context.Context, _ time.Time) (Progress, error) {
+	turns, err := h.f.jobs.Store.Turns(ctx, h.row.Pool)
+	if err != nil {
+		return again, fmt.Errorf("read the turns of pool %s: %w", h.row.Pool, err)
+	}
+	turns.Open = slices.Clone(turns.Open)
+	i := slices.IndexFunc(turns.Open, func(t lifecycle.Turn) bool { return t.Runner != "" && t.Runner == h.row.RunnerName })
+	if i >= 0 && !turns.Open[i].Begun {
+		turns.Open[i].Begun = true
+		_, err := h.f.jobs.Store.UpdateTurns(ctx, turns)
+		switch {
+		case errors.Is(err, lifecycle.ErrLost):
+			return again, nil // it moved: look again
+		case err != nil:
+			return again, fmt.Errorf("write the turns of pool %s: %w", h.row.Pool, err)
+		}
+	}
+	h.next = h.balance(fmt.Sprintf("job %d runs on %s", h.row.ID, h.row.RunnerName))
+	return again, nil
+}
+
+// balance settles the webhook and has the accounts of the job's pool balanced.
+func (h *hook) balance(why string) func(context.Context, time.Time) (Progress, error) {
+	return func(context.Context, time.Time) (Progress, error) {
+		if h.row.Pool != "" {
+			h.f.balanceSoon(h.row.Pool)
+		}
+		h.settle(why)
+		return again, nil
+	}
+}
+
+const (
+	// freeTries and freeLook bound how long the end of a short job waits for its
+	// host to be known as ready: that takes a look of the request that waits for
+	// it. Then the host is found by the due sweep.
+	freeTries = 40
+	freeLook  = 250 * time.Millisecond
+)
+
+// freeHost releases the host of a runner whose one job is over. Whose turn it
+// was does not matter.
+func (h *hook) freeHost(ctx context.Context, _ time.Time) (Progress, error) {
+	instanceID := lifecycle.InstanceOf(h.row.RunnerName)
+	if instanceID == "" {
+		h.next = h.balance(fmt.Sprintf("job %d is over: it ran on %s, which is none of ours", h.row.ID, h.row.RunnerName))
+		return again, nil
+	}
+	r, err := h.f.find(ctx, instanceID)
+	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+		return again, fmt.Errorf("read host %s: %w", instanceID, err)
+	}
+	over := fmt.Sprintf("job %d is over on %s", h.row.ID, h.row.RunnerName)
+	switch {
+	case err != nil || r.RunnerName != h.row.RunnerName || !lifecycle.IsTurn(r.RunID):
+		h.next = h.balance(over + ", whose host is free already")
+		return again, nil
+	case r.State != lifecycle.StateRunning && h.tries < freeTries:
+		h.tries++
+		return wait(freeLook), nil
+	}
+	h.f.jobs.begin("release of "+r.RunID, h.f.newHandBack(h.row.Pool, r))
+	h.next = h.balance(over)
+	return again, nil
+}
+
+// noteJob writes what is newly known of a job. Its state only goes forward,
+// since webhooks come late and more than once.
+func (f *Fleet) noteJob(ctx context.Context, row lifecycle.Job, now time.Time) (lifecycle.Job, error) {
+	for range orderTries {
+		stored, err := f.jobs.Store.Job(ctx, row.ID)
+		switch {
+		case errors.Is(err, lifecycle.ErrNotFound):
+			n := newJob(row, now)
+			if err = f.jobs.Store.CreateJob(ctx, n); err == nil {
+				return n, nil
+			}
+		case err == nil && !ahead(row.State, stored.State):
+			return stored, nil
+		case err == nil:
+			n := advance(stored, row, now)
+			if n, err = f.jobs.Store.UpdateJob(ctx, n); err == nil {
+				return n, nil
+			}
+		}
+		if !errors.Is(err, lifecycle.ErrExists) && !errors.Is(err, lifecycle.ErrLost) {
+			return row, fmt.Errorf("write job %d: %w", row.ID, err)
+		}
+	}
+	return row, &lifecycle.UnavailableError{
+		What: fmt.Sprintf("job %d", row.ID), RetryAfter: time.Second, Err: errors.New("its row keeps moving"),
+	}
+}
+
+const (
+	// jobLook is when GitHub is asked about a job of which nothing was heard,
+	// in case its webhooks were lost.
+	jobLook = time.Hour
+	// keepJobs is how long a job is kept: longer than GitHub lets one wait (a
+	// day) and run (five days).
+	keepJobs = 7 * 24 * time.Hour
+)
+
+func newJob(row lifecycle.Job, now time.Time) lifecycle.Job {
+	row.Version, row.ExpiresAt = 1, now.Add(keepJobs)
+	row.Reason = fmt.Sprintf("first heard of, %s", row.State)
+	if row.State != lifecycle.JobDone {
+		row.DueAt = now.Add(jobLook)
+	}
+	return row
+}
+
+func advance(stored, row lifecycle.Job, now time.Time) lifecycle.Job {
+	n := stored
+	n.State, n.Reason = row.State, fmt.Sprintf("%s, by GitHub's word", row.State)
+	n.RunnerName, n.StartedAt, n.EndedAt = row.RunnerName, row.StartedAt, row.EndedAt
+	n.DueAt = now.Add(jobLook)
+	if n.State == lifecycle.JobDone {
+		n.DueAt = time.Time{}
+	}
+	return n
+}
+
+// ahead reports whether state a comes after b.
+func ahead(a, b lifecycle.JobState) bool {
+	order := map[lifecycle.JobState]int{lifecycle.JobWaiting: 0, lifecycle.JobRunning: 1, lifecycle.JobDone: 2}
+	return order[a] > order[b]
+}

@@ -1,0 +1,229 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// hookRequest begins the ids of the requests that webhooks make.
+const hookRequest = "webhook-"
+
+// provide gets a host for a queued job that names its run, if the run has none
+// and may have one. The request is in the store before the webhook is settled.
+func (h *hook) provide(ctx context.Context, _ time.Time) (Progress, error) {
+	facts, err := h.runFacts(ctx)
+	if err != nil {
+		return again, err
+	}
+	demand, why := facts.demand()
+	if demand == nil && facts.mayBegin() {
+		demand, why, err = h.byRule(ctx, facts)
+		if err != nil {
+			return again, err
+		}
+	}
+	if demand == nil {
+		h.settle(why)
+		return again, nil
+	}
+	p, err := h.f.newUnattended(*demand)
+	if err != nil {
+		h.settle("not provisioned: " + err.Error())
+		return again, nil
+	}
+	h.next = func(ctx context.Context, now time.Time) (Progress, error) {
+		if _, err := p.Step(ctx, now); err != nil {
+			return again, err
+		}
+		h.f.jobs.begin("request "+demand.RequestID, p)
+		h.settle(why)
+		return again, nil
+	}
+	return again, nil
+}
+
+// runFacts are what is known of a run one of whose jobs is queued.
+type runFacts struct {
+	job      lifecycle.Job
+	requests []lifecycle.Request
+	// open counts the jobs of the run that are not done.
+	open int
+	// live are the keys of the hosts that serve the run.
+	live map[string]bool
+}
+
+func (h *hook) runFacts(ctx context.Context) (runFacts, error) {
+	facts := runFacts{job: h.row, live: map[string]bool{}}
+	var err error
+	if facts.requests, err = h.f.store.RequestsOfRun(ctx, h.row.Repository, h.row.RunID); err != nil {
+		return facts, fmt.Errorf("list requests of run %s: %w", h.row.RunID, err)
+	}
+	jobs, err := h.f.jobs.Store.OpenJobsOfRun(ctx, h.row.Repository, h.row.RunID)
+	if err != nil {
+		return facts, fmt.Errorf("list jobs of run %s: %w", h.row.RunID, err)
+	}
+	facts.open = len(jobs)
+	if !slices.ContainsFunc(jobs, func(j lifecycle.Job) bool { return j.ID == h.row.ID }) {
+		facts.open++ // the index has not seen it yet
+	}
+	for _, q := range facts.requests {
+		records, _, err := h.f.hostsOf(ctx, q, nil)
+		if err != nil {
+			return facts, err
+		}
+		for _, r := range records {
+			facts.live[r.HostKey] = true
+		}
+	}
+	return facts, nil
+}
+
+// standing are the requests that still have hosts for the run, or wait for them.
+func (f runFacts) standing() (hosts int, asked string) {
+	for _, q := range f.requests {
+		if q.Released() {
+			continue
+		}
+		n := q.Spec.Count
+		if q.Settled() {
+			n = 0
+			for _, t := range q.Taken {
+				if f.live[t.HostKey] {
+					n++
+				}
+			}
+		}
+		hosts += n
+		if n > 0 && !strings.HasPrefix(q.RequestID, hookRequest) {
+			asked = q.RequestID
+		}
+	}
+	return hosts, asked
+}
+
+// mayBegin reports whether nobody has asked for hosts of this run.
+func (f runFacts) mayBegin() bool {
+	return !slices.ContainsFunc(f.requests, func(q lifecycle.Request) bool { return !strings.HasPrefix(q.RequestID, hookRequest) })
+}
+
+// demand is the run's stored request once more, for a job that is queued when
+// its hosts are gone: a re-run of failed jobs comes with no Provision. One host
+// for each open job, and never more than were asked for then.
+func (f runFacts) demand() (*Demand, string) {
+	hosts, asked := f.standing()
+	last, limit := f.last()
+	switch {
+	case asked != "":
+		return nil, fmt.Sprintf("run %s has hosts, by request %s", f.job.RunID, asked)
+	case last == nil:
+		return nil, fmt.Sprintf("nobody asked for hosts of run %s", f.job.RunID)
+	case f.job.RunAttempt < last.Spec.RunAttempt:
+		return nil, fmt.Sprintf("ignored: job %d is of attempt %d, and attempt %d has hosts", f.job.ID, f.job.RunAttempt, last.Spec.RunAttempt)
+	case hosts >= min(limit, f.open):
+		return nil, fmt.Sprintf("run %s has %d hosts for %d jobs, and may have %d", f.job.RunID, hosts, f.open, limit)
+	}
+	spec := last.Spec
+	spec.RunAttempt = f.job.RunAttempt
+	return f.one(spec, limit), fmt.Sprintf("job %d is queued and the hosts of run %s are gone: requested again", f.job.ID, f.job.RunID)
+}
+
+// one is a demand for one host.
+func (f runFacts) one(spec lifecycle.Spec, limit int) *Demand {
+	spec.Count, spec.MinimumCount = 1, 1
+	return &Demand{
+		Repository: f.job.Repository, RunID: f.job.RunID, Spec: spec, MaxHosts: limit,
+		RequestID: fmt.Sprintf("%s%d-%d", hookRequest, f.job.RunAttempt, f.job.ID),
+	}
+}
+
+// last is the newest request that somebody made for the run, and how many hosts
+// were asked for in its attempt.
+func (f runFacts) last() (*lifecycle.Request, int) {
+	var last *lifecycle.Request
+	limit := 0
+	for _, q := range f.requests {
+		if strings.HasPrefix(q.RequestID, hookRequest) {
+			continue
+		}
+		switch {
+		case last == nil || q.Spec.RunAttempt > last.Spec.RunAttempt:
+			last, limit = &q, q.Spec.Count
+		case q.Spec.RunAttempt == last.Spec.RunAttempt:
+			limit += q.Spec.Count
+			if q.CreatedAt.After(last.CreatedAt) {
+				last = &q
+			}
+		}
+	}
+	return last, min(limit, MaxCount)
+}
+
+// byRule is what the rule of its repository gives a run for which nobody asked.
+func (h *hook) byRule(ctx context.Context, facts runFacts) (*Demand, string, error) {
+	rule, ok := h.f.jobs.Rules.Find(h.w.RepositoryID, h.w.OwnerID)
+	if !ok || !rule.Webhook {
+		return nil, fmt.Sprintf("not provisioned: no rule with webhook: true is for %s", h.row.Repository), nil
+	}
+	hosts, _ := facts.standing()
+	if hosts >= min(rule.MaxHosts, facts.open) {
+		return nil, fmt.Sprintf("run %s has %d hosts for %d jobs, and may have %d", h.row.RunID, hosts, facts.open, rule.MaxHosts), nil
+	}
+	run, err := h.f.jobs.GitHub.WorkflowRun(ctx, h.row.Repository, h.row.RunID)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return nil, fmt.Sprintf("not provisioned: GitHub knows no run %s", h.row.RunID), nil
+	case err != nil:
+		return nil, "", fmt.Errorf("ask GitHub about run %s: %w", h.row.RunID, err)
+	}
+	origin := originOf(h.w, run)
+	spec, err := h.f.fill(h.specByRule(rule, origin))
+	if err != nil {
+		return nil, "not provisioned: " + err.Error(), nil
+	}
+	if _, verdict := h.f.jobs.Rules.Admit(origin, spec); !verdict.Allowed {
+		return nil, "not provisioned: " + verdict.Why, nil
+	}
+	return facts.one(spec, rule.MaxHosts), fmt.Sprintf("job %d is queued and nobody asked for hosts of run %s: provisioned by its rule", h.row.ID, h.row.RunID), nil
+}
+
+// specByRule is what is asked for in the place of a caller.
+func (h *hook) specByRule(rule policy.Rule, origin policy.Origin) lifecycle.Spec {
+	labels, class, _ := policy.RunLabels(h.row.Labels, h.row.RunID)
+	spec := lifecycle.Spec{
+		RunAttempt: h.row.RunAttempt, Count: 1, ResourceClass: class, Labels: labels, MaxRuntime: rule.MaxRuntime,
+		UsageClass: lifecycle.UsageOnDemand,
+	}
+	if len(rule.Pools) > 0 {
+		spec.Pool = rule.Pools[0]
+	}
+	if len(rule.UsageClasses) > 0 {
+		spec.UsageClass = rule.UsageClasses[0]
+	}
+	if rule.SpotForPullRequests && strings.HasPrefix(origin.Event, "pull_request") {
+		spec.UsageClass = lifecycle.UsageSpot
+	}
+	return spec
+}
+
+// originOf is where a run comes from, by GitHub's word. The ref of a run of a
+// pull request is not told, and so matches no pattern.
+func originOf(w lifecycle.Webhook, run lifecycle.WorkflowRun) policy.Origin {
+	o := policy.Origin{
+		Repository: run.Repository, RepositoryID: w.RepositoryID, OwnerID: w.OwnerID, RunID: run.RunID,
+		Event: run.Event, Fork: forkOf(run),
+	}
+	if run.HeadBranch != "" && !strings.HasPrefix(run.Event, "pull_request") {
+		o.Ref = "refs/heads/" + run.HeadBranch
+	}
+	if file, _, _ := strings.Cut(run.Path, "@"); file != "" && o.Ref != "" {
+		o.Workflow = fmt.Sprintf("%s/%s@%s", run.Repository, file, o.Ref)
+	}
+	return o
+}

@@ -1,0 +1,127 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// jobScoped reports whether the request is for a host that runs one job.
+func (p *Provision) jobScoped() bool { return p.demand.Spec.JobsOf != "" }
+
+// jit is a registration of a job-scoped host, made before the host is claimed:
+// while GitHub is down nothing is claimed.
+type jit struct {
+	runner       string // its name; empty: there is none
+	registration lifecycle.Registration
+	id           int64
+}
+
+// registrationFor is what the host of a message is claimed with: the run's
+// token, or for a job-scoped host a registration under the name that it will
+// have. A repeated try uses the registration of the one before.
+func (p *Provision) registrationFor(ctx context.Context, m lifecycle.Message) (*lifecycle.Registration, int64, error) {
+	if !p.jobScoped() {
+		return p.token, 0, nil
+	}
+	name := lifecycle.RunnerName(m.Assignment+1, m.InstanceID)
+	if p.jit.runner != name {
+		p.withdrawJIT(ctx)
+		registration, id, err := p.f.jobs.GitHub.JIT(ctx, p.q.Repository, name, p.q.Spec.Labels)
+		if err != nil {
+			return nil, 0, fmt.Errorf("register runner %s: %w", name, err)
+		}
+		p.jit = jit{runner: name, registration: registration, id: id}
+	}
+	return &p.jit.registration, p.jit.id, nil
+}
+
+// withdrawJIT deletes a registration whose host was not won. One that stays is
+// a ghost, which the GitHub sweep removes.
+func (p *Provision) withdrawJIT(ctx context.Context) {
+	if p.jit.runner == "" {
+		return
+	}
+	if err := p.f.github.DeleteRunner(ctx, p.q.Repository, p.jit.id); err != nil {
+		p.f.log.Warn("registration not deleted; the sweep goes on", "runner", p.jit.runner, "error", err)
+	}
+	p.jit = jit{}
+}
+
+// mayLaunch asks GitHub for a token before a machine is launched for a job. The
+// token is of no use here, but the machine can be registered only once it is
+// known, and with GitHub down none is launched.
+func (p *Provision) mayLaunch(ctx context.Context) error {
+	if !p.jobScoped() {
+		return nil
+	}
+	if _, err := p.f.github.RegistrationToken(ctx, p.q.Repository); err != nil {
+		return fmt.Errorf("ask GitHub before a launch for %s: %w", p.q.Repository, err)
+	}
+	return nil
+}
+
+// unregistered is the key of a new job-scoped host that has no registration
+// yet, or "": its name is known only once it is launched.
+func (p *Provision) unregistered() string {
+	if !p.jobScoped() {
+		return ""
+	}
+	for _, t := range p.q.Taken {
+		r, ok := p.hosts[t.HostKey]
+		if ok && r.State == lifecycle.StateCreated && r.Registration == nil && r.GitHubRunnerID == 0 {
+			return t.HostKey
+		}
+	}
+	return ""
+}
+
+// registerHost registers a launched host. After a crash between the call and
+// the write the call is repeated, and takes over the name.
+func (p *Provision) registerHost(ctx context.Context, now time.Time) (Progress, error) {
+	r := p.hosts[p.unregistered()]
+	registration, id, err := p.f.jobs.GitHub.JIT(ctx, r.Repository, r.RunnerName, p.q.Spec.Labels)
+	if err != nil {
+		if !now.Before(p.q.Deadline) {
+			return p.settle(ctx, now) // not in time
+		}
+		return again, fmt.Errorf("register runner %s: %w", r.RunnerName, err)
+	}
+	r.Registration, r.GitHubRunnerID, r.UpdatedAt = &registration, id, now
+	stored, err := p.f.store.UpdateInstance(ctx, r)
+	switch {
+	case errors.Is(err, lifecycle.ErrLost):
+		p.next = p.resume
+		return again, nil
+	case err != nil:
+		return again, fmt.Errorf("write host %s: %w", r.InstanceID, err)
+	}
+	p.journal.effects++
+	p.hosts[r.HostKey] = stored
+	return again, nil
+}
+
+// takenMeanwhile deletes the registration of a job-scoped host that is released
+// before it had a job, and says so when GitHub is just giving it one: then the
+// host stays. While GitHub does not answer the release goes on, since the agent
+// stops the listener; the sweep removes what is left.
+func (f *Fleet) takenMeanwhile(ctx context.Context, facts lifecycle.Facts, d lifecycle.Decision) string {
+	r := facts.Record
+	if r.JobsOf == "" || r.GitHubRunnerID == 0 || (d.Action != lifecycle.ActionRelease && d.Action != lifecycle.ActionReturn) {
+		return ""
+	}
+	if p := facts.Report; p != nil && p.Assignment == r.Assignment && (p.Busy || p.Jobs > 0) {
+		return "" // GitHub removes it with its job
+	}
+	err := f.github.DeleteRunner(ctx, r.Repository, r.GitHubRunnerID)
+	switch {
+	case errors.Is(err, lifecycle.ErrBusy):
+		return fmt.Sprintf("to be released, and GitHub has just given %s a job", r.RunnerName)
+	case err != nil:
+		f.log.Warn("registration not deleted; the sweep goes on", "runner", r.RunnerName, "error", err)
+	}
+	return ""
+}

@@ -1,0 +1,145 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// JobSweep goes on with what nobody has finished: webhooks, jobs of which
+// nothing was heard, and the accounts of the pools. Its cost grows with what is
+// due and with the number of job pools.
+type JobSweep struct {
+	course
+	f *Fleet
+
+	hooks []lifecycle.Webhook
+	jobs  []lifecycle.Job
+	pools []string
+	op    Op
+	seen  map[string]bool
+}
+
+// NewJobSweep begins a sweep.
+func (f *Fleet) NewJobSweep() *JobSweep {
+	s := &JobSweep{f: f, course: course{journal: journal{f: f}}, seen: map[string]bool{}}
+	s.pools = slices.Sorted(maps.Keys(f.jobs.Pools))
+	s.next = s.listHooks
+	return s
+}
+
+func (s *JobSweep) listHooks(ctx context.Context, now time.Time) (Progress, error) {
+	page, err := s.f.jobs.Store.DueWebhooks(ctx, now, lifecycle.PageOf{Limit: dueAtOnce})
+	if err != nil {
+		return again, fmt.Errorf("list due webhooks: %w", err)
+	}
+	for _, w := range page.Items {
+		if !s.seen[w.DeliveryID] {
+			s.seen[w.DeliveryID] = true
+			s.hooks = append(s.hooks, w)
+		}
+	}
+	s.next = s.hook
+	if len(s.hooks) == 0 {
+		s.next = s.listJobs
+	}
+	return again, nil
+}
+
+// hook steps one webhook until it is done or has to wait. One that cannot be
+// worked on is put off, and does not hold up the others.
+func (s *JobSweep) hook(ctx context.Context, now time.Time) (Progress, error) {
+	if len(s.hooks) == 0 {
+		s.next = s.listHooks
+		return again, nil
+	}
+	if s.op == nil {
+		s.op = s.f.newHook(s.hooks[0])
+	}
+	progress, err := s.op.Step(ctx, now)
+	if err == nil && !progress.Done && progress.Wait == 0 {
+		return again, nil
+	}
+	if err != nil {
+		s.f.log.Warn("webhook not worked on; trying again", "delivery", s.hooks[0].DeliveryID, "error", err)
+	}
+	w := s.hooks[0]
+	s.hooks, s.op = s.hooks[1:], nil
+	if err == nil {
+		return again, nil
+	}
+	w.DueAt = now.Add(hookAgain)
+	if _, err := s.f.jobs.Store.UpdateWebhook(ctx, w); err != nil && !errors.Is(err, lifecycle.ErrLost) {
+		return again, fmt.Errorf("put off webhook %s: %w", w.DeliveryID, err)
+	}
+	return again, nil
+}
+
+// listJobs takes up the jobs of which nothing was heard for long. With the store
+// away nothing is left to do; with GitHub away they stay due.
+func (s *JobSweep) listJobs(ctx context.Context, now time.Time) (Progress, error) {
+	page, err := s.f.jobs.Store.DueJobs(ctx, now, lifecycle.PageOf{Limit: dueAtOnce})
+	if err != nil {
+		return again, fmt.Errorf("list due jobs: %w", err)
+	}
+	s.jobs, s.next = page.Items, s.job
+	return again, nil
+}
+
+// job asks GitHub about one job.
+func (s *JobSweep) job(ctx context.Context, now time.Time) (Progress, error) {
+	if len(s.jobs) == 0 {
+		s.next = s.balance
+		return again, nil
+	}
+	j := s.jobs[0]
+	s.jobs = s.jobs[1:]
+	is, err := s.f.jobs.GitHub.WorkflowJob(ctx, j.Repository, j.ID)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		is = lifecycle.WorkflowJob{ID: j.ID, Status: lifecycle.StatusCompleted, CompletedAt: now}
+	case err != nil:
+		s.f.log.Warn("job not confirmed; asking again", "job", j.ID, "error", err)
+		s.jobs = nil
+		return again, nil
+	}
+	return again, s.confirm(ctx, j, is, now)
+}
+
+// confirm writes what GitHub says of a job now.
+func (s *JobSweep) confirm(ctx context.Context, j lifecycle.Job, is lifecycle.WorkflowJob, now time.Time) error {
+	row, _ := s.f.served(is)
+	if ahead(row.State, j.State) {
+		j = advance(j, row, now)
+	}
+	if j.State != lifecycle.JobDone {
+		j.DueAt = now.Add(jobLook)
+	}
+	if _, err := s.f.jobs.Store.UpdateJob(ctx, j); err != nil && !errors.Is(err, lifecycle.ErrLost) {
+		return fmt.Errorf("write job %d: %w", j.ID, err)
+	}
+	return nil
+}
+
+// balance brings the accounts of one pool in line.
+func (s *JobSweep) balance(ctx context.Context, now time.Time) (Progress, error) {
+	if len(s.pools) == 0 {
+		return done, nil
+	}
+	if s.op == nil {
+		s.op = s.f.newBalance(s.pools[0])
+	}
+	progress, err := s.op.Step(ctx, now)
+	if err != nil {
+		s.f.log.Warn("pool not balanced; trying again", "pool", s.pools[0], "error", err)
+	}
+	if err != nil || progress.Done || progress.Wait > 0 {
+		s.pools, s.op = s.pools[1:], nil
+	}
+	return again, nil
+}

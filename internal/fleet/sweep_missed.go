@@ -1,0 +1,144 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+const (
+	// missedSince is how far back a replica asks when it begins: GitHub keeps
+	// deliveries for three days, and a queued job for one.
+	missedSince = 24 * time.Hour
+	// missedOverlap is asked for again each time: a delivery shows as missed only
+	// once GitHub has given up on it.
+	missedOverlap = 10 * time.Minute
+)
+
+// MissedSweep finds what GitHub could not tell us: by the deliveries that it
+// says failed, or where nobody can ask for those, by the jobs that wait in the
+// configured repositories.
+type MissedSweep struct {
+	course
+	f *Fleet
+
+	began        time.Time
+	missed       []lifecycle.MissedDelivery
+	repositories []string
+	found        []lifecycle.WorkflowJob
+}
+
+// NewMissedSweep begins a sweep.
+func (f *Fleet) NewMissedSweep() *MissedSweep {
+	s := &MissedSweep{f: f, course: course{journal: journal{f: f}}}
+	s.next = s.list
+	return s
+}
+
+func (s *MissedSweep) list(ctx context.Context, now time.Time) (Progress, error) {
+	s.began = now
+	d := s.f.jobs
+	d.mu.Lock()
+	since := d.recovered
+	d.mu.Unlock()
+	if since.IsZero() {
+		since = now.Add(-missedSince)
+	}
+	missed, err := d.GitHub.MissedDeliveries(ctx, since)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		s.repositories, s.next = s.f.repositories, s.listQueued
+		return again, nil
+	case err != nil:
+		return again, fmt.Errorf("list missed deliveries: %w", err)
+	}
+	s.missed, s.next = missed, s.recover
+	return again, nil
+}
+
+// recover takes one missed delivery as if it had come. It is late: what it says
+// may not hold any more.
+func (s *MissedSweep) recover(ctx context.Context, now time.Time) (Progress, error) {
+	if len(s.missed) == 0 {
+		s.f.jobs.mu.Lock()
+		s.f.jobs.recovered = s.began.Add(-missedOverlap)
+		s.f.jobs.mu.Unlock()
+		return done, nil
+	}
+	m := s.missed[0]
+	if _, err := s.f.jobs.Store.Webhook(ctx, m.DeliveryID); !errors.Is(err, lifecycle.ErrNotFound) {
+		if err != nil {
+			return again, fmt.Errorf("read webhook %s: %w", m.DeliveryID, err)
+		}
+		s.missed = s.missed[1:]
+		return again, nil
+	}
+	body, err := s.f.jobs.GitHub.DeliveryPayload(ctx, m)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+	case err != nil:
+		return again, fmt.Errorf("read delivery %s: %w", m.DeliveryID, err)
+	default:
+		if err := s.take(ctx, m, body, now); err != nil {
+			return again, err
+		}
+	}
+	s.missed = s.missed[1:]
+	return again, nil
+}
+
+func (s *MissedSweep) take(ctx context.Context, m lifecycle.MissedDelivery, body []byte, now time.Time) error {
+	w, err := s.f.jobs.Parse(m.Event, m.DeliveryID, body, now)
+	if err != nil {
+		s.f.log.Debug("missed delivery is of no use", "delivery", m.DeliveryID, "event", m.Event, "error", err)
+		return nil
+	}
+	w.Late = true
+	return s.note(ctx, w, now)
+}
+
+func (s *MissedSweep) note(ctx context.Context, w lifecycle.Webhook, now time.Time) error {
+	err := s.f.TakeWebhook(ctx, w, now)
+	if errors.Is(err, ErrNotOurs) || errors.Is(err, lifecycle.ErrExists) {
+		return nil
+	}
+	if err == nil {
+		s.f.log.Info("webhook recovered", "delivery", w.DeliveryID, "action", w.Action)
+	}
+	return err
+}
+
+// listQueued lists the jobs that wait in one repository.
+func (s *MissedSweep) listQueued(ctx context.Context, _ time.Time) (Progress, error) {
+	if len(s.repositories) == 0 {
+		return done, nil
+	}
+	repository := s.repositories[0]
+	jobs, err := s.f.jobs.GitHub.QueuedJobs(ctx, repository)
+	if err != nil {
+		return again, fmt.Errorf("list queued jobs of %s: %w", repository, err)
+	}
+	s.repositories, s.found, s.next = s.repositories[1:], jobs, s.noteQueued
+	return again, nil
+}
+
+// noteQueued takes one waiting job as if its webhook had come. A job that is
+// known has a row, and then nothing more is to be done.
+func (s *MissedSweep) noteQueued(ctx context.Context, now time.Time) (Progress, error) {
+	if len(s.found) == 0 {
+		s.next = s.listQueued
+		return again, nil
+	}
+	j := s.found[0]
+	s.found = s.found[1:]
+	if _, err := s.f.jobs.Store.Job(ctx, j.ID); !errors.Is(err, lifecycle.ErrNotFound) {
+		if err != nil {
+			return again, fmt.Errorf("read job %d: %w", j.ID, err)
+		}
+		return again, nil
+	}
+	return again, s.note(ctx, lifecycle.Webhook{DeliveryID: fmt.Sprintf("found-%d", j.ID), Action: j.Status, Job: &j}, now)
+}
