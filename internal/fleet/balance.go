@@ -130,6 +130,8 @@ func (b *balance) request(ctx context.Context, t *lifecycle.Turn) (policy.TurnPh
 		return "", fmt.Errorf("read the request of turn %d: %w", t.Number, err)
 	case !q.Settled():
 		return policy.TurnComing, nil
+	case q.Released() && !q.DueAt.IsZero():
+		return policy.TurnBack, nil
 	case len(q.Taken) == 0:
 		return b.withoutHost(ctx, q)
 	}

@@ -1,0 +1,252 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+func runJob(id int64, run string, attempt int) lifecycle.WorkflowJob {
+	return lifecycle.WorkflowJob{ID: id, RunID: run, RunAttempt: attempt, Labels: []string{"self-hosted", run, "remuda-large"}}
+}
+
+func ended(run string, attempt int) lifecycle.WorkflowRun {
+	return lifecycle.WorkflowRun{RunID: run, RunAttempt: attempt, Repository: repository, Status: lifecycle.StatusCompleted, Conclusion: "cancelled"}
+}
+
+// heard is what came of the last webhook.
+func (w *world) heard(t *testing.T) string {
+	t.Helper()
+	w.hub.mu.Lock()
+	id := fmt.Sprintf("delivery-%d", w.hub.said)
+	w.hub.mu.Unlock()
+	hook, err := w.store.Webhook(t.Context(), id)
+	if err != nil {
+		t.Fatalf("webhook %s: %v", id, err)
+	}
+	return hook.Reason
+}
+
+func wantHeard(t *testing.T, w *world, part string) {
+	t.Helper()
+	if got := w.heard(t); !strings.Contains(got, part) {
+		t.Errorf("webhook came to %q, want something about %q", got, part)
+	}
+}
+
+func (w *world) serving(run string) []lifecycle.Record {
+	return slices.DeleteFunc(w.records(), func(r lifecycle.Record) bool { return r.RunID != run })
+}
+
+func inJobWorld(t *testing.T, do func(context.Context, *testing.T, *world), change ...func(*fleet.JobOptions)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 4, change...)
+		w.live(t, func(ctx context.Context) { do(ctx, t, w) })
+	})
+}
+
+func byWebhook(rule policy.Rule) func(*fleet.JobOptions) {
+	rule.RepositoryID, rule.Repository, rule.Webhook = repositoryID, repository, true
+	return func(o *fleet.JobOptions) { o.Rules = policy.Rules{rule} }
+}
+
+func TestTheEndOfARunReleasesItsHosts(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("5", "q", 2))
+		w.hub.sayRun(ctx, ended("5", 1))
+		w.until("both hosts are pooled", time.Minute, func() bool { return len(w.records(lifecycle.StateIdle)) == 2 && len(w.serving("5")) == 0 })
+		wantHeard(t, w, "released 2 hosts")
+	})
+}
+
+func TestTheEndOfAnOlderAttemptReleasesNothing(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		d := demand("5", "q", 1)
+		d.Spec.RunAttempt = 2
+		w.mustProvision(ctx, d)
+		w.mustProvision(ctx, demand("5", "of attempt 1", 1))
+		w.hub.sayRun(ctx, ended("5", 1))
+		time.Sleep(10 * time.Second)
+		if n := len(w.serving("5")); n != 2 {
+			t.Errorf("%d hosts serve the run, want 2", n)
+		}
+		wantHeard(t, w, "ignored: attempt 1")
+	})
+}
+
+// What was heard late is confirmed first: the run may have been started again.
+func TestALateEndIsConfirmed(t *testing.T) {
+	for name, c := range map[string]struct {
+		is   *lifecycle.WorkflowRun
+		left int
+	}{
+		"it is over":         {&lifecycle.WorkflowRun{RunAttempt: 1, Status: lifecycle.StatusCompleted}, 0},
+		"it runs again":      {&lifecycle.WorkflowRun{RunAttempt: 2, Status: lifecycle.StatusInProgress}, 1},
+		"it ran once more":   {&lifecycle.WorkflowRun{RunAttempt: 2, Status: lifecycle.StatusCompleted}, 1},
+		"GitHub forgot it":   {nil, 0},
+		"it is not over yet": {&lifecycle.WorkflowRun{RunAttempt: 1, Status: lifecycle.StatusInProgress}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+				w.mustProvision(ctx, demand("5", "q", 1))
+				if c.is != nil {
+					w.hub.runs["5"] = *c.is
+				}
+				w.hub.hearBy(func(ctx context.Context, webhook lifecycle.Webhook) error {
+					webhook.Late = true
+					return w.fleet.TakeWebhook(ctx, webhook, time.Now())
+				})
+				w.hub.sayRun(ctx, ended("5", 1))
+				time.Sleep(10 * time.Second)
+				if n := len(w.serving("5")); n != c.left {
+					t.Errorf("%d hosts serve the run, want %d: %s", n, c.left, w.heard(t))
+				}
+			})
+		})
+	}
+}
+
+func TestARunWithoutProvisionIsProvisionedByItsRule(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		for id := range int64(5) {
+			w.hub.queue(ctx, runJob(id+1, "5", 1), time.Hour)
+		}
+		w.until("three hosts", time.Minute, func() bool { return len(w.records(lifecycle.StateRunning)) == 3 })
+		time.Sleep(time.Minute)
+		hosts := w.serving("5")
+		if len(hosts) != 3 {
+			t.Errorf("%d hosts for a rule of at most 3", len(hosts))
+		}
+		for _, r := range hosts {
+			if r.ResourceClass != "large" || r.JobsOf != "" || !slices.Contains(r.Labels, "remuda-large") || slices.Contains(r.Labels, "5") {
+				t.Errorf("host: %s, %q, labels %v", r.ResourceClass, r.JobsOf, r.Labels)
+			}
+		}
+		w.hub.sayRun(ctx, ended("5", 1))
+		w.until("they are released", time.Minute, func() bool { return len(w.serving("5")) == 0 })
+	}, byWebhook(policy.Rule{MaxHosts: 3}))
+}
+
+func TestWhoIsNotProvisionedByWebhook(t *testing.T) {
+	rule := policy.Rule{MaxHosts: 3}
+	for name, c := range map[string]struct {
+		change func(*fleet.JobOptions)
+		run    func(*lifecycle.WorkflowRun)
+		why    string
+	}{
+		"there is no rule":       {func(o *fleet.JobOptions) {}, nil, "no rule"},
+		"the rule does not say":  {func(o *fleet.JobOptions) { o.Rules = policy.Rules{{RepositoryID: repositoryID, Repository: repository, MaxHosts: 1}} }, nil, "no rule"},
+		"another repository's":   {func(o *fleet.JobOptions) { o.Rules = policy.Rules{{RepositoryID: 8, Repository: "acme/other", MaxHosts: 1, Webhook: true}} }, nil, "no rule"},
+		"it is of a fork":        {byWebhook(rule), func(r *lifecycle.WorkflowRun) { r.HeadRepositoryID = 99 }, "fork"},
+		"the event is not ruled": {byWebhook(policy.Rule{MaxHosts: 3, Events: []string{"push"}}), func(r *lifecycle.WorkflowRun) { r.Event = "schedule" }, "schedule"},
+		"the ref is not ruled":   {byWebhook(policy.Rule{MaxHosts: 3, Refs: []string{"refs/heads/main"}}), func(r *lifecycle.WorkflowRun) { r.HeadBranch = "mine" }, "mine"},
+		"it has another name":    {byWebhook(rule), func(r *lifecycle.WorkflowRun) { r.Repository = "acme/renamed" }, "renamed"},
+		"GitHub knows no run":    {byWebhook(rule), func(r *lifecycle.WorkflowRun) { r.RunID = "" }, "knows no run"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+				run := lifecycle.WorkflowRun{
+					RunID: "5", RunAttempt: 1, Repository: repository, RepositoryID: repositoryID, OwnerID: ownerID, HeadRepositoryID: repositoryID,
+					Event: "push", HeadBranch: "main", Path: ".github/workflows/ci.yml",
+				}
+				if c.run != nil {
+					c.run(&run)
+				}
+				w.hub.runs["5"] = run
+				if run.RunID == "" {
+					w.hub.hearBy(func(ctx context.Context, webhook lifecycle.Webhook) error {
+						w.hub.mu.Lock()
+						delete(w.hub.runs, "5")
+						w.hub.mu.Unlock()
+						return w.fleet.TakeWebhook(ctx, webhook, time.Now())
+					})
+				}
+				w.hub.queue(ctx, runJob(1, "5", 1), time.Second)
+				time.Sleep(10 * time.Second)
+				if n := len(w.records()); n != 0 {
+					t.Errorf("%d hosts", n)
+				}
+				wantHeard(t, w, c.why)
+			}, c.change)
+		})
+	}
+}
+
+// A run that provisions itself gets no host for its jobs beside those.
+func TestARunWithHostsGetsNoMore(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("5", "q", 1))
+		for id := range int64(3) {
+			w.hub.queue(ctx, runJob(id+1, "5", 1), time.Second)
+		}
+		time.Sleep(time.Minute)
+		if n := len(w.serving("5")); n != 1 {
+			t.Errorf("%d hosts serve the run, want 1", n)
+		}
+		wantHeard(t, w, "has hosts")
+	}, byWebhook(policy.Rule{MaxHosts: 9}))
+}
+
+// A re-run of failed jobs comes with no Provision: the stored request is made
+// again, one host for each job and never more than before.
+func TestAReRunGetsHostsAgain(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		d := demand("5", "q", 2)
+		d.Spec.Labels = []string{"gpu"}
+		w.mustProvision(ctx, d)
+		w.release(ctx, "5", true)
+		w.hub.queue(ctx, runJob(1, "5", 2), time.Hour)
+		w.until("a host", time.Minute, func() bool { return len(w.serving("5")) == 1 })
+		time.Sleep(10 * time.Second)
+		if hosts := w.serving("5"); len(hosts) != 1 || !slices.Equal(hosts[0].Labels, []string{"gpu"}) || hosts[0].RunAttempt != 2 {
+			t.Errorf("hosts: %+v", hosts)
+		}
+		for id := range int64(3) {
+			w.hub.queue(ctx, runJob(id+2, "5", 2), time.Hour)
+		}
+		time.Sleep(time.Minute)
+		if n := len(w.serving("5")); n != 2 {
+			t.Errorf("%d hosts for a request of two", n)
+		}
+		w.hub.sayRun(ctx, ended("5", 1))
+		time.Sleep(10 * time.Second)
+		if n := len(w.serving("5")); n != 2 {
+			t.Errorf("the end of the attempt before left %d hosts", n)
+		}
+		w.hub.sayRun(ctx, ended("5", 2))
+		w.until("they are released", time.Minute, func() bool { return len(w.serving("5")) == 0 })
+	})
+}
+
+func TestARunMayHaveSoManyHosts(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		ask := func(request string, count int) error {
+			d := demand("5", request, count)
+			d.MaxHosts = 3
+			_, err := w.provision(ctx, d)
+			return err
+		}
+		if err := ask("a", 2); err != nil {
+			t.Fatal(err)
+		}
+		if err := ask("b", 2); err == nil || !strings.Contains(err.Error(), "may have 3 at once") {
+			t.Errorf("the fourth host: got %v", err)
+		}
+		if err := ask("c", 1); err != nil {
+			t.Errorf("the third host: got %v", err)
+		}
+		w.release(ctx, "5", true)
+		if err := ask("d", 3); err != nil {
+			t.Errorf("after a release: got %v", err)
+		}
+	})
+}
