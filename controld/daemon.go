@@ -16,7 +16,6 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
-	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/telemetry"
@@ -149,16 +148,4 @@ func newReplica() string {
 		host = "unknown"
 	}
 	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8])
-}
-
-// newGitHub checks that there is a token before the first call needs it.
-func newGitHub(ctx context.Context, c config.GitHub, log hclog.Logger) (*github.Client, error) {
-	token, key := github.TokenFile(c.TokenFile), "github.token_file"
-	if c.TokenEnv != "" {
-		token, key = github.StaticToken(lifecycle.Secret(os.Getenv(c.TokenEnv))), "github.token_env"
-	}
-	if _, err := token(ctx); err != nil {
-		return nil, &configError{fmt.Errorf("%s: %w", key, err)}
-	}
-	return github.New(github.Config{URL: c.URL, Token: token, Log: log.Named("github")})
 }

@@ -1,6 +1,8 @@
 // Package github talks to the GitHub API: the public one, a GitHub Enterprise
-// Server, or the stand-in. It mints the tokens with which hosts register and
-// deregister, and tells of registrations.
+// Server, or the stand-in. It mints the tokens and configurations with which
+// hosts register and deregister, and tells of registrations, runs, jobs and
+// lost webhooks. It calls with a token or as one or more Apps, within GitHub's
+// limits.
 package github
 
 import (
@@ -9,11 +11,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"time"
 
 	api "github.com/google/go-github/v62/github"
 	"github.com/hashicorp/go-hclog"
-	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -33,29 +35,49 @@ const (
 	retriesAtOnce    = 10
 )
 
-// Config is what a Client is made of. URL and Token are required.
+// Config is what a Client is made of. URL and one of Token and Apps are
+// required.
 type Config struct {
 	// URL is the base of the API: https://api.github.com, or
 	// https://HOST/api/v3. Plain http is for loopback only.
 	URL string
 	// Token authenticates each call.
 	Token TokenSource
-	// Transport carries the calls; nil: one of its own. The credentials are
-	// added above it, so it must not log headers.
+	// Apps authenticate the calls instead of a token. Each call is made by the
+	// one, of those installed on its repository, that has the most calls left.
+	Apps []App
+	// Organisation says that runners are those of a repository's organisation,
+	// not its own.
+	Organisation bool
+	// RunnerGroup is the name of the group that an organisation's runners with
+	// a JIT configuration are put in; empty: Default.
+	RunnerGroup string
+	// Transport carries the calls; nil: that of NewTransport without
+	// authorities. The credentials are added above it, so it must not log
+	// headers.
 	Transport http.RoundTripper
 	Log       hclog.Logger
 }
 
-// Client is the adapter of the fleet's GitHub port. It is safe for concurrent
+// Client is the adapter of the fleet's GitHub ports. It is safe for concurrent
 // use.
 type Client struct {
-	api     *api.Client
-	web     string
-	log     hclog.Logger
-	retries *rate.Limiter
+	base         *url.URL
+	web          string
+	organisation bool
+	runnerGroup  string
+	transport    http.RoundTripper
+	log          hclog.Logger
 
-	minting singleflight.Group
-	minted  registrations
+	token   *credential // nil: apps
+	apps    []*app
+	nobody  *credential // calls without credentials
+	answers *answers
+
+	retries *rate.Limiter
+	breaker breaker
+	minted  *memo[lifecycle.Registration]
+	groups  *memo[int64]
 }
 
 // New checks the configuration and returns a Client. It makes no call.
@@ -64,59 +86,132 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new GitHub client: %w", err)
 	}
-	if c.Token == nil {
-		return nil, errors.New("new GitHub client: a token source is required")
+	if (c.Token == nil) == (len(c.Apps) == 0) {
+		return nil, errors.New("new GitHub client: either a token source or Apps are required")
+	}
+	if c.RunnerGroup != "" && !c.Organisation {
+		return nil, errors.New("new GitHub client: a repository's runners have no group")
 	}
 	if c.Transport == nil {
-		c.Transport = http.DefaultTransport.(*http.Transport).Clone()
+		if c.Transport, err = NewTransport(nil); err != nil {
+			return nil, fmt.Errorf("new GitHub client: %w", err)
+		}
 	}
 	if c.Log == nil {
 		c.Log = hclog.NewNullLogger()
 	}
-	client := api.NewClient(&http.Client{Transport: &authorized{token: c.Token, base: base, next: c.Transport}})
-	client.BaseURL = base
-	client.UserAgent = "remuda"
-	return &Client{
-		api: client, web: webURL(base), log: c.Log,
+	client := &Client{
+		base: base, web: webURL(base), organisation: c.Organisation, runnerGroup: c.RunnerGroup,
+		transport: c.Transport, log: c.Log, answers: newAnswers(),
 		retries: rate.NewLimiter(retriesPerSecond, retriesAtOnce),
-	}, nil
-}
-
-// operation names a call in errors and logs.
-type operation struct {
-	what       string // such as "create a remove token"
-	repository string
-}
-
-func (o operation) String() string { return o.what + " for " + o.repository }
-
-// call is one request to the API.
-type call func(ctx context.Context, owner, name string) (*api.Response, error)
-
-// do makes a call that is safe to repeat, and repeats it while that may help.
-func (c *Client) do(ctx context.Context, op operation, f call) error {
-	owner, name, err := splitRepository(op.repository)
-	if err != nil {
-		return fmt.Errorf("%s: %w", op.what, err)
+		minted:  newMemo[lifecycle.Registration](), groups: newMemo[int64](),
 	}
+	client.nobody = newCredential("nobody", base, c.Transport, c.Transport)
+	if c.Token != nil {
+		client.token = client.bearing("token", c.Token)
+	}
+	for i, a := range c.Apps {
+		made, err := client.newApp(a)
+		if err != nil {
+			return nil, fmt.Errorf("new GitHub client: apps[%d]: %w", i, err)
+		}
+		client.apps = append(client.apps, made)
+	}
+	return client, nil
+}
+
+// bearing makes a credential that calls with a token, and makes its reads
+// conditional.
+func (c *Client) bearing(name string, token TokenSource) *credential {
+	return newCredential(name, c.base, &conditional{name, c.answers, &bearer{token, c.transport}}, c.transport)
+}
+
+// Budgets tells what GitHub lets each credential do, as far as it has said.
+func (c *Client) Budgets() []Budget {
+	var who []*credential
+	if c.token != nil {
+		who = append(who, c.token)
+	}
+	for _, a := range c.apps {
+		who = append(append(who, a.itself), a.installations()...)
+	}
+	var all []Budget
+	for _, w := range who {
+		if b, ok := w.budget.told(w.name); ok {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// do makes a call about a place that is safe to repeat, and repeats it while
+// that may help.
+func (c *Client) do(ctx context.Context, op operation, f call) error {
+	return c.doAs(ctx, op, func(ctx context.Context) (*credential, error) { return c.choose(ctx, op.at) }, f)
+}
+
+// doAs is do with the caller's choice of who calls.
+func (c *Client) doAs(ctx context.Context, op operation, choose chooser, f call) error {
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	var before *credential
 	for attempt := 1; ; attempt++ {
-		started := time.Now()
-		response, err := f(bounded, owner, name)
-		c.log.Debug("called github", "call", op.what, "repository", op.repository,
-			"status", statusOf(response), "took", time.Since(started))
+		who, err := choose(bounded)
 		if err == nil {
-			return nil
+			err = c.once(ctx, bounded, who, op, f)
+		} else {
+			err = &credentialsError{err}
 		}
-		if ctx.Err() != nil {
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
 			return fmt.Errorf("%s: %w", op, context.Cause(ctx))
 		}
-		err = classify(op, err, time.Now())
-		if attempt == maxAttempts || !transient(err) || !c.retries.Allow() || !pause(bounded, attempt) {
+		err = classify(op, err)
+		if attempt == maxAttempts || !c.mayHelp(bounded, err, who, who != before, attempt) {
 			return err
 		}
+		before = who
 	}
+}
+
+// mayHelp reports whether to try again, after it waited for that. first says
+// that who had not been tried right before.
+func (c *Client) mayHelp(ctx context.Context, err error, who *credential, first bool, attempt int) bool {
+	var rest *restError
+	var credentials *credentialsError
+	switch {
+	case errors.As(err, &credentials):
+		return false // it was tried again already
+	case errors.As(err, &rest):
+		return len(c.apps) > 1 && first // another App may have calls left
+	case hasStatus(err, http.StatusUnauthorized) && who.renew != nil && first:
+		who.renew()
+		return true
+	}
+	return transient(err) && c.retries.Allow() && pause(ctx, attempt)
+}
+
+// once makes one call, if it may be made now. The breaker learns how it ended,
+// unless its caller gave it up.
+func (c *Client) once(caller, ctx context.Context, who *credential, op operation, f call) error {
+	if err := who.enter(ctx, op, &c.breaker); err != nil {
+		return err
+	}
+	defer who.leave()
+	started := time.Now()
+	response, err := f(ctx, who.api)
+	c.log.Debug("called github", "call", op.String(), "as", who.name, "status", statusOf(response, err), "took", time.Since(started))
+	var credentials *credentialsError
+	switch {
+	case errors.As(err, &credentials), caller.Err() != nil:
+	case err != nil && transient(classify(op, err)):
+		c.breaker.failed(time.Now())
+	default:
+		c.breaker.answered()
+	}
+	return err
 }
 
 // transient reports whether a second try may help at once. Where GitHub says
@@ -130,18 +225,15 @@ func transient(err error) bool {
 // doubles. It reports whether ctx still has time.
 func pause(ctx context.Context, attempt int) bool {
 	limit := min(firstBackoff<<(attempt-1), maxBackoff)
-	timer := time.NewTimer(time.Duration(rand.Int64N(int64(limit))) + time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	return sleep(ctx, time.Duration(rand.Int64N(int64(limit)))+time.Millisecond)
 }
 
-func statusOf(r *api.Response) int {
-	if r == nil || r.Response == nil {
+func statusOf(r *api.Response, err error) int {
+	var rest *restError
+	switch {
+	case errors.As(err, &rest):
+		return rest.status
+	case r == nil || r.Response == nil:
 		return 0
 	}
 	return r.StatusCode

@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
+	"time"
+
+	api "github.com/google/go-github/v62/github"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
-
-// maxBody bounds an answer: a page of 100 runners is below 200 KiB.
-const maxBody = 8 << 20
 
 // TokenSource gives the token of a call: a personal access token, or that of a
 // GitHub App's installation. It is asked anew for each call, so that tokens
@@ -51,39 +50,73 @@ func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
+// credential is somebody who can call: a token's owner, an App, or one of its
+// installations. Each has limits of its own.
+type credential struct {
+	name   string // for people
+	api    *api.Client
+	budget budget
+	pacer  *pacer
+	// renew drops a token that GitHub refuses, so that the next call brings
+	// another; nil: there is no other.
+	renew func()
+}
+
+// newCredential makes one whose calls to the API's host go through signed.
+func newCredential(name string, base *url.URL, signed, plain http.RoundTripper) *credential {
+	c := &credential{name: name, pacer: newPacer()}
+	c.api = api.NewClient(&http.Client{Transport: &authorized{base, signed, plain, &c.budget}})
+	c.api.BaseURL = base
+	c.api.UserAgent = "remuda"
+	return c
+}
+
+// enter waits until a call may be made, or says why it may not. After nil comes
+// leave.
+func (c *credential) enter(ctx context.Context, op operation, b *breaker) error {
+	// What will not go out must not take a turn from what can.
+	if rest := c.budget.admit(op.lane, time.Now()); rest != nil {
+		return rest
+	}
+	if err := c.pacer.enter(ctx, op.pace); err != nil {
+		return err
+	}
+	// Much may have changed while it waited for its turn.
+	rest := c.budget.admit(op.lane, time.Now())
+	if rest == nil {
+		rest = b.admit(time.Now())
+	}
+	if rest != nil {
+		c.pacer.leave()
+		return rest
+	}
+	c.budget.begin()
+	return nil
+}
+
+func (c *credential) leave() {
+	c.budget.end()
+	c.pacer.leave()
+}
+
 // credentialsError is a call that was not made, for want of a token.
 type credentialsError struct{ err error }
 
 func (e *credentialsError) Error() string { return e.err.Error() }
 func (e *credentialsError) Unwrap() error { return e.err }
 
-// authorized adds the token to calls of the API's own host. After a redirect
-// to another one the token stays behind.
-type authorized struct {
+// bearer adds a token to each call.
+type bearer struct {
 	token TokenSource
-	base  *url.URL
 	next  http.RoundTripper
 }
 
-func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	if r.URL.Host == a.base.Host && r.URL.Scheme == a.base.Scheme {
-		token, err := a.token(r.Context())
-		if err != nil {
-			return nil, &credentialsError{err}
-		}
-		r.Header.Set("Authorization", "Bearer "+token.Reveal())
-	}
-	response, err := a.next.RoundTrip(r)
+// RoundTrip changes the request's header: it is the caller's own clone.
+func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	token, err := b.token(r.Context())
 	if err != nil {
-		return nil, err
+		return nil, &credentialsError{err}
 	}
-	response.Body = bounded{io.LimitReader(response.Body, maxBody), response.Body}
-	return response, nil
-}
-
-// bounded reads at most so much and closes what it reads.
-type bounded struct {
-	io.Reader
-	io.Closer
+	r.Header.Set("Authorization", "Bearer "+token.Reveal())
+	return b.next.RoundTrip(r)
 }

@@ -20,7 +20,8 @@ import (
 // "at least one minute" (docs.github.com, best practices for the REST API).
 const limitedFor = time.Minute
 
-// StatusError is an answer that trying again does not change.
+// StatusError is an answer that says no. Below 500 trying again does not change
+// it.
 type StatusError struct {
 	// Status is the HTTP status of the answer.
 	Status int
@@ -39,40 +40,46 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// Is makes every StatusError an ErrRefused.
-func (e *StatusError) Is(target error) bool { return target == lifecycle.ErrRefused }
+// Is makes every StatusError that is for good an ErrRefused.
+func (e *StatusError) Is(target error) bool {
+	return target == lifecycle.ErrRefused && e.Status < http.StatusInternalServerError
+}
 
-// hints say what to do about the answers that a wrong set-up gets.
-var hints = map[int]string{
-	http.StatusUnauthorized: "the token is not valid; check that it has not expired or been revoked",
-	http.StatusForbidden:    "the token lacks a permission; it needs administration: write on the repository",
-	http.StatusNotFound:     "the repository is unknown, or not visible to the token",
+// hint says what to do about the answers that a wrong set-up gets.
+func hint(status int, at place) string {
+	switch {
+	case status == http.StatusUnauthorized:
+		return "the credentials are not valid; check that the token has not expired or been revoked, or that the App's id and key belong together and the clock is right"
+	case status == http.StatusForbidden && at.organisation:
+		return "the credentials lack a permission; they need self-hosted runners: write on the organisation, and actions: read on its repositories"
+	case status == http.StatusForbidden:
+		return "the credentials lack a permission; they need administration: write and actions: read on the repository"
+	case status == http.StatusNotFound && at.organisation:
+		return "the organisation is unknown, or not visible to the credentials"
+	case status == http.StatusNotFound:
+		return "the repository is unknown, or not visible to the credentials"
+	}
+	return ""
 }
 
 // classify turns an error of the client library into one of ours. Nothing of
 // the request is kept: its headers hold the token.
-func classify(op operation, err error, now time.Time) error {
+func classify(op operation, err error) error {
 	var (
-		primary     *api.RateLimitError
-		secondary   *api.AbuseRateLimitError
+		rest        *restError
 		answer      *api.ErrorResponse
 		credentials *credentialsError
 		certificate *tls.CertificateVerificationError
 	)
 	switch {
-	case errors.As(err, &primary):
-		wait := max(primary.Rate.Reset.Sub(now), time.Second)
-		return unavailable(op, wait, errors.New("GitHub's rate limit is used up"))
-	case errors.As(err, &secondary):
-		wait := limitedFor
-		if secondary.RetryAfter != nil {
-			wait = max(*secondary.RetryAfter, time.Second)
-		}
-		return unavailable(op, wait, errors.New("GitHub's secondary rate limit was hit"))
+	case errors.As(err, &credentials):
+		return fmt.Errorf("%s: %w", op, credentials)
+	case errors.As(err, &rest):
+		return unavailable(op, max(rest.wait, time.Second), rest)
 	case errors.As(err, &answer):
-		return classifyAnswer(op, answer, now)
-	case errors.As(err, &credentials), errors.As(err, &certificate):
-		return fmt.Errorf("%s: %w", op, err)
+		return classifyAnswer(op, answer, time.Now())
+	case errors.As(err, &certificate):
+		return fmt.Errorf("%s: %w; name the authority's file in ca_file", op, err)
 	case malformed(err):
 		return unavailable(op, 0, fmt.Errorf("the answer is not GitHub's: %w", err))
 	}
@@ -80,21 +87,10 @@ func classify(op operation, err error, now time.Time) error {
 }
 
 func classifyAnswer(op operation, answer *api.ErrorResponse, now time.Time) error {
-	status, header := answer.Response.StatusCode, answer.Response.Header
-	refusal := &StatusError{Status: status, Message: oneLine(answer.Message), Hint: hints[status]}
-	wait := retryAfter(header, now)
-	switch {
-	case status == http.StatusTooManyRequests:
-		refusal.Hint = "too many requests"
-		if wait == 0 {
-			wait = limitedFor
-		}
-		return unavailable(op, wait, refusal)
-	case status == http.StatusForbidden && header.Get("Retry-After") != "":
-		refusal.Hint = "too many requests"
-		return unavailable(op, max(wait, time.Second), refusal)
-	case status >= 500, status == http.StatusRequestTimeout:
-		return unavailable(op, wait, refusal)
+	status := answer.Response.StatusCode
+	refusal := &StatusError{Status: status, Message: oneLine(answer.Message), Hint: hint(status, op.target())}
+	if status >= http.StatusInternalServerError || status == http.StatusRequestTimeout {
+		return unavailable(op, asksToWait(answer.Response.Header, now), refusal)
 	}
 	return fmt.Errorf("%s: %w", op, refusal)
 }
@@ -103,22 +99,27 @@ func unavailable(op operation, wait time.Duration, err error) error {
 	return &lifecycle.UnavailableError{What: op.String(), RetryAfter: wait, Err: err}
 }
 
-// retryAfter is the wait that an answer asks for, in seconds or until its
-// limit is reset; 0 when it does not say.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil && s > 0 {
-		return time.Duration(s) * time.Second
+// asksToWait is the wait that an answer asks for, in seconds or until a date; 0
+// when it does not.
+func asksToWait(h http.Header, now time.Time) time.Duration {
+	asked := h.Get("Retry-After")
+	if s, err := strconv.Atoi(asked); err == nil && s > 0 {
+		return time.Duration(min(s, int(maxRest/time.Second))) * time.Second
 	}
-	if at, err := http.ParseTime(h.Get("Retry-After")); err == nil && at.After(now) {
-		return at.Sub(now)
-	}
-	if h.Get("X-RateLimit-Remaining") != "0" {
-		return 0
-	}
-	if s, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil {
-		return max(time.Unix(s, 0).Sub(now), 0)
+	if at, err := http.ParseTime(asked); err == nil && at.After(now) {
+		return min(at.Sub(now), maxRest)
 	}
 	return 0
+}
+
+// untilReset is how long the primary rate limit of an answer lasts; 0 when it
+// does not say.
+func untilReset(h http.Header, now time.Time) time.Duration {
+	s, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return max(time.Unix(s, 0).Sub(now), 0)
 }
 
 // malformed reports whether an answer was not the JSON that it should be: what

@@ -34,10 +34,10 @@ func TestErrors(t *testing.T) {
 		want        string
 		calls       int
 	}{
-		{name: "bad credentials", status: 401, body: `{"message":"Bad credentials"}`, want: "the token is not valid", calls: 1},
+		{name: "bad credentials", status: 401, body: `{"message":"Bad credentials"}`, want: "the credentials are not valid", calls: 1},
 		{name: "no permission", status: 403, body: `{"message":"Resource not accessible by personal access token"}`,
-			want: "(Resource not accessible by personal access token): the token lacks a permission; it needs administration: write on the repository", calls: 1},
-		{name: "unknown repository", status: 404, body: `{"message":"Not Found"}`, want: "the repository is unknown, or not visible to the token", calls: 1},
+			want: "(Resource not accessible by personal access token): the credentials lack a permission; they need administration: write and actions: read on the repository", calls: 1},
+		{name: "unknown repository", status: 404, body: `{"message":"Not Found"}`, want: "the repository is unknown, or not visible to the credentials", calls: 1},
 		{name: "nonsense", status: 400, body: `{"message":"Problems parsing JSON"}`, want: "GitHub answered 400 (Problems parsing JSON)", calls: 1},
 		{name: "down", status: 502, body: `<html>`, unavailable: true, want: "GitHub answered 502", calls: 3},
 		{name: "down for a while", status: 503, header: map[string]func() string{"Retry-After": constant("7")}, unavailable: true, wait: 7 * time.Second, calls: 1},
@@ -114,20 +114,27 @@ func TestASecondTryMayHelp(t *testing.T) {
 	})
 }
 
-// When GitHub is down the second and third tries of many callers are rationed.
+// When every second call fails, the second and third tries of many callers are
+// rationed.
 func TestRetriesHaveABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		f.before = func(w http.ResponseWriter, _ *http.Request) bool {
-			answer(w, http.StatusServiceUnavailable, "")
+		f := newFake("a")
+		f.before = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Query().Get("name") == "a" {
+				return false
+			}
+			answer(w, http.StatusBadGateway, "")
 			return true
 		}
 		c := newClient(t, github.Config{Transport: direct{f}})
-		for range 100 {
-			_ = c.DeleteRunner(t.Context(), "acme/app", 1)
+		for range 50 {
+			_, _ = c.Runners(t.Context(), "acme/app", lifecycle.PageOf{})
+			if _, err := c.FindRunner(t.Context(), "acme/app", "a"); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if f.count() < 105 || f.count() > 115 {
-			t.Errorf("%d calls for 100 deletions, want about 110", f.count())
+			t.Errorf("%d calls for 100 questions, want about 110", f.count())
 		}
 	})
 }

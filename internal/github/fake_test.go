@@ -15,21 +15,38 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-var _ fleet.GitHub = (*github.Client)(nil)
+var (
+	_ fleet.GitHub     = (*github.Client)(nil)
+	_ fleet.GitHubJobs = (*github.Client)(nil)
+)
 
 // pat is the token that must never show.
 const pat = "ghp_0123456789abcdefTOPSECRET"
 
-// fake answers as docs.github.com describes, for the repository acme/app.
+// fake answers as docs.github.com describes, for the repository acme/app and
+// the organisation acme, which have the same runners.
 type fake struct {
 	mu      sync.Mutex
 	runners []map[string]any
 	calls   []string
-	minted  int
+	// by tells of each call who made it: "token", "app 1" or "installation 11".
+	by     []string
+	minted int
 	// lifetime of the tokens that it mints; GitHub's is an hour.
 	lifetime time.Duration
 	// unfiltered ignores the name filter, as an older server does.
 	unfiltered bool
+	// limits are calls that are left, by who makes them; without an entry there
+	// is no limit. Each is full again at the next full hour.
+	limits map[string]*fakeLimit
+	// apps and tokens are who may call beside the personal access token.
+	apps   []*fakeApp
+	tokens map[string]fakeToken
+	// The rest is what is asked for beside runners.
+	groups   []string
+	runs     []map[string]any
+	jobs     map[int64][]map[string]any // by the run's id
+	releases []map[string]any
 	// before may answer in the fake's place; it reports whether it did.
 	before func(w http.ResponseWriter, r *http.Request) bool
 }
@@ -48,24 +65,40 @@ func newFake(names ...string) *fake {
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	who, ok := f.who(r.Header.Get("Authorization"))
 	f.calls = append(f.calls, r.Method+" "+r.URL.Path)
+	f.by = append(f.by, who)
 	if f.before != nil && f.before(w, r) {
 		return
 	}
-	if r.Header.Get("Authorization") != "Bearer "+pat {
+	if !ok {
 		answer(w, http.StatusUnauthorized, `{"message":"Bad credentials","documentation_url":"https://docs.github.com/rest"}`)
 		return
 	}
+	f.limited(who, w, r, f.routes(who))
+}
+
+// routes are those that who may call.
+func (f *fake) routes(who string) *http.ServeMux {
 	mux := http.NewServeMux()
-	const runners = "/api/v3/repos/acme/app/actions/runners"
-	mux.HandleFunc("POST "+runners+"/registration-token", f.mint("AREG"))
-	mux.HandleFunc("POST "+runners+"/remove-token", f.mint("AREM"))
-	mux.HandleFunc("GET "+runners, f.list)
-	mux.HandleFunc("DELETE "+runners+"/{id}", f.remove)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusNotFound, `{"message":"Not Found","documentation_url":"https://docs.github.com/rest","status":"404"}`)
 	})
-	mux.ServeHTTP(w, r)
+	if app := f.appOf(who); app != nil {
+		f.appRoutes(mux, app)
+		return mux
+	}
+	for _, place := range []string{"/api/v3/repos/acme/app", "/api/v3/orgs/acme"} {
+		runners := place + "/actions/runners"
+		mux.HandleFunc("POST "+runners+"/registration-token", f.mint("AREG"))
+		mux.HandleFunc("POST "+runners+"/remove-token", f.mint("AREM"))
+		mux.HandleFunc("POST "+runners+"/generate-jitconfig", f.jit)
+		mux.HandleFunc("GET "+runners, f.list)
+		mux.HandleFunc("DELETE "+runners+"/{id}", f.remove)
+	}
+	mux.HandleFunc("GET /api/v3/orgs/acme/actions/runner-groups", f.listGroups)
+	f.runRoutes(mux)
+	return mux
 }
 
 func (f *fake) mint(prefix string) http.HandlerFunc {
@@ -83,9 +116,15 @@ func (f *fake) list(w http.ResponseWriter, r *http.Request) {
 			list = append(list, runner)
 		}
 	}
+	paged(w, r, "runners", list)
+}
+
+// paged answers with one page of a list, and a link to the next.
+func paged(w http.ResponseWriter, r *http.Request, key string, list []map[string]any) {
 	total := len(list)
 	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
 	size, _ := strconv.Atoi(r.URL.Query().Get("per_page"))
+	page = max(page, 1)
 	from, to := min((page-1)*size, total), min(page*size, total)
 	if to < total {
 		next := *r.URL
@@ -94,7 +133,7 @@ func (f *fake) list(w http.ResponseWriter, r *http.Request) {
 		next.RawQuery = query.Encode()
 		w.Header().Set("Link", fmt.Sprintf(`<http://%s%s>; rel="next"`, r.Host, next.RequestURI()))
 	}
-	body, _ := json.Marshal(map[string]any{"total_count": total, "runners": list[from:to]})
+	body, _ := json.Marshal(map[string]any{"total_count": total, key: list[from:to]})
 	answer(w, http.StatusOK, string(body))
 }
 
@@ -152,7 +191,7 @@ func newClient(t *testing.T, c github.Config) *github.Client {
 	if c.URL == "" {
 		c.URL = "http://localhost/api/v3"
 	}
-	if c.Token == nil {
+	if c.Token == nil && c.Apps == nil {
 		c.Token = github.StaticToken(lifecycle.Secret(pat))
 	}
 	client, err := github.New(c)

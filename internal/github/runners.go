@@ -16,9 +16,16 @@ import (
 const maxPerPage = 100
 
 // FindRunner finds a registration by its exact name: lifecycle.ErrNotFound if
-// the repository has none.
+// the repository, or its organisation, has none.
 func (c *Client) FindRunner(ctx context.Context, repository, name string) (lifecycle.Runner, error) {
-	op := operation{"find runner " + name, repository}
+	return c.find(ctx, housekeeping, repository, name)
+}
+
+func (c *Client) find(ctx context.Context, l lane, repository, name string) (lifecycle.Runner, error) {
+	op, err := c.about("find runner "+name, repository, l, reads)
+	if err != nil {
+		return lifecycle.Runner{}, err
+	}
 	// GitHub filters by name, an older Enterprise Server does not: there the
 	// runner may be on any page.
 	for page := 1; page != 0; {
@@ -37,10 +44,14 @@ func (c *Client) FindRunner(ctx context.Context, repository, name string) (lifec
 	return lifecycle.Runner{}, fmt.Errorf("%s: %w", op, lifecycle.ErrNotFound)
 }
 
-// Runners pages through the registrations of a repository. A page's token is
+// Runners pages through the registrations of a repository, or of its
+// organisation. A page's token is
 // its number, so that the pages of one listing must all have the same limit.
 func (c *Client) Runners(ctx context.Context, repository string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Runner], error) {
-	op := operation{"list runners", repository}
+	op, err := c.about("list runners", repository, housekeeping, reads)
+	if err != nil {
+		return lifecycle.Page[lifecycle.Runner]{}, err
+	}
 	number := 1
 	if page.After != "" {
 		n, err := strconv.Atoi(page.After)
@@ -65,11 +76,9 @@ func (c *Client) Runners(ctx context.Context, repository string, page lifecycle.
 func (c *Client) list(ctx context.Context, op operation, options api.ListRunnersOptions) ([]lifecycle.Runner, int, error) {
 	var list *api.Runners
 	var next int
-	err := c.do(ctx, op, func(ctx context.Context, owner, name string) (response *api.Response, err error) {
-		list, response, err = c.api.Actions.ListRunners(ctx, owner, name, &options)
-		if response != nil {
-			next = response.NextPage
-		}
+	err := c.do(ctx, op, func(ctx context.Context, a *api.Client) (response *api.Response, err error) {
+		list, response, err = op.at.listRunners(ctx, a, &options)
+		next = nextPage(response, options.Page)
 		return response, err
 	})
 	switch {
@@ -77,8 +86,6 @@ func (c *Client) list(ctx context.Context, op operation, options api.ListRunners
 		return nil, 0, err
 	case list == nil:
 		return nil, 0, unavailable(op, 0, errors.New("the answer is empty"))
-	case next <= options.Page:
-		next = 0 // a page that leads back would be read for ever
 	}
 	runners := make([]lifecycle.Runner, 0, len(list.Runners))
 	for _, r := range list.Runners {
@@ -91,9 +98,12 @@ func (c *Client) list(ctx context.Context, op operation, options api.ListRunners
 // DeleteRunner removes a registration. One that is gone is no error; one that
 // runs a job is lifecycle.ErrBusy.
 func (c *Client) DeleteRunner(ctx context.Context, repository string, id int64) error {
-	op := operation{"delete runner " + strconv.FormatInt(id, 10), repository}
-	err := c.do(ctx, op, func(ctx context.Context, owner, name string) (*api.Response, error) {
-		return c.api.Actions.RemoveRunner(ctx, owner, name, id)
+	op, err := c.about("delete runner "+strconv.FormatInt(id, 10), repository, registering, writes)
+	if err != nil {
+		return err
+	}
+	err = c.do(ctx, op, func(ctx context.Context, a *api.Client) (*api.Response, error) {
+		return op.at.removeRunner(ctx, a, id)
 	})
 	switch {
 	case hasStatus(err, http.StatusNotFound):

@@ -177,14 +177,14 @@ func TestTheStandInsFaults(t *testing.T) {
 		s.call(204, "POST", "/_standin/faults", "", map[string]any{
 			"route": "POST /repos/{owner}/{repo}/actions/runners/registration-token", "status": status, "count": 1}, nil)
 	}
-	fail(503)
-	_, err := c.RegistrationToken(t.Context(), repository)
-	var unavailable *lifecycle.UnavailableError
-	if !errors.As(err, &unavailable) || unavailable.RetryAfter != time.Second {
-		t.Errorf("503 with Retry-After: 1: got %v", err)
-	}
 	fail(500)
 	if _, err := c.RegistrationToken(t.Context(), repository); err != nil {
 		t.Errorf("a second try after 500: %v", err)
+	}
+	fail(503)
+	_, err := c.RegistrationToken(t.Context(), "acme/other")
+	var unavailable *lifecycle.UnavailableError
+	if !errors.As(err, &unavailable) || unavailable.RetryAfter != time.Second {
+		t.Errorf("503 with Retry-After: 1: got %v", err)
 	}
 }

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/github"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// maxPEM bounds the PEM files that are read, in bytes. A key has 2 KiB, the
+// authorities of a whole system 250 KiB.
+const maxPEM = 1 << 20
+
+// newGitHub checks, before the first call needs them, that there are
+// credentials and that what they are made of can be read.
+func newGitHub(ctx context.Context, c config.GitHub, log hclog.Logger) (*github.Client, error) {
+	made := github.Config{
+		URL: c.URL, Organisation: c.Scope == config.ScopeOrganisation, RunnerGroup: c.RunnerGroup, Log: log.Named("github"),
+	}
+	var authorities []byte
+	var err error
+	if c.CAFile != "" {
+		if authorities, err = readPEM(c.CAFile); err != nil {
+			return nil, &configError{fmt.Errorf("github.ca_file: %w", err)}
+		}
+	}
+	if made.Transport, err = github.NewTransport(authorities); err != nil {
+		return nil, &configError{fmt.Errorf("github.ca_file: %s: %w", c.CAFile, err)}
+	}
+	if made.Apps, err = githubApps(c.Apps); err != nil {
+		return nil, &configError{err}
+	}
+	if len(made.Apps) == 0 {
+		if made.Token, err = githubToken(ctx, c); err != nil {
+			return nil, &configError{err}
+		}
+	}
+	client, err := github.New(made)
+	if err != nil {
+		return nil, &configError{fmt.Errorf("github: %w", err)}
+	}
+	return client, nil
+}
+
+func githubToken(ctx context.Context, c config.GitHub) (github.TokenSource, error) {
+	token, key := github.TokenFile(c.TokenFile), "github.token_file"
+	if c.TokenEnv != "" {
+		token, key = github.StaticToken(lifecycle.Secret(os.Getenv(c.TokenEnv))), "github.token_env"
+	}
+	if _, err := token(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return token, nil
+}
+
+func githubApps(configured []config.GitHubApp) ([]github.App, error) {
+	var apps []github.App
+	for i, a := range configured {
+		key, err := privateKey(a)
+		if err != nil {
+			return nil, fmt.Errorf("github.apps[%d].%w", i, err)
+		}
+		apps = append(apps, github.App{AppID: int64(a.AppID), ClientID: a.ClientID, PrivateKey: key})
+	}
+	return apps, nil
+}
+
+func privateKey(a config.GitHubApp) (lifecycle.Secret, error) {
+	if a.PrivateKeyEnv != "" {
+		text := os.Getenv(a.PrivateKeyEnv)
+		if text == "" {
+			return "", fmt.Errorf("private_key_env: the variable %s is empty; put the text of the PEM file in it", a.PrivateKeyEnv)
+		}
+		return lifecycle.Secret(text), nil
+	}
+	data, err := readPEM(a.PrivateKeyFile)
+	if err != nil {
+		return "", fmt.Errorf("private_key_file: %w", err)
+	}
+	return lifecycle.Secret(data), nil
+}
+
+// readPEM reads a small file.
+func readPEM(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read PEM file: %w", err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxPEM+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read PEM file: %w", err)
+	case len(data) == 0:
+		return nil, fmt.Errorf("read PEM file %s: %w", path, errors.New("it is empty"))
+	case len(data) > maxPEM:
+		return nil, fmt.Errorf("read PEM file %s: %w", path, errors.New("it is too large for one"))
+	}
+	return data, nil
+}

@@ -1,0 +1,77 @@
+package github
+
+import (
+	"context"
+	"strings"
+
+	api "github.com/google/go-github/v62/github"
+)
+
+// place is whose runners the hosts of a repository are: the repository's, or
+// its organisation's.
+type place struct {
+	owner, name  string
+	organisation bool
+}
+
+// String is "owner/name", or "owner" where runners are the organisation's.
+func (p place) String() string {
+	if p.organisation {
+		return p.owner
+	}
+	return p.owner + "/" + p.name
+}
+
+// key is the same for all ways to write a place: GitHub does not tell the cases
+// apart.
+func (p place) key() string { return strings.ToLower(p.String()) }
+
+func (p place) createRegistrationToken(ctx context.Context, a *api.Client) (string, api.Timestamp, *api.Response, error) {
+	create := func() (*api.RegistrationToken, *api.Response, error) {
+		if p.organisation {
+			return a.Actions.CreateOrganizationRegistrationToken(ctx, p.owner)
+		}
+		return a.Actions.CreateRegistrationToken(ctx, p.owner, p.name)
+	}
+	t, response, err := create()
+	return t.GetToken(), t.GetExpiresAt(), response, err
+}
+
+func (p place) createRemoveToken(ctx context.Context, a *api.Client) (string, api.Timestamp, *api.Response, error) {
+	create := func() (*api.RemoveToken, *api.Response, error) {
+		if p.organisation {
+			return a.Actions.CreateOrganizationRemoveToken(ctx, p.owner)
+		}
+		return a.Actions.CreateRemoveToken(ctx, p.owner, p.name)
+	}
+	t, response, err := create()
+	return t.GetToken(), t.GetExpiresAt(), response, err
+}
+
+func (p place) generateJIT(ctx context.Context, a *api.Client, r *api.GenerateJITConfigRequest) (*api.JITRunnerConfig, *api.Response, error) {
+	if p.organisation {
+		return a.Actions.GenerateOrgJITConfig(ctx, p.owner, r)
+	}
+	return a.Actions.GenerateRepoJITConfig(ctx, p.owner, p.name, r)
+}
+
+func (p place) listRunners(ctx context.Context, a *api.Client, o *api.ListRunnersOptions) (*api.Runners, *api.Response, error) {
+	if p.organisation {
+		return a.Actions.ListOrganizationRunners(ctx, p.owner, o)
+	}
+	return a.Actions.ListRunners(ctx, p.owner, p.name, o)
+}
+
+func (p place) removeRunner(ctx context.Context, a *api.Client, id int64) (*api.Response, error) {
+	if p.organisation {
+		return a.Actions.RemoveOrganizationRunner(ctx, p.owner, id)
+	}
+	return a.Actions.RemoveRunner(ctx, p.owner, p.name, id)
+}
+
+func (p place) findInstallation(ctx context.Context, a *api.Client) (*api.Installation, *api.Response, error) {
+	if p.organisation {
+		return a.Apps.FindOrganizationInstallation(ctx, p.owner)
+	}
+	return a.Apps.FindRepositoryInstallation(ctx, p.owner, p.name)
+}

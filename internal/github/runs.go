@@ -1,0 +1,110 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	api "github.com/google/go-github/v62/github"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// workflowRun is a run as GitHub tells of it, with what the client library
+// leaves out.
+type workflowRun struct {
+	api.WorkflowRun
+	Path string `json:"path"`
+}
+
+// WorkflowRun tells of a run as it is now: lifecycle.ErrNotFound if the
+// repository has none of that id. Asking again costs nothing of the rate limit
+// while nothing has changed.
+func (c *Client) WorkflowRun(ctx context.Context, repository, runID string) (lifecycle.WorkflowRun, error) {
+	op, err := c.aboutRuns("get run "+runID, repository, registering)
+	if err != nil {
+		return lifecycle.WorkflowRun{}, err
+	}
+	id, err := strconv.ParseInt(runID, 10, 64)
+	if err != nil || id <= 0 {
+		return lifecycle.WorkflowRun{}, fmt.Errorf("%s: it is no number: %w", op, lifecycle.ErrNotFound)
+	}
+	var run workflowRun
+	path := fmt.Sprintf("repos/%s/%s/actions/runs/%d", op.at.owner, op.at.name, id)
+	err = c.do(ctx, op, func(ctx context.Context, a *api.Client) (*api.Response, error) {
+		run = workflowRun{}
+		request, err := a.NewRequest(http.MethodGet, path, nil)
+		if err != nil {
+			return nil, err
+		}
+		return a.Do(ctx, request, &run)
+	})
+	switch {
+	case err != nil:
+		return lifecycle.WorkflowRun{}, c.missing(ctx, op, err)
+	case run.GetID() != id:
+		return lifecycle.WorkflowRun{}, unavailable(op, 0, errors.New("the answer is of another run"))
+	}
+	return run.ours(repository), nil
+}
+
+func (r *workflowRun) ours(repository string) lifecycle.WorkflowRun {
+	return lifecycle.WorkflowRun{
+		RunID: strconv.FormatInt(r.GetID(), 10), RunAttempt: r.GetRunAttempt(), Repository: repository,
+		RepositoryID: r.GetRepository().GetID(), OwnerID: r.GetRepository().GetOwner().GetID(),
+		HeadRepositoryID: r.GetHeadRepository().GetID(),
+		Event:            r.GetEvent(), HeadBranch: r.GetHeadBranch(), Path: r.Path,
+		Status: r.GetStatus(), Conclusion: r.GetConclusion(),
+	}
+}
+
+// WorkflowJob tells of a job as it is now: lifecycle.ErrNotFound if the
+// repository has none of that id.
+func (c *Client) WorkflowJob(ctx context.Context, repository string, id int64) (lifecycle.WorkflowJob, error) {
+	op, err := c.aboutRuns("get job "+strconv.FormatInt(id, 10), repository, housekeeping)
+	if err != nil {
+		return lifecycle.WorkflowJob{}, err
+	}
+	var job *api.WorkflowJob
+	err = c.do(ctx, op, func(ctx context.Context, a *api.Client) (response *api.Response, err error) {
+		job, response, err = a.Actions.GetWorkflowJobByID(ctx, op.at.owner, op.at.name, id)
+		return response, err
+	})
+	switch {
+	case err != nil:
+		return lifecycle.WorkflowJob{}, c.missing(ctx, op, err)
+	case job.GetID() != id:
+		return lifecycle.WorkflowJob{}, unavailable(op, 0, errors.New("the answer is of another job"))
+	}
+	return ourJob(job, repository), nil
+}
+
+func ourJob(j *api.WorkflowJob, repository string) lifecycle.WorkflowJob {
+	return lifecycle.WorkflowJob{
+		ID: j.GetID(), Repository: repository,
+		RunID: strconv.FormatInt(j.GetRunID(), 10), RunAttempt: int(j.GetRunAttempt()),
+		Labels: j.Labels, Status: j.GetStatus(), Conclusion: j.GetConclusion(), RunnerName: j.GetRunnerName(),
+		QueuedAt: j.GetCreatedAt().UTC(), StartedAt: j.GetStartedAt().UTC(), CompletedAt: j.GetCompletedAt().UTC(),
+	}
+}
+
+// missing makes a 404 lifecycle.ErrNotFound, if the repository's runs can be
+// seen at all: GitHub answers the same to who may not see them, and what cannot
+// be seen is not gone.
+func (c *Client) missing(ctx context.Context, op operation, err error) error {
+	if !hasStatus(err, http.StatusNotFound) {
+		return err
+	}
+	look := op
+	look.what = "see the runs"
+	if err := c.do(ctx, look, func(ctx context.Context, a *api.Client) (*api.Response, error) {
+		_, response, err := a.Actions.ListRepositoryWorkflowRuns(ctx, op.at.owner, op.at.name,
+			&api.ListWorkflowRunsOptions{ListOptions: api.ListOptions{PerPage: 1}})
+		return response, err
+	}); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", op, lifecycle.ErrNotFound)
+}
