@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // Class is a resource class: what a host of it must have at least.
@@ -48,6 +49,9 @@ type Observer interface {
 	Released(d time.Duration)
 	// Swept: a sweep ended after d, with err or well.
 	Swept(sweep string, d time.Duration, err error)
+	// RunnersEnd: when the versions of actions/runner that hosts have get no
+	// jobs any more, as far as that is known.
+	RunnersEnd(at map[string]time.Time)
 }
 
 type silentObserver struct{}
@@ -56,6 +60,7 @@ func (silentObserver) Claimed(time.Duration)              {}
 func (silentObserver) Registered(time.Duration)           {}
 func (silentObserver) Released(time.Duration)             {}
 func (silentObserver) Swept(string, time.Duration, error) {}
+func (silentObserver) RunnersEnd(map[string]time.Time)   {}
 
 // Options are the parts that a Fleet is made of. Store, Queue, Compute, GitHub
 // and Pools are required.
@@ -82,6 +87,9 @@ type Options struct {
 	Ensure Ensure
 	// Jobs are the parts for webhooks and job pools; nil: there are none.
 	Jobs *JobOptions
+	// Releases lists the releases of actions/runner; nil: nobody asks how old
+	// the runners of the hosts are.
+	Releases func(ctx context.Context) ([]policy.Release, error)
 	// Repositories are those whose registrations the GitHub sweep goes through
 	// for ghosts. Each host's own registration is removed without it.
 	Repositories []string
@@ -159,7 +167,9 @@ type Fleet struct {
 	randMu sync.Mutex
 	rand   *rand.Rand
 
-	watch watch
+	watch    watch
+	releases func(context.Context) ([]policy.Release, error)
+	versions versions
 	// malformed has the keys of the hosts whose report was last malformed.
 	malformed sync.Map
 }
@@ -186,7 +196,7 @@ func New(o Options) (*Fleet, error) {
 		store: o.Store, queue: o.Queue, compute: o.Compute, github: o.GitHub,
 		pools: o.Pools, classes: o.Classes, sells: o.Sells, template: o.TemplateVersion, exhausted: o.Exhausted, ensure: o.Ensure, repositories: o.Repositories,
 		replica: o.Replica, hostKey: o.HostKey, log: o.Log, observer: o.Observer,
-		timing: o.Timing.withDefaults(), rand: o.Rand,
+		timing: o.Timing.withDefaults(), rand: o.Rand, releases: o.Releases,
 	}
 	if o.Jobs != nil {
 		desk, err := newJobDesk(*o.Jobs, o.Pools)

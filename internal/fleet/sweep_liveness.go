@@ -38,6 +38,7 @@ func (s *LivenessSweep) read(ctx context.Context, now time.Time) (Progress, erro
 		return again, err
 	}
 	s.f.watch.sawStore(now, s.f.timing.Liveness)
+	s.f.versions.note(reports)
 	hosts := len(keys)
 	suspects := slices.DeleteFunc(keys, func(key string) bool {
 		p, told := reports[key]

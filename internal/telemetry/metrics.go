@@ -34,6 +34,8 @@ type Metrics struct {
 	hosts    *hosts
 	rpcs     *prometheus.HistogramVec
 	webhooks *prometheus.CounterVec
+	runners  *prometheus.GaugeVec
+	budgets  *prometheus.GaugeVec
 }
 
 // NewMetrics returns metrics that count from zero.
@@ -59,6 +61,12 @@ func NewMetrics() *Metrics {
 		webhooks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "remuda_webhooks_total", Help: "Deliveries of GitHub's webhooks.",
 		}, []string{"event", "outcome"}),
+		runners: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "remuda_runner_version_ends_timestamp_seconds", Help: "When GitHub stops giving jobs to a version of actions/runner that hosts have.",
+		}, []string{"version"}),
+		budgets: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "remuda_github_requests_remaining", Help: "Requests to GitHub's API that are left until its limit is reset.",
+		}, []string{"credential"}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "remuda_build_info", Help: "Always 1; the labels are what was built.",
@@ -68,7 +76,7 @@ func NewMetrics() *Metrics {
 	for _, h := range m.phase {
 		m.registry.MustRegister(h)
 	}
-	m.registry.MustRegister(m.calls, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, build,
+	m.registry.MustRegister(m.calls, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -130,6 +138,25 @@ func (m *Metrics) Requested(method, code string, d time.Duration) {
 func (m *Metrics) Delivered(event, outcome string) {
 	if m != nil {
 		m.webhooks.WithLabelValues(event, outcome).Inc()
+	}
+}
+
+// RunnersEnd replaces what is known of the versions of actions/runner that hosts
+// have: when they get no jobs any more.
+func (m *Metrics) RunnersEnd(at map[string]time.Time) {
+	if m == nil {
+		return
+	}
+	m.runners.Reset()
+	for version, t := range at {
+		m.runners.WithLabelValues(version).Set(float64(t.Unix()))
+	}
+}
+
+// SetBudget says how many requests to GitHub a credential has left.
+func (m *Metrics) SetBudget(credential string, remaining int) {
+	if m != nil {
+		m.budgets.WithLabelValues(credential).Set(float64(remaining))
 	}
 }
 

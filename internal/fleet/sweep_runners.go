@@ -1,0 +1,76 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// runnersEvery is how often the ages of the runners are looked at: they change
+// by the day, and the warning is said again each time.
+const runnersEvery = time.Hour
+
+// versions are the versions of actions/runner that hosts have, as the liveness
+// sweep last heard them.
+type versions struct {
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+func (v *versions) note(reports map[string]lifecycle.Report) {
+	seen := map[string]int{}
+	for _, p := range reports {
+		if p.RunnerVersion != "" {
+			seen[p.RunnerVersion]++
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.seen = seen
+}
+
+func (v *versions) all() map[string]int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return maps.Clone(v.seen)
+}
+
+// RunnerSweep warns of runners that GitHub will soon give no jobs, since they
+// are too old.
+type RunnerSweep struct{ f *Fleet }
+
+// NewRunnerSweep begins a sweep.
+func (f *Fleet) NewRunnerSweep() *RunnerSweep { return &RunnerSweep{f: f} }
+
+// Step does all of it: one call, which is free while nothing was released.
+func (s *RunnerSweep) Step(ctx context.Context, now time.Time) (Progress, error) {
+	seen := s.f.versions.all()
+	if len(seen) == 0 {
+		return done, nil
+	}
+	releases, err := s.f.releases(ctx)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return done, nil // a server that has no copy of them
+	case err != nil:
+		return again, fmt.Errorf("list the releases of actions/runner: %w", err)
+	}
+	at := map[string]time.Time{}
+	for _, version := range slices.Sorted(maps.Keys(seen)) {
+		if warning, ok := policy.RunnerWarning(version, releases, now); ok {
+			s.f.log.Warn("hosts have an old runner", "hosts", seen[version], "warning", warning)
+		}
+		if ends, ok := policy.RunnerEnds(version, releases); ok {
+			at[version] = ends
+		}
+	}
+	s.f.observer.RunnersEnd(at)
+	return done, nil
+}
