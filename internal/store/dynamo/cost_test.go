@@ -2,6 +2,7 @@ package dynamo_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -101,6 +102,14 @@ func counted(names []string) string {
 	return strings.Join(parts, ", ")
 }
 
+// wantErr is for a call that must end with an error.
+func wantErr(got, want error) error {
+	if errors.Is(got, want) {
+		return nil
+	}
+	return fmt.Errorf("got error %v, want %w", got, want)
+}
+
 // TestCosts is what each method calls, and the capacity units that DynamoDB
 // says it used: per row below 1 KB, in a fleet of 8 hosts.
 func TestCosts(t *testing.T) {
@@ -132,6 +141,8 @@ func TestCosts(t *testing.T) {
 	launched.State, launched.RunID, launched.PooledAt = lifecycle.StateCreated, runID, time.Time{}
 	var claimed, running, pooled lifecycle.Record
 	var request lifecycle.Request
+	var hook lifecycle.Webhook
+	var waits lifecycle.Job
 	ctx, of := t.Context(), lifecycle.PageOf{}
 	host := s.ForHost(hostKeyOf(0))
 	update := func(r lifecycle.Record, into *lifecycle.Record) (err error) {
@@ -208,6 +219,45 @@ func TestCosts(t *testing.T) {
 		{"RequestsOfRun, 200 hosts", func() error { _, err := s.RequestsOfRun(ctx, repository, runID); return err },
 			"Query: 5 read, 0 write"},
 		{"DueRequests, none", func() error { _, err := s.DueRequests(ctx, began, of); return err }, "4 Query: 2 read, 0 write"},
+
+		{"CreateWebhook", func() error { hook = newWebhook("a"); return s.CreateWebhook(ctx, hook) }, "PutItem: 0 read, 2 write"},
+		{"CreateWebhook, repeated", func() error { return wantErr(s.CreateWebhook(ctx, hook), lifecycle.ErrExists) }, "PutItem: 0 read, 0 write"}, // DynamoDB takes a unit for it
+		{"DueWebhooks, 1", func() error { _, err := s.DueWebhooks(ctx, began, of); return err }, "4 Query, BatchGetItem: 3 read, 0 write"},
+		{"UpdateWebhook, done with", func() (err error) {
+			hook.DueAt, hook.ExpiresAt = time.Time{}, began.Add(time.Hour)
+			hook, err = s.UpdateWebhook(ctx, hook)
+			return err
+		}, "PutItem: 0 read, 2 write"},
+		{"CreateJob", func() error { waits = newJob(51234567890); return s.CreateJob(ctx, waits) },
+			"PutItem: 0 read, 4 write"}, // and by-run, by-pool, by-due
+		{"WaitingJobs, 1", func() error { _, err := s.WaitingJobs(ctx, jobPool, of); return err }, "Query, BatchGetItem: 1.5 read, 0 write"},
+		{"OpenJobsOfRun, 1", func() error { _, err := s.OpenJobsOfRun(ctx, repository, runID); return err },
+			"Query, BatchGetItem: 1.5 read, 0 write"},
+		{"DueJobs, none", func() error { _, err := s.DueJobs(ctx, began, of); return err }, "4 Query: 2 read, 0 write"},
+		{"Job", func() error { _, err := s.Job(ctx, waits.ID); return err }, "GetItem: 1 read, 0 write"},
+		{"UpdateJob, begun", func() (err error) {
+			waits.State, waits.DueAt = lifecycle.JobRunning, began.Add(time.Hour)
+			waits, err = s.UpdateJob(ctx, waits)
+			return err
+		}, "PutItem: 0 read, 4 write"}, // out of by-pool, within by-due (2)
+		{"UpdateJob, done", func() (err error) {
+			waits.State, waits.DueAt, waits.ExpiresAt = lifecycle.JobDone, time.Time{}, began.Add(time.Hour)
+			waits, err = s.UpdateJob(ctx, waits)
+			return err
+		}, "PutItem: 0 read, 3 write"}, // out of by-run and by-due
+		{"UpdateTurns, 20 open", func() error {
+			turns := lifecycle.Turns{Pool: jobPool}
+			for n := range int64(20) {
+				turns.Open = append(turns.Open, lifecycle.Turn{
+					Number: n, JobID: waits.ID + n, Repository: repository, Scope: repository, GivenAt: began,
+					HostKey: hostKeyOf(int(n)), Runner: lifecycle.RunnerName(n, "i-0123456789abcdef0"),
+				})
+			}
+			_, err := s.UpdateTurns(ctx, turns)
+			return err
+		}, "PutItem: 0 read, 1 write"},
+		{"Turns, 20 open", func() error { _, err := s.Turns(ctx, jobPool); return err }, "GetItem: 1 read, 0 write"},
+		{"SeeOnce", func() error { return s.SeeOnce(ctx, "token", "a", began.Add(time.Hour)) }, "PutItem: 0 read, 1 write"},
 
 		{"AddEvents, the first of all", func() error { return s.AddEvents(ctx, []lifecycle.Event{newEvent("a")}) },
 			"Query, GetItem, 2 PutItem: 2 read, 3 write"},

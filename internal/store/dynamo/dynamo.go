@@ -2,13 +2,15 @@
 //
 // A row is an item whose attributes have lifecycle's JSON names, so that
 // conditions, policies and people can read them; what the indexes and the
-// writes need beside them is told in instances.go, requests.go and put.go.
+// writes need beside them is told in instances.go, requests.go, jobs.go and
+// put.go, and what is stored in another form in turns.go.
 //
 // Where reads are consistent, and why:
 //
-//   - Instance, Instances, Request and RequestsOfRun, as the port asks: what
-//     they return is decided on and written back, and a row that an old read
-//     leaves out would be taken for lost. So are the rows that an index names.
+//   - Instance, Instances, Request, RequestsOfRun, Job, Webhook and Turns, as
+//     the port asks: what they return is decided on and written back, and a row
+//     that an old read leaves out would be taken for lost. So are the rows that
+//     an index names.
 //   - Lease: whoever reads an old version takes a live holder for a dead one.
 //   - The history: its end, since an old one is no end any more, and what a
 //     watcher reads, which must miss nothing (history.go, EventsSince).

@@ -19,8 +19,9 @@ import (
 )
 
 var (
-	_ fleet.Store = (*dynamo.Store)(nil)
-	_ agent.Store = (*dynamo.HostView)(nil)
+	_ fleet.Store    = (*dynamo.Store)(nil)
+	_ fleet.JobStore = (*dynamo.Store)(nil)
+	_ agent.Store    = (*dynamo.HostView)(nil)
 )
 
 // TestStore has the agents use a client of their own, as they do.
@@ -29,7 +30,7 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, now func() time.Time) storetest.Database {
 		client := open(t, dynamo.Options{Now: now})
 		// The suite's clock stands in the past: its rows must not go by ours.
-		for _, table := range []string{"remuda-instances", "remuda-requests", "remuda-events"} {
+		for _, table := range []string{"remuda-instances", "remuda-requests", "remuda-jobs", "remuda-events"} {
 			expireRows(t, client, table, "expiresAt", false)
 		}
 		s := dynamo.New(client, dynamo.Options{Now: now})

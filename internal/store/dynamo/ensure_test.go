@@ -91,7 +91,7 @@ func short(changes []lifecycle.Resource) []string {
 
 var created = []string{
 	"table remuda-instances created", "table remuda-reports created", "table remuda-requests created",
-	"table remuda-events created", "table remuda-leases created",
+	"table remuda-jobs created", "table remuda-events created", "table remuda-leases created",
 }
 
 func TestEnsureMakesTheTables(t *testing.T) {
@@ -112,8 +112,11 @@ func TestEnsureMakesTheTables(t *testing.T) {
 			"by-pool poolKey pooledAt KEYS_ONLY", "by-run runId hostKey KEYS_ONLY",
 		},
 		"requests": {"by-due dueShard dueAt KEYS_ONLY"},
-		"events":   {"by-run runKey id ALL"},
-		"reports":  nil, "leases": nil,
+		"jobs": {
+			"by-due dueShard dueAt KEYS_ONLY", "by-pool pool waitingKey KEYS_ONLY", "by-run runKey rowKey KEYS_ONLY",
+		},
+		"events":  {"by-run runKey id ALL"},
+		"reports": nil, "leases": nil,
 	} {
 		name := "remuda-" + table
 		out, err := w.client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &name})
@@ -136,12 +139,12 @@ func TestEnsureMakesTheTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		expires := slices.Contains([]string{"instances", "requests", "events"}, table)
+		expires := slices.Contains([]string{"instances", "requests", "jobs", "events"}, table)
 		if got := sdk.ToString(ttl.TimeToLiveDescription.AttributeName) == "expiresAt"; got != expires {
 			t.Errorf("rows of %s expire: %v, want %v", name, got, expires)
 		}
 	}
-	if diff := cmp.Diff(map[string]bool{"remuda-instances": true, "remuda-requests": true}, backups.on); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"remuda-instances": true, "remuda-requests": true, "remuda-jobs": true}, backups.on); diff != "" {
 		t.Errorf("point-in-time recovery (-want +got):\n%s", diff)
 	}
 	called := slices.Sorted(slices.Values(w.operations()))
@@ -239,7 +242,7 @@ func TestEnsureRefusesWhatIsForeign(t *testing.T) {
 	createTable(t, w.client, "remuda-leases", "name")
 	for _, dryRun := range []bool{true, false} {
 		changes, err := w.Ensure(t.Context(), dryRun)
-		if diff := cmp.Diff([]string{"table remuda-events created"}, short(changes)); diff != "" {
+		if diff := cmp.Diff([]string{"table remuda-jobs created", "table remuda-events created"}, short(changes)); diff != "" {
 			t.Errorf("changes (-want +got):\n%s", diff)
 		}
 		for _, want := range []string{"remuda-instances", "remuda-requests", "other keys", "another prefix"} {

@@ -51,6 +51,22 @@ func methods(s *dynamo.Store) map[string]func(context.Context) error {
 			_, err := s.TakeLease(ctx, lifecycle.Lease{Name: "sweep"})
 			return err
 		},
+		"jobs CreateWebhook": func(ctx context.Context) error { return s.CreateWebhook(ctx, newWebhook("new")) },
+		"jobs UpdateWebhook": func(ctx context.Context) error { _, err := s.UpdateWebhook(ctx, newWebhook("a")); return err },
+		"jobs Webhook":       func(ctx context.Context) error { _, err := s.Webhook(ctx, "a"); return err },
+		"jobs DueWebhooks":   func(ctx context.Context) error { _, err := s.DueWebhooks(ctx, began, of); return err },
+		"jobs CreateJob":     func(ctx context.Context) error { return s.CreateJob(ctx, newJob(2)) },
+		"jobs UpdateJob":     func(ctx context.Context) error { _, err := s.UpdateJob(ctx, newJob(1)); return err },
+		"jobs Job":           func(ctx context.Context) error { _, err := s.Job(ctx, 1); return err },
+		"jobs OpenJobsOfRun": func(ctx context.Context) error { _, err := s.OpenJobsOfRun(ctx, repository, runID); return err },
+		"jobs WaitingJobs":   func(ctx context.Context) error { _, err := s.WaitingJobs(ctx, jobPool, of); return err },
+		"jobs DueJobs":       func(ctx context.Context) error { _, err := s.DueJobs(ctx, began, of); return err },
+		"jobs Turns":         func(ctx context.Context) error { _, err := s.Turns(ctx, jobPool); return err },
+		"jobs UpdateTurns": func(ctx context.Context) error {
+			_, err := s.UpdateTurns(ctx, lifecycle.Turns{Pool: jobPool})
+			return err
+		},
+		"events SeeOnce":             func(ctx context.Context) error { return s.SeeOnce(ctx, "token", "a", began.Add(time.Hour)) },
 		"instances HostView.Record":  func(ctx context.Context) error { _, _, err := s.ForHost("a").Record(ctx, true); return err },
 		"reports HostView.PutReport": func(ctx context.Context) error { return s.ForHost("a").PutReport(ctx, lifecycle.Report{}) },
 	}
@@ -102,8 +118,8 @@ func TestMissingTablesAreNamed(t *testing.T) {
 func TestForeignTablesAreNamed(t *testing.T) {
 	t.Parallel()
 	client := newClient(t, awstest.DynamoDB(t))
-	for _, table := range []string{"instances", "reports", "requests", "events", "leases"} {
-		createTable(t, client, "foreign-"+table, "id")
+	for _, table := range []string{"instances", "reports", "requests", "jobs", "events", "leases"} {
+		createTable(t, client, "foreign-"+table, "theirs")
 	}
 	s := dynamo.New(client, dynamo.Options{Prefix: "foreign"})
 	calls := methods(s)
@@ -204,10 +220,17 @@ func TestUnnamedRowsAreNotFound(t *testing.T) {
 func TestExpiredRowsMakeRoom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for _, table := range []string{"remuda-instances", "remuda-requests"} {
+	for _, table := range []string{"remuda-instances", "remuda-requests", "remuda-jobs", "remuda-events"} {
 		expireRows(t, w.client, table, "expiresAt", false)
 	}
 	for range 2 {
+		j, h := newJob(1), newWebhook("a")
+		j.ExpiresAt, h.ExpiresAt = began.Add(-1), began.Add(-1)
+		err := errors.Join(w.CreateJob(t.Context(), j), w.CreateWebhook(t.Context(), h), w.SeeOnce(t.Context(), "token", "a", began.Add(-1)))
+		if err != nil {
+			t.Error(err)
+		}
+
 		r := pooledRecord("a")
 		r.ExpiresAt = began.Add(-1)
 		w.create(t, r)
@@ -226,11 +249,32 @@ func TestExpiredRowsMakeRoom(t *testing.T) {
 	if err != nil || len(due.Items) != 0 {
 		t.Errorf("due: got %v and error %v, want none of either", due.Items, err)
 	}
+	w.wantNoJobs(t)
 	r := pooledRecord("a")
 	r.ExpiresAt = began.Add(time.Hour)
 	w.create(t, r)
 	if err := w.CreateInstance(t.Context(), r); !errors.Is(err, lifecycle.ErrExists) {
 		t.Errorf("a row that has not expired: got error %v, want %v", err, lifecycle.ErrExists)
+	}
+}
+
+// wantNoJobs wants neither a job nor a webhook.
+func (w world) wantNoJobs(t *testing.T) {
+	t.Helper()
+	_, jobErr := w.Job(t.Context(), 1)
+	_, webhookErr := w.Webhook(t.Context(), "a")
+	if !errors.Is(jobErr, lifecycle.ErrNotFound) || !errors.Is(webhookErr, lifecycle.ErrNotFound) {
+		t.Errorf("expired rows: got errors %v and %v, want %v", jobErr, webhookErr, lifecycle.ErrNotFound)
+	}
+	waiting, err := w.WaitingJobs(t.Context(), jobPool, lifecycle.PageOf{})
+	due, dueErr := w.DueJobs(t.Context(), began.Add(time.Hour), lifecycle.PageOf{})
+	webhooks, webhooksErr := w.DueWebhooks(t.Context(), began.Add(time.Hour), lifecycle.PageOf{})
+	open, openErr := w.OpenJobsOfRun(t.Context(), repository, runID)
+	if err := errors.Join(err, dueErr, webhooksErr, openErr); err != nil {
+		t.Error(err)
+	}
+	if n := len(waiting.Items) + len(due.Items) + len(webhooks.Items) + len(open); n != 0 {
+		t.Errorf("got %d rows, want none", n)
 	}
 }
 

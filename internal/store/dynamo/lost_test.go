@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -20,6 +21,9 @@ func TestLostAnswers(t *testing.T) {
 	w := newWorld(t)
 	w.create(t, pooledRecord("a"), pooledRecord("b"))
 	if err := w.CreateRequest(t.Context(), newRequest("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.CreateJob(t.Context(), newJob(1)), w.CreateWebhook(t.Context(), newWebhook("a"))); err != nil {
 		t.Fatal(err)
 	}
 	updated := pooledRecord("a")
@@ -62,6 +66,27 @@ func TestLostAnswers(t *testing.T) {
 			l, err := w.TakeLease(ctx, lifecycle.Lease{Name: "sweep", Holder: "a", Version: 1})
 			return l.Version, err
 		}, 2},
+		{"create a webhook", "PutItem", func(ctx context.Context) (int64, error) { return 1, w.CreateWebhook(ctx, newWebhook("new")) }, 1},
+		{"update a webhook", "PutItem", func(ctx context.Context) (int64, error) {
+			h, err := w.UpdateWebhook(ctx, newWebhook("a"))
+			return h.Version, err
+		}, 2},
+		{"create a job", "PutItem", func(ctx context.Context) (int64, error) { return 1, w.CreateJob(ctx, newJob(2)) }, 1},
+		{"update a job", "PutItem", func(ctx context.Context) (int64, error) {
+			j, err := w.UpdateJob(ctx, newJob(1))
+			return j.Version, err
+		}, 2},
+		{"give the first turn", "PutItem", func(ctx context.Context) (int64, error) {
+			turns, err := w.UpdateTurns(ctx, lifecycle.Turns{Pool: jobPool, Given: 1})
+			return turns.Version, err
+		}, 1},
+		{"give another turn", "PutItem", func(ctx context.Context) (int64, error) {
+			turns, err := w.UpdateTurns(ctx, lifecycle.Turns{Pool: jobPool, Given: 2, Version: 1})
+			return turns.Version, err
+		}, 2},
+		{"see an id once", "PutItem", func(ctx context.Context) (int64, error) {
+			return 0, w.SeeOnce(ctx, "token", "a", began.Add(time.Hour))
+		}, 0},
 		{"write a report", "UpdateItem", func(ctx context.Context) (int64, error) {
 			return 0, w.ForHost("a").PutReport(ctx, lifecycle.Report{HostKey: "a", HeartbeatAt: began})
 		}, 0},
@@ -87,6 +112,9 @@ func TestLostAnswers(t *testing.T) {
 			t.Errorf("instance %s: got version %d and error %v, want version %d: each write once", key, r.Version, err, version)
 		}
 	}
+	if err := w.SeeOnce(t.Context(), "token", "a", began.Add(time.Hour)); !errors.Is(err, lifecycle.ErrExists) {
+		t.Errorf("an id that was seen: got error %v, want %v", err, lifecycle.ErrExists)
+	}
 	want := []string{"one", "two", "of no run", "one", "two", "of no run"}
 	found, _ := everyEvent(t, w.EventsSince, lifecycle.PageOf{})
 	if diff := cmp.Diff(want, reasons(found)); diff != "" {
@@ -108,6 +136,9 @@ func TestLostRaces(t *testing.T) {
 	w := newWorld(t)
 	w.create(t, pooledRecord("a"), pooledRecord("b"))
 	if err := w.CreateRequest(t.Context(), newRequest("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.CreateJob(t.Context(), newJob(1)), w.CreateWebhook(t.Context(), newWebhook("a"))); err != nil {
 		t.Fatal(err)
 	}
 	other := dynamo.New(w.client, dynamo.Options{})
@@ -135,6 +166,29 @@ func TestLostRaces(t *testing.T) {
 			_, err := s.TakeLease(t.Context(), lifecycle.Lease{Name: "sweep", Holder: "a"})
 			return err
 		}, lifecycle.ErrLost},
+		{"create a webhook", "PutItem", func(s *dynamo.Store) error {
+			return s.CreateWebhook(t.Context(), newWebhook("new"))
+		}, lifecycle.ErrExists},
+		{"update a webhook", "PutItem", func(s *dynamo.Store) error {
+			_, err := s.UpdateWebhook(t.Context(), newWebhook("a"))
+			return err
+		}, lifecycle.ErrLost},
+		{"create a job", "PutItem", func(s *dynamo.Store) error { return s.CreateJob(t.Context(), newJob(2)) }, lifecycle.ErrExists},
+		{"update a job", "PutItem", func(s *dynamo.Store) error {
+			_, err := s.UpdateJob(t.Context(), newJob(1))
+			return err
+		}, lifecycle.ErrLost},
+		{"give the first turn", "PutItem", func(s *dynamo.Store) error {
+			_, err := s.UpdateTurns(t.Context(), lifecycle.Turns{Pool: jobPool, Given: 1})
+			return err
+		}, lifecycle.ErrLost},
+		{"give another turn", "PutItem", func(s *dynamo.Store) error {
+			_, err := s.UpdateTurns(t.Context(), lifecycle.Turns{Pool: jobPool, Given: 2, Version: 1})
+			return err
+		}, lifecycle.ErrLost},
+		{"see an id once", "PutItem", func(s *dynamo.Store) error {
+			return s.SeeOnce(t.Context(), "token", "a", began.Add(time.Hour))
+		}, lifecycle.ErrExists},
 	} {
 		came := 0
 		w.proxy.Handle("dynamodb", test.operation, func(rw http.ResponseWriter, r *http.Request, ask forward) {

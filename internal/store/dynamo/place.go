@@ -35,6 +35,10 @@ var (
 	instancesByDue  = listingBy("instances by due", instances, byDue)
 	instancesByHost = listingBy("instances", instances, byHost)
 	requestsByDue   = listingBy("requests by due", requests, byDue)
+	jobsByRun       = listingBy("open jobs of a run", jobs, byRun)
+	jobsByPool      = listingBy("jobs by pool", jobs, byPool)
+	jobsByDue       = listingBy("jobs by due", jobs, byDue)
+	webhooksByDue   = listingBy("webhooks by due", jobs, byDue)
 )
 
 func listingBy(name, table, index string) listing {

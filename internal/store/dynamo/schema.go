@@ -7,6 +7,7 @@ const (
 	instances = "instances"
 	reports   = "reports"
 	requests  = "requests"
+	jobs      = "jobs"
 	events    = "events"
 	leases    = "leases"
 )
@@ -25,6 +26,7 @@ const (
 	runKey    = "runKey" // repository and run id
 	requestID = "requestId"
 	leaseName = "name"
+	rowKey    = "rowKey" // of the jobs table; see jobs.go
 	// subject and eventID are the key of the history; see history.go.
 	subject = "subject"
 	eventID = "id"
@@ -35,6 +37,11 @@ const (
 	dueShard  = "dueShard"
 	dueAt     = "dueAt"
 	hostShard = "hostShard"
+	jobPool   = "pool"
+	// waitingKey sorts the waiting jobs of a pool: queuedAt, then id.
+	waitingKey = "waitingKey"
+	// untilKey is until when an id is remembered, to the nanosecond.
+	untilKey = "until"
 
 	version = "version"
 	// expiresAt is when DynamoDB may remove the row, in whole seconds as it
@@ -87,6 +94,14 @@ var schemas = []schema{
 	{
 		name: requests, hash: runKey, sort: requestID, expires: true, backup: true,
 		indexes: []indexSchema{{name: byDue, hash: dueShard, sort: dueAt}},
+	},
+	{
+		name: jobs, hash: rowKey, expires: true, backup: true,
+		indexes: []indexSchema{
+			{name: byRun, hash: runKey, sort: rowKey},
+			{name: byPool, hash: jobPool, sort: waitingKey},
+			{name: byDue, hash: dueShard, sort: dueAt},
+		},
 	},
 	{
 		name: events, hash: subject, sort: eventID, expires: true,

@@ -3,6 +3,7 @@ package dynamo_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +36,8 @@ func sizeOf(v any) int {
 	case *types.AttributeValueMemberN:
 		return len(v.Value)/2 + 2
 	case *types.AttributeValueMemberS:
+		return len(v.Value)
+	case *types.AttributeValueMemberB:
 		return len(v.Value)
 	}
 	return 1
@@ -110,6 +113,49 @@ func TestSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("an event", "remuda-events", map[string]string{"subject": "fleet", "id": page.Items[0].ID[:16]}, kib)
+}
+
+// TestSizesOfJobs: what is written for every job, and the turns of a pool, which
+// are written whole for each of its jobs, more than once.
+func TestSizesOfJobs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const kib = 1 << 10
+	check := func(name, key string, limit int) {
+		t.Helper()
+		size := sizeOf(w.item(t, "remuda-jobs", jobsRow(key)))
+		t.Logf("%s: %d bytes", name, size)
+		if size == 0 || size > limit {
+			t.Errorf("%s: %d bytes, want at most %d", name, size, limit)
+		}
+	}
+	if err := w.CreateWebhook(t.Context(), newWebhook("0b989ba4-242f-11e5-81e1-c7b6966d2516")); err != nil {
+		t.Fatal(err)
+	}
+	check("a webhook of a job", "webhook/0b989ba4-242f-11e5-81e1-c7b6966d2516", kib)
+	j := newJob(51234567890)
+	j.State, j.RunnerName, j.StartedAt = lifecycle.JobRunning, "remuda-3-i-0123456789abcdef0", began
+	if err := w.CreateJob(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	check("a job", "job/0000000051234567890", kib)
+
+	turns := lifecycle.Turns{Pool: jobPool, Given: 100_000}
+	for _, step := range []struct{ open, limit int }{{20, 2 * kib}, {100, 8 * kib}, {1000, 64 * kib}} {
+		for n := len(turns.Open); n < step.open; n++ {
+			host := fmt.Sprintf("i-%017x", rand.New(rand.NewPCG(uint64(n), 0)).Uint64())
+			turns.Open = append(turns.Open, lifecycle.Turn{
+				Number: int64(99_000 + n), JobID: 51234567890 + 7919*int64(n), Repository: fmt.Sprintf("acme/service-%d", n%40),
+				Scope: fmt.Sprintf("acme/service-%d", n%40), GivenAt: began.Add(time.Duration(n) * 317 * time.Microsecond),
+				HostKey: "AROAEXAMPLEEXAMPLE123:" + host, Runner: lifecycle.RunnerName(int64(n%9), host), Begun: n%7 > 0,
+			})
+		}
+		var err error
+		if turns, err = w.UpdateTurns(t.Context(), turns); err != nil {
+			t.Fatal(err)
+		}
+		check(fmt.Sprintf("the turns of a pool, %d open", step.open), "turns/"+jobPool, step.limit)
+	}
 }
 
 // TestPagesOfAMegabyte: an answer of DynamoDB has at most 1 MB, however few

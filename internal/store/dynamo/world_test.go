@@ -23,6 +23,8 @@ const (
 	runID      = "4711"
 	// secret is what no error and no log may tell.
 	secret = "do-not-print-me"
+	// jobPool is the pool of newJob.
+	jobPool = "small-jobs"
 )
 
 // began is now, in whole seconds: rows that have expired by the real clock may
@@ -156,6 +158,27 @@ func newRequest(id string) lifecycle.Request {
 		Repository: repository, RunID: runID, RequestID: id, Version: 1,
 		Spec:      lifecycle.Spec{RunAttempt: 1, Count: 1, MinimumCount: 1, Pool: "default", ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand},
 		CreatedAt: began, Deadline: began.Add(time.Minute), DueAt: began.Add(time.Minute),
+	}
+}
+
+// newJob is a job that waits, with all that such a job has.
+func newJob(id int64) lifecycle.Job {
+	return lifecycle.Job{
+		ID: id, Repository: repository, RunID: runID, RunAttempt: 1, Labels: []string{"self-hosted", "linux", "x64", "remuda-small"},
+		Pool: jobPool, Scope: repository, State: lifecycle.JobWaiting, QueuedAt: began, Reason: "queued on GitHub: it waits for a turn",
+		DueAt: began.Add(time.Minute), Version: 1,
+	}
+}
+
+// newWebhook is a delivery of a job, to be worked on.
+func newWebhook(id string) lifecycle.Webhook {
+	return lifecycle.Webhook{
+		DeliveryID: id, Action: "queued",
+		Job: &lifecycle.WorkflowJob{
+			ID: 51234567890, Repository: repository, RunID: "18234567890", RunAttempt: 1,
+			Labels: []string{"self-hosted", "linux", "x64", "remuda-small"}, Status: lifecycle.StatusQueued, QueuedAt: began,
+		},
+		RepositoryID: 123456789, OwnerID: 12345678, ReceivedAt: began, DueAt: began, Version: 1,
 	}
 }
 

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -28,12 +29,16 @@ func change(t *testing.T, s *memory.Store, name string) {
 		Registration: &lifecycle.Registration{Secret: "do-not-print-me"},
 	}
 	_, leaseErr := s.TakeLease(ctx, lifecycle.Lease{Name: name, Holder: "me"})
+	_, turnsErr := s.UpdateTurns(ctx, lifecycle.Turns{Pool: name, Given: 1, Open: []lifecycle.Turn{{Number: 1}}})
 	for _, err := range []error{
 		s.CreateInstance(ctx, r),
 		s.ForHost(name).PutReport(ctx, lifecycle.Report{HeartbeatAt: began}),
 		s.CreateRequest(ctx, lifecycle.Request{Repository: "acme/site", RunID: "1", RequestID: name}),
 		s.AddEvents(ctx, []lifecycle.Event{{At: began, Reason: name}}),
-		leaseErr,
+		s.CreateWebhook(ctx, lifecycle.Webhook{DeliveryID: name}),
+		s.CreateJob(ctx, lifecycle.Job{ID: int64(len(name)), Reason: name}),
+		s.SeeOnce(ctx, "token", name, began.Add(time.Hour)),
+		leaseErr, turnsErr,
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -92,6 +97,16 @@ func TestFingerprint(t *testing.T) {
 			_, err := s.TakeLease(ctx, lifecycle.Lease{Name: "a", Holder: "me", Version: 1})
 			return err
 		}, true},
+		"webhook": {func(s *memory.Store) error { return s.CreateWebhook(ctx, lifecycle.Webhook{DeliveryID: "b"}) }, true},
+		"job": {func(s *memory.Store) error {
+			_, err := s.UpdateJob(ctx, lifecycle.Job{ID: 1, Version: 1})
+			return err
+		}, true},
+		"turns": {func(s *memory.Store) error {
+			_, err := s.UpdateTurns(ctx, lifecycle.Turns{Pool: "a", Version: 1})
+			return err
+		}, true},
+		"seen":    {func(s *memory.Store) error { return s.SeeOnce(ctx, "token", "b", began.Add(time.Hour)) }, true},
 		"history": {func(s *memory.Store) error { return s.AddEvents(ctx, []lifecycle.Event{{At: began}}) }, false},
 	}
 	for name, test := range changes {
@@ -125,14 +140,25 @@ func TestPurge(t *testing.T) {
 	if err := s.CreateInstance(t.Context(), lifecycle.Record{HostKey: "a", ExpiresAt: began.Add(time.Second)}); err != nil {
 		t.Fatal(err)
 	}
+	expiring := []error{
+		s.CreateWebhook(t.Context(), lifecycle.Webhook{DeliveryID: "expiring", ExpiresAt: began.Add(time.Second)}),
+		s.CreateJob(t.Context(), lifecycle.Job{ID: 7, Reason: "expiring", ExpiresAt: began.Add(time.Second)}),
+		s.SeeOnce(t.Context(), "token", "expiring", began.Add(time.Second)),
+	}
+	if err := errors.Join(expiring...); err != nil {
+		t.Fatal(err)
+	}
 	now = began.Add(59 * time.Second)
 	change(t, s, "b")
 	if !strings.Contains(s.Dump(), `"hostKey":"a"`) {
 		t.Error("purged twice within a minute")
 	}
+	if got := strings.Count(s.Dump(), "expiring"); got != len(expiring) {
+		t.Errorf("%d other rows are left of %d", got, len(expiring))
+	}
 	now = began.Add(time.Minute)
-	change(t, s, "c")
-	if strings.Contains(s.Dump(), `"hostKey":"a"`) {
-		t.Errorf("the expired record is still there:\n%s", s.Dump())
+	change(t, s, "later on")
+	if strings.Contains(s.Dump(), `"hostKey":"a"`) || strings.Contains(s.Dump(), "expiring") {
+		t.Errorf("an expired row is still there:\n%s", s.Dump())
 	}
 }

@@ -49,6 +49,26 @@ func (s *Store) dumpState(b *strings.Builder) {
 	for _, key := range slices.Sorted(maps.Keys(s.leases)) {
 		dumpRow(b, "lease", s.leases[key])
 	}
+	s.dumpJobs(b)
+}
+
+func (s *Store) dumpJobs(b *strings.Builder) {
+	for _, key := range slices.Sorted(maps.Keys(s.webhooks)) {
+		dumpRow(b, "webhook", s.webhooks[key])
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.jobs)) {
+		dumpRow(b, "job", s.jobs[key])
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.turns)) {
+		dumpRow(b, "turns", s.turns[key])
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(s.seen), compareSeenKeys) {
+		dumpRow(b, "seen", []any{key.kind, key.id, s.seen[key]})
+	}
+}
+
+func compareSeenKeys(a, b seenKey) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
 }
 
 func compareRequestKeys(a, b requestKey) int {

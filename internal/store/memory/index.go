@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -39,10 +40,22 @@ var (
 	requestsByDue = index[lifecycle.Request]{"requests by due", 4, func(q lifecycle.Request) []string {
 		return []string{sortable(q.DueAt), q.Repository, q.RunID, q.RequestID}
 	}, row.Request}
+	webhooksByDue = index[lifecycle.Webhook]{"webhooks by due", 2, func(w lifecycle.Webhook) []string {
+		return []string{sortable(w.DueAt), w.DeliveryID}
+	}, row.Webhook}
+	jobsByDue = index[lifecycle.Job]{"jobs by due", 2, func(j lifecycle.Job) []string {
+		return []string{sortable(j.DueAt), sortableID(j.ID)}
+	}, row.Job}
+	jobsByPool = index[lifecycle.Job]{"jobs by pool", 2, func(j lifecycle.Job) []string {
+		return []string{sortable(j.QueuedAt), sortableID(j.ID)}
+	}, row.Job}
 )
 
 // sortable is a time as text of fixed width, so that it sorts like the time.
 func sortable(t time.Time) string { return t.Format("2006-01-02T15:04:05.000000000") }
+
+// sortableID is the id of a job as text of fixed width: ids are positive.
+func sortableID(id int64) string { return fmt.Sprintf("%019d", id) }
 
 // page returns the page of the rows that are in the index. It looks at every
 // row of the table and sorts only those behind the token.

@@ -29,6 +29,10 @@ type Store struct {
 	events    []lifecycle.Event // in order of id
 	lastEvent int64
 	leases    map[string]lifecycle.Lease
+	webhooks  map[string]lifecycle.Webhook
+	jobs      map[int64]lifecycle.Job
+	turns     map[string]lifecycle.Turns
+	seen      map[seenKey]time.Time // until when
 	purgedAt  time.Time
 }
 
@@ -36,6 +40,8 @@ type Store struct {
 const purgeEvery = time.Minute
 
 type requestKey struct{ repository, runID, requestID string }
+
+type seenKey struct{ kind, id string }
 
 // New returns an empty store with the clock now.
 func New(now func() time.Time) *Store {
@@ -45,6 +51,10 @@ func New(now func() time.Time) *Store {
 		reports:   map[string]lifecycle.Report{},
 		requests:  map[requestKey]lifecycle.Request{},
 		leases:    map[string]lifecycle.Lease{},
+		webhooks:  map[string]lifecycle.Webhook{},
+		jobs:      map[int64]lifecycle.Job{},
+		turns:     map[string]lifecycle.Turns{},
+		seen:      map[seenKey]time.Time{},
 	}
 }
 
@@ -61,6 +71,10 @@ func (s *Store) Clone() *Store {
 		events:    slices.Clip(s.events),
 		lastEvent: s.lastEvent,
 		leases:    maps.Clone(s.leases),
+		webhooks:  maps.Clone(s.webhooks),
+		jobs:      maps.Clone(s.jobs),
+		turns:     maps.Clone(s.turns),
+		seen:      maps.Clone(s.seen),
 		purgedAt:  s.purgedAt,
 	}
 }
@@ -91,6 +105,9 @@ func (s *Store) purge(now time.Time) {
 	s.purgedAt = now
 	maps.DeleteFunc(s.instances, func(_ string, r lifecycle.Record) bool { return expired(r.ExpiresAt, now) })
 	maps.DeleteFunc(s.requests, func(_ requestKey, q lifecycle.Request) bool { return expired(q.ExpiresAt, now) })
+	maps.DeleteFunc(s.webhooks, func(_ string, w lifecycle.Webhook) bool { return expired(w.ExpiresAt, now) })
+	maps.DeleteFunc(s.jobs, func(_ int64, j lifecycle.Job) bool { return expired(j.ExpiresAt, now) })
+	maps.DeleteFunc(s.seen, func(_ seenKey, until time.Time) bool { return expired(until, now) })
 	live := func(e lifecycle.Event) bool { return !expired(e.At.Add(row.EventRetention), now) }
 	if i := slices.IndexFunc(s.events, live); i != 0 {
 		// A clone may share the array, so the rest moves to one of its own.

@@ -11,8 +11,9 @@ import (
 )
 
 var (
-	_ fleet.Store = (*memory.Store)(nil)
-	_ agent.Store = (*memory.HostView)(nil)
+	_ fleet.Store    = (*memory.Store)(nil)
+	_ fleet.JobStore = (*memory.Store)(nil)
+	_ agent.Store    = (*memory.HostView)(nil)
 )
 
 func TestStore(t *testing.T) {

@@ -20,6 +20,9 @@ func TestRows(t *testing.T) {
 	t.Run("report", func(t *testing.T) { testRow(t, row.Report) })
 	t.Run("request", func(t *testing.T) { testRow(t, row.Request) })
 	t.Run("event", func(t *testing.T) { testRow(t, row.Event) })
+	t.Run("job", func(t *testing.T) { testRow(t, row.Job) })
+	t.Run("webhook", func(t *testing.T) { testRow(t, row.Webhook) })
+	t.Run("turns", func(t *testing.T) { testRow(t, row.Turns) })
 }
 
 func testRow[T any](t *testing.T, store func(T) T) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 )
@@ -21,6 +22,13 @@ var Queries = map[string]string{
 	"sqlite_autoindex_requests_1":  selectRequestsOfRun,
 	"sqlite_autoindex_reports_1":   selectReports,
 	"INTEGER PRIMARY KEY":          selectEvents,
+	"sqlite_autoindex_webhooks_1":  selectWebhook,
+	"webhooks_by_due":              selectDueWebhooks,
+	"jobs_by_run":                  selectOpenJobs,
+	"jobs_by_pool":                 selectWaitingJobs,
+	"jobs_by_due":                  selectDueJobs,
+	"jobs USING INTEGER PRIMARY":   selectJob,
+	"sqlite_autoindex_turns_1":     selectTurns,
 }
 
 // Disagreements are the rows whose document and columns do not say the same,
@@ -37,10 +45,28 @@ func (s *Store) Disagreements(ctx context.Context) (wrong []string, rows int, er
 			return err
 		}
 		m, worse, err := compare(c, `SELECT doc, version, due_at, expires_at, repository, run_id, request_id FROM requests`, 7, requestRow)
+		if err != nil {
+			return err
+		}
 		rows, wrong = n+m, append(bad, worse...)
+		n, bad, err = compareJobs(c)
+		rows, wrong = rows+n, append(wrong, bad...)
 		return err
 	})
 	return wrong, rows, err
+}
+
+func compareJobs(c *db.Conn) (rows int, wrong []string, err error) {
+	n, bad, err := compare(c, `SELECT doc, version, due_at, expires_at, delivery_id FROM webhooks`, 5, webhookRow)
+	if err != nil {
+		return 0, nil, err
+	}
+	m, worse, err := compare(c, `SELECT doc, version, repository, open_run, pool, waiting_since, due_at, expires_at, id FROM jobs`, 9, jobRow)
+	if err != nil {
+		return 0, nil, err
+	}
+	o, worst, err := compare(c, `SELECT doc, version, pool FROM turns`, 3, turnsRow)
+	return n + m + o, slices.Concat(bad, worse, worst), err
 }
 
 func compare[T any](c *db.Conn, query string, columns int, row func(string, T) ([]any, error)) (rows int, wrong []string, err error) {

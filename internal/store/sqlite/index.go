@@ -40,6 +40,11 @@ var (
 	requestsByDue = index[lifecycle.Request]{"requests by due", 3, func(q lifecycle.Request) key {
 		return key{db.Nanos(q.DueAt), []string{q.Repository, q.RunID, q.RequestID}}
 	}}
+	webhooksByDue = index[lifecycle.Webhook]{"webhooks by due", 1, func(w lifecycle.Webhook) key {
+		return key{db.Nanos(w.DueAt), []string{w.DeliveryID}}
+	}}
+	jobsByDue    = index[lifecycle.Job]{"jobs by due", 1, func(j lifecycle.Job) key { return jobKey(j.DueAt, j) }}
+	jobsByPool   = index[lifecycle.Job]{"jobs by pool", 1, func(j lifecycle.Job) key { return jobKey(j.QueuedAt, j) }}
 	reportsByKey = index[string]{"reports", 1, func(hostKey string) key { return key{0, []string{hostKey}} }}
 	eventsOfRun  = index[lifecycle.Event]{"events of run", 0, eventKey}
 	eventsByID   = index[lifecycle.Event]{"events", 0, eventKey}

@@ -53,6 +53,19 @@ func calls(w world) map[string]func(context.Context) error {
 			_, err := w.Store.TakeLease(ctx, lifecycle.Lease{Name: "sweep", Holder: "b", Version: 1})
 			return err
 		},
+		"CreateWebhook":      func(ctx context.Context) error { return w.Store.CreateWebhook(ctx, fullWebhook("new")) },
+		"UpdateWebhook":      func(ctx context.Context) error { _, err := w.Store.UpdateWebhook(ctx, fullWebhook("a")); return err },
+		"Webhook":            func(ctx context.Context) error { _, err := w.Store.Webhook(ctx, "a"); return err },
+		"DueWebhooks":        func(ctx context.Context) error { _, err := w.Store.DueWebhooks(ctx, start, of); return err },
+		"CreateJob":          func(ctx context.Context) error { return w.Store.CreateJob(ctx, fullJob(2)) },
+		"UpdateJob":          func(ctx context.Context) error { _, err := w.Store.UpdateJob(ctx, fullJob(1)); return err },
+		"Job":                func(ctx context.Context) error { _, err := w.Store.Job(ctx, 1); return err },
+		"OpenJobsOfRun":      func(ctx context.Context) error { _, err := w.Store.OpenJobsOfRun(ctx, repository, runID); return err },
+		"WaitingJobs":        func(ctx context.Context) error { _, err := w.Store.WaitingJobs(ctx, jobPool, of); return err },
+		"DueJobs":            func(ctx context.Context) error { _, err := w.Store.DueJobs(ctx, start, of); return err },
+		"Turns":              func(ctx context.Context) error { _, err := w.Store.Turns(ctx, jobPool); return err },
+		"UpdateTurns":        func(ctx context.Context) error { _, err := w.Store.UpdateTurns(ctx, fullTurns(jobPool)); return err },
+		"SeeOnce":            func(ctx context.Context) error { return w.Store.SeeOnce(ctx, "token", "a", start.Add(time.Hour)) },
 		"HostView.Record":    func(ctx context.Context) error { _, _, err := w.ForHost("a").Record(ctx, true); return err },
 		"HostView.PutReport": func(ctx context.Context) error { return w.ForHost("a").PutReport(ctx, fullReport("a")) },
 	}
@@ -64,6 +77,8 @@ func (w world) seed(t *testing.T) {
 	w.createRequests(t, fullRequest("a"))
 	w.report(t, fullReport("a"))
 	w.addEvents(t, fullEvent("old"))
+	w.createWebhooks(t, fullWebhook("a"))
+	w.createJobs(t, fullJob(1))
 	if _, err := w.Store.TakeLease(t.Context(), lifecycle.Lease{Name: "sweep", Holder: "a"}); err != nil {
 		t.Fatal(err)
 	}
@@ -83,6 +98,7 @@ func testCancelled(t *testing.T, w world) {
 		}
 	}
 	equal(t, "record after it all", fullRecord("a"), w.instance(t, "a"))
+	equal(t, "job after it all", fullJob(1), w.job(t, 1))
 	for name, call := range calls(w) {
 		if err := call(t.Context()); err != nil {
 			t.Errorf("%s with a caller who stays: %v", name, err)

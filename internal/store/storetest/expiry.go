@@ -32,6 +32,13 @@ func testLiveStay(t *testing.T, w world) {
 	foreverRequest, laterRequest := fullRequest("forever"), fullRequest("later")
 	foreverRequest.ExpiresAt, laterRequest.ExpiresAt = time.Time{}, start.Add(time.Hour)
 	w.createRequests(t, foreverRequest, laterRequest)
+	foreverWebhook, laterWebhook := fullWebhook("forever"), fullWebhook("later")
+	foreverWebhook.ExpiresAt, laterWebhook.ExpiresAt = time.Time{}, start.Add(time.Hour)
+	w.createWebhooks(t, foreverWebhook, laterWebhook)
+	foreverJob, laterJob := fullJob(1), fullJob(2)
+	foreverJob.ExpiresAt, laterJob.ExpiresAt = time.Time{}, start.Add(time.Hour)
+	w.createJobs(t, foreverJob, laterJob)
+	turns := w.updateTurns(t, fullTurns(jobPool))
 	w.report(t, fullReport("a"))
 	if _, err := w.Store.TakeLease(t.Context(), lifecycle.Lease{Name: "sweep", Holder: "a"}); err != nil {
 		t.Fatal(err)
@@ -40,9 +47,14 @@ func testLiveStay(t *testing.T, w world) {
 	w.churn(t, time.Hour-time.Nanosecond)
 	equal(t, "record that expires soon", later, w.instance(t, "later"))
 	equal(t, "request that expires soon", laterRequest, w.request(t, "later"))
+	equal(t, "webhook that expires soon", laterWebhook, w.webhook(t, "later"))
+	equal(t, "job that expires soon", laterJob, w.job(t, 2))
 	w.churn(t, 48*time.Hour)
 	equal(t, "record that does not expire", forever, w.instance(t, "forever"))
 	equal(t, "request that does not expire", foreverRequest, w.request(t, "forever"))
+	equal(t, "webhook that does not expire", foreverWebhook, w.webhook(t, "forever"))
+	equal(t, "job that does not expire", foreverJob, w.job(t, 1))
+	equal(t, "turns", turns, w.turns(t, jobPool))
 	if got, err := w.Store.Reports(t.Context(), []string{"a"}); err != nil || len(got) != 1 {
 		t.Errorf("report: got %v and error %v, want it", got, err)
 	}
@@ -58,6 +70,10 @@ func testExpiredWhole(t *testing.T, w world) {
 	q := fullRequest("a")
 	q.ExpiresAt = start.Add(time.Minute)
 	w.createRequests(t, q)
+	h, j := fullWebhook("a"), fullJob(1)
+	h.ExpiresAt, j.ExpiresAt = start.Add(time.Minute), start.Add(time.Minute)
+	w.createWebhooks(t, h)
+	w.createJobs(t, j)
 	w.churn(t, time.Hour)
 	switch got, err := w.Store.Instance(t.Context(), "a"); {
 	case err == nil:
@@ -68,6 +84,18 @@ func testExpiredWhole(t *testing.T, w world) {
 	switch got, err := w.Store.Request(t.Context(), repository, runID, "a"); {
 	case err == nil:
 		equal(t, "request", q, got)
+	case !errors.Is(err, lifecycle.ErrNotFound):
+		t.Error(err)
+	}
+	switch got, err := w.Store.Webhook(t.Context(), "a"); {
+	case err == nil:
+		equal(t, "webhook", h, got)
+	case !errors.Is(err, lifecycle.ErrNotFound):
+		t.Error(err)
+	}
+	switch got, err := w.Store.Job(t.Context(), 1); {
+	case err == nil:
+		equal(t, "job", j, got)
 	case !errors.Is(err, lifecycle.ErrNotFound):
 		t.Error(err)
 	}

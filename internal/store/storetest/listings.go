@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -70,6 +71,36 @@ func addEvent(t *testing.T, w world, n int) string {
 	return e.Reason
 }
 
+func addWebhook(t *testing.T, w world, n int) string {
+	h := fullWebhook(fmt.Sprintf("delivery-%04d", n))
+	h.DueAt = start.Add(time.Duration(n) * time.Second)
+	w.createWebhooks(t, h)
+	return h.DeliveryID
+}
+
+// addJob makes a job that is in every index. Four of a name's neighbours are
+// queued and due at the same time.
+func addJob(t *testing.T, w world, n int) string {
+	j := fullJob(beyondFloat + int64(n))
+	j.QueuedAt = start.Add(time.Duration(n/8) * time.Second)
+	j.DueAt = j.QueuedAt
+	w.createJobs(t, j)
+	return fmt.Sprint(j.ID)
+}
+
+// dropJob takes a job out of every index.
+func dropJob(t *testing.T, w world, name string) {
+	id, err := strconv.ParseInt(name, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.changeJob(t, id, func(j *lifecycle.Job) { j.State, j.DueAt = lifecycle.JobDone, time.Time{} })
+}
+
+func jobNames(page jobPage, err error) ([]string, string, error) {
+	return names(page, err, func(j lifecycle.Job) string { return fmt.Sprint(j.ID) })
+}
+
 var listings = []listing{
 	{name: "instances of a run", add: addRecord, drop: dropRecord,
 		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
@@ -116,6 +147,26 @@ var listings = []listing{
 		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
 			page, err := w.Store.DueRequests(t.Context(), start.Add(24*time.Hour), of)
 			return names(page, err, func(q lifecycle.Request) string { return q.RequestID })
+		}},
+	{name: "due webhooks", add: addWebhook,
+		drop: func(t *testing.T, w world, id string) {
+			h := w.webhook(t, id)
+			h.DueAt = time.Time{}
+			if _, err := w.Store.UpdateWebhook(t.Context(), h); err != nil {
+				t.Fatal(err)
+			}
+		},
+		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
+			page, err := w.Store.DueWebhooks(t.Context(), start.Add(24*time.Hour), of)
+			return names(page, err, func(h lifecycle.Webhook) string { return h.DeliveryID })
+		}},
+	{name: "waiting jobs", add: addJob, drop: dropJob,
+		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
+			return jobNames(w.Store.WaitingJobs(t.Context(), jobPool, of))
+		}},
+	{name: "due jobs", add: addJob, drop: dropJob,
+		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
+			return jobNames(w.Store.DueJobs(t.Context(), start.Add(24*time.Hour), of))
 		}},
 	{name: "events of a run", add: addEvent,
 		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {

@@ -40,6 +40,28 @@ type Store interface {
 
 	Lease(ctx context.Context, name string) (lifecycle.Lease, error)
 	TakeLease(ctx context.Context, l lifecycle.Lease) (lifecycle.Lease, error)
+
+	JobStore
+}
+
+// JobStore is the use-cases' port for what GitHub told them.
+type JobStore interface {
+	CreateWebhook(ctx context.Context, w lifecycle.Webhook) error
+	UpdateWebhook(ctx context.Context, w lifecycle.Webhook) (lifecycle.Webhook, error)
+	Webhook(ctx context.Context, deliveryID string) (lifecycle.Webhook, error)
+	DueWebhooks(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Webhook], error)
+
+	CreateJob(ctx context.Context, j lifecycle.Job) error
+	UpdateJob(ctx context.Context, j lifecycle.Job) (lifecycle.Job, error)
+	Job(ctx context.Context, id int64) (lifecycle.Job, error)
+	OpenJobsOfRun(ctx context.Context, repository, runID string) ([]lifecycle.Job, error)
+	WaitingJobs(ctx context.Context, pool string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Job], error)
+	DueJobs(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Job], error)
+
+	Turns(ctx context.Context, pool string) (lifecycle.Turns, error)
+	UpdateTurns(ctx context.Context, t lifecycle.Turns) (lifecycle.Turns, error)
+
+	SeeOnce(ctx context.Context, kind, id string, until time.Time) error
 }
 
 // HostView is the port of one host's agent.
@@ -71,6 +93,10 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) Database) {
 		{"reports", reportTests},
 		{"events", eventTests},
 		{"leases", leaseTests},
+		{"webhooks", webhookTests},
+		{"jobs", jobTests},
+		{"turns", turnTests},
+		{"seen", seenTests},
 		{"expiry", expiryTests},
 		{"errors", errorTests},
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -20,6 +21,9 @@ var writerTests = []suiteTest{
 	{"one of 64 claims wins", testOneClaims},
 	{"64 claimers share 32 hosts", testClaimersShare},
 	{"one of 64 takes the lease", testOneLeases},
+	{"one of 64 changes a webhook and a job", testOneChanges},
+	{"no turn is lost among 64", testTurnsAddUp},
+	{"one of 64 sees an id", testOneSees},
 }
 
 // race runs write in 64 goroutines at once and returns how many of them won;
@@ -58,6 +62,16 @@ func testOneCreates(t *testing.T, w world) {
 	}))
 	wantOneWinner(t, race(t, lifecycle.ErrExists, func(int) error {
 		return w.Store.CreateRequest(t.Context(), fullRequest("a"))
+	}))
+	wantOneWinner(t, race(t, lifecycle.ErrExists, func(int) error {
+		return w.Store.CreateWebhook(t.Context(), fullWebhook("a"))
+	}))
+	wantOneWinner(t, race(t, lifecycle.ErrExists, func(int) error {
+		return w.Store.CreateJob(t.Context(), fullJob(1))
+	}))
+	wantOneWinner(t, race(t, lifecycle.ErrLost, func(int) error {
+		_, err := w.Store.UpdateTurns(t.Context(), fullTurns(jobPool))
+		return err
 	}))
 }
 
@@ -150,5 +164,64 @@ func testOneLeases(t *testing.T, w world) {
 			_, err := w.Store.TakeLease(t.Context(), lifecycle.Lease{Name: "sweep", Holder: fmt.Sprint(i), Version: version})
 			return err
 		}))
+	}
+}
+
+func testOneChanges(t *testing.T, w world) {
+	w.createWebhooks(t, fullWebhook("a"))
+	w.createJobs(t, fullJob(1))
+	winner := make(chan string, 2*writers)
+	wantOneWinner(t, race(t, lifecycle.ErrLost, func(i int) error {
+		h := fullWebhook("a")
+		h.Reason = fmt.Sprintf("writer %d", i)
+		_, err := w.Store.UpdateWebhook(t.Context(), h)
+		if err == nil {
+			winner <- h.Reason
+		}
+		return err
+	}))
+	equal(t, "stored webhook", <-winner, w.webhook(t, "a").Reason)
+	wantOneWinner(t, race(t, lifecycle.ErrLost, func(i int) error {
+		j := fullJob(1)
+		j.Reason = fmt.Sprintf("writer %d", i)
+		_, err := w.Store.UpdateJob(t.Context(), j)
+		if err == nil {
+			winner <- j.Reason
+		}
+		return err
+	}))
+	equal(t, "stored job", <-winner, w.job(t, 1).Reason)
+}
+
+// testTurnsAddUp: each of them gives one turn, from none on.
+func testTurnsAddUp(t *testing.T, w world) {
+	race(t, nil, func(int) error {
+		for {
+			turns, err := w.Store.Turns(t.Context(), jobPool)
+			if err != nil {
+				return err
+			}
+			turns.Given++
+			turns.Open = append(turns.Open, fullTurn(turns.Given))
+			if _, err = w.Store.UpdateTurns(t.Context(), turns); !errors.Is(err, lifecycle.ErrLost) {
+				return err
+			}
+		}
+	})
+	want := lifecycle.Turns{Pool: jobPool, Given: writers, Version: writers}
+	for n := range int64(writers) {
+		want.Open = append(want.Open, fullTurn(n+1))
+	}
+	equal(t, "turns", want, w.turns(t, jobPool))
+}
+
+// testOneSees also when the id was seen before, and its time is over.
+func testOneSees(t *testing.T, w world) {
+	for range 2 {
+		until := w.clock.Now().Add(time.Minute)
+		wantOneWinner(t, race(t, lifecycle.ErrExists, func(int) error {
+			return w.Store.SeeOnce(t.Context(), "token", "a", until)
+		}))
+		w.clock.advance(time.Minute)
 	}
 }

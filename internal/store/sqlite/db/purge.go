@@ -15,6 +15,9 @@ var purges = []string{
 	`DELETE FROM instances WHERE rowid IN (SELECT rowid FROM instances WHERE expires_at <= ?1 LIMIT ?2)`,
 	`DELETE FROM requests WHERE rowid IN (SELECT rowid FROM requests WHERE expires_at <= ?1 LIMIT ?2)`,
 	`DELETE FROM events WHERE id IN (SELECT id FROM events WHERE expires_at <= ?1 LIMIT ?2)`,
+	`DELETE FROM webhooks WHERE rowid IN (SELECT rowid FROM webhooks WHERE expires_at <= ?1 LIMIT ?2)`,
+	`DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE expires_at <= ?1 LIMIT ?2)`,
+	`DELETE FROM seen WHERE rowid IN (SELECT rowid FROM seen WHERE expires_at <= ?1 LIMIT ?2)`,
 	`DELETE FROM messages WHERE id IN (SELECT id FROM messages WHERE expires_at <= ?1 LIMIT ?2)`,
 }
 

@@ -16,8 +16,11 @@ import (
 //go:embed schema.sql
 var schema string
 
+//go:embed jobs.sql
+var jobs string
+
 // migrations[i] brings the file from version i to i+1.
-var migrations = []string{schema}
+var migrations = []string{schema, jobs}
 
 // applicationID marks the file as ours in its header: "rmda".
 const applicationID = 0x726d6461

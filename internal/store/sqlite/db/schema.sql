@@ -1,5 +1,5 @@
--- Every table of the embedded default: the state store and the queue in one
--- file. A row is the JSON document of its record, beside the columns that
+-- Version 1 of the embedded default: the state store and the queue in one file.
+-- A row is the JSON document of its record, beside the columns that
 -- conditions and indexes need. Times are nanoseconds since 1970; an attribute
 -- that is empty in the record is NULL here, and so in no index of its own.
 

@@ -1,0 +1,140 @@
+package dynamo
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/row"
+)
+
+// turnsItem is the accounts of a pool as they are stored. The open turns are
+// one attribute, as JSON made small: they are written whole at each change, and
+// a thousand of them as attributes would be 200 to 400 KB, where a row may have
+// 400, and a unit is paid for each KB, of which one row takes 1,000 a second.
+// Small they are about a tenth, since their repositories, hosts and times are
+// much alike.
+type turnsItem struct {
+	Pool    string `json:"pool"`
+	Given   int64  `json:"given"`
+	Open    []byte `json:"open,omitempty"`
+	Version int64  `json:"version"`
+}
+
+// maxOpenTurns bounds what a row is made into, in bytes: no more than 1,000
+// turns, of less than 1 KB each.
+const maxOpenTurns = 1 << 20
+
+func turnsRowKey(pool string) string { return "turns/" + pool }
+
+// Turns reads the accounts of a pool, consistently; those of one that has none
+// are empty and of version 0.
+func (s *Store) Turns(ctx context.Context, pool string) (lifecycle.Turns, error) {
+	what := "read turns of pool " + pool
+	it, err := s.getJobsRow(ctx, what, turnsRowKey(pool))
+	if errors.Is(err, lifecycle.ErrNotFound) {
+		return lifecycle.Turns{Pool: pool}, nil
+	}
+	if err != nil {
+		return lifecycle.Turns{}, err
+	}
+	t, err := turnsOf(it)
+	if err != nil {
+		return lifecycle.Turns{}, fmt.Errorf("%s: %w", what, err)
+	}
+	return t, nil
+}
+
+// UpdateTurns replaces the accounts whose stored version is t.Version (0: there
+// are none) and returns them as stored: else ErrLost.
+func (s *Store) UpdateTurns(ctx context.Context, t lifecycle.Turns) (lifecycle.Turns, error) {
+	what := "update turns of pool " + t.Pool
+	if err := begin(ctx, what); err != nil {
+		return lifecycle.Turns{}, err
+	}
+	holds := isVersion(t.Version)
+	if t.Version == 0 {
+		holds = isNone(rowKey)
+	}
+	t = row.Turns(t)
+	t.Version++
+	it, err := turnsItemOf(t)
+	if err != nil {
+		return lifecycle.Turns{}, fmt.Errorf("%s: %w", what, err)
+	}
+	err = s.put(ctx, what, jobs, it, holds)
+	switch {
+	case errors.Is(err, errCondition):
+		return lifecycle.Turns{}, lost(what)
+	case err != nil:
+		return lifecycle.Turns{}, err
+	}
+	return t, nil
+}
+
+func turnsItemOf(t lifecycle.Turns) (item, error) {
+	open, err := deflated(t.Open)
+	if err != nil {
+		return nil, err
+	}
+	it, err := encode(turnsItem{Pool: t.Pool, Given: t.Given, Open: open, Version: t.Version}, noExpiry)
+	if err != nil {
+		return nil, err
+	}
+	it[rowKey] = text(turnsRowKey(t.Pool))
+	return it, nil
+}
+
+func turnsOf(it item) (lifecycle.Turns, error) {
+	stored, err := decode[turnsItem](it)
+	if err != nil {
+		return lifecycle.Turns{}, err
+	}
+	open, err := inflated(stored.Open)
+	if err != nil {
+		return lifecycle.Turns{}, damagedError{"open"}
+	}
+	return row.Turns(lifecycle.Turns{Pool: stored.Pool, Given: stored.Given, Open: open, Version: stored.Version}), nil
+}
+
+// deflated makes turns small; none are nothing.
+func deflated(open []lifecycle.Turn) ([]byte, error) {
+	if len(open) == 0 {
+		return nil, nil
+	}
+	text, err := json.Marshal(open)
+	if err == nil && len(text) > maxOpenTurns {
+		err = fmt.Errorf("%d turns have %d bytes, %d at most can be read again", len(open), len(text), maxOpenTurns)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode turns: %w", err)
+	}
+	var small bytes.Buffer
+	w, err := flate.NewWriter(&small, flate.DefaultCompression)
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode turns: %w", err)
+	}
+	return small.Bytes(), nil
+}
+
+func inflated(small []byte) (open []lifecycle.Turn, err error) {
+	if len(small) == 0 {
+		return nil, nil
+	}
+	r := flate.NewReader(bytes.NewReader(small))
+	if err := json.NewDecoder(io.LimitReader(r, maxOpenTurns)).Decode(&open); err != nil {
+		return nil, fmt.Errorf("decode turns: %w", err)
+	}
+	return open, nil
+}

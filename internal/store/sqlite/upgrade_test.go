@@ -1,0 +1,82 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	_ "modernc.org/sqlite"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/sqlite"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+)
+
+// TestFileOfTheFirstVersion: it is opened with all that was in it, by an agent
+// too, and takes what came since.
+func TestFileOfTheFirstVersion(t *testing.T) {
+	for _, light := range []bool{false, true} {
+		path := filepath.Join(t.TempDir(), "remuda.db")
+		firstVersion(t, path)
+		if light {
+			if err := open(t, path, db.Options{Light: true}).Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := sqlite.New(open(t, path, db.Options{Now: func() time.Time { return began }}))
+		old, err := s.Instance(t.Context(), "old")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := lifecycle.Record{HostKey: "old", InstanceID: "i-old", State: lifecycle.StateRunning, RunID: "1", Version: 3, DueAt: began}
+		if diff := cmp.Diff(want, old); diff != "" {
+			t.Errorf("record (-want +got):\n%s", diff)
+		}
+		old.JobsOf = "acme"
+		if _, err := s.UpdateInstance(t.Context(), old); err != nil {
+			t.Error(err)
+		}
+		j := lifecycle.Job{ID: 1, Repository: "acme/site", RunID: "1", Pool: "small", State: lifecycle.JobWaiting, QueuedAt: began}
+		if err := s.CreateJob(t.Context(), j); err != nil {
+			t.Error(err)
+		}
+		page, err := s.WaitingJobs(t.Context(), "small", lifecycle.PageOf{})
+		if err != nil || len(page.Items) != 1 {
+			t.Errorf("waiting jobs: got %v and error %v, want the one", page.Items, err)
+		}
+		if wrong, rows, err := s.Disagreements(t.Context()); err != nil || len(wrong) > 0 || rows != 2 {
+			t.Errorf("%d rows, error %v, and these disagree: %v", rows, err, wrong)
+		}
+	}
+}
+
+// firstVersion makes a file as the first version of the program did.
+func firstVersion(t *testing.T, path string) {
+	t.Helper()
+	schema, err := os.ReadFile(filepath.Join("db", "schema.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, text := range []string{
+		string(schema), "PRAGMA application_id = 0x726d6461", "PRAGMA user_version = 1", "PRAGMA journal_mode = WAL",
+	} {
+		if _, err := file.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = file.Exec(`INSERT INTO instances (host_key, version, state, run_id, resource_class, usage_class, trust_key, due_at, doc)
+		VALUES ('old', 3, 'running', '1', '', '', '', ?1,
+			json_object('hostKey', 'old', 'instanceId', 'i-old', 'state', 'running', 'runId', '1', 'version', 3, 'dueAt', ?2))`,
+		began.UnixNano(), began.Format(time.RFC3339Nano))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
