@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -49,6 +50,8 @@ type standin struct {
 	clock *clock
 	addr  string
 	url   string
+	// client makes the calls, each held against GitHub's description.
+	client *http.Client
 	*githubsim.Server
 	stop func()
 }
@@ -58,6 +61,9 @@ func start(t *testing.T) *standin {
 	t.Helper()
 	t.Parallel()
 	s := &standin{t: t, addr: reserve(t), clock: &clock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}}
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	s.client = &http.Client{Transport: checkAnswers(t, transport)}
 	s.opts = githubsim.Options{StateDir: filepath.Join(t.TempDir(), "state"), Now: s.clock.Now}
 	s.up()
 	t.Cleanup(func() { s.stop() })
@@ -107,7 +113,7 @@ func (s *standin) up() {
 		if err := <-served; err != nil {
 			s.t.Errorf("Serve: %v", err)
 		}
-		http.DefaultClient.CloseIdleConnections() // they lead to the server that is gone
+		s.client.CloseIdleConnections() // they lead to the server that is gone
 	})
 }
 
@@ -119,16 +125,22 @@ func (s *standin) call(want int, method, path string, body, into any) http.Heade
 
 func (s *standin) callWith(header http.Header, want int, method, path string, body, into any) http.Header {
 	s.t.Helper()
-	text, err := json.Marshal(body)
+	var sent io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		sent = bytes.NewReader(text)
+	}
+	req, err := http.NewRequest(method, s.url+path, sent)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	req, err := http.NewRequest(method, s.url+path, bytes.NewReader(text))
-	if err != nil {
-		s.t.Fatal(err)
+	if req.Header = header.Clone(); body != nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
-	req.Header = header
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := s.client.Do(req)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -187,6 +199,16 @@ func (s *standin) startRun(workflow string) int64 {
 	s.t.Helper()
 	var v runView
 	s.call(201, "POST", "/_standin/runs", map[string]any{"repository": "acme/app", "workflow": workflow}, &v)
+	return v.ID
+}
+
+// startRunFrom starts a run of one job with what the origin says.
+func (s *standin) startRunFrom(origin map[string]any) int64 {
+	s.t.Helper()
+	body := map[string]any{"repository": "acme/app", "workflow": oneJob}
+	maps.Copy(body, origin)
+	var v runView
+	s.call(201, "POST", "/_standin/runs", body, &v)
 	return v.ID
 }
 

@@ -61,7 +61,7 @@ func (s *Server) repositoryObject(repository string) object {
 	o := s.minimalRepository(repository, false)
 	at := s.started.UTC().Format(timeFormat)
 	more := object{
-		"default_branch": branch, "visibility": "private", "archived": false, "disabled": false, "allow_forking": true, "is_template": false,
+		"default_branch": branch, "visibility": "private", "archived": false, "disabled": false, "is_template": false,
 		"web_commit_signoff_required": false, "has_downloads": true, "has_issues": true, "has_pages": false, "has_projects": true,
 		"has_wiki": true, "homepage": nil, "language": nil, "license": nil, "mirror_url": nil, "topics": []string{}, "size": 0,
 		"forks": 0, "forks_count": 0, "open_issues": 0, "open_issues_count": 0, "stargazers_count": 0, "watchers": 0, "watchers_count": 0,

@@ -16,11 +16,11 @@ import (
 // clients are go-github's against both places where the API is served.
 func (s *standin) clients() map[string]*github.Client {
 	s.t.Helper()
-	enterprise, err := github.NewClient(nil).WithAuthToken("test").WithEnterpriseURLs(s.url, s.url)
+	enterprise, err := github.NewClient(s.client).WithAuthToken("test").WithEnterpriseURLs(s.url, s.url)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	root := github.NewClient(nil).WithAuthToken("test")
+	root := github.NewClient(s.client).WithAuthToken("test")
 	if root.BaseURL, err = root.BaseURL.Parse(s.url + "/"); err != nil {
 		s.t.Fatal(err)
 	}

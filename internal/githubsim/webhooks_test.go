@@ -48,6 +48,7 @@ func newReceiver(t *testing.T, secret string) *receiver {
 		if err := json.Unmarshal(body, &raw); err != nil {
 			r.bad = append(r.bad, err.Error())
 		}
+		checkDelivery(t, github.WebHookType(req), body)
 		r.events, r.bodies, r.ids = append(r.events, event), append(r.bodies, raw), append(r.ids, github.DeliveryID(req))
 		r.got = append(r.got, github.WebHookType(req)+" "+raw["action"].(string))
 		io.WriteString(w, "ok")

@@ -80,6 +80,9 @@ func extractDescription(path, source, out string) error {
 	if err != nil {
 		return err
 	}
+	if err := correct(paths); err != nil {
+		return err
+	}
 	lighten(paths, false)
 	components := object{}
 	todo := references(paths)
@@ -119,6 +122,25 @@ func pick(all object) (object, error) {
 		}
 	}
 	return paths, nil
+}
+
+// correct puts right what the package has wrong: among the installations of an app it wants every account to be a user and an
+// enterprise at once (allOf), where the schema of one installation, of which this is a copy, has either (anyOf).
+func correct(paths object) error {
+	at := any(paths)
+	for _, key := range []string{"/app/installations", "get", "responses", "200", "content", "application/json", "schema"} {
+		below, ok := at.(object)
+		if !ok {
+			return fmt.Errorf("GET /app/installations has no %s to correct", key)
+		}
+		at = below[key]
+	}
+	list, ok := at.(object)
+	if !ok {
+		return fmt.Errorf("GET /app/installations has no schema to correct")
+	}
+	list["items"] = object{"$ref": "#/components/schemas/installation"}
+	return nil
 }
 
 // lighten removes what is idle below v. The description of a response is required, so it is only emptied. Within properties every
