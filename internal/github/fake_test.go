@@ -32,6 +32,8 @@ type fake struct {
 	// by tells of each call who made it: "token", "app 1" or "installation 11".
 	by     []string
 	minted int
+	// times are those of the calls, for tests that keep them.
+	times []time.Time
 	// lifetime of the tokens that it mints; GitHub's is an hour.
 	lifetime time.Duration
 	// unfiltered ignores the name filter, as an older server does.

@@ -115,6 +115,6 @@ func limitOf(response *http.Response, now time.Time) *restError {
 func saysSecondary(response *http.Response) bool {
 	body, err := io.ReadAll(response.Body)
 	response.Body = bounded{bytes.NewReader(body), response.Body}
-	text := strings.ToLower(string(body))
-	return err == nil && (strings.Contains(text, "secondary rate limit") || strings.Contains(text, "#abuse-rate-limits"))
+	text := strings.ToLower(strings.ReplaceAll(string(body), "-", " ")) // links have hyphens
+	return err == nil && (strings.Contains(text, "secondary rate limit") || strings.Contains(text, "#abuse rate limits"))
 }
