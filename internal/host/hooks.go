@@ -17,9 +17,10 @@ import (
 // The job hooks, which the runner's worker runs before the first and after the
 // last step of a job. In state/job they and the agent tell each other
 //
-//	allow     which run's jobs may start: run id, repository, the run that was
-//	          allowed last, and the worker that had taken a job of that run when
-//	          it was released, each on a line; written by the agent
+//	allow     which jobs may start, each thing on a line: run id and repository;
+//	          the run that was allowed last, and the worker that had taken a job
+//	          when the host was released; the scope of which one job may start,
+//	          and the one of which one might last; written by the agent
 //	jobs      one byte for every job that has begun since the last clean-up
 //	busy      there while a job runs
 //	refused   the run whose job was refused; stays for good
@@ -53,39 +54,47 @@ func (h *Host) writeHooks() error {
 
 func shellQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// Allow tells the job-started hook which run's jobs may start. A job that was
-// taken before its run was released may start all the same, as long as the
-// worker that took it lives.
+// Allow tells the job-started hook which jobs may start. A job that was taken
+// before the host was released may start all the same, as long as the worker
+// that took it lives.
 func (h *Host) Allow(_ context.Context, a agent.Allowed) error {
-	if strings.ContainsAny(a.RunID+a.Repository, "\n\r") {
-		return errors.New("allow run: line break in its id or repository")
+	if strings.ContainsAny(a.RunID+a.Repository+a.JobsOf, "\n\r") {
+		return errors.New("allow jobs: line break in what they are of")
 	}
-	before, err := h.allowance()
-	next := allowance{Allowed: a}
-	if err == nil && a.RunID == "" && before.RunID != "" {
-		next.released = before.RunID
-		next.worker, err = h.livingWorker()
-	} else if a.RunID == "" {
-		next.released, next.worker = before.released, before.worker
-	}
+	next, err := h.nextAllowance(a)
 	if err == nil {
 		err = writeFileMode(h.path("state/job/allow"), next.text(), 0o644)
 	}
 	if err != nil {
-		return fmt.Errorf("allow run: %w", err)
+		return fmt.Errorf("allow jobs: %w", err)
 	}
 	return nil
+}
+
+func (h *Host) nextAllowance(a agent.Allowed) (allowance, error) {
+	next, none := allowance{Allowed: a}, agent.Allowed{}
+	before, err := h.allowance()
+	switch {
+	case err != nil || a != none:
+	case before.Allowed != none:
+		next.released = before.Allowed
+		next.worker, err = h.livingWorker()
+	default: // released before, by an agent that was killed then
+		next.released, next.worker = before.released, before.worker
+	}
+	return next, err
 }
 
 // allowance is the content of the file allow.
 type allowance struct {
 	agent.Allowed
-	released string // the run that was allowed last
-	worker   int    // that had taken a job of it then; 0: none had
+	released agent.Allowed // what was allowed last
+	worker   int           // that had taken a job of it then; 0: none had
 }
 
 func (a allowance) text() []byte {
-	return fmt.Appendf(nil, "%s\n%s\n%s\n%d\n", a.RunID, a.Repository, a.released, a.worker)
+	return fmt.Appendf(nil, "%s\n%s\n%s\n%d\n%s\n%s\n",
+		a.RunID, a.Repository, a.released.RunID, a.worker, a.JobsOf, a.released.JobsOf)
 }
 
 func (h *Host) allowance() (allowance, error) {
@@ -96,12 +105,16 @@ func (h *Host) allowance() (allowance, error) {
 	if err != nil {
 		return allowance{}, err
 	}
-	lines := append(strings.Split(string(data), "\n"), "", "", "", "")
+	lines := append(strings.Split(string(data), "\n"), make([]string, 6)...) // those that are missing are empty
 	worker, err := strconv.Atoi(lines[3])
 	if err != nil {
 		worker = 0
 	}
-	return allowance{agent.Allowed{RunID: lines[0], Repository: lines[1]}, lines[2], worker}, nil
+	return allowance{
+		Allowed:  agent.Allowed{RunID: lines[0], Repository: lines[1], JobsOf: lines[4]},
+		released: agent.Allowed{RunID: lines[2], JobsOf: lines[5]},
+		worker:   worker,
+	}, nil
 }
 
 // lookAtJob tells of what the hooks wrote.

@@ -27,6 +27,8 @@ func serving(runID, repository string) agent.Allowed {
 	return agent.Allowed{RunID: runID, Repository: repository}
 }
 
+func oneOf(scope string) agent.Allowed { return agent.Allowed{JobsOf: scope} }
+
 func TestJobStartedHook(t *testing.T) {
 	t.Parallel()
 	none := agent.Allowed{}
@@ -48,6 +50,26 @@ func TestJobStartedHook(t *testing.T) {
 		"another after a release":     {[]agent.Allowed{serving("101", "acme/app"), none}, "999", "acme/app", false, true, "this host serves no run"},
 		"the run before the last":     {[]agent.Allowed{serving("100", "acme/app"), none, serving("101", "acme/app")}, "100", "acme/app", false, true, "this host serves run 101"},
 		"characters of the shell":     {[]agent.Allowed{serving("$(id)`id`*", "a'b/\"c\"")}, "$(id)`id`*", "a'b/\"c\"", true, false, ""},
+		"one of a repository":         {[]agent.Allowed{oneOf("acme/app")}, "7", "acme/app", true, false, ""},
+		"one of it, other letters":    {[]agent.Allowed{oneOf("acme/App")}, "7", "ACME/app", true, false, ""},
+		"one of another repository":   {[]agent.Allowed{oneOf("acme/app")}, "7", "acme/web", false, true, "this host serves one job of acme/app"},
+		"a repository begins alike":   {[]agent.Allowed{oneOf("acme/app")}, "7", "acme/apple", false, true, "this host serves one job of acme/app"},
+		"a repository ends alike":     {[]agent.Allowed{oneOf("acme/app")}, "7", "evil/acme/app", false, true, "of its own repository or owner"},
+		"one of an owner":             {[]agent.Allowed{oneOf("acme")}, "7", "acme/web", true, false, ""},
+		"one of it, in small letters": {[]agent.Allowed{oneOf("Acme")}, "7", "acme/web", true, false, ""},
+		"one of another owner":        {[]agent.Allowed{oneOf("acme")}, "7", "evil/acme", false, true, "this host serves one job of acme."},
+		"an owner begins alike":       {[]agent.Allowed{oneOf("acme")}, "7", "acme2/app", false, true, "refused"},
+		"an owner without a name":     {[]agent.Allowed{oneOf("acme")}, "7", "acme/", false, true, "refused"},
+		"an owner is no repository":   {[]agent.Allowed{oneOf("acme")}, "7", "acme", false, true, "refused"},
+		"no scope, and no owner":      {nil, "7", "/app", false, true, "this host serves no run"},
+		"one of no repository":        {[]agent.Allowed{oneOf("acme")}, "7", "", false, true, "refused"},
+		"a pattern is no owner":       {[]agent.Allowed{oneOf("*")}, "7", "acme/app", false, true, "refused"},
+		"a pattern is no repository":  {[]agent.Allowed{oneOf("*/*")}, "7", "acme/app", false, true, "refused"},
+		"its scope was released":      {[]agent.Allowed{oneOf("acme"), none}, "7", "acme/app", false, false, "this host was released and takes no further job"},
+		"its scope, released twice":   {[]agent.Allowed{oneOf("acme/app"), none, none}, "7", "acme/app", false, false, "this host was released and takes no further job"},
+		"another scope, released":     {[]agent.Allowed{oneOf("acme"), none}, "7", "evil/app", false, true, "this host serves no run"},
+		"a run after a scope":         {[]agent.Allowed{oneOf("acme"), none, serving("101", "acme/app")}, "7", "acme/app", false, true, "this host serves run 101"},
+		"a scope after a run":         {[]agent.Allowed{serving("101", "acme/app"), none, oneOf("acme")}, "101", "acme/app", true, false, ""},
 		"a pattern is not a run's id": {[]agent.Allowed{serving("101", "acme/app")}, "*", "*", false, true, "refused"},
 	}
 	for name, test := range tests {
@@ -72,24 +94,76 @@ func TestJobStartedHook(t *testing.T) {
 	}
 }
 
+// A job-scoped host has one job until it is clean, whether its first one runs,
+// is over, or was of another run. The second one is no fault of the host.
+func TestOneJobOnly(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.check(b.Allow(context.Background(), oneOf("acme")))
+	if out, ok := b.job("job-started.sh", "7", "acme/app"); !ok {
+		t.Fatalf("the first job was refused: %s", out)
+	}
+	refused := func(when string) {
+		t.Helper()
+		for _, runID := range []string{"7", "8"} {
+			out, ok := b.job("job-started.sh", runID, "acme/app")
+			if s := b.look(); ok || s.Jobs != 1 || s.Refused != "" || !strings.Contains(out, "serves one job, and has had it") {
+				t.Errorf("%s, another job: starts %t, jobs %d, refused %q: %s", when, ok, s.Jobs, s.Refused, out)
+			}
+		}
+	}
+	refused("while it runs")
+	b.job("job-completed.sh", "7", "acme/app")
+	refused("after it")
+	b.reopen()
+	b.check(b.Allow(context.Background(), oneOf("acme")))
+	refused("after it, allowed again")
+	b.check(b.Allow(context.Background(), agent.Allowed{}))
+	b.clean(8)
+	b.check(b.Allow(context.Background(), oneOf("acme/app")))
+	if out, ok := b.job("job-started.sh", "9", "acme/app"); !ok {
+		t.Errorf("the job of the next assignment was refused: %s", out)
+	}
+}
+
+// What the agent of a version before wrote is read as it was meant.
+func TestAllowanceOfAnOlderAgent(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.write("state/job/allow", "101\nacme/app\n100\n0\n", 0o644)
+	if got := b.look().Allowed; got != serving("101", "acme/app") {
+		t.Errorf("allowed %+v", got)
+	}
+	if out, ok := b.job("job-started.sh", "102", "acme/app"); ok {
+		t.Errorf("a job of another run started: %s", out)
+	}
+	if out, ok := b.job("job-started.sh", "101", "acme/app"); !ok {
+		t.Errorf("its job was refused: %s", out)
+	}
+}
+
 // A disk that takes nothing must not fail a job.
 func TestJobStartedHookOnAFullDisk(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	b.check(b.Allow(context.Background(), agent.Allowed{RunID: "101", Repository: "acme/app"}))
-	for _, name := range []string{"jobs", "busy"} { // which cannot be written now
-		b.check(os.Mkdir(b.path("state/job/"+name), 0o755))
-	}
-	if out, ok := b.job("job-started.sh", "101", "acme/app"); !ok {
-		t.Errorf("the job was refused: %s", out)
+	for _, a := range []agent.Allowed{serving("101", "acme/app"), oneOf("acme")} {
+		b := newBed(t)
+		b.check(b.Allow(context.Background(), a))
+		for _, name := range []string{"jobs", "busy"} { // which cannot be written now
+			b.check(os.Mkdir(b.path("state/job/"+name), 0o755))
+		}
+		if out, ok := b.job("job-started.sh", "101", "acme/app"); !ok {
+			t.Errorf("%s: the job was refused: %s", a, out)
+		}
 	}
 }
 
 func TestAllowRefusesLineBreaks(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	if err := b.Allow(context.Background(), agent.Allowed{RunID: "101\nacme/app"}); err == nil {
-		t.Error("no error")
+	for _, a := range []agent.Allowed{serving("101\nacme/app", ""), serving("101", "acme/app\n"), oneOf("acme\nevil")} {
+		if err := b.Allow(context.Background(), a); err == nil {
+			t.Errorf("%+v: no error", a)
+		}
 	}
 }
 

@@ -76,6 +76,7 @@ type Host struct {
 	changed chan struct{}
 	pace    *time.Timer
 	scan    logScan
+	version string       // of the runner; empty: not known
 	watched atomic.Int64 // pid of the worker that is waited for
 	taken   atomic.Int64 // when the cloud takes the machine, in Unix nanoseconds; 0: not known to
 }
@@ -106,6 +107,7 @@ func New(o Options) (*Host, error) {
 	if err := h.furnish(); err != nil {
 		h.log.Error("cannot set up the host's directory", "error", err)
 	}
+	h.readRunnerVersion()
 	return h, nil
 }
 
@@ -214,7 +216,7 @@ func (h *Host) Look(ctx context.Context) (agent.Scene, error) {
 	if err := ctx.Err(); err != nil {
 		return agent.Scene{}, err
 	}
-	s := agent.Scene{BootID: h.bootID}
+	s := agent.Scene{BootID: h.bootID, RunnerVersion: h.version}
 	if at := h.taken.Load(); at != 0 {
 		s.InterruptionAt = time.Unix(0, at)
 	}

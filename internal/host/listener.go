@@ -25,6 +25,9 @@ func (h *Host) Listen(_ context.Context, a agent.Assignment) error {
 	}
 	env := h.environment()
 	if a.Registration.Kind == lifecycle.RegistrationJIT && a.Registration.Secret != "" {
+		if err := h.shieldCredentials(); err != nil {
+			return fmt.Errorf("start listener: %w", err)
+		}
 		env = append(env, inputPrefix+"JITCONFIG="+a.Registration.Secret.Reveal())
 	}
 	if err := h.removeFile("state/tasks/listen.stop"); err != nil {
@@ -36,6 +39,22 @@ func (h *Host) Listen(_ context.Context, a agent.Assignment) error {
 	})
 	if err != nil {
 		return fmt.Errorf("start listener: %w", err)
+	}
+	return nil
+}
+
+// shieldCredentials makes the files for the secrets of a JIT configuration, so
+// that they are nobody else's to read: the runner leaves the mode of a file that
+// is there, and would make one that everybody may read.
+func (h *Host) shieldCredentials() error {
+	for _, name := range []string{"runner/.credentials", "runner/.credentials_rsaparams"} {
+		f, err := os.OpenFile(h.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("shield credentials: %w", err)
+		}
 	}
 	return nil
 }
@@ -123,6 +142,7 @@ func (h *Host) lookAtListener(s *agent.Scene) error {
 		l.Phase = h.phaseOfLiving(st, l)
 	case st.ended:
 		l.Phase, l.Code, l.At = agent.ListenerExited, st.code, st.endedAt
+		l.Listened = h.scan.says(h.runnerLog(), *st.begun)
 		l.Detail = tailOf(h.runnerLog(), st.begun.LogOffset)
 	default:
 		*l = agent.Listener{}

@@ -31,6 +31,7 @@ func (h *Host) Register(_ context.Context, a agent.Assignment) error {
 	if err := h.furnish(); err != nil {
 		return fmt.Errorf("register runner: %w", err)
 	}
+	h.readRunnerVersion()
 	if err := h.newLog(); err != nil {
 		return fmt.Errorf("register runner: %w", err)
 	}
@@ -142,7 +143,7 @@ func (h *Host) readRegistration(s *agent.Scene) {
 	}
 	var settings struct {
 		AgentName string `json:"agentName"`
-		Ephemeral bool   `json:"ephemeral"`
+		Ephemeral truth  `json:"ephemeral"`
 	}
 	// The runner writes a byte order mark.
 	if json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &settings) != nil {
@@ -156,6 +157,16 @@ func (h *Host) readRegistration(s *agent.Scene) {
 			s.Registered.Assignment = n
 		}
 	}
+}
+
+// truth is a truth value, which config.sh writes as one and GitHub as a text
+// into a JIT configuration. Whatever else it is is false.
+type truth bool
+
+// UnmarshalJSON takes anything.
+func (t *truth) UnmarshalJSON(text []byte) error {
+	*t = truth(strings.EqualFold(strings.Trim(string(text), `"`), "true"))
+	return nil
 }
 
 // gitHubFault matches what config.sh prints when GitHub did not answer or

@@ -31,11 +31,20 @@ while :; do sleep 0.01; done
 // is not stopped under it.
 func TestJobTakenBeforeTheRelease(t *testing.T) {
 	t.Parallel()
+	for _, allowed := range []agent.Allowed{serving("101", "acme/app"), oneOf("acme/app"), oneOf("acme")} {
+		t.Run(allowed.String(), func(t *testing.T) {
+			t.Parallel()
+			takenBeforeTheRelease(t, allowed)
+		})
+	}
+}
+
+func takenBeforeTheRelease(t *testing.T, allowed agent.Allowed) {
 	b := newBed(t)
 	ctx := context.Background()
 	b.check(os.RemoveAll(b.path("runner")))
 	b.write("../distribution/bin/Runner.Listener", withWorker, 0o755)
-	b.check(b.Allow(ctx, agent.Allowed{RunID: "101", Repository: "acme/app"}))
+	b.check(b.Allow(ctx, allowed))
 	b.register()
 	b.listen()
 	b.until("a worker lives", func(s agent.Scene) bool { return s.Busy })

@@ -1,0 +1,44 @@
+package host
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+// manifest lists the parts of the runner's listener with their versions. .NET
+// makes it where a program is built, so it says what runs without running it.
+const manifest = "runner/bin/Runner.Listener.deps.json"
+
+// versionFormat is that of the releases of actions/runner.
+var versionFormat = regexp.MustCompile(`^\d{1,6}\.\d{1,6}\.\d{1,6}$`)
+
+// readRunnerVersion takes in the version of the runner that is in its place,
+// at the agent's start and before each registration. A job can write there, so
+// what does not look like a version is none.
+func (h *Host) readRunnerVersion() { h.version = runnerVersion(h.path(manifest)) }
+
+func runnerVersion(path string) string {
+	data, err := readFile(path)
+	if err != nil {
+		return ""
+	}
+	var m struct {
+		Libraries map[string]json.RawMessage `json:"libraries"`
+	}
+	if json.Unmarshal(data, &m) != nil {
+		return ""
+	}
+	found := ""
+	for name := range m.Libraries {
+		version, ok := strings.CutPrefix(name, "Runner.Listener/")
+		if !ok {
+			continue
+		}
+		if found != "" || !versionFormat.MatchString(version) {
+			return ""
+		}
+		found = version
+	}
+	return found
+}
