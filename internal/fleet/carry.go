@@ -12,6 +12,7 @@ import (
 // decide asks lifecycle.Decide.
 func (f *Fleet) decide(facts lifecycle.Facts, now time.Time) lifecycle.Decision {
 	facts.WatchingSince = f.watch.watchingSince(now)
+	facts.GitHubAway = f.hub.away(now)
 	return lifecycle.Decide(facts, now, f.policy(facts.Record.Pool))
 }
 

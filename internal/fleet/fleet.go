@@ -168,6 +168,7 @@ type Fleet struct {
 	rand   *rand.Rand
 
 	watch    watch
+	hub      githubWatch
 	releases func(context.Context) ([]policy.Release, error)
 	versions versions
 	// malformed has the keys of the hosts whose report was last malformed.
@@ -203,8 +204,10 @@ func New(o Options) (*Fleet, error) {
 		if err != nil {
 			return nil, fmt.Errorf("new fleet: %w", err)
 		}
+		desk.GitHub = watchedJobs{desk.GitHub, &f.hub}
 		f.jobs = desk
 	}
+	f.github = watchedGitHub{f.github, &f.hub}
 	if f.hostKey == nil {
 		f.hostKey = func(id string) string { return id }
 	}

@@ -24,7 +24,7 @@ const (
 )
 
 // ErrNotOurs is a webhook that is about nothing of ours.
-var ErrNotOurs = errors.New("about no job or run of ours")
+var ErrNotOurs = fmt.Errorf("about no job or run of ours: %w", lifecycle.ErrWebhookIgnored)
 
 // TakeWebhook remembers a delivery and has it worked on. It has to be safe in
 // the store before GitHub is told that it arrived. ErrNotOurs,

@@ -26,6 +26,9 @@ type Facts struct {
 	// MassSilence is set when so many hosts fell silent at once that the fault
 	// is more likely ours: none is ended for silence.
 	MassSilence bool
+	// GitHubAway is set while GitHub does not answer this replica: nobody can be
+	// given an idle host then.
+	GitHubAway bool
 }
 
 // Decision is what to do with a host now, when to look at it next, and why.

@@ -243,6 +243,8 @@ func (v view) pooled() Decision {
 		return terminate("retiring")
 	case v.silent():
 		return terminate(fmt.Sprintf("silent for %s while idle", v.p.Silence))
+	case v.expired() && v.GitHubAway && v.now.Before(r.PooledAt.Add(v.p.ExternalTimeout)):
+		return Decision{Action: ActionExtend, Why: "idle until its threshold, and nobody can be given a host while GitHub is away"}
 	case v.expired():
 		return terminate("idle until its threshold")
 	}

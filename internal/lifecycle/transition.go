@@ -23,7 +23,7 @@ const (
 
 	ActionDrain        Action = "drain"         // a releasing host is busy after all
 	ActionReleaseClock Action = "release_clock" // a draining host is no longer busy
-	ActionExtend       Action = "extend"        // a release is held up by GitHub or AWS
+	ActionExtend       Action = "extend"        // a release or a claim is held up by GitHub or AWS
 	ActionProvideToken Action = "provide_token" // the agent needs a (fresh) remove token
 	ActionForget       Action = "forget"        // machine and registration are gone: nothing is due
 	ActionHold         Action = "hold"          // an operator set or took away a hold
@@ -53,7 +53,7 @@ var transitions = map[Action][]string{
 		string(StateClaimed)},
 	ActionDrain:        {"idle (releasing)"},
 	ActionReleaseClock: {"idle (releasing)"},
-	ActionExtend:       {"idle (releasing)"},
+	ActionExtend:       {"idle (releasing)", "idle (pooled)"},
 	ActionProvideToken: {"idle (releasing)"},
 	ActionForget:       {string(StateTerminated)},
 }
@@ -199,8 +199,7 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 	case ActionReleaseClock:
 		n.startRelease(now, p)
 	case ActionExtend:
-		n.Threshold = n.ReleasedAt.Add(p.ExternalTimeout)
-		n.DueAt = earliest(n.Threshold, now.Add(p.DrainLook))
+		n.extend(now, p)
 	case ActionProvideToken:
 		n.DueAt = earliest(n.Threshold, now.Add(p.ReleaseLook))
 	case ActionForget:
@@ -267,6 +266,18 @@ func (r *Record) terminate(now time.Time) {
 	r.Threshold = time.Time{}
 	r.Hold = time.Time{}
 	r.DueAt = now
+}
+
+// extend gives a host more time that GitHub or AWS hold up: one that is being
+// released to become clean, an idle one to be claimed.
+func (r *Record) extend(now time.Time, p Policy) {
+	if r.Pooled() {
+		r.Threshold = earliest(now.Add(p.IdleTime), r.PooledAt.Add(p.ExternalTimeout))
+		r.DueAt = r.Threshold
+		return
+	}
+	r.Threshold = r.ReleasedAt.Add(p.ExternalTimeout)
+	r.DueAt = earliest(r.Threshold, now.Add(p.DrainLook))
 }
 
 // unassign clears the run, and the labels with it. The repository and JobsOf

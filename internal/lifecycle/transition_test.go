@@ -23,7 +23,7 @@ func TestApplyFollowsTheTable(t *testing.T) {
 		lifecycle.ActionTerminate:    {"created", "running", "idle (releasing)", "idle (pooled)", "claimed"},
 		lifecycle.ActionDrain:        releasing,
 		lifecycle.ActionReleaseClock: releasing,
-		lifecycle.ActionExtend:       releasing,
+		lifecycle.ActionExtend:       {"idle (releasing)", "idle (pooled)"},
 		lifecycle.ActionProvideToken: releasing,
 		lifecycle.ActionForget:       {"terminated"},
 		lifecycle.ActionLaunch:       nil, // Launched makes the record

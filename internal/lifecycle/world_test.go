@@ -143,6 +143,7 @@ func (w *world) requestChanges(t *rapid.T) {
 func (w *world) storeComesAndGoes(t *rapid.T) {
 	w.facts.WatchingSince = rapid.SampledFrom([]time.Time{{}, w.now, start}).Draw(t, "watching since")
 	w.facts.MassSilence = rapid.Bool().Draw(t, "mass silence")
+	w.facts.GitHubAway = rapid.Bool().Draw(t, "GitHub away")
 }
 
 // sweep carries decisions out until nothing is left to write. Standing still,

@@ -1,0 +1,62 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// awayFor is how long GitHub counts as away after it last did not answer. While
+// somebody needs it, it is asked far more often.
+const awayFor = time.Minute
+
+// githubWatch remembers whether GitHub answers.
+type githubWatch struct {
+	mu   sync.Mutex
+	lost time.Time // zero: the last call went well, or there was none
+}
+
+func (w *githubWatch) saw(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case errors.Is(err, lifecycle.ErrUnavailable):
+		w.lost = time.Now()
+	case err == nil, errors.Is(err, lifecycle.ErrNotFound), errors.Is(err, lifecycle.ErrBusy):
+		w.lost = time.Time{}
+	}
+}
+
+// away reports whether GitHub did not answer just now.
+func (w *githubWatch) away(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.lost.IsZero() && now.Sub(w.lost) < awayFor
+}
+
+// watchedGitHub notes how the calls went that hosts cannot be had without.
+type watchedGitHub struct {
+	GitHub
+	watch *githubWatch
+}
+
+func (g watchedGitHub) RegistrationToken(ctx context.Context, repository string) (lifecycle.Registration, error) {
+	r, err := g.GitHub.RegistrationToken(ctx, repository)
+	g.watch.saw(err)
+	return r, err
+}
+
+// watchedJobs is the same for job-scoped hosts.
+type watchedJobs struct {
+	GitHubJobs
+	watch *githubWatch
+}
+
+func (g watchedJobs) JIT(ctx context.Context, repository, name string, labels []string) (lifecycle.Registration, int64, error) {
+	r, id, err := g.GitHubJobs.JIT(ctx, repository, name, labels)
+	g.watch.saw(err)
+	return r, id, err
+}
