@@ -1,0 +1,120 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/config"
+)
+
+// appKeyPEM is a new private key of an App.
+func appKeyPEM(t *testing.T) string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+}
+
+// TestGitHubIsReachedAsConfigured runs against an Enterprise Server with a
+// certificate of its own, at organisation scope and with an App.
+func TestGitHubIsReachedAsConfigured(t *testing.T) {
+	var calls []string
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls = append(calls, r.Method+" "+r.URL.Path)
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/installation"):
+			fmt.Fprint(w, `{"id":7}`)
+		case r.URL.Path == "/api/v3/orgs/acme/actions/runner-groups":
+			fmt.Fprint(w, `{"runner_groups":[{"id":5,"name":"builders"}]}`)
+		case strings.HasSuffix(r.URL.Path, "/access_tokens"):
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprintf(w, `{"token":"ghs_x","expires_at":%q}`, time.Now().Add(time.Hour).Format(time.RFC3339))
+		default:
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, `{"runner":{"id":1},"encoded_jit_config":"x"}`)
+		}
+	}))
+	defer server.Close()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	key := appKeyPEM(t)
+	t.Setenv("REMUDA_TEST_APP_KEY", key)
+	for name, app := range map[string]config.GitHubApp{
+		"file":     {AppID: 1, PrivateKeyFile: write(t, "app.pem", key)},
+		"variable": {ClientID: "Iv23x", PrivateKeyEnv: "REMUDA_TEST_APP_KEY"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls = nil
+			client, err := newGitHub(t.Context(), config.GitHub{
+				URL: server.URL + "/api/v3", CAFile: write(t, "ca.crt", string(authority)),
+				Scope: config.ScopeOrganisation, RunnerGroup: "builders", Apps: []config.GitHubApp{app},
+			}, hclog.NewNullLogger())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, id, err := client.JIT(t.Context(), "acme/app", "x", []string{"l"})
+			if err != nil || id != 1 || r.URL != server.URL+"/acme" {
+				t.Errorf("got %v, %d, %v", r, id, err)
+			}
+			want := []string{
+				"GET /api/v3/orgs/acme/installation", "POST /api/v3/app/installations/7/access_tokens",
+				"GET /api/v3/orgs/acme/actions/runner-groups", "POST /api/v3/orgs/acme/actions/runners/generate-jitconfig",
+			}
+			if d := cmp.Diff(want, calls); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestWhatGitHubNeedsIsCheckedAtStart(t *testing.T) {
+	key := appKeyPEM(t)
+	half := write(t, "half.pem", key[:len(key)/2])
+	t.Setenv("REMUDA_TEST_HALF", key[:len(key)/2])
+	empty, none := write(t, "empty", ""), filepath.Join(t.TempDir(), "none")
+	large := write(t, "large", "")
+	if err := os.Truncate(large, maxPEM+1); err != nil {
+		t.Fatal(err)
+	}
+	apps := func(a ...config.GitHubApp) config.GitHub { return config.GitHub{Apps: a} }
+	for name, test := range map[string]struct {
+		config config.GitHub
+		want   string
+	}{
+		"no authority":        {config.GitHub{CAFile: none}, "github.ca_file: read PEM file: open " + none},
+		"authority that none": {config.GitHub{CAFile: half}, "github.ca_file: " + half + ": there is no certificate in it"},
+		"no key":              {apps(config.GitHubApp{AppID: 1, PrivateKeyFile: none}), "github.apps[0].private_key_file: read PEM file: open " + none},
+		"empty key":           {apps(config.GitHubApp{AppID: 1, PrivateKeyFile: empty}), "github.apps[0].private_key_file: read PEM file " + empty + ": it is empty"},
+		"large key":           {apps(config.GitHubApp{AppID: 1, PrivateKeyFile: large}), "it is too large for one"},
+		"half a key":          {apps(config.GitHubApp{AppID: 3, PrivateKeyFile: half}), "apps[0]: App 3: the private key is not an RSA key in PEM form"},
+		"half in a variable":  {apps(config.GitHubApp{ClientID: "Iv1", PrivateKeyEnv: "REMUDA_TEST_HALF"}), "apps[0]: App Iv1: the private key is not an RSA key"},
+		"no variable":         {apps(config.GitHubApp{AppID: 1, PrivateKeyEnv: "REMUDA_TEST_NO_SUCH_KEY"}), "github.apps[0].private_key_env: the variable REMUDA_TEST_NO_SUCH_KEY is empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.config.URL = "https://ghes.acme.com/api/v3"
+			_, err := newGitHub(t.Context(), test.config, hclog.NewNullLogger())
+			var wrong *configError
+			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("got %v, want %s", err, test.want)
+			}
+			if strings.Contains(err.Error(), key[40:60]) || strings.Contains(err.Error(), "BEGIN RSA") {
+				t.Errorf("the key shows in %v", err)
+			}
+		})
+	}
+}
