@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	program "github.com/remuda-ci/remuda/internal/githubsim/runner"
 )
 
 // The scripts of actions/runner, as far as they matter: both start the listener.
@@ -48,12 +50,20 @@ func LayOutRunner(dir, binary string) error {
 			return fmt.Errorf("lay out runner: %w", err)
 		}
 	}
+	if err := os.WriteFile(filepath.Join(dir, "bin", "Runner.Listener.deps.json"), manifest(), 0o644); err != nil {
+		return fmt.Errorf("lay out runner: %w", err)
+	}
 	for _, name := range []string{"Runner.Listener", "Runner.Worker"} {
 		if err := link(binary, filepath.Join(dir, "bin", name)); err != nil {
 			return fmt.Errorf("lay out runner: %w", err)
 		}
 	}
 	return nil
+}
+
+// manifest is what .NET writes beside every program that it builds, as far as it matters: it says the runner's version.
+func manifest() []byte {
+	return fmt.Appendf(nil, "{\n  \"libraries\": {\n    \"Runner.Listener/%s\": {\n      \"type\": \"project\"\n    }\n  }\n}\n", program.Version)
 }
 
 func link(binary, at string) error {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 )
 
 // Version is what the runner says it is. GitHub refuses versions that are too old; the stand-in does not look.
@@ -36,6 +37,10 @@ func Main(args []string, environ func() []string, in io.Reader, out, errOut io.W
 	}
 	if filepath.Base(args[0]) == "Runner.Worker" {
 		return work(root, environ(), in, errOut)
+	}
+	if slices.Contains(args[1:], "--version") {
+		fmt.Fprintln(out, Version)
+		return exitSuccess
 	}
 	inputs, err := readInputs(args[1:], environ())
 	if err != nil {
