@@ -11,7 +11,6 @@ import (
 
 // Both ways of asking a runner for its version give the same.
 func TestRunnerSaysItsVersion(t *testing.T) {
-	t.Parallel()
 	h := start(t).newHost("versioned")
 	out, err := h.command(nil, "bin/Runner.Listener", "--version").Output()
 	if err != nil {
