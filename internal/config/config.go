@@ -22,6 +22,8 @@ type Config struct {
 	// neither Store nor Compute counts.
 	AWS    *AWS   `yaml:"aws"`
 	GitHub GitHub `yaml:"github"`
+	// Webhooks is nil when GitHub's deliveries are not taken.
+	Webhooks *Webhooks `yaml:"webhooks"`
 	// ResourceClasses are those of the file beside the default ones, by name.
 	ResourceClasses map[string]ResourceClass `yaml:"resource_classes"`
 	// Pools are those of the file and DefaultPool, by name.
@@ -126,6 +128,8 @@ type Pool struct {
 	PreRunner string `yaml:"pre_runner"`
 	// EC2 is what differs from AWS.EC2 for this pool; nil: nothing.
 	EC2 *EC2 `yaml:"ec2"`
+	// Jobs makes it a job pool; nil: hosts are for who calls Provision.
+	Jobs *Jobs `yaml:"jobs"`
 }
 
 // SetDefaults makes a pool that a file names start from the same values as the

@@ -121,6 +121,7 @@ func withEverything() *config.Config {
 	pool.MaxRuntime, pool.IdleTime = &none, &none
 	own := ec2()
 	pool.EC2 = &own
+	c.Webhooks, pool.Jobs = &config.Webhooks{}, &config.Jobs{}
 	c.Pools = map[string]config.Pool{config.DefaultPool: pool}
 	return c
 }
@@ -136,7 +137,7 @@ func TestTheDocumentationHasEveryKey(t *testing.T) {
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
 		rows[m[1]] = m[2:]
 	}
-	own := regexp.MustCompile(`<(name|pattern|variable|arch|key)>|\[\]|^grpc\.tls|^github\.(token|ca_file|runner_group)|^aws\.(region|instance_profile|ec2\.(subnets|security_groups))$`)
+	own := regexp.MustCompile(`<(name|pattern|variable|arch|key)>|\[\]|^grpc\.tls|^webhooks|^github\.(token|ca_file|runner_group)|^aws\.(region|instance_profile|ec2\.(subnets|security_groups))$`)
 	for _, l := range leaves(reflect.ValueOf(withEverything())) {
 		columns, ok := rows[l.path]
 		delete(rows, l.path)
@@ -165,7 +166,7 @@ func sameValue(a, b string) bool {
 var examples = []string{"../../examples/controld.yaml", "../../examples/controld-aws.yaml"}
 
 func TestTheExamplesAreFine(t *testing.T) {
-	for i, pools := range []int{3, 2} {
+	for i, pools := range []int{4, 2} {
 		c, err := config.Load(examples[i])
 		if err != nil {
 			t.Fatal(err)

@@ -71,6 +71,9 @@ func (c *Config) Warnings() []string {
 		if p.Reuse == lifecycle.ReuseSameOwner {
 			say("pool %s reuses hosts across the repositories of an owner: what one leaves behind can reach another", name)
 		}
+		if p.Jobs != nil && p.Jobs.Forks {
+			say("pool %s gives hosts to jobs of forks: who opens a pull request runs what they like there", name)
+		}
 		if p.Privileged && p.Reuse != lifecycle.ReuseNone {
 			say("pool %s is privileged and reused: a job can leave something behind that no clean-up finds, for every later run with %s",
 				name, trusted(p.Reuse))

@@ -44,6 +44,9 @@ func (c *Config) Validate(root strictyaml.Place) {
 		c.validateLocal(root)
 	}
 	c.GitHub.validate(root.At("github"))
+	if c.Webhooks != nil {
+		c.Webhooks.validate(root.At("webhooks"))
+	}
 	few(root.At("resource_classes"), len(c.ResourceClasses))
 	for name, class := range c.ResourceClasses {
 		class.validate(root.At("resource_classes", name), name)
@@ -52,6 +55,7 @@ func (c *Config) Validate(root strictyaml.Place) {
 	for name := range c.Pools {
 		c.validatePool(root.At("pools", name), name)
 	}
+	c.validateJobs(root)
 	c.Timeouts.validate(root.At("timeouts"))
 	c.validateMargin(root.At("timeouts", "idle"), c.Timeouts.Idle)
 	c.Sweeps.validate(root.At("sweeps"))

@@ -180,6 +180,7 @@ func TestEveryNumberHasBounds(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(token))
+	f.Add([]byte(token + signed + "pools: {x: {jobs: {labels: [a], maximum: 1, minimum: 1, repositories: [a/b]}}}\n"))
 	f.Add([]byte("grpc: {addr: \":1\", tls: {}}\npools: {\"a b\": {reuse: none, idle_time: 1s}}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := config.Parse("f", data)

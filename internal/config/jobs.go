@@ -1,0 +1,170 @@
+package config
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/remuda-ci/remuda/internal/config/strictyaml"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Jobs makes a pool a job pool: jobs whose labels match are given hosts, each
+// registered for exactly one job.
+type Jobs struct {
+	// Labels are those of the pool's runners. A job is served whose labels are
+	// all among them, beside what every runner has.
+	Labels []string `yaml:"labels"`
+	// ResourceClass, UsageClass, InstanceTypes and AllowOnDemandFallback are what
+	// each host is asked for with, as in a Provision.
+	ResourceClass         string               `yaml:"resource_class"`
+	UsageClass            lifecycle.UsageClass `yaml:"usage_class"`
+	InstanceTypes         []string             `yaml:"instance_types"`
+	AllowOnDemandFallback bool                 `yaml:"allow_on_demand_fallback"`
+	// Minimum hosts stand registered and wait for a job. They are paid for all
+	// the time.
+	Minimum int `yaml:"minimum"`
+	// Maximum hosts are at work or wait at once. Jobs beyond it wait.
+	Maximum int `yaml:"maximum"`
+	// Repositories are those whose jobs are served: names, or patterns such as
+	// acme/*.
+	Repositories []string `yaml:"repositories"`
+	// Forks lets jobs through whose commit is of a fork: anyone's.
+	Forks bool `yaml:"forks"`
+}
+
+// SetDefaults are those of a Provision.
+func (j *Jobs) SetDefaults() {
+	j.ResourceClass = defaultResourceClass
+	j.UsageClass = lifecycle.UsageOnDemand
+	j.InstanceTypes = []string{"c*", "m*", "r*"}
+}
+
+const (
+	defaultResourceClass = "large"
+	// maxJobHosts is how many hosts a job pool may have: its turns are one row.
+	maxJobHosts = 1000
+	// maxJobLabels is how many labels a Provision may ask for.
+	maxJobLabels = 20
+)
+
+var (
+	jobLabel          = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+	runLabel          = regexp.MustCompile(`^[0-9]+$`)
+	repositoryPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,39}/[A-Za-z0-9._*-]{1,100}$`)
+)
+
+// universalLabels are on every runner of the fleet.
+var universalLabels = []string{"self-hosted", "linux"}
+
+// validateJobs checks the job pools, alone and against each other.
+func (c *Config) validateJobs(root strictyaml.Place) {
+	named := map[string]string{} // the pool that has these labels
+	for _, name := range slices.Sorted(maps.Keys(c.Pools)) {
+		j := c.Pools[name].Jobs
+		if j == nil {
+			continue
+		}
+		pool := root.At("pools", name)
+		at := pool.At("jobs")
+		if c.Webhooks == nil {
+			at.Errorf("means nothing without webhooks, which tell of jobs; add the webhooks section or remove it")
+		}
+		c.validateJobPool(at, name, j)
+		c.validateJobScope(pool, name, j)
+		labels := labelKey(j.Labels)
+		if other, taken := named[labels]; taken && labels != "" {
+			at.At("labels").Errorf("are those of pool %s too; write others, so that each job has one pool", other)
+			continue
+		}
+		named[labels] = name
+	}
+}
+
+func (c *Config) validateJobPool(at strictyaml.Place, pool string, j *Jobs) {
+	validateJobLabels(at.At("labels"), j.Labels)
+	if classes := c.PoolResourceClasses(pool); !slices.Contains(classes, j.ResourceClass) {
+		at.At("resource_class").Errorf("is %.80q, and not of this pool; write one of %s", j.ResourceClass, strings.Join(classes, ", "))
+	}
+	if classes := c.PoolUsageClasses(pool); !slices.Contains(classes, j.UsageClass) {
+		at.At("usage_class").Errorf("is %s, and not of this pool; write %s", j.UsageClass, classes[0])
+	}
+	if j.AllowOnDemandFallback && j.UsageClass != lifecycle.UsageSpot {
+		at.At("allow_on_demand_fallback").Errorf("means nothing with usage_class: %s; leave it out", j.UsageClass)
+	}
+	words(at.At("instance_types"), j.InstanceTypes, instancePattern, "a pattern such as c6i.* or c*")
+	if len(j.InstanceTypes) == 0 {
+		at.At("instance_types").Errorf("is empty; write at least one pattern such as c*, or leave it out")
+	}
+	number(at.At("maximum"), j.Maximum, 1, maxJobHosts)
+	number(at.At("minimum"), j.Minimum, 0, maxJobHosts)
+	if j.Minimum > j.Maximum {
+		at.At("minimum").Errorf("is %d, more than maximum (%d); write at most as much", j.Minimum, j.Maximum)
+	}
+	words(at.At("repositories"), j.Repositories, repositoryPattern, "a repository as owner/name, or a pattern such as owner/*")
+	if len(j.Repositories) == 0 {
+		at.At("repositories").Errorf("is empty, so that nobody could use the pool; write at least one repository, or a pattern such as owner/*")
+	}
+}
+
+// validateJobScope: the hosts of the minimum wait for the jobs of somebody, and
+// hosts of an organisation take those of whichever of its repositories.
+func (c *Config) validateJobScope(at strictyaml.Place, pool string, j *Jobs) {
+	minimum := at.At("jobs", "minimum")
+	if c.GitHub.Scope != ScopeOrganisation {
+		if j.Minimum > 0 && (len(j.Repositories) != 1 || strings.Contains(j.Repositories[0], "*")) {
+			minimum.Errorf("needs repositories to be one, without a *: a host that waits is registered with one; write 0, or that one")
+		}
+		return
+	}
+	owners := map[string]bool{}
+	for _, r := range j.Repositories {
+		owner, _, _ := strings.Cut(r, "/")
+		owners[strings.ToLower(owner)] = true
+	}
+	if j.Minimum > 0 && len(owners) != 1 {
+		minimum.Errorf("needs repositories to be of one owner: a host that waits is registered with one; write 0, or those of one owner")
+	}
+	if c.Pools[pool].Reuse == lifecycle.ReuseSameRepository {
+		at.At("reuse").Errorf("is %s, and the hosts of a job pool take jobs of any repository of the organisation (github.scope); write %s or %s",
+			lifecycle.ReuseSameRepository, lifecycle.ReuseSameOwner, lifecycle.ReuseNone)
+	}
+}
+
+func validateJobLabels(at strictyaml.Place, labels []string) {
+	words(at, labels, jobLabel, "a label of 1 to 64 of a-z A-Z 0-9 . _ -")
+	for i, l := range labels {
+		if runLabel.MatchString(l) {
+			at.Item(i).Errorf("is a number, as the ids of runs are; write a word")
+		}
+	}
+	switch {
+	case labelKey(labels) == "":
+		at.Errorf("has nothing but what every runner has; write at least one label of its own, such as remuda-small")
+	case len(labels) > maxJobLabels:
+		at.Errorf("has %d entries; write at most %d", len(labels), maxJobLabels)
+	}
+}
+
+// labelKey is the same for labels that mean the same: GitHub compares them
+// without case, and what every runner has tells no pool from another.
+func labelKey(labels []string) string {
+	var own []string
+	machines := 0
+	for _, l := range labels {
+		l = strings.ToLower(l)
+		if slices.Contains(universalLabels, l) {
+			continue
+		}
+		if l == "x64" || l == "arm64" {
+			machines++
+		}
+		own = append(own, l)
+	}
+	if len(own) == machines {
+		return ""
+	}
+	slices.Sort(own)
+	return strings.Join(slices.Compact(own), " ")
+}
