@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,10 +58,12 @@ func inMemory(t *testing.T, o web.Options) (client *http.Client, stop func()) {
 	p := &pipes{make(chan net.Conn), make(chan struct{})}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(p) }()
-	transport := &http.Transport{DialContext: p.dial, DisableKeepAlives: true}
+	transport := &http.Transport{DialContext: p.dial}
 	return &http.Client{Transport: transport}, func() {
 		transport.CloseIdleConnections()
-		s.Stop(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s.Stop(ctx)
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
@@ -180,6 +183,8 @@ func TestTooManyAtOnce(t *testing.T) {
 		}
 		client, stop := inMemory(t, o)
 		defer stop()
+		letAll := sync.OnceFunc(func() { close(release) })
+		defer letAll()
 		statuses := make(chan int, most)
 		for range most {
 			go func() {
@@ -193,7 +198,7 @@ func TestTooManyAtOnce(t *testing.T) {
 		if status, text, header := send(t, client, "POST", "http://pipes", signedHeader(job), bytes.NewReader(job)); status != 503 || header.Get("Retry-After") != "1" {
 			t.Errorf("one more: %d %q, Retry-After %q", status, text, header.Get("Retry-After"))
 		}
-		close(release)
+		letAll()
 		for range most {
 			if status := <-statuses; status != 202 {
 				t.Errorf("one of the first: %d", status)
