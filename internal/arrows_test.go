@@ -67,6 +67,7 @@ var rooms = []room{
 	{"internal/awstest", []string{"internal/aws", "internal/compute", "internal/lifecycle"},
 		"it is the emulators' side: it sets up the SDK as the product does, and knows EC2's catalogue and the words for it"},
 	{"internal/githubsim", nil, whyStandIn},
+	{"internal/githubsim/openapitest", nil, "it holds calls against GitHub's own description and against nothing of ours"},
 
 	{"internal/server", []string{"proto", "internal/fleet", "internal/policy", "internal/lifecycle", "internal/telemetry"},
 		"it maps the contract to the use-cases; adapters and configuration are handed to it by main"},
@@ -84,7 +85,7 @@ var rooms = []room{
 var unreachable = []string{"controld", "agentd", "internal/demo", "internal/bench"}
 
 // testOnly are the rooms that only tests import.
-var testOnly = []string{"internal/awstest"}
+var testOnly = []string{"internal/awstest", "internal/githubsim/openapitest"}
 
 // pure are the rooms whose code does no I/O and draws no lots.
 var pure = []string{"internal/lifecycle", "internal/policy"}
