@@ -22,6 +22,8 @@ type Config struct {
 	// neither Store nor Compute counts.
 	AWS    *AWS   `yaml:"aws"`
 	GitHub GitHub `yaml:"github"`
+	// Callers is who may call beside this machine.
+	Callers Callers `yaml:"callers"`
 	// Webhooks is nil when GitHub's deliveries are not taken.
 	Webhooks *Webhooks `yaml:"webhooks"`
 	// ResourceClasses are those of the file beside the default ones, by name.
@@ -46,8 +48,8 @@ type GRPC struct {
 type TLS struct {
 	CertFile string `yaml:"cert_file"`
 	KeyFile  string `yaml:"key_file"`
-	// ClientCAFile has the authorities of callers' certificates; empty: callers
-	// are asked for none.
+	// ClientCAFile has the authorities of operators' certificates; empty:
+	// callers are asked for none.
 	ClientCAFile string `yaml:"client_ca_file"`
 }
 

@@ -142,7 +142,7 @@ pools:
   again: {privileged: true, reuse: same-owner}
 `).Warnings()
 	want := []string{
-		"grpc.tls has no client_ca_file: callers of other machines who reach :7443 are refused, since nothing tells who they are",
+		"grpc.tls is there without client_ca_file and callers: whoever reaches :7443 is refused, since nothing tells who they are",
 		own,
 		"pool again is privileged: a job can become root on its host and read and change all that is on it",
 		"pool again reuses hosts across the repositories of an owner: what one leaves behind can reach another",

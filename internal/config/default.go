@@ -20,7 +20,8 @@ func Default() *Config {
 			Runner:    "/opt/actions-runner",
 			Zones:     []string{"local-a"},
 		}},
-		GitHub: GitHub{URL: "https://api.github.com", Scope: ScopeRepository},
+		GitHub:  GitHub{URL: "https://api.github.com", Scope: ScopeRepository},
+		Callers: Callers{Issuer: "https://token.actions.githubusercontent.com"},
 		// Two GiB for each vCPU, as EC2's c types of the same names have.
 		ResourceClasses: map[string]ResourceClass{
 			"large":   {CPU: 2, MemoryMiB: 4 << 10},

@@ -107,6 +107,8 @@ func withEverything() *config.Config {
 	var none time.Duration
 	c.GRPC.TLS = &config.TLS{}
 	c.GitHub.Apps = []config.GitHubApp{{}}
+	c.Callers.Operators = []config.Operator{{}}
+	c.Callers.Repositories = []config.CallerRule{{MaxRuntime: &none}}
 	c.Compute.Process.Capacity = map[string]int{"x": 0}
 	c.Compute.Process.SpotCapacity = map[string]int{"x": 0}
 	c.Compute.Process.Environment = map[string]string{"X": ""}
@@ -137,7 +139,7 @@ func TestTheDocumentationHasEveryKey(t *testing.T) {
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
 		rows[m[1]] = m[2:]
 	}
-	own := regexp.MustCompile(`<(name|pattern|variable|arch|key)>|\[\]|^grpc\.tls|^webhooks|^github\.(token|ca_file|runner_group)|^aws\.(region|instance_profile|ec2\.(subnets|security_groups))$`)
+	own := regexp.MustCompile(`<(name|pattern|variable|arch|key)>|\[\]|^grpc\.tls|^webhooks|^callers\.audience|^github\.(token|ca_file|runner_group)|^aws\.(region|instance_profile|ec2\.(subnets|security_groups))$`)
 	for _, l := range leaves(reflect.ValueOf(withEverything())) {
 		columns, ok := rows[l.path]
 		delete(rows, l.path)

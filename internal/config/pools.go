@@ -57,9 +57,10 @@ func (c *Config) PoolUsageClasses(pool string) []lifecycle.UsageClass {
 func (c *Config) Warnings() []string {
 	var warnings []string
 	say := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
-	if c.GRPC.TLS != nil && c.GRPC.TLS.ClientCAFile == "" && !isLoopback(c.GRPC.Addr) {
-		say("grpc.tls has no client_ca_file: callers of other machines who reach %s are refused, since nothing tells who they are", c.GRPC.Addr)
+	if c.GRPC.TLS != nil && c.GRPC.TLS.ClientCAFile == "" && len(c.Callers.Repositories) == 0 {
+		say("grpc.tls is there without client_ca_file and callers: whoever reaches %s is refused, since nothing tells who they are", c.GRPC.Addr)
 	}
+	warnings = append(warnings, c.callerWarnings()...)
 	if c.AWS == nil {
 		say("compute.process runs jobs as this program's own user: they can read and change the store and other hosts; serve only repositories that you trust")
 	}

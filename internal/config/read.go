@@ -6,6 +6,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // Load reads a file over the defaults. What is wrong with its content comes
@@ -33,6 +34,7 @@ func (c *Config) Read(name string, data []byte) error {
 	return strictyaml.Decode(name, data, c,
 		strictyaml.Values(lifecycle.Reuses...),
 		strictyaml.Values(lifecycle.UsageClasses...),
+		strictyaml.Values(policy.Roles...),
 		strictyaml.Values(LogLevels...),
 		strictyaml.Values(LogFormats...),
 		strictyaml.Values(Scopes...),

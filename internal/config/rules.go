@@ -44,6 +44,7 @@ func (c *Config) Validate(root strictyaml.Place) {
 		c.validateLocal(root)
 	}
 	c.GitHub.validate(root.At("github"))
+	c.validateCallers(root)
 	if c.Webhooks != nil {
 		c.Webhooks.validate(root.At("webhooks"))
 	}
