@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/hmac"
@@ -10,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -168,6 +170,7 @@ func TestDeliveries(t *testing.T) {
 		{"SHA-1 alone", job, with(job, "X-Hub-Signature-256", "", "X-Hub-Signature", sha1Of(job)), nil, 401, "X-Hub-Signature-256 is missing", "workflow_job unsigned"},
 		{"SHA-1 in the place of the other", job, with(job, "X-Hub-Signature-256", sha1Of(job)), nil, 401, "X-Hub-Signature-256 is missing", "workflow_job unsigned"},
 		{"half a signature", job, with(job, "X-Hub-Signature-256", sign(job, secret)[:39]), nil, 401, "X-Hub-Signature-256 is missing", "workflow_job unsigned"},
+		{"a signature but for its end", job, with(job, "X-Hub-Signature-256", sign(job, secret)[:70]+"0"), nil, 401, "the signature is not that of this body", "workflow_job forged"},
 		{"a signature that says not which", job, with(job, "X-Hub-Signature-256", strings.TrimPrefix(sign(job, secret), "sha256=")), nil, 401, "X-Hub-Signature-256 is missing", "workflow_job unsigned"},
 		{"another secret", job, with(job, "X-Hub-Signature-256", sign(job, "guess")), nil, 401, "the signature is not that of this body", "workflow_job forged"},
 		{"an empty secret", job, with(job, "X-Hub-Signature-256", sign(job, "")), nil, 401, "the signature is not that of this body", "workflow_job forged"},
@@ -238,6 +241,31 @@ func TestChunkedBodies(t *testing.T) {
 				t.Errorf("taken: %v", d.taken)
 			}
 		})
+	}
+}
+
+// TestADeclaredSize: who says that the body is too large is refused before it
+// comes.
+func TestADeclaredSize(t *testing.T) {
+	d := &desk{}
+	_, url := start(t, d.options())
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "POST /webhooks/github HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\nX-Hub-Signature-256: %s\r\n\r\n",
+		1<<20+1, sign(nil, secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != 413 {
+		t.Errorf("got %s", response.Status)
 	}
 }
 
