@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -23,6 +24,7 @@ func jobWorld(t *testing.T, maximum int, change ...func(*fleet.JobOptions)) *wor
 	t.Helper()
 	var h *hub
 	w := newWorld(t, func(o *fleet.Options) {
+		o.Log = hclog.New(&hclog.LoggerOptions{Output: t.Output()})
 		h = newHub(o.GitHub.(*fakeGitHub))
 		h.github.deleting = h.deleted
 		withJobs(o, h, maximum, change...)

@@ -51,6 +51,38 @@ func (p *Provision) withdrawJIT(ctx context.Context) {
 	p.jit = jit{}
 }
 
+// reservedLook is when a host is tried again that another request of this
+// process is about to claim: that takes one call to GitHub.
+const reservedLook = 50 * time.Millisecond
+
+// reserve keeps the other requests of this process from registering a runner of
+// the same name while this one does and claims its host: the later would take
+// the name over. Another replica's may, and then the host that was claimed finds
+// its registration gone, and goes back.
+func (p *Provision) reserve(m lifecycle.Message) bool {
+	if !p.jobScoped() {
+		return true
+	}
+	d := p.f.jobs
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.reserved[m.HostKey] {
+		return false
+	}
+	d.reserved[m.HostKey] = true
+	return true
+}
+
+func (p *Provision) unreserve(m lifecycle.Message) {
+	if !p.jobScoped() {
+		return
+	}
+	d := p.f.jobs
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.reserved, m.HostKey)
+}
+
 // mayLaunch asks GitHub for a token before a machine is launched for a job. The
 // token is of no use here, but the machine can be registered only once it is
 // known, and with GitHub down none is launched.

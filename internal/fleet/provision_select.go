@@ -64,6 +64,7 @@ func (p *Provision) selectHosts(ctx context.Context, now time.Time) (Progress, e
 		return p.askIndex(ctx, now)
 	case p.lacks() > 0 && !now.Before(p.relook) && now.Before(p.q.Deadline):
 		if err := p.mayLaunch(ctx); err != nil {
+			p.sel = newSelection() // by the time GitHub is back a host may be idle
 			return again, err
 		}
 		return p.intend(ctx, now)
@@ -126,7 +127,12 @@ func (p *Provision) trustKey() string { return p.policy().Reuse.TrustKey(p.q.Rep
 
 func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (Progress, error) {
 	d := p.sel.open[0]
-	if err := p.claim(ctx, d.Message, now); err != nil {
+	if !p.reserve(d.Message) {
+		return wait(reservedLook), nil
+	}
+	err := p.claim(ctx, d.Message, now)
+	p.unreserve(d.Message)
+	if err != nil {
 		return again, err
 	}
 	p.sel.open = p.sel.open[1:]
@@ -135,7 +141,14 @@ func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (Progress, e
 }
 
 func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (Progress, error) {
-	if err := p.claim(ctx, p.sel.candidates[0], now); err != nil {
+	m := p.sel.candidates[0]
+	if !p.reserve(m) {
+		p.sel.candidates = p.sel.candidates[1:] // it is being claimed by another request
+		return again, nil
+	}
+	err := p.claim(ctx, m, now)
+	p.unreserve(m)
+	if err != nil {
 		return again, err
 	}
 	p.sel.candidates = p.sel.candidates[1:]
