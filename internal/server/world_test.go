@@ -82,7 +82,13 @@ func (b *buffer) String() string {
 	return b.text.String()
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	return newWorldOf(t, server.Callers{})
+}
+
+// newWorldOf is a world with callers beside those on this machine.
+func newWorldOf(t testing.TB, callers server.Callers) *world {
 	t.Helper()
 	limits := placement.Limits{Arch: catalogue.ArchX86, Capacity: map[string]int{scarce: 0}}
 	cloud, err := compute.New(compute.Options{Limits: limits})
@@ -105,7 +111,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	if w.server, err = server.New(server.Options{
-		Fleet: f, Metrics: w.counts, Patience: 100 * time.Millisecond, Ready: w.store.ready, ReadyEvery: 10 * time.Millisecond,
+		Fleet: f, Metrics: w.counts, Callers: callers, Patience: 100 * time.Millisecond, Ready: w.store.ready, ReadyEvery: 10 * time.Millisecond,
 		Log: hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Debug}),
 	}); err != nil {
 		t.Fatal(err)
