@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,9 +111,11 @@ type deliveryRun struct {
 // signature is checked before.
 //
 // Of workflow_job it takes the actions queued, in_progress and completed, and of
-// workflow_run completed. The action is what happened; the status beside it is
-// another at times, in GitHub's own examples too. What is of no use is
-// ErrWebhookIgnored, what is malformed a *WebhookError.
+// workflow_run completed. The status beside the action is another at times, in
+// GitHub's own examples too. Of a job the further of the two is returned as its
+// status. A completed run whose status is another one may have been started
+// again: it is returned as completed, and Late, so that GitHub is asked. What is
+// of no use is ErrWebhookIgnored, what is malformed a *WebhookError.
 func ParseWebhook(event, id string, body []byte, now time.Time) (Webhook, error) {
 	if !deliveryID.MatchString(id) {
 		return Webhook{}, malformed("delivery id", "is not 1 to 64 of 0-9, A-Z, a-z and -")
@@ -132,6 +135,7 @@ func ParseWebhook(event, id string, body []byte, now time.Time) (Webhook, error)
 		w.Job, err = d.job(now)
 	} else {
 		w.Run, err = d.run(now)
+		w.Late = err == nil && d.Run.Status != StatusCompleted
 	}
 	if err != nil {
 		return Webhook{}, err
@@ -181,7 +185,7 @@ func (d delivery) job(now time.Time) (*WorkflowJob, error) {
 	out := &WorkflowJob{
 		ID: in.id("id", j.ID), Repository: d.Repository.FullName,
 		RunID: strconv.FormatInt(in.id("run_id", j.RunID), 10), RunAttempt: in.attempt(j.RunAttempt),
-		Labels: j.Labels, Status: in.word("status", j.Status), Conclusion: in.wordOrNone("conclusion", j.Conclusion),
+		Labels: j.Labels, Status: further(d.Action, in.word("status", j.Status)), Conclusion: in.wordOrNone("conclusion", j.Conclusion),
 		RunnerName: in.name("runner_name", j.RunnerName),
 		QueuedAt:   in.time("created_at", j.CreatedAt), StartedAt: in.time("started_at", j.StartedAt), CompletedAt: in.time("completed_at", j.CompletedAt),
 	}
@@ -200,6 +204,16 @@ func (d delivery) job(now time.Time) (*WorkflowJob, error) {
 		return nil, ignored("no runner has such labels")
 	}
 	return out, nil
+}
+
+// further is the later of two statuses in a job's life. An unknown one, such as
+// waiting, comes before all.
+func further(a, b string) string {
+	life := []string{StatusQueued, StatusInProgress, StatusCompleted}
+	if slices.Index(life, b) > slices.Index(life, a) {
+		return b
+	}
+	return a
 }
 
 // labelsFit reports whether labels are within the bounds. They are what somebody
@@ -228,8 +242,9 @@ func (d delivery) run(now time.Time) (*WorkflowRun, error) {
 		RunID: strconv.FormatInt(in.id("id", r.ID), 10), RunAttempt: in.attempt(r.RunAttempt),
 		Repository: d.Repository.FullName, RepositoryID: d.Repository.ID, OwnerID: d.Repository.Owner.ID,
 		Event: in.wordOrNone("event", r.Event), HeadBranch: known(r.HeadBranch, maxBranch), Path: known(r.Path, maxPath),
-		Status: in.word("status", r.Status), Conclusion: in.wordOrNone("conclusion", r.Conclusion),
+		Status: StatusCompleted, Conclusion: in.wordOrNone("conclusion", r.Conclusion),
 	}
+	in.word("status", r.Status)
 	if r.HeadRepository != nil {
 		out.HeadRepositoryID = in.id("head_repository.id", r.HeadRepository.ID)
 	}

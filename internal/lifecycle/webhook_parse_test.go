@@ -250,6 +250,30 @@ func TestParseWebhookAtItsBounds(t *testing.T) {
 	}
 }
 
+// The status beside an action is another at times.
+func TestParseWebhookWithAnotherStatus(t *testing.T) {
+	for _, tt := range []struct{ action, status, want string }{
+		{"queued", "queued", "queued"}, {"queued", "waiting", "queued"}, {"queued", "in_progress", "in_progress"}, {"queued", "completed", "completed"},
+		{"in_progress", "queued", "in_progress"}, {"in_progress", "completed", "completed"}, {"completed", "queued", "completed"},
+	} {
+		body := strings.NewReplacer(`"action":"queued"`, `"action":"`+tt.action+`"`, `"status":"queued"`, `"status":"`+tt.status+`"`).Replace(jobBody)
+		w, err := lifecycle.ParseWebhook("workflow_job", delivery, []byte(body), now)
+		if err != nil || w.Action != tt.action || w.Job.Status != tt.want || w.Late {
+			t.Errorf("%s and %s: got %+v, %v", tt.action, tt.status, w.Job, err)
+		}
+	}
+	for status, late := range map[string]bool{"completed": false, "queued": true, "in_progress": true} {
+		body := changed(t, "workflow_run", `"status":"completed"`, `"status":"`+status+`"`)
+		w, err := lifecycle.ParseWebhook("workflow_run", delivery, []byte(body), now)
+		if err != nil || w.Run.Status != "completed" || w.Late != late {
+			t.Errorf("a completed run that is %s: got %+v, late: %t, %v", status, w.Run, w.Late, err)
+		}
+	}
+	if _, err := lifecycle.ParseWebhook("workflow_run", delivery, []byte(changed(t, "workflow_run", `"status":"completed"`, `"status":""`)), now); err == nil {
+		t.Error("a run without a status is taken")
+	}
+}
+
 func TestParseWebhookWithoutCreation(t *testing.T) {
 	body := changed(t, "workflow_job", `"created_at":"2026-03-02T11:59:00Z",`, "")
 	w, err := lifecycle.ParseWebhook("workflow_job", delivery, []byte(body), now)
