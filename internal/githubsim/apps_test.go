@@ -139,12 +139,18 @@ func TestAppFindsItsInstallations(t *testing.T) {
 func TestAppTokensAreRefused(t *testing.T) {
 	s := start(t)
 	a := s.registerApp(12, "acme")
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := &testApp{s: s, id: 12, key: key}
 	now := s.clock.Now()
 	for name, tc := range map[string]struct {
 		token string
 		want  int
 	}{
-		"another key":     {a.token(nil)[:400], 401},
+		"another key":     {stranger.token(nil), 401},
+		"cut short":       {a.token(nil)[:200], 401},
 		"no algorithm":    {a.token(map[string]any{"alg": "none"}), 401},
 		"HMAC":            {a.token(map[string]any{"alg": "HS256"}), 401},
 		"unknown app":     {a.token(map[string]any{"iss": "13"}), 404},
@@ -155,9 +161,12 @@ func TestAppTokensAreRefused(t *testing.T) {
 		"no token at all": {"x.y.z", 401},
 		"a person's":      {"test", 401},
 	} {
-		s.callWith(http.Header{"Authorization": {"Bearer " + tc.token}}, tc.want, "GET", "/app", nil, nil)
-		t.Log(name)
+		t.Run(name, func(t *testing.T) {
+			s.t = t
+			s.callWith(http.Header{"Authorization": {"Bearer " + tc.token}}, tc.want, "GET", "/app", nil, nil)
+		})
 	}
+	s.t = t
 	s.callWith(a.auth(), 401, "GET", "/repos/acme/app/actions/runners", nil, nil)
 }
 

@@ -2,6 +2,7 @@ package githubsim_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -155,6 +156,32 @@ func TestDeliveriesHaveEveryRequiredField(t *testing.T) {
 				t.Errorf("%s lacks %s.%s", r.got[i], inner, name)
 			}
 		}
+	}
+}
+
+func TestDeliveriesOfACancelledRunAndItsRerun(t *testing.T) {
+	s := start(t)
+	r := newReceiver(t, "hush")
+	s.deliverTo(r, "hush", 0, 0)
+	id := s.startRun("on: push\njobs:\n  a: {runs-on: box, steps: [{run: 'true'}]}\n  b: {needs: a, runs-on: box, steps: [{run: 'true'}]}\n")
+	path := fmt.Sprintf("/_standin/runs/%d", id)
+	s.call(202, "POST", path+"/cancel", nil, nil)
+	s.call(201, "POST", path+"/rerun", nil, nil)
+	want := []string{
+		"workflow_run requested", "workflow_job queued", "workflow_job completed", "workflow_job completed", "workflow_run completed",
+		"workflow_run requested", "workflow_job queued",
+	}
+	if d := cmp.Diff(want, r.await(t, len(want))); d != "" {
+		t.Fatal(d)
+	}
+	if j := r.events[2].(*github.WorkflowJobEvent).WorkflowJob; j.GetConclusion() != "cancelled" || j.RunnerID != nil || j.GetRunAttempt() != 1 {
+		t.Errorf("cancelled while it was queued: %s", r.bodies[2])
+	}
+	if run := r.events[5].(*github.WorkflowRunEvent).WorkflowRun; run.GetRunAttempt() != 2 || run.GetStatus() != "queued" || run.Conclusion != nil {
+		t.Errorf("again: %v", r.bodies[5])
+	}
+	if j := r.events[6].(*github.WorkflowJobEvent).WorkflowJob; j.GetRunAttempt() != 2 || j.GetStatus() != "queued" {
+		t.Errorf("again: %v", r.bodies[6])
 	}
 }
 
