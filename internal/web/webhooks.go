@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -235,7 +236,7 @@ func outcomeOf(err error) answer {
 	case err == nil:
 		return answer{http.StatusAccepted, outcomeAccepted, "accepted"}
 	case errors.Is(err, lifecycle.ErrWebhookIgnored):
-		return answer{http.StatusOK, outcomeIgnored, err.Error()}
+		return answer{http.StatusOK, outcomeIgnored, "ignored: " + whyIgnored(err)}
 	case errors.Is(err, lifecycle.ErrExists):
 		return answer{http.StatusOK, outcomeRepeated, "seen already"}
 	case errors.As(err, &wrong) && wrong.Future:
@@ -244,6 +245,12 @@ func outcomeOf(err error) answer {
 		return answer{http.StatusBadRequest, outcomeMalformed, err.Error()}
 	}
 	return answer{http.StatusServiceUnavailable, outcomeUnavailable, "cannot take it now"}
+}
+
+// whyIgnored is an error without the word that all of its kind have.
+func whyIgnored(err error) string {
+	word := lifecycle.ErrWebhookIgnored.Error()
+	return strings.TrimSuffix(strings.TrimPrefix(err.Error(), word+": "), ": "+word)
 }
 
 func fieldOf(err error) string {

@@ -162,6 +162,7 @@ func TestDeliveries(t *testing.T) {
 		{"as large as may be", large, with(large), nil, 202, "accepted", "workflow_job accepted"},
 		{"a ping", []byte(`{"zen":"x"}`), with([]byte(`{"zen":"x"}`), "X-GitHub-Event", "ping"), nil, 200, `ignored: events "ping" are of no use`, "other ignored"},
 		{"not ours", job, with(job), fmt.Errorf("%w: no pool of ours", lifecycle.ErrWebhookIgnored), 200, "ignored: no pool of ours", "workflow_job ignored"},
+		{"not ours, said the other way", job, with(job), fmt.Errorf("about no job of ours: %w", lifecycle.ErrWebhookIgnored), 200, "ignored: about no job of ours", "workflow_job ignored"},
 		{"known", job, with(job), lifecycle.ErrExists, 200, "seen already", "workflow_job repeated"},
 		{"the store is away", job, with(job), lifecycle.ErrUnavailable, 503, "cannot take it now", "workflow_job unavailable"},
 		{"any other error", job, with(job), errors.New("table remuda-events has no room"), 503, "cannot take it now", "workflow_job unavailable"},
