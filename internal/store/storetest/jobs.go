@@ -128,12 +128,14 @@ func testJobExists(t *testing.T, w world) {
 func testJobVersion(t *testing.T, w world) {
 	w.createJobs(t, fullJob(1))
 	want := lifecycle.Job{ID: 1, Repository: repository, RunID: runID, State: lifecycle.JobDone, Version: 1}
+	want.QueuedAt = start.In(time.FixedZone("elsewhere", 2*60*60))
 	got, err := w.Store.UpdateJob(t.Context(), want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want.Version = 2
 	equal(t, "what update returns", want, got)
+	isUTC(t, "queuedAt as update returns it", got.QueuedAt)
 	for _, version := range []int64{-1, 0, 1, 3} {
 		stale := fullJob(1)
 		stale.Version = version

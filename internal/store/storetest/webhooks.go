@@ -89,12 +89,14 @@ func testWebhookVersion(t *testing.T, w world) {
 	w.createWebhooks(t, fullWebhook("a"))
 	want := fullWebhook("a")
 	want.Job, want.DueAt, want.Reason = nil, time.Time{}, "done"
+	want.ReceivedAt = want.ReceivedAt.In(time.FixedZone("elsewhere", 2*60*60))
 	got, err := w.Store.UpdateWebhook(t.Context(), want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want.Version = 2
 	equal(t, "what update returns", want, got)
+	isUTC(t, "receivedAt as update returns it", got.ReceivedAt)
 	for _, version := range []int64{-1, 0, 1, 3} {
 		stale := fullWebhook("a")
 		stale.Version = version
