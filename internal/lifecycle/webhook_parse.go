@@ -18,8 +18,8 @@ const (
 	EventWorkflowRun = "workflow_run"
 )
 
-// ErrWebhookIgnored: the delivery is fine and of no use here. The text of the
-// error around it says why.
+// ErrWebhookIgnored says that a delivery is fine and of no use here. The text of
+// the error around it says why.
 var ErrWebhookIgnored = errors.New("ignored")
 
 // WebhookError is a delivery that is not as GitHub makes them.
