@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -171,4 +172,37 @@ func TestWrongDeliveriesAreFound(t *testing.T) {
 	if len(j.said) != 5 {
 		t.Error(cmp.Diff([]string(nil), j.said))
 	}
+}
+
+func TestProxyHoldsCallsOfOthersAgainstTheDescription(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for k, v := range with() {
+			w.Header().Set(k, v)
+		}
+		io.WriteString(w, strings.Replace(oneRunner, `"a"`, `"`+r.Host+`"`, 1))
+	}))
+	defer server.Close()
+	j := &judge{TB: t}
+	proxy := openapitest.Proxy(j, server.URL)
+	for path, said := range map[string]int{runners + "/1": 0, runners: 2} { // of a list it has neither the total nor the runners
+		j.said = nil
+		resp, err := http.Get(proxy.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || !strings.Contains(string(text), strings.TrimPrefix(proxy.URL, "http://")) {
+			t.Errorf("%s: %s, %v", path, text, err)
+		}
+		if len(j.said) != said {
+			t.Errorf("%s: it said %q", path, j.said)
+		}
+	}
+	server.Close()
+	resp, err := http.Get(proxy.URL + runners)
+	if err != nil || resp.StatusCode != 502 {
+		t.Errorf("of a server that is down: %v, %v", resp, err)
+	}
+	resp.Body.Close()
 }
