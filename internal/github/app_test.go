@@ -199,8 +199,11 @@ func TestAnInstallationIsNotMissingWhileGitHubIsDown(t *testing.T) {
 			return down && f.by[len(f.by)-1] == "app 1"
 		}
 		f.apps[1].on = nil
-		if _, err := c.RegistrationToken(t.Context(), "acme/app"); !errors.Is(err, lifecycle.ErrUnavailable) {
+		if _, err := c.RegistrationToken(t.Context(), "acme/app"); !errors.Is(err, lifecycle.ErrUnavailable) || errors.Is(err, lifecycle.ErrRefused) {
 			t.Errorf("got %v", err)
+		}
+		if calls := f.callsOf(); len(calls) != 4 {
+			t.Errorf("got %v, want three tries of App 1 and one question of App 2", calls)
 		}
 		down = false
 		list(t, c)

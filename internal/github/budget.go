@@ -18,6 +18,9 @@ const (
 	keptShare = 10
 	// maxRest bounds a Retry-After: GitHub's windows are an hour.
 	maxRest = time.Hour
+	// maxWindow bounds how far ahead a reset is believed to be: that hour, by a
+	// clock that is off by another.
+	maxWindow = 2 * time.Hour
 )
 
 // Budget is what GitHub lets a credential do, as it said last.
@@ -91,7 +94,7 @@ func (b *budget) count(n int) {
 
 // observe learns from an answer. Answers overtake each other, so within a
 // window the least counts.
-func (b *budget) observe(h http.Header) {
+func (b *budget) observe(h http.Header, now time.Time) {
 	limit, err := strconv.Atoi(h.Get("X-RateLimit-Limit"))
 	remaining, err2 := strconv.Atoi(h.Get("X-RateLimit-Remaining"))
 	reset, err3 := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64)
@@ -102,6 +105,9 @@ func (b *budget) observe(h http.Header) {
 		return // one of the small budgets beside, such as that of searches
 	}
 	at := time.Unix(reset, 0)
+	if latest := now.Add(maxWindow); at.After(latest) {
+		at = latest
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {

@@ -119,7 +119,7 @@ func untilReset(h http.Header, now time.Time) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return max(time.Unix(s, 0).Sub(now), 0)
+	return min(max(time.Unix(s, 0).Sub(now), 0), maxWindow)
 }
 
 // malformed reports whether an answer was not the JSON that it should be: what

@@ -403,3 +403,97 @@ func TestImpatientCallersDoNotMakeGitHubLookDown(t *testing.T) {
 		list(t, c)
 	})
 }
+
+// Answers overtake each other: within an hour the least that was told counts,
+// and what was told of the hour before does not.
+func TestBudgetsBelieveTheNewestWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("a")
+		var left, reset, resource string
+		f.before = func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("X-RateLimit-Limit", "5000")
+			w.Header().Set("X-RateLimit-Remaining", left)
+			w.Header().Set("X-RateLimit-Reset", reset)
+			w.Header().Set("X-RateLimit-Resource", resource)
+			return false
+		}
+		c := newClient(t, github.Config{Transport: direct{f}})
+		now := time.Now()
+		for _, step := range []struct {
+			left     string
+			reset    time.Duration
+			resource string
+			want     int
+		}{
+			{"4000", time.Hour, "core", 4000}, {"4001", time.Hour, "core", 4000}, {"3999", time.Hour, "", 3999},
+			{"1", 59 * time.Minute, "core", 3999}, {"2", time.Hour, "search", 3999},
+			{"-1", time.Hour, "core", 3999}, {"x", time.Hour, "core", 3999},
+			{"4990", 61 * time.Minute, "core", 4990},
+		} {
+			left, resource = step.left, step.resource
+			reset = fmt.Sprint(now.Add(step.reset).Unix())
+			list(t, c)
+			if got := c.Budgets(); len(got) != 1 || got[0].Remaining != step.want || got[0].Credential != "token" {
+				t.Errorf("after %+v: got %+v", step, got)
+			}
+		}
+	})
+}
+
+// Calls under way count, so that many at once do not all choose the same App.
+func TestCallsUnderWayCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("a")
+		apps := f.withApps(2)
+		c := newClient(t, github.Config{Transport: slow{direct{f}, time.Second}, Apps: apps})
+		list(t, c)
+		f.callsOf()
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() { list(t, c) })
+			synctest.Wait()
+		}
+		all.Wait()
+		by := map[string]int{}
+		for _, call := range f.callsOf() {
+			if strings.HasSuffix(call, "GET /repos/acme/app/actions/runners") {
+				by[call[:15]]++
+			}
+		}
+		if d := cmp.Diff(map[string]int{"installation 11": 10, "installation 12": 10}, by); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// While GitHub is down one call at a time finds out whether it is back.
+func TestOneProbeAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("a")
+		c := newClient(t, github.Config{Transport: slow{direct{f}, time.Hour}})
+		var all sync.WaitGroup
+		for range 12 {
+			all.Go(func() { _, _ = c.Runners(t.Context(), "acme/app", lifecycle.PageOf{}) })
+		}
+		all.Wait()
+		time.Sleep(6 * time.Second)
+		start := time.Now()
+		probes := 0
+		for range 20 {
+			all.Go(func() {
+				_, err := c.Runners(t.Context(), "acme/app", lifecycle.PageOf{})
+				if !errors.Is(err, lifecycle.ErrUnavailable) {
+					t.Errorf("got %v", err)
+				}
+				if time.Since(start) > 0 {
+					probes++
+				}
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		if probes != 1 {
+			t.Errorf("%d of 20 calls went out, want one", probes)
+		}
+	})
+}

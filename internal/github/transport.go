@@ -58,7 +58,7 @@ func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	bound(response)
 	now := time.Now()
-	a.budget.observe(response.Header)
+	a.budget.observe(response.Header, now)
 	if wait := asksToWait(response.Header, now); wait > 0 && response.StatusCode >= http.StatusBadRequest {
 		a.budget.rest(wait, now)
 	}
@@ -68,6 +68,11 @@ func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 			a.budget.rest(limited.wait, now)
 		}
 		return nil, limited
+	}
+	// The client library keeps a gate of its own by these headers. It believes
+	// them whatever they say, and has one for all resources.
+	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
+		response.Header.Del(name)
 	}
 	return response, nil
 }
