@@ -52,7 +52,7 @@ func newAWSParts(ctx context.Context, c *config.Config, log hclog.Logger) (*part
 		Prefix: c.AWS.Prefix, Queues: queues(c), Retention: retention(c), Logger: log.Named("queue"),
 	})
 	return &parts{
-		store: records, queue: messages, compute: compute,
+		store: records, jobs: records, queue: messages, compute: compute,
 		hostKey:         func(instanceID string) string { return roleID + ":" + instanceID },
 		templateVersion: compute.Template,
 		exhausted:       compute.Exhausted,

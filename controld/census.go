@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
@@ -28,6 +29,7 @@ const (
 // census counts the hosts by pool and state when metrics are asked for.
 type census struct {
 	store   fleet.Store
+	budgets func() []github.Budget
 	metrics *telemetry.Metrics
 	log     hclog.Logger
 
@@ -38,6 +40,9 @@ type census struct {
 // before counts the hosts before next answers, if it is time.
 func (c *census) before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, b := range c.budgets() {
+			c.metrics.SetBudget(b.Credential, b.Remaining)
+		}
 		if c.due(time.Now()) {
 			c.take(r.Context())
 		}

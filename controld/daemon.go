@@ -16,6 +16,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/telemetry"
@@ -30,9 +31,11 @@ const drainWithin = 3 * time.Second
 // daemon is controld, wired: the adapters that a configuration names, the
 // use-cases over them, and the servers in front.
 type daemon struct {
-	log   hclog.Logger
-	parts *parts
-	fleet *fleet.Fleet
+	log     hclog.Logger
+	metrics *telemetry.Metrics
+	parts   *parts
+	hub     *github.Client
+	fleet   *fleet.Fleet
 	grpc  *server.Server
 	web   *web.Server
 }
@@ -44,8 +47,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	for _, warning := range c.Warnings() {
 		d.log.Warn("the configuration is dangerous", "warning", warning)
 	}
-	hub, err := newGitHub(ctx, c.GitHub, d.log)
-	if err != nil {
+	if d.hub, err = newGitHub(ctx, c.GitHub, d.log); err != nil {
 		return nil, err
 	}
 	if d.parts, err = newParts(ctx, c, d.log); err != nil {
@@ -56,24 +58,26 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 			err = errors.Join(err, d.close())
 		}
 	}()
-	metrics, p := telemetry.NewMetrics(), d.parts
+	d.metrics = telemetry.NewMetrics()
+	metrics, p := d.metrics, d.parts
 	records := countedStore{p.store, counter{metrics, "store"}}
 	if d.fleet, err = fleet.New(fleet.Options{
 		Store:   records,
 		Queue:   countedQueue{p.queue, counter{metrics, "queue"}},
 		Compute: countedCompute{p.compute, counter{metrics, "compute"}},
-		GitHub:  countedGitHub{hub, counter{metrics, "github"}},
-		Pools:   pools(c), Classes: classes(c), Sells: p.sells, Repositories: c.GitHub.Repositories,
+		GitHub:  countedGitHub{d.hub, counter{metrics, "github"}},
+		Jobs:    jobOptions(c, countedJobs{p.jobs, counter{metrics, "store"}}, d.hub), Releases: runnerReleases(d.hub),
+		Pools: pools(c), Classes: classes(c), Sells: p.sells, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, Ensure: p.ensure, HostKey: p.hostKey,
 		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
 	}); err != nil {
 		return nil, err
 	}
-	return d, d.front(c, metrics, records)
+	return d, d.front(c, records)
 }
 
 // front builds the servers.
-func (d *daemon) front(c *config.Config, metrics *telemetry.Metrics, records fleet.Store) (err error) {
+func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
 	ready := func(ctx context.Context) error { return readable(ctx, records) }
 	var secure *tls.Config
 	if t := c.GRPC.TLS; t != nil {
@@ -82,12 +86,16 @@ func (d *daemon) front(c *config.Config, metrics *telemetry.Metrics, records fle
 		}
 	}
 	if d.grpc, err = server.New(server.Options{
-		Fleet: d.fleet, Log: d.log.Named("grpc"), Metrics: metrics, TLS: secure, Ready: ready,
+		Fleet: d.fleet, Log: d.log.Named("grpc"), Metrics: d.metrics, TLS: secure, Ready: ready,
 	}); err != nil {
 		return err
 	}
-	counting := &census{store: records, metrics: metrics, log: d.log.Named("metrics")}
-	d.web, err = web.New(web.Options{Ready: ready, Metrics: counting.before(metrics.Handler()), Log: d.log.Named("http")})
+	counting := &census{store: records, budgets: d.hub.Budgets, metrics: d.metrics, log: d.log.Named("metrics")}
+	hooks, err := d.webhooks(c)
+	if err != nil {
+		return err
+	}
+	d.web, err = web.New(web.Options{Ready: ready, Metrics: counting.before(d.metrics.Handler()), Webhooks: hooks, Log: d.log.Named("http")})
 	return err
 }
 
@@ -112,6 +120,7 @@ func (d *daemon) serve(ctx context.Context, grpc, http net.Listener, announce fu
 	group.Go(func() error { return unlessStopping(d.grpc.Serve(grpc)) })
 	group.Go(func() error { return unlessStopping(d.web.Serve(http)) })
 	group.Go(func() error { d.fleet.Sweep(running); return nil })
+	group.Go(func() error { d.fleet.ServeJobs(running); return nil })
 	group.Go(func() error { <-running.Done(); d.drain(); return nil })
 	d.log.Info("serving", "grpc", grpc.Addr(), "http", http.Addr(), "version", telemetry.Version)
 	announce()

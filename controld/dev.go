@@ -116,6 +116,10 @@ func dev(ctx context.Context, call *call) (err error) {
 		return fmt.Errorf("--github-addr %s: %w", o.githubAddr, err)
 	}
 	c.GitHub.URL = "http://" + hub.Addr + "/api/v3"
+	c.Callers.Issuer = "http://" + hub.Addr
+	if err := hub.sendWebhooks(ctx, http.Addr(), c.Webhooks.SecretFile); err != nil {
+		return errors.Join(err, hub.undo())
+	}
 	// The lock lets one dev at a time work on a directory, so each may go by
 	// the same name and need not wait for the lease of one that was killed.
 	d, err := newDaemon(ctx, c, "dev", call.stderr)

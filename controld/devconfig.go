@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -21,14 +22,23 @@ func (o *devOptions) configuration(programs programs) (*config.Config, error) {
 	if err := os.WriteFile(tokenFile, []byte("standin\n"), 0o600); err != nil {
 		return nil, fmt.Errorf("--state-dir %s: %w", o.stateDir, err)
 	}
+	secretFile, err := o.webhookSecret()
+	if err != nil {
+		return nil, fmt.Errorf("--state-dir %s: %w", o.stateDir, err)
+	}
 	c := config.Default()
+	c.Webhooks = &config.Webhooks{SecretFile: secretFile}
 	if o.config != "" {
 		data, err := os.ReadFile(o.config)
 		if err != nil {
 			return nil, &configError{fmt.Errorf("--config: %w", err)}
 		}
-		if !hasCredentials(data) { // the rules want some, and a file may have none
+		has := sectionsOf(data) // the rules want some, and a file may have none
+		if !has.credentials() {
 			c.GitHub.TokenFile = tokenFile
+		}
+		if has.Webhooks != nil {
+			c.Webhooks = nil
 		}
 		if err := c.Read(o.config, data); err != nil {
 			return nil, wrongConfig(err)
@@ -43,22 +53,42 @@ func (o *devOptions) configuration(programs programs) (*config.Config, error) {
 	c.Compute.Process.Directory = o.stateDir
 	c.Compute.Process.Agentd = programs.agentd
 	c.Compute.Process.Runner = filepath.Join(o.stateDir, "runner")
+	c.Webhooks = &config.Webhooks{SecretFile: secretFile}
 	c.GitHub = config.GitHub{
 		TokenFile: tokenFile, Scope: c.GitHub.Scope, RunnerGroup: c.GitHub.RunnerGroup, Repositories: c.GitHub.Repositories,
 	}
 	return c, nil
 }
 
-// hasCredentials looks for those that are no token_file, in a file that may be
-// wrong in any way: what is wrong is told when the file is read.
-func hasCredentials(data []byte) bool {
-	var file struct {
-		GitHub struct {
-			TokenEnv string `yaml:"token_env"`
-			Apps     []any  `yaml:"apps"`
-		} `yaml:"github"`
+// sections are those of a file that dev has defaults of its own for.
+type sections struct {
+	GitHub struct {
+		TokenEnv string `yaml:"token_env"`
+		Apps     []any  `yaml:"apps"`
+	} `yaml:"github"`
+	Webhooks map[string]any `yaml:"webhooks"`
+}
+
+// sectionsOf looks into a file that may be wrong in any way: what is wrong is
+// told when the file is read.
+func sectionsOf(data []byte) sections {
+	var s sections
+	if yaml.Unmarshal(data, &s) != nil {
+		return sections{}
 	}
-	return yaml.Unmarshal(data, &file) == nil && (file.GitHub.TokenEnv != "" || len(file.GitHub.Apps) > 0)
+	return s
+}
+
+// credentials reports whether there are some that are no token_file.
+func (s sections) credentials() bool { return s.GitHub.TokenEnv != "" || len(s.GitHub.Apps) > 0 }
+
+// webhookSecret is the file with what the stand-in signs its deliveries with.
+func (o *devOptions) webhookSecret() (string, error) {
+	path := filepath.Join(o.stateDir, "webhook-secret")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	return path, os.WriteFile(path, []byte(rand.Text()+"\n"), 0o600)
 }
 
 // programs are the paths of the programs that dev runs.

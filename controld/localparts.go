@@ -28,8 +28,9 @@ func newLocalParts(c *config.Config, log hclog.Logger) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
+	records := store.New(file)
 	return &parts{
-		store: store.New(file), queue: queue.New(file, queue.Options{}), compute: compute,
+		store: records, jobs: records, queue: queue.New(file, queue.Options{}), compute: compute,
 		sells: sells(c), endHosts: compute.EndAll, close: file.Close,
 	}, nil
 }

@@ -16,6 +16,7 @@ type parts struct {
 	store   fleet.Store
 	queue   fleet.Queue
 	compute fleet.Compute
+	jobs    fleet.JobStore
 
 	hostKey         func(instanceID string) string
 	templateVersion func(ctx context.Context, pool string) (string, error)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -214,4 +215,32 @@ func lastLine(path string) string {
 		return "see " + path
 	}
 	return string(lines[len(lines)-1])
+}
+
+// sendWebhooks has the stand-in send its deliveries to an address, signed with
+// the secret in a file.
+func (s *standin) sendWebhooks(ctx context.Context, to net.Addr, secretFile string) error {
+	secret, err := os.ReadFile(secretFile)
+	if err != nil {
+		return fmt.Errorf("read webhook secret: %w", err)
+	}
+	body, err := json.Marshal(map[string]string{
+		"target": fmt.Sprintf("http://%s/webhooks/github", to), "secret": strings.TrimSpace(string(secret)),
+	})
+	if err != nil {
+		return fmt.Errorf("set webhooks: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+s.Addr+"/_standin/webhooks", bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("set webhooks: %w", err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return fmt.Errorf("set webhooks: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("set webhooks: the stand-in answered %s", response.Status)
+	}
+	return nil
 }

@@ -311,8 +311,8 @@ func (o *thenBalance) Step(ctx context.Context, now time.Time) (Progress, error)
 	return progress, err
 }
 
-// newHandBack releases the host of a turn, and balances the pool once it is
-// clean.
+// newHandBack releases the host of a turn, whose request and run have one id,
+// and balances the pool once it is clean.
 func (f *Fleet) newHandBack(pool string, r lifecycle.Record) Op {
-	return &thenBalance{Op: f.NewRelease(r.Repository, r.RunID, 0, true), f: f, pool: pool}
+	return &thenBalance{Op: f.NewRelease(r.Repository, r.RequestID, 0, true), f: f, pool: pool}
 }

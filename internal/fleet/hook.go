@@ -30,7 +30,7 @@ var ErrNotOurs = fmt.Errorf("about no job or run of ours: %w", lifecycle.ErrWebh
 // the store before GitHub is told that it arrived. ErrNotOurs,
 // lifecycle.ErrExists for one that is known.
 func (f *Fleet) TakeWebhook(ctx context.Context, w lifecycle.Webhook, now time.Time) error {
-	if f.jobs == nil {
+	if f.jobs == nil || f.jobs.Parse == nil {
 		return ErrNotOurs
 	}
 	if ours, err := f.concerns(ctx, w); err != nil {
@@ -205,7 +205,7 @@ func (h *hook) refused(ctx context.Context, row lifecycle.Job) (string, error) {
 	switch {
 	case row.Pool == "" || !ok || row.State != lifecycle.JobWaiting:
 		return "", nil
-	case !pool.mayUse(row.Repository):
+	case !policy.ServesRepository(pool.Repositories, row.Repository):
 		return fmt.Sprintf("%s may not use job pool %s; it may be used by %v", row.Repository, row.Pool, pool.Repositories), nil
 	case pool.Forks:
 		return "", nil
@@ -287,14 +287,14 @@ func (h *hook) freeHost(ctx context.Context, _ time.Time) (Progress, error) {
 	}
 	over := fmt.Sprintf("job %d is over on %s", h.row.ID, h.row.RunnerName)
 	switch {
-	case err != nil || r.RunnerName != h.row.RunnerName || !lifecycle.IsTurn(r.RunID):
+	case err != nil || r.RunnerName != h.row.RunnerName || !lifecycle.IsTurn(r.RequestID):
 		h.next = h.balance(over + ", whose host is free already")
 		return again, nil
-	case r.State != lifecycle.StateRunning && h.tries < freeTries:
+	case !r.Releasing() && r.State != lifecycle.StateRunning && h.tries < freeTries:
 		h.tries++
 		return wait(freeLook), nil
 	}
-	h.f.jobs.begin("release of "+r.RunID, h.f.newHandBack(h.row.Pool, r))
+	h.f.jobs.begin("release of "+r.RequestID, h.f.newHandBack(h.row.Pool, r))
 	h.next = h.balance(over)
 	return again, nil
 }

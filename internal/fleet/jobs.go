@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,7 +23,8 @@ type JobOptions struct {
 	// Scope is whose runners the hosts of a repository become: see
 	// lifecycle.Job.Scope. nil: the repository's.
 	Scope func(repository string) string
-	// Parse reads the body of a delivery that is recovered.
+	// Parse reads the body of a delivery that is recovered; nil: there are no
+	// webhooks, and no jobs by them.
 	Parse func(event, deliveryID string, body []byte, now time.Time) (lifecycle.Webhook, error)
 }
 
@@ -94,14 +92,6 @@ func (d *jobDesk) begin(what string, op Op) {
 	if start != nil {
 		start(what, op)
 	}
-}
-
-// mayUse reports whether a repository may use a pool.
-func (p JobPool) mayUse(repository string) bool {
-	return slices.ContainsFunc(p.Repositories, func(pattern string) bool {
-		ok, err := path.Match(strings.ToLower(pattern), strings.ToLower(repository))
-		return err == nil && ok
-	})
 }
 
 // ofFork reports whether the commit of a run is a fork's, by GitHub's word.

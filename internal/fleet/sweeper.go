@@ -43,7 +43,7 @@ func (f *Fleet) NewSweeper() *Sweeper {
 		{name: "cloud", every: f.timing.Cloud, begin: func() Op { return f.NewCloudSweep() }},
 		{name: "github", every: f.timing.Cloud, begin: func() Op { return f.NewGitHubSweep() }},
 	}}
-	if f.jobs != nil {
+	if f.jobs != nil && f.jobs.Parse != nil {
 		s.sweeps = append(s.sweeps,
 			&schedule{name: "jobs", every: f.timing.Due, begin: func() Op { return f.NewJobSweep() }},
 			&schedule{name: "webhooks", every: f.timing.Cloud, begin: func() Op { return f.NewMissedSweep() }})

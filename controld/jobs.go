@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/github"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/web"
+)
+
+// strandedAfter is how long a host of a job pool may stand without a job to take
+// before it goes back. Webhooks come within seconds; those that do not are
+// recovered within the interval of the cloud sweep, and then another host is
+// claimed from the pool.
+const strandedAfter = 2 * time.Minute
+
+// jobOptions are the parts of the fleet for webhooks, job pools and the origins
+// of runs; nil: nobody needs them.
+func jobOptions(c *config.Config, store fleet.JobStore, hub fleet.GitHubJobs) *fleet.JobOptions {
+	if c.Webhooks == nil && c.Callers.Audience == "" {
+		return nil
+	}
+	o := &fleet.JobOptions{Store: store, GitHub: hub, Pools: jobPools(c), Rules: c.Rules(), Scope: scope(c)}
+	if c.Webhooks != nil {
+		o.Parse = lifecycle.ParseWebhook
+	}
+	return o
+}
+
+// scope is whose runners the hosts of a repository become.
+func scope(c *config.Config) func(string) string {
+	if c.GitHub.Scope == config.ScopeOrganisation {
+		return func(repository string) string { return strings.ToLower(lifecycle.Owner(repository)) }
+	}
+	return strings.ToLower
+}
+
+func jobPools(c *config.Config) map[string]fleet.JobPool {
+	pools := map[string]fleet.JobPool{}
+	for name, p := range c.Pools {
+		j := p.Jobs
+		if j == nil {
+			continue
+		}
+		repository := standsFor(j)
+		pools[name] = fleet.JobPool{
+			JobPool: policy.JobPool{
+				Minimum: j.Minimum, Maximum: j.Maximum, Stranded: strandedAfter, Repository: repository, Scope: scope(c)(repository),
+			},
+			Labels: j.Labels,
+			Spec: lifecycle.Spec{
+				ResourceClass: j.ResourceClass, UsageClass: j.UsageClass, InstanceTypes: j.InstanceTypes, AllowOnDemand: j.AllowOnDemandFallback,
+			},
+			Repositories: j.Repositories, Forks: j.Forks,
+		}
+	}
+	return pools
+}
+
+// standsFor is the repository for which the minimum of a pool stands ready. With
+// the runners of an organisation any of its repositories will do.
+func standsFor(j *config.Jobs) string {
+	for _, r := range j.Repositories {
+		if !strings.Contains(r, "*") {
+			return r
+		}
+	}
+	return lifecycle.Owner(j.Repositories[0]) + "/.github"
+}
+
+// sweptRepositories are those whose registrations are swept: where runners are
+// the organisation's, one repository tells of all of them.
+func sweptRepositories(c *config.Config) []string {
+	var list []string
+	seen := map[string]bool{}
+	for _, r := range c.GitHub.Repositories {
+		if of := scope(c)(r); !seen[of] {
+			seen[of] = true
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// runnerReleases are those of actions/runner, in the words of the rules for the
+// age of a runner.
+func runnerReleases(hub *github.Client) func(context.Context) ([]policy.Release, error) {
+	return func(ctx context.Context) ([]policy.Release, error) {
+		releases, err := hub.RunnerReleases(ctx)
+		list := make([]policy.Release, 0, len(releases))
+		for _, r := range releases {
+			list = append(list, policy.Release(r))
+		}
+		return list, err
+	}
+}
+
+// webhooks is what takes GitHub's deliveries; nil: none are taken.
+func (d *daemon) webhooks(c *config.Config) (*web.Webhooks, error) {
+	if c.Webhooks == nil {
+		return nil, nil
+	}
+	secrets, key := web.SecretFile(c.Webhooks.SecretFile), "webhooks.secret_file"
+	if c.Webhooks.SecretEnv != "" {
+		secrets, key = web.SecretVariable(c.Webhooks.SecretEnv), "webhooks.secret_env"
+	}
+	if _, err := secrets(); err != nil {
+		return nil, &configError{fmt.Errorf("%s: %w", key, err)}
+	}
+	take := func(ctx context.Context, w lifecycle.Webhook) error { return d.fleet.TakeWebhook(ctx, w, time.Now()) }
+	return &web.Webhooks{Secrets: secrets, Take: take, Observer: d.metrics}, nil
+}
