@@ -156,6 +156,26 @@ func TestOneJobHoweverItEnds(t *testing.T) {
 	}
 }
 
+// A job that runs at the release of a job-scoped host may finish.
+func TestReleaseDuringTheOneJob(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	m.readyForJob("acme", "small")
+	m.startRun("4711", "small", "while ! [ -e "+m.path("gate")+" ]; do sleep 0.02; done")
+	m.eventually("the report says busy", func() bool { return m.report().Busy })
+	m.apply(lifecycle.ActionRelease, true)
+	m.eventually("the release is acknowledged", func() bool { return m.report().Assignment == 2 })
+	if p := m.report(); !p.Busy || p.Signal != lifecycle.SignalNone {
+		t.Errorf("report of a draining host: %+v", p)
+	}
+	check(t, os.WriteFile(m.path("gate"), nil, 0o600))
+	if done := m.finished("4711"); done.Conclusion != "success" {
+		t.Errorf("job: %s\n%s", done.Conclusion, done.Log)
+	}
+	m.decided(lifecycle.ActionPool)
+}
+
 // A job of another repository does not start, whatever labels it asks for, and
 // the host is not used again.
 func TestForeignJobOfAJobPool(t *testing.T) {

@@ -96,10 +96,13 @@ func allowedBy(r lifecycle.Record) Allowed {
 }
 
 func (a Allowed) String() string {
-	if a.JobsOf != "" {
+	switch {
+	case a.JobsOf != "":
 		return "one job of " + a.JobsOf
+	case a.RunID != "":
+		return "jobs of run " + a.RunID
 	}
-	return "jobs of run " + a.RunID
+	return "no job"
 }
 
 // Listener is the runner's listener process.

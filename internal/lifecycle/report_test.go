@@ -112,7 +112,7 @@ func FuzzReport(f *testing.F) {
 		if json.Unmarshal(body, &p) != nil || p.Check(now) != nil {
 			return
 		}
-		for _, host := range []string{"created", "claimed", "running", "releasing", "draining", "pooled", "terminated"} {
+		for _, host := range []string{"created", "claimed", "running", "running, job-scoped", "releasing", "draining", "pooled", "terminated"} {
 			facts, policy := scene{host: host, answer: "none"}.facts()
 			facts.Report = &p
 			d := lifecycle.Decide(facts, now, policy)
