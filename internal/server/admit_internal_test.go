@@ -6,6 +6,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
@@ -65,6 +66,10 @@ func TestCallersAreAdmitted(t *testing.T) {
 				t.Errorf("got %v for caller %q, want %s for %q", err, callerOf(ctx).name, tt.want, tt.caller)
 			}
 		})
+	}
+	eve := peer.Peer{Addr: far, LocalAddr: far, AuthInfo: named("eve")}
+	if err := e.admit(peer.NewContext(t.Context(), &eve), provision, nil); !strings.Contains(err.Error(), "CN=eve,O=Acme, has no role: add it to callers.operators") {
+		t.Errorf("who has no role is told %v", err)
 	}
 	if err := e.admit(t.Context(), provision, nil); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("without a peer: %v, want UNAUTHENTICATED", err)
