@@ -144,8 +144,10 @@ func TestFailedDeliveries(t *testing.T) {
 		status  string
 		code    int
 	}{
-		"refused":  {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 503) }, "Invalid HTTP Response: 503", 503},
-		"moved":    {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 307) }, "Invalid HTTP Response: 307", 307},
+		"refused": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusServiceUnavailable) }, "Invalid HTTP Response: 503", 503},
+		"moved": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}, "Invalid HTTP Response: 307", 307},
 		"broken":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "failed to connect to host", 502},
 		"accepted": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(202) }, "OK", 202},
 	} {
