@@ -242,7 +242,8 @@ func TestPurge(t *testing.T) {
 	clock := func() time.Time { return begin.Add(time.Duration(passed.Load())) }
 	path := tempFile(t)
 	file := open(t, path, db.Options{Now: clock})
-	agent := open(t, path, db.Options{Now: clock, Light: true})
+	later := func() time.Time { return begin.Add(time.Hour) }
+	agent := open(t, path, db.Options{Now: later, Light: true})
 	events := func() (n int64) {
 		t.Helper()
 		err := file.Read(t.Context(), "count", func(c *db.Conn) error { return c.Get("SELECT count(*) FROM events", nil, &n) })
@@ -271,20 +272,24 @@ func TestPurge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step(file) // the minute begins with the first write
+	// The minute begins with the first write, but behind its answer: with that
+	// of the second it has begun.
+	step(file)
+	step(file)
 
 	passed.Store(int64(30 * time.Second))
+	step(file)
 	step(file)
 	if got := events(); got != rows {
 		t.Errorf("within the minute: %d events, want %d", got, rows)
 	}
-	passed.Store(int64(61 * time.Second))
 	for range 10 {
 		step(agent)
 	}
 	if got := events(); got != rows {
 		t.Errorf("after an agent's writes: %d events, want %d", got, rows)
 	}
+	passed.Store(int64(61 * time.Second))
 	for range 10 {
 		step(file)
 	}
