@@ -123,7 +123,7 @@ func (b *budget) observe(h http.Header, now time.Time) {
 func (b *budget) rest(wait time.Duration, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if until := now.Add(min(wait, maxRest)); until.After(b.restUntil) {
+	if until := now.Add(wait); until.After(b.restUntil) {
 		b.restUntil = until
 	}
 }
