@@ -117,7 +117,7 @@ func dev(ctx context.Context, call *call) (err error) {
 	}
 	c.GitHub.URL = "http://" + hub.Addr + "/api/v3"
 	c.Callers.Issuer = "http://" + hub.Addr
-	if err := hub.sendWebhooks(ctx, http.Addr(), c.Webhooks.SecretFile); err != nil {
+	if err := hub.sendWebhooks(ctx, http.Addr(), c.Webhooks); err != nil {
 		return errors.Join(err, hub.undo())
 	}
 	// The lock lets one dev at a time work on a directory, so each may go by

@@ -22,12 +22,7 @@ func (o *devOptions) configuration(programs programs) (*config.Config, error) {
 	if err := os.WriteFile(tokenFile, []byte("standin\n"), 0o600); err != nil {
 		return nil, fmt.Errorf("--state-dir %s: %w", o.stateDir, err)
 	}
-	secretFile, err := o.webhookSecret()
-	if err != nil {
-		return nil, fmt.Errorf("--state-dir %s: %w", o.stateDir, err)
-	}
 	c := config.Default()
-	c.Webhooks = &config.Webhooks{SecretFile: secretFile}
 	if o.config != "" {
 		data, err := os.ReadFile(o.config)
 		if err != nil {
@@ -37,8 +32,10 @@ func (o *devOptions) configuration(programs programs) (*config.Config, error) {
 		if !has.credentials() {
 			c.GitHub.TokenFile = tokenFile
 		}
-		if has.Webhooks != nil {
-			c.Webhooks = nil
+		if has.jobPools() && has.Webhooks == nil {
+			if c.Webhooks, err = o.webhooks(); err != nil {
+				return nil, fmt.Errorf("--state-dir %s: %w", o.stateDir, err)
+			}
 		}
 		if err := c.Read(o.config, data); err != nil {
 			return nil, wrongConfig(err)
@@ -53,7 +50,6 @@ func (o *devOptions) configuration(programs programs) (*config.Config, error) {
 	c.Compute.Process.Directory = o.stateDir
 	c.Compute.Process.Agentd = programs.agentd
 	c.Compute.Process.Runner = filepath.Join(o.stateDir, "runner")
-	c.Webhooks = &config.Webhooks{SecretFile: secretFile}
 	c.GitHub = config.GitHub{
 		TokenFile: tokenFile, Scope: c.GitHub.Scope, RunnerGroup: c.GitHub.RunnerGroup, Repositories: c.GitHub.Repositories,
 	}
@@ -67,6 +63,9 @@ type sections struct {
 		Apps     []any  `yaml:"apps"`
 	} `yaml:"github"`
 	Webhooks map[string]any `yaml:"webhooks"`
+	Pools    map[string]struct {
+		Jobs map[string]any `yaml:"jobs"`
+	} `yaml:"pools"`
 }
 
 // sectionsOf looks into a file that may be wrong in any way: what is wrong is
@@ -82,13 +81,25 @@ func sectionsOf(data []byte) sections {
 // credentials reports whether there are some that are no token_file.
 func (s sections) credentials() bool { return s.GitHub.TokenEnv != "" || len(s.GitHub.Apps) > 0 }
 
-// webhookSecret is the file with what the stand-in signs its deliveries with.
-func (o *devOptions) webhookSecret() (string, error) {
+// jobPools reports whether there are pools that nothing but webhooks tell of
+// jobs.
+func (s sections) jobPools() bool {
+	for _, p := range s.Pools {
+		if p.Jobs != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// webhooks are those of a file that has job pools and no secret: it is dev's own
+// and stays in the state directory.
+func (o *devOptions) webhooks() (*config.Webhooks, error) {
 	path := filepath.Join(o.stateDir, "webhook-secret")
 	if _, err := os.Stat(path); err == nil {
-		return path, nil
+		return &config.Webhooks{SecretFile: path}, nil
 	}
-	return path, os.WriteFile(path, []byte(rand.Text()+"\n"), 0o600)
+	return &config.Webhooks{SecretFile: path}, os.WriteFile(path, []byte(rand.Text()+"\n"), 0o600)
 }
 
 // programs are the paths of the programs that dev runs.

@@ -101,15 +101,20 @@ func runnerReleases(hub *github.Client) func(context.Context) ([]policy.Release,
 	}
 }
 
+// webhookSecrets is where the secrets come from, and the key that says so.
+func webhookSecrets(c *config.Webhooks) (web.SecretSource, string) {
+	if c.SecretEnv != "" {
+		return web.SecretVariable(c.SecretEnv), "webhooks.secret_env"
+	}
+	return web.SecretFile(c.SecretFile), "webhooks.secret_file"
+}
+
 // webhooks is what takes GitHub's deliveries; nil: none are taken.
 func (d *daemon) webhooks(c *config.Config) (*web.Webhooks, error) {
 	if c.Webhooks == nil {
 		return nil, nil
 	}
-	secrets, key := web.SecretFile(c.Webhooks.SecretFile), "webhooks.secret_file"
-	if c.Webhooks.SecretEnv != "" {
-		secrets, key = web.SecretVariable(c.Webhooks.SecretEnv), "webhooks.secret_env"
-	}
+	secrets, key := webhookSecrets(c.Webhooks)
 	if _, err := secrets(); err != nil {
 		return nil, &configError{fmt.Errorf("%s: %w", key, err)}
 	}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/config"
 )
 
 const (
@@ -218,14 +220,19 @@ func lastLine(path string) string {
 }
 
 // sendWebhooks has the stand-in send its deliveries to an address, signed with
-// the secret in a file.
-func (s *standin) sendWebhooks(ctx context.Context, to net.Addr, secretFile string) error {
-	secret, err := os.ReadFile(secretFile)
+// the first secret of a configuration. Without one nothing is taken, and none
+// are sent.
+func (s *standin) sendWebhooks(ctx context.Context, to net.Addr, c *config.Webhooks) error {
+	if c == nil {
+		return nil
+	}
+	source, _ := webhookSecrets(c)
+	secrets, err := source()
 	if err != nil {
-		return fmt.Errorf("read webhook secret: %w", err)
+		return &configError{err}
 	}
 	body, err := json.Marshal(map[string]string{
-		"target": fmt.Sprintf("http://%s/webhooks/github", to), "secret": strings.TrimSpace(string(secret)),
+		"target": fmt.Sprintf("http://%s/webhooks/github", to), "secret": secrets[0].Reveal(),
 	})
 	if err != nil {
 		return fmt.Errorf("set webhooks: %w", err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
@@ -109,7 +110,8 @@ func TestCensus(t *testing.T) {
 			{Pool: "default", State: lifecycle.StateIdle}, {Pool: "default", State: lifecycle.StateRunning}, {Pool: "default", State: lifecycle.StateIdle},
 		}}
 		metrics := telemetry.NewMetrics()
-		c := &census{store: store, metrics: metrics, log: hclog.NewNullLogger()}
+		left := func() []github.Budget { return []github.Budget{{Credential: "the token", Remaining: 41}} }
+		c := &census{store: store, budgets: left, metrics: metrics, log: hclog.NewNullLogger()}
 		scraped := func() string {
 			w := httptest.NewRecorder()
 			c.before(metrics.Handler()).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
@@ -123,7 +125,8 @@ func TestCensus(t *testing.T) {
 				}
 			}
 		}
-		counts(`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`)
+		counts(`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`,
+			`remuda_github_requests_remaining{credential="the token"} 41`)
 		if store.reads != 3 {
 			t.Errorf("%d pages were read by 2 scrapes at once, want the 3 of one", store.reads)
 		}
