@@ -43,6 +43,9 @@ func TestWorkflowRun(t *testing.T) {
 				t.Errorf("run %q: got %v", id, err)
 			}
 		}
+		if calls := f.callsOf(); len(calls) != 4 {
+			t.Errorf("got %v, want the two runs, the one that is not there and a look at the runs", calls)
+		}
 	}
 }
 
