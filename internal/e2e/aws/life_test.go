@@ -56,7 +56,7 @@ func (s *stage) refreshMakesWhatIsMissing() {
 	}
 	text := strings.Join(names(made.GetResources()), "\n")
 	for _, want := range []string{
-		"table remuda-instances ", "table remuda-reports ", "table remuda-requests ", "table remuda-events ", "table remuda-leases ",
+		"table remuda-instances ", "table remuda-reports ", "table remuda-requests ", "table remuda-events ", "table remuda-leases ", "table remuda-jobs ",
 		"queue remuda-large-on-demand ", "queue remuda-large-spot ", "queue remuda-malformed ",
 		"launch-template remuda-default ", "launch-template remuda-brief ",
 	} {
