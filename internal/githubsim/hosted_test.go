@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/remuda-ci/remuda/internal/githubsim"
+	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
 )
 
 func TestMachinesOfGitHubsOwn(t *testing.T) {
@@ -33,12 +37,6 @@ jobs:
 	if v.Jobs[2].Status != "queued" {
 		t.Errorf("a job for self-hosted runners is %s", v.Jobs[2].Status)
 	}
-	var listed struct {
-		TotalCount int `json:"total_count"`
-	}
-	if s.call(200, "GET", "/orgs/acme/actions/runners", nil, &listed); listed.TotalCount != 0 {
-		t.Errorf("%d are listed", listed.TotalCount)
-	}
 	var jobs struct {
 		Jobs []struct {
 			GroupName string `json:"runner_group_name"`
@@ -59,4 +57,23 @@ jobs:
 	if left := s.runners(); len(left) != 0 {
 		t.Errorf("left: %+v", left)
 	}
+}
+
+func TestNoListHasMachinesOfGitHubsOwn(t *testing.T) {
+	s := start(t)
+	var made protocol.Registered
+	s.call(201, "POST", protocol.PathRegister, protocol.Register{URL: s.url + "/acme", Name: "hosted", Labels: []string{"ubuntu-latest"}, Hosted: true}, &made)
+	var listed struct {
+		TotalCount int `json:"total_count"`
+	}
+	if s.call(200, "GET", "/orgs/acme/actions/runners", nil, &listed); listed.TotalCount != 0 {
+		t.Errorf("%d are listed", listed.TotalCount)
+	}
+	s.call(404, "GET", fmt.Sprintf("/orgs/acme/actions/runners/%d", made.ID), nil, nil)
+	s.call(404, "DELETE", fmt.Sprintf("/orgs/acme/actions/runners/%d", made.ID), nil, nil)
+	if d := cmp.Diff([]runnerView{{ID: made.ID, Name: "hosted", Labels: []string{"ubuntu-latest"}, Status: "offline"}}, s.runners()); d != "" {
+		t.Error(d)
+	}
+	s.call(404, "POST", protocol.PathRegister, protocol.Register{URL: s.url + "/acme", Name: "ours"}, nil) // without a token
+	s.callWith(http.Header{}, 204, "POST", protocol.PathRemove, protocol.Remove{URL: s.url + "/acme", ID: made.ID}, nil)
 }

@@ -181,13 +181,14 @@ func TestForksAreShown(t *testing.T) {
 func TestStepsAskForIDTokens(t *testing.T) {
 	s := start(t)
 	s.online("a", "box")
-	const steps = `steps: [{run: 'echo "url ${ACTIONS_ID_TOKEN_REQUEST_URL:-none} token ${#ACTIONS_ID_TOKEN_REQUEST_TOKEN}"; echo "$GITHUB_WORKFLOW_REF"'}]}` + "\n"
-	id := s.startRunFrom(map[string]any{"workflow": "on: push\njobs:\n  with: {runs-on: box, permissions: {id-token: write}, " + steps + "  without: {runs-on: box, " + steps})
+	const steps = `steps: [{run: 'echo "url ${ACTIONS_ID_TOKEN_REQUEST_URL-none} token ${#ACTIONS_ID_TOKEN_REQUEST_TOKEN}"; echo "$GITHUB_WORKFLOW_REF $GITHUB_WORKFLOW_SHA"'}]}` + "\n"
+	sha := strings.Repeat("ab", 20)
+	id := s.startRunFrom(map[string]any{"sha": sha, "workflow": "on: push\njobs:\n  with: {runs-on: box, permissions: {id-token: write}, " + steps + "  without: {runs-on: box, " + steps})
 	v := s.completed(id)
 	if log := v.Jobs[0].Log; !strings.Contains(log, fmt.Sprintf("url %s/_standin/oidc/jobs/%d?api-version=2.0 token 26", s.url, v.Jobs[0].ID)) {
 		t.Errorf("with: %s", log)
 	}
-	if log := v.Jobs[1].Log; !strings.Contains(log, "url none token 0") || !strings.Contains(log, "acme/app/.github/workflows/standin.yml@refs/heads/main") {
+	if log := v.Jobs[1].Log; !strings.Contains(log, "url none token 0") || !strings.Contains(log, "acme/app/.github/workflows/standin.yml@refs/heads/main "+sha) {
 		t.Errorf("without: %s", log)
 	}
 }
