@@ -154,6 +154,35 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 	}
 }
 
+// What is refused during a rest takes no turn from what comes after it.
+func TestRefusedCallsTakeNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		resting := true
+		f.before = func(w http.ResponseWriter, _ *http.Request) bool {
+			if resting {
+				w.Header().Set("Retry-After", "1")
+				answer(w, http.StatusServiceUnavailable, "")
+			}
+			return resting
+		}
+		c := newClient(t, github.Config{Transport: direct{f}})
+		for range 100 {
+			if err := c.DeleteRunner(t.Context(), "acme/app", 1); waitOf(err) != time.Second {
+				t.Fatalf("got %v", err)
+			}
+		}
+		resting = false
+		time.Sleep(time.Second)
+		for range 10 {
+			start := time.Now()
+			if err := c.DeleteRunner(t.Context(), "acme/app", 1); err != nil || time.Since(start) != 0 {
+				t.Errorf("after %s: %v", time.Since(start), err)
+			}
+		}
+	})
+}
+
 // What has not changed costs nothing, whatever page it is on.
 func TestUnchangedAnswersAreFree(t *testing.T) {
 	f := newFake("a", "b", "c")
@@ -212,6 +241,10 @@ func TestAnswersAreNotKeptForEver(t *testing.T) {
 	filler := strings.Repeat("x", 900<<10)
 	f.before = func(w http.ResponseWriter, r *http.Request) bool {
 		asked[r.URL.Path] = r.Header.Get("If-None-Match") != ""
+		if asked[r.URL.Path] {
+			w.WriteHeader(http.StatusNotModified)
+			return true
+		}
 		w.Header().Set("ETag", `"1"`)
 		body, _ := json.Marshal(map[string]any{"id": json.Number(r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]), "name": filler})
 		if strings.HasSuffix(r.URL.Path, "/99") {
@@ -228,14 +261,16 @@ func TestAnswersAreNotKeptForEver(t *testing.T) {
 		}
 		return asked[fmt.Sprintf("/api/v3/repos/acme/app/actions/runs/%d", id)]
 	}
-	for id := range 20 {
+	for id := range 18 { // as many as there is room for
 		get(id + 1)
 	}
-	if !get(20) || !get(10) {
-		t.Error("a recent answer is not kept")
+	get(1)
+	get(19)
+	if !get(19) || !get(1) || !get(3) {
+		t.Error("an answer that was used lately is not kept")
 	}
-	if get(1) {
-		t.Error("20 answers of 900 KiB are kept")
+	if get(2) {
+		t.Error("19 answers of 900 KiB are kept")
 	}
 	if get(99); get(99) {
 		t.Error("an answer of 3 MiB is kept")

@@ -1,0 +1,51 @@
+package github_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/github"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// An App on the stand-in does all that jobs need, for repositories and for an
+// organisation.
+func TestAnAppAgainstTheStandIn(t *testing.T) {
+	for _, organisation := range []bool{false, true} {
+		s := startStandin(t)
+		s.call(200, "PUT", "/_standin/apps", "", map[string]any{
+			"app_id": 7, "client_id": "Iv23mine", "private_key": appPEM().Reveal(), "owners": []string{"acme"}}, nil)
+		c := newClient(t, github.Config{URL: s.url + "/api/v3", Organisation: organisation,
+			Apps: []github.App{{ClientID: "Iv23mine", PrivateKey: appPEM()}}})
+		var first int64
+		for range 2 { // the second takes the name over
+			r, id, err := c.JIT(t.Context(), repository, "remuda-1-i-1", []string{"box"})
+			if err != nil || r.Secret == "" || id == first {
+				t.Fatalf("got %d after %d, %v", id, first, err)
+			}
+			first = id
+		}
+		checkList(t, c, []string{"remuda-1-i-1"})
+		s.call(201, "POST", "/_standin/runs", "", map[string]any{"repository": repository,
+			"workflow": "on: push\njobs:\n  j: {runs-on: box, steps: [{run: 'true'}]}\n"}, nil)
+		jobs, err := c.QueuedJobs(t.Context(), repository)
+		if err != nil || len(jobs) != 1 || jobs[0].Labels[0] != "box" || jobs[0].QueuedAt.IsZero() {
+			t.Fatalf("got %+v, %v", jobs, err)
+		}
+		job, err := c.WorkflowJob(t.Context(), repository, jobs[0].ID)
+		if err != nil || job.Status != "queued" || job.RunID != jobs[0].RunID {
+			t.Errorf("got %+v, %v", job, err)
+		}
+		run, err := c.WorkflowRun(t.Context(), repository, job.RunID)
+		if err != nil || run.Event == "" || run.RunAttempt != 1 || run.RepositoryID == 0 || run.HeadRepositoryID != run.RepositoryID {
+			t.Errorf("got %+v, %v", run, err)
+		}
+		if _, err := c.WorkflowRun(t.Context(), repository, "1"); !errors.Is(err, lifecycle.ErrNotFound) {
+			t.Errorf("got %v", err)
+		}
+		if missed, err := c.MissedDeliveries(t.Context(), time.Time{}); len(missed) != 0 || (err != nil && !errors.Is(err, lifecycle.ErrNotFound)) {
+			t.Errorf("got %v, %v", missed, err)
+		}
+	}
+}
