@@ -36,8 +36,8 @@ type daemon struct {
 	parts   *parts
 	hub     *github.Client
 	fleet   *fleet.Fleet
-	grpc  *server.Server
-	web   *web.Server
+	grpc    *server.Server
+	web     *web.Server
 }
 
 // newDaemon builds the parts. Nothing runs before serve. The replica's name
@@ -85,8 +85,12 @@ func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
 			return &configError{err}
 		}
 	}
+	who, err := callers(c, countedJobs{d.parts.jobs, counter{d.metrics, "store"}}, d.fleet)
+	if err != nil {
+		return err
+	}
 	if d.grpc, err = server.New(server.Options{
-		Fleet: d.fleet, Log: d.log.Named("grpc"), Metrics: d.metrics, TLS: secure, Ready: ready,
+		Fleet: d.fleet, Callers: who, Log: d.log.Named("grpc"), Metrics: d.metrics, TLS: secure, Ready: ready,
 	}); err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (silentObserver) Claimed(time.Duration)              {}
 func (silentObserver) Registered(time.Duration)           {}
 func (silentObserver) Released(time.Duration)             {}
 func (silentObserver) Swept(string, time.Duration, error) {}
-func (silentObserver) RunnersEnd(map[string]time.Time)   {}
+func (silentObserver) RunnersEnd(map[string]time.Time)    {}
 
 // Options are the parts that a Fleet is made of. Store, Queue, Compute, GitHub
 // and Pools are required.

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -183,7 +184,9 @@ func (h *hook) byRule(ctx context.Context, facts runFacts) (*Demand, string, err
 		return nil, "", fmt.Errorf("ask GitHub about run %s: %w", h.row.RunID, err)
 	}
 	origin := originOf(h.w, run)
-	spec, err := h.f.fill(h.specByRule(rule, origin))
+	spec := h.specByRule(rule, origin)
+	spec.MaxRuntime = rule.Runtime(h.f.policy(cmp.Or(spec.Pool, DefaultPool)).MaxRuntime)
+	spec, err = h.f.fill(spec)
 	if err != nil {
 		return nil, "not provisioned: " + err.Error(), nil
 	}
@@ -197,7 +200,7 @@ func (h *hook) byRule(ctx context.Context, facts runFacts) (*Demand, string, err
 func (h *hook) specByRule(rule policy.Rule, origin policy.Origin) lifecycle.Spec {
 	labels, class, _ := policy.RunLabels(h.row.Labels, h.row.RunID)
 	spec := lifecycle.Spec{
-		RunAttempt: h.row.RunAttempt, Count: 1, ResourceClass: class, Labels: labels, MaxRuntime: rule.MaxRuntime,
+		RunAttempt: h.row.RunAttempt, Count: 1, ResourceClass: class, Labels: labels,
 		UsageClass: lifecycle.UsageOnDemand,
 	}
 	if len(rule.Pools) > 0 {
@@ -206,7 +209,7 @@ func (h *hook) specByRule(rule policy.Rule, origin policy.Origin) lifecycle.Spec
 	if len(rule.UsageClasses) > 0 {
 		spec.UsageClass = rule.UsageClasses[0]
 	}
-	if rule.SpotForPullRequests && strings.HasPrefix(origin.Event, "pull_request") {
+	if rule.SpotForPullRequests && origin.OfPullRequest() {
 		spec.UsageClass = lifecycle.UsageSpot
 	}
 	return spec

@@ -143,9 +143,13 @@ func TestWhoIsNotProvisionedByWebhook(t *testing.T) {
 		run    func(*lifecycle.WorkflowRun)
 		why    string
 	}{
-		"there is no rule":       {func(o *fleet.JobOptions) {}, nil, "no rule"},
-		"the rule does not say":  {func(o *fleet.JobOptions) { o.Rules = policy.Rules{{RepositoryID: repositoryID, Repository: repository, MaxHosts: 1}} }, nil, "no rule"},
-		"another repository's":   {func(o *fleet.JobOptions) { o.Rules = policy.Rules{{RepositoryID: 8, Repository: "acme/other", MaxHosts: 1, Webhook: true}} }, nil, "no rule"},
+		"there is no rule": {func(o *fleet.JobOptions) {}, nil, "no rule"},
+		"the rule does not say": {func(o *fleet.JobOptions) {
+			o.Rules = policy.Rules{{RepositoryID: repositoryID, Repository: repository, MaxHosts: 1}}
+		}, nil, "no rule"},
+		"another repository's": {func(o *fleet.JobOptions) {
+			o.Rules = policy.Rules{{RepositoryID: 8, Repository: "acme/other", MaxHosts: 1, Webhook: true}}
+		}, nil, "no rule"},
 		"it is of a fork":        {byWebhook(rule), func(r *lifecycle.WorkflowRun) { r.HeadRepositoryID = 99 }, "fork"},
 		"the event is not ruled": {byWebhook(policy.Rule{MaxHosts: 3, Events: []string{"push"}}), func(r *lifecycle.WorkflowRun) { r.Event = "schedule" }, "schedule"},
 		"the ref is not ruled":   {byWebhook(policy.Rule{MaxHosts: 3, Refs: []string{"refs/heads/main"}}), func(r *lifecycle.WorkflowRun) { r.HeadBranch = "mine" }, "mine"},

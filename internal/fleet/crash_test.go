@@ -1,0 +1,163 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+const crashMaximum = 2
+
+// Whatever effect a replica dies after, another one goes on: every job runs
+// once, and the accounts come to rest.
+func TestACrashAfterAnyEffect(t *testing.T) {
+	strikeEach(t, func(t *testing.T, at int) *fate { return crashAt(t, at) })
+}
+
+// Whatever write takes effect and is answered with "unavailable", nothing is
+// done twice and nothing is left undone.
+func TestALostAnswerOfAnyEffect(t *testing.T) {
+	strikeEach(t, func(t *testing.T, at int) *fate { return loseAnswerAt(t, at) })
+}
+
+// strikeEach lets each effect be struck in a world of its own, until there is
+// none left to strike.
+func strikeEach(t *testing.T, live func(t *testing.T, at int) *fate) {
+	for at := 1; ; at++ {
+		over := false
+		t.Run(fmt.Sprintf("effect %d", at), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := live(t, at)
+				over = f.struck() == ""
+				if t.Failed() {
+					t.Logf("struck: %s", f.struck())
+				}
+			})
+		})
+		if over || t.Failed() {
+			return
+		}
+	}
+}
+
+// crashAt lets the first replica die, and another one live on.
+func crashAt(t *testing.T, at int) *fate {
+	w := jobWorld(t, crashMaximum)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer synctest.Wait()
+	defer cancel()
+	mortal, die := context.WithCancel(ctx)
+	f := &fate{at: at, kill: die}
+	first, second := w.mortalFleet("first", f, crashMaximum), w.fleet
+	w.hub.hear = func(ctx context.Context, webhook lifecycle.Webhook) error {
+		if !f.isDead() {
+			if err := first.TakeWebhook(ctx, webhook, time.Now()); err == nil || !f.isDead() {
+				return err
+			}
+		}
+		w.hub.mu.Lock() // it was not acknowledged
+		defer w.hub.mu.Unlock()
+		w.hub.missed = append(w.hub.missed, webhook)
+		return nil
+	}
+	go w.agents(ctx)
+	go w.hub.live(ctx)
+	go first.ServeJobs(mortal)
+	go first.Sweep(mortal)
+	go func() {
+		<-mortal.Done()
+		time.Sleep(time.Second)
+		if ctx.Err() != nil {
+			return
+		}
+		w.hub.hearBy(func(ctx context.Context, webhook lifecycle.Webhook) error {
+			return second.TakeWebhook(ctx, webhook, time.Now())
+		})
+		go second.ServeJobs(ctx)
+		second.Sweep(ctx)
+	}()
+	synctest.Wait()
+	w.runAllOnce(ctx)
+	return f
+}
+
+// loseAnswerAt has one replica, one of whose answers is lost.
+func loseAnswerAt(t *testing.T, at int) *fate {
+	w := jobWorld(t, crashMaximum)
+	f := &fate{at: at}
+	w.fleet = w.mortalFleet("first", f, crashMaximum)
+	w.hub.hear = func(ctx context.Context, webhook lifecycle.Webhook) error {
+		err := w.fleet.TakeWebhook(ctx, webhook, time.Now())
+		if err != nil && !isExists(err) && !isNotOurs(err) {
+			w.hub.mu.Lock()
+			defer w.hub.mu.Unlock()
+			w.hub.missed = append(w.hub.missed, webhook)
+		}
+		return err
+	}
+	w.live(t, w.runAllOnce)
+	return f
+}
+
+// runAllOnce has five jobs run on a pool, and checks meanwhile what must always
+// hold and at the end what must be left.
+func (w *world) runAllOnce(ctx context.Context) {
+	w.t.Helper()
+	ids := []int64{1, 2, 3, 4, 5}
+	for _, id := range ids {
+		w.hub.queue(ctx, poolJob(id, time.Now()), 3*time.Second)
+	}
+	w.until("all jobs over", 30*time.Minute, func() bool {
+		w.checkLimits()
+		return w.allOver()
+	})
+	w.until("the pool at rest", 30*time.Minute, func() bool {
+		w.checkLimits()
+		return w.atRest()
+	})
+	given := slices.Sorted(slices.Values(w.hub.given))
+	if !slices.Equal(given, ids) {
+		w.t.Errorf("jobs that ran: %v", given)
+	}
+	w.until("no registration is left", 15*time.Minute, func() bool { return len(w.github.names()) == 0 })
+	for _, id := range ids {
+		if j, err := w.store.Job(ctx, id); err == nil && j.State == lifecycle.JobWaiting {
+			w.t.Errorf("job %d waits still, by its row: %s", id, j.Reason)
+		}
+	}
+}
+
+// checkLimits: no more turns, nor hosts at work for them, than the pool may have,
+// and no host that is taken from its job.
+func (w *world) checkLimits() {
+	w.t.Helper()
+	if open := len(w.turns().Open); open > crashMaximum {
+		w.t.Fatalf("%d turns are open, and %d may be", open, crashMaximum)
+	}
+	serving := 0
+	for _, r := range w.records() {
+		busy := w.hub.busy(r.RunnerName)
+		if busy && (r.State == lifecycle.StateTerminated || r.Pooled()) {
+			w.t.Fatalf("%s was taken from its job: %s", r.RunnerName, r.Reason)
+		}
+		if r.JobsOf != "" && r.State != lifecycle.StateTerminated && !r.Releasing() {
+			serving++
+		}
+	}
+	if serving > crashMaximum {
+		w.t.Fatalf("%d hosts serve the pool, and %d may", serving, crashMaximum)
+	}
+}
+
+// busy reports whether the runner of a name has a job.
+func (h *hub) busy(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.runners[name]
+	return r != nil && r.job != nil
+}
