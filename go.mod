@@ -19,6 +19,7 @@ require (
 	github.com/bradleyfalzon/ghinstallation/v2 v2.11.0 // tokens of a GitHub App; the last with go-github v62
 	github.com/coreos/go-oidc/v3 v3.21.0 // ID tokens of workflows
 	github.com/getkin/kin-openapi v0.152.0 // tests: GitHub's own description of its API
+	github.com/golang-jwt/jwt/v4 v4.5.2 // the claims of an App, which ghinstallation signs
 	github.com/google/go-cmp v0.7.0 // tests: readable differences
 	github.com/google/go-github/v62 v62.0.0 // the GitHub API (given)
 	github.com/google/uuid v1.6.0 // delivery ids of the stand-in
@@ -37,8 +38,6 @@ require (
 	modernc.org/sqlite v1.60.1 // the embedded store, without cgo
 	pgregory.net/rapid v1.3.0 // tests: properties
 )
-
-require github.com/golang-jwt/jwt/v4 v4.5.2
 
 require (
 	cel.dev/cel-go v0.32.0 // indirect
