@@ -1,5 +1,3 @@
-//go:build openapi
-
 package openapitest_test
 
 import (

@@ -1,5 +1,3 @@
-//go:build openapi
-
 // Package openapitest holds what is said to and by GitHub, or its stand-in, against GitHub's own OpenAPI description: each request,
 // each answer with its status, headers and body, and the deliveries. It is for tests alone. scripts/openapi made the description.
 package openapitest
