@@ -15,6 +15,11 @@ import (
 // than there are it gives turns, and sends nobody back.
 const waitingAtLeast = 100
 
+// orphanAfter is how long the request of a turn that was given is left to who
+// gave it: two that begin it at once could claim a host each. A crash between
+// the two writes costs the turn as long.
+const orphanAfter = 10 * time.Second
+
 // balance brings the accounts of a job pool in line with its jobs and hosts: it
 // reads both, decides, writes the accounts once, and then begins what the new
 // turns ask for. Whatever a crash leaves undone the next one finds.
@@ -85,7 +90,7 @@ func (b *balance) readHosts(ctx context.Context, now time.Time) error {
 		t := &b.turns.Open[i]
 		if t.HostKey == "" {
 			var err error
-			if phases[i], err = b.request(ctx, t); err != nil {
+			if phases[i], err = b.request(ctx, t, now); err != nil {
 				return err
 			}
 		}
@@ -120,11 +125,13 @@ func (b *balance) readHosts(ctx context.Context, now time.Time) error {
 
 // request is how far a turn is whose host is not known yet. Once its request
 // has come out well the host is.
-func (b *balance) request(ctx context.Context, t *lifecycle.Turn) (policy.TurnPhase, error) {
+func (b *balance) request(ctx context.Context, t *lifecycle.Turn, now time.Time) (policy.TurnPhase, error) {
 	q, err := b.f.store.Request(ctx, t.Repository, t.RunID(b.name), t.RunID(b.name))
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
-		b.orphans = append(b.orphans, *t)
+		if now.Sub(t.GivenAt) >= orphanAfter {
+			b.orphans = append(b.orphans, *t)
+		}
 		return policy.TurnComing, nil
 	case err != nil:
 		return "", fmt.Errorf("read the request of turn %d: %w", t.Number, err)

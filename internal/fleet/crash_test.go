@@ -71,9 +71,10 @@ func crashAt(t *testing.T, at int) *fate {
 	go first.Sweep(mortal)
 	go func() {
 		<-mortal.Done()
-		time.Sleep(time.Second)
-		if ctx.Err() != nil {
+		select {
+		case <-ctx.Done():
 			return
+		case <-time.After(time.Second):
 		}
 		w.hub.hearBy(func(ctx context.Context, webhook lifecycle.Webhook) error {
 			return second.TakeWebhook(ctx, webhook, time.Now())
