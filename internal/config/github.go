@@ -19,8 +19,8 @@ type GitHub struct {
 	CAFile string `yaml:"ca_file"`
 	// Scope is whose runners hosts become.
 	Scope Scope `yaml:"scope"`
-	// RunnerGroup is the name of the group that runners of job pools are put in,
-	// at organisation scope; empty: Default.
+	// RunnerGroup is the name of the group that runners of an organisation are
+	// put in; empty: Default.
 	RunnerGroup string `yaml:"runner_group"`
 	// TokenFile is read at each call, so the token may be replaced.
 	TokenFile string `yaml:"token_file"`

@@ -69,6 +69,10 @@ func (s *MissedSweep) recover(ctx context.Context, now time.Time) (Progress, err
 		return done, nil
 	}
 	m := s.missed[0]
+	if m.Event != lifecycle.EventWorkflowJob && m.Event != lifecycle.EventWorkflowRun {
+		s.missed = s.missed[1:]
+		return again, nil
+	}
 	if _, err := s.f.jobs.Store.Webhook(ctx, m.DeliveryID); !errors.Is(err, lifecycle.ErrNotFound) {
 		if err != nil {
 			return again, fmt.Errorf("read webhook %s: %w", m.DeliveryID, err)

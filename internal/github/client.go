@@ -49,8 +49,8 @@ type Config struct {
 	// Organisation says that runners are those of a repository's organisation,
 	// not its own.
 	Organisation bool
-	// RunnerGroup is the name of the group that an organisation's runners with
-	// a JIT configuration are put in; empty: Default.
+	// RunnerGroup is the name of the group that an organisation's runners are
+	// put in; empty: Default.
 	RunnerGroup string
 	// Transport carries the calls; nil: that of NewTransport without
 	// authorities. The credentials are added above it, so it must not log

@@ -232,3 +232,17 @@ func TestOrganisationScope(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Hosts of a run join the group too; a token to leave says nothing of it.
+func TestTokensTellTheRunnerGroup(t *testing.T) {
+	f := newFake()
+	c := newClient(t, github.Config{Transport: direct{f}, Organisation: true, RunnerGroup: "Big builders"})
+	join, err := c.RegistrationToken(t.Context(), "acme/app")
+	if err != nil || join.RunnerGroup != "Big builders" {
+		t.Errorf("registration token: %v, group %q", err, join.RunnerGroup)
+	}
+	leave, err := c.RemoveToken(t.Context(), "acme/app")
+	if err != nil || leave.RunnerGroup != "" {
+		t.Errorf("remove token: %v, group %q", err, leave.RunnerGroup)
+	}
+}

@@ -39,6 +39,9 @@ func (c *Client) registration(ctx context.Context, kind lifecycle.RegistrationKi
 	return c.minted.get(ctx, string(kind)+" "+op.at.key(), func(ctx context.Context) (lifecycle.Registration, time.Time, error) {
 		r, err := c.mint(ctx, op, f)
 		r.Kind = kind
+		if kind == lifecycle.RegistrationToken {
+			r.RunnerGroup = c.runnerGroup
+		}
 		return r, r.ExpiresAt.Add(-renewBefore), err
 	})
 }

@@ -43,6 +43,9 @@ func (h *Host) Register(_ context.Context, a agent.Assignment) error {
 		c.args = []string{h.path("runner/config.sh"), "--unattended", "--disableupdate", "--replace",
 			"--url", a.Registration.URL, "--name", a.RunnerName, "--labels", strings.Join(a.Labels, ","),
 			"--work", h.path("work")}
+		if group := a.Registration.RunnerGroup; group != "" {
+			c.args = append(c.args, "--runnergroup", group)
+		}
 		c.env = append(c.env, inputPrefix+"TOKEN="+a.Registration.Secret.Reveal())
 	}
 	if err := h.begin(taskRegister, b, c); err != nil {

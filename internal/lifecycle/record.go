@@ -157,9 +157,12 @@ const (
 type Registration struct {
 	Kind RegistrationKind `json:"kind"`
 	// URL is the repository or organisation that the runner belongs to.
-	URL       string    `json:"url"`
-	Secret    Secret    `json:"secret"`
-	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	URL    string `json:"url"`
+	Secret Secret `json:"secret"`
+	// RunnerGroup is the name of the organisation's group that a runner joins
+	// with a token; empty: its default one. A JIT configuration has its own.
+	RunnerGroup string    `json:"runnerGroup,omitempty"`
+	ExpiresAt   time.Time `json:"expiresAt,omitzero"`
 }
 
 // Format prints no secret, by whatever verb: inside an operand that does not
