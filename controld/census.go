@@ -26,9 +26,12 @@ const (
 	censusPage = 1000
 )
 
-// census counts the hosts by pool and state when metrics are asked for.
+// census counts the hosts by pool and state, and the jobs and turns of job
+// pools, when metrics are asked for.
 type census struct {
 	store   fleet.Store
+	jobs    fleet.JobStore
+	pools   []string // the job pools
 	budgets func() []github.Budget
 	metrics *telemetry.Metrics
 	log     hclog.Logger
@@ -45,6 +48,7 @@ func (c *census) before(next http.Handler) http.Handler {
 		}
 		if c.due(time.Now()) {
 			c.take(r.Context())
+			c.takeJobs(r.Context())
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -82,4 +86,42 @@ func (c *census) take(ctx context.Context) {
 		}
 	}
 	c.metrics.SetHosts(counts)
+}
+
+// maxWaiting bounds what is counted of the jobs that wait in a pool: with more
+// the count says so many, and is alarming enough.
+const maxWaiting = 2000
+
+// takeJobs counts what waits and what is at work in the job pools.
+func (c *census) takeJobs(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, censusTimeout)
+	defer cancel()
+	for _, pool := range c.pools {
+		turns, err := c.jobs.Turns(ctx, pool)
+		if err != nil {
+			c.log.Warn("turns were not counted", "pool", pool, "error", err)
+			return
+		}
+		waiting, err := c.waiting(ctx, pool)
+		if err != nil {
+			c.log.Warn("waiting jobs were not counted", "pool", pool, "error", err)
+			return
+		}
+		c.metrics.SetJobs(pool, waiting, len(turns.Open))
+	}
+}
+
+func (c *census) waiting(ctx context.Context, pool string) (int, error) {
+	waiting := 0
+	for page := (lifecycle.PageOf{Limit: censusPage}); waiting < maxWaiting; {
+		jobs, err := c.jobs.WaitingJobs(ctx, pool, page)
+		if err != nil {
+			return 0, err
+		}
+		waiting += len(jobs.Items)
+		if page.After = jobs.Next; page.After == "" {
+			break
+		}
+	}
+	return waiting, nil
 }

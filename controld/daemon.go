@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -94,7 +96,9 @@ func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
 	}); err != nil {
 		return err
 	}
-	counting := &census{store: records, budgets: d.hub.Budgets, metrics: d.metrics, log: d.log.Named("metrics")}
+	counting := &census{
+		store: records, jobs: d.parts.jobs, pools: slices.Sorted(maps.Keys(jobPools(c))), budgets: d.hub.Budgets, metrics: d.metrics, log: d.log.Named("metrics"),
+	}
 	hooks, err := d.webhooks(c)
 	if err != nil {
 		return err

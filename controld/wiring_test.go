@@ -20,6 +20,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/memory"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
@@ -111,7 +112,12 @@ func TestCensus(t *testing.T) {
 		}}
 		metrics := telemetry.NewMetrics()
 		left := func() []github.Budget { return []github.Budget{{Credential: "the token", Remaining: 41}} }
-		c := &census{store: store, budgets: left, metrics: metrics, log: hclog.NewNullLogger()}
+		jobs := memory.New(time.Now)
+		waiting := lifecycle.Job{ID: 1, Pool: "small", Scope: "acme/app", State: lifecycle.JobWaiting, QueuedAt: time.Now(), Version: 1}
+		if err := jobs.CreateJob(t.Context(), waiting); err != nil {
+			t.Fatal(err)
+		}
+		c := &census{store: store, jobs: jobs, pools: []string{"small"}, budgets: left, metrics: metrics, log: hclog.NewNullLogger()}
 		scraped := func() string {
 			w := httptest.NewRecorder()
 			c.before(metrics.Handler()).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
@@ -126,7 +132,7 @@ func TestCensus(t *testing.T) {
 			}
 		}
 		counts(`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`,
-			`remuda_github_requests_remaining{credential="the token"} 41`)
+			`remuda_github_requests_remaining{credential="the token"} 41`, `remuda_jobs_waiting{pool="small"} 1`, `remuda_turns_open{pool="small"} 0`)
 		if store.reads != 3 {
 			t.Errorf("%d pages were read by 2 scrapes at once, want the 3 of one", store.reads)
 		}

@@ -36,6 +36,8 @@ type Metrics struct {
 	webhooks *prometheus.CounterVec
 	runners  *prometheus.GaugeVec
 	budgets  *prometheus.GaugeVec
+	waiting  *prometheus.GaugeVec
+	turns    *prometheus.GaugeVec
 }
 
 // NewMetrics returns metrics that count from zero.
@@ -67,6 +69,12 @@ func NewMetrics() *Metrics {
 		budgets: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "remuda_github_requests_remaining", Help: "Requests to GitHub's API that are left until its limit is reset.",
 		}, []string{"credential"}),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "remuda_jobs_waiting", Help: "Queued jobs of a job pool that no runner has taken.",
+		}, []string{"pool"}),
+		turns: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "remuda_turns_open", Help: "Hosts that are at work for a job pool, or about to be.",
+		}, []string{"pool"}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "remuda_build_info", Help: "Always 1; the labels are what was built.",
@@ -76,7 +84,7 @@ func NewMetrics() *Metrics {
 	for _, h := range m.phase {
 		m.registry.MustRegister(h)
 	}
-	m.registry.MustRegister(m.calls, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, build,
+	m.registry.MustRegister(m.calls, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.turns, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -157,6 +165,14 @@ func (m *Metrics) RunnersEnd(at map[string]time.Time) {
 func (m *Metrics) SetBudget(credential string, remaining int) {
 	if m != nil {
 		m.budgets.WithLabelValues(credential).Set(float64(remaining))
+	}
+}
+
+// SetJobs says how many jobs of a job pool wait and how many turns are open.
+func (m *Metrics) SetJobs(pool string, waiting, turns int) {
+	if m != nil {
+		m.waiting.WithLabelValues(pool).Set(float64(waiting))
+		m.turns.WithLabelValues(pool).Set(float64(turns))
 	}
 }
 
