@@ -65,7 +65,7 @@ func (s *Server) expand(r *run, w *workflow.Workflow) ([]*job, error) {
 		def := w.Jobs[slices.IndexFunc(w.Jobs, func(j workflow.Job) bool { return j.ID == p.Job })]
 		out = append(out, &job{
 			ID: s.nextID("job", firstJobID), RunID: r.ID, Attempt: r.Attempt, Key: p.Job, Name: p.Name, Labels: p.Labels,
-			Needs: def.Needs, FailFast: def.FailFast, MaxParallel: def.MaxParallel, Matrix: p.Matrix, Env: p.Env, Steps: p.Steps,
+			Needs: def.Needs, FailFast: def.FailFast, MaxParallel: def.MaxParallel, Always: def.Always, Matrix: p.Matrix, Env: p.Env, Steps: p.Steps,
 			IDToken: def.IDToken && s.mayHaveIDToken(r), Status: statusPending, CreatedAt: s.now(),
 		})
 	}
@@ -107,7 +107,7 @@ func (s *Server) schedule(r *run) {
 				continue
 			}
 			switch ready, failed := s.needs(r, j); {
-			case failed:
+			case failed && !j.Always:
 				s.finish(j, conclusionSkipped)
 				moved = true
 			case ready && s.mayRun(r, j):

@@ -29,7 +29,9 @@ func (s *Server) cancelRun(r *run) error {
 	}
 	r.Cancelled = true
 	for _, id := range r.Jobs {
-		s.cancelJob(s.jobs[id])
+		if j := s.jobs[id]; !j.Always { // its condition holds for a cancelled run, too
+			s.cancelJob(j)
+		}
 	}
 	s.schedule(r)
 	return nil

@@ -124,6 +124,7 @@ type job struct {
 	Needs       []string             `json:"needs"`
 	FailFast    bool                 `json:"fail_fast"`
 	MaxParallel int                  `json:"max_parallel"`
+	Always      bool                 `json:"always"` // it runs whatever became of what it needs, and of the run
 	Matrix      map[string]any       `json:"matrix"`
 	Env         map[string]string    `json:"env"`
 	Steps       []step.Step          `json:"steps"`

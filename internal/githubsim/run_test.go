@@ -152,6 +152,34 @@ func TestCancelStopsARunningJob(t *testing.T) {
 	s.call(409, "POST", fmt.Sprintf("/_standin/runs/%d/cancel", id), nil, nil)
 }
 
+func TestAlwaysRunsWhateverBecameOfTheRun(t *testing.T) {
+	s := start(t)
+	s.online("a", "box")
+	const workflow = `
+on: push
+jobs:
+  first: {runs-on: box, steps: [{run: 'FIRST'}]}
+  second: {needs: first, runs-on: box, steps: [{run: 'true'}]}
+  last: {needs: [first, second], if: always(), runs-on: box, steps: [{run: 'true'}]}
+`
+	failed := s.completed(s.startRun(strings.Replace(workflow, "FIRST", "false", 1)))
+	want := map[string]string{"first": "failure", "second": "skipped", "last": "success"}
+	if d := cmp.Diff(want, failed.conclusions()); d != "" || *failed.Conclusion != "failure" {
+		t.Errorf("run %s: %s", *failed.Conclusion, d)
+	}
+	if failed.Jobs[2].StartedAt.Before(*failed.Jobs[0].CompletedAt) {
+		t.Error("last began before what it needs was done")
+	}
+	id := s.startRun(strings.Replace(workflow, "FIRST", "echo up; sleep 1000", 1))
+	s.awaitLog(id, "up\n")
+	s.call(202, "POST", fmt.Sprintf("/_standin/runs/%d/cancel", id), nil, nil)
+	cancelled := s.completed(id)
+	want = map[string]string{"first": "cancelled", "second": "cancelled", "last": "success"}
+	if d := cmp.Diff(want, cancelled.conclusions()); d != "" || *cancelled.Conclusion != "cancelled" {
+		t.Errorf("run %s: %s", *cancelled.Conclusion, d)
+	}
+}
+
 func TestRerunFailedOnly(t *testing.T) {
 	s := start(t)
 	s.online("a", "box")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 
 	"github.com/rhysd/actionlint"
@@ -12,6 +13,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/githubsim/expr"
 	"github.com/remuda-ci/remuda/internal/githubsim/workflow/step"
 )
+
+// always is the one condition that a job may have.
+var always = regexp.MustCompile(`^\s*(always\(\)|\$\{\{\s*always\(\)\s*\}\})\s*$`)
 
 type parser struct {
 	problems []problem
@@ -107,7 +111,7 @@ func sortedJobs(t *actionlint.Workflow) []*actionlint.Job {
 
 func (p *parser) job(t *actionlint.Job, defaults *actionlint.Defaults) Job {
 	p.refuseJobKeys(t)
-	j := Job{ID: t.ID.Value, FailFast: true}
+	j := Job{ID: t.ID.Value, FailFast: true, Always: t.If != nil}
 	for _, n := range t.Needs {
 		j.Needs = append(j.Needs, n.Value)
 	}
@@ -137,8 +141,8 @@ func (p *parser) refuseJobKeys(t *actionlint.Job) {
 	if t.WorkflowCall != nil {
 		p.refuse(t.WorkflowCall.Uses.Pos, `"uses"`, "a reusable workflow "+in)
 	}
-	if t.If != nil {
-		p.refuse(t.If.Pos, `"if"`, in)
+	if t.If != nil && !always.MatchString(t.If.Value) {
+		p.refuse(t.If.Pos, `"if"`, in+`; "always()" is`)
 	}
 	if t.Container != nil {
 		p.refuse(t.Container.Pos, `"container"`, in)

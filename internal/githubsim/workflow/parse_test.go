@@ -21,7 +21,8 @@ func inStep(line string) string {
 
 func TestRefusalsNameTheConstructAndItsPlace(t *testing.T) {
 	for name, tc := range map[string]struct{ source, want string }{
-		"if of a job":           {inJob("if: always()"), `line 5, column 9: "if" is not supported by the GitHub stand-in: in job j`},
+		"if of a job":           {inJob("if: failure()"), `line 5, column 9: "if" is not supported by the GitHub stand-in: in job j; "always()" is`},
+		"more than always":      {inJob("if: always() && github.ref"), `line 5, column 9: "if" is not supported`},
 		"container":             {inJob("container: {image: y}"), `line 5, column 5: "container" is not supported`},
 		"services":              {inJob("services: {db: {image: y}}"), `"services" is not supported`},
 		"environment":           {inJob("environment: prod"), `line 5, column 5: "environment" is not supported`},
@@ -83,6 +84,8 @@ func TestAccepted(t *testing.T) {
 	for name, source := range map[string]string{
 		"any trigger": strings.Replace(inJob("name: a"), "on: push", "on:\n  schedule: [{cron: '0 0 * * *'}]\n  workflow_dispatch:\n  pull_request: {branches: [main]}\n  issues: {types: [opened]}", 1),
 		"permissions": "permissions: read-all\n" + inJob("permissions: {contents: read}"),
+		"always":      inJob("if: always()"),
+		"in braces":   inJob("if: ${{ always() }}"),
 		"shells":      inStep("shell: sh"),
 		"defaults":    "defaults: {run: {shell: bash, working-directory: sub}}\n" + inJob("defaults: {run: {shell: sh}}"),
 	} {

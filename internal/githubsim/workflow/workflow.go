@@ -1,5 +1,5 @@
 // Package workflow reads workflow files as GitHub does, as far as the stand-in goes: jobs with needs, runs-on, strategy.matrix,
-// env and steps[].run, and the expressions github.*, matrix.* and env.*. Anything else is refused by name, with its place.
+// env and steps[].run, if: always() of jobs, and the expressions github.*, matrix.* and env.*. Anything else is refused by name, with its place.
 package workflow
 
 import (
@@ -23,6 +23,7 @@ type Job struct {
 	Needs       []string // job ids, as the file writes them
 	FailFast    bool     // a failing job of the matrix cancels its siblings; GitHub's default is true
 	IDToken     bool     // its permissions have id-token: write
+	Always      bool     // if: always(), so it runs whatever became of what it needs, and of the run
 	MaxParallel int      // how many jobs of the matrix may run at once; 0 is no bound
 
 	name   expr.Template
