@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -239,7 +240,9 @@ func (h *hook) markBegun(ctx context.Context, _ time.Time) (Progress, error) {
 		return again, fmt.Errorf("read the turns of pool %s: %w", h.row.Pool, err)
 	}
 	turns.Open = slices.Clone(turns.Open)
-	i := slices.IndexFunc(turns.Open, func(t lifecycle.Turn) bool { return t.Runner != "" && t.Runner == h.row.RunnerName })
+	i := slices.IndexFunc(turns.Open, func(t lifecycle.Turn) bool {
+		return t.Runner != "" && t.Runner == h.row.RunnerName && strings.EqualFold(t.Scope, h.row.Scope)
+	})
 	if i >= 0 && !turns.Open[i].Begun {
 		turns.Open[i].Begun = true
 		_, err := h.f.jobs.Store.UpdateTurns(ctx, turns)
@@ -274,7 +277,8 @@ const (
 )
 
 // freeHost releases the host of a runner whose one job is over. Whose turn it
-// was does not matter.
+// was does not matter. Whoever has runners of their own may name them as ours
+// are: the host must be of the job's scope, in which a name is there once.
 func (h *hook) freeHost(ctx context.Context, _ time.Time) (Progress, error) {
 	instanceID := lifecycle.InstanceOf(h.row.RunnerName)
 	if instanceID == "" {
@@ -289,6 +293,9 @@ func (h *hook) freeHost(ctx context.Context, _ time.Time) (Progress, error) {
 	switch {
 	case err != nil || r.RunnerName != h.row.RunnerName || !lifecycle.IsTurn(r.RequestID):
 		h.next = h.balance(over + ", whose host is free already")
+		return again, nil
+	case !strings.EqualFold(r.JobsOf, h.row.Scope):
+		h.next = h.balance(over + ", a runner of " + h.row.Scope + " that is called like one of ours")
 		return again, nil
 	case !r.Releasing() && r.State != lifecycle.StateRunning && h.tries < freeTries:
 		h.tries++
