@@ -130,7 +130,7 @@ func (p *Provision) begin(ctx context.Context, now time.Time) (Progress, error) 
 	}
 	q := lifecycle.Request{
 		Repository: p.demand.Repository, RunID: p.demand.RunID, RequestID: p.demand.RequestID,
-		Spec: p.demand.Spec, CreatedAt: now, Deadline: now.Add(p.demand.Spec.Timeout),
+		Spec: p.demand.Spec, MaxHosts: p.demand.MaxHosts, CreatedAt: now, Deadline: now.Add(p.demand.Spec.Timeout),
 		DueAt: now.Add(p.f.timing.Takeover), Version: 1,
 	}
 	err := p.f.store.CreateRequest(ctx, q)
@@ -145,10 +145,16 @@ func (p *Provision) begin(ctx context.Context, now time.Time) (Progress, error) 
 	p.q, p.hosts = q, map[string]lifecycle.Record{}
 	p.sel = newSelection()
 	p.next = p.selectHosts
-	if p.demand.MaxHosts > 0 {
+	if q.MaxHosts > 0 {
 		p.next = p.keepWithin
 	}
 	return again, nil
+}
+
+// untouched reports whether the request has not taken or launched anything: it
+// may have been left before its limit was checked.
+func (p *Provision) untouched() bool {
+	return p.q.Launches == 0 && len(p.q.Taken)+len(p.won) == 0
 }
 
 // keepWithin refuses the request if the run has more hosts with it than it may
@@ -163,13 +169,13 @@ func (p *Provision) keepWithin(ctx context.Context, now time.Time) (Progress, er
 	if err != nil {
 		return again, err
 	}
-	if hosts <= p.demand.MaxHosts {
+	if hosts <= p.q.MaxHosts {
 		p.next = p.selectHosts
 		return again, nil
 	}
 	q := p.q
 	q.Outcome, q.ExpiresAt = lifecycle.OutcomeShort, now.Add(p.f.timing.KeepRequests)
-	q.Reason = fmt.Sprintf("run %s would have %d hosts, and may have %d at once", q.RunID, hosts, p.demand.MaxHosts)
+	q.Reason = fmt.Sprintf("run %s would have %d hosts, and may have %d at once", q.RunID, hosts, q.MaxHosts)
 	return p.write(ctx, q, now, func() {
 		p.journal.add(requestEvent(q, lifecycle.ActionSettle, q.Reason, now))
 		p.next = p.finish
@@ -238,6 +244,8 @@ func (p *Provision) resume(ctx context.Context, now time.Time) (Progress, error)
 		p.next = p.launch
 	case len(p.won) > 0:
 		p.next = p.take
+	case q.MaxHosts > 0 && p.untouched():
+		p.next = p.keepWithin
 	default:
 		p.next = p.await
 	}

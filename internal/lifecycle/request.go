@@ -44,6 +44,10 @@ type Request struct {
 	RequestID  string `json:"requestId"`
 	Spec       Spec   `json:"spec"`
 
+	// MaxHosts is how many hosts the run may have at once, by all its requests
+	// together; 0: any number. It is checked before the first host is taken.
+	MaxHosts int `json:"maxHosts,omitempty"`
+
 	CreatedAt time.Time `json:"createdAt"`
 	// Deadline is CreatedAt + Spec.Timeout.
 	Deadline time.Time `json:"deadline"`

@@ -74,7 +74,7 @@ func fullRequest(requestID string) lifecycle.Request {
 			Without: []lifecycle.Offering{{InstanceType: "c6i.large", Place: "local-a"}, {Place: "subnet-1"}},
 		},
 		Launches: 2, OnDemand: true, Shortage: "no c6i.large in zone local-a",
-		ReleasedAt: start.Add(time.Minute), Outcome: lifecycle.OutcomeReady, Reason: "all there", Unattended: true,
+		ReleasedAt: start.Add(time.Minute), Outcome: lifecycle.OutcomeReady, Reason: "all there", Unattended: true, MaxHosts: 7,
 		DueAt: start.Add(2 * time.Minute), ExpiresAt: start.Add(10 * time.Hour),
 	}
 }
