@@ -30,13 +30,35 @@ func (p *Provision) registrationFor(ctx context.Context, m lifecycle.Message) (*
 	name := lifecycle.RunnerName(m.Assignment+1, m.InstanceID)
 	if p.jit.runner != name {
 		p.withdrawJIT(ctx)
+		if err := p.stillPooled(ctx, m); err != nil {
+			return nil, 0, err
+		}
 		registration, id, err := p.f.jobs.GitHub.JIT(ctx, p.q.Repository, name, p.q.Spec.Labels)
-		if err != nil {
+		switch {
+		case errors.Is(err, lifecycle.ErrBusy):
+			return nil, 0, fmt.Errorf("register runner %s: %w: %w", name, lifecycle.ErrLost, err) // somebody claimed it meanwhile
+		case err != nil:
 			return nil, 0, fmt.Errorf("register runner %s: %w", name, err)
 		}
 		p.jit = jit{runner: name, registration: registration, id: id}
 	}
 	return &p.jit.registration, p.jit.id, nil
+}
+
+// stillPooled reads whether the host of a message can be claimed by it, before a
+// runner is registered under its next name: messages and the index are old now
+// and then, and the name of a host that was claimed would be taken over from it.
+// If not: ErrLost.
+func (p *Provision) stillPooled(ctx context.Context, m lifecycle.Message) error {
+	r, err := p.f.store.Instance(ctx, m.HostKey)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+	case err != nil:
+		return fmt.Errorf("read host %s: %w", m.InstanceID, err)
+	case r.Pooled() && r.Assignment == m.Assignment:
+		return nil
+	}
+	return fmt.Errorf("claim host %s: %w: its message is old", m.InstanceID, lifecycle.ErrLost)
 }
 
 // withdrawJIT deletes a registration whose host was not won. One that stays is

@@ -161,7 +161,10 @@ func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (Progress, 
 func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Time) error {
 	policy := p.policy()
 	registration, runnerID, err := p.registrationFor(ctx, m)
-	if err != nil {
+	switch {
+	case errors.Is(err, lifecycle.ErrLost):
+		return nil
+	case err != nil:
 		return err
 	}
 	r, err := p.f.store.ClaimInstance(ctx, lifecycle.Claim{
