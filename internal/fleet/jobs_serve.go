@@ -25,34 +25,65 @@ func (f *Fleet) ServeJobs(ctx context.Context) {
 	if f.jobs == nil {
 		return
 	}
-	var under sync.WaitGroup
-	places := make(chan struct{}, behindAtOnce)
-	start := func(what string, op Op) {
-		ended := func() {
-			if o, ok := op.(*repeated); ok {
-				o.ended()
-			}
+	b := &behind{f: f, places: make(chan struct{}, behindAtOnce)}
+	f.jobs.serve(func(what string, op Op) {
+		if !b.start(ctx, what, op) {
+			f.log.Warn("too much at once, or stopping; the sweeps go on with it", "what", what)
+			givenUp(op)
 		}
-		select {
-		case places <- struct{}{}:
-		default:
-			f.log.Warn("too much at once; the sweeps go on with it", "what", what)
-			ended()
-			return
-		}
-		under.Go(func() {
-			defer func() { <-places }()
-			defer ended()
-			err := f.Drive(ctx, op, behindPatience)
-			if err != nil && ctx.Err() == nil {
-				f.logBehind(what, err)
-			}
-		})
-	}
-	f.jobs.serve(start)
+	})
 	<-ctx.Done()
 	f.jobs.serve(nil)
-	under.Wait()
+	b.stop()
+}
+
+// behind are the operations under way behind their callers.
+type behind struct {
+	f      *Fleet
+	places chan struct{}
+
+	mu      sync.Mutex
+	under   sync.WaitGroup
+	stopped bool
+}
+
+// start runs an operation if there is a place for it. None begins once stop was
+// called: whoever asks for it may have found out too late.
+func (b *behind) start(ctx context.Context, what string, op Op) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stopped {
+		return false
+	}
+	select {
+	case b.places <- struct{}{}:
+	default:
+		return false
+	}
+	b.under.Go(func() {
+		defer func() { <-b.places }()
+		defer givenUp(op)
+		err := b.f.Drive(ctx, op, behindPatience)
+		if err != nil && ctx.Err() == nil {
+			b.f.logBehind(what, err)
+		}
+	})
+	return true
+}
+
+// stop waits for what is under way.
+func (b *behind) stop() {
+	b.mu.Lock()
+	b.stopped = true
+	b.mu.Unlock()
+	b.under.Wait()
+}
+
+// givenUp tells an operation that wants to know that nobody goes on with it.
+func givenUp(op Op) {
+	if o, ok := op.(*repeated); ok {
+		o.ended()
+	}
 }
 
 // logBehind tells how an operation failed that nobody waits for. A request that
