@@ -74,6 +74,11 @@ func (s *JobSweep) hook(ctx context.Context, now time.Time) (Progress, error) {
 		return again, nil
 	}
 	w.DueAt = now.Add(hookAgain)
+	if errors.Is(err, lifecycle.ErrRefused) {
+		// Nothing changes it but somebody's hand: many such must not use up what
+		// GitHub lets us call.
+		w.DueAt = now.Add(max(hookAgain, now.Sub(w.ReceivedAt)/2))
+	}
 	if _, err := s.f.jobs.Store.UpdateWebhook(ctx, w); err != nil && !errors.Is(err, lifecycle.ErrLost) {
 		return again, fmt.Errorf("put off webhook %s: %w", w.DeliveryID, err)
 	}
@@ -103,6 +108,10 @@ func (s *JobSweep) job(ctx context.Context, now time.Time) (Progress, error) {
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
 		is = lifecycle.WorkflowJob{ID: j.ID, Status: lifecycle.StatusCompleted, CompletedAt: now}
+	case errors.Is(err, lifecycle.ErrRefused):
+		// Those behind it are asked about all the same.
+		s.f.log.Warn("job not confirmed; asking again in an hour", "job", j.ID, "repository", j.Repository, "error", err)
+		return again, s.unconfirmed(ctx, j, now)
 	case err != nil:
 		s.f.log.Warn("job not confirmed; asking again", "job", j.ID, "error", err)
 		s.jobs = nil
@@ -124,6 +133,20 @@ func (s *JobSweep) confirm(ctx context.Context, j lifecycle.Job, is lifecycle.Wo
 		return fmt.Errorf("write job %d: %w", j.ID, err)
 	}
 	return nil
+}
+
+// waitsAtMost is when GitHub gives up a job that no runner took.
+const waitsAtMost = 24 * time.Hour
+
+// unconfirmed puts off a job of which GitHub refuses to tell, such as one of a
+// repository that was deleted. One that has waited for as long as GitHub lets a
+// job wait is over, or it would take turns of its pool for as long as it is kept.
+func (s *JobSweep) unconfirmed(ctx context.Context, j lifecycle.Job, now time.Time) error {
+	is := lifecycle.WorkflowJob{ID: j.ID}
+	if j.State == lifecycle.JobWaiting && now.Sub(j.QueuedAt) >= waitsAtMost {
+		is.Status, is.CompletedAt = lifecycle.StatusCompleted, now
+	}
+	return s.confirm(ctx, j, is, now)
 }
 
 // balance brings the accounts of one pool in line.

@@ -29,6 +29,10 @@ type MissedSweep struct {
 	missed       []lifecycle.MissedDelivery
 	repositories []string
 	found        []lifecycle.WorkflowJob
+	// unread is set when a delivery could not be read, and unavailable counts
+	// those in a row.
+	unread      bool
+	unavailable int
 }
 
 // NewMissedSweep begins a sweep.
@@ -63,9 +67,11 @@ func (s *MissedSweep) list(ctx context.Context, now time.Time) (Progress, error)
 // may not hold any more.
 func (s *MissedSweep) recover(ctx context.Context, now time.Time) (Progress, error) {
 	if len(s.missed) == 0 {
-		s.f.jobs.mu.Lock()
-		s.f.jobs.recovered = s.began.Add(-missedOverlap)
-		s.f.jobs.mu.Unlock()
+		if !s.unread {
+			s.f.jobs.mu.Lock()
+			s.f.jobs.recovered = s.began.Add(-missedOverlap)
+			s.f.jobs.mu.Unlock()
+		}
 		return done, nil
 	}
 	m := s.missed[0]
@@ -84,8 +90,16 @@ func (s *MissedSweep) recover(ctx context.Context, now time.Time) (Progress, err
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
 	case err != nil:
-		return again, fmt.Errorf("read delivery %s: %w", m.DeliveryID, err)
+		// One that cannot be read does not hold up the others. It is tried again
+		// by the next sweep.
+		if s.unavailable++; s.unavailable >= unavailableAtMost {
+			return again, fmt.Errorf("read delivery %s: %w", m.DeliveryID, err)
+		}
+		s.f.log.Warn("missed delivery not read; trying again", "delivery", m.DeliveryID, "error", err)
+		s.unread, s.missed = true, s.missed[1:]
+		return again, nil
 	default:
+		s.unavailable = 0
 		if err := s.take(ctx, m, body, now); err != nil {
 			return again, err
 		}
