@@ -158,7 +158,7 @@ func (h *hub) next(r *hubRunner) *hubJob {
 	var first *hubJob
 	for _, j := range h.jobs {
 		fits := j.Status == lifecycle.StatusQueued && (j.Repository == r.scope || lifecycle.Owner(j.Repository) == r.scope) &&
-			!slices.ContainsFunc(j.Labels, func(l string) bool { return l != "self-hosted" && !slices.Contains(r.labels, l) })
+			!slices.ContainsFunc(j.Labels, func(l string) bool { return !slices.Contains(r.labels, l) })
 		if fits && (first == nil || j.QueuedAt.Before(first.QueuedAt) || j.QueuedAt.Equal(first.QueuedAt) && j.ID < first.ID) {
 			first = j
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -30,10 +32,11 @@ func (p *Provision) registrationFor(ctx context.Context, m lifecycle.Message) (*
 	name := lifecycle.RunnerName(m.Assignment+1, m.InstanceID)
 	if p.jit.runner != name {
 		p.withdrawJIT(ctx)
-		if err := p.stillPooled(ctx, m); err != nil {
+		r, err := p.stillPooled(ctx, m)
+		if err != nil {
 			return nil, 0, err
 		}
-		registration, id, err := p.f.jobs.GitHub.JIT(ctx, p.q.Repository, name, p.q.Spec.Labels)
+		registration, id, err := p.f.jobs.GitHub.JIT(ctx, p.q.Repository, name, runnerLabels(p.q.Spec.Labels, r.Arch))
 		switch {
 		case errors.Is(err, lifecycle.ErrBusy):
 			return nil, 0, fmt.Errorf("register runner %s: %w: %w", name, lifecycle.ErrLost, err) // somebody claimed it meanwhile
@@ -49,16 +52,33 @@ func (p *Provision) registrationFor(ctx context.Context, m lifecycle.Message) (*
 // runner is registered under its next name: messages and the index are old now
 // and then, and the name of a host that was claimed would be taken over from it.
 // If not: ErrLost.
-func (p *Provision) stillPooled(ctx context.Context, m lifecycle.Message) error {
+func (p *Provision) stillPooled(ctx context.Context, m lifecycle.Message) (lifecycle.Record, error) {
 	r, err := p.f.store.Instance(ctx, m.HostKey)
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
 	case err != nil:
-		return fmt.Errorf("read host %s: %w", m.InstanceID, err)
+		return r, fmt.Errorf("read host %s: %w", m.InstanceID, err)
 	case r.Pooled() && r.Assignment == m.Assignment:
-		return nil
+		return r, nil
 	}
-	return fmt.Errorf("claim host %s: %w: its message is old", m.InstanceID, lifecycle.ErrLost)
+	return r, fmt.Errorf("claim host %s: %w: its message is old", m.InstanceID, lifecycle.ErrLost)
+}
+
+// runnerLabels are those of a runner that is registered for one job. A runner
+// that registers by itself has these by default; with a JIT configuration it has
+// what is sent, and a job may ask for any of them.
+func runnerLabels(labels []string, arch string) []string {
+	machine := "x64"
+	if arch == "arm64" {
+		machine = "arm64"
+	}
+	all := slices.Clone(labels)
+	for _, l := range []string{"self-hosted", "linux", machine} {
+		if !slices.ContainsFunc(all, func(o string) bool { return strings.EqualFold(o, l) }) {
+			all = append(all, l)
+		}
+	}
+	return all
 }
 
 // withdrawJIT deletes a registration whose host was not won. One that stays is
@@ -137,7 +157,7 @@ func (p *Provision) unregistered() string {
 // the write the call is repeated, and takes over the name.
 func (p *Provision) registerHost(ctx context.Context, now time.Time) (Progress, error) {
 	r := p.hosts[p.unregistered()]
-	registration, id, err := p.f.jobs.GitHub.JIT(ctx, r.Repository, r.RunnerName, p.q.Spec.Labels)
+	registration, id, err := p.f.jobs.GitHub.JIT(ctx, r.Repository, r.RunnerName, runnerLabels(p.q.Spec.Labels, r.Arch))
 	if err != nil {
 		if !now.Before(p.q.Deadline) {
 			return p.settle(ctx, now) // not in time

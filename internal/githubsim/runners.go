@@ -32,6 +32,7 @@ type registration struct {
 	labels                     []string
 	group                      int64
 	ephemeral, replace, hosted bool
+	jit                        bool
 }
 
 func (q registration) check() error {
@@ -65,7 +66,7 @@ func (s *Server) addRunner(q registration) (*runner, string, error) {
 	case r.JobID != 0:
 		return nil, "", stillBusy(r)
 	}
-	r.Labels, r.Ephemeral, r.Credential, r.Session = makeLabels(q.labels, q.hosted), q.ephemeral, hash, ""
+	r.Labels, r.Ephemeral, r.Credential, r.Session = makeLabels(q.labels, q.hosted || q.jit), q.ephemeral, hash, ""
 	r.GroupID, r.Hosted = q.group, q.hosted
 	r.notify()
 	s.put(kindRunner, r.ID, r)
@@ -73,8 +74,12 @@ func (s *Server) addRunner(q registration) (*runner, string, error) {
 	return r, secret, nil
 }
 
-// makeLabels puts the default labels before the custom ones. A machine of GitHub's own has none of them.
-func makeLabels(custom []string, hosted bool) []label {
+// defaultLabels are those of a runner that registers by itself.
+var defaultLabels = []string{"self-hosted", "Linux", "X64"}
+
+// makeLabels puts the default labels before the custom ones, unless the runner has those alone that it was given: a machine of GitHub's
+// own, and one with a JIT configuration.
+func makeLabels(custom []string, alone bool) []label {
 	out := []label{}
 	add := func(name, kind string) {
 		name = strings.TrimSpace(name)
@@ -83,13 +88,17 @@ func makeLabels(custom []string, hosted bool) []label {
 		}
 		out = append(out, label{idOf(name), name, kind})
 	}
-	if !hosted {
-		for _, n := range []string{"self-hosted", "Linux", "X64"} {
+	if !alone {
+		for _, n := range defaultLabels {
 			add(n, "read-only")
 		}
 	}
 	for _, n := range custom {
-		add(n, "custom")
+		kind := "custom"
+		if slices.ContainsFunc(defaultLabels, func(d string) bool { return strings.EqualFold(d, strings.TrimSpace(n)) }) {
+			kind = "read-only"
+		}
+		add(n, kind)
 	}
 	return out
 }
@@ -306,7 +315,7 @@ func (s *Server) generateJIT(r *http.Request) (*answer, error) {
 		if !s.hasGroup(r.PathValue("org") != "", *q.RunnerGroupID) {
 			return errNotFound
 		}
-		rn, secret, err := s.addRunner(registration{
+		rn, secret, err := s.addRunner(registration{jit: true,
 			scope: scopeOf(r), name: q.Name, labels: q.Labels, group: *q.RunnerGroupID, ephemeral: true,
 		})
 		if err != nil {
