@@ -71,7 +71,11 @@ func (f *Fleet) Explain(ctx context.Context, repository, runID string, now time.
 	if err != nil {
 		return e, fmt.Errorf("list requests of run %s: %w", runID, err)
 	}
-	if len(requests) == 0 {
+	jobs, err := f.openJobsOf(ctx, repository, runID)
+	if err != nil {
+		return e, err
+	}
+	if len(requests)+len(jobs) == 0 {
 		return e, fmt.Errorf("run %s of %s: no request for hosts: %w", runID, repository, lifecycle.ErrNotFound)
 	}
 	for _, q := range requests {
@@ -87,6 +91,9 @@ func (f *Fleet) Explain(ctx context.Context, repository, runID string, now time.
 		for _, fact := range facts {
 			e.Sentences = append(e.Sentences, f.hostSentence(fact, now))
 		}
+	}
+	for _, j := range jobs {
+		e.Sentences = append(e.Sentences, jobSentence(j))
 	}
 	if e.Events, err = f.newestEvents(ctx, repository, runID); err != nil {
 		return e, err
@@ -115,6 +122,36 @@ func (f *Fleet) newestEvents(ctx context.Context, repository, runID string) ([]l
 		}
 		of.After = page.Next
 	}
+}
+
+// openJobsOf are the jobs of a run that are not over, the longest queued first;
+// none where nobody tells of jobs.
+func (f *Fleet) openJobsOf(ctx context.Context, repository, runID string) ([]lifecycle.Job, error) {
+	if f.jobs == nil {
+		return nil, nil
+	}
+	jobs, err := f.jobs.Store.OpenJobsOfRun(ctx, repository, runID)
+	if err != nil {
+		return nil, fmt.Errorf("list jobs of run %s: %w", runID, err)
+	}
+	slices.SortFunc(jobs, func(a, b lifecycle.Job) int {
+		if a.Before(b) {
+			return -1
+		}
+		return 1
+	})
+	return jobs, nil
+}
+
+func jobSentence(j lifecycle.Job) string {
+	served := "the hosts of its run"
+	if j.Pool != "" {
+		served = "job pool " + j.Pool
+	}
+	if j.State == lifecycle.JobRunning {
+		return fmt.Sprintf("Job %d runs on %s since %s.", j.ID, j.RunnerName, clock(j.StartedAt))
+	}
+	return fmt.Sprintf("Job %d waits for %s since %s.", j.ID, served, clock(j.QueuedAt))
 }
 
 func requestSentence(q lifecycle.Request, now time.Time) string {
