@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -56,7 +58,8 @@ type jobDesk struct {
 	// reserved are the hosts, by key, that a request is about to claim.
 	reserved map[string]bool
 	// forks remembers of which runs the commit is a fork's: it never changes.
-	forks map[string]bool
+	forks  map[string]bool
+	asking singleflight.Group
 	// recovered is until when missed deliveries were asked for.
 	recovered time.Time
 }
@@ -104,11 +107,15 @@ func (f *Fleet) ofFork(ctx context.Context, repository, runID string) (bool, err
 	if known {
 		return fork, nil
 	}
-	run, err := d.GitHub.WorkflowRun(ctx, repository, runID)
+	// The jobs of a run are queued together: one call tells them all.
+	answer, err, _ := d.asking.Do(key, func() (any, error) {
+		run, err := d.GitHub.WorkflowRun(context.WithoutCancel(ctx), repository, runID)
+		return forkOf(run) != policy.ForkNo, err
+	})
 	if err != nil {
 		return false, fmt.Errorf("ask GitHub about run %s of %s: %w", runID, repository, err)
 	}
-	fork = forkOf(run) != policy.ForkNo
+	fork = answer.(bool)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.forks) >= forksAtMost {

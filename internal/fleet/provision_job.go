@@ -125,13 +125,10 @@ func (p *Provision) unreserve(m lifecycle.Message) {
 	delete(d.reserved, m.HostKey)
 }
 
-// mayLaunch asks GitHub for a token before a machine is launched for a job. The
-// token is of no use here, but the machine can be registered only once it is
-// known, and with GitHub down none is launched.
+// mayLaunch asks GitHub for a token before a machine is launched: with GitHub
+// down none is. For a job the token itself is of no use, since the machine can be
+// registered only once it is known; for a run it is the one that there is.
 func (p *Provision) mayLaunch(ctx context.Context) error {
-	if !p.jobScoped() {
-		return nil
-	}
 	if _, err := p.f.github.RegistrationToken(ctx, p.q.Repository); err != nil {
 		return fmt.Errorf("ask GitHub before a launch for %s: %w", p.q.Repository, err)
 	}
