@@ -220,7 +220,8 @@ type Instance struct {
 	State State `protobuf:"varint,3,opt,name=state,proto3,enum=remuda.v1.State" json:"state,omitempty"`
 	// "owner/name" of the repository whose run the host serves, or, without a run, served last.
 	Repository string `protobuf:"bytes,4,opt,name=repository,proto3" json:"repository,omitempty"`
-	// The run the host serves; empty when it serves none.
+	// The run the host serves; empty when it serves none. A host of a job pool serves one job of whichever run: it has the id of its turn,
+	// "turn:<pool>:<number>", or "spare:<pool>:<number>" while it stands ready for the pool's minimum.
 	RunId string `protobuf:"bytes,5,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// Counts the times the run id was set or cleared: 1 for the run the host was launched for.
 	Assignment int64 `protobuf:"varint,6,opt,name=assignment,proto3" json:"assignment,omitempty"`

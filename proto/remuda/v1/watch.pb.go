@@ -34,7 +34,7 @@ type Event struct {
 	InstanceId string `protobuf:"bytes,3,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
 	// "owner/name" of the run's repository; empty without a run.
 	Repository string `protobuf:"bytes,4,opt,name=repository,proto3" json:"repository,omitempty"`
-	// The run; empty when the host had none.
+	// The run, or the turn of a host of a job pool (Instance.run_id); empty when the host had none.
 	RunId string `protobuf:"bytes,5,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// The request; empty when none is meant.
 	RequestId string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
