@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -34,6 +35,7 @@ type Run struct {
 
 // Job is one job of a run.
 type Job struct {
+	ID          int64     `json:"id"`
 	Name        string    `json:"name"`
 	Status      string    `json:"status"`
 	Conclusion  string    `json:"conclusion"`
@@ -85,6 +87,69 @@ func (g *GitHub) WaitRun(ctx context.Context, runID string, seen func(Run)) (Run
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// Cancel stops a run.
+func (g *GitHub) Cancel(ctx context.Context, runID string) error {
+	return g.call(ctx, http.MethodPost, "/_standin/runs/"+runID+"/cancel", nil, nil)
+}
+
+// RerunFailed starts the next attempt of a run, with the jobs that did not
+// succeed.
+func (g *GitHub) RerunFailed(ctx context.Context, runID string) error {
+	return g.call(ctx, http.MethodPost, "/_standin/runs/"+runID+"/rerun", map[string]any{"failed_only": true}, nil)
+}
+
+// Webhooks say where deliveries go, and how badly.
+type Webhooks struct {
+	Target string `json:"target"`
+	Secret string `json:"secret"`
+	// LoseEvery loses every so many-th delivery, and RepeatEvery sends it twice.
+	// 0: none.
+	LoseEvery   int `json:"lose_every"`
+	RepeatEvery int `json:"repeat_every"`
+}
+
+// SetWebhooks changes how later deliveries go.
+func (g *GitHub) SetWebhooks(ctx context.Context, w Webhooks) error {
+	return g.call(ctx, http.MethodPut, "/_standin/webhooks", w, nil)
+}
+
+// Delay makes the next call of a route, "METHOD /path", wait before it is
+// answered.
+func (g *GitHub) Delay(ctx context.Context, route string, delay time.Duration) error {
+	return g.call(ctx, http.MethodPost, "/_standin/faults", map[string]any{
+		"route": route, "count": 1, "delay_ms": delay.Milliseconds(),
+	}, nil)
+}
+
+// InstallApp makes a GitHub App, whose key is the PEM of a public one, and
+// installs it on an account.
+func (g *GitHub) InstallApp(ctx context.Context, appID int64, publicKey, owner string) error {
+	return g.call(ctx, http.MethodPut, "/_standin/apps", map[string]any{
+		"app_id": appID, "public_key": publicKey, "owners": []string{owner},
+	}, nil)
+}
+
+// Calls is how often a route was called since the stand-in began.
+type Calls struct {
+	Method string `json:"method"`
+	Route  string `json:"route"`
+	Count  int64  `json:"count"`
+}
+
+// OfGitHub reports whether the route is one of GitHub's own API.
+func (c Calls) OfGitHub() bool {
+	return !strings.HasPrefix(c.Route, "/_standin/") && !strings.HasPrefix(c.Route, "/.well-known/")
+}
+
+// Calls lists what was called.
+func (g *GitHub) Calls(ctx context.Context) ([]Calls, error) {
+	var list struct {
+		Calls []Calls `json:"calls"`
+	}
+	err := g.call(ctx, http.MethodGet, "/_standin/calls", nil, &list)
+	return list.Calls, err
 }
 
 // Runners lists the registrations.

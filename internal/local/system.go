@@ -42,6 +42,9 @@ type Options struct {
 	GitHubAddr string
 	// Config is the path of a configuration; empty: the defaults.
 	Config string
+	// Serve starts `controld serve`, which goes by Config alone. GitHubAddr is
+	// that of a stand-in that runs already.
+	Serve bool
 	// Stderr gets controld's log.
 	Stderr io.Writer
 }
@@ -65,11 +68,7 @@ func Start(ctx context.Context, o Options) (*System, error) {
 	if o.GitHubAddr == "" {
 		o.GitHubAddr = "127.0.0.1:0"
 	}
-	args := []string{"dev", "--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--github-addr", o.GitHubAddr, "--state-dir", o.StateDir}
-	if o.Config != "" {
-		args = append(args, "--config", o.Config)
-	}
-	cmd := exec.Command(filepath.Join(o.Bin, "controld"), args...)
+	cmd := exec.Command(filepath.Join(o.Bin, "controld"), o.args()...)
 	cmd.Stderr = o.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a ^C is ours to pass on
 	stdout, err := cmd.StdoutPipe()
@@ -96,6 +95,17 @@ func Start(ctx context.Context, o Options) (*System, error) {
 	}
 }
 
+func (o Options) args() []string {
+	if o.Serve {
+		return []string{"serve", "--config", o.Config}
+	}
+	args := []string{"dev", "--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--github-addr", o.GitHubAddr, "--state-dir", o.StateDir}
+	if o.Config != "" {
+		args = append(args, "--config", o.Config)
+	}
+	return args
+}
+
 // follow reads controld's output to its end and then reaps it.
 func (s *System) follow(stdout io.Reader, ready chan<- string) {
 	lines := bufio.NewReader(stdout)
@@ -113,7 +123,7 @@ func (s *System) follow(stdout io.Reader, ready chan<- string) {
 }
 
 func (s *System) connect(line string) error {
-	addrs := map[string]string{}
+	addrs := map[string]string{"github": s.options.GitHubAddr} // serve does not tell it
 	for _, field := range strings.Fields(line)[1:] {
 		key, value, _ := strings.Cut(field, "=")
 		addrs[key] = value
@@ -148,7 +158,8 @@ func (s *System) disconnect() {
 	}
 }
 
-// Stop ends controld with SIGTERM, and with it its hosts and the stand-in.
+// Stop ends controld with SIGTERM, and with it its hosts and the stand-in that it
+// started. Those of `controld serve` live on.
 func (s *System) Stop() error {
 	s.disconnect()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {

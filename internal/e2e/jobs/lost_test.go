@@ -1,0 +1,30 @@
+package jobs_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/remuda-ci/remuda/internal/local"
+)
+
+// TestLostAndRepeatedWebhooks: of the webhooks every third is lost and every
+// fourth comes twice, and every job runs once all the same.
+func TestLostAndRepeatedWebhooks(t *testing.T) {
+	const jobs, maximum = 30, 5
+	s := newServed(t, 1, fmt.Sprintf(jobPool, maximum)+"sweeps:\n  cloud: 2s\n  due: 1s\n")
+	s.deliver(local.Webhooks{LoseEvery: 3, RepeatEvery: 4})
+	s.run("5001", workflow(jobs, onPool, "'true'"))
+	most := 0
+	s.succeeds(func() { most = max(most, len(s.live())) }, "5001")
+	s.atRest()
+	s.nothingOpen()
+	if ever := len(s.hosts()); most > maximum || ever > maximum {
+		t.Errorf("%d hosts at once and %d in all, want at most %d", most, ever, maximum)
+	}
+	if s.log.count("webhook recovered") == 0 {
+		t.Error("no webhook was recovered, so none was lost")
+	}
+	if given := len(s.log.moves("give")); given < jobs {
+		t.Errorf("%d turns were given for %d jobs", given, jobs)
+	}
+}

@@ -1,0 +1,161 @@
+package jobs_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/remuda-ci/remuda/internal/githubsim"
+	"github.com/remuda-ci/remuda/internal/local"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// served is the configuration of a `controld serve` on this machine.
+const served = `grpc:
+  addr: 127.0.0.1:0
+http:
+  addr: 127.0.0.1:0
+store:
+  sqlite:
+    path: %[1]s/remuda.db
+compute:
+  process:
+    directory: %[1]s
+    agentd: %[2]s/agentd
+    runner: %[1]s/runner
+github:
+  url: http://%[3]s/api/v3
+  repositories: [acme/shop]
+  apps:
+`
+
+// newServed starts a stand-in with GitHub Apps, and a `controld serve` that goes
+// by them: unlike a token, an App can ask for deliveries that were missed, and
+// two have twice the budget of one.
+func newServed(t *testing.T, apps int, config string) *stage {
+	t.Helper()
+	s := emptyStage(t)
+	github := filepath.Join(s.dir, "github")
+	if err := os.Mkdir(github, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	standin, err := local.StartStandin(s.ctx, bin, github, s.log)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, s.log)
+	}
+	t.Cleanup(func() { s.nothingRuns(standin) })
+	if err := githubsim.LayOutRunner(filepath.Join(s.dir, "runner"), filepath.Join(bin, "standin-runner")); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(served, s.dir, bin, standin.Addr)
+	for id := 1; id <= apps; id++ {
+		text += fmt.Sprintf("    - app_id: %d\n      private_key_file: %s\n", id, s.app(standin.GitHub, int64(id)))
+	}
+	config = s.fill(config, standin)
+	s.start(local.Options{Serve: true, GitHubAddr: standin.Addr, Config: s.write("controld.yaml", text+config+s.common())})
+	t.Cleanup(s.endServed)
+	s.deliver(local.Webhooks{})
+	return s
+}
+
+// What fill puts into a configuration.
+const (
+	repositoryID = "REPOSITORY_ID"
+	standinURL   = "STANDIN_URL"
+)
+
+// fill puts in what only the stand-in knows.
+func (s *stage) fill(config string, standin *local.Standin) string {
+	s.Helper()
+	config = strings.ReplaceAll(config, standinURL, standin.GitHub.URL())
+	if !strings.Contains(config, repositoryID) {
+		return config
+	}
+	if _, err := standin.GitHub.StartRun(s.ctx, repository, "1", workflow(1, "nobody", "'true'")); err != nil {
+		s.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(s.ctx, http.MethodGet, standin.GitHub.URL()+"/api/v3/repos/"+repository+"/actions/runs/1", nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer any")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var run struct {
+		Repository struct {
+			ID int64 `json:"id"`
+		} `json:"repository"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&run); err != nil || run.Repository.ID == 0 {
+		s.Fatalf("the id of %s: %d (%v)", repository, run.Repository.ID, err)
+	}
+	return strings.ReplaceAll(config, repositoryID, fmt.Sprint(run.Repository.ID))
+}
+
+// app installs an App and returns the path of its key.
+func (s *stage) app(github *local.GitHub, id int64) string {
+	s.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		s.Fatal(err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		s.Fatal(err)
+	}
+	owner, _, _ := strings.Cut(repository, "/")
+	if err := github.InstallApp(s.ctx, id, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})), owner); err != nil {
+		s.Fatal(err)
+	}
+	private := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+	return s.write("app.pem", string(private))
+}
+
+// endServed ends the hosts, which would outlive controld, and controld.
+func (s *stage) endServed() {
+	if s.ctx.Err() == nil {
+		for _, i := range s.live() {
+			_, err := s.Fleet.TerminateInstance(s.ctx, &remudav1.TerminateInstanceRequest{InstanceId: i.GetInstanceId(), Reason: "the test is over"})
+			if err != nil {
+				s.Errorf("end host %s: %v", i.GetInstanceId(), err)
+			}
+		}
+		s.eventually(func() string { return s.running("hosts") })
+	}
+	if err := s.Stop(); err != nil {
+		s.Errorf("%v", err)
+	}
+}
+
+// nothingRuns ends the stand-in, after which no process may be left.
+func (s *stage) nothingRuns(standin *local.Standin) {
+	if err := standin.Stop(); err != nil {
+		s.Errorf("%v", err)
+	}
+	if left := s.running(""); left != "" {
+		s.Error(left)
+	}
+	if s.Failed() {
+		s.Logf("controld's log:\n%s", s.log)
+	}
+}
+
+// running says which processes there are under a part of the directory, or "".
+func (s *stage) running(part string) string {
+	left, err := local.Processes(filepath.Join(s.dir, part))
+	if err != nil || len(left) > 0 {
+		return fmt.Sprintf("processes are left: %v %v", left, err)
+	}
+	return ""
+}
