@@ -1,0 +1,84 @@
+package workflow_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rhysd/actionlint"
+)
+
+// TestExamplesAreValid: GitHub would take them.
+func TestExamplesAreValid(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"*.yml", "workflows/*.yml"} {
+		found, err := filepath.Glob(filepath.Join("..", "..", "..", "examples", pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no examples by %s: %v", pattern, err)
+		}
+		files = append(files, found...)
+	}
+	// What job pools serve.
+	labels := filepath.Join(t.TempDir(), "actionlint.yaml")
+	if err := os.WriteFile(labels, []byte("self-hosted-runner: {labels: [remuda-*]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	linter, err := actionlint.NewLinter(io.Discard, &actionlint.LinterOptions{ConfigFile: labels})
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := linter.LintFiles(files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%v", p)
+	}
+}
+
+// example is examples/workflow.yml with the values of its env that are each
+// user's own, and nothing else, changed.
+func (s *stage) example() string {
+	s.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "workflow.yml"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	url, sum := publish(s.T)
+	workflow := string(text)
+	for name, value := range map[string]string{
+		"CONTROLD": s.daemon.GRPCAddr, "AUDIENCE": audience, "GRPCURL": url, "GRPCURL_SHA256": sum,
+	} {
+		line := regexp.MustCompile(`(?m)^  ` + name + `: .*$`)
+		if n := len(line.FindAllString(workflow, -1)); n != 1 {
+			s.Fatalf("the example sets %s %d times", name, n)
+		}
+		workflow = line.ReplaceAllString(workflow, "  "+name+": "+value)
+	}
+	return workflow
+}
+
+// testing is the example with a script in the place of its tests.
+func (s *stage) testing(script string) string {
+	s.Helper()
+	line := regexp.MustCompile(`(?m)^      - run: echo "shard .*$`)
+	workflow := s.example()
+	if n := len(line.FindAllString(workflow, -1)); n != 1 {
+		s.Fatalf("the example has %d lines for its tests", n)
+	}
+	return line.ReplaceAllLiteralString(workflow, "      - run: |\n          "+strings.ReplaceAll(script, "\n", "\n          "))
+}
+
+// withoutRelease leaves out the last job, as the example says one may, and what
+// is said of it.
+func withoutRelease(t *testing.T, workflow string) string {
+	t.Helper()
+	at := strings.Index(workflow, "\n  release:\n")
+	if at < 0 {
+		t.Fatal("the example has no job that releases")
+	}
+	return workflow[:at+1]
+}

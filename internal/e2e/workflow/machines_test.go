@@ -1,0 +1,94 @@
+package workflow_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/remuda-ci/remuda/internal/githubsim"
+)
+
+// machines are how many of GitHub's own may run jobs at once.
+const machines = 2
+
+// toolset is whose curl and jq GitHub's machines have.
+type toolset string
+
+const (
+	// anyTools are this machine's, and ours where it has none.
+	anyTools toolset = "this machine's"
+	// ourTools are ours wherever this runs, so that a machine with tools of its
+	// own proves them, too.
+	ourTools toolset = "ours"
+)
+
+// hireMachines starts GitHub's own machines, which trust the test's authority
+// as they trust those of the world.
+func (s *stage) hireMachines(tools toolset) {
+	s.Helper()
+	path := os.Getenv("PATH") + ":" + programs.tools
+	if tools == ourTools {
+		path = programs.tools + ":" + os.Getenv("PATH")
+	}
+	s.Setenv("PATH", path)
+	s.Setenv("SSL_CERT_FILE", s.authority.file)
+	ctx, stop := context.WithCancel(s.ctx)
+	var running sync.WaitGroup
+	for range machines {
+		running.Go(func() {
+			hosted := githubsim.Hosted{URL: s.github.URL(), Owner: owner, Runner: filepath.Join(programs.daemons, "standin-runner"), Output: s.log}
+			if err := hosted.Run(ctx); err != nil {
+				s.Errorf("a machine of GitHub's: %v", err)
+			}
+		})
+	}
+	s.Cleanup(func() { stop(); running.Wait() })
+}
+
+// release is what grpcurl's makers publish, made of the pinned sources.
+var release = sync.OnceValues(func() ([]byte, error) {
+	program, err := os.ReadFile(filepath.Join(programs.grpcurl, "grpcurl"))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	packed, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	files := tar.NewWriter(packed)
+	for name, content := range map[string][]byte{"LICENSE": []byte("MIT\n"), "grpcurl": program} {
+		if err := files.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}); err != nil {
+			return nil, err
+		}
+		if _, err := files.Write(content); err != nil {
+			return nil, err
+		}
+	}
+	err = errors.Join(files.Close(), packed.Close())
+	return out.Bytes(), err
+})
+
+// publish serves that, and returns where, and its SHA-256.
+func publish(t *testing.T) (url, sum string) {
+	t.Helper()
+	text, err := release()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(text) // a client that goes away fails its own step
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, fmt.Sprintf("%x", sha256.Sum256(text))
+}
