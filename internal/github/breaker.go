@@ -36,6 +36,13 @@ func (b *breaker) admit(now time.Time) *restError {
 	return nil
 }
 
+// doubtful reports whether the last call was not answered.
+func (b *breaker) doubtful() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failures > 0
+}
+
 // answered and failed say how a call ended.
 func (b *breaker) answered() {
 	b.mu.Lock()

@@ -17,7 +17,9 @@ const renewBefore = 12 * time.Minute
 
 // RegistrationToken returns a token with which hosts register for a repository,
 // or its organisation. It is good for at least 10 minutes, and shared: GitHub
-// lets any number of hosts use one, and limits how many are minted.
+// lets any number of hosts use one, and limits how many are minted. Who asks for
+// one is about to have hosts register: while GitHub does not answer they cannot,
+// and then what is remembered is not given out.
 func (c *Client) RegistrationToken(ctx context.Context, repository string) (lifecycle.Registration, error) {
 	return c.registration(ctx, lifecycle.RegistrationToken, "create a registration token", repository, place.createRegistrationToken)
 }
@@ -36,7 +38,11 @@ func (c *Client) registration(ctx context.Context, kind lifecycle.RegistrationKi
 	if err != nil {
 		return lifecycle.Registration{}, err
 	}
-	return c.minted.get(ctx, string(kind)+" "+op.at.key(), func(ctx context.Context) (lifecycle.Registration, time.Time, error) {
+	key := string(kind) + " " + op.at.key()
+	if kind == lifecycle.RegistrationToken && c.breaker.doubtful() {
+		c.minted.forget(key)
+	}
+	return c.minted.get(ctx, key, func(ctx context.Context) (lifecycle.Registration, time.Time, error) {
 		r, err := c.mint(ctx, op, f)
 		r.Kind = kind
 		if kind == lifecycle.RegistrationToken {

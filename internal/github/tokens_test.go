@@ -39,6 +39,38 @@ func TestTokens(t *testing.T) {
 	})
 }
 
+// While GitHub does not answer no host can register, and so nobody is to take
+// any: a token that is remembered would say otherwise.
+func TestNoTokenIsGivenOutWhileGitHubIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		c := newClient(t, github.Config{Transport: direct{f}})
+		mint := func(want lifecycle.Secret) {
+			t.Helper()
+			r, err := c.RegistrationToken(t.Context(), "acme/app")
+			if r.Secret != want || (err == nil) != (want != "") {
+				t.Errorf("got %q, %v; want %q", r.Secret.Reveal(), err, want.Reveal())
+			}
+			if err != nil && !errors.Is(err, lifecycle.ErrUnavailable) {
+				t.Errorf("got %v, want that GitHub is unavailable", err)
+			}
+		}
+		mint("AREG1")
+		mint("AREG1")
+		f.before = func(w http.ResponseWriter, _ *http.Request) bool {
+			w.WriteHeader(http.StatusBadGateway)
+			return true
+		}
+		if _, err := c.Runners(t.Context(), "acme/app", lifecycle.PageOf{}); err == nil {
+			t.Fatal("the list came")
+		}
+		mint("")
+		f.before = nil
+		mint("AREG2")
+		mint("AREG2")
+	})
+}
+
 func TestTokensAreSharedUntilTheyRunOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
