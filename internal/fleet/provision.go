@@ -46,6 +46,8 @@ type Provision struct {
 	// won are hosts that were claimed but are not in q.Taken yet.
 	won []lifecycle.Record
 	sel selection
+	// held: a launch was put off, since GitHub is away.
+	held bool
 	// fresh: the launch was intended here and not tried yet.
 	fresh bool
 	// doubt is the host of a claim whose answer was lost.

@@ -64,8 +64,12 @@ func (p *Provision) selectHosts(ctx context.Context, now time.Time) (Progress, e
 		return p.askIndex(ctx, now)
 	case p.lacks() > 0 && !now.Before(p.relook) && now.Before(p.q.Deadline):
 		if err := p.mayLaunch(ctx); err != nil {
-			p.sel = newSelection() // by the time GitHub is back a host may be idle
+			p.held = true
 			return again, err
+		}
+		if p.held { // by now a host may be idle
+			p.held, p.sel = false, newSelection()
+			return again, nil
 		}
 		return p.intend(ctx, now)
 	}
