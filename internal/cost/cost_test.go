@@ -32,6 +32,8 @@ func TestThePage(t *testing.T) {
 			"requests":            func(t *testing.T) { m.requests = measureRequests(t) },
 			"sweeps, 100 hosts":   func(t *testing.T) { small = measureSweeps(t, sizes[0]) },
 			"sweeps, 1,000 hosts": func(t *testing.T) { large = measureSweeps(t, sizes[1]) },
+			"jobs":                func(t *testing.T) { m.jobs.told = measureJobs(t) },
+			"sweeps, job pools":   func(t *testing.T) { m.jobs.looks, m.jobs.rest = measureJobSweeps(t) },
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -39,7 +41,7 @@ func TestThePage(t *testing.T) {
 			})
 		}
 	})
-	if t.Failed() || m.hours == nil || m.requests == nil || small.hosts == 0 || large.hosts == 0 {
+	if t.Failed() || m.hours == nil || m.requests == nil || small.hosts == 0 || large.hosts == 0 || m.jobs.told == nil || m.jobs.rest == nil {
 		t.Fatal("not all was measured")
 	}
 	m.sweeps[small.hosts], m.sweeps[large.hosts] = small, large

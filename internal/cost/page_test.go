@@ -14,6 +14,7 @@ type measured struct {
 	hours    []hour
 	requests []served
 	sweeps   map[int]swept // by the number of hosts
+	jobs     poolJobs
 }
 
 // sizes of fleets on the page. The smaller two are measured.
@@ -47,6 +48,7 @@ func (m measured) page() string {
 	m.requestsPart(line)
 	m.sweepsPart(line)
 	m.jobsPart(line)
+	m.jobPoolsPart(line)
 	return b.String()
 }
 

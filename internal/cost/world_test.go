@@ -43,11 +43,16 @@ var began = time.Date(2040, 1, 2, 12, 0, 0, 0, time.UTC)
 type clock struct {
 	mu sync.Mutex
 	at time.Time
+	// runs: it is the clock of the bubble that calls it.
+	runs bool
 }
 
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.runs {
+		return time.Now()
+	}
 	return c.at
 }
 
@@ -57,13 +62,17 @@ func (c *clock) set(at time.Time) {
 	c.at = at
 }
 
-// dated is an HTTP client that hears the clock's date in every answer.
+// dated is an HTTP client that hears the clock's date in every answer. Where
+// bubbles are used no connection outlives its call: time stands still in a
+// bubble while somebody reads from one.
 type dated struct {
 	sdk.HTTPClient
 	clock *clock
+	once  bool
 }
 
 func (d dated) Do(r *http.Request) (*http.Response, error) {
+	r.Close = d.once
 	response, err := d.HTTPClient.Do(r)
 	if err == nil {
 		response.Header.Set("Date", d.clock.now().Format(http.TimeFormat))
@@ -87,16 +96,26 @@ type world struct {
 	image  string
 	subnet string
 	keys   []string // of the hosts of the run in hand
+
+	bubbles bool // whether bubbles are used in it
+	// What job-scoped hosts that run report: whether they have a job, and how
+	// many they have begun.
+	busy  bool
+	begun int
 }
 
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB, with ...func(*world)) *world {
 	t.Helper()
 	w := &world{t: t, clock: &clock{at: began}, meter: &meter{}}
+	for _, change := range with {
+		change(w)
+	}
 	w.store, w.plain = w.newStore(w.meter), w.newStore(nil)
 	proxy := awstest.NewProxy(t, awstest.Moto(t))
 	ec2gap.Install(proxy)
 	counted := awstest.Config(t, proxy.URL(), func(o *aws.Options) { o.Calls = &w.meter.calls })
 	counted.APIOptions = append(counted.APIOptions, w.meter.add)
+	counted.HTTPClient = w.dated(counted.HTTPClient)
 	uncounted := awstest.Config(t, proxy.URL())
 	w.ec2 = ec2api.NewFromConfig(uncounted)
 	w.findPlace()
@@ -122,9 +141,9 @@ func newWorld(t testing.TB) *world {
 }
 
 // newFleet is the fleet whose machines are those of compute.
-func (w *world) newFleet(compute fleet.Compute) *fleet.Fleet {
+func (w *world) newFleet(compute fleet.Compute, with ...func(*fleet.Options)) *fleet.Fleet {
 	w.t.Helper()
-	f, err := fleet.New(fleet.Options{
+	o := fleet.Options{
 		Store: w.store, Queue: w.queue, Compute: compute, GitHub: github{w.clock},
 		Pools: map[string]fleet.Pool{"default": {
 			Name: "default", ResourceClasses: []string{"large"},
@@ -133,7 +152,11 @@ func (w *world) newFleet(compute fleet.Compute) *fleet.Fleet {
 		Classes:         map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}},
 		TemplateVersion: w.compute.Template, Exhausted: w.compute.Exhausted,
 		HostKey: hostKey, Replica: "controld-0", Rand: rand.New(rand.NewPCG(1, 2)),
-	})
+	}
+	for _, change := range with {
+		change(&o)
+	}
+	f, err := fleet.New(o)
 	w.must(err)
 	return f
 }
@@ -146,12 +169,14 @@ func (w *world) newStore(m *meter) *dynamo.Store {
 			o.Calls = &m.calls
 		}
 	})
-	config.HTTPClient = dated{config.HTTPClient, w.clock}
+	config.HTTPClient = w.dated(config.HTTPClient)
 	if m != nil {
 		config.APIOptions = append(config.APIOptions, m.add)
 	}
 	return dynamo.New(dynamodb.NewFromConfig(config), dynamo.Options{Now: w.clock.now})
 }
+
+func (w *world) dated(c sdk.HTTPClient) sdk.HTTPClient { return dated{c, w.clock, w.bubbles} }
 
 // findPlace finds an image and a subnet: moto has some from the start.
 func (w *world) findPlace() {
@@ -265,6 +290,9 @@ func (w *world) report(r lifecycle.Record) lifecycle.Report {
 		p.Signal = lifecycle.SignalRemoveRegOK
 	} else {
 		p.RegisteredAt = w.clock.now()
+	}
+	if r.State == lifecycle.StateRunning && r.JobsOf != "" {
+		p.Busy, p.Jobs = w.busy, w.begun
 	}
 	return p
 }
