@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 const crashMaximum = 2
@@ -16,13 +17,23 @@ const crashMaximum = 2
 // Whatever effect a replica dies after, another one goes on: every job runs
 // once, and the accounts come to rest.
 func TestACrashAfterAnyEffect(t *testing.T) {
-	strikeEach(t, func(t *testing.T, at int) *fate { return crashAt(t, at) })
+	strikeEach(t, func(t *testing.T, at int) *fate { return crashAt(t, at, (*world).runAllOnce) })
+}
+
+// The same for a run that is provisioned by its webhooks and released by the
+// last one.
+func TestACrashWhileARunIsProvided(t *testing.T) {
+	strikeEach(t, func(t *testing.T, at int) *fate { return crashAt(t, at, (*world).provideOnce) })
 }
 
 // Whatever write takes effect and is answered with "unavailable", nothing is
 // done twice and nothing is left undone.
 func TestALostAnswerOfAnyEffect(t *testing.T) {
-	strikeEach(t, func(t *testing.T, at int) *fate { return loseAnswerAt(t, at) })
+	strikeEach(t, func(t *testing.T, at int) *fate { return loseAnswerAt(t, at, (*world).runAllOnce) })
+}
+
+func TestALostAnswerWhileARunIsProvided(t *testing.T) {
+	strikeEach(t, func(t *testing.T, at int) *fate { return loseAnswerAt(t, at, (*world).provideOnce) })
 }
 
 // strikeEach lets each effect be struck in a world of its own, until there is
@@ -46,14 +57,14 @@ func strikeEach(t *testing.T, live func(t *testing.T, at int) *fate) {
 }
 
 // crashAt lets the first replica die, and another one live on.
-func crashAt(t *testing.T, at int) *fate {
-	w := jobWorld(t, crashMaximum)
+func crashAt(t *testing.T, at int, scene func(*world, context.Context)) *fate {
+	w := jobWorld(t, crashMaximum, anyRun)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer synctest.Wait()
 	defer cancel()
 	mortal, die := context.WithCancel(ctx)
 	f := &fate{at: at, kill: die}
-	first, second := w.mortalFleet("first", f, crashMaximum), w.fleet
+	first, second := w.mortalFleet("first", f, crashMaximum, anyRun), w.fleet
 	w.hub.hear = func(ctx context.Context, webhook lifecycle.Webhook) error {
 		if !f.isDead() {
 			if err := first.TakeWebhook(ctx, webhook, time.Now()); err == nil || !f.isDead() {
@@ -83,15 +94,15 @@ func crashAt(t *testing.T, at int) *fate {
 		second.Sweep(ctx)
 	}()
 	synctest.Wait()
-	w.runAllOnce(ctx)
+	scene(w, ctx)
 	return f
 }
 
 // loseAnswerAt has one replica, one of whose answers is lost.
-func loseAnswerAt(t *testing.T, at int) *fate {
-	w := jobWorld(t, crashMaximum)
+func loseAnswerAt(t *testing.T, at int, scene func(*world, context.Context)) *fate {
+	w := jobWorld(t, crashMaximum, anyRun)
 	f := &fate{at: at}
-	w.fleet = w.mortalFleet("first", f, crashMaximum)
+	w.fleet = w.mortalFleet("first", f, crashMaximum, anyRun)
 	w.hub.hear = func(ctx context.Context, webhook lifecycle.Webhook) error {
 		err := w.fleet.TakeWebhook(ctx, webhook, time.Now())
 		if err != nil && !isExists(err) && !isNotOurs(err) {
@@ -101,7 +112,7 @@ func loseAnswerAt(t *testing.T, at int) *fate {
 		}
 		return err
 	}
-	w.live(t, w.runAllOnce)
+	w.live(t, func(ctx context.Context) { scene(w, ctx) })
 	return f
 }
 
@@ -131,6 +142,35 @@ func (w *world) runAllOnce(ctx context.Context) {
 			w.t.Errorf("job %d waits still, by its row: %s", id, j.Reason)
 		}
 	}
+}
+
+// anyRun may be provisioned by webhook.
+var anyRun = byWebhook(policy.Rule{MaxHosts: 5})
+
+// provideOnce has a run whose two jobs are queued and nobody asks for hosts: it
+// gets two, and they go back when it is over.
+func (w *world) provideOnce(ctx context.Context) {
+	w.t.Helper()
+	for id := range int64(2) {
+		w.hub.queue(ctx, runJob(id+1, "5", 1), time.Hour)
+	}
+	hosts := func(want int) func() bool {
+		return func() bool {
+			n := len(w.records(lifecycle.StateCreated, lifecycle.StateClaimed, lifecycle.StateRunning))
+			if n > 2 {
+				w.t.Fatalf("%d hosts for a run of two jobs", n)
+			}
+			return n == want
+		}
+	}
+	w.until("two hosts serve the run", 20*time.Minute, hosts(2))
+	over := ended("5", 1)
+	w.hub.mu.Lock()
+	w.hub.runs["5"] = over
+	w.hub.mu.Unlock()
+	w.hub.sayRun(ctx, over)
+	w.until("they went back", 20*time.Minute, hosts(0))
+	w.until("no registration is left", 15*time.Minute, func() bool { return len(w.github.names()) == 0 })
 }
 
 // checkLimits: no more turns, nor hosts at work for them, than the pool may have,

@@ -166,9 +166,9 @@ func (c mortalCompute) Terminate(ctx context.Context, ids []string) error {
 }
 
 // mortalFleet is a replica with a fate.
-func (w *world) mortalFleet(replica string, f *fate, maximum int) *fleet.Fleet {
+func (w *world) mortalFleet(replica string, f *fate, maximum int, change ...func(*fleet.JobOptions)) *fleet.Fleet {
 	return w.newFleet(replica, func(o *fleet.Options) {
-		withJobs(o, w.hub, maximum)
+		withJobs(o, w.hub, maximum, change...)
 		o.GitHub, o.Compute = mortalGitHub{w.github, f}, mortalCompute{w.compute, f}
 		o.Store = mortalStore{w.store, f}
 		o.Jobs.Store, o.Jobs.GitHub = mortalStore{w.store, f}, mortalHub{w.hub, f}
