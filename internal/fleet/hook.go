@@ -227,6 +227,7 @@ func (h *hook) followUp(row lifecycle.Job) func(context.Context, time.Time) (Pro
 		return h.freeHost
 	}
 	if row.Pool != "" && row.State == lifecycle.JobRunning {
+		h.row.RunnerName = row.RunnerName // a queued one that came late has none
 		return h.markBegun
 	}
 	return h.balance(fmt.Sprintf("job %d is %s", row.ID, row.State))
