@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -11,12 +12,17 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/githubsim"
 	"github.com/remuda-ci/remuda/internal/local"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
+
+// endWithin is for the end of all hosts of a test.
+const endWithin = time.Minute
 
 // served is the configuration of a `controld serve` on this machine.
 const served = `grpc:
@@ -122,19 +128,33 @@ func (s *stage) app(github *local.GitHub, id int64) string {
 	return s.write("app.pem", string(private))
 }
 
-// endServed ends the hosts, which would outlive controld, and controld.
+// endServed ends the hosts, which would outlive controld, and controld: also
+// those of a test whose time is up.
 func (s *stage) endServed() {
-	if s.ctx.Err() == nil {
-		for _, i := range s.live() {
-			_, err := s.Fleet.TerminateInstance(s.ctx, &remudav1.TerminateInstanceRequest{InstanceId: i.GetInstanceId(), Reason: "the test is over"})
-			if err != nil {
-				s.Errorf("end host %s: %v", i.GetInstanceId(), err)
-			}
+	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
+	defer cancel()
+	s.ctx = ctx
+	s.Cleanup(s.killHosts) // after what fails here
+	for _, i := range s.live() {
+		_, err := s.Fleet.TerminateInstance(ctx, &remudav1.TerminateInstanceRequest{InstanceId: i.GetInstanceId(), Reason: "the test is over"})
+		if err != nil {
+			s.Errorf("end host %s: %v", i.GetInstanceId(), err)
 		}
-		s.eventually(func() string { return s.running("hosts") })
 	}
+	s.eventually(func() string { return s.running("hosts") })
+}
+
+// killHosts ends controld, and hosts that it did not end.
+func (s *stage) killHosts() {
 	if err := s.Stop(); err != nil {
 		s.Errorf("%v", err)
+	}
+	left, err := local.Processes(filepath.Join(s.dir, "hosts"))
+	for _, p := range left {
+		s.Errorf("killed, since it did not end: %v (%v)", p, syscall.Kill(p.PID, syscall.SIGKILL))
+	}
+	if err != nil {
+		s.Error(err)
 	}
 }
 
