@@ -31,6 +31,8 @@ const (
 	// within bounds each test; a healthy one takes seconds, and many times that
 	// where much else runs.
 	within = 8 * time.Minute
+	// endWithin is for hosts to end, which takes a second.
+	endWithin = time.Minute
 )
 
 // stage is one system under test on a directory of its own.
@@ -175,6 +177,9 @@ func (s *stage) hosts() []*remudav1.Instance {
 // endHosts ends the hosts, which outlive `controld serve`. Their runs are
 // released first: a request that still waits for a host would get another one.
 func (s *stage) endHosts() {
+	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
+	defer cancel()
+	s.ctx = ctx // the test's own may be over
 	for _, i := range s.hosts() {
 		if i.GetRunId() != "" {
 			if _, err := s.admin.Release(s.ctx, &remudav1.ReleaseRequest{Repository: i.GetRepository(), RunId: i.GetRunId()}); err != nil {
