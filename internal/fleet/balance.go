@@ -11,9 +11,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// waitingAtLeast is how many waiting jobs a balance reads at least. With fewer
-// than there are it gives turns, and sends nobody back.
-const waitingAtLeast = 100
+// waitingBeyond is how many waiting jobs a balance reads beyond those that it has
+// turns or room for: jobs of other scopes may stand between them.
+const waitingBeyond = 10
+
+// fullEvery is how often a balance looks at every host of a pool. A host that
+// has begun its job is otherwise looked at by who hands it back, so that a
+// webhook costs what it is about, and not what is at work.
+const fullEvery = time.Minute
 
 // orphanAfter is how long the request of a turn that was given is left to who
 // gave it: two that begin it at once could claim a host each. A crash between
@@ -22,7 +27,9 @@ const orphanAfter = 10 * time.Second
 
 // balance brings the accounts of a job pool in line with its jobs and hosts: it
 // reads both, decides, writes the accounts once, and then begins what the new
-// turns ask for. Whatever a crash leaves undone the next one finds.
+// turns ask for. Whatever a crash leaves undone the next one finds. It reads the
+// hosts that may take a job, those that were handed back, and in a full balance
+// all.
 type balance struct {
 	course
 	f    *Fleet
@@ -37,6 +44,10 @@ type balance struct {
 	orphans []lifecycle.Turn
 	// learned is set when the reads told of a host that the accounts do not name.
 	learned bool
+	// full looks at every host, freed at those that were handed back, by the run
+	// id of their turn.
+	full  bool
+	freed []string
 }
 
 func (f *Fleet) newBalance(name string) *balance {
@@ -51,23 +62,38 @@ func (b *balance) load(ctx context.Context, now time.Time) (Progress, error) {
 		return again, fmt.Errorf("read the turns of pool %s: %w", b.name, err)
 	}
 	b.turns, b.facts, b.orphans, b.learned = turns, nil, nil, false
+	freed, full := b.f.jobs.toLookAt(b.name, now)
+	b.freed, b.full = append(b.freed, freed...), b.full || full
+	if err := b.readHosts(ctx, now); err != nil {
+		return again, err
+	}
 	if err := b.readWaiting(ctx); err != nil {
 		return again, err
 	}
 	if len(turns.Open) == 0 && len(b.waiting) == 0 && b.pool.Minimum == 0 {
 		return done, nil
 	}
-	if err := b.readHosts(ctx, now); err != nil {
-		return again, err
-	}
 	b.next = b.decide
 	return again, nil
 }
 
+// readWaiting reads as many waiting jobs as there are turns for, those to be
+// given included. Where there are none it reads none, and more stands for what
+// it does not know.
 func (b *balance) readWaiting(ctx context.Context) error {
-	b.waiting, b.more = nil, false
-	most := max(waitingAtLeast, 2*b.pool.Maximum)
-	for page := (lifecycle.PageOf{}); ; {
+	b.waiting, b.more = nil, true
+	begun := 0
+	for _, fact := range b.facts {
+		if fact.Phase == policy.TurnBegun || fact.Phase == policy.TurnBack {
+			begun++
+		}
+	}
+	served := max(b.pool.Maximum-begun, 0)
+	if served == 0 {
+		return nil
+	}
+	most := served + waitingBeyond
+	for page := (lifecycle.PageOf{Limit: most}); ; {
 		got, err := b.f.jobs.Store.WaitingJobs(ctx, b.name, page)
 		if err != nil {
 			return fmt.Errorf("list the waiting jobs of pool %s: %w", b.name, err)
@@ -80,6 +106,12 @@ func (b *balance) readWaiting(ctx context.Context) error {
 	}
 }
 
+// passedOver reports whether a turn is not looked at: its host has begun its
+// job, and nobody has handed it back.
+func (b *balance) passedOver(t lifecycle.Turn) bool {
+	return t.Begun && !b.full && !slices.Contains(b.freed, t.RunID(b.name))
+}
+
 // readHosts finds out how far the host of each turn is: in two batched reads for
 // those that are known, and one read of the request for each that is not.
 func (b *balance) readHosts(ctx context.Context, now time.Time) error {
@@ -88,6 +120,10 @@ func (b *balance) readHosts(ctx context.Context, now time.Time) error {
 	var keys []string
 	for i := range b.turns.Open {
 		t := &b.turns.Open[i]
+		if b.passedOver(*t) {
+			phases[i] = policy.TurnBegun
+			continue
+		}
 		if t.HostKey == "" {
 			var err error
 			if phases[i], err = b.request(ctx, t, now); err != nil {
@@ -113,7 +149,7 @@ func (b *balance) readHosts(ctx context.Context, now time.Time) error {
 	for i := range b.turns.Open {
 		t := &b.turns.Open[i]
 		fact := policy.TurnFacts{Turn: *t, Phase: phases[i]}
-		if t.HostKey != "" {
+		if t.HostKey != "" && !b.passedOver(*t) {
 			report, told := reports[t.HostKey]
 			fact.Phase, fact.Since = b.phase(t, hosts[t.HostKey], report, told)
 			fact.Turn = *t
@@ -175,7 +211,10 @@ func (b *balance) phase(t *lifecycle.Turn, r lifecycle.Record, p lifecycle.Repor
 		return policy.TurnBegun, time.Time{}
 	case r.State == lifecycle.StateTerminated:
 		return policy.TurnOver, time.Time{}
-	case t.Begun, told && p.Assignment == r.Assignment && (p.Busy || p.Jobs > 0):
+	case t.Begun:
+		return policy.TurnBegun, time.Time{}
+	case told && p.Assignment == r.Assignment && (p.Busy || p.Jobs > 0):
+		t.Begun, b.learned = true, true
 		return policy.TurnBegun, time.Time{}
 	case r.State == lifecycle.StateRunning:
 		return policy.TurnReady, r.RuntimeEndsAt.Add(-r.MaxRuntime)
@@ -318,8 +357,28 @@ func (o *thenBalance) Step(ctx context.Context, now time.Time) (Progress, error)
 	return progress, err
 }
 
-// newHandBack releases the host of a turn, whose request and run have one id,
-// and balances the pool once it is clean.
-func (f *Fleet) newHandBack(pool string, r lifecycle.Record) Op {
-	return &thenBalance{Op: f.NewRelease(r.Repository, r.RequestID, 0, true), f: f, pool: pool}
+// toLookAt are the turns of a pool whose hosts were handed back since it was last
+// asked, and whether it is time to look at all of them.
+func (d *jobDesk) toLookAt(pool string, now time.Time) (freed []string, full bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	freed = d.freed[pool]
+	delete(d.freed, pool)
+	if full = now.Sub(d.looked[pool]) >= fullEvery; full {
+		d.looked[pool] = now
+	}
+	return freed, full
+}
+
+// handedBack has a pool balanced once the host of one of its turns is clean, or
+// has ended. What a crash forgets of it the next full balance finds.
+func (f *Fleet) handedBack(before, after lifecycle.Record) {
+	if f.jobs == nil || !lifecycle.IsTurn(before.RequestID) || (!after.Pooled() && after.State != lifecycle.StateTerminated) {
+		return
+	}
+	d := f.jobs
+	d.mu.Lock()
+	d.freed[before.Pool] = append(d.freed[before.Pool], before.RequestID)
+	d.mu.Unlock()
+	f.balanceSoon(before.Pool)
 }

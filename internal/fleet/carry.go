@@ -49,6 +49,7 @@ func (f *Fleet) carry(ctx context.Context, j *journal, r lifecycle.Record, d lif
 	if stored.Pooled() {
 		f.offer(ctx, stored)
 	}
+	f.handedBack(r, stored)
 	return stored, nil
 }
 

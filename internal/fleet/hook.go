@@ -244,7 +244,12 @@ func (h *hook) markBegun(ctx context.Context, _ time.Time) (Progress, error) {
 	i := slices.IndexFunc(turns.Open, func(t lifecycle.Turn) bool {
 		return t.Runner != "" && t.Runner == h.row.RunnerName && strings.EqualFold(t.Scope, h.row.Scope)
 	})
-	if i >= 0 && !turns.Open[i].Begun {
+	runs := fmt.Sprintf("job %d runs on %s", h.row.ID, h.row.RunnerName)
+	if i < 0 {
+		h.next = h.balance(runs)
+		return again, nil
+	}
+	if !turns.Open[i].Begun {
 		turns.Open[i].Begun = true
 		_, err := h.f.jobs.Store.UpdateTurns(ctx, turns)
 		switch {
@@ -254,7 +259,7 @@ func (h *hook) markBegun(ctx context.Context, _ time.Time) (Progress, error) {
 			return again, fmt.Errorf("write the turns of pool %s: %w", h.row.Pool, err)
 		}
 	}
-	h.next = h.balance(fmt.Sprintf("job %d runs on %s", h.row.ID, h.row.RunnerName))
+	h.settle(runs) // one job less waits, and one host less: nothing else has changed
 	return again, nil
 }
 
@@ -302,8 +307,8 @@ func (h *hook) freeHost(ctx context.Context, _ time.Time) (Progress, error) {
 		h.tries++
 		return wait(freeLook), nil
 	}
-	h.f.jobs.begin("release of "+r.RequestID, h.f.newHandBack(h.row.Pool, r))
-	h.next = h.balance(over)
+	h.f.jobs.begin("release of "+r.RequestID, h.f.NewRelease(r.Repository, r.RequestID, 0, true))
+	h.settle(over) // the pool is balanced once its host is clean
 	return again, nil
 }
 

@@ -55,6 +55,10 @@ type jobDesk struct {
 	start func(what string, op Op)
 	// balancing are the pools that are being balanced, and whether once more.
 	balancing map[string]bool
+	// freed are the turns, by pool, whose hosts were handed back and not looked
+	// at since; looked is when all hosts of a pool were.
+	freed  map[string][]string
+	looked map[string]time.Time
 	// reserved are the hosts, by key, that a request is about to claim.
 	reserved map[string]bool
 	// forks remembers of which runs the commit is a fork's: it never changes.
@@ -74,7 +78,7 @@ func newJobDesk(o JobOptions, pools map[string]Pool) (*jobDesk, error) {
 	if o.Scope == nil {
 		o.Scope = func(repository string) string { return repository }
 	}
-	d := &jobDesk{JobOptions: o, labels: map[string][]string{}, forks: map[string]bool{}, balancing: map[string]bool{}, reserved: map[string]bool{}}
+	d := &jobDesk{JobOptions: o, labels: map[string][]string{}, forks: map[string]bool{}, balancing: map[string]bool{}, reserved: map[string]bool{}, freed: map[string][]string{}, looked: map[string]time.Time{}}
 	for name, p := range o.Pools {
 		if _, ok := pools[name]; !ok {
 			return nil, fmt.Errorf("job pool %s: there is no pool of that name", name)
