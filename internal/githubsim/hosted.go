@@ -25,6 +25,7 @@ type Hosted struct {
 	Labels []string  // default: ubuntu-latest
 	Runner string    // the stand-in runner's program
 	Output io.Writer // of the runners; default: none
+	Env    []string  // what the machines have beside this process's environment
 }
 
 // Run has one machine at a time until ctx ends, and then ends it with the job that it has. For more, call it more often.
@@ -73,6 +74,7 @@ func (h Hosted) machine(ctx context.Context) error {
 func (h Hosted) command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, "bin", "Runner.Listener"), args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, h.Output, h.Output
+	cmd.Env = append(os.Environ(), h.Env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = hostedStopTime
 	return cmd

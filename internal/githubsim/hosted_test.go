@@ -23,15 +23,17 @@ func TestMachinesOfGitHubsOwn(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	var out bytes.Buffer
-	go func() { ended <- githubsim.Hosted{URL: s.url, Owner: "acme", Runner: binary, Output: &out}.Run(ctx) }()
+	go func() {
+		ended <- githubsim.Hosted{URL: s.url, Owner: "acme", Runner: binary, Output: &out, Env: []string{"HAS=tools"}}.Run(ctx)
+	}()
 	id := s.startRunFrom(map[string]any{"workflow": `on: push
 jobs:
-  first: {runs-on: ubuntu-latest, steps: [{run: 'echo "on $RUNNER_ENVIRONMENT"; echo > here'}]}
+  first: {runs-on: ubuntu-latest, steps: [{run: 'echo "on $RUNNER_ENVIRONMENT with $HAS"; echo > here'}]}
   second: {needs: first, runs-on: ubuntu-latest, steps: [{run: '[[ ! -e here ]]'}]}
   ours: {runs-on: self-hosted, steps: [{run: 'true'}]}
 `})
 	v := s.await(id, "jobs of GitHub's machines", func(v runView) bool { return v.Jobs[1].Status == "completed" })
-	if v.Jobs[0].conclusion() != "success" || v.Jobs[1].conclusion() != "success" || !strings.Contains(v.Jobs[0].Log, "on github-hosted") || *v.Jobs[0].Runner == *v.Jobs[1].Runner {
+	if v.Jobs[0].conclusion() != "success" || v.Jobs[1].conclusion() != "success" || !strings.Contains(v.Jobs[0].Log, "on github-hosted with tools") || *v.Jobs[0].Runner == *v.Jobs[1].Runner {
 		t.Errorf("%+v", v)
 	}
 	if v.Jobs[2].Status != "queued" {
