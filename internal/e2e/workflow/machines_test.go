@@ -40,13 +40,14 @@ func (s *stage) hireMachines(tools toolset) {
 	if tools == ourTools {
 		path = programs.tools + ":" + os.Getenv("PATH")
 	}
-	s.Setenv("PATH", path)
-	s.Setenv("SSL_CERT_FILE", s.authority.file)
 	ctx, stop := context.WithCancel(s.ctx)
 	var running sync.WaitGroup
 	for range machines {
 		running.Go(func() {
-			hosted := githubsim.Hosted{URL: s.github.URL(), Owner: owner, Runner: filepath.Join(programs.daemons, "standin-runner"), Output: s.log}
+			hosted := githubsim.Hosted{
+				URL: s.github.URL(), Owner: owner, Runner: filepath.Join(programs.daemons, "standin-runner"), Output: s.log,
+				Env: []string{"PATH=" + path, "SSL_CERT_FILE=" + s.authority.file},
+			}
 			if err := hosted.Run(ctx); err != nil {
 				s.Errorf("a machine of GitHub's: %v", err)
 			}

@@ -17,6 +17,7 @@ import (
 // TestExample: the workflow gets itself hosts, its jobs run on them, and it
 // gives them back; the next run gets the same ones.
 func TestExample(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := newStage(t)
 	s.hireMachines(anyTools)
 	s.start("1001", s.example())
@@ -53,6 +54,7 @@ func TestExample(t *testing.T) {
 
 // TestCancelledRunIsReleasedByWebhook: nobody calls Release for it.
 func TestCancelledRunIsReleasedByWebhook(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := newStage(t)
 	s.hireMachines(ourTools)
 	s.hear()
@@ -89,6 +91,7 @@ func TestCancelledRunIsReleasedByWebhook(t *testing.T) {
 // TestRerunOfFailedJobsGetsHostsAgain: the job that provisions has succeeded and
 // is not run again, and the hosts were given back.
 func TestRerunOfFailedJobsGetsHostsAgain(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := newStage(t)
 	s.hireMachines(ourTools)
 	s.hear()
