@@ -168,6 +168,13 @@ func (f runFacts) last() (*lifecycle.Request, int) {
 
 // byRule is what the rule of its repository gives a run for which nobody asked.
 func (h *hook) byRule(ctx context.Context, facts runFacts) (*Demand, string, error) {
+	if h.w.RepositoryID == 0 { // found in a list of jobs, which tells no ids
+		run, err := h.f.jobs.GitHub.WorkflowRun(ctx, h.row.Repository, h.row.RunID)
+		if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+			return nil, "", fmt.Errorf("ask GitHub about run %s: %w", h.row.RunID, err)
+		}
+		h.w.RepositoryID, h.w.OwnerID = run.RepositoryID, run.OwnerID
+	}
 	rule, ok := h.f.jobs.Rules.Find(h.w.RepositoryID, h.w.OwnerID)
 	if !ok || !rule.Webhook {
 		return nil, fmt.Sprintf("not provisioned: no rule with webhook: true is for %s", h.row.Repository), nil
@@ -182,6 +189,9 @@ func (h *hook) byRule(ctx context.Context, facts runFacts) (*Demand, string, err
 		return nil, fmt.Sprintf("not provisioned: GitHub knows no run %s", h.row.RunID), nil
 	case err != nil:
 		return nil, "", fmt.Errorf("ask GitHub about run %s: %w", h.row.RunID, err)
+	}
+	if run.Status == lifecycle.StatusCompleted {
+		return nil, fmt.Sprintf("not provisioned: run %s is over", h.row.RunID), nil
 	}
 	origin := originOf(h.w, run)
 	spec := h.specByRule(rule, origin)

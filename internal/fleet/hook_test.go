@@ -154,6 +154,7 @@ func TestWhoIsNotProvisionedByWebhook(t *testing.T) {
 		"the event is not ruled": {byWebhook(policy.Rule{MaxHosts: 3, Events: []string{"push"}}), func(r *lifecycle.WorkflowRun) { r.Event = "schedule" }, "schedule"},
 		"the ref is not ruled":   {byWebhook(policy.Rule{MaxHosts: 3, Refs: []string{"refs/heads/main"}}), func(r *lifecycle.WorkflowRun) { r.HeadBranch = "mine" }, "mine"},
 		"it has another name":    {byWebhook(rule), func(r *lifecycle.WorkflowRun) { r.Repository = "acme/renamed" }, "renamed"},
+		"the run is over":        {byWebhook(rule), func(r *lifecycle.WorkflowRun) { r.Status = lifecycle.StatusCompleted }, "is over"},
 		"GitHub knows no run":    {byWebhook(rule), func(r *lifecycle.WorkflowRun) { r.RunID = "" }, "knows no run"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,4 +254,19 @@ func TestARunMayHaveSoManyHosts(t *testing.T) {
 			t.Errorf("after a release: got %v", err)
 		}
 	})
+}
+
+// Where nobody can ask for deliveries the jobs that wait are listed, and runs
+// are provisioned for those too.
+func TestQueuedJobsAreFoundWithoutDeliveries(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.hub.mu.Lock()
+		w.hub.noDeliveries = true
+		w.hub.lose = func(lifecycle.Webhook) bool { return true }
+		w.hub.mu.Unlock()
+		w.hub.queue(ctx, runJob(1, "5", 1), time.Hour)
+		w.hub.queue(ctx, poolJob(2, time.Now()), time.Second)
+		w.until("a host of the run", 10*time.Minute, func() bool { return len(w.serving("5")) == 1 })
+		w.until("the job of the pool", 10*time.Minute, w.ran(2))
+	}, byWebhook(policy.Rule{MaxHosts: 3}))
 }

@@ -29,6 +29,8 @@ type hub struct {
 	runners map[string]*hubRunner // by name
 	said    int
 	missed  []lifecycle.Webhook
+	// noDeliveries: nobody may ask for those that were missed.
+	noDeliveries bool
 	// asked counts the calls that were made.
 	asked map[string]int
 	// given has the ids of jobs in the order in which they began.
@@ -305,6 +307,9 @@ func (h *hub) WorkflowJob(_ context.Context, _ string, id int64) (lifecycle.Work
 func (h *hub) MissedDeliveries(context.Context, time.Time) ([]lifecycle.MissedDelivery, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.noDeliveries {
+		return nil, lifecycle.ErrNotFound
+	}
 	var list []lifecycle.MissedDelivery
 	for i, w := range h.missed {
 		list = append(list, lifecycle.MissedDelivery{ID: int64(i), DeliveryID: w.DeliveryID, Event: "workflow_job"})

@@ -73,6 +73,9 @@ func (s *Sweeper) Step(ctx context.Context, now time.Time) (Progress, error) {
 		s.op = nil
 	}
 	if err != nil {
+		if retry := now.Add(s.f.jitter(sweepAgain)); retry.Before(s.of.due) {
+			s.of.due = retry
+		}
 		return again, fmt.Errorf("%s sweep: %w", s.of.name, err)
 	}
 	return again, nil
@@ -140,6 +143,10 @@ func (s *Sweeper) untilNext(now time.Time) time.Duration {
 	}
 	return max(next.Sub(now), time.Millisecond)
 }
+
+// sweepAgain is when a sweep that failed is tried again, if that is sooner than its
+// next turn: what it could not see for the length of an outage is waited for.
+const sweepAgain = 30 * time.Second
 
 // sayAgain is how long the same failure of a sweep is not logged again.
 const sayAgain = time.Minute
