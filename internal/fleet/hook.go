@@ -144,6 +144,9 @@ func (h *hook) runStep(ctx context.Context, now time.Time) (Progress, error) {
 		if err != nil || !progress.Done {
 			return progress, err
 		}
+		if len(h.release.Instances()) > 0 { // watched into the pool: the due sweep looks more seldom
+			h.f.jobs.begin("release of run "+run.RunID, h.f.NewRelease(run.Repository, run.RunID, run.RunAttempt, true))
+		}
 		h.settle(fmt.Sprintf("run %s is over: released %d hosts", run.RunID, len(h.release.Instances())))
 		return again, nil
 	}

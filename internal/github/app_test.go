@@ -1,7 +1,6 @@
 package github_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -306,9 +305,27 @@ func TestAppsThatCannotBe(t *testing.T) {
 	}
 }
 
+// lockedLog is a log that a call may still write to whose caller has left.
+type lockedLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // Nothing of an App's key, its own tokens and those of its installations shows.
 func TestTheSecretsOfAppsStaySecret(t *testing.T) {
-	var logs bytes.Buffer
+	var logs lockedLog
 	f := newFake("a")
 	c := newClient(t, github.Config{
 		Transport: direct{f}, Apps: f.withApps(1), Log: hclog.New(&hclog.LoggerOptions{Level: hclog.Trace, Output: &logs}),
@@ -341,7 +358,7 @@ func TestTheSecretsOfAppsStaySecret(t *testing.T) {
 			t.Errorf("%s shows in\n%s", secret, &shown)
 		}
 	}
-	if logs.Len() == 0 {
+	if logs.String() == "" {
 		t.Error("nothing was logged")
 	}
 }

@@ -2,6 +2,7 @@ package github
 
 import (
 	"cmp"
+	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -76,6 +77,8 @@ func (b *budget) left(now time.Time) int {
 	switch {
 	case b.restUntil.After(now):
 		return -1
+	case b.limit == 0 && b.inFlight == 0:
+		return math.MaxInt // one call tells
 	case b.limit == 0 || !b.resetAt.After(now):
 		return cmp.Or(b.limit, assumedLimit) - b.inFlight
 	}
