@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/github"
+	"github.com/remuda-ci/remuda/internal/githubsim/openapitest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -16,7 +17,7 @@ func TestAnAppAgainstTheStandIn(t *testing.T) {
 		s := startStandin(t)
 		s.call(200, "PUT", "/_standin/apps", "", map[string]any{
 			"app_id": 7, "client_id": "Iv23mine", "private_key": appPEM().Reveal(), "owners": []string{"acme"}}, nil)
-		c := newClient(t, github.Config{URL: s.url + "/api/v3", Organisation: organisation,
+		c := newClient(t, github.Config{URL: s.url + "/api/v3", Transport: openapitest.Check(t, nil), Organisation: organisation,
 			Apps: []github.App{{ClientID: "Iv23mine", PrivateKey: appPEM()}}})
 		var first int64
 		for range 2 { // the second takes the name over
@@ -47,5 +48,45 @@ func TestAnAppAgainstTheStandIn(t *testing.T) {
 		if missed, err := c.MissedDeliveries(t.Context(), time.Time{}); len(missed) != 0 || (err != nil && !errors.Is(err, lifecycle.ErrNotFound)) {
 			t.Errorf("got %v, %v", missed, err)
 		}
+		if releases, err := c.RunnerReleases(t.Context()); err != nil || len(releases) == 0 || releases[0].PublishedAt.IsZero() {
+			t.Errorf("releases: %v, %v", releases, err)
+		}
+		s.call(204, "PUT", "/_standin/webhooks", "", map[string]any{"target": "http://127.0.0.1:1/", "secret": "s", "lose_every": 1}, nil)
+		s.call(201, "POST", "/_standin/runs", "", map[string]any{"repository": repository,
+			"workflow": "on: push\njobs:\n  lost: {runs-on: box, steps: [{run: 'true'}]}\n"}, nil)
+		checkRecovered(t, c)
+	}
+}
+
+// checkRecovered wants a queued job among the deliveries that were lost.
+func checkRecovered(t *testing.T, c *github.Client) {
+	t.Helper()
+	missed, err := c.MissedDeliveries(t.Context(), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range missed {
+		body, err := c.DeliveryPayload(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w, err := lifecycle.ParseWebhook(m.Event, m.DeliveryID, body, time.Now()); err == nil && w.Job != nil && w.Job.Status == lifecycle.StatusQueued {
+			return
+		}
+	}
+	t.Errorf("no queued job in %+v", missed)
+}
+
+// Runners of an organisation join its group, by JIT and by token.
+func TestAGroupOnTheStandIn(t *testing.T) {
+	s := startStandin(t)
+	s.call(204, "PUT", "/_standin/runner-groups", "", map[string]any{"groups": []map[string]any{{"id": 7, "name": "Big builders"}}}, nil)
+	c := newClient(t, github.Config{URL: s.url + "/api/v3", Transport: openapitest.Check(t, nil), Organisation: true, RunnerGroup: "Big builders"})
+	if _, _, err := c.JIT(t.Context(), repository, "remuda-1-i-1", []string{"box"}); err != nil {
+		t.Error(err)
+	}
+	c = newClient(t, github.Config{URL: s.url + "/api/v3", Transport: openapitest.Check(t, nil), Organisation: true, RunnerGroup: "No such group"})
+	if _, _, err := c.JIT(t.Context(), repository, "remuda-1-i-2", []string{"box"}); !errors.Is(err, lifecycle.ErrRefused) {
+		t.Errorf("no such group: got %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/githubsim"
+	"github.com/remuda-ci/remuda/internal/githubsim/openapitest"
 	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -89,7 +90,7 @@ func TestAgainstTheStandIn(t *testing.T) {
 	for _, base := range []string{"", "/api/v3"} {
 		t.Run("base "+base, func(t *testing.T) {
 			s := startStandin(t)
-			c := newClient(t, github.Config{URL: s.url + base})
+			c := newClient(t, github.Config{URL: s.url + base, Transport: openapitest.Check(t, nil)})
 			registration, err := c.RegistrationToken(t.Context(), repository)
 			if err != nil {
 				t.Fatal(err)
@@ -149,7 +150,7 @@ func checkList(t *testing.T, c *github.Client, want []string) {
 
 func TestTheStandInKeepsBusyRunners(t *testing.T) {
 	s := startStandin(t)
-	c := newClient(t, github.Config{URL: s.url + "/api/v3"})
+	c := newClient(t, github.Config{URL: s.url + "/api/v3", Transport: openapitest.Check(t, nil)})
 	registration, err := c.RegistrationToken(t.Context(), repository)
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +173,7 @@ func TestTheStandInKeepsBusyRunners(t *testing.T) {
 
 func TestTheStandInsFaults(t *testing.T) {
 	s := startStandin(t)
-	c := newClient(t, github.Config{URL: s.url})
+	c := newClient(t, github.Config{URL: s.url, Transport: openapitest.Check(t, nil)})
 	fail := func(status int) {
 		s.call(204, "POST", "/_standin/faults", "", map[string]any{
 			"route": "POST /repos/{owner}/{repo}/actions/runners/registration-token", "status": status, "count": 1}, nil)

@@ -82,7 +82,7 @@ func (c caller) admit(r *http.Request, appsOnly bool) error {
 		return errJWT
 	case !appsOnly && c.isApp:
 		return errCredentials
-	case c.installation != nil && !c.token.covers(scopeOf(r)):
+	case c.installation != nil && !c.token.covers(scopeOf(r)) && scopeOf(r) != runnerRepository: // that is public
 		return errNotFound
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/githubsim"
+	"github.com/remuda-ci/remuda/internal/githubsim/openapitest"
 	"github.com/remuda-ci/remuda/internal/local"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -61,7 +62,9 @@ func newServed(t *testing.T, apps int, config string) *stage {
 	if err := githubsim.LayOutRunner(filepath.Join(s.dir, "runner"), filepath.Join(bin, "standin-runner")); err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf(served, s.dir, bin, standin.Addr)
+	// Every call that controld makes is held against GitHub's description.
+	checked := openapitest.Proxy(t, standin.GitHub.URL())
+	text := fmt.Sprintf(served, s.dir, bin, checked.Listener.Addr())
 	for id := 1; id <= apps; id++ {
 		text += fmt.Sprintf("    - app_id: %d\n      private_key_file: %s\n", id, s.app(standin.GitHub, int64(id)))
 	}
