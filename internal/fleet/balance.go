@@ -15,6 +15,17 @@ import (
 // turns or room for: jobs of other scopes may stand between them.
 const waitingBeyond = 10
 
+// waitingAtMost bounds what is read beyond jobs that are passed over.
+const waitingAtMost = 2000
+
+// passOver is how long a job is passed over whose turn ended without a job: what
+// it lacks, such as a repository that still is, others need not wait for. It
+// doubles up to passOverAtMost, since each turn may cost a launch.
+const (
+	passOver       = time.Minute
+	passOverAtMost = time.Hour
+)
+
 // fullEvery is how often a balance looks at every host of a pool. A host that
 // has begun its job is otherwise looked at by who hands it back, so that a
 // webhook costs what it is about, and not what is at work.
@@ -67,7 +78,7 @@ func (b *balance) load(ctx context.Context, now time.Time) (Progress, error) {
 	if err := b.readHosts(ctx, now); err != nil {
 		return again, err
 	}
-	if err := b.readWaiting(ctx); err != nil {
+	if err := b.readWaiting(ctx, now); err != nil {
 		return again, err
 	}
 	if len(turns.Open) == 0 && len(b.waiting) == 0 && b.pool.Minimum == 0 {
@@ -80,7 +91,7 @@ func (b *balance) load(ctx context.Context, now time.Time) (Progress, error) {
 // readWaiting reads as many waiting jobs as there are turns for, those to be
 // given included. Where there are none it reads none, and more stands for what
 // it does not know.
-func (b *balance) readWaiting(ctx context.Context) error {
+func (b *balance) readWaiting(ctx context.Context, now time.Time) error {
 	b.waiting, b.more = nil, true
 	begun := 0
 	for _, fact := range b.facts {
@@ -92,14 +103,19 @@ func (b *balance) readWaiting(ctx context.Context) error {
 	if served == 0 {
 		return nil
 	}
-	most := served + waitingBeyond
+	most, found := served+waitingBeyond, 0
 	for page := (lifecycle.PageOf{Limit: most}); ; {
 		got, err := b.f.jobs.Store.WaitingJobs(ctx, b.name, page)
 		if err != nil {
 			return fmt.Errorf("list the waiting jobs of pool %s: %w", b.name, err)
 		}
-		b.waiting = append(b.waiting, got.Items...)
-		if b.more = got.Next != ""; !b.more || len(b.waiting) >= most {
+		for _, j := range got.Items {
+			if !j.PassedOver(now) {
+				b.waiting = append(b.waiting, j)
+			}
+		}
+		found += len(got.Items)
+		if b.more = got.Next != ""; !b.more || len(b.waiting) >= most || found >= waitingAtMost {
 			return nil
 		}
 		page.After = got.Next
@@ -323,19 +339,20 @@ func (b *balance) beginTurn(ctx context.Context, now time.Time, t lifecycle.Turn
 	return nil
 }
 
-// askAbout has GitHub asked soon about the job of a turn that ended without one:
-// the end of the job may have been lost.
+// askAbout passes over the job of a turn that ended without one, and has GitHub
+// asked soon about it: its end may have been lost.
 func (b *balance) askAbout(ctx context.Context, t lifecycle.Turn, now time.Time) {
 	if t.JobID == 0 {
 		return
 	}
 	j, err := b.f.jobs.Store.Job(ctx, t.JobID)
-	if err == nil && j.State == lifecycle.JobWaiting && j.DueAt.After(now) {
-		j.DueAt = now
+	if err == nil && j.State == lifecycle.JobWaiting {
+		j.DueAt, j.NotBefore = now, now.Add(min(passOver<<min(j.Passed, 10), passOverAtMost))
+		j.Passed++
 		_, err = b.f.jobs.Store.UpdateJob(ctx, j)
 	}
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) && !errors.Is(err, lifecycle.ErrLost) {
-		b.f.log.Warn("job not looked up; its hourly look comes later", "job", t.JobID, "error", err)
+		b.f.log.Warn("job not passed over; its hourly look comes later", "job", t.JobID, "error", err)
 	}
 }
 

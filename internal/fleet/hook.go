@@ -365,6 +365,7 @@ func advance(stored, row lifecycle.Job, now time.Time) lifecycle.Job {
 	n := stored
 	n.State, n.Reason = row.State, fmt.Sprintf("%s, by GitHub's word", row.State)
 	n.RunnerName, n.StartedAt, n.EndedAt = row.RunnerName, row.StartedAt, row.EndedAt
+	n.NotBefore, n.Passed = time.Time{}, 0
 	n.DueAt = now.Add(jobLook)
 	if n.State == lifecycle.JobDone {
 		n.DueAt = time.Time{}

@@ -31,6 +31,8 @@ type hub struct {
 	missed  []lifecycle.Webhook
 	// noDeliveries: nobody may ask for those that were missed.
 	noDeliveries bool
+	// refuses is a repository for which nothing is registered.
+	refuses string
 	// asked counts the calls that were made.
 	asked map[string]int
 	// given has the ids of jobs in the order in which they began.
@@ -252,6 +254,10 @@ func (h *hub) JIT(_ context.Context, repository, name string, labels []string) (
 	defer h.mu.Unlock()
 	if err := h.ask("JIT"); err != nil {
 		return lifecycle.Registration{}, 0, err
+	}
+	if repository == h.refuses {
+		h.asked["refused"]++
+		return lifecycle.Registration{}, 0, lifecycle.ErrRefused
 	}
 	h.github.register(lifecycle.Record{RunnerName: name})
 	h.github.mu.Lock()

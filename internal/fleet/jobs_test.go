@@ -409,3 +409,26 @@ func TestAcknowledgedIsNotLost(t *testing.T) {
 		w.until("the pool at rest", 10*time.Minute, w.atRest)
 	})
 }
+
+// What GitHub refuses for one repository, such as one that is gone, keeps no
+// other waiting.
+func TestARefusedRepositoryHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 1)
+		w.hub.refuses = "acme/gone"
+		w.live(t, func(ctx context.Context) {
+			begun := time.Now()
+			for id := range int64(5) {
+				j := poolJob(id+1, begun.Add(-time.Hour))
+				j.Repository = "acme/gone"
+				w.hub.queue(ctx, j, time.Second)
+			}
+			w.hub.queue(ctx, poolJob(100, begun), time.Second)
+			w.until("the other's job ran", 2*time.Minute, w.ran(100))
+			time.Sleep(8 * time.Minute) // tried again after 1, 3 and 7 of them
+			if n := w.hub.calls("refused"); n < 5*3 || n > 5*5 {
+				t.Errorf("%d registrations were tried for 5 jobs in 8 minutes", n)
+			}
+		})
+	})
+}

@@ -155,6 +155,9 @@ func (p *Provision) unregistered() string {
 func (p *Provision) registerHost(ctx context.Context, now time.Time) (Progress, error) {
 	r := p.hosts[p.unregistered()]
 	registration, id, err := p.f.jobs.GitHub.JIT(ctx, r.Repository, r.RunnerName, runnerLabels(p.q.Spec.Labels, r.Arch))
+	if errors.Is(err, lifecycle.ErrRefused) {
+		return p.settleRefused(ctx, err, now)
+	}
 	if err != nil {
 		if !now.Before(p.q.Deadline) {
 			return p.settle(ctx, now) // not in time
@@ -173,6 +176,28 @@ func (p *Provision) registerHost(ctx context.Context, now time.Time) (Progress, 
 	p.journal.effects++
 	p.hosts[r.HostKey] = stored
 	return again, nil
+}
+
+// settleRefused ends a request for a job-scoped host that GitHub refuses, as for
+// a repository that is gone: until its deadline it would keep a turn of the pool
+// from others.
+func (p *Provision) settleRefused(ctx context.Context, refusal error, now time.Time) (Progress, error) {
+	q := p.q
+	q.Outcome, q.Taken, q.DueAt = lifecycle.OutcomeShort, nil, now.Add(p.f.timing.Takeover)
+	q.ExpiresAt = now.Add(p.f.timing.KeepRequests)
+	q.Reason = refusal.Error()
+	return p.write(ctx, q, now, func() {
+		p.journal.add(requestEvent(q, lifecycle.ActionSettle, q.Reason, now))
+		p.next = p.finish
+	})
+}
+
+// giveUpRefused gives the messages of hosts back to others first.
+func (p *Provision) giveUpRefused(ctx context.Context, refusal error, now time.Time) (Progress, error) {
+	if s := p.sel; len(s.open)+len(s.spent)+len(s.unfit) > 0 {
+		return p.settleMessages(ctx)
+	}
+	return p.settleRefused(ctx, refusal, now)
 }
 
 // takenMeanwhile deletes the registration of a job-scoped host that is released

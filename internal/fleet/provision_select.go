@@ -41,8 +41,19 @@ func (p *Provision) queueName() lifecycle.QueueName {
 // lacks is how many hosts are still to be found.
 func (p *Provision) lacks() int { return max(0, p.q.Lacks()-len(p.won)) }
 
-// selectHosts does one step of the selection: receive, claim, take, settle.
+// selectHosts does one step of the selection, which for a job-scoped host ends
+// when GitHub refuses it.
 func (p *Provision) selectHosts(ctx context.Context, now time.Time) (Progress, error) {
+	progress, err := p.selectNext(ctx, now)
+	if p.jobScoped() && errors.Is(err, lifecycle.ErrRefused) {
+		p.next = func(ctx context.Context, now time.Time) (Progress, error) { return p.giveUpRefused(ctx, err, now) }
+		return again, nil
+	}
+	return progress, err
+}
+
+// selectNext receives, claims, takes or settles.
+func (p *Provision) selectNext(ctx context.Context, now time.Time) (Progress, error) {
 	s := &p.sel
 	if p.lacks() > 0 {
 		if err := p.mint(ctx, now); err != nil {

@@ -86,6 +86,10 @@ type Job struct {
 	RunnerName string    `json:"runnerName,omitempty"`
 	StartedAt  time.Time `json:"startedAt,omitzero"`
 	EndedAt    time.Time `json:"endedAt,omitzero"`
+	// NotBefore is until when it is passed over: a turn that was given for it
+	// ended without a job. Passed counts how often that was in a row.
+	NotBefore time.Time `json:"notBefore,omitzero"`
+	Passed    int       `json:"passed,omitempty"`
 	// Reason is the sentence of the last change.
 	Reason string `json:"reason,omitempty"`
 
@@ -95,6 +99,9 @@ type Job struct {
 	Version   int64     `json:"version"`
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 }
+
+// PassedOver reports whether the job gets no turn for now.
+func (j Job) PassedOver(now time.Time) bool { return now.Before(j.NotBefore) }
 
 // Before is the order in which jobs of a pool are served: by queuedAt, and then
 // by id.

@@ -5,7 +5,7 @@ import "github.com/remuda-ci/remuda/internal/lifecycle"
 // Job returns j in the form of the store.
 func Job(j lifecycle.Job) lifecycle.Job {
 	j.Labels = list(j.Labels)
-	j.QueuedAt, j.StartedAt, j.EndedAt = utc(j.QueuedAt), utc(j.StartedAt), utc(j.EndedAt)
+	j.QueuedAt, j.StartedAt, j.EndedAt, j.NotBefore = utc(j.QueuedAt), utc(j.StartedAt), utc(j.EndedAt), utc(j.NotBefore)
 	j.DueAt, j.ExpiresAt = utc(j.DueAt), utc(j.ExpiresAt)
 	return j
 }

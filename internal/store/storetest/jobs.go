@@ -30,7 +30,7 @@ func fullJob(id int64) lifecycle.Job {
 	return lifecycle.Job{
 		ID: id, Repository: repository, RunID: runID, RunAttempt: 2, Labels: []string{"remuda-small", "x64"},
 		Pool: jobPool, Scope: "acme", State: lifecycle.JobWaiting, QueuedAt: start, RunnerName: "remuda-3-i-a",
-		StartedAt: start.Add(time.Second), EndedAt: start.Add(time.Minute), Reason: "it's \"queued\" — 100%",
+		StartedAt: start.Add(time.Second), EndedAt: start.Add(time.Minute), NotBefore: start.Add(time.Hour), Passed: 3, Reason: "it's \"queued\" — 100%",
 		DueAt: start.Add(5 * time.Minute), Version: 1, ExpiresAt: start.Add(10 * time.Hour),
 	}
 }
