@@ -46,6 +46,9 @@ type CallerRule struct {
 	Events    []string `yaml:"events"`
 	Refs      []string `yaml:"refs"`
 	Workflows []string `yaml:"workflows"`
+	// Labels are patterns of runner labels that may be asked for beside the run's
+	// id and remuda-<resource class>; none: no other.
+	Labels []string `yaml:"labels"`
 	// Pools may be asked for; none: only DefaultPool.
 	Pools []string `yaml:"pools"`
 	// ResourceClasses and UsageClasses may be asked for; none: the pool's.
@@ -95,7 +98,7 @@ func (c *Config) Rules() policy.Rules {
 	for _, r := range c.Callers.Repositories {
 		rules = append(rules, policy.Rule{
 			RepositoryID: int64(r.RepositoryID), OwnerID: int64(r.OwnerID), Repository: r.Repository,
-			Events: r.Events, Refs: r.Refs, Workflows: r.Workflows, Pools: r.Pools,
+			Events: r.Events, Refs: r.Refs, Workflows: r.Workflows, Labels: r.Labels, Pools: r.Pools,
 			ResourceClasses: r.ResourceClasses, UsageClasses: r.UsageClasses,
 			MaxHosts: r.MaxHosts, MaxRuntime: c.ruleRuntime(r),
 			SpotForPullRequests: r.SpotForPullRequests, Forks: r.Forks, Webhook: r.Webhook,
@@ -201,7 +204,7 @@ func (c *Config) validateRule(at strictyaml.Place, r CallerRule) {
 	for _, list := range []struct {
 		key      string
 		patterns []string
-	}{{"events", r.Events}, {"refs", r.Refs}, {"workflows", r.Workflows}} {
+	}{{"events", r.Events}, {"refs", r.Refs}, {"workflows", r.Workflows}, {"labels", r.Labels}} {
 		patterns(at.At(list.key), list.patterns)
 	}
 	named(at.At("pools"), r.Pools, "pool", func(name string) bool { _, ok := c.Pools[name]; return ok })

@@ -219,8 +219,8 @@ func (b *balance) phase(t *lifecycle.Turn, r lifecycle.Record, p lifecycle.Repor
 	if r.RequestID != t.RunID(b.name) {
 		return policy.TurnOver, time.Time{}
 	}
-	if t.Runner != r.RunnerName {
-		t.Runner, b.learned = r.RunnerName, true
+	if t.Runner != r.RunnerName || t.RunnerID != r.GitHubRunnerID {
+		t.Runner, t.RunnerID, b.learned = r.RunnerName, r.GitHubRunnerID, true
 	}
 	switch {
 	case r.Releasing():

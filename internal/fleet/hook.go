@@ -52,8 +52,15 @@ func (f *Fleet) TakeWebhook(ctx context.Context, w lifecycle.Webhook, now time.T
 func (f *Fleet) concerns(ctx context.Context, w lifecycle.Webhook) (bool, error) {
 	switch {
 	case w.Job != nil:
-		_, ok := f.served(*w.Job)
-		return ok, nil
+		row, ok := f.served(*w.Job)
+		if !ok || row.Pool != "" {
+			return ok && policy.ServesRepository(f.jobs.Pools[row.Pool].Repositories, row.Repository), nil
+		}
+		if rule, ok := f.jobs.Rules.Find(w.RepositoryID, w.OwnerID); ok && rule.Webhook || w.RepositoryID == 0 {
+			return true, nil
+		}
+		requests, err := f.store.RequestsOfRun(ctx, row.Repository, row.RunID)
+		return len(requests) > 0, err
 	case w.Run != nil && w.Run.Status == lifecycle.StatusCompleted:
 		requests, err := f.store.RequestsOfRun(ctx, w.Run.Repository, w.Run.RunID)
 		return len(requests) > 0, err
@@ -91,6 +98,7 @@ type hook struct {
 	w lifecycle.Webhook
 
 	row     lifecycle.Job // of a workflow_job
+	runner  int64         // the id of the runner that took it; 0: not told
 	release *Release
 	tries   int // how often a runner's host was looked at
 }
@@ -194,7 +202,7 @@ func (h *hook) jobStep(ctx context.Context, now time.Time) (Progress, error) {
 		}
 		return again, err
 	}
-	h.row = row
+	h.row, h.runner = row, job.RunnerID
 	stored, err := h.f.noteJob(ctx, row, now)
 	if err != nil {
 		return again, err
@@ -207,11 +215,11 @@ func (h *hook) jobStep(ctx context.Context, now time.Time) (Progress, error) {
 func (h *hook) refused(ctx context.Context, row lifecycle.Job) (string, error) {
 	pool, ok := h.f.jobs.Pools[row.Pool]
 	switch {
-	case row.Pool == "" || !ok || row.State != lifecycle.JobWaiting:
+	case row.Pool == "" || !ok:
 		return "", nil
 	case !policy.ServesRepository(pool.Repositories, row.Repository):
 		return fmt.Sprintf("%s may not use job pool %s; it may be used by %v", row.Repository, row.Pool, pool.Repositories), nil
-	case pool.Forks:
+	case pool.Forks, row.State != lifecycle.JobWaiting:
 		return "", nil
 	}
 	fork, err := h.f.ofFork(ctx, row.Repository, row.RunID)
@@ -245,7 +253,7 @@ func (h *hook) markBegun(ctx context.Context, _ time.Time) (Progress, error) {
 	}
 	turns.Open = slices.Clone(turns.Open)
 	i := slices.IndexFunc(turns.Open, func(t lifecycle.Turn) bool {
-		return t.Runner != "" && t.Runner == h.row.RunnerName && strings.EqualFold(t.Scope, h.row.Scope)
+		return t.Runner != "" && t.Runner == h.row.RunnerName && strings.EqualFold(t.Scope, h.row.Scope) && h.isRunner(t.RunnerID)
 	})
 	runs := fmt.Sprintf("job %d runs on %s", h.row.ID, h.row.RunnerName)
 	if i < 0 {
@@ -265,6 +273,10 @@ func (h *hook) markBegun(ctx context.Context, _ time.Time) (Progress, error) {
 	h.settle(runs) // one job less waits, and one host less: nothing else has changed
 	return again, nil
 }
+
+// isRunner reports whether the job ran on the registration of an id, as far as
+// both are known: a name may be given twice.
+func (h *hook) isRunner(id int64) bool { return h.runner == 0 || id == 0 || h.runner == id }
 
 // balance settles the webhook and has the accounts of the job's pool balanced.
 func (h *hook) balance(why string) func(context.Context, time.Time) (Progress, error) {
@@ -303,7 +315,7 @@ func (h *hook) freeHost(ctx context.Context, _ time.Time) (Progress, error) {
 	case err != nil || r.RunnerName != h.row.RunnerName || !lifecycle.IsTurn(r.RequestID):
 		h.next = h.balance(over + ", whose host is free already")
 		return again, nil
-	case !strings.EqualFold(r.JobsOf, h.row.Scope):
+	case !strings.EqualFold(r.JobsOf, h.row.Scope), !h.isRunner(r.GitHubRunnerID):
 		h.next = h.balance(over + ", a runner of " + h.row.Scope + " that is called like one of ours")
 		return again, nil
 	case !r.Releasing() && r.State != lifecycle.StateRunning && h.tries < freeTries:

@@ -24,6 +24,11 @@ func (h *hook) provide(ctx context.Context, _ time.Time) (Progress, error) {
 		return again, err
 	}
 	demand, why := facts.demand()
+	if last, _ := facts.last(); demand != nil && last.MaxHosts > 0 {
+		if demand, why, err = h.stillAllowed(ctx, facts, demand, why); err != nil {
+			return again, err
+		}
+	}
 	if demand == nil && facts.mayBegin() {
 		demand, why, err = h.byRule(ctx, facts)
 		if err != nil {
@@ -54,8 +59,8 @@ func (h *hook) provide(ctx context.Context, _ time.Time) (Progress, error) {
 type runFacts struct {
 	job      lifecycle.Job
 	requests []lifecycle.Request
-	// open counts the jobs of the run that are not done.
-	open int
+	// jobs are those of the run that are not done.
+	jobs []lifecycle.Job
 	// live are the keys of the hosts that serve the run.
 	live map[string]bool
 }
@@ -70,9 +75,9 @@ func (h *hook) runFacts(ctx context.Context) (runFacts, error) {
 	if err != nil {
 		return facts, fmt.Errorf("list jobs of run %s: %w", h.row.RunID, err)
 	}
-	facts.open = len(jobs)
+	facts.jobs = jobs
 	if !slices.ContainsFunc(jobs, func(j lifecycle.Job) bool { return j.ID == h.row.ID }) {
-		facts.open++ // the index has not seen it yet
+		facts.jobs = append(facts.jobs, h.row) // the index has not seen it yet
 	}
 	for _, q := range facts.requests {
 		records, _, err := h.f.hostsOf(ctx, q, nil)
@@ -86,10 +91,28 @@ func (h *hook) runFacts(ctx context.Context) (runFacts, error) {
 	return facts, nil
 }
 
-// standing are the requests that still have hosts for the run, or wait for them.
-func (f runFacts) standing() (hosts int, asked string) {
+// classOf is the resource class whose hosts can take a job of a run.
+func classOf(j lifecycle.Job) string {
+	_, class, _ := policy.RunLabels(j.Labels, j.RunID)
+	return cmp.Or(class, DefaultResourceClass)
+}
+
+// open counts the jobs of a class.
+func (f runFacts) open(class string) int {
+	n := 0
+	for _, j := range f.jobs {
+		if classOf(j) == class {
+			n++
+		}
+	}
+	return n
+}
+
+// standing are the requests that still have hosts for the run, or wait for them:
+// those of a class, or all.
+func (f runFacts) standing(class string) (hosts int, asked string) {
 	for _, q := range f.requests {
-		if q.Released() {
+		if q.Released() || class != "" && class != q.Spec.ResourceClass {
 			continue
 		}
 		n := q.Spec.Count
@@ -118,7 +141,7 @@ func (f runFacts) mayBegin() bool {
 // its hosts are gone: a re-run of failed jobs comes with no Provision. One host
 // for each open job, and never more than were asked for then.
 func (f runFacts) demand() (*Demand, string) {
-	hosts, asked := f.standing()
+	hosts, asked := f.standing("")
 	last, limit := f.last()
 	switch {
 	case asked != "":
@@ -127,8 +150,8 @@ func (f runFacts) demand() (*Demand, string) {
 		return nil, fmt.Sprintf("nobody asked for hosts of run %s", f.job.RunID)
 	case f.job.RunAttempt < last.Spec.RunAttempt:
 		return nil, fmt.Sprintf("ignored: job %d is of attempt %d, and attempt %d has hosts", f.job.ID, f.job.RunAttempt, last.Spec.RunAttempt)
-	case hosts >= min(limit, f.open):
-		return nil, fmt.Sprintf("run %s has %d hosts for %d jobs, and may have %d", f.job.RunID, hosts, f.open, limit)
+	case hosts >= min(limit, len(f.jobs)):
+		return nil, fmt.Sprintf("run %s has %d hosts for %d jobs, and may have %d", f.job.RunID, hosts, len(f.jobs), limit)
 	}
 	spec := last.Spec
 	spec.RunAttempt = f.job.RunAttempt
@@ -163,6 +186,9 @@ func (f runFacts) last() (*lifecycle.Request, int) {
 			}
 		}
 	}
+	if last != nil && last.MaxHosts > 0 { // by a rule, which requests that it refused do not widen
+		limit = min(limit, last.MaxHosts)
+	}
 	return last, min(limit, MaxCount)
 }
 
@@ -179,9 +205,12 @@ func (h *hook) byRule(ctx context.Context, facts runFacts) (*Demand, string, err
 	if !ok || !rule.Webhook {
 		return nil, fmt.Sprintf("not provisioned: no rule with webhook: true is for %s", h.row.Repository), nil
 	}
-	hosts, _ := facts.standing()
-	if hosts >= min(rule.MaxHosts, facts.open) {
-		return nil, fmt.Sprintf("run %s has %d hosts for %d jobs, and may have %d", h.row.RunID, hosts, facts.open, rule.MaxHosts), nil
+	class := classOf(h.row)
+	all, _ := facts.standing("")
+	hosts, _ := facts.standing(class)
+	if all >= rule.MaxHosts || hosts >= facts.open(class) {
+		return nil, fmt.Sprintf("run %s has %d hosts, %d of class %s for %d jobs, and may have %d",
+			h.row.RunID, all, hosts, class, facts.open(class), rule.MaxHosts), nil
 	}
 	run, err := h.f.jobs.GitHub.WorkflowRun(ctx, h.row.Repository, h.row.RunID)
 	switch {
@@ -206,6 +235,28 @@ func (h *hook) byRule(ctx context.Context, facts runFacts) (*Demand, string, err
 	return facts.one(spec, rule.MaxHosts), fmt.Sprintf("job %d is queued and nobody asked for hosts of run %s: provisioned by its rule", h.row.ID, h.row.RunID), nil
 }
 
+// stillAllowed holds a request that a rule once let through against the rules of
+// today. Ref and workflow file of a run stay what they were.
+func (h *hook) stillAllowed(ctx context.Context, facts runFacts, d *Demand, why string) (*Demand, string, error) {
+	rule, ok := h.f.jobs.Rules.Find(h.w.RepositoryID, h.w.OwnerID)
+	if !ok {
+		return nil, fmt.Sprintf("not provisioned again: there is no rule for %s any more", h.row.Repository), nil
+	}
+	if hosts, _ := facts.standing(""); hosts >= rule.MaxHosts {
+		return nil, fmt.Sprintf("run %s has %d hosts, and may have %d", h.row.RunID, hosts, rule.MaxHosts), nil
+	}
+	run, err := h.f.jobs.GitHub.WorkflowRun(ctx, h.row.Repository, h.row.RunID)
+	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+		return nil, "", fmt.Errorf("ask GitHub about run %s: %w", h.row.RunID, err)
+	}
+	rule.Refs, rule.Workflows = nil, nil
+	if _, verdict := (policy.Rules{rule}).Admit(originOf(h.w, run), d.Spec); !verdict.Allowed {
+		return nil, "not provisioned again: " + verdict.Why, nil
+	}
+	d.MaxHosts = min(d.MaxHosts, rule.MaxHosts)
+	return d, why, nil
+}
+
 // specByRule is what is asked for in the place of a caller.
 func (h *hook) specByRule(rule policy.Rule, origin policy.Origin) lifecycle.Spec {
 	labels, class, _ := policy.RunLabels(h.row.Labels, h.row.RunID)
@@ -225,18 +276,14 @@ func (h *hook) specByRule(rule policy.Rule, origin policy.Origin) lifecycle.Spec
 	return spec
 }
 
-// originOf is where a run comes from, by GitHub's word. The ref of a run of a
-// pull request is not told, and so matches no pattern.
+// originOf is where a run comes from, by GitHub's word. Its ref is not told: what
+// GitHub calls its head branch may be a tag of that name, which anyone who may
+// push can make. So neither ref nor workflow file is known, and a rule that asks
+// for one lets no run through that comes without an ID token.
 func originOf(w lifecycle.Webhook, run lifecycle.WorkflowRun) policy.Origin {
 	o := policy.Origin{
 		Repository: run.Repository, RepositoryID: w.RepositoryID, OwnerID: w.OwnerID, RunID: run.RunID,
 		Event: run.Event, Fork: forkOf(run),
-	}
-	if run.HeadBranch != "" && !strings.HasPrefix(run.Event, "pull_request") {
-		o.Ref = "refs/heads/" + run.HeadBranch
-	}
-	if file, _, _ := strings.Cut(run.Path, "@"); file != "" && o.Ref != "" {
-		o.Workflow = fmt.Sprintf("%s/%s@%s", run.Repository, file, o.Ref)
 	}
 	return o
 }

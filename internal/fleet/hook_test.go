@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -152,7 +153,7 @@ func TestWhoIsNotProvisionedByWebhook(t *testing.T) {
 		}, nil, "no rule"},
 		"it is of a fork":        {byWebhook(rule), func(r *lifecycle.WorkflowRun) { r.HeadRepositoryID = 99 }, "fork"},
 		"the event is not ruled": {byWebhook(policy.Rule{MaxHosts: 3, Events: []string{"push"}}), func(r *lifecycle.WorkflowRun) { r.Event = "schedule" }, "schedule"},
-		"the ref is not ruled":   {byWebhook(policy.Rule{MaxHosts: 3, Refs: []string{"refs/heads/main"}}), func(r *lifecycle.WorkflowRun) { r.HeadBranch = "mine" }, "mine"},
+		"the ref is not ruled":   {byWebhook(policy.Rule{MaxHosts: 3, Refs: []string{"refs/heads/main"}}), func(r *lifecycle.WorkflowRun) { r.HeadBranch = "main" }, "not known"},
 		"it has another name":    {byWebhook(rule), func(r *lifecycle.WorkflowRun) { r.Repository = "acme/renamed" }, "renamed"},
 		"the run is over":        {byWebhook(rule), func(r *lifecycle.WorkflowRun) { r.Status = lifecycle.StatusCompleted }, "is over"},
 		"GitHub knows no run":    {byWebhook(rule), func(r *lifecycle.WorkflowRun) { r.RunID = "" }, "knows no run"},
@@ -179,6 +180,12 @@ func TestWhoIsNotProvisionedByWebhook(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				if n := len(w.records()); n != 0 {
 					t.Errorf("%d hosts", n)
+				}
+				if c.why == "no rule" { // and nobody asked for hosts: it is nobody's
+					if _, err := w.store.Webhook(ctx, "delivery-1"); !errors.Is(err, lifecycle.ErrNotFound) {
+						t.Errorf("the webhook was kept: %v", err)
+					}
+					return
 				}
 				wantHeard(t, w, c.why)
 			}, c.change)
@@ -268,5 +275,71 @@ func TestQueuedJobsAreFoundWithoutDeliveries(t *testing.T) {
 		w.hub.queue(ctx, poolJob(2, time.Now()), time.Second)
 		w.until("a host of the run", 10*time.Minute, func() bool { return len(w.serving("5")) == 1 })
 		w.until("the job of the pool", 10*time.Minute, w.ran(2))
+	}, byWebhook(policy.Rule{MaxHosts: 3}))
+}
+
+// A host of one class takes no job of another: each gets its own.
+func TestJobsOfTwoClassesGetHostsOfBoth(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.hub.queue(ctx, runJob(1, "5", 1), time.Hour)
+		w.until("a large host", time.Minute, func() bool { return len(w.serving("5")) == 1 })
+		w.hub.cancel(ctx, 1)
+		bigger := runJob(2, "5", 1)
+		bigger.Labels = []string{"5", "remuda-xlarge"}
+		w.hub.queue(ctx, bigger, time.Hour)
+		w.until("an xlarge one", time.Minute, func() bool {
+			return slices.ContainsFunc(w.serving("5"), func(r lifecycle.Record) bool { return r.ResourceClass == "xlarge" })
+		})
+	}, byWebhook(policy.Rule{MaxHosts: 3}))
+}
+
+// What a rule refused then widens nothing when the run is started again, and a
+// rule that is gone lets nothing through.
+func TestAReRunIsHeldAgainstTheRulesOfToday(t *testing.T) {
+	for name, c := range map[string]struct {
+		rules policy.Rules
+		want  int
+	}{
+		"the rule stands":  {policy.Rules{{RepositoryID: repositoryID, Repository: repository, MaxHosts: 1}}, 1},
+		"the rule is gone": {nil, 0},
+		"its class is not allowed any more": {policy.Rules{{
+			RepositoryID: repositoryID, Repository: repository, MaxHosts: 1, ResourceClasses: []string{"xlarge"}}}, 0},
+		"its ref is not asked for again": {policy.Rules{{
+			RepositoryID: repositoryID, Repository: repository, MaxHosts: 1, Refs: []string{"refs/heads/main"}}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+				for n := range 4 { // the first gets a host, the others are refused
+					d := demand("5", fmt.Sprintf("q%d", n), 1)
+					d.MaxHosts = 1
+					_, err := w.provision(ctx, d)
+					if (err == nil) != (n == 0) {
+						t.Fatalf("request %d: %v", n, err)
+					}
+				}
+				w.release(ctx, "5", true)
+				for id := range int64(4) {
+					w.hub.queue(ctx, runJob(id+1, "5", 2), time.Hour)
+				}
+				time.Sleep(time.Minute)
+				if n := len(w.serving("5")); n != c.want {
+					t.Errorf("%d hosts, want %d", n, c.want)
+				}
+			}, func(o *fleet.JobOptions) { o.Rules = c.rules })
+		})
+	}
+}
+
+// A run brings its own labels to its hosts only where its rule allows them.
+func TestLabelsOfOthersAreNotProvisioned(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		j := runJob(1, "5", 1)
+		j.Labels = append(j.Labels, "prod-deploy")
+		w.hub.queue(ctx, j, time.Hour)
+		time.Sleep(10 * time.Second)
+		if n := len(w.records()); n != 0 {
+			t.Errorf("%d hosts", n)
+		}
+		wantHeard(t, w, "prod-deploy")
 	}, byWebhook(policy.Rule{MaxHosts: 3}))
 }

@@ -16,12 +16,20 @@ import (
 // Whoever has runners of their own may call them as ours are called: what jobs
 // do on them is nothing to our hosts.
 func TestARunnerElsewhereHasTheNameOfOurs(t *testing.T) {
+	t.Run("in another repository", func(t *testing.T) { testNamesake(t, true) })
+	t.Run("beside the organisation's", func(t *testing.T) { testNamesake(t, false) })
+}
+
+func testNamesake(t *testing.T, elsewhere bool) {
 	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
 		w.until("a host waits", time.Minute, func() bool { return len(w.records(lifecycle.StateRunning)) == 1 })
 		ours := w.records(lifecycle.StateRunning)[0]
 		w.until("its turn names it", time.Minute, func() bool { return w.turns().Open[0].Runner == ours.RunnerName })
 		evil := poolJob(99, time.Now())
-		evil.Repository, evil.RunnerName = "acme/evil", ours.RunnerName
+		evil.RunnerName, evil.RunnerID = ours.RunnerName, ours.GitHubRunnerID+1000
+		if elsewhere {
+			evil.Repository, evil.RunnerID = "acme/evil", 0
+		}
 		for _, status := range []string{lifecycle.StatusInProgress, lifecycle.StatusCompleted} {
 			evil.Status = status
 			w.hub.say(ctx, evil)

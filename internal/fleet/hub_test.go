@@ -147,7 +147,7 @@ func (h *hub) turn() []lifecycle.WorkflowJob {
 			h.github.deregister(name) // it was for one job
 		case r.job == nil && r.online && r.jobs == 0:
 			if j := h.next(r); j != nil {
-				j.Status, j.RunnerName, j.StartedAt = lifecycle.StatusInProgress, name, time.Now()
+				j.Status, j.RunnerName, j.RunnerID, j.StartedAt = lifecycle.StatusInProgress, name, r.id, time.Now()
 				r.job, r.jobs = j, 1
 				h.given = append(h.given, j.ID)
 				moved = append(moved, j.WorkflowJob)

@@ -2,7 +2,7 @@ package fleet_test
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -291,11 +291,12 @@ func TestWhoMayUseAPool(t *testing.T) {
 			if turns := w.turns(); turns.Given != 0 {
 				t.Errorf("turns were given: %+v", turns)
 			}
-			for n := range 2 {
-				hook, err := w.store.Webhook(ctx, fmt.Sprintf("delivery-%d", n+1))
-				if err != nil || !strings.HasPrefix(hook.Reason, "refused:") {
-					t.Errorf("webhook %d: %v, %q", n+1, err, hook.Reason)
-				}
+			if _, err := w.store.Webhook(ctx, "delivery-1"); !errors.Is(err, lifecycle.ErrNotFound) {
+				t.Errorf("the stranger's webhook was kept: %v", err)
+			}
+			hook, err := w.store.Webhook(ctx, "delivery-2")
+			if err != nil || !strings.HasPrefix(hook.Reason, "refused:") {
+				t.Errorf("the fork's webhook: %v, %q", err, hook.Reason)
 			}
 		})
 	})

@@ -85,7 +85,7 @@ func ourJob(j *api.WorkflowJob, repository string) lifecycle.WorkflowJob {
 	return lifecycle.WorkflowJob{
 		ID: j.GetID(), Repository: repository,
 		RunID: strconv.FormatInt(j.GetRunID(), 10), RunAttempt: int(j.GetRunAttempt()),
-		Labels: j.Labels, Status: j.GetStatus(), Conclusion: j.GetConclusion(), RunnerName: j.GetRunnerName(),
+		Labels: j.Labels, Status: j.GetStatus(), Conclusion: j.GetConclusion(), RunnerName: j.GetRunnerName(), RunnerID: j.GetRunnerID(),
 		QueuedAt: j.GetCreatedAt().UTC(), StartedAt: j.GetStartedAt().UTC(), CompletedAt: j.GetCompletedAt().UTC(),
 	}
 }

@@ -19,6 +19,9 @@ type WorkflowJob struct {
 	Conclusion string `json:"conclusion,omitempty"`
 	// RunnerName is the runner that took it; empty while none has.
 	RunnerName string `json:"runnerName,omitempty"`
+	// RunnerID is that runner's; 0: not told. Of two runners with one name, the
+	// organisation's and a repository's, it tells which.
+	RunnerID int64 `json:"runnerId,omitempty"`
 	// QueuedAt is when GitHub made it (created_at).
 	QueuedAt    time.Time `json:"queuedAt,omitzero"`
 	StartedAt   time.Time `json:"startedAt,omitzero"`
@@ -140,6 +143,8 @@ type Turn struct {
 	// that is ready.
 	HostKey string `json:"hostKey,omitempty"`
 	Runner  string `json:"runner,omitempty"`
+	// RunnerID is the id of that registration.
+	RunnerID int64 `json:"runnerId,omitempty"`
 	// Begun is set once a job began on its host: it serves no other.
 	Begun bool `json:"begun,omitempty"`
 }

@@ -86,6 +86,7 @@ type deliveryJob struct {
 	Status      string   `json:"status"`
 	Conclusion  string   `json:"conclusion"`
 	RunnerName  string   `json:"runner_name"`
+	RunnerID    int64    `json:"runner_id"`
 	CreatedAt   string   `json:"created_at"`
 	StartedAt   string   `json:"started_at"`
 	CompletedAt string   `json:"completed_at"`
@@ -186,7 +187,7 @@ func (d delivery) job(now time.Time) (*WorkflowJob, error) {
 		ID: in.id("id", j.ID), Repository: d.Repository.FullName,
 		RunID: strconv.FormatInt(in.id("run_id", j.RunID), 10), RunAttempt: in.attempt(j.RunAttempt),
 		Labels: j.Labels, Status: further(d.Action, in.word("status", j.Status)), Conclusion: in.wordOrNone("conclusion", j.Conclusion),
-		RunnerName: in.name("runner_name", j.RunnerName),
+		RunnerName: in.name("runner_name", j.RunnerName), RunnerID: max(j.RunnerID, 0),
 		QueuedAt:   in.time("created_at", j.CreatedAt), StartedAt: in.time("started_at", j.StartedAt), CompletedAt: in.time("completed_at", j.CompletedAt),
 	}
 	if out.QueuedAt.IsZero() {

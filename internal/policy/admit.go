@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +33,8 @@ func (rs Rules) Find(repositoryID, ownerID int64) (Rule, bool) {
 func (rs Rules) Admit(o Origin, s lifecycle.Spec) (Rule, Verdict) {
 	r, found := rs.Find(o.RepositoryID, o.OwnerID)
 	why := rs.unruled(o, r, found)
-	for _, check := range []func(Origin, lifecycle.Spec) string{r.refusesOrigin, r.refusesFork, r.refusesSpec, r.refusesUsage} {
+	checks := []func(Origin, lifecycle.Spec) string{r.refusesOrigin, r.refusesFork, r.refusesSpec, r.refusesUsage, r.refusesLabels}
+	for _, check := range checks {
 		if why == "" {
 			why = check(o, s)
 		}
@@ -121,6 +123,25 @@ func (r Rule) refusesSpec(_ Origin, s lifecycle.Spec) string {
 		return fmt.Sprintf("%d hosts are more than the %d that the rule of %s allows a run", s.Count, r.MaxHosts, r.subject())
 	case r.MaxRuntime > 0 && (s.MaxRuntime <= 0 || s.MaxRuntime > r.MaxRuntime):
 		return fmt.Sprintf("a runtime of %s is more than the %s that the rule of %s allows", s.MaxRuntime, r.MaxRuntime, r.subject())
+	}
+	return ""
+}
+
+// runID is how the ids of runs look, which are the labels of their hosts.
+var runID = regexp.MustCompile(`^[0-9]+$`)
+
+// refusesLabels: a runner is given every job whose labels it has, so a run that
+// labels its hosts as it likes catches jobs of others.
+func (r Rule) refusesLabels(_ Origin, s lifecycle.Spec) string {
+	for _, l := range s.Labels {
+		lower := strings.ToLower(l)
+		switch {
+		case implicit(lower), lower == classLabel+s.ResourceClass:
+		case runID.MatchString(l):
+			return fmt.Sprintf("label %s may be the id of a run, whose jobs would come to this one's hosts", l)
+		case !matchesAny(r.Labels, l):
+			return fmt.Sprintf("label %.80q is none of %v, which the rule of %s allows: add it to labels", l, r.Labels, r.subject())
+		}
 	}
 	return ""
 }

@@ -46,6 +46,9 @@ func (s labelSet) namesArchitecture() bool {
 // one of the two has.
 func (s labelSet) serves(job labelSet) (distance int, ok bool) {
 	named := false
+	if job[architectures[0]] && job[architectures[1]] {
+		return 0, false // no machine is both
+	}
 	for l := range job {
 		switch {
 		case s[l]:

@@ -28,6 +28,11 @@ type Rule struct {
 	// ResourceClasses and UsageClasses may be asked for; none: those of the pool.
 	ResourceClasses []string
 	UsageClasses    []lifecycle.UsageClass
+	// Labels are patterns of the runner labels that may be asked for, beside the
+	// run's id and remuda-<resource class>. A label brings every job that names
+	// it to the host, those of other runs too, so none is allowed by itself, and
+	// the id of another run never is.
+	Labels []string
 	// MaxHosts is how many hosts a run may have at once, 1 to 200.
 	MaxHosts int
 	// MaxRuntime is the longest that may be asked for. Who asks for none gets

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc/codes"
@@ -27,7 +28,12 @@ func shows(t *testing.T, subject pkix.RDNSequence) credentials.TLSInfo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return credentials.TLSInfo{State: tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{RawSubject: raw}}}}}
+	return credentials.TLSInfo{State: tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{RawSubject: raw, NotAfter: time.Now().Add(time.Hour)}}}}}
+}
+
+// expired is a connection whose certificate was good when it was made.
+func expired() credentials.TLSInfo {
+	return credentials.TLSInfo{State: tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{NotAfter: time.Now().Add(-time.Second)}}}}}
 }
 
 func TestCallersAreAdmitted(t *testing.T) {
@@ -49,7 +55,8 @@ func TestCallersAreAdmitted(t *testing.T) {
 		"another with a certificate":    {peer.Peer{Addr: far, LocalAddr: far, AuthInfo: named("ci")}, provision, codes.OK, "CN=ci,O=Acme"},
 		"this machine with another's":   {peer.Peer{Addr: near, LocalAddr: near, AuthInfo: named("eve")}, provision, codes.PermissionDenied, "CN=eve,O=Acme"},
 		"a certificate without a role":  {peer.Peer{Addr: far, LocalAddr: far, AuthInfo: named("eve")}, provision, codes.PermissionDenied, "CN=eve,O=Acme"},
-		"an unreadable certificate":     {peer.Peer{Addr: far, LocalAddr: far, AuthInfo: credentials.TLSInfo{State: tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{}}}}}}, provision, codes.Unauthenticated, ""},
+		"an unreadable certificate":     {peer.Peer{Addr: far, LocalAddr: far, AuthInfo: credentials.TLSInfo{State: tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{NotAfter: time.Now().Add(time.Hour)}}}}}}, provision, codes.Unauthenticated, ""},
+		"one that has expired since":    {peer.Peer{Addr: far, LocalAddr: far, AuthInfo: expired()}, provision, codes.Unauthenticated, ""},
 		"another without one":           {peer.Peer{Addr: far, LocalAddr: far, AuthInfo: nothing}, provision, codes.Unauthenticated, ""},
 		"another that watches":          {peer.Peer{Addr: far, LocalAddr: far}, remudav1.FleetService_WatchFleet_FullMethodName, codes.Unauthenticated, ""},
 		"another that reads":            {peer.Peer{Addr: far, LocalAddr: far}, remudav1.FleetService_ListInstances_FullMethodName, codes.Unauthenticated, ""},

@@ -83,12 +83,16 @@ func (e *edge) observe(ctx context.Context, method string, req any, took time.Du
 	}
 }
 
+// maxNaming is how much is logged of a field that names something. None of a
+// valid request is longer.
+const maxNaming = 200
+
 // naming picks what a request is about.
 func naming(req any) []any {
 	var args []any
 	add := func(name, value string) {
-		if value != "" {
-			args = append(args, name, value)
+		if value != "" { // it is not checked yet, and may be of any length
+			args = append(args, name, value[:min(len(value), maxNaming)])
 		}
 	}
 	if r, ok := req.(interface{ GetRepository() string }); ok {

@@ -54,6 +54,9 @@ func (e *edge) identify(ctx context.Context) (caller, error) {
 }
 
 func (e *edge) operator(cert *x509.Certificate) (caller, error) {
+	if time.Now().After(cert.NotAfter) { // the connection was made before
+		return caller{}, status.Errorf(codes.Unauthenticated, "the client certificate expired at %s", cert.NotAfter.UTC().Format(time.RFC3339))
+	}
 	name, err := subject(cert)
 	if err != nil {
 		return caller{}, status.Error(codes.Unauthenticated, "the subject of the client certificate cannot be read")

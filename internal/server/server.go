@@ -24,13 +24,14 @@ import (
 )
 
 const (
-	// maxMessage bounds a request; ours are below 100 KiB.
-	maxMessage = 4 << 20
+	// maxMessage bounds a request; ours are below 100 KiB. It is read before its
+	// caller is known.
+	maxMessage = 256 << 10
 	// maxHeaders bounds the metadata of a call, in bytes: an ID token is the
 	// largest of it, and is bounded by who checks it.
 	maxHeaders = 64 << 10
 	// maxStreams bounds the calls under way on one connection.
-	maxStreams = 1000
+	maxStreams = 250
 	// readyWithin bounds one look at whether we can serve.
 	readyWithin = 5 * time.Second
 )

@@ -24,6 +24,9 @@ import (
 const (
 	owner      = "acme"
 	repository = "acme/shop"
+	// hooked is a repository whose hosts come by webhook. Which workflow a run is
+	// of only an ID token tells, so its rule does not ask for one.
+	hooked = "acme/hooked"
 	audience   = "https://remuda.test"
 	appID      = 4711
 	// secret signs the webhooks.
@@ -134,11 +137,12 @@ callers:
       workflows: ["%[9]s/.github/workflows/*@**"]
       max_hosts: 2
       max_runtime: 1h
-      webhook: true
+    - {repository_id: %[13]s, repository: %[14]s, webhook: true}
 sweeps: {due: 500ms}
 log: {format: json}
 `, s.dir, cert, key, s.authority.file, programs.daemons, s.github.URL(), appID, appKey, repository, secretFile, audience,
-		s.claims(s.token(map[string]any{"repository": repository}))["repository_id"])
+		s.claims(s.token(map[string]any{"repository": repository}))["repository_id"],
+		s.claims(s.token(map[string]any{"repository": hooked}))["repository_id"], hooked)
 }
 
 // caller is a client of controld.

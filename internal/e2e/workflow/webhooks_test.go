@@ -151,7 +151,9 @@ func (s *stage) record(runID string) delivery {
 	if err := s.github.SetWebhooks(s.ctx, local.Webhooks{Target: server.URL, Secret: secret}); err != nil {
 		s.Fatal(err)
 	}
-	s.start(runID, fleetByWebhook)
+	if _, err := s.github.StartRun(s.ctx, hooked, runID, fleetByWebhook); err != nil {
+		s.Fatal(err)
+	}
 	defer func() {
 		if err := s.github.SetWebhooks(s.ctx, local.Webhooks{}); err != nil {
 			s.Error(err)

@@ -21,7 +21,7 @@ var turnTests = []suiteTest{
 func fullTurn(number int64) lifecycle.Turn {
 	return lifecycle.Turn{
 		Number: number, JobID: beyondFloat, Repository: repository, Scope: "acme", GivenAt: start.Add(time.Duration(number)),
-		HostKey: "a", Runner: "remuda-3-i-a", Begun: true,
+		HostKey: "a", Runner: "remuda-3-i-a", RunnerID: 1<<40 + 7, Begun: true,
 	}
 }
 
