@@ -138,7 +138,7 @@ func TestReadOnlyState(t *testing.T) {
 	}
 	m.release()
 	p := m.signalled(lifecycle.SignalRemoveRegFailed)
-	if p.Cause != lifecycle.CauseHost || !strings.Contains(p.Detail, "allow run: ") {
+	if p.Cause != lifecycle.CauseHost || !strings.Contains(p.Detail, "allow jobs: ") {
 		t.Errorf("report: %+v", p)
 	}
 	if n := strings.Count(m.log(), "agentd: started"); n != 2 {
