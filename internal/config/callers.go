@@ -274,6 +274,9 @@ func notEmpty(at strictyaml.Place, n int) {
 func (c *Config) callerWarnings() []string {
 	var warnings []string
 	for _, r := range c.Callers.Repositories {
+		if r.Webhook && len(r.Refs)+len(r.Workflows) > 0 {
+			warnings = append(warnings, "callers.repositories has webhook: true for "+r.whose()+" beside refs or workflows, which only an ID token tells: no run is provisioned by webhook")
+		}
 		if r.Forks {
 			warnings = append(warnings, "callers.repositories lets runs of forks of "+r.whose()+" have hosts: who opens a pull request runs what they like there")
 		}

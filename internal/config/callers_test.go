@@ -70,6 +70,10 @@ callers:
 	if w := fmt.Sprint(parse(t, ruled("owner_id: 7", ", forks: true")).Warnings()); !strings.Contains(w, "forks of owner 7") {
 		t.Errorf("warnings: %s", w)
 	}
+	both := parse(t, ruled("owner_id: 7", `, webhook: true, refs: ["refs/heads/main"]`)+"\nwebhooks: {secret_env: SECRET}\n")
+	if w := fmt.Sprint(both.Warnings()); !strings.Contains(w, "no run is provisioned by webhook") {
+		t.Errorf("webhook and refs: %s", w)
+	}
 	c = parse(t, "")
 	if c.Callers.Issuer != "https://token.actions.githubusercontent.com" || len(c.Rules()) != 0 || len(c.Callers.Roles()) != 0 {
 		t.Errorf("by default: %+v", c.Callers)

@@ -188,7 +188,7 @@ func (d delivery) job(now time.Time) (*WorkflowJob, error) {
 		RunID: strconv.FormatInt(in.id("run_id", j.RunID), 10), RunAttempt: in.attempt(j.RunAttempt),
 		Labels: j.Labels, Status: further(d.Action, in.word("status", j.Status)), Conclusion: in.wordOrNone("conclusion", j.Conclusion),
 		RunnerName: in.name("runner_name", j.RunnerName), RunnerID: max(j.RunnerID, 0),
-		QueuedAt:   in.time("created_at", j.CreatedAt), StartedAt: in.time("started_at", j.StartedAt), CompletedAt: in.time("completed_at", j.CompletedAt),
+		QueuedAt: in.time("created_at", j.CreatedAt), StartedAt: in.time("started_at", j.StartedAt), CompletedAt: in.time("completed_at", j.CompletedAt),
 	}
 	if out.QueuedAt.IsZero() {
 		// Old Enterprise Servers say only this, which of a queued job is the same.

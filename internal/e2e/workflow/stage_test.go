@@ -26,9 +26,9 @@ const (
 	repository = "acme/shop"
 	// hooked is a repository whose hosts come by webhook. Which workflow a run is
 	// of only an ID token tells, so its rule does not ask for one.
-	hooked = "acme/hooked"
-	audience   = "https://remuda.test"
-	appID      = 4711
+	hooked   = "acme/hooked"
+	audience = "https://remuda.test"
+	appID    = 4711
 	// secret signs the webhooks.
 	secret = "what the stand-in and controld share"
 	// within bounds each test; a healthy one takes seconds, and many times that
