@@ -59,6 +59,8 @@ type balance struct {
 	// id of their turn.
 	full  bool
 	freed []string
+	// unserved are the numbers of turns whose request ended without a host.
+	unserved map[int64]bool
 }
 
 func (f *Fleet) newBalance(name string) *balance {
@@ -72,7 +74,7 @@ func (b *balance) load(ctx context.Context, now time.Time) (Progress, error) {
 	if err != nil {
 		return again, fmt.Errorf("read the turns of pool %s: %w", b.name, err)
 	}
-	b.turns, b.facts, b.orphans, b.learned = turns, nil, nil, false
+	b.turns, b.facts, b.orphans, b.learned, b.unserved = turns, nil, nil, false, map[int64]bool{}
 	freed, full := b.f.jobs.toLookAt(b.name, now)
 	b.freed, b.full = append(b.freed, freed...), b.full || full
 	if err := b.readHosts(ctx, now); err != nil {
@@ -192,6 +194,7 @@ func (b *balance) request(ctx context.Context, t *lifecycle.Turn, now time.Time)
 	case q.Released() && !q.DueAt.IsZero():
 		return policy.TurnBack, nil
 	case len(q.Taken) == 0:
+		b.unserved[t.Number] = q.Outcome == lifecycle.OutcomeShort
 		return b.withoutHost(ctx, q)
 	}
 	t.HostKey = q.Taken[0].HostKey
@@ -271,7 +274,7 @@ func (b *balance) apply(moves []policy.Move, now time.Time) (next lifecycle.Turn
 		i := slices.IndexFunc(next.Open, func(t lifecycle.Turn) bool { return t.Number == m.Turn })
 		switch {
 		case m.Kind == policy.MoveEnd && i >= 0:
-			if !next.Open[i].Begun {
+			if b.stranded(next.Open[i], now) {
 				ended = append(ended, next.Open[i])
 			}
 			next.Open = slices.Delete(next.Open, i, i+1)
@@ -288,6 +291,13 @@ func (b *balance) apply(moves []policy.Move, now time.Time) (next lifecycle.Turn
 		}
 	}
 	return next, given, back, ended
+}
+
+// stranded reports whether a turn that is over had no job: its request got no
+// host, or its host stood for as long as one may. A short job on it may have come
+// and gone before anybody noted that it had begun.
+func (b *balance) stranded(t lifecycle.Turn, now time.Time) bool {
+	return !t.Begun && (b.unserved[t.Number] || now.Sub(t.GivenAt) >= b.f.policy(b.name).UnattendedTimeout)
 }
 
 func (b *balance) tell(moves []policy.Move) {

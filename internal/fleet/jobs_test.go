@@ -433,3 +433,22 @@ func TestARefusedRepositoryHoldsUpNoOther(t *testing.T) {
 		})
 	})
 }
+
+// A job that is over before anybody notes that it began says nothing against the
+// job for which its host's turn was given: that is not passed over.
+func TestShortJobsPassNobodyOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 3)
+		w.hub.lose = func(w lifecycle.Webhook) bool { return w.Action == lifecycle.StatusInProgress }
+		w.live(t, func(ctx context.Context) {
+			began := time.Now()
+			for id := range int64(60) {
+				w.hub.queue(ctx, poolJob(id+1, began), 0)
+			}
+			w.until("all jobs over", 5*time.Minute, w.allOver)
+			if took := time.Since(began); took > time.Minute {
+				t.Errorf("60 jobs of no time took 3 hosts %s", took)
+			}
+		})
+	})
+}

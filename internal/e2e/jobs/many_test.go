@@ -21,7 +21,7 @@ const (
 // webhook of the next one is lost, and it is heard of after later ones. There
 // are two Apps, since one may register 150 runners a minute.
 func TestThreeHundredJobs(t *testing.T) {
-	s := newServed(t, 2, fmt.Sprintf(jobPool, manyHosts)+"sweeps:\n  cloud: 10s\n")
+	s := newServed(t, 2, fmt.Sprintf(jobPool, manyHosts)+"sweeps:\n  cloud: 30s\n")
 	began := time.Now()
 	g := s.gates(manyHosts)
 	held := ids(s.run("1001", workflow(manyHosts, onPool, g.step())))
