@@ -287,6 +287,7 @@ type course struct {
 
 // Step does one step. What it decided is written down where it comes to rest.
 func (c *course) Step(ctx context.Context, now time.Time) (Progress, error) {
+	c.journal.f.hub.step(now)
 	progress, err := c.next(ctx, now)
 	if err != nil {
 		c.journal.flush(ctx)

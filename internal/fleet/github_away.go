@@ -13,10 +13,19 @@ import (
 // somebody needs it, it is asked far more often.
 const awayFor = time.Minute
 
-// githubWatch remembers whether GitHub answers.
+// githubWatch remembers whether GitHub answers. Its time is that of the steps in
+// which calls are made, so that it is the simulator's in a simulation.
 type githubWatch struct {
 	mu   sync.Mutex
+	now  time.Time // of the latest step
 	lost time.Time // zero: the last call went well, or there was none
+}
+
+// step notes the time of a step.
+func (w *githubWatch) step(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = now
 }
 
 func (w *githubWatch) saw(err error) {
@@ -24,7 +33,7 @@ func (w *githubWatch) saw(err error) {
 	defer w.mu.Unlock()
 	switch {
 	case errors.Is(err, lifecycle.ErrUnavailable):
-		w.lost = time.Now()
+		w.lost = w.now
 	case err == nil, errors.Is(err, lifecycle.ErrNotFound), errors.Is(err, lifecycle.ErrBusy):
 		w.lost = time.Time{}
 	}

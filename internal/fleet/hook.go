@@ -321,6 +321,9 @@ func (h *hook) freeHost(ctx context.Context, _ time.Time) (Progress, error) {
 	case !r.Releasing() && r.State != lifecycle.StateRunning && h.tries < freeTries:
 		h.tries++
 		return wait(freeLook), nil
+	case !r.Releasing() && r.State != lifecycle.StateRunning:
+		h.settle(over + ", whose host is not ready yet: it is released once it is") // by its agent's word that it had its job
+		return again, nil
 	}
 	h.f.jobs.begin("release of "+r.RequestID, h.f.NewRelease(r.Repository, r.RequestID, 0, true))
 	h.settle(over) // the pool is balanced once its host is clean
