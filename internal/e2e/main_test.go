@@ -3,14 +3,11 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -41,7 +38,7 @@ func TestMain(m *testing.M) {
 	}
 	dir, err := os.MkdirTemp("", "remuda-e2e-bin-")
 	if err == nil {
-		err = build(dir)
+		err = local.Build(dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "build the binaries under test:", err)
@@ -53,17 +50,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func build(dir string) error {
-	cmd := exec.Command("go", "build", "-o", dir+string(filepath.Separator),
-		"../../controld", "../../agentd", "../githubsim/cmd/standin-runner")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	return nil
-}
-
 // stage is one system under test on a directory of its own.
 type stage struct {
 	*testing.T
@@ -71,7 +57,7 @@ type stage struct {
 	ctx    context.Context
 	dir    string
 	config string
-	log    *syncBuffer
+	log    *local.Log
 }
 
 // newStage starts a system. At the end of the test it must stop in time and
@@ -86,7 +72,7 @@ func newStageIn(t *testing.T, dir, config string) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	t.Cleanup(cancel)
-	s := &stage{T: t, ctx: ctx, dir: dir, log: &syncBuffer{}}
+	s := &stage{T: t, ctx: ctx, dir: dir, log: &local.Log{}}
 	if config != "" {
 		s.config = filepath.Join(t.TempDir(), "controld.yaml")
 		if err := os.WriteFile(s.config, []byte(config), 0o600); err != nil {
@@ -188,22 +174,4 @@ func (s *stage) eventually(check func() string) {
 func workflow(script string) string {
 	return "on: push\njobs:\n  work:\n    runs-on: [self-hosted, \"${{ github.run_id }}\"]\n    steps:\n      - run: |\n          " +
 		strings.ReplaceAll(strings.TrimSpace(script), "\n", "\n          ") + "\n"
-}
-
-// syncBuffer is a buffer that a process may write to while a test reads it.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }

@@ -3,17 +3,17 @@
 package aws_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/local"
 )
 
 // bin is the directory with the binaries under test.
@@ -22,7 +22,7 @@ var bin string
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "remuda-e2e-aws-bin-")
 	if err == nil {
-		err = build(dir)
+		err = local.Build(dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "build the binaries under test:", err)
@@ -32,17 +32,6 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	_ = os.RemoveAll(dir) // a leftover in the temporary directory harms nobody
 	os.Exit(code)
-}
-
-func build(dir string) error {
-	cmd := exec.Command("go", "build", "-o", dir+string(filepath.Separator),
-		"../../../controld", "../../../agentd", "../../githubsim/cmd/standin-runner")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	return nil
 }
 
 // process is a program under test, in a process group of its own.
@@ -108,23 +97,13 @@ func values(fields string, names []string) []string {
 
 // buffer may be written by a process while a test reads it.
 type buffer struct {
+	local.Log
 	also *buffer // gets everything too, if it is there
-
-	mu sync.Mutex
-	b  bytes.Buffer
 }
 
 func (b *buffer) Write(p []byte) (int, error) {
 	if b.also != nil {
 		_, _ = b.also.Write(p) // a buffer takes everything
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	return b.Log.Write(p)
 }

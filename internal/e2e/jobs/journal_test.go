@@ -6,12 +6,15 @@ import (
 	"regexp"
 	"strconv"
 	"sync"
+
+	"github.com/remuda-ci/remuda/internal/local"
 )
 
 // journal is controld's log, which a process writes while a test reads it.
 type journal struct {
+	local.Log
+
 	mu      sync.Mutex
-	text    bytes.Buffer
 	rest    []byte // of a line that has not ended
 	entries []entry
 }
@@ -27,7 +30,7 @@ type entry struct {
 func (j *journal) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.text.Write(p)
+	_, _ = j.Log.Write(p) // a log takes everything
 	j.rest = append(j.rest, p...)
 	for {
 		line, rest, found := bytes.Cut(j.rest, []byte("\n"))
@@ -40,12 +43,6 @@ func (j *journal) Write(p []byte) (int, error) {
 		}
 		j.rest = rest
 	}
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
 }
 
 // moves are the jobs of the moves of a kind, in their order.

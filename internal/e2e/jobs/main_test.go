@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -33,7 +32,7 @@ var bin string
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "remuda-e2e-jobs-bin-")
 	if err == nil {
-		err = build(dir)
+		err = local.Build(dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "build the binaries under test:", err)
@@ -43,17 +42,6 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	_ = os.RemoveAll(dir) // a leftover in the temporary directory harms nobody
 	os.Exit(code)
-}
-
-func build(dir string) error {
-	cmd := exec.Command("go", "build", "-o", dir+string(filepath.Separator),
-		"../../../controld", "../../../agentd", "../../githubsim/cmd/standin-runner")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	return nil
 }
 
 // stage is one system under test on a directory of its own.

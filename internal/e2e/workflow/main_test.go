@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/remuda-ci/remuda/internal/local"
 )
 
 // programs are what is built once for all tests.
@@ -45,21 +47,19 @@ func TestMain(m *testing.M) {
 
 func build(dir string) error {
 	programs.daemons, programs.grpcurl, programs.tools = filepath.Join(dir, "bin"), filepath.Join(dir, "grpcurl"), filepath.Join(dir, "tools")
-	if err := goBuild("../../..", programs.daemons, "./controld", "./agentd", "./internal/githubsim/cmd/standin-runner"); err != nil {
+	if err := local.Build(programs.daemons); err != nil {
 		return err
 	}
-	if err := goBuild("../../tools", programs.grpcurl, "github.com/fullstorydev/grpcurl/cmd/grpcurl"); err != nil {
+	if err := buildTool(programs.grpcurl, "github.com/fullstorydev/grpcurl/cmd/grpcurl"); err != nil {
 		return err
 	}
 	return linkTools(programs.tools)
 }
 
-func goBuild(module, into string, packages ...string) error {
-	if err := os.Mkdir(into, 0o700); err != nil {
-		return err
-	}
-	cmd := exec.Command("go", append([]string{"build", "-ldflags=-s -w", "-o", into + string(filepath.Separator)}, packages...)...)
-	cmd.Dir = module
+// buildTool builds one of the pinned tools.
+func buildTool(into, tool string) error {
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", into+string(filepath.Separator), tool)
+	cmd.Dir = "../../tools"
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)

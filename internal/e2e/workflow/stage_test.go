@@ -1,14 +1,12 @@
 package workflow_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -43,7 +41,7 @@ type stage struct {
 	*testing.T
 	ctx       context.Context
 	dir       string
-	log       *syncBuffer // of controld and of GitHub's machines
+	log       *local.Log // of controld and of GitHub's machines
 	authority *authority
 	daemon    *local.System
 	github    *local.GitHub
@@ -57,7 +55,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	t.Cleanup(cancel)
-	s := &stage{T: t, ctx: ctx, dir: t.TempDir(), log: &syncBuffer{}, authority: newAuthority(t)}
+	s := &stage{T: t, ctx: ctx, dir: t.TempDir(), log: &local.Log{}, authority: newAuthority(t)}
 	t.Cleanup(s.nothingLeft)
 	s.startGitHub()
 	key, public := appKey(t)
@@ -236,22 +234,4 @@ func (s *stage) eventually(check func() string) {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-}
-
-// syncBuffer is a buffer that processes may write to while a test reads it.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
