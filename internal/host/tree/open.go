@@ -1,0 +1,127 @@
+package tree
+
+import (
+	"errors"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// identity tells a directory from all others for as long as it is there.
+type identity struct{ dev, ino uint64 }
+
+func identityOf(fd int) (identity, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return identity{}, err
+	}
+	return identity{dev: st.Dev, ino: st.Ino}, nil
+}
+
+// openBelow opens the directory name in parent for reading. It is an error when that is a link (ELOOP), another kind of
+// file (ENOTDIR) or a mount (ErrMount). A directory that its owner may not read is made readable.
+func openBelow(parent int, name string) (*os.File, error) {
+	f, err := openDir(parent, name, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_XDEV)
+	if errors.Is(err, unix.EACCES) && permit(parent, name) == nil {
+		f, err = openDir(parent, name, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_XDEV)
+	}
+	return f, err
+}
+
+// openTop opens a directory that may be a mount, but no link.
+func openTop(parent int, name string) (*os.File, error) {
+	f, err := openDir(parent, name, unix.RESOLVE_NO_SYMLINKS)
+	if errors.Is(err, unix.EACCES) && permit(parent, name) == nil {
+		f, err = openDir(parent, name, unix.RESOLVE_NO_SYMLINKS)
+	}
+	return f, err
+}
+
+// openAbove opens the directory that dir is in, on the same mount.
+func openAbove(dir *os.File) (*os.File, error) {
+	return openDir(int(dir.Fd()), "..", unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_XDEV)
+}
+
+func openDir(parent int, name string, resolve uint64) (*os.File, error) {
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: resolve}
+	fd, err := retried(func() (int, error) { return unix.Openat2(parent, name, &how) })
+	switch {
+	case errors.Is(err, unix.EXDEV):
+		return nil, ErrMount
+	case err != nil:
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// pin takes hold of whatever stands under a name, without opening it: what is done to it by procPath is done to that.
+func pin(parent int, name string) (int, error) {
+	return retried(func() (int, error) {
+		return unix.Openat(parent, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+}
+
+func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+// permit gives the owner every right to the directory name in parent.
+func permit(parent int, name string) error {
+	fd, err := pin(parent, name)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return unix.ENOTDIR
+	}
+	return unix.Chmod(procPath(fd), 0o700)
+}
+
+// The attributes of chattr(1) that keep a file from being deleted: FS_IMMUTABLE_FL and FS_APPEND_FL of linux/fs.h.
+const keeping = 0x10 | 0x20
+
+// unlock makes a name in a directory deletable: it gives the owner the right to write to the directory and takes the
+// attributes off it and off what the name stands for. What it may not do is left to the deletion to complain of.
+func unlock(dir *os.File, name string) {
+	ready(dir)
+	pinned, err := pin(int(dir.Fd()), name)
+	if err != nil {
+		return
+	}
+	defer unix.Close(pinned)
+	var st unix.Stat_t
+	// Only these two kinds have attributes, and to open one of the others may wait, or do something.
+	if unix.Fstat(pinned, &st) != nil || (st.Mode&unix.S_IFMT != unix.S_IFREG && st.Mode&unix.S_IFMT != unix.S_IFDIR) {
+		return
+	}
+	opened, err := retried(func() (int, error) {
+		return unix.Open(procPath(pinned), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return
+	}
+	defer unix.Close(opened)
+	unkeep(opened)
+}
+
+// ready makes a directory one that its owner can write to.
+func ready(dir *os.File) {
+	fd := int(dir.Fd())
+	unkeep(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) == nil && st.Mode&0o700 != 0o700 {
+		_ = unix.Fchmod(fd, st.Mode&0o7777|0o700)
+	}
+}
+
+// unkeep takes the attributes off. Many file systems have none.
+func unkeep(fd int) {
+	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
+	if err == nil && flags&keeping != 0 {
+		_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(flags&^keeping))
+	}
+}

@@ -1,0 +1,336 @@
+package tree
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Remove deletes whatever stands at path, with all below it. That nothing is there is no error; that it is a mount, or
+// that there is one below it, is ErrMount.
+func Remove(path string) error {
+	parent, name, err := split(path)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(parent)
+	return removeAt(parent, name, path)
+}
+
+// Empty deletes all that is in a directory but the names to keep; the directory stays as it is. It may be a mount itself.
+func Empty(dir string, keep ...string) error {
+	parent, name, err := split(dir)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(parent)
+	top, err := openTop(parent, name)
+	if err != nil {
+		return failed("open", dir, err)
+	}
+	defer top.Close()
+	return emptyDir(top, dir, keep)
+}
+
+// removeAt deletes a name in a directory; path is what errors call it.
+func removeAt(parent int, name, path string) error {
+	for range maxRounds {
+		err := unix.Unlinkat(parent, name, 0)
+		if denied(err) {
+			unlockIn(parent, name)
+			err = unix.Unlinkat(parent, name, 0)
+		}
+		switch {
+		case done(err):
+			return nil
+		case errors.Is(err, unix.EBUSY):
+			return failed("delete", path, ErrMount)
+		case !errors.Is(err, unix.EISDIR):
+			return failed("delete", path, err)
+		}
+		gone, err := removeDirAt(parent, name, path)
+		if gone || err != nil {
+			return err
+		}
+	}
+	return failed("delete", path, ErrBusy)
+}
+
+// removeDirAt deletes a directory; false without error when it became another thing or was filled again meanwhile.
+func removeDirAt(parent int, name, path string) (gone bool, err error) {
+	dir, err := openBelow(parent, name)
+	switch {
+	case swapped(err):
+		return false, nil
+	case err != nil:
+		return false, failed("open", path, err)
+	}
+	if err := errors.Join(emptyDir(dir, path, nil), dir.Close()); err != nil {
+		return false, err
+	}
+	err = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
+	if denied(err) {
+		unlockIn(parent, name)
+		err = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
+	}
+	switch {
+	case done(err):
+		return true, nil
+	case swapped(err), filled(err):
+		return false, nil
+	case errors.Is(err, unix.EBUSY):
+		return false, failed("delete", path, ErrMount)
+	}
+	return false, failed("delete", path, err)
+}
+
+// unlockIn is unlock for a directory that is open as a path only. One that cannot be opened for more stays as it is.
+func unlockIn(parent int, name string) {
+	fd, err := retried(func() (int, error) {
+		return unix.Openat(parent, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return
+	}
+	dir := os.NewFile(uintptr(fd), name)
+	defer dir.Close()
+	unlock(dir, name)
+}
+
+// swapped reports that a name that was a directory is none now.
+func swapped(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+}
+
+// filled reports that a directory is not empty.
+func filled(err error) bool { return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) }
+
+// done reports that a name is gone, by whomever.
+func done(err error) bool { return err == nil || errors.Is(err, unix.ENOENT) }
+
+func denied(err error) bool { return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) }
+
+// level is a directory that is being emptied.
+type level struct {
+	name string
+	id   identity
+	// dir is nil while the walk is more than maxOpen levels below: then it is opened again from below.
+	dir *os.File
+	// names are those read and not yet dealt with. What is not deleted is found again in the next round.
+	names  []string
+	rounds int
+}
+
+const (
+	// maxOpen bounds the open files and, with batch, the memory of a walk, however deep the tree.
+	maxOpen = 32
+	// batch is how many names are read at a time.
+	batch = 1024
+)
+
+// walk empties a directory from the leaves up. It is a loop with a stack, whose upper part only is open.
+type walk struct {
+	path   string // of the first level
+	levels []level
+	start  time.Time
+	keep   []string
+	newer  int // batches that were made since the start
+}
+
+func emptyDir(dir *os.File, path string, keep []string) error {
+	id, err := identityOf(int(dir.Fd()))
+	if err != nil {
+		return failed("open", path, err)
+	}
+	w := walk{path: path, start: time.Now(), keep: keep}
+	w.levels = []level{{id: id, dir: dir}}
+	defer w.close()
+	for len(w.levels) > 0 {
+		if err := w.step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close closes what the walk has opened: all but the first level.
+func (w *walk) close() {
+	for i := range w.levels {
+		if i > 0 && w.levels[i].dir != nil {
+			w.levels[i].dir.Close()
+		}
+	}
+}
+
+// step deals with the next name of the lowest level, or with that level when it has no more.
+func (w *walk) step() error {
+	l := &w.levels[len(w.levels)-1]
+	if len(l.names) == 0 {
+		names, err := l.dir.Readdirnames(batch)
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, unix.ENOENT) {
+			return failed("read", w.where(""), err)
+		}
+		if len(w.levels) == 1 {
+			names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(w.keep, name) })
+		}
+		if len(names) == 0 && err != nil {
+			return w.finish(l)
+		}
+		l.names = names
+		return w.bound(l)
+	}
+	name := l.names[len(l.names)-1]
+	l.names = l.names[:len(l.names)-1]
+	return w.delete(l, name)
+}
+
+// bound ends a walk that somebody else keeps going.
+func (w *walk) bound(l *level) error {
+	if len(l.names) > 0 && bornAfter(w.start, int(l.dir.Fd()), l.names[len(l.names)-1]) {
+		w.newer++
+	}
+	if w.newer > maxNew || time.Since(w.start) > maxTime {
+		return failed("empty", w.where(""), ErrBusy)
+	}
+	return nil
+}
+
+func bornAfter(start time.Time, dir int, name string) bool {
+	var st unix.Statx_t
+	err := unix.Statx(dir, name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st)
+	return err == nil && st.Mask&unix.STATX_BTIME != 0 && time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)).After(start)
+}
+
+// delete deletes a file, or goes down into a directory.
+func (w *walk) delete(l *level, name string) error {
+	err := unix.Unlinkat(int(l.dir.Fd()), name, 0)
+	if denied(err) {
+		unlock(l.dir, name)
+		err = unix.Unlinkat(int(l.dir.Fd()), name, 0)
+	}
+	switch {
+	case done(err):
+		return nil
+	case errors.Is(err, unix.EISDIR):
+		return w.down(l, name)
+	case errors.Is(err, unix.EBUSY):
+		return failed("delete", w.where(name), ErrMount)
+	}
+	return failed("delete", w.where(name), err)
+}
+
+func (w *walk) down(l *level, name string) error {
+	dir, err := openBelow(int(l.dir.Fd()), name)
+	switch {
+	case swapped(err):
+		return nil // whatever it is now, the next round meets it
+	case err != nil:
+		return failed("open", w.where(name), err)
+	}
+	id, err := identityOf(int(dir.Fd()))
+	if err != nil {
+		return errors.Join(failed("open", w.where(name), err), dir.Close())
+	}
+	w.levels = append(w.levels, level{name: name, id: id, dir: dir})
+	// The first level is the caller's, and stays open.
+	if i := len(w.levels) - 1 - maxOpen; i > 0 && w.levels[i].dir != nil {
+		w.levels[i].dir.Close()
+		w.levels[i].dir, w.levels[i].names = nil, nil
+	}
+	return nil
+}
+
+// finish ends a round through the lowest level: it is left when that is empty.
+func (w *walk) finish(l *level) error {
+	if len(w.levels) == 1 {
+		return w.finishTop(l)
+	}
+	above := &w.levels[len(w.levels)-2]
+	if above.dir == nil {
+		if err := w.reopen(l, above); err != nil {
+			return err
+		}
+	}
+	parent := int(above.dir.Fd())
+	err := unix.Unlinkat(parent, l.name, unix.AT_REMOVEDIR)
+	if denied(err) {
+		unlock(above.dir, l.name)
+		err = unix.Unlinkat(parent, l.name, unix.AT_REMOVEDIR)
+	}
+	switch {
+	case done(err), swapped(err): // what it was swapped for is left to the next round above
+		l.dir.Close()
+		w.levels = w.levels[:len(w.levels)-1]
+		return nil
+	case errors.Is(err, unix.EBUSY):
+		return failed("delete", w.where(""), ErrMount)
+	case filled(err):
+		return w.again(l)
+	}
+	return failed("delete", w.where(""), err)
+}
+
+// finishTop: the first level is not deleted, so it is looked at whether it is empty, from its start.
+func (w *walk) finishTop(l *level) error {
+	if err := w.again(l); err != nil {
+		return err
+	}
+	for {
+		names, err := l.dir.Readdirnames(batch)
+		if slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(w.keep, name) }) {
+			_, err := l.dir.Seek(0, io.SeekStart)
+			return err
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, unix.ENOENT) {
+			w.levels = nil
+			return nil
+		}
+		if err != nil {
+			return failed("read", w.path, err)
+		}
+	}
+}
+
+func (w *walk) again(l *level) error {
+	if l.rounds++; l.rounds >= maxRounds {
+		return failed("empty", w.where(""), ErrBusy)
+	}
+	if _, err := l.dir.Seek(0, io.SeekStart); err != nil {
+		return failed("read", w.where(""), err)
+	}
+	return nil
+}
+
+// reopen opens a level again from the one below it, and makes sure that it is that one.
+func (w *walk) reopen(l, above *level) error {
+	dir, err := openAbove(l.dir)
+	if errors.Is(err, unix.EACCES) {
+		return failed("empty", w.where(""), ErrBusy) // it was readable on the way down
+	}
+	if err != nil {
+		return failed("open", w.where(".."), err)
+	}
+	if id, err := identityOf(int(dir.Fd())); err != nil || id != above.id {
+		dir.Close()
+		return failed("empty", w.where(""), ErrBusy) // moved elsewhere
+	}
+	above.dir = dir
+	return nil
+}
+
+// where is the path of a name in the lowest level; of that itself for "". It is for messages: too long to be opened.
+func (w *walk) where(name string) string {
+	elements := []string{w.path}
+	for _, l := range w.levels[min(1, len(w.levels)):] {
+		elements = append(elements, l.name)
+	}
+	return filepath.Join(append(elements, name)...)
+}
