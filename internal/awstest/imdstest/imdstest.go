@@ -33,6 +33,8 @@ type Machine struct {
 	Credentials Credentials
 	// InterruptionAt is when EC2 will take the machine; zero: no notice.
 	InterruptionAt time.Time
+	// RebalanceAt is when EC2 recommended to leave the machine; zero: it did not.
+	RebalanceAt time.Time
 	UserData       string
 }
 

@@ -116,6 +116,8 @@ func (m Machine) data(path string) answer {
 		return found(m.Region)
 	case "spot/instance-action":
 		return found(m.notice())
+	case "events/recommendations/rebalance":
+		return found(m.recommendation())
 	}
 	return notFound
 }
@@ -164,6 +166,13 @@ func (m Machine) notice() string {
 		return ""
 	}
 	return text(map[string]any{"action": "terminate", "time": m.InterruptionAt.UTC().Format(time.RFC3339)})
+}
+
+func (m Machine) recommendation() string {
+	if m.RebalanceAt.IsZero() {
+		return ""
+	}
+	return text(map[string]any{"noticeTime": m.RebalanceAt.UTC().Format(time.RFC3339)})
 }
 
 // text is JSON as the service writes it, over several lines.

@@ -12,9 +12,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/aws"
 )
 
-// NoticeInterval is between looks for an interruption notice: the notice comes
+// NoticeInterval is between looks for a notice: that of an interruption comes
 // two minutes before the end at best, and every 5 s is what the EC2 User Guide
-// recommends ("Spot Instance interruption notices"). A look costs nothing.
+// recommends for both ("Spot Instance interruption notices", "EC2 instance
+// rebalance recommendations"). A look costs nothing.
 const NoticeInterval = 5 * time.Second
 
 // action is the notice of the path spot/instance-action. What EC2 will do is
@@ -25,26 +26,41 @@ type action struct {
 }
 
 // Interruption is when EC2 will take this instance, by its own notice; zero if
-// there is none. A rebalance recommendation is none: it says only that the risk
-// has grown, and most such instances go on to work for hours.
+// there is none.
 func Interruption(ctx context.Context, client *sdk.Client) (time.Time, error) {
-	const what = "look for an interruption notice"
-	text, err := read(ctx, client, "spot/instance-action")
-	if err != nil || text == "" {
-		return time.Time{}, wrap(what, err)
-	}
 	var a action
-	if err := json.Unmarshal([]byte(text), &a); err != nil {
-		return time.Time{}, fmt.Errorf("%s: %w", what, err)
-	}
-	return a.Time, nil
+	err := notice(ctx, client, "look for an interruption notice", "spot/instance-action", &a)
+	return a.Time, err
 }
 
-func wrap(what string, err error) error {
-	if err == nil {
+// recommendation is the notice of the path events/recommendations/rebalance.
+type recommendation struct {
+	NoticeTime time.Time `json:"noticeTime"`
+}
+
+// Rebalance is when EC2 recommended to leave this instance; zero if it never
+// did. It is no interruption: it says only that the risk has grown, and most
+// such instances go on to work for hours.
+func Rebalance(ctx context.Context, client *sdk.Client) (time.Time, error) {
+	var r recommendation
+	err := notice(ctx, client, "look for a rebalance recommendation", "events/recommendations/rebalance", &r)
+	return r.NoticeTime, err
+}
+
+// notice reads the one at a path; it leaves alone what it is read into if there
+// is none.
+func notice(ctx context.Context, client *sdk.Client, what, path string, into any) error {
+	text, err := read(ctx, client, path)
+	switch {
+	case err != nil:
+		return aws.Wrap(what, err)
+	case text == "":
 		return nil
 	}
-	return aws.Wrap(what, err)
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
 }
 
 // Watch looks for an interruption notice at every interval, first at once, and
@@ -52,21 +68,40 @@ func wrap(what string, err error) error {
 // new. It returns when ctx is done. A service that does not answer is asked
 // again; that it is silent is no notice.
 func Watch(ctx context.Context, client *sdk.Client, interval time.Duration, log hclog.Logger, tell func(at time.Time)) {
+	watcher{client: client, look: Interruption, says: "EC2 will take this machine", log: log, tell: tell}.run(ctx, interval)
+}
+
+// WatchRebalance is Watch for a rebalance recommendation: it tells when that was
+// made.
+func WatchRebalance(ctx context.Context, client *sdk.Client, interval time.Duration, log hclog.Logger, tell func(at time.Time)) {
+	watcher{client: client, look: Rebalance, says: "EC2 recommends to leave this machine", log: log, tell: tell}.run(ctx, interval)
+}
+
+// watcher looks for one kind of notice.
+type watcher struct {
+	client *sdk.Client
+	look   func(context.Context, *sdk.Client) (time.Time, error)
+	says   string
+	log    hclog.Logger
+	tell   func(at time.Time)
+}
+
+func (w watcher) run(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	var told time.Time
 	silent := false
 	for ctx.Err() == nil {
-		at, err := Interruption(ctx, client)
+		at, err := w.look(ctx, w.client)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !silent:
-			log.Warn("cannot look for an interruption notice", "error", err)
+			w.log.Warn("instance metadata does not answer", "error", err)
 		case !at.IsZero() && !at.Equal(told):
-			log.Warn("EC2 will take this machine", "at", at)
+			w.log.Warn(w.says, "at", at)
 			told = at
-			tell(at)
+			w.tell(at)
 		}
 		silent = err != nil
 		select {
