@@ -30,7 +30,13 @@ type config struct {
 	Directory string       `yaml:"directory"`
 	Store     storeConfig  `yaml:"store"`
 	Runner    runnerConfig `yaml:"runner"`
-	PreRunner preRunner    `yaml:"pre_runner"`
+	// Systemd makes the tasks of the host units of systemd, which an image does;
+	// without it they are processes of agentd's own user.
+	Systemd *systemdConfig `yaml:"systemd"`
+	// PreRunner is run once per boot before the first registration, PostRelease
+	// in each clean-up. With systemd both run as root.
+	PreRunner   hookConfig `yaml:"pre_runner"`
+	PostRelease hookConfig `yaml:"post_release"`
 	// BootTimeout is how long the host waits for its record.
 	BootTimeout time.Duration `yaml:"boot_timeout"`
 	Intervals   intervals     `yaml:"intervals"`
@@ -44,6 +50,8 @@ type config struct {
 
 	// Host is the content of HostFile.
 	Host hostFile
+	// Path is where the configuration was read.
+	Path string
 }
 
 // storeConfig is one of the two.
@@ -73,10 +81,11 @@ type runnerConfig struct {
 	MinimumFreeMiB int64 `yaml:"minimum_free_mib"`
 }
 
-type preRunner struct {
-	// Script is run once per boot before the first registration; none if it
-	// is left out.
-	Script  string        `yaml:"script"`
+// hookConfig is a script of the operator's.
+type hookConfig struct {
+	// Script is its absolute path; none if it is left out.
+	Script string `yaml:"script"`
+	// Timeout is how long it may take; then it is killed, and has failed.
 	Timeout time.Duration `yaml:"timeout"`
 }
 
@@ -89,6 +98,10 @@ type intervals struct {
 // defaultMinimumFreeMiB: a checkout and a build hardly fit in less.
 const defaultMinimumFreeMiB = 1024
 
+// defaultPostRelease is long for a script that tidies up, and leaves the rest of
+// the release timeout of 120 s to the clean-up.
+const defaultPostRelease = 30 * time.Second
+
 // Bounds of what can be configured. A host is taken for silent after 60 s, so
 // a slower heartbeat would end it; a read costs money in every hour.
 const (
@@ -96,13 +109,16 @@ const (
 	longestRead      = 30 * time.Second
 	longestHeartbeat = 25 * time.Second
 	longestPreRunner = 30 * time.Minute
+	// longestPostRelease: a host whose release takes longer than 120 s is ended.
+	longestPostRelease = 90 * time.Second
 )
 
 func defaultConfig() config {
 	d := agent.DefaultIntervals()
 	return config{
 		Runner:      runnerConfig{MinimumFreeMiB: defaultMinimumFreeMiB},
-		PreRunner:   preRunner{Timeout: host.DefaultPreRunnerLimit},
+		PreRunner:   hookConfig{Timeout: host.DefaultPreRunnerLimit},
+		PostRelease: hookConfig{Timeout: defaultPostRelease},
 		BootTimeout: agent.DefaultBootTimeout,
 		Intervals:   intervals{ReadIdle: d.ReadIdle, ReadRunning: d.ReadRunning, Heartbeat: d.Heartbeat},
 		LogLevel:    "info",
@@ -112,6 +128,7 @@ func defaultConfig() config {
 
 func readConfig(path string) (config, error) {
 	c := defaultConfig()
+	c.Path = path
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return c, fmt.Errorf("read configuration: %w", err)
@@ -136,6 +153,7 @@ func (c *config) Validate(root strictyaml.Place) {
 	if c.PreRunner.Script != "" {
 		path(root.At("pre_runner", "script"), c.PreRunner.Script)
 	}
+	c.validateSystemd(root)
 	if c.Runner.MinimumFreeMiB < 0 {
 		root.At("runner", "minimum_free_mib").Errorf("is %d; write 0 or more", c.Runner.MinimumFreeMiB)
 	}
@@ -151,6 +169,7 @@ func (c *config) Validate(root strictyaml.Place) {
 		root.At("log_format").Errorf("is %q; write %s or %s", c.LogFormat, telemetry.LogText, telemetry.LogJSON)
 	}
 	between(root.At("pre_runner", "timeout"), c.PreRunner.Timeout, time.Second, longestPreRunner)
+	between(root.At("post_release", "timeout"), c.PostRelease.Timeout, time.Second, longestPostRelease)
 	between(root.At("boot_timeout"), c.BootTimeout, time.Second, 24*time.Hour)
 	between(root.At("intervals", "read_idle"), c.Intervals.ReadIdle, shortestInterval, longestRead)
 	between(root.At("intervals", "read_running"), c.Intervals.ReadRunning, shortestInterval, longestRead)

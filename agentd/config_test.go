@@ -34,13 +34,14 @@ func TestConfig(t *testing.T) {
 	want.Store.SQLite, want.Runner.Distribution = &sqliteConfig{Path: "/var/lib/remuda.db"}, "/opt/runner"
 	got, err := readConfig(configFile(t, smallest))
 	check(t, err)
+	want.Path = got.Path
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("smallest (-want +got):\n%s", diff)
 	}
 
 	want.HostKey = "AROA:i-1"
 	want.Runner.Env, want.Runner.MinimumFreeMiB = map[string]string{"A": "b"}, 5
-	want.PreRunner = preRunner{Script: "/opt/pre.sh", Timeout: time.Minute}
+	want.PreRunner = hookConfig{Script: "/opt/pre.sh", Timeout: time.Minute}
 	want.BootTimeout = 5 * time.Minute
 	want.Intervals = intervals{ReadIdle: time.Second, ReadRunning: 10 * time.Second, Heartbeat: 20 * time.Second}
 	want.LogLevel, want.LogFormat = "debug", "json"
@@ -54,6 +55,7 @@ log_level: debug
 log_format: json
 `))
 	check(t, err)
+	want.Path = got.Path
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("everything (-want +got):\n%s", diff)
 	}
@@ -72,6 +74,7 @@ func TestConfigOnEC2(t *testing.T) {
 	plain.Store.DynamoDB = &dynamodbConfig{Prefix: "remuda"}
 	got, err := readConfig(configFile(t, onEC2))
 	check(t, err)
+	plain.Path = got.Path
 	if diff := cmp.Diff(plain, got); diff != "" {
 		t.Errorf("without a host file (-want +got):\n%s", diff)
 	}
@@ -85,6 +88,7 @@ func TestConfigOnEC2(t *testing.T) {
 	launched.PreRunner.Script = "/etc/remuda/pre-runner"
 	got, err = readConfig(configFile(t, onEC2+"host_file: "+host))
 	check(t, err)
+	launched.Path = got.Path
 	if diff := cmp.Diff(launched, got); diff != "" {
 		t.Errorf("with a host file (-want +got):\n%s", diff)
 	}
@@ -94,6 +98,7 @@ func TestConfigOnEC2(t *testing.T) {
 	got, err = readConfig(configFile(t, strings.Replace(onEC2, "{dynamodb: {}}", "{dynamodb: {prefix: other, region: us-east-1}}", 1)+
 		"power_off: [/sbin/poweroff, -f]\npre_runner: {script: /opt/pre.sh}\nhost_file: "+host))
 	check(t, err)
+	launched.Path = got.Path
 	if diff := cmp.Diff(launched, got); diff != "" {
 		t.Errorf("what is written here counts over the host file (-want +got):\n%s", diff)
 	}

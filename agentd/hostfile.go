@@ -18,6 +18,10 @@ type hostFile struct {
 	Pool string `yaml:"pool"`
 	// PreRunner is the path of the pool's script; none if it is left out.
 	PreRunner string `yaml:"pre_runner"`
+	// PostRelease is that of its script for the clean-up.
+	PostRelease string `yaml:"post_release"`
+	// Privileged says that jobs may become root.
+	Privileged bool `yaml:"privileged"`
 	// JobsReadMetadata says that the pool lets its jobs read the instance
 	// metadata.
 	JobsReadMetadata bool `yaml:"jobs_read_metadata"`
@@ -29,6 +33,9 @@ func (h *hostFile) Validate(root strictyaml.Place) {
 	matches(root.At("region"), h.Region, regionName, "a region such as eu-west-1")
 	if h.PreRunner != "" {
 		path(root.At("pre_runner"), h.PreRunner)
+	}
+	if h.PostRelease != "" {
+		path(root.At("post_release"), h.PostRelease)
 	}
 }
 
@@ -44,9 +51,8 @@ func (c *config) readHostFile() error {
 			return err
 		}
 	}
-	if c.PreRunner.Script == "" {
-		c.PreRunner.Script = c.Host.PreRunner
-	}
+	c.PreRunner.Script = cmp.Or(c.PreRunner.Script, c.Host.PreRunner)
+	c.PostRelease.Script = cmp.Or(c.PostRelease.Script, c.Host.PostRelease)
 	if d := c.Store.DynamoDB; d != nil {
 		d.Prefix = cmp.Or(d.Prefix, c.Host.Prefix, defaultPrefix)
 		d.Region = cmp.Or(d.Region, c.Host.Region)

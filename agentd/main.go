@@ -16,6 +16,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/remuda-ci/remuda/internal/host/units"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
@@ -56,32 +57,93 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
+const usage = `usage: agentd --config FILE
+       agentd version
+
+Units of agentd's own run, as root or as the runner's user:
+       agentd prepare --config FILE
+       agentd clean --config FILE --assignment N
+       agentd check-metadata
+`
+
+// order is what agentd is told to do.
+type order struct {
+	what       string // empty: to be the agent
+	config     string
+	assignment int64
+}
+
 func command(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("agentd", flag.ContinueOnError)
-	flags.Usage = func() {
-		fmt.Fprint(flags.Output(), "usage: agentd --config FILE\n       agentd version\n")
-	}
-	path := flags.String("config", "", "the configuration file")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return nil
-		}
+	o, err := readOrder(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
 		return &configError{err}
 	}
-	if flags.NArg() == 1 && flags.Arg(0) == "version" {
+	switch o.what {
+	case "version":
 		fmt.Println(telemetry.VersionLine("agentd"))
 		return nil
+	case "check-metadata":
+		return units.CheckMetadata(ctx)
 	}
-	if flags.NArg() > 0 || *path == "" {
-		flags.Usage()
-		return &configError{errors.New("no configuration file is given")}
-	}
-	c, err := readConfig(*path)
+	c, err := readConfig(o.config)
 	if err != nil {
 		return &configError{err}
 	}
 	saveMemory()
+	switch o.what {
+	case "prepare":
+		return prepare(ctx, c)
+	case "clean":
+		return clean(ctx, c, o.assignment)
+	}
 	return run(ctx, c)
+}
+
+// readOrder takes a word, and flags before or after it.
+func readOrder(args []string) (order, error) {
+	var o order
+	flags := flag.NewFlagSet("agentd", flag.ContinueOnError)
+	flags.Usage = func() { fmt.Fprint(flags.Output(), usage) }
+	flags.StringVar(&o.config, "config", "", "the configuration file")
+	flags.Int64Var(&o.assignment, "assignment", 0, "the assignment that ended")
+	err := flags.Parse(args)
+	if err == nil && flags.NArg() > 0 {
+		o.what = flags.Arg(0)
+		err = flags.Parse(flags.Args()[1:])
+	}
+	if err != nil {
+		return o, err
+	}
+	if err := o.check(flags.Args()); err != nil {
+		flags.Usage()
+		return o, err
+	}
+	return o, nil
+}
+
+func (o order) check(rest []string) error {
+	needsConfig, needsAssignment := true, false
+	switch o.what {
+	case "version", "check-metadata":
+		needsConfig = false
+	case "", "prepare":
+	case "clean":
+		needsAssignment = true
+	default:
+		return fmt.Errorf("%q is nothing that agentd does", o.what)
+	}
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("%q is one argument too many", rest[0])
+	case needsConfig && o.config == "":
+		return errors.New("no configuration file is given")
+	case needsAssignment && o.assignment <= 0:
+		return errors.New("no assignment is given")
+	}
+	return nil
 }
 
 // saveMemory leaves alone what the environment says.

@@ -27,11 +27,7 @@ func run(ctx context.Context, c config) error {
 	}
 	defer p.store.Close()
 	log := c.logger(p.instanceID)
-	h, err := host.New(host.Options{
-		InstanceID: p.instanceID, Dir: c.Directory, Distribution: c.Runner.Distribution,
-		PreRunner: c.PreRunner.Script, PreRunnerLimit: c.PreRunner.Timeout, Env: c.Runner.Env,
-		MinimumFree: uint64(c.Runner.MinimumFreeMiB) << 20, Power: p.power, Logger: log.Named("host"),
-	})
+	h, err := c.host(p.instanceID, p.power, log)
 	if err != nil {
 		return &configError{err}
 	}
@@ -40,6 +36,7 @@ func run(ctx context.Context, c config) error {
 		return err
 	}
 	defer release()
+	h.Tidy()
 	a, err := agent.New(agent.Options{
 		HostKey: p.hostKey, Store: p.store, Host: h, Version: telemetry.Version,
 		State:       host.StateFile{Path: filepath.Join(c.Directory, "state", "agent.json"), Now: time.Now},
@@ -58,6 +55,19 @@ func run(ctx context.Context, c config) error {
 	}
 	log.Info("powered off")
 	return nil
+}
+
+// host is what the configuration makes of this machine.
+func (c config) host(instanceID string, power host.Power, log hclog.Logger) (*host.Host, error) {
+	systemd, err := c.systemd()
+	if err != nil {
+		return nil, err
+	}
+	return host.New(host.Options{
+		InstanceID: instanceID, Dir: c.Directory, Distribution: c.Runner.Distribution,
+		PreRunner: c.PreRunner.Script, PreRunnerLimit: c.PreRunner.Timeout, Env: c.Runner.Env,
+		MinimumFree: uint64(c.Runner.MinimumFreeMiB) << 20, Systemd: systemd, Power: power, Logger: log.Named("host"),
+	})
 }
 
 // stopped says why agentd ends without having powered off its host.

@@ -127,7 +127,7 @@ func TestReadOnlyState(t *testing.T) {
 	m.ready("101")
 	open := m.jobBehind()
 	m.kill()
-	dirs := []string{m.path("host/state"), m.path("host/state/tasks"), m.path("host/state/job"), m.path("host/hooks")}
+	dirs := []string{m.path("host/state"), m.path("host/state/tasks"), m.path("host/job"), m.path("host/hooks")}
 	readOnly(t, dirs)
 	m.start()
 	time.Sleep(time.Second)

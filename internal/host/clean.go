@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"syscall"
 	"time"
 
@@ -38,58 +37,84 @@ type cleaning struct {
 }
 
 // Clean begins the clean-up: everything that the last run left running or
-// lying about goes, and then a look at the result decides. It runs within the
-// agent; when that is killed it begins again.
-func (h *Host) Clean(_ context.Context, assignment int64) error {
+// lying about goes, and then a look at the result decides.
+func (h *Host) Clean(ctx context.Context, assignment int64) error {
 	t := h.task(taskClean)
-	st, err := t.look()
+	st, err := h.standing(ctx, t)
 	if err != nil || st.running {
 		return err
 	}
-	lock, err := t.intend(h.numbered(begun{Assignment: assignment}, st))
+	err = h.removeFile(cleanResult)
+	if err == nil {
+		err = h.launcher.startClean(ctx, t, h.numbered(begun{Assignment: assignment}, st))
+	}
 	if err != nil {
 		return fmt.Errorf("clean host: %w", err)
 	}
-	if err := h.removeFile("state/tasks/clean.result"); err != nil {
-		return errors.Join(fmt.Errorf("clean host: %w", err), lock.Close())
-	}
-	go func() {
-		h.cleanAndTell(assignment)
-		lock.Close()
-		h.notify()
-	}()
 	return nil
 }
 
-func (h *Host) cleanAndTell(assignment int64) {
-	result := cleaning{Assignment: assignment}
-	err := h.clean()
-	if err == nil {
-		err = h.check()
-	}
+// cleanResult is the file of a clean-up that has ended.
+const cleanResult = "state/tasks/clean.result"
+
+// CleanNow cleans the host and writes down how that went.
+func (h *Host) CleanNow(ctx context.Context, assignment int64) error {
+	err := h.cleanAndCheck(ctx)
+	result := cleaning{Assignment: assignment, At: time.Now()}
 	if err != nil {
 		result.Failure = err.Error()
 	}
-	result.At = time.Now()
-	data, err := json.Marshal(result)
-	if err == nil {
-		err = writeFile(h.path("state/tasks/clean.result"), data)
+	data, writeErr := json.Marshal(result)
+	if writeErr == nil {
+		writeErr = writeFile(h.path(cleanResult), data)
 	}
-	if err != nil {
-		h.log.Error("cannot write the result of the clean-up", "error", err)
+	if writeErr != nil {
+		h.log.Error("cannot write the result of the clean-up", "error", writeErr)
 	}
+	return errors.Join(err, writeErr)
+}
+
+func (h *Host) cleanAndCheck(ctx context.Context) error {
+	if err := h.clean(ctx); err != nil {
+		return fmt.Errorf("clean host: %w", err)
+	}
+	if exists(h.path("runner/.runner")) {
+		return errors.New("check host: a registration is still on disk")
+	}
+	if err := h.launcher.check(ctx); err != nil {
+		return fmt.Errorf("check host: %w", err)
+	}
+	return nil
+}
+
+func (h *Host) clean(ctx context.Context) error {
+	if err := h.launcher.clean(ctx); err != nil {
+		return err
+	}
+	if err := h.writeHooks(); err != nil {
+		return err
+	}
+	if err := h.forgetJobs(); err != nil {
+		return err
+	}
+	for _, name := range []string{taskListen, taskDeregister, taskRegister} {
+		if err := h.task(name).forget(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // cleaned tells of the clean-up.
-func (h *Host) cleaned() (agent.Progress, error) {
-	st, err := h.task(taskClean).look()
+func (h *Host) cleaned(ctx context.Context) (agent.Progress, error) {
+	st, err := h.standing(ctx, h.task(taskClean))
 	if err != nil {
 		return agent.Progress{}, fmt.Errorf("look at clean-up: %w", err)
 	}
 	if st.running {
-		return st.progress(0, ""), nil
+		return h.progress(ctx, h.task(taskClean), st, 0), nil
 	}
-	data, err := readFile(h.path("state/tasks/clean.result"))
+	data, err := readFile(h.path(cleanResult))
 	if errors.Is(err, fs.ErrNotExist) {
 		return agent.Progress{}, nil
 	}
@@ -105,60 +130,6 @@ func (h *Host) cleaned() (agent.Progress, error) {
 		p.Phase, p.Cause, p.Detail = agent.PhaseFailed, lifecycle.CauseHost, result.Failure
 	}
 	return p, nil
-}
-
-func (h *Host) clean() error {
-	if err := h.killAll(); err != nil {
-		return fmt.Errorf("clean host: %w", err)
-	}
-	for _, dir := range jobDirs {
-		if err := renewDir(h.path(dir)); err != nil {
-			return fmt.Errorf("clean host: %w", err)
-		}
-	}
-	if err := mirrorTree(h.o.Distribution, h.path("runner")); err != nil {
-		return fmt.Errorf("clean host: %w", err)
-	}
-	if err := h.writeHooks(); err != nil {
-		return fmt.Errorf("clean host: %w", err)
-	}
-	if err := h.forgetJobs(); err != nil {
-		return fmt.Errorf("clean host: %w", err)
-	}
-	for _, name := range []string{taskListen, taskDeregister, taskRegister} {
-		if err := h.task(name).forget(); err != nil {
-			return fmt.Errorf("clean host: %w", err)
-		}
-	}
-	return nil
-}
-
-// check looks at what clean left, as if somebody else had cleaned.
-func (h *Host) check() error {
-	pids, err := h.processes()
-	if err != nil {
-		return fmt.Errorf("check host: %w", err)
-	}
-	if len(pids) > 0 {
-		return fmt.Errorf("check host: process %d (%s) still runs", pids[0], programOf(pids[0]))
-	}
-	for _, dir := range jobDirs {
-		info, err := os.Lstat(h.path(dir))
-		if err != nil {
-			return fmt.Errorf("check host: %w", err)
-		}
-		entries, err := os.ReadDir(h.path(dir))
-		if err != nil {
-			return fmt.Errorf("check host: %w", err)
-		}
-		if !info.IsDir() || len(entries) > 0 {
-			return fmt.Errorf("check host: %s is not an empty directory", h.path(dir))
-		}
-	}
-	if exists(h.path("runner/.runner")) {
-		return errors.New("check host: a registration is still on disk")
-	}
-	return h.checkDisk()
 }
 
 func (h *Host) checkDisk() error {

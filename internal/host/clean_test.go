@@ -127,7 +127,7 @@ func TestCleanIsChecked(t *testing.T) {
 		want string
 	}{
 		"no disk space":   {func(o *host.Options) { o.MinimumFree = 1 << 62 }, func(*bed) {}, "MiB are free"},
-		"no distribution": {func(*host.Options) {}, func(b *bed) { b.check(os.RemoveAll(b.options.Distribution)) }, "mirror runner"},
+		"no distribution": {func(*host.Options) {}, func(b *bed) { b.check(os.RemoveAll(b.options.Distribution)) }, "renew runner"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

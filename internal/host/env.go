@@ -1,36 +1,41 @@
 package host
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"slices"
 )
 
 // environment is what runner and pre-runner script get: nothing of the
-// agent's own but where programs are.
+// agent's own but, without systemd, where programs are.
 func (h *Host) environment() []string {
 	env := []string{
 		InstanceIDVariable + "=" + h.o.InstanceID,
-		"HOME=" + h.path("home"),
-		"TMPDIR=" + h.path("tmp"),
 		"LANG=C.UTF-8",
-		"PATH=" + searchPath(),
 		"ACTIONS_RUNNER_HOOK_JOB_STARTED=" + h.path(hookStarted),
 		"ACTIONS_RUNNER_HOOK_JOB_COMPLETED=" + h.path(hookCompleted),
 	}
-	if os.Geteuid() == 0 {
-		// The runner refuses to run as root unless it is told that this is meant.
-		env = append(env, "RUNNER_ALLOW_RUNASROOT=1")
-	}
+	env = append(env, h.launcher.environment()...)
 	for _, name := range slices.Sorted(maps.Keys(h.o.Env)) {
 		env = append(env, name+"="+h.o.Env[name])
 	}
 	return env
 }
 
-func searchPath() string {
-	if path := os.Getenv("PATH"); path != "" {
-		return path
+// usualPath is where programs are on a machine that says nothing else.
+const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+func (g *groups) environment() []string {
+	env := []string{"HOME=" + g.h.path("home"), "TMPDIR=" + g.h.path("tmp"), "PATH=" + cmp.Or(os.Getenv("PATH"), usualPath)}
+	if os.Geteuid() == 0 {
+		// The runner refuses to run as root unless it is told that this is meant.
+		env = append(env, "RUNNER_ALLOW_RUNASROOT=1")
 	}
-	return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	return env
+}
+
+// environment: systemd adds what follows from the user.
+func (l *unitLauncher) environment() []string {
+	return []string{"HOME=" + l.o.Home, "PATH=" + usualPath}
 }

@@ -15,18 +15,26 @@ import (
 )
 
 // The job hooks, which the runner's worker runs before the first and after the
-// last step of a job. In state/job they and the agent tell each other
+// last step of a job. In job they and the agent tell each other
 //
 //	allow     which jobs may start, each thing on a line: run id and repository;
 //	          the run that was allowed last, and the worker that had taken a job
 //	          when the host was released; the scope of which one job may start,
 //	          and the one of which one might last; written by the agent
-//	jobs      one byte for every job that has begun since the last clean-up
-//	busy      there while a job runs
-//	refused   the run whose job was refused; stays for good
+//	box/jobs      one byte for every job that has begun since the last clean-up
+//	box/busy      there while a job runs; its name
+//	box/refused   the run whose job was refused; stays for good
+//
+// What is in the box jobs can write, or take away.
 const (
 	hookStarted   = "hooks/job-started.sh"
 	hookCompleted = "hooks/job-completed.sh"
+
+	jobBox      = "job/box"
+	markAllow   = "job/allow"
+	markJobs    = "job/box/jobs"
+	markBusy    = "job/box/busy"
+	markRefused = "job/box/refused"
 )
 
 //go:embed job-started.sh
@@ -35,11 +43,11 @@ var jobStarted []byte
 //go:embed job-completed.sh
 var jobCompleted []byte
 
-// placeholder stands in the hooks for the path of state/job, quoted.
+// placeholder stands in the hooks for the path of job, quoted.
 var placeholder = []byte("@JOB_DIR@")
 
 func (h *Host) writeHooks() error {
-	dir := []byte(shellQuoted(h.path("state/job")))
+	dir := []byte(shellQuoted(h.path("job")))
 	for name, script := range map[string][]byte{hookStarted: jobStarted, hookCompleted: jobCompleted} {
 		script = bytes.ReplaceAll(script, placeholder, dir)
 		if old, err := readFile(h.path(name)); err == nil && bytes.Equal(old, script) {
@@ -57,13 +65,13 @@ func shellQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\'
 // Allow tells the job-started hook which jobs may start. A job that was taken
 // before the host was released may start all the same, as long as the worker
 // that took it lives.
-func (h *Host) Allow(_ context.Context, a agent.Allowed) error {
+func (h *Host) Allow(ctx context.Context, a agent.Allowed) error {
 	if strings.ContainsAny(a.RunID+a.Repository+a.JobsOf, "\n\r") {
 		return errors.New("allow jobs: line break in what they are of")
 	}
-	next, err := h.nextAllowance(a)
+	next, err := h.nextAllowance(ctx, a)
 	if err == nil {
-		err = writeFileMode(h.path("state/job/allow"), next.text(), 0o644)
+		err = writeFileMode(h.path(markAllow), next.text(), 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("allow jobs: %w", err)
@@ -71,14 +79,14 @@ func (h *Host) Allow(_ context.Context, a agent.Allowed) error {
 	return nil
 }
 
-func (h *Host) nextAllowance(a agent.Allowed) (allowance, error) {
+func (h *Host) nextAllowance(ctx context.Context, a agent.Allowed) (allowance, error) {
 	next, none := allowance{Allowed: a}, agent.Allowed{}
 	before, err := h.allowance()
 	switch {
 	case err != nil || a != none:
 	case before.Allowed != none:
 		next.released = before.Allowed
-		next.worker, err = h.livingWorker()
+		next.worker, err = h.livingWorker(ctx)
 	default: // released before, by an agent that was killed then
 		next.released, next.worker = before.released, before.worker
 	}
@@ -98,7 +106,7 @@ func (a allowance) text() []byte {
 }
 
 func (h *Host) allowance() (allowance, error) {
-	data, err := readFile(h.path("state/job/allow"))
+	data, err := readFile(h.path(markAllow))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotPlain) {
 		return allowance{}, nil
 	}
@@ -124,10 +132,10 @@ func (h *Host) lookAtJob(s *agent.Scene) error {
 		return fmt.Errorf("look at jobs: %w", err)
 	}
 	s.Allowed = a.Allowed
-	if info, err := os.Stat(h.path("state/job/jobs")); err == nil {
+	if info, err := os.Stat(h.path(markJobs)); err == nil {
 		s.Jobs = int(info.Size())
 	}
-	refused, err := readFile(h.path("state/job/refused"))
+	refused, err := readFile(h.path(markRefused))
 	switch {
 	case err == nil, errors.Is(err, errNotPlain):
 		s.Refused = clip(strings.TrimSpace(string(refused)), 200)
@@ -142,13 +150,13 @@ func (h *Host) lookAtJob(s *agent.Scene) error {
 
 func clip(s string, most int) string { return s[:min(len(s), most)] }
 
-func (h *Host) marked() bool { return exists(h.path("state/job/busy")) }
+func (h *Host) marked() bool { return exists(h.path(markBusy)) }
 
 // forgetJobs takes away what the hooks wrote for the last run. That a job was
 // refused is never taken away.
 func (h *Host) forgetJobs() error {
-	for _, name := range []string{"jobs", "busy"} {
-		if err := os.Remove(h.path("state/job", name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, name := range []string{markJobs, markBusy} {
+		if err := os.Remove(h.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

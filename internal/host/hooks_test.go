@@ -130,7 +130,7 @@ func TestOneJobOnly(t *testing.T) {
 func TestAllowanceOfAnOlderAgent(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	b.write("state/job/allow", "101\nacme/app\n100\n0\n", 0o644)
+	b.write("job/allow", "101\nacme/app\n100\n0\n", 0o644)
 	if got := b.look().Allowed; got != serving("101", "acme/app") {
 		t.Errorf("allowed %+v", got)
 	}
@@ -149,7 +149,7 @@ func TestJobStartedHookOnAFullDisk(t *testing.T) {
 		b := newBed(t)
 		b.check(b.Allow(context.Background(), a))
 		for _, name := range []string{"jobs", "busy"} { // which cannot be written now
-			b.check(os.Mkdir(b.path("state/job/"+name), 0o755))
+			b.check(os.Mkdir(b.path("job/box/"+name), 0o755))
 		}
 		if out, ok := b.job("job-started.sh", "101", "acme/app"); !ok {
 			t.Errorf("%s: the job was refused: %s", a, out)
@@ -199,8 +199,8 @@ func TestMarkersReplacedByAJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t)
-			b.check(put(b.path("state/job/refused")))
-			b.check(put(b.path("state/job/allow")))
+			b.check(put(b.path("job/box/refused")))
+			b.check(put(b.path("job/allow")))
 			b.check(put(b.path("runner/.runner")))
 			b.check(put(b.path("logs/runner.log")))
 			looked := make(chan agent.Scene)

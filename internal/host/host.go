@@ -1,19 +1,21 @@
-// Package host is the machine that the agent works on, with process groups for
-// a launcher: the runner, its configuration and the pre-runner script each run
-// in a process group of their own that outlives the agent.
+// Package host is the machine that the agent works on: the runner, its
+// configuration, the pre-runner script and the clean-up each outlive the agent.
+// A launcher starts them, as units of systemd (Options.Systemd) or, in the
+// embedded default, in process groups of the agent's own user.
 //
 // Below the host's directory are
 //
 //	runner/   the runner: config.sh, bin/Runner.Listener; renewed by Clean
-//	work/ home/ tmp/   of the jobs; renewed by Clean
+//	work/     of the jobs; renewed by Clean
 //	hooks/    the job hooks, written by the agent
-//	logs/     runner.log, runner.log.1 of the assignment before, prepare.log
+//	job/      what hooks and agent tell each other; see hooks
 //	state/    agent.json, what the agent remembers
 //	state/tasks/   what was begun and how it ended; see task
-//	state/job/     what hooks and agent tell each other; see hooks
+//	home/ tmp/ logs/   where there are no units: with them jobs have the home of
+//	          their user and the machine's /tmp, and logs are in the journal
 //
-// Everything that Look says comes from there and from /proc, so an agent that
-// was killed finds all of it again.
+// Everything that Look says comes from there, from systemd and from /proc, so an
+// agent that was killed finds all of it again.
 package host
 
 import (
@@ -29,6 +31,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/host/tree"
 )
 
 // InstanceIDVariable is the environment variable that marks the processes of a
@@ -50,6 +53,8 @@ type Options struct {
 	Env map[string]string
 	// MinimumFree is the disk space that a clean host must have, in bytes.
 	MinimumFree uint64
+	// Systemd lets tasks run as its units; nil: in process groups.
+	Systemd *Systemd
 	// Power ends the machine; nil: the host ends with its agent, as its init
 	// sees to.
 	Power  Power
@@ -73,12 +78,12 @@ type Host struct {
 	bootID string
 	proc   string // where processes are looked up
 
-	changed chan struct{}
-	pace    *time.Timer
-	scan    logScan
-	version string       // of the runner; empty: not known
-	watched atomic.Int64 // pid of the worker that is waited for
-	taken   atomic.Int64 // when the cloud takes the machine, in Unix nanoseconds; 0: not known to
+	launcher launcher
+	changed  chan struct{}
+	pace     *time.Timer
+	version  string       // of the runner; empty: not known
+	watched  atomic.Int64 // pid of the worker that is waited for
+	taken    atomic.Int64 // when the cloud takes the machine, in Unix nanoseconds; 0: not known to
 }
 
 var _ agent.Host = (*Host)(nil)
@@ -98,13 +103,14 @@ func New(o Options) (*Host, error) {
 	h := &Host{o: o, log: o.Logger, bootID: strings.TrimSpace(string(bootID)), proc: "/proc", changed: make(chan struct{}, 1)}
 	h.pace = time.AfterFunc(time.Hour, h.notify)
 	h.pace.Stop()
+	h.launcher = h.newLauncher()
 	if err := o.checkFiles(); err != nil {
 		if !h.furnished() {
 			return nil, fmt.Errorf("open host: %w", err)
 		}
 		h.log.Error("what the host is made of is no longer there", "error", err)
 	}
-	if err := h.furnish(); err != nil {
+	if err := h.launcher.furnish(); err != nil {
 		h.log.Error("cannot set up the host's directory", "error", err)
 	}
 	h.readRunnerVersion()
@@ -151,20 +157,29 @@ func (h *Host) furnished() bool {
 	return exists(h.path("runner/bin/Runner.Listener")) && exists(h.path("runner/config.sh"))
 }
 
-// furnish makes what must be there before anything can run.
-func (h *Host) furnish() error {
-	for _, dir := range []string{"work", "home", "tmp", "hooks", "logs", "state/tasks", "state/job"} {
-		if err := os.MkdirAll(h.path(dir), 0o755); err != nil {
+func (h *Host) newLauncher() launcher {
+	if h.o.Systemd == nil {
+		return &groups{h: h}
+	}
+	return newUnitLauncher(h, *h.o.Systemd)
+}
+
+// mirrorRunner puts the runner in its place as it was unpacked.
+func (h *Host) mirrorRunner(o tree.Owner) error {
+	if err := tree.Mirror(h.o.Distribution, h.path("runner"), o); err != nil {
+		return fmt.Errorf("renew runner: %w", err)
+	}
+	return nil
+}
+
+// makeDirs makes directories that are the agent's own.
+func (h *Host) makeDirs(names ...string) error {
+	for _, name := range names {
+		if err := os.MkdirAll(h.path(name), 0o755); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
 	}
-	if err := h.writeHooks(); err != nil {
-		return err
-	}
-	if h.furnished() {
-		return nil
-	}
-	return mirrorTree(h.o.Distribution, h.path("runner"))
+	return nil
 }
 
 func (h *Host) path(elem ...string) string {
@@ -177,6 +192,10 @@ func (h *Host) Interrupted(at time.Time) {
 	h.taken.Store(at.UnixNano())
 	h.notify()
 }
+
+// Tidy puts away what an agent that was killed has left in memory. Only the
+// agent itself may call it.
+func (h *Host) Tidy() { h.launcher.tidy() }
 
 // Changed receives when something on the host may have changed.
 func (h *Host) Changed() <-chan struct{} { return h.changed }
@@ -192,6 +211,9 @@ func (h *Host) notify() {
 const (
 	// hurry is while something is under way that somebody waits for.
 	hurry = 5 * time.Millisecond
+	// patience is that where the end of something is heard of, and looking is
+	// only for what was not heard.
+	patience = 100 * time.Millisecond
 	// attention is while a listener may be given a job: busy is to be known
 	// at once. A worker's end is heard of without looking.
 	attention = 250 * time.Millisecond
@@ -203,7 +225,7 @@ func (h *Host) setPace(s agent.Scene) {
 	case s.Prepared.Phase == agent.PhaseRunning, s.Registered.Phase == agent.PhaseRunning,
 		s.Removed.Phase == agent.PhaseRunning, s.Cleaned.Phase == agent.PhaseRunning,
 		l == agent.ListenerStarting, l == agent.ListenerStopping:
-		h.pace.Reset(hurry)
+		h.pace.Reset(h.launcher.pace())
 	case l == agent.ListenerListening, s.Busy:
 		h.pace.Reset(attention)
 	default:
@@ -223,11 +245,11 @@ func (h *Host) Look(ctx context.Context) (agent.Scene, error) {
 	var errs [5]error
 	// The clean-up first: while it runs the rest is in motion, and once it has
 	// ended nothing is.
-	s.Cleaned, errs[0] = h.cleaned()
-	s.Prepared, errs[1] = h.prepared()
+	s.Cleaned, errs[0] = h.cleaned(ctx)
+	s.Prepared, errs[1] = h.prepared(ctx)
 	errs[2] = h.lookAtJob(&s)
-	errs[3] = h.lookAtRegistration(&s)
-	errs[4] = h.lookAtListener(&s)
+	errs[3] = h.lookAtRegistration(ctx, &s)
+	errs[4] = h.lookAtListener(ctx, &s)
 	if err := errors.Join(errs[:]...); err != nil {
 		return agent.Scene{}, err
 	}

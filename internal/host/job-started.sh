@@ -21,8 +21,8 @@ lower() { printf '%s' "$1" | tr '[:upper:]' '[:lower:]'; }
 
 # A full disk must not fail the job: the agent also looks for the worker.
 start() {
-	printf 'x' >>"$job/jobs" || :
-	echo "$$" >"$job/busy" || :
+	printf 'x' >>"$job/box/jobs" || :
+	printf '%s\n' "${GITHUB_JOB:-}" >"$job/box/busy" || :
 	exit 0
 }
 
@@ -42,7 +42,7 @@ if [ -n "$run" ] && [ "$its_run" = "$run" ] &&
 	start
 fi
 if in_scope "$its_repository" "$scope"; then
-	[ -f "$job/jobs" ] && [ -s "$job/jobs" ] || start
+	[ -f "$job/box/jobs" ] && [ -s "$job/box/jobs" ] || start
 	echo "remuda: this host serves one job, and has had it. Run the job again to get another host."
 	exit 1
 fi
@@ -63,6 +63,6 @@ serves='no run'
 [ -z "$scope" ] || serves="one job of $scope"
 hint="A job may only run on the hosts of its own run: use runs-on: \${{ github.run_id }}."
 [ -z "$scope" ] || hint="A job may only run on a host of its own repository or owner."
-echo "$its_run of $its_repository" >"$job/refused" || :
+echo "$its_run of $its_repository" >"$job/box/refused" || :
 echo "remuda: refused. This is a job of run $its_run of $its_repository, and this host serves $serves. $hint"
 exit 1

@@ -1,11 +1,9 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -14,120 +12,95 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
+// The programs of the runner, by the names that they are started by.
+const (
+	listenerProgram = "Runner.Listener"
+	workerProgram   = "Runner.Worker"
+)
+
 // listening is the one line of the runner's output that is read.
 var listening = []byte("Listening for Jobs")
 
 // Listen starts the listener itself: run.sh would hide its exit codes. It is
 // not started beside one that runs.
-func (h *Host) Listen(_ context.Context, a agent.Assignment) error {
-	if pid, _, err := h.listenerPID(); err != nil || pid != 0 {
+func (h *Host) Listen(ctx context.Context, a agent.Assignment) error {
+	if f, err := h.listener(ctx); err != nil || f.pid != 0 {
 		return err
 	}
-	env := h.environment()
+	c := command{
+		args: []string{h.path("runner/bin", listenerProgram), "run"},
+		dir:  h.path("runner"), env: h.environment(), log: h.runnerLog(),
+	}
 	if a.Registration.Kind == lifecycle.RegistrationJIT && a.Registration.Secret != "" {
-		if err := h.shieldCredentials(); err != nil {
+		if err := h.launcher.shield(); err != nil {
 			return fmt.Errorf("start listener: %w", err)
 		}
-		env = append(env, inputPrefix+"JITCONFIG="+a.Registration.Secret.Reveal())
+		c.secrets = []string{inputPrefix + "JITCONFIG=" + a.Registration.Secret.Reveal()}
 	}
 	if err := h.removeFile("state/tasks/listen.stop"); err != nil {
 		return fmt.Errorf("start listener: %w", err)
 	}
-	err := h.begin(taskListen, begun{Assignment: a.Number}, command{
-		args: []string{h.path("runner/bin/Runner.Listener"), "run"},
-		dir:  h.path("runner"), env: env, log: h.runnerLog(),
-	})
-	if err != nil {
+	if err := h.begin(ctx, taskListen, begun{Assignment: a.Number}, c); err != nil {
 		return fmt.Errorf("start listener: %w", err)
-	}
-	return nil
-}
-
-// shieldCredentials makes the files for the secrets of a JIT configuration, so
-// that they are nobody else's to read: the runner leaves the mode of a file that
-// is there, and would make one that everybody may read.
-func (h *Host) shieldCredentials() error {
-	for _, name := range []string{"runner/.credentials", "runner/.credentials_rsaparams"} {
-		f, err := os.OpenFile(h.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err == nil {
-			err = f.Close()
-		}
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("shield credentials: %w", err)
-		}
 	}
 	return nil
 }
 
 // Stop asks the listener to end, by the signal that ctrl-c sends; the second
-// time it kills its process group. A worker's job would die with it, so it is
+// time it kills all that it started. A worker's job would die with it, so it is
 // left alone while there is one.
-func (h *Host) Stop(context.Context) error {
-	pid, group, err := h.listenerPID()
-	if err != nil || pid == 0 {
+func (h *Host) Stop(ctx context.Context) error {
+	f, err := h.listener(ctx)
+	if err != nil || f.pid == 0 {
 		return err
 	}
-	if worker, err := h.worker(pid); err != nil || worker != 0 {
+	if worker, err := h.worker(f.pid); err != nil || worker != 0 {
 		return err
 	}
-	marker, sig, target := h.task(taskListen).path+".stop", syscall.SIGINT, pid
+	t := h.task(taskListen)
+	marker, sig, all := t.path+".stop", syscall.SIGINT, false
 	if exists(marker) {
-		sig, target = syscall.SIGKILL, -group
+		sig, all = syscall.SIGKILL, true
 	} else if err := os.WriteFile(marker, nil, 0o600); err != nil {
 		return fmt.Errorf("stop listener: %w", err)
 	}
-	if err := syscall.Kill(target, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := h.launcher.signal(ctx, t, f, sig, all); err != nil {
 		return fmt.Errorf("stop listener: %w", err)
 	}
 	return nil
 }
 
-// listenerPID finds the listener that runs; 0 when there is none. group is the
-// process group to kill it with.
-func (h *Host) listenerPID() (pid, group int, err error) {
-	st, err := h.task(taskListen).look()
-	if err != nil {
-		return 0, 0, err
-	}
-	return h.listenerOf(st)
+// listener finds the listener that runs; its pid is 0 when there is none.
+func (h *Host) listener(ctx context.Context) (found, error) {
+	st, err := h.listenerStanding(ctx)
+	return st.found, err
 }
 
-func (h *Host) listenerOf(st standing) (pid, group int, err error) {
-	if st.running && st.pid != 0 {
-		pids, err := childrenOf(st.pid)
-		if err != nil || len(pids) == 0 {
-			return 0, 0, err
-		}
-		return pids[0], st.pid, nil
+// listenerStanding is the standing of the listener's task, or that of a listener that
+// the task's files do not know, because they are lost or its wrapper was killed.
+func (h *Host) listenerStanding(ctx context.Context) (standing, error) {
+	st, err := h.standing(ctx, h.task(taskListen))
+	if err != nil || st.running || !exists(h.path("runner/.runner")) {
+		return st, err
 	}
-	if pid, err = h.strayListener(st); err != nil || pid == 0 {
-		return 0, 0, err
+	wentUnseen := st.begun != nil && st.code == codeUnknown
+	if registered, err := h.standing(ctx, h.task(taskRegister)); err != nil || (registered.begun != nil && !wentUnseen) {
+		return st, err
 	}
-	group, err = syscall.Getpgid(pid)
-	return pid, group, err
-}
-
-// strayListener finds a listener of this host that its task does not know,
-// because its wrapper was killed or the task's files are lost. It costs a look
-// at every process, so it is only asked when there is reason to.
-func (h *Host) strayListener(st standing) (int, error) {
-	if st.running || !exists(h.path("runner/.runner")) {
-		return 0, nil
+	b, f, err := h.launcher.adopt(ctx)
+	if err != nil || !f.running {
+		return st, err
 	}
-	wentUnseen := st.ended && st.code == codeUnknown
-	if registered, err := h.task(taskRegister).look(); err != nil || (registered.begun != nil && !wentUnseen) {
-		return 0, err
+	st.found.pid, st.handle, st.running = f.pid, f.handle, true
+	if b != nil {
+		st.begun = b
 	}
-	return h.findProcess("Runner.Listener")
+	return st, nil
 }
 
 // lookAtListener tells of the listener and of its worker.
-func (h *Host) lookAtListener(s *agent.Scene) error {
-	st, err := h.task(taskListen).look()
-	if err != nil {
-		return fmt.Errorf("look at listener: %w", err)
-	}
-	pid, _, err := h.listenerOf(st)
+func (h *Host) lookAtListener(ctx context.Context, s *agent.Scene) error {
+	st, err := h.listenerStanding(ctx)
 	if err != nil {
 		return fmt.Errorf("look at listener: %w", err)
 	}
@@ -138,34 +111,35 @@ func (h *Host) lookAtListener(s *agent.Scene) error {
 		l.Assignment, l.StartedAt, l.At = s.Registered.Assignment, s.Registered.At, s.Registered.At
 	}
 	switch {
-	case st.running || pid != 0:
-		l.Phase = h.phaseOfLiving(st, l)
+	case st.running:
+		l.Phase = h.phaseOfLiving(ctx, st, l)
 	case st.ended:
 		l.Phase, l.Code, l.At = agent.ListenerExited, st.code, st.endedAt
-		l.Listened = h.scan.says(h.runnerLog(), *st.begun)
-		l.Detail = tailOf(h.runnerLog(), st.begun.LogOffset)
+		l.Listened = h.launcher.said(h.task(taskListen), *st.begun, listening)
+		l.Detail = h.launcher.tail(ctx, h.task(taskListen), *st.begun)
 	default:
 		*l = agent.Listener{}
 	}
-	return h.lookForWorker(s, pid)
+	return h.lookForWorker(ctx, s, st.pid)
 }
 
-func (h *Host) phaseOfLiving(st standing, l *agent.Listener) agent.ListenerPhase {
-	if info, err := os.Stat(h.task(taskListen).path + ".stop"); err == nil {
+func (h *Host) phaseOfLiving(ctx context.Context, st standing, l *agent.Listener) agent.ListenerPhase {
+	t := h.task(taskListen)
+	if info, err := os.Stat(t.path + ".stop"); err == nil {
 		l.At = info.ModTime()
 		return agent.ListenerStopping
 	}
 	// One whose start is not known has been there for long.
-	if st.begun == nil || h.scan.says(h.runnerLog(), *st.begun) {
+	if st.begun == nil || h.launcher.said(t, *st.begun, listening) {
 		return agent.ListenerListening
 	}
-	l.Detail = tailOf(h.runnerLog(), st.begun.LogOffset)
+	l.Detail = h.launcher.tail(ctx, t, *st.begun)
 	return agent.ListenerStarting
 }
 
 // lookForWorker says whether a job runs. The hook's marker says it first; that
 // it is over is said by the end of the worker alone.
-func (h *Host) lookForWorker(s *agent.Scene, listener int) error {
+func (h *Host) lookForWorker(ctx context.Context, s *agent.Scene, listener int) error {
 	var worker int
 	var err error
 	if listener != 0 {
@@ -173,7 +147,7 @@ func (h *Host) lookForWorker(s *agent.Scene, listener int) error {
 	}
 	orphaned := s.Listener.Phase == agent.ListenerExited && s.Listener.Code == codeUnknown
 	if err == nil && worker == 0 && (h.marked() || orphaned) {
-		worker, err = h.findProcess("Runner.Worker")
+		worker, err = h.launcher.worker(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("look for worker: %w", err)
@@ -185,7 +159,7 @@ func (h *Host) lookForWorker(s *agent.Scene, listener int) error {
 	if h.marked() {
 		// Its worker was killed. Where the marker cannot be removed it is
 		// looked into again, which only takes time.
-		_ = h.removeFile("state/job/busy")
+		_ = h.removeFile(markBusy)
 	}
 	return nil
 }
@@ -197,7 +171,7 @@ func (h *Host) worker(listener int) (int, error) {
 		return 0, err
 	}
 	for _, pid := range pids {
-		if programOf(pid) == "Runner.Worker" {
+		if programOf(pid) == workerProgram {
 			return pid, nil
 		}
 	}
@@ -205,12 +179,12 @@ func (h *Host) worker(listener int) (int, error) {
 }
 
 // livingWorker finds the worker of the listener that runs; 0 when there is none.
-func (h *Host) livingWorker() (int, error) {
-	pid, _, err := h.listenerPID()
-	if err != nil || pid == 0 {
+func (h *Host) livingWorker(ctx context.Context) (int, error) {
+	f, err := h.listener(ctx)
+	if err != nil || f.pid == 0 {
 		return 0, err
 	}
-	return h.worker(pid)
+	return h.worker(f.pid)
 }
 
 func (h *Host) removeFile(name string) error {
@@ -218,48 +192,4 @@ func (h *Host) removeFile(name string) error {
 		return err
 	}
 	return nil
-}
-
-// logScan looks for the line in a log that is still being written. It reads
-// what is new in pieces of fixed size, whatever the length of its lines.
-type logScan struct {
-	begun  begun
-	offset int64
-	found  bool
-}
-
-// scanChunk bounds the memory of a scan, in bytes.
-const scanChunk = 64 << 10
-
-func (c *logScan) says(path string, b begun) bool {
-	if c.begun != b {
-		*c = logScan{begun: b, offset: b.LogOffset}
-	}
-	if c.found {
-		return true
-	}
-	f, err := openPlain(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || info.Size() == c.offset {
-		return false
-	} else if info.Size() < c.offset {
-		c.offset = 0 // somebody cut it
-	}
-	buf := make([]byte, scanChunk)
-	for {
-		n, err := f.ReadAt(buf, c.offset)
-		if bytes.Contains(buf[:n], listening) {
-			c.found = true
-			return true
-		}
-		if n < len(buf) || (err != nil && !errors.Is(err, io.EOF)) {
-			c.offset += int64(max(0, n-len(listening)))
-			return false
-		}
-		// The line may lie across the end of the piece.
-		c.offset += int64(n - len(listening))
-	}
 }

@@ -10,32 +10,29 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Prepare begins the pre-runner script. A command of it that fails makes it
-// fail, also in the middle of a pipe.
-func (h *Host) Prepare(context.Context) error {
-	if h.o.PreRunner == "" {
+// Prepare begins the pre-runner script.
+func (h *Host) Prepare(ctx context.Context) error {
+	c := h.launcher.preparation()
+	if c == nil {
 		return nil
 	}
-	return h.begin(taskPrepare, begun{}, command{
-		args: []string{"/bin/bash", "-e", "-o", "pipefail", h.o.PreRunner},
-		dir:  h.path("work"), env: h.environment(), log: h.path("logs/prepare.log"),
-	})
+	return h.begin(ctx, taskPrepare, begun{}, *c)
 }
 
 // prepared tells of the script in this boot.
-func (h *Host) prepared() (agent.Progress, error) {
-	if h.o.PreRunner == "" {
+func (h *Host) prepared(ctx context.Context) (agent.Progress, error) {
+	if h.launcher.preparation() == nil {
 		return agent.Progress{Phase: agent.PhaseOK}, nil
 	}
 	t := h.task(taskPrepare)
-	s, err := t.look()
+	s, err := h.standing(ctx, t)
 	if err == nil {
-		s, err = t.enforce(s, h.o.PreRunnerLimit)
+		s, err = h.enforce(ctx, t, s, h.o.PreRunnerLimit)
 	}
 	if err != nil || s.begun == nil || s.begun.BootID != h.bootID {
 		return agent.Progress{}, err
 	}
-	p := s.progress(h.o.PreRunnerLimit, h.path("logs/prepare.log"))
+	p := h.progress(ctx, t, s, h.o.PreRunnerLimit)
 	if p.Phase == agent.PhaseFailed {
 		p.Cause = lifecycle.CauseHost
 	}
@@ -43,7 +40,7 @@ func (h *Host) prepared() (agent.Progress, error) {
 }
 
 // progress is the standing in the agent's words: exit code 0 is success.
-func (s standing) progress(limit time.Duration, log string) agent.Progress {
+func (h *Host) progress(ctx context.Context, t task, s standing, limit time.Duration) agent.Progress {
 	if s.begun == nil {
 		return agent.Progress{}
 	}
@@ -65,6 +62,6 @@ func (s standing) progress(limit time.Duration, log string) agent.Progress {
 		how = fmt.Sprintf("exit code %d", s.code)
 	}
 	p.Phase = agent.PhaseFailed
-	p.Detail = strings.TrimSuffix(how+": "+tailOf(log, s.begun.LogOffset), ": ")
+	p.Detail = strings.TrimSuffix(how+": "+h.launcher.tail(ctx, t, *s.begun), ": ")
 	return p
 }

@@ -27,12 +27,12 @@ const inputPrefix = "ACTIONS_RUNNER_INPUT_"
 
 // Register begins config.sh. A JIT configuration needs none: the listener
 // takes it.
-func (h *Host) Register(_ context.Context, a agent.Assignment) error {
-	if err := h.furnish(); err != nil {
+func (h *Host) Register(ctx context.Context, a agent.Assignment) error {
+	if err := h.launcher.furnish(); err != nil {
 		return fmt.Errorf("register runner: %w", err)
 	}
 	h.readRunnerVersion()
-	if err := h.newLog(); err != nil {
+	if err := h.newLog(ctx); err != nil {
 		return fmt.Errorf("register runner: %w", err)
 	}
 	b := begun{Assignment: a.Number, Kind: a.Registration.Kind}
@@ -46,20 +46,20 @@ func (h *Host) Register(_ context.Context, a agent.Assignment) error {
 		if group := a.Registration.RunnerGroup; group != "" {
 			c.args = append(c.args, "--runnergroup", group)
 		}
-		c.env = append(c.env, inputPrefix+"TOKEN="+a.Registration.Secret.Reveal())
+		c.secrets = []string{inputPrefix + "TOKEN=" + a.Registration.Secret.Reveal()}
 	}
-	if err := h.begin(taskRegister, b, c); err != nil {
+	if err := h.begin(ctx, taskRegister, b, c); err != nil {
 		return fmt.Errorf("register runner: %w", err)
 	}
 	return nil
 }
 
 // Deregister begins config.sh remove.
-func (h *Host) Deregister(_ context.Context, assignment int64, remove lifecycle.Registration) error {
-	err := h.begin(taskDeregister, begun{Assignment: assignment}, command{
+func (h *Host) Deregister(ctx context.Context, assignment int64, remove lifecycle.Registration) error {
+	err := h.begin(ctx, taskDeregister, begun{Assignment: assignment}, command{
 		args: []string{h.path("runner/config.sh"), "remove", "--unattended"},
 		dir:  h.path("runner"), log: h.runnerLog(),
-		env: append(h.environment(), inputPrefix+"TOKEN="+remove.Secret.Reveal()),
+		env: h.environment(), secrets: []string{inputPrefix + "TOKEN=" + remove.Secret.Reveal()},
 	})
 	if err != nil {
 		return fmt.Errorf("deregister runner: %w", err)
@@ -70,8 +70,8 @@ func (h *Host) Deregister(_ context.Context, assignment int64, remove lifecycle.
 func (h *Host) runnerLog() string { return h.path("logs/runner.log") }
 
 // newLog puts the log of the last assignment aside. The one before that goes.
-func (h *Host) newLog() error {
-	if s, err := h.task(taskRegister).look(); err != nil || s.begun != nil {
+func (h *Host) newLog(ctx context.Context) error {
+	if s, err := h.standing(ctx, h.task(taskRegister)); err != nil || s.begun != nil {
 		return err // another attempt of the same assignment
 	}
 	err := os.Rename(h.runnerLog(), h.runnerLog()+".1")
@@ -84,17 +84,17 @@ func (h *Host) newLog() error {
 // lookAtRegistration tells of config.sh, of config.sh remove, and of what they
 // left on disk. The disk is looked at last: what a task that has ended did is
 // to be seen there.
-func (h *Host) lookAtRegistration(s *agent.Scene) error {
-	configured, err := h.configuration(taskRegister)
+func (h *Host) lookAtRegistration(ctx context.Context, s *agent.Scene) error {
+	configured, err := h.configuration(ctx, taskRegister)
 	if err != nil {
 		return fmt.Errorf("look at registration: %w", err)
 	}
-	removed, err := h.configuration(taskDeregister)
+	removed, err := h.configuration(ctx, taskDeregister)
 	if err != nil {
 		return fmt.Errorf("look at removal: %w", err)
 	}
 	s.Registration = exists(h.path("runner/.runner"))
-	s.Removed = h.outcome(removed, s.Registration, "the registration is still on disk after config.sh remove")
+	s.Removed = h.outcome(ctx, taskDeregister, removed, s.Registration, "the registration is still on disk after config.sh remove")
 	if configured.begun == nil {
 		if s.Registration {
 			h.readRegistration(s)
@@ -103,24 +103,24 @@ func (h *Host) lookAtRegistration(s *agent.Scene) error {
 	}
 	s.RegisteredAs = configured.begun.Kind
 	missing := s.RegisteredAs == lifecycle.RegistrationToken && !s.Registration
-	s.Registered = h.outcome(configured, missing && s.Removed.Phase != agent.PhaseOK,
+	s.Registered = h.outcome(ctx, taskRegister, configured, missing && s.Removed.Phase != agent.PhaseOK,
 		"there is no registration on disk although config.sh succeeded: somebody took it away")
 	return nil
 }
 
-func (h *Host) configuration(name string) (standing, error) {
+func (h *Host) configuration(ctx context.Context, name string) (standing, error) {
 	t := h.task(name)
-	st, err := t.look()
+	st, err := h.standing(ctx, t)
 	if err != nil {
 		return st, err
 	}
-	return t.enforce(st, configureLimit)
+	return h.enforce(ctx, t, st, configureLimit)
 }
 
 // outcome is the standing of a call of config.sh. One that succeeded by its
 // exit code has failed all the same when the disk says otherwise.
-func (h *Host) outcome(st standing, contradicted bool, how string) agent.Progress {
-	p := st.progress(configureLimit, h.runnerLog())
+func (h *Host) outcome(ctx context.Context, name string, st standing, contradicted bool, how string) agent.Progress {
+	p := h.progress(ctx, h.task(name), st, configureLimit)
 	switch {
 	case p.Phase == agent.PhaseFailed:
 		p.Cause = causeOf(st.code, p.Detail)

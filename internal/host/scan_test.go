@@ -44,7 +44,7 @@ func TestLogScan(t *testing.T) {
 				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 					t.Fatal(err)
 				}
-				if scan.says(path, begun{LogOffset: test.offset}) && found == 0 {
+				if scan.says(path, begun{LogOffset: test.offset}, listening) && found == 0 {
 					found = i + 1
 				}
 			}
@@ -63,12 +63,12 @@ func TestLogScanOfACutLog(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		found := scan.says(path, begun{LogOffset: 500})
+		found := scan.says(path, begun{LogOffset: 500}, listening)
 		if found != (text == string(listening)) {
 			t.Errorf("found: %t", found)
 		}
 	}
-	if scan.says(filepath.Join(t.TempDir(), "none"), begun{LogOffset: 1}) {
+	if scan.says(filepath.Join(t.TempDir(), "none"), begun{LogOffset: 1}, listening) {
 		t.Error("found in a log that is not there")
 	}
 }

@@ -11,6 +11,16 @@ import (
 // nobody is a process id that the kernel gives to none (PID_MAX_LIMIT is 2^22).
 const nobody = "4194305"
 
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // pretend writes the files of a process below a directory that stands in for
 // /proc.
 func pretend(t *testing.T, proc, environ, stat string) {

@@ -1,12 +1,12 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,17 +15,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// task is something that runs in a process group of its own and outlives the
-// agent. Its files are
+// task is something that outlives the agent. Its files are
 //
 //	NAME.json   what was begun, written before it
-//	NAME.lock   locked by the process for as long as it lives
-//	NAME.pid    its pid, which is also the id of its group
 //	NAME.exit   its exit code, or overdue
 //
-// Whoever finds the lock free knows that the process is gone, whatever became
-// of the agent that started it; no pid is compared with a remembered one.
+// and those of its launcher.
 type task struct {
+	name string
 	path string // without the extension
 }
 
@@ -38,7 +35,7 @@ const (
 	taskClean      = "clean"
 )
 
-func (h *Host) task(name string) task { return task{path: h.path("state/tasks", name)} }
+func (h *Host) task(name string) task { return task{name: name, path: h.path("state/tasks", name)} }
 
 // begun is NAME.json.
 type begun struct {
@@ -54,11 +51,8 @@ type begun struct {
 // standing is how a task stands. Without begun it never was, or it was never
 // really started, or what is written of it is unreadable.
 type standing struct {
+	found
 	begun   *begun
-	running bool
-	ended   bool
-	pid     int // of a running one, once known
-	code    int // of an ended one; codeUnknown, codeOverdue
 	endedAt time.Time
 }
 
@@ -69,57 +63,14 @@ const (
 	overdue = "overdue"
 )
 
-// wrapper runs a command and writes down its pid and its exit code. It holds
-// the lock, file descriptor 3, and the command does not. The command must not
-// run when its pid cannot be written: nobody could end it.
-const wrapper = `echo "$$" >"$1.pid" || exit 126
-name=$1
-shift
-"$@" </dev/null 3>&-
-code=$?
-echo "$code" >"$name.exit"
-`
-
-// command is what a task runs.
-type command struct {
-	args []string
-	dir  string
-	env  []string
-	log  string
-}
-
 // begin starts the task. One that runs already is left alone.
-func (h *Host) begin(name string, b begun, c command) error {
+func (h *Host) begin(ctx context.Context, name string, b begun, c command) error {
 	t := h.task(name)
-	s, err := t.look()
+	s, err := h.standing(ctx, t)
 	if err != nil || s.running {
 		return err
 	}
-	log, err := os.OpenFile(c.log, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o644)
-	if err != nil {
-		return fmt.Errorf("open log: %w", err)
-	}
-	defer log.Close()
-	if b.LogOffset, err = log.Seek(0, 2); err != nil {
-		return fmt.Errorf("open log: %w", err)
-	}
-	lock, err := t.intend(h.numbered(b, s))
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	cmd := exec.Command("/bin/sh", append([]string{"-c", wrapper, "remuda-" + name, t.path}, c.args...)...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, c.env, log, log
-	cmd.ExtraFiles = []*os.File{lock}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", name, err)
-	}
-	go func() {
-		_ = cmd.Wait() // how it ended is in NAME.exit
-		h.notify()
-	}()
-	return nil
+	return h.launcher.start(ctx, t, h.numbered(b, s), c)
 }
 
 // numbered fills in what every task has.
@@ -131,83 +82,60 @@ func (h *Host) numbered(b begun, before standing) begun {
 	return b
 }
 
-// intend writes down what is about to begin and returns the lock, held.
-func (t task) intend(b begun) (*os.File, error) {
+// intend writes down what is about to begin.
+func (t task) intend(b begun) error {
 	for _, ext := range []string{".exit", ".pid"} {
 		if err := os.Remove(t.path + ext); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+			return err
 		}
 	}
 	data, err := json.Marshal(b)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := writeFile(t.path+".json", data); err != nil {
-		return nil, err
+	return writeFile(t.path+".json", data)
+}
+
+// standing says how the task stands.
+func (h *Host) standing(ctx context.Context, t task) (standing, error) {
+	b, err := t.read()
+	if err != nil || b == nil {
+		return standing{}, err
 	}
-	lock, err := os.OpenFile(t.path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	// The order matters: a task writes its code before it counts as gone.
+	f, err := h.launcher.find(ctx, t, *b)
 	if err != nil {
-		return nil, err
+		return standing{}, err
 	}
-	if err := lockSoon(lock); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
-	}
-	return lock, nil
-}
-
-// lockTries and lockPause bound the wait for a lock that is free but for a
-// moment: a process that is just being started holds all that is open, and one
-// that was killed does until the kernel has closed it. Two seconds are far more
-// than that takes on a machine that has anything else to do.
-const (
-	lockTries = 2000
-	lockPause = time.Millisecond
-)
-
-func lockSoon(f *os.File) (err error) {
-	for range lockTries {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return err
-		}
-		time.Sleep(lockPause)
-	}
-	return err
-}
-
-// look says how the task stands.
-func (t task) look() (standing, error) {
-	var s standing
-	data, err := readFile(t.path + ".json")
-	if errors.Is(err, fs.ErrNotExist) {
+	s := standing{found: f}
+	if s.running {
+		s.begun = b
 		return s, nil
 	}
+	code, at, wrote := t.exit()
+	switch {
+	case wrote:
+		s.begun, s.ended, s.code, s.endedAt = b, true, code, at
+	case f.ended:
+		s.begun, s.endedAt = b, b.BegunAt
+	}
+	return s, nil
+}
+
+// read reads NAME.json; nil: it is not there, or damaged, which is the same.
+func (t task) read() (*begun, error) {
+	data, err := readFile(t.path + ".json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	var b begun
 	if json.Unmarshal(data, &b) != nil {
-		return s, nil // damaged: as if it were not there
+		return nil, nil
 	}
-	held, err := locked(t.path + ".lock")
-	if err != nil {
-		return s, err
-	}
-	// The order matters: a task writes its code before it lets go of the lock.
-	s.pid = readNumber(t.path + ".pid")
-	if held {
-		s.begun, s.running = &b, true
-		return s, nil
-	}
-	s.code, s.endedAt, s.ended = t.exit()
-	if !s.ended && s.pid > 0 {
-		s.ended, s.code, s.endedAt = true, codeUnknown, b.BegunAt
-	}
-	if s.ended {
-		s.begun = &b
-	}
-	return s, nil
+	return &b, nil
 }
 
 // exit reads NAME.exit. An empty one was not written to its end.
@@ -228,11 +156,11 @@ func (t task) exit() (code int, at time.Time, ended bool) {
 }
 
 // enforce kills a running task that is past its limit.
-func (t task) enforce(s standing, limit time.Duration) (standing, error) {
-	if !s.running || s.pid <= 0 || time.Since(s.begun.BegunAt) < limit {
+func (h *Host) enforce(ctx context.Context, t task, s standing, limit time.Duration) (standing, error) {
+	if !s.running || s.handle == (handle{}) || time.Since(s.begun.BegunAt) < limit {
 		return s, nil
 	}
-	if err := syscall.Kill(-s.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := h.launcher.signal(ctx, t, s.found, syscall.SIGKILL, true); err != nil {
 		return s, fmt.Errorf("kill overdue task: %w", err)
 	}
 	// Where this cannot be written the task counts as killed, which it was.
@@ -249,24 +177,4 @@ func (t task) forget() error {
 		}
 	}
 	return nil
-}
-
-// locked reports whether somebody holds the lock on the file.
-func locked(path string) (bool, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("test lock %s: %w", path, err)
-	}
-	return false, nil
 }

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/remuda-ci/remuda/internal/host"
+)
+
+// prepare and clean are what units of root do for the agent: see host.
+
+func prepare(ctx context.Context, c config) error {
+	h, err := c.rootHost()
+	if err != nil {
+		return err
+	}
+	return h.PrepareNow(ctx)
+}
+
+func clean(ctx context.Context, c config, assignment int64) error {
+	h, err := c.rootHost()
+	if err != nil {
+		return err
+	}
+	return h.CleanNow(ctx, assignment)
+}
+
+// rootHost is the host as root's units see it; the agent told them its id.
+func (c config) rootHost() (*host.Host, error) {
+	id := os.Getenv(host.InstanceIDVariable)
+	h, err := c.host(id, nil, c.logger(id))
+	if err != nil {
+		return nil, &configError{err}
+	}
+	return h, nil
+}

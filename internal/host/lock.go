@@ -1,0 +1,50 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+)
+
+// lockTries and lockPause bound the wait for a lock that is free but for a
+// moment: a process that is just being started holds all that is open, and one
+// that was killed does until the kernel has closed it. Two seconds are far more
+// than that takes on a machine that has anything else to do.
+const (
+	lockTries = 2000
+	lockPause = time.Millisecond
+)
+
+func lockSoon(f *os.File) (err error) {
+	for range lockTries {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		time.Sleep(lockPause)
+	}
+	return err
+}
+
+// locked reports whether somebody holds the lock on the file.
+func locked(path string) (bool, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("test lock %s: %w", path, err)
+	}
+	return false, nil
+}

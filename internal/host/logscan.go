@@ -1,0 +1,51 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"io"
+)
+
+// logScan looks for the line in a log that is still being written. It reads
+// what is new in pieces of fixed size, whatever the length of its lines.
+type logScan struct {
+	begun  begun
+	offset int64
+	found  bool
+}
+
+// scanChunk bounds the memory of a scan, in bytes.
+const scanChunk = 64 << 10
+
+func (c *logScan) says(path string, b begun, text []byte) bool {
+	if c.begun != b {
+		*c = logScan{begun: b, offset: b.LogOffset}
+	}
+	if c.found {
+		return true
+	}
+	f, err := openPlain(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Size() == c.offset {
+		return false
+	} else if info.Size() < c.offset {
+		c.offset = 0 // somebody cut it
+	}
+	buf := make([]byte, scanChunk)
+	for {
+		n, err := f.ReadAt(buf, c.offset)
+		if bytes.Contains(buf[:n], text) {
+			c.found = true
+			return true
+		}
+		if n < len(buf) || (err != nil && !errors.Is(err, io.EOF)) {
+			c.offset += int64(max(0, n-len(text)))
+			return false
+		}
+		// The line may lie across the end of the piece.
+		c.offset += int64(n - len(listening))
+	}
+}

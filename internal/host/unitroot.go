@@ -1,0 +1,120 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/host/tree"
+)
+
+// What follows runs as root in units of its own, which agentd starts: agentd
+// itself has no right to anything of the runner's user.
+
+// Slate is what jobs can write to, on the whole machine.
+type Slate interface {
+	// Record remembers how the machine is before its first job.
+	Record(ctx context.Context) error
+	// Clean ends what jobs have left running, and renews what they wrote to.
+	Clean(ctx context.Context) error
+	// Check looks at the result; a doubt is an error.
+	Check(ctx context.Context) error
+}
+
+// PrepareNow makes the host ready for its first job in this boot: what it needs
+// on disk, the pre-runner script, and last how the machine is then.
+func (h *Host) PrepareNow(ctx context.Context) error {
+	l, ok := h.launcher.(*unitLauncher)
+	if !ok {
+		return errors.New("prepare host: it has no systemd in its configuration")
+	}
+	if err := l.layOut(); err != nil {
+		return fmt.Errorf("prepare host: %w", err)
+	}
+	if err := h.runPreRunner(ctx); err != nil {
+		return fmt.Errorf("prepare host: %w", err)
+	}
+	if err := l.o.Slate.Record(ctx); err != nil {
+		return fmt.Errorf("prepare host: %w", err)
+	}
+	return nil
+}
+
+// runPreRunner runs the operator's script. A command of it that fails makes it
+// fail, also in the middle of a pipe.
+func (h *Host) runPreRunner(ctx context.Context) error {
+	if h.o.PreRunner == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.o.PreRunnerLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/bash", "-e", "-o", "pipefail", h.o.PreRunner)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), InstanceIDVariable+"="+h.o.InstanceID)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return fmt.Errorf("pre-runner script did not end within %s", h.o.PreRunnerLimit)
+	}
+	if err != nil {
+		return fmt.Errorf("pre-runner script: %w", err)
+	}
+	return nil
+}
+
+// Modes of what the runner's user has. Its directory is closed to all others
+// but root, whose agentd reads what is registered: credentials are in it.
+const (
+	modeRunner = 0o750
+	modeWork   = 0o755
+	modeBox    = 0o775
+)
+
+// layOut renews what is the runner's below the host's directory.
+func (l *unitLauncher) layOut() error {
+	runner, root := tree.Owner{UID: l.o.UID, GID: l.o.GID}, tree.Owner{UID: l.o.UID}
+	if err := l.h.mirrorRunner(root); err != nil {
+		return err
+	}
+	if err := os.Chmod(l.h.path("runner"), modeRunner); err != nil {
+		return err
+	}
+	if err := tree.Renew(l.h.path("work"), runner, modeWork); err != nil {
+		return err
+	}
+	if err := l.h.makeDirs("job"); err != nil {
+		return err
+	}
+	return l.layOutBox(root)
+}
+
+// layOutBox keeps the word that a job was refused, which is kept for good.
+func (l *unitLauncher) layOutBox(o tree.Owner) error {
+	box := l.h.path(jobBox)
+	refused, err := readFile(l.h.path(markRefused))
+	kept := err == nil || errors.Is(err, errNotPlain)
+	if err := tree.Renew(box, o, modeBox); err != nil {
+		return err
+	}
+	if !kept {
+		return nil
+	}
+	return writeFileMode(l.h.path(markRefused), refused, 0o644)
+}
+
+func (l *unitLauncher) clean(ctx context.Context) error {
+	if err := l.o.Slate.Clean(ctx); err != nil {
+		return err
+	}
+	return l.layOut()
+}
+
+func (l *unitLauncher) check(ctx context.Context) error {
+	return errors.Join(l.o.Slate.Check(ctx), l.h.checkDisk())
+}

@@ -1,0 +1,132 @@
+package units
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// The journal is read by journalctl: its format is systemd's own affair.
+
+// selection are the arguments for what a unit itself has said since a time. The
+// field is journald's word and not the unit's.
+func selection(unit string, since time.Time) []string {
+	at := strconv.FormatFloat(float64(since.UnixMicro())/1e6, 'f', 6, 64)
+	return []string{"--quiet", "--no-pager", "--output=cat", "--all", "--since=@" + at, "_SYSTEMD_UNIT=" + unit}
+}
+
+// readLimit bounds a look into the journal.
+const readLimit = 2 * time.Second
+
+// Tail is the end of what a unit has said since a time, of at most limit bytes;
+// what was wrong when it cannot be read.
+func Tail(ctx context.Context, unit string, since time.Time, limit int) string {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	// A line has a byte at least.
+	args := append(selection(unit, since), "--lines="+strconv.Itoa(limit))
+	text := &last{limit: limit}
+	cmd := exec.CommandContext(ctx, "journalctl", args...)
+	cmd.Stdout = text
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		return fmt.Sprintf("cannot read the journal of %s: %v", unit, err)
+	}
+	return string(text.data)
+}
+
+// last keeps the end of what is written to it.
+type last struct {
+	limit int
+	data  []byte
+}
+
+func (l *last) Write(p []byte) (int, error) {
+	l.data = append(l.data, p...)
+	if len(l.data) > 2*l.limit {
+		l.data = append(l.data[:0], l.data[len(l.data)-l.limit:]...)
+	}
+	return len(p), nil
+}
+
+// Watch waits for a text in what a unit says.
+type Watch struct {
+	seen   atomic.Bool
+	cancel context.CancelFunc
+}
+
+// For waits for a text in what the unit says, from a time on, until it comes or
+// the watch is stopped. It calls seen then.
+func For(unit string, since time.Time, text []byte, seen func()) *Watch {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &Watch{cancel: cancel}
+	go w.run(ctx, append(selection(unit, since), "--follow", "--lines=all"), text, seen)
+	return w
+}
+
+// Seen reports whether the text has come.
+func (w *Watch) Seen() bool { return w.seen.Load() }
+
+// Stop ends the watch.
+func (w *Watch) Stop() { w.cancel() }
+
+// againAfter is the pause before journalctl is started again that ended by
+// itself, as when journald is replaced.
+const againAfter = time.Second
+
+func (w *Watch) run(ctx context.Context, args []string, text []byte, seen func()) {
+	defer w.cancel()
+	for ctx.Err() == nil {
+		cmd := exec.CommandContext(ctx, "journalctl", args...)
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err == nil {
+			found := contains(out, text)
+			w.cancelIf(found)
+			_ = cmd.Wait() // it was stopped, or is started again
+			if found {
+				w.seen.Store(true)
+				seen()
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(againAfter):
+		}
+	}
+}
+
+func (w *Watch) cancelIf(found bool) {
+	if found {
+		w.cancel()
+	}
+}
+
+// chunk bounds the memory of a search, in bytes, however long the lines are.
+const chunk = 16 << 10
+
+// contains reads until the text comes or the end does.
+func contains(r io.Reader, text []byte) bool {
+	buf := make([]byte, 0, chunk+len(text))
+	for {
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if bytes.Contains(buf, text) {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+		// It may lie across the end of what was read.
+		keep := min(len(buf), len(text)-1)
+		buf = append(buf[:0], buf[len(buf)-keep:]...)
+	}
+}

@@ -1,0 +1,240 @@
+package units
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+	godbus "github.com/godbus/dbus/v5"
+)
+
+// Manager speaks to systemd on its own bus, which takes root alone and is there
+// before any other. It is safe for concurrent use.
+type Manager struct {
+	// changed is called when a unit may have changed.
+	changed func()
+
+	mu   sync.Mutex
+	conn *dbus.Conn
+}
+
+// New returns a manager that connects when it is first needed, and again after
+// systemd itself was replaced. changed may be called by any goroutine.
+func New(changed func()) *Manager { return &Manager{changed: changed} }
+
+// callLimit bounds what is asked of systemd: it answers in a millisecond, or it
+// is in trouble.
+const callLimit = 5 * time.Second
+
+// do calls f with a connection, once more with a new one when the old one turns
+// out to be dead.
+func (m *Manager) do(ctx context.Context, f func(ctx context.Context, c *dbus.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	for try := 0; ; try++ {
+		c, err := m.connection(ctx)
+		if err != nil {
+			return err
+		}
+		err = f(ctx, c)
+		if err == nil || c.Connected() || try > 0 {
+			return err
+		}
+	}
+}
+
+func (m *Manager) connection(ctx context.Context) (*dbus.Conn, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.conn != nil && m.conn.Connected() {
+		return m.conn, nil
+	}
+	// The context of a connection is its life, and ctx only that of a call.
+	c, err := dbus.NewSystemdConnectionContext(context.WithoutCancel(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("connect to systemd: %w", err)
+	}
+	if m.conn != nil {
+		m.conn.Close()
+	}
+	m.conn = c
+	m.listen(c)
+	return c, nil
+}
+
+// listen hears of changes as long as the connection lives. On systemd's own bus
+// they come unasked.
+func (m *Manager) listen(c *dbus.Conn) {
+	updates := make(chan *dbus.PropertiesUpdate, 64)
+	c.SetPropertiesSubscriber(updates, make(chan error, 1))
+	go func() {
+		for range updates {
+			m.changed()
+		}
+	}()
+}
+
+// ErrNotStarted: the unit did not start, or not in time.
+var ErrNotStarted = errors.New("the unit did not start")
+
+// replaceTries and replacePause bound the wait for what is left of an earlier
+// unit of the same name.
+const (
+	replaceTries = 100
+	replacePause = 10 * time.Millisecond
+)
+
+// Start returns when the unit's program runs, or has run.
+func (m *Manager) Start(ctx context.Context, u Unit) error {
+	result := make(chan string, 1)
+	err := m.do(ctx, func(ctx context.Context, c *dbus.Conn) error {
+		for try := 0; ; try++ {
+			_, err := c.StartTransientUnitContext(ctx, u.Name, "fail", u.properties(), result)
+			if !named(err, "org.freedesktop.systemd1.UnitExists") || try == replaceTries {
+				return err
+			}
+			// One that failed stays until it is told to go.
+			if err := c.ResetFailedUnitContext(ctx, u.Name); err != nil && !named(err, noSuchUnit) {
+				return err
+			}
+			time.Sleep(replacePause)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("start %s: %w", u.Name, err)
+	}
+	select {
+	case how := <-result:
+		if how != "done" {
+			return fmt.Errorf("start %s: %w: %s; journalctl -u %s says why", u.Name, ErrNotStarted, how, u.Name)
+		}
+		return nil
+	case <-time.After(callLimit):
+	case <-ctx.Done():
+	}
+	return fmt.Errorf("start %s: %w within %s", u.Name, ErrNotStarted, callLimit)
+}
+
+const noSuchUnit = "org.freedesktop.systemd1.NoSuchUnit"
+
+// named reports whether systemd answered with the error of this name.
+func named(err error, name string) bool {
+	var answer godbus.Error
+	return errors.As(err, &answer) && answer.Name == name
+}
+
+// State is how a unit stands.
+type State struct {
+	// Running is true from its start until nothing of it is left.
+	Running bool
+	// MainPID is that of its program; 0: that is gone, or not there yet.
+	MainPID int
+	// Failed says that it ended badly and that Code is its exit status, or the
+	// number of the signal that killed it.
+	Failed bool
+	Code   int
+}
+
+// State asks how a unit stands; the zero State: there is none of this name.
+func (m *Manager) State(ctx context.Context, name string) (State, error) {
+	var s State
+	err := m.do(ctx, func(ctx context.Context, c *dbus.Conn) error {
+		active, err := c.GetUnitPropertyContext(ctx, name, "ActiveState")
+		if err != nil {
+			return err
+		}
+		switch active.Value.Value() {
+		case "active", "activating", "deactivating", "reloading":
+			s.Running = true
+		case "failed":
+			s.Failed = true
+		default:
+			return nil
+		}
+		return s.detail(ctx, c, name)
+	})
+	if err != nil {
+		return State{}, fmt.Errorf("look at %s: %w", name, err)
+	}
+	return s, nil
+}
+
+func (s *State) detail(ctx context.Context, c *dbus.Conn, name string) error {
+	service := func(property string) (any, error) {
+		p, err := c.GetUnitTypePropertyContext(ctx, name, "Service", property)
+		if err != nil {
+			return nil, err
+		}
+		return p.Value.Value(), nil
+	}
+	pid, err := service("MainPID")
+	if err != nil {
+		return err
+	}
+	if n, ok := pid.(uint32); ok {
+		s.MainPID = int(n)
+	}
+	if s.Running {
+		return nil
+	}
+	code, err := service("ExecMainStatus")
+	if n, ok := code.(int32); ok {
+		s.Code = int(n)
+	}
+	return err
+}
+
+// StartedAt is when the program of a unit was started.
+func (m *Manager) StartedAt(ctx context.Context, name string) (time.Time, error) {
+	var at time.Time
+	err := m.do(ctx, func(ctx context.Context, c *dbus.Conn) error {
+		p, err := c.GetUnitTypePropertyContext(ctx, name, "Service", "ExecMainStartTimestamp")
+		if err != nil {
+			return err
+		}
+		if us, ok := p.Value.Value().(uint64); ok {
+			at = time.UnixMicro(int64(us))
+		}
+		return nil
+	})
+	if err != nil {
+		return at, fmt.Errorf("look at %s: %w", name, err)
+	}
+	return at, nil
+}
+
+// Signal sends a signal to the program of a unit, or to all that is in it. One
+// that is gone has had it.
+func (m *Manager) Signal(ctx context.Context, name string, sig syscall.Signal, all bool) error {
+	who := dbus.Main
+	if all {
+		who = dbus.All
+	}
+	err := m.do(ctx, func(ctx context.Context, c *dbus.Conn) error {
+		return c.KillUnitWithTarget(ctx, name, who, int32(sig))
+	})
+	if err == nil || named(err, noSuchUnit) || named(err, "org.freedesktop.systemd1.NoSuchProcess") {
+		return nil
+	}
+	return fmt.Errorf("signal %s: %w", name, err)
+}
+
+// Running lists the units of a pattern that have not ended.
+func (m *Manager) Running(ctx context.Context, pattern string) ([]string, error) {
+	var names []string
+	err := m.do(ctx, func(ctx context.Context, c *dbus.Conn) error {
+		list, err := c.ListUnitsByPatternsContext(ctx, []string{"active", "activating", "deactivating"}, []string{pattern})
+		for _, u := range list {
+			names = append(names, u.Name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list units %s: %w", pattern, err)
+	}
+	return names, nil
+}
