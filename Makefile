@@ -26,10 +26,11 @@ tool_staticcheck := honnef.co/go/tools/cmd/staticcheck
 tool_deadcode := golang.org/x/tools/cmd/deadcode
 tool_grpcurl := github.com/fullstorydev/grpcurl/cmd/grpcurl
 tool_benchstat := golang.org/x/perf/cmd/benchstat
+tool_nfpm := github.com/goreleaser/nfpm/v2/cmd/nfpm
 PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoc-gen-go protoc-gen-go-grpc)
 LINT_TOOLS := $(PROTO_TOOLS) $(addprefix $(TOOLS)/,staticcheck deadcode)
 
-.PHONY: help build proto lint test test-host demo run sim soak bench benchstat clean
+.PHONY: help build packages proto lint test test-host demo run sim soak bench benchstat clean
 
 help: ## say what the targets do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +38,9 @@ help: ## say what the targets do
 build: ## build bin/controld, bin/agentd and bin/standin-runner
 	@mkdir -p bin
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(PROGRAMS)
+
+packages: $(TOOLS)/nfpm ## deb and rpm of both daemons, for amd64 and arm64, in bin/packages
+	@LDFLAGS='$(LDFLAGS)' systemd/packages/build bin/packages
 
 proto: $(PROTO_TOOLS) ## format the protos and generate their Go again
 	buf format -w --path proto/remuda
@@ -50,9 +54,9 @@ test: ## everything that proves the project without root (FLAGS=)
 	@scripts/emulators >/dev/null
 	go test -race -count=1 -timeout 15m $(FLAGS) ./...
 
-test-host: ## what needs root: the agent under a real systemd, the image scripts
-	@echo 'make test-host needs root, systemd and the host image; the host image arrives with a later release.' >&2
-	@exit 1
+test-host: ## what needs root on Debian: agentd under a real systemd, the image scripts, the packages (FLAGS="-run TestLife")
+	@[[ $$(id -u) != 0 ]] || $(MAKE) --no-print-directory $(TOOLS)/nfpm
+	@scripts/test-host $(FLAGS)
 
 demo: build ## a workflow on this machine, cold and then warm, with a table of what happened (ARGS=)
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./internal/demo
