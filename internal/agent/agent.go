@@ -115,6 +115,8 @@ func (a *Agent) Step(ctx context.Context, now time.Time) (next time.Time, over b
 
 // look takes in the scene. A host that cannot be seen is what it last was.
 func (a *Agent) look(ctx context.Context, now time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
 	scene, err := a.o.Host.Look(ctx)
 	if err != nil {
 		if a.blindErr == nil {
@@ -130,6 +132,10 @@ func (a *Agent) look(ctx context.Context, now time.Time) {
 	if scene.Refused != "" && a.memory.Refused == "" {
 		a.log.Warn("a job of another run was refused, the host will not be used again", "run", scene.Refused)
 		a.memory.Refused = scene.Refused
+	}
+	a.scene.Job = a.withoutSecrets(scene.Job)
+	if a.reading.record != nil { // before the first record nothing is told
+		a.memory = a.memory.prepared(a.scene.Prepared, a.storeTime(now))
 	}
 }
 
@@ -175,6 +181,7 @@ func (a *Agent) next(now time.Time, d Decision) time.Time {
 	if a.blindErr != nil || a.scene.moving() {
 		next = earliest(next, now.Add(lookInterval))
 	}
+	next = earliest(next, a.statusChange(now))
 	return latest(next, now)
 }
 

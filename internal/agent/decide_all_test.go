@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +17,10 @@ var axes = [][]edit{
 		state(lifecycle.StateTerminated), released, pooled, func(f *agent.Facts) { f.Record = nil },
 	},
 	{as, func(f *agent.Facts) { f.Scene.Busy = true }, func(f *agent.Facts) { f.Blind = true }},
-	phases(func(s *agent.Scene) *agent.Progress { return &s.Prepared }, 0, agent.PhaseNone, agent.PhaseOK, agent.PhaseFailed),
+	append(phases(func(s *agent.Scene) *agent.Progress { return &s.Prepared }, 0, agent.PhaseNone, agent.PhaseOK, agent.PhaseFailed),
+		func(f *agent.Facts) {
+			f.Scene.Prepared.Phase, f.Memory.ScriptFailedAt = agent.PhaseFailed, start.Add(-time.Minute)
+		}),
 	phases(func(s *agent.Scene) *agent.Progress { return &s.Registered }, 1, agent.PhaseNone, agent.PhaseRunning, agent.PhaseOK, agent.PhaseFailed),
 	phases(func(s *agent.Scene) *agent.Progress { return &s.Removed }, 2, agent.PhaseNone, agent.PhaseFailed),
 	phases(func(s *agent.Scene) *agent.Progress { return &s.Cleaned }, 2, agent.PhaseNone, agent.PhaseRunning, agent.PhaseOK, agent.PhaseFailed),
@@ -30,7 +34,7 @@ var axes = [][]edit{
 	},
 	{as, jobScopedIfAny(0), jobScopedIfAny(1)},
 	{as, disallowed},
-	{as, func(f *agent.Facts) { f.Scene.Refused = "9" }},
+	{as, func(f *agent.Facts) { f.Scene.Refused = "9" }, interruptedIn(time.Minute)},
 	{
 		as,
 		func(f *agent.Facts) {
@@ -117,6 +121,10 @@ func TestRules(t *testing.T) {
 	walk(facts(), axes)
 }
 
+func alive(l agent.Listener) bool {
+	return l.Phase != agent.ListenerNone && l.Phase != agent.ListenerExited
+}
+
 func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 	rule := func(holds bool, says string) {
 		if !holds {
@@ -128,12 +136,15 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 	ends := d.Effect == agent.EffectPowerOff || d.Effect == agent.EffectConfirm
 	held := r != nil && r.Held(start)
 	terminated := r != nil && r.State == lifecycle.StateTerminated
+	useless := s.Prepared.Phase == agent.PhaseFailed && !f.Memory.ScriptFailedAt.IsZero() && !alive(s.Listener)
+	interrupted := !s.InterruptionAt.IsZero()
 	late := r != nil && !r.Threshold.IsZero() && start.Sub(r.Threshold) >= time.Minute
 
 	rule(d.Why != "", "every decision has a reason")
 	rule(!ends || !held, "nothing ends a held host")
 	rule(!ends || terminated || !busy, "a job is ended by an order or its runtime alone")
-	rule(!ends || terminated || late, "a host ends by an order or its threshold")
+	rule(!ends || terminated || late || useless, "a host ends by an order, its threshold or its failed script")
+	rule(ends || held || busy || !useless, "a host whose script failed long ago ends")
 	rule(ends || held || !terminated, "a terminated host ends")
 	rule(d.Effect != agent.EffectPowerOff || f.Confirmed, "it reads consistently before it ends itself")
 	rule(d.Effect != agent.EffectConfirm || !f.Confirmed, "it reads consistently once")
@@ -159,8 +170,11 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 	case agent.EffectRegister:
 		rule(serves && r.Registration != nil && r.Registration.Kind == kind && s.Allowed == its, "registration needs a run, a token and the hook")
 	case agent.EffectListen:
+		rule(!interrupted, "no listener is started on a machine that is taken")
 		rule(serves && s.Registered.Phase == agent.PhaseOK && s.Allowed == its, "only a configured runner of a run listens")
-	case agent.EffectStop, agent.EffectDeregister, agent.EffectClean:
+	case agent.EffectStop:
+		rule(interrupted || idle && s.Allowed == agent.Allowed{}, "a listener is stopped for a release or an interruption")
+	case agent.EffectDeregister, agent.EffectClean:
 		rule(idle && s.Allowed == agent.Allowed{}, "a host is freed once it is released and takes no job")
 	}
 	if d.Effect == agent.EffectDeregister {
@@ -169,6 +183,15 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 	}
 	if d.Effect == agent.EffectClean {
 		rule(!s.Registration || s.RegisteredAs == lifecycle.RegistrationJIT, "remove first, delete after")
+	}
+	if interrupted && !busy && !hadItsJob {
+		rule(d.Effect != agent.EffectPrepare && d.Effect != agent.EffectRegister, "nothing new is begun on a machine that is taken")
+		rule(!serves || s.Listener.Phase != agent.ListenerListening || d.Effect == agent.EffectStop || s.Cleaned.Phase == agent.PhaseRunning,
+			"a machine that is taken gets no job")
+		rule(!serves || d.Answer.Signal != lifecycle.SignalRegOK, "a machine that is taken is not ready")
+	}
+	if sig := d.Answer.Signal; sig == lifecycle.SignalFailed || sig == lifecycle.SignalRegFailed || sig == lifecycle.SignalRemoveRegFailed {
+		rule(d.Answer.Detail != "" && !strings.HasSuffix(d.Answer.Detail, ": "), "a failure says what failed")
 	}
 	switch d.Answer.Signal {
 	case lifecycle.SignalOK, lifecycle.SignalFailed:

@@ -25,6 +25,9 @@ func (v view) mustEnd() string {
 		return "its record is terminated: " + v.Record.Reason
 	case !reached(v.endsAt(), v.now):
 		return ""
+	case reached(v.scriptEnd(), v.now):
+		return fmt.Sprintf("its pre-runner script failed %s ago and nobody ended it",
+			v.now.Sub(v.Memory.ScriptFailedAt).Round(time.Second))
 	case v.Record == nil:
 		return fmt.Sprintf("no record of this host for %s", v.now.Sub(v.Memory.StartedAt).Round(time.Second))
 	case v.forgotten():
@@ -37,21 +40,43 @@ func (v view) mustEnd() string {
 // endsAt is when the host ends itself if nothing new is heard; zero for never.
 // It does not depend on whether the store answers (design section 4).
 func (v view) endsAt() time.Time {
-	switch {
-	case v.held():
+	if v.held() {
 		return v.Record.Hold
-	case v.Record == nil && v.busy():
-		return v.runtimeEnd().Add(endMargin)
-	case v.Record == nil:
-		return v.Memory.StartedAt.Add(v.BootTimeout)
-	case v.forgotten():
-		return v.MissingSince.Add(goneMargin)
-	case v.Record.Threshold.IsZero():
-		return time.Time{}
-	case v.busy():
-		return latest(v.Record.Threshold, v.runtimeEnd()).Add(endMargin)
 	}
-	return v.Record.Threshold.Add(endMargin)
+	at, margin := v.deadline()
+	if !at.IsZero() {
+		at = at.Add(margin)
+	}
+	return earliest(at, v.scriptEnd())
+}
+
+// deadline is until when the host may be there, zero for ever, and for how long
+// after that it leaves its end to others.
+func (v view) deadline() (at time.Time, margin time.Duration) {
+	switch {
+	case v.Record == nil && v.busy():
+		return v.runtimeEnd(), endMargin
+	case v.Record == nil:
+		return v.Memory.StartedAt.Add(v.BootTimeout), 0
+	case v.forgotten():
+		return v.MissingSince, goneMargin
+	case v.Record.Threshold.IsZero():
+		return time.Time{}, 0
+	case v.busy():
+		return latest(v.Record.Threshold, v.runtimeEnd()), endMargin
+	}
+	return v.Record.Threshold, endMargin
+}
+
+// scriptEnd is when a host ends itself whose pre-runner script failed: it can
+// serve no run in this boot. Zero when it did not fail, or when a runner lives
+// that was there before.
+func (v view) scriptEnd() time.Time {
+	failedAt := v.Memory.ScriptFailedAt
+	if failedAt.IsZero() || v.Scene.Prepared.Phase != PhaseFailed || v.busy() || v.Scene.Listener.alive() {
+		return time.Time{}
+	}
+	return failedAt.Add(scriptMargin)
 }
 
 // forgotten: a record that was there is there no more. Whoever took it away

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -19,7 +20,7 @@ func (v view) release() Decision {
 	case s.Prepared.Phase == PhaseRunning || s.Registered.Phase == PhaseRunning:
 		return wait("released: what was begun comes to its end first")
 	case s.Listener.alive():
-		return v.stop()
+		return v.stop("released, and no job runs")
 	case s.Registration && !v.jit():
 		return v.deregister()
 	case v.refused() != "":
@@ -36,10 +37,10 @@ func (v view) jit() bool {
 }
 
 // stop ends the listener, at once when it does not end when asked.
-func (v view) stop() Decision {
+func (v view) stop(why string) Decision {
 	l := v.Scene.Listener
 	if l.Phase != ListenerStopping {
-		return do(EffectStop, "released, and no job runs")
+		return do(EffectStop, why)
 	}
 	if limit := l.At.Add(stopLimit); !reached(limit, v.now) {
 		return wait("the listener was asked to end").lookAt(limit)
@@ -51,7 +52,7 @@ func (v view) stop() Decision {
 // another attempt only when the fault was GitHub's; a new one always is.
 func (v view) deregister() Decision {
 	p := v.Scene.Removed.of(v.Record.Assignment)
-	usable := v.usable(lifecycle.RegistrationRemove)
+	usable, detail := v.usable(lifecycle.RegistrationRemove), cmp.Or(p.Detail, "the registration could not be removed")
 	switch {
 	case p.Phase == PhaseRunning:
 		return wait("the registration is being removed")
@@ -63,9 +64,9 @@ func (v view) deregister() Decision {
 		return v.notClean(lifecycle.CauseHost, "the registration is still on disk after its removal")
 	case usable && (!v.Tried || (p.Cause == lifecycle.CauseGitHub && reached(retryAt(p), v.now))):
 		return do(EffectDeregister, fmt.Sprintf("removal, attempt %d", p.Attempt+1)).
-			answering(Answer{Signal: lifecycle.SignalRemoveRegFailed, Cause: p.Cause, Detail: p.Detail})
+			answering(Answer{Signal: lifecycle.SignalRemoveRegFailed, Cause: p.Cause, Detail: detail})
 	}
-	d := v.notClean(p.Cause, p.Detail)
+	d := v.notClean(p.Cause, detail)
 	if usable && p.Cause == lifecycle.CauseGitHub {
 		d = d.lookAt(retryAt(p))
 	}
@@ -79,12 +80,15 @@ func (v view) clean() Decision {
 	case PhaseRunning:
 		return wait("the host is being cleaned")
 	case PhaseFailed:
-		return v.notClean(p.Cause, p.Detail)
+		return v.notClean(p.Cause, cmp.Or(p.Detail, "the host could not be cleaned"))
 	}
 	if v.Scene.Registration {
 		return v.notClean(lifecycle.CauseHost, "a registration is on disk after the clean-up")
 	}
-	if v.Record.Pooled() && v.Scene.Prepared.Phase == PhaseNone {
+	if p := v.Scene.Prepared; p.Phase == PhaseFailed {
+		return v.notClean(lifecycle.CauseHost, scriptFailure(p))
+	}
+	if v.Record.Pooled() && v.Scene.Prepared.Phase == PhaseNone && !v.interrupted() {
 		return do(EffectPrepare, "the pre-runner script has not run in this boot").
 			answering(Answer{Signal: lifecycle.SignalRemoveRegOK})
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -15,6 +16,8 @@ func (v view) serve() Decision {
 		return wait("a job runs").answering(v.working())
 	case s.Cleaned.Phase == PhaseRunning || s.Removed.Phase == PhaseRunning:
 		return wait("the clean-up of the last run is not over")
+	case v.interrupted() && !v.jobOver():
+		return v.leave()
 	case v.leftover():
 		return v.lost(lifecycle.CauseHost, fmt.Sprintf("a runner of assignment %d is left on the host", s.Registered.Assignment))
 	case v.jobOver():
@@ -41,6 +44,23 @@ func (v view) jobOver() bool {
 	return v.Record != nil && v.Record.JobsOf != "" && v.Scene.Jobs > 0 && !v.busy()
 }
 
+// interrupted: the cloud takes the machine soon.
+func (v view) interrupted() bool { return !v.Scene.InterruptionAt.IsZero() }
+
+// leave takes no job any more: it would be lost with the machine. The runner's
+// registration stays until a release brings a token to remove it with.
+func (v view) leave() Decision {
+	at := v.Scene.InterruptionAt.UTC().Format(time.RFC3339)
+	a := Answer{
+		Signal: lifecycle.SignalRegFailed, Cause: lifecycle.CauseAWS,
+		Detail: fmt.Sprintf("EC2 takes this machine at %s, so its runner takes no job any more", at),
+	}
+	if v.Scene.Listener.alive() {
+		return v.stop("EC2 takes this machine, and no job runs").answering(a)
+	}
+	return wait("EC2 takes this machine").answering(a)
+}
+
 // mayRegister: the record brings what a host of its kind registers with. A
 // job-scoped host must not become a runner for more than its one job, nor a
 // run-scoped one a runner for one job alone.
@@ -61,9 +81,19 @@ func (v view) prepare() Decision {
 			signal = lifecycle.SignalFailed
 		}
 		return wait("the pre-runner script failed").answering(
-			Answer{Signal: signal, Cause: lifecycle.CauseHost, Detail: "pre-runner script: " + p.Detail})
+			Answer{Signal: signal, Cause: lifecycle.CauseHost, Detail: scriptFailure(p)})
 	}
 	return wait("the pre-runner script runs").answering(v.progress())
+}
+
+func scriptFailure(p Progress) string { return explained("the pre-runner script failed", p.Detail) }
+
+// explained is what failed, and the log if there is one.
+func explained(what, log string) string {
+	if log == "" {
+		return what
+	}
+	return what + ": " + log
 }
 
 func (v view) register() Decision {
@@ -89,7 +119,7 @@ func (v view) register() Decision {
 // registrationFailed tries again by itself only what GitHub made fail, since a
 // created host has until its threshold to become ready.
 func (v view) registrationFailed(p Progress) Decision {
-	a := Answer{Signal: lifecycle.SignalRegFailed, Cause: p.Cause, Detail: p.Detail}
+	a := Answer{Signal: lifecycle.SignalRegFailed, Cause: p.Cause, Detail: cmp.Or(p.Detail, "the runner could not be configured")}
 	if p.Cause != lifecycle.CauseGitHub || !v.mayRegister() {
 		return wait("the registration failed").answering(a)
 	}
@@ -127,7 +157,7 @@ func (v view) connecting(l Listener) Decision {
 	}
 	return wait("the listener does not connect").answering(Answer{
 		Signal: lifecycle.SignalRegFailed, Cause: lifecycle.CauseGitHub,
-		Detail: fmt.Sprintf("the listener has not reached GitHub for %s: %s", connectLimit, l.Detail),
+		Detail: explained(fmt.Sprintf("the listener has not reached GitHub for %s", connectLimit), l.Detail),
 	})
 }
 
@@ -138,17 +168,17 @@ func (v view) exited(l Listener) Decision {
 	}
 	switch l.Code {
 	case CodeTerminated:
-		return v.lost(lifecycle.CauseHost, "the listener ended for good (exit code 1): "+l.Detail)
+		return v.lost(lifecycle.CauseHost, explained("the listener ended for good (exit code 1)", l.Detail))
 	case CodeDeprecated:
-		return v.lost(lifecycle.CauseHost, "GitHub no longer accepts this version of the runner (exit code 7): "+l.Detail)
+		return v.lost(lifecycle.CauseHost, explained("GitHub no longer accepts this version of the runner (exit code 7)", l.Detail))
 	}
 	restarts := v.Memory.Restarts
 	if l.At.Sub(l.StartedAt) >= stableTime {
 		restarts = 0
 	}
 	if restarts >= restartLimit {
-		return v.lost(exitCause(l.Code), fmt.Sprintf("the listener ended %d times in a row, last with exit code %d: %s",
-			restarts+1, l.Code, l.Detail))
+		return v.lost(exitCause(l.Code), explained(
+			fmt.Sprintf("the listener ended %d times in a row, last with exit code %d", restarts+1, l.Code), l.Detail))
 	}
 	at := l.At.Add(restartPause(l.Code, restarts))
 	if !reached(at, v.now) {
@@ -168,8 +198,8 @@ func (v view) leftWithoutJob(l Listener) Decision {
 	if run := v.refused(); run != "" {
 		return v.lost(lifecycle.CauseHost, "its one job was refused: it is one of run "+run)
 	}
-	return v.lost(lifecycle.CauseGitHub, fmt.Sprintf(
-		"the listener ended without a job (exit code %d): its registration is gone from GitHub: %s", l.Code, l.Detail))
+	return v.lost(lifecycle.CauseGitHub, explained(fmt.Sprintf(
+		"the listener ended without a job (exit code %d): its registration is gone from GitHub", l.Code), l.Detail))
 }
 
 func restartPause(code, restarts int) time.Duration {

@@ -123,6 +123,7 @@ func TestDecide(t *testing.T) {
 		regOK, regFailed = lifecycle.SignalRegOK, lifecycle.SignalRegFailed
 		remOK, remFailed = lifecycle.SignalRemoveRegOK, lifecycle.SignalRemoveRegFailed
 		github, byHost   = lifecycle.CauseGitHub, lifecycle.CauseHost
+		aws              = lifecycle.CauseAWS
 	)
 	created, claimed := state(lifecycle.StateCreated), state(lifecycle.StateClaimed)
 	busyNow := scene(func(s *agent.Scene) { s.Busy = true })
@@ -266,6 +267,22 @@ func TestDecide(t *testing.T) {
 		"clean for an older release": {[]edit{released, deregistered, scene(func(s *agent.Scene) {
 			s.Cleaned = agent.Progress{Phase: agent.PhaseOK, Assignment: 0}
 		})}, decided{Effect: agent.EffectClean}},
+
+		"interrupted: the listener stops":   {[]edit{interruptedIn(time.Minute)}, decided{Effect: agent.EffectStop, Signal: regFailed, Cause: aws}},
+		"interrupted: a job works on":       {[]edit{interruptedIn(time.Minute), busyNow}, decided{Signal: regOK}},
+		"interrupted: not started again":    {[]edit{interruptedIn(time.Minute), exited(0, time.Minute), longAgo}, decided{Signal: regFailed, Cause: aws}},
+		"interrupted: not registered":       {[]edit{interruptedIn(time.Minute), claimed, bare}, decided{Signal: regFailed, Cause: aws}},
+		"interrupted: not prepared":         {[]edit{interruptedIn(time.Minute), created, bare, prepared(agent.PhaseNone)}, decided{Signal: regFailed, Cause: aws}},
+		"interrupted: its one job was done": {[]edit{interruptedIn(time.Minute), jobScoped, jobs(1), exited(0, time.Minute)}, decided{Signal: regOK}},
+		"interrupted: JIT, waiting for it":  {[]edit{interruptedIn(time.Minute), jobScoped}, decided{Effect: agent.EffectStop, Signal: regFailed, Cause: aws}},
+		"interrupted: deregistered":         {[]edit{interruptedIn(time.Minute), released, stopped}, decided{Effect: agent.EffectDeregister}},
+		"interrupted: no token comes":       {[]edit{interruptedIn(time.Minute), released, stopped, func(f *agent.Facts) { f.Record.Registration = nil }}, decided{}},
+		"interrupted: does not stop in time": {[]edit{interruptedIn(time.Minute), scene(func(s *agent.Scene) {
+			s.Listener.Phase, s.Listener.At = agent.ListenerStopping, start.Add(-10*time.Second)
+		})},
+			decided{Effect: agent.EffectStop, Signal: regFailed, Cause: aws}},
+		"a rebalance recommendation stops nothing": {[]edit{scene(func(s *agent.Scene) { s.RebalanceAt = start })}, decided{Signal: regOK}},
+		"pooled: the script failed after a reboot": {[]edit{inThePool, prepared(agent.PhaseFailed)}, decided{Signal: remFailed, Cause: byHost}},
 
 		"terminated": {[]edit{state(lifecycle.StateTerminated)}, decided{Effect: agent.EffectConfirm}},
 		"terminated, confirmed": {[]edit{state(lifecycle.StateTerminated), busyNow, func(f *agent.Facts) { f.Confirmed = true }},

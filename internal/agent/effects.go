@@ -51,6 +51,8 @@ func (a *Agent) act(ctx context.Context, now time.Time, d Decision) (began, over
 }
 
 func (a *Agent) perform(ctx context.Context, now time.Time, d Decision) error {
+	ctx, cancel := context.WithTimeout(ctx, EffectTimeout)
+	defer cancel()
 	host := a.o.Host
 	switch d.Effect {
 	case EffectConfirm:

@@ -34,6 +34,16 @@ const (
 	// store takes and short enough that a hanging one does not keep the agent
 	// from its runner.
 	callTimeout = 3 * time.Second
+	// lookTimeout bounds a look at the host: it reads files and /proc.
+	lookTimeout = 5 * time.Second
+	// EffectTimeout bounds what the host is told to begin. That is one call to
+	// init; only the end of the machine may take long: internal/host/power and
+	// what comes before it stay below this.
+	EffectTimeout = 30 * time.Second
+	// LongestStep is how long a step may take by its own deadlines: a look, a
+	// read, an effect and a report. A watchdog that steps feed must wait at least
+	// twice as long.
+	LongestStep = lookTimeout + callTimeout + EffectTimeout + callTimeout
 	// storeBackoffCap: once the store is back, hosts are heard again well
 	// within the 60 s after which they count as silent.
 	storeBackoffCap = 10 * time.Second
@@ -44,6 +54,11 @@ const (
 	// endMargin: the record's owner ends the host at its threshold; the host
 	// does so itself only when that did not happen for this long.
 	endMargin = 60 * time.Second
+	// scriptMargin is how long a host whose pre-runner script failed waits, after
+	// it first tried to tell so, for somebody to end it. It is of no use to
+	// anybody, but its report is what says why: the next heartbeats tell it again
+	// if the store was away for a moment, and the owner has time to look.
+	scriptMargin = 60 * time.Second
 	// goneMargin is how long a record that was there must be missing before
 	// the host believes that nobody knows it any more.
 	goneMargin = 60 * time.Second

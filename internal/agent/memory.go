@@ -24,6 +24,9 @@ type Memory struct {
 	// Restarts counts the restarts of the listener in a row for the record's
 	// assignment.
 	Restarts int `json:"restarts,omitempty"`
+	// ScriptFailedAt is when the agent first told, or tried to tell, that the
+	// pre-runner script failed in this boot.
+	ScriptFailedAt time.Time `json:"scriptFailedAt,omitzero"`
 }
 
 // offsetSlack is how far the clock offset may drift before it is saved again:
@@ -50,8 +53,27 @@ func (m Memory) seen(r lifecycle.Record) Memory {
 // last one starts over.
 func (m Memory) booted(bootID string, now time.Time) Memory {
 	if m.BootID != bootID || m.StartedAt.IsZero() {
-		m.BootID, m.StartedAt, m.Restarts = bootID, now, 0
+		m.BootID, m.StartedAt, m.Restarts, m.ScriptFailedAt = bootID, now, 0, time.Time{}
 	}
+	return m
+}
+
+// prepared returns the memory after the pre-runner script was looked at, by an
+// agent that tells of it.
+func (m Memory) prepared(p Progress, now time.Time) Memory {
+	switch {
+	case p.Phase != PhaseFailed:
+		m.ScriptFailedAt = time.Time{}
+	case m.ScriptFailedAt.IsZero():
+		m.ScriptFailedAt = now
+	}
+	return m
+}
+
+// clockMoved returns the memory with its times moved by d, as the clock was.
+func (m Memory) clockMoved(d time.Duration) Memory {
+	m.StartedAt, m.ScriptFailedAt = shift(m.StartedAt, d), shift(m.ScriptFailedAt, d)
+	m.ClockOffset += d
 	return m
 }
 
@@ -67,7 +89,8 @@ func (m Memory) restarted(l Listener) Memory {
 // same reports whether saving m would change nothing that matters in saved.
 func (m Memory) same(saved Memory) bool {
 	return m.BootID == saved.BootID && m.StartedAt.Equal(saved.StartedAt) && m.ClockOffset == saved.ClockOffset &&
-		m.Refused == saved.Refused && m.Restarts == saved.Restarts && m.sameRecord(saved)
+		m.Refused == saved.Refused && m.Restarts == saved.Restarts && m.ScriptFailedAt.Equal(saved.ScriptFailedAt) &&
+		m.sameRecord(saved)
 }
 
 func (m Memory) sameRecord(saved Memory) bool {

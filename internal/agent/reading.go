@@ -19,6 +19,7 @@ type reading struct {
 	missingSince time.Time // on the store's clock
 	confirmed    bool
 	failures     int
+	awaySince    time.Time // of the first of the failures, on the store's clock
 }
 
 func (a *Agent) readIfDue(ctx context.Context, now time.Time) {
@@ -61,11 +62,10 @@ func (a *Agent) setClock(offset time.Duration) {
 		return
 	}
 	a.log.Info("clock corrected by the store's", "offset", offset)
-	a.scene = a.scene.shifted(offset - a.memory.ClockOffset)
-	if !a.memory.StartedAt.IsZero() {
-		a.memory.StartedAt = a.memory.StartedAt.Add(offset - a.memory.ClockOffset)
-	}
-	a.memory.ClockOffset = offset
+	moved := offset - a.memory.ClockOffset
+	a.scene = a.scene.shifted(moved)
+	a.reading.awaySince = shift(a.reading.awaySince, moved)
+	a.memory = a.memory.clockMoved(moved)
 }
 
 func (a *Agent) accept(r lifecycle.Record) {
@@ -99,7 +99,7 @@ func (a *Agent) readSucceeded(now time.Time) {
 	if a.reading.failures > 0 {
 		a.log.Info("store answers again", "failures", a.reading.failures)
 	}
-	a.reading.failures = 0
+	a.reading.failures, a.reading.awaySince = 0, time.Time{}
 	a.reading.at = now.Add(spread(a.readInterval(), a.o.Rand))
 }
 
@@ -119,6 +119,7 @@ func (a *Agent) jobOver() bool { return view{Facts: a.facts()}.jobOver() }
 func (a *Agent) readFailed(now time.Time, err error) {
 	if a.reading.failures == 0 {
 		a.log.Warn("cannot read the record", "error", err)
+		a.reading.awaySince = a.storeTime(now)
 	}
 	a.reading.failures++
 	a.reading.at = now.Add(backoff(a.reading.failures+1, a.readInterval(), storeBackoffCap, a.o.Rand))

@@ -14,6 +14,9 @@ type Waker struct {
 	// Stepped is called after every step: a watchdog feeds on it, since it
 	// shows that the agent's own loop advances. It may be nil.
 	Stepped func(at time.Time)
+	// Status is called with the status line (see Status) after a step that
+	// changed it. It may be nil.
+	Status func(line string)
 }
 
 // Run makes steps until the host is powered off (it returns nil) or ctx is
@@ -22,6 +25,7 @@ type Waker struct {
 func (a *Agent) Run(ctx context.Context, w Waker) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	said := ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -31,6 +35,12 @@ func (a *Agent) Run(ctx context.Context, w Waker) error {
 		}
 		now := time.Now()
 		next, over := a.Step(ctx, now)
+		if w.Status != nil {
+			if line := a.Status(now); line != said {
+				said = line
+				w.Status(line)
+			}
+		}
 		if w.Stepped != nil {
 			w.Stepped(now)
 		}

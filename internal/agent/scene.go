@@ -34,10 +34,16 @@ type Scene struct {
 	Busy bool
 	// Jobs counts the jobs begun since the last clean-up.
 	Jobs int
+	// Job is the name of the job that runs, as its workflow gives it: anything;
+	// empty when none runs or its name is not known.
+	Job string
 	// Refused names the run whose job the hook refused; empty when none.
 	Refused string
 	// InterruptionAt is when the machine will be taken, by the cloud's notice.
 	InterruptionAt time.Time
+	// RebalanceAt is when the cloud recommended to leave the machine, since it
+	// may be taken; zero if it never did.
+	RebalanceAt time.Time
 }
 
 // Progress is how far something has come that the host does by itself.
@@ -165,6 +171,7 @@ func (s Scene) shifted(d time.Duration) Scene {
 	s.Listener.At = shift(s.Listener.At, d)
 	s.Listener.StartedAt = shift(s.Listener.StartedAt, d)
 	s.InterruptionAt = shift(s.InterruptionAt, d)
+	s.RebalanceAt = shift(s.RebalanceAt, d)
 	return s
 }
 

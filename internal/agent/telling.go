@@ -18,6 +18,16 @@ type telling struct {
 	told     lifecycle.Report
 	at       time.Time
 	failures int
+
+	// raw is the detail that was made presentable last, with what: it seldom
+	// changes from step to step.
+	raw   rawDetail
+	shown string
+}
+
+type rawDetail struct {
+	text                string
+	token, registration lifecycle.Secret
 }
 
 // tell writes the report when it says something new or a heartbeat is due.
@@ -78,19 +88,31 @@ func sameButForHeartbeat(p, q lifecycle.Report) bool {
 	return p == q
 }
 
-// presentable returns the end of a text without the secrets that the agent
-// was given, as valid UTF-8 of at most detailLimit bytes.
+// presentable returns the end of a text without secrets, as valid UTF-8 of at
+// most detailLimit bytes.
 func (a *Agent) presentable(s string) string {
-	secrets := []lifecycle.Secret{a.effects.token}
-	if reg := a.reading.record.Registration; reg != nil {
-		secrets = append(secrets, reg.Secret)
+	t, raw := &a.telling, rawDetail{text: s, token: a.effects.token, registration: a.registration()}
+	if t.raw != raw {
+		t.raw, t.shown = raw, tail(a.withoutSecrets(s), detailLimit)
 	}
-	for _, secret := range secrets {
-		if secret != "" {
-			s = strings.ReplaceAll(s, secret.Reveal(), secret.String())
-		}
+	return t.shown
+}
+
+// withoutSecrets returns the end of a text without the secrets that the agent
+// was given, and without what looks like one.
+func (a *Agent) withoutSecrets(s string) string {
+	if s == "" {
+		return ""
 	}
-	return tail(strings.ToValidUTF8(s, "\uFFFD"), detailLimit)
+	return redact(s, a.effects.token, a.registration())
+}
+
+// registration is the secret of the record; empty when it brings none.
+func (a *Agent) registration() lifecycle.Secret {
+	if r := a.reading.record; r != nil && r.Registration != nil {
+		return r.Registration.Secret
+	}
+	return ""
 }
 
 // tail returns the last bytes of s, beginning with a whole character.

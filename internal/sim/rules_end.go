@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -99,11 +100,12 @@ func (w *world) checkPowerOff(h *host, why string) {
 	if err != nil || h.hostile || r.State == lifecycle.StateTerminated {
 		return
 	}
+	useless := h.scene.Prepared.Phase == agent.PhaseFailed && h.worker == nil
 	connected := !w.storeAway() && !w.now.Before(h.cutOff) && r.UpdatedAt.Before(w.now.Add(-time.Minute))
 	switch {
 	case connected && r.Held(w.now.Add(agentClock)):
 		w.broken(RuleHeld, "%s ends itself while held: %s", h.id, why)
-	case connected && r.Threshold.After(w.now.Add(agentClock)):
+	case connected && !useless && r.Threshold.After(w.now.Add(agentClock)):
 		w.broken(RuleSelfEnd, "%s ends itself %s before its threshold: %s", h.id, r.Threshold.Sub(w.now), why)
 	case h.worker != nil && r.State == lifecycle.StateRunning && r.Threshold.After(w.now.Add(selfEndSlack)):
 		w.broken(RuleSelfEnd, "%s ends itself under %s: %s", h.id, h.worker, why)

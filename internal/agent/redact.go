@@ -1,0 +1,151 @@
+package agent
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// logLimit is how much of a log is looked at, in bytes: more than is kept, so
+// that what is cut off later was whole when its secrets were looked for.
+const logLimit = 16 << 10
+
+// shortestSecret is the shortest that is looked for in encoded text, in bytes.
+const shortestSecret = 8
+
+// hidden is what is written in place of a secret: lifecycle.Secret's own word.
+var hidden = lifecycle.Secret("").String()
+
+// shapes are what secrets look like, and what stays of them: the first group.
+// A log may hold secrets that nobody gave to the agent.
+var shapes = []*regexp.Regexp{
+	// Keys in PEM, also those of which a cut left one end.
+	regexp.MustCompile(`(?s)()-----BEGIN [^-]{0,80}-----.*?(?:-----END [^-]{0,80}-----|\z)`),
+	regexp.MustCompile(`(?s)()\A.*-----END [^-]{0,80}KEY-----`),
+	// Headers: to the end of the line, since the scheme may be any.
+	regexp.MustCompile(`(?i)((?:authorization|cookie|x-aws-ec2-metadata-token)["']?\s*[:=][ \t]*)[^\r\n]+`),
+	regexp.MustCompile(`(?i)(\b(?:bearer|basic|remoteauth)\s+)[A-Za-z0-9+/=_.~-]{16,}`),
+	// Arguments of config.sh and its like: --token XYZ, --pat=XYZ.
+	regexp.MustCompile(`(?i)(--?(?:token|pat|jitconfig|password|secret)\b(?:\s+|\s*=\s*))\S+`),
+	// Names that say what their value is. Prose such as "token: expired" stays.
+	regexp.MustCompile(`(?i)((?:token|secret|passw(?:or)?d|api_?key|access_?key|private_?key|jitconfig|_pat|signature|credential|\bsig)` +
+		`[a-z_-]{0,20}\\?["']?\s*[:=]\s*\\?["'])[^"'\r\n]{4,}`),
+	regexp.MustCompile(`(?i)((?:token|secret|passw(?:or)?d|api_?key|access_?key|private_?key|jitconfig|_pat|signature|credential|\bsig)` +
+		`[a-z_-]{0,20}=)[^\s"',;&]{4,}`),
+	regexp.MustCompile(`(?i)((?:token|secret|passw(?:or)?d|api_?key|access_?key|private_?key|jitconfig)[a-z_-]{0,20}:\s*)[^\s"',;&]{16,}`),
+	// The private parts of an RSA key, as the runner writes them.
+	regexp.MustCompile(`("(?:d|p|q|dp|dq|inverseQ)"\s*:\s*")[^"]{16,}`),
+	regexp.MustCompile(`(://)[^/\s@]+@`),
+	// GitHub, AWS, and JSON in base64: a JWT or a JIT configuration.
+	regexp.MustCompile(`()(?:gh[opsur]_|github_pat_)[A-Za-z0-9_.-]{8,}`),
+	regexp.MustCompile(`()(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}`),
+	regexp.MustCompile(`()eyJ[A-Za-z0-9+/=_.-]{16,}`),
+}
+
+var (
+	// escapes are the colours of a terminal.
+	escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
+	// escaped are words in URL encoding, encoded what may be base64, and word
+	// what may be a piece of a secret.
+	escaped = regexp.MustCompile(`[^\s"']*%[0-9A-Fa-f]{2}[^\s"']*`)
+	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{12,}={0,2}`)
+	word    = regexp.MustCompile(`[A-Za-z0-9+/=_.~-]{8,}`)
+)
+
+// redact returns the end of a text without the known secrets, as they are, in
+// base64 and in URL encoding, whole or in pieces, and without what has the shape
+// of one. The text is valid UTF-8 and has no control characters but line breaks
+// and tabs.
+func redact(s string, known ...lifecycle.Secret) string {
+	s = withoutControls(strings.ToValidUTF8(whole(s), "\uFFFD"))
+	s = hidePlain(s, known)
+	// A text of a few letters is found in every second word once it is decoded.
+	known = slices.DeleteFunc(slices.Clone(known), func(k lifecycle.Secret) bool { return len(k) < shortestSecret })
+	s = escaped.ReplaceAllStringFunc(s, func(w string) string {
+		if text, err := url.QueryUnescape(w); err == nil && hidePlain(text, known) != text {
+			return hidden
+		}
+		return w
+	})
+	return encoded.ReplaceAllStringFunc(s, func(w string) string {
+		if holdsSecret(w, known) {
+			return hidden
+		}
+		return w
+	})
+}
+
+// whole returns the last logLimit bytes, beginning after a word that was cut.
+func whole(s string) string {
+	if len(s) <= logLimit {
+		return s
+	}
+	s = s[len(s)-logLimit:]
+	if i := strings.IndexFunc(s, unicode.IsSpace); i >= 0 {
+		return s[i:]
+	}
+	return ""
+}
+
+func withoutControls(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cc, unicode.Cf) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, escapes.ReplaceAllString(s, ""))
+}
+
+// hidePlain hides secrets that are not encoded.
+func hidePlain(s string, known []lifecycle.Secret) string {
+	for _, secret := range known {
+		if secret != "" {
+			s = strings.ReplaceAll(s, secret.Reveal(), hidden)
+		}
+	}
+	s = word.ReplaceAllStringFunc(s, func(w string) string {
+		for _, secret := range known {
+			if strings.Contains(secret.Reveal(), w) {
+				return hidden
+			}
+		}
+		return w
+	})
+	for _, shape := range shapes {
+		s = shape.ReplaceAllString(s, "${1}"+hidden)
+	}
+	return s
+}
+
+// holdsSecret reports whether a word is base64 of something with a secret.
+func holdsSecret(w string, known []lifecycle.Secret) bool {
+	w = base64Alphabet.Replace(w)
+	// A piece of a longer text may begin anywhere in a group of four.
+	for skip := range 4 {
+		part := w[skip:]
+		if len(part)%4 == 1 { // no whole byte
+			part = part[:len(part)-1]
+		}
+		text, err := base64.RawStdEncoding.DecodeString(part)
+		if err != nil || !legible.Match(text) {
+			continue
+		}
+		if plain := string(text); hidePlain(plain, known) != plain {
+			return true
+		}
+	}
+	return false
+}
+
+// legible is what a decoded text must hold to be looked at: most words are no
+// base64, and become noise.
+var legible = regexp.MustCompile(fmt.Sprintf(`[!-~]{%d}`, shortestSecret))
+
+// base64Alphabet turns the alphabet for URLs into the other, without padding.
+var base64Alphabet = strings.NewReplacer("-", "+", "_", "/", "=", "")
