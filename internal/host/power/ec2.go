@@ -17,10 +17,23 @@ import (
 
 const (
 	// callLimit bounds all tries of the call, with the SDK's pauses between
-	// them. Less gives up on a hiccup; the machine costs money meanwhile.
-	callLimit = 20 * time.Second
+	// them. Less gives up on a hiccup; the machine costs money meanwhile. More
+	// would keep the agent from feeding its watchdog, with commandLimit.
+	callLimit = 15 * time.Second
 	// commandLimit: the command only has to ask init, which then does it.
-	commandLimit = 20 * time.Second
+	commandLimit = 10 * time.Second
+	// killLimit is for what the command started, after it was killed.
+	killLimit = time.Second
+	// Grace is how long a machine that EC2 ends may live on: EC2 tells it to shut
+	// down within seconds, and init takes some more to do it. Less would cut off
+	// services that write their last; more pays for a machine that nobody ends.
+	Grace = 60 * time.Second
+)
+
+// LongestOff is how long Off may take, and LongestAwait Await.
+const (
+	LongestOff   = callLimit + commandLimit + killLimit
+	LongestAwait = Grace + commandLimit + killLimit
 )
 
 // Terminator is what is used of EC2.
@@ -68,6 +81,27 @@ func (e EC2) Off(ctx context.Context, why string) error {
 	return nil
 }
 
+// Await waits for the end of the machine, which Off has begun. When it does not
+// come within Grace, whatever EC2 said, it powers the machine off. It returns
+// once that has begun, or when ctx is done: that is how the end comes, since
+// init stops everybody first. An error means that the machine goes on, and that
+// Off must be tried again.
+func (e EC2) Await(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(Grace):
+	}
+	if len(e.Command) == 0 {
+		return fmt.Errorf("end this machine: it lives on %s after its end was ordered, and no command powers it off", Grace)
+	}
+	e.Logger.Warn("this machine lives on although its end was ordered, powering it off", "after", Grace)
+	if err := e.command(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
 func (e EC2) terminate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -83,7 +117,7 @@ func (e EC2) command(ctx context.Context) error {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
 	// What it started may hold its output open after it was killed.
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = killLimit
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil

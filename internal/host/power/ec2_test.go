@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/host/power"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -174,5 +175,72 @@ func TestStoppedAgentPowersNothingOff(t *testing.T) {
 	off := power.EC2{Client: &never{}, InstanceID: "i-1", Command: args, Logger: hclog.NewNullLogger()}
 	if err := off.Off(ctx, "test"); err == nil || ran() {
 		t.Errorf("error %v, powered off: %v", err, ran())
+	}
+}
+
+// A machine that EC2 said to end and did not is powered off, but not before it
+// had time to end.
+func TestMachineThatLivesOnIsPoweredOff(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/xml")
+		_, _ = w.Write([]byte(`<TerminateInstancesResponse><requestId>1</requestId></TerminateInstancesResponse>`))
+	}))
+	t.Cleanup(server.Close)
+	tests := map[string]struct {
+		args  func(t *testing.T) (args []string, ran func() bool)
+		error string
+	}{
+		"powered off":   {func(t *testing.T) ([]string, func() bool) { return command(t, "0") }, ""},
+		"not even that": {func(t *testing.T) ([]string, func() bool) { return command(t, "1") }, "exit status 1: no room"},
+		"no command":    {func(*testing.T) ([]string, func() bool) { return nil, func() bool { return true } }, "it lives on 1m0s after"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			args, ran := tt.args(t)
+			off := power.EC2{
+				Client: ec2.NewFromConfig(awstest.Config(t, server.URL)), InstanceID: "i-1", Command: args, Logger: hclog.NewNullLogger(),
+			}
+			check(t, off.Off(t.Context(), "test"))
+			if args != nil && ran() {
+				t.Fatal("powered off although EC2 ends it")
+			}
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				err := off.Await(t.Context())
+				if took := time.Since(began); took < power.Grace || took > power.LongestAwait {
+					t.Errorf("it took %s, want %s and a little", took, power.Grace)
+				}
+				if (err == nil) != (tt.error == "") || (err != nil && !strings.Contains(err.Error(), tt.error)) {
+					t.Errorf("error %v, want %q", err, tt.error)
+				}
+			})
+			if !ran() {
+				t.Error("not powered off")
+			}
+		})
+	}
+}
+
+// Init stops the agent before the machine is down: that is the end it waits for.
+func TestMachineThatEndsIsNotPoweredOff(t *testing.T) {
+	args, ran := command(t, "0")
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		off := power.EC2{Client: &never{}, InstanceID: "i-1", Command: args, Logger: hclog.NewNullLogger()}
+		began := time.Now()
+		if err := off.Await(ctx); err != nil || time.Since(began) != 20*time.Second {
+			t.Errorf("error %v after %s", err, time.Since(began))
+		}
+	})
+	if ran() {
+		t.Error("powered off")
+	}
+}
+
+// The agent gives Off its time, with some to end what runs on the machine first.
+func TestOffFitsIntoAStep(t *testing.T) {
+	if spare := agent.EffectTimeout - power.LongestOff; spare < 3*time.Second {
+		t.Errorf("to end the machine takes up to %s, which leaves %s of an effect", power.LongestOff, spare)
 	}
 }
