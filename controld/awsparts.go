@@ -84,18 +84,26 @@ func ec2Pools(c *config.Config) (map[string]ec2.Pool, error) {
 		e := c.PoolEC2(name)
 		pool := ec2.Pool{
 			Images: e.Images, Subnets: e.Subnets, SecurityGroups: e.SecurityGroups, RootVolumeGiB: e.RootVolumeGiB,
-			Burstable: e.Burstable != nil && *e.Burstable, Tags: e.Tags,
+			Burstable: e.Burstable != nil && *e.Burstable, Tags: e.Tags, Privileged: p.Privileged,
 		}
-		if p.PreRunner != "" {
-			script, err := os.ReadFile(p.PreRunner)
-			if err != nil {
-				return nil, &configError{fmt.Errorf("pools.%s.pre_runner: %w", name, err)}
-			}
-			pool.PreRunner = script
+		var err error
+		if pool.PreRunner, err = script(p.PreRunner); err != nil {
+			return nil, &configError{fmt.Errorf("pools.%s.pre_runner: %w", name, err)}
+		}
+		if pool.PostRelease, err = script(p.PostRelease); err != nil {
+			return nil, &configError{fmt.Errorf("pools.%s.post_release: %w", name, err)}
 		}
 		pools[name] = pool
 	}
 	return pools, nil
+}
+
+// script reads a script of a pool; it has none without a path.
+func script(path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	return os.ReadFile(path)
 }
 
 // queues are those of every resource and usage class that a pool offers.

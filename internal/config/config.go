@@ -122,12 +122,20 @@ type Pool struct {
 	Privileged bool `yaml:"privileged"`
 	// MaxUses is how many runs a host serves before it is ended; 0: any number.
 	MaxUses int `yaml:"max_uses"`
+	// MaxAge is how long after its launch a host may still go back to the pool;
+	// 0: any time. What runs then is never ended for it.
+	MaxAge time.Duration `yaml:"max_age"`
+	// Drift says what becomes of hosts of an older launch template.
+	Drift lifecycle.Drift `yaml:"drift"`
 	// MaxRuntime and IdleTime are those of Timeouts when nil.
 	MaxRuntime *time.Duration `yaml:"max_runtime"`
 	IdleTime   *time.Duration `yaml:"idle_time"`
 	// PreRunner is the path of a script that each host runs once per boot,
 	// before its first registration; empty: none.
 	PreRunner string `yaml:"pre_runner"`
+	// PostRelease is the path of a script that each host runs as root whenever it
+	// has been cleaned, before it goes back to the pool; empty: none.
+	PostRelease string `yaml:"post_release"`
 	// EC2 is what differs from AWS.EC2 for this pool; nil: nothing.
 	EC2 *EC2 `yaml:"ec2"`
 	// Jobs makes it a job pool; nil: hosts are for who calls Provision.
@@ -136,7 +144,9 @@ type Pool struct {
 
 // SetDefaults makes a pool that a file names start from the same values as the
 // default pool.
-func (p *Pool) SetDefaults() { p.Reuse = lifecycle.ReuseSameRepository }
+func (p *Pool) SetDefaults() {
+	p.Reuse, p.Drift = lifecycle.ReuseSameRepository, lifecycle.DriftLeave
+}
 
 // Timeouts are the deadlines of a host's life: see lifecycle.Policy.
 type Timeouts struct {

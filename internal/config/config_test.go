@@ -45,7 +45,7 @@ timeouts: {idle: 90s}
 	want.GitHub.TokenEnv = "GITHUB_TOKEN"
 	want.ResourceClasses["large"] = config.ResourceClass{CPU: 2, MemoryMiB: 8192}
 	want.ResourceClasses["tiny"] = config.ResourceClass{CPU: 1, MemoryMiB: 512}
-	want.Pools["build"] = config.Pool{Reuse: lifecycle.ReuseSameRepository, UsageClasses: []lifecycle.UsageClass{lifecycle.UsageSpot}, MaxRuntime: &hour}
+	want.Pools["build"] = config.Pool{Reuse: lifecycle.ReuseSameRepository, Drift: lifecycle.DriftLeave, UsageClasses: []lifecycle.UsageClass{lifecycle.UsageSpot}, MaxRuntime: &hour}
 	want.Timeouts.Idle = 90 * time.Second
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
@@ -94,17 +94,18 @@ func TestPolicies(t *testing.T) {
 	c := parse(t, `
 timeouts: {creation: 1s, claim: 2s, max_runtime: 3s, release: 4s, idle: 41s, silence: 45s, external: 6s, unattended: 7s, claim_margin: 8s, forget: 9m}
 pools:
-  own: {max_runtime: 30s, idle_time: 50s, max_uses: 3, reuse: same-owner}
+  own: {max_runtime: 30s, idle_time: 50s, max_uses: 3, max_age: 48h, drift: ignore, reuse: same-owner}
 `)
 	want := lifecycle.Policy{
 		CreationTimeout: time.Second, ClaimTimeout: 2 * time.Second, MaxRuntime: 3 * time.Second, ReleaseTimeout: 4 * time.Second,
 		IdleTime: 41 * time.Second, Silence: 45 * time.Second, ExternalTimeout: 6 * time.Second, UnattendedTimeout: 7 * time.Second,
 		ClaimMargin: 8 * time.Second, ReleaseLook: 5 * time.Second, DrainLook: 15 * time.Second, EndLook: 10 * time.Second, JobLook: 30 * time.Second,
-		ForgetAfter: 9 * time.Minute, Reuse: lifecycle.ReuseSameRepository,
+		ForgetAfter: 9 * time.Minute, Reuse: lifecycle.ReuseSameRepository, Drift: lifecycle.DriftLeave,
 	}
 	if d := cmp.Diff(want, c.Policy("default")); d != "" {
 		t.Error(d)
 	}
+	want.MaxAge, want.Drift = 48*time.Hour, lifecycle.DriftIgnore
 	want.MaxRuntime, want.IdleTime, want.MaxUses, want.Reuse = 30*time.Second, 50*time.Second, 3, lifecycle.ReuseSameOwner
 	if d := cmp.Diff(want, c.Policy("own")); d != "" {
 		t.Error(d)

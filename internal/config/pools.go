@@ -25,6 +25,7 @@ func (c *Config) Policy(pool string) lifecycle.Policy {
 	policy.ForgetAfter = t.Forget
 	policy.Reuse = p.Reuse
 	policy.MaxUses = p.MaxUses
+	policy.MaxAge, policy.Drift = p.MaxAge, p.Drift
 	if p.MaxRuntime != nil {
 		policy.MaxRuntime = *p.MaxRuntime
 	}

@@ -33,6 +33,7 @@ func Parse(name string, data []byte) (*Config, error) {
 func (c *Config) Read(name string, data []byte) error {
 	return strictyaml.Decode(name, data, c,
 		strictyaml.Values(lifecycle.Reuses...),
+		strictyaml.Values(lifecycle.Drifts...),
 		strictyaml.Values(lifecycle.UsageClasses...),
 		strictyaml.Values(policy.Roles...),
 		strictyaml.Values(LogLevels...),

@@ -28,7 +28,11 @@ const (
 	maxHosts     = 100_000
 	maxUses      = 1_000_000
 	day          = 24 * time.Hour
-	maxRuntime   = 5 * day // after which GitHub ends a job on a self-hosted runner
+	// minAge is more than a boot and a short run take: below it every host would
+	// be launched for one run.
+	minAge     = 5 * time.Minute
+	maxAge     = 30 * day // after which GitHub gives an old runner no jobs
+	maxRuntime = 5 * day  // after which GitHub ends a job on a self-hosted runner
 )
 
 // Validate implements strictyaml.Validator.
@@ -72,6 +76,9 @@ func (c *Config) validateLocal(root strictyaml.Place) {
 	for name, p := range c.Pools {
 		if p.EC2 != nil {
 			root.At("pools", name, "ec2").Errorf("means nothing without aws; add the aws section or remove it")
+		}
+		if p.PostRelease != "" {
+			root.At("pools", name, "post_release").Errorf("means nothing without aws: only hosts with systemd run it; add the aws section or remove it")
 		}
 	}
 }
@@ -148,8 +155,14 @@ func (c *Config) validatePool(at strictyaml.Place, name string) {
 	if p.MaxRuntime != nil {
 		between(at.At("max_runtime"), *p.MaxRuntime, time.Second, maxRuntime)
 	}
+	if p.MaxAge != 0 {
+		between(at.At("max_age"), p.MaxAge, minAge, maxAge)
+	}
 	if p.PreRunner != "" {
 		file(at.At("pre_runner"), p.PreRunner)
+	}
+	if p.PostRelease != "" {
+		file(at.At("post_release"), p.PostRelease)
 	}
 	c.validateReuse(at, p)
 }
@@ -159,6 +172,10 @@ func (c *Config) validateReuse(at strictyaml.Place, p Pool) {
 	switch {
 	case p.Reuse == lifecycle.ReuseNone && p.MaxUses > 1:
 		at.At("max_uses").Errorf("means nothing with reuse: none; leave it out")
+	case p.Reuse == lifecycle.ReuseNone && p.MaxAge != 0:
+		at.At("max_age").Errorf("means nothing with reuse: none; leave it out")
+	case p.Reuse == lifecycle.ReuseNone && p.Drift == lifecycle.DriftIgnore:
+		at.At("drift").Errorf("means nothing with reuse: none; leave it out")
 	case p.Reuse == lifecycle.ReuseNone && p.IdleTime != nil:
 		at.At("idle_time").Errorf("means nothing with reuse: none; leave it out")
 	case p.IdleTime != nil:

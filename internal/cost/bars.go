@@ -28,8 +28,9 @@ const (
 func LivenessCalls(hosts int) int { return hosts/page + 1 }
 
 // CloudCalls is what the cloud sweep calls of EC2 for a fleet of so many hosts
-// of which none is lost.
-func CloudCalls(hosts int) int { return parts(hosts, page) }
+// of which none is lost, and some wait in one pool: the version of the pool's
+// launch template tells whether they have drifted from it.
+func CloudCalls(hosts int) int { return parts(hosts, page) + 1 }
 
 // CloudReads is what that sweep reads from the store: the records of all
 // machines, in batches, and all reports.

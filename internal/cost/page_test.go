@@ -142,7 +142,8 @@ func (m measured) sweepsPart(line liner) {
 
 One replica sweeps, whoever holds the lease. Each of these is one sweep that finds nothing to do. Fleets of 100 and 1,000 hosts are
 measured (the list of EC2's machines at 100 alone), the others computed: a scan takes 1,000 reports a call and a batched read 100
-records, and the units of both grow with the hosts.
+records, and the units of both grow with the hosts. The cloud sweep asks EC2 for the launch template of each pool in which hosts wait,
+here one.
 
 | hosts | | due: calls | read units | liveness: calls | read units | cloud: calls | of them EC2 | read units | all sweeps, dollars an hour | a host |
 |---|---|---|---|---|---|---|---|---|---|---|`)

@@ -70,7 +70,8 @@ func (w *world) cloudSweep(records []lifecycle.Record) cost.Usage {
 	if len(records) > machinesAtMost {
 		return w.sweep(w.newFleet(listed{w.compute, records}).NewCloudSweep())
 	}
-	w.sweep(w.fleet.NewCloudSweep()) // the first asks what EC2's types are
+	w.sweep(w.fleet.NewCloudSweep())  // the first asks what EC2's types are
+	w.templatesAge += 5 * time.Minute // since the sweep before
 	return w.sweep(w.fleet.NewCloudSweep())
 }
 

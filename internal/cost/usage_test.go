@@ -56,7 +56,7 @@ func TestBars(t *testing.T) {
 			[]int{cost.LivenessCalls(0), cost.LivenessCalls(999), cost.LivenessCalls(1000), cost.LivenessCalls(1001)}, []int{1, 1, 2, 2}},
 		{"the cloud sweep of 1, 100, 101 and 1000 hosts",
 			[]int{cost.CloudReads(1), cost.CloudReads(100), cost.CloudReads(101), cost.CloudReads(1000)}, []int{2, 2, 3, 12}},
-		{"EC2's pages of 1, 1000 and 1001 machines", []int{cost.CloudCalls(1), cost.CloudCalls(1000), cost.CloudCalls(1001)}, []int{1, 1, 2}},
+		{"EC2's pages of 1, 1000 and 1001 machines, and a launch template", []int{cost.CloudCalls(1), cost.CloudCalls(1000), cost.CloudCalls(1001)}, []int{2, 2, 3}},
 	} {
 		if diff := cmp.Diff(test.want, test.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)

@@ -97,7 +97,10 @@ type world struct {
 	subnet string
 	keys   []string // of the hosts of the run in hand
 
-	bubbles bool // whether bubbles are used in it
+	// templatesAge is how much older what EC2 said of its templates is than the
+	// clock says.
+	templatesAge time.Duration
+	bubbles      bool // whether bubbles are used in it
 	// What job-scoped hosts that run report: whether they have a job, and how
 	// many they have begun.
 	busy  bool
@@ -126,6 +129,7 @@ func newWorld(t testing.TB, with ...func(*world)) *world {
 		Pools: map[string]ec2.Pool{"default": {
 			Images: map[string]string{"x86_64": w.image}, Subnets: []string{w.subnet}, RootVolumeGiB: 50,
 		}},
+		Now: func() time.Time { return w.clock.now().Add(w.templatesAge) },
 	})
 	w.must(err)
 	for _, ensure := range []fleet.Ensure{w.plain.Ensure, w.queue.Ensure, w.compute.Ensure} {

@@ -13,6 +13,7 @@ import (
 func (f *Fleet) decide(facts lifecycle.Facts, now time.Time) lifecycle.Decision {
 	facts.WatchingSince = f.watch.watchingSince(now)
 	facts.GitHubAway = f.hub.away(now)
+	facts.Template = f.templates.last(facts.Record.Pool)
 	return lifecycle.Decide(facts, now, f.policy(facts.Record.Pool))
 }
 

@@ -153,7 +153,7 @@ type Fleet struct {
 	pools        map[string]Pool
 	classes      map[string]Class
 	sells        func(Class, ...[]string) bool
-	template     func(context.Context, string) (string, error)
+	templates    templates
 	exhausted    func(lifecycle.UsageClass) []lifecycle.Offering
 	ensure       Ensure
 	repositories []string
@@ -195,7 +195,7 @@ func New(o Options) (*Fleet, error) {
 	}
 	f := &Fleet{
 		store: o.Store, queue: o.Queue, compute: o.Compute, github: o.GitHub,
-		pools: o.Pools, classes: o.Classes, sells: o.Sells, template: o.TemplateVersion, exhausted: o.Exhausted, ensure: o.Ensure, repositories: o.Repositories,
+		pools: o.Pools, classes: o.Classes, sells: o.Sells, templates: templates{ask: o.TemplateVersion}, exhausted: o.Exhausted, ensure: o.Ensure, repositories: o.Repositories,
 		replica: o.Replica, hostKey: o.HostKey, log: o.Log, observer: o.Observer,
 		timing: o.Timing.withDefaults(), rand: o.Rand, releases: o.Releases,
 	}
@@ -210,9 +210,6 @@ func New(o Options) (*Fleet, error) {
 	f.github = watchedGitHub{f.github, &f.hub}
 	if f.hostKey == nil {
 		f.hostKey = func(id string) string { return id }
-	}
-	if f.template == nil {
-		f.template = func(context.Context, string) (string, error) { return "", nil }
 	}
 	if f.exhausted == nil {
 		f.exhausted = func(lifecycle.UsageClass) []lifecycle.Offering { return nil }

@@ -14,7 +14,7 @@ import (
 // and exact parameters, so that a crash repeats the same call.
 func (p *Provision) intend(ctx context.Context, now time.Time) (Progress, error) {
 	q := p.q
-	version, err := p.f.template(ctx, q.Spec.Pool)
+	version, err := p.f.templates.version(ctx, q.Spec.Pool)
 	if err != nil {
 		return again, fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err)
 	}

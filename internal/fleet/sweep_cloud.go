@@ -19,7 +19,7 @@ type CloudSweep struct {
 
 	machines []lifecycle.Machine
 	leaked   []string
-	outdated []lifecycle.Record
+	retiring []retirement
 	hosts    []lifecycle.Facts
 }
 
@@ -73,7 +73,7 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (Progress, erro
 			s.journal.decide(m.InstanceID, lifecycle.ActionEndMachine, why)
 		}
 	}
-	s.outdated = s.f.outdated(s.machines, byKey)
+	s.retiring = append(s.f.ofOldRole(s.machines, byKey), s.f.ofOldTemplate(ctx, records, now)...)
 	return s.findLost(ctx, known, now)
 }
 

@@ -1,50 +1,100 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// outdated are the hosts whose key is not the one that a machine launched now
+// retirement is a host that no run is to get any more, and why.
+type retirement struct {
+	lifecycle.Record
+	why string
+}
+
+// ofOldRole are the hosts whose key is not the one that a machine launched now
 // would get: the role of the hosts was made anew, and the credentials of the
 // old one do not last.
-func (f *Fleet) outdated(machines []lifecycle.Machine, records map[string]lifecycle.Record) []lifecycle.Record {
-	var old []lifecycle.Record
+func (f *Fleet) ofOldRole(machines []lifecycle.Machine, records map[string]lifecycle.Record) []retirement {
+	var old []retirement
 	for _, m := range machines {
 		r, ok := records[m.HostKey]
 		if ok && m.HostKey != f.hostKey(m.InstanceID) && !r.Retiring && r.State != lifecycle.StateTerminated {
-			old = append(old, r)
+			old = append(old, retirement{r, "its role was made anew: it leaves when it is next idle"})
 		}
 	}
 	return old
 }
 
-// retire marks the next outdated host: no run gets it any more, and it leaves
-// when it is next idle. One that somebody else wrote meanwhile is left to the
-// next sweep.
+// driftedPart: of the idle hosts of a pool one sweep retires at most every
+// fourth for drift, and one at least. All at once would make the next runs wait
+// for cold starts; so a pool is renewed within a few sweeps while runs go on
+// being given the rest.
+const driftedPart = 4
+
+// ofOldTemplate are idle hosts to be retired since their pool's launch template
+// has changed, those first that have been idle the longest. It asks once for
+// each pool that has hosts of a template.
+func (f *Fleet) ofOldTemplate(ctx context.Context, records []lifecycle.Record, now time.Time) []retirement {
+	idle := map[string][]lifecycle.Record{}
+	for _, r := range records {
+		if r.Pooled() && r.TemplateVersion != "" && f.policy(r.Pool).Drift != lifecycle.DriftIgnore {
+			idle[r.Pool] = append(idle[r.Pool], r)
+		}
+	}
+	var old []retirement
+	for _, pool := range slices.Sorted(maps.Keys(idle)) {
+		version, err := f.templates.version(ctx, pool)
+		if err != nil {
+			f.log.Warn("launch template not looked at; its hosts stay", "pool", pool, "error", err)
+			continue
+		}
+		most := max(1, len(idle[pool])/driftedPart)
+		drifted := slices.DeleteFunc(idle[pool], func(r lifecycle.Record) bool { return r.Retiring || r.Held(now) || !r.Outdated(version) })
+		slices.SortFunc(drifted, func(a, b lifecycle.Record) int {
+			return cmp.Or(a.PooledAt.Compare(b.PooledAt), cmp.Compare(a.HostKey, b.HostKey))
+		})
+		for _, r := range drifted[:min(most, len(drifted))] {
+			old = append(old, retirement{r, fmt.Sprintf("launched from version %s of its pool's launch template, which is at version %s by now",
+				r.TemplateVersion, version)})
+		}
+	}
+	return old
+}
+
+// retire marks the next of the hosts to be retired: no run gets it any more, and
+// it leaves when it is next idle. One that somebody else wrote meanwhile is left
+// to the next sweep.
 func (s *CloudSweep) retire(ctx context.Context, now time.Time) (Progress, error) {
-	if len(s.outdated) == 0 {
+	if len(s.retiring) == 0 {
 		s.next = s.host
 		return again, nil
 	}
-	r := s.outdated[0]
-	const why = "its role was made anew: it leaves when it is next idle"
-	s.journal.decide(r.InstanceID, lifecycle.ActionRetire, why)
+	next := s.retiring[0]
+	s.journal.decide(next.InstanceID, lifecycle.ActionRetire, next.why)
 	if !s.journal.dry {
-		before := r
-		r.Retiring, r.UpdatedAt, r.DueAt = true, now, now
-		stored, err := s.f.store.UpdateInstance(ctx, r)
-		switch {
-		case err == nil:
-			s.journal.add(transitionEvent(before, stored, lifecycle.Decision{Action: lifecycle.ActionRetire, Why: why}, now))
-		case !errors.Is(err, lifecycle.ErrLost):
-			return again, fmt.Errorf("retire host %s: %w", r.InstanceID, err)
+		if err := s.f.retire(ctx, &s.journal, next, now); err != nil && !errors.Is(err, lifecycle.ErrLost) {
+			return again, err
 		}
 	}
-	s.outdated = s.outdated[1:]
+	s.retiring = s.retiring[1:]
 	return again, nil
+}
+
+// retire marks a host, in one conditional write.
+func (f *Fleet) retire(ctx context.Context, j *journal, h retirement, now time.Time) error {
+	r := h.Record
+	r.Retiring, r.UpdatedAt, r.DueAt = true, now, now
+	stored, err := f.store.UpdateInstance(ctx, r)
+	if err != nil {
+		return fmt.Errorf("retire host %s: %w", r.InstanceID, err)
+	}
+	j.add(transitionEvent(h.Record, stored, lifecycle.Decision{Action: lifecycle.ActionRetire, Why: h.why}, now))
+	return nil
 }

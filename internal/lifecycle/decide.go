@@ -26,6 +26,9 @@ type Facts struct {
 	// MassSilence is set when so many hosts fell silent at once that the fault
 	// is more likely ours: none is ended for silence.
 	MassSilence bool
+	// Template is the version of what the hosts of the pool are launched from
+	// now; empty: not known, and nobody has drifted from it.
+	Template string
 	// GitHubAway is set while GitHub does not answer this replica: nobody can be
 	// given an idle host then.
 	GitHubAway bool

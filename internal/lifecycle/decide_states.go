@@ -207,12 +207,33 @@ func (v view) clean() Decision {
 	switch {
 	case v.p.Reuse == ReuseNone:
 		return terminate("its pool does not reuse hosts")
+	case v.drifted() != "":
+		return terminate(v.drifted())
 	case r.Retiring:
 		return terminate("retiring")
 	case v.p.MaxUses > 0 && r.Uses >= v.p.MaxUses:
 		return terminate(fmt.Sprintf("served %d runs, the most that its pool allows", r.Uses))
+	case v.aged() != "":
+		return terminate(v.aged())
 	}
 	return Decision{Action: ActionPool, Why: "deregistered and clean"}
+}
+
+// aged says that the host is as old as its pool allows, or is "".
+func (v view) aged() string {
+	if !reached(v.Record.agesAt(v.p), v.now) {
+		return ""
+	}
+	return fmt.Sprintf("launched %s ago or more, the most that its pool allows", v.p.MaxAge)
+}
+
+// drifted says that the host was launched from an older template, or is "".
+func (v view) drifted() string {
+	if v.p.Drift == DriftIgnore || !v.Record.Outdated(v.Template) {
+		return ""
+	}
+	return fmt.Sprintf("launched from version %s of its pool's launch template, which is at version %s by now",
+		v.Record.TemplateVersion, v.Template)
 }
 
 func (v view) removalFailed() Decision {
@@ -239,16 +260,20 @@ func (v view) pooled() Decision {
 		return keep(v.now.Add(v.p.DrainLook), "busy by its agent's word although pooled; a job is never ended by bookkeeping")
 	}
 	switch {
+	case r.Retiring && v.drifted() != "":
+		return terminate(v.drifted())
 	case r.Retiring:
 		return terminate("retiring")
 	case v.silent():
 		return terminate(fmt.Sprintf("silent for %s while idle", v.p.Silence))
+	case v.aged() != "":
+		return terminate(v.aged())
 	case v.expired() && v.GitHubAway && v.now.Before(r.PooledAt.Add(v.p.ExternalTimeout)):
 		return Decision{Action: ActionExtend, Why: "idle until its threshold, and nobody can be given a host while GitHub is away"}
 	case v.expired():
 		return terminate("idle until its threshold")
 	}
-	return keep(r.Threshold, "idle: waiting for a run")
+	return keep(earliest(r.Threshold, r.agesAt(v.p)), "idle: waiting for a run")
 }
 
 // terminated: ended on paper. The machine follows, then its registration, then

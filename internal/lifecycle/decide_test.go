@@ -84,6 +84,7 @@ func TestDefaultPolicy(t *testing.T) {
 		CreationTimeout: 10 * time.Minute, ClaimTimeout: 2 * time.Minute, MaxRuntime: 6 * time.Hour, ReleaseTimeout: 2 * time.Minute,
 		IdleTime: 5 * time.Minute, Silence: time.Minute, ExternalTimeout: 30 * time.Minute, UnattendedTimeout: 5 * time.Minute,
 		ClaimMargin: 30 * time.Second, JobLook: 30 * time.Second, ForgetAfter: 24 * time.Hour, Reuse: "same-repository",
+		Drift: "leave",
 	}
 	got := lifecycle.DefaultPolicy()
 	for name, d := range map[string]time.Duration{"ReleaseLook": got.ReleaseLook, "DrainLook": got.DrainLook, "EndLook": got.EndLook} {

@@ -110,6 +110,28 @@ var hosts = map[string]func(*lifecycle.Facts, *lifecycle.Policy){
 		release(f)
 		p.MaxUses = 4
 	},
+	"releasing, at its maximum age": func(f *lifecycle.Facts, p *lifecycle.Policy) {
+		release(f)
+		p.MaxAge = 3 * time.Hour
+	},
+	"releasing, not yet at its maximum age": func(f *lifecycle.Facts, p *lifecycle.Policy) {
+		release(f)
+		p.MaxAge = 3*time.Hour + 1
+	},
+	"releasing, drifted": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		release(f)
+		drift(f)
+	},
+	"releasing, drifted and ignored": func(f *lifecycle.Facts, p *lifecycle.Policy) {
+		release(f)
+		drift(f)
+		p.Drift = lifecycle.DriftIgnore
+	},
+	"running, drifted and at its maximum age": func(f *lifecycle.Facts, p *lifecycle.Policy) {
+		run(f, 2*time.Hour)
+		drift(f)
+		p.MaxAge = time.Hour
+	},
 	"draining": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
 		release(f)
 		f.Record.ReleasedAt = now.Add(-time.Hour)
@@ -118,6 +140,23 @@ var hosts = map[string]func(*lifecycle.Facts, *lifecycle.Policy){
 	"pooled": func(f *lifecycle.Facts, _ *lifecycle.Policy) { pool(f) },
 	"pooled, retiring": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
 		pool(f)
+		f.Record.Retiring = true
+	},
+	"pooled, at its maximum age": func(f *lifecycle.Facts, p *lifecycle.Policy) {
+		pool(f)
+		p.MaxAge = 3 * time.Hour
+	},
+	"pooled, soon at its maximum age": func(f *lifecycle.Facts, p *lifecycle.Policy) {
+		pool(f)
+		p.MaxAge = 3*time.Hour + 2*time.Minute
+	},
+	"pooled, drifted": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		pool(f)
+		drift(f)
+	},
+	"pooled, drifted and retiring": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		pool(f)
+		drift(f)
 		f.Record.Retiring = true
 	},
 	"terminated": func(f *lifecycle.Facts, _ *lifecycle.Policy) { f.Record.State = lifecycle.StateTerminated },
@@ -162,6 +201,9 @@ func release(f *lifecycle.Facts) {
 	r.Threshold, r.RuntimeEndsAt = now.Add(100*time.Second), now.Add(2*time.Hour)
 	r.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationRemove, Secret: token, ExpiresAt: now.Add(time.Hour)}
 }
+
+// drift makes the host one of an older launch template.
+func drift(f *lifecycle.Facts) { f.Record.TemplateVersion, f.Template = "7", "8" }
 
 func pool(f *lifecycle.Facts) {
 	r := &f.Record

@@ -34,6 +34,14 @@ func (l *life) setPolicy(args []string) error {
 				return err
 			}
 			l.policy.MaxUses = n
+		case "age":
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return err
+			}
+			l.policy.MaxAge = d
+		case "drift":
+			l.policy.Drift = lifecycle.Drift(value)
 		case "runtime":
 			d, err := time.ParseDuration(value)
 			if err != nil {

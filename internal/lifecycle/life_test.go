@@ -61,6 +61,8 @@ func (l *life) do(event string) error {
 		l.facts.Runner = &lifecycle.Runner{Gone: args[0] == "gone"}
 	case "unreadable":
 		l.facts.Report = nil
+	case "template":
+		l.facts.Template = args[0]
 	case "retire":
 		l.facts.Record.Retiring = true
 	default:
@@ -79,7 +81,7 @@ func (l *life) launch(args []string) error {
 		}
 	}
 	m := lifecycle.Machine{InstanceID: hostKey, HostKey: hostKey, ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand,
-		InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096, LaunchedAt: l.now}
+		InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096, LaunchedAt: l.now, TemplateVersion: l.facts.Template}
 	l.facts.Request = q
 	l.facts.Record = lifecycle.Launched(m, *q, reg, l.now, l.policy)
 	l.show()

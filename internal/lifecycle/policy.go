@@ -42,6 +42,12 @@ type Policy struct {
 	Reuse Reuse
 	// MaxUses is how many runs a host may serve; 0 means any number.
 	MaxUses int
+	// MaxAge is how long after its launch a host may still be pooled; 0 means
+	// any time. What it runs then goes on.
+	MaxAge time.Duration
+	// Drift says what becomes of a host that was launched from an older version
+	// of its pool's launch template.
+	Drift Drift
 }
 
 // DefaultPolicy returns the numbers of design section 4.
@@ -62,6 +68,7 @@ func DefaultPolicy() Policy {
 		JobLook:           30 * time.Second,
 		ForgetAfter:       24 * time.Hour,
 		Reuse:             ReuseSameRepository,
+		Drift:             DriftLeave,
 	}
 }
 

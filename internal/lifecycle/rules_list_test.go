@@ -150,12 +150,12 @@ var stateRules = []rule{
 		return s.does(lifecycle.ActionPool)
 	}, func(s *seen) bool {
 		return s.is("releasing", "draining") && s.answer == "UD_REMOVE_REG_OK" && s.spoke() && !s.jobRuns() &&
-			!s.is("releasing, retiring", "releasing, reuse none", "releasing, uses 3 of 3")
+			!s.is(leaving...)
 	}},
 	{"a clean host is pooled, or ended by its pool's rules", func(s *seen) bool {
 		return s.is("releasing", "draining") && s.open() && s.answer == "UD_REMOVE_REG_OK" && s.spoke() && !s.jobRuns() && !s.noticed()
 	}, func(s *seen) bool {
-		return s.ends() == s.is("releasing, retiring", "releasing, reuse none", "releasing, uses 3 of 3") &&
+		return s.ends() == s.is(leaving...) &&
 			(s.ends() || s.does(lifecycle.ActionPool))
 	}},
 	{"the first failure of a claim returns the host, the second that is its own ends it", func(s *seen) bool {
@@ -192,5 +192,22 @@ var stateRules = []rule{
 	{"only a host with a registration and without a good token is given one", func(s *seen) bool {
 		return s.does(lifecycle.ActionProvideToken)
 	}, func(s *seen) bool { return s.is("releasing, no token", "releasing, token expired") }},
-	{"a retiring pooled host ends", func(s *seen) bool { return s.is("pooled, retiring") && s.open() && !s.jobRuns() }, (*seen).ends},
+	{"a retiring pooled host ends", func(s *seen) bool {
+		return s.is("pooled, retiring", "pooled, drifted and retiring") && s.open() && !s.jobRuns()
+	}, (*seen).ends},
+	{"a pooled host ends at its maximum age, and is looked at by then", func(s *seen) bool {
+		return s.is("pooled, at its maximum age", "pooled, soon at its maximum age") && s.open() && !s.jobRuns() && !s.late() && !s.noticed() && !s.fell()
+	}, func(s *seen) bool {
+		return s.ends() == s.is("pooled, at its maximum age") && (s.ends() || s.got.Look.Equal(now.Add(2*time.Minute)))
+	}},
+	{"drift ends no pooled host before the sweep has chosen it", func(s *seen) bool { return s.host == "pooled, drifted" && s.sampled() },
+		func(s *seen) bool { return s.same(func(o *scene) { o.host = "pooled" }) }},
+	{"neither age nor drift matters to a host that serves its run", func(s *seen) bool {
+		return s.is("running, drifted and at its maximum age") && s.sampled()
+	}, func(s *seen) bool { return s.same(func(o *scene) { o.host = "running" }) }},
+}
+
+// leaving are the hosts that the rules of their pool keep from being pooled.
+var leaving = []string{
+	"releasing, retiring", "releasing, reuse none", "releasing, uses 3 of 3", "releasing, at its maximum age", "releasing, drifted",
 }

@@ -254,7 +254,7 @@ func (r *Record) pool(now time.Time, p Policy) {
 	r.RequestID = ""
 	r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}
 	r.Registration, r.RunnerName, r.GitHubRunnerID, r.JobsOf = nil, "", 0, ""
-	r.Threshold = now.Add(p.IdleTime)
+	r.Threshold = earliest(now.Add(p.IdleTime), r.agesAt(p))
 	r.DueAt = r.Threshold
 }
 
@@ -272,7 +272,7 @@ func (r *Record) terminate(now time.Time) {
 // released to become clean, an idle one to be claimed.
 func (r *Record) extend(now time.Time, p Policy) {
 	if r.Pooled() {
-		r.Threshold = earliest(now.Add(p.IdleTime), r.PooledAt.Add(p.ExternalTimeout))
+		r.Threshold = earliest(earliest(now.Add(p.IdleTime), r.PooledAt.Add(p.ExternalTimeout)), r.agesAt(p))
 		r.DueAt = r.Threshold
 		return
 	}

@@ -159,6 +159,15 @@ func TestUserDataTellsAHostWhereItBelongs(t *testing.T) {
 			[]file{{"/etc/remuda/pre-runner", "0755", "b64", base64.StdEncoding.EncodeToString([]byte("#!/bin/sh\n\x00\xff"))}, host(preRunner)}},
 		"without one":              {func(p *ec2.Pool) { p.PreRunner = nil }, []file{host("")}},
 		"for jobs with a metadata": {func(p *ec2.Pool) { p.PreRunner, p.JobsReadMetadata = nil, true }, []file{host(`,"jobs_read_metadata":true`)}},
+		"of a privileged pool":     {func(p *ec2.Pool) { p.PreRunner, p.Privileged = nil, true }, []file{host(`,"privileged":true`)}},
+		"with a script for after a run": {func(p *ec2.Pool) { p.PreRunner, p.PostRelease = nil, []byte("#!/bin/sh\nclean\n") },
+			[]file{{"/etc/remuda/post-release", "0755", "", "#!/bin/sh\nclean\n"}, host(`,"post_release":"/etc/remuda/post-release"`)}},
+		"with both scripts": {func(p *ec2.Pool) { p.PostRelease = []byte("#!/bin/sh\nclean\n") },
+			[]file{
+				{"/etc/remuda/pre-runner", "0755", "", "#!/bin/sh\necho ready\n"},
+				{"/etc/remuda/post-release", "0755", "", "#!/bin/sh\nclean\n"},
+				host(preRunner + `,"post_release":"/etc/remuda/post-release"`),
+			}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -398,7 +407,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"an odd architecture": {pool(good, func(p *ec2.Pool) { p.Images = map[string]string{"mips": "ami-1"} }), `architecture "mips": must be x86_64 or arm64`},
 		"a tag of ours":       {pool(good, func(p *ec2.Pool) { p.Tags = map[string]string{"remuda:fleet": "x"} }), "tag remuda:fleet: keys that begin with aws: or remuda: are taken"},
 		"a tag of AWS":        {pool(good, func(p *ec2.Pool) { p.Tags = map[string]string{"AWS:x": "x"} }), "tag AWS:x"},
-		"too much user data":  {pool(good, func(p *ec2.Pool) { p.PreRunner = noise }), "EC2 takes 16384: shorten the pre-runner script"},
+		"too much user data":  {pool(good, func(p *ec2.Pool) { p.PreRunner = noise }), "EC2 takes 16384: shorten the pre-runner or post-release script"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

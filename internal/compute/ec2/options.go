@@ -64,6 +64,12 @@ type Pool struct {
 	// the first runner; it begins with #!. It is no place for secrets: whoever may
 	// describe launch templates can read it.
 	PreRunner []byte
+	// PostRelease is a script that the host runs as root whenever it has been
+	// cleaned after a run; as PreRunner else.
+	PostRelease []byte
+	// Privileged says that a job may become root on its host: the agent leaves it
+	// the ways to that, sudo and docker.
+	Privileged bool
 	// JobsReadMetadata lets jobs read the instance metadata, and with it the
 	// credentials of the host's role. Only for pools that run trusted code.
 	JobsReadMetadata bool

@@ -18,6 +18,8 @@ const (
 	HostFile = "/etc/remuda/host.json"
 	// PreRunnerFile is the pool's script. There is none if the pool has none.
 	PreRunnerFile = "/etc/remuda/pre-runner"
+	// PostReleaseFile is the same for the script after each run.
+	PostReleaseFile = "/etc/remuda/post-release"
 )
 
 // maxUserData is EC2's limit in bytes, before base64.
@@ -28,7 +30,9 @@ type host struct {
 	Region           string `json:"region"`
 	Prefix           string `json:"prefix"`
 	Pool             string `json:"pool"`
-	PreRunner        string `json:"pre_runner,omitempty"` // the path
+	PreRunner        string `json:"pre_runner,omitempty"`   // the path
+	PostRelease      string `json:"post_release,omitempty"` // the path
+	Privileged       bool   `json:"privileged,omitempty"`
 	JobsReadMetadata bool   `json:"jobs_read_metadata,omitempty"`
 }
 
@@ -47,11 +51,16 @@ type writtenFile struct {
 // userData is a pool's, compressed, which cloud-init undoes by itself, and in
 // base64. Nothing in it is secret: a job could read it.
 func (o Options) userData(pool string) (string, error) {
-	h := host{Region: o.Region, Prefix: o.Prefix, Pool: pool, JobsReadMetadata: o.Pools[pool].JobsReadMetadata}
+	p := o.Pools[pool]
+	h := host{Region: o.Region, Prefix: o.Prefix, Pool: pool, Privileged: p.Privileged, JobsReadMetadata: p.JobsReadMetadata}
 	var files []writtenFile
-	if script := o.Pools[pool].PreRunner; len(script) > 0 {
+	if len(p.PreRunner) > 0 {
 		h.PreRunner = PreRunnerFile
-		files = append(files, scriptFile(script))
+		files = append(files, scriptFile(PreRunnerFile, p.PreRunner))
+	}
+	if len(p.PostRelease) > 0 {
+		h.PostRelease = PostReleaseFile
+		files = append(files, scriptFile(PostReleaseFile, p.PostRelease))
 	}
 	settings, err := json.Marshal(h)
 	if err != nil {
@@ -70,14 +79,14 @@ func (o Options) userData(pool string) (string, error) {
 		return "", err
 	}
 	if len(packed) > maxUserData {
-		return "", fmt.Errorf("user data has %d bytes when compressed, and EC2 takes %d: shorten the pre-runner script, "+
+		return "", fmt.Errorf("user data has %d bytes when compressed, and EC2 takes %d: shorten the pre-runner or post-release script, "+
 			"or let it fetch what it needs", len(packed), maxUserData)
 	}
 	return base64.StdEncoding.EncodeToString(packed), nil
 }
 
-func scriptFile(script []byte) writtenFile {
-	file := writtenFile{Path: PreRunnerFile, Permissions: "0755", Content: string(script)}
+func scriptFile(path string, script []byte) writtenFile {
+	file := writtenFile{Path: path, Permissions: "0755", Content: string(script)}
 	if !plain(script) {
 		file.Encoding, file.Content = "b64", base64.StdEncoding.EncodeToString(script)
 	}
