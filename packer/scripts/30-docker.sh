@@ -15,8 +15,9 @@ if command -v apt-get >/dev/null; then
     fi
   done
   # Not started by its installation, which would leave the daemon's state of this machine in the image.
-  install -m 0755 /dev/stdin /usr/sbin/policy-rc.d <<<$'#!/bin/sh\nexit 101'
   trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+  printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+  chmod 0755 /usr/sbin/policy-rc.d
   apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=5 install -y --no-install-recommends "${packages[@]}" >/dev/null
 else
   dnf -q -y install docker

@@ -86,7 +86,7 @@ agent() {
   mode /etc/remuda/agentd.yaml 'root:root 644'
   expect 'agentd version runs' agentd version
   if [[ -n ${REMUDA_AGENTD_VERSION:-} ]]; then
-    expect "agentd version is not $REMUDA_AGENTD_VERSION" grep -qwF -- "$REMUDA_AGENTD_VERSION" <(agentd version)
+    expect "agentd version is not $REMUDA_AGENTD_VERSION" grep -qwF -- "$REMUDA_AGENTD_VERSION" <<<"$(agentd version)"
   fi
 }
 
@@ -109,7 +109,7 @@ runner() {
     fi
   done
   if [[ -e /opt/actions-runner/bin/libcoreclr.so ]]; then
-    expect 'libicu is there' grep -q libicu <(ldconfig -p)
+    expect 'libicu is there' grep -q libicu <<<"$(ldconfig -p)"
   fi
 }
 
