@@ -92,7 +92,7 @@ func TestRebootTriesTheScriptAnew(t *testing.T) {
 	}
 }
 
-// Whether a host whose end cannot be begun asks again, at a growing pause.
+// An end that cannot be begun is tried again, at growing pauses.
 func TestPowerOffIsTriedAgain(t *testing.T) {
 	inBubble(t, func(w *world) { resting(w); w.terminate(); w.effectErr = errors.New("power off: no answer") }, func(b *bubble) {
 		b.after(time.Minute)

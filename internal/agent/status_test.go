@@ -15,7 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// at moves the threshold to d from start.
+// until moves the threshold to d from start.
 func until(d time.Duration) edit {
 	return func(f *agent.Facts) { f.Record.Threshold = start.Add(d) }
 }
