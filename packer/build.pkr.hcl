@@ -175,25 +175,25 @@ build {
 
   provisioner "file" {
     only        = ["amazon-ebs.ubuntu-24.04-amd64", "amazon-ebs.debian-12-amd64"]
-    source      = "${var.agentd_packages}/remuda-agentd_amd64.deb"
+    source      = "${var.agentd_packages}/remuda-agentd_${var.agentd_version}-1_amd64.deb"
     destination = "/tmp/remuda-image/remuda-agentd.deb"
   }
 
   provisioner "file" {
     only        = ["amazon-ebs.ubuntu-24.04-arm64", "amazon-ebs.debian-12-arm64"]
-    source      = "${var.agentd_packages}/remuda-agentd_arm64.deb"
+    source      = "${var.agentd_packages}/remuda-agentd_${var.agentd_version}-1_arm64.deb"
     destination = "/tmp/remuda-image/remuda-agentd.deb"
   }
 
   provisioner "file" {
     only        = ["amazon-ebs.al2023-amd64"]
-    source      = "${var.agentd_packages}/remuda-agentd_amd64.rpm"
+    source      = "${var.agentd_packages}/remuda-agentd-${var.agentd_version}-1.x86_64.rpm"
     destination = "/tmp/remuda-image/remuda-agentd.rpm"
   }
 
   provisioner "file" {
     only        = ["amazon-ebs.al2023-arm64"]
-    source      = "${var.agentd_packages}/remuda-agentd_arm64.rpm"
+    source      = "${var.agentd_packages}/remuda-agentd-${var.agentd_version}-1.aarch64.rpm"
     destination = "/tmp/remuda-image/remuda-agentd.rpm"
   }
 
@@ -239,7 +239,7 @@ build {
 
   # The ids of the images, one entry for each, for `aws.ec2.images` of the configuration.
   post-processor "manifest" {
-    output     = var.keep
+    output     = var.manifest
     strip_path = true
     custom_data = {
       agentd = var.agentd_version

@@ -1,7 +1,8 @@
 locals {
-  built      = timestamp()
-  name_time  = formatdate("YYYYMMDD-hhmmss", local.built)
-  name_start = "remuda-host-${var.agentd_version}"
+  built     = timestamp()
+  name_time = formatdate("YYYYMMDD-hhmmss", local.built)
+  # The name of an image takes neither the plus of a version between releases nor the tilde of one before.
+  name_start = "remuda-host-${replace(replace(var.agentd_version, "+", "-"), "~", "-")}"
   runner_url = var.runner_url != "" ? var.runner_url : "https://github.com/actions/runner/releases/download/v${var.runner_version}"
 
   # The scripts need root, and nothing of the environment but these.
@@ -45,7 +46,8 @@ source "amazon-ebs" "host" {
 
   # newer: begin. What Packer 1.6 does not know; scripts/packer leaves it out there.
   deprecate_at = timeadd(local.built, var.deprecate_after)
-  # The build instance answers no request for metadata without a token, and neither does a host of the image, whatever launches it.
+  # The build instance answers no request for metadata without a token, and neither does a host of the image, whatever launches it. That
+  # the answer goes one hop and no further is for the launch template to say: an image alone would allow two.
   imds_support = "v2.0"
   metadata_options {
     http_endpoint               = "enabled"

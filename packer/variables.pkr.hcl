@@ -14,12 +14,12 @@ variable "ssh_from" {
 
 variable "agentd_version" {
   type        = string
-  description = "The version that `agentd version` must say."
+  description = "The version of the remuda-agentd packages, such as 1.0.0."
 }
 
 variable "agentd_packages" {
   type        = string
-  description = "The directory of remuda-agentd_<amd64|arm64>.deb and remuda-agentd_<amd64|arm64>.rpm."
+  description = "The directory of the remuda-agentd packages, as make packages leaves it."
 }
 
 variable "runner_version" {
@@ -75,7 +75,7 @@ variable "deprecate_after" {
   description = "After so long EC2 no longer lists an image. 60 days: a runner older than 30 days gets no jobs, and a pool may be late."
 }
 
-variable "keep" {
+variable "manifest" {
   type        = string
   default     = "packer-manifest.json"
   description = "The file that the manifest is written to."

@@ -2,7 +2,7 @@
 # Looks at an image as somebody else than those who made it, and says everything that is not as it should be. Exits with 1 if anything is not.
 #   check.sh            after the last step of provision.sh: also that nothing of this machine is left
 #   check.sh --booted   on a host that has started from the image
-# REMUDA_RUNNER_VERSION and REMUDA_AGENTD_VERSION, if they are given, are what must be installed.
+# REMUDA_RUNNER_VERSION and REMUDA_AGENTD_VERSION (of the package), if they are given, are what must be installed.
 set -euo pipefail
 
 booted=
@@ -86,7 +86,16 @@ agent() {
   mode /etc/remuda/agentd.yaml 'root:root 644'
   expect 'agentd version runs' agentd version
   if [[ -n ${REMUDA_AGENTD_VERSION:-} ]]; then
-    expect "agentd version is not $REMUDA_AGENTD_VERSION" grep -qwF -- "$REMUDA_AGENTD_VERSION" <<<"$(agentd version)"
+    same "version of the package remuda-agentd" "$REMUDA_AGENTD_VERSION" package_version remuda-agentd
+  fi
+}
+
+# package_version is without the release of the package.
+package_version() {
+  if command -v dpkg-query >/dev/null; then
+    dpkg-query -W -f '${Version}' "$1" | sed 's/-[^-]*$//'
+  else
+    rpm -q --qf '%{VERSION}' "$1"
   fi
 }
 
