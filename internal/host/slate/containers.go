@@ -1,0 +1,103 @@
+package slate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// dockerLimit is how long one command of docker may take. To delete a large volume takes the longest.
+const dockerLimit = time.Minute
+
+// A list of what docker keeps of a run, and how that is deleted. Images stay: they are what makes the second run quick,
+// and a host serves one trust key in its life, so nobody's images reach anybody else. By the names of what is there rather
+// than by prune, which leaves named volumes in place, or in newer versions does so without a flag that older ones refuse.
+var dockerLists = []struct {
+	kind         string
+	list, remove []string
+}{
+	{"container", []string{"ps", "-aq"}, []string{"rm", "-f", "-v"}},
+	{"network", []string{"network", "ls", "-q", "--filter", "type=custom"}, []string{"network", "rm"}},
+	{"volume", []string{"volume", "ls", "-q"}, []string{"volume", "rm", "-f"}},
+}
+
+// hasDocker reports whether there is docker to ask. Without its socket there is no daemon, which makes all its containers.
+func (p Plan) hasDocker() (bool, error) {
+	if p.Docker == "" {
+		return false, nil
+	}
+	for _, path := range []string{p.Docker, p.at("/run/docker.sock")} {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		} else if err != nil {
+			return false, fmt.Errorf("look for docker: %w", err)
+		}
+	}
+	return true, nil
+}
+
+// contained lists the names of what docker has of each of dockerLists.
+func (p Plan) contained(ctx context.Context) ([][]string, error) {
+	found := make([][]string, len(dockerLists))
+	if has, err := p.hasDocker(); err != nil || !has {
+		return found, err
+	}
+	errs := make([]error, len(dockerLists))
+	var wait sync.WaitGroup
+	for i, l := range dockerLists {
+		wait.Go(func() { found[i], errs[i] = p.docker(ctx, l.list...) })
+	}
+	wait.Wait()
+	return found, errors.Join(errs...)
+}
+
+// removeContained deletes all that docker has but images.
+func (p Plan) removeContained(ctx context.Context) error {
+	found, err := p.contained(ctx)
+	if err != nil {
+		return err
+	}
+	for i, l := range dockerLists {
+		names := found[i]
+		if l.kind != "container" && len(found[0]) > 0 { // some went with the containers
+			if names, err = p.docker(ctx, l.list...); err != nil {
+				return err
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		if _, err := p.docker(ctx, append(l.remove, names...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// docker runs a command of docker and returns the words that it says.
+func (p Plan) docker(ctx context.Context, args ...string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, dockerLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, p.Docker, args...)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = rootEnvironment(), "/", time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr[:min(len(exit.Stderr), 500)])))
+		}
+		return nil, fmt.Errorf("run docker %s: %w", strings.Join(args[:min(len(args), 3)], " "), err)
+	}
+	return strings.Fields(string(out)), nil
+}
+
+// rootEnvironment is what commands get that run as root: nothing of whoever started this.
+func rootEnvironment() []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "USER=root", "LOGNAME=root", "LANG=C.UTF-8"}
+}

@@ -1,0 +1,294 @@
+//go:build testhost
+
+// These need root and a system of their own: they run in a container with systemd and bash, cron and sudo (make test-host).
+// They make a user and directories there, and leave it as they found it but for those.
+
+package slate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/host/slate"
+	"github.com/remuda-ci/remuda/internal/host/tree"
+)
+
+const (
+	user = "slate"
+	uid  = 4242
+	top  = "/var/lib/slate-test"
+)
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func put(t testing.TB, path, text string) {
+	t.Helper()
+	check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	check(t, os.WriteFile(path, []byte(text), 0o755))
+}
+
+// sh runs a script as root.
+func sh(t testing.TB, script string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "/bin/bash", "-e", "-o", "pipefail", "-c", script).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// distribution are the files of one, as many as the real one has.
+const distribution = 7000
+
+// newHost makes the user and the directories of a host, and records its baseline.
+func newHost(t testing.TB) slate.Plan {
+	t.Helper()
+	sh(t, fmt.Sprintf("id %s >/dev/null 2>&1 || useradd -u %d -m -d %s/home -s /bin/bash %s", user, uid, top, user))
+	check(t, tree.Remove(top))
+	t.Cleanup(func() { check(t, tree.Remove(top)) })
+	for i := range distribution {
+		put(t, fmt.Sprintf("%s/original/dir-%d/dir-%d/file-%d", top, i%10, i%700, i), "x")
+	}
+	check(t, os.MkdirAll(top+"/state", 0o700))
+	put(t, top+"/hook", "true")
+	owner := tree.Owner{UID: uid, GID: uid}
+	p := slate.Plan{
+		User: user, UID: uid, GID: uid,
+		Home: slate.Dir{Path: top + "/home", Owner: owner, Mode: 0o750}, Skeleton: "/etc/skel",
+		Renew:    []slate.Dir{{Path: top + "/work", Owner: owner, Mode: 0o755}},
+		Mirrors:  []slate.Mirror{{From: top + "/original", To: top + "/runner", Owner: owner}},
+		Units:    []string{"remuda-runner-*", "remuda-register-*", "remuda-deregister-*"},
+		OwnUnits: []string{"remuda-clean-*"},
+		Docker:   "/usr/bin/docker",
+		Hook:     top + "/hook", HookLimit: time.Minute,
+		MinimumFree: 1 << 20, MinimumFreeInodes: 1000,
+		Baseline: top + "/state/baseline.json", Unchanged: []string{top + "/original", "/bin/bash"},
+	}
+	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
+		p.Empty = append(p.Empty, slate.Dir{Path: dir, Mode: 0o777 | fs.ModeSticky})
+	}
+	// The first renewal is that of a host without a past.
+	check(t, slate.Record(t.Context(), p))
+	check(t, clean(t, p))
+	check(t, slate.Record(t.Context(), p))
+	check(t, slate.Check(t.Context(), p))
+	return p
+}
+
+func clean(t testing.TB, p slate.Plan) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	return slate.Clean(ctx, p, hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug}))
+}
+
+// job runs a script as a job: in a unit of a run, as the user, with the limits that such a unit has. It is over when the
+// file /run/slate-done is there, which the script makes by "done"; it need not end.
+func job(t testing.TB, script string) {
+	t.Helper()
+	mark := top + "/work/done"
+	put(t, top+"/job", `done() { touch `+mark+`; }`+"\n"+script+"\n")
+	sh(t, "systemd-run --quiet --no-block --collect --unit=remuda-runner-1 --uid="+user+" --gid="+user+
+		" -p LimitNPROC=300 -p KillMode=control-group -p WorkingDirectory="+top+"/work -E HOME="+top+"/home /bin/bash "+top+"/job")
+	wait(t, "the job", func() bool { _, err := os.Stat(mark); return err == nil })
+}
+
+// waitLimit is far more than anything takes here.
+const waitLimit = 20 * time.Second
+
+func wait(t testing.TB, what string, until func() bool) {
+	t.Helper()
+	for end := time.Now().Add(waitLimit); !until(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %s", what, waitLimit)
+		}
+	}
+}
+
+// After each of these the next run finds nothing.
+func TestHostileJobs(t *testing.T) {
+	p := newHost(t)
+	tests := map[string]struct {
+		job string
+		// root is done by root meanwhile, as by a job with sudo.
+		root func(t *testing.T)
+	}{
+		"nothing":                        {job: "done"},
+		"a daemon that forks twice":      {job: "( ( setsid sleep 1000 & ) & ); done"},
+		"a session that ignores signals": {job: `setsid bash -c 'trap "" TERM HUP INT; while :; do sleep 1000; done' & done; trap "" TERM; sleep 1000`},
+		"a daemon in another group": {job: "done; sleep 1000", root: func(t *testing.T) {
+			sh(t, "setsid setpriv --reuid "+user+" --regid "+user+" --clear-groups sleep 1001 >/dev/null 2>&1 & echo $$ >/dev/null")
+		}},
+		"a process with the user's id saved alone": {job: "done", root: func(t *testing.T) {
+			sh(t, "setsid setpriv --ruid "+user+" sleep 1002 >/dev/null 2>&1 &")
+		}},
+		"files of root": {job: "mkdir -p d; done", root: func(t *testing.T) {
+			sh(t, "umask 077; cd "+top+"/work/d; mkdir -p a/b; echo x >a/b/c; chmod 000 a; cp /bin/true /tmp/suid; chmod 4755 /tmp/suid; echo x >/dev/shm/x")
+		}},
+		"immutable files": {job: "mkdir -p d/e; touch d/e/f; done", root: func(t *testing.T) {
+			sh(t, "cd "+top+"; chattr +i work/d/e/f work/d/e; chattr +a work/d; touch home/x; chattr +i home/x; touch runner/y; chattr +i runner/y runner/dir-1")
+		}},
+		"links out":    {job: "ln -s /etc etc; ln -s / " + top + "/home/root; ln -s /etc/passwd /tmp/link; mv " + top + "/runner/dir-1 x; ln -s /etc " + top + "/runner/dir-1; rm -rf x; done"},
+		"deep and odd": {job: `for i in {1..300}; do mkdir -p $'a\nb' && cd $'a\nb'; done; touch -- -rf; chmod 000 .; done`},
+		"no directory": {job: "done; rm -rf " + top + "/work; ln -s /etc " + top + "/work"},
+		"a fork bomb":  {job: `done; bomb() { bomb | bomb & }; while :; do bomb; done 2>/dev/null`},
+		"an open file": {job: "exec 3>big; rm big; head -c 10000000 /dev/zero >&3; done; sleep 1000"},
+		"a listener":   {job: `perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(Listen => 1, LocalPort => 4243) or die; open F, ">done"; sleep 1000'`},
+		"another PATH": {job: `echo 'PATH=/tmp/evil:$PATH' >>~/.profile; echo evil >~/.bashrc; mkdir ~/.ssh; mkdir -p /tmp/evil; cp /bin/true /tmp/evil/git; done`},
+		"a cron job":   {job: "(echo '* * * * * touch /tmp/cron'; echo '@reboot sleep 1') | crontab -; done"},
+		"queues":       {job: `perl -e 'shmget(0, 4096, 0700) // die; msgget(0, 0700) // die; semget(0, 1, 0700) // die; open F, ">/dev/mqueue/q" or die; open F, ">done"'`},
+		"lingering": {job: "done", root: func(t *testing.T) {
+			sh(t, "mkdir -p /var/lib/systemd/linger; touch /var/lib/systemd/linger/"+user+"; systemctl start user@4242.service || true")
+		}},
+		"a unit that is always started again": {job: "done", root: func(t *testing.T) {
+			sh(t, "systemd-run --quiet --unit=remuda-runner-2 --uid="+user+" -p Restart=always -p RestartSec=0 sleep 1000")
+		}},
+		"a unit that failed": {job: "done", root: func(t *testing.T) {
+			sh(t, "systemd-run --quiet --unit=remuda-register-3 --uid="+user+" false; sleep 0.2")
+		}},
+		"a mount in the work directory": {job: "mkdir -p a/b '" + top + "/home/o d'; done", root: func(t *testing.T) {
+			sh(t, "cd "+top+"/work; mount --bind /etc a/b; mount -t tmpfs x a; mkdir a/c; mount --bind /usr a/c; mount --bind /etc '"+top+"/home/o d'")
+		}},
+		"a mount over the work directory": {job: "done", root: func(t *testing.T) {
+			sh(t, "mount --bind /etc "+top+"/work; mount -t tmpfs x /tmp; echo x >/tmp/x; mount --bind /etc/passwd "+top+"/runner/dir-1/dir-1/file-1")
+		}},
+		"a full disk": {job: "done", root: func(t *testing.T) {
+			sh(t, "mount -t tmpfs -o size=1m x "+top+"/home; head -c 2000000 /dev/zero >"+top+"/home/x || true; head -c 2000000 /dev/zero >/dev/shm/x")
+		}},
+	}
+	precious := sh(t, "cat /etc/passwd | sha256sum; ls -laR /etc | grep -v '^total' | sha256sum")
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			job(t, test.job)
+			if test.root != nil {
+				test.root(t)
+			}
+			start := time.Now()
+			check(t, clean(t, p))
+			cleaned := time.Now()
+			if err := slate.Check(t.Context(), p); err != nil {
+				allowed(t, name, p, err)
+			}
+			t.Logf("clean %s, check %s", cleaned.Sub(start), time.Since(cleaned))
+			if after := sh(t, "cat /etc/passwd | sha256sum; ls -laR /etc | grep -v '^total' | sha256sum"); after != precious {
+				t.Error("/etc was changed")
+			}
+		})
+	}
+}
+
+// allowed: a job that deletes a link to the distribution has changed that, and its host is withdrawn. For the others it is
+// made anew.
+func allowed(t *testing.T, name string, p slate.Plan, err error) {
+	t.Helper()
+	var doubts *slate.Doubts
+	if !errors.As(err, &doubts) {
+		t.Fatal(err)
+	}
+	for _, sentence := range doubts.All {
+		if name != "links out" || !strings.Contains(sentence, "/original/dir-1/") {
+			t.Error(sentence)
+		}
+	}
+	check(t, slate.Record(t.Context(), p))
+}
+
+// What Clean cannot undo, Check sees: the host is withdrawn.
+func TestWithdrawn(t *testing.T) {
+	p := newHost(t)
+	tests := map[string]struct{ do, undo, want string }{
+		"a service of root":  {"systemd-run --quiet --unit=evil sleep 1000", "systemctl stop evil", "evil.service"},
+		"a unit file":        {"echo x >/etc/systemd/system/evil.service", "rm /etc/systemd/system/evil.service", "evil.service"},
+		"a cron job of root": {"echo x >/etc/cron.d/evil", "rm /etc/cron.d/evil", "/etc/cron.d/evil"},
+		"a preload":          {"touch /etc/ld.so.preload", "rm /etc/ld.so.preload", "ld.so.preload"},
+		"a daemon of root that listens": {
+			`perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(Listen => 1, LocalPort => 4244) or die; exit if fork; open STDOUT, ">/dev/null"; open STDERR, ">/dev/null"; open F, ">/run/evil.pid"; print F $$; close F; sleep 1000'; sleep 0.3`,
+			"kill $(cat /run/evil.pid); rm /run/evil.pid; sleep 0.2", "tcp 0.0.0.0:4244"},
+		"the distribution": {"echo evil >" + top + "/original/dir-1/dir-1/file-1", "true", "/original/dir-1/dir-1/file-1"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			sh(t, test.do)
+			check(t, clean(t, p))
+			if err := slate.Check(t.Context(), p); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want one about %s", err, test.want)
+			}
+			sh(t, test.undo)
+			check(t, slate.Record(t.Context(), p))
+		})
+	}
+	t.Run("a small disk", func(t *testing.T) {
+		p := p
+		p.MinimumFree = 1 << 60
+		if err := slate.Check(t.Context(), p); err == nil || !strings.Contains(err.Error(), "MiB are free") {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("a hook that fails", func(t *testing.T) {
+		p := p
+		put(t, top+"/hook", "echo no licence server; exit 1")
+		if err := clean(t, p); err == nil || !strings.Contains(err.Error(), "no licence server") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// A clean-up that is killed anywhere is begun again, and the second one ends.
+func TestCutShort(t *testing.T) {
+	p := newHost(t)
+	for cut := time.Millisecond; cut < 2*time.Second; cut *= 2 {
+		job(t, "touch x ~/y /tmp/z; setsid sleep 1000 & mkdir -p /tmp/a/b; done; sleep 1000")
+		// The whole process is killed, as a unit would be.
+		cmd := exec.Command(os.Args[0], "-test.run=^TestCleanAlone$")
+		cmd.Env = append(os.Environ(), "SLATE_ALONE=1")
+		check(t, cmd.Start())
+		time.AfterFunc(cut, func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait()
+		check(t, clean(t, p))
+		check(t, slate.Check(t.Context(), p))
+	}
+}
+
+// TestCleanAlone is the other process of TestCutShort.
+func TestCleanAlone(t *testing.T) {
+	if os.Getenv("SLATE_ALONE") == "" {
+		return
+	}
+	owner := tree.Owner{UID: uid, GID: uid}
+	p := slate.Plan{
+		User: user, UID: uid, GID: uid, Home: slate.Dir{Path: top + "/home", Owner: owner, Mode: 0o750}, Skeleton: "/etc/skel",
+		Renew:    []slate.Dir{{Path: top + "/work", Owner: owner, Mode: 0o755}},
+		Mirrors:  []slate.Mirror{{From: top + "/original", To: top + "/runner", Owner: owner}},
+		Units:    []string{"remuda-runner-*"},
+		Empty:    []slate.Dir{{Path: "/tmp", Mode: 0o777 | fs.ModeSticky}},
+		Baseline: top + "/state/baseline.json",
+	}
+	check(t, clean(t, p))
+}
+
+// BenchmarkCleanAndCheck is of an ordinary host: a distribution of 7,000 files and a work directory of 2,000.
+func BenchmarkCleanAndCheck(b *testing.B) {
+	p := newHost(b)
+	for b.Loop() {
+		b.StopTimer()
+		job(b, "mkdir -p a/b; for i in {1..2000}; do echo x >a/b/$i; done; setsid sleep 1000 & done; sleep 1000")
+		b.StartTimer()
+		check(b, slate.Clean(b.Context(), p, hclog.NewNullLogger()))
+		check(b, slate.Check(b.Context(), p))
+	}
+}

@@ -1,0 +1,168 @@
+package slate
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// starting are files and directories of what starts by itself, or is read by what does, and that nobody touches while a
+// host serves runs. Not among them: the directories of generators, which are new with each reload of systemd.
+var starting = []string{
+	"/etc/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd/system", "/usr/lib/systemd/system-generators",
+	"/run/systemd/system", "/run/systemd/system.control",
+	"/etc/init.d", "/etc/rc.local", "/etc/rcS.d", "/etc/rc2.d", "/etc/rc3.d", "/etc/rc5.d",
+	"/etc/crontab", "/etc/anacrontab", "/etc/cron.d", "/etc/cron.hourly", "/etc/cron.daily", "/etc/cron.weekly", "/etc/cron.monthly",
+	"/var/spool/cron", "/var/spool/at",
+	"/etc/ld.so.preload", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
+	"/etc/sudoers", "/etc/sudoers.d", "/etc/doas.conf", "/etc/pam.d", "/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow",
+	"/etc/ssh", "/root/.ssh", "/root/.profile", "/root/.bashrc",
+	"/etc/profile", "/etc/profile.d", "/etc/bash.bashrc", "/etc/bashrc", "/etc/environment", "/etc/environment.d", "/etc/skel",
+	"/etc/udev/rules.d", "/run/udev/rules.d", "/etc/modules-load.d", "/etc/modprobe.d", "/etc/binfmt.d", "/etc/tmpfiles.d", "/etc/sysctl.d",
+}
+
+// transient is where systemd writes units that were made by a call.
+const transient = "/run/systemd/transient"
+
+// prints are fingerprints by path.
+type prints map[string]string
+
+// take adds the fingerprints of a file, or of a directory and all in it. What is not there has none, which is a
+// fingerprint too: it is seen when it appears.
+func (p prints) take(root string) error {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		print, err := fingerprint(path, info)
+		if err != nil {
+			return err
+		}
+		p[path] = print
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("take fingerprints of %s: %w", root, err)
+	}
+	return nil
+}
+
+// fingerprint changes with every change of the file. Nobody can set back the time of the change of its inode, but by
+// setting the clock. That and the size of a directory are left out: a file that comes and goes in it is no matter, and one
+// that stays is seen by itself.
+func fingerprint(path string, info fs.FileInfo) (string, error) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", errors.New("the system tells nothing of the file")
+	}
+	print := fmt.Sprintf("%o %d:%d", st.Mode, st.Uid, st.Gid)
+	if info.IsDir() {
+		return print, nil
+	}
+	print += fmt.Sprintf(" %d bytes, modified %d.%09d, changed %d.%09d, inode %d",
+		st.Size, st.Mtim.Sec, st.Mtim.Nsec, st.Ctim.Sec, st.Ctim.Nsec, st.Ino)
+	if info.Mode()&fs.ModeSymlink == 0 {
+		return print, nil
+	}
+	target, err := os.Readlink(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return print + " to " + target, err
+}
+
+// difference is a sentence about a file that is not as it was.
+func differences(now, base prints) []string {
+	var changed []string
+	for _, path := range slices.Sorted(maps.Keys(base)) {
+		switch print, ok := now[path]; {
+		case !ok:
+			changed = append(changed, fmt.Sprintf("%q was deleted", path))
+		case print != base[path]:
+			changed = append(changed, fmt.Sprintf("%q is [%s], was [%s]", path, print, base[path]))
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(now)) {
+		if _, ok := base[path]; !ok {
+			changed = append(changed, fmt.Sprintf("%q is new", path))
+		}
+	}
+	return changed
+}
+
+// starters are the fingerprints of what starts by itself.
+func (p Plan) starters() (prints, error) {
+	all := prints{}
+	for _, path := range starting {
+		if err := all.take(p.at(path)); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// ownPrints are the fingerprints of what is ours.
+func (p Plan) ownPrints() (prints, error) {
+	all := prints{}
+	for _, path := range p.Unchanged {
+		if err := all.take(path); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// transients are the names of the units made by a call that start something and are not ours. Scopes and slices hold
+// processes of others and start none: those of logins come and go.
+func (p Plan) transients() ([]string, error) {
+	entries, err := os.ReadDir(p.at(transient))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list transient units: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), ".d")
+		passing := strings.HasSuffix(name, ".scope") || strings.HasSuffix(name, ".slice")
+		if !passing && !matches(slices.Concat(p.Units, p.OwnUnits), name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return ok && err == nil
+	})
+}
+
+// room is what is free on the file system of a path. A file system that does not count files has total files 0.
+type room struct{ bytes, files, totalFiles uint64 }
+
+func roomAt(path string) (room, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return room{}, fmt.Errorf("look at disk of %s: %w", path, err)
+	}
+	return room{bytes: st.Bavail * uint64(st.Bsize), files: st.Ffree, totalFiles: st.Files}, nil
+}

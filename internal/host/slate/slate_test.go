@@ -1,0 +1,372 @@
+package slate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sys/unix"
+
+	"github.com/remuda-ci/remuda/internal/host/tree"
+)
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	check(t, os.WriteFile(path, []byte(text), 0o755))
+}
+
+const rootMount = "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
+
+// fakeHost is a directory that stands for /, and a plan for a host in it whose user is whoever runs the test.
+func fakeHost(t *testing.T) Plan {
+	t.Helper()
+	root := t.TempDir()
+	for path, text := range map[string]string{
+		"/proc/self/mountinfo":                          rootMount,
+		"/proc/sys/kernel/random/boot_id":               "boot-1\n",
+		"/proc/sys/net/ipv4/ip_local_port_range":        "32768\t60999\n",
+		"/proc/net/tcp":                                 tcpFile,
+		"/proc/net/udp":                                 "",
+		"/proc/net/udp6":                                udp6File,
+		"/etc/passwd":                                   "root",
+		"/etc/systemd/system/a.service":                 "[Service]",
+		"/usr/bin/agentd":                               "program",
+		"/run/systemd/transient/session-1.scope":        "",
+		"/run/systemd/transient/old.service":            "",
+		"/run/systemd/transient/remuda-clean-7.service": "",
+		"/skel/.profile":                                "PATH",
+		"/lib/bin/listener":                             "listener",
+		"/state/x":                                      "",
+		"/work/x":                                       "",
+		"/tmp/x":                                        "",
+	} {
+		put(t, root+path, text)
+	}
+	check(t, os.Symlink("a.service", root+"/etc/systemd/system/b.service"))
+	owner := tree.Owner{UID: os.Getuid(), GID: os.Getgid()}
+	p := Plan{
+		User: "runner", UID: 1001, GID: 1001, Root: root,
+		Home: Dir{root + "/home", owner, 0o750}, Skeleton: root + "/skel",
+		Renew:    []Dir{{root + "/work", owner, 0o755}},
+		Empty:    []Dir{{root + "/tmp", owner, 0o777 | fs.ModeSticky}},
+		Mirrors:  []Mirror{{root + "/lib", root + "/runner", owner}},
+		Units:    []string{"remuda-runner-*"},
+		OwnUnits: []string{"remuda-clean-*"},
+		Baseline: root + "/state/baseline.json", Unchanged: []string{root + "/usr/bin/agentd", root + "/skel"},
+	}
+	check(t, p.renew())
+	check(t, tree.Clear(root+"/tmp", owner, 0o777|fs.ModeSticky))
+	return p
+}
+
+// doubts are what the parts of Check say that need no system manager.
+func doubts(t *testing.T, p Plan) []string {
+	t.Helper()
+	base, err := p.baseline()
+	check(t, err)
+	d := &Doubts{}
+	p.checkLeftovers(t.Context(), d)
+	p.checkDirectories(d)
+	p.checkChanges(d, base)
+	p.checkRoom(d)
+	return d.All
+}
+
+func TestRecordAndCheck(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change func(t *testing.T, root string)
+		// want are parts of the doubts, each of one.
+		want []string
+	}{
+		"nothing": {func(*testing.T, string) {}, nil},
+		"a mount": {func(t *testing.T, root string) {
+			put(t, root+"/proc/self/mountinfo", rootMount+"40 22 0:31 / /mnt rw - tmpfs x rw\n")
+		}, []string{`tmpfs "x" is mounted at "/mnt"`}},
+		"listener": {func(t *testing.T, root string) {
+			put(t, root+"/proc/net/tcp", strings.Replace(tcpFile, "1F90", "1F91", 1))
+		}, []string{"listens at tcp 127.0.0.1:8081"}},
+		"a unit": {func(t *testing.T, root string) { put(t, root+"/etc/systemd/system/evil.service", "x") }, []string{"evil.service\" is new, and starts"}},
+		"a link to a unit": {func(t *testing.T, root string) {
+			check(t, os.Remove(root+"/etc/systemd/system/b.service"))
+			check(t, os.Symlink("evil.service", root+"/etc/systemd/system/b.service"))
+		}, []string{"to evil.service]"}},
+		"a unit by a call": {func(t *testing.T, root string) { put(t, root+"/run/systemd/transient/run-1.timer", "x") }, []string{"unit run-1.timer was made by a call"}},
+		"a login":          {func(t *testing.T, root string) { put(t, root+"/run/systemd/transient/session-2.scope", "x") }, nil},
+		"another clean-up": {func(t *testing.T, root string) { put(t, root+"/run/systemd/transient/remuda-clean-8.service", "x") }, nil},
+		"a preload":        {func(t *testing.T, root string) { put(t, root+"/etc/ld.so.preload", "x") }, []string{"ld.so.preload\" is new"}},
+		"deleted":          {func(t *testing.T, root string) { check(t, os.Remove(root+"/etc/passwd")) }, []string{"passwd\" was deleted"}},
+		"an unseen change": {func(t *testing.T, root string) { // of the same size, with the time set back
+			info, err := os.Stat(root + "/usr/bin/agentd")
+			check(t, err)
+			put(t, root+"/usr/bin/agentd", "PROGRAM")
+			check(t, os.Chtimes(root+"/usr/bin/agentd", info.ModTime(), info.ModTime()))
+		}, []string{"agentd\" is ["}},
+		"a file in an empty directory": {func(t *testing.T, root string) { put(t, root+"/work/a\nb", "x") }, []string{`work/a\nb" is left`}},
+		"a mode":                       {func(t *testing.T, root string) { check(t, os.Chmod(root+"/work", 0o700)) }, []string{"work is drwx------"}},
+		"a link for a directory": {func(t *testing.T, root string) {
+			check(t, os.Remove(root+"/work"))
+			check(t, os.Symlink("/", root+"/work"))
+		}, []string{"work is Lrwx", "work"}},
+		"a file in home":         {func(t *testing.T, root string) { put(t, root+"/home/.ssh/config", "x") }, []string{`.ssh" is left`, `.ssh/config" is left`}},
+		"another file in home":   {func(t *testing.T, root string) { put(t, root+"/home/.profile", "path") }, []string{`.profile" has another content`}},
+		"a file that is missing": {func(t *testing.T, root string) { check(t, os.Remove(root+"/runner/bin/listener")) }, []string{`listener" is missing`}},
+		"another program": {func(t *testing.T, root string) {
+			check(t, os.Remove(root+"/runner/bin/listener"))
+			put(t, root+"/runner/bin/listener", "evil")
+		}, []string{`listener" has another content`}},
+		"a job for later": {func(t *testing.T, root string) { put(t, root+"/var/spool/cron/crontabs/runner", "x") },
+			[]string{"crontabs/runner\" would start", "runner\" is new", "crontabs\" is new", "cron\" is new"}},
+		"lingering": {func(t *testing.T, root string) { put(t, root+"/var/lib/systemd/linger/runner", "") }, []string{"linger/runner\" would start"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := fakeHost(t)
+			check(t, Record(t.Context(), p))
+			test.change(t, p.Root)
+			got := doubts(t, p)
+			for _, want := range test.want {
+				if !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, want) }) {
+					t.Errorf("no doubt with %q", want)
+				}
+			}
+			if len(got) != len(test.want) {
+				t.Errorf("doubts %q, want %d", got, len(test.want))
+			}
+			if len(test.want) == 0 {
+				return
+			}
+			check(t, p.renew())
+			check(t, p.removeJobs())
+			check(t, os.WriteFile(p.at("/proc/self/mountinfo"), []byte(rootMount), 0o644))
+		})
+	}
+}
+
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	p := fakeHost(t)
+	p.MinimumFree, p.MinimumFreeInodes = 1<<62, 1<<62
+	d := &Doubts{}
+	p.checkRoom(d)
+	if got := d.Error(); !strings.Contains(got, "MiB are free for "+p.Home.Path) {
+		t.Errorf("doubts: %s", got)
+	}
+}
+
+func TestBaselineOfAnotherBoot(t *testing.T) {
+	t.Parallel()
+	p := fakeHost(t)
+	if _, err := p.baseline(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v, want that there is none", err)
+	}
+	check(t, Record(t.Context(), p))
+	put(t, p.at("/proc/sys/kernel/random/boot_id"), "boot-2\n")
+	if _, err := p.baseline(); err == nil || !strings.Contains(err.Error(), "another boot") {
+		t.Errorf("error %v", err)
+	}
+	put(t, p.Baseline, "{")
+	if _, err := p.baseline(); err == nil {
+		t.Error("half a baseline was read")
+	}
+	if err := Clean(t.Context(), p, hclog.NewNullLogger()); err == nil || !strings.Contains(err.Error(), "baseline") {
+		t.Errorf("clean without baseline: %v", err)
+	}
+	if err := Check(t.Context(), p); err == nil || !strings.Contains(err.Error(), "baseline") {
+		t.Errorf("check without baseline: %v", err)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(p *Plan){
+		"root":                func(p *Plan) { p.UID = 0 },
+		"no user":             func(p *Plan) { p.User = "" },
+		"a path for a user":   func(p *Plan) { p.User = "../x" },
+		"the root to renew":   func(p *Plan) { p.Renew[0].Path = "/" },
+		"a relative path":     func(p *Plan) { p.Home.Path = "home" },
+		"a path with detours": func(p *Plan) { p.Empty[0].Path = "/tmp/../etc" },
+		"all units":           func(p *Plan) { p.Units = []string{"*"} },
+		"no pattern":          func(p *Plan) { p.OwnUnits = []string{"[a"} },
+		"no limit":            func(p *Plan) { p.Hook = "/hook" },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := fakeHost(t)
+			check(t, p.Validate())
+			change(&p)
+			if p.Validate() == nil || Record(t.Context(), p) == nil || Clean(t.Context(), p, hclog.NewNullLogger()) == nil || Check(t.Context(), p) == nil {
+				t.Error("it was taken")
+			}
+		})
+	}
+}
+
+// Sockets that are there before the first run stay, unless they were swapped.
+func TestSockets(t *testing.T) {
+	t.Parallel()
+	p := fakeHost(t)
+	tmp := p.Empty[0].Path
+	check(t, os.Mkdir(tmp+"/.X11-unix", 0o777))
+	for _, name := range []string{"/.X11-unix/X0", "/.X11-unix/X1", "/s", "/swapped"} {
+		check(t, syscall.Mknod(tmp+name, syscall.S_IFSOCK|0o777, 0))
+	}
+	put(t, tmp+"/file", "x")
+	base, err := p.sockets()
+	check(t, err)
+	check(t, os.Remove(tmp+"/swapped"))
+	check(t, syscall.Mknod(tmp+"/swapped", syscall.S_IFSOCK|0o777, 0))
+	check(t, os.Remove(tmp+"/.X11-unix/X1"))
+	put(t, tmp+"/.X11-unix/X1", "x")
+	check(t, syscall.Mknod(tmp+"/new", syscall.S_IFSOCK|0o777, 0))
+	names := unchangedIn(tmp, base)
+	slices.Sort(names)
+	equal(t, "kept", []string{".X11-unix", "s"}, names)
+	equal(t, "kept for displays", []string{"X0"}, unchangedIn(tmp+"/.X11-unix", base))
+}
+
+func TestPrivateUnit(t *testing.T) {
+	t.Parallel()
+	id := strings.Repeat("0f", 16)
+	for name, want := range map[string]string{
+		"systemd-private-" + id + "-systemd-logind.service-AbCd12":   "systemd-logind.service",
+		"systemd-private-" + id + "-a-b@c.service-AbCd12":            "a-b@c.service",
+		"systemd-private-" + id + "-AbCd12":                          "",
+		"systemd-private-x-systemd-logind.service-AbCd12":            "",
+		"systemd-private-" + id + "-a.service-AbCd12/../../../etc/x": "",
+	} {
+		match := private.FindStringSubmatch(name)
+		if (match == nil) != (want == "") || (match != nil && match[1] != want) {
+			t.Errorf("%s: %q", name, match)
+		}
+	}
+	dir, name := t.TempDir(), "systemd-private-"+id+"-a.service-AbCd12"
+	check(t, os.Mkdir(filepath.Join(dir, name), 0o755))
+	if _, ok := privateUnit(dir, name); ok {
+		t.Error("a directory that everybody may enter is private")
+	}
+}
+
+// script is a program that does what the text says.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "script")
+	put(t, path, "#!/bin/sh\n"+text)
+	return path
+}
+
+func TestHook(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		text  string
+		limit time.Duration
+		want  string // in the error; "" for none
+		log   string
+	}{
+		"none needed":                {"echo hello; printf unended", time.Minute, "", "line=unended"},
+		"fails":                      {"echo broken >&2; exit 3", time.Minute, "exit status 3: broken", "line=broken"},
+		"a command in it fails":      {"false; echo never", time.Minute, "exit status 1", ""},
+		"a command in a pipe fails":  {"false | cat; echo never", time.Minute, "exit status 1", ""},
+		"too slow":                   {"echo begun; trap '' TERM; sleep 100", time.Second, "time limit of 1s: begun", ""},
+		"leaves something running":   {"sleep 100 & echo $!", time.Minute, "", ""},
+		"says much":                  {"head -c 1000000 /dev/zero | tr '\\0' y", time.Minute, "", "output was cut: bytes=934464"},
+		"does not inherit variables": {`test -z "$GOPATH$PWDX" && test "$HOME" = /root`, time.Minute, "", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out strings.Builder
+			log := hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Debug})
+			p := Plan{Hook: script(t, test.text), HookLimit: test.limit}
+			err := p.hook(t.Context(), log)
+			if (err == nil) != (test.want == "") || !strings.Contains(fmt.Sprint(err), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+			if !strings.Contains(out.String(), test.log) || strings.Contains(out.String(), "never") || out.Len() > 4*1000000 {
+				t.Errorf("log of %d bytes without %q", out.Len(), test.log)
+			}
+		})
+	}
+}
+
+// With its limit the whole group of the hook ends.
+func TestHookGroupIsKilled(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	check(t, unix.Mkfifo(pipe, 0o600))
+	f, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	check(t, err)
+	defer f.Close()
+	p := Plan{Hook: script(t, "sleep 1000 >"+pipe+" & sleep 1000"), HookLimit: time.Second}
+	if err := p.hook(t.Context(), hclog.NewNullLogger()); err == nil {
+		t.Error("the hook was not killed")
+	}
+	if _, err := f.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // once nobody has it open for writing any more
+		t.Errorf("error %v", err)
+	}
+}
+
+// A stand-in for docker keeps its things in files of a directory.
+const fakeDocker = `cd "$(dirname "$0")"
+echo "$@" >>calls
+case "$1 $2" in
+"ps -aq") cat container;;
+"network ls") cat network;;
+"volume ls") cat volume;;
+"rm -f") : >container; sed -i /anonymous/d volume;;
+"network rm") : >network;;
+"volume rm") case "$*" in *anonymous*) echo "no such volume" >&2; exit 1;; esac; : >volume;;
+*) exit 9;;
+esac
+`
+
+func TestContainers(t *testing.T) {
+	t.Parallel()
+	p := Plan{Root: t.TempDir(), Docker: script(t, fakeDocker)}
+	dir := filepath.Dir(p.Docker)
+	for name, text := range map[string]string{"container": "c1\nc2\n", "network": "n1\n", "volume": "anonymous\nnamed\n"} {
+		put(t, filepath.Join(dir, name), text)
+	}
+	check(t, p.removeContained(t.Context()))
+	if _, err := os.Stat(dir + "/calls"); err == nil {
+		t.Error("docker was called without its socket")
+	}
+	put(t, p.at("/run/docker.sock"), "")
+	d := &Doubts{}
+	p.checkLeftovers(t.Context(), d)
+	if len(d.All) != 5 {
+		t.Errorf("doubts before: %q", d.All)
+	}
+	check(t, p.removeContained(t.Context()))
+	found, err := p.contained(t.Context())
+	check(t, err)
+	equal(t, "left", 0, len(slices.Concat(found...)))
+
+	p.Docker = script(t, "echo cannot connect >&2; exit 1")
+	if err := p.removeContained(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot connect") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestPopulated(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	put(t, root+"/remuda.slice/remuda-runner-1.service/cgroup.events", "populated 1\nfrozen 0\n")
+	put(t, root+"/remuda.slice/remuda-runner-2.service/cgroup.events", "populated 0\nfrozen 0\n")
+	put(t, root+"/system.slice/remuda-clean-2.service/cgroup.events", "populated 1\n")
+	found, err := populated(root, []string{"remuda-runner-*"})
+	check(t, err)
+	equal(t, "populated", []string{root + "/remuda.slice/remuda-runner-1.service"}, found)
+}

@@ -1,0 +1,142 @@
+package slate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+)
+
+const (
+	// unitLimit is how long the units of a run may take to be gone. Killed ones take some milliseconds, and one whose
+	// command to run after it hangs takes that one's limit, which is for whoever starts the unit to keep below this.
+	unitLimit = 30 * time.Second
+	// killAgain is when what is still there is killed again: what a unit runs after its end is to have its time.
+	killAgain = 5 * time.Second
+	// unitPause is between looks at units that end.
+	unitPause = 5 * time.Millisecond
+)
+
+// connect reaches the system manager by its private socket, which is there without a message bus.
+func connect(ctx context.Context) (*dbus.Conn, error) {
+	conn, err := dbus.NewSystemdConnectionContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connect to systemd: %w", err)
+	}
+	return conn, nil
+}
+
+// remains is what is left of units: what systemd has of them, and control groups with processes in them.
+type remains struct {
+	units  []dbus.UnitStatus
+	groups []string
+}
+
+func (r remains) none() bool { return len(r.units) == 0 && len(r.groups) == 0 }
+
+// names are those of all that is left.
+func (r remains) names() []string {
+	names := slices.Clone(r.groups)
+	for _, u := range r.units {
+		names = append(names, u.Name+" ("+u.ActiveState+")")
+	}
+	return names
+}
+
+// remains looks for what is left of the units of the run and of the user. Those of the user are templates and slices that
+// may stay known without running.
+func (p Plan) remains(ctx context.Context, conn *dbus.Conn) (remains, error) {
+	users := p.userUnits()
+	units, err := conn.ListUnitsByPatternsContext(ctx, nil, slices.Concat(p.Units, users))
+	if err != nil {
+		return remains{}, fmt.Errorf("list units: %w", err)
+	}
+	units = slices.DeleteFunc(units, func(u dbus.UnitStatus) bool {
+		return slices.Contains(users, u.Name) && u.ActiveState == "inactive" && u.JobId == 0
+	})
+	groups, err := populated(p.at("/sys/fs/cgroup"), slices.Concat(p.Units, users))
+	return remains{units: units, groups: groups}, err
+}
+
+// populated are the control groups of units with processes in them or below.
+func populated(root string, patterns []string) ([]string, error) {
+	var found []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
+			return nil
+		}
+		if err != nil || !d.IsDir() || !matches(patterns, d.Name()) {
+			return err
+		}
+		events, err := os.ReadFile(filepath.Join(path, "cgroup.events"))
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
+			return nil
+		}
+		if err == nil && !slices.Contains(strings.Split(string(events), "\n"), "populated 0") {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list control groups: %w", err)
+	}
+	return found, nil
+}
+
+// endUnits kills the units of the run and of the user with all their processes, and waits until they are gone.
+func (p Plan) endUnits(ctx context.Context, conn *dbus.Conn) error {
+	// First, or logind would start the user's units again.
+	if err := os.Remove(p.lingerFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("let user %s not linger: %w", p.User, err)
+	}
+	start, killed := time.Now(), time.Time{}
+	var failure error
+	for {
+		left, err := p.remains(ctx, conn)
+		if err != nil || left.none() {
+			return err
+		}
+		now := time.Now()
+		if now.Sub(start) > unitLimit {
+			return errors.Join(fmt.Errorf("end units: %s are still there after %s: withdraw the host",
+				strings.Join(left.names(), ", "), unitLimit), failure)
+		}
+		if now.Sub(killed) > killAgain {
+			killed = now
+			failure = kill(ctx, conn, left)
+		}
+		for _, u := range left.units {
+			if u.ActiveState == "failed" {
+				_ = conn.ResetFailedUnitContext(ctx, u.Name) // or it is gone, which the next look shows
+			}
+		}
+		if err := pause(ctx, unitPause); err != nil {
+			return err
+		}
+	}
+}
+
+// kill kills units and control groups. Those that end meanwhile make errors that mean nothing unless they stay.
+func kill(ctx context.Context, conn *dbus.Conn, left remains) error {
+	var errs []error
+	for _, path := range left.groups {
+		errs = append(errs, os.WriteFile(filepath.Join(path, "cgroup.kill"), []byte("1"), 0))
+	}
+	for _, u := range left.units {
+		// So that it is not started again, whatever its Restart= says.
+		_, err := conn.StopUnitContext(ctx, u.Name, "replace", nil)
+		errs = append(errs, err)
+		if strings.HasSuffix(u.Name, ".service") || strings.HasSuffix(u.Name, ".scope") {
+			errs = append(errs, conn.KillUnitWithTarget(ctx, u.Name, dbus.All, int32(syscall.SIGKILL)))
+		}
+	}
+	return errors.Join(errs...)
+}
