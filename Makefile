@@ -55,7 +55,7 @@ test: ## everything that proves the project without root (FLAGS=)
 	go test -race -count=1 -timeout 15m $(FLAGS) ./...
 
 test-host: ## what needs root on Debian: agentd under a real systemd, the image scripts, the packages (FLAGS="-run TestLife")
-	@[[ $$(id -u) != 0 ]] || $(MAKE) --no-print-directory $(TOOLS)/nfpm
+	@[[ $$(id -u) != 0 ]] || $(MAKE) --silent --no-print-directory $(TOOLS)/nfpm
 	@scripts/test-host $(FLAGS)
 
 demo: build ## a workflow on this machine, cold and then warm, with a table of what happened (ARGS=)
