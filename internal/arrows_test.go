@@ -42,6 +42,7 @@ var rooms = []room{
 	{"internal/demo", anything, ""},
 	{"internal/bench", anything, ""},
 	{"internal/e2e", anything, ""},
+	{"systemd", nil, "it is units, scripts and packages, and tests of them"},
 	{"internal/local", []string{"proto"}, "it runs the daemons as a user would and speaks to them by their contract"},
 
 	{"proto", nil, "generated code stands alone"},
