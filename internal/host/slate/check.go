@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/coreos/go-systemd/v22/dbus"
 )
@@ -35,6 +36,14 @@ func (d *Doubts) add(format string, args ...any) {
 	d.All = append(d.All, fmt.Sprintf(format, args...))
 }
 
+// join adds the doubts of another.
+func (d *Doubts) join(other Doubts) {
+	for _, sentence := range other.All {
+		d.add("%s", sentence)
+	}
+	d.More += other.More
+}
+
 // found adds a doubt for an error, if it is one: what could not be looked at is in doubt.
 func (d *Doubts) found(err error) bool {
 	if err != nil {
@@ -59,12 +68,24 @@ func Check(ctx context.Context, p Plan) error {
 		return d
 	}
 	defer conn.Close()
-	p.checkRunning(ctx, d, conn)
-	p.checkLeftovers(ctx, d)
-	p.checkDirectories(d)
-	p.checkTemporary(ctx, d, conn, base)
-	p.checkChanges(d, base)
-	p.checkRoom(d)
+	// At once, since most of it is to wait for the kernel; told of in this order.
+	looks := []func(d *Doubts){
+		func(d *Doubts) { p.checkRunning(ctx, d, conn) },
+		func(d *Doubts) { p.checkLeftovers(ctx, d) },
+		p.checkDirectories,
+		func(d *Doubts) { p.checkTemporary(ctx, d, conn, base) },
+		func(d *Doubts) { p.checkChanges(d, base) },
+		p.checkRoom,
+	}
+	parts := make([]Doubts, len(looks))
+	var wait sync.WaitGroup
+	for i, look := range looks {
+		wait.Go(func() { look(&parts[i]) })
+	}
+	wait.Wait()
+	for _, part := range parts {
+		d.join(part)
+	}
 	if len(d.All) > 0 {
 		return d
 	}

@@ -98,11 +98,11 @@ func clean(t testing.TB, p slate.Plan) error {
 }
 
 // job runs a script as a job: in a unit of a run, as the user, with the limits that such a unit has. It is over when the
-// file /run/slate-done is there, which the script makes by "done"; it need not end.
+// file is there that the script makes by "ready"; it need not end.
 func job(t testing.TB, script string) {
 	t.Helper()
 	mark := top + "/work/done"
-	put(t, top+"/job", `done() { touch `+mark+`; }`+"\n"+script+"\n")
+	put(t, top+"/job", `ready() { touch `+mark+`; }`+"\n"+script+"\n")
 	sh(t, "systemd-run --quiet --no-block --collect --unit=remuda-runner-1 --uid="+user+" --gid="+user+
 		" -p LimitNPROC=300 -p KillMode=control-group -p WorkingDirectory="+top+"/work -E HOME="+top+"/home /bin/bash "+top+"/job")
 	wait(t, "the job", func() bool { _, err := os.Stat(mark); return err == nil })
@@ -128,46 +128,48 @@ func TestHostileJobs(t *testing.T) {
 		// root is done by root meanwhile, as by a job with sudo.
 		root func(t *testing.T)
 	}{
-		"nothing":                        {job: "done"},
-		"a daemon that forks twice":      {job: "( ( setsid sleep 1000 & ) & ); done"},
-		"a session that ignores signals": {job: `setsid bash -c 'trap "" TERM HUP INT; while :; do sleep 1000; done' & done; trap "" TERM; sleep 1000`},
-		"a daemon in another group": {job: "done; sleep 1000", root: func(t *testing.T) {
+		"nothing":                        {job: "ready"},
+		"a daemon that forks twice":      {job: "( ( setsid sleep 1000 & ) & ); ready"},
+		"a session that ignores signals": {job: `setsid bash -c 'trap "" TERM HUP INT; while :; do sleep 1000; done' & ready; trap "" TERM; sleep 1000`},
+		"a daemon in another group": {job: "ready; sleep 1000", root: func(t *testing.T) {
 			sh(t, "setsid setpriv --reuid "+user+" --regid "+user+" --clear-groups sleep 1001 >/dev/null 2>&1 & echo $$ >/dev/null")
 		}},
-		"a process with the user's id saved alone": {job: "done", root: func(t *testing.T) {
+		"a process with the user's id saved alone": {job: "ready", root: func(t *testing.T) {
 			sh(t, "setsid setpriv --ruid "+user+" sleep 1002 >/dev/null 2>&1 &")
 		}},
-		"files of root": {job: "mkdir -p d; done", root: func(t *testing.T) {
+		"files of root": {job: "mkdir -p d; ready", root: func(t *testing.T) {
 			sh(t, "umask 077; cd "+top+"/work/d; mkdir -p a/b; echo x >a/b/c; chmod 000 a; cp /bin/true /tmp/suid; chmod 4755 /tmp/suid; echo x >/dev/shm/x")
 		}},
-		"immutable files": {job: "mkdir -p d/e; touch d/e/f; done", root: func(t *testing.T) {
+		"immutable files": {job: "mkdir -p d/e; touch d/e/f; ready", root: func(t *testing.T) {
 			sh(t, "cd "+top+"; chattr +i work/d/e/f work/d/e; chattr +a work/d; touch home/x; chattr +i home/x; touch runner/y; chattr +i runner/y runner/dir-1")
 		}},
-		"links out":    {job: "ln -s /etc etc; ln -s / " + top + "/home/root; ln -s /etc/passwd /tmp/link; mv " + top + "/runner/dir-1 x; ln -s /etc " + top + "/runner/dir-1; rm -rf x; done"},
-		"deep and odd": {job: `for i in {1..300}; do mkdir -p $'a\nb' && cd $'a\nb'; done; touch -- -rf; chmod 000 .; done`},
-		"no directory": {job: "done; rm -rf " + top + "/work; ln -s /etc " + top + "/work"},
-		"a fork bomb":  {job: `done; bomb() { bomb | bomb & }; while :; do bomb; done 2>/dev/null`},
-		"an open file": {job: "exec 3>big; rm big; head -c 10000000 /dev/zero >&3; done; sleep 1000"},
+		"links out":    {job: "ln -s /etc etc; ln -s / " + top + "/home/root; ln -s /etc/passwd /tmp/link; mv " + top + "/runner/dir-1 x; ln -s /etc " + top + "/runner/dir-1; rm -rf x; ready"},
+		"deep and odd": {job: `for i in {1..60}; do mkdir -p $'a\nb' && cd $'a\nb'; done; touch -- -rf; chmod 000 .; ready`},
+		"no directory": {job: "ready", root: func(t *testing.T) {
+			sh(t, "cd "+top+"; rm -rf work home; ln -s /etc work; ln -s /root home")
+		}},
+		"a fork bomb":  {job: `ready; bomb() { bomb | bomb & }; while :; do bomb; done 2>/dev/null`},
+		"an open file": {job: "exec 3>big; rm big; head -c 10000000 /dev/zero >&3; ready; sleep 1000"},
 		"a listener":   {job: `perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(Listen => 1, LocalPort => 4243) or die; open F, ">done"; sleep 1000'`},
-		"another PATH": {job: `echo 'PATH=/tmp/evil:$PATH' >>~/.profile; echo evil >~/.bashrc; mkdir ~/.ssh; mkdir -p /tmp/evil; cp /bin/true /tmp/evil/git; done`},
-		"a cron job":   {job: "(echo '* * * * * touch /tmp/cron'; echo '@reboot sleep 1') | crontab -; done"},
+		"another PATH": {job: `echo 'PATH=/tmp/evil:$PATH' >>~/.profile; echo evil >~/.bashrc; mkdir ~/.ssh; mkdir -p /tmp/evil; cp /bin/true /tmp/evil/git; ready`},
+		"a cron job":   {job: "(echo '* * * * * touch /tmp/cron'; echo '@reboot sleep 1') | crontab -; ready"},
 		"queues":       {job: `perl -e 'shmget(0, 4096, 0700) // die; msgget(0, 0700) // die; semget(0, 1, 0700) // die; open F, ">/dev/mqueue/q" or die; open F, ">done"'`},
-		"lingering": {job: "done", root: func(t *testing.T) {
+		"lingering": {job: "ready", root: func(t *testing.T) {
 			sh(t, "mkdir -p /var/lib/systemd/linger; touch /var/lib/systemd/linger/"+user+"; systemctl start user@4242.service || true")
 		}},
-		"a unit that is always started again": {job: "done", root: func(t *testing.T) {
+		"a unit that is always started again": {job: "ready", root: func(t *testing.T) {
 			sh(t, "systemd-run --quiet --unit=remuda-runner-2 --uid="+user+" -p Restart=always -p RestartSec=0 sleep 1000")
 		}},
-		"a unit that failed": {job: "done", root: func(t *testing.T) {
+		"a unit that failed": {job: "ready", root: func(t *testing.T) {
 			sh(t, "systemd-run --quiet --unit=remuda-register-3 --uid="+user+" false; sleep 0.2")
 		}},
-		"a mount in the work directory": {job: "mkdir -p a/b '" + top + "/home/o d'; done", root: func(t *testing.T) {
+		"a mount in the work directory": {job: "mkdir -p a/b '" + top + "/home/o d'; ready", root: func(t *testing.T) {
 			sh(t, "cd "+top+"/work; mount --bind /etc a/b; mount -t tmpfs x a; mkdir a/c; mount --bind /usr a/c; mount --bind /etc '"+top+"/home/o d'")
 		}},
-		"a mount over the work directory": {job: "done", root: func(t *testing.T) {
+		"a mount over the work directory": {job: "ready", root: func(t *testing.T) {
 			sh(t, "mount --bind /etc "+top+"/work; mount -t tmpfs x /tmp; echo x >/tmp/x; mount --bind /etc/passwd "+top+"/runner/dir-1/dir-1/file-1")
 		}},
-		"a full disk": {job: "done", root: func(t *testing.T) {
+		"a full disk": {job: "ready", root: func(t *testing.T) {
 			sh(t, "mount -t tmpfs -o size=1m x "+top+"/home; head -c 2000000 /dev/zero >"+top+"/home/x || true; head -c 2000000 /dev/zero >/dev/shm/x")
 		}},
 	}
@@ -252,7 +254,7 @@ func TestWithdrawn(t *testing.T) {
 func TestCutShort(t *testing.T) {
 	p := newHost(t)
 	for cut := time.Millisecond; cut < 2*time.Second; cut *= 2 {
-		job(t, "touch x ~/y /tmp/z; setsid sleep 1000 & mkdir -p /tmp/a/b; done; sleep 1000")
+		job(t, "touch x ~/y /tmp/z; setsid sleep 1000 & mkdir -p /tmp/a/b; ready; sleep 1000")
 		// The whole process is killed, as a unit would be.
 		cmd := exec.Command(os.Args[0], "-test.run=^TestCleanAlone$")
 		cmd.Env = append(os.Environ(), "SLATE_ALONE=1")
@@ -286,7 +288,7 @@ func BenchmarkCleanAndCheck(b *testing.B) {
 	p := newHost(b)
 	for b.Loop() {
 		b.StopTimer()
-		job(b, "mkdir -p a/b; for i in {1..2000}; do echo x >a/b/$i; done; setsid sleep 1000 & done; sleep 1000")
+		job(b, "mkdir -p a/b; for i in {1..2000}; do echo x >a/b/$i; done; setsid sleep 1000 & ready; sleep 1000")
 		b.StartTimer()
 		check(b, slate.Clean(b.Context(), p, hclog.NewNullLogger()))
 		check(b, slate.Check(b.Context(), p))
