@@ -42,5 +42,6 @@ func serve(ctx context.Context, call *call) (err error) {
 	defer func() { err = errors.Join(err, d.close()) }()
 	return d.serve(ctx, grpc, http, func() {
 		fmt.Fprintf(call.stdout, "ready grpc=%s http=%s\n", grpc.Addr(), http.Addr())
+		tellReady(ctx, grpc.Addr(), http.Addr(), d.log)
 	})
 }
