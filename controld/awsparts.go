@@ -11,6 +11,7 @@ import (
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ec2api "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -22,6 +23,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/queue/notices"
 	"github.com/remuda-ci/remuda/internal/queue/sqs"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
@@ -51,14 +53,28 @@ func newAWSParts(ctx context.Context, c *config.Config, log hclog.Logger) (*part
 	messages := sqs.New(sqsapi.NewFromConfig(cfg), sqs.Options{
 		Prefix: c.AWS.Prefix, Queues: queues(c), Retention: retention(c), Logger: log.Named("queue"),
 	})
+	ensure := []fleet.Ensure{records.Ensure, messages.Ensure, compute.Ensure}
+	var heard fleet.Notices
+	if c.AWS.Notices {
+		queue := notices.New(sqsapi.NewFromConfig(cfg, patient), notices.Options{Prefix: c.AWS.Prefix, Logger: log.Named("notices")})
+		heard, ensure = queue, append(ensure, queue.Ensure)
+	}
 	return &parts{
 		store: records, jobs: records, queue: messages, compute: compute,
 		hostKey:         func(instanceID string) string { return roleID + ":" + instanceID },
 		templateVersion: compute.Template,
 		exhausted:       compute.Exhausted,
-		ensure:          fleet.Together(records.Ensure, messages.Ensure, compute.Ensure),
+		ensure:          fleet.Together(ensure...),
+		notices:         heard,
 		close:           func() error { return nil },
 	}, nil
+}
+
+// patient has a client wait for the answer of a long poll.
+func patient(o *sqsapi.Options) {
+	if client, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
+		o.HTTPClient = client.WithTimeout(notices.ReceiveWait + client.GetTimeout())
+	}
 }
 
 // hostRoleID asks for the id of an instance profile's role. It begins the key of

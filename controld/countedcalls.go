@@ -5,6 +5,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
 type (
@@ -38,6 +39,30 @@ func (q countedQueue) Delete(ctx context.Context, name queueName, handles ...str
 func (q countedQueue) Return(ctx context.Context, name queueName, handles ...string) (err error) {
 	defer q.count("return", &err)
 	return q.Queue.Return(ctx, name, handles...)
+}
+
+// noticeQueue is a queue of notices whose calls are counted.
+type noticeQueue struct {
+	fleet.Notices
+	counter
+}
+
+// countedNotices counts the calls of notices, if there are any.
+func countedNotices(notices fleet.Notices, metrics *telemetry.Metrics) fleet.Notices {
+	if notices == nil {
+		return nil
+	}
+	return noticeQueue{notices, counter{metrics, "notices"}}
+}
+
+func (q noticeQueue) Receive(ctx context.Context) (_ []lifecycle.NoticeDelivery, err error) {
+	defer q.count("receive", &err)
+	return q.Notices.Receive(ctx)
+}
+
+func (q noticeQueue) Delete(ctx context.Context, handles ...string) (err error) {
+	defer q.count("delete", &err)
+	return q.Notices.Delete(ctx, handles...)
 }
 
 // countedCompute is a cloud whose calls are counted.

@@ -70,7 +70,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 		GitHub:  countedGitHub{d.hub, counter{metrics, "github"}},
 		Jobs:    jobOptions(c, countedJobs{p.jobs, counter{metrics, "store"}}, d.hub), Releases: runnerReleases(d.hub),
 		Pools: pools(c), Classes: classes(c), Sells: p.sells, Repositories: sweptRepositories(c),
-		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, Ensure: p.ensure, HostKey: p.hostKey,
+		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, Ensure: p.ensure, HostKey: p.hostKey, Notices: countedNotices(p.notices, metrics),
 		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
 	}); err != nil {
 		return nil, err
@@ -129,6 +129,7 @@ func (d *daemon) serve(ctx context.Context, grpc, http net.Listener, announce fu
 	group.Go(func() error { return unlessStopping(d.web.Serve(http)) })
 	group.Go(func() error { d.fleet.Sweep(running); return nil })
 	group.Go(func() error { d.fleet.ServeJobs(running); return nil })
+	group.Go(func() error { d.fleet.HearNotices(running); return nil })
 	group.Go(func() error { <-running.Done(); d.drain(); return nil })
 	d.log.Info("serving", "grpc", grpc.Addr(), "http", http.Addr(), "version", telemetry.Version)
 	announce()

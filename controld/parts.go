@@ -22,6 +22,7 @@ type parts struct {
 	templateVersion func(ctx context.Context, pool string) (string, error)
 	exhausted       func(usage lifecycle.UsageClass) []lifecycle.Offering
 	ensure          fleet.Ensure
+	notices         fleet.Notices // nil: nobody listens
 	sells           func(c fleet.Class, patterns ...[]string) bool
 	// endHosts ends every host; nil: hosts outlive the daemon in any case.
 	endHosts func(ctx context.Context) error

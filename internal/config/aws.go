@@ -18,7 +18,10 @@ type AWS struct {
 	// InstanceProfile is the profile of the hosts, whose role gives each the
 	// right to its own two rows (docs/iam).
 	InstanceProfile string `yaml:"instance_profile"`
-	EC2             EC2    `yaml:"ec2"`
+	// Notices has controld hear what EC2 announces of machines, by a queue that a
+	// rule of EventBridge writes to.
+	Notices bool `yaml:"notices"`
+	EC2     EC2  `yaml:"ec2"`
 }
 
 // SetDefaults names what most fleets do not.

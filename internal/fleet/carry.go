@@ -31,6 +31,11 @@ func (f *Fleet) carry(ctx context.Context, j *journal, r lifecycle.Record, d lif
 		return r, fmt.Errorf("carry out a decision: %w", err)
 	}
 	f.supplyToken(ctx, &next, d.Action)
+	if d.Action == lifecycle.ActionReplace {
+		if err := f.makeReplacement(ctx, j, r, now); err != nil {
+			return r, err
+		}
+	}
 	if d.Action == lifecycle.ActionForget {
 		if err := f.deleteReport(ctx, r.HostKey); err != nil {
 			return r, err
@@ -91,7 +96,11 @@ func (f *Fleet) bring(ctx context.Context, j *journal, facts lifecycle.Facts, no
 	if j.dry {
 		return facts.Record, d, nil
 	}
-	if why := f.takenMeanwhile(ctx, facts, d); why != "" {
+	why := f.takenMeanwhile(ctx, facts, d)
+	if why == "" {
+		why = f.withdrawRunner(ctx, facts.Record, d)
+	}
+	if why != "" {
 		return facts.Record, lifecycle.Decision{Action: lifecycle.ActionKeep, Look: now.Add(f.policy(facts.Record.Pool).DrainLook), Why: why}, nil
 	}
 	next, err := f.carry(ctx, j, facts.Record, d, now)

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -87,6 +88,8 @@ type Options struct {
 	Ensure Ensure
 	// Jobs are the parts for webhooks and job pools; nil: there are none.
 	Jobs *JobOptions
+	// Notices tells what EC2 announces of machines; nil: nobody listens.
+	Notices Notices
 	// Releases lists the releases of actions/runner; nil: nobody asks how old
 	// the runners of the hosts are.
 	Releases func(ctx context.Context) ([]policy.Release, error)
@@ -167,6 +170,10 @@ type Fleet struct {
 	randMu sync.Mutex
 	rand   *rand.Rand
 
+	notices Notices
+	// sweeping: this replica holds the lease of the sweeps.
+	sweeping atomic.Bool
+
 	watch    watch
 	hub      githubWatch
 	releases func(context.Context) ([]policy.Release, error)
@@ -197,7 +204,7 @@ func New(o Options) (*Fleet, error) {
 		store: o.Store, queue: o.Queue, compute: o.Compute, github: o.GitHub,
 		pools: o.Pools, classes: o.Classes, sells: o.Sells, templates: templates{ask: o.TemplateVersion}, exhausted: o.Exhausted, ensure: o.Ensure, repositories: o.Repositories,
 		replica: o.Replica, hostKey: o.HostKey, log: o.Log, observer: o.Observer,
-		timing: o.Timing.withDefaults(), rand: o.Rand, releases: o.Releases,
+		timing: o.Timing.withDefaults(), rand: o.Rand, releases: o.Releases, notices: o.Notices,
 	}
 	if o.Jobs != nil {
 		desk, err := newJobDesk(*o.Jobs, o.Pools)

@@ -125,7 +125,7 @@ func (f runFacts) standing(class string) (hosts int, asked string) {
 			}
 		}
 		hosts += n
-		if n > 0 && !strings.HasPrefix(q.RequestID, hookRequest) {
+		if n > 0 && somebodys(q) {
 			asked = q.RequestID
 		}
 	}
@@ -134,7 +134,13 @@ func (f runFacts) standing(class string) (hosts int, asked string) {
 
 // mayBegin reports whether nobody has asked for hosts of this run.
 func (f runFacts) mayBegin() bool {
-	return !slices.ContainsFunc(f.requests, func(q lifecycle.Request) bool { return !strings.HasPrefix(q.RequestID, hookRequest) })
+	return !slices.ContainsFunc(f.requests, somebodys)
+}
+
+// somebodys reports whether somebody asked for the hosts of a request, rather
+// than a webhook, or an interruption.
+func somebodys(q lifecycle.Request) bool {
+	return !strings.HasPrefix(q.RequestID, hookRequest) && q.ReplacementOf == nil
 }
 
 // demand is the run's stored request once more, for a job that is queued when
@@ -173,7 +179,7 @@ func (f runFacts) last() (*lifecycle.Request, int) {
 	var last *lifecycle.Request
 	limit := 0
 	for _, q := range f.requests {
-		if strings.HasPrefix(q.RequestID, hookRequest) {
+		if !somebodys(q) {
 			continue
 		}
 		switch {

@@ -197,7 +197,11 @@ func (f *Fleet) hostsAsked(ctx context.Context, requests []lifecycle.Request) (i
 			if err != nil {
 				return 0, err
 			}
-			hosts += len(serving)
+			for _, r := range serving {
+				if r.ReplacedBy == "" { // the request for another one in its place counts
+					hosts++
+				}
+			}
 		}
 	}
 	return hosts, nil
@@ -246,6 +250,8 @@ func (p *Provision) resume(ctx context.Context, now time.Time) (Progress, error)
 		p.next = p.launch
 	case len(p.won) > 0:
 		p.next = p.take
+	case q.ReplacementOf != nil && p.untouched():
+		p.next = p.stillLost
 	case q.MaxHosts > 0 && p.untouched():
 		p.next = p.keepWithin
 	default:

@@ -194,7 +194,9 @@ func (p *Provision) settle(ctx context.Context, now time.Time) (Progress, error)
 	q.DueAt = now.Add(p.f.timing.Takeover)
 	if len(ready) >= q.Spec.MinimumCount {
 		q.Outcome, q.Taken = lifecycle.OutcomeReady, ready
-		q.Unattended = !p.attended && !lifecycle.IsSpare(q.RunID) // that waits for as long as it takes
+		if q.ReplacementOf == nil { // which is as attended as what it stands in for
+			q.Unattended = !p.attended && !lifecycle.IsSpare(q.RunID) // that waits for as long as it takes
+		}
 		q.Reason = fmt.Sprintf("%d of %d hosts are ready", len(ready), q.Spec.Count)
 		if all && p.attended {
 			q.DueAt = time.Time{}

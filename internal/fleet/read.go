@@ -38,7 +38,7 @@ func (f *Fleet) Pools() map[string]Pool { return f.pools }
 // operator means by it.
 func Healthy(r lifecycle.Record, report *lifecycle.Report, now time.Time, p lifecycle.Policy) bool {
 	return r.State != lifecycle.StateTerminated && report != nil &&
-		now.Sub(report.HeartbeatAt) < p.Silence && report.InterruptionAt.IsZero() && !r.Retiring
+		now.Sub(report.HeartbeatAt) < p.Silence && report.InterruptionAt.IsZero() && r.InterruptionAt.IsZero() && !r.Retiring
 }
 
 // Policy is that of a pool; see Pool.Policy.
@@ -155,6 +155,14 @@ func jobSentence(j lifecycle.Job) string {
 }
 
 func requestSentence(q lifecycle.Request, now time.Time) string {
+	if of := q.ReplacementOf; of != nil {
+		return fmt.Sprintf("Request %s is for a host in the place of %s, which EC2 interrupted. %s",
+			q.RequestID, of.InstanceID, askedSentence(q, now))
+	}
+	return askedSentence(q, now)
+}
+
+func askedSentence(q lifecycle.Request, now time.Time) string {
 	s := q.Spec
 	asked := fmt.Sprintf("Request %s asked for %d %s %s hosts (at least %d) of pool %s at %s",
 		q.RequestID, s.Count, s.ResourceClass, s.UsageClass, s.MinimumCount, s.Pool, clock(q.CreatedAt))

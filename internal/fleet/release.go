@@ -23,6 +23,8 @@ type Release struct {
 	wait              bool
 
 	requests []lifecycle.Request
+	// relisted: the requests were listed again after all were marked.
+	relisted bool
 	reread   time.Time
 	tidy     *tidy
 	hosts    []lifecycle.Record // freed by this release
@@ -74,7 +76,13 @@ func (r *Release) load(ctx context.Context, _ time.Time) (Progress, error) {
 // mark writes releasedAt on one request that does not have it.
 func (r *Release) mark(ctx context.Context, now time.Time) (Progress, error) {
 	i := slices.IndexFunc(r.requests, func(q lifecycle.Request) bool { return !q.Released() })
-	if i < 0 {
+	replaces := func(q lifecycle.Request) bool { return q.Spec.ReplaceInterrupted }
+	switch {
+	case i < 0 && !r.relisted && slices.ContainsFunc(r.requests, replaces):
+		// A replacement may have been made between the list and the mark.
+		r.relisted, r.next = true, r.load
+		return again, nil
+	case i < 0:
 		r.next = r.free
 		return again, nil
 	}

@@ -87,6 +87,7 @@ func (s *Sweeper) holds() bool { return s.lease.Holder == s.f.replica }
 // as long as a lease lasts.
 func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
 	s.renewAt = now.Add(s.f.jitter(s.f.timing.Lease / 3))
+	defer func() { s.f.sweeping.Store(s.holds()) }()
 	stored, err := s.f.store.Lease(ctx, sweepLease)
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
 		s.f.watch.lostStore()
@@ -154,6 +155,7 @@ const sayAgain = time.Minute
 // Sweep runs the sweeper until ctx ends. A sweep that fails is tried again at
 // its next turn.
 func (f *Fleet) Sweep(ctx context.Context) {
+	defer f.sweeping.Store(false)
 	s := f.NewSweeper()
 	failures := 0
 	var said string

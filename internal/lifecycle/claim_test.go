@@ -38,6 +38,7 @@ func TestClaimHolds(t *testing.T) {
 		{"message of a later assignment", func(_ *lifecycle.Record, c *lifecycle.Claim) { c.Assignment++ }, false},
 		{"another trust key", func(_ *lifecycle.Record, c *lifecycle.Claim) { c.TrustKey = "acme/other" }, false},
 		{"retiring", func(r *lifecycle.Record, _ *lifecycle.Claim) { r.Retiring = true }, false},
+		{"interrupted", func(r *lifecycle.Record, _ *lifecycle.Claim) { r.InterruptionAt = now.Add(-time.Hour) }, false},
 		{"held", func(r *lifecycle.Record, _ *lifecycle.Claim) { r.Hold = now.Add(1) }, false},
 		{"hold is over", func(r *lifecycle.Record, _ *lifecycle.Claim) { r.Hold = now }, true},
 		{"threshold in 30 s", func(r *lifecycle.Record, _ *lifecycle.Claim) { r.Threshold = now.Add(30 * time.Second) }, false},

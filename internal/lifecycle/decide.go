@@ -45,6 +45,12 @@ type Decision struct {
 	// Busy and HostFault shape a release: see Apply.
 	Busy      bool
 	HostFault bool
+	// Deregister: before the host is ended its registration is to be deleted, so
+	// that GitHub gives it no job any more. If GitHub has given it one just now,
+	// it is not ended.
+	Deregister bool
+	// LostJob: EC2 takes a running job with the machine.
+	LostJob bool
 }
 
 // Decide is the one decision function of a host's life. It is pure and total:
@@ -54,8 +60,11 @@ func Decide(f Facts, now time.Time, p Policy) Decision {
 	if f.Record.State == StateTerminated {
 		return v.terminated()
 	}
+	if v.replacementOwed() {
+		return Decision{Action: ActionReplace, Why: "EC2 announced an interruption, and its request asks for another host in its place"}
+	}
 	if f.Cloud != nil && f.Cloud.State == MachineGone {
-		return terminate("EC2 says that the machine is gone")
+		return v.lostMachine("EC2 says that the machine is gone")
 	}
 	d, ok := v.lost()
 	if !ok {
@@ -132,16 +141,38 @@ func (v view) silent() bool {
 func (v view) lost() (Decision, bool) {
 	switch {
 	case v.silent() && v.Cloud != nil && (v.Cloud.Impaired || v.Cloud.State == MachineEnding):
-		return terminate("silent, and EC2 says that the machine is impaired or ending"), true
+		return v.lostMachine("silent, and EC2 says that the machine is impaired or ending"), true
 	case v.interrupted() && !v.busy():
-		return terminate("EC2 announced an interruption and no job runs"), true
+		d := terminate("EC2 announced an interruption and no job runs")
+		d.Deregister = v.Record.RunnerName != ""
+		return d, true
 	}
 	return Decision{}, false
 }
 
+// lostMachine ends a host whose machine is as good as gone. What it was last
+// known to do, if EC2 had announced its end, was lost by that.
+func (v view) lostMachine(why string) Decision {
+	d := terminate(why)
+	d.LostJob = v.interrupted() && v.busy() && v.Record.RunID != "" && v.Record.JobsOf == ""
+	return d
+}
+
+// replacementOwed: the run loses this host, and asked for another one then. An
+// open request looks for another host by itself.
+func (v view) replacementOwed() bool {
+	q := v.Request
+	return v.Record.State == StateRunning && !v.expired() && v.interrupted() && v.Record.ReplacedBy == "" && q != nil && q.Spec.ReplaceInterrupted &&
+		q.Settled() && q.Wants(v.Record.HostKey) && q.generation() < maxGenerations
+}
+
 func (v view) runnerGone() bool { return v.Runner != nil && v.Runner.Gone }
 
-func (v view) interrupted() bool { return v.Report != nil && !v.Report.InterruptionAt.IsZero() }
+// interrupted: EC2 announced that it takes the machine back, to the host or to
+// controld.
+func (v view) interrupted() bool {
+	return !v.Record.InterruptionAt.IsZero() || v.Report != nil && !v.Report.InterruptionAt.IsZero()
+}
 
 func (v view) expired() bool { return reached(v.Record.Threshold, v.now) }
 

@@ -101,6 +101,8 @@ func (v view) running() Decision {
 		return terminate(fmt.Sprintf("its maximum runtime of %s is over", r.maxRuntime(v.p)))
 	case v.unwanted() != "":
 		return Decision{Action: ActionRelease, Busy: v.Report == nil || v.busy(), Why: v.unwanted()}
+	case v.busy() && v.interrupted():
+		return keep(earliest(r.Threshold, v.now.Add(v.p.DrainLook)), "running a job, until it is done or EC2 takes the machine back as announced")
 	case v.busy():
 		return keep(v.lookBy(r.Threshold), "running a job")
 	case v.jobOver():

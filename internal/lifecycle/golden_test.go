@@ -64,6 +64,12 @@ func outcome(d lifecycle.Decision) string {
 	if d.HostFault {
 		text += " fault"
 	}
+	if d.Deregister {
+		text += " deregister"
+	}
+	if d.LostJob {
+		text += " lost-job"
+	}
 	if !d.Look.IsZero() {
 		text += " look+" + short(d.Look.Sub(now))
 	}

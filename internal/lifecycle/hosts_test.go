@@ -132,6 +132,19 @@ var hosts = map[string]func(*lifecycle.Facts, *lifecycle.Policy){
 		drift(f)
 		p.MaxAge = time.Hour
 	},
+	"running, announced to controld": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		run(f, 2*time.Hour)
+		f.Record.InterruptionAt = now.Add(time.Minute)
+	},
+	"running, to be replaced": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		run(f, 2*time.Hour)
+		f.Request = &lifecycle.Request{Outcome: lifecycle.OutcomeReady, Spec: lifecycle.Spec{ReplaceInterrupted: true}}
+	},
+	"running, replaced": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		run(f, 2*time.Hour)
+		f.Request = &lifecycle.Request{Outcome: lifecycle.OutcomeReady, Spec: lifecycle.Spec{ReplaceInterrupted: true}}
+		f.Record.ReplacedBy = "replace-i-1-7"
+	},
 	"draining": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
 		release(f)
 		f.Record.ReleasedAt = now.Add(-time.Hour)
@@ -141,6 +154,10 @@ var hosts = map[string]func(*lifecycle.Facts, *lifecycle.Policy){
 	"pooled, retiring": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
 		pool(f)
 		f.Record.Retiring = true
+	},
+	"pooled, announced to controld": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		pool(f)
+		f.Record.InterruptionAt = now.Add(time.Minute)
 	},
 	"pooled, at its maximum age": func(f *lifecycle.Facts, p *lifecycle.Policy) {
 		pool(f)

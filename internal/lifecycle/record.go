@@ -82,7 +82,16 @@ type Record struct {
 	// Retiring hosts are not claimed; they leave when they are next idle.
 	Retiring bool `json:"retiring,omitempty"`
 	// Hold is until when an operator keeps the host: nothing claims or ends it.
-	Hold           time.Time `json:"hold,omitzero"`
+	Hold time.Time `json:"hold,omitzero"`
+	// InterruptionAt is when EC2 takes the machine back, as it announced to
+	// controld: nothing claims or pools the host.
+	InterruptionAt time.Time `json:"interruptionAt,omitzero"`
+	// ReplacedBy is the request that gets the run another host in the place of
+	// this one, which was interrupted.
+	ReplacedBy string `json:"replacedBy,omitempty"`
+	// LostJob is the run, with its attempt, one of whose jobs ran on the host when
+	// EC2 took its machine back: see LostJobOf.
+	LostJob        string    `json:"lostJob,omitempty"`
 	OrphanAt       time.Time `json:"orphanAt,omitzero"`
 	IdleDetectedAt time.Time `json:"idleDetectedAt,omitzero"`
 
@@ -136,6 +145,11 @@ func InstanceOf(runnerName string) string {
 
 // RunKey identifies a workflow run across repositories.
 func RunKey(repository, runID string) string { return repository + "/" + runID }
+
+// LostJobOf names an attempt of a run in Record.LostJob.
+func LostJobOf(repository, runID string, attempt int) string {
+	return fmt.Sprintf("%s/%d", RunKey(repository, runID), attempt)
+}
 
 // Owner is the part of "owner/name" before the slash.
 func Owner(repository string) string {

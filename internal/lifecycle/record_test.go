@@ -52,6 +52,7 @@ func TestRecordJSONRoundTrip(t *testing.T) {
 		MemoryMiB: 4096, Arch: "x86_64", Zone: "a", Labels: []string{"gpu"}, TrustKey: "acme/web", Uses: 2, TemplateVersion: "4",
 		Registration: &lifecycle.Registration{Kind: lifecycle.RegistrationJIT, URL: "u", Secret: token, ExpiresAt: now},
 		RunnerName:   "remuda-3-i-1", GitHubRunnerID: 12, PooledAt: now, ClaimFailures: 1, Retiring: true, Hold: now, OrphanAt: now,
+		InterruptionAt: now, ReplacedBy: "replace-i-1-3", LostJob: "acme/web/101/2",
 		IdleDetectedAt: now, LaunchedAt: now, CreatedAt: now, UpdatedAt: now, ExpiresAt: now, Reason: "because",
 	}
 	body, err := json.Marshal(want)
@@ -74,7 +75,7 @@ func TestEmptyAttributesAreLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"runId", "runAttempt", "requestId", "registration", "runnerName", "githubRunnerId", "hold", "retiring", "releasedAt", "orphanAt"} {
+	for _, name := range []string{"runId", "runAttempt", "requestId", "registration", "runnerName", "githubRunnerId", "hold", "retiring", "releasedAt", "orphanAt", "interruptionAt", "replacedBy", "lostJob"} {
 		if strings.Contains(string(body), `"`+name+`"`) {
 			t.Errorf("%s is written though it is empty: %s", name, body)
 		}

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"fmt"
 	"reflect"
 	"time"
 )
@@ -19,6 +20,9 @@ type Spec struct {
 	Timeout       time.Duration `json:"timeout"`
 	Labels        []string      `json:"labels,omitempty"`
 	AllowOnDemand bool          `json:"allowOnDemand,omitempty"` // spot may fall back to on-demand
+	// ReplaceInterrupted asks for another host in the place of each that EC2
+	// interrupts, for as long as the run is not released.
+	ReplaceInterrupted bool `json:"replaceInterrupted,omitempty"`
 	// JobsOf asks for a job-scoped host: see Record.JobsOf.
 	JobsOf string `json:"jobsOf,omitempty"`
 }
@@ -71,9 +75,54 @@ type Request struct {
 	// ready hosts are released when they get no job.
 	Unattended bool `json:"unattended,omitempty"`
 
+	// ReplacementOf is set on a request that was made for an interrupted host.
+	ReplacementOf *ReplacementOf `json:"replacementOf,omitempty"`
+
 	DueAt     time.Time `json:"dueAt,omitzero"`
 	Version   int64     `json:"version"`
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+}
+
+// ReplacementOf says which host a request stands in for.
+type ReplacementOf struct {
+	// RequestID is the request that the host served, of the same run.
+	RequestID  string `json:"requestId"`
+	InstanceID string `json:"instanceId"`
+	// Generation is 1 for a host of a request that somebody made, and one more
+	// than that of the replacement that was interrupted itself.
+	Generation int `json:"generation"`
+}
+
+// maxGenerations of replacements: where a host and those in its place were lost
+// so often, another one would be too. It bounds what a host that lies about
+// interruptions can have launched.
+const maxGenerations = 3
+
+// generation of the request's hosts; 0: they replace none.
+func (q Request) generation() int {
+	if q.ReplacementOf == nil {
+		return 0
+	}
+	return q.ReplacementOf.Generation
+}
+
+// Replacement is the request for a host in the place of r, an interrupted one of
+// q. Its id is that host's, so that there is one, whoever makes it and however
+// often. It may take as long as q might, and is as attended as q was.
+func (q Request) Replacement(r Record, now time.Time) Request {
+	spec := q.Spec
+	spec.Count, spec.MinimumCount = 1, 1
+	return Request{
+		Repository: q.Repository, RunID: q.RunID, RequestID: r.ReplacementID(), Spec: spec, MaxHosts: q.MaxHosts,
+		CreatedAt: now, Deadline: now.Add(spec.Timeout), DueAt: now, Unattended: q.Unattended, Version: 1,
+		ReplacementOf: &ReplacementOf{RequestID: q.RequestID, InstanceID: r.InstanceID, Generation: q.generation() + 1},
+	}
+}
+
+// ReplacementID is the id of the request for a host in the place of this one, in
+// its run of now.
+func (r Record) ReplacementID() string {
+	return fmt.Sprintf("replace-%s-%d", r.InstanceID, r.Assignment)
 }
 
 // Taken is one host of a request.

@@ -29,7 +29,7 @@ var generalRules = []rule{
 	{"an unknown cloud is not a sick one", func(s *seen) bool { return s.cloud == "unknown" && !s.is("terminated") },
 		func(s *seen) bool { return s.same(func(o *scene) { o.cloud = "running" }) }},
 	{"an unknown request is not an unwanted one", func(s *seen) bool {
-		return s.request == "unknown" && !strings.Contains(s.host, "unattended")
+		return s.request == "unknown" && !strings.Contains(s.host, "unattended") && !s.is("running, to be replaced")
 	}, func(s *seen) bool { return s.same(func(o *scene) { o.request = "wanted" }) }},
 	{"nobody is silent while the store was not watched", func(s *seen) bool { return s.beat == "unwatched" || s.beat == "mass" },
 		func(s *seen) bool { return !strings.HasPrefix(s.got.Why, "silent") }},
@@ -58,7 +58,18 @@ var endRules = []rule{
 			return s.got == free || free.Action == lifecycle.ActionTerminate
 		}},
 	{"a host whose machine is gone is ended, held or not", func(s *seen) bool { return s.gone() && !s.is("terminated") },
-		(*seen).ends},
+		(*seen).endsOrIsReplaced},
+	{"a running interrupted host that its run wants is replaced first, once and if asked for", func(s *seen) bool { return !s.is("terminated") },
+		func(s *seen) bool {
+			return s.replaced() == (s.is("running, to be replaced") && s.noticed() && s.request == "wanted" && !s.late())
+		}},
+	{"only what runs no job is deregistered before its end, and only for an interruption", func(s *seen) bool { return s.got.Deregister },
+		func(s *seen) bool { return s.ends() && s.noticed() && !s.jobRuns() && !s.is("pooled") }},
+	{"a job is lost with the machine that EC2 announced to take", func(s *seen) bool { return !s.jobScoped() },
+		func(s *seen) bool {
+			lost := s.noticed() && s.jobRuns() && (s.gone() || s.ec2Confirms() && !s.held()) && s.is("created", "claimed", "running") && !s.replaced()
+			return s.got.LostJob == lost
+		}},
 	{"a busy host is ended only by its runtime or the loss of its machine", func(s *seen) bool { return s.jobRuns() && s.open() },
 		func(s *seen) bool { return !s.ends() || s.runtimeOver() }},
 	{"a busy host ends once its runtime is over, if it never was ready or drains too long", func(s *seen) bool {
@@ -66,9 +77,9 @@ var endRules = []rule{
 	}, (*seen).ends},
 	{"silence that EC2 confirms ends any host", func(s *seen) bool {
 		return s.ec2Confirms() && !s.is("terminated") && !s.held()
-	}, (*seen).ends},
+	}, (*seen).endsOrIsReplaced},
 	{"an interrupted host is ended when not busy", func(s *seen) bool { return s.noticed() && !s.jobRuns() && s.open() },
-		(*seen).ends},
+		(*seen).endsOrIsReplaced},
 	{"an interrupted host does not become ready when not busy, nor is it pooled", (*seen).noticed, func(s *seen) bool {
 		return !s.does(lifecycle.ActionPool) && (!s.does(lifecycle.ActionReady) || s.jobRuns())
 	}},
@@ -124,7 +135,7 @@ var stateRules = []rule{
 	}},
 	{"a wanted busy host stays with its run", func(s *seen) bool {
 		return s.wanted() && s.open() && s.is("running") && !s.late() && s.jobRuns()
-	}, func(s *seen) bool { return s.does(lifecycle.ActionKeep) }},
+	}, func(s *seen) bool { return s.does(lifecycle.ActionKeep) || s.replaced() }},
 	{"only a request that nobody waited for gives up a ready host without a job after 5 m", func(s *seen) bool {
 		return s.is("running") && s.wanted() && !strings.HasPrefix(s.answer, "UD_REG_FAILED") && s.does(lifecycle.ActionRelease) &&
 			!s.is("running, job-scoped, had its job")

@@ -32,17 +32,24 @@ func (s *seen) is(hosts ...string) bool {
 func (s *seen) reported() bool  { return s.answer != "none" }
 func (s *seen) jobRuns() bool   { return s.reported() && s.busy == "busy" }
 func (s *seen) jobScoped() bool { return strings.Contains(s.host, "job-scoped") }
-func (s *seen) noticed() bool   { return s.reported() && s.notice == "interrupted" }
-func (s *seen) fell() bool      { return s.reported() && s.beat == "silent" }
-func (s *seen) spoke() bool     { return s.reported() && s.beat == "fresh" }
-func (s *seen) held() bool      { return s.hold == "held" && !s.is("terminated") }
-func (s *seen) gone() bool      { return s.cloud == "gone" }
-func (s *seen) late() bool      { return s.deadline != "ahead" }
-func (s *seen) wanted() bool    { return s.request == "unknown" || s.request == "wanted" }
-func (s *seen) ends() bool      { return s.got.Action == lifecycle.ActionTerminate }
+func (s *seen) noticed() bool {
+	return s.reported() && s.notice == "interrupted" || strings.Contains(s.host, "announced to controld")
+}
+
+// replaced: another host is requested in its place before anything else is done.
+func (s *seen) replaced() bool { return s.does(lifecycle.ActionReplace) }
+func (s *seen) fell() bool     { return s.reported() && s.beat == "silent" }
+func (s *seen) spoke() bool    { return s.reported() && s.beat == "fresh" }
+func (s *seen) held() bool     { return s.hold == "held" && !s.is("terminated") }
+func (s *seen) gone() bool     { return s.cloud == "gone" }
+func (s *seen) late() bool     { return s.deadline != "ahead" }
+func (s *seen) wanted() bool   { return s.request == "unknown" || s.request == "wanted" }
+func (s *seen) ends() bool     { return s.got.Action == lifecycle.ActionTerminate }
 func (s *seen) does(a lifecycle.Action) bool {
 	return s.got.Action == a
 }
+
+func (s *seen) endsOrIsReplaced() bool { return s.ends() || s.replaced() }
 
 // answers: the report speaks of the record's assignment.
 func (s *seen) answers() bool { return s.reported() && !strings.HasPrefix(s.answer, "old ") }

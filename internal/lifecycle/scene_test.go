@@ -191,7 +191,7 @@ func (s scene) machine() *lifecycle.Machine {
 func (s scene) requestOf(f lifecycle.Facts) *lifecycle.Request {
 	q := lifecycle.Request{RunID: "101", RequestID: "q1", Taken: []lifecycle.Taken{{HostKey: hostKey}}}
 	if f.Request != nil {
-		q.Unattended = f.Request.Unattended
+		q.Unattended, q.Outcome, q.Spec = f.Request.Unattended, f.Request.Outcome, f.Request.Spec
 	}
 	switch s.request {
 	case "unknown":

@@ -27,6 +27,8 @@ const (
 	ActionProvideToken Action = "provide_token" // the agent needs a (fresh) remove token
 	ActionForget       Action = "forget"        // machine and registration are gone: nothing is due
 	ActionHold         Action = "hold"          // an operator set or took away a hold
+	ActionReplace      Action = "replace"       // a request is made for a host in the place of an interrupted one
+	ActionNotice       Action = "notice"        // EC2 announced that it will take the machine back
 	ActionRetire       Action = "retire"        // it is not claimed any more, and leaves when it is next idle
 	ActionSettle       Action = "settle"        // a request has its outcome
 
@@ -38,7 +40,7 @@ const (
 // Actions lists every action.
 var Actions = []Action{
 	ActionLaunch, ActionReady, ActionRelease, ActionReturn, ActionPool, ActionClaim, ActionTerminate,
-	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionRetire, ActionSettle,
+	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionRetire, ActionNotice, ActionReplace, ActionSettle,
 	ActionKeep, ActionEndMachine, ActionDeleteRunner,
 }
 
@@ -55,6 +57,7 @@ var transitions = map[Action][]string{
 	ActionReleaseClock: {"idle (releasing)"},
 	ActionExtend:       {"idle (releasing)", "idle (pooled)"},
 	ActionProvideToken: {"idle (releasing)"},
+	ActionReplace:      {string(StateRunning)},
 	ActionForget:       {string(StateTerminated)},
 }
 
@@ -168,7 +171,7 @@ type Claim struct {
 // Holds reports whether the claim's condition holds for the record as stored.
 func (c Claim) Holds(r Record) bool {
 	return r.Pooled() && r.Assignment == c.Assignment && r.TrustKey == c.TrustKey &&
-		!r.Retiring && !r.Held(c.Now) && r.Threshold.After(c.Now.Add(c.Margin))
+		!r.Retiring && r.InterruptionAt.IsZero() && !r.Held(c.Now) && r.Threshold.After(c.Now.Add(c.Margin))
 }
 
 // Apply carries out a decision on the record: it returns the record to be
@@ -192,7 +195,12 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 		n.release(now, d, p)
 	case ActionPool:
 		n.pool(now, p)
+	case ActionReplace:
+		n.ReplacedBy, n.DueAt = r.ReplacementID(), now
 	case ActionTerminate:
+		if d.LostJob {
+			n.LostJob = LostJobOf(r.Repository, r.RunID, r.RunAttempt)
+		}
 		n.terminate(now)
 	case ActionDrain:
 		n.drain(now, p)

@@ -82,10 +82,13 @@ func (s *service) instance(r lifecycle.Record, report *lifecycle.Report) *remuda
 		Threshold: moment(r.Threshold), ResourceClass: r.ResourceClass, UsageClass: usageClasses[r.UsageClass],
 		InstanceType: r.InstanceType, Cpu: int32(r.CPU), MemoryMib: int32(r.MemoryMiB), Zone: r.Zone,
 		PooledTime: moment(r.PooledAt), CreateTime: moment(r.CreatedAt), UpdateTime: moment(r.UpdatedAt),
-		HoldTime: moment(r.Hold), Retiring: r.Retiring, Reason: r.Reason,
+		HoldTime: moment(r.Hold), Retiring: r.Retiring, InterruptionTime: moment(r.InterruptionAt), Reason: r.Reason,
 	}
 	if report == nil {
 		return i
+	}
+	if r.InterruptionAt.IsZero() {
+		i.InterruptionTime = moment(report.InterruptionAt)
 	}
 	i.Busy, i.HeartbeatTime = report.Busy, moment(report.HeartbeatAt)
 	if report.Assignment == r.Assignment {

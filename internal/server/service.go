@@ -77,6 +77,7 @@ func demand(req *remudav1.ProvisionRequest) fleet.Demand {
 			Pool: req.GetPool(), ResourceClass: req.GetResourceClass(), UsageClass: usageClassesBack[req.GetUsageClass()],
 			InstanceTypes: req.GetAllowedInstanceTypes(), MaxRuntime: req.GetMaxRuntime().AsDuration(),
 			Timeout: req.GetTimeout().AsDuration(), Labels: req.GetLabels(), AllowOnDemand: req.GetAllowOnDemandFallback(),
+			ReplaceInterrupted: req.GetReplaceInterrupted(),
 		},
 	}
 }

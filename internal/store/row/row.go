@@ -17,7 +17,7 @@ const EventRetention = 24 * time.Hour
 func Record(r lifecycle.Record) lifecycle.Record {
 	for _, t := range []*time.Time{
 		&r.Threshold, &r.RuntimeEndsAt, &r.ReleasedAt, &r.DueAt, &r.PooledAt, &r.Hold, &r.OrphanAt,
-		&r.IdleDetectedAt, &r.LaunchedAt, &r.CreatedAt, &r.UpdatedAt, &r.ExpiresAt,
+		&r.IdleDetectedAt, &r.InterruptionAt, &r.LaunchedAt, &r.CreatedAt, &r.UpdatedAt, &r.ExpiresAt,
 	} {
 		*t = utc(*t)
 	}
@@ -43,6 +43,10 @@ func Request(q lifecycle.Request) lifecycle.Request {
 	}
 	q.Spec.InstanceTypes, q.Spec.Labels = list(q.Spec.InstanceTypes), list(q.Spec.Labels)
 	q.Taken = list(q.Taken)
+	if q.ReplacementOf != nil {
+		of := *q.ReplacementOf
+		q.ReplacementOf = &of
+	}
 	if q.Launch != nil {
 		order := *q.Launch
 		order.InstanceTypes, order.PoolTypes = list(order.InstanceTypes), list(order.PoolTypes)

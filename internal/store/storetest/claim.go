@@ -87,6 +87,7 @@ func testClaimCondition(t *testing.T, w world) {
 		{name: "another trust key", record: func(r *lifecycle.Record) { r.TrustKey = "acme/other" }},
 		{name: "no trust key", record: func(r *lifecycle.Record) { r.TrustKey = "" }},
 		{name: "retiring", record: func(r *lifecycle.Record) { r.Retiring = true }},
+		{name: "interrupted", record: func(r *lifecycle.Record) { r.InterruptionAt = start.Add(-time.Hour) }},
 		{name: "held", record: func(r *lifecycle.Record) { r.Hold = start.Add(time.Nanosecond) }},
 		{name: "threshold at the margin", record: func(r *lifecycle.Record) { r.Threshold = start.Add(30 * time.Second) }},
 		{name: "threshold passed", record: func(r *lifecycle.Record) { r.Threshold = start.Add(-time.Second) }},

@@ -33,6 +33,7 @@ func fullRecord(hostKey string) lifecycle.Record {
 		},
 		RunnerName: "remuda-3-i-" + hostKey, GitHubRunnerID: 99,
 		PooledAt: at(6), ClaimFailures: 1, Retiring: true, Hold: at(7), OrphanAt: at(8), IdleDetectedAt: at(9),
+		InterruptionAt: at(13), ReplacedBy: "replace-i-1", LostJob: "acme/site/4711/2",
 		LaunchedAt: at(10), CreatedAt: at(11), UpdatedAt: at(12), ExpiresAt: at(600), Reason: "because it's \"so\" — 100%",
 	}
 }
@@ -64,8 +65,9 @@ func fullRequest(requestID string) lifecycle.Request {
 		Spec: lifecycle.Spec{
 			RunAttempt: 1, Count: 3, MinimumCount: 2, Pool: "default", ResourceClass: "large", UsageClass: lifecycle.UsageSpot,
 			InstanceTypes: []string{"c*", "m6i.*"}, MaxRuntime: time.Hour, Timeout: 10 * time.Minute, Labels: []string{"fast"}, AllowOnDemand: true,
-			JobsOf: "acme",
+			JobsOf: "acme", ReplaceInterrupted: true,
 		},
+		ReplacementOf: &lifecycle.ReplacementOf{RequestID: "request-0", InstanceID: "i-c", Generation: 2},
 		CreatedAt: start, Deadline: start.Add(10 * time.Minute),
 		Taken: []lifecycle.Taken{{HostKey: "a", InstanceID: "i-a", Reused: true}, {HostKey: "b", InstanceID: "i-b"}},
 		Launch: &lifecycle.LaunchOrder{

@@ -263,10 +263,12 @@ type Instance struct {
 	Labels []string `protobuf:"bytes,24,rep,name=labels,proto3" json:"labels,omitempty"`
 	// Until when an operator's hold keeps the host from being ended; absent without a hold.
 	HoldTime *timestamppb.Timestamp `protobuf:"bytes,25,opt,name=hold_time,json=holdTime,proto3" json:"hold_time,omitempty"`
-	// Whether scale-down has chosen the host: no request can take it any more.
-	Retiring      bool `protobuf:"varint,26,opt,name=retiring,proto3" json:"retiring,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Whether the host leaves when it is next idle, such as one of an older launch template: no request can take it any more.
+	Retiring bool `protobuf:"varint,26,opt,name=retiring,proto3" json:"retiring,omitempty"`
+	// When EC2 takes the machine back, as it announced to the host or to controld; absent without such a notice.
+	InterruptionTime *timestamppb.Timestamp `protobuf:"bytes,27,opt,name=interruption_time,json=interruptionTime,proto3" json:"interruption_time,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Instance) Reset() {
@@ -481,11 +483,18 @@ func (x *Instance) GetRetiring() bool {
 	return false
 }
 
+func (x *Instance) GetInterruptionTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.InterruptionTime
+	}
+	return nil
+}
+
 var File_remuda_v1_instance_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\n" +
-	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd9\a\n" +
+	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa2\b\n" +
 	"\bInstance\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x12\n" +
@@ -525,7 +534,8 @@ const file_remuda_v1_instance_proto_rawDesc = "" +
 	"request_id\x18\x17 \x01(\tR\trequestId\x12\x16\n" +
 	"\x06labels\x18\x18 \x03(\tR\x06labels\x127\n" +
 	"\thold_time\x18\x19 \x01(\v2\x1a.google.protobuf.TimestampR\bholdTime\x12\x1a\n" +
-	"\bretiring\x18\x1a \x01(\bR\bretiring*}\n" +
+	"\bretiring\x18\x1a \x01(\bR\bretiring\x12G\n" +
+	"\x11interruption_time\x18\x1b \x01(\v2\x1a.google.protobuf.TimestampR\x10interruptionTime*}\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_CREATED\x10\x01\x12\x11\n" +
@@ -570,20 +580,21 @@ var file_remuda_v1_instance_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
 }
 var file_remuda_v1_instance_proto_depIdxs = []int32{
-	0, // 0: remuda.v1.Instance.state:type_name -> remuda.v1.State
-	4, // 1: remuda.v1.Instance.threshold:type_name -> google.protobuf.Timestamp
-	1, // 2: remuda.v1.Instance.usage_class:type_name -> remuda.v1.UsageClass
-	2, // 3: remuda.v1.Instance.signal:type_name -> remuda.v1.Signal
-	4, // 4: remuda.v1.Instance.heartbeat_time:type_name -> google.protobuf.Timestamp
-	4, // 5: remuda.v1.Instance.pooled_time:type_name -> google.protobuf.Timestamp
-	4, // 6: remuda.v1.Instance.create_time:type_name -> google.protobuf.Timestamp
-	4, // 7: remuda.v1.Instance.update_time:type_name -> google.protobuf.Timestamp
-	4, // 8: remuda.v1.Instance.hold_time:type_name -> google.protobuf.Timestamp
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	0,  // 0: remuda.v1.Instance.state:type_name -> remuda.v1.State
+	4,  // 1: remuda.v1.Instance.threshold:type_name -> google.protobuf.Timestamp
+	1,  // 2: remuda.v1.Instance.usage_class:type_name -> remuda.v1.UsageClass
+	2,  // 3: remuda.v1.Instance.signal:type_name -> remuda.v1.Signal
+	4,  // 4: remuda.v1.Instance.heartbeat_time:type_name -> google.protobuf.Timestamp
+	4,  // 5: remuda.v1.Instance.pooled_time:type_name -> google.protobuf.Timestamp
+	4,  // 6: remuda.v1.Instance.create_time:type_name -> google.protobuf.Timestamp
+	4,  // 7: remuda.v1.Instance.update_time:type_name -> google.protobuf.Timestamp
+	4,  // 8: remuda.v1.Instance.hold_time:type_name -> google.protobuf.Timestamp
+	4,  // 9: remuda.v1.Instance.interruption_time:type_name -> google.protobuf.Timestamp
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_instance_proto_init() }

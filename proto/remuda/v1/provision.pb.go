@@ -58,9 +58,12 @@ type ProvisionRequest struct {
 	AllowOnDemandFallback bool `protobuf:"varint,13,opt,name=allow_on_demand_fallback,json=allowOnDemandFallback,proto3" json:"allow_on_demand_fallback,omitempty"`
 	// Names this request among those of its run, at most 128 characters. Sent again with the same body it resumes the request; with another
 	// body it is ALREADY_EXISTS. Empty: a new request, which adds hosts to the run.
-	RequestId     string `protobuf:"bytes,14,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	RequestId string `protobuf:"bytes,14,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Whether the run gets another host, of the same kind and within the same limits, in the place of each that EC2 announces to interrupt,
+	// until the run is released; also after this call was answered. A host and those in its place: at most three times.
+	ReplaceInterrupted bool `protobuf:"varint,15,opt,name=replace_interrupted,json=replaceInterrupted,proto3" json:"replace_interrupted,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *ProvisionRequest) Reset() {
@@ -189,6 +192,13 @@ func (x *ProvisionRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *ProvisionRequest) GetReplaceInterrupted() bool {
+	if x != nil {
+		return x.ReplaceInterrupted
+	}
+	return false
 }
 
 // ProvisionResponse names the hosts that are registered and ready for the run's jobs.
@@ -406,7 +416,7 @@ var File_remuda_v1_provision_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_provision_proto_rawDesc = "" +
 	"\n" +
-	"\x19remuda/v1/provision.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x18remuda/v1/instance.proto\"\xff\v\n" +
+	"\x19remuda/v1/provision.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x18remuda/v1/instance.proto\"\xb0\f\n" +
 	"\x10ProvisionRequest\x12\x86\x03\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\tB\xe5\x02\xbaH\xe1\x02\xba\x01\xdd\x02\n" +
@@ -433,7 +443,8 @@ const file_remuda_v1_provision_proto_rawDesc = "" +
 	"\x06labels\x18\f \x03(\tB&\xbaH#\x92\x01 \x10\x14\x18\x01\"\x1ar\x182\x16^[A-Za-z0-9._-]{1,64}$R\x06labels\x127\n" +
 	"\x18allow_on_demand_fallback\x18\r \x01(\bR\x15allowOnDemandFallback\x12K\n" +
 	"\n" +
-	"request_id\x18\x0e \x01(\tB,\xbaH)\xd8\x01\x01r$2\"^[0-9A-Za-z][0-9A-Za-z_.-]{0,127}$R\trequestId:\xd8\x01\xbaH\xd4\x01\x1a\xd1\x01\n" +
+	"request_id\x18\x0e \x01(\tB,\xbaH)\xd8\x01\x01r$2\"^[0-9A-Za-z][0-9A-Za-z_.-]{0,127}$R\trequestId\x12/\n" +
+	"\x13replace_interrupted\x18\x0f \x01(\bR\x12replaceInterrupted:\xd8\x01\xbaH\xd4\x01\x1a\xd1\x01\n" +
 	" minimum_count.lte_instance_count\x12Eminimum_count: must be at most instance_count, which is 1 when absent\x1af!has(this.minimum_count) || this.minimum_count <= (has(this.instance_count) ? this.instance_count : 1)B\x0e\n" +
 	"\f_run_attemptB\x11\n" +
 	"\x0f_instance_countB\x10\n" +

@@ -63,6 +63,10 @@ const (
 	Action_ACTION_SETTLE Action = 17
 	// No run gets it any more; it leaves when it is next idle.
 	Action_ACTION_RETIRE Action = 18
+	// EC2 announced that it will take the machine back: no run gets the host, and it is ended as soon as no job runs on it.
+	Action_ACTION_NOTICE Action = 19
+	// Another host is requested in the place of one that EC2 interrupts.
+	Action_ACTION_REPLACE Action = 20
 )
 
 // Enum value maps for Action.
@@ -87,6 +91,8 @@ var (
 		16: "ACTION_DELETE_RUNNER",
 		17: "ACTION_SETTLE",
 		18: "ACTION_RETIRE",
+		19: "ACTION_NOTICE",
+		20: "ACTION_REPLACE",
 	}
 	Action_value = map[string]int32{
 		"ACTION_UNSPECIFIED":   0,
@@ -108,6 +114,8 @@ var (
 		"ACTION_DELETE_RUNNER": 16,
 		"ACTION_SETTLE":        17,
 		"ACTION_RETIRE":        18,
+		"ACTION_NOTICE":        19,
+		"ACTION_REPLACE":       20,
 	}
 )
 
@@ -448,7 +456,7 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"w\n" +
 	"\x0fRefreshResponse\x121\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x13.remuda.v1.DecisionR\tdecisions\x121\n" +
-	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\x8b\x03\n" +
+	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\xb2\x03\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_LAUNCH\x10\x01\x12\x10\n" +
@@ -469,7 +477,9 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\x12ACTION_END_MACHINE\x10\x0f\x12\x18\n" +
 	"\x14ACTION_DELETE_RUNNER\x10\x10\x12\x11\n" +
 	"\rACTION_SETTLE\x10\x11\x12\x11\n" +
-	"\rACTION_RETIRE\x10\x12*k\n" +
+	"\rACTION_RETIRE\x10\x12\x12\x11\n" +
+	"\rACTION_NOTICE\x10\x13\x12\x12\n" +
+	"\x0eACTION_REPLACE\x10\x14*k\n" +
 	"\x0eResourceChange\x12\x1f\n" +
 	"\x1bRESOURCE_CHANGE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RESOURCE_CHANGE_CREATED\x10\x01\x12\x1b\n" +

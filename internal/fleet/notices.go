@@ -1,0 +1,207 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Notices hands out what EC2 announces of machines, ours and others'. Delivery
+// is at least once, in no order.
+type Notices interface {
+	// Receive hands out some notices and hides them from others for a while. It
+	// may wait up to 20 s for a first one. What cannot be parsed is logged and
+	// deleted.
+	Receive(ctx context.Context) ([]lifecycle.NoticeDelivery, error)
+	// Delete removes deliveries (1 to 10). An unknown handle is no error.
+	Delete(ctx context.Context, handles ...string) error
+}
+
+const (
+	// noticeAge: what was announced so long ago has happened by now, or will not.
+	noticeAge = 15 * time.Minute
+	// noticeAhead is how far EC2's clock may be ahead of ours.
+	noticeAhead = 5 * time.Minute
+	// noticesAgain is when notices are asked for again that could not be had.
+	noticesAgain = 20 * time.Second
+	// noticeEffects bounds what one notice leads to at once: a replacement, and
+	// the end of its host. The due sweep goes on.
+	noticeEffects = 3
+)
+
+// HearNotices takes what EC2 announces for as long as this replica sweeps, until
+// ctx ends. That only one replica asks saves calls; that two do is harmless.
+func (f *Fleet) HearNotices(ctx context.Context) {
+	if f.notices == nil {
+		return
+	}
+	var said string
+	var saidAt time.Time
+	for ctx.Err() == nil {
+		pause := f.jitter(f.timing.Lease / 3)
+		if f.sweeping.Load() {
+			pause = 0
+			if err := f.Drive(ctx, f.NewNoticeRound(), 0); err != nil && ctx.Err() == nil {
+				if text := err.Error(); text != said || time.Since(saidAt) >= sayAgain {
+					f.log.Error("notices of EC2 not heard; trying again", "error", err)
+					said, saidAt = text, time.Now()
+				}
+				pause = f.jitter(noticesAgain)
+			}
+		}
+		if sleep(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// NoticeRound takes the notices that there are: it writes each on the record of
+// its host and does at once what follows from it. They are acknowledged after
+// that, so a round that is cut short is had again.
+type NoticeRound struct {
+	course
+	f *Fleet
+
+	open    []lifecycle.NoticeDelivery
+	handled []string
+	// host is the key of the host that the notice in hand is about, and left is
+	// what may still be done for it.
+	host string
+	left int
+}
+
+// NewNoticeRound begins a round.
+func (f *Fleet) NewNoticeRound() *NoticeRound {
+	r := &NoticeRound{f: f, course: course{journal: journal{f: f}}}
+	r.next = r.receive
+	return r
+}
+
+func (r *NoticeRound) receive(ctx context.Context, _ time.Time) (Progress, error) {
+	got, err := r.f.notices.Receive(ctx)
+	if err != nil {
+		return again, fmt.Errorf("receive notices: %w", err)
+	}
+	r.open, r.next = got, r.notice
+	return again, nil
+}
+
+// notice takes up the next one. One that cannot be worked on stays in its queue
+// and keeps no other waiting.
+func (r *NoticeRound) notice(ctx context.Context, now time.Time) (Progress, error) {
+	if len(r.open) == 0 {
+		r.next = r.acknowledge
+		return again, nil
+	}
+	d := r.open[0]
+	host, err := r.f.note(ctx, &r.journal, d.Notice, now)
+	switch {
+	case errors.Is(err, lifecycle.ErrUnavailable):
+		return again, err
+	case err != nil:
+		r.f.log.Error("notice not worked on", "instance", d.Notice.InstanceID, "notice", d.Notice.Kind, "error", err)
+		r.open = r.open[1:]
+		return again, nil
+	}
+	r.host, r.left, r.next = host, noticeEffects, r.follow
+	return again, nil
+}
+
+// follow does one effect of what follows for the host.
+func (r *NoticeRound) follow(ctx context.Context, now time.Time) (Progress, error) {
+	if r.host != "" && r.left > 0 {
+		r.left--
+		facts, err := r.f.factsOf(ctx, r.host, now)
+		if err != nil {
+			return again, err
+		}
+		if len(facts) > 0 {
+			_, d, err := r.f.bring(ctx, &r.journal, facts[0], now)
+			if err != nil || d.Action != lifecycle.ActionKeep {
+				return again, err
+			}
+		}
+	}
+	r.handled = append(r.handled, r.open[0].Handle)
+	r.open, r.next = r.open[1:], r.notice
+	return again, nil
+}
+
+// acknowledge deletes what was worked on.
+func (r *NoticeRound) acknowledge(ctx context.Context, _ time.Time) (Progress, error) {
+	n := min(receiveAtMost, len(r.handled))
+	if n == 0 {
+		return done, nil
+	}
+	if err := r.f.notices.Delete(ctx, r.handled[:n]...); err != nil {
+		return again, fmt.Errorf("delete notices: %w", err)
+	}
+	r.handled = r.handled[n:]
+	return again, nil
+}
+
+// factsOf is all that is known of a living host, with EC2's word; none of one
+// that has ended.
+func (f *Fleet) factsOf(ctx context.Context, hostKey string, now time.Time) ([]lifecycle.Facts, error) {
+	reports, err := f.reports(ctx, []string{hostKey}, now)
+	if err != nil {
+		return nil, err
+	}
+	return f.inspect(ctx, []string{hostKey}, reports, now)
+}
+
+// note writes a notice on the record of its host, in one conditional write, and
+// returns the key of the host if there is something to be done with it now. A
+// machine without a living host is none of ours, or was.
+func (f *Fleet) note(ctx context.Context, j *journal, n lifecycle.Notice, now time.Time) (hostKey string, err error) {
+	if now.Sub(n.At) > noticeAge || n.At.Sub(now) > noticeAhead {
+		f.log.Info("notice ignored: it is not of now", "instance", n.InstanceID, "notice", n.Kind, "at", n.At)
+		return "", nil
+	}
+	r, err := f.order(ctx, n.InstanceID, func(r lifecycle.Record) (lifecycle.Record, error) {
+		after, d, news := noted(r, n, now)
+		if !news {
+			return r, nil
+		}
+		stored, err := f.store.UpdateInstance(ctx, after)
+		if err != nil {
+			return r, fmt.Errorf("note on host %s: %w", r.InstanceID, err)
+		}
+		j.add(transitionEvent(r, stored, d, now))
+		return stored, nil
+	})
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		f.log.Debug("notice of a machine that is none of ours", "instance", n.InstanceID, "notice", n.Kind)
+		return "", nil
+	case err != nil:
+		return "", err
+	case r.State == lifecycle.StateTerminated:
+		return "", nil
+	}
+	return r.HostKey, nil
+}
+
+// noted is the record with a notice, and what to tell of it; no news is a notice
+// that the record has, or that changes nothing in it.
+func noted(r lifecycle.Record, n lifecycle.Notice, now time.Time) (_ lifecycle.Record, d lifecycle.Decision, news bool) {
+	switch {
+	case r.State == lifecycle.StateTerminated:
+		return r, d, false
+	case n.Kind == lifecycle.NoticeInterruption && r.InterruptionAt.IsZero():
+		r.InterruptionAt = n.At.Add(lifecycle.InterruptionLead)
+		d = lifecycle.Decision{Action: lifecycle.ActionNotice, Why: fmt.Sprintf(
+			"EC2 announced at %s that it will take the machine back at about %s", clock(n.At), clock(r.InterruptionAt))}
+	case n.Kind == lifecycle.NoticeRebalance && !r.Retiring:
+		r.Retiring = true
+		d = lifecycle.Decision{Action: lifecycle.ActionRetire, Why: "EC2 recommends to rebalance, since it may soon take the machine back: " +
+			"it leaves when it is next idle"}
+	default:
+		return r, d, false
+	}
+	r.UpdatedAt, r.DueAt = now, now
+	return r, d, true
+}

@@ -1,0 +1,193 @@
+package notices_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	api "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/awstest"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/queue/notices"
+)
+
+var _ fleet.Notices = (*notices.Queue)(nil)
+
+const queueName = "remuda-notices"
+
+// world is a queue of notices on moto behind a proxy.
+type world struct {
+	*notices.Queue
+	t     *testing.T
+	log   bytes.Buffer
+	waits []int // of the receives
+	raw   *api.Client
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	proxy := awstest.NewProxy(t, awstest.Moto(t))
+	w := &world{t: t, raw: api.NewFromConfig(awstest.Config(t, awstest.Moto(t)))}
+	proxy.Handle("sqs", "ReceiveMessage", func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+		body, err := io.ReadAll(r.Body)
+		var in map[string]any
+		if err == nil {
+			err = json.Unmarshal(body, &in)
+		}
+		if err != nil {
+			panic(err)
+		}
+		w.waits = append(w.waits, int(in["WaitTimeSeconds"].(float64)))
+		r.Body = io.NopCloser(strings.NewReader(strings.Replace(string(body), `"WaitTimeSeconds":20`, `"WaitTimeSeconds":0`, 1)))
+		forward(r).Write(rw)
+	})
+	w.Queue = notices.New(api.NewFromConfig(awstest.Config(t, proxy.URL())), notices.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &w.log})})
+	return w
+}
+
+func (w *world) ensure(dryRun bool) []lifecycle.Resource {
+	w.t.Helper()
+	changes, err := w.Ensure(w.t.Context(), dryRun)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return changes
+}
+
+func (w *world) url() *string {
+	w.t.Helper()
+	out, err := w.raw.GetQueueUrl(w.t.Context(), &api.GetQueueUrlInput{QueueName: sdk.String(queueName)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out.QueueUrl
+}
+
+func (w *world) attributes() map[string]string {
+	w.t.Helper()
+	out, err := w.raw.GetQueueAttributes(w.t.Context(), &api.GetQueueAttributesInput{
+		QueueUrl: w.url(), AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out.Attributes
+}
+
+func (w *world) send(bodies ...string) {
+	w.t.Helper()
+	for _, body := range bodies {
+		if _, err := w.raw.SendMessage(w.t.Context(), &api.SendMessageInput{QueueUrl: w.url(), MessageBody: &body}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func interruption(instanceID string) string {
+	return fmt.Sprintf(`{"version":"0","id":"x","detail-type":"EC2 Spot Instance Interruption Warning","source":"aws.ec2",`+
+		`"account":"123456789012","time":"2026-03-02T12:00:00Z","region":"us-east-1","resources":[],`+
+		`"detail":{"instance-id":%q,"instance-action":"terminate"}}`, instanceID)
+}
+
+// TestNotices: what is sound is handed out until it is deleted, and the rest is
+// deleted at once.
+func TestNotices(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(false)
+	w.send(interruption("i-00000001"), "no event", strings.Replace(interruption("i-00000002"), "aws.ec2", "aws.s3", 1), interruption("i-00000003"))
+	got, err := w.Receive(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := map[string]lifecycle.NoticeKind{}
+	var handles []string
+	for _, d := range got {
+		heard[d.Notice.InstanceID] = d.Notice.Kind
+		handles = append(handles, d.Handle)
+	}
+	if diff := cmp.Diff(map[string]lifecycle.NoticeKind{"i-00000001": "interruption", "i-00000003": "interruption"}, heard); diff != "" {
+		t.Errorf("heard (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(w.log.String(), "deleting what is no notice of EC2") {
+		t.Errorf("nobody was told of the malformed one: %s", &w.log)
+	}
+	hidden := w.attributes()["ApproximateNumberOfMessagesNotVisible"]
+	if hidden != "2" {
+		t.Errorf("%s messages are hidden, want the two notices", hidden)
+	}
+	for range 2 { // an outdated handle is no error
+		if err := w.Delete(t.Context(), handles...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := w.attributes(); left["ApproximateNumberOfMessagesNotVisible"] != "0" || left["ApproximateNumberOfMessages"] != "0" {
+		t.Errorf("left over: %v", left)
+	}
+	if again, err := w.Receive(t.Context()); err != nil || len(again) != 0 {
+		t.Errorf("again: %v, %v", again, err)
+	}
+	if diff := cmp.Diff([]int{20, 20}, w.waits); diff != "" {
+		t.Errorf("seconds that a receive waits (-want +got):\n%s", diff)
+	}
+}
+
+func TestEnsure(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.Receive(t.Context()); !errors.Is(err, lifecycle.ErrRefused) || !strings.Contains(err.Error(), "run Refresh") {
+		t.Errorf("without a queue: %v", err)
+	}
+	created := []lifecycle.Resource{{Kind: "queue", Name: queueName, Change: lifecycle.ResourceCreated, Detail: "it was missing; notices are kept for 15m0s, encrypted"}}
+	for _, test := range []struct {
+		what string
+		dry  bool
+		want []lifecycle.Resource
+	}{{"a dry run", true, created}, {"a run", false, created}, {"another", false, nil}, {"a dry run after it", true, nil}} {
+		if diff := cmp.Diff(test.want, w.ensure(test.dry)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.what, diff)
+		}
+	}
+	found := w.attributes()
+	if found["MessageRetentionPeriod"] != "900" || found["SqsManagedSseEnabled"] != "true" {
+		t.Errorf("attributes: %v", found)
+	}
+	account := strings.Split(found["QueueArn"], ":")[4]
+	for _, says := range []string{`"Service":"events.amazonaws.com"`, `"Action":"sqs:SendMessage"`, `"aws:SourceArn":"arn:aws:events:us-east-1:` + account + `:rule/*"`} {
+		if !strings.Contains(strings.ReplaceAll(found["Policy"], " ", ""), says) {
+			t.Errorf("the policy does not say %s: %s", says, found["Policy"])
+		}
+	}
+}
+
+func TestEnsureCorrects(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(false)
+	right := w.attributes()
+	open := strings.Replace(right["Policy"], "events.amazonaws.com", "sns.amazonaws.com", 1)
+	if _, err := w.raw.SetQueueAttributes(t.Context(), &api.SetQueueAttributesInput{
+		QueueUrl: w.url(), Attributes: map[string]string{"Policy": open, "MessageRetentionPeriod": "60"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := []lifecycle.Resource{{Kind: "queue", Name: queueName, Change: lifecycle.ResourceUpdated,
+		Detail: "notices were kept for 60 s, not for 900; EventBridge was not let write to it, or others were"}}
+	for _, dry := range []bool{true, false} {
+		if diff := cmp.Diff(want, w.ensure(dry)); diff != "" {
+			t.Errorf("dry run %v (-want +got):\n%s", dry, diff)
+		}
+	}
+	got := w.attributes()
+	if got["Policy"] != right["Policy"] || got["MessageRetentionPeriod"] != "900" {
+		t.Errorf("corrected to %v", got)
+	}
+}
