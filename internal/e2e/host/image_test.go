@@ -73,7 +73,7 @@ func provision(w *world, s *system) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := nspawn(g, "timeout", provisionWithin.String(), "systemd-nspawn", "--register=no", "--keep-unit", "--quiet", "--pipe", "--as-pid2",
+	cmd := nspawn(g, "timeout", fmt.Sprint(provisionWithin.Seconds()), "systemd-nspawn", "--register=no", "--keep-unit", "--quiet", "--pipe", "--as-pid2",
 		"--directory="+s.root, "--machine="+setting.prefix+name, "--network-namespace-path=/run/netns/"+w.name,
 		"--setenv=REMUDA_AGENTD_PACKAGE=/"+at+"/remuda-agentd.deb", "--setenv=REMUDA_AGENTD_VERSION=1.0.0",
 		"--setenv=REMUDA_RUNNER_VERSION="+program.Version, "--setenv=REMUDA_RUNNER_SHA256="+sum, "--setenv=REMUDA_RUNNER_URL="+url,
@@ -116,17 +116,14 @@ func serveRunner(w *world) (url, sum string, err error) {
 // TestImage: what the scripts of packer/ made, and what a machine is that boots
 // from it.
 func TestImage(t *testing.T) {
-	layers := image(t)
+	image(t)
 	made, _ := theImage()
 	lines := strings.Split(strings.TrimSpace(made.output), "\n")
-	t.Log(strings.Join(lines[max(0, len(lines)-3):], "\n"))
+	t.Log(strings.Join(lines[max(0, len(lines)-2):], "\n"))
 	w := newWorld(t)
-	s := newSystem(t, layers...)
-	s.furnish(t, "http://"+worldAddress+":9") // nobody is there: agentd waits
-	s.write(t, "etc/remuda/host.json", `{"region":"us-east-1"}`+"\n", 0o644)
-	s.copyFile(t, "../../../packer/scripts/check.sh", "opt/check.sh", 0o755)
-	m := boot(t, s, w.connect(t))
-	m.booted()
+	a := newAccount(t, w)
+	m := startMachines(t, a, w, nil).of(t, a.launch())
+	m.copyFile(t, "../../../packer/scripts/check.sh", "opt/check.sh", 0o755)
 	t.Log(m.sh("REMUDA_RUNNER_VERSION=" + program.Version + " REMUDA_AGENTD_VERSION=1.0.0 /opt/check.sh --booted"))
 	if failed := m.units("--state=failed"); len(failed) != 0 {
 		t.Errorf("units that failed: %v", failed)

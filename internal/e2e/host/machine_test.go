@@ -127,16 +127,19 @@ func (m *machine) booted() {
 func (m *machine) try(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), execWithin)
 	defer cancel()
-	all := append([]string{"--target", strconv.Itoa(m.init), "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--wdns=/", "--",
-		"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "HOME=/root", "LANG=C.UTF-8", "TERM=dumb", "SYSTEMD_PAGER=cat", "TZ=UTC"},
-		args...)
-	cmd := exec.CommandContext(ctx, "nsenter", all...)
+	cmd := exec.CommandContext(ctx, "nsenter", append(m.enter(), args...)...)
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("%s: %s: %w\n%s", m.name, strings.Join(args, " "), err, out)
 	}
 	return string(out), nil
+}
+
+// enter are the arguments of nsenter for a command in the machine.
+func (m *machine) enter() []string {
+	return []string{"--target", strconv.Itoa(m.init), "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--wdns=/", "--",
+		"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "HOME=/root", "LANG=C.UTF-8", "TERM=dumb", "SYSTEMD_PAGER=cat", "TZ=UTC"}
 }
 
 // exec is try of a command that must succeed.

@@ -5,6 +5,8 @@ package host_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -96,7 +98,7 @@ func (m *machines) get(id string) *instance {
 
 func (m *machines) boot(ctx context.Context, i types.Instance) error {
 	s := newSystem(m.t, m.layers...)
-	s.furnish(m.t, m.account.hostsURL)
+	s.furnish(m.t, m.account.hostsURL, m.world.certificate.pem)
 	if err := cloudInit(ctx, m.t, m.account, *i.InstanceId, s); err != nil {
 		return err
 	}
@@ -116,19 +118,32 @@ func (m *machines) boot(ctx context.Context, i types.Instance) error {
 	return nil
 }
 
+// up is the machine of an instance, once it has power.
+func (m *machines) up(t testing.TB, id string) *instance {
+	t.Helper()
+	eventually(t, bootWithin, id+" boots", func() bool { return m.get(id) != nil })
+	return m.get(id)
+}
+
 // of is the machine of an instance, once it has booted.
 func (m *machines) of(t testing.TB, id string) *instance {
 	t.Helper()
-	eventually(t, bootWithin, id+" boots", func() bool { return m.get(id) != nil })
-	i := m.get(id)
+	i := m.up(t, id)
 	i.booted()
 	return i
 }
 
-// furnish adds what only a test needs: where AWS is. Credentials come from the
-// instance's metadata, which is at its real address.
-func (s *system) furnish(t testing.TB, aws string) {
+// authorities are those that a machine trusts.
+const authorities = "etc/ssl/certs/ca-certificates.crt"
+
+// furnish adds what only a test needs: where AWS is, and whom to believe that
+// it is GitHub. Credentials come from the instance's metadata, which is at its
+// real address.
+func (s *system) furnish(t testing.TB, aws string, github []byte) {
 	t.Helper()
 	s.write(t, "etc/systemd/system/agentd.service.d/test.conf", "[Service]\nEnvironment=AWS_ENDPOINT_URL="+aws+"\n", 0o644)
 	s.write(t, "var/log/journal/README", "The journal is kept, to be read when the machine is off.\n", 0o644)
+	trusted, err := os.ReadFile(filepath.Join(s.root, authorities))
+	check(t, err)
+	s.write(t, authorities, string(trusted)+string(github), 0o644)
 }

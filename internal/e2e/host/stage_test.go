@@ -44,6 +44,7 @@ type stage struct {
 	github   *local.GitHub
 	url      string // of GitHub, for controld and the machines
 	controld *exec.Cmd
+	exited   chan struct{} // closed when controld has
 }
 
 // as is the stage in a subtest.
@@ -69,6 +70,7 @@ pools:
   default: {resource_classes: [large], idle_time: 1h}
   brief: {resource_classes: [large], idle_time: 2s}
   spot: {resource_classes: [large], usage_classes: [spot], idle_time: 1h}
+  rooted: {resource_classes: [large], idle_time: 1h, privileged: true}
   fleeting: {resource_classes: [large], idle_time: 5s}
   broken: {resource_classes: [large], pre_runner: %s}
 timeouts: {claim_margin: 1s}
@@ -94,7 +96,7 @@ func (s *stage) startGitHub() {
 	s.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(s, err)
-	s.url = "http://" + s.world.forward(s, l.Addr().String())
+	s.url = "https://" + s.world.forwardTLS(s, l.Addr().String())
 	sim, err := githubsim.New(githubsim.Options{StateDir: s.TempDir(), BaseURL: s.url})
 	check(s, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -109,10 +111,15 @@ func (s *stage) startGitHub() {
 	s.github = local.NewGitHub(l.Addr().String())
 }
 
+// authority is the file with GitHub's certificate, beside controld's
+// configuration.
+const authority = "github.pem"
+
 func (s *stage) configure() string {
 	s.Helper()
 	dir := s.TempDir()
 	token, fails, config := filepath.Join(dir, "token"), filepath.Join(dir, "fails"), filepath.Join(dir, "controld.yaml")
+	check(s, os.WriteFile(filepath.Join(dir, authority), s.world.certificate.pem, 0o600))
 	check(s, os.WriteFile(token, []byte("standin\n"), 0o600))
 	check(s, os.WriteFile(fails, []byte("#!/bin/sh\necho 'no such registry mirror' >&2\nexit 3\n"), 0o600))
 	image, subnets, group := s.account.network()
@@ -128,10 +135,12 @@ func (s *stage) startControld(config string) {
 	log := &local.Log{}
 	cmd := exec.Command("nsenter", "--net=/run/netns/"+s.world.name, filepath.Join(setting.dist, "1.0.0", "controld"), "serve", "--config", config)
 	cmd.Env = append(os.Environ(), s.account.controld.Environ()...)
-	cmd.Env = append(cmd.Env, "AWS_ENDPOINT_URL="+s.account.controldURL)
+	cmd.Env = append(cmd.Env, "AWS_ENDPOINT_URL="+s.account.controldURL,
+		"SSL_CERT_FILE="+filepath.Join(filepath.Dir(config), authority))
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	started, exited := make(chan error), make(chan struct{})
+	started := make(chan error)
+	s.exited = make(chan struct{})
 	go func() {
 		runtime.LockOSThread() // Pdeathsig comes when the thread ends that started it
 		err := cmd.Start()
@@ -139,13 +148,12 @@ func (s *stage) startControld(config string) {
 		if err == nil {
 			_ = cmd.Wait() // how it ended is in its log
 		}
-		close(exited)
+		close(s.exited)
 	}()
 	check(s, <-started)
 	s.controld = cmd
 	s.Cleanup(func() {
 		s.killControld()
-		<-exited
 		if s.Failed() {
 			s.Logf("controld:\n%s", log)
 		}
@@ -156,12 +164,18 @@ func (s *stage) startControld(config string) {
 // killControld leaves the hosts to themselves.
 func (s *stage) killControld() {
 	_ = s.controld.Process.Kill() // it may have ended already
+	<-s.exited
 }
 
 // ready waits for controld's ready line and returns what it says under a name.
 func (s *stage) ready(log *local.Log, name string) (value string) {
 	s.Helper()
 	eventually(s, within, "controld is ready", func() bool {
+		select {
+		case <-s.exited:
+			s.Fatal("controld has ended")
+		default:
+		}
 		for line := range strings.Lines(log.String()) {
 			fields, ok := strings.CutPrefix(line, "ready ")
 			if !ok || !strings.HasSuffix(line, "\n") {
@@ -187,23 +201,27 @@ func (s *stage) connect(addr string) {
 	s.fleet = remudav1.NewFleetServiceClient(conn)
 }
 
-// provision asks for one host for a run, of a pool, and returns its instance.
+// provision gets one host for a run, of a pool, and returns its instance.
 func (s *stage) provision(runID, pool string) *instance {
 	s.Helper()
+	got, err := s.tryToProvision(runID, pool)
+	if err != nil {
+		s.Fatalf("provision run %s: %v", runID, err)
+	}
+	return s.machines.of(s, got.GetInstances()[0].GetInstanceId())
+}
+
+func (s *stage) tryToProvision(runID, pool string) (*remudav1.ProvisionResponse, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, within)
 	defer cancel()
 	usage := remudav1.UsageClass_USAGE_CLASS_ON_DEMAND
 	if pool == "spot" {
 		usage = remudav1.UsageClass_USAGE_CLASS_SPOT
 	}
-	got, err := s.fleet.Provision(ctx, &remudav1.ProvisionRequest{
+	return s.fleet.Provision(ctx, &remudav1.ProvisionRequest{
 		Repository: repository, RunId: runID, RequestId: "request-" + runID, Pool: pool, UsageClass: usage,
 		InstanceCount: proto.Int32(1), Timeout: durationpb.New(within),
 	})
-	if err != nil {
-		s.Fatalf("provision run %s: %v", runID, err)
-	}
-	return s.machines.of(s, got.GetInstances()[0].GetInstanceId())
 }
 
 func (s *stage) release(runID string) *remudav1.ReleaseResponse {

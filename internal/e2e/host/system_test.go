@@ -83,3 +83,8 @@ func (s *system) copyFile(t testing.TB, from, path string, mode os.FileMode) {
 	check(t, err)
 	s.write(t, path, string(data), mode)
 }
+
+func (s *system) exists(path string) bool {
+	_, err := os.Lstat(filepath.Join(s.root, path))
+	return err == nil
+}

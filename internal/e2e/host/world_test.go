@@ -4,6 +4,7 @@ package host_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -32,7 +33,8 @@ const (
 // world is what machines reach: instance metadata at its real addresses, and
 // whatever was forwarded there. All machines of a test binary share it.
 type world struct {
-	name string
+	name        string
+	certificate certificate
 
 	mu       sync.Mutex
 	links    int
@@ -41,7 +43,11 @@ type world struct {
 
 // theWorld is made when a test first asks for it. scripts/test-host removes it.
 var theWorld = sync.OnceValues(func() (*world, error) {
-	w := &world{name: setting.prefix + "world", metadata: map[string]http.Handler{}}
+	c, err := newCertificate()
+	if err != nil {
+		return nil, err
+	}
+	w := &world{name: setting.prefix + "world", certificate: c, metadata: map[string]http.Handler{}}
 	for _, args := range [][]string{
 		{"netns", "add", w.name},
 		{"-n", w.name, "link", "set", "lo", "up"},
@@ -181,6 +187,20 @@ func (w *world) forward(t testing.TB, to string) string {
 	t.Helper()
 	l, err := w.listen(worldAddress + ":0")
 	check(t, err)
+	forward(t, l, to)
+	return l.Addr().String()
+}
+
+// forwardTLS is forward for what is to be reached by HTTPS.
+func (w *world) forwardTLS(t testing.TB, to string) string {
+	t.Helper()
+	l, err := w.listen(worldAddress + ":0")
+	check(t, err)
+	forward(t, tls.NewListener(l, w.certificate.config), to)
+	return l.Addr().String()
+}
+
+func forward(t testing.TB, l net.Listener, to string) {
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -191,7 +211,6 @@ func (w *world) forward(t testing.TB, to string) string {
 			go pipe(from, to)
 		}
 	}()
-	return l.Addr().String()
 }
 
 // pipe copies both ways until both are through.
@@ -205,7 +224,7 @@ func pipe(from net.Conn, address string) {
 	through := make(chan error, 2)
 	copyTo := func(dst, src net.Conn) {
 		_, err := io.Copy(dst, src)
-		through <- errors.Join(err, dst.(*net.TCPConn).CloseWrite())
+		through <- errors.Join(err, dst.(interface{ CloseWrite() error }).CloseWrite())
 	}
 	go copyTo(to, from)
 	go copyTo(from, to)

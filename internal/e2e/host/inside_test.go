@@ -1,0 +1,60 @@
+//go:build testhost
+
+package host_test
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// insideWithin bounds the tests of one package.
+const insideWithin = 3 * time.Minute
+
+// TestInside runs the tests that need a machine of their own, those of
+// internal/host with the tag testhost: scripts/test-host has compiled them.
+func TestInside(t *testing.T) {
+	t.Parallel()
+	programs, err := filepath.Glob(filepath.Join(setting.dist, "tests", "*.test"))
+	check(t, err)
+	if len(programs) == 0 {
+		t.Fatal("there are no tests to run")
+	}
+	for _, program := range programs {
+		name := strings.TrimSuffix(filepath.Base(program), ".test")
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			s := newSystem(t, image(t)...)
+			s.copyFile(t, program, "opt/inside.test", 0o755)
+			run(t, "systemctl", "--root="+s.root, "mask", "agentd.service")
+			m := boot(t, s, w.connect(t))
+			m.booted()
+			ctx, cancel := context.WithTimeout(t.Context(), insideWithin)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "nsenter", append(m.enter(),
+				"systemd-run", "--quiet", "--wait", "--pipe", "--collect", "--property=Delegate=yes", "--working-directory=/opt",
+				"/opt/inside.test", "-test.v", "-test.timeout="+strconv.Itoa(int(insideWithin.Seconds())-10)+"s")...)
+			out, err := cmd.CombinedOutput()
+			t.Log(results(string(out)))
+			if err != nil {
+				t.Errorf("%s: %v\n%s", name, err, out)
+			}
+		})
+	}
+}
+
+// results are the lines that say how tests came out.
+func results(output string) string {
+	var lines strings.Builder
+	lines.WriteString("\n")
+	for line := range strings.Lines(output) {
+		if strings.HasPrefix(strings.TrimSpace(line), "--- ") {
+			lines.WriteString(line)
+		}
+	}
+	return lines.String()
+}
