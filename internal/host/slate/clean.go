@@ -70,8 +70,8 @@ func (p Plan) renew() error {
 			return err
 		}
 	}
-	// Not to be entered before it is whole.
-	if err := tree.Renew(p.Home.Path, tree.Owner{}, 0o700); err != nil {
+	// Ours until it is whole.
+	if err := tree.Renew(p.Home.Path, tree.Owner{UID: os.Geteuid(), GID: os.Getegid()}, 0o700); err != nil {
 		return err
 	}
 	err := tree.Copy(p.Skeleton, p.Home.Path, p.Home.Owner)
