@@ -16,7 +16,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/host"
 	"github.com/remuda-ci/remuda/internal/host/imds"
+	"github.com/remuda-ci/remuda/internal/host/notify"
 	"github.com/remuda-ci/remuda/internal/host/power"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
@@ -52,7 +54,7 @@ func findInstance(ctx context.Context, c config, fail func(error)) (place, error
 	log := c.logger(id.InstanceID)
 	log.Info("on EC2", "region", id.Region, "zone", id.Zone, "type", id.Type, "lifecycle", id.Lifecycle,
 		"pool", cmp.Or(c.Host.Pool, id.Pool))
-	if !c.Host.JobsReadMetadata {
+	if c.Systemd == nil && !c.Host.JobsReadMetadata {
 		log.Warn("jobs run as agentd's own user and can read the instance metadata: serve only repositories that you trust")
 	}
 	// The calls about the machine itself go to where it is, those about its rows
@@ -71,9 +73,14 @@ func findInstance(ctx context.Context, c config, fail func(error)) (place, error
 		power: power.EC2{Client: ec2.NewFromConfig(here), InstanceID: id.InstanceID, Command: c.powerOff(), Logger: log.Named("power")},
 	}
 	if id.Lifecycle == imds.LifecycleSpot {
-		p.watch = func(ctx context.Context, tell func(time.Time)) {
-			imds.Watch(ctx, client, imds.NoticeInterval, log.Named("imds"), tell)
-		}
+		log := log.Named("imds")
+		p.watches = append(p.watches,
+			func(ctx context.Context, h *host.Host) {
+				imds.Watch(ctx, client, imds.NoticeInterval, log, h.Interrupted)
+			},
+			func(ctx context.Context, h *host.Host) {
+				imds.WatchRebalance(ctx, client, imds.NoticeInterval, log, h.Rebalance)
+			})
 	}
 	return p, nil
 }
@@ -98,7 +105,9 @@ const (
 func identify(ctx context.Context, client *metadata.Client, limit time.Duration, log hclog.Logger) (imds.Identity, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	alive := notify.Stepped(log)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		alive(time.Now())
 		id, err := imds.Identify(ctx, client)
 		if err == nil {
 			return id, nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host"
@@ -19,10 +18,20 @@ type place struct {
 		agent.Store
 		Close() error
 	}
-	power host.Power
-	// watch tells when the machine will be taken, until ctx is done; nil: nobody
-	// would say.
-	watch func(ctx context.Context, tell func(at time.Time))
+	// power is the machine's switch; nil: the host ends with agentd.
+	power powerSwitch
+	// image says that the machine is ours as a whole: agentd sees it down.
+	image bool
+	// watches tell the host, until ctx is done, what is said of the machine's end.
+	watches []func(ctx context.Context, h *host.Host)
+}
+
+// powerSwitch ends a machine, and sees to it that it ends.
+type powerSwitch interface {
+	host.Power
+	// Await waits for the end that Off has begun: an error means that it does
+	// not come.
+	Await(ctx context.Context) error
 }
 
 // findPlace calls fail when it turns out later that agentd can never work here.

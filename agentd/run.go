@@ -12,6 +12,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host"
+	"github.com/remuda-ci/remuda/internal/host/notify"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
@@ -21,6 +22,10 @@ var errStopped = errors.New("stopped by a signal; the runner is left as it is")
 func run(ctx context.Context, c config) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
+	// Whoever waits for agentd need not wait for the machine to say which it is.
+	tell := teller(c.logger(""))
+	tell(notify.Ready())
+	tell(notify.Status("finding out which machine this is"))
 	p, err := findPlace(ctx, c, fail)
 	if err != nil {
 		return stopped(ctx, err)
@@ -47,19 +52,46 @@ func run(ctx context.Context, c config) error {
 		return err
 	}
 	log.Info("started", "version", telemetry.Version, "directory", c.Directory)
-	if p.watch != nil {
-		go p.watch(ctx, h.Interrupted)
+	for _, watch := range p.watches {
+		go watch(ctx, h)
 	}
-	if err := a.Run(ctx, agent.Waker{Changed: h.Changed()}); err != nil {
+	p.image = c.Systemd != nil
+	return p.runAgent(ctx, a, h, log)
+}
+
+// teller returns what says when systemd could not be told something, once.
+func teller(log hclog.Logger) func(error) {
+	said := false
+	return func(err error) {
+		if err != nil && !said {
+			log.Warn("systemd does not hear", "error", err)
+		}
+		said = err != nil
+	}
+}
+
+// runAgent runs the agent until the machine is powered off, or it is told to
+// stop. systemd hears how it goes.
+func (p place) runAgent(ctx context.Context, a *agent.Agent, h *host.Host, log hclog.Logger) error {
+	tell := teller(log)
+	err := a.Run(ctx, agent.Waker{
+		Changed: h.Changed(), Stepped: notify.Stepped(log),
+		Status: func(line string) { tell(notify.Status(line)) },
+	})
+	if err != nil {
+		tell(notify.Stopping())
 		return stopped(ctx, fmt.Errorf("run agent: %w", err))
 	}
 	log.Info("powered off")
-	return nil
+	if !p.image || p.power == nil {
+		return nil
+	}
+	return p.power.Await(ctx)
 }
 
 // host is what the configuration makes of this machine.
 func (c config) host(instanceID string, power host.Power, log hclog.Logger) (*host.Host, error) {
-	systemd, err := c.systemd()
+	systemd, err := c.systemd(log.Named("slate"))
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"os/user"
 	"strconv"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/host"
 	"github.com/remuda-ci/remuda/internal/host/units"
@@ -69,7 +71,7 @@ const secretsDir = "/run/remuda"
 const dockerGroup = "docker"
 
 // systemd is nil for a host without units.
-func (c config) systemd() (*host.Systemd, error) {
+func (c config) systemd(log hclog.Logger) (*host.Systemd, error) {
 	if c.Systemd == nil {
 		return nil, nil
 	}
@@ -99,5 +101,6 @@ func (c config) systemd() (*host.Systemd, error) {
 	if _, err := user.LookupGroup(dockerGroup); err == nil && s.Privileged {
 		s.Groups = []string{dockerGroup}
 	}
+	s.Slate = c.slate(s, log)
 	return s, nil
 }

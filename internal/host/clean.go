@@ -22,6 +22,10 @@ var jobDirs = []string{"work", "home", "tmp"}
 // far more than any process needs that is not stuck in the kernel.
 const killLimit = 10 * time.Second
 
+// endLimit is the same before the end of the machine, which takes the rest with
+// it: the agent gives an effect 30 s, and most of that is for EC2's answer.
+const endLimit = 4 * time.Second
+
 // killPause is between looks at the processes that are being killed.
 const killPause = 5 * time.Millisecond
 
@@ -147,8 +151,8 @@ func (h *Host) checkDisk() error {
 // killAll kills every process of the host until none is left. Those that are
 // born meanwhile are found by the next look, and those of which nothing can be
 // said are looked at until something can, or they are gone.
-func (h *Host) killAll() error {
-	end := time.Now().Add(killLimit)
+func (h *Host) killAll(limit time.Duration) error {
+	end := time.Now().Add(limit)
 	for quiet := 0; quiet < quietLooks; time.Sleep(killPause) {
 		pids, unclear, err := h.survey()
 		late := time.Now().After(end)
@@ -160,7 +164,7 @@ func (h *Host) killAll() error {
 			continue
 		case late:
 			return fmt.Errorf("kill processes: %d are left after %s, the first is %d (%s)",
-				len(pids), killLimit, pids[0], programOf(pids[0]))
+				len(pids), limit, pids[0], programOf(pids[0]))
 		}
 		quiet = 0
 		for _, pid := range pids {
@@ -177,7 +181,7 @@ func (h *Host) killAll() error {
 // whoever started it takes for the end of the machine.
 func (h *Host) PowerOff(ctx context.Context, why string) error {
 	h.log.Warn("powering off", "why", why)
-	err := h.killAll()
+	err := h.launcher.end()
 	switch {
 	case h.o.Power == nil && err != nil:
 		return fmt.Errorf("power off: %w", err)

@@ -102,8 +102,9 @@ func readNumber(path string) int {
 	return n
 }
 
-// tailLimit is how much of a log is taken for a detail, in bytes.
-const tailLimit = 2048
+// tailLimit is how much of a log is taken for a detail, in bytes: more than is
+// reported, since the agent takes secrets out before it cuts.
+const tailLimit = 8 << 10
 
 // tailOf returns the end of what was written to a log since offset.
 func tailOf(path string, offset int64) string {

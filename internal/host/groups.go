@@ -159,7 +159,7 @@ func (g *groups) startClean(_ context.Context, t task, b begun) error {
 }
 
 func (g *groups) clean(context.Context) error {
-	if err := g.h.killAll(); err != nil {
+	if err := g.h.killAll(killLimit); err != nil {
 		return err
 	}
 	for _, dir := range jobDirs {
@@ -197,6 +197,8 @@ func (g *groups) check(context.Context) error {
 func (g *groups) pace() time.Duration { return hurry }
 
 func (g *groups) tidy() {}
+
+func (g *groups) end() error { return g.h.killAll(endLimit) }
 
 func (g *groups) furnish() error {
 	h := g.h

@@ -135,10 +135,15 @@ func (h *Host) lookAtJob(s *agent.Scene) error {
 	if info, err := os.Stat(h.path(markJobs)); err == nil {
 		s.Jobs = int(info.Size())
 	}
+	if h.marked() {
+		// What cannot be read has no name.
+		name, _ := readFile(h.path(markBusy))
+		s.Job = clip(strings.TrimSpace(string(name)), longestName)
+	}
 	refused, err := readFile(h.path(markRefused))
 	switch {
 	case err == nil, errors.Is(err, errNotPlain):
-		s.Refused = clip(strings.TrimSpace(string(refused)), 200)
+		s.Refused = clip(strings.TrimSpace(string(refused)), longestName)
 		if s.Refused == "" {
 			s.Refused = "unknown"
 		}
@@ -147,6 +152,9 @@ func (h *Host) lookAtJob(s *agent.Scene) error {
 	}
 	return nil
 }
+
+// longestName is more than GitHub allows a job's id, in bytes.
+const longestName = 200
 
 func clip(s string, most int) string { return s[:min(len(s), most)] }
 

@@ -84,6 +84,7 @@ type Host struct {
 	version  string       // of the runner; empty: not known
 	watched  atomic.Int64 // pid of the worker that is waited for
 	taken    atomic.Int64 // when the cloud takes the machine, in Unix nanoseconds; 0: not known to
+	advised  atomic.Int64 // when the cloud advised to leave it, likewise
 }
 
 var _ agent.Host = (*Host)(nil)
@@ -187,9 +188,16 @@ func (h *Host) path(elem ...string) string {
 }
 
 // Interrupted tells the host when the cloud will take it, by the cloud's notice.
-// Unlike all other methods it may be called by any goroutine.
+// Unlike most methods it may be called by any goroutine.
 func (h *Host) Interrupted(at time.Time) {
 	h.taken.Store(at.UnixNano())
+	h.notify()
+}
+
+// Rebalance tells the host that the cloud advised to leave it. It too may be
+// called by any goroutine.
+func (h *Host) Rebalance(at time.Time) {
+	h.advised.Store(at.UnixNano())
 	h.notify()
 }
 
@@ -241,6 +249,9 @@ func (h *Host) Look(ctx context.Context) (agent.Scene, error) {
 	s := agent.Scene{BootID: h.bootID, RunnerVersion: h.version}
 	if at := h.taken.Load(); at != 0 {
 		s.InterruptionAt = time.Unix(0, at)
+	}
+	if at := h.advised.Load(); at != 0 {
+		s.RebalanceAt = time.Unix(0, at)
 	}
 	var errs [5]error
 	// The clean-up first: while it runs the rest is in motion, and once it has

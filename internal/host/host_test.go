@@ -20,11 +20,15 @@ import (
 // and shells cannot trap what was ignored when they began. What is caught here
 // is not ignored by those that are started from here.
 func TestMain(m *testing.M) {
+	beforeTests()
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, syscall.SIGINT)
 	go func() { <-interrupted; os.Exit(1) }()
 	os.Exit(m.Run())
 }
+
+// beforeTests may end this program, where it is something else than tests.
+var beforeTests = func() {}
 
 // patience is for processes on a machine that is busy.
 const patience = time.Minute

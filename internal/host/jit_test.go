@@ -45,7 +45,10 @@ func jitBed(t *testing.T) (*bed, agent.Assignment) {
 func (b *bed) listenJIT(a agent.Assignment) agent.Scene {
 	b.Helper()
 	b.check(b.Listen(context.Background(), a))
-	return b.until("the listener listens", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerListening })
+	return b.until("the listener listens", func(s agent.Scene) bool {
+		// A look may fall between the two: the registration is looked at first.
+		return s.Listener.Phase == agent.ListenerListening && s.Registration
+	})
 }
 
 // The configuration reaches the listener in its environment, and nothing else.

@@ -32,6 +32,8 @@ type launcher interface {
 	furnish() error
 	// environment is what a task gets by the way that it runs.
 	environment() []string
+	// end ends all tasks, as far as the end of the machine does not.
+	end() error
 	// tidy puts away what an agent that was killed has left.
 	tidy()
 	// shield sees to it that nobody else may read the secrets of a JIT

@@ -94,6 +94,8 @@ func (h *Host) listenerStanding(ctx context.Context) (standing, error) {
 	st.found.pid, st.handle, st.running = f.pid, f.handle, true
 	if b != nil {
 		st.begun = b
+		// Written down, so that its end will be known. Else that is all there is.
+		_ = h.task(taskListen).intend(*b)
 	}
 	return st, nil
 }

@@ -48,7 +48,7 @@ func TestPreRunnerScript(t *testing.T) {
 			p := b.until("the script ends", func(s agent.Scene) bool {
 				return s.Prepared.Phase == agent.PhaseOK || s.Prepared.Phase == agent.PhaseFailed
 			}).Prepared
-			if p.Phase != test.want || !strings.HasSuffix(p.Detail, test.detail) || len(p.Detail) > 2200 {
+			if p.Phase != test.want || !strings.HasSuffix(p.Detail, test.detail) || len(p.Detail) > 9<<10 {
 				t.Errorf("prepared: %+v", p)
 			}
 			if p.Phase == agent.PhaseFailed && p.Cause != lifecycle.CauseHost {

@@ -75,7 +75,7 @@ func TestKillAllWaitsForTheUnclear(t *testing.T) {
 	between := statFile("S", "4194304", "0", "0")
 	pretend(t, h.proc, "", between)
 	killed := make(chan error)
-	go func() { killed <- h.killAll() }()
+	go func() { killed <- h.killAll(killLimit) }()
 	for _, environ := range []string{"", InstanceIDVariable + "=i-1\x00"} {
 		put(t, filepath.Join(h.proc, nobody, "environ"), environ)
 		select {

@@ -141,18 +141,21 @@ func (t task) read() (*begun, error) {
 // exit reads NAME.exit. An empty one was not written to its end.
 func (t task) exit() (code int, at time.Time, ended bool) {
 	data, err := readFile(t.path + ".exit")
-	if err != nil {
+	text := strings.TrimSpace(string(data))
+	if err != nil || text == "" {
 		return 0, time.Time{}, false
 	}
 	if info, err := os.Stat(t.path + ".exit"); err == nil {
 		at = info.ModTime()
 	}
-	text := strings.TrimSpace(string(data))
 	if text == overdue {
 		return codeOverdue, at, true
 	}
 	code, err = strconv.Atoi(text)
-	return code, at, err == nil
+	if err != nil {
+		code = codeUnknown // the name of the signal that killed it
+	}
+	return code, at, true
 }
 
 // enforce kills a running task that is past its limit.

@@ -60,6 +60,9 @@ func newUnitLauncher(h *Host, o Systemd) *unitLauncher {
 	return &unitLauncher{h: h, o: o, manager: units.New(h.notify), told: map[string]word{}}
 }
 
+// end: the units go with the machine.
+func (l *unitLauncher) end() error { return nil }
+
 func (l *unitLauncher) pace() time.Duration { return patience }
 
 // furnish: all else is made by the preparation, which is root with all its
@@ -74,7 +77,8 @@ func (l *unitLauncher) furnish() error {
 	return l.h.writeHooks()
 }
 
-// shield: the runner's directory is closed to all but its user and root.
+// shield: the distribution of an image, and so the runner's directory, is closed
+// to all but its user and root.
 func (l *unitLauncher) shield() error { return nil }
 
 // unitWords are what the units of the tasks are called.
@@ -84,6 +88,13 @@ var unitWords = map[string]string{
 
 // runnerUnits is the pattern of the units that jobs run in.
 const runnerUnits = "remuda-runner-*.service"
+
+// RunUnits are patterns of the units of a run, OwnUnits of those that may be
+// there while the host is cleaned.
+var (
+	RunUnits = []string{runnerUnits, "remuda-register-*.service", "remuda-deregister-*.service"}
+	OwnUnits = []string{"remuda-prepare.service", "remuda-clean-*.service"}
+)
 
 // unitOf is the name of a task's unit.
 func unitOf(t task, b begun) string {
@@ -159,7 +170,6 @@ func (l *unitLauncher) explained(ctx context.Context, unit string, since time.Ti
 func (l *unitLauncher) confinement() *units.Confinement {
 	return &units.Confinement{
 		User: l.o.User, Groups: l.o.Groups, Limits: l.o.Limits, NoMetadata: !l.o.JobsReadMetadata, Privileged: l.o.Privileged,
-		Hidden: []string{l.h.path("state"), l.o.Secrets, "-/run/systemd/private"},
 	}
 }
 

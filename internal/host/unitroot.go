@@ -68,38 +68,37 @@ func (h *Host) runPreRunner(ctx context.Context) error {
 	return nil
 }
 
-// Modes of what the runner's user has. Its directory is closed to all others
-// but root, whose agentd reads what is registered: credentials are in it.
+// Modes of what the runner's user has. The runner's directory has that of the
+// distribution.
 const (
-	modeRunner = 0o750
-	modeWork   = 0o755
-	modeBox    = 0o775
+	ModeWork = 0o755
+	modeBox  = 0o775
 )
 
 // layOut renews what is the runner's below the host's directory.
 func (l *unitLauncher) layOut() error {
-	runner, root := tree.Owner{UID: l.o.UID, GID: l.o.GID}, tree.Owner{UID: l.o.UID}
-	if err := l.h.mirrorRunner(root); err != nil {
+	if err := l.h.mirrorRunner(l.owner()); err != nil {
 		return err
 	}
-	if err := os.Chmod(l.h.path("runner"), modeRunner); err != nil {
-		return err
-	}
-	if err := tree.Renew(l.h.path("work"), runner, modeWork); err != nil {
+	if err := tree.Renew(l.h.path("work"), tree.Owner{UID: l.o.UID, GID: l.o.GID}, ModeWork); err != nil {
 		return err
 	}
 	if err := l.h.makeDirs("job"); err != nil {
 		return err
 	}
-	return l.layOutBox(root)
+	return l.layOutBox()
 }
 
+// owner is the runner's user in the group of root, whose agentd has no power
+// over other users and reads and deletes by that.
+func (l *unitLauncher) owner() tree.Owner { return tree.Owner{UID: l.o.UID} }
+
 // layOutBox keeps the word that a job was refused, which is kept for good.
-func (l *unitLauncher) layOutBox(o tree.Owner) error {
+func (l *unitLauncher) layOutBox() error {
 	box := l.h.path(jobBox)
 	refused, err := readFile(l.h.path(markRefused))
 	kept := err == nil || errors.Is(err, errNotPlain)
-	if err := tree.Renew(box, o, modeBox); err != nil {
+	if err := tree.Renew(box, l.owner(), modeBox); err != nil {
 		return err
 	}
 	if !kept {
@@ -112,9 +111,7 @@ func (l *unitLauncher) clean(ctx context.Context) error {
 	if err := l.o.Slate.Clean(ctx); err != nil {
 		return err
 	}
-	return l.layOut()
+	return l.layOutBox()
 }
 
-func (l *unitLauncher) check(ctx context.Context) error {
-	return errors.Join(l.o.Slate.Check(ctx), l.h.checkDisk())
-}
+func (l *unitLauncher) check(ctx context.Context) error { return l.o.Slate.Check(ctx) }

@@ -21,9 +21,11 @@ curl --fail --silent --show-error --location --proto-redir '=https' --retry 5 --
 rm -rf "$target.new"
 install -d -o root -g root -m 0755 "$target.new"
 tar -xzf "$work/$name" -C "$target.new" --no-same-owner
-# Everybody reads and runs it; nobody but root changes what the next run is made of.
+# Nobody but root changes what the next run is made of. The copies of a run get the modes of this: what the runner writes beside its programs
+# are secrets, so nobody but its user and root looks in.
 chown -R root:root "$target.new"
 chmod -R u+rwX,go+rX,go-w "$target.new"
+chmod 0750 "$target.new"
 rm -rf "$target"
 mv "$target.new" "$target"
 

@@ -101,7 +101,7 @@ package_version() {
 
 runner() {
   local library
-  mode /opt/actions-runner 'root:root 755'
+  mode /opt/actions-runner 'root:root 750'
   expect 'config.sh of the runner' test -x /opt/actions-runner/config.sh
   expect 'Runner.Listener' test -x /opt/actions-runner/bin/Runner.Listener
   none 'a file of the runner is not of root' /opt/actions-runner ! -user root

@@ -26,7 +26,8 @@ type Unit struct {
 	Dir  string
 	// Env can be read by every user of the machine: no secrets here.
 	Env []string
-	// EnvFile is read once, as root, before the unit starts: here they are.
+	// EnvFile is read as root when the unit starts: here they are. It may be gone
+	// when Last is run, for which systemd reads it again.
 	EnvFile string
 	// Identifier is what its lines in the journal are known by.
 	Identifier string
@@ -41,8 +42,6 @@ type Confinement struct {
 	User   string
 	Groups []string
 	Limits Limits
-	// Hidden are paths that it cannot see into.
-	Hidden []string
 	// NoMetadata keeps it off the instance metadata service. Where the kernel
 	// cannot filter by cgroup, this does nothing: see Unit.Check.
 	NoMetadata bool
@@ -103,7 +102,7 @@ func (u Unit) properties() []dbus.Property {
 		all = append(all, property("ExecStopPostEx", commands(u.Last, "privileged")))
 	}
 	if u.EnvFile != "" {
-		all = append(all, property("EnvironmentFiles", []environmentFile{{u.EnvFile, false}}))
+		all = append(all, property("EnvironmentFiles", []environmentFile{{u.EnvFile, true}}))
 	}
 	if u.Limit > 0 {
 		all = append(all, property("RuntimeMaxUSec", microseconds(u.Limit)))
@@ -132,7 +131,6 @@ func (c *Confinement) properties() []dbus.Property {
 		property("KeyringMode", "private"),
 		property("NoNewPrivileges", !c.Privileged),
 		property("RestrictSUIDSGID", !c.Privileged),
-		property("InaccessiblePaths", c.Hidden),
 	}
 	if len(c.Groups) > 0 {
 		all = append(all, property("SupplementaryGroups", c.Groups))

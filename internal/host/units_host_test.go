@@ -1,0 +1,331 @@
+//go:build testhost
+
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/host"
+	"github.com/remuda-ci/remuda/internal/host/units"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// These run as root in a machine of their own that systemd has booted, one after
+// the other: make test-host. This program is agentd for the units that it
+// starts.
+func init() {
+	beforeTests = func() {
+		args := os.Args[1:]
+		switch {
+		case len(args) > 0 && args[0] == "check-metadata":
+			exit(units.CheckMetadata(context.Background()))
+		case len(args) > 2 && args[0] == "prepare":
+			exit(openUnits(args[2]).PrepareNow(context.Background()))
+		case len(args) > 4 && args[0] == "clean":
+			n, err := strconv.ParseInt(args[4], 10, 64)
+			if err != nil {
+				exit(err)
+			}
+			exit(openUnits(args[2]).CleanNow(context.Background(), n))
+		}
+	}
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// paper is a slate that only says what was asked of it.
+type paper struct{ dir string }
+
+func (p paper) note(word string) error {
+	f, err := os.OpenFile(filepath.Join(p.dir, "../slate"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = fmt.Fprintln(f, word)
+	return err
+}
+
+func (p paper) Record(context.Context) error { return p.note("record") }
+func (p paper) Clean(context.Context) error  { return p.note("clean") }
+func (p paper) Check(context.Context) error {
+	if _, err := os.Stat(filepath.Join(p.dir, "../doubt")); err == nil {
+		return fmt.Errorf("a doubt")
+	}
+	return p.note("check")
+}
+
+// optionsOf is the host of a directory; the path stands in for a configuration.
+func optionsOf(dir string) host.Options {
+	who, err := user.Lookup("runner")
+	if err != nil {
+		panic(err)
+	}
+	uid, _ := strconv.Atoi(who.Uid)
+	gid, _ := strconv.Atoi(who.Gid)
+	program, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	o := host.Options{InstanceID: "i-1", Dir: dir, Distribution: filepath.Join(dir, "../distribution"), Systemd: &host.Systemd{
+		User: "runner", UID: uid, GID: gid, Home: who.HomeDir, Program: program, Config: dir, Secrets: filepath.Join(dir, "../secrets"),
+		Slate: paper{dir}, Limits: units.Limits{Tasks: 500, OpenFiles: 4096},
+	}}
+	if script := filepath.Join(dir, "../pre"); fileExists(script) {
+		o.PreRunner = script
+	}
+	_, err = os.Stat(filepath.Join(dir, "../metadata"))
+	o.Systemd.JobsReadMetadata = err == nil
+	return o
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func openUnits(dir string) *host.Host {
+	h, err := host.New(optionsOf(dir))
+	if err != nil {
+		exit(err)
+	}
+	return h
+}
+
+// newUnitBed is a bed of units, prepared.
+func newUnitBed(t *testing.T) *bed {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Fatal("this must run as root in a machine of its own: make test-host")
+	}
+	root, err := os.MkdirTemp("/var/lib", "remuda-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{T: t, id: "i-1", dir: filepath.Join(root, "host")}
+	b.check(os.Chmod(root, 0o755))
+	b.check(os.Mkdir(filepath.Join(root, "secrets"), 0o700))
+	for name, script := range map[string]string{"config.sh": configScript, "bin/Runner.Listener": listenerScript} {
+		b.write("../distribution/"+name, strings.ReplaceAll(script, "../env", "env"), 0o755)
+	}
+	b.options = optionsOf(b.dir)
+	b.reopen()
+	t.Cleanup(func() {
+		b.systemctl("kill", "--signal=KILL", "remuda-*")
+		b.systemctl("stop", "remuda-*")
+		b.systemctl("reset-failed", "remuda-*")
+		b.check(os.RemoveAll(root))
+	})
+	return b
+}
+
+func (b *bed) systemctl(args ...string) string {
+	out, _ := exec.Command("systemctl", args...).CombinedOutput() // the caller looks at what it says
+	return string(out)
+}
+
+func (b *bed) prepare() {
+	b.Helper()
+	b.check(b.Prepare(context.Background()))
+	s := b.until("prepared", func(s agent.Scene) bool {
+		return s.Prepared.Phase == agent.PhaseOK || s.Prepared.Phase == agent.PhaseFailed
+	})
+	if s.Prepared.Phase != agent.PhaseOK {
+		b.Fatalf("prepared: %+v", s.Prepared)
+	}
+}
+
+func TestUnitsOfARun(t *testing.T) {
+	b := newUnitBed(t)
+	b.prepare()
+	info, err := os.Stat(b.path("runner"))
+	b.check(err)
+	if st := info.Sys().(*syscall.Stat_t); int(st.Uid) != b.options.Systemd.UID || st.Gid != 0 || info.Mode().Perm() != 0o750 {
+		t.Errorf("runner is %s of %d:%d", info.Mode(), st.Uid, st.Gid)
+	}
+	b.check(b.Allow(context.Background(), serving("101", "acme/app")))
+	began := time.Now()
+	b.register()
+	t.Logf("registered after %s", time.Since(began))
+	if shown := b.systemctl("show", "remuda-register-7.service"); strings.Contains(shown, "s3cret") {
+		t.Errorf("the token can be seen: %s", shown)
+	}
+	began = time.Now()
+	b.listen()
+	t.Logf("listening after %s", time.Since(began))
+	left, err := filepath.Glob(b.path("../secrets/*"))
+	b.check(err)
+	if len(left) > 0 {
+		t.Errorf("secrets are left: %v", left)
+	}
+	shown := b.systemctl("show", "remuda-runner-7.service", "-p", "User,ControlGroup,NoNewPrivileges,KillMode,TasksMax,LimitNPROC,LimitNOFILE,OOMPolicy")
+	for _, want := range []string{
+		"User=runner", "ControlGroup=/remuda.slice/remuda-runner-7.service", "NoNewPrivileges=yes", "KillMode=control-group",
+		"TasksMax=500", "LimitNPROC=500", "LimitNOFILE=4096", "OOMPolicy=continue",
+	} {
+		if !strings.Contains(shown, want+"\n") {
+			t.Errorf("not %s: %s", want, shown)
+		}
+	}
+	if env := b.read("runner/env-listener"); !strings.Contains(env, "HOME=/home/runner\n") || strings.Contains(env, "TOKEN") {
+		t.Errorf("the listener's environment: %s", env)
+	}
+	b.adopted()
+	b.check(b.Stop(context.Background()))
+	s := b.until("it ended", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+	if s.Listener.Code != 0 || !s.Listener.Listened || !strings.Contains(s.Listener.Detail, "Listening for Jobs") {
+		t.Errorf("listener %+v", s.Listener)
+	}
+}
+
+// adopted: a new agent finds the listener, also when it has lost its files.
+func (b *bed) adopted() {
+	b.Helper()
+	for _, lost := range []bool{false, true} {
+		if lost {
+			b.check(os.RemoveAll(b.path("state")))
+		}
+		b.reopen()
+		l := b.until("adopted", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerListening }).Listener
+		if l.Assignment != 7 || l.StartedAt.IsZero() {
+			b.Errorf("files lost: %t; listener %+v", lost, l)
+		}
+	}
+}
+
+func TestUnitsThatEndBadly(t *testing.T) {
+	tests := map[string]struct {
+		before string // a file of the runner's
+		text   string
+		code   int
+	}{
+		"exit code 7": {"exit", "7", 7},
+		"exit code 1": {"exit", "1", 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newUnitBed(t)
+			b.prepare()
+			b.register()
+			b.write(test.before, test.text, 0o644)
+			b.check(b.Listen(context.Background(), b.assignment()))
+			s := b.until("it ended", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+			if s.Listener.Code != test.code {
+				t.Errorf("listener %+v", s.Listener)
+			}
+			// Again, although one of that name has failed.
+			b.check(os.Remove(b.path(test.before)))
+			b.listen()
+		})
+	}
+	t.Run("config.sh fails", func(t *testing.T) {
+		b := newUnitBed(t)
+		b.prepare()
+		b.write("fail", "", 0o644)
+		b.write("print", "Http response code: BadGateway from 'POST'", 0o644)
+		b.check(b.Register(context.Background(), b.assignment()))
+		s := b.until("it failed", func(s agent.Scene) bool { return s.Registered.Phase == agent.PhaseFailed })
+		if s.Registered.Cause != lifecycle.CauseGitHub || !strings.Contains(s.Registered.Detail, "BadGateway") {
+			t.Errorf("registered %+v", s.Registered)
+		}
+	})
+	t.Run("killed", func(t *testing.T) {
+		b := newUnitBed(t)
+		b.prepare()
+		b.register()
+		b.listen()
+		b.systemctl("kill", "--signal=KILL", "remuda-runner-7.service")
+		s := b.until("it ended", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+		if s.Listener.Code != agent.CodeUnknown {
+			t.Errorf("listener %+v", s.Listener)
+		}
+	})
+	t.Run("the pre-runner script fails", func(t *testing.T) {
+		b := newUnitBed(t)
+		b.write("../pre", "echo nothing to be had; exit 3", 0o755)
+		b.options = optionsOf(b.dir)
+		b.reopen()
+		b.check(b.Prepare(context.Background()))
+		s := b.until("it failed", func(s agent.Scene) bool { return s.Prepared.Phase == agent.PhaseFailed })
+		if !strings.Contains(s.Prepared.Detail, "nothing to be had") {
+			t.Errorf("prepared %+v", s.Prepared)
+		}
+	})
+}
+
+func TestCleanUnit(t *testing.T) {
+	b := newUnitBed(t)
+	b.prepare()
+	b.register()
+	b.write("work/leftover", "", 0o644)
+	b.write("runner/_diag/leftover", "", 0o644)
+	s := b.clean(8)
+	if s.Cleaned.Phase != agent.PhaseOK || s.Cleaned.Assignment != 8 || s.Registration || s.Registered.Phase != agent.PhaseNone {
+		t.Errorf("scene %+v", s)
+	}
+	for _, name := range []string{"work/leftover", "runner/_diag"} {
+		if fileExists(b.path(name)) {
+			t.Errorf("%s is left", name)
+		}
+	}
+	if words := b.read("../slate"); words != "record\nclean\ncheck\n" {
+		t.Errorf("asked of the slate: %q", words)
+	}
+	b.write("../doubt", "", 0o644)
+	if s = b.clean(9); s.Cleaned.Phase != agent.PhaseFailed || !strings.Contains(s.Cleaned.Detail, "a doubt") {
+		t.Errorf("with a doubt: %+v", s.Cleaned)
+	}
+}
+
+// A kernel that filters by control group needs nothing else; the unit is not
+// started where nothing keeps it off.
+func TestMetadataIsOutOfReach(t *testing.T) {
+	if out, err := exec.Command("ip", "addr", "add", "169.254.169.254/32", "dev", "lo").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command("ip", "addr", "del", "169.254.169.254/32", "dev", "lo").Run() })
+	service, err := net.Listen("tcp", "169.254.169.254:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { service.Close() })
+	b := newUnitBed(t)
+	b.prepare()
+	b.write("../distribution/bin/Runner.Listener", "#!/bin/bash\ntimeout 1 bash -c 'echo >/dev/tcp/169.254.169.254/80' && echo reached || echo kept off\n"+
+		strings.TrimPrefix(listenerScript, "#!/bin/sh\n"), 0o755)
+	b.prepareAgain()
+	b.register()
+	b.listen()
+	b.check(b.Stop(context.Background()))
+	s := b.until("it ended", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+	if !strings.Contains(s.Listener.Detail, "kept off") {
+		t.Errorf("listener %+v", s.Listener)
+	}
+	if err := exec.Command("systemd-run", "--wait", "--quiet", "--uid=runner", b.options.Systemd.Program, "check-metadata").Run(); err == nil {
+		t.Error("a user whom nothing keeps off passes the check")
+	}
+}
+
+// prepareAgain is what a boot does.
+func (b *bed) prepareAgain() {
+	b.Helper()
+	b.check(b.PrepareNow(context.Background()))
+}
