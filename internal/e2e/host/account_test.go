@@ -17,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/awstest/ec2gap"
 	"github.com/remuda-ci/remuda/internal/awstest/imdstest"
+	remudaec2 "github.com/remuda-ci/remuda/internal/compute/ec2"
 )
 
 const (
@@ -142,7 +143,7 @@ func (a *account) metadata(ctx context.Context, i types.Instance) (*imdstest.Ser
 		tags[*tag.Key] = *tag.Value
 	}
 	lifecycle := "on-demand"
-	if i.InstanceLifecycle == types.InstanceLifecycleTypeSpot {
+	if tags[remudaec2.TagPool] == "spot" { // moto does not say it of what a fleet has launched
 		lifecycle = "spot"
 	}
 	return imdstest.Start(a.t, imdstest.Machine{

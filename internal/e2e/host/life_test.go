@@ -95,7 +95,7 @@ const leaveThings = `
 echo left >leftover
 echo left >"$HOME/.leftover"; echo 'export PATH=/tmp/evil:$PATH' >>"$HOME/.bashrc"
 for dir in /tmp /var/tmp /dev/shm; do echo left >"$dir/leftover"; done
-echo '* * * * * touch /tmp/cron-was-here' | crontab -
+echo '* * * * * touch /tmp/cron-was-here' | crontab - 2>/dev/null || echo no crontab
 (setsid bash -c 'trap "" TERM HUP INT; exec -a lurker sleep 100000' </dev/null >/dev/null 2>&1 &)
 echo planted
 `

@@ -67,12 +67,19 @@ func nspawn(g groups, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// firstProcess is the machine's own systemd. Before, it takes off the boot id
+// that systemd-nspawn invents: a unit with a /proc of its own, as agentd has,
+// would see the true one, and take all that it has done before for another
+// boot's.
+const firstProcess = "umount /proc/sys/kernel/random/boot_id; exec /lib/systemd/systemd"
+
 func (m *machine) start(g groups) {
 	m.t.Helper()
-	m.nspawn = nspawn(g, "systemd-nspawn", "--boot", "--register=no", "--keep-unit", "--quiet", "--console=pipe",
+	m.nspawn = nspawn(g, "systemd-nspawn", "--register=no", "--keep-unit", "--quiet", "--console=pipe",
 		"--directory="+m.root, "--machine="+m.name, "--network-namespace-path=/run/netns/"+m.namespace,
 		"--capability=all", "--system-call-filter=bpf perf_event_open @keyring", // of a machine of its own, for IPAddressDeny=
 		"--kill-signal=SIGRTMIN+4", // power off
+		"/bin/sh", "-c", firstProcess,
 	)
 	m.nspawn.Stdout, m.nspawn.Stderr = &m.console, &m.console
 	m.nspawn.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
