@@ -17,7 +17,7 @@ func pools(c *config.Config) map[string]fleet.Pool {
 	for name, p := range c.Pools {
 		pools[name] = fleet.Pool{
 			Name: name, ResourceClasses: c.PoolResourceClasses(name), UsageClasses: c.PoolUsageClasses(name),
-			InstanceTypes: p.InstanceTypes, Privileged: p.Privileged, Policy: c.Policy(name),
+			InstanceTypes: p.InstanceTypes, Privileged: p.Privileged, RerunInterrupted: p.RerunInterrupted, Policy: c.Policy(name),
 		}
 	}
 	return pools

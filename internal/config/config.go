@@ -127,6 +127,9 @@ type Pool struct {
 	MaxAge time.Duration `yaml:"max_age"`
 	// Drift says what becomes of hosts of an older launch template.
 	Drift lifecycle.Drift `yaml:"drift"`
+	// RerunInterrupted has the failed jobs of a run started again when EC2 took a
+	// host with a running job back.
+	RerunInterrupted bool `yaml:"rerun_interrupted"`
 	// MaxRuntime and IdleTime are those of Timeouts when nil.
 	MaxRuntime *time.Duration `yaml:"max_runtime"`
 	IdleTime   *time.Duration `yaml:"idle_time"`

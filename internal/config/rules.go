@@ -158,6 +158,9 @@ func (c *Config) validatePool(at strictyaml.Place, name string) {
 	if p.MaxAge != 0 {
 		between(at.At("max_age"), p.MaxAge, minAge, maxAge)
 	}
+	if p.RerunInterrupted && c.Webhooks == nil {
+		at.At("rerun_interrupted").Errorf("means nothing without webhooks, which tell that a run has failed; add the webhooks section or leave it out")
+	}
 	if p.PreRunner != "" {
 		file(at.At("pre_runner"), p.PreRunner)
 	}

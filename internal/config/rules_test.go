@@ -83,6 +83,7 @@ func TestRules(t *testing.T) {
 		{"instance type", "pools: {default: {instance_types: [\"c[6]\"]}}", `pools.default.instance_types[0]: is "c[6]"; write a pattern`},
 		{"reuse", "pools: {default: {reuse: same-repo}}", `pools.default.reuse: "same-repo" is not allowed; did you mean same-repository?`},
 		{"uses", "pools: {default: {max_uses: -1}}", `pools.default.max_uses: is -1; write a number from 0 to 1000000`},
+		{"to run again without webhooks", "pools: {default: {rerun_interrupted: true}}", `pools.default.rerun_interrupted: means nothing without webhooks`},
 		{"age", "pools: {default: {max_age: 1m}}", `pools.default.max_age: is 1m0s; write a duration from 5m0s to 720h0m0s`},
 		{"age without reuse", "pools: {default: {max_age: 24h, reuse: none}}", `pools.default.max_age: means nothing with reuse: none`},
 		{"drift", "pools: {default: {drift: stay}}", `pools.default.drift: "stay" is not allowed; known here: ignore, leave`},

@@ -1,5 +1,7 @@
 package cost
 
+import "time"
+
 // Bars of an hour of one host, in calls. Jitter makes an hour of 7,200 reads
 // and 240 heartbeats come out a little above or below.
 const (
@@ -35,6 +37,10 @@ func CloudCalls(hosts int) int { return parts(hosts, page) + 1 }
 // CloudReads is what that sweep reads from the store: the records of all
 // machines, in batches, and all reports.
 func CloudReads(hosts int) int { return parts(hosts, batch) + LivenessCalls(hosts) }
+
+// NoticeReceives is how often an hour the replica that sweeps asks for what EC2
+// announces, while there is nothing: each receive waits for so long.
+func NoticeReceives(wait time.Duration) int { return int(time.Hour / wait) }
 
 // parts is n/size, rounded up.
 func parts(n, size int) int { return (n + size - 1) / size }

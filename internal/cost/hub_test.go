@@ -89,6 +89,11 @@ func (h *hub) WorkflowJob(_ context.Context, _ string, _ int64) (lifecycle.Workf
 	return lifecycle.WorkflowJob{}, lifecycle.ErrNotFound
 }
 
+func (h *hub) RerunFailedJobs(context.Context, string, string) error {
+	h.asked("RerunFailedJobs")
+	return lifecycle.ErrRefused
+}
+
 // MissedDeliveries: GitHub could hand over all.
 func (h *hub) MissedDeliveries(context.Context, time.Time) ([]lifecycle.MissedDelivery, error) {
 	h.asked("MissedDeliveries")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/cost"
+	"github.com/remuda-ci/remuda/internal/queue/notices"
 )
 
 // measured is all that the page is made of.
@@ -38,6 +39,9 @@ const (
 )
 
 var prices = cost.Current
+
+// notice is a receive that finds nothing.
+var notice = cost.Usage{Calls: map[call]float64{{Service: "sqs", Operation: "ReceiveMessage"}: 1}}
 
 // page renders docs/cost.md.
 func (m measured) page() string {
@@ -163,11 +167,14 @@ here one.
 The hourly sum is of %d due sweeps, %d liveness sweeps, %d cloud sweeps and %d renewals of the lease (%s calls each). The GitHub
 sweep lists registrations at GitHub and reads the hosts that they name from the store, as many batched reads as there are hundreds.
 
+With aws.notices the same replica hears what EC2 announces by receives of %s, %d an hour while there is nothing: %s an hour, in any fleet.
+
 A due sweep costs what is due, and the same in every fleet. Here hosts are due because they waited in the pool for as long as they may:
 
 | hosts due | what it does | calls | of them EC2 | read units | write units | dollars |
 |---|---|---|---|---|---|---|`,
-		dueSweeps, livenessSweeps, cloudSweeps, leaseRenewals, count(m.at(100).lease.Total()))
+		dueSweeps, livenessSweeps, cloudSweeps, leaseRenewals, count(m.at(100).lease.Total()),
+		notices.ReceiveWait, cost.NoticeReceives(notices.ReceiveWait), money(notice.Times(float64(cost.NoticeReceives(notices.ReceiveWait))).Dollars(prices)))
 	row := func(k int, what string, u cost.Usage) {
 		line("| %d | %s | %s | %s | %s | %s | %s |", k, what, count(u.Total()), count(u.Of("ec2")),
 			count(u.ReadUnits), count(u.WriteUnits), money(u.Dollars(prices)))

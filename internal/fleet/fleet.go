@@ -37,7 +37,10 @@ type Pool struct {
 	InstanceTypes []string
 	// Privileged says out loud that a job may become root on its host.
 	Privileged bool
-	Policy     lifecycle.Policy
+	// RerunInterrupted has the failed jobs of a run started again, once for each
+	// attempt, when an interrupted host took one of them with it.
+	RerunInterrupted bool
+	Policy           lifecycle.Policy
 }
 
 // Observer hears what is worth measuring.

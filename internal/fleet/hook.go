@@ -146,6 +146,10 @@ func (h *hook) runStep(ctx context.Context, now time.Time) (Progress, error) {
 			return again, nil
 		}
 	}
+	lost, err := h.f.lostJob(ctx, requests, run, now)
+	if err != nil {
+		return again, err
+	}
 	h.release = h.f.NewRelease(run.Repository, run.RunID, run.RunAttempt, false)
 	h.next = func(ctx context.Context, now time.Time) (Progress, error) {
 		progress, err := h.release.Step(ctx, now)
@@ -155,7 +159,12 @@ func (h *hook) runStep(ctx context.Context, now time.Time) (Progress, error) {
 		if len(h.release.Instances()) > 0 { // watched into the pool: the due sweep looks more seldom
 			h.f.jobs.begin("release of run "+run.RunID, h.f.NewRelease(run.Repository, run.RunID, run.RunAttempt, true))
 		}
-		h.settle(fmt.Sprintf("run %s is over: released %d hosts", run.RunID, len(h.release.Instances())))
+		released := fmt.Sprintf("run %s is over: released %d hosts", run.RunID, len(h.release.Instances()))
+		if lost {
+			h.next = h.startAgain(released)
+			return again, nil
+		}
+		h.settle(released)
 		return again, nil
 	}
 	return again, nil

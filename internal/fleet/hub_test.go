@@ -310,6 +310,23 @@ func (h *hub) WorkflowJob(_ context.Context, _ string, id int64) (lifecycle.Work
 	return j.WorkflowJob, nil
 }
 
+// RerunFailedJobs begins the next attempt of a run that is over, and says "no
+// answer" after that where it is told to.
+func (h *hub) RerunFailedJobs(_ context.Context, _, runID string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.ask("RerunFailedJobs"); err != nil {
+		return err
+	}
+	run := h.runs[runID]
+	if run.Status != lifecycle.StatusCompleted {
+		return fmt.Errorf("run %s is %s: %w", runID, run.Status, lifecycle.ErrRefused)
+	}
+	run.RunAttempt, run.Status, run.Conclusion = run.RunAttempt+1, lifecycle.StatusQueued, ""
+	h.runs[runID] = run
+	return nil
+}
+
 func (h *hub) MissedDeliveries(context.Context, time.Time) ([]lifecycle.MissedDelivery, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -60,6 +60,9 @@ type GitHubJobs interface {
 	WorkflowRun(ctx context.Context, repository, runID string) (lifecycle.WorkflowRun, error)
 	// WorkflowJob tells of a job as it is now: ErrNotFound.
 	WorkflowJob(ctx context.Context, repository string, id int64) (lifecycle.WorkflowJob, error)
+	// RerunFailedJobs starts those jobs of a completed run again that did not
+	// succeed, as its next attempt. ErrRefused where GitHub does not.
+	RerunFailedJobs(ctx context.Context, repository, runID string) error
 	// MissedDeliveries lists the deliveries since a time that GitHub could not
 	// hand over, the oldest first: those of the webhook of each App. With a
 	// personal access token there are none to be asked for: ErrNotFound.

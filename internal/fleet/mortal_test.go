@@ -123,6 +123,10 @@ func (s mortalStore) ClaimInstance(ctx context.Context, c lifecycle.Claim) (life
 	return struckBy(s.fate, "claim host", func() (lifecycle.Record, error) { return s.Store.ClaimInstance(ctx, c) })
 }
 
+func (s mortalStore) SeeOnce(ctx context.Context, kind, id string, until time.Time) error {
+	return s.fate.effect("see once", func() error { return s.Store.SeeOnce(ctx, kind, id, until) })
+}
+
 // mortalHub is GitHub as a replica with a fate calls it.
 type mortalHub struct {
 	*hub
@@ -139,6 +143,10 @@ func (h mortalHub) JIT(ctx context.Context, repository, name string, labels []st
 		return made{r, id}, err
 	})
 	return m.Registration, m.id, err
+}
+
+func (h mortalHub) RerunFailedJobs(ctx context.Context, repository, runID string) error {
+	return h.fate.effect("start again", func() error { return h.hub.RerunFailedJobs(ctx, repository, runID) })
 }
 
 // mortalGitHub is the same for registrations.
@@ -169,6 +177,7 @@ func (c mortalCompute) Terminate(ctx context.Context, ids []string) error {
 func (w *world) mortalFleet(replica string, f *fate, maximum int, change ...func(*fleet.JobOptions)) *fleet.Fleet {
 	return w.newFleet(replica, func(o *fleet.Options) {
 		withJobs(o, w.hub, maximum, change...)
+		rerunning(o)
 		o.GitHub, o.Compute = mortalGitHub{w.github, f}, mortalCompute{w.compute, f}
 		o.Store = mortalStore{w.store, f}
 		o.Jobs.Store, o.Jobs.GitHub = mortalStore{w.store, f}, mortalHub{w.hub, f}

@@ -60,6 +60,24 @@ func (r *workflowRun) ours(repository string) lifecycle.WorkflowRun {
 	}
 }
 
+// RerunFailedJobs starts those jobs of a completed run again that did not
+// succeed, and those that need them. A run that GitHub does not start again, since
+// it runs, is too old or is gone, is lifecycle.ErrRefused.
+func (c *Client) RerunFailedJobs(ctx context.Context, repository, runID string) error {
+	op, err := c.aboutRuns("start the failed jobs of run "+runID+" again", repository, registering)
+	op.pace = writes
+	if err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(runID, 10, 64)
+	if err != nil || id <= 0 {
+		return fmt.Errorf("%s: %w: it is no number", op, lifecycle.ErrRefused)
+	}
+	return c.do(ctx, op, func(ctx context.Context, a *api.Client) (*api.Response, error) {
+		return a.Actions.RerunFailedJobsByID(ctx, op.at.owner, op.at.name, id)
+	})
+}
+
 // WorkflowJob tells of a job as it is now: lifecycle.ErrNotFound if the
 // repository has none of that id.
 func (c *Client) WorkflowJob(ctx context.Context, repository string, id int64) (lifecycle.WorkflowJob, error) {

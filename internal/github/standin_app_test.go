@@ -58,6 +58,38 @@ func TestAnAppAgainstTheStandIn(t *testing.T) {
 	}
 }
 
+// TestFailedJobsAreStartedAgain: as the next attempt of a run that is over, and
+// of no other.
+func TestFailedJobsAreStartedAgain(t *testing.T) {
+	s := startStandin(t)
+	c := newClient(t, github.Config{URL: s.url + "/api/v3", Transport: openapitest.Check(t, nil)})
+	s.call(201, "POST", "/_standin/runs", "", map[string]any{"repository": repository,
+		"workflow": "on: push\njobs:\n  j: {runs-on: box, steps: [{run: 'true'}]}\n"}, nil)
+	jobs, err := c.QueuedJobs(t.Context(), repository)
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("got %+v, %v", jobs, err)
+	}
+	run := jobs[0].RunID
+	refused := func(what, run string) {
+		t.Helper()
+		if err := c.RerunFailedJobs(t.Context(), repository, run); !errors.Is(err, lifecycle.ErrRefused) {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+	refused("while it waits", run)
+	s.call(202, "POST", "/_standin/runs/"+run+"/cancel", "", nil, nil)
+	if err := c.RerunFailedJobs(t.Context(), repository, run); err != nil {
+		t.Fatal(err)
+	}
+	is, err := c.WorkflowRun(t.Context(), repository, run)
+	if err != nil || is.RunAttempt != 2 || is.Status == lifecycle.StatusCompleted {
+		t.Errorf("got %+v, %v", is, err)
+	}
+	refused("once more", run)
+	refused("a run that is not there", "1")
+	refused("no run at all", "turn:default:1")
+}
+
 // checkRecovered wants a queued job among the deliveries that were lost.
 func checkRecovered(t *testing.T, c *github.Client) {
 	t.Helper()

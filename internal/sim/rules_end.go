@@ -112,10 +112,11 @@ func (w *world) checkPowerOff(h *host, why string) {
 	}
 }
 
-// checkDeleteRunner: no registration is deleted under a host that uses it.
+// checkDeleteRunner: no registration is deleted under a host that uses it, unless
+// EC2 takes that host back.
 func (w *world) checkDeleteRunner(r *runner) {
 	h := r.host
-	if !h.alive || h.runner != r || h.hostile {
+	if !h.alive || h.runner != r || h.hostile || !h.scene.InterruptionAt.IsZero() {
 		return
 	}
 	rec, err := w.truth.Instance(background, h.id)
