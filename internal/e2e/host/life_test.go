@@ -13,8 +13,12 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest/imdstest"
 )
 
-// firstRunner is the unit of a host's first run.
-const firstRunner = "remuda-runner-1.service"
+// The units of a host's first and second run. The assignment between them is
+// that of no run.
+const (
+	firstRunner  = "remuda-runner-1.service"
+	secondRunner = "remuda-runner-3.service"
+)
 
 // life is a host from its boot to its end, with two runs.
 type life struct {
@@ -34,9 +38,9 @@ func TestLife(t *testing.T) {
 		{"a run is assigned", l.runIsAssigned},
 		{"a job sees nothing but itself", l.jobSeesNothingElse},
 		{"agentd is killed in mid-job", l.agentIsKilled},
-		{"the package is upgraded in mid-job", l.packageIsUpgraded},
 		{"the run is released", l.runIsReleased},
 		{"the next run finds nothing", l.nextRunFindsNothing},
+		{"the package is upgraded in mid-job", l.packageIsUpgraded},
 		{"an interruption lets the job work on", l.interruptionOfABusyHost},
 		{"an interruption ends an idle runner", l.interruptionOfAnIdleHost},
 		{"a pooled host expires", l.pooledHostExpires},
@@ -101,7 +105,7 @@ echo planted
 `
 
 func (l *life) jobSeesNothingElse() {
-	l.begin("101", job{"look", whatJobsSee}, job{"killed", gate("killed")}, job{"upgraded", leaveThings + gate("upgraded")})
+	l.begin("101", job{"look", whatJobsSee}, job{"killed", leaveThings + gate("killed")})
 	got := l.succeeds("101", "look")
 	for _, want := range []string{
 		"user=runner home=/home/runner", "cgroup=/remuda.slice/" + firstRunner,
@@ -141,33 +145,12 @@ func (l *life) agentIsKilled() {
 	l.succeeds("101", "killed")
 }
 
-func (l *life) packageIsUpgraded() {
-	l.running("101", "upgraded", "waiting at gate")
-	before := l.identity(firstRunner)
-	l.host.copyFile(l, filepath.Join(setting.dist, "1.0.1", "remuda-agentd.deb"), "opt/remuda-agentd.deb", 0o644)
-	out := l.host.exec("dpkg", "-i", "/opt/remuda-agentd.deb")
-	l.shown.see("upgrade", out)
-	if got := l.host.exec("agentd", "version"); !strings.Contains(got, "1.0.1") {
-		l.Errorf("after the upgrade it is %s", got)
-	}
-	l.host.says(`job "upgraded" (3rd job)`)
-	if log := l.host.journal("--unit=agentd", "--grep=started"); !strings.Contains(log, "1.0.1") {
-		l.Errorf("the new agentd did not start:\n%s", log)
-	}
-	if after := l.identity(firstRunner); after != before {
-		l.Errorf("the runner's unit was %q and is %q", before, after)
-	}
-	l.host.open("upgraded")
-	l.succeeds("101", "upgraded")
-}
-
 func (l *life) runIsReleased() {
 	if got := l.release("101"); got.GetPooledCount() != 1 {
 		l.Fatalf("released: %v", got)
 	}
 	l.host.says("idle: clean, in the pool")
 	l.shown.see("status-pooled", l.host.exec("systemctl", "status", "--no-pager", "--lines=0", "agentd"))
-	l.shown.see("journal-clean", l.host.journal("--identifier=remuda-clean"))
 	if units := l.host.units("remuda-runner-*"); len(units) != 0 {
 		l.Errorf("units of the run that is over: %v", units)
 	}
@@ -192,7 +175,7 @@ func (l *life) nextRunFindsNothing() {
 	if again := l.provision("102", "spot"); again.id != l.host.id {
 		l.Fatalf("run 102 got %s, not the pooled %s", again.id, l.host.id)
 	}
-	l.begin("102", job{"look", whatWasLeft}, job{"taken", gate("taken")})
+	l.begin("102", job{"look", whatWasLeft}, job{"upgraded", gate("upgraded")}, job{"taken", gate("taken")})
 	got := l.succeeds("102", "look")
 	before, _, _ := strings.Cut(got, "looked")
 	lines := strings.Split(strings.TrimSpace(before), "\n")
@@ -201,17 +184,39 @@ func (l *life) nextRunFindsNothing() {
 	}
 }
 
+func (l *life) packageIsUpgraded() {
+	l.running("102", "upgraded", "waiting at gate")
+	before := l.identity(secondRunner)
+	l.host.copyFile(l, filepath.Join(setting.dist, "1.0.1", "remuda-agentd.deb"), "opt/remuda-agentd.deb", 0o644)
+	l.host.exec("dpkg", "-i", "/opt/remuda-agentd.deb")
+	if got := l.host.exec("agentd", "version"); !strings.Contains(got, "1.0.1") {
+		l.Errorf("after the upgrade it is %s", got)
+	}
+	l.host.says(`job "upgraded" (2nd job)`)
+	if log := l.host.journal("--unit=agentd", "--grep=started"); !strings.Contains(log, "1.0.1") {
+		l.Errorf("the new agentd did not start:\n%s", log)
+	}
+	if after := l.identity(secondRunner); after != before {
+		l.Errorf("the runner's unit was %q and is %q", before, after)
+	}
+	l.host.open("upgraded")
+	l.succeeds("102", "upgraded")
+}
+
 func (l *life) interruptionOfABusyHost() {
 	l.running("102", "taken", "waiting at gate")
 	l.host.metadata.Change(func(m *imdstest.Machine) { m.InterruptionAt = time.Now().Add(2 * time.Minute) })
 	l.host.says("interrupted: EC2 takes this machine in 1m")
 	l.shown.see("status-interrupted", l.host.exec("systemctl", "status", "--no-pager", "--lines=0", "agentd"))
-	if s := l.host.status(); !strings.Contains(s, `job "taken" (2nd job) works on`) {
+	if s := l.host.status(); !strings.Contains(s, `job "taken" (3rd job) works on`) {
 		l.Errorf("status: %s", s)
 	}
 	l.host.open("taken")
 	l.succeeds("102", "taken")
 	l.ends(l.host)
+	out, err := command("journalctl", "--no-pager", "--output=cat", "--directory="+l.host.root+"/var/log/journal", "--unit=agentd", "--identifier=agentd")
+	check(l, err)
+	l.shown.see("journal-agentd", out)
 }
 
 // ends waits until a machine has gone down, and EC2 says so.
@@ -223,7 +228,6 @@ func (l *life) ends(i *instance) {
 		l.Fatalf("%s is still up; status: %s", i.id, i.status())
 	}
 	eventually(l, within, i.id+" is terminated", func() bool { return l.account.state(i.id) == types.InstanceStateNameTerminated })
-	l.shown.see("journal", i.lastJournal())
 }
 
 func (l *life) interruptionOfAnIdleHost() {
