@@ -52,6 +52,7 @@ lint: $(LINT_TOOLS) ## formatting, vet, staticcheck, protos, dead code, import a
 # -count=1: some tests build the daemons that they start, which the cache of results knows nothing of.
 test: ## everything that proves the project without root (FLAGS=)
 	@scripts/emulators >/dev/null
+	@scripts/host-tools systemd-analyze
 	go test -race -count=1 -timeout 15m $(FLAGS) ./...
 
 test-host: ## what needs root on Debian: agentd under a real systemd, the image scripts, the packages (FLAGS="-run TestLife")

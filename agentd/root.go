@@ -18,6 +18,7 @@ func prepare(ctx context.Context, c config) error {
 }
 
 func clean(ctx context.Context, c config, assignment int64) error {
+	c.Assignment = assignment
 	h, err := c.rootHost()
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func (c config) slate(s *host.Systemd, log hclog.Logger) hostSlate {
 		Home: slate.Dir{Path: s.Home, Owner: runner, Mode: modeHome}, Skeleton: "/etc/skel",
 		Renew:   []slate.Dir{{Path: filepath.Join(c.Directory, "work"), Owner: runner, Mode: host.ModeWork}},
 		Mirrors: []slate.Mirror{{From: c.Runner.Distribution, To: filepath.Join(c.Directory, "runner"), Owner: tree.Owner{UID: s.UID}}},
-		Units:   host.RunUnits, OwnUnits: host.OwnUnits,
+		Units:   host.RunUnits, OwnUnits: host.OwnUnits(c.Assignment),
 		Hook: c.PostRelease.Script, HookLimit: c.PostRelease.Timeout,
 		MinimumFree: uint64(c.Runner.MinimumFreeMiB) << 20, MinimumFreeInodes: leastInodes,
 		Baseline:  filepath.Join(c.Directory, "state", "baseline.json"),

@@ -101,7 +101,7 @@ type goPackage struct {
 }
 
 func TestArrows(t *testing.T) {
-	for _, tags := range []string{"", "soak"} {
+	for _, tags := range []string{"", "soak,testhost"} {
 		for _, wrong := range wrongArrows(list(t, tags)) {
 			t.Error(wrong)
 		}

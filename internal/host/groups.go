@@ -141,6 +141,8 @@ func (g *groups) preparation() *command {
 	}
 }
 
+func (g *groups) margin() time.Duration { return 0 }
+
 // startClean cleans within the agent; when that is killed it begins again.
 func (g *groups) startClean(_ context.Context, t task, b begun) error {
 	if err := t.intend(b); err != nil {

@@ -42,6 +42,8 @@ type launcher interface {
 	// preparation is what is run once in each boot before anything else; nil:
 	// nothing is.
 	preparation() *command
+	// margin is what the preparation takes beside the pre-runner script.
+	margin() time.Duration
 	// startClean begins the clean-up, which ends with Host.CleanNow.
 	startClean(ctx context.Context, t task, b begun) error
 	// clean ends what the last run left running and renews what it wrote to.
@@ -79,6 +81,8 @@ type command struct {
 	secrets []string
 	// log is the file that takes its output, where there is no journal.
 	log string
+	// limit ends it, where its launcher can; 0: the agent sees to it.
+	limit time.Duration
 	// root says that it is the operator's or our own, and no job's.
 	root bool
 }

@@ -27,7 +27,7 @@ func (h *Host) prepared(ctx context.Context) (agent.Progress, error) {
 	t := h.task(taskPrepare)
 	s, err := h.standing(ctx, t)
 	if err == nil {
-		s, err = h.enforce(ctx, t, s, h.o.PreRunnerLimit)
+		s, err = h.enforce(ctx, t, s, h.o.PreRunnerLimit+h.launcher.margin())
 	}
 	if err != nil || s.begun == nil || s.begun.BootID != h.bootID {
 		return agent.Progress{}, err

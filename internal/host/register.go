@@ -37,7 +37,7 @@ func (h *Host) Register(ctx context.Context, a agent.Assignment) error {
 	}
 	b := begun{Assignment: a.Number, Kind: a.Registration.Kind}
 	c := command{
-		args: []string{"/bin/true"}, dir: h.path("runner"), env: h.environment(), log: h.runnerLog(),
+		args: []string{"/bin/true"}, dir: h.path("runner"), env: h.environment(), log: h.runnerLog(), limit: configureLimit,
 	}
 	if a.Registration.Kind != lifecycle.RegistrationJIT {
 		c.args = []string{h.path("runner/config.sh"), "--unattended", "--disableupdate", "--replace",
@@ -58,7 +58,7 @@ func (h *Host) Register(ctx context.Context, a agent.Assignment) error {
 func (h *Host) Deregister(ctx context.Context, assignment int64, remove lifecycle.Registration) error {
 	err := h.begin(ctx, taskDeregister, begun{Assignment: assignment}, command{
 		args: []string{h.path("runner/config.sh"), "remove", "--unattended"},
-		dir:  h.path("runner"), log: h.runnerLog(),
+		dir:  h.path("runner"), log: h.runnerLog(), limit: configureLimit,
 		env: h.environment(), secrets: []string{inputPrefix + "TOKEN=" + remove.Secret.Reveal()},
 	})
 	if err != nil {

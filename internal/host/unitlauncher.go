@@ -89,17 +89,25 @@ var unitWords = map[string]string{
 // runnerUnits is the pattern of the units that jobs run in.
 const runnerUnits = "remuda-runner-*.service"
 
-// RunUnits are patterns of the units of a run, OwnUnits of those that may be
-// there while the host is cleaned.
-var (
-	RunUnits = []string{runnerUnits, "remuda-register-*.service", "remuda-deregister-*.service"}
-	OwnUnits = []string{"remuda-prepare.service", "remuda-clean-*.service"}
-)
+// RunUnits are patterns of the units of a run.
+var RunUnits = []string{runnerUnits, "remuda-register-*.service", "remuda-deregister-*.service"}
+
+// OwnUnits are the units that may be there while the host is cleaned after an
+// assignment.
+func OwnUnits(assignment int64) []string {
+	names := []string{prepareUnit}
+	if assignment > 0 {
+		names = append(names, unitOf(task{name: taskClean}, begun{Assignment: assignment}))
+	}
+	return names
+}
+
+const prepareUnit = "remuda-prepare.service"
 
 // unitOf is the name of a task's unit.
 func unitOf(t task, b begun) string {
 	if t.name == taskPrepare {
-		return "remuda-prepare.service"
+		return prepareUnit
 	}
 	return fmt.Sprintf("remuda-%s-%d.service", unitWords[t.name], b.Assignment)
 }
@@ -127,6 +135,7 @@ func (l *unitLauncher) start(ctx context.Context, t task, b begun, c command) er
 	u := units.Unit{
 		Name: unitOf(t, b), Description: describe(t, b), Args: c.args, Dir: c.dir, Env: c.env,
 		Last: []string{"/bin/sh", "-c", noteExit, "note-exit", t.path + ".exit"}, Identifier: "remuda-" + unitWords[t.name],
+		Limit: c.limit,
 	}
 	if !c.root {
 		u.Confined = l.confinement()
@@ -297,16 +306,28 @@ func (l *unitLauncher) tail(ctx context.Context, t task, b begun) string {
 	return w.text
 }
 
+func (l *unitLauncher) margin() time.Duration { return layOutLimit }
+
 // startClean lets root do it.
 func (l *unitLauncher) startClean(ctx context.Context, t task, b begun) error {
-	return l.start(ctx, t, b, l.own("clean", "--assignment", strconv.FormatInt(b.Assignment, 10)))
+	c := l.own("clean", "--assignment", strconv.FormatInt(b.Assignment, 10))
+	c.limit = cleanLimit
+	return l.start(ctx, t, b, c)
 }
 
 // preparation is root's too: it furnishes the host.
 func (l *unitLauncher) preparation() *command {
 	c := l.own("prepare")
+	c.limit = l.h.o.PreRunnerLimit + l.margin()
 	return &c
 }
+
+const (
+	// cleanLimit: a release has 120 s, and who takes longer is ended.
+	cleanLimit = 3 * time.Minute
+	// layOutLimit is for what comes before and after the pre-runner script.
+	layOutLimit = time.Minute
+)
 
 // own is a command of agentd itself, as root.
 func (l *unitLauncher) own(what string, args ...string) command {
