@@ -293,6 +293,50 @@ func TestAReleasedRunGetsNoReplacement(t *testing.T) {
 	})
 }
 
+// lateStore makes a replacement between the list and the mark of a release.
+type lateStore struct {
+	fleet.Store
+	make func(lifecycle.Request)
+}
+
+func (s *lateStore) UpdateRequest(ctx context.Context, q lifecycle.Request) (lifecycle.Request, error) {
+	if do := s.make; do != nil && q.Released() {
+		s.make = nil
+		do(q)
+	}
+	return s.Store.UpdateRequest(ctx, q)
+}
+
+// TestAReplacementBesideARelease: one that looked before its run was marked is
+// found by the release.
+func TestAReplacementBesideARelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		go w.agents(ctx)
+		h := w.mustProvision(ctx, replaced("1", 1))[0]
+		w.fleet = w.newFleet("b", func(o *fleet.Options) {
+			o.Store = &lateStore{o.Store, func(q lifecycle.Request) {
+				q.ReleasedAt = time.Time{}
+				if err := w.store.CreateRequest(ctx, q.Replacement(h, time.Now())); err != nil {
+					t.Error(err)
+				}
+			}}
+		})
+		w.release(ctx, "1", true)
+		for _, q := range w.replacements("1") {
+			if !q.Released() {
+				t.Errorf("a replacement is not released: %+v", q)
+			}
+		}
+		if n := len(w.replacements("1")); n != 1 {
+			t.Errorf("%d replacements", n)
+		}
+	})
+}
+
 // TestACrashWhileAHostIsReplaced: whatever effect a replica dies after, or whose
 // answer is lost, the run gets one host in the place of the one that it lost.
 func TestACrashWhileAHostIsReplaced(t *testing.T) {

@@ -103,6 +103,7 @@ func (w *world) hostMisfortunes() {
 	w.befallHost(FaultInterruption, any1, func(h *host) {
 		h.scene.InterruptionAt = h.clock().Add(2 * time.Minute)
 		h.changed()
+		w.announce(h.id)
 		w.after(2*time.Minute, func() { w.gone(h.machine) })
 	})
 	w.befallHost(FaultImpaired, any1, func(h *host) {

@@ -35,6 +35,9 @@ type world struct {
 	truth *store.Store
 	lag   *lag
 	queue *queue.Queue
+	// notices are what EC2 announced and nobody acknowledged; announced counts all.
+	notices   []lifecycle.NoticeDelivery
+	announced int
 
 	compute        *compute.Compute
 	machines       map[string]*machine
