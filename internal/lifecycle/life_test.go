@@ -63,6 +63,8 @@ func (l *life) do(event string) error {
 		l.facts.Report = nil
 	case "template":
 		l.facts.Template = args[0]
+	case "announce":
+		l.facts.Record.InterruptionAt = l.now.Add(lifecycle.InterruptionLead)
 	case "retire":
 		l.facts.Record.Retiring = true
 	default:
@@ -174,6 +176,8 @@ func (l *life) request(args []string) error {
 		q.ReleasedAt = l.now
 	case "ready":
 		q.Outcome = lifecycle.OutcomeReady
+	case "replaces":
+		q.Spec.ReplaceInterrupted = true
 	case "short":
 		q.Outcome, q.Taken = lifecycle.OutcomeShort, nil
 	default:
