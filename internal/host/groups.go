@@ -92,7 +92,7 @@ func (g *groups) find(_ context.Context, t task, _ begun) (found, error) {
 }
 
 // adopt looks at every process, so it is only asked when there is reason to.
-func (g *groups) adopt(context.Context) (*begun, found, error) {
+func (g *groups) adopt(context.Context, bool) (*begun, found, error) {
 	pid, err := g.h.findProcess(listenerProgram)
 	if err != nil || pid == 0 {
 		return nil, found{}, err

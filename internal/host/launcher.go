@@ -14,8 +14,9 @@ type launcher interface {
 	start(ctx context.Context, t task, b begun, c command) error
 	// find looks for a task that was begun.
 	find(ctx context.Context, t task, b begun) (found, error)
-	// adopt finds a listener of which the files of its task know nothing.
-	adopt(ctx context.Context) (*begun, found, error)
+	// adopt finds a listener of which the files of its task know nothing, or that
+	// nobody saw end.
+	adopt(ctx context.Context, unseen bool) (*begun, found, error)
 	// signal sends a signal to the program of a task, or to all that it started.
 	signal(ctx context.Context, t task, f found, sig syscall.Signal, all bool) error
 	// worker finds the worker of a listener that is gone, or hides it; 0: there

@@ -87,7 +87,7 @@ func (h *Host) listenerStanding(ctx context.Context) (standing, error) {
 	if registered, err := h.standing(ctx, h.task(taskRegister)); err != nil || (registered.begun != nil && !wentUnseen) {
 		return st, err
 	}
-	b, f, err := h.launcher.adopt(ctx)
+	b, f, err := h.launcher.adopt(ctx, wentUnseen)
 	if err != nil || !f.running {
 		return st, err
 	}

@@ -230,14 +230,18 @@ func (l *unitLauncher) find(ctx context.Context, t task, b begun) (found, error)
 	return f, nil
 }
 
-func (l *unitLauncher) adopt(ctx context.Context) (*begun, found, error) {
+// adopt: systemd sees every end, and a unit in its last moments is not adopted.
+func (l *unitLauncher) adopt(ctx context.Context, unseen bool) (*begun, found, error) {
+	if unseen {
+		return nil, found{}, nil
+	}
 	names, err := l.manager.Running(ctx, runnerUnits)
 	if err != nil || len(names) == 0 {
 		return nil, found{}, err
 	}
 	name := names[0]
 	s, err := l.manager.State(ctx, name)
-	if err != nil || !s.Running {
+	if err != nil || s.MainPID == 0 {
 		return nil, found{}, err
 	}
 	at, err := l.manager.StartedAt(ctx, name)

@@ -4,6 +4,7 @@ package host_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host"
+	"github.com/remuda-ci/remuda/internal/host/tree"
 	"github.com/remuda-ci/remuda/internal/host/units"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -51,7 +53,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// paper is a slate that only says what was asked of it.
+// paper is a slate that says what was asked of it, and renews two directories.
 type paper struct{ dir string }
 
 func (p paper) note(word string) error {
@@ -65,7 +67,10 @@ func (p paper) note(word string) error {
 }
 
 func (p paper) Record(context.Context) error { return p.note("record") }
-func (p paper) Clean(context.Context) error  { return p.note("clean") }
+func (p paper) Clean(context.Context) error {
+	return errors.Join(p.note("clean"), tree.Renew(filepath.Join(p.dir, "work"), tree.Owner{}, host.ModeWork),
+		tree.Mirror(filepath.Join(p.dir, "../distribution"), filepath.Join(p.dir, "runner"), tree.Owner{}))
+}
 func (p paper) Check(context.Context) error {
 	if _, err := os.Stat(filepath.Join(p.dir, "../doubt")); err == nil {
 		return fmt.Errorf("a doubt")
@@ -158,7 +163,7 @@ func TestUnitsOfARun(t *testing.T) {
 	b.prepare()
 	info, err := os.Stat(b.path("runner"))
 	b.check(err)
-	if st := info.Sys().(*syscall.Stat_t); int(st.Uid) != b.options.Systemd.UID || st.Gid != 0 || info.Mode().Perm() != 0o750 {
+	if st := info.Sys().(*syscall.Stat_t); int(st.Uid) != b.options.Systemd.UID || st.Gid != 0 || info.Mode().Perm() != 0o755 {
 		t.Errorf("runner is %s of %d:%d", info.Mode(), st.Uid, st.Gid)
 	}
 	b.check(b.Allow(context.Background(), serving("101", "acme/app")))

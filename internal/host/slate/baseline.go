@@ -21,6 +21,7 @@ type baseline struct {
 	Listeners  []listener `json:"listeners"`
 	Transients []string   `json:"transients"`
 	Starting   prints     `json:"starting"`
+	Generated  prints     `json:"generated"`
 	Own        prints     `json:"own"`
 	Sockets    prints     `json:"sockets"`
 }
@@ -54,6 +55,7 @@ func (p Plan) look() (b baseline, err error) {
 		func() (err error) { b.Listeners, err = p.listeners(); return err },
 		func() (err error) { b.Transients, err = p.transients(); return err },
 		func() (err error) { b.Starting, err = p.starters(); return err },
+		func() (err error) { b.Generated, err = p.generated(); return err },
 		func() (err error) { b.Own, err = p.ownPrints(); return err },
 		func() (err error) { b.Sockets, err = p.sockets(); return err },
 	}

@@ -71,10 +71,10 @@ func Check(ctx context.Context, p Plan) error {
 	// At once, since most of it is to wait for the kernel; told of in this order.
 	looks := []func(d *Doubts){
 		func(d *Doubts) { p.checkRunning(ctx, d, conn) },
-		func(d *Doubts) { p.checkLeftovers(ctx, d) },
+		func(d *Doubts) { p.checkLeftovers(ctx, d, systemd{conn}) },
 		p.checkDirectories,
 		func(d *Doubts) { p.checkTemporary(ctx, d, conn, base) },
-		func(d *Doubts) { p.checkChanges(d, base) },
+		func(d *Doubts) { p.checkChanges(ctx, d, systemd{conn}, base) },
 		p.checkRoom,
 	}
 	parts := make([]Doubts, len(looks))
@@ -105,8 +105,8 @@ func (p Plan) checkRunning(ctx context.Context, d *Doubts, conn *dbus.Conn) {
 	}
 }
 
-func (p Plan) checkLeftovers(ctx context.Context, d *Doubts) {
-	contained, err := p.contained(ctx)
+func (p Plan) checkLeftovers(ctx context.Context, d *Doubts, m manager) {
+	contained, err := p.contained(ctx, m)
 	d.found(err)
 	for i, names := range contained {
 		for _, name := range names {
@@ -133,17 +133,21 @@ func (p Plan) checkLeftovers(ctx context.Context, d *Doubts) {
 }
 
 // checkChanges compares the host with its baseline.
-func (p Plan) checkChanges(d *Doubts, base baseline) {
+func (p Plan) checkChanges(ctx context.Context, d *Doubts, m manager, base baseline) {
 	now, err := p.look()
 	if d.found(err) {
 		return
 	}
-	for _, m := range p.foreign(now.Mounts, base.Mounts) {
-		d.add("%s %q is mounted at %q and was not before: unmount it, or mount it before the host is prepared", m.Kind, m.Source, m.Point)
+	units := image{plan: p, manager: m, files: func() (prints, error) { return unchanged(now, base), nil }}
+	foreign := p.foreign(now.Mounts, base.Mounts, func(one mount) bool {
+		claimed, err := units.mounts(ctx, one)
+		d.found(err)
+		return claimed
+	})
+	for _, one := range foreign {
+		d.add("%s %q is mounted at %q and was not before: unmount it, or mount it before the host is prepared", one.Kind, one.Source, one.Point)
 	}
-	for _, l := range newListeners(now.Listeners, base.Listeners) {
-		d.add("something listens at %s %s and did not before: end it, or start it before the host is prepared", l.Protocol, l.Address)
-	}
+	p.checkListeners(ctx, d, units, newListeners(now.Listeners, base.Listeners))
 	for _, name := range added(now.Transients, base.Transients) {
 		d.add("unit %s was made by a call: stop it, or make it before the host is prepared", name)
 	}

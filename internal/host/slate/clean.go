@@ -28,6 +28,7 @@ func Clean(ctx context.Context, p Plan, log hclog.Logger) error {
 		return fmt.Errorf("clean host: %w", err)
 	}
 	defer conn.Close()
+	manager := systemd{conn}
 	// Whatever can start something goes before what it could start, and all that runs before the files that it writes.
 	steps := []struct {
 		name string
@@ -35,10 +36,10 @@ func Clean(ctx context.Context, p Plan, log hclog.Logger) error {
 	}{
 		{"units", func() error { return p.endUnits(ctx, conn) }},
 		{"processes", func() error { return p.killProcesses(ctx) }},
-		{"containers", func() error { return p.removeContained(ctx) }},
+		{"containers", func() error { return p.removeContained(ctx, manager) }},
 		{"jobs", p.removeJobs},
 		{"processes again", func() error { return p.killProcesses(ctx) }}, // which cron or a container has started meanwhile
-		{"mounts", func() error { return p.unmount(base.Mounts) }},
+		{"mounts", func() error { return p.unmount(ctx, manager, base) }},
 		{"ipc", p.removeShared},
 		{"directories", p.renew},
 		{"temporary directories", func() error { return p.empty(ctx, conn, base.Sockets) }},

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,8 +28,16 @@ var dockerLists = []struct {
 	{"volume", []string{"volume", "ls", "-q"}, []string{"volume", "rm", "-f"}},
 }
 
-// hasDocker reports whether there is docker to ask. Without its socket there is no daemon, which makes all its containers.
-func (p Plan) hasDocker() (bool, error) {
+// dockerUnit is docker's daemon. systemd starts it for whoever first writes to its socket.
+const dockerUnit = "docker.service"
+
+// dockerStores are where docker keeps what would be there again when its daemon is started: a directory for each.
+var dockerStores = []string{"/var/lib/docker/containers", "/var/lib/docker/volumes"}
+
+// hasDocker reports whether there is docker to ask. To ask it starts its daemon, for which it takes a second, so that is not
+// done on a host where none was started since the boot and no earlier one has left anything. Without its socket there is no
+// daemon, which makes all its containers.
+func (p Plan) hasDocker(ctx context.Context, m manager) (bool, error) {
 	if p.Docker == "" {
 		return false, nil
 	}
@@ -39,13 +48,34 @@ func (p Plan) hasDocker() (bool, error) {
 			return false, fmt.Errorf("look for docker: %w", err)
 		}
 	}
-	return true, nil
+	daemon, err := m.unit(ctx, dockerUnit)
+	if err != nil {
+		return false, fmt.Errorf("look for docker: %w", err)
+	}
+	if daemon.fragment == "" || daemon.began > 0 { // a daemon that is no unit is there with its socket
+		return true, nil
+	}
+	return p.dockerStored()
+}
+
+// dockerStored reports whether a daemon has left containers or volumes.
+func (p Plan) dockerStored() (bool, error) {
+	for _, dir := range dockerStores {
+		entries, err := os.ReadDir(p.at(dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("look for docker: %w", err)
+		}
+		if slices.ContainsFunc(entries, fs.DirEntry.IsDir) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // contained lists the names of what docker has of each of dockerLists.
-func (p Plan) contained(ctx context.Context) ([][]string, error) {
+func (p Plan) contained(ctx context.Context, m manager) ([][]string, error) {
 	found := make([][]string, len(dockerLists))
-	if has, err := p.hasDocker(); err != nil || !has {
+	if has, err := p.hasDocker(ctx, m); err != nil || !has {
 		return found, err
 	}
 	errs := make([]error, len(dockerLists))
@@ -58,8 +88,8 @@ func (p Plan) contained(ctx context.Context) ([][]string, error) {
 }
 
 // removeContained deletes all that docker has but images.
-func (p Plan) removeContained(ctx context.Context) error {
-	found, err := p.contained(ctx)
+func (p Plan) removeContained(ctx context.Context, m manager) error {
+	found, err := p.contained(ctx, m)
 	if err != nil {
 		return err
 	}

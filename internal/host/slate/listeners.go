@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,6 +17,8 @@ import (
 type listener struct {
 	Protocol string         `json:"protocol"` // tcp or udp
 	Address  netip.AddrPort `json:"address"`
+	// inode is of the socket, by which whoever holds it is found; 0 if nobody does.
+	inode uint64
 }
 
 // States of include/net/tcp_states.h. A UDP socket that is bound and not connected is in that of a closed one.
@@ -23,6 +26,9 @@ const (
 	stateListen = "0A"
 	stateClosed = "07"
 )
+
+// inodeColumn is where the inode of the socket stands, counted from 0.
+const inodeColumn = 9
 
 // ports is a range that the kernel takes the ports of outgoing sockets from.
 type ports struct{ first, last uint16 }
@@ -55,7 +61,7 @@ func parseListeners(protocol, text string, outgoing ports) ([]listener, error) {
 			continue
 		}
 		fields := strings.Fields(line)
-		if len(fields) < 4 {
+		if len(fields) <= inodeColumn {
 			return nil, fmt.Errorf("line %q of %s makes no sense", line, protocol)
 		}
 		address, err := parseAddress(fields[1])
@@ -65,7 +71,11 @@ func parseListeners(protocol, text string, outgoing ports) ([]listener, error) {
 		if fields[3] != state || (protocol == "udp" && outgoing.contain(address.Port())) {
 			continue
 		}
-		listeners = append(listeners, listener{Protocol: protocol, Address: address})
+		inode, err := strconv.ParseUint(fields[inodeColumn], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("line %q of %s: %w", line, protocol, err)
+		}
+		listeners = append(listeners, listener{Protocol: protocol, Address: address, inode: inode})
 	}
 	return listeners, nil
 }
@@ -118,17 +128,15 @@ func (p Plan) listeners() ([]listener, error) {
 	return all, nil
 }
 
-// newListeners are those that were not there before.
+// newListeners are those at addresses where nothing listened before. There may be several at one.
 func newListeners(now, base []listener) []listener {
 	known := map[listener]bool{}
 	for _, l := range base {
+		l.inode = 0
 		known[l] = true
 	}
-	var added []listener
-	for _, l := range now {
-		if !known[l] {
-			added, known[l] = append(added, l), true
-		}
-	}
-	return added
+	return slices.DeleteFunc(slices.Clone(now), func(l listener) bool {
+		l.inode = 0
+		return known[l]
+	})
 }

@@ -1,6 +1,7 @@
 package slate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -75,26 +76,39 @@ func (p Plan) passing(m mount) bool {
 		(m.Point == "/proc/sys/fs/binfmt_misc" && (m.Kind == "binfmt_misc" || m.Kind == "autofs"))
 }
 
-// foreign are the mounts that a run must have made: those that were not there before, each as often as it was. Later ones
-// lie over and in earlier ones, so they come first.
-func (p Plan) foreign(now, base []mount) []mount {
+// place is where a mount is. What mounts by itself when it is first looked at lies under that which it then mounts.
+type place struct {
+	point     string
+	automount bool
+}
+
+func (m mount) place() place { return place{m.Point, m.Kind == "autofs"} }
+
+// foreign are the mounts that a run must have made: those that were not there before, each as often as it was, and that are
+// not claimed by a unit of the image. A unit mounts one at its place: what lies over that is not its. Later ones lie over
+// and in earlier ones, so they come first.
+func (p Plan) foreign(now, base []mount, claimed func(mount) bool) []mount {
 	known := map[mount]int{}
 	for _, m := range base {
 		known[m]++
 	}
 	var foreign []mount
+	taken := map[place]bool{}
 	for _, m := range now {
-		if known[m]--; known[m] < 0 && !p.passing(m) {
-			foreign = append(foreign, m)
+		lowest := !taken[m.place()]
+		taken[m.place()] = true
+		if known[m]--; known[m] >= 0 || p.passing(m) || (lowest && claimed(m)) {
+			continue
 		}
+		foreign = append(foreign, m)
 	}
 	slices.Reverse(foreign)
 	return foreign
 }
 
 // unwanted are the foreign mounts and those in directories that are about to be deleted.
-func (p Plan) unwanted(now, base []mount) []mount {
-	unwanted := p.foreign(now, base)
+func (p Plan) unwanted(now, base []mount, claimed func(mount) bool) []mount {
+	unwanted := p.foreign(now, base, claimed)
 	for _, m := range slices.Backward(now) {
 		inside := slices.ContainsFunc(p.places(), func(dir string) bool { return below(m.Point, dir) })
 		if inside && !slices.Contains(unwanted, m) {
@@ -108,16 +122,22 @@ func (p Plan) unwanted(now, base []mount) []mount {
 const unmountRounds = 20
 
 // unmount takes away all mounts of runs. What is still open on them keeps nothing but itself.
-func (p Plan) unmount(base []mount) error {
-	var last error
+func (p Plan) unmount(ctx context.Context, m manager, base baseline) error {
+	var last, failure error
+	units := p.image(m, base)
+	claimed := func(one mount) bool {
+		ok, err := units.mounts(ctx, one)
+		failure = errors.Join(failure, err)
+		return ok
+	}
 	for range unmountRounds {
 		now, err := p.mounts()
 		if err != nil {
 			return err
 		}
-		unwanted := p.unwanted(now, base)
-		if len(unwanted) == 0 {
-			return nil
+		unwanted := p.unwanted(now, base.Mounts, claimed)
+		if failure != nil || len(unwanted) == 0 {
+			return failure
 		}
 		for _, m := range unwanted {
 			err := unix.Unmount(m.Point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)

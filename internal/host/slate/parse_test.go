@@ -1,7 +1,7 @@
 package slate
 
 import (
-	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +86,7 @@ func TestForeignMounts(t *testing.T) {
 	base := []mount{at("/", "ext4"), at("/tmp", "tmpfs"), at("/work", "ext4"), at("/work/cache", "ext4")}
 	tests := map[string]struct {
 		added             []mount
+		claimed           []string // places of units
 		foreign, unwanted []string
 	}{
 		"nothing new":            {unwanted: []string{"/work/cache"}},
@@ -95,20 +96,34 @@ func TestForeignMounts(t *testing.T) {
 			added:   []mount{at("/work/a", "tmpfs"), at("/work/a/b", "tmpfs")},
 			foreign: []string{"/work/a/b", "/work/a"}, unwanted: []string{"/work/a/b", "/work/a", "/work/cache"},
 		},
-		"the login of an operator":       {added: []mount{at("/run/user/0", "tmpfs")}, unwanted: []string{"/work/cache"}},
-		"a login of the user":            {added: []mount{at("/run/user/1001", "tmpfs")}, foreign: []string{"/run/user/1001"}, unwanted: []string{"/run/user/1001", "/work/cache"}},
-		"in the login of an operator":    {added: []mount{at("/run/user/0/x", "tmpfs")}, foreign: []string{"/run/user/0/x"}, unwanted: []string{"/run/user/0/x", "/work/cache"}},
-		"credentials":                    {added: []mount{at("/run/credentials/x.service", "ramfs")}, unwanted: []string{"/work/cache"}},
-		"a disk among the credentials":   {added: []mount{at("/run/credentials/x", "ext4")}, foreign: []string{"/run/credentials/x"}, unwanted: []string{"/run/credentials/x", "/work/cache"}},
-		"formats of programs":            {added: []mount{at("/proc/sys/fs/binfmt_misc", "binfmt_misc")}, unwanted: []string{"/work/cache"}},
-		"beside a directory that begins": {added: []mount{at("/workshop", "ext4")}, foreign: []string{"/workshop"}, unwanted: []string{"/workshop", "/work/cache"}},
+		"the login of an operator":     {added: []mount{at("/run/user/0", "tmpfs")}, unwanted: []string{"/work/cache"}},
+		"a login of the user":          {added: []mount{at("/run/user/1001", "tmpfs")}, foreign: []string{"/run/user/1001"}, unwanted: []string{"/run/user/1001", "/work/cache"}},
+		"in the login of an operator":  {added: []mount{at("/run/user/0/x", "tmpfs")}, foreign: []string{"/run/user/0/x"}, unwanted: []string{"/run/user/0/x", "/work/cache"}},
+		"credentials":                  {added: []mount{at("/run/credentials/x.service", "ramfs")}, unwanted: []string{"/work/cache"}},
+		"a disk among the credentials": {added: []mount{at("/run/credentials/x", "ext4")}, foreign: []string{"/run/credentials/x"}, unwanted: []string{"/run/credentials/x", "/work/cache"}},
+		"formats of programs":          {added: []mount{at("/proc/sys/fs/binfmt_misc", "binfmt_misc")}, unwanted: []string{"/work/cache"}},
+		"of a unit":                    {added: []mount{at("/mnt", "ext4")}, claimed: []string{"/mnt"}, unwanted: []string{"/work/cache"}},
+		"of a unit, with one over it": {
+			added: []mount{at("/mnt", "ext4"), at("/mnt", "tmpfs")}, claimed: []string{"/mnt"},
+			foreign: []string{"/mnt"}, unwanted: []string{"/mnt", "/work/cache"},
+		},
+		"of a unit, with one that it mounts when it is looked at": {
+			added: []mount{at("/mnt", "autofs"), at("/mnt", "ext4")}, claimed: []string{"/mnt"}, unwanted: []string{"/work/cache"},
+		},
+		"over one of a unit that is known": {
+			added: []mount{at("/tmp", "tmpfs")}, claimed: []string{"/tmp"},
+			foreign: []string{"/tmp"}, unwanted: []string{"/tmp", "/work/cache"},
+		},
+		"of a unit, in the work directory": {added: []mount{at("/work/a", "ext4")}, claimed: []string{"/work/a"}, unwanted: []string{"/work/a", "/work/cache"}},
+		"beside a directory that begins":   {added: []mount{at("/workshop", "ext4")}, foreign: []string{"/workshop"}, unwanted: []string{"/workshop", "/work/cache"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := append(base[:len(base):len(base)], test.added...)
-			equal(t, "foreign", test.foreign, points(plan.foreign(now, base)))
-			equal(t, "unwanted", test.unwanted, points(plan.unwanted(now, base)))
+			claimed := func(m mount) bool { return slices.Contains(test.claimed, m.Point) }
+			equal(t, "foreign", test.foreign, points(plan.foreign(now, base, claimed)))
+			equal(t, "unwanted", test.unwanted, points(plan.unwanted(now, base, claimed)))
 		})
 	}
 }
@@ -145,9 +160,10 @@ func TestParseListeners(t *testing.T) {
 		"udp6, with ports of the kernel's choice and a connected one": {"udp", udp6File, []string{"[::1]:53", "[::ffff:127.0.0.1]:68"}, false},
 		"tcp on a port of the kernel's choice":                        {"tcp", strings.Replace(tcpFile, "1F90", "9C40", 1), []string{"127.0.0.1:40000"}, false},
 		"a short line":                                                {"tcp", "x\n 0: 0100007F:1F90\n", nil, true},
-		"an odd address":                                              {"tcp", "x\n 0: 010000:1F90 0:0 0A\n", nil, true},
-		"an odd port":                                                 {"tcp", "x\n 0: 0100007F:XXXX 0:0 0A\n", nil, true},
-		"no port":                                                     {"tcp", "x\n 0: 0100007F 0:0 0A\n", nil, true},
+		"an odd address":                                              {"tcp", "x\n 0: 010000:1F90 0:0 0A 0:0 0:0 0 0 0 5\n", nil, true},
+		"an odd port":                                                 {"tcp", "x\n 0: 0100007F:XXXX 0:0 0A 0:0 0:0 0 0 0 5\n", nil, true},
+		"no port":                                                     {"tcp", "x\n 0: 0100007F 0:0 0A 0:0 0:0 0 0 0 5\n", nil, true},
+		"no inode":                                                    {"tcp", "x\n 0: 0100007F:1F90 0:0 0A 0:0 0:0 0 0 0 x\n", nil, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -159,8 +175,8 @@ func TestParseListeners(t *testing.T) {
 			var got []string
 			for _, l := range found {
 				got = append(got, l.Address.String())
-				if l.Protocol != test.protocol {
-					t.Errorf("protocol %s", l.Protocol)
+				if l.Protocol != test.protocol || l.inode != 5 {
+					t.Errorf("protocol %s, inode %d", l.Protocol, l.inode)
 				}
 			}
 			equal(t, "addresses", test.want, got)
@@ -184,11 +200,11 @@ func FuzzParseListeners(f *testing.F) {
 
 func TestNewListeners(t *testing.T) {
 	t.Parallel()
-	at := func(protocol, address string) listener { return listener{protocol, netip.MustParseAddrPort(address)} }
-	base := []listener{at("tcp", "0.0.0.0:22"), at("udp", "127.0.0.1:53")}
-	now := []listener{at("tcp", "0.0.0.0:22"), at("tcp", "127.0.0.1:22"), at("udp", "0.0.0.0:22"), at("udp", "0.0.0.0:22")}
-	equal(t, "new", []listener{at("tcp", "127.0.0.1:22"), at("udp", "0.0.0.0:22")}, newListeners(now, base),
-		cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }))
+	base := []listener{listens("tcp", "0.0.0.0:22", 1), listens("udp", "127.0.0.1:53", 2)}
+	added := []listener{listens("tcp", "127.0.0.1:22", 4), listens("udp", "0.0.0.0:22", 5), listens("udp", "0.0.0.0:22", 6)}
+	now := append([]listener{listens("tcp", "0.0.0.0:22", 3)}, added...)
+	equal(t, "new", added, newListeners(now, base), compareListeners)
+	equal(t, "none", []listener{}, newListeners(base, base), compareListeners)
 }
 
 func TestParsePorts(t *testing.T) {

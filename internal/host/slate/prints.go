@@ -1,14 +1,17 @@
 package slate
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -66,13 +69,15 @@ func (p prints) take(root string) error {
 	return nil
 }
 
+var errUnknown = errors.New("the system tells nothing of the file")
+
 // fingerprint changes with every change of the file. Nobody can set back the time of the change of its inode, but by
 // setting the clock. That and the size of a directory are left out: a file that comes and goes in it is no matter, and one
 // that stays is seen by itself.
 func fingerprint(path string, info fs.FileInfo) (string, error) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return "", errors.New("the system tells nothing of the file")
+		return "", errUnknown
 	}
 	print := fmt.Sprintf("%o %d:%d", st.Mode, st.Uid, st.Gid)
 	if info.IsDir() {
@@ -129,6 +134,53 @@ func (p Plan) ownPrints() (prints, error) {
 		}
 	}
 	return all, nil
+}
+
+// regular reports whether a fingerprint, which begins with the mode, is of a regular file.
+func regular(print string) bool {
+	mode, _, _ := strings.Cut(print, " ")
+	bits, err := strconv.ParseUint(mode, 8, 32)
+	return err == nil && bits&syscall.S_IFMT == syscall.S_IFREG
+}
+
+// generated are the fingerprints of the units that generators make. They are of the content: each reload of systemd makes
+// them anew.
+func (p Plan) generated() (prints, error) {
+	all := prints{}
+	for _, dir := range generatedDirs {
+		err := filepath.WalkDir(p.at(dir), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				all[path], err = contentPrint(path)
+			}
+			return ignoreMissing(err)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look at generated units: %w", err)
+		}
+	}
+	return all, nil
+}
+
+// contentPrint is a fingerprint that changes with the content of a file, its mode and its owner.
+func contentPrint(path string) (string, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", errUnknown
+	}
+	return fmt.Sprintf("%o %d:%d %x", st.Mode, st.Uid, st.Gid, sum.Sum(nil)), nil
 }
 
 // transients are the names of the units made by a call that start something and are not ours. Scopes and slices hold

@@ -69,15 +69,15 @@ func fakeHost(t *testing.T) Plan {
 	return p
 }
 
-// doubts are what the parts of Check say that need no system manager.
-func doubts(t *testing.T, p Plan) []string {
+// doubts are what the parts of Check say that need of systemd only what is said of units.
+func doubts(t *testing.T, p Plan, m manager) []string {
 	t.Helper()
 	base, err := p.baseline()
 	check(t, err)
 	d := &Doubts{}
-	p.checkLeftovers(t.Context(), d)
+	p.checkLeftovers(t.Context(), d, m)
 	p.checkDirectories(d)
-	p.checkChanges(d, base)
+	p.checkChanges(t.Context(), d, m, base)
 	p.checkRoom(d)
 	return d.All
 }
@@ -135,7 +135,7 @@ func TestRecordAndCheck(t *testing.T) {
 			p := fakeHost(t)
 			check(t, Record(t.Context(), p))
 			test.change(t, p.Root)
-			got := doubts(t, p)
+			got := doubts(t, p, standIn{})
 			for _, want := range test.want {
 				if !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, want) }) {
 					t.Errorf("no doubt with %q", want)
@@ -339,24 +339,37 @@ func TestContainers(t *testing.T) {
 	for name, text := range map[string]string{"container": "c1\nc2\n", "network": "n1\n", "volume": "anonymous\nnamed\n"} {
 		put(t, filepath.Join(dir, name), text)
 	}
-	check(t, p.removeContained(t.Context()))
+	idle, active := standIn{dockerUnit: {name: dockerUnit, fragment: "/x"}}, standIn{dockerUnit: {name: dockerUnit, fragment: "/x", began: 1}}
+	check(t, p.removeContained(t.Context(), active))
 	if _, err := os.Stat(dir + "/calls"); err == nil {
 		t.Error("docker was called without its socket")
 	}
 	put(t, p.at("/run/docker.sock"), "")
+	put(t, p.at("/var/lib/docker/volumes/metadata.db"), "")
+	check(t, p.removeContained(t.Context(), idle))
+	if _, err := os.Stat(dir + "/calls"); err == nil {
+		t.Error("docker was called, which starts its daemon")
+	}
 	d := &Doubts{}
-	p.checkLeftovers(t.Context(), d)
+	p.checkLeftovers(t.Context(), d, active)
 	if len(d.All) != 5 {
 		t.Errorf("doubts before: %q", d.All)
 	}
-	check(t, p.removeContained(t.Context()))
-	found, err := p.contained(t.Context())
+	check(t, p.removeContained(t.Context(), active))
+	found, err := p.contained(t.Context(), active)
 	check(t, err)
 	equal(t, "left", 0, len(slices.Concat(found...)))
 
 	p.Docker = script(t, "echo cannot connect >&2; exit 1")
-	if err := p.removeContained(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot connect") {
-		t.Errorf("error %v", err)
+	for name, m := range map[string]standIn{"a daemon that runs": active, "one that is no unit": {}} {
+		if err := p.removeContained(t.Context(), m); err == nil || !strings.Contains(err.Error(), "cannot connect") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	check(t, p.removeContained(t.Context(), idle))
+	put(t, p.at("/var/lib/docker/containers/id/config.v2.json"), "") // of another boot
+	if err := p.removeContained(t.Context(), idle); err == nil || !strings.Contains(err.Error(), "cannot connect") {
+		t.Errorf("containers are left: error %v", err)
 	}
 }
 

@@ -88,7 +88,8 @@ const (
 	replacePause = 10 * time.Millisecond
 )
 
-// Start returns when the unit's program runs, or has run.
+// Start returns when the unit's program has been started; one that cannot be run
+// ends at once.
 func (m *Manager) Start(ctx context.Context, u Unit) error {
 	result := make(chan string, 1)
 	err := m.do(ctx, func(ctx context.Context, c *dbus.Conn) error {

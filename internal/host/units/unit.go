@@ -83,7 +83,8 @@ func property(name string, value any) dbus.Property {
 func (u Unit) properties() []dbus.Property {
 	all := []dbus.Property{
 		property("Description", u.Description),
-		property("Type", "exec"),
+		// Not exec: a program that ends at once would count as not started.
+		property("Type", "simple"),
 		property("Slice", Slice),
 		property("ExecStartEx", commands(u.Args)),
 		property("WorkingDirectory", u.Dir),
