@@ -49,7 +49,8 @@ sudo -n bash -c 'setsid sleep 12345 </dev/null >/dev/null 2>&1 &'`,
 			s.succeeds(first, "harm")
 			if got := s.release(first); got.GetPooledCount() != 1 {
 				i.goesDown(within) // it is not trusted any more, which is as good
-				t.Log("the host was withdrawn")
+				_, why, _ := strings.Cut(i.lastJournal(), "powering off: ")
+				t.Logf("the host was withdrawn: %.300s", why)
 				return
 			}
 			if again := s.provision(second, tt.pool); again.id != i.id {

@@ -4,6 +4,7 @@ package host_test
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -30,14 +31,18 @@ func TestInside(t *testing.T) {
 			w := newWorld(t)
 			s := newSystem(t, image(t)...)
 			s.copyFile(t, program, "opt/inside.test", 0o755)
-			run(t, "systemctl", "--root="+s.root, "mask", "agentd.service")
+			only, err := os.ReadFile(program + ".run")
+			check(t, err)
+			// Docker's daemon does not start within systemd-nspawn.
+			run(t, "systemctl", "--root="+s.root, "mask", "agentd.service", "docker.socket")
+			check(t, os.Remove(filepath.Join(s.root, "usr/bin/docker")))
 			m := boot(t, s, w.connect(t))
 			m.booted()
 			ctx, cancel := context.WithTimeout(t.Context(), insideWithin)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, "nsenter", append(m.enter(),
 				"systemd-run", "--quiet", "--wait", "--pipe", "--collect", "--property=Delegate=yes", "--working-directory=/opt",
-				"/opt/inside.test", "-test.v", "-test.timeout="+strconv.Itoa(int(insideWithin.Seconds())-10)+"s")...)
+				"/opt/inside.test", "-test.v", "-test.run="+strings.TrimSpace(string(only)), "-test.timeout="+strconv.Itoa(int(insideWithin.Seconds())-10)+"s")...)
 			out, err := cmd.CombinedOutput()
 			t.Log(results(string(out)))
 			if err != nil {

@@ -30,6 +30,7 @@ type life struct {
 // TestLife is one story: each part goes on where the one before it ended. What
 // an operator sees meanwhile is in docs/operations.md.
 func TestLife(t *testing.T) {
+	t.Parallel()
 	l := &life{stage: newStage(t, nil), shown: newShown()}
 	for _, part := range []struct {
 		name string

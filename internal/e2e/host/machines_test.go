@@ -141,7 +141,7 @@ const authorities = "etc/ssl/certs/ca-certificates.crt"
 // real address.
 func (s *system) furnish(t testing.TB, aws string, github []byte) {
 	t.Helper()
-	s.write(t, "etc/systemd/system/agentd.service.d/test.conf", "[Service]\nEnvironment=AWS_ENDPOINT_URL="+aws+"\n", 0o644)
+	s.write(t, "etc/remuda/agentd.env", "AWS_ENDPOINT_URL="+aws+"\n", 0o644)
 	s.write(t, "var/log/journal/README", "The journal is kept, to be read when the machine is off.\n", 0o644)
 	trusted, err := os.ReadFile(filepath.Join(s.root, authorities))
 	check(t, err)

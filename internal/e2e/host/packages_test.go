@@ -57,15 +57,18 @@ func TestRPMs(t *testing.T) {
 	s := newSystem(t, setting.root)
 	for name, files := range map[string][]string{"remuda-agentd": ofAgentd, "remuda-controld": ofControld} {
 		// Debian's rpm knows nothing of what Debian has: no dependency would be met.
-		run(t, "rpm", "--root="+s.root, "--nodeps", "--install", filepath.Join(setting.dist, "1.0.0", name+".rpm"))
+		rpm := func(args ...string) string {
+			return run(t, "rpm", append([]string{"--root=" + s.root, "--dbpath=/var/lib/rpm"}, args...)...)
+		}
+		rpm("--nodeps", "--install", filepath.Join(setting.dist, "1.0.0", name+".rpm"))
 		s.has(t, files...)
-		out := run(t, "rpm", "--root="+s.root, "--nodeps", "--query", "--list", name)
+		out := rpm("--query", "--list", name)
 		for _, f := range files {
 			if !strings.Contains(out, "/"+f+"\n") {
 				t.Errorf("%s has no %s", name, f)
 			}
 		}
-		run(t, "rpm", "--root="+s.root, "--nodeps", "--erase", name)
+		rpm("--nodeps", "--erase", name)
 		s.hasNot(t, files...)
 	}
 }

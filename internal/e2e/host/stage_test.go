@@ -74,7 +74,7 @@ pools:
   fleeting: {resource_classes: [large], idle_time: 5s}
   broken: {resource_classes: [large], pre_runner: %s}
 timeouts: {claim_margin: 1s}
-sweeps: {due: 500ms}
+sweeps: {due: 500ms, liveness: 2s}
 `
 
 func newStage(t testing.TB, change func(types.Instance, *system)) *stage {
