@@ -102,7 +102,9 @@ func (o *Options) setDefaults() {
 func (a *Agent) Step(ctx context.Context, now time.Time) (next time.Time, over bool) {
 	a.look(ctx, now)
 	a.expectRelease(now)
-	a.readIfDue(ctx, now)
+	if !a.prepareFirst() {
+		a.readIfDue(ctx, now)
+	}
 	d := Decide(a.facts(), a.storeTime(now))
 	a.remember(d)
 	began, over := a.act(ctx, now, d)
@@ -111,6 +113,12 @@ func (a *Agent) Step(ctx context.Context, now time.Time) (next time.Time, over b
 	}
 	a.tell(ctx, now, d.Answer)
 	return a.next(now, d), false
+}
+
+// prepareFirst: the first read takes time, in which the host can be prepared.
+func (a *Agent) prepareFirst() bool {
+	v := view{Facts: a.facts()}
+	return v.Record == nil && a.reading.at.IsZero() && a.effects.last == EffectNone && v.mayPrepare()
 }
 
 // look takes in the scene. A host that cannot be seen is what it last was.
