@@ -58,10 +58,21 @@ const distribution = 7000
 // newHost makes the user and the directories of a host, and records its baseline.
 func newHost(t testing.TB) slate.Plan {
 	t.Helper()
+	return newHostOf(t, distribution)
+}
+
+// newSmallHost is one with a distribution of a few files, for tests of something else.
+func newSmallHost(t testing.TB) slate.Plan {
+	t.Helper()
+	return newHostOf(t, 50)
+}
+
+func newHostOf(t testing.TB, files int) slate.Plan {
+	t.Helper()
 	sh(t, fmt.Sprintf("id %s >/dev/null 2>&1 || useradd -u %d -m -d %s/home -s /bin/bash %s", user, uid, top, user))
 	check(t, tree.Remove(top))
 	t.Cleanup(func() { check(t, tree.Remove(top)) })
-	for i := range distribution {
+	for i := range files {
 		put(t, fmt.Sprintf("%s/original/dir-%d/dir-%d/file-%d", top, i%10, i%700, i), "x")
 	}
 	check(t, os.MkdirAll(top+"/state", 0o700))

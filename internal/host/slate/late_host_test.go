@@ -1,0 +1,122 @@
+//go:build testhost
+
+package slate_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/remuda-ci/remuda/internal/host/slate"
+)
+
+// listenAt is a program that listens at a port, for as long as a minute.
+func listenAt(port int) string {
+	return fmt.Sprintf(`/usr/bin/perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(Listen => 1, LocalPort => %d, ReuseAddr => 1) or die; sleep 60'`, port)
+}
+
+// lateUnits are of the image, and not started before the first run: a service, one whose script leaves a daemon, a socket
+// that systemd listens at, a mount and one by /etc/fstab.
+var lateUnits = map[string]string{
+	"slate-late.service":   "[Service]\nExecStart=" + listenAt(4251) + "\n",
+	"slate-script.service": "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/bash -c \"" + listenAt(4252) + " & sleep 0.2\"\n",
+	"slate-socket.socket":  "[Socket]\nListenStream=127.0.0.1:4253\nListenDatagram=4254\n",
+	"slate-socket.service": "[Service]\nExecStart=/bin/true\n",
+	"mnt.mount":            "[Mount]\nWhat=tmpfs\nWhere=/mnt\nType=tmpfs\n",
+}
+
+const startLate = "systemctl start slate-late.service slate-script.service slate-socket.socket mnt.mount media.mount"
+
+// newLateHost is a host with these units. They are gone when the test ends.
+func newLateHost(t *testing.T) slate.Plan {
+	t.Helper()
+	fstab, err := os.ReadFile("/etc/fstab")
+	check(t, err)
+	t.Cleanup(func() {
+		stopLate(t)
+		for name := range lateUnits {
+			check(t, os.Remove("/etc/systemd/system/"+name))
+		}
+		check(t, os.WriteFile("/etc/fstab", fstab, 0o644))
+		undo(t, "systemctl daemon-reload")
+	})
+	for name, text := range lateUnits {
+		put(t, "/etc/systemd/system/"+name, text)
+	}
+	check(t, os.WriteFile("/etc/fstab", append(fstab, "tmpfs /media tmpfs noauto 0 0\n"...), 0o644))
+	sh(t, "systemctl daemon-reload")
+	return newSmallHost(t)
+}
+
+func stopLate(t *testing.T) {
+	undo(t, "systemctl stop slate-late.service slate-script.service slate-socket.socket slate-socket.service mnt.mount media.mount")
+}
+
+// undo is sh when the test has ended.
+func undo(t *testing.T, script string) {
+	t.Helper()
+	if out, err := exec.Command("/bin/bash", "-ec", script).CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", script, err, out)
+	}
+}
+
+// What units of the image begin later is no doubt, whoever has started them: so may a job with sudo.
+func TestLate(t *testing.T) {
+	p := newLateHost(t)
+	job(t, "ready")
+	sh(t, startLate+"; sleep 0.3")
+	check(t, clean(t, p))
+	check(t, slate.Check(t.Context(), p))
+	sh(t, "systemctl daemon-reload") // the generators have written their units anew
+	check(t, clean(t, p))
+	check(t, slate.Check(t.Context(), p))
+	sh(t, "mountpoint -q /mnt; mountpoint -q /media; systemctl is-active slate-late.service slate-script.service slate-socket.socket")
+}
+
+// A mount over that of a unit goes, and the unit's stays.
+func TestLateMountHidden(t *testing.T) {
+	p := newLateHost(t)
+	sh(t, startLate+"; sleep 0.3; touch /mnt/lower; mount -t tmpfs evil /mnt; mount -t tmpfs evil /media")
+	check(t, clean(t, p))
+	check(t, slate.Check(t.Context(), p))
+	sh(t, "test -e /mnt/lower; mountpoint -q /media; ! grep evil /proc/self/mounts")
+}
+
+// What passes itself off as the image's is a doubt.
+func TestPassedOff(t *testing.T) {
+	p := newLateHost(t)
+	const dropIn = "mkdir -p /run/systemd/system/slate-late.service.d; printf '[Service]\\nExecStart=\\nExecStart=%s\\n' \"" +
+		"$EVIL\" >/run/systemd/system/slate-late.service.d/x.conf; systemctl daemon-reload; "
+	evil := "EVIL=$(cat <<'end'\n" + listenAt(4261) + "\nend\n); "
+	const undoDropIn = "rm -rf /run/systemd/system/slate-late.service.d; "
+	moved := func(unit string) string {
+		return "systemctl start " + unit + "; sleep 0.3; setsid " + listenAt(4262) + " >/dev/null 2>&1 & sleep 0.3; " +
+			"echo $! >/sys/fs/cgroup/system.slice/" + unit + "/cgroup.procs; echo $! >/run/evil.pid"
+	}
+	const undoMoved = "kill $(cat /run/evil.pid); rm /run/evil.pid; sleep 0.1"
+	tests := map[string]struct{ do, undo, want string }{
+		"a drop-in that is deleted again": {
+			evil + dropIn + "systemctl start slate-late.service; sleep 0.3; " + undoDropIn, "systemctl daemon-reload", "of slate-late.service listens at tcp 0.0.0.0:4261",
+		},
+		"a process moved into a service":  {moved("slate-late.service"), undoMoved, "of slate-late.service listens at tcp 0.0.0.0:4262"},
+		"a process moved behind a script": {moved("slate-script.service"), undoMoved, "of slate-script.service listens at tcp 0.0.0.0:4262"},
+		"a unit made by a call": {
+			"systemd-run --quiet --unit=slate-call " + listenAt(4263) + "; sleep 0.3", "systemctl stop slate-call.service", "of slate-call.service listens at tcp 0.0.0.0:4263",
+		},
+		"a socket that systemd listens at": {
+			"systemd-run --quiet --unit=slate-called --socket-property=ListenStream=4265 /bin/true", "systemctl stop slate-called.socket", "of init.scope listens at tcp",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Cleanup(func() { undo(t, test.undo); stopLate(t) })
+			sh(t, test.do)
+			check(t, clean(t, p))
+			if err := slate.Check(t.Context(), p); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want one about %s", err, test.want)
+			}
+		})
+	}
+}
