@@ -26,7 +26,7 @@ func TestTimeThatTheAgentAdds(t *testing.T) {
 	for n := range boots {
 		i := s.provision(strconv.Itoa(501+n), "default")
 		all := i.monotonic()
-		agent, listener := all.at(t, "agentd.service", "Starting "), all.at(t, firstRunner, "Starting ", "Started ")
+		agent, listener := all.at(t, "agentd.service", "Starting "), all.at(t, firstRunner, "Started ") // after its check
 		begun, ended := all.at(t, "remuda-register-1.service", "Starting ", "Started "), all.last(t, "remuda-register-1.service")
 		own := listener - agent - (ended - begun)
 		t.Logf("agentd's start to registration %v, config.sh %v, from there to the listener's start %v: %v of the agent's own",

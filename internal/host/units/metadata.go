@@ -34,20 +34,23 @@ func metadataAddresses() []addressPrefix {
 	return all
 }
 
-// answerLimit is far above what the service takes, which is on the machine's own
-// hypervisor. A filter of the kernel may drop instead of refusing, and every
-// start of a listener waits for that.
-const answerLimit = 200 * time.Millisecond
+// How long to wait for an answer. The service is on the machine's own hypervisor
+// and takes less than a millisecond. The start of every listener waits for this.
+const (
+	answerLimit = 200 * time.Millisecond
+	// refusedLimit is for whom the kernel has just refused to send anything there.
+	refusedLimit = 20 * time.Millisecond
+)
 
 // ErrMetadataReached: whoever called can read what the instance's role may do.
 var ErrMetadataReached = errors.New("the instance metadata service can be reached from here")
 
 // CheckMetadata tries to reach the instance metadata service and fails if that
-// succeeds. It sends nothing.
+// succeeds.
 func CheckMetadata(ctx context.Context) error {
 	reached := make(chan error, len(Metadata))
 	for _, a := range Metadata {
-		go func() { reached <- reach(ctx, a) }()
+		go func() { reached <- reach(ctx, netip.AddrPortFrom(a, 80).String()) }()
 	}
 	var all error
 	for range Metadata {
@@ -56,12 +59,27 @@ func CheckMetadata(ctx context.Context) error {
 	return all
 }
 
-func reach(ctx context.Context, a netip.Addr) error {
+func reach(ctx context.Context, address string) error {
 	dialer := net.Dialer{Timeout: answerLimit}
-	conn, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(a, 80).String())
+	if refused(ctx, dialer, address) {
+		dialer.Timeout = refusedLimit
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil
 	}
 	conn.Close()
-	return fmt.Errorf("%s: %w: neither IPAddressDeny= nor the rule of remuda-firewall.service holds", a, ErrMetadataReached)
+	return fmt.Errorf("%s: %w: neither IPAddressDeny= nor the rule of remuda-firewall.service holds", address, ErrMetadataReached)
+}
+
+// refused reports whether the kernel refuses an empty datagram, which it says at
+// once; a connection that it drops is only not answered.
+func refused(ctx context.Context, dialer net.Dialer, address string) bool {
+	conn, err := dialer.DialContext(ctx, "udp", address)
+	if err != nil {
+		return true
+	}
+	defer conn.Close()
+	_, err = conn.Write(nil)
+	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
 }
