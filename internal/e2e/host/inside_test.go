@@ -33,10 +33,9 @@ func TestInside(t *testing.T) {
 			s.copyFile(t, program, "opt/inside.test", 0o755)
 			only, err := os.ReadFile(program + ".run")
 			check(t, err)
-			// The tests have rules of their own, and docker does not start within
-			// systemd-nspawn.
-			run(t, "systemctl", "--root="+s.root, "mask", "agentd.service", "remuda-firewall.service", "docker.socket")
-			check(t, os.Remove(filepath.Join(s.root, "usr/bin/docker")))
+			withoutDocker(t, s)
+			// The tests have rules of their own.
+			run(t, "systemctl", "--root="+s.root, "mask", "agentd.service", "remuda-firewall.service")
 			m := boot(t, s, w.connect(t))
 			m.booted()
 			ctx, cancel := context.WithTimeout(t.Context(), insideWithin)
@@ -51,6 +50,14 @@ func TestInside(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withoutDocker takes it off a machine: its daemon does not start within
+// systemd-nspawn, and whoever asks for it waits.
+func withoutDocker(t testing.TB, s *system) {
+	t.Helper()
+	run(t, "systemctl", "--root="+s.root, "mask", "docker.socket", "docker.service")
+	check(t, os.Remove(filepath.Join(s.root, "usr/bin/docker")))
 }
 
 // results are the lines that say how tests came out.
