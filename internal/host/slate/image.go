@@ -14,7 +14,9 @@ import (
 // only when they are first asked. So what a unit of the image opens or mounts later is no doubt. A unit is of the image
 // when its files are those that were there when the baseline was recorded, and are unchanged. By its name, its place in
 // the control groups and its files nobody but root can make something pass for it. A job with root's rights can: it starts
-// a unit of the image that nobody had started, with `systemctl start`, which is allowed, or changes what such a unit runs.
+// a unit of the image that nobody had started, with `systemctl start`, which is allowed, or puts its own in the place of a
+// program that such a unit runs, which nothing tells. A process that it writes into the control group of a unit is told
+// from the unit's own by its parents and its birth.
 
 // unit is what systemd says of a unit.
 type unit struct {
@@ -40,15 +42,18 @@ type socketUnit struct {
 // manager is systemd, as far as it is asked for units by name.
 type manager interface {
 	unit(ctx context.Context, name string) (unit, error)
-	// sockets are the socket units that are loaded.
+	// sockets are the socket units that are loaded and listen at addresses of IP.
 	sockets(ctx context.Context) ([]socketUnit, error)
 }
 
-// unitDirs are where the unit files of an image are.
-var unitDirs = []string{"/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"}
+// unitDirs are where the unit files of an image are, and those that it makes at boot.
+var unitDirs = []string{"/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system", "/run/systemd/system"}
 
 // generatedDirs are those of the generators. All in them is deleted and made anew with each reload of systemd.
 var generatedDirs = []string{"/run/systemd/generator", "/run/systemd/generator.early", "/run/systemd/generator.late"}
+
+// longestName is that of a unit, in bytes: UNIT_NAME_MAX of systemd.
+const longestName = 255
 
 // image tells what belongs to units of the image.
 type image struct {
@@ -123,6 +128,10 @@ type holder struct {
 // bornWithin is how exactly the kernel tells when a process was started: to a hundredth of a second.
 const bornWithin = 10 * time.Millisecond
 
+// notedWithin is how late systemd may note that a unit began to start: it does so after the first process was started,
+// which on a busy host has started others meanwhile.
+const notedWithin = time.Second
+
 // owns reports whether a process in the unit's control group has been started by the unit: it comes from its main process,
 // or was born while the unit was starting, as a daemon is by a script. Root can write any process into any control group.
 func (u unit) owns(h holder) bool {
@@ -133,7 +142,7 @@ func (u unit) owns(h holder) bool {
 		return true
 	}
 	starting := u.active == "activating"
-	return u.began > 0 && h.born >= u.began-bornWithin && (starting || h.born <= u.ready+bornWithin)
+	return u.began > 0 && h.born >= u.began-notedWithin && (starting || h.born <= u.ready+bornWithin)
 }
 
 // listens reports whether a listener belongs to units of the image, by those who hold it.
@@ -177,7 +186,11 @@ func (i image) mounts(ctx context.Context, m mount) (bool, error) {
 	if m.place().automount {
 		kind = ".automount"
 	}
-	u, err := i.manager.unit(ctx, systemdunit.UnitNamePathEscape(m.Point)+kind)
+	name := systemdunit.UnitNamePathEscape(m.Point) + kind
+	if len(name) > longestName { // systemd calls it something else or nothing, and would not know whom it is asked for
+		return false, nil
+	}
+	u, err := i.manager.unit(ctx, name)
 	if err != nil {
 		return false, err
 	}

@@ -67,7 +67,7 @@ func TestPasses(t *testing.T) {
 		"/usr/local/lib/systemd/system/a.service": regularPrint, "/run/systemd/generator.late/a.service": regularPrint,
 		"/etc/systemd/system/a.service.d/x.conf": regularPrint, "/etc/systemd/system/link.service": linkPrint,
 		"/etc/systemd/system/pipe.service": pipePrint, "/etc/systemd/system/dir.service": directory,
-		"/etc/cron.d/a.service": regularPrint, "/run/systemd/system/a.service": regularPrint,
+		"/etc/cron.d/a.service": regularPrint, "/run/systemd/system/a.service": regularPrint, "/run/systemd/system.control/a.service": regularPrint,
 	}
 	tests := map[string]struct {
 		unit unit
@@ -77,6 +77,7 @@ func TestPasses(t *testing.T) {
 		"of Debian 12":                       {unit{fragment: "/lib/systemd/system/a.service"}, true},
 		"of the image":                       {unit{fragment: "/etc/systemd/system/a.service"}, true},
 		"of what was built in the image":     {unit{fragment: "/usr/local/lib/systemd/system/a.service"}, true},
+		"of what is made at boot":            {unit{fragment: "/run/systemd/system/a.service"}, true},
 		"of a generator":                     {unit{fragment: "/run/systemd/generator.late/a.service"}, true},
 		"with a drop-in":                     {unit{fragment: "/etc/systemd/system/a.service", dropIns: []string{"/etc/systemd/system/a.service.d/x.conf"}}, true},
 		"without a file":                     {unit{}, false},
@@ -88,7 +89,7 @@ func TestPasses(t *testing.T) {
 		"a pipe":                             {unit{fragment: "/etc/systemd/system/pipe.service"}, false},
 		"a directory":                        {unit{fragment: "/etc/systemd/system/dir.service"}, false},
 		"where no units are":                 {unit{fragment: "/etc/cron.d/a.service"}, false},
-		"where none of the image are":        {unit{fragment: "/run/systemd/system/a.service"}, false},
+		"where none of the image are":        {unit{fragment: "/run/systemd/system.control/a.service"}, false},
 		"a path that leads back":             {unit{fragment: "/lib/systemd/../../etc/systemd/system/b.service"}, false},
 		"one of ours, of a run":              {unit{name: "remuda-runner-1.service", fragment: "/etc/systemd/system/a.service"}, false},
 		"one of ours":                        {unit{name: "remuda-clean-7.service", fragment: "/etc/systemd/system/a.service"}, false},
@@ -117,25 +118,25 @@ func TestOwns(t *testing.T) {
 		born time.Duration
 		want bool
 	}{
-		"the main process":                       {running, []int{10}, 5 * time.Second, true},
-		"the main process after a reload":        {running, []int{10}, 50 * time.Second, true},
-		"a child":                                {running, []int{12, 10}, 50 * time.Second, true},
-		"a grandchild":                           {running, []int{13, 12, 10}, 50 * time.Second, true},
-		"a daemon of the start":                  {running, []int{12}, 5500 * time.Millisecond, true},
-		"moved in by root":                       {running, []int{12, 9}, 50 * time.Second, false},
-		"moved in by root, from before":          {running, []int{12, 9}, time.Second, false},
-		"a daemon of a script":                   {script, []int{12}, 5500 * time.Millisecond, true},
-		"a daemon of a script's first hundredth": {script, []int{12}, 5*time.Second - 9*time.Millisecond, true},
-		"a daemon of a script's last hundredth":  {script, []int{12}, 6*time.Second + 9*time.Millisecond, true},
-		"moved in after the script":              {script, []int{12}, 7 * time.Second, false},
-		"moved in before the script":             {script, []int{12}, 4 * time.Second, false},
-		"a daemon of a script that still runs":   {starting, []int{12}, 50 * time.Second, true},
-		"of a script that runs again":            {again, []int{12}, 50 * time.Second, true},
-		"moved in before it runs":                {again, []int{12}, 3 * time.Second, false},
-		"in a unit that never began":             {unit{name: "a.service", active: "inactive"}, []int{12}, 0, false},
-		"in a unit that failed":                  {unit{name: "a.service", active: "failed", began: 5 * time.Second}, []int{12}, 6 * time.Second, false},
-		"in another unit":                        {unit{name: "b.service", active: "active", mainPID: 10}, []int{10}, 0, false},
-		"whose parent is systemd":                {unit{name: "a.service", active: "active", mainPID: 1}, []int{12, 1}, 0, false},
+		"the main process":                         {running, []int{10}, 5 * time.Second, true},
+		"the main process after a reload":          {running, []int{10}, 50 * time.Second, true},
+		"a child":                                  {running, []int{12, 10}, 50 * time.Second, true},
+		"a grandchild":                             {running, []int{13, 12, 10}, 50 * time.Second, true},
+		"a daemon of the start":                    {running, []int{12}, 5500 * time.Millisecond, true},
+		"moved in by root":                         {running, []int{12, 9}, 50 * time.Second, false},
+		"moved in by root, from before":            {running, []int{12, 9}, time.Second, false},
+		"a daemon of a script":                     {script, []int{12}, 5500 * time.Millisecond, true},
+		"a daemon of a script that was noted late": {script, []int{12}, 4100 * time.Millisecond, true},
+		"a daemon of a script's last hundredth":    {script, []int{12}, 6*time.Second + 9*time.Millisecond, true},
+		"moved in after the script":                {script, []int{12}, 7 * time.Second, false},
+		"moved in before the script":               {script, []int{12}, 3900 * time.Millisecond, false},
+		"a daemon of a script that still runs":     {starting, []int{12}, 50 * time.Second, true},
+		"of a script that runs again":              {again, []int{12}, 50 * time.Second, true},
+		"moved in before it runs":                  {again, []int{12}, 3 * time.Second, false},
+		"in a unit that never began":               {unit{name: "a.service", active: "inactive"}, []int{12}, 0, false},
+		"in a unit that failed":                    {unit{name: "a.service", active: "failed", began: 5 * time.Second}, []int{12}, 6 * time.Second, false},
+		"in another unit":                          {unit{name: "b.service", active: "active", mainPID: 10}, []int{10}, 0, false},
+		"whose parent is systemd":                  {unit{name: "a.service", active: "active", mainPID: 1}, []int{12, 1}, 0, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -171,7 +172,10 @@ func TestLateListeners(t *testing.T) {
 	t.Parallel()
 	const sshd = "/system.slice/sshd.service"
 	image := standIn{"sshd.service": ofImage("sshd.service"), "sshd.socket": ofImage("sshd.socket")}
-	evil := standIn{"sshd.service": {name: "sshd.service", fragment: "/run/systemd/system/sshd.service", mainPID: 77}}
+	evil := standIn{
+		"sshd.service": {name: "sshd.service", fragment: "/run/systemd/system/sshd.service", mainPID: 77},
+		"sshd.socket":  {name: "sshd.socket", transient: true},
+	}
 	tests := map[string]struct {
 		systemd manager
 		make    func(t *testing.T, p Plan)
@@ -190,7 +194,8 @@ func TestLateListeners(t *testing.T) {
 		"a service of which nothing is known": {
 			standIn{}, func(t *testing.T, p Plan) { p.process(t, 77, 1, sshd, 5) }, `process 77 ("a) (b") of sshd.service listens at tcp 127.0.0.1:8081`,
 		},
-		"a service that is not of the image": {evil, func(t *testing.T, p Plan) { p.process(t, 77, 1, sshd, 5) }, "of sshd.service listens"},
+		"a service that is not of the image":     {evil, func(t *testing.T, p Plan) { p.process(t, 77, 1, sshd, 5) }, "of sshd.service listens"},
+		"a socket unit that is not of the image": {evil, func(t *testing.T, p Plan) { p.process(t, 1, 0, "/init.scope", 5) }, "of init.scope listens"},
 		"a service, and somebody else": {image, func(t *testing.T, p Plan) {
 			p.process(t, 77, 1, sshd, 5)
 			p.process(t, 79, 1, "/user.slice/user-1000.slice/session-1.scope", 5)
@@ -252,6 +257,15 @@ func TestLateMounts(t *testing.T) {
 			})
 			equal(t, "foreign", test.want, points(foreign))
 		})
+	}
+}
+
+// A mount at a place that is too long for the name of a unit is nobody's, and systemd is not asked.
+func TestLongMount(t *testing.T) {
+	t.Parallel()
+	claimed, err := fakeHost(t).image(deaf{}, baseline{}).mounts(t.Context(), mount{Point: "/" + strings.Repeat("x", longestName)})
+	if err != nil || claimed {
+		t.Errorf("%t, error %v", claimed, err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/host/slate"
 )
@@ -70,8 +71,11 @@ func TestLate(t *testing.T) {
 	check(t, clean(t, p))
 	check(t, slate.Check(t.Context(), p))
 	sh(t, "systemctl daemon-reload") // the generators have written their units anew
+	start := time.Now()
 	check(t, clean(t, p))
+	cleaned := time.Now()
 	check(t, slate.Check(t.Context(), p))
+	t.Logf("clean %s, check %s", cleaned.Sub(start), time.Since(cleaned))
 	sh(t, "mountpoint -q /mnt; mountpoint -q /media; systemctl is-active slate-late.service slate-script.service slate-socket.socket")
 }
 

@@ -2,6 +2,7 @@ package slate
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,6 @@ import (
 // host serves runs. Not among them: the directories of generators, which are new with each reload of systemd.
 var starting = []string{
 	"/etc/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd/system", "/usr/lib/systemd/system-generators",
-	"/run/systemd/system", "/run/systemd/system.control",
 	"/etc/init.d", "/etc/rc.local", "/etc/rcS.d", "/etc/rc2.d", "/etc/rc3.d", "/etc/rc5.d",
 	"/etc/crontab", "/etc/anacrontab", "/etc/cron.d", "/etc/cron.hourly", "/etc/cron.daily", "/etc/cron.weekly", "/etc/cron.monthly",
 	"/var/spool/cron", "/var/spool/at",
@@ -30,8 +30,12 @@ var starting = []string{
 	"/etc/sudoers", "/etc/sudoers.d", "/etc/doas.conf", "/etc/pam.d", "/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow",
 	"/etc/ssh", "/root/.ssh", "/root/.profile", "/root/.bashrc",
 	"/etc/profile", "/etc/profile.d", "/etc/bash.bashrc", "/etc/bashrc", "/etc/environment", "/etc/environment.d", "/etc/skel",
-	"/etc/udev/rules.d", "/run/udev/rules.d", "/etc/modules-load.d", "/etc/modprobe.d", "/etc/binfmt.d", "/etc/tmpfiles.d", "/etc/sysctl.d",
+	"/etc/udev/rules.d", "/etc/modules-load.d", "/etc/modprobe.d", "/etc/binfmt.d", "/etc/tmpfiles.d", "/etc/sysctl.d",
 }
+
+// remade are directories of what starts by itself that generators write to as well, such as netplan's: with each reload of
+// systemd they do it again, so these are compared by content.
+var remade = []string{"/run/systemd/system", "/run/systemd/system.control", "/run/udev/rules.d"}
 
 // transient is where systemd writes units that were made by a call.
 const transient = "/run/systemd/transient"
@@ -122,6 +126,11 @@ func (p Plan) starters() (prints, error) {
 			return nil, err
 		}
 	}
+	for _, path := range remade {
+		if err := all.takeContent(p.at(path)); err != nil {
+			return nil, err
+		}
+	}
 	return all, nil
 }
 
@@ -143,44 +152,69 @@ func regular(print string) bool {
 	return err == nil && bits&syscall.S_IFMT == syscall.S_IFREG
 }
 
-// generated are the fingerprints of the units that generators make. They are of the content: each reload of systemd makes
-// them anew.
+// generated are the fingerprints of the units that generators make.
 func (p Plan) generated() (prints, error) {
 	all := prints{}
 	for _, dir := range generatedDirs {
-		err := filepath.WalkDir(p.at(dir), func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() {
-				all[path], err = contentPrint(path)
-			}
-			return ignoreMissing(err)
-		})
-		if err != nil {
-			return nil, fmt.Errorf("look at generated units: %w", err)
+		if err := all.takeContent(p.at(dir)); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil
 }
 
-// contentPrint is a fingerprint that changes with the content of a file, its mode and its owner.
-func contentPrint(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+// takeContent is take for what is made anew without being changed: its fingerprints change with the content.
+func (p prints) takeContent(root string) error {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil {
+			p[path], err = contentPrint(path, d)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			delete(p, path)
+			return nil
+		}
+		return err
+	})
 	if err != nil {
-		return "", err
+		return fmt.Errorf("take fingerprints of the content of %s: %w", root, err)
 	}
-	defer f.Close()
-	info, err := f.Stat()
+	return nil
+}
+
+// contentPrint is a fingerprint that changes with the mode of a file, its owner, and its content or where it leads.
+func contentPrint(path string, d fs.DirEntry) (string, error) {
+	info, err := d.Info()
 	if err != nil {
-		return "", err
-	}
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
 		return "", err
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return "", errUnknown
 	}
-	return fmt.Sprintf("%o %d:%d %x", st.Mode, st.Uid, st.Gid, sum.Sum(nil)), nil
+	print := fmt.Sprintf("%o %d:%d", st.Mode, st.Uid, st.Gid)
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := os.Readlink(path)
+		return print + " to " + target, err
+	case info.Mode().IsRegular():
+		sum, err := sumOf(path)
+		return print + " with " + sum, err
+	}
+	return print, nil
+}
+
+// sumOf is the SHA-256 of a regular file.
+func sumOf(path string) (string, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // transients are the names of the units made by a call that start something and are not ours. Scopes and slices hold

@@ -41,6 +41,8 @@ func fakeHost(t *testing.T) Plan {
 		"/etc/passwd":                                   "root",
 		"/etc/systemd/system/a.service":                 "[Service]",
 		"/usr/bin/agentd":                               "program",
+		"/run/systemd/generator/a.service":              "[Service]",
+		"/run/udev/rules.d/a.rules":                     "rules",
 		"/run/systemd/transient/session-1.scope":        "",
 		"/run/systemd/transient/old.service":            "",
 		"/run/systemd/transient/remuda-clean-7.service": "",
@@ -53,6 +55,7 @@ func fakeHost(t *testing.T) Plan {
 		put(t, root+path, text)
 	}
 	check(t, os.Symlink("a.service", root+"/etc/systemd/system/b.service"))
+	check(t, os.Symlink("a.rules", root+"/run/udev/rules.d/b.rules"))
 	owner := tree.Owner{UID: os.Getuid(), GID: os.Getgid()}
 	p := Plan{
 		User: "runner", UID: 1001, GID: 1001, Root: root,
@@ -104,8 +107,22 @@ func TestRecordAndCheck(t *testing.T) {
 		"a unit by a call": {func(t *testing.T, root string) { put(t, root+"/run/systemd/transient/run-1.timer", "x") }, []string{"unit run-1.timer was made by a call"}},
 		"a login":          {func(t *testing.T, root string) { put(t, root+"/run/systemd/transient/session-2.scope", "x") }, nil},
 		"another clean-up": {func(t *testing.T, root string) { put(t, root+"/run/systemd/transient/remuda-clean-8.service", "x") }, nil},
-		"a preload":        {func(t *testing.T, root string) { put(t, root+"/etc/ld.so.preload", "x") }, []string{"ld.so.preload\" is new"}},
-		"deleted":          {func(t *testing.T, root string) { check(t, os.Remove(root+"/etc/passwd")) }, []string{"passwd\" was deleted"}},
+		"a unit until the next boot": {func(t *testing.T, root string) { put(t, root+"/run/systemd/system/evil.service", "x") },
+			[]string{"evil.service\" is new, and starts", "run/systemd/system\" is new"}},
+		"units that are made anew": {func(t *testing.T, root string) {
+			check(t, os.RemoveAll(root+"/run/systemd/generator"))
+			put(t, root+"/run/systemd/generator/a.service", "[Service]")
+			check(t, os.RemoveAll(root+"/run/udev/rules.d"))
+			put(t, root+"/run/udev/rules.d/a.rules", "rules")
+			check(t, os.Symlink("a.rules", root+"/run/udev/rules.d/b.rules"))
+		}, nil},
+		"rules that are made otherwise": {func(t *testing.T, root string) { put(t, root+"/run/udev/rules.d/a.rules", "evil") }, []string{"a.rules\" is ["}},
+		"a link that is made otherwise": {func(t *testing.T, root string) {
+			check(t, os.Remove(root+"/run/udev/rules.d/b.rules"))
+			check(t, os.Symlink("evil", root+"/run/udev/rules.d/b.rules"))
+		}, []string{"to evil]"}},
+		"a preload": {func(t *testing.T, root string) { put(t, root+"/etc/ld.so.preload", "x") }, []string{"ld.so.preload\" is new"}},
+		"deleted":   {func(t *testing.T, root string) { check(t, os.Remove(root+"/etc/passwd")) }, []string{"passwd\" was deleted"}},
 		"an unseen change": {func(t *testing.T, root string) { // of the same size, with the time set back
 			info, err := os.Stat(root + "/usr/bin/agentd")
 			check(t, err)

@@ -82,10 +82,6 @@ func (s systemd) sockets(ctx context.Context) ([]socketUnit, error) {
 	}
 	var found []socketUnit
 	for _, one := range loaded {
-		u, err := s.unit(ctx, one.Name)
-		if err != nil {
-			return nil, err
-		}
 		listen, err := s.conn.GetUnitTypePropertyContext(ctx, one.Name, "Socket", "Listen")
 		if err != nil {
 			return nil, fmt.Errorf("ask for unit %s: %w", one.Name, err)
@@ -94,7 +90,15 @@ func (s systemd) sockets(ctx context.Context) ([]socketUnit, error) {
 		if err := listen.Value.Store(&addresses); err != nil {
 			return nil, fmt.Errorf("ask for unit %s: %w", one.Name, err)
 		}
-		found = append(found, socketUnit{u, readListen(addresses)})
+		listens := readListen(addresses)
+		if len(listens) == 0 {
+			continue
+		}
+		u, err := s.unit(ctx, one.Name)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, socketUnit{u, listens})
 	}
 	return found, nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/host/slate"
 )
 
-// newDockerHost is a host on which docker was not started since the boot. When the test ends it does not run, and its
-// storage is gone.
+// newDockerHost is a host on which docker was not started since the boot. When the test ends it
+// does not run, and its socket and its storage are gone.
 func newDockerHost(t *testing.T) slate.Plan {
 	t.Helper()
 	for _, path := range []string{"/usr/bin/docker", "/run/docker.sock"} {
@@ -28,7 +28,7 @@ func newDockerHost(t *testing.T) slate.Plan {
 	// system of a container is one of layers, on which docker could not lay its own.
 	sh(t, "mount -o remount,bind,rw /proc/sys; mkdir -p /var/lib/docker; mount -t tmpfs docker /var/lib/docker")
 	t.Cleanup(func() {
-		undo(t, `systemctl stop docker.socket docker.service containerd.service
+		undo(t, `systemctl stop docker.socket docker.service containerd.service; rm /run/docker.sock
 			umount /var/lib/docker; rm -f /etc/docker/key.json; mount -o remount,bind,ro /proc/sys`)
 	})
 	return newSmallHost(t)
