@@ -16,17 +16,26 @@ import (
 // dockerLimit is how long one command of docker may take. To delete a large volume takes the longest.
 const dockerLimit = time.Minute
 
-// A list of what docker keeps of a run, and how that is deleted. Images stay: they are what makes the second run quick,
-// and a host serves one trust key in its life, so nobody's images reach anybody else. By the names of what is there rather
-// than by prune, which leaves named volumes in place, or in newer versions does so without a flag that older ones refuse.
-var dockerLists = []struct {
+// dockerList is a list of what docker keeps of a run, and how that is deleted.
+type dockerList struct {
 	kind         string
 	list, remove []string
-}{
+}
+
+// dockerLists are all that is deleted. Images stay: they are what makes the second run quick,
+// and a host serves one trust key in its life, so nobody's images reach anybody else. By the names of what is there rather
+// than by prune, which leaves named volumes in place, or in newer versions does so without a flag that older ones refuse.
+var dockerLists = []dockerList{
 	{"container", []string{"ps", "-aq"}, []string{"rm", "-f", "-v"}},
 	{"network", []string{"network", "ls", "-q", "--filter", "type=custom"}, []string{"network", "rm"}},
 	{"volume", []string{"volume", "ls", "-q"}, []string{"volume", "rm", "-f"}},
 }
+
+// Where these stand in dockerLists.
+const (
+	dockerContainers = iota
+	dockerNetworks
+)
 
 // dockerUnit is docker's daemon. systemd starts it for whoever first writes to its socket.
 const dockerUnit = "docker.service"
@@ -93,9 +102,36 @@ func (p Plan) removeContained(ctx context.Context, m manager) error {
 	if err != nil {
 		return err
 	}
+	if len(found[dockerNetworks]) > 0 {
+		left, err := p.leaveSwarm(ctx)
+		if err != nil {
+			return err
+		}
+		if left {
+			if found, err = p.contained(ctx, m); err != nil {
+				return err
+			}
+		}
+	}
+	return p.removeFound(ctx, found)
+}
+
+// leaveSwarm ends a swarm, if docker is in one: it starts containers again that are deleted, and it listens. A swarm has a
+// network.
+func (p Plan) leaveSwarm(ctx context.Context) (left bool, err error) {
+	networks, err := p.docker(ctx, "network", "ls", "-q", "--filter", "scope=swarm")
+	if err != nil || len(networks) == 0 {
+		return false, err
+	}
+	_, err = p.docker(ctx, "swarm", "leave", "--force")
+	return true, err
+}
+
+// removeFound deletes what was found of each of dockerLists.
+func (p Plan) removeFound(ctx context.Context, found [][]string) (err error) {
 	for i, l := range dockerLists {
 		names := found[i]
-		if l.kind != "container" && len(found[0]) > 0 { // some went with the containers
+		if i != dockerContainers && len(found[dockerContainers]) > 0 { // some went with the containers
 			if names, err = p.docker(ctx, l.list...); err != nil {
 				return err
 			}
@@ -103,11 +139,35 @@ func (p Plan) removeContained(ctx context.Context, m manager) error {
 		if len(names) == 0 {
 			continue
 		}
-		if _, err := p.docker(ctx, append(l.remove, names...)...); err != nil {
+		if err := p.remove(ctx, l, names); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+const (
+	// removeTries is how often it is tried to delete what docker has.
+	removeTries = 5
+	// removePause is between two tries.
+	removePause = 200 * time.Millisecond
+)
+
+// remove deletes things of a kind. It fails when one of them is just going away by itself, as a container that was run with
+// --rm does and those of a swarm do: then it is tried again with what is left.
+func (p Plan) remove(ctx context.Context, l dockerList, names []string) error {
+	for try := 1; ; try++ {
+		_, err := p.docker(ctx, append(slices.Clone(l.remove), names...)...)
+		if err == nil || try == removeTries {
+			return err
+		}
+		if err := pause(ctx, removePause); err != nil {
+			return err
+		}
+		if names, err = p.docker(ctx, l.list...); err != nil || len(names) == 0 {
+			return err
+		}
+	}
 }
 
 // docker runs a command of docker and returns the words that it says.
