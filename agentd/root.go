@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 
 	"github.com/remuda-ci/remuda/internal/host"
 )
@@ -26,10 +25,9 @@ func clean(ctx context.Context, c config, assignment int64) error {
 	return h.CleanNow(ctx, assignment)
 }
 
-// rootHost is the host as root's units see it; the agent told them its id.
+// rootHost is the host as root's units see it.
 func (c config) rootHost() (*host.Host, error) {
-	id := os.Getenv(host.InstanceIDVariable)
-	h, err := c.host(id, nil, c.logger(id))
+	h, err := c.host(c.InstanceID, c.logger(c.InstanceID))
 	if err != nil {
 		return nil, &configError{err}
 	}

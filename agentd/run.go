@@ -26,22 +26,24 @@ func run(ctx context.Context, c config) error {
 	tell := teller(c.logger(""))
 	tell(notify.Ready())
 	tell(notify.Status("finding out which machine this is"))
+	h, err := c.host(c.InstanceID, c.logger(c.InstanceID))
+	if err != nil {
+		return &configError{err}
+	}
+	release, err := lockState(c.logger(c.InstanceID), filepath.Join(c.Directory, "state", "agent.lock"))
+	if err != nil {
+		return err
+	}
+	defer release()
+	h.Tidy()
+	h.PrepareAhead(ctx)
 	p, err := findPlace(ctx, c, fail)
 	if err != nil {
 		return stopped(ctx, err)
 	}
 	defer p.store.Close()
 	log := c.logger(p.instanceID)
-	h, err := c.host(p.instanceID, p.power, log)
-	if err != nil {
-		return &configError{err}
-	}
-	release, err := lockState(log, filepath.Join(c.Directory, "state", "agent.lock"))
-	if err != nil {
-		return err
-	}
-	defer release()
-	h.Tidy()
+	h.Become(p.instanceID, p.power, log.Named("host"))
 	a, err := agent.New(agent.Options{
 		HostKey: p.hostKey, Store: p.store, Host: h, Version: telemetry.Version,
 		State:       host.StateFile{Path: filepath.Join(c.Directory, "state", "agent.json"), Now: time.Now},
@@ -89,8 +91,9 @@ func (p place) runAgent(ctx context.Context, a *agent.Agent, h *host.Host, log h
 	return p.power.Await(ctx)
 }
 
-// host is what the configuration makes of this machine.
-func (c config) host(instanceID string, power host.Power, log hclog.Logger) (*host.Host, error) {
+// host is what the configuration makes of this machine, whose id may still be
+// unknown.
+func (c config) host(instanceID string, log hclog.Logger) (*host.Host, error) {
 	systemd, err := c.systemd(log.Named("slate"))
 	if err != nil {
 		return nil, err
@@ -98,7 +101,7 @@ func (c config) host(instanceID string, power host.Power, log hclog.Logger) (*ho
 	return host.New(host.Options{
 		InstanceID: instanceID, Dir: c.Directory, Distribution: c.Runner.Distribution,
 		PreRunner: c.PreRunner.Script, PreRunnerLimit: c.PreRunner.Timeout, Env: c.Runner.Env,
-		MinimumFree: uint64(c.Runner.MinimumFreeMiB) << 20, Systemd: systemd, Power: power, Logger: log.Named("host"),
+		MinimumFree: uint64(c.Runner.MinimumFreeMiB) << 20, Systemd: systemd, Logger: log.Named("host"),
 	})
 }
 

@@ -23,11 +23,11 @@ type systemdConfig struct {
 // limitConfig bounds what a run may use of its host; 0: as systemd has it.
 type limitConfig struct {
 	// Tasks are processes and threads.
-	Tasks uint64 `yaml:"tasks"`
+	Tasks int64 `yaml:"tasks"`
 	// OpenFiles is for each process.
-	OpenFiles uint64 `yaml:"open_files"`
+	OpenFiles int64 `yaml:"open_files"`
 	// MemoryMiB is of all its processes together.
-	MemoryMiB uint64 `yaml:"memory_mib"`
+	MemoryMiB int64 `yaml:"memory_mib"`
 }
 
 const (
@@ -45,22 +45,38 @@ func (s *systemdConfig) SetDefaults() {
 	s.Limits = limitConfig{Tasks: defaultTasks, OpenFiles: defaultOpenFiles}
 }
 
-// leastTasks: below it the runner itself does not start.
-const leastTasks = 128
+// Bounds of limits: below the least ones the runner itself does not start.
+const (
+	leastTasks     = 128
+	leastOpenFiles = 1024
+	leastMemoryMiB = 256
+	mostOfAll      = 1 << 30
+)
 
 func (c *config) validateSystemd(root strictyaml.Place) {
-	at := root.At("systemd")
-	switch s := c.Systemd; {
-	case s == nil && c.PostRelease.Script != "":
-		root.At("post_release", "script").Errorf("is for hosts with systemd; write a systemd section, or leave it out")
-	case s == nil:
-	case s.User == "" || s.User == "root":
-		at.At("user").Errorf("is %q; write a user of its own for jobs", s.User)
-	case s.Limits.Tasks > 0 && s.Limits.Tasks < leastTasks:
-		at.At("limits", "tasks").Errorf("is %d; write %d or more, or 0 for no limit", s.Limits.Tasks, leastTasks)
-	}
 	if c.PostRelease.Script != "" {
 		path(root.At("post_release", "script"), c.PostRelease.Script)
+	}
+	if c.Systemd == nil {
+		if c.PostRelease.Script != "" {
+			root.At("post_release", "script").Errorf("is for hosts with systemd; write a systemd section, or leave it out")
+		}
+		return
+	}
+	at := root.At("systemd")
+	if user := c.Systemd.User; user == "" || user == "root" {
+		at.At("user").Errorf("is %q; write a user of its own for jobs", user)
+	}
+	l := c.Systemd.Limits
+	limit(at.At("limits", "tasks"), l.Tasks, leastTasks)
+	limit(at.At("limits", "open_files"), l.OpenFiles, leastOpenFiles)
+	limit(at.At("limits", "memory_mib"), l.MemoryMiB, leastMemoryMiB)
+}
+
+// limit: 0 is no limit.
+func limit(p strictyaml.Place, value, least int64) {
+	if value != 0 && (value < least || value > mostOfAll) {
+		p.Errorf("is %d; write a number from %d to %d, or 0 for no limit", value, least, mostOfAll)
 	}
 }
 
@@ -95,7 +111,7 @@ func (c config) systemd(log hclog.Logger) (*host.Systemd, error) {
 		User: c.Systemd.User, UID: uid, GID: gid, Home: who.HomeDir, Program: program, Config: c.Path, Secrets: secretsDir,
 		Privileged: c.Host.Privileged, JobsReadMetadata: c.Host.JobsReadMetadata,
 		Limits: units.Limits{
-			Tasks: c.Systemd.Limits.Tasks, OpenFiles: c.Systemd.Limits.OpenFiles, MemoryMax: c.Systemd.Limits.MemoryMiB << 20,
+			Tasks: uint64(c.Systemd.Limits.Tasks), OpenFiles: uint64(c.Systemd.Limits.OpenFiles), MemoryMax: uint64(c.Systemd.Limits.MemoryMiB) << 20,
 		},
 	}
 	if _, err := user.LookupGroup(dockerGroup); err == nil && s.Privileged {

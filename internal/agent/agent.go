@@ -102,9 +102,7 @@ func (o *Options) setDefaults() {
 func (a *Agent) Step(ctx context.Context, now time.Time) (next time.Time, over bool) {
 	a.look(ctx, now)
 	a.expectRelease(now)
-	if !a.prepareFirst() {
-		a.readIfDue(ctx, now)
-	}
+	a.readIfDue(ctx, now)
 	d := Decide(a.facts(), a.storeTime(now))
 	a.remember(d)
 	began, over := a.act(ctx, now, d)
@@ -115,11 +113,9 @@ func (a *Agent) Step(ctx context.Context, now time.Time) (next time.Time, over b
 	return a.next(now, d), false
 }
 
-// prepareFirst: the first read takes time, in which the host can be prepared.
-func (a *Agent) prepareFirst() bool {
-	v := view{Facts: a.facts()}
-	return v.Record == nil && a.reading.at.IsZero() && a.effects.last == EffectNone && v.mayPrepare()
-}
+// stopping: the agent was told to end in the middle of a call, and that the call
+// failed means nothing.
+func stopping(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 // look takes in the scene. A host that cannot be seen is what it last was.
 func (a *Agent) look(ctx context.Context, now time.Time) {
@@ -127,7 +123,7 @@ func (a *Agent) look(ctx context.Context, now time.Time) {
 	defer cancel()
 	scene, err := a.o.Host.Look(ctx)
 	if err != nil {
-		if a.blindErr == nil {
+		if a.blindErr == nil && !stopping(ctx) {
 			a.log.Error("cannot look at the host", "error", err)
 		}
 		a.blindErr = err

@@ -81,8 +81,6 @@ type view struct {
 
 func (v view) keepInStep() Decision {
 	switch {
-	case v.Record == nil && v.mayPrepare():
-		return do(EffectPrepare, "while the record is on its way")
 	case v.Record == nil:
 		return wait("there is no record of this host yet")
 	case v.Blind:
@@ -95,13 +93,6 @@ func (v view) keepInStep() Decision {
 		return v.release()
 	}
 	return wait(fmt.Sprintf("state %q is not one of ours", v.Record.State))
-}
-
-// mayPrepare: the host has not been prepared in this boot, nothing runs on it, and
-// it is not about to be taken.
-func (v view) mayPrepare() bool {
-	s := v.Scene
-	return !v.Blind && s.Prepared.Phase == PhaseNone && !s.moving() && s.InterruptionAt.IsZero()
 }
 
 // busy: what cannot be seen is busy.

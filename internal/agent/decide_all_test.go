@@ -165,8 +165,7 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 	rule(!busy || d.Effect == agent.EffectNone || d.Effect == agent.EffectAllow, "nothing but the hook is touched while a job runs")
 	rule(!f.Blind || d.Effect == agent.EffectNone, "what cannot be seen is left alone")
 	if r == nil {
-		rule(d.Effect == agent.EffectNone || d.Effect == agent.EffectPrepare, "without a record a host is prepared, and nothing else")
-		rule(d.Answer == agent.Answer{}, "without a record nothing is said")
+		rule(d.Effect == agent.EffectNone && d.Answer == agent.Answer{}, "without a record nothing is done")
 		return broken
 	}
 	serves := r.State == lifecycle.StateCreated || r.State == lifecycle.StateClaimed || r.State == lifecycle.StateRunning

@@ -130,7 +130,6 @@ func TestDecide(t *testing.T) {
 	bare := scene(func(s *agent.Scene) {
 		s.Registered, s.Registration, s.Listener = agent.Progress{}, false, agent.Listener{}
 	})
-	noRecord := func(f *agent.Facts) { f.Record = nil }
 	prepared := func(p agent.Phase) edit { return scene(func(s *agent.Scene) { s.Prepared.Phase = p }) }
 	tests := map[string]struct {
 		edits []edit
@@ -288,10 +287,7 @@ func TestDecide(t *testing.T) {
 		"terminated": {[]edit{state(lifecycle.StateTerminated)}, decided{Effect: agent.EffectConfirm}},
 		"terminated, confirmed": {[]edit{state(lifecycle.StateTerminated), busyNow, func(f *agent.Facts) { f.Confirmed = true }},
 			decided{Effect: agent.EffectPowerOff}},
-		"no record yet":                     {[]edit{noRecord}, decided{Look: 10 * time.Minute}},
-		"no record yet, and not prepared":   {[]edit{noRecord, bare, prepared(agent.PhaseNone)}, decided{Effect: agent.EffectPrepare}},
-		"no record yet, a job of who knows": {[]edit{noRecord, prepared(agent.PhaseNone), busyNow}, decided{}},
-		"no record yet, interrupted":        {[]edit{noRecord, bare, prepared(agent.PhaseNone), interruptedIn(time.Minute)}, decided{}},
+		"no record yet": {[]edit{func(f *agent.Facts) { f.Record = nil }}, decided{Look: 10 * time.Minute}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func (a *Agent) read(ctx context.Context, now time.Time) {
 		a.missing(now, consistent)
 		a.readSucceeded(now)
 	default:
-		a.readFailed(now, err)
+		a.readFailed(ctx, now, err)
 	}
 }
 
@@ -116,9 +116,11 @@ func (a *Agent) jobOver() bool { return view{Facts: a.facts()}.jobOver() }
 
 // readFailed backs off. The runner is not touched: the store being away says
 // nothing about the run.
-func (a *Agent) readFailed(now time.Time, err error) {
+func (a *Agent) readFailed(ctx context.Context, now time.Time, err error) {
 	if a.reading.failures == 0 {
-		a.log.Warn("cannot read the record", "error", err)
+		if !stopping(ctx) {
+			a.log.Warn("cannot read the record", "error", err)
+		}
 		a.reading.awaySince = a.storeTime(now)
 	}
 	a.reading.failures++

@@ -33,6 +33,10 @@ func (a *Agent) Run(ctx context.Context, w Waker) error {
 		case <-timer.C:
 		case <-w.Changed:
 		}
+		// Both may have come: then nothing is begun any more.
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		now := time.Now()
 		next, over := a.Step(ctx, now)
 		if w.Status != nil {

@@ -45,7 +45,7 @@ func (a *Agent) tell(ctx context.Context, now time.Time, answer Answer) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := a.o.Store.PutReport(ctx, p); err != nil {
-		if t.failures == 0 {
+		if t.failures == 0 && !stopping(ctx) {
 			a.log.Warn("cannot write the report", "error", err)
 		}
 		t.failures++

@@ -40,6 +40,7 @@ const InstanceIDVariable = "REMUDA_INSTANCE_ID"
 
 // Options of a host.
 type Options struct {
+	// InstanceID may be empty until Become.
 	InstanceID string
 	// Dir is the host's directory. It must be absolute.
 	Dir string
@@ -56,7 +57,7 @@ type Options struct {
 	// Systemd lets tasks run as its units; nil: in process groups.
 	Systemd *Systemd
 	// Power ends the machine; nil: the host ends with its agent, as its init
-	// sees to.
+	// sees to. Become sets it too.
 	Power  Power
 	Logger hclog.Logger
 }
@@ -125,10 +126,7 @@ func (o *Options) complete() error {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
-	switch {
-	case o.InstanceID == "":
-		return errors.New("no instance id")
-	case !filepath.IsAbs(o.Dir):
+	if !filepath.IsAbs(o.Dir) {
 		return fmt.Errorf("directory %q is not absolute", o.Dir)
 	}
 	return nil
@@ -199,6 +197,12 @@ func (h *Host) Interrupted(at time.Time) {
 func (h *Host) Rebalance(at time.Time) {
 	h.advised.Store(at.UnixNano())
 	h.notify()
+}
+
+// Become tells the host which instance it is, how that is ended, and where to say
+// what happens to it. power may be nil.
+func (h *Host) Become(instanceID string, power Power, log hclog.Logger) {
+	h.o.InstanceID, h.o.Power, h.log = instanceID, power, log
 }
 
 // Tidy puts away what an agent that was killed has left in memory. Only the

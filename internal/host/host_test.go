@@ -260,7 +260,6 @@ func TestOptionsAreChecked(t *testing.T) {
 		options host.Options
 		want    []string
 	}{
-		"no id":    {host.Options{Dir: b.dir}, []string{"no instance id"}},
 		"relative": {host.Options{InstanceID: "i", Dir: "here"}, []string{`directory "here" is not absolute`}},
 		"files": {host.Options{InstanceID: "i", Dir: t.TempDir(), Distribution: configured, PreRunner: "/no/such/script"},
 			[]string{"config.sh", "bin/Runner.Listener", "is a configured runner", "/no/such/script"}},

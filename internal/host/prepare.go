@@ -19,6 +19,20 @@ func (h *Host) Prepare(ctx context.Context) error {
 	return h.begin(ctx, taskPrepare, begun{}, *c)
 }
 
+// PrepareAhead begins what needs no record, where that is not the operator's
+// script alone: a host learns who it is and reads its record meanwhile. What fails
+// here is tried again, and said, by the agent.
+func (h *Host) PrepareAhead(ctx context.Context) {
+	if h.o.Systemd == nil {
+		return
+	}
+	if p, err := h.prepared(ctx); err == nil && p.Phase == agent.PhaseNone {
+		if err := h.Prepare(ctx); err != nil {
+			h.log.Warn("cannot prepare this host ahead", "error", err)
+		}
+	}
+}
+
 // prepared tells of the script in this boot.
 func (h *Host) prepared(ctx context.Context) (agent.Progress, error) {
 	if h.launcher.preparation() == nil {

@@ -113,6 +113,9 @@ func (h *Host) ownSession(ancestors map[int]bool) int {
 // that it had before and will have is not to be seen for that moment, nor while
 // it ends.
 func (h *Host) marks(pid int) (marked, clear bool) {
+	if h.o.InstanceID == "" {
+		return false, true // nobody knows yet who this is, and has marked anything
+	}
 	dir := filepath.Join(h.proc, strconv.Itoa(pid))
 	for range 3 { // it may come between the two files
 		env, err := os.ReadFile(filepath.Join(dir, "environ"))

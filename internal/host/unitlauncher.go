@@ -337,6 +337,6 @@ const (
 func (l *unitLauncher) own(what string, args ...string) command {
 	return command{
 		args: append([]string{l.o.Program, what, "--config", l.o.Config}, args...), dir: "/", root: true,
-		env: []string{InstanceIDVariable + "=" + l.h.o.InstanceID, "PATH=" + usualPath},
+		env: []string{"PATH=" + usualPath},
 	}
 }

@@ -54,7 +54,6 @@ func (h *Host) runPreRunner(ctx context.Context) error {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/bash", "-e", "-o", "pipefail", h.o.PreRunner)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), InstanceIDVariable+"="+h.o.InstanceID)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
