@@ -44,7 +44,7 @@ func newLateHost(t *testing.T) slate.Plan {
 		undo(t, "systemctl daemon-reload")
 	})
 	for name, text := range lateUnits {
-		put(t, "/etc/systemd/system/"+name, text)
+		check(t, os.WriteFile("/etc/systemd/system/"+name, []byte(text), 0o644))
 	}
 	check(t, os.WriteFile("/etc/fstab", append(fstab, "tmpfs /media tmpfs noauto 0 0\n"...), 0o644))
 	sh(t, "systemctl daemon-reload")
