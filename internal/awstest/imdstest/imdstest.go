@@ -35,7 +35,7 @@ type Machine struct {
 	InterruptionAt time.Time
 	// RebalanceAt is when EC2 recommended to leave the machine; zero: it did not.
 	RebalanceAt time.Time
-	UserData       string
+	UserData    string
 }
 
 // Credentials of the instance profile.

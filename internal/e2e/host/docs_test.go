@@ -83,8 +83,10 @@ var replacements = []struct {
 	{regexp.MustCompile(`([├└]─) *\d+ `), "${1}412 "},
 }
 
-// unsteady are lines that may be there or not.
-var unsteady = regexp.MustCompile(`^ *(Tasks|Memory|CPU|IO|IP): |sleep 0\.1$|reported: .* signal= |context canceled`)
+// unsteady are lines that may be there or not. The last are said when systemd goes
+// before agentd.
+var unsteady = regexp.MustCompile(`^ *(Tasks|Memory|CPU|IO|IP): |sleep 0\.1$|reported: .* signal= |context canceled` +
+	`|cannot look at the host: .*connect to systemd|systemd does not hear|stopped by a signal`)
 
 // normal is a text with its times and ids replaced, each record told once, and
 // without spaces at the ends of lines.

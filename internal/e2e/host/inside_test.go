@@ -33,7 +33,6 @@ func TestInside(t *testing.T) {
 			s.copyFile(t, program, "opt/inside.test", 0o755)
 			only, err := os.ReadFile(program + ".run")
 			check(t, err)
-			withoutDocker(t, s)
 			// The tests have rules of their own.
 			run(t, "systemctl", "--root="+s.root, "mask", "agentd.service", "remuda-firewall.service")
 			m := boot(t, s, w.connect(t))
@@ -50,14 +49,6 @@ func TestInside(t *testing.T) {
 			}
 		})
 	}
-}
-
-// withoutDocker takes it off a machine: its daemon does not start within
-// systemd-nspawn, and whoever asks for it waits.
-func withoutDocker(t testing.TB, s *system) {
-	t.Helper()
-	run(t, "systemctl", "--root="+s.root, "mask", "docker.socket", "docker.service")
-	check(t, os.Remove(filepath.Join(s.root, "usr/bin/docker")))
 }
 
 // results are the lines that say how tests came out.

@@ -78,7 +78,7 @@ func (m *Manager) listen(c *dbus.Conn) {
 	}()
 }
 
-// ErrNotStarted: the unit did not start, or not in time.
+// ErrNotStarted says that a unit did not start, or not in time.
 var ErrNotStarted = errors.New("the unit did not start")
 
 // replaceTries and replacePause bound the wait for what is left of an earlier

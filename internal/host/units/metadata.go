@@ -39,10 +39,11 @@ func metadataAddresses() []addressPrefix {
 const (
 	answerLimit = 200 * time.Millisecond
 	// refusedLimit is for whom the kernel has just refused to send anything there.
-	refusedLimit = 20 * time.Millisecond
+	refusedLimit = 5 * time.Millisecond
 )
 
-// ErrMetadataReached: whoever called can read what the instance's role may do.
+// ErrMetadataReached says that whoever called can read what the instance's role may
+// do.
 var ErrMetadataReached = errors.New("the instance metadata service can be reached from here")
 
 // CheckMetadata tries to reach the instance metadata service and fails if that

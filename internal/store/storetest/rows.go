@@ -68,7 +68,7 @@ func fullRequest(requestID string) lifecycle.Request {
 			JobsOf: "acme", ReplaceInterrupted: true,
 		},
 		ReplacementOf: &lifecycle.ReplacementOf{RequestID: "request-0", InstanceID: "i-c", Generation: 2},
-		CreatedAt: start, Deadline: start.Add(10 * time.Minute),
+		CreatedAt:     start, Deadline: start.Add(10 * time.Minute),
 		Taken: []lifecycle.Taken{{HostKey: "a", InstanceID: "i-a", Reused: true}, {HostKey: "b", InstanceID: "i-b"}},
 		Launch: &lifecycle.LaunchOrder{
 			Token: "token", RequestID: requestID, Number: 1, Count: 1, Pool: "default", Repository: repository, RunID: runID,
