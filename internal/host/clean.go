@@ -88,6 +88,9 @@ func (h *Host) cleanAndCheck(ctx context.Context) error {
 	if err := h.launcher.check(ctx); err != nil {
 		return fmt.Errorf("check host: %w", err)
 	}
+	if err := h.launcher.ready(ctx); err != nil {
+		return fmt.Errorf("make host ready: %w", err)
+	}
 	return nil
 }
 

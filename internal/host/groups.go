@@ -117,7 +117,7 @@ func (g *groups) signal(_ context.Context, _ task, f found, sig syscall.Signal, 
 
 func (g *groups) worker(context.Context) (int, error) { return g.h.findProcess(workerProgram) }
 
-func (g *groups) said(_ task, b begun, text []byte) bool {
+func (g *groups) said(_ context.Context, _ task, b begun, text []byte) bool {
 	return g.scan.says(g.h.runnerLog(), b, text)
 }
 
@@ -127,6 +127,9 @@ func (g *groups) tail(_ context.Context, t task, b begun) string {
 	}
 	return tailOf(g.h.runnerLog(), b.LogOffset)
 }
+
+// ready: what the pre-runner script made is wherever the agent's user may write.
+func (g *groups) ready(context.Context) error { return nil }
 
 // preparation is the pre-runner script. A command of it that fails makes it
 // fail, also in the middle of a pipe.

@@ -23,7 +23,7 @@ type launcher interface {
 	// is none.
 	worker(ctx context.Context) (pid int, err error)
 	// said reports whether the task has written a text.
-	said(t task, b begun, text []byte) bool
+	said(ctx context.Context, t task, b begun, text []byte) bool
 	// tail is the end of what the task has written, of at most tailLimit bytes.
 	tail(ctx context.Context, t task, b begun) string
 	// pace is how soon to look again at something that is under way.
@@ -51,6 +51,8 @@ type launcher interface {
 	clean(ctx context.Context) error
 	// check looks at what clean left, as if somebody else had cleaned.
 	check(ctx context.Context) error
+	// ready makes a clean host what it was before its first run.
+	ready(ctx context.Context) error
 }
 
 // found is what a launcher finds of a task.

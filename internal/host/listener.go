@@ -117,7 +117,7 @@ func (h *Host) lookAtListener(ctx context.Context, s *agent.Scene) error {
 		l.Phase = h.phaseOfLiving(ctx, st, l)
 	case st.ended:
 		l.Phase, l.Code, l.At = agent.ListenerExited, st.code, st.endedAt
-		l.Listened = h.launcher.said(h.task(taskListen), *st.begun, listening)
+		l.Listened = h.launcher.said(ctx, h.task(taskListen), *st.begun, listening)
 		l.Detail = h.launcher.tail(ctx, h.task(taskListen), *st.begun)
 	default:
 		*l = agent.Listener{}
@@ -132,7 +132,7 @@ func (h *Host) phaseOfLiving(ctx context.Context, st standing, l *agent.Listener
 		return agent.ListenerStopping
 	}
 	// One whose start is not known has been there for long.
-	if st.begun == nil || h.launcher.said(t, *st.begun, listening) {
+	if st.begun == nil || h.launcher.said(ctx, t, *st.begun, listening) {
 		return agent.ListenerListening
 	}
 	l.Detail = h.launcher.tail(ctx, t, *st.begun)

@@ -26,10 +26,12 @@ func (h *Host) PrepareAhead(ctx context.Context) {
 	if h.o.Systemd == nil {
 		return
 	}
-	if p, err := h.prepared(ctx); err == nil && p.Phase == agent.PhaseNone {
-		if err := h.Prepare(ctx); err != nil {
-			h.log.Warn("cannot prepare this host ahead", "error", err)
-		}
+	s, err := h.Look(ctx)
+	if err != nil || s.Prepared.Phase != agent.PhaseNone || s.Busy || s.Listener.Phase != agent.ListenerNone {
+		return
+	}
+	if err := h.Prepare(ctx); err != nil {
+		h.log.Warn("cannot prepare this host ahead", "error", err)
 	}
 }
 

@@ -44,6 +44,7 @@ type unitLauncher struct {
 	manager *units.Manager
 	watch   *units.Watch
 	watched begun
+	looked  bool            // through all that the watched one has said
 	told    map[string]word // by task
 }
 
@@ -68,11 +69,11 @@ func (l *unitLauncher) pace() time.Duration { return patience }
 // furnish: all else is made by the preparation, which is root with all its
 // powers.
 func (l *unitLauncher) furnish() error {
-	if err := l.h.makeDirs("hooks", "job", "state"); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(l.h.path("state/tasks"), 0o700); err != nil {
+	if err := os.MkdirAll(l.h.path("state/tasks"), 0o700); err != nil { // and state itself
 		return fmt.Errorf("make directory: %w", err)
+	}
+	if err := l.h.makeDirs("hooks", "job"); err != nil {
+		return err
 	}
 	return l.h.writeHooks()
 }
@@ -281,13 +282,22 @@ func (l *unitLauncher) worker(ctx context.Context) (int, error) {
 	return 0, nil
 }
 
-// said waits in the journal, and is told when the text comes.
-func (l *unitLauncher) said(t task, b begun, text []byte) bool {
+// said waits in the journal, and is told when the text comes. When the unit has
+// ended all is there, and is looked through once.
+func (l *unitLauncher) said(ctx context.Context, t task, b begun, text []byte) bool {
 	if l.watch == nil || l.watched != b {
 		if l.watch != nil {
 			l.watch.Stop()
 		}
-		l.watched, l.watch = b, units.For(unitOf(t, b), b.BegunAt, text, l.h.notify)
+		l.watched, l.looked = b, false
+		l.watch = units.For(unitOf(t, b), b.BegunAt, text, l.h.notify)
+	}
+	if !l.watch.Seen() && !l.looked && exists(t.path+".exit") {
+		l.looked = true
+		l.watch.Stop()
+		if units.Said(ctx, unitOf(t, b), b.BegunAt, text) {
+			l.watch.See()
+		}
 	}
 	return l.watch.Seen()
 }
@@ -315,7 +325,7 @@ func (l *unitLauncher) margin() time.Duration { return layOutLimit }
 // startClean lets root do it.
 func (l *unitLauncher) startClean(ctx context.Context, t task, b begun) error {
 	c := l.own("clean", "--assignment", strconv.FormatInt(b.Assignment, 10))
-	c.limit = cleanLimit
+	c.limit = l.h.o.PreRunnerLimit + cleanLimit
 	return l.start(ctx, t, b, c)
 }
 
@@ -327,7 +337,8 @@ func (l *unitLauncher) preparation() *command {
 }
 
 const (
-	// cleanLimit: a release has 120 s, and who takes longer is ended.
+	// cleanLimit is for all but the pre-runner script. A release has 120 s, and a
+	// host that takes longer is ended.
 	cleanLimit = 3 * time.Minute
 	// layOutLimit is for what comes before and after the pre-runner script.
 	layOutLimit = time.Minute

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 
@@ -32,6 +33,10 @@ func (h *Host) PrepareNow(ctx context.Context) error {
 	if !ok {
 		return errors.New("prepare host: it has no systemd in its configuration")
 	}
+	// It deletes what a job works on: whoever began it may have lost his files.
+	if running, err := l.manager.Running(ctx, runnerUnits); err != nil || len(running) > 0 {
+		return fmt.Errorf("prepare host: %w", errors.Join(err, inUse(running)))
+	}
 	if err := l.layOut(); err != nil {
 		return fmt.Errorf("prepare host: %w", err)
 	}
@@ -42,6 +47,13 @@ func (h *Host) PrepareNow(ctx context.Context) error {
 		return fmt.Errorf("prepare host: %w", err)
 	}
 	return nil
+}
+
+func inUse(running []string) error {
+	if len(running) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is running: release the host first", strings.Join(running, ", "))
 }
 
 // runPreRunner runs the operator's script. A command of it that fails makes it
@@ -114,3 +126,6 @@ func (l *unitLauncher) clean(ctx context.Context) error {
 }
 
 func (l *unitLauncher) check(ctx context.Context) error { return l.o.Slate.Check(ctx) }
+
+// ready runs the pre-runner script again: what it had made was renewed.
+func (l *unitLauncher) ready(ctx context.Context) error { return l.h.runPreRunner(ctx) }

@@ -193,6 +193,9 @@ func TestUnitsOfARun(t *testing.T) {
 	if env := b.read("runner/env-listener"); !strings.Contains(env, "HOME=/home/runner\n") || strings.Contains(env, "TOKEN") {
 		t.Errorf("the listener's environment: %s", env)
 	}
+	if err := b.PrepareNow(context.Background()); err == nil || !strings.Contains(err.Error(), "remuda-runner-7.service is running") {
+		t.Errorf("prepared under a runner: %v", err)
+	}
 	b.adopted()
 	b.check(b.Stop(context.Background()))
 	s := b.until("it ended", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
@@ -235,6 +238,10 @@ func TestUnitsThatEndBadly(t *testing.T) {
 			s := b.until("it ended", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
 			if s.Listener.Code != test.code {
 				t.Errorf("listener %+v", s.Listener)
+			}
+			b.reopen() // an agent that did not hear it say so
+			if s = b.look(); !s.Listener.Listened || s.Listener.Code != test.code {
+				t.Errorf("to a new agent: %+v", s.Listener)
 			}
 			// Again, although one of that name has failed.
 			b.check(os.Remove(b.path(test.before)))
@@ -294,8 +301,15 @@ func TestCleanUnit(t *testing.T) {
 	if words := b.read("../slate"); words != "record\nclean\ncheck\n" {
 		t.Errorf("asked of the slate: %q", words)
 	}
+	b.write("../pre", "echo x >>"+b.path("../pre-runs")+"; test $(wc -l <"+b.path("../pre-runs")+") = 1", 0o755)
+	if s = b.clean(9); s.Cleaned.Phase != agent.PhaseOK {
+		t.Errorf("with a pre-runner script: %+v", s.Cleaned)
+	}
+	if s = b.clean(10); s.Cleaned.Phase != agent.PhaseFailed || !strings.Contains(s.Cleaned.Detail, "make host ready: pre-runner script") {
+		t.Errorf("with a pre-runner script that fails: %+v", s.Cleaned)
+	}
 	b.write("../doubt", "", 0o644)
-	if s = b.clean(9); s.Cleaned.Phase != agent.PhaseFailed || !strings.Contains(s.Cleaned.Detail, "a doubt") {
+	if s = b.clean(11); s.Cleaned.Phase != agent.PhaseFailed || !strings.Contains(s.Cleaned.Detail, "a doubt") {
 		t.Errorf("with a doubt: %+v", s.Cleaned)
 	}
 }

@@ -40,6 +40,24 @@ func Tail(ctx context.Context, unit string, since time.Time, limit int) string {
 	return string(text.data)
 }
 
+// Said reports whether a unit has said a text since a time.
+func Said(ctx context.Context, unit string, since time.Time, text []byte) bool {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "journalctl", selection(unit, since)...)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return false
+	}
+	found := contains(out, text)
+	cancel()
+	_ = cmd.Wait() // it has said what there was
+	return found
+}
+
 // last keeps the end of what is written to it.
 type last struct {
 	limit int
@@ -71,6 +89,9 @@ func For(unit string, since time.Time, text []byte, seen func()) *Watch {
 
 // Seen reports whether the text has come.
 func (w *Watch) Seen() bool { return w.seen.Load() }
+
+// See notes that the text was found elsewhere.
+func (w *Watch) See() { w.seen.Store(true) }
 
 // Stop ends the watch.
 func (w *Watch) Stop() { w.cancel() }

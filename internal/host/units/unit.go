@@ -131,7 +131,6 @@ func (c *Confinement) properties() []dbus.Property {
 		property("OOMScoreAdjust", killedFirst),
 		property("KeyringMode", "private"),
 		property("NoNewPrivileges", !c.Privileged),
-		property("RestrictSUIDSGID", !c.Privileged),
 	}
 	if len(c.Groups) > 0 {
 		all = append(all, property("SupplementaryGroups", c.Groups))
