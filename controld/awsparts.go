@@ -101,6 +101,7 @@ func ec2Pools(c *config.Config) (map[string]ec2.Pool, error) {
 		pool := ec2.Pool{
 			Images: e.Images, Subnets: e.Subnets, SecurityGroups: e.SecurityGroups, RootVolumeGiB: e.RootVolumeGiB,
 			Burstable: e.Burstable != nil && *e.Burstable, Tags: e.Tags, Privileged: p.Privileged,
+			JobsReadMetadata: p.JobsReadMetadata,
 		}
 		var err error
 		if pool.PreRunner, err = script(p.PreRunner); err != nil {

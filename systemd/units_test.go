@@ -107,7 +107,7 @@ func TestVerify(t *testing.T) {
 // TestVerifyFinds: a root of our own must not make verify blind.
 func TestVerifyFinds(t *testing.T) {
 	for name, test := range map[string]struct{ replace, by, says string }{
-		"an unknown key":     {"RestartSec=1\n", "RestartSec=1\nRestartStepz=5\n", "Unknown key"},
+		"an unknown key":     {"RestartSec=3\n", "RestartSec=3\nRestartStepz=5\n", "Unknown key"},
 		"a missing program":  {"/usr/bin/agentd", "/usr/bin/agent", "/usr/bin/agent is not executable"},
 		"an impossible rule": {"UMask=0022", "UMask=9999", "Failed to parse mode value"},
 	} {
@@ -125,7 +125,7 @@ func TestVerifyFinds(t *testing.T) {
 // TestWhatMatters are the settings that something else relies on.
 func TestWhatMatters(t *testing.T) {
 	for _, test := range []struct{ unit, setting, want, why string }{
-		{"agentd.service", "Service.Type", "notify", "who restarts it after an upgrade waits until it works"},
+		{"agentd.service", "Service.Type", "notify", "its status line and its watchdog come by the same socket"},
 		{"agentd.service", "Service.Restart", "always", "agentd ends with 1 also when somebody killed it, and a host needs its agent"},
 		{"agentd.service", "Service.RestartPreventExitStatus", "0 78", "0 is powered off, 78 a configuration that can never work"},
 		{"agentd.service", "Service.SuccessExitStatus", "1", "a stop would be a failure, and power off a host with a job on it"},

@@ -75,7 +75,7 @@ func (a *Agent) report(now time.Time, answer Answer) lifecycle.Report {
 		RunnerVersion: s.RunnerVersion,
 		Assignment:    a.reading.record.Assignment, Signal: answer.Signal, Cause: answer.Cause,
 		Detail: a.presentable(answer.Detail), Busy: s.Busy || a.blindErr != nil, Jobs: s.Jobs,
-		InterruptionAt: s.InterruptionAt.UTC(),
+		InterruptionAt: s.InterruptionAt.UTC(), RebalanceAt: s.RebalanceAt.UTC(),
 	}
 	if s.Registered.Phase == PhaseOK {
 		p.RegisteredAt = s.Registered.At.Round(0).UTC()

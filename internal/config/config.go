@@ -120,6 +120,9 @@ type Pool struct {
 	// Privileged says that a job may become root on its host, with sudo or
 	// docker. Nothing that the host holds is safe from its jobs then.
 	Privileged bool `yaml:"privileged"`
+	// JobsReadMetadata lets jobs read the instance metadata, and with it the
+	// credentials of their host.
+	JobsReadMetadata bool `yaml:"jobs_read_metadata"`
 	// MaxUses is how many runs a host serves before it is ended; 0: any number.
 	MaxUses int `yaml:"max_uses"`
 	// MaxAge is how long after its launch a host may still go back to the pool;

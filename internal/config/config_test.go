@@ -155,6 +155,14 @@ pools:
 	}
 }
 
+func TestJobsThatReadMetadata(t *testing.T) {
+	const section = "region: eu-west-1, ec2: {images: {arm64: ami-12345678}, subnets: [subnet-12345678], security_groups: [sg-12345678]}"
+	got := parse(t, aws(section)+"\npools: {build: {jobs_read_metadata: true}}\n").Warnings()
+	if text := strings.Join(got, "\n"); !strings.Contains(text, "pool build lets jobs read the instance metadata") {
+		t.Errorf("warnings: %s", text)
+	}
+}
+
 func TestThePoolsEC2(t *testing.T) {
 	c := parse(t, aws("region: eu-west-1, ec2: {images: {arm64: ami-12345678}, subnets: [subnet-12345678], security_groups: [sg-12345678], tags: {team: ci, a: b}}")+`
 pools: {build: {ec2: {images: {x86_64: ami-87654321}, root_volume_gib: 200, burstable: true, tags: {a: c}}}}

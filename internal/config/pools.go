@@ -70,6 +70,9 @@ func (c *Config) Warnings() []string {
 		if p.Privileged {
 			say("pool %s is privileged: a job can become root on its host and read and change all that is on it", name)
 		}
+		if p.JobsReadMetadata {
+			say("pool %s lets jobs read the instance metadata: they can end their host and write its report, as its own agent can", name)
+		}
 		if p.Reuse == lifecycle.ReuseSameOwner {
 			say("pool %s reuses hosts across the repositories of an owner: what one leaves behind can reach another", name)
 		}

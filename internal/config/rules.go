@@ -167,6 +167,9 @@ func (c *Config) validatePool(at strictyaml.Place, name string) {
 	if p.PostRelease != "" {
 		file(at.At("post_release"), p.PostRelease)
 	}
+	if p.JobsReadMetadata && c.AWS == nil {
+		at.At("jobs_read_metadata").Errorf("is for hosts in EC2, and there is no aws section; leave it out")
+	}
 	c.validateReuse(at, p)
 }
 

@@ -14,8 +14,9 @@ const (
 	// were started again.
 	rerunKind = "rerun"
 	// rerunAttempts: a run that was interrupted in so many attempts is left to
-	// people. Where capacity is taken back so often it will be again.
-	rerunAttempts = 3
+	// people, so it is started again once. Where capacity is taken back twice it
+	// will be again.
+	rerunAttempts = 2
 )
 
 // lostJob reports whether an attempt of a run failed, of which an interrupted

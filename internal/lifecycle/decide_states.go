@@ -213,6 +213,8 @@ func (v view) clean() Decision {
 		return terminate(v.drifted())
 	case r.Retiring:
 		return terminate("retiring")
+	case v.advised():
+		return terminate(leave)
 	case v.p.MaxUses > 0 && r.Uses >= v.p.MaxUses:
 		return terminate(fmt.Sprintf("served %d runs, the most that its pool allows", r.Uses))
 	case v.aged() != "":
@@ -220,6 +222,13 @@ func (v view) clean() Decision {
 	}
 	return Decision{Action: ActionPool, Why: "deregistered and clean"}
 }
+
+// leave is why a host ends that serves nobody.
+const leave = "EC2 recommends to leave the machine, and no run is on it"
+
+// advised: EC2 told the host that it is likely to take it. Most such machines work
+// on for hours, so a run keeps it, and no other gets it.
+func (v view) advised() bool { return v.Report != nil && !v.Report.RebalanceAt.IsZero() }
 
 // aged says that the host is as old as its pool allows, or is "".
 func (v view) aged() string {
@@ -266,6 +275,8 @@ func (v view) pooled() Decision {
 		return terminate(v.drifted())
 	case r.Retiring:
 		return terminate("retiring")
+	case v.advised():
+		return terminate(leave)
 	case v.silent():
 		return terminate(fmt.Sprintf("silent for %s while idle", v.p.Silence))
 	case v.aged() != "":

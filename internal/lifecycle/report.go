@@ -37,6 +37,9 @@ type Report struct {
 	Jobs int `json:"jobs,omitempty"`
 	// InterruptionAt is when EC2 will take the machine, by its own notice.
 	InterruptionAt time.Time `json:"interruptionAt,omitzero"`
+	// RebalanceAt is when EC2 recommended to leave the machine, since it is
+	// likely to take it.
+	RebalanceAt time.Time `json:"rebalanceAt,omitzero"`
 }
 
 // Check returns what is wrong with a report, as it stands in the store at now:

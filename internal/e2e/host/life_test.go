@@ -215,9 +215,15 @@ func (l *life) interruptionOfABusyHost() {
 	l.host.open("taken")
 	l.succeeds("102", "taken")
 	l.ends(l.host)
-	out, err := command("journalctl", "--no-pager", "--output=cat", "--directory="+l.host.root+"/var/log/journal", "--unit=agentd", "--identifier=agentd")
+	l.shown.see("journal-agentd", l.agentsWords(l.host))
+}
+
+// agentsWords are what the agent of a machine that is down has said.
+func (l *life) agentsWords(i *instance) string {
+	l.Helper()
+	out, err := command("journalctl", "--no-pager", "--output=cat", "--directory="+i.root+"/var/log/journal", "--unit=agentd", "--identifier=agentd")
 	check(l, err)
-	l.shown.see("journal-agentd", out)
+	return out
 }
 
 // ends waits until a machine has gone down, and EC2 says so.
@@ -249,4 +255,7 @@ func (l *life) pooledHostExpires() {
 		l.Fatalf("released: %v", got)
 	}
 	l.ends(host)
+	_, end, _ := strings.Cut(l.agentsWords(host), "signal=UD_REMOVE_REG_OK")
+	_, end, _ = strings.Cut(end, "\n")
+	l.shown.see("journal-expiry", end)
 }

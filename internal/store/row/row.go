@@ -32,7 +32,8 @@ func Record(r lifecycle.Record) lifecycle.Record {
 
 // Report returns p in the form of the store.
 func Report(p lifecycle.Report) lifecycle.Report {
-	p.HeartbeatAt, p.RegisteredAt, p.InterruptionAt = utc(p.HeartbeatAt), utc(p.RegisteredAt), utc(p.InterruptionAt)
+	p.HeartbeatAt, p.RegisteredAt, p.InterruptionAt, p.RebalanceAt =
+		utc(p.HeartbeatAt), utc(p.RegisteredAt), utc(p.InterruptionAt), utc(p.RebalanceAt)
 	return p
 }
 
