@@ -114,20 +114,31 @@ func (r *NoticeRound) notice(ctx context.Context, now time.Time) (Progress, erro
 func (r *NoticeRound) follow(ctx context.Context, now time.Time) (Progress, error) {
 	if r.host != "" && r.left > 0 {
 		r.left--
-		facts, err := r.f.factsOf(ctx, r.host, now)
-		if err != nil {
+		more, err := r.effect(ctx, now)
+		switch {
+		case errors.Is(err, lifecycle.ErrUnavailable):
 			return again, err
-		}
-		if len(facts) > 0 {
-			_, d, err := r.f.bring(ctx, &r.journal, facts[0], now)
-			if err != nil || d.Action != lifecycle.ActionKeep {
-				return again, err
-			}
+		case err != nil:
+			r.f.log.Error("notice not worked on", "host", r.host, "error", err)
+			r.open, r.next = r.open[1:], r.notice
+			return again, nil
+		case more:
+			return again, nil
 		}
 	}
 	r.handled = append(r.handled, r.open[0].Handle)
 	r.open, r.next = r.open[1:], r.notice
 	return again, nil
+}
+
+// effect does what is due for the host; more says that there may be more.
+func (r *NoticeRound) effect(ctx context.Context, now time.Time) (more bool, err error) {
+	facts, err := r.f.factsOf(ctx, r.host, now)
+	if err != nil || len(facts) == 0 {
+		return false, err
+	}
+	_, d, err := r.f.bring(ctx, &r.journal, facts[0], now)
+	return d.Action != lifecycle.ActionKeep, err
 }
 
 // acknowledge deletes what was worked on.

@@ -68,7 +68,7 @@ func readFile(path string) ([]byte, error) {
 func openPlain(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	switch {
-	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENXIO): // a link, a socket
+	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENXIO), errors.Is(err, fs.ErrPermission): // a link, a socket, closed to us
 		return nil, fmt.Errorf("%s: %w", path, errNotPlain)
 	case err != nil:
 		return nil, err

@@ -94,13 +94,12 @@ const runnerUnits = "remuda-runner-*.service"
 var RunUnits = []string{runnerUnits, "remuda-register-*.service", "remuda-deregister-*.service"}
 
 // OwnUnits are the units that may be there while the host is cleaned after an
-// assignment.
+// assignment or, without one, prepared.
 func OwnUnits(assignment int64) []string {
-	names := []string{prepareUnit}
 	if assignment > 0 {
-		names = append(names, unitOf(task{name: taskClean}, begun{Assignment: assignment}))
+		return []string{unitOf(task{name: taskClean}, begun{Assignment: assignment})}
 	}
-	return names
+	return []string{prepareUnit}
 }
 
 const prepareUnit = "remuda-prepare.service"

@@ -43,8 +43,24 @@ func (h *Host) PrepareNow(ctx context.Context) error {
 	if err := h.runPreRunner(ctx); err != nil {
 		return fmt.Errorf("prepare host: %w", err)
 	}
+	if err := l.keepIn(ctx); err != nil {
+		return fmt.Errorf("prepare host: %w", err)
+	}
 	if err := l.o.Slate.Record(ctx); err != nil {
 		return fmt.Errorf("prepare host: %w", err)
+	}
+	return nil
+}
+
+// keepIn takes from jobs the user manager that logind would start for them: what
+// runs there is outside the unit of their run, and of its confinement.
+func (l *unitLauncher) keepIn(ctx context.Context) error {
+	if l.o.Privileged {
+		return nil
+	}
+	unit := fmt.Sprintf("user@%d.service", l.o.UID)
+	if out, err := exec.CommandContext(ctx, "systemctl", "mask", "--runtime", unit).CombinedOutput(); err != nil {
+		return fmt.Errorf("mask %s: %w: %.200s", unit, err, out)
 	}
 	return nil
 }
@@ -104,12 +120,13 @@ func (l *unitLauncher) layOut() error {
 // over other users and reads and deletes by that.
 func (l *unitLauncher) owner() tree.Owner { return tree.Owner{UID: l.o.UID} }
 
-// layOutBox keeps the word that a job was refused, which is kept for good.
+// layOutBox keeps the word that a job was refused, which is kept for good. Jobs
+// write in the box, and it is not theirs: nobody closes it to the agent.
 func (l *unitLauncher) layOutBox() error {
 	box := l.h.path(jobBox)
 	refused, err := readFile(l.h.path(markRefused))
 	kept := err == nil || errors.Is(err, errNotPlain)
-	if err := tree.Renew(box, l.owner(), modeBox); err != nil {
+	if err := tree.Renew(box, tree.Owner{GID: l.o.GID}, modeBox); err != nil {
 		return err
 	}
 	if !kept {
@@ -127,5 +144,15 @@ func (l *unitLauncher) clean(ctx context.Context) error {
 
 func (l *unitLauncher) check(ctx context.Context) error { return l.o.Slate.Check(ctx) }
 
-// ready runs the pre-runner script again: what it had made was renewed.
-func (l *unitLauncher) ready(ctx context.Context) error { return l.h.runPreRunner(ctx) }
+// ready runs the pre-runner script again: what it had made was renewed. How the
+// machine is then is what the next clean-up is held against; the check has just
+// found nothing else.
+func (l *unitLauncher) ready(ctx context.Context) error {
+	if l.h.o.PreRunner == "" {
+		return nil
+	}
+	if err := l.h.runPreRunner(ctx); err != nil {
+		return err
+	}
+	return l.o.Slate.Record(ctx)
+}
