@@ -82,7 +82,7 @@ func (h *Host) cleanAndCheck(ctx context.Context) error {
 	if err := h.clean(ctx); err != nil {
 		return fmt.Errorf("clean host: %w", err)
 	}
-	if exists(h.path("runner/.runner")) {
+	if exists(h.registration()) || exists(h.path("runner/.runner")) {
 		return errors.New("check host: a registration is still on disk")
 	}
 	if err := h.launcher.check(ctx); err != nil {

@@ -203,6 +203,12 @@ func (g *groups) pace() time.Duration { return hurry }
 
 func (g *groups) tidy() {}
 
+func (g *groups) registered() string { return g.h.path("runner") }
+
+func (g *groups) removal() command {
+	return command{args: []string{g.h.path("runner/config.sh"), "remove", "--unattended"}, dir: g.h.path("runner"), env: g.h.environment()}
+}
+
 func (g *groups) end() error { return g.h.killAll(endLimit) }
 
 func (g *groups) furnish() error {

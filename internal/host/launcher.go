@@ -37,6 +37,10 @@ type launcher interface {
 	end() error
 	// tidy puts away what an agent that was killed has left.
 	tidy()
+	// registered is where the registration of the runner is kept, and removal what
+	// takes it back.
+	registered() string
+	removal() command
 	// shield sees to it that nobody else may read the secrets of a JIT
 	// configuration, which the runner writes to files.
 	shield() error

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -56,16 +57,17 @@ func (h *Host) Register(ctx context.Context, a agent.Assignment) error {
 
 // Deregister begins config.sh remove.
 func (h *Host) Deregister(ctx context.Context, assignment int64, remove lifecycle.Registration) error {
-	err := h.begin(ctx, taskDeregister, begun{Assignment: assignment}, command{
-		args: []string{h.path("runner/config.sh"), "remove", "--unattended"},
-		dir:  h.path("runner"), log: h.runnerLog(), limit: configureLimit,
-		env: h.environment(), secrets: []string{inputPrefix + "TOKEN=" + remove.Secret.Reveal()},
-	})
-	if err != nil {
+	c := h.launcher.removal()
+	c.log, c.limit = h.runnerLog(), configureLimit
+	c.secrets = []string{inputPrefix + "TOKEN=" + remove.Secret.Reveal()}
+	if err := h.begin(ctx, taskDeregister, begun{Assignment: assignment}, c); err != nil {
 		return fmt.Errorf("deregister runner: %w", err)
 	}
 	return nil
 }
+
+// registration is the file that is there as long as the runner is registered.
+func (h *Host) registration() string { return filepath.Join(h.launcher.registered(), ".runner") }
 
 func (h *Host) runnerLog() string { return h.path("logs/runner.log") }
 
@@ -93,7 +95,7 @@ func (h *Host) lookAtRegistration(ctx context.Context, s *agent.Scene) error {
 	if err != nil {
 		return fmt.Errorf("look at removal: %w", err)
 	}
-	s.Registration = exists(h.path("runner/.runner"))
+	s.Registration = exists(h.registration())
 	s.Removed = h.outcome(ctx, taskDeregister, removed, s.Registration, "the registration is still on disk after config.sh remove")
 	if configured.begun == nil {
 		if s.Registration {
@@ -135,7 +137,7 @@ var runnerNamed = regexp.MustCompile(`^remuda-(\d+)-`)
 
 // readRegistration rebuilds from .runner what was lost of the task.
 func (h *Host) readRegistration(s *agent.Scene) {
-	path := h.path("runner/.runner")
+	path := h.registration()
 	s.Registered, s.RegisteredAs = agent.Progress{Phase: agent.PhaseOK, Attempt: 1}, lifecycle.RegistrationToken
 	if info, err := os.Stat(path); err == nil {
 		s.Registered.At = info.ModTime()

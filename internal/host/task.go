@@ -46,6 +46,10 @@ type begun struct {
 	Kind       lifecycle.RegistrationKind `json:"kind,omitempty"`
 	// LogOffset is where its output begins in its log.
 	LogOffset int64 `json:"logOffset"`
+	// Started says that it was seen to start, so that one that is gone without a
+	// word has ended: systemd 252 forgets ExecStopPost= of a transient unit when it
+	// is reloaded, as the upgrade of a package does.
+	Started bool `json:"started,omitempty"`
 }
 
 // standing is how a task stands. Without begun it never was, or it was never
@@ -89,6 +93,10 @@ func (t task) intend(b begun) error {
 			return err
 		}
 	}
+	return t.write(b)
+}
+
+func (t task) write(b begun) error {
 	data, err := json.Marshal(b)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/host/units"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
 // Systemd says how the tasks of a host run as units of systemd.
@@ -61,6 +62,23 @@ func newUnitLauncher(h *Host, o Systemd) *unitLauncher {
 	return &unitLauncher{h: h, o: o, manager: units.New(h.notify), told: map[string]word{}}
 }
 
+// registered is root's own copy of what the registration wrote. The runner's is in
+// the hands of jobs, and a removal token, which is good for every runner of its
+// scope, must not be.
+func (l *unitLauncher) registered() string { return l.h.path(rootRunner) }
+
+// rootRunner is a runner that no job can change, and that runs no job.
+const rootRunner = "registered"
+
+// removal runs where no job could write, as root, whose environment none can read.
+func (l *unitLauncher) removal() command {
+	dir := l.registered()
+	return command{
+		args: []string{filepath.Join(dir, "config.sh"), "remove", "--unattended"}, dir: dir, root: true,
+		env: []string{"HOME=" + dir, "PATH=" + usualPath, "LANG=C.UTF-8", "RUNNER_ALLOW_RUNASROOT=1"},
+	}
+}
+
 // end: the units go with the machine.
 func (l *unitLauncher) end() error { return nil }
 
@@ -69,11 +87,11 @@ func (l *unitLauncher) pace() time.Duration { return patience }
 // furnish: all else is made by the preparation, which is root with all its
 // powers.
 func (l *unitLauncher) furnish() error {
-	if err := os.MkdirAll(l.h.path("state/tasks"), 0o700); err != nil { // and state itself
-		return fmt.Errorf("make directory: %w", err)
-	}
 	if err := l.h.makeDirs("hooks", "job"); err != nil {
 		return err
+	}
+	if err := os.MkdirAll(l.h.path("state/tasks"), 0o700); err != nil { // and state itself
+		return fmt.Errorf("make directory: %w", err)
 	}
 	return l.h.writeHooks()
 }
@@ -126,6 +144,7 @@ func assignmentOf(unit string) int64 {
 // noteExit writes down how a unit ended: NAME.exit. It must do without agentd,
 // which may be in the middle of being replaced.
 const noteExit = `if [ "$SERVICE_RESULT" = timeout ]; then code=overdue; else code=$EXIT_STATUS; fi
+if [ "$code" = 0 ] && [ -n "$3" ]; then cp -P -- "$2/.runner" "$2"/.credentials* "$3/" || code=1; fi
 echo "$code" >"$1.new" && mv "$1.new" "$1"`
 
 func (l *unitLauncher) start(ctx context.Context, t task, b begun, c command) error {
@@ -134,7 +153,7 @@ func (l *unitLauncher) start(ctx context.Context, t task, b begun, c command) er
 	}
 	u := units.Unit{
 		Name: unitOf(t, b), Description: describe(t, b), Args: c.args, Dir: c.dir, Env: c.env,
-		Last: []string{"/bin/sh", "-c", noteExit, "note-exit", t.path + ".exit"}, Identifier: "remuda-" + unitWords[t.name],
+		Last: l.lastOf(t, b), Identifier: "remuda-" + unitWords[t.name],
 		Limit: c.limit,
 	}
 	if !c.root {
@@ -154,7 +173,18 @@ func (l *unitLauncher) start(ctx context.Context, t task, b begun, c command) er
 	if err := l.manager.Start(ctx, u); err != nil {
 		return l.explained(ctx, u.Name, b.BegunAt, err)
 	}
-	return nil
+	b.Started = true
+	return t.write(b)
+}
+
+// lastOf notes the exit of a task. A registration with a token is copied too, while
+// no job has been near it.
+func (l *unitLauncher) lastOf(t task, b begun) []string {
+	args := []string{"/bin/sh", "-c", noteExit, "note-exit", t.path + ".exit", "", ""}
+	if t.name == taskRegister && b.Kind == lifecycle.RegistrationToken {
+		args[5], args[6] = l.h.path("runner"), l.registered()
+	}
+	return args
 }
 
 func describe(t task, b begun) string {
@@ -224,8 +254,11 @@ func (l *unitLauncher) find(ctx context.Context, t task, b begun) (found, error)
 		return found{}, err
 	}
 	f := found{running: s.Running, pid: s.MainPID, ended: s.Failed, code: s.Code}
-	if s.Running {
+	switch {
+	case s.Running:
 		f.handle.unit = name
+	case !s.Failed && b.Started:
+		f.ended, f.code = true, codeUnknown
 	}
 	return f, nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -43,7 +45,7 @@ func (h *Host) PrepareNow(ctx context.Context) error {
 	if err := h.runPreRunner(ctx); err != nil {
 		return fmt.Errorf("prepare host: %w", err)
 	}
-	if err := l.keepIn(ctx); err != nil {
+	if err := l.keepIn(); err != nil {
 		return fmt.Errorf("prepare host: %w", err)
 	}
 	if err := l.o.Slate.Record(ctx); err != nil {
@@ -54,13 +56,18 @@ func (h *Host) PrepareNow(ctx context.Context) error {
 
 // keepIn takes from jobs the user manager that logind would start for them: what
 // runs there is outside the unit of their run, and of its confinement.
-func (l *unitLauncher) keepIn(ctx context.Context) error {
+func (l *unitLauncher) keepIn() error {
 	if l.o.Privileged {
 		return nil
 	}
-	unit := fmt.Sprintf("user@%d.service", l.o.UID)
-	if out, err := exec.CommandContext(ctx, "systemctl", "mask", "--runtime", unit).CombinedOutput(); err != nil {
-		return fmt.Errorf("mask %s: %w: %.200s", unit, err, out)
+	// Not by systemctl mask: that reloads systemd, and version 252 then forgets what
+	// running transient units were told to do last (see begun.Started).
+	mask := fmt.Sprintf("/run/systemd/system/user@%d.service", l.o.UID)
+	if err := os.MkdirAll(filepath.Dir(mask), 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink(os.DevNull, mask); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
 	}
 	return nil
 }
@@ -113,7 +120,19 @@ func (l *unitLauncher) layOut() error {
 	if err := l.h.makeDirs("job"); err != nil {
 		return err
 	}
+	if err := l.layOutRegistered(); err != nil {
+		return err
+	}
 	return l.layOutBox()
+}
+
+// layOutRegistered makes root's own runner. What is right already stays: a link
+// more or less to a file of the distribution would count as a change of it.
+func (l *unitLauncher) layOutRegistered() error {
+	if err := tree.Mirror(l.h.o.Distribution, l.registered(), tree.Owner{}); err != nil {
+		return fmt.Errorf("renew root's runner: %w", err)
+	}
+	return os.Chmod(l.registered(), 0o700)
 }
 
 // owner is the runner's user in the group of root, whose agentd has no power
@@ -137,6 +156,9 @@ func (l *unitLauncher) layOutBox() error {
 
 func (l *unitLauncher) clean(ctx context.Context) error {
 	if err := l.o.Slate.Clean(ctx); err != nil {
+		return err
+	}
+	if err := l.layOutRegistered(); err != nil {
 		return err
 	}
 	return l.layOutBox()

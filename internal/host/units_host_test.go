@@ -129,7 +129,8 @@ func newUnitBed(t *testing.T) *bed {
 	b.check(os.Chmod(root, 0o755))
 	b.check(os.Mkdir(filepath.Join(root, "secrets"), 0o700))
 	for name, script := range map[string]string{"config.sh": configScript, "bin/Runner.Listener": listenerScript} {
-		b.write("../distribution/"+name, strings.ReplaceAll(script, "../env", "env"), 0o755)
+		script = strings.ReplaceAll(script, "../env", "env")
+		b.write("../distribution/"+name, strings.Replace(script, "printf '", "touch .credentials; printf '", 1), 0o755)
 	}
 	b.options = optionsOf(b.dir)
 	b.reopen()
@@ -259,6 +260,15 @@ func TestUnitsThatEndBadly(t *testing.T) {
 			t.Errorf("registered %+v", s.Registered)
 		}
 	})
+	t.Run("systemd was reloaded meanwhile", func(t *testing.T) {
+		b := newUnitBed(t)
+		b.prepare()
+		b.register()
+		b.listen()
+		b.systemctl("daemon-reload")
+		b.check(b.Stop(context.Background()))
+		b.until("it ended", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+	})
 	t.Run("killed", func(t *testing.T) {
 		b := newUnitBed(t)
 		b.prepare()
@@ -281,6 +291,34 @@ func TestUnitsThatEndBadly(t *testing.T) {
 			t.Errorf("prepared %+v", s.Prepared)
 		}
 	})
+}
+
+// A removal token is good for every runner of its scope: a job that has changed
+// what it found must not be given one, nor keep its runner registered.
+func TestDeregistrationIsNoJobsAffair(t *testing.T) {
+	b := newUnitBed(t)
+	b.prepare()
+	b.register()
+	evil := "#!/bin/sh\nenv >" + b.path("work/stolen") + "\n"
+	b.check(os.Remove(b.path("runner/config.sh")))
+	b.write("runner/config.sh", evil, 0o755)
+	b.check(os.Remove(b.path("runner/.runner")))
+	if s := b.look(); !s.Registration {
+		t.Errorf("a job took the registration away: %+v", s)
+	}
+	b.check(b.Deregister(context.Background(), 8, lifecycle.Registration{Kind: lifecycle.RegistrationRemove, Secret: "r3move"}))
+	s := b.until("config.sh remove ends", func(s agent.Scene) bool {
+		return s.Removed.Phase != agent.PhaseRunning && s.Removed.Phase != agent.PhaseNone
+	})
+	if s.Removed.Phase != agent.PhaseOK || s.Registration {
+		t.Errorf("scene %+v", s)
+	}
+	if fileExists(b.path("work/stolen")) {
+		t.Error("what a job had put there was run")
+	}
+	if env := b.read("registered/env-config"); !strings.Contains(env, "ACTIONS_RUNNER_INPUT_TOKEN=r3move") {
+		t.Errorf("the environment of config.sh: %s", env)
+	}
 }
 
 func TestCleanUnit(t *testing.T) {
