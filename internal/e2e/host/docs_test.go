@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,13 +18,25 @@ const page = "../../../docs/operations.md"
 
 // shown is what a host showed, for the blocks of the page: each follows a
 // comment <!-- test-host: NAME -->, and is compared with what was seen under
-// that name, times and ids set aside.
-type shown struct{ seen map[string]string }
+// that name, times and ids set aside. The names of those of the tests of a host's
+// end begin with end-, and the others are TestLife's.
+type shown struct {
+	ends bool
+	mu   sync.Mutex
+	seen map[string]string
+}
 
-func newShown() *shown { return &shown{map[string]string{}} }
+func newShown(ends bool) *shown { return &shown{ends: ends, seen: map[string]string{}} }
 
 // see keeps what was printed under a name.
-func (s *shown) see(name, text string) { s.seen[name] = normal(text) }
+func (s *shown) see(name, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen[name] = normal(text)
+}
+
+// pageLock is held by who compares, and may write.
+var pageLock sync.Mutex
 
 // block is one in the page: the comment, and the fence after it.
 var block = regexp.MustCompile("(?s)(<!-- test-host: ([a-z-]+) -->\n```text\n)(.*?)(```\n)")
@@ -31,11 +44,16 @@ var block = regexp.MustCompile("(?s)(<!-- test-host: ([a-z-]+) -->\n```text\n)(.
 // compare reports where the page shows something else, or writes it anew.
 func (s *shown) compare(t testing.TB) {
 	t.Helper()
+	pageLock.Lock()
+	defer pageLock.Unlock()
 	text, err := os.ReadFile(page)
 	check(t, err)
 	named := map[string]bool{}
 	want := block.ReplaceAllStringFunc(string(text), func(all string) string {
 		parts := block.FindStringSubmatch(all)
+		if strings.HasPrefix(parts[2], "end-") != s.ends {
+			return all
+		}
 		named[parts[2]] = true
 		seen, ok := s.seen[parts[2]]
 		if !ok {
@@ -79,6 +97,7 @@ var replacements = []struct {
 	{regexp.MustCompile(`\bzone=us-east-1[a-f] type=[a-z0-9-]+\.large`), "zone=us-east-1a type=m7i.large"},
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "0b6c1f0e-5d0a-4e8e-9f57-3c1d2a4b5c6d"},
 	{regexp.MustCompile(` version=\d+\n`), "\n"},
+	{regexp.MustCompile(`\bno record of this host for \d+s`), "no record of this host for 3s"},
 	{regexp.MustCompile(`(Main PID:|Process:) \d+`), "$1 412"},
 	{regexp.MustCompile(`([├└]─) *\d+ `), "${1}412 "},
 }

@@ -29,18 +29,23 @@ func TestHostsWithoutControl(t *testing.T) {
 	tests := map[string]struct {
 		spoil func(s *system)
 		says  string // the journal
+		who   string // says it
+		shown string // in the page, if it is
 	}{
 		"no record within the boot timeout": {
-			func(s *system) { s.configureAgent(t, "boot_timeout: 3s\n") }, "no record of this host for",
+			func(s *system) { s.configureAgent(t, "boot_timeout: 3s\n") }, "no record of this host for", "agentd", "end-no-record",
 		},
 		"the start limit is hit": {
 			func(s *system) { s.write(t, "usr/bin/agentd", "#!/bin/sh\necho broken\nexit 1\n", 0o755) }, "agentd has failed; powering the host off",
+			"remuda-power-off", "end-broken",
 		},
 		"the configuration can never work": {
 			func(s *system) { s.configureAgent(t, "unheard_of: yes\n") }, "agentd has failed; powering the host off",
+			"remuda-power-off", "",
 		},
 	}
-	w := newWorld(t)
+	w, shown := newWorld(t), newShown(true)
+	t.Cleanup(func() { shown.compare(t) })
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -51,8 +56,12 @@ func TestHostsWithoutControl(t *testing.T) {
 			i := hosts.up(t, id)
 			i.goesDown(within)
 			eventually(t, within, "the instance is terminated", func() bool { return a.state(id) == types.InstanceStateNameTerminated })
-			if log := i.lastJournal(); !strings.Contains(log, tt.says) {
-				t.Errorf("%q is not in the journal", tt.says)
+			log := i.words(tt.who)
+			if !strings.Contains(log, tt.says) {
+				t.Errorf("%q is not in the journal of %s:\n%s", tt.says, tt.who, log)
+			}
+			if tt.shown != "" {
+				shown.see(tt.shown, log)
 			}
 		})
 	}

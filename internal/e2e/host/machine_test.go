@@ -202,6 +202,14 @@ func (m *machine) lastJournal() string {
 	return errors.Join(errors.New(out), err).Error()
 }
 
+// words are what was said under an identifier on a machine that is down.
+func (m *machine) words(identifier string) string {
+	m.t.Helper()
+	out, err := command("journalctl", "--no-pager", "--output=cat", "--directory="+m.root+"/var/log/journal", "--identifier="+identifier)
+	check(m.t, err)
+	return out
+}
+
 func (m *machine) isOff() bool {
 	select {
 	case <-m.off:
