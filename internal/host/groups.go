@@ -101,7 +101,7 @@ func (g *groups) adopt(context.Context, bool) (*begun, found, error) {
 	return nil, found{running: true, pid: pid, handle: handle{group: group}}, err
 }
 
-func (g *groups) signal(_ context.Context, _ task, f found, sig syscall.Signal, all bool) error {
+func (g *groups) signal(_ context.Context, f found, sig syscall.Signal, all bool) error {
 	target := f.pid
 	if all {
 		target = -f.handle.group
@@ -140,11 +140,9 @@ func (g *groups) preparation() *command {
 	}
 	return &command{
 		args: []string{"/bin/bash", "-e", "-o", "pipefail", h.o.PreRunner},
-		dir:  h.path("work"), env: h.environment(), log: h.path("logs/prepare.log"),
+		dir:  h.path("work"), env: h.environment(), log: h.path("logs/prepare.log"), limit: h.o.PreRunnerLimit,
 	}
 }
-
-func (g *groups) margin() time.Duration { return 0 }
 
 // startClean cleans within the agent; when that is killed it begins again.
 func (g *groups) startClean(_ context.Context, t task, b begun) error {

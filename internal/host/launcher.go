@@ -17,8 +17,9 @@ type launcher interface {
 	// adopt finds a listener of which the files of its task know nothing, or that
 	// nobody saw end.
 	adopt(ctx context.Context, unseen bool) (*begun, found, error)
-	// signal sends a signal to the program of a task, or to all that it started.
-	signal(ctx context.Context, t task, f found, sig syscall.Signal, all bool) error
+	// signal sends a signal to the program of what was found, or to all that it
+	// started.
+	signal(ctx context.Context, f found, sig syscall.Signal, all bool) error
 	// worker finds the worker of a listener that is gone, or hides it; 0: there
 	// is none.
 	worker(ctx context.Context) (pid int, err error)
@@ -47,8 +48,6 @@ type launcher interface {
 	// preparation is what is run once in each boot before anything else; nil:
 	// nothing is.
 	preparation() *command
-	// margin is what the preparation takes beside the pre-runner script.
-	margin() time.Duration
 	// startClean begins the clean-up, which ends with Host.CleanNow.
 	startClean(ctx context.Context, t task, b begun) error
 	// clean ends what the last run left running and renews what it wrote to.
@@ -88,7 +87,8 @@ type command struct {
 	secrets []string
 	// log is the file that takes its output, where there is no journal.
 	log string
-	// limit ends it, where its launcher can; 0: the agent sees to it.
+	// limit is how long it may take; 0: as long as it likes. Its launcher ends it
+	// then where it can, and else the agent.
 	limit time.Duration
 	// root says that it is the operator's or our own, and no job's.
 	root bool

@@ -64,7 +64,7 @@ func (h *Host) Stop(ctx context.Context) error {
 	} else if err := os.WriteFile(marker, nil, 0o600); err != nil {
 		return fmt.Errorf("stop listener: %w", err)
 	}
-	if err := h.launcher.signal(ctx, t, f, sig, all); err != nil {
+	if err := h.launcher.signal(ctx, f, sig, all); err != nil {
 		return fmt.Errorf("stop listener: %w", err)
 	}
 	return nil

@@ -37,18 +37,19 @@ func (h *Host) PrepareAhead(ctx context.Context) {
 
 // prepared tells of the script in this boot.
 func (h *Host) prepared(ctx context.Context) (agent.Progress, error) {
-	if h.launcher.preparation() == nil {
+	c := h.launcher.preparation()
+	if c == nil {
 		return agent.Progress{Phase: agent.PhaseOK}, nil
 	}
 	t := h.task(taskPrepare)
 	s, err := h.standing(ctx, t)
 	if err == nil {
-		s, err = h.enforce(ctx, t, s, h.o.PreRunnerLimit+h.launcher.margin())
+		s, err = h.enforce(ctx, t, s, c.limit)
 	}
 	if err != nil || s.begun == nil || s.begun.BootID != h.bootID {
 		return agent.Progress{}, err
 	}
-	p := h.progress(ctx, t, s, h.o.PreRunnerLimit)
+	p := h.progress(ctx, t, s, c.limit)
 	if p.Phase == agent.PhaseFailed {
 		p.Cause = lifecycle.CauseHost
 	}

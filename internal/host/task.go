@@ -171,7 +171,7 @@ func (h *Host) enforce(ctx context.Context, t task, s standing, limit time.Durat
 	if !s.running || s.handle == (handle{}) || time.Since(s.begun.BegunAt) < limit {
 		return s, nil
 	}
-	if err := h.launcher.signal(ctx, t, s.found, syscall.SIGKILL, true); err != nil {
+	if err := h.launcher.signal(ctx, s.found, syscall.SIGKILL, true); err != nil {
 		return s, fmt.Errorf("kill overdue task: %w", err)
 	}
 	// Where this cannot be written the task counts as killed, which it was.

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -49,13 +48,6 @@ type unitLauncher struct {
 	told    map[string]word // by task
 }
 
-// word is what a task had said when it was asked.
-type word struct {
-	of   begun
-	text string
-	at   time.Time
-}
-
 var _ launcher = (*unitLauncher)(nil)
 
 func newUnitLauncher(h *Host, o Systemd) *unitLauncher {
@@ -75,7 +67,7 @@ func (l *unitLauncher) removal() command {
 	dir := l.registered()
 	return command{
 		args: []string{filepath.Join(dir, "config.sh"), "remove", "--unattended"}, dir: dir, root: true,
-		env: []string{"HOME=" + dir, "PATH=" + usualPath, "LANG=C.UTF-8", "RUNNER_ALLOW_RUNASROOT=1"},
+		env: append(l.h.environment(), "HOME="+dir, "RUNNER_ALLOW_RUNASROOT=1"), // the last of a name counts
 	}
 }
 
@@ -99,47 +91,6 @@ func (l *unitLauncher) furnish() error {
 // shield: the distribution of an image, and so the runner's directory, is closed
 // to all but its user and root.
 func (l *unitLauncher) shield() error { return nil }
-
-// unitWords are what the units of the tasks are called.
-var unitWords = map[string]string{
-	taskPrepare: "prepare", taskRegister: "register", taskListen: "runner", taskDeregister: "deregister", taskClean: "clean",
-}
-
-// runnerUnits is the pattern of the units that jobs run in.
-const runnerUnits = "remuda-runner-*.service"
-
-// RunUnits are patterns of the units of a run.
-var RunUnits = []string{runnerUnits, "remuda-register-*.service", "remuda-deregister-*.service"}
-
-// OwnUnits are the units that may be there while the host is cleaned after an
-// assignment or, without one, prepared.
-func OwnUnits(assignment int64) []string {
-	if assignment > 0 {
-		return []string{unitOf(task{name: taskClean}, begun{Assignment: assignment})}
-	}
-	return []string{prepareUnit}
-}
-
-const prepareUnit = "remuda-prepare.service"
-
-// unitOf is the name of a task's unit.
-func unitOf(t task, b begun) string {
-	if t.name == taskPrepare {
-		return prepareUnit
-	}
-	return fmt.Sprintf("remuda-%s-%d.service", unitWords[t.name], b.Assignment)
-}
-
-// assignmentOf is the assignment in the name of a runner's unit; 0 for no such
-// name.
-func assignmentOf(unit string) int64 {
-	number := strings.TrimSuffix(strings.TrimPrefix(unit, "remuda-runner-"), ".service")
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}
 
 // noteExit writes down how a unit ended: NAME.exit. It must do without agentd,
 // which may be in the middle of being replaced.
@@ -187,59 +138,9 @@ func (l *unitLauncher) lastOf(t task, b begun) []string {
 	return args
 }
 
-func describe(t task, b begun) string {
-	if t.name == taskPrepare {
-		return "Remuda: prepare this host"
-	}
-	return fmt.Sprintf("Remuda: %s for assignment %d", unitWords[t.name], b.Assignment)
-}
-
-// explained adds what the unit itself had to say.
-func (l *unitLauncher) explained(ctx context.Context, unit string, since time.Time, err error) error {
-	if !errors.Is(err, units.ErrNotStarted) {
-		return err
-	}
-	said := strings.TrimSpace(units.Tail(ctx, unit, since, tailLimit/4))
-	if said == "" {
-		return err
-	}
-	return fmt.Errorf("%w: %s", err, said)
-}
-
 func (l *unitLauncher) confinement() *units.Confinement {
 	return &units.Confinement{
 		User: l.o.User, Groups: l.o.Groups, Limits: l.o.Limits, NoMetadata: !l.o.JobsReadMetadata, Privileged: l.o.Privileged,
-	}
-}
-
-// conceal writes secrets where systemd reads them for the unit, and nobody else.
-func (l *unitLauncher) conceal(t task, secrets []string) (string, error) {
-	var text strings.Builder
-	for _, s := range secrets {
-		name, value, _ := strings.Cut(s, "=")
-		if strings.ContainsAny(value, "\n\r\x00") {
-			return "", fmt.Errorf("conceal %s: its value has a line break", name)
-		}
-		fmt.Fprintf(&text, "%s=\"%s\"\n", name, escaper.Replace(value))
-	}
-	path := filepath.Join(l.o.Secrets, t.name+".env")
-	if err := writeFile(path, []byte(text.String())); err != nil {
-		return "", fmt.Errorf("conceal secrets: %w", err)
-	}
-	return path, nil
-}
-
-// escaper is for double quotes in environment files (systemd.exec(5)).
-var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`)
-
-// tidy removes secrets that a killed agent has left.
-func (l *unitLauncher) tidy() {
-	left, err := filepath.Glob(filepath.Join(l.o.Secrets, "*.env"))
-	for _, path := range left {
-		err = errors.Join(err, os.Remove(path))
-	}
-	if err != nil {
-		l.h.log.Error("cannot remove old secrets", "error", err)
 	}
 }
 
@@ -285,7 +186,7 @@ func (l *unitLauncher) adopt(ctx context.Context, unseen bool) (*begun, found, e
 	return &b, found{running: true, pid: s.MainPID, handle: handle{unit: name}}, nil
 }
 
-func (l *unitLauncher) signal(ctx context.Context, _ task, f found, sig syscall.Signal, all bool) error {
+func (l *unitLauncher) signal(ctx context.Context, f found, sig syscall.Signal, all bool) error {
 	if f.handle.unit == "" {
 		return nil
 	}
@@ -314,46 +215,6 @@ func (l *unitLauncher) worker(ctx context.Context) (int, error) {
 	return 0, nil
 }
 
-// said waits in the journal, and is told when the text comes. When the unit has
-// ended all is there, and is looked through once.
-func (l *unitLauncher) said(ctx context.Context, t task, b begun, text []byte) bool {
-	if l.watch == nil || l.watched != b {
-		if l.watch != nil {
-			l.watch.Stop()
-		}
-		l.watched, l.looked = b, false
-		l.watch = units.For(unitOf(t, b), b.BegunAt, text, l.h.notify)
-	}
-	if !l.watch.Seen() && !l.looked && exists(t.path+".exit") {
-		l.looked = true
-		l.watch.Stop()
-		if units.Said(ctx, unitOf(t, b), b.BegunAt, text) {
-			l.watch.See()
-		}
-	}
-	return l.watch.Seen()
-}
-
-// tailAge is for how long the end of a living task's words will do.
-const tailAge = time.Second
-
-// tail asks the journal seldom, and once for what will not change any more.
-func (l *unitLauncher) tail(ctx context.Context, t task, b begun) string {
-	ended := exists(t.path + ".exit")
-	if w := l.told[t.name]; w.of == b && (time.Since(w.at) < tailAge && !ended || w.at.IsZero()) {
-		return w.text
-	}
-	w := word{of: b, text: units.Tail(ctx, unitOf(t, b), b.BegunAt, tailLimit)}
-	w.text = strings.TrimSpace(strings.ToValidUTF8(w.text, ""))
-	if !ended {
-		w.at = time.Now()
-	}
-	l.told[t.name] = w
-	return w.text
-}
-
-func (l *unitLauncher) margin() time.Duration { return layOutLimit }
-
 // startClean lets root do it.
 func (l *unitLauncher) startClean(ctx context.Context, t task, b begun) error {
 	c := l.own("clean", "--assignment", strconv.FormatInt(b.Assignment, 10))
@@ -364,7 +225,7 @@ func (l *unitLauncher) startClean(ctx context.Context, t task, b begun) error {
 // preparation is root's too: it furnishes the host.
 func (l *unitLauncher) preparation() *command {
 	c := l.own("prepare")
-	c.limit = l.h.o.PreRunnerLimit + l.margin()
+	c.limit = l.h.o.PreRunnerLimit + layOutLimit
 	return &c
 }
 

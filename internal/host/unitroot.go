@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
 
+	"github.com/remuda-ci/remuda/internal/host/script"
 	"github.com/remuda-ci/remuda/internal/host/tree"
 )
 
@@ -79,24 +77,12 @@ func inUse(running []string) error {
 	return fmt.Errorf("%s is running: release the host first", strings.Join(running, ", "))
 }
 
-// runPreRunner runs the operator's script. A command of it that fails makes it
-// fail, also in the middle of a pipe.
+// runPreRunner runs the operator's script, if there is one.
 func (h *Host) runPreRunner(ctx context.Context) error {
 	if h.o.PreRunner == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.o.PreRunnerLimit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "/bin/bash", "-e", "-o", "pipefail", h.o.PreRunner)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
-	err := cmd.Run()
-	if ctx.Err() != nil {
-		return fmt.Errorf("pre-runner script did not end within %s", h.o.PreRunnerLimit)
-	}
-	if err != nil {
+	if err := script.Run(ctx, h.o.PreRunner, h.o.PreRunnerLimit, h.log.Named("pre-runner")); err != nil {
 		return fmt.Errorf("pre-runner script: %w", err)
 	}
 	return nil

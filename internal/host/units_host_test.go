@@ -90,7 +90,7 @@ func optionsOf(dir string) host.Options {
 	if err != nil {
 		panic(err)
 	}
-	o := host.Options{InstanceID: "i-1", Dir: dir, Distribution: filepath.Join(dir, "../distribution"), Systemd: &host.Systemd{
+	o := host.Options{InstanceID: "i-1", Dir: dir, Distribution: filepath.Join(dir, "../distribution"), Env: map[string]string{"https_proxy": "http://proxy"}, Systemd: &host.Systemd{
 		User: "runner", UID: uid, GID: gid, Home: who.HomeDir, Program: program, Config: dir, Secrets: filepath.Join(dir, "../secrets"),
 		Slate: paper{dir}, Limits: units.Limits{Tasks: 500, OpenFiles: 4096},
 	}}
@@ -316,8 +316,11 @@ func TestDeregistrationIsNoJobsAffair(t *testing.T) {
 	if fileExists(b.path("work/stolen")) {
 		t.Error("what a job had put there was run")
 	}
-	if env := b.read("registered/env-config"); !strings.Contains(env, "ACTIONS_RUNNER_INPUT_TOKEN=r3move") {
-		t.Errorf("the environment of config.sh: %s", env)
+	env := b.read("registered/env-config")
+	for _, want := range []string{"ACTIONS_RUNNER_INPUT_TOKEN=r3move\n", "HOME=" + b.path("registered") + "\n", "https_proxy=http://proxy\n"} {
+		if !strings.Contains(env, want) {
+			t.Errorf("%q is not in the environment of config.sh: %s", want, env)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/remuda-ci/remuda/internal/host/script"
 	"github.com/remuda-ci/remuda/internal/host/tree"
 )
 
@@ -57,6 +58,14 @@ func Clean(ctx context.Context, p Plan, log hclog.Logger) error {
 		}
 	}
 	return nil
+}
+
+// hook runs the operator's script, if there is one.
+func (p Plan) hook(ctx context.Context, log hclog.Logger) error {
+	if p.Hook == "" {
+		return nil
+	}
+	return script.Run(ctx, p.Hook, p.HookLimit, log.Named("post-release"))
 }
 
 // renew renews what runs write to.

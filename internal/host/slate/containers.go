@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/host/script"
 )
 
 // dockerLimit is how long one command of docker may take. To delete a large volume takes the longest.
@@ -175,7 +177,7 @@ func (p Plan) docker(ctx context.Context, args ...string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, dockerLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.Docker, args...)
-	cmd.Env, cmd.Dir, cmd.WaitDelay = rootEnvironment(), "/", time.Second
+	cmd.Env, cmd.Dir, cmd.WaitDelay = script.Environment(), "/", time.Second
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError
@@ -185,9 +187,4 @@ func (p Plan) docker(ctx context.Context, args ...string) ([]string, error) {
 		return nil, fmt.Errorf("run docker %s: %w", strings.Join(args[:min(len(args), 3)], " "), err)
 	}
 	return strings.Fields(string(out)), nil
-}
-
-// rootEnvironment is what commands get that run as root: nothing of whoever started this.
-func rootEnvironment() []string {
-	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "USER=root", "LOGNAME=root", "LANG=C.UTF-8"}
 }

@@ -2,8 +2,6 @@ package slate
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,10 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"golang.org/x/sys/unix"
 
 	"github.com/remuda-ci/remuda/internal/host/tree"
 )
@@ -277,62 +273,11 @@ func TestPrivateUnit(t *testing.T) {
 }
 
 // script is a program that does what the text says.
-func script(t *testing.T, text string) string {
+func program(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "script")
 	put(t, path, "#!/bin/sh\n"+text)
 	return path
-}
-
-func TestHook(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		text  string
-		limit time.Duration
-		want  string // in the error; "" for none
-		log   string
-	}{
-		"none needed":                {"echo hello; printf unended", time.Minute, "", "line=unended"},
-		"fails":                      {"echo broken >&2; exit 3", time.Minute, "exit status 3: broken", "line=broken"},
-		"a command in it fails":      {"false; echo never", time.Minute, "exit status 1", ""},
-		"a command in a pipe fails":  {"false | cat; echo never", time.Minute, "exit status 1", ""},
-		"too slow":                   {"echo begun; trap '' TERM; sleep 100", time.Second, "time limit of 1s: begun", ""},
-		"leaves something running":   {"sleep 5 & echo $!", time.Minute, "", ""},
-		"says much":                  {"head -c 1000000 /dev/zero | tr '\\0' y", time.Minute, "", "output was cut: bytes=934464"},
-		"does not inherit variables": {`test -z "$GOPATH$PWDX" && test "$HOME" = /root`, time.Minute, "", ""},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var out strings.Builder
-			log := hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Debug})
-			p := Plan{Hook: script(t, test.text), HookLimit: test.limit}
-			err := p.hook(t.Context(), log)
-			if (err == nil) != (test.want == "") || !strings.Contains(fmt.Sprint(err), test.want) {
-				t.Errorf("error %v, want %q", err, test.want)
-			}
-			if !strings.Contains(out.String(), test.log) || strings.Contains(out.String(), "never") || out.Len() > 4*1000000 {
-				t.Errorf("log of %d bytes without %q", out.Len(), test.log)
-			}
-		})
-	}
-}
-
-// With its limit the whole group of the hook ends.
-func TestHookGroupIsKilled(t *testing.T) {
-	t.Parallel()
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	check(t, unix.Mkfifo(pipe, 0o600))
-	f, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	check(t, err)
-	defer f.Close()
-	p := Plan{Hook: script(t, "sleep 1000 >"+pipe+" & sleep 1000"), HookLimit: time.Second}
-	if err := p.hook(t.Context(), hclog.NewNullLogger()); err == nil {
-		t.Error("the hook was not killed")
-	}
-	if _, err := f.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // once nobody has it open for writing any more
-		t.Errorf("error %v", err)
-	}
 }
 
 // A stand-in for docker keeps its things in files of a directory.
@@ -352,7 +297,7 @@ esac
 
 func TestContainers(t *testing.T) {
 	t.Parallel()
-	p := Plan{Root: t.TempDir(), Docker: script(t, fakeDocker)}
+	p := Plan{Root: t.TempDir(), Docker: program(t, fakeDocker)}
 	dir := filepath.Dir(p.Docker)
 	for name, text := range map[string]string{
 		"container": "c1\nc2\n", "network": "n1\ningress\n", "volume": "anonymous\nnamed\n", "swarm": "ingress\n", "going": "",
@@ -380,7 +325,7 @@ func TestContainers(t *testing.T) {
 	check(t, err)
 	equal(t, "left", 0, len(slices.Concat(found...)))
 
-	p.Docker = script(t, "echo cannot connect >&2; exit 1")
+	p.Docker = program(t, "echo cannot connect >&2; exit 1")
 	for name, m := range map[string]standIn{"a daemon that runs": active, "one that is no unit": {}} {
 		if err := p.removeContained(t.Context(), m); err == nil || !strings.Contains(err.Error(), "cannot connect") {
 			t.Errorf("%s: error %v", name, err)

@@ -1,0 +1,93 @@
+// Package script runs the scripts of an operator on a host, as root.
+package script
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+const (
+	// outputLimit is how much of the output of a script goes to the log, in bytes; the rest is counted.
+	outputLimit = 64 << 10
+	// tailLimit is how much of the end of its output stands in the error, in bytes.
+	tailLimit = 500
+	// outputWait is how long a script's output stays open for what it has left running.
+	outputWait = time.Second
+)
+
+// errLimit is why a script was killed.
+var errLimit = errors.New("it did not end within its time limit")
+
+// Run runs a script by bash, and what it prints goes to the log. A command in it that fails makes it fail, also in the middle of
+// a pipe. After limit, or when ctx is done, its whole process group is killed, which is an error.
+func Run(ctx context.Context, path string, limit time.Duration, log hclog.Logger) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
+	defer cancel()
+	out := &lines{log: log}
+	cmd := exec.CommandContext(ctx, "/bin/bash", "-e", "-o", "pipefail", path)
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = Environment(), "/", out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = outputWait
+	err := cmd.Run()
+	out.flush()
+	switch {
+	case err == nil, errors.Is(err, exec.ErrWaitDelay): // a service that it has started may write on, to nobody
+		return nil
+	case errors.Is(context.Cause(ctx), errLimit):
+		err = fmt.Errorf("%w of %s", errLimit, limit)
+	}
+	return fmt.Errorf("run %s: %w: %s", path, err, bytes.TrimSpace(out.tail))
+}
+
+// Environment is what commands get that run as root: nothing of whoever started this.
+func Environment() []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "USER=root", "LOGNAME=root", "LANG=C.UTF-8"}
+}
+
+// lines logs what is written to it line by line, up to outputLimit.
+type lines struct {
+	log     hclog.Logger
+	line    []byte
+	tail    []byte
+	written int
+}
+
+func (l *lines) Write(data []byte) (int, error) {
+	l.tail = append(l.tail, data...)
+	if over := len(l.tail) - tailLimit; over > 0 {
+		l.tail = append(l.tail[:0], l.tail[over:]...)
+	}
+	room := max(outputLimit-l.written, 0)
+	l.written += len(data)
+	for _, c := range data[:min(room, len(data))] {
+		if c == '\n' {
+			l.say()
+		} else {
+			l.line = append(l.line, c)
+		}
+	}
+	return len(data), nil
+}
+
+func (l *lines) say() {
+	l.log.Info("output", "line", string(bytes.ToValidUTF8(l.line, []byte("?"))))
+	l.line = l.line[:0]
+}
+
+// flush logs the line that was not ended, and how much is missing.
+func (l *lines) flush() {
+	if len(l.line) > 0 {
+		l.say()
+	}
+	if over := l.written - outputLimit; over > 0 {
+		l.log.Warn("output was cut", "bytes", over)
+	}
+}

@@ -1,0 +1,55 @@
+package host
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// unitWords are what the units of the tasks are called.
+var unitWords = map[string]string{
+	taskPrepare: "prepare", taskRegister: "register", taskListen: "runner", taskDeregister: "deregister", taskClean: "clean",
+}
+
+// runnerUnits is the pattern of the units that jobs run in.
+const runnerUnits = "remuda-runner-*.service"
+
+// RunUnits are patterns of the units of a run.
+var RunUnits = []string{runnerUnits, "remuda-register-*.service", "remuda-deregister-*.service"}
+
+// OwnUnits are the units that may be there while the host is cleaned after an
+// assignment or, without one, prepared.
+func OwnUnits(assignment int64) []string {
+	if assignment > 0 {
+		return []string{unitOf(task{name: taskClean}, begun{Assignment: assignment})}
+	}
+	return []string{prepareUnit}
+}
+
+const prepareUnit = "remuda-prepare.service"
+
+// unitOf is the name of a task's unit.
+func unitOf(t task, b begun) string {
+	if t.name == taskPrepare {
+		return prepareUnit
+	}
+	return fmt.Sprintf("remuda-%s-%d.service", unitWords[t.name], b.Assignment)
+}
+
+// assignmentOf is the assignment in the name of a runner's unit; 0 for no such
+// name.
+func assignmentOf(unit string) int64 {
+	number := strings.TrimSuffix(strings.TrimPrefix(unit, "remuda-runner-"), ".service")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func describe(t task, b begun) string {
+	if t.name == taskPrepare {
+		return "Remuda: prepare this host"
+	}
+	return fmt.Sprintf("Remuda: %s for assignment %d", unitWords[t.name], b.Assignment)
+}

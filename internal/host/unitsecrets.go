@@ -1,0 +1,40 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// conceal writes secrets where systemd reads them for the unit, and nobody else.
+func (l *unitLauncher) conceal(t task, secrets []string) (string, error) {
+	var text strings.Builder
+	for _, s := range secrets {
+		name, value, _ := strings.Cut(s, "=")
+		if strings.ContainsAny(value, "\n\r\x00") {
+			return "", fmt.Errorf("conceal %s: its value has a line break", name)
+		}
+		fmt.Fprintf(&text, "%s=\"%s\"\n", name, escaper.Replace(value))
+	}
+	path := filepath.Join(l.o.Secrets, t.name+".env")
+	if err := writeFile(path, []byte(text.String())); err != nil {
+		return "", fmt.Errorf("conceal secrets: %w", err)
+	}
+	return path, nil
+}
+
+// escaper is for double quotes in environment files (systemd.exec(5)).
+var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`)
+
+// tidy removes secrets that a killed agent has left.
+func (l *unitLauncher) tidy() {
+	left, err := filepath.Glob(filepath.Join(l.o.Secrets, "*.env"))
+	for _, path := range left {
+		err = errors.Join(err, os.Remove(path))
+	}
+	if err != nil {
+		l.h.log.Error("cannot remove old secrets", "error", err)
+	}
+}
