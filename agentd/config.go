@@ -52,8 +52,6 @@ type config struct {
 	Host hostFile
 	// Path is where the configuration was read.
 	Path string
-	// Assignment is the one that a clean-up is for.
-	Assignment int64
 }
 
 // storeConfig is one of the two.

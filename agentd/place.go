@@ -20,8 +20,6 @@ type place struct {
 	}
 	// power is the machine's switch; nil: the host ends with agentd.
 	power powerSwitch
-	// image says that the machine is ours as a whole: agentd sees it down.
-	image bool
 	// watches tell the host, until ctx is done, what is said of the machine's end.
 	watches []func(ctx context.Context, h *host.Host)
 }

@@ -26,7 +26,7 @@ func run(ctx context.Context, c config) error {
 	tell := teller(c.logger(""))
 	tell(notify.Ready())
 	tell(notify.Status("finding out which machine this is"))
-	h, err := c.host(c.InstanceID, c.logger(c.InstanceID))
+	h, err := c.host(0)
 	if err != nil {
 		return &configError{err}
 	}
@@ -57,8 +57,13 @@ func run(ctx context.Context, c config) error {
 	for _, watch := range p.watches {
 		go watch(ctx, h)
 	}
-	p.image = c.Systemd != nil
-	return p.runAgent(ctx, a, h, log)
+	if err := runAgent(ctx, a, h, log); err != nil {
+		return err
+	}
+	if c.Systemd == nil || p.power == nil {
+		return nil // whoever started agentd takes its end for the machine's
+	}
+	return p.power.Await(ctx)
 }
 
 // teller returns what says when systemd could not be told something, once.
@@ -74,7 +79,7 @@ func teller(log hclog.Logger) func(error) {
 
 // runAgent runs the agent until the machine is powered off, or it is told to
 // stop. systemd hears how it goes.
-func (p place) runAgent(ctx context.Context, a *agent.Agent, h *host.Host, log hclog.Logger) error {
+func runAgent(ctx context.Context, a *agent.Agent, h *host.Host, log hclog.Logger) error {
 	tell := teller(log)
 	err := a.Run(ctx, agent.Waker{
 		Changed: h.Changed(), Stepped: notify.Stepped(log),
@@ -85,21 +90,19 @@ func (p place) runAgent(ctx context.Context, a *agent.Agent, h *host.Host, log h
 		return stopped(ctx, fmt.Errorf("run agent: %w", err))
 	}
 	log.Info("powered off")
-	if !p.image || p.power == nil {
-		return nil
-	}
-	return p.power.Await(ctx)
+	return nil
 }
 
 // host is what the configuration makes of this machine, whose id may still be
-// unknown.
-func (c config) host(instanceID string, log hclog.Logger) (*host.Host, error) {
-	systemd, err := c.systemd(log.Named("slate"))
+// unknown. The assignment is that of a clean-up.
+func (c config) host(assignment int64) (*host.Host, error) {
+	log := c.logger(c.InstanceID)
+	systemd, err := c.systemd(assignment, log.Named("slate"))
 	if err != nil {
 		return nil, err
 	}
 	return host.New(host.Options{
-		InstanceID: instanceID, Dir: c.Directory, Distribution: c.Runner.Distribution,
+		InstanceID: c.InstanceID, Dir: c.Directory, Distribution: c.Runner.Distribution,
 		PreRunner: c.PreRunner.Script, PreRunnerLimit: c.PreRunner.Timeout, Env: c.Runner.Env,
 		MinimumFree: uint64(c.Runner.MinimumFreeMiB) << 20, Systemd: systemd, Logger: log.Named("host"),
 	})

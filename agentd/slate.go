@@ -37,14 +37,16 @@ var sharedDirs = []string{"/tmp", "/var/tmp", "/dev/shm"}
 // leastInodes is what a checkout needs, with room for a build.
 const leastInodes = 50_000
 
-func (c config) slate(s *host.Systemd, log hclog.Logger) hostSlate {
+// slate is that of a clean-up after an assignment, or of the preparation, for which
+// there is none.
+func (c config) slate(s *host.Systemd, assignment int64, log hclog.Logger) hostSlate {
 	runner := tree.Owner{UID: s.UID, GID: s.GID}
 	plan := slate.Plan{
 		User: s.User, UID: s.UID, GID: s.GID,
 		Home: slate.Dir{Path: s.Home, Owner: runner, Mode: modeHome}, Skeleton: "/etc/skel",
 		Renew:   []slate.Dir{{Path: filepath.Join(c.Directory, "work"), Owner: runner, Mode: host.ModeWork}},
 		Mirrors: []slate.Mirror{{From: c.Runner.Distribution, To: filepath.Join(c.Directory, "runner"), Owner: tree.Owner{UID: s.UID}}},
-		Units:   host.RunUnits, OwnUnits: host.OwnUnits(c.Assignment),
+		Units:   host.RunUnits, OwnUnits: host.OwnUnits(assignment),
 		Hook: c.PostRelease.Script, HookLimit: c.PostRelease.Timeout,
 		MinimumFree: uint64(c.Runner.MinimumFreeMiB) << 20, MinimumFreeInodes: leastInodes,
 		Baseline:  filepath.Join(c.Directory, "state", "baseline.json"),

@@ -86,8 +86,8 @@ const secretsDir = "/run/remuda"
 // dockerGroup is whose members may use docker, which makes them root.
 const dockerGroup = "docker"
 
-// systemd is nil for a host without units.
-func (c config) systemd(log hclog.Logger) (*host.Systemd, error) {
+// systemd is nil for a host without units. The assignment is that of a clean-up.
+func (c config) systemd(assignment int64, log hclog.Logger) (*host.Systemd, error) {
 	if c.Systemd == nil {
 		return nil, nil
 	}
@@ -117,6 +117,6 @@ func (c config) systemd(log hclog.Logger) (*host.Systemd, error) {
 	if _, err := user.LookupGroup(dockerGroup); err == nil && s.Privileged {
 		s.Groups = []string{dockerGroup}
 	}
-	s.Slate = c.slate(s, log)
+	s.Slate = c.slate(s, assignment, log)
 	return s, nil
 }
