@@ -37,8 +37,8 @@ type Pool struct {
 	InstanceTypes []string
 	// Privileged says out loud that a job may become root on its host.
 	Privileged bool
-	// RerunInterrupted has the failed jobs of a run started again, once for each
-	// attempt, when an interrupted host took one of them with it.
+	// RerunInterrupted has the failed jobs of a run started again, once,
+	// when an interrupted host took one of them with it.
 	RerunInterrupted bool
 	Policy           lifecycle.Policy
 }

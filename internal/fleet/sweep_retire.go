@@ -61,8 +61,7 @@ func (f *Fleet) ofOldTemplate(ctx context.Context, records []lifecycle.Record, n
 			return cmp.Or(a.PooledAt.Compare(b.PooledAt), cmp.Compare(a.HostKey, b.HostKey))
 		})
 		for _, r := range drifted[:min(most, len(drifted))] {
-			old = append(old, retirement{r, fmt.Sprintf("launched from version %s of its pool's launch template, which is at version %s by now",
-				r.TemplateVersion, version)})
+			old = append(old, retirement{r, r.Drifted(version)})
 		}
 	}
 	return old

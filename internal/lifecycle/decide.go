@@ -137,17 +137,23 @@ func (v view) silent() bool {
 }
 
 // lost is what ends a host in any state, since its machine is as good as gone:
-// busy or not when EC2 confirms the silence, not busy when EC2 announced it.
+// busy or not when EC2 confirms the silence, without work when EC2 announced it.
 func (v view) lost() (Decision, bool) {
 	switch {
 	case v.silent() && v.Cloud != nil && (v.Cloud.Impaired || v.Cloud.State == MachineEnding):
 		return v.lostMachine("silent, and EC2 says that the machine is impaired or ending"), true
-	case v.interrupted() && !v.busy():
+	case v.interrupted() && v.workless():
 		d := terminate("EC2 announced an interruption and no job runs")
 		d.Deregister = v.Record.RunnerName != ""
 		return d, true
 	}
 	return Decision{}, false
+}
+
+// workless: no job runs, as far as that is known. A run's host of which nothing is
+// heard may have one.
+func (v view) workless() bool {
+	return !v.busy() && (v.Report != nil || v.Record.State != StateRunning)
 }
 
 // lostMachine ends a host whose machine is as good as gone. What it was last

@@ -240,11 +240,10 @@ func (v view) aged() string {
 
 // drifted says that the host was launched from an older template, or is "".
 func (v view) drifted() string {
-	if v.p.Drift == DriftIgnore || !v.Record.Outdated(v.Template) {
+	if v.p.Drift == DriftIgnore {
 		return ""
 	}
-	return fmt.Sprintf("launched from version %s of its pool's launch template, which is at version %s by now",
-		v.Record.TemplateVersion, v.Template)
+	return v.Record.Drifted(v.Template)
 }
 
 func (v view) removalFailed() Decision {

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +37,15 @@ func (r Record) agesAt(p Policy) time.Time {
 // archARM is the architecture whose version comes second where a pool has two
 // templates, as EC2 spells it.
 const archARM = "arm64"
+
+// Drifted says that the host was launched from an older version of its launch
+// template than current, or is "".
+func (r Record) Drifted(current string) string {
+	if !r.Outdated(current) {
+		return ""
+	}
+	return fmt.Sprintf("launched from version %s of its pool's launch template, which is at version %s by now", r.TemplateVersion, current)
+}
 
 // Outdated reports whether the host was launched from an older version of its
 // launch template than current. A pool with templates for two architectures has

@@ -78,8 +78,11 @@ var endRules = []rule{
 	{"silence that EC2 confirms ends any host", func(s *seen) bool {
 		return s.ec2Confirms() && !s.is("terminated") && !s.held()
 	}, (*seen).endsOrIsReplaced},
-	{"an interrupted host is ended when not busy", func(s *seen) bool { return s.noticed() && !s.jobRuns() && s.open() },
+	{"an interrupted host is ended when no job can run on it", func(s *seen) bool { return s.noticed() && !s.mayWork() && s.open() },
 		(*seen).endsOrIsReplaced},
+	{"an interrupted host that may run a job is not ended before its time", func(s *seen) bool {
+		return s.noticed() && s.mayWork() && !s.reported() && s.open() && !s.late()
+	}, func(s *seen) bool { return !s.ends() }},
 	{"an interrupted host does not become ready when not busy, nor is it pooled", (*seen).noticed, func(s *seen) bool {
 		return !s.does(lifecycle.ActionPool) && (!s.does(lifecycle.ActionReady) || s.jobRuns())
 	}},

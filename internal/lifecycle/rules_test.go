@@ -29,8 +29,13 @@ func (s *seen) is(hosts ...string) bool {
 	return slices.Contains(hosts, s.base) || slices.Contains(hosts, s.host)
 }
 
-func (s *seen) reported() bool  { return s.answer != "none" }
-func (s *seen) jobRuns() bool   { return s.reported() && s.busy == "busy" }
+func (s *seen) reported() bool { return s.answer != "none" }
+func (s *seen) jobRuns() bool  { return s.reported() && s.busy == "busy" }
+
+// mayWork: a host that serves a run and of which nothing is heard may run a job.
+func (s *seen) mayWork() bool {
+	return s.jobRuns() || !s.reported() && strings.HasPrefix(s.host, "running")
+}
 func (s *seen) jobScoped() bool { return strings.Contains(s.host, "job-scoped") }
 func (s *seen) noticed() bool {
 	return s.reported() && s.notice == "interrupted" || strings.Contains(s.host, "announced to controld")
