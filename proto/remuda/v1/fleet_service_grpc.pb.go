@@ -29,6 +29,9 @@ const (
 	FleetService_ListPools_FullMethodName         = "/remuda.v1.FleetService/ListPools"
 	FleetService_WatchFleet_FullMethodName        = "/remuda.v1.FleetService/WatchFleet"
 	FleetService_ExplainRun_FullMethodName        = "/remuda.v1.FleetService/ExplainRun"
+	FleetService_HoldFleet_FullMethodName         = "/remuda.v1.FleetService/HoldFleet"
+	FleetService_NudgeService_FullMethodName      = "/remuda.v1.FleetService/NudgeService"
+	FleetService_ListServices_FullMethodName      = "/remuda.v1.FleetService/ListServices"
 )
 
 // FleetServiceClient is the client API for FleetService service.
@@ -69,8 +72,17 @@ type FleetServiceClient interface {
 	// operations may come out of turn: event_time tells, and for one host its assignment. A controld that is killed in that second loses
 	// them, and nothing else: the records say how things stand.
 	WatchFleet(ctx context.Context, in *WatchFleetRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchFleetResponse], error)
-	// ExplainRun tells why a run has, or has not yet, what it asked for. NOT_FOUND: nobody provisioned for the run in the last 24 hours.
+	// ExplainRun tells why a run has, or has not yet, what it asked for; or, of an instance, what led to its state and what is awaited.
+	// NOT_FOUND: nobody provisioned for the run in the last 24 hours, or no such instance is known.
 	ExplainRun(ctx context.Context, in *ExplainRunRequest, opts ...grpc.CallOption) (*ExplainRunResponse, error)
+	// HoldFleet stops every termination at once: no host is ended, whatever its threshold, until the hold is over. Hosts are still handed
+	// out, run jobs and are taken back. Safe to repeat; the last call counts.
+	HoldFleet(ctx context.Context, in *HoldFleetRequest, opts ...grpc.CallOption) (*HoldFleetResponse, error)
+	// NudgeService looks at a runner service on ECS now: with work queued and no runner, one is started. Safe to repeat.
+	// NOT_FOUND: no such service is configured.
+	NudgeService(ctx context.Context, in *NudgeServiceRequest, opts ...grpc.CallOption) (*NudgeServiceResponse, error)
+	// ListServices lists the configured runner services on ECS. INVALID_ARGUMENT: also a page_token that was not handed out.
+	ListServices(ctx context.Context, in *ListServicesRequest, opts ...grpc.CallOption) (*ListServicesResponse, error)
 }
 
 type fleetServiceClient struct {
@@ -190,6 +202,36 @@ func (c *fleetServiceClient) ExplainRun(ctx context.Context, in *ExplainRunReque
 	return out, nil
 }
 
+func (c *fleetServiceClient) HoldFleet(ctx context.Context, in *HoldFleetRequest, opts ...grpc.CallOption) (*HoldFleetResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HoldFleetResponse)
+	err := c.cc.Invoke(ctx, FleetService_HoldFleet_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *fleetServiceClient) NudgeService(ctx context.Context, in *NudgeServiceRequest, opts ...grpc.CallOption) (*NudgeServiceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(NudgeServiceResponse)
+	err := c.cc.Invoke(ctx, FleetService_NudgeService_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *fleetServiceClient) ListServices(ctx context.Context, in *ListServicesRequest, opts ...grpc.CallOption) (*ListServicesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListServicesResponse)
+	err := c.cc.Invoke(ctx, FleetService_ListServices_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FleetServiceServer is the server API for FleetService service.
 // All implementations must embed UnimplementedFleetServiceServer
 // for forward compatibility.
@@ -228,8 +270,17 @@ type FleetServiceServer interface {
 	// operations may come out of turn: event_time tells, and for one host its assignment. A controld that is killed in that second loses
 	// them, and nothing else: the records say how things stand.
 	WatchFleet(*WatchFleetRequest, grpc.ServerStreamingServer[WatchFleetResponse]) error
-	// ExplainRun tells why a run has, or has not yet, what it asked for. NOT_FOUND: nobody provisioned for the run in the last 24 hours.
+	// ExplainRun tells why a run has, or has not yet, what it asked for; or, of an instance, what led to its state and what is awaited.
+	// NOT_FOUND: nobody provisioned for the run in the last 24 hours, or no such instance is known.
 	ExplainRun(context.Context, *ExplainRunRequest) (*ExplainRunResponse, error)
+	// HoldFleet stops every termination at once: no host is ended, whatever its threshold, until the hold is over. Hosts are still handed
+	// out, run jobs and are taken back. Safe to repeat; the last call counts.
+	HoldFleet(context.Context, *HoldFleetRequest) (*HoldFleetResponse, error)
+	// NudgeService looks at a runner service on ECS now: with work queued and no runner, one is started. Safe to repeat.
+	// NOT_FOUND: no such service is configured.
+	NudgeService(context.Context, *NudgeServiceRequest) (*NudgeServiceResponse, error)
+	// ListServices lists the configured runner services on ECS. INVALID_ARGUMENT: also a page_token that was not handed out.
+	ListServices(context.Context, *ListServicesRequest) (*ListServicesResponse, error)
 	mustEmbedUnimplementedFleetServiceServer()
 }
 
@@ -269,6 +320,15 @@ func (UnimplementedFleetServiceServer) WatchFleet(*WatchFleetRequest, grpc.Serve
 }
 func (UnimplementedFleetServiceServer) ExplainRun(context.Context, *ExplainRunRequest) (*ExplainRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExplainRun not implemented")
+}
+func (UnimplementedFleetServiceServer) HoldFleet(context.Context, *HoldFleetRequest) (*HoldFleetResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method HoldFleet not implemented")
+}
+func (UnimplementedFleetServiceServer) NudgeService(context.Context, *NudgeServiceRequest) (*NudgeServiceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method NudgeService not implemented")
+}
+func (UnimplementedFleetServiceServer) ListServices(context.Context, *ListServicesRequest) (*ListServicesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListServices not implemented")
 }
 func (UnimplementedFleetServiceServer) mustEmbedUnimplementedFleetServiceServer() {}
 func (UnimplementedFleetServiceServer) testEmbeddedByValue()                      {}
@@ -464,6 +524,60 @@ func _FleetService_ExplainRun_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FleetService_HoldFleet_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(HoldFleetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FleetServiceServer).HoldFleet(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FleetService_HoldFleet_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FleetServiceServer).HoldFleet(ctx, req.(*HoldFleetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FleetService_NudgeService_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(NudgeServiceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FleetServiceServer).NudgeService(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FleetService_NudgeService_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FleetServiceServer).NudgeService(ctx, req.(*NudgeServiceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FleetService_ListServices_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListServicesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FleetServiceServer).ListServices(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FleetService_ListServices_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FleetServiceServer).ListServices(ctx, req.(*ListServicesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FleetService_ServiceDesc is the grpc.ServiceDesc for FleetService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -506,6 +620,18 @@ var FleetService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ExplainRun",
 			Handler:    _FleetService_ExplainRun_Handler,
+		},
+		{
+			MethodName: "HoldFleet",
+			Handler:    _FleetService_HoldFleet_Handler,
+		},
+		{
+			MethodName: "NudgeService",
+			Handler:    _FleetService_NudgeService_Handler,
+		},
+		{
+			MethodName: "ListServices",
+			Handler:    _FleetService_ListServices_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

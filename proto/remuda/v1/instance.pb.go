@@ -267,8 +267,14 @@ type Instance struct {
 	Retiring bool `protobuf:"varint,26,opt,name=retiring,proto3" json:"retiring,omitempty"`
 	// When EC2 takes the machine back, as it announced to the host or to controld; absent without such a notice.
 	InterruptionTime *timestamppb.Timestamp `protobuf:"bytes,27,opt,name=interruption_time,json=interruptionTime,proto3" json:"interruption_time,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// What the agent reported with its last failure: the last 2 KB of the log of the step that failed, secrets removed; empty without one.
+	Detail string `protobuf:"bytes,28,opt,name=detail,proto3" json:"detail,omitempty"`
+	// Since when the host has been known to be on no list of GitHub's though it should be; absent unless it is an orphan.
+	OrphanTime *timestamppb.Timestamp `protobuf:"bytes,29,opt,name=orphan_time,json=orphanTime,proto3" json:"orphan_time,omitempty"`
+	// Since when scale-down has seen the host idle; absent unless its removal waits to be confirmed.
+	IdleTime      *timestamppb.Timestamp `protobuf:"bytes,30,opt,name=idle_time,json=idleTime,proto3" json:"idle_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Instance) Reset() {
@@ -490,11 +496,32 @@ func (x *Instance) GetInterruptionTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Instance) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *Instance) GetOrphanTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.OrphanTime
+	}
+	return nil
+}
+
+func (x *Instance) GetIdleTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.IdleTime
+	}
+	return nil
+}
+
 var File_remuda_v1_instance_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\n" +
-	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa2\b\n" +
+	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb0\t\n" +
 	"\bInstance\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x12\n" +
@@ -535,7 +562,11 @@ const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\x06labels\x18\x18 \x03(\tR\x06labels\x127\n" +
 	"\thold_time\x18\x19 \x01(\v2\x1a.google.protobuf.TimestampR\bholdTime\x12\x1a\n" +
 	"\bretiring\x18\x1a \x01(\bR\bretiring\x12G\n" +
-	"\x11interruption_time\x18\x1b \x01(\v2\x1a.google.protobuf.TimestampR\x10interruptionTime*}\n" +
+	"\x11interruption_time\x18\x1b \x01(\v2\x1a.google.protobuf.TimestampR\x10interruptionTime\x12\x16\n" +
+	"\x06detail\x18\x1c \x01(\tR\x06detail\x12;\n" +
+	"\vorphan_time\x18\x1d \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"orphanTime\x127\n" +
+	"\tidle_time\x18\x1e \x01(\v2\x1a.google.protobuf.TimestampR\bidleTime*}\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_CREATED\x10\x01\x12\x11\n" +
@@ -590,11 +621,13 @@ var file_remuda_v1_instance_proto_depIdxs = []int32{
 	4,  // 7: remuda.v1.Instance.update_time:type_name -> google.protobuf.Timestamp
 	4,  // 8: remuda.v1.Instance.hold_time:type_name -> google.protobuf.Timestamp
 	4,  // 9: remuda.v1.Instance.interruption_time:type_name -> google.protobuf.Timestamp
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	4,  // 10: remuda.v1.Instance.orphan_time:type_name -> google.protobuf.Timestamp
+	4,  // 11: remuda.v1.Instance.idle_time:type_name -> google.protobuf.Timestamp
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_instance_proto_init() }

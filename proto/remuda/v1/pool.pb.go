@@ -155,7 +155,13 @@ type Pool struct {
 	// Its hosts by state, terminated ones left out.
 	Counts []*StateCount `protobuf:"bytes,8,rep,name=counts,proto3" json:"counts,omitempty"`
 	// How many of its idle hosts are free to be taken.
-	PooledCount   int32 `protobuf:"varint,9,opt,name=pooled_count,json=pooledCount,proto3" json:"pooled_count,omitempty"`
+	PooledCount int32 `protobuf:"varint,9,opt,name=pooled_count,json=pooledCount,proto3" json:"pooled_count,omitempty"`
+	// How many of those no run has used yet, so that any repository may take them.
+	FreshCount int32 `protobuf:"varint,10,opt,name=fresh_count,json=freshCount,proto3" json:"fresh_count,omitempty"`
+	// How many fresh hosts are wanted at this moment, by the pool's minimum and its schedules.
+	WantedFreshCount int32 `protobuf:"varint,11,opt,name=wanted_fresh_count,json=wantedFreshCount,proto3" json:"wanted_fresh_count,omitempty"`
+	// How many hosts the pool may have at once; 0: any number.
+	Maximum       int32 `protobuf:"varint,12,opt,name=maximum,proto3" json:"maximum,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -249,6 +255,27 @@ func (x *Pool) GetCounts() []*StateCount {
 func (x *Pool) GetPooledCount() int32 {
 	if x != nil {
 		return x.PooledCount
+	}
+	return 0
+}
+
+func (x *Pool) GetFreshCount() int32 {
+	if x != nil {
+		return x.FreshCount
+	}
+	return 0
+}
+
+func (x *Pool) GetWantedFreshCount() int32 {
+	if x != nil {
+		return x.WantedFreshCount
+	}
+	return 0
+}
+
+func (x *Pool) GetMaximum() int32 {
+	if x != nil {
+		return x.Maximum
 	}
 	return 0
 }
@@ -371,7 +398,7 @@ const file_remuda_v1_pool_proto_rawDesc = "" +
 	"\n" +
 	"StateCount\x12&\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x10.remuda.v1.StateR\x05state\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x05R\x05count\"\x8d\x03\n" +
+	"\x05count\x18\x02 \x01(\x05R\x05count\"\xf6\x03\n" +
 	"\x04Pool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x10resource_classes\x18\x02 \x03(\tR\x0fresourceClasses\x12:\n" +
@@ -384,7 +411,12 @@ const file_remuda_v1_pool_proto_rawDesc = "" +
 	"\vmax_runtime\x18\a \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"maxRuntime\x12-\n" +
 	"\x06counts\x18\b \x03(\v2\x15.remuda.v1.StateCountR\x06counts\x12!\n" +
-	"\fpooled_count\x18\t \x01(\x05R\vpooledCount\"d\n" +
+	"\fpooled_count\x18\t \x01(\x05R\vpooledCount\x12\x1f\n" +
+	"\vfresh_count\x18\n" +
+	" \x01(\x05R\n" +
+	"freshCount\x12,\n" +
+	"\x12wanted_fresh_count\x18\v \x01(\x05R\x10wantedFreshCount\x12\x18\n" +
+	"\amaximum\x18\f \x01(\x05R\amaximum\"d\n" +
 	"\x10ListPoolsRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +

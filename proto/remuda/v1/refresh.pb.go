@@ -67,6 +67,16 @@ const (
 	Action_ACTION_NOTICE Action = 19
 	// Another host is requested in the place of one that EC2 interrupts.
 	Action_ACTION_REPLACE Action = 20
+	// It should be registered with GitHub and is not: it is ended unless it is found at the last chance.
+	Action_ACTION_MARK_ORPHAN Action = 21
+	// It was found at the last chance.
+	Action_ACTION_UNMARK_ORPHAN Action = 22
+	// It was seen idle for the first time; it is ended when it still is after the window of confirmation.
+	Action_ACTION_MARK_IDLE Action = 23
+	// It is not idle after all.
+	Action_ACTION_UNMARK_IDLE Action = 24
+	// A runner service is scaled; it is about no single host.
+	Action_ACTION_SCALE Action = 25
 )
 
 // Enum value maps for Action.
@@ -93,6 +103,11 @@ var (
 		18: "ACTION_RETIRE",
 		19: "ACTION_NOTICE",
 		20: "ACTION_REPLACE",
+		21: "ACTION_MARK_ORPHAN",
+		22: "ACTION_UNMARK_ORPHAN",
+		23: "ACTION_MARK_IDLE",
+		24: "ACTION_UNMARK_IDLE",
+		25: "ACTION_SCALE",
 	}
 	Action_value = map[string]int32{
 		"ACTION_UNSPECIFIED":   0,
@@ -116,6 +131,11 @@ var (
 		"ACTION_RETIRE":        18,
 		"ACTION_NOTICE":        19,
 		"ACTION_REPLACE":       20,
+		"ACTION_MARK_ORPHAN":   21,
+		"ACTION_UNMARK_ORPHAN": 22,
+		"ACTION_MARK_IDLE":     23,
+		"ACTION_UNMARK_IDLE":   24,
+		"ACTION_SCALE":         25,
 	}
 )
 
@@ -456,7 +476,7 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"w\n" +
 	"\x0fRefreshResponse\x121\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x13.remuda.v1.DecisionR\tdecisions\x121\n" +
-	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\xb2\x03\n" +
+	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\xa4\x04\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_LAUNCH\x10\x01\x12\x10\n" +
@@ -479,7 +499,12 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\rACTION_SETTLE\x10\x11\x12\x11\n" +
 	"\rACTION_RETIRE\x10\x12\x12\x11\n" +
 	"\rACTION_NOTICE\x10\x13\x12\x12\n" +
-	"\x0eACTION_REPLACE\x10\x14*k\n" +
+	"\x0eACTION_REPLACE\x10\x14\x12\x16\n" +
+	"\x12ACTION_MARK_ORPHAN\x10\x15\x12\x18\n" +
+	"\x14ACTION_UNMARK_ORPHAN\x10\x16\x12\x14\n" +
+	"\x10ACTION_MARK_IDLE\x10\x17\x12\x16\n" +
+	"\x12ACTION_UNMARK_IDLE\x10\x18\x12\x10\n" +
+	"\fACTION_SCALE\x10\x19*k\n" +
 	"\x0eResourceChange\x12\x1f\n" +
 	"\x1bRESOURCE_CHANGE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RESOURCE_CHANGE_CREATED\x10\x01\x12\x1b\n" +

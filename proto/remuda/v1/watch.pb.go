@@ -242,13 +242,15 @@ func (x *WatchFleetResponse) GetEvent() *Event {
 	return nil
 }
 
-// ExplainRunRequest names one workflow run.
+// ExplainRunRequest names one workflow run, or one instance.
 type ExplainRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Repository of the run, "owner/name". Required. An owner may end in "_" and the short code of an enterprise (managed users).
+	// Repository of the run, "owner/name". Required with run_id. An owner may end in "_" and the short code of an enterprise (managed users).
 	Repository string `protobuf:"bytes,1,opt,name=repository,proto3" json:"repository,omitempty"`
-	// Id of the workflow run. Required; 1 to 64 characters. A run that nobody provisioned for is NOT_FOUND.
-	RunId         string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Id of the workflow run, 1 to 64 characters. A run that nobody provisioned for is NOT_FOUND.
+	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// EC2's id of a host, instead of a run. An unknown one is NOT_FOUND.
+	InstanceId    string `protobuf:"bytes,3,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -293,6 +295,13 @@ func (x *ExplainRunRequest) GetRepository() string {
 func (x *ExplainRunRequest) GetRunId() string {
 	if x != nil {
 		return x.RunId
+	}
+	return ""
+}
+
+func (x *ExplainRunRequest) GetInstanceId() string {
+	if x != nil {
+		return x.InstanceId
 	}
 	return ""
 }
@@ -380,14 +389,17 @@ const file_remuda_v1_watch_proto_rawDesc = "" +
 	"\x11WatchFleetRequest\x12B\n" +
 	"\x06run_id\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#2!^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$R\x05runId\"<\n" +
 	"\x12WatchFleetResponse\x12&\n" +
-	"\x05event\x18\x01 \x01(\v2\x10.remuda.v1.EventR\x05event\"\xdd\x03\n" +
-	"\x11ExplainRunRequest\x12\x86\x03\n" +
+	"\x05event\x18\x01 \x01(\v2\x10.remuda.v1.EventR\x05event\"\xfc\x05\n" +
+	"\x11ExplainRunRequest\x12\x89\x03\n" +
 	"\n" +
-	"repository\x18\x01 \x01(\tB\xe5\x02\xbaH\xe1\x02\xba\x01\xdd\x02\n" +
+	"repository\x18\x01 \x01(\tB\xe8\x02\xbaH\xe4\x02\xba\x01\xdd\x02\n" +
 	"\n" +
-	"repository\x12\xb8\x01must be \"owner/name\" as GitHub allows it: an owner of 1 to 39 letters, digits and single inner hyphens (managed users: with _ and a short code), a name of 1 to 100 of A-Z a-z 0-9 . _ -\x1a\x93\x01this.matches('^[A-Za-z0-9]+(-[A-Za-z0-9]+)*(_[A-Za-z0-9]+)?/[A-Za-z0-9._-]{1,100}$') && this.matches('^[^/]{1,39}/') && !this.matches('/[.]{1,2}$')R\n" +
-	"repository\x12?\n" +
-	"\x06run_id\x18\x02 \x01(\tB(\xbaH%r#2!^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$R\x05runId\"\\\n" +
+	"repository\x12\xb8\x01must be \"owner/name\" as GitHub allows it: an owner of 1 to 39 letters, digits and single inner hyphens (managed users: with _ and a short code), a name of 1 to 100 of A-Z a-z 0-9 . _ -\x1a\x93\x01this.matches('^[A-Za-z0-9]+(-[A-Za-z0-9]+)*(_[A-Za-z0-9]+)?/[A-Za-z0-9._-]{1,100}$') && this.matches('^[^/]{1,39}/') && !this.matches('/[.]{1,2}$')\xd8\x01\x01R\n" +
+	"repository\x12B\n" +
+	"\x06run_id\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#2!^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$R\x05runId\x12N\n" +
+	"\vinstance_id\x18\x03 \x01(\tB-\xbaH*\xd8\x01\x01r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\n" +
+	"instanceId:\xc6\x01\xbaH\xc2\x01\x1a\xbf\x01\n" +
+	"\x13explain_run.subject\x12,either repository and run_id, or instance_id\x1az(this.instance_id == '') == (this.repository != '' && this.run_id != '') && (this.repository != '') == (this.run_id != '')\"\\\n" +
 	"\x12ExplainRunResponse\x12\x1c\n" +
 	"\tsentences\x18\x01 \x03(\tR\tsentences\x12(\n" +
 	"\x06events\x18\x02 \x03(\v2\x10.remuda.v1.EventR\x06eventsB6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"
