@@ -31,17 +31,23 @@ const (
 	ActionNotice       Action = "notice"        // EC2 announced that it will take the machine back
 	ActionRetire       Action = "retire"        // it is not claimed any more, and leaves when it is next idle
 	ActionSettle       Action = "settle"        // a request has its outcome
+	ActionMarkOrphan   Action = "mark_orphan"   // it should be registered and GitHub does not have it
+	ActionUnmarkOrphan Action = "unmark_orphan" // it was found at the last chance
+	ActionMarkIdle     Action = "mark_idle"     // scale-down has seen it idle for the first time
+	ActionUnmarkIdle   Action = "unmark_idle"   // it is not idle after all
 
 	ActionKeep         Action = "keep"
 	ActionEndMachine   Action = "end_machine"   // tell the cloud to end the machine
 	ActionDeleteRunner Action = "delete_runner" // delete the registration on GitHub
+	ActionScale        Action = "scale"         // a runner service has more runners, or fewer
 )
 
 // Actions lists every action.
 var Actions = []Action{
 	ActionLaunch, ActionReady, ActionRelease, ActionReturn, ActionPool, ActionClaim, ActionTerminate,
 	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionRetire, ActionNotice, ActionReplace, ActionSettle,
-	ActionKeep, ActionEndMachine, ActionDeleteRunner,
+	ActionMarkOrphan, ActionUnmarkOrphan, ActionMarkIdle, ActionUnmarkIdle,
+	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale,
 }
 
 // transitions is the table of design section 4, by Record.Condition.

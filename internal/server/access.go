@@ -27,6 +27,9 @@ var accesses = map[string]access{
 	remudav1.FleetService_WatchFleet_FullMethodName:        {policy.RoleViewer, false},
 	remudav1.FleetService_ExplainRun_FullMethodName:        {policy.RoleViewer, true},
 	remudav1.FleetService_TerminateInstance_FullMethodName: {policy.RoleAdmin, false},
+	remudav1.FleetService_HoldFleet_FullMethodName:         {policy.RoleAdmin, false},
+	remudav1.FleetService_NudgeService_FullMethodName:      {policy.RoleOperator, false},
+	remudav1.FleetService_ListServices_FullMethodName:      {policy.RoleViewer, false},
 }
 
 // ours reports whether a method is of the fleet, and not of health or
