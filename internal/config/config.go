@@ -29,10 +29,12 @@ type Config struct {
 	// ResourceClasses are those of the file beside the default ones, by name.
 	ResourceClasses map[string]ResourceClass `yaml:"resource_classes"`
 	// Pools are those of the file and DefaultPool, by name.
-	Pools    map[string]Pool `yaml:"pools"`
-	Timeouts Timeouts        `yaml:"timeouts"`
-	Sweeps   Sweeps          `yaml:"sweeps"`
-	Log      Log             `yaml:"log"`
+	Pools map[string]Pool `yaml:"pools"`
+	// Services are those of runners in containers, by name.
+	Services map[string]Service `yaml:"services"`
+	Timeouts Timeouts           `yaml:"timeouts"`
+	Sweeps   Sweeps             `yaml:"sweeps"`
+	Log      Log                `yaml:"log"`
 }
 
 // GRPC is where callers reach the fleet.
@@ -202,6 +204,10 @@ type Sweeps struct {
 	// without host. Shorter spends the request limits of EC2 and GitHub; longer
 	// pays for leaked machines.
 	Cloud time.Duration `yaml:"cloud"`
+	// Services: what waits for services of runners, and what they run. Shorter
+	// spends requests on services that are idle; longer has a job wait whose
+	// nudge was lost. It times Service.IdleChecks.
+	Services time.Duration `yaml:"services"`
 	// Lease: how long the sweeping replica may be quiet before another takes
 	// over. Shorter than a slow sweep's steps makes replicas take turns, which
 	// is harmless and wasteful.

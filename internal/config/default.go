@@ -47,6 +47,7 @@ func Default() *Config {
 			Due:      5 * time.Second,
 			Liveness: 30 * time.Second,
 			Cloud:    5 * time.Minute,
+			Services: time.Minute,
 			Lease:    15 * time.Second,
 			Grace:    5 * time.Minute,
 		},

@@ -61,6 +61,7 @@ func (c *Config) Validate(root strictyaml.Place) {
 		c.validatePool(root.At("pools", name), name)
 	}
 	c.validateJobs(root)
+	c.validateServices(root)
 	c.Timeouts.validate(root.At("timeouts"))
 	c.validateMargin(root.At("timeouts", "idle"), c.Timeouts.Idle)
 	c.Sweeps.validate(root.At("sweeps"))
@@ -218,6 +219,7 @@ func (s Sweeps) validate(at strictyaml.Place) {
 	between(at.At("due"), s.Due, 100*time.Millisecond, 5*time.Minute)
 	between(at.At("liveness"), s.Liveness, time.Second, 5*time.Minute)
 	between(at.At("cloud"), s.Cloud, time.Second, day)
+	between(at.At("services"), s.Services, time.Second, time.Hour)
 	between(at.At("lease"), s.Lease, time.Second, 5*time.Minute)
 	between(at.At("grace"), s.Grace, 10*time.Second, day)
 }

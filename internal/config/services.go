@@ -1,0 +1,166 @@
+package config
+
+import (
+	"maps"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/remuda-ci/remuda/internal/config/strictyaml"
+)
+
+// Service is a service of runners in containers, with a queue of its own. With a
+// Cluster it is scaled from zero and back on ECS; without one its workers are
+// started by others, and only its queue is kept.
+type Service struct {
+	// Region of the cluster; empty: that of AWS.
+	Region string `yaml:"region"`
+	// Cluster and ECSService are names, not ARNs.
+	Cluster    string `yaml:"cluster"`
+	ECSService string `yaml:"ecs_service"`
+	// Maximum runners run at once.
+	Maximum int `yaml:"maximum"`
+	// BacklogPerRunner is how many jobs may wait for each runner before there is
+	// one more. Small and a burst starts many for little; large and it waits.
+	BacklogPerRunner int `yaml:"backlog_per_runner"`
+	// IdleChecks is how often in a row, Sweeps.Services apart, nothing may wait
+	// and run before the service is scaled to zero. A task takes a minute or so
+	// to start: 1 has the next job wait for it after each pause.
+	IdleChecks int `yaml:"idle_checks"`
+	// Queue tells what waits; by default it is the service's own worker jobs.
+	Queue ServiceQueue `yaml:"queue"`
+	// NudgeTokenFile holds the token that POST /api/scale asks for, read at each
+	// call; empty: the call is refused for this service.
+	NudgeTokenFile string `yaml:"nudge_token_file"`
+	// Labels are those of the service's runners on GitHub: a job of a webhook
+	// whose labels are all among them is a reason to look at once.
+	Labels []string `yaml:"labels"`
+}
+
+// ServiceQueue is where the jobs of a service wait.
+type ServiceQueue struct {
+	// PostgREST counts rows of a table; nil: the service's own worker jobs count.
+	PostgREST *PostgREST `yaml:"postgrest"`
+}
+
+// PostgREST is a table of jobs behind an HTTP API that tells how many rows
+// there are by a content-range header.
+type PostgREST struct {
+	// URL of the API, below which the tables are.
+	URL string `yaml:"url"`
+	// Queued and Busy are a table with a filter each: what waits for a runner,
+	// and what a runner works on.
+	Queued string `yaml:"queued"`
+	Busy   string `yaml:"busy"`
+	// TokenFile holds the bearer token, read at each call; empty: none is sent.
+	TokenFile string `yaml:"token_file"`
+}
+
+// SetDefaults are those of a service with one runner.
+func (s *Service) SetDefaults() {
+	s.Maximum, s.BacklogPerRunner, s.IdleChecks = 1, defaultBacklogPerRunner, defaultIdleChecks
+}
+
+const (
+	defaultBacklogPerRunner = 10
+	defaultIdleChecks       = 5
+	maxServiceRunners       = 1000 // tasks that ECS lets a service have are 5000
+	maxBacklogPerRunner     = 100_000
+	maxIdleChecks           = 1000
+)
+
+var (
+	serviceName = poolName // what proto/remuda/v1/service.proto lets be asked for
+	ecsName     = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
+	restTable   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}(\?[A-Za-z0-9_.,=&()*:%"-]{1,1000})?$`)
+)
+
+// Scaled reports whether the service runs on ECS and is scaled there.
+func (s Service) Scaled() bool { return s.Cluster != "" }
+
+// ServiceRegion is where the cluster of a service is; empty: as the SDK finds it.
+func (c *Config) ServiceRegion(name string) string {
+	if r := c.Services[name].Region; r != "" || c.AWS == nil {
+		return r
+	}
+	return c.AWS.Region
+}
+
+func (c *Config) validateServices(root strictyaml.Place) {
+	services := root.At("services")
+	few(services, len(c.Services))
+	scaled := map[string]string{} // the service of the configuration that is this one of ECS
+	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
+		s, at := c.Services[name], services.At(name)
+		if !serviceName.MatchString(name) {
+			at.Errorf("is no name of a service; write 1 to 63 of a-z 0-9 and -")
+		}
+		s.validate(at)
+		if c.Webhooks == nil && len(s.Labels) > 0 {
+			at.At("labels").Errorf("means nothing without webhooks, which tell of jobs; add the webhooks section or leave it out")
+		}
+		if !s.Scaled() {
+			s.validateUnscaled(at)
+			continue
+		}
+		if c.AWS == nil && s.Region == "" {
+			at.At("region").Errorf("is missing, and there is no aws section that has one; write the region of the cluster, such as eu-west-1")
+		}
+		place := strings.Join([]string{c.ServiceRegion(name), s.Cluster, s.ECSService}, " ")
+		if other, taken := scaled[place]; taken {
+			at.At("ecs_service").Errorf("is that of service %s too; write another, so that each is scaled by one", other)
+		}
+		scaled[place] = name
+	}
+}
+
+// validateUnscaled refuses what would be accepted and do nothing.
+func (s Service) validateUnscaled(at strictyaml.Place) {
+	for key, written := range map[string]bool{
+		"region": s.Region != "", "queue": s.Queue.PostgREST != nil, "nudge_token_file": s.NudgeTokenFile != "", "labels": len(s.Labels) > 0,
+	} {
+		if written && s.ECSService == "" {
+			at.At(key).Errorf("means nothing without cluster and ecs_service, by which the service is scaled; add them or leave it out")
+		}
+	}
+}
+
+func (s Service) validate(at strictyaml.Place) {
+	if s.Region != "" && !regionName.MatchString(s.Region) {
+		at.At("region").Errorf("is %.80q; write a region such as eu-west-1", s.Region)
+	}
+	for _, n := range []struct{ key, value, other string }{{"cluster", s.Cluster, s.ECSService}, {"ecs_service", s.ECSService, s.Cluster}} {
+		if (n.value != "" || n.other != "") && !ecsName.MatchString(n.value) {
+			at.At(n.key).Errorf("is %.80q; write its name in ECS, 1 to 255 of a-z A-Z 0-9 _ -", n.value)
+		}
+	}
+	number(at.At("maximum"), s.Maximum, 1, maxServiceRunners)
+	number(at.At("backlog_per_runner"), s.BacklogPerRunner, 1, maxBacklogPerRunner)
+	number(at.At("idle_checks"), s.IdleChecks, 1, maxIdleChecks)
+	if s.Queue.PostgREST != nil {
+		s.Queue.PostgREST.validate(at.At("queue", "postgrest"))
+	}
+	if s.NudgeTokenFile != "" {
+		file(at.At("nudge_token_file"), s.NudgeTokenFile)
+	}
+	words(at.At("labels"), s.Labels, jobLabel, "a label of 1 to 64 of a-z A-Z 0-9 . _ -")
+}
+
+func (p PostgREST) validate(at strictyaml.Place) {
+	switch u, err := url.Parse(p.URL); {
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "https" && u.Scheme != "http"):
+		at.At("url").Errorf("is not the base URL of an API; write one such as https://db.acme.com/rest/v1")
+	case u.Scheme == "http" && p.TokenFile != "" && !isLoopback(net.JoinHostPort(u.Hostname(), "0")):
+		at.At("url").Errorf("would send the token in plaintext; write https")
+	}
+	for key, table := range map[string]string{"queued": p.Queued, "busy": p.Busy} {
+		if !restTable.MatchString(table) {
+			at.At(key).Errorf("is %.80q; write a table and its filter, such as jobs?status=eq.queued", table)
+		}
+	}
+	if p.TokenFile != "" {
+		file(at.At("token_file"), p.TokenFile)
+	}
+}

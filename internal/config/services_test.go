@@ -1,0 +1,70 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/config"
+)
+
+// service is a configuration with a service x of which more is written.
+func service(more string) string {
+	return token + "services: {x: {region: eu-west-1, cluster: c, ecs_service: s" + more + "}}\n"
+}
+
+func TestServicesRules(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"name", token + "services: {X_1: {}}", `services.X_1: is no name of a service; write 1 to 63 of a-z 0-9 and -`},
+		{"long name", token + "services: {" + strings.Repeat("a", 64) + ": {}}", `is no name of a service`},
+		{"no region", token + "services: {x: {cluster: c, ecs_service: s}}", `services.x.region: is missing, and there is no aws section`},
+		{"region", token + "services: {x: {region: Mars, cluster: c, ecs_service: s}}", `services.x.region: is "Mars"; write a region`},
+		{"no service", token + "services: {x: {region: eu-west-1, cluster: c}}", `services.x.ecs_service: is ""; write its name in ECS`},
+		{"no cluster", token + "services: {x: {ecs_service: s}}", `services.x.cluster: is ""; write its name in ECS`},
+		{"ARN", token + "services: {x: {region: eu-west-1, cluster: \"arn:aws:ecs:x\", ecs_service: s}}", `services.x.cluster: is "arn:aws:ecs:x"; write its name in ECS`},
+		{"one twice", token + "services: {x: &s {region: eu-west-1, cluster: c, ecs_service: s}, y: *s}", `services.y.ecs_service: is that of service x too`},
+		{"no runners", service(", maximum: 0"), `services.x.maximum: is 0; write a number from 1 to 1000`},
+		{"no backlog", service(", backlog_per_runner: 0"), `services.x.backlog_per_runner: is 0; write a number from 1 to`},
+		{"negative checks", service(", idle_checks: -1"), `services.x.idle_checks: is -1; write a number from 1 to 1000`},
+		{"labels without webhooks", service(", labels: [a]"), `services.x.labels: means nothing without webhooks`},
+		{"token of a service that is not scaled", token + "services: {x: {nudge_token_file: /t}}", `services.x.nudge_token_file: means nothing without cluster and ecs_service`},
+		{"relative token", service(", nudge_token_file: t"), `services.x.nudge_token_file: is "t"; write an absolute path`},
+		{"no url", service(", queue: {postgrest: {queued: a, busy: b}}"), `services.x.queue.postgrest.url: is not the base URL of an API`},
+		{"token in plaintext", service(", queue: {postgrest: {url: \"http://db/\", queued: a, busy: b, token_file: /t}}"), `services.x.queue.postgrest.url: would send the token in plaintext`},
+		{"no table", service(", queue: {postgrest: {url: \"http://db/\", queued: a}}"), `services.x.queue.postgrest.busy: is ""; write a table and its filter`},
+		{"other path", service(", queue: {postgrest: {url: \"http://db/\", queued: a, busy: ../b}}"), `services.x.queue.postgrest.busy: is "../b"; write a table`},
+		{"interval", token + "sweeps: {services: 0s}", `sweeps.services: is 0s; write a duration from 1s to 1h0m0s`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := config.Parse("f", []byte(test.text))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got:\n%v\nwant:\n%s", err, test.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one problem:\n%v", err)
+			}
+		})
+	}
+}
+
+func TestAServiceHasDefaults(t *testing.T) {
+	c, err := config.Parse("f", []byte(aws("region: eu-west-1")+"services: {scaled: {cluster: c, ecs_service: s}, queue: {}}\n"+token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]config.Service{
+		"scaled": {Cluster: "c", ECSService: "s", Maximum: 1, BacklogPerRunner: 10, IdleChecks: 5},
+		"queue":  {Maximum: 1, BacklogPerRunner: 10, IdleChecks: 5},
+	}
+	if diff := cmp.Diff(want, c.Services); diff != "" {
+		t.Error(diff)
+	}
+	if got := c.ServiceRegion("scaled"); got != "eu-west-1" {
+		t.Errorf("region: got %q", got)
+	}
+	if !c.Services["scaled"].Scaled() || c.Services["queue"].Scaled() {
+		t.Error("only a service with a cluster is scaled")
+	}
+}
