@@ -1,0 +1,37 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// WorkerStore keeps the job queues of the services and their workers. Its errors
+// are those of Store.
+type WorkerStore interface {
+	// CreateWork writes a new job: ErrExists if the service has one of its id.
+	CreateWork(ctx context.Context, j lifecycle.WorkJob) error
+	// UpdateWork replaces the job whose stored version is j.Version and returns
+	// it as stored, with the next version. Else: ErrLost. A claim is one of these:
+	// of two workers that read the same waiting job, one loses.
+	UpdateWork(ctx context.Context, j lifecycle.WorkJob) (lifecycle.WorkJob, error)
+	// Work reads one job, consistently: ErrNotFound.
+	Work(ctx context.Context, service, id string) (lifecycle.WorkJob, error)
+	// WaitingWork lists the ids of at most limit waiting jobs of a service, the
+	// oldest first. It reads no jobs, whose payloads may be large. The index may lag.
+	WaitingWork(ctx context.Context, service string, limit int) ([]string, error)
+	// CountWork counts the jobs of a service that wait and run. Its cost grows
+	// with those and nothing else. The index may lag.
+	CountWork(ctx context.Context, service string) (lifecycle.WorkCount, error)
+	// DueWork is DueInstances for the jobs of all services.
+	DueWork(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.WorkJob], error)
+
+	// Worker reads one worker, consistently: ErrNotFound.
+	Worker(ctx context.Context, service, id string) (lifecycle.Worker, error)
+	// UpdateWorker replaces the worker whose stored version is w.Version (0:
+	// there is none) and returns it as stored, with the next version. Else: ErrLost.
+	UpdateWorker(ctx context.Context, w lifecycle.Worker) (lifecycle.Worker, error)
+	// Workers lists the workers of a service, by id.
+	Workers(ctx context.Context, service string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Worker], error)
+}
