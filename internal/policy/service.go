@@ -1,0 +1,156 @@
+package policy
+
+import "fmt"
+
+// ServicePolicy is how a service of runners in containers is scaled.
+type ServicePolicy struct {
+	// Maximum runners are asked for at once.
+	Maximum int
+	// BacklogPerRunner is how many jobs may wait for each runner before there is
+	// one more.
+	BacklogPerRunner int
+	// IdleChecks is how often in a row nothing may wait and be worked on before
+	// the service goes to zero.
+	IdleChecks int
+}
+
+// ServiceFacts are what is known of a service.
+type ServiceFacts struct {
+	// Desired is how many runners it was told to have; of those, Running run and
+	// Pending start.
+	Desired, Running, Pending int
+	// Queued jobs wait, Busy ones are worked on; nil: it is not known.
+	Queued, Busy *int
+	// IdleChecks is how often in a row nothing waited and was worked on before.
+	IdleChecks int
+	// Between says that this look is one between two checks: it does not count as
+	// one, or five nudges of an idle service would end it within a second.
+	Between bool
+}
+
+// ServiceAction is what is done with a service.
+type ServiceAction string
+
+// The actions.
+const (
+	ServiceKeep     ServiceAction = "keep"
+	ServiceScaleOut ServiceAction = "scale_out"
+	ServiceScaleIn  ServiceAction = "scale_in"
+)
+
+// ServiceDecision is how many runners a service is to have, and why.
+type ServiceDecision struct {
+	Action  ServiceAction
+	Desired int
+	// IdleChecks is the count with this look.
+	IdleChecks int
+	// Why is a sentence for people.
+	Why string
+}
+
+// Scale decides on a service. It scales out as soon as something waits, and in
+// only to zero, when nothing waited and nothing was worked on for IdleChecks in
+// a row: ECS ends whichever runners it likes. What is not known changes nothing,
+// except that a first runner needs no more than to know that something waits.
+func (p ServicePolicy) Scale(f ServiceFacts) ServiceDecision {
+	f.Queued, f.Busy = knownCount(f.Queued), knownCount(f.Busy)
+	switch {
+	case aboveZero(f.Queued):
+		return p.scaleOut(f)
+	case aboveZero(f.Busy):
+		return f.keep(0, "%s worked on", jobsAre(*f.Busy))
+	case f.Queued == nil:
+		return f.keep(f.IdleChecks, "it is not known what waits")
+	case f.Busy == nil:
+		return f.keep(f.IdleChecks, "nothing waits, and it is not known what is worked on")
+	case f.Desired == 0:
+		return f.keep(0, "nothing waits, and there are no runners")
+	}
+	return p.idle(f)
+}
+
+// scaleOut: something waits.
+func (p ServicePolicy) scaleOut(f ServiceFacts) ServiceDecision {
+	queued := *f.Queued
+	wanted := f.Desired
+	why := fmt.Sprintf("%s for %s, within %d for each", jobsWait(queued), runnersOf(f.Desired), p.BacklogPerRunner)
+	switch needed := p.needed(queued); {
+	case f.Busy == nil && f.Desired > 0:
+		why = jobsWait(queued) + ", and it is not known what is worked on"
+	case f.Busy == nil:
+		wanted, why = 1, jobsWait(queued)+" and there are no runners; it is not known what is worked on"
+	case needed > f.Desired && f.Desired == 0:
+		wanted, why = needed, jobsWait(queued)+" and there are no runners"
+	case needed > f.Desired:
+		wanted, why = needed, fmt.Sprintf("%s for %s, more than %d for each", jobsWait(queued), runnersOf(f.Desired), p.BacklogPerRunner)
+	case f.Desired >= p.Maximum && queued > f.Desired*p.BacklogPerRunner:
+		why = fmt.Sprintf("%s, and there are %s, the most there may be", jobsWait(queued), runnersOf(f.Desired))
+	}
+	action := ServiceKeep
+	if wanted > f.Desired {
+		action = ServiceScaleOut
+	}
+	return ServiceDecision{Action: action, Desired: wanted, Why: why}
+}
+
+// needed is how many runners a backlog needs: 1 to Maximum.
+func (p ServicePolicy) needed(queued int) int {
+	if p.BacklogPerRunner < 1 {
+		return 1
+	}
+	n := queued / p.BacklogPerRunner
+	if queued%p.BacklogPerRunner > 0 {
+		n++
+	}
+	return max(1, min(n, p.Maximum))
+}
+
+// idle: nothing waits, nothing is worked on, and there are runners.
+func (p ServicePolicy) idle(f ServiceFacts) ServiceDecision {
+	if f.Between {
+		return f.keep(f.IdleChecks, "nothing waits and nothing is worked on, at %d of %d checks; this look is not one of them", f.IdleChecks, p.IdleChecks)
+	}
+	checks := min(max(f.IdleChecks, 0)+1, max(p.IdleChecks, 1))
+	if checks < p.IdleChecks {
+		return f.keep(checks, "nothing waits and nothing is worked on, at %d of %d checks in a row", checks, p.IdleChecks)
+	}
+	return ServiceDecision{
+		Action: ServiceScaleIn, IdleChecks: checks,
+		Why: fmt.Sprintf("nothing waits and nothing is worked on, at %d checks in a row", checks),
+	}
+}
+
+func (f ServiceFacts) keep(checks int, why string, values ...any) ServiceDecision {
+	return ServiceDecision{Action: ServiceKeep, Desired: f.Desired, IdleChecks: checks, Why: fmt.Sprintf(why, values...)}
+}
+
+// knownCount is a count that can be one; nil: it is not known.
+func knownCount(n *int) *int {
+	if n != nil && *n < 0 {
+		return nil
+	}
+	return n
+}
+
+func aboveZero(n *int) bool { return n != nil && *n > 0 }
+
+func jobsAre(n int) string {
+	if n == 1 {
+		return "1 job is"
+	}
+	return fmt.Sprintf("%d jobs are", n)
+}
+
+func jobsWait(n int) string {
+	if n == 1 {
+		return "1 job waits"
+	}
+	return fmt.Sprintf("%d jobs wait", n)
+}
+
+func runnersOf(n int) string {
+	if n == 1 {
+		return "1 runner"
+	}
+	return fmt.Sprintf("%d runners", n)
+}
