@@ -49,6 +49,9 @@ type Decision struct {
 	// that GitHub gives it no job any more. If GitHub has given it one just now,
 	// it is not ended.
 	Deregister bool
+	// Deregistered: its registration was deleted just now, and nothing is left to
+	// remove once its machine is gone.
+	Deregistered bool
 	// LostJob: EC2 takes a running job with the machine.
 	LostJob bool
 }

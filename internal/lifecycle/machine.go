@@ -35,6 +35,8 @@ type Machine struct {
 	Launch          int
 	ResourceClass   string
 	TemplateVersion string
+	// Bypass: an operator's tag has scale-down leave the machine alone.
+	Bypass bool
 }
 
 // From reports whether the launch of an order made the machine. Request ids are

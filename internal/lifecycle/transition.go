@@ -207,6 +207,9 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 		if d.LostJob {
 			n.LostJob = LostJobOf(r.Repository, r.RunID, r.RunAttempt)
 		}
+		if d.Deregistered {
+			n.RunnerName, n.GitHubRunnerID = "", 0
+		}
 		n.terminate(now)
 	case ActionDrain:
 		n.drain(now, p)
@@ -230,6 +233,7 @@ func (r *Record) ready(now time.Time, d Decision, p Policy) {
 	r.RuntimeEndsAt = r.Threshold
 	r.Registration = nil
 	r.ClaimFailures = 0
+	r.forgetMarks()
 	r.DueAt = earliest(r.Threshold, d.Look)
 }
 
@@ -300,6 +304,7 @@ func (r *Record) extend(now time.Time, p Policy) {
 func (r *Record) unassign() {
 	r.RunID, r.RunAttempt, r.Labels, r.Registration = "", 0, nil, nil
 	r.Assignment++
+	r.forgetMarks()
 }
 
 func (r *Record) maxRuntime(p Policy) time.Duration {

@@ -26,6 +26,8 @@ type Cloud struct {
 	First, Second Compute
 	// Boot does what makes a launched machine run, if it does not by itself.
 	Boot func(id string)
+	// Tag writes what an operator writes to keep scale-down from a machine.
+	Tag func(id, value string)
 }
 
 // Capacity is what the suite asks the cloud to limit: a pattern and how many
@@ -48,6 +50,7 @@ func Run(t *testing.T, open func(t *testing.T, capacity Capacity) Cloud) {
 		{"a launch is found by its tags", nil, testLaunched},
 		{"an unknown machine is gone", nil, testUnknown},
 		{"list pages through what is not gone", nil, testList},
+		{"an operator's tag keeps scale-down from a machine", nil, testBypass},
 		{"terminate is idempotent", nil, testTerminate},
 		{"a terminated machine does not come back", nil, testNoRevival},
 		{"the next type is taken when one is full", Capacity{types[0]: 1}, testFallThrough},

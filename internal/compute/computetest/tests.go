@@ -186,6 +186,26 @@ func testList(t *testing.T, c Cloud) {
 	}
 }
 
+// testBypass: the tag counts with the value true, exactly.
+func testBypass(t *testing.T, c Cloud) {
+	ids := idsOf(launch(t, c.First, order("q", 1, 3)))
+	slices.Sort(ids)
+	c.Tag(ids[0], "true")
+	c.Tag(ids[1], "True")
+	for _, replica := range []Compute{c.First, c.Second} {
+		var got []bool
+		for _, m := range list(t, replica, 0) {
+			got = append(got, m.Bypass)
+		}
+		if diff := cmp.Diff([]bool{true, false, false}, got); diff != "" {
+			t.Errorf("listed (-want +got):\n%s", diff)
+		}
+	}
+	if !describe(t, c.Second, ids[0])[0].Bypass {
+		t.Error("described without it")
+	}
+}
+
 func testTerminate(t *testing.T, c Cloud) {
 	ids := idsOf(launch(t, c.First, order("q", 1, 2)))
 	c.Boot(ids[0])

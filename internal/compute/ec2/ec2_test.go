@@ -23,6 +23,6 @@ func TestConformance(t *testing.T) {
 			o = pool(o, func(p *ec2.Pool) { p.RootVolumeGiB = size })
 			w.ready(t, o)
 		}
-		return computetest.Cloud{First: w.open(t, o), Second: w.open(t, o), Boot: func(string) {}}
+		return computetest.Cloud{First: w.open(t, o), Second: w.open(t, o), Boot: func(string) {}, Tag: func(id, value string) { w.tag(t, id, ec2.TagBypass, value) }}
 	})
 }

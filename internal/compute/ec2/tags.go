@@ -30,6 +30,9 @@ const (
 	// TagOrder is a digest of the launch order. It tells an order that was made
 	// before, under another configuration, from an order that was never ours.
 	TagOrder = "remuda:order"
+	// TagBypass is set by operators on a machine that scale-down is to leave
+	// alone. It counts with the value "true", exactly.
+	TagBypass = "remuda:bypass-removal"
 )
 
 // poolTags are on everything that a pool has.

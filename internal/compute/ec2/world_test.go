@@ -60,6 +60,17 @@ func newWorld(t testing.TB) world {
 	return w
 }
 
+// tag is what an operator does by hand.
+func (w world) tag(t testing.TB, id, key, value string) {
+	t.Helper()
+	_, err := w.client.CreateTags(t.Context(), &service.CreateTagsInput{
+		Resources: []string{id}, Tags: []types.Tag{{Key: sdk.String(key), Value: sdk.String(value)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // options of a fleet with the pool "default" in the first two zones.
 func (w world) options() ec2.Options {
 	arch := catalogue.LocalArch()

@@ -97,6 +97,15 @@ func (c *Compute) Impair(id string, impaired bool) bool {
 	})
 }
 
+// SetBypass sets whether the machine has the tag with which an operator keeps
+// scale-down from it. It reports whether there is one.
+func (c *Compute) SetBypass(id string, bypass bool) bool {
+	return c.change(id, func(m *lifecycle.Machine) bool {
+		m.Bypass = bypass
+		return m.State != lifecycle.MachineGone
+	})
+}
+
 func (c *Compute) change(id string, f func(*lifecycle.Machine) bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,8 @@ func open(t *testing.T, o memory.Options) *memory.Compute {
 func TestConformance(t *testing.T) {
 	computetest.Run(t, func(t *testing.T, capacity computetest.Capacity) computetest.Cloud {
 		c := open(t, memory.Options{Limits: placement.Limits{Capacity: capacity}})
-		return computetest.Cloud{First: c, Second: c, Boot: func(id string) { c.Boot(id) }}
+		return computetest.Cloud{First: c, Second: c, Boot: func(id string) { c.Boot(id) },
+			Tag: func(id, value string) { c.SetBypass(id, value == "true") }}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -78,8 +79,15 @@ func (c *Compute) machine(h host) lifecycle.Machine {
 		return bare
 	}
 	m := lifecycle.Machine(stored)
-	m.State = bare.State
+	m.State, m.Bypass = bare.State, h.bypassed()
 	return m
+}
+
+// bypassed reports whether an operator keeps scale-down from the host, by a file
+// bypass-removal in its directory with the one word true, as the tag in EC2 has.
+func (h host) bypassed() bool {
+	word, err := readFile(h.path("bypass-removal"))
+	return err == nil && strings.TrimSpace(string(word)) == "true"
 }
 
 // state is what the directory and the processes say. A host of which something

@@ -21,7 +21,8 @@ type orderJSON struct {
 }
 
 // machineJSON is lifecycle.Machine with the names it has in files. The state is
-// not stored: it is what the processes say.
+// not stored: it is what the processes say. Nor is Bypass, which has a file of
+// its own.
 type machineJSON struct {
 	InstanceID      string                 `json:"instanceId"`
 	HostKey         string                 `json:"hostKey"`
@@ -41,6 +42,7 @@ type machineJSON struct {
 	Launch          int                    `json:"launch"`
 	ResourceClass   string                 `json:"resourceClass"`
 	TemplateVersion string                 `json:"templateVersion,omitempty"`
+	Bypass          bool                   `json:"-"`
 }
 
 // orderPath names the file of an order by its token, which may hold anything.

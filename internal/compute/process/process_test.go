@@ -179,6 +179,11 @@ func TestConformance(t *testing.T) {
 		}
 		return computetest.Cloud{
 			First: open(t, dir, stays, limit), Second: open(t, dir, stays, limit), Boot: func(string) {},
+			Tag: func(id, value string) {
+				if err := os.WriteFile(filepath.Join(dir, "hosts", id, "bypass-removal"), []byte(value+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			},
 		}
 	})
 }
