@@ -12,6 +12,7 @@ require (
 	github.com/aws/aws-sdk-go-v2/feature/ec2/imds v1.20.7 // the identity of a host
 	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.73.1 // the store
 	github.com/aws/aws-sdk-go-v2/service/ec2 v1.344.1 // the hosts
+	github.com/aws/aws-sdk-go-v2/service/ecs v1.104.1 // services of runners in containers
 	github.com/aws/aws-sdk-go-v2/service/iam v1.64.8 // the role of the hosts
 	github.com/aws/aws-sdk-go-v2/service/sqs v1.52.10 // the queues
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8 // the host key
@@ -27,6 +28,7 @@ require (
 	github.com/google/uuid v1.6.0 // delivery ids of the stand-in
 	github.com/hashicorp/go-hclog v1.6.3 // logs (given)
 	github.com/mattn/go-isatty v0.0.24 // no colour where there is no terminal
+	github.com/netresearch/go-cron v0.9.1 // cron expressions with seconds, L and names, read once into bits
 	github.com/prometheus/client_golang v1.25.0 // metrics
 	github.com/rhysd/actionlint v1.7.12 // the stand-in reads workflow files with it
 	go.yaml.in/yaml/v3 v3.0.6 // configuration, with the place of each value

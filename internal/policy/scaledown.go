@@ -1,0 +1,123 @@
+package policy
+
+import (
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// ActionDeregisterAndTerminate is scale-down's word for the end of a host that
+// GitHub knows: its registrations are deleted first, and it stays if GitHub has
+// given it a job meanwhile. In the course of a host it is a termination like
+// others, with lifecycle.Decision.Deregister set.
+const ActionDeregisterAndTerminate lifecycle.Action = "deregister_and_terminate"
+
+// ByOS is a duration by the operating system of a host, in small letters.
+type ByOS map[string]time.Duration
+
+// linux is what a host of an operating system without a duration of its own is
+// taken for.
+const linux = "linux"
+
+// DefaultMinimumRunning is how long a host is left alone after its launch: long
+// enough for GitHub to give it the job for which it was launched.
+func DefaultMinimumRunning() ByOS {
+	return ByOS{linux: 5 * time.Minute, "windows": 15 * time.Minute}
+}
+
+// DefaultBootTime is how long a host may take from its launch until it is
+// online on GitHub.
+func DefaultBootTime() ByOS {
+	return ByOS{linux: 5 * time.Minute, "windows": 20 * time.Minute}
+}
+
+// of is the duration for an operating system: what was given for it, else its
+// default, else that of Linux.
+func (b ByOS) of(os string, defaults ByOS) time.Duration {
+	for _, name := range []string{strings.ToLower(os), linux} {
+		for _, by := range []ByOS{b, defaults} {
+			if d, ok := by[name]; ok {
+				return d
+			}
+		}
+	}
+	return 0
+}
+
+// ScaleDown is when idle hosts go. The zero value is the default of everything:
+// no host is kept idle, and one idle reading is enough.
+type ScaleDown struct {
+	// MinimumRunning and BootTime have defaults for what they do not name.
+	MinimumRunning, BootTime ByOS
+	// IdleConfirmation is how long a host must have been idle, from the first
+	// idle reading on, before it goes. Zero: the first is enough.
+	IdleConfirmation time.Duration
+	// Idle are the periods in which hosts are kept idle. The first that holds
+	// counts, for each owner by itself.
+	Idle []Period
+}
+
+// Runner is a registration as GitHub tells of it.
+type Runner struct {
+	ID    int64
+	Name  string
+	Owner string // of its host, as in Candidate
+	// Status is "online" or "offline".
+	Status string
+	Busy   bool
+	// OfflineSince is since when it is offline; zero: not known.
+	OfflineSince time.Time
+}
+
+func (r Runner) offline() bool { return r.Status == "offline" }
+
+// Candidate is a host as scale-down sees it. A zero field is not known.
+type Candidate struct {
+	InstanceID string
+	LaunchedAt time.Time
+	// Owner is the organisation or repository on whose list the host should be,
+	// Scope which of the two.
+	Owner, Scope string
+	// OS is "linux" or "windows".
+	OS string
+	// Orphan is set when an earlier sweep did not find it on GitHub.
+	Orphan bool
+	// RunnerID is GitHub's id of its registration.
+	RunnerID int64
+	// Bypass: somebody tagged it, so that scale-down leaves it alone.
+	Bypass bool
+	// IdleDetectedAt is when it was first read as idle. UnreadableIdle: there is
+	// a mark that says so, but not when.
+	IdleDetectedAt time.Time
+	UnreadableIdle bool
+	// AgentBusy is what the agent last said, AgentSeenAt when.
+	AgentBusy   *bool
+	AgentSeenAt time.Time
+}
+
+// agentBusy: the agent is the authority on busy, and GitHub is not: its own
+// flag lags, and runners drop out of its lists (design section 9).
+func (c Candidate) agentBusy() bool { return c.AgentBusy != nil && *c.AgentBusy }
+
+// marked reports whether an earlier sweep read it as idle.
+func (c Candidate) marked() bool { return c.UnreadableIdle || !c.IdleDetectedAt.IsZero() }
+
+// Asked is GitHub's answer to the question for one registration by its id.
+type Asked struct {
+	// Known is false when GitHub could not be asked.
+	Known bool
+	// Runner is nil when GitHub has none with the id.
+	Runner *Runner
+}
+
+// HostVerdict is what scale-down does with a host, and why.
+type HostVerdict struct {
+	InstanceID string
+	Action     lifecycle.Action
+	// Why is a sentence for people.
+	Why string
+	// RunnerIDs are the registrations to delete before the host is ended, all
+	// that its name has.
+	RunnerIDs []int64
+}

@@ -1,0 +1,63 @@
+package policy
+
+import (
+	"fmt"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// BypassTag is the tag that keeps scale-down from a machine, exactly so.
+const (
+	BypassTag   = "remuda:bypass-removal"
+	BypassValue = "true"
+)
+
+const whyBypass = "hold: it is tagged " + BypassTag + "=" + BypassValue
+
+// Orphan is the first phase of a scale-down: the last chance of a host that an
+// earlier sweep did not find on GitHub. asked answers for its RunnerID, if it
+// has one, and byName are the listed registrations with its name, as in ByHost.
+// A host whose mark is taken away is not judged again in the same sweep.
+func (ScaleDown) Orphan(c Candidate, asked Asked, byName []Runner) HostVerdict {
+	v := HostVerdict{InstanceID: c.InstanceID}
+	v.Action, v.Why = orphan(c, asked, byName)
+	return v
+}
+
+func orphan(c Candidate, asked Asked, byName []Runner) (lifecycle.Action, string) {
+	r := asked.Runner
+	switch {
+	case c.Bypass:
+		return lifecycle.ActionKeep, whyBypass
+	case c.RunnerID != 0 && !asked.Known:
+		return lifecycle.ActionKeep, fmt.Sprintf("an orphan, and GitHub could not be asked for its runner %d: the next sweep asks again", c.RunnerID)
+	case c.RunnerID != 0 && r != nil && !(r.offline() && r.Busy):
+		return lifecycle.ActionUnmarkOrphan, fmt.Sprintf("no orphan: asked for runner %d, GitHub has it, %s", c.RunnerID, r.condition())
+	case c.agentBusy():
+		return lifecycle.ActionKeep, "an orphan for GitHub, but its agent says that it runs a job"
+	}
+	for _, other := range byName {
+		if !other.offline() && other.Busy {
+			return lifecycle.ActionKeep, fmt.Sprintf("an orphan, but GitHub shows its name with runner %d, %s", other.ID, other.condition())
+		}
+	}
+	switch {
+	case c.RunnerID == 0:
+		return lifecycle.ActionTerminate, "an orphan that has no runner id"
+	case r == nil:
+		return lifecycle.ActionTerminate, fmt.Sprintf("an orphan: asked for runner %d, GitHub does not know it", c.RunnerID)
+	}
+	return lifecycle.ActionTerminate, fmt.Sprintf("an orphan: asked for runner %d, GitHub has it, %s", c.RunnerID, r.condition())
+}
+
+// condition is how the runner is, in words.
+func (r Runner) condition() string {
+	status := "online"
+	if r.offline() {
+		status = "offline"
+	}
+	if r.Busy {
+		return status + " and busy"
+	}
+	return status + " and not busy"
+}

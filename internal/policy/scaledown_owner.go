@@ -1,0 +1,211 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Owner is the second phase of a scale-down, for all hosts of one owner and all
+// registrations on its list, which must be complete: who is missing from it is
+// taken for missing. Orphans have no part in it. The verdicts are in the order
+// in which hosts are given their place among those that are kept idle: those
+// that the period evicts last come first, and those as old by instance id.
+func (p ScaleDown) Owner(hosts []Candidate, listed []Runner, now time.Time) []HostVerdict {
+	period, ok := Now(p.Idle, now)
+	if !ok {
+		period.Eviction = EvictOldest
+	}
+	hosts = slices.DeleteFunc(slices.Clone(hosts), func(c Candidate) bool { return c.Orphan })
+	slices.SortStableFunc(hosts, period.Eviction.compare)
+	found := ByHost(hosts, listed)
+	s := ownerSweep{ScaleDown: p, now: now, quota: period.IdleCount}
+	var verdicts []HostVerdict
+	for _, c := range hosts {
+		verdicts = append(verdicts, s.judge(c, found[c.InstanceID]))
+	}
+	return verdicts
+}
+
+// compare orders hosts: those that go last come first. One without a launch
+// time is as young as can be.
+func (e Eviction) compare(a, b Candidate) int {
+	byAge := b.LaunchedAt.Compare(a.LaunchedAt)
+	switch {
+	case a.LaunchedAt.IsZero() != b.LaunchedAt.IsZero():
+		byAge = -byAge // the zero time is the earliest
+	}
+	if e == EvictNewest {
+		byAge = -byAge
+	}
+	return cmp.Or(byAge, strings.Compare(a.InstanceID, b.InstanceID))
+}
+
+// ByHost are the registrations of each host, by its instance id, with which the
+// names of its runners end.
+func ByHost(hosts []Candidate, listed []Runner) map[string][]Runner {
+	ids, lengths := map[string]bool{}, map[int]bool{}
+	for _, c := range hosts {
+		ids[c.InstanceID], lengths[len(c.InstanceID)] = true, true
+	}
+	found := map[string][]Runner{}
+	for _, r := range listed {
+		for n := range lengths { // one or two: ids of EC2 are of two lengths
+			if n > len(r.Name) {
+				continue
+			}
+			if id := r.Name[len(r.Name)-n:]; ids[id] {
+				found[id] = append(found[id], r)
+			}
+		}
+	}
+	return found
+}
+
+// ownerSweep is the second phase on its way through the hosts of one owner.
+type ownerSweep struct {
+	ScaleDown
+	now time.Time
+	// quota is how many more hosts may stay idle.
+	quota int
+}
+
+func (s *ownerSweep) judge(c Candidate, runners []Runner) HostVerdict {
+	v := HostVerdict{InstanceID: c.InstanceID, Action: lifecycle.ActionKeep}
+	busy, whoSays := saysBusy(c, runners)
+	switch {
+	case c.Bypass:
+		v.Why = whyBypass
+	case c.Owner == "":
+		v.Why = "left alone: it has no owner on whose list it could be"
+	case c.Scope == "":
+		v.Why = "left alone: it has no scope, so it is not known on which list it should be"
+	case len(runners) == 0:
+		v.Action, v.Why = s.missing(c)
+	case busy:
+		v.Action, v.Why = s.busy(c, runners, whoSays)
+	case s.young(c):
+		v.Why = "young: " + s.age(c, "the minimum running time", s.minimumRunning(c))
+	case !slices.ContainsFunc(runners, Runner.online) && !s.reached(c.LaunchedAt, s.bootTime(c)):
+		v.Why = "still booting: it is registered and not online, and " + s.age(c, "the boot time", s.bootTime(c))
+	case s.quota > 0:
+		s.quota--
+		v.Why = fmt.Sprintf("kept idle: %d more of its owner may be", s.quota)
+	default:
+		v.Action, v.Why = s.idle(c)
+	}
+	if v.Action == ActionDeregisterAndTerminate {
+		for _, r := range runners {
+			v.RunnerIDs = append(v.RunnerIDs, r.ID)
+		}
+	}
+	return v
+}
+
+// saysBusy reports whether anybody says that the host runs a job, and who.
+func saysBusy(c Candidate, runners []Runner) (bool, string) {
+	if c.agentBusy() {
+		return true, "its agent says that it runs a job"
+	}
+	for _, r := range runners {
+		if r.Busy {
+			return true, fmt.Sprintf("GitHub says that runner %d is %s", r.ID, r.condition())
+		}
+	}
+	return false, ""
+}
+
+// missing judges a host without a registration.
+func (s *ownerSweep) missing(c Candidate) (lifecycle.Action, string) {
+	boot := s.bootTime(c)
+	if s.reached(c.LaunchedAt, boot) {
+		return lifecycle.ActionMarkOrphan, "GitHub does not list it: " + s.age(c, "the boot time", boot)
+	}
+	return lifecycle.ActionKeep, "still booting: GitHub does not list it yet, and " + s.age(c, "the boot time", boot)
+}
+
+// busy judges a host that somebody says is busy: whatever was read as idle
+// before, starts over.
+func (s *ownerSweep) busy(c Candidate, runners []Runner, who string) (lifecycle.Action, string) {
+	switch {
+	case !s.young(c) && s.lost(c, runners):
+		return lifecycle.ActionMarkOrphan, fmt.Sprintf("%s for longer than the boot time of %s, and its agent was not seen in that time", who, s.bootTime(c))
+	case s.IdleConfirmation > 0 && c.marked():
+		return lifecycle.ActionUnmarkIdle, who + ": it was read as idle before, which starts over"
+	}
+	return lifecycle.ActionKeep, who
+}
+
+// lost reports whether a busy host is one whose machine no longer runs its
+// runner: none of its registrations is online, those with a job not since the
+// boot time, and nothing was heard of its agent in that time.
+func (s *ownerSweep) lost(c Candidate, runners []Runner) bool {
+	boot := s.bootTime(c)
+	if !c.AgentSeenAt.IsZero() && !s.reached(c.AgentSeenAt, boot) {
+		return false
+	}
+	jobs := 0
+	for _, r := range runners {
+		switch {
+		case r.online(), r.Busy && !s.reached(r.OfflineSince, boot):
+			return false
+		case r.Busy:
+			jobs++
+		}
+	}
+	return jobs > 0
+}
+
+// idle judges a host that is idle and for which no place is left.
+func (s *ownerSweep) idle(c Candidate) (lifecycle.Action, string) {
+	const noPlace = "idle, and as many hosts of its owner as may be are kept idle"
+	switch {
+	case s.IdleConfirmation <= 0:
+		return ActionDeregisterAndTerminate, noPlace
+	case c.UnreadableIdle:
+		return lifecycle.ActionMarkIdle, "idle, but the mark of its first idle reading cannot be read: it starts over"
+	case c.IdleDetectedAt.IsZero():
+		return lifecycle.ActionMarkIdle, fmt.Sprintf("idle for the first time: it goes if it still is in %s", s.IdleConfirmation)
+	case !s.reached(c.IdleDetectedAt, s.IdleConfirmation):
+		return lifecycle.ActionKeep, fmt.Sprintf("idle for %s of the %s after which it goes", s.since(c.IdleDetectedAt), s.IdleConfirmation)
+	}
+	return ActionDeregisterAndTerminate, fmt.Sprintf("%s; first seen so %s ago", noPlace, s.since(c.IdleDetectedAt))
+}
+
+func (r Runner) online() bool { return !r.offline() }
+
+func (s *ownerSweep) minimumRunning(c Candidate) time.Duration {
+	return s.MinimumRunning.of(c.OS, DefaultMinimumRunning())
+}
+
+func (s *ownerSweep) bootTime(c Candidate) time.Duration {
+	return s.BootTime.of(c.OS, DefaultBootTime())
+}
+
+func (s *ownerSweep) young(c Candidate) bool { return !s.reached(c.LaunchedAt, s.minimumRunning(c)) }
+
+// reached reports whether so long has passed since t: what is reached exactly
+// is reached, and an unknown time never is.
+func (s *ownerSweep) reached(t time.Time, d time.Duration) bool {
+	return !t.IsZero() && !s.now.Before(t.Add(d))
+}
+
+// since is the time since t in whole seconds, rounded down, so that nobody reads
+// of a limit that was reached before it is.
+func (s *ownerSweep) since(t time.Time) time.Duration { return s.now.Sub(t).Truncate(time.Second) }
+
+// age holds the age of a host against a limit, in words.
+func (s *ownerSweep) age(c Candidate, limit string, d time.Duration) string {
+	if c.LaunchedAt.IsZero() {
+		return "it is not known when it was launched"
+	}
+	verb := "has not reached"
+	if s.reached(c.LaunchedAt, d) {
+		verb = "has reached"
+	}
+	return fmt.Sprintf("launched %s ago, it %s %s of %s", s.since(c.LaunchedAt), verb, limit, d)
+}
