@@ -128,6 +128,11 @@ func (s countedStore) EventsOfRun(ctx context.Context, repository, runID string,
 	return s.Store.EventsOfRun(ctx, repository, runID, page)
 }
 
+func (s countedStore) EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (_ lifecycle.HostHistory, err error) {
+	defer s.count("events_of_instance", &err)
+	return s.Store.EventsOfInstance(ctx, instanceID, since, limit)
+}
+
 func (s countedStore) LastEvent(ctx context.Context) (_ string, err error) {
 	defer s.count("last_event", &err)
 	return s.Store.LastEvent(ctx)

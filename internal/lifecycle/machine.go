@@ -120,4 +120,15 @@ type Event struct {
 	From   string `json:"from,omitempty"`
 	To     string `json:"to,omitempty"`
 	Reason string `json:"reason"`
+	// Sweep names the sweep that decided; empty for a request, an order and
+	// what a host did.
+	Sweep string `json:"sweep,omitempty"`
+}
+
+// HostHistory is what is left of the history of one host, oldest first.
+type HostHistory struct {
+	Events []Event
+	// From is where the history begins, if it was not read as far back as was
+	// asked for: it is long, and nobody waits for all of it.
+	From time.Time
 }

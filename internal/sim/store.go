@@ -224,6 +224,12 @@ func (s storePort) EventsOfRun(_ context.Context, repository, runID string, page
 	})
 }
 
+func (s storePort) EventsOfInstance(_ context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
+	return read(s, "list events of instance", "", func(m *memory.Store) (lifecycle.HostHistory, error) {
+		return m.EventsOfInstance(background, instanceID, since, limit)
+	})
+}
+
 func (s storePort) EventsSince(_ context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error) {
 	return read(s, "list events", "", func(m *memory.Store) (lifecycle.Page[lifecycle.Event], error) {
 		return m.EventsSince(background, page)

@@ -336,6 +336,10 @@ func (p *ports) EventsOfRun(context.Context, string, string, lifecycle.PageOf) (
 	panic("no operation reads the history")
 }
 
+func (p *ports) EventsOfInstance(context.Context, string, time.Time, int) (lifecycle.HostHistory, error) {
+	panic("no operation reads the history")
+}
+
 func (p *ports) EventsSince(context.Context, lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error) {
 	panic("no operation reads the history")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/row"
@@ -37,6 +38,23 @@ func (s *Store) EventsOfRun(ctx context.Context, repository, runID string, of li
 	in := func(e lifecycle.Event) bool { return runID != "" && e.Repository == repository && e.RunID == runID }
 	page, _, err := s.listEvents(ctx, runEventsIndex, of, in)
 	return page, err
+}
+
+// EventsOfInstance lists the newest events of a host, at most so many and none
+// from before since.
+func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
+	end, err := s.begin(ctx, "list events of instance")
+	if err != nil {
+		return lifecycle.HostHistory{}, err
+	}
+	defer end()
+	var newest []lifecycle.Event
+	for _, e := range slices.Backward(s.events) {
+		if e.InstanceID == instanceID && len(newest) <= limit {
+			newest = append(newest, e)
+		}
+	}
+	return row.NewestOf(newest, since, limit), nil
 }
 
 // EventsSince lists the whole history after a token, oldest first. Next is

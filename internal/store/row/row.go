@@ -5,6 +5,7 @@
 package row
 
 import (
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -61,6 +62,23 @@ func Request(q lifecycle.Request) lifecycle.Request {
 func Event(e lifecycle.Event) lifecycle.Event {
 	e.At = utc(e.At)
 	return e
+}
+
+// NewestOf is the history of a host made of its newest events, newest first:
+// at most limit of them, and none from before since.
+func NewestOf(newest []lifecycle.Event, since time.Time, limit int) lifecycle.HostHistory {
+	var h lifecycle.HostHistory
+	for _, e := range newest {
+		switch {
+		case e.At.Before(since):
+		case len(h.Events) == limit:
+			h.From = h.Events[limit-1].At
+		default:
+			h.Events = append(h.Events, e)
+		}
+	}
+	slices.Reverse(h.Events)
+	return h
 }
 
 func utc(t time.Time) time.Time {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/row"
@@ -19,9 +20,11 @@ type (
 )
 
 const (
-	insertEvent       = `INSERT INTO events (expires_at, repository, run_id, doc) VALUES (?1, ?2, ?3, ?4)`
+	insertEvent       = `INSERT INTO events (expires_at, repository, run_id, instance_id, doc) VALUES (?1, ?2, ?3, ?4, ?5)`
 	selectEventsOfRun = `SELECT id, doc FROM events
 		WHERE repository = ?1 AND run_id = ?2 AND id > ?3 ORDER BY id LIMIT ?4`
+	selectEventsOfInstance = `SELECT id, doc FROM events
+		WHERE instance_id = ?1 ORDER BY id DESC LIMIT ?2`
 	selectEvents    = `SELECT id, doc FROM events WHERE id > ?1 ORDER BY id LIMIT ?2`
 	selectLastEvent = `SELECT coalesce(max(id), 0) FROM events`
 )
@@ -47,7 +50,7 @@ func (s *Store) AddEvents(ctx context.Context, events []event) error {
 		if err != nil {
 			return err
 		}
-		rows[i] = []any{db.Nanos(e.At.Add(row.EventRetention)), db.Text(e.Repository), db.Text(e.RunID), doc}
+		rows[i] = []any{db.Nanos(e.At.Add(row.EventRetention)), db.Text(e.Repository), db.Text(e.RunID), db.Text(e.InstanceID), doc}
 	}
 	return s.db.Write(ctx, what, func(c *db.Conn) error {
 		for _, row := range rows {
@@ -66,6 +69,17 @@ func (s *Store) EventsOfRun(ctx context.Context, repository, runID string, of li
 		return eventPage{}, err
 	}
 	return s.listEvents(ctx, eventsOfRun, of, selectEventsOfRun, repository, db.Text(runID), after.number, oneMore(of))
+}
+
+// EventsOfInstance lists the newest events of a host, at most so many and none
+// from before since.
+func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
+	// A page of its own size needs no token.
+	page, err := s.listEvents(ctx, eventsOfInstance, lifecycle.PageOf{Limit: limit + 1}, selectEventsOfInstance, instanceID, int64(limit)+1)
+	if err != nil {
+		return lifecycle.HostHistory{}, err
+	}
+	return row.NewestOf(page.Items, since, limit), nil
 }
 
 // EventsSince lists the whole history after a token, oldest first. Next is

@@ -18,6 +18,7 @@ var Queries = map[string]string{
 	"instances_by_due":             selectDueInstances,
 	"requests_by_due":              selectDueRequests,
 	"events_by_run":                selectEventsOfRun,
+	"events_by_instance":           selectEventsOfInstance,
 	"sqlite_autoindex_instances_1": selectInstance,
 	"sqlite_autoindex_requests_1":  selectRequestsOfRun,
 	"sqlite_autoindex_reports_1":   selectReports,

@@ -47,7 +47,9 @@ var (
 	jobsByPool   = index[lifecycle.Job]{"jobs by pool", 1, func(j lifecycle.Job) key { return jobKey(j.QueuedAt, j) }}
 	reportsByKey = index[string]{"reports", 1, func(hostKey string) key { return key{0, []string{hostKey}} }}
 	eventsOfRun  = index[lifecycle.Event]{"events of run", 0, eventKey}
-	eventsByID   = index[lifecycle.Event]{"events", 0, eventKey}
+	// Never gone on behind its first page.
+	eventsOfInstance = index[lifecycle.Event]{"events of instance", 0, eventKey}
+	eventsByID       = index[lifecycle.Event]{"events", 0, eventKey}
 )
 
 // after returns the place where a page begins: before every row, or at the

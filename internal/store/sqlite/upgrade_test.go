@@ -47,6 +47,10 @@ func TestFileOfTheFirstVersion(t *testing.T) {
 		if err != nil || len(page.Items) != 1 {
 			t.Errorf("waiting jobs: got %v and error %v, want the one", page.Items, err)
 		}
+		h, err := s.EventsOfInstance(t.Context(), "i-old", time.Time{}, 10)
+		if err != nil || len(h.Events) != 1 || h.Events[0].Reason != "launched" {
+			t.Errorf("history: got %+v and error %v, want the one event", h, err)
+		}
 		if wrong, rows, err := s.Disagreements(t.Context()); err != nil || len(wrong) > 0 || rows != 2 {
 			t.Errorf("%d rows, error %v, and these disagree: %v", rows, err, wrong)
 		}
@@ -78,5 +82,10 @@ func firstVersion(t *testing.T, path string) {
 		began.UnixNano(), began.Format(time.RFC3339Nano))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, doc := range []string{`{"instanceId":"i-old","reason":"launched","at":"` + began.Format(time.RFC3339) + `"}`, `{"reason":"of no host"}`, "{damaged"} {
+		if _, err := file.Exec(`INSERT INTO events (expires_at, doc) VALUES (?1, ?2)`, began.Add(time.Hour).UnixNano(), doc); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -46,6 +46,10 @@ func calls(w world) map[string]func(context.Context) error {
 			return w.Store.AddEvents(ctx, []lifecycle.Event{fullEvent("new")})
 		},
 		"EventsOfRun": func(ctx context.Context) error { _, err := w.Store.EventsOfRun(ctx, repository, runID, of); return err },
+		"EventsOfInstance": func(ctx context.Context) error {
+			_, err := w.Store.EventsOfInstance(ctx, "i-a", time.Time{}, 10)
+			return err
+		},
 		"EventsSince": func(ctx context.Context) error { _, err := w.Store.EventsSince(ctx, of); return err },
 		"LastEvent":   func(ctx context.Context) error { _, err := w.Store.LastEvent(ctx); return err },
 		"Lease":       func(ctx context.Context) error { _, err := w.Store.Lease(ctx, "sweep"); return err },

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -12,6 +13,8 @@ import (
 var eventTests = []suiteTest{
 	{"events come back as they were written, with ids", testEventRoundTrip},
 	{"the history of a run is its own", testEventsOfRun},
+	{"the history of a host is its own", testEventsOfInstance},
+	{"of a long history of a host the newest are told", testLongHistoryOfInstance},
 	{"a watch begins after the last event", testLastEvent},
 	{"a watcher goes on where it was", testEventsResume},
 	{"a watcher misses nothing of 8 writers", testEventsConcurrent},
@@ -92,6 +95,52 @@ func testEventsOfRun(t *testing.T, w world) {
 	if err != nil || len(page.Items) != 0 || page.Next != "" {
 		t.Errorf("history of an unknown run: got %+v and error %v, want nothing", page, err)
 	}
+}
+
+func testEventsOfInstance(t *testing.T, w world) {
+	other, longer, request, noRun, early := fullEvent("other host"), fullEvent("longer id"), fullEvent("a request"), fullEvent("2"), fullEvent("too early")
+	other.InstanceID, longer.InstanceID, request.InstanceID = "i-b", "i-ab", ""
+	noRun.RunID, noRun.Repository, noRun.Sweep = "", "", "due"
+	early.At = start.Add(-time.Nanosecond)
+	w.addEvents(t, early, fullEvent("1"), other)
+	w.addEvents(t, longer, noRun, request)
+	w.addEvents(t, fullEvent("3"))
+	got := w.historyOf(t, "i-a", start, 10)
+	equal(t, "history", []string{"1", "2", "3"}, reasons(got.Events))
+	if !got.From.IsZero() {
+		t.Errorf("the history begins at %s, want all of it", got.From)
+	}
+	if noRun.ID = got.Events[1].ID; noRun.ID == "" {
+		t.Error("an event has no id")
+	}
+	equal(t, "event", noRun, got.Events[1])
+	equal(t, "with what was earlier", []string{"too early", "1", "2", "3"}, reasons(w.historyOf(t, "i-a", time.Time{}, 10).Events))
+	if got := w.historyOf(t, "i-unheard-of", start, 10); len(got.Events) != 0 || !got.From.IsZero() {
+		t.Errorf("history of an unknown host: got %+v, want nothing", got)
+	}
+}
+
+func testLongHistoryOfInstance(t *testing.T, w world) {
+	for n := range 7 {
+		e := fullEvent(fmt.Sprint(n))
+		e.At = start.Add(time.Duration(n) * time.Minute)
+		w.addEvents(t, e)
+	}
+	got := w.historyOf(t, "i-a", start, 3)
+	equal(t, "the newest", []string{"4", "5", "6"}, reasons(got.Events))
+	equal(t, "where it begins", start.Add(4*time.Minute), got.From)
+	got = w.historyOf(t, "i-a", start.Add(4*time.Minute), 3)
+	equal(t, "all there is", []string{"4", "5", "6"}, reasons(got.Events))
+	equal(t, "where that begins", time.Time{}, got.From)
+}
+
+func (w world) historyOf(t *testing.T, instanceID string, since time.Time, limit int) lifecycle.HostHistory {
+	t.Helper()
+	got, err := w.Store.EventsOfInstance(t.Context(), instanceID, since, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
 }
 
 func testEventsResume(t *testing.T, w world) {

@@ -35,6 +35,7 @@ type Store interface {
 
 	AddEvents(ctx context.Context, events []lifecycle.Event) error
 	EventsOfRun(ctx context.Context, repository, runID string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error)
+	EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error)
 	LastEvent(ctx context.Context) (string, error)
 	EventsSince(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error)
 

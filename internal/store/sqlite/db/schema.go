@@ -19,8 +19,11 @@ var schema string
 //go:embed jobs.sql
 var jobs string
 
+//go:embed events.sql
+var eventsOfInstance string
+
 // migrations[i] brings the file from version i to i+1.
-var migrations = []string{schema, jobs}
+var migrations = []string{schema, jobs, eventsOfInstance}
 
 // applicationID marks the file as ours in its header: "rmda".
 const applicationID = 0x726d6461
@@ -76,10 +79,11 @@ func (d *DB) migrate(c *Conn) error {
 // checkOwner keeps us from writing into another program's file.
 func (d *DB) checkOwner(c *Conn) error {
 	var id, tables int64
-	if err := c.Get("PRAGMA application_id", nil, &id); err != nil {
+	// In this order: who makes the tables meanwhile names the owner with them.
+	if err := c.Get("SELECT count(*) FROM sqlite_schema", nil, &tables); err != nil {
 		return err
 	}
-	if err := c.Get("SELECT count(*) FROM sqlite_schema", nil, &tables); err != nil {
+	if err := c.Get("PRAGMA application_id", nil, &id); err != nil {
 		return err
 	}
 	if id != applicationID && tables > 0 {
