@@ -12,7 +12,7 @@ type Services interface {
 	// Describe tells of each of the services, or why it cannot: one that cannot
 	// be asked for never hides the others. One that is not there is
 	// lifecycle.ErrNotFound.
-	Describe(ctx context.Context, services []string) map[string]lifecycle.ServiceTasks
+	Describe(ctx context.Context, services []string) map[string]lifecycle.ServiceLook
 	// SetDesired has a service run so many runners. Which of them end when they
 	// become fewer is not told: it is asked for only when none is at work.
 	SetDesired(ctx context.Context, service string, desired int) error

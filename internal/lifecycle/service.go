@@ -6,34 +6,41 @@ import "time"
 // decided on it.
 type Service struct {
 	// Name in the configuration.
-	Name string
+	Name string `json:"name"`
 	// Version counts the writes; 0: nobody wrote it yet.
-	Version int64
-	// Tasks and Backlog are what was seen.
-	Tasks   ServiceTasks
-	Backlog Backlog
+	Version int64 `json:"version"`
+	// ServiceTasks and Backlog are what was seen.
+	ServiceTasks
+	Backlog
 	// IdleChecks is how often in a row nothing waited and nothing was worked on.
-	IdleChecks int
-	// CountedAt is when IdleChecks was last counted up: looks between two checks
-	// do not count.
-	CountedAt time.Time
+	IdleChecks int `json:"idleChecks"`
+	// CountedAt is when it was last counted whether the service is idle: looks
+	// shortly after it do not count.
+	CountedAt time.Time `json:"countedAt"`
 	// CheckedAt is when it was last looked at.
-	CheckedAt time.Time
+	CheckedAt time.Time `json:"checkedAt"`
 	// Wanted is how many runners were decided on then, and Reason why.
-	Wanted int
-	Reason string
+	Wanted int    `json:"wanted"`
+	Reason string `json:"reason"`
 }
 
 // ServiceTasks is how many runners a service has, 0 or more each.
 type ServiceTasks struct {
 	// Desired is what it was told to run; of those, Running run and Pending start.
-	Desired, Running, Pending int
-	// Err is why nothing of this is known; nil: it is.
+	Desired int `json:"desired"`
+	Running int `json:"running"`
+	Pending int `json:"pending"`
+}
+
+// ServiceLook is what a look at a service showed: Err, or what it has.
+type ServiceLook struct {
+	ServiceTasks
 	Err error
 }
 
 // Backlog is how many jobs of a service there are; nil: it is not known.
 type Backlog struct {
 	// Queued wait for a runner, Busy are worked on.
-	Queued, Busy *int
+	Queued *int `json:"queued"`
+	Busy   *int `json:"busy"`
 }

@@ -5,9 +5,9 @@ import "github.com/remuda-ci/remuda/internal/aws"
 // Actions are what the store calls.
 func Actions() []aws.Permission {
 	return []aws.Permission{
-		{Action: "dynamodb:GetItem", Role: aws.RoleControld, On: aws.OnTables, Why: "reads one record, request, job, webhook or lease, and the turns of a pool"},
+		{Action: "dynamodb:GetItem", Role: aws.RoleControld, On: aws.OnTables, Why: "reads one record, request, job, webhook, lease or service, and the turns of a pool"},
 		{Action: "dynamodb:BatchGetItem", Role: aws.RoleControld, On: aws.OnTables, Why: "reads the records, reports, requests, jobs and webhooks that it waits for or that are due"},
-		{Action: "dynamodb:PutItem", Role: aws.RoleControld, On: aws.OnTables, Why: "writes records, requests, jobs, webhooks, turns, leases, the history and what is seen once, each under a condition"},
+		{Action: "dynamodb:PutItem", Role: aws.RoleControld, On: aws.OnTables, Why: "writes records, requests, jobs, webhooks, turns, leases, services, the history and what is seen once, each under a condition"},
 		{Action: "dynamodb:BatchWriteItem", Role: aws.RoleControld, On: aws.OnTables, Why: "writes the history of several runs at once"},
 		{Action: "dynamodb:UpdateItem", Role: aws.RoleControld, On: aws.OnTables, Why: "claims a host in one write"},
 		{Action: "dynamodb:DeleteItem", Role: aws.RoleControld, On: aws.OnTables, Why: "removes the report of a host that has ended"},

@@ -29,6 +29,7 @@ func change(t *testing.T, s *memory.Store, name string) {
 		Registration: &lifecycle.Registration{Secret: "do-not-print-me"},
 	}
 	_, leaseErr := s.TakeLease(ctx, lifecycle.Lease{Name: name, Holder: "me"})
+	_, serviceErr := s.UpdateService(ctx, lifecycle.Service{Name: name, Reason: "nothing waits"})
 	_, turnsErr := s.UpdateTurns(ctx, lifecycle.Turns{Pool: name, Given: 1, Open: []lifecycle.Turn{{Number: 1}}})
 	for _, err := range []error{
 		s.CreateInstance(ctx, r),
@@ -38,7 +39,7 @@ func change(t *testing.T, s *memory.Store, name string) {
 		s.CreateWebhook(ctx, lifecycle.Webhook{DeliveryID: name}),
 		s.CreateJob(ctx, lifecycle.Job{ID: int64(len(name)), Reason: name}),
 		s.SeeOnce(ctx, "token", name, began.Add(time.Hour)),
-		leaseErr, turnsErr,
+		leaseErr, serviceErr, turnsErr,
 	} {
 		if err != nil {
 			t.Fatal(err)

@@ -49,6 +49,9 @@ func (s *Store) dumpState(b *strings.Builder) {
 	for _, key := range slices.Sorted(maps.Keys(s.leases)) {
 		dumpRow(b, "lease", s.leases[key])
 	}
+	for _, key := range slices.Sorted(maps.Keys(s.services)) {
+		dumpRow(b, "service", s.services[key])
+	}
 	s.dumpJobs(b)
 }
 

@@ -29,6 +29,7 @@ type Store struct {
 	events    []lifecycle.Event // in order of id
 	lastEvent int64
 	leases    map[string]lifecycle.Lease
+	services  map[string]lifecycle.Service
 	webhooks  map[string]lifecycle.Webhook
 	jobs      map[int64]lifecycle.Job
 	turns     map[string]lifecycle.Turns
@@ -51,6 +52,7 @@ func New(now func() time.Time) *Store {
 		reports:   map[string]lifecycle.Report{},
 		requests:  map[requestKey]lifecycle.Request{},
 		leases:    map[string]lifecycle.Lease{},
+		services:  map[string]lifecycle.Service{},
 		webhooks:  map[string]lifecycle.Webhook{},
 		jobs:      map[int64]lifecycle.Job{},
 		turns:     map[string]lifecycle.Turns{},
@@ -71,6 +73,7 @@ func (s *Store) Clone() *Store {
 		events:    slices.Clip(s.events),
 		lastEvent: s.lastEvent,
 		leases:    maps.Clone(s.leases),
+		services:  maps.Clone(s.services),
 		webhooks:  maps.Clone(s.webhooks),
 		jobs:      maps.Clone(s.jobs),
 		turns:     maps.Clone(s.turns),

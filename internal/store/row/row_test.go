@@ -23,6 +23,7 @@ func TestRows(t *testing.T) {
 	t.Run("job", func(t *testing.T) { testRow(t, row.Job) })
 	t.Run("webhook", func(t *testing.T) { testRow(t, row.Webhook) })
 	t.Run("turns", func(t *testing.T) { testRow(t, row.Turns) })
+	t.Run("service", func(t *testing.T) { testRow(t, row.Service) })
 }
 
 func testRow[T any](t *testing.T, store func(T) T) {

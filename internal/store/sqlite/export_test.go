@@ -30,6 +30,7 @@ var Queries = map[string]string{
 	"jobs_by_due":                  selectDueJobs,
 	"jobs USING INTEGER PRIMARY":   selectJob,
 	"sqlite_autoindex_turns_1":     selectTurns,
+	"sqlite_autoindex_services_1":  selectService,
 }
 
 // Disagreements are the rows whose document and columns do not say the same,
@@ -51,6 +52,11 @@ func (s *Store) Disagreements(ctx context.Context) (wrong []string, rows int, er
 		}
 		rows, wrong = n+m, append(bad, worse...)
 		n, bad, err = compareJobs(c)
+		rows, wrong = rows+n, append(wrong, bad...)
+		if err != nil {
+			return err
+		}
+		n, bad, err = compare(c, `SELECT doc, version, name FROM services`, 3, serviceRow)
 		rows, wrong = rows+n, append(wrong, bad...)
 		return err
 	})

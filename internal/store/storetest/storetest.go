@@ -43,6 +43,9 @@ type Store interface {
 	TakeLease(ctx context.Context, l lifecycle.Lease) (lifecycle.Lease, error)
 
 	JobStore
+
+	Service(ctx context.Context, name string) (lifecycle.Service, error)
+	UpdateService(ctx context.Context, s lifecycle.Service) (lifecycle.Service, error)
 }
 
 // JobStore is the use-cases' port for what GitHub told them.
@@ -94,6 +97,7 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) Database) {
 		{"reports", reportTests},
 		{"events", eventTests},
 		{"leases", leaseTests},
+		{"services", serviceTests},
 		{"webhooks", webhookTests},
 		{"jobs", jobTests},
 		{"turns", turnTests},

@@ -19,11 +19,14 @@ var schema string
 //go:embed jobs.sql
 var jobs string
 
+//go:embed services.sql
+var services string
+
 //go:embed events.sql
 var eventsOfInstance string
 
 // migrations[i] brings the file from version i to i+1.
-var migrations = []string{schema, jobs, eventsOfInstance}
+var migrations = []string{schema, jobs, services, eventsOfInstance}
 
 // applicationID marks the file as ours in its header: "rmda".
 const applicationID = 0x726d6461
