@@ -20,6 +20,9 @@ type ByOS map[string]time.Duration
 // taken for.
 const linux = "linux"
 
+// operatingSystems are those that runners run on.
+var operatingSystems = []string{linux, "windows", "macos"}
+
 // DefaultMinimumRunning is how long a host is left alone after its launch: long
 // enough for GitHub to give it the job for which it was launched.
 func DefaultMinimumRunning() ByOS {
@@ -63,14 +66,20 @@ type Runner struct {
 	ID    int64
 	Name  string
 	Owner string // of its host, as in Candidate
-	// Status is "online" or "offline".
+	// Status is "online" or "offline", as GitHub has it.
 	Status string
 	Busy   bool
 	// OfflineSince is since when it is offline; zero: not known.
 	OfflineSince time.Time
 }
 
-func (r Runner) offline() bool { return r.Status == "offline" }
+// The statuses of a runner.
+const (
+	statusOnline  = "online"
+	statusOffline = "offline"
+)
+
+func (r Runner) offline() bool { return r.Status == statusOffline }
 
 // Candidate is a host as scale-down sees it. A zero field is not known.
 type Candidate struct {

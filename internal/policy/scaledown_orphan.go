@@ -6,13 +6,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// BypassTag is the tag that keeps scale-down from a machine, exactly so.
-const (
-	BypassTag   = "remuda:bypass-removal"
-	BypassValue = "true"
-)
-
-const whyBypass = "hold: it is tagged " + BypassTag + "=" + BypassValue
+// whyBypass names the tag by which an operator keeps scale-down from a machine.
+const whyBypass = "hold: it is tagged remuda:bypass-removal=true"
 
 // Orphan is the first phase of a scale-down: the last chance of a host that an
 // earlier sweep did not find on GitHub. asked answers for its RunnerID, if it
@@ -52,9 +47,9 @@ func orphan(c Candidate, asked Asked, byName []Runner) (lifecycle.Action, string
 
 // condition is how the runner is, in words.
 func (r Runner) condition() string {
-	status := "online"
+	status := statusOnline
 	if r.offline() {
-		status = "offline"
+		status = statusOffline
 	}
 	if r.Busy {
 		return status + " and busy"

@@ -70,8 +70,8 @@ func ByHost(hosts []Candidate, listed []Runner) map[string][]Runner {
 type ownerSweep struct {
 	ScaleDown
 	now time.Time
-	// quota is how many more hosts may stay idle.
-	quota int
+	// quota is how many hosts may stay idle, kept how many do.
+	quota, kept int
 }
 
 func (s *ownerSweep) judge(c Candidate, runners []Runner) HostVerdict {
@@ -91,10 +91,10 @@ func (s *ownerSweep) judge(c Candidate, runners []Runner) HostVerdict {
 	case s.young(c):
 		v.Why = "young: " + s.age(c, "the minimum running time", s.minimumRunning(c))
 	case !slices.ContainsFunc(runners, Runner.online) && !s.reached(c.LaunchedAt, s.bootTime(c)):
-		v.Why = "still booting: it is registered and not online, and " + s.age(c, "the boot time", s.bootTime(c))
-	case s.quota > 0:
-		s.quota--
-		v.Why = fmt.Sprintf("kept idle: %d more of its owner may be", s.quota)
+		v.Why = "still booting: it is registered and not online; " + s.age(c, "the boot time", s.bootTime(c))
+	case s.kept < s.quota:
+		s.kept++
+		v.Why = fmt.Sprintf("idle, and kept so: %d of the %d that its owner may have", s.kept, s.quota)
 	default:
 		v.Action, v.Why = s.idle(c)
 	}
@@ -125,7 +125,7 @@ func (s *ownerSweep) missing(c Candidate) (lifecycle.Action, string) {
 	if s.reached(c.LaunchedAt, boot) {
 		return lifecycle.ActionMarkOrphan, "GitHub does not list it: " + s.age(c, "the boot time", boot)
 	}
-	return lifecycle.ActionKeep, "still booting: GitHub does not list it yet, and " + s.age(c, "the boot time", boot)
+	return lifecycle.ActionKeep, "still booting: GitHub does not list it yet; " + s.age(c, "the boot time", boot)
 }
 
 // busy judges a host that somebody says is busy: whatever was read as idle
@@ -162,7 +162,10 @@ func (s *ownerSweep) lost(c Candidate, runners []Runner) bool {
 
 // idle judges a host that is idle and for which no place is left.
 func (s *ownerSweep) idle(c Candidate) (lifecycle.Action, string) {
-	const noPlace = "idle, and as many hosts of its owner as may be are kept idle"
+	noPlace := "idle, and none is to be kept so now"
+	if s.quota > 0 {
+		noPlace = fmt.Sprintf("idle, and its owner has the %d that are to be kept so", s.quota)
+	}
 	switch {
 	case s.IdleConfirmation <= 0:
 		return ActionDeregisterAndTerminate, noPlace
@@ -201,7 +204,7 @@ func (s *ownerSweep) since(t time.Time) time.Duration { return s.now.Sub(t).Trun
 // age holds the age of a host against a limit, in words.
 func (s *ownerSweep) age(c Candidate, limit string, d time.Duration) string {
 	if c.LaunchedAt.IsZero() {
-		return "it is not known when it was launched"
+		return "when it was launched is not known"
 	}
 	verb := "has not reached"
 	if s.reached(c.LaunchedAt, d) {

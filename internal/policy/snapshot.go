@@ -1,0 +1,92 @@
+package policy
+
+import "time"
+
+// Snapshot is a fleet at one moment, with all that a scale-down needs to decide:
+// what `controld plan` reads and `controld snapshot` writes.
+type Snapshot struct {
+	Now       time.Time
+	Policy    ScaleDown
+	Instances []SnapshotInstance
+	Runners   []SnapshotRunner
+}
+
+// SnapshotInstance is a host of a snapshot.
+type SnapshotInstance struct {
+	Candidate
+	// State is EC2's word for that of the machine.
+	State string
+}
+
+// exists: no other machine is there to be scaled down.
+func (i SnapshotInstance) exists() bool { return i.State == "running" || i.State == "pending" }
+
+// SnapshotRunner is a registration of a snapshot.
+type SnapshotRunner struct {
+	Runner
+	// Listed is false when GitHub answers for it, asked by its id, and leaves it
+	// out of the list.
+	Listed bool
+}
+
+// Plan is what a scale-down decides for the snapshot: the orphans in their
+// order, then the hosts of one owner after the other, in the order in which the
+// first of each comes. Machines that neither run nor are about to are left out.
+func (s Snapshot) Plan() []HostVerdict {
+	orphans, owners, hosts := s.phases()
+	lists := s.lists()
+	var verdicts []HostVerdict
+	byName := map[string]map[string][]Runner{}
+	for _, c := range orphans {
+		if byName[c.Owner] == nil {
+			byName[c.Owner] = ByHost(orphans, lists[c.Owner])
+		}
+		verdicts = append(verdicts, s.Policy.Orphan(c, s.ask(c), byName[c.Owner][c.InstanceID]))
+	}
+	for _, owner := range owners {
+		verdicts = append(verdicts, s.Policy.Owner(hosts[owner], lists[owner], s.Now)...)
+	}
+	return verdicts
+}
+
+// phases are the orphans, and the other hosts by their owners, whose order is
+// that in which they come first.
+func (s Snapshot) phases() (orphans []Candidate, owners []string, hosts map[string][]Candidate) {
+	hosts = map[string][]Candidate{}
+	for _, i := range s.Instances {
+		switch {
+		case !i.exists():
+		case i.Orphan:
+			orphans = append(orphans, i.Candidate)
+		default:
+			if _, known := hosts[i.Owner]; !known {
+				owners = append(owners, i.Owner)
+			}
+			hosts[i.Owner] = append(hosts[i.Owner], i.Candidate)
+		}
+	}
+	return orphans, owners, hosts
+}
+
+// lists are the registrations that each owner's list shows. That of nobody
+// shows all of them: whose owner is not known may be on any.
+func (s Snapshot) lists() map[string][]Runner {
+	lists := map[string][]Runner{}
+	for _, r := range s.Runners {
+		if r.Listed {
+			lists[r.Owner] = append(lists[r.Owner], r.Runner)
+			lists[""] = append(lists[""], r.Runner)
+		}
+	}
+	return lists
+}
+
+// ask is GitHub's answer for the registration that the host names.
+func (s Snapshot) ask(c Candidate) Asked {
+	for _, r := range s.Runners {
+		if r.ID == c.RunnerID && (r.Owner == c.Owner || c.Owner == "") {
+			return Asked{Known: true, Runner: &r.Runner}
+		}
+	}
+	return Asked{Known: true}
+}

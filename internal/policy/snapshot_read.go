@@ -1,0 +1,347 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MaxSnapshot bounds a snapshot, in bytes: some hundred thousand hosts.
+const MaxSnapshot = 64 << 20
+
+// maxProblems bounds what is said about one snapshot: its writer makes the same
+// mistake with each host.
+const maxProblems = 20
+
+// ParseSnapshot reads a snapshot: docs/policies.md has the format. All that is
+// wrong with it is said at once, a line for each thing with its place: line and
+// column, and the path to it.
+func ParseSnapshot(data []byte) (Snapshot, error) {
+	if len(data) > MaxSnapshot {
+		return Snapshot{}, fmt.Errorf("a snapshot may have %d bytes, and this one has more", MaxSnapshot)
+	}
+	r := snapshotReader{data: data}
+	root, err := document(data)
+	var broken *errDocument
+	if errors.As(err, &broken) {
+		r.problem(node{offset: broken.offset}, "%w", err)
+		return Snapshot{}, r.err()
+	}
+	s := r.snapshot(root)
+	return s, r.err()
+}
+
+// snapshotReader turns the nodes of a document into a snapshot and gathers what
+// is wrong with them. An absent field and null are the same to it.
+type snapshotReader struct {
+	data     []byte
+	problems []error
+	more     int // problems that are not said
+}
+
+func (r *snapshotReader) problem(n node, format string, args ...any) {
+	if len(r.problems) == maxProblems {
+		r.more++
+		return
+	}
+	before := r.data[:n.offset]
+	line := bytes.Count(before, []byte("\n")) + 1
+	column := n.offset - bytes.LastIndexByte(before, '\n')
+	err := fmt.Errorf(format, args...)
+	if n.path != "" {
+		err = fmt.Errorf("%s: %w", n.path, err)
+	}
+	r.problems = append(r.problems, fmt.Errorf("line %d, column %d: %w", line, column, err))
+}
+
+func (r *snapshotReader) err() error {
+	if r.more > 0 {
+		return errors.Join(append(r.problems, fmt.Errorf("and %d more", r.more))...)
+	}
+	return errors.Join(r.problems...)
+}
+
+func (r *snapshotReader) snapshot(root node) Snapshot {
+	s := Snapshot{}
+	f := r.fields(root, "now", "policy", "instances", "runners")
+	if now := f.get("now"); r.required(now) != "" {
+		s.Now = r.time(now)
+	}
+	s.Policy = r.policy(f.get("policy"))
+	seen := map[string]string{}
+	for _, n := range r.list(f.get("instances")) {
+		i := r.instance(n)
+		if first, twice := seen[i.InstanceID]; twice && i.InstanceID != "" {
+			r.problem(n, "%.80q was given before, as %s", i.InstanceID, first)
+		}
+		seen[i.InstanceID] = n.path
+		s.Instances = append(s.Instances, i)
+	}
+	for _, n := range r.list(f.get("runners")) {
+		s.Runners = append(s.Runners, r.runner(n))
+	}
+	return s
+}
+
+// plainID is what can be the id of an instance here or on any cloud.
+var plainID = regexp.MustCompile(`^[!-~]{1,128}$`)
+
+func (r *snapshotReader) instance(n node) SnapshotInstance {
+	f := r.fields(n, "instance_id", "launch_time", "owner", "scope", "os", "state", "orphan",
+		"github_runner_id", "bypass_removal", "idle_detected_at", "agent_busy", "agent_seen_at")
+	i := SnapshotInstance{State: r.required(f.get("state"))}
+	i.Candidate = Candidate{
+		InstanceID: r.required(f.get("instance_id")), LaunchedAt: r.time(f.get("launch_time")),
+		Owner: r.text(f.get("owner")), Scope: r.text(f.get("scope")), OS: r.text(f.get("os")),
+		Orphan: r.yes(f.get("orphan"), false), RunnerID: r.runnerID(f.get("github_runner_id")), Bypass: r.yes(f.get("bypass_removal"), false),
+		AgentSeenAt: r.time(f.get("agent_seen_at")),
+	}
+	if id := f.get("instance_id"); i.InstanceID != "" && !plainID.MatchString(i.InstanceID) {
+		r.problem(id, "%.80q is no id of an instance: letters, digits and marks, at most 128", i.InstanceID)
+	}
+	if busy := f.get("agent_busy"); !busy.absent() {
+		i.AgentBusy = new(bool)
+		*i.AgentBusy = r.yes(busy, false)
+	}
+	// Whatever text is in the mark's tag, it is no error of the snapshot.
+	if mark := r.text(f.get("idle_detected_at")); mark != "" {
+		t, err := time.Parse(time.RFC3339, mark)
+		i.IdleDetectedAt, i.UnreadableIdle = t, err != nil || t.IsZero()
+	}
+	return i
+}
+
+func (r *snapshotReader) runner(n node) SnapshotRunner {
+	f := r.fields(n, "id", "name", "owner", "status", "busy", "listed", "offline_since")
+	runner := SnapshotRunner{Listed: r.yes(f.get("listed"), true)}
+	runner.Runner = Runner{
+		ID: r.whole(f.get("id"), 1), Name: r.required(f.get("name")), Owner: r.required(f.get("owner")),
+		Status: r.required(f.get("status")), Busy: r.yes(f.get("busy"), false), OfflineSince: r.time(f.get("offline_since")),
+	}
+	if status := f.get("status"); !status.absent() && runner.Status != "" && runner.Status != statusOnline && runner.Status != statusOffline {
+		r.problem(status, "%.80q is neither %s nor %s", runner.Status, statusOnline, statusOffline)
+	}
+	if f.get("id").absent() {
+		r.problem(f.get("id"), "is missing")
+	}
+	return runner
+}
+
+func (r *snapshotReader) policy(n node) ScaleDown {
+	f := r.fields(n, "minimum_running_time_minutes", "boot_time_minutes", "idle_confirmation_seconds", "idle")
+	p := ScaleDown{
+		MinimumRunning:   r.byOS(f.get("minimum_running_time_minutes")),
+		BootTime:         r.byOS(f.get("boot_time_minutes")),
+		IdleConfirmation: r.duration(f.get("idle_confirmation_seconds"), time.Second),
+	}
+	for _, idle := range r.list(f.get("idle")) {
+		p.Idle = append(p.Idle, r.period(idle))
+	}
+	return p
+}
+
+func (r *snapshotReader) period(n node) Period {
+	f := r.fields(n, "cron", "time_zone", "idle_count", "eviction_strategy")
+	expression, count := r.required(f.get("cron")), r.whole(f.get("idle_count"), 0)
+	if count > math.MaxInt32 {
+		r.problem(f.get("idle_count"), "%d is more hosts than anybody has", count)
+	}
+	zone, eviction := r.text(f.get("time_zone")), Eviction(r.text(f.get("eviction_strategy")))
+	if expression == "" {
+		return Period{}
+	}
+	p, err := ParsePeriod(expression, zone, int(min(max(count, 0), math.MaxInt32)), eviction)
+	if err != nil {
+		name, what, _ := strings.Cut(err.Error(), ": ")
+		r.problem(f.get(name), "%s", what)
+	}
+	return p
+}
+
+// byOS reads a number of minutes, or one for each operating system.
+func (r *snapshotReader) byOS(n node) ByOS {
+	if _, each := n.value.(object); !each {
+		if n.absent() {
+			return nil
+		}
+		d := r.duration(n, time.Minute)
+		by := ByOS{}
+		for _, os := range operatingSystems {
+			by[os] = d
+		}
+		return by
+	}
+	f := r.fields(n, operatingSystems...)
+	by := ByOS{}
+	for _, os := range operatingSystems {
+		if value := f.get(os); !value.absent() {
+			by[os] = r.duration(value, time.Minute)
+		}
+	}
+	return by
+}
+
+// fields are those of an object, with what its place is if one is not there.
+type fields struct {
+	of     node
+	fields map[string]node
+}
+
+func (f fields) get(name string) node {
+	if n, ok := f.fields[name]; ok {
+		return n
+	}
+	return node{path: join(f.of.path, name), offset: f.of.offset}
+}
+
+func (n node) absent() bool { return n.value == nil }
+
+// fields reads an object that has no others than the named fields.
+func (r *snapshotReader) fields(n node, names ...string) fields {
+	o, ok := n.value.(object)
+	if !ok && !n.absent() || n.absent() && n.path == "" {
+		r.wrongType(n, "an object")
+	}
+	for _, key := range o.keys {
+		if !slices.Contains(names, key) {
+			r.problem(o.fields[key], "means nothing here; there are %s", strings.Join(names, ", "))
+		}
+	}
+	return fields{n, o.fields}
+}
+
+func (r *snapshotReader) wrongType(n node, want string) {
+	is := "null"
+	switch n.value.(type) {
+	case bool:
+		is = "a boolean"
+	case string:
+		is = "a text"
+	case json.Number:
+		is = "a number"
+	case []node:
+		is = "a list"
+	case object:
+		is = "an object"
+	}
+	r.problem(n, "is %s; write %s", is, want)
+}
+
+func (r *snapshotReader) list(n node) []node {
+	list, ok := n.value.([]node)
+	if !ok && !n.absent() {
+		r.wrongType(n, "a list")
+	}
+	return list
+}
+
+func (r *snapshotReader) text(n node) string {
+	text, ok := n.value.(string)
+	if !ok && !n.absent() {
+		r.wrongType(n, "a text")
+	}
+	return text
+}
+
+func (r *snapshotReader) required(n node) string {
+	text := r.text(n)
+	if _, ok := n.value.(string); n.absent() || ok && text == "" {
+		r.problem(n, "is missing")
+	}
+	return text
+}
+
+func (r *snapshotReader) yes(n node, absent bool) bool {
+	if n.absent() {
+		return absent
+	}
+	yes, ok := n.value.(bool)
+	if !ok {
+		r.wrongType(n, "true or false")
+	}
+	return yes
+}
+
+// time reads a time; "" is one that is not known.
+func (r *snapshotReader) time(n node) time.Time {
+	text := r.text(n)
+	if text == "" {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		r.problem(n, "%.80q is no time; write it as 2026-01-01T12:00:00Z", text)
+	}
+	return t.UTC()
+}
+
+// whole reads a whole number.
+func (r *snapshotReader) whole(n node, least int64) int64 {
+	if n.absent() {
+		return 0
+	}
+	number, ok := n.value.(json.Number)
+	if !ok {
+		r.wrongType(n, "a number")
+		return 0
+	}
+	i, err := strconv.ParseInt(number.String(), 10, 64)
+	switch {
+	case err != nil:
+		r.problem(n, "%.40s is no whole number, or too large a one", number)
+	case i < 0:
+		r.problem(n, "%d is negative", i)
+	case i < least:
+		r.problem(n, "%d is less than %d", i, least)
+	}
+	return i
+}
+
+// runnerID reads an id that is written as a text, as in the tag in which it is
+// kept, or as a number.
+func (r *snapshotReader) runnerID(n node) int64 {
+	text, ok := n.value.(string)
+	switch {
+	case !ok:
+		return r.whole(n, 1)
+	case text == "":
+		return 0
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 {
+		r.problem(n, "%.40q is no id of a runner; write its number, or \"\" if it has none", text)
+	}
+	return id
+}
+
+// longest is more than any duration means, and small enough to reckon with.
+const longest = 100 * 365 * 24 * time.Hour
+
+// duration reads a number of units, which need not be whole.
+func (r *snapshotReader) duration(n node, unit time.Duration) time.Duration {
+	if n.absent() {
+		return 0
+	}
+	number, ok := n.value.(json.Number)
+	if !ok {
+		r.wrongType(n, "a number")
+		return 0
+	}
+	f, err := number.Float64()
+	switch {
+	case err != nil || f > float64(longest/unit):
+		r.problem(n, "%.40s is more than %d", number, longest/unit)
+	case f < 0:
+		r.problem(n, "%.40s is negative", number)
+	default:
+		return time.Duration(math.Round(f * float64(unit)))
+	}
+	return 0
+}
