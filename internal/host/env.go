@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 )
 
 // environment is what runner and pre-runner script get: nothing of the
@@ -21,6 +22,26 @@ func (h *Host) environment() []string {
 		env = append(env, name+"="+h.o.Env[name])
 	}
 	return env
+}
+
+// lastOfEach leaves the last of each variable, as exec does: systemd refuses a
+// unit with a name twice.
+func lastOfEach(env []string) []string {
+	last := map[string]int{}
+	name := func(variable string) string {
+		name, _, _ := strings.Cut(variable, "=")
+		return name
+	}
+	for i, variable := range env {
+		last[name(variable)] = i
+	}
+	var kept []string
+	for i, variable := range env {
+		if last[name(variable)] == i {
+			kept = append(kept, variable)
+		}
+	}
+	return kept
 }
 
 // usualPath is where programs are on a machine that says nothing else.

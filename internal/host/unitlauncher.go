@@ -103,7 +103,7 @@ func (l *unitLauncher) start(ctx context.Context, t task, b begun, c command) er
 		return err
 	}
 	u := units.Unit{
-		Name: unitOf(t, b), Description: describe(t, b), Args: c.args, Dir: c.dir, Env: c.env,
+		Name: unitOf(t, b), Description: describe(t, b), Args: c.args, Dir: c.dir, Env: lastOfEach(c.env),
 		Last: l.lastOf(t, b), Identifier: "remuda-" + unitWords[t.name],
 		Limit: c.limit,
 	}
