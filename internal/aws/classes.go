@@ -30,7 +30,7 @@ const (
 // is Retry if the server failed and Terminal if it says the client did.
 //
 // Sources: "Common errors" and the operations' errors in the API references of
-// DynamoDB, SQS (whose errors have a second, older name that is sent beside the
+// DynamoDB, ECS, SQS (whose errors have a second, older name that is sent beside the
 // first and wins), STS and IAM; "Error codes for the Amazon EC2 API".
 var codes = map[string]Class{
 	// Every service.
@@ -80,6 +80,9 @@ var codes = map[string]Class{
 	"InvalidSubnetID.NotFound": Gone, "InvalidSubnet": Gone, "InvalidGroup.NotFound": Gone, "InvalidSecurityGroupID.NotFound": Gone,
 	"InvalidLaunchTemplateName.AlreadyExistsException": Exists,
 	"IdempotentParameterMismatch":                      Terminal,
+
+	// ECS, whose ServerException is Retry and ClientException Terminal by their status.
+	"ClusterNotFoundException": Gone, "ServiceNotFoundException": Gone, "ServiceNotActiveException": Gone,
 
 	// IAM.
 	"NoSuchEntity": Gone, "NoSuchEntityException": Gone,

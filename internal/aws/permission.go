@@ -42,5 +42,6 @@ const (
 	OnOwn          Kind = "own machine"
 	OnHostRole     Kind = "host role" // to be passed to EC2
 	OnProfile      Kind = "host profile"
+	OnServices     Kind = "services"   // of ECS, those of the configuration
 	OnAll          Kind = "everything" // actions that know no resource
 )

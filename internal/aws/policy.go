@@ -15,10 +15,15 @@ type Names struct {
 	Region    string // "*" if it is not known
 	Account   string // 12 digits, or "*"
 	Prefix    string // of tables, queues and launch templates
+	// Services are those on ECS; none: no policy speaks of them.
+	Services []ServiceName
 	// HostRole and HostProfile are the names of the hosts' role and instance
 	// profile, or "*".
 	HostRole, HostProfile string
 }
+
+// ServiceName is a service of ECS. Region is "*" if it is not known.
+type ServiceName struct{ Region, Cluster, Service string }
 
 // Document is an IAM policy.
 type Document struct {
@@ -49,12 +54,13 @@ func Policy(role Role, needed []Permission, n Names) Document {
 				actions = append(actions, p.Action)
 			}
 		}
-		if len(actions) == 0 {
+		resources := n.resources(role, kind)
+		if len(actions) == 0 || len(resources) == 0 {
 			continue
 		}
 		slices.Sort(actions)
 		d.Statement = append(d.Statement, Statement{
-			Sid: sid(kind), Effect: "Allow", Action: actions, Resource: n.resources(role, kind), Condition: n.condition(role, kind),
+			Sid: sid(kind), Effect: "Allow", Action: actions, Resource: resources, Condition: n.condition(role, kind),
 		})
 	}
 	return d
@@ -100,7 +106,7 @@ func sid(k Kind) string {
 }
 
 // kinds are all of them, in the order of the statements.
-var kinds = []Kind{OnInstances, OnReports, OnTables, OnQueues, OnTemplates, OnNewTemplates, onUsed, onMade, OnNewTags, OnMachines, OnOwn, OnHostRole, OnProfile, OnAll}
+var kinds = []Kind{OnInstances, OnReports, OnTables, OnQueues, OnTemplates, OnNewTemplates, onUsed, onMade, OnNewTags, OnMachines, OnOwn, OnHostRole, OnProfile, OnServices, OnAll}
 
 func (n Names) arn(service, resource string) string {
 	account, region := n.Account, n.Region
@@ -126,12 +132,24 @@ func (n Names) resources(role Role, k Kind) []string {
 		return []string{n.arn("sqs", n.Prefix+"-*")}
 	case OnTemplates, OnNewTemplates, OnMachines, OnOwn, OnNewTags, onUsed, onMade:
 		return n.machines(k)
+	case OnServices:
+		return n.services()
 	case OnHostRole:
 		return []string{n.arn("iam", "role/"+n.HostRole)}
 	case OnProfile:
 		return []string{n.arn("iam", "instance-profile/"+n.HostProfile)}
 	}
 	return []string{"*"}
+}
+
+func (n Names) services() []string {
+	var all []string
+	for _, s := range n.Services {
+		n.Region = s.Region
+		all = append(all, n.arn("ecs", "service/"+s.Cluster+"/"+s.Service))
+	}
+	slices.Sort(all)
+	return all
 }
 
 func (n Names) machines(k Kind) []string {

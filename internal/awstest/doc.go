@@ -1,5 +1,5 @@
 // Package awstest is AWS for tests: Amazon's DynamoDB Local for the store, and
-// moto's server for EC2, SQS, STS and IAM, each started once per test binary
+// moto's server for EC2, ECS, SQS, STS and IAM, each started once per test binary
 // when a test first asks for it. scripts/emulators installs them by itself.
 //
 // Every test has a world of its own in them, so that tests may run in parallel

@@ -68,6 +68,7 @@ var serviceErrors = map[Kind]map[string]serviceError{
 		"dynamodb": {http.StatusBadRequest, "ThrottlingException"}, // of tables with on-demand capacity
 		"sqs":      {http.StatusBadRequest, "RequestThrottled"},
 		"ec2":      {http.StatusServiceUnavailable, "RequestLimitExceeded"},
+		"ecs":      {http.StatusBadRequest, "ThrottlingException"},
 		"sts":      {http.StatusBadRequest, "Throttling"},
 		"iam":      {http.StatusBadRequest, "Throttling"},
 		"":         {http.StatusBadRequest, "ThrottlingException"},
@@ -76,6 +77,7 @@ var serviceErrors = map[Kind]map[string]serviceError{
 		"dynamodb": {http.StatusInternalServerError, "InternalServerError"},
 		"sqs":      {http.StatusInternalServerError, "InternalFailure"},
 		"ec2":      {http.StatusInternalServerError, "InternalError"},
+		"ecs":      {http.StatusInternalServerError, "ServerException"},
 		"sts":      {http.StatusInternalServerError, "InternalFailure"},
 		"iam":      {http.StatusInternalServerError, "ServiceFailure"},
 		"":         {http.StatusInternalServerError, "InternalServerException"},

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// Moto is the endpoint of this test binary's moto, for EC2, SQS, STS and IAM.
+// Moto is the endpoint of this test binary's moto, for EC2, ECS, SQS, STS and IAM.
 // A client that was not made from Config must name its account: see Proxy.
 func Moto(t testing.TB) string {
 	t.Helper()
