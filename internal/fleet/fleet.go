@@ -100,6 +100,10 @@ type Options struct {
 	// for ghosts. Each host's own registration is removed without it.
 	Repositories []string
 
+	// ScaleDown has idle hosts ended, and such as GitHub does not know; nil:
+	// nobody does.
+	ScaleDown *ScaleDown
+
 	// Replica names this process in leases; it must be unique.
 	Replica string
 	// HostKey makes a host key of an instance id; nil: they are the same.
@@ -164,6 +168,7 @@ type Fleet struct {
 	ensure       Ensure
 	repositories []string
 	jobs         *jobDesk
+	scaleDown    *ScaleDown
 	replica      string
 	hostKey      func(string) string
 	log          hclog.Logger
@@ -190,6 +195,9 @@ func New(o Options) (*Fleet, error) {
 	if o.Store == nil || o.Queue == nil || o.Compute == nil || o.GitHub == nil {
 		return nil, errors.New("new fleet: store, queue, compute and github are required")
 	}
+	if o.ScaleDown != nil && o.ScaleDown.GitHub == nil {
+		return nil, errors.New("new fleet: scale-down needs to ask GitHub for registrations")
+	}
 	if len(o.Pools) == 0 {
 		return nil, errors.New("new fleet: at least one pool is required")
 	}
@@ -207,7 +215,7 @@ func New(o Options) (*Fleet, error) {
 		store: o.Store, queue: o.Queue, compute: o.Compute, github: o.GitHub,
 		pools: o.Pools, classes: o.Classes, sells: o.Sells, templates: templates{ask: o.TemplateVersion}, exhausted: o.Exhausted, ensure: o.Ensure, repositories: o.Repositories,
 		replica: o.Replica, hostKey: o.HostKey, log: o.Log, observer: o.Observer,
-		timing: o.Timing.withDefaults(), rand: o.Rand, releases: o.Releases, notices: o.Notices,
+		timing: o.Timing.withDefaults(), rand: o.Rand, releases: o.Releases, notices: o.Notices, scaleDown: o.ScaleDown,
 	}
 	if o.Jobs != nil {
 		desk, err := newJobDesk(*o.Jobs, o.Pools)

@@ -30,11 +30,14 @@ func (f *Fleet) NewRefresh(dryRun bool) *Refresh {
 	cloud, github := f.NewCloudSweep(), f.NewGitHubSweep()
 	cloud.journal, github.journal = r.journal, r.journal
 	r.sweeps = []Op{cloud, github}
+	scaleDown := f.NewScaleDownSweep()
+	scaleDown.journal = r.journal
 	if !dryRun {
 		due := f.NewDueSweep()
 		due.journal.decided = &r.decided
 		r.sweeps = []Op{due, cloud, github}
 	}
+	r.sweeps = append(r.sweeps, scaleDown)
 	r.next = r.ensure
 	return r
 }

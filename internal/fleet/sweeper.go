@@ -48,6 +48,9 @@ func (f *Fleet) NewSweeper() *Sweeper {
 			&schedule{name: "jobs", every: f.timing.Due, begin: func() Op { return f.NewJobSweep() }},
 			&schedule{name: "webhooks", every: f.timing.Cloud, begin: func() Op { return f.NewMissedSweep() }})
 	}
+	if f.scaleDown != nil {
+		s.sweeps = append(s.sweeps, &schedule{name: "scale_down", every: f.scaleDown.every(), begin: func() Op { return f.NewScaleDownSweep() }})
+	}
 	if f.releases != nil {
 		s.sweeps = append(s.sweeps, &schedule{name: "runners", every: runnersEvery, begin: func() Op { return f.NewRunnerSweep() }})
 	}

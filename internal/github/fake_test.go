@@ -96,6 +96,7 @@ func (f *fake) routes(who string) *http.ServeMux {
 		mux.HandleFunc("POST "+runners+"/remove-token", f.mint("AREM"))
 		mux.HandleFunc("POST "+runners+"/generate-jitconfig", f.jit)
 		mux.HandleFunc("GET "+runners, f.list)
+		mux.HandleFunc("GET "+runners+"/{id}", f.get)
 		mux.HandleFunc("DELETE "+runners+"/{id}", f.remove)
 	}
 	mux.HandleFunc("GET /api/v3/orgs/acme/actions/runner-groups", f.listGroups)
@@ -137,6 +138,17 @@ func paged(w http.ResponseWriter, r *http.Request, key string, list []map[string
 	}
 	body, _ := json.Marshal(map[string]any{"total_count": total, key: list[from:to]})
 	answer(w, http.StatusOK, string(body))
+}
+
+func (f *fake) get(w http.ResponseWriter, r *http.Request) {
+	for _, runner := range f.runners {
+		if fmt.Sprint(runner["id"]) == r.PathValue("id") {
+			body, _ := json.Marshal(runner)
+			answer(w, http.StatusOK, string(body))
+			return
+		}
+	}
+	answer(w, http.StatusNotFound, `{"message":"Not Found"}`)
 }
 
 func (f *fake) remove(w http.ResponseWriter, r *http.Request) {

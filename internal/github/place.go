@@ -62,6 +62,13 @@ func (p place) listRunners(ctx context.Context, a *api.Client, o *api.ListRunner
 	return a.Actions.ListRunners(ctx, p.owner, p.name, o)
 }
 
+func (p place) getRunner(ctx context.Context, a *api.Client, id int64) (*api.Runner, *api.Response, error) {
+	if p.organisation {
+		return a.Actions.GetOrganizationRunner(ctx, p.owner, id)
+	}
+	return a.Actions.GetRunner(ctx, p.owner, p.name, id)
+}
+
 func (p place) removeRunner(ctx context.Context, a *api.Client, id int64) (*api.Response, error) {
 	if p.organisation {
 		return a.Actions.RemoveOrganizationRunner(ctx, p.owner, id)

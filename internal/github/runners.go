@@ -89,10 +89,37 @@ func (c *Client) list(ctx context.Context, op operation, options api.ListRunners
 	}
 	runners := make([]lifecycle.Runner, 0, len(list.Runners))
 	for _, r := range list.Runners {
-		runners = append(runners, lifecycle.Runner{
-			ID: r.GetID(), Name: r.GetName(), Online: r.GetStatus() == "online", Busy: r.GetBusy()})
+		runners = append(runners, registration(r))
 	}
 	return runners, next, nil
+}
+
+func registration(r *api.Runner) lifecycle.Runner {
+	return lifecycle.Runner{ID: r.GetID(), Name: r.GetName(), Online: r.GetStatus() == "online", Busy: r.GetBusy()}
+}
+
+// Runner asks for a registration by its id: lifecycle.ErrNotFound if there is
+// none. GitHub answers the same for a repository that is not visible, so that
+// this counts only together with a listing that went well.
+func (c *Client) Runner(ctx context.Context, repository string, id int64) (lifecycle.Runner, error) {
+	op, err := c.about("find runner "+strconv.FormatInt(id, 10), repository, housekeeping, reads)
+	if err != nil {
+		return lifecycle.Runner{}, err
+	}
+	var found *api.Runner
+	err = c.do(ctx, op, func(ctx context.Context, a *api.Client) (response *api.Response, err error) {
+		found, response, err = op.at.getRunner(ctx, a, id)
+		return response, err
+	})
+	switch {
+	case hasStatus(err, http.StatusNotFound):
+		return lifecycle.Runner{}, fmt.Errorf("%s: %w", op, lifecycle.ErrNotFound)
+	case err != nil:
+		return lifecycle.Runner{}, err
+	case found.GetID() != id:
+		return lifecycle.Runner{}, unavailable(op, 0, errors.New("the answer is about another runner"))
+	}
+	return registration(found), nil
 }
 
 // DeleteRunner removes a registration. One that is gone is no error; one that

@@ -100,6 +100,38 @@ func TestRunnersStopAtALoop(t *testing.T) {
 	}
 }
 
+func TestRunnerByID(t *testing.T) {
+	f := newFake("free", "busy")
+	c := serve(t, f)
+	got, err := c.Runner(t.Context(), "acme/app", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(lifecycle.Runner{ID: 2, Name: "busy", Online: true, Busy: true}, got); d != "" {
+		t.Error(d)
+	}
+	if _, err := c.Runner(t.Context(), "acme/app", 3); !errors.Is(err, lifecycle.ErrNotFound) {
+		t.Errorf("one that is gone: got %v", err)
+	}
+	if _, err := c.Runner(t.Context(), "acme", 2); err == nil || errors.Is(err, lifecycle.ErrNotFound) {
+		t.Errorf("no repository: got %v", err)
+	}
+	f.before = func(w http.ResponseWriter, _ *http.Request) bool {
+		answer(w, http.StatusOK, `{"id":7,"name":"another"}`)
+		return true
+	}
+	if _, err := c.Runner(t.Context(), "acme/app", 2); !errors.Is(err, lifecycle.ErrUnavailable) {
+		t.Errorf("an answer about another one: got %v", err)
+	}
+	f.before = func(w http.ResponseWriter, _ *http.Request) bool {
+		answer(w, http.StatusBadGateway, `{}`)
+		return true
+	}
+	if _, err := c.Runner(t.Context(), "acme/app", 2); err == nil || errors.Is(err, lifecycle.ErrNotFound) {
+		t.Errorf("GitHub is down: got %v", err)
+	}
+}
+
 func TestDeleteRunner(t *testing.T) {
 	f := newFake("free", "busy")
 	c := serve(t, f)

@@ -1,0 +1,205 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// carryOut begins what was decided about a host. Its end takes three effects:
+// the mark that it is going, the deletion of its registrations, and the end of
+// the record, after which the due sweep ends the machine. Before each of them
+// the host is looked at again.
+func (s *ScaleDownSweep) carryOut(ctx context.Context, h judged, now time.Time) (Progress, error) {
+	switch h.Action {
+	case policy.ActionDeregisterAndTerminate:
+		return s.begin(ctx, h, now)
+	case lifecycle.ActionTerminate:
+		if s.journal.dry {
+			return s.over(h, lifecycle.ActionTerminate, h.Why), nil
+		}
+		s.next = s.end
+		return again, nil
+	}
+	return s.mark(ctx, h, now)
+}
+
+// over leaves the host in hand, with what became of it.
+func (s *ScaleDownSweep) over(h judged, action lifecycle.Action, why string) Progress {
+	s.journal.decide(h.record.InstanceID, action, why)
+	o := s.owners[0]
+	o.judged, s.next = o.judged[1:], s.host
+	return again
+}
+
+const whyMoved = "somebody else changed it meanwhile: the next sweep looks again"
+
+// mark writes what scale-down has seen of a host into its record, if that is not
+// there yet. A host that is to stay is none that is going.
+func (s *ScaleDownSweep) mark(ctx context.Context, h judged, now time.Time) (Progress, error) {
+	before, after, action := h.record, h.record, h.Action
+	after.GitHubRunnerID = h.seen.RunnerID
+	if action == lifecycle.ActionKeep && before.ScalingDown() {
+		action = lifecycle.ActionUnmarkIdle
+	}
+	switch action {
+	case lifecycle.ActionMarkOrphan:
+		after.OrphanAt = now
+	case lifecycle.ActionUnmarkOrphan:
+		after.OrphanAt = time.Time{}
+	case lifecycle.ActionMarkIdle:
+		after.IdleDetectedAt = now
+	case lifecycle.ActionUnmarkIdle:
+		after.Retiring, after.IdleDetectedAt = before.Retiring && !before.ScalingDown(), time.Time{}
+	}
+	if s.journal.dry || action == lifecycle.ActionKeep && after.GitHubRunnerID == before.GitHubRunnerID {
+		return s.over(h, action, h.Why), nil
+	}
+	_, err := s.write(ctx, before, after, lifecycle.Decision{Action: action, Why: h.Why}, now)
+	switch {
+	case errors.Is(err, lifecycle.ErrLost):
+		return s.over(h, lifecycle.ActionKeep, whyMoved), nil
+	case err != nil:
+		return again, err
+	}
+	return s.over(h, action, h.Why), nil
+}
+
+// write is one conditional write. That the id of a runner was learnt is no event.
+func (s *ScaleDownSweep) write(ctx context.Context, before, after lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
+	if d.Action != lifecycle.ActionKeep {
+		after.UpdatedAt = now
+	}
+	stored, err := s.f.store.UpdateInstance(ctx, after)
+	if err != nil {
+		return before, fmt.Errorf("%s host %s: %w", d.Action, before.InstanceID, err)
+	}
+	if d.Action != lifecycle.ActionKeep {
+		s.journal.add(transitionEvent(before, stored, d, now))
+	}
+	return stored, nil
+}
+
+// begin marks a host that is to be ended: whoever looks knows that its
+// registration may be gone, and it is not pooled any more.
+func (s *ScaleDownSweep) begin(ctx context.Context, h judged, now time.Time) (Progress, error) {
+	why, err := s.f.spared(ctx, h.record)
+	if err != nil {
+		return again, err
+	}
+	if why != "" {
+		h.Action, h.Why = lifecycle.ActionKeep, why
+		return s.mark(ctx, h, now)
+	}
+	if s.journal.dry {
+		return s.over(h, lifecycle.ActionTerminate, h.Why), nil
+	}
+	if h.record.ScalingDown() {
+		s.next = s.deregister
+		return again, nil
+	}
+	after := h.record
+	after.Retiring, after.GitHubRunnerID = true, h.seen.RunnerID
+	if after.IdleDetectedAt.IsZero() {
+		after.IdleDetectedAt = now
+	}
+	stored, err := s.write(ctx, h.record, after, lifecycle.Decision{Action: lifecycle.ActionRetire, Why: h.Why}, now)
+	switch {
+	case errors.Is(err, lifecycle.ErrLost):
+		return s.over(h, lifecycle.ActionKeep, whyMoved), nil
+	case err != nil:
+		return again, err
+	}
+	s.owners[0].judged[0].record, s.next = stored, s.deregister
+	return again, nil
+}
+
+// spared says why an idle host is left alone all the same, or "".
+func (f *Fleet) spared(ctx context.Context, r lifecycle.Record) (string, error) {
+	if f.jobs != nil && r.JobsOf != "" && f.jobs.Pools[r.Pool].Minimum > 0 {
+		return fmt.Sprintf("idle, as its job pool wants it: %d hosts or more wait for a job there", f.jobs.Pools[r.Pool].Minimum), nil
+	}
+	q, err := f.requestOf(ctx, r, map[string]*lifecycle.Request{})
+	if err != nil || q == nil || q.Settled() {
+		return "", err
+	}
+	return fmt.Sprintf("idle, but its request %s does not have all its hosts yet", q.RequestID), nil
+}
+
+// deregister deletes the next registration of a host that is going.
+func (s *ScaleDownSweep) deregister(ctx context.Context, now time.Time) (Progress, error) {
+	h := s.owners[0].judged[0]
+	if len(h.RunnerIDs) == 0 {
+		s.next = s.end
+		return again, nil
+	}
+	if ok, err := s.still(ctx, h, now); !ok {
+		return again, err
+	}
+	id := h.RunnerIDs[0]
+	err := s.f.github.DeleteRunner(ctx, h.record.Repository, id)
+	switch {
+	case errors.Is(err, lifecycle.ErrBusy):
+		s.busyWhy, s.next = fmt.Sprintf("not idle any more: GitHub has given runner %d a job", id), s.takeBack
+		return again, nil
+	case errors.Is(err, lifecycle.ErrUnavailable) || err != nil && ctx.Err() != nil:
+		return s.leave(ctx, fmt.Sprintf("delete runner %d", id), err)
+	case err != nil:
+		s.f.log.Warn("registration not deleted; the host stays, and the next sweep tries again", "instance", h.record.InstanceID, "runner", id, "error", err)
+		return s.over(h, lifecycle.ActionKeep, fmt.Sprintf("idle, but GitHub refuses to delete its runner %d: the next sweep tries again", id)), nil
+	}
+	d := lifecycle.Decision{Action: lifecycle.ActionDeleteRunner, Why: fmt.Sprintf("runner %d was deleted: %s", id, h.Why)}
+	s.journal.add(transitionEvent(h.record, h.record, d, now))
+	s.owners[0].judged[0].RunnerIDs = h.RunnerIDs[1:]
+	return again, nil
+}
+
+// end ends the record, in one write. The machine follows in the due sweep.
+func (s *ScaleDownSweep) end(ctx context.Context, now time.Time) (Progress, error) {
+	h := s.owners[0].judged[0]
+	if ok, err := s.still(ctx, h, now); !ok {
+		return again, err
+	}
+	d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: h.Why, Deregistered: h.Action == policy.ActionDeregisterAndTerminate}
+	_, err := s.f.carry(ctx, &s.journal, h.record, d, now)
+	switch {
+	case errors.Is(err, lifecycle.ErrLost):
+		return s.over(h, lifecycle.ActionKeep, whyMoved), nil
+	case err != nil:
+		return again, err
+	}
+	return s.over(h, lifecycle.ActionTerminate, h.Why), nil
+}
+
+// still reports whether the host is as it was when it was decided about, and its
+// agent says of no job. If not, the host in hand is left, or its mark taken back.
+func (s *ScaleDownSweep) still(ctx context.Context, h judged, now time.Time) (bool, error) {
+	r, err := s.f.store.Instance(ctx, h.record.HostKey)
+	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+		return false, fmt.Errorf("read host %s: %w", h.record.InstanceID, err)
+	}
+	if err != nil || r.Version != h.record.Version {
+		s.over(h, lifecycle.ActionKeep, whyMoved)
+		return false, nil
+	}
+	reports, err := s.f.reports(ctx, []string{h.record.HostKey}, now)
+	if err != nil {
+		return false, err
+	}
+	if reports[h.record.HostKey].Busy {
+		s.busyWhy, s.next = "not to be ended: its agent says that it runs a job", s.takeBack
+		return false, nil
+	}
+	return true, nil
+}
+
+// takeBack takes back the mark of a host that turned out busy.
+func (s *ScaleDownSweep) takeBack(ctx context.Context, now time.Time) (Progress, error) {
+	h := s.owners[0].judged[0]
+	h.Action, h.Why = lifecycle.ActionKeep, s.busyWhy
+	return s.mark(ctx, h, now)
+}
