@@ -92,7 +92,7 @@ func (f *Fleet) offer(ctx context.Context, r lifecycle.Record) {
 // race is not an error: the record that won is returned with ActionKeep.
 func (f *Fleet) bring(ctx context.Context, j *journal, facts lifecycle.Facts, now time.Time) (lifecycle.Record, lifecycle.Decision, error) {
 	d := f.decide(facts, now)
-	j.decide(facts.Record.InstanceID, d.Action, d.Why)
+	j.decideOn(facts.Record, d.Action, d.Why)
 	if j.dry {
 		return facts.Record, d, nil
 	}
@@ -101,6 +101,7 @@ func (f *Fleet) bring(ctx context.Context, j *journal, facts lifecycle.Facts, no
 		why = f.withdrawRunner(ctx, facts.Record, d)
 	}
 	if why != "" {
+		j.decideOn(facts.Record, lifecycle.ActionKeep, why)
 		return facts.Record, lifecycle.Decision{Action: lifecycle.ActionKeep, Look: now.Add(f.policy(facts.Record.Pool).DrainLook), Why: why}, nil
 	}
 	next, err := f.carry(ctx, j, facts.Record, d, now)

@@ -16,6 +16,12 @@ type journal struct {
 	effects int
 	// dry: decide, but do nothing.
 	dry bool
+	// sweep is the name of the sweep whose journal this is: all that it decides
+	// is told, a decision that stays the same once. Empty: an operation that
+	// somebody asked for, which tells what it does.
+	sweep string
+	// now is the time of the step in hand.
+	now time.Time
 	// decided collects every decision for a caller that wants them all.
 	decided *[]Decided
 }
@@ -27,17 +33,42 @@ type Decided struct {
 	Reason     string
 }
 
+// decide tells of a decision on a machine that has no record.
 func (j *journal) decide(instanceID string, action lifecycle.Action, why string) {
+	j.decideOn(lifecycle.Record{InstanceID: instanceID}, action, why)
+}
+
+// decideOn tells of a decision on a host, by a sweep if it is news. What leads
+// to a write of the record is told by add, once it is written.
+func (j *journal) decideOn(r lifecycle.Record, action lifecycle.Action, why string) {
 	if j.decided != nil {
-		*j.decided = append(*j.decided, Decided{InstanceID: instanceID, Action: action, Reason: why})
+		*j.decided = append(*j.decided, Decided{InstanceID: r.InstanceID, Action: action, Reason: why})
+	}
+	if j.dry || j.sweep == "" || !j.f.told.news(r, j.sweep, action, why, j.now) {
+		return
+	}
+	switch action {
+	case lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner:
+		j.tell(lifecycle.Event{
+			At: j.now, InstanceID: r.InstanceID, Repository: r.Repository, RunID: r.RunID, RequestID: r.RequestID,
+			Assignment: r.Assignment, Action: action, Reason: why,
+		})
 	}
 }
 
 // add tells of something that was done.
 func (j *journal) add(e lifecycle.Event) {
 	j.effects++
+	if e.Action == lifecycle.ActionForget {
+		j.f.told.forget(e.InstanceID)
+	}
+	j.tell(e)
+}
+
+func (j *journal) tell(e lifecycle.Event) {
+	e.Sweep = j.sweep
 	j.f.log.Info("decided", "action", e.Action, "instance", e.InstanceID, "run", e.RunID,
-		"from", e.From, "to", e.To, "reason", e.Reason)
+		"from", e.From, "to", e.To, "sweep", e.Sweep, "reason", e.Reason)
 	j.events = append(j.events, e)
 }
 
@@ -49,6 +80,9 @@ func (j *journal) flush(ctx context.Context) {
 	}
 	if err := j.f.store.AddEvents(ctx, j.events); err != nil {
 		j.f.log.Warn("history not written", "events", len(j.events), "error", err)
+		for _, e := range j.events {
+			j.f.told.forget(e.InstanceID)
+		}
 	}
 	j.events = nil
 }

@@ -183,6 +183,7 @@ type Fleet struct {
 	sweeping atomic.Bool
 
 	watch    watch
+	told     told
 	hub      githubWatch
 	releases func(context.Context) ([]policy.Release, error)
 	versions versions
@@ -303,6 +304,7 @@ type course struct {
 // Step does one step. What it decided is written down where it comes to rest.
 func (c *course) Step(ctx context.Context, now time.Time) (Progress, error) {
 	c.journal.f.hub.step(now)
+	c.journal.now = now
 	progress, err := c.next(ctx, now)
 	if err != nil {
 		c.journal.flush(ctx)

@@ -75,7 +75,7 @@ type NoticeRound struct {
 
 // NewNoticeRound begins a round.
 func (f *Fleet) NewNoticeRound() *NoticeRound {
-	r := &NoticeRound{f: f, course: course{journal: journal{f: f}}}
+	r := &NoticeRound{f: f, course: course{journal: journal{f: f, sweep: "notices"}}}
 	r.next = r.receive
 	return r
 }

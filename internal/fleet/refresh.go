@@ -26,7 +26,7 @@ type Refresh struct {
 // NewRefresh begins a refresh.
 func (f *Fleet) NewRefresh(dryRun bool) *Refresh {
 	r := &Refresh{f: f}
-	r.journal = journal{f: f, dry: dryRun, decided: &r.decided}
+	r.journal = journal{f: f, dry: dryRun, sweep: "refresh", decided: &r.decided}
 	cloud, github := f.NewCloudSweep(), f.NewGitHubSweep()
 	cloud.journal, github.journal = r.journal, r.journal
 	r.sweeps = []Op{cloud, github}

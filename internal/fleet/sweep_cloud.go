@@ -25,7 +25,7 @@ type CloudSweep struct {
 
 // NewCloudSweep begins a sweep.
 func (f *Fleet) NewCloudSweep() *CloudSweep {
-	s := &CloudSweep{f: f, course: course{journal: journal{f: f}}}
+	s := &CloudSweep{f: f, course: course{journal: journal{f: f, sweep: "cloud"}}}
 	s.next = s.listMachines
 	return s
 }

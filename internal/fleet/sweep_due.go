@@ -30,7 +30,7 @@ type DueSweep struct {
 
 // NewDueSweep begins a sweep.
 func (f *Fleet) NewDueSweep() *DueSweep {
-	s := &DueSweep{f: f, course: course{journal: journal{f: f}}, seen: map[string]bool{}}
+	s := &DueSweep{f: f, course: course{journal: journal{f: f, sweep: "due"}}, seen: map[string]bool{}}
 	s.next = s.listHosts
 	return s
 }

@@ -30,7 +30,7 @@ type ghost struct {
 
 // NewGitHubSweep begins a sweep over the configured repositories.
 func (f *Fleet) NewGitHubSweep() *GitHubSweep {
-	s := &GitHubSweep{f: f, course: course{journal: journal{f: f}}, repositories: f.repositories}
+	s := &GitHubSweep{f: f, course: course{journal: journal{f: f, sweep: "github"}}, repositories: f.repositories}
 	s.next = s.list
 	return s
 }

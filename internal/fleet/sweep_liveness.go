@@ -26,7 +26,7 @@ type LivenessSweep struct {
 
 // NewLivenessSweep begins a sweep.
 func (f *Fleet) NewLivenessSweep() *LivenessSweep {
-	s := &LivenessSweep{f: f, course: course{journal: journal{f: f}}}
+	s := &LivenessSweep{f: f, course: course{journal: journal{f: f, sweep: "liveness"}}}
 	s.next = s.read
 	return s
 }

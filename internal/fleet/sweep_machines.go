@@ -96,6 +96,7 @@ func (s *DueSweep) endHost(ctx context.Context, now time.Time, clouds map[string
 		facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: gone}
 		d = s.f.decide(facts, now)
 	}
+	s.journal.decideOn(r, d.Action, d.Why)
 	_, err := s.f.carry(ctx, &s.journal, r, d, now)
 	if err == nil && d.Action != lifecycle.ActionForget {
 		err = s.f.postpone(ctx, r, d, now)

@@ -76,7 +76,7 @@ func (s *CloudSweep) retire(ctx context.Context, now time.Time) (Progress, error
 		return again, nil
 	}
 	next := s.retiring[0]
-	s.journal.decide(next.InstanceID, lifecycle.ActionRetire, next.why)
+	s.journal.decideOn(next.Record, lifecycle.ActionRetire, next.why)
 	if !s.journal.dry {
 		if err := s.f.retire(ctx, &s.journal, next, now); err != nil && !errors.Is(err, lifecycle.ErrLost) {
 			return again, err
