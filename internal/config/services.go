@@ -74,7 +74,7 @@ const (
 var (
 	serviceName = poolName // what proto/remuda/v1/service.proto lets be asked for
 	ecsName     = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
-	restTable   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}(\?[A-Za-z0-9_.,=&()*:%"-]{1,1000})?$`)
+	restTable   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}(\?[A-Za-z0-9_.,=&()*:%-]{1,1000})?$`)
 )
 
 // Scaled reports whether the service runs on ECS and is scaled there.
