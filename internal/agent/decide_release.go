@@ -9,7 +9,8 @@ import (
 
 // release frees the host of its run: no new job, the running one to its end,
 // the registration removed, then everything of the run deleted. A pooled host
-// is one for which all that is done.
+// is one for which all that is done. A fresh host, which had no run, is prepared
+// first: it is pooled ready to serve.
 func (v view) release() Decision {
 	s := v.Scene
 	switch {
@@ -23,6 +24,8 @@ func (v view) release() Decision {
 		return v.stop("released, and no job runs")
 	case s.Registration && !v.jit():
 		return v.deregister()
+	case v.Record.Releasing() && v.Record.Fresh() && s.Prepared.Phase == PhaseNone && !v.interrupted():
+		return do(EffectPrepare, "the host is new, and the first run that claims it must not wait for this")
 	case v.refused() != "":
 		return v.notClean(lifecycle.CauseHost, fmt.Sprintf("refused a job of run %s", v.refused()))
 	}

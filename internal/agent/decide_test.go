@@ -49,8 +49,15 @@ func state(s lifecycle.State) edit {
 // released is the record after a release, with a remove token.
 func released(f *agent.Facts) {
 	r := *f.Record
-	r.State, r.RunID, r.Assignment = lifecycle.StateIdle, "", 2
+	r.State, r.RunID, r.Assignment, r.Uses = lifecycle.StateIdle, "", 2, 1
 	r.Registration = removeToken("r")
+	f.Record = &r
+}
+
+// freshHost is a record that no run has used.
+func freshHost(f *agent.Facts) {
+	r := *f.Record
+	r.Registration, r.Repository, r.TrustKey, r.Uses = nil, "", "", 0
 	f.Record = &r
 }
 
@@ -256,9 +263,17 @@ func TestDecide(t *testing.T) {
 		"removal failed: token expired": {[]edit{released, stopped, removal(github, 1), func(f *agent.Facts) {
 			f.Record.Registration.ExpiresAt = start
 		}}, decided{Signal: remFailed, Cause: github}},
-		"deregistered":          {[]edit{released, deregistered}, decided{Effect: agent.EffectClean}},
-		"never registered":      {[]edit{released, bare, disallowed}, decided{Effect: agent.EffectClean}},
-		"refused a foreign job": {[]edit{released, deregistered, scene(func(s *agent.Scene) { s.Refused = "9" })}, decided{Signal: remFailed, Cause: byHost}},
+		"deregistered":                        {[]edit{released, deregistered}, decided{Effect: agent.EffectClean}},
+		"never registered":                    {[]edit{released, bare, disallowed}, decided{Effect: agent.EffectClean}},
+		"fresh: prepared before it is pooled": {[]edit{released, bare, disallowed, freshHost, prepared(agent.PhaseNone)}, decided{Effect: agent.EffectPrepare}},
+		"fresh: being prepared":               {[]edit{released, bare, disallowed, freshHost, prepared(agent.PhaseRunning)}, decided{}},
+		"fresh: prepared":                     {[]edit{released, bare, disallowed, freshHost}, decided{Effect: agent.EffectClean}},
+		"fresh: prepared and clean": {[]edit{released, bare, disallowed, freshHost, scene(func(s *agent.Scene) { s.Cleaned = failed(agent.PhaseOK, "", 1) })},
+			decided{Signal: remOK}},
+		"fresh: the script failed": {[]edit{released, bare, disallowed, freshHost, prepared(agent.PhaseFailed), scene(func(s *agent.Scene) { s.Cleaned = failed(agent.PhaseOK, "", 1) })},
+			decided{Signal: remFailed, Cause: byHost}},
+		"released: not prepared again before it is clean": {[]edit{released, bare, disallowed, prepared(agent.PhaseNone)}, decided{Effect: agent.EffectClean}},
+		"refused a foreign job":                           {[]edit{released, deregistered, scene(func(s *agent.Scene) { s.Refused = "9" })}, decided{Signal: remFailed, Cause: byHost}},
 		"refused one, before a restart": {[]edit{released, deregistered, func(f *agent.Facts) { f.Memory.Refused = "9" }},
 			decided{Signal: remFailed, Cause: byHost}},
 		"cleaning":  {[]edit{released, deregistered, scene(func(s *agent.Scene) { s.Cleaned = failed(agent.PhaseRunning, "", 1) })}, decided{}},

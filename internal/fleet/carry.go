@@ -50,7 +50,9 @@ func (f *Fleet) carry(ctx context.Context, j *journal, r lifecycle.Record, d lif
 	case lifecycle.ActionReady:
 		f.observer.Registered(now.Sub(r.UpdatedAt))
 	case lifecycle.ActionPool:
-		f.observer.Released(now.Sub(r.ReleasedAt))
+		if !r.Fresh() {
+			f.observer.Released(now.Sub(r.ReleasedAt))
+		}
 	}
 	if stored.Pooled() {
 		f.offer(ctx, stored)

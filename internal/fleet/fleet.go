@@ -41,6 +41,8 @@ type Pool struct {
 	// when an interrupted host took one of them with it.
 	RerunInterrupted bool
 	Policy           lifecycle.Policy
+	// Warm says what is launched ahead of need; nil: nothing is.
+	Warm *WarmPool
 }
 
 // Observer hears what is worth measuring.

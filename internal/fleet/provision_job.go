@@ -194,7 +194,7 @@ func (p *Provision) settleRefused(ctx context.Context, refusal error, now time.T
 
 // giveUpRefused gives the messages of hosts back to others first.
 func (p *Provision) giveUpRefused(ctx context.Context, refusal error, now time.Time) (Progress, error) {
-	if s := p.sel; len(s.open)+len(s.spent)+len(s.unfit) > 0 {
+	if p.sel.held() > 0 {
 		return p.settleMessages(ctx)
 	}
 	return p.settleRefused(ctx, refusal, now)

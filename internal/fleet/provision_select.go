@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -13,17 +14,20 @@ import (
 const receiveAtMost = 10
 
 // selection is one pass over the pool: first the queue, then the index for
-// hosts whose message was lost.
+// hosts whose message was lost. Hosts that are bound to the run's trust key come
+// first, fresh ones second: those are good for anybody.
 type selection struct {
-	// open are messages received and not yet tried.
-	open []lifecycle.Delivery
+	// open are messages received and not yet tried, fresh those of fresh hosts,
+	// which wait until no bound host is left.
+	open, fresh []lifecycle.Delivery
 	// spent are handles to delete, unfit ones to return when the pass ends. An
 	// unfit message stays hidden until then, or it would come straight back.
 	spent, unfit []string
 	// candidates come from the index, after the queue is empty.
 	candidates []lifecycle.Message
 	queueDone  bool
-	indexDone  bool
+	// indexDone: the index was asked for bound hosts; freshDone: for fresh ones.
+	indexDone, freshDone bool
 	// rounds bounds a pass over a queue that is full of unfit messages.
 	rounds int
 }
@@ -33,6 +37,9 @@ type selection struct {
 const maxRounds = 20
 
 func newSelection() selection { return selection{} }
+
+// held counts the messages in hand, which must be settled.
+func (s selection) held() int { return len(s.open) + len(s.fresh) + len(s.spent) + len(s.unfit) }
 
 func (p *Provision) queueName() lifecycle.QueueName {
 	return lifecycle.QueueName{ResourceClass: p.q.Spec.ResourceClass, UsageClass: p.q.Spec.UsageClass}
@@ -65,14 +72,21 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (Progress, er
 		return p.tryDelivery(ctx, now)
 	case p.lacks() > 0 && len(s.candidates) > 0:
 		return p.tryCandidate(ctx, now)
-	case p.lacks() > 0 && !s.queueDone:
+	case p.lacks() > len(s.fresh) && !s.queueDone:
 		return p.receive(ctx, now)
+	case p.lacks() > 0 && len(s.fresh) > 0 && !s.indexDone:
+		return p.askIndex(ctx, p.trustKey(), &s.indexDone, now)
+	case p.lacks() > 0 && len(s.fresh) > 0:
+		s.open, s.fresh = s.fresh, nil
+		return again, nil
 	case len(p.won) > 0: // all that the queue gave, in one write
 		return p.take(ctx, now)
-	case len(s.open)+len(s.spent)+len(s.unfit) > 0:
+	case s.held() > 0:
 		return p.settleMessages(ctx)
 	case p.lacks() > 0 && !s.indexDone:
-		return p.askIndex(ctx, now)
+		return p.askIndex(ctx, p.trustKey(), &s.indexDone, now)
+	case p.lacks() > 0 && !s.freshDone && p.f.pools[p.q.Spec.Pool].Warm != nil:
+		return p.askIndex(ctx, "", &s.freshDone, now)
 	case p.lacks() > 0 && !now.Before(p.relook) && now.Before(p.q.Deadline):
 		if err := p.mayLaunch(ctx); err != nil {
 			p.held = true
@@ -114,6 +128,8 @@ func (p *Provision) receive(ctx context.Context, now time.Time) (Progress, error
 			p.sel.spent = append(p.sel.spent, d.Handle)
 		case !p.fits(d.Message):
 			p.sel.unfit = append(p.sel.unfit, d.Handle)
+		case d.Message.TrustKey == "":
+			p.sel.fresh = append(p.sel.fresh, d)
 		default:
 			p.sel.open = append(p.sel.open, d)
 		}
@@ -127,7 +143,7 @@ func (p *Provision) stale(m lifecycle.Message, now time.Time) bool {
 }
 
 func (p *Provision) fits(m lifecycle.Message) bool {
-	return m.Pool == p.q.Spec.Pool && m.TrustKey == p.trustKey() &&
+	return m.Pool == p.q.Spec.Pool && (m.TrustKey == p.trustKey() || m.TrustKey == "") &&
 		matchesAny(p.q.Spec.InstanceTypes, m.InstanceType) && p.poolAllows(m.InstanceType)
 }
 
@@ -183,7 +199,7 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Tim
 		return err
 	}
 	r, err := p.f.store.ClaimInstance(ctx, lifecycle.Claim{
-		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: p.trustKey(), Now: now, Margin: policy.ClaimMargin,
+		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: m.TrustKey, BindTo: p.trustKey(), Now: now, Margin: policy.ClaimMargin,
 		RunID: p.q.RunID, RunAttempt: p.q.Spec.RunAttempt, Repository: p.q.Repository, RequestID: p.q.RequestID,
 		MaxRuntime: p.q.Spec.MaxRuntime, Labels: p.q.Spec.Labels, Registration: registration,
 		JobsOf: p.q.Spec.JobsOf, GitHubRunnerID: runnerID, Threshold: now.Add(policy.ClaimTimeout),
@@ -217,10 +233,10 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Tim
 // deleted, what was not for us or not needed returns to the others.
 func (p *Provision) settleMessages(ctx context.Context) (Progress, error) {
 	s := &p.sel
-	for _, d := range s.open {
+	for _, d := range slices.Concat(s.open, s.fresh) {
 		s.unfit = append(s.unfit, d.Handle)
 	}
-	s.open = nil
+	s.open, s.fresh = nil, nil
 	batch := func(handles *[]string, do func(context.Context, lifecycle.QueueName, ...string) error) error {
 		n := min(receiveAtMost, len(*handles))
 		if err := do(ctx, p.queueName(), (*handles)[:n]...); err != nil {
@@ -235,13 +251,14 @@ func (p *Provision) settleMessages(ctx context.Context) (Progress, error) {
 	return again, batch(&s.unfit, p.f.queue.Return)
 }
 
-// askIndex finds pooled hosts whose message was lost or is in other hands.
-func (p *Provision) askIndex(ctx context.Context, now time.Time) (Progress, error) {
-	page, err := p.f.store.PooledInstances(ctx, p.queueName(), p.trustKey(), lifecycle.PageOf{})
+// askIndex finds pooled hosts whose message was lost or is in other hands: those
+// that are bound to the trust key, or with "" the fresh ones.
+func (p *Provision) askIndex(ctx context.Context, trustKey string, asked *bool, now time.Time) (Progress, error) {
+	page, err := p.f.store.PooledInstances(ctx, p.queueName(), trustKey, lifecycle.PageOf{})
 	if err != nil {
 		return again, fmt.Errorf("list pooled hosts: %w", err)
 	}
-	p.sel.indexDone = true
+	*asked = true
 	for _, r := range page.Items {
 		if m := r.Message(); p.fits(m) && !p.stale(m, now) {
 			p.sel.candidates = append(p.sel.candidates, m)

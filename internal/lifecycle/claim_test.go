@@ -14,7 +14,7 @@ import (
 func claimOf(r lifecycle.Record) lifecycle.Claim {
 	return lifecycle.Claim{
 		HostKey: r.HostKey, Assignment: r.Assignment, TrustKey: r.TrustKey, Now: now, Margin: 30 * time.Second,
-		RunID: "102", RunAttempt: 3, Repository: "Acme/Web", RequestID: "q2", MaxRuntime: time.Hour, Labels: []string{"gpu"},
+		BindTo: "acme/web", RunID: "102", RunAttempt: 3, Repository: "Acme/Web", RequestID: "q2", MaxRuntime: time.Hour, Labels: []string{"gpu"},
 		Registration: &lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: token}, Threshold: now.Add(2 * time.Minute),
 	}
 }
@@ -77,6 +77,67 @@ func TestClaimed(t *testing.T) {
 	}
 	if c.Holds(got) {
 		t.Error("the claim holds a second time")
+	}
+}
+
+// The first run that claims a fresh host binds it, and no later claim does.
+func TestClaimBindsAFreshHost(t *testing.T) {
+	r := pooledRecord()
+	r.TrustKey, r.Uses, r.Repository = "", 0, ""
+	c := claimOf(r)
+	c.BindTo = ""
+	if _, err := r.Claimed(c); !errors.Is(err, lifecycle.ErrUnbound) {
+		t.Errorf("a claim that binds to nobody: %v", err)
+	}
+	c.BindTo = "acme/web"
+	got, err := r.Claimed(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.TrustKey != "acme/web" || got.Uses != 1 || got.Fresh() || !r.Fresh() {
+		t.Errorf("claimed: trust key %q, %d uses, fresh %t", got.TrustKey, got.Uses, got.Fresh())
+	}
+	bound := pooledRecord()
+	c = claimOf(bound)
+	c.BindTo = "acme/other"
+	if got, err = bound.Claimed(c); err != nil || got.TrustKey != bound.TrustKey {
+		t.Errorf("a bound host is claimed: trust key %q, %v; want %q still", got.TrustKey, err, bound.TrustKey)
+	}
+	c.TrustKey = ""
+	if c.Holds(bound) {
+		t.Error("the claim of a fresh host holds for one that is bound")
+	}
+}
+
+// A fresh host begins without a run, becomes clean like any other, and waits for
+// longer in the pool, though never beyond its maximum age.
+func TestWarmed(t *testing.T) {
+	p := lifecycle.DefaultPolicy()
+	m := lifecycle.Machine{InstanceID: hostKey, HostKey: hostKey, ResourceClass: "large", UsageClass: lifecycle.UsageSpot, LaunchedAt: start}
+	q := lifecycle.Request{RequestID: "warm", Spec: lifecycle.Spec{Pool: "default"}}
+	r := lifecycle.Warmed(m, q, start, p)
+	want := lifecycle.Record{
+		HostKey: hostKey, InstanceID: hostKey, Pool: "default", State: lifecycle.StateIdle, RequestID: "warm", Assignment: 1,
+		ResourceClass: "large", UsageClass: lifecycle.UsageSpot, Threshold: start.Add(p.CreationTimeout), ReleasedAt: start,
+		DueAt: start.Add(p.ReleaseLook), LaunchedAt: start, CreatedAt: start, UpdatedAt: start,
+		Reason: "launched ahead of need, for the first run that claims it",
+	}
+	if diff := cmp.Diff(want, r); diff != "" {
+		t.Fatalf("(-want +got):\n%s", diff)
+	}
+	for _, tt := range []struct {
+		name   string
+		maxAge time.Duration
+		want   time.Duration
+	}{{"any age", 0, time.Hour + time.Minute}, {"30m of age", 30 * time.Minute, 30 * time.Minute}} {
+		p.MaxAge = tt.maxAge
+		pooled, err := lifecycle.Apply(r, lifecycle.Decision{Action: lifecycle.ActionPool}, start.Add(time.Minute), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := pooled.Threshold.Sub(start); got != tt.want || !pooled.Fresh() || pooled.RequestID != "" {
+			t.Errorf("%s: waits until %s after its launch, want %s: %+v", tt.name, got, tt.want, pooled)
+		}
 	}
 }
 

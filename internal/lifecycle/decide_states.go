@@ -143,7 +143,8 @@ func (v view) runningIdle() Decision {
 	return keep(v.lookBy(earliest(end, r.Threshold)), "running: waiting for a first job, since nobody waited for the request")
 }
 
-// releasing: without a run, not yet clean.
+// releasing: without a run, not yet clean. A fresh host is made ready to serve
+// in the same way as one that has served.
 func (v view) releasing() Decision {
 	if v.busy() {
 		return v.draining()
@@ -152,17 +153,29 @@ func (v view) releasing() Decision {
 	case v.signal() == SignalRemoveRegOK && v.fresh():
 		return v.clean()
 	case v.silent():
-		return terminate(fmt.Sprintf("silent for %s while it was released", v.p.Silence))
+		return terminate(fmt.Sprintf("silent for %s while it was %s", v.p.Silence, v.releasingWord()))
 	case v.drained():
 		return Decision{Action: ActionReleaseClock, Why: fmt.Sprintf("no longer busy: %s to become clean", v.p.ReleaseTimeout)}
 	case v.signal() == SignalRemoveRegFailed:
 		return v.removalFailed()
+	case v.expired() && v.Record.Fresh():
+		return terminate(fmt.Sprintf("not ready to serve by its threshold, %s after launch", v.Record.Threshold.Sub(v.Record.CreatedAt)))
 	case v.expired():
 		return terminate("not clean by its threshold after its release")
 	case v.needsToken():
 		return Decision{Action: ActionProvideToken, Why: "the agent needs a remove token"}
 	}
+	if v.Record.Fresh() {
+		return keep(v.now.Add(v.p.ReleaseLook), "starting for the warm pool: waiting for the agent to prepare the host")
+	}
 	return keep(v.now.Add(v.p.ReleaseLook), "released: waiting for the agent to deregister and clean up")
+}
+
+func (v view) releasingWord() string {
+	if v.Record.Fresh() {
+		return "starting"
+	}
+	return "released"
 }
 
 // draining: released while a job runs. The job may run to the end of its
@@ -207,7 +220,7 @@ func (v view) needsToken() bool {
 func (v view) clean() Decision {
 	r := v.Record
 	switch {
-	case v.p.Reuse == ReuseNone:
+	case v.p.Reuse == ReuseNone && !r.Fresh():
 		return terminate("its pool does not reuse hosts")
 	case v.drifted() != "":
 		return terminate(v.drifted())
@@ -219,6 +232,9 @@ func (v view) clean() Decision {
 		return terminate(fmt.Sprintf("served %d runs, the most that its pool allows", r.Uses))
 	case v.aged() != "":
 		return terminate(v.aged())
+	}
+	if r.Fresh() {
+		return Decision{Action: ActionPool, Why: "prepared and clean, for the first run that claims it"}
 	}
 	return Decision{Action: ActionPool, Why: "deregistered and clean"}
 }

@@ -94,6 +94,19 @@ var hosts = map[string]func(*lifecycle.Facts, *lifecycle.Policy){
 		release(f)
 		f.Record.ReleasedAt = now.Add(-30 * time.Minute)
 	},
+	"releasing, fresh": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		release(f)
+		fresh(f)
+	},
+	"releasing, fresh, reuse none": func(f *lifecycle.Facts, p *lifecycle.Policy) {
+		release(f)
+		fresh(f)
+		p.Reuse = lifecycle.ReuseNone
+	},
+	"pooled, fresh": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		pool(f)
+		fresh(f)
+	},
 	"releasing, retiring": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
 		release(f)
 		f.Record.Retiring = true
@@ -217,6 +230,12 @@ func release(f *lifecycle.Facts) {
 	r.State, r.ReleasedAt = lifecycle.StateIdle, now.Add(-20*time.Second)
 	r.Threshold, r.RuntimeEndsAt = now.Add(100*time.Second), now.Add(2*time.Hour)
 	r.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationRemove, Secret: token, ExpiresAt: now.Add(time.Hour)}
+}
+
+// fresh makes the host one that was launched for the warm pool.
+func fresh(f *lifecycle.Facts) {
+	r := &f.Record
+	r.Repository, r.TrustKey, r.Uses, r.RunnerName, r.Registration, r.RuntimeEndsAt = "", "", 0, "", nil, time.Time{}
 }
 
 // drift makes the host one of an older launch template.

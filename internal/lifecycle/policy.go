@@ -16,6 +16,10 @@ type Policy struct {
 	ReleaseTimeout time.Duration
 	// IdleTime: how long a pooled host waits for the next run.
 	IdleTime time.Duration
+	// WarmTime is the same for a fresh host, which no run has used: it was
+	// launched ahead of need. Then it is ended, and another one is launched if it
+	// is still wanted, so that what waits is never older than this.
+	WarmTime time.Duration
 	// Silence: without a heartbeat for this long a host is silent. Heartbeats
 	// come every 15 s, so 60 s means three were lost.
 	Silence time.Duration
@@ -58,6 +62,7 @@ func DefaultPolicy() Policy {
 		MaxRuntime:        6 * time.Hour,
 		ReleaseTimeout:    120 * time.Second,
 		IdleTime:          5 * time.Minute,
+		WarmTime:          time.Hour,
 		Silence:           60 * time.Second,
 		ExternalTimeout:   30 * time.Minute,
 		UnattendedTimeout: 5 * time.Minute,

@@ -60,7 +60,8 @@ type Record struct {
 	Zone          string     `json:"zone,omitempty"`
 	// Labels are the request's runner labels, beside the run id.
 	Labels []string `json:"labels,omitempty"`
-	// TrustKey says whose runs may follow on this host; see Reuse.
+	// TrustKey says whose runs may follow on this host; see Reuse. Empty: no run
+	// has used it, and the first one that claims it binds it for good.
 	TrustKey string `json:"trustKey,omitempty"`
 	// Uses counts the runs that the host has been assigned to.
 	Uses            int    `json:"uses,omitempty"`
@@ -109,6 +110,9 @@ func (r Record) Releasing() bool { return r.State == StateIdle && r.PooledAt.IsZ
 
 // Pooled reports whether the host is idle, clean and waiting for a run.
 func (r Record) Pooled() bool { return r.State == StateIdle && !r.PooledAt.IsZero() }
+
+// Fresh reports whether no run has used the host: anyone's may be the first.
+func (r Record) Fresh() bool { return r.TrustKey == "" && r.Uses == 0 }
 
 // Held reports whether an operator's hold is in force.
 func (r Record) Held(now time.Time) bool { return now.Before(r.Hold) }

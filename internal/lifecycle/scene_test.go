@@ -144,7 +144,7 @@ func (s scene) setDeadline(r *lifecycle.Record) {
 			r.PooledAt = r.Threshold
 		}
 	}
-	if r.State == lifecycle.StateCreated {
+	if r.State == lifecycle.StateCreated || r.Fresh() {
 		r.CreatedAt = r.Threshold.Add(-10 * time.Minute)
 	}
 	if tied {

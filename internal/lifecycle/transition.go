@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -113,11 +114,33 @@ func Launched(m Machine, q Request, reg *Registration, now time.Time, p Policy) 
 	return r
 }
 
+// Warmed is the record of a machine that was launched for the warm pool: it has
+// no run, and is pooled once its agent says that it is prepared and clean.
+func Warmed(m Machine, q Request, now time.Time, p Policy) Record {
+	r := Record{
+		HostKey: m.HostKey, InstanceID: m.InstanceID, Pool: q.Spec.Pool, State: StateIdle, RequestID: q.RequestID,
+		Assignment: 1, Threshold: now.Add(p.CreationTimeout), ReleasedAt: now,
+		ResourceClass: m.ResourceClass, UsageClass: m.UsageClass, InstanceType: m.InstanceType,
+		CPU: m.CPU, MemoryMiB: m.MemoryMiB, Arch: m.Arch, Zone: m.Zone, TemplateVersion: m.TemplateVersion,
+		LaunchedAt: m.LaunchedAt, CreatedAt: now, UpdatedAt: now,
+		Reason: "launched ahead of need, for the first run that claims it",
+	}
+	r.DueAt = earliest(r.Threshold, now.Add(p.ReleaseLook))
+	return r
+}
+
+// ErrUnbound: a claim of a fresh host does not say whom it binds it to. After
+// such a claim, runs of strangers could follow each other.
+var ErrUnbound = errors.New("the claim of a fresh host binds it to nobody")
+
 // Claimed is the record of a pooled host after a request took it.
 func (r Record) Claimed(c Claim) (Record, error) {
 	n, err := r.begin(ActionClaim, c.Now, "")
 	if err != nil {
 		return r, err
+	}
+	if n.TrustKey = c.boundTo(); n.TrustKey == "" {
+		return r, ErrUnbound
 	}
 	n.State, n.PooledAt = StateClaimed, time.Time{}
 	n.RunID, n.RunAttempt, n.Repository, n.RequestID = c.RunID, c.RunAttempt, c.Repository, c.RequestID
@@ -152,9 +175,11 @@ func (r Record) work() string {
 // no read: every fact it relies on is in the condition.
 type Claim struct {
 	HostKey string
-	// Assignment is the message's; the record's must be equal.
+	// Assignment and TrustKey are the message's; the record's must be equal.
+	// Without a trust key the host must be fresh, and gets that of BindTo.
 	Assignment int64
 	TrustKey   string
+	BindTo     string
 	Now        time.Time
 	// Margin: the record's threshold must be later than Now + Margin.
 	Margin time.Duration
@@ -178,6 +203,15 @@ type Claim struct {
 func (c Claim) Holds(r Record) bool {
 	return r.Pooled() && r.Assignment == c.Assignment && r.TrustKey == c.TrustKey &&
 		!r.Retiring && r.InterruptionAt.IsZero() && !r.Held(c.Now) && r.Threshold.After(c.Now.Add(c.Margin))
+}
+
+// boundTo is the trust key of the host after the claim. One that has a key
+// keeps it.
+func (c Claim) boundTo() string {
+	if c.TrustKey != "" {
+		return c.TrustKey
+	}
+	return c.BindTo
 }
 
 // Apply carries out a decision on the record: it returns the record to be
@@ -272,7 +306,11 @@ func (r *Record) pool(now time.Time, p Policy) {
 	r.RequestID = ""
 	r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}
 	r.Registration, r.RunnerName, r.GitHubRunnerID, r.JobsOf = nil, "", 0, ""
-	r.Threshold = earliest(now.Add(p.IdleTime), r.agesAt(p))
+	waits := p.IdleTime
+	if r.Fresh() {
+		waits = p.WarmTime
+	}
+	r.Threshold = earliest(now.Add(waits), r.agesAt(p))
 	r.DueAt = r.Threshold
 }
 

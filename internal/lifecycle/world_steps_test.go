@@ -94,7 +94,7 @@ func (w *world) claim(t *rapid.T) {
 	}
 	q := w.newRequest(t, rapid.SampledFrom([]string{"102", "103"}).Draw(t, "run"))
 	c := lifecycle.Claim{
-		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: m.TrustKey, Now: w.now, Margin: w.policy.ClaimMargin,
+		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: m.TrustKey, BindTo: w.policy.Reuse.TrustKey("acme/web"), Now: w.now, Margin: w.policy.ClaimMargin,
 		RunID: q.RunID, Repository: q.Repository, RequestID: q.RequestID, MaxRuntime: q.Spec.MaxRuntime,
 		Registration: w.tokenFor(*q), JobsOf: q.Spec.JobsOf, Threshold: w.now.Add(w.policy.ClaimTimeout),
 	}

@@ -15,6 +15,7 @@ type world struct {
 	now    time.Time
 	facts  lifecycle.Facts // the truth, as far as it is known
 	policy lifecycle.Policy
+	warm   bool               // it was launched ahead of need
 	stale  []lifecycle.Record // every version ever stored
 }
 
@@ -28,6 +29,11 @@ func newWorld(t *rapid.T) *world {
 	w.facts.WatchingSince = start
 	q := w.newRequest(t, "101")
 	m := lifecycle.Machine{InstanceID: hostKey, HostKey: hostKey}
+	if rapid.IntRange(0, 3).Draw(t, "warm") == 0 {
+		w.store(lifecycle.Warmed(m, lifecycle.Request{RequestID: "warm"}, w.now, w.policy))
+		w.facts.Request, w.warm = nil, true
+		return w
+	}
 	w.facts.Request = q
 	w.store(lifecycle.Launched(m, *q, w.tokenFor(*q), w.now, w.policy))
 	return w

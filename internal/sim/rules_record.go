@@ -25,7 +25,8 @@ func (w *world) recordCreated(r lifecycle.Record) {
 	w.rules.of(r.HostKey).served(r)
 	w.tell(w.who(), "creates", r.HostKey+" "+recordLine(r))
 	w.coverage.Actions[lifecycle.ActionLaunch]++
-	if r.State != lifecycle.StateCreated || r.Assignment != 1 || r.Version != 1 {
+	fresh := r.Releasing() && r.Fresh() && r.RunID == ""
+	if r.State != lifecycle.StateCreated && !fresh || r.Assignment != 1 || r.Version != 1 {
 		w.broken(RuleTransition, "%s begins its life %s", r.HostKey, recordLine(r))
 	}
 	w.checkDue(r)
@@ -47,7 +48,7 @@ func (w *world) recordWritten(before, after lifecycle.Record) {
 	case assigned && after.Assignment != before.Assignment+1, !assigned && after.Assignment != before.Assignment:
 		w.broken(RuleAssignment, "%s goes from assignment %d (run %q) to %d (run %q)",
 			after.HostKey, before.Assignment, before.RunID, after.Assignment, after.RunID)
-	case after.TrustKey != before.TrustKey:
+	case after.TrustKey != before.TrustKey && !(before.Fresh() && to == "claimed"):
 		w.broken(RuleTrust, "%s goes from trust key %q to %q", after.HostKey, before.TrustKey, after.TrustKey)
 	}
 	if assigned {
@@ -146,7 +147,7 @@ func (w *world) checkReady(r lifecycle.Record) {
 
 // checkPooled: what is pooled has been cleaned, and nothing runs on it.
 func (w *world) checkPooled(r lifecycle.Record) {
-	if w.pools[r.Pool].Policy.Reuse == lifecycle.ReuseNone {
+	if w.pools[r.Pool].Policy.Reuse == lifecycle.ReuseNone && !r.Fresh() {
 		w.broken(RuleTrust, "%s is pooled and its pool reuses no host", r.HostKey)
 	}
 	m := w.machines[r.InstanceID]

@@ -13,10 +13,11 @@ import (
 )
 
 // claimed are the attributes that Record.Claimed gives a value or takes it
-// from, but for the counters and the runner name.
+// from, but for the counters and the runner name. The trust key of a bound host
+// gets the value that the condition asks for.
 var claimed = []string{
 	"state", pooledAt, poolKey, runID, "runAttempt", "repository", requestID, "maxRuntime", "labels", "registration",
-	"jobsOf", "githubRunnerId", "threshold", dueAt, dueShard, "updatedAt", "reason",
+	"jobsOf", "githubRunnerId", "threshold", dueAt, dueShard, "updatedAt", "reason", "trustKey",
 }
 
 // ClaimInstance takes a pooled host if c.Holds for its record: else ErrLost. It

@@ -9,6 +9,7 @@ import (
 
 var claimTests = []suiteTest{
 	{"takes the host", testClaim},
+	{"binds a fresh host", testClaimFresh},
 	{"for a job names its registration", testClaimForJob},
 	{"needs every fact", testClaimCondition},
 	{"is allowed up to the edges", testClaimEdges},
@@ -38,6 +39,54 @@ func testClaim(t *testing.T, w world) {
 
 	_, err = w.Store.ClaimInstance(t.Context(), claimOf("a"))
 	wantError(t, "second claim", err, lifecycle.ErrLost)
+}
+
+// testClaimFresh: a host that no run has used is bound by the claim, found in the
+// index before it and under its key after it, and never bound again.
+func testClaimFresh(t *testing.T, w world) {
+	fresh := pooledRecord("a")
+	fresh.TrustKey, fresh.Uses, fresh.Repository = "", 0, ""
+	w.create(t, fresh)
+	pooled := func(trustKey string) []string {
+		return listed(t, func(of lifecycle.PageOf) (recordPage, error) {
+			return w.Store.PooledInstances(t.Context(), lifecycle.QueueName{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}, trustKey, of)
+		})
+	}
+	equal(t, "fresh hosts", []string{"a"}, pooled(""))
+	equal(t, "hosts of the repository", []string(nil), pooled(repository))
+
+	_, err := w.Store.ClaimInstance(t.Context(), claimOf("a"))
+	wantError(t, "the claim of a bound host", err, lifecycle.ErrLost)
+	claim := claimOf("a")
+	claim.TrustKey = ""
+	_, err = w.Store.ClaimInstance(t.Context(), claim)
+	wantError(t, "a claim that binds to nobody", err, lifecycle.ErrUnbound)
+	equal(t, "record after both", fresh, w.instance(t, "a"))
+
+	claim.BindTo = repository
+	got, err := w.Store.ClaimInstance(t.Context(), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := fresh.Claimed(claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Version = 2
+	equal(t, "what claim returns", want, got)
+	equal(t, "record", want, w.instance(t, "a"))
+	equal(t, "fresh hosts after the claim", []string(nil), pooled(""))
+
+	w.create(t, pooledRecord("b"))
+	claim.HostKey = "b"
+	_, err = w.Store.ClaimInstance(t.Context(), claim)
+	wantError(t, "the claim of a fresh host on a bound one", err, lifecycle.ErrLost)
+	bound := claimOf("b")
+	bound.BindTo = "acme/other"
+	if got, err = w.Store.ClaimInstance(t.Context(), bound); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "trust key of a bound host after a claim", repository, got.TrustKey)
 }
 
 // testClaimForJob also claims for a run a host that still has what a claim for a
