@@ -85,7 +85,7 @@ type judged struct {
 
 // NewScaleDownSweep begins a sweep.
 func (f *Fleet) NewScaleDownSweep() *ScaleDownSweep {
-	s := &ScaleDownSweep{f: f, course: course{journal: journal{f: f}}}
+	s := &ScaleDownSweep{f: f, course: course{journal: journal{f: f, sweep: "scale_down"}}}
 	s.next = s.read
 	if f.scaleDown == nil {
 		s.next = func(context.Context, time.Time) (Progress, error) { return done, nil }

@@ -30,7 +30,7 @@ func (s *ScaleDownSweep) carryOut(ctx context.Context, h judged, now time.Time) 
 
 // over leaves the host in hand, with what became of it.
 func (s *ScaleDownSweep) over(h judged, action lifecycle.Action, why string) Progress {
-	s.journal.decide(h.record.InstanceID, action, why)
+	s.journal.decideOn(h.record, action, why)
 	o := s.owners[0]
 	o.judged, s.next = o.judged[1:], s.host
 	return again

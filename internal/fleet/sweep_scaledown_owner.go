@@ -92,7 +92,7 @@ func (s *ScaleDownSweep) leave(ctx context.Context, what string, err error) (Pro
 	}
 	s.f.log.Warn("the hosts of an owner are left to the next sweep", "owner", o.name, "hosts", len(left), "failed", what, "error", err)
 	for _, h := range left {
-		s.journal.decide(h.record.InstanceID, lifecycle.ActionKeep, "GitHub does not answer about the runners of "+o.name)
+		s.journal.decideOn(h.record, lifecycle.ActionKeep, "GitHub does not answer about the runners of "+o.name)
 	}
 	return s.nextOwner(ctx)
 }
