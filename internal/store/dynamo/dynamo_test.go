@@ -19,9 +19,10 @@ import (
 )
 
 var (
-	_ fleet.Store    = (*dynamo.Store)(nil)
-	_ fleet.JobStore = (*dynamo.Store)(nil)
-	_ agent.Store    = (*dynamo.HostView)(nil)
+	_ fleet.Store       = (*dynamo.Store)(nil)
+	_ fleet.JobStore    = (*dynamo.Store)(nil)
+	_ fleet.WorkerStore = (*dynamo.Store)(nil)
+	_ agent.Store       = (*dynamo.HostView)(nil)
 )
 
 // TestStore has the agents use a client of their own, as they do.

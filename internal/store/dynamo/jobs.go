@@ -13,8 +13,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/store/row"
 )
 
-// The jobs table has three kinds of rows, told apart by how their keys begin:
-// jobs, webhooks, and the turns of a pool.
+// The jobs table has five kinds of rows, told apart by how their keys begin:
+// jobs, webhooks, the turns of a pool, and the jobs and workers of services.
 
 type (
 	job     = lifecycle.Job

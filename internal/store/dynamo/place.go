@@ -39,6 +39,9 @@ var (
 	jobsByPool      = listingBy("jobs by pool", jobs, byPool)
 	jobsByDue       = listingBy("jobs by due", jobs, byDue)
 	webhooksByDue   = listingBy("webhooks by due", jobs, byDue)
+	workByAge       = listingBy("waiting jobs of service", jobs, byPool)
+	workByDue       = listingBy("jobs of services by due", jobs, byDue)
+	workersByID     = listingBy("workers", jobs, byRun)
 )
 
 func listingBy(name, table, index string) listing {

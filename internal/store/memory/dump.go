@@ -65,6 +65,12 @@ func (s *Store) dumpJobs(b *strings.Builder) {
 	for _, key := range slices.Sorted(maps.Keys(s.turns)) {
 		dumpRow(b, "turns", s.turns[key])
 	}
+	for _, key := range workIn(s.work) {
+		dumpRow(b, "work", s.work[key])
+	}
+	for _, key := range workIn(s.workers) {
+		dumpRow(b, "worker", s.workers[key])
+	}
 	for _, key := range slices.SortedFunc(maps.Keys(s.seen), compareSeenKeys) {
 		dumpRow(b, "seen", []any{key.kind, key.id, s.seen[key]})
 	}

@@ -49,6 +49,15 @@ var (
 	jobsByPool = index[lifecycle.Job]{"jobs by pool", 2, func(j lifecycle.Job) []string {
 		return []string{sortable(j.QueuedAt), sortableID(j.ID)}
 	}, row.Job}
+	workByAge = index[lifecycle.WorkJob]{"waiting jobs of a service", 2, func(j lifecycle.WorkJob) []string {
+		return []string{sortable(j.CreatedAt), j.ID}
+	}, row.WorkJob}
+	workByDue = index[lifecycle.WorkJob]{"jobs of services by due", 3, func(j lifecycle.WorkJob) []string {
+		return []string{sortable(j.DueAt), j.Service, j.ID}
+	}, row.WorkJob}
+	workersByID = index[lifecycle.Worker]{"workers", 1, func(w lifecycle.Worker) []string {
+		return []string{w.ID}
+	}, row.Worker}
 )
 
 // sortable is a time as text of fixed width, so that it sorts like the time.

@@ -33,6 +33,8 @@ type Store struct {
 	webhooks  map[string]lifecycle.Webhook
 	jobs      map[int64]lifecycle.Job
 	turns     map[string]lifecycle.Turns
+	work      map[workKey]lifecycle.WorkJob
+	workers   map[workKey]lifecycle.Worker
 	seen      map[seenKey]time.Time // until when
 	purgedAt  time.Time
 }
@@ -56,6 +58,8 @@ func New(now func() time.Time) *Store {
 		webhooks:  map[string]lifecycle.Webhook{},
 		jobs:      map[int64]lifecycle.Job{},
 		turns:     map[string]lifecycle.Turns{},
+		work:      map[workKey]lifecycle.WorkJob{},
+		workers:   map[workKey]lifecycle.Worker{},
 		seen:      map[seenKey]time.Time{},
 	}
 }
@@ -77,6 +81,8 @@ func (s *Store) Clone() *Store {
 		webhooks:  maps.Clone(s.webhooks),
 		jobs:      maps.Clone(s.jobs),
 		turns:     maps.Clone(s.turns),
+		work:      maps.Clone(s.work),
+		workers:   maps.Clone(s.workers),
 		seen:      maps.Clone(s.seen),
 		purgedAt:  s.purgedAt,
 	}
@@ -110,6 +116,8 @@ func (s *Store) purge(now time.Time) {
 	maps.DeleteFunc(s.requests, func(_ requestKey, q lifecycle.Request) bool { return expired(q.ExpiresAt, now) })
 	maps.DeleteFunc(s.webhooks, func(_ string, w lifecycle.Webhook) bool { return expired(w.ExpiresAt, now) })
 	maps.DeleteFunc(s.jobs, func(_ int64, j lifecycle.Job) bool { return expired(j.ExpiresAt, now) })
+	maps.DeleteFunc(s.work, func(_ workKey, j lifecycle.WorkJob) bool { return expired(j.ExpiresAt, now) })
+	maps.DeleteFunc(s.workers, func(_ workKey, w lifecycle.Worker) bool { return expired(w.ExpiresAt, now) })
 	maps.DeleteFunc(s.seen, func(_ seenKey, until time.Time) bool { return expired(until, now) })
 	live := func(e lifecycle.Event) bool { return !expired(e.At.Add(row.EventRetention), now) }
 	if i := slices.IndexFunc(s.events, live); i != 0 {

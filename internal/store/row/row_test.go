@@ -24,6 +24,9 @@ func TestRows(t *testing.T) {
 	t.Run("webhook", func(t *testing.T) { testRow(t, row.Webhook) })
 	t.Run("turns", func(t *testing.T) { testRow(t, row.Turns) })
 	t.Run("service", func(t *testing.T) { testRow(t, row.Service) })
+	t.Run("work job", func(t *testing.T) { testRow(t, row.WorkJob) })
+	t.Run("worker", func(t *testing.T) { testRow(t, row.Worker) })
+	t.Run("service", func(t *testing.T) { testRow(t, row.Service) })
 }
 
 func testRow[T any](t *testing.T, store func(T) T) {
@@ -64,6 +67,8 @@ func fill(v reflect.Value, n *int) {
 		v.SetString(fmt.Sprintf("text %d", *n))
 	case reflect.Int, reflect.Int64:
 		v.SetInt(int64(*n))
+	case reflect.Uint8:
+		v.SetUint(uint64(*n))
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Pointer:

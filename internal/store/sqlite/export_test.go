@@ -31,6 +31,11 @@ var Queries = map[string]string{
 	"jobs USING INTEGER PRIMARY":   selectJob,
 	"sqlite_autoindex_turns_1":     selectTurns,
 	"sqlite_autoindex_services_1":  selectService,
+	"work_by_age":                  selectWaitingWork,
+	"COVERING INDEX work_by_age":   countWork,
+	"work_by_due":                  selectDueWork,
+	"sqlite_autoindex_work_1":      selectWork,
+	"sqlite_autoindex_workers_1":   selectWorkers,
 }
 
 // Disagreements are the rows whose document and columns do not say the same,
@@ -73,7 +78,20 @@ func compareJobs(c *db.Conn) (rows int, wrong []string, err error) {
 		return 0, nil, err
 	}
 	o, worst, err := compare(c, `SELECT doc, version, pool FROM turns`, 3, turnsRow)
-	return n + m + o, slices.Concat(bad, worse, worst), err
+	if err != nil {
+		return 0, nil, err
+	}
+	p, still, err := compareWork(c)
+	return n + m + o + p, slices.Concat(bad, worse, worst, still), err
+}
+
+func compareWork(c *db.Conn) (rows int, wrong []string, err error) {
+	n, bad, err := compare(c, `SELECT doc, version, open_state, created_at, due_at, expires_at, service, id FROM work`, 8, workRow)
+	if err != nil {
+		return 0, nil, err
+	}
+	m, worse, err := compare(c, `SELECT doc, version, expires_at, service, id FROM workers`, 5, workerRow)
+	return n + m, slices.Concat(bad, worse), err
 }
 
 func compare[T any](c *db.Conn, query string, columns int, row func(string, T) ([]any, error)) (rows int, wrong []string, err error) {

@@ -43,8 +43,12 @@ var (
 	webhooksByDue = index[lifecycle.Webhook]{"webhooks by due", 1, func(w lifecycle.Webhook) key {
 		return key{db.Nanos(w.DueAt), []string{w.DeliveryID}}
 	}}
-	jobsByDue    = index[lifecycle.Job]{"jobs by due", 1, func(j lifecycle.Job) key { return jobKey(j.DueAt, j) }}
-	jobsByPool   = index[lifecycle.Job]{"jobs by pool", 1, func(j lifecycle.Job) key { return jobKey(j.QueuedAt, j) }}
+	jobsByDue  = index[lifecycle.Job]{"jobs by due", 1, func(j lifecycle.Job) key { return jobKey(j.DueAt, j) }}
+	jobsByPool = index[lifecycle.Job]{"jobs by pool", 1, func(j lifecycle.Job) key { return jobKey(j.QueuedAt, j) }}
+	workByDue  = index[lifecycle.WorkJob]{"jobs of services by due", 2, func(j lifecycle.WorkJob) key {
+		return key{db.Nanos(j.DueAt), []string{j.Service, j.ID}}
+	}}
+	workersByID  = index[lifecycle.Worker]{"workers", 1, func(w lifecycle.Worker) key { return key{0, []string{w.ID}} }}
 	reportsByKey = index[string]{"reports", 1, func(hostKey string) key { return key{0, []string{hostKey}} }}
 	eventsOfRun  = index[lifecycle.Event]{"events of run", 0, eventKey}
 	// Never gone on behind its first page.

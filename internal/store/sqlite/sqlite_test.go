@@ -13,9 +13,10 @@ import (
 )
 
 var (
-	_ fleet.Store    = (*sqlite.Store)(nil)
-	_ fleet.JobStore = (*sqlite.Store)(nil)
-	_ agent.Store    = (*sqlite.HostView)(nil)
+	_ fleet.Store       = (*sqlite.Store)(nil)
+	_ fleet.JobStore    = (*sqlite.Store)(nil)
+	_ fleet.WorkerStore = (*sqlite.Store)(nil)
+	_ agent.Store       = (*sqlite.HostView)(nil)
 )
 
 func open(t testing.TB, path string, o db.Options) *db.DB {

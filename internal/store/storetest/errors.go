@@ -70,6 +70,15 @@ func calls(w world) map[string]func(context.Context) error {
 		"Turns":              func(ctx context.Context) error { _, err := w.Store.Turns(ctx, jobPool); return err },
 		"UpdateTurns":        func(ctx context.Context) error { _, err := w.Store.UpdateTurns(ctx, fullTurns(jobPool)); return err },
 		"SeeOnce":            func(ctx context.Context) error { return w.Store.SeeOnce(ctx, "token", "a", start.Add(time.Hour)) },
+		"CreateWork":         func(ctx context.Context) error { return w.Store.CreateWork(ctx, fullWork("new")) },
+		"UpdateWork":         func(ctx context.Context) error { _, err := w.Store.UpdateWork(ctx, fullWork("a")); return err },
+		"Work":               func(ctx context.Context) error { _, err := w.Store.Work(ctx, service, "a"); return err },
+		"WaitingWork":        func(ctx context.Context) error { _, err := w.Store.WaitingWork(ctx, service, 1); return err },
+		"CountWork":          func(ctx context.Context) error { _, err := w.Store.CountWork(ctx, service); return err },
+		"DueWork":            func(ctx context.Context) error { _, err := w.Store.DueWork(ctx, start, of); return err },
+		"Worker":             func(ctx context.Context) error { _, err := w.Store.Worker(ctx, service, "a"); return err },
+		"UpdateWorker":       func(ctx context.Context) error { _, err := w.Store.UpdateWorker(ctx, fullWorker("new")); return err },
+		"Workers":            func(ctx context.Context) error { _, err := w.Store.Workers(ctx, service, of); return err },
 		"HostView.Record":    func(ctx context.Context) error { _, _, err := w.ForHost("a").Record(ctx, true); return err },
 		"HostView.PutReport": func(ctx context.Context) error { return w.ForHost("a").PutReport(ctx, fullReport("a")) },
 	}
@@ -83,6 +92,8 @@ func (w world) seed(t *testing.T) {
 	w.addEvents(t, fullEvent("old"))
 	w.createWebhooks(t, fullWebhook("a"))
 	w.createJobs(t, fullJob(1))
+	w.createWork(t, fullWork("a"))
+	w.updateWorker(t, fullWorker("a"))
 	if _, err := w.Store.TakeLease(t.Context(), lifecycle.Lease{Name: "sweep", Holder: "a"}); err != nil {
 		t.Fatal(err)
 	}

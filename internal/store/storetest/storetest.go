@@ -43,6 +43,7 @@ type Store interface {
 	TakeLease(ctx context.Context, l lifecycle.Lease) (lifecycle.Lease, error)
 
 	JobStore
+	WorkerStore
 
 	Service(ctx context.Context, name string) (lifecycle.Service, error)
 	UpdateService(ctx context.Context, s lifecycle.Service) (lifecycle.Service, error)
@@ -102,6 +103,8 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) Database) {
 		{"jobs", jobTests},
 		{"turns", turnTests},
 		{"seen", seenTests},
+		{"work", workTests},
+		{"workers", workerTests},
 		{"expiry", expiryTests},
 		{"errors", errorTests},
 	}

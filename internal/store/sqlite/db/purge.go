@@ -17,6 +17,8 @@ var purges = []string{
 	`DELETE FROM events WHERE id IN (SELECT id FROM events WHERE expires_at <= ?1 LIMIT ?2)`,
 	`DELETE FROM webhooks WHERE rowid IN (SELECT rowid FROM webhooks WHERE expires_at <= ?1 LIMIT ?2)`,
 	`DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE expires_at <= ?1 LIMIT ?2)`,
+	`DELETE FROM work WHERE rowid IN (SELECT rowid FROM work WHERE expires_at <= ?1 LIMIT ?2)`,
+	`DELETE FROM workers WHERE rowid IN (SELECT rowid FROM workers WHERE expires_at <= ?1 LIMIT ?2)`,
 	`DELETE FROM seen WHERE rowid IN (SELECT rowid FROM seen WHERE expires_at <= ?1 LIMIT ?2)`,
 	`DELETE FROM messages WHERE id IN (SELECT id FROM messages WHERE expires_at <= ?1 LIMIT ?2)`,
 }

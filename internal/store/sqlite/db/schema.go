@@ -25,8 +25,11 @@ var services string
 //go:embed events.sql
 var eventsOfInstance string
 
+//go:embed work.sql
+var work string
+
 // migrations[i] brings the file from version i to i+1.
-var migrations = []string{schema, jobs, services, eventsOfInstance}
+var migrations = []string{schema, jobs, services, eventsOfInstance, work}
 
 // applicationID marks the file as ours in its header: "rmda".
 const applicationID = 0x726d6461

@@ -1,0 +1,131 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/row"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+)
+
+type (
+	workJob  = lifecycle.WorkJob
+	workPage = lifecycle.Page[lifecycle.WorkJob]
+)
+
+const (
+	insertWork = `INSERT INTO work (doc, version, open_state, created_at, due_at, expires_at, service, id)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING`
+	updateWork = `UPDATE work SET doc = ?1, version = ?2, open_state = ?3, created_at = ?4, due_at = ?5, expires_at = ?6
+		WHERE service = ?7 AND id = ?8 AND version = ?2 - 1`
+	selectWork        = `SELECT doc FROM work WHERE service = ?1 AND id = ?2`
+	selectWaitingWork = `SELECT id FROM work WHERE service = ?1 AND open_state = 'waiting' ORDER BY created_at, id LIMIT ?2`
+	countWork         = `SELECT open_state, count(*) FROM work WHERE service = ?1 AND open_state IS NOT NULL GROUP BY open_state`
+	selectDueWork     = `SELECT id, doc FROM work
+		WHERE due_at <= ?1 AND (due_at, service, id) > (?2, ?3, ?4) ORDER BY due_at, service, id LIMIT ?5`
+)
+
+// workRow is the job as the columns of its row, in the order of the statements'
+// parameters.
+func workRow(what string, j workJob) ([]any, error) {
+	doc, err := document(what, j)
+	var open any
+	if !j.State.Ended() {
+		open = string(j.State)
+	}
+	return []any{doc, j.Version, open, db.Time(j.CreatedAt), db.Time(j.DueAt), db.Time(j.ExpiresAt), j.Service, j.ID}, err
+}
+
+// CreateWork writes a new job with version 1: ErrExists if the service has one
+// of its id.
+func (s *Store) CreateWork(ctx context.Context, j workJob) error {
+	what := fmt.Sprintf("create job %s of service %s", j.ID, j.Service)
+	j.Version = 1
+	columns, err := workRow(what, row.WorkJob(j))
+	if err != nil {
+		return err
+	}
+	return s.change(ctx, what, lifecycle.ErrExists, insertWork, columns...)
+}
+
+// UpdateWork replaces the job whose stored version is j.Version and returns it
+// as stored: else ErrLost.
+func (s *Store) UpdateWork(ctx context.Context, j workJob) (workJob, error) {
+	what := fmt.Sprintf("update job %s of service %s", j.ID, j.Service)
+	j = row.WorkJob(j)
+	j.Version++
+	columns, err := workRow(what, j)
+	if err == nil {
+		err = s.change(ctx, what, lifecycle.ErrLost, updateWork, columns...)
+	}
+	if err != nil {
+		return workJob{}, err
+	}
+	return j, nil
+}
+
+// Work reads one job: ErrNotFound.
+func (s *Store) Work(ctx context.Context, service, id string) (j workJob, err error) {
+	what := fmt.Sprintf("read job %s of service %s", id, service)
+	err = s.db.Read(ctx, what, func(c *db.Conn) (err error) {
+		j, err = one[workJob](c, what, selectWork, service, id)
+		return err
+	})
+	return j, err
+}
+
+// WaitingWork lists the ids of at most limit waiting jobs of a service, the
+// oldest first.
+func (s *Store) WaitingWork(ctx context.Context, service string, limit int) (ids []string, err error) {
+	what := "list waiting jobs of service " + service
+	err = s.db.Read(ctx, what, func(c *db.Conn) error {
+		return c.Each(selectWaitingWork, []any{service, limit}, func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(&id)
+			ids = append(ids, id)
+			return err
+		})
+	})
+	return ids, err
+}
+
+// CountWork counts the jobs of a service that wait and run.
+func (s *Store) CountWork(ctx context.Context, service string) (n lifecycle.WorkCount, err error) {
+	what := "count jobs of service " + service
+	err = s.db.Read(ctx, what, func(c *db.Conn) error {
+		return c.Each(countWork, []any{service}, func(rows *sql.Rows) error {
+			var state lifecycle.WorkState
+			var jobs int
+			err := rows.Scan(&state, &jobs)
+			switch state {
+			case lifecycle.WorkWaiting:
+				n.Waiting = jobs
+			case lifecycle.WorkRunning:
+				n.Running = jobs
+			}
+			return err
+		})
+	})
+	return n, err
+}
+
+// DueWork lists the jobs with dueAt at or before now, the longest due first. It
+// reads what is due and nothing else.
+func (s *Store) DueWork(ctx context.Context, now time.Time, of lifecycle.PageOf) (page workPage, err error) {
+	after, err := workByDue.after(of)
+	if err != nil {
+		return page, err
+	}
+	what := "list " + workByDue.name
+	err = s.db.Read(ctx, what, func(c *db.Conn) error {
+		due, read, err := sound[workJob](s, c, what, selectDueWork, db.Nanos(now), after.number, after.texts[0], after.texts[1], oneMore(of))
+		if err == nil {
+			page, err = workByDue.pageOfSound(due, read, of)
+		}
+		return err
+	})
+	return page, err
+}

@@ -1,0 +1,352 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// WorkerStore is the use-cases' port for the jobs and workers of services.
+type WorkerStore interface {
+	CreateWork(ctx context.Context, j lifecycle.WorkJob) error
+	UpdateWork(ctx context.Context, j lifecycle.WorkJob) (lifecycle.WorkJob, error)
+	Work(ctx context.Context, service, id string) (lifecycle.WorkJob, error)
+	WaitingWork(ctx context.Context, service string, limit int) ([]string, error)
+	CountWork(ctx context.Context, service string) (lifecycle.WorkCount, error)
+	DueWork(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.WorkJob], error)
+
+	Worker(ctx context.Context, service, id string) (lifecycle.Worker, error)
+	UpdateWorker(ctx context.Context, w lifecycle.Worker) (lifecycle.Worker, error)
+	Workers(ctx context.Context, service string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Worker], error)
+}
+
+var workTests = []suiteTest{
+	{"a job comes back as it was written", testWorkRoundTrip},
+	{"an id is taken once in a service", testWorkExists},
+	{"an update needs the stored version", testWorkVersion},
+	{"rows share nothing with their callers", testWorkAliasing},
+	{"the longest payload and log", testWorkLong},
+	{"waiting jobs come by age and then by id", testWaitingWork},
+	{"what waits and runs is counted", testCountWork},
+	{"by due", testWorkByDue},
+	{"one of 64 claims a job", testOneClaimsWork},
+	{"64 workers share 40 jobs", testWorkShared},
+}
+
+// service is that of fullWork.
+const service = "render"
+
+// fullWork has a value in every attribute.
+func fullWork(id string) lifecycle.WorkJob {
+	return lifecycle.WorkJob{
+		Service: service, ID: id, State: lifecycle.WorkWaiting, Payload: []byte{0, 0xff, '"', 0xc3, '\n'}, WorkerID: "task/1", Attempt: 1,
+		CreatedAt: start, StartedAt: start.Add(time.Second), ActivityAt: start.Add(time.Minute), EndedAt: start.Add(time.Hour),
+		Reason: "it's \"stalled\" — 100%", LogTail: "line 1\nline 2: né\t\x00\n", LogBytes: math.MaxInt64,
+		DueAt: start.Add(5 * time.Minute), Version: 1, ExpiresAt: start.Add(10 * time.Hour),
+	}
+}
+
+func (w world) createWork(t *testing.T, jobs ...lifecycle.WorkJob) {
+	t.Helper()
+	for _, j := range jobs {
+		if err := w.Store.CreateWork(t.Context(), j); err != nil {
+			t.Fatalf("CreateWork(%s): %v", j.ID, err)
+		}
+	}
+}
+
+func (w world) work(t *testing.T, id string) lifecycle.WorkJob {
+	t.Helper()
+	j, err := w.Store.Work(t.Context(), service, id)
+	if err != nil {
+		t.Fatalf("Work(%s): %v", id, err)
+	}
+	return j
+}
+
+// changeWork updates a stored job.
+func (w world) changeWork(t *testing.T, id string, change func(*lifecycle.WorkJob)) {
+	t.Helper()
+	j := w.work(t, id)
+	change(&j)
+	if _, err := w.Store.UpdateWork(t.Context(), j); err != nil {
+		t.Fatalf("UpdateWork(%s): %v", id, err)
+	}
+}
+
+func (w world) waitingWork(t *testing.T, service string, limit int) []string {
+	t.Helper()
+	ids, err := w.Store.WaitingWork(t.Context(), service, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+func (w world) countWork(t *testing.T, service string) lifecycle.WorkCount {
+	t.Helper()
+	n, err := w.Store.CountWork(t.Context(), service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (w world) dueWork(t *testing.T, now time.Time) []string {
+	t.Helper()
+	var ids []string
+	for _, j := range all(t, 2, func(of lifecycle.PageOf) (lifecycle.Page[lifecycle.WorkJob], error) {
+		return w.Store.DueWork(t.Context(), now, of)
+	}) {
+		ids = append(ids, j.Service+"/"+j.ID)
+	}
+	return ids
+}
+
+func testWorkRoundTrip(t *testing.T, w world) {
+	want := fullWork("a")
+	isFull(t, want)
+	w.createWork(t, want)
+	got := w.work(t, "a")
+	equal(t, "job", want, got)
+	isUTC(t, "createdAt", got.CreatedAt)
+	due, err := w.Store.DueWork(t.Context(), start.Add(time.Hour), lifecycle.PageOf{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "due", []lifecycle.WorkJob{want}, due.Items)
+
+	w.createWork(t, lifecycle.WorkJob{Service: service, ID: "b", State: lifecycle.WorkFailed, Payload: []byte{}, Version: 7})
+	equal(t, "job without attributes", lifecycle.WorkJob{Service: service, ID: "b", State: lifecycle.WorkFailed, Version: 1}, w.work(t, "b"))
+}
+
+func testWorkExists(t *testing.T, w world) {
+	w.createWork(t, fullWork("a"))
+	wantError(t, "second create", w.Store.CreateWork(t.Context(), lifecycle.WorkJob{Service: service, ID: "a"}), lifecycle.ErrExists)
+	equal(t, "job", fullWork("a"), w.work(t, "a"))
+	other := fullWork("a")
+	other.Service = "render-2"
+	w.createWork(t, other, fullWork("A"))
+	equal(t, "job after those of like names", fullWork("a"), w.work(t, "a"))
+}
+
+func testWorkVersion(t *testing.T, w world) {
+	w.createWork(t, fullWork("a"))
+	want := lifecycle.WorkJob{Service: service, ID: "a", State: lifecycle.WorkSucceeded, CreatedAt: start, Version: 1}
+	want.EndedAt = start.In(time.FixedZone("elsewhere", 2*60*60))
+	got, err := w.Store.UpdateWork(t.Context(), want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Version = 2
+	equal(t, "what update returns", want, got)
+	isUTC(t, "endedAt as update returns it", got.EndedAt)
+	for _, version := range []int64{-1, 0, 1, 3} {
+		stale := fullWork("a")
+		stale.Version = version
+		_, err := w.Store.UpdateWork(t.Context(), stale)
+		wantError(t, "update with another version", err, lifecycle.ErrLost)
+	}
+	equal(t, "job", want, w.work(t, "a"))
+
+	_, err = w.Store.UpdateWork(t.Context(), fullWork("b"))
+	wantError(t, "update of an unknown job", err, lifecycle.ErrLost)
+	_, err = w.Store.Work(t.Context(), service, "b")
+	wantError(t, "read of an unknown job", err, lifecycle.ErrNotFound)
+	_, err = w.Store.Work(t.Context(), "other", "a")
+	wantError(t, "read in another service", err, lifecycle.ErrNotFound)
+}
+
+func testWorkAliasing(t *testing.T, w world) {
+	scribble := func(j lifecycle.WorkJob) { j.Payload[0] = 'X' }
+	j := fullWork("a")
+	w.createWork(t, j)
+	scribble(j)
+	scribble(w.work(t, "a"))
+	page, err := w.Store.DueWork(t.Context(), start.Add(time.Hour), lifecycle.PageOf{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scribble(page.Items[0])
+	equal(t, "job after callers changed their own", fullWork("a"), w.work(t, "a"))
+
+	j = fullWork("a")
+	updated, err := w.Store.UpdateWork(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scribble(j)
+	scribble(updated)
+	want := fullWork("a")
+	want.Version = 2
+	equal(t, "job after both sides of an update changed their own", want, w.work(t, "a"))
+}
+
+// testWorkLong has what is hard to make small: all that a row may have.
+func testWorkLong(t *testing.T, w world) {
+	noise := make([]byte, lifecycle.MaxWorkPayload)
+	state := uint32(1)
+	for i := range noise {
+		state = state*1664525 + 1013904223
+		noise[i] = byte(state >> 24)
+	}
+	var log strings.Builder
+	for i := 0; log.Len() < lifecycle.MaxLogTail; i++ {
+		log.WriteByte(' ' + noise[i]%95)
+	}
+	want := fullWork("a")
+	want.Payload, want.LogTail = noise, log.String()
+	w.createWork(t, want)
+	equal(t, "job", want, w.work(t, "a"))
+}
+
+func testWaitingWork(t *testing.T, w world) {
+	ids := []string{"b", "A", "a", "a.1", "a-1", "10", "9"}
+	var want []lifecycle.WorkJob
+	for i, id := range ids {
+		j := fullWork(id)
+		j.CreatedAt = start.Add(time.Duration(i%3-1) * time.Nanosecond)
+		w.createWork(t, j)
+		want = append(want, j)
+	}
+	slices.SortFunc(want, func(a, b lifecycle.WorkJob) int {
+		if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	var order []string
+	for _, j := range want {
+		order = append(order, j.ID)
+	}
+	other := fullWork("other")
+	other.Service = "render-2"
+	running, ended := fullWork("running"), fullWork("ended")
+	running.State, ended.State = lifecycle.WorkRunning, lifecycle.WorkFailed
+	w.createWork(t, other, running, ended)
+	w.createJobs(t, fullJob(1)) // waits for a host
+	for _, limit := range []int{1, 2, len(order), 1000} {
+		equal(t, fmt.Sprintf("at most %d", limit), order[:min(limit, len(order))], w.waitingWork(t, service, limit))
+	}
+	equal(t, "of another service", []string{"other"}, w.waitingWork(t, "render-2", 10))
+	equal(t, "of a service unheard of", []string(nil), w.waitingWork(t, "rende", 10))
+
+	w.changeWork(t, order[0], func(j *lifecycle.WorkJob) { j.State = lifecycle.WorkRunning })
+	w.changeWork(t, order[1], func(j *lifecycle.WorkJob) { j.State = lifecycle.WorkSucceeded })
+	equal(t, "after one began and one ended", order[2:], w.waitingWork(t, service, 10))
+	w.changeWork(t, order[0], func(j *lifecycle.WorkJob) { j.State = lifecycle.WorkWaiting })
+	equal(t, "after the first waits again", append(order[:1:1], order[2:]...), w.waitingWork(t, service, 10))
+}
+
+func testCountWork(t *testing.T, w world) {
+	equal(t, "of a service without jobs", lifecycle.WorkCount{}, w.countWork(t, service))
+	add := func(n int, of string, state lifecycle.WorkState) {
+		for i := range n {
+			j := fullWork(fmt.Sprintf("%s-%d", state, i))
+			j.Service, j.State = of, state
+			w.createWork(t, j)
+		}
+	}
+	add(130, service, lifecycle.WorkWaiting)
+	add(3, service, lifecycle.WorkRunning)
+	add(2, service, lifecycle.WorkSucceeded)
+	add(2, service, lifecycle.WorkFailed)
+	add(1, "render-2", lifecycle.WorkRunning)
+	equal(t, "count", lifecycle.WorkCount{Waiting: 130, Running: 3}, w.countWork(t, service))
+	equal(t, "count of another", lifecycle.WorkCount{Running: 1}, w.countWork(t, "render-2"))
+	w.changeWork(t, "waiting-0", func(j *lifecycle.WorkJob) { j.State = lifecycle.WorkRunning })
+	w.changeWork(t, "running-0", func(j *lifecycle.WorkJob) { j.State = lifecycle.WorkFailed })
+	equal(t, "count after a claim and an end", lifecycle.WorkCount{Waiting: 129, Running: 3}, w.countWork(t, service))
+}
+
+func testWorkByDue(t *testing.T, w world) {
+	add := func(service, id string, due time.Time) {
+		j := fullWork(id)
+		j.Service, j.State, j.DueAt = service, lifecycle.WorkRunning, due
+		w.createWork(t, j)
+	}
+	add(service, "late", start.Add(-time.Hour))
+	add(service, "b", start)
+	add(service, "a", start)
+	add("archive", "z", start)
+	add(service, "soon", start.Add(time.Nanosecond))
+	add(service, "never", time.Time{})
+	w.createJobs(t, fullJob(1))
+	w.createWebhooks(t, fullWebhook("a"))
+	equal(t, "the longest due first", []string{"render/late", "archive/z", "render/a", "render/b"}, w.dueWork(t, start))
+	equal(t, "a nanosecond later", 5, len(w.dueWork(t, start.Add(time.Nanosecond))))
+	w.changeWork(t, "a", func(j *lifecycle.WorkJob) { j.DueAt = start.Add(time.Minute) })
+	w.changeWork(t, "late", func(j *lifecycle.WorkJob) { j.State, j.DueAt = lifecycle.WorkFailed, time.Time{} })
+	equal(t, "after one was put off and one ended", []string{"archive/z", "render/b"}, w.dueWork(t, start))
+	equal(t, "jobs of GitHub", []int64{1}, w.dueJobs(t, start.Add(time.Hour)))
+}
+
+// testOneClaimsWork: all of them read it while it waits.
+func testOneClaimsWork(t *testing.T, w world) {
+	w.createWork(t, fullWork("a"))
+	winner := make(chan string, writers)
+	wantOneWinner(t, race(t, lifecycle.ErrLost, func(i int) error {
+		id := fmt.Sprintf("worker-%d", i)
+		j, err := fullWork("a").Claim(id, start)
+		if err == nil {
+			_, err = w.Store.UpdateWork(t.Context(), j)
+		}
+		if err == nil {
+			winner <- id
+		}
+		return err
+	}))
+	got := w.work(t, "a")
+	equal(t, "its worker", <-winner, got.WorkerID)
+	equal(t, "its state and version", fmt.Sprint(lifecycle.WorkRunning, 2), fmt.Sprint(got.State, got.Version))
+}
+
+// testWorkShared: each worker takes jobs until there are none, each time the
+// oldest that it can get.
+func testWorkShared(t *testing.T, w world) {
+	const jobs = 40
+	for i := range jobs {
+		w.createWork(t, fullWork(fmt.Sprintf("job-%02d", i)))
+	}
+	var mu sync.Mutex
+	taken := map[string]int{}
+	race(t, nil, func(i int) error {
+		for {
+			ids, err := w.Store.WaitingWork(t.Context(), service, jobs)
+			if err != nil || len(ids) == 0 {
+				return err
+			}
+			id := ids[i%len(ids)]
+			j, err := w.Store.Work(t.Context(), service, id)
+			if err == nil {
+				j, err = j.Claim(fmt.Sprintf("worker-%d", i), start)
+			}
+			if err == nil {
+				_, err = w.Store.UpdateWork(t.Context(), j)
+			}
+			switch {
+			case err == nil:
+				mu.Lock()
+				taken[id]++
+				mu.Unlock()
+			case !errors.Is(err, lifecycle.ErrLost):
+				return err
+			}
+		}
+	})
+	for i := range jobs {
+		id := fmt.Sprintf("job-%02d", i)
+		if j := w.work(t, id); taken[id] != 1 || j.Attempt != 2 || j.Version != 2 {
+			t.Errorf("%s was claimed %d times, and is of attempt %d, version %d; want once, 2, 2", id, taken[id], j.Attempt, j.Version)
+		}
+	}
+	equal(t, "count", lifecycle.WorkCount{Running: jobs}, w.countWork(t, service))
+}
