@@ -93,6 +93,8 @@ type Options struct {
 	Ensure Ensure
 	// Jobs are the parts for webhooks and job pools; nil: there are none.
 	Jobs *JobOptions
+	// Workers are the parts for the job queues of services; nil: there are none.
+	Workers *WorkerOptions
 	// Notices tells what EC2 announces of machines; nil: nobody listens.
 	Notices Notices
 	// Releases lists the releases of actions/runner; nil: nobody asks how old
@@ -170,6 +172,7 @@ type Fleet struct {
 	ensure       Ensure
 	repositories []string
 	jobs         *jobDesk
+	workers      *WorkerOptions
 	scaleDown    *ScaleDown
 	replica      string
 	hostKey      func(string) string
@@ -227,6 +230,9 @@ func New(o Options) (*Fleet, error) {
 		}
 		desk.GitHub = watchedJobs{desk.GitHub, &f.hub}
 		f.jobs = desk
+	}
+	if f.workers = o.Workers; f.workers != nil && f.workers.Store == nil {
+		return nil, errors.New("new fleet: the queues of services need a store")
 	}
 	f.github = watchedGitHub{f.github, &f.hub}
 	if f.hostKey == nil {

@@ -36,6 +36,9 @@ func (f *Fleet) NewRefresh(dryRun bool) *Refresh {
 		due := f.NewDueSweep()
 		due.journal.decided = &r.decided
 		r.sweeps = []Op{due, cloud, github}
+		if f.workers != nil {
+			r.sweeps = append(r.sweeps, f.NewWorkSweep())
+		}
 	}
 	r.sweeps = append(r.sweeps, scaleDown)
 	r.next = r.ensure

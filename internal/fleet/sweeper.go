@@ -51,6 +51,9 @@ func (f *Fleet) NewSweeper() *Sweeper {
 	if f.scaleDown != nil {
 		s.sweeps = append(s.sweeps, &schedule{name: "scale_down", every: f.scaleDown.every(), begin: func() Op { return f.NewScaleDownSweep() }})
 	}
+	if f.workers != nil {
+		s.sweeps = append(s.sweeps, &schedule{name: "work", every: workEvery, begin: func() Op { return f.NewWorkSweep() }})
+	}
 	if f.releases != nil {
 		s.sweeps = append(s.sweeps, &schedule{name: "runners", every: runnersEvery, begin: func() Op { return f.NewRunnerSweep() }})
 	}

@@ -1,0 +1,139 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+const (
+	// claimPage is how many of the waiting jobs a claim looks at, so that of many
+	// workers who ask at once most find a job that no other takes.
+	claimPage = 25
+	// claimRounds is how often it looks anew. Who gets nothing by then asks again.
+	claimRounds = 8
+)
+
+// claim is a worker's search for a job.
+type claim struct {
+	f       *Fleet
+	worker  lifecycle.Worker
+	version string
+	now     time.Time
+}
+
+// ClaimWork gives a worker the job that it has, or else the one that waits the
+// longest; false: none waits.
+//
+// What it is about to take is written in the worker's row first. So when an
+// answer is lost, or controld dies between the two writes, the next call finds
+// the job, and nobody has to list what runs.
+func (f *Fleet) ClaimWork(ctx context.Context, service, workerID, version string, now time.Time) (lifecycle.WorkJob, bool, error) {
+	if _, err := f.workService(service); err != nil {
+		return lifecycle.WorkJob{}, false, err
+	}
+	c := &claim{f: f, version: version, now: now}
+	for range claimRounds {
+		j, found, err := c.round(ctx, service, workerID)
+		if !errors.Is(err, lifecycle.ErrLost) {
+			return j, found, err
+		}
+	}
+	return lifecycle.WorkJob{}, false, nil
+}
+
+// round looks once: ErrLost says to look again.
+func (c *claim) round(ctx context.Context, service, workerID string) (_ lifecycle.WorkJob, found bool, err error) {
+	if c.worker, err = c.f.worker(ctx, service, workerID); err != nil {
+		return lifecycle.WorkJob{}, false, err
+	}
+	if c.worker.JobID != "" {
+		j, err := c.take(ctx, c.worker.JobID)
+		if err == nil || !errors.Is(err, lifecycle.ErrLost) {
+			return j, err == nil, err
+		}
+	}
+	ids, err := c.f.workers.Store.WaitingWork(ctx, service, claimPage)
+	if err != nil {
+		return lifecycle.WorkJob{}, false, err
+	}
+	if len(ids) == 0 {
+		return lifecycle.WorkJob{}, false, c.heard(ctx)
+	}
+	// The oldest; who comes too late for it tries the others in an order of its
+	// own, or all would meet again at each of them.
+	c.f.shuffle(ids[1:])
+	for _, id := range ids {
+		j, err := c.claim(ctx, id)
+		if err == nil || !errors.Is(err, lifecycle.ErrLost) {
+			return j, err == nil, err
+		}
+	}
+	return lifecycle.WorkJob{}, false, lifecycle.ErrLost
+}
+
+// claim takes a job that should wait, after the worker's row says so: ErrLost if
+// another has it.
+func (c *claim) claim(ctx context.Context, id string) (lifecycle.WorkJob, error) {
+	j, err := c.f.workers.Store.Work(ctx, c.worker.Service, id)
+	if errors.Is(err, lifecycle.ErrNotFound) || err == nil && j.State != lifecycle.WorkWaiting {
+		return j, fmt.Errorf("claim job %s: %w", id, lifecycle.ErrLost) // the index lags
+	}
+	if err != nil {
+		return j, err
+	}
+	w := c.worker.Heard(c.version, c.now)
+	w.JobID = id
+	stored, err := c.f.workers.Store.UpdateWorker(ctx, w)
+	if err != nil {
+		return j, err
+	}
+	c.worker = stored
+	return c.take(ctx, id)
+}
+
+// take takes the job that the worker's row names, or finds that it has it
+// already, by another call of its own perhaps: ErrLost if another has it, or
+// nobody any more.
+func (c *claim) take(ctx context.Context, id string) (lifecycle.WorkJob, error) {
+	for {
+		j, err := c.f.workers.Store.Work(ctx, c.worker.Service, id)
+		switch {
+		case errors.Is(err, lifecycle.ErrNotFound):
+			return j, fmt.Errorf("claim job %s: %w", id, lifecycle.ErrLost)
+		case err != nil || j.RunBy(c.worker.ID):
+			return j, err
+		}
+		if j, err = j.Claim(c.worker.ID, c.now); err != nil {
+			return j, err
+		}
+		j, err = c.f.workers.Store.UpdateWork(ctx, j)
+		if err == nil || !errors.Is(err, lifecycle.ErrLost) {
+			return j, err
+		}
+		// Who was faster may have been this worker.
+	}
+}
+
+// heard renews the heartbeat of a worker for which there is no job.
+func (c *claim) heard(ctx context.Context) error {
+	w := c.worker
+	if c.now.Sub(w.HeartbeatAt) < heardAgain && (c.version == "" || c.version == w.WorkerVersion) {
+		return nil
+	}
+	_, err := c.f.workers.Store.UpdateWorker(ctx, w.Heard(c.version, c.now))
+	if errors.Is(err, lifecycle.ErrLost) {
+		return nil // by another call of its own: it was heard
+	}
+	return err
+}
+
+// shuffle brings ids into any order.
+func (f *Fleet) shuffle(ids []string) {
+	f.randMu.Lock()
+	defer f.randMu.Unlock()
+	f.rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+}
