@@ -217,7 +217,15 @@ func badLists() []badRequest {
 func badWatches() []badRequest {
 	return []badRequest{
 		{"comma", &remudav1.WatchFleetRequest{RunId: "1,2"}, "run_id", "pattern"},
-		{"empty", &remudav1.ExplainRunRequest{Repository: "acme/app"}, "run_id", "pattern"},
+		{"empty", &remudav1.ExplainRunRequest{Repository: "acme/app"}, "run_id", "must be given with repository"},
+		{"empty", &remudav1.ExplainRunRequest{RunId: "1"}, "repository", "must be given with run_id"},
+		{"comma", &remudav1.ExplainRunRequest{Repository: "acme/app", RunId: "1,2"}, "run_id", "pattern"},
+		{"space", &remudav1.ExplainRunRequest{InstanceId: "i 1"}, "instance_id", "pattern"},
+		{"too long", &remudav1.ExplainRunRequest{InstanceId: strings.Repeat("i", 129)}, "instance_id", "pattern"},
+		{"neither", &remudav1.ExplainRunRequest{}, "instance_id", "either"},
+		{"both", &remudav1.ExplainRunRequest{Repository: "acme/app", RunId: "1", InstanceId: "i-1"}, "instance_id", "either"},
+		{"with a run", &remudav1.ExplainRunRequest{RunId: "1", InstanceId: "i-1"}, "instance_id", "either"},
+		{"with a repository", &remudav1.ExplainRunRequest{Repository: "acme/app", InstanceId: "i-1"}, "instance_id", "either"},
 	}
 }
 

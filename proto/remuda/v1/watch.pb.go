@@ -389,7 +389,7 @@ const file_remuda_v1_watch_proto_rawDesc = "" +
 	"\x11WatchFleetRequest\x12B\n" +
 	"\x06run_id\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#2!^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$R\x05runId\"<\n" +
 	"\x12WatchFleetResponse\x12&\n" +
-	"\x05event\x18\x01 \x01(\v2\x10.remuda.v1.EventR\x05event\"\xfc\x05\n" +
+	"\x05event\x18\x01 \x01(\v2\x10.remuda.v1.EventR\x05event\"\xb6\a\n" +
 	"\x11ExplainRunRequest\x12\x89\x03\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\tB\xe8\x02\xbaH\xe4\x02\xba\x01\xdd\x02\n" +
@@ -398,8 +398,10 @@ const file_remuda_v1_watch_proto_rawDesc = "" +
 	"repository\x12B\n" +
 	"\x06run_id\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#2!^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$R\x05runId\x12N\n" +
 	"\vinstance_id\x18\x03 \x01(\tB-\xbaH*\xd8\x01\x01r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\n" +
-	"instanceId:\xc6\x01\xbaH\xc2\x01\x1a\xbf\x01\n" +
-	"\x13explain_run.subject\x12,either repository and run_id, or instance_id\x1az(this.instance_id == '') == (this.repository != '' && this.run_id != '') && (this.repository != '') == (this.run_id != '')\"\\\n" +
+	"instanceId:\x80\x03\xbaH\xfc\x02\x1ak\n" +
+	"\x16explain_run.repository\x12%repository: must be given with run_id\x1a*this.repository != '' || this.run_id == ''\x1ag\n" +
+	"\x12explain_run.run_id\x12%run_id: must be given with repository\x1a*this.run_id != '' || this.repository == ''\x1a\xa3\x01\n" +
+	"\x17explain_run.instance_id\x12>instance_id: either it must be given, or repository and run_id\x1aH(this.instance_id == '') == (this.repository != '' || this.run_id != '')\"\\\n" +
 	"\x12ExplainRunResponse\x12\x1c\n" +
 	"\tsentences\x18\x01 \x03(\tR\tsentences\x12(\n" +
 	"\x06events\x18\x02 \x03(\v2\x10.remuda.v1.EventR\x06eventsB6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"
