@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -69,6 +70,10 @@ func ParsePeriod(expression, zone string, idleCount int, eviction Eviction) (Per
 	return p, nil
 }
 
+// cronItem is one of the items of a list in a field. What it means, and whether
+// it is in bounds, the library says.
+var cronItem = regexp.MustCompile(`^(\*|\?|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+|#[0-9A-Za-z]+)?$`)
+
 func parseCron(expression string) (cron.Schedule, error) {
 	fields := strings.Fields(expression)
 	switch {
@@ -78,8 +83,10 @@ func parseCron(expression string) (cron.Schedule, error) {
 		return nil, fmt.Errorf("cron: %.80q has %d fields; write 5 (minute, hour, day of month, month, day of week), or 6 with seconds first", expression, len(fields))
 	}
 	for _, field := range fields {
-		if slices.Contains(strings.Split(field, ","), "") {
-			return nil, fmt.Errorf("cron: %.80q has a list with nothing between its commas: %.80q", expression, field)
+		for item := range strings.SplitSeq(field, ",") {
+			if !cronItem.MatchString(item) {
+				return nil, fmt.Errorf("cron: %.80q: %.40q in %.40q is neither a value, nor a range, nor a step", expression, item, field)
+			}
 		}
 	}
 	parser, err := cron.TryNewParser(syntax)

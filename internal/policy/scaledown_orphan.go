@@ -27,22 +27,22 @@ func orphan(c Candidate, asked Asked, byName []Runner) (lifecycle.Action, string
 	case c.RunnerID != 0 && !asked.Known:
 		return lifecycle.ActionKeep, fmt.Sprintf("an orphan, and GitHub could not be asked for its runner %d: the next sweep asks again", c.RunnerID)
 	case c.RunnerID != 0 && r != nil && !(r.offline() && r.Busy):
-		return lifecycle.ActionUnmarkOrphan, fmt.Sprintf("no orphan: asked for runner %d, GitHub has it, %s", c.RunnerID, r.condition())
+		return lifecycle.ActionUnmarkOrphan, fmt.Sprintf("no orphan: GitHub, asked for runner %d, has it %s", c.RunnerID, r.condition())
 	case c.agentBusy():
 		return lifecycle.ActionKeep, "an orphan for GitHub, but its agent says that it runs a job"
 	}
 	for _, other := range byName {
 		if !other.offline() && other.Busy {
-			return lifecycle.ActionKeep, fmt.Sprintf("an orphan, but GitHub shows its name with runner %d, %s", other.ID, other.condition())
+			return lifecycle.ActionKeep, fmt.Sprintf("an orphan, but GitHub lists its name with runner %d, %s", other.ID, other.condition())
 		}
 	}
 	switch {
 	case c.RunnerID == 0:
 		return lifecycle.ActionTerminate, "an orphan that has no runner id"
 	case r == nil:
-		return lifecycle.ActionTerminate, fmt.Sprintf("an orphan: asked for runner %d, GitHub does not know it", c.RunnerID)
+		return lifecycle.ActionTerminate, fmt.Sprintf("an orphan: GitHub, asked for runner %d, does not know it", c.RunnerID)
 	}
-	return lifecycle.ActionTerminate, fmt.Sprintf("an orphan: asked for runner %d, GitHub has it, %s", c.RunnerID, r.condition())
+	return lifecycle.ActionTerminate, fmt.Sprintf("an orphan: GitHub, asked for runner %d, has it %s", c.RunnerID, r.condition())
 }
 
 // condition is how the runner is, in words.

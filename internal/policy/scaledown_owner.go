@@ -35,9 +35,8 @@ func (p ScaleDown) Owner(hosts []Candidate, listed []Runner, now time.Time) []Ho
 // time is as young as can be.
 func (e Eviction) compare(a, b Candidate) int {
 	byAge := b.LaunchedAt.Compare(a.LaunchedAt)
-	switch {
-	case a.LaunchedAt.IsZero() != b.LaunchedAt.IsZero():
-		byAge = -byAge // the zero time is the earliest
+	if a.LaunchedAt.IsZero() != b.LaunchedAt.IsZero() {
+		byAge = -byAge // the zero time is the earliest, and means the latest
 	}
 	if e == EvictNewest {
 		byAge = -byAge
@@ -94,7 +93,7 @@ func (s *ownerSweep) judge(c Candidate, runners []Runner) HostVerdict {
 		v.Why = "still booting: it is registered and not online; " + s.age(c, "the boot time", s.bootTime(c))
 	case s.kept < s.quota:
 		s.kept++
-		v.Why = fmt.Sprintf("idle, and kept so: %d of the %d that its owner may have", s.kept, s.quota)
+		v.Why = fmt.Sprintf("kept idle, as %d of %d for its owner", s.kept, s.quota)
 	default:
 		v.Action, v.Why = s.idle(c)
 	}
@@ -133,7 +132,7 @@ func (s *ownerSweep) missing(c Candidate) (lifecycle.Action, string) {
 func (s *ownerSweep) busy(c Candidate, runners []Runner, who string) (lifecycle.Action, string) {
 	switch {
 	case !s.young(c) && s.lost(c, runners):
-		return lifecycle.ActionMarkOrphan, fmt.Sprintf("%s for longer than the boot time of %s, and its agent was not seen in that time", who, s.bootTime(c))
+		return lifecycle.ActionMarkOrphan, fmt.Sprintf("GitHub has had it offline and busy for the boot time of %s, in which its agent was not seen", s.bootTime(c))
 	case s.IdleConfirmation > 0 && c.marked():
 		return lifecycle.ActionUnmarkIdle, who + ": it was read as idle before, which starts over"
 	}
@@ -162,10 +161,7 @@ func (s *ownerSweep) lost(c Candidate, runners []Runner) bool {
 
 // idle judges a host that is idle and for which no place is left.
 func (s *ownerSweep) idle(c Candidate) (lifecycle.Action, string) {
-	noPlace := "idle, and none is to be kept so now"
-	if s.quota > 0 {
-		noPlace = fmt.Sprintf("idle, and its owner has the %d that are to be kept so", s.quota)
-	}
+	noPlace := fmt.Sprintf("idle, beyond the %d that are kept so for its owner", s.quota)
 	switch {
 	case s.IdleConfirmation <= 0:
 		return ActionDeregisterAndTerminate, noPlace
@@ -176,7 +172,7 @@ func (s *ownerSweep) idle(c Candidate) (lifecycle.Action, string) {
 	case !s.reached(c.IdleDetectedAt, s.IdleConfirmation):
 		return lifecycle.ActionKeep, fmt.Sprintf("idle for %s of the %s after which it goes", s.since(c.IdleDetectedAt), s.IdleConfirmation)
 	}
-	return ActionDeregisterAndTerminate, fmt.Sprintf("%s; first seen so %s ago", noPlace, s.since(c.IdleDetectedAt))
+	return ActionDeregisterAndTerminate, fmt.Sprintf("%s; first read so %s ago", noPlace, s.since(c.IdleDetectedAt))
 }
 
 func (r Runner) online() bool { return !r.offline() }

@@ -83,9 +83,9 @@ func (s Snapshot) lists() map[string][]Runner {
 
 // ask is GitHub's answer for the registration that the host names.
 func (s Snapshot) ask(c Candidate) Asked {
-	for _, r := range s.Runners {
-		if r.ID == c.RunnerID && (r.Owner == c.Owner || c.Owner == "") {
-			return Asked{Known: true, Runner: &r.Runner}
+	for i := range s.Runners {
+		if r := &s.Runners[i].Runner; r.ID == c.RunnerID && (r.Owner == c.Owner || c.Owner == "") {
+			return Asked{Known: true, Runner: r}
 		}
 	}
 	return Asked{Known: true}
