@@ -1,0 +1,142 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// WarmPolicy is how many fresh hosts, which no run has used, a pool has ready for
+// the next run of anybody.
+type WarmPolicy struct {
+	// MinimumIdle hosts wait at any time.
+	MinimumIdle int
+	// Schedules may want more at their times; the first that holds counts.
+	Schedules []Period
+	// Lead is how long before it is wanted a host is launched, and how long before
+	// the end of its time it is replaced. Shorter than a host takes to boot leaves
+	// the beginning of a period without hosts.
+	Lead time.Duration
+	// Maximum is how many hosts the pool may have, whatever they do; 0: any number.
+	Maximum int
+}
+
+// WarmHost is a fresh host of a pool that lives.
+type WarmHost struct {
+	InstanceID string
+	// Coming: it is not clean and prepared yet. Else it may be claimed until EndsAt.
+	Coming bool
+	EndsAt time.Time
+	// Nobody is given a host that is busy, held, retiring or interrupted.
+	Busy, Held, Retiring, Interrupted bool
+	// Unfit says why it is not what the pool launches now, as of another class;
+	// empty: it is.
+	Unfit string
+}
+
+// away: the host is there, and of no use to the next run.
+func (h WarmHost) away() bool { return h.Busy || h.Held || h.Retiring || h.Interrupted }
+
+// WarmFacts are what is known of a pool.
+type WarmFacts struct {
+	// Hosts are its fresh hosts, Others the number of all its others that live.
+	Hosts  []WarmHost
+	Others int
+	// NotBefore: hosts that were launched did not come up, and until then none is
+	// launched; zero: at any time.
+	NotBefore time.Time
+}
+
+// WarmDecision is what to do with a pool's fresh hosts, and why.
+type WarmDecision struct {
+	// Launch is how many more to launch, Retire which to end, in that order.
+	Launch int
+	Retire []string
+	// Wanted is how many are to be ready now, or a lead from now if that is more;
+	// Idle how many can be claimed then still, and Coming how many are on the way.
+	Wanted, Idle, Coming int
+	// Why is a sentence for people.
+	Why string
+}
+
+// TopUp says how many fresh hosts to launch ahead of need, or which to end since
+// neither now nor a lead from now wants them. It counts what can be claimed and
+// will be still a lead from now, and what is coming; what is launched stays within
+// the pool's maximum.
+func TopUp(p WarmPolicy, f WarmFacts, now time.Time) WarmDecision {
+	wanted, of := p.wanted(now)
+	d := WarmDecision{Wanted: wanted}
+	var idle, coming []WarmHost
+	for _, h := range f.Hosts {
+		switch {
+		case h.away():
+		case h.Unfit != "":
+			d.Retire = append(d.Retire, h.InstanceID)
+		case h.Coming:
+			coming = append(coming, h)
+		case h.EndsAt.After(now.Add(p.Lead)):
+			idle = append(idle, h)
+		}
+	}
+	slices.Sort(d.Retire)
+	d.Idle, d.Coming = len(idle), len(coming)
+	d.Why = fmt.Sprintf("%d wanted (%s), %d idle and %d coming", wanted, of, d.Idle, d.Coming)
+	switch missing := wanted - d.Idle - d.Coming; {
+	case missing > 0:
+		d.launch(p, f, missing, now)
+	case missing < 0:
+		d.Retire = append(d.Retire, surplus(idle, coming, -missing)...)
+		d.Why += fmt.Sprintf(": %d too many", -missing)
+	}
+	return d
+}
+
+// wanted is how many hosts are wanted now or a lead from now, whichever is more,
+// and by what.
+func (p WarmPolicy) wanted(now time.Time) (int, string) {
+	most, of := p.MinimumIdle, "minimum_idle"
+	for _, at := range []time.Time{now, now.Add(p.Lead)} {
+		if s, ok := Now(p.Schedules, at); ok && s.IdleCount > most {
+			most, of = s.IdleCount, fmt.Sprintf("schedule %s", s.Cron)
+			if at.After(now) {
+				of += fmt.Sprintf(" in %s", p.Lead)
+			}
+		}
+	}
+	return most, of
+}
+
+// launch is as many as are missing and there is room for.
+func (d *WarmDecision) launch(p WarmPolicy, f WarmFacts, missing int, now time.Time) {
+	if now.Before(f.NotBefore) {
+		d.Why += fmt.Sprintf(": %d missing, and none is launched before %s, since the last ones did not come up",
+			missing, f.NotBefore.UTC().Format(time.RFC3339))
+		return
+	}
+	d.Launch = missing
+	d.Why += fmt.Sprintf(": %d missing", missing)
+	if p.Maximum == 0 {
+		return
+	}
+	live := len(f.Hosts) + f.Others
+	if room := max(p.Maximum-live, 0); room < missing {
+		d.Launch = room
+		d.Why += fmt.Sprintf(", and room for %d: the pool has %d of at most %d hosts", room, live, p.Maximum)
+	}
+}
+
+// surplus are n of the hosts: first those that nobody can claim yet, then those
+// whose time ends first.
+func surplus(idle, coming []WarmHost, n int) []string {
+	byEnd := func(a, b WarmHost) int {
+		return cmp.Or(a.EndsAt.Compare(b.EndsAt), cmp.Compare(a.InstanceID, b.InstanceID))
+	}
+	slices.SortFunc(coming, func(a, b WarmHost) int { return cmp.Compare(b.InstanceID, a.InstanceID) })
+	slices.SortFunc(idle, byEnd)
+	var ids []string
+	for _, h := range slices.Concat(coming, idle)[:n] {
+		ids = append(ids, h.InstanceID)
+	}
+	return ids
+}
