@@ -33,7 +33,7 @@ func TestThePage(t *testing.T) {
 			"sweeps, 100 hosts":   func(t *testing.T) { small = measureSweeps(t, sizes[0]) },
 			"sweeps, 1,000 hosts": func(t *testing.T) { large = measureSweeps(t, sizes[1]) },
 			"jobs":                func(t *testing.T) { m.jobs.told = measureJobs(t) },
-			"sweeps, job pools":   func(t *testing.T) { m.jobs.looks, m.jobs.rest = measureJobSweeps(t) },
+			"sweeps, job pools":   func(t *testing.T) { m.jobs.looks, m.jobs.news, m.jobs.rest = measureJobSweeps(t) },
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

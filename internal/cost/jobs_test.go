@@ -25,7 +25,9 @@ type poolJobs struct {
 	// looks are due sweeps that find so many running job-scoped hosts due, without
 	// what one that finds nothing uses.
 	looks map[int]cost.Usage
-	rest  []atRest
+	// news is what the first such look at a host uses beside: it is told of.
+	news cost.Usage
+	rest []atRest
 }
 
 // told is what a webhook leads to, and how often GitHub was asked for something.

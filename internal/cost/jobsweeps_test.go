@@ -31,7 +31,7 @@ var poolsAtRest = []atRest{
 var lookedAt = []int{1, 10}
 
 // measureJobSweeps is what the sweeps of job pools use while nothing happens.
-func measureJobSweeps(t *testing.T) (looks map[int]cost.Usage, rest []atRest) {
+func measureJobSweeps(t *testing.T) (looks map[int]cost.Usage, news cost.Usage, rest []atRest) {
 	w := newWorld(t)
 	h := newHub(w.clock)
 	w.busy, w.begun = true, 1
@@ -48,9 +48,14 @@ func measureJobSweeps(t *testing.T) (looks map[int]cost.Usage, rest []atRest) {
 	}
 	nothing := w.sweep(w.fleet.NewDueSweep())
 	for _, k := range lookedAt {
-		looks[k] = w.look(k).Plus(nothing.Times(-1))
+		first := w.look(k)
+		again := w.look(k)
+		looks[k] = again.Plus(nothing.Times(-1))
+		if k == 1 {
+			news = first.Plus(again.Times(-1))
+		}
 	}
-	return looks, rest
+	return looks, news, rest
 }
 
 // work makes hosts of the first job pool that have begun the jobs of its turns,

@@ -61,10 +61,12 @@ func (m measured) looksPart(line liner) {
 	line(`
 While its job runs a host is looked at every %d seconds, in case nobody tells that the job is over. These are due sweeps that find so
 many such hosts due, without what a sweep that finds nothing uses: for each the record, the report and the request are read, and the
-record is written with its next look.
+record is written with its next look. The first of them also tells the history that the host runs a job, which is not told again: %s write
+units, %s.
 
 | hosts due | reads | writes | read units | write units | dollars an hour of a host |
-|---|---|---|---|---|---|`, int(lifecycle.DefaultPolicy().JobLook.Seconds()))
+|---|---|---|---|---|---|`, int(lifecycle.DefaultPolicy().JobLook.Seconds()),
+		count(m.jobs.news.WriteUnits), money(m.jobs.news.Dollars(prices)))
 	for _, k := range lookedAt {
 		u := m.jobs.looks[k]
 		line("| %d | %s | %s | %s | %s | %s |", k, count(u.Reads()), count(u.Writes()), count(u.ReadUnits), count(u.WriteUnits),
@@ -72,6 +74,7 @@ record is written with its next look.
 	}
 	agent := m.hour(runningName).Times(jobTime.Hours())
 	looks := m.jobs.looks[1].Times(jobLooks * jobTime.Hours())
+	looks = looks.Plus(m.jobs.news)
 	job := together(m.jobs.told[0]).Plus(looks).Plus(agent)
 	line(`
 A warm job of %s then costs %s: as above, with %s looks (%s) and its host's agent (%s).`, duration(jobTime), money(job.Dollars(prices)),
