@@ -15,7 +15,11 @@ import (
 // too. After each, the next run of the same host finds nothing.
 func TestHostileJobs(t *testing.T) {
 	t.Parallel()
-	tests := []struct{ name, pool, harm, left string }{
+	tests := []struct {
+		name, pool, harm string
+		// left prints what the next run finds; "" where the host must be withdrawn.
+		left string
+	}{
 		{
 			"a daemon that does not hear TERM", "default",
 			`( setsid bash -c '( trap "" TERM HUP INT; while :; do echo x >>/tmp/log; sleep 0.1; done ) & disown' </dev/null >/dev/null 2>&1 & )`,
@@ -25,6 +29,11 @@ func TestHostileJobs(t *testing.T) {
 			"links and files that lead out of the tree", "default",
 			"mkdir -p a/b; ln -s /etc a/b/etc; ln -s / $HOME/root; ln -sfn /etc $HOME/.config; ln -s /etc/passwd /tmp/passwd",
 			`ls -d a ~/root ~/.config /tmp/passwd; test -s /etc/passwd || echo passwd; test -d /etc/systemd || echo etc`,
+		},
+		{
+			"files where everybody may write", "default",
+			"mkdir -p /run/lock/a/b; chmod 0 /run/lock/a/b; ln -s /etc /run/lock/etc; touch /dev/mqueue/q; id -u >/run/lock/uid",
+			`find /run /var /dev -user runner -path '*lock*'; ls /run/lock/uid /dev/mqueue/q`,
 		},
 		{
 			"a fork bomb and a port", "default",
@@ -39,6 +48,10 @@ sleep 2; echo bombed`,
 sudo -n mkdir -p /mnt/kept bound && sudo -n touch /mnt/kept/file && sudo -n mount --bind /mnt/kept bound
 sudo -n bash -c 'setsid sleep 12345 </dev/null >/dev/null 2>&1 &'`,
 			`ls -d deep bound; test -e /mnt/kept/file || echo deleted across a mount; pgrep -fa 'sleep 12345' | grep -v pgrep`,
+		},
+		{
+			"a process of root in a scope", "rooted",
+			"sudo -n bash -c 'setsid systemd-run --quiet --scope sleep 12346 </dev/null >/dev/null 2>&1 & sleep 1'", "",
 		},
 	}
 	s := newStage(t, func(_ types.Instance, s *system) {
@@ -57,6 +70,9 @@ sudo -n bash -c 'setsid sleep 12345 </dev/null >/dev/null 2>&1 &'`,
 				_, why, _ := strings.Cut(i.lastJournal(), "powering off: ")
 				t.Logf("the host was withdrawn: %.300s", why)
 				return
+			}
+			if tt.left == "" {
+				t.Fatal("the host was not withdrawn")
 			}
 			if again := s.provision(second, tt.pool); again.id != i.id {
 				t.Fatalf("run %s got %s, not the pooled %s", second, again.id, i.id)

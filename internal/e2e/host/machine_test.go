@@ -41,12 +41,12 @@ type machine struct {
 	init    int           // the process id of its systemd here; 0: not yet
 }
 
-// boot starts a machine. It is dead when the test ends; if that failed, its
-// journal is told.
-func boot(t testing.TB, s *system, l link) *machine {
+// boot starts a machine, which may make these system calls besides the usual
+// ones. It is dead when the test ends; if that failed, its journal is told.
+func boot(t testing.TB, s *system, l link, calls ...string) *machine {
 	t.Helper()
 	m := &machine{system: s, link: l, t: t, name: l.namespace, off: make(chan struct{})}
-	m.start(newGroups(t, m.name))
+	m.start(newGroups(t, m.name), append([]string{"bpf", "perf_event_open"}, calls...)) // of a machine of its own, for IPAddressDeny=
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("%s: console:\n%s", m.name, m.console.String())
@@ -73,11 +73,11 @@ func nspawn(g groups, args ...string) *exec.Cmd {
 // boot's.
 const firstProcess = "umount /proc/sys/kernel/random/boot_id; exec /lib/systemd/systemd"
 
-func (m *machine) start(g groups) {
+func (m *machine) start(g groups, calls []string) {
 	m.t.Helper()
 	m.nspawn = nspawn(g, "systemd-nspawn", "--register=no", "--keep-unit", "--quiet", "--console=pipe",
 		"--directory="+m.root, "--machine="+m.name, "--network-namespace-path=/run/netns/"+m.namespace,
-		"--capability=all", "--system-call-filter=bpf perf_event_open @keyring", // of a machine of its own, for IPAddressDeny=
+		"--capability=all", "--system-call-filter="+strings.Join(calls, " "),
 		"--kill-signal=SIGRTMIN+4", // power off
 		"/bin/sh", "-c", firstProcess,
 	)

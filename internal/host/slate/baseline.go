@@ -20,6 +20,7 @@ type baseline struct {
 	Mounts     []mount    `json:"mounts"`
 	Listeners  []listener `json:"listeners"`
 	Transients []string   `json:"transients"`
+	Processes  []birth    `json:"processes"`
 	Starting   prints     `json:"starting"`
 	Generated  prints     `json:"generated"`
 	Own        prints     `json:"own"`
@@ -54,6 +55,7 @@ func (p Plan) look() (b baseline, err error) {
 		func() (err error) { b.Mounts, err = p.mounts(); return err },
 		func() (err error) { b.Listeners, err = p.listeners(); return err },
 		func() (err error) { b.Transients, err = p.transients(); return err },
+		func() (err error) { b.Processes, err = p.births(); return err },
 		func() (err error) { b.Starting, err = p.starters(); return err },
 		func() (err error) { b.Generated, err = p.generated(); return err },
 		func() (err error) { b.Own, err = p.ownPrints(); return err },

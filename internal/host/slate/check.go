@@ -75,6 +75,7 @@ func Check(ctx context.Context, p Plan) error {
 		p.checkDirectories,
 		func(d *Doubts) { p.checkTemporary(ctx, d, conn, base) },
 		func(d *Doubts) { p.checkChanges(ctx, d, systemd{conn}, base) },
+		func(d *Doubts) { p.checkStrange(ctx, d, systemd{conn}, base) },
 		p.checkRoom,
 	}
 	parts := make([]Doubts, len(looks))
@@ -125,11 +126,8 @@ func (p Plan) checkLeftovers(ctx context.Context, d *Doubts, m manager) {
 			d.add("user %s has IPC %s %d: remove it with ipcrm", p.User, kind.name, id)
 		}
 	}
-	queues, err := p.queues()
-	d.found(err)
-	for _, path := range queues {
-		d.add("user %s has message queue %q: delete it", p.User, path)
-	}
+	p.checkKeys(d)
+	p.checkStrays(d)
 }
 
 // checkChanges compares the host with its baseline.
@@ -148,9 +146,6 @@ func (p Plan) checkChanges(ctx context.Context, d *Doubts, m manager, base basel
 		d.add("%s %q is mounted at %q and was not before: unmount it, or mount it before the host is prepared", one.Kind, one.Source, one.Point)
 	}
 	p.checkListeners(ctx, d, units, newListeners(now.Listeners, base.Listeners))
-	for _, name := range added(now.Transients, base.Transients) {
-		d.add("unit %s was made by a call: stop it, or make it before the host is prepared", name)
-	}
 	for _, sentence := range differences(now.Starting, base.Starting) {
 		d.add("%s, and starts by itself or decides what does: undo it, or do it before the host is prepared", sentence)
 	}

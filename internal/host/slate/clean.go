@@ -42,6 +42,8 @@ func Clean(ctx context.Context, p Plan, log hclog.Logger) error {
 		{"processes again", func() error { return p.killProcesses(ctx) }}, // which cron or a container has started meanwhile
 		{"mounts", func() error { return p.unmount(ctx, manager, base) }},
 		{"ipc", p.removeShared},
+		{"keys", func() error { return p.removeKeys(ctx, log) }},
+		{"files elsewhere", p.removeStrays},
 		{"directories", p.renew},
 		{"temporary directories", func() error { return p.empty(ctx, conn, base.Sockets) }},
 		{"post-release hook", func() error { return p.hook(ctx, log) }},

@@ -14,21 +14,34 @@ import (
 	"time"
 )
 
-// unitOf is the unit that a control group belongs to, from /proc/PID/cgroup: what stands below the slices. The line of
-// version 2 begins with 0: see cgroups(7). "" for none.
-func unitOf(text string) string {
+// groupOf is the path of a control group, from /proc/PID/cgroup. The line of version 2 begins with 0: see cgroups(7).
+func groupOf(text string) string {
 	for line := range strings.Lines(text) {
-		group, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::/")
-		if !ok {
-			continue
-		}
-		for name := range strings.SplitSeq(group, "/") {
-			if !strings.HasSuffix(name, ".slice") {
-				return name
-			}
+		if group, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::/"); ok {
+			return group
 		}
 	}
 	return ""
+}
+
+// unitOf is the unit that a control group belongs to: what stands below the slices. "" for none.
+func unitOf(text string) string {
+	for name := range strings.SplitSeq(groupOf(text), "/") {
+		if !strings.HasSuffix(name, ".slice") {
+			return name
+		}
+	}
+	return ""
+}
+
+// loginOf is the slice of the user whose login a control group belongs to, "" for none: see user@.service(5).
+func loginOf(text string) string {
+	rest, ok := strings.CutPrefix(groupOf(text), "user.slice/")
+	name, _, _ := strings.Cut(rest, "/")
+	if !ok || !strings.HasPrefix(name, "user-") || !strings.HasSuffix(name, ".slice") {
+		return ""
+	}
+	return name
 }
 
 // userHZ is in how many parts of a second /proc tells times: it is the same wherever Go runs.
@@ -36,20 +49,39 @@ const userHZ = 100
 
 var errStat = errors.New("a process stat that makes no sense")
 
-// parseStat reads the parent and the birth of a process, since the boot, from /proc/PID/stat: see proc_pid_stat(5). The
-// name stands in parentheses and may have any in it.
-func parseStat(text string) (parent int, born time.Duration, err error) {
-	const parentField, startField = 1, 19 // counted from 0, behind the name
+// kernelThread is PF_KTHREAD of linux/sched.h, which no program can give itself.
+const kernelThread = 0x00200000
+
+// stat is what counts of /proc/PID/stat.
+type stat struct {
+	parent int
+	// born is when it was started, since the boot.
+	born time.Duration
+	// kernel is said of a thread of the kernel's own.
+	kernel bool
+	// dead is said of one that has ended and is not waited for; not of one of whose threads only the first has.
+	dead bool
+}
+
+// parseStat reads /proc/PID/stat: see proc_pid_stat(5). The name stands in parentheses and may have any in it.
+func parseStat(text string) (stat, error) {
+	const stateField, parentField, flagsField, threadsField, startField = 0, 1, 6, 17, 19 // counted from 0, behind the name
 	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
 	if len(fields) <= startField {
-		return 0, 0, errStat
+		return stat{}, errStat
 	}
 	parent, err1 := strconv.Atoi(fields[parentField])
-	ticks, err2 := strconv.ParseInt(fields[startField], 10, 64)
-	if err := errors.Join(err1, err2); err != nil {
-		return 0, 0, fmt.Errorf("%w: %w", errStat, err)
+	flags, err2 := strconv.ParseUint(fields[flagsField], 10, 64)
+	threads, err3 := strconv.Atoi(fields[threadsField])
+	ticks, err4 := strconv.ParseInt(fields[startField], 10, 64)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return stat{}, fmt.Errorf("%w: %w", errStat, err)
 	}
-	return parent, time.Duration(ticks) * time.Second / userHZ, nil
+	ended := fields[stateField] == "Z" || fields[stateField] == "X"
+	return stat{
+		parent: parent, born: time.Duration(ticks) * time.Second / userHZ,
+		kernel: flags&kernelThread != 0, dead: ended && threads <= 1,
+	}, nil
 }
 
 // gone reports whether what was looked for in /proc has ended meanwhile.
@@ -121,23 +153,23 @@ func (p Plan) holder(pid int) (holder, error) {
 	if err != nil {
 		return holder{}, err
 	}
-	h.unit, h.name = unitOf(string(groups)), strings.TrimSuffix(string(name), "\n")
+	h.unit, h.login, h.name = unitOf(string(groups)), loginOf(string(groups)), strings.TrimSuffix(string(name), "\n")
 	for one := pid; one > 1 && len(h.line) < maxLine; {
-		stat, err := os.ReadFile(p.at("/proc/" + strconv.Itoa(one) + "/stat"))
+		text, err := os.ReadFile(p.at("/proc/" + strconv.Itoa(one) + "/stat"))
 		if one != pid && gone(err) { // its parent has ended: it has another
 			break
 		}
 		if err != nil {
 			return holder{}, err
 		}
-		parent, born, err := parseStat(string(stat))
+		s, err := parseStat(string(text))
 		if err != nil {
 			return holder{}, err
 		}
 		if h.line = append(h.line, one); one == pid {
-			h.born = born
+			h.born, h.kernel, h.dead = s.born, s.kernel, s.dead
 		}
-		one = parent
+		one = s.parent
 	}
 	return h, nil
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sys/unix"
 
 	"github.com/remuda-ci/remuda/internal/host/slate"
 	"github.com/remuda-ci/remuda/internal/host/tree"
@@ -180,6 +181,14 @@ func TestHostileJobs(t *testing.T) {
 		"a mount over the work directory": {job: "ready", root: func(t *testing.T) {
 			sh(t, "mount --bind /etc "+top+"/work; mount -t tmpfs x /tmp; echo x >/tmp/x; mount --bind /etc/passwd "+top+"/runner/dir-1/dir-1/file-1")
 		}},
+		"files where everybody may write": {
+			job: `mkdir -p /run/lock/d/e; touch /run/lock/d/e/f $'/run/lock/a\nb'; chmod 000 /run/lock/d/e; ln -s /etc /run/lock/etc; mkfifo /run/lock/pipe; ready`,
+			root: func(t *testing.T) { // as Ubuntu has it, with what is another's
+				sh(t, "mkdir -p /var/crash/theirs /var/crash/mine; chmod 1777 /var/crash; chown "+user+" /var/crash/mine; touch /var/crash/mine/x; chattr +i /var/crash/mine/x")
+				sh(t, "mount --bind /etc /run/lock/d; mkdir -p /run/user/4242; chown "+user+" /run/user/4242")
+			},
+		},
+		"keys": {job: os.Args[0] + " -test.run='^TestKeysOfAJob$' -test.v && ready"},
 		"a full disk": {job: "ready", root: func(t *testing.T) {
 			sh(t, "mount -t tmpfs -o size=1m x "+top+"/home; head -c 2000000 /dev/zero >"+top+"/home/x || true; head -c 2000000 /dev/zero >/dev/shm/x")
 		}},
@@ -198,11 +207,37 @@ func TestHostileJobs(t *testing.T) {
 				allowed(t, name, p, err)
 			}
 			t.Logf("clean %s, check %s", cleaned.Sub(start), time.Since(cleaned))
+			if found := sh(t, "find /run /var /dev -user "+user+" -not -path '"+top+"/*'; sed -n 's/^ *4242: *[0-9]* //p' /proc/key-users"); found != "" {
+				t.Errorf("left of the user:\n%s", found)
+			}
 			if after := sh(t, "cat /etc/passwd | sha256sum; ls -laR /etc | grep -v '^total' | sha256sum"); after != precious {
 				t.Error("/etc was changed")
 			}
 		})
 	}
+}
+
+// TestKeysOfAJob is a job that leaves keys, in each keyring that outlives it.
+func TestKeysOfAJob(t *testing.T) {
+	if os.Getuid() != uid {
+		return
+	}
+	persistent, err := unix.KeyctlInt(unix.KEYCTL_GET_PERSISTENT, -1, unix.KEY_SPEC_PROCESS_KEYRING, 0, 0)
+	if !errors.Is(err, unix.EOPNOTSUPP) { // a kernel without
+		check(t, err)
+		_, err = unix.AddKey("user", "slate", []byte("evil"), persistent)
+		check(t, err)
+	}
+	for _, keyring := range []int{unix.KEY_SPEC_USER_KEYRING, unix.KEY_SPEC_USER_SESSION_KEYRING} {
+		_, err := unix.AddKey("user", "slate", []byte("evil"), keyring)
+		check(t, err)
+	}
+	_, err = unix.KeyctlInt(unix.KEYCTL_LINK, unix.KEY_SPEC_USER_KEYRING, unix.KEY_SPEC_PROCESS_KEYRING, 0, 0)
+	check(t, err)
+	below, err := unix.AddKey("keyring", "below", nil, unix.KEY_SPEC_USER_KEYRING)
+	check(t, err)
+	_, err = unix.AddKey("user", "deeper", []byte("evil"), below)
+	check(t, err)
 }
 
 // allowed: a job that deletes a link to the distribution has changed that, and its host is withdrawn. For the others it is
@@ -225,7 +260,18 @@ func allowed(t *testing.T, name string, p slate.Plan, err error) {
 func TestWithdrawn(t *testing.T) {
 	p := newHost(t)
 	tests := map[string]struct{ do, undo, want string }{
-		"a service of root":  {"systemd-run --quiet --unit=evil sleep 1000", "systemctl stop evil", "evil.service"},
+		"a service of root": {"systemd-run --quiet --unit=evil sleep 1000", "systemctl stop evil", "evil.service"},
+		"a process of root in a scope": {
+			"systemd-run --quiet --scope --unit=evil sleep 1000 >/dev/null 2>&1 & sleep 0.3", "systemctl stop evil.scope", `("sleep") of evil.scope runs`,
+		},
+		"a process of root in a service of the image": {
+			"setsid sleep 1003 >/dev/null 2>&1 & echo $! >/sys/fs/cgroup/system.slice/cron.service/cgroup.procs; echo $! >/run/evil.pid",
+			"kill $(cat /run/evil.pid); rm /run/evil.pid", `("sleep") of cron.service runs`,
+		},
+		"a process of somebody else, in systemd's own place": {
+			"setsid setpriv --reuid 65534 --clear-groups sleep 1004 >/dev/null 2>&1 & echo $! >/sys/fs/cgroup/init.scope/cgroup.procs; echo $! >/run/evil.pid",
+			"kill $(cat /run/evil.pid); rm /run/evil.pid", `("sleep") of init.scope runs`,
+		},
 		"a unit file":        {"echo x >/etc/systemd/system/evil.service", "rm /etc/systemd/system/evil.service", "evil.service"},
 		"a cron job of root": {"echo x >/etc/cron.d/evil", "rm /etc/cron.d/evil", "/etc/cron.d/evil"},
 		"a preload":          {"touch /etc/ld.so.preload", "rm /etc/ld.so.preload", "ld.so.preload"},

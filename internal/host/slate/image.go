@@ -101,7 +101,12 @@ func (p Plan) covers(files prints, path string) bool {
 // passes reports whether a unit is of the image and its listeners and mounts belong to the host. Those of a user's manager
 // and of docker belong to whoever uses them.
 func (p Plan) passes(u unit, files prints) bool {
-	if u.transient || strings.HasPrefix(u.name, "user@") || u.name == dockerUnit || matches(slices.Concat(p.Units, p.OwnUnits), u.name) {
+	return !strings.HasPrefix(u.name, "user@") && u.name != dockerUnit && p.hasFiles(u, files)
+}
+
+// hasFiles reports whether a unit is of the image.
+func (p Plan) hasFiles(u unit, files prints) bool {
+	if u.transient || matches(slices.Concat(p.Units, p.OwnUnits), u.name) {
 		return false
 	}
 	for _, path := range append([]string{u.fragment}, u.dropIns...) {
@@ -112,17 +117,21 @@ func (p Plan) passes(u unit, files prints) bool {
 	return true
 }
 
-// holder is a process that has a socket open.
+// holder is a process, mostly one that has a socket open.
 type holder struct {
 	pid int
 	// name is its own choice.
 	name string
 	// unit is by its control group: "" for none.
 	unit string
+	// login is the slice of the user in whose login it is, by its control group: "" for none.
+	login string
 	// line are its pid, its parent's, and so on.
 	line []int
 	// born is when it was started, since the boot.
 	born time.Duration
+	// kernel is said of a thread of the kernel's own, and dead of what has ended.
+	kernel, dead bool
 }
 
 // bornWithin is how exactly the kernel tells when a process was started: to a hundredth of a second.

@@ -285,14 +285,38 @@ func TestUnitOf(t *testing.T) {
 	}
 }
 
+func TestLoginOf(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"0::/user.slice/user-0.slice/session-3.scope\n":                       "user-0.slice",
+		"0::/user.slice/user-1000.slice/user@1000.service/init.scope\n":       "user-1000.slice",
+		"0::/user.slice/x.scope\n":                                            "",
+		"0::/system.slice/user.slice/user-0.slice/session-3.scope\n":          "",
+		"1:name=systemd:/user.slice/user-0.slice\n0::/system.slice/a.service": "",
+		"": "",
+	} {
+		if got := loginOf(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestParseStat(t *testing.T) {
 	t.Parallel()
-	parent, born, err := parseStat("7 (x) S 1 (y)) S 42 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1234 0 0\n")
-	if err != nil || parent != 42 || born != 12340*time.Millisecond {
-		t.Errorf("parent %d, born %s, error %v", parent, born, err)
+	born := 12340 * time.Millisecond
+	for text, want := range map[string]stat{
+		"7 (x) S 1 (y)) S 42 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1234 0 0\n":     {parent: 42, born: born},
+		"7 (kworker) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 1234 0 0\n":  {parent: 2, born: born, kernel: true},
+		"7 (x) Z 42 1 1 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 1234 0 0\n":        {parent: 42, born: born, dead: true},
+		"7 (threads) Z 42 1 1 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 2 0 1234 0 0\n":  {parent: 42, born: born},
+		"7 (a) Z 1 1) S 42 1 1 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 1234 0 0\n": {parent: 42, born: born},
+	} {
+		got, err := parseStat(text)
+		check(t, err)
+		equal(t, text, want, got, cmp.AllowUnexported(stat{}))
 	}
 	for _, text := range []string{"", "7 (x) S 42", "7 (x) S x 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1234", "7 (x) S 4 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 x"} {
-		if _, _, err := parseStat(text); !errors.Is(err, errStat) {
+		if _, err := parseStat(text); !errors.Is(err, errStat) {
 			t.Errorf("%q: error %v", text, err)
 		}
 	}
@@ -301,7 +325,7 @@ func TestParseStat(t *testing.T) {
 func FuzzParseStat(f *testing.F) {
 	f.Add("7 (x) S 42 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1234 0 0\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, _, err := parseStat(text); err == nil && len(strings.Fields(text)) < 20 {
+		if _, err := parseStat(text); err == nil && len(strings.Fields(text)) < 20 {
 			t.Errorf("%q was read", text)
 		}
 	})

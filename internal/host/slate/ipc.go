@@ -82,9 +82,6 @@ func (p Plan) shared(kind ipcKind) ([]int, error) {
 	return ids, nil
 }
 
-// queues are the user's POSIX message queues. systemd mounts their file system on every host.
-func (p Plan) queues() ([]string, error) { return p.ownedIn(p.at("/dev/mqueue")) }
-
 // ownedIn lists the user's files in a directory, which need not be there.
 func (p Plan) ownedIn(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
@@ -108,7 +105,7 @@ func (p Plan) ownedIn(dir string) ([]string, error) {
 	return found, nil
 }
 
-// removeShared removes the user's IPC.
+// removeShared removes the user's System V IPC. POSIX message queues are files, see strays.
 func (p Plan) removeShared() error {
 	for _, kind := range ipcKinds {
 		ids, err := p.shared(kind)
@@ -119,15 +116,6 @@ func (p Plan) removeShared() error {
 			if err := kind.remove(id); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EIDRM) {
 				return fmt.Errorf("remove IPC %s %d: %w", kind.name, id, err)
 			}
-		}
-	}
-	queues, err := p.queues()
-	if err != nil {
-		return err
-	}
-	for _, path := range queues {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove message queue: %w", err)
 		}
 	}
 	return nil

@@ -18,11 +18,12 @@ func listenAt(port int) string {
 	return fmt.Sprintf(`/usr/bin/perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(Listen => 1, LocalPort => %d, ReuseAddr => 1) or die; sleep 60'`, port)
 }
 
-// lateUnits are of the image, and not started before the first run: a service, one whose script leaves a daemon, a socket
-// that systemd listens at, a mount and one by /etc/fstab.
+// lateUnits are of the image, and not started before the first run: a service, one whose script leaves a daemon, one in
+// which somebody logs in, as with ssh, a socket that systemd listens at, a mount and one by /etc/fstab.
 var lateUnits = map[string]string{
 	"slate-late.service":   "[Service]\nExecStart=" + listenAt(4251) + "\n",
 	"slate-script.service": "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/bash -c \"" + listenAt(4252) + " & sleep 0.2\"\n",
+	"slate-login.service":  "[Service]\nExecStart=/bin/bash -c \"su - root -c 'echo $$$$ >/run/slate-login; exec sleep 1005'; true\"\n",
 	"slate-socket.socket":  "[Socket]\nListenStream=127.0.0.1:4253\nListenDatagram=4254\n",
 	"slate-socket.service": "[Service]\nExecStart=/bin/true\n",
 	"mnt.mount":            "[Mount]\nWhat=tmpfs\nWhere=/mnt\nType=tmpfs\n",
@@ -52,7 +53,7 @@ func newLateHost(t *testing.T) slate.Plan {
 }
 
 func stopLate(t *testing.T) {
-	undo(t, "systemctl stop slate-late.service slate-script.service slate-socket.socket slate-socket.service mnt.mount media.mount")
+	undo(t, "systemctl stop slate-login.service slate-late.service slate-script.service slate-socket.socket slate-socket.service mnt.mount media.mount")
 }
 
 // undo is sh when the test has ended.
@@ -77,6 +78,25 @@ func TestLate(t *testing.T) {
 	check(t, slate.Check(t.Context(), p))
 	t.Logf("clean %s, check %s", cleaned.Sub(start), time.Since(cleaned))
 	sh(t, "mountpoint -q /mnt; mountpoint -q /media; systemctl is-active slate-late.service slate-script.service slate-socket.socket")
+}
+
+// Who is logged in is no doubt, with the manager that systemd runs for him; what a login leaves behind is.
+func TestLogin(t *testing.T) {
+	p := newLateHost(t)
+	sh(t, "systemctl start slate-login.service")
+	wait(t, "the login", func() bool { _, err := os.Stat("/run/slate-login"); return err == nil })
+	sh(t, "systemctl is-active user@0.service; ls /run/systemd/transient/session-*.scope; grep -q user-0.slice/session- /proc/$(cat /run/slate-login)/cgroup")
+	check(t, clean(t, p))
+	check(t, slate.Check(t.Context(), p))
+
+	sh(t, "systemctl stop slate-login.service")
+	if err := slate.Check(t.Context(), p); err == nil || !strings.Contains(err.Error(), `("sleep") of session-`) {
+		t.Errorf("error %v, want one about what the login has left", err)
+	}
+	sh(t, "kill $(cat /run/slate-login); rm /run/slate-login; sleep 0.3; systemctl is-active user@0.service")
+	start := time.Now()
+	check(t, slate.Check(t.Context(), p)) // which waits for the manager of that user to end
+	t.Logf("check %s", time.Since(start))
 }
 
 // A mount over that of a unit goes, and the unit's stays.

@@ -217,8 +217,10 @@ func sumOf(path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// transients are the names of the units made by a call that start something and are not ours. Scopes and slices hold
-// processes of others and start none: those of logins come and go.
+// ofLogins are the units in which logind holds what users run. They come and go; their processes are looked at one by one.
+var ofLogins = []string{"session-*.scope", "user-*.slice"}
+
+// transients are the names of the units made by a call that are not ours.
 func (p Plan) transients() ([]string, error) {
 	entries, err := os.ReadDir(p.at(transient))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -227,8 +229,7 @@ func (p Plan) transients() ([]string, error) {
 	var names []string
 	for _, e := range entries {
 		name := strings.TrimSuffix(e.Name(), ".d")
-		passing := strings.HasSuffix(name, ".scope") || strings.HasSuffix(name, ".slice")
-		if !passing && !matches(slices.Concat(p.Units, p.OwnUnits), name) && !slices.Contains(names, name) {
+		if !matches(slices.Concat(p.Units, p.OwnUnits, ofLogins), name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

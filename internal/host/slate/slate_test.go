@@ -78,6 +78,11 @@ func doubts(t *testing.T, p Plan, m manager) []string {
 	p.checkDirectories(d)
 	p.checkChanges(t.Context(), d, m, base)
 	p.checkRoom(d)
+	found, err := p.image(m, base).strange(t.Context(), base) // without waiting for it to end
+	d.found(err)
+	for _, s := range found {
+		d.add("%s", s.sentence)
+	}
 	return d.All
 }
 
@@ -100,9 +105,11 @@ func TestRecordAndCheck(t *testing.T) {
 			check(t, os.Remove(root+"/etc/systemd/system/b.service"))
 			check(t, os.Symlink("evil.service", root+"/etc/systemd/system/b.service"))
 		}, []string{"to evil.service]"}},
-		"a unit by a call": {func(t *testing.T, root string) { put(t, root+"/run/systemd/transient/run-1.timer", "x") }, []string{"unit run-1.timer was made by a call"}},
-		"a login":          {func(t *testing.T, root string) { put(t, root+"/run/systemd/transient/session-2.scope", "x") }, nil},
-		"another clean-up": {func(t *testing.T, root string) { put(t, root+"/run/systemd/transient/remuda-clean-8.service", "x") }, nil},
+		"a unit by a call":  {func(t *testing.T, root string) { put(t, root+"/run/systemd/transient/run-1.timer", "x") }, []string{"unit run-1.timer was made by a call"}},
+		"a scope by a call": {func(t *testing.T, root string) { put(t, root+"/run/systemd/transient/run-u1.scope", "x") }, []string{"unit run-u1.scope was made by a call"}},
+		"a slice by a call": {func(t *testing.T, root string) { put(t, root+"/run/systemd/transient/evil.slice", "x") }, []string{"unit evil.slice was made by a call"}},
+		"a login":           {func(t *testing.T, root string) { put(t, root+"/run/systemd/transient/session-2.scope", "x") }, nil},
+		"another clean-up":  {func(t *testing.T, root string) { put(t, root+"/run/systemd/transient/remuda-clean-8.service", "x") }, nil},
 		"a unit until the next boot": {func(t *testing.T, root string) { put(t, root+"/run/systemd/system/evil.service", "x") },
 			[]string{"evil.service\" is new, and starts", "run/systemd/system\" is new"}},
 		"units that are made anew": {func(t *testing.T, root string) {
@@ -140,6 +147,11 @@ func TestRecordAndCheck(t *testing.T) {
 		}, []string{`listener" has another content`}},
 		"a job for later": {func(t *testing.T, root string) { put(t, root+"/var/spool/cron/crontabs/runner", "x") },
 			[]string{"crontabs/runner\" would start", "runner\" is new", "crontabs\" is new", "cron\" is new"}},
+		"a file where everybody may write": {func(t *testing.T, root string) {
+			everybodys(t, root+"/run/lock")
+			put(t, root+"/run/lock/x", "x")
+			check(t, os.Lchown(root+"/run/lock/x", 1001, 1001))
+		}, []string{`run/lock/x" of user runner is left`}},
 		"lingering": {func(t *testing.T, root string) { put(t, root+"/var/lib/systemd/linger/runner", "") }, []string{"linger/runner\" would start"}},
 	}
 	for name, test := range tests {

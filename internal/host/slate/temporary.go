@@ -77,15 +77,20 @@ const namesAtOnce = 1024
 
 // eachName calls for each name in a directory, of which there may be very many.
 func eachName(dir string, do func(name string) error) error {
+	return eachEntry(dir, func(e fs.DirEntry) error { return do(e.Name()) })
+}
+
+// eachEntry is eachName with the kinds of what is there.
+func eachEntry(dir string, do func(e fs.DirEntry) error) error {
 	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	for {
-		names, err := f.Readdirnames(namesAtOnce)
-		for _, name := range names {
-			if err := do(name); err != nil {
+		entries, err := f.ReadDir(namesAtOnce)
+		for _, e := range entries {
+			if err := do(e); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,189 @@
+package slate
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A job with root's rights can leave a process where neither its run's end nor its user tells of it: in a scope, in a login
+// by su, in the control group of a service. So every process must be accounted for: it was there before the first run, or a
+// unit of the image has started it, or it belongs to somebody who is logged in by such a unit.
+
+const (
+	// settleLimit is how long what ends by itself may take: the shim of a container, a helper of systemd, a command of
+	// an operator.
+	settleLimit = 3 * time.Second
+	// logoutLimit is the same for what logind keeps of a user after his last logout: UserStopDelaySec= is 10 seconds.
+	logoutLimit = 15 * time.Second
+	// settlePause is between two looks.
+	settlePause = 50 * time.Millisecond
+)
+
+// birth tells a process from all others of a boot.
+type birth struct {
+	PID  int           `json:"pid"`
+	Born time.Duration `json:"born"` // since the boot
+}
+
+func (h holder) birth() birth { return birth{h.pid, h.born} }
+
+// everyone are the living processes but the kernel's own.
+func (p Plan) everyone() ([]holder, error) {
+	entries, err := os.ReadDir(p.at("/proc"))
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var all []holder
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		h, err := p.holder(pid)
+		if gone(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look at process %d: %w", pid, err)
+		}
+		if !h.kernel && !h.dead {
+			all = append(all, h)
+		}
+	}
+	return all, nil
+}
+
+// births are what a baseline has of the processes.
+func (p Plan) births() ([]birth, error) {
+	all, err := p.everyone()
+	var births []birth
+	for _, h := range all {
+		births = append(births, h.birth())
+	}
+	return births, err
+}
+
+// strangers are the processes that nobody accounts for.
+func (i image) strangers(ctx context.Context, base baseline) ([]holder, error) {
+	all, err := i.plan.everyone()
+	if err != nil {
+		return nil, err
+	}
+	ours := map[int]holder{}
+	for _, h := range all {
+		known := h.pid == 1 || slices.Contains(base.Processes, h.birth())
+		if !known {
+			if known, err = i.started(ctx, h, base); err != nil {
+				return nil, err
+			}
+		}
+		if known {
+			ours[h.pid] = h
+		}
+	}
+	logins := i.plan.logins(all, ours)
+	return slices.DeleteFunc(all, func(h holder) bool {
+		_, known := ours[h.pid]
+		return known || logins[h.login] || h.comesFrom(ours, func(a holder) bool { return a.unit == h.unit })
+	}), nil
+}
+
+// comesFrom reports whether a process has one of these among its parents, but for systemd, whose child every orphan is.
+func (h holder) comesFrom(ours map[int]holder, like func(holder) bool) bool {
+	return slices.ContainsFunc(h.line, func(pid int) bool {
+		a, ok := ours[pid]
+		return ok && pid > 1 && pid != h.pid && like(a)
+	})
+}
+
+// started reports whether a process is of a service that may be there: of the image, our own, or one made by a call that
+// the baseline has. The managers of users start whatever those say, so they count with their logins only.
+func (i image) started(ctx context.Context, h holder, base baseline) (bool, error) {
+	if !strings.HasSuffix(h.unit, ".service") || strings.HasPrefix(h.unit, "user@") {
+		return false, nil
+	}
+	u, err := i.manager.unit(ctx, h.unit)
+	if err != nil || !u.owns(h) {
+		return false, err
+	}
+	if matches(i.plan.OwnUnits, u.name) || slices.Contains(base.Transients, u.name) {
+		return true, nil
+	}
+	files, err := i.files()
+	return err == nil && i.plan.hasFiles(u, files), err
+}
+
+// logins are the slices of users who are logged in: one of the processes there comes from a service that is accounted for,
+// such as that of ssh. A login by su in a job does not, and what is left of a login after its end does not either.
+func (p Plan) logins(all []holder, ours map[int]holder) map[string]bool {
+	logins := map[string]bool{}
+	for _, h := range all {
+		if h.login != "" && h.login != "user-"+strconv.Itoa(p.UID)+".slice" && h.comesFrom(ours, func(holder) bool { return true }) {
+			logins[h.login] = true
+		}
+	}
+	return logins
+}
+
+// strange is a sentence about something that runs and nobody accounts for.
+type strange struct {
+	sentence string
+	// login is said of what logind may be about to end.
+	login bool
+}
+
+// strange looks once.
+func (i image) strange(ctx context.Context, base baseline) ([]strange, error) {
+	names, err := i.plan.transients()
+	if err != nil {
+		return nil, err
+	}
+	var found []strange
+	for _, name := range added(names, base.Transients) {
+		found = append(found, strange{
+			sentence: fmt.Sprintf("unit %s was made by a call: stop it, or make it before the host is prepared", name),
+		})
+	}
+	strangers, err := i.strangers(ctx, base)
+	for _, h := range strangers {
+		found = append(found, strange{
+			sentence: describe([]holder{h}) + " runs and did not before: end it, or start it before the host is prepared",
+			login:    strings.HasPrefix(h.unit, "user@"),
+		})
+	}
+	return found, err
+}
+
+// checkStrange looks until it has found nothing twice in a row, or what it finds has had its time to end.
+func (p Plan) checkStrange(ctx context.Context, d *Doubts, m manager, base baseline) {
+	start := time.Now()
+	for quiet := 0; quiet < quietLooks; {
+		found, err := p.image(m, base).strange(ctx, base)
+		if d.found(err) {
+			return
+		}
+		if len(found) == 0 {
+			quiet++
+			continue
+		}
+		quiet = 0
+		limit := settleLimit
+		if !slices.ContainsFunc(found, func(s strange) bool { return !s.login }) {
+			limit = logoutLimit
+		}
+		if time.Since(start) > limit {
+			for _, s := range found {
+				d.add("%s", s.sentence)
+			}
+			return
+		}
+		if d.found(pause(ctx, settlePause)) {
+			return
+		}
+	}
+}
