@@ -10,7 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-func period(t *testing.T, cron, zone string) policy.Period {
+func cronPeriod(t *testing.T, cron, zone string) policy.Period {
 	t.Helper()
 	p, err := policy.ParsePeriod(cron, zone, 1, "")
 	if err != nil {
@@ -55,7 +55,7 @@ func TestPeriodHolds(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := period(t, test.cron, test.zone)
+			p := cronPeriod(t, test.cron, test.zone)
 			for _, s := range test.holds {
 				if !p.Holds(moment(t, s)) {
 					t.Errorf("%q in %q does not hold at %s", test.cron, test.zone, s)
@@ -126,7 +126,7 @@ func TestWrongPeriods(t *testing.T) {
 
 // The first that holds counts, whatever the others say.
 func TestOverlappingPeriods(t *testing.T) {
-	morning, day, always := period(t, "* 8-11 * * *", ""), period(t, "* 8-17 * * *", ""), period(t, "* * * * *", "")
+	morning, day, always := cronPeriod(t, "* 8-11 * * *", ""), cronPeriod(t, "* 8-17 * * *", ""), cronPeriod(t, "* * * * *", "")
 	tests := map[string]struct {
 		periods []policy.Period
 		hour    int

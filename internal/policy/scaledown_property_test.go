@@ -184,17 +184,17 @@ func TestOneVerdictForEachHost(t *testing.T) {
 func TestOrderMakesNoDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
-		want := actions(s.Plan())
+		want := actionsOf(s.Plan())
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		r.Shuffle(len(s.Instances), func(i, j int) { s.Instances[i], s.Instances[j] = s.Instances[j], s.Instances[i] })
 		r.Shuffle(len(s.Runners), func(i, j int) { s.Runners[i], s.Runners[j] = s.Runners[j], s.Runners[i] })
-		if diff := cmp.Diff(want, actions(s.Plan())); diff != "" {
+		if diff := cmp.Diff(want, actionsOf(s.Plan())); diff != "" {
 			t.Errorf("actions (-before +after shuffling):\n%s", diff)
 		}
 	})
 }
 
-func actions(verdicts []policy.HostVerdict) map[string]lifecycle.Action {
+func actionsOf(verdicts []policy.HostVerdict) map[string]lifecycle.Action {
 	m := map[string]lifecycle.Action{}
 	for _, v := range verdicts {
 		m[v.InstanceID] = v.Action
@@ -220,7 +220,7 @@ func TestIdleCountOfEachOwner(t *testing.T) {
 		if eviction == policy.EvictNewest {
 			slices.Reverse(idle) // the first host is the youngest
 		}
-		got := actions(policy.ScaleDown{Idle: []policy.Period{p}}.Owner(hosts, listed, noon))
+		got := actionsOf(policy.ScaleDown{Idle: []policy.Period{p}}.Owner(hosts, listed, noon))
 		for n, r := range idle {
 			id := r.Name[len("remuda-1-"):]
 			want := lifecycle.ActionKeep

@@ -42,7 +42,7 @@ func TestPlan(t *testing.T) {
 	for _, file := range files {
 		name := strings.TrimSuffix(file, ".json")
 		t.Run(filepath.Base(name), func(t *testing.T) {
-			got := decisions(parse(t, file).Plan())
+			got := decisions(readSnapshot(t, file).Plan())
 			if *updatePlans {
 				writePlan(t, name+".golden", got)
 			}
@@ -61,7 +61,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func parse(t *testing.T, file string) policy.Snapshot {
+func readSnapshot(t *testing.T, file string) policy.Snapshot {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -96,7 +96,7 @@ func TestSnapshotIsReadAsItWasWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		s := parse(t, file)
+		s := readSnapshot(t, file)
 		data, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)

@@ -296,6 +296,7 @@ func (r *snapshotReader) whole(n node, least int64) int64 {
 	switch {
 	case err != nil:
 		r.problem(n, "%.40s is no whole number, or too large a one", number)
+		return 0
 	case i < 0:
 		r.problem(n, "%d is negative", i)
 	case i < least:

@@ -1,0 +1,221 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// What a file leaves out has its defaults, and null is as left out.
+func TestSnapshotDefaults(t *testing.T) {
+	s, err := policy.ParseSnapshot([]byte(`{"now": "2026-01-01T13:00:00.5+01:00", "policy": null, "instances": [
+		{"instance_id": "i-1", "state": "running", "agent_busy": false, "github_runner_id": 9007199254740993, "launch_time": null}],
+		"runners": [{"id": 9007199254740993, "name": "remuda-1-i-1", "owner": "acme", "status": "offline"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	no := false
+	want := policy.Snapshot{
+		Now: time.Date(2026, 1, 1, 12, 0, 0, 500_000_000, time.UTC),
+		Instances: []policy.SnapshotInstance{{State: "running",
+			Candidate: policy.Candidate{InstanceID: "i-1", AgentBusy: &no, RunnerID: 1<<53 + 1}}},
+		Runners: []policy.SnapshotRunner{{Listed: true, Runner: policy.Runner{ID: 1<<53 + 1, Name: "remuda-1-i-1", Owner: "acme", Status: "offline"}}},
+	}
+	if diff := cmp.Diff(want, s); diff != "" {
+		t.Errorf("snapshot (-want +got):\n%s", diff)
+	}
+}
+
+func TestWrongSnapshots(t *testing.T) {
+	tests := map[string]struct{ text, want string }{
+		"empty":              {``, `line 1, column 1: it ends too early`},
+		"cut off":            {"{\"now\": \"2026-01-01T12:00:00Z\",\n \"policy\": {", `line 2, column 13: it ends too early`},
+		"not JSON":           {"now: 2026", `line 1, column 1: invalid character 'o' in literal null (expecting 'u')`},
+		"a comma too many":   {`{"instances": [1,]}`, `line 1, column 18: invalid character ']' looking for beginning of value`},
+		"two documents":      {`{} {}`, `line 1, column 5: something follows its end`},
+		"something after it": {"{}\n!", `line 2, column 1: something follows its end`},
+		"not UTF-8":          {"{\"now\": \"\xff\"}", `line 1, column 1: it is not UTF-8`},
+		"a list":             {`[]`, `line 1, column 1: is a list; write an object` + "\n" + `line 1, column 1: now: is missing`},
+		"null":               {`null`, `line 1, column 1: is null; write an object` + "\n" + `line 1, column 1: now: is missing`},
+		"too deep":           {`{"policy": ` + strings.Repeat("[", 100), `line 1, column 28: policy` + strings.Repeat("[0]", 16) + ` is more than 16 lists and objects deep`},
+		"nothing":            {`{}`, `line 1, column 1: now: is missing`},
+		"no time now":        {`{"now": ""}`, `line 1, column 9: now: is missing`},
+		"a day":              {`{"now": "2026-01-01"}`, `line 1, column 9: now: "2026-01-01" is no time; write it as 2026-01-01T12:00:00Z`},
+		"a name twice":       {`{"now": "2026-01-01T12:00:00Z", "now": 5}`, `line 1, column 38: now is given twice`},
+		"unknown names": {`{"now": "2026-01-01T12:00:00Z", "Policy": {}, "a b\n": 1}`, `line 1, column 43: ["Policy"]: means nothing here; there are now, policy, instances, runners
+line 1, column 56: ["a b\n"]: means nothing here; there are now, policy, instances, runners`},
+
+		"types of the policy": {policyOf(`{"minimum_running_time_minutes": "5", "boot_time_minutes": {"linux": true, "widows": 3, "windows": []}, "idle_confirmation_seconds": null, "idle": {}}`),
+			`policy.minimum_running_time_minutes: is a text; write a number
+policy.boot_time_minutes.widows: means nothing here; there are linux, windows, macos
+policy.boot_time_minutes.linux: is a boolean; write a number
+policy.boot_time_minutes.windows: is a list; write a number
+policy.idle: is an object; write a list`},
+		"numbers of the policy": {policyOf(`{"minimum_running_time_minutes": -1, "boot_time_minutes": {"linux": -0.5, "windows": 1e99}, "idle_confirmation_seconds": 1e999}`),
+			`policy.minimum_running_time_minutes: -1 is negative
+policy.boot_time_minutes.linux: -0.5 is negative
+policy.boot_time_minutes.windows: 1e99 is more than 52560000
+policy.idle_confirmation_seconds: 1e999 is more than 3153600000`},
+		"a policy that is no object": {policyOf(`5`), `policy: is a number; write an object`},
+
+		"a negative idle count": {periodOf(`"cron": "* * * * *", "idle_count": -2`), `policy.idle[0].idle_count: -2 is negative`},
+		"half an idle count":    {periodOf(`"cron": "* * * * *", "idle_count": 1.5`), `policy.idle[0].idle_count: 1.5 is no whole number, or too large a one`},
+		"a huge idle count":     {periodOf(`"cron": "* * * * *", "idle_count": 4000000000`), `policy.idle[0].idle_count: 4000000000 is more hosts than anybody has`},
+		"a larger idle count":   {periodOf(`"cron": "* * * * *", "idle_count": 99999999999999999999`), `policy.idle[0].idle_count: 99999999999999999999 is no whole number, or too large a one`},
+		"an unknown zone":       {periodOf(`"cron": "* * * * *", "time_zone": "Mars/Olympus"`), `policy.idle[0].time_zone: "Mars/Olympus" is no time zone; write a name of the IANA database, as Europe/Amsterdam`},
+		"an unknown eviction":   {periodOf(`"cron": "* * * * *", "eviction_strategy": "oldest"`), `policy.idle[0].eviction_strategy: "oldest" is none of oldest_first, newest_first`},
+		"no cron":               {periodOf(`"idle_count": 1`), `policy.idle[0].cron: is missing`},
+		"a wrong cron, and more": {periodOf(`"cron": "* * 32 * *", "idle_count": true, "time_zone": 1`), `policy.idle[0].idle_count: is a boolean; write a number
+policy.idle[0].time_zone: is a number; write a text
+policy.idle[0].cron: "* * 32 * *": end of range (32) above maximum (31): "32"`},
+		"30 February": {periodOf(`"cron": "* * 30 2 *"`), `policy.idle[0].cron: "* * 30 2 *" never holds: no such day comes`},
+
+		"nothing of an instance": {instanceOf(``), `instances[0].state: is missing
+instances[0].instance_id: is missing`},
+		"types of an instance": {instanceOf(`"instance_id": 1, "launch_time": 2, "owner": [], "scope": {}, "os": 5, "state": true, "orphan": "yes", "github_runner_id": false,
+			"bypass_removal": 1, "idle_detected_at": 3, "agent_busy": "no", "agent_seen_at": 4`),
+			`instances[0].state: is a boolean; write a text
+instances[0].instance_id: is a number; write a text
+instances[0].launch_time: is a number; write a text
+instances[0].owner: is a list; write a text
+instances[0].scope: is an object; write a text
+instances[0].os: is a number; write a text
+instances[0].orphan: is a text; write true or false
+instances[0].github_runner_id: is a boolean; write a number
+instances[0].bypass_removal: is a number; write true or false
+instances[0].agent_seen_at: is a number; write a text
+instances[0].agent_busy: is a text; write true or false
+instances[0].idle_detected_at: is a number; write a text`},
+		"values of an instance": {instanceOf(`"instance_id": "i 1", "state": "running", "launch_time": "noon", "github_runner_id": "seven", "agent_seen_at": "2026-02-30T00:00:00Z"`),
+			`instances[0].launch_time: "noon" is no time; write it as 2026-01-01T12:00:00Z
+instances[0].github_runner_id: "seven" is no id of a runner; write its number, or "" if it has none
+instances[0].agent_seen_at: "2026-02-30T00:00:00Z" is no time; write it as 2026-01-01T12:00:00Z
+instances[0].instance_id: "i 1" is no id of an instance: letters, digits and marks, at most 128`},
+		"a negative id":   {instanceOf(`"instance_id": "i-1", "state": "running", "github_runner_id": "-7"`), `instances[0].github_runner_id: "-7" is no id of a runner; write its number, or "" if it has none`},
+		"a negative id 2": {instanceOf(`"instance_id": "i-1", "state": "running", "github_runner_id": -7`), `instances[0].github_runner_id: -7 is negative`},
+		"an instance twice": {instanceOf(`"instance_id": "i-1", "state": "running"}, {"instance_id": "i-1", "state": "stopped"`),
+			`instances[1]: "i-1" was given before, as instances[0]`},
+
+		"nothing of a runner": {runnerOf(``), `runners[0].name: is missing
+runners[0].owner: is missing
+runners[0].status: is missing
+runners[0].id: is missing`},
+		"values of a runner": {runnerOf(`"id": 0, "name": "n", "owner": "acme", "status": "Online", "busy": 1, "listed": null, "offline_since": "?"`),
+			`runners[0].id: 0 is less than 1
+runners[0].busy: is a number; write true or false
+runners[0].offline_since: "?" is no time; write it as 2026-01-01T12:00:00Z
+runners[0].status: "Online" is neither online nor offline`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := policy.ParseSnapshot([]byte(test.text))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			got := err.Error()
+			if !strings.HasPrefix(test.want, "line") { // the places have cases of their own
+				lines := strings.Split(got, "\n")
+				for i, line := range lines {
+					_, lines[i], _ = strings.Cut(line, ": ")
+				}
+				got = strings.Join(lines, "\n")
+			}
+			if diff := cmp.Diff(strings.Split(test.want, "\n"), strings.Split(got, "\n")); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func policyOf(text string) string {
+	return `{"now": "2026-01-01T12:00:00Z", "policy": ` + text + `}`
+}
+
+func periodOf(text string) string { return policyOf(`{"idle": [{` + text + `}]}`) }
+
+func instanceOf(text string) string {
+	return `{"now": "2026-01-01T12:00:00Z", "instances": [{` + text + `}]}`
+}
+
+func runnerOf(text string) string {
+	return `{"now": "2026-01-01T12:00:00Z", "runners": [{` + text + `}]}`
+}
+
+// A place is where the value begins that is wrong.
+func TestPlaceInSnapshot(t *testing.T) {
+	_, err := policy.ParseSnapshot([]byte("{\n  \"now\": \"2026-01-01T12:00:00Z\",\n  \"policy\": {\n    \"idle\"\t:\n\n      [{\"cron\": \"* * * * *\", \"idle_count\":-1}]\n  }\n}"))
+	if want := "line 6, column 43: policy.idle[0].idle_count: -1 is negative"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// What is wrong with every host is said of some.
+func TestManyProblems(t *testing.T) {
+	_, err := policy.ParseSnapshot([]byte(`{"now": "2026-01-01T12:00:00Z", "instances": [` + strings.Repeat(`{}, `, 50) + `{}]}`))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != 21 || lines[20] != "and 82 more" {
+		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-1])
+	}
+}
+
+func TestSnapshotThatIsTooLarge(t *testing.T) {
+	_, err := policy.ParseSnapshot(make([]byte, policy.MaxSnapshot+1))
+	if want := fmt.Sprintf("a snapshot may have %d bytes, and this one has more", policy.MaxSnapshot); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// Whatever is read is JSON, has one verdict for each of its machines, and is
+// written as it is read again.
+func FuzzParseSnapshot(f *testing.F) {
+	files, err := filepath.Glob("testdata/plan/*.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := policy.ParseSnapshot(data)
+		if err != nil {
+			return
+		}
+		if !json.Valid(data) {
+			t.Fatalf("read, and no JSON: %q", data)
+		}
+		plan := s.Plan()
+		seen := map[string]bool{}
+		for _, v := range plan {
+			if seen[v.InstanceID] || v.Why == "" {
+				t.Fatalf("a second verdict, or one without a reason: %+v", v)
+			}
+			seen[v.InstanceID] = true
+		}
+		written, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := policy.ParseSnapshot(written)
+		if err != nil {
+			t.Fatalf("%s\nwritten as %s\n%v", data, written, err)
+		}
+		if diff := cmp.Diff(plan, again.Plan()); diff != "" {
+			t.Fatalf("plan (-read +written and read):\n%s", diff)
+		}
+	})
+}
