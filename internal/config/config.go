@@ -32,9 +32,11 @@ type Config struct {
 	Pools map[string]Pool `yaml:"pools"`
 	// Services are those of runners in containers, by name.
 	Services map[string]Service `yaml:"services"`
-	Timeouts Timeouts           `yaml:"timeouts"`
-	Sweeps   Sweeps             `yaml:"sweeps"`
-	Log      Log                `yaml:"log"`
+	// ScaleDown is nil when no host is ended for being idle in its run.
+	ScaleDown *ScaleDown `yaml:"scale_down"`
+	Timeouts  Timeouts   `yaml:"timeouts"`
+	Sweeps    Sweeps     `yaml:"sweeps"`
+	Log       Log        `yaml:"log"`
 }
 
 // GRPC is where callers reach the fleet.
@@ -208,6 +210,10 @@ type Sweeps struct {
 	// spends requests on services that are idle; longer has a job wait whose
 	// nudge was lost. It times Service.IdleChecks.
 	Services time.Duration `yaml:"services"`
+	// ScaleDown: hosts that are idle, or unknown to GitHub. Shorter spends the
+	// request limit of GitHub, by a call for each owner and hundred of its
+	// runners; longer pays for idle hosts.
+	ScaleDown time.Duration `yaml:"scale_down"`
 	// Lease: how long the sweeping replica may be quiet before another takes
 	// over. Shorter than a slow sweep's steps makes replicas take turns, which
 	// is harmless and wasteful.

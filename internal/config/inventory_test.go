@@ -125,6 +125,8 @@ func withEverything() *config.Config {
 	pool.EC2 = &own
 	c.Webhooks, pool.Jobs = &config.Webhooks{}, &config.Jobs{}
 	c.Pools = map[string]config.Pool{config.DefaultPool: pool}
+	c.ScaleDown = &config.ScaleDown{Idle: []config.IdlePeriod{{}}}
+	c.ScaleDown.SetDefaults()
 	c.Services = map[string]config.Service{"x": {Queue: config.ServiceQueue{PostgREST: &config.PostgREST{}}}}
 	return c
 }

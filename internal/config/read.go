@@ -36,6 +36,7 @@ func (c *Config) Read(name string, data []byte) error {
 		strictyaml.Values(lifecycle.Drifts...),
 		strictyaml.Values(lifecycle.UsageClasses...),
 		strictyaml.Values(policy.Roles...),
+		strictyaml.Values(policy.Evictions...),
 		strictyaml.Values(LogLevels...),
 		strictyaml.Values(LogFormats...),
 		strictyaml.Values(Scopes...),

@@ -62,6 +62,9 @@ func (c *Config) Validate(root strictyaml.Place) {
 	}
 	c.validateJobs(root)
 	c.validateServices(root)
+	if c.ScaleDown != nil {
+		c.ScaleDown.validate(root.At("scale_down"))
+	}
 	c.Timeouts.validate(root.At("timeouts"))
 	c.validateMargin(root.At("timeouts", "idle"), c.Timeouts.Idle)
 	c.Sweeps.validate(root.At("sweeps"))
@@ -220,6 +223,7 @@ func (s Sweeps) validate(at strictyaml.Place) {
 	between(at.At("liveness"), s.Liveness, time.Second, 5*time.Minute)
 	between(at.At("cloud"), s.Cloud, time.Second, day)
 	between(at.At("services"), s.Services, time.Second, time.Hour)
+	between(at.At("scale_down"), s.ScaleDown, 10*time.Second, day)
 	between(at.At("lease"), s.Lease, time.Second, 5*time.Minute)
 	between(at.At("grace"), s.Grace, 10*time.Second, day)
 }
