@@ -50,6 +50,27 @@ i-n       keep           left alone: it has no owner on whose list it could be
 	}
 }
 
+// The page for operators shows a snapshot and its plan.
+func TestPlanOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../docs/policies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	between := func(begin, end string) string {
+		_, rest, found := strings.Cut(string(page), begin)
+		text, _, ended := strings.Cut(rest, end)
+		if !found || !ended {
+			t.Fatalf("the page has nothing between %q and %q", begin, end)
+		}
+		return text
+	}
+	fleet := write(t, "fleet.json", between("```json\n", "```"))
+	want := result{stdout: between("$ controld plan --snapshot fleet.json\n", "```")}
+	if diff := cmp.Diff(want, controld(t, "plan", "--snapshot", fleet), cmp.AllowUnexported(result{})); diff != "" {
+		t.Errorf("plan of the page (-want +got):\n%s", diff)
+	}
+}
+
 // A plan is whole or not there.
 func TestPlanErrors(t *testing.T) {
 	wrong := write(t, "wrong.json", "{\n \"now\": \"2026-01-01T12:00:00Z\",\n \"policy\": {\"idle\": [{\"cron\": \"* * * * *\", \"time_zone\": \"Mars\", \"idle_count\": -1}]}\n}")

@@ -112,8 +112,8 @@ func (r *snapshotReader) instance(n node) SnapshotInstance {
 	}
 	// Whatever text is in the mark's tag, it is no error of the snapshot.
 	if mark := r.text(f.get("idle_detected_at")); mark != "" {
-		t, err := time.Parse(time.RFC3339, mark)
-		i.IdleDetectedAt, i.UnreadableIdle = t, err != nil || t.IsZero()
+		t, ok := readTime(mark)
+		i.IdleDetectedAt, i.UnreadableIdle = t, !ok
 	}
 	return i
 }
@@ -275,11 +275,22 @@ func (r *snapshotReader) time(n node) time.Time {
 	if text == "" {
 		return time.Time{}
 	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
+	t, ok := readTime(text)
+	if !ok {
 		r.problem(n, "%.80q is no time; write it as 2026-01-01T12:00:00Z", text)
 	}
-	return t.UTC()
+	return t
+}
+
+// readTime reads a time that can be written again: in UTC, its year has four
+// digits.
+func readTime(text string) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339, text)
+	t = t.UTC()
+	if err != nil || t.IsZero() || t.Year() < 1 || t.Year() > 9999 {
+		return time.Time{}, false
+	}
+	return t, true
 }
 
 // whole reads a whole number.

@@ -49,6 +49,8 @@ func TestWrongSnapshots(t *testing.T) {
 		"nothing":            {`{}`, `line 1, column 1: now: is missing`},
 		"no time now":        {`{"now": ""}`, `line 1, column 9: now: is missing`},
 		"a day":              {`{"now": "2026-01-01"}`, `line 1, column 9: now: "2026-01-01" is no time; write it as 2026-01-01T12:00:00Z`},
+		"a year too many":    {`{"now": "9999-12-31T23:30:00-01:00"}`, `line 1, column 9: now: "9999-12-31T23:30:00-01:00" is no time; write it as 2026-01-01T12:00:00Z`},
+		"a year too few":     {`{"now": "0000-12-31T23:30:00Z"}`, `line 1, column 9: now: "0000-12-31T23:30:00Z" is no time; write it as 2026-01-01T12:00:00Z`},
 		"a name twice":       {`{"now": "2026-01-01T12:00:00Z", "now": 5}`, `line 1, column 38: now is given twice`},
 		"unknown names": {`{"now": "2026-01-01T12:00:00Z", "Policy": {}, "a b\n": 1}`, `line 1, column 43: ["Policy"]: means nothing here; there are now, policy, instances, runners
 line 1, column 56: ["a b\n"]: means nothing here; there are now, policy, instances, runners`},
