@@ -17,6 +17,7 @@ type parts struct {
 	queue   fleet.Queue
 	compute fleet.Compute
 	jobs    fleet.JobStore
+	workers fleet.WorkerStore
 
 	hostKey         func(instanceID string) string
 	templateVersion func(ctx context.Context, pool string) (string, error)

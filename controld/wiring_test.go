@@ -38,6 +38,7 @@ func TestEveryCallIsCounted(t *testing.T) {
 	for name, port := range map[string]struct{ counted, port any }{
 		"store":   {countedStore{nil, counter{metrics, "store"}}, (*fleet.Store)(nil)},
 		"jobs":    {countedJobs{nil, counter{metrics, "jobs"}}, (*fleet.JobStore)(nil)},
+		"workers": {countedWork{nil, counter{metrics, "workers"}}, (*fleet.WorkerStore)(nil)},
 		"queue":   {countedQueue{nil, counter{metrics, "queue"}}, (*fleet.Queue)(nil)},
 		"compute": {countedCompute{nil, counter{metrics, "compute"}}, (*fleet.Compute)(nil)},
 		"github":  {countedGitHub{nil, counter{metrics, "github"}}, (*fleet.GitHub)(nil)},

@@ -62,6 +62,7 @@ func (c *Config) Warnings() []string {
 		say("grpc.tls is there without client_ca_file and callers: whoever reaches %s is refused, since nothing tells who they are", c.GRPC.Addr)
 	}
 	warnings = append(warnings, c.callerWarnings()...)
+	warnings = append(warnings, c.serviceWarnings()...)
 	if c.AWS == nil {
 		say("compute.process runs jobs as this program's own user: they can read and change the store and other hosts; serve only repositories that you trust")
 	}

@@ -34,6 +34,11 @@ type Service struct {
 	// NudgeTokenFile holds the token that POST /api/scale asks for, read at each
 	// call; empty: the call is refused for this service.
 	NudgeTokenFile string `yaml:"nudge_token_file"`
+	// WorkerTokenFile holds the tokens of the service's workers, one in each line,
+	// read at each call; empty: only operators may use its queue.
+	WorkerTokenFile string `yaml:"worker_token_file"`
+	// Requeue has a job whose worker went silent wait for another, once.
+	Requeue bool `yaml:"requeue"`
 	// Labels are those of the service's runners on GitHub: a job of a webhook
 	// whose labels are all among them is a reason to look at once.
 	Labels []string `yaml:"labels"`
@@ -79,6 +84,19 @@ var (
 
 // Scaled reports whether the service runs on ECS and is scaled there.
 func (s Service) Scaled() bool { return s.Cluster != "" }
+
+// OwnQueue reports whether the jobs of the service wait here.
+func (s Service) OwnQueue() bool { return s.Queue.PostgREST == nil }
+
+// serviceWarnings tell of tokens that pass in plaintext.
+func (c *Config) serviceWarnings() []string {
+	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
+		if c.Services[name].WorkerTokenFile != "" && !isLoopback(c.HTTP.Addr) {
+			return []string{"http.addr " + c.HTTP.Addr + " is plain HTTP, and workers send their tokens there: let nothing but a load balancer with TLS reach it"}
+		}
+	}
+	return nil
+}
 
 // ServiceRegion is where the cluster of a service is; empty: as the SDK finds it.
 func (c *Config) ServiceRegion(name string) string {
@@ -141,6 +159,14 @@ func (s Service) validate(at strictyaml.Place) {
 	number(at.At("idle_checks"), s.IdleChecks, 1, maxIdleChecks)
 	if s.Queue.PostgREST != nil {
 		s.Queue.PostgREST.validate(at.At("queue", "postgrest"))
+		for key, written := range map[string]bool{"worker_token_file": s.WorkerTokenFile != "", "requeue": s.Requeue} {
+			if written {
+				at.At(key).Errorf("means nothing with queue.postgrest, where the service's jobs are then; remove one of them")
+			}
+		}
+	}
+	if s.WorkerTokenFile != "" {
+		file(at.At("worker_token_file"), s.WorkerTokenFile)
 	}
 	if s.NudgeTokenFile != "" {
 		file(at.At("nudge_token_file"), s.NudgeTokenFile)

@@ -29,7 +29,7 @@ func (e *edge) admit(ctx context.Context, method string, about []any) error {
 	if !ours(method) {
 		return nil
 	}
-	c, err := e.identify(ctx)
+	c, err := e.identify(ctx, method)
 	*callerOf(ctx) = c
 	if err == nil {
 		err = c.mayCall(method)
@@ -43,6 +43,9 @@ func (c caller) standing() string {
 	if c.token != nil {
 		return "its ID token is good, and its repository has a rule"
 	}
+	if c.services != nil {
+		return "its worker token is good"
+	}
 	return "it has the role " + string(c.role)
 }
 
@@ -54,6 +57,10 @@ func (c caller) mayCall(method string) error {
 		return status.Errorf(codes.PermissionDenied, "nobody may call %s", short(method))
 	case c.token != nil && !a.run:
 		return status.Errorf(codes.PermissionDenied, "a workflow may call Provision, Release and ExplainRun of its own run, and not %s", short(method))
+	case c.services != nil && !a.worker:
+		return status.Errorf(codes.PermissionDenied, "a worker may call the WorkerService, and not %s", short(method))
+	case c.services != nil:
+		return nil
 	case c.token == nil && !c.role.Includes(a.least):
 		return status.Errorf(codes.PermissionDenied, "%s may not call %s: it has the role %s, and needs %s", c.name, short(method), c.role, a.least)
 	}

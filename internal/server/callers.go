@@ -25,6 +25,8 @@ type Callers struct {
 	// Fork says whether the commit of a run is of a fork. It is asked for pull
 	// requests of repositories whose rule refuses those. Nil: it is never known.
 	Fork func(ctx context.Context, repository, runID string) (policy.Fork, error)
+	// Workers are the tokens of the workers of services; none: there are none.
+	Workers WorkerTokens
 }
 
 // Tokens checks ID tokens.
@@ -69,6 +71,8 @@ type caller struct {
 	role policy.Role
 	// token is a workflow's; nil for an operator.
 	token *Token
+	// services are those that a worker works for; nil for others.
+	services []string
 }
 
 func workflow(t Token) caller {

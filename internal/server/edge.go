@@ -107,6 +107,15 @@ func naming(req any) []any {
 	if r, ok := req.(interface{ GetInstanceId() string }); ok {
 		add("instance", r.GetInstanceId())
 	}
+	if r, ok := req.(interface{ GetService() string }); ok {
+		add("service", r.GetService())
+	}
+	if r, ok := req.(interface{ GetJobId() string }); ok {
+		add("job", r.GetJobId())
+	}
+	if r, ok := req.(interface{ GetWorkerId() string }); ok {
+		add("worker", r.GetWorkerId())
+	}
 	return args
 }
 

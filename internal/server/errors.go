@@ -61,9 +61,9 @@ func (s *service) toStatus(ctx context.Context, err error) error {
 		return status.Error(codes.ResourceExhausted, err.Error())
 	case errors.As(err, &released):
 		return status.Error(codes.Aborted, err.Error())
-	case errors.As(err, &held), errors.As(err, &state):
+	case errors.As(err, &held), errors.As(err, &state), errors.Is(err, lifecycle.ErrNotTheirs):
 		return status.Error(codes.FailedPrecondition, err.Error())
-	case errors.Is(err, fleet.ErrSpecDiffers):
+	case errors.Is(err, fleet.ErrSpecDiffers), errors.Is(err, fleet.ErrWorkDiffers):
 		return status.Error(codes.AlreadyExists, err.Error())
 	case errors.Is(err, lifecycle.ErrNotFound):
 		return status.Error(codes.NotFound, err.Error())

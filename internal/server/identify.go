@@ -31,8 +31,9 @@ const (
 )
 
 // identify tells who makes a call. What a caller shows is held against it: one
-// with a token is a workflow, whatever certificate or machine it comes from.
-func (e *edge) identify(ctx context.Context) (caller, error) {
+// with a token is a workflow, or a worker where the method is of workers,
+// whatever certificate or machine it comes from.
+func (e *edge) identify(ctx context.Context, method string) (caller, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return caller{}, status.Error(codes.Unauthenticated, "nothing is known of the caller")
@@ -42,7 +43,13 @@ func (e *edge) identify(ctx context.Context) (caller, error) {
 	header := metadata.ValueFromIncomingContext(ctx, "authorization")
 	switch {
 	case len(header) > 0 && !secure && !local:
-		return caller{}, status.Error(codes.Unauthenticated, "an ID token is taken over TLS only")
+		return caller{}, status.Error(codes.Unauthenticated, "a token is taken over TLS only")
+	case len(header) > 0 && ofWorkers(method):
+		token, ok := bearer(header)
+		if !ok {
+			return caller{}, errBearer
+		}
+		return e.worker(token)
 	case len(header) > 0:
 		return e.workflow(ctx, header)
 	case secure && len(tls.State.VerifiedChains) > 0:
@@ -52,6 +59,8 @@ func (e *edge) identify(ctx context.Context) (caller, error) {
 	}
 	return caller{}, status.Error(codes.Unauthenticated, "a client certificate or an ID token of GitHub Actions is required")
 }
+
+var errBearer = status.Error(codes.Unauthenticated, "the authorization is not one bearer token: write \"authorization: Bearer TOKEN\"")
 
 func (e *edge) operator(cert *x509.Certificate) (caller, error) {
 	if time.Now().After(cert.NotAfter) { // the connection was made before
@@ -85,7 +94,7 @@ func (e *edge) workflow(ctx context.Context, header []string) (caller, error) {
 	}
 	raw, ok := bearer(header)
 	if !ok {
-		return caller{}, status.Error(codes.Unauthenticated, "the authorization is not one bearer token: write \"authorization: Bearer TOKEN\"")
+		return caller{}, errBearer
 	}
 	ctx, cancel := context.WithTimeout(ctx, identifyWithin)
 	defer cancel()

@@ -67,6 +67,8 @@ type Server struct {
 	every  time.Duration // between two looks at ready
 	log    hclog.Logger
 	plain  bool
+	// workers takes in JSON what the WorkerService takes.
+	workers *WorkerJSON
 	// stopping ends the streams, which GracefulStop would wait for; handOver
 	// ends the calls that still wait for hosts when the time to stop is up.
 	stopping, handOver context.Context
@@ -104,7 +106,7 @@ func New(o Options) (*Server, error) {
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
-		grpc.ChainUnaryInterceptor(edge.observeUnary, edge.recoverUnary, edge.admitUnary, edge.validateUnary, edge.ownRunUnary, edge.boundUnary),
+		grpc.ChainUnaryInterceptor(edge.observeUnary, edge.recoverUnary, edge.admitUnary, edge.validateUnary, edge.ownRunUnary, edge.ownServiceUnary, edge.boundUnary),
 		grpc.ChainStreamInterceptor(edge.observeStream, edge.recoverStream, edge.admitStream, edge.validateStream),
 		// What a call uses, such as the store, is closed after Stop.
 		grpc.WaitForHandlers(true),
@@ -113,14 +115,20 @@ func New(o Options) (*Server, error) {
 		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))
 	}
 	s.grpc = grpc.NewServer(options...)
-	remudav1.RegisterFleetServiceServer(s.grpc, &service{
+	fleet := &service{
 		fleet: o.Fleet, log: o.Log, callers: o.Callers, patience: o.Patience,
 		watchers: make(chan struct{}, maxWatchers), stopping: s.stopping, handOver: s.handOver,
-	})
+	}
+	s.workers = &WorkerJSON{edge: edge, workers: &workers{fleet: o.Fleet, errors: fleet.toStatus}}
+	remudav1.RegisterFleetServiceServer(s.grpc, fleet)
+	remudav1.RegisterWorkerServiceServer(s.grpc, s.workers.workers)
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	return s, nil
 }
+
+// Workers takes in JSON what the WorkerService takes.
+func (s *Server) Workers() *WorkerJSON { return s.workers }
 
 // Serve answers until Stop. Plaintext is refused off loopback: whoever can
 // call may order and end hosts.
@@ -167,6 +175,7 @@ func (s *Server) setHealth() {
 	}
 	s.health.SetServingStatus("", status)
 	s.health.SetServingStatus(remudav1.FleetService_ServiceDesc.ServiceName, status)
+	s.health.SetServingStatus(remudav1.WorkerService_ServiceDesc.ServiceName, status)
 }
 
 // handOverWithin is what calls that wait for hosts get to answer that controld

@@ -1,7 +1,8 @@
 // Package web serves controld's HTTP: whether it lives, whether it is ready,
-// its metrics, and where GitHub delivers its webhooks. It is plain HTTP: what
-// needs no credentials changes nothing and tells nothing of runs, and a delivery
-// is signed. A load balancer brings TLS.
+// its metrics, where GitHub delivers its webhooks, and where workers of services
+// call. It is plain HTTP: what needs no credentials changes nothing and tells
+// nothing of runs, a delivery is signed, and workers have a token. A load
+// balancer brings TLS.
 package web
 
 import (
@@ -31,8 +32,8 @@ const (
 	readyTimeout = 2 * time.Second
 )
 
-// Options are the parts that a Server shows. All but Webhooks and Log are
-// required.
+// Options are the parts that a Server shows. All but Webhooks, Workers and Log
+// are required.
 type Options struct {
 	// Ready says what keeps controld from serving; nil when nothing does.
 	Ready func(ctx context.Context) error
@@ -40,7 +41,9 @@ type Options struct {
 	Metrics http.Handler
 	// Webhooks takes GitHub's deliveries; nil: none are.
 	Webhooks *Webhooks
-	Log      hclog.Logger
+	// Workers takes the calls of the workers of services; nil: there are none.
+	Workers *WorkerRoutes
+	Log     hclog.Logger
 }
 
 // Server is the HTTP server.
@@ -79,16 +82,19 @@ func (s *Server) routes(o Options) (http.Handler, error) {
 	plain.HandleFunc("GET /readyz", s.readiness)
 	plain.Handle("GET /metrics", o.Metrics)
 	small := http.MaxBytesHandler(plain, maxBodyBytes)
+	mux := http.NewServeMux()
+	mux.Handle("/", small)
+	if o.Workers != nil {
+		o.Workers.add(mux)
+	}
 	if o.Webhooks == nil {
-		return small, nil
+		return mux, nil
 	}
 	deliveries, err := newReceiver(*o.Webhooks, o.Log.Named("webhooks"))
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
 	mux.Handle(webhookPath, deliveries)
-	mux.Handle("/", small)
 	return mux, nil
 }
 

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+type (
+	workJob = lifecycle.WorkJob
+	worker  = lifecycle.Worker
+)
+
+// countedWork is a store of the queues of services whose calls are counted.
+type countedWork struct {
+	fleet.WorkerStore
+	counter
+}
+
+func (s countedWork) CreateWork(ctx context.Context, j workJob) (err error) {
+	defer s.count("create_work", &err)
+	return s.WorkerStore.CreateWork(ctx, j)
+}
+
+func (s countedWork) UpdateWork(ctx context.Context, j workJob) (_ workJob, err error) {
+	defer s.count("update_work", &err)
+	return s.WorkerStore.UpdateWork(ctx, j)
+}
+
+func (s countedWork) Work(ctx context.Context, service, id string) (_ workJob, err error) {
+	defer s.count("work", &err)
+	return s.WorkerStore.Work(ctx, service, id)
+}
+
+func (s countedWork) WaitingWork(ctx context.Context, service string, limit int) (_ []string, err error) {
+	defer s.count("waiting_work", &err)
+	return s.WorkerStore.WaitingWork(ctx, service, limit)
+}
+
+func (s countedWork) CountWork(ctx context.Context, service string) (_ lifecycle.WorkCount, err error) {
+	defer s.count("count_work", &err)
+	return s.WorkerStore.CountWork(ctx, service)
+}
+
+func (s countedWork) DueWork(ctx context.Context, now time.Time, page pageOf) (_ lifecycle.Page[workJob], err error) {
+	defer s.count("due_work", &err)
+	return s.WorkerStore.DueWork(ctx, now, page)
+}
+
+func (s countedWork) Worker(ctx context.Context, service, id string) (_ worker, err error) {
+	defer s.count("worker", &err)
+	return s.WorkerStore.Worker(ctx, service, id)
+}
+
+func (s countedWork) UpdateWorker(ctx context.Context, w worker) (_ worker, err error) {
+	defer s.count("update_worker", &err)
+	return s.WorkerStore.UpdateWorker(ctx, w)
+}
+
+func (s countedWork) Workers(ctx context.Context, service string, page pageOf) (_ lifecycle.Page[worker], err error) {
+	defer s.count("workers", &err)
+	return s.WorkerStore.Workers(ctx, service, page)
+}

@@ -1,0 +1,115 @@
+package server
+
+import (
+	"context"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// WorkerJSON takes the calls of the WorkerService in JSON, from who has a worker
+// token. A call passes what it would pass as gRPC, and has the same errors, as
+// statuses of gRPC.
+type WorkerJSON struct {
+	edge    *edge
+	workers *workers
+}
+
+// The form of answers: the names of the proto, and what is false or 0 is there.
+var workerAnswer = protojson.MarshalOptions{UseProtoNames: true, EmitDefaultValues: true}
+
+// WorkerCaller is who may call: the worker of some services.
+type WorkerCaller struct{ caller caller }
+
+// Caller tells whose token it is.
+func (w *WorkerJSON) Caller(token string) (WorkerCaller, error) {
+	c, err := w.edge.worker(token)
+	return WorkerCaller{c}, err
+}
+
+// Call makes a call by its name. The fields, which the path of the call gave,
+// are filled in, and so is the service where a token is good for one alone.
+func (w *WorkerJSON) Call(ctx context.Context, from WorkerCaller, call string, fields map[string]string, request []byte) ([]byte, error) {
+	for _, m := range remudav1.WorkerService_ServiceDesc.Methods {
+		if m.MethodName != call {
+			continue
+		}
+		read := func(req any) error { return from.read(req, fields, request) }
+		resp, err := m.Handler(w.workers, ctx, read, w.admitted(from.caller))
+		if err != nil {
+			return nil, err
+		}
+		return workerAnswer.Marshal(resp.(proto.Message))
+	}
+	return nil, status.Errorf(codes.Unimplemented, "there is no call %s", call)
+}
+
+// admitted are the interceptors of a call whose caller is known.
+func (w *WorkerJSON) admitted(from caller) grpc.UnaryServerInterceptor {
+	e := w.edge
+	admit := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		*callerOf(ctx) = from
+		if err := from.mayCall(info.FullMethod); err != nil {
+			return nil, err
+		}
+		return next(ctx, req)
+	}
+	chain := []grpc.UnaryServerInterceptor{e.observeUnary, e.recoverUnary, admit, e.validateUnary, e.ownServiceUnary, e.boundUnary}
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, last grpc.UnaryHandler) (any, error) {
+		next := last
+		for i := len(chain) - 1; i >= 0; i-- {
+			step, after := chain[i], next
+			next = func(ctx context.Context, req any) (any, error) { return step(ctx, req, info, after) }
+		}
+		return next(ctx, req)
+	}
+}
+
+// read makes a request of JSON.
+func (c WorkerCaller) read(req any, fields map[string]string, text []byte) error {
+	m := req.(proto.Message)
+	if err := protojson.Unmarshal(text, m); err != nil {
+		return status.Errorf(codes.InvalidArgument, "the body is not JSON of %s: %s", m.ProtoReflect().Descriptor().Name(), reason(err))
+	}
+	for name, value := range fields {
+		if err := fill(m.ProtoReflect(), name, value); err != nil {
+			return err
+		}
+	}
+	if own := c.caller.services; len(own) == 1 && said(m, "service") == "" {
+		return fill(m.ProtoReflect(), "service", own[0])
+	}
+	return nil
+}
+
+// reason is what protojson says is wrong, without the words that it begins with.
+func reason(err error) string {
+	_, what, found := strings.Cut(strings.ReplaceAll(err.Error(), "\u00a0", " "), ": ")
+	if !found {
+		return err.Error()
+	}
+	return what
+}
+
+// said is a field of text.
+func said(m proto.Message, name protoreflect.Name) string {
+	f := m.ProtoReflect().Descriptor().Fields().ByName(name)
+	return m.ProtoReflect().Get(f).String()
+}
+
+// fill gives a field a value. A body that says something else is refused.
+func fill(m protoreflect.Message, name, value string) error {
+	f := m.Descriptor().Fields().ByName(protoreflect.Name(name))
+	if is := m.Get(f).String(); is != "" && is != value {
+		return badField(name, "is not the one of the path")
+	}
+	m.Set(f, protoreflect.ValueOfString(value))
+	return nil
+}

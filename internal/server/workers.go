@@ -1,0 +1,115 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// workers is the WorkerService.
+type workers struct {
+	remudav1.UnimplementedWorkerServiceServer
+	fleet *fleet.Fleet
+	// errors maps those of the use-cases.
+	errors func(context.Context, error) error
+}
+
+// SubmitJob puts a job into the queue of a service. One without an id gets one.
+func (s *workers) SubmitJob(ctx context.Context, req *remudav1.SubmitJobRequest) (*remudav1.SubmitJobResponse, error) {
+	if req.GetJobId() == "" {
+		req.JobId = randomID()
+	}
+	j, err := s.fleet.SubmitWork(ctx, req.GetService(), req.GetJobId(), req.GetPayload(), time.Now())
+	if err != nil {
+		return nil, s.errors(ctx, err)
+	}
+	return &remudav1.SubmitJobResponse{Job: workerJob(j)}, nil
+}
+
+// Heartbeat tells that a worker is there.
+func (s *workers) Heartbeat(ctx context.Context, req *remudav1.HeartbeatRequest) (*remudav1.HeartbeatResponse, error) {
+	now := time.Now()
+	w, err := s.fleet.HearWorker(ctx, req.GetService(), req.GetWorkerId(), req.GetVersion(), now)
+	if err != nil {
+		return nil, s.errors(ctx, err)
+	}
+	return &remudav1.HeartbeatResponse{Worker: worker(w, now)}, nil
+}
+
+// ClaimJob gives a worker a job.
+func (s *workers) ClaimJob(ctx context.Context, req *remudav1.ClaimJobRequest) (*remudav1.ClaimJobResponse, error) {
+	j, found, err := s.fleet.ClaimWork(ctx, req.GetService(), req.GetWorkerId(), req.GetVersion(), time.Now())
+	if err != nil {
+		return nil, s.errors(ctx, err)
+	}
+	resp := &remudav1.ClaimJobResponse{}
+	if found {
+		resp.Job = workerJob(j)
+	}
+	return resp, nil
+}
+
+// AppendJobLog adds to a job's log.
+func (s *workers) AppendJobLog(ctx context.Context, req *remudav1.AppendJobLogRequest) (*remudav1.AppendJobLogResponse, error) {
+	j, err := s.fleet.AppendWorkLog(ctx, req.GetService(), req.GetJobId(), req.GetWorkerId(), req.GetOffset(), req.GetLines(), time.Now())
+	if err != nil {
+		return nil, s.errors(ctx, err)
+	}
+	return &remudav1.AppendJobLogResponse{LogBytes: j.LogBytes}, nil
+}
+
+// FinishJob ends a job.
+func (s *workers) FinishJob(ctx context.Context, req *remudav1.FinishJobRequest) (*remudav1.FinishJobResponse, error) {
+	j, err := s.fleet.FinishWork(ctx, req.GetService(), req.GetJobId(), req.GetWorkerId(), req.GetSucceeded(), req.GetReason(), time.Now())
+	if err != nil {
+		return nil, s.errors(ctx, err)
+	}
+	return &remudav1.FinishJobResponse{Job: workerJob(j)}, nil
+}
+
+// GetJob reads one job.
+func (s *workers) GetJob(ctx context.Context, req *remudav1.GetJobRequest) (*remudav1.GetJobResponse, error) {
+	j, err := s.fleet.Work(ctx, req.GetService(), req.GetJobId())
+	if err != nil {
+		return nil, s.errors(ctx, err)
+	}
+	return &remudav1.GetJobResponse{Job: workerJob(j)}, nil
+}
+
+// ListWorkers pages through the workers of a service.
+func (s *workers) ListWorkers(ctx context.Context, req *remudav1.ListWorkersRequest) (*remudav1.ListWorkersResponse, error) {
+	of := lifecycle.PageOf{After: req.GetPageToken(), Limit: int(req.GetPageSize())}
+	page, err := s.fleet.Workers(ctx, req.GetService(), of)
+	if err != nil {
+		return nil, s.errors(ctx, err)
+	}
+	resp, now := &remudav1.ListWorkersResponse{NextPageToken: page.Next}, time.Now()
+	for _, w := range page.Items {
+		resp.Workers = append(resp.Workers, worker(w, now))
+	}
+	return resp, nil
+}
+
+var workStates = map[lifecycle.WorkState]remudav1.WorkerJobState{
+	lifecycle.WorkWaiting:   remudav1.WorkerJobState_WORKER_JOB_STATE_WAITING,
+	lifecycle.WorkRunning:   remudav1.WorkerJobState_WORKER_JOB_STATE_RUNNING,
+	lifecycle.WorkSucceeded: remudav1.WorkerJobState_WORKER_JOB_STATE_SUCCEEDED,
+	lifecycle.WorkFailed:    remudav1.WorkerJobState_WORKER_JOB_STATE_FAILED,
+}
+
+func workerJob(j lifecycle.WorkJob) *remudav1.WorkerJob {
+	return &remudav1.WorkerJob{
+		JobId: j.ID, Service: j.Service, State: workStates[j.State], Payload: j.Payload, WorkerId: j.WorkerID, Attempt: int32(j.Attempt),
+		CreateTime: moment(j.CreatedAt), StartTime: moment(j.StartedAt), ActivityTime: moment(j.ActivityAt), EndTime: moment(j.EndedAt),
+		Reason: j.Reason, LogTail: j.LogTail, LogBytes: j.LogBytes,
+	}
+}
+
+func worker(w lifecycle.Worker, now time.Time) *remudav1.Worker {
+	return &remudav1.Worker{
+		WorkerId: w.ID, Service: w.Service, Version: w.WorkerVersion, Online: w.Online(now), HeartbeatTime: moment(w.HeartbeatAt), JobId: w.JobID,
+	}
+}

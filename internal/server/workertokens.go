@@ -1,0 +1,131 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// The bounds of a file of tokens. A token is a secret that nobody can guess, and
+// so has to be as long as a key.
+const (
+	MinWorkerToken     = 32
+	maxWorkerTokens    = 16
+	maxWorkerTokenFile = 16 << 10
+)
+
+// TokenSource gives the tokens that are good. It is asked anew for each call, so
+// that a token may be replaced while the daemon runs: the new one is added, the
+// callers get it, and then the old one is removed.
+type TokenSource func() ([]lifecycle.Secret, error)
+
+// TokenFile reads tokens from a file, one in each line, each of at least
+// MinWorkerToken bytes. An error names the file and nothing of what is in it.
+func TokenFile(path string) TokenSource {
+	return func() ([]lifecycle.Secret, error) {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("read tokens: %w", err)
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		text, err := io.ReadAll(io.LimitReader(f, maxWorkerTokenFile+1))
+		if err != nil {
+			return nil, fmt.Errorf("read tokens: %w", err)
+		}
+		tokens, err := splitTokens(text)
+		if err != nil {
+			return nil, fmt.Errorf("read tokens: %s %w", path, err)
+		}
+		return tokens, nil
+	}
+}
+
+func splitTokens(text []byte) ([]lifecycle.Secret, error) {
+	if len(text) > maxWorkerTokenFile {
+		return nil, fmt.Errorf("is larger than %d bytes", maxWorkerTokenFile)
+	}
+	var tokens []lifecycle.Secret
+	n := 0
+	for line := range bytes.Lines(text) {
+		n++
+		token := bytes.TrimSpace(line)
+		switch {
+		case len(token) == 0:
+			continue
+		case len(token) < MinWorkerToken:
+			return nil, fmt.Errorf("has a token of %d bytes in line %d; write at least %d, such as those of `openssl rand -hex 32`", len(token), n, MinWorkerToken)
+		}
+		tokens = append(tokens, lifecycle.Secret(token))
+	}
+	switch {
+	case len(tokens) == 0:
+		return nil, errors.New("holds no token; write one in a line of its own")
+	case len(tokens) > maxWorkerTokens:
+		return nil, fmt.Errorf("holds %d tokens; write at most %d", len(tokens), maxWorkerTokens)
+	}
+	return tokens, nil
+}
+
+// WorkerTokens are where the tokens of the workers come from, by service.
+type WorkerTokens map[string]TokenSource
+
+// services are those whose token this is, by name. It takes as long whichever it
+// is, and however much of it is right. A source that fails hides no other.
+func (t WorkerTokens) services(token string) (found []string, err error) {
+	is := sha256.Sum256([]byte(token))
+	for _, name := range slices.Sorted(maps.Keys(t)) {
+		tokens, wrong := t[name]()
+		if wrong != nil {
+			err = errors.Join(err, fmt.Errorf("service %s: %w", name, wrong))
+		}
+		good := 0
+		for _, one := range tokens {
+			want := sha256.Sum256([]byte(one.Reveal()))
+			good |= subtle.ConstantTimeCompare(is[:], want[:])
+		}
+		if good == 1 {
+			found = append(found, name)
+		}
+	}
+	return found, err
+}
+
+// worker tells which services' worker has a token.
+func (e *edge) worker(token string) (caller, error) {
+	services, err := e.callers.Workers.services(token)
+	if err != nil {
+		e.log.Error("cannot read worker tokens", "error", err)
+	}
+	switch {
+	case len(services) > 0:
+		return caller{name: "a worker of " + strings.Join(services, ", "), services: services}, nil
+	case err != nil:
+		return caller{}, unavailable(errors.New("the worker tokens cannot be read now"))
+	}
+	return caller{}, status.Error(codes.Unauthenticated, "the token is not the worker token of a service")
+}
+
+// ownServiceUnary keeps a worker to the services of its token.
+func (e *edge) ownServiceUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	r, ok := req.(interface{ GetService() string })
+	if own := callerOf(ctx).services; own != nil && (!ok || !slices.Contains(own, r.GetService())) {
+		err := status.Errorf(codes.PermissionDenied, "the token is that of a worker of %s: it is good for no other service", strings.Join(own, ", "))
+		decided(ctx, e.log, info.FullMethod, naming(req), err, "")
+		return nil, err
+	}
+	return next(ctx, req)
+}

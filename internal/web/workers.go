@@ -1,0 +1,206 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// The bounds of a worker's calls. A payload of 64 KiB is 86 in base64, and of
+// the lines of a log each byte may be six in JSON.
+const (
+	maxWorkerBody = 4 << 10
+	maxSubmitBody = 96 << 10
+	maxLogBody    = 400 << 10
+	// maxWorkerCalls are under way at once; more are told to come back.
+	maxWorkerCalls = 256
+)
+
+// Workers takes the calls of workers and of who submits jobs. C is what it knows
+// of a caller. Its errors are statuses of gRPC.
+type Workers[C any] interface {
+	// Caller tells whose token it is.
+	Caller(token string) (C, error)
+	// Call makes a call by its name, with fields beside those of the request,
+	// which is JSON as the answer is.
+	Call(ctx context.Context, from C, call string, fields map[string]string, request []byte) ([]byte, error)
+}
+
+// workerCall is a call and the bound of its body.
+type workerCall struct {
+	pattern string
+	call    string
+	body    int64
+}
+
+// workerCalls are by the paths at which they are served. Those that are read have
+// no body, and their request in the query.
+var workerCalls = []workerCall{
+	{"POST /api/jobs", "SubmitJob", maxSubmitBody},
+	{"GET /api/jobs/{job_id}", "GetJob", 0},
+	{"POST /api/jobs/{job_id}/log", "AppendJobLog", maxLogBody},
+	{"POST /api/jobs/{job_id}/finish", "FinishJob", maxWorkerBody},
+	{"POST /api/workers/heartbeat", "Heartbeat", maxWorkerBody},
+	{"POST /api/workers/claim", "ClaimJob", maxWorkerBody},
+	{"GET /api/workers", "ListWorkers", 0},
+}
+
+// WorkerRoutes serves the calls of workers. Its handlers are in Options.Workers.
+type WorkerRoutes struct {
+	handlers map[string]http.Handler
+}
+
+// NewWorkerRoutes has the calls taken by w.
+func NewWorkerRoutes[C any](w Workers[C], log hclog.Logger) *WorkerRoutes {
+	slots := make(chan struct{}, maxWorkerCalls)
+	r := &WorkerRoutes{handlers: map[string]http.Handler{}}
+	for _, c := range workerCalls {
+		r.handlers[c.pattern] = &workerHandler[C]{Workers: w, workerCall: c, log: log, slots: slots}
+	}
+	return r
+}
+
+// add puts the routes into a mux.
+func (r *WorkerRoutes) add(mux *http.ServeMux) {
+	for pattern, handler := range r.handlers {
+		mux.Handle(pattern, handler)
+	}
+}
+
+type workerHandler[C any] struct {
+	Workers[C]
+	workerCall
+	log   hclog.Logger
+	slots chan struct{}
+}
+
+func (h *workerHandler[C]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	response, err := h.answer(w, r)
+	if err != nil {
+		h.refuse(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write(append(response, '\n')) // the caller has left: nobody to tell
+}
+
+// answer makes a call. Until its caller is known, nothing of its body is read.
+func (h *workerHandler[C]) answer(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	default:
+		return nil, status.Error(codes.Unavailable, "too many calls at once")
+	}
+	token, err := bearer(r)
+	if err != nil {
+		return nil, err
+	}
+	from, err := h.Caller(token)
+	if err != nil {
+		return nil, err
+	}
+	request, err := h.request(w, r)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]string{}
+	if id := r.PathValue("job_id"); id != "" {
+		fields["job_id"] = id
+	}
+	return h.Call(r.Context(), from, h.call, fields, request)
+}
+
+// bearer is the token of a call.
+func bearer(r *http.Request) (string, error) {
+	header := r.Header.Values("Authorization")
+	if len(header) == 1 {
+		if scheme, token, ok := strings.Cut(header[0], " "); ok && strings.EqualFold(scheme, "bearer") && token != "" {
+			return token, nil
+		}
+	}
+	return "", status.Error(codes.Unauthenticated, `a worker token is required: "Authorization: Bearer TOKEN"`)
+}
+
+// request is the request of a call in JSON.
+func (h *workerHandler[C]) request(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if h.body == 0 {
+		return queryJSON(r)
+	}
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		return nil, refuse(http.StatusUnsupportedMediaType, outcomeContentType, "send JSON, with the content type application/json")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.body))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return nil, refuse(http.StatusRequestEntityTooLarge, outcomeOversized, "more than %d bytes", h.body)
+	case err != nil:
+		return nil, refuse(http.StatusBadRequest, outcomeCutOff, "the body was cut off")
+	}
+	return body, nil
+}
+
+// queryJSON is a query as a JSON object of texts, which is how JSON of a proto
+// may have numbers too.
+func queryJSON(r *http.Request) ([]byte, error) {
+	object := map[string]string{}
+	for name, values := range r.URL.Query() {
+		if len(values) != 1 {
+			return nil, status.Errorf(codes.InvalidArgument, "%.80q: is there more than once", name)
+		}
+		object[name] = values[0]
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("read query: %w", err)
+	}
+	return text, nil
+}
+
+// workerStatus are those of HTTP for the codes of gRPC.
+var workerStatus = map[codes.Code]int{
+	codes.InvalidArgument:    http.StatusBadRequest,
+	codes.Unauthenticated:    http.StatusUnauthorized,
+	codes.PermissionDenied:   http.StatusForbidden,
+	codes.NotFound:           http.StatusNotFound,
+	codes.AlreadyExists:      http.StatusConflict,
+	codes.FailedPrecondition: http.StatusConflict,
+	codes.Unavailable:        http.StatusServiceUnavailable,
+	codes.DeadlineExceeded:   http.StatusGatewayTimeout,
+	codes.Canceled:           http.StatusServiceUnavailable,
+}
+
+// refuse tells what is wrong in one line.
+func (h *workerHandler[C]) refuse(w http.ResponseWriter, err error) {
+	code, text := http.StatusInternalServerError, ""
+	var own *answer
+	if errors.As(err, &own) {
+		code, text = own.status, own.text
+	} else {
+		is := status.Convert(err)
+		text = is.Message()
+		if known, ok := workerStatus[is.Code()]; ok {
+			code = known
+		}
+	}
+	switch code {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "2")
+	}
+	h.log.Debug("worker's call refused", "call", h.call, "status", code, "reason", text)
+	say(w, code, text)
+}
