@@ -63,16 +63,20 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	d.metrics = telemetry.NewMetrics()
 	metrics, p := d.metrics, d.parts
 	records := countedStore{p.store, counter{metrics, "store"}}
+	idle, err := scaleDown(c, d.hub, metrics)
+	if err != nil {
+		return nil, err
+	}
 	if d.fleet, err = fleet.New(fleet.Options{
 		Store:   records,
 		Queue:   countedQueue{p.queue, counter{metrics, "queue"}},
 		Compute: countedCompute{p.compute, counter{metrics, "compute"}},
 		GitHub:  countedGitHub{d.hub, counter{metrics, "github"}},
 		Jobs:    jobOptions(c, countedJobs{p.jobs, counter{metrics, "store"}}, d.hub), Releases: runnerReleases(d.hub),
-		Workers: workerOptions(c, countedWork{p.workers, counter{metrics, "store"}}),
-		Pools:   pools(c), Classes: classes(c), Sells: p.sells, Repositories: sweptRepositories(c),
+		Pools: pools(c), Classes: classes(c), Sells: p.sells, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, Ensure: p.ensure, HostKey: p.hostKey, Notices: countedNotices(p.notices, metrics),
-		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
+		ScaleDown: idle,
+		Replica:   replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
 	}); err != nil {
 		return nil, err
 	}
@@ -92,9 +96,6 @@ func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
 	if err != nil {
 		return err
 	}
-	if who.Workers, err = workerTokens(c); err != nil {
-		return err
-	}
 	if d.grpc, err = server.New(server.Options{
 		Fleet: d.fleet, Callers: who, Log: d.log.Named("grpc"), Metrics: d.metrics, TLS: secure, Ready: ready,
 	}); err != nil {
@@ -107,11 +108,7 @@ func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
 	if err != nil {
 		return err
 	}
-	o := web.Options{Ready: ready, Metrics: counting.before(d.metrics.Handler()), Webhooks: hooks, Log: d.log.Named("http")}
-	if len(c.Services) > 0 {
-		o.Workers = web.NewWorkerRoutes(d.grpc.Workers(), d.log.Named("workers"))
-	}
-	d.web, err = web.New(o)
+	d.web, err = web.New(web.Options{Ready: ready, Metrics: counting.before(d.metrics.Handler()), Webhooks: hooks, Log: d.log.Named("http")})
 	return err
 }
 

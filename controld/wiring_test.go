@@ -42,6 +42,7 @@ func TestEveryCallIsCounted(t *testing.T) {
 		"queue":   {countedQueue{nil, counter{metrics, "queue"}}, (*fleet.Queue)(nil)},
 		"compute": {countedCompute{nil, counter{metrics, "compute"}}, (*fleet.Compute)(nil)},
 		"github":  {countedGitHub{nil, counter{metrics, "github"}}, (*fleet.GitHub)(nil)},
+		"runners": {countedRegistrations{nil, counter{metrics, "runners"}}, (*fleet.Registrations)(nil)},
 	} {
 		for method := range reflect.TypeOf(port.port).Elem().Methods() {
 			callBlindly(reflect.ValueOf(port.counted).MethodByName(method.Name))

@@ -78,9 +78,12 @@ type scaleDownHost struct {
 	seen   policy.Candidate
 }
 
+// judged is a host with what is to be done with it. unregistered: GitHub has no
+// registration of it.
 type judged struct {
 	scaleDownHost
 	policy.HostVerdict
+	unregistered bool
 }
 
 // NewScaleDownSweep begins a sweep.

@@ -134,7 +134,7 @@ func (f *Fleet) spared(ctx context.Context, r lifecycle.Record) (string, error) 
 func (s *ScaleDownSweep) deregister(ctx context.Context, now time.Time) (Progress, error) {
 	h := s.owners[0].judged[0]
 	if len(h.RunnerIDs) == 0 {
-		s.next = s.end
+		s.owners[0].judged[0].unregistered, s.next = true, s.end
 		return again, nil
 	}
 	if ok, err := s.still(ctx, h, now); !ok {
@@ -164,7 +164,7 @@ func (s *ScaleDownSweep) end(ctx context.Context, now time.Time) (Progress, erro
 	if ok, err := s.still(ctx, h, now); !ok {
 		return again, err
 	}
-	d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: h.Why, Deregistered: h.Action == policy.ActionDeregisterAndTerminate}
+	d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: h.Why, Deregistered: h.unregistered}
 	_, err := s.f.carry(ctx, &s.journal, h.record, d, now)
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):

@@ -139,8 +139,9 @@ func (s *ScaleDownSweep) lastChance(ctx context.Context, h scaleDownHost) (Progr
 			s.f.log.Warn("an orphan could not be asked for", "instance", h.record.InstanceID, "runner", h.seen.RunnerID, "error", err)
 		}
 	}
-	v := s.f.scaleDown.Policy.Orphan(h.seen, asked, o.found[h.record.InstanceID])
-	o.orphans, o.judged = o.orphans[1:], append(o.judged, judged{h, v})
+	named := o.found[h.record.InstanceID]
+	v := s.f.scaleDown.Policy.Orphan(h.seen, asked, named)
+	o.orphans, o.judged = o.orphans[1:], append(o.judged, judged{h, v, asked.Runner == nil && len(named) == 0})
 	return again, nil
 }
 
@@ -152,9 +153,8 @@ func (s *ScaleDownSweep) resume(ctx context.Context, h scaleDownHost) (Progress,
 	runner, err := s.f.github.FindRunner(ctx, h.record.Repository, h.record.RunnerName)
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
-		o.judged = append(o.judged, judged{h, policy.HostVerdict{
-			InstanceID: id, Action: policy.ActionDeregisterAndTerminate, Why: "its registration was deleted by a scale-down that was cut short",
-		}})
+		why := "its registration was deleted by a scale-down that was cut short"
+		o.judged = append(o.judged, judged{h, policy.HostVerdict{InstanceID: id, Action: policy.ActionDeregisterAndTerminate, Why: why}, true})
 	case err != nil:
 		return s.leave(ctx, "find runner "+h.record.RunnerName, err)
 	default:
@@ -171,7 +171,7 @@ func (o *ownerHosts) judge(p policy.ScaleDown, now time.Time) {
 		byID[h.record.InstanceID] = h
 	}
 	for _, v := range p.Owner(candidates(o.hosts), o.listed, now) {
-		o.judged = append(o.judged, judged{byID[v.InstanceID], v})
+		o.judged = append(o.judged, judged{byID[v.InstanceID], v, false})
 	}
 	o.hosts, o.all = nil, true
 }

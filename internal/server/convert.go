@@ -83,6 +83,7 @@ func (s *service) instance(r lifecycle.Record, report *lifecycle.Report) *remuda
 		InstanceType: r.InstanceType, Cpu: int32(r.CPU), MemoryMib: int32(r.MemoryMiB), Zone: r.Zone,
 		PooledTime: moment(r.PooledAt), CreateTime: moment(r.CreatedAt), UpdateTime: moment(r.UpdatedAt),
 		HoldTime: moment(r.Hold), Retiring: r.Retiring, InterruptionTime: moment(r.InterruptionAt), Reason: r.Reason,
+		OrphanTime: moment(r.OrphanAt), IdleTime: moment(r.IdleDetectedAt),
 	}
 	if report == nil {
 		return i
@@ -92,7 +93,7 @@ func (s *service) instance(r lifecycle.Record, report *lifecycle.Report) *remuda
 	}
 	i.Busy, i.HeartbeatTime = report.Busy, moment(report.HeartbeatAt)
 	if report.Assignment == r.Assignment {
-		i.Signal = signals[report.Signal]
+		i.Signal, i.Detail = signals[report.Signal], strings.ToValidUTF8(report.Detail, "\uFFFD")
 	}
 	i.Healthy = fleet.Healthy(r, report, time.Now(), s.fleet.Policy(r.Pool)) && !failures[i.GetSignal()]
 	return i

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/telemetry"
+)
+
+// scaleDown is that of the configuration; nil: no host is ended for being idle
+// in its run.
+func scaleDown(c *config.Config, hub fleet.Registrations, metrics *telemetry.Metrics) (*fleet.ScaleDown, error) {
+	if c.ScaleDown == nil {
+		return nil, nil
+	}
+	policy, err := c.ScaleDown.Policy()
+	if err != nil {
+		return nil, &configError{fmt.Errorf("scale_down: %w", err)}
+	}
+	return &fleet.ScaleDown{
+		Policy: policy, GitHub: countedRegistrations{hub, counter{metrics, "github"}}, Scope: scope(c), Every: c.Sweeps.ScaleDown,
+	}, nil
+}
+
+// countedRegistrations are registrations whose calls are counted.
+type countedRegistrations struct {
+	fleet.Registrations
+	counter
+}
+
+func (g countedRegistrations) Runner(ctx context.Context, repository string, id int64) (_ runner, err error) {
+	defer g.count("runner", &err)
+	return g.Registrations.Runner(ctx, repository, id)
+}
