@@ -205,16 +205,16 @@ func (v view) failure(what string) string {
 	if v.Report.Cause != CauseNone {
 		why += fmt.Sprintf(" (cause: %s)", v.Report.Cause)
 	}
-	if line := firstLine(v.Report.Detail); line != "" {
+	if line := FirstLine(v.Report.Detail); line != "" {
 		why += ": " + line
 	}
 	return why
 }
 
-// firstLine keeps reasons to one readable line of valid UTF-8; the whole detail
-// stays in the report. The agent's text is untrusted: the line ends at the
-// first control character, so that none reaches a terminal.
-func firstLine(s string) string {
+// FirstLine keeps what an agent says to one readable line of valid UTF-8; the
+// whole detail stays in the report. The agent's text is untrusted: the line ends
+// at the first control character, so that none reaches a terminal.
+func FirstLine(s string) string {
 	const most = 200
 	s = strings.ToValidUTF8(strings.TrimSpace(s), "\uFFFD")
 	for i, c := range s {

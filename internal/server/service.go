@@ -116,16 +116,3 @@ func (s *service) Refresh(ctx context.Context, req *remudav1.RefreshRequest) (*r
 	}
 	return resp, nil
 }
-
-// ExplainRun says why a run has, or has not yet, what it asked for.
-func (s *service) ExplainRun(ctx context.Context, req *remudav1.ExplainRunRequest) (*remudav1.ExplainRunResponse, error) {
-	e, err := s.fleet.Explain(ctx, req.GetRepository(), req.GetRunId(), time.Now())
-	if err != nil {
-		return nil, s.toStatus(ctx, err)
-	}
-	resp := &remudav1.ExplainRunResponse{Sentences: e.Sentences}
-	for _, one := range e.Events {
-		resp.Events = append(resp.Events, event(one))
-	}
-	return resp, nil
-}

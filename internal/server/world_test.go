@@ -241,6 +241,10 @@ func (g *tokens) mint(kind lifecycle.RegistrationKind) (lifecycle.Registration, 
 	}, nil
 }
 
+func (g *tokens) FindRunner(context.Context, string, string) (lifecycle.Runner, error) {
+	return lifecycle.Runner{}, lifecycle.ErrNotFound
+}
+
 func (g *tokens) RegistrationToken(context.Context, string) (lifecycle.Registration, error) {
 	return g.mint(lifecycle.RegistrationToken)
 }
