@@ -1,0 +1,179 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Explanation is why a run has, or has not yet, what it asked for.
+type Explanation struct {
+	Sentences []string
+	Events    []lifecycle.Event
+}
+
+// explainEvents bounds the history in one explanation.
+const explainEvents = 1000
+
+// Explain tells of a run's requests, its hosts and what each of them waits
+// for, and its history. A run that nobody asked hosts for is ErrNotFound.
+func (f *Fleet) Explain(ctx context.Context, repository, runID string, now time.Time) (Explanation, error) {
+	var e Explanation
+	requests, err := f.store.RequestsOfRun(ctx, repository, runID)
+	if err != nil {
+		return e, fmt.Errorf("list requests of run %s: %w", runID, err)
+	}
+	jobs, err := f.openJobsOf(ctx, repository, runID)
+	if err != nil {
+		return e, err
+	}
+	if len(requests)+len(jobs) == 0 {
+		return e, fmt.Errorf("run %s of %s: no request for hosts: %w", runID, repository, lifecycle.ErrNotFound)
+	}
+	if e.Events, err = f.newestEvents(ctx, repository, runID); err != nil {
+		return e, err
+	}
+	for _, q := range requests {
+		e.Sentences = append(e.Sentences, requestSentence(q, now))
+		serving, leaving, err := f.hostsOf(ctx, q, nil)
+		if err != nil {
+			return e, err
+		}
+		facts, err := f.gather(ctx, append(serving, leaving...), now)
+		if err != nil {
+			return e, err
+		}
+		for _, fact := range facts {
+			e.Sentences = append(e.Sentences, f.hostSentences(fact, e.Events, now)...)
+		}
+	}
+	for _, j := range jobs {
+		e.Sentences = append(e.Sentences, jobSentence(j))
+	}
+	for _, event := range e.Events {
+		e.Sentences = append(e.Sentences, eventSentence(event))
+	}
+	return e, nil
+}
+
+// newestEvents are the last explainEvents of a run's history, oldest first.
+func (f *Fleet) newestEvents(ctx context.Context, repository, runID string) ([]lifecycle.Event, error) {
+	var newest []lifecycle.Event
+	for of := (lifecycle.PageOf{Limit: explainEvents}); ; {
+		page, err := f.store.EventsOfRun(ctx, repository, runID, of)
+		if err != nil {
+			return nil, fmt.Errorf("list events of run %s: %w", runID, err)
+		}
+		newest = append(newest, page.Items...)
+		newest = newest[max(0, len(newest)-explainEvents):]
+		if page.Next == "" {
+			// Each operation writes its own together, so they are stored a
+			// little out of turn.
+			slices.SortStableFunc(newest, byTime)
+			return newest, nil
+		}
+		of.After = page.Next
+	}
+}
+
+// openJobsOf are the jobs of a run that are not over, the longest queued first;
+// none where nobody tells of jobs.
+func (f *Fleet) openJobsOf(ctx context.Context, repository, runID string) ([]lifecycle.Job, error) {
+	if f.jobs == nil {
+		return nil, nil
+	}
+	jobs, err := f.jobs.Store.OpenJobsOfRun(ctx, repository, runID)
+	if err != nil {
+		return nil, fmt.Errorf("list jobs of run %s: %w", runID, err)
+	}
+	slices.SortFunc(jobs, func(a, b lifecycle.Job) int {
+		if a.Before(b) {
+			return -1
+		}
+		return 1
+	})
+	return jobs, nil
+}
+
+func jobSentence(j lifecycle.Job) string {
+	served := "the hosts of its run"
+	if j.Pool != "" {
+		served = "job pool " + j.Pool
+	}
+	if j.State == lifecycle.JobRunning {
+		return fmt.Sprintf("Job %d runs on %s since %s.", j.ID, j.RunnerName, clock(j.StartedAt))
+	}
+	return fmt.Sprintf("Job %d waits for %s since %s.", j.ID, served, clock(j.QueuedAt))
+}
+
+func requestSentence(q lifecycle.Request, now time.Time) string {
+	if of := q.ReplacementOf; of != nil {
+		return fmt.Sprintf("Request %s is for a host in the place of %s, which EC2 interrupted. %s",
+			q.RequestID, of.InstanceID, askedSentence(q, now))
+	}
+	return askedSentence(q, now)
+}
+
+func askedSentence(q lifecycle.Request, now time.Time) string {
+	s := q.Spec
+	asked := fmt.Sprintf("Request %s asked for %d %s %s hosts (at least %d) of pool %s at %s",
+		q.RequestID, s.Count, s.ResourceClass, s.UsageClass, s.MinimumCount, s.Pool, clock(q.CreatedAt))
+	switch q.Outcome {
+	case lifecycle.OutcomeReady:
+		return fmt.Sprintf("%s and got %d.%s", asked, len(q.Taken), releasedPart(q))
+	case lifecycle.OutcomeShort:
+		return fmt.Sprintf("%s and was rolled back: %s.", asked, q.Reason)
+	case lifecycle.OutcomeReleased:
+		return fmt.Sprintf("%s and was released at %s before it was ready.", asked, clock(q.ReleasedAt))
+	}
+	open := fmt.Sprintf("%s; it has taken %d and waits until %s (%s left)",
+		asked, len(q.Taken), clock(q.Deadline), max(0, q.Deadline.Sub(now)).Round(time.Second))
+	if q.Shortage != "" {
+		open += "; the last launch was short: " + q.Shortage
+	}
+	return open + "."
+}
+
+func releasedPart(q lifecycle.Request) string {
+	if !q.Released() {
+		return ""
+	}
+	return fmt.Sprintf(" The run was released at %s.", clock(q.ReleasedAt))
+}
+
+// hostSentences are about one host of a run: how it stands, what is noted on
+// it, and what sweeps say of it.
+func (f *Fleet) hostSentences(facts lifecycle.Facts, history []lifecycle.Event, now time.Time) []string {
+	r := facts.Record
+	d := f.decide(facts, now)
+	s := fmt.Sprintf("Host %s (%s) is %s since %s", r.InstanceID, r.InstanceType, r.Condition(), clock(r.UpdatedAt))
+	if d.Action == lifecycle.ActionKeep {
+		s += ": " + d.Why + "."
+	} else {
+		s += fmt.Sprintf("; next: %s, %s.", d.Action, d.Why)
+	}
+	t := teller{f: f, now: now, Facts: facts}
+	return append(append([]string{s}, t.marks()...), said(history, r, d.Why)...)
+}
+
+func eventSentence(e lifecycle.Event) string {
+	what := string(e.Action)
+	if e.To != "" && e.From != e.To {
+		what = e.To
+		if e.From != "" {
+			what = e.From + " → " + e.To
+		}
+	}
+	if e.Sweep != "" {
+		what += fmt.Sprintf(" (%s sweep)", e.Sweep)
+	}
+	if e.InstanceID == "" {
+		return fmt.Sprintf("%s %s: %s.", clock(e.At), what, e.Reason)
+	}
+	return fmt.Sprintf("%s %s %s: %s.", clock(e.At), e.InstanceID, what, e.Reason)
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05Z") }

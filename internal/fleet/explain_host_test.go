@@ -1,0 +1,172 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// explained is what is told of a host, with "i-1" for its id.
+func (w *world) explained(ctx context.Context, id string) []string {
+	w.t.Helper()
+	e, err := w.fleet.ExplainHost(ctx, id, fleet.OfRun{}, time.Now())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	text := strings.Join(e.Sentences, "\n")
+	return strings.Split(strings.ReplaceAll(text, id, "i-1"), "\n")
+}
+
+// says fails unless all of these are told, in this order.
+func (w *world) says(ctx context.Context, id string, want ...string) {
+	w.t.Helper()
+	sentences := w.explained(ctx, id)
+	rest := strings.Join(sentences, "\n")
+	for _, part := range want {
+		before, after, ok := strings.Cut(rest, part)
+		if !ok {
+			w.t.Errorf("no word of %q, or not there, in:\n%s", part, strings.Join(sentences, "\n"))
+			return
+		}
+		_, rest = before, after
+	}
+}
+
+// TestExplainAHost is all that is told of a host in the pool.
+func TestExplainAHost(t *testing.T) {
+	diaryWorld(t, func(ctx context.Context, w *world, _ *diary, _ *pace) {
+		id := w.mustProvision(ctx, demand("1", "a", 1))[0].InstanceID
+		time.Sleep(time.Minute)
+		w.release(ctx, "1", true)
+		w.sweepOnce(ctx, w.fleet.NewRefresh(false))
+		time.Sleep(2 * time.Minute)
+		want := []string{
+			"Host i-1 (c5.large, large, on-demand, local-a) of pool default is idle (pooled) since 00:01:00Z (2m0s ago): deregistered and clean.",
+			"It was launched at 00:00:00Z (3m0s ago), has served 1 runs and may serve the next of acme/app.",
+			"Its agent was last heard at 00:03:00Z (0s ago): UD_REMOVE_REG_OK, no job runs.",
+			"EC2 says that its machine runs.",
+			"It is kept: idle: waiting for a run.",
+			"It is looked at again by 00:06:00Z (in 3m0s).",
+			"If nothing changes until 00:06:00Z (in 3m0s): terminate, since: idle until its threshold.",
+			"00:00:00Z i-1 created: launched for run 1.",
+			"00:00:00Z i-1 created → running: registered for run 1.",
+			"00:01:00Z i-1 running → idle (releasing): run 1 was released.",
+			"00:01:00Z i-1 idle (releasing) → idle (pooled): deregistered and clean.",
+			"00:01:00Z i-1 keep (refresh sweep): idle: waiting for a run.",
+		}
+		if diff := cmp.Diff(want, w.explained(ctx, id)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if _, err := w.fleet.ExplainHost(ctx, "i-none", fleet.OfRun{}, time.Now()); !errors.Is(err, lifecycle.ErrNotFound) {
+			t.Errorf("an unknown host: %v, want ErrNotFound", err)
+		}
+	})
+}
+
+// TestExplainAHostThroughItsLife: each time the one thing that matters then.
+func TestExplainAHostThroughItsLife(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		id := host.InstanceID
+		w.set(func() { w.busy[host.HostKey] = true })
+		time.Sleep(time.Second)
+		w.says(ctx, id, "is running since", "serves run 1 of acme/app, for request a, as its assignment 1",
+			"UD_REG_OK, a job runs, 1 begun", "GitHub has its runner remuda-1-i-1, id 1, online and not busy",
+			"It is kept: running a job", "(in 5h59m59s): terminate, since: its maximum runtime of 6h0m0s is over", "created → running")
+		if _, err := w.fleet.Hold(ctx, id, 8*time.Hour, "a look", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		w.says(ctx, id, "An operator holds it until", "(in 8h0m0s): terminate, since: its maximum runtime")
+		if _, err := w.fleet.Hold(ctx, id, 0, "seen", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		w.github.mu.Lock()
+		w.github.down = true
+		w.github.mu.Unlock()
+		w.says(ctx, id, "GitHub could not be asked about runner remuda-1-i-1")
+		w.github.mu.Lock()
+		w.github.down = false
+		w.github.mu.Unlock()
+		w.release(ctx, "1", false)
+		time.Sleep(time.Minute)
+		w.says(ctx, id, "is idle (releasing)", "It is kept: released while busy", "keep (due sweep): released while busy: waiting for the job to finish")
+		w.set(func() {
+			w.forge[host.HostKey] = func(p *lifecycle.Report) { p.Detail = "first\x1b[31mred\nsecond" }
+		})
+		time.Sleep(time.Second)
+		w.says(ctx, id, "it says: first.")
+		w.set(func() { w.busy[host.HostKey] = false })
+		time.Sleep(10 * time.Minute)
+		w.says(ctx, id, "is terminated since", "served 1 runs", "not listened to any more", "EC2 confirmed the end", "It is kept: gone", "forget")
+	})
+}
+
+// TestExplainAHostThatIsSilent: what is not known is not made up.
+func TestExplainAHostThatIsSilent(t *testing.T) {
+	diaryWorld(t, func(ctx context.Context, w *world, _ *diary, _ *pace) {
+		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		w.set(func() { w.mute = true })
+		time.Sleep(40 * time.Second)
+		w.says(ctx, host.InstanceID, "was last heard at", "(40s ago)")
+		if err := w.store.DeleteReport(ctx, host.HostKey); err != nil {
+			t.Fatal(err)
+		}
+		w.says(ctx, host.InstanceID, "Nothing that may be believed was heard of its agent.")
+	})
+}
+
+// TestExplainAHostOfARun: a run is told what a host did in it, and of no other.
+func TestExplainAHostOfARun(t *testing.T) {
+	diaryWorld(t, func(ctx context.Context, w *world, _ *diary, _ *pace) {
+		id := w.mustProvision(ctx, demand("1", "a", 1))[0].InstanceID
+		w.release(ctx, "1", true)
+		w.mustProvision(ctx, demand("2", "b", 1))
+		e, err := w.fleet.ExplainHost(ctx, id, fleet.OfRun{Repository: repository, RunID: "2"}, time.Now())
+		if err != nil || len(e.Events) == 0 {
+			t.Fatalf("%+v, %v", e, err)
+		}
+		for _, event := range e.Events {
+			if event.RunID != "2" {
+				t.Errorf("it is told of run %q: %s", event.RunID, event.Reason)
+			}
+		}
+		for _, of := range []fleet.OfRun{{repository, "1"}, {repository, "3"}, {"acme/other", "2"}} {
+			if _, err := w.fleet.ExplainHost(ctx, id, of, time.Now()); !errors.Is(err, lifecycle.ErrNotFound) {
+				t.Errorf("of run %v: %v, want ErrNotFound", of, err)
+			}
+		}
+	})
+}
+
+// TestExplainARunTellsWhatSweepsSay: of its hosts, beside how they stand.
+func TestExplainARunTellsWhatSweepsSay(t *testing.T) {
+	diaryWorld(t, func(ctx context.Context, w *world, _ *diary, _ *pace) {
+		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		if err := w.store.AddEvents(ctx, []lifecycle.Event{{
+			At: time.Now(), InstanceID: host.InstanceID, Repository: repository, RunID: "1", Assignment: 1,
+			Action: lifecycle.ActionKeep, Sweep: "scale_down", Reason: "kept idle",
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.fleet.Hold(ctx, host.InstanceID, time.Hour, "a look", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		e, err := w.fleet.Explain(ctx, repository, "1", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(e.Sentences, "\n")
+		for _, part := range []string{"An operator holds it", "The scale_down sweep says since 00:00:00Z: keep " + host.InstanceID + ", kept idle.", "keep (scale_down sweep): kept idle."} {
+			if !strings.Contains(text, part) {
+				t.Errorf("no word of %q in:\n%s", part, text)
+			}
+		}
+	})
+}
