@@ -95,6 +95,9 @@ type Options struct {
 	Jobs *JobOptions
 	// Workers are the parts for the job queues of services; nil: there are none.
 	Workers *WorkerOptions
+	// Services are the parts for services of runners that are scaled from zero and
+	// back; nil: there are none.
+	Services *ServiceOptions
 	// Notices tells what EC2 announces of machines; nil: nobody listens.
 	Notices Notices
 	// Releases lists the releases of actions/runner; nil: nobody asks how old
@@ -133,6 +136,8 @@ type Timing struct {
 	Grace time.Duration
 	// Due, Liveness and Cloud are the intervals of the sweeps.
 	Due, Liveness, Cloud time.Duration
+	// Services is the interval at which services of runners are looked at.
+	Services time.Duration
 	// Lease is how long a sweeper may be quiet before another takes over.
 	Lease time.Duration
 	// KeepRequests is how long a settled request is kept.
@@ -152,6 +157,7 @@ func (t Timing) withDefaults() Timing {
 	def(&t.Due, 5*time.Second)
 	def(&t.Liveness, 30*time.Second)
 	def(&t.Cloud, 5*time.Minute)
+	def(&t.Services, time.Minute)
 	def(&t.Lease, 15*time.Second)
 	def(&t.KeepRequests, 7*24*time.Hour)
 	return t
@@ -172,6 +178,7 @@ type Fleet struct {
 	ensure       Ensure
 	repositories []string
 	jobs         *jobDesk
+	services     *serviceDesk
 	workers      *WorkerOptions
 	scaleDown    *ScaleDown
 	replica      string
@@ -233,6 +240,13 @@ func New(o Options) (*Fleet, error) {
 	}
 	if f.workers = o.Workers; f.workers != nil && f.workers.Store == nil {
 		return nil, errors.New("new fleet: the queues of services need a store")
+	}
+	if o.Services != nil {
+		desk, err := newServiceDesk(*o.Services)
+		if err != nil {
+			return nil, fmt.Errorf("new fleet: %w", err)
+		}
+		f.services = desk
 	}
 	f.github = watchedGitHub{f.github, &f.hub}
 	if f.hostKey == nil {

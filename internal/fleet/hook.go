@@ -34,6 +34,9 @@ func (f *Fleet) TakeWebhook(ctx context.Context, w lifecycle.Webhook, now time.T
 	if f.jobs == nil || f.jobs.Parse == nil {
 		return ErrNotOurs
 	}
+	if w.Job != nil {
+		f.nudgeForJob(*w.Job)
+	}
 	if ours, err := f.concerns(ctx, w); err != nil {
 		return fmt.Errorf("take webhook %s: %w", w.DeliveryID, err)
 	} else if !ours {

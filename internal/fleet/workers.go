@@ -16,7 +16,7 @@ type WorkerOptions struct {
 	// Services are those that have a queue, by name.
 	Services map[string]WorkerService
 	// Queued is told of a service whose job begins to wait; it must not block.
-	// nil: the sweep of the services finds it.
+	// nil: the service is nudged, if it is one that is scaled.
 	Queued func(service string)
 }
 
@@ -52,7 +52,9 @@ func (f *Fleet) workService(name string) (WorkerService, error) {
 func (f *Fleet) workQueued(service string) {
 	if f.workers.Queued != nil {
 		f.workers.Queued(service)
+		return
 	}
+	f.NudgeSoon(service)
 }
 
 // SubmitWork puts a job into the queue of a service, and has the service looked

@@ -60,13 +60,13 @@ func New(o Options) *Queue {
 
 // Count counts what waits and what is worked on, in a request each. One that
 // cannot be counted does not keep the other: it is nil, and the error says why.
-func (q *Queue) Count(ctx context.Context) (lifecycle.Backlog, error) {
+func (q *Queue) Count(ctx context.Context, service string) (lifecycle.Backlog, error) {
 	token, err := q.token()
 	if err != nil {
 		return lifecycle.Backlog{}, err
 	}
-	queued, queuedErr := q.rows(ctx, "count queued jobs", q.o.Queued, token)
-	busy, busyErr := q.rows(ctx, "count running jobs", q.o.Busy, token)
+	queued, queuedErr := q.rows(ctx, "count queued jobs of service "+service, q.o.Queued, token)
+	busy, busyErr := q.rows(ctx, "count running jobs of service "+service, q.o.Busy, token)
 	return lifecycle.Backlog{Queued: queued, Busy: busy}, errors.Join(queuedErr, busyErr)
 }
 

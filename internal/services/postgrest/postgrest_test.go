@@ -75,7 +75,7 @@ func TestCountReadsContentRange(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := queue(t, "", tt.answer).Count(t.Context())
+			got, err := queue(t, "", tt.answer).Count(t.Context(), "jobs-eu")
 			if diff := cmp.Diff(lifecycle.Backlog{Queued: tt.want, Busy: tt.want}, got); diff != "" {
 				t.Errorf("count (-want +got):\n%s", diff)
 			}
@@ -83,7 +83,7 @@ func TestCountReadsContentRange(t *testing.T) {
 			case tt.want != nil && err != nil, tt.want == nil && err == nil, !errors.Is(err, tt.err):
 				t.Errorf("got error %v, want %v", err, tt.err)
 			case tt.want == nil && (!strings.Contains(err.Error(), tt.says) ||
-				!strings.Contains(err.Error(), "count queued jobs in table jobs") || len(err.Error()) > 500):
+				!strings.Contains(err.Error(), "count queued jobs of service jobs-eu in table jobs") || len(err.Error()) > 500):
 				t.Errorf("got error %q, want one that says %q", err, tt.says)
 			}
 		})
@@ -109,7 +109,7 @@ func TestCountAsksForTheNumberAndForNoRow(t *testing.T) {
 		}
 		answer(206, map[string]string{"eq.queued": "0-0/3", "eq.running": "0-0/2"}[r.URL.Query().Get("status")])(w, r)
 	})
-	got, err := q.Count(t.Context())
+	got, err := q.Count(t.Context(), "jobs-eu")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestOneCountThatFailsKeepsTheOther(t *testing.T) {
 				return
 			}
 			answer(206, "0-0/5")(w, r)
-		}).Count(t.Context())
+		}).Count(t.Context(), "jobs-eu")
 		if diff := cmp.Diff(want, got); diff != "" || !errors.Is(err, lifecycle.ErrUnavailable) {
 			t.Errorf("without %s: error %v (-want +got):\n%s", status, err, diff)
 		}
@@ -151,7 +151,7 @@ func TestAServerWithoutHeadIsAskedForARow(t *testing.T) {
 			}
 			answer(206, "0-0/4")(w, r)
 			_, _ = w.Write([]byte(strings.Repeat("x", 1<<20))) // more than is read
-		}).Count(t.Context())
+		}).Count(t.Context(), "jobs-eu")
 		if diff := cmp.Diff(lifecycle.Backlog{Queued: some(4), Busy: some(4)}, got); diff != "" || err != nil {
 			t.Errorf("status %d: error %v\n%s", status, err, diff)
 		}
@@ -169,7 +169,7 @@ func TestRedirectsAreRefused(t *testing.T) {
 	defer other.Close()
 	_, err := queue(t, "", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
-	}).Count(t.Context())
+	}).Count(t.Context(), "jobs-eu")
 	if !errors.Is(err, lifecycle.ErrRefused) || !strings.Contains(err.Error(), "redirect") || reached.Load() {
 		t.Errorf("got error %v, followed: %t", err, reached.Load())
 	}
@@ -183,12 +183,12 @@ func TestTheToken(t *testing.T) {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := queue(t, file, func(http.ResponseWriter, *http.Request) { t.Errorf("%s: asked without a token", name) }).Count(t.Context())
+		_, err := queue(t, file, func(http.ResponseWriter, *http.Request) { t.Errorf("%s: asked without a token", name) }).Count(t.Context(), "jobs-eu")
 		if !errors.Is(err, lifecycle.ErrRefused) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "one\n") {
 			t.Errorf("%s: got error %v", name, err)
 		}
 	}
-	_, err := queue(t, filepath.Join(dir, "nowhere"), answer(200, "*/0")).Count(t.Context())
+	_, err := queue(t, filepath.Join(dir, "nowhere"), answer(200, "*/0")).Count(t.Context(), "jobs-eu")
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: got error %v", err)
 	}
@@ -201,7 +201,7 @@ func TestASlowServerIsGivenUp(t *testing.T) {
 	t.Cleanup(func() { close(release) })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	got, err := q.Count(ctx)
+	got, err := q.Count(ctx, "jobs-eu")
 	if !errors.Is(err, lifecycle.ErrUnavailable) || got != (lifecycle.Backlog{}) {
 		t.Errorf("got %+v, %v", got, err)
 	}

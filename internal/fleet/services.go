@@ -1,0 +1,158 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// ServiceOptions are the parts for services of runners. All are required; Scaler
+// only where a service is scaled.
+type ServiceOptions struct {
+	Store  ServiceStore
+	Scaler Services
+	// Services are those of the configuration, by name.
+	Services map[string]Service
+}
+
+// Service is a service of runners in the configuration.
+type Service struct {
+	Name string
+	// Region, Cluster and ECSService say where it is. Without a cluster it is not
+	// scaled: its runners are started by others.
+	Region, Cluster, ECSService string
+	Policy                      policy.ServicePolicy
+	// Backlog counts its jobs; required where it is scaled.
+	Backlog Backlog
+	// Labels are those of its runners: a queued job of a webhook that they serve
+	// is a reason to look at once.
+	Labels []string
+}
+
+// Scaled reports whether the service goes from zero and back.
+func (s Service) Scaled() bool { return s.Cluster != "" }
+
+// ServiceStatus is a service, and what was last seen of it.
+type ServiceStatus struct {
+	Service
+	Seen lifecycle.Service
+}
+
+// serviceDesk is what the use-cases of services share.
+type serviceDesk struct {
+	ServiceOptions
+	labels map[string][]string // for policy.MatchPool
+	nudges *nudges
+}
+
+func newServiceDesk(o ServiceOptions) (*serviceDesk, error) {
+	d := &serviceDesk{ServiceOptions: o, labels: map[string][]string{}, nudges: newNudges()}
+	for name, s := range o.Services {
+		if s.Name != name {
+			return nil, fmt.Errorf("services: %s is called %s", name, s.Name)
+		}
+		if !s.Scaled() {
+			continue
+		}
+		if o.Store == nil || o.Scaler == nil || s.Backlog == nil {
+			return nil, fmt.Errorf("services: store, scaler and a backlog are required, and %s has not all of them", name)
+		}
+		if len(s.Labels) > 0 {
+			d.labels[name] = s.Labels
+		}
+	}
+	return d, nil
+}
+
+// scaled are the names of the services that are scaled, in order.
+func (f *Fleet) scaled() []string {
+	if f.services == nil {
+		return nil
+	}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(f.services.Services)) {
+		if f.services.Services[name].Scaled() {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// service is one of the configuration: lifecycle.ErrNotFound.
+func (f *Fleet) service(name string) (Service, error) {
+	if f.services != nil {
+		if s, ok := f.services.Services[name]; ok {
+			return s, nil
+		}
+	}
+	return Service{}, fmt.Errorf("service %.63s: %w: the configuration has none of that name", name, lifecycle.ErrNotFound)
+}
+
+// Services pages through the services of the configuration, by name, as they
+// were last looked at.
+func (f *Fleet) Services(ctx context.Context, of lifecycle.PageOf) (lifecycle.Page[ServiceStatus], error) {
+	var page lifecycle.Page[ServiceStatus]
+	var names []string
+	if f.services != nil {
+		names = slices.Sorted(maps.Keys(f.services.Services))
+	}
+	if of.After != "" {
+		i, found := slices.BinarySearch(names, of.After)
+		if !found {
+			return page, fmt.Errorf("list services: %w", lifecycle.ErrPageToken)
+		}
+		names = names[i+1:]
+	}
+	if size := of.Size(); len(names) > size {
+		names = names[:size]
+		page.Next = names[size-1]
+	}
+	for _, name := range names {
+		status, err := f.serviceStatus(ctx, f.services.Services[name])
+		if err != nil {
+			return lifecycle.Page[ServiceStatus]{}, err
+		}
+		page.Items = append(page.Items, status)
+	}
+	return page, nil
+}
+
+func (f *Fleet) serviceStatus(ctx context.Context, s Service) (ServiceStatus, error) {
+	if !s.Scaled() {
+		return ServiceStatus{s, lifecycle.Service{Name: s.Name, Reason: "it is not scaled here: the configuration names no cluster"}}, nil
+	}
+	seen, err := f.services.Store.Service(ctx, s.Name)
+	if err != nil {
+		return ServiceStatus{}, fmt.Errorf("read service %s: %w", s.Name, err)
+	}
+	return ServiceStatus{s, seen}, nil
+}
+
+// nudgePatience is how long a nudge tries on while something is away: its caller
+// waits, and the next sweep looks in any case.
+const nudgePatience = 5 * time.Second
+
+// NudgeService looks at a service now and does what is to be done. It returns
+// when ECS was told. ErrNotFound; ErrRefused for one that is not scaled.
+func (f *Fleet) NudgeService(ctx context.Context, name string) (ServiceStatus, error) {
+	s, err := f.service(name)
+	if err != nil {
+		return ServiceStatus{}, err
+	}
+	if !s.Scaled() {
+		return ServiceStatus{}, fmt.Errorf("nudge service %s: %w: it is not scaled here, since the configuration names no cluster", name, lifecycle.ErrRefused)
+	}
+	look := f.newServiceLook(name)
+	if err := f.Drive(ctx, look, nudgePatience); err != nil {
+		return ServiceStatus{}, err
+	}
+	if err := look.failed[name]; err != nil {
+		return ServiceStatus{}, err
+	}
+	return f.serviceStatus(ctx, s)
+}
