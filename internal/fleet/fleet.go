@@ -41,6 +41,8 @@ type Pool struct {
 	// when an interrupted host took one of them with it.
 	RerunInterrupted bool
 	Policy           lifecycle.Policy
+	// Maximum is how many hosts it may have at once; 0: any number.
+	Maximum int
 	// Warm says what is launched ahead of need; nil: nothing is.
 	Warm *WarmPool
 }
@@ -95,9 +97,6 @@ type Options struct {
 	Jobs *JobOptions
 	// Workers are the parts for the job queues of services; nil: there are none.
 	Workers *WorkerOptions
-	// Services are the parts for services of runners that are scaled from zero and
-	// back; nil: there are none.
-	Services *ServiceOptions
 	// Notices tells what EC2 announces of machines; nil: nobody listens.
 	Notices Notices
 	// Releases lists the releases of actions/runner; nil: nobody asks how old
@@ -136,8 +135,8 @@ type Timing struct {
 	Grace time.Duration
 	// Due, Liveness and Cloud are the intervals of the sweeps.
 	Due, Liveness, Cloud time.Duration
-	// Services is the interval at which services of runners are looked at.
-	Services time.Duration
+	// Warm is the interval at which warm pools are topped up.
+	Warm time.Duration
 	// Lease is how long a sweeper may be quiet before another takes over.
 	Lease time.Duration
 	// KeepRequests is how long a settled request is kept.
@@ -157,7 +156,7 @@ func (t Timing) withDefaults() Timing {
 	def(&t.Due, 5*time.Second)
 	def(&t.Liveness, 30*time.Second)
 	def(&t.Cloud, 5*time.Minute)
-	def(&t.Services, time.Minute)
+	def(&t.Warm, 30*time.Second)
 	def(&t.Lease, 15*time.Second)
 	def(&t.KeepRequests, 7*24*time.Hour)
 	return t
@@ -178,7 +177,6 @@ type Fleet struct {
 	ensure       Ensure
 	repositories []string
 	jobs         *jobDesk
-	services     *serviceDesk
 	workers      *WorkerOptions
 	scaleDown    *ScaleDown
 	replica      string
@@ -240,13 +238,6 @@ func New(o Options) (*Fleet, error) {
 	}
 	if f.workers = o.Workers; f.workers != nil && f.workers.Store == nil {
 		return nil, errors.New("new fleet: the queues of services need a store")
-	}
-	if o.Services != nil {
-		desk, err := newServiceDesk(*o.Services)
-		if err != nil {
-			return nil, fmt.Errorf("new fleet: %w", err)
-		}
-		f.services = desk
 	}
 	f.github = watchedGitHub{f.github, &f.hub}
 	if f.hostKey == nil {

@@ -24,19 +24,25 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (Progress, error)
 	if q.Shortage == "" {
 		without = p.f.exhausted(usageOf(q))
 	}
-	class := p.f.classes[q.Spec.ResourceClass]
-	q.Launches++
-	q.Launch = &lifecycle.LaunchOrder{
-		Token: launchToken(q, q.Launches), RequestID: q.RequestID, Number: q.Launches, Count: q.Lacks(),
-		Pool: q.Spec.Pool, Repository: q.Repository, RunID: q.RunID,
-		ResourceClass: q.Spec.ResourceClass, CPU: class.CPU, MemoryMiB: class.MemoryMiB,
-		UsageClass: usageOf(q), InstanceTypes: q.Spec.InstanceTypes, PoolTypes: p.f.pools[q.Spec.Pool].InstanceTypes,
-		TemplateVersion: version, Without: without,
-	}
+	q = p.f.intended(q, q.Lacks(), version, without)
 	return p.write(ctx, q, now, func() {
 		p.fresh = true
 		p.next = p.launch
 	})
+}
+
+// intended is the request with its next launch, of so many hosts.
+func (f *Fleet) intended(q lifecycle.Request, count int, version string, without []lifecycle.Offering) lifecycle.Request {
+	class := f.classes[q.Spec.ResourceClass]
+	q.Launches++
+	q.Launch = &lifecycle.LaunchOrder{
+		Token: launchToken(q, q.Launches), RequestID: q.RequestID, Number: q.Launches, Count: count,
+		Pool: q.Spec.Pool, Repository: q.Repository, RunID: q.RunID,
+		ResourceClass: q.Spec.ResourceClass, CPU: class.CPU, MemoryMiB: class.MemoryMiB,
+		UsageClass: usageOf(q), InstanceTypes: q.Spec.InstanceTypes, PoolTypes: f.pools[q.Spec.Pool].InstanceTypes,
+		TemplateVersion: version, Without: without,
+	}
+	return q
 }
 
 // usageOf is the usage class that a request launches now.

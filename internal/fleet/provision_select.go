@@ -26,8 +26,9 @@ type selection struct {
 	// candidates come from the index, after the queue is empty.
 	candidates []lifecycle.Message
 	queueDone  bool
-	// indexDone: the index was asked for bound hosts; freshDone: for fresh ones.
-	indexDone, freshDone bool
+	// indexDone: the index was asked for bound hosts; freshDone: for fresh ones;
+	// fallbackDone: for idle on-demand hosts, once spot has run out.
+	indexDone, freshDone, fallbackDone bool
 	// rounds bounds a pass over a queue that is full of unfit messages.
 	rounds int
 }
@@ -75,7 +76,7 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (Progress, er
 	case p.lacks() > len(s.fresh) && !s.queueDone:
 		return p.receive(ctx, now)
 	case p.lacks() > 0 && len(s.fresh) > 0 && !s.indexDone:
-		return p.askIndex(ctx, p.trustKey(), &s.indexDone, now)
+		return p.askIndex(ctx, p.queueName(), p.trustKey(), &s.indexDone, now)
 	case p.lacks() > 0 && len(s.fresh) > 0:
 		s.open, s.fresh = s.fresh, nil
 		return again, nil
@@ -84,9 +85,12 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (Progress, er
 	case s.held() > 0:
 		return p.settleMessages(ctx)
 	case p.lacks() > 0 && !s.indexDone:
-		return p.askIndex(ctx, p.trustKey(), &s.indexDone, now)
+		return p.askIndex(ctx, p.queueName(), p.trustKey(), &s.indexDone, now)
 	case p.lacks() > 0 && !s.freshDone && p.f.pools[p.q.Spec.Pool].Warm != nil:
-		return p.askIndex(ctx, "", &s.freshDone, now)
+		return p.askIndex(ctx, p.queueName(), "", &s.freshDone, now)
+	case p.lacks() > 0 && !s.fallbackDone && p.q.OnDemand && p.f.pools[p.q.Spec.Pool].Warm != nil:
+		fallback := lifecycle.QueueName{ResourceClass: p.q.Spec.ResourceClass, UsageClass: lifecycle.UsageOnDemand}
+		return p.askIndex(ctx, fallback, "", &s.fallbackDone, now)
 	case p.lacks() > 0 && !now.Before(p.relook) && now.Before(p.q.Deadline):
 		if err := p.mayLaunch(ctx); err != nil {
 			p.held = true
@@ -253,8 +257,8 @@ func (p *Provision) settleMessages(ctx context.Context) (Progress, error) {
 
 // askIndex finds pooled hosts whose message was lost or is in other hands: those
 // that are bound to the trust key, or with "" the fresh ones.
-func (p *Provision) askIndex(ctx context.Context, trustKey string, asked *bool, now time.Time) (Progress, error) {
-	page, err := p.f.store.PooledInstances(ctx, p.queueName(), trustKey, lifecycle.PageOf{})
+func (p *Provision) askIndex(ctx context.Context, q lifecycle.QueueName, trustKey string, asked *bool, now time.Time) (Progress, error) {
+	page, err := p.f.store.PooledInstances(ctx, q, trustKey, lifecycle.PageOf{})
 	if err != nil {
 		return again, fmt.Errorf("list pooled hosts: %w", err)
 	}

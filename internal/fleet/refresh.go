@@ -40,9 +40,10 @@ func (f *Fleet) NewRefresh(dryRun bool) *Refresh {
 			r.sweeps = append(r.sweeps, f.NewWorkSweep())
 		}
 	}
-	services := f.NewServiceSweep()
-	services.journal = r.journal
-	r.sweeps = append(r.sweeps, scaleDown, services)
+	r.sweeps = append(r.sweeps, scaleDown)
+	warm := f.NewWarmSweep()
+	warm.journal = r.journal
+	r.sweeps = append(r.sweeps, warm)
 	r.next = r.ensure
 	return r
 }

@@ -54,6 +54,9 @@ func (f *Fleet) NewSweeper() *Sweeper {
 	if f.workers != nil {
 		s.sweeps = append(s.sweeps, &schedule{name: "work", every: workEvery, begin: func() Op { return f.NewWorkSweep() }})
 	}
+	if len(f.warmPools()) > 0 {
+		s.sweeps = append(s.sweeps, &schedule{name: "warm", every: f.timing.Warm, begin: func() Op { return f.NewWarmSweep() }})
+	}
 	if f.releases != nil {
 		s.sweeps = append(s.sweeps, &schedule{name: "runners", every: runnersEvery, begin: func() Op { return f.NewRunnerSweep() }})
 	}

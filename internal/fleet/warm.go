@@ -1,6 +1,14 @@
 package fleet
 
-import "github.com/remuda-ci/remuda/internal/lifecycle"
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
 
 // WarmPool is what a pool launches ahead of need: fresh hosts, which no run has
 // used, for the first run of anybody that claims one.
@@ -8,4 +16,84 @@ type WarmPool struct {
 	// Spec is what each host is launched with: its resource and usage class,
 	// instance types and whether spot may fall back to on-demand.
 	Spec lifecycle.Spec
+	// Policy is how many there are to be. Its maximum is Pool.Maximum.
+	Policy policy.WarmPolicy
+}
+
+// WarmWanted is how many fresh hosts a pool is to have ready.
+func (f *Fleet) WarmWanted(pool string, now time.Time) int {
+	warm := f.pools[pool].Warm
+	if warm == nil {
+		return 0
+	}
+	wanted, _ := warm.Policy.Wanted(now)
+	return wanted
+}
+
+// warmHosts are the records that a pool's row names and that live, as the policy
+// sees them, and what is left of the row's list: a host that was claimed is not
+// fresh any more, and one that has ended is gone.
+type warmHosts struct {
+	records map[string]lifecycle.Record // by instance id
+	seen    []policy.WarmHost
+	taken   []lifecycle.Taken
+	// failed of those that are gone never came up; some came up: one did.
+	failed, some bool
+}
+
+// warmHosts reads the hosts of a warm pool: in two batched, consistent reads, so
+// that none is launched twice for a lagging index.
+func (f *Fleet) warmHosts(ctx context.Context, q lifecycle.Request, now time.Time) (warmHosts, error) {
+	keys := make([]string, 0, len(q.Taken))
+	for _, t := range q.Taken {
+		keys = append(keys, t.HostKey)
+	}
+	records, err := f.store.Instances(ctx, keys)
+	if err != nil {
+		return warmHosts{}, fmt.Errorf("read the warm hosts of pool %s: %w", q.Spec.Pool, err)
+	}
+	reports, err := f.reports(ctx, keys, now)
+	if err != nil {
+		return warmHosts{}, err
+	}
+	h := warmHosts{records: map[string]lifecycle.Record{}}
+	for _, r := range records {
+		h.some = h.some || r.Pooled() || !r.Fresh()
+		h.failed = h.failed || f.neverCameUp(r)
+		if r.State != lifecycle.StateIdle || !r.Fresh() {
+			continue
+		}
+		h.records[r.InstanceID] = r
+		h.seen = append(h.seen, warmHost(r, reports[r.HostKey], f.pools[r.Pool].Warm.Spec, now))
+	}
+	h.taken = slices.DeleteFunc(slices.Clone(q.Taken), func(t lifecycle.Taken) bool {
+		_, lives := h.records[t.InstanceID]
+		return !lives
+	})
+	return h, nil
+}
+
+// neverCameUp: the host ended in the time that it has to become ready. One that
+// EC2 took back or that was not wanted any more tells nothing of the next.
+func (f *Fleet) neverCameUp(r lifecycle.Record) bool {
+	return r.State == lifecycle.StateTerminated && r.Fresh() && !r.Retiring && r.InterruptionAt.IsZero() &&
+		r.UpdatedAt.Sub(r.CreatedAt) <= f.policy(r.Pool).CreationTimeout+comeUpSlack
+}
+
+// comeUpSlack is how late a sweep may end a host that did not come up.
+const comeUpSlack = time.Minute
+
+func warmHost(r lifecycle.Record, p lifecycle.Report, spec lifecycle.Spec, now time.Time) policy.WarmHost {
+	h := policy.WarmHost{
+		InstanceID: r.InstanceID, Coming: r.Releasing(), Busy: p.Busy, Held: r.Held(now), Retiring: r.Retiring,
+		Interrupted: !r.InterruptionAt.IsZero() || !p.InterruptionAt.IsZero() || !p.RebalanceAt.IsZero(),
+	}
+	if r.Pooled() {
+		h.EndsAt = r.Threshold
+	}
+	fallback := spec.AllowOnDemand && r.UsageClass == lifecycle.UsageOnDemand
+	if r.ResourceClass != spec.ResourceClass || r.UsageClass != spec.UsageClass && !fallback {
+		h.Unfit = fmt.Sprintf("the warm pool is of class %s on %s now", spec.ResourceClass, spec.UsageClass)
+	}
+	return h
 }

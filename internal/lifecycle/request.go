@@ -63,6 +63,10 @@ type Request struct {
 	Launches int          `json:"launches,omitempty"`
 	// OnDemand is set once spot capacity ran out and the request fell back.
 	OnDemand bool `json:"onDemand,omitempty"`
+	// Failures counts the launches in a row for a warm pool whose hosts did not come
+	// up, and before NotBefore no other is made.
+	Failures  int       `json:"failures,omitempty"`
+	NotBefore time.Time `json:"notBefore,omitzero"`
 	// Shortage says what the last launch lacked.
 	Shortage string `json:"shortage,omitempty"`
 

@@ -65,7 +65,7 @@ type WarmDecision struct {
 // will be still a lead from now, and what is coming; what is launched stays within
 // the pool's maximum.
 func TopUp(p WarmPolicy, f WarmFacts, now time.Time) WarmDecision {
-	wanted, of := p.wanted(now)
+	wanted, of := p.Wanted(now)
 	d := WarmDecision{Wanted: wanted}
 	var idle, coming []WarmHost
 	for _, h := range f.Hosts {
@@ -92,9 +92,9 @@ func TopUp(p WarmPolicy, f WarmFacts, now time.Time) WarmDecision {
 	return d
 }
 
-// wanted is how many hosts are wanted now or a lead from now, whichever is more,
+// Wanted is how many hosts are wanted now or a lead from now, whichever is more,
 // and by what.
-func (p WarmPolicy) wanted(now time.Time) (int, string) {
+func (p WarmPolicy) Wanted(now time.Time) (int, string) {
 	most, of := p.MinimumIdle, "minimum_idle"
 	for _, at := range []time.Time{now, now.Add(p.Lead)} {
 		if s, ok := Now(p.Schedules, at); ok && s.IdleCount > most {

@@ -40,7 +40,7 @@ func Report(p lifecycle.Report) lifecycle.Report {
 
 // Request returns q in the form of the store.
 func Request(q lifecycle.Request) lifecycle.Request {
-	for _, t := range []*time.Time{&q.CreatedAt, &q.Deadline, &q.ReleasedAt, &q.DueAt, &q.ExpiresAt} {
+	for _, t := range []*time.Time{&q.CreatedAt, &q.Deadline, &q.ReleasedAt, &q.NotBefore, &q.DueAt, &q.ExpiresAt} {
 		*t = utc(*t)
 	}
 	q.Spec.InstanceTypes, q.Spec.Labels = list(q.Spec.InstanceTypes), list(q.Spec.Labels)

@@ -1,0 +1,282 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// WarmSweep has fresh hosts ready ahead of need, pool by pool: what policy.TopUp
+// decides it carries out in small steps. A launch is written into the pool's own
+// row before it is made, so that a crash repeats the same launch, and two replicas
+// make it once. A pool whose launch fails keeps no other waiting.
+type WarmSweep struct {
+	course
+	f     *Fleet
+	pools []string // to be topped up, the first in hand
+
+	q      lifecycle.Request // the row of the pool in hand
+	stored bool              // false: it is not written yet
+	fresh  bool              // its launch was intended here and not tried yet
+	won    []lifecycle.Taken // machines of the launch that were recorded
+	retire []retirement
+	// trouble is why launches could not be made; the sweep says so at its end.
+	trouble error
+}
+
+// NewWarmSweep begins a sweep.
+func (f *Fleet) NewWarmSweep() *WarmSweep {
+	s := &WarmSweep{f: f, course: course{journal: journal{f: f, sweep: "warm"}}, pools: f.warmPools()}
+	s.next = s.load
+	return s
+}
+
+// warmPools are the names of the pools with warm hosts.
+func (f *Fleet) warmPools() []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(f.pools)) {
+		if f.pools[name].Warm != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// load takes up the next pool. A launch that a crash cut short comes first.
+func (s *WarmSweep) load(ctx context.Context, now time.Time) (Progress, error) {
+	if len(s.pools) == 0 {
+		return done, s.trouble
+	}
+	spec := s.f.pools[s.pools[0]].Warm.Spec
+	q, err := s.f.store.Request(ctx, lifecycle.WarmRepository, lifecycle.WarmRun(spec.Pool), lifecycle.WarmRun(spec.Pool))
+	s.stored, s.fresh, s.won, s.retire = err == nil, false, nil, nil
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		q = lifecycle.NewWarm(spec, now)
+	case err != nil:
+		return again, fmt.Errorf("read the launches of warm pool %s: %w", spec.Pool, err)
+	}
+	s.q = q
+	s.next = s.decide
+	if q.Launch != nil && !s.journal.dry {
+		s.next = s.launch
+	}
+	return again, nil
+}
+
+// skip goes on with the next pool.
+func (s *WarmSweep) skip() (Progress, error) {
+	s.pools = s.pools[1:]
+	s.next = s.load
+	return again, nil
+}
+
+// decide asks policy.TopUp, and writes down what it is about to do.
+func (s *WarmSweep) decide(ctx context.Context, now time.Time) (Progress, error) {
+	pool := s.pools[0]
+	hosts, err := s.f.warmHosts(ctx, s.q, now)
+	if err != nil {
+		return again, err
+	}
+	q := s.q
+	q.Spec, q.Taken = s.f.pools[pool].Warm.Spec, hosts.taken
+	switch {
+	case hosts.some:
+		q.Failures, q.NotBefore = 0, time.Time{}
+	case hosts.failed:
+		q = q.Failed(now)
+	}
+	d, err := s.f.topUp(ctx, pool, policy.WarmFacts{Hosts: hosts.seen, NotBefore: q.NotBefore}, now)
+	if err != nil {
+		return again, err
+	}
+	s.tell(q, d, now)
+	s.retire = nil
+	for _, id := range d.Retire {
+		s.retire = append(s.retire, retirement{hosts.records[id], "not wanted in the warm pool: " + d.Why})
+	}
+	if s.journal.dry {
+		return s.skip()
+	}
+	if d.Launch > 0 {
+		return s.intend(ctx, q, min(d.Launch, MaxCount), now)
+	}
+	q.OnDemand = false
+	if len(q.Taken) == len(s.q.Taken) && q.Failures == s.q.Failures && q.OnDemand == s.q.OnDemand {
+		s.next = s.end
+		return again, nil
+	}
+	return s.write(ctx, q, s.end)
+}
+
+// topUp asks the policy. How many other hosts the pool has is counted only when
+// that may keep one from being launched.
+func (f *Fleet) topUp(ctx context.Context, pool string, facts policy.WarmFacts, now time.Time) (policy.WarmDecision, error) {
+	rules := f.pools[pool].Warm.Policy
+	rules.Maximum = f.pools[pool].Maximum
+	d := policy.TopUp(rules, facts, now)
+	if d.Launch == 0 || rules.Maximum == 0 {
+		return d, nil
+	}
+	counts, err := f.Count(ctx)
+	if err != nil {
+		return d, fmt.Errorf("count the hosts of pool %s: %w", pool, err)
+	}
+	live := 0
+	for _, n := range counts[pool].States {
+		live += n
+	}
+	facts.Others = max(live-len(facts.Hosts), 0)
+	return policy.TopUp(rules, facts, now), nil
+}
+
+// tell says what was decided on a pool, when that is news.
+func (s *WarmSweep) tell(q lifecycle.Request, d policy.WarmDecision, now time.Time) {
+	action := lifecycle.ActionKeep
+	switch {
+	case d.Launch > 0:
+		action = lifecycle.ActionLaunch
+	case len(d.Retire) > 0:
+		action = lifecycle.ActionRetire
+	}
+	why := fmt.Sprintf("warm pool %s: %s", q.Spec.Pool, d.Why)
+	if s.journal.decided != nil {
+		*s.journal.decided = append(*s.journal.decided, Decided{Action: action, Reason: why})
+	}
+	if !s.journal.dry && s.f.told.news(lifecycle.Record{InstanceID: q.RunID}, s.journal.sweep, action, why, now) {
+		s.journal.tell(requestEvent(q, action, why, now))
+	}
+}
+
+// intend writes the launch down before it is made.
+func (s *WarmSweep) intend(ctx context.Context, q lifecycle.Request, count int, now time.Time) (Progress, error) {
+	version, err := s.f.templates.version(ctx, q.Spec.Pool)
+	if err != nil {
+		return s.passOver(fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err))
+	}
+	var without []lifecycle.Offering
+	if q.Shortage == "" { // else nothing was left to choose from: everything is tried again
+		without = s.f.exhausted(usageOf(q))
+	}
+	q = s.f.intended(q, count, version, without)
+	q.Deadline = now.Add(s.f.policy(q.Spec.Pool).CreationTimeout)
+	s.fresh = true
+	return s.write(ctx, q, s.launch)
+}
+
+// passOver leaves the pool in hand to the next sweep.
+func (s *WarmSweep) passOver(err error) (Progress, error) {
+	s.f.log.Error("warm pool not topped up", "pool", s.pools[0], "error", err)
+	s.trouble = errors.Join(s.trouble, fmt.Errorf("top up warm pool %s: %w", s.pools[0], err))
+	return s.skip()
+}
+
+// write writes the row of the pool in hand and goes on with next. When somebody
+// else wrote it first, they are at it.
+func (s *WarmSweep) write(ctx context.Context, q lifecycle.Request, next func(context.Context, time.Time) (Progress, error)) (Progress, error) {
+	var err error
+	if s.stored {
+		q, err = s.f.store.UpdateRequest(ctx, q)
+	} else {
+		err = s.f.store.CreateRequest(ctx, q)
+	}
+	switch {
+	case errors.Is(err, lifecycle.ErrLost), errors.Is(err, lifecycle.ErrExists):
+		return s.skip()
+	case err != nil:
+		return again, fmt.Errorf("write the launches of warm pool %s: %w", q.Spec.Pool, err)
+	}
+	s.journal.effects++
+	s.q, s.stored, s.next = q, true, next
+	return again, nil
+}
+
+// launch makes the launch of the row, or finds what it has made before a crash.
+// Later than its hosts had to be ready it is not made any more.
+func (s *WarmSweep) launch(ctx context.Context, now time.Time) (Progress, error) {
+	order, late := *s.q.Launch, !now.Before(s.q.Deadline)
+	var machines []lifecycle.Machine
+	var err error
+	if !s.fresh {
+		machines, err = s.f.compute.Launched(ctx, order)
+	}
+	s.fresh = false
+	if err == nil && len(machines) < order.Count && !late {
+		machines, err = s.f.compute.Launch(ctx, order)
+	}
+	var short *lifecycle.ShortageError
+	if err != nil && !errors.As(err, &short) {
+		return s.passOver(fmt.Errorf("launch %d hosts: %w", order.Count, err))
+	}
+	s.next = func(ctx context.Context, now time.Time) (Progress, error) {
+		return s.record(ctx, now, &machines, short)
+	}
+	return again, nil
+}
+
+// record writes the record of one launched machine. One that has a record already
+// was recorded before a crash, or by another replica.
+func (s *WarmSweep) record(ctx context.Context, now time.Time, machines *[]lifecycle.Machine, short *lifecycle.ShortageError) (Progress, error) {
+	if len(*machines) == 0 {
+		return s.launched(ctx, now, short)
+	}
+	m := (*machines)[0]
+	if m.State != lifecycle.MachineGone {
+		r := lifecycle.Warmed(m, s.q, now, s.f.policy(s.q.Spec.Pool))
+		r.Version = 1
+		err := s.f.store.CreateInstance(ctx, r)
+		switch {
+		case err == nil:
+			e := requestEvent(s.q, lifecycle.ActionLaunch, r.Reason, now)
+			e.InstanceID, e.Assignment, e.To = r.InstanceID, r.Assignment, r.Condition()
+			s.journal.add(e)
+		case !errors.Is(err, lifecycle.ErrExists):
+			return again, fmt.Errorf("record host %s: %w", m.InstanceID, err)
+		}
+		s.won = append(s.won, lifecycle.Taken{HostKey: m.HostKey, InstanceID: m.InstanceID})
+	}
+	*machines = (*machines)[1:]
+	return again, nil
+}
+
+// launched closes the launch. Where spot was short and may fall back, the rest is
+// launched on-demand at once; the next launch tries spot again.
+func (s *WarmSweep) launched(ctx context.Context, now time.Time, short *lifecycle.ShortageError) (Progress, error) {
+	q := s.q
+	wasSpot := usageOf(q) == lifecycle.UsageSpot
+	q.Launch, q.Shortage, q.OnDemand = nil, "", false
+	q.Taken = slices.Concat(q.Taken, s.won)
+	next := s.end
+	if short != nil {
+		q.Shortage = short.Why
+		s.journal.add(requestEvent(q, lifecycle.ActionLaunch, fmt.Sprintf("warm pool %s: %v", q.Spec.Pool, short), now))
+		if wasSpot && q.Spec.AllowOnDemand {
+			q.OnDemand = true
+			next = s.decide
+		}
+	}
+	return s.write(ctx, q, func(ctx context.Context, now time.Time) (Progress, error) {
+		s.won = nil
+		s.next = next
+		return next(ctx, now)
+	})
+}
+
+// end retires the next of the hosts that are too many. One that was claimed or
+// written otherwise meanwhile stays.
+func (s *WarmSweep) end(ctx context.Context, now time.Time) (Progress, error) {
+	if len(s.retire) == 0 {
+		return s.skip()
+	}
+	if err := s.f.retire(ctx, &s.journal, s.retire[0], now); err != nil && !errors.Is(err, lifecycle.ErrLost) {
+		return again, err
+	}
+	s.retire = s.retire[1:]
+	return again, nil
+}
