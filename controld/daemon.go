@@ -73,7 +73,8 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 		Compute: countedCompute{p.compute, counter{metrics, "compute"}},
 		GitHub:  countedGitHub{d.hub, counter{metrics, "github"}},
 		Jobs:    jobOptions(c, countedJobs{p.jobs, counter{metrics, "store"}}, d.hub), Releases: runnerReleases(d.hub),
-		Pools: pools(c), Classes: classes(c), Sells: p.sells, Repositories: sweptRepositories(c),
+		Workers: workerOptions(c, countedWork{p.workers, counter{metrics, "store"}}),
+		Pools:   pools(c), Classes: classes(c), Sells: p.sells, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, Ensure: p.ensure, HostKey: p.hostKey, Notices: countedNotices(p.notices, metrics),
 		ScaleDown: idle,
 		Replica:   replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
@@ -96,6 +97,9 @@ func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
 	if err != nil {
 		return err
 	}
+	if who.Workers, err = workerTokens(c); err != nil {
+		return err
+	}
 	if d.grpc, err = server.New(server.Options{
 		Fleet: d.fleet, Callers: who, Log: d.log.Named("grpc"), Metrics: d.metrics, TLS: secure, Ready: ready,
 	}); err != nil {
@@ -108,7 +112,11 @@ func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
 	if err != nil {
 		return err
 	}
-	d.web, err = web.New(web.Options{Ready: ready, Metrics: counting.before(d.metrics.Handler()), Webhooks: hooks, Log: d.log.Named("http")})
+	o := web.Options{Ready: ready, Metrics: counting.before(d.metrics.Handler()), Webhooks: hooks, Log: d.log.Named("http")}
+	if len(c.Services) > 0 {
+		o.Workers = web.NewWorkerRoutes(d.grpc.Workers(), d.log.Named("workers"))
+	}
+	d.web, err = web.New(o)
 	return err
 }
 
