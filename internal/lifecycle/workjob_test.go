@@ -1,0 +1,214 @@
+package lifecycle_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+var workBegan = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+// begun is a job that worker w claimed at workBegan.
+func begun(t *testing.T) lifecycle.WorkJob {
+	t.Helper()
+	j, err := lifecycle.NewWorkJob("render", "a", []byte("do it"), workBegan.Add(-time.Hour)).Claim("w", workBegan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func TestWorkJobClaim(t *testing.T) {
+	want := lifecycle.WorkJob{
+		Service: "render", ID: "a", State: lifecycle.WorkRunning, Payload: []byte("do it"), WorkerID: "w", Attempt: 1,
+		CreatedAt: workBegan.Add(-time.Hour), StartedAt: workBegan, ActivityAt: workBegan, DueAt: workBegan.Add(5 * time.Minute),
+		Reason: "worker w has it",
+	}
+	if diff := cmp.Diff(want, begun(t)); diff != "" {
+		t.Errorf("claimed (-want +got):\n%s", diff)
+	}
+	for _, state := range lifecycle.WorkStates[1:] {
+		j := lifecycle.WorkJob{ID: "a", State: state}
+		if got, err := j.Claim("w", workBegan); !errors.Is(err, lifecycle.ErrLost) || got.State != state {
+			t.Errorf("claim of a job that is %s: got %s and error %v, want it as it was and a lost race", state, got.State, err)
+		}
+	}
+}
+
+func TestWorkJobLog(t *testing.T) {
+	later := workBegan.Add(time.Minute)
+	full := strings.Repeat("0123456789abcde\n", lifecycle.MaxLogTail/16)
+	tests := []struct {
+		name   string
+		has    string
+		offset int64
+		lines  string
+		tail   string
+		bytes  int64
+		err    error
+	}{
+		{"the first line", "", 0, "a\n", "a\n", 2, nil},
+		{"the next", "a\n", 2, "b\n", "a\nb\n", 4, nil},
+		{"said again", "a\nb\n", 2, "b\n", "a\nb\n", 4, nil},
+		{"said again with more", "a\nb\n", 2, "b\nc\n", "a\nb\nc\n", 6, nil},
+		{"long past", "a\nb\n", 0, "a\n", "a\nb\n", 4, nil},
+		{"nothing", "a\n", 2, "", "a\n", 2, nil},
+		{"behind the end", "a\n", 3, "c", "a\n", 2, lifecycle.ErrLogGap},
+		{"as much as is kept", "", 0, full, full, int64(len(full)), nil},
+		{"more than is kept", full, int64(len(full)), "new\n", full[4:] + "new\n", int64(len(full)) + 4, nil},
+		{"cut in a letter", "é" + full[2:], int64(len(full)), "n", full[2:] + "n", int64(len(full)) + 1, nil},
+		{"a repeat that is another", "aé", 2, "xyz", "aéyz", 5, nil},
+		{"a repeat that is no text", "ab", 0, "aéz", "ab?z", 4, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			j := begun(t)
+			j.LogTail, j.LogBytes = test.has, int64(len(test.has))
+			got, err := j.Append("w", test.offset, test.lines, later)
+			if !errors.Is(err, test.err) || got.LogTail != test.tail || got.LogBytes != test.bytes {
+				t.Errorf("got %d bytes %q and error %v; want %d, %q, %v", got.LogBytes, got.LogTail, err, test.bytes, test.tail, test.err)
+			}
+			if len(got.LogTail) > lifecycle.MaxLogTail || !utf8.ValidString(got.LogTail) {
+				t.Errorf("the tail has %d bytes, valid: %v", len(got.LogTail), utf8.ValidString(got.LogTail))
+			}
+			if err == nil && (!got.ActivityAt.Equal(later) || !got.DueAt.Equal(j.DueAt)) {
+				t.Errorf("heard of at %s, due at %s; want %s and %s", got.ActivityAt, got.DueAt, later, j.DueAt)
+			}
+		})
+	}
+}
+
+// TestWorkJobOfAnother: whoever does not have the job changes nothing.
+func TestWorkJobOfAnother(t *testing.T) {
+	waiting := lifecycle.NewWorkJob("render", "a", nil, workBegan)
+	silent := begun(t).Look(false, workBegan.Add(time.Hour))
+	requeued := begun(t).Look(true, workBegan.Add(time.Hour))
+	for name, test := range map[string]struct {
+		job    lifecycle.WorkJob
+		worker string
+	}{
+		"of another": {begun(t), "other"}, "waiting": {waiting, "w"}, "silent": {silent, "w"}, "waiting once more": {requeued, "w"},
+	} {
+		appended, err := test.job.Append(test.worker, 0, "x", workBegan)
+		if diff := cmp.Diff(test.job, appended); !errors.Is(err, lifecycle.ErrNotTheirs) || diff != "" {
+			t.Errorf("%s: append: error %v, changed (-was +is):\n%s", name, err, diff)
+		}
+		finished, err := test.job.Finish(test.worker, true, "", workBegan)
+		if diff := cmp.Diff(test.job, finished); !errors.Is(err, lifecycle.ErrNotTheirs) || diff != "" {
+			t.Errorf("%s: finish: error %v, changed (-was +is):\n%s", name, err, diff)
+		}
+		if err != nil && !strings.Contains(err.Error(), "has to stop it") {
+			t.Errorf("%s: %v does not say what to do", name, err)
+		}
+	}
+}
+
+func TestWorkJobFinish(t *testing.T) {
+	later := workBegan.Add(time.Minute)
+	for _, test := range []struct {
+		succeeded bool
+		reason    string
+		state     lifecycle.WorkState
+		want      string
+	}{
+		{true, "", lifecycle.WorkSucceeded, "worker w says that it succeeded"},
+		{false, "", lifecycle.WorkFailed, "worker w says that it failed"},
+		{false, "no paper", lifecycle.WorkFailed, "no paper"},
+	} {
+		want := begun(t)
+		want.State, want.Reason, want.ActivityAt, want.EndedAt = test.state, test.want, later, later
+		want.DueAt, want.ExpiresAt = time.Time{}, later.Add(7*24*time.Hour)
+		got, err := begun(t).Finish("w", test.succeeded, test.reason, later)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("error %v, finished (-want +got):\n%s", err, diff)
+		}
+		again, err := got.Finish("w", test.succeeded, "said again", later.Add(time.Hour))
+		if diff := cmp.Diff(want, again); err != nil || diff != "" {
+			t.Errorf("error %v, finished again (-want +got):\n%s", err, diff)
+		}
+		if _, err := got.Finish("w", !test.succeeded, "", later); !errors.Is(err, lifecycle.ErrNotTheirs) {
+			t.Errorf("finished otherwise: got error %v", err)
+		}
+	}
+}
+
+func TestWorkJobSilence(t *testing.T) {
+	end := workBegan.Add(5 * time.Minute)
+	heard, err := begun(t).Append("w", 0, "a\n", workBegan.Add(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := begun(t)
+	second.Attempt = 2
+	const why = "worker w was not heard of it since 2026-03-04T05:06:07Z, for longer than 5m0s"
+	tests := []struct {
+		name    string
+		job     lifecycle.WorkJob
+		requeue bool
+		now     time.Time
+		want    func(*lifecycle.WorkJob)
+	}{
+		{"just before", begun(t), true, end.Add(-time.Nanosecond), func(*lifecycle.WorkJob) {}},
+		{"heard of meanwhile", heard, true, end, func(j *lifecycle.WorkJob) { j.DueAt = workBegan.Add(6 * time.Minute) }},
+		{"silent", begun(t), false, end, func(j *lifecycle.WorkJob) {
+			j.State, j.Reason, j.EndedAt, j.DueAt, j.ExpiresAt = lifecycle.WorkFailed, why, end, time.Time{}, end.Add(7*24*time.Hour)
+		}},
+		{"queued once more", begun(t), true, end, func(j *lifecycle.WorkJob) {
+			j.State, j.Reason, j.DueAt = lifecycle.WorkWaiting, why+": it waits for another", time.Time{}
+		}},
+		{"silent again", second, true, end, func(j *lifecycle.WorkJob) {
+			j.State, j.Reason, j.EndedAt, j.DueAt, j.ExpiresAt = lifecycle.WorkFailed, why, end, time.Time{}, end.Add(7*24*time.Hour)
+		}},
+		{"one that waits", lifecycle.NewWorkJob("render", "a", nil, workBegan), true, end, func(*lifecycle.WorkJob) {}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			want := test.job
+			test.want(&want)
+			if diff := cmp.Diff(want, test.job.Look(test.requeue, test.now)); diff != "" {
+				t.Errorf("looked at (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWorkJobSecondAttempt: the log of the first stays until the second begins.
+func TestWorkJobSecondAttempt(t *testing.T) {
+	j, err := begun(t).Append("w", 0, "half done\n", workBegan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j = j.Look(true, workBegan.Add(time.Hour))
+	if j.LogTail != "half done\n" {
+		t.Errorf("the log of the first attempt is %q", j.LogTail)
+	}
+	j, err = j.Claim("w", workBegan.Add(2*time.Hour))
+	if err != nil || j.Attempt != 2 || j.LogTail != "" || j.LogBytes != 0 {
+		t.Errorf("got attempt %d with %d bytes of log %q and error %v; want the second with none", j.Attempt, j.LogBytes, j.LogTail, err)
+	}
+}
+
+func TestWorkerHeard(t *testing.T) {
+	w := lifecycle.Worker{Service: "render", ID: "w"}.Heard("1.0", workBegan)
+	want := lifecycle.Worker{Service: "render", ID: "w", WorkerVersion: "1.0", HeartbeatAt: workBegan, ExpiresAt: workBegan.Add(24 * time.Hour)}
+	if diff := cmp.Diff(want, w); diff != "" {
+		t.Errorf("heard of (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, w.Heard("", workBegan.Add(-time.Minute))); diff != "" {
+		t.Errorf("after a late word without a version (-want +got):\n%s", diff)
+	}
+	for after, online := range map[time.Duration]bool{0: true, time.Minute - 1: true, time.Minute: false} {
+		if got := w.Online(workBegan.Add(after)); got != online {
+			t.Errorf("%s after its heartbeat: online %v, want %v", after, got, online)
+		}
+	}
+	if again := w.Heard("1.1", workBegan.Add(time.Hour)); !again.Online(workBegan.Add(time.Hour)) || again.WorkerVersion != "1.1" {
+		t.Errorf("heard of again: %+v", again)
+	}
+}
