@@ -13,6 +13,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // diary is a store that counts what is written into the history, and may
@@ -220,6 +221,36 @@ func TestSweepsTellOfMachines(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, d.page()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestScaleDownTellsOnce: it decides on every running host each time.
+func TestScaleDownTellsOnce(t *testing.T) {
+	inScaleDown(t, policy.ScaleDown{MinimumRunning: policy.ByOS{"linux": 24 * time.Hour}}, 20, func(t *testing.T, s *scaleDownScene) {
+		told := func() int {
+			t.Helper()
+			s.sweepDown()
+			page, err := s.store.EventsSince(t.Context(), lifecycle.PageOf{Limit: 1000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for _, e := range page.Items {
+				if e.Sweep == "scale_down" && e.Action == lifecycle.ActionKeep && e.RunID == "7" {
+					n++
+				}
+			}
+			return n
+		}
+		if n := told(); n != 20 {
+			t.Errorf("the first sweep told of %d hosts, want 20", n)
+		}
+		for range 12 {
+			time.Sleep(5 * time.Minute)
+			if n := told(); n != 20 {
+				t.Fatalf("the history grew to %d", n)
+			}
 		}
 	})
 }
