@@ -97,6 +97,9 @@ type Options struct {
 	Jobs *JobOptions
 	// Workers are the parts for the job queues of services; nil: there are none.
 	Workers *WorkerOptions
+	// Services are the parts for services of runners that are scaled from zero and
+	// back; nil: there are none.
+	Services *ServiceOptions
 	// Notices tells what EC2 announces of machines; nil: nobody listens.
 	Notices Notices
 	// Releases lists the releases of actions/runner; nil: nobody asks how old
@@ -137,6 +140,8 @@ type Timing struct {
 	Due, Liveness, Cloud time.Duration
 	// Warm is the interval at which warm pools are topped up.
 	Warm time.Duration
+	// Services is the interval at which services of runners are looked at.
+	Services time.Duration
 	// Lease is how long a sweeper may be quiet before another takes over.
 	Lease time.Duration
 	// KeepRequests is how long a settled request is kept.
@@ -157,6 +162,7 @@ func (t Timing) withDefaults() Timing {
 	def(&t.Liveness, 30*time.Second)
 	def(&t.Cloud, 5*time.Minute)
 	def(&t.Warm, 30*time.Second)
+	def(&t.Services, time.Minute)
 	def(&t.Lease, 15*time.Second)
 	def(&t.KeepRequests, 7*24*time.Hour)
 	return t
@@ -177,6 +183,7 @@ type Fleet struct {
 	ensure       Ensure
 	repositories []string
 	jobs         *jobDesk
+	services     *serviceDesk
 	workers      *WorkerOptions
 	scaleDown    *ScaleDown
 	replica      string
@@ -238,6 +245,13 @@ func New(o Options) (*Fleet, error) {
 	}
 	if f.workers = o.Workers; f.workers != nil && f.workers.Store == nil {
 		return nil, errors.New("new fleet: the queues of services need a store")
+	}
+	if o.Services != nil {
+		desk, err := newServiceDesk(*o.Services)
+		if err != nil {
+			return nil, fmt.Errorf("new fleet: %w", err)
+		}
+		f.services = desk
 	}
 	f.github = watchedGitHub{f.github, &f.hub}
 	if f.hostKey == nil {

@@ -40,7 +40,9 @@ func (f *Fleet) NewRefresh(dryRun bool) *Refresh {
 			r.sweeps = append(r.sweeps, f.NewWorkSweep())
 		}
 	}
-	r.sweeps = append(r.sweeps, scaleDown)
+	services := f.NewServiceSweep()
+	services.journal = r.journal
+	r.sweeps = append(r.sweeps, scaleDown, services)
 	warm := f.NewWarmSweep()
 	warm.journal = r.journal
 	r.sweeps = append(r.sweeps, warm)
