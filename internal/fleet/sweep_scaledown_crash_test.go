@@ -62,7 +62,9 @@ func (s *scaleDownScene) cutShort(f *fate) (struck string) {
 	time.Sleep(5 * time.Minute)
 	s.sweepDown()
 	time.Sleep(lifecycle.DefaultPolicy().EndLook) // for a machine of which it is not known whether it was told
-	s.sweepDown()
+	if err := s.fleet.Drive(s.t.Context(), s.fleet.NewDueSweep(), patience); err != nil {
+		s.t.Fatal(err)
+	}
 	s.ends(orphan, s.hosts[3], s.hosts[4])
 	synctest.Wait()
 	return f.struck()

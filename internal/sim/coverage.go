@@ -104,6 +104,7 @@ var allActions = []lifecycle.Action{
 	lifecycle.ActionLaunch, lifecycle.ActionReady, lifecycle.ActionRelease, lifecycle.ActionReturn,
 	lifecycle.ActionPool, lifecycle.ActionClaim, lifecycle.ActionTerminate, lifecycle.ActionDrain,
 	lifecycle.ActionReleaseClock, lifecycle.ActionExtend, lifecycle.ActionProvideToken, lifecycle.ActionForget,
+	lifecycle.ActionRetire, lifecycle.ActionMarkOrphan, lifecycle.ActionUnmarkOrphan, lifecycle.ActionMarkIdle, lifecycle.ActionUnmarkIdle,
 	lifecycle.ActionHold, lifecycle.ActionSettle, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner,
 }
 

@@ -121,7 +121,9 @@ func (w *world) checkError(what string, err error) {
 // eventsAdded counts the actions of the history.
 func (w *world) eventsAdded(events []lifecycle.Event) {
 	for _, e := range events {
-		if e.Action == lifecycle.ActionHold || e.Action == lifecycle.ActionSettle {
+		switch e.Action {
+		case lifecycle.ActionHold, lifecycle.ActionSettle, lifecycle.ActionRetire,
+			lifecycle.ActionMarkOrphan, lifecycle.ActionUnmarkOrphan, lifecycle.ActionMarkIdle, lifecycle.ActionUnmarkIdle:
 			w.coverage.Actions[e.Action]++
 		}
 	}

@@ -20,7 +20,7 @@ func (w *world) checkTerminated(l *life, before lifecycle.Record) {
 		return
 	}
 	interrupted := m.host != nil && !m.host.scene.InterruptionAt.IsZero()
-	if before.State == lifecycle.StateRunning && !interrupted && before.Threshold.After(w.now.Add(clockSlack)) {
+	if before.State == lifecycle.StateRunning && !interrupted && !w.scaledDown(before) && before.Threshold.After(w.now.Add(clockSlack)) {
 		w.broken(RuleRunningEnded, "%s is ended while running until %s; %s", before.HostKey, sinceEpoch(before.Threshold), w.why(l))
 	}
 	w.checkBusyEnded(m, l, before)
@@ -113,14 +113,14 @@ func (w *world) checkPowerOff(h *host, why string) {
 }
 
 // checkDeleteRunner: no registration is deleted under a host that uses it, unless
-// EC2 takes that host back.
+// EC2 takes that host back or scale-down has marked it.
 func (w *world) checkDeleteRunner(r *runner) {
 	h := r.host
 	if !h.alive || h.runner != r || h.hostile || !h.scene.InterruptionAt.IsZero() {
 		return
 	}
 	rec, err := w.truth.Instance(background, h.id)
-	if err == nil && rec.RunnerName == r.Name && (rec.State == lifecycle.StateRunning || rec.State == lifecycle.StateClaimed ||
+	if err == nil && rec.RunnerName == r.Name && !rec.ScalingDown() && (rec.State == lifecycle.StateRunning || rec.State == lifecycle.StateClaimed ||
 		rec.State == lifecycle.StateCreated) {
 		w.broken(RuleUnregistered, "%s is deleted while %s is %s", r.Name, h.id, rec.Condition())
 	}
