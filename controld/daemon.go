@@ -63,6 +63,10 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	d.metrics = telemetry.NewMetrics()
 	metrics, p := d.metrics, d.parts
 	records := countedStore{p.store, counter{metrics, "store"}}
+	hosts, err := pools(c)
+	if err != nil {
+		return nil, &configError{err}
+	}
 	idle, err := scaleDown(c, d.hub, metrics)
 	if err != nil {
 		return nil, err
@@ -74,7 +78,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 		GitHub:  countedGitHub{d.hub, counter{metrics, "github"}},
 		Jobs:    jobOptions(c, countedJobs{p.jobs, counter{metrics, "store"}}, d.hub), Releases: runnerReleases(d.hub),
 		Workers: workerOptions(c, countedWork{p.workers, counter{metrics, "store"}}),
-		Pools:   pools(c), Classes: classes(c), Sells: p.sells, Repositories: sweptRepositories(c),
+		Pools:   hosts, Classes: classes(c), Sells: p.sells, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, Ensure: p.ensure, HostKey: p.hostKey, Notices: countedNotices(p.notices, metrics),
 		ScaleDown: idle,
 		Replica:   replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),

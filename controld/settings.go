@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/hashicorp/go-hclog"
 	"go.yaml.in/yaml/v3"
 
@@ -12,15 +14,37 @@ import (
 )
 
 // pools are those of the configuration, in the fleet's words.
-func pools(c *config.Config) map[string]fleet.Pool {
+func pools(c *config.Config) (map[string]fleet.Pool, error) {
 	pools := map[string]fleet.Pool{}
 	for name, p := range c.Pools {
+		warm, err := warmPool(p.Warm)
+		if err != nil {
+			return nil, fmt.Errorf("pool %s: %w", name, err)
+		}
 		pools[name] = fleet.Pool{
 			Name: name, ResourceClasses: c.PoolResourceClasses(name), UsageClasses: c.PoolUsageClasses(name),
 			InstanceTypes: p.InstanceTypes, Privileged: p.Privileged, RerunInterrupted: p.RerunInterrupted, Policy: c.Policy(name),
+			Maximum: p.Maximum, Warm: warm,
 		}
 	}
-	return pools
+	return pools, nil
+}
+
+// warmPool is what a pool launches ahead of need; nil: nothing.
+func warmPool(w *config.Warm) (*fleet.WarmPool, error) {
+	if w == nil {
+		return nil, nil
+	}
+	policy, err := w.Policy()
+	if err != nil {
+		return nil, fmt.Errorf("warm: %w", err)
+	}
+	return &fleet.WarmPool{
+		Policy: policy,
+		Spec: lifecycle.Spec{
+			ResourceClass: w.ResourceClass, UsageClass: w.UsageClass, InstanceTypes: w.InstanceTypes, AllowOnDemand: w.AllowOnDemandFallback,
+		},
+	}, nil
 }
 
 func classes(c *config.Config) map[string]fleet.Class {
@@ -45,7 +69,7 @@ func sells(c *config.Config) func(fleet.Class, ...[]string) bool {
 }
 
 func timing(s config.Sweeps) fleet.Timing {
-	return fleet.Timing{Due: s.Due, Liveness: s.Liveness, Cloud: s.Cloud, Lease: s.Lease, Grace: s.Grace}
+	return fleet.Timing{Due: s.Due, Liveness: s.Liveness, Cloud: s.Cloud, Services: s.Services, Warm: s.Warm, Lease: s.Lease, Grace: s.Grace}
 }
 
 func processOptions(c *config.Config, log hclog.Logger) process.Options {

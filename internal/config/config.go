@@ -148,6 +148,10 @@ type Pool struct {
 	PostRelease string `yaml:"post_release"`
 	// EC2 is what differs from AWS.EC2 for this pool; nil: nothing.
 	EC2 *EC2 `yaml:"ec2"`
+	// Maximum is how many hosts it may have at once, whatever they do; 0: any number.
+	Maximum int `yaml:"maximum"`
+	// Warm has fresh hosts ready ahead of need; nil: none are.
+	Warm *Warm `yaml:"warm"`
 	// Jobs makes it a job pool; nil: hosts are for who calls Provision.
 	Jobs *Jobs `yaml:"jobs"`
 }
@@ -214,6 +218,9 @@ type Sweeps struct {
 	// request limit of GitHub, by a call for each owner and hundred of its
 	// runners; longer pays for idle hosts.
 	ScaleDown time.Duration `yaml:"scale_down"`
+	// Warm: how many fresh hosts are ready. Shorter costs reads of each warm pool's
+	// row and hosts; longer has runs find none, by as much.
+	Warm time.Duration `yaml:"warm"`
 	// Lease: how long the sweeping replica may be quiet before another takes
 	// over. Shorter than a slow sweep's steps makes replicas take turns, which
 	// is harmless and wasteful.

@@ -49,6 +49,7 @@ func Default() *Config {
 			Cloud:     5 * time.Minute,
 			Services:  time.Minute,
 			ScaleDown: 5 * time.Minute,
+			Warm:      30 * time.Second,
 			Lease:     15 * time.Second,
 			Grace:     5 * time.Minute,
 		},

@@ -124,6 +124,7 @@ func withEverything() *config.Config {
 	own := ec2()
 	pool.EC2 = &own
 	c.Webhooks, pool.Jobs = &config.Webhooks{}, &config.Jobs{}
+	pool.Warm = &config.Warm{Schedules: []config.WarmPeriod{{}}}
 	c.Pools = map[string]config.Pool{config.DefaultPool: pool}
 	c.ScaleDown = &config.ScaleDown{Idle: []config.IdlePeriod{{}}}
 	c.ScaleDown.SetDefaults()

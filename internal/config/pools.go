@@ -32,6 +32,9 @@ func (c *Config) Policy(pool string) lifecycle.Policy {
 	if p.IdleTime != nil {
 		policy.IdleTime = *p.IdleTime
 	}
+	if p.Warm != nil {
+		policy.WarmTime = p.Warm.WarmTime
+	}
 	return policy
 }
 

@@ -174,6 +174,7 @@ func (c *Config) validatePool(at strictyaml.Place, name string) {
 	if p.JobsReadMetadata && c.AWS == nil {
 		at.At("jobs_read_metadata").Errorf("is for hosts in EC2, and there is no aws section; leave it out")
 	}
+	c.validateWarm(at, name)
 	c.validateReuse(at, p)
 }
 
@@ -224,6 +225,7 @@ func (s Sweeps) validate(at strictyaml.Place) {
 	between(at.At("cloud"), s.Cloud, time.Second, day)
 	between(at.At("services"), s.Services, time.Second, time.Hour)
 	between(at.At("scale_down"), s.ScaleDown, 10*time.Second, day)
+	between(at.At("warm"), s.Warm, time.Second, 10*time.Minute)
 	between(at.At("lease"), s.Lease, time.Second, 5*time.Minute)
 	between(at.At("grace"), s.Grace, 10*time.Second, day)
 }

@@ -65,8 +65,9 @@ func (f *Fleet) LastEvent(ctx context.Context) (lifecycle.PageOf, error) {
 // Counts are the live hosts of one pool.
 type Counts struct {
 	States map[lifecycle.State]int
-	// Pooled of the idle ones may be claimed.
-	Pooled int
+	// Pooled of the idle ones may be claimed, Fresh of those by anybody: no run has
+	// used them.
+	Pooled, Fresh int
 }
 
 // Count counts the live hosts by pool. It is for people: it goes through every
@@ -86,6 +87,9 @@ func (f *Fleet) Count(ctx context.Context) (map[string]Counts, error) {
 			c.States[r.State]++
 			if r.Pooled() {
 				c.Pooled++
+			}
+			if r.Pooled() && r.Fresh() {
+				c.Fresh++
 			}
 			counts[r.Pool] = c
 		}

@@ -53,7 +53,7 @@ func (s *WarmSweep) load(ctx context.Context, now time.Time) (Progress, error) {
 	if len(s.pools) == 0 {
 		return done, s.trouble
 	}
-	spec := s.f.pools[s.pools[0]].Warm.Spec
+	spec := s.f.warmSpec(s.pools[0])
 	q, err := s.f.store.Request(ctx, lifecycle.WarmRepository, lifecycle.WarmRun(spec.Pool), lifecycle.WarmRun(spec.Pool))
 	s.stored, s.fresh, s.won, s.retire = err == nil, false, nil, nil
 	switch {
@@ -85,7 +85,7 @@ func (s *WarmSweep) decide(ctx context.Context, now time.Time) (Progress, error)
 		return again, err
 	}
 	q := s.q
-	q.Spec, q.Taken = s.f.pools[pool].Warm.Spec, hosts.taken
+	q.Spec, q.Taken = s.f.warmSpec(pool), hosts.taken
 	switch {
 	case hosts.some:
 		q.Failures, q.NotBefore = 0, time.Time{}

@@ -20,6 +20,13 @@ type WarmPool struct {
 	Policy policy.WarmPolicy
 }
 
+// warmSpec is what the fresh hosts of a pool are launched with.
+func (f *Fleet) warmSpec(pool string) lifecycle.Spec {
+	spec := f.pools[pool].Warm.Spec
+	spec.Pool = pool
+	return spec
+}
+
 // WarmWanted is how many fresh hosts a pool is to have ready.
 func (f *Fleet) WarmWanted(pool string, now time.Time) int {
 	warm := f.pools[pool].Warm
@@ -64,7 +71,7 @@ func (f *Fleet) warmHosts(ctx context.Context, q lifecycle.Request, now time.Tim
 			continue
 		}
 		h.records[r.InstanceID] = r
-		h.seen = append(h.seen, warmHost(r, reports[r.HostKey], f.pools[r.Pool].Warm.Spec, now))
+		h.seen = append(h.seen, warmHost(r, reports[r.HostKey], f.pools[q.Spec.Pool].Warm.Spec, now))
 	}
 	h.taken = slices.DeleteFunc(slices.Clone(q.Taken), func(t lifecycle.Taken) bool {
 		_, lives := h.records[t.InstanceID]

@@ -91,7 +91,8 @@ func (s *service) ListPools(ctx context.Context, req *remudav1.ListPoolsRequest)
 				pool.Counts = append(pool.Counts, &remudav1.StateCount{State: states[state], Count: int32(n)})
 			}
 		}
-		pool.PooledCount = int32(counts[name].Pooled)
+		pool.PooledCount, pool.FreshCount = int32(counts[name].Pooled), int32(counts[name].Fresh)
+		pool.Maximum, pool.WantedFreshCount = int32(p.Maximum), int32(s.fleet.WarmWanted(name, time.Now()))
 		resp.Pools = append(resp.Pools, pool)
 	}
 	return resp, nil
