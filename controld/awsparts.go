@@ -60,7 +60,7 @@ func newAWSParts(ctx context.Context, c *config.Config, log hclog.Logger) (*part
 		heard, ensure = queue, append(ensure, queue.Ensure)
 	}
 	return &parts{
-		store: records, jobs: records, workers: records, queue: messages, compute: compute,
+		store: records, jobs: records, workers: records, services: records, queue: messages, compute: compute,
 		hostKey:         func(instanceID string) string { return roleID + ":" + instanceID },
 		templateVersion: compute.Template,
 		exhausted:       compute.Exhausted,

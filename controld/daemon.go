@@ -71,6 +71,10 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	if err != nil {
 		return nil, err
 	}
+	services, err := d.serviceOptions(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	if d.fleet, err = fleet.New(fleet.Options{
 		Store:   records,
 		Queue:   countedQueue{p.queue, counter{metrics, "queue"}},
@@ -80,8 +84,8 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 		Workers: workerOptions(c, countedWork{p.workers, counter{metrics, "store"}}),
 		Pools:   hosts, Classes: classes(c), Sells: p.sells, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, Ensure: p.ensure, HostKey: p.hostKey, Notices: countedNotices(p.notices, metrics),
-		ScaleDown: idle,
-		Replica:   replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
+		ScaleDown: idle, Services: services,
+		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
 	}); err != nil {
 		return nil, err
 	}
@@ -120,6 +124,9 @@ func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
 	if len(c.Services) > 0 {
 		o.Workers = web.NewWorkerRoutes(d.grpc.Workers(), d.log.Named("workers"))
 	}
+	if o.Scale, err = d.scale(c); err != nil {
+		return err
+	}
 	d.web, err = web.New(o)
 	return err
 }
@@ -147,6 +154,7 @@ func (d *daemon) serve(ctx context.Context, grpc, http net.Listener, announce fu
 	group.Go(func() error { d.fleet.Sweep(running); return nil })
 	group.Go(func() error { d.fleet.ServeJobs(running); return nil })
 	group.Go(func() error { d.fleet.HearNotices(running); return nil })
+	group.Go(func() error { d.fleet.ServeServices(running); return nil })
 	group.Go(func() error { <-running.Done(); d.drain(); return nil })
 	d.log.Info("serving", "grpc", grpc.Addr(), "http", http.Addr(), "version", telemetry.Version)
 	announce()

@@ -16,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/host/power"
 	"github.com/remuda-ci/remuda/internal/queue/sqs"
+	"github.com/remuda-ci/remuda/internal/services/ecs"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
@@ -52,7 +53,7 @@ func iamPolicy(_ context.Context, call *call) error {
 	if c.AWS == nil {
 		return &configError{fmt.Errorf("%s has no aws section: a fleet on this machine needs no policies", path)}
 	}
-	text, err := aws.Policy(aws.Role(role), permissions(), policyNames(c.AWS, account, hostRole)).JSON()
+	text, err := aws.Policy(aws.Role(role), permissions(), policyNames(c, account, hostRole)).JSON()
 	if err != nil {
 		return err
 	}
@@ -62,20 +63,26 @@ func iamPolicy(_ context.Context, call *call) error {
 
 // permissions are what all adapters call, and what this program does.
 func permissions() []aws.Permission {
-	return slices.Concat(dynamo.Actions(), sqs.Actions(), ec2.Actions(), power.Actions(), []aws.Permission{
+	return slices.Concat(dynamo.Actions(), sqs.Actions(), ec2.Actions(), ecs.Actions(), power.Actions(), []aws.Permission{
 		{Action: "iam:GetInstanceProfile", Role: aws.RoleControld, On: aws.OnProfile, Why: "at start: the id of the hosts' role, which begins the key of each host"},
 		{Action: "iam:GetInstanceProfile", Role: aws.RoleRefresh, On: aws.OnProfile, Why: "config check --aws: is the hosts' profile there"},
 	})
 }
 
 // policyNames take any region where the configuration leaves it open.
-func policyNames(a *config.AWS, account, hostRole string) aws.Names {
+func policyNames(c *config.Config, account, hostRole string) aws.Names {
+	a := c.AWS
 	n := aws.Names{
 		Partition: partition(a.Region), Region: "*", Account: account, Prefix: a.Prefix,
 		HostProfile: a.InstanceProfile, HostRole: cmp.Or(hostRole, a.InstanceProfile),
 	}
 	if a.Region != "" {
 		n.Region = a.Region
+	}
+	for name, s := range c.Services {
+		if s.Scaled() {
+			n.Services = append(n.Services, aws.ServiceName{Region: cmp.Or(c.ServiceRegion(name), "*"), Cluster: s.Cluster, Service: s.ECSService})
+		}
 	}
 	return n
 }

@@ -18,6 +18,8 @@ type parts struct {
 	compute fleet.Compute
 	jobs    fleet.JobStore
 	workers fleet.WorkerStore
+	// services keeps what was last seen of services of runners.
+	services fleet.ServiceStore
 
 	hostKey         func(instanceID string) string
 	templateVersion func(ctx context.Context, pool string) (string, error)

@@ -36,13 +36,16 @@ func scrape(m *telemetry.Metrics) string {
 func TestEveryCallIsCounted(t *testing.T) {
 	metrics := telemetry.NewMetrics()
 	for name, port := range map[string]struct{ counted, port any }{
-		"store":   {countedStore{nil, counter{metrics, "store"}}, (*fleet.Store)(nil)},
-		"jobs":    {countedJobs{nil, counter{metrics, "jobs"}}, (*fleet.JobStore)(nil)},
-		"workers": {countedWork{nil, counter{metrics, "workers"}}, (*fleet.WorkerStore)(nil)},
-		"queue":   {countedQueue{nil, counter{metrics, "queue"}}, (*fleet.Queue)(nil)},
-		"compute": {countedCompute{nil, counter{metrics, "compute"}}, (*fleet.Compute)(nil)},
-		"github":  {countedGitHub{nil, counter{metrics, "github"}}, (*fleet.GitHub)(nil)},
-		"runners": {countedRegistrations{nil, counter{metrics, "runners"}}, (*fleet.Registrations)(nil)},
+		"store":    {countedStore{nil, counter{metrics, "store"}}, (*fleet.Store)(nil)},
+		"jobs":     {countedJobs{nil, counter{metrics, "jobs"}}, (*fleet.JobStore)(nil)},
+		"workers":  {countedWork{nil, counter{metrics, "workers"}}, (*fleet.WorkerStore)(nil)},
+		"services": {countedServices{nil, counter{metrics, "services"}}, (*fleet.Services)(nil)},
+		"backlog":  {countedBacklog{nil, counter{metrics, "backlog"}}, (*fleet.Backlog)(nil)},
+		"seen":     {countedServiceStore{nil, counter{metrics, "seen"}}, (*fleet.ServiceStore)(nil)},
+		"queue":    {countedQueue{nil, counter{metrics, "queue"}}, (*fleet.Queue)(nil)},
+		"compute":  {countedCompute{nil, counter{metrics, "compute"}}, (*fleet.Compute)(nil)},
+		"github":   {countedGitHub{nil, counter{metrics, "github"}}, (*fleet.GitHub)(nil)},
+		"runners":  {countedRegistrations{nil, counter{metrics, "runners"}}, (*fleet.Registrations)(nil)},
 	} {
 		for method := range reflect.TypeOf(port.port).Elem().Methods() {
 			callBlindly(reflect.ValueOf(port.counted).MethodByName(method.Name))

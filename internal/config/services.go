@@ -91,8 +91,8 @@ func (s Service) OwnQueue() bool { return s.Queue.PostgREST == nil }
 // serviceWarnings tell of tokens that pass in plaintext.
 func (c *Config) serviceWarnings() []string {
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
-		if c.Services[name].WorkerTokenFile != "" && !isLoopback(c.HTTP.Addr) {
-			return []string{"http.addr " + c.HTTP.Addr + " is plain HTTP, and workers send their tokens there: let nothing but a load balancer with TLS reach it"}
+		if s := c.Services[name]; (s.WorkerTokenFile != "" || s.NudgeTokenFile != "") && !isLoopback(c.HTTP.Addr) {
+			return []string{"http.addr " + c.HTTP.Addr + " is plain HTTP, and workers and nudges send their tokens there: let nothing but a load balancer with TLS reach it"}
 		}
 	}
 	return nil

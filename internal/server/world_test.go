@@ -88,7 +88,7 @@ func newWorld(t testing.TB) *world {
 }
 
 // newWorldOf is a world with callers beside those on this machine.
-func newWorldOf(t testing.TB, callers server.Callers) *world {
+func newWorldOf(t testing.TB, callers server.Callers, change ...func(*fleet.Options)) *world {
 	t.Helper()
 	limits := placement.Limits{Arch: catalogue.ArchX86, Capacity: map[string]int{scarce: 0}}
 	cloud, err := compute.New(compute.Options{Limits: limits})
@@ -96,7 +96,7 @@ func newWorldOf(t testing.TB, callers server.Callers) *world {
 		t.Fatal(err)
 	}
 	w := &world{store: &hosts{Store: store.New(time.Now)}, github: &tokens{}, cloud: cloud, log: &buffer{}, counts: &counts{calls: map[string]int{}}}
-	f, err := fleet.New(fleet.Options{
+	o := fleet.Options{
 		Store: w.store, Queue: queue.New(time.Now), Compute: cloud, GitHub: w.github, Replica: "test",
 		Pools: map[string]fleet.Pool{"default": {
 			Name: "default", ResourceClasses: []string{"large"}, UsageClasses: lifecycle.UsageClasses,
@@ -106,7 +106,11 @@ func newWorldOf(t testing.TB, callers server.Callers) *world {
 		Sells: func(c fleet.Class, patterns ...[]string) bool {
 			return limits.Sells(c.CPU, c.MemoryMiB, patterns...)
 		},
-	})
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	f, err := fleet.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,9 @@ type Options struct {
 	Webhooks *Webhooks
 	// Workers takes the calls of the workers of services; nil: there are none.
 	Workers *WorkerRoutes
-	Log     hclog.Logger
+	// Scale takes the calls that a job waits for a service; nil: none are taken.
+	Scale *Scale
+	Log   hclog.Logger
 }
 
 // Server is the HTTP server.
@@ -86,6 +88,13 @@ func (s *Server) routes(o Options) (http.Handler, error) {
 	mux.Handle("/", small)
 	if o.Workers != nil {
 		o.Workers.add(mux)
+	}
+	if o.Scale != nil {
+		scale, err := newScaler(*o.Scale, o.Log.Named("scale"))
+		if err != nil {
+			return nil, err
+		}
+		mux.Handle(scalePath, scale)
 	}
 	if o.Webhooks == nil {
 		return mux, nil

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+type runnerService = lifecycle.Service
+
+// countedServices are services whose calls are counted.
+type countedServices struct {
+	fleet.Services
+	counter
+}
+
+// Describe counts as failed when it failed for one of the services.
+func (s countedServices) Describe(ctx context.Context, services []string) (looks map[string]lifecycle.ServiceLook) {
+	var err error
+	defer s.count("describe", &err)
+	looks = s.Services.Describe(ctx, services)
+	for _, look := range looks {
+		err = errors.Join(err, look.Err)
+	}
+	return looks
+}
+
+func (s countedServices) SetDesired(ctx context.Context, service string, desired int) (err error) {
+	defer s.count("set_desired", &err)
+	return s.Services.SetDesired(ctx, service, desired)
+}
+
+// countedBacklog is a backlog whose calls are counted.
+type countedBacklog struct {
+	fleet.Backlog
+	counter
+}
+
+func (b countedBacklog) Count(ctx context.Context, service string) (_ lifecycle.Backlog, err error) {
+	defer b.count("count", &err)
+	return b.Backlog.Count(ctx, service)
+}
+
+// countedServiceStore is a store of services whose calls are counted.
+type countedServiceStore struct {
+	fleet.ServiceStore
+	counter
+}
+
+func (s countedServiceStore) Service(ctx context.Context, name string) (_ runnerService, err error) {
+	defer s.count("service", &err)
+	return s.ServiceStore.Service(ctx, name)
+}
+
+func (s countedServiceStore) UpdateService(ctx context.Context, v runnerService) (_ runnerService, err error) {
+	defer s.count("update_service", &err)
+	return s.ServiceStore.UpdateService(ctx, v)
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	ecsapi "github.com/aws/aws-sdk-go-v2/service/ecs"
+
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/server"
+	"github.com/remuda-ci/remuda/internal/services/ecs"
+	"github.com/remuda-ci/remuda/internal/services/postgrest"
+	"github.com/remuda-ci/remuda/internal/web"
+)
+
+// credentialsTimeout bounds the look for AWS credentials at start. The places
+// where they may be answer within a second or two.
+const credentialsTimeout = 20 * time.Second
+
+// serviceOptions are the parts of the fleet for services of runners; nil: there
+// are none.
+func (d *daemon) serviceOptions(ctx context.Context, c *config.Config) (*fleet.ServiceOptions, error) {
+	if len(c.Services) == 0 {
+		return nil, nil
+	}
+	o := &fleet.ServiceOptions{
+		Store: countedServiceStore{d.parts.services, counter{d.metrics, "store"}}, Services: map[string]fleet.Service{},
+	}
+	scaled := false
+	for name, s := range c.Services {
+		o.Services[name] = fleet.Service{
+			Name: name, Region: c.ServiceRegion(name), Cluster: s.Cluster, ECSService: s.ECSService, Labels: s.Labels,
+			Policy:  policy.ServicePolicy{Maximum: s.Maximum, BacklogPerRunner: s.BacklogPerRunner, IdleChecks: s.IdleChecks},
+			Backlog: d.backlog(s),
+		}
+		scaled = scaled || s.Scaled()
+	}
+	if !scaled {
+		return o, nil
+	}
+	scaler, err := newScaler(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	o.Scaler = countedServices{scaler, counter{d.metrics, "services"}}
+	return o, nil
+}
+
+// backlog counts the jobs of a service where they are.
+func (d *daemon) backlog(s config.Service) fleet.Backlog {
+	if p := s.Queue.PostgREST; p != nil {
+		q := postgrest.New(postgrest.Options{URL: p.URL, Queued: p.Queued, Busy: p.Busy, TokenFile: p.TokenFile})
+		return countedBacklog{q, counter{d.metrics, "backlog"}}
+	}
+	return fleet.WorkBacklog{Store: countedWork{d.parts.workers, counter{d.metrics, "store"}}}
+}
+
+// newScaler is the services on ECS, with a client for each of their regions. It
+// looks for credentials, without which nothing would ever be scaled.
+func newScaler(ctx context.Context, c *config.Config) (fleet.Services, error) {
+	places, home := map[string]ecs.Place{}, ""
+	for name, s := range c.Services {
+		if s.Scaled() {
+			places[name] = ecs.Place{Region: c.ServiceRegion(name), Cluster: s.Cluster, Service: s.ECSService}
+			home = cmp.Or(home, places[name].Region)
+		}
+	}
+	cfg, err := aws.Load(ctx, aws.Options{Region: home, Program: "remuda-controld"})
+	if err != nil {
+		return nil, &configError{fmt.Errorf("services: %w", err)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, credentialsTimeout)
+	defer cancel()
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		return nil, &configError{fmt.Errorf("services: they are scaled on ECS, for which AWS credentials are needed, with an aws section or without: "+
+			"give an instance profile, AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; or leave out cluster and ecs_service: %w", err)}
+	}
+	clients := map[string]*ecsapi.Client{}
+	for name, p := range places {
+		p.Region = cmp.Or(p.Region, cfg.Region)
+		places[name] = p
+		if clients[p.Region] == nil {
+			in := cfg.Copy()
+			in.Region = p.Region
+			clients[p.Region] = ecsapi.NewFromConfig(in)
+		}
+	}
+	return ecs.New(places, clients)
+}
+
+// scaleTokens are those that POST /api/scale takes, by service: the tokens for
+// nudges, and those of the workers, who may as well ask for help.
+func scaleTokens(c *config.Config) (server.WorkerTokens, error) {
+	tokens := server.WorkerTokens{}
+	for name, s := range c.Services {
+		if !s.Scaled() {
+			continue
+		}
+		var sources []server.TokenSource
+		if s.NudgeTokenFile != "" {
+			source := server.TokenFile(s.NudgeTokenFile)
+			if _, err := source(); err != nil {
+				return nil, &configError{fmt.Errorf("services.%s.nudge_token_file: %w", name, err)}
+			}
+			sources = append(sources, source)
+		}
+		if s.WorkerTokenFile != "" {
+			sources = append(sources, server.TokenFile(s.WorkerTokenFile))
+		}
+		if len(sources) > 0 {
+			tokens[name] = anyOf(sources)
+		}
+	}
+	return tokens, nil
+}
+
+// anyOf gives the tokens of all sources. One that fails hides no other.
+func anyOf(sources []server.TokenSource) server.TokenSource {
+	return func() (all []lifecycle.Secret, err error) {
+		for _, source := range sources {
+			tokens, wrong := source()
+			if wrong != nil {
+				err = wrong
+			}
+			all = append(all, tokens...)
+		}
+		return all, err
+	}
+}
+
+// scale is what takes POST /api/scale; nil: no service has a token for it.
+func (d *daemon) scale(c *config.Config) (*web.Scale, error) {
+	tokens, err := scaleTokens(c)
+	if err != nil || len(tokens) == 0 {
+		return nil, err
+	}
+	return &web.Scale{Services: tokens.Services, Nudge: d.fleet.NudgeSoon}, nil
+}
