@@ -80,7 +80,8 @@ func parseCron(expression string) (cron.Schedule, error) {
 	case len(fields) == 5:
 		fields = slices.Insert(fields, 0, "*")
 	case len(fields) != 6:
-		return nil, fmt.Errorf("cron: %.80q has %d fields; write 5 (minute, hour, day of month, month, day of week), or 6 with seconds first", expression, len(fields))
+		return nil, fmt.Errorf("cron: %.80q has %d fields; write 5 (minute, hour, day of month, month, day of week), or 6 with seconds first",
+			expression, len(fields))
 	}
 	for _, field := range fields {
 		for item := range strings.SplitSeq(field, ",") {

@@ -132,7 +132,8 @@ func (s *ownerSweep) missing(c Candidate) (lifecycle.Action, string) {
 func (s *ownerSweep) busy(c Candidate, runners []Runner, who string) (lifecycle.Action, string) {
 	switch {
 	case !s.young(c) && s.lost(c, runners):
-		return lifecycle.ActionMarkOrphan, fmt.Sprintf("GitHub has had it offline and busy for the boot time of %s, in which its agent was not seen", s.bootTime(c))
+		return lifecycle.ActionMarkOrphan,
+			fmt.Sprintf("GitHub has had it offline and busy for the boot time of %s, in which its agent was not seen", s.bootTime(c))
 	case s.IdleConfirmation > 0 && c.marked():
 		return lifecycle.ActionUnmarkIdle, who + ": it was read as idle before, which starts over"
 	}
