@@ -69,10 +69,15 @@ func NewWorkerRoutes[C any](w Workers[C], log hclog.Logger) *WorkerRoutes {
 	return r
 }
 
-// add puts the routes into a mux.
+// add puts the routes into a mux. They have one of their own, which tells of other
+// methods at their paths.
 func (r *WorkerRoutes) add(mux *http.ServeMux) {
+	own := http.NewServeMux()
 	for pattern, handler := range r.handlers {
-		mux.Handle(pattern, handler)
+		own.Handle(pattern, handler)
+	}
+	for _, path := range []string{"/api/jobs", "/api/jobs/", "/api/workers", "/api/workers/"} {
+		mux.Handle(path, own)
 	}
 }
 
