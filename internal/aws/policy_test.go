@@ -127,3 +127,20 @@ func TestAnActionIsThereOnce(t *testing.T) {
 		t.Errorf("actions (-want +got):\n%s", diff)
 	}
 }
+
+// A policy speaks of the services of the configuration, wherever they are, and
+// of none where there are none.
+func TestServicesAreNamed(t *testing.T) {
+	needed := []aws.Permission{{Action: "ecs:UpdateService", Role: aws.RoleControld, On: aws.OnServices}}
+	if got := aws.Policy(aws.RoleControld, needed, names); len(got.Statement) != 0 {
+		t.Errorf("without services: %+v", got)
+	}
+	some := names
+	some.Services = []aws.ServiceName{{Region: "us-east-1", Cluster: "runners", Service: "jobs"}, {Region: "*", Cluster: "c", Service: "s"}}
+	want := []aws.Statement{{Sid: "Services", Effect: "Allow", Action: []string{"ecs:UpdateService"}, Resource: []string{
+		"arn:aws:ecs:*:123456789012:service/c/s", "arn:aws:ecs:us-east-1:123456789012:service/runners/jobs",
+	}}}
+	if diff := cmp.Diff(want, aws.Policy(aws.RoleControld, needed, some).Statement); diff != "" {
+		t.Error(diff)
+	}
+}

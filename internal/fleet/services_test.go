@@ -412,6 +412,45 @@ func TestAServiceIsLookedAtOnceItWentToZero(t *testing.T) {
 	}, "jobs")
 }
 
+// A queued job of a webhook has the service looked at whose runners serve it.
+func TestAWebhookNudges(t *testing.T) {
+	for _, tt := range []struct {
+		name, status string
+		labels       []string
+		looks        int
+	}{
+		{"queued", "queued", []string{"self-hosted", "Containers"}, 1},
+		{"queued for others", "queued", []string{"self-hosted", "containers", "gpu"}, 0},
+		{"over", "completed", []string{"self-hosted", "containers"}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inServices(t, func(t *testing.T, w *serviceWorld) {
+				w.fleet = w.newFleet("b", w.options("jobs"), func(o *fleet.Options) {
+					s := o.Services.Services["jobs"]
+					s.Labels = []string{"containers"}
+					o.Services.Services["jobs"] = s
+					o.Jobs = &fleet.JobOptions{Store: w.store, GitHub: struct{ fleet.GitHubJobs }{}, Parse: lifecycle.ParseWebhook}
+				})
+				w.containers.jobs("jobs", 1, 0)
+				ctx, cancel := context.WithCancel(t.Context())
+				go w.fleet.ServeServices(ctx) // without the lease: only nudges count
+				err := w.fleet.TakeWebhook(ctx, lifecycle.Webhook{DeliveryID: "1", RepositoryID: 1, Job: &lifecycle.WorkflowJob{
+					ID: 1, Repository: repository, RunID: "1", Status: tt.status, Labels: tt.labels,
+				}}, time.Now())
+				if !errors.Is(err, fleet.ErrNotOurs) {
+					t.Errorf("got error %v, want that no host of ours serves it", err)
+				}
+				time.Sleep(time.Second)
+				if n := w.containers.called()["describe"]; n != tt.looks {
+					t.Errorf("%d looks, want %d", n, tt.looks)
+				}
+				cancel()
+				synctest.Wait()
+			}, "jobs")
+		})
+	}
+}
+
 // A queue that hangs holds up neither the nudges of others nor their sweep for
 // longer than its own deadline.
 func TestAQueueThatHangsIsAloneInIt(t *testing.T) {
