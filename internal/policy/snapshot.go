@@ -1,6 +1,9 @@
 package policy
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Snapshot is a fleet at one moment, with all that a scale-down needs to decide:
 // what `controld plan` reads and `controld snapshot` writes.
@@ -35,13 +38,17 @@ type SnapshotRunner struct {
 func (s Snapshot) Plan() []HostVerdict {
 	orphans, owners, hosts := s.phases()
 	lists := s.lists()
-	var verdicts []HostVerdict
-	byName := map[string]map[string][]Runner{}
+	ofOwner := map[string][]Candidate{}
 	for _, c := range orphans {
-		if byName[c.Owner] == nil {
-			byName[c.Owner] = ByHost(orphans, lists[c.Owner])
-		}
-		verdicts = append(verdicts, s.Policy.Orphan(c, s.ask(c), byName[c.Owner][c.InstanceID]))
+		ofOwner[c.Owner] = append(ofOwner[c.Owner], c)
+	}
+	byName := map[string][]Runner{}
+	for owner, cs := range ofOwner {
+		maps.Copy(byName, ByHost(cs, lists[owner]))
+	}
+	var verdicts []HostVerdict
+	for _, c := range orphans {
+		verdicts = append(verdicts, s.Policy.Orphan(c, s.ask(c), byName[c.InstanceID]))
 	}
 	for _, owner := range owners {
 		verdicts = append(verdicts, s.Policy.Owner(hosts[owner], lists[owner], s.Now)...)
