@@ -63,6 +63,7 @@ func newAWSParts(ctx context.Context, c *config.Config, log hclog.Logger) (*part
 		store: records, jobs: records, workers: records, services: records, queue: messages, compute: compute,
 		hostKey:         func(instanceID string) string { return roleID + ":" + instanceID },
 		templateVersion: compute.Template,
+		guards:          records,
 		exhausted:       compute.Exhausted,
 		ensure:          fleet.Together(ensure...),
 		notices:         heard,

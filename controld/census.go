@@ -31,6 +31,7 @@ const (
 type census struct {
 	store   fleet.Store
 	jobs    fleet.JobStore
+	guards  fleet.GuardStore
 	pools   []string // the job pools
 	budgets func() []github.Budget
 	metrics *telemetry.Metrics
@@ -49,6 +50,7 @@ func (c *census) before(next http.Handler) http.Handler {
 		if c.due(time.Now()) {
 			c.take(r.Context())
 			c.takeJobs(r.Context())
+			c.takeHold(r.Context())
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -86,6 +88,18 @@ func (c *census) take(ctx context.Context) {
 		}
 	}
 	c.metrics.SetHosts(counts)
+}
+
+// takeHold tells whether the fleet is held.
+func (c *census) takeHold(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, censusTimeout)
+	defer cancel()
+	hold, err := c.guards.FleetHold(ctx)
+	if err != nil {
+		c.log.Warn("the fleet's hold was not read", "error", err)
+		return
+	}
+	c.metrics.SetFleetHeld(hold.InForce(time.Now()))
 }
 
 // maxWaiting bounds what is counted of the jobs that wait in a pool: with more

@@ -77,6 +77,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	}
 	if d.fleet, err = fleet.New(fleet.Options{
 		Store:   records,
+		Guards:  countedGuards{p.guards, counter{metrics, "store"}},
 		Queue:   countedQueue{p.queue, counter{metrics, "queue"}},
 		Compute: countedCompute{p.compute, counter{metrics, "compute"}},
 		GitHub:  countedGitHub{d.hub, counter{metrics, "github"}},
@@ -114,7 +115,7 @@ func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
 		return err
 	}
 	counting := &census{
-		store: records, jobs: d.parts.jobs, pools: slices.Sorted(maps.Keys(jobPools(c))), budgets: d.hub.Budgets, metrics: d.metrics, log: d.log.Named("metrics"),
+		store: records, jobs: d.parts.jobs, guards: d.parts.guards, pools: slices.Sorted(maps.Keys(jobPools(c))), budgets: d.hub.Budgets, metrics: d.metrics, log: d.log.Named("metrics"),
 	}
 	hooks, err := d.webhooks(c)
 	if err != nil {

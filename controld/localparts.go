@@ -31,7 +31,7 @@ func newLocalParts(c *config.Config, log hclog.Logger) (*parts, error) {
 	records := store.New(file)
 	return &parts{
 		store: records, jobs: records, workers: records, services: records, queue: queue.New(file, queue.Options{}), compute: compute,
-		sells: sells(c), endHosts: compute.EndAll, close: file.Close,
+		guards: records, sells: sells(c), endHosts: compute.EndAll, close: file.Close,
 	}, nil
 }
 

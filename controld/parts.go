@@ -21,6 +21,7 @@ type parts struct {
 	// services keeps what was last seen of services of runners.
 	services fleet.ServiceStore
 
+	guards          fleet.GuardStore
 	hostKey         func(instanceID string) string
 	templateVersion func(ctx context.Context, pool string) (string, error)
 	exhausted       func(usage lifecycle.UsageClass) []lifecycle.Offering

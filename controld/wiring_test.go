@@ -42,6 +42,7 @@ func TestEveryCallIsCounted(t *testing.T) {
 		"services": {countedServices{nil, counter{metrics, "services"}}, (*fleet.Services)(nil)},
 		"backlog":  {countedBacklog{nil, counter{metrics, "backlog"}}, (*fleet.Backlog)(nil)},
 		"seen":     {countedServiceStore{nil, counter{metrics, "seen"}}, (*fleet.ServiceStore)(nil)},
+		"guards":   {countedGuards{nil, counter{metrics, "guards"}}, (*fleet.GuardStore)(nil)},
 		"queue":    {countedQueue{nil, counter{metrics, "queue"}}, (*fleet.Queue)(nil)},
 		"compute":  {countedCompute{nil, counter{metrics, "compute"}}, (*fleet.Compute)(nil)},
 		"github":   {countedGitHub{nil, counter{metrics, "github"}}, (*fleet.GitHub)(nil)},
@@ -122,7 +123,7 @@ func TestCensus(t *testing.T) {
 		if err := jobs.CreateJob(t.Context(), waiting); err != nil {
 			t.Fatal(err)
 		}
-		c := &census{store: store, jobs: jobs, pools: []string{"small"}, budgets: left, metrics: metrics, log: hclog.NewNullLogger()}
+		c := &census{store: store, jobs: jobs, pools: []string{"small"}, guards: memory.New(time.Now), budgets: left, metrics: metrics, log: hclog.NewNullLogger()}
 		scraped := func() string {
 			w := httptest.NewRecorder()
 			c.before(metrics.Handler()).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))

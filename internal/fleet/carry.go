@@ -17,11 +17,22 @@ func (f *Fleet) decide(facts lifecycle.Facts, now time.Time) lifecycle.Decision 
 	return lifecycle.Decide(facts, now, f.policy(facts.Record.Pool))
 }
 
-// carry does the effect that a decision asks of the store: one conditional
+// carry is carryOut of a decision that did not come from decideHeld: it ends no
+// host of a held fleet (*FleetHeldError).
+func (f *Fleet) carry(ctx context.Context, j *journal, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
+	if d.Action == lifecycle.ActionTerminate && d.Ends() {
+		if err := f.mayEnd(ctx, now); err != nil {
+			return r, err
+		}
+	}
+	return f.carryOut(ctx, j, r, d, now)
+}
+
+// carryOut does the effect that a decision asks of the store: one conditional
 // write. It returns the record as it now stands. ErrLost means that the record
 // has moved on: the caller reads again and decides again. The effects outside
 // the store (end_machine, delete_runner) are the due sweep's.
-func (f *Fleet) carry(ctx context.Context, j *journal, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
+func (f *Fleet) carryOut(ctx context.Context, j *journal, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
 	switch d.Action {
 	case lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner:
 		return r, nil
@@ -93,7 +104,10 @@ func (f *Fleet) offer(ctx context.Context, r lifecycle.Record) {
 // effect. It returns the record as it now stands and what was decided. A lost
 // race is not an error: the record that won is returned with ActionKeep.
 func (f *Fleet) bring(ctx context.Context, j *journal, facts lifecycle.Facts, now time.Time) (lifecycle.Record, lifecycle.Decision, error) {
-	d := f.decide(facts, now)
+	d, err := f.decideHeld(ctx, facts, now)
+	if err != nil {
+		return facts.Record, d, err
+	}
 	j.decideOn(facts.Record, d.Action, d.Why)
 	if j.dry {
 		return facts.Record, d, nil
@@ -106,7 +120,7 @@ func (f *Fleet) bring(ctx context.Context, j *journal, facts lifecycle.Facts, no
 		j.decideOn(facts.Record, lifecycle.ActionKeep, why)
 		return facts.Record, lifecycle.Decision{Action: lifecycle.ActionKeep, Look: now.Add(f.policy(facts.Record.Pool).DrainLook), Why: why}, nil
 	}
-	next, err := f.carry(ctx, j, facts.Record, d, now)
+	next, err := f.carryOut(ctx, j, facts.Record, d, now)
 	if errors.Is(err, lifecycle.ErrLost) {
 		next, err = f.store.Instance(ctx, facts.Record.HostKey)
 		d = lifecycle.Decision{Action: lifecycle.ActionKeep, Why: "somebody else was faster"}

@@ -93,6 +93,8 @@ type Options struct {
 	Exhausted func(usage lifecycle.UsageClass) []lifecycle.Offering
 	// Ensure is what a refresh does first; nil: nothing.
 	Ensure Ensure
+	// Guards keeps the fleet's hold, its breakers and limits; nil: there are none.
+	Guards GuardStore
 	// Jobs are the parts for webhooks and job pools; nil: there are none.
 	Jobs *JobOptions
 	// Workers are the parts for the job queues of services; nil: there are none.
@@ -172,8 +174,10 @@ func (t Timing) withDefaults() Timing {
 type Fleet struct {
 	store   Store
 	queue   Queue
-	compute Compute
+	compute machines
+	ender   ender
 	github  GitHub
+	guards  GuardStore
 
 	pools        map[string]Pool
 	classes      map[string]Class
@@ -230,7 +234,7 @@ func New(o Options) (*Fleet, error) {
 		}
 	}
 	f := &Fleet{
-		store: o.Store, queue: o.Queue, compute: o.Compute, github: o.GitHub,
+		store: o.Store, queue: o.Queue, compute: o.Compute, ender: o.Compute, github: o.GitHub, guards: o.Guards,
 		pools: o.Pools, classes: o.Classes, sells: o.Sells, templates: templates{ask: o.TemplateVersion}, exhausted: o.Exhausted, ensure: o.Ensure, repositories: o.Repositories,
 		replica: o.Replica, hostKey: o.HostKey, log: o.Log, observer: o.Observer,
 		timing: o.Timing.withDefaults(), rand: o.Rand, releases: o.Releases, notices: o.Notices, scaleDown: o.ScaleDown,

@@ -123,6 +123,18 @@ func (s mortalStore) ClaimInstance(ctx context.Context, c lifecycle.Claim) (life
 	return struckBy(s.fate, "claim host", func() (lifecycle.Record, error) { return s.Store.ClaimInstance(ctx, c) })
 }
 
+func (s mortalStore) UpdateFleetHold(ctx context.Context, h lifecycle.FleetHold) (lifecycle.FleetHold, error) {
+	return struckBy(s.fate, "hold the fleet", func() (lifecycle.FleetHold, error) { return s.Store.UpdateFleetHold(ctx, h) })
+}
+
+func (s mortalStore) UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (lifecycle.Breaker, error) {
+	return struckBy(s.fate, "update breaker", func() (lifecycle.Breaker, error) { return s.Store.UpdateBreaker(ctx, b) })
+}
+
+func (s mortalStore) UpdateAccount(ctx context.Context, a lifecycle.Account) (lifecycle.Account, error) {
+	return struckBy(s.fate, "update account", func() (lifecycle.Account, error) { return s.Store.UpdateAccount(ctx, a) })
+}
+
 func (s mortalStore) SeeOnce(ctx context.Context, kind, id string, until time.Time) error {
 	return s.fate.effect("see once", func() error { return s.Store.SeeOnce(ctx, kind, id, until) })
 }

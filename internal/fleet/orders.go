@@ -45,7 +45,8 @@ func (f *Fleet) find(ctx context.Context, instanceID string) (lifecycle.Record, 
 }
 
 // Terminate ends a host by order, busy or not: first its record, then its
-// machine. It is safe to repeat. A held host is a *HeldError.
+// machine. It is safe to repeat. A held host is a *HeldError, one of a held fleet a
+// *FleetHeldError.
 func (f *Fleet) Terminate(ctx context.Context, instanceID, reason string, now time.Time) (lifecycle.Record, error) {
 	j := &journal{f: f}
 	defer j.flush(ctx)
@@ -53,7 +54,7 @@ func (f *Fleet) Terminate(ctx context.Context, instanceID, reason string, now ti
 		if r.State == lifecycle.StateTerminated {
 			return r, nil
 		}
-		if r.Held(now) {
+		if r.Held(now) && !r.FleetHeld {
 			return r, &HeldError{InstanceID: instanceID, Until: r.Hold}
 		}
 		d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: "ordered"}
@@ -65,7 +66,10 @@ func (f *Fleet) Terminate(ctx context.Context, instanceID, reason string, now ti
 	if err != nil {
 		return r, err
 	}
-	if err := f.compute.Terminate(ctx, []string{instanceID}); err != nil {
+	var held *FleetHeldError
+	if err := f.endMachines(ctx, []string{instanceID}, now); errors.As(err, &held) {
+		return r, held
+	} else if err != nil {
 		f.log.Warn("machine not ended yet; the due sweep goes on", "instance", instanceID, "error", err)
 	}
 	return r, nil
@@ -84,16 +88,19 @@ func (f *Fleet) Hold(ctx context.Context, instanceID string, d time.Duration, re
 			return r, &StateError{InstanceID: instanceID, State: string(r.State), Order: "hold"}
 		}
 		before := r
-		r.Hold, r.UpdatedAt = time.Time{}, now
+		r.Hold, r.FleetHeld, r.UpdatedAt = time.Time{}, false, now
 		why := "hold taken away: " + reason
 		if d > 0 {
 			r.Hold = now.Add(d)
 			why = fmt.Sprintf("held for %s: %s", d, reason)
 		}
-		// Looked at as soon as the hold ends, or at once if it was taken away.
-		r.DueAt = r.Hold
+		// Looked at before the hold ends, or at once if it was taken away.
+		r.DueAt = r.HoldLook(now)
 		if d == 0 {
 			r.DueAt = now
+			if err := f.markForFleet(ctx, &r, now); err != nil {
+				return before, err
+			}
 		}
 		stored, err := f.store.UpdateInstance(ctx, r)
 		if err != nil {

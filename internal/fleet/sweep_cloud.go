@@ -18,10 +18,13 @@ type CloudSweep struct {
 	f *Fleet
 
 	machines []lifecycle.Machine
-	leaked   []string
+	leaked   []leaked
 	retiring []retirement
 	hosts    []lifecycle.Facts
 }
+
+// leaked is a machine that nobody can own, and why.
+type leaked struct{ instanceID, why string }
 
 // NewCloudSweep begins a sweep.
 func (f *Fleet) NewCloudSweep() *CloudSweep {
@@ -69,12 +72,37 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (Progress, erro
 			return again, err
 		}
 		if why != "" {
-			s.leaked = append(s.leaked, m.InstanceID)
-			s.journal.decide(m.InstanceID, lifecycle.ActionEndMachine, why)
+			s.leaked = append(s.leaked, leaked{m.InstanceID, why})
 		}
 	}
 	s.retiring = append(s.f.ofOldRole(s.machines, byKey), s.f.ofOldTemplate(ctx, records, now)...)
+	if err := s.whileHeld(ctx, now); err != nil {
+		return again, err
+	}
+	for _, m := range s.leaked {
+		s.journal.decide(m.instanceID, lifecycle.ActionEndMachine, m.why)
+	}
 	return s.findLost(ctx, known, now)
+}
+
+// whileHeld keeps what was found in a held fleet: no machine is ended, and no host
+// is marked to be.
+func (s *CloudSweep) whileHeld(ctx context.Context, now time.Time) error {
+	if len(s.leaked)+len(s.retiring) == 0 {
+		return nil
+	}
+	hold, err := s.f.FleetHold(ctx)
+	if err != nil || !hold.InForce(now) {
+		return err
+	}
+	for _, m := range s.leaked {
+		s.journal.decide(m.instanceID, lifecycle.ActionKeep, hold.String()+"; else it would be ended: "+m.why)
+	}
+	for _, r := range s.retiring {
+		s.journal.decide(r.InstanceID, lifecycle.ActionKeep, hold.String()+"; else it would be retired: "+r.why)
+	}
+	s.leaked, s.retiring = nil, nil
+	return nil
 }
 
 // leak says why nobody can own the machine, or "".
@@ -134,16 +162,20 @@ func (s *CloudSweep) findLost(ctx context.Context, known map[string]bool, now ti
 	return again, nil
 }
 
-func (s *CloudSweep) end(ctx context.Context, _ time.Time) (Progress, error) {
+func (s *CloudSweep) end(ctx context.Context, now time.Time) (Progress, error) {
 	s.next = s.retire
 	if len(s.leaked) == 0 || s.journal.dry {
 		return again, nil
 	}
-	s.f.log.Warn("ending machines without a record", "instances", s.leaked)
-	if err := s.f.compute.Terminate(ctx, s.leaked); errors.Is(err, lifecycle.ErrUnavailable) {
-		return again, fmt.Errorf("terminate %d leaked machines: %w", len(s.leaked), err)
+	ids := make([]string, 0, len(s.leaked))
+	for _, m := range s.leaked {
+		ids = append(ids, m.instanceID)
+	}
+	s.f.log.Warn("ending machines without a record", "instances", ids)
+	if err := s.f.endMachines(ctx, ids, now); errors.Is(err, lifecycle.ErrUnavailable) {
+		return again, fmt.Errorf("terminate %d leaked machines: %w", len(ids), err)
 	} else if err != nil {
-		s.f.log.Warn("machines without a record not ended; tried again later", "instances", s.leaked, "error", err)
+		s.f.log.Warn("machines without a record not ended; tried again later", "instances", ids, "error", err)
 	}
 	return again, nil
 }

@@ -19,7 +19,8 @@ type DueSweep struct {
 	f *Fleet
 
 	hosts    []lifecycle.Facts
-	ending   []lifecycle.Record // terminated: the machine follows
+	ending   []lifecycle.Record   // terminated: the machine follows
+	hold     *lifecycle.FleetHold // which kept the machines of ending; nil: none did
 	requests []lifecycle.Request
 	op       Op // the request in hand
 	// unavailable counts the requests in a row that could not be carried on.
@@ -138,6 +139,9 @@ func (s *DueSweep) host(ctx context.Context, now time.Time) (Progress, error) {
 // postpone writes when a host that stays as it is must be looked at again.
 func (f *Fleet) postpone(ctx context.Context, r lifecycle.Record, d lifecycle.Decision, now time.Time) error {
 	look := d.Look
+	if before := r.HoldLook(now); r.Held(now) && before.Before(look) {
+		look = before
+	}
 	if !look.After(now) {
 		look = now.Add(f.policy(r.Pool).ReleaseLook)
 	}

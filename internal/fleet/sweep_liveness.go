@@ -58,7 +58,7 @@ func (s *LivenessSweep) read(ctx context.Context, now time.Time) (Progress, erro
 // suspect: this report is reason enough to look at its host. So is one of which
 // nothing can be believed.
 func (f *Fleet) suspect(p lifecycle.Report, now time.Time) bool {
-	return f.quiet(p, now) || !p.InterruptionAt.IsZero() || p.Signal == lifecycle.SignalRegFailed ||
+	return f.quiet(p, now) || !p.InterruptionAt.IsZero() || p.Signal == lifecycle.SignalRegFailed || p.Signal == lifecycle.SignalFailed ||
 		!p.RebalanceAt.IsZero() && p.Signal == lifecycle.SignalRemoveRegOK // one that a run is on is looked at when that is over
 }
 

@@ -53,6 +53,7 @@ func (f *Fleet) describe(ctx context.Context, records []lifecycle.Record, now ti
 // endMachines tells the cloud of every machine that it still runs, in one
 // call, and then goes through the hosts one by one.
 func (s *DueSweep) endMachines(ctx context.Context, now time.Time, clouds map[string]lifecycle.Machine) (Progress, error) {
+	s.hold = nil
 	var ids []string
 	for _, r := range s.ending {
 		if s.f.decide(ended(r, clouds), now).Action == lifecycle.ActionEndMachine {
@@ -60,8 +61,11 @@ func (s *DueSweep) endMachines(ctx context.Context, now time.Time, clouds map[st
 		}
 	}
 	if len(ids) > 0 {
-		if err := s.f.compute.Terminate(ctx, ids); errors.Is(err, lifecycle.ErrUnavailable) {
+		var held *FleetHeldError
+		if err := s.f.endMachines(ctx, ids, now); errors.Is(err, lifecycle.ErrUnavailable) {
 			return again, fmt.Errorf("terminate %d machines: %w", len(ids), err)
+		} else if errors.As(err, &held) {
+			s.hold = &held.Hold
 		} else if err != nil {
 			// One that may not be ended keeps no other from it.
 			s.f.log.Warn("machines not ended; tried again later", "instances", ids, "error", err)
@@ -87,6 +91,7 @@ func (s *DueSweep) endHost(ctx context.Context, now time.Time, clouds map[string
 	}
 	r := s.ending[0]
 	facts := ended(r, clouds)
+	facts.FleetHold = s.hold
 	d := s.f.decide(facts, now)
 	if d.Action == lifecycle.ActionDeleteRunner {
 		gone, err := s.f.deleteRunner(ctx, r)
@@ -98,7 +103,7 @@ func (s *DueSweep) endHost(ctx context.Context, now time.Time, clouds map[string
 	}
 	s.journal.decideOn(r, d.Action, d.Why)
 	_, err := s.f.carry(ctx, &s.journal, r, d, now)
-	if err == nil && d.Action != lifecycle.ActionForget {
+	if err == nil && d.Action != lifecycle.ActionForget && d.Action != lifecycle.ActionHold {
 		err = s.f.postpone(ctx, r, d, now)
 	}
 	if err != nil && !errors.Is(err, lifecycle.ErrLost) {

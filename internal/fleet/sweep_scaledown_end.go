@@ -15,6 +15,11 @@ import (
 // the record, after which the due sweep ends the machine. Before each of them
 // the host is looked at again.
 func (s *ScaleDownSweep) carryOut(ctx context.Context, h judged, now time.Time) (Progress, error) {
+	if h.Action == policy.ActionDeregisterAndTerminate || h.Action == lifecycle.ActionTerminate {
+		if held, err := s.held(ctx, h, now); held || err != nil {
+			return again, err
+		}
+	}
 	switch h.Action {
 	case policy.ActionDeregisterAndTerminate:
 		return s.begin(ctx, h, now)
@@ -175,9 +180,23 @@ func (s *ScaleDownSweep) end(ctx context.Context, now time.Time) (Progress, erro
 	return s.over(h, lifecycle.ActionTerminate, h.Why), nil
 }
 
+// held reports whether the fleet is: then the host in hand is left as it is, with
+// the marks that it has.
+func (s *ScaleDownSweep) held(ctx context.Context, h judged, now time.Time) (bool, error) {
+	hold, err := s.f.FleetHold(ctx)
+	if err != nil || !hold.InForce(now) {
+		return false, err
+	}
+	s.over(h, lifecycle.ActionKeep, hold.String()+"; else it would be ended: "+h.Why)
+	return true, nil
+}
+
 // still reports whether the host is as it was when it was decided about, and its
 // agent says of no job. If not, the host in hand is left, or its mark taken back.
 func (s *ScaleDownSweep) still(ctx context.Context, h judged, now time.Time) (bool, error) {
+	if held, err := s.held(ctx, h, now); held || err != nil {
+		return false, err
+	}
 	r, err := s.f.store.Instance(ctx, h.record.HostKey)
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
 		return false, fmt.Errorf("read host %s: %w", h.record.InstanceID, err)

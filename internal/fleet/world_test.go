@@ -64,7 +64,7 @@ func newWorld(t *testing.T, change ...func(*fleet.Options)) *world {
 func (w *world) newFleet(replica string, change ...func(*fleet.Options)) *fleet.Fleet {
 	w.t.Helper()
 	o := fleet.Options{
-		Store: w.store, Queue: w.queue, Compute: w.compute, GitHub: w.github,
+		Store: w.store, Guards: w.store, Queue: w.queue, Compute: w.compute, GitHub: w.github,
 		Pools:   map[string]fleet.Pool{"default": pool(lifecycle.ReuseSameRepository), "once": pool(lifecycle.ReuseNone)},
 		Classes: map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}, "xlarge": {CPU: 4, MemoryMiB: 8192}},
 		Replica: replica, Rand: rand.New(rand.NewPCG(1, 2)),

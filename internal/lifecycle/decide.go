@@ -32,6 +32,8 @@ type Facts struct {
 	// GitHubAway is set while GitHub does not answer this replica: nobody can be
 	// given an idle host then.
 	GitHubAway bool
+	// FleetHold is the hold on the whole fleet, in force or not.
+	FleetHold *FleetHold
 }
 
 // Decision is what to do with a host now, when to look at it next, and why.
@@ -54,26 +56,37 @@ type Decision struct {
 	Deregistered bool
 	// LostJob: EC2 takes a running job with the machine.
 	LostJob bool
+	// Gone: the machine is ended on paper alone, since EC2 says that it is gone.
+	Gone bool
+	// Hold is until when ActionHold keeps the host for the fleet's hold; zero: no
+	// more.
+	Hold time.Time
 }
 
 // Decide is the one decision function of a host's life. It is pure and total:
 // every combination of facts has an answer.
 func Decide(f Facts, now time.Time, p Policy) Decision {
 	v := view{Facts: f, now: now, p: p}
-	if f.Record.State == StateTerminated {
+	return v.underFleetHold(v.withoutFleetMark().decide())
+}
+
+func (v view) decide() Decision {
+	if v.Record.State == StateTerminated {
 		return v.terminated()
 	}
 	if v.replacementOwed() {
 		return Decision{Action: ActionReplace, Why: "EC2 announced an interruption, and its request asks for another host in its place"}
 	}
-	if f.Cloud != nil && f.Cloud.State == MachineGone {
-		return v.lostMachine("EC2 says that the machine is gone")
+	if v.Cloud != nil && v.Cloud.State == MachineGone {
+		d := v.lostMachine("EC2 says that the machine is gone")
+		d.Gone = true
+		return d
 	}
 	d, ok := v.lost()
 	if !ok {
 		d = v.byState()
 	}
-	if d.Action == ActionTerminate && f.Record.Held(now) {
+	if d.Action == ActionTerminate && v.Record.Held(v.now) {
 		return v.held(d)
 	}
 	return d
@@ -228,6 +241,9 @@ func FirstLine(s string) string {
 // held: an operator is looking, so the host goes on with what it does and is
 // not ended (design section 4).
 func (v view) held(d Decision) Decision {
-	return keep(v.Record.Hold, fmt.Sprintf("held by an operator until %s; else it would be ended: %s",
-		v.Record.Hold.UTC().Format(time.RFC3339), d.Why))
+	by := "held by an operator"
+	if v.Record.FleetHeld {
+		by = "held with the whole fleet"
+	}
+	return keep(v.Record.Hold, fmt.Sprintf("%s until %s; else it would be ended: %s", by, v.Record.Hold.UTC().Format(time.RFC3339), d.Why))
 }

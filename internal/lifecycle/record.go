@@ -84,6 +84,8 @@ type Record struct {
 	Retiring bool `json:"retiring,omitempty"`
 	// Hold is until when an operator keeps the host: nothing claims or ends it.
 	Hold time.Time `json:"hold,omitzero"`
+	// FleetHeld: Hold is there for the hold on the whole fleet, and goes with it.
+	FleetHeld bool `json:"fleetHeld,omitempty"`
 	// InterruptionAt is when EC2 takes the machine back, as it announced to
 	// controld: nothing claims or pools the host.
 	InterruptionAt time.Time `json:"interruptionAt,omitzero"`
@@ -116,6 +118,15 @@ func (r Record) Fresh() bool { return r.TrustKey == "" && r.Uses == 0 }
 
 // Held reports whether an operator's hold is in force.
 func (r Record) Held(now time.Time) bool { return now.Before(r.Hold) }
+
+// HoldLook is when a held host is looked at next: once shortly before its hold
+// ends, since its agent may end it at that very moment, and then.
+func (r Record) HoldLook(now time.Time) time.Time {
+	if before := r.Hold.Add(-fleetHoldLook); before.After(now) {
+		return before
+	}
+	return r.Hold
+}
 
 // Condition names the state with the two halves of idle told apart.
 func (r Record) Condition() string {

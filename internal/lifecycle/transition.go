@@ -27,7 +27,7 @@ const (
 	ActionExtend       Action = "extend"        // a release or a claim is held up by GitHub or AWS
 	ActionProvideToken Action = "provide_token" // the agent needs a (fresh) remove token
 	ActionForget       Action = "forget"        // machine and registration are gone: nothing is due
-	ActionHold         Action = "hold"          // an operator set or took away a hold
+	ActionHold         Action = "hold"          // an operator set or took away a hold, of the host or the fleet
 	ActionReplace      Action = "replace"       // a request is made for a host in the place of an interrupted one
 	ActionNotice       Action = "notice"        // EC2 announced that it will take the machine back
 	ActionRetire       Action = "retire"        // it is not claimed any more, and leaves when it is next idle
@@ -66,6 +66,8 @@ var transitions = map[Action][]string{
 	ActionProvideToken: {"idle (releasing)"},
 	ActionReplace:      {string(StateRunning)},
 	ActionForget:       {string(StateTerminated)},
+	ActionHold: {string(StateCreated), string(StateRunning), "idle (releasing)", "idle (pooled)",
+		string(StateClaimed), string(StateTerminated)},
 }
 
 // Allowed reports whether the table has a transition by action from the
@@ -84,6 +86,7 @@ func (r Record) begin(action Action, now time.Time, why string) (Record, error) 
 	r.UpdatedAt = now
 	if changesState(action) {
 		r.Reason = why
+		r.unmark()
 	}
 	return r, nil
 }
@@ -253,8 +256,11 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 		n.extend(now, p)
 	case ActionProvideToken:
 		n.DueAt = earliest(n.Threshold, now.Add(p.ReleaseLook))
+	case ActionHold:
+		n.mark(d, now)
 	case ActionForget:
 		n.DueAt = time.Time{}
+		n.unmark()
 		n.RunnerName, n.GitHubRunnerID = "", 0
 		n.ExpiresAt = now.Add(p.ForgetAfter)
 	}
@@ -320,7 +326,7 @@ func (r *Record) terminate(now time.Time) {
 	r.RequestID = ""
 	r.PooledAt, r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}, time.Time{}
 	r.Threshold = time.Time{}
-	r.Hold = time.Time{}
+	r.Hold, r.FleetHeld = time.Time{}, false
 	r.DueAt = now
 }
 

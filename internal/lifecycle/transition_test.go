@@ -28,8 +28,9 @@ func TestApplyFollowsTheTable(t *testing.T) {
 		lifecycle.ActionForget:       {"terminated"},
 		lifecycle.ActionLaunch:       nil, // Launched makes the record
 		lifecycle.ActionClaim:        nil, // Claimed needs a Claim
-		lifecycle.ActionHold:         nil, // sets attributes alone
-		"":                           nil, "no such action": nil,
+		// The mark of the fleet's hold; an operator's own one sets attributes alone.
+		lifecycle.ActionHold: {"created", "running", "idle (releasing)", "idle (pooled)", "claimed", "terminated"},
+		"":                   nil, "no such action": nil,
 	}
 	untouched := []lifecycle.Action{lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner}
 	for _, host := range hostNames() {

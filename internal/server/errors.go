@@ -47,6 +47,7 @@ func (s *service) toStatus(ctx context.Context, err error) error {
 		short    *fleet.ShortError
 		released *fleet.ReleasedError
 		held     *fleet.HeldError
+		allHeld  *fleet.FleetHeldError
 		state    *fleet.StateError
 		cut      *fleet.CutError
 	)
@@ -61,7 +62,7 @@ func (s *service) toStatus(ctx context.Context, err error) error {
 		return status.Error(codes.ResourceExhausted, err.Error())
 	case errors.As(err, &released):
 		return status.Error(codes.Aborted, err.Error())
-	case errors.As(err, &held), errors.As(err, &state), errors.Is(err, lifecycle.ErrNotTheirs):
+	case errors.As(err, &held), errors.As(err, &allHeld), errors.As(err, &state), errors.Is(err, lifecycle.ErrNotTheirs):
 		return status.Error(codes.FailedPrecondition, err.Error())
 	case errors.Is(err, fleet.ErrSpecDiffers), errors.Is(err, fleet.ErrWorkDiffers):
 		return status.Error(codes.AlreadyExists, err.Error())

@@ -39,6 +39,7 @@ func TestErrorsMapToTheCodesOfTheContract(t *testing.T) {
 		"too few":              {err: &fleet.ShortError{RequestID: "q", Ready: 1, Wanted: 3, Minimum: 2, Why: "no c6i.large"}, code: codes.ResourceExhausted, says: "request q: no c6i.large; at least 2 are needed"},
 		"released meanwhile":   {err: &fleet.ReleasedError{RunID: "17"}, code: codes.Aborted, says: "17"},
 		"held":                 {err: &fleet.HeldError{InstanceID: "i-1"}, code: codes.FailedPrecondition, says: "take the hold away"},
+		"held as a whole":      {err: &fleet.FleetHeldError{}, code: codes.FailedPrecondition, says: "take the hold away"},
 		"in another state":     {err: &fleet.StateError{InstanceID: "i-1", State: "terminated", Order: "hold"}, code: codes.FailedPrecondition, says: "terminated"},
 		"away":                 {err: away, code: codes.Unavailable, says: "disk full"},
 		"refused for good":     {err: refused, code: codes.FailedPrecondition, says: "the repository is unknown"},

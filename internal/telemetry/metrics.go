@@ -38,6 +38,7 @@ type Metrics struct {
 	budgets  *prometheus.GaugeVec
 	waiting  *prometheus.GaugeVec
 	turns    *prometheus.GaugeVec
+	held     prometheus.Gauge
 }
 
 // NewMetrics returns metrics that count from zero.
@@ -75,6 +76,9 @@ func NewMetrics() *Metrics {
 		turns: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "remuda_turns_open", Help: "Hosts that are at work for a job pool, or about to be.",
 		}, []string{"pool"}),
+		held: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "remuda_fleet_held", Help: "1 while an operator holds the whole fleet, so that nothing is ended; else 0.",
+		}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "remuda_build_info", Help: "Always 1; the labels are what was built.",
@@ -84,7 +88,7 @@ func NewMetrics() *Metrics {
 	for _, h := range m.phase {
 		m.registry.MustRegister(h)
 	}
-	m.registry.MustRegister(m.calls, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.turns, build,
+	m.registry.MustRegister(m.calls, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.turns, m.held, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -165,6 +169,17 @@ func (m *Metrics) RunnersEnd(at map[string]time.Time) {
 func (m *Metrics) SetBudget(credential string, remaining int) {
 	if m != nil {
 		m.budgets.WithLabelValues(credential).Set(float64(remaining))
+	}
+}
+
+// SetFleetHeld tells whether an operator holds the whole fleet.
+func (m *Metrics) SetFleetHeld(held bool) {
+	if m == nil {
+		return
+	}
+	m.held.Set(0)
+	if held {
+		m.held.Set(1)
 	}
 }
 

@@ -284,6 +284,16 @@ func TestCosts(t *testing.T) {
 		{"TakeLease", func() error { _, err := s.TakeLease(ctx, lifecycle.Lease{Name: "sweep", Holder: "a"}); return err },
 			"PutItem: 0 read, 1 write"},
 		{"Lease", func() error { _, err := s.Lease(ctx, "sweep"); return err }, "GetItem: 1 read, 0 write"},
+		{"FleetHold", func() error { _, err := s.FleetHold(ctx); return err }, "GetItem: 1 read, 0 write"},
+		{"UpdateAccount, 20 requests", func() error {
+			a := lifecycle.Account{Name: "owner/acme"}
+			for n := range 20 {
+				a.Entries = append(a.Entries, lifecycle.Entry{Repository: repository, RunID: fmt.Sprint(1<<33 + n), RequestID: hostKeyOf(n), Hosts: 3, At: began})
+			}
+			_, err := s.UpdateAccount(ctx, a)
+			return err
+		}, "PutItem: 0 read, 1 write"},
+		{"Account, 20 requests", func() error { _, err := s.Account(ctx, "owner/acme"); return err }, "GetItem: 1 read, 0 write"},
 	} {
 		got := m.of(t, test.do)
 		t.Logf("%-34s %s", test.name, got)

@@ -67,6 +67,21 @@ func methods(s *dynamo.Store) map[string]func(context.Context) error {
 			_, err := s.UpdateTurns(ctx, lifecycle.Turns{Pool: jobPool})
 			return err
 		},
+		"leases FleetHold": func(ctx context.Context) error { _, err := s.FleetHold(ctx); return err },
+		"leases UpdateFleetHold": func(ctx context.Context) error {
+			_, err := s.UpdateFleetHold(ctx, lifecycle.FleetHold{Until: began})
+			return err
+		},
+		"leases Breaker": func(ctx context.Context) error { _, err := s.Breaker(ctx, jobPool); return err },
+		"leases UpdateBreaker": func(ctx context.Context) error {
+			_, err := s.UpdateBreaker(ctx, lifecycle.Breaker{Pool: jobPool})
+			return err
+		},
+		"leases Account": func(ctx context.Context) error { _, err := s.Account(ctx, "pool/a"); return err },
+		"leases UpdateAccount": func(ctx context.Context) error {
+			_, err := s.UpdateAccount(ctx, lifecycle.Account{Name: "pool/a"})
+			return err
+		},
 		"events SeeOnce":             func(ctx context.Context) error { return s.SeeOnce(ctx, "token", "a", began.Add(time.Hour)) },
 		"instances HostView.Record":  func(ctx context.Context) error { _, _, err := s.ForHost("a").Record(ctx, true); return err },
 		"reports HostView.PutReport": func(ctx context.Context) error { return s.ForHost("a").PutReport(ctx, lifecycle.Report{}) },

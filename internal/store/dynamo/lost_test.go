@@ -186,6 +186,14 @@ func TestLostRaces(t *testing.T) {
 			_, err := s.UpdateTurns(t.Context(), lifecycle.Turns{Pool: jobPool, Given: 2, Version: 1})
 			return err
 		}, lifecycle.ErrLost},
+		{"hold the fleet", "PutItem", func(s *dynamo.Store) error {
+			_, err := s.UpdateFleetHold(t.Context(), lifecycle.FleetHold{Until: began})
+			return err
+		}, lifecycle.ErrLost},
+		{"write an account", "PutItem", func(s *dynamo.Store) error {
+			_, err := s.UpdateAccount(t.Context(), lifecycle.Account{Name: "pool/a", Entries: []lifecycle.Entry{{RunID: "1", Hosts: 1}}})
+			return err
+		}, lifecycle.ErrLost},
 		{"see an id once", "PutItem", func(s *dynamo.Store) error {
 			return s.SeeOnce(t.Context(), "token", "a", began.Add(time.Hour))
 		}, lifecycle.ErrExists},

@@ -26,7 +26,7 @@ type turnsItem struct {
 	Version int64  `json:"version"`
 }
 
-// maxOpenTurns bounds what a row is made into, in bytes: no more than 1,000
+// maxOpenTurns bounds what a list is made into, in bytes: no more than 1,000
 // turns, of less than 1 KB each.
 const maxOpenTurns = 1 << 20
 
@@ -95,24 +95,24 @@ func turnsOf(it item) (lifecycle.Turns, error) {
 	if err != nil {
 		return lifecycle.Turns{}, err
 	}
-	open, err := inflated(stored.Open)
+	open, err := inflated[lifecycle.Turn](stored.Open)
 	if err != nil {
 		return lifecycle.Turns{}, damagedError{"open"}
 	}
 	return row.Turns(lifecycle.Turns{Pool: stored.Pool, Given: stored.Given, Open: open, Version: stored.Version}), nil
 }
 
-// deflated makes turns small; none are nothing.
-func deflated(open []lifecycle.Turn) ([]byte, error) {
-	if len(open) == 0 {
+// deflated makes a list small; an empty one is nothing.
+func deflated[T any](rows []T) ([]byte, error) {
+	if len(rows) == 0 {
 		return nil, nil
 	}
-	text, err := json.Marshal(open)
+	text, err := json.Marshal(rows)
 	if err == nil && len(text) > maxOpenTurns {
-		err = fmt.Errorf("%d turns have %d bytes, %d at most can be read again", len(open), len(text), maxOpenTurns)
+		err = fmt.Errorf("%d of them have %d bytes, %d at most can be read again", len(rows), len(text), maxOpenTurns)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("encode turns: %w", err)
+		return nil, fmt.Errorf("encode list: %w", err)
 	}
 	var small bytes.Buffer
 	w, err := flate.NewWriter(&small, flate.DefaultCompression)
@@ -123,18 +123,18 @@ func deflated(open []lifecycle.Turn) ([]byte, error) {
 		err = w.Close()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("encode turns: %w", err)
+		return nil, fmt.Errorf("encode list: %w", err)
 	}
 	return small.Bytes(), nil
 }
 
-func inflated(small []byte) (open []lifecycle.Turn, err error) {
+func inflated[T any](small []byte) (rows []T, err error) {
 	if len(small) == 0 {
 		return nil, nil
 	}
 	r := flate.NewReader(bytes.NewReader(small))
-	if err := json.NewDecoder(io.LimitReader(r, maxOpenTurns)).Decode(&open); err != nil {
-		return nil, fmt.Errorf("decode turns: %w", err)
+	if err := json.NewDecoder(io.LimitReader(r, maxOpenTurns)).Decode(&rows); err != nil {
+		return nil, fmt.Errorf("decode list: %w", err)
 	}
-	return open, nil
+	return rows, nil
 }

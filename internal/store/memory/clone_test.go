@@ -31,6 +31,13 @@ func change(t *testing.T, s *memory.Store, name string) {
 	_, leaseErr := s.TakeLease(ctx, lifecycle.Lease{Name: name, Holder: "me"})
 	_, serviceErr := s.UpdateService(ctx, lifecycle.Service{Name: name, Reason: "nothing waits"})
 	_, turnsErr := s.UpdateTurns(ctx, lifecycle.Turns{Pool: name, Given: 1, Open: []lifecycle.Turn{{Number: 1}}})
+	hold, holdErr := s.FleetHold(ctx)
+	hold.Until, hold.Reason = began, name
+	if holdErr == nil {
+		_, holdErr = s.UpdateFleetHold(ctx, hold)
+	}
+	_, breakerErr := s.UpdateBreaker(ctx, lifecycle.Breaker{Pool: name, Interrupted: []lifecycle.Interrupted{{InstanceID: name}}})
+	_, accountErr := s.UpdateAccount(ctx, lifecycle.Account{Name: name, Entries: []lifecycle.Entry{{RunID: name, HostKeys: []string{name}}}})
 	for _, err := range []error{
 		s.CreateInstance(ctx, r),
 		s.ForHost(name).PutReport(ctx, lifecycle.Report{HeartbeatAt: began}),
@@ -39,7 +46,7 @@ func change(t *testing.T, s *memory.Store, name string) {
 		s.CreateWebhook(ctx, lifecycle.Webhook{DeliveryID: name}),
 		s.CreateJob(ctx, lifecycle.Job{ID: int64(len(name)), Reason: name}),
 		s.SeeOnce(ctx, "token", name, began.Add(time.Hour)),
-		leaseErr, serviceErr, turnsErr,
+		leaseErr, serviceErr, turnsErr, holdErr, breakerErr, accountErr,
 	} {
 		if err != nil {
 			t.Fatal(err)

@@ -74,6 +74,19 @@ func (s *Store) dumpJobs(b *strings.Builder) {
 	for _, key := range slices.SortedFunc(maps.Keys(s.seen), compareSeenKeys) {
 		dumpRow(b, "seen", []any{key.kind, key.id, s.seen[key]})
 	}
+	s.dumpGuards(b)
+}
+
+func (s *Store) dumpGuards(b *strings.Builder) {
+	if s.hold.Version > 0 {
+		dumpRow(b, "hold", s.hold)
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.breakers)) {
+		dumpRow(b, "breaker", s.breakers[key])
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.accounts)) {
+		dumpRow(b, "account", s.accounts[key])
+	}
 }
 
 func compareSeenKeys(a, b seenKey) int {

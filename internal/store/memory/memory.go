@@ -35,6 +35,9 @@ type Store struct {
 	turns     map[string]lifecycle.Turns
 	work      map[workKey]lifecycle.WorkJob
 	workers   map[workKey]lifecycle.Worker
+	hold      lifecycle.FleetHold
+	breakers  map[string]lifecycle.Breaker
+	accounts  map[string]lifecycle.Account
 	seen      map[seenKey]time.Time // until when
 	purgedAt  time.Time
 }
@@ -60,6 +63,8 @@ func New(now func() time.Time) *Store {
 		turns:     map[string]lifecycle.Turns{},
 		work:      map[workKey]lifecycle.WorkJob{},
 		workers:   map[workKey]lifecycle.Worker{},
+		breakers:  map[string]lifecycle.Breaker{},
+		accounts:  map[string]lifecycle.Account{},
 		seen:      map[seenKey]time.Time{},
 	}
 }
@@ -83,6 +88,9 @@ func (s *Store) Clone() *Store {
 		turns:     maps.Clone(s.turns),
 		work:      maps.Clone(s.work),
 		workers:   maps.Clone(s.workers),
+		hold:      s.hold,
+		breakers:  maps.Clone(s.breakers),
+		accounts:  maps.Clone(s.accounts),
 		seen:      maps.Clone(s.seen),
 		purgedAt:  s.purgedAt,
 	}

@@ -30,6 +30,7 @@ var Queries = map[string]string{
 	"jobs_by_due":                  selectDueJobs,
 	"jobs USING INTEGER PRIMARY":   selectJob,
 	"sqlite_autoindex_turns_1":     selectTurns,
+	"sqlite_autoindex_guards_1":    selectGuard,
 	"sqlite_autoindex_services_1":  selectService,
 	"work_by_age":                  selectWaitingWork,
 	"COVERING INDEX work_by_age":   countWork,

@@ -57,18 +57,33 @@ func calls(w world) map[string]func(context.Context) error {
 			_, err := w.Store.TakeLease(ctx, lifecycle.Lease{Name: "sweep", Holder: "b", Version: 1})
 			return err
 		},
-		"CreateWebhook":      func(ctx context.Context) error { return w.Store.CreateWebhook(ctx, fullWebhook("new")) },
-		"UpdateWebhook":      func(ctx context.Context) error { _, err := w.Store.UpdateWebhook(ctx, fullWebhook("a")); return err },
-		"Webhook":            func(ctx context.Context) error { _, err := w.Store.Webhook(ctx, "a"); return err },
-		"DueWebhooks":        func(ctx context.Context) error { _, err := w.Store.DueWebhooks(ctx, start, of); return err },
-		"CreateJob":          func(ctx context.Context) error { return w.Store.CreateJob(ctx, fullJob(2)) },
-		"UpdateJob":          func(ctx context.Context) error { _, err := w.Store.UpdateJob(ctx, fullJob(1)); return err },
-		"Job":                func(ctx context.Context) error { _, err := w.Store.Job(ctx, 1); return err },
-		"OpenJobsOfRun":      func(ctx context.Context) error { _, err := w.Store.OpenJobsOfRun(ctx, repository, runID); return err },
-		"WaitingJobs":        func(ctx context.Context) error { _, err := w.Store.WaitingJobs(ctx, jobPool, of); return err },
-		"DueJobs":            func(ctx context.Context) error { _, err := w.Store.DueJobs(ctx, start, of); return err },
-		"Turns":              func(ctx context.Context) error { _, err := w.Store.Turns(ctx, jobPool); return err },
-		"UpdateTurns":        func(ctx context.Context) error { _, err := w.Store.UpdateTurns(ctx, fullTurns(jobPool)); return err },
+		"CreateWebhook": func(ctx context.Context) error { return w.Store.CreateWebhook(ctx, fullWebhook("new")) },
+		"UpdateWebhook": func(ctx context.Context) error { _, err := w.Store.UpdateWebhook(ctx, fullWebhook("a")); return err },
+		"Webhook":       func(ctx context.Context) error { _, err := w.Store.Webhook(ctx, "a"); return err },
+		"DueWebhooks":   func(ctx context.Context) error { _, err := w.Store.DueWebhooks(ctx, start, of); return err },
+		"CreateJob":     func(ctx context.Context) error { return w.Store.CreateJob(ctx, fullJob(2)) },
+		"UpdateJob":     func(ctx context.Context) error { _, err := w.Store.UpdateJob(ctx, fullJob(1)); return err },
+		"Job":           func(ctx context.Context) error { _, err := w.Store.Job(ctx, 1); return err },
+		"OpenJobsOfRun": func(ctx context.Context) error { _, err := w.Store.OpenJobsOfRun(ctx, repository, runID); return err },
+		"WaitingJobs":   func(ctx context.Context) error { _, err := w.Store.WaitingJobs(ctx, jobPool, of); return err },
+		"DueJobs":       func(ctx context.Context) error { _, err := w.Store.DueJobs(ctx, start, of); return err },
+		"Turns":         func(ctx context.Context) error { _, err := w.Store.Turns(ctx, jobPool); return err },
+		"UpdateTurns":   func(ctx context.Context) error { _, err := w.Store.UpdateTurns(ctx, fullTurns(jobPool)); return err },
+		"FleetHold":     func(ctx context.Context) error { _, err := w.Store.FleetHold(ctx); return err },
+		"UpdateFleetHold": func(ctx context.Context) error {
+			_, err := w.Store.UpdateFleetHold(ctx, lifecycle.FleetHold{Until: start})
+			return err
+		},
+		"Breaker": func(ctx context.Context) error { _, err := w.Store.Breaker(ctx, jobPool); return err },
+		"UpdateBreaker": func(ctx context.Context) error {
+			_, err := w.Store.UpdateBreaker(ctx, fullBreaker(jobPool))
+			return err
+		},
+		"Account": func(ctx context.Context) error { _, err := w.Store.Account(ctx, "pool/a"); return err },
+		"UpdateAccount": func(ctx context.Context) error {
+			_, err := w.Store.UpdateAccount(ctx, fullAccount("pool/a"))
+			return err
+		},
 		"SeeOnce":            func(ctx context.Context) error { return w.Store.SeeOnce(ctx, "token", "a", start.Add(time.Hour)) },
 		"CreateWork":         func(ctx context.Context) error { return w.Store.CreateWork(ctx, fullWork("new")) },
 		"UpdateWork":         func(ctx context.Context) error { _, err := w.Store.UpdateWork(ctx, fullWork("a")); return err },

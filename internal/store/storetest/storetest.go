@@ -44,9 +44,20 @@ type Store interface {
 
 	JobStore
 	WorkerStore
+	GuardStore
 
 	Service(ctx context.Context, name string) (lifecycle.Service, error)
 	UpdateService(ctx context.Context, s lifecycle.Service) (lifecycle.Service, error)
+}
+
+// GuardStore is the use-cases' port for what bounds the fleet as a whole.
+type GuardStore interface {
+	FleetHold(ctx context.Context) (lifecycle.FleetHold, error)
+	UpdateFleetHold(ctx context.Context, h lifecycle.FleetHold) (lifecycle.FleetHold, error)
+	Breaker(ctx context.Context, pool string) (lifecycle.Breaker, error)
+	UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (lifecycle.Breaker, error)
+	Account(ctx context.Context, name string) (lifecycle.Account, error)
+	UpdateAccount(ctx context.Context, a lifecycle.Account) (lifecycle.Account, error)
 }
 
 // JobStore is the use-cases' port for what GitHub told them.
@@ -102,6 +113,7 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) Database) {
 		{"webhooks", webhookTests},
 		{"jobs", jobTests},
 		{"turns", turnTests},
+		{"guards", guardTests},
 		{"seen", seenTests},
 		{"work", workTests},
 		{"workers", workerTests},

@@ -28,8 +28,11 @@ var eventsOfInstance string
 //go:embed work.sql
 var work string
 
+//go:embed guards.sql
+var guards string
+
 // migrations[i] brings the file from version i to i+1.
-var migrations = []string{schema, jobs, services, eventsOfInstance, work}
+var migrations = []string{schema, jobs, services, eventsOfInstance, work, guards}
 
 // applicationID marks the file as ours in its header: "rmda".
 const applicationID = 0x726d6461

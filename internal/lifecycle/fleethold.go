@@ -1,0 +1,116 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+)
+
+// FleetHold is an operator's hold on the whole fleet: while it is in force no
+// controld ends anything. It is one row, written under its version.
+type FleetHold struct {
+	// Until is when it ends; zero: there is none.
+	Until time.Time `json:"until,omitzero"`
+	// SetAt, By and Reason are of the last change of it.
+	SetAt   time.Time `json:"setAt,omitzero"`
+	By      string    `json:"by,omitempty"`
+	Reason  string    `json:"reason,omitempty"`
+	Version int64     `json:"version"`
+}
+
+// InForce reports whether the hold forbids to end anything.
+func (h FleetHold) InForce(now time.Time) bool { return now.Before(h.Until) }
+
+// String tells of a hold that is in force: until when, by whom and why.
+func (h FleetHold) String() string {
+	s := "the fleet is held until " + h.Until.UTC().Format(time.RFC3339)
+	if h.By != "" {
+		s += " by " + h.By
+	}
+	if h.Reason != "" {
+		s += fmt.Sprintf(" (%s)", FirstLine(h.Reason))
+	}
+	return s
+}
+
+const (
+	// fleetHoldLook is how often a host is looked at that only the fleet's hold
+	// keeps: so late it notices that the hold was taken away. Each look is a read of
+	// the hold and a write of the record.
+	fleetHoldLook = time.Minute
+	// fleetHoldMargin is how much longer than the fleet's hold the mark on a record
+	// lasts: its agent ends the host when the mark does, and a hold that is made
+	// longer in its last minute must reach it before.
+	fleetHoldMargin = 2 * fleetHoldLook
+)
+
+// Mark is what Record.Hold is while the hold keeps a host.
+func (h FleetHold) Mark() time.Time { return h.Until.Add(fleetHoldMargin) }
+
+// Ends reports whether the decision ends a machine. That of one which EC2 says is
+// gone only writes down what has happened.
+func (d Decision) Ends() bool {
+	return d.Action == ActionTerminate && !d.Gone || d.Action == ActionEndMachine
+}
+
+// withoutFleetMark: where the fleet's hold itself is known, the mark of it on the
+// record says nothing more.
+func (v view) withoutFleetMark() view {
+	if v.FleetHold != nil && v.Record.FleetHeld {
+		v.Record.Hold = time.Time{}
+	}
+	return v
+}
+
+// underFleetHold turns a decision that ends the host into a mark on its record, by
+// which the host's agent does not end it either. The mark goes with its cause.
+func (v view) underFleetHold(d Decision) Decision {
+	switch h := v.FleetHold; {
+	case h == nil:
+		return d
+	case h.InForce(v.now) && (d.Ends() || v.soonFree(*h)):
+		return v.holdBack(*h, d)
+	case v.Record.FleetHeld && d.Action == ActionKeep:
+		return Decision{Action: ActionHold, Look: v.now, Why: "the fleet's hold keeps it no more"}
+	}
+	return d
+}
+
+// soonFree: an operator's hold on this host ends before the fleet's does, so soon
+// that its agent might end it before anybody looks again.
+func (v view) soonFree(h FleetHold) bool {
+	return v.Record.Held(v.now) && !v.Record.FleetHeld && v.Record.Hold.Before(h.Until) &&
+		!v.now.Before(v.Record.Hold.Add(-fleetHoldLook))
+}
+
+func (v view) holdBack(h FleetHold, d Decision) Decision {
+	why := h.String()
+	if d.Ends() {
+		why += "; else it would be ended: " + d.Why
+	}
+	look := earliest(h.Until, v.now.Add(fleetHoldLook))
+	if v.Record.FleetHeld && v.Record.Hold.Equal(h.Mark()) {
+		return keep(look, why)
+	}
+	return Decision{Action: ActionHold, Hold: h.Mark(), Look: look, Why: why}
+}
+
+// mark carries out an ActionHold: the fleet's hold keeps the host, or does so no
+// more.
+func (r *Record) mark(d Decision, now time.Time) {
+	r.Hold, r.FleetHeld = d.Hold, !d.Hold.IsZero()
+	r.DueAt = latest(d.Look, now)
+}
+
+// unmark takes away the mark of the fleet's hold, and no operator's own one.
+func (r *Record) unmark() {
+	if r.FleetHeld {
+		r.Hold, r.FleetHeld = time.Time{}, false
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,78 @@
+package lifecycle
+
+import "time"
+
+// Breaker counts the interruptions of a pool's spot hosts: see policy.Breaker. It
+// is one row for each pool, written under its version.
+type Breaker struct {
+	Pool string `json:"pool"`
+	// Interrupted are the last interruptions, the oldest first.
+	Interrupted []Interrupted `json:"interrupted,omitempty"`
+	// OpenUntil is until when the pool launches on-demand hosts in the place of
+	// spot ones, where a request allows it.
+	OpenUntil time.Time `json:"openUntil,omitzero"`
+	Version   int64     `json:"version"`
+}
+
+// Interrupted is one host that EC2 announced to take back.
+type Interrupted struct {
+	InstanceID string `json:"instanceId"`
+	// At is when controld heard of it.
+	At time.Time `json:"at"`
+}
+
+// Account is what counts against one limit on hosts: an Entry for each request, or
+// for a pool's maximum each launch, that has hosts or is about to. It is one row,
+// written under its version, so that no number of replicas takes more than the
+// limit.
+type Account struct {
+	// Name is the limit's with whom it is about: see AccountName.
+	Name    string  `json:"name"`
+	Entries []Entry `json:"entries,omitempty"`
+	// LookedAt is when the entries were last held against what is there.
+	LookedAt time.Time `json:"lookedAt,omitzero"`
+	Version  int64     `json:"version"`
+}
+
+// Entry is the part of a limit that one request has.
+type Entry struct {
+	Repository string `json:"repository"`
+	RunID      string `json:"runId"`
+	RequestID  string `json:"requestId"`
+	// Launch is the number of the request's launch; 0 in an account of requests.
+	Launch int `json:"launch,omitempty"`
+	// Hosts is how many hosts the request may take, or the launch makes.
+	Hosts int `json:"hosts"`
+	// HostKeys are those of the hosts that a launch has made, once they have records.
+	HostKeys []string `json:"hostKeys,omitempty"`
+	// At is when the entry was made.
+	At time.Time `json:"at"`
+}
+
+// Of reports whether the entry is of a launch of a request, or with 0 of the
+// request itself.
+func (e Entry) Of(q Request, launch int) bool {
+	return e.RequestID == q.RequestID && e.RunID == q.RunID && e.Repository == q.Repository && e.Launch == launch
+}
+
+// Used is how many hosts all entries are for.
+func (a Account) Used() int {
+	used := 0
+	for _, e := range a.Entries {
+		used += e.Hosts
+	}
+	return used
+}
+
+// AccountKind says what the hosts of an account have in common.
+type AccountKind string
+
+// The kinds of accounts.
+const (
+	AccountRepository AccountKind = "repository" // the repository that they serve
+	AccountOwner      AccountKind = "owner"      // the owner of that
+	AccountPool       AccountKind = "pool"       // the pool that they are of
+)
+
+// AccountName names the account of a repository, an owner or a pool.
+func AccountName(kind AccountKind, of string) string { return string(kind) + "/" + of }
