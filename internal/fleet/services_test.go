@@ -228,10 +228,10 @@ func TestOneServiceThatFailsKeepsTheOthers(t *testing.T) {
 		}
 		w.want("d-good", 1, "beside three that fail")
 		for name, says := range map[string]string{
-			"a-look": "it could not be looked at: ask: away", "b-count": "it is not known what waits: ask: away", "c-set": "1 job waits and there are no runners",
+			"a-look": "it could not be looked at: ask: away", "b-count": "it is not known what waits: ask: away", "c-set": "1 job waits and there are no runners, and ECS could not be told: ask: away",
 		} {
 			row, err := w.store.Service(t.Context(), name)
-			if err != nil || !strings.HasPrefix(row.Reason, says) || row.CheckedAt.IsZero() {
+			if err != nil || !strings.HasPrefix(row.Reason, says) || row.CheckedAt.IsZero() || row.Wanted != 0 {
 				t.Errorf("%s: %+v, %v", name, row, err)
 			}
 			w.want(name, 0, "while it fails")

@@ -53,6 +53,7 @@ type scaling struct {
 	name     string
 	from     int
 	decision policy.ServiceDecision
+	row      lifecycle.Service // as stored with it
 }
 
 // NewServiceSweep begins a look at every service that is scaled.
@@ -129,7 +130,7 @@ func (s *ServiceSweep) decide(ctx context.Context, now time.Time) (Progress, err
 		s.pass()
 		return again, nil
 	}
-	_, err = s.f.services.Store.UpdateService(ctx, next)
+	stored, err := s.f.services.Store.UpdateService(ctx, next)
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):
 		s.repeat() // somebody else looked: what was counted is still good
@@ -138,7 +139,7 @@ func (s *ServiceSweep) decide(ctx context.Context, now time.Time) (Progress, err
 	case d.Action == policy.ServiceKeep:
 		s.pass()
 	default:
-		s.scaling = scaling{name, next.Desired, d}
+		s.scaling = scaling{name, next.Desired, d, stored}
 		s.next = s.carry
 	}
 	return again, nil
@@ -188,7 +189,7 @@ func oneLine(err error) string {
 func (s *ServiceSweep) news(before lifecycle.Service, d policy.ServiceDecision, after lifecycle.Service, now time.Time) {
 	e := lifecycle.Event{At: now, Action: lifecycle.ActionKeep, Reason: fmt.Sprintf("service %s: %s", before.Name, d.Why)}
 	if d.Action != policy.ServiceKeep {
-		e = scaleEvent(scaling{before.Name, after.Desired, d}, now)
+		e = scaleEvent(scaling{before.Name, after.Desired, d, after}, now)
 	}
 	if s.journal.decided != nil {
 		*s.journal.decided = append(*s.journal.decided, Decided{Action: e.Action, Reason: e.Reason})
@@ -221,8 +222,7 @@ func (s *ServiceSweep) carry(ctx context.Context, now time.Time) (Progress, erro
 		if ctx.Err() != nil {
 			return again, err
 		}
-		s.failed[c.name] = err
-		s.f.log.Warn("service not scaled; the next look tries again", "service", c.name, "to", c.decision.Desired, "error", err)
+		s.notTold(ctx, c, err)
 		s.pass()
 		return again, nil
 	}
@@ -233,6 +233,16 @@ func (s *ServiceSweep) carry(ctx context.Context, now time.Time) (Progress, erro
 	}
 	s.pass()
 	return again, nil
+}
+
+// notTold notes that ECS could not be told. The next look decides anew.
+func (s *ServiceSweep) notTold(ctx context.Context, c scaling, why error) {
+	s.failed[c.name] = why
+	s.f.log.Warn("service not scaled; the next look tries again", "service", c.name, "to", c.decision.Desired, "error", why)
+	c.row.Wanted, c.row.Reason = c.from, c.decision.Why+", and ECS could not be told: "+oneLine(why)
+	if _, err := s.f.services.Store.UpdateService(ctx, c.row); err != nil && !errors.Is(err, lifecycle.ErrLost) {
+		s.f.log.Warn("service not written", "service", c.name, "error", err)
+	}
 }
 
 func nothing(n *int) bool { return n != nil && *n == 0 }
