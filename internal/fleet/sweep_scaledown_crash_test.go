@@ -79,3 +79,28 @@ func (s *scaleDownScene) orphan(h lifecycle.Record) {
 		s.t.Fatal(err)
 	}
 }
+
+// An operator's hold that comes between two steps is kept: the registration stays.
+func TestAHoldBetweenTwoSteps(t *testing.T) {
+	inScaleDown(t, policy.ScaleDown{}, 1, func(t *testing.T, s *scaleDownScene) {
+		h, op := s.hosts[0], s.fleet.NewScaleDownSweep()
+		for !s.record(h.HostKey).Retiring {
+			if p, err := op.Step(t.Context(), time.Now()); err != nil || p.Done {
+				t.Fatalf("never marked: %v", err)
+			}
+		}
+		if _, err := s.fleet.Hold(t.Context(), h.InstanceID, time.Hour, "looking", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.fleet.Drive(t.Context(), op, patience); err != nil {
+			t.Fatal(err)
+		}
+		s.sweepDown()
+		if r := s.record(h.HostKey); r.State != lifecycle.StateRunning || len(s.github.names()) != 1 {
+			t.Errorf("%s is %s, and %d registrations are left", r.InstanceID, r.State, len(s.github.names()))
+		}
+		time.Sleep(2 * time.Hour)
+		s.sweepDown()
+		s.ends(h)
+	})
+}
