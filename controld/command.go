@@ -25,6 +25,7 @@ func commands() []command {
 		{"serve", "--config FILE", "run the daemon", serve},
 		{"config check", "[--aws] FILE", "say all that is wrong with a configuration", configCheck},
 		{"plan", "--snapshot FILE [--output json|table]", "say what a scale-down would do with a fleet described in a file, and why", plan},
+		{"snapshot", "--config FILE [--output FILE]", "write the fleet as it is now, in the format that plan reads", snapshot},
 		{"iam", "--config FILE [--role ROLE] [--account ID] | --explain", "print the IAM policy of a role, made from a configuration", iamPolicy},
 		{"github-standin", "--addr ADDR --state-dir DIR", "run the GitHub stand-in alone", githubStandin},
 		{"version", "", "print version, commit and Go version", version},

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/remuda-ci/remuda/internal/githubsim"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// TestSnapshot: of a fleet that runs, a plan of its snapshot and a dry run of
+// its refresh say the same about every host.
+func TestSnapshot(t *testing.T) {
+	dir, programs := t.TempDir(), programsBesideEachOther(t)
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	hub := startDaemon(t, "github-standin", "--addr", "127.0.0.1:0", "--state-dir", filepath.Join(dir, "github"))
+	defer hub.stop()
+	if err := githubsim.LayOutRunner(filepath.Join(dir, "runner"), filepath.Join(programs, "standin-runner")); err != nil {
+		t.Fatal(err)
+	}
+	config := write(t, "controld.yaml", fmt.Sprintf(`
+grpc: {addr: "127.0.0.1:0"}
+http: {addr: "127.0.0.1:0"}
+store: {sqlite: {path: %[1]s/remuda.db}}
+compute: {process: {directory: %[1]s/cloud, agentd: %[2]s/agentd, runner: %[1]s/runner}}
+github: {url: "http://%[3]s/api/v3", token_file: %[4]s}
+sweeps: {scale_down: 1h}
+scale_down:
+  minimum_running_time: 1ms
+  idle: [{cron: "* * * * *", time_zone: UTC, idle_count: 1, eviction_strategy: newest_first}]
+`, dir, programs, hub.addrs["github"], write(t, "token", "any\n")))
+	daemon := startDaemon(t, "serve", "--config", config)
+	defer daemon.stop()
+	fleet := daemon.fleet()
+	hosts := map[string]bool{}
+	for _, run := range []string{"1", "2"} {
+		got, err := fleet.Provision(ctx, &remudav1.ProvisionRequest{
+			Repository: repository, RunId: run, InstanceCount: proto.Int32(2), Timeout: durationpb.New(time.Minute),
+		})
+		if err != nil {
+			t.Fatalf("%v\n%s", err, daemon.log)
+		}
+		for _, i := range got.GetInstances() {
+			hosts[i.GetInstanceId()] = true
+		}
+	}
+	defer func() {
+		for id := range hosts {
+			if _, err := fleet.TerminateInstance(ctx, &remudav1.TerminateInstanceRequest{InstanceId: id, Reason: "end of the test"}); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+
+	file := filepath.Join(dir, "fleet.json")
+	if got := controld(t, "snapshot", "--config", config, "--output", file); got.code != 0 || got.stdout != "" {
+		t.Fatalf("snapshot: %+v", got)
+	}
+	if mode, err := os.Stat(file); err != nil || mode.Mode().Perm() != 0o600 {
+		t.Errorf("the file: %v, %v", mode, err)
+	}
+	plan := controld(t, "plan", "--snapshot", file, "--output", "json")
+	var planned []planDecision
+	if err := json.Unmarshal([]byte(plan.stdout), &planned); err != nil || len(planned) != len(hosts) {
+		t.Fatalf("plan: %+v, %v", plan, err)
+	}
+	refresh, err := fleet.Refresh(ctx, &remudav1.RefreshRequest{DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decided := map[string]bool{}
+	for _, d := range refresh.GetDecisions() {
+		decided[d.GetInstanceId()+": "+strings.ToLower(strings.TrimPrefix(d.GetAction().String(), "ACTION_"))+", "+d.GetReason()] = true
+	}
+	kept := 0
+	for _, p := range planned {
+		action := strings.TrimPrefix(string(p.Action), "deregister_and_")
+		if action == "keep" {
+			kept++
+		}
+		if !decided[p.InstanceID+": "+action+", "+p.Reason] {
+			t.Errorf("planned %+v, and a dry run says:\n%v", p, refresh.GetDecisions())
+		}
+	}
+	if kept != 1 {
+		t.Errorf("%d hosts are kept idle, want 1: %s", kept, plan.stdout)
+	}
+}
+
+// TestSnapshotRefuses: without a configuration, and with a wrong one.
+func TestSnapshotRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"no configuration":     {nil, exitUsage, "--config is required"},
+		"no output":            {[]string{"--config", "x", "--output", ""}, exitUsage, "--output is empty"},
+		"no such file":         {[]string{"--config", "/none.yaml"}, exitConfiguration, "/none.yaml"},
+		"a wrong one":          {[]string{"--config", write(t, "wrong.yaml", "nonsense: 1\n")}, exitConfiguration, "nonsense"},
+		"an argument too many": {[]string{"--config", "x", "y"}, exitUsage, "one argument too many"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := controld(t, append([]string{"snapshot"}, test.args...)...); got.code != test.code || !strings.Contains(got.stderr, test.says) || got.stdout != "" {
+				t.Errorf("%+v, want exit code %d and %q", got, test.code, test.says)
+			}
+		})
+	}
+}
