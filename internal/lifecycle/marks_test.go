@@ -1,0 +1,54 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// A host out of the pool is as old as its assignment, whatever its machine is.
+func TestServingSince(t *testing.T) {
+	launched := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	later := launched.Add(3 * time.Hour)
+	p := lifecycle.DefaultPolicy()
+	for name, test := range map[string]struct {
+		record lifecycle.Record
+		want   time.Time
+	}{
+		"starting":           {lifecycle.Record{State: lifecycle.StateCreated, Assignment: 1, LaunchedAt: launched}, launched},
+		"of its first run":   {lifecycle.Record{State: lifecycle.StateRunning, Assignment: 1, LaunchedAt: launched, RuntimeEndsAt: later.Add(p.MaxRuntime)}, launched},
+		"of a later run":     {lifecycle.Record{State: lifecycle.StateRunning, Assignment: 3, LaunchedAt: launched, RuntimeEndsAt: later.Add(p.MaxRuntime)}, later},
+		"its own runtime":    {lifecycle.Record{State: lifecycle.StateRunning, Assignment: 3, LaunchedAt: launched, MaxRuntime: time.Hour, RuntimeEndsAt: later.Add(time.Hour)}, later},
+		"claimed":            {lifecycle.Record{State: lifecycle.StateClaimed, Assignment: 3, LaunchedAt: launched, Threshold: later.Add(p.ClaimTimeout)}, later},
+		"launch not known":   {lifecycle.Record{State: lifecycle.StateCreated, Assignment: 1, CreatedAt: launched}, launched},
+		"nothing is known":   {lifecycle.Record{State: lifecycle.StateRunning, Assignment: 1}, time.Time{}},
+		"end is not written": {lifecycle.Record{State: lifecycle.StateRunning, Assignment: 3, LaunchedAt: launched}, launched},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.record.ServingSince(p); !got.Equal(test.want) {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// Retiring alone is no mark of scale-down: hosts retire for other reasons too.
+func TestScalingDown(t *testing.T) {
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		record lifecycle.Record
+		want   bool
+	}{
+		"marked":                     {lifecycle.Record{State: lifecycle.StateRunning, Retiring: true, IdleDetectedAt: at}, true},
+		"retiring for another cause": {lifecycle.Record{State: lifecycle.StateRunning, Retiring: true}, false},
+		"seen idle":                  {lifecycle.Record{State: lifecycle.StateRunning, IdleDetectedAt: at}, false},
+		"ended":                      {lifecycle.Record{State: lifecycle.StateTerminated, Retiring: true, IdleDetectedAt: at}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.record.ScalingDown(); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
