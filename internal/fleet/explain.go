@@ -36,6 +36,11 @@ func (f *Fleet) Explain(ctx context.Context, repository, runID string, now time.
 	if e.Events, err = f.newestEvents(ctx, repository, runID); err != nil {
 		return e, err
 	}
+	hold, err := f.FleetHold(ctx)
+	if err != nil {
+		return e, err
+	}
+	e.Sentences = append(e.Sentences, compact(holdSentence(hold, now))...)
 	for _, q := range requests {
 		e.Sentences = append(e.Sentences, requestSentence(q, now))
 		serving, leaving, err := f.hostsOf(ctx, q, nil)
@@ -47,6 +52,7 @@ func (f *Fleet) Explain(ctx context.Context, repository, runID string, now time.
 			return e, err
 		}
 		for _, fact := range facts {
+			fact.FleetHold = &hold
 			e.Sentences = append(e.Sentences, f.hostSentences(fact, e.Events, now)...)
 		}
 	}

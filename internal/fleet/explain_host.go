@@ -36,11 +36,17 @@ func (f *Fleet) ExplainHost(ctx context.Context, instanceID string, of OfRun, no
 	if err != nil {
 		return e, err
 	}
+	hold, err := f.FleetHold(ctx)
+	if err != nil {
+		return e, err
+	}
+	facts[0].FleetHold = &hold
 	told := teller{f: f, now: now, Facts: facts[0]}
 	cloud, runner := told.askEC2(ctx), told.askGitHub(ctx)
 	e.Events = history.Events
 	e.Sentences = append(e.Sentences, told.state(history.Events), told.work(), told.agent())
 	e.Sentences = append(e.Sentences, compact(cloud, runner)...)
+	e.Sentences = append(e.Sentences, compact(holdSentence(hold, now))...)
 	e.Sentences = append(e.Sentences, told.marks()...)
 	e.Sentences = append(e.Sentences, said(history.Events, r, f.decide(told.Facts, now).Why)...)
 	e.Sentences = append(e.Sentences, told.next()...)
@@ -221,7 +227,7 @@ func (t *teller) marks() (sentences []string) {
 			sentences = append(sentences, fmt.Sprintf(format, args...))
 		}
 	}
-	note(r.Held(t.now), "An operator holds it until %s: nothing claims or ends it.", t.when(r.Hold))
+	note(r.Held(t.now) && !r.FleetHeld, "An operator holds it until %s: nothing claims or ends it.", t.when(r.Hold))
 	note(r.Retiring, "It is retiring: no run gets it any more, and it leaves when it is next idle.")
 	note(!r.InterruptionAt.IsZero(), "EC2 announced that it takes the machine back at %s.", t.when(r.InterruptionAt))
 	note(r.ReplacedBy != "", "Request %s gets its run another host in its place.", r.ReplacedBy)
@@ -254,13 +260,20 @@ func (t *teller) next() (sentences []string) {
 }
 
 // awaited is the deadline of the host as it stands: its threshold, and no sooner
-// than an operator's hold lets go of it.
+// than the holds of operators let go of it.
 func (t *teller) awaited() time.Time {
 	r := t.Record
-	if r.State != lifecycle.StateTerminated && r.Hold.After(r.Threshold) {
-		return r.Hold
+	end := r.Threshold
+	if r.State == lifecycle.StateTerminated {
+		return end
 	}
-	return r.Threshold
+	if !r.FleetHeld && r.Hold.After(end) {
+		end = r.Hold
+	}
+	if h := t.FleetHold; h != nil && h.Until.After(end) {
+		end = h.Until
+	}
+	return end
 }
 
 // at is what would be decided at another time, if its agent and all others went
@@ -298,6 +311,14 @@ func said(history []lifecycle.Event, r lifecycle.Record, but string) (sentences 
 	}
 	slices.Reverse(sentences)
 	return sentences
+}
+
+// holdSentence tells of the fleet's hold while it is in force.
+func holdSentence(h lifecycle.FleetHold, now time.Time) string {
+	if !h.InForce(now) {
+		return ""
+	}
+	return fmt.Sprintf("No host is ended: %s.", h)
 }
 
 // compact leaves out what is empty.

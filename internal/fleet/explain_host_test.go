@@ -108,6 +108,30 @@ func TestExplainAHostThroughItsLife(t *testing.T) {
 	})
 }
 
+// TestExplainAHostOfAHeldFleet: what is awaited then is the end of the hold.
+func TestExplainAHostOfAHeldFleet(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		w.release(ctx, "1", true)
+		if _, err := w.fleet.HoldFleet(ctx, time.Hour, "a look", "CN=ops", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		w.says(ctx, host.InstanceID, "is idle (pooled)", "No host is ended: the fleet is held until 2000-01-01T01:00:",
+			"It is kept: the fleet is held", "else it would be ended: idle until its threshold",
+			"(in 50m0s): terminate, since: idle until its threshold")
+		for _, s := range w.explained(ctx, host.InstanceID) {
+			if strings.Contains(s, "An operator holds it") {
+				t.Errorf("the fleet's hold is told as one of the host: %s", s)
+			}
+		}
+		e, err := w.fleet.Explain(ctx, repository, "1", time.Now())
+		if err != nil || !strings.HasPrefix(e.Sentences[0], "No host is ended: the fleet is held until") {
+			t.Errorf("the run: %v, %v", e.Sentences, err)
+		}
+	})
+}
+
 // TestExplainAHostThatIsSilent: what is not known is not made up.
 func TestExplainAHostThatIsSilent(t *testing.T) {
 	diaryWorld(t, func(ctx context.Context, w *world, _ *diary, _ *pace) {

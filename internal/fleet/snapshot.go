@@ -126,14 +126,22 @@ func (p *photograph) instances(hosts []scaleDownHost, machines []lifecycle.Machi
 	}
 }
 
-// withoutSpared leaves out the idle hosts that the sweep leaves alone since
-// their request or job pool still wants them.
+// withoutSpared leaves out the hosts that the sweep leaves alone since the fleet
+// is held, or their request or job pool still wants them.
 func (p *photograph) withoutSpared(ctx context.Context, hosts []scaleDownHost) error {
+	hold, err := p.f.FleetHold(ctx)
+	if err != nil {
+		return err
+	}
 	byID := make(map[string]scaleDownHost, len(hosts))
 	for _, h := range hosts {
 		byID[h.record.InstanceID] = h
 	}
 	for _, v := range p.Plan() {
+		if hold.InForce(p.Now) && (v.Action == policy.ActionDeregisterAndTerminate || v.Action == lifecycle.ActionTerminate) {
+			p.leave(byID[v.InstanceID], hold.String()+"; else it would be ended: "+v.Why)
+			continue
+		}
 		if v.Action != policy.ActionDeregisterAndTerminate {
 			continue
 		}

@@ -112,6 +112,20 @@ func TestASnapshotIsPlannedAsTheSweepDecides(t *testing.T) {
 	}
 }
 
+// TestASnapshotOfAHeldFleet: none of its hosts would be ended.
+func TestASnapshotOfAHeldFleet(t *testing.T) {
+	inScaleDown(t, policy.ScaleDown{}, 2, func(t *testing.T, s *scaleDownScene) {
+		s.says(s.hosts[0], true)
+		if _, err := s.fleet.HoldFleet(t.Context(), time.Hour, "a look", "CN=ops", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		actions := s.agree(2)
+		if want := map[string]lifecycle.Action{s.hosts[0].InstanceID: lifecycle.ActionKeep}; !cmp.Equal(want, actions) {
+			t.Errorf("planned %v, want %v", actions, want)
+		}
+	})
+}
+
 // TestASnapshotLeavesOutWhatItCannotTell: and says of whom, and why.
 func TestASnapshotLeavesOutWhatItCannotTell(t *testing.T) {
 	inScaleDown(t, policy.ScaleDown{}, 2, func(t *testing.T, s *scaleDownScene) {
