@@ -50,10 +50,15 @@ func iamPolicy(_ context.Context, call *call) error {
 	if err != nil {
 		return wrongConfig(err)
 	}
-	if c.AWS == nil {
-		return &configError{fmt.Errorf("%s has no aws section: a fleet on this machine needs no policies", path)}
+	names, needed := policyNames(c, account, hostRole), permissions()
+	switch {
+	case c.AWS != nil:
+	case len(names.Services) == 0 || aws.Role(role) != aws.RoleControld:
+		return &configError{fmt.Errorf("%s has no aws section: a fleet on this machine needs no policies, but controld one for services on ECS", path)}
+	default:
+		needed = ecs.Actions()
 	}
-	text, err := aws.Policy(aws.Role(role), permissions(), policyNames(c, account, hostRole)).JSON()
+	text, err := aws.Policy(aws.Role(role), needed, names).JSON()
 	if err != nil {
 		return err
 	}
@@ -72,6 +77,9 @@ func permissions() []aws.Permission {
 // policyNames take any region where the configuration leaves it open.
 func policyNames(c *config.Config, account, hostRole string) aws.Names {
 	a := c.AWS
+	if a == nil { // on this machine, with nothing in AWS but services
+		a = &config.AWS{}
+	}
 	n := aws.Names{
 		Partition: partition(a.Region), Region: "*", Account: account, Prefix: a.Prefix,
 		HostProfile: a.InstanceProfile, HostRole: cmp.Or(hostRole, a.InstanceProfile),
@@ -81,6 +89,7 @@ func policyNames(c *config.Config, account, hostRole string) aws.Names {
 	}
 	for name, s := range c.Services {
 		if s.Scaled() {
+			n.Partition = partition(cmp.Or(c.ServiceRegion(name), a.Region))
 			n.Services = append(n.Services, aws.ServiceName{Region: cmp.Or(c.ServiceRegion(name), "*"), Cluster: s.Cluster, Service: s.ECSService})
 		}
 	}

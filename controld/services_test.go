@@ -229,6 +229,24 @@ func tableOf(t *testing.T, queued chan string) string {
 	return "http://" + l.Addr().String()
 }
 
+// A fleet on this machine has a policy for its services, and for nothing else.
+func TestThePolicyOfServicesAlone(t *testing.T) {
+	local := "github: {token_env: X}\n"
+	services := "services: {jobs: {region: cn-north-1, cluster: c, ecs_service: s}}\n"
+	got := controld(t, "iam", "--config", write(t, "controld.yaml", local+services))
+	for _, says := range []string{`"arn:aws-cn:ecs:cn-north-1:*:service/c/s"`, `"ecs:UpdateService"`} {
+		if got.code != 0 || !strings.Contains(got.stdout, says) || strings.Contains(got.stdout, "dynamodb") {
+			t.Errorf("got %+v, want %s", got, says)
+		}
+	}
+	for _, args := range [][]string{{local}, {local + services, "--role", "host"}} {
+		got := controld(t, append([]string{"iam", "--config", write(t, "controld.yaml", args[0])}, args[1:]...)...)
+		if got.code != exitConfiguration || !strings.Contains(got.stderr, "has no aws section") {
+			t.Errorf("%v: got %+v", args[1:], got)
+		}
+	}
+}
+
 func TestServicesNeedCredentials(t *testing.T) {
 	newAccount(t)
 	for variable, value := range map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_EC2_METADATA_DISABLED": "true"} {

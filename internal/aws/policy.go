@@ -142,14 +142,22 @@ func (n Names) resources(role Role, k Kind) []string {
 	return []string{"*"}
 }
 
+// maxServices are named one by one: IAM allows a policy of a role 6,144
+// characters, of which each takes some 80.
+const maxServices = 20
+
+// services are those of the configuration, or their clusters when they are many.
 func (n Names) services() []string {
 	var all []string
 	for _, s := range n.Services {
 		n.Region = s.Region
+		if len(n.Services) > maxServices {
+			s.Service = "*"
+		}
 		all = append(all, n.arn("ecs", "service/"+s.Cluster+"/"+s.Service))
 	}
 	slices.Sort(all)
-	return all
+	return slices.Compact(all)
 }
 
 func (n Names) machines(k Kind) []string {

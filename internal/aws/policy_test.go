@@ -1,6 +1,7 @@
 package aws_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -125,6 +126,19 @@ func TestAnActionIsThereOnce(t *testing.T) {
 	policy := aws.Policy(aws.RoleControld, needed, names)
 	if diff := cmp.Diff([]string{"sqs:DeleteMessage", "sqs:SendMessage"}, policy.Statement[0].Action); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
+	}
+}
+
+// A policy has so many characters at most.
+func TestManyServicesAreNamedByTheirClusters(t *testing.T) {
+	needed := []aws.Permission{{Action: "ecs:UpdateService", Role: aws.RoleControld, On: aws.OnServices}}
+	many := names
+	for n := range 100 {
+		many.Services = append(many.Services, aws.ServiceName{Region: "us-east-1", Cluster: fmt.Sprintf("c%d", n%2), Service: fmt.Sprintf("s%d", n)})
+	}
+	want := []string{"arn:aws:ecs:us-east-1:123456789012:service/c0/*", "arn:aws:ecs:us-east-1:123456789012:service/c1/*"}
+	if diff := cmp.Diff(want, aws.Policy(aws.RoleControld, needed, many).Statement[0].Resource); diff != "" {
+		t.Error(diff)
 	}
 }
 
