@@ -143,6 +143,8 @@ func TestCosts(t *testing.T) {
 	var request lifecycle.Request
 	var hook lifecycle.Webhook
 	var waits lifecycle.Job
+	var work lifecycle.WorkJob
+	var at lifecycle.Worker
 	ctx, of := t.Context(), lifecycle.PageOf{}
 	host := s.ForHost(hostKeyOf(0))
 	update := func(r lifecycle.Record, into *lifecycle.Record) (err error) {
@@ -257,6 +259,34 @@ func TestCosts(t *testing.T) {
 			return err
 		}, "PutItem: 0 read, 1 write"},
 		{"Turns, 20 open", func() error { _, err := s.Turns(ctx, jobPool); return err }, "GetItem: 1 read, 0 write"},
+		{"CreateWork", func() error { work = newWork("a"); return s.CreateWork(ctx, work) }, "PutItem: 0 read, 2 write"}, // and by-pool
+		{"WaitingWork, 1", func() error { _, err := s.WaitingWork(ctx, "render", 25); return err }, "Query: 0.5 read, 0 write"},
+		{"CountWork, 1", func() error { _, err := s.CountWork(ctx, "render"); return err }, "2 Query: 1 read, 0 write"},
+		{"UpdateWorker, the first", func() (err error) { at, err = s.UpdateWorker(ctx, newWorker("w")); return err }, "PutItem: 0 read, 2 write"}, // and by-run
+		{"UpdateWorker, a heartbeat", func() error { _, err := s.UpdateWorker(ctx, at.Heard("1.1", began.Add(time.Minute))); return err },
+			"PutItem: 0 read, 1 write"},
+		{"Worker", func() error { _, err := s.Worker(ctx, "render", "w"); return err }, "GetItem: 1 read, 0 write"},
+		{"UpdateWork, claimed", func() (err error) {
+			work.Version = 1
+			if work, err = work.Claim("w", began); err == nil {
+				work, err = s.UpdateWork(ctx, work)
+			}
+			return err
+		}, "PutItem: 0 read, 4 write"}, // within by-pool (2), into by-due
+		{"UpdateWork, lines", func() (err error) {
+			if work, err = work.Append("w", 0, "frame 1 of 2\n", began.Add(time.Minute)); err == nil {
+				work, err = s.UpdateWork(ctx, work)
+			}
+			return err
+		}, "PutItem: 0 read, 1 write"},
+		{"Work", func() error { _, err := s.Work(ctx, "render", "a"); return err }, "GetItem: 1 read, 0 write"},
+		{"DueWork, none", func() error { _, err := s.DueWork(ctx, began, of); return err }, "4 Query: 2 read, 0 write"},
+		{"UpdateWork, ended", func() (err error) {
+			if work, err = work.Finish("w", true, "", began.Add(time.Minute)); err == nil {
+				work, err = s.UpdateWork(ctx, work)
+			}
+			return err
+		}, "PutItem: 0 read, 3 write"}, // out of by-pool and by-due
 		{"SeeOnce", func() error { return s.SeeOnce(ctx, "token", "a", began.Add(time.Hour)) }, "PutItem: 0 read, 1 write"},
 
 		{"AddEvents, the first of all", func() error { return s.AddEvents(ctx, []lifecycle.Event{newEvent("a")}) },

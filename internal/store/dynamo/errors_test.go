@@ -67,7 +67,16 @@ func methods(s *dynamo.Store) map[string]func(context.Context) error {
 			_, err := s.UpdateTurns(ctx, lifecycle.Turns{Pool: jobPool})
 			return err
 		},
-		"leases FleetHold": func(ctx context.Context) error { _, err := s.FleetHold(ctx); return err },
+		"jobs CreateWork":   func(ctx context.Context) error { return s.CreateWork(ctx, newWork("new")) },
+		"jobs UpdateWork":   func(ctx context.Context) error { _, err := s.UpdateWork(ctx, newWork("a")); return err },
+		"jobs Work":         func(ctx context.Context) error { _, err := s.Work(ctx, "render", "a"); return err },
+		"jobs WaitingWork":  func(ctx context.Context) error { _, err := s.WaitingWork(ctx, "render", 10); return err },
+		"jobs CountWork":    func(ctx context.Context) error { _, err := s.CountWork(ctx, "render"); return err },
+		"jobs DueWork":      func(ctx context.Context) error { _, err := s.DueWork(ctx, began, of); return err },
+		"jobs Worker":       func(ctx context.Context) error { _, err := s.Worker(ctx, "render", "w"); return err },
+		"jobs UpdateWorker": func(ctx context.Context) error { _, err := s.UpdateWorker(ctx, newWorker("w")); return err },
+		"jobs Workers":      func(ctx context.Context) error { _, err := s.Workers(ctx, "render", of); return err },
+		"leases FleetHold":  func(ctx context.Context) error { _, err := s.FleetHold(ctx); return err },
 		"leases UpdateFleetHold": func(ctx context.Context) error {
 			_, err := s.UpdateFleetHold(ctx, lifecycle.FleetHold{Until: began})
 			return err
