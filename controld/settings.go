@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // pools are those of the configuration, in the fleet's words.
@@ -24,7 +25,7 @@ func pools(c *config.Config) (map[string]fleet.Pool, error) {
 		pools[name] = fleet.Pool{
 			Name: name, ResourceClasses: c.PoolResourceClasses(name), UsageClasses: c.PoolUsageClasses(name),
 			InstanceTypes: p.InstanceTypes, Privileged: p.Privileged, RerunInterrupted: p.RerunInterrupted, Policy: c.Policy(name),
-			Maximum: p.Maximum, Warm: warm,
+			Maximum: p.Maximum, Warm: warm, SpotBreaker: policy.SpotBreaker(p.SpotBreaker),
 		}
 	}
 	return pools, nil

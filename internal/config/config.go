@@ -150,16 +150,29 @@ type Pool struct {
 	EC2 *EC2 `yaml:"ec2"`
 	// Maximum is how many hosts it may have at once, whatever they do; 0: any number.
 	Maximum int `yaml:"maximum"`
+	// SpotBreaker pauses launches of spot hosts after many interruptions.
+	SpotBreaker SpotBreaker `yaml:"spot_breaker"`
 	// Warm has fresh hosts ready ahead of need; nil: none are.
 	Warm *Warm `yaml:"warm"`
 	// Jobs makes it a job pool; nil: hosts are for who calls Provision.
 	Jobs *Jobs `yaml:"jobs"`
 }
 
+// SpotBreaker has on-demand hosts launched for a while in the place of spot ones,
+// where a request allows it, once EC2 has taken many back.
+type SpotBreaker struct {
+	// Interruptions of so many hosts of the pool within Within open it for Pause.
+	// 0: it never opens. At 1 any interruption makes the pool dear for a while.
+	Interruptions int           `yaml:"interruptions"`
+	Within        time.Duration `yaml:"within"`
+	Pause         time.Duration `yaml:"pause"`
+}
+
 // SetDefaults makes a pool that a file names start from the same values as the
 // default pool.
 func (p *Pool) SetDefaults() {
 	p.Reuse, p.Drift = lifecycle.ReuseSameRepository, lifecycle.DriftLeave
+	p.SpotBreaker = SpotBreaker{Within: 10 * time.Minute, Pause: 30 * time.Minute}
 }
 
 // Timeouts are the deadlines of a host's life: see lifecycle.Policy.

@@ -45,7 +45,8 @@ timeouts: {idle: 90s}
 	want.GitHub.TokenEnv = "GITHUB_TOKEN"
 	want.ResourceClasses["large"] = config.ResourceClass{CPU: 2, MemoryMiB: 8192}
 	want.ResourceClasses["tiny"] = config.ResourceClass{CPU: 1, MemoryMiB: 512}
-	want.Pools["build"] = config.Pool{Reuse: lifecycle.ReuseSameRepository, Drift: lifecycle.DriftLeave, UsageClasses: []lifecycle.UsageClass{lifecycle.UsageSpot}, MaxRuntime: &hour}
+	want.Pools["build"] = config.Pool{Reuse: lifecycle.ReuseSameRepository, Drift: lifecycle.DriftLeave, SpotBreaker: config.Default().Pools[config.DefaultPool].SpotBreaker,
+		UsageClasses: []lifecycle.UsageClass{lifecycle.UsageSpot}, MaxRuntime: &hour}
 	want.Timeouts.Idle = 90 * time.Second
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

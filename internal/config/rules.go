@@ -162,6 +162,9 @@ func (c *Config) validatePool(at strictyaml.Place, name string) {
 	if p.MaxAge != 0 {
 		between(at.At("max_age"), p.MaxAge, minAge, maxAge)
 	}
+	number(at.At("spot_breaker", "interruptions"), p.SpotBreaker.Interruptions, 0, maxUses)
+	between(at.At("spot_breaker", "within"), p.SpotBreaker.Within, time.Minute, day)
+	between(at.At("spot_breaker", "pause"), p.SpotBreaker.Pause, time.Minute, day)
 	if p.RerunInterrupted && c.Webhooks == nil {
 		at.At("rerun_interrupted").Errorf("means nothing without webhooks, which tell that a run has failed; add the webhooks section or leave it out")
 	}

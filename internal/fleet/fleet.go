@@ -43,6 +43,8 @@ type Pool struct {
 	Policy           lifecycle.Policy
 	// Maximum is how many hosts it may have at once; 0: any number.
 	Maximum int
+	// SpotBreaker pauses launches of spot hosts after many interruptions.
+	SpotBreaker policy.SpotBreaker
 	// Warm says what is launched ahead of need; nil: nothing is.
 	Warm *WarmPool
 }

@@ -177,6 +177,11 @@ func (f *Fleet) note(ctx context.Context, j *journal, n lifecycle.Notice, now ti
 		if !news {
 			return r, nil
 		}
+		if d.Action == lifecycle.ActionNotice { // before the record tells that it was counted
+			if err := f.heardInterruption(ctx, r, now); err != nil {
+				return r, err
+			}
+		}
 		stored, err := f.store.UpdateInstance(ctx, after)
 		if err != nil {
 			return r, fmt.Errorf("note on host %s: %w", r.InstanceID, err)

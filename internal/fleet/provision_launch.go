@@ -13,7 +13,10 @@ import (
 // intend writes the launch into the request before it is made: number, token
 // and exact parameters, so that a crash repeats the same call.
 func (p *Provision) intend(ctx context.Context, now time.Time) (Progress, error) {
-	q := p.q
+	q, why, err := p.f.throughBreaker(ctx, p.q, now)
+	if err != nil {
+		return again, err
+	}
 	version, err := p.f.templates.version(ctx, q.Spec.Pool)
 	if err != nil {
 		return again, fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err)
@@ -26,6 +29,9 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (Progress, error)
 	}
 	q = p.f.intended(q, q.Lacks(), version, without)
 	return p.write(ctx, q, now, func() {
+		if why != "" {
+			p.journal.add(requestEvent(q, lifecycle.ActionLaunch, why, now))
+		}
 		p.fresh = true
 		p.next = p.launch
 	})

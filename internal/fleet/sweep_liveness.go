@@ -127,6 +127,11 @@ func (s *LivenessSweep) host(ctx context.Context, now time.Time) (Progress, erro
 	if len(s.hosts) == 0 {
 		return done, nil
 	}
+	if told := s.hosts[0].Report; told != nil && !told.InterruptionAt.IsZero() {
+		if err := s.f.heardInterruption(ctx, s.hosts[0].Record, now); err != nil {
+			return again, err
+		}
+	}
 	if _, _, err := s.f.bring(ctx, &s.journal, s.hosts[0], now); err != nil {
 		return again, err
 	}

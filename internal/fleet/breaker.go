@@ -1,0 +1,65 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// heardInterruption counts the interruption of a spot host for the breaker of its
+// pool. It is safe to repeat: each host counts once.
+func (f *Fleet) heardInterruption(ctx context.Context, r lifecycle.Record, now time.Time) error {
+	breaker := f.pools[r.Pool].SpotBreaker
+	if f.guards == nil || !breaker.On() || r.UsageClass != lifecycle.UsageSpot || r.State == lifecycle.StateTerminated {
+		return nil
+	}
+	for range orderTries {
+		b, err := f.guards.Breaker(ctx, r.Pool)
+		if err != nil {
+			return fmt.Errorf("read the breaker of pool %s: %w", r.Pool, err)
+		}
+		next, news := breaker.Heard(b, r.InstanceID, now)
+		if !news {
+			return nil
+		}
+		_, err = f.guards.UpdateBreaker(ctx, next)
+		switch {
+		case errors.Is(err, lifecycle.ErrLost):
+			continue
+		case err != nil:
+			return fmt.Errorf("write the breaker of pool %s: %w", r.Pool, err)
+		case next.OpenUntil.After(b.OpenUntil):
+			f.log.Warn("too many spot hosts were interrupted", "pool", r.Pool, "hosts", len(next.Interrupted), "pausedUntil", next.OpenUntil)
+		}
+		return nil
+	}
+	return &lifecycle.UnavailableError{
+		What: "breaker of pool " + r.Pool, RetryAfter: time.Second, Err: errors.New("it keeps changing"),
+	}
+}
+
+// throughBreaker is the request with what the breaker of its pool makes of its next
+// launch: on-demand hosts where it allows them, and spot ones all the same where it
+// does not. It says so, or is silent.
+func (f *Fleet) throughBreaker(ctx context.Context, q lifecycle.Request, now time.Time) (_ lifecycle.Request, why string, err error) {
+	breaker := f.pools[q.Spec.Pool].SpotBreaker
+	if f.guards == nil || !breaker.On() || usageOf(q) != lifecycle.UsageSpot {
+		return q, "", nil
+	}
+	b, err := f.guards.Breaker(ctx, q.Spec.Pool)
+	if err != nil {
+		return q, "", fmt.Errorf("read the breaker of pool %s: %w", q.Spec.Pool, err)
+	}
+	if !breaker.Open(b, now) {
+		return q, "", nil
+	}
+	why = fmt.Sprintf("EC2 interrupted %d spot hosts or more of pool %s within %s", breaker.Interruptions, q.Spec.Pool, breaker.Within)
+	if !q.Spec.AllowOnDemand {
+		return q, why + "; launching spot hosts all the same, since the request allows no others", nil
+	}
+	q.OnDemand = true
+	return q, fmt.Sprintf("%s: on-demand hosts are launched until %s", why, clock(b.OpenUntil)), nil
+}

@@ -1,0 +1,50 @@
+package policy
+
+import (
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// SpotBreaker says when a pool stops launching spot hosts for a while: EC2 has
+// taken so many back that the next ones would not last either. The zero value
+// never does.
+type SpotBreaker struct {
+	// Interruptions of so many hosts within Within open it for Pause. 0: never.
+	Interruptions int
+	Within, Pause time.Duration
+}
+
+// On reports whether there is a breaker at all.
+func (p SpotBreaker) On() bool { return p.Interruptions > 0 }
+
+// Open reports whether spot is paused now.
+func (p SpotBreaker) Open(b lifecycle.Breaker, now time.Time) bool {
+	return p.On() && now.Before(b.OpenUntil)
+}
+
+// Heard counts the interruption of a host, once for each host, and reports whether
+// that changed anything. While the breaker is open another interruption prolongs
+// nothing: those are of hosts from before.
+func (p SpotBreaker) Heard(b lifecycle.Breaker, instanceID string, now time.Time) (lifecycle.Breaker, bool) {
+	known := func(i lifecycle.Interrupted) bool { return i.InstanceID == instanceID }
+	if !p.On() || slices.ContainsFunc(b.Interrupted, known) {
+		return b, false
+	}
+	b.Interrupted = slices.DeleteFunc(slices.Clone(b.Interrupted), func(i lifecycle.Interrupted) bool {
+		return now.Sub(i.At) >= p.Within
+	})
+	b.Interrupted = append(b.Interrupted, lifecycle.Interrupted{InstanceID: instanceID, At: now})
+	if most := max(p.Interruptions, interruptedAtMost); len(b.Interrupted) > most {
+		b.Interrupted = b.Interrupted[len(b.Interrupted)-most:]
+	}
+	if len(b.Interrupted) >= p.Interruptions && !p.Open(b, now) {
+		b.OpenUntil = now.Add(p.Pause)
+	}
+	return b, true
+}
+
+// interruptedAtMost bounds the row of a breaker. A host that was forgotten and is
+// heard of again counts twice, which changes nothing while so many others count.
+const interruptedAtMost = 200
