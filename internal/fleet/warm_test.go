@@ -207,21 +207,13 @@ func TestWarmHostsWithinTheMaximum(t *testing.T) {
 // Hosts that never come up are not launched for ever: the pauses grow.
 func TestWarmHostsThatDoNotComeUp(t *testing.T) {
 	inWarmBubble(t, withWarm(warmPool(1)), func(_ context.Context, t *testing.T, w *world) {
-		broken := true
-		for end := time.Now().Add(3 * time.Hour); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-			w.set(func() {
-				for _, r := range w.records(lifecycle.StateIdle) {
-					if broken {
-						w.broken[r.HostKey] = lifecycle.CauseHost
-					}
-				}
-			})
+		w.set(func() { w.broken["*"] = lifecycle.CauseHost })
+		time.Sleep(time.Hour)
+		if n := len(w.records()); n < 4 || n > 8 {
+			t.Errorf("%d hosts were launched in an hour, all of which failed", n)
 		}
-		if n := len(w.records()); n < 4 || n > 10 {
-			t.Errorf("%d hosts were launched in 3 h, all of which failed", n)
-		}
-		broken = false
-		w.until("a fresh host once they come up", 2*time.Hour, w.hasFresh(1))
+		w.set(func() { delete(w.broken, "*") })
+		w.until("a fresh host once they come up", 70*time.Minute, w.hasFresh(1))
 	})
 }
 
@@ -344,6 +336,35 @@ func TestWarmLaunchIsNoLeak(t *testing.T) {
 		}
 		if sweep(w.newFleet("without")) != 0 {
 			t.Error("a machine of a warm pool that is no more was not ended")
+		}
+	})
+}
+
+// A launch that was cut short long ago is not made again: what it made is recorded,
+// and what lacks is decided on anew.
+func TestWarmLaunchCutShortLongAgo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, withWarm(warmPool(2)))
+		f := &fate{at: 2}
+		f.kill = func() {}
+		w.compute.SetCapacity("*", 1)
+		mortal := w.newFleet("first", withWarm(warmPool(2)), func(o *fleet.Options) {
+			o.Store, o.Compute = mortalStore{w.store, f}, mortalCompute{w.compute, f}
+		})
+		_ = mortal.Drive(t.Context(), mortal.NewWarmSweep(), 0)
+		time.Sleep(time.Hour)
+		w.compute.SetCapacity("*", 9)
+		if err := w.fleet.Drive(t.Context(), w.fleet.NewWarmSweep(), patience); err != nil {
+			t.Fatal(err)
+		}
+		if w.machines() != 1 || len(w.records()) != 1 {
+			t.Errorf("%d machines, %d records: want the one that was made", w.machines(), len(w.records()))
+		}
+		if err := w.fleet.Drive(t.Context(), w.fleet.NewWarmSweep(), patience); err != nil {
+			t.Fatal(err)
+		}
+		if w.machines() != 2 || len(w.records()) != 2 {
+			t.Errorf("%d machines, %d records after the next sweep, want 2", w.machines(), len(w.records()))
 		}
 	})
 }

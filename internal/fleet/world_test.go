@@ -33,7 +33,7 @@ type world struct {
 	fleet   *fleet.Fleet
 
 	mu sync.Mutex
-	// deaf hosts do not report, deadRegistration ones fail to register.
+	// deaf hosts do not report, broken ones fail to register; "*": all do.
 	deaf   map[string]bool
 	broken map[string]lifecycle.Cause
 	busy   map[string]bool
@@ -136,6 +136,9 @@ func (w *world) report(r lifecycle.Record) lifecycle.Report {
 		p.Jobs = 1
 	}
 	cause, broken := w.broken[r.HostKey]
+	if !broken {
+		cause, broken = w.broken["*"]
+	}
 	switch {
 	case broken && (r.State == lifecycle.StateCreated || r.State == lifecycle.StateClaimed):
 		p.Signal, p.Cause, p.Detail = lifecycle.SignalRegFailed, cause, "no route to github\nmore"
