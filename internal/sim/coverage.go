@@ -119,6 +119,7 @@ const (
 	markShort     = "request: short"
 	markReleased  = "request: released before it was settled"
 	markReused    = "host: reused by another run"
+	markBound     = "host: fresh, and bound by its first run"
 	markJobDone   = "job: done"
 	markRefused   = "job: refused by the hook"
 	markDrained   = "job: finished after its run's release"
@@ -130,7 +131,7 @@ const (
 )
 
 var allMarks = []string{
-	markReady, markShort, markReleased, markReused, markJobDone, markRefused, markDrained,
+	markReady, markShort, markReleased, markReused, markBound, markJobDone, markRefused, markDrained,
 	markTakeover, markLeak, markSelfEnded, markRestarted, markOverlap,
 }
 

@@ -84,6 +84,9 @@ func (w *world) moved(l *life, before, after lifecycle.Record) {
 	case "claimed":
 		w.coverage.Actions[lifecycle.ActionClaim]++
 		w.mark(markReused)
+		if before.Fresh() {
+			w.mark(markBound)
+		}
 		w.checkClaim(before, after)
 	case "terminated":
 		w.coverage.Actions[lifecycle.ActionTerminate]++

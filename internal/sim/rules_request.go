@@ -48,7 +48,7 @@ func (w *world) requestWritten(before, after lifecycle.Request) {
 	if strings.HasSuffix(w.current.name, " sweep") {
 		w.mark(markTakeover)
 	}
-	if before.Launch == nil && after.Launch != nil {
+	if before.Launch == nil && after.Launch != nil && !lifecycle.IsWarm(after.RunID) {
 		w.checkReuse(after)
 	}
 	switch after.Outcome {
@@ -109,7 +109,7 @@ func (w *world) checkLaunch(order lifecycle.LaunchOrder, got []lifecycle.Machine
 			fresh++
 		}
 	}
-	if has := w.outstanding(q); fresh > 0 && has+fresh > q.Spec.Count {
+	if has := w.outstanding(q); !lifecycle.IsWarm(q.RunID) && fresh > 0 && has+fresh > q.Spec.Count {
 		w.broken(RuleLaunch, "request %s launches %d machines beside %d, and asked for %d", key, fresh, has, q.Spec.Count)
 	}
 }

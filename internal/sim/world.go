@@ -14,6 +14,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/placement"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
 	queue "github.com/remuda-ci/remuda/internal/queue/memory"
 	store "github.com/remuda-ci/remuda/internal/store/memory"
 )
@@ -51,6 +52,7 @@ type world struct {
 	strays    int
 	pools     map[string]fleet.Pool
 	intervals agent.Intervals
+	warm      *fleet.WarmPool // nil: no pool has warm hosts
 	taste     taste
 	runs      []*run
 	rules     *rules
@@ -108,8 +110,24 @@ func (w *world) configure() {
 		"owner":   pool("owner", lifecycle.ReuseSameOwner, 3),
 		"once":    pool("once", lifecycle.ReuseNone, 0),
 	}
+	if w.cfg.Seed%4 == 1 {
+		w.warmUp()
+	}
 	w.intervals = agent.Intervals{
 		ReadIdle: pick(500*time.Millisecond, 2*time.Second), ReadRunning: 5 * time.Second, Heartbeat: 15 * time.Second,
+	}
+}
+
+// warmUp gives two pools warm hosts, until the misfortunes end.
+func (w *world) warmUp() {
+	w.warm = &fleet.WarmPool{
+		Spec:   lifecycle.Spec{ResourceClass: "small", UsageClass: lifecycle.UsageOnDemand, InstanceTypes: []string{"*"}},
+		Policy: policy.WarmPolicy{MinimumIdle: 1 + w.rng.IntN(2), Lead: time.Minute},
+	}
+	for _, name := range []string{"default", "once"} {
+		p := w.pools[name]
+		p.Warm, p.Policy.WarmTime = w.warm, 15*time.Minute
+		w.pools[name] = p
 	}
 }
 
@@ -129,6 +147,9 @@ func (w *world) storeAway() bool { return w.now.Before(w.storeAwayUntil) }
 func (w *world) calmDown() {
 	w.tell("world", "calm", "")
 	w.chaos = false
+	if w.warm != nil {
+		w.warm.Policy.MinimumIdle = 0
+	}
 	w.storeAwayUntil, w.cloudAwayUntil, w.github.away = w.now, w.now, w.now
 	for _, m := range w.living() {
 		if m.host != nil {
