@@ -26,7 +26,21 @@ func openBelow(parent int, name string) (*os.File, error) {
 	if errors.Is(err, unix.EACCES) && permit(parent, name) == nil {
 		f, err = openDir(parent, name, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_XDEV)
 	}
+	if errors.Is(err, ErrMount) && movedAway(parent, name) {
+		return nil, unix.ENOENT
+	}
 	return f, err
+}
+
+// movedAway tells a directory that was moved out of parent while it was opened from one that is a mount: the kernel
+// has one error for both. Where it does not tell what is a mount, it counts as one.
+func movedAway(parent int, name string) bool {
+	var st unix.Statx_t
+	err := unix.Statx(parent, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, 0, &st)
+	if err != nil {
+		return errors.Is(err, unix.ENOENT)
+	}
+	return st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0
 }
 
 // openTop opens a directory that may be a mount, but no link.
