@@ -281,7 +281,7 @@ func (m *machine) claim(runID string) {
 	reg := m.token("registration", lifecycle.RegistrationToken)
 	m.update(func(r lifecycle.Record) lifecycle.Record {
 		r, err := r.Claimed(lifecycle.Claim{
-			Now: time.Now(), RunID: runID, Repository: repository, RequestID: "request-" + runID, MaxRuntime: time.Hour,
+			Now: time.Now(), RunID: runID, Repository: repository, BindTo: m.policy.Reuse.TrustKey(repository), RequestID: "request-" + runID, MaxRuntime: time.Hour,
 			Registration: &reg, Threshold: time.Now().Add(m.policy.ClaimTimeout),
 		})
 		check(m.t, err)

@@ -88,7 +88,7 @@ type badRequest struct {
 
 // badRequests breaks every rule of the contract at least once; TestEveryFieldIsTested keeps it complete.
 func badRequests() []badRequest {
-	return slices.Concat(badRepositories(), badProvisions(), badReleases(), badOperations(), badLists(), badWatches())
+	return slices.Concat(badRepositories(), badProvisions(), badReleases(), badOperations(), badLists(), badWatches(), badWorkerRequests())
 }
 
 func badRepositories() []badRequest {
@@ -191,6 +191,12 @@ func badOperations() []badRequest {
 		{"negative", hold("i-1", durationpb.New(-1), ""), "duration", "greater than or equal to 0s"},
 		{"too long", hold("i-1", durationpb.New(24*time.Hour+1), ""), "duration", "less than or equal to"},
 		{"too long", hold("i-1", hour, long), "reason", "at most 512"},
+		{"absent", &remudav1.HoldFleetRequest{}, "duration", "required"},
+		{"negative", &remudav1.HoldFleetRequest{Duration: durationpb.New(-1)}, "duration", "greater than or equal to 0s"},
+		{"too long", &remudav1.HoldFleetRequest{Duration: durationpb.New(24*time.Hour + 1)}, "duration", "less than or equal to"},
+		{"too long", &remudav1.HoldFleetRequest{Duration: hour, Reason: long}, "reason", "at most 512"},
+		{"empty", &remudav1.NudgeServiceRequest{}, "service", "pattern"},
+		{"upper case", &remudav1.NudgeServiceRequest{Service: "Render"}, "service", "pattern"},
 	}
 }
 
@@ -211,6 +217,9 @@ func badLists() []badRequest {
 		{"negative", &remudav1.ListPoolsRequest{PageSize: -1}, "page_size", "greater than or equal to 0"},
 		{"too many", &remudav1.ListPoolsRequest{PageSize: 1001}, "page_size", "less than or equal to 1000"},
 		{"too long", &remudav1.ListPoolsRequest{PageToken: long}, "page_token", "at most 2048"},
+		{"negative", &remudav1.ListServicesRequest{PageSize: -1}, "page_size", "greater than or equal to 0"},
+		{"too many", &remudav1.ListServicesRequest{PageSize: 1001}, "page_size", "less than or equal to 1000"},
+		{"too long", &remudav1.ListServicesRequest{PageToken: long}, "page_token", "at most 2048"},
 	}
 }
 
@@ -226,6 +235,36 @@ func badWatches() []badRequest {
 		{"both", &remudav1.ExplainRunRequest{Repository: "acme/app", RunId: "1", InstanceId: "i-1"}, "instance_id", "either"},
 		{"with a run", &remudav1.ExplainRunRequest{RunId: "1", InstanceId: "i-1"}, "instance_id", "either"},
 		{"with a repository", &remudav1.ExplainRunRequest{Repository: "acme/app", InstanceId: "i-1"}, "instance_id", "either"},
+	}
+}
+
+func badWorkerRequests() []badRequest {
+	const service, job, worker = "render", "job-1", "task-1"
+	long := strings.Repeat("x", 513)
+	return []badRequest{
+		{"empty", &remudav1.SubmitJobRequest{}, "service", "pattern"},
+		{"slash", &remudav1.SubmitJobRequest{Service: service, JobId: "a/b"}, "job_id", "pattern"},
+		{"too long", &remudav1.SubmitJobRequest{Service: service, Payload: make([]byte, 65537)}, "payload", "at most 65536"},
+		{"empty", &remudav1.HeartbeatRequest{WorkerId: worker}, "service", "pattern"},
+		{"empty", &remudav1.HeartbeatRequest{Service: service}, "worker_id", "pattern"},
+		{"too long", &remudav1.HeartbeatRequest{Service: service, WorkerId: worker, Version: strings.Repeat("1", 65)}, "version", "at most 64"},
+		{"empty", &remudav1.ClaimJobRequest{WorkerId: worker}, "service", "pattern"},
+		{"space", &remudav1.ClaimJobRequest{Service: service, WorkerId: "a b"}, "worker_id", "pattern"},
+		{"too long", &remudav1.ClaimJobRequest{Service: service, WorkerId: worker, Version: strings.Repeat("1", 65)}, "version", "at most 64"},
+		{"empty", &remudav1.AppendJobLogRequest{JobId: job, WorkerId: worker}, "service", "pattern"},
+		{"empty", &remudav1.AppendJobLogRequest{Service: service, WorkerId: worker}, "job_id", "pattern"},
+		{"empty", &remudav1.AppendJobLogRequest{Service: service, JobId: job}, "worker_id", "pattern"},
+		{"negative", &remudav1.AppendJobLogRequest{Service: service, JobId: job, WorkerId: worker, Offset: -1}, "offset", "greater than or equal to 0"},
+		{"too long", &remudav1.AppendJobLogRequest{Service: service, JobId: job, WorkerId: worker, Lines: strings.Repeat("é", 32769)}, "lines", "at most 65536"},
+		{"empty", &remudav1.FinishJobRequest{JobId: job, WorkerId: worker}, "service", "pattern"},
+		{"empty", &remudav1.FinishJobRequest{Service: service, WorkerId: worker}, "job_id", "pattern"},
+		{"empty", &remudav1.FinishJobRequest{Service: service, JobId: job}, "worker_id", "pattern"},
+		{"too long", &remudav1.FinishJobRequest{Service: service, JobId: job, WorkerId: worker, Reason: long}, "reason", "at most 512"},
+		{"empty", &remudav1.GetJobRequest{JobId: job}, "service", "pattern"},
+		{"empty", &remudav1.GetJobRequest{Service: service}, "job_id", "pattern"},
+		{"empty", &remudav1.ListWorkersRequest{}, "service", "pattern"},
+		{"negative", &remudav1.ListWorkersRequest{Service: service, PageSize: -1}, "page_size", "greater than or equal to 0"},
+		{"too long", &remudav1.ListWorkersRequest{Service: service, PageToken: strings.Repeat("t", 2049)}, "page_token", "at most 2048"},
 	}
 }
 
@@ -263,13 +302,16 @@ func TestEveryFieldIsTested(t *testing.T) {
 		field, _, _ := strings.Cut(bad.field, "[")
 		broken[bad.req.ProtoReflect().Descriptor().FullName().Append(protoreflect.Name(field))] = true
 	}
-	methods := remudav1.File_remuda_v1_fleet_service_proto.Services().ByName("FleetService").Methods()
-	for i := range methods.Len() {
-		fields := methods.Get(i).Input().Fields()
-		for j := range fields.Len() {
-			field := fields.Get(j)
-			if field.Kind() != protoreflect.BoolKind && !broken[field.FullName()] {
-				t.Errorf("no bad request breaks %s", field.FullName())
+	fleet := remudav1.File_remuda_v1_fleet_service_proto.Services().ByName("FleetService")
+	workers := remudav1.File_remuda_v1_worker_service_proto.Services().ByName("WorkerService")
+	for _, service := range []protoreflect.ServiceDescriptor{fleet, workers} {
+		for i := range service.Methods().Len() {
+			fields := service.Methods().Get(i).Input().Fields()
+			for j := range fields.Len() {
+				field := fields.Get(j)
+				if field.Kind() != protoreflect.BoolKind && !broken[field.FullName()] {
+					t.Errorf("no bad request breaks %s", field.FullName())
+				}
 			}
 		}
 	}
