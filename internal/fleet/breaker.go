@@ -41,25 +41,34 @@ func (f *Fleet) heardInterruption(ctx context.Context, r lifecycle.Record, now t
 	}
 }
 
+// spotPaused says why and until when the breaker of its pool pauses the spot hosts
+// that a request launches next; why is empty: it does not.
+func (f *Fleet) spotPaused(ctx context.Context, q lifecycle.Request, now time.Time) (why string, until time.Time, err error) {
+	breaker := f.pools[q.Spec.Pool].SpotBreaker
+	if f.guards == nil || !breaker.On() || usageOf(q) != lifecycle.UsageSpot {
+		return "", until, nil
+	}
+	b, err := f.guards.Breaker(ctx, q.Spec.Pool)
+	if err != nil {
+		return "", until, fmt.Errorf("read the breaker of pool %s: %w", q.Spec.Pool, err)
+	}
+	if !breaker.Open(b, now) {
+		return "", until, nil
+	}
+	return fmt.Sprintf("EC2 interrupted %d spot hosts or more of pool %s within %s", breaker.Interruptions, q.Spec.Pool, breaker.Within), b.OpenUntil, nil
+}
+
 // throughBreaker is the request with what the breaker of its pool makes of its next
 // launch: on-demand hosts where it allows them, and spot ones all the same where it
 // does not. It says so, or is silent.
 func (f *Fleet) throughBreaker(ctx context.Context, q lifecycle.Request, now time.Time) (_ lifecycle.Request, why string, err error) {
-	breaker := f.pools[q.Spec.Pool].SpotBreaker
-	if f.guards == nil || !breaker.On() || usageOf(q) != lifecycle.UsageSpot {
-		return q, "", nil
-	}
-	b, err := f.guards.Breaker(ctx, q.Spec.Pool)
-	if err != nil {
-		return q, "", fmt.Errorf("read the breaker of pool %s: %w", q.Spec.Pool, err)
-	}
-	if !breaker.Open(b, now) {
-		return q, "", nil
-	}
-	why = fmt.Sprintf("EC2 interrupted %d spot hosts or more of pool %s within %s", breaker.Interruptions, q.Spec.Pool, breaker.Within)
-	if !q.Spec.AllowOnDemand {
+	why, until, err := f.spotPaused(ctx, q, now)
+	switch {
+	case err != nil || why == "":
+		return q, "", err
+	case !q.Spec.AllowOnDemand:
 		return q, why + "; launching spot hosts all the same, since the request allows no others", nil
 	}
 	q.OnDemand = true
-	return q, fmt.Sprintf("%s: on-demand hosts are launched until %s", why, clock(b.OpenUntil)), nil
+	return q, fmt.Sprintf("%s: on-demand hosts are launched until %s", why, clock(until)), nil
 }

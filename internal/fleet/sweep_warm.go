@@ -92,7 +92,7 @@ func (s *WarmSweep) decide(ctx context.Context, now time.Time) (Progress, error)
 	case hosts.failed:
 		q = q.Failed(now)
 	}
-	d, err := s.f.topUp(ctx, pool, policy.WarmFacts{Hosts: hosts.seen, NotBefore: q.NotBefore}, now)
+	q, d, err := s.f.topUp(ctx, q, policy.WarmFacts{Hosts: hosts.seen, NotBefore: q.NotBefore}, now)
 	if err != nil {
 		return again, err
 	}
@@ -115,25 +115,57 @@ func (s *WarmSweep) decide(ctx context.Context, now time.Time) (Progress, error)
 	return s.write(ctx, q, s.end)
 }
 
-// topUp asks the policy. How many other hosts the pool has is counted only when
-// that may keep one from being launched.
-func (f *Fleet) topUp(ctx context.Context, pool string, facts policy.WarmFacts, now time.Time) (policy.WarmDecision, error) {
+// topUp asks the policy. What may keep a host from being launched is asked only
+// when one is to be.
+func (f *Fleet) topUp(ctx context.Context, q lifecycle.Request, facts policy.WarmFacts, now time.Time) (lifecycle.Request, policy.WarmDecision, error) {
+	pool := q.Spec.Pool
 	rules := f.pools[pool].Warm.Policy
 	rules.Maximum = f.pools[pool].Maximum
 	d := policy.TopUp(rules, facts, now)
-	if d.Launch == 0 || rules.Maximum == 0 {
-		return d, nil
+	if d.Launch == 0 {
+		return q, d, nil
 	}
+	q, instead, paused, err := f.warmThroughBreaker(ctx, q, now)
+	if err != nil {
+		return q, d, err
+	}
+	facts.Paused = paused
+	if rules.Maximum > 0 {
+		if facts.Others, err = f.others(ctx, pool, len(facts.Hosts)); err != nil {
+			return q, d, err
+		}
+	}
+	d = policy.TopUp(rules, facts, now)
+	d.Why += instead
+	return q, d, nil
+}
+
+// others is how many hosts a pool has beside the fresh ones.
+func (f *Fleet) others(ctx context.Context, pool string, fresh int) (int, error) {
 	counts, err := f.Count(ctx)
 	if err != nil {
-		return d, fmt.Errorf("count the hosts of pool %s: %w", pool, err)
+		return 0, fmt.Errorf("count the hosts of pool %s: %w", pool, err)
 	}
 	live := 0
 	for _, n := range counts[pool].States {
 		live += n
 	}
-	facts.Others = max(live-len(facts.Hosts), 0)
-	return policy.TopUp(rules, facts, now), nil
+	return max(live-fresh, 0), nil
+}
+
+// warmThroughBreaker is the row of a warm pool with what the pool's breaker makes
+// of its next launch. While that is open no host is launched on spot ahead of
+// need: on-demand instead, where the pool allows that, else none.
+func (f *Fleet) warmThroughBreaker(ctx context.Context, q lifecycle.Request, now time.Time) (_ lifecycle.Request, instead, paused string, err error) {
+	why, until, err := f.spotPaused(ctx, q, now)
+	switch {
+	case err != nil || why == "":
+		return q, "", "", err
+	case !q.Spec.AllowOnDemand:
+		return q, "", fmt.Sprintf("%s; spot is paused until %s", why, clock(until)), nil
+	}
+	q.OnDemand = true
+	return q, fmt.Sprintf("; on demand until %s: %s", clock(until), why), "", nil
 }
 
 // tell says what was decided on a pool, when that is news.

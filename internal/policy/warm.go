@@ -46,6 +46,8 @@ type WarmFacts struct {
 	// NotBefore: hosts that were launched did not come up, and until then none is
 	// launched; zero: at any time.
 	NotBefore time.Time
+	// Paused says why and until when none is launched; empty: nothing forbids it.
+	Paused string
 }
 
 // WarmDecision is what to do with a pool's fresh hosts, and why.
@@ -114,8 +116,12 @@ func (d *WarmDecision) launch(p WarmPolicy, f WarmFacts, missing int, now time.T
 			missing, f.NotBefore.UTC().Format(time.RFC3339))
 		return
 	}
-	d.Launch = missing
 	d.Why += fmt.Sprintf(": %d missing", missing)
+	if f.Paused != "" {
+		d.Why += ", and none is launched: " + f.Paused
+		return
+	}
+	d.Launch = missing
 	if p.Maximum == 0 {
 		return
 	}

@@ -86,6 +86,8 @@ func TestTopUp(t *testing.T) {
 				Why: "4 wanted (minimum_idle), 1 idle and 0 coming: 3 missing, and room for 0: the pool has 8 of at most 6 hosts"}},
 		"none while they do not come up": {policy: policy.WarmPolicy{MinimumIdle: 1}, facts: policy.WarmFacts{NotBefore: noon.Add(1)}, now: noon,
 			want: policy.WarmDecision{Wanted: 1, Why: "1 wanted (minimum_idle), 0 idle and 0 coming: 1 missing, and none is launched before 2026-01-05T12:00:00Z, since the last ones did not come up"}},
+		"none while spot is paused": {policy: policy.WarmPolicy{MinimumIdle: 2}, facts: policy.WarmFacts{Hosts: hosts(1), Paused: "too many were interrupted"}, now: noon,
+			want: policy.WarmDecision{Wanted: 2, Idle: 1, Why: "2 wanted (minimum_idle), 1 idle and 0 coming: 1 missing, and none is launched: too many were interrupted"}},
 		"again once the time has come": {policy: policy.WarmPolicy{MinimumIdle: 1}, facts: policy.WarmFacts{NotBefore: noon}, now: noon,
 			want: policy.WarmDecision{Launch: 1, Wanted: 1, Why: "1 wanted (minimum_idle), 0 idle and 0 coming: 1 missing"}},
 		"a busy one is no idle one":      {policy: policy.WarmPolicy{MinimumIdle: 4}, facts: policy.WarmFacts{Hosts: with(func(h *policy.WarmHost) { h.Busy = true })}, now: noon, want: oneMissing},

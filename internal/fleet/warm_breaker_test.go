@@ -1,0 +1,73 @@
+package fleet_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// While the breaker of its pool is open a warm pool launches on demand or, where
+// that is not allowed, nothing, and says so; then spot again.
+func TestWarmHostsAskTheSpotBreaker(t *testing.T) {
+	const open = 30 * time.Minute
+	tests := map[string]struct {
+		allow bool
+		want  map[lifecycle.UsageClass]int // while it is open
+		says  string
+	}{
+		"on demand instead": {true, map[lifecycle.UsageClass]int{lifecycle.UsageOnDemand: 1},
+			"1 missing; on demand until 00:30:00Z: EC2 interrupted 3 spot hosts or more of pool default within 10m0s"},
+		"none": {false, map[lifecycle.UsageClass]int{},
+			"1 missing, and none is launched: EC2 interrupted 3 spot hosts or more of pool default within 10m0s; spot is paused until 00:30:00Z"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			spot := func(p *fleet.WarmPool) { p.Spec.UsageClass, p.Spec.AllowOnDemand = lifecycle.UsageSpot, tt.allow }
+			breaker := func(p *fleet.Pool) {
+				p.SpotBreaker = policy.SpotBreaker{Interruptions: 3, Within: 10 * time.Minute, Pause: open}
+			}
+			inWarmBubble(t, withWarm(warmPool(1, spot), breaker), func(ctx context.Context, t *testing.T, w *world) {
+				if _, err := w.store.UpdateBreaker(ctx, lifecycle.Breaker{Pool: "default", OpenUntil: time.Now().Add(open)}); err != nil {
+					t.Fatal(err)
+				}
+				dry := w.fleet.NewRefresh(true)
+				if err := w.fleet.Drive(ctx, dry, patience); err != nil {
+					t.Fatal(err)
+				}
+				if said := decisionsOf(dry); !strings.Contains(said, tt.says) {
+					t.Errorf("decided:\n%s\nwant it to say %q", said, tt.says)
+				}
+				time.Sleep(open - time.Minute)
+				usage := map[lifecycle.UsageClass]int{}
+				for _, r := range w.fresh() {
+					usage[r.UsageClass]++
+				}
+				if len(usage) != len(tt.want) || usage[lifecycle.UsageOnDemand] != tt.want[lifecycle.UsageOnDemand] {
+					t.Errorf("fresh hosts by usage class: %v, want %v", usage, tt.want)
+				}
+				for _, r := range w.fresh() {
+					w.compute.Kill(r.InstanceID)
+				}
+				time.Sleep(2 * time.Minute)
+				w.until("a fresh host on spot", 10*time.Minute, func() bool {
+					fresh := w.fresh()
+					return len(fresh) == 1 && fresh[0].UsageClass == lifecycle.UsageSpot
+				})
+			})
+		})
+	}
+}
+
+// decisionsOf are the reasons of all decisions, by line.
+func decisionsOf(r *fleet.Refresh) string {
+	var said []string
+	for _, d := range r.Decisions() {
+		said = append(said, d.Reason)
+	}
+	return strings.Join(said, "\n")
+}
