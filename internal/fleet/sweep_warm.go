@@ -115,13 +115,24 @@ func (s *WarmSweep) decide(ctx context.Context, now time.Time) (Progress, error)
 	return s.write(ctx, q, s.end)
 }
 
-// topUp asks the policy. What may keep a host from being launched is asked only
-// when one is to be.
+// topUp asks the policy. What may keep a host from being launched or retired is
+// asked only when one is to be.
 func (f *Fleet) topUp(ctx context.Context, q lifecycle.Request, facts policy.WarmFacts, now time.Time) (lifecycle.Request, policy.WarmDecision, error) {
 	pool := q.Spec.Pool
 	rules := f.pools[pool].Warm.Policy
 	rules.Maximum = f.pools[pool].Maximum
 	d := policy.TopUp(rules, facts, now)
+	if d.Launch == 0 && len(d.Retire) == 0 {
+		return q, d, nil
+	}
+	hold, err := f.FleetHold(ctx)
+	if err != nil {
+		return q, d, err
+	}
+	if hold.InForce(now) {
+		facts.Held = hold.String()
+		d = policy.TopUp(rules, facts, now)
+	}
 	if d.Launch == 0 {
 		return q, d, nil
 	}

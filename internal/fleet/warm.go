@@ -92,7 +92,7 @@ const comeUpSlack = time.Minute
 
 func warmHost(r lifecycle.Record, p lifecycle.Report, spec lifecycle.Spec, now time.Time) policy.WarmHost {
 	h := policy.WarmHost{
-		InstanceID: r.InstanceID, Coming: r.Releasing(), Busy: p.Busy, Held: r.Held(now), Retiring: r.Retiring,
+		InstanceID: r.InstanceID, Coming: r.Releasing(), Busy: p.Busy, Held: r.Held(now) && !r.FleetHeld, Kept: r.FleetHeld, Retiring: r.Retiring,
 		Interrupted: !r.InterruptionAt.IsZero() || !p.InterruptionAt.IsZero() || !p.RebalanceAt.IsZero(),
 	}
 	if r.Pooled() {

@@ -30,6 +30,9 @@ type WarmHost struct {
 	EndsAt time.Time
 	// Nobody is given a host that is busy, held, retiring or interrupted.
 	Busy, Held, Retiring, Interrupted bool
+	// Kept: a hold on the whole fleet is all that keeps it, and it ends after that.
+	// Nobody is given it either.
+	Kept bool
 	// Unfit says why it is not what the pool launches now, as of another class;
 	// empty: it is.
 	Unfit string
@@ -48,6 +51,14 @@ type WarmFacts struct {
 	NotBefore time.Time
 	// Paused says why and until when none is launched; empty: nothing forbids it.
 	Paused string
+	// Held says of the hold on the whole fleet, while it is in force, that nothing
+	// may be ended; empty: there is none.
+	Held string
+}
+
+// beyond reports whether the fleet's hold is all that keeps a host a lead from now.
+func (f WarmFacts) beyond(h WarmHost, ready time.Time) bool {
+	return f.Held != "" && (h.Kept || !h.Coming && !h.EndsAt.After(ready))
 }
 
 // WarmDecision is what to do with a pool's fresh hosts, and why.
@@ -56,8 +67,9 @@ type WarmDecision struct {
 	Launch int
 	Retire []string
 	// Wanted is how many are to be ready now, or a lead from now if that is more;
-	// Idle how many can be claimed then still, and Coming how many are on the way.
-	Wanted, Idle, Coming int
+	// Idle how many can be claimed then still, Coming how many are on the way, and
+	// Kept how many the hold on the whole fleet keeps beyond their time.
+	Wanted, Idle, Coming, Kept int
 	// Why is a sentence for people.
 	Why string
 }
@@ -65,16 +77,20 @@ type WarmDecision struct {
 // TopUp says how many fresh hosts to launch ahead of need, or which to end since
 // neither now nor a lead from now wants them. It counts what can be claimed and
 // will be still a lead from now, and what is coming; what is launched stays within
-// the pool's maximum.
+// the pool's maximum. While the fleet is held nothing goes, and what stays beyond
+// its time counts too: else its replacements would pile up for as long.
 func TopUp(p WarmPolicy, f WarmFacts, now time.Time) WarmDecision {
 	wanted, of := p.Wanted(now)
 	d := WarmDecision{Wanted: wanted}
 	var idle, coming []WarmHost
 	for _, h := range f.Hosts {
 		switch {
-		case h.away():
+		case h.away(), h.Kept && f.Held == "":
+		case h.Unfit != "" && f.Held != "":
 		case h.Unfit != "":
 			d.Retire = append(d.Retire, h.InstanceID)
+		case f.beyond(h, now.Add(p.Lead)):
+			d.Kept++
 		case h.Coming:
 			coming = append(coming, h)
 		case h.EndsAt.After(now.Add(p.Lead)):
@@ -84,9 +100,14 @@ func TopUp(p WarmPolicy, f WarmFacts, now time.Time) WarmDecision {
 	slices.Sort(d.Retire)
 	d.Idle, d.Coming = len(idle), len(coming)
 	d.Why = fmt.Sprintf("%d wanted (%s), %d idle and %d coming", wanted, of, d.Idle, d.Coming)
-	switch missing := wanted - d.Idle - d.Coming; {
+	if d.Kept > 0 {
+		d.Why += fmt.Sprintf(", %d kept beyond their time", d.Kept)
+	}
+	switch missing := wanted - d.Idle - d.Coming - d.Kept; {
 	case missing > 0:
 		d.launch(p, f, missing, now)
+	case missing < 0 && f.Held != "":
+		d.Why += fmt.Sprintf(": %d too many, and %s", -missing, f.Held)
 	case missing < 0:
 		d.Retire = append(d.Retire, surplus(idle, coming, -missing)...)
 		d.Why += fmt.Sprintf(": %d too many", -missing)

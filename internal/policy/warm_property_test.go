@@ -27,19 +27,23 @@ func TestTopUpOfAnyFacts(t *testing.T) {
 			MinimumIdle: rapid.IntRange(0, 4).Draw(t, "minimum"), Maximum: rapid.IntRange(0, 8).Draw(t, "maximum"),
 			Lead: time.Duration(rapid.IntRange(0, 20).Draw(t, "lead")) * time.Minute, Schedules: rapid.SampledFrom(schedules).Draw(t, "schedules"),
 		}
-		f := policy.WarmFacts{Others: rapid.IntRange(0, 6).Draw(t, "others"), Hosts: anyWarmHosts(t, now)}
+		f := policy.WarmFacts{Others: rapid.IntRange(0, 6).Draw(t, "others"), Hosts: anyWarmHosts(t, now),
+			Held: rapid.SampledFrom([]string{"", "", "the fleet is held"}).Draw(t, "held")}
 		d := policy.TopUp(p, f, now)
 
 		live := len(f.Hosts) + f.Others
 		if d.Launch < 0 || d.Launch > 0 && p.Maximum > 0 && live+d.Launch > p.Maximum || d.Launch > d.Wanted {
 			t.Fatalf("launches %d beside %d with at most %d: %s", d.Launch, live, p.Maximum, d.Why)
 		}
+		if f.Held != "" && len(d.Retire) > 0 {
+			t.Fatalf("retires %v in a held fleet", d.Retire)
+		}
 		surplus := 0
 		for _, h := range f.Hosts {
 			if !slices.Contains(d.Retire, h.InstanceID) {
 				continue
 			}
-			if h.Busy || h.Held || h.Retiring || h.Interrupted {
+			if h.Busy || h.Held || h.Retiring || h.Interrupted || h.Kept {
 				t.Fatalf("retires %+v", h)
 			}
 			if h.Unfit == "" {
@@ -78,6 +82,8 @@ func anyWarmHosts(t *rapid.T, now time.Time) []policy.WarmHost {
 			h.Interrupted = true
 		case 4:
 			h.Unfit = "of another class"
+		case 5:
+			h.Kept = true
 		}
 		hosts = append(hosts, h)
 	}
