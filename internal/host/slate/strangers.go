@@ -159,9 +159,19 @@ func (i image) strange(ctx context.Context, base baseline) ([]strange, error) {
 	return found, err
 }
 
-// checkStrange looks until it has found nothing twice in a row, or what it finds has had its time to end.
+// limit is how long it may take to end by itself.
+func (s strange) limit() time.Duration {
+	if s.login {
+		return logoutLimit
+	}
+	return settleLimit
+}
+
+// checkStrange looks until it has found nothing twice in a row, or something it finds has had its time to end. Each has its
+// own, since what ends may start something else, as a login does that tidies up behind itself; and all together have that of
+// the two, so that nothing that begins anew each time is waited for without end.
 func (p Plan) checkStrange(ctx context.Context, d *Doubts, m manager, base baseline) {
-	start := time.Now()
+	start, since := time.Now(), map[string]time.Time{}
 	for quiet := 0; quiet < quietLooks; {
 		found, err := p.image(m, base).strange(ctx, base)
 		if d.found(err) {
@@ -172,11 +182,14 @@ func (p Plan) checkStrange(ctx context.Context, d *Doubts, m manager, base basel
 			continue
 		}
 		quiet = 0
-		limit := settleLimit
-		if !slices.ContainsFunc(found, func(s strange) bool { return !s.login }) {
-			limit = logoutLimit
+		late := time.Since(start) > settleLimit+logoutLimit
+		for _, s := range found {
+			if _, seen := since[s.sentence]; !seen {
+				since[s.sentence] = time.Now()
+			}
+			late = late || time.Since(since[s.sentence]) > s.limit()
 		}
-		if time.Since(start) > limit {
+		if late {
 			for _, s := range found {
 				d.add("%s", s.sentence)
 			}
