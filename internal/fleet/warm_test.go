@@ -217,6 +217,29 @@ func TestWarmHostsThatDoNotComeUp(t *testing.T) {
 	})
 }
 
+// One whose pre-runner script failed is ended at once, not at its threshold, and
+// the next one waits a while.
+func TestWarmHostsWhosePreRunnerScriptFails(t *testing.T) {
+	inWarmBubble(t, withWarm(warmPool(1)), func(_ context.Context, t *testing.T, w *world) {
+		w.waitFor(1)
+		first := w.records()[0]
+		w.set(func() {
+			w.forge[first.HostKey] = func(p *lifecycle.Report) {
+				p.Signal, p.Cause, p.Detail = lifecycle.SignalFailed, lifecycle.CauseHost, "no disk"
+			}
+		})
+		w.until("it has ended", 15*time.Second, func() bool { return w.record(first.HostKey).State == lifecycle.StateTerminated })
+		if why := w.record(first.HostKey).Reason; why != "the pre-runner script failed (cause: host): no disk" {
+			t.Errorf("ended since %q", why)
+		}
+		time.Sleep(50 * time.Second)
+		if n := len(w.records()); n != 1 {
+			t.Errorf("%d hosts were launched within a minute of a failed one", n)
+		}
+		w.until("a fresh host", 2*time.Minute, w.hasFresh(1))
+	})
+}
+
 func TestWarmSweepDry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, withWarm(warmPool(2)))

@@ -152,6 +152,8 @@ func (v view) releasing() Decision {
 	switch {
 	case v.signal() == SignalRemoveRegOK && v.fresh():
 		return v.clean()
+	case v.signal() == SignalFailed && v.Record.Fresh():
+		return terminate(v.failure("the pre-runner script failed"))
 	case v.silent():
 		return terminate(fmt.Sprintf("silent for %s while it was %s", v.p.Silence, v.releasingWord()))
 	case v.drained():

@@ -193,6 +193,11 @@ var stateRules = []rule{
 	{"a failed clean-up of its own ends a host", func(s *seen) bool {
 		return s.is("releasing") && s.open() && !s.jobRuns() && s.ownFault("UD_REMOVE_REG_FAILED")
 	}, (*seen).ends},
+	{"a fresh host whose pre-runner script failed ends, and no other host that is becoming clean does for that", func(s *seen) bool {
+		return s.is("releasing") && s.open() && !s.jobRuns() && !s.noticed() && !s.fell() && !s.late() && s.answer == "UD_FAILED"
+	}, func(s *seen) bool {
+		return s.ends() == strings.HasPrefix(s.host, "releasing, fresh")
+	}},
 	{"a host released while busy drains", func(s *seen) bool {
 		return s.is("releasing", "draining") && s.open() && s.jobRuns() && !s.runtimeOver()
 	}, func(s *seen) bool {
