@@ -123,8 +123,6 @@ func (f *Fleet) leak(ctx context.Context, m lifecycle.Machine, records map[strin
 		why = "a machine with our tag, no record and no request"
 	case err != nil:
 		return "", fmt.Errorf("read request %s: %w", m.RequestID, err)
-	case lifecycle.IsWarm(m.RunID) && f.pools[m.Pool].Warm == nil:
-		why = "a machine with our tag and no record, of a warm pool that is configured no more"
 	case q.Launch != nil && q.Launch.Number == m.Launch:
 		return "", nil // the request will record it
 	}

@@ -189,7 +189,7 @@ func (s *DueSweep) request(ctx context.Context, now time.Time) (Progress, error)
 		return again, nil
 	}
 	if s.op == nil {
-		s.op = s.f.resumeProvision(s.requests[0])
+		s.op = s.f.resume(s.requests[0])
 	}
 	progress, err := s.op.Step(ctx, now)
 	if errors.Is(err, lifecycle.ErrUnavailable) {

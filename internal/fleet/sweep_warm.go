@@ -53,14 +53,14 @@ func (s *WarmSweep) load(ctx context.Context, now time.Time) (Progress, error) {
 	if len(s.pools) == 0 {
 		return done, s.trouble
 	}
-	spec := s.f.warmSpec(s.pools[0])
-	q, err := s.f.store.Request(ctx, lifecycle.WarmRepository, lifecycle.WarmRun(spec.Pool), lifecycle.WarmRun(spec.Pool))
+	pool := s.pools[0]
+	q, err := s.f.store.Request(ctx, lifecycle.WarmRepository, lifecycle.WarmRun(pool), lifecycle.WarmRun(pool))
 	s.stored, s.fresh, s.won, s.retire = err == nil, false, nil, nil
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
-		q = lifecycle.NewWarm(spec, now)
+		q = lifecycle.NewWarm(s.f.warmSpec(lifecycle.Request{Spec: lifecycle.Spec{Pool: pool}}), now)
 	case err != nil:
-		return again, fmt.Errorf("read the launches of warm pool %s: %w", spec.Pool, err)
+		return again, fmt.Errorf("read the launches of warm pool %s: %w", pool, err)
 	}
 	s.q = q
 	s.next = s.decide
@@ -85,7 +85,11 @@ func (s *WarmSweep) decide(ctx context.Context, now time.Time) (Progress, error)
 		return again, err
 	}
 	q := s.q
-	q.Spec, q.Taken = s.f.warmSpec(pool), hosts.taken
+	q.Spec, q.Taken = s.f.warmSpec(q), hosts.taken
+	if s.f.pools[pool].Warm == nil {
+		return s.close(ctx, q, hosts, now)
+	}
+	q = q.Watched(now)
 	switch {
 	case hosts.some:
 		q.Failures, q.NotBefore = 0, time.Time{}
@@ -97,10 +101,7 @@ func (s *WarmSweep) decide(ctx context.Context, now time.Time) (Progress, error)
 		return again, err
 	}
 	s.tell(q, d, now)
-	s.retire = nil
-	for _, id := range d.Retire {
-		s.retire = append(s.retire, retirement{hosts.records[id], "not wanted in the warm pool: " + d.Why})
-	}
+	s.willRetire(d, hosts)
 	if s.journal.dry {
 		return s.skip()
 	}
@@ -108,11 +109,19 @@ func (s *WarmSweep) decide(ctx context.Context, now time.Time) (Progress, error)
 		return s.intend(ctx, q, min(d.Launch, MaxCount), now)
 	}
 	q.OnDemand = false
-	if len(q.Taken) == len(s.q.Taken) && q.Failures == s.q.Failures && q.OnDemand == s.q.OnDemand {
+	if len(q.Taken) == len(s.q.Taken) && q.Failures == s.q.Failures && q.OnDemand == s.q.OnDemand && q.DueAt.Equal(s.q.DueAt) {
 		s.next = s.end
 		return again, nil
 	}
 	return s.write(ctx, q, s.end)
+}
+
+// willRetire notes which hosts go, once the row is written.
+func (s *WarmSweep) willRetire(d policy.WarmDecision, hosts warmHosts) {
+	s.retire = nil
+	for _, id := range d.Retire {
+		s.retire = append(s.retire, retirement{hosts.records[id], "not wanted in the warm pool: " + d.Why})
+	}
 }
 
 // topUp asks the policy. What may keep a host from being launched or retired is
@@ -241,9 +250,10 @@ func (s *WarmSweep) write(ctx context.Context, q lifecycle.Request, next func(co
 }
 
 // launch makes the launch of the row, or finds what it has made before a crash.
-// Later than its hosts had to be ready it is not made any more.
+// Later than its hosts had to be ready, or for a pool without warm hosts, it is not
+// made any more.
 func (s *WarmSweep) launch(ctx context.Context, now time.Time) (Progress, error) {
-	order, late := *s.q.Launch, !now.Before(s.q.Deadline)
+	order, late := *s.q.Launch, !now.Before(s.q.Deadline) || s.f.pools[s.q.Spec.Pool].Warm == nil
 	var machines []lifecycle.Machine
 	var err error
 	if !s.fresh {
@@ -295,7 +305,11 @@ func (s *WarmSweep) launched(ctx context.Context, now time.Time, short *lifecycl
 	wasSpot := usageOf(q) == lifecycle.UsageSpot
 	q.Launch, q.Shortage, q.OnDemand = nil, "", false
 	q.Taken = slices.Concat(q.Taken, s.won)
+	q = q.Watched(now)
 	next := s.end
+	if s.f.pools[q.Spec.Pool].Warm == nil {
+		next = s.decide
+	}
 	if short != nil {
 		q.Shortage = short.Why
 		s.journal.add(requestEvent(q, lifecycle.ActionLaunch, fmt.Sprintf("warm pool %s: %v", q.Spec.Pool, short), now))

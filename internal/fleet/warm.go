@@ -20,10 +20,15 @@ type WarmPool struct {
 	Policy policy.WarmPolicy
 }
 
-// warmSpec is what the fresh hosts of a pool are launched with.
-func (f *Fleet) warmSpec(pool string) lifecycle.Spec {
-	spec := f.pools[pool].Warm.Spec
-	spec.Pool = pool
+// warmSpec is what the fresh hosts of a pool are launched with. One that has no warm
+// hosts launches none, and its row keeps what it had.
+func (f *Fleet) warmSpec(q lifecycle.Request) lifecycle.Spec {
+	warm := f.pools[q.Spec.Pool].Warm
+	if warm == nil {
+		return q.Spec
+	}
+	spec := warm.Spec
+	spec.Pool = q.Spec.Pool
 	return spec
 }
 
@@ -71,7 +76,7 @@ func (f *Fleet) warmHosts(ctx context.Context, q lifecycle.Request, now time.Tim
 			continue
 		}
 		h.records[r.InstanceID] = r
-		h.seen = append(h.seen, warmHost(r, reports[r.HostKey], f.pools[q.Spec.Pool].Warm.Spec, now))
+		h.seen = append(h.seen, warmHost(r, reports[r.HostKey], f.warmSpec(q), now))
 	}
 	h.taken = slices.DeleteFunc(slices.Clone(q.Taken), func(t lifecycle.Taken) bool {
 		_, lives := h.records[t.InstanceID]

@@ -19,10 +19,26 @@ func WarmRun(pool string) string { return warmRun + pool }
 // IsWarm reports whether a run id is that of a warm pool.
 func IsWarm(runID string) bool { return strings.HasPrefix(runID, warmRun) }
 
-// NewWarm is the row of a warm pool before its first launch. It is never due: its
-// own sweep looks at it, and nobody releases or settles it.
+// warmLook is how long the sweep of warm pools may leave the row of a pool alone
+// before the due sweep takes it up: then no pool of that name has warm hosts any
+// more. Each row is written twice in that time, and its hosts stay as long.
+const warmLook = 5 * time.Minute
+
+// NewWarm is the row of a warm pool before its first launch. Its own sweep looks at
+// it and has it never due; nobody releases or settles it.
 func NewWarm(spec Spec, now time.Time) Request {
-	return Request{Repository: WarmRepository, RunID: WarmRun(spec.Pool), RequestID: WarmRun(spec.Pool), Spec: spec, CreatedAt: now, Version: 1}
+	q := Request{Repository: WarmRepository, RunID: WarmRun(spec.Pool), RequestID: WarmRun(spec.Pool), Spec: spec, CreatedAt: now, Version: 1}
+	return q.Watched(now)
+}
+
+// Watched is the row after the sweep of warm pools looked at it. It changes when
+// half of the time has passed in which it is left alone.
+func (q Request) Watched(now time.Time) Request {
+	if q.DueAt.Before(now.Add(warmLook / 2)) {
+		q.DueAt = now.Add(warmLook)
+	}
+	q.ExpiresAt = time.Time{}
+	return q
 }
 
 // Pauses after launches whose hosts did not come up: the first, which doubles with

@@ -1,0 +1,54 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// resume goes on with a request that stood still.
+func (f *Fleet) resume(q lifecycle.Request) Op {
+	if lifecycle.IsWarm(q.RunID) {
+		return f.closeWarm(q.Spec.Pool)
+	}
+	return f.resumeProvision(q)
+}
+
+// closeWarm is a WarmSweep of one pool whose row is due: nobody tops it up any
+// more, as when the configuration has no warm hosts for it, or no such pool. A
+// launch that was cut short is adopted, the fresh hosts are retired, and the row
+// goes once none of them is left.
+func (f *Fleet) closeWarm(pool string) *WarmSweep {
+	s := &WarmSweep{f: f, course: course{journal: journal{f: f, sweep: "due"}}}
+	if f.pools[pool].Warm == nil {
+		s.pools = []string{pool}
+	}
+	s.next = s.load
+	return s
+}
+
+// close retires the hosts of a pool without warm hosts.
+func (s *WarmSweep) close(ctx context.Context, q lifecycle.Request, hosts warmHosts, now time.Time) (Progress, error) {
+	hold, err := s.f.FleetHold(ctx)
+	if err != nil {
+		return again, err
+	}
+	facts := policy.WarmFacts{Hosts: hosts.seen}
+	if hold.InForce(now) {
+		facts.Held = hold.String()
+	}
+	d := policy.TopUp(policy.WarmPolicy{}, facts, now)
+	d.Why = "the configuration has no warm hosts for it any more"
+	if facts.Held != "" {
+		d.Why += ", and " + facts.Held
+	}
+	s.tell(q, d, now)
+	s.willRetire(d, hosts)
+	q = q.Watched(now)
+	if len(q.Taken) == 0 {
+		q.DueAt, q.ExpiresAt = time.Time{}, now.Add(s.f.timing.KeepRequests)
+	}
+	return s.write(ctx, q, s.end)
+}
