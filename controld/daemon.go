@@ -85,7 +85,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 		Workers: workerOptions(c, countedWork{p.workers, counter{metrics, "store"}}),
 		Pools:   hosts, Classes: classes(c), Sells: p.sells, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, Ensure: p.ensure, HostKey: p.hostKey, Notices: countedNotices(p.notices, metrics),
-		ScaleDown: idle, Services: services,
+		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(),
 		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
 	}); err != nil {
 		return nil, err

@@ -34,9 +34,11 @@ type Config struct {
 	Services map[string]Service `yaml:"services"`
 	// ScaleDown is nil when no host is ended for being idle in its run.
 	ScaleDown *ScaleDown `yaml:"scale_down"`
-	Timeouts  Timeouts   `yaml:"timeouts"`
-	Sweeps    Sweeps     `yaml:"sweeps"`
-	Log       Log        `yaml:"log"`
+	// Limits bound the hosts of each repository and owner.
+	Limits   Limits   `yaml:"limits"`
+	Timeouts Timeouts `yaml:"timeouts"`
+	Sweeps   Sweeps   `yaml:"sweeps"`
+	Log      Log      `yaml:"log"`
 }
 
 // GRPC is where callers reach the fleet.

@@ -62,6 +62,7 @@ func (c *Config) Validate(root strictyaml.Place) {
 	}
 	c.validateJobs(root)
 	c.validateServices(root)
+	c.Limits.validate(root.At("limits"))
 	if c.ScaleDown != nil {
 		c.ScaleDown.validate(root.At("scale_down"))
 	}

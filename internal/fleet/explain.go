@@ -140,6 +140,9 @@ func askedSentence(q lifecycle.Request, now time.Time) string {
 	if q.Shortage != "" {
 		open += "; the last launch was short: " + q.Shortage
 	}
+	if q.Full != "" && q.Lacks() > 0 {
+		open += "; " + q.Full
+	}
 	return open + "."
 }
 

@@ -97,6 +97,8 @@ type Options struct {
 	Ensure Ensure
 	// Guards keeps the fleet's hold, its breakers and limits; nil: there are none.
 	Guards GuardStore
+	// Limits bound the hosts of each repository and owner. They need Guards.
+	Limits policy.Limits
 	// Jobs are the parts for webhooks and job pools; nil: there are none.
 	Jobs *JobOptions
 	// Workers are the parts for the job queues of services; nil: there are none.
@@ -180,6 +182,7 @@ type Fleet struct {
 	ender   ender
 	github  GitHub
 	guards  GuardStore
+	limits  policy.Limits
 
 	pools        map[string]Pool
 	classes      map[string]Class
@@ -222,6 +225,9 @@ func New(o Options) (*Fleet, error) {
 	if o.ScaleDown != nil && o.ScaleDown.GitHub == nil {
 		return nil, errors.New("new fleet: scale-down needs to ask GitHub for registrations")
 	}
+	if o.Limits.On() && o.Guards == nil {
+		return nil, errors.New("new fleet: limits on hosts need a store of guards")
+	}
 	if len(o.Pools) == 0 {
 		return nil, errors.New("new fleet: at least one pool is required")
 	}
@@ -236,7 +242,7 @@ func New(o Options) (*Fleet, error) {
 		}
 	}
 	f := &Fleet{
-		store: o.Store, queue: o.Queue, compute: o.Compute, ender: o.Compute, github: o.GitHub, guards: o.Guards,
+		store: o.Store, queue: o.Queue, compute: o.Compute, ender: o.Compute, github: o.GitHub, guards: o.Guards, limits: o.Limits,
 		pools: o.Pools, classes: o.Classes, sells: o.Sells, templates: templates{ask: o.TemplateVersion}, exhausted: o.Exhausted, ensure: o.Ensure, repositories: o.Repositories,
 		replica: o.Replica, hostKey: o.HostKey, log: o.Log, observer: o.Observer,
 		timing: o.Timing.withDefaults(), rand: o.Rand, releases: o.Releases, notices: o.Notices, scaleDown: o.ScaleDown,

@@ -46,6 +46,8 @@ type Provision struct {
 	// won are hosts that were claimed but are not in q.Taken yet.
 	won []lifecycle.Record
 	sel selection
+	// booking is the request's room within the limits on hosts.
+	booking booking
 	// held: a launch was put off, since GitHub is away.
 	held bool
 	// fresh: the launch was intended here and not tried yet.
@@ -146,7 +148,7 @@ func (p *Provision) begin(ctx context.Context, now time.Time) (Progress, error) 
 	p.journal.effects++
 	p.q, p.hosts = q, map[string]lifecycle.Record{}
 	p.sel = newSelection()
-	p.next = p.selectHosts
+	p.next = p.book
 	if q.MaxHosts > 0 {
 		p.next = p.keepWithin
 	}
@@ -172,12 +174,16 @@ func (p *Provision) keepWithin(ctx context.Context, now time.Time) (Progress, er
 		return again, err
 	}
 	if hosts <= p.q.MaxHosts {
-		p.next = p.selectHosts
+		p.next = p.book
 		return again, nil
 	}
+	return p.giveUpShort(ctx, fmt.Sprintf("run %s would have %d hosts, and may have %d at once", p.q.RunID, hosts, p.q.MaxHosts), now)
+}
+
+// giveUpShort settles a request that has not taken a host and never may.
+func (p *Provision) giveUpShort(ctx context.Context, why string, now time.Time) (Progress, error) {
 	q := p.q
-	q.Outcome, q.ExpiresAt = lifecycle.OutcomeShort, now.Add(p.f.timing.KeepRequests)
-	q.Reason = fmt.Sprintf("run %s would have %d hosts, and may have %d at once", q.RunID, hosts, q.MaxHosts)
+	q.Outcome, q.ExpiresAt, q.Reason = lifecycle.OutcomeShort, now.Add(p.f.timing.KeepRequests), why
 	return p.write(ctx, q, now, func() {
 		p.journal.add(requestEvent(q, lifecycle.ActionSettle, q.Reason, now))
 		p.next = p.finish
@@ -243,8 +249,10 @@ func (p *Provision) resume(ctx context.Context, now time.Time) (Progress, error)
 	if err := p.loadHosts(ctx); err != nil {
 		return again, err
 	}
+	p.booking.rooms = nil
 	switch {
 	case q.Released() || q.Settled():
+		p.booking.late = p.booking.done
 		p.next = p.finish
 	case q.Launch != nil:
 		p.next = p.launch

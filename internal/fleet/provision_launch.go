@@ -27,7 +27,7 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (Progress, error)
 	if q.Shortage == "" {
 		without = p.f.exhausted(usageOf(q))
 	}
-	q = p.f.intended(q, q.Lacks(), version, without)
+	q = p.f.intended(q, p.lacks(), version, without)
 	return p.write(ctx, q, now, func() {
 		if why != "" {
 			p.journal.add(requestEvent(q, lifecycle.ActionLaunch, why, now))

@@ -46,8 +46,14 @@ func (p *Provision) queueName() lifecycle.QueueName {
 	return lifecycle.QueueName{ResourceClass: p.q.Spec.ResourceClass, UsageClass: p.q.Spec.UsageClass}
 }
 
-// lacks is how many hosts are still to be found.
-func (p *Provision) lacks() int { return max(0, p.q.Lacks()-len(p.won)) }
+// lacks is how many hosts are still to be found, as far as there is room for them.
+func (p *Provision) lacks() int {
+	may := p.q.Spec.Count
+	if p.limited() {
+		may = min(may, p.booking.hosts)
+	}
+	return max(0, may-p.taken())
+}
 
 // selectHosts does one step of the selection, which for a job-scoped host ends
 // when GitHub refuses it.

@@ -23,6 +23,10 @@ func (p *Provision) await(ctx context.Context, now time.Time) (Progress, error) 
 		return p.registerHost(ctx, now)
 	case len(p.ready()) >= p.q.Spec.Count, !now.Before(p.q.Deadline):
 		return p.settle(ctx, now)
+	case p.toBook() && !now.Before(p.relook):
+		p.sel = newSelection()
+		p.next = p.book
+		return again, nil
 	case p.lacks() > 0 && !now.Before(p.relook):
 		p.sel = newSelection()
 		p.next = p.selectHosts
@@ -198,7 +202,7 @@ func (p *Provision) settle(ctx context.Context, now time.Time) (Progress, error)
 			q.Unattended = !p.attended && !lifecycle.IsSpare(q.RunID) // that waits for as long as it takes
 		}
 		q.Reason = fmt.Sprintf("%d of %d hosts are ready", len(ready), q.Spec.Count)
-		if all && p.attended {
+		if all && p.attended && !p.bookedMore(len(ready)) {
 			q.DueAt = time.Time{}
 		}
 	} else {
@@ -253,6 +257,9 @@ func (p *Provision) shortReason(ready int) string {
 	if p.q.Shortage != "" {
 		why += "; " + p.q.Shortage
 	}
+	if p.q.Full != "" && p.q.Lacks() > 0 {
+		why += "; " + p.q.Full
+	}
 	if p.trouble != nil {
 		why += "; " + p.trouble.Error()
 	}
@@ -267,7 +274,7 @@ func (p *Provision) finish(ctx context.Context, now time.Time) (Progress, error)
 		q.Unattended = false
 		return p.write(ctx, q, now, func() {})
 	}
-	if p.tidy == nil && p.q.DueAt.IsZero() && !p.unwanted() {
+	if p.tidy == nil && p.q.DueAt.IsZero() && !p.unwanted() && !p.booking.late {
 		return p.outcome()
 	}
 	if p.tidy == nil {

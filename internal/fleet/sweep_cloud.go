@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // CloudSweep compares the cloud with the store, the cloud first: machines with
@@ -21,6 +22,8 @@ type CloudSweep struct {
 	leaked   []leaked
 	retiring []retirement
 	hosts    []lifecycle.Facts
+	// limits are those whose accounts are looked through.
+	limits []policy.Limit
 }
 
 // leaked is a machine that nobody can own, and why.
@@ -75,6 +78,7 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (Progress, erro
 			s.leaked = append(s.leaked, leaked{m.InstanceID, why})
 		}
 	}
+	s.limits = s.f.limitsToLook(s.machines, records)
 	s.retiring = append(s.f.ofOldRole(s.machines, byKey), s.f.ofOldTemplate(ctx, records, now)...)
 	if err := s.whileHeld(ctx, now); err != nil {
 		return again, err
@@ -180,7 +184,7 @@ func (s *CloudSweep) end(ctx context.Context, now time.Time) (Progress, error) {
 
 func (s *CloudSweep) host(ctx context.Context, now time.Time) (Progress, error) {
 	if len(s.hosts) == 0 {
-		return done, nil
+		return s.lookThrough(ctx, now)
 	}
 	if _, _, err := s.f.bring(ctx, &s.journal, s.hosts[0], now); err != nil {
 		return again, err

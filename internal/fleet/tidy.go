@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // tidy brings the hosts of a settled or released request in line with it: the
@@ -23,6 +25,10 @@ type tidy struct {
 	reports map[string]lifecycle.Report
 	// left is when somebody must look at this request again; zero: never.
 	left time.Time
+	// kept counts the hosts that serve the request still, or finish its jobs.
+	kept int
+	// limits are those whose accounts still have to be told of that.
+	limits []policy.Limit
 	// freed are the hosts that were released, returned or ended, on the way or
 	// just before.
 	freed []lifecycle.Record
@@ -71,14 +77,18 @@ func (t *tidy) load(ctx context.Context, now time.Time) (Progress, error) {
 		return again, err
 	}
 	t.freed = leaving
-	keys := make([]string, 0, len(records))
-	for _, r := range records {
+	asked := records
+	if t.f.limits.On() {
+		asked = slices.Concat(records, leaving)
+	}
+	keys := make([]string, 0, len(asked))
+	for _, r := range asked {
 		keys = append(keys, r.HostKey)
 	}
 	if t.reports, err = t.f.reports(ctx, keys, now); err != nil {
 		return again, err
 	}
-	t.pending = records
+	t.pending, t.kept = records, 0
 	t.next = t.host
 	return again, nil
 }
@@ -87,8 +97,10 @@ func (t *tidy) load(ctx context.Context, now time.Time) (Progress, error) {
 // decided on again.
 func (t *tidy) host(ctx context.Context, now time.Time) (Progress, error) {
 	if len(t.pending) == 0 {
-		t.next = t.close
-		return again, nil
+		t.limits = t.f.limitsOf(t.q.Repository)
+		t.countDraining(now)
+		t.next = t.giveBack
+		return t.giveBack(ctx, now)
 	}
 	r := t.pending[0]
 	facts := lifecycle.Facts{Record: r, Request: &t.q}
@@ -109,6 +121,9 @@ func (t *tidy) host(ctx context.Context, now time.Time) (Progress, error) {
 	case serves(after, t.q):
 		t.keepFor(after, d, now)
 	}
+	if serves(after, t.q) {
+		t.kept++
+	}
 	t.pending = t.pending[1:]
 	return again, nil
 }
@@ -125,9 +140,45 @@ func (t *tidy) keepFor(r lifecycle.Record, d lifecycle.Decision, now time.Time) 
 	if !look.After(now) || !t.q.Wants(r.HostKey) {
 		look = now.Add(t.f.policy(r.Pool).DrainLook)
 	}
+	t.lookBy(look)
+}
+
+func (t *tidy) lookBy(look time.Time) {
 	if t.left.IsZero() || look.Before(t.left) {
 		t.left = look
 	}
+}
+
+// countDraining: a host that was released at work counts against limits until its
+// job is over, and so long the request is looked at.
+func (t *tidy) countDraining(now time.Time) {
+	if len(t.limits) == 0 {
+		return
+	}
+	for _, r := range t.freed {
+		if r.Releasing() && t.reports[r.HostKey].Busy {
+			t.kept++
+			t.lookBy(now.Add(t.f.policy(r.Pool).DrainLook))
+		}
+	}
+}
+
+// giveBack leaves the request room for the hosts that it has still, in one
+// account a step. That comes before the request is due no more: a crash between the
+// two is finished by the due sweep.
+func (t *tidy) giveBack(ctx context.Context, now time.Time) (Progress, error) {
+	for len(t.limits) > 0 {
+		changed, err := t.f.giveBack(ctx, t.limits[0], t.q, t.kept)
+		if err != nil {
+			return again, err
+		}
+		t.limits = t.limits[1:]
+		if changed {
+			t.journal.effects++
+			return again, nil
+		}
+	}
+	return t.close(ctx, now)
 }
 
 // close writes when the request is due again, if that has changed.

@@ -1,6 +1,9 @@
 package lifecycle
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Breaker counts the interruptions of a pool's spot hosts: see policy.Breaker. It
 // is one row for each pool, written under its version.
@@ -62,6 +65,37 @@ func (a Account) Used() int {
 		used += e.Hosts
 	}
 	return used
+}
+
+// EntryOf finds the entry of a request's launch, or with 0 of the request itself;
+// one of no hosts: there is none.
+func (a Account) EntryOf(q Request, launch int) Entry {
+	for _, e := range a.Entries {
+		if e.Of(q, launch) {
+			return e
+		}
+	}
+	return Entry{}
+}
+
+// With is the account with e in the place of the entry that it had of the same
+// request and launch. One of no hosts is left out.
+func (a Account) With(e Entry) Account {
+	same := func(o Entry) bool {
+		return o.RequestID == e.RequestID && o.RunID == e.RunID && o.Repository == e.Repository && o.Launch == e.Launch
+	}
+	entries := slices.Clone(a.Entries)
+	i := slices.IndexFunc(entries, same)
+	switch {
+	case i >= 0 && e.Hosts > 0:
+		entries[i] = e
+	case i >= 0:
+		entries = slices.Delete(entries, i, i+1)
+	case e.Hosts > 0:
+		entries = append(entries, e)
+	}
+	a.Entries = entries
+	return a
 }
 
 // AccountKind says what the hosts of an account have in common.

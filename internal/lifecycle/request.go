@@ -69,6 +69,9 @@ type Request struct {
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	// Shortage says what the last launch lacked.
 	Shortage string `json:"shortage,omitempty"`
+	// Full says which limit on hosts keeps the request from taking more, and who
+	// has those hosts.
+	Full string `json:"full,omitempty"`
 
 	// ReleasedAt is when the run was released; no host is taken after it.
 	ReleasedAt time.Time `json:"releasedAt,omitzero"`

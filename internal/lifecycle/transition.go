@@ -132,7 +132,7 @@ func Warmed(m Machine, q Request, now time.Time, p Policy) Record {
 	return r
 }
 
-// ErrUnbound: a claim of a fresh host does not say whom it binds it to. After
+// ErrUnbound means that a claim of a fresh host does not say whom it binds it to. After
 // such a claim, runs of strangers could follow each other.
 var ErrUnbound = errors.New("the claim of a fresh host binds it to nobody")
 

@@ -75,7 +75,7 @@ func fullRequest(requestID string) lifecycle.Request {
 			ResourceClass: "large", CPU: 2, MemoryMiB: 4096, UsageClass: lifecycle.UsageSpot, InstanceTypes: []string{"c6i.large"}, PoolTypes: []string{"c*"}, TemplateVersion: "7",
 			Without: []lifecycle.Offering{{InstanceType: "c6i.large", Place: "local-a"}, {Place: "subnet-1"}},
 		},
-		Launches: 2, OnDemand: true, Shortage: "no c6i.large in zone local-a", Failures: 3, NotBefore: start.Add(3 * time.Minute),
+		Launches: 2, OnDemand: true, Shortage: "no c6i.large in zone local-a", Full: "all 10 are taken", Failures: 3, NotBefore: start.Add(3 * time.Minute),
 		ReleasedAt: start.Add(time.Minute), Outcome: lifecycle.OutcomeReady, Reason: "all there", Unattended: true, MaxHosts: 7,
 		DueAt: start.Add(2 * time.Minute), ExpiresAt: start.Add(10 * time.Hour),
 	}

@@ -1,0 +1,59 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// limitsOf are the limits on the hosts of a repository's runs; none where none is
+// configured, and then no account is read.
+func (f *Fleet) limitsOf(repository string) []policy.Limit { return f.limits.Of(repository) }
+
+// room reads what counts against a limit.
+func (f *Fleet) room(ctx context.Context, l policy.Limit) (policy.Room, error) {
+	a, err := f.guards.Account(ctx, l.Account())
+	if err != nil {
+		return policy.Room{}, fmt.Errorf("read the hosts that count against %s: %w", l.Key, err)
+	}
+	return policy.Room{Limit: l, Account: a}, nil
+}
+
+// setAccount writes an account as it was read and changed: ErrLost if somebody
+// else wrote it since.
+func (f *Fleet) setAccount(ctx context.Context, l policy.Limit, a lifecycle.Account) (lifecycle.Account, error) {
+	stored, err := f.guards.UpdateAccount(ctx, a)
+	if err != nil {
+		return a, fmt.Errorf("write the hosts that count against %s: %w", l.Key, err)
+	}
+	return stored, nil
+}
+
+// giveBack leaves a settled request room for the hosts that serve it still, in one
+// account. Repeating it changes nothing.
+func (f *Fleet) giveBack(ctx context.Context, l policy.Limit, q lifecycle.Request, hosts int) (changed bool, err error) {
+	for range orderTries {
+		room, err := f.room(ctx, l)
+		if err != nil {
+			return false, err
+		}
+		e := room.Account.EntryOf(q, 0)
+		if e.Hosts == 0 || e.Hosts == hosts {
+			return false, nil
+		}
+		e.Hosts = hosts
+		if _, err = f.setAccount(ctx, l, room.Account.With(e)); !errors.Is(err, lifecycle.ErrLost) {
+			return err == nil, err
+		}
+	}
+	return false, accountBusy(l)
+}
+
+// accountBusy is the error where others write an account all the time.
+func accountBusy(l policy.Limit) error {
+	return &lifecycle.UnavailableError{What: "account " + l.Account(), RetryAfter: time.Second, Err: errors.New("it keeps changing")}
+}

@@ -1,0 +1,71 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// lookEvery is how often the entries of an account that is full are held against
+// the requests and hosts that they are of. A look costs a few reads for each of them.
+const lookEvery = 10 * time.Second
+
+// lookAtMost bounds the entries of one look. Those that stay go behind the others,
+// so that the next look has other ones.
+const lookAtMost = 50
+
+// mayLook reports whether it is time to look through an account again.
+func (f *Fleet) mayLook(a lifecycle.Account, now time.Time) bool {
+	return len(a.Entries) > 0 && now.Sub(a.LookedAt) >= lookEvery
+}
+
+// lookThrough takes out of an account what nobody needs any more: a host that died
+// without its run's release, and what a crash left of a request. It is one write, of
+// the account as it was read: who loses to another leaves it at that.
+func (f *Fleet) lookThrough(ctx context.Context, room policy.Room, now time.Time) error {
+	a := room.Account
+	n := min(len(a.Entries), lookAtMost)
+	entries := slices.Clone(a.Entries[n:])
+	for _, e := range a.Entries[:n] {
+		needed, err := f.needed(ctx, e)
+		if err != nil {
+			return fmt.Errorf("look through the hosts that count against %s: %w", room.Limit.Key, err)
+		}
+		if needed.Hosts > 0 {
+			entries = append(entries, needed)
+		}
+	}
+	a.Entries, a.LookedAt = entries, now
+	_, err := f.setAccount(ctx, room.Limit, a)
+	if errors.Is(err, lifecycle.ErrLost) {
+		return nil
+	}
+	return err
+}
+
+// needed is what an entry of a request has to be. A request that is open may take
+// hosts up to it, and one that is settled and due gives back by itself; of any other
+// the hosts that serve it count, which become no more.
+func (f *Fleet) needed(ctx context.Context, e lifecycle.Entry) (lifecycle.Entry, error) {
+	q, err := f.store.Request(ctx, e.Repository, e.RunID, e.RequestID)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		// Its row is written before its entry, and expires long after its hosts.
+		q = lifecycle.Request{Repository: e.Repository, RunID: e.RunID, RequestID: e.RequestID}
+	case err != nil:
+		return e, fmt.Errorf("read request %s: %w", e.RequestID, err)
+	case !q.Settled() || !q.DueAt.IsZero():
+		return e, nil
+	}
+	serving, _, err := f.hostsOf(ctx, q, nil)
+	if err != nil {
+		return e, err
+	}
+	e.Hosts = min(e.Hosts, len(serving))
+	return e, nil
+}

@@ -1,0 +1,341 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+const (
+	ofRepository = "repository/acme/app"
+	ofOwner      = "owner/acme"
+)
+
+func limited(l policy.Limits) func(*fleet.Options) {
+	return func(o *fleet.Options) { o.Limits = l }
+}
+
+// limitedWorld has hosts that answer, and one replica that sweeps.
+func limitedWorld(t *testing.T, l policy.Limits, test func(ctx context.Context, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, limited(l))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		go w.agents(ctx)
+		go w.fleet.Sweep(ctx)
+		test(ctx, w)
+	})
+}
+
+func demandOf(repository, run string, count, minimum int, timeout time.Duration) fleet.Demand {
+	return fleet.Demand{Repository: repository, RunID: run, RequestID: "a", Spec: lifecycle.Spec{
+		Count: count, MinimumCount: minimum, Timeout: timeout,
+	}}
+}
+
+func (w *world) used(name string) int {
+	w.t.Helper()
+	a, err := w.store.Account(context.Background(), name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a.Used()
+}
+
+// servingOf counts the hosts that serve runs of an owner or a repository.
+func (w *world) servingOf(of string) int {
+	n := 0
+	for _, r := range w.records(lifecycle.StateCreated, lifecycle.StateClaimed, lifecycle.StateRunning) {
+		if r.Repository == of || lifecycle.Owner(r.Repository) == of {
+			n++
+		}
+	}
+	return n
+}
+
+// within reports, and fails otherwise, whether no more hosts serve than may, nor than
+// are accounted for.
+func (w *world) within(l policy.Limits) bool {
+	w.t.Helper()
+	ok := true
+	check := func(of, account string, limit int) {
+		w.t.Helper()
+		n := w.servingOf(of)
+		if used := w.used(account); limit > 0 && (n > limit || n > used) {
+			w.t.Errorf("%d hosts serve %s, where %d may, and %d are accounted for", n, of, limit, used)
+			ok = false
+		}
+	}
+	check("acme/app", ofRepository, l.HostsPerRepository)
+	check("acme/lib", "repository/acme/lib", l.HostsPerRepository)
+	check("acme", ofOwner, l.HostsPerOwner)
+	return ok
+}
+
+// A request that finds no room waits, says who has it, and gets it when that run is
+// released.
+func TestARequestWaitsForRoomWithinALimit(t *testing.T) {
+	limitedWorld(t, policy.Limits{HostsPerRepository: 3}, func(ctx context.Context, w *world) {
+		w.mustProvision(ctx, demandOf(repository, "1", 2, 2, time.Minute))
+		w.mustProvision(ctx, demandOf("acme/lib", "9", 3, 3, time.Minute)) // has a limit of its own
+		outcome := make(chan error, 1)
+		go func() {
+			_, err := w.provision(ctx, demandOf(repository, "2", 2, 2, 10*time.Minute))
+			outcome <- err
+		}()
+		time.Sleep(time.Minute)
+		if n := w.servingOf(repository); n != 2 {
+			t.Errorf("%d hosts serve the repository while a request waits for two, want 2", n)
+		}
+		want := "limits.hosts_per_repository allows acme/app 3 hosts at once, and 1 are left where 2 are needed: run 1 has 2"
+		e, err := w.fleet.Explain(ctx, repository, "2", time.Now())
+		if err != nil || !strings.Contains(strings.Join(e.Sentences, "\n"), "; "+want) {
+			t.Errorf("explained: %q, error %v", e.Sentences, err)
+		}
+		w.release(ctx, "1", false)
+		released := time.Now()
+		if err := <-outcome; err != nil || time.Since(released) > 30*time.Second {
+			t.Errorf("after the release: error %v, %s later", err, time.Since(released))
+		}
+		if n := w.used(ofRepository); n != 2 {
+			t.Errorf("%d hosts count, want 2", n)
+		}
+		_, err = w.provision(ctx, demandOf(repository, "3", 3, 2, 30*time.Second))
+		var short *fleet.ShortError
+		if !errors.As(err, &short) || !strings.Contains(short.Why, "and 1 are left where 2 are needed: run 2 has 2") {
+			t.Errorf("at the timeout: %v", err)
+		}
+		w.release(ctx, "2", true)
+		if n := w.used(ofRepository); n != 0 {
+			t.Errorf("%d hosts count when all runs are released", n)
+		}
+	})
+}
+
+// With room for its minimum a request takes what there is, and comes out with it.
+func TestARequestTakesTheRoomThereIs(t *testing.T) {
+	l := policy.Limits{HostsPerRepository: 5, HostsPerOwner: 4}
+	limitedWorld(t, l, func(ctx context.Context, w *world) {
+		w.mustProvision(ctx, demandOf("acme/lib", "1", 2, 2, time.Minute))
+		p, err := w.provision(ctx, demandOf(repository, "2", 4, 1, time.Minute))
+		if err != nil || len(p.Instances()) != 2 {
+			t.Errorf("got %d hosts, error %v, want 2", len(p.Instances()), err)
+		}
+		if repo, owner := w.used(ofRepository), w.used(ofOwner); repo != 2 || owner != 4 {
+			t.Errorf("%d and %d hosts count, want 2 and 4", repo, owner)
+		}
+		_, err = w.provision(ctx, demandOf(repository, "3", 1, 1, time.Minute))
+		var short *fleet.ShortError
+		want := "limits.hosts_per_owner allows acme 4 hosts at once, and none is left: run 2 has 2, others have 2"
+		if !errors.As(err, &short) || !strings.Contains(short.Why, want) {
+			t.Errorf("at the timeout: %v", err)
+		}
+		if repo := w.used(ofRepository); repo != 2 {
+			t.Errorf("%d hosts count for the repository, want 2", repo)
+		}
+	})
+}
+
+// A request that no limit will ever have room for is told so at once.
+func TestARequestBeyondALimit(t *testing.T) {
+	limitedWorld(t, policy.Limits{HostsPerOwner: 2}, func(ctx context.Context, w *world) {
+		begun := time.Now()
+		_, err := w.provision(ctx, demandOf(repository, "1", 3, 3, 10*time.Minute))
+		var short *fleet.ShortError
+		want := "at least 3 hosts are needed, and limits.hosts_per_owner allows acme 2 hosts at once"
+		if !errors.As(err, &short) || !strings.Contains(short.Why, want) || time.Since(begun) > time.Second {
+			t.Errorf("after %s: %v", time.Since(begun), err)
+		}
+		if w.machines() != 0 || w.used(ofOwner) != 0 {
+			t.Errorf("%d machines, %d hosts count", w.machines(), w.used(ofOwner))
+		}
+	})
+}
+
+// A request that is made again, by its caller or by many, counts once.
+func TestARetriedRequestCountsOnce(t *testing.T) {
+	limitedWorld(t, policy.Limits{HostsPerRepository: 5}, func(ctx context.Context, w *world) {
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() { w.mustProvision(ctx, demandOf(repository, "1", 2, 2, time.Minute)) })
+		}
+		all.Wait()
+		w.mustProvision(ctx, demandOf(repository, "1", 2, 2, time.Minute))
+		if n := w.used(ofRepository); n != 2 {
+			t.Errorf("%d hosts count, want 2", n)
+		}
+	})
+}
+
+// A host that dies with nobody releasing its run takes no room for long: the next
+// one that lacks it looks, or the cloud sweep does.
+func TestRoomOfADeadHost(t *testing.T) {
+	l := policy.Limits{HostsPerRepository: 2}
+	kill := func(ctx context.Context, w *world) {
+		for _, r := range w.mustProvision(ctx, demandOf(repository, "1", 2, 2, time.Minute)) {
+			w.set(func() { w.deaf[r.HostKey] = true })
+			w.compute.Kill(r.InstanceID)
+		}
+	}
+	t.Run("found by a request", func(t *testing.T) {
+		limitedWorld(t, l, func(ctx context.Context, w *world) {
+			kill(ctx, w)
+			w.mustProvision(ctx, demandOf(repository, "2", 2, 2, 10*time.Minute))
+			w.within(l)
+		})
+	})
+	t.Run("found by the cloud sweep", func(t *testing.T) {
+		limitedWorld(t, policy.Limits{HostsPerRepository: 10}, func(ctx context.Context, w *world) {
+			kill(ctx, w)
+			w.mustProvision(ctx, demandOf(repository, "2", 1, 1, time.Minute))
+			time.Sleep(30 * time.Minute)
+			if n := w.used(ofRepository); n != 1 {
+				t.Errorf("%d hosts count, want 1", n)
+			}
+		})
+	})
+}
+
+// A host that is at work when its run is released counts until its job is over.
+func TestABusyHostCountsAfterItsRelease(t *testing.T) {
+	limitedWorld(t, policy.Limits{HostsPerRepository: 2}, func(ctx context.Context, w *world) {
+		r := w.mustProvision(ctx, demandOf(repository, "1", 2, 2, time.Minute))[0]
+		w.set(func() { w.busy[r.HostKey] = true })
+		time.Sleep(time.Second)
+		w.release(ctx, "1", false)
+		time.Sleep(time.Minute)
+		if n := w.used(ofRepository); n != 1 {
+			t.Errorf("%d hosts count while one drains, want 1", n)
+		}
+		w.set(func() { w.busy[r.HostKey] = false })
+		time.Sleep(time.Minute)
+		if n := w.used(ofRepository); n != 0 {
+			t.Errorf("%d hosts count when none is left, want 0", n)
+		}
+	})
+}
+
+// Whatever many requests on several replicas do, there are never more hosts than may
+// be, each is accounted for, and in the end no room is taken.
+func TestLimitsUnderConcurrency(t *testing.T) {
+	l := policy.Limits{HostsPerRepository: 4, HostsPerOwner: 6}
+	for seed := range uint64(5) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			limitedWorld(t, l, func(ctx context.Context, w *world) {
+				replicas := []*fleet.Fleet{w.fleet, w.newFleet("b", limited(l)), w.newFleet("c", limited(l))}
+				for _, f := range replicas[1:] {
+					go f.Sweep(ctx)
+				}
+				random := rand.New(rand.NewPCG(seed, 1))
+				var all sync.WaitGroup
+				var served atomic.Int32
+				for i := range 24 {
+					f := replicas[random.IntN(3)]
+					d := demandOf([]string{"acme/app", "acme/lib"}[random.IntN(2)], fmt.Sprint(i), 1+random.IntN(3), 0, 3*time.Minute)
+					d.Spec.MinimumCount = 1 + random.IntN(d.Spec.Count)
+					starts, runs := time.Duration(random.IntN(120))*time.Second, time.Duration(random.IntN(60))*time.Second
+					all.Go(func() {
+						time.Sleep(starts)
+						p, err := f.NewProvision(d)
+						if err == nil {
+							err = f.Drive(ctx, p, patience)
+						}
+						var short *fleet.ShortError
+						switch {
+						case err == nil:
+							served.Add(1)
+						case !errors.As(err, &short) || !strings.Contains(short.Why, "limits.hosts_per_"):
+							t.Errorf("run %s: %v", d.RunID, err)
+						}
+						time.Sleep(runs)
+						if err := f.Drive(ctx, f.NewRelease(d.Repository, d.RunID, 0, false), patience); err != nil {
+							t.Errorf("release %s: %v", d.RunID, err)
+						}
+					})
+				}
+				over := make(chan struct{})
+				go func() { all.Wait(); close(over) }()
+				for done := false; !done; {
+					select {
+					case <-over:
+						done = true
+					case <-time.After(50 * time.Millisecond):
+						w.within(l)
+					}
+				}
+				if n := served.Load(); n < 8 {
+					t.Errorf("%d of 24 requests were served", n)
+				}
+				if repo, owner := w.used(ofRepository)+w.used("repository/acme/lib"), w.used(ofOwner); repo+owner != 0 {
+					t.Errorf("%d and %d hosts count in the end", repo, owner)
+				}
+			})
+		})
+	}
+}
+
+// countedAccounts counts the reads and writes of accounts.
+type countedAccounts struct {
+	fleet.GuardStore
+	calls *int
+}
+
+func (c countedAccounts) Account(ctx context.Context, name string) (lifecycle.Account, error) {
+	*c.calls++
+	return c.GuardStore.Account(ctx, name)
+}
+
+func (c countedAccounts) UpdateAccount(ctx context.Context, a lifecycle.Account) (lifecycle.Account, error) {
+	*c.calls++
+	return c.GuardStore.UpdateAccount(ctx, a)
+}
+
+// A fleet without limits does not pay for any; with two, a run costs eight calls.
+func TestWhatLimitsCost(t *testing.T) {
+	for name, test := range map[string]struct {
+		limits policy.Limits
+		want   int
+	}{
+		"none":  {policy.Limits{}, 0},
+		"both":  {policy.Limits{HostsPerRepository: 10, HostsPerOwner: 10}, 8},
+		"owner": {policy.Limits{HostsPerOwner: 10}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls := 0
+				w := newWorld(t, limited(test.limits), func(o *fleet.Options) { o.Guards = countedAccounts{o.Guards, &calls} })
+				ctx, cancel := context.WithCancel(t.Context())
+				defer synctest.Wait()
+				defer cancel()
+				go w.agents(ctx)
+				w.mustProvision(ctx, demandOf(repository, "1", 2, 2, time.Minute))
+				w.release(ctx, "1", true)
+				for _, sweep := range []fleet.Op{w.fleet.NewDueSweep(), w.fleet.NewLivenessSweep(), w.fleet.NewCloudSweep()} {
+					before := calls
+					if err := w.fleet.Drive(ctx, sweep, patience); err != nil {
+						t.Error(err)
+					}
+					if _, ok := sweep.(*fleet.CloudSweep); ok {
+						calls = before // one read for each account
+					}
+				}
+				if calls != test.want {
+					t.Errorf("%d calls, want %d", calls, test.want)
+				}
+			})
+		})
+	}
+}

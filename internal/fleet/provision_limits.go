@@ -1,0 +1,151 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// booking is a request's room within the limits on hosts: an entry in the account
+// of each limit, made after the request's row and before its first host is taken.
+// An entry is the request's own, so that whoever goes on with it finds it.
+type booking struct {
+	// hosts is how many the request may take; 0: it has not booked yet.
+	hosts int
+	// rooms are the accounts as last read or written; nil: to be read.
+	rooms []policy.Room
+	// tries counts the writes in a row that somebody else was faster with.
+	tries int
+	// done: an entry was written here. late: and the request turned out to be
+	// settled, by somebody who may have given back before that.
+	done, late bool
+}
+
+// limited reports whether a limit bounds what the request may take.
+func (p *Provision) limited() bool { return p.f.limits.On() }
+
+// taken is how many hosts the request has.
+func (p *Provision) taken() int { return len(p.q.Taken) + len(p.won) }
+
+// toBook reports whether the request lacks room for some of the hosts that it asks
+// for.
+func (p *Provision) toBook() bool {
+	return p.limited() && p.booking.hosts < p.q.Spec.Count && p.taken() < p.q.Spec.Count
+}
+
+// book makes room for the request, in one account a step, or finds that there is
+// none. Room is raised in all accounts before it is lowered in any: of two that go
+// on with one request, neither then takes from under the other what that relies on.
+func (p *Provision) book(ctx context.Context, now time.Time) (Progress, error) {
+	if !p.toBook() {
+		p.next = p.selectHosts
+		return p.selectHosts(ctx, now)
+	}
+	if l, never := policy.Never(p.q, p.f.limitsOf(p.q.Repository)); never && p.taken() == 0 {
+		return p.giveUpShort(ctx, fmt.Sprintf("at least %d hosts are needed, and %s", p.q.Spec.MinimumCount, l), now)
+	}
+	if err := p.readRooms(ctx); err != nil {
+		return again, err
+	}
+	hosts, short := policy.Granted(p.q, p.taken(), p.booking.rooms)
+	if i := p.unequal(hosts); i >= 0 {
+		return p.bookIn(ctx, i, hosts, now)
+	}
+	p.booking.hosts = hosts
+	rooms := p.booking.rooms
+	p.booking.rooms = nil
+	if short < 0 {
+		p.q.Full = "" // with the next write
+	}
+	if short < 0 || p.lacks() > 0 {
+		p.next = p.selectHosts
+		return again, nil
+	}
+	return p.full(ctx, rooms[short], now)
+}
+
+// readRooms reads the accounts of the request's limits, in their order.
+func (p *Provision) readRooms(ctx context.Context) error {
+	if p.booking.rooms != nil {
+		return nil
+	}
+	var rooms []policy.Room
+	for _, l := range p.f.limitsOf(p.q.Repository) {
+		room, err := p.f.room(ctx, l)
+		if err != nil {
+			return err
+		}
+		rooms = append(rooms, room)
+	}
+	p.booking.rooms = rooms
+	return nil
+}
+
+// unequal is the next account whose entry of the request is not of so many hosts:
+// first those with fewer, which are to be raised; -1: there is none.
+func (p *Provision) unequal(hosts int) int {
+	has := func(r policy.Room) int { return r.Account.EntryOf(p.q, 0).Hosts }
+	if i := slices.IndexFunc(p.booking.rooms, func(r policy.Room) bool { return has(r) < hosts }); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(p.booking.rooms, func(r policy.Room) bool { return has(r) > hosts })
+}
+
+// bookIn writes the entry of one account. Whoever loses to another reads again.
+func (p *Provision) bookIn(ctx context.Context, i, hosts int, now time.Time) (Progress, error) {
+	room := &p.booking.rooms[i]
+	e := room.Account.EntryOf(p.q, 0)
+	if e.Hosts == 0 {
+		e = lifecycle.Entry{Repository: p.q.Repository, RunID: p.q.RunID, RequestID: p.q.RequestID, At: now}
+	}
+	e.Hosts = hosts
+	stored, err := p.f.setAccount(ctx, room.Limit, room.Account.With(e))
+	switch {
+	case errors.Is(err, lifecycle.ErrLost):
+		p.booking.rooms = nil
+		p.booking.tries++
+		return wait(p.f.backoff(p.booking.tries)), nil
+	case err != nil:
+		p.booking.rooms = nil // it may have taken effect
+		return again, err
+	}
+	p.journal.effects++
+	p.booking.tries, p.booking.done = 0, true
+	room.Account = stored
+	return again, nil
+}
+
+// full waits for room, having looked whether all who have it need it still, and says
+// in the request's row who has.
+func (p *Provision) full(ctx context.Context, room policy.Room, now time.Time) (Progress, error) {
+	if p.f.mayLook(room.Account, now) {
+		p.next = func(ctx context.Context, now time.Time) (Progress, error) {
+			if err := p.f.lookThrough(ctx, room, now); err != nil {
+				return again, err
+			}
+			p.next = p.book
+			return again, nil
+		}
+		return again, nil
+	}
+	p.relook = now.Add(p.f.timing.Relaunch)
+	p.next = p.await
+	why := room.Full(p.q, max(p.q.Spec.MinimumCount-p.booking.hosts, 1))
+	if why == p.q.Full {
+		return again, nil
+	}
+	q := p.q
+	q.Full = why
+	return p.write(ctx, q, now, func() {
+		p.journal.add(requestEvent(q, lifecycle.ActionKeep, fmt.Sprintf("waiting for room: %s", why), now))
+	})
+}
+
+// bookedMore reports whether the request has, or may have, more room than the hosts
+// that it comes out with: what is left is given back before it is due no more.
+func (p *Provision) bookedMore(hosts int) bool { return p.limited() && hosts < p.q.Spec.Count }

@@ -1,0 +1,75 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// sweepAccounts is how many accounts a cloud sweep looks through: others have their
+// turn in the next ones, and an account that is full is looked through by who finds
+// it so.
+const sweepAccounts = 20
+
+// staleAfter is how old an entry is at least that has a sweep look through its
+// account. A shorter time looks at hosts that were just taken; in a longer one room
+// stays taken, as far as the account counts, that nobody uses.
+const staleAfter = 5 * time.Minute
+
+// limitsToLook chooses among the limits on whom machines and hosts are for, and on
+// the pools.
+func (f *Fleet) limitsToLook(machines []lifecycle.Machine, records []lifecycle.Record) []policy.Limit {
+	var all []policy.Limit
+	seen := map[string]bool{}
+	add := func(limits ...policy.Limit) {
+		for _, l := range limits {
+			if !seen[l.Account()] {
+				seen[l.Account()] = true
+				all = append(all, l)
+			}
+		}
+	}
+	for _, m := range machines {
+		if m.Repository != lifecycle.WarmRepository {
+			add(f.limitsOf(m.Repository)...)
+		}
+	}
+	for _, r := range records {
+		if r.Repository != "" {
+			add(f.limitsOf(r.Repository)...)
+		}
+	}
+	f.randMu.Lock()
+	defer f.randMu.Unlock()
+	if len(all) > sweepAccounts {
+		f.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		all = all[:sweepAccounts]
+	}
+	return all
+}
+
+// lookThrough looks through one account, if it has entries that are old enough.
+func (s *CloudSweep) lookThrough(ctx context.Context, now time.Time) (Progress, error) {
+	if len(s.limits) == 0 || s.journal.dry {
+		return done, nil
+	}
+	l := s.limits[0]
+	room, err := s.f.room(ctx, l)
+	if err != nil {
+		return again, err
+	}
+	old := func(e lifecycle.Entry) bool { return now.Sub(e.At) >= staleAfter }
+	if s.f.mayLook(room.Account, now) && slices.ContainsFunc(room.Account.Entries, old) {
+		if err := s.f.lookThrough(ctx, room, now); errors.Is(err, lifecycle.ErrUnavailable) {
+			return again, err
+		} else if err != nil {
+			s.f.log.Error("account of a limit not looked through", "account", l.Account(), "error", err)
+		}
+	}
+	s.limits = s.limits[1:]
+	return again, nil
+}

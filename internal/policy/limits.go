@@ -1,0 +1,151 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Limits bound how many hosts may serve the runs of one repository and of one
+// owner at once; 0: any number.
+type Limits struct {
+	HostsPerRepository, HostsPerOwner int
+}
+
+// On reports whether there is a limit at all.
+func (l Limits) On() bool { return l.HostsPerRepository > 0 || l.HostsPerOwner > 0 }
+
+// Limit is one number and whom it is about.
+type Limit struct {
+	Kind lifecycle.AccountKind
+	// Of is the repository, owner or pool.
+	Of string
+	// Hosts is how many there may be; Key is where that is configured.
+	Hosts int
+	Key   string
+}
+
+// Account names the account of the limit. GitHub's names do not tell upper from
+// lower case, and whoever writes them otherwise has no hosts for it.
+func (l Limit) Account() string { return lifecycle.AccountName(l.Kind, strings.ToLower(l.Of)) }
+
+// Of are the limits on the hosts of a repository's runs, in the order in which
+// room is taken.
+func (l Limits) Of(repository string) []Limit {
+	var all []Limit
+	if l.HostsPerRepository > 0 {
+		all = append(all, Limit{lifecycle.AccountRepository, repository, l.HostsPerRepository, "limits.hosts_per_repository"})
+	}
+	if l.HostsPerOwner > 0 {
+		all = append(all, Limit{lifecycle.AccountOwner, lifecycle.Owner(repository), l.HostsPerOwner, "limits.hosts_per_owner"})
+	}
+	return all
+}
+
+// OfPool is the limit on the hosts of a pool.
+func OfPool(pool string, maximum int) Limit {
+	return Limit{lifecycle.AccountPool, pool, maximum, "pools." + pool + ".maximum"}
+}
+
+// String tells the limit in a sentence.
+func (l Limit) String() string {
+	return fmt.Sprintf("%s allows %s %d hosts at once", l.Key, l.Of, l.Hosts)
+}
+
+// Never finds a limit below the minimum of a request, which waits for room in vain.
+func Never(q lifecycle.Request, limits []Limit) (Limit, bool) {
+	i := slices.IndexFunc(limits, func(l Limit) bool { return l.Hosts < q.Spec.MinimumCount })
+	if i < 0 {
+		return Limit{}, false
+	}
+	return limits[i], true
+}
+
+// Room is a limit and what counts against it.
+type Room struct {
+	Limit   Limit
+	Account lifecycle.Account
+}
+
+// Left is how many more hosts there may be. It is not negative: a limit that was
+// made smaller takes no host away.
+func (r Room) Left() int { return max(r.Limit.Hosts-r.Account.Used(), 0) }
+
+// Granted is how many hosts a request may have by all of its limits: as many as it
+// asks for, or as there is room for, but none if that is less than its minimum. What
+// it has taken already it may have: taken hosts are not given back for a limit. short
+// is the place of the limit with the least room; -1: all is granted.
+func Granted(q lifecycle.Request, taken int, rooms []Room) (hosts, short int) {
+	hosts, short = q.Spec.Count, -1
+	for i, r := range rooms {
+		if room := r.Account.EntryOf(q, 0).Hosts + r.Left(); room < hosts {
+			hosts, short = room, i
+		}
+	}
+	if hosts < q.Spec.MinimumCount {
+		hosts = 0
+	}
+	return max(hosts, taken), short
+}
+
+// runsTold bounds how many runs a sentence about a limit names.
+const runsTold = 5
+
+// Full is the sentence about a limit that has no room for a request which needs at
+// least so many more hosts. It names runs of the request's own repository; of others
+// it tells how many hosts they have.
+func (r Room) Full(q lifecycle.Request, needs int) string {
+	s := r.Limit.String() + ", and "
+	switch left := r.Left(); {
+	case left == 0:
+		s += "none is left: "
+	case needs > left:
+		s += fmt.Sprintf("%d are left where %d are needed: ", left, needs)
+	default:
+		s += fmt.Sprintf("%d are left: ", left)
+	}
+	return s + r.holders(q.Repository)
+}
+
+// holders says who has the hosts, the runs with the most first.
+func (r Room) holders(repository string) string {
+	type holder struct {
+		run   string
+		hosts int
+	}
+	var runs []holder
+	others := 0
+	for _, e := range r.Account.Entries {
+		if !strings.EqualFold(e.Repository, repository) {
+			others += e.Hosts
+			continue
+		}
+		i := slices.IndexFunc(runs, func(h holder) bool { return h.run == e.RunID })
+		if i < 0 {
+			i, runs = len(runs), append(runs, holder{run: e.RunID})
+		}
+		runs[i].hosts += e.Hosts
+	}
+	slices.SortStableFunc(runs, func(a, b holder) int { return b.hosts - a.hosts })
+	var parts []string
+	rest := 0
+	for i, h := range runs {
+		if i < runsTold {
+			parts = append(parts, fmt.Sprintf("run %s has %d", h.run, h.hosts))
+		} else {
+			rest += h.hosts
+		}
+	}
+	if rest > 0 {
+		parts = append(parts, fmt.Sprintf("%d more runs of %s have %d", len(runs)-runsTold, repository, rest))
+	}
+	if others > 0 {
+		parts = append(parts, fmt.Sprintf("others have %d", others))
+	}
+	if len(parts) == 0 {
+		return "nobody has any"
+	}
+	return strings.Join(parts, ", ")
+}
