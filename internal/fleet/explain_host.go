@@ -44,7 +44,8 @@ func (f *Fleet) ExplainHost(ctx context.Context, instanceID string, of OfRun, no
 	told := teller{f: f, now: now, Facts: facts[0]}
 	cloud, runner := told.askEC2(ctx), told.askGitHub(ctx)
 	e.Events = history.Events
-	e.Sentences = append(e.Sentences, told.state(history.Events), told.work(), told.agent())
+	e.Sentences = append(e.Sentences, told.state(history.Events), told.work())
+	e.Sentences = append(e.Sentences, compact(told.warm(), told.agent())...)
 	e.Sentences = append(e.Sentences, compact(cloud, runner)...)
 	e.Sentences = append(e.Sentences, compact(holdSentence(hold, now))...)
 	e.Sentences = append(e.Sentences, told.marks()...)
