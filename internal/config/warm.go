@@ -60,7 +60,7 @@ const (
 // validateWarm checks a pool's maximum and its warm hosts.
 func (c *Config) validateWarm(at strictyaml.Place, pool string) {
 	p := c.Pools[pool]
-	number(at.At("maximum"), p.Maximum, 0, maxHosts)
+	number(at.At("maximum"), p.Maximum, 0, maxLimited)
 	w := p.Warm
 	if w == nil {
 		return

@@ -68,6 +68,9 @@ func (f *Fleet) carryOut(ctx context.Context, j *journal, r lifecycle.Record, d 
 	if stored.Pooled() {
 		f.offer(ctx, stored)
 	}
+	if d.Action == lifecycle.ActionForget {
+		f.forgotten(ctx, r)
+	}
 	f.handedBack(r, stored)
 	return stored, nil
 }

@@ -32,7 +32,7 @@ func (f *Fleet) lookThrough(ctx context.Context, room policy.Room, now time.Time
 	n := min(len(a.Entries), lookAtMost)
 	entries := slices.Clone(a.Entries[n:])
 	for _, e := range a.Entries[:n] {
-		needed, err := f.needed(ctx, e)
+		needed, err := f.neededOf(ctx, room.Limit, e)
 		if err != nil {
 			return fmt.Errorf("look through the hosts that count against %s: %w", room.Limit.Key, err)
 		}
@@ -46,6 +46,14 @@ func (f *Fleet) lookThrough(ctx context.Context, room policy.Room, now time.Time
 		return nil
 	}
 	return err
+}
+
+// neededOf is what an entry in the account of a limit has to be.
+func (f *Fleet) neededOf(ctx context.Context, l policy.Limit, e lifecycle.Entry) (lifecycle.Entry, error) {
+	if l.Kind == lifecycle.AccountPool {
+		return f.neededLaunch(ctx, e)
+	}
+	return f.needed(ctx, e)
 }
 
 // needed is what an entry of a request has to be. A request that is open may take

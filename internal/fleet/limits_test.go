@@ -149,6 +149,31 @@ func TestARequestTakesTheRoomThereIs(t *testing.T) {
 	})
 }
 
+// Room that an open request has and cannot fill yet is its own until it is settled,
+// and is given back then.
+func TestRoomOfAnOpenRequest(t *testing.T) {
+	limitedWorld(t, policy.Limits{HostsPerRepository: 2}, func(ctx context.Context, w *world) {
+		d := demandOf(repository, "1", 2, 1, 5*time.Minute)
+		d.Spec.UsageClass = lifecycle.UsageSpot // of which there is one
+		first := make(chan error, 1)
+		go func() {
+			_, err := w.provision(ctx, d)
+			first <- err
+		}()
+		time.Sleep(time.Minute)
+		var short *fleet.ShortError
+		if _, err := w.provision(ctx, demandOf(repository, "2", 1, 1, time.Minute)); !errors.As(err, &short) {
+			t.Errorf("while the first one is open: %v", err)
+		}
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		if n := w.used(ofRepository); n != 1 {
+			t.Errorf("%d hosts count for one that was got, want 1", n)
+		}
+	})
+}
+
 // A request that no limit will ever have room for is told so at once.
 func TestARequestBeyondALimit(t *testing.T) {
 	limitedWorld(t, policy.Limits{HostsPerOwner: 2}, func(ctx context.Context, w *world) {

@@ -52,6 +52,8 @@ type Provision struct {
 	held bool
 	// fresh: the launch was intended here and not tried yet.
 	fresh bool
+	// made are the machines of the launch that is being recorded.
+	made []lifecycle.Machine
 	// doubt is the host of a claim whose answer was lost.
 	doubt string
 	// round are the unready hosts still to be decided on in this round, and
@@ -255,7 +257,7 @@ func (p *Provision) resume(ctx context.Context, now time.Time) (Progress, error)
 		p.booking.late = p.booking.done
 		p.next = p.finish
 	case q.Launch != nil:
-		p.next = p.launch
+		p.next = p.bookLaunch
 	case len(p.won) > 0:
 		p.next = p.take
 	case q.ReplacementOf != nil && p.untouched():

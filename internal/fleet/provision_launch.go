@@ -13,6 +13,10 @@ import (
 // intend writes the launch into the request before it is made: number, token
 // and exact parameters, so that a crash repeats the same call.
 func (p *Provision) intend(ctx context.Context, now time.Time) (Progress, error) {
+	count, stopped, progress, err := p.poolLaunches(ctx, now)
+	if err != nil || stopped {
+		return progress, err
+	}
 	q, why, err := p.f.throughBreaker(ctx, p.q, now)
 	if err != nil {
 		return again, err
@@ -27,13 +31,13 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (Progress, error)
 	if q.Shortage == "" {
 		without = p.f.exhausted(usageOf(q))
 	}
-	q = p.f.intended(q, p.lacks(), version, without)
+	q = p.f.intended(q, count, version, without)
 	return p.write(ctx, q, now, func() {
 		if why != "" {
 			p.journal.add(requestEvent(q, lifecycle.ActionLaunch, why, now))
 		}
 		p.fresh = true
-		p.next = p.launch
+		p.next = p.bookLaunch
 	})
 }
 
@@ -78,8 +82,10 @@ func (p *Provision) launch(ctx context.Context, now time.Time) (Progress, error)
 		p.trouble = fmt.Errorf("launch %d hosts: %w", p.q.Launch.Count, err)
 		return again, p.trouble
 	}
+	p.made = machines
+	left := machines
 	p.next = func(ctx context.Context, now time.Time) (Progress, error) {
-		return p.recordMachine(ctx, now, &machines, short)
+		return p.recordMachine(ctx, now, &left, short)
 	}
 	return again, nil
 }
@@ -142,8 +148,11 @@ func (f *Fleet) record(ctx context.Context, m lifecycle.Machine, q lifecycle.Req
 // was short: other types and zones are the cloud adapter's part, on-demand is
 // ours.
 func (p *Provision) launched(ctx context.Context, now time.Time, short *lifecycle.ShortageError) (Progress, error) {
+	if err := p.f.settleLaunch(ctx, p.q, p.made); err != nil {
+		return again, err
+	}
 	q := p.q
-	q.Launch, q.Shortage = nil, ""
+	q.Launch, q.Shortage, q.Full = nil, "", ""
 	for _, r := range p.won {
 		q.Taken = append(slices.Clip(q.Taken), lifecycle.Taken{HostKey: r.HostKey, InstanceID: r.InstanceID})
 	}

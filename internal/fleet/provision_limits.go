@@ -66,7 +66,7 @@ func (p *Provision) book(ctx context.Context, now time.Time) (Progress, error) {
 		p.next = p.selectHosts
 		return again, nil
 	}
-	return p.full(ctx, rooms[short], now)
+	return p.full(ctx, rooms[short], p.q.Spec.MinimumCount-hosts, now)
 }
 
 // readRooms reads the accounts of the request's limits, in their order.
@@ -120,9 +120,9 @@ func (p *Provision) bookIn(ctx context.Context, i, hosts int, now time.Time) (Pr
 	return again, nil
 }
 
-// full waits for room, having looked whether all who have it need it still, and says
+// full waits for room for so many hosts, having looked whether all who have it need it still, and says
 // in the request's row who has.
-func (p *Provision) full(ctx context.Context, room policy.Room, now time.Time) (Progress, error) {
+func (p *Provision) full(ctx context.Context, room policy.Room, needs int, now time.Time) (Progress, error) {
 	if p.f.mayLook(room.Account, now) {
 		p.next = func(ctx context.Context, now time.Time) (Progress, error) {
 			if err := p.f.lookThrough(ctx, room, now); err != nil {
@@ -135,7 +135,7 @@ func (p *Provision) full(ctx context.Context, room policy.Room, now time.Time) (
 	}
 	p.relook = now.Add(p.f.timing.Relaunch)
 	p.next = p.await
-	why := room.Full(p.q, max(p.q.Spec.MinimumCount-p.booking.hosts, 1))
+	why := room.Full(p.q, max(needs, 1))
 	if why == p.q.Full {
 		return again, nil
 	}

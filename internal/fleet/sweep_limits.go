@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -41,6 +42,11 @@ func (f *Fleet) limitsToLook(machines []lifecycle.Machine, records []lifecycle.R
 	for _, r := range records {
 		if r.Repository != "" {
 			add(f.limitsOf(r.Repository)...)
+		}
+	}
+	for _, pool := range slices.Sorted(maps.Keys(f.pools)) {
+		if l, ok := f.maximumOf(pool); ok {
+			add(l)
 		}
 	}
 	f.randMu.Lock()

@@ -25,6 +25,7 @@ type WarmSweep struct {
 	stored bool              // false: it is not written yet
 	fresh  bool              // its launch was intended here and not tried yet
 	won    []lifecycle.Taken // machines of the launch that were recorded
+	made   []lifecycle.Machine
 	retire []retirement
 	// trouble is why launches could not be made; the sweep says so at its end.
 	trouble error
@@ -65,7 +66,7 @@ func (s *WarmSweep) load(ctx context.Context, now time.Time) (Progress, error) {
 	s.q = q
 	s.next = s.decide
 	if q.Launch != nil && !s.journal.dry {
-		s.next = s.launch
+		s.next = s.bookLaunch
 	}
 	return again, nil
 }
@@ -208,6 +209,13 @@ func (s *WarmSweep) tell(q lifecycle.Request, d policy.WarmDecision, now time.Ti
 
 // intend writes the launch down before it is made.
 func (s *WarmSweep) intend(ctx context.Context, q lifecycle.Request, count int, now time.Time) (Progress, error) {
+	count, err := s.roomFor(ctx, q, count, now)
+	if err != nil {
+		return again, err
+	}
+	if count == 0 {
+		return s.skip()
+	}
 	version, err := s.f.templates.version(ctx, q.Spec.Pool)
 	if err != nil {
 		return s.passOver(fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err))
@@ -219,7 +227,7 @@ func (s *WarmSweep) intend(ctx context.Context, q lifecycle.Request, count int, 
 	q = s.f.intended(q, count, version, without)
 	q.Deadline = now.Add(s.f.policy(q.Spec.Pool).CreationTimeout)
 	s.fresh = true
-	return s.write(ctx, q, s.launch)
+	return s.write(ctx, q, s.bookLaunch)
 }
 
 // passOver leaves the pool in hand to the next sweep.
@@ -249,6 +257,46 @@ func (s *WarmSweep) write(ctx context.Context, q lifecycle.Request, next func(co
 	return again, nil
 }
 
+// roomFor is how many of the hosts to be launched the pool has room for. Where there
+// is none it looks whether all who have it need it still; the next sweep sees.
+func (s *WarmSweep) roomFor(ctx context.Context, q lifecycle.Request, count int, now time.Time) (int, error) {
+	l, ok := s.f.maximumOf(q.Spec.Pool)
+	if !ok {
+		return count, nil
+	}
+	room, err := s.f.room(ctx, l)
+	if err != nil {
+		return 0, err
+	}
+	if room.Left() == 0 && s.f.mayLook(room.Account, now) {
+		return 0, s.f.lookThrough(ctx, room, now)
+	}
+	return min(count, room.Left()), nil
+}
+
+// bookLaunch makes room in the pool for the launch of the row, which is given up if
+// somebody else has taken it meanwhile.
+func (s *WarmSweep) bookLaunch(ctx context.Context, now time.Time) (Progress, error) {
+	l, ok := s.f.maximumOf(s.q.Spec.Pool)
+	if !ok || !now.Before(s.q.Deadline) {
+		s.next = s.launch
+		return s.launch(ctx, now)
+	}
+	_, booked, err := s.f.bookLaunch(ctx, l, s.q, launchEntry(s.q, now))
+	switch {
+	case errors.Is(err, lifecycle.ErrLost):
+		return again, nil
+	case err != nil:
+		return again, err
+	case booked:
+		s.next = s.launch
+		return again, nil
+	}
+	q := s.q
+	q.Launch = nil
+	return s.write(ctx, q, s.end)
+}
+
 // launch makes the launch of the row, or finds what it has made before a crash.
 // Later than its hosts had to be ready, or for a pool without warm hosts, it is not
 // made any more.
@@ -267,8 +315,10 @@ func (s *WarmSweep) launch(ctx context.Context, now time.Time) (Progress, error)
 	if err != nil && !errors.As(err, &short) {
 		return s.passOver(fmt.Errorf("launch %d hosts: %w", order.Count, err))
 	}
+	s.made = machines
+	left := machines
 	s.next = func(ctx context.Context, now time.Time) (Progress, error) {
-		return s.record(ctx, now, &machines, short)
+		return s.record(ctx, now, &left, short)
 	}
 	return again, nil
 }
@@ -301,6 +351,9 @@ func (s *WarmSweep) record(ctx context.Context, now time.Time, machines *[]lifec
 // launched closes the launch. Where spot was short and may fall back, the rest is
 // launched on-demand at once; the next launch tries spot again.
 func (s *WarmSweep) launched(ctx context.Context, now time.Time, short *lifecycle.ShortageError) (Progress, error) {
+	if err := s.f.settleLaunch(ctx, s.q, s.made); err != nil {
+		return again, err
+	}
 	q := s.q
 	wasSpot := usageOf(q) == lifecycle.UsageSpot
 	q.Launch, q.Shortage, q.OnDemand = nil, "", false

@@ -52,8 +52,12 @@ func (t *tidy) adopt(ctx context.Context, _ time.Time) (Progress, error) {
 	if err != nil {
 		return again, fmt.Errorf("find machines of request %s: %w", t.q.RequestID, err)
 	}
+	made := machines
 	t.next = func(ctx context.Context, now time.Time) (Progress, error) {
 		if len(machines) == 0 {
+			if err := t.f.settleLaunch(ctx, t.q, made); err != nil {
+				return again, err
+			}
 			t.next = t.load
 			return again, nil
 		}

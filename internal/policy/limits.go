@@ -129,20 +129,24 @@ func (r Room) holders(repository string) string {
 		runs[i].hosts += e.Hosts
 	}
 	slices.SortStableFunc(runs, func(a, b holder) int { return b.hosts - a.hosts })
+	one, many, other := "run %s has %d", "%d more runs of %s have %d", "others have %d"
+	if r.Limit.Kind == lifecycle.AccountPool { // of which a host may serve others by now, or nobody
+		one, many, other = "for run %s %d were launched", "for %d more runs of %s %d", "for others %d"
+	}
 	var parts []string
 	rest := 0
 	for i, h := range runs {
 		if i < runsTold {
-			parts = append(parts, fmt.Sprintf("run %s has %d", h.run, h.hosts))
+			parts = append(parts, fmt.Sprintf(one, h.run, h.hosts))
 		} else {
 			rest += h.hosts
 		}
 	}
 	if rest > 0 {
-		parts = append(parts, fmt.Sprintf("%d more runs of %s have %d", len(runs)-runsTold, repository, rest))
+		parts = append(parts, fmt.Sprintf(many, len(runs)-runsTold, repository, rest))
 	}
 	if others > 0 {
-		parts = append(parts, fmt.Sprintf("others have %d", others))
+		parts = append(parts, fmt.Sprintf(other, others))
 	}
 	if len(parts) == 0 {
 		return "nobody has any"

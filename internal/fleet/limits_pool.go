@@ -1,0 +1,142 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// A pool's maximum is kept by an account with an entry for each launch: it is made
+// once the launch is written down and before the cloud is called, holds the hosts
+// that came of it, and loses each when that host is forgotten.
+
+// maximumOf is the limit on a pool's hosts, if it has one.
+func (f *Fleet) maximumOf(pool string) (policy.Limit, bool) {
+	most := f.pools[pool].Maximum
+	return policy.OfPool(pool, most), most > 0 && f.guards != nil
+}
+
+// bookLaunch makes the entry of a request's launch, which is written down, and
+// reports whether there is room for it; a launch that has its entry has room. ErrLost:
+// somebody else wrote the account meanwhile.
+func (f *Fleet) bookLaunch(ctx context.Context, l policy.Limit, q lifecycle.Request, e lifecycle.Entry) (policy.Room, bool, error) {
+	room, err := f.room(ctx, l)
+	if err != nil {
+		return room, false, err
+	}
+	if room.Account.EntryOf(q, e.Launch).Hosts > 0 {
+		return room, true, nil
+	}
+	if room.Left() < e.Hosts {
+		return room, false, nil
+	}
+	_, err = f.setAccount(ctx, l, room.Account.With(e))
+	return room, err == nil, err
+}
+
+// settleLaunch puts the hosts that came of a launch into its entry, before the launch
+// is closed. Repeating it changes nothing.
+func (f *Fleet) settleLaunch(ctx context.Context, q lifecycle.Request, machines []lifecycle.Machine) error {
+	l, ok := f.maximumOf(q.Spec.Pool)
+	if !ok {
+		return nil
+	}
+	keys := liveKeys(machines)
+	for range orderTries {
+		room, err := f.room(ctx, l)
+		if err != nil {
+			return err
+		}
+		e := room.Account.EntryOf(q, q.Launch.Number)
+		if e.Hosts == len(keys) && slices.Equal(e.HostKeys, keys) {
+			return nil
+		}
+		e.Repository, e.RunID, e.RequestID, e.Launch = q.Repository, q.RunID, q.RequestID, q.Launch.Number
+		e.Hosts, e.HostKeys = len(keys), keys
+		if _, err = f.setAccount(ctx, l, room.Account.With(e)); !errors.Is(err, lifecycle.ErrLost) {
+			return err
+		}
+	}
+	return accountBusy(l)
+}
+
+// liveKeys are the host keys of machines that are not gone, in order.
+func liveKeys(machines []lifecycle.Machine) []string {
+	var keys []string
+	for _, m := range machines {
+		if m.State != lifecycle.MachineGone {
+			keys = append(keys, m.HostKey)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// forgotten gives the room of a host back whose machine is gone. Whatever keeps it
+// from that, the next look through the account makes up for.
+func (f *Fleet) forgotten(ctx context.Context, r lifecycle.Record) {
+	l, ok := f.maximumOf(r.Pool)
+	if !ok {
+		return
+	}
+	for range orderTries {
+		room, err := f.room(ctx, l)
+		if err == nil {
+			i := slices.IndexFunc(room.Account.Entries, func(e lifecycle.Entry) bool { return slices.Contains(e.HostKeys, r.HostKey) })
+			if i < 0 {
+				return
+			}
+			e := room.Account.Entries[i]
+			e.HostKeys = slices.DeleteFunc(slices.Clone(e.HostKeys), func(key string) bool { return key == r.HostKey })
+			e.Hosts = len(e.HostKeys)
+			_, err = f.setAccount(ctx, l, room.Account.With(e))
+		}
+		switch {
+		case errors.Is(err, lifecycle.ErrLost):
+			continue
+		case err != nil:
+			f.log.Warn("room of an ended host not given back; a later look will", "instance", r.InstanceID, "pool", r.Pool, "error", err)
+		}
+		return
+	}
+}
+
+// neededLaunch is what the entry of a launch has to be: as it is while the launch is
+// under way, and afterwards the hosts of it that are not forgotten.
+func (f *Fleet) neededLaunch(ctx context.Context, e lifecycle.Entry) (lifecycle.Entry, error) {
+	q, err := f.store.Request(ctx, e.Repository, e.RunID, e.RequestID)
+	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+		return e, fmt.Errorf("read request %s: %w", e.RequestID, err)
+	}
+	if q.Launch != nil && q.Launch.Number == e.Launch {
+		return e, nil
+	}
+	if len(e.HostKeys) == 0 { // it was cut short, and closed by somebody who did not know of the maximum
+		machines, err := f.compute.Launched(ctx, lifecycle.LaunchOrder{
+			Repository: e.Repository, RunID: e.RunID, RequestID: e.RequestID, Number: e.Launch, Count: e.Hosts,
+		})
+		if err != nil {
+			return e, fmt.Errorf("find machines of request %s: %w", e.RequestID, err)
+		}
+		e.HostKeys = liveKeys(machines)
+		e.Hosts = len(e.HostKeys)
+		return e, nil
+	}
+	records, err := f.store.Instances(ctx, e.HostKeys)
+	if err != nil {
+		return e, fmt.Errorf("read hosts of request %s: %w", e.RequestID, err)
+	}
+	e.HostKeys = nil
+	for _, r := range records {
+		if r.State != lifecycle.StateTerminated || !r.DueAt.IsZero() {
+			e.HostKeys = append(e.HostKeys, r.HostKey)
+		}
+	}
+	slices.Sort(e.HostKeys)
+	e.Hosts = len(e.HostKeys)
+	return e, nil
+}
