@@ -158,7 +158,8 @@ func releasedPart(q lifecycle.Request) string {
 func (f *Fleet) hostSentences(facts lifecycle.Facts, history []lifecycle.Event, now time.Time) []string {
 	r := facts.Record
 	d := f.decide(facts, now)
-	s := fmt.Sprintf("Host %s (%s) is %s since %s", r.InstanceID, r.InstanceType, r.Condition(), clock(r.UpdatedAt))
+	at, _ := since(r, history)
+	s := fmt.Sprintf("Host %s (%s) is %s since %s", r.InstanceID, r.InstanceType, r.Condition(), clock(at))
 	if d.Action == lifecycle.ActionKeep {
 		s += ": " + d.Why + "."
 	} else {

@@ -158,14 +158,19 @@ func (t *teller) askGitHub(ctx context.Context) string {
 // state says what the host is, and since when.
 func (t *teller) state(history []lifecycle.Event) string {
 	r := t.Record
-	since, why := r.UpdatedAt, r.Reason
+	since, why := since(r, history)
+	return fmt.Sprintf("Host %s (%s) of pool %s is %s since %s: %s.", r.InstanceID, t.hardware(), r.Pool, r.Condition(), t.when(since), cmp.Or(why, "no reason was given"))
+}
+
+// since is when a host became what it is, and why, as far back as its history
+// goes. Its record is written for smaller things too.
+func since(r lifecycle.Record, history []lifecycle.Event) (at time.Time, why string) {
 	for _, e := range slices.Backward(history) {
-		if e.To == r.Condition() && e.From != e.To {
-			since, why = e.At, e.Reason
-			break
+		if e.InstanceID == r.InstanceID && e.To == r.Condition() && e.From != e.To {
+			return e.At, e.Reason
 		}
 	}
-	return fmt.Sprintf("Host %s (%s) of pool %s is %s since %s: %s.", r.InstanceID, t.hardware(), r.Pool, r.Condition(), t.when(since), cmp.Or(why, "no reason was given"))
+	return r.UpdatedAt, r.Reason
 }
 
 func (t *teller) hardware() string {
@@ -228,6 +233,9 @@ func (t *teller) marks() (sentences []string) {
 			sentences = append(sentences, fmt.Sprintf(format, args...))
 		}
 	}
+	if r.State == lifecycle.StateTerminated {
+		return nil // what they were for is over
+	}
 	note(r.Held(t.now) && !r.FleetHeld, "An operator holds it until %s: nothing claims or ends it.", t.when(r.Hold))
 	note(r.Retiring, "It is retiring: no run gets it any more, and it leaves when it is next idle.")
 	note(!r.InterruptionAt.IsZero(), "EC2 announced that it takes the machine back at %s.", t.when(r.InterruptionAt))
@@ -241,6 +249,9 @@ func (t *teller) marks() (sentences []string) {
 // next says what is decided now, what is awaited, and what happens then.
 func (t *teller) next() (sentences []string) {
 	r := t.Record
+	if r.State == lifecycle.StateTerminated && r.DueAt.IsZero() {
+		return []string{"Nothing is left to be done for it."}
+	}
 	d := t.f.decide(t.Facts, t.now)
 	if d.Action != lifecycle.ActionKeep {
 		return append(sentences, fmt.Sprintf("Next: %s, since: %s.", d.Action, d.Why))
@@ -248,6 +259,9 @@ func (t *teller) next() (sentences []string) {
 	sentences = append(sentences, fmt.Sprintf("It is kept: %s.", d.Why))
 	if !r.DueAt.IsZero() {
 		sentences = append(sentences, fmt.Sprintf("It is looked at again by %s.", t.when(r.DueAt)))
+	}
+	if s := t.scaleDown(); s != "" {
+		sentences = append(sentences, s)
 	}
 	if end := t.awaited(); end.After(t.now) {
 		then := t.at(end)
@@ -258,6 +272,21 @@ func (t *teller) next() (sentences []string) {
 		sentences = append(sentences, fmt.Sprintf("If nothing changes until %s: %s, since: %s.", t.when(end), what, then.Why))
 	}
 	return sentences
+}
+
+// scaleDown is what the next sweep of scale-down does about a host that it has
+// marked.
+func (t *teller) scaleDown() string {
+	r, p := t.Record, t.f.scaleDown
+	switch {
+	case p == nil || r.State == lifecycle.StateTerminated:
+		return ""
+	case !r.OrphanAt.IsZero():
+		return "The next scale-down asks GitHub for it once more, and ends it unless it is found there."
+	case !r.IdleDetectedAt.IsZero():
+		return fmt.Sprintf("The first scale-down after %s ends it if it still is idle and more are than may be.", t.when(r.IdleDetectedAt.Add(p.Policy.IdleConfirmation)))
+	}
+	return ""
 }
 
 // awaited is the deadline of the host as it stands: its threshold, and no sooner

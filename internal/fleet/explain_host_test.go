@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // explained is what is told of a host, with "i-1" for its id.
@@ -104,7 +105,7 @@ func TestExplainAHostThroughItsLife(t *testing.T) {
 		w.says(ctx, id, "it says: first.")
 		w.set(func() { w.busy[host.HostKey] = false })
 		time.Sleep(10 * time.Minute)
-		w.says(ctx, id, "is terminated since", "served 1 runs", "not listened to any more", "EC2 confirmed the end", "It is kept: gone", "forget")
+		w.says(ctx, id, "is terminated since", "served 1 runs", "not listened to any more", "EC2 confirmed the end", "Nothing is left to be done for it", "forget")
 	})
 }
 
@@ -192,5 +193,21 @@ func TestExplainARunTellsWhatSweepsSay(t *testing.T) {
 				t.Errorf("no word of %q in:\n%s", part, text)
 			}
 		}
+	})
+}
+
+// TestExplainAHostThatScaleDownMarked: what is awaited is not its threshold alone.
+func TestExplainAHostThatScaleDownMarked(t *testing.T) {
+	inScaleDown(t, policy.ScaleDown{IdleConfirmation: 10 * time.Minute}, 1, func(t *testing.T, s *scaleDownScene) {
+		ready := s.record(s.hosts[0].HostKey).UpdatedAt
+		s.sweepDown()
+		id := s.hosts[0].InstanceID
+		s.world.says(t.Context(), id, "is running since "+ready.UTC().Format("15:04:05Z"), "The first scale-down after ", "(in 10m0s) ends it if it still is idle")
+		r := s.record(s.hosts[0].HostKey)
+		r.OrphanAt, r.IdleDetectedAt = time.Now(), time.Time{}
+		if _, err := s.store.UpdateInstance(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		s.world.says(t.Context(), id, "The next scale-down asks GitHub for it once more")
 	})
 }
