@@ -60,7 +60,7 @@ func (s *WorkSweep) job(ctx context.Context, now time.Time) (Progress, error) {
 		return again, nil
 	}
 	s.f.log.Warn("worker went silent", "service", j.Service, "worker", j.WorkerID, "job", j.ID, "attempt", j.Attempt, "state", next.State, "reason", next.Reason)
-	s.f.workLeft(ctx, next)
+	s.f.workLeft(ctx, j)
 	if next.State == lifecycle.WorkWaiting {
 		s.f.workQueued(j.Service)
 	}

@@ -104,17 +104,24 @@ func (c *claim) take(ctx context.Context, id string) (lifecycle.WorkJob, error) 
 		switch {
 		case errors.Is(err, lifecycle.ErrNotFound):
 			return j, fmt.Errorf("claim job %s: %w", id, lifecycle.ErrLost)
-		case err != nil || j.RunBy(c.worker.ID):
+		case err != nil:
 			return j, err
+		case j.RunBy(c.worker.ID) && !c.now.After(j.ActivityAt):
+			return j, nil
+		case j.RunBy(c.worker.ID):
+			// It is a word of the worker's: the sweep must not find it silent now.
+			j, err = j.Append(c.worker.ID, j.LogBytes, "", c.now)
+		default:
+			j, err = j.Claim(c.worker.ID, c.now)
 		}
-		if j, err = j.Claim(c.worker.ID, c.now); err != nil {
+		if err != nil {
 			return j, err
 		}
 		j, err = c.f.workers.Store.UpdateWork(ctx, j)
 		if err == nil || !errors.Is(err, lifecycle.ErrLost) {
 			return j, err
 		}
-		// Who was faster may have been this worker.
+		// Who was faster may have been this worker, or the sweep.
 	}
 }
 

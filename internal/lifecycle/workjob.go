@@ -48,7 +48,7 @@ type WorkJob struct {
 	State   WorkState `json:"state"`
 	// Payload is what the worker is to do, of at most MaxWorkPayload bytes.
 	Payload []byte `json:"payload,omitempty"`
-	// WorkerID is the worker that has it, or had it last.
+	// WorkerID is the worker that has it, or had it at its end; empty while it waits.
 	WorkerID string `json:"workerId,omitempty"`
 	// Attempt is how often it was begun.
 	Attempt   int       `json:"attempt,omitempty"`
@@ -176,6 +176,7 @@ func (j WorkJob) Look(requeue bool, now time.Time) WorkJob {
 		return j.end(WorkFailed, why, now)
 	}
 	j.State, j.DueAt, j.Reason = WorkWaiting, time.Time{}, why+": it waits for another"
+	j.WorkerID, j.StartedAt, j.ActivityAt = "", time.Time{}, time.Time{}
 	return j
 }
 

@@ -161,6 +161,7 @@ func TestWorkJobSilence(t *testing.T) {
 		}},
 		{"queued once more", begun(t), true, end, func(j *lifecycle.WorkJob) {
 			j.State, j.Reason, j.DueAt = lifecycle.WorkWaiting, why+": it waits for another", time.Time{}
+			j.WorkerID, j.StartedAt, j.ActivityAt = "", time.Time{}, time.Time{}
 		}},
 		{"silent again", second, true, end, func(j *lifecycle.WorkJob) {
 			j.State, j.Reason, j.EndedAt, j.DueAt, j.ExpiresAt = lifecycle.WorkFailed, why, end, time.Time{}, end.Add(7*24*time.Hour)

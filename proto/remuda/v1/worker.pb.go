@@ -95,15 +95,15 @@ type WorkerJob struct {
 	State WorkerJobState `protobuf:"varint,3,opt,name=state,proto3,enum=remuda.v1.WorkerJobState" json:"state,omitempty"`
 	// What the worker is to do: whatever the service's workers understand, at most 64 KiB.
 	Payload []byte `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
-	// The worker that has it, or had it last; empty: none yet.
+	// The worker that has it, or had it when it ended; empty: it waits for one.
 	WorkerId string `protobuf:"bytes,5,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
 	// How often it was begun: 1 for the first worker, 0 before.
 	Attempt int32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// When it was submitted.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// When its worker of now claimed it; absent before.
+	// When its worker of now claimed it; absent while it waits.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// When its worker was last heard of it; absent before.
+	// When its worker was last heard of it; absent while it waits.
 	ActivityTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=activity_time,json=activityTime,proto3" json:"activity_time,omitempty"`
 	// When it ended; absent before.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
