@@ -28,6 +28,8 @@ var uncalled = map[string]string{
 	"dynamodb:UpdateTable":               "for a table that lacks an index; tested in store/dynamo",
 	"dynamodb:UpdateContinuousBackups":   "DynamoDB Local knows no backups; tested in store/dynamo",
 	"dynamodb:BatchWriteItem":            "for the history of several runs at once; tested in store/dynamo",
+	"ecs:DescribeServices":               "the configuration has services, and this stage runs none; tested in services/ecs",
+	"ecs:UpdateService":                  "the configuration has services, and this stage runs none; tested in services/ecs",
 	"dynamodb:DescribeContinuousBackups": "DynamoDB Local knows no backups; tested in store/dynamo",
 }
 
