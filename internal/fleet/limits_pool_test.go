@@ -13,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	store "github.com/remuda-ci/remuda/internal/store/memory"
 )
 
 const ofPool = "pool/default"
@@ -86,12 +87,22 @@ func TestAFullPool(t *testing.T) {
 	})
 }
 
+// slowRequests is a store that takes its time to write a request, so that many see
+// the same room before one has taken it.
+type slowRequests struct{ *store.Store }
+
+func (s slowRequests) UpdateRequest(ctx context.Context, q lifecycle.Request) (lifecycle.Request, error) {
+	time.Sleep(300 * time.Millisecond)
+	return s.Store.UpdateRequest(ctx, q)
+}
+
 // However many launch at once, on whatever replica and a warm pool among them, there
 // are never more machines than may be.
 func TestAMaximumUnderConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		warm := func(o *fleet.Options) {
 			atMost(5)(o)
+			o.Store = slowRequests{o.Store.(*store.Store)}
 			p := o.Pools["default"]
 			p.Warm = &fleet.WarmPool{
 				Policy: policy.WarmPolicy{MinimumIdle: 2},
