@@ -24,6 +24,8 @@ func TestTheWaysToEndAHost(t *testing.T) {
 		"f.carryOut":        {"Fleet.bring", "Fleet.carry"},                                // after decideHeld, and after mayEnd
 		"lifecycle.Apply":   {"Fleet.carryOut"},                                            // the one way to a terminated record
 		"compute.Terminate": nil,
+		"Scaler.SetDesired": {"ServiceSweep.tell"}, // after sureOfNone, where runners are taken away
+		"f.mayEnd":          {"Fleet.carry", "Fleet.endMachines", "ServiceSweep.sureOfNone", "ServiceSweep.unlessHeld"},
 	}
 	got := map[string][]string{}
 	files, err := filepath.Glob("*.go")

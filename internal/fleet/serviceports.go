@@ -21,7 +21,7 @@ type Services interface {
 // Backlog counts the jobs of a service.
 type Backlog interface {
 	// Count tells what waits and what is worked on. What is not known is nil, and
-	// the error tells why.
+	// the error tells why. It gives up when ctx ends.
 	Count(ctx context.Context, service string) (lifecycle.Backlog, error)
 }
 

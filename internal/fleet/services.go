@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -137,6 +138,10 @@ func (f *Fleet) serviceStatus(ctx context.Context, s Service) (ServiceStatus, er
 // waits, and the next sweep looks in any case.
 const nudgePatience = 5 * time.Second
 
+// lookTries is how often a nudge looks anew, from the beginning, when somebody
+// else has decided on the service meanwhile.
+const lookTries = 3
+
 // NudgeService looks at a service now and does what is to be done. It returns
 // when ECS was told. ErrNotFound; ErrRefused for one that is not scaled.
 func (f *Fleet) NudgeService(ctx context.Context, name string) (ServiceStatus, error) {
@@ -147,12 +152,19 @@ func (f *Fleet) NudgeService(ctx context.Context, name string) (ServiceStatus, e
 	if !s.Scaled() {
 		return ServiceStatus{}, fmt.Errorf("nudge service %s: %w: it is not scaled here, since the configuration names no cluster", name, lifecycle.ErrRefused)
 	}
-	look := f.newServiceLook(name)
-	if err := f.Drive(ctx, look, nudgePatience); err != nil {
-		return ServiceStatus{}, err
+	for range lookTries {
+		look := f.newServiceLook(name)
+		if err := f.Drive(ctx, look, nudgePatience); err != nil {
+			return ServiceStatus{}, err
+		}
+		if err := look.failed[name]; err != nil {
+			return ServiceStatus{}, err
+		}
+		if !look.overtaken {
+			return f.serviceStatus(ctx, s)
+		}
 	}
-	if err := look.failed[name]; err != nil {
-		return ServiceStatus{}, err
+	return ServiceStatus{}, &lifecycle.UnavailableError{
+		What: "nudge service " + name, RetryAfter: time.Second, Err: errors.New("others look at it at the same time"),
 	}
-	return f.serviceStatus(ctx, s)
 }

@@ -14,8 +14,8 @@ import (
 
 const (
 	// nudgesAtOnce is how many services are looked at at the same time because of
-	// nudges.
-	nudgesAtOnce = 4
+	// nudges: of those that hang for nudgedLimit, so many hold up no other.
+	nudgesAtOnce = 32
 	// nudgeGap is the least time between two nudged looks at a service: whoever
 	// nudges for each of a thousand jobs costs one look a second.
 	nudgeGap = time.Second

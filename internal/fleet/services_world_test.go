@@ -67,9 +67,19 @@ func (c *containers) SetDesired(_ context.Context, service string, desired int) 
 	return nil
 }
 
-func (c *containers) Count(_ context.Context, service string) (lifecycle.Backlog, error) {
+// Count gives up when ctx ends, also where counting hangs.
+func (c *containers) Count(ctx context.Context, service string) (lifecycle.Backlog, error) {
 	if c.counting != nil {
-		c.counting(service)
+		called := make(chan struct{})
+		go func() {
+			defer close(called)
+			c.counting(service)
+		}()
+		select {
+		case <-called:
+		case <-ctx.Done():
+			return lifecycle.Backlog{}, &lifecycle.UnavailableError{What: "count", Err: context.Cause(ctx)}
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -13,12 +12,16 @@ import (
 )
 
 const (
-	// countAtOnce is how many backlogs are counted at the same time, so that a
-	// database that hangs does not hold up the others.
-	countAtOnce = 8
-	// lookTries is how often a service is decided on anew when somebody else
-	// looked at the same time, or a job came while it was being scaled in.
-	lookTries = 3
+	// asksAtOnce is how many backlogs are counted, and how many services scaled, at
+	// the same time: more, and a database has them all at once; fewer, and some that
+	// hang hold up the others.
+	asksAtOnce = 32
+	// countLimit bounds a count, and nudgedLimit one whose caller waits. Counting a
+	// large table exactly takes a second.
+	countLimit  = 5 * time.Second
+	nudgedLimit = 3 * time.Second
+	// ecsLimit bounds what ECS is asked and told in one go, tries included.
+	ecsLimit = 10 * time.Second
 	// longestServiceReason bounds what is kept of an error, in bytes.
 	longestServiceReason = 600
 )
@@ -26,20 +29,42 @@ const (
 // ServiceSweep looks at services of runners: what waits for them and what they
 // run. It writes down what is decided, then tells ECS; when it dies between the
 // two, the next one decides the same again.
+//
+// What is decided on a look is written under the version that the row had before
+// that look, so that nothing is decided on what somebody else has decided on
+// since. Each service goes on as soon as its own backlog is counted: one that
+// hangs holds up no other.
 type ServiceSweep struct {
 	course
-	f *Fleet
+	f     *Fleet
+	names []string
 	// nudged: somebody asked for it, so that it is no idle check.
 	nudged bool
-	left   []string // to be decided on
-	tries  int      // how often the first of them was
+	limit  time.Duration // of a count
 
-	looks    map[string]lifecycle.ServiceLook
-	backlogs map[string]counted
-	scaling  scaling
+	rows  map[string]lifecycle.Service
+	under int               // services that are asked for
+	ready chan *serviceLook // those that were; it has room for all
+	// counting and telling are the turns of those that are asked for.
+	counting, telling chan struct{}
+
+	// overtaken: somebody else decided on a service between its look and its
+	// decision, which was dropped.
+	overtaken bool
 	// failed says why a service could not be looked at or scaled. It keeps none of
 	// the others.
 	failed map[string]error
+}
+
+// serviceLook is one service on its way through a sweep.
+type serviceLook struct {
+	// row is as it was read before the look, and then as stored with the decision.
+	row      lifecycle.Service
+	look     lifecycle.ServiceLook
+	backlog  counted
+	decision policy.ServiceDecision
+	told     serviceTold
+	next     func(context.Context, *serviceLook, time.Time) (Progress, error)
 }
 
 // counted is a backlog, or as much of it as is known and why not more.
@@ -48,25 +73,21 @@ type counted struct {
 	err error
 }
 
-// scaling is a decision that ECS has not been told.
-type scaling struct {
-	name     string
-	from     int
-	decision policy.ServiceDecision
-	row      lifecycle.Service // as stored with it
-}
-
 // NewServiceSweep begins a look at every service that is scaled.
 func (f *Fleet) NewServiceSweep() *ServiceSweep {
 	s := f.newServiceLook(f.scaled()...)
-	s.nudged, s.journal.sweep = false, "services"
+	s.nudged, s.limit, s.journal.sweep = false, countLimit, "services"
 	return s
 }
 
 // newServiceLook begins a look at some services because somebody asked for it.
 func (f *Fleet) newServiceLook(names ...string) *ServiceSweep {
-	s := &ServiceSweep{f: f, course: course{journal: journal{f: f}}, nudged: true, left: names, failed: map[string]error{}}
-	s.next = s.describe
+	s := &ServiceSweep{
+		f: f, course: course{journal: journal{f: f}}, names: names, nudged: true, limit: nudgedLimit,
+		rows: map[string]lifecycle.Service{}, failed: map[string]error{}, ready: make(chan *serviceLook, len(names)),
+		counting: make(chan struct{}, asksAtOnce), telling: make(chan struct{}, asksAtOnce),
+	}
+	s.next = s.read
 	return s
 }
 
@@ -79,75 +100,104 @@ func (s *ServiceSweep) Failed() error {
 	return errors.Join(errs...)
 }
 
-func (s *ServiceSweep) describe(ctx context.Context, _ time.Time) (Progress, error) {
-	if len(s.left) == 0 {
+// read reads the rows, before anything is looked at.
+func (s *ServiceSweep) read(ctx context.Context, _ time.Time) (Progress, error) {
+	for _, name := range s.names {
+		row, err := s.f.services.Store.Service(ctx, name)
+		if err != nil {
+			return again, fmt.Errorf("read service %s: %w", name, err)
+		}
+		s.rows[name] = row
+	}
+	s.next = s.describe
+	return again, nil
+}
+
+// describe asks ECS for all services at once, which takes one request for many,
+// and begins to count.
+func (s *ServiceSweep) describe(ctx context.Context, now time.Time) (Progress, error) {
+	if len(s.names) == 0 {
 		return done, nil
 	}
-	s.looks = s.f.services.Scaler.Describe(ctx, s.left)
-	s.next = s.count
-	return again, nil
-}
-
-// count asks for every backlog.
-func (s *ServiceSweep) count(ctx context.Context, _ time.Time) (Progress, error) {
-	s.backlogs = map[string]counted{}
-	var mu sync.Mutex
-	var counting sync.WaitGroup
-	turns := make(chan struct{}, countAtOnce)
-	for _, name := range s.left {
-		counting.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
-			c := s.f.countBacklog(ctx, name)
-			mu.Lock()
-			defer mu.Unlock()
-			s.backlogs[name] = c
+	limited, cancel := context.WithTimeout(ctx, ecsLimit)
+	defer cancel()
+	looks := s.f.services.Scaler.Describe(limited, s.names)
+	for _, name := range s.names {
+		l := &serviceLook{row: s.rows[name], look: looks[name]}
+		s.ask(s.counting, l, s.decide, func() {
+			if l.look.Err == nil {
+				l.backlog = s.f.countBacklog(ctx, name, s.limit)
+			}
 		})
 	}
-	counting.Wait()
-	s.next = s.decide
-	return again, nil
+	return s.await(ctx, now)
 }
 
-func (f *Fleet) countBacklog(ctx context.Context, name string) counted {
+// ask asks for a service beside the others; then goes on with it.
+func (s *ServiceSweep) ask(
+	turns chan struct{}, l *serviceLook, then func(context.Context, *serviceLook, time.Time) (Progress, error), question func(),
+) {
+	s.under++
+	l.next = then
+	go func() {
+		turns <- struct{}{}
+		defer func() { <-turns }()
+		question()
+		s.ready <- l
+	}()
+}
+
+// await waits until one of the services that are asked for can go on.
+func (s *ServiceSweep) await(ctx context.Context, _ time.Time) (Progress, error) {
+	s.next = s.await
+	if s.under == 0 {
+		return done, nil
+	}
+	select {
+	case l := <-s.ready:
+		s.under--
+		s.next = func(ctx context.Context, now time.Time) (Progress, error) { return l.next(ctx, l, now) }
+		return again, nil
+	case <-ctx.Done():
+		return again, context.Cause(ctx)
+	}
+}
+
+func (f *Fleet) countBacklog(ctx context.Context, name string, limit time.Duration) counted {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	b, err := f.services.Services[name].Backlog.Count(ctx, name)
 	return counted{b, err}
 }
 
-// decide decides on the next service, and writes it down.
-func (s *ServiceSweep) decide(ctx context.Context, now time.Time) (Progress, error) {
-	if len(s.left) == 0 {
-		return done, nil
-	}
-	name := s.left[0]
-	row, err := s.f.services.Store.Service(ctx, name)
-	if err != nil {
-		return again, fmt.Errorf("read service %s: %w", name, err)
-	}
-	d, next := s.decision(row, now)
-	s.news(row, d, next, now)
+// decide decides on a service, and writes it down.
+func (s *ServiceSweep) decide(ctx context.Context, l *serviceLook, now time.Time) (Progress, error) {
+	d, next := s.decision(ctx, l, now)
 	if s.journal.dry {
-		s.pass()
+		s.news(l.row, d, next, now)
+		s.next = s.await
 		return again, nil
 	}
 	stored, err := s.f.services.Store.UpdateService(ctx, next)
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):
-		s.repeat() // somebody else looked: what was counted is still good
+		// What was seen is older than what somebody else did: the next look sees both.
+		s.overtaken, s.next = true, s.await
+		return again, nil
 	case err != nil:
-		return again, fmt.Errorf("write service %s: %w", name, err)
-	case d.Action == policy.ServiceKeep:
-		s.pass()
-	default:
-		s.scaling = scaling{name, next.Desired, d, stored}
-		s.next = s.carry
+		return again, fmt.Errorf("write service %s: %w", next.Name, err)
+	}
+	s.news(l.row, d, next, now)
+	l.row, l.decision, s.next = stored, d, s.await
+	if d.Action != policy.ServiceKeep {
+		s.next = func(ctx context.Context, now time.Time) (Progress, error) { return s.carry(ctx, l, now) }
 	}
 	return again, nil
 }
 
-// decision is what to do with the service of a row, and the row with it.
-func (s *ServiceSweep) decision(row lifecycle.Service, now time.Time) (policy.ServiceDecision, lifecycle.Service) {
-	look, backlog := s.looks[row.Name], s.backlogs[row.Name]
+// decision is what to do with a service, and its row with it.
+func (s *ServiceSweep) decision(ctx context.Context, l *serviceLook, now time.Time) (policy.ServiceDecision, lifecycle.Service) {
+	row, look, backlog := l.row, l.look, l.backlog
 	row.CheckedAt = now
 	if look.Err != nil {
 		s.failed[row.Name] = look.Err
@@ -166,12 +216,35 @@ func (s *ServiceSweep) decision(row lifecycle.Service, now time.Time) (policy.Se
 			s.failed[row.Name] = backlog.err
 		}
 	}
+	if d.Action == policy.ServiceScaleIn {
+		d = s.unlessHeld(ctx, d, l, now)
+	}
 	if !between {
 		row.CountedAt = now
 	}
 	row.ServiceTasks, row.Backlog = look.ServiceTasks, backlog.Backlog
 	row.IdleChecks, row.Wanted, row.Reason = d.IdleChecks, d.Desired, d.Why
 	return d, row
+}
+
+// unlessHeld keeps the runners of a service while the fleet is held, or while
+// nobody can tell whether it is.
+func (s *ServiceSweep) unlessHeld(ctx context.Context, d policy.ServiceDecision, l *serviceLook, now time.Time) policy.ServiceDecision {
+	err := s.f.mayEnd(ctx, now)
+	if err == nil {
+		return d
+	}
+	s.fail(l.row.Name, err)
+	d.Action, d.Desired = policy.ServiceKeep, l.look.Desired
+	d.Why = oneLine(err) + "; else it would go to zero: " + d.Why
+	return d
+}
+
+// fail notes why a service could not be scaled. The fleet's hold is no failure.
+func (s *ServiceSweep) fail(name string, err error) {
+	if held := new(FleetHeldError); !errors.As(err, &held) {
+		s.failed[name] = err
+	}
 }
 
 // oneLine is an error as part of a sentence.
@@ -185,11 +258,11 @@ func oneLine(err error) string {
 
 // news tells of a decision: to whoever collects them, and to the history when a
 // sweep decides otherwise than the look before. What ECS is told is told by
-// carry.
+// heard.
 func (s *ServiceSweep) news(before lifecycle.Service, d policy.ServiceDecision, after lifecycle.Service, now time.Time) {
 	e := lifecycle.Event{At: now, Action: lifecycle.ActionKeep, Reason: fmt.Sprintf("service %s: %s", before.Name, d.Why)}
 	if d.Action != policy.ServiceKeep {
-		e = scaleEvent(scaling{before.Name, after.Desired, d, after}, now)
+		e = scaleEvent(after, d, now)
 	}
 	if s.journal.decided != nil {
 		*s.journal.decided = append(*s.journal.decided, Decided{Action: e.Action, Reason: e.Reason})
@@ -199,63 +272,9 @@ func (s *ServiceSweep) news(before lifecycle.Service, d policy.ServiceDecision, 
 	}
 }
 
-func scaleEvent(c scaling, now time.Time) lifecycle.Event {
+func scaleEvent(row lifecycle.Service, d policy.ServiceDecision, now time.Time) lifecycle.Event {
 	return lifecycle.Event{
 		At: now, Action: lifecycle.ActionScale,
-		Reason: fmt.Sprintf("service %s goes from %d to %d: %s", c.name, c.from, c.decision.Desired, c.decision.Why),
-	}
-}
-
-// carry tells ECS what was decided. Before it takes runners away it counts once
-// more: a job may have come since, and ECS ends a runner that has one as well.
-func (s *ServiceSweep) carry(ctx context.Context, now time.Time) (Progress, error) {
-	c := s.scaling
-	if c.decision.Action == policy.ServiceScaleIn {
-		again := s.f.countBacklog(ctx, c.name)
-		if !nothing(again.Queued) || !nothing(again.Busy) {
-			s.backlogs[c.name] = again
-			s.repeat()
-			return Progress{}, nil
-		}
-	}
-	if err := s.f.services.Scaler.SetDesired(ctx, c.name, c.decision.Desired); err != nil {
-		if ctx.Err() != nil {
-			return again, err
-		}
-		s.notTold(ctx, c, err)
-		s.pass()
-		return again, nil
-	}
-	s.journal.add(scaleEvent(c, now))
-	if c.decision.Action == policy.ServiceScaleIn {
-		// A job that came just then found runners, and asked for none.
-		s.f.services.nudges.at(c.name, time.Now().Add(nudgeSettle), true)
-	}
-	s.pass()
-	return again, nil
-}
-
-// notTold notes that ECS could not be told. The next look decides anew.
-func (s *ServiceSweep) notTold(ctx context.Context, c scaling, why error) {
-	s.failed[c.name] = why
-	s.f.log.Warn("service not scaled; the next look tries again", "service", c.name, "to", c.decision.Desired, "error", why)
-	c.row.Wanted, c.row.Reason = c.from, c.decision.Why+", and ECS could not be told: "+oneLine(why)
-	if _, err := s.f.services.Store.UpdateService(ctx, c.row); err != nil && !errors.Is(err, lifecycle.ErrLost) {
-		s.f.log.Warn("service not written", "service", c.name, "error", err)
-	}
-}
-
-func nothing(n *int) bool { return n != nil && *n == 0 }
-
-// pass goes on with the next service.
-func (s *ServiceSweep) pass() {
-	s.left, s.tries, s.next = s.left[1:], 0, s.decide
-}
-
-// repeat decides on the same service again, a few times at most.
-func (s *ServiceSweep) repeat() {
-	s.next = s.decide
-	if s.tries++; s.tries >= lookTries {
-		s.pass()
+		Reason: fmt.Sprintf("service %s goes from %d to %d: %s", row.Name, row.Desired, d.Desired, d.Why),
 	}
 }

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// callTimeout bounds a request. Counting a large table exactly takes a
-	// second; much more, and a database that hangs holds up the other services.
+	// callTimeout bounds a request whose caller sets no bound. Counting a large
+	// table exactly takes a second.
 	callTimeout = 10 * time.Second
 	// maxHeaderBytes and maxBodyBytes bound what is read of an answer. There is
 	// nothing to read in it but a header.

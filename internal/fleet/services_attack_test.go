@@ -1,0 +1,163 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+)
+
+// A sweep whose counts take long takes nothing back of what a nudge did meanwhile,
+// whichever of the services it is that hangs.
+func TestAStaleLookScalesNothingIn(t *testing.T) {
+	for _, hangs := range []string{"jobs", "slow"} {
+		t.Run(hangs, func(t *testing.T) {
+			inServices(t, func(t *testing.T, w *serviceWorld) {
+				w.containers.desired["jobs"] = 1
+				w.containers.jobs("jobs", 11, 1) // for which 2 are needed
+				var hung atomic.Bool
+				w.containers.counting = func(name string) {
+					if name == hangs && hung.CompareAndSwap(false, true) {
+						time.Sleep(4 * time.Second)
+					}
+				}
+				done := make(chan error)
+				go func() { done <- w.fleet.Drive(t.Context(), w.fleet.NewServiceSweep(), 0) }()
+				time.Sleep(2 * time.Second)
+				w.containers.jobs("jobs", 31, 1)
+				w.nudge("jobs")
+				w.want("jobs", 4, "nudged with a long backlog")
+				w.containers.jobs("jobs", 11, 4)
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+				w.want("jobs", 4, "after the sweep that looked before")
+			}, "jobs", "slow")
+		})
+	}
+}
+
+// Whoever else sets the count in ECS, a scale-out never makes it less.
+func TestAScaleOutNeverSetsLess(t *testing.T) {
+	inServices(t, func(t *testing.T, w *serviceWorld) {
+		w.containers.desired["jobs"] = 1
+		w.containers.jobs("jobs", 11, 1)
+		w.containers.counting = func(string) {
+			w.containers.mu.Lock()
+			defer w.containers.mu.Unlock()
+			w.containers.desired["jobs"] = 3
+		}
+		got := w.nudge("jobs")
+		w.want("jobs", 3, "set by hand meanwhile")
+		if got.Seen.Wanted != 3 || !strings.HasSuffix(got.Seen.Reason, ", and by now it was told to have 3") || len(w.containers.sets) != 0 {
+			t.Errorf("it wants %d: %s; ECS was told %v", got.Seen.Wanted, got.Seen.Reason, w.containers.sets)
+		}
+	}, "jobs")
+}
+
+// Forty databases that hang hold up neither the sweep nor the nudge of the service
+// that waits behind them all.
+func TestQueuesThatHangHoldUpNoOther(t *testing.T) {
+	names := []string{"z-good"}
+	for i := range 40 {
+		names = append(names, fmt.Sprintf("hangs-%02d", i))
+	}
+	for name, nudged := range map[string]bool{"swept": false, "nudged": true} {
+		t.Run(name, func(t *testing.T) {
+			inServices(t, func(t *testing.T, w *serviceWorld) {
+				w.containers.counting = func(name string) {
+					if name != "z-good" {
+						time.Sleep(20 * time.Second)
+					}
+				}
+				w.containers.jobs("z-good", 1, 0)
+				ctx, cancel := context.WithCancel(t.Context())
+				began := time.Now()
+				if nudged {
+					go w.fleet.ServeServices(ctx) // without the lease: only nudges count
+					for _, name := range names[1:] {
+						w.fleet.NudgeSoon(name)
+					}
+					w.fleet.NudgeSoon("z-good")
+				} else {
+					go func() { _ = w.fleet.Drive(ctx, w.fleet.NewServiceSweep(), 0) }()
+				}
+				for w.containers.has("z-good") == 0 && time.Since(began) < time.Minute {
+					time.Sleep(100 * time.Millisecond)
+				}
+				if took := time.Since(began); took > 6*time.Second {
+					t.Errorf("it waited %s for its first runner", took)
+				}
+				if n := w.containers.called()["describe"]; !nudged && n != 2 {
+					t.Errorf("ECS was asked %d times; want once for all, and once before one is scaled", n)
+				}
+				cancel()
+				time.Sleep(time.Minute)
+			}, names...)
+		})
+	}
+}
+
+// A held fleet ends no runner in a container either, nor does one of which nobody
+// can tell whether it is held; what waits has runners all the same.
+func TestAHeldFleetScalesNothingIn(t *testing.T) {
+	const idle = "; else it would go to zero: nothing waits and nothing is worked on, at 5 checks in a row"
+	hold := func(t *testing.T, w *serviceWorld, d time.Duration) { w.hold(t.Context(), w.fleet, d) }
+	for name, tt := range map[string]struct {
+		begin, end func(*testing.T, *serviceWorld)
+		says       string
+	}{
+		"held": {
+			begin: func(t *testing.T, w *serviceWorld) { hold(t, w, time.Hour) },
+			end:   func(t *testing.T, w *serviceWorld) { hold(t, w, 0) },
+			says:  "by CN=ops (looking): nothing is ended; take the hold away first" + idle,
+		},
+		"unreadable": {
+			begin: func(_ *testing.T, w *serviceWorld) {
+				w.fleet = w.newFleet("b", w.options("jobs"), func(o *fleet.Options) { o.Guards = &awayGuards{o.Guards} })
+			},
+			end:  func(_ *testing.T, w *serviceWorld) { w.fleet = w.newFleet("c", w.options("jobs")) },
+			says: "hold: context deadline exceeded" + idle,
+		},
+		"held between the decision and its effect": {
+			begin: func(t *testing.T, w *serviceWorld) {
+				counts := 0
+				w.containers.counting = func(string) {
+					if counts++; counts == 6 { // the one before it tells ECS
+						hold(t, w, time.Hour)
+					}
+				}
+			},
+			end:  func(t *testing.T, w *serviceWorld) { hold(t, w, 0) },
+			says: "by CN=ops (looking): nothing is ended; take the hold away first",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inServices(t, func(t *testing.T, w *serviceWorld) {
+				w.containers.desired["jobs"] = 2
+				tt.begin(t, w)
+				for range 5 {
+					w.sweep()
+				}
+				w.want("jobs", 2, "while it is so")
+				row, err := w.store.Service(t.Context(), "jobs")
+				if err != nil || row.Wanted != 2 || !strings.HasSuffix(row.Reason, tt.says) {
+					t.Errorf("error %v, it wants %d: %s; want %s", err, row.Wanted, row.Reason, tt.says)
+				}
+				w.containers.jobs("jobs", 31, 0)
+				w.sweep()
+				w.want("jobs", 4, "with a backlog")
+				w.containers.jobs("jobs", 0, 0)
+				tt.end(t, w)
+				for range 5 {
+					w.sweep()
+				}
+				w.want("jobs", 0, "afterwards")
+			}, "jobs")
+		})
+	}
+}
