@@ -21,8 +21,21 @@ type Sweeper struct {
 	seenAt  time.Time       // when its version last moved, on our own clock
 	renewAt time.Time       // when to renew or read the lease again
 
+	// The slow sweeps get a step whenever the quick ones have come to the end of
+	// one: a sweep that deletes a thousand registrations, at the pace that GitHub
+	// allows, does not keep hosts from being looked at, nor is it kept for ever.
+	quick, slow hand
+	slowsTurn   bool
+}
+
+// slowFrom is the interval from which on a sweep is a slow one: so long it may
+// take without being missed.
+const slowFrom = time.Minute
+
+// hand runs its sweeps one after the other, each to its end.
+type hand struct {
 	sweeps []*schedule
-	op     Op
+	op     Op // nil: none is under way
 	of     *schedule
 	began  time.Time
 }
@@ -37,57 +50,82 @@ type schedule struct {
 
 // NewSweeper returns a sweeper that does not hold the lease yet.
 func (f *Fleet) NewSweeper() *Sweeper {
-	s := &Sweeper{f: f, sweeps: []*schedule{
+	sweeps := []*schedule{
 		{name: "due", every: f.timing.Due, begin: func() Op { return f.NewDueSweep() }},
 		{name: "liveness", every: f.timing.Liveness, begin: func() Op { return f.NewLivenessSweep() }},
 		{name: "cloud", every: f.timing.Cloud, begin: func() Op { return f.NewCloudSweep() }},
 		{name: "github", every: f.timing.Cloud, begin: func() Op { return f.NewGitHubSweep() }},
-	}}
+	}
 	if f.jobs != nil && f.jobs.Parse != nil {
-		s.sweeps = append(s.sweeps,
+		sweeps = append(sweeps,
 			&schedule{name: "jobs", every: f.timing.Due, begin: func() Op { return f.NewJobSweep() }},
 			&schedule{name: "webhooks", every: f.timing.Cloud, begin: func() Op { return f.NewMissedSweep() }})
 	}
 	if f.scaleDown != nil {
-		s.sweeps = append(s.sweeps, &schedule{name: "scale_down", every: f.scaleDown.every(), begin: func() Op { return f.NewScaleDownSweep() }})
+		sweeps = append(sweeps, &schedule{name: "scale_down", every: f.scaleDown.every(), begin: func() Op { return f.NewScaleDownSweep() }})
 	}
 	if f.workers != nil {
-		s.sweeps = append(s.sweeps, &schedule{name: "work", every: workEvery, begin: func() Op { return f.NewWorkSweep() }})
+		sweeps = append(sweeps, &schedule{name: "work", every: workEvery, begin: func() Op { return f.NewWorkSweep() }})
 	}
 	if len(f.warmPools()) > 0 {
-		s.sweeps = append(s.sweeps, &schedule{name: "warm", every: f.timing.Warm, begin: func() Op { return f.NewWarmSweep() }})
+		sweeps = append(sweeps, &schedule{name: "warm", every: f.timing.Warm, begin: func() Op { return f.NewWarmSweep() }})
 	}
 	if f.releases != nil {
-		s.sweeps = append(s.sweeps, &schedule{name: "runners", every: runnersEvery, begin: func() Op { return f.NewRunnerSweep() }})
+		sweeps = append(sweeps, &schedule{name: "runners", every: runnersEvery, begin: func() Op { return f.NewRunnerSweep() }})
+	}
+	s := &Sweeper{f: f}
+	for _, c := range sweeps {
+		if c.every < slowFrom {
+			s.quick.sweeps = append(s.quick.sweeps, c)
+		} else {
+			s.slow.sweeps = append(s.slow.sweeps, c)
+		}
 	}
 	return s
 }
 
-// Step does one step: of the lease when it is time, else of the sweep in hand,
-// else it begins the next sweep that is due. It is never done.
+// Step does one step: of the lease when it is time, else of a sweep that is
+// under way or due. It is never done.
 func (s *Sweeper) Step(ctx context.Context, now time.Time) (Progress, error) {
 	if !now.Before(s.renewAt) {
 		return again, s.keepLease(ctx, now)
 	}
 	if !s.holds() {
-		s.op = nil
+		s.quick.op, s.slow.op = nil, nil
 		return wait(s.renewAt.Sub(now)), nil
 	}
-	if s.op == nil && !s.begin(now) {
+	h := s.hand(now)
+	if h == nil {
 		return wait(s.untilNext(now)), nil
 	}
-	progress, err := s.op.Step(ctx, now)
+	progress, err := h.op.Step(ctx, now)
 	if err != nil || progress.Done || progress.Wait > 0 {
-		s.f.observer.Swept(s.of.name, now.Sub(s.began), err)
-		s.op = nil
+		s.f.observer.Swept(h.of.name, now.Sub(h.began), err)
+		h.op = nil
 	}
+	s.slowsTurn = h == &s.quick && h.op == nil
 	if err != nil {
-		if retry := now.Add(s.f.jitter(sweepAgain)); retry.Before(s.of.due) {
-			s.of.due = retry
+		if retry := now.Add(s.f.jitter(sweepAgain)); retry.Before(h.of.due) {
+			h.of.due = retry
 		}
-		return again, fmt.Errorf("%s sweep: %w", s.of.name, err)
+		return again, fmt.Errorf("%s sweep: %w", h.of.name, err)
 	}
 	return again, nil
+}
+
+// hand is the one whose sweep gets the next step; nil: nothing is due.
+func (s *Sweeper) hand(now time.Time) *hand {
+	first, second := &s.quick, &s.slow
+	if s.slowsTurn {
+		first, second = second, first
+	}
+	switch {
+	case s.ready(first, now):
+		return first
+	case s.ready(second, now):
+		return second
+	}
+	return nil
 }
 
 func (s *Sweeper) holds() bool { return s.lease.Holder == s.f.replica }
@@ -128,10 +166,14 @@ func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// begin takes up the sweep that has been due the longest.
-func (s *Sweeper) begin(now time.Time) bool {
+// ready reports whether a hand has a sweep under way, or takes up the one that
+// has been due the longest.
+func (s *Sweeper) ready(h *hand, now time.Time) bool {
+	if h.op != nil {
+		return true
+	}
 	var next *schedule
-	for _, c := range s.sweeps {
+	for _, c := range h.sweeps {
 		if !now.Before(c.due) && (next == nil || c.due.Before(next.due)) {
 			next = c
 		}
@@ -140,15 +182,17 @@ func (s *Sweeper) begin(now time.Time) bool {
 		return false
 	}
 	next.due = now.Add(s.f.jitter(next.every))
-	s.of, s.op, s.began = next, next.begin(), now
+	h.of, h.op, h.began = next, next.begin(), now
 	return true
 }
 
 func (s *Sweeper) untilNext(now time.Time) time.Duration {
 	next := s.renewAt
-	for _, c := range s.sweeps {
-		if c.due.Before(next) {
-			next = c.due
+	for _, h := range []hand{s.quick, s.slow} {
+		for _, c := range h.sweeps {
+			if c.due.Before(next) {
+				next = c.due
+			}
 		}
 	}
 	return max(next.Sub(now), time.Millisecond)

@@ -31,7 +31,7 @@ func TestWarmHostsAskTheSpotBreaker(t *testing.T) {
 			breaker := func(p *fleet.Pool) {
 				p.SpotBreaker = policy.SpotBreaker{Interruptions: 3, Within: 10 * time.Minute, Pause: open}
 			}
-			inWarmBubble(t, withWarm(warmPool(1, spot), breaker), func(ctx context.Context, t *testing.T, w *world) {
+			inBubbleOf(t, withWarm(warmPool(1, spot), breaker), func(ctx context.Context, t *testing.T, w *world) {
 				if _, err := w.store.UpdateBreaker(ctx, lifecycle.Breaker{Pool: "default", OpenUntil: time.Now().Add(open)}); err != nil {
 					t.Fatal(err)
 				}
@@ -42,6 +42,7 @@ func TestWarmHostsAskTheSpotBreaker(t *testing.T) {
 				if said := decisionsOf(dry); !strings.Contains(said, tt.says) {
 					t.Errorf("decided:\n%s\nwant it to say %q", said, tt.says)
 				}
+				go w.fleet.Sweep(ctx)
 				time.Sleep(open - time.Minute)
 				usage := map[lifecycle.UsageClass]int{}
 				for _, r := range w.fresh() {
@@ -50,10 +51,10 @@ func TestWarmHostsAskTheSpotBreaker(t *testing.T) {
 				if len(usage) != len(tt.want) || usage[lifecycle.UsageOnDemand] != tt.want[lifecycle.UsageOnDemand] {
 					t.Errorf("fresh hosts by usage class: %v, want %v", usage, tt.want)
 				}
+				time.Sleep(2 * time.Minute)
 				for _, r := range w.fresh() {
 					w.compute.Kill(r.InstanceID)
 				}
-				time.Sleep(2 * time.Minute)
 				w.until("a fresh host on spot", 10*time.Minute, func() bool {
 					fresh := w.fresh()
 					return len(fresh) == 1 && fresh[0].UsageClass == lifecycle.UsageSpot

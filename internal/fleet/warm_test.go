@@ -44,13 +44,21 @@ func withWarm(warm fleet.WarmPool, change ...func(*fleet.Pool)) func(*fleet.Opti
 // inWarmBubble has a fleet with warm hosts that sweeps.
 func inWarmBubble(t *testing.T, options func(*fleet.Options), test func(ctx context.Context, t *testing.T, w *world)) {
 	t.Helper()
+	inBubbleOf(t, options, func(ctx context.Context, t *testing.T, w *world) {
+		go w.fleet.Sweep(ctx)
+		test(ctx, t, w)
+	})
+}
+
+// inBubbleOf is a world with agents, and nobody who sweeps yet.
+func inBubbleOf(t *testing.T, options func(*fleet.Options), test func(ctx context.Context, t *testing.T, w *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, options)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer synctest.Wait()
 		defer cancel()
 		go w.agents(ctx)
-		go w.fleet.Sweep(ctx)
 		test(ctx, t, w)
 	})
 }
