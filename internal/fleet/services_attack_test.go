@@ -36,6 +36,10 @@ func TestAStaleLookScalesNothingIn(t *testing.T) {
 					t.Error(err)
 				}
 				w.want("jobs", 4, "after the sweep that looked before")
+				row, err := w.store.Service(t.Context(), "jobs")
+				if err != nil || !strings.HasPrefix(row.Reason, "31 jobs wait for") {
+					t.Errorf("error %v, and the row says of the older look: %s", err, row.Reason)
+				}
 			}, "jobs", "slow")
 		})
 	}
@@ -59,41 +63,67 @@ func TestAScaleOutNeverSetsLess(t *testing.T) {
 	}, "jobs")
 }
 
-// Forty databases that hang hold up neither the sweep nor the nudge of the service
-// that waits behind them all.
+// A nudge while a service is about to go to zero keeps it up, also where its job
+// is not counted any more, or not yet.
+func TestANudgeWhileAServiceGoesToZero(t *testing.T) {
+	inServices(t, func(t *testing.T, w *serviceWorld) {
+		w.containers.desired["jobs"] = 1
+		counts := 0
+		w.containers.counting = func(string) {
+			if counts++; counts != 6 { // the last one before ECS is told
+				return
+			}
+			w.containers.jobs("jobs", 31, 0)
+			w.nudge("jobs")
+			w.containers.jobs("jobs", 0, 0)
+		}
+		for range 5 {
+			w.sweep()
+		}
+		w.want("jobs", 4, "nudged meanwhile")
+	}, "jobs")
+}
+
+// Forty databases that hang hold up neither the sweep nor the nudges of those
+// that do not.
 func TestQueuesThatHangHoldUpNoOther(t *testing.T) {
-	names := []string{"z-good"}
-	for i := range 40 {
+	const hang, good = 40, 20
+	var names []string
+	for i := range hang {
 		names = append(names, fmt.Sprintf("hangs-%02d", i))
+	}
+	for i := range good {
+		names = append(names, fmt.Sprintf("well-%02d", i))
 	}
 	for name, nudged := range map[string]bool{"swept": false, "nudged": true} {
 		t.Run(name, func(t *testing.T) {
 			inServices(t, func(t *testing.T, w *serviceWorld) {
 				w.containers.counting = func(name string) {
-					if name != "z-good" {
+					if strings.HasPrefix(name, "hangs") {
 						time.Sleep(20 * time.Second)
 					}
 				}
-				w.containers.jobs("z-good", 1, 0)
+				for _, name := range names[hang:] {
+					w.containers.jobs(name, 1, 0)
+				}
 				ctx, cancel := context.WithCancel(t.Context())
 				began := time.Now()
 				if nudged {
 					go w.fleet.ServeServices(ctx) // without the lease: only nudges count
-					for _, name := range names[1:] {
+					for _, name := range names {
 						w.fleet.NudgeSoon(name)
 					}
-					w.fleet.NudgeSoon("z-good")
 				} else {
 					go func() { _ = w.fleet.Drive(ctx, w.fleet.NewServiceSweep(), 0) }()
 				}
-				for w.containers.has("z-good") == 0 && time.Since(began) < time.Minute {
+				for w.containers.called()["set"] < good && time.Since(began) < time.Minute {
 					time.Sleep(100 * time.Millisecond)
 				}
 				if took := time.Since(began); took > 6*time.Second {
-					t.Errorf("it waited %s for its first runner", took)
+					t.Errorf("they waited %s for their first runners", took)
 				}
-				if n := w.containers.called()["describe"]; !nudged && n != 2 {
-					t.Errorf("ECS was asked %d times; want once for all, and once before one is scaled", n)
+				if n := w.containers.called()["describe"]; !nudged && n != 1+good {
+					t.Errorf("ECS was asked %d times; want once for all, and once before each that is scaled", n)
 				}
 				cancel()
 				time.Sleep(time.Minute)
