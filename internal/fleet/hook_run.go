@@ -16,6 +16,10 @@ import (
 // hookRequest begins the ids of the requests that webhooks make.
 const hookRequest = "webhook-"
 
+// endingLook is how often a run is looked at whose hosts are being ended by
+// scale-down, for a job that would have to wait for them in vain.
+const endingLook = 2 * time.Second
+
 // provide gets a host for a queued job that names its run, if the run has none
 // and may have one. The request is in the store before the webhook is settled.
 func (h *hook) provide(ctx context.Context, _ time.Time) (Progress, error) {
@@ -24,6 +28,9 @@ func (h *hook) provide(ctx context.Context, _ time.Time) (Progress, error) {
 		return again, err
 	}
 	demand, why := facts.demand()
+	if facts.ending && (demand != nil || facts.mayBegin()) {
+		return wait(endingLook), nil // until it has ended it counts among those that the run may have
+	}
 	if last, _ := facts.last(); demand != nil && last.MaxHosts > 0 {
 		if demand, why, err = h.stillAllowed(ctx, facts, demand, why); err != nil {
 			return again, err
@@ -61,8 +68,10 @@ type runFacts struct {
 	requests []lifecycle.Request
 	// jobs are those of the run that are not done.
 	jobs []lifecycle.Job
-	// live are the keys of the hosts that serve the run.
+	// live are the keys of the hosts that serve the run, and can take a job.
 	live map[string]bool
+	// ending: there are others, which scale-down is ending.
+	ending bool
 }
 
 func (h *hook) runFacts(ctx context.Context) (runFacts, error) {
@@ -85,6 +94,10 @@ func (h *hook) runFacts(ctx context.Context) (runFacts, error) {
 			return facts, err
 		}
 		for _, r := range records {
+			if r.ScalingDown() { // GitHub gives it no job, or its end is taken back
+				facts.ending = true
+				continue
+			}
 			facts.live[r.HostKey] = true
 		}
 	}
@@ -198,14 +211,24 @@ func (f runFacts) last() (*lifecycle.Request, int) {
 	return last, min(limit, MaxCount)
 }
 
+// askIDs asks for the ids of the job's repository and its owner where the webhook
+// has none: the job was found in a list, or looked at again.
+func (h *hook) askIDs(ctx context.Context) error {
+	if h.w.RepositoryID != 0 {
+		return nil
+	}
+	run, err := h.f.jobs.GitHub.WorkflowRun(ctx, h.row.Repository, h.row.RunID)
+	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+		return fmt.Errorf("ask GitHub about run %s: %w", h.row.RunID, err)
+	}
+	h.w.RepositoryID, h.w.OwnerID = run.RepositoryID, run.OwnerID
+	return nil
+}
+
 // byRule is what the rule of its repository gives a run for which nobody asked.
 func (h *hook) byRule(ctx context.Context, facts runFacts) (*Demand, string, error) {
-	if h.w.RepositoryID == 0 { // found in a list of jobs, which tells no ids
-		run, err := h.f.jobs.GitHub.WorkflowRun(ctx, h.row.Repository, h.row.RunID)
-		if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
-			return nil, "", fmt.Errorf("ask GitHub about run %s: %w", h.row.RunID, err)
-		}
-		h.w.RepositoryID, h.w.OwnerID = run.RepositoryID, run.OwnerID
+	if err := h.askIDs(ctx); err != nil {
+		return nil, "", err
 	}
 	rule, ok := h.f.jobs.Rules.Find(h.w.RepositoryID, h.w.OwnerID)
 	if !ok || !rule.Webhook {
@@ -244,6 +267,9 @@ func (h *hook) byRule(ctx context.Context, facts runFacts) (*Demand, string, err
 // stillAllowed holds a request that a rule once let through against the rules of
 // today. Ref and workflow file of a run stay what they were.
 func (h *hook) stillAllowed(ctx context.Context, facts runFacts, d *Demand, why string) (*Demand, string, error) {
+	if err := h.askIDs(ctx); err != nil {
+		return nil, "", err
+	}
 	rule, ok := h.f.jobs.Rules.Find(h.w.RepositoryID, h.w.OwnerID)
 	if !ok {
 		return nil, fmt.Sprintf("not provisioned again: there is no rule for %s any more", h.row.Repository), nil

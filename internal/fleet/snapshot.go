@@ -138,14 +138,7 @@ func (p *photograph) withoutSpared(ctx context.Context, hosts []scaleDownHost) e
 		byID[h.record.InstanceID] = h
 	}
 	for _, v := range p.Plan() {
-		if hold.InForce(p.Now) && (v.Action == policy.ActionDeregisterAndTerminate || v.Action == lifecycle.ActionTerminate) {
-			p.leave(byID[v.InstanceID], hold.String()+"; else it would be ended: "+v.Why)
-			continue
-		}
-		if v.Action != policy.ActionDeregisterAndTerminate {
-			continue
-		}
-		why, err := p.f.spared(ctx, byID[v.InstanceID].record)
+		why, err := p.f.leftAlone(ctx, byID[v.InstanceID].record, v, hold, p.Now)
 		if err != nil {
 			return err
 		}

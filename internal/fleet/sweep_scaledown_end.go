@@ -15,9 +15,19 @@ import (
 // the record, after which the due sweep ends the machine. Before each of them
 // the host is looked at again.
 func (s *ScaleDownSweep) carryOut(ctx context.Context, h judged, now time.Time) (Progress, error) {
-	if h.Action == policy.ActionDeregisterAndTerminate || h.Action == lifecycle.ActionTerminate {
+	if heldBack(h.Action) {
 		if held, err := s.held(ctx, h, now); held || err != nil {
 			return again, err
+		}
+	}
+	switch h.Action {
+	case lifecycle.ActionTerminate, lifecycle.ActionMarkOrphan:
+		why, err := s.f.starting(ctx, h.record, now)
+		if err != nil {
+			return again, err
+		}
+		if why != "" {
+			return s.keep(ctx, h, why, now)
 		}
 	}
 	switch h.Action {
@@ -41,6 +51,12 @@ func (s *ScaleDownSweep) over(h judged, action lifecycle.Action, why string) Pro
 	return again
 }
 
+// keep leaves a host alone for which the policy has an action.
+func (s *ScaleDownSweep) keep(ctx context.Context, h judged, why string, now time.Time) (Progress, error) {
+	h.Action, h.Why = lifecycle.ActionKeep, why
+	return s.mark(ctx, h, now)
+}
+
 const whyMoved = "somebody else changed it meanwhile: the next sweep looks again"
 
 // mark writes what scale-down has seen of a host into its record, if that is not
@@ -59,7 +75,7 @@ func (s *ScaleDownSweep) mark(ctx context.Context, h judged, now time.Time) (Pro
 	case lifecycle.ActionMarkIdle:
 		after.IdleDetectedAt = now
 	case lifecycle.ActionUnmarkIdle:
-		after.Retiring, after.IdleDetectedAt = before.Retiring && !before.ScalingDown(), time.Time{}
+		after.UndoScaleDown()
 	}
 	if s.journal.dry || action == lifecycle.ActionKeep && after.GitHubRunnerID == before.GitHubRunnerID {
 		return s.over(h, action, h.Why), nil
@@ -92,13 +108,14 @@ func (s *ScaleDownSweep) write(ctx context.Context, before, after lifecycle.Reco
 // begin marks a host that is to be ended: whoever looks knows that its
 // registration may be gone, and it is not pooled any more.
 func (s *ScaleDownSweep) begin(ctx context.Context, h judged, now time.Time) (Progress, error) {
-	why, err := s.f.spared(ctx, h.record)
-	if err != nil {
-		return again, err
-	}
-	if why != "" {
-		h.Action, h.Why = lifecycle.ActionKeep, why
-		return s.mark(ctx, h, now)
+	if !h.unregistered { // else nobody can use it any more, whoever wants it
+		why, err := s.f.spared(ctx, h.record)
+		if err != nil {
+			return again, err
+		}
+		if why != "" {
+			return s.keep(ctx, h, why, now)
+		}
 	}
 	if s.journal.dry {
 		return s.over(h, lifecycle.ActionTerminate, h.Why), nil
@@ -108,10 +125,8 @@ func (s *ScaleDownSweep) begin(ctx context.Context, h judged, now time.Time) (Pr
 		return again, nil
 	}
 	after := h.record
-	after.Retiring, after.GitHubRunnerID = true, h.seen.RunnerID
-	if after.IdleDetectedAt.IsZero() {
-		after.IdleDetectedAt = now
-	}
+	after.GitHubRunnerID = h.seen.RunnerID
+	after.BeginScaleDown(now)
 	stored, err := s.write(ctx, h.record, after, lifecycle.Decision{Action: lifecycle.ActionRetire, Why: h.Why}, now)
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):
@@ -121,18 +136,6 @@ func (s *ScaleDownSweep) begin(ctx context.Context, h judged, now time.Time) (Pr
 	}
 	s.owners[0].judged[0].record, s.next = stored, s.deregister
 	return again, nil
-}
-
-// spared says why an idle host is left alone all the same, or "".
-func (f *Fleet) spared(ctx context.Context, r lifecycle.Record) (string, error) {
-	if f.jobs != nil && r.JobsOf != "" && f.jobs.Pools[r.Pool].Minimum > 0 {
-		return fmt.Sprintf("idle, as its job pool wants it: %d hosts or more wait for a job there", f.jobs.Pools[r.Pool].Minimum), nil
-	}
-	q, err := f.requestOf(ctx, r, map[string]*lifecycle.Request{})
-	if err != nil || q == nil || q.Settled() {
-		return "", err
-	}
-	return fmt.Sprintf("idle, but its request %s does not have all its hosts yet", q.RequestID), nil
 }
 
 // deregister deletes the next registration of a host that is going.
@@ -177,7 +180,9 @@ func (s *ScaleDownSweep) end(ctx context.Context, now time.Time) (Progress, erro
 	case err != nil:
 		return again, err
 	}
-	return s.over(h, lifecycle.ActionTerminate, h.Why), nil
+	progress := s.over(h, lifecycle.ActionTerminate, h.Why)
+	s.next = s.lookOnce(h.record)
+	return progress, nil
 }
 
 // held reports whether the fleet is: then the host in hand is left as it is, with
@@ -187,7 +192,7 @@ func (s *ScaleDownSweep) held(ctx context.Context, h judged, now time.Time) (boo
 	if err != nil || !hold.InForce(now) {
 		return false, err
 	}
-	s.over(h, lifecycle.ActionKeep, hold.String()+"; else it would be ended: "+h.Why)
+	s.over(h, lifecycle.ActionKeep, underHold(hold, h.HostVerdict))
 	return true, nil
 }
 
@@ -218,7 +223,5 @@ func (s *ScaleDownSweep) still(ctx context.Context, h judged, now time.Time) (bo
 
 // takeBack takes back the mark of a host that turned out busy.
 func (s *ScaleDownSweep) takeBack(ctx context.Context, now time.Time) (Progress, error) {
-	h := s.owners[0].judged[0]
-	h.Action, h.Why = lifecycle.ActionKeep, s.busyWhy
-	return s.mark(ctx, h, now)
+	return s.keep(ctx, s.owners[0].judged[0], s.busyWhy, now)
 }

@@ -33,21 +33,44 @@ func TestServingSince(t *testing.T) {
 	}
 }
 
-// Retiring alone is no mark of scale-down: hosts retire for other reasons too.
+// Neither Retiring nor an idle reading is a mark of scale-down, alone or both: a
+// host may retire for another reason while it waits for its confirmation.
 func TestScalingDown(t *testing.T) {
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
 		record lifecycle.Record
 		want   bool
 	}{
-		"marked":                     {lifecycle.Record{State: lifecycle.StateRunning, Retiring: true, IdleDetectedAt: at}, true},
+		"marked":                     {lifecycle.Record{State: lifecycle.StateRunning, Retiring: true, IdleDetectedAt: at, ScaleDownAt: at}, true},
 		"retiring for another cause": {lifecycle.Record{State: lifecycle.StateRunning, Retiring: true}, false},
 		"seen idle":                  {lifecycle.Record{State: lifecycle.StateRunning, IdleDetectedAt: at}, false},
-		"ended":                      {lifecycle.Record{State: lifecycle.StateTerminated, Retiring: true, IdleDetectedAt: at}, false},
+		"seen idle, and retiring":    {lifecycle.Record{State: lifecycle.StateRunning, Retiring: true, IdleDetectedAt: at}, false},
+		"ended":                      {lifecycle.Record{State: lifecycle.StateTerminated, Retiring: true, IdleDetectedAt: at, ScaleDownAt: at}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.record.ScalingDown(); got != test.want {
 				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+func TestAScaleDownIsTakenBack(t *testing.T) {
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for name, begun := range map[string]bool{"its own retirement goes": true, "another's stays": false} {
+		t.Run(name, func(t *testing.T) {
+			r := lifecycle.Record{State: lifecycle.StateRunning, IdleDetectedAt: at}
+			if begun {
+				r.BeginScaleDown(at.Add(time.Minute))
+				if !r.Retiring || !r.ScaleDownAt.Equal(at.Add(time.Minute)) || !r.IdleDetectedAt.Equal(at) {
+					t.Errorf("begun: %+v", r)
+				}
+			} else {
+				r.Retiring = true
+			}
+			r.UndoScaleDown()
+			if r.Retiring == begun || r.ScalingDown() || !r.IdleDetectedAt.IsZero() {
+				t.Errorf("taken back: retiring %t, scaling down %t, idle since %s", r.Retiring, r.ScalingDown(), r.IdleDetectedAt)
 			}
 		})
 	}

@@ -97,6 +97,9 @@ type Record struct {
 	LostJob        string    `json:"lostJob,omitempty"`
 	OrphanAt       time.Time `json:"orphanAt,omitzero"`
 	IdleDetectedAt time.Time `json:"idleDetectedAt,omitzero"`
+	// ScaleDownAt is when scale-down began to end the host. Retiring beside it is
+	// scale-down's own, and is taken back with it.
+	ScaleDownAt time.Time `json:"scaleDownAt,omitzero"`
 
 	LaunchedAt time.Time `json:"launchedAt,omitzero"`
 	CreatedAt  time.Time `json:"createdAt,omitzero"`

@@ -24,7 +24,7 @@ func TestClaimIsWhatLifecycleSays(t *testing.T) {
 	full.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationJIT, URL: "old", Secret: "old"}
 	full.RunnerName, full.GitHubRunnerID, full.JobsOf, full.ClaimFailures = "old", 99, "old", 1
 	full.RuntimeEndsAt, full.ReleasedAt, full.Hold = began, began, began
-	full.OrphanAt, full.IdleDetectedAt, full.ExpiresAt = began, began, began.Add(time.Hour)
+	full.OrphanAt, full.IdleDetectedAt, full.ScaleDownAt, full.ExpiresAt = began, began, began, began.Add(time.Hour)
 	forJob := claimOf("job", "job:12345678901")
 	forJob.JobsOf, forJob.GitHubRunnerID = repository, 1<<53+1
 	job := full

@@ -18,7 +18,7 @@ const EventRetention = 24 * time.Hour
 func Record(r lifecycle.Record) lifecycle.Record {
 	for _, t := range []*time.Time{
 		&r.Threshold, &r.RuntimeEndsAt, &r.ReleasedAt, &r.DueAt, &r.PooledAt, &r.Hold, &r.OrphanAt,
-		&r.IdleDetectedAt, &r.InterruptionAt, &r.LaunchedAt, &r.CreatedAt, &r.UpdatedAt, &r.ExpiresAt,
+		&r.IdleDetectedAt, &r.ScaleDownAt, &r.InterruptionAt, &r.LaunchedAt, &r.CreatedAt, &r.UpdatedAt, &r.ExpiresAt,
 	} {
 		*t = utc(*t)
 	}
