@@ -139,6 +139,7 @@ func TestWarnings(t *testing.T) {
 	}
 	got := parse(t, `
 grpc: {addr: ":7443", tls: {cert_file: /c, key_file: /k}}
+scale_down: {}
 pools:
   once: {privileged: true, reuse: none}
   again: {privileged: true, reuse: same-owner}
@@ -146,6 +147,7 @@ pools:
 	want := []string{
 		"grpc.tls is there without client_ca_file and callers: whoever reaches :7443 is refused, since nothing tells who they are",
 		own,
+		"scale_down is there without webhooks: a run whose hosts were all idle and ended gets none for a job that is queued after that",
 		"pool again is privileged: a job can become root on its host and read and change all that is on it",
 		"pool again reuses hosts across the repositories of an owner: what one leaves behind can reach another",
 		"pool again is privileged and reused: a job can leave something behind that no clean-up finds, for every later run with the same owner",

@@ -69,6 +69,9 @@ func (c *Config) Warnings() []string {
 	if c.AWS == nil {
 		say("compute.process runs jobs as this program's own user: they can read and change the store and other hosts; serve only repositories that you trust")
 	}
+	if c.ScaleDown != nil && c.Webhooks == nil {
+		say("scale_down is there without webhooks: a run whose hosts were all idle and ended gets none for a job that is queued after that")
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Pools)) {
 		p := c.Pools[name]
 		if p.Privileged {
