@@ -14,7 +14,7 @@ import (
 )
 
 // insideWithin bounds the tests of one package.
-const insideWithin = 4 * time.Minute
+const insideWithin = 3 * time.Minute
 
 // TestInside runs the tests that need a machine of their own, those of
 // internal/host with the tag testhost: scripts/test-host has compiled them.

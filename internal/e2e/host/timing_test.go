@@ -13,9 +13,9 @@ import (
 const (
 	// bar is what the agent itself may add to a boot.
 	bar = 300 * time.Millisecond
-	// boots are measured at most, until one is within the bar: others work on this
-	// machine too, but nothing makes an agent faster than it is.
-	boots = 8
+	// boots are measured, and the quickest counts: others work on this machine
+	// too, but nothing makes an agent faster than it is.
+	boots = 3
 )
 
 // TestTimeThatTheAgentAdds measures from agentd's start to the listener's, with
@@ -23,7 +23,7 @@ const (
 func TestTimeThatTheAgentAdds(t *testing.T) {
 	s := newStage(t, nil)
 	least := time.Hour
-	for n := 0; n < boots && least > bar; n++ {
+	for n := range boots {
 		i := s.provision(strconv.Itoa(501+n), "default")
 		all := i.monotonic()
 		agent, listener := all.at(t, "agentd.service", "Starting "), all.at(t, firstRunner, "Started ") // after its check
