@@ -48,7 +48,9 @@ type world struct {
 	// tries by the SDK, and the region that is called.
 	tries  int
 	region string
-	// ahead is how far the test's clock is ahead of the real one.
+	// The test's clock: when the world began, and how much time it let pass since. The
+	// real one would have a slow machine make other calls.
+	began time.Time
 	ahead time.Duration
 
 	// What follows goes past the proxy: no fault meets it, and it is not counted.
@@ -64,7 +66,7 @@ type world struct {
 // to the use-cases; with more, the SDK repeats what an adapter believes to do once.
 func newWorld(t *testing.T, tries int) *world {
 	t.Helper()
-	w := &world{t: t, tries: tries, region: region, proxy: awstest.NewProxy(t, awstest.Moto(t)), github: newGitHub(), told: map[string]telling{}}
+	w := &world{t: t, tries: tries, began: time.Now(), region: region, proxy: awstest.NewProxy(t, awstest.Moto(t)), github: newGitHub(), told: map[string]telling{}}
 	w.proxy.Route("dynamodb", awstest.DynamoDB(t))
 	w.proxy.Handle("sqs", "ReceiveMessage", withoutWaiting)
 	w.gap = ec2gap.Install(w.proxy)
@@ -127,7 +129,7 @@ func (w *world) config() sdk.Config {
 	})
 }
 
-func (w *world) now() time.Time { return time.Now().Add(w.ahead) }
+func (w *world) now() time.Time { return w.began.Add(w.ahead) }
 
 // withoutWaiting has an empty queue answer at once.
 func withoutWaiting(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
