@@ -118,6 +118,10 @@ func (s *DueSweep) host(ctx context.Context, now time.Time) (Progress, error) {
 	}
 	facts := s.hosts[0]
 	if facts.Record.State == lifecycle.StateTerminated {
+		if facts.Record.Left != nil {
+			s.next = s.lookAtLeft
+			return again, nil
+		}
 		s.ending = append(s.ending, facts.Record)
 		s.hosts = s.hosts[1:]
 		return again, nil

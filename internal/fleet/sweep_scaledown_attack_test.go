@@ -59,50 +59,6 @@ func waitingJob(id int64) lifecycle.WorkflowJob {
 	return j
 }
 
-// The webhook was answered by what the host was before its mark: nothing but a
-// second look after the end finds the job.
-func TestAJobWhoseWebhookSawTheHostBeforeItsMark(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := jobWorld(t, 4)
-		down := w.newFleet("down", func(o *fleet.Options) {
-			withJobs(o, w.hub, 4)
-			scalingDown(policy.ScaleDown{})(o)
-		})
-		w.live(t, func(ctx context.Context) {
-			host := w.mustProvision(ctx, demand("5", "q", 1))[0]
-			time.Sleep(7 * time.Minute)
-			sweep, noted := down.NewScaleDownSweep(), false
-			for {
-				p, err := sweep.Step(ctx, time.Now())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if p.Done {
-					break
-				}
-				if r := w.record(host.HostKey); r.ScalingDown() && !noted { // as its hook leaves it, which looked a moment ago
-					noted = true
-					j := waitingJob(77)
-					row := lifecycle.Job{
-						ID: j.ID, Repository: j.Repository, RunID: j.RunID, RunAttempt: 1, Labels: j.Labels, State: lifecycle.JobWaiting,
-						QueuedAt: j.QueuedAt, DueAt: time.Now().Add(24 * time.Hour), Version: 1,
-					}
-					if err := w.store.CreateJob(ctx, row); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			if r := w.record(host.HostKey); !noted || r.State != lifecycle.StateTerminated {
-				t.Fatalf("noted %t, and the host is %s", noted, r.State)
-			}
-			time.Sleep(5 * time.Minute)
-			if n := len(w.serving("5")); n != 1 {
-				t.Errorf("run 5 has %d hosts, want 1", n)
-			}
-		})
-	})
-}
-
 // A host with a job that could run on it is not idle for nothing.
 func TestAHostIsKeptForAJobThatWaits(t *testing.T) {
 	for name, test := range map[string]struct {

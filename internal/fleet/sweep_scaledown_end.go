@@ -166,13 +166,14 @@ func (s *ScaleDownSweep) deregister(ctx context.Context, now time.Time) (Progres
 	return again, nil
 }
 
-// end ends the record, in one write. The machine follows in the due sweep.
+// end ends the record, in one write. The due sweep follows with the machine, and
+// with another look at the run.
 func (s *ScaleDownSweep) end(ctx context.Context, now time.Time) (Progress, error) {
 	h := s.owners[0].judged[0]
 	if ok, err := s.still(ctx, h, now); !ok {
 		return again, err
 	}
-	d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: h.Why, Deregistered: h.unregistered}
+	d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: h.Why, Deregistered: h.unregistered, Leaves: s.f.jobs != nil}
 	_, err := s.f.carry(ctx, &s.journal, h.record, d, now)
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):
@@ -180,9 +181,7 @@ func (s *ScaleDownSweep) end(ctx context.Context, now time.Time) (Progress, erro
 	case err != nil:
 		return again, err
 	}
-	progress := s.over(h, lifecycle.ActionTerminate, h.Why)
-	s.next = s.lookOnce(h.record)
-	return progress, nil
+	return s.over(h, lifecycle.ActionTerminate, h.Why), nil
 }
 
 // held reports whether the fleet is: then the host in hand is left as it is, with

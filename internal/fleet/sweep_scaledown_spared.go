@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -102,41 +101,4 @@ func couldRun(r lifecycle.Record, j lifecycle.Job) bool {
 		return !strings.EqualFold(label, "remuda-"+class) &&
 			!slices.ContainsFunc(r.Labels, func(has string) bool { return strings.EqualFold(has, label) })
 	})
-}
-
-// lookOnce looks once more at the run of a host that has ended: the webhook of a
-// job may have found the host still there while its end was decided, and nobody
-// else comes back to it.
-func (s *ScaleDownSweep) lookOnce(ended lifecycle.Record) func(context.Context, time.Time) (Progress, error) {
-	return func(ctx context.Context, _ time.Time) (Progress, error) {
-		jobs, err := s.f.waitingFor(ctx, ended)
-		if err != nil {
-			return again, err
-		}
-		s.next = s.provideFor(ended, jobs)
-		return again, nil
-	}
-}
-
-// provideFor has the next of the jobs looked at as if its webhook came now.
-func (s *ScaleDownSweep) provideFor(ended lifecycle.Record, jobs []lifecycle.Job) func(context.Context, time.Time) (Progress, error) {
-	return func(ctx context.Context, now time.Time) (Progress, error) {
-		if len(jobs) == 0 {
-			s.next = s.host
-			return again, nil
-		}
-		j := jobs[0]
-		err := s.f.TakeWebhook(ctx, lifecycle.Webhook{
-			DeliveryID: fmt.Sprintf("ended-%s-%d-%d", ended.InstanceID, ended.Assignment, j.ID), Action: lifecycle.StatusQueued,
-			Job: &lifecycle.WorkflowJob{
-				ID: j.ID, Repository: j.Repository, RunID: j.RunID, RunAttempt: j.RunAttempt, Labels: j.Labels,
-				Status: lifecycle.StatusQueued, QueuedAt: j.QueuedAt,
-			},
-		}, now)
-		if err != nil && !errors.Is(err, ErrNotOurs) && !errors.Is(err, lifecycle.ErrExists) {
-			return again, err
-		}
-		s.next = s.provideFor(ended, jobs[1:])
-		return again, nil
-	}
 }

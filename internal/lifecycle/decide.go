@@ -56,6 +56,9 @@ type Decision struct {
 	Deregistered bool
 	// LostJob: EC2 takes a running job with the machine.
 	LostJob bool
+	// Leaves: a job of the host's run may have been queued for the host just now.
+	// Once the host has ended its run is looked at again: see Record.Left.
+	Leaves bool
 	// Gone: the machine is ended on paper alone, since EC2 says that it is gone.
 	Gone bool
 	// Hold is until when ActionHold keeps the host for the fleet's hold; zero: no

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -71,6 +73,38 @@ func TestAScaleDownIsTakenBack(t *testing.T) {
 			r.UndoScaleDown()
 			if r.Retiring == begun || r.ScalingDown() || !r.IdleDetectedAt.IsZero() {
 				t.Errorf("taken back: retiring %t, scaling down %t, idle since %s", r.Retiring, r.ScalingDown(), r.IdleDetectedAt)
+			}
+		})
+	}
+}
+
+// Only a run-scoped host leaves a run behind that is looked at again, and only
+// where its end says so.
+func TestARunThatIsLeft(t *testing.T) {
+	serving := lifecycle.Record{State: lifecycle.StateRunning, RunID: "7", Labels: []string{"gpu"}, Repository: "acme/web", Assignment: 1}
+	jobScoped, unused := serving, serving
+	jobScoped.JobsOf, unused.RunID = "acme", ""
+	for name, test := range map[string]struct {
+		record lifecycle.Record
+		leaves bool
+		want   *lifecycle.LeftRun
+	}{
+		"run-scoped":   {serving, true, &lifecycle.LeftRun{RunID: "7", Labels: []string{"gpu"}}},
+		"another end":  {serving, false, nil},
+		"job-scoped":   {jobScoped, true, nil},
+		"without runs": {unused, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: "idle", Leaves: test.leaves}
+			got, err := lifecycle.Apply(test.record, d, time.Now(), lifecycle.DefaultPolicy())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got.Left); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if got.RunID != "" || got.Labels != nil {
+				t.Errorf("it still has run %q and labels %v", got.RunID, got.Labels)
 			}
 		})
 	}

@@ -100,6 +100,9 @@ type Record struct {
 	// ScaleDownAt is when scale-down began to end the host. Retiring beside it is
 	// scale-down's own, and is taken back with it.
 	ScaleDownAt time.Time `json:"scaleDownAt,omitzero"`
+	// Left is the run that scale-down has left without this host. Until somebody
+	// has looked for jobs of it that wait, the record is not forgotten.
+	Left *LeftRun `json:"left,omitempty"`
 
 	LaunchedAt time.Time `json:"launchedAt,omitzero"`
 	CreatedAt  time.Time `json:"createdAt,omitzero"`
@@ -108,6 +111,12 @@ type Record struct {
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 	// Reason is the sentence of the last transition.
 	Reason string `json:"reason,omitempty"`
+}
+
+// LeftRun is a run that lost a host, and what labels the host had for it.
+type LeftRun struct {
+	RunID  string   `json:"runId"`
+	Labels []string `json:"labels,omitempty"`
 }
 
 // Releasing reports whether the host was released and is not yet clean.

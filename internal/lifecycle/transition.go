@@ -244,6 +244,9 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 		if d.LostJob {
 			n.LostJob = LostJobOf(r.Repository, r.RunID, r.RunAttempt)
 		}
+		if d.Leaves && r.RunID != "" && r.JobsOf == "" {
+			n.Left = &LeftRun{RunID: r.RunID, Labels: r.Labels}
+		}
 		if d.Deregistered {
 			n.RunnerName, n.GitHubRunnerID = "", 0
 		}

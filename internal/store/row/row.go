@@ -28,6 +28,11 @@ func Record(r lifecycle.Record) lifecycle.Record {
 		reg.ExpiresAt = utc(reg.ExpiresAt)
 		r.Registration = &reg
 	}
+	if r.Left != nil {
+		left := *r.Left
+		left.Labels = list(left.Labels)
+		r.Left = &left
+	}
 	return r
 }
 
