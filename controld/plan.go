@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 	"text/tabwriter"
 	_ "time/tzdata" // so that a period means the same on a machine without time zones
 
@@ -60,7 +62,11 @@ func readSnapshot(path string) ([]byte, error) {
 		}
 		defer func() { _ = f.Close() }() // it was only read
 	}
-	return io.ReadAll(io.LimitReader(f, policy.MaxSnapshot+1))
+	data, err := io.ReadAll(io.LimitReader(f, policy.MaxSnapshot+1))
+	if errors.Is(err, syscall.EISDIR) {
+		err = fmt.Errorf("%w; name a file in it", err)
+	}
+	return data, err
 }
 
 var planOutputs = map[string]func(io.Writer, []policy.HostVerdict) error{"json": planJSON, "table": planTable}

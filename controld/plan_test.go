@@ -85,7 +85,7 @@ func TestPlanErrors(t *testing.T) {
 		"no such file": {[]string{"--snapshot", wrong + ".none"}, result{code: 1,
 			stderr: "controld: read snapshot: open " + wrong + ".none: no such file or directory\n"}},
 		"a directory": {[]string{"--snapshot", filepath.Dir(wrong)}, result{code: 1,
-			stderr: "controld: read snapshot: read " + filepath.Dir(wrong) + ": is a directory\n"}},
+			stderr: "controld: read snapshot: read " + filepath.Dir(wrong) + ": is a directory; name a file in it\n"}},
 		"a wrong file": {[]string{"--snapshot", wrong, "--output", "json"}, result{code: 1, stderr: "controld: read snapshot " + wrong + ":\n" +
 			"line 3, column 79: policy.idle[0].idle_count: -1 is negative\n" +
 			"line 3, column 57: policy.idle[0].time_zone: \"Mars\" is no time zone; write a name of the IANA database, as Europe/Amsterdam\n"}},

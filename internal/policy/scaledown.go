@@ -79,6 +79,8 @@ const (
 	statusOffline = "offline"
 )
 
+var runnerStatuses = []string{statusOnline, statusOffline}
+
 func (r Runner) offline() bool { return r.Status == statusOffline }
 
 // Candidate is a host as scale-down sees it. A zero field is not known.
@@ -88,7 +90,7 @@ type Candidate struct {
 	// Owner is the organisation or repository on whose list the host should be,
 	// Scope which of the two.
 	Owner, Scope string
-	// OS is "linux" or "windows".
+	// OS is "linux", "windows" or "macos", in letters of either case.
 	OS string
 	// Orphan is set when an earlier sweep did not find it on GitHub.
 	Orphan bool

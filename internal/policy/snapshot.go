@@ -2,6 +2,7 @@ package policy
 
 import (
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -79,10 +80,13 @@ func (s Snapshot) phases() (orphans []Candidate, owners []string, hosts map[stri
 // shows all of them: whose owner is not known may be on any.
 func (s Snapshot) lists() map[string][]Runner {
 	lists := map[string][]Runner{}
+	nobody := slices.ContainsFunc(s.Instances, func(i SnapshotInstance) bool { return i.Owner == "" })
 	for _, r := range s.Runners {
 		if r.Listed {
 			lists[r.Owner] = append(lists[r.Owner], r.Runner)
-			lists[""] = append(lists[""], r.Runner)
+			if nobody {
+				lists[""] = append(lists[""], r.Runner)
+			}
 		}
 	}
 	return lists

@@ -35,23 +35,35 @@ func TestSnapshotDefaults(t *testing.T) {
 }
 
 func TestWrongSnapshots(t *testing.T) {
+	const (
+		empty   = "line 1, column 1: it is empty; write a snapshot, as `controld snapshot` does"
+		notJSON = "line 1, column 1: it is not JSON; write one JSON object, as `controld snapshot` does (YAML is not read)"
+	)
 	tests := map[string]struct{ text, want string }{
-		"empty":              {``, `line 1, column 1: it ends too early`},
-		"cut off":            {"{\"now\": \"2026-01-01T12:00:00Z\",\n \"policy\": {", `line 2, column 13: it ends too early`},
-		"not JSON":           {"now: 2026", `line 1, column 1: invalid character 'o' in literal null (expecting 'u')`},
-		"a comma too many":   {`{"instances": [1,]}`, `line 1, column 18: invalid character ']' looking for beginning of value`},
-		"two documents":      {`{} {}`, `line 1, column 5: something follows its end`},
-		"something after it": {"{}\n!", `line 2, column 1: something follows its end`},
-		"not UTF-8":          {"{\"now\": \"\xff\"}", `line 1, column 1: it is not UTF-8`},
-		"a list":             {`[]`, `line 1, column 1: is a list; write an object` + "\n" + `line 1, column 1: now: is missing`},
-		"null":               {`null`, `line 1, column 1: is null; write an object` + "\n" + `line 1, column 1: now: is missing`},
-		"too deep":           {`{"policy": ` + strings.Repeat("[", 100), `line 1, column 28: policy` + strings.Repeat("[0]", 16) + ` is more than 16 lists and objects deep`},
-		"nothing":            {`{}`, `line 1, column 1: now: is missing`},
-		"no time now":        {`{"now": ""}`, `line 1, column 9: now: is missing`},
-		"a day":              {`{"now": "2026-01-01"}`, `line 1, column 9: now: "2026-01-01" is no time; write it as 2026-01-01T12:00:00Z`},
-		"a year too many":    {`{"now": "9999-12-31T23:30:00-01:00"}`, `line 1, column 9: now: "9999-12-31T23:30:00-01:00" is no time; write it as 2026-01-01T12:00:00Z`},
-		"a year too few":     {`{"now": "0000-12-31T23:30:00Z"}`, `line 1, column 9: now: "0000-12-31T23:30:00Z" is no time; write it as 2026-01-01T12:00:00Z`},
-		"a name twice":       {`{"now": "2026-01-01T12:00:00Z", "now": 5}`, `line 1, column 38: now is given twice`},
+		"empty":                  {``, empty},
+		"blank":                  {"\n \n", `line 1, column 1: it is empty; write a snapshot, as ` + "`controld snapshot` does"},
+		"cut off":                {"{\"now\": \"2026-01-01T12:00:00Z\",\n \"policy\": {", `line 2, column 13: it ends too early; the rest of it is missing, so write it again`},
+		"cut off in a text":      {"{\"now\": \"2026-", `line 1, column 15: it ends too early; the rest of it is missing, so write it again`},
+		"YAML":                   {"now: 2026", notJSON},
+		"YAML with a list":       {"- now: 2026", notJSON},
+		"YAML with a mark":       {"---\nnow: 2026", notJSON},
+		"a mark before it":       {"\ufeff{}", `line 1, column 1: it begins with a byte order mark; save it as UTF-8 without one`},
+		"UTF-16":                 {"\xff\xfe{\x00}\x00", `line 1, column 1: it is not UTF-8; save it as that`},
+		"a comma too many":       {`{"instances": [1,]}`, `line 1, column 18: invalid character ']' looking for beginning of value`},
+		"two documents":          {`{} {}`, `line 1, column 4: something follows its end; write one JSON object alone`},
+		"something after it":     {"{}\n!", `line 2, column 1: something follows its end; write one JSON object alone`},
+		"not UTF-8":              {"{\"now\": \"\xff\"}", `line 1, column 1: it is not UTF-8; save it as that`},
+		"a list":                 {`[]`, `line 1, column 1: is a list; write an object` + "\n" + `line 1, column 1: now: is missing`},
+		"null":                   {`null`, `line 1, column 1: is null; write an object` + "\n" + `line 1, column 1: now: is missing`},
+		"deep":                   {`{"now": "2026-01-01T12:00:00Z", "policy": ` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, `line 1, column 43: policy: is a list; write an object`},
+		"too deep":               {strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001), `line 1, column 10001: invalid character '[' exceeded max depth`},
+		"nothing":                {`{}`, `line 1, column 1: now: is missing`},
+		"no time now":            {`{"now": ""}`, `line 1, column 9: now: is missing`},
+		"a day":                  {`{"now": "2026-01-01"}`, `line 1, column 9: now: "2026-01-01" is no time; write it as 2026-01-01T12:00:00Z`},
+		"a year too many":        {`{"now": "9999-12-31T23:30:00-01:00"}`, `line 1, column 9: now: "9999-12-31T23:30:00-01:00" is no time; write it as 2026-01-01T12:00:00Z`},
+		"a year too few":         {`{"now": "0000-12-31T23:30:00Z"}`, `line 1, column 9: now: "0000-12-31T23:30:00Z" is no time; write it as 2026-01-01T12:00:00Z`},
+		"a name twice":           {`{"now": "2026-01-01T12:00:00Z", "now": 5}`, `line 1, column 38: now is given twice; remove one`},
+		"a name of a host twice": {instanceOf(`"instance_id": "i-1", "state": "running", "\u0073tate": "stopped"`), `instances[0].state is given twice; remove one`},
 		"unknown names": {`{"now": "2026-01-01T12:00:00Z", "Policy": {}, "a b\n": 1}`, `line 1, column 43: ["Policy"]: means nothing here; there are now, policy, instances, runners
 line 1, column 56: ["a b\n"]: means nothing here; there are now, policy, instances, runners`},
 
@@ -103,6 +115,10 @@ instances[0].agent_seen_at: "2026-02-30T00:00:00Z" is no time; write it as 2026-
 instances[0].instance_id: "i 1" is no id of an instance: letters, digits and marks, at most 128`},
 		"a negative id":   {instanceOf(`"instance_id": "i-1", "state": "running", "github_runner_id": "-7"`), `instances[0].github_runner_id: "-7" is no id of a runner; write its number, or "" if it has none`},
 		"a negative id 2": {instanceOf(`"instance_id": "i-1", "state": "running", "github_runner_id": -7`), `instances[0].github_runner_id: -7 is negative`},
+		"words that there are not": {instanceOf(`"instance_id": "i-1", "state": "Running", "os": "plan9", "scope": "organisation"`),
+			`instances[0].state: "Running" is none of pending, running, shutting-down, terminated, stopping, stopped
+instances[0].scope: "organisation" is none of org, repo
+instances[0].os: "plan9" is none of linux, windows, macos`},
 		"an instance twice": {instanceOf(`"instance_id": "i-1", "state": "running"}, {"instance_id": "i-1", "state": "stopped"`),
 			`instances[1]: "i-1" was given before, as instances[0]`},
 
@@ -114,7 +130,7 @@ runners[0].id: is missing`},
 			`runners[0].id: 0 is less than 1
 runners[0].busy: is a number; write true or false
 runners[0].offline_since: "?" is no time; write it as 2026-01-01T12:00:00Z
-runners[0].status: "Online" is neither online nor offline`},
+runners[0].status: "Online" is none of online, offline`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,7 @@
 package policy
 
 import (
-	"encoding/json"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -9,85 +9,96 @@ import (
 	"time"
 )
 
-// fields are those of an object, with what its place is if one is not there.
+// fields are those of an object, by their names.
 type fields struct {
-	of     node
-	fields map[string]node
+	of     *node
+	names  []string
+	values []span
 }
+
+// span is where a value begins and ends; both are 0 where it is absent.
+type span struct{ begin, end int }
 
 func (f fields) get(name string) node {
-	if n, ok := f.fields[name]; ok {
-		return n
-	}
-	return node{path: join(f.of.path, name), offset: f.of.offset}
+	at := f.values[slices.Index(f.names, name)]
+	return node{in: f.of, name: name, index: inObject, begin: at.begin, end: at.end}
 }
 
-func (n node) absent() bool { return n.value == nil }
-
-// fields reads an object that has no others than the named fields.
-func (r *snapshotReader) fields(n node, names ...string) fields {
-	o, ok := n.value.(object)
-	if !ok && !n.absent() || n.absent() && n.path == "" {
-		r.wrongType(n, "an object")
+// fields reads an object that has no others than the named fields, and none of
+// them twice: which of two counts, nobody should have to know.
+func (r *snapshotReader) fields(n node, names []string) fields {
+	f := fields{&n, names, make([]span, len(names))}
+	switch kind := r.kind(n); {
+	case kind == kindNull && n.in != nil:
+		return f
+	case kind != kindObject:
+		r.wrongType(n, kindObject)
+		return f
 	}
-	for _, key := range o.keys {
-		if !slices.Contains(names, key) {
-			r.problem(o.fields[key], "means nothing here; there are %s", strings.Join(names, ", "))
+	for name, value := range r.members(f.of) {
+		at := slices.IndexFunc(names, func(known string) bool { return r.is(name, known) })
+		switch {
+		case at < 0:
+			value.name = r.document.text(name)
+			r.problem(value, "means nothing here; there are %s", strings.Join(names, ", "))
+		case f.values[at].end > 0:
+			r.problem(node{begin: name.end}, "%s is given twice; remove one", join(n.path(), names[at]))
+		default:
+			f.values[at] = span{value.begin, value.end}
 		}
 	}
-	return fields{n, o.fields}
+	return f
+}
+
+func (r *snapshotReader) absent(n node) bool { return r.kind(n) == kindNull }
+
+// isA reports whether a value is of a kind; one that is absent is of none.
+func (r *snapshotReader) isA(n node, kind, want string) bool {
+	is := r.kind(n)
+	if is != kind && is != kindNull {
+		r.wrongType(n, want)
+	}
+	return is == kind
 }
 
 func (r *snapshotReader) wrongType(n node, want string) {
-	is := "null"
-	switch n.value.(type) {
-	case bool:
-		is = "a boolean"
-	case string:
-		is = "a text"
-	case json.Number:
-		is = "a number"
-	case []node:
-		is = "a list"
-	case object:
-		is = "an object"
-	}
-	r.problem(n, "is %s; write %s", is, want)
+	r.problem(n, "is %s; write %s", r.kind(n), want)
 }
 
-func (r *snapshotReader) list(n node) []node {
-	list, ok := n.value.([]node)
-	if !ok && !n.absent() {
-		r.wrongType(n, "a list")
+func (r *snapshotReader) list(n *node) iter.Seq[node] {
+	if !r.isA(*n, kindList, kindList) {
+		return func(func(node) bool) {}
 	}
-	return list
+	return r.items(n)
 }
 
 func (r *snapshotReader) text(n node) string {
-	text, ok := n.value.(string)
-	if !ok && !n.absent() {
-		r.wrongType(n, "a text")
+	if !r.isA(n, kindText, kindText) {
+		return ""
 	}
-	return text
+	return r.document.text(n)
+}
+
+// word checks a text that is one of a few; "" is one that is not known.
+func (r *snapshotReader) word(n node, text string, words []string) {
+	if text != "" && !slices.Contains(words, text) {
+		r.problem(n, "%.80q is none of %s", text, strings.Join(words, ", "))
+	}
 }
 
 func (r *snapshotReader) required(n node) string {
 	text := r.text(n)
-	if _, ok := n.value.(string); n.absent() || ok && text == "" {
+	if kind := r.kind(n); kind == kindNull || kind == kindText && text == "" {
 		r.problem(n, "is missing")
 	}
 	return text
 }
 
 func (r *snapshotReader) yes(n node, absent bool) bool {
-	if n.absent() {
+	if r.absent(n) {
 		return absent
 	}
-	yes, ok := n.value.(bool)
-	if !ok {
-		r.wrongType(n, "true or false")
-	}
-	return yes
+	return r.isA(n, kindBoolean, "true or false") && r.document[n.begin] == 't'
 }
 
 // time reads a time; "" is one that is not known.
@@ -116,15 +127,11 @@ func readTime(text string) (time.Time, bool) {
 
 // whole reads a whole number.
 func (r *snapshotReader) whole(n node, least int64) int64 {
-	if n.absent() {
+	if !r.isA(n, kindNumber, kindNumber) {
 		return 0
 	}
-	number, ok := n.value.(json.Number)
-	if !ok {
-		r.wrongType(n, "a number")
-		return 0
-	}
-	i, err := strconv.ParseInt(number.String(), 10, 64)
+	number := string(r.bytes(n))
+	i, err := strconv.ParseInt(number, 10, 64)
 	switch {
 	case err != nil:
 		r.problem(n, "%.40s is no whole number, or too large a one", number)
@@ -140,11 +147,11 @@ func (r *snapshotReader) whole(n node, least int64) int64 {
 // runnerID reads an id that is written as a text, as in the tag in which it is
 // kept, or as a number.
 func (r *snapshotReader) runnerID(n node) int64 {
-	text, ok := n.value.(string)
-	switch {
-	case !ok:
+	if r.kind(n) != kindText {
 		return r.whole(n, 1)
-	case text == "":
+	}
+	text := r.text(n)
+	if text == "" {
 		return 0
 	}
 	id, err := strconv.ParseInt(text, 10, 64)
@@ -159,15 +166,11 @@ const longest = 100 * 365 * 24 * time.Hour
 
 // duration reads a number of units, which need not be whole.
 func (r *snapshotReader) duration(n node, unit time.Duration) time.Duration {
-	if n.absent() {
+	if !r.isA(n, kindNumber, kindNumber) {
 		return 0
 	}
-	number, ok := n.value.(json.Number)
-	if !ok {
-		r.wrongType(n, "a number")
-		return 0
-	}
-	f, err := number.Float64()
+	number := r.bytes(n)
+	f, err := strconv.ParseFloat(string(number), 64)
 	switch {
 	case err != nil || f > float64(longest/unit):
 		r.problem(n, "%.40s is more than %d", number, longest/unit)
