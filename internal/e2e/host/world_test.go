@@ -53,8 +53,8 @@ var theWorld = sync.OnceValues(func() (*world, error) {
 		{"-n", w.name, "link", "set", "lo", "up"},
 		{"-n", w.name, "addr", "add", worldAddress + "/32", "dev", "lo"},
 		{"-n", w.name, "addr", "add", metadataIPv4 + "/32", "dev", "lo"},
-		{"-n", w.name, "addr", "add", worldIPv6 + "/128", "dev", "lo"},
-		{"-n", w.name, "addr", "add", metadataIPv6 + "/128", "dev", "lo"},
+		{"-n", w.name, "addr", "add", worldIPv6 + "/128", "dev", "lo", "nodad"}, // or it may be listened at some moments later only
+		{"-n", w.name, "addr", "add", metadataIPv6 + "/128", "dev", "lo", "nodad"},
 	} {
 		if _, err := command("ip", args...); err != nil {
 			return nil, err
