@@ -1,0 +1,175 @@
+package fleet_test
+
+import (
+	"flag"
+	"os"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/cost"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+var update = flag.Bool("update", false, "write docs/working-day.svg, and its numbers in docs/policies.md")
+
+const (
+	dayPicture = "../../docs/working-day.svg"
+	dayPage    = "../../docs/policies.md"
+	dayZone    = "Europe/Amsterdam"
+	dayMaximum = 60
+)
+
+// daySchedules are how many fresh hosts the pool wants at what time: those of the
+// morning rush, and of the rest of the day, at which a second continent works on.
+var daySchedules = []struct {
+	cron     string
+	from, to int // o'clock
+	idle     int
+}{
+	{"* 9-11 * * 1-5", 9, 12, 8},
+	{"* 9-22 * * 1-5", 12, 23, 4},
+}
+
+// TestAWorkingDay plays a recorded day twice, with a warm pool and without any,
+// and draws both.
+func TestAWorkingDay(t *testing.T) {
+	began := cpuTime(t)
+	zone, err := time.LoadLocation(dayZone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := time.Date(2026, 8, 19, 4, 0, 0, 0, zone)
+	warm := warmPool(0, func(w *fleet.WarmPool) { w.Policy.Maximum = dayMaximum })
+	for _, s := range daySchedules {
+		period, err := policy.ParsePeriod(s.cron, dayZone, s.idle, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		warm.Policy.Schedules = append(warm.Policy.Schedules, period)
+	}
+	runs := recordedRuns(t)
+	with, without := play(t, &warm, runs, from), play(t, nil, runs, from)
+	if t.Failed() {
+		return
+	}
+	checkWarmDay(t, with)
+	checkColdDay(t, without)
+	if took := cpuTime(t) - began; took > dayCPU() {
+		t.Errorf("the day took %s of one core, and %s are enough", took, dayCPU())
+	}
+	compare(t, dayPicture, func(string) string { return drawDay(with, without, cost.Current) })
+	compare(t, dayPage, func(page string) string {
+		return dayBlock.ReplaceAllLiteralString(page, "<!-- working-day -->\n"+tellDay(with, without, cost.Current)+"<!-- end -->\n")
+	})
+}
+
+// dayBlock is where the page tells of the day.
+var dayBlock = regexp.MustCompile(`(?s)<!-- working-day -->\n.*<!-- end -->\n`)
+
+// play lives through the day, and sees that nothing is left of it.
+func play(t *testing.T, warm *fleet.WarmPool, runs []dayRun, from time.Time) (d *workday) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		d = newWorkday(t, warm)
+		d.live(runs, from)
+		if len(d.waits) != len(runs) || d.wanted != 0 {
+			t.Errorf("%d of %d runs had their hosts, and %d jobs are not done", len(d.waits), len(runs), d.wanted)
+		}
+		if n, names := d.machines(), d.github.names(); n != 0 || len(names) != 0 {
+			t.Errorf("%d machines are left at the end, and the registrations %v", n, names)
+		}
+		if d.scaled == 0 {
+			t.Error("scale-down ended nothing, though the jobs of a run end one after the other")
+		}
+	})
+	return d
+}
+
+// checkWarmDay is what a warm pool is for.
+func checkWarmDay(t *testing.T, d *workday) {
+	t.Helper()
+	for name, at := range map[string]struct {
+		look  dayLook
+		fresh int
+	}{
+		"before the lead":              {d.at24(8, 55), 0},
+		"as the morning begins":        {d.at24(9, 0), 8},
+		"in the evening":               {d.at24(22, 10), 4},
+		"a minute after the last hour": {d.at24(23, 1), 0},
+		"late in the evening":          {d.at24(23, 30), 0},
+	} {
+		if at.look.fresh != at.fresh {
+			t.Errorf("%s there are %d fresh hosts, want %d", name, at.look.fresh, at.fresh)
+		}
+	}
+	if up := d.at24(2, 0).up; up != 0 {
+		t.Errorf("%d machines at two in the night, want none", up)
+	}
+	if d.most() > dayMaximum {
+		t.Errorf("%d machines at once, and %d may be", d.most(), dayMaximum)
+	}
+	if n := d.within(soon); n*10 < len(d.waits)*7 {
+		t.Errorf("%d of %d runs had their hosts within %s, want seven of ten", n, len(d.waits), soon)
+	}
+}
+
+// checkColdDay: each run waits for a boot, and no machine waits for a run.
+func checkColdDay(t *testing.T, d *workday) {
+	t.Helper()
+	if first := slices.Min(d.waits); first < dayBoot {
+		t.Errorf("a run waited for %s, less than a boot", first)
+	}
+	if d.reused != 0 || slices.ContainsFunc(d.looks, func(l dayLook) bool { return l.idle > 0 }) {
+		t.Errorf("%d hosts were used again, or waited for that", d.reused)
+	}
+	if jobs := len(d.waits) * dayJobs; d.launched != jobs {
+		t.Errorf("%d hosts were launched for %d jobs", d.launched, jobs)
+	}
+}
+
+// compare holds a file against what it should be, and writes it if told to.
+func compare(t *testing.T, path string, render func(before string) string) {
+	t.Helper()
+	have, err := os.ReadFile(path)
+	if err != nil && !*update {
+		t.Fatalf("%v (go test -update writes it)", err)
+	}
+	want := render(string(have))
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(have), want); diff != "" {
+		t.Errorf("%s differs; look at it after go test -update (-have +want):\n%s", path, diff)
+	}
+}
+
+// dayCPU is how much of one core the two days may take. The race detector makes
+// everything several times slower.
+func dayCPU() time.Duration {
+	info, _ := debug.ReadBuildInfo()
+	if info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		return 60 * time.Second
+	}
+	return 10 * time.Second
+}
+
+// cpuTime is how long this process has had a core, whoever else is at work.
+func cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
