@@ -63,9 +63,9 @@ func (s countedStore) InstancesOfRun(ctx context.Context, runID string, page pag
 	return s.Store.InstancesOfRun(ctx, runID, page)
 }
 
-func (s countedStore) PooledInstances(ctx context.Context, q lifecycle.QueueName, trustKey string, page pageOf) (_ lifecycle.Page[record], err error) {
+func (s countedStore) PooledInstances(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, page pageOf) (_ lifecycle.Page[record], err error) {
 	defer s.count("pooled_instances", &err)
-	return s.Store.PooledInstances(ctx, q, trustKey, page)
+	return s.Store.PooledInstances(ctx, pool, q, trustKey, page)
 }
 
 func (s countedStore) DueInstances(ctx context.Context, now time.Time, page pageOf) (_ lifecycle.Page[record], err error) {

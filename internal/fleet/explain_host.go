@@ -238,6 +238,7 @@ func (t *teller) marks() (sentences []string) {
 	}
 	note(r.Held(t.now) && !r.FleetHeld, "An operator holds it until %s: nothing claims or ends it.", t.when(r.Hold))
 	note(r.Retiring, "It is retiring: no run gets it any more, and it leaves when it is next idle.")
+	note(r.Retiring && r.RetiringReason != "", "Why it retires: %s.", r.RetiringReason)
 	note(!r.InterruptionAt.IsZero(), "EC2 announced that it takes the machine back at %s.", t.when(r.InterruptionAt))
 	note(r.ReplacedBy != "", "Request %s gets its run another host in its place.", r.ReplacedBy)
 	note(!r.OrphanAt.IsZero(), "Scale-down has it for an orphan since %s: GitHub did not list it.", t.when(r.OrphanAt))

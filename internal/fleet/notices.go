@@ -212,9 +212,8 @@ func noted(r lifecycle.Record, n lifecycle.Notice, now time.Time) (_ lifecycle.R
 		d = lifecycle.Decision{Action: lifecycle.ActionNotice, Why: fmt.Sprintf(
 			"EC2 announced at %s that it will take the machine back at about %s", clock(n.At), clock(r.InterruptionAt))}
 	case n.Kind == lifecycle.NoticeRebalance && !r.Retiring:
-		r.Retiring = true
-		d = lifecycle.Decision{Action: lifecycle.ActionRetire, Why: "EC2 recommends to rebalance, since it may soon take the machine back: " +
-			"it leaves when it is next idle"}
+		r.Retiring, r.RetiringReason = true, "EC2 recommends to rebalance, since it may soon take the machine back"
+		d = lifecycle.Decision{Action: lifecycle.ActionRetire, Why: r.RetiringReason + ": it leaves when it is next idle"}
 	default:
 		return r, d, false
 	}

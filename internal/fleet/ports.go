@@ -26,8 +26,9 @@ type Store interface {
 	Instances(ctx context.Context, hostKeys []string) ([]lifecycle.Record, error)
 	// InstancesOfRun lists by-run: the records that name the run. The index may lag.
 	InstancesOfRun(ctx context.Context, runID string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
-	// PooledInstances lists by-pool, the longest pooled first. The index may lag.
-	PooledInstances(ctx context.Context, q lifecycle.QueueName, trustKey string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
+	// PooledInstances lists by-pool, the longest pooled first: the idle hosts of a
+	// pool that are bound to the trust key, or with "" its fresh ones. The index may lag.
+	PooledInstances(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
 	// DueInstances lists by-due: records with dueAt at or before now, the
 	// longest due first. Its cost grows with what is due. The index may lag.
 	DueInstances(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)

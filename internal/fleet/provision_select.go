@@ -26,12 +26,23 @@ type selection struct {
 	// candidates come from the index, after the queue is empty.
 	candidates []lifecycle.Message
 	queueDone  bool
-	// indexDone: the index was asked for bound hosts; freshDone: for fresh ones;
-	// fallbackDone: for idle on-demand hosts, once spot has run out.
-	indexDone, freshDone, fallbackDone bool
+	// The index is asked for hosts that are bound to the run's trust key, then for
+	// fresh ones, and for fresh on-demand ones once spot has run out.
+	ofKey, ofNobody, fallback indexed
 	// rounds bounds a pass over a queue that is full of unfit messages.
 	rounds int
 }
+
+// indexed is how far a listing of the index was read.
+type indexed struct {
+	after string
+	pages int
+	done  bool
+}
+
+// indexPages bounds a listing: of a thousand idle hosts that the run may have,
+// none is of a type that it asks for.
+const indexPages = 10
 
 // maxRounds keeps one selection from hiding a whole queue from others: the
 // index finds what lies behind.
@@ -81,8 +92,8 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (Progress, er
 		return p.tryCandidate(ctx, now)
 	case p.lacks() > len(s.fresh) && !s.queueDone:
 		return p.receive(ctx, now)
-	case p.lacks() > 0 && len(s.fresh) > 0 && !s.indexDone:
-		return p.askIndex(ctx, p.queueName(), p.trustKey(), &s.indexDone, now)
+	case p.lacks() > 0 && len(s.fresh) > 0 && !s.ofKey.done:
+		return p.askIndex(ctx, p.queueName(), p.trustKey(), &s.ofKey, now)
 	case p.lacks() > 0 && len(s.fresh) > 0:
 		s.open, s.fresh = s.fresh, nil
 		return again, nil
@@ -90,13 +101,13 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (Progress, er
 		return p.take(ctx, now)
 	case s.held() > 0:
 		return p.settleMessages(ctx)
-	case p.lacks() > 0 && !s.indexDone:
-		return p.askIndex(ctx, p.queueName(), p.trustKey(), &s.indexDone, now)
-	case p.lacks() > 0 && !s.freshDone && p.f.pools[p.q.Spec.Pool].Warm != nil:
-		return p.askIndex(ctx, p.queueName(), "", &s.freshDone, now)
-	case p.lacks() > 0 && !s.fallbackDone && p.q.OnDemand && p.f.pools[p.q.Spec.Pool].Warm != nil:
-		fallback := lifecycle.QueueName{ResourceClass: p.q.Spec.ResourceClass, UsageClass: lifecycle.UsageOnDemand}
-		return p.askIndex(ctx, fallback, "", &s.fallbackDone, now)
+	case p.lacks() > 0 && !s.ofKey.done:
+		return p.askIndex(ctx, p.queueName(), p.trustKey(), &s.ofKey, now)
+	case p.lacks() > 0 && !s.ofNobody.done && p.f.pools[p.q.Spec.Pool].Warm != nil:
+		return p.askIndex(ctx, p.queueName(), "", &s.ofNobody, now)
+	case p.lacks() > 0 && !s.fallback.done && p.q.OnDemand && p.f.pools[p.q.Spec.Pool].Warm != nil:
+		onDemand := lifecycle.QueueName{ResourceClass: p.q.Spec.ResourceClass, UsageClass: lifecycle.UsageOnDemand}
+		return p.askIndex(ctx, onDemand, "", &s.fallback, now)
 	case p.lacks() > 0 && !now.Before(p.relook) && now.Before(p.q.Deadline):
 		if err := p.mayLaunch(ctx); err != nil {
 			p.held = true
@@ -261,18 +272,26 @@ func (p *Provision) settleMessages(ctx context.Context) (Progress, error) {
 	return again, batch(&s.unfit, p.f.queue.Return)
 }
 
-// askIndex finds pooled hosts whose message was lost or is in other hands: those
-// that are bound to the trust key, or with "" the fresh ones.
-func (p *Provision) askIndex(ctx context.Context, q lifecycle.QueueName, trustKey string, asked *bool, now time.Time) (Progress, error) {
-	page, err := p.f.store.PooledInstances(ctx, q, trustKey, lifecycle.PageOf{})
+// askIndex reads the next page of pooled hosts whose message was lost or is in other
+// hands: those that are bound to the trust key, or with "" the fresh ones. It comes
+// back for another page while those of this one are not enough.
+func (p *Provision) askIndex(ctx context.Context, q lifecycle.QueueName, trustKey string, at *indexed, now time.Time) (Progress, error) {
+	page, err := p.f.store.PooledInstances(ctx, p.q.Spec.Pool, q, trustKey, lifecycle.PageOf{After: at.after})
 	if err != nil {
 		return again, fmt.Errorf("list pooled hosts: %w", err)
 	}
-	*asked = true
+	at.after = page.Next
+	at.pages++
+	at.done = page.Next == "" || at.pages == indexPages
 	for _, r := range page.Items {
-		if m := r.Message(); p.fits(m) && !p.stale(m, now) {
+		if m := r.Message(); p.fits(m) && p.claimable(r, now) {
 			p.sel.candidates = append(p.sel.candidates, m)
 		}
 	}
 	return again, nil
+}
+
+// claimable: a claim of the host as it was read would succeed.
+func (p *Provision) claimable(r lifecycle.Record, now time.Time) bool {
+	return lifecycle.Claim{Assignment: r.Assignment, TrustKey: r.TrustKey, Now: now, Margin: p.policy().ClaimMargin}.Holds(r)
 }

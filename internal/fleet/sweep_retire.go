@@ -26,7 +26,7 @@ func (f *Fleet) ofOldRole(machines []lifecycle.Machine, records map[string]lifec
 	for _, m := range machines {
 		r, ok := records[m.HostKey]
 		if ok && m.HostKey != f.hostKey(m.InstanceID) && !r.Retiring && r.State != lifecycle.StateTerminated {
-			old = append(old, retirement{r, "its role was made anew: it leaves when it is next idle"})
+			old = append(old, retirement{r, "its role was made anew"})
 		}
 	}
 	return old
@@ -89,7 +89,7 @@ func (s *CloudSweep) retire(ctx context.Context, now time.Time) (Progress, error
 // retire marks a host, in one conditional write.
 func (f *Fleet) retire(ctx context.Context, j *journal, h retirement, now time.Time) error {
 	r := h.Record
-	r.Retiring, r.UpdatedAt, r.DueAt = true, now, now
+	r.Retiring, r.RetiringReason, r.UpdatedAt, r.DueAt = true, h.why, now, now
 	stored, err := f.store.UpdateInstance(ctx, r)
 	if err != nil {
 		return fmt.Errorf("retire host %s: %w", r.InstanceID, err)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,19 +110,29 @@ func (s *WarmSweep) decide(ctx context.Context, now time.Time) (Progress, error)
 	if d.Launch > 0 {
 		return s.intend(ctx, q, min(d.Launch, MaxCount), now)
 	}
+	if d.Full {
+		return s.rest(ctx, q, s.look)
+	}
+	return s.rest(ctx, q, s.end)
+}
+
+// rest writes the row of a pool that launches nothing now, if that has changed, and
+// goes on with next.
+func (s *WarmSweep) rest(ctx context.Context, q lifecycle.Request, next func(context.Context, time.Time) (Progress, error)) (Progress, error) {
 	q.OnDemand = false
 	if len(q.Taken) == len(s.q.Taken) && q.Failures == s.q.Failures && q.OnDemand == s.q.OnDemand && q.DueAt.Equal(s.q.DueAt) {
-		s.next = s.end
+		s.next = next
 		return again, nil
 	}
-	return s.write(ctx, q, s.end)
+	return s.write(ctx, q, next)
 }
 
 // willRetire notes which hosts go, once the row is written.
 func (s *WarmSweep) willRetire(d policy.WarmDecision, hosts warmHosts) {
 	s.retire = nil
 	for _, id := range d.Retire {
-		s.retire = append(s.retire, retirement{hosts.records[id], "not wanted in the warm pool: " + d.Why})
+		why := fmt.Sprintf("not wanted in warm pool %s: %s", s.q.Spec.Pool, cmp.Or(hosts.unfit(id), d.Why))
+		s.retire = append(s.retire, retirement{hosts.records[id], why})
 	}
 }
 
@@ -130,7 +141,6 @@ func (s *WarmSweep) willRetire(d policy.WarmDecision, hosts warmHosts) {
 func (f *Fleet) topUp(ctx context.Context, q lifecycle.Request, facts policy.WarmFacts, now time.Time) (lifecycle.Request, policy.WarmDecision, error) {
 	pool := q.Spec.Pool
 	rules := f.pools[pool].Warm.Policy
-	rules.Maximum = f.pools[pool].Maximum
 	d := policy.TopUp(rules, facts, now)
 	if d.Launch == 0 && len(d.Retire) == 0 {
 		return q, d, nil
@@ -151,27 +161,16 @@ func (f *Fleet) topUp(ctx context.Context, q lifecycle.Request, facts policy.War
 		return q, d, err
 	}
 	facts.Paused = paused
-	if rules.Maximum > 0 {
-		if facts.Others, err = f.others(ctx, pool, len(facts.Hosts)); err != nil {
+	if l, ok := f.maximumOf(pool); ok {
+		room, err := f.room(ctx, l)
+		if err != nil {
 			return q, d, err
 		}
+		rules.Maximum, facts.Others = l.Hosts, max(room.Account.Used()-len(facts.Hosts), 0)
 	}
 	d = policy.TopUp(rules, facts, now)
 	d.Why += instead
 	return q, d, nil
-}
-
-// others is how many hosts a pool has beside the fresh ones.
-func (f *Fleet) others(ctx context.Context, pool string, fresh int) (int, error) {
-	counts, err := f.Count(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("count the hosts of pool %s: %w", pool, err)
-	}
-	live := 0
-	for _, n := range counts[pool].States {
-		live += n
-	}
-	return max(live-fresh, 0), nil
 }
 
 // warmThroughBreaker is the row of a warm pool with what the pool's breaker makes
@@ -207,18 +206,13 @@ func (s *WarmSweep) tell(q lifecycle.Request, d policy.WarmDecision, now time.Ti
 	}
 }
 
-// intend writes the launch down before it is made.
+// intend writes the launch down before it is made. Where its launch template cannot be
+// found the pool launches none in this sweep.
 func (s *WarmSweep) intend(ctx context.Context, q lifecycle.Request, count int, now time.Time) (Progress, error) {
-	count, err := s.roomFor(ctx, q, count, now)
-	if err != nil {
-		return again, err
-	}
-	if count == 0 {
-		return s.skip()
-	}
 	version, err := s.f.templates.version(ctx, q.Spec.Pool)
 	if err != nil {
-		return s.passOver(fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err))
+		s.failed(fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err))
+		return s.rest(ctx, q, s.end)
 	}
 	var without []lifecycle.Offering
 	if q.Shortage == "" { // else nothing was left to choose from: everything is tried again
@@ -230,11 +224,10 @@ func (s *WarmSweep) intend(ctx context.Context, q lifecycle.Request, count int, 
 	return s.write(ctx, q, s.bookLaunch)
 }
 
-// passOver leaves the pool in hand to the next sweep.
-func (s *WarmSweep) passOver(err error) (Progress, error) {
+// failed notes why the pool in hand was not topped up. The next sweep tries again.
+func (s *WarmSweep) failed(err error) {
 	s.f.log.Error("warm pool not topped up", "pool", s.pools[0], "error", err)
 	s.trouble = errors.Join(s.trouble, fmt.Errorf("top up warm pool %s: %w", s.pools[0], err))
-	return s.skip()
 }
 
 // write writes the row of the pool in hand and goes on with next. When somebody
@@ -257,21 +250,21 @@ func (s *WarmSweep) write(ctx context.Context, q lifecycle.Request, next func(co
 	return again, nil
 }
 
-// roomFor is how many of the hosts to be launched the pool has room for. Where there
-// is none it looks whether all who have it need it still; the next sweep sees.
-func (s *WarmSweep) roomFor(ctx context.Context, q lifecycle.Request, count int, now time.Time) (int, error) {
-	l, ok := s.f.maximumOf(q.Spec.Pool)
-	if !ok {
-		return count, nil
-	}
+// look sees whether all who have the room of a full pool need it still. The next sweep
+// launches into what is left.
+func (s *WarmSweep) look(ctx context.Context, now time.Time) (Progress, error) {
+	l, _ := s.f.maximumOf(s.q.Spec.Pool)
 	room, err := s.f.room(ctx, l)
 	if err != nil {
-		return 0, err
+		return again, err
 	}
-	if room.Left() == 0 && s.f.mayLook(room.Account, now) {
-		return 0, s.f.lookThrough(ctx, room, now)
+	if s.f.mayLook(room.Account, now) {
+		if err := s.f.lookThrough(ctx, room, now); err != nil {
+			return again, err
+		}
 	}
-	return min(count, room.Left()), nil
+	s.next = s.end
+	return again, nil
 }
 
 // bookLaunch makes room in the pool for the launch of the row, which is given up if
@@ -313,7 +306,8 @@ func (s *WarmSweep) launch(ctx context.Context, now time.Time) (Progress, error)
 	}
 	var short *lifecycle.ShortageError
 	if err != nil && !errors.As(err, &short) {
-		return s.passOver(fmt.Errorf("launch %d hosts: %w", order.Count, err))
+		s.failed(fmt.Errorf("launch %d hosts: %w", order.Count, err))
+		return s.skip()
 	}
 	s.made = machines
 	left := machines

@@ -53,6 +53,12 @@ type warmHosts struct {
 	failed, some bool
 }
 
+// unfit says why a host is not what the pool launches now; empty: it is.
+func (h warmHosts) unfit(instanceID string) string {
+	i := slices.IndexFunc(h.seen, func(w policy.WarmHost) bool { return w.InstanceID == instanceID })
+	return h.seen[i].Unfit
+}
+
 // warmHosts reads the hosts of a warm pool: in two batched, consistent reads, so
 // that none is launched twice for a lagging index.
 func (f *Fleet) warmHosts(ctx context.Context, q lifecycle.Request, now time.Time) (warmHosts, error) {
@@ -105,7 +111,7 @@ func warmHost(r lifecycle.Record, p lifecycle.Report, spec lifecycle.Spec, now t
 	}
 	fallback := spec.AllowOnDemand && r.UsageClass == lifecycle.UsageOnDemand
 	if r.ResourceClass != spec.ResourceClass || r.UsageClass != spec.UsageClass && !fallback {
-		h.Unfit = fmt.Sprintf("the warm pool is of class %s on %s now", spec.ResourceClass, spec.UsageClass)
+		h.Unfit = fmt.Sprintf("it is of class %s on %s, and its fresh hosts are of class %s on %s now", r.ResourceClass, r.UsageClass, spec.ResourceClass, spec.UsageClass)
 	}
 	return h
 }

@@ -2,7 +2,6 @@ package fleet_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,7 +48,7 @@ func TestWarmPoolsThatAreNoMore(t *testing.T) {
 						t.Errorf("%d hosts had a record, want both", n)
 					}
 					for _, r := range w.records() {
-						if !strings.Contains(r.Reason, "retiring") {
+						if r.Reason != "not wanted in warm pool default: the configuration has no warm hosts for it any more" {
 							t.Errorf("host %s ended since %q", r.InstanceID, r.Reason)
 						}
 					}

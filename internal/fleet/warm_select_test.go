@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -112,4 +113,48 @@ func TestAFreshHostIsBoundOnce(t *testing.T) {
 			t.Errorf("the next run of %s got %v, want its host %s again", repository, got, fresh)
 		}
 	})
+}
+
+// The index tells of a host whose message was lost, however many others are idle
+// that have been for longer and that the run may not have.
+func TestIdleHostsHideNoOther(t *testing.T) {
+	const crowd = 2*lifecycle.DefaultPageSize + 10
+	bound := func(r *lifecycle.Record) { r.TrustKey, r.Uses, r.Assignment = repository, 1, 2 }
+	otherPool := func(r *lifecycle.Record) { r.Pool = "build" }
+	tests := map[string]struct {
+		trustKey string
+		others   []func(*lifecycle.Record)
+	}{
+		"fresh, of another pool":       {"", []func(*lifecycle.Record){otherPool}},
+		"bound to it, of another pool": {repository, []func(*lifecycle.Record){bound, otherPool}},
+		"bound to it, of another type": {repository, []func(*lifecycle.Record){bound, func(r *lifecycle.Record) { r.InstanceType = "x1.large" }}},
+		"fresh, of another type":       {"", []func(*lifecycle.Record){func(r *lifecycle.Record) { r.InstanceType = "x1.large" }}},
+		"fresh, and retiring":          {"", []func(*lifecycle.Record){func(r *lifecycle.Record) { r.Retiring = true }}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+				w.fleet = w.newFleet("warm", warmed(fleet.WarmPool{}))
+				host := w.pooled(ctx, tt.trustKey, false)
+				found, err := w.store.Instance(ctx, host)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range crowd {
+					r := found
+					r.HostKey, r.TrustKey, r.Uses = fmt.Sprintf("crowd-%03d", i), "", 0
+					r.InstanceID, r.PooledAt = r.HostKey, r.PooledAt.Add(-time.Minute)
+					for _, change := range tt.others {
+						change(&r)
+					}
+					if err := w.store.CreateInstance(ctx, r); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := ids(w.mustProvision(ctx, demand("1", "a", 1))); !slices.Equal(got, []string{host}) {
+					t.Errorf("the run has %v, want the idle host %s", got, host)
+				}
+			})
+		})
+	}
 }

@@ -399,3 +399,68 @@ func TestWarmLaunchCutShortLongAgo(t *testing.T) {
 		}
 	})
 }
+
+// A host that is too many ends with a reason that says of which pool, and by what.
+func TestWarmHostsThatAreTooMany(t *testing.T) {
+	inWarmBubble(t, withWarm(warmPool(3)), func(ctx context.Context, t *testing.T, w *world) {
+		w.until("three fresh hosts", time.Minute, w.hasFresh(3))
+		less := w.newFleet("less", withWarm(warmPool(1)))
+		for _, op := range []fleet.Op{less.NewWarmSweep(), less.NewDueSweep()} {
+			if err := less.Drive(ctx, op, patience); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ended := w.records(lifecycle.StateTerminated)
+		if len(ended) != 2 {
+			t.Errorf("%d hosts ended, want 2", len(ended))
+		}
+		for _, r := range ended {
+			if want := "not wanted in warm pool default: 1 wanted (minimum_idle), 3 idle and 0 coming: 2 too many"; r.Reason != want {
+				t.Errorf("host %s ended since %q, want %q", r.InstanceID, r.Reason, want)
+			}
+		}
+	})
+}
+
+// A pool whose room others have goes on being looked after: its row is not due, its
+// hosts are what the row names, and one of a class that is not wanted any more goes.
+func TestWarmHostsOfAFullPool(t *testing.T) {
+	inBubbleOf(t, withWarm(warmPool(2), func(p *fleet.Pool) { p.Maximum = 4 }), func(ctx context.Context, t *testing.T, w *world) {
+		other := lifecycle.Request{
+			Repository: repository, RunID: "1", RequestID: "a", Spec: lifecycle.Spec{Pool: "default"}, Launch: &lifecycle.LaunchOrder{Number: 1, Count: 3},
+		}
+		if err := w.store.CreateRequest(ctx, other); err != nil {
+			t.Fatal(err)
+		}
+		taken := lifecycle.Account{Name: ofPool}.With(lifecycle.Entry{
+			Repository: repository, RunID: "1", RequestID: "a", Launch: 1, Hosts: 3, At: time.Now(),
+		})
+		if _, err := w.store.UpdateAccount(ctx, taken); err != nil {
+			t.Fatal(err)
+		}
+		sweep := func(f *fleet.Fleet, d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(30 * time.Second) {
+				for _, op := range []fleet.Op{f.NewWarmSweep(), f.NewDueSweep()} {
+					if err := f.Drive(ctx, op, patience); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		sweep(w.fleet, 10*time.Minute)
+		q, err := w.store.Request(ctx, lifecycle.WarmRepository, "warm:default", "warm:default")
+		if err != nil || !q.DueAt.After(time.Now()) || len(w.fresh()) != 1 {
+			t.Fatalf("%d fresh hosts, and the row is due at %s (now %s), error %v; want one host, for which there is room", len(w.fresh()), q.DueAt, time.Now(), err)
+		}
+		old := w.fresh()[0]
+		spot := func(p *fleet.WarmPool) { p.Spec.UsageClass = lifecycle.UsageSpot }
+		sweep(w.newFleet("spot", withWarm(warmPool(2, spot), func(p *fleet.Pool) { p.Maximum = 4 })), 5*time.Minute)
+		want := "not wanted in warm pool default: it is of class large on on-demand, and its fresh hosts are of class large on spot now"
+		if r := w.record(old.HostKey); r.State != lifecycle.StateTerminated || r.Reason != want {
+			t.Errorf("the host of the old class is %s, since %q", r.State, r.Reason)
+		}
+		if fresh := w.fresh(); len(fresh) != 1 || fresh[0].UsageClass != lifecycle.UsageSpot {
+			t.Errorf("fresh hosts: %+v, want one on spot in its place", fresh)
+		}
+	})
+}

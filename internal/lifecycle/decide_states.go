@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -227,7 +228,7 @@ func (v view) clean() Decision {
 	case v.drifted() != "":
 		return terminate(v.drifted())
 	case r.Retiring:
-		return terminate("retiring")
+		return terminate(r.retiring())
 	case v.advised():
 		return terminate(leave)
 	case v.p.MaxUses > 0 && r.Uses >= v.p.MaxUses:
@@ -240,6 +241,9 @@ func (v view) clean() Decision {
 	}
 	return Decision{Action: ActionPool, Why: "deregistered and clean"}
 }
+
+// retiring says why the host leaves.
+func (r Record) retiring() string { return cmp.Or(r.RetiringReason, "retiring") }
 
 // leave is why a host ends that serves nobody.
 const leave = "EC2 recommends to leave the machine, and no run is on it"
@@ -291,7 +295,7 @@ func (v view) pooled() Decision {
 	case r.Retiring && v.drifted() != "":
 		return terminate(v.drifted())
 	case r.Retiring:
-		return terminate("retiring")
+		return terminate(r.retiring())
 	case v.advised():
 		return terminate(leave)
 	case v.silent():

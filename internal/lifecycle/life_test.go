@@ -66,7 +66,7 @@ func (l *life) do(event string) error {
 	case "announce":
 		l.facts.Record.InterruptionAt = l.now.Add(lifecycle.InterruptionLead)
 	case "retire":
-		l.facts.Record.Retiring = true
+		l.facts.Record.Retiring, l.facts.Record.RetiringReason = true, strings.Join(args, " ")
 	default:
 		return fmt.Errorf("no event %q", name)
 	}

@@ -82,6 +82,9 @@ type Record struct {
 	ClaimFailures int `json:"claimFailures,omitempty"`
 	// Retiring hosts are not claimed; they leave when they are next idle.
 	Retiring bool `json:"retiring,omitempty"`
+	// RetiringReason says why, and is the Reason of their end. Empty where another
+	// mark says it, as ScaleDownAt.
+	RetiringReason string `json:"retiringReason,omitempty"`
 	// Hold is until when an operator keeps the host: nothing claims or ends it.
 	Hold time.Time `json:"hold,omitzero"`
 	// FleetHeld: Hold is there for the hold on the whole fleet, and goes with it.

@@ -75,7 +75,7 @@ func TestEmptyAttributesAreLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"runId", "runAttempt", "requestId", "registration", "runnerName", "githubRunnerId", "hold", "retiring", "releasedAt", "orphanAt", "interruptionAt", "replacedBy", "lostJob"} {
+	for _, name := range []string{"runId", "runAttempt", "requestId", "registration", "runnerName", "githubRunnerId", "hold", "retiring", "retiringReason", "releasedAt", "orphanAt", "interruptionAt", "replacedBy", "lostJob"} {
 		if strings.Contains(string(body), `"`+name+`"`) {
 			t.Errorf("%s is written though it is empty: %s", name, body)
 		}

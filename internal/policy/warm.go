@@ -70,6 +70,8 @@ type WarmDecision struct {
 	// Idle how many can be claimed then still, Coming how many are on the way, and
 	// Kept how many the hold on the whole fleet keeps beyond their time.
 	Wanted, Idle, Coming, Kept int
+	// Full: hosts are missing, and the pool's maximum leaves room for fewer.
+	Full bool
 	// Why is a sentence for people.
 	Why string
 }
@@ -148,7 +150,7 @@ func (d *WarmDecision) launch(p WarmPolicy, f WarmFacts, missing int, now time.T
 	}
 	live := len(f.Hosts) + f.Others
 	if room := max(p.Maximum-live, 0); room < missing {
-		d.Launch = room
+		d.Launch, d.Full = room, true
 		d.Why += fmt.Sprintf(", and room for %d: the pool has %d of at most %d hosts", room, live, p.Maximum)
 	}
 }

@@ -79,10 +79,10 @@ func TestTopUp(t *testing.T) {
 		"one that ends within the lead is replaced": {policy: policy.WarmPolicy{MinimumIdle: 2, Lead: 10 * time.Minute}, facts: policy.WarmFacts{Hosts: hosts(2)}, now: noon,
 			want: policy.WarmDecision{Launch: 1, Wanted: 2, Idle: 1, Why: "2 wanted (minimum_idle), 1 idle and 0 coming: 1 missing"}},
 		"within the maximum": {policy: policy.WarmPolicy{MinimumIdle: 4, Maximum: 6}, facts: policy.WarmFacts{Hosts: hosts(1), Others: 3}, now: noon,
-			want: policy.WarmDecision{Launch: 2, Wanted: 4, Idle: 1,
+			want: policy.WarmDecision{Launch: 2, Wanted: 4, Idle: 1, Full: true,
 				Why: "4 wanted (minimum_idle), 1 idle and 0 coming: 3 missing, and room for 2: the pool has 4 of at most 6 hosts"}},
 		"beyond the maximum": {policy: policy.WarmPolicy{MinimumIdle: 4, Maximum: 6}, facts: policy.WarmFacts{Hosts: hosts(1), Others: 7}, now: noon,
-			want: policy.WarmDecision{Wanted: 4, Idle: 1,
+			want: policy.WarmDecision{Wanted: 4, Idle: 1, Full: true,
 				Why: "4 wanted (minimum_idle), 1 idle and 0 coming: 3 missing, and room for 0: the pool has 8 of at most 6 hosts"}},
 		"none while they do not come up": {policy: policy.WarmPolicy{MinimumIdle: 1}, facts: policy.WarmFacts{NotBefore: noon.Add(1)}, now: noon,
 			want: policy.WarmDecision{Wanted: 1, Why: "1 wanted (minimum_idle), 0 idle and 0 coming: 1 missing, and none is launched before 2026-01-05T12:00:00Z, since the last ones did not come up"}},
@@ -122,6 +122,6 @@ func TestTopUp(t *testing.T) {
 var (
 	oneMissing = policy.WarmDecision{Launch: 1, Wanted: 4, Idle: 3, Why: "4 wanted (minimum_idle), 3 idle and 0 coming: 1 missing"}
 	oneUnfit   = policy.WarmDecision{Launch: 1, Retire: []string{"i-1"}, Wanted: 4, Idle: 3, Why: oneMissing.Why}
-	noRoom     = policy.WarmDecision{Wanted: 4, Idle: 3,
+	noRoom     = policy.WarmDecision{Wanted: 4, Idle: 3, Full: true,
 		Why: "4 wanted (minimum_idle), 3 idle and 0 coming: 1 missing, and room for 0: the pool has 4 of at most 4 hosts"}
 )

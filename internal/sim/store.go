@@ -132,10 +132,10 @@ func (s storePort) InstancesOfRun(_ context.Context, runID string, page lifecycl
 	})
 }
 
-func (s storePort) PooledInstances(_ context.Context, q lifecycle.QueueName, trustKey string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+func (s storePort) PooledInstances(_ context.Context, pool string, q lifecycle.QueueName, trustKey string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
 	s.w.current.asked = s.w.now
 	return read(s, "list by-pool", FaultStaleIndex, func(m *memory.Store) (lifecycle.Page[lifecycle.Record], error) {
-		return m.PooledInstances(background, q, trustKey, page)
+		return m.PooledInstances(background, pool, q, trustKey, page)
 	})
 }
 

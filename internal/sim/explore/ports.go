@@ -209,10 +209,10 @@ func (p *ports) InstancesOfRun(_ context.Context, runID string, _ lifecycle.Page
 	return p.list("list by-run", byKey, func(r lifecycle.Record) bool { return runID != "" && r.RunID == runID })
 }
 
-func (p *ports) PooledInstances(_ context.Context, q lifecycle.QueueName, trustKey string, _ lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+func (p *ports) PooledInstances(_ context.Context, pool string, q lifecycle.QueueName, trustKey string, _ lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
 	pooledAt := func(r lifecycle.Record) time.Time { return r.PooledAt }
 	return p.list("list by-pool", pooledAt, func(r lifecycle.Record) bool {
-		return !r.PooledAt.IsZero() && r.TrustKey == trustKey && r.ResourceClass == q.ResourceClass && r.UsageClass == q.UsageClass
+		return !r.PooledAt.IsZero() && r.Pool == pool && r.TrustKey == trustKey && r.ResourceClass == q.ResourceClass && r.UsageClass == q.UsageClass
 	})
 }
 

@@ -55,7 +55,7 @@ func aWrite(ctx context.Context, draw *rand.Rand) func(fleet.Store) (any, error)
 	return []func(fleet.Store) (any, error){
 		func(s fleet.Store) (any, error) {
 			r := lifecycle.Record{
-				HostKey: key, State: lifecycle.StateClaimed, RunID: run, RequestID: ask, Repository: "acme/app", Assignment: 1,
+				HostKey: key, Pool: "default", State: lifecycle.StateClaimed, RunID: run, RequestID: ask, Repository: "acme/app", Assignment: 1,
 				ResourceClass: "small", UsageClass: lifecycle.UsageOnDemand, TrustKey: "acme/app", DueAt: due, Threshold: noon.Add(time.Hour),
 			}
 			if pooled {
@@ -107,7 +107,7 @@ func answers(ctx context.Context, s fleet.Store) map[string]any {
 	add("instances", instances, err)
 	ofRun, err := s.InstancesOfRun(ctx, "run-1", lifecycle.PageOf{})
 	add("by-run", ofRun.Items, err)
-	pooled, err := s.PooledInstances(ctx, small, "acme/app", lifecycle.PageOf{})
+	pooled, err := s.PooledInstances(ctx, "default", small, "acme/app", lifecycle.PageOf{})
 	add("by-pool", pooled.Items, err)
 	due, err := s.DueInstances(ctx, noon, lifecycle.PageOf{})
 	add("by-due", due.Items, err)

@@ -43,7 +43,7 @@ func TestDamagedRowsHideNoOther(t *testing.T) {
 			return w.DueInstances(t.Context(), began, of)
 		},
 		"pooled": func(of lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-			return w.PooledInstances(t.Context(), large, repository, of)
+			return w.PooledInstances(t.Context(), "default", large, repository, of)
 		},
 		"all": func(of lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
 			return w.ListInstances(t.Context(), lifecycle.Filter{}, of)

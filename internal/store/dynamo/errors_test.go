@@ -31,7 +31,7 @@ func methods(s *dynamo.Store) map[string]func(context.Context) error {
 		"instances Instance":        func(ctx context.Context) error { _, err := s.Instance(ctx, "a"); return err },
 		"instances Instances":       func(ctx context.Context) error { _, err := s.Instances(ctx, []string{"a"}); return err },
 		"instances InstancesOfRun":  func(ctx context.Context) error { _, err := s.InstancesOfRun(ctx, runID, of); return err },
-		"instances PooledInstances": func(ctx context.Context) error { _, err := s.PooledInstances(ctx, pool, repository, of); return err },
+		"instances PooledInstances": func(ctx context.Context) error { _, err := s.PooledInstances(ctx, "default", pool, repository, of); return err },
 		"instances DueInstances":    func(ctx context.Context) error { _, err := s.DueInstances(ctx, began, of); return err },
 		"instances ListInstances":   func(ctx context.Context) error { _, err := s.ListInstances(ctx, lifecycle.Filter{}, of); return err },
 		"reports Reports":           func(ctx context.Context) error { _, err := s.Reports(ctx, []string{"a"}); return err },

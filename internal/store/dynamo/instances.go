@@ -38,7 +38,7 @@ func instanceItem(r record) (item, error) {
 		it[dueShard] = text(shard(r.HostKey))
 	}
 	if !r.PooledAt.IsZero() {
-		it[poolKey] = text(poolPartition(lifecycle.QueueName{ResourceClass: r.ResourceClass, UsageClass: r.UsageClass}, r.TrustKey))
+		it[poolKey] = text(poolPartition(r.Pool, lifecycle.QueueName{ResourceClass: r.ResourceClass, UsageClass: r.UsageClass}, r.TrustKey))
 		it[nextRunnerName] = text(lifecycle.RunnerName(r.Assignment+1, r.InstanceID))
 	}
 	return it, nil
@@ -53,9 +53,10 @@ func hostPartition(ended bool, shard string) string {
 	return "live-" + shard
 }
 
-// poolPartition is read back by nobody.
-func poolPartition(q lifecycle.QueueName, trustKey string) string {
-	return q.ResourceClass + " " + string(q.UsageClass) + " " + trustKey
+// poolPartition names the pool, so that the idle hosts of one hide none of another.
+// It is read back by nobody.
+func poolPartition(pool string, q lifecycle.QueueName, trustKey string) string {
+	return pool + " " + q.ResourceClass + " " + string(q.UsageClass) + " " + trustKey
 }
 
 func instanceOf(it item) (record, error) {

@@ -38,14 +38,14 @@ func (s *Store) listRun(ctx context.Context, run string, in func(record) bool, o
 	return list(ctx, s, r, of)
 }
 
-// PooledInstances lists the pooled records of a queue and trust key, the
+// PooledInstances lists the pooled records of a pool, queue and trust key, the
 // longest pooled first.
-func (s *Store) PooledInstances(ctx context.Context, q lifecycle.QueueName, trustKey string, of lifecycle.PageOf) (recordPage, error) {
+func (s *Store) PooledInstances(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, of lifecycle.PageOf) (recordPage, error) {
 	return list(ctx, s, read[record]{
-		query:      query{listing: instancesByPool, partitions: []string{poolPartition(q, trustKey)}},
+		query:      query{listing: instancesByPool, partitions: []string{poolPartition(pool, q, trustKey)}},
 		consistent: true, sound: s.soundInstance,
 		in: func(r record) bool {
-			return !r.PooledAt.IsZero() && r.TrustKey == trustKey &&
+			return !r.PooledAt.IsZero() && r.Pool == pool && r.TrustKey == trustKey &&
 				r.ResourceClass == q.ResourceClass && r.UsageClass == q.UsageClass
 		},
 	}, of)

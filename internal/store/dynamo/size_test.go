@@ -272,7 +272,7 @@ func TestRowsThatAreInAnIndexNoMore(t *testing.T) {
 	// What the index has of them stays: it is by other attributes.
 	w.set(t, "remuda-instances", hostRow(0), "trustKey", text("acme/other"))
 	large := lifecycle.QueueName{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}
-	page, err := w.PooledInstances(t.Context(), large, repository, lifecycle.PageOf{Limit: 1})
+	page, err := w.PooledInstances(t.Context(), "default", large, repository, lifecycle.PageOf{Limit: 1})
 	if err != nil || len(page.Items) != 1 || page.Items[0].HostKey != hostKeyOf(1) {
 		t.Errorf("pooled: got %+v and error %v, want the second", page.Items, err)
 	}

@@ -104,11 +104,11 @@ func (s *Store) InstancesOfRun(ctx context.Context, runID string, of lifecycle.P
 	return s.listInstances(ctx, byRun, of, func(r lifecycle.Record) bool { return runID != "" && r.RunID == runID })
 }
 
-// PooledInstances lists the pooled records of a queue and trust key, the
+// PooledInstances lists the pooled records of a pool, queue and trust key, the
 // longest pooled first.
-func (s *Store) PooledInstances(ctx context.Context, q lifecycle.QueueName, trustKey string, of lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+func (s *Store) PooledInstances(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, of lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
 	return s.listInstances(ctx, byPool, of, func(r lifecycle.Record) bool {
-		return !r.PooledAt.IsZero() && r.TrustKey == trustKey &&
+		return !r.PooledAt.IsZero() && r.Pool == pool && r.TrustKey == trustKey &&
 			r.ResourceClass == q.ResourceClass && r.UsageClass == q.UsageClass
 	})
 }

@@ -144,7 +144,7 @@ func TestDamagedRowsHideNoOther(t *testing.T) {
 			return s.DueInstances(t.Context(), began, of)
 		},
 		"pooled": func(of lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-			return s.PooledInstances(t.Context(), large, "acme/site", of)
+			return s.PooledInstances(t.Context(), "default", large, "acme/site", of)
 		},
 		"all": func(of lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
 			return s.ListInstances(t.Context(), lifecycle.Filter{}, of)

@@ -47,8 +47,8 @@ func (s *Store) Disagreements(ctx context.Context) (wrong []string, rows int, er
 		if err := c.Get("PRAGMA integrity_check", nil, &verdict); err != nil || verdict != "ok" {
 			return fmt.Errorf("integrity check: %s: %w", verdict, err)
 		}
-		n, bad, err := compare(c, `SELECT doc, version, state, run_id, resource_class, usage_class, trust_key,
-			pooled_at, due_at, expires_at, host_key FROM instances`, 11, instanceRow)
+		n, bad, err := compare(c, `SELECT doc, version, state, run_id, pool, resource_class, usage_class, trust_key,
+			pooled_at, due_at, expires_at, host_key FROM instances`, 12, instanceRow)
 		if err != nil {
 			return err
 		}

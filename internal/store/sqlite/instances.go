@@ -18,20 +18,20 @@ type (
 
 const (
 	insertInstance = `INSERT INTO instances
-		(doc, version, state, run_id, resource_class, usage_class, trust_key, pooled_at, due_at, expires_at, host_key)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING`
+		(doc, version, state, run_id, pool, resource_class, usage_class, trust_key, pooled_at, due_at, expires_at, host_key)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO NOTHING`
 	updateInstance = `UPDATE instances
-		SET doc = ?1, version = ?2, state = ?3, run_id = ?4, resource_class = ?5, usage_class = ?6, trust_key = ?7,
-			pooled_at = ?8, due_at = ?9, expires_at = ?10
-		WHERE host_key = ?11 AND version = ?2 - 1`
+		SET doc = ?1, version = ?2, state = ?3, run_id = ?4, pool = ?5, resource_class = ?6, usage_class = ?7, trust_key = ?8,
+			pooled_at = ?9, due_at = ?10, expires_at = ?11
+		WHERE host_key = ?12 AND version = ?2 - 1`
 	selectInstance  = `SELECT doc FROM instances WHERE host_key = ?1`
 	selectInstances = `SELECT host_key, doc FROM instances WHERE host_key IN (SELECT value FROM json_each(?1)) ORDER BY host_key`
 	selectByRun     = `SELECT host_key, doc FROM instances
 		WHERE run_id = ?1 AND host_key > ?2 ORDER BY host_key LIMIT ?3`
 	selectByPool = `SELECT host_key, doc FROM instances
-		WHERE resource_class = ?1 AND usage_class = ?2 AND trust_key = ?3 AND pooled_at IS NOT NULL
-			AND (pooled_at, host_key) > (?4, ?5)
-		ORDER BY pooled_at, host_key LIMIT ?6`
+		WHERE pool = ?1 AND resource_class = ?2 AND usage_class = ?3 AND trust_key = ?4 AND pooled_at IS NOT NULL
+			AND (pooled_at, host_key) > (?5, ?6)
+		ORDER BY pooled_at, host_key LIMIT ?7`
 	selectDueInstances = `SELECT host_key, doc FROM instances
 		WHERE due_at <= ?1 AND (due_at, host_key) > (?2, ?3) ORDER BY due_at, host_key LIMIT ?4`
 	selectFiltered = `SELECT host_key, doc FROM instances
@@ -45,7 +45,7 @@ const (
 func instanceRow(what string, r record) ([]any, error) {
 	doc, err := document(what, r)
 	return []any{
-		doc, r.Version, string(r.State), db.Text(r.RunID), r.ResourceClass, string(r.UsageClass), r.TrustKey,
+		doc, r.Version, string(r.State), db.Text(r.RunID), r.Pool, r.ResourceClass, string(r.UsageClass), r.TrustKey,
 		db.Time(r.PooledAt), db.Time(r.DueAt), db.Time(r.ExpiresAt), r.HostKey,
 	}, err
 }
@@ -158,15 +158,15 @@ func (s *Store) InstancesOfRun(ctx context.Context, runID string, of lifecycle.P
 	return s.listInstances(ctx, instancesByRun, of, selectByRun, db.Text(runID), after.texts[0], oneMore(of))
 }
 
-// PooledInstances lists the pooled records of a queue and trust key, the
+// PooledInstances lists the pooled records of a pool, queue and trust key, the
 // longest pooled first.
-func (s *Store) PooledInstances(ctx context.Context, q lifecycle.QueueName, trustKey string, of lifecycle.PageOf) (recordPage, error) {
+func (s *Store) PooledInstances(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, of lifecycle.PageOf) (recordPage, error) {
 	after, err := instancesByPool.after(of)
 	if err != nil {
 		return recordPage{}, err
 	}
 	return s.listInstances(ctx, instancesByPool, of, selectByPool,
-		q.ResourceClass, string(q.UsageClass), trustKey, after.number, after.texts[0], oneMore(of))
+		pool, q.ResourceClass, string(q.UsageClass), trustKey, after.number, after.texts[0], oneMore(of))
 }
 
 // DueInstances lists the records with dueAt at or before now, the longest due

@@ -51,7 +51,14 @@ func TestFileOfTheFirstVersion(t *testing.T) {
 		if err != nil || len(h.Events) != 1 || h.Events[0].Reason != "launched" {
 			t.Errorf("history: got %+v and error %v, want the one event", h, err)
 		}
-		if wrong, rows, err := s.Disagreements(t.Context()); err != nil || len(wrong) > 0 || rows != 2 {
+		idle, err := s.PooledInstances(t.Context(), "build", lifecycle.QueueName{ResourceClass: "large", UsageClass: "spot"}, "acme/app", lifecycle.PageOf{})
+		if err != nil || len(idle.Items) != 1 || idle.Items[0].HostKey != "idle" {
+			t.Fatalf("idle hosts of the pool: got %v and error %v, want the one", idle.Items, err)
+		}
+		if _, err := s.UpdateInstance(t.Context(), idle.Items[0]); err != nil {
+			t.Error(err)
+		}
+		if wrong, rows, err := s.Disagreements(t.Context()); err != nil || len(wrong) > 0 || rows != 3 {
 			t.Errorf("%d rows, error %v, and these disagree: %v", rows, err, wrong)
 		}
 	}
@@ -79,6 +86,14 @@ func firstVersion(t *testing.T, path string) {
 	_, err = file.Exec(`INSERT INTO instances (host_key, version, state, run_id, resource_class, usage_class, trust_key, due_at, doc)
 		VALUES ('old', 3, 'running', '1', '', '', '', ?1,
 			json_object('hostKey', 'old', 'instanceId', 'i-old', 'state', 'running', 'runId', '1', 'version', 3, 'dueAt', ?2))`,
+		began.UnixNano(), began.Format(time.RFC3339Nano))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.Exec(`INSERT INTO instances (host_key, version, state, resource_class, usage_class, trust_key, pooled_at, doc)
+		VALUES ('idle', 1, 'idle', 'large', 'spot', 'acme/app', ?1,
+			json_object('hostKey', 'idle', 'pool', 'build', 'state', 'idle', 'resourceClass', 'large', 'usageClass', 'spot',
+				'trustKey', 'acme/app', 'version', 1, 'pooledAt', ?2))`,
 		began.UnixNano(), began.Format(time.RFC3339Nano))
 	if err != nil {
 		t.Fatal(err)

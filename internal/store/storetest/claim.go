@@ -49,7 +49,7 @@ func testClaimFresh(t *testing.T, w world) {
 	w.create(t, fresh)
 	pooled := func(trustKey string) []string {
 		return listed(t, func(of lifecycle.PageOf) (recordPage, error) {
-			return w.Store.PooledInstances(t.Context(), lifecycle.QueueName{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}, trustKey, of)
+			return w.Store.PooledInstances(t.Context(), "default", lifecycle.QueueName{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}, trustKey, of)
 		})
 	}
 	equal(t, "fresh hosts", []string{"a"}, pooled(""))

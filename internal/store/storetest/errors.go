@@ -26,7 +26,7 @@ func calls(w world) map[string]func(context.Context) error {
 		"Instances":      func(ctx context.Context) error { _, err := w.Store.Instances(ctx, []string{"a"}); return err },
 		"InstancesOfRun": func(ctx context.Context) error { _, err := w.Store.InstancesOfRun(ctx, runID, of); return err },
 		"PooledInstances": func(ctx context.Context) error {
-			_, err := w.Store.PooledInstances(ctx, pool, repository, of)
+			_, err := w.Store.PooledInstances(ctx, "default", pool, repository, of)
 			return err
 		},
 		"DueInstances": func(ctx context.Context) error { _, err := w.Store.DueInstances(ctx, start, of); return err },

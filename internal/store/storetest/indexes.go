@@ -68,19 +68,30 @@ func testByPool(t *testing.T, w world) {
 	add("c", 2, as)
 	add("spot", 0, func(r *lifecycle.Record) { r.UsageClass = lifecycle.UsageSpot })
 	add("small", 0, func(r *lifecycle.Record) { r.ResourceClass = "small" })
+	add("build", 0, func(r *lifecycle.Record) { r.Pool = "build" })
+	add("fresh", 0, func(r *lifecycle.Record) { r.TrustKey, r.Uses = "", 0 })
+	add("fresh build", 0, func(r *lifecycle.Record) { r.Pool, r.TrustKey, r.Uses = "build", "", 0 })
 	add("stranger", 0, func(r *lifecycle.Record) { r.TrustKey = "acme/other" })
 	add("releasing", 0, func(r *lifecycle.Record) { r.PooledAt = time.Time{} })
 
-	pooled := func(class string, usage lifecycle.UsageClass, trustKey string) []string {
+	pooledIn := func(pool, class string, usage lifecycle.UsageClass, trustKey string) []string {
 		t.Helper()
 		return listed(t, func(of lifecycle.PageOf) (recordPage, error) {
-			return w.Store.PooledInstances(t.Context(), lifecycle.QueueName{ResourceClass: class, UsageClass: usage}, trustKey, of)
+			return w.Store.PooledInstances(t.Context(), pool, lifecycle.QueueName{ResourceClass: class, UsageClass: usage}, trustKey, of)
 		})
+	}
+	pooled := func(class string, usage lifecycle.UsageClass, trustKey string) []string {
+		t.Helper()
+		return pooledIn("default", class, usage, trustKey)
 	}
 	equal(t, "the longest pooled first", []string{"d", "b", "c", "a"}, pooled("large", lifecycle.UsageOnDemand, repository))
 	equal(t, "spot", []string{"spot"}, pooled("large", lifecycle.UsageSpot, repository))
 	equal(t, "small", []string{"small"}, pooled("small", lifecycle.UsageOnDemand, repository))
 	equal(t, "another trust key", []string{"stranger"}, pooled("large", lifecycle.UsageOnDemand, "acme/other"))
+	equal(t, "fresh", []string{"fresh"}, pooled("large", lifecycle.UsageOnDemand, ""))
+	equal(t, "another pool", []string{"build"}, pooledIn("build", "large", lifecycle.UsageOnDemand, repository))
+	equal(t, "fresh, of another pool", []string{"fresh build"}, pooledIn("build", "large", lifecycle.UsageOnDemand, ""))
+	equal(t, "a pool unheard of", []string(nil), pooledIn("site", "large", lifecycle.UsageOnDemand, repository))
 	equal(t, "a trust key unheard of", []string(nil), pooled("large", lifecycle.UsageOnDemand, "acme"))
 
 	if _, err := w.Store.ClaimInstance(t.Context(), claimOf("b")); err != nil {

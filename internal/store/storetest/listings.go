@@ -109,7 +109,7 @@ var listings = []listing{
 	{name: "pooled instances", add: addRecord, drop: dropRecord,
 		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
 			q := lifecycle.QueueName{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}
-			return recordNames(w.Store.PooledInstances(t.Context(), q, repository, of))
+			return recordNames(w.Store.PooledInstances(t.Context(), "default", q, repository, of))
 		}},
 	{name: "due instances", add: addRecord, drop: dropRecord,
 		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {

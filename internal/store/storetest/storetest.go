@@ -19,7 +19,7 @@ type Store interface {
 	Instance(ctx context.Context, hostKey string) (lifecycle.Record, error)
 	Instances(ctx context.Context, hostKeys []string) ([]lifecycle.Record, error)
 	InstancesOfRun(ctx context.Context, runID string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
-	PooledInstances(ctx context.Context, q lifecycle.QueueName, trustKey string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
+	PooledInstances(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
 	DueInstances(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
 	ListInstances(ctx context.Context, f lifecycle.Filter, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
 

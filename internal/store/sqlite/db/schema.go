@@ -31,8 +31,11 @@ var work string
 //go:embed guards.sql
 var guards string
 
+//go:embed pools.sql
+var pools string
+
 // migrations[i] brings the file from version i to i+1.
-var migrations = []string{schema, jobs, services, eventsOfInstance, work, guards}
+var migrations = []string{schema, jobs, services, eventsOfInstance, work, guards, pools}
 
 // applicationID marks the file as ours in its header: "rmda".
 const applicationID = 0x726d6461
