@@ -80,6 +80,9 @@ scale_down:
 	}
 	decided := map[string]bool{}
 	for _, d := range refresh.GetDecisions() {
+		if d.GetSweep() != "scale_down" {
+			continue
+		}
 		decided[d.GetInstanceId()+": "+strings.ToLower(strings.TrimPrefix(d.GetAction().String(), "ACTION_"))+", "+d.GetReason()] = true
 	}
 	kept := 0

@@ -31,6 +31,8 @@ type Decided struct {
 	InstanceID string
 	Action     lifecycle.Action
 	Reason     string
+	// Sweep is the name of the sweep that decided.
+	Sweep string
 }
 
 // decide tells of a decision on a machine that has no record.
@@ -41,9 +43,7 @@ func (j *journal) decide(instanceID string, action lifecycle.Action, why string)
 // decideOn tells of a decision on a host, by a sweep if it is news. What leads
 // to a write of the record is told by add, once it is written.
 func (j *journal) decideOn(r lifecycle.Record, action lifecycle.Action, why string) {
-	if j.decided != nil {
-		*j.decided = append(*j.decided, Decided{InstanceID: r.InstanceID, Action: action, Reason: why})
-	}
+	j.collect(r.InstanceID, action, why)
 	if j.dry || j.sweep == "" || !j.f.told.news(r, j.sweep, action, why, j.now) {
 		return
 	}
@@ -53,6 +53,13 @@ func (j *journal) decideOn(r lifecycle.Record, action lifecycle.Action, why stri
 			At: j.now, InstanceID: r.InstanceID, Repository: r.Repository, RunID: r.RunID, RequestID: r.RequestID,
 			Assignment: r.Assignment, Action: action, Reason: why,
 		})
+	}
+}
+
+// collect gives a decision to a caller that wants them all.
+func (j *journal) collect(instanceID string, action lifecycle.Action, why string) {
+	if j.decided != nil {
+		*j.decided = append(*j.decided, Decided{InstanceID: instanceID, Action: action, Reason: why, Sweep: j.sweep})
 	}
 }
 

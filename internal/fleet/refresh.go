@@ -27,25 +27,19 @@ type Refresh struct {
 func (f *Fleet) NewRefresh(dryRun bool) *Refresh {
 	r := &Refresh{f: f}
 	r.journal = journal{f: f, dry: dryRun, sweep: "refresh", decided: &r.decided}
-	cloud, github := f.NewCloudSweep(), f.NewGitHubSweep()
-	cloud.journal, github.journal = r.journal, r.journal
-	r.sweeps = []Op{cloud, github}
-	scaleDown := f.NewScaleDownSweep()
-	scaleDown.journal = r.journal
+	due, cloud, github := f.NewDueSweep(), f.NewCloudSweep(), f.NewGitHubSweep()
+	scaleDown, services, warm := f.NewScaleDownSweep(), f.NewServiceSweep(), f.NewWarmSweep()
+	for _, j := range []*journal{&due.journal, &cloud.journal, &github.journal, &scaleDown.journal, &services.journal, &warm.journal} {
+		j.dry, j.decided = dryRun, &r.decided
+	}
+	r.sweeps = []Op{cloud, github, scaleDown, services, warm}
 	if !dryRun {
-		due := f.NewDueSweep()
-		due.journal.decided = &r.decided
 		r.sweeps = []Op{due, cloud, github}
 		if f.workers != nil {
 			r.sweeps = append(r.sweeps, f.NewWorkSweep())
 		}
+		r.sweeps = append(r.sweeps, scaleDown, services, warm)
 	}
-	services := f.NewServiceSweep()
-	services.journal = r.journal
-	r.sweeps = append(r.sweeps, scaleDown, services)
-	warm := f.NewWarmSweep()
-	warm.journal = r.journal
-	r.sweeps = append(r.sweeps, warm)
 	r.next = r.ensure
 	return r
 }

@@ -110,7 +110,7 @@ func (p *photograph) lastChances(ctx context.Context, o *ownerHosts) error {
 
 func (p *photograph) leave(h scaleDownHost, why string) {
 	p.missing[h.record.InstanceID] = true
-	p.left = append(p.left, Decided{InstanceID: h.record.InstanceID, Action: lifecycle.ActionKeep, Reason: why})
+	p.left = append(p.left, Decided{InstanceID: h.record.InstanceID, Action: lifecycle.ActionKeep, Reason: why, Sweep: "scale_down"})
 }
 
 // instances writes down the hosts, in the order of the machines.

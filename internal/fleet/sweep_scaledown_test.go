@@ -469,15 +469,21 @@ func TestADryRunOfScaleDown(t *testing.T) {
 		if len(s.github.names()) != names || s.machines() != 3 {
 			t.Error("it deleted a registration, or ended a machine")
 		}
-		got := map[string]lifecycle.Action{}
+		got, sweeps := map[string]lifecycle.Action{}, map[string]int{}
 		for _, d := range refresh.Decisions() {
-			got[d.InstanceID] = d.Action // the sweep comes last
+			if d.Sweep == "scale_down" {
+				got[d.InstanceID] = d.Action
+			}
+			sweeps[d.Sweep]++
 		}
 		want := map[string]lifecycle.Action{
 			s.hosts[0].InstanceID: lifecycle.ActionTerminate, s.hosts[1].InstanceID: lifecycle.ActionMarkOrphan, s.hosts[2].InstanceID: lifecycle.ActionKeep,
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
+		}
+		if d := cmp.Diff(map[string]int{"refresh": 3, "scale_down": 3}, sweeps); d != "" {
+			t.Errorf("decisions by sweep (-want +got):\n%s", d)
 		}
 		if err := s.fleet.Drive(t.Context(), s.fleet.NewRefresh(false), patience); err != nil {
 			t.Fatal(err)

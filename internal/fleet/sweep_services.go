@@ -264,9 +264,7 @@ func (s *ServiceSweep) news(before lifecycle.Service, d policy.ServiceDecision, 
 	if d.Action != policy.ServiceKeep {
 		e = scaleEvent(after, d, now)
 	}
-	if s.journal.decided != nil {
-		*s.journal.decided = append(*s.journal.decided, Decided{Action: e.Action, Reason: e.Reason})
-	}
+	s.journal.collect("", e.Action, e.Reason)
 	if d.Action == policy.ServiceKeep && !s.nudged && !s.journal.dry && before.Reason != after.Reason {
 		s.journal.tell(e)
 	}

@@ -198,9 +198,7 @@ func (s *WarmSweep) tell(q lifecycle.Request, d policy.WarmDecision, now time.Ti
 		action = lifecycle.ActionRetire
 	}
 	why := fmt.Sprintf("warm pool %s: %s", q.Spec.Pool, d.Why)
-	if s.journal.decided != nil {
-		*s.journal.decided = append(*s.journal.decided, Decided{Action: action, Reason: why})
-	}
+	s.journal.collect("", action, why)
 	if !s.journal.dry && s.f.told.news(lifecycle.Record{InstanceID: q.RunID}, s.journal.sweep, action, why, now) {
 		s.journal.tell(requestEvent(q, action, why, now))
 	}

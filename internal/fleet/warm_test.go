@@ -256,7 +256,7 @@ func TestWarmSweepDry(t *testing.T) {
 			t.Fatal(err)
 		}
 		told := slices.ContainsFunc(refresh.Decisions(), func(d fleet.Decided) bool {
-			return d.Action == lifecycle.ActionLaunch && strings.Contains(d.Reason, "warm pool default: 2 wanted")
+			return d.Sweep == "warm" && d.Action == lifecycle.ActionLaunch && strings.Contains(d.Reason, "warm pool default: 2 wanted")
 		})
 		if !told || w.machines() != 0 || len(w.records()) != 0 {
 			t.Errorf("%d machines, %d records; decisions: %+v", w.machines(), len(w.records()), refresh.Decisions())

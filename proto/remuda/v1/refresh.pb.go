@@ -227,7 +227,9 @@ type Decision struct {
 	// What is done.
 	Action Action `protobuf:"varint,2,opt,name=action,proto3,enum=remuda.v1.Action" json:"action,omitempty"`
 	// Why: a sentence for a person.
-	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The sweep that decided: "due", "cloud", "github", "scale_down", "services" or "warm"; "refresh" for the look at each host with which a refresh begins.
+	Sweep         string `protobuf:"bytes,4,opt,name=sweep,proto3" json:"sweep,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -279,6 +281,13 @@ func (x *Decision) GetAction() Action {
 func (x *Decision) GetReason() string {
 	if x != nil {
 		return x.Reason
+	}
+	return ""
+}
+
+func (x *Decision) GetSweep() string {
+	if x != nil {
+		return x.Sweep
 	}
 	return ""
 }
@@ -461,12 +470,13 @@ var File_remuda_v1_refresh_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\n" +
-	"\x17remuda/v1/refresh.proto\x12\tremuda.v1\"n\n" +
+	"\x17remuda/v1/refresh.proto\x12\tremuda.v1\"\x84\x01\n" +
 	"\bDecision\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12)\n" +
 	"\x06action\x18\x02 \x01(\x0e2\x11.remuda.v1.ActionR\x06action\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"}\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05sweep\x18\x04 \x01(\tR\x05sweep\"}\n" +
 	"\bResource\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x121\n" +
