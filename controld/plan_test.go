@@ -37,9 +37,9 @@ i-a1      keep           kept idle, as 1 of 1 for its owner
 i-a2      mark_idle      idle for the first time: it goes if it still is in 2m0s
 i-a3      keep           its agent says that it runs a job
 i-x       keep           hold: it is tagged remuda:bypass-removal=true
-i-b2      keep           young: launched 3m0s ago, it has not reached the minimum running time of 5m0s
+i-b2      keep           young: it has had 3m0s, and the minimum running time is 5m0s
 i-b1      keep           kept idle, as 1 of 1 for its owner
-i-b3      mark_orphan    GitHub does not list it: launched 6h40m0s ago, it has reached the boot time of 5m0s
+i-b3      mark_orphan    GitHub does not list it: it has had 6h40m0s, and the boot time is 5m0s
 i-n       keep           left alone: it has no owner on whose list it could be
 `
 	file := plans + "a-day-of-many-owners.json"

@@ -22,9 +22,13 @@ func pools(c *config.Config) (map[string]fleet.Pool, error) {
 		if err != nil {
 			return nil, fmt.Errorf("pool %s: %w", name, err)
 		}
+		times := c.Policy(name)
+		if c.AWS == nil {
+			times.Cloud = "the process table" // of this machine, whose processes the hosts are
+		}
 		pools[name] = fleet.Pool{
 			Name: name, ResourceClasses: c.PoolResourceClasses(name), UsageClasses: c.PoolUsageClasses(name),
-			InstanceTypes: p.InstanceTypes, Privileged: p.Privileged, RerunInterrupted: p.RerunInterrupted, Policy: c.Policy(name),
+			InstanceTypes: p.InstanceTypes, Privileged: p.Privileged, RerunInterrupted: p.RerunInterrupted, Policy: times,
 			Maximum: p.Maximum, Warm: warm, SpotBreaker: policy.SpotBreaker(p.SpotBreaker),
 		}
 	}

@@ -42,7 +42,7 @@ func (f *Fleet) ExplainHost(ctx context.Context, instanceID string, of OfRun, no
 	}
 	facts[0].FleetHold = &hold
 	told := teller{f: f, now: now, Facts: facts[0]}
-	cloud, runner := told.askEC2(ctx), told.askGitHub(ctx)
+	cloud, runner := told.askCloud(ctx), told.askGitHub(ctx)
 	e.Events = history.Events
 	e.Sentences = append(e.Sentences, told.state(history.Events), told.work())
 	e.Sentences = append(e.Sentences, compact(told.warm(), told.agent())...)
@@ -104,31 +104,33 @@ type teller struct {
 	lifecycle.Facts
 }
 
-// askEC2 asks EC2 about the machine: one call. An answer that did not come is
-// told, and leaves nothing known.
-func (t *teller) askEC2(ctx context.Context) string {
+// askCloud asks EC2, or whatever answers for the machine, about it: one call. An
+// answer that did not come is told, and leaves nothing known.
+func (t *teller) askCloud(ctx context.Context) string {
+	cloud := t.f.policy(t.Record.Pool).CloudName()
+	name := strings.ToUpper(cloud[:1]) + cloud[1:]
 	if t.Record.State == lifecycle.StateTerminated && t.Record.DueAt.IsZero() {
-		return "EC2 confirmed the end of its machine."
+		return name + " confirmed the end of its machine."
 	}
 	clouds, err := t.f.describe(ctx, []lifecycle.Record{t.Record}, t.now)
 	if err != nil {
-		return fmt.Sprintf("EC2 could not be asked about its machine: %v.", err)
+		return fmt.Sprintf("%s could not be asked about its machine: %v.", name, err)
 	}
 	m, ok := clouds[t.Record.InstanceID]
 	if !ok {
-		return "EC2 does not know its machine yet, which is young."
+		return name + " does not know its machine yet, which is young."
 	}
 	t.Cloud = &m
 	says := map[lifecycle.MachineState]string{
 		lifecycle.MachinePending: "is starting", lifecycle.MachineRunning: "runs", lifecycle.MachineEnding: "is ending", lifecycle.MachineGone: "is gone",
 	}[m.State]
 	if m.Impaired {
-		says += ", impaired by EC2's own health checks"
+		says += fmt.Sprintf(", impaired by the health checks of %s", cloud)
 	}
 	if m.Bypass {
 		says += ", and that it is tagged remuda:bypass-removal=true: scale-down leaves it alone"
 	}
-	return fmt.Sprintf("EC2 says that its machine %s.", says)
+	return fmt.Sprintf("%s says that its machine %s.", name, says)
 }
 
 // askGitHub asks GitHub about the runner: one or two calls, and none for a host

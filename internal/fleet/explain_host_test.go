@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -209,5 +210,37 @@ func TestExplainAHostThatScaleDownMarked(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.world.says(t.Context(), id, "The next scale-down asks GitHub for it once more")
+	})
+}
+
+// TestExplainNamesWhoAnswersForTheMachine: where hosts are processes of this
+// machine, nothing was heard of EC2.
+func TestExplainNamesWhoAnswersForTheMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *fleet.Options) {
+			p := o.Pools["default"]
+			p.Policy.Cloud = "the process table"
+			o.Pools["default"] = p
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		go w.agents(ctx)
+		id := w.mustProvision(ctx, demand("1", "a", 1))[0].InstanceID
+		w.says(ctx, id, "The process table says that its machine runs.")
+		if _, err := w.fleet.Terminate(ctx, id, "no longer needed", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := w.fleet.Drive(ctx, w.fleet.NewDueSweep(), patience); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(lifecycle.DefaultPolicy().EndLook)
+		}
+		w.says(ctx, id, "The process table confirmed the end of its machine.", "forget (due sweep): the process table confirmed the end")
+		e, err := w.fleet.ExplainHost(ctx, id, fleet.OfRun{}, time.Now())
+		if err != nil || strings.Contains(strings.Join(e.Sentences, "\n"), "EC2") {
+			t.Errorf("%v, %v", e.Sentences, err)
+		}
 	})
 }

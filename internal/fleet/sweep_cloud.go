@@ -116,7 +116,7 @@ func (f *Fleet) leak(ctx context.Context, m lifecycle.Machine, records map[strin
 	}
 	if r, ok := records[m.HostKey]; ok {
 		if r.State == lifecycle.StateTerminated && r.DueAt.IsZero() {
-			return "EC2 still runs a machine whose end was confirmed", nil
+			return f.policy(r.Pool).CloudName() + " still runs a machine whose end was confirmed", nil
 		}
 		return "", nil
 	}

@@ -81,7 +81,7 @@ func (v view) decide() Decision {
 		return Decision{Action: ActionReplace, Why: "EC2 announced an interruption, and its request asks for another host in its place"}
 	}
 	if v.Cloud != nil && v.Cloud.State == MachineGone {
-		d := v.lostMachine("EC2 says that the machine is gone")
+		d := v.lostMachine(v.p.CloudName() + " says that the machine is gone")
 		d.Gone = true
 		return d
 	}
@@ -160,7 +160,7 @@ func (v view) silent() bool {
 func (v view) lost() (Decision, bool) {
 	switch {
 	case v.silent() && v.Cloud != nil && (v.Cloud.Impaired || v.Cloud.State == MachineEnding):
-		return v.lostMachine("silent, and EC2 says that the machine is impaired or ending"), true
+		return v.lostMachine(fmt.Sprintf("silent, and %s says that the machine is impaired or ending", v.p.CloudName())), true
 	case v.interrupted() && v.workless():
 		d := terminate("EC2 announced an interruption and no job runs")
 		d.Deregister = v.Record.RunnerName != ""

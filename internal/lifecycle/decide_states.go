@@ -313,18 +313,18 @@ func (v view) pooled() Decision {
 // terminated: ended on paper. The machine follows, then its registration, then
 // the record can be forgotten.
 func (v view) terminated() Decision {
-	r := v.Record
+	r, cloud := v.Record, v.p.CloudName()
 	switch {
 	case r.DueAt.IsZero():
 		return keep(time.Time{}, "gone")
 	case v.Cloud == nil:
-		return Decision{Action: ActionEndMachine, Look: v.now.Add(v.p.EndLook), Why: "telling EC2 to end the machine"}
+		return Decision{Action: ActionEndMachine, Look: v.now.Add(v.p.EndLook), Why: fmt.Sprintf("telling %s to end the machine", cloud)}
 	case v.Cloud.State == MachineEnding:
-		return keep(v.now.Add(v.p.EndLook), "waiting for EC2 to end the machine")
+		return keep(v.now.Add(v.p.EndLook), fmt.Sprintf("waiting for %s to end the machine", cloud))
 	case v.Cloud.State != MachineGone:
-		return Decision{Action: ActionEndMachine, Look: v.now.Add(v.p.EndLook), Why: "EC2 still runs the machine"}
+		return Decision{Action: ActionEndMachine, Look: v.now.Add(v.p.EndLook), Why: cloud + " still runs the machine"}
 	case r.RunnerName != "" && !v.runnerGone() && v.now.Before(r.UpdatedAt.Add(v.p.ForgetAfter)):
 		return Decision{Action: ActionDeleteRunner, Look: v.now.Add(v.p.DrainLook), Why: "removing what may be left of its registration"}
 	}
-	return Decision{Action: ActionForget, Why: "EC2 confirmed the end"}
+	return Decision{Action: ActionForget, Why: cloud + " confirmed the end"}
 }

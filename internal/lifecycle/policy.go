@@ -1,10 +1,15 @@
 package lifecycle
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Policy holds the timeouts that Decide applies to the hosts of one pool.
 // Every field must be positive unless its comment says otherwise.
 type Policy struct {
+	// Cloud is what answers for the machines of the hosts, in sentences. Empty: EC2.
+	Cloud string
 	// CreationTimeout: launch to ready. Too short ends hosts that still boot;
 	// too long pays for ones that never will.
 	CreationTimeout time.Duration
@@ -95,3 +100,6 @@ func earliest(a, b time.Time) time.Time {
 	}
 	return a
 }
+
+// CloudName is Cloud, or EC2.
+func (p Policy) CloudName() string { return cmp.Or(p.Cloud, "EC2") }

@@ -86,6 +86,8 @@ func (r Runner) offline() bool { return r.Status == statusOffline }
 // Candidate is a host as scale-down sees it. A zero field is not known.
 type Candidate struct {
 	InstanceID string
+	// LaunchedAt is from when on the time counts that it has to boot, and in which
+	// it is young: its launch, or for a host that was used before its assignment.
 	LaunchedAt time.Time
 	// Owner is the organisation or repository on whose list the host should be,
 	// Scope which of the two.

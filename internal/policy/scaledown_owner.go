@@ -88,9 +88,9 @@ func (s *ownerSweep) judge(c Candidate, runners []Runner) HostVerdict {
 	case busy:
 		v.Action, v.Why = s.busy(c, runners, whoSays)
 	case s.young(c):
-		v.Why = "young: " + s.age(c, "the minimum running time", s.minimumRunning(c))
+		v.Why = "young: " + s.had(c, "the minimum running time", s.minimumRunning(c))
 	case !slices.ContainsFunc(runners, Runner.online) && !s.reached(c.LaunchedAt, s.bootTime(c)):
-		v.Why = "still booting: it is registered and not online; " + s.age(c, "the boot time", s.bootTime(c))
+		v.Why = "still booting: it is registered and not online; " + s.had(c, "the boot time", s.bootTime(c))
 	case s.kept < s.quota:
 		s.kept++
 		v.Why = fmt.Sprintf("kept idle, as %d of %d for its owner", s.kept, s.quota)
@@ -122,9 +122,9 @@ func saysBusy(c Candidate, runners []Runner) (bool, string) {
 func (s *ownerSweep) missing(c Candidate) (lifecycle.Action, string) {
 	boot := s.bootTime(c)
 	if s.reached(c.LaunchedAt, boot) {
-		return lifecycle.ActionMarkOrphan, "GitHub does not list it: " + s.age(c, "the boot time", boot)
+		return lifecycle.ActionMarkOrphan, "GitHub does not list it: " + s.had(c, "the boot time", boot)
 	}
-	return lifecycle.ActionKeep, "still booting: GitHub does not list it yet; " + s.age(c, "the boot time", boot)
+	return lifecycle.ActionKeep, "still booting: GitHub does not list it yet; " + s.had(c, "the boot time", boot)
 }
 
 // busy judges a host that somebody says is busy: whatever was read as idle
@@ -198,14 +198,11 @@ func (s *ownerSweep) reached(t time.Time, d time.Duration) bool {
 // of a limit that was reached before it is.
 func (s *ownerSweep) since(t time.Time) time.Duration { return s.now.Sub(t).Truncate(time.Second) }
 
-// age holds the age of a host against a limit, in words.
-func (s *ownerSweep) age(c Candidate, limit string, d time.Duration) string {
+// had is the time that a host has had, beside a limit, in words. It may have been
+// launched long before it got its assignment: see Candidate.
+func (s *ownerSweep) had(c Candidate, limit string, d time.Duration) string {
 	if c.LaunchedAt.IsZero() {
 		return "when it was launched is not known"
 	}
-	verb := "has not reached"
-	if s.reached(c.LaunchedAt, d) {
-		verb = "has reached"
-	}
-	return fmt.Sprintf("launched %s ago, it %s %s of %s", s.since(c.LaunchedAt), verb, limit, d)
+	return fmt.Sprintf("it has had %s, and %s is %s", s.since(c.LaunchedAt), limit, d)
 }

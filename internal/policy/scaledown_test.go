@@ -53,7 +53,7 @@ func TestRegistrationsOfWhoGoes(t *testing.T) {
 	want := []policy.HostVerdict{
 		{InstanceID: "i-1", Action: policy.ActionDeregisterAndTerminate, Why: "idle, beyond the 0 that are kept so for its owner", RunnerIDs: []int64{3, 1}},
 		{InstanceID: "i-2", Action: lifecycle.ActionKeep, Why: "GitHub says that runner 4 is online and busy"},
-		{InstanceID: "i-4", Action: lifecycle.ActionMarkOrphan, Why: "GitHub does not list it: launched 1h0m0s ago, it has reached the boot time of 5m0s"},
+		{InstanceID: "i-4", Action: lifecycle.ActionMarkOrphan, Why: "GitHub does not list it: it has had 1h0m0s, and the boot time is 5m0s"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("verdicts (-want +got):\n%s", diff)
