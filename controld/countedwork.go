@@ -39,9 +39,16 @@ func (s countedWork) WaitingWork(ctx context.Context, service string, limit int)
 	return s.WorkerStore.WaitingWork(ctx, service, limit)
 }
 
-func (s countedWork) CountWork(ctx context.Context, service string) (_ lifecycle.WorkCount, err error) {
+func (s countedWork) CountWork(ctx context.Context, service string, atMost int) (_ lifecycle.WorkCount, err error) {
 	defer s.count("count_work", &err)
-	return s.WorkerStore.CountWork(ctx, service)
+	return s.WorkerStore.CountWork(ctx, service, atMost)
+}
+
+func (s countedWork) ListWork(
+	ctx context.Context, service string, states []lifecycle.WorkState, page pageOf,
+) (_ lifecycle.Page[workJob], err error) {
+	defer s.count("list_work", &err)
+	return s.WorkerStore.ListWork(ctx, service, states, page)
 }
 
 func (s countedWork) DueWork(ctx context.Context, now time.Time, page pageOf) (_ lifecycle.Page[workJob], err error) {

@@ -58,7 +58,7 @@ func (d *daemon) backlog(s config.Service) fleet.Backlog {
 		q := postgrest.New(postgrest.Options{URL: p.URL, Queued: p.Queued, Busy: p.Busy, TokenFile: p.TokenFile})
 		return countedBacklog{q, counter{d.metrics, "backlog"}}
 	}
-	return fleet.WorkBacklog{Store: countedWork{d.parts.workers, counter{d.metrics, "store"}}}
+	return fleet.WorkBacklog{Store: countedWork{d.parts.workers, counter{d.metrics, "store"}}, AtMost: s.CountedJobs()}
 }
 
 // newScaler is the services on ECS, with a client for each of their regions. It

@@ -5,16 +5,17 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/server"
 )
 
 // workerOptions are the parts of the fleet for the queues of services; nil: no
 // service has its queue here.
 func workerOptions(c *config.Config, store fleet.WorkerStore) *fleet.WorkerOptions {
-	o := &fleet.WorkerOptions{Store: store, Services: map[string]fleet.WorkerService{}}
+	o := &fleet.WorkerOptions{Store: store, Services: map[string]lifecycle.WorkPolicy{}}
 	for name, s := range c.Services {
 		if s.OwnQueue() {
-			o.Services[name] = fleet.WorkerService{Requeue: s.Requeue}
+			o.Services[name] = lifecycle.WorkPolicy{QueueTime: s.QueueTimeout, Requeue: s.Requeue}
 		}
 	}
 	if len(o.Services) == 0 {

@@ -7,11 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/config"
-	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
 // TestTheQueueByHand runs the lines of docs/services.md against a fleet on this
@@ -95,8 +96,8 @@ func TestWorkerTokensAtStart(t *testing.T) {
 // TestServicesWithAQueue are those whose jobs are not elsewhere.
 func TestServicesWithAQueue(t *testing.T) {
 	elsewhere := config.Service{Queue: config.ServiceQueue{PostgREST: &config.PostgREST{}}}
-	o := workerOptions(&config.Config{Services: map[string]config.Service{"render": {Requeue: true}, "archive": {}, "elsewhere": elsewhere}}, nil)
-	if diff := cmp.Diff(map[string]fleet.WorkerService{"render": {Requeue: true}, "archive": {}}, o.Services); diff != "" {
+	o := workerOptions(&config.Config{Services: map[string]config.Service{"render": {Requeue: true, QueueTimeout: time.Hour}, "archive": {}, "elsewhere": elsewhere}}, nil)
+	if diff := cmp.Diff(map[string]lifecycle.WorkPolicy{"render": {QueueTime: time.Hour, Requeue: true}, "archive": {}}, o.Services); diff != "" {
 		t.Errorf("services (-want +got):\n%s", diff)
 	}
 	if o := workerOptions(&config.Config{Services: map[string]config.Service{"elsewhere": elsewhere}}, nil); o != nil {

@@ -7,8 +7,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
 // Service is a service of runners in containers, with a queue of its own. With a
@@ -39,6 +41,10 @@ type Service struct {
 	WorkerTokenFile string `yaml:"worker_token_file"`
 	// Requeue has a job whose worker went silent wait for another, once.
 	Requeue bool `yaml:"requeue"`
+	// QueueTimeout is how long a job may wait for a worker. Shorter than an outage
+	// of ECS, and jobs fail that could be done after it; longer, and what nobody
+	// takes any more counts as waiting, and keeps a runner up for so long.
+	QueueTimeout time.Duration `yaml:"queue_timeout"`
 	// Labels are those of the service's runners on GitHub: a job of a webhook
 	// whose labels are all among them is a reason to look at once.
 	Labels []string `yaml:"labels"`
@@ -66,6 +72,7 @@ type PostgREST struct {
 // SetDefaults are those of a service with one runner.
 func (s *Service) SetDefaults() {
 	s.Maximum, s.BacklogPerRunner, s.IdleChecks = 1, defaultBacklogPerRunner, defaultIdleChecks
+	s.QueueTimeout = lifecycle.WorkQueueTime
 }
 
 const (
@@ -74,6 +81,7 @@ const (
 	maxServiceRunners       = 1000 // tasks that ECS lets a service have are 5000
 	maxBacklogPerRunner     = 100_000
 	maxIdleChecks           = 1000
+	maxQueueTimeout         = 7 * 24 * time.Hour // as long as ended jobs are kept
 )
 
 var (
@@ -84,6 +92,14 @@ var (
 
 // Scaled reports whether the service runs on ECS and is scaled there.
 func (s Service) Scaled() bool { return s.Cluster != "" }
+
+// leastCounted is how many jobs are counted at least: for less than a cent a day
+// the count that people see is right up to there.
+const leastCounted = 1000
+
+// CountedJobs is how many jobs are counted at most of those that wait in the
+// service's own queue: scaling asks for no more.
+func (s Service) CountedJobs() int { return max(leastCounted, s.Maximum*s.BacklogPerRunner+1) }
 
 // OwnQueue reports whether the jobs of the service wait here.
 func (s Service) OwnQueue() bool { return s.Queue.PostgREST == nil }
@@ -157,9 +173,10 @@ func (s Service) validate(at strictyaml.Place) {
 	number(at.At("maximum"), s.Maximum, 1, maxServiceRunners)
 	number(at.At("backlog_per_runner"), s.BacklogPerRunner, 1, maxBacklogPerRunner)
 	number(at.At("idle_checks"), s.IdleChecks, 1, maxIdleChecks)
+	between(at.At("queue_timeout"), s.QueueTimeout, time.Minute, maxQueueTimeout)
 	if s.Queue.PostgREST != nil {
 		s.Queue.PostgREST.validate(at.At("queue", "postgrest"))
-		for key, written := range map[string]bool{"worker_token_file": s.WorkerTokenFile != "", "requeue": s.Requeue} {
+		for key, written := range map[string]bool{"worker_token_file": s.WorkerTokenFile != "", "requeue": s.Requeue, "queue_timeout": at.At("queue_timeout").Written()} {
 			if written {
 				at.At(key).Errorf("means nothing with queue.postgrest, where the service's jobs are then; remove one of them")
 			}

@@ -3,6 +3,7 @@ package config_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -26,6 +27,8 @@ func TestServicesRules(t *testing.T) {
 		{"one twice", token + "services: {x: &s {region: eu-west-1, cluster: c, ecs_service: s}, y: *s}", `services.y.ecs_service: is that of service x too`},
 		{"no runners", service(", maximum: 0"), `services.x.maximum: is 0; write a number from 1 to 1000`},
 		{"no backlog", service(", backlog_per_runner: 0"), `services.x.backlog_per_runner: is 0; write a number from 1 to`},
+		{"no time to wait", service(", queue_timeout: 0s"), `services.x.queue_timeout: is 0s; write a duration from 1m0s to 168h0m0s`},
+		{"time to wait in a table", service(", queue: {postgrest: {url: \"http://db/\", queued: a, busy: b}}, queue_timeout: 24h"), `services.x.queue_timeout: means nothing with queue.postgrest`},
 		{"negative checks", service(", idle_checks: -1"), `services.x.idle_checks: is -1; write a number from 1 to 1000`},
 		{"labels without webhooks", service(", labels: [a]"), `services.x.labels: means nothing without webhooks`},
 		{"token of a service that is not scaled", token + "services: {x: {nudge_token_file: /t}}", `services.x.nudge_token_file: means nothing without cluster and ecs_service`},
@@ -58,8 +61,8 @@ func TestAServiceHasDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]config.Service{
-		"scaled": {Cluster: "c", ECSService: "s", Maximum: 1, BacklogPerRunner: 10, IdleChecks: 5},
-		"queue":  {Maximum: 1, BacklogPerRunner: 10, IdleChecks: 5},
+		"scaled": {Cluster: "c", ECSService: "s", Maximum: 1, BacklogPerRunner: 10, IdleChecks: 5, QueueTimeout: 24 * time.Hour},
+		"queue":  {Maximum: 1, BacklogPerRunner: 10, IdleChecks: 5, QueueTimeout: 24 * time.Hour},
 	}
 	if diff := cmp.Diff(want, c.Services); diff != "" {
 		t.Error(diff)

@@ -208,7 +208,7 @@ func (s *ServiceSweep) decision(ctx context.Context, l *serviceLook, now time.Ti
 	between := s.nudged || now.Sub(row.CountedAt) < s.f.timing.Services/2
 	d := s.f.services.Services[row.Name].Policy.Scale(policy.ServiceFacts{
 		Desired: look.Desired, Running: look.Running, Pending: look.Pending,
-		Queued: backlog.Queued, Busy: backlog.Busy, IdleChecks: row.IdleChecks, Between: between,
+		Queued: backlog.Queued, Busy: backlog.Busy, More: backlog.More, IdleChecks: row.IdleChecks, Between: between,
 	})
 	if backlog.err != nil {
 		d.Why += ": " + oneLine(backlog.err)

@@ -50,7 +50,7 @@ func (s *WorkSweep) job(ctx context.Context, now time.Time) (Progress, error) {
 	}
 	j := s.due[0]
 	s.due = s.due[1:]
-	next, err := s.f.workers.Store.UpdateWork(ctx, j.Look(s.f.workers.Services[j.Service].Requeue, now))
+	next, err := s.f.workers.Store.UpdateWork(ctx, j.Look(s.f.workers.Services[j.Service], now))
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):
 		return again, nil // its worker said something

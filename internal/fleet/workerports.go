@@ -21,9 +21,12 @@ type WorkerStore interface {
 	// WaitingWork lists the ids of at most limit waiting jobs of a service, the
 	// oldest first. It reads no jobs, whose payloads may be large. The index may lag.
 	WaitingWork(ctx context.Context, service string, limit int) ([]string, error)
-	// CountWork counts the jobs of a service that wait and run. Its cost grows
-	// with those and nothing else. The index may lag.
-	CountWork(ctx context.Context, service string) (lifecycle.WorkCount, error)
+	// CountWork counts the jobs of a service that wait and run, at most so many of
+	// each. It reads no more than it counts. The index may lag.
+	CountWork(ctx context.Context, service string, atMost int) (lifecycle.WorkCount, error)
+	// ListWork lists the jobs of a service that are in one of the states, the oldest
+	// first; none: there are none. The index may lag.
+	ListWork(ctx context.Context, service string, states []lifecycle.WorkState, page lifecycle.PageOf) (lifecycle.Page[lifecycle.WorkJob], error)
 	// DueWork is DueInstances for the jobs of all services.
 	DueWork(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.WorkJob], error)
 

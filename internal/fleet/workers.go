@@ -13,17 +13,11 @@ import (
 // WorkerOptions are the parts for the job queues of services. Store is required.
 type WorkerOptions struct {
 	Store WorkerStore
-	// Services are those that have a queue, by name.
-	Services map[string]WorkerService
+	// Services are those that have a queue, by name, and what becomes of their jobs.
+	Services map[string]lifecycle.WorkPolicy
 	// Queued is told of a service whose job begins to wait; it must not block.
 	// nil: the service is nudged, if it is one that is scaled.
 	Queued func(service string)
-}
-
-// WorkerService is a service with a queue of jobs.
-type WorkerService struct {
-	// Requeue has a job whose worker went silent wait once more for another.
-	Requeue bool
 }
 
 // ErrWorkDiffers means that the job id is taken by a job with another payload.
@@ -39,13 +33,13 @@ const (
 )
 
 // workService is a service that has a queue: ErrNotFound.
-func (f *Fleet) workService(name string) (WorkerService, error) {
+func (f *Fleet) workService(name string) (lifecycle.WorkPolicy, error) {
 	if f.workers != nil {
-		if s, ok := f.workers.Services[name]; ok {
-			return s, nil
+		if p, ok := f.workers.Services[name]; ok {
+			return p, nil
 		}
 	}
-	return WorkerService{}, fmt.Errorf("service %s is not configured: %w", name, lifecycle.ErrNotFound)
+	return lifecycle.WorkPolicy{}, fmt.Errorf("service %s is not configured: %w", name, lifecycle.ErrNotFound)
 }
 
 // workQueued has a service looked at that has a job to do.
@@ -61,10 +55,11 @@ func (f *Fleet) workQueued(service string) {
 // at. Said again it changes nothing: the job comes back as it is. ErrWorkDiffers
 // if its id is another job's.
 func (f *Fleet) SubmitWork(ctx context.Context, service, id string, payload []byte, now time.Time) (lifecycle.WorkJob, error) {
-	if _, err := f.workService(service); err != nil {
+	p, err := f.workService(service)
+	if err != nil {
 		return lifecycle.WorkJob{}, err
 	}
-	err := f.workers.Store.CreateWork(ctx, lifecycle.NewWorkJob(service, id, payload, now))
+	err = f.workers.Store.CreateWork(ctx, lifecycle.NewWorkJob(service, id, payload, p, now))
 	if err != nil && !errors.Is(err, lifecycle.ErrExists) {
 		return lifecycle.WorkJob{}, fmt.Errorf("submit job: %w", err)
 	}
@@ -90,13 +85,13 @@ func (f *Fleet) Work(ctx context.Context, service, id string) (lifecycle.WorkJob
 }
 
 // AppendWorkLog adds lines to a job's log and returns it. lifecycle.ErrNotTheirs
-// if the worker does not have the job, *InvalidError if lines are missing before
+// if it is not the turn that runs, *InvalidError if lines are missing before
 // these.
 func (f *Fleet) AppendWorkLog(
-	ctx context.Context, service, id, workerID string, offset int64, lines string, now time.Time,
+	ctx context.Context, service, id string, of lifecycle.WorkTurn, offset int64, lines string, now time.Time,
 ) (lifecycle.WorkJob, error) {
 	j, err := f.changeWork(ctx, service, id, func(j lifecycle.WorkJob) (lifecycle.WorkJob, error) {
-		return j.Append(workerID, offset, lines, now)
+		return j.Append(of, offset, lines, now)
 	})
 	if errors.Is(err, lifecycle.ErrLogGap) {
 		return j, &InvalidError{Field: "offset", Rule: fmt.Sprintf("is %d, and the log has %d bytes: send what is between first", offset, j.LogBytes)}
@@ -104,13 +99,13 @@ func (f *Fleet) AppendWorkLog(
 	return j, err
 }
 
-// FinishWork ends a job as its worker says. lifecycle.ErrNotTheirs if the worker
-// does not have the job.
+// FinishWork ends a job as its worker says. lifecycle.ErrNotTheirs if it is not
+// the turn that runs.
 func (f *Fleet) FinishWork(
-	ctx context.Context, service, id, workerID string, succeeded bool, reason string, now time.Time,
+	ctx context.Context, service, id string, of lifecycle.WorkTurn, succeeded bool, reason string, now time.Time,
 ) (lifecycle.WorkJob, error) {
 	j, err := f.changeWork(ctx, service, id, func(j lifecycle.WorkJob) (lifecycle.WorkJob, error) {
-		return j.Finish(workerID, succeeded, reason, now)
+		return j.Finish(of, succeeded, reason, now)
 	})
 	if err == nil {
 		f.workLeft(ctx, j)

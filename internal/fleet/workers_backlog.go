@@ -8,13 +8,18 @@ import (
 )
 
 // WorkBacklog is the Backlog of services that have their jobs here.
-type WorkBacklog struct{ Store WorkerStore }
+type WorkBacklog struct {
+	Store WorkerStore
+	// AtMost is how many jobs of each kind are counted: with more, the count says
+	// so many.
+	AtMost int
+}
 
 // Count tells what waits and runs in the queue of a service.
 func (b WorkBacklog) Count(ctx context.Context, service string) (lifecycle.Backlog, error) {
-	n, err := b.Store.CountWork(ctx, service)
+	n, err := b.Store.CountWork(ctx, service, b.AtMost)
 	if err != nil {
 		return lifecycle.Backlog{}, fmt.Errorf("count the jobs of service %s: %w", service, err)
 	}
-	return lifecycle.Backlog{Queued: &n.Waiting, Busy: &n.Running}, nil
+	return lifecycle.Backlog{Queued: &n.Waiting, Busy: &n.Running, More: n.Waiting >= b.AtMost}, nil
 }

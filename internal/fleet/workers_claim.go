@@ -110,7 +110,7 @@ func (c *claim) take(ctx context.Context, id string) (lifecycle.WorkJob, error) 
 			return j, nil
 		case j.RunBy(c.worker.ID):
 			// It is a word of the worker's: the sweep must not find it silent now.
-			j, err = j.Append(c.worker.ID, j.LogBytes, "", c.now)
+			j, err = j.Append(lifecycle.WorkTurn{WorkerID: c.worker.ID, Attempt: j.Attempt}, j.LogBytes, "", c.now)
 		default:
 			j, err = j.Claim(c.worker.ID, c.now)
 		}

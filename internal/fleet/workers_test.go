@@ -69,7 +69,7 @@ func newWorkWorld(t *testing.T) *workWorld {
 	w.world = newWorld(t, func(o *fleet.Options) {
 		w.work = &workStore{WorkerStore: o.Store.(fleet.WorkerStore)}
 		o.Workers = &fleet.WorkerOptions{
-			Store: w.work, Services: map[string]fleet.WorkerService{"render": {}, "archive": {Requeue: true}},
+			Store: w.work, Services: map[string]lifecycle.WorkPolicy{"render": {QueueTime: time.Hour}, "archive": {QueueTime: time.Hour, Requeue: true}},
 			Queued: func(service string) { w.queued = append(w.queued, service) },
 		}
 	})
@@ -100,6 +100,9 @@ func (w *workWorld) claim(service, worker string, now time.Time) string {
 	}
 	return j.ID
 }
+
+// first is the first attempt of a worker at a job.
+func first(worker string) lifecycle.WorkTurn { return lifecycle.WorkTurn{WorkerID: worker, Attempt: 1} }
 
 func (w *workWorld) job(service, id string) lifecycle.WorkJob {
 	w.t.Helper()
@@ -157,8 +160,8 @@ func TestUnknownServices(t *testing.T) {
 		_, submit := f.SubmitWork(ctx, "other", "a", nil, workBegan)
 		_, hear := f.HearWorker(ctx, "other", "w", "", workBegan)
 		_, _, claim := f.ClaimWork(ctx, "other", "w", "", workBegan)
-		_, log := f.AppendWorkLog(ctx, "other", "a", "w", 0, "", workBegan)
-		_, finish := f.FinishWork(ctx, "other", "a", "w", true, "", workBegan)
+		_, log := f.AppendWorkLog(ctx, "other", "a", first("w"), 0, "", workBegan)
+		_, finish := f.FinishWork(ctx, "other", "a", first("w"), true, "", workBegan)
 		_, get := f.Work(ctx, "other", "a")
 		_, list := f.Workers(ctx, "other", lifecycle.PageOf{})
 		for i, err := range []error{submit, hear, claim, log, finish, get, list} {
@@ -186,15 +189,15 @@ func TestClaimWork(t *testing.T) {
 	if j := w.job("render", "b"); j.Attempt != 1 || !j.StartedAt.Equal(workBegan) {
 		t.Errorf("asked for twice, it was begun %d times", j.Attempt)
 	}
-	if _, err := w.fleet.FinishWork(t.Context(), "render", "b", "w1", true, "", workBegan); err != nil {
+	if _, err := w.fleet.FinishWork(t.Context(), "render", "b", first("w1"), true, "", workBegan); err != nil {
 		t.Fatal(err)
 	}
 	w.submit("render", "d")
 	if got := w.claim("render", "w1", workBegan); got != "d" {
 		t.Errorf("after its job, w1 got %q, want d", got)
 	}
-	count, err := fleet.WorkBacklog{Store: w.work}.Count(t.Context(), "render")
-	if err != nil || *count.Queued != 0 || *count.Busy != 3 {
+	count, err := fleet.WorkBacklog{Store: w.work, AtMost: 3}.Count(t.Context(), "render")
+	if err != nil || *count.Queued != 0 || *count.Busy != 3 || count.More {
 		t.Errorf("backlog: got %d queued, %d busy and error %v; want 0 and 3", *count.Queued, *count.Busy, err)
 	}
 }
@@ -284,7 +287,7 @@ func TestManyClaimers(t *testing.T) {
 					}
 					id = max(id, one)
 				}
-				left, err := w.work.CountWork(t.Context(), "render")
+				left, err := w.work.CountWork(t.Context(), "render", 1000)
 				if id == "" && left.Waiting == 0 || err != nil {
 					return
 				}
@@ -297,7 +300,7 @@ func TestManyClaimers(t *testing.T) {
 				}
 				done[id] = worker
 				mu.Unlock()
-				if _, err := w.fleet.FinishWork(t.Context(), "render", id, worker, true, "", workBegan); err != nil {
+				if _, err := w.fleet.FinishWork(t.Context(), "render", id, first(worker), true, "", workBegan); err != nil {
 					t.Error(err)
 				}
 			}
@@ -314,7 +317,7 @@ func TestWorkLog(t *testing.T) {
 	w.submit("render", "a")
 	w.claim("render", "w", workBegan)
 	say := func(worker string, offset int64, lines string) (lifecycle.WorkJob, error) {
-		return w.fleet.AppendWorkLog(t.Context(), "render", "a", worker, offset, lines, workBegan.Add(time.Minute))
+		return w.fleet.AppendWorkLog(t.Context(), "render", "a", first(worker), offset, lines, workBegan.Add(time.Minute))
 	}
 	for range 2 { // the answer was lost
 		if j, err := say("w", 0, "line 1\n"); err != nil || j.LogBytes != 7 {
@@ -345,7 +348,7 @@ func TestWorkLogOfManyCalls(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
-				if _, err := w.fleet.AppendWorkLog(t.Context(), "render", "a", "w", int64(log.Len()), line, workBegan); err != nil {
+				if _, err := w.fleet.AppendWorkLog(t.Context(), "render", "a", first("w"), int64(log.Len()), line, workBegan); err != nil {
 					t.Error(err)
 				}
 			})
@@ -363,7 +366,7 @@ func TestFinishWork(t *testing.T) {
 	w.submit("render", "a")
 	w.claim("render", "w", workBegan)
 	finish := func(worker string, succeeded bool) error {
-		_, err := w.fleet.FinishWork(t.Context(), "render", "a", worker, succeeded, "why", workBegan)
+		_, err := w.fleet.FinishWork(t.Context(), "render", "a", first(worker), succeeded, "why", workBegan)
 		return err
 	}
 	if err := finish("other", true); !errors.Is(err, lifecycle.ErrNotTheirs) {
@@ -393,7 +396,7 @@ func TestSilentWorkers(t *testing.T) {
 		w.submit(service, "a", "b")
 		w.claim(service, "w1", workBegan)
 		w.claim(service, "w2", workBegan)
-		if _, err := w.fleet.AppendWorkLog(t.Context(), service, "b", "w2", 0, "", workBegan.Add(time.Minute)); err != nil {
+		if _, err := w.fleet.AppendWorkLog(t.Context(), service, "b", first("w2"), 0, "", workBegan.Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -417,8 +420,8 @@ func TestSilentWorkers(t *testing.T) {
 		t.Errorf("services told of (-want +got):\n%s", diff)
 	}
 	for _, service := range []string{"render", "archive"} {
-		_, log := w.fleet.AppendWorkLog(t.Context(), service, "a", "w1", 0, "x", workBegan)
-		_, finish := w.fleet.FinishWork(t.Context(), service, "a", "w1", true, "", workBegan)
+		_, log := w.fleet.AppendWorkLog(t.Context(), service, "a", first("w1"), 0, "x", workBegan)
+		_, finish := w.fleet.FinishWork(t.Context(), service, "a", first("w1"), true, "", workBegan)
 		if !errors.Is(log, lifecycle.ErrNotTheirs) || !errors.Is(finish, lifecycle.ErrNotTheirs) {
 			t.Errorf("%s: got errors %v and %v from a worker that was silent", service, log, finish)
 		}
@@ -446,7 +449,7 @@ func TestManySilentWorkers(t *testing.T) {
 		w.claim("render", fmt.Sprintf("w%d", i), workBegan)
 	}
 	w.sweep(workBegan.Add(time.Hour))
-	count, err := w.work.CountWork(t.Context(), "render")
+	count, err := w.work.CountWork(t.Context(), "render", 1000)
 	if err != nil || count.Running != 0 {
 		t.Errorf("got %d that run and error %v, want none", count.Running, err)
 	}

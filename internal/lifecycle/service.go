@@ -43,4 +43,6 @@ type Backlog struct {
 	// Queued wait for a runner, Busy are worked on.
 	Queued *int `json:"queued"`
 	Busy   *int `json:"busy"`
+	// More may wait than Queued: it was counted no further.
+	More bool `json:"more,omitempty"`
 }

@@ -33,6 +33,9 @@ const (
 	// WorkAttempts is how often a job is begun at most, where silent ones are
 	// queued once more.
 	WorkAttempts = 2
+	// WorkQueueTime is how long a job may wait for a worker, where nobody says
+	// otherwise: as long as one of GitHub Actions may.
+	WorkQueueTime = 24 * time.Hour
 	// WorkKept is how long an ended job is kept, for whoever asks what came of it.
 	WorkKept = 7 * 24 * time.Hour
 	// MaxWorkPayload and MaxLogTail bound a job's row, in bytes.
@@ -64,28 +67,39 @@ type WorkJob struct {
 	LogTail  string `json:"logTail,omitempty"`
 	LogBytes int64  `json:"logBytes,omitempty"`
 
-	// DueAt is when somebody looks whether the worker went silent; zero unless it
-	// runs. It does not follow each word of the worker: that would write an index
-	// with every line of a log.
+	// DueAt is when somebody looks at it; zero once it has ended. While it waits
+	// that is its end. While it runs it is when its worker may have gone silent:
+	// it does not follow each word of the worker, which would write an index with
+	// every line of a log.
 	DueAt     time.Time `json:"dueAt,omitzero"`
 	Version   int64     `json:"version"`
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 }
 
-// WorkCount is how many jobs of a service wait and run.
+// WorkCount is how many jobs of a service wait and run, as far as was counted.
 type WorkCount struct{ Waiting, Running int }
 
 var (
-	// ErrNotTheirs: the job is not this worker's any more, and it has to stop it.
+	// ErrNotTheirs: the attempt of the job is not this worker's, or is over, and it
+	// has to stop it.
 	ErrNotTheirs = errors.New("not this worker's job")
 	// ErrLogGap: the lines begin behind the end of the log.
 	ErrLogGap = errors.New("lines are missing before these")
 )
 
-// NewWorkJob is a job that waits.
-func NewWorkJob(service, id string, payload []byte, now time.Time) WorkJob {
+// WorkPolicy is what becomes of the jobs of a service that nobody takes, and of
+// those whose workers go silent.
+type WorkPolicy struct {
+	// QueueTime is how long a job may wait for a worker.
+	QueueTime time.Duration
+	// Requeue has a job whose worker went silent wait once more for another.
+	Requeue bool
+}
+
+// NewWorkJob is a job that waits for as long as it may.
+func NewWorkJob(service, id string, payload []byte, p WorkPolicy, now time.Time) WorkJob {
 	return WorkJob{
-		Service: service, ID: id, Payload: payload, State: WorkWaiting, CreatedAt: now,
+		Service: service, ID: id, Payload: payload, State: WorkWaiting, CreatedAt: now, DueAt: now.Add(p.QueueTime),
 		Reason: "it waits for a worker",
 	}
 }
@@ -99,7 +113,11 @@ func (j WorkJob) Claim(workerID string, now time.Time) (WorkJob, error) {
 	j.State, j.WorkerID, j.Attempt = WorkRunning, workerID, j.Attempt+1
 	j.StartedAt, j.ActivityAt, j.DueAt = now, now, now.Add(WorkSilence)
 	j.LogTail, j.LogBytes = "", 0
+	before, again := strings.CutSuffix(j.Reason, waitsAgain)
 	j.Reason = fmt.Sprintf("worker %s has it", workerID)
+	if again {
+		j.Reason += ", for the second time: " + before
+	}
 	return j, nil
 }
 
@@ -108,12 +126,23 @@ func (j WorkJob) RunBy(workerID string) bool {
 	return j.State == WorkRunning && j.WorkerID == workerID
 }
 
+// WorkTurn is one attempt at a job by a worker. What a worker says is of a turn: one
+// that was given the job twice must not end the second attempt with the words of
+// the first.
+type WorkTurn struct {
+	WorkerID string
+	Attempt  int
+}
+
+// turn is who had the job last, and as which attempt.
+func (j WorkJob) turn() WorkTurn { return WorkTurn{j.WorkerID, j.Attempt} }
+
 // Append adds what its worker says, from an offset of the log on: what is there
 // already is passed over. No lines tell that it makes progress. ErrNotTheirs if
-// the worker does not have it, ErrLogGap if the offset is behind the log's end.
-func (j WorkJob) Append(workerID string, offset int64, lines string, now time.Time) (WorkJob, error) {
-	if !j.RunBy(workerID) {
-		return j, j.notTheirs(workerID)
+// it is not the turn that runs, ErrLogGap if the offset is behind the log's end.
+func (j WorkJob) Append(of WorkTurn, offset int64, lines string, now time.Time) (WorkJob, error) {
+	if j.State != WorkRunning || j.turn() != of {
+		return j, j.notTheirs(of)
 	}
 	if offset > j.LogBytes {
 		return j, fmt.Errorf("the log has %d bytes: %w", j.LogBytes, ErrLogGap)
@@ -139,46 +168,62 @@ func tailOf(log string) string {
 }
 
 // Finish ends a job as its worker says. Said again it changes nothing: the job
-// comes back as it is. ErrNotTheirs if the worker does not have it, or if it
+// comes back as it is. ErrNotTheirs if it is not the turn that runs, or if it
 // ended otherwise.
-func (j WorkJob) Finish(workerID string, succeeded bool, reason string, now time.Time) (WorkJob, error) {
+func (j WorkJob) Finish(of WorkTurn, succeeded bool, reason string, now time.Time) (WorkJob, error) {
 	end := WorkFailed
 	if succeeded {
 		end = WorkSucceeded
 	}
 	switch {
-	case j.WorkerID == workerID && j.State == end:
+	case j.turn() == of && j.State == end:
 		return j, nil
-	case !j.RunBy(workerID):
-		return j, j.notTheirs(workerID)
+	case j.State != WorkRunning || j.turn() != of:
+		return j, j.notTheirs(of)
 	}
 	if reason == "" {
-		reason = fmt.Sprintf("worker %s says that it %s", workerID, end)
+		reason = fmt.Sprintf("worker %s says that it %s", of.WorkerID, end)
 	}
 	j.ActivityAt = now
 	return j.end(end, reason, now), nil
 }
 
-// Look says what becomes of a running job by now: it goes on, or its worker went
-// silent, and it is queued once more where that is wanted and it was begun only
-// once, or has failed. It is no word of the worker's, and does nothing else.
-func (j WorkJob) Look(requeue bool, now time.Time) WorkJob {
-	silent := now.Sub(j.ActivityAt)
+// waitsAgain ends the reason of a job that waits once more.
+const waitsAgain = ": it waits for another"
+
+// Look says what becomes of a job by now. One that waits has failed once it has
+// waited for as long as it may. One that runs goes on, or its worker went silent,
+// and it is queued once more where that is wanted and it was begun only once, or
+// has failed. It is no word of the worker's, and does nothing else.
+func (j WorkJob) Look(p WorkPolicy, now time.Time) WorkJob {
 	switch {
+	case j.State == WorkWaiting && !now.Before(j.DueAt):
+		return j.end(WorkFailed, j.untaken(), now)
 	case j.State != WorkRunning:
 		return j
-	case silent < WorkSilence:
+	case now.Sub(j.ActivityAt) < WorkSilence:
 		j.DueAt = j.ActivityAt.Add(WorkSilence)
 		return j
 	}
-	why := fmt.Sprintf("worker %s was not heard of it since %s, for longer than %s", j.WorkerID, j.ActivityAt.UTC().Format(time.RFC3339), WorkSilence)
-	if !requeue || j.Attempt >= WorkAttempts {
+	why := fmt.Sprintf("worker %s was not heard of it since %s, for longer than %s", j.WorkerID, clock(j.ActivityAt), WorkSilence)
+	if !p.Requeue || j.Attempt >= WorkAttempts {
 		return j.end(WorkFailed, why, now)
 	}
-	j.State, j.DueAt, j.Reason = WorkWaiting, time.Time{}, why+": it waits for another"
+	j.State, j.DueAt, j.Reason = WorkWaiting, now.Add(p.QueueTime), why+waitsAgain
 	j.WorkerID, j.StartedAt, j.ActivityAt = "", time.Time{}, time.Time{}
 	return j
 }
+
+// untaken is why a job ends that no worker took in time.
+func (j WorkJob) untaken() string {
+	why := fmt.Sprintf("no worker took it until %s; it was submitted at %s", clock(j.DueAt), clock(j.CreatedAt))
+	if before, again := strings.CutSuffix(j.Reason, waitsAgain); again {
+		why += ", and " + before
+	}
+	return why
+}
+
+func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func (j WorkJob) end(state WorkState, reason string, now time.Time) WorkJob {
 	j.State, j.Reason, j.EndedAt = state, reason, now
@@ -186,10 +231,18 @@ func (j WorkJob) end(state WorkState, reason string, now time.Time) WorkJob {
 	return j
 }
 
-func (j WorkJob) notTheirs(workerID string) error {
-	is := fmt.Sprintf("is %s", j.State)
+// notTheirs says what has become of the job instead.
+func (j WorkJob) notTheirs(of WorkTurn) error {
+	is := string(j.State)
 	if j.State == WorkRunning {
-		is = fmt.Sprintf("is with worker %s, attempt %d", j.WorkerID, j.Attempt)
+		is = fmt.Sprintf("with worker %s, attempt %d", j.WorkerID, j.Attempt)
 	}
-	return fmt.Errorf("job %s %s (%s), and worker %s has to stop it: %w", j.ID, is, j.Reason, workerID, ErrNotTheirs)
+	what := fmt.Sprintf("job %s", j.ID)
+	switch {
+	case of.Attempt > j.Attempt:
+		what = fmt.Sprintf("attempt %d of job %s was not begun: it", of.Attempt, j.ID)
+	case of.Attempt < j.Attempt || j.State != WorkRunning:
+		what = fmt.Sprintf("attempt %d of job %s is over: it", of.Attempt, j.ID)
+	}
+	return fmt.Errorf("%s is %s (%s), and worker %s has to stop it: %w", what, is, j.Reason, of.WorkerID, ErrNotTheirs)
 }

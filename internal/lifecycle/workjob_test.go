@@ -14,10 +14,20 @@ import (
 
 var workBegan = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
+// once and twice are of a service whose silent jobs have failed, and of one where
+// they wait once more.
+var (
+	once  = lifecycle.WorkPolicy{QueueTime: 24 * time.Hour}
+	twice = lifecycle.WorkPolicy{QueueTime: 24 * time.Hour, Requeue: true}
+)
+
+// first is the first attempt of a worker.
+func first(worker string) lifecycle.WorkTurn { return lifecycle.WorkTurn{WorkerID: worker, Attempt: 1} }
+
 // begun is a job that worker w claimed at workBegan.
 func begun(t *testing.T) lifecycle.WorkJob {
 	t.Helper()
-	j, err := lifecycle.NewWorkJob("render", "a", []byte("do it"), workBegan.Add(-time.Hour)).Claim("w", workBegan)
+	j, err := lifecycle.NewWorkJob("render", "a", []byte("do it"), once, workBegan.Add(-time.Hour)).Claim("w", workBegan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +80,7 @@ func TestWorkJobLog(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			j := begun(t)
 			j.LogTail, j.LogBytes = test.has, int64(len(test.has))
-			got, err := j.Append("w", test.offset, test.lines, later)
+			got, err := j.Append(first("w"), test.offset, test.lines, later)
 			if !errors.Is(err, test.err) || got.LogTail != test.tail || got.LogBytes != test.bytes {
 				t.Errorf("got %d bytes %q and error %v; want %d, %q, %v", got.LogBytes, got.LogTail, err, test.bytes, test.tail, test.err)
 			}
@@ -86,25 +96,36 @@ func TestWorkJobLog(t *testing.T) {
 
 // TestWorkJobOfAnother: whoever does not have the job changes nothing.
 func TestWorkJobOfAnother(t *testing.T) {
-	waiting := lifecycle.NewWorkJob("render", "a", nil, workBegan)
-	silent := begun(t).Look(false, workBegan.Add(time.Hour))
-	requeued := begun(t).Look(true, workBegan.Add(time.Hour))
+	waiting := lifecycle.NewWorkJob("render", "a", nil, once, workBegan)
+	silent := begun(t).Look(once, workBegan.Add(time.Hour))
+	requeued := begun(t).Look(twice, workBegan.Add(time.Hour))
+	again, err := requeued.Claim("w", workBegan.Add(2*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
-		job    lifecycle.WorkJob
-		worker string
+		job  lifecycle.WorkJob
+		turn lifecycle.WorkTurn
+		want string
 	}{
-		"of another": {begun(t), "other"}, "waiting": {waiting, "w"}, "silent": {silent, "w"}, "waiting once more": {requeued, "w"},
+		"of another":             {begun(t), first("other"), "job a is with worker w, attempt 1 (worker w has it), and worker other has to stop it: not this worker's job"},
+		"waiting":                {waiting, first("w"), "attempt 1 of job a was not begun: it is waiting (it waits for a worker)"},
+		"silent":                 {silent, first("w"), "attempt 1 of job a is over: it is failed (worker w was not heard of it since"},
+		"waiting once more":      {requeued, first("w"), "attempt 1 of job a is over: it is waiting (worker w was not heard of it since"},
+		"its own second attempt": {again, first("w"), "attempt 1 of job a is over: it is with worker w, attempt 2 (worker w has it, for the second time: worker w was not heard of it since"},
+		"an attempt to come":     {begun(t), lifecycle.WorkTurn{WorkerID: "w", Attempt: 2}, "attempt 2 of job a was not begun: it is with worker w, attempt 1"},
+		"no attempt":             {begun(t), lifecycle.WorkTurn{WorkerID: "w"}, "attempt 0 of job a is over: "},
 	} {
-		appended, err := test.job.Append(test.worker, 0, "x", workBegan)
+		appended, err := test.job.Append(test.turn, 0, "x", workBegan)
 		if diff := cmp.Diff(test.job, appended); !errors.Is(err, lifecycle.ErrNotTheirs) || diff != "" {
 			t.Errorf("%s: append: error %v, changed (-was +is):\n%s", name, err, diff)
 		}
-		finished, err := test.job.Finish(test.worker, true, "", workBegan)
+		finished, err := test.job.Finish(test.turn, true, "", workBegan)
 		if diff := cmp.Diff(test.job, finished); !errors.Is(err, lifecycle.ErrNotTheirs) || diff != "" {
 			t.Errorf("%s: finish: error %v, changed (-was +is):\n%s", name, err, diff)
 		}
-		if err != nil && !strings.Contains(err.Error(), "has to stop it") {
-			t.Errorf("%s: %v does not say what to do", name, err)
+		if err != nil && (!strings.HasPrefix(err.Error(), test.want) || !strings.Contains(err.Error(), "has to stop it")) {
+			t.Errorf("%s: got %v, want %s", name, err, test.want)
 		}
 	}
 }
@@ -124,23 +145,29 @@ func TestWorkJobFinish(t *testing.T) {
 		want := begun(t)
 		want.State, want.Reason, want.ActivityAt, want.EndedAt = test.state, test.want, later, later
 		want.DueAt, want.ExpiresAt = time.Time{}, later.Add(7*24*time.Hour)
-		got, err := begun(t).Finish("w", test.succeeded, test.reason, later)
+		got, err := begun(t).Finish(first("w"), test.succeeded, test.reason, later)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("error %v, finished (-want +got):\n%s", err, diff)
 		}
-		again, err := got.Finish("w", test.succeeded, "said again", later.Add(time.Hour))
+		again, err := got.Finish(first("w"), test.succeeded, "said again", later.Add(time.Hour))
 		if diff := cmp.Diff(want, again); err != nil || diff != "" {
 			t.Errorf("error %v, finished again (-want +got):\n%s", err, diff)
 		}
-		if _, err := got.Finish("w", !test.succeeded, "", later); !errors.Is(err, lifecycle.ErrNotTheirs) {
+		if _, err := got.Finish(first("w"), !test.succeeded, "", later); !errors.Is(err, lifecycle.ErrNotTheirs) {
 			t.Errorf("finished otherwise: got error %v", err)
 		}
 	}
 }
 
+// untaken is a job that has failed since no worker took it.
+func untaken(j lifecycle.WorkJob, why string, now time.Time) lifecycle.WorkJob {
+	j.State, j.Reason, j.EndedAt, j.DueAt, j.ExpiresAt = lifecycle.WorkFailed, why, now, time.Time{}, now.Add(7*24*time.Hour)
+	return j
+}
+
 func TestWorkJobSilence(t *testing.T) {
 	end := workBegan.Add(5 * time.Minute)
-	heard, err := begun(t).Append("w", 0, "a\n", workBegan.Add(time.Minute))
+	heard, err := begun(t).Append(first("w"), 0, "a\n", workBegan.Add(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,31 +175,38 @@ func TestWorkJobSilence(t *testing.T) {
 	second.Attempt = 2
 	const why = "worker w was not heard of it since 2026-03-04T05:06:07Z, for longer than 5m0s"
 	tests := []struct {
-		name    string
-		job     lifecycle.WorkJob
-		requeue bool
-		now     time.Time
-		want    func(*lifecycle.WorkJob)
+		name   string
+		job    lifecycle.WorkJob
+		policy lifecycle.WorkPolicy
+		now    time.Time
+		want   func(*lifecycle.WorkJob)
 	}{
-		{"just before", begun(t), true, end.Add(-time.Nanosecond), func(*lifecycle.WorkJob) {}},
-		{"heard of meanwhile", heard, true, end, func(j *lifecycle.WorkJob) { j.DueAt = workBegan.Add(6 * time.Minute) }},
-		{"silent", begun(t), false, end, func(j *lifecycle.WorkJob) {
+		{"just before", begun(t), twice, end.Add(-time.Nanosecond), func(*lifecycle.WorkJob) {}},
+		{"heard of meanwhile", heard, twice, end, func(j *lifecycle.WorkJob) { j.DueAt = workBegan.Add(6 * time.Minute) }},
+		{"silent", begun(t), once, end, func(j *lifecycle.WorkJob) {
 			j.State, j.Reason, j.EndedAt, j.DueAt, j.ExpiresAt = lifecycle.WorkFailed, why, end, time.Time{}, end.Add(7*24*time.Hour)
 		}},
-		{"queued once more", begun(t), true, end, func(j *lifecycle.WorkJob) {
-			j.State, j.Reason, j.DueAt = lifecycle.WorkWaiting, why+": it waits for another", time.Time{}
+		{"queued once more", begun(t), twice, end, func(j *lifecycle.WorkJob) {
+			j.State, j.Reason, j.DueAt = lifecycle.WorkWaiting, why+": it waits for another", end.Add(24*time.Hour)
 			j.WorkerID, j.StartedAt, j.ActivityAt = "", time.Time{}, time.Time{}
 		}},
-		{"silent again", second, true, end, func(j *lifecycle.WorkJob) {
+		{"silent again", second, twice, end, func(j *lifecycle.WorkJob) {
 			j.State, j.Reason, j.EndedAt, j.DueAt, j.ExpiresAt = lifecycle.WorkFailed, why, end, time.Time{}, end.Add(7*24*time.Hour)
 		}},
-		{"one that waits", lifecycle.NewWorkJob("render", "a", nil, workBegan), true, end, func(*lifecycle.WorkJob) {}},
+		{"one that waits", lifecycle.NewWorkJob("render", "a", nil, once, workBegan), twice, workBegan.Add(24*time.Hour - 1), func(*lifecycle.WorkJob) {}},
+		{"waited for too long", lifecycle.NewWorkJob("render", "a", nil, once, workBegan), twice, workBegan.Add(24 * time.Hour), func(j *lifecycle.WorkJob) {
+			*j = untaken(*j, "no worker took it until 2026-03-05T05:06:07Z; it was submitted at 2026-03-04T05:06:07Z", workBegan.Add(24*time.Hour))
+		}},
+		{"waited once more for too long", begun(t).Look(twice, end), once, end.Add(24 * time.Hour), func(j *lifecycle.WorkJob) {
+			*j = untaken(*j, "no worker took it until 2026-03-05T05:11:07Z; it was submitted at 2026-03-04T04:06:07Z, and "+why, end.Add(24*time.Hour))
+		}},
+		{"one that has ended", untaken(begun(t), "", end), twice, end.Add(time.Hour), func(*lifecycle.WorkJob) {}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			want := test.job
 			test.want(&want)
-			if diff := cmp.Diff(want, test.job.Look(test.requeue, test.now)); diff != "" {
+			if diff := cmp.Diff(want, test.job.Look(test.policy, test.now)); diff != "" {
 				t.Errorf("looked at (-want +got):\n%s", diff)
 			}
 		})
@@ -181,11 +215,11 @@ func TestWorkJobSilence(t *testing.T) {
 
 // TestWorkJobSecondAttempt: the log of the first stays until the second begins.
 func TestWorkJobSecondAttempt(t *testing.T) {
-	j, err := begun(t).Append("w", 0, "half done\n", workBegan)
+	j, err := begun(t).Append(first("w"), 0, "half done\n", workBegan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j = j.Look(true, workBegan.Add(time.Hour))
+	j = j.Look(twice, workBegan.Add(time.Hour))
 	if j.LogTail != "half done\n" {
 		t.Errorf("the log of the first attempt is %q", j.LogTail)
 	}

@@ -21,6 +21,8 @@ type ServiceFacts struct {
 	Desired, Running, Pending int
 	// Queued jobs wait, Busy ones are worked on; nil: it is not known.
 	Queued, Busy *int
+	// More may wait than Queued.
+	More bool
 	// IdleChecks is how often in a row nothing waited and was worked on before.
 	IdleChecks int
 	// Between says that this look is one between two checks: it does not count as
@@ -73,18 +75,22 @@ func (p ServicePolicy) Scale(f ServiceFacts) ServiceDecision {
 func (p ServicePolicy) scaleOut(f ServiceFacts) ServiceDecision {
 	queued := *f.Queued
 	wanted := f.Desired
-	why := fmt.Sprintf("%s for %s, within %d for each", jobsWait(queued), runnersOf(f.Desired), p.BacklogPerRunner)
+	wait := jobsWait(queued)
+	if f.More {
+		wait = fmt.Sprintf("%d or more jobs wait", queued)
+	}
+	why := fmt.Sprintf("%s for %s, within %d for each", wait, runnersOf(f.Desired), p.BacklogPerRunner)
 	switch needed := p.needed(queued); {
 	case f.Busy == nil && f.Desired > 0:
-		why = jobsWait(queued) + ", and it is not known what is worked on"
+		why = wait + ", and it is not known what is worked on"
 	case f.Busy == nil:
-		wanted, why = 1, jobsWait(queued)+" and there are no runners; it is not known what is worked on"
+		wanted, why = 1, wait+" and there are no runners; it is not known what is worked on"
 	case needed > f.Desired && f.Desired == 0:
-		wanted, why = needed, jobsWait(queued)+" and there are no runners"
+		wanted, why = needed, wait+" and there are no runners"
 	case needed > f.Desired:
-		wanted, why = needed, fmt.Sprintf("%s for %s, more than %d for each", jobsWait(queued), runnersOf(f.Desired), p.BacklogPerRunner)
+		wanted, why = needed, fmt.Sprintf("%s for %s, more than %d for each", wait, runnersOf(f.Desired), p.BacklogPerRunner)
 	case f.Desired >= p.Maximum && queued > f.Desired*p.BacklogPerRunner:
-		why = fmt.Sprintf("%s, and there are %s, the most there may be", jobsWait(queued), runnersOf(f.Desired))
+		why = fmt.Sprintf("%s, and there are %s, the most there may be", wait, runnersOf(f.Desired))
 	}
 	action := ServiceKeep
 	if wanted > f.Desired {

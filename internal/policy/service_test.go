@@ -37,6 +37,7 @@ func TestScale(t *testing.T) {
 		{"jobs wait for one, busy unknown", facts{Desired: 1, Queued: some(50), IdleChecks: 3}, keep(1, 0, "50 jobs wait, and it is not known what is worked on")},
 		{"jobs wait for one, within the bound", facts{Desired: 1, Running: 1, Queued: some(10), Busy: some(1)}, keep(1, 0, "10 jobs wait for 1 runner, within 10 for each")},
 		{"jobs wait for one, beyond the bound", facts{Desired: 1, Running: 1, Queued: some(31), Busy: some(1)}, out(4, "31 jobs wait for 1 runner, more than 10 for each")},
+		{"more wait than were counted", facts{Desired: 1, Running: 1, Queued: some(41), More: true, Busy: some(1)}, out(4, "41 or more jobs wait for 1 runner, more than 10 for each")},
 		{"one that starts counts", facts{Desired: 2, Pending: 2, Queued: some(20), Busy: some(0)}, keep(2, 0, "20 jobs wait for 2 runners, within 10 for each")},
 		{"more wait than the maximum may have", facts{Desired: 1, Queued: some(1000), Busy: some(1)}, out(4, "1000 jobs wait for 1 runner, more than 10 for each")},
 		{"the maximum is there", facts{Desired: 4, Queued: some(1000), Busy: some(4)}, keep(4, 0, "1000 jobs wait, and there are 4 runners, the most there may be")},

@@ -54,7 +54,7 @@ func (s *workers) ClaimJob(ctx context.Context, req *remudav1.ClaimJobRequest) (
 
 // AppendJobLog adds to a job's log.
 func (s *workers) AppendJobLog(ctx context.Context, req *remudav1.AppendJobLogRequest) (*remudav1.AppendJobLogResponse, error) {
-	j, err := s.fleet.AppendWorkLog(ctx, req.GetService(), req.GetJobId(), req.GetWorkerId(), req.GetOffset(), req.GetLines(), time.Now())
+	j, err := s.fleet.AppendWorkLog(ctx, req.GetService(), req.GetJobId(), turn(req), req.GetOffset(), req.GetLines(), time.Now())
 	if err != nil {
 		return nil, s.errors(ctx, err)
 	}
@@ -63,7 +63,7 @@ func (s *workers) AppendJobLog(ctx context.Context, req *remudav1.AppendJobLogRe
 
 // FinishJob ends a job.
 func (s *workers) FinishJob(ctx context.Context, req *remudav1.FinishJobRequest) (*remudav1.FinishJobResponse, error) {
-	j, err := s.fleet.FinishWork(ctx, req.GetService(), req.GetJobId(), req.GetWorkerId(), req.GetSucceeded(), req.GetReason(), time.Now())
+	j, err := s.fleet.FinishWork(ctx, req.GetService(), req.GetJobId(), turn(req), req.GetSucceeded(), req.GetReason(), time.Now())
 	if err != nil {
 		return nil, s.errors(ctx, err)
 	}
@@ -91,6 +91,14 @@ func (s *workers) ListWorkers(ctx context.Context, req *remudav1.ListWorkersRequ
 		resp.Workers = append(resp.Workers, worker(w, now))
 	}
 	return resp, nil
+}
+
+// turn is whose word of a job it is.
+func turn(req interface {
+	GetWorkerId() string
+	GetAttempt() int32
+}) lifecycle.WorkTurn {
+	return lifecycle.WorkTurn{WorkerID: req.GetWorkerId(), Attempt: int(req.GetAttempt())}
 }
 
 var workStates = map[lifecycle.WorkState]remudav1.WorkerJobState{

@@ -69,11 +69,11 @@ func TestAJobOfAService(t *testing.T) {
 	if err != nil || none.GetJob() != nil {
 		t.Errorf("claimed by another: %v, error %v", none, err)
 	}
-	said, err := workers.AppendJobLog(ctx, &remudav1.AppendJobLogRequest{Service: "render", JobId: "a", WorkerId: "w", Lines: "begun\n"})
+	said, err := workers.AppendJobLog(ctx, &remudav1.AppendJobLogRequest{Service: "render", JobId: "a", WorkerId: "w", Attempt: 1, Lines: "begun\n"})
 	if err != nil || said.GetLogBytes() != 6 {
 		t.Errorf("said: %v, error %v", said, err)
 	}
-	finished, err := workers.FinishJob(ctx, &remudav1.FinishJobRequest{Service: "render", JobId: "a", WorkerId: "w", Succeeded: true})
+	finished, err := workers.FinishJob(ctx, &remudav1.FinishJobRequest{Service: "render", JobId: "a", WorkerId: "w", Attempt: 1, Succeeded: true})
 	if err != nil || finished.GetJob().GetState() != remudav1.WorkerJobState_WORKER_JOB_STATE_SUCCEEDED {
 		t.Errorf("finished: %v, error %v", finished, err)
 	}
@@ -127,12 +127,18 @@ var workerErrors = []struct {
 		"the token is that of a worker of render: it is good for no other service"},
 	{"no worker", "ClaimJob", &remudav1.ClaimJobRequest{Service: "render"}, codes.InvalidArgument, "worker_id: "},
 	{"an unknown job", "GetJob", &remudav1.GetJobRequest{Service: "render", JobId: "b"}, codes.NotFound, "read job b of service render: not found"},
-	{"log of an unknown job", "AppendJobLog", &remudav1.AppendJobLogRequest{Service: "render", JobId: "b", WorkerId: "w"}, codes.NotFound, "not found"},
-	{"log of another's job", "AppendJobLog", &remudav1.AppendJobLogRequest{Service: "render", JobId: "taken", WorkerId: "x"}, codes.FailedPrecondition,
+	{"log of an unknown job", "AppendJobLog", &remudav1.AppendJobLogRequest{Service: "render", JobId: "b", WorkerId: "w", Attempt: 1}, codes.NotFound, "not found"},
+	{"log of another's job", "AppendJobLog", &remudav1.AppendJobLogRequest{Service: "render", JobId: "taken", WorkerId: "x", Attempt: 1}, codes.FailedPrecondition,
 		"job taken is with worker w, attempt 1 (worker w has it), and worker x has to stop it: not this worker's job"},
-	{"a gap in the log", "AppendJobLog", &remudav1.AppendJobLogRequest{Service: "render", JobId: "taken", WorkerId: "w", Offset: 7}, codes.InvalidArgument,
+	{"a gap in the log", "AppendJobLog", &remudav1.AppendJobLogRequest{Service: "render", JobId: "taken", WorkerId: "w", Attempt: 1, Offset: 7}, codes.InvalidArgument,
 		"offset: is 7, and the log has 0 bytes: send what is between first"},
-	{"an end of another's job", "FinishJob", &remudav1.FinishJobRequest{Service: "render", JobId: "taken", WorkerId: "x"}, codes.FailedPrecondition, "not this worker's job"},
+	{"an end of another's job", "FinishJob", &remudav1.FinishJobRequest{Service: "render", JobId: "taken", WorkerId: "x", Attempt: 1}, codes.FailedPrecondition, "not this worker's job"},
+	{"log of an attempt to come", "AppendJobLog", &remudav1.AppendJobLogRequest{Service: "render", JobId: "taken", WorkerId: "w", Attempt: 2}, codes.FailedPrecondition,
+		"attempt 2 of job taken was not begun: it is with worker w, attempt 1 (worker w has it), and worker w has to stop it: not this worker's job"},
+	{"log of no attempt", "AppendJobLog", &remudav1.AppendJobLogRequest{Service: "render", JobId: "taken", WorkerId: "w"}, codes.InvalidArgument,
+		"attempt: must be greater than or equal to 1"},
+	{"an end of no attempt", "FinishJob", &remudav1.FinishJobRequest{Service: "render", JobId: "taken", WorkerId: "w"}, codes.InvalidArgument,
+		"attempt: must be greater than or equal to 1"},
 	{"a token of no page", "ListWorkers", &remudav1.ListWorkersRequest{Service: "render", PageToken: "x"}, codes.InvalidArgument, "page_token: not a page token of this listing"},
 }
 

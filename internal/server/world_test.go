@@ -102,7 +102,7 @@ func newWorldOf(t testing.TB, callers server.Callers, change ...func(*fleet.Opti
 			Name: "default", ResourceClasses: []string{"large"}, UsageClasses: lifecycle.UsageClasses,
 			Policy: lifecycle.DefaultPolicy(),
 		}, "spare": {Name: "spare", Policy: lifecycle.DefaultPolicy()}},
-		Workers: &fleet.WorkerOptions{Store: w.store.Store, Services: map[string]fleet.WorkerService{"render": {}, "archive": {}}},
+		Workers: &fleet.WorkerOptions{Store: w.store.Store, Services: map[string]lifecycle.WorkPolicy{"render": {QueueTime: time.Hour}, "archive": {QueueTime: time.Hour}}},
 		Classes: map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}},
 		Sells: func(c fleet.Class, patterns ...[]string) bool {
 			return limits.Sells(c.CPU, c.MemoryMiB, patterns...)

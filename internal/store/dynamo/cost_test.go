@@ -259,9 +259,10 @@ func TestCosts(t *testing.T) {
 			return err
 		}, "PutItem: 0 read, 1 write"},
 		{"Turns, 20 open", func() error { _, err := s.Turns(ctx, jobPool); return err }, "GetItem: 1 read, 0 write"},
-		{"CreateWork", func() error { work = newWork("a"); return s.CreateWork(ctx, work) }, "PutItem: 0 read, 2 write"}, // and by-pool
+		{"CreateWork", func() error { work = newWork("a"); return s.CreateWork(ctx, work) }, "PutItem: 0 read, 3 write"}, // and by-pool, by-due
 		{"WaitingWork, 1", func() error { _, err := s.WaitingWork(ctx, "render", 25); return err }, "Query: 0.5 read, 0 write"},
-		{"CountWork, 1", func() error { _, err := s.CountWork(ctx, "render"); return err }, "2 Query: 1 read, 0 write"},
+		{"CountWork, 1", func() error { _, err := s.CountWork(ctx, "render", 1000); return err }, "2 Query: 1 read, 0 write"},
+		{"ListWork, 1", func() error { _, err := s.ListWork(ctx, "render", lifecycle.WorkStates, of); return err }, "4 Query, BatchGetItem: 2.5 read, 0 write"},
 		{"UpdateWorker, the first", func() (err error) { at, err = s.UpdateWorker(ctx, newWorker("w")); return err }, "PutItem: 0 read, 2 write"}, // and by-run
 		{"UpdateWorker, a heartbeat", func() error { _, err := s.UpdateWorker(ctx, at.Heard("1.1", began.Add(time.Minute))); return err },
 			"PutItem: 0 read, 1 write"},
@@ -272,9 +273,9 @@ func TestCosts(t *testing.T) {
 				work, err = s.UpdateWork(ctx, work)
 			}
 			return err
-		}, "PutItem: 0 read, 4 write"}, // within by-pool (2), into by-due
+		}, "PutItem: 0 read, 5 write"}, // within by-pool and by-due (2 each)
 		{"UpdateWork, lines", func() (err error) {
-			if work, err = work.Append("w", 0, "frame 1 of 2\n", began.Add(time.Minute)); err == nil {
+			if work, err = work.Append(lifecycle.WorkTurn{WorkerID: "w", Attempt: 1}, 0, "frame 1 of 2\n", began.Add(time.Minute)); err == nil {
 				work, err = s.UpdateWork(ctx, work)
 			}
 			return err
@@ -282,11 +283,11 @@ func TestCosts(t *testing.T) {
 		{"Work", func() error { _, err := s.Work(ctx, "render", "a"); return err }, "GetItem: 1 read, 0 write"},
 		{"DueWork, none", func() error { _, err := s.DueWork(ctx, began, of); return err }, "4 Query: 2 read, 0 write"},
 		{"UpdateWork, ended", func() (err error) {
-			if work, err = work.Finish("w", true, "", began.Add(time.Minute)); err == nil {
+			if work, err = work.Finish(lifecycle.WorkTurn{WorkerID: "w", Attempt: 1}, true, "", began.Add(time.Minute)); err == nil {
 				work, err = s.UpdateWork(ctx, work)
 			}
 			return err
-		}, "PutItem: 0 read, 3 write"}, // out of by-pool and by-due
+		}, "PutItem: 0 read, 4 write"}, // within by-pool (2), out of by-due
 		{"SeeOnce", func() error { return s.SeeOnce(ctx, "token", "a", began.Add(time.Hour)) }, "PutItem: 0 read, 1 write"},
 
 		{"AddEvents, the first of all", func() error { return s.AddEvents(ctx, []lifecycle.Event{newEvent("a")}) },

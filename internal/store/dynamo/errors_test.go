@@ -67,11 +67,15 @@ func methods(s *dynamo.Store) map[string]func(context.Context) error {
 			_, err := s.UpdateTurns(ctx, lifecycle.Turns{Pool: jobPool})
 			return err
 		},
-		"jobs CreateWork":   func(ctx context.Context) error { return s.CreateWork(ctx, newWork("new")) },
-		"jobs UpdateWork":   func(ctx context.Context) error { _, err := s.UpdateWork(ctx, newWork("a")); return err },
-		"jobs Work":         func(ctx context.Context) error { _, err := s.Work(ctx, "render", "a"); return err },
-		"jobs WaitingWork":  func(ctx context.Context) error { _, err := s.WaitingWork(ctx, "render", 10); return err },
-		"jobs CountWork":    func(ctx context.Context) error { _, err := s.CountWork(ctx, "render"); return err },
+		"jobs CreateWork":  func(ctx context.Context) error { return s.CreateWork(ctx, newWork("new")) },
+		"jobs UpdateWork":  func(ctx context.Context) error { _, err := s.UpdateWork(ctx, newWork("a")); return err },
+		"jobs Work":        func(ctx context.Context) error { _, err := s.Work(ctx, "render", "a"); return err },
+		"jobs WaitingWork": func(ctx context.Context) error { _, err := s.WaitingWork(ctx, "render", 10); return err },
+		"jobs CountWork":   func(ctx context.Context) error { _, err := s.CountWork(ctx, "render", 10); return err },
+		"jobs ListWork": func(ctx context.Context) error {
+			_, err := s.ListWork(ctx, "render", lifecycle.WorkStates, of)
+			return err
+		},
 		"jobs DueWork":      func(ctx context.Context) error { _, err := s.DueWork(ctx, began, of); return err },
 		"jobs Worker":       func(ctx context.Context) error { _, err := s.Worker(ctx, "render", "w"); return err },
 		"jobs UpdateWorker": func(ctx context.Context) error { _, err := s.UpdateWorker(ctx, newWorker("w")); return err },

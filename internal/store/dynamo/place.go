@@ -40,6 +40,7 @@ var (
 	jobsByDue       = listingBy("jobs by due", jobs, byDue)
 	webhooksByDue   = listingBy("webhooks by due", jobs, byDue)
 	workByAge       = listingBy("waiting jobs of service", jobs, byPool)
+	workByState     = listingBy("jobs of service", jobs, byPool)
 	workByDue       = listingBy("jobs of services by due", jobs, byDue)
 	workersByID     = listingBy("workers", jobs, byRun)
 )

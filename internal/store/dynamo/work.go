@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
+	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -38,7 +40,7 @@ func workPartition(service string, state lifecycle.WorkState) string {
 }
 
 // workItem is the job with the attributes that its key and indexes need: it is
-// by pool, with its service and state for one, until it has ended.
+// by pool, with its service and state for one.
 func workItem(j workJob) (item, error) {
 	tail, err := squeeze(j.LogTail)
 	if err != nil {
@@ -54,10 +56,8 @@ func workItem(j workJob) (item, error) {
 	}
 	key := workRowKey(j.Service, j.ID)
 	it[rowKey] = text(key)
-	if !j.State.Ended() {
-		it[jobPool] = text(workPartition(j.Service, j.State))
-		it[waitingKey] = text(timeText(j.CreatedAt) + " " + key)
-	}
+	it[jobPool] = text(workPartition(j.Service, j.State))
+	it[waitingKey] = text(timeText(j.CreatedAt) + " " + key)
 	if !j.DueAt.IsZero() {
 		it[dueShard] = text(dueWorkShards + shard(key))
 	}
@@ -192,34 +192,52 @@ func (s *Store) WaitingWork(ctx context.Context, service string, limit int) ([]s
 	return ids, nil
 }
 
-// CountWork counts the jobs of a service that wait and run. It reads their
-// entries in the index, some 40 for half a unit.
-func (s *Store) CountWork(ctx context.Context, service string) (n lifecycle.WorkCount, err error) {
+// CountWork counts the jobs of a service that wait and run, at most so many of
+// each. It reads their entries in the index, some 40 for half a unit.
+func (s *Store) CountWork(ctx context.Context, service string, atMost int) (n lifecycle.WorkCount, err error) {
 	what := "count jobs of service " + service
 	if err := begin(ctx, what); err != nil {
 		return n, err
 	}
-	if n.Waiting, err = s.countPartition(ctx, what, workPartition(service, lifecycle.WorkWaiting)); err != nil {
+	if n.Waiting, err = s.countPartition(ctx, what, workPartition(service, lifecycle.WorkWaiting), atMost); err != nil {
 		return lifecycle.WorkCount{}, err
 	}
-	if n.Running, err = s.countPartition(ctx, what, workPartition(service, lifecycle.WorkRunning)); err != nil {
+	if n.Running, err = s.countPartition(ctx, what, workPartition(service, lifecycle.WorkRunning), atMost); err != nil {
 		return lifecycle.WorkCount{}, err
 	}
 	return n, nil
 }
 
-func (s *Store) countPartition(ctx context.Context, what, partition string) (n int, err error) {
+func (s *Store) countPartition(ctx context.Context, what, partition string, atMost int) (n int, err error) {
 	in := query{listing: workByAge}.input(s, partition)
-	in.Select, in.Limit = types.SelectCount, nil
-	pages := dynamodb.NewQueryPaginator(s.client, in)
-	for pages.HasMorePages() {
-		out, err := pages.NextPage(ctx)
+	in.Select = types.SelectCount
+	for n < atMost {
+		in.Limit = sdk.Int32(int32(min(atMost-n, math.MaxInt32)))
+		out, err := s.client.Query(ctx, in)
 		if err != nil {
 			return 0, s.failed(what, jobs, err)
 		}
 		n += int(out.Count)
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
+			break
+		}
 	}
 	return n, nil
+}
+
+// ListWork lists the jobs of a service that are in one of the states, the oldest
+// first. The states are as read, so that one that was claimed meanwhile is in the
+// list of those that run, or in none.
+func (s *Store) ListWork(ctx context.Context, service string, states []lifecycle.WorkState, of lifecycle.PageOf) (workPage, error) {
+	var partitions []string
+	for _, state := range states {
+		partitions = append(partitions, workPartition(service, state))
+	}
+	return list(ctx, s, read[workJob]{
+		query: query{listing: workByState, partitions: partitions},
+		sound: s.soundWork,
+		in:    func(j workJob) bool { return slices.Contains(states, j.State) },
+	}, of)
 }
 
 // DueWork lists the jobs with dueAt at or before now, the longest due first. It

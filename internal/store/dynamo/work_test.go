@@ -13,7 +13,7 @@ import (
 
 // newWork is a job of the service render that waits.
 func newWork(id string) lifecycle.WorkJob {
-	return lifecycle.NewWorkJob("render", id, []byte(`{"film":"1"}`), began)
+	return lifecycle.NewWorkJob("render", id, []byte(`{"film":"1"}`), lifecycle.WorkPolicy{QueueTime: time.Hour}, began)
 }
 
 // newWorker is a worker of render that was never heard of before.
@@ -23,7 +23,7 @@ func newWorker(id string) lifecycle.Worker {
 
 func workRow(id string) map[string]string { return jobsRow("work/render/" + id) }
 
-// TestWorkIsInIndexesWhileItMust: by pool until it has ended, by due while it runs.
+// TestWorkIsInIndexesWhileItMust: by pool as long as it is there, by due until it has ended.
 func TestWorkIsInIndexesWhileItMust(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,10 +57,12 @@ func TestWorkIsInIndexesWhileItMust(t *testing.T) {
 			t.Errorf("%s: by pool as %q, want %q; attributes (-want +got):\n%s", name, got, pool, diff)
 		}
 	}
-	wants("waiting", w.item(t, "remuda-jobs", workRow("a")), "work/render/waiting", "waitingKey")
+	wants("waiting", w.item(t, "remuda-jobs", workRow("a")), "work/render/waiting", "dueAt", "dueShard", "waitingKey")
 	wants("running", change(func(j lifecycle.WorkJob) (lifecycle.WorkJob, error) { return j.Claim("w", began) }),
 		"work/render/running", "dueAt", "dueShard", "waitingKey")
-	wants("ended", change(func(j lifecycle.WorkJob) (lifecycle.WorkJob, error) { return j.Finish("w", true, "", began) }), "", "expiresAt")
+	wants("ended", change(func(j lifecycle.WorkJob) (lifecycle.WorkJob, error) {
+		return j.Finish(lifecycle.WorkTurn{WorkerID: "w", Attempt: 1}, true, "", began)
+	}), "work/render/succeeded", "expiresAt", "waitingKey")
 }
 
 // TestLogsAreSmall in the row, which is paid for with each line.

@@ -52,7 +52,8 @@ var (
 	workByAge = index[lifecycle.WorkJob]{"waiting jobs of a service", 2, func(j lifecycle.WorkJob) []string {
 		return []string{sortable(j.CreatedAt), j.ID}
 	}, row.WorkJob}
-	workByDue = index[lifecycle.WorkJob]{"jobs of services by due", 3, func(j lifecycle.WorkJob) []string {
+	workByState = index[lifecycle.WorkJob]{"jobs of a service", 2, workByAge.key, row.WorkJob}
+	workByDue   = index[lifecycle.WorkJob]{"jobs of services by due", 3, func(j lifecycle.WorkJob) []string {
 		return []string{sortable(j.DueAt), j.Service, j.ID}
 	}, row.WorkJob}
 	workersByID = index[lifecycle.Worker]{"workers", 1, func(w lifecycle.Worker) []string {

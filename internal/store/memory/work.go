@@ -78,8 +78,9 @@ func (s *Store) WaitingWork(ctx context.Context, service string, limit int) ([]s
 	return ids, err
 }
 
-// CountWork counts the jobs of a service that wait and run.
-func (s *Store) CountWork(ctx context.Context, service string) (n lifecycle.WorkCount, err error) {
+// CountWork counts the jobs of a service that wait and run, at most so many of
+// each.
+func (s *Store) CountWork(ctx context.Context, service string, atMost int) (n lifecycle.WorkCount, err error) {
 	end, err := s.begin(ctx, "count jobs of service "+service)
 	if err != nil {
 		return n, err
@@ -94,7 +95,17 @@ func (s *Store) CountWork(ctx context.Context, service string) (n lifecycle.Work
 			n.Running++
 		}
 	}
-	return n, nil
+	return lifecycle.WorkCount{Waiting: min(n.Waiting, atMost), Running: min(n.Running, atMost)}, nil
+}
+
+// ListWork lists the jobs of a service that are in one of the states, the oldest
+// first.
+func (s *Store) ListWork(
+	ctx context.Context, service string, states []lifecycle.WorkState, of lifecycle.PageOf,
+) (lifecycle.Page[lifecycle.WorkJob], error) {
+	return s.listWork(ctx, workByState, of, func(j lifecycle.WorkJob) bool {
+		return j.Service == service && slices.Contains(states, j.State)
+	})
 }
 
 // DueWork lists the jobs with dueAt at or before now, the longest due first.

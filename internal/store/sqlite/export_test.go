@@ -34,9 +34,10 @@ var Queries = map[string]string{
 	"sqlite_autoindex_services_1":  selectService,
 	"work_by_age":                  selectWaitingWork,
 	"COVERING INDEX work_by_age":   countWork,
-	"work_by_due":                  selectDueWork,
-	"sqlite_autoindex_work_1":      selectWork,
-	"sqlite_autoindex_workers_1":   selectWorkers,
+	"work_by_age (service=? AND state=? AND (created_at,id)>(?,?))": selectWorkByState,
+	"work_by_due":                selectDueWork,
+	"sqlite_autoindex_work_1":    selectWork,
+	"sqlite_autoindex_workers_1": selectWorkers,
 }
 
 // Disagreements are the rows whose document and columns do not say the same,
@@ -87,7 +88,7 @@ func compareJobs(c *db.Conn) (rows int, wrong []string, err error) {
 }
 
 func compareWork(c *db.Conn) (rows int, wrong []string, err error) {
-	n, bad, err := compare(c, `SELECT doc, version, open_state, created_at, due_at, expires_at, service, id FROM work`, 8, workRow)
+	n, bad, err := compare(c, `SELECT doc, version, state, created_at, due_at, expires_at, service, id FROM work`, 8, workRow)
 	if err != nil {
 		return 0, nil, err
 	}

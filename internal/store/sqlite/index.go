@@ -48,6 +48,9 @@ var (
 	workByDue  = index[lifecycle.WorkJob]{"jobs of services by due", 2, func(j lifecycle.WorkJob) key {
 		return key{db.Nanos(j.DueAt), []string{j.Service, j.ID}}
 	}}
+	workByState = index[lifecycle.WorkJob]{"jobs of a service", 1, func(j lifecycle.WorkJob) key {
+		return key{db.Nanos(j.CreatedAt), []string{j.ID}}
+	}}
 	workersByID  = index[lifecycle.Worker]{"workers", 1, func(w lifecycle.Worker) key { return key{0, []string{w.ID}} }}
 	reportsByKey = index[string]{"reports", 1, func(hostKey string) key { return key{0, []string{hostKey}} }}
 	eventsOfRun  = index[lifecycle.Event]{"events of run", 0, eventKey}

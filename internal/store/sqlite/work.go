@@ -1,9 +1,11 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -17,13 +19,14 @@ type (
 )
 
 const (
-	insertWork = `INSERT INTO work (doc, version, open_state, created_at, due_at, expires_at, service, id)
+	insertWork = `INSERT INTO work (doc, version, state, created_at, due_at, expires_at, service, id)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING`
-	updateWork = `UPDATE work SET doc = ?1, version = ?2, open_state = ?3, created_at = ?4, due_at = ?5, expires_at = ?6
+	updateWork = `UPDATE work SET doc = ?1, version = ?2, state = ?3, created_at = ?4, due_at = ?5, expires_at = ?6
 		WHERE service = ?7 AND id = ?8 AND version = ?2 - 1`
 	selectWork        = `SELECT doc FROM work WHERE service = ?1 AND id = ?2`
-	selectWaitingWork = `SELECT id FROM work WHERE service = ?1 AND open_state = 'waiting' ORDER BY created_at, id LIMIT ?2`
-	countWork         = `SELECT open_state, count(*) FROM work WHERE service = ?1 AND open_state IS NOT NULL GROUP BY open_state`
+	selectWaitingWork = `SELECT id FROM work WHERE service = ?1 AND state = 'waiting' ORDER BY created_at, id LIMIT ?2`
+	countWork         = `SELECT 1 FROM work WHERE service = ?1 AND state = ?2 LIMIT ?3`
+	selectWorkByState = `SELECT id, doc FROM work WHERE service = ?1 AND state = ?2 AND (created_at, id) > (?3, ?4) ORDER BY created_at, id LIMIT ?5`
 	selectDueWork     = `SELECT id, doc FROM work
 		WHERE due_at <= ?1 AND (due_at, service, id) > (?2, ?3, ?4) ORDER BY due_at, service, id LIMIT ?5`
 )
@@ -32,11 +35,7 @@ const (
 // parameters.
 func workRow(what string, j workJob) ([]any, error) {
 	doc, err := document(what, j)
-	var open any
-	if !j.State.Ended() {
-		open = string(j.State)
-	}
-	return []any{doc, j.Version, open, db.Time(j.CreatedAt), db.Time(j.DueAt), db.Time(j.ExpiresAt), j.Service, j.ID}, err
+	return []any{doc, j.Version, string(j.State), db.Nanos(j.CreatedAt), db.Time(j.DueAt), db.Time(j.ExpiresAt), j.Service, j.ID}, err
 }
 
 // CreateWork writes a new job with version 1: ErrExists if the service has one
@@ -92,24 +91,45 @@ func (s *Store) WaitingWork(ctx context.Context, service string, limit int) (ids
 	return ids, err
 }
 
-// CountWork counts the jobs of a service that wait and run.
-func (s *Store) CountWork(ctx context.Context, service string) (n lifecycle.WorkCount, err error) {
+// CountWork counts the jobs of a service that wait and run, at most so many of
+// each.
+func (s *Store) CountWork(ctx context.Context, service string, atMost int) (n lifecycle.WorkCount, err error) {
 	what := "count jobs of service " + service
 	err = s.db.Read(ctx, what, func(c *db.Conn) error {
-		return c.Each(countWork, []any{service}, func(rows *sql.Rows) error {
-			var state lifecycle.WorkState
-			var jobs int
-			err := rows.Scan(&state, &jobs)
-			switch state {
-			case lifecycle.WorkWaiting:
-				n.Waiting = jobs
-			case lifecycle.WorkRunning:
-				n.Running = jobs
+		for state, count := range map[lifecycle.WorkState]*int{lifecycle.WorkWaiting: &n.Waiting, lifecycle.WorkRunning: &n.Running} {
+			err := c.Each(countWork, []any{service, string(state), atMost}, func(*sql.Rows) error { *count++; return nil })
+			if err != nil {
+				return err
 			}
-			return err
-		})
+		}
+		return nil
 	})
 	return n, err
+}
+
+// ListWork lists the jobs of a service that are in one of the states, the oldest
+// first.
+func (s *Store) ListWork(ctx context.Context, service string, states []lifecycle.WorkState, of lifecycle.PageOf) (page workPage, err error) {
+	after, err := workByState.after(of)
+	if err != nil {
+		return page, err
+	}
+	what := "list " + workByState.name
+	err = s.db.Read(ctx, what, func(c *db.Conn) error {
+		var all []workJob
+		read := 0
+		for _, state := range states {
+			found, n, err := sound[workJob](s, c, what, selectWorkByState, service, string(state), after.number, after.texts[0], oneMore(of))
+			if err != nil {
+				return err
+			}
+			all, read = append(all, found...), read+n
+		}
+		slices.SortFunc(all, func(a, b workJob) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID)) })
+		page, err = workByState.pageOfSound(all[:min(int64(len(all)), oneMore(of))], read, of)
+		return err
+	})
+	return page, err
 }
 
 // DueWork lists the jobs with dueAt at or before now, the longest due first. It

@@ -84,12 +84,16 @@ func calls(w world) map[string]func(context.Context) error {
 			_, err := w.Store.UpdateAccount(ctx, fullAccount("pool/a"))
 			return err
 		},
-		"SeeOnce":            func(ctx context.Context) error { return w.Store.SeeOnce(ctx, "token", "a", start.Add(time.Hour)) },
-		"CreateWork":         func(ctx context.Context) error { return w.Store.CreateWork(ctx, fullWork("new")) },
-		"UpdateWork":         func(ctx context.Context) error { _, err := w.Store.UpdateWork(ctx, fullWork("a")); return err },
-		"Work":               func(ctx context.Context) error { _, err := w.Store.Work(ctx, service, "a"); return err },
-		"WaitingWork":        func(ctx context.Context) error { _, err := w.Store.WaitingWork(ctx, service, 1); return err },
-		"CountWork":          func(ctx context.Context) error { _, err := w.Store.CountWork(ctx, service); return err },
+		"SeeOnce":     func(ctx context.Context) error { return w.Store.SeeOnce(ctx, "token", "a", start.Add(time.Hour)) },
+		"CreateWork":  func(ctx context.Context) error { return w.Store.CreateWork(ctx, fullWork("new")) },
+		"UpdateWork":  func(ctx context.Context) error { _, err := w.Store.UpdateWork(ctx, fullWork("a")); return err },
+		"Work":        func(ctx context.Context) error { _, err := w.Store.Work(ctx, service, "a"); return err },
+		"WaitingWork": func(ctx context.Context) error { _, err := w.Store.WaitingWork(ctx, service, 1); return err },
+		"CountWork":   func(ctx context.Context) error { _, err := w.Store.CountWork(ctx, service, 10); return err },
+		"ListWork": func(ctx context.Context) error {
+			_, err := w.Store.ListWork(ctx, service, lifecycle.WorkStates, lifecycle.PageOf{})
+			return err
+		},
 		"DueWork":            func(ctx context.Context) error { _, err := w.Store.DueWork(ctx, start, of); return err },
 		"Worker":             func(ctx context.Context) error { _, err := w.Store.Worker(ctx, service, "a"); return err },
 		"UpdateWorker":       func(ctx context.Context) error { _, err := w.Store.UpdateWorker(ctx, fullWorker("new")); return err },

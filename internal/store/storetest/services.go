@@ -20,7 +20,7 @@ func fullService(name string) lifecycle.Service {
 	queued, busy := 1<<33, 7
 	return lifecycle.Service{
 		Name: name, ServiceTasks: lifecycle.ServiceTasks{Desired: 3, Running: 2, Pending: 1},
-		Backlog: lifecycle.Backlog{Queued: &queued, Busy: &busy}, IdleChecks: 4,
+		Backlog: lifecycle.Backlog{Queued: &queued, Busy: &busy, More: true}, IdleChecks: 4,
 		CountedAt: start, CheckedAt: start.Add(time.Second), Wanted: 2, Reason: "7 jobs are worked on",
 	}
 }

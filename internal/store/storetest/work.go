@@ -20,7 +20,8 @@ type WorkerStore interface {
 	UpdateWork(ctx context.Context, j lifecycle.WorkJob) (lifecycle.WorkJob, error)
 	Work(ctx context.Context, service, id string) (lifecycle.WorkJob, error)
 	WaitingWork(ctx context.Context, service string, limit int) ([]string, error)
-	CountWork(ctx context.Context, service string) (lifecycle.WorkCount, error)
+	CountWork(ctx context.Context, service string, atMost int) (lifecycle.WorkCount, error)
+	ListWork(ctx context.Context, service string, states []lifecycle.WorkState, page lifecycle.PageOf) (lifecycle.Page[lifecycle.WorkJob], error)
 	DueWork(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.WorkJob], error)
 
 	Worker(ctx context.Context, service, id string) (lifecycle.Worker, error)
@@ -36,6 +37,8 @@ var workTests = []suiteTest{
 	{"the longest payload and log", testWorkLong},
 	{"waiting jobs come by age and then by id", testWaitingWork},
 	{"what waits and runs is counted", testCountWork},
+	{"no more is counted than is asked for", testCountWorkAtMost},
+	{"jobs of a service by state", testListWork},
 	{"by due", testWorkByDue},
 	{"one of 64 claims a job", testOneClaimsWork},
 	{"64 workers share 40 jobs", testWorkShared},
@@ -93,7 +96,7 @@ func (w world) waitingWork(t *testing.T, service string, limit int) []string {
 
 func (w world) countWork(t *testing.T, service string) lifecycle.WorkCount {
 	t.Helper()
-	n, err := w.Store.CountWork(t.Context(), service)
+	n, err := w.Store.CountWork(t.Context(), service, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,6 +268,83 @@ func testCountWork(t *testing.T, w world) {
 	w.changeWork(t, "waiting-0", func(j *lifecycle.WorkJob) { j.State = lifecycle.WorkRunning })
 	w.changeWork(t, "running-0", func(j *lifecycle.WorkJob) { j.State = lifecycle.WorkFailed })
 	equal(t, "count after a claim and an end", lifecycle.WorkCount{Waiting: 129, Running: 3}, w.countWork(t, service))
+}
+
+func testCountWorkAtMost(t *testing.T, w world) {
+	for i := range 60 {
+		j := fullWork(fmt.Sprint(i))
+		if i%2 == 0 {
+			j.State = lifecycle.WorkRunning
+		}
+		w.createWork(t, j)
+	}
+	for _, atMost := range []int{0, 1, 29, 30, 31, math.MaxInt} {
+		n, err := w.Store.CountWork(t.Context(), service, atMost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := min(atMost, 30)
+		equal(t, fmt.Sprintf("at most %d", atMost), lifecycle.WorkCount{Waiting: want, Running: want}, n)
+	}
+}
+
+func (w world) listWork(t *testing.T, service string, limit int, states ...lifecycle.WorkState) []string {
+	t.Helper()
+	var ids []string
+	for _, j := range all(t, limit, func(of lifecycle.PageOf) (lifecycle.Page[lifecycle.WorkJob], error) {
+		return w.Store.ListWork(t.Context(), service, states, of)
+	}) {
+		equal(t, "service of "+j.ID, service, j.Service)
+		ids = append(ids, j.ID)
+	}
+	return ids
+}
+
+func testListWork(t *testing.T, w world) {
+	var ids []string
+	byState := map[lifecycle.WorkState][]string{}
+	for i := range 12 {
+		j := fullWork(fmt.Sprintf("job-%02d", 11-i)) // neither by id nor as they were created
+		j.State = lifecycle.WorkStates[i%4]
+		j.CreatedAt = start.Add(time.Duration(i/5) * time.Second)
+		w.createWork(t, j)
+	}
+	for _, i := range []int{4, 3, 2, 1, 0, 9, 8, 7, 6, 5, 11, 10} {
+		id := fmt.Sprintf("job-%02d", 11-i)
+		ids = append(ids, id)
+		state := lifecycle.WorkStates[i%4]
+		byState[state] = append(byState[state], id)
+	}
+	other := fullWork("job-99")
+	other.Service = "render-2"
+	w.createWork(t, other)
+	w.createJobs(t, fullJob(1))
+	for _, limit := range []int{1, 2, 5, 12, 0} {
+		equal(t, fmt.Sprintf("all, %d at once", limit), ids, w.listWork(t, service, limit, lifecycle.WorkStates...))
+		for state, want := range byState {
+			equal(t, fmt.Sprintf("%s, %d at once", state, limit), want, w.listWork(t, service, limit, state))
+		}
+		waitingOrFailed := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+			return !slices.Contains(byState[lifecycle.WorkWaiting], id) && !slices.Contains(byState[lifecycle.WorkFailed], id)
+		})
+		equal(t, fmt.Sprintf("two states, %d at once", limit), waitingOrFailed, w.listWork(t, service, limit, lifecycle.WorkFailed, lifecycle.WorkWaiting))
+	}
+	equal(t, "of no state", []string(nil), w.listWork(t, service, 5))
+	equal(t, "of another service", []string{"job-99"}, w.listWork(t, "render-2", 5, lifecycle.WorkStates...))
+	page, err := w.Store.ListWork(t.Context(), service, lifecycle.WorkStates[:1], lifecycle.PageOf{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fullWork(byState[lifecycle.WorkWaiting][0])
+	equal(t, "a job of the list", want, page.Items[0])
+
+	w.changeWork(t, ids[0], func(j *lifecycle.WorkJob) { j.State = lifecycle.WorkFailed })
+	equal(t, "after one failed", ids, w.listWork(t, service, 5, lifecycle.WorkStates...))
+	if got := w.listWork(t, service, 5, lifecycle.WorkFailed); !slices.Contains(got, ids[0]) {
+		t.Errorf("%s failed and is not among %v", ids[0], got)
+	}
+	_, err = w.Store.ListWork(t.Context(), service, lifecycle.WorkStates, lifecycle.PageOf{After: "nonsense"})
+	wantError(t, "a token of nobody's", err, lifecycle.ErrPageToken)
 }
 
 func testWorkByDue(t *testing.T, w world) {

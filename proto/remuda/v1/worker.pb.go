@@ -97,7 +97,7 @@ type WorkerJob struct {
 	Payload []byte `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
 	// The worker that has it, or had it when it ended; empty: it waits for one.
 	WorkerId string `protobuf:"bytes,5,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
-	// How often it was begun: 1 for the first worker, 0 before.
+	// How often it was begun: 1 for the first worker, 0 before. The worker says it with each word of the job.
 	Attempt int32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// When it was submitted.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
@@ -671,7 +671,9 @@ type AppendJobLogRequest struct {
 	// How many bytes the log has before these, 0 or more. What is there already is passed over, so that a repeated call adds nothing.
 	Offset int64 `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`
 	// The lines, at most 64 KiB. Empty: the job makes progress without saying anything.
-	Lines         string `protobuf:"bytes,5,opt,name=lines,proto3" json:"lines,omitempty"`
+	Lines string `protobuf:"bytes,5,opt,name=lines,proto3" json:"lines,omitempty"`
+	// The attempt of the job that ClaimJob gave to the worker. Required; 1 or more.
+	Attempt       int32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -741,6 +743,13 @@ func (x *AppendJobLogRequest) GetLines() string {
 	return ""
 }
 
+func (x *AppendJobLogRequest) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
 // AppendJobLogResponse tells how long the log is.
 type AppendJobLogResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -799,7 +808,9 @@ type FinishJobRequest struct {
 	// Whether it succeeded.
 	Succeeded bool `protobuf:"varint,4,opt,name=succeeded,proto3" json:"succeeded,omitempty"`
 	// Why, for the record: at most 512 characters.
-	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The attempt of the job that ClaimJob gave to the worker. Required; 1 or more.
+	Attempt       int32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -867,6 +878,13 @@ func (x *FinishJobRequest) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *FinishJobRequest) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
 }
 
 // FinishJobResponse describes the job.
@@ -1181,21 +1199,23 @@ const file_remuda_v1_worker_proto_rawDesc = "" +
 	"\tworker_id\x18\x02 \x01(\tB+\xbaH(r&2$^[0-9A-Za-z][0-9A-Za-z_.:/-]{0,127}$R\bworkerId\x12!\n" +
 	"\aversion\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\aversion\":\n" +
 	"\x10ClaimJobResponse\x12&\n" +
-	"\x03job\x18\x01 \x01(\v2\x14.remuda.v1.WorkerJobR\x03job\"\x9e\x02\n" +
+	"\x03job\x18\x01 \x01(\v2\x14.remuda.v1.WorkerJobR\x03job\"\xc1\x02\n" +
 	"\x13AppendJobLogRequest\x12:\n" +
 	"\aservice\x18\x01 \x01(\tB \xbaH\x1dr\x1b2\x19^[a-z0-9][a-z0-9-]{0,62}$R\aservice\x12?\n" +
 	"\x06job_id\x18\x02 \x01(\tB(\xbaH%r#2!^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$R\x05jobId\x12H\n" +
 	"\tworker_id\x18\x03 \x01(\tB+\xbaH(r&2$^[0-9A-Za-z][0-9A-Za-z_.:/-]{0,127}$R\bworkerId\x12\x1f\n" +
 	"\x06offset\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x06offset\x12\x1f\n" +
-	"\x05lines\x18\x05 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x04R\x05lines\"3\n" +
+	"\x05lines\x18\x05 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x04R\x05lines\x12!\n" +
+	"\aattempt\x18\x06 \x01(\x05B\a\xbaH\x04\x1a\x02(\x01R\aattempt\"3\n" +
 	"\x14AppendJobLogResponse\x12\x1b\n" +
-	"\tlog_bytes\x18\x01 \x01(\x03R\blogBytes\"\x99\x02\n" +
+	"\tlog_bytes\x18\x01 \x01(\x03R\blogBytes\"\xbc\x02\n" +
 	"\x10FinishJobRequest\x12:\n" +
 	"\aservice\x18\x01 \x01(\tB \xbaH\x1dr\x1b2\x19^[a-z0-9][a-z0-9-]{0,62}$R\aservice\x12?\n" +
 	"\x06job_id\x18\x02 \x01(\tB(\xbaH%r#2!^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$R\x05jobId\x12H\n" +
 	"\tworker_id\x18\x03 \x01(\tB+\xbaH(r&2$^[0-9A-Za-z][0-9A-Za-z_.:/-]{0,127}$R\bworkerId\x12\x1c\n" +
 	"\tsucceeded\x18\x04 \x01(\bR\tsucceeded\x12 \n" +
-	"\x06reason\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\";\n" +
+	"\x06reason\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12!\n" +
+	"\aattempt\x18\x06 \x01(\x05B\a\xbaH\x04\x1a\x02(\x01R\aattempt\";\n" +
 	"\x11FinishJobResponse\x12&\n" +
 	"\x03job\x18\x01 \x01(\v2\x14.remuda.v1.WorkerJobR\x03job\"\x8c\x01\n" +
 	"\rGetJobRequest\x12:\n" +
