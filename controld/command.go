@@ -23,9 +23,9 @@ func commands() []command {
 	return []command{
 		{"dev", "[flags]", "run everything on this machine: hosts are processes, GitHub a stand-in", dev},
 		{"serve", "--config FILE", "run the daemon", serve},
-		{"config check", "[--aws] FILE", "say all that is wrong with a configuration", configCheck},
+		{"config check", "[--aws | --dev] FILE", "say all that is wrong with a configuration", configCheck},
 		{"plan", "--snapshot FILE [--output json|table]", "say what a scale-down would do with a fleet described in a file, and why", plan},
-		{"snapshot", "--config FILE [--output FILE]", "write the fleet as it is now, in the format that plan reads", snapshot},
+		{"snapshot", "{--config FILE | --state-dir DIR} [--output FILE]", "write the fleet as it is now, in the format that plan reads", snapshot},
 		{"iam", "--config FILE [--role ROLE] [--account ID] | --explain", "print the IAM policy of a role, made from a configuration", iamPolicy},
 		{"github-standin", "--addr ADDR --state-dir DIR", "run the GitHub stand-in alone", githubStandin},
 		{"version", "", "print version, commit and Go version", version},

@@ -16,20 +16,29 @@ import (
 
 // configCheck prints one line for each thing that is wrong with a file, or says
 // that all is well and what is dangerous all the same. With --aws it goes on to
-// the account.
+// the account. A file of `controld dev` is checked over dev's own defaults, with
+// --dev.
 func configCheck(ctx context.Context, call *call) error {
-	var inAWS bool
+	var inAWS, ofDev bool
 	files, err := call.parse(1, func(f *flag.FlagSet) {
 		f.BoolVar(&inAWS, "aws", false, "look in the account too, and say what Refresh would create or change")
+		f.BoolVar(&ofDev, "dev", false, "the file is one for controld dev --config, which has defaults of its own")
 	})
 	if err != nil {
 		return err
 	}
-	c, err := config.Load(files[0])
+	load := config.Load
+	if ofDev {
+		load = loadForDev
+	}
+	c, err := load(files[0])
 	var wrong *strictyaml.Error
 	switch {
 	case errors.As(err, &wrong):
 		fmt.Fprintln(call.stdout, wrong)
+		if _, err := loadForDev(files[0]); err == nil {
+			fmt.Fprintf(call.stdout, "%s: it is for `controld dev` alone, and right for that: check it with --dev\n", files[0])
+		}
 		return errTold
 	case err != nil:
 		return err
@@ -45,6 +54,15 @@ func configCheck(ctx context.Context, call *call) error {
 		return call.misused("--aws: %s has no aws section", files[0])
 	}
 	return checkAWS(ctx, c, call)
+}
+
+// loadForDev reads a file as dev does.
+func loadForDev(path string) (*config.Config, error) {
+	o, err := devWith(path, "")
+	if err != nil {
+		return nil, err
+	}
+	return o.configuration(programs{})
 }
 
 // checkTimeout bounds the look into the account, which makes some dozens of

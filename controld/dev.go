@@ -108,14 +108,17 @@ func dev(ctx context.Context, call *call) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := o.writeSecrets(c); err != nil {
+		return err
+	}
 	if err := layOutRunner(c.Compute.Process.Runner, programs.runner); err != nil {
 		return fmt.Errorf("--state-dir %s: %w", o.stateDir, err)
 	}
-	hub, err := startStandin(ctx, programs.controld, o.githubAddr, filepath.Join(o.stateDir, "github"))
+	hub, err := startStandin(ctx, programs.controld, o.githubAddr, o.githubDir())
 	if err != nil {
 		return fmt.Errorf("--github-addr %s: %w", o.githubAddr, err)
 	}
-	c.GitHub.URL = "http://" + hub.Addr + "/api/v3"
+	c.GitHub.URL = hub.url()
 	c.Callers.Issuer = "http://" + hub.Addr
 	if err := hub.sendWebhooks(ctx, http.Addr(), c.Webhooks); err != nil {
 		return errors.Join(err, hub.undo())

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/rand"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,13 +16,9 @@ import (
 
 // configuration is what the flags and the file come to. The file is read over
 // dev's own defaults, and what dev decides is then put in its place. The URL of
-// GitHub is not known before the stand-in listens.
+// GitHub is not known before the stand-in listens. Nothing is written.
 func (o *devOptions) configuration(programs programs) (*config.Config, error) {
-	tokenFile := filepath.Join(o.stateDir, "github-token")
-	// The stand-in takes any token.
-	if err := os.WriteFile(tokenFile, []byte("standin\n"), 0o600); err != nil {
-		return nil, fmt.Errorf("--state-dir %s: %w", o.stateDir, err)
-	}
+	tokenFile := o.tokenFile()
 	c := config.Default()
 	if o.config != "" {
 		data, err := os.ReadFile(o.config)
@@ -33,9 +30,7 @@ func (o *devOptions) configuration(programs programs) (*config.Config, error) {
 			c.GitHub.TokenFile = tokenFile
 		}
 		if has.jobPools() && has.Webhooks == nil {
-			if c.Webhooks, err = o.webhooks(); err != nil {
-				return nil, fmt.Errorf("--state-dir %s: %w", o.stateDir, err)
-			}
+			c.Webhooks = &config.Webhooks{SecretFile: o.webhookSecret()}
 		}
 		if err := c.Read(o.config, data); err != nil {
 			return nil, wrongConfig(err)
@@ -92,14 +87,41 @@ func (s sections) jobPools() bool {
 	return false
 }
 
-// webhooks are those of a file that has job pools and no secret: it is dev's own
+// tokenFile is that of the stand-in, which takes any token.
+func (o *devOptions) tokenFile() string { return filepath.Join(o.stateDir, "github-token") }
+
+// webhookSecret is for a file that has job pools and no secret: it is dev's own
 // and stays in the state directory.
-func (o *devOptions) webhooks() (*config.Webhooks, error) {
-	path := filepath.Join(o.stateDir, "webhook-secret")
-	if _, err := os.Stat(path); err == nil {
-		return &config.Webhooks{SecretFile: path}, nil
+func (o *devOptions) webhookSecret() string { return filepath.Join(o.stateDir, "webhook-secret") }
+
+// githubDir is that of the stand-in.
+func (o *devOptions) githubDir() string { return filepath.Join(o.stateDir, "github") }
+
+// writeSecrets makes dev's own, as far as the configuration names them.
+func (o *devOptions) writeSecrets(c *config.Config) error {
+	err := os.WriteFile(o.tokenFile(), []byte("standin\n"), 0o600)
+	if err == nil && c.Webhooks != nil && c.Webhooks.SecretFile == o.webhookSecret() {
+		if _, missing := os.Stat(o.webhookSecret()); missing != nil {
+			err = os.WriteFile(o.webhookSecret(), []byte(rand.Text()+"\n"), 0o600)
+		}
 	}
-	return &config.Webhooks{SecretFile: path}, os.WriteFile(path, []byte(rand.Text()+"\n"), 0o600)
+	if err != nil {
+		return fmt.Errorf("--state-dir %s: %w", o.stateDir, err)
+	}
+	return nil
+}
+
+// devWith are the options of a dev with a configuration and a state directory,
+// each of which may be empty.
+func devWith(config, stateDir string) (_ devOptions, err error) {
+	var o devOptions
+	o.define(flag.NewFlagSet("", flag.ContinueOnError))
+	o.config = config
+	if stateDir != "" {
+		o.stateDir = stateDir
+	}
+	o.stateDir, err = filepath.Abs(o.stateDir)
+	return o, err
 }
 
 // programs are the paths of the programs that dev runs.

@@ -15,16 +15,18 @@ import (
 )
 
 // newLocalParts is a fleet on this machine: records and queue in one file, hosts
-// as processes.
-func newLocalParts(c *config.Config, log hclog.Logger) (*parts, error) {
+// as processes. readOnly: nothing of it is changed.
+func newLocalParts(c *config.Config, log hclog.Logger, readOnly bool) (*parts, error) {
 	if err := checkRunner(c.Compute.Process.Runner); err != nil {
 		return nil, err
 	}
-	compute, err := process.New(processOptions(c, log))
+	options := processOptions(c, log)
+	options.ReadOnly = readOnly
+	compute, err := process.New(options)
 	if err != nil {
 		return nil, err
 	}
-	file, err := db.Open(c.Store.SQLite.Path, db.Options{Logger: log.Named("store")})
+	file, err := db.Open(c.Store.SQLite.Path, db.Options{Logger: log.Named("store"), ReadOnly: readOnly})
 	if err != nil {
 		return nil, err
 	}

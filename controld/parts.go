@@ -37,5 +37,14 @@ func newParts(ctx context.Context, c *config.Config, log hclog.Logger) (*parts, 
 	if c.AWS != nil {
 		return newAWSParts(ctx, c, log)
 	}
-	return newLocalParts(c, log)
+	return newLocalParts(c, log, false)
+}
+
+// newReadParts are for who only looks: on this machine they change nothing, and
+// in AWS nobody may call what does.
+func newReadParts(ctx context.Context, c *config.Config, log hclog.Logger) (*parts, error) {
+	if c.AWS != nil {
+		return newAWSParts(ctx, c, log)
+	}
+	return newLocalParts(c, log, true)
 }

@@ -15,28 +15,29 @@ import (
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
-// snapshot writes the fleet of a configuration as it is now, in the format that
-// plan reads. It changes nothing.
+// snapshot writes the fleet of a configuration, or of a dev, as it is now, in
+// the format that plan reads. It changes nothing.
 func snapshot(ctx context.Context, call *call) error {
-	var path, output string
+	var path, stateDir, output string
 	if _, err := call.parse(0, func(f *flag.FlagSet) {
-		f.StringVar(&path, "config", "", "the configuration `FILE` of the fleet, that of `controld serve`")
+		f.StringVar(&path, "config", "", "the configuration `FILE` of the fleet, that of controld serve, or with --state-dir that of controld dev")
+		f.StringVar(&stateDir, "state-dir", "", "the state `DIR` of a controld dev that runs, instead of a configuration")
 		f.StringVar(&output, "output", "-", "the `FILE` that is written; - for standard output")
 	}); err != nil {
 		return err
 	}
 	switch {
-	case path == "":
-		return call.misused("--config is required")
+	case path == "" && stateDir == "":
+		return call.misused("--config or --state-dir is required")
 	case output == "":
 		return call.misused("--output is empty")
 	}
-	c, err := config.Load(path)
+	c, err := fleetOf(path, stateDir)
 	if err != nil {
-		return wrongConfig(err)
+		return err
 	}
 	if c.ScaleDown == nil {
-		fmt.Fprintf(call.stderr, "%s has no scale_down: the snapshot has its defaults, and nothing of the fleet is scaled down\n", path)
+		fmt.Fprintln(call.stderr, "the configuration has no scale_down: the snapshot has its defaults, and nothing of the fleet is scaled down")
 	}
 	taken, left, err := takeSnapshot(ctx, c, call)
 	if err != nil {
@@ -61,6 +62,36 @@ func snapshot(ctx context.Context, call *call) error {
 	return nil
 }
 
+// fleetOf is the configuration of a daemon: that of its file, or what dev makes
+// of a state directory and of its file, if it has one.
+func fleetOf(path, stateDir string) (*config.Config, error) {
+	if stateDir == "" {
+		c, err := config.Load(path)
+		if err != nil {
+			return nil, wrongConfig(err)
+		}
+		return c, nil
+	}
+	o, err := devWith(path, stateDir)
+	if err != nil {
+		return nil, fmt.Errorf("--state-dir %s: %w", stateDir, err)
+	}
+	hub := standin{dir: o.githubDir()}
+	if !hub.find() {
+		return nil, fmt.Errorf("--state-dir %s: no GitHub stand-in runs on it; start `controld dev` with it, or name another directory", stateDir)
+	}
+	programs, err := findPrograms()
+	if err != nil {
+		return nil, err
+	}
+	c, err := o.configuration(programs)
+	if err != nil {
+		return nil, err
+	}
+	c.GitHub.URL = hub.url()
+	return c, nil
+}
+
 // takeSnapshot reads the fleet through the adapters of its configuration. It
 // sweeps nothing, and so needs no name among the replicas.
 func takeSnapshot(ctx context.Context, c *config.Config, call *call) (_ policy.Snapshot, _ []fleet.Decided, err error) {
@@ -69,7 +100,7 @@ func takeSnapshot(ctx context.Context, c *config.Config, call *call) (_ policy.S
 	if err != nil {
 		return policy.Snapshot{}, nil, err
 	}
-	p, err := newParts(ctx, c, log)
+	p, err := newReadParts(ctx, c, log)
 	if err != nil {
 		return policy.Snapshot{}, nil, err
 	}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -100,6 +103,32 @@ scale_down:
 	}
 }
 
+// TestSnapshotOfADev: its state directory says all, what goes into plan by a
+// pipe is planned, and nothing is changed.
+func TestSnapshotOfADev(t *testing.T) {
+	s := startDev(t, "scale_down: {minimum_running_time: 0s}\n")
+	host := s.provision("301").GetInstances()[0].GetInstanceId()
+	controld := filepath.Join(s.options.Bin, "controld")
+	take := exec.CommandContext(s.ctx, controld, "snapshot", "--state-dir", s.options.StateDir, "--config", s.options.Config)
+	plan := exec.CommandContext(s.ctx, controld, "plan", "--snapshot", "-")
+	var err error
+	if plan.Stdin, err = take.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	take.Stderr = &said
+	if err := take.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := plan.CombinedOutput()
+	if err := errors.Join(err, take.Wait()); err != nil {
+		t.Fatalf("%v\n%s%s", err, said.String(), out)
+	}
+	if !strings.Contains(string(out), host+"  deregister_and_terminate  idle, beyond the 0 that are kept") || said.Len() > 0 {
+		t.Errorf("the plan is\n%s\nand snapshot says %q", out, said.String())
+	}
+}
+
 // TestSnapshotRefuses: without a configuration, and with a wrong one.
 func TestSnapshotRefuses(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -107,10 +136,11 @@ func TestSnapshotRefuses(t *testing.T) {
 		code int
 		says string
 	}{
-		"no configuration":     {nil, exitUsage, "--config is required"},
+		"no configuration":     {nil, exitUsage, "--config or --state-dir is required"},
 		"no output":            {[]string{"--config", "x", "--output", ""}, exitUsage, "--output is empty"},
 		"no such file":         {[]string{"--config", "/none.yaml"}, exitConfiguration, "/none.yaml"},
 		"a wrong one":          {[]string{"--config", write(t, "wrong.yaml", "nonsense: 1\n")}, exitConfiguration, "nonsense"},
+		"no dev on it":         {[]string{"--state-dir", t.TempDir()}, exitFailure, "start `controld dev` with it"},
 		"an argument too many": {[]string{"--config", "x", "y"}, exitUsage, "one argument too many"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -127,6 +127,9 @@ func (s *standin) find() bool {
 	return true
 }
 
+// url is that of its API.
+func (s *standin) url() string { return "http://" + s.Addr + "/api/v3" }
+
 // lives reports whether the process is there and is a stand-in of the
 // directory: its pid may long be another's.
 func (s *standin) lives() bool {

@@ -78,6 +78,9 @@ type Options struct {
 	// HOME and TMPDIR of this process, and no more, since what controld was
 	// given may be secret.
 	Env []string
+	// ReadOnly is for who only looks: no directory is made, and List and Describe
+	// end nothing of what is left of a host.
+	ReadOnly bool
 	// BootDelay is how long a host is pending before its agentd starts.
 	BootDelay time.Duration
 	// RestartDelay is how long init waits before it starts agentd again; 0:
@@ -109,6 +112,9 @@ func New(o Options) (*Compute, error) {
 		return nil, fmt.Errorf("open compute: read boot id: %w", err)
 	}
 	for _, dir := range []string{"hosts", "orders"} {
+		if o.ReadOnly {
+			break
+		}
 		if err := os.MkdirAll(filepath.Join(o.Root, dir), 0o700); err != nil {
 			return nil, fmt.Errorf("open compute: make directory: %w", err)
 		}

@@ -63,7 +63,7 @@ func (c *Compute) look(ctx context.Context, ids []string) []lifecycle.Machine {
 		}
 		machines = append(machines, m)
 	}
-	if len(ending) == 0 {
+	if len(ending) == 0 || c.opts.ReadOnly {
 		return machines
 	}
 	if err := c.end(ctx, ending); err != nil {

@@ -28,6 +28,10 @@ type Options struct {
 	// Light is for an agent, which does two reads a second: one connection
 	// with a small cache, and the clearing of expired rows left to controld.
 	Light bool
+	// ReadOnly is for who only looks: the file is not made, its schema not brought
+	// up to date, and every write fails. It needs no right to write. Beside a file
+	// that nobody has open SQLite leaves an empty -wal and a -shm file.
+	ReadOnly bool
 }
 
 const defaultWait = 5 * time.Second
@@ -61,7 +65,7 @@ type DB struct {
 }
 
 // Open opens the file, creates it if it is not there, and brings its schema up
-// to date. Its errors name the file and what to do.
+// to date, unless it is only to be read. Its errors name the file and what to do.
 func Open(path string, o Options) (*DB, error) {
 	d := &DB{
 		path: path, now: o.Now, logger: o.Logger, wait: o.Wait,
@@ -76,10 +80,14 @@ func Open(path string, o Options) (*DB, error) {
 	if d.wait <= 0 {
 		d.wait = defaultWait
 	}
-	if err := createFile(path); err != nil {
+	ready, connect := createFile, func() error { return d.connect(o.Light) }
+	if o.ReadOnly {
+		ready, connect = findFile, d.connectReader
+	}
+	if err := ready(path); err != nil {
 		return nil, err
 	}
-	if err := d.connect(o.Light); err != nil {
+	if err := connect(); err != nil {
 		return nil, errors.Join(err, d.disconnect())
 	}
 	d.loops.Go(d.writeLoop)

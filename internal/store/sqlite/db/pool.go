@@ -28,12 +28,7 @@ func (d *DB) connect(light bool) error {
 	if light {
 		cache, autoCheckpoint = lightCacheKiB, lightCheckpoint
 	}
-	connector, err := sqlite.NewConnector(dsn(d.path, cache, autoCheckpoint))
-	if err != nil {
-		return fmt.Errorf("open database %s: %w", d.path, err)
-	}
-	d.pool = sql.OpenDB(connector)
-	first, err := d.addConn()
+	first, err := d.firstConn(dsn(d.path, cache, autoCheckpoint))
 	if err != nil {
 		return err
 	}
@@ -61,6 +56,30 @@ func (d *DB) connect(light bool) error {
 	d.purge = &purge{}
 	d.loops.Go(func() { d.checkpointLoop(checkpointer) })
 	return nil
+}
+
+// connectReader opens the one connection of who only looks.
+func (d *DB) connectReader() error {
+	only, err := d.firstConn(readOnlyDSN(d.path))
+	if err != nil {
+		return err
+	}
+	if err := d.checkSchema(only); err != nil {
+		return err
+	}
+	d.writer = make(chan *Conn, 1)
+	d.writer <- only
+	d.readers = d.writer
+	return nil
+}
+
+func (d *DB) firstConn(dsn string) (*Conn, error) {
+	connector, err := sqlite.NewConnector(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", d.path, err)
+	}
+	d.pool = sql.OpenDB(connector)
+	return d.addConn()
 }
 
 func (d *DB) addConn() (*Conn, error) {

@@ -56,22 +56,46 @@ func createFile(path string) error {
 	return f.Close()
 }
 
+// findFile makes sure that there is a file to read.
+func findFile(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("read database: %w: nothing has been kept there yet, or it is kept elsewhere", err)
+	case err == nil && !info.Mode().IsRegular():
+		return fmt.Errorf("read database: %s is no file: name the database itself", path)
+	case err != nil:
+		return fmt.Errorf("read database: %w", err)
+	}
+	return nil
+}
+
 // dsn is the driver's name of the file. Committed writes survive the death of
 // the process; the last ones may be lost, whole and in order, when the machine
 // itself fails (synchronous NORMAL), which costs the hosts on it anyway.
 func dsn(path string, cacheKiB, autoCheckpoint int) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		path = abs
-	}
-	pragmas := url.Values{"_pragma": {
+	return fileURL(path, url.Values{"_pragma": {
 		"busy_timeout(1)", // see DB.retry
 		"synchronous(NORMAL)",
 		fmt.Sprintf("cache_size(-%d)", cacheKiB),
 		fmt.Sprintf("wal_autocheckpoint(%d)", autoCheckpoint),
 		"journal_size_limit(67108864)",
 		"trusted_schema(OFF)",
-	}}
-	return (&url.URL{Scheme: "file", Path: path, RawQuery: pragmas.Encode()}).String()
+	}})
+}
+
+// readOnlyDSN is the same for who may not write.
+func readOnlyDSN(path string) string {
+	return fileURL(path, url.Values{"mode": {"ro"}, "_pragma": {
+		"busy_timeout(1)", "query_only(ON)", fmt.Sprintf("cache_size(-%d)", cacheKiB), "trusted_schema(OFF)",
+	}})
+}
+
+func fileURL(path string, query url.Values) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
 // migrate looks whose file this is and brings its schema up to date. Of two
@@ -86,6 +110,29 @@ func (d *DB) migrate(c *Conn) error {
 		}
 	}
 	return nil
+}
+
+// checkSchema looks whose file this is and whether its schema is ours, without a
+// change.
+func (d *DB) checkSchema(c *Conn) error {
+	ctx, cancel := context.WithTimeout(context.Background(), d.wait)
+	defer cancel()
+	for _, look := range []func(*Conn) error{d.checkOwner, d.checkVersion} {
+		if err := d.retry(ctx, func() error { return look(c) }); err != nil {
+			return d.fault("open", err)
+		}
+	}
+	return nil
+}
+
+// checkVersion is for who may not migrate.
+func (d *DB) checkVersion(c *Conn) error {
+	version, err := d.version(c)
+	if newest := len(migrations); err == nil && version < int64(newest) {
+		return fmt.Errorf("read database %s: its schema has version %d, this program reads %d: use the program that writes it, "+
+			"or start this one's daemon on it, which brings it up to date", d.path, version, newest)
+	}
+	return err
 }
 
 // checkOwner keeps us from writing into another program's file.
@@ -113,31 +160,37 @@ func (d *DB) applyMigrations(c *Conn) error {
 	if _, err := c.Exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	if err := d.migrateTo(c, int64(len(migrations))); err != nil {
+	if err := d.applyMissing(c); err != nil {
 		return errors.Join(err, rollback(c))
 	}
 	_, err := c.Exec("COMMIT")
 	return err
 }
 
-func (d *DB) migrateTo(c *Conn, newest int64) error {
-	var version int64
-	if err := c.Get("PRAGMA user_version", nil, &version); err != nil {
+func (d *DB) applyMissing(c *Conn) error {
+	version, err := d.version(c)
+	if err != nil || version == int64(len(migrations)) {
 		return err
-	}
-	if version > newest {
-		return fmt.Errorf("open database %s: its schema has version %d, this program knows up to %d: "+
-			"use the newer program, or another file", d.path, version, newest)
-	}
-	if version == newest {
-		return nil
 	}
 	for _, migration := range migrations[version:] {
 		if _, err := c.conn.ExecContext(context.Background(), migration); err != nil {
 			return err
 		}
 	}
-	_, err := c.conn.ExecContext(context.Background(),
-		fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, newest))
+	_, err = c.conn.ExecContext(context.Background(),
+		fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(migrations)))
 	return err
+}
+
+// version is that of the file's schema, which is none that is newer than ours.
+func (d *DB) version(c *Conn) (int64, error) {
+	var version int64
+	if err := c.Get("PRAGMA user_version", nil, &version); err != nil {
+		return 0, err
+	}
+	if newest := len(migrations); version > int64(newest) {
+		return 0, fmt.Errorf("open database %s: its schema has version %d, this program knows up to %d: "+
+			"use the newer program, or another file", d.path, version, newest)
+	}
+	return version, nil
 }

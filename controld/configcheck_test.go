@@ -1,0 +1,44 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestEveryExampleCanBeChecked by the command for which it is.
+func TestEveryExampleCanBeChecked(t *testing.T) {
+	files, err := filepath.Glob("../examples/*.yaml")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%d examples: %v", len(files), err)
+	}
+	for _, file := range files {
+		args := []string{"config", "check", file}
+		if file == "../examples/job-pool.yaml" {
+			args = []string{"config", "check", "--dev", file}
+		}
+		got := controld(t, args...)
+		if line, _, _ := strings.Cut(got.stdout, "\n"); got.code != 0 || line != file+": ok" {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
+
+// TestConfigCheckOfDev: what dev takes is checked as dev reads it, and without
+// --dev the way there is told.
+func TestConfigCheckOfDev(t *testing.T) {
+	file := "../examples/job-pool.yaml"
+	if got, hint := controld(t, "config", "check", file), file+": it is for `controld dev` alone, and right for that: check it with --dev\n"; got.code != exitFailure || !strings.HasSuffix(got.stdout, hint) {
+		t.Errorf("without --dev: %+v, want %q", got, hint)
+	}
+	wrong := write(t, "wrong.yaml", "sweeps: {due: 5}\n")
+	want := result{code: exitFailure, stdout: wrong + `:1:15: sweeps.due: "5" is not a duration; write a number with its unit, such as 90s or 6h` + "\n"}
+	if diff := cmp.Diff(want, controld(t, "config", "check", "--dev", wrong), cmp.AllowUnexported(result{})); diff != "" {
+		t.Errorf("a wrong one (-want +got):\n%s", diff)
+	}
+	if got := controld(t, "config", "check", "--dev", awsExample); got.code == 0 || !strings.Contains(got.stderr, "run `controld serve`") {
+		t.Errorf("one for AWS: %+v", got)
+	}
+}
