@@ -1,7 +1,6 @@
 package config
 
 import (
-	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
@@ -61,10 +60,7 @@ func (s ScaleDown) validate(at strictyaml.Place) {
 		item := at.At("idle").Item(i)
 		number(item.At("idle_count"), p.IdleCount, 0, maxIdle)
 		p.IdleCount = 0 // it has been looked at
-		if _, err := p.period(); err != nil {
-			field, rule, _ := strings.Cut(err.Error(), ": ")
-			item.At(field).Errorf("is wrong: %s", rule)
-		}
+		wrongPeriod(item, p.period)
 	}
 }
 

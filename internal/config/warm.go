@@ -86,10 +86,7 @@ func (c *Config) validateWarm(at strictyaml.Place, pool string) {
 		item := at.At("schedules").Item(i)
 		w.validateCount(item.At("idle_count"), period.IdleCount, p.Maximum)
 		period.IdleCount = 0 // it has been looked at
-		if _, err := period.period(); err != nil {
-			field, rule, _ := strings.Cut(err.Error(), ": ")
-			item.At(field).Errorf("is wrong: %s", rule)
-		}
+		wrongPeriod(item, period.period)
 	}
 }
 

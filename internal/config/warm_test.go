@@ -73,7 +73,7 @@ func TestWarmRules(t *testing.T) {
 		"above the maximum": {`{maximum: 4, warm: {minimum_idle: 5}}`, `pools.x.warm.minimum_idle: is 5, more than the pool's maximum (4)`},
 		"schedule above it": {`{maximum: 4, warm: {schedules: [{cron: "* * * * *", idle_count: 5}]}}`, `pools.x.warm.schedules[0].idle_count: is 5, more than the pool's maximum (4)`},
 		"negative schedule": {`{warm: {schedules: [{cron: "* * * * *", idle_count: -2}]}}`, `pools.x.warm.schedules[0].idle_count: is -2`},
-		"cron":              {`{warm: {schedules: [{cron: "* * * * *"}, {cron: "61 * * * *"}]}}`, `pools.x.warm.schedules[1].cron: is wrong: "61 * * * *"`},
+		"cron":              {`{warm: {schedules: [{cron: "* * * * *"}, {cron: "61 * * * *"}]}}`, `pools.x.warm.schedules[1].cron: is wrong: minute 61: must be 0 to 59`},
 		"no such day":       {`{warm: {schedules: [{cron: "* * 30 2 *"}]}}`, `pools.x.warm.schedules[0].cron: is wrong: "* * 30 2 *" never holds`},
 		"zone":              {`{warm: {schedules: [{cron: "* * * * *", time_zone: Mars/Base}]}}`, `pools.x.warm.schedules[0].time_zone: is wrong: "Mars/Base"`},
 		"lead":              {`{warm: {lead: 2h, warm_time: 10h}}`, `pools.x.warm.lead: is 2h0m0s; write a duration from 0s to 1h0m0s`},

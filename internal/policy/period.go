@@ -1,8 +1,8 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -31,7 +31,7 @@ type Period struct {
 	// Eviction is never empty.
 	Eviction Eviction
 
-	schedule cron.Schedule
+	schedule *cron.SpecSchedule
 	zone     *time.Location
 }
 
@@ -45,63 +45,91 @@ const syntax = cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | c
 // where the leap year of a century is left out.
 const searchYears = 41
 
+// PeriodError says what is wrong with one field of a period.
+type PeriodError struct{ Field, Rule string }
+
+// Error names the field first.
+func (e PeriodError) Error() string { return e.Field + ": " + e.Rule }
+
+// PeriodErrors are all that is wrong with a period.
+type PeriodErrors []PeriodError
+
+// Error has all of them, one after the other.
+func (all PeriodErrors) Error() string {
+	var texts []string
+	for _, e := range all {
+		texts = append(texts, e.Error())
+	}
+	return strings.Join(texts, "; ")
+}
+
 // ParsePeriod reads a period. The cron expression has five fields, and holds for
 // the whole minute that it matches, or six with seconds first, and holds for
 // the second. The zone is a name of the IANA database; "" is UTC. The eviction
-// may be empty. An error begins with the name of the field that is wrong.
+// may be empty. An error is PeriodErrors, with all fields that are wrong.
 func ParsePeriod(expression, zone string, idleCount int, eviction Eviction) (Period, error) {
 	p := Period{Cron: expression, TimeZone: zone, IdleCount: idleCount, Eviction: eviction}
 	if p.Eviction == "" {
 		p.Eviction = EvictOldest
 	}
+	var wrong PeriodErrors
+	bad := func(field, format string, args ...any) {
+		wrong = append(wrong, PeriodError{field, fmt.Sprintf(format, args...)})
+	}
 	var err error
 	if p.schedule, err = parseCron(expression); err != nil {
-		return Period{}, err
+		bad("cron", "%v", err)
 	}
-	p.zone, err = time.LoadLocation(zone)
-	switch {
-	case err != nil || zone == "Local":
-		return Period{}, fmt.Errorf("time_zone: %.80q is no time zone; write a name of the IANA database, as Europe/Amsterdam", zone)
-	case idleCount < 0:
-		return Period{}, fmt.Errorf("idle_count: %d is negative", idleCount)
-	case !slices.Contains(Evictions, p.Eviction):
-		return Period{}, fmt.Errorf("eviction_strategy: %.80q is none of %s, %s", eviction, EvictOldest, EvictNewest)
+	if p.zone, err = time.LoadLocation(zone); err != nil || zone == "Local" {
+		bad("time_zone", "%.80q is no time zone; write a name of the IANA database, as Europe/Amsterdam", zone)
+	}
+	if idleCount < 0 {
+		bad("idle_count", "%d is negative", idleCount)
+	}
+	if !slices.Contains(Evictions, p.Eviction) {
+		bad("eviction_strategy", "%.80q is none of %s, %s", eviction, EvictOldest, EvictNewest)
+	}
+	if len(wrong) > 0 {
+		return Period{}, wrong
 	}
 	return p, nil
 }
 
-// cronItem is one of the items of a list in a field. What it means, and whether
-// it is in bounds, the library says.
-var cronItem = regexp.MustCompile(`^(\*|\?|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+|#[0-9A-Za-z]+)?$`)
-
-func parseCron(expression string) (cron.Schedule, error) {
+func parseCron(expression string) (*cron.SpecSchedule, error) {
 	fields := strings.Fields(expression)
 	switch {
 	case len(fields) == 5:
 		fields = slices.Insert(fields, 0, "*")
 	case len(fields) != 6:
-		return nil, fmt.Errorf("cron: %.80q has %d fields; write 5 (minute, hour, day of month, month, day of week), or 6 with seconds first",
+		return nil, fmt.Errorf("%.80q has %d fields; write 5 (minute, hour, day of month, month, day of week), or 6 with seconds first",
 			expression, len(fields))
 	}
 	for _, field := range fields {
 		for item := range strings.SplitSeq(field, ",") {
 			if !cronItem.MatchString(item) {
-				return nil, fmt.Errorf("cron: %.80q: %.40q in %.40q is neither a value, nor a range, nor a step", expression, item, field)
+				return nil, fmt.Errorf("%.80q: %.40q in %.40q is neither a value, nor a range, nor a step", expression, item, field)
 			}
 		}
 	}
 	parser, err := cron.TryNewParser(syntax)
 	if err != nil {
-		return nil, fmt.Errorf("cron: %w", err)
+		return nil, fmt.Errorf("make a parser: %w", err)
 	}
 	schedule, err := parser.WithMaxSearchYears(searchYears).Parse(strings.Join(fields, " "))
 	if err != nil {
-		return nil, fmt.Errorf("cron: %.80q: %w", expression, err)
+		if why := wrongValue(fields); why != "" {
+			return nil, errors.New(why)
+		}
+		return nil, fmt.Errorf("%.80q: %w", expression, err)
+	}
+	of, ok := schedule.(*cron.SpecSchedule)
+	if !ok {
+		return nil, fmt.Errorf("%.80q is no expression of times on a clock", expression)
 	}
 	if schedule.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return nil, fmt.Errorf("cron: %.80q never holds: no such day comes", expression)
+		return nil, fmt.Errorf("%.80q never holds: no such day comes", expression)
 	}
-	return schedule, nil
+	return of, nil
 }
 
 // Holds reports whether the clocks of the period's zone show a time that its
@@ -116,6 +144,38 @@ func (p Period) Holds(now time.Time) bool {
 	l := now.In(p.zone)
 	clock := time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), 0, time.UTC)
 	return p.schedule.Next(clock.Add(-time.Second)).Equal(clock)
+}
+
+// stretches is how many times a period is looked at that hold together, to find out
+// how long they are: all of an hour, and the way to the next.
+const stretches = 100
+
+// Brief reports whether it never holds for longer than a minute at a time, as
+// "0 8 * * *", with which all minutes of the hour were meant, as a rule.
+func (p Period) Brief() bool {
+	at := p.schedule.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
+	for range stretches {
+		if at.IsZero() { // none comes any more
+			break
+		}
+		for last := at.Add(time.Minute); ; {
+			next := p.schedule.Next(at)
+			together := next.Equal(at.Add(time.Second))
+			if at = next; !together {
+				break
+			}
+			if at.Equal(last) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Covers reports whether it holds whenever the other does, which never counts behind
+// it. It may miss that, as between two zones.
+func (p Period) Covers(o Period) bool {
+	return always(p.schedule) || p.zone.String() == o.zone.String() && covers(p.schedule, o.schedule)
 }
 
 // Now is the first of the periods that holds.

@@ -86,22 +86,28 @@ func TestWrongPeriods(t *testing.T) {
 		eviction   policy.Eviction
 		want       string
 	}{
-		"no cron":              {"", "", 1, "", `cron: "" has 0 fields; write 5 (minute, hour, day of month, month, day of week), or 6 with seconds first`},
-		"four fields":          {"* * * *", "", 1, "", `cron: "* * * *" has 4 fields; write 5 (minute, hour, day of month, month, day of week), or 6 with seconds first`},
-		"a year":               {"* * * * * * 2026", "", 1, "", `cron: "* * * * * * 2026" has 7 fields; write 5 (minute, hour, day of month, month, day of week), or 6 with seconds first`},
-		"a name":               {"@daily", "", 1, "", `cron: "@daily" has 1 fields; write 5 (minute, hour, day of month, month, day of week), or 6 with seconds first`},
-		"a zone within":        {"TZ=UTC * * * * *", "", 1, "", `cron: "TZ=UTC * * * * *": "TZ=UTC" in "TZ=UTC" is neither a value, nor a range, nor a step`},
-		"minute 60":            {"60 * * * *", "", 1, "", `cron: "60 * * * *": end of range (60) above maximum (59): "60"`},
-		"hour 24":              {"* 24 * * *", "", 1, "", `cron: "* 24 * * *": end of range (24) above maximum (23): "24"`},
-		"day 0":                {"* * 0 * *", "", 1, "", `cron: "* * 0 * *": beginning of range (0) below minimum (1): "0"`},
-		"a negative minute":    {"-5 * * * *", "", 1, "", `cron: "-5 * * * *": "-5" in "-5" is neither a value, nor a range, nor a step`},
-		"a negative step":      {"*/-5 * * * *", "", 1, "", `cron: "*/-5 * * * *": "*/-5" in "*/-5" is neither a value, nor a range, nor a step`},
-		"step 0":               {"*/0 * * * *", "", 1, "", `cron: "*/0 * * * *": step of range must be a positive number: "*/0"`},
-		"nothing in a list":    {"1,,2 * * * *", "", 1, "", `cron: "1,,2 * * * *": "" in "1,,2" is neither a value, nor a range, nor a step`},
-		"a comma":              {"* * , * *", "", 1, "", `cron: "* * , * *": "" in "," is neither a value, nor a range, nor a step`},
-		"a later wrong value":  {"1,99 * * * *", "", 1, "", `cron: "1,99 * * * *": end of range (99) above maximum (59): "99"`},
-		"an unknown name":      {"* * * * FRY", "", 1, "", `cron: "* * * * FRY": failed to parse int from "FRY": strconv.Atoi: parsing "FRY": invalid syntax`},
-		"an unknown letter":    {"* * * * 5L", "", 1, "", `cron: "* * * * 5L": failed to parse int from "5L": strconv.Atoi: parsing "5L": invalid syntax`},
+		"no cron":             {"", "", 1, "", `cron: "" has 0 fields; write 5 (minute, hour, day of month, month, day of week), or 6 with seconds first`},
+		"four fields":         {"* * * *", "", 1, "", `cron: "* * * *" has 4 fields; write 5 (minute, hour, day of month, month, day of week), or 6 with seconds first`},
+		"a year":              {"* * * * * * 2026", "", 1, "", `cron: "* * * * * * 2026" has 7 fields; write 5 (minute, hour, day of month, month, day of week), or 6 with seconds first`},
+		"a name":              {"@daily", "", 1, "", `cron: "@daily" has 1 fields; write 5 (minute, hour, day of month, month, day of week), or 6 with seconds first`},
+		"a zone within":       {"TZ=UTC * * * * *", "", 1, "", `cron: "TZ=UTC * * * * *": "TZ=UTC" in "TZ=UTC" is neither a value, nor a range, nor a step`},
+		"minute 60":           {"60 * * * *", "", 1, "", `cron: minute 60: must be 0 to 59`},
+		"hour 24":             {"* 24 * * *", "", 1, "", `cron: hour 24: must be 0 to 23`},
+		"day 0":               {"* * 0 * *", "", 1, "", `cron: day of month 0: must be 1 to 31`},
+		"a negative minute":   {"-5 * * * *", "", 1, "", `cron: "-5 * * * *": "-5" in "-5" is neither a value, nor a range, nor a step`},
+		"a negative step":     {"*/-5 * * * *", "", 1, "", `cron: "*/-5 * * * *": "*/-5" in "*/-5" is neither a value, nor a range, nor a step`},
+		"step 0":              {"*/0 * * * *", "", 1, "", `cron: minute */0: a step must be at least 1`},
+		"nothing in a list":   {"1,,2 * * * *", "", 1, "", `cron: "1,,2 * * * *": "" in "1,,2" is neither a value, nor a range, nor a step`},
+		"a comma":             {"* * , * *", "", 1, "", `cron: "* * , * *": "" in "," is neither a value, nor a range, nor a step`},
+		"a later wrong value": {"1,99 * * * *", "", 1, "", `cron: minute 99: must be 0 to 59`},
+		"an unknown name":     {"* * * * FRY", "", 1, "", `cron: day of week FRY: must be 0 to 7, or SUN to SAT`},
+		"an unknown letter":   {"* * * * 5L", "", 1, "", `cron: day of week 5L: must be 0 to 7, or SUN to SAT`},
+		"second 75":           {"75 * * * * *", "", 1, "", `cron: second 75: must be 0 to 59`},
+		"an unknown month":    {"* * * JAM *", "", 1, "", `cron: month JAM: must be 1 to 12, or JAN to DEC`},
+		"the end of a range":  {"* 9-25 * * *", "", 1, "", `cron: hour 25: must be 0 to 23`},
+		"all of it": {"61 * * * *", "Mars/Base", -1, "fattest_first", `cron: minute 61: must be 0 to 59; ` +
+			`time_zone: "Mars/Base" is no time zone; write a name of the IANA database, as Europe/Amsterdam; ` +
+			`idle_count: -1 is negative; eviction_strategy: "fattest_first" is none of oldest_first, newest_first`},
 		"30 February":          {"* * 30 2 *", "", 1, "", `cron: "* * 30 2 *" never holds: no such day comes`},
 		"31 April and June":    {"* * 31 4,6 *", "", 1, "", `cron: "* * 31 4,6 *" never holds: no such day comes`},
 		"an unknown zone":      {"* * * * *", "Europe/Amsterdm", 1, "", `time_zone: "Europe/Amsterdm" is no time zone; write a name of the IANA database, as Europe/Amsterdam`},
@@ -147,5 +153,51 @@ func TestOverlappingPeriods(t *testing.T) {
 				t.Errorf("%q holds (%t), want %q", p.Cron, ok, test.want)
 			}
 		})
+	}
+}
+
+func TestBriefPeriods(t *testing.T) {
+	tests := map[string]bool{
+		"0 8 * * *": true, "*/15 * * * *": true, "0 0 1 * *": true, "0 8 29 2 *": true, "0 0 8 * * *": true, "0-30 * 8 * * *": true, "0 0 * * FRI#5": true,
+		"* * * * *": false, "* 8 * * *": false, "0,1 8 * * *": false, "0,59 * * * *": false, "59 23 * * *": true, "0,59 0,23 * * *": false,
+		"* * 8-17 * * 1-5": false, "5,20,21 * * * *": false, "* * 29 2 *": false,
+	}
+	for cron, want := range tests {
+		if got := cronPeriod(t, cron, "").Brief(); got != want {
+			t.Errorf("%s: %t, want %t", cron, got, want)
+		}
+	}
+}
+
+func TestPeriodsThatCoverOthers(t *testing.T) {
+	const amsterdam = "Europe/Amsterdam"
+	tests := []struct {
+		before, zone, period, in string
+		want                     bool
+	}{
+		{"* * * * *", "", "* 8 * * *", amsterdam, true},
+		{"* 8-17 * * *", "", "* 9 * * 1-5", "", true},
+		{"* 8-17 * * *", "", "0 9 1 * *", "", true},
+		{"* 8-17 * * *", amsterdam, "* 9 * * 1-5", "", false},
+		{"* 8-17 * * 1-5", "", "* 9 * * *", "", false},
+		{"* 8-17 * * 1-5", "", "* 9 * * 2,4", "", true},
+		{"* 8-17 * * 1-5", "", "* 9 1 * *", "", false},
+		{"* 8-17 * * 1-5", "", "* 9 1 * 2", "", false},
+		{"* 8-17 1-7 * 1-5", "", "* 9 1 * 2", "", true},
+		{"* 8-17 1-7 * 1-5", "", "* 9 * * 2", "", true},
+		{"* 8-17 1-7 * 1-5", "", "* 9 * * 6", "", false},
+		{"* * L * *", "", "* 9 L * *", "", true},
+		{"* * L * *", "", "* 9 31 * *", "", false},
+		{"* * * * FRI#3", "", "* * * * FRI#2", "", false},
+		{"0 * * * * *", "", "* * * * *", "", false},
+		{"* * 8 * * *", "", "* 8 * * *", "", true},
+		{"*/10 * * * *", "", "*/20 * * * *", "", true},
+		{"*/20 * * * *", "", "*/10 * * * *", "", false},
+		{"* 8 * 6 *", "", "* 8 * * *", "", false},
+	}
+	for _, tt := range tests {
+		if got := cronPeriod(t, tt.before, tt.zone).Covers(cronPeriod(t, tt.period, tt.in)); got != tt.want {
+			t.Errorf("%s in %q before %s in %q: %t, want %t", tt.before, tt.zone, tt.period, tt.in, got, tt.want)
+		}
 	}
 }

@@ -194,9 +194,11 @@ func (r *snapshotReader) period(n node) Period {
 		return Period{}
 	}
 	p, err := ParsePeriod(expression, zone, int(min(max(count, 0), math.MaxInt32)), eviction)
-	if err != nil {
-		name, what, _ := strings.Cut(err.Error(), ": ")
-		r.problem(f.get(name), "%s", what)
+	var wrong PeriodErrors
+	if errors.As(err, &wrong) {
+		for _, e := range wrong {
+			r.problem(f.get(e.Field), "%s", e.Rule)
+		}
 	}
 	return p
 }

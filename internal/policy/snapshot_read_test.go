@@ -89,7 +89,9 @@ policy.idle_confirmation_seconds: 1e999 is more than 3153600000`},
 		"no cron":               {periodOf(`"idle_count": 1`), `policy.idle[0].cron: is missing`},
 		"a wrong cron, and more": {periodOf(`"cron": "* * 32 * *", "idle_count": true, "time_zone": 1`), `policy.idle[0].idle_count: is a boolean; write a number
 policy.idle[0].time_zone: is a number; write a text
-policy.idle[0].cron: "* * 32 * *": end of range (32) above maximum (31): "32"`},
+policy.idle[0].cron: day of month 32: must be 1 to 31`},
+		"a wrong cron and a wrong zone": {periodOf(`"cron": "61 * * * *", "time_zone": "Mars/Olympus"`), `policy.idle[0].cron: minute 61: must be 0 to 59
+policy.idle[0].time_zone: "Mars/Olympus" is no time zone; write a name of the IANA database, as Europe/Amsterdam`},
 		"30 February": {periodOf(`"cron": "* * 30 2 *"`), `policy.idle[0].cron: "* * 30 2 *" never holds: no such day comes`},
 
 		"nothing of an instance": {instanceOf(``), `instances[0].state: is missing
