@@ -16,11 +16,12 @@ import (
 
 // What the hosts of the day do by themselves takes so long. A boot is that of a
 // launch template with an image of its own, from the call to the agent's first
-// word; a host in the pool hears of its claim when it next reads its record,
-// every 500 ms.
+// word. A host in the pool reads its record every 500 ms, one at work every 5 s:
+// it hears of a claim, or of its release, after half of that.
 const (
 	dayBoot      = 60 * time.Second
 	dayHears     = 250 * time.Millisecond
+	dayHearsEnd  = 2500 * time.Millisecond
 	dayRegisters = 2 * time.Second
 	dayCleans    = 3 * time.Second
 	dayHeartbeat = 15 * time.Second
@@ -240,7 +241,11 @@ func (d *workday) hears(r lifecycle.Record) {
 		if r.State != lifecycle.StateTerminated { // which takes the mark away
 			h.scaledDown = r.ScalingDown()
 		}
-		d.after(dayHears, func(now time.Time) { d.answerOf(h, now) })
+		hears := dayHears
+		if r.Releasing() {
+			hears = dayHearsEnd
+		}
+		d.after(hears, func(now time.Time) { d.answerOf(h, now) })
 	}
 }
 
@@ -289,7 +294,6 @@ func (d *workday) gone(h *dayHost, r lifecycle.Record) {
 	if h.scaledDown {
 		d.scaled++
 	}
-	d.github.deregister(r.RunnerName)
 	delete(d.hosts, h.key)
 }
 
