@@ -38,7 +38,7 @@ func (s *Store) Fingerprint() [sha256.Size]byte {
 
 func (s *Store) dumpState(b *strings.Builder) {
 	for _, key := range slices.Sorted(maps.Keys(s.instances)) {
-		dumpRow(b, "instance", redacted(s.instances[key]))
+		dumpRow(b, "instance", redacted(*s.instances[key]))
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.reports)) {
 		dumpRow(b, "report", s.reports[key])

@@ -24,7 +24,7 @@ func (s *Store) CreateInstance(ctx context.Context, r lifecycle.Record) error {
 		return fmt.Errorf("%s: %w", what, lifecycle.ErrExists)
 	}
 	r.Version = 1
-	s.instances[r.HostKey] = row.Record(r)
+	s.instances[r.HostKey] = new(row.Record(r))
 	return nil
 }
 
@@ -52,7 +52,7 @@ func (s *Store) ClaimInstance(ctx context.Context, c lifecycle.Claim) (lifecycle
 	}
 	defer end()
 	old, ok := s.instances[c.HostKey]
-	if !ok || !c.Holds(old) {
+	if !ok || !c.Holds(*old) {
 		return lifecycle.Record{}, lost(what)
 	}
 	claimed, err := old.Claimed(c)
@@ -64,7 +64,7 @@ func (s *Store) ClaimInstance(ctx context.Context, c lifecycle.Claim) (lifecycle
 
 func (s *Store) putInstance(r lifecycle.Record) lifecycle.Record {
 	r.Version++
-	s.instances[r.HostKey] = row.Record(r)
+	s.instances[r.HostKey] = new(row.Record(r))
 	return row.Record(r)
 }
 
@@ -80,7 +80,7 @@ func (s *Store) Instance(ctx context.Context, hostKey string) (lifecycle.Record,
 	if !ok {
 		return lifecycle.Record{}, fmt.Errorf("%s: %w", what, lifecycle.ErrNotFound)
 	}
-	return row.Record(r), nil
+	return row.Record(*r), nil
 }
 
 // Instances reads many records, in order of host key; missing ones are left out.
@@ -93,7 +93,7 @@ func (s *Store) Instances(ctx context.Context, hostKeys []string) ([]lifecycle.R
 	var records []lifecycle.Record
 	for _, key := range slices.Compact(slices.Sorted(slices.Values(hostKeys))) {
 		if r, ok := s.instances[key]; ok {
-			records = append(records, row.Record(r))
+			records = append(records, row.Record(*r))
 		}
 	}
 	return records, nil
@@ -101,13 +101,13 @@ func (s *Store) Instances(ctx context.Context, hostKeys []string) ([]lifecycle.R
 
 // InstancesOfRun lists the records that name the run, in order of host key.
 func (s *Store) InstancesOfRun(ctx context.Context, runID string, of lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-	return s.listInstances(ctx, byRun, of, func(r lifecycle.Record) bool { return runID != "" && r.RunID == runID })
+	return s.listInstances(ctx, byRun, of, func(r *lifecycle.Record) bool { return runID != "" && r.RunID == runID })
 }
 
 // PooledInstances lists the pooled records of a pool, queue and trust key, the
 // longest pooled first.
 func (s *Store) PooledInstances(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, of lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-	return s.listInstances(ctx, byPool, of, func(r lifecycle.Record) bool {
+	return s.listInstances(ctx, byPool, of, func(r *lifecycle.Record) bool {
 		return !r.PooledAt.IsZero() && r.Pool == pool && r.TrustKey == trustKey &&
 			r.ResourceClass == q.ResourceClass && r.UsageClass == q.UsageClass
 	})
@@ -116,19 +116,19 @@ func (s *Store) PooledInstances(ctx context.Context, pool string, q lifecycle.Qu
 // DueInstances lists the records with dueAt at or before now, the longest due
 // first.
 func (s *Store) DueInstances(ctx context.Context, now time.Time, of lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-	return s.listInstances(ctx, byDue, of, func(r lifecycle.Record) bool { return expired(r.DueAt, now) })
+	return s.listInstances(ctx, byDue, of, func(r *lifecycle.Record) bool { return expired(r.DueAt, now) })
 }
 
 // ListInstances lists the records that pass the filter, in order of host key.
 func (s *Store) ListInstances(ctx context.Context, f lifecycle.Filter, of lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-	return s.listInstances(ctx, byKey, of, func(r lifecycle.Record) bool {
+	return s.listInstances(ctx, byKey, of, func(r *lifecycle.Record) bool {
 		return (len(f.States) == 0 || slices.Contains(f.States, r.State)) &&
 			(f.RunID == "" || r.RunID == f.RunID) &&
 			(f.ResourceClass == "" || r.ResourceClass == f.ResourceClass)
 	})
 }
 
-func (s *Store) listInstances(ctx context.Context, x index[lifecycle.Record], of lifecycle.PageOf, in func(lifecycle.Record) bool) (lifecycle.Page[lifecycle.Record], error) {
+func (s *Store) listInstances(ctx context.Context, x index[lifecycle.Record], of lifecycle.PageOf, in func(*lifecycle.Record) bool) (lifecycle.Page[lifecycle.Record], error) {
 	end, err := s.begin(ctx, "list instances "+x.name)
 	if err != nil {
 		return lifecycle.Page[lifecycle.Record]{}, err

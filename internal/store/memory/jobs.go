@@ -24,7 +24,7 @@ func (s *Store) CreateJob(ctx context.Context, j lifecycle.Job) error {
 		return fmt.Errorf("%s: %w", what, lifecycle.ErrExists)
 	}
 	j.Version = 1
-	s.jobs[j.ID] = row.Job(j)
+	s.jobs[j.ID] = new(row.Job(j))
 	return nil
 }
 
@@ -41,7 +41,7 @@ func (s *Store) UpdateJob(ctx context.Context, j lifecycle.Job) (lifecycle.Job, 
 		return lifecycle.Job{}, lost(what)
 	}
 	j.Version++
-	s.jobs[j.ID] = row.Job(j)
+	s.jobs[j.ID] = new(row.Job(j))
 	return row.Job(j), nil
 }
 
@@ -57,7 +57,7 @@ func (s *Store) Job(ctx context.Context, id int64) (lifecycle.Job, error) {
 	if !ok {
 		return lifecycle.Job{}, fmt.Errorf("%s: %w", what, lifecycle.ErrNotFound)
 	}
-	return row.Job(j), nil
+	return row.Job(*j), nil
 }
 
 // OpenJobsOfRun lists the jobs of a run that are not done, by id.
@@ -70,7 +70,7 @@ func (s *Store) OpenJobsOfRun(ctx context.Context, repository, runID string) ([]
 	var open []lifecycle.Job
 	for _, j := range s.jobs {
 		if j.Repository == repository && j.RunID == runID && j.State != lifecycle.JobDone {
-			open = append(open, row.Job(j))
+			open = append(open, row.Job(*j))
 		}
 	}
 	slices.SortFunc(open, func(a, b lifecycle.Job) int { return cmp.Compare(a.ID, b.ID) })
@@ -79,17 +79,17 @@ func (s *Store) OpenJobsOfRun(ctx context.Context, repository, runID string) ([]
 
 // WaitingJobs lists the waiting jobs of a pool, in the order of Job.Before.
 func (s *Store) WaitingJobs(ctx context.Context, pool string, of lifecycle.PageOf) (lifecycle.Page[lifecycle.Job], error) {
-	return s.listJobs(ctx, jobsByPool, of, func(j lifecycle.Job) bool {
+	return s.listJobs(ctx, jobsByPool, of, func(j *lifecycle.Job) bool {
 		return pool != "" && j.Pool == pool && j.State == lifecycle.JobWaiting
 	})
 }
 
 // DueJobs lists the jobs with dueAt at or before now, the longest due first.
 func (s *Store) DueJobs(ctx context.Context, now time.Time, of lifecycle.PageOf) (lifecycle.Page[lifecycle.Job], error) {
-	return s.listJobs(ctx, jobsByDue, of, func(j lifecycle.Job) bool { return expired(j.DueAt, now) })
+	return s.listJobs(ctx, jobsByDue, of, func(j *lifecycle.Job) bool { return expired(j.DueAt, now) })
 }
 
-func (s *Store) listJobs(ctx context.Context, x index[lifecycle.Job], of lifecycle.PageOf, in func(lifecycle.Job) bool) (lifecycle.Page[lifecycle.Job], error) {
+func (s *Store) listJobs(ctx context.Context, x index[lifecycle.Job], of lifecycle.PageOf, in func(*lifecycle.Job) bool) (lifecycle.Page[lifecycle.Job], error) {
 	end, err := s.begin(ctx, "list "+x.name)
 	if err != nil {
 		return lifecycle.Page[lifecycle.Job]{}, err

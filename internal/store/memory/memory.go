@@ -23,18 +23,18 @@ type Store struct {
 	Now func() time.Time
 
 	mu        sync.Mutex
-	instances map[string]lifecycle.Record
-	reports   map[string]lifecycle.Report
-	requests  map[requestKey]lifecycle.Request
+	instances map[string]*lifecycle.Record
+	reports   map[string]*lifecycle.Report
+	requests  map[requestKey]*lifecycle.Request
 	events    []lifecycle.Event // in order of id
 	lastEvent int64
 	leases    map[string]lifecycle.Lease
 	services  map[string]lifecycle.Service
-	webhooks  map[string]lifecycle.Webhook
-	jobs      map[int64]lifecycle.Job
+	webhooks  map[string]*lifecycle.Webhook
+	jobs      map[int64]*lifecycle.Job
 	turns     map[string]lifecycle.Turns
-	work      map[workKey]lifecycle.WorkJob
-	workers   map[workKey]lifecycle.Worker
+	work      map[workKey]*lifecycle.WorkJob
+	workers   map[workKey]*lifecycle.Worker
 	hold      lifecycle.FleetHold
 	breakers  map[string]lifecycle.Breaker
 	accounts  map[string]lifecycle.Account
@@ -53,16 +53,16 @@ type seenKey struct{ kind, id string }
 func New(now func() time.Time) *Store {
 	return &Store{
 		Now:       now,
-		instances: map[string]lifecycle.Record{},
-		reports:   map[string]lifecycle.Report{},
-		requests:  map[requestKey]lifecycle.Request{},
+		instances: map[string]*lifecycle.Record{},
+		reports:   map[string]*lifecycle.Report{},
+		requests:  map[requestKey]*lifecycle.Request{},
 		leases:    map[string]lifecycle.Lease{},
 		services:  map[string]lifecycle.Service{},
-		webhooks:  map[string]lifecycle.Webhook{},
-		jobs:      map[int64]lifecycle.Job{},
+		webhooks:  map[string]*lifecycle.Webhook{},
+		jobs:      map[int64]*lifecycle.Job{},
 		turns:     map[string]lifecycle.Turns{},
-		work:      map[workKey]lifecycle.WorkJob{},
-		workers:   map[workKey]lifecycle.Worker{},
+		work:      map[workKey]*lifecycle.WorkJob{},
+		workers:   map[workKey]*lifecycle.Worker{},
 		breakers:  map[string]lifecycle.Breaker{},
 		accounts:  map[string]lifecycle.Account{},
 		seen:      map[seenKey]time.Time{},
@@ -120,12 +120,12 @@ func (s *Store) purge(now time.Time) {
 		return
 	}
 	s.purgedAt = now
-	maps.DeleteFunc(s.instances, func(_ string, r lifecycle.Record) bool { return expired(r.ExpiresAt, now) })
-	maps.DeleteFunc(s.requests, func(_ requestKey, q lifecycle.Request) bool { return expired(q.ExpiresAt, now) })
-	maps.DeleteFunc(s.webhooks, func(_ string, w lifecycle.Webhook) bool { return expired(w.ExpiresAt, now) })
-	maps.DeleteFunc(s.jobs, func(_ int64, j lifecycle.Job) bool { return expired(j.ExpiresAt, now) })
-	maps.DeleteFunc(s.work, func(_ workKey, j lifecycle.WorkJob) bool { return expired(j.ExpiresAt, now) })
-	maps.DeleteFunc(s.workers, func(_ workKey, w lifecycle.Worker) bool { return expired(w.ExpiresAt, now) })
+	maps.DeleteFunc(s.instances, func(_ string, r *lifecycle.Record) bool { return expired(r.ExpiresAt, now) })
+	maps.DeleteFunc(s.requests, func(_ requestKey, q *lifecycle.Request) bool { return expired(q.ExpiresAt, now) })
+	maps.DeleteFunc(s.webhooks, func(_ string, w *lifecycle.Webhook) bool { return expired(w.ExpiresAt, now) })
+	maps.DeleteFunc(s.jobs, func(_ int64, j *lifecycle.Job) bool { return expired(j.ExpiresAt, now) })
+	maps.DeleteFunc(s.work, func(_ workKey, j *lifecycle.WorkJob) bool { return expired(j.ExpiresAt, now) })
+	maps.DeleteFunc(s.workers, func(_ workKey, w *lifecycle.Worker) bool { return expired(w.ExpiresAt, now) })
 	maps.DeleteFunc(s.seen, func(_ seenKey, until time.Time) bool { return expired(until, now) })
 	live := func(e lifecycle.Event) bool { return !expired(e.At.Add(row.EventRetention), now) }
 	if i := slices.IndexFunc(s.events, live); i != 0 {

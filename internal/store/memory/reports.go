@@ -20,7 +20,7 @@ func (s *Store) Reports(ctx context.Context, hostKeys []string) (map[string]life
 	found := make(map[string]lifecycle.Report, len(hostKeys))
 	for _, key := range hostKeys {
 		if p, ok := s.reports[key]; ok {
-			found[key] = p
+			found[key] = *p
 		}
 	}
 	return found, nil
@@ -33,7 +33,7 @@ func (s *Store) AllReports(ctx context.Context, of lifecycle.PageOf) (lifecycle.
 		return lifecycle.Page[lifecycle.Report]{}, err
 	}
 	defer end()
-	all := func(lifecycle.Report) bool { return true }
+	all := func(*lifecycle.Report) bool { return true }
 	return reportsByKey.page(maps.Values(s.reports), all, of)
 }
 
@@ -76,6 +76,6 @@ func (v *HostView) PutReport(ctx context.Context, p lifecycle.Report) error {
 	}
 	defer end()
 	p.HostKey = v.hostKey
-	v.store.reports[v.hostKey] = row.Report(p)
+	v.store.reports[v.hostKey] = new(row.Report(p))
 	return nil
 }

@@ -25,7 +25,7 @@ func (s *Store) CreateRequest(ctx context.Context, q lifecycle.Request) error {
 		return fmt.Errorf("%s: %w", what, lifecycle.ErrExists)
 	}
 	q.Version = 1
-	s.requests[keyOf(q)] = row.Request(q)
+	s.requests[keyOf(q)] = new(row.Request(q))
 	return nil
 }
 
@@ -42,7 +42,7 @@ func (s *Store) UpdateRequest(ctx context.Context, q lifecycle.Request) (lifecyc
 		return lifecycle.Request{}, lost(what)
 	}
 	q.Version++
-	s.requests[keyOf(q)] = row.Request(q)
+	s.requests[keyOf(q)] = new(row.Request(q))
 	return row.Request(q), nil
 }
 
@@ -58,7 +58,7 @@ func (s *Store) Request(ctx context.Context, repository, runID, requestID string
 	if !ok {
 		return lifecycle.Request{}, fmt.Errorf("%s: %w", what, lifecycle.ErrNotFound)
 	}
-	return row.Request(q), nil
+	return row.Request(*q), nil
 }
 
 // RequestsOfRun lists the requests of a run, by request id.
@@ -71,7 +71,7 @@ func (s *Store) RequestsOfRun(ctx context.Context, repository, runID string) ([]
 	var found []lifecycle.Request
 	for key, q := range s.requests {
 		if key.repository == repository && key.runID == runID {
-			found = append(found, row.Request(q))
+			found = append(found, row.Request(*q))
 		}
 	}
 	slices.SortFunc(found, func(a, b lifecycle.Request) int { return strings.Compare(a.RequestID, b.RequestID) })
@@ -86,7 +86,7 @@ func (s *Store) DueRequests(ctx context.Context, now time.Time, of lifecycle.Pag
 		return lifecycle.Page[lifecycle.Request]{}, err
 	}
 	defer end()
-	due := func(q lifecycle.Request) bool { return expired(q.DueAt, now) }
+	due := func(q *lifecycle.Request) bool { return expired(q.DueAt, now) }
 	return requestsByDue.page(maps.Values(s.requests), due, of)
 }
 

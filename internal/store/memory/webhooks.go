@@ -23,7 +23,7 @@ func (s *Store) CreateWebhook(ctx context.Context, w lifecycle.Webhook) error {
 		return fmt.Errorf("%s: %w", what, lifecycle.ErrExists)
 	}
 	w.Version = 1
-	s.webhooks[w.DeliveryID] = row.Webhook(w)
+	s.webhooks[w.DeliveryID] = new(row.Webhook(w))
 	return nil
 }
 
@@ -40,7 +40,7 @@ func (s *Store) UpdateWebhook(ctx context.Context, w lifecycle.Webhook) (lifecyc
 		return lifecycle.Webhook{}, lost(what)
 	}
 	w.Version++
-	s.webhooks[w.DeliveryID] = row.Webhook(w)
+	s.webhooks[w.DeliveryID] = new(row.Webhook(w))
 	return row.Webhook(w), nil
 }
 
@@ -56,7 +56,7 @@ func (s *Store) Webhook(ctx context.Context, deliveryID string) (lifecycle.Webho
 	if !ok {
 		return lifecycle.Webhook{}, fmt.Errorf("%s: %w", what, lifecycle.ErrNotFound)
 	}
-	return row.Webhook(w), nil
+	return row.Webhook(*w), nil
 }
 
 // DueWebhooks lists the deliveries with dueAt at or before now, the longest due
@@ -67,6 +67,6 @@ func (s *Store) DueWebhooks(ctx context.Context, now time.Time, of lifecycle.Pag
 		return lifecycle.Page[lifecycle.Webhook]{}, err
 	}
 	defer end()
-	due := func(w lifecycle.Webhook) bool { return expired(w.DueAt, now) }
+	due := func(w *lifecycle.Webhook) bool { return expired(w.DueAt, now) }
 	return webhooksByDue.page(maps.Values(s.webhooks), due, of)
 }

@@ -28,7 +28,7 @@ func (s *Store) CreateWork(ctx context.Context, j lifecycle.WorkJob) error {
 		return fmt.Errorf("%s: %w", what, lifecycle.ErrExists)
 	}
 	j.Version = 1
-	s.work[key] = row.WorkJob(j)
+	s.work[key] = new(row.WorkJob(j))
 	return nil
 }
 
@@ -46,7 +46,7 @@ func (s *Store) UpdateWork(ctx context.Context, j lifecycle.WorkJob) (lifecycle.
 		return lifecycle.WorkJob{}, lost(what)
 	}
 	j.Version++
-	s.work[key] = row.WorkJob(j)
+	s.work[key] = new(row.WorkJob(j))
 	return row.WorkJob(j), nil
 }
 
@@ -62,13 +62,13 @@ func (s *Store) Work(ctx context.Context, service, id string) (lifecycle.WorkJob
 	if !ok {
 		return lifecycle.WorkJob{}, fmt.Errorf("%s: %w", what, lifecycle.ErrNotFound)
 	}
-	return row.WorkJob(j), nil
+	return row.WorkJob(*j), nil
 }
 
 // WaitingWork lists the ids of at most limit waiting jobs of a service, the
 // oldest first.
 func (s *Store) WaitingWork(ctx context.Context, service string, limit int) ([]string, error) {
-	page, err := s.listWork(ctx, workByAge, lifecycle.PageOf{Limit: limit}, func(j lifecycle.WorkJob) bool {
+	page, err := s.listWork(ctx, workByAge, lifecycle.PageOf{Limit: limit}, func(j *lifecycle.WorkJob) bool {
 		return j.Service == service && j.State == lifecycle.WorkWaiting
 	})
 	var ids []string
@@ -103,18 +103,18 @@ func (s *Store) CountWork(ctx context.Context, service string, atMost int) (n li
 func (s *Store) ListWork(
 	ctx context.Context, service string, states []lifecycle.WorkState, of lifecycle.PageOf,
 ) (lifecycle.Page[lifecycle.WorkJob], error) {
-	return s.listWork(ctx, workByState, of, func(j lifecycle.WorkJob) bool {
+	return s.listWork(ctx, workByState, of, func(j *lifecycle.WorkJob) bool {
 		return j.Service == service && slices.Contains(states, j.State)
 	})
 }
 
 // DueWork lists the jobs with dueAt at or before now, the longest due first.
 func (s *Store) DueWork(ctx context.Context, now time.Time, of lifecycle.PageOf) (lifecycle.Page[lifecycle.WorkJob], error) {
-	return s.listWork(ctx, workByDue, of, func(j lifecycle.WorkJob) bool { return expired(j.DueAt, now) })
+	return s.listWork(ctx, workByDue, of, func(j *lifecycle.WorkJob) bool { return expired(j.DueAt, now) })
 }
 
 func (s *Store) listWork(
-	ctx context.Context, x index[lifecycle.WorkJob], of lifecycle.PageOf, in func(lifecycle.WorkJob) bool,
+	ctx context.Context, x index[lifecycle.WorkJob], of lifecycle.PageOf, in func(*lifecycle.WorkJob) bool,
 ) (lifecycle.Page[lifecycle.WorkJob], error) {
 	end, err := s.begin(ctx, "list "+x.name)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *Store) Worker(ctx context.Context, service, id string) (lifecycle.Worke
 	if !ok {
 		return lifecycle.Worker{}, fmt.Errorf("%s: %w", what, lifecycle.ErrNotFound)
 	}
-	return row.Worker(w), nil
+	return row.Worker(*w), nil
 }
 
 // UpdateWorker replaces the worker whose stored version is w.Version (0: there is
@@ -149,11 +149,15 @@ func (s *Store) UpdateWorker(ctx context.Context, w lifecycle.Worker) (lifecycle
 	}
 	defer end()
 	key := workKey{w.Service, w.ID}
-	if s.workers[key].Version != w.Version {
+	var version int64
+	if old, ok := s.workers[key]; ok {
+		version = old.Version
+	}
+	if version != w.Version {
 		return lifecycle.Worker{}, lost(what)
 	}
 	w.Version++
-	s.workers[key] = row.Worker(w)
+	s.workers[key] = new(row.Worker(w))
 	return row.Worker(w), nil
 }
 
@@ -164,7 +168,7 @@ func (s *Store) Workers(ctx context.Context, service string, of lifecycle.PageOf
 		return lifecycle.Page[lifecycle.Worker]{}, err
 	}
 	defer end()
-	return workersByID.page(maps.Values(s.workers), func(w lifecycle.Worker) bool { return w.Service == service }, of)
+	return workersByID.page(maps.Values(s.workers), func(w *lifecycle.Worker) bool { return w.Service == service }, of)
 }
 
 // workIn are the jobs and workers of a table in a fixed order.
