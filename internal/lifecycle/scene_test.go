@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,11 +110,28 @@ func (s scene) parts() (signal lifecycle.Signal, cause lifecycle.Cause, old, kno
 	return lifecycle.Signal(name), lifecycle.Cause(c), old, true
 }
 
+// beginning is what every scene of a host begins with. Scenes copy it, and change
+// nothing that it points to.
+type beginning struct {
+	facts  lifecycle.Facts
+	policy lifecycle.Policy
+}
+
+// beginnings are those of all hosts, built once: there are a million scenes.
+var beginnings = sync.OnceValue(func() map[string]beginning {
+	all := make(map[string]beginning, len(hosts))
+	for name, build := range hosts {
+		b := beginning{lifecycle.Facts{Record: baseRecord(), WatchingSince: start}, lifecycle.DefaultPolicy()}
+		build(&b.facts, &b.policy)
+		all[name] = b
+	}
+	return all
+})
+
 // facts builds what Decide is asked, and the policy it is asked under.
 func (s scene) facts() (lifecycle.Facts, lifecycle.Policy) {
-	p := lifecycle.DefaultPolicy()
-	f := lifecycle.Facts{Record: baseRecord(), WatchingSince: start}
-	hosts[s.host](&f, &p)
+	b := beginnings()[s.host]
+	f, p := b.facts, b.policy
 	if f.Record.State != lifecycle.StateTerminated {
 		s.setDeadline(&f.Record)
 		if s.hold == "held" {
