@@ -87,13 +87,14 @@ func pool(reuse lifecycle.Reuse) fleet.Pool {
 	}
 }
 
-// agents answers for every host, ten times a second, until ctx ends.
+// agents answers for every host, as often as an idle agent reads its record
+// (internal/agent), until ctx ends.
 func (w *world) agents(ctx context.Context) {
 	for ctx.Err() == nil {
 		w.answer(ctx)
 		select {
 		case <-ctx.Done():
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(500 * time.Millisecond):
 		}
 	}
 }
