@@ -152,7 +152,7 @@ func TestDamagedTurns(t *testing.T) {
 		"no JSON":   &types.AttributeValueMemberB{Value: deflate(t, secret)},
 		"no turns":  &types.AttributeValueMemberB{Value: deflate(t, `{"number":1}`)},
 		// What is small may become very large.
-		"a bomb": &types.AttributeValueMemberB{Value: deflate(t, "["+strings.Repeat(" ", 64<<20)+"]")},
+		"a bomb": &types.AttributeValueMemberB{Value: bomb(t, "[", "]")},
 	} {
 		w.set(t, "remuda-jobs", key, "open", open)
 		got, err := w.Turns(t.Context(), jobPool)
@@ -164,6 +164,19 @@ func TestDamagedTurns(t *testing.T) {
 
 func deflate(t *testing.T, text string) []byte {
 	t.Helper()
+	return deflateTo(t, text, (*flate.Writer).Close)
+}
+
+// bomb is 64 MiB of spaces between before and after. One MiB is deflated, and
+// stands there 64 times: deflating all takes seconds.
+func bomb(t *testing.T, before, after string) []byte {
+	t.Helper()
+	block := func(text string) []byte { return deflateTo(t, text, (*flate.Writer).Flush) }
+	return slices.Concat(block(before), bytes.Repeat(block(strings.Repeat(" ", 1<<20)), 64), deflate(t, after))
+}
+
+func deflateTo(t *testing.T, text string, end func(*flate.Writer) error) []byte {
+	t.Helper()
 	var small bytes.Buffer
 	w, err := flate.NewWriter(&small, flate.BestCompression)
 	if err != nil {
@@ -172,7 +185,7 @@ func deflate(t *testing.T, text string) []byte {
 	if _, err := w.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
+	if err := end(w); err != nil {
 		t.Fatal(err)
 	}
 	return small.Bytes()

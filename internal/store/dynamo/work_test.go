@@ -96,7 +96,7 @@ func TestDamagedWork(t *testing.T) {
 	for name, log := range map[string]types.AttributeValue{
 		"no binary": text(secret),
 		"no flate":  &types.AttributeValueMemberB{Value: []byte(secret)},
-		"a bomb":    &types.AttributeValueMemberB{Value: deflate(t, strings.Repeat(" ", 64<<20))},
+		"a bomb":    &types.AttributeValueMemberB{Value: bomb(t, "", "")},
 	} {
 		w.set(t, "remuda-jobs", workRow("b"), "logTail", log)
 		_, err := w.Work(t.Context(), "render", "b")
