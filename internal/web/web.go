@@ -32,8 +32,8 @@ const (
 	readyTimeout = 2 * time.Second
 )
 
-// Options are the parts that a Server shows. All but Webhooks, Workers and Log
-// are required.
+// Options are the parts that a Server shows. All but Webhooks, Workers,
+// Scale and Log are required.
 type Options struct {
 	// Ready says what keeps controld from serving; nil when nothing does.
 	Ready func(ctx context.Context) error
