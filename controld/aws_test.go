@@ -2,9 +2,14 @@ package main
 
 import (
 	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	ec2api "github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -15,6 +20,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/awstest/ec2gap"
 	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
 var update = flag.Bool("update", false, "write the files that are compared with what the code makes")
@@ -201,3 +207,70 @@ func TestCheckWithoutCredentials(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// TestSnapshotOnlyReads: nothing that it calls in an account with a host, or of
+// GitHub, can change a thing.
+func TestSnapshotOnlyReads(t *testing.T) {
+	a := newAccount(t)
+	a.addHostRole(t)
+	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			t.Errorf("snapshot calls %s %s of GitHub", r.Method, r.URL)
+		}
+		fmt.Fprint(w, `{"total_count": 0, "runners": []}`)
+	}))
+	defer hub.Close()
+	path := a.configuration(t)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = write(t, "controld.yaml", strings.Replace(string(text), "github: {", `github: {url: "`+hub.URL+`/api/v3", `, 1))
+	t.Setenv("REMUDA_TEST_TOKEN", "any")
+	c, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newAWSParts(t.Context(), c, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.ensure(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	version, err := p.templateVersion(t.Context(), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines, err := p.compute.Launch(t.Context(), lifecycle.LaunchOrder{
+		Token: "token", RequestID: "request", Number: 1, Count: 1, Pool: "default", Repository: "acme/shop", RunID: "1",
+		ResourceClass: "large", CPU: 2, MemoryMiB: 4096, UsageClass: lifecycle.UsageOnDemand, InstanceTypes: []string{"m5.large"}, TemplateVersion: version,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.store.CreateInstance(t.Context(), lifecycle.Record{
+		HostKey: machines[0].HostKey, InstanceID: machines[0].InstanceID, Pool: "default", State: lifecycle.StateRunning, Repository: "acme/shop", RunID: "1",
+		Assignment: 1, ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, LaunchedAt: time.Now(), CreatedAt: time.Now(), Threshold: time.Now().Add(time.Hour),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	before := len(a.proxy.Calls())
+	if got := controld(t, "snapshot", "--config", path); got.code != 0 || !strings.Contains(got.stdout, machines[0].InstanceID) {
+		t.Fatalf("snapshot: %+v", got)
+	}
+	called := map[string]bool{}
+	for _, call := range a.proxy.Calls()[before:] {
+		called[call.Operation] = true
+		if !reads.MatchString(call.Operation) {
+			t.Errorf("snapshot calls %s of %s", call.Operation, call.Service)
+		}
+	}
+	for _, want := range []string{"DescribeInstances", "GetInstanceProfile", "BatchGetItem"} {
+		if !called[want] {
+			t.Errorf("it does not call %s: %v", want, called)
+		}
+	}
+}
+
+var reads = regexp.MustCompile(`^(Describe|Get|BatchGet|List|Query)`)

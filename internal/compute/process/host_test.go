@@ -220,3 +220,28 @@ func TestLogIsBounded(t *testing.T) {
 		t.Errorf("the log takes %d bytes", total)
 	}
 }
+
+// TestReadOnlyEndsNothing: who only looks leaves to others what is left of a
+// host, and makes no directory.
+func TestReadOnlyEndsNothing(t *testing.T) {
+	dir := root(t)
+	readOnly := func(o *process.Options) { o.ReadOnly = true }
+	reader := open(t, dir, stays, readOnly)
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Fatalf("%d directories were made: %v", len(entries), err)
+	}
+	c := open(t, dir, stays, nil)
+	id, hostDir := launch(t, c, dir)
+	agent := pids(t, filepath.Join(hostDir, "agent.pids"), 1)[0]
+	killHard(t, initPID(t, hostDir))
+	eventually(t, "the host is ending", func() bool { return state(t, reader, id) == lifecycle.MachineEnding })
+	if _, err := reader.List(t.Context(), lifecycle.PageOf{}); err != nil {
+		t.Error(err)
+	}
+	if !alive(agent) {
+		t.Error("a look ended an agentd")
+	}
+	if state(t, c, id) != lifecycle.MachineGone || alive(agent) {
+		t.Error("who may end it did not")
+	}
+}
