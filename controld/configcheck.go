@@ -37,7 +37,7 @@ func configCheck(ctx context.Context, call *call) error {
 	case errors.As(err, &wrong):
 		fmt.Fprintln(call.stdout, wrong)
 		if _, err := loadForDev(files[0]); err == nil {
-			fmt.Fprintf(call.stdout, "%s: it is for `controld dev` alone, and right for that: check it with --dev\n", files[0])
+			fmt.Fprintf(call.stdout, "%s: `controld dev` takes it, with what it has by itself: for that, check it with --dev\n", files[0])
 		}
 		return errTold
 	case err != nil:

@@ -30,7 +30,7 @@ func TestEveryExampleCanBeChecked(t *testing.T) {
 // --dev the way there is told.
 func TestConfigCheckOfDev(t *testing.T) {
 	file := "../examples/job-pool.yaml"
-	if got, hint := controld(t, "config", "check", file), file+": it is for `controld dev` alone, and right for that: check it with --dev\n"; got.code != exitFailure || !strings.HasSuffix(got.stdout, hint) {
+	if got, hint := controld(t, "config", "check", file), file+": `controld dev` takes it, with what it has by itself: for that, check it with --dev\n"; got.code != exitFailure || !strings.HasSuffix(got.stdout, hint) {
 		t.Errorf("without --dev: %+v, want %q", got, hint)
 	}
 	wrong := write(t, "wrong.yaml", "sweeps: {due: 5}\n")
