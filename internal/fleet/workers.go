@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -82,6 +83,20 @@ func (f *Fleet) Work(ctx context.Context, service, id string) (lifecycle.WorkJob
 		return lifecycle.WorkJob{}, err
 	}
 	return f.workers.Store.Work(ctx, service, id)
+}
+
+// ListWork lists the jobs of a service that are in one of the states, the oldest
+// first; no states: all of them.
+func (f *Fleet) ListWork(
+	ctx context.Context, service string, states []lifecycle.WorkState, page lifecycle.PageOf,
+) (lifecycle.Page[lifecycle.WorkJob], error) {
+	if _, err := f.workService(service); err != nil {
+		return lifecycle.Page[lifecycle.WorkJob]{}, err
+	}
+	asked := slices.DeleteFunc(slices.Clone(lifecycle.WorkStates), func(s lifecycle.WorkState) bool {
+		return len(states) > 0 && !slices.Contains(states, s)
+	})
+	return f.workers.Store.ListWork(ctx, service, asked, page)
 }
 
 // AppendWorkLog adds lines to a job's log and returns it. lifecycle.ErrNotTheirs

@@ -164,7 +164,8 @@ func TestUnknownServices(t *testing.T) {
 		_, finish := f.FinishWork(ctx, "other", "a", first("w"), true, "", workBegan)
 		_, get := f.Work(ctx, "other", "a")
 		_, list := f.Workers(ctx, "other", lifecycle.PageOf{})
-		for i, err := range []error{submit, hear, claim, log, finish, get, list} {
+		_, jobs := f.ListWork(ctx, "other", nil, lifecycle.PageOf{})
+		for i, err := range []error{submit, hear, claim, log, finish, get, list, jobs} {
 			if !errors.Is(err, lifecycle.ErrNotFound) || !strings.Contains(err.Error(), "service other is not configured") {
 				t.Errorf("%s: call %d: got error %v", name, i, err)
 			}

@@ -39,6 +39,7 @@ var accesses = map[string]access{
 	remudav1.WorkerService_AppendJobLog_FullMethodName: {policy.RoleOperator, false, true},
 	remudav1.WorkerService_FinishJob_FullMethodName:    {policy.RoleOperator, false, true},
 	remudav1.WorkerService_GetJob_FullMethodName:       {policy.RoleViewer, false, true},
+	remudav1.WorkerService_ListJobs_FullMethodName:     {policy.RoleViewer, false, true},
 	remudav1.WorkerService_ListWorkers_FullMethodName:  {policy.RoleViewer, false, true},
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
@@ -77,6 +78,28 @@ func (s *workers) GetJob(ctx context.Context, req *remudav1.GetJobRequest) (*rem
 		return nil, s.errors(ctx, err)
 	}
 	return &remudav1.GetJobResponse{Job: workerJob(j)}, nil
+}
+
+// ListJobs pages through the jobs of a service. They may be large, and go without
+// payloads and logs.
+func (s *workers) ListJobs(ctx context.Context, req *remudav1.ListJobsRequest) (*remudav1.ListJobsResponse, error) {
+	var states []lifecycle.WorkState
+	for state, asked := range workStates {
+		if slices.Contains(req.GetStates(), asked) {
+			states = append(states, state)
+		}
+	}
+	of := lifecycle.PageOf{After: req.GetPageToken(), Limit: int(req.GetPageSize())}
+	page, err := s.fleet.ListWork(ctx, req.GetService(), states, of)
+	if err != nil {
+		return nil, s.errors(ctx, err)
+	}
+	resp := &remudav1.ListJobsResponse{NextPageToken: page.Next}
+	for _, j := range page.Items {
+		j.Payload, j.LogTail = nil, ""
+		resp.Jobs = append(resp.Jobs, workerJob(j))
+	}
+	return resp, nil
 }
 
 // ListWorkers pages through the workers of a service.

@@ -85,6 +85,20 @@ func TestAJobOfAService(t *testing.T) {
 	if err != nil || !beat.GetWorker().GetOnline() || beat.GetWorker().GetVersion() != "1.1" {
 		t.Errorf("heartbeat: %v, error %v", beat, err)
 	}
+	for state, n := range map[remudav1.WorkerJobState]int{
+		remudav1.WorkerJobState_WORKER_JOB_STATE_SUCCEEDED: 1, remudav1.WorkerJobState_WORKER_JOB_STATE_WAITING: 0,
+	} {
+		list, err := workers.ListJobs(t.Context(), &remudav1.ListJobsRequest{Service: "render", States: []remudav1.WorkerJobState{state, state}})
+		if err != nil || len(list.GetJobs()) != n {
+			t.Errorf("%s: got %v and error %v, want %d", state, list, err, n)
+		}
+	}
+	list, err := workers.ListJobs(ctx, &remudav1.ListJobsRequest{Service: "render"})
+	listed := proto.CloneOf(finished.GetJob())
+	listed.Payload, listed.LogTail = nil, ""
+	if diff := cmp.Diff([]*remudav1.WorkerJob{listed}, list.GetJobs(), protocmp.Transform()); err != nil || diff != "" {
+		t.Errorf("error %v, all jobs (-want +got):\n%s", err, diff)
+	}
 	var ids []string
 	for of := (&remudav1.ListWorkersRequest{Service: "render", PageSize: 1}); ; {
 		page, err := workers.ListWorkers(ctx, of)
@@ -139,6 +153,8 @@ var workerErrors = []struct {
 		"attempt: must be greater than or equal to 1"},
 	{"an end of no attempt", "FinishJob", &remudav1.FinishJobRequest{Service: "render", JobId: "taken", WorkerId: "w"}, codes.InvalidArgument,
 		"attempt: must be greater than or equal to 1"},
+	{"jobs of no state", "ListJobs", &remudav1.ListJobsRequest{Service: "render", States: make([]remudav1.WorkerJobState, 1)}, codes.InvalidArgument, "states[0]: "},
+	{"a token of no page of jobs", "ListJobs", &remudav1.ListJobsRequest{Service: "render", PageToken: "x"}, codes.InvalidArgument, "page_token: not a page token of this listing"},
 	{"a token of no page", "ListWorkers", &remudav1.ListWorkersRequest{Service: "render", PageToken: "x"}, codes.InvalidArgument, "page_token: not a page token of this listing"},
 }
 

@@ -1034,6 +1034,134 @@ func (x *GetJobResponse) GetJob() *WorkerJob {
 	return nil
 }
 
+// ListJobsRequest asks for the jobs of a service, page by page.
+type ListJobsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The service. Required.
+	Service string `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	// The states that are asked for. Empty: all.
+	States []WorkerJobState `protobuf:"varint,2,rep,packed,name=states,proto3,enum=remuda.v1.WorkerJobState" json:"states,omitempty"`
+	// Jobs wanted at most in one answer, 0 to 100. 0: 100.
+	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the answer before. Empty: the first page.
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListJobsRequest) Reset() {
+	*x = ListJobsRequest{}
+	mi := &file_remuda_v1_worker_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListJobsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListJobsRequest) ProtoMessage() {}
+
+func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remuda_v1_worker_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
+func (*ListJobsRequest) Descriptor() ([]byte, []int) {
+	return file_remuda_v1_worker_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ListJobsRequest) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *ListJobsRequest) GetStates() []WorkerJobState {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+func (x *ListJobsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListJobsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListJobsResponse is one page of jobs.
+type ListJobsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The jobs, the oldest first, without payload and log_tail: GetJob has those.
+	Jobs []*WorkerJob `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	// Asks for the next page; empty on the last.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListJobsResponse) Reset() {
+	*x = ListJobsResponse{}
+	mi := &file_remuda_v1_worker_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListJobsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListJobsResponse) ProtoMessage() {}
+
+func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remuda_v1_worker_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
+func (*ListJobsResponse) Descriptor() ([]byte, []int) {
+	return file_remuda_v1_worker_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ListJobsResponse) GetJobs() []*WorkerJob {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+func (x *ListJobsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 // ListWorkersRequest asks for the workers of a service, page by page.
 type ListWorkersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1049,7 +1177,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_remuda_v1_worker_proto_msgTypes[14]
+	mi := &file_remuda_v1_worker_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1061,7 +1189,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remuda_v1_worker_proto_msgTypes[14]
+	mi := &file_remuda_v1_worker_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1074,7 +1202,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_remuda_v1_worker_proto_rawDescGZIP(), []int{14}
+	return file_remuda_v1_worker_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListWorkersRequest) GetService() string {
@@ -1111,7 +1239,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_remuda_v1_worker_proto_msgTypes[15]
+	mi := &file_remuda_v1_worker_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1123,7 +1251,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remuda_v1_worker_proto_msgTypes[15]
+	mi := &file_remuda_v1_worker_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1136,7 +1264,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_remuda_v1_worker_proto_rawDescGZIP(), []int{15}
+	return file_remuda_v1_worker_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -1222,7 +1350,16 @@ const file_remuda_v1_worker_proto_rawDesc = "" +
 	"\aservice\x18\x01 \x01(\tB \xbaH\x1dr\x1b2\x19^[a-z0-9][a-z0-9-]{0,62}$R\aservice\x12?\n" +
 	"\x06job_id\x18\x02 \x01(\tB(\xbaH%r#2!^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$R\x05jobId\"8\n" +
 	"\x0eGetJobResponse\x12&\n" +
-	"\x03job\x18\x01 \x01(\v2\x14.remuda.v1.WorkerJobR\x03job\"\xa2\x01\n" +
+	"\x03job\x18\x01 \x01(\v2\x14.remuda.v1.WorkerJobR\x03job\"\xe4\x01\n" +
+	"\x0fListJobsRequest\x12:\n" +
+	"\aservice\x18\x01 \x01(\tB \xbaH\x1dr\x1b2\x19^[a-z0-9][a-z0-9-]{0,62}$R\aservice\x12D\n" +
+	"\x06states\x18\x02 \x03(\x0e2\x19.remuda.v1.WorkerJobStateB\x11\xbaH\x0e\x92\x01\v\x10\x04\"\a\x82\x01\x04\x10\x01 \x00R\x06states\x12&\n" +
+	"\tpage_size\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"d\n" +
+	"\x10ListJobsResponse\x12(\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x14.remuda.v1.WorkerJobR\x04jobs\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa2\x01\n" +
 	"\x12ListWorkersRequest\x12:\n" +
 	"\aservice\x18\x01 \x01(\tB \xbaH\x1dr\x1b2\x19^[a-z0-9][a-z0-9-]{0,62}$R\aservice\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
@@ -1252,7 +1389,7 @@ func file_remuda_v1_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_remuda_v1_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_remuda_v1_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_remuda_v1_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_remuda_v1_worker_proto_goTypes = []any{
 	(WorkerJobState)(0),           // 0: remuda.v1.WorkerJobState
 	(*WorkerJob)(nil),             // 1: remuda.v1.WorkerJob
@@ -1269,28 +1406,32 @@ var file_remuda_v1_worker_proto_goTypes = []any{
 	(*FinishJobResponse)(nil),     // 12: remuda.v1.FinishJobResponse
 	(*GetJobRequest)(nil),         // 13: remuda.v1.GetJobRequest
 	(*GetJobResponse)(nil),        // 14: remuda.v1.GetJobResponse
-	(*ListWorkersRequest)(nil),    // 15: remuda.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),   // 16: remuda.v1.ListWorkersResponse
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*ListJobsRequest)(nil),       // 15: remuda.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 16: remuda.v1.ListJobsResponse
+	(*ListWorkersRequest)(nil),    // 17: remuda.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),   // 18: remuda.v1.ListWorkersResponse
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
 }
 var file_remuda_v1_worker_proto_depIdxs = []int32{
 	0,  // 0: remuda.v1.WorkerJob.state:type_name -> remuda.v1.WorkerJobState
-	17, // 1: remuda.v1.WorkerJob.create_time:type_name -> google.protobuf.Timestamp
-	17, // 2: remuda.v1.WorkerJob.start_time:type_name -> google.protobuf.Timestamp
-	17, // 3: remuda.v1.WorkerJob.activity_time:type_name -> google.protobuf.Timestamp
-	17, // 4: remuda.v1.WorkerJob.end_time:type_name -> google.protobuf.Timestamp
-	17, // 5: remuda.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
+	19, // 1: remuda.v1.WorkerJob.create_time:type_name -> google.protobuf.Timestamp
+	19, // 2: remuda.v1.WorkerJob.start_time:type_name -> google.protobuf.Timestamp
+	19, // 3: remuda.v1.WorkerJob.activity_time:type_name -> google.protobuf.Timestamp
+	19, // 4: remuda.v1.WorkerJob.end_time:type_name -> google.protobuf.Timestamp
+	19, // 5: remuda.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
 	1,  // 6: remuda.v1.SubmitJobResponse.job:type_name -> remuda.v1.WorkerJob
 	2,  // 7: remuda.v1.HeartbeatResponse.worker:type_name -> remuda.v1.Worker
 	1,  // 8: remuda.v1.ClaimJobResponse.job:type_name -> remuda.v1.WorkerJob
 	1,  // 9: remuda.v1.FinishJobResponse.job:type_name -> remuda.v1.WorkerJob
 	1,  // 10: remuda.v1.GetJobResponse.job:type_name -> remuda.v1.WorkerJob
-	2,  // 11: remuda.v1.ListWorkersResponse.workers:type_name -> remuda.v1.Worker
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	0,  // 11: remuda.v1.ListJobsRequest.states:type_name -> remuda.v1.WorkerJobState
+	1,  // 12: remuda.v1.ListJobsResponse.jobs:type_name -> remuda.v1.WorkerJob
+	2,  // 13: remuda.v1.ListWorkersResponse.workers:type_name -> remuda.v1.Worker
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_worker_proto_init() }
@@ -1304,7 +1445,7 @@ func file_remuda_v1_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remuda_v1_worker_proto_rawDesc), len(file_remuda_v1_worker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   16,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

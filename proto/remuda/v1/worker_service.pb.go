@@ -24,14 +24,15 @@ var File_remuda_v1_worker_service_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_worker_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1eremuda/v1/worker_service.proto\x12\tremuda.v1\x1a\x16remuda/v1/worker.proto2\x8a\x04\n" +
+	"\x1eremuda/v1/worker_service.proto\x12\tremuda.v1\x1a\x16remuda/v1/worker.proto2\xcf\x04\n" +
 	"\rWorkerService\x12F\n" +
 	"\tSubmitJob\x12\x1b.remuda.v1.SubmitJobRequest\x1a\x1c.remuda.v1.SubmitJobResponse\x12F\n" +
 	"\tHeartbeat\x12\x1b.remuda.v1.HeartbeatRequest\x1a\x1c.remuda.v1.HeartbeatResponse\x12C\n" +
 	"\bClaimJob\x12\x1a.remuda.v1.ClaimJobRequest\x1a\x1b.remuda.v1.ClaimJobResponse\x12O\n" +
 	"\fAppendJobLog\x12\x1e.remuda.v1.AppendJobLogRequest\x1a\x1f.remuda.v1.AppendJobLogResponse\x12F\n" +
 	"\tFinishJob\x12\x1b.remuda.v1.FinishJobRequest\x1a\x1c.remuda.v1.FinishJobResponse\x12=\n" +
-	"\x06GetJob\x12\x18.remuda.v1.GetJobRequest\x1a\x19.remuda.v1.GetJobResponse\x12L\n" +
+	"\x06GetJob\x12\x18.remuda.v1.GetJobRequest\x1a\x19.remuda.v1.GetJobResponse\x12C\n" +
+	"\bListJobs\x12\x1a.remuda.v1.ListJobsRequest\x1a\x1b.remuda.v1.ListJobsResponse\x12L\n" +
 	"\vListWorkers\x12\x1d.remuda.v1.ListWorkersRequest\x1a\x1e.remuda.v1.ListWorkersResponseB6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"
 
 var file_remuda_v1_worker_service_proto_goTypes = []any{
@@ -41,14 +42,16 @@ var file_remuda_v1_worker_service_proto_goTypes = []any{
 	(*AppendJobLogRequest)(nil),  // 3: remuda.v1.AppendJobLogRequest
 	(*FinishJobRequest)(nil),     // 4: remuda.v1.FinishJobRequest
 	(*GetJobRequest)(nil),        // 5: remuda.v1.GetJobRequest
-	(*ListWorkersRequest)(nil),   // 6: remuda.v1.ListWorkersRequest
-	(*SubmitJobResponse)(nil),    // 7: remuda.v1.SubmitJobResponse
-	(*HeartbeatResponse)(nil),    // 8: remuda.v1.HeartbeatResponse
-	(*ClaimJobResponse)(nil),     // 9: remuda.v1.ClaimJobResponse
-	(*AppendJobLogResponse)(nil), // 10: remuda.v1.AppendJobLogResponse
-	(*FinishJobResponse)(nil),    // 11: remuda.v1.FinishJobResponse
-	(*GetJobResponse)(nil),       // 12: remuda.v1.GetJobResponse
-	(*ListWorkersResponse)(nil),  // 13: remuda.v1.ListWorkersResponse
+	(*ListJobsRequest)(nil),      // 6: remuda.v1.ListJobsRequest
+	(*ListWorkersRequest)(nil),   // 7: remuda.v1.ListWorkersRequest
+	(*SubmitJobResponse)(nil),    // 8: remuda.v1.SubmitJobResponse
+	(*HeartbeatResponse)(nil),    // 9: remuda.v1.HeartbeatResponse
+	(*ClaimJobResponse)(nil),     // 10: remuda.v1.ClaimJobResponse
+	(*AppendJobLogResponse)(nil), // 11: remuda.v1.AppendJobLogResponse
+	(*FinishJobResponse)(nil),    // 12: remuda.v1.FinishJobResponse
+	(*GetJobResponse)(nil),       // 13: remuda.v1.GetJobResponse
+	(*ListJobsResponse)(nil),     // 14: remuda.v1.ListJobsResponse
+	(*ListWorkersResponse)(nil),  // 15: remuda.v1.ListWorkersResponse
 }
 var file_remuda_v1_worker_service_proto_depIdxs = []int32{
 	0,  // 0: remuda.v1.WorkerService.SubmitJob:input_type -> remuda.v1.SubmitJobRequest
@@ -57,16 +60,18 @@ var file_remuda_v1_worker_service_proto_depIdxs = []int32{
 	3,  // 3: remuda.v1.WorkerService.AppendJobLog:input_type -> remuda.v1.AppendJobLogRequest
 	4,  // 4: remuda.v1.WorkerService.FinishJob:input_type -> remuda.v1.FinishJobRequest
 	5,  // 5: remuda.v1.WorkerService.GetJob:input_type -> remuda.v1.GetJobRequest
-	6,  // 6: remuda.v1.WorkerService.ListWorkers:input_type -> remuda.v1.ListWorkersRequest
-	7,  // 7: remuda.v1.WorkerService.SubmitJob:output_type -> remuda.v1.SubmitJobResponse
-	8,  // 8: remuda.v1.WorkerService.Heartbeat:output_type -> remuda.v1.HeartbeatResponse
-	9,  // 9: remuda.v1.WorkerService.ClaimJob:output_type -> remuda.v1.ClaimJobResponse
-	10, // 10: remuda.v1.WorkerService.AppendJobLog:output_type -> remuda.v1.AppendJobLogResponse
-	11, // 11: remuda.v1.WorkerService.FinishJob:output_type -> remuda.v1.FinishJobResponse
-	12, // 12: remuda.v1.WorkerService.GetJob:output_type -> remuda.v1.GetJobResponse
-	13, // 13: remuda.v1.WorkerService.ListWorkers:output_type -> remuda.v1.ListWorkersResponse
-	7,  // [7:14] is the sub-list for method output_type
-	0,  // [0:7] is the sub-list for method input_type
+	6,  // 6: remuda.v1.WorkerService.ListJobs:input_type -> remuda.v1.ListJobsRequest
+	7,  // 7: remuda.v1.WorkerService.ListWorkers:input_type -> remuda.v1.ListWorkersRequest
+	8,  // 8: remuda.v1.WorkerService.SubmitJob:output_type -> remuda.v1.SubmitJobResponse
+	9,  // 9: remuda.v1.WorkerService.Heartbeat:output_type -> remuda.v1.HeartbeatResponse
+	10, // 10: remuda.v1.WorkerService.ClaimJob:output_type -> remuda.v1.ClaimJobResponse
+	11, // 11: remuda.v1.WorkerService.AppendJobLog:output_type -> remuda.v1.AppendJobLogResponse
+	12, // 12: remuda.v1.WorkerService.FinishJob:output_type -> remuda.v1.FinishJobResponse
+	13, // 13: remuda.v1.WorkerService.GetJob:output_type -> remuda.v1.GetJobResponse
+	14, // 14: remuda.v1.WorkerService.ListJobs:output_type -> remuda.v1.ListJobsResponse
+	15, // 15: remuda.v1.WorkerService.ListWorkers:output_type -> remuda.v1.ListWorkersResponse
+	8,  // [8:16] is the sub-list for method output_type
+	0,  // [0:8] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name

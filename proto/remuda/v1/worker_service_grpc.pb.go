@@ -25,6 +25,7 @@ const (
 	WorkerService_AppendJobLog_FullMethodName = "/remuda.v1.WorkerService/AppendJobLog"
 	WorkerService_FinishJob_FullMethodName    = "/remuda.v1.WorkerService/FinishJob"
 	WorkerService_GetJob_FullMethodName       = "/remuda.v1.WorkerService/GetJob"
+	WorkerService_ListJobs_FullMethodName     = "/remuda.v1.WorkerService/ListJobs"
 	WorkerService_ListWorkers_FullMethodName  = "/remuda.v1.WorkerService/ListWorkers"
 )
 
@@ -60,6 +61,8 @@ type WorkerServiceClient interface {
 	FinishJob(ctx context.Context, in *FinishJobRequest, opts ...grpc.CallOption) (*FinishJobResponse, error)
 	// GetJob describes one job. NOT_FOUND: no such job is known; finished ones are kept for 7 days.
 	GetJob(ctx context.Context, in *GetJobRequest, opts ...grpc.CallOption) (*GetJobResponse, error)
+	// ListJobs lists the jobs of a service: those that wait and run, and those that ended in the last 7 days.
+	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResponse, error)
 	// ListWorkers lists the workers of a service, the offline ones of the last 24 hours too.
 	ListWorkers(ctx context.Context, in *ListWorkersRequest, opts ...grpc.CallOption) (*ListWorkersResponse, error)
 }
@@ -132,6 +135,16 @@ func (c *workerServiceClient) GetJob(ctx context.Context, in *GetJobRequest, opt
 	return out, nil
 }
 
+func (c *workerServiceClient) ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListJobsResponse)
+	err := c.cc.Invoke(ctx, WorkerService_ListJobs_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *workerServiceClient) ListWorkers(ctx context.Context, in *ListWorkersRequest, opts ...grpc.CallOption) (*ListWorkersResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListWorkersResponse)
@@ -174,6 +187,8 @@ type WorkerServiceServer interface {
 	FinishJob(context.Context, *FinishJobRequest) (*FinishJobResponse, error)
 	// GetJob describes one job. NOT_FOUND: no such job is known; finished ones are kept for 7 days.
 	GetJob(context.Context, *GetJobRequest) (*GetJobResponse, error)
+	// ListJobs lists the jobs of a service: those that wait and run, and those that ended in the last 7 days.
+	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error)
 	// ListWorkers lists the workers of a service, the offline ones of the last 24 hours too.
 	ListWorkers(context.Context, *ListWorkersRequest) (*ListWorkersResponse, error)
 	mustEmbedUnimplementedWorkerServiceServer()
@@ -203,6 +218,9 @@ func (UnimplementedWorkerServiceServer) FinishJob(context.Context, *FinishJobReq
 }
 func (UnimplementedWorkerServiceServer) GetJob(context.Context, *GetJobRequest) (*GetJobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetJob not implemented")
+}
+func (UnimplementedWorkerServiceServer) ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListJobs not implemented")
 }
 func (UnimplementedWorkerServiceServer) ListWorkers(context.Context, *ListWorkersRequest) (*ListWorkersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWorkers not implemented")
@@ -336,6 +354,24 @@ func _WorkerService_GetJob_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _WorkerService_ListJobs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListJobsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkerServiceServer).ListJobs(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WorkerService_ListJobs_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkerServiceServer).ListJobs(ctx, req.(*ListJobsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _WorkerService_ListWorkers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListWorkersRequest)
 	if err := dec(in); err != nil {
@@ -384,6 +420,10 @@ var WorkerService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetJob",
 			Handler:    _WorkerService_GetJob_Handler,
+		},
+		{
+			MethodName: "ListJobs",
+			Handler:    _WorkerService_ListJobs_Handler,
 		},
 		{
 			MethodName: "ListWorkers",
