@@ -32,7 +32,7 @@ func (f *Fleet) lookThrough(ctx context.Context, room policy.Room, now time.Time
 	n := min(len(a.Entries), lookAtMost)
 	entries := slices.Clone(a.Entries[n:])
 	for _, e := range a.Entries[:n] {
-		needed, err := f.neededOf(ctx, room.Limit, e)
+		needed, err := f.neededOf(ctx, room.Limit, e, now)
 		if err != nil {
 			return fmt.Errorf("look through the hosts that count against %s: %w", room.Limit.Key, err)
 		}
@@ -49,9 +49,9 @@ func (f *Fleet) lookThrough(ctx context.Context, room policy.Room, now time.Time
 }
 
 // neededOf is what an entry in the account of a limit has to be.
-func (f *Fleet) neededOf(ctx context.Context, l policy.Limit, e lifecycle.Entry) (lifecycle.Entry, error) {
+func (f *Fleet) neededOf(ctx context.Context, l policy.Limit, e lifecycle.Entry, now time.Time) (lifecycle.Entry, error) {
 	if l.Kind == lifecycle.AccountPool {
-		return f.neededLaunch(ctx, e)
+		return f.neededLaunch(ctx, e, now)
 	}
 	return f.needed(ctx, e)
 }

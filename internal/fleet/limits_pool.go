@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
@@ -46,22 +47,60 @@ func (f *Fleet) settleLaunch(ctx context.Context, q lifecycle.Request, machines 
 		return nil
 	}
 	keys := liveKeys(machines)
+	return f.changeLaunch(ctx, l, q, func(e lifecycle.Entry) lifecycle.Entry {
+		e.Repository, e.RunID, e.RequestID, e.Launch = q.Repository, q.RunID, q.RequestID, q.Launch.Number
+		e.Hosts, e.HostKeys = len(keys), keys
+		return e
+	})
+}
+
+// listedAfter is how long a machine may be missing from a listing of its launch,
+// which EC2 shows late: some seconds, mostly. Shorter and a pool may have more hosts
+// than its maximum; longer and the room of a launch that made none stays taken.
+const listedAfter = time.Minute
+
+// adoptLaunch puts the machines that a listing shows into the entry of a launch that
+// was cut short. The listing may lack some, and somebody else may be at the launch
+// still, so that it makes the entry no smaller: a look through the account does,
+// listedAfter later.
+func (f *Fleet) adoptLaunch(ctx context.Context, q lifecycle.Request, machines []lifecycle.Machine, now time.Time) error {
+	l, ok := f.maximumOf(q.Spec.Pool)
+	if !ok {
+		return nil
+	}
+	return f.changeLaunch(ctx, l, q, func(e lifecycle.Entry) lifecycle.Entry {
+		keys := together(e.HostKeys, liveKeys(machines))
+		if e.Hosts == 0 && len(keys) == 0 || e.Hosts == len(e.HostKeys) && len(keys) == len(e.HostKeys) {
+			return e
+		}
+		e.Repository, e.RunID, e.RequestID, e.Launch = q.Repository, q.RunID, q.RequestID, q.Launch.Number
+		e.Hosts, e.HostKeys, e.At = max(e.Hosts, len(keys)), keys, now
+		return e
+	})
+}
+
+// changeLaunch changes the entry of a request's open launch.
+func (f *Fleet) changeLaunch(ctx context.Context, l policy.Limit, q lifecycle.Request, change func(lifecycle.Entry) lifecycle.Entry) error {
 	for range orderTries {
 		room, err := f.room(ctx, l)
 		if err != nil {
 			return err
 		}
-		e := room.Account.EntryOf(q, q.Launch.Number)
-		if e.Hosts == len(keys) && slices.Equal(e.HostKeys, keys) {
+		before := room.Account.EntryOf(q, q.Launch.Number)
+		e := change(before)
+		if e.Hosts == before.Hosts && slices.Equal(e.HostKeys, before.HostKeys) {
 			return nil
 		}
-		e.Repository, e.RunID, e.RequestID, e.Launch = q.Repository, q.RunID, q.RequestID, q.Launch.Number
-		e.Hosts, e.HostKeys = len(keys), keys
 		if _, err = f.setAccount(ctx, l, room.Account.With(e)); !errors.Is(err, lifecycle.ErrLost) {
 			return err
 		}
 	}
 	return accountBusy(l)
+}
+
+// together are the keys of both, in order and each once.
+func together(a, b []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
 // liveKeys are the host keys of machines that are not gone, in order.
@@ -107,7 +146,7 @@ func (f *Fleet) forgotten(ctx context.Context, r lifecycle.Record) {
 
 // neededLaunch is what the entry of a launch has to be: as it is while the launch is
 // under way, and afterwards the hosts of it that are not forgotten.
-func (f *Fleet) neededLaunch(ctx context.Context, e lifecycle.Entry) (lifecycle.Entry, error) {
+func (f *Fleet) neededLaunch(ctx context.Context, e lifecycle.Entry, now time.Time) (lifecycle.Entry, error) {
 	q, err := f.store.Request(ctx, e.Repository, e.RunID, e.RequestID)
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
 		return e, fmt.Errorf("read request %s: %w", e.RequestID, err)
@@ -115,14 +154,17 @@ func (f *Fleet) neededLaunch(ctx context.Context, e lifecycle.Entry) (lifecycle.
 	if q.Launch != nil && q.Launch.Number == e.Launch {
 		return e, nil
 	}
-	if len(e.HostKeys) == 0 { // it was cut short, and closed by somebody who did not know of the maximum
+	if len(e.HostKeys) < e.Hosts { // it was cut short, and a listing may have lacked some
+		if now.Sub(e.At) < listedAfter {
+			return e, nil
+		}
 		machines, err := f.compute.Launched(ctx, lifecycle.LaunchOrder{
 			Repository: e.Repository, RunID: e.RunID, RequestID: e.RequestID, Number: e.Launch, Count: e.Hosts,
 		})
 		if err != nil {
 			return e, fmt.Errorf("find machines of request %s: %w", e.RequestID, err)
 		}
-		e.HostKeys = liveKeys(machines)
+		e.HostKeys = together(e.HostKeys, liveKeys(machines))
 		e.Hosts = len(e.HostKeys)
 		return e, nil
 	}
