@@ -36,6 +36,8 @@ type actor struct {
 	// reads are when it last read a host's report, and its stall then.
 	reads   map[string]readMark
 	allRead readMark
+	// holdRead is when it last read the fleet's hold.
+	holdRead readMark
 	// asked is when it last asked the index for pooled hosts, listed for the
 	// hosts of a run.
 	asked, listed time.Time

@@ -143,7 +143,7 @@ func build(t *testing.T, root string, planted map[string]string) string {
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-overlay", config, "-o", binary, "./internal/sim/cmd/sim")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-overlay", config, "-o", binary, "./internal/sim/cmd/sim")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)

@@ -21,6 +21,8 @@ type machine struct {
 	host   *host // once it has booted
 	// ordered: an operator told it to end.
 	ordered bool
+	// late: nobody waited for it any more when it was launched.
+	late bool
 }
 
 // describeLag is how long the cloud's answers may trail behind.
@@ -108,6 +110,7 @@ func (c computePort) Terminate(_ context.Context, instanceIDs []string) error {
 	return c.call("terminate machines", true, func() error {
 		for _, id := range instanceIDs {
 			c.w.tell(c.w.who(), "terminate machine", id)
+			c.w.checkFleetHeld(id)
 			c.w.toldToEnd(id)
 		}
 		return nil
@@ -143,11 +146,12 @@ func (w *world) launched(order lifecycle.LaunchOrder, got []lifecycle.Machine) {
 			w.appear(m)
 		}
 	}
+	w.checkLimits()
 }
 
 // appear takes up a new machine, which boots, mostly.
 func (w *world) appear(m lifecycle.Machine) {
-	mm := &machine{Machine: m, sureAt: w.now.Add(describeLag)}
+	mm := &machine{Machine: m, sureAt: w.now.Add(describeLag), late: w.lateLaunch(m)}
 	w.machines[m.InstanceID] = mm
 	w.machineIDs = append(w.machineIDs, m.InstanceID)
 	if w.chance(FaultNoBoot) {

@@ -91,6 +91,8 @@ const (
 	FaultTerminate     Fault = "operator terminates"
 	FaultHold          Fault = "operator holds"
 	FaultUnhold        Fault = "operator takes the hold away"
+	FaultFleetHold     Fault = "operator holds the fleet"
+	FaultFleetUnhold   Fault = "operator takes the fleet's hold away"
 	FaultRefresh       Fault = "operator refreshes"
 	FaultGhost         Fault = "registration deleted by a person"
 )
@@ -119,7 +121,7 @@ var spells = map[Fault]time.Duration{
 	FaultImpaired: 15 * time.Minute, FaultShortage: 10 * time.Minute, FaultReplicaKilled: 8 * time.Minute,
 	FaultAgentKilled: 6 * time.Minute, FaultListenerDies: 5 * time.Minute, FaultHostile: 20 * time.Minute,
 	FaultTerminate: 12 * time.Minute, FaultHold: 15 * time.Minute, FaultUnhold: 15 * time.Minute, FaultRefresh: 12 * time.Minute,
-	FaultGhost: 25 * time.Minute, FaultStray: 20 * time.Minute,
+	FaultGhost: 25 * time.Minute, FaultStray: 20 * time.Minute, FaultFleetHold: 8 * time.Minute, FaultFleetUnhold: 8 * time.Minute,
 }
 
 // temper draws how a life is disposed: some faults do not occur in it at all

@@ -48,10 +48,13 @@ func (w *world) beginMisfortunes() {
 	w.operators()
 }
 
+// strayName begins the names of requests that nobody made.
+const strayName = "stray-"
+
 // stray launches a machine that carries our tag and that no request knows.
 func (w *world) stray() {
 	w.strays++
-	name := fmt.Sprintf("stray-%d", w.strays)
+	name := fmt.Sprintf("%s%d", strayName, w.strays)
 	got, err := w.compute.Launch(background, lifecycle.LaunchOrder{
 		Token: name, RequestID: name, Number: 1, Count: 1, Pool: "default", Repository: repositories[0], RunID: name,
 		ResourceClass: "small", CPU: 2, MemoryMiB: 4096, UsageClass: lifecycle.UsageOnDemand,
@@ -184,6 +187,7 @@ func (w *world) operators() {
 	})
 	w.hold(FaultHold, func() time.Duration { return w.between(time.Minute, 15*time.Minute) })
 	w.hold(FaultUnhold, func() time.Duration { return 0 })
+	w.fleetHolds()
 	w.recur(FaultRefresh, func() bool {
 		r := w.anyReplica()
 		if r != nil {

@@ -42,7 +42,7 @@ func (r *replica) start() {
 	w.starts++
 	r.fleet = must1(fleet.New(fleet.Options{
 		Store: storePort{w}, Queue: queuePort{w}, Compute: computePort{w}, GitHub: githubPort{w}, Notices: noticePort{w},
-		Pools: w.pools, Classes: classes, Repositories: repositories, ScaleDown: w.scaleDown(),
+		Pools: w.pools, Classes: classes, Repositories: repositories, ScaleDown: w.scaleDown(), Guards: w.guards(), Limits: w.limits,
 		Replica: fmt.Sprintf("%s.%d", r.name, w.starts), Rand: rand.New(rand.NewPCG(w.rng.Uint64(), 2)),
 		Log: w.logger(r.name),
 	}))

@@ -29,6 +29,9 @@ const (
 	RuleRunningEnded    Rule = "running ended"      // a running host ends for its reasons only
 	RuleBusyEnded       Rule = "busy ended"         // a job is never killed by bookkeeping
 	RuleHeld            Rule = "held"               // what an operator holds is not claimed or ended
+	RuleFleetHeld       Rule = "fleet held"         // no machine of a held fleet is told to end
+	RuleLimit           Rule = "limit"              // never more hosts than a limit allows
+	RuleRoom            Rule = "room"               // nobody waits for room that is there
 	RuleMachineEnded    Rule = "machine ended"      // a machine ends after its record
 	RuleLaunch          Rule = "launch"             // no launch is made twice or exceeds its request
 	RuleForeignJob      Rule = "foreign job"        // a host serves the jobs of its run only
@@ -59,6 +62,10 @@ type rules struct {
 	// settledAt is when a request had no use for some host first.
 	settledAt map[string]time.Time
 	calm      time.Time
+	// heldSince is when the fleet's hold came into force, roomSince when there was
+	// room first for a request that waits for it.
+	heldSince time.Time
+	roomSince map[string]time.Time
 }
 
 // life is what is remembered of one host's record.
@@ -76,7 +83,7 @@ type life struct {
 func newRules() *rules {
 	return &rules{
 		hosts: map[string]*life{}, launches: map[string]lifecycle.LaunchOrder{}, given: map[string]string{},
-		writtenAt: map[string]time.Time{}, settledAt: map[string]time.Time{},
+		writtenAt: map[string]time.Time{}, settledAt: map[string]time.Time{}, roomSince: map[string]time.Time{},
 	}
 }
 
@@ -103,13 +110,14 @@ func (w *world) checkError(what string, err error) {
 	var short *fleet.ShortError
 	var released *fleet.ReleasedError
 	var held *fleet.HeldError
+	var fleetHeld *fleet.FleetHeldError
 	var state *fleet.StateError
 	switch {
 	case err == nil:
 	case errors.As(err, &transition):
 		w.broken(RuleTransition, "%s: %v", what, err)
 	case errors.Is(err, lifecycle.ErrUnavailable), errors.Is(err, lifecycle.ErrNotFound), errors.Is(err, fleet.ErrSpecDiffers),
-		errors.As(err, &short), errors.As(err, &released), errors.As(err, &held), errors.As(err, &state):
+		errors.As(err, &short), errors.As(err, &released), errors.As(err, &held), errors.As(err, &fleetHeld), errors.As(err, &state):
 		if !errors.Is(err, lifecycle.ErrUnavailable) {
 			w.tell(w.who(), what, err.Error())
 		}

@@ -13,7 +13,7 @@ func (w *world) checkTerminated(l *life, before lifecycle.Record) {
 	if m == nil || m.State == lifecycle.MachineGone || m.State == lifecycle.MachineEnding || m.Impaired || m.ordered {
 		return
 	}
-	if before.Hold.After(w.now.Add(clockSlack)) {
+	if before.Hold.After(w.now.Add(clockSlack)) && !before.FleetHeld {
 		w.broken(RuleHeld, "%s is ended while held until %s; %s", before.HostKey, sinceEpoch(before.Hold), w.why(l))
 	}
 	if m.host != nil && m.host.hostile {

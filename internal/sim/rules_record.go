@@ -30,6 +30,7 @@ func (w *world) recordCreated(r lifecycle.Record) {
 		w.broken(RuleTransition, "%s begins its life %s", r.HostKey, recordLine(r))
 	}
 	w.checkDue(r)
+	w.checkLimits()
 }
 
 // recordWritten holds a write of a record against the rules.
@@ -53,6 +54,7 @@ func (w *world) recordWritten(before, after lifecycle.Record) {
 	}
 	if assigned {
 		l.assignedAt = w.now
+		w.checkLimits()
 	}
 	l.served(after)
 	if moved {

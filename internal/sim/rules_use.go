@@ -12,6 +12,7 @@ func (w *world) beginRules() {
 	var again func()
 	again = func() {
 		w.checkKept()
+		w.checkRoom()
 		w.after(every, again)
 	}
 	w.after(every, again)

@@ -48,6 +48,11 @@ func (w *world) leftover() []string {
 	for _, r := range must1(w.truth.DueInstances(background, far, lifecycle.PageOf{})).Items {
 		left = append(left, fmt.Sprintf("host %s is due: %s", r.HostKey, recordLine(r)))
 	}
+	for _, l := range w.allLimits() {
+		if a := w.account(l); w.inTheWay(l, a) {
+			left = append(left, "account "+accountLine(a))
+		}
+	}
 	for _, r := range w.github.runners {
 		left = append(left, "registration "+r.Name)
 	}

@@ -53,6 +53,7 @@ type world struct {
 	pools     map[string]fleet.Pool
 	intervals agent.Intervals
 	warm      *fleet.WarmPool // nil: no pool has warm hosts
+	limits    policy.Limits
 	taste     taste
 	runs      []*run
 	rules     *rules
@@ -113,6 +114,7 @@ func (w *world) configure() {
 	if w.cfg.Seed%4 == 1 {
 		w.warmUp()
 	}
+	w.limitHosts()
 	w.intervals = agent.Intervals{
 		ReadIdle: pick(500*time.Millisecond, 2*time.Second), ReadRunning: 5 * time.Second, Heartbeat: 15 * time.Second,
 	}
