@@ -68,7 +68,10 @@ func (f *Fleet) carryOut(ctx context.Context, j *journal, r lifecycle.Record, d 
 	if stored.Pooled() {
 		f.offer(ctx, stored)
 	}
-	if d.Action == lifecycle.ActionForget {
+	switch d.Action {
+	case lifecycle.ActionTerminate:
+		f.servesNoMore(ctx, r, now)
+	case lifecycle.ActionForget:
 		f.forgotten(ctx, r)
 	}
 	f.handedBack(r, stored)

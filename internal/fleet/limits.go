@@ -57,3 +57,23 @@ func (f *Fleet) giveBack(ctx context.Context, l policy.Limit, q lifecycle.Reques
 func accountBusy(l policy.Limit) error {
 	return &lifecycle.UnavailableError{What: "account " + l.Account(), RetryAfter: time.Second, Err: errors.New("it keeps changing")}
 }
+
+// servesNoMore has the request of a host that ended before the release of its run
+// looked at again, which gives the host's room back: else the entry would stay until
+// somebody finds the account full. Whatever keeps it from that, such a look makes up for.
+func (f *Fleet) servesNoMore(ctx context.Context, r lifecycle.Record, now time.Time) {
+	if !f.limits.On() || r.RunID == "" || r.RequestID == "" {
+		return
+	}
+	q, err := f.store.Request(ctx, r.Repository, r.RunID, r.RequestID)
+	if err == nil {
+		if !q.Settled() || !q.DueAt.IsZero() { // it is looked at by itself
+			return
+		}
+		q.DueAt = now
+		_, err = f.store.UpdateRequest(ctx, q)
+	}
+	if err != nil {
+		f.log.Warn("room of an ended host not given back; a later look will", "instance", r.InstanceID, "request", r.RequestID, "error", err)
+	}
+}
