@@ -180,9 +180,9 @@ func (s *DueSweep) listRequests(ctx context.Context, now time.Time) (Progress, e
 	return again, nil
 }
 
-// unavailableAtMost is how many requests in a row may find a dependency away
-// before the sweep ends: one that needs GitHub does not hold up the others, and
-// with the store away none is tried in vain.
+// unavailableAtMost is how many requests in a row, or hosts of an owner, may find a
+// dependency away before the sweep leaves the rest: one of them does not hold up
+// the others, and with the dependency away they are not tried in vain.
 const unavailableAtMost = 3
 
 // request steps one request until it is done or has to wait; then the next

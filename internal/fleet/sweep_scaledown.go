@@ -43,12 +43,15 @@ func (s ScaleDown) every() time.Duration {
 
 // ScaleDownSweep looks at the hosts that are, or should be, on GitHub, owner by
 // owner: what policy.ScaleDown decides from GitHub's listing it carries out in
-// small steps. An owner about whom GitHub does not answer is left to the next
-// sweep, and keeps no other waiting.
+// small steps. A host, and an owner, about whom GitHub does not answer are left to
+// the next sweep, and keep no other waiting.
 type ScaleDownSweep struct {
 	course
 	f      *Fleet
 	owners []*ownerHosts
+	// unanswered counts the hosts of an owner in a row about whom GitHub did not
+	// answer.
+	unanswered int
 	// busyWhy is why the host in hand is not ended after all.
 	busyWhy string
 }

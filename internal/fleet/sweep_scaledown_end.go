@@ -155,14 +155,18 @@ func (s *ScaleDownSweep) deregister(ctx context.Context, now time.Time) (Progres
 		s.busyWhy, s.next = fmt.Sprintf("not idle any more: GitHub has given runner %d a job", id), s.takeBack
 		return again, nil
 	case errors.Is(err, lifecycle.ErrUnavailable) || err != nil && ctx.Err() != nil:
-		return s.leave(ctx, fmt.Sprintf("delete runner %d", id), err)
+		if s.unanswered++; s.unanswered >= unavailableAtMost || ctx.Err() != nil {
+			return s.leave(ctx, fmt.Sprintf("delete runner %d", id), err)
+		}
+		s.f.log.Warn("GitHub does not answer; the host stays, and the next sweep tries again", "instance", h.record.InstanceID, "runner", id, "error", err)
+		return s.over(h, lifecycle.ActionKeep, fmt.Sprintf("idle, but GitHub does not answer to delete its runner %d: the next sweep tries again", id)), nil
 	case err != nil:
 		s.f.log.Warn("registration not deleted; the host stays, and the next sweep tries again", "instance", h.record.InstanceID, "runner", id, "error", err)
 		return s.over(h, lifecycle.ActionKeep, fmt.Sprintf("idle, but GitHub refuses to delete its runner %d: the next sweep tries again", id)), nil
 	}
 	d := lifecycle.Decision{Action: lifecycle.ActionDeleteRunner, Why: fmt.Sprintf("runner %d was deleted: %s", id, h.Why)}
 	s.journal.add(transitionEvent(h.record, h.record, d, now))
-	s.owners[0].judged[0].RunnerIDs = h.RunnerIDs[1:]
+	s.owners[0].judged[0].RunnerIDs, s.unanswered = h.RunnerIDs[1:], 0
 	return again, nil
 }
 

@@ -99,7 +99,7 @@ func (s *ScaleDownSweep) leave(ctx context.Context, what string, err error) (Pro
 
 func (s *ScaleDownSweep) nextOwner(ctx context.Context) (Progress, error) {
 	s.journal.flush(ctx)
-	s.owners, s.next = s.owners[1:], s.list
+	s.owners, s.next, s.unanswered = s.owners[1:], s.list, 0
 	return again, nil
 }
 
@@ -156,7 +156,11 @@ func (s *ScaleDownSweep) resume(ctx context.Context, h scaleDownHost) (Progress,
 		why := "its registration was deleted by a scale-down that was cut short"
 		o.judged = append(o.judged, judged{h, policy.HostVerdict{InstanceID: id, Action: policy.ActionDeregisterAndTerminate, Why: why}, true})
 	case err != nil:
-		return s.leave(ctx, "find runner "+h.record.RunnerName, err)
+		if s.unanswered++; s.unanswered >= unavailableAtMost || ctx.Err() != nil {
+			return s.leave(ctx, "find runner "+h.record.RunnerName, err)
+		}
+		s.f.log.Warn("GitHub does not answer; the next sweep goes on with the host", "instance", id, "runner", h.record.RunnerName, "error", err)
+		s.journal.decideOn(h.record, lifecycle.ActionKeep, "its end was cut short, and GitHub does not answer whether its registration is gone")
 	default:
 		o.listed, o.hosts = append(o.listed, o.runner(runner)), append(o.hosts, h)
 	}
