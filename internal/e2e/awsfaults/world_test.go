@@ -45,7 +45,8 @@ type world struct {
 	gap   *ec2gap.EC2
 	fleet *fleet.Fleet
 	ec2   ec2.Options
-	// tries by the SDK, and the region that is called.
+	// config is for calls through the proxy, and tries are the SDK's there. Region is what is called.
+	config sdk.Config
 	tries  int
 	region string
 	// The test's clock: when the world began, and how much time it let pass since. The
@@ -55,11 +56,15 @@ type world struct {
 
 	// What follows goes past the proxy: no fault meets it, and it is not counted.
 	truth  *dynamo.Store
+	tables *dynamodb.Client // of the truth
 	cloud  *ec2api.Client
 	github *fakeGitHub
 	told   map[string]telling
 	made   bool // the tables are there, so there may be hosts
 	mute   bool // hosts that never answer
+
+	seenRecords   seen[lifecycle.Record]
+	seenInstances seen[types.Instance]
 }
 
 // newWorld has calls tried so many times by the SDK. With one, every fault comes
@@ -70,8 +75,12 @@ func newWorld(t *testing.T, tries int) *world {
 	w.proxy.Route("dynamodb", awstest.DynamoDB(t))
 	w.proxy.Handle("sqs", "ReceiveMessage", withoutWaiting)
 	w.gap = ec2gap.Install(w.proxy)
-	w.truth = dynamo.New(dynamodb.NewFromConfig(awstest.Config(t, awstest.DynamoDB(t))), dynamo.Options{Now: w.now})
-	w.cloud = ec2api.NewFromConfig(awstest.Config(t, awstest.Moto(t)))
+	w.config = awstest.Config(t, w.proxy.URL())
+	direct := awstest.Config(t, awstest.DynamoDB(t))
+	w.tables = dynamodb.NewFromConfig(direct)
+	w.truth = dynamo.New(w.tables, dynamo.Options{Now: w.now})
+	direct.BaseEndpoint = sdk.String(awstest.Moto(t))
+	w.cloud = ec2api.NewFromConfig(direct)
 	w.ec2 = ec2.Options{Prefix: "remuda", Region: region, RoleID: roleID, InstanceProfile: "remuda-host", Now: w.now,
 		Pools: map[string]ec2.Pool{"default": w.network()}}
 	w.fleet = w.newFleet()
@@ -95,7 +104,7 @@ func (w *world) network() ec2.Pool {
 
 func (w *world) newFleet() *fleet.Fleet {
 	w.t.Helper()
-	cfg := w.config()
+	cfg := w.client()
 	compute, err := ec2.New(ec2api.NewFromConfig(cfg), w.ec2)
 	check(w.t, err)
 	records := dynamo.New(dynamodb.NewFromConfig(cfg), dynamo.Options{Now: w.now})
@@ -116,17 +125,19 @@ func (w *world) newFleet() *fleet.Fleet {
 
 func (w *world) newQueue() *sqs.Queue {
 	w.t.Helper()
-	return sqs.New(sqsapi.NewFromConfig(w.config()), sqs.Options{Queues: []lifecycle.QueueName{
+	return sqs.New(sqsapi.NewFromConfig(w.client()), sqs.Options{Queues: []lifecycle.QueueName{
 		{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}, {ResourceClass: "large", UsageClass: lifecycle.UsageSpot},
 	}})
 }
 
-func (w *world) config() sdk.Config {
-	w.t.Helper()
-	return awstest.Config(w.t, w.proxy.URL(), func(o *aws.Options) {
-		o.Region = w.region
-		o.Retryer = aws.NewRetryer(aws.RetryOptions{Tries: w.tries, FirstWait: time.Millisecond, LongestWait: 10 * time.Millisecond})
-	})
+// client is the configuration of one client, which has a budget of tries of its own.
+func (w *world) client() sdk.Config {
+	c := w.config
+	c.Region = w.region
+	c.Retryer = func() sdk.Retryer {
+		return aws.NewRetryer(aws.RetryOptions{Tries: w.tries, FirstWait: time.Millisecond, LongestWait: 10 * time.Millisecond})
+	}
+	return c
 }
 
 func (w *world) now() time.Time { return w.began.Add(w.ahead) }
@@ -142,20 +153,6 @@ func withoutWaiting(rw http.ResponseWriter, r *http.Request, forward func(*http.
 	forward(r).Write(rw)
 }
 
-// records are those of every state, as they are in DynamoDB.
-func (w *world) records() []lifecycle.Record {
-	w.t.Helper()
-	var all []lifecycle.Record
-	for page := (lifecycle.PageOf{Limit: 1000}); ; {
-		got, err := w.truth.ListInstances(context.Background(), lifecycle.Filter{}, page)
-		check(w.t, err)
-		all = append(all, got.Items...)
-		if page.After = got.Next; got.Next == "" {
-			return all
-		}
-	}
-}
-
 func (w *world) requests(runs ...string) []lifecycle.Request {
 	w.t.Helper()
 	var all []lifecycle.Request
@@ -163,23 +160,6 @@ func (w *world) requests(runs ...string) []lifecycle.Request {
 		got, err := w.truth.RequestsOfRun(context.Background(), repository, run)
 		check(w.t, err)
 		all = append(all, got...)
-	}
-	return all
-}
-
-// instances are those with our tag, as they are in moto, gone ones too.
-func (w *world) instances() []types.Instance {
-	w.t.Helper()
-	var all []types.Instance
-	pages := ec2api.NewDescribeInstancesPaginator(w.cloud, &ec2api.DescribeInstancesInput{
-		Filters: []types.Filter{{Name: sdk.String("tag:" + ec2.TagFleet), Values: []string{"remuda"}}},
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(context.Background())
-		check(w.t, err)
-		for _, r := range page.Reservations {
-			all = append(all, r.Instances...)
-		}
 	}
 	return all
 }
