@@ -68,7 +68,7 @@ type WorkJob struct {
 	LogBytes int64  `json:"logBytes,omitempty"`
 
 	// DueAt is when somebody looks at it; zero once it has ended. While it waits
-	// that is its end. While it runs it is when its worker may have gone silent:
+	// that is its end; one of an older controld has none. While it runs it is when its worker may have gone silent:
 	// it does not follow each word of the worker, which would write an index with
 	// every line of a log.
 	DueAt     time.Time `json:"dueAt,omitzero"`
@@ -197,7 +197,7 @@ const waitsAgain = ": it waits for another"
 // has failed. It is no word of the worker's, and does nothing else.
 func (j WorkJob) Look(p WorkPolicy, now time.Time) WorkJob {
 	switch {
-	case j.State == WorkWaiting && !now.Before(j.DueAt):
+	case j.State == WorkWaiting && !j.DueAt.IsZero() && !now.Before(j.DueAt):
 		return j.end(WorkFailed, j.untaken(), now)
 	case j.State != WorkRunning:
 		return j

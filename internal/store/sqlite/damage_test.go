@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"bytes"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -185,5 +186,42 @@ func TestDamagedRowsHideNoOther(t *testing.T) {
 	}
 	if strings.Contains(log.String(), "do-not-print-me") || !strings.Contains(log.String(), hostKey(3)) {
 		t.Errorf("the log should name the rows and nothing that is in them:\n%s", log.String())
+	}
+}
+
+// TestDamagedJobsOfServices: they hide no sound one of any state, on whichever page.
+func TestDamagedJobsOfServices(t *testing.T) {
+	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{Now: func() time.Time { return began }})
+	s := sqlite.New(file)
+	var want, got []string
+	for i := range 12 {
+		id := fmt.Sprintf("job-%02d", i)
+		j := lifecycle.NewWorkJob("render", id, nil, lifecycle.WorkPolicy{QueueTime: time.Hour}, began.Add(time.Duration(i)))
+		if i >= 6 {
+			j.State = lifecycle.WorkRunning
+		}
+		if err := s.CreateWork(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 || i == 2 || i == 7 {
+			execute(t, file, `UPDATE work SET doc = 'damaged' WHERE id = ?1`, id)
+			continue
+		}
+		want = append(want, id)
+	}
+	for of := (lifecycle.PageOf{Limit: 2}); ; {
+		page, err := s.ListWork(t.Context(), "render", lifecycle.WorkStates, of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range page.Items {
+			got = append(got, j.ID)
+		}
+		if of.After = page.Next; of.After == "" {
+			break
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("jobs (-want +got):\n%s", diff)
 	}
 }

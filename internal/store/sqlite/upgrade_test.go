@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"database/sql"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -60,6 +61,101 @@ func TestFileOfTheFirstVersion(t *testing.T) {
 		}
 		if wrong, rows, err := s.Disagreements(t.Context()); err != nil || len(wrong) > 0 || rows != 3 {
 			t.Errorf("%d rows, error %v, and these disagree: %v", rows, err, wrong)
+		}
+	}
+}
+
+// TestJobsOfServicesOfAnOlderFile: those that were there are found, listed and
+// ended, whichever columns the file has them in.
+func TestJobsOfServicesOfAnOlderFile(t *testing.T) {
+	for name, table := range map[string]struct{ change, columns string }{
+		"of the fifth version": {"", "open_state"},
+		"with states before their version": {`DROP INDEX work_by_age; ALTER TABLE work RENAME COLUMN open_state TO state;
+			CREATE INDEX work_by_age ON work (service, state, created_at, id)`, "state"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "remuda.db")
+			olderWork(t, path, table.change, table.columns)
+			s := sqlite.New(open(t, path, db.Options{Now: func() time.Time { return began }}))
+			page, err := s.ListWork(t.Context(), "render", lifecycle.WorkStates, lifecycle.PageOf{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, j := range page.Items {
+				got = append(got, string(j.State)+" "+j.ID)
+			}
+			if diff := cmp.Diff([]string{"failed c", "running b", "waiting a"}, got); diff != "" {
+				t.Errorf("jobs (-want +got):\n%s", diff)
+			}
+			ids, err := s.WaitingWork(t.Context(), "render", 10)
+			if diff := cmp.Diff([]string{"a"}, ids); err != nil || diff != "" {
+				t.Errorf("error %v, waiting (-want +got):\n%s", err, diff)
+			}
+			due, err := s.DueWork(t.Context(), began, lifecycle.PageOf{})
+			if err != nil || len(due.Items) != 1 {
+				t.Fatalf("due: got %v and error %v, want the one that runs", due.Items, err)
+			}
+			ended, err := s.UpdateWork(t.Context(), due.Items[0].Look(lifecycle.WorkPolicy{}, began))
+			if err != nil || ended.State != lifecycle.WorkFailed {
+				t.Errorf("the silent one is %s, error %v", ended.State, err)
+			}
+			waits, err := s.Work(t.Context(), "render", "a")
+			if diff := cmp.Diff(waits, waits.Look(lifecycle.WorkPolicy{}, began)); err != nil || diff != "" {
+				t.Errorf("error %v, one that waits without an end is changed:\n%s", err, diff)
+			}
+			if n, err := s.CountWork(t.Context(), "render", 10); err != nil || n != (lifecycle.WorkCount{Waiting: 1}) {
+				t.Errorf("counted %+v, error %v", n, err)
+			}
+			execute(t, open(t, path, db.Options{}), `DELETE FROM work WHERE id = 'damaged'`)
+			if wrong, rows, err := s.Disagreements(t.Context()); err != nil || len(wrong) > 0 || rows != 3 {
+				t.Errorf("%d rows, error %v, and these disagree: %v", rows, err, wrong)
+			}
+		})
+	}
+}
+
+// olderWork makes a file with jobs of services as the fifth version did.
+func olderWork(t *testing.T, path, change, state string) {
+	t.Helper()
+	file, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, name := range []string{"schema", "jobs", "services", "events", "work"} {
+		text, err := os.ReadFile(filepath.Join("db", name+".sql"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.Exec(string(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := file.Exec(change + "; PRAGMA application_id = 0x726d6461; PRAGMA user_version = 5; PRAGMA journal_mode = WAL"); err != nil {
+		t.Fatal(err)
+	}
+	old := began.Add(-time.Hour)
+	for i, j := range []lifecycle.WorkJob{
+		{ID: "c", State: lifecycle.WorkFailed, EndedAt: old, ExpiresAt: began.Add(time.Hour)},
+		{ID: "b", State: lifecycle.WorkRunning, WorkerID: "w", Attempt: 1, ActivityAt: old, DueAt: old.Add(time.Minute)},
+		{ID: "a", State: lifecycle.WorkWaiting},
+		{ID: "damaged", State: lifecycle.WorkWaiting},
+	} {
+		j.Service, j.Version, j.CreatedAt = "render", 1, old.Add(time.Duration(i)*time.Second)
+		doc, err := json.Marshal(j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if j.ID == "damaged" {
+			doc = doc[1:]
+		}
+		open := sql.NullString{String: string(j.State), Valid: !j.State.Ended() || state == "state"}
+		nanos := func(at time.Time) sql.NullInt64 { return sql.NullInt64{Int64: at.UnixNano(), Valid: !at.IsZero()} }
+		_, err = file.Exec(`INSERT INTO work (service, id, version, `+state+`, created_at, due_at, expires_at, doc) VALUES (?, ?, 1, ?, ?, ?, ?, ?)`,
+			j.Service, j.ID, open, nanos(j.CreatedAt), nanos(j.DueAt), nanos(j.ExpiresAt), string(doc))
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

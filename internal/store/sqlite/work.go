@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -26,9 +25,16 @@ const (
 	selectWork        = `SELECT doc FROM work WHERE service = ?1 AND id = ?2`
 	selectWaitingWork = `SELECT id FROM work WHERE service = ?1 AND state = 'waiting' ORDER BY created_at, id LIMIT ?2`
 	countWork         = `SELECT 1 FROM work WHERE service = ?1 AND state = ?2 LIMIT ?3`
-	selectWorkByState = `SELECT id, doc FROM work WHERE service = ?1 AND state = ?2 AND (created_at, id) > (?3, ?4) ORDER BY created_at, id LIMIT ?5`
 	selectDueWork     = `SELECT id, doc FROM work
 		WHERE due_at <= ?1 AND (due_at, service, id) > (?2, ?3, ?4) ORDER BY due_at, service, id LIMIT ?5`
+	// Merged by SQLite, row by row: each state is in order by itself. One that is
+	// NULL has no rows.
+	selectWorkByState = `SELECT id, doc FROM (
+		SELECT created_at, id, doc FROM work WHERE service = ?1 AND state = ?5 AND (created_at, id) > (?2, ?3) UNION ALL
+		SELECT created_at, id, doc FROM work WHERE service = ?1 AND state = ?6 AND (created_at, id) > (?2, ?3) UNION ALL
+		SELECT created_at, id, doc FROM work WHERE service = ?1 AND state = ?7 AND (created_at, id) > (?2, ?3) UNION ALL
+		SELECT created_at, id, doc FROM work WHERE service = ?1 AND state = ?8 AND (created_at, id) > (?2, ?3)
+		ORDER BY created_at, id LIMIT ?4)`
 )
 
 // workRow is the job as the columns of its row, in the order of the statements'
@@ -115,18 +121,16 @@ func (s *Store) ListWork(ctx context.Context, service string, states []lifecycle
 		return page, err
 	}
 	what := "list " + workByState.name
+	args := []any{service, after.number, after.texts[0], oneMore(of)}
+	for _, state := range lifecycle.WorkStates {
+		asked := sql.NullString{String: string(state), Valid: slices.Contains(states, state)}
+		args = append(args, asked)
+	}
 	err = s.db.Read(ctx, what, func(c *db.Conn) error {
-		var all []workJob
-		read := 0
-		for _, state := range states {
-			found, n, err := sound[workJob](s, c, what, selectWorkByState, service, string(state), after.number, after.texts[0], oneMore(of))
-			if err != nil {
-				return err
-			}
-			all, read = append(all, found...), read+n
+		found, read, err := sound[workJob](s, c, what, selectWorkByState, args...)
+		if err == nil {
+			page, err = workByState.pageOfSound(found, read, of)
 		}
-		slices.SortFunc(all, func(a, b workJob) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID)) })
-		page, err = workByState.pageOfSound(all[:min(int64(len(all)), oneMore(of))], read, of)
 		return err
 	})
 	return page, err

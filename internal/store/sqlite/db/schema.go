@@ -34,8 +34,11 @@ var guards string
 //go:embed pools.sql
 var pools string
 
+//go:embed workstates.sql
+var workStates string
+
 // migrations[i] brings the file from version i to i+1.
-var migrations = []string{schema, jobs, services, eventsOfInstance, work, guards, pools}
+var migrations = []string{schema, jobs, services, eventsOfInstance, work, guards, pools, workStates}
 
 // applicationID marks the file as ours in its header: "rmda".
 const applicationID = 0x726d6461
