@@ -34,6 +34,9 @@ func TestThePage(t *testing.T) {
 			"sweeps, 1,000 hosts": func(t *testing.T) { large = measureSweeps(t, sizes[1]) },
 			"jobs":                func(t *testing.T) { m.jobs.told = measureJobs(t) },
 			"sweeps, job pools":   func(t *testing.T) { m.jobs.looks, m.jobs.news, m.jobs.rest = measureJobSweeps(t) },
+			"warm pools":          func(t *testing.T) { m.policies.warm = measureWarm(t) },
+			"services":            func(t *testing.T) { m.policies.services = measureServices(t) },
+			"jobs of workers":     func(t *testing.T) { m.policies.work = measureWork(t) },
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -41,7 +44,8 @@ func TestThePage(t *testing.T) {
 			})
 		}
 	})
-	if t.Failed() || m.hours == nil || m.requests == nil || small.hosts == 0 || large.hosts == 0 || m.jobs.told == nil || m.jobs.rest == nil {
+	if t.Failed() || m.hours == nil || m.requests == nil || small.hosts == 0 || large.hosts == 0 || m.jobs.told == nil || m.jobs.rest == nil ||
+		len(m.policies.warm) != len(freshHosts) || m.policies.services == nil || m.policies.work == nil {
 		t.Fatal("not all was measured")
 	}
 	m.sweeps[small.hosts], m.sweeps[large.hosts] = small, large

@@ -16,6 +16,7 @@ type measured struct {
 	requests []served
 	sweeps   map[int]swept // by the number of hosts
 	jobs     poolJobs
+	policies policies
 }
 
 // sizes of fleets on the page. The smaller two are measured.
@@ -53,6 +54,7 @@ func (m measured) page() string {
 	m.sweepsPart(line)
 	m.jobsPart(line)
 	m.jobPoolsPart(line)
+	m.policiesPart(line)
 	return b.String()
 }
 
