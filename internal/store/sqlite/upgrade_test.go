@@ -76,7 +76,8 @@ func TestJobsOfServicesOfAnOlderFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "remuda.db")
 			olderWork(t, path, table.change, table.columns)
-			s := sqlite.New(open(t, path, db.Options{Now: func() time.Time { return began }}))
+			file := open(t, path, db.Options{Now: func() time.Time { return began }})
+			s := sqlite.New(file)
 			page, err := s.ListWork(t.Context(), "render", lifecycle.WorkStates, lifecycle.PageOf{})
 			if err != nil {
 				t.Fatal(err)
@@ -107,7 +108,7 @@ func TestJobsOfServicesOfAnOlderFile(t *testing.T) {
 			if n, err := s.CountWork(t.Context(), "render", 10); err != nil || n != (lifecycle.WorkCount{Waiting: 1}) {
 				t.Errorf("counted %+v, error %v", n, err)
 			}
-			execute(t, open(t, path, db.Options{}), `DELETE FROM work WHERE id = 'damaged'`)
+			execute(t, file, `DELETE FROM work WHERE id = 'damaged'`)
 			if wrong, rows, err := s.Disagreements(t.Context()); err != nil || len(wrong) > 0 || rows != 3 {
 				t.Errorf("%d rows, error %v, and these disagree: %v", rows, err, wrong)
 			}
