@@ -2,12 +2,8 @@ package dynamo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	sdk "github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/row"
@@ -29,54 +25,10 @@ type accountItem struct {
 	Version  int64     `json:"version"`
 }
 
-// guard reads a row of the leases table, consistently; where there is none it is
-// none.
-func guard[T any](ctx context.Context, s *Store, what, name string, none T) (T, error) {
-	var zero T
-	if err := begin(ctx, what); err != nil {
-		return zero, err
-	}
-	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: s.table(leases), Key: item{leaseName: text(name)}, ConsistentRead: sdk.Bool(true),
-	})
-	if err != nil {
-		return zero, s.failed(what, leases, err)
-	}
-	if out.Item == nil {
-		return none, nil
-	}
-	g, err := decode[T](out.Item)
-	if err != nil {
-		return zero, fmt.Errorf("%s: %w", what, err)
-	}
-	return g, nil
-}
-
-// setGuard writes a row of the leases table, whose stored version must be the one
-// before version (1: there is none): else ErrLost.
-func (s *Store) setGuard(ctx context.Context, what, name string, version int64, g any) error {
-	if err := begin(ctx, what); err != nil {
-		return err
-	}
-	holds := isVersion(version - 1)
-	if version == 1 {
-		holds = isNone(leaseName)
-	}
-	it, err := encode(g, noExpiry)
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	it[leaseName] = text(name)
-	if err = s.put(ctx, what, leases, it, holds); errors.Is(err, errCondition) {
-		return lost(what)
-	}
-	return err
-}
-
 // FleetHold reads the hold on the whole fleet, consistently; one that was never
 // set is empty and of version 0.
 func (s *Store) FleetHold(ctx context.Context) (lifecycle.FleetHold, error) {
-	h, err := guard(ctx, s, "read the fleet's hold", fleetHold, lifecycle.FleetHold{})
+	h, err := named(ctx, s, "read the fleet's hold", fleetHold, lifecycle.FleetHold{})
 	return row.FleetHold(h), err
 }
 
@@ -85,7 +37,7 @@ func (s *Store) FleetHold(ctx context.Context) (lifecycle.FleetHold, error) {
 func (s *Store) UpdateFleetHold(ctx context.Context, h lifecycle.FleetHold) (lifecycle.FleetHold, error) {
 	h = row.FleetHold(h)
 	h.Version++
-	if err := s.setGuard(ctx, "write the fleet's hold", fleetHold, h.Version, h); err != nil {
+	if err := s.putNamed(ctx, "write the fleet's hold", fleetHold, h.Version, h); err != nil {
 		return lifecycle.FleetHold{}, err
 	}
 	return h, nil
@@ -94,7 +46,7 @@ func (s *Store) UpdateFleetHold(ctx context.Context, h lifecycle.FleetHold) (lif
 // Breaker reads the breaker of a pool, consistently; one that was never written is
 // empty and of version 0.
 func (s *Store) Breaker(ctx context.Context, pool string) (lifecycle.Breaker, error) {
-	b, err := guard(ctx, s, "read breaker of pool "+pool, breakerPrefix+pool, lifecycle.Breaker{Pool: pool})
+	b, err := named(ctx, s, "read breaker of pool "+pool, breakerPrefix+pool, lifecycle.Breaker{Pool: pool})
 	return row.Breaker(b), err
 }
 
@@ -103,7 +55,7 @@ func (s *Store) Breaker(ctx context.Context, pool string) (lifecycle.Breaker, er
 func (s *Store) UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (lifecycle.Breaker, error) {
 	b = row.Breaker(b)
 	b.Version++
-	if err := s.setGuard(ctx, "update breaker of pool "+b.Pool, breakerPrefix+b.Pool, b.Version, b); err != nil {
+	if err := s.putNamed(ctx, "update breaker of pool "+b.Pool, breakerPrefix+b.Pool, b.Version, b); err != nil {
 		return lifecycle.Breaker{}, err
 	}
 	return b, nil
@@ -113,7 +65,7 @@ func (s *Store) UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (lifecyc
 // is empty and of version 0.
 func (s *Store) Account(ctx context.Context, name string) (lifecycle.Account, error) {
 	what := "read account " + name
-	stored, err := guard(ctx, s, what, accountPrefix+name, accountItem{})
+	stored, err := named(ctx, s, what, accountPrefix+name, accountItem{})
 	if err != nil {
 		return lifecycle.Account{}, err
 	}
@@ -135,7 +87,7 @@ func (s *Store) UpdateAccount(ctx context.Context, a lifecycle.Account) (lifecyc
 		return lifecycle.Account{}, fmt.Errorf("%s: %w", what, err)
 	}
 	stored := accountItem{Entries: entries, LookedAt: a.LookedAt, Version: a.Version}
-	if err := s.setGuard(ctx, what, accountPrefix+a.Name, a.Version, stored); err != nil {
+	if err := s.putNamed(ctx, what, accountPrefix+a.Name, a.Version, stored); err != nil {
 		return lifecycle.Account{}, err
 	}
 	return a, nil

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 )
 
@@ -29,9 +30,9 @@ var Queries = map[string]string{
 	"jobs_by_pool":                 selectWaitingJobs,
 	"jobs_by_due":                  selectDueJobs,
 	"jobs USING INTEGER PRIMARY":   selectJob,
-	"sqlite_autoindex_turns_1":     selectTurns,
-	"sqlite_autoindex_guards_1":    selectGuard,
-	"sqlite_autoindex_services_1":  selectService,
+	"sqlite_autoindex_turns_1":     turns.sel,
+	"sqlite_autoindex_guards_1":    guards.sel,
+	"sqlite_autoindex_services_1":  services.sel,
 	"work_by_age":                  selectWaitingWork,
 	"COVERING INDEX work_by_age":   countWork,
 	"work_by_age (service=? AND state=? AND (created_at,id)>(?,?))": selectWorkByState,
@@ -63,7 +64,7 @@ func (s *Store) Disagreements(ctx context.Context) (wrong []string, rows int, er
 		if err != nil {
 			return err
 		}
-		n, bad, err = compare(c, `SELECT doc, version, name FROM services`, 3, serviceRow)
+		n, bad, err = compareNamed(c)
 		rows, wrong = rows+n, append(wrong, bad...)
 		return err
 	})
@@ -79,12 +80,43 @@ func compareJobs(c *db.Conn) (rows int, wrong []string, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	o, worst, err := compare(c, `SELECT doc, version, pool FROM turns`, 3, turnsRow)
-	if err != nil {
-		return 0, nil, err
+	o, worst, err := compareWork(c)
+	return n + m + o, slices.Concat(bad, worse, worst), err
+}
+
+func compareNamed(c *db.Conn) (rows int, wrong []string, err error) {
+	for _, each := range []func() (int, []string, error){
+		func() (int, []string, error) {
+			return compare(c, `SELECT doc, version, pool FROM turns`, 3, columnsOf(func(t lifecycle.Turns) (int64, string) { return t.Version, t.Pool }))
+		},
+		func() (int, []string, error) {
+			return compare(c, `SELECT doc, version, name FROM services`, 3, columnsOf(func(v lifecycle.Service) (int64, string) { return v.Version, v.Name }))
+		},
+		func() (int, []string, error) {
+			return compare(c, `SELECT doc, version, substr(name, 9) FROM guards WHERE name LIKE 'breaker/%'`, 3,
+				columnsOf(func(b lifecycle.Breaker) (int64, string) { return b.Version, b.Pool }))
+		},
+		func() (int, []string, error) {
+			return compare(c, `SELECT doc, version, substr(name, 9) FROM guards WHERE name LIKE 'account/%'`, 3,
+				columnsOf(func(a lifecycle.Account) (int64, string) { return a.Version, a.Name }))
+		},
+	} {
+		n, bad, err := each()
+		if err != nil {
+			return 0, nil, err
+		}
+		rows, wrong = rows+n, append(wrong, bad...)
 	}
-	p, still, err := compareWork(c)
-	return n + m + o + p, slices.Concat(bad, worse, worst, still), err
+	return rows, wrong, nil
+}
+
+// columnsOf is how a row of a register is made.
+func columnsOf[T any](key func(T) (version int64, name string)) func(string, T) ([]any, error) {
+	return func(what string, v T) ([]any, error) {
+		doc, err := document(what, v)
+		version, name := key(v)
+		return []any{doc, version, name}, err
+	}
 }
 
 func compareWork(c *db.Conn) (rows int, wrong []string, err error) {
