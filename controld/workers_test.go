@@ -37,6 +37,8 @@ func TestTheQueueByHand(t *testing.T) {
 		`"state":"WORKER_JOB_STATE_SUCCEEDED"`, `"log_tail":"frame1of2\nframe2of2\n"`,
 		`"state":"WORKER_JOB_STATE_FAILED"`, `"reason":"thereisnofilm"`, `"logTail":"nofilm\n"`, // by gRPC
 		`"workers":[{"workerId":"task-1"`,
+		`{"jobs":[{"job_id":"film-1"`, `"awaited":"nothing:itiskeptuntil`, // listed over HTTP
+		`"reason":"itisnotscaledhere:theconfigurationnamesnocluster","workers":[{"version":"1.4.0","onlineCount":1}]}]}`,
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %s in:\n%s", want, out)

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -29,16 +30,15 @@ func (f *Fleet) NewRefresh(dryRun bool) *Refresh {
 	r.journal = journal{f: f, dry: dryRun, sweep: "refresh", decided: &r.decided}
 	due, cloud, github := f.NewDueSweep(), f.NewCloudSweep(), f.NewGitHubSweep()
 	scaleDown, services, warm := f.NewScaleDownSweep(), f.NewServiceSweep(), f.NewWarmSweep()
-	for _, j := range []*journal{&due.journal, &cloud.journal, &github.journal, &scaleDown.journal, &services.journal, &warm.journal} {
+	work := f.NewWorkSweep()
+	for _, j := range []*journal{
+		&due.journal, &cloud.journal, &github.journal, &work.journal, &scaleDown.journal, &services.journal, &warm.journal,
+	} {
 		j.dry, j.decided = dryRun, &r.decided
 	}
-	r.sweeps = []Op{cloud, github, scaleDown, services, warm}
+	r.sweeps = []Op{cloud, github, work, scaleDown, services, warm}
 	if !dryRun {
-		r.sweeps = []Op{due, cloud, github}
-		if f.workers != nil {
-			r.sweeps = append(r.sweeps, f.NewWorkSweep())
-		}
-		r.sweeps = append(r.sweeps, scaleDown, services, warm)
+		r.sweeps = slices.Insert(r.sweeps, 0, Op(due))
 	}
 	r.next = r.ensure
 	return r

@@ -28,7 +28,8 @@ type Service struct {
 	// scaled: its runners are started by others.
 	Region, Cluster, ECSService string
 	Policy                      policy.ServicePolicy
-	// Backlog counts its jobs; required where it is scaled.
+	// Backlog counts its jobs; required where it is scaled. One that is not scaled is
+	// counted by whoever asks.
 	Backlog Backlog
 	// Labels are those of its runners: a queued job of a webhook that they serve
 	// is a reason to look at once.
@@ -42,6 +43,8 @@ func (s Service) Scaled() bool { return s.Cluster != "" }
 type ServiceStatus struct {
 	Service
 	Seen lifecycle.Service
+	// Workers are those of its queue here, as they are now.
+	Workers WorkerCount
 }
 
 // serviceDesk is what the use-cases of services share.
@@ -123,15 +126,34 @@ func (f *Fleet) Services(ctx context.Context, of lifecycle.PageOf) (lifecycle.Pa
 	return page, nil
 }
 
+// serviceStatus is a service as it was last looked at. Nobody looks at one that is
+// not scaled: it is counted now.
 func (f *Fleet) serviceStatus(ctx context.Context, s Service) (ServiceStatus, error) {
-	if !s.Scaled() {
-		return ServiceStatus{s, lifecycle.Service{Name: s.Name, Reason: "it is not scaled here: the configuration names no cluster"}}, nil
+	status := ServiceStatus{Service: s}
+	var err error
+	if s.Scaled() {
+		status.Seen, err = f.services.Store.Service(ctx, s.Name)
+	} else {
+		status.Seen, err = f.unscaled(ctx, s)
 	}
-	seen, err := f.services.Store.Service(ctx, s.Name)
+	if err == nil {
+		status.Workers, err = f.countWorkers(ctx, s.Name, time.Now())
+	}
 	if err != nil {
 		return ServiceStatus{}, fmt.Errorf("read service %s: %w", s.Name, err)
 	}
-	return ServiceStatus{s, seen}, nil
+	return status, nil
+}
+
+// unscaled is a service that only has a queue.
+func (f *Fleet) unscaled(ctx context.Context, s Service) (lifecycle.Service, error) {
+	seen := lifecycle.Service{Name: s.Name, CheckedAt: time.Now(), Reason: "it is not scaled here: the configuration names no cluster"}
+	if s.Backlog == nil {
+		return seen, nil
+	}
+	counted := f.countBacklog(ctx, s.Name, nudgedLimit)
+	seen.Backlog = counted.Backlog
+	return seen, counted.err
 }
 
 // nudgePatience is how long a nudge tries on while something is away: its caller

@@ -14,7 +14,8 @@ import (
 const workEvery = lifecycle.WorkSilence / 10
 
 // WorkSweep ends the jobs of services whose workers went silent, or queues them
-// once more. Its cost grows with what is due.
+// once more, and ends those that no worker took in time. Its cost grows with what
+// is due.
 type WorkSweep struct {
 	course
 	f    *Fleet
@@ -25,13 +26,13 @@ type WorkSweep struct {
 
 // NewWorkSweep begins a sweep.
 func (f *Fleet) NewWorkSweep() *WorkSweep {
-	s := &WorkSweep{f: f, course: course{journal: journal{f: f}}, page: lifecycle.PageOf{Limit: dueAtOnce}}
+	s := &WorkSweep{f: f, course: course{journal: journal{f: f, sweep: "work"}}, page: lifecycle.PageOf{Limit: dueAtOnce}}
 	s.next = s.list
 	return s
 }
 
 func (s *WorkSweep) list(ctx context.Context, now time.Time) (Progress, error) {
-	if s.last {
+	if s.f.workers == nil || s.last {
 		return done, nil
 	}
 	page, err := s.f.workers.Store.DueWork(ctx, now, s.page)
@@ -50,19 +51,41 @@ func (s *WorkSweep) job(ctx context.Context, now time.Time) (Progress, error) {
 	}
 	j := s.due[0]
 	s.due = s.due[1:]
-	next, err := s.f.workers.Store.UpdateWork(ctx, j.Look(s.f.workers.Services[j.Service], now))
+	next := j.Look(s.f.workers.Services[j.Service], now)
+	decision := s.decision(j, next)
+	s.journal.collect("", decision.Action, decision.Reason)
+	if s.journal.dry {
+		return again, nil
+	}
+	stored, err := s.f.workers.Store.UpdateWork(ctx, next)
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):
 		return again, nil // its worker said something
 	case err != nil:
 		return again, fmt.Errorf("write job %s of service %s: %w", j.ID, j.Service, err)
-	case next.State == lifecycle.WorkRunning:
+	case decision.Action == lifecycle.ActionKeep:
 		return again, nil
 	}
-	s.f.log.Warn("worker went silent", "service", j.Service, "worker", j.WorkerID, "job", j.ID, "attempt", j.Attempt, "state", next.State, "reason", next.Reason)
-	s.f.workLeft(ctx, j)
-	if next.State == lifecycle.WorkWaiting {
+	s.journal.add(decision)
+	if j.WorkerID != "" {
+		s.f.workLeft(ctx, j)
+	}
+	if stored.State == lifecycle.WorkWaiting {
 		s.f.workQueued(j.Service)
 	}
 	return again, nil
+}
+
+// decision is what becomes of a job, which is due, and why.
+func (s *WorkSweep) decision(j, next lifecycle.WorkJob) lifecycle.Event {
+	e := lifecycle.Event{At: s.journal.now, Action: lifecycle.ActionKeep}
+	why := next.Reason + "; it awaits " + next.Awaited(s.f.workers.Services[j.Service])
+	switch {
+	case next.State.Ended():
+		e.Action, why = lifecycle.ActionFailJob, next.Reason
+	case next.State != j.State:
+		e.Action, why = lifecycle.ActionRequeueJob, next.Reason
+	}
+	e.Reason = fmt.Sprintf("job %s of service %s: %s", j.ID, j.Service, why)
+	return e
 }

@@ -85,6 +85,11 @@ func (f *Fleet) Work(ctx context.Context, service, id string) (lifecycle.WorkJob
 	return f.workers.Store.Work(ctx, service, id)
 }
 
+// WorkAwaited says what a job awaits until when, and what happens then.
+func (f *Fleet) WorkAwaited(j lifecycle.WorkJob) string {
+	return j.Awaited(f.workers.Services[j.Service])
+}
+
 // ListWork lists the jobs of a service that are in one of the states, the oldest
 // first; no states: all of them.
 func (f *Fleet) ListWork(

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -94,5 +95,102 @@ func TestAJobThatWaitsOnceMoreIsNobodys(t *testing.T) {
 	page, err := w.fleet.Workers(t.Context(), "archive", lifecycle.PageOf{})
 	if err != nil || len(page.Items) != 1 || page.Items[0].JobID != "" {
 		t.Errorf("workers: got %+v and error %v, want the one without a job", page.Items, err)
+	}
+}
+
+// refresh refreshes at a time, and is what it decides on jobs.
+func (w *workWorld) refresh(dry bool, now time.Time) []fleet.Decided {
+	w.t.Helper()
+	r := w.fleet.NewRefresh(dry)
+	for {
+		p, err := r.Step(w.t.Context(), now)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if p.Done {
+			return r.Decisions()
+		}
+	}
+}
+
+// What is decided on jobs is told by a refresh, and in the history with its
+// reason once it is done.
+func TestWhatIsDecidedOnJobs(t *testing.T) {
+	w := newWorkWorld(t)
+	w.submit("archive", "silent")
+	w.claim("archive", "a", workBegan)
+	w.submit("render", "dead", "heard")
+	w.claim("render", "b", workBegan)
+	w.claim("render", "c", workBegan)
+	if _, err := w.fleet.AppendWorkLog(t.Context(), "render", "heard", first("c"), 0, "x\n", workBegan.Add(58*time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	w.submit("render", "untaken")
+	now, before := workBegan.Add(time.Hour), w.store.Dump()
+	const silence = " was not heard of it since 2026-03-04T05:06:07Z, for longer than 5m0s"
+	want := []fleet.Decided{
+		{Action: lifecycle.ActionRequeueJob, Sweep: "work", Reason: "job silent of service archive: worker a" + silence + ": it waits for another"},
+		{Action: lifecycle.ActionFailJob, Sweep: "work", Reason: "job dead of service render: worker b" + silence},
+		{Action: lifecycle.ActionKeep, Sweep: "work", Reason: "job heard of service render: worker c has it; " +
+			"it awaits a word of worker c until 2026-03-04T06:09:07Z; then it has failed"},
+		{Action: lifecycle.ActionFailJob, Sweep: "work", Reason: "job untaken of service render: " +
+			"no worker took it until 2026-03-04T06:06:07Z; it was submitted at 2026-03-04T05:06:07Z"},
+	}
+	if diff := cmp.Diff(want, w.refresh(true, now)); diff != "" {
+		t.Errorf("dry (-want +got):\n%s", diff)
+	}
+	if w.store.Dump() != before {
+		t.Errorf("a dry run wrote:\n%s", w.store.Dump())
+	}
+	if diff := cmp.Diff(want, w.refresh(false, now)); diff != "" {
+		t.Errorf("decided (-want +got):\n%s", diff)
+	}
+	h, err := w.store.EventsSince(t.Context(), lifecycle.PageOf{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []fleet.Decided
+	for _, e := range h.Items {
+		told = append(told, fleet.Decided{Action: e.Action, Reason: e.Reason, Sweep: e.Sweep})
+	}
+	if diff := cmp.Diff([]fleet.Decided{want[0], want[1], want[3]}, told); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+}
+
+// What a service has that is not scaled is counted for whoever asks.
+func TestAServiceWithOnlyAQueue(t *testing.T) {
+	var queue fleet.WorkBacklog
+	w := &workWorld{}
+	w.world = newWorld(t, func(o *fleet.Options) {
+		w.work = &workStore{WorkerStore: o.Store.(fleet.WorkerStore)}
+		queue = fleet.WorkBacklog{Store: w.work, AtMost: 2}
+		o.Workers = &fleet.WorkerOptions{Store: w.work, Services: map[string]lifecycle.WorkPolicy{"render": {QueueTime: time.Hour}}}
+		o.Services = &fleet.ServiceOptions{Services: map[string]fleet.Service{"render": {Name: "render", Backlog: queue}}}
+	})
+	now := time.Now()
+	for version, workers := range map[string][]string{"1.0": {"a", "b"}, "1.1": {"c"}} {
+		for _, id := range workers {
+			if _, err := w.fleet.HearWorker(t.Context(), "render", id, version, now.Add(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := w.fleet.HearWorker(t.Context(), "render", "old", "1.0", now.Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	w.submit("render", "1", "2", "3", "4")
+	w.claim("render", "a", workBegan)
+	page, err := w.fleet.Services(t.Context(), lifecycle.PageOf{})
+	if err != nil || len(page.Items) != 1 {
+		t.Fatalf("services: %+v, error %v", page.Items, err)
+	}
+	got, two, one := page.Items[0], 2, 1
+	if diff := cmp.Diff(lifecycle.Backlog{Queued: &two, Busy: &one, More: true}, got.Seen.Backlog); diff != "" {
+		t.Errorf("jobs (-want +got):\n%s", diff)
+	}
+	want := fleet.WorkerCount{Versions: []fleet.VersionCount{{Version: "1.0", Online: 2, Offline: 1}, {Version: "1.1", Online: 1}}}
+	if diff := cmp.Diff(want, got.Workers); diff != "" || want.Online() != 3 {
+		t.Errorf("workers (-want +got):\n%s", diff)
 	}
 }

@@ -41,6 +41,8 @@ const (
 	ActionEndMachine   Action = "end_machine"   // tell the cloud to end the machine
 	ActionDeleteRunner Action = "delete_runner" // delete the registration on GitHub
 	ActionScale        Action = "scale"         // a runner service has more runners, or fewer
+	ActionFailJob      Action = "fail_job"      // a job of a runner service has failed, by nobody's word
+	ActionRequeueJob   Action = "requeue_job"   // a job of a runner service waits once more
 )
 
 // Actions lists every action.
@@ -48,7 +50,7 @@ var Actions = []Action{
 	ActionLaunch, ActionReady, ActionRelease, ActionReturn, ActionPool, ActionClaim, ActionTerminate,
 	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionRetire, ActionNotice, ActionReplace, ActionSettle,
 	ActionMarkOrphan, ActionUnmarkOrphan, ActionMarkIdle, ActionUnmarkIdle,
-	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale,
+	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob,
 }
 
 // transitions is the table of design section 4, by Record.Condition.

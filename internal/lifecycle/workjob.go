@@ -206,12 +206,32 @@ func (j WorkJob) Look(p WorkPolicy, now time.Time) WorkJob {
 		return j
 	}
 	why := fmt.Sprintf("worker %s was not heard of it since %s, for longer than %s", j.WorkerID, clock(j.ActivityAt), WorkSilence)
-	if !p.Requeue || j.Attempt >= WorkAttempts {
+	if !j.again(p) {
 		return j.end(WorkFailed, why, now)
 	}
 	j.State, j.DueAt, j.Reason = WorkWaiting, now.Add(p.QueueTime), why+waitsAgain
 	j.WorkerID, j.StartedAt, j.ActivityAt = "", time.Time{}, time.Time{}
 	return j
+}
+
+// again reports whether the job waits once more when its worker goes silent.
+func (j WorkJob) again(p WorkPolicy) bool { return p.Requeue && j.Attempt < WorkAttempts }
+
+// Awaited says what the job awaits until when, and what happens then.
+func (j WorkJob) Awaited(p WorkPolicy) string {
+	switch {
+	case j.State.Ended():
+		return fmt.Sprintf("nothing: it is kept until %s", clock(j.ExpiresAt))
+	case j.State == WorkWaiting && j.DueAt.IsZero():
+		return "a worker, for as long as it takes"
+	case j.State == WorkWaiting:
+		return fmt.Sprintf("a worker until %s; then it has failed", clock(j.DueAt))
+	}
+	then := "it has failed"
+	if j.again(p) {
+		then = "it waits for another"
+	}
+	return fmt.Sprintf("a word of worker %s until %s; then %s", j.WorkerID, clock(j.ActivityAt.Add(WorkSilence)), then)
 }
 
 // untaken is why a job ends that no worker took in time.

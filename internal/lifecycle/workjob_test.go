@@ -213,6 +213,27 @@ func TestWorkJobSilence(t *testing.T) {
 	}
 }
 
+func TestWorkJobAwaits(t *testing.T) {
+	second := begun(t)
+	second.Attempt = 2
+	for name, test := range map[string]struct {
+		job    lifecycle.WorkJob
+		policy lifecycle.WorkPolicy
+		want   string
+	}{
+		"waiting":            {lifecycle.NewWorkJob("render", "a", nil, once, workBegan), once, "a worker until 2026-03-05T05:06:07Z; then it has failed"},
+		"waiting for ever":   {lifecycle.WorkJob{State: lifecycle.WorkWaiting}, once, "a worker, for as long as it takes"},
+		"running":            {begun(t), once, "a word of worker w until 2026-03-04T05:11:07Z; then it has failed"},
+		"the first of two":   {begun(t), twice, "a word of worker w until 2026-03-04T05:11:07Z; then it waits for another"},
+		"the second of two":  {second, twice, "a word of worker w until 2026-03-04T05:11:07Z; then it has failed"},
+		"one that has ended": {untaken(begun(t), "", workBegan), once, "nothing: it is kept until 2026-03-11T05:06:07Z"},
+	} {
+		if got := test.job.Awaited(test.policy); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 // TestWorkJobSecondAttempt: the log of the first stays until the second begins.
 func TestWorkJobSecondAttempt(t *testing.T) {
 	j, err := begun(t).Append(first("w"), 0, "half done\n", workBegan)

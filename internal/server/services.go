@@ -38,12 +38,17 @@ func (s *service) ListServices(ctx context.Context, req *remudav1.ListServicesRe
 // runnerService is a service as callers see it: as the configuration has it, and
 // as it was last looked at.
 func runnerService(s fleet.ServiceStatus) *remudav1.Service {
-	return &remudav1.Service{
+	one := &remudav1.Service{
 		Name: s.Name, Region: s.Region, Cluster: s.Cluster, EcsService: s.ECSService,
 		DesiredCount: bounded(s.Seen.Wanted), RunningCount: bounded(s.Seen.Running),
 		QueuedCount: known(s.Seen.Queued), BusyCount: known(s.Seen.Busy), IdleChecks: bounded(s.Seen.IdleChecks),
 		CheckTime: moment(s.Seen.CheckedAt), Reason: s.Seen.Reason,
+		MoreQueued: s.Seen.More, MoreWorkers: s.Workers.More,
 	}
+	for _, v := range s.Workers.Versions {
+		one.Workers = append(one.Workers, &remudav1.WorkerVersion{Version: v.Version, OnlineCount: bounded(v.Online), OfflineCount: bounded(v.Offline)})
+	}
+	return one
 }
 
 // known is a count, or 0 where the reason says that it is not known.

@@ -27,7 +27,7 @@ func (s *workers) SubmitJob(ctx context.Context, req *remudav1.SubmitJobRequest)
 	if err != nil {
 		return nil, s.errors(ctx, err)
 	}
-	return &remudav1.SubmitJobResponse{Job: workerJob(j)}, nil
+	return &remudav1.SubmitJobResponse{Job: s.job(j)}, nil
 }
 
 // Heartbeat tells that a worker is there.
@@ -48,7 +48,7 @@ func (s *workers) ClaimJob(ctx context.Context, req *remudav1.ClaimJobRequest) (
 	}
 	resp := &remudav1.ClaimJobResponse{}
 	if found {
-		resp.Job = workerJob(j)
+		resp.Job = s.job(j)
 	}
 	return resp, nil
 }
@@ -68,7 +68,7 @@ func (s *workers) FinishJob(ctx context.Context, req *remudav1.FinishJobRequest)
 	if err != nil {
 		return nil, s.errors(ctx, err)
 	}
-	return &remudav1.FinishJobResponse{Job: workerJob(j)}, nil
+	return &remudav1.FinishJobResponse{Job: s.job(j)}, nil
 }
 
 // GetJob reads one job.
@@ -77,7 +77,7 @@ func (s *workers) GetJob(ctx context.Context, req *remudav1.GetJobRequest) (*rem
 	if err != nil {
 		return nil, s.errors(ctx, err)
 	}
-	return &remudav1.GetJobResponse{Job: workerJob(j)}, nil
+	return &remudav1.GetJobResponse{Job: s.job(j)}, nil
 }
 
 // ListJobs pages through the jobs of a service. They may be large, and go without
@@ -97,7 +97,7 @@ func (s *workers) ListJobs(ctx context.Context, req *remudav1.ListJobsRequest) (
 	resp := &remudav1.ListJobsResponse{NextPageToken: page.Next}
 	for _, j := range page.Items {
 		j.Payload, j.LogTail = nil, ""
-		resp.Jobs = append(resp.Jobs, workerJob(j))
+		resp.Jobs = append(resp.Jobs, s.job(j))
 	}
 	return resp, nil
 }
@@ -131,11 +131,12 @@ var workStates = map[lifecycle.WorkState]remudav1.WorkerJobState{
 	lifecycle.WorkFailed:    remudav1.WorkerJobState_WORKER_JOB_STATE_FAILED,
 }
 
-func workerJob(j lifecycle.WorkJob) *remudav1.WorkerJob {
+// job is a job as callers see it.
+func (s *workers) job(j lifecycle.WorkJob) *remudav1.WorkerJob {
 	return &remudav1.WorkerJob{
 		JobId: j.ID, Service: j.Service, State: workStates[j.State], Payload: j.Payload, WorkerId: j.WorkerID, Attempt: int32(j.Attempt),
 		CreateTime: moment(j.CreatedAt), StartTime: moment(j.StartedAt), ActivityTime: moment(j.ActivityAt), EndTime: moment(j.EndedAt),
-		Reason: j.Reason, LogTail: j.LogTail, LogBytes: j.LogBytes,
+		Reason: j.Reason, LogTail: j.LogTail, LogBytes: j.LogBytes, Awaited: s.fleet.WorkAwaited(j),
 	}
 }
 

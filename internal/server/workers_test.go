@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
@@ -57,6 +58,7 @@ func TestAJobOfAService(t *testing.T) {
 	want := &remudav1.WorkerJob{
 		JobId: "a", Service: "render", State: remudav1.WorkerJobState_WORKER_JOB_STATE_WAITING, Payload: []byte("do it"),
 		CreateTime: submitted.GetJob().GetCreateTime(), Reason: "it waits for a worker",
+		Awaited: "a worker until " + submitted.GetJob().GetCreateTime().AsTime().Add(time.Hour).Format(time.RFC3339) + "; then it has failed",
 	}
 	if diff := cmp.Diff(want, submitted.GetJob(), protocmp.Transform()); diff != "" || want.GetCreateTime() == nil {
 		t.Errorf("submitted (-want +got):\n%s", diff)

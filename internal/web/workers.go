@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
@@ -40,18 +41,21 @@ type workerCall struct {
 	pattern string
 	call    string
 	body    int64
+	// lists are the names in a query that may be there more than once.
+	lists []string
 }
 
 // workerCalls are by the paths at which they are served. Those that are read have
 // no body, and their request in the query.
 var workerCalls = []workerCall{
-	{"POST /api/jobs", "SubmitJob", maxSubmitBody},
-	{"GET /api/jobs/{job_id}", "GetJob", 0},
-	{"POST /api/jobs/{job_id}/log", "AppendJobLog", maxLogBody},
-	{"POST /api/jobs/{job_id}/finish", "FinishJob", maxWorkerBody},
-	{"POST /api/workers/heartbeat", "Heartbeat", maxWorkerBody},
-	{"POST /api/workers/claim", "ClaimJob", maxWorkerBody},
-	{"GET /api/workers", "ListWorkers", 0},
+	{"POST /api/jobs", "SubmitJob", maxSubmitBody, nil},
+	{"GET /api/jobs", "ListJobs", 0, []string{"states"}},
+	{"GET /api/jobs/{job_id}", "GetJob", 0, nil},
+	{"POST /api/jobs/{job_id}/log", "AppendJobLog", maxLogBody, nil},
+	{"POST /api/jobs/{job_id}/finish", "FinishJob", maxWorkerBody, nil},
+	{"POST /api/workers/heartbeat", "Heartbeat", maxWorkerBody, nil},
+	{"POST /api/workers/claim", "ClaimJob", maxWorkerBody, nil},
+	{"GET /api/workers", "ListWorkers", 0, nil},
 }
 
 // WorkerRoutes serves the calls of workers. Its handlers are in Options.Workers.
@@ -141,7 +145,7 @@ func bearer(r *http.Request) (string, error) {
 // request is the request of a call in JSON.
 func (h *workerHandler[C]) request(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if h.body == 0 {
-		return queryJSON(r)
+		return h.queryJSON(r)
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return nil, refuse(http.StatusUnsupportedMediaType, outcomeContentType, "send JSON, with the content type application/json")
@@ -157,15 +161,19 @@ func (h *workerHandler[C]) request(w http.ResponseWriter, r *http.Request) ([]by
 	return body, nil
 }
 
-// queryJSON is a query as a JSON object of texts, which is how JSON of a proto
-// may have numbers too.
-func queryJSON(r *http.Request) ([]byte, error) {
-	object := map[string]string{}
+// queryJSON is a query as a JSON object of texts and lists of texts. JSON of a
+// proto may have numbers as texts too.
+func (c workerCall) queryJSON(r *http.Request) ([]byte, error) {
+	object := map[string]any{}
 	for name, values := range r.URL.Query() {
-		if len(values) != 1 {
+		switch {
+		case slices.Contains(c.lists, name):
+			object[name] = values
+		case len(values) == 1:
+			object[name] = values[0]
+		default:
 			return nil, status.Errorf(codes.InvalidArgument, "%.80q: is there more than once", name)
 		}
-		object[name] = values[0]
 	}
 	text, err := json.Marshal(object)
 	if err != nil {

@@ -77,6 +77,10 @@ const (
 	Action_ACTION_UNMARK_IDLE Action = 24
 	// A runner service is scaled; it is about no single host.
 	Action_ACTION_SCALE Action = 25
+	// A job of a runner service has failed, since its worker went silent or none took it in time; it is about no single host.
+	Action_ACTION_FAIL_JOB Action = 26
+	// A job of a runner service whose worker went silent waits once more; it is about no single host.
+	Action_ACTION_REQUEUE_JOB Action = 27
 )
 
 // Enum value maps for Action.
@@ -108,6 +112,8 @@ var (
 		23: "ACTION_MARK_IDLE",
 		24: "ACTION_UNMARK_IDLE",
 		25: "ACTION_SCALE",
+		26: "ACTION_FAIL_JOB",
+		27: "ACTION_REQUEUE_JOB",
 	}
 	Action_value = map[string]int32{
 		"ACTION_UNSPECIFIED":   0,
@@ -136,6 +142,8 @@ var (
 		"ACTION_MARK_IDLE":     23,
 		"ACTION_UNMARK_IDLE":   24,
 		"ACTION_SCALE":         25,
+		"ACTION_FAIL_JOB":      26,
+		"ACTION_REQUEUE_JOB":   27,
 	}
 )
 
@@ -228,7 +236,7 @@ type Decision struct {
 	Action Action `protobuf:"varint,2,opt,name=action,proto3,enum=remuda.v1.Action" json:"action,omitempty"`
 	// Why: a sentence for a person.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The sweep that decided: "due", "cloud", "github", "scale_down", "services" or "warm"; "refresh" for the look at each host with which a refresh begins.
+	// The sweep that decided: "due", "cloud", "github", "scale_down", "services", "warm" or "work"; "refresh" for the look at each host with which a refresh begins.
 	Sweep         string `protobuf:"bytes,4,opt,name=sweep,proto3" json:"sweep,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -486,7 +494,7 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"w\n" +
 	"\x0fRefreshResponse\x121\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x13.remuda.v1.DecisionR\tdecisions\x121\n" +
-	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\xa4\x04\n" +
+	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\xd1\x04\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_LAUNCH\x10\x01\x12\x10\n" +
@@ -514,7 +522,9 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\x14ACTION_UNMARK_ORPHAN\x10\x16\x12\x14\n" +
 	"\x10ACTION_MARK_IDLE\x10\x17\x12\x16\n" +
 	"\x12ACTION_UNMARK_IDLE\x10\x18\x12\x10\n" +
-	"\fACTION_SCALE\x10\x19*k\n" +
+	"\fACTION_SCALE\x10\x19\x12\x13\n" +
+	"\x0fACTION_FAIL_JOB\x10\x1a\x12\x16\n" +
+	"\x12ACTION_REQUEUE_JOB\x10\x1b*k\n" +
 	"\x0eResourceChange\x12\x1f\n" +
 	"\x1bRESOURCE_CHANGE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RESOURCE_CHANGE_CREATED\x10\x01\x12\x1b\n" +

@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Service is a runner service on ECS that is scaled from zero and back, as it was last looked at.
+// Service is a runner service, as it was last looked at: one on ECS that is scaled from zero and back, or one that only has a queue.
 type Service struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the service in the configuration.
@@ -38,7 +38,7 @@ type Service struct {
 	DesiredCount int32 `protobuf:"varint,5,opt,name=desired_count,json=desiredCount,proto3" json:"desired_count,omitempty"`
 	// Runners that ECS runs, 0 or more.
 	RunningCount int32 `protobuf:"varint,6,opt,name=running_count,json=runningCount,proto3" json:"running_count,omitempty"`
-	// Jobs that wait for a runner, 0 or more.
+	// Jobs that wait for a runner, 0 or more; see more_queued.
 	QueuedCount int32 `protobuf:"varint,7,opt,name=queued_count,json=queuedCount,proto3" json:"queued_count,omitempty"`
 	// Jobs that runners work on, 0 or more.
 	BusyCount int32 `protobuf:"varint,8,opt,name=busy_count,json=busyCount,proto3" json:"busy_count,omitempty"`
@@ -47,7 +47,13 @@ type Service struct {
 	// When it was last looked at.
 	CheckTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=check_time,json=checkTime,proto3" json:"check_time,omitempty"`
 	// What was decided then, and why: a sentence for a person.
-	Reason        string `protobuf:"bytes,11,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,11,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Whether more jobs may wait than queued_count, which was counted no further.
+	MoreQueued bool `protobuf:"varint,12,opt,name=more_queued,json=moreQueued,proto3" json:"more_queued,omitempty"`
+	// The workers of its queue that were heard of in the last 24 hours, by their version; none where its jobs are elsewhere.
+	Workers []*WorkerVersion `protobuf:"bytes,13,rep,name=workers,proto3" json:"workers,omitempty"`
+	// Whether there are more workers than those, which were counted no further.
+	MoreWorkers   bool `protobuf:"varint,14,opt,name=more_workers,json=moreWorkers,proto3" json:"more_workers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -159,6 +165,91 @@ func (x *Service) GetReason() string {
 	return ""
 }
 
+func (x *Service) GetMoreQueued() bool {
+	if x != nil {
+		return x.MoreQueued
+	}
+	return false
+}
+
+func (x *Service) GetWorkers() []*WorkerVersion {
+	if x != nil {
+		return x.Workers
+	}
+	return nil
+}
+
+func (x *Service) GetMoreWorkers() bool {
+	if x != nil {
+		return x.MoreWorkers
+	}
+	return false
+}
+
+// WorkerVersion is how many workers of a service have a version.
+type WorkerVersion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The version, as they told it last.
+	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	// Workers that were heard of in the last 60 seconds.
+	OnlineCount int32 `protobuf:"varint,2,opt,name=online_count,json=onlineCount,proto3" json:"online_count,omitempty"`
+	// Workers that were not.
+	OfflineCount  int32 `protobuf:"varint,3,opt,name=offline_count,json=offlineCount,proto3" json:"offline_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerVersion) Reset() {
+	*x = WorkerVersion{}
+	mi := &file_remuda_v1_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerVersion) ProtoMessage() {}
+
+func (x *WorkerVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_remuda_v1_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerVersion.ProtoReflect.Descriptor instead.
+func (*WorkerVersion) Descriptor() ([]byte, []int) {
+	return file_remuda_v1_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *WorkerVersion) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *WorkerVersion) GetOnlineCount() int32 {
+	if x != nil {
+		return x.OnlineCount
+	}
+	return 0
+}
+
+func (x *WorkerVersion) GetOfflineCount() int32 {
+	if x != nil {
+		return x.OfflineCount
+	}
+	return 0
+}
+
 // NudgeServiceRequest asks for a look at a service now instead of at the next sweep.
 type NudgeServiceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -170,7 +261,7 @@ type NudgeServiceRequest struct {
 
 func (x *NudgeServiceRequest) Reset() {
 	*x = NudgeServiceRequest{}
-	mi := &file_remuda_v1_service_proto_msgTypes[1]
+	mi := &file_remuda_v1_service_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -182,7 +273,7 @@ func (x *NudgeServiceRequest) String() string {
 func (*NudgeServiceRequest) ProtoMessage() {}
 
 func (x *NudgeServiceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remuda_v1_service_proto_msgTypes[1]
+	mi := &file_remuda_v1_service_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -195,7 +286,7 @@ func (x *NudgeServiceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NudgeServiceRequest.ProtoReflect.Descriptor instead.
 func (*NudgeServiceRequest) Descriptor() ([]byte, []int) {
-	return file_remuda_v1_service_proto_rawDescGZIP(), []int{1}
+	return file_remuda_v1_service_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *NudgeServiceRequest) GetService() string {
@@ -216,7 +307,7 @@ type NudgeServiceResponse struct {
 
 func (x *NudgeServiceResponse) Reset() {
 	*x = NudgeServiceResponse{}
-	mi := &file_remuda_v1_service_proto_msgTypes[2]
+	mi := &file_remuda_v1_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -228,7 +319,7 @@ func (x *NudgeServiceResponse) String() string {
 func (*NudgeServiceResponse) ProtoMessage() {}
 
 func (x *NudgeServiceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remuda_v1_service_proto_msgTypes[2]
+	mi := &file_remuda_v1_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -241,7 +332,7 @@ func (x *NudgeServiceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NudgeServiceResponse.ProtoReflect.Descriptor instead.
 func (*NudgeServiceResponse) Descriptor() ([]byte, []int) {
-	return file_remuda_v1_service_proto_rawDescGZIP(), []int{2}
+	return file_remuda_v1_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *NudgeServiceResponse) GetService() *Service {
@@ -264,7 +355,7 @@ type ListServicesRequest struct {
 
 func (x *ListServicesRequest) Reset() {
 	*x = ListServicesRequest{}
-	mi := &file_remuda_v1_service_proto_msgTypes[3]
+	mi := &file_remuda_v1_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -276,7 +367,7 @@ func (x *ListServicesRequest) String() string {
 func (*ListServicesRequest) ProtoMessage() {}
 
 func (x *ListServicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remuda_v1_service_proto_msgTypes[3]
+	mi := &file_remuda_v1_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -289,7 +380,7 @@ func (x *ListServicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServicesRequest.ProtoReflect.Descriptor instead.
 func (*ListServicesRequest) Descriptor() ([]byte, []int) {
-	return file_remuda_v1_service_proto_rawDescGZIP(), []int{3}
+	return file_remuda_v1_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListServicesRequest) GetPageSize() int32 {
@@ -319,7 +410,7 @@ type ListServicesResponse struct {
 
 func (x *ListServicesResponse) Reset() {
 	*x = ListServicesResponse{}
-	mi := &file_remuda_v1_service_proto_msgTypes[4]
+	mi := &file_remuda_v1_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -331,7 +422,7 @@ func (x *ListServicesResponse) String() string {
 func (*ListServicesResponse) ProtoMessage() {}
 
 func (x *ListServicesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remuda_v1_service_proto_msgTypes[4]
+	mi := &file_remuda_v1_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -344,7 +435,7 @@ func (x *ListServicesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServicesResponse.ProtoReflect.Descriptor instead.
 func (*ListServicesResponse) Descriptor() ([]byte, []int) {
-	return file_remuda_v1_service_proto_rawDescGZIP(), []int{4}
+	return file_remuda_v1_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListServicesResponse) GetServices() []*Service {
@@ -365,7 +456,7 @@ var File_remuda_v1_service_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_service_proto_rawDesc = "" +
 	"\n" +
-	"\x17remuda/v1/service.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf0\x02\n" +
+	"\x17remuda/v1/service.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe8\x03\n" +
 	"\aService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06region\x18\x02 \x01(\tR\x06region\x12\x18\n" +
@@ -382,7 +473,15 @@ const file_remuda_v1_service_proto_rawDesc = "" +
 	"\n" +
 	"check_time\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\tcheckTime\x12\x16\n" +
-	"\x06reason\x18\v \x01(\tR\x06reason\"Q\n" +
+	"\x06reason\x18\v \x01(\tR\x06reason\x12\x1f\n" +
+	"\vmore_queued\x18\f \x01(\bR\n" +
+	"moreQueued\x122\n" +
+	"\aworkers\x18\r \x03(\v2\x18.remuda.v1.WorkerVersionR\aworkers\x12!\n" +
+	"\fmore_workers\x18\x0e \x01(\bR\vmoreWorkers\"q\n" +
+	"\rWorkerVersion\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x12!\n" +
+	"\fonline_count\x18\x02 \x01(\x05R\vonlineCount\x12#\n" +
+	"\roffline_count\x18\x03 \x01(\x05R\fofflineCount\"Q\n" +
 	"\x13NudgeServiceRequest\x12:\n" +
 	"\aservice\x18\x01 \x01(\tB \xbaH\x1dr\x1b2\x19^[a-z0-9][a-z0-9-]{0,62}$R\aservice\"D\n" +
 	"\x14NudgeServiceResponse\x12,\n" +
@@ -408,24 +507,26 @@ func file_remuda_v1_service_proto_rawDescGZIP() []byte {
 	return file_remuda_v1_service_proto_rawDescData
 }
 
-var file_remuda_v1_service_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_remuda_v1_service_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_remuda_v1_service_proto_goTypes = []any{
 	(*Service)(nil),               // 0: remuda.v1.Service
-	(*NudgeServiceRequest)(nil),   // 1: remuda.v1.NudgeServiceRequest
-	(*NudgeServiceResponse)(nil),  // 2: remuda.v1.NudgeServiceResponse
-	(*ListServicesRequest)(nil),   // 3: remuda.v1.ListServicesRequest
-	(*ListServicesResponse)(nil),  // 4: remuda.v1.ListServicesResponse
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(*WorkerVersion)(nil),         // 1: remuda.v1.WorkerVersion
+	(*NudgeServiceRequest)(nil),   // 2: remuda.v1.NudgeServiceRequest
+	(*NudgeServiceResponse)(nil),  // 3: remuda.v1.NudgeServiceResponse
+	(*ListServicesRequest)(nil),   // 4: remuda.v1.ListServicesRequest
+	(*ListServicesResponse)(nil),  // 5: remuda.v1.ListServicesResponse
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
 }
 var file_remuda_v1_service_proto_depIdxs = []int32{
-	5, // 0: remuda.v1.Service.check_time:type_name -> google.protobuf.Timestamp
-	0, // 1: remuda.v1.NudgeServiceResponse.service:type_name -> remuda.v1.Service
-	0, // 2: remuda.v1.ListServicesResponse.services:type_name -> remuda.v1.Service
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	6, // 0: remuda.v1.Service.check_time:type_name -> google.protobuf.Timestamp
+	1, // 1: remuda.v1.Service.workers:type_name -> remuda.v1.WorkerVersion
+	0, // 2: remuda.v1.NudgeServiceResponse.service:type_name -> remuda.v1.Service
+	0, // 3: remuda.v1.ListServicesResponse.services:type_name -> remuda.v1.Service
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_service_proto_init() }
@@ -439,7 +540,7 @@ func file_remuda_v1_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remuda_v1_service_proto_rawDesc), len(file_remuda_v1_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

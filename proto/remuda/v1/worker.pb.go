@@ -112,7 +112,9 @@ type WorkerJob struct {
 	// The last lines of its log, at most 64 KiB.
 	LogTail string `protobuf:"bytes,12,opt,name=log_tail,json=logTail,proto3" json:"log_tail,omitempty"`
 	// How many bytes its log has had in all: the offset of the next AppendJobLog.
-	LogBytes      int64 `protobuf:"varint,13,opt,name=log_bytes,json=logBytes,proto3" json:"log_bytes,omitempty"`
+	LogBytes int64 `protobuf:"varint,13,opt,name=log_bytes,json=logBytes,proto3" json:"log_bytes,omitempty"`
+	// What is awaited until when, and what happens then: a sentence for a person.
+	Awaited       string `protobuf:"bytes,14,opt,name=awaited,proto3" json:"awaited,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -236,6 +238,13 @@ func (x *WorkerJob) GetLogBytes() int64 {
 		return x.LogBytes
 	}
 	return 0
+}
+
+func (x *WorkerJob) GetAwaited() string {
+	if x != nil {
+		return x.Awaited
+	}
+	return ""
 }
 
 // Worker is one worker of a service.
@@ -1285,7 +1294,7 @@ var File_remuda_v1_worker_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_worker_proto_rawDesc = "" +
 	"\n" +
-	"\x16remuda/v1/worker.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfe\x03\n" +
+	"\x16remuda/v1/worker.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x98\x04\n" +
 	"\tWorkerJob\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12/\n" +
@@ -1302,7 +1311,8 @@ const file_remuda_v1_worker_proto_rawDesc = "" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x16\n" +
 	"\x06reason\x18\v \x01(\tR\x06reason\x12\x19\n" +
 	"\blog_tail\x18\f \x01(\tR\alogTail\x12\x1b\n" +
-	"\tlog_bytes\x18\r \x01(\x03R\blogBytes\"\xcb\x01\n" +
+	"\tlog_bytes\x18\r \x01(\x03R\blogBytes\x12\x18\n" +
+	"\aawaited\x18\x0e \x01(\tR\aawaited\"\xcb\x01\n" +
 	"\x06Worker\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x18\n" +
