@@ -26,16 +26,18 @@ const (
 	censusPage = 1000
 )
 
-// census counts the hosts by pool and state, and the jobs and turns of job
-// pools, when metrics are asked for.
+// census counts the hosts by pool and state, the jobs and turns of job pools, and
+// what services have, when metrics are asked for.
 type census struct {
-	store   fleet.Store
-	jobs    fleet.JobStore
-	guards  fleet.GuardStore
-	pools   []string // the job pools
-	budgets func() []github.Budget
-	metrics *telemetry.Metrics
-	log     hclog.Logger
+	store  fleet.Store
+	jobs   fleet.JobStore
+	guards fleet.GuardStore
+	pools  []string // the job pools
+	// services are those of the configuration, as they were last looked at.
+	services func(context.Context, pageOf) (lifecycle.Page[fleet.ServiceStatus], error)
+	budgets  func() []github.Budget
+	metrics  *telemetry.Metrics
+	log      hclog.Logger
 
 	mu   sync.Mutex
 	last time.Time
@@ -50,6 +52,7 @@ func (c *census) before(next http.Handler) http.Handler {
 		if c.due(time.Now()) {
 			c.take(r.Context())
 			c.takeJobs(r.Context())
+			c.takeServices(r.Context())
 			c.takeHold(r.Context())
 		}
 		next.ServeHTTP(w, r)
@@ -88,6 +91,40 @@ func (c *census) take(ctx context.Context) {
 		}
 	}
 	c.metrics.SetHosts(counts)
+}
+
+// takeServices tells what services have. Those that are scaled are not counted for
+// it, but for their workers.
+func (c *census) takeServices(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, censusTimeout)
+	defer cancel()
+	counts := map[string]telemetry.ServiceCounts{}
+	for page := (pageOf{Limit: censusPage}); ; {
+		services, err := c.services(ctx, page)
+		if err != nil {
+			c.log.Warn("services were not counted", "error", err)
+			return
+		}
+		for _, s := range services.Items {
+			counts[s.Name] = serviceCounts(s)
+		}
+		if page.After = services.Next; page.After == "" {
+			break
+		}
+	}
+	c.metrics.SetServices(counts)
+}
+
+func serviceCounts(s fleet.ServiceStatus) telemetry.ServiceCounts {
+	counts := telemetry.ServiceCounts{Queued: s.Seen.Queued}
+	if s.Scaled() {
+		counts.Desired, counts.Running = &s.Seen.Wanted, &s.Seen.Running
+	}
+	if s.Workers != nil {
+		online := s.Workers.Online()
+		counts.Online = &online
+	}
+	return counts
 }
 
 // takeHold tells whether the fleet is held.

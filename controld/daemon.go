@@ -115,7 +115,8 @@ func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
 		return err
 	}
 	counting := &census{
-		store: records, jobs: d.parts.jobs, guards: d.parts.guards, pools: slices.Sorted(maps.Keys(jobPools(c))), budgets: d.hub.Budgets, metrics: d.metrics, log: d.log.Named("metrics"),
+		store: records, jobs: d.parts.jobs, guards: d.parts.guards, pools: slices.Sorted(maps.Keys(jobPools(c))), services: d.fleet.Services,
+		budgets: d.hub.Budgets, metrics: d.metrics, log: d.log.Named("metrics"),
 	}
 	hooks, err := d.webhooks(c)
 	if err != nil {

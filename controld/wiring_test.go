@@ -123,7 +123,18 @@ func TestCensus(t *testing.T) {
 		if err := jobs.CreateJob(t.Context(), waiting); err != nil {
 			t.Fatal(err)
 		}
-		c := &census{store: store, jobs: jobs, pools: []string{"small"}, guards: memory.New(time.Now), budgets: left, metrics: metrics, log: hclog.NewNullLogger()}
+		seen := lifecycle.Service{Backlog: lifecycle.Backlog{Queued: new(7)}, ServiceTasks: lifecycle.ServiceTasks{Running: 2}, Wanted: 3}
+		statuses := []fleet.ServiceStatus{
+			{Service: fleet.Service{Name: "jobs-eu", Cluster: "runners"}, Seen: seen},
+			{Service: fleet.Service{Name: "render"}, Workers: &fleet.WorkerCount{Versions: []fleet.VersionCount{{Online: 1}, {Version: "1.1", Online: 4, Offline: 5}}}},
+		}
+		services := func(_ context.Context, of pageOf) (lifecycle.Page[fleet.ServiceStatus], error) {
+			if of.After == "" {
+				return lifecycle.Page[fleet.ServiceStatus]{Items: statuses[:1], Next: "jobs-eu"}, nil
+			}
+			return lifecycle.Page[fleet.ServiceStatus]{Items: statuses[1:]}, nil
+		}
+		c := &census{services: services, store: store, jobs: jobs, pools: []string{"small"}, guards: memory.New(time.Now), budgets: left, metrics: metrics, log: hclog.NewNullLogger()}
 		scraped := func() string {
 			w := httptest.NewRecorder()
 			c.before(metrics.Handler()).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
@@ -138,7 +149,14 @@ func TestCensus(t *testing.T) {
 			}
 		}
 		counts(`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`,
-			`remuda_github_requests_remaining{credential="the token"} 41`, `remuda_jobs_waiting{pool="small"} 1`, `remuda_turns_open{pool="small"} 0`)
+			`remuda_github_requests_remaining{credential="the token"} 41`, `remuda_jobs_waiting{pool="small"} 1`, `remuda_turns_open{pool="small"} 0`,
+			`remuda_service_jobs_waiting{service="jobs-eu"} 7`, `remuda_service_runners_desired{service="jobs-eu"} 3`,
+			`remuda_service_runners_running{service="jobs-eu"} 2`, `remuda_service_workers_online{service="render"} 5`)
+		for _, unknown := range []string{`remuda_service_workers_online{service="jobs-eu"}`, `{service="render"} 0`} {
+			if strings.Contains(scraped(), unknown) {
+				t.Errorf("%s is in the metrics, and is not known", unknown)
+			}
+		}
 		if store.reads != 3 {
 			t.Errorf("%d pages were read by 2 scrapes at once, want the 3 of one", store.reads)
 		}

@@ -43,8 +43,9 @@ func (s Service) Scaled() bool { return s.Cluster != "" }
 type ServiceStatus struct {
 	Service
 	Seen lifecycle.Service
-	// Workers are those of its queue here, as they are now.
-	Workers WorkerCount
+	// Workers are those of its queue here, as they are now; nil: its jobs are
+	// elsewhere.
+	Workers *WorkerCount
 }
 
 // serviceDesk is what the use-cases of services share.

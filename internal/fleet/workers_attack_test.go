@@ -189,7 +189,7 @@ func TestAServiceWithOnlyAQueue(t *testing.T) {
 	if diff := cmp.Diff(lifecycle.Backlog{Queued: &two, Busy: &one, More: true}, got.Seen.Backlog); diff != "" {
 		t.Errorf("jobs (-want +got):\n%s", diff)
 	}
-	want := fleet.WorkerCount{Versions: []fleet.VersionCount{{Version: "1.0", Online: 2, Offline: 1}, {Version: "1.1", Online: 1}}}
+	want := &fleet.WorkerCount{Versions: []fleet.VersionCount{{Version: "1.0", Online: 2, Offline: 1}, {Version: "1.1", Online: 1}}}
 	if diff := cmp.Diff(want, got.Workers); diff != "" || want.Online() != 3 {
 		t.Errorf("workers (-want +got):\n%s", diff)
 	}

@@ -36,17 +36,16 @@ func (c WorkerCount) Online() (n int) {
 	return n
 }
 
-// countWorkers counts the workers of a service; of one that has no queue here
-// there are none.
-func (f *Fleet) countWorkers(ctx context.Context, service string, now time.Time) (count WorkerCount, err error) {
+// countWorkers counts the workers of a service; nil: it has no queue here.
+func (f *Fleet) countWorkers(ctx context.Context, service string, now time.Time) (*WorkerCount, error) {
 	if _, err := f.workService(service); err != nil {
-		return WorkerCount{}, nil
+		return nil, nil
 	}
 	page, err := f.workers.Store.Workers(ctx, service, lifecycle.PageOf{Limit: countedWorkers})
 	if err != nil {
-		return WorkerCount{}, fmt.Errorf("count workers of service %s: %w", service, err)
+		return nil, fmt.Errorf("count workers of service %s: %w", service, err)
 	}
-	count.More = page.Next != ""
+	count := &WorkerCount{More: page.Next != ""}
 	for _, w := range page.Items {
 		i, found := slices.BinarySearchFunc(count.Versions, w.WorkerVersion, func(v VersionCount, version string) int { return cmp.Compare(v.Version, version) })
 		if !found {

@@ -43,8 +43,12 @@ func runnerService(s fleet.ServiceStatus) *remudav1.Service {
 		DesiredCount: bounded(s.Seen.Wanted), RunningCount: bounded(s.Seen.Running),
 		QueuedCount: known(s.Seen.Queued), BusyCount: known(s.Seen.Busy), IdleChecks: bounded(s.Seen.IdleChecks),
 		CheckTime: moment(s.Seen.CheckedAt), Reason: s.Seen.Reason,
-		MoreQueued: s.Seen.More, MoreWorkers: s.Workers.More,
+		MoreQueued: s.Seen.More,
 	}
+	if s.Workers == nil {
+		return one
+	}
+	one.MoreWorkers = s.Workers.More
 	for _, v := range s.Workers.Versions {
 		one.Workers = append(one.Workers, &remudav1.WorkerVersion{Version: v.Version, OnlineCount: bounded(v.Online), OfflineCount: bounded(v.Offline)})
 	}

@@ -39,6 +39,7 @@ type Metrics struct {
 	waiting  *prometheus.GaugeVec
 	turns    *prometheus.GaugeVec
 	held     prometheus.Gauge
+	services *services
 }
 
 // NewMetrics returns metrics that count from zero.
@@ -80,6 +81,7 @@ func NewMetrics() *Metrics {
 			Name: "remuda_fleet_held", Help: "1 while an operator holds the whole fleet, so that nothing is ended; else 0.",
 		}),
 	}
+	m.services = newServices()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "remuda_build_info", Help: "Always 1; the labels are what was built.",
 		ConstLabels: prometheus.Labels{"version": Version, "commit": commit(), "go": runtime.Version()},
@@ -88,7 +90,7 @@ func NewMetrics() *Metrics {
 	for _, h := range m.phase {
 		m.registry.MustRegister(h)
 	}
-	m.registry.MustRegister(m.calls, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.turns, m.held, build,
+	m.registry.MustRegister(m.calls, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.turns, m.held, m.services, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
