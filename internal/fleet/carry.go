@@ -37,6 +37,7 @@ func (f *Fleet) carryOut(ctx context.Context, j *journal, r lifecycle.Record, d 
 	case lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner:
 		return r, nil
 	}
+	d.Leaves = d.Leaves && f.looksAtLeft(r)
 	next, err := lifecycle.Apply(r, d, now, f.policy(r.Pool))
 	if err != nil {
 		return r, fmt.Errorf("carry out a decision: %w", err)
@@ -68,10 +69,7 @@ func (f *Fleet) carryOut(ctx context.Context, j *journal, r lifecycle.Record, d 
 	if stored.Pooled() {
 		f.offer(ctx, stored)
 	}
-	switch d.Action {
-	case lifecycle.ActionTerminate:
-		f.servesNoMore(ctx, r, now)
-	case lifecycle.ActionForget:
+	if d.Action == lifecycle.ActionForget {
 		f.forgotten(ctx, r)
 	}
 	f.handedBack(r, stored)

@@ -62,9 +62,13 @@ var holdScenes = map[string]func(ctx context.Context, w *world){
 		go w.releaseQuietly(ctx, "1")
 	},
 	"failed to register": func(ctx context.Context, w *world) {
+		w.set(func() { w.broken["*"] = lifecycle.CauseNone }) // before its agent speaks for the first time
 		go w.provisionQuietly(ctx, demand("1", "a", 1))
 		w.waitFor(1)
-		w.set(func() { w.broken[w.records()[0].HostKey] = lifecycle.CauseNone })
+		w.set(func() {
+			delete(w.broken, "*")
+			w.broken[w.records()[0].HostKey] = lifecycle.CauseNone
+		})
 	},
 	"without a record": func(ctx context.Context, w *world) {
 		if _, err := w.compute.Launch(ctx, lifecycle.LaunchOrder{

@@ -72,10 +72,12 @@ type runFacts struct {
 	live map[string]bool
 	// ending: there are others, which scale-down is ending.
 	ending bool
+	// ended: the job is looked at again, since a host of the run has ended.
+	ended bool
 }
 
 func (h *hook) runFacts(ctx context.Context) (runFacts, error) {
-	facts := runFacts{job: h.row, live: map[string]bool{}}
+	facts := runFacts{job: h.row, live: map[string]bool{}, ended: strings.HasPrefix(h.w.DeliveryID, endedDelivery)}
 	var err error
 	if facts.requests, err = h.f.store.RequestsOfRun(ctx, h.row.Repository, h.row.RunID); err != nil {
 		return facts, fmt.Errorf("list requests of run %s: %w", h.row.RunID, err)
@@ -182,8 +184,24 @@ func (f runFacts) one(spec lifecycle.Spec, limit int) *Demand {
 	spec.Count, spec.MinimumCount = 1, 1
 	return &Demand{
 		Repository: f.job.Repository, RunID: f.job.RunID, Spec: spec, MaxHosts: limit,
-		RequestID: fmt.Sprintf("%s%d-%d", hookRequest, f.job.RunAttempt, f.job.ID),
+		RequestID: f.requestID(),
 	}
+}
+
+// requestID is one for each job, however often its webhook comes. Only when a host
+// has ended, which may be the one of that request, there is another.
+func (f runFacts) requestID() string {
+	first := fmt.Sprintf("%s%d-%d", hookRequest, f.job.RunAttempt, f.job.ID)
+	made := 0
+	for _, q := range f.requests {
+		if q.RequestID == first || strings.HasPrefix(q.RequestID, first+"-") {
+			made++
+		}
+	}
+	if f.ended && made > 0 {
+		return fmt.Sprintf("%s-%d", first, made+1)
+	}
+	return first
 }
 
 // last is the newest request that somebody made for the run, and how many hosts

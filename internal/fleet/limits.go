@@ -60,20 +60,15 @@ func accountBusy(l policy.Limit) error {
 
 // servesNoMore has the request of a host that ended before the release of its run
 // looked at again, which gives the host's room back: else the entry would stay until
-// somebody finds the account full. Whatever keeps it from that, such a look makes up for.
-func (f *Fleet) servesNoMore(ctx context.Context, r lifecycle.Record, now time.Time) {
-	if !f.limits.On() || r.RunID == "" || r.RequestID == "" {
-		return
+// somebody finds the account full. It returns the request as it now stands.
+func (f *Fleet) servesNoMore(ctx context.Context, q lifecycle.Request, now time.Time) (lifecycle.Request, error) {
+	if !f.limits.On() || !q.DueAt.IsZero() { // one that is due is looked at by itself
+		return q, nil
 	}
-	q, err := f.store.Request(ctx, r.Repository, r.RunID, r.RequestID)
-	if err == nil {
-		if !q.Settled() || !q.DueAt.IsZero() { // it is looked at by itself
-			return
-		}
-		q.DueAt = now
-		_, err = f.store.UpdateRequest(ctx, q)
-	}
+	q.DueAt = now
+	stored, err := f.store.UpdateRequest(ctx, q)
 	if err != nil {
-		f.log.Warn("room of an ended host not given back; a later look will", "instance", r.InstanceID, "request", r.RequestID, "error", err)
+		return q, fmt.Errorf("have request %s give room back: %w", q.RequestID, err)
 	}
+	return stored, nil
 }

@@ -57,7 +57,7 @@ func (f *Fleet) Terminate(ctx context.Context, instanceID, reason string, now ti
 		if r.Held(now) && !r.FleetHeld {
 			return r, &HeldError{InstanceID: instanceID, Until: r.Hold}
 		}
-		d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: "ordered"}
+		d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: "ordered", Leaves: true}
 		if reason != "" {
 			d.Why += ": " + reason
 		}

@@ -19,6 +19,7 @@ type DueSweep struct {
 	f *Fleet
 
 	hosts    []lifecycle.Facts
+	left     left                 // terminated: their runs follow
 	ending   []lifecycle.Record   // terminated: the machine follows
 	hold     *lifecycle.FleetHold // which kept the machines of ending; nil: none did
 	requests []lifecycle.Request
@@ -55,7 +56,7 @@ func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (Progress, erro
 	if s.hosts, err = s.f.gather(ctx, due, now); err != nil {
 		return again, err
 	}
-	s.ending = nil
+	s.left, s.ending = newLeft(), nil
 	s.next = s.host
 	return again, nil
 }
@@ -109,20 +110,16 @@ func (f *Fleet) requestOf(ctx context.Context, r lifecycle.Record, seen map[stri
 	return seen[key], nil
 }
 
-// host decides on one due host. The terminated ones are put aside, since the
-// cloud is asked about many at once.
+// host decides on one due host. The terminated ones are put aside, since their runs
+// are looked at, and the cloud is asked about them, many at once.
 func (s *DueSweep) host(ctx context.Context, now time.Time) (Progress, error) {
 	if len(s.hosts) == 0 {
-		s.next = s.machines
+		s.next = s.lookAtLeft
 		return again, nil
 	}
 	facts := s.hosts[0]
 	if facts.Record.State == lifecycle.StateTerminated {
-		if facts.Record.Left != nil {
-			s.next = s.lookAtLeft
-			return again, nil
-		}
-		s.ending = append(s.ending, facts.Record)
+		s.putAside(facts.Record)
 		s.hosts = s.hosts[1:]
 		return again, nil
 	}
@@ -134,10 +131,18 @@ func (s *DueSweep) host(ctx context.Context, now time.Time) (Progress, error) {
 		return again, err
 	}
 	if r.State == lifecycle.StateTerminated {
-		s.ending = append(s.ending, r)
+		s.putAside(r)
 	}
 	s.hosts = s.hosts[1:]
 	return again, nil
+}
+
+func (s *DueSweep) putAside(r lifecycle.Record) {
+	if r.Left != nil {
+		s.left.hosts = append(s.left.hosts, r)
+		return
+	}
+	s.ending = append(s.ending, r)
 }
 
 // postpone writes when a host that stays as it is must be looked at again.

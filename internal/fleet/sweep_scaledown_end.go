@@ -177,7 +177,7 @@ func (s *ScaleDownSweep) end(ctx context.Context, now time.Time) (Progress, erro
 	if ok, err := s.still(ctx, h, now); !ok {
 		return again, err
 	}
-	d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: h.Why, Deregistered: h.unregistered, Leaves: s.f.jobs != nil}
+	d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: h.Why, Deregistered: h.unregistered, Leaves: true}
 	_, err := s.f.carry(ctx, &s.journal, h.record, d, now)
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):

@@ -94,11 +94,12 @@ type stepper func(context.Context, time.Time) (fleet.Progress, error)
 
 func (s stepper) Step(ctx context.Context, now time.Time) (fleet.Progress, error) { return s(ctx, now) }
 
-// noteWaiting writes the row of a job of run 5 as its webhook leaves it that found
-// the run with hosts enough.
-func (w *world) noteWaiting(ctx context.Context, id int64) {
+// noteWaiting writes the row of a job of run 5, with more labels, as its webhook
+// leaves it that found the run with hosts enough.
+func (w *world) noteWaiting(ctx context.Context, id int64, labels ...string) {
 	w.t.Helper()
 	j := waitingJob(id)
+	j.Labels = append(j.Labels, labels...)
 	row := lifecycle.Job{
 		ID: j.ID, Repository: j.Repository, RunID: j.RunID, RunAttempt: 1, Labels: j.Labels, State: lifecycle.JobWaiting,
 		QueuedAt: j.QueuedAt, DueAt: time.Now().Add(24 * time.Hour), Version: 1,

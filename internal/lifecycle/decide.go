@@ -56,8 +56,8 @@ type Decision struct {
 	Deregistered bool
 	// LostJob: EC2 takes a running job with the machine.
 	LostJob bool
-	// Leaves: a job of the host's run may have been queued for the host just now.
-	// Once the host has ended its run is looked at again: see Record.Left.
+	// Leaves: the run loses the host before it is released. Once the host has ended
+	// the run is looked at again: see Record.Left.
 	Leaves bool
 	// Gone: the machine is ended on paper alone, since EC2 says that it is gone.
 	Gone bool
@@ -70,7 +70,9 @@ type Decision struct {
 // every combination of facts has an answer.
 func Decide(f Facts, now time.Time, p Policy) Decision {
 	v := view{Facts: f, now: now, p: p}
-	return v.underFleetHold(v.withoutFleetMark().decide())
+	d := v.underFleetHold(v.withoutFleetMark().decide())
+	d.Leaves = d.Action == ActionTerminate && f.Record.RunID != "" && v.unwanted() == ""
+	return d
 }
 
 func (v view) decide() Decision {

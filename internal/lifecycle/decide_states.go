@@ -325,6 +325,8 @@ func (v view) terminated() Decision {
 		return Decision{Action: ActionEndMachine, Look: v.now.Add(v.p.EndLook), Why: cloud + " still runs the machine"}
 	case r.RunnerName != "" && !v.runnerGone() && v.now.Before(r.UpdatedAt.Add(v.p.ForgetAfter)):
 		return Decision{Action: ActionDeleteRunner, Look: v.now.Add(v.p.DrainLook), Why: "removing what may be left of its registration"}
+	case r.Left != nil:
+		return keep(v.now.Add(v.p.EndLook), fmt.Sprintf("run %s, which it left, is looked at first", r.Left.RunID))
 	}
 	return Decision{Action: ActionForget, Why: cloud + " confirmed the end"}
 }

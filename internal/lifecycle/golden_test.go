@@ -70,6 +70,9 @@ func outcome(d lifecycle.Decision) string {
 	if d.LostJob {
 		text += " lost-job"
 	}
+	if d.Leaves {
+		text += " leaves"
+	}
 	if !d.Look.IsZero() {
 		text += " look+" + short(d.Look.Sub(now))
 	}

@@ -55,7 +55,12 @@ type Entry struct {
 // Of reports whether the entry is of a launch of a request, or with 0 of the
 // request itself.
 func (e Entry) Of(q Request, launch int) bool {
-	return e.RequestID == q.RequestID && e.RunID == q.RunID && e.Repository == q.Repository && e.Launch == launch
+	return e.same(Entry{Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Launch: launch})
+}
+
+// same reports whether both entries are of the same request and launch.
+func (e Entry) same(o Entry) bool {
+	return e.RequestID == o.RequestID && e.RunID == o.RunID && e.Repository == o.Repository && e.Launch == o.Launch
 }
 
 // Used is how many hosts all entries are for.
@@ -81,11 +86,8 @@ func (a Account) EntryOf(q Request, launch int) Entry {
 // With is the account with e in the place of the entry that it had of the same
 // request and launch. One of no hosts is left out.
 func (a Account) With(e Entry) Account {
-	same := func(o Entry) bool {
-		return o.RequestID == e.RequestID && o.RunID == e.RunID && o.Repository == e.Repository && o.Launch == e.Launch
-	}
 	entries := slices.Clone(a.Entries)
-	i := slices.IndexFunc(entries, same)
+	i := slices.IndexFunc(entries, e.same)
 	switch {
 	case i >= 0 && e.Hosts > 0:
 		entries[i] = e

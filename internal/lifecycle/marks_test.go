@@ -78,10 +78,9 @@ func TestAScaleDownIsTakenBack(t *testing.T) {
 	}
 }
 
-// Only a run-scoped host leaves a run behind that is looked at again, and only
-// where its end says so.
+// Only a host that serves leaves somebody behind, and only where its end says so.
 func TestARunThatIsLeft(t *testing.T) {
-	serving := lifecycle.Record{State: lifecycle.StateRunning, RunID: "7", Labels: []string{"gpu"}, Repository: "acme/web", Assignment: 1}
+	serving := lifecycle.Record{State: lifecycle.StateRunning, RunID: "7", Labels: []string{"gpu"}, Repository: "acme/web", Assignment: 1, RequestID: "q"}
 	jobScoped, unused := serving, serving
 	jobScoped.JobsOf, unused.RunID = "acme", ""
 	for name, test := range map[string]struct {
@@ -89,9 +88,9 @@ func TestARunThatIsLeft(t *testing.T) {
 		leaves bool
 		want   *lifecycle.LeftRun
 	}{
-		"run-scoped":   {serving, true, &lifecycle.LeftRun{RunID: "7", Labels: []string{"gpu"}}},
+		"run-scoped":   {serving, true, &lifecycle.LeftRun{RunID: "7", RequestID: "q", Labels: []string{"gpu"}}},
 		"another end":  {serving, false, nil},
-		"job-scoped":   {jobScoped, true, nil},
+		"job-scoped":   {jobScoped, true, &lifecycle.LeftRun{RunID: "7", RequestID: "q", Labels: []string{"gpu"}}},
 		"without runs": {unused, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,5 +106,64 @@ func TestARunThatIsLeft(t *testing.T) {
 				t.Errorf("it still has run %q and labels %v", got.RunID, got.Labels)
 			}
 		})
+	}
+}
+
+// Decide says of an end whether a run loses a host by it.
+func TestWhatEndsLeaveARun(t *testing.T) {
+	taken := []lifecycle.Taken{{HostKey: "h"}}
+	ready := lifecycle.Request{Outcome: lifecycle.OutcomeReady, Taken: taken}
+	released, without, open := ready, ready, ready
+	released.ReleasedAt, without.Taken, open.Outcome = now, nil, lifecycle.OutcomeOpen
+	gone := &lifecycle.Machine{State: lifecycle.MachineGone}
+	starting := lifecycle.Record{HostKey: "h", State: lifecycle.StateCreated, RunID: "7", RequestID: "q", Assignment: 1, Threshold: now.Add(time.Hour)}
+	running, over, clean := starting, starting, starting
+	running.State, over.State, over.Threshold = lifecycle.StateRunning, lifecycle.StateRunning, now
+	clean.State, clean.RunID, clean.PooledAt = lifecycle.StateIdle, "", now
+	says := func(p lifecycle.Report) *lifecycle.Report {
+		p.HostKey, p.Assignment, p.HeartbeatAt = "h", 1, now
+		return &p
+	}
+	old := says(lifecycle.Report{})
+	old.HeartbeatAt = now.Add(-time.Hour)
+	for name, test := range map[string]struct {
+		facts  lifecycle.Facts
+		leaves bool
+	}{
+		"gone":                    {lifecycle.Facts{Record: running, Request: &ready, Cloud: gone}, true},
+		"impaired":                {lifecycle.Facts{Record: running, Request: &ready, Report: old, Cloud: &lifecycle.Machine{Impaired: true}}, true},
+		"interrupted":             {lifecycle.Facts{Record: running, Request: &ready, Report: says(lifecycle.Report{InterruptionAt: now})}, true},
+		"maximum runtime":         {lifecycle.Facts{Record: over, Request: &ready}, true},
+		"silent while starting":   {lifecycle.Facts{Record: starting, Request: &ready, Report: old}, true},
+		"pre-runner script":       {lifecycle.Facts{Record: starting, Request: &ready, Report: says(lifecycle.Report{Signal: lifecycle.SignalFailed})}, true},
+		"registration":            {lifecycle.Facts{Record: starting, Request: &ready, Report: says(lifecycle.Report{Signal: lifecycle.SignalRegFailed})}, true},
+		"its run was released":    {lifecycle.Facts{Record: running, Request: &released, Cloud: gone}, false},
+		"settled without it":      {lifecycle.Facts{Record: starting, Request: &without}, false},
+		"its request goes on":     {lifecycle.Facts{Record: running, Request: &open, Cloud: gone}, true},
+		"its request is unknown":  {lifecycle.Facts{Record: running, Cloud: gone}, true},
+		"it serves nobody":        {lifecycle.Facts{Record: clean, Cloud: gone}, false},
+		"it goes on":              {lifecycle.Facts{Record: running, Request: &ready}, false},
+		"it is released, not yet": {lifecycle.Facts{Record: running, Request: &released}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.facts.WatchingSince = now.Add(-time.Hour)
+			d := lifecycle.Decide(test.facts, now, lifecycle.DefaultPolicy())
+			if ends := d.Action == lifecycle.ActionTerminate; d.Leaves != test.leaves || test.leaves && !ends {
+				t.Errorf("%s, leaves %t, want %t", outcome(d), d.Leaves, test.leaves)
+			}
+		})
+	}
+}
+
+// A host that left a run is not forgotten before somebody has looked at the run.
+func TestWhoLeftARunIsNotForgotten(t *testing.T) {
+	r := lifecycle.Record{State: lifecycle.StateTerminated, DueAt: now, Left: &lifecycle.LeftRun{RunID: "7"}}
+	facts := lifecycle.Facts{Record: r, Cloud: &lifecycle.Machine{State: lifecycle.MachineGone}}
+	if d := lifecycle.Decide(facts, now, lifecycle.DefaultPolicy()); d.Action != lifecycle.ActionKeep || !d.Look.After(now) {
+		t.Errorf("%s, want keep", outcome(d))
+	}
+	facts.Record.Left = nil
+	if d := lifecycle.Decide(facts, now, lifecycle.DefaultPolicy()); d.Action != lifecycle.ActionForget {
+		t.Errorf("%s, want forget", outcome(d))
 	}
 }

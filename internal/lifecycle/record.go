@@ -103,8 +103,9 @@ type Record struct {
 	// ScaleDownAt is when scale-down began to end the host. Retiring beside it is
 	// scale-down's own, and is taken back with it.
 	ScaleDownAt time.Time `json:"scaleDownAt,omitzero"`
-	// Left is the run that scale-down has left without this host. Until somebody
-	// has looked for jobs of it that wait, the record is not forgotten.
+	// Left is the run that the host's end has left without it, before its release.
+	// Until somebody has looked for jobs of it that wait, and at the room that its
+	// request needs now, the record is not forgotten.
 	Left *LeftRun `json:"left,omitempty"`
 
 	LaunchedAt time.Time `json:"launchedAt,omitzero"`
@@ -116,10 +117,12 @@ type Record struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// LeftRun is a run that lost a host, and what labels the host had for it.
+// LeftRun is a run that lost a host, by which request it had it, and what labels the
+// host had for it.
 type LeftRun struct {
-	RunID  string   `json:"runId"`
-	Labels []string `json:"labels,omitempty"`
+	RunID     string   `json:"runId"`
+	RequestID string   `json:"requestId"`
+	Labels    []string `json:"labels,omitempty"`
 }
 
 // Releasing reports whether the host was released and is not yet clean.

@@ -246,8 +246,8 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 		if d.LostJob {
 			n.LostJob = LostJobOf(r.Repository, r.RunID, r.RunAttempt)
 		}
-		if d.Leaves && r.RunID != "" && r.JobsOf == "" {
-			n.Left = &LeftRun{RunID: r.RunID, Labels: r.Labels}
+		if d.Leaves && r.RunID != "" {
+			n.Left = &LeftRun{RunID: r.RunID, RequestID: r.RequestID, Labels: r.Labels}
 		}
 		if d.Deregistered {
 			n.RunnerName, n.GitHubRunnerID = "", 0
