@@ -15,7 +15,8 @@ import (
 )
 
 // configCheck prints one line for each thing that is wrong with a file, or says
-// that all is well and what is dangerous all the same. With --aws it goes on to
+// that all is well and what is dangerous all the same. The files of tokens of
+// services are read for it, as at start. With --aws it goes on to
 // the account. A file of `controld dev` is checked over dev's own defaults, with
 // --dev.
 func configCheck(ctx context.Context, call *call) error {
@@ -43,8 +44,15 @@ func configCheck(ctx context.Context, call *call) error {
 	case err != nil:
 		return err
 	}
+	warnings, unread := checkTokens(c)
+	for _, err := range unread {
+		fmt.Fprintf(call.stdout, "%s: %v\n", files[0], err)
+	}
+	if len(unread) > 0 {
+		return errTold
+	}
 	fmt.Fprintf(call.stdout, "%s: ok\n", files[0])
-	for _, warning := range c.Warnings() {
+	for _, warning := range append(c.Warnings(), warnings...) {
 		fmt.Fprintf(call.stdout, "%s: warning: %s\n", files[0], warning)
 	}
 	switch {

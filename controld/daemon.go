@@ -46,7 +46,11 @@ type daemon struct {
 // must be this process's alone.
 func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.Writer) (_ *daemon, err error) {
 	d := &daemon{log: telemetry.NewLogger("controld", string(c.Log.Level), string(c.Log.Format), stderr)}
-	for _, warning := range c.Warnings() {
+	warnings, wrong := checkTokens(c)
+	if len(wrong) > 0 {
+		return nil, &configError{errors.Join(wrong...)}
+	}
+	for _, warning := range append(c.Warnings(), warnings...) {
 		d.log.Warn("the configuration is dangerous", "warning", warning)
 	}
 	if d.hub, err = newGitHub(ctx, c.GitHub, d.log); err != nil {
@@ -106,9 +110,7 @@ func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
 	if err != nil {
 		return err
 	}
-	if who.Workers, err = workerTokens(c); err != nil {
-		return err
-	}
+	who.Workers = workerTokens(c)
 	if d.grpc, err = server.New(server.Options{
 		Fleet: d.fleet, Callers: who, Log: d.log.Named("grpc"), Metrics: d.metrics, TLS: secure, Ready: ready,
 	}); err != nil {
@@ -126,9 +128,7 @@ func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
 	if len(c.Services) > 0 {
 		o.Workers = web.NewWorkerRoutes(d.grpc.Workers(), d.log.Named("workers"))
 	}
-	if o.Scale, err = d.scale(c); err != nil {
-		return err
-	}
+	o.Scale = d.scale(c)
 	d.web, err = web.New(o)
 	return err
 }

@@ -96,7 +96,7 @@ func newScaler(ctx context.Context, c *config.Config) (fleet.Services, error) {
 
 // scaleTokens are those that POST /api/scale takes, by service: the tokens for
 // nudges, and those of the workers, who may as well ask for help.
-func scaleTokens(c *config.Config) (server.WorkerTokens, error) {
+func scaleTokens(c *config.Config) server.WorkerTokens {
 	tokens := server.WorkerTokens{}
 	for name, s := range c.Services {
 		if !s.Scaled() {
@@ -104,11 +104,7 @@ func scaleTokens(c *config.Config) (server.WorkerTokens, error) {
 		}
 		var sources []server.TokenSource
 		if s.NudgeTokenFile != "" {
-			source := server.TokenFile(s.NudgeTokenFile)
-			if _, err := source(); err != nil {
-				return nil, &configError{fmt.Errorf("services.%s.nudge_token_file: %w", name, err)}
-			}
-			sources = append(sources, source)
+			sources = append(sources, server.TokenFile(s.NudgeTokenFile))
 		}
 		if s.WorkerTokenFile != "" {
 			sources = append(sources, server.TokenFile(s.WorkerTokenFile))
@@ -117,7 +113,7 @@ func scaleTokens(c *config.Config) (server.WorkerTokens, error) {
 			tokens[name] = anyOf(sources)
 		}
 	}
-	return tokens, nil
+	return tokens
 }
 
 // anyOf gives the tokens of all sources. One that fails hides no other.
@@ -135,10 +131,10 @@ func anyOf(sources []server.TokenSource) server.TokenSource {
 }
 
 // scale is what takes POST /api/scale; nil: no service has a token for it.
-func (d *daemon) scale(c *config.Config) (*web.Scale, error) {
-	tokens, err := scaleTokens(c)
-	if err != nil || len(tokens) == 0 {
-		return nil, err
+func (d *daemon) scale(c *config.Config) *web.Scale {
+	tokens := scaleTokens(c)
+	if len(tokens) == 0 {
+		return nil
 	}
-	return &web.Scale{Services: tokens.Services, Nudge: d.fleet.NudgeSoon}, nil
+	return &web.Scale{Services: tokens.Services, Nudge: d.fleet.NudgeSoon}
 }

@@ -193,7 +193,7 @@ func TestServicesGoFromZeroAndBack(t *testing.T) {
 			t.Fatalf("%d runners while one is busy", n)
 		}
 	}
-	r.want(200, "/api/jobs/j1/finish", workerToken, `{"service":"jobs","workerId":"w1","succeeded":true}`)
+	r.want(200, "/api/jobs/j1/finish", workerToken, `{"service":"jobs","workerId":"w1","attempt":1,"succeeded":true}`)
 	r.await("jobs", 0, "nothing to do")
 
 	<-queued

@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
@@ -24,18 +27,49 @@ func workerOptions(c *config.Config, store fleet.WorkerStore) *fleet.WorkerOptio
 	return o
 }
 
-// workerTokens are where the tokens of workers come from. A file that cannot be
-// read now is told at start; later it is told at each call.
-func workerTokens(c *config.Config) (server.WorkerTokens, error) {
+// workerTokens are where the tokens of workers come from.
+func workerTokens(c *config.Config) server.WorkerTokens {
 	tokens := server.WorkerTokens{}
 	for name, s := range c.Services {
-		if s.WorkerTokenFile == "" {
-			continue
-		}
-		tokens[name] = server.TokenFile(s.WorkerTokenFile)
-		if _, err := tokens[name](); err != nil {
-			return nil, &configError{fmt.Errorf("services.%s.worker_token_file: %w", name, err)}
+		if s.WorkerTokenFile != "" {
+			tokens[name] = server.TokenFile(s.WorkerTokenFile)
 		}
 	}
-	return tokens, nil
+	return tokens
+}
+
+// checkTokens reads the files of tokens of services, at start and for who checks
+// a configuration; later what is wrong with one is told at each call. The warnings
+// tell which services' workers nobody can tell apart.
+func checkTokens(c *config.Config) (warnings []string, wrong []error) {
+	have := map[lifecycle.Secret][]string{} // by token of workers, the services
+	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
+		s := c.Services[name]
+		for _, token := range readTokens(name, "worker_token_file", s.WorkerTokenFile, &wrong) {
+			if !slices.Contains(have[token], name) {
+				have[token] = append(have[token], name)
+			}
+		}
+		readTokens(name, "nudge_token_file", s.NudgeTokenFile, &wrong)
+	}
+	for _, services := range have {
+		if len(services) > 1 {
+			warnings = append(warnings, fmt.Sprintf("services %s have a worker token in common: "+
+				"whoever shows it may submit, take and end the jobs of each of them; give each a token of its own", strings.Join(services, " and ")))
+		}
+	}
+	slices.Sort(warnings)
+	return slices.Compact(warnings), wrong
+}
+
+// readTokens reads a file of tokens of a service; "": there is none.
+func readTokens(service, key, path string, wrong *[]error) []lifecycle.Secret {
+	if path == "" {
+		return nil
+	}
+	tokens, err := server.TokenFile(path)()
+	if err != nil {
+		*wrong = append(*wrong, fmt.Errorf("services.%s.%s: %w", service, key, err))
+	}
+	return tokens
 }

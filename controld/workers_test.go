@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,21 +78,44 @@ func grpcurl(t *testing.T) string {
 	return dir
 }
 
-// TestWorkerTokensAtStart: controld does not start with workers that nobody
-// could tell apart.
-func TestWorkerTokensAtStart(t *testing.T) {
-	for name, test := range map[string]struct{ file, want string }{
-		"no file": {filepath.Join(t.TempDir(), "none"), "services.render.worker_token_file: read tokens: open "},
-		"short":   {write(t, "tokens", "too-short\n"), "has a token of 9 bytes in line 1; write at least 32"},
+// TestTokensOfServices: a check tells of the files that controld would not start
+// with, and both of the services whose workers nobody could tell apart.
+func TestTokensOfServices(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	short, one := write(t, "short", "too-short\n"), write(t, "one", strings.Repeat("a", 32)+"\n")
+	two := write(t, "two", strings.Repeat("b", 32)+"\n"+strings.Repeat("a", 32)+"\n"+strings.Repeat("a", 32)+"\n")
+	const apart = "whoever shows it may submit, take and end the jobs of each of them; give each a token of its own"
+	for name, test := range map[string]struct {
+		services string
+		want     []string // lines that a check tells
+		code     int
+	}{
+		"no file":        {"{render: {worker_token_file: " + none + "}, archive: {}}", []string{"services.render.worker_token_file: read tokens: open " + none}, exitFailure},
+		"a short token":  {"{render: {worker_token_file: " + short + "}}", []string{"services.render.worker_token_file: read tokens: " + short + " has a token of 9 bytes in line 1; write at least 32"}, exitFailure},
+		"no nudge file":  {"{render: {cluster: c, ecs_service: s, region: eu-west-1, nudge_token_file: " + none + "}}", []string{"services.render.nudge_token_file: read tokens: open " + none}, exitFailure},
+		"both":           {"{b: {worker_token_file: " + none + "}, a: {worker_token_file: " + short + "}}", []string{"services.a.worker_token_file: ", "services.b.worker_token_file: "}, exitFailure},
+		"one of its own": {"{render: {worker_token_file: " + two + "}}", []string{"ok"}, 0},
+		"one in common":  {"{render: {worker_token_file: " + two + "}, archive: {worker_token_file: " + one + "}}", []string{"ok", "warning: services archive and render have a worker token in common: " + apart}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &config.Config{Services: map[string]config.Service{"render": {WorkerTokenFile: test.file}, "archive": {}}}
-			_, err := workerTokens(c)
-			var wrong *configError
-			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "too-short") {
-				t.Errorf("got error %v, want %s", err, test.want)
+			file := write(t, "controld.yaml", "services: "+test.services+"\n")
+			got := controld(t, "config", "check", "--dev", file)
+			for _, line := range test.want {
+				if !strings.Contains(got.stdout, file+": "+line) {
+					t.Errorf("a check says\n%s%s\nwant %s", got.stdout, got.stderr, line)
+				}
+			}
+			if got.code != test.code || strings.Contains(got.stdout, "too-short") || test.code == 0 && strings.Count(got.stdout, "in common") != len(test.want)-1 {
+				t.Errorf("a check ends with %d: %s", got.code, got.stdout)
 			}
 		})
+	}
+	c := config.Default()
+	c.Services = map[string]config.Service{"b": {WorkerTokenFile: none}, "a": {WorkerTokenFile: short}}
+	_, err := newDaemon(t.Context(), c, "r", io.Discard)
+	var wrong *configError
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "services.a.") || !strings.Contains(err.Error(), "services.b.") {
+		t.Errorf("at start: got %v", err)
 	}
 }
 
