@@ -15,7 +15,15 @@ import (
 // silentAbout is GitHub that does not answer about some of its runners.
 type silentAbout struct {
 	*fakeGitHub
-	ids []int64
+	ids  []int64
+	name string // the runner's that it is asked for by name
+}
+
+func (g *silentAbout) FindRunner(ctx context.Context, repository, name string) (lifecycle.Runner, error) {
+	if name == g.name {
+		return lifecycle.Runner{}, errDown
+	}
+	return g.fakeGitHub.FindRunner(ctx, repository, name)
 }
 
 func (g *silentAbout) Runner(ctx context.Context, repository string, id int64) (lifecycle.Runner, error) {
@@ -58,12 +66,12 @@ func inSilence(t *testing.T, scene func(t *testing.T, s *scaleDownScene)) {
 					t.Fatal(err)
 				}
 				if i == 1 {
-					silent.ids = []int64{runner.ID}
+					silent.ids, silent.name = []int64{runner.ID}, runner.Name
 				}
 			}
 		}
 		scene(t, s)
-		silent.ids = nil
+		silent.ids, silent.name = nil, ""
 		s.sweepDown()
 		s.ends(s.hosts...)
 	})
@@ -92,6 +100,29 @@ func TestOneDeletionKeepsNoOther(t *testing.T) {
 			r := s.record(h.HostKey)
 			if ended := r.State == lifecycle.StateTerminated; ended != (i != 1) {
 				t.Errorf("host %d is %s: %s", i, r.State, r.Reason)
+			}
+		}
+	})
+}
+
+// One host whose end was cut short, and about whose registration GitHub never
+// answers, keeps no other from its end. It stays marked, and is not judged by a
+// registration that nobody has seen.
+func TestOneCutShortKeepsNoOther(t *testing.T) {
+	inSilence(t, func(t *testing.T, s *scaleDownScene) {
+		for _, h := range s.hosts {
+			s.github.deregister(h.RunnerName)
+			r := s.record(h.HostKey)
+			r.ScaleDownAt, r.Retiring = time.Now(), true
+			if _, err := s.store.UpdateInstance(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.sweepDown()
+		for i, h := range s.hosts {
+			r := s.record(h.HostKey)
+			if ended := r.State == lifecycle.StateTerminated; ended != (i != 1) || !ended && !r.ScalingDown() {
+				t.Errorf("host %d is %s, with its end begun %t: %s", i, r.State, r.ScalingDown(), r.Reason)
 			}
 		}
 	})
