@@ -106,8 +106,7 @@ func TestOneDeletionKeepsNoOther(t *testing.T) {
 }
 
 // One host whose end was cut short, and about whose registration GitHub never
-// answers, keeps no other from its end. It stays marked, and is not judged by a
-// registration that nobody has seen.
+// answers, keeps no other from its end, and stays marked.
 func TestOneCutShortKeepsNoOther(t *testing.T) {
 	inSilence(t, func(t *testing.T, s *scaleDownScene) {
 		for _, h := range s.hosts {

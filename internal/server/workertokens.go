@@ -12,6 +12,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -34,24 +36,55 @@ const (
 type TokenSource func() ([]lifecycle.Secret, error)
 
 // TokenFile reads tokens from a file, one in each line, each of at least
-// MinWorkerToken bytes. An error names the file and nothing of what is in it.
+// MinWorkerToken bytes. An error names the file and nothing of what is in it. The
+// file is read again once it is another or has changed, not for each call, which
+// anybody can make.
 func TokenFile(path string) TokenSource {
+	var (
+		mu     sync.Mutex
+		last   os.FileInfo // of the file as it was read; nil: to be read
+		tokens []lifecycle.Secret
+		wrong  error
+	)
 	return func() ([]lifecycle.Secret, error) {
-		f, err := os.Open(path)
+		info, err := os.Stat(path)
 		if err != nil {
 			return nil, fmt.Errorf("read tokens: %w", err)
 		}
-		defer func() { _ = f.Close() }() // it was only read
-		text, err := io.ReadAll(io.LimitReader(f, maxWorkerTokenFile+1))
-		if err != nil {
-			return nil, fmt.Errorf("read tokens: %w", err)
+		mu.Lock()
+		defer mu.Unlock()
+		if last != nil && os.SameFile(info, last) && info.ModTime().Equal(last.ModTime()) && info.Size() == last.Size() {
+			return tokens, wrong
 		}
-		tokens, err := splitTokens(text)
-		if err != nil {
-			return nil, fmt.Errorf("read tokens: %s %w", path, err)
+		last = nil
+		if time.Since(info.ModTime()) > settled {
+			last = info
 		}
-		return tokens, nil
+		tokens, wrong = readTokens(path)
+		return tokens, wrong
 	}
+}
+
+// settled is for how long a file must not have changed before what was read of it is
+// kept: file systems tell times apart by a few milliseconds, some by a second or two,
+// and one that is written twice in that time would look the same.
+const settled = 3 * time.Second
+
+func readTokens(path string) ([]lifecycle.Secret, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read tokens: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, maxWorkerTokenFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read tokens: %w", err)
+	}
+	tokens, err := splitTokens(text)
+	if err != nil {
+		return nil, fmt.Errorf("read tokens: %s %w", path, err)
+	}
+	return tokens, nil
 }
 
 func splitTokens(text []byte) ([]lifecycle.Secret, error) {
