@@ -24,18 +24,18 @@ type serviceTold struct {
 
 // carry tells ECS what was decided.
 func (s *ServiceSweep) carry(ctx context.Context, l *serviceLook, now time.Time) (Progress, error) {
-	s.ask(s.telling, l, s.heard, func() { l.told = s.tell(ctx, l) })
+	s.ask(s.telling, l, s.heard, func() { l.told = s.tell(ctx, l, now) })
 	return s.await(ctx, now)
 }
 
 // tell is the one way to SetDesired. What was decided may be seconds old, so that
 // it makes sure of it first.
-func (s *ServiceSweep) tell(ctx context.Context, l *serviceLook) serviceTold {
+func (s *ServiceSweep) tell(ctx context.Context, l *serviceLook, now time.Time) serviceTold {
 	sure := s.sureOfMore
 	if l.decision.Action == policy.ServiceScaleIn {
 		sure = s.sureOfNone
 	}
-	if otherwise := sure(ctx, l); otherwise != nil {
+	if otherwise := sure(ctx, l, now); otherwise != nil {
 		return *otherwise
 	}
 	ctx, cancel := context.WithTimeout(ctx, ecsLimit)
@@ -45,7 +45,7 @@ func (s *ServiceSweep) tell(ctx context.Context, l *serviceLook) serviceTold {
 
 // sureOfMore asks ECS once more, so that what begins runners never ends some that
 // somebody else has begun since; nil: ECS is to be told.
-func (s *ServiceSweep) sureOfMore(ctx context.Context, l *serviceLook) *serviceTold {
+func (s *ServiceSweep) sureOfMore(ctx context.Context, l *serviceLook, _ time.Time) *serviceTold {
 	ctx, cancel := context.WithTimeout(ctx, ecsLimit)
 	defer cancel()
 	look := s.f.services.Scaler.Describe(ctx, []string{l.row.Name})[l.row.Name]
@@ -60,7 +60,7 @@ func (s *ServiceSweep) sureOfMore(ctx context.Context, l *serviceLook) *serviceT
 
 // sureOfNone counts once more before runners are taken away: a job may have come
 // since, and ECS ends a runner that has one as well. nil: ECS is to be told.
-func (s *ServiceSweep) sureOfNone(ctx context.Context, l *serviceLook) *serviceTold {
+func (s *ServiceSweep) sureOfNone(ctx context.Context, l *serviceLook, now time.Time) *serviceTold {
 	if c := s.f.countBacklog(ctx, l.row.Name, s.limit); !nothing(c.Queued) || !nothing(c.Busy) {
 		return &serviceTold{counted: &c}
 	}
@@ -71,7 +71,7 @@ func (s *ServiceSweep) sureOfNone(ctx context.Context, l *serviceLook) *serviceT
 	if row.Version != l.row.Version {
 		return &serviceTold{overtaken: true}
 	}
-	if err := s.f.mayEnd(ctx, time.Now()); err != nil {
+	if err := s.f.mayEnd(ctx, now); err != nil {
 		return &serviceTold{err: err}
 	}
 	return nil
@@ -100,7 +100,7 @@ func (s *ServiceSweep) heard(ctx context.Context, l *serviceLook, now time.Time)
 		s.journal.add(scaleEvent(l.row, l.decision, now))
 		if l.decision.Action == policy.ServiceScaleIn {
 			// A job that came just then found runners, and asked for none.
-			s.f.services.nudges.at(l.row.Name, time.Now().Add(nudgeSettle), true)
+			s.f.services.nudges.at(l.row.Name, now.Add(nudgeSettle), true)
 		}
 	}
 	return again, nil

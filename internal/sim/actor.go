@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -36,6 +37,13 @@ type actor struct {
 	// reads are when it last read a host's report, and its stall then.
 	reads   map[string]readMark
 	allRead readMark
+	// beside: it steps an operation that has goroutines of its own; cancel ends a step
+	// of it, and fell is the panic that one of them ended with. See stepBeside.
+	beside bool
+	cancel context.CancelFunc
+	fell   any
+	// counted is when it last counted the jobs of a service.
+	counted time.Time
 	// holdRead is when it last read the fleet's hold.
 	holdRead readMark
 	// asked is when it last asked the index for pooled hosts, listed for the

@@ -128,11 +128,15 @@ const (
 	markSelfEnded = "host: ended itself"
 	markRestarted = "agent: restarted under a live job"
 	markOverlap   = "replica: two sweepers at once"
+	markWorked    = "service: a worker has a job"
+	markWorkLost  = "service: a worker is told that its job is another's"
+	markScaledIn  = "service: scaled in"
 )
 
 var allMarks = []string{
 	markReady, markShort, markReleased, markReused, markBound, markJobDone, markRefused, markDrained,
 	markTakeover, markLeak, markSelfEnded, markRestarted, markOverlap,
+	markWorked, markWorkLost, markScaledIn,
 }
 
 func (w *world) mark(m string) { w.coverage.Marks[m]++ }

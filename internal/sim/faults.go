@@ -59,6 +59,14 @@ const (
 	FaultAgentPreempt   Fault = "agent: suspended within a call"
 	FaultAgentPause     Fault = "agent: long pause"
 
+	FaultECSRefused   Fault = "ecs: refused before the effect"
+	FaultECSLost      Fault = "ecs: answer lost after the effect"
+	FaultECSLag       Fault = "ecs: counts lag"
+	FaultTaskSlow     Fault = "ecs: slow start of a container"
+	FaultWorkerTwice  Fault = "worker: says it twice"
+	FaultWorkerLate   Fault = "worker: answer comes late"
+	FaultWorkerStalls Fault = "worker: stalls"
+
 	FaultCallerLeaves   Fault = "caller: goes away"
 	FaultCallerRetries  Fault = "caller: retries the same request elsewhere"
 	FaultCallerDiffers  Fault = "caller: same request id, another body"
@@ -91,6 +99,7 @@ const (
 	FaultTerminate     Fault = "operator terminates"
 	FaultHold          Fault = "operator holds"
 	FaultUnhold        Fault = "operator takes the hold away"
+	FaultTaskDies      Fault = "container dies"
 	FaultFleetHold     Fault = "operator holds the fleet"
 	FaultFleetUnhold   Fault = "operator takes the fleet's hold away"
 	FaultRefresh       Fault = "operator refreshes"
@@ -111,6 +120,8 @@ var rates = map[Fault]float64{
 	FaultAgentCrash: 0.0003, FaultAgentPreempt: 0.003, FaultAgentPause: 0.00003,
 	FaultCallerLeaves: 0.1, FaultCallerRetries: 0.15, FaultCallerDiffers: 0.03, FaultForeignJob: 0.15,
 	FaultWebhookLate: 0.3, FaultWebhookTwice: 0.3, FaultEarlyRelease: 0.15, FaultRerun: 0.15, FaultNeverReleased: 0.08,
+	FaultECSRefused: 0.05, FaultECSLost: 0.05, FaultECSLag: 0.5, FaultTaskSlow: 0.1,
+	FaultWorkerTwice: 0.1, FaultWorkerLate: 0.05, FaultWorkerStalls: 0.05,
 	FaultNoJobs: 0.08, FaultSecondRequest: 0.1, FaultReleaseInterim: 0.15,
 }
 
@@ -121,7 +132,7 @@ var spells = map[Fault]time.Duration{
 	FaultImpaired: 15 * time.Minute, FaultShortage: 10 * time.Minute, FaultReplicaKilled: 8 * time.Minute,
 	FaultAgentKilled: 6 * time.Minute, FaultListenerDies: 5 * time.Minute, FaultHostile: 20 * time.Minute,
 	FaultTerminate: 12 * time.Minute, FaultHold: 15 * time.Minute, FaultUnhold: 15 * time.Minute, FaultRefresh: 12 * time.Minute,
-	FaultGhost: 25 * time.Minute, FaultStray: 20 * time.Minute, FaultFleetHold: 8 * time.Minute, FaultFleetUnhold: 8 * time.Minute,
+	FaultGhost: 25 * time.Minute, FaultStray: 20 * time.Minute, FaultTaskDies: 6 * time.Minute, FaultFleetHold: 8 * time.Minute, FaultFleetUnhold: 8 * time.Minute,
 }
 
 // temper draws how a life is disposed: some faults do not occur in it at all

@@ -11,7 +11,7 @@ import (
 // guards is the store of the fleet's hold and of limits, in lives that have one of
 // them; nil in others, which then read no more than they did without.
 func (w *world) guards() fleet.GuardStore {
-	if !w.limited() && !w.holding() {
+	if !w.limited() && !w.holding() && !w.serving() {
 		return nil
 	}
 	return storePort{w}

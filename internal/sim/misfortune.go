@@ -45,6 +45,7 @@ func (w *world) beginMisfortunes() {
 		return r != nil
 	})
 	w.hostMisfortunes()
+	w.serviceMisfortunes()
 	w.operators()
 }
 

@@ -43,11 +43,13 @@ func (r *replica) start() {
 	r.fleet = must1(fleet.New(fleet.Options{
 		Store: storePort{w}, Queue: queuePort{w}, Compute: computePort{w}, GitHub: githubPort{w}, Notices: noticePort{w},
 		Pools: w.pools, Classes: classes, Repositories: repositories, ScaleDown: w.scaleDown(), Guards: w.guards(), Limits: w.limits,
+		Services: w.serviceOptions(), Workers: w.workerOptions(r),
 		Replica: fmt.Sprintf("%s.%d", r.name, w.starts), Rand: rand.New(rand.NewPCG(w.rng.Uint64(), 2)),
 		Log: w.logger(r.name),
 	}))
 	w.tell(r.name, "starts", "")
 	r.hear()
+	r.sweepServices()
 	sweeper := r.fleet.NewSweeper()
 	failures := 0
 	w.spawn(&actor{name: r.name + " sweep", proc: r.proc, step: func() (time.Time, bool) {

@@ -32,6 +32,9 @@ const (
 	RuleFleetHeld       Rule = "fleet held"         // no machine of a held fleet is told to end
 	RuleLimit           Rule = "limit"              // never more hosts than a limit allows
 	RuleRoom            Rule = "room"               // nobody waits for room that is there
+	RuleWorkTwice       Rule = "work twice"         // one attempt of a job is one worker's
+	RuleBusyScaledIn    Rule = "busy scaled in"     // no service is scaled in while a runner is busy
+	RuleUnserved        Rule = "unserved"           // a job that waits gets a runner
 	RuleMachineEnded    Rule = "machine ended"      // a machine ends after its record
 	RuleLaunch          Rule = "launch"             // no launch is made twice or exceeds its request
 	RuleForeignJob      Rule = "foreign job"        // a host serves the jobs of its run only

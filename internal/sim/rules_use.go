@@ -13,6 +13,7 @@ func (w *world) beginRules() {
 	again = func() {
 		w.checkKept()
 		w.checkRoom()
+		w.checkWork()
 		w.after(every, again)
 	}
 	w.after(every, again)

@@ -53,6 +53,7 @@ func (w *world) leftover() []string {
 			left = append(left, "account "+accountLine(a))
 		}
 	}
+	left = append(left, w.workLeft()...)
 	for _, r := range w.github.runners {
 		left = append(left, "registration "+r.Name)
 	}

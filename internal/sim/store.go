@@ -50,6 +50,7 @@ func (s storePort) after(call string, wrote bool) error {
 // write makes one write of a row, under the world's misfortunes. The store has
 // the row's name for lagging reads.
 func write[T any](s storePort, call string, do func(*memory.Store) (T, error), wrote func(T)) (T, error) {
+	defer s.w.fall(s.w.current)
 	var none T
 	if err := s.before(call); err != nil {
 		return none, err
@@ -69,6 +70,7 @@ func write[T any](s storePort, call string, do func(*memory.Store) (T, error), w
 
 // read makes a read that may be an old one by the chance of f ("": never).
 func read[T any](s storePort, call string, f Fault, do func(*memory.Store) (T, error)) (T, error) {
+	defer s.w.fall(s.w.current)
 	var none T
 	if err := s.before(call); err != nil {
 		return none, err

@@ -54,6 +54,8 @@ type world struct {
 	intervals agent.Intervals
 	warm      *fleet.WarmPool // nil: no pool has warm hosts
 	limits    policy.Limits
+	ecs       ecs
+	work      workWorld
 	taste     taste
 	runs      []*run
 	rules     *rules
@@ -87,6 +89,7 @@ func newWorld(c Config) *world {
 	}))
 	w.github = &githubWorld{w: w, tokens: map[lifecycle.Secret]token{}}
 	w.rules = newRules()
+	w.work = workWorld{claimedAt: map[string]time.Time{}, had: map[string]string{}, waitsSince: map[string]time.Time{}}
 	w.configure()
 	return w
 }
@@ -140,6 +143,7 @@ func (w *world) begin() {
 	}
 	w.beginCallers()
 	w.beginMisfortunes()
+	w.beginSubmitters()
 	w.beginRules()
 }
 

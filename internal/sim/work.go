@@ -1,0 +1,229 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// workWorld is the queue of the service, as those see it who use it.
+type workWorld struct {
+	ids []string
+	// claimedAt is when a job began to run, by id; had, whose an attempt is.
+	claimedAt map[string]time.Time
+	had       map[string]string
+	// waitsSince is when a job began to wait.
+	waitsSince map[string]time.Time
+}
+
+// beginSubmitters lets jobs come for as long as there is chaos.
+func (w *world) beginSubmitters() {
+	if !w.serving() {
+		return
+	}
+	var again func()
+	again = func() {
+		if !w.chaos {
+			return
+		}
+		for range 1 + w.rng.IntN(3) {
+			id := fmt.Sprintf("job-%d", len(w.work.ids)+1)
+			w.work.ids = append(w.work.ids, id)
+			w.submit(id)
+		}
+		w.after(w.exp(3*time.Minute, 10*time.Minute), again)
+	}
+	w.after(0, again)
+}
+
+func (w *world) submit(id string) {
+	w.ask("submit "+id, func(r *replica, now time.Time) error {
+		_, err := r.fleet.SubmitWork(background, serviceName, id, []byte(id), now)
+		return err
+	}, func(err error) {
+		if err != nil {
+			w.after(w.between(time.Second, 5*time.Second), func() { w.submit(id) })
+		}
+	})
+}
+
+// ask makes one call of the queue at some replica, and another one if the caller
+// says it twice. The answer may be late; a caller whose controld died hears that.
+func (w *world) ask(name string, call func(*replica, time.Time) error, answer func(error)) {
+	r := w.anyReplica()
+	if r == nil {
+		w.after(w.between(time.Second, 5*time.Second), func() { w.ask(name, call, answer) })
+		return
+	}
+	if w.chance(FaultWorkerTwice) {
+		r.askOnce(name, call, func(error) {})
+	}
+	r.askOnce(name, call, func(err error) {
+		late := w.latency()
+		if w.chance(FaultWorkerLate) {
+			late = w.exp(30*time.Second, 3*time.Minute)
+		}
+		w.after(late, func() { answer(err) })
+	})
+}
+
+func (r *replica) askOnce(name string, call func(*replica, time.Time) error, answer func(error)) {
+	w := r.w
+	w.spawn(&actor{name: r.name + " " + name, proc: r.proc, dies: func() { answer(errConnection) }, step: func() (time.Time, bool) {
+		err := call(r, r.clock())
+		if !errors.Is(err, lifecycle.ErrNotTheirs) {
+			w.checkError(name, err)
+		}
+		answer(err)
+		return time.Time{}, true
+	}})
+}
+
+// worker is what runs in a task: it claims one job after the other.
+type worker struct {
+	w    *world
+	task *task
+	job  lifecycle.WorkJob
+	left time.Duration // of the job
+}
+
+// turn is who has the job, and as which attempt.
+func (k *worker) turn() lifecycle.WorkTurn {
+	return lifecycle.WorkTurn{WorkerID: k.task.id, Attempt: k.job.Attempt}
+}
+
+func (w *world) beginWorker(t *task) { (&worker{w: w, task: t}).claim() }
+
+func (k *worker) claim() {
+	w := k.w
+	if k.task.ended {
+		return
+	}
+	var got lifecycle.WorkJob
+	var found bool
+	w.ask(k.task.id+" claims", func(r *replica, now time.Time) (err error) {
+		j, ok, err := r.fleet.ClaimWork(background, serviceName, k.task.id, "1", now)
+		if err == nil && ok {
+			w.checkHad(k, j)
+			got, found = j, true
+		}
+		return err
+	}, func(err error) {
+		if err != nil || !found {
+			w.after(w.between(time.Second, 5*time.Second), k.claim)
+			return
+		}
+		k.job, k.left = got, w.exp(time.Minute, 4*time.Minute)
+		w.mark(markWorked)
+		k.work()
+	})
+}
+
+// checkHad: one attempt of a job is one worker's.
+func (w *world) checkHad(k *worker, j lifecycle.WorkJob) {
+	attempt := fmt.Sprintf("%s attempt %d", j.ID, j.Attempt)
+	if other := w.work.had[attempt]; other != "" && other != k.task.id {
+		w.broken(RuleWorkTwice, "%s is given to %s, and %s has it", attempt, k.task.id, other)
+	}
+	w.work.had[attempt] = k.task.id
+}
+
+// work goes on with the job for a while, tells of it, and ends it when it is done.
+func (k *worker) work() {
+	w := k.w
+	pause := min(k.left, w.between(20*time.Second, 90*time.Second))
+	if w.chance(FaultWorkerStalls) {
+		pause = w.between(lifecycle.WorkSilence, 2*lifecycle.WorkSilence)
+	}
+	w.after(pause, func() {
+		if k.task.ended {
+			return
+		}
+		if k.left -= pause; k.left > 0 {
+			k.say("says", func(r *replica, now time.Time) error {
+				_, err := r.fleet.AppendWorkLog(background, serviceName, k.job.ID, k.turn(), 0, "", now)
+				return err
+			}, k.work)
+			return
+		}
+		k.say("finishes", func(r *replica, now time.Time) error {
+			_, err := r.fleet.FinishWork(background, serviceName, k.job.ID, k.turn(), true, "", now)
+			return err
+		}, k.claim)
+	})
+}
+
+// say makes a call until it is heard. Who is told that the job is another's stops it.
+func (k *worker) say(what string, call func(*replica, time.Time) error, then func()) {
+	w := k.w
+	w.ask(k.task.id+" "+what+" "+k.job.ID, call, func(err error) {
+		switch {
+		case k.task.ended:
+		case errors.Is(err, lifecycle.ErrNotTheirs):
+			w.mark(markWorkLost)
+			k.claim()
+		case err != nil:
+			w.after(w.between(time.Second, 5*time.Second), func() { k.say(what, call, then) })
+		default:
+			then()
+		}
+	})
+}
+
+// workWritten follows a job.
+func (w *world) workWritten(before, after lifecycle.WorkJob) {
+	w.tell(w.who(), "writes", fmt.Sprintf("job %s v%d %s of %q attempt %d", after.ID, after.Version, after.State, after.WorkerID, after.Attempt))
+	if before.State == lifecycle.WorkRunning && after.State == lifecycle.WorkRunning && before.WorkerID != after.WorkerID || after.Version != before.Version+1 {
+		w.broken(RuleWorkTwice, "%s goes from %q to %q, version %d to %d", after.ID, before.WorkerID, after.WorkerID, before.Version, after.Version)
+	}
+	if after.State == lifecycle.WorkRunning && before.State != lifecycle.WorkRunning {
+		w.work.claimedAt[after.ID] = w.now
+	}
+	if after.State == lifecycle.WorkWaiting {
+		w.work.waitsSince[after.ID] = w.now
+	}
+}
+
+// workBound is how long a job may wait once the misfortunes are over: the next look
+// at the service, the start of a container, and the others before it, of which each
+// takes at most 4 minutes, or is given up after a silence and begun once more.
+const workBound = 45 * time.Minute
+
+// runnerBound is how long a service may have no runner while a job waits.
+const runnerBound = 5 * time.Minute
+
+// checkWork: what waits gets a runner within bounded time.
+func (w *world) checkWork() {
+	if !w.serving() || w.rules.calm.IsZero() {
+		return
+	}
+	for _, id := range w.work.ids {
+		j, err := w.truth.Work(background, serviceName, id)
+		if err != nil || j.State != lifecycle.WorkWaiting {
+			continue
+		}
+		waits := min(w.now.Sub(w.work.waitsSince[id]), w.now.Sub(w.rules.calm)-settleAfter)
+		if waits > workBound || waits > runnerBound && w.ecs.desired == 0 {
+			w.broken(RuleUnserved, "job %s waits since %s, and the service was told to have %d", id, sinceEpoch(w.work.waitsSince[id]), w.ecs.desired)
+		}
+	}
+}
+
+// workLeft says what is left of the service at the end.
+func (w *world) workLeft() []string {
+	var left []string
+	if !w.serving() {
+		return nil
+	}
+	for _, id := range w.work.ids {
+		if j, err := w.truth.Work(background, serviceName, id); err != nil || !j.State.Ended() {
+			left = append(left, fmt.Sprintf("job %s is %q: %v", id, j.State, err))
+		}
+	}
+	if n := len(w.ecs.tasks); w.ecs.desired > 0 || n > 0 {
+		left = append(left, fmt.Sprintf("service has %d tasks and was told to have %d", n, w.ecs.desired))
+	}
+	return left
+}
