@@ -38,7 +38,7 @@ type actor struct {
 	reads   map[string]readMark
 	allRead readMark
 	// beside: it steps an operation that has goroutines of its own; cancel ends a step
-	// of it, and fell is the panic that one of them ended with. See stepBeside.
+	// of it, and fell is the panic that one of them ended with. See makeStep.
 	beside bool
 	cancel context.CancelFunc
 	fell   any

@@ -99,13 +99,14 @@ func (r *replica) drive(name string, op fleet.Op, over func(error)) *call {
 	failures, steps, lastGood := 0, 0, w.now
 	c := &call{}
 	c.actor = &actor{name: r.name + " " + name, proc: r.proc, dies: func() { over(errConnection) }}
+	_, c.beside = op.(*fleet.Refresh) // it looks at services
 	c.step = func() (time.Time, bool) {
 		if c.left {
 			over(errLeft)
 			return time.Time{}, true
 		}
 		began := w.now
-		p, err := op.Step(background, r.clock())
+		p, err := w.makeStep(c.actor, op, r.clock())
 		w.checkError(name, err)
 		switch {
 		case errors.Is(err, lifecycle.ErrUnavailable) && began.Sub(lastGood) < patience:

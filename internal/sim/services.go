@@ -71,7 +71,7 @@ func (r *replica) lookAtServices(name string, again func() time.Time) {
 		if op == nil {
 			op = r.fleet.NewServiceSweep()
 		}
-		p, err := w.stepBeside(a, op, r.clock())
+		p, err := w.makeStep(a, op, r.clock())
 		w.checkError(name, err)
 		switch {
 		case err != nil:
@@ -86,11 +86,14 @@ func (r *replica) lookAtServices(name string, again func() time.Time) {
 	w.spawn(a)
 }
 
-// stepBeside makes a step of an operation that asks some of its questions on
-// goroutines of its own. It waits for each of them, so that still only one runs at a
-// time; but a panic there, by which a crash or a broken rule ends a step, must come
-// out here.
-func (w *world) stepBeside(a *actor, op fleet.Op, now time.Time) (p fleet.Progress, err error) {
+// makeStep makes a step of an operation. One that is beside asks some of its
+// questions on goroutines of its own, and waits for each of them, so that still only
+// one runs at a time; but a panic there, by which a crash or a broken rule ends a
+// step, must come out here.
+func (w *world) makeStep(a *actor, op fleet.Op, now time.Time) (p fleet.Progress, err error) {
+	if !a.beside {
+		return op.Step(background, now)
+	}
 	ctx, cancel := context.WithCancel(background)
 	defer cancel()
 	a.cancel, a.fell = cancel, nil
