@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +20,9 @@ func (w *world) limitHosts() {
 	if !w.limited() {
 		return
 	}
+	if w.cfg.Seed%(2*limitLives) == 3 {
+		w.cutLaunches()
+	}
 	if w.cfg.Seed%limitLives == 3 {
 		w.limits = policy.Limits{HostsPerRepository: 2 + w.rng.IntN(2), HostsPerOwner: 3 + w.rng.IntN(2)}
 	}
@@ -29,6 +31,12 @@ func (w *world) limitHosts() {
 		p.Maximum = 2 + w.rng.IntN(3)
 		w.pools[name] = p
 	}
+}
+
+// cutLaunches makes launches be cut short often, and machines be listed late, which
+// is when the room of a launch could be given back too early.
+func (w *world) cutLaunches() {
+	w.odds[FaultComputeLost], w.odds[FaultTagLag], w.odds[FaultReleaseInterim] = 10, 2, 6
 }
 
 // allLimits are the limits of this life.
@@ -66,16 +74,6 @@ func accountLine(a lifecycle.Account) string {
 
 func (w *world) accountWritten(a lifecycle.Account) {
 	w.tell(w.who(), "writes", "account "+accountLine(a))
-}
-
-// inTheWay: an account has entries that are somebody's, or that nobody would take
-// out. Of a request that is over, whose hosts died without a release, the entry may
-// stay: whoever finds the account full takes it out (RuleRoom).
-func (w *world) inTheWay(l policy.Limit, a lifecycle.Account) bool {
-	return slices.ContainsFunc(a.Entries, func(e lifecycle.Entry) bool {
-		q, err := w.truth.Request(background, e.Repository, e.RunID, e.RequestID)
-		return l.Kind == lifecycle.AccountPool || err != nil || !q.Settled() || !q.DueAt.IsZero()
-	})
 }
 
 // checkLimits: there are never more hosts than a limit allows.
