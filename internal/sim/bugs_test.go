@@ -17,40 +17,43 @@ import (
 // of which every rule must hold without it.
 const bugSeeds = 150
 
-// bugsAtOnce bounds how many builds run beside each other.
+// bugsAtOnce bounds how many programs run beside each other.
 const bugsAtOnce = 2
 
 // TestPlantedBugs: each of the mistakes that the design guards against is put
 // into the product, by an overlay at build time, and one of the rules that it
 // names must catch it: in a simulated life, or in the explored states where
-// chance alone would need too many lives.
+// chance alone would need too many lives. Without them no rule is broken.
 func TestPlantedBugs(t *testing.T) {
 	root := moduleRoot(t)
 	files, err := filepath.Glob("testdata/bugs/*.bug")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d planted bugs, want at least 10: %v", len(files), err)
 	}
+	var bugs []bug
+	for _, file := range files {
+		bugs = append(bugs, readBug(t, file))
+	}
+	sound, bugged := build(t, root, nil), build(t, root, planted(t, root, bugs))
 	slots := make(chan struct{}, bugsAtOnce)
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
 		slots <- struct{}{}
 		defer func() { <-slots }()
-		sound := build(t, root, nil)
 		for _, how := range [][]string{simulated, explored} {
-			rule, out := run(t, sound, how)
+			rule, out := run(t, sound, "", how)
 			if rule != "" {
 				t.Errorf("without a bug the rule %q is broken:\n%s", rule, out)
 			}
 			t.Log(out)
 		}
 	})
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".bug"), func(t *testing.T) {
+	for _, b := range bugs {
+		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			b := readBug(t, file)
-			rule, out := run(t, build(t, root, b.plant(t, root)), b.how)
+			rule, out := run(t, bugged, b.name, b.how)
 			if !slices.Contains(b.caughtBy, rule) {
 				t.Errorf("broken rule: %q, want one of %q\n%s", rule, b.caughtBy, out)
 			}
@@ -66,6 +69,7 @@ var (
 
 // bug is a planted bug: which rules may catch it, how, and what it changes.
 type bug struct {
+	name     string
 	caughtBy []string
 	how      []string
 	edits    []edit
@@ -81,18 +85,15 @@ var (
 
 func readBug(t *testing.T, file string) bug {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bug
-	if m := caughtBy.FindSubmatch(text); m != nil {
-		b.how, b.caughtBy = simulated, strings.Split(string(m[2]), ", ")
-		if string(m[1]) == "explored to" {
+	text := read(t, file)
+	b := bug{name: strings.TrimSuffix(filepath.Base(file), ".bug")}
+	if m := caughtBy.FindStringSubmatch(text); m != nil {
+		b.how, b.caughtBy = simulated, strings.Split(m[2], ", ")
+		if m[1] == "explored to" {
 			b.how = explored
 		}
 	}
-	for _, m := range editText.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range editText.FindAllStringSubmatch(text, -1) {
 		b.edits = append(b.edits, edit{file: m[1], old: m[2], new: m[3]})
 	}
 	if len(b.caughtBy) == 0 || len(b.edits) == 0 {
@@ -109,11 +110,7 @@ func (b bug) plant(t *testing.T, root string) map[string]string {
 		path := filepath.Join(root, e.file)
 		text, ok := planted[path]
 		if !ok {
-			source, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text = string(source)
+			text = read(t, path)
 		}
 		if n := strings.Count(text, e.old); n != 1 {
 			t.Fatalf("the bug does not apply any more: %s has %d times, want once:\n%s", e.file, n, e.old)
@@ -151,11 +148,13 @@ func build(t *testing.T, root string, planted map[string]string) string {
 	return binary
 }
 
-// run looks for a broken rule and returns it, with what the program said; ""
-// when all rules held.
-func run(t *testing.T, binary string, how []string) (rule, out string) {
+// run looks for a broken rule, with one of the planted bugs or "", and returns the rule
+// with what the program said; "" when all rules held.
+func run(t *testing.T, binary, bug string, how []string) (rule, out string) {
 	t.Helper()
-	text, err := exec.CommandContext(t.Context(), binary, how...).CombinedOutput()
+	cmd := exec.CommandContext(t.Context(), binary, how...)
+	cmd.Env = append(os.Environ(), bugVariable+"="+bug)
+	text, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
