@@ -46,7 +46,7 @@ func TestTheFirstAttemptDoesNotEndTheSecond(t *testing.T) {
 	_, log := w.fleet.AppendWorkLog(t.Context(), "archive", "j", first("w"), 0, "old\n", again.Add(time.Second))
 	_, finish := w.fleet.FinishWork(t.Context(), "archive", "j", first("w"), true, "", again.Add(time.Second))
 	for _, err := range []error{log, finish} {
-		if !errors.Is(err, lifecycle.ErrNotTheirs) || !strings.HasPrefix(err.Error(), "attempt 1 of job j is over: it is with worker w, attempt 2") {
+		if !errors.Is(err, lifecycle.ErrNotTheirs) || !strings.HasPrefix(err.Error(), "attempt 1 of job j is over, and the job is with worker w, attempt 2") {
 			t.Errorf("got error %v", err)
 		}
 	}

@@ -80,9 +80,9 @@ type WorkJob struct {
 type WorkCount struct{ Waiting, Running int }
 
 var (
-	// ErrNotTheirs: the attempt of the job is not this worker's, or is over, and it
-	// has to stop it.
-	ErrNotTheirs = errors.New("not this worker's job")
+	// ErrNotTheirs: the attempt of the job is not one that this worker runs. What
+	// wraps it says why, and what the worker has to do.
+	ErrNotTheirs = errors.New("nothing was changed")
 	// ErrLogGap: the lines begin behind the end of the log.
 	ErrLogGap = errors.New("lines are missing before these")
 )
@@ -251,18 +251,22 @@ func (j WorkJob) end(state WorkState, reason string, now time.Time) WorkJob {
 	return j
 }
 
-// notTheirs says what has become of the job instead.
+// notTheirs says what has become of the job instead. A worker is told to stop
+// only what is not its own any more: one that counts attempts wrong has a job
+// that goes on.
 func (j WorkJob) notTheirs(of WorkTurn) error {
-	is := string(j.State)
+	is := fmt.Sprintf("the job is %s (%s)", j.State, j.Reason)
 	if j.State == WorkRunning {
-		is = fmt.Sprintf("with worker %s, attempt %d", j.WorkerID, j.Attempt)
+		is = fmt.Sprintf("the job is with worker %s, attempt %d (%s)", j.WorkerID, j.Attempt, j.Reason)
 	}
-	what := fmt.Sprintf("job %s", j.ID)
+	stop := fmt.Sprintf("worker %s has to stop it", of.WorkerID)
 	switch {
+	case j.State.Ended():
+		return fmt.Errorf("job %s has ended: it %s (%s): %w", j.ID, j.State, j.Reason, ErrNotTheirs)
 	case of.Attempt > j.Attempt:
-		what = fmt.Sprintf("attempt %d of job %s was not begun: it", of.Attempt, j.ID)
+		return fmt.Errorf("attempt %d of job %s was not begun, and %s; send the attempt that ClaimJob gave: %w", of.Attempt, j.ID, is, ErrNotTheirs)
 	case of.Attempt < j.Attempt || j.State != WorkRunning:
-		what = fmt.Sprintf("attempt %d of job %s is over: it", of.Attempt, j.ID)
+		return fmt.Errorf("attempt %d of job %s is over, and %s; %s: %w", of.Attempt, j.ID, is, stop, ErrNotTheirs)
 	}
-	return fmt.Errorf("%s is %s (%s), and worker %s has to stop it: %w", what, is, j.Reason, of.WorkerID, ErrNotTheirs)
+	return fmt.Errorf("attempt %d of job %s is with another worker, and %s; %s: %w", of.Attempt, j.ID, is, stop, ErrNotTheirs)
 }

@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -108,13 +109,16 @@ func TestWorkJobOfAnother(t *testing.T) {
 		turn lifecycle.WorkTurn
 		want string
 	}{
-		"of another":             {begun(t), first("other"), "job a is with worker w, attempt 1 (worker w has it), and worker other has to stop it: not this worker's job"},
-		"waiting":                {waiting, first("w"), "attempt 1 of job a was not begun: it is waiting (it waits for a worker)"},
-		"silent":                 {silent, first("w"), "attempt 1 of job a is over: it is failed (worker w was not heard of it since"},
-		"waiting once more":      {requeued, first("w"), "attempt 1 of job a is over: it is waiting (worker w was not heard of it since"},
-		"its own second attempt": {again, first("w"), "attempt 1 of job a is over: it is with worker w, attempt 2 (worker w has it, for the second time: worker w was not heard of it since"},
-		"an attempt to come":     {begun(t), lifecycle.WorkTurn{WorkerID: "w", Attempt: 2}, "attempt 2 of job a was not begun: it is with worker w, attempt 1"},
-		"no attempt":             {begun(t), lifecycle.WorkTurn{WorkerID: "w"}, "attempt 0 of job a is over: "},
+		"of another": {begun(t), first("other"), "attempt 1 of job a is with another worker, and " +
+			"the job is with worker w, attempt 1 (worker w has it); worker other has to stop it: nothing was changed"},
+		"waiting":           {waiting, first("w"), "attempt 1 of job a was not begun, and the job is waiting (it waits for a worker); send the attempt that ClaimJob gave: nothing was changed"},
+		"silent":            {silent, first("w"), "job a has ended: it failed (worker w was not heard of it since 2026-"},
+		"waiting once more": {requeued, first("w"), "attempt 1 of job a is over, and the job is waiting (worker w was not heard of it since 2026-"},
+		"its own second attempt": {again, first("w"), "attempt 1 of job a is over, and the job is with worker w, attempt 2 " +
+			"(worker w has it, for the second time: worker w was not heard of it since 2026-"},
+		"an attempt to come": {begun(t), lifecycle.WorkTurn{WorkerID: "w", Attempt: 2}, "attempt 2 of job a was not begun, and " +
+			"the job is with worker w, attempt 1 (worker w has it); send the attempt that ClaimJob gave: nothing was changed"},
+		"no attempt": {begun(t), lifecycle.WorkTurn{WorkerID: "w"}, "attempt 0 of job a is over, and "},
 	} {
 		appended, err := test.job.Append(test.turn, 0, "x", workBegan)
 		if diff := cmp.Diff(test.job, appended); !errors.Is(err, lifecycle.ErrNotTheirs) || diff != "" {
@@ -124,8 +128,12 @@ func TestWorkJobOfAnother(t *testing.T) {
 		if diff := cmp.Diff(test.job, finished); !errors.Is(err, lifecycle.ErrNotTheirs) || diff != "" {
 			t.Errorf("%s: finish: error %v, changed (-was +is):\n%s", name, err, diff)
 		}
-		if err != nil && (!strings.HasPrefix(err.Error(), test.want) || !strings.Contains(err.Error(), "has to stop it")) {
+		if err != nil && !strings.HasPrefix(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %s", name, err, test.want)
+		}
+		over := strings.Contains(test.want, "is over") || strings.Contains(test.want, "another worker")
+		if err != nil && over != strings.Contains(err.Error(), "has to stop it") {
+			t.Errorf("%s: got %v; it has to be stopped: %v", name, err, over)
 		}
 	}
 }
@@ -153,8 +161,12 @@ func TestWorkJobFinish(t *testing.T) {
 		if diff := cmp.Diff(want, again); err != nil || diff != "" {
 			t.Errorf("error %v, finished again (-want +got):\n%s", err, diff)
 		}
-		if _, err := got.Finish(first("w"), !test.succeeded, "", later); !errors.Is(err, lifecycle.ErrNotTheirs) {
+		ended := fmt.Sprintf("job a has ended: it %s (%s): nothing was changed", test.state, test.want)
+		if _, err := got.Finish(first("w"), !test.succeeded, "", later); !errors.Is(err, lifecycle.ErrNotTheirs) || err.Error() != ended {
 			t.Errorf("finished otherwise: got error %v", err)
+		}
+		if _, err := got.Append(first("w"), 0, "x", later); !errors.Is(err, lifecycle.ErrNotTheirs) || err.Error() != ended {
+			t.Errorf("more of the log: got error %v", err)
 		}
 	}
 }

@@ -53,11 +53,10 @@ type WorkerServiceClient interface {
 	// A worker that has a job gets that one again, so that a lost answer costs nothing.
 	ClaimJob(ctx context.Context, in *ClaimJobRequest, opts ...grpc.CallOption) (*ClaimJobResponse, error)
 	// AppendJobLog adds lines to a job's log, which also tells that the job makes progress: one without for 5 minutes is taken for failed.
-	// Safe to repeat with the same offset. FAILED_PRECONDITION: the attempt is over, or the job is another worker's, and the worker has to
-	// stop it; nothing is changed.
+	// Safe to repeat with the same offset. FAILED_PRECONDITION: the job has ended, or the attempt is over or another worker's, and the
+	// worker has to stop it, or the attempt was not begun; it says which, and nothing is changed.
 	AppendJobLog(ctx context.Context, in *AppendJobLogRequest, opts ...grpc.CallOption) (*AppendJobLogResponse, error)
-	// FinishJob tells how an attempt of a job ended. Safe to repeat. FAILED_PRECONDITION: the attempt is over, or the job is another
-	// worker's; nothing is changed.
+	// FinishJob tells how an attempt of a job ended. Safe to repeat. FAILED_PRECONDITION: as of AppendJobLog.
 	FinishJob(ctx context.Context, in *FinishJobRequest, opts ...grpc.CallOption) (*FinishJobResponse, error)
 	// GetJob describes one job. NOT_FOUND: no such job is known; finished ones are kept for 7 days.
 	GetJob(ctx context.Context, in *GetJobRequest, opts ...grpc.CallOption) (*GetJobResponse, error)
@@ -179,11 +178,10 @@ type WorkerServiceServer interface {
 	// A worker that has a job gets that one again, so that a lost answer costs nothing.
 	ClaimJob(context.Context, *ClaimJobRequest) (*ClaimJobResponse, error)
 	// AppendJobLog adds lines to a job's log, which also tells that the job makes progress: one without for 5 minutes is taken for failed.
-	// Safe to repeat with the same offset. FAILED_PRECONDITION: the attempt is over, or the job is another worker's, and the worker has to
-	// stop it; nothing is changed.
+	// Safe to repeat with the same offset. FAILED_PRECONDITION: the job has ended, or the attempt is over or another worker's, and the
+	// worker has to stop it, or the attempt was not begun; it says which, and nothing is changed.
 	AppendJobLog(context.Context, *AppendJobLogRequest) (*AppendJobLogResponse, error)
-	// FinishJob tells how an attempt of a job ended. Safe to repeat. FAILED_PRECONDITION: the attempt is over, or the job is another
-	// worker's; nothing is changed.
+	// FinishJob tells how an attempt of a job ended. Safe to repeat. FAILED_PRECONDITION: as of AppendJobLog.
 	FinishJob(context.Context, *FinishJobRequest) (*FinishJobResponse, error)
 	// GetJob describes one job. NOT_FOUND: no such job is known; finished ones are kept for 7 days.
 	GetJob(context.Context, *GetJobRequest) (*GetJobResponse, error)
