@@ -29,8 +29,8 @@ type unit struct {
 	active string
 	// began is when it last began to start, and ready when it last had started, since the boot; 0 if never in this boot.
 	began, ready time.Duration
-	// mainPID is its main process, if it has one.
-	mainPID int
+	// mainPID is its main process, and controlPID one that systemd has started to start, reload or stop it; 0 for none.
+	mainPID, controlPID int
 }
 
 // socketUnit is what systemd says of a socket unit.
@@ -44,6 +44,8 @@ type manager interface {
 	unit(ctx context.Context, name string) (unit, error)
 	// sockets are the socket units that are loaded and listen at addresses of IP.
 	sockets(ctx context.Context) ([]socketUnit, error)
+	// mains are the names of the services that run, by their main processes.
+	mains(ctx context.Context) (map[int]string, error)
 }
 
 // unitDirs are where the unit files of an image are, and those that it makes at boot.
@@ -141,15 +143,19 @@ const bornWithin = 10 * time.Millisecond
 // which on a busy host has started others meanwhile.
 const notedWithin = time.Second
 
-// owns reports whether a process in the unit's control group has been started by the unit: it comes from its main process,
-// or was born while the unit was starting, as a daemon is by a script. Root can write any process into any control group.
+// owns reports whether a process in the unit's control group has been started by the unit: it comes from its main process or
+// from one by which systemd starts, reloads or stops it, or was born while the unit was starting, as a daemon is by a script.
+// Root can write any process into any control group.
 func (u unit) owns(h holder) bool {
 	if u.name != h.unit {
 		return false
 	}
-	if u.mainPID > 1 && slices.Contains(h.line, u.mainPID) {
-		return true
-	}
+	comes := func(pid int) bool { return pid > 1 && slices.Contains(h.line, pid) }
+	return comes(u.mainPID) || comes(u.controlPID) || u.bore(h)
+}
+
+// bore reports whether a process was born while the unit was starting.
+func (u unit) bore(h holder) bool {
 	starting := u.active == "activating"
 	return u.began > 0 && h.born >= u.began-notedWithin && (starting || h.born <= u.ready+bornWithin)
 }

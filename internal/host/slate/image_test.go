@@ -36,6 +36,16 @@ func (s standIn) sockets(context.Context) ([]socketUnit, error) {
 	return found, nil
 }
 
+func (s standIn) mains(context.Context) (map[int]string, error) {
+	found := map[int]string{}
+	for name, u := range s {
+		if strings.HasSuffix(name, ".service") && u.mainPID > 0 {
+			found[u.mainPID] = name
+		}
+	}
+	return found, nil
+}
+
 // deaf is a system manager that does not answer.
 type deaf struct{}
 
@@ -43,6 +53,7 @@ var errDeaf = errors.New("no answer")
 
 func (deaf) unit(context.Context, string) (unit, error)    { return unit{}, errDeaf }
 func (deaf) sockets(context.Context) ([]socketUnit, error) { return nil, errDeaf }
+func (deaf) mains(context.Context) (map[int]string, error) { return nil, errDeaf }
 
 func listens(protocol, address string, inode uint64) listener {
 	return listener{protocol, netip.MustParseAddrPort(address), inode}
@@ -112,6 +123,8 @@ func TestOwns(t *testing.T) {
 	script := unit{name: "a.service", active: "active", began: 5 * time.Second, ready: 6 * time.Second}
 	starting := unit{name: "a.service", active: "activating", began: 5 * time.Second}
 	again := unit{name: "a.service", active: "activating", began: 5 * time.Second, ready: 2 * time.Second}
+	reloading, stopping := running, script
+	reloading.active, reloading.controlPID, stopping.active, stopping.controlPID = "reloading", 20, "deactivating", 20
 	tests := map[string]struct {
 		unit unit
 		line []int
@@ -133,6 +146,11 @@ func TestOwns(t *testing.T) {
 		"a daemon of a script that still runs":     {starting, []int{12}, 50 * time.Second, true},
 		"of a script that runs again":              {again, []int{12}, 50 * time.Second, true},
 		"moved in before it runs":                  {again, []int{12}, 3 * time.Second, false},
+		"a reload":                                 {reloading, []int{20}, 50 * time.Second, true},
+		"a child of a reload":                      {reloading, []int{21, 20}, 50 * time.Second, true},
+		"moved in during a reload":                 {reloading, []int{22}, 50 * time.Second, false},
+		"what stops it":                            {stopping, []int{20}, 50 * time.Second, true},
+		"moved in while it stops":                  {stopping, []int{22}, 50 * time.Second, false},
 		"in a unit that never began":               {unit{name: "a.service", active: "inactive"}, []int{12}, 0, false},
 		"in a unit that failed":                    {unit{name: "a.service", active: "failed", began: 5 * time.Second}, []int{12}, 6 * time.Second, false},
 		"in another unit":                          {unit{name: "b.service", active: "active", mainPID: 10}, []int{10}, 0, false},

@@ -19,14 +19,17 @@ func listenAt(port int) string {
 }
 
 // lateUnits are of the image, and not started before the first run: a service, one whose script leaves a daemon, one in
-// which somebody logs in, as with ssh, a socket that systemd listens at, a mount and one by /etc/fstab.
+// which somebody logs in, as with ssh, one that is itself the login, as at a console, one that takes long to be reloaded and
+// to be stopped, a socket that systemd listens at, a mount and one by /etc/fstab.
 var lateUnits = map[string]string{
-	"slate-late.service":   "[Service]\nExecStart=" + listenAt(4251) + "\n",
-	"slate-script.service": "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/bash -c \"" + listenAt(4252) + " & sleep 0.2\"\n",
-	"slate-login.service":  "[Service]\nExecStart=/bin/bash -c \"su - root -c 'echo $$$$ >/run/slate-login; exec sleep 1005'; true\"\n",
-	"slate-socket.socket":  "[Socket]\nListenStream=127.0.0.1:4253\nListenDatagram=4254\n",
-	"slate-socket.service": "[Service]\nExecStart=/bin/true\n",
-	"mnt.mount":            "[Mount]\nWhat=tmpfs\nWhere=/mnt\nType=tmpfs\n",
+	"slate-late.service":    "[Service]\nExecStart=" + listenAt(4251) + "\n",
+	"slate-script.service":  "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/bash -c \"" + listenAt(4252) + " & sleep 0.2\"\n",
+	"slate-login.service":   "[Service]\nExecStart=/bin/bash -c \"su - root -c 'echo $$$$ >/run/slate-login; exec sleep 1005'; true\"\n",
+	"slate-console.service": "[Service]\nExecStart=/bin/su - root -c 'echo $$$$ >/run/slate-login; exec sleep 1005'\n",
+	"slate-slow.service":    "[Service]\nExecStart=/bin/sleep 1006\nExecReload=/bin/sleep 6\nExecStop=/bin/sleep 6\n",
+	"slate-socket.socket":   "[Socket]\nListenStream=127.0.0.1:4253\nListenDatagram=4254\n",
+	"slate-socket.service":  "[Service]\nExecStart=/bin/true\n",
+	"mnt.mount":             "[Mount]\nWhat=tmpfs\nWhere=/mnt\nType=tmpfs\n",
 }
 
 const startLate = "systemctl start slate-late.service slate-script.service slate-socket.socket mnt.mount media.mount"
@@ -53,7 +56,7 @@ func newLateHost(t *testing.T) slate.Plan {
 }
 
 func stopLate(t *testing.T) {
-	undo(t, "systemctl stop slate-login.service slate-late.service slate-script.service slate-socket.socket slate-socket.service mnt.mount media.mount")
+	undo(t, "systemctl stop slate-login.service slate-console.service slate-late.service slate-script.service slate-socket.socket slate-socket.service mnt.mount media.mount")
 }
 
 // undo is sh when the test has ended.
@@ -83,20 +86,38 @@ func TestLate(t *testing.T) {
 // Who is logged in is no doubt, with the manager that systemd runs for him; what a login leaves behind is.
 func TestLogin(t *testing.T) {
 	p := newLateHost(t)
-	sh(t, "systemctl start slate-login.service")
-	wait(t, "the login", func() bool { _, err := os.Stat("/run/slate-login"); return err == nil })
-	sh(t, "systemctl is-active user@0.service; ls /run/systemd/transient/session-*.scope; grep -q user-0.slice/session- /proc/$(cat /run/slate-login)/cgroup")
-	check(t, clean(t, p))
-	check(t, slate.Check(t.Context(), p))
+	for _, service := range []string{"slate-login.service", "slate-console.service"} {
+		t.Run(service, func(t *testing.T) {
+			sh(t, "systemctl start "+service)
+			wait(t, "the login", func() bool { _, err := os.Stat("/run/slate-login"); return err == nil })
+			sh(t, "systemctl is-active user@0.service; ls /run/systemd/transient/session-*.scope; grep -q user-0.slice/session- /proc/$(cat /run/slate-login)/cgroup")
+			check(t, clean(t, p))
+			check(t, slate.Check(t.Context(), p))
 
-	sh(t, "systemctl stop slate-login.service")
-	if err := slate.Check(t.Context(), p); err == nil || !strings.Contains(err.Error(), `("sleep") of session-`) {
-		t.Errorf("error %v, want one about what the login has left", err)
+			// Not by systemctl stop, by which a login that is the service itself would end whole.
+			sh(t, "kill -KILL $(systemctl show --value -p MainPID "+service+"); sleep 0.3")
+			if err := slate.Check(t.Context(), p); err == nil || !strings.Contains(err.Error(), `("sleep") of session-`) {
+				t.Errorf("error %v, want one about what the login has left", err)
+			}
+			sh(t, "kill $(cat /run/slate-login); rm /run/slate-login; sleep 0.3; systemctl is-active user@0.service")
+			start := time.Now()
+			check(t, slate.Check(t.Context(), p)) // which waits for the manager of that user to end
+			t.Logf("check %s", time.Since(start))
+		})
 	}
-	sh(t, "kill $(cat /run/slate-login); rm /run/slate-login; sleep 0.3; systemctl is-active user@0.service")
-	start := time.Now()
-	check(t, slate.Check(t.Context(), p)) // which waits for the manager of that user to end
-	t.Logf("check %s", time.Since(start))
+}
+
+// What reloads or stops a unit of the image may take its time.
+func TestSlow(t *testing.T) {
+	p := newLateHost(t)
+	sh(t, "systemctl start slate-slow.service; sleep 1.2") // later than what was started with it
+	for _, do := range []string{"reload", "stop"} {
+		sh(t, "systemctl "+do+" --no-block slate-slow.service; sleep 0.3")
+		start := time.Now()
+		check(t, slate.Check(t.Context(), p))
+		t.Logf("check %s", time.Since(start))
+		sh(t, "systemctl "+do+" slate-slow.service") // waits for the end of it
+	}
 }
 
 // A mount over that of a unit goes, and the unit's stays.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -74,11 +75,17 @@ func (i image) strangers(ctx context.Context, base baseline) ([]holder, error) {
 	if err != nil {
 		return nil, err
 	}
+	mains := sync.OnceValues(func() (map[int]string, error) { return i.manager.mains(ctx) })
 	ours := map[int]holder{}
 	for _, h := range all {
 		known := h.pid == 1 || slices.Contains(base.Processes, h.birth())
 		if !known {
 			if known, err = i.started(ctx, h, base); err != nil {
+				return nil, err
+			}
+		}
+		if !known && i.plan.leads(h) {
+			if known, err = i.entered(ctx, h, base, mains); err != nil {
 				return nil, err
 			}
 		}
@@ -101,15 +108,23 @@ func (h holder) comesFrom(ours map[int]holder, like func(holder) bool) bool {
 	})
 }
 
-// started reports whether a process is of a service that may be there: of the image, our own, or one made by a call that
-// the baseline has. The managers of users start whatever those say, so they count with their logins only.
+// started reports whether a process is of a service that may be there.
 func (i image) started(ctx context.Context, h holder, base baseline) (bool, error) {
-	if !strings.HasSuffix(h.unit, ".service") || strings.HasPrefix(h.unit, "user@") {
+	if !strings.HasSuffix(h.unit, ".service") {
 		return false, nil
 	}
 	u, err := i.manager.unit(ctx, h.unit)
 	if err != nil || !u.owns(h) {
 		return false, err
+	}
+	return i.mayBe(u, base)
+}
+
+// mayBe reports whether a service may be there: it is of the image, our own, or made by a call that the baseline has. The managers
+// of users start whatever those say, so they count with their logins only.
+func (i image) mayBe(u unit, base baseline) (bool, error) {
+	if strings.HasPrefix(u.name, "user@") {
+		return false, nil
 	}
 	if matches(i.plan.OwnUnits, u.name) || slices.Contains(base.Transients, u.name) {
 		return true, nil
@@ -118,12 +133,37 @@ func (i image) started(ctx context.Context, h holder, base baseline) (bool, erro
 	return err == nil && i.plan.hasFiles(u, files), err
 }
 
+// leads reports whether a process may be one as which a service has gone on in a login, as that of a console does, or that of
+// one connection with ssh: a child of systemd there.
+func (p Plan) leads(h holder) bool {
+	return p.ofLogin(h) && strings.HasSuffix(h.unit, ".scope") && len(h.line) == 1
+}
+
+// entered reports whether it is one, of a service that may be there: the main process, with which the service was started.
+// What is called the main process later may be anybody's, since root can tell systemd so.
+func (i image) entered(ctx context.Context, h holder, base baseline, mains func() (map[int]string, error)) (bool, error) {
+	services, err := mains()
+	if err != nil || services[h.pid] == "" {
+		return false, err
+	}
+	u, err := i.manager.unit(ctx, services[h.pid])
+	if err != nil || u.mainPID != h.pid || !u.bore(h) {
+		return false, err
+	}
+	return i.mayBe(u, base)
+}
+
+// ofLogin reports whether a process is in the login of somebody but the user, whose logins end with his runs.
+func (p Plan) ofLogin(h holder) bool {
+	return h.login != "" && h.login != "user-"+strconv.Itoa(p.UID)+".slice"
+}
+
 // logins are the slices of users who are logged in: one of the processes there comes from a service that is accounted for,
 // such as that of ssh. A login by su in a job does not, and what is left of a login after its end does not either.
 func (p Plan) logins(all []holder, ours map[int]holder) map[string]bool {
 	logins := map[string]bool{}
 	for _, h := range all {
-		if h.login != "" && h.login != "user-"+strconv.Itoa(p.UID)+".slice" && h.comesFrom(ours, func(holder) bool { return true }) {
+		if p.ofLogin(h) && h.comesFrom(ours, func(holder) bool { return true }) {
 			logins[h.login] = true
 		}
 	}

@@ -22,13 +22,25 @@ func TestStrangers(t *testing.T) {
 		"remuda-clean-7.service": {name: "remuda-clean-7.service", transient: true, mainPID: 81},
 		"old.service":            {name: "old.service", transient: true, mainPID: 82},
 		"evil.service":           {name: "evil.service", transient: true, mainPID: 83},
-		"user@0.service":         {name: "user@0.service", fragment: "/etc/systemd/system/a.service", mainPID: 84},
+		"user@0.service": {
+			name: "user@0.service", fragment: "/etc/systemd/system/a.service", mainPID: 84, began: 5 * time.Second, ready: 5 * time.Second,
+		},
+		"getty@tty9.service": {
+			name: "getty@tty9.service", fragment: "/etc/systemd/system/a.service", mainPID: 85, began: 5 * time.Second, ready: 5 * time.Second,
+		},
+		"old-getty.service": {
+			name: "old-getty.service", fragment: "/etc/systemd/system/a.service", mainPID: 86, began: 2 * time.Second, ready: 2 * time.Second,
+		},
 	}
 	sleep := func(t *testing.T, p Plan, pid int, group string) { p.process(t, pid, 1, group) }
 	login := func(t *testing.T, p Plan) { // of an operator, with ssh
 		p.process(t, 77, 1, sshd)
 		p.process(t, 90, 77, session)
 		p.process(t, 91, 90, session)
+	}
+	console := func(t *testing.T, p Plan, pid int, group string) { // a login as which a service has gone on
+		p.process(t, pid, 1, group)
+		p.process(t, 95, pid, group)
 	}
 	tests := map[string]struct {
 		before, then func(t *testing.T, p Plan)
@@ -83,6 +95,25 @@ func TestStrangers(t *testing.T) {
 		},
 		"what has the place of a login": {then: func(t *testing.T, p Plan) { login(t, p); sleep(t, p, 50, "/system.slice/session-3.scope") }, want: []string{"process 50"}},
 		"a login of another user":       {then: func(t *testing.T, p Plan) { login(t, p); sleep(t, p, 50, "/user.slice/user-5.slice/session-4.scope") }, want: []string{"process 50"}},
+		"a login at a console": {then: func(t *testing.T, p Plan) {
+			console(t, p, 85, session)
+			sleep(t, p, 84, root+"user@0.service/init.scope")
+		}},
+		"a manager in the place of a login": {
+			then: func(t *testing.T, p Plan) { console(t, p, 84, session) }, want: []string{"process 84", "process 95"},
+		},
+		"a console whose unit was made by a call": {
+			then: func(t *testing.T, p Plan) { console(t, p, 83, session) }, want: []string{"process 83", "process 95"},
+		},
+		"a console that began before its process": {
+			then: func(t *testing.T, p Plan) { console(t, p, 86, session) }, want: []string{"process 86", "process 95"},
+		},
+		"a console's process, elsewhere": {
+			then: func(t *testing.T, p Plan) { console(t, p, 85, "/x.scope") }, want: []string{"process 85", "process 95"},
+		},
+		"a login of the user at a console": {
+			then: func(t *testing.T, p Plan) { console(t, p, 85, "/user.slice/user-1001.slice/session-4.scope") }, want: []string{"process 85", "process 95"},
+		},
 		"a login of the user": {then: func(t *testing.T, p Plan) {
 			p.process(t, 77, 1, sshd)
 			p.process(t, 50, 77, "/user.slice/user-1001.slice/session-4.scope")

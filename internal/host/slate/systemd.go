@@ -36,16 +36,45 @@ func (s systemd) unit(ctx context.Context, name string) (unit, error) {
 	if !strings.HasSuffix(name, ".service") {
 		return u, nil
 	}
-	main, err := s.conn.GetUnitTypePropertyContext(ctx, name, "Service", "MainPID")
+	if u.mainPID, err = s.process(ctx, name, "MainPID"); err != nil {
+		return unit{}, err
+	}
+	u.controlPID, err = s.process(ctx, name, "ControlPID")
+	return u, err
+}
+
+// process is one of a service's, by the name of its property: 0 for none.
+func (s systemd) process(ctx context.Context, name, property string) (int, error) {
+	said, err := s.conn.GetUnitTypePropertyContext(ctx, name, "Service", property)
 	if err != nil {
-		return unit{}, fmt.Errorf("ask for unit %s: %w", name, err)
+		return 0, fmt.Errorf("ask for unit %s: %w", name, err)
 	}
-	pid, ok := main.Value.Value().(uint32)
+	pid, ok := said.Value.Value().(uint32)
 	if !ok {
-		return unit{}, fmt.Errorf("ask for unit %s: its main process %v makes no sense", name, main.Value)
+		return 0, fmt.Errorf("ask for unit %s: its %s %v makes no sense", name, property, said.Value)
 	}
-	u.mainPID = int(pid)
-	return u, nil
+	return int(pid), nil
+}
+
+func (s systemd) mains(ctx context.Context) (map[int]string, error) {
+	loaded, err := s.conn.ListUnitsByPatternsContext(ctx, nil, []string{"*.service"})
+	if err != nil {
+		return nil, fmt.Errorf("list services: %w", err)
+	}
+	found := map[int]string{}
+	for _, one := range loaded {
+		if one.ActiveState == "inactive" || one.ActiveState == "failed" {
+			continue
+		}
+		pid, err := s.process(ctx, one.Name, "MainPID")
+		if err != nil {
+			return nil, err
+		}
+		if pid > 0 {
+			found[pid] = one.Name
+		}
+	}
+	return found, nil
 }
 
 // readUnit reads the properties of org.freedesktop.systemd1.Unit.
