@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// baseline is what a host has before its first run.
+// baseline is what a host has before its first run, and who has come since that was no doubt.
 type baseline struct {
 	// BootID is of /proc/sys/kernel/random/boot_id: what is mounted and listens is of one boot.
 	BootID     string     `json:"bootId"`
@@ -38,6 +38,16 @@ func Record(_ context.Context, p Plan) error {
 		return fmt.Errorf("record baseline: %w", err)
 	}
 	base.RecordedAt = time.Now().UTC()
+	return p.write(base)
+}
+
+// remember writes down which processes a check without doubts knew: those that are still there are known to the next one.
+func (p Plan) remember(base baseline, known []birth) error {
+	base.Processes = known
+	return p.write(base)
+}
+
+func (p Plan) write(base baseline) error {
 	data, err := json.Marshal(base)
 	if err == nil {
 		err = replaceFile(p.Baseline, data)

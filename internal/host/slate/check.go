@@ -53,7 +53,7 @@ func (d *Doubts) found(err error) bool {
 }
 
 // Check looks at a host as if somebody else had cleaned it. Its error is a *Doubts, with a sentence for each thing that is
-// not as it should be.
+// not as it should be. What runs on a host without doubts is known to the next check.
 func Check(ctx context.Context, p Plan) error {
 	d := &Doubts{}
 	if d.found(p.Validate()) {
@@ -68,6 +68,7 @@ func Check(ctx context.Context, p Plan) error {
 		return d
 	}
 	defer conn.Close()
+	var known []birth
 	// At once, since most of it is to wait for the kernel; told of in this order.
 	looks := []func(d *Doubts){
 		func(d *Doubts) { p.checkRunning(ctx, d, conn) },
@@ -75,7 +76,7 @@ func Check(ctx context.Context, p Plan) error {
 		p.checkDirectories,
 		func(d *Doubts) { p.checkTemporary(ctx, d, conn, base) },
 		func(d *Doubts) { p.checkChanges(ctx, d, systemd{conn}, base) },
-		func(d *Doubts) { p.checkStrange(ctx, d, systemd{conn}, base) },
+		func(d *Doubts) { known = p.checkStrange(ctx, d, systemd{conn}, base) },
 		p.checkRoom,
 	}
 	parts := make([]Doubts, len(looks))
@@ -87,7 +88,7 @@ func Check(ctx context.Context, p Plan) error {
 	for _, part := range parts {
 		d.join(part)
 	}
-	if len(d.All) > 0 {
+	if len(d.All) > 0 || d.found(p.remember(base, known)) {
 		return d
 	}
 	return nil

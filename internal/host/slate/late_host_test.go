@@ -20,13 +20,14 @@ func listenAt(port int) string {
 
 // lateUnits are of the image, and not started before the first run: a service, one whose script leaves a daemon, one in
 // which somebody logs in, as with ssh, one that is itself the login, as at a console, one that takes long to be reloaded and
-// to be stopped, a socket that systemd listens at, a mount and one by /etc/fstab.
+// to be stopped, one whose workers outlive it, as those of amazon-ssm-agent, a socket that systemd listens at, a mount and one by /etc/fstab.
 var lateUnits = map[string]string{
 	"slate-late.service":    "[Service]\nExecStart=" + listenAt(4251) + "\n",
 	"slate-script.service":  "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/bash -c \"" + listenAt(4252) + " & sleep 0.2\"\n",
 	"slate-login.service":   "[Service]\nExecStart=/bin/bash -c \"su - root -c 'echo $$$$ >/run/slate-login; exec sleep 1005'; true\"\n",
 	"slate-console.service": "[Service]\nExecStart=/bin/su - root -c 'echo $$$$ >/run/slate-login; exec sleep 1005'\n",
 	"slate-slow.service":    "[Service]\nExecStart=/bin/sleep 1006\nExecReload=/bin/sleep 6\nExecStop=/bin/sleep 6\n",
+	"slate-worker.service":  "[Service]\nKillMode=process\nExecStart=/bin/bash -c '/bin/sleep 1007 & exec /bin/sleep 1008'\n",
 	"slate-socket.socket":   "[Socket]\nListenStream=127.0.0.1:4253\nListenDatagram=4254\n",
 	"slate-socket.service":  "[Service]\nExecStart=/bin/true\n",
 	"mnt.mount":             "[Mount]\nWhat=tmpfs\nWhere=/mnt\nType=tmpfs\n",
@@ -86,25 +87,23 @@ func TestLate(t *testing.T) {
 // Who is logged in is no doubt, with the manager that systemd runs for him; what a login leaves behind is.
 func TestLogin(t *testing.T) {
 	p := newLateHost(t)
-	for _, service := range []string{"slate-login.service", "slate-console.service"} {
-		t.Run(service, func(t *testing.T) {
-			sh(t, "systemctl start "+service)
-			wait(t, "the login", func() bool { _, err := os.Stat("/run/slate-login"); return err == nil })
-			sh(t, "systemctl is-active user@0.service; ls /run/systemd/transient/session-*.scope; grep -q user-0.slice/session- /proc/$(cat /run/slate-login)/cgroup")
-			check(t, clean(t, p))
-			check(t, slate.Check(t.Context(), p))
+	for _, service := range []string{"slate-console.service", "slate-login.service"} {
+		sh(t, "systemctl start "+service)
+		wait(t, "the login", func() bool { _, err := os.Stat("/run/slate-login"); return err == nil })
+		sh(t, "systemctl is-active user@0.service; ls /run/systemd/transient/session-*.scope; grep -q user-0.slice/session- /proc/$(cat /run/slate-login)/cgroup")
+		check(t, clean(t, p))
+		check(t, slate.Check(t.Context(), p))
 
-			// Not by systemctl stop, by which a login that is the service itself would end whole.
-			sh(t, "kill -KILL $(systemctl show --value -p MainPID "+service+"); sleep 0.3")
-			if err := slate.Check(t.Context(), p); err == nil || !strings.Contains(err.Error(), `("sleep") of session-`) {
-				t.Errorf("error %v, want one about what the login has left", err)
-			}
-			sh(t, "kill $(cat /run/slate-login); rm /run/slate-login; sleep 0.3; systemctl is-active user@0.service")
-			start := time.Now()
-			check(t, slate.Check(t.Context(), p)) // which waits for the manager of that user to end
-			t.Logf("check %s", time.Since(start))
-		})
+		// A login that is the service itself ends as a whole when that is stopped.
+		sh(t, "systemctl kill --kill-whom=main --signal=KILL "+service+"; sleep 0.3")
+		if err := slate.Check(t.Context(), p); err == nil || !strings.Contains(err.Error(), `("sleep") of session-`) {
+			t.Errorf("%s: error %v, want one about what the login has left", service, err)
+		}
+		sh(t, "kill $(cat /run/slate-login); rm /run/slate-login; sleep 0.3; systemctl is-active user@0.service")
 	}
+	start := time.Now()
+	check(t, slate.Check(t.Context(), p)) // which waits for the manager of that user to end
+	t.Logf("check %s", time.Since(start))
 }
 
 // What reloads or stops a unit of the image may take its time.
@@ -117,6 +116,25 @@ func TestSlow(t *testing.T) {
 		check(t, slate.Check(t.Context(), p))
 		t.Logf("check %s", time.Since(start))
 		sh(t, "systemctl "+do+" slate-slow.service") // waits for the end of it
+	}
+}
+
+// Workers that a unit of the image has left behind are known by the check before; what root has put beside them is not.
+func TestRestarted(t *testing.T) {
+	p := newLateHost(t)
+	t.Cleanup(func() {
+		undo(t, "systemctl stop slate-worker.service; pkill -x -f '/bin/sleep 1007' || true; sleep 0.1")
+	})
+	sh(t, "systemctl start slate-worker.service; sleep 1.2") // later than notedWithin
+	check(t, slate.Check(t.Context(), p))
+	sh(t, "systemctl restart slate-worker.service; sleep 0.3; test $(pgrep -c -x -f '/bin/sleep 1007') = 2")
+	check(t, slate.Check(t.Context(), p))
+	const group = "/sys/fs/cgroup/system.slice/slate-worker.service/cgroup.procs"
+	sh(t, "setsid /bin/sleep 1009 >/dev/null 2>&1 & echo $! >"+group+"; echo $! >/run/evil.pid; sleep 1.2; systemctl restart slate-worker.service")
+	err := slate.Check(t.Context(), p)
+	undo(t, "kill $(cat /run/evil.pid); rm /run/evil.pid; sleep 0.1")
+	if err == nil || !strings.Contains(err.Error(), "(\"sleep\") of slate-worker.service runs") {
+		t.Errorf("error %v, want one about what was moved in", err)
 	}
 }
 

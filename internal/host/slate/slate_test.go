@@ -78,7 +78,7 @@ func doubts(t *testing.T, p Plan, m manager) []string {
 	p.checkDirectories(d)
 	p.checkChanges(t.Context(), d, m, base)
 	p.checkRoom(d)
-	found, err := p.image(m, base).strange(t.Context(), base) // without waiting for it to end
+	found, _, err := p.image(m, base).strange(t.Context(), base) // without waiting for it to end
 	d.found(err)
 	for _, s := range found {
 		d.add("%s", s.sentence)

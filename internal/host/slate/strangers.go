@@ -13,7 +13,8 @@ import (
 
 // A job with root's rights can leave a process where neither its run's end nor its user tells of it: in a scope, in a login
 // by su, in the control group of a service. So every process must be accounted for: it was there before the first run, or a
-// unit of the image has started it, or it belongs to somebody who is logged in by such a unit.
+// unit of the image has started it, or it belongs to somebody who is logged in by such a unit. A worker that outlives the restart
+// of its unit is told from what root has put there by a check before, which has seen it come from the unit.
 
 const (
 	// settleLimit is how long what ends by itself may take: the shim of a container, a helper of systemd, a command of
@@ -69,35 +70,35 @@ func (p Plan) births() ([]birth, error) {
 	return births, err
 }
 
-// strangers are the processes that nobody accounts for.
-func (i image) strangers(ctx context.Context, base baseline) ([]holder, error) {
+// strangers are the processes that nobody accounts for. The others are known, but for those in logins, which may end.
+func (i image) strangers(ctx context.Context, base baseline) (strangers []holder, known []birth, err error) {
 	all, err := i.plan.everyone()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	mains := sync.OnceValues(func() (map[int]string, error) { return i.manager.mains(ctx) })
 	ours := map[int]holder{}
 	for _, h := range all {
-		known := h.pid == 1 || slices.Contains(base.Processes, h.birth())
-		if !known {
-			if known, err = i.started(ctx, h, base); err != nil {
-				return nil, err
+		before := h.pid == 1 || slices.Contains(base.Processes, h.birth())
+		if !before {
+			now, err := i.accountsFor(ctx, h, base, mains)
+			if err != nil {
+				return nil, nil, err
+			}
+			if !now {
+				continue
 			}
 		}
-		if !known && i.plan.leads(h) {
-			if known, err = i.entered(ctx, h, base, mains); err != nil {
-				return nil, err
-			}
-		}
-		if known {
-			ours[h.pid] = h
+		ours[h.pid] = h
+		if before || h.login == "" {
+			known = append(known, h.birth())
 		}
 	}
 	logins := i.plan.logins(all, ours)
 	return slices.DeleteFunc(all, func(h holder) bool {
-		_, known := ours[h.pid]
-		return known || logins[h.login] || h.comesFrom(ours, func(a holder) bool { return a.unit == h.unit })
-	}), nil
+		_, counts := ours[h.pid]
+		return counts || logins[h.login] || h.comesFrom(ours, func(a holder) bool { return a.unit == h.unit })
+	}), known, nil
 }
 
 // comesFrom reports whether a process has one of these among its parents, but for systemd, whose child every orphan is.
@@ -106,6 +107,14 @@ func (h holder) comesFrom(ours map[int]holder, like func(holder) bool) bool {
 		a, ok := ours[pid]
 		return ok && pid > 1 && pid != h.pid && like(a)
 	})
+}
+
+// accountsFor reports whether a process is there by a service that may be there.
+func (i image) accountsFor(ctx context.Context, h holder, base baseline, mains func() (map[int]string, error)) (bool, error) {
+	if ok, err := i.started(ctx, h, base); ok || err != nil || !i.plan.leads(h) {
+		return ok, err
+	}
+	return i.entered(ctx, h, base, mains)
 }
 
 // started reports whether a process is of a service that may be there.
@@ -177,26 +186,25 @@ type strange struct {
 	login bool
 }
 
-// strange looks once.
-func (i image) strange(ctx context.Context, base baseline) ([]strange, error) {
+// strange looks once. It says too which processes are known.
+func (i image) strange(ctx context.Context, base baseline) (found []strange, known []birth, err error) {
 	names, err := i.plan.transients()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var found []strange
 	for _, name := range added(names, base.Transients) {
 		found = append(found, strange{
 			sentence: fmt.Sprintf("unit %s was made by a call: stop it, or make it before the host is prepared", name),
 		})
 	}
-	strangers, err := i.strangers(ctx, base)
+	strangers, known, err := i.strangers(ctx, base)
 	for _, h := range strangers {
 		found = append(found, strange{
 			sentence: describe([]holder{h}) + " runs and did not before: end it, or start it before the host is prepared",
 			login:    strings.HasPrefix(h.unit, "user@"),
 		})
 	}
-	return found, err
+	return found, known, err
 }
 
 // limit is how long it may take to end by itself.
@@ -209,16 +217,16 @@ func (s strange) limit() time.Duration {
 
 // checkStrange looks until it has found nothing twice in a row, or something it finds has had its time to end. Each has its
 // own, since what ends may start something else, as a login does that tidies up behind itself; and all together have that of
-// the two, so that nothing that begins anew each time is waited for without end.
-func (p Plan) checkStrange(ctx context.Context, d *Doubts, m manager, base baseline) {
+// the two, so that nothing that begins anew each time is waited for without end. Who is known is said of a host without doubts.
+func (p Plan) checkStrange(ctx context.Context, d *Doubts, m manager, base baseline) (known []birth) {
 	start, since := time.Now(), map[string]time.Time{}
 	for quiet := 0; quiet < quietLooks; {
-		found, err := p.image(m, base).strange(ctx, base)
+		found, now, err := p.image(m, base).strange(ctx, base)
 		if d.found(err) {
-			return
+			return nil
 		}
 		if len(found) == 0 {
-			quiet++
+			quiet, known = quiet+1, now
 			continue
 		}
 		quiet = 0
@@ -233,10 +241,11 @@ func (p Plan) checkStrange(ctx context.Context, d *Doubts, m manager, base basel
 			for _, s := range found {
 				d.add("%s", s.sentence)
 			}
-			return
+			return nil
 		}
 		if d.found(pause(ctx, settlePause)) {
-			return
+			return nil
 		}
 	}
+	return known
 }

@@ -2,6 +2,7 @@ package slate
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -133,7 +134,7 @@ func TestStrangers(t *testing.T) {
 			base, err := p.baseline()
 			check(t, err)
 			var got []string
-			found, err := p.image(units, base).strange(t.Context(), base)
+			found, _, err := p.image(units, base).strange(t.Context(), base)
 			check(t, err)
 			for _, s := range found {
 				got = append(got, s.sentence)
@@ -142,6 +143,48 @@ func TestStrangers(t *testing.T) {
 				t.Errorf("strange %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// A worker outlives the restart of its service, if it was accounted for before; what is said to be one and was not is a doubt.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	const (
+		sshd    = "/system.slice/sshd.service"
+		session = "/user.slice/user-0.slice/session-3.scope"
+	)
+	getty := unit{name: "getty@tty9.service", fragment: "/etc/systemd/system/a.service", mainPID: 79, began: 5 * time.Second, ready: 5 * time.Second}
+	units := standIn{"sshd.service": ofImage("sshd.service"), getty.name: getty}
+	p := fakeHost(t)
+	check(t, Record(t.Context(), p))
+	p.process(t, 77, 1, sshd)
+	p.process(t, 78, 77, sshd)
+	p.process(t, 79, 1, session)
+	look := func(t *testing.T) (sentences []string, known []birth) {
+		base, err := p.baseline()
+		check(t, err)
+		d := &Doubts{}
+		known = p.checkStrange(t.Context(), d, units, base)
+		if len(d.All) == 0 {
+			check(t, p.remember(base, known))
+		}
+		return d.All, known
+	}
+	sentences, known := look(t)
+	equal(t, "doubts", []string(nil), sentences)
+	equal(t, "known", []birth{{77, 5 * time.Second}, {78, 5 * time.Second}}, known)
+
+	check(t, os.RemoveAll(p.at("/proc/77")))
+	check(t, os.RemoveAll(p.at("/proc/79")))
+	p.process(t, 78, 1, sshd)
+	sentences, _ = look(t)
+	equal(t, "doubts after the restart", []string(nil), sentences)
+
+	p.process(t, 80, 1, sshd)
+	p.process(t, 81, 1, session)
+	synctest.Test(t, func(t *testing.T) { sentences, known = look(t) })
+	if len(sentences) != 2 || !strings.Contains(sentences[0], "process 80") || !strings.Contains(sentences[1], "process 81") || known != nil {
+		t.Errorf("doubts %q and known %v, want them about 80 and 81, and nobody", sentences, known)
 	}
 }
 
