@@ -25,8 +25,8 @@ type unit struct {
 	fragment  string
 	dropIns   []string
 	transient bool
-	// active is its ActiveState.
-	active string
+	// active is its ActiveState, and sub its SubState, of a kind of unit.
+	active, sub string
 	// began is when it last began to start, and ready when it last had started, since the boot; 0 if never in this boot.
 	began, ready time.Duration
 	// mainPID is its main process, and controlPID one that systemd has started to start, reload or stop it; 0 for none.
@@ -154,9 +154,10 @@ func (u unit) owns(h holder) bool {
 	return comes(u.mainPID) || comes(u.controlPID) || u.bore(h)
 }
 
-// bore reports whether a process was born while the unit was starting.
+// bore reports whether a process was born while the unit was starting. One that waits for RestartSec= to start again is said to be
+// activating, but starts nothing. Versions of systemd call it auto-restart or auto-restart-queued.
 func (u unit) bore(h holder) bool {
-	starting := u.active == "activating"
+	starting := u.active == "activating" && !strings.HasPrefix(u.sub, "auto-restart")
 	return u.began > 0 && h.born >= u.began-notedWithin && (starting || h.born <= u.ready+bornWithin)
 }
 

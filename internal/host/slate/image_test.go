@@ -123,6 +123,8 @@ func TestOwns(t *testing.T) {
 	script := unit{name: "a.service", active: "active", began: 5 * time.Second, ready: 6 * time.Second}
 	starting := unit{name: "a.service", active: "activating", began: 5 * time.Second}
 	again := unit{name: "a.service", active: "activating", began: 5 * time.Second, ready: 2 * time.Second}
+	waiting := again // with RestartSec=
+	waiting.sub = "auto-restart"
 	reloading, stopping := running, script
 	reloading.active, reloading.controlPID, stopping.active, stopping.controlPID = "reloading", 20, "deactivating", 20
 	tests := map[string]struct {
@@ -145,6 +147,7 @@ func TestOwns(t *testing.T) {
 		"moved in before the script":               {script, []int{12}, 3900 * time.Millisecond, false},
 		"a daemon of a script that still runs":     {starting, []int{12}, 50 * time.Second, true},
 		"of a script that runs again":              {again, []int{12}, 50 * time.Second, true},
+		"moved in while it waits to run again":     {waiting, []int{12}, 50 * time.Second, false},
 		"moved in before it runs":                  {again, []int{12}, 3 * time.Second, false},
 		"a reload":                                 {reloading, []int{20}, 50 * time.Second, true},
 		"a child of a reload":                      {reloading, []int{21, 20}, 50 * time.Second, true},
@@ -363,14 +366,14 @@ func TestReadUnit(t *testing.T) {
 	t.Parallel()
 	properties := func() map[string]any {
 		return map[string]any{
-			"Id": "a.service", "FragmentPath": "/f", "DropInPaths": []string{"/d"}, "Transient": true, "ActiveState": "active",
+			"Id": "a.service", "FragmentPath": "/f", "DropInPaths": []string{"/d"}, "Transient": true, "ActiveState": "active", "SubState": "running",
 			"InactiveExitTimestampMonotonic": uint64(1), "ActiveEnterTimestampMonotonic": uint64(2),
 		}
 	}
 	got, err := readUnit(properties())
 	check(t, err)
 	want := unit{
-		name: "a.service", fragment: "/f", dropIns: []string{"/d"}, transient: true, active: "active",
+		name: "a.service", fragment: "/f", dropIns: []string{"/d"}, transient: true, active: "active", sub: "running",
 		began: time.Microsecond, ready: 2 * time.Microsecond,
 	}
 	equal(t, "unit", want, got, cmp.AllowUnexported(unit{}))

@@ -26,7 +26,7 @@ var lateUnits = map[string]string{
 	"slate-script.service":  "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/bash -c \"" + listenAt(4252) + " & sleep 0.2\"\n",
 	"slate-login.service":   "[Service]\nExecStart=/bin/bash -c \"su - root -c 'echo $$$$ >/run/slate-login; exec sleep 1005'; true\"\n",
 	"slate-console.service": "[Service]\nExecStart=/bin/su - root -c 'echo $$$$ >/run/slate-login; exec sleep 1005'\n",
-	"slate-slow.service":    "[Service]\nExecStart=/bin/sleep 1006\nExecReload=/bin/sleep 6\nExecStop=/bin/sleep 6\n",
+	"slate-slow.service":    "[Service]\nExecStart=/bin/sleep 1006\nExecReload=/bin/sleep 5\nExecStop=/bin/sleep 5\n",
 	"slate-worker.service":  "[Service]\nKillMode=process\nExecStart=/bin/bash -c '/bin/sleep 1007 & exec /bin/sleep 1008'\n",
 	"slate-socket.socket":   "[Socket]\nListenStream=127.0.0.1:4253\nListenDatagram=4254\n",
 	"slate-socket.service":  "[Service]\nExecStart=/bin/true\n",
@@ -57,7 +57,7 @@ func newLateHost(t *testing.T) slate.Plan {
 }
 
 func stopLate(t *testing.T) {
-	undo(t, "systemctl stop slate-login.service slate-console.service slate-late.service slate-script.service slate-socket.socket slate-socket.service mnt.mount media.mount")
+	undo(t, "systemctl stop slate-login.service slate-console.service slate-slow.service slate-late.service slate-script.service slate-socket.socket slate-socket.service mnt.mount media.mount")
 }
 
 // undo is sh when the test has ended.
@@ -106,16 +106,15 @@ func TestLogin(t *testing.T) {
 	t.Logf("check %s", time.Since(start))
 }
 
-// What reloads or stops a unit of the image may take its time.
+// What reloads or stops a unit of the image may take its time, and be born long after the start.
 func TestSlow(t *testing.T) {
 	p := newLateHost(t)
-	sh(t, "systemctl start slate-slow.service; sleep 1.2") // later than what was started with it
-	for _, do := range []string{"reload", "stop"} {
-		sh(t, "systemctl "+do+" --no-block slate-slow.service; sleep 0.3")
-		start := time.Now()
+	for do, during := range map[string]string{"reload": "reloading", "stop": "deactivating"} {
+		sh(t, "systemctl start slate-slow.service; sleep 1.2; systemctl "+do+" --no-block slate-slow.service; sleep 0.2")
 		check(t, slate.Check(t.Context(), p))
-		t.Logf("check %s", time.Since(start))
-		sh(t, "systemctl "+do+" slate-slow.service") // waits for the end of it
+		// It was no doubt at once, not for having ended in time.
+		sh(t, "test $(systemctl show --value -p ActiveState slate-slow.service) = "+during)
+		wait(t, "the end of the "+do, func() bool { return sh(t, "systemctl show --value -p ControlPID slate-slow.service") == "0" })
 	}
 }
 

@@ -86,6 +86,7 @@ func readUnit(properties map[string]any) (u unit, err error) {
 		func() (err error) { u.dropIns, err = property[[]string](properties, "DropInPaths"); return err },
 		func() (err error) { u.transient, err = property[bool](properties, "Transient"); return err },
 		func() (err error) { u.active, err = property[string](properties, "ActiveState"); return err },
+		func() (err error) { u.sub, err = property[string](properties, "SubState"); return err },
 		func() (err error) {
 			began, err = property[uint64](properties, "InactiveExitTimestampMonotonic")
 			return err
