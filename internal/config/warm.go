@@ -21,8 +21,9 @@ type Warm struct {
 	AllowOnDemandFallback bool                 `yaml:"allow_on_demand_fallback"`
 	// MinimumIdle hosts are ready at any time. They are paid for all the time.
 	MinimumIdle int `yaml:"minimum_idle"`
-	// Lead is how long before it is wanted a host is launched. Shorter than a boot
-	// leaves the beginning of a schedule without hosts; longer pays for more.
+	// Lead is how long before it is wanted a host is launched. Shorter than a boot and
+	// the interval of the warm sweep together leaves times without hosts, at the
+	// beginning of a schedule and whenever hosts are replaced; longer pays for more.
 	Lead time.Duration `yaml:"lead"`
 	// WarmTime is how long a fresh host waits before another takes its place.
 	// Shorter launches more; longer lets what its image fetches at boot grow old.

@@ -82,7 +82,7 @@ func (f *Fleet) warmHosts(ctx context.Context, q lifecycle.Request, now time.Tim
 			continue
 		}
 		h.records[r.InstanceID] = r
-		h.seen = append(h.seen, warmHost(r, reports[r.HostKey], f.warmSpec(q), now))
+		h.seen = append(h.seen, f.warmHost(r, reports[r.HostKey], f.warmSpec(q), now))
 	}
 	h.taken = slices.DeleteFunc(slices.Clone(q.Taken), func(t lifecycle.Taken) bool {
 		_, lives := h.records[t.InstanceID]
@@ -101,13 +101,13 @@ func (f *Fleet) neverCameUp(r lifecycle.Record) bool {
 // comeUpSlack is how late a sweep may end a host that did not come up.
 const comeUpSlack = time.Minute
 
-func warmHost(r lifecycle.Record, p lifecycle.Report, spec lifecycle.Spec, now time.Time) policy.WarmHost {
+func (f *Fleet) warmHost(r lifecycle.Record, p lifecycle.Report, spec lifecycle.Spec, now time.Time) policy.WarmHost {
 	h := policy.WarmHost{
 		InstanceID: r.InstanceID, Coming: r.Releasing(), Busy: p.Busy, Held: r.Held(now) && !r.FleetHeld, Kept: r.FleetHeld, Retiring: r.Retiring,
 		Interrupted: !r.InterruptionAt.IsZero() || !p.InterruptionAt.IsZero() || !p.RebalanceAt.IsZero(),
 	}
 	if r.Pooled() {
-		h.EndsAt = r.Threshold
+		h.EndsAt = r.Threshold.Add(-f.policy(r.Pool).ClaimMargin)
 	}
 	fallback := spec.AllowOnDemand && r.UsageClass == lifecycle.UsageOnDemand
 	if r.ResourceClass != spec.ResourceClass || r.UsageClass != spec.UsageClass && !fallback {

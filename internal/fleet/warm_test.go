@@ -123,6 +123,22 @@ func TestWarmHostsAreReplacedInTime(t *testing.T) {
 	})
 }
 
+// A claim takes no host within the margin before its threshold: the next one is ready
+// before that begins. The hosts of this world boot at once, so that the lead is for
+// the interval of the sweep.
+func TestWarmHostsAreReplacedBeforeTheClaimMargin(t *testing.T) {
+	lead := func(p *fleet.WarmPool) { p.Policy.Lead = 40 * time.Second }
+	inWarmBubble(t, withWarm(warmPool(1, lead)), func(_ context.Context, t *testing.T, w *world) {
+		w.until("a fresh host", time.Minute, w.hasFresh(1))
+		margin := w.fleet.Policy("default").ClaimMargin
+		for end := time.Now().Add(time.Hour); time.Now().Before(end); time.Sleep(time.Second) {
+			if !slices.ContainsFunc(w.fresh(), func(r lifecycle.Record) bool { return r.Threshold.After(time.Now().Add(margin)) }) {
+				t.Fatalf("no fresh host that a run may claim after %s", time.Hour-time.Until(end))
+			}
+		}
+	})
+}
+
 // The night wants none, the morning some: they are there when it begins, and gone
 // soon after it ends. The bubble begins at midnight, on a Saturday.
 func TestWarmHostsByScheduleToZeroAndBack(t *testing.T) {

@@ -15,8 +15,8 @@ type WarmPolicy struct {
 	// Schedules may want more at their times; the first that holds counts.
 	Schedules []Period
 	// Lead is how long before it is wanted a host is launched, and how long before
-	// the end of its time it is replaced. Shorter than a host takes to boot leaves
-	// the beginning of a period without hosts.
+	// the end of its time it is replaced. Shorter than a host takes to boot, with the
+	// interval of the sweep, leaves times without hosts.
 	Lead time.Duration
 	// Maximum is how many hosts the pool may have, whatever they do; 0: any number.
 	Maximum int
