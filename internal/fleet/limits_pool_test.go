@@ -192,3 +192,40 @@ func launchAt(t *testing.T, at int, dies bool) *fate {
 	w.mustProvision(ctx, demandOf("acme/lib", "2", 2, 2, 30*time.Minute)) // cannot use those of the first
 	return f
 }
+
+// unanswered is a cloud whose answers to launches are lost, and which lists nothing of
+// what they made yet.
+type unanswered struct{ fleet.Compute }
+
+func (c unanswered) Launch(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
+	if _, err := c.Compute.Launch(ctx, order); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("no answer: %w", lifecycle.ErrUnavailable)
+}
+
+func (c unanswered) Launched(context.Context, lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
+	return nil, nil
+}
+
+// A request whose time is over before it learns what its launch has made leaves the
+// launch its room.
+func TestTheRoomOfALaunchWithoutAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, atMost(1), func(o *fleet.Options) { o.Compute = unanswered{o.Compute} })
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		d := demandOf(repository, "1", 1, 1, 20*time.Second)
+		if _, err := w.provision(ctx, d); err == nil {
+			t.Fatal("the run has got a host")
+		}
+		time.Sleep(20 * time.Second)
+		if _, err := w.provision(ctx, d); err == nil {
+			t.Fatal("the run has got a host")
+		}
+		if w.below(1); w.machines() != 1 {
+			t.Errorf("%d machines, want the one that was launched", w.machines())
+		}
+	})
+}

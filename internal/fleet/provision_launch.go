@@ -82,7 +82,7 @@ func (p *Provision) launch(ctx context.Context, now time.Time) (Progress, error)
 		p.trouble = fmt.Errorf("launch %d hosts: %w", p.q.Launch.Count, err)
 		return again, p.trouble
 	}
-	p.made = machines
+	p.made, p.listed = machines, late
 	left := machines
 	p.next = func(ctx context.Context, now time.Time) (Progress, error) {
 		return p.recordMachine(ctx, now, &left, short)
@@ -144,11 +144,20 @@ func (f *Fleet) record(ctx context.Context, m lifecycle.Machine, q lifecycle.Req
 	return r, nil
 }
 
+// settleRoom leaves the launch room in its pool for what came of it, as far as that
+// is known.
+func (p *Provision) settleRoom(ctx context.Context, now time.Time) error {
+	if p.listed {
+		return p.f.adoptLaunch(ctx, p.q, p.made, now)
+	}
+	return p.f.settleLaunch(ctx, p.q, p.made)
+}
+
 // launched closes the intent, and climbs the request's ladder when capacity
 // was short: other types and zones are the cloud adapter's part, on-demand is
 // ours.
 func (p *Provision) launched(ctx context.Context, now time.Time, short *lifecycle.ShortageError) (Progress, error) {
-	if err := p.f.settleLaunch(ctx, p.q, p.made); err != nil {
+	if err := p.settleRoom(ctx, now); err != nil {
 		return again, err
 	}
 	q := p.q
