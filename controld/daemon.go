@@ -51,7 +51,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 		return nil, &configError{errors.Join(wrong...)}
 	}
 	for _, warning := range append(c.Warnings(), warnings...) {
-		d.log.Warn("the configuration is dangerous", "warning", warning)
+		d.log.Warn("warning of the configuration", "warning", warning)
 	}
 	if d.hub, err = newGitHub(ctx, c.GitHub, d.log); err != nil {
 		return nil, err

@@ -36,7 +36,11 @@ func snapshot(ctx context.Context, call *call) error {
 	if err != nil {
 		return err
 	}
-	if c.ScaleDown == nil {
+	switch {
+	case path == "":
+		fmt.Fprintln(call.stderr, "no --config was given: the snapshot has the defaults of scale_down, whatever the fleet that runs has; "+
+			"give the --config of its controld dev, if it has one")
+	case c.ScaleDown == nil:
 		fmt.Fprintln(call.stderr, "the configuration has no scale_down: the snapshot has its defaults, and nothing of the fleet is scaled down")
 	}
 	taken, left, err := takeSnapshot(ctx, c, call)

@@ -124,6 +124,11 @@ func TestSnapshotOfADev(t *testing.T) {
 	if err := errors.Join(err, take.Wait()); err != nil {
 		t.Fatalf("%v\n%s%s", err, said.String(), out)
 	}
+	bare, bareSaid := exec.CommandContext(s.ctx, controld, "snapshot", "--state-dir", s.options.StateDir), bytes.Buffer{}
+	bare.Stderr = &bareSaid
+	if err := bare.Run(); err != nil || !strings.HasPrefix(bareSaid.String(), "no --config was given: the snapshot has the defaults of scale_down") {
+		t.Errorf("without its configuration: %v, it says %q", err, bareSaid.String())
+	}
 	if !strings.Contains(string(out), host+"  deregister_and_terminate  idle, beyond the 0 that are kept") || said.Len() > 0 {
 		t.Errorf("the plan is\n%s\nand snapshot says %q", out, said.String())
 	}

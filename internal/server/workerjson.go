@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -83,10 +84,14 @@ func (c WorkerCaller) read(req any, fields map[string]string, text []byte) error
 			return err
 		}
 	}
-	if own := c.caller.services; len(own) == 1 && said(m, "service") == "" {
+	own := c.caller.services
+	switch {
+	case said(m, "service") != "":
+		return nil
+	case len(own) == 1:
 		return fill(m.ProtoReflect(), "service", own[0])
 	}
-	return nil
+	return badField("service", fmt.Sprintf("the token is that of a worker of %s: name one of them", strings.Join(own, " and ")))
 }
 
 // reason is what protojson says is wrong, without the words that it begins with.

@@ -278,7 +278,7 @@ func TestWorkersInJSON(t *testing.T) {
 	}{
 		{"its service is known", renderToken, "SubmitJob", nil, `{"job_id":"a","payload":"AQI="}`, `"service":"render"`},
 		{"in camel case", renderToken, "SubmitJob", nil, `{"jobId":"b"}`, `"state":"WORKER_JOB_STATE_WAITING"`},
-		{"of two, it has to be said", archiveToken, "SubmitJob", nil, `{"job_id":"c"}`, "service: does not match regex pattern"},
+		{"of two, it has to be said", archiveToken, "SubmitJob", nil, `{"job_id":"c"}`, "service: the token is that of a worker of archive and render: name one of them"},
 		{"one of two", archiveToken, "SubmitJob", nil, `{"job_id":"c","service":"archive"}`, `"service":"archive"`},
 		{"an id of its own", renderToken, "SubmitJob", nil, `{}`, `"job_id":"`},
 		{"by the path", renderToken, "GetJob", fields{"job_id": "a"}, `{}`, `"payload":"AQI="`},

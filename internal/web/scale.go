@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	scalePath = "POST /api/scale"
+	scalePath = "/api/scale"
 	// maxScaleBody is more than the row of a table that a database sends along.
 	maxScaleBody = 64 << 10
 	// maxScaleCalls are under way at once. None waits for anything but its body.
@@ -34,6 +34,25 @@ type scaler struct {
 	Scale
 	log   hclog.Logger
 	slots chan struct{}
+}
+
+// addScale puts the route into a mux, which tells of other methods there too. Without
+// o it says what is missing.
+func addScale(mux *http.ServeMux, o *Scale, log hclog.Logger) error {
+	own := http.NewServeMux() // in mux itself the route of "/" would take other methods
+	mux.Handle(scalePath, own)
+	if o == nil {
+		own.HandleFunc("POST "+scalePath, func(w http.ResponseWriter, _ *http.Request) {
+			say(w, http.StatusNotFound, "no service that is scaled has a token: give one a nudge_token_file or a worker_token_file")
+		})
+		return nil
+	}
+	scale, err := newScaler(*o, log)
+	if err != nil {
+		return err
+	}
+	own.Handle("POST "+scalePath, scale)
+	return nil
 }
 
 func newScaler(o Scale, log hclog.Logger) (*scaler, error) {

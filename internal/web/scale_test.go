@@ -114,9 +114,23 @@ func TestScaleIsForPost(t *testing.T) {
 	t.Parallel()
 	n := startScale(t)
 	for _, method := range []string{"GET", "PUT", "DELETE"} {
-		if status, _, _ := n.post(t, method, "", "Bearer good", nil); status < 400 || len(n.names) > 0 {
-			t.Errorf("%s: got %d, nudged %v", method, status, n.names)
+		status, text, header := n.post(t, method, "", "Bearer good", nil)
+		if status != 405 || text != "Method Not Allowed" || header.Get("Allow") != "POST" || len(n.names) > 0 {
+			t.Errorf("%s: got %d %q, allowed %q, nudged %v", method, status, text, header.Get("Allow"), n.names)
 		}
+	}
+}
+
+// TestNoScale: where no service can be scaled by a token, that is what is said.
+func TestNoScale(t *testing.T) {
+	t.Parallel()
+	_, url := start(t, web.Options{Ready: isReady, Metrics: metrics()})
+	n := &nudged{url: url}
+	if status, text, _ := n.post(t, "POST", "", "Bearer good", nil); status != 404 || !strings.HasPrefix(text, "no service that is scaled has a token") {
+		t.Errorf("POST: got %d %q", status, text)
+	}
+	if status, _, header := n.post(t, "GET", "", "Bearer good", nil); status != 405 || header.Get("Allow") != "POST" {
+		t.Errorf("GET: got %d, allowed %q", status, header.Get("Allow"))
 	}
 }
 

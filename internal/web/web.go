@@ -89,12 +89,8 @@ func (s *Server) routes(o Options) (http.Handler, error) {
 	if o.Workers != nil {
 		o.Workers.add(mux)
 	}
-	if o.Scale != nil {
-		scale, err := newScaler(*o.Scale, o.Log.Named("scale"))
-		if err != nil {
-			return nil, err
-		}
-		mux.Handle(scalePath, scale)
+	if err := addScale(mux, o.Scale, o.Log.Named("scale")); err != nil {
+		return nil, err
 	}
 	if o.Webhooks == nil {
 		return mux, nil
