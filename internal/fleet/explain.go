@@ -166,7 +166,11 @@ func (f *Fleet) hostSentences(facts lifecycle.Facts, history []lifecycle.Event, 
 		s += fmt.Sprintf("; next: %s, %s.", d.Action, d.Why)
 	}
 	t := teller{f: f, now: now, Facts: facts}
-	return append(append([]string{s}, t.marks()...), said(history, r, d.Why)...)
+	sentences := append([]string{s}, t.marks()...)
+	if d.Action == lifecycle.ActionKeep {
+		sentences = append(sentences, compact(t.scaleDown())...)
+	}
+	return append(sentences, said(history, r, d.Why)...)
 }
 
 func eventSentence(e lifecycle.Event) string {

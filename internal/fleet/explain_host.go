@@ -260,11 +260,12 @@ func (t *teller) next() (sentences []string) {
 		return append(sentences, fmt.Sprintf("Next: %s, since: %s.", d.Action, d.Why))
 	}
 	sentences = append(sentences, fmt.Sprintf("It is kept: %s.", d.Why))
-	if !r.DueAt.IsZero() {
+	before := "If nothing changes until"
+	switch s := t.scaleDown(); {
+	case s != "": // which comes before its threshold, as a rule
+		sentences, before = append(sentences, s), "If it is there still at"
+	case !r.DueAt.IsZero():
 		sentences = append(sentences, fmt.Sprintf("It is looked at again by %s.", t.when(r.DueAt)))
-	}
-	if s := t.scaleDown(); s != "" {
-		sentences = append(sentences, s)
 	}
 	if end := t.awaited(); end.After(t.now) {
 		then := t.at(end)
@@ -272,24 +273,9 @@ func (t *teller) next() (sentences []string) {
 		if then.Action == lifecycle.ActionKeep {
 			what = "it is kept even then"
 		}
-		sentences = append(sentences, fmt.Sprintf("If nothing changes until %s: %s, since: %s.", t.when(end), what, then.Why))
+		sentences = append(sentences, fmt.Sprintf("%s %s: %s, since: %s.", before, t.when(end), what, then.Why))
 	}
 	return sentences
-}
-
-// scaleDown is what the next sweep of scale-down does about a host that it has
-// marked.
-func (t *teller) scaleDown() string {
-	r, p := t.Record, t.f.scaleDown
-	switch {
-	case p == nil || r.State == lifecycle.StateTerminated:
-		return ""
-	case !r.OrphanAt.IsZero():
-		return "The next scale-down asks GitHub for it once more, and ends it unless it is found there."
-	case !r.IdleDetectedAt.IsZero():
-		return fmt.Sprintf("The first scale-down after %s ends it if it still is idle and more are than may be.", t.when(r.IdleDetectedAt.Add(p.Policy.IdleConfirmation)))
-	}
-	return ""
 }
 
 // awaited is the deadline of the host as it stands: its threshold, and no sooner
@@ -339,7 +325,7 @@ func said(history []lifecycle.Event, r lifecycle.Record, but string) (sentences 
 		}
 		heard[e.Sweep] = true
 		if e.Action == lifecycle.ActionKeep && e.Reason != but {
-			sentences = append(sentences, fmt.Sprintf("The %s sweep says since %s: keep %s, %s.", e.Sweep, clock(e.At), e.InstanceID, e.Reason))
+			sentences = append(sentences, fmt.Sprintf("The %s sweep said at %s, and nothing else since: keep %s, %s.", e.Sweep, clock(e.At), e.InstanceID, e.Reason))
 		}
 	}
 	slices.Reverse(sentences)

@@ -189,7 +189,7 @@ func TestExplainARunTellsWhatSweepsSay(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := strings.Join(e.Sentences, "\n")
-		for _, part := range []string{"An operator holds it", "The scale_down sweep says since 00:00:00Z: keep " + host.InstanceID + ", kept idle.", "keep (scale_down sweep): kept idle."} {
+		for _, part := range []string{"An operator holds it", "The scale_down sweep said at 00:00:00Z, and nothing else since: keep " + host.InstanceID + ", kept idle.", "keep (scale_down sweep): kept idle."} {
 			if !strings.Contains(text, part) {
 				t.Errorf("no word of %q in:\n%s", part, text)
 			}
@@ -211,6 +211,46 @@ func TestExplainAHostThatScaleDownMarked(t *testing.T) {
 		}
 		s.world.says(t.Context(), id, "The next scale-down asks GitHub for it once more")
 	})
+}
+
+// TestExplainAHostThatScaleDownMayEnd: its threshold, hours away, is not the next
+// thing that may happen to it.
+func TestExplainAHostThatScaleDownMayEnd(t *testing.T) {
+	night, err := policy.ParsePeriod("* 22-6 * * *", "Europe/Amsterdam", 1, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		rules policy.ScaleDown
+		young bool
+		want  string
+	}{
+		"young":     {policy.ScaleDown{}, true, "From 00:05:00Z (in 3m59s) on scale-down may end it, if it is idle."},
+		"old":       {policy.ScaleDown{}, false, "Each scale-down, every 5m0s, may end it, if it is idle."},
+		"confirmed": {policy.ScaleDown{IdleConfirmation: time.Minute}, false, "may mark it as idle, if it is, and end it 1m0s later if it is still."},
+		"kept": {policy.ScaleDown{Idle: []policy.Period{night}}, false,
+			"may end it, if it is idle. Of each owner 1 idle stay while * 22-6 * * * Europe/Amsterdam holds, as it does now."},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubbleOf(t, scalingDown(tt.rules), func(ctx context.Context, t *testing.T, w *world) {
+				host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+				time.Sleep(time.Minute + time.Second)
+				if !tt.young {
+					time.Sleep(10 * time.Minute)
+				}
+				w.says(ctx, host.InstanceID, "It is kept", tt.want, "If it is there still at 06:0", "terminate, since: its maximum runtime")
+				if e, err := w.fleet.Explain(ctx, repository, "1", time.Now()); err != nil || !strings.Contains(strings.Join(e.Sentences, "\n"), tt.want) {
+					t.Errorf("no word of %q of the run: %v, %v", tt.want, e.Sentences, err)
+				}
+				w.set(func() { w.busy[host.HostKey] = true })
+				time.Sleep(time.Second)
+				if told := strings.Join(w.explained(ctx, host.InstanceID), "\n"); strings.Contains(told, "cale-down") {
+					t.Errorf("while a job runs on it:\n%s", told)
+				}
+			})
+		})
+	}
 }
 
 // TestExplainNamesWhoAnswersForTheMachine: where hosts are processes of this

@@ -13,7 +13,7 @@ import (
 
 // spared says why an idle host is left alone all the same, or "".
 func (f *Fleet) spared(ctx context.Context, r lifecycle.Record) (string, error) {
-	if f.jobs != nil && r.JobsOf != "" && f.jobs.Pools[r.Pool].Minimum > 0 {
+	if f.wantedIdle(r) {
 		return fmt.Sprintf("idle, as its job pool wants it: %d hosts or more wait for a job there", f.jobs.Pools[r.Pool].Minimum), nil
 	}
 	q, err := f.requestOf(ctx, r, map[string]*lifecycle.Request{})
@@ -28,6 +28,11 @@ func (f *Fleet) spared(ctx context.Context, r lifecycle.Record) (string, error) 
 		return "", err
 	}
 	return fmt.Sprintf("idle, but job %d of its run waits for a host", jobs[0].ID), nil
+}
+
+// wantedIdle: the host is of a job pool that has a minimum of idle hosts itself.
+func (f *Fleet) wantedIdle(r lifecycle.Record) bool {
+	return f.jobs != nil && r.JobsOf != "" && f.jobs.Pools[r.Pool].Minimum > 0
 }
 
 // starting says why a host that GitHub does not list is left alone: it has time

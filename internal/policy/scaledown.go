@@ -61,6 +61,14 @@ type ScaleDown struct {
 	Idle []Period
 }
 
+func (p ScaleDown) minimumRunning(c Candidate) time.Duration {
+	return p.MinimumRunning.of(c.OS, DefaultMinimumRunning())
+}
+
+// YoungUntil is when a host has had the minimum running time, in which it stays
+// whether it is idle or not.
+func (p ScaleDown) YoungUntil(c Candidate) time.Time { return c.LaunchedAt.Add(p.minimumRunning(c)) }
+
 // Runner is a registration as GitHub tells of it.
 type Runner struct {
 	ID    int64

@@ -178,10 +178,6 @@ func (s *ownerSweep) idle(c Candidate) (lifecycle.Action, string) {
 
 func (r Runner) online() bool { return !r.offline() }
 
-func (s *ownerSweep) minimumRunning(c Candidate) time.Duration {
-	return s.MinimumRunning.of(c.OS, DefaultMinimumRunning())
-}
-
 func (s *ownerSweep) bootTime(c Candidate) time.Duration {
 	return s.BootTime.of(c.OS, DefaultBootTime())
 }
