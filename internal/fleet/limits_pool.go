@@ -40,18 +40,26 @@ func (f *Fleet) bookLaunch(ctx context.Context, l policy.Limit, q lifecycle.Requ
 }
 
 // settleLaunch puts the hosts that came of a launch into its entry, before the launch
-// is closed. Repeating it changes nothing.
-func (f *Fleet) settleLaunch(ctx context.Context, q lifecycle.Request, machines []lifecycle.Machine) error {
+// is closed.
+func (f *Fleet) settleLaunch(ctx context.Context, q lifecycle.Request, m madeHosts, now time.Time) error {
 	l, ok := f.maximumOf(q.Spec.Pool)
 	if !ok {
 		return nil
 	}
-	keys := liveKeys(machines)
+	keys := liveKeys(m.machines)
 	return f.changeLaunch(ctx, l, q, func(e lifecycle.Entry) lifecycle.Entry {
-		e.Repository, e.RunID, e.RequestID, e.Launch = q.Repository, q.RunID, q.RequestID, q.Launch.Number
-		e.Hosts, e.HostKeys = len(keys), keys
-		return e
+		if !m.answered {
+			return adopted(e, q, keys, now)
+		}
+		return madeOf(e, q, len(keys), keys)
 	})
+}
+
+// madeOf is the entry of a request's open launch with so many hosts.
+func madeOf(e lifecycle.Entry, q lifecycle.Request, hosts int, keys []string) lifecycle.Entry {
+	e.Repository, e.RunID, e.RequestID, e.Launch = q.Repository, q.RunID, q.RequestID, q.Launch.Number
+	e.Hosts, e.HostKeys = hosts, keys
+	return e
 }
 
 // listedAfter is how long a machine may be missing from a listing of its launch,
@@ -59,24 +67,17 @@ func (f *Fleet) settleLaunch(ctx context.Context, q lifecycle.Request, machines 
 // than its maximum; longer and the room of a launch that made none stays taken.
 const listedAfter = time.Minute
 
-// adoptLaunch puts the machines that a listing shows into the entry of a launch that
-// was cut short. The listing may lack some, and somebody else may be at the launch
-// still, so that it makes the entry no smaller: a look through the account does,
+// adopted is the entry of a launch that was cut short, with the machines that a
+// listing shows. The listing may lack some, and somebody else may be at the launch
+// still, so that the entry becomes no smaller: a look through the account makes it so,
 // listedAfter later.
-func (f *Fleet) adoptLaunch(ctx context.Context, q lifecycle.Request, machines []lifecycle.Machine, now time.Time) error {
-	l, ok := f.maximumOf(q.Spec.Pool)
-	if !ok {
-		return nil
-	}
-	return f.changeLaunch(ctx, l, q, func(e lifecycle.Entry) lifecycle.Entry {
-		keys := together(e.HostKeys, liveKeys(machines))
-		if e.Hosts == 0 && len(keys) == 0 || e.Hosts == len(e.HostKeys) && len(keys) == len(e.HostKeys) {
-			return e
-		}
-		e.Repository, e.RunID, e.RequestID, e.Launch = q.Repository, q.RunID, q.RequestID, q.Launch.Number
-		e.Hosts, e.HostKeys, e.At = max(e.Hosts, len(keys)), keys, now
+func adopted(e lifecycle.Entry, q lifecycle.Request, listed []string, now time.Time) lifecycle.Entry {
+	keys := together(e.HostKeys, listed)
+	if e.Hosts == 0 && len(keys) == 0 || e.Hosts == len(e.HostKeys) && len(keys) == len(e.HostKeys) {
 		return e
-	})
+	}
+	e.At = now
+	return madeOf(e, q, max(e.Hosts, len(keys)), keys)
 }
 
 // changeLaunch changes the entry of a request's open launch.
@@ -88,7 +89,7 @@ func (f *Fleet) changeLaunch(ctx context.Context, l policy.Limit, q lifecycle.Re
 		}
 		before := room.Account.EntryOf(q, q.Launch.Number)
 		e := change(before)
-		if e.Hosts == before.Hosts && slices.Equal(e.HostKeys, before.HostKeys) {
+		if e.Hosts == before.Hosts && e.At.Equal(before.At) && slices.Equal(e.HostKeys, before.HostKeys) {
 			return nil
 		}
 		if _, err = f.setAccount(ctx, l, room.Account.With(e)); !errors.Is(err, lifecycle.ErrLost) {
@@ -131,7 +132,7 @@ func (f *Fleet) forgotten(ctx context.Context, r lifecycle.Record) {
 			}
 			e := room.Account.Entries[i]
 			e.HostKeys = slices.DeleteFunc(slices.Clone(e.HostKeys), func(key string) bool { return key == r.HostKey })
-			e.Hosts = len(e.HostKeys)
+			e.Hosts = max(e.Hosts-1, len(e.HostKeys)) // one that was cut short may have more than it has keys of
 			_, err = f.setAccount(ctx, l, room.Account.With(e))
 		}
 		switch {
@@ -145,7 +146,8 @@ func (f *Fleet) forgotten(ctx context.Context, r lifecycle.Record) {
 }
 
 // neededLaunch is what the entry of a launch has to be: as it is while the launch is
-// under way, and afterwards the hosts of it that are not forgotten.
+// under way, and afterwards the hosts of it that are not forgotten, and the machines
+// that nobody recorded.
 func (f *Fleet) neededLaunch(ctx context.Context, e lifecycle.Entry, now time.Time) (lifecycle.Entry, error) {
 	q, err := f.store.Request(ctx, e.Repository, e.RunID, e.RequestID)
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
@@ -154,31 +156,32 @@ func (f *Fleet) neededLaunch(ctx context.Context, e lifecycle.Entry, now time.Ti
 	if q.Launch != nil && q.Launch.Number == e.Launch {
 		return e, nil
 	}
-	if len(e.HostKeys) < e.Hosts { // it was cut short, and a listing may have lacked some
-		if now.Sub(e.At) < listedAfter {
-			return e, nil
-		}
-		machines, err := f.compute.Launched(ctx, lifecycle.LaunchOrder{
-			Repository: e.Repository, RunID: e.RunID, RequestID: e.RequestID, Number: e.Launch, Count: e.Hosts,
-		})
-		if err != nil {
-			return e, fmt.Errorf("find machines of request %s: %w", e.RequestID, err)
-		}
-		e.HostKeys = together(e.HostKeys, liveKeys(machines))
-		e.Hosts = len(e.HostKeys)
+	cutShort := len(e.HostKeys) < e.Hosts
+	if cutShort && now.Sub(e.At) < listedAfter {
 		return e, nil
 	}
 	records, err := f.store.Instances(ctx, e.HostKeys)
 	if err != nil {
 		return e, fmt.Errorf("read hosts of request %s: %w", e.RequestID, err)
 	}
-	e.HostKeys = nil
+	var keys []string
 	for _, r := range records {
 		if r.State != lifecycle.StateTerminated || !r.DueAt.IsZero() {
-			e.HostKeys = append(e.HostKeys, r.HostKey)
+			keys = append(keys, r.HostKey)
 		}
 	}
-	slices.Sort(e.HostKeys)
+	// A machine that a listing lacked when the launch was closed has no record, and
+	// runs until the cloud sweep finds it.
+	if cutShort || len(records) < len(e.HostKeys) {
+		machines, err := f.compute.Launched(ctx, lifecycle.LaunchOrder{
+			Repository: e.Repository, RunID: e.RunID, RequestID: e.RequestID, Number: e.Launch, Count: e.Hosts,
+		})
+		if err != nil {
+			return e, fmt.Errorf("find machines of request %s: %w", e.RequestID, err)
+		}
+		keys = append(keys, liveKeys(machines)...)
+	}
+	e.HostKeys = together(keys, nil)
 	e.Hosts = len(e.HostKeys)
 	return e, nil
 }

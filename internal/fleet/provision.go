@@ -52,10 +52,8 @@ type Provision struct {
 	held bool
 	// fresh: the launch was intended here and not tried yet.
 	fresh bool
-	// made are the machines of the launch that is being recorded. listed: they are from a
-	// listing, which may lack some.
-	made   []lifecycle.Machine
-	listed bool
+	// made is what came of the launch that is being recorded.
+	made madeHosts
 	// doubt is the host of a claim whose answer was lost.
 	doubt string
 	// round are the unready hosts still to be decided on in this round, and

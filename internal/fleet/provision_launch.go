@@ -73,7 +73,11 @@ func (p *Provision) launch(ctx context.Context, now time.Time) (Progress, error)
 			return again, err
 		}
 	}
-	machines, err := p.launchOrAdopt(ctx, *p.q.Launch, late)
+	made, err := p.f.launchOrAdopt(ctx, *p.q.Launch, p.fresh, late)
+	p.fresh = false
+	if len(made.machines) > 0 {
+		p.journal.effects++
+	}
 	var short *lifecycle.ShortageError
 	if !late {
 		p.trouble = nil
@@ -82,28 +86,33 @@ func (p *Provision) launch(ctx context.Context, now time.Time) (Progress, error)
 		p.trouble = fmt.Errorf("launch %d hosts: %w", p.q.Launch.Count, err)
 		return again, p.trouble
 	}
-	p.made, p.listed = machines, late
-	left := machines
+	p.made = made
+	left := made.machines
 	p.next = func(ctx context.Context, now time.Time) (Progress, error) {
 		return p.recordMachine(ctx, now, &left, short)
 	}
 	return again, nil
 }
 
-// launchOrAdopt makes the call; but for the first try, which has nothing to
-// find, it looks first for what an earlier one has made.
-func (p *Provision) launchOrAdopt(ctx context.Context, order lifecycle.LaunchOrder, late bool) (machines []lifecycle.Machine, err error) {
-	if !p.fresh {
-		machines, err = p.f.compute.Launched(ctx, order)
+// madeHosts are what came of a launch.
+type madeHosts struct {
+	machines []lifecycle.Machine
+	// answered: Launch itself said so. Else they are what a listing shows, which may
+	// lack some.
+	answered bool
+}
+
+// launchOrAdopt makes the call, unless it is late; but for the first try, which is
+// fresh and has nothing to find, it looks first for what an earlier one has made.
+func (f *Fleet) launchOrAdopt(ctx context.Context, order lifecycle.LaunchOrder, fresh, late bool) (m madeHosts, err error) {
+	if !fresh {
+		m.machines, err = f.compute.Launched(ctx, order)
 	}
-	p.fresh = false
-	if err == nil && len(machines) < order.Count && !late {
-		machines, err = p.f.compute.Launch(ctx, order)
+	if err == nil && len(m.machines) < order.Count && !late {
+		m.machines, err = f.compute.Launch(ctx, order)
+		m.answered = true
 	}
-	if len(machines) > 0 {
-		p.journal.effects++
-	}
-	return machines, err
+	return m, err
 }
 
 // recordMachine writes the record of one launched machine. One that has a
@@ -144,20 +153,11 @@ func (f *Fleet) record(ctx context.Context, m lifecycle.Machine, q lifecycle.Req
 	return r, nil
 }
 
-// settleRoom leaves the launch room in its pool for what came of it, as far as that
-// is known.
-func (p *Provision) settleRoom(ctx context.Context, now time.Time) error {
-	if p.listed {
-		return p.f.adoptLaunch(ctx, p.q, p.made, now)
-	}
-	return p.f.settleLaunch(ctx, p.q, p.made)
-}
-
 // launched closes the intent, and climbs the request's ladder when capacity
 // was short: other types and zones are the cloud adapter's part, on-demand is
 // ours.
 func (p *Provision) launched(ctx context.Context, now time.Time, short *lifecycle.ShortageError) (Progress, error) {
-	if err := p.settleRoom(ctx, now); err != nil {
+	if err := p.f.settleLaunch(ctx, p.q, p.made, now); err != nil {
 		return again, err
 	}
 	q := p.q

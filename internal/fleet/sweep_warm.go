@@ -26,7 +26,7 @@ type WarmSweep struct {
 	stored bool              // false: it is not written yet
 	fresh  bool              // its launch was intended here and not tried yet
 	won    []lifecycle.Taken // machines of the launch that were recorded
-	made   []lifecycle.Machine
+	made   madeHosts
 	retire []retirement
 	// trouble is why launches could not be made; the sweep says so at its end.
 	trouble error
@@ -293,22 +293,15 @@ func (s *WarmSweep) bookLaunch(ctx context.Context, now time.Time) (Progress, er
 // made any more.
 func (s *WarmSweep) launch(ctx context.Context, now time.Time) (Progress, error) {
 	order, late := *s.q.Launch, !now.Before(s.q.Deadline) || s.f.pools[s.q.Spec.Pool].Warm == nil
-	var machines []lifecycle.Machine
-	var err error
-	if !s.fresh {
-		machines, err = s.f.compute.Launched(ctx, order)
-	}
+	made, err := s.f.launchOrAdopt(ctx, order, s.fresh, late)
 	s.fresh = false
-	if err == nil && len(machines) < order.Count && !late {
-		machines, err = s.f.compute.Launch(ctx, order)
-	}
 	var short *lifecycle.ShortageError
 	if err != nil && !errors.As(err, &short) {
 		s.failed(fmt.Errorf("launch %d hosts: %w", order.Count, err))
 		return s.skip()
 	}
-	s.made = machines
-	left := machines
+	s.made = made
+	left := made.machines
 	s.next = func(ctx context.Context, now time.Time) (Progress, error) {
 		return s.record(ctx, now, &left, short)
 	}
@@ -343,7 +336,7 @@ func (s *WarmSweep) record(ctx context.Context, now time.Time, machines *[]lifec
 // launched closes the launch. Where spot was short and may fall back, the rest is
 // launched on-demand at once; the next launch tries spot again.
 func (s *WarmSweep) launched(ctx context.Context, now time.Time, short *lifecycle.ShortageError) (Progress, error) {
-	if err := s.f.settleLaunch(ctx, s.q, s.made); err != nil {
+	if err := s.f.settleLaunch(ctx, s.q, s.made, now); err != nil {
 		return again, err
 	}
 	q := s.q

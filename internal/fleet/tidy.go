@@ -55,7 +55,7 @@ func (t *tidy) adopt(ctx context.Context, _ time.Time) (Progress, error) {
 	made := machines
 	t.next = func(ctx context.Context, now time.Time) (Progress, error) {
 		if len(machines) == 0 {
-			if err := t.f.adoptLaunch(ctx, t.q, made, now); err != nil {
+			if err := t.f.settleLaunch(ctx, t.q, madeHosts{machines: made}, now); err != nil {
 				return again, err
 			}
 			t.next = t.load

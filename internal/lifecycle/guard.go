@@ -46,9 +46,10 @@ type Entry struct {
 	Launch int `json:"launch,omitempty"`
 	// Hosts is how many hosts the request may take, or the launch makes.
 	Hosts int `json:"hosts"`
-	// HostKeys are those of the hosts that a launch has made, once they have records.
+	// HostKeys are those of the hosts that a launch has made, as far as they are known:
+	// of one that was cut short they may be fewer than Hosts.
 	HostKeys []string `json:"hostKeys,omitempty"`
-	// At is when the entry was made.
+	// At is when the entry was made, or when the launch was found to be cut short.
 	At time.Time `json:"at"`
 }
 
