@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/policy"
@@ -26,8 +27,8 @@ func wrongPeriod(at strictyaml.Place, parse func() (policy.Period, error)) {
 func periodWarnings(key string, periods []policy.Period) []string {
 	var warnings []string
 	for i, p := range periods {
-		if p.Brief() {
-			warnings = append(warnings, fmt.Sprintf("%s[%d] (%s) holds for a minute at most each time; write * for the minute if all of the hour is meant", key, i, p.Cron))
+		if brief := p.Brief(); brief > 0 {
+			warnings = append(warnings, fmt.Sprintf("%s[%d] (%s) holds for %s", key, i, p.Cron, instead(brief)))
 		}
 		for j, before := range periods[:i] {
 			if before.Covers(p) {
@@ -37,6 +38,17 @@ func periodWarnings(key string, periods []policy.Period) []string {
 		}
 	}
 	return warnings
+}
+
+// instead is how long a period holds that is brief, and what to write for a longer one.
+func instead(brief time.Duration) string {
+	switch brief {
+	case time.Minute:
+		return "a minute at most each time; write * for the minute if all of the hour is meant"
+	case time.Second:
+		return "a second each time; write * for the second if all of the minute is meant"
+	}
+	return fmt.Sprintf("%s at most each time; write * for the second if all of the minute is meant", brief)
 }
 
 // scheduleWarnings are those of scale-down and of the warm pools. What is wrong with

@@ -38,6 +38,8 @@ scale_down:
 pools:
   a:
     warm: {schedules: [{cron: "0 8 * * *", idle_count: 2}, {cron: "* 8-17 * * 1-5", idle_count: 1}, {cron: "* 9 * * 1", idle_count: 3}]}
+  aa:
+    warm: {schedules: [{cron: "0 * 8-17 * * *", idle_count: 2}, {cron: "0-29 * * * * 6", idle_count: 1}]}
   b:
     warm: {schedules: [{cron: "* 8-9 * * 1-5", idle_count: 2}, {cron: "* 8-17 * * 1-5", idle_count: 1}]}
 `)
@@ -51,6 +53,8 @@ pools:
 		"scale_down.idle[1] (* 8 * * *) never counts: [0] (* * * * *) comes before it, and holds whenever it does",
 		"pools.a.warm.schedules[0] (0 8 * * *) holds for a minute at most each time; write * for the minute if all of the hour is meant",
 		"pools.a.warm.schedules[2] (* 9 * * 1) never counts: [1] (* 8-17 * * 1-5) comes before it, and holds whenever it does",
+		"pools.aa.warm.schedules[0] (0 * 8-17 * * *) holds for a second each time; write * for the second if all of the minute is meant",
+		"pools.aa.warm.schedules[1] (0-29 * * * * 6) holds for 30s at most each time; write * for the second if all of the minute is meant",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("warnings (-want +got):\n%s", d)

@@ -160,12 +160,12 @@ func (f *Fleet) hostSentences(facts lifecycle.Facts, history []lifecycle.Event, 
 	d := f.decide(facts, now)
 	at, _ := since(r, history)
 	s := fmt.Sprintf("Host %s (%s) is %s since %s", r.InstanceID, r.InstanceType, r.Condition(), clock(at))
+	t := teller{f: f, now: now, Facts: facts}
 	if d.Action == lifecycle.ActionKeep {
 		s += ": " + d.Why + "."
 	} else {
-		s += fmt.Sprintf("; next: %s, %s.", d.Action, d.Why)
+		s += fmt.Sprintf("; next: %s%s, since: %s.", d.Action, t.by(), d.Why)
 	}
-	t := teller{f: f, now: now, Facts: facts}
 	sentences := append([]string{s}, t.marks()...)
 	if d.Action == lifecycle.ActionKeep {
 		sentences = append(sentences, compact(t.scaleDown())...)

@@ -257,7 +257,7 @@ func (t *teller) next() (sentences []string) {
 	}
 	d := t.f.decide(t.Facts, t.now)
 	if d.Action != lifecycle.ActionKeep {
-		return append(sentences, fmt.Sprintf("Next: %s, since: %s.", d.Action, d.Why))
+		return append(sentences, fmt.Sprintf("Next: %s%s, since: %s.", d.Action, t.by(), d.Why))
 	}
 	sentences = append(sentences, fmt.Sprintf("It is kept: %s.", d.Why))
 	before := "If nothing changes until"
@@ -276,6 +276,15 @@ func (t *teller) next() (sentences []string) {
 		sentences = append(sentences, fmt.Sprintf("%s %s: %s, since: %s.", before, t.when(end), what, then.Why))
 	}
 	return sentences
+}
+
+// by says by when somebody looks at the host, who then does what is next; empty: at
+// once.
+func (t *teller) by() string {
+	if due := t.Record.DueAt; due.After(t.now) {
+		return " by " + t.when(due)
+	}
+	return ""
 }
 
 // awaited is the deadline of the host as it stands: its threshold, and no sooner

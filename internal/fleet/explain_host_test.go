@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -130,6 +131,63 @@ func TestExplainAHostOfAHeldFleet(t *testing.T) {
 		e, err := w.fleet.Explain(ctx, repository, "1", time.Now())
 		if err != nil || !strings.HasPrefix(e.Sentences[0], "No host is ended: the fleet is held until") {
 			t.Errorf("the run: %v, %v", e.Sentences, err)
+		}
+	})
+}
+
+// TestAfterTheHoldOfTheFleet: what it kept is no host that a run could claim, and
+// is ended by a time that is told.
+func TestAfterTheHoldOfTheFleet(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		w.release(ctx, "1", true)
+		pooled := func() int {
+			counts, err := w.fleet.Count(ctx, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return counts["default"].Pooled
+		}
+		if n := pooled(); n != 1 {
+			t.Errorf("%d hosts in the pool, want 1", n)
+		}
+		hold := func(d time.Duration, reason string) {
+			if _, err := w.fleet.HoldFleet(ctx, d, reason, "CN=ops", time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hold(time.Hour, "a look")
+		time.Sleep(10*time.Minute + 5*time.Second)
+		if n := pooled(); n != 0 {
+			t.Errorf("%d hosts may be claimed beyond their threshold", n)
+		}
+		hold(0, "")
+		due := w.record(host.HostKey).DueAt
+		w.says(ctx, host.InstanceID, fmt.Sprintf("Next: terminate by %s (in ", due.UTC().Format("15:04:05Z")), "since: idle until its threshold")
+	})
+}
+
+// TestOrdersWithoutAReason: no colon is left over.
+func TestOrdersWithoutAReason(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		for _, d := range []time.Duration{time.Minute, 0} {
+			if _, err := w.fleet.Hold(ctx, host.InstanceID, d, "", time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.fleet.HoldFleet(ctx, d, "", "CN=ops", time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.says(ctx, host.InstanceID, "hold: held for 1m0s.", "hold: hold taken away.")
+		all, err := w.fleet.Events(ctx, lifecycle.PageOf{Limit: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range all.Items {
+			if strings.HasSuffix(strings.TrimSpace(e.Reason), ":") {
+				t.Errorf("%q", e.Reason)
+			}
 		}
 	})
 }

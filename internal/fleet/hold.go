@@ -32,7 +32,7 @@ func (f *Fleet) HoldFleet(ctx context.Context, d time.Duration, reason, by strin
 			return h, fmt.Errorf("hold the fleet: %w", err)
 		}
 		h.SetAt, h.By, h.Reason, h.Until = now, by, reason, time.Time{}
-		why := fmt.Sprintf("the fleet's hold was taken away by %s: %s", by, reason)
+		why := reasoned("the fleet's hold was taken away by "+by, reason)
 		if d > 0 {
 			h.Until = now.Add(d)
 			why = h.String()

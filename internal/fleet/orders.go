@@ -57,10 +57,7 @@ func (f *Fleet) Terminate(ctx context.Context, instanceID, reason string, now ti
 		if r.Held(now) && !r.FleetHeld {
 			return r, &HeldError{InstanceID: instanceID, Until: r.Hold}
 		}
-		d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: "ordered", Leaves: true}
-		if reason != "" {
-			d.Why += ": " + reason
-		}
+		d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: reasoned("ordered", reason), Leaves: true}
 		return f.carry(ctx, j, r, d, now)
 	})
 	if err != nil {
@@ -89,10 +86,10 @@ func (f *Fleet) Hold(ctx context.Context, instanceID string, d time.Duration, re
 		}
 		before := r
 		r.Hold, r.FleetHeld, r.UpdatedAt = time.Time{}, false, now
-		why := "hold taken away: " + reason
+		why := reasoned("hold taken away", reason)
 		if d > 0 {
 			r.Hold = now.Add(d)
-			why = fmt.Sprintf("held for %s: %s", d, reason)
+			why = reasoned(fmt.Sprintf("held for %s", d), reason)
 		}
 		// Looked at before the hold ends, or at once if it was taken away.
 		r.DueAt = r.HoldLook(now)
@@ -109,6 +106,14 @@ func (f *Fleet) Hold(ctx context.Context, instanceID string, d time.Duration, re
 		j.add(transitionEvent(before, stored, lifecycle.Decision{Action: lifecycle.ActionHold, Why: why}, now))
 		return stored, nil
 	})
+}
+
+// reasoned is what was ordered, with the reason if one was given.
+func reasoned(what, reason string) string {
+	if reason == "" {
+		return what
+	}
+	return what + ": " + reason
 }
 
 // order reads a record and does something to it, again if it moved meanwhile.

@@ -65,14 +65,14 @@ func (f *Fleet) LastEvent(ctx context.Context) (lifecycle.PageOf, error) {
 // Counts are the live hosts of one pool.
 type Counts struct {
 	States map[lifecycle.State]int
-	// Pooled of the idle ones may be claimed, Fresh of those by anybody: no run has
+	// Pooled of the idle ones may be claimed now, Fresh of those by anybody: no run has
 	// used them.
 	Pooled, Fresh int
 }
 
 // Count counts the live hosts by pool. It is for people: it goes through every
 // host.
-func (f *Fleet) Count(ctx context.Context) (map[string]Counts, error) {
+func (f *Fleet) Count(ctx context.Context, now time.Time) (map[string]Counts, error) {
 	counts := map[string]Counts{}
 	for page := (lifecycle.PageOf{Limit: 1000}); ; {
 		got, err := f.store.ListInstances(ctx, lifecycle.Filter{States: liveStates}, page)
@@ -85,11 +85,11 @@ func (f *Fleet) Count(ctx context.Context) (map[string]Counts, error) {
 				c.States = map[lifecycle.State]int{}
 			}
 			c.States[r.State]++
-			if r.Pooled() {
+			if r.Claimable(now, f.policy(r.Pool).ClaimMargin) {
 				c.Pooled++
-			}
-			if r.Pooled() && r.Fresh() {
-				c.Fresh++
+				if r.Fresh() {
+					c.Fresh++
+				}
 			}
 			counts[r.Pool] = c
 		}

@@ -206,8 +206,13 @@ type Claim struct {
 
 // Holds reports whether the claim's condition holds for the record as stored.
 func (c Claim) Holds(r Record) bool {
-	return r.Pooled() && r.Assignment == c.Assignment && r.TrustKey == c.TrustKey &&
-		!r.Retiring && r.InterruptionAt.IsZero() && !r.Held(c.Now) && r.Threshold.After(c.Now.Add(c.Margin))
+	return r.Claimable(c.Now, c.Margin) && r.Assignment == c.Assignment && r.TrustKey == c.TrustKey
+}
+
+// Claimable reports whether a claim may take the host, by whomever its trust key lets.
+// Its threshold must be later than now + margin: see Policy.ClaimMargin.
+func (r Record) Claimable(now time.Time, margin time.Duration) bool {
+	return r.Pooled() && !r.Retiring && r.InterruptionAt.IsZero() && !r.Held(now) && r.Threshold.After(now.Add(margin))
 }
 
 // boundTo is the trust key of the host after the claim. One that has a key

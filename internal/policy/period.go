@@ -150,26 +150,29 @@ func (p Period) Holds(now time.Time) bool {
 // how long they are: all of an hour, and the way to the next.
 const stretches = 100
 
-// Brief reports whether it never holds for longer than a minute at a time, as
-// "0 8 * * *", with which all minutes of the hour were meant, as a rule.
-func (p Period) Brief() bool {
+// Brief is the longest time for which it holds at a stretch, if that is a minute or
+// less, as with "0 8 * * *", or with "0 * 8 * * *" a second: all of the hour was meant,
+// as a rule. Zero: it holds for longer.
+func (p Period) Brief() time.Duration {
+	var longest time.Duration
 	at := p.schedule.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
 	for range stretches {
 		if at.IsZero() { // none comes any more
 			break
 		}
-		for last := at.Add(time.Minute); ; {
+		for began := at; ; {
 			next := p.schedule.Next(at)
+			longest = max(longest, at.Add(time.Second).Sub(began))
 			together := next.Equal(at.Add(time.Second))
 			if at = next; !together {
 				break
 			}
-			if at.Equal(last) {
-				return false
+			if longest > time.Minute {
+				return 0
 			}
 		}
 	}
-	return true
+	return longest
 }
 
 // Covers reports whether it holds whenever the other does, which never counts behind

@@ -157,14 +157,16 @@ func TestOverlappingPeriods(t *testing.T) {
 }
 
 func TestBriefPeriods(t *testing.T) {
-	tests := map[string]bool{
-		"0 8 * * *": true, "*/15 * * * *": true, "0 0 1 * *": true, "0 8 29 2 *": true, "0 0 8 * * *": true, "0-30 * 8 * * *": true, "0 0 * * FRI#5": true,
-		"* * * * *": false, "* 8 * * *": false, "0,1 8 * * *": false, "0,59 * * * *": false, "59 23 * * *": true, "0,59 0,23 * * *": false,
-		"* * 8-17 * * 1-5": false, "5,20,21 * * * *": false, "* * 29 2 *": false,
+	tests := map[string]time.Duration{
+		"0 8 * * *": time.Minute, "*/15 * * * *": time.Minute, "0 0 1 * *": time.Minute, "0 8 29 2 *": time.Minute, "59 23 * * *": time.Minute,
+		"* 0 8 * * *": time.Minute, "0 0 8 * * *": time.Second, "0 * 8-17 * * *": time.Second, "0 30 9 * * 1-5": time.Second, "0 0 * * FRI#5": time.Minute,
+		"0-30 * 8 * * *": 31 * time.Second, "50-59,0-9 * * * * *": 20 * time.Second,
+		"* * * * *": 0, "* 8 * * *": 0, "0,1 8 * * *": 0, "0,59 * * * *": 0, "0,59 0,23 * * *": 0,
+		"* * 8-17 * * 1-5": 0, "5,20,21 * * * *": 0, "* * 29 2 *": 0,
 	}
 	for cron, want := range tests {
 		if got := cronPeriod(t, cron, "").Brief(); got != want {
-			t.Errorf("%s: %t, want %t", cron, got, want)
+			t.Errorf("%s: %s, want %s", cron, got, want)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (s *service) HoldInstance(ctx context.Context, req *remudav1.HoldInstanceRe
 // ListPools pages through the configured pools, by name, with their hosts by
 // state. It is for people: it goes through every host.
 func (s *service) ListPools(ctx context.Context, req *remudav1.ListPoolsRequest) (*remudav1.ListPoolsResponse, error) {
-	pools := s.fleet.Pools()
+	pools, now := s.fleet.Pools(), time.Now()
 	names := slices.Sorted(maps.Keys(pools))
 	if after := req.GetPageToken(); after != "" {
 		i, found := slices.BinarySearch(names, after)
@@ -73,7 +73,7 @@ func (s *service) ListPools(ctx context.Context, req *remudav1.ListPoolsRequest)
 		names = names[:size]
 		resp.NextPageToken = names[size-1]
 	}
-	counts, err := s.fleet.Count(ctx)
+	counts, err := s.fleet.Count(ctx, now)
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
@@ -92,7 +92,7 @@ func (s *service) ListPools(ctx context.Context, req *remudav1.ListPoolsRequest)
 			}
 		}
 		pool.PooledCount, pool.FreshCount = int32(counts[name].Pooled), int32(counts[name].Fresh)
-		pool.Maximum, pool.WantedFreshCount = int32(p.Maximum), int32(s.fleet.WarmWanted(name, time.Now()))
+		pool.Maximum, pool.WantedFreshCount = int32(p.Maximum), int32(s.fleet.WarmWanted(name, now))
 		resp.Pools = append(resp.Pools, pool)
 	}
 	return resp, nil
