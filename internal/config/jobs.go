@@ -140,7 +140,7 @@ func validateJobLabels(at strictyaml.Place, labels []string) {
 		}
 	}
 	switch {
-	case labelKey(labels) == "":
+	case labelKey(labels) == "" && !slices.Contains(labels, ""): // one that is empty or could not be read is told of already
 		at.Errorf("has nothing but what every runner has; write at least one label of its own, such as remuda-small")
 	case len(labels) > maxJobLabels:
 		at.Errorf("has %d entries; write at most %d", len(labels), maxJobLabels)

@@ -83,6 +83,8 @@ func TestRulesOfJobs(t *testing.T) {
 		{"labels left out", signed + "pools: {small: {jobs: {maximum: 1, repositories: [a/b]}}}", `pools.small.jobs.labels: has nothing but what every runner has`},
 		{"no label of its own", signed + jobs("labels: [self-hosted, Linux]"), `pools.small.jobs.labels: has nothing but what every runner has`},
 		{"a machine alone", signed + jobs("labels: [self-hosted, arm64]"), `pools.small.jobs.labels: has nothing but what every runner has`},
+		{"a label that is a number", signed + jobs("labels: [12]"), `pools.small.jobs.labels[0]: `},
+		{"an empty label alone", signed + jobs("labels: [\"\"]"), `pools.small.jobs.labels[0]: is ""; write a label`},
 		{"an empty label", signed + jobs("labels: [a, \"\"]"), `3:36: pools.small.jobs.labels[1]: is ""; write a label`},
 		{"a label of two words", signed + jobs("labels: [\"a b\"]"), `pools.small.jobs.labels[0]: is "a b"; write a label`},
 		{"a number", signed + jobs("labels: [a, \"17\"]"), `pools.small.jobs.labels[1]: is a number, as the ids of runs are`},

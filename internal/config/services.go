@@ -166,7 +166,10 @@ func (s Service) validate(at strictyaml.Place) {
 		at.At("region").Errorf("is %.80q; write a region such as eu-west-1", s.Region)
 	}
 	for _, n := range []struct{ key, value, other string }{{"cluster", s.Cluster, s.ECSService}, {"ecs_service", s.ECSService, s.Cluster}} {
-		if (n.value != "" || n.other != "") && !ecsName.MatchString(n.value) {
+		switch {
+		case n.value == "" && n.other != "":
+			at.At(n.key).Errorf("is missing; write its name in ECS, 1 to 255 of a-z A-Z 0-9 _ -")
+		case n.value != "" && !ecsName.MatchString(n.value):
 			at.At(n.key).Errorf("is %.80q; write its name in ECS, 1 to 255 of a-z A-Z 0-9 _ -", n.value)
 		}
 	}

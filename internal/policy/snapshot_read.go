@@ -164,7 +164,7 @@ func (r *snapshotReader) runner(n node) SnapshotRunner {
 	}
 	r.word(f.get("status"), runner.Status, runnerStatuses)
 	if id := f.get("id"); r.absent(id) {
-		r.problem(id, "is missing")
+		r.missing(id)
 	}
 	return runner
 }

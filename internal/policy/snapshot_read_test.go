@@ -53,8 +53,8 @@ func TestWrongSnapshots(t *testing.T) {
 		"two documents":          {`{} {}`, `line 1, column 4: something follows its end; write one JSON object alone`},
 		"something after it":     {"{}\n!", `line 2, column 1: something follows its end; write one JSON object alone`},
 		"not UTF-8":              {"{\"now\": \"\xff\"}", `line 1, column 1: it is not UTF-8; save it as that`},
-		"a list":                 {`[]`, `line 1, column 1: is a list; write an object` + "\n" + `line 1, column 1: now: is missing`},
-		"null":                   {`null`, `line 1, column 1: is null; write an object` + "\n" + `line 1, column 1: now: is missing`},
+		"a list":                 {`[]`, `line 1, column 1: is a list; write an object`},
+		"null":                   {`null`, `line 1, column 1: is null; write an object`},
 		"deep":                   {`{"now": "2026-01-01T12:00:00Z", "policy": ` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, `line 1, column 43: policy: is a list; write an object`},
 		"too deep":               {strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001), `line 1, column 10001: invalid character '[' exceeded max depth`},
 		"nothing":                {`{}`, `line 1, column 1: now: is missing`},
@@ -94,6 +94,10 @@ policy.idle[0].cron: day of month 32: must be 1 to 31`},
 policy.idle[0].time_zone: "Mars/Olympus" is no time zone; write a name of the IANA database, as Europe/Amsterdam`},
 		"30 February": {periodOf(`"cron": "* * 30 2 *"`), `policy.idle[0].cron: "* * 30 2 *" never holds: no such day comes`},
 
+		"no instance": {`{"now": "2026-01-01T12:00:00Z", "instances": [5, null], "runners": ["x"]}`, `instances[0]: is a number; write an object
+instances[1].state: is missing
+instances[1].instance_id: is missing
+runners[0]: is a text; write an object`},
 		"nothing of an instance": {instanceOf(``), `instances[0].state: is missing
 instances[0].instance_id: is missing`},
 		"types of an instance": {instanceOf(`"instance_id": 1, "launch_time": 2, "owner": [], "scope": {}, "os": 5, "state": true, "orphan": "yes", "github_runner_id": false,

@@ -89,9 +89,16 @@ func (r *snapshotReader) word(n node, text string, words []string) {
 func (r *snapshotReader) required(n node) string {
 	text := r.text(n)
 	if kind := r.kind(n); kind == kindNull || kind == kindText && text == "" {
-		r.problem(n, "is missing")
+		r.missing(n)
 	}
 	return text
+}
+
+// missing says that a field is. Of what is no object at all, that was said.
+func (r *snapshotReader) missing(n node) {
+	if in := r.kind(*n.in); in == kindObject || in == kindNull && n.in.in != nil {
+		r.problem(n, "is missing")
+	}
 }
 
 func (r *snapshotReader) yes(n node, absent bool) bool {

@@ -42,7 +42,7 @@ func TestBadCalls(t *testing.T) {
 		"unknown pool":         {call: provision(func(r *remudav1.ProvisionRequest) { r.Pool = "nope" }), code: codes.InvalidArgument, field: "pool", says: "default"},
 		"unknown class":        {call: provision(func(r *remudav1.ProvisionRequest) { r.ResourceClass = "nope" }), code: codes.InvalidArgument, field: "resource_class", says: "large"},
 		"bad pattern":          {call: provision(func(r *remudav1.ProvisionRequest) { r.AllowedInstanceTypes = []string{"c6i/large"} }), code: codes.InvalidArgument, field: "allowed_instance_types[0]"},
-		"long timeout":         {call: provision(func(r *remudav1.ProvisionRequest) { r.Timeout = durationpb.New(time.Hour) }), code: codes.InvalidArgument, field: "timeout"},
+		"long timeout":         {call: provision(func(r *remudav1.ProvisionRequest) { r.Timeout = durationpb.New(time.Hour) }), code: codes.InvalidArgument, field: "timeout", says: "less than or equal to 30m"},
 		"unknown usage":        {call: provision(func(r *remudav1.ProvisionRequest) { r.UsageClass = 9 }), code: codes.InvalidArgument, field: "usage_class"},
 		"attempt zero":         {call: provision(func(r *remudav1.ProvisionRequest) { r.RunAttempt = proto.Int32(0) }), code: codes.InvalidArgument, field: "run_attempt"},
 		"no time to run":       {call: provision(func(r *remudav1.ProvisionRequest) { r.MaxRuntime = durationpb.New(0) }), code: codes.InvalidArgument, field: "max_runtime"},

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -31,6 +33,9 @@ func invalid(err error) error {
 	details := &errdetails.BadRequest{}
 	for _, v := range violations.Violations {
 		field, rule := protovalidate.FieldPathString(v.Proto.GetField()), v.Proto.GetMessage()
+		if strings.HasPrefix(v.Proto.GetRuleId(), "duration.") {
+			rule = seconds.ReplaceAllStringFunc(rule, readable)
+		}
 		if field == "" { // a rule over several fields names the first itself
 			field, rule, _ = strings.Cut(rule, ": ")
 		}
@@ -38,6 +43,23 @@ func invalid(err error) error {
 		details.FieldViolations = append(details.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: field, Description: rule})
 	}
 	return withDetails(status.Error(codes.InvalidArgument, strings.Join(texts, "; ")), details)
+}
+
+// seconds are how protovalidate writes every duration.
+var seconds = regexp.MustCompile(`\b[0-9]+s\b`)
+
+// readable is a number of seconds as the docs have it: 86400s is 24h.
+func readable(duration string) string {
+	d, err := time.ParseDuration(duration)
+	switch {
+	case err != nil || d == 0:
+		return duration
+	case d%time.Hour == 0:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d%time.Minute == 0:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	}
+	return duration
 }
 
 // toStatus maps the errors of the use-cases to the codes of interfaces.md.
