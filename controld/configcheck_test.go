@@ -56,7 +56,13 @@ func TestConfigCheckOfDev(t *testing.T) {
 	if diff := cmp.Diff(want, controld(t, "config", "check", "--dev", wrong), cmp.AllowUnexported(result{})); diff != "" {
 		t.Errorf("a wrong one (-want +got):\n%s", diff)
 	}
-	if got := controld(t, "config", "check", "--dev", awsExample); got.code == 0 || !strings.Contains(got.stderr, "run `controld serve`") {
-		t.Errorf("one for AWS: %+v", got)
+	want = result{code: exitFailure, stdout: awsExample + ":21:1: aws: is there, and dev keeps everything on this machine; remove it, or run `controld serve`\n"}
+	if diff := cmp.Diff(want, controld(t, "config", "check", "--dev", awsExample), cmp.AllowUnexported(result{})); diff != "" {
+		t.Errorf("one for AWS (-want +got):\n%s", diff)
+	}
+	open := write(t, "open.yaml", "grpc: {addr: \"0.0.0.0:7443\"}\nstore: {sqlite: {path: /var/lib/x.db}}\n")
+	ignored := open + ": warning: ignored, since controld dev has its own (its flags have the addresses and the directory): grpc, store\n"
+	if got := controld(t, "config", "check", "--dev", open); got.code != 0 || !strings.Contains(got.stdout, ignored) {
+		t.Errorf("what dev ignores: %+v, want %q", got, ignored)
 	}
 }

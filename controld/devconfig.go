@@ -32,12 +32,10 @@ func (o *devOptions) configuration(programs programs) (*config.Config, error) {
 		if has.jobPools() && has.Webhooks == nil {
 			c.Webhooks = &config.Webhooks{SecretFile: o.webhookSecret()}
 		}
+		c.ForDev = true
 		if err := c.Read(o.config, data); err != nil {
 			return nil, wrongConfig(err)
 		}
-	}
-	if c.AWS != nil {
-		return nil, &configError{fmt.Errorf("%s: has an aws section, and dev keeps everything on this machine; remove it, or run `controld serve`", o.config)}
 	}
 	c.GRPC = config.GRPC{Addr: o.grpcAddr}
 	c.HTTP.Addr = o.httpAddr

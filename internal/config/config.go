@@ -13,6 +13,10 @@ import (
 
 // Config is the whole file.
 type Config struct {
+	// ForDev, which no file says, has the file read as one for controld dev.
+	ForDev bool
+	// Ignored are the keys of such a file that do not count there.
+	Ignored []string
 	GRPC    GRPC    `yaml:"grpc"`
 	HTTP    HTTP    `yaml:"http"`
 	Store   Store   `yaml:"store"`

@@ -75,6 +75,9 @@ func walk(found []leaf, path string, v reflect.Value) []leaf {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			name := v.Type().Field(i).Tag.Get("yaml")
+			if name == "" { // no file has it
+				continue
+			}
 			found = walk(found, strings.TrimPrefix(path+"."+name, "."), v.Field(i))
 		}
 		return found

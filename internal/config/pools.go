@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -61,6 +62,9 @@ func (c *Config) PoolUsageClasses(pool string) []lifecycle.UsageClass {
 func (c *Config) Warnings() []string {
 	var warnings []string
 	say := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
+	if len(c.Ignored) > 0 {
+		say("ignored, since controld dev has its own (its flags have the addresses and the directory): %s", strings.Join(c.Ignored, ", "))
+	}
 	if c.GRPC.TLS != nil && c.GRPC.TLS.ClientCAFile == "" && len(c.Callers.Repositories) == 0 {
 		say("grpc.tls is there without client_ca_file and callers: whoever reaches %s is refused, since nothing tells who they are", c.GRPC.Addr)
 	}

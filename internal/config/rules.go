@@ -37,10 +37,10 @@ const (
 
 // Validate implements strictyaml.Validator.
 func (c *Config) Validate(root strictyaml.Place) {
-	c.GRPC.validate(root.At("grpc"))
-	address(root.At("http", "addr"), c.HTTP.Addr)
-	if c.HTTP.Addr == c.GRPC.Addr && !anyPort(c.HTTP.Addr) {
-		root.At("http", "addr").Errorf("is that of grpc too; write another port")
+	if c.ForDev {
+		c.validateForDev(root)
+	} else {
+		c.validateAddresses(root)
 	}
 	if c.AWS != nil {
 		c.validateAWS(root)
@@ -69,6 +69,34 @@ func (c *Config) Validate(root strictyaml.Place) {
 	c.Timeouts.validate(root.At("timeouts"))
 	c.validateMargin(root.At("timeouts", "idle"), c.Timeouts.Idle)
 	c.Sweeps.validate(root.At("sweeps"))
+}
+
+// validateAddresses are the rules of where callers come.
+func (c *Config) validateAddresses(root strictyaml.Place) {
+	c.GRPC.validate(root.At("grpc"))
+	address(root.At("http", "addr"), c.HTTP.Addr)
+	if c.HTTP.Addr == c.GRPC.Addr && !anyPort(c.HTTP.Addr) {
+		root.At("http", "addr").Errorf("is that of grpc too; write another port")
+	}
+}
+
+// ownOfDev are the keys that controld dev has values of its own for.
+var ownOfDev = [][]string{
+	{"grpc"}, {"http"}, {"store"}, {"compute", "process", "directory"}, {"compute", "process", "agentd"}, {"compute", "process", "runner"},
+	{"github", "url"}, {"github", "ca_file"}, {"github", "token_file"}, {"github", "token_env"}, {"github", "apps"}, {"callers", "issuer"},
+}
+
+// validateForDev notes what is ignored: rules of addresses that nobody listens
+// on would only be in the way.
+func (c *Config) validateForDev(root strictyaml.Place) {
+	if c.AWS != nil {
+		root.At("aws").Errorf("is there, and dev keeps everything on this machine; remove it, or run `controld serve`")
+	}
+	for _, key := range ownOfDev {
+		if root.At(key...).Written() {
+			c.Ignored = append(c.Ignored, strings.Join(key, "."))
+		}
+	}
 }
 
 // validateLocal is for a fleet on this machine.
