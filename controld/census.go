@@ -117,7 +117,7 @@ func (c *census) takeServices(ctx context.Context) {
 
 func serviceCounts(s fleet.ServiceStatus) telemetry.ServiceCounts {
 	counts := telemetry.ServiceCounts{Queued: s.Seen.Queued}
-	if s.Scaled() {
+	if s.Scaled() && s.Seen.Version > 0 {
 		counts.Desired, counts.Running = &s.Seen.Wanted, &s.Seen.Running
 	}
 	if s.Workers != nil {

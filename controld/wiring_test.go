@@ -123,9 +123,10 @@ func TestCensus(t *testing.T) {
 		if err := jobs.CreateJob(t.Context(), waiting); err != nil {
 			t.Fatal(err)
 		}
-		seen := lifecycle.Service{Backlog: lifecycle.Backlog{Queued: new(7)}, ServiceTasks: lifecycle.ServiceTasks{Running: 2}, Wanted: 3}
+		seen := lifecycle.Service{Version: 1, Backlog: lifecycle.Backlog{Queued: new(7)}, ServiceTasks: lifecycle.ServiceTasks{Running: 2}, Wanted: 3}
 		statuses := []fleet.ServiceStatus{
 			{Service: fleet.Service{Name: "jobs-eu", Cluster: "runners"}, Seen: seen},
+			{Service: fleet.Service{Name: "unread", Cluster: "runners"}},
 			{Service: fleet.Service{Name: "render"}, Workers: &fleet.WorkerCount{Versions: []fleet.VersionCount{{Online: 1}, {Version: "1.1", Online: 4, Offline: 5}}}},
 		}
 		services := func(_ context.Context, of pageOf) (lifecycle.Page[fleet.ServiceStatus], error) {
@@ -147,6 +148,9 @@ func TestCensus(t *testing.T) {
 					t.Errorf("no %s in the metrics", w)
 				}
 			}
+		}
+		if strings.Contains(scraped(), `desired{service="unread"}`) {
+			t.Error("what is not known of a service is told")
 		}
 		counts(`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`,
 			`remuda_github_requests_remaining{credential="the token"} 41`, `remuda_jobs_waiting{pool="small"} 1`, `remuda_turns_open{pool="small"} 0`,

@@ -64,6 +64,13 @@ func giveUpAt(ctx context.Context, now time.Time) time.Time {
 	return deadline.Add(-min(lastWord, deadline.Sub(now)/4))
 }
 
+// passing reports whether what failed may go well when it is tried again: its
+// dependency is away, or ctx ended. Anything else is the fault of the one thing
+// that was asked for, and keeps no other.
+func passing(ctx context.Context, err error) bool {
+	return errors.Is(err, lifecycle.ErrUnavailable) || ctx.Err() != nil
+}
+
 func cut(cause, away error) error {
 	if away == nil {
 		return cause

@@ -128,14 +128,17 @@ func (f *Fleet) Services(ctx context.Context, of lifecycle.PageOf) (lifecycle.Pa
 }
 
 // serviceStatus is a service as it was last looked at. Nobody looks at one that is
-// not scaled: it is counted now.
+// not scaled: it is counted now. What is wrong with it alone is its reason.
 func (f *Fleet) serviceStatus(ctx context.Context, s Service) (ServiceStatus, error) {
 	status := ServiceStatus{Service: s}
 	var err error
 	if s.Scaled() {
 		status.Seen, err = f.services.Store.Service(ctx, s.Name)
+		if err != nil && !passing(ctx, err) {
+			status.Seen, err = lifecycle.Service{Name: s.Name, Reason: "it cannot be told of: " + oneLine(err)}, nil
+		}
 	} else {
-		status.Seen, err = f.unscaled(ctx, s)
+		status.Seen = f.unscaled(ctx, s)
 	}
 	if err == nil {
 		status.Workers, err = f.countWorkers(ctx, s.Name, time.Now())
@@ -146,15 +149,18 @@ func (f *Fleet) serviceStatus(ctx context.Context, s Service) (ServiceStatus, er
 	return status, nil
 }
 
-// unscaled is a service that only has a queue.
-func (f *Fleet) unscaled(ctx context.Context, s Service) (lifecycle.Service, error) {
+// unscaled is a service that only has a queue, with as much of its count as is known.
+func (f *Fleet) unscaled(ctx context.Context, s Service) lifecycle.Service {
 	seen := lifecycle.Service{Name: s.Name, CheckedAt: time.Now(), Reason: "it is not scaled here: the configuration names no cluster"}
 	if s.Backlog == nil {
-		return seen, nil
+		return seen
 	}
 	counted := f.countBacklog(ctx, s.Name, nudgedLimit)
 	seen.Backlog = counted.Backlog
-	return seen, counted.err
+	if counted.err != nil {
+		seen.Reason += "; its jobs cannot be counted: " + oneLine(counted.err)
+	}
+	return seen
 }
 
 // nudgePatience is how long a nudge tries on while something is away: its caller

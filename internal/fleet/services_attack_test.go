@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
 // A sweep whose counts take long takes nothing back of what a nudge did meanwhile,
@@ -190,4 +192,48 @@ func TestAHeldFleetScalesNothingIn(t *testing.T) {
 			}, "jobs")
 		})
 	}
+}
+
+// damagedServices has a service whose row cannot be read.
+type damagedServices struct {
+	fleet.ServiceStore
+	name string
+}
+
+func (s damagedServices) Service(ctx context.Context, name string) (lifecycle.Service, error) {
+	if name == s.name {
+		return lifecycle.Service{}, errDamaged
+	}
+	return s.ServiceStore.Service(ctx, name)
+}
+
+// A service whose row cannot be read keeps no other from being looked at and told of.
+func TestADamagedServiceKeepsNoOther(t *testing.T) {
+	inServices(t, func(t *testing.T, w *serviceWorld) {
+		w.fleet = w.newFleet("b", w.options("a", "b"), func(o *fleet.Options) {
+			o.Services.Store = damagedServices{o.Services.Store, "a"}
+		})
+		w.containers.jobs("a", 3, 0)
+		w.containers.jobs("b", 3, 0)
+		s := w.fleet.NewServiceSweep()
+		if err := w.fleet.Drive(t.Context(), s, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Failed(); !errors.Is(err, errDamaged) || !strings.HasPrefix(err.Error(), "read service a: ") {
+			t.Errorf("what failed: %v", err)
+		}
+		w.want("a", 0, "whose row cannot be read")
+		w.want("b", 1, "three jobs wait")
+		if _, err := w.fleet.NudgeService(t.Context(), "a"); !errors.Is(err, errDamaged) {
+			t.Errorf("nudged: got error %v", err)
+		}
+		page, err := w.fleet.Services(t.Context(), lifecycle.PageOf{})
+		if err != nil || len(page.Items) != 2 {
+			t.Fatalf("listed: %d services, error %v", len(page.Items), err)
+		}
+		const why = "it cannot be told of: read: damaged document: no JSON from byte 1 on"
+		if a, b := page.Items[0].Seen, page.Items[1].Seen; a.Reason != why || a.Queued != nil || b.Desired != 1 && b.Wanted != 1 {
+			t.Errorf("listed: %+v and %+v", a, b)
+		}
+	}, "a", "b")
 }

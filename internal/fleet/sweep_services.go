@@ -42,7 +42,7 @@ type ServiceSweep struct {
 	nudged bool
 	limit  time.Duration // of a count
 
-	rows  map[string]lifecycle.Service
+	rows  map[string]lifecycle.Service // of names that could be read
 	under int               // services that are asked for
 	ready chan *serviceLook // those that were; it has room for all
 	// counting and telling are the turns of those that are asked for.
@@ -100,16 +100,24 @@ func (s *ServiceSweep) Failed() error {
 	return errors.Join(errs...)
 }
 
-// read reads the rows, before anything is looked at.
+// read reads the rows, before anything is looked at. A service whose row is
+// damaged is not looked at.
 func (s *ServiceSweep) read(ctx context.Context, _ time.Time) (Progress, error) {
+	var names []string
 	for _, name := range s.names {
 		row, err := s.f.services.Store.Service(ctx, name)
-		if err != nil {
+		switch {
+		case err == nil:
+			s.rows[name] = row
+			names = append(names, name)
+		case passing(ctx, err):
 			return again, fmt.Errorf("read service %s: %w", name, err)
+		default:
+			s.failed[name] = fmt.Errorf("read service %s: %w", name, err)
+			s.f.log.Warn("service not looked at: repair its row or delete it", "service", name, "error", err)
 		}
-		s.rows[name] = row
 	}
-	s.next = s.describe
+	s.names, s.next = names, s.describe
 	return again, nil
 }
 

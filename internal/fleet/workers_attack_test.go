@@ -194,3 +194,22 @@ func TestAServiceWithOnlyAQueue(t *testing.T) {
 		t.Errorf("workers (-want +got):\n%s", diff)
 	}
 }
+
+// A queue that cannot be counted hides no other service.
+func TestAQueueThatCannotBeCounted(t *testing.T) {
+	containers := newContainers()
+	containers.countErr["a"] = &lifecycle.UnavailableError{What: "count", Err: errors.New("no answer")}
+	containers.jobs("b", 2, 1)
+	w := newWorld(t, func(o *fleet.Options) {
+		o.Services = &fleet.ServiceOptions{Services: map[string]fleet.Service{"a": {Name: "a", Backlog: containers}, "b": {Name: "b", Backlog: containers}}}
+	})
+	page, err := w.fleet.Services(t.Context(), lifecycle.PageOf{})
+	if err != nil || len(page.Items) != 2 {
+		t.Fatalf("services: %+v, error %v", page.Items, err)
+	}
+	a, b := page.Items[0].Seen, page.Items[1].Seen
+	const why = "it is not scaled here: the configuration names no cluster; its jobs cannot be counted: count: no answer"
+	if a.Queued != nil || a.Busy != nil || a.Reason != why || *b.Queued != 2 || *b.Busy != 1 {
+		t.Errorf("services: %+v and %+v", a, b)
+	}
+}

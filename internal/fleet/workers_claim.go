@@ -52,7 +52,7 @@ func (c *claim) round(ctx context.Context, service, workerID string) (_ lifecycl
 	}
 	if c.worker.JobID != "" {
 		j, err := c.take(ctx, c.worker.JobID)
-		if err == nil || !errors.Is(err, lifecycle.ErrLost) {
+		if err == nil || !c.another(ctx, c.worker.JobID, err) {
 			return j, err == nil, err
 		}
 	}
@@ -67,12 +67,25 @@ func (c *claim) round(ctx context.Context, service, workerID string) (_ lifecycl
 	// own, or all would meet again at each of them.
 	c.f.shuffle(ids[1:])
 	for _, id := range ids {
-		j, err := c.claim(ctx, id)
-		if err == nil || !errors.Is(err, lifecycle.ErrLost) {
-			return j, err == nil, err
+		j, failed := c.claim(ctx, id)
+		if failed == nil || !c.another(ctx, id, failed) {
+			return j, failed == nil, failed
+		}
+		if !errors.Is(err, lifecycle.ErrLost) {
+			err = failed // ErrLost if only one was: it is worth another look
 		}
 	}
-	return lifecycle.WorkJob{}, false, lifecycle.ErrLost
+	return lifecycle.WorkJob{}, false, err
+}
+
+// another reports whether to try another job than one that could not be taken. It
+// may be damaged, which is no reason to keep those behind it from the worker.
+func (c *claim) another(ctx context.Context, id string, err error) bool {
+	if lost := errors.Is(err, lifecycle.ErrLost); lost || passing(ctx, err) {
+		return lost
+	}
+	c.f.log.Warn("job cannot be claimed; trying the next", "service", c.worker.Service, "job", id, "error", err)
+	return true
 }
 
 // claim takes a job that should wait, after the worker's row says so: ErrLost if
@@ -99,7 +112,7 @@ func (c *claim) claim(ctx context.Context, id string) (lifecycle.WorkJob, error)
 // already, by another call of its own perhaps: ErrLost if another has it, or
 // nobody any more.
 func (c *claim) take(ctx context.Context, id string) (lifecycle.WorkJob, error) {
-	for {
+	for try := 0; ; try++ {
 		j, err := c.f.workers.Store.Work(ctx, c.worker.Service, id)
 		switch {
 		case errors.Is(err, lifecycle.ErrNotFound):
@@ -122,6 +135,9 @@ func (c *claim) take(ctx context.Context, id string) (lifecycle.WorkJob, error) 
 			return j, err
 		}
 		// Who was faster may have been this worker, or the sweep.
+		if try == changeTries {
+			return j, &lifecycle.UnavailableError{What: "claim job " + id, Err: fmt.Errorf("it is written all the time: %v", err)}
+		}
 	}
 }
 
