@@ -19,25 +19,32 @@ const lookEvery = 10 * time.Second
 // so that the next look has other ones.
 const lookAtMost = 50
 
-// mayLook reports whether it is time to look through an account again.
+// mayLook reports whether it is time to look through an account again. One that was
+// looked at in the future was so by a replica whose clock is ahead.
 func (f *Fleet) mayLook(a lifecycle.Account, now time.Time) bool {
-	return len(a.Entries) > 0 && now.Sub(a.LookedAt) >= lookEvery
+	return len(a.Entries) > 0 && now.Sub(a.LookedAt).Abs() >= lookEvery
 }
 
 // lookThrough takes out of an account what nobody needs any more: a host that died
 // without its run's release, and what a crash left of a request. It is one write, of
-// the account as it was read: who loses to another leaves it at that.
+// the account as it was read: who loses to another leaves it at that. An entry that
+// cannot be judged stays as it is.
 func (f *Fleet) lookThrough(ctx context.Context, room policy.Room, now time.Time) error {
 	a := room.Account
 	n := min(len(a.Entries), lookAtMost)
 	entries := slices.Clone(a.Entries[n:])
-	for _, e := range a.Entries[:n] {
+	for i, e := range a.Entries[:n] {
 		needed, err := f.neededOf(ctx, room.Limit, e, now)
 		if err != nil {
-			return fmt.Errorf("look through the hosts that count against %s: %w", room.Limit.Key, err)
+			f.log.Warn("not known whether hosts that count against a limit are needed; a later look will tell",
+				"limit", room.Limit.Key, "request", e.RequestID, "error", err)
 		}
 		if needed.Hosts > 0 {
 			entries = append(entries, needed)
+		}
+		if errors.Is(err, lifecycle.ErrUnavailable) { // nor would the others be
+			entries = slices.Concat(a.Entries[i+1:n], entries)
+			break
 		}
 	}
 	a.Entries, a.LookedAt = entries, now

@@ -158,6 +158,9 @@ func (f *Fleet) neededLaunch(ctx context.Context, e lifecycle.Entry, now time.Ti
 	}
 	cutShort := len(e.HostKeys) < e.Hosts
 	if cutShort && now.Sub(e.At) < listedAfter {
+		if e.At.After(now) { // by a clock that is ahead
+			e.At = now
+		}
 		return e, nil
 	}
 	records, err := f.store.Instances(ctx, e.HostKeys)

@@ -50,6 +50,17 @@ func (f *Fleet) warmPools() []string {
 	return names
 }
 
+// Step does one step. A pool that fails in any keeps no other waiting, but for what is
+// unavailable, which would be so for all.
+func (s *WarmSweep) Step(ctx context.Context, now time.Time) (Progress, error) {
+	progress, err := s.course.Step(ctx, now)
+	if err == nil || len(s.pools) == 0 || errors.Is(err, lifecycle.ErrUnavailable) || ctx.Err() != nil {
+		return progress, err
+	}
+	s.failed(err)
+	return s.skip()
+}
+
 // load takes up the next pool. A launch that a crash cut short comes first.
 func (s *WarmSweep) load(ctx context.Context, now time.Time) (Progress, error) {
 	if len(s.pools) == 0 {

@@ -1,0 +1,158 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// blindCloud cannot be asked about the launches of one request.
+type blindCloud struct {
+	fleet.Compute
+	request string
+}
+
+func (c blindCloud) Launched(ctx context.Context, o lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
+	if o.RequestID == c.request {
+		return nil, errors.New("it is refused")
+	}
+	return c.Compute.Launched(ctx, o)
+}
+
+// cutShort fills two places of the default pool by a launch that was cut short at a
+// time, and made nothing.
+func (w *world) cutShort(ctx context.Context, request string, at time.Time) {
+	w.t.Helper()
+	q := lifecycle.Request{Repository: repository, RunID: "1", RequestID: request, Spec: lifecycle.Spec{Pool: "default"}}
+	if err := w.store.CreateRequest(ctx, q); err != nil {
+		w.t.Fatal(err)
+	}
+	a, err := w.store.Account(ctx, ofPool)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	e := lifecycle.Entry{Repository: repository, RunID: "1", RequestID: request, Launch: 1, Hosts: 2, At: at}
+	if _, err := w.store.UpdateAccount(ctx, a.With(e)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Room of which nobody can say whether it is needed keeps the room behind it from
+// nobody.
+func TestRoomBehindRoomThatCannotBeJudged(t *testing.T) {
+	options := func(o *fleet.Options) {
+		atMost(4)(o)
+		o.Compute = blindCloud{o.Compute, "first"}
+	}
+	inBubbleOf(t, options, func(ctx context.Context, t *testing.T, w *world) {
+		w.cutShort(ctx, "first", time.Now().Add(-2*time.Minute))
+		w.cutShort(ctx, "second", time.Now().Add(-2*time.Minute))
+		w.mustProvision(ctx, demandOf("acme/lib", "9", 2, 2, time.Minute))
+		if used := w.used(ofPool); used != 4 {
+			t.Errorf("%d hosts count, want those of the first and of the new request", used)
+		}
+	})
+}
+
+// A request waits for room also while nobody can say who needs it.
+func TestARequestWaitsForRoomThatCannotBeJudged(t *testing.T) {
+	options := func(o *fleet.Options) {
+		atMost(2)(o)
+		o.Compute = blindCloud{o.Compute, "first"}
+	}
+	inBubbleOf(t, options, func(ctx context.Context, t *testing.T, w *world) {
+		w.cutShort(ctx, "first", time.Now().Add(-2*time.Minute))
+		time.AfterFunc(2*time.Minute, func() {
+			a, err := w.store.Account(ctx, ofPool)
+			if err != nil {
+				t.Error(err)
+			}
+			a.Entries = nil
+			if _, err := w.store.UpdateAccount(ctx, a); err != nil {
+				t.Error(err)
+			}
+		})
+		w.mustProvision(ctx, demandOf("acme/lib", "9", 1, 1, 10*time.Minute))
+	})
+}
+
+// damagedRow is a store in which one request cannot be read.
+type damagedRow struct {
+	fleet.Store
+	run string
+}
+
+func (s damagedRow) Request(ctx context.Context, repository, run, id string) (lifecycle.Request, error) {
+	if run == s.run {
+		return lifecycle.Request{}, errors.New("the row is damaged")
+	}
+	return s.Store.Request(ctx, repository, run, id)
+}
+
+// A warm pool that cannot be looked at, or is full of room that cannot be judged,
+// keeps no other from its hosts.
+func TestAWarmPoolThatFailsKeepsNoOtherWaiting(t *testing.T) {
+	tests := map[string]struct {
+		options func(*fleet.Options)
+		full    bool
+	}{
+		"its room cannot be judged": {func(o *fleet.Options) { o.Compute = blindCloud{o.Compute, "first"} }, true},
+		"its row cannot be read":    {func(o *fleet.Options) { o.Store = damagedRow{o.Store, lifecycle.WarmRun("default")} }, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			options := func(o *fleet.Options) {
+				withWarm(warmPool(1), func(p *fleet.Pool) { p.Maximum = 2 })(o)
+				other, warm := o.Pools["default"], warmPool(1)
+				warm.Spec.Pool = "zeta"
+				other.Warm, other.Maximum = &warm, 0
+				o.Pools["zeta"] = other
+				tt.options(o)
+			}
+			inBubbleOf(t, options, func(ctx context.Context, t *testing.T, w *world) {
+				if tt.full {
+					w.cutShort(ctx, "first", time.Now().Add(-2*time.Minute))
+				}
+				_ = w.fleet.Drive(ctx, w.fleet.NewWarmSweep(), 0) // which says what it could not do
+				n := 0
+				for _, r := range w.records() {
+					if r.Pool == "zeta" {
+						n++
+					}
+				}
+				if n != 1 {
+					t.Errorf("the other pool has %d hosts, want 1", n)
+				}
+			})
+		})
+	}
+}
+
+// Times that a replica wrote whose clock is ahead keep no room from anybody: not that
+// of a look, and not that of a launch which was cut short.
+func TestRoomAfterAClockThatIsAhead(t *testing.T) {
+	tests := map[string]struct{ looked, cut time.Duration }{
+		"of a look":   {looked: time.Hour, cut: -2 * time.Minute},
+		"of a launch": {looked: -time.Hour, cut: time.Hour},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubbleOf(t, atMost(2), func(ctx context.Context, t *testing.T, w *world) {
+				w.cutShort(ctx, "first", time.Now().Add(tt.cut))
+				a, err := w.store.Account(ctx, ofPool)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a.LookedAt = time.Now().Add(tt.looked)
+				if _, err := w.store.UpdateAccount(ctx, a); err != nil {
+					t.Fatal(err)
+				}
+				w.mustProvision(ctx, demandOf("acme/lib", "9", 1, 1, 5*time.Minute))
+			})
+		})
+	}
+}
