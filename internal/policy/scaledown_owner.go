@@ -191,14 +191,21 @@ func (s *ownerSweep) reached(t time.Time, d time.Duration) bool {
 }
 
 // since is the time since t in whole seconds, rounded down, so that nobody reads
-// of a limit that was reached before it is.
-func (s *ownerSweep) since(t time.Time) time.Duration { return s.now.Sub(t).Truncate(time.Second) }
+// of a limit that was reached before it is. By another clock t may be yet to come.
+func (s *ownerSweep) since(t time.Time) time.Duration { return max(0, s.now.Sub(t)).Truncate(time.Second) }
+
+// clockSkew is how far the clocks of two machines may be apart without a word: those
+// of EC2 and of ours are kept to far less.
+const clockSkew = time.Minute
 
 // had is the time that a host has had, beside a limit, in words. It may have been
 // launched long before it got its assignment: see Candidate.
 func (s *ownerSweep) had(c Candidate, limit string, d time.Duration) string {
 	if c.LaunchedAt.IsZero() {
 		return "when it was launched is not known"
+	}
+	if ahead := c.LaunchedAt.Sub(s.now); ahead > clockSkew {
+		return fmt.Sprintf("its launch is %s ahead of now", ahead.Truncate(time.Second))
 	}
 	return fmt.Sprintf("it has had %s, and %s is %s", s.since(c.LaunchedAt), limit, d)
 }
