@@ -131,6 +131,9 @@ func askedSentence(q lifecycle.Request, now time.Time) string {
 	case lifecycle.OutcomeReady:
 		return fmt.Sprintf("%s and got %d.%s", asked, len(q.Taken), releasedPart(q))
 	case lifecycle.OutcomeShort:
+		if len(q.Taken) == 0 {
+			return fmt.Sprintf("%s and got none: %s.", asked, q.Reason)
+		}
 		return fmt.Sprintf("%s and was rolled back: %s.", asked, q.Reason)
 	case lifecycle.OutcomeReleased:
 		return fmt.Sprintf("%s and was released at %s before it was ready.", asked, clock(q.ReleasedAt))

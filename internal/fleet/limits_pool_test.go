@@ -61,7 +61,7 @@ func TestAFullPool(t *testing.T) {
 		w.mustProvision(ctx, demandOf(repository, "1", 2, 2, time.Minute))
 		_, err := w.provision(ctx, demandOf(repository, "2", 1, 1, time.Minute))
 		var short *fleet.ShortError
-		want := "pools.default.maximum allows default 2 hosts at once, and none is left: for run 1 2 were launched"
+		want := "pools.default.maximum allows default 2 hosts at once, and none is left: for run 1 2 were launched; of its hosts a used one leaves once it was idle for 5m0s"
 		if !errors.As(err, &short) || !strings.Contains(short.Why, want) {
 			t.Errorf("at the timeout: %v", err)
 		}

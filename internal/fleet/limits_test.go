@@ -100,7 +100,7 @@ func TestARequestWaitsForRoomWithinALimit(t *testing.T) {
 		if n := w.servingOf(repository); n != 2 {
 			t.Errorf("%d hosts serve the repository while a request waits for two, want 2", n)
 		}
-		want := "limits.hosts_per_repository allows acme/app 3 hosts at once, and 1 are left where 2 are needed: run 1 has 2"
+		want := "limits.hosts_per_repository allows acme/app 3 hosts at once, and 1 is left where 2 are needed: run 1 has 2"
 		e, err := w.fleet.Explain(ctx, repository, "2", time.Now())
 		if err != nil || !strings.Contains(strings.Join(e.Sentences, "\n"), "; "+want) {
 			t.Errorf("explained: %q, error %v", e.Sentences, err)
@@ -115,7 +115,7 @@ func TestARequestWaitsForRoomWithinALimit(t *testing.T) {
 		}
 		_, err = w.provision(ctx, demandOf(repository, "3", 3, 2, 30*time.Second))
 		var short *fleet.ShortError
-		if !errors.As(err, &short) || !strings.Contains(short.Why, "and 1 are left where 2 are needed: run 2 has 2") {
+		if !errors.As(err, &short) || !strings.Contains(short.Why, "and 1 is left where 2 are needed: run 2 has 2") {
 			t.Errorf("at the timeout: %v", err)
 		}
 		w.release(ctx, "2", true)
@@ -180,9 +180,13 @@ func TestARequestBeyondALimit(t *testing.T) {
 		begun := time.Now()
 		_, err := w.provision(ctx, demandOf(repository, "1", 3, 3, 10*time.Minute))
 		var short *fleet.ShortError
-		want := "at least 3 hosts are needed, and limits.hosts_per_owner allows acme 2 hosts at once"
-		if !errors.As(err, &short) || !strings.Contains(short.Why, want) || time.Since(begun) > time.Second {
+		want := "limits.hosts_per_owner allows acme 2 hosts at once"
+		if !errors.As(err, &short) || short.Why != want || time.Since(begun) > time.Second {
 			t.Errorf("after %s: %v", time.Since(begun), err)
+		}
+		e, err := w.fleet.Explain(ctx, repository, "1", time.Now())
+		if err != nil || !strings.Contains(e.Sentences[0], "and got none: "+want+".") {
+			t.Errorf("%v, %v", e.Sentences, err)
 		}
 		if w.machines() != 0 || w.used(ofOwner) != 0 {
 			t.Errorf("%d machines, %d hosts count", w.machines(), w.used(ofOwner))

@@ -47,7 +47,7 @@ func (p *Provision) book(ctx context.Context, now time.Time) (Progress, error) {
 		return p.selectHosts(ctx, now)
 	}
 	if l, never := policy.Never(p.q, p.f.limitsOf(p.q.Repository)); never && p.taken() == 0 {
-		return p.giveUpShort(ctx, fmt.Sprintf("at least %d hosts are needed, and %s", p.q.Spec.MinimumCount, l), now)
+		return p.giveUpShort(ctx, l.String(), now)
 	}
 	if err := p.readRooms(ctx); err != nil {
 		return again, err
@@ -135,7 +135,7 @@ func (p *Provision) full(ctx context.Context, room policy.Room, needs int, now t
 	}
 	p.relook = now.Add(p.f.timing.Relaunch)
 	p.next = p.await
-	why := room.Full(p.q, max(needs, 1))
+	why := p.f.whyFull(room, p.q, max(needs, 1))
 	if why == p.q.Full {
 		return again, nil
 	}

@@ -3,9 +3,11 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // poolLaunches is how many of the hosts that the request lacks its pool has room to
@@ -49,11 +51,22 @@ func (p *Provision) bookLaunch(ctx context.Context, now time.Time) (Progress, er
 		return again, nil
 	}
 	q := p.q
-	q.Launch, q.Full = nil, room.Full(q, p.q.Launch.Count)
+	q.Launch, q.Full = nil, p.f.whyFull(room, q, p.q.Launch.Count)
 	return p.write(ctx, q, now, func() {
 		p.relook = now.Add(p.f.timing.Relaunch)
 		p.next = p.await
 	})
+}
+
+// whyFull says who has the room that a request lacks. In a pool that may be hosts which
+// wait for runs that this one is none of: when those leave is told, not whose they are.
+func (f *Fleet) whyFull(room policy.Room, q lifecycle.Request, needs int) string {
+	why := room.Full(q, needs)
+	rules := f.policy(q.Spec.Pool)
+	if room.Limit.Kind == lifecycle.AccountPool && rules.Reuse != lifecycle.ReuseNone {
+		why += fmt.Sprintf("; of its hosts a used one leaves once it was idle for %s", rules.IdleTime)
+	}
+	return why
 }
 
 // launchEntry is the entry of the launch that is under way.

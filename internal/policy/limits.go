@@ -51,7 +51,11 @@ func OfPool(pool string, maximum int) Limit {
 
 // String tells the limit in a sentence.
 func (l Limit) String() string {
-	return fmt.Sprintf("%s allows %s %d hosts at once", l.Key, l.Of, l.Hosts)
+	hosts := "hosts"
+	if l.Hosts == 1 {
+		hosts = "host"
+	}
+	return fmt.Sprintf("%s allows %s %d %s at once", l.Key, l.Of, l.Hosts, hosts)
 }
 
 // Never finds a limit below the minimum of a request, which waits for room in vain.
@@ -102,11 +106,18 @@ func (r Room) Full(q lifecycle.Request, needs int) string {
 	case left == 0:
 		s += "none is left: "
 	case needs > left:
-		s += fmt.Sprintf("%d are left where %d are needed: ", left, needs)
+		s += fmt.Sprintf("%s where %d are needed: ", areLeft(left), needs)
 	default:
-		s += fmt.Sprintf("%d are left: ", left)
+		s += areLeft(left) + ": "
 	}
 	return s + r.holders(q.Repository)
+}
+
+func areLeft(n int) string {
+	if n == 1 {
+		return "1 is left"
+	}
+	return fmt.Sprintf("%d are left", n)
 }
 
 // holders says who has the hosts, the runs with the most first.

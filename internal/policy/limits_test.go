@@ -53,6 +53,9 @@ func TestFullNamesNobodyElse(t *testing.T) {
 	entries = append(entries, entry("Acme/App", "2", 1), entry("acme/secret", "99", 4))
 	r := policy.Room{Limit: policy.Limits{HostsPerOwner: 20}.Of("acme/app")[0], Account: lifecycle.Account{Entries: entries}}
 	got := r.Full(lifecycle.Request{Repository: "acme/app"}, 3)
+	if got, want := policy.OfPool("tiny", 1).String(), "pools.tiny.maximum allows tiny 1 host at once"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	want := "limits.hosts_per_owner allows acme 20 hosts at once, and 2 are left where 3 are needed: " +
 		"run 2 has 4, run 5 has 3, run 1 has 2, run 4 has 2, run 0 has 1, 2 more runs of acme/app have 2, others have 4"
 	if got != want {

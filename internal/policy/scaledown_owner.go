@@ -192,7 +192,9 @@ func (s *ownerSweep) reached(t time.Time, d time.Duration) bool {
 
 // since is the time since t in whole seconds, rounded down, so that nobody reads
 // of a limit that was reached before it is. By another clock t may be yet to come.
-func (s *ownerSweep) since(t time.Time) time.Duration { return max(0, s.now.Sub(t)).Truncate(time.Second) }
+func (s *ownerSweep) since(t time.Time) time.Duration {
+	return max(0, s.now.Sub(t)).Truncate(time.Second)
+}
 
 // clockSkew is how far the clocks of two machines may be apart without a word: those
 // of EC2 and of ours are kept to far less.
