@@ -116,7 +116,7 @@ func TestCommandLines(t *testing.T) {
 		"unknown flag":         {[]string{"dev", "--bogus"}, 2, []string{"-bogus", "usage: controld dev", "controld dev --help"}},
 		"one argument more":    {[]string{"version", "now"}, 2, []string{`"now" is one argument too many`}},
 		"help of a command":    {[]string{"dev", "--help"}, 0, []string{"usage: controld dev [flags]", "  --github-addr ADDR  ", "(127.0.0.1:7081)"}},
-		"check without a file": {[]string{"config", "check"}, 2, []string{"config check needs [--aws] FILE"}},
+		"check without a file": {[]string{"config", "check"}, 2, []string{"config check needs [--aws | --dev] FILE"}},
 		"check of no file":     {[]string{"config", "check", wrong + ".none"}, 1, []string{"no such file"}},
 		"check of a wrong file": {[]string{"config", "check", wrong}, 1, []string{
 			wrong + ":2:3: grpc.addr: is reached from other machines in plaintext",
