@@ -338,9 +338,12 @@ func wait(d time.Duration) Progress { return Progress{Wait: d} }
 type course struct {
 	journal journal
 	next    func(context.Context, time.Time) (Progress, error)
+	// passed are the errors that it went past.
+	passed []error
 }
 
-// Step does one step. What it decided is written down where it comes to rest.
+// Step does one step. What it decided is written down where it comes to rest. The
+// last step returns what it went past.
 func (c *course) Step(ctx context.Context, now time.Time) (Progress, error) {
 	c.journal.f.hub.step(now)
 	c.journal.now = now
@@ -349,7 +352,25 @@ func (c *course) Step(ctx context.Context, now time.Time) (Progress, error) {
 		c.journal.flush(ctx)
 		return progress, err
 	}
-	return c.journal.pause(ctx, progress, now), nil
+	if progress = c.journal.pause(ctx, progress, now); progress.Done {
+		err = errors.Join(c.passed...)
+	}
+	return progress, err
+}
+
+// past reports whether a sweep goes on after what it did with one thing: that went
+// well, or failed for a reason of that thing, such as a damaged row, which must not
+// keep the others from their turn. With a dependency away, or its caller gone, it
+// stops: all that is left would fail as well.
+func (c *course) past(ctx context.Context, err error) bool {
+	if err == nil {
+		return true
+	}
+	if errors.Is(err, lifecycle.ErrUnavailable) || ctx.Err() != nil {
+		return false
+	}
+	c.passed = append(c.passed, err)
+	return true
 }
 
 // Begun reports whether the operation has done something, rather than only

@@ -82,7 +82,7 @@ func (r *Refresh) host(ctx context.Context, now time.Time) (Progress, error) {
 		}
 		return again, nil
 	}
-	if _, _, err := r.f.bring(ctx, &r.journal, r.hosts[0], now); err != nil {
+	if _, _, err := r.f.bring(ctx, &r.journal, r.hosts[0], now); !r.past(ctx, err) {
 		return again, err
 	}
 	r.hosts = r.hosts[1:]
@@ -94,11 +94,11 @@ func (r *Refresh) sweep(ctx context.Context, now time.Time) (Progress, error) {
 		return done, nil
 	}
 	progress, err := r.sweeps[0].Step(ctx, now)
-	if err != nil {
-		return again, err
-	}
 	if progress.Done {
 		r.sweeps = r.sweeps[1:]
+	}
+	if err != nil && !(progress.Done && r.past(ctx, err)) {
+		return again, err
 	}
 	return again, nil
 }

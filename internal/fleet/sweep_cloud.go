@@ -71,7 +71,7 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (Progress, erro
 	}
 	for _, m := range s.machines {
 		why, err := s.f.leak(ctx, m, byKey, now)
-		if err != nil {
+		if !s.past(ctx, err) {
 			return again, err
 		}
 		if why != "" {
@@ -186,7 +186,7 @@ func (s *CloudSweep) host(ctx context.Context, now time.Time) (Progress, error) 
 	if len(s.hosts) == 0 {
 		return s.lookThrough(ctx, now)
 	}
-	if _, _, err := s.f.bring(ctx, &s.journal, s.hosts[0], now); err != nil {
+	if _, _, err := s.f.bring(ctx, &s.journal, s.hosts[0], now); !s.past(ctx, err) {
 		return again, err
 	}
 	s.hosts = s.hosts[1:]

@@ -81,12 +81,24 @@ func (f *Fleet) gather(ctx context.Context, records []lifecycle.Record, now time
 		if report, ok := reports[r.HostKey]; ok {
 			fact.Report = &report
 		}
-		if fact.Request, err = f.requestOf(ctx, r, requests); err != nil {
+		if fact.Request, err = f.requestKnown(ctx, r, requests); err != nil {
 			return nil, err
 		}
 		facts = append(facts, fact)
 	}
 	return facts, nil
+}
+
+// requestKnown is requestOf, but for a request that cannot be read: it is taken for
+// unknown, as one that is gone. By that no host is released or replaced, and its
+// other reasons to end are looked at all the same.
+func (f *Fleet) requestKnown(ctx context.Context, r lifecycle.Record, seen map[string]*lifecycle.Request) (*lifecycle.Request, error) {
+	q, err := f.requestOf(ctx, r, seen)
+	if err != nil && !errors.Is(err, lifecycle.ErrUnavailable) && ctx.Err() == nil {
+		f.log.Error("a request cannot be read; its host is looked at without it", "instance", r.InstanceID, "run", r.RunID, "error", err)
+		return nil, nil
+	}
+	return q, err
 }
 
 // requestOf reads the request that a record names, once per request.
@@ -127,10 +139,10 @@ func (s *DueSweep) host(ctx context.Context, now time.Time) (Progress, error) {
 	if err == nil && d.Action == lifecycle.ActionKeep && r.Version == facts.Record.Version {
 		err = s.f.postpone(ctx, r, d, now)
 	}
-	if err != nil {
+	if !s.past(ctx, err) {
 		return again, err
 	}
-	if r.State == lifecycle.StateTerminated {
+	if err == nil && r.State == lifecycle.StateTerminated {
 		s.putAside(r)
 	}
 	s.hosts = s.hosts[1:]
@@ -185,8 +197,8 @@ func (s *DueSweep) listRequests(ctx context.Context, now time.Time) (Progress, e
 	return again, nil
 }
 
-// unavailableAtMost is how many requests in a row, or hosts of an owner, may find a
-// dependency away before the sweep leaves the rest: one of them does not hold up
+// unavailableAtMost is how many requests in a row, hosts of an owner, or registrations
+// of a page, may find a dependency away before the sweep leaves the rest: one of them does not hold up
 // the others, and with the dependency away they are not tried in vain.
 const unavailableAtMost = 3
 

@@ -19,6 +19,9 @@ type GitHubSweep struct {
 	repositories []string
 	page         lifecycle.PageOf
 	ghosts       []ghost
+	// refused counts the deletions in a row that GitHub refused. With as many as
+	// unavailableAtMost the rest of the page is not tried in vain.
+	refused int
 }
 
 type ghost struct {
@@ -42,7 +45,10 @@ func (s *GitHubSweep) list(ctx context.Context, now time.Time) (Progress, error)
 	repository := s.repositories[0]
 	got, err := s.f.github.Runners(ctx, repository, s.page)
 	if err != nil {
-		return again, fmt.Errorf("list runners of %s: %w", repository, err)
+		err = fmt.Errorf("list runners of %s: %w", repository, err)
+	}
+	if !s.past(ctx, err) {
+		return again, err
 	}
 	if s.page.After = got.Next; got.Next == "" {
 		s.repositories = s.repositories[1:]
@@ -102,12 +108,30 @@ func (s *GitHubSweep) remove(ctx context.Context, _ time.Time) (Progress, error)
 	g := s.ghosts[0]
 	s.journal.decide(g.instanceID, lifecycle.ActionDeleteRunner, g.why)
 	if !s.journal.dry {
-		err := s.f.github.DeleteRunner(ctx, g.repository, g.runner.ID)
-		if err != nil && !errors.Is(err, lifecycle.ErrBusy) {
-			return again, fmt.Errorf("delete runner %s: %w", g.runner.Name, err)
+		err := s.delete(ctx, g)
+		if !s.past(ctx, err) {
+			return again, err
 		}
-		s.f.log.Info("registration deleted", "runner", g.runner.Name, "reason", g.why)
+		if err == nil {
+			s.refused = 0
+		} else if s.refused++; s.refused >= unavailableAtMost {
+			s.ghosts, s.refused, s.next = nil, 0, s.list
+			return again, nil
+		}
 	}
 	s.ghosts = s.ghosts[1:]
 	return again, nil
+}
+
+// delete removes a ghost, unless GitHub says that it runs a job.
+func (s *GitHubSweep) delete(ctx context.Context, g ghost) error {
+	err := s.f.github.DeleteRunner(ctx, g.repository, g.runner.ID)
+	switch {
+	case errors.Is(err, lifecycle.ErrBusy):
+		return nil
+	case err != nil:
+		return fmt.Errorf("delete runner %s: %w", g.runner.Name, err)
+	}
+	s.f.log.Info("registration deleted", "runner", g.runner.Name, "reason", g.why)
+	return nil
 }

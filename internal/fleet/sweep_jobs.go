@@ -80,7 +80,9 @@ func (s *JobSweep) hook(ctx context.Context, now time.Time) (Progress, error) {
 		w.DueAt = now.Add(max(hookAgain, now.Sub(w.ReceivedAt)/2))
 	}
 	if _, err := s.f.jobs.Store.UpdateWebhook(ctx, w); err != nil && !errors.Is(err, lifecycle.ErrLost) {
-		return again, fmt.Errorf("put off webhook %s: %w", w.DeliveryID, err)
+		if err = fmt.Errorf("put off webhook %s: %w", w.DeliveryID, err); !s.past(ctx, err) {
+			return again, err
+		}
 	}
 	return again, nil
 }
@@ -111,13 +113,16 @@ func (s *JobSweep) job(ctx context.Context, now time.Time) (Progress, error) {
 	case errors.Is(err, lifecycle.ErrRefused):
 		// Those behind it are asked about all the same.
 		s.f.log.Warn("job not confirmed; asking again in an hour", "job", j.ID, "repository", j.Repository, "error", err)
-		return again, s.unconfirmed(ctx, j, now)
+		is = unconfirmed(j, now)
 	case err != nil:
 		s.f.log.Warn("job not confirmed; asking again", "job", j.ID, "error", err)
 		s.jobs = nil
 		return again, nil
 	}
-	return again, s.confirm(ctx, j, is, now)
+	if err := s.confirm(ctx, j, is, now); !s.past(ctx, err) {
+		return again, err
+	}
+	return again, nil
 }
 
 // confirm writes what GitHub says of a job now.
@@ -138,15 +143,15 @@ func (s *JobSweep) confirm(ctx context.Context, j lifecycle.Job, is lifecycle.Wo
 // waitsAtMost is when GitHub gives up a job that no runner took.
 const waitsAtMost = 24 * time.Hour
 
-// unconfirmed puts off a job of which GitHub refuses to tell, such as one of a
-// repository that was deleted. One that has waited for as long as GitHub lets a
+// unconfirmed is what is taken for the word of GitHub on a job of which it refuses to
+// tell, such as one of a repository that was deleted: nothing new. One that has waited for as long as GitHub lets a
 // job wait is over, or it would take turns of its pool for as long as it is kept.
-func (s *JobSweep) unconfirmed(ctx context.Context, j lifecycle.Job, now time.Time) error {
+func unconfirmed(j lifecycle.Job, now time.Time) lifecycle.WorkflowJob {
 	is := lifecycle.WorkflowJob{ID: j.ID}
 	if j.State == lifecycle.JobWaiting && now.Sub(j.QueuedAt) >= waitsAtMost {
 		is.Status, is.CompletedAt = lifecycle.StatusCompleted, now
 	}
-	return s.confirm(ctx, j, is, now)
+	return is
 }
 
 // balance brings the accounts of one pool in line.

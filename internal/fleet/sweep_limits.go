@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -65,16 +64,12 @@ func (s *CloudSweep) lookThrough(ctx context.Context, now time.Time) (Progress, 
 	}
 	l := s.limits[0]
 	room, err := s.f.room(ctx, l)
-	if err != nil {
-		return again, err
-	}
 	old := func(e lifecycle.Entry) bool { return now.Sub(e.At) >= staleAfter }
-	if s.f.mayLook(room.Account, now) && slices.ContainsFunc(room.Account.Entries, old) {
-		if err := s.f.lookThrough(ctx, room, now); errors.Is(err, lifecycle.ErrUnavailable) {
-			return again, err
-		} else if err != nil {
-			s.f.log.Error("account of a limit not looked through", "account", l.Account(), "error", err)
-		}
+	if err == nil && s.f.mayLook(room.Account, now) && slices.ContainsFunc(room.Account.Entries, old) {
+		err = s.f.lookThrough(ctx, room, now)
+	}
+	if !s.past(ctx, err) {
+		return again, err
 	}
 	s.limits = s.limits[1:]
 	return again, nil

@@ -98,7 +98,7 @@ func (f *Fleet) inspect(ctx context.Context, keys []string, reports map[string]l
 		if report, ok := reports[r.HostKey]; ok {
 			fact.Report = &report
 		}
-		if fact.Request, err = f.requestOf(ctx, r, requests); err != nil {
+		if fact.Request, err = f.requestKnown(ctx, r, requests); err != nil {
 			return nil, err
 		}
 		facts = append(facts, fact)
@@ -128,11 +128,11 @@ func (s *LivenessSweep) host(ctx context.Context, now time.Time) (Progress, erro
 		return done, nil
 	}
 	if told := s.hosts[0].Report; told != nil && !told.InterruptionAt.IsZero() {
-		if err := s.f.heardInterruption(ctx, s.hosts[0].Record, now); err != nil {
+		if err := s.f.heardInterruption(ctx, s.hosts[0].Record, now); !s.past(ctx, err) {
 			return again, err
 		}
 	}
-	if _, _, err := s.f.bring(ctx, &s.journal, s.hosts[0], now); err != nil {
+	if _, _, err := s.f.bring(ctx, &s.journal, s.hosts[0], now); !s.past(ctx, err) {
 		return again, err
 	}
 	s.hosts = s.hosts[1:]

@@ -106,7 +106,7 @@ func (s *DueSweep) endHost(ctx context.Context, now time.Time, clouds map[string
 	if err == nil && d.Action != lifecycle.ActionForget && d.Action != lifecycle.ActionHold {
 		err = s.f.postpone(ctx, r, d, now)
 	}
-	if err != nil && !errors.Is(err, lifecycle.ErrLost) {
+	if !errors.Is(err, lifecycle.ErrLost) && !s.past(ctx, err) {
 		return again, err
 	}
 	s.ending = s.ending[1:]

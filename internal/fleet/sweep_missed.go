@@ -81,7 +81,10 @@ func (s *MissedSweep) recover(ctx context.Context, now time.Time) (Progress, err
 	}
 	if _, err := s.f.jobs.Store.Webhook(ctx, m.DeliveryID); !errors.Is(err, lifecycle.ErrNotFound) {
 		if err != nil {
-			return again, fmt.Errorf("read webhook %s: %w", m.DeliveryID, err)
+			err = fmt.Errorf("read webhook %s: %w", m.DeliveryID, err)
+		}
+		if !s.past(ctx, err) {
+			return again, err
 		}
 		s.missed = s.missed[1:]
 		return again, nil
@@ -100,9 +103,11 @@ func (s *MissedSweep) recover(ctx context.Context, now time.Time) (Progress, err
 		return again, nil
 	default:
 		s.unavailable = 0
-		if err := s.take(ctx, m, body, now); err != nil {
+		err := s.take(ctx, m, body, now)
+		if !s.past(ctx, err) {
 			return again, err
 		}
+		s.unread = s.unread || err != nil
 	}
 	s.missed = s.missed[1:]
 	return again, nil
@@ -137,7 +142,10 @@ func (s *MissedSweep) listQueued(ctx context.Context, _ time.Time) (Progress, er
 	repository := s.repositories[0]
 	jobs, err := s.f.jobs.GitHub.QueuedJobs(ctx, repository)
 	if err != nil {
-		return again, fmt.Errorf("list queued jobs of %s: %w", repository, err)
+		err = fmt.Errorf("list queued jobs of %s: %w", repository, err)
+	}
+	if !s.past(ctx, err) {
+		return again, err
 	}
 	s.repositories, s.found, s.next = s.repositories[1:], jobs, s.noteQueued
 	return again, nil
@@ -152,11 +160,15 @@ func (s *MissedSweep) noteQueued(ctx context.Context, now time.Time) (Progress, 
 	}
 	j := s.found[0]
 	s.found = s.found[1:]
-	if _, err := s.f.jobs.Store.Job(ctx, j.ID); !errors.Is(err, lifecycle.ErrNotFound) {
-		if err != nil {
-			return again, fmt.Errorf("read job %d: %w", j.ID, err)
-		}
-		return again, nil
+	_, err := s.f.jobs.Store.Job(ctx, j.ID)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		err = s.note(ctx, lifecycle.Webhook{DeliveryID: fmt.Sprintf("found-%d", j.ID), Action: j.Status, Job: &j}, now)
+	case err != nil:
+		err = fmt.Errorf("read job %d: %w", j.ID, err)
 	}
-	return again, s.note(ctx, lifecycle.Webhook{DeliveryID: fmt.Sprintf("found-%d", j.ID), Action: j.Status, Job: &j}, now)
+	if !s.past(ctx, err) {
+		return again, err
+	}
+	return again, nil
 }

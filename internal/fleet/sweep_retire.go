@@ -78,7 +78,7 @@ func (s *CloudSweep) retire(ctx context.Context, now time.Time) (Progress, error
 	next := s.retiring[0]
 	s.journal.decideOn(next.Record, lifecycle.ActionRetire, next.why)
 	if !s.journal.dry {
-		if err := s.f.retire(ctx, &s.journal, next, now); err != nil && !errors.Is(err, lifecycle.ErrLost) {
+		if err := s.f.retire(ctx, &s.journal, next, now); !errors.Is(err, lifecycle.ErrLost) && !s.past(ctx, err) {
 			return again, err
 		}
 	}

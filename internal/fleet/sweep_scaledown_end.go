@@ -10,6 +10,22 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
+// carries is a step with the host in hand. A host with which it fails for a reason
+// of its own, such as a damaged row, is left to the next sweep.
+func (s *ScaleDownSweep) carries(step func(context.Context, judged, time.Time) (Progress, error)) func(context.Context, time.Time) (Progress, error) {
+	return func(ctx context.Context, now time.Time) (Progress, error) {
+		h := s.owners[0].judged[0]
+		progress, err := step(ctx, h, now)
+		if !s.past(ctx, err) {
+			return progress, err
+		}
+		if err != nil {
+			return s.over(h, lifecycle.ActionKeep, "it could not be carried on with, and the next sweep tries again: "+oneLine(err)), nil
+		}
+		return progress, nil
+	}
+}
+
 // carryOut begins what was decided about a host. Its end takes three effects:
 // the mark that it is going, the deletion of its registrations, and the end of
 // the record, after which the due sweep ends the machine. Before each of them
@@ -37,7 +53,7 @@ func (s *ScaleDownSweep) carryOut(ctx context.Context, h judged, now time.Time) 
 		if s.journal.dry {
 			return s.over(h, lifecycle.ActionTerminate, h.Why), nil
 		}
-		s.next = s.end
+		s.next = s.carries(s.end)
 		return again, nil
 	}
 	return s.mark(ctx, h, now)
@@ -121,7 +137,7 @@ func (s *ScaleDownSweep) begin(ctx context.Context, h judged, now time.Time) (Pr
 		return s.over(h, lifecycle.ActionTerminate, h.Why), nil
 	}
 	if h.record.ScalingDown() {
-		s.next = s.deregister
+		s.next = s.carries(s.deregister)
 		return again, nil
 	}
 	after := h.record
@@ -134,15 +150,14 @@ func (s *ScaleDownSweep) begin(ctx context.Context, h judged, now time.Time) (Pr
 	case err != nil:
 		return again, err
 	}
-	s.owners[0].judged[0].record, s.next = stored, s.deregister
+	s.owners[0].judged[0].record, s.next = stored, s.carries(s.deregister)
 	return again, nil
 }
 
 // deregister deletes the next registration of a host that is going.
-func (s *ScaleDownSweep) deregister(ctx context.Context, now time.Time) (Progress, error) {
-	h := s.owners[0].judged[0]
+func (s *ScaleDownSweep) deregister(ctx context.Context, h judged, now time.Time) (Progress, error) {
 	if len(h.RunnerIDs) == 0 {
-		s.owners[0].judged[0].unregistered, s.next = true, s.end
+		s.owners[0].judged[0].unregistered, s.next = true, s.carries(s.end)
 		return again, nil
 	}
 	if ok, err := s.still(ctx, h, now); !ok {
@@ -152,7 +167,7 @@ func (s *ScaleDownSweep) deregister(ctx context.Context, now time.Time) (Progres
 	err := s.f.github.DeleteRunner(ctx, h.record.Repository, id)
 	switch {
 	case errors.Is(err, lifecycle.ErrBusy):
-		s.busyWhy, s.next = fmt.Sprintf("not idle any more: GitHub has given runner %d a job", id), s.takeBack
+		s.busyWhy, s.next = fmt.Sprintf("not idle any more: GitHub has given runner %d a job", id), s.carries(s.takeBack)
 		return again, nil
 	case errors.Is(err, lifecycle.ErrUnavailable) || err != nil && ctx.Err() != nil:
 		if s.unanswered++; s.unanswered >= unavailableAtMost || ctx.Err() != nil {
@@ -172,8 +187,7 @@ func (s *ScaleDownSweep) deregister(ctx context.Context, now time.Time) (Progres
 
 // end ends the record, in one write. The due sweep follows with the machine, and
 // with another look at the run.
-func (s *ScaleDownSweep) end(ctx context.Context, now time.Time) (Progress, error) {
-	h := s.owners[0].judged[0]
+func (s *ScaleDownSweep) end(ctx context.Context, h judged, now time.Time) (Progress, error) {
 	if ok, err := s.still(ctx, h, now); !ok {
 		return again, err
 	}
@@ -218,13 +232,13 @@ func (s *ScaleDownSweep) still(ctx context.Context, h judged, now time.Time) (bo
 		return false, err
 	}
 	if reports[h.record.HostKey].Busy {
-		s.busyWhy, s.next = "not to be ended: its agent says that it runs a job", s.takeBack
+		s.busyWhy, s.next = "not to be ended: its agent says that it runs a job", s.carries(s.takeBack)
 		return false, nil
 	}
 	return true, nil
 }
 
 // takeBack takes back the mark of a host that turned out busy.
-func (s *ScaleDownSweep) takeBack(ctx context.Context, now time.Time) (Progress, error) {
-	return s.keep(ctx, s.owners[0].judged[0], s.busyWhy, now)
+func (s *ScaleDownSweep) takeBack(ctx context.Context, h judged, now time.Time) (Progress, error) {
+	return s.keep(ctx, h, s.busyWhy, now)
 }

@@ -109,7 +109,7 @@ func (s *ScaleDownSweep) host(ctx context.Context, now time.Time) (Progress, err
 	o := s.owners[0]
 	switch {
 	case len(o.judged) > 0:
-		return s.carryOut(ctx, o.judged[0], now)
+		return s.carries(s.carryOut)(ctx, now)
 	case len(o.orphans) > 0:
 		return s.lastChance(ctx, o.orphans[0])
 	case len(o.cut) > 0:
@@ -130,12 +130,13 @@ func (s *ScaleDownSweep) lastChance(ctx context.Context, h scaleDownHost) (Progr
 		switch {
 		case err == nil:
 			r := o.runner(runner)
-			asked = policy.Asked{Known: true, Runner: &r}
+			asked, s.unanswered = policy.Asked{Known: true, Runner: &r}, 0
 		case errors.Is(err, lifecycle.ErrNotFound):
-			asked.Known = true
-		case ctx.Err() != nil:
-			return again, fmt.Errorf("find runner %d: %w", h.seen.RunnerID, err)
+			asked.Known, s.unanswered = true, 0
 		default:
+			if s.unanswered++; s.unanswered >= unavailableAtMost || ctx.Err() != nil {
+				return s.leave(ctx, fmt.Sprintf("find runner %d", h.seen.RunnerID), err)
+			}
 			s.f.log.Warn("an orphan could not be asked for", "instance", h.record.InstanceID, "runner", h.seen.RunnerID, "error", err)
 		}
 	}
@@ -153,6 +154,7 @@ func (s *ScaleDownSweep) resume(ctx context.Context, h scaleDownHost) (Progress,
 	runner, err := s.f.github.FindRunner(ctx, h.record.Repository, h.record.RunnerName)
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
+		s.unanswered = 0
 		why := "its registration was deleted by a scale-down that was cut short"
 		o.judged = append(o.judged, judged{h, policy.HostVerdict{InstanceID: id, Action: policy.ActionDeregisterAndTerminate, Why: why}, true})
 	case err != nil:
@@ -162,6 +164,7 @@ func (s *ScaleDownSweep) resume(ctx context.Context, h scaleDownHost) (Progress,
 		s.f.log.Warn("GitHub does not answer; the next sweep goes on with the host", "instance", id, "runner", h.record.RunnerName, "error", err)
 		s.journal.decideOn(h.record, lifecycle.ActionKeep, "its end was cut short, and GitHub does not answer whether its registration is gone")
 	default:
+		s.unanswered = 0
 		o.listed, o.hosts = append(o.listed, o.runner(runner)), append(o.hosts, h)
 	}
 	o.cut = o.cut[1:]

@@ -28,8 +28,6 @@ type WarmSweep struct {
 	won    []lifecycle.Taken // machines of the launch that were recorded
 	made   madeHosts
 	retire []retirement
-	// trouble is why launches could not be made; the sweep says so at its end.
-	trouble error
 }
 
 // NewWarmSweep begins a sweep.
@@ -64,7 +62,7 @@ func (s *WarmSweep) Step(ctx context.Context, now time.Time) (Progress, error) {
 // load takes up the next pool. A launch that a crash cut short comes first.
 func (s *WarmSweep) load(ctx context.Context, now time.Time) (Progress, error) {
 	if len(s.pools) == 0 {
-		return done, s.trouble
+		return done, nil
 	}
 	pool := s.pools[0]
 	q, err := s.f.store.Request(ctx, lifecycle.WarmRepository, lifecycle.WarmRun(pool), lifecycle.WarmRun(pool))
@@ -236,7 +234,7 @@ func (s *WarmSweep) intend(ctx context.Context, q lifecycle.Request, count int, 
 // failed notes why the pool in hand was not topped up. The next sweep tries again.
 func (s *WarmSweep) failed(err error) {
 	s.f.log.Error("warm pool not topped up", "pool", s.pools[0], "error", err)
-	s.trouble = errors.Join(s.trouble, fmt.Errorf("top up warm pool %s: %w", s.pools[0], err))
+	s.passed = append(s.passed, fmt.Errorf("top up warm pool %s: %w", s.pools[0], err))
 }
 
 // write writes the row of the pool in hand and goes on with next. When somebody

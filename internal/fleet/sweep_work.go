@@ -62,7 +62,10 @@ func (s *WorkSweep) job(ctx context.Context, now time.Time) (Progress, error) {
 	case errors.Is(err, lifecycle.ErrLost):
 		return again, nil // its worker said something
 	case err != nil:
-		return again, fmt.Errorf("write job %s of service %s: %w", j.ID, j.Service, err)
+		if err = fmt.Errorf("write job %s of service %s: %w", j.ID, j.Service, err); !s.past(ctx, err) {
+			return again, err
+		}
+		return again, nil
 	case decision.Action == lifecycle.ActionKeep:
 		return again, nil
 	}

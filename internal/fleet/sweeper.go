@@ -105,7 +105,8 @@ func (s *Sweeper) Step(ctx context.Context, now time.Time) (Progress, error) {
 	}
 	s.slowsTurn = h == &s.quick && h.op == nil
 	if err != nil {
-		if retry := now.Add(s.f.jitter(sweepAgain)); retry.Before(h.of.due) {
+		// One that came to its end went past something that will fail again.
+		if retry := now.Add(s.f.jitter(sweepAgain)); !progress.Done && retry.Before(h.of.due) {
 			h.of.due = retry
 		}
 		return again, fmt.Errorf("%s sweep: %w", h.of.name, err)
