@@ -45,19 +45,23 @@ func (s *DueSweep) lookAtLeft(ctx context.Context, now time.Time) (Progress, err
 	host := s.left.hosts[0]
 	host.RunID, host.RequestID, host.Labels = host.Left.RunID, host.Left.RequestID, host.Left.Labels
 	q, err := s.f.requestOf(ctx, host, s.left.requests)
-	if err != nil {
-		return again, err
-	}
-	if q == nil || q.Released() || !q.Settled() { // an open one looks for another host by itself
-		return s.lookedAtLeft(ctx)
-	}
-	*q, err = s.f.servesNoMore(ctx, *q, now)
 	switch {
-	case errors.Is(err, lifecycle.ErrLost):
-		clear(s.left.requests) // it moved: look again
-		return again, nil
-	case err != nil:
+	case !s.past(ctx, err):
 		return again, err
+	case err != nil: // nobody can tell what it needs: its jobs are looked at all the same
+	case q == nil || q.Released() || !q.Settled(): // an open one looks for another host by itself
+		return s.lookedAtLeft(ctx)
+	default:
+		served, err := s.f.servesNoMore(ctx, *q, now)
+		switch {
+		case errors.Is(err, lifecycle.ErrLost):
+			clear(s.left.requests) // it moved: look again
+			return again, nil
+		case !s.past(ctx, err):
+			return again, err
+		case err == nil:
+			*q = served
+		}
 	}
 	if host.ReplacedBy != "" {
 		return s.lookedAtLeft(ctx) // its request asks for another by itself
@@ -67,7 +71,7 @@ func (s *DueSweep) lookAtLeft(ctx context.Context, now time.Time) (Progress, err
 		return s.lookedAtLeft(ctx)
 	}
 	jobs, err := s.f.waitingFor(ctx, host)
-	if err != nil {
+	if !s.past(ctx, err) {
 		return again, err
 	}
 	s.left.looked[key] = true
@@ -103,7 +107,7 @@ func (s *DueSweep) provideFor(jobs []lifecycle.Job, run lifecycle.WorkflowRun) f
 				Status: lifecycle.StatusQueued, QueuedAt: j.QueuedAt,
 			},
 		}, now)
-		if err != nil && !errors.Is(err, ErrNotOurs) && !errors.Is(err, lifecycle.ErrExists) {
+		if !errors.Is(err, ErrNotOurs) && !errors.Is(err, lifecycle.ErrExists) && !s.past(ctx, err) {
 			return again, err
 		}
 		s.next = s.provideFor(jobs[1:], run)
@@ -119,7 +123,9 @@ func (s *DueSweep) lookedAtLeft(ctx context.Context) (Progress, error) {
 	switch {
 	case errors.Is(err, lifecycle.ErrLost): // another replica did it: the next sweep goes on
 	case err != nil:
-		return again, fmt.Errorf("write host %s: %w", r.InstanceID, err)
+		if err = fmt.Errorf("write host %s: %w", r.InstanceID, err); !s.past(ctx, err) {
+			return again, err
+		}
 	default:
 		s.ending = append(s.ending, stored)
 	}

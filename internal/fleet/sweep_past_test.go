@@ -20,8 +20,6 @@ type damaged struct {
 	request, host string
 }
 
-var errDamaged = errors.New("damaged document: no JSON from byte 1 on")
-
 func (d *damaged) Request(ctx context.Context, repository, run, id string) (lifecycle.Request, error) {
 	if id == d.request {
 		return lifecycle.Request{}, errDamaged
