@@ -3,6 +3,9 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -96,6 +99,29 @@ func explained(what, log string) string {
 	return what + ": " + log
 }
 
+// complaint is what a line of a log says that tells of something gone wrong.
+var complaint = regexp.MustCompile(`(?i)error|exception|fail|denied|refused|cannot|could not|unable|invalid|not found`)
+
+// explainedByLog adds the last line of a log that complains, and below that first
+// line, which is what most will see, as many of its last lines as a report takes:
+// the end of a log alone is no cause. Lines stay whole, so that a secret in one is
+// known for it.
+func explainedByLog(what, log string) string {
+	for _, line := range slices.Backward(strings.Split(log, "\n")) {
+		if complaint.MatchString(line) && len(line) < detailLimit/2 {
+			what = explained(what, strings.TrimSpace(line))
+			break
+		}
+	}
+	for log != "" && len(what)+len("\n")+len(log) > detailLimit {
+		_, log, _ = strings.Cut(log, "\n")
+	}
+	if log == "" {
+		return what
+	}
+	return what + "\n" + log
+}
+
 func (v view) register() Decision {
 	switch p := v.Scene.Registered.of(v.Record.Assignment); p.Phase {
 	case PhaseOK:
@@ -157,7 +183,7 @@ func (v view) connecting(l Listener) Decision {
 	}
 	return wait("the listener does not connect").answering(Answer{
 		Signal: lifecycle.SignalRegFailed, Cause: lifecycle.CauseGitHub,
-		Detail: explained(fmt.Sprintf("the listener has not reached GitHub for %s", connectLimit), l.Detail),
+		Detail: explainedByLog(fmt.Sprintf("the listener has not reached GitHub for %s", connectLimit), l.Detail),
 	})
 }
 
@@ -168,16 +194,16 @@ func (v view) exited(l Listener) Decision {
 	}
 	switch l.Code {
 	case CodeTerminated:
-		return v.lost(lifecycle.CauseHost, explained("the listener ended for good (exit code 1)", l.Detail))
+		return v.lost(lifecycle.CauseHost, explainedByLog("the listener ended for good (exit code 1)", l.Detail))
 	case CodeDeprecated:
-		return v.lost(lifecycle.CauseHost, explained("GitHub no longer accepts this version of the runner (exit code 7)", l.Detail))
+		return v.lost(lifecycle.CauseHost, explainedByLog("GitHub no longer accepts this version of the runner (exit code 7)", l.Detail))
 	}
 	restarts := v.Memory.Restarts
 	if l.At.Sub(l.StartedAt) >= stableTime {
 		restarts = 0
 	}
 	if restarts >= restartLimit {
-		return v.lost(exitCause(l.Code), explained(
+		return v.lost(exitCause(l.Code), explainedByLog(
 			fmt.Sprintf("the listener ended %d times in a row, last with exit code %d", restarts+1, l.Code), l.Detail))
 	}
 	at := l.At.Add(restartPause(l.Code, restarts))
@@ -198,7 +224,7 @@ func (v view) leftWithoutJob(l Listener) Decision {
 	if run := v.refused(); run != "" {
 		return v.lost(lifecycle.CauseHost, "its one job was refused: it is one of run "+run)
 	}
-	return v.lost(lifecycle.CauseGitHub, explained(fmt.Sprintf(
+	return v.lost(lifecycle.CauseGitHub, explainedByLog(fmt.Sprintf(
 		"the listener ended without a job (exit code %d): its registration is gone from GitHub", l.Code), l.Detail))
 }
 
