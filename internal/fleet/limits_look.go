@@ -12,7 +12,8 @@ import (
 )
 
 // lookEvery is how often the entries of an account that is full are held against
-// the requests and hosts that they are of. A look costs a few reads for each of them.
+// the requests and hosts that they are of. A look costs a few reads for each of
+// them, and a listing for a launch that was cut short.
 const lookEvery = 10 * time.Second
 
 // lookAtMost bounds the entries of one look. Those that stay go behind the others,

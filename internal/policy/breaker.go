@@ -19,9 +19,11 @@ type SpotBreaker struct {
 // On reports whether there is a breaker at all.
 func (p SpotBreaker) On() bool { return p.Interruptions > 0 }
 
-// Open reports whether spot is paused now.
+// Open reports whether spot is paused now. A breaker that is to be open for longer than
+// Pause was opened by a replica whose clock is ahead, or with a longer one: it counts
+// once Pause is left of it, and the next interruption opens it anew.
 func (p SpotBreaker) Open(b lifecycle.Breaker, now time.Time) bool {
-	return p.On() && now.Before(b.OpenUntil)
+	return p.On() && now.Before(b.OpenUntil) && b.OpenUntil.Sub(now) <= p.Pause
 }
 
 // Heard counts the interruption of a host, once for each host, and reports whether

@@ -59,3 +59,18 @@ func TestABreakerStaysSmall(t *testing.T) {
 		t.Errorf("%d interruptions are kept, want 200", len(b.Interrupted))
 	}
 }
+
+// A breaker that a replica opened whose clock is ahead is not open for as long, and is
+// opened anew by what is heard now.
+func TestSpotBreakerAfterAClockThatIsAhead(t *testing.T) {
+	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	p := policy.SpotBreaker{Interruptions: 1, Within: 10 * time.Minute, Pause: 30 * time.Minute}
+	b, _ := p.Heard(lifecycle.Breaker{}, "a", now.Add(time.Hour))
+	if p.Open(b, now) {
+		t.Errorf("it is open until %s at %s", b.OpenUntil, now)
+	}
+	b, _ = p.Heard(b, "b", now)
+	if want := now.Add(p.Pause); !b.OpenUntil.Equal(want) || !p.Open(b, now) {
+		t.Errorf("it is open until %s, want %s", b.OpenUntil, want)
+	}
+}
