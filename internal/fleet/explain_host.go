@@ -161,7 +161,16 @@ func (t *teller) askGitHub(ctx context.Context) string {
 func (t *teller) state(history []lifecycle.Event) string {
 	r := t.Record
 	since, why := since(r, history)
-	return fmt.Sprintf("Host %s (%s) of pool %s is %s since %s: %s.", r.InstanceID, t.hardware(), r.Pool, r.Condition(), t.when(since), cmp.Or(why, "no reason was given"))
+	return fmt.Sprintf("Host %s (%s) of pool %s is %s since %s: %s.", r.InstanceID, t.hardware(), r.Pool, condition(r), t.when(since), cmp.Or(why, "no reason was given"))
+}
+
+// condition is that of the record, but for a host that was launched ahead of need: until
+// it is in the pool it boots, and nobody has released it.
+func condition(r lifecycle.Record) string {
+	if r.Releasing() && r.Fresh() {
+		return "booting"
+	}
+	return r.Condition()
 }
 
 // since is when a host became what it is, and why, as far back as its history

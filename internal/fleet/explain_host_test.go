@@ -292,8 +292,9 @@ func TestExplainAHostThatScaleDownMayEnd(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			inBubbleOf(t, scalingDown(tt.rules), func(ctx context.Context, t *testing.T, w *world) {
+				begun := time.Now()
 				host := w.mustProvision(ctx, demand("1", "a", 1))[0]
-				time.Sleep(time.Minute + time.Second)
+				time.Sleep(time.Until(begun.Add(time.Minute + time.Second)))
 				if !tt.young {
 					time.Sleep(10 * time.Minute)
 				}
