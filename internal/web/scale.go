@@ -15,8 +15,6 @@ const (
 	scalePath = "/api/scale"
 	// maxScaleBody is more than the row of a table that a database sends along.
 	maxScaleBody = 64 << 10
-	// maxScaleCalls are under way at once. None waits for anything but its body.
-	maxScaleCalls = 64
 )
 
 // Scale takes the calls that say that a job waits for a service. Both functions
@@ -32,8 +30,8 @@ type Scale struct {
 // scaler serves the calls.
 type scaler struct {
 	Scale
-	log   hclog.Logger
-	slots chan struct{}
+	log     hclog.Logger
+	reading *readers
 }
 
 // addScale puts the route into a mux, which tells of other methods there too. Without
@@ -59,7 +57,7 @@ func newScaler(o Scale, log hclog.Logger) (*scaler, error) {
 	if o.Services == nil || o.Nudge == nil {
 		return nil, errors.New("scale: services and nudge are required")
 	}
-	return &scaler{Scale: o, log: log, slots: make(chan struct{}, maxScaleCalls)}, nil
+	return &scaler{Scale: o, log: log, reading: newReaders()}, nil
 }
 
 // ServeHTTP answers as soon as the services are noted, which are looked at
@@ -81,12 +79,6 @@ func (h *scaler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // take notes the services of a call. Until its caller is known, nothing of its
 // body is read.
 func (h *scaler) take(w http.ResponseWriter, r *http.Request) (status int, text string) {
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	default:
-		return http.StatusServiceUnavailable, "too many calls at once"
-	}
 	token, err := bearer(r)
 	if err != nil {
 		return http.StatusUnauthorized, `a token of a service is required: "Authorization: Bearer TOKEN"`
@@ -101,6 +93,11 @@ func (h *scaler) take(w http.ResponseWriter, r *http.Request) (status int, text 
 	case len(services) == 0:
 		return http.StatusUnauthorized, "the token is not that of a service"
 	}
+	end, ok := h.reading.begin(token)
+	if !ok {
+		return http.StatusServiceUnavailable, "too many calls at once"
+	}
+	defer end()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxScaleBody))
 	var long *http.MaxBytesError
 	switch {

@@ -134,7 +134,7 @@ func TestNoScale(t *testing.T) {
 	}
 }
 
-// What waits for its body holds a place, and there are so many.
+// What waits for its body holds a place of its token, and each has so many.
 func TestScaleIsBounded(t *testing.T) {
 	t.Parallel()
 	n := startScale(t)
@@ -168,8 +168,13 @@ func TestScaleIsBounded(t *testing.T) {
 	}
 	refused := false
 	for !refused { // until the server has begun with each
-		status, text, header := n.post(t, "POST", "", "Bearer bad", nil)
+		status, text, header := n.post(t, "POST", "", "Bearer good", nil)
 		refused = status == 503 && text == "too many calls at once" && header.Get("Retry-After") == "2"
+	}
+	for token, want := range map[string]int{"half": 202, "bad": 401} {
+		if status, text, _ := n.post(t, "POST", "", "Bearer "+token, nil); status != want {
+			t.Errorf("meanwhile %s: got %d %q, want %d", token, status, text, want)
+		}
 	}
 	for _, w := range bodies {
 		_ = w.Close()

@@ -65,10 +65,10 @@ type WorkerRoutes struct {
 
 // NewWorkerRoutes has the calls taken by w.
 func NewWorkerRoutes[C any](w Workers[C], log hclog.Logger) *WorkerRoutes {
-	slots := make(chan struct{}, maxWorkerCalls)
+	slots, reading := make(chan struct{}, maxWorkerCalls), newReaders()
 	r := &WorkerRoutes{handlers: map[string]http.Handler{}}
 	for _, c := range workerCalls {
-		r.handlers[c.pattern] = &workerHandler[C]{Workers: w, workerCall: c, log: log, slots: slots}
+		r.handlers[c.pattern] = &workerHandler[C]{Workers: w, workerCall: c, log: log, slots: slots, reading: reading}
 	}
 	return r
 }
@@ -88,8 +88,9 @@ func (r *WorkerRoutes) add(mux *http.ServeMux) {
 type workerHandler[C any] struct {
 	Workers[C]
 	workerCall
-	log   hclog.Logger
-	slots chan struct{}
+	log     hclog.Logger
+	slots   chan struct{}
+	reading *readers
 }
 
 func (h *workerHandler[C]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -104,14 +105,9 @@ func (h *workerHandler[C]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(append(response, '\n')) // the caller has left: nobody to tell
 }
 
-// answer makes a call. Until its caller is known, nothing of its body is read.
+// answer makes a call. Until its caller is known, nothing of its body is read;
+// until that has come, it takes no place from other callers.
 func (h *workerHandler[C]) answer(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	default:
-		return nil, status.Error(codes.Unavailable, "too many calls at once")
-	}
 	token, err := bearer(r)
 	if err != nil {
 		return nil, err
@@ -120,15 +116,33 @@ func (h *workerHandler[C]) answer(w http.ResponseWriter, r *http.Request) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	request, err := h.request(w, r)
+	request, err := h.read(w, r, token)
 	if err != nil {
 		return nil, err
+	}
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	default:
+		return nil, errTooManyCalls
 	}
 	fields := map[string]string{}
 	if id := r.PathValue("job_id"); id != "" {
 		fields["job_id"] = id
 	}
 	return h.Call(r.Context(), from, h.call, fields, request)
+}
+
+var errTooManyCalls = status.Error(codes.Unavailable, "too many calls at once")
+
+// read reads the request in a place of its token.
+func (h *workerHandler[C]) read(w http.ResponseWriter, r *http.Request, token string) ([]byte, error) {
+	end, ok := h.reading.begin(token)
+	if !ok {
+		return nil, errTooManyCalls
+	}
+	defer end()
+	return h.request(w, r)
 }
 
 // bearer is the token of a call.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,7 +18,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/web"
 )
 
-const workerToken = "the-token-of-the-workers-of-render"
+const (
+	workerToken = "the-token-of-the-workers-of-render"
+	otherToken  = "the-token-of-the-workers-of-jobs"
+)
 
 // callees answers with what it was called with, or with an error.
 type callees struct {
@@ -27,10 +31,13 @@ type callees struct {
 }
 
 func (c *callees) Caller(token string) (string, error) {
-	if token != workerToken {
-		return "", status.Error(codes.Unauthenticated, "the token is not the worker token of a service")
+	switch token {
+	case otherToken:
+		return "jobs", nil
+	case workerToken:
+		return "render", nil
 	}
-	return "render", nil
+	return "", status.Error(codes.Unauthenticated, "the token is not the worker token of a service")
 }
 
 func (c *callees) Call(_ context.Context, from, call string, fields map[string]string, request []byte) ([]byte, error) {
@@ -175,6 +182,32 @@ func TestTooManyWorkerCalls(t *testing.T) {
 	}
 	if code, answer, _ := post(t, "GET", url+"/api/jobs/a", "", "Authorization", "Bearer "+workerToken); code != 503 || answer != "too many calls at once" {
 		t.Errorf("got %d %q", code, answer)
+	}
+}
+
+// Bodies that do not come keep out none but the callers with that token, and no
+// more of them are awaited than there are places.
+func TestBodiesThatDoNotComeKeepNoOthersOut(t *testing.T) {
+	url := startWorkers(t, &callees{})
+	for range 300 {
+		c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "POST /api/workers/heartbeat HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+			"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{", workerToken)
+	}
+	heartbeat := func(token string) int {
+		code, _, _ := post(t, "POST", url+"/api/workers/heartbeat", "{}", "Authorization", "Bearer "+token, "Content-Type", "application/json")
+		return code
+	}
+	for heartbeat(workerToken) != 503 { // until the server has begun with them
+	}
+	for range 10 {
+		if code := heartbeat(otherToken); code != 200 {
+			t.Fatalf("with another token: got %d", code)
+		}
 	}
 }
 
