@@ -237,3 +237,25 @@ func TestADamagedServiceKeepsNoOther(t *testing.T) {
 		}
 	}, "a", "b")
 }
+
+// A replica whose clock was ahead counted last: a service goes to zero all the same.
+func TestCountedByAClockAhead(t *testing.T) {
+	inServices(t, func(t *testing.T, w *serviceWorld) {
+		w.containers.desired["jobs"] = 1
+		w.sweep()
+		row, err := w.store.Service(t.Context(), "jobs")
+		if err != nil {
+			t.Fatal(err)
+		}
+		row.CountedAt = time.Now().Add(time.Hour)
+		if _, err := w.store.UpdateService(t.Context(), row); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			w.sweep()
+		}
+		w.want("jobs", 1, "after four idle checks")
+		w.sweep()
+		w.want("jobs", 0, "after five")
+	}, "jobs")
+}

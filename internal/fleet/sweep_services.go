@@ -43,8 +43,8 @@ type ServiceSweep struct {
 	limit  time.Duration // of a count
 
 	rows  map[string]lifecycle.Service // of names that could be read
-	under int               // services that are asked for
-	ready chan *serviceLook // those that were; it has room for all
+	under int                          // services that are asked for
+	ready chan *serviceLook            // those that were; it has room for all
 	// counting and telling are the turns of those that are asked for.
 	counting, telling chan struct{}
 
@@ -213,7 +213,9 @@ func (s *ServiceSweep) decision(ctx context.Context, l *serviceLook, now time.Ti
 		row.Reason = d.Why
 		return d, row
 	}
-	between := s.nudged || now.Sub(row.CountedAt) < s.f.timing.Services/2
+	// By a clock that was ahead it was counted in the future: that holds up nothing.
+	since := now.Sub(row.CountedAt)
+	between := s.nudged || since >= 0 && since < s.f.timing.Services/2
 	d := s.f.services.Services[row.Name].Policy.Scale(policy.ServiceFacts{
 		Desired: look.Desired, Running: look.Running, Pending: look.Pending,
 		Queued: backlog.Queued, Busy: backlog.Busy, More: backlog.More, IdleChecks: row.IdleChecks, Between: between,
