@@ -49,6 +49,8 @@ type ScaleDownSweep struct {
 	course
 	f      *Fleet
 	owners []*ownerHosts
+	// kept is the period of the policy that held when the sweep began.
+	kept policy.Period
 	// unanswered counts the hosts of an owner in a row about whom GitHub did not
 	// answer.
 	unanswered int
@@ -109,7 +111,7 @@ func (s *ScaleDownSweep) read(ctx context.Context, now time.Time) (Progress, err
 	if err != nil {
 		return again, err
 	}
-	s.owners = byOwner(hosts)
+	s.owners, s.kept = byOwner(hosts), s.f.scaleDown.Policy.Kept(now)
 	s.next = s.list
 	return again, nil
 }

@@ -117,7 +117,7 @@ func (s *ScaleDownSweep) host(ctx context.Context, now time.Time) (Progress, err
 	case o.all:
 		return s.nextOwner(ctx)
 	}
-	o.judge(s.f.scaleDown.Policy, now)
+	o.judge(s.f.scaleDown.Policy, s.kept, now)
 	return again, nil
 }
 
@@ -172,12 +172,12 @@ func (s *ScaleDownSweep) resume(ctx context.Context, h scaleDownHost) (Progress,
 }
 
 // judge decides about all hosts that were not asked for one by one.
-func (o *ownerHosts) judge(p policy.ScaleDown, now time.Time) {
+func (o *ownerHosts) judge(p policy.ScaleDown, kept policy.Period, now time.Time) {
 	byID := make(map[string]scaleDownHost, len(o.hosts))
 	for _, h := range o.hosts {
 		byID[h.record.InstanceID] = h
 	}
-	for _, v := range p.Owner(candidates(o.hosts), o.listed, now) {
+	for _, v := range p.Owner(candidates(o.hosts), o.listed, kept, now) {
 		o.judged = append(o.judged, judged{byID[v.InstanceID], v, false})
 	}
 	o.hosts, o.all = nil, true

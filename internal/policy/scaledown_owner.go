@@ -10,16 +10,22 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
+// Kept is the first of the periods of the policy that holds; where none does no host
+// is kept idle. It is the same for all owners, and takes as long as there are periods.
+func (p ScaleDown) Kept(now time.Time) Period {
+	if period, ok := Now(p.Idle, now); ok {
+		return period
+	}
+	return Period{Eviction: EvictOldest}
+}
+
 // Owner is the second phase of a scale-down, for all hosts of one owner and all
 // registrations on its list, which must be complete: who is missing from it is
 // taken for missing. Orphans have no part in it. The verdicts are in the order
 // in which hosts are given their place among those that are kept idle: those
-// that the period evicts last come first, and those as old by instance id.
-func (p ScaleDown) Owner(hosts []Candidate, listed []Runner, now time.Time) []HostVerdict {
-	period, ok := Now(p.Idle, now)
-	if !ok {
-		period.Eviction = EvictOldest
-	}
+// that the period evicts last come first, and those as old by instance id. The
+// period is what Kept says.
+func (p ScaleDown) Owner(hosts []Candidate, listed []Runner, period Period, now time.Time) []HostVerdict {
 	hosts = slices.DeleteFunc(slices.Clone(hosts), func(c Candidate) bool { return c.Orphan })
 	slices.SortStableFunc(hosts, period.Eviction.compare)
 	found := ByHost(hosts, listed)

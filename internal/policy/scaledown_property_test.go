@@ -237,7 +237,7 @@ func TestIdleCountOfEachOwner(t *testing.T) {
 		if eviction == policy.EvictNewest {
 			slices.Reverse(idle) // the first host is the youngest
 		}
-		got := actionsOf(policy.ScaleDown{Idle: []policy.Period{p}}.Owner(hosts, listed, noon))
+		got := actionsOf(policy.ScaleDown{Idle: []policy.Period{p}}.Owner(hosts, listed, p, noon))
 		for n, r := range idle {
 			id := r.Name[len("remuda-1-"):]
 			want := lifecycle.ActionKeep

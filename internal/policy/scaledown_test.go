@@ -49,7 +49,7 @@ func TestRegistrationsOfWhoGoes(t *testing.T) {
 	}
 	orphan := host("i-3")
 	orphan.Orphan = true
-	got := policy.ScaleDown{}.Owner([]policy.Candidate{orphan, host("i-2"), host("i-1"), host("i-4")}, listed, now)
+	got := policy.ScaleDown{}.Owner([]policy.Candidate{orphan, host("i-2"), host("i-1"), host("i-4")}, listed, policy.Period{}, now)
 	want := []policy.HostVerdict{
 		{InstanceID: "i-1", Action: policy.ActionDeregisterAndTerminate, Why: "idle, beyond the 0 that are kept so for its owner", RunnerIDs: []int64{3, 1}},
 		{InstanceID: "i-2", Action: lifecycle.ActionKeep, Why: "GitHub says that runner 4 is online and busy"},
@@ -65,6 +65,6 @@ func BenchmarkOwner(b *testing.B) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	hosts, listed := manyHosts(10_000, now)
 	for b.Loop() {
-		policy.ScaleDown{}.Owner(hosts, listed, now)
+		policy.ScaleDown{}.Owner(hosts, listed, policy.Period{}, now)
 	}
 }

@@ -51,8 +51,9 @@ func (s Snapshot) Plan() []HostVerdict {
 	for _, c := range orphans {
 		verdicts = append(verdicts, s.Policy.Orphan(c, s.ask(c), byName[c.InstanceID]))
 	}
+	kept := s.Policy.Kept(s.Now)
 	for _, owner := range owners {
-		verdicts = append(verdicts, s.Policy.Owner(hosts[owner], lists[owner], s.Now)...)
+		verdicts = append(verdicts, s.Policy.Owner(hosts[owner], lists[owner], kept, s.Now)...)
 	}
 	return verdicts
 }

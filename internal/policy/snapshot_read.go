@@ -42,12 +42,12 @@ func ParseSnapshot(data []byte) (Snapshot, error) {
 type snapshotReader struct {
 	document
 	problems []error
-	more     int // problems that are not said
+	more     bool // there are problems that are not said, and the rest is not read
 }
 
 func (r *snapshotReader) problem(n node, format string, args ...any) {
 	if len(r.problems) == maxProblems {
-		r.more++
+		r.more = true
 		return
 	}
 	err := fmt.Errorf(format, args...)
@@ -61,8 +61,8 @@ func (r *snapshotReader) problem(n node, format string, args ...any) {
 }
 
 func (r *snapshotReader) err() error {
-	if r.more > 0 {
-		return errors.Join(append(r.problems, fmt.Errorf("and %d more", r.more))...)
+	if r.more {
+		return errors.Join(append(r.problems, errors.New("and more"))...)
 	}
 	return errors.Join(r.problems...)
 }

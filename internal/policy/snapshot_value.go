@@ -46,6 +46,9 @@ func (r *snapshotReader) fields(n node, names []string) fields {
 		default:
 			f.values[at] = span{value.begin, value.end}
 		}
+		if r.more {
+			break
+		}
 	}
 	return f
 }
@@ -65,11 +68,18 @@ func (r *snapshotReader) wrongType(n node, want string) {
 	r.problem(n, "is %s; write %s", r.kind(n), want)
 }
 
+// list are the items of a list, as long as there is room for what is wrong with them.
 func (r *snapshotReader) list(n *node) iter.Seq[node] {
-	if !r.isA(*n, kindList, kindList) {
-		return func(func(node) bool) {}
+	return func(yield func(node) bool) {
+		if !r.isA(*n, kindList, kindList) {
+			return
+		}
+		for item := range r.items(n) {
+			if r.more || !yield(item) {
+				return
+			}
+		}
 	}
-	return r.items(n)
 }
 
 func (r *snapshotReader) text(n node) string {
