@@ -36,8 +36,10 @@ type Provision struct {
 	// began is when this process took the request up; for measuring.
 	began time.Time
 
-	q     lifecycle.Request
-	token *lifecycle.Registration
+	q lifecycle.Request
+	// readAt is when the request's row was last read or written here.
+	readAt time.Time
+	token  *lifecycle.Registration
 	// jit is the registration of the host that a job-scoped request tries to
 	// claim.
 	jit jit
@@ -246,7 +248,7 @@ func (p *Provision) resume(ctx context.Context, now time.Time) (Progress, error)
 	if !q.Spec.Equal(p.demand.Spec) {
 		return done, fmt.Errorf("request %s: %w", q.RequestID, ErrSpecDiffers)
 	}
-	p.q, p.won = q, nil
+	p.q, p.readAt, p.won = q, now, nil
 	p.sel = newSelection()
 	if err := p.loadHosts(ctx); err != nil {
 		return again, err
@@ -394,7 +396,7 @@ func (p *Provision) write(ctx context.Context, q lifecycle.Request, now time.Tim
 		return again, fmt.Errorf("write request %s: %w", q.RequestID, err)
 	}
 	p.journal.effects++
-	p.q = stored
+	p.q, p.readAt = stored, now
 	then()
 	return again, nil
 }

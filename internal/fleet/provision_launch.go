@@ -67,6 +67,11 @@ func usageOf(q lifecycle.Request) lifecycle.UsageClass {
 // crash has made, and records one machine a step. Past the deadline the call
 // is not made any more.
 func (p *Provision) launch(ctx context.Context, now time.Time) (Progress, error) {
+	if p.trouble != nil {
+		if moved, err := p.moved(ctx, now); err != nil || moved {
+			return again, err
+		}
+	}
 	late := !now.Before(p.q.Deadline)
 	if !late {
 		if err := p.mint(ctx, now); err != nil {
@@ -121,6 +126,11 @@ func (p *Provision) recordMachine(ctx context.Context, now time.Time, machines *
 	if len(*machines) == 0 {
 		return p.launched(ctx, now, short)
 	}
+	if now.Sub(p.readAt) >= listedAfter/2 {
+		if moved, err := p.moved(ctx, now); err != nil || moved {
+			return again, err
+		}
+	}
 	m := (*machines)[0]
 	if m.State != lifecycle.MachineGone {
 		r, err := p.f.record(ctx, m, p.q, p.token, now)
@@ -137,6 +147,22 @@ func (p *Provision) recordMachine(ctx context.Context, now time.Time, machines *
 	}
 	*machines = (*machines)[1:]
 	return again, nil
+}
+
+// moved reads the request again, and resumes it if somebody else wrote it meanwhile:
+// between two tries of a launch, and before hosts of one that took long are recorded, the
+// run may have been released, and given back its room.
+func (p *Provision) moved(ctx context.Context, now time.Time) (bool, error) {
+	q, err := p.f.store.Request(ctx, p.q.Repository, p.q.RunID, p.q.RequestID)
+	if err != nil {
+		return false, fmt.Errorf("read request %s: %w", p.q.RequestID, err)
+	}
+	p.readAt = now
+	if q.Version == p.q.Version {
+		return false, nil
+	}
+	p.next = p.resume
+	return true, nil
 }
 
 // record writes the record of a new machine, or returns the one it has.

@@ -27,6 +27,9 @@ type tidy struct {
 	left time.Time
 	// kept counts the hosts that serve the request still, or finish its jobs.
 	kept int
+	// coming counts the hosts that an open launch may bring still: its call may be under
+	// way, and a listing shows late what it has made.
+	coming int
 	// limits are those whose accounts still have to be told of that.
 	limits []policy.Limit
 	// freed are the hosts that were released, returned or ended, on the way or
@@ -47,11 +50,12 @@ func (t *tidy) Step(ctx context.Context, now time.Time) (Progress, error) {
 
 // adopt records the machines of a launch that a crash cut short, so that they
 // are ended like all others. The call itself is not repeated.
-func (t *tidy) adopt(ctx context.Context, _ time.Time) (Progress, error) {
+func (t *tidy) adopt(ctx context.Context, now time.Time) (Progress, error) {
 	machines, err := t.f.compute.Launched(ctx, *t.q.Launch)
 	if err != nil {
 		return again, fmt.Errorf("find machines of request %s: %w", t.q.RequestID, err)
 	}
+	t.awaitLaunch(t.q.Launch.Count-len(machines), now)
 	made := machines
 	t.next = func(ctx context.Context, now time.Time) (Progress, error) {
 		if len(machines) == 0 {
@@ -73,6 +77,17 @@ func (t *tidy) adopt(ctx context.Context, _ time.Time) (Progress, error) {
 		return again, nil
 	}
 	return again, nil
+}
+
+// awaitLaunch leaves the launch open, and its hosts their room, while limits are on and
+// it may bring so many more.
+func (t *tidy) awaitLaunch(missing int, now time.Time) {
+	until := t.q.ReleasedAt.Add(listedAfter) // others close their launch before they settle
+	if !t.f.limits.On() || missing <= 0 || !now.Before(until) {
+		return
+	}
+	t.coming = missing
+	t.lookBy(until)
 }
 
 func (t *tidy) load(ctx context.Context, now time.Time) (Progress, error) {
@@ -167,12 +182,12 @@ func (t *tidy) countDraining(now time.Time) {
 	}
 }
 
-// giveBack leaves the request room for the hosts that it has still, in one
+// giveBack leaves the request room for the hosts that it has still, or may get, in one
 // account a step. That comes before the request is due no more: a crash between the
 // two is finished by the due sweep.
 func (t *tidy) giveBack(ctx context.Context, now time.Time) (Progress, error) {
 	for len(t.limits) > 0 {
-		changed, err := t.f.giveBack(ctx, t.limits[0], t.q, t.kept)
+		changed, err := t.f.giveBack(ctx, t.limits[0], t.q, t.kept+t.coming)
 		if err != nil {
 			return again, err
 		}
@@ -188,11 +203,14 @@ func (t *tidy) giveBack(ctx context.Context, now time.Time) (Progress, error) {
 // close writes when the request is due again, if that has changed.
 func (t *tidy) close(ctx context.Context, now time.Time) (Progress, error) {
 	q := t.q
-	q.DueAt, q.Launch = t.left, nil
+	q.DueAt = t.left
+	if t.coming == 0 {
+		q.Launch = nil
+	}
 	if q.ExpiresAt.IsZero() {
 		q.ExpiresAt = now.Add(t.f.timing.KeepRequests)
 	}
-	if q.DueAt.Equal(t.q.DueAt) && t.q.Launch == nil && !t.q.ExpiresAt.IsZero() {
+	if q.DueAt.Equal(t.q.DueAt) && q.Launch == t.q.Launch && !t.q.ExpiresAt.IsZero() {
 		return done, nil
 	}
 	stored, err := t.f.store.UpdateRequest(ctx, q)
