@@ -2,7 +2,9 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -97,4 +99,50 @@ func TestReleaseDuringALaunch(t *testing.T) {
 			})
 		})
 	}
+}
+
+// stillAccounts stand still once, for longer than a release keeps room, and then somebody
+// else was faster.
+type stillAccounts struct {
+	fleet.GuardStore
+	once   *sync.Once
+	writes *atomic.Int32 // since
+}
+
+func (s stillAccounts) UpdateAccount(ctx context.Context, a lifecycle.Account) (lifecycle.Account, error) {
+	lost := false
+	s.once.Do(func() {
+		time.Sleep(3 * time.Minute)
+		lost = true
+	})
+	if lost {
+		return a, lifecycle.ErrLost
+	}
+	s.writes.Add(1)
+	return s.GuardStore.UpdateAccount(ctx, a)
+}
+
+// A Provision that stood still before it took room takes none for a run that is released.
+func TestNoRoomForAReleasedRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := policy.Limits{HostsPerRepository: 2}
+		w := newWorld(t, limited(l))
+		var writes atomic.Int32
+		still := w.newFleet("b", limited(l), func(o *fleet.Options) { o.Guards = stillAccounts{o.Guards, new(sync.Once), &writes} })
+		p, err := still.NewProvision(demandOf(repository, "1", 2, 2, 10*time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := make(chan error, 1)
+		go func() { over <- still.Drive(t.Context(), p, patience) }()
+		time.Sleep(time.Second)
+		w.release(t.Context(), "1", false)
+		var released *fleet.ReleasedError
+		if err := <-over; !errors.As(err, &released) {
+			t.Errorf("the end of the request: %v", err)
+		}
+		if n := writes.Load(); n != 0 {
+			t.Errorf("room was taken and given back: %d writes", n)
+		}
+	})
 }

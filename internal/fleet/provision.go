@@ -150,7 +150,7 @@ func (p *Provision) begin(ctx context.Context, now time.Time) (Progress, error) 
 		return again, fmt.Errorf("create request %s: %w", q.RequestID, err)
 	}
 	p.journal.effects++
-	p.q, p.hosts = q, map[string]lifecycle.Record{}
+	p.q, p.readAt, p.hosts = q, now, map[string]lifecycle.Record{}
 	p.sel = newSelection()
 	p.next = p.book
 	if q.MaxHosts > 0 {

@@ -126,10 +126,8 @@ func (p *Provision) recordMachine(ctx context.Context, now time.Time, machines *
 	if len(*machines) == 0 {
 		return p.launched(ctx, now, short)
 	}
-	if now.Sub(p.readAt) >= listedAfter/2 {
-		if moved, err := p.moved(ctx, now); err != nil || moved {
-			return again, err
-		}
+	if moved, err := p.movedWhileStill(ctx, now); err != nil || moved {
+		return again, err
 	}
 	m := (*machines)[0]
 	if m.State != lifecycle.MachineGone {
@@ -149,9 +147,17 @@ func (p *Provision) recordMachine(ctx context.Context, now time.Time, machines *
 	return again, nil
 }
 
-// moved reads the request again, and resumes it if somebody else wrote it meanwhile:
-// between two tries of a launch, and before hosts of one that took long are recorded, the
-// run may have been released, and given back its room.
+// movedWhileStill is moved where a call, or this process, has stood still for so long that
+// a release may soon have given back the request's room.
+func (p *Provision) movedWhileStill(ctx context.Context, now time.Time) (bool, error) {
+	if now.Sub(p.readAt) < listedAfter/2 {
+		return false, nil
+	}
+	return p.moved(ctx, now)
+}
+
+// moved reads the request again, and resumes it if somebody else wrote it meanwhile: its
+// run may have been released.
 func (p *Provision) moved(ctx context.Context, now time.Time) (bool, error) {
 	q, err := p.f.store.Request(ctx, p.q.Repository, p.q.RunID, p.q.RequestID)
 	if err != nil {

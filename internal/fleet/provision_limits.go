@@ -98,6 +98,9 @@ func (p *Provision) unequal(hosts int) int {
 
 // bookIn writes the entry of one account. Whoever loses to another reads again.
 func (p *Provision) bookIn(ctx context.Context, i, hosts int, now time.Time) (Progress, error) {
+	if moved, err := p.movedWhileStill(ctx, now); err != nil || moved {
+		return again, err
+	}
 	room := &p.booking.rooms[i]
 	e := room.Account.EntryOf(p.q, 0)
 	if e.Hosts == 0 {
