@@ -26,19 +26,21 @@ type DueSweep struct {
 	op       Op // the request in hand
 	// unavailable counts the requests in a row that could not be carried on.
 	unavailable int
-	// seen keeps one sweep from taking up the same row twice.
+	// seen keeps one sweep from taking up the same row twice. page is where it reads
+	// on, once all that it listed is seen: what stays due hides nothing behind it.
 	seen map[string]bool
+	page lifecycle.PageOf
 }
 
 // NewDueSweep begins a sweep.
 func (f *Fleet) NewDueSweep() *DueSweep {
-	s := &DueSweep{f: f, course: course{journal: journal{f: f, sweep: "due"}}, seen: map[string]bool{}}
+	s := &DueSweep{f: f, course: course{journal: journal{f: f, sweep: "due"}}, seen: map[string]bool{}, page: lifecycle.PageOf{Limit: dueAtOnce}}
 	s.next = s.listHosts
 	return s
 }
 
 func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (Progress, error) {
-	page, err := s.f.store.DueInstances(ctx, now, lifecycle.PageOf{Limit: dueAtOnce})
+	page, err := s.f.store.DueInstances(ctx, now, s.page)
 	if err != nil {
 		return again, fmt.Errorf("list due hosts: %w", err)
 	}
@@ -50,7 +52,9 @@ func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (Progress, erro
 		}
 	}
 	if len(due) == 0 {
-		s.next = s.listRequests
+		if s.page.After = page.Next; page.Next == "" {
+			s.next = s.listRequests
+		}
 		return again, nil
 	}
 	if s.hosts, err = s.f.gather(ctx, due, now); err != nil {
@@ -178,7 +182,7 @@ func (f *Fleet) postpone(ctx context.Context, r lifecycle.Record, d lifecycle.De
 
 // listRequests takes up the requests that stand still.
 func (s *DueSweep) listRequests(ctx context.Context, now time.Time) (Progress, error) {
-	page, err := s.f.store.DueRequests(ctx, now, lifecycle.PageOf{Limit: dueAtOnce})
+	page, err := s.f.store.DueRequests(ctx, now, s.page)
 	if err != nil {
 		return again, fmt.Errorf("list due requests: %w", err)
 	}
@@ -190,8 +194,11 @@ func (s *DueSweep) listRequests(ctx context.Context, now time.Time) (Progress, e
 			s.requests = append(s.requests, q)
 		}
 	}
-	s.next = s.request
-	if len(s.requests) == 0 {
+	if len(s.requests) > 0 {
+		s.next = s.request
+		return again, nil
+	}
+	if s.page.After = page.Next; page.Next == "" {
 		return done, nil
 	}
 	return again, nil

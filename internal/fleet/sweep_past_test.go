@@ -13,11 +13,12 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// damaged is a store with one request that cannot be read, and one host that
-// cannot be written, for a reason that does not pass.
+// damaged is a store with one request that cannot be read, and one host or all of
+// those in stuck that cannot be written, for a reason that does not pass.
 type damaged struct {
 	fleet.Store
 	request, host string
+	stuck         map[string]bool
 }
 
 func (d *damaged) Request(ctx context.Context, repository, run, id string) (lifecycle.Request, error) {
@@ -28,7 +29,7 @@ func (d *damaged) Request(ctx context.Context, repository, run, id string) (life
 }
 
 func (d *damaged) UpdateInstance(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error) {
-	if r.HostKey == d.host {
+	if r.HostKey == d.host || d.stuck[r.HostKey] {
 		return lifecycle.Record{}, errDamaged
 	}
 	return d.Store.UpdateInstance(ctx, r)
@@ -296,4 +297,25 @@ type muteByID struct {
 func (g *muteByID) Runner(context.Context, string, int64) (lifecycle.Runner, error) {
 	g.asked++
 	return lifecycle.Runner{}, errDown
+}
+
+// TestWhatStaysDueHidesNothing: a page of due hosts that cannot be written keeps
+// nobody from those behind it.
+func TestWhatStaysDueHidesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, rows := damagedWorld(t)
+		rows.stuck = map[string]bool{}
+		for _, r := range w.idleHosts(t, repository, "7", 100) {
+			rows.stuck[r.HostKey] = true
+		}
+		time.Sleep(time.Minute)
+		behind := w.idleHosts(t, "other/app", "8", 1)[0]
+		time.Sleep(7 * time.Hour)
+		if err := w.fleet.Drive(t.Context(), w.fleet.NewDueSweep(), patience); !errors.Is(err, errDamaged) {
+			t.Errorf("the sweep says %v, want what was damaged", err)
+		}
+		if r := w.record(behind.HostKey); r.State != lifecycle.StateTerminated {
+			t.Errorf("the host behind is %s: %s", r.State, r.Reason)
+		}
+	})
 }
