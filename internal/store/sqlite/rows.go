@@ -50,13 +50,22 @@ func many[T any](c *db.Conn, what, query string, args ...any) ([]T, error) {
 	return found, err
 }
 
-// sound reads the rows that a query selects by key and document. One that is
-// damaged hides no other: it is left out, and told of once. read counts it.
+// sound reads the rows that a query selects by key and document, and maybe by what
+// orders them. One that is damaged hides no other: it is left out, and told of once.
+// read counts it.
 func sound[T any](s *Store, c *db.Conn, what, query string, args ...any) (found []T, read int, err error) {
 	var key string
 	var text sql.RawBytes
 	err = c.Each(query, args, func(rows *sql.Rows) error {
-		if err := rows.Scan(&key, &text); err != nil {
+		columns, err := rows.Columns()
+		if err != nil {
+			return err
+		}
+		into := []any{&key, &text}
+		for range columns[len(into):] {
+			into = append(into, new(sql.RawBytes))
+		}
+		if err := rows.Scan(into...); err != nil {
 			return err
 		}
 		read++

@@ -29,12 +29,12 @@ const (
 		WHERE due_at <= ?1 AND (due_at, service, id) > (?2, ?3, ?4) ORDER BY due_at, service, id LIMIT ?5`
 	// Merged by SQLite, row by row: each state is in order by itself. One that is
 	// NULL has no rows.
-	selectWorkByState = `SELECT id, doc FROM (
-		SELECT created_at, id, doc FROM work WHERE service = ?1 AND state = ?5 AND (created_at, id) > (?2, ?3) UNION ALL
-		SELECT created_at, id, doc FROM work WHERE service = ?1 AND state = ?6 AND (created_at, id) > (?2, ?3) UNION ALL
-		SELECT created_at, id, doc FROM work WHERE service = ?1 AND state = ?7 AND (created_at, id) > (?2, ?3) UNION ALL
-		SELECT created_at, id, doc FROM work WHERE service = ?1 AND state = ?8 AND (created_at, id) > (?2, ?3)
-		ORDER BY created_at, id LIMIT ?4)`
+	selectWorkByState = `
+		SELECT id, doc, created_at FROM work WHERE service = ?1 AND state = ?5 AND (created_at, id) > (?2, ?3) UNION ALL
+		SELECT id, doc, created_at FROM work WHERE service = ?1 AND state = ?6 AND (created_at, id) > (?2, ?3) UNION ALL
+		SELECT id, doc, created_at FROM work WHERE service = ?1 AND state = ?7 AND (created_at, id) > (?2, ?3) UNION ALL
+		SELECT id, doc, created_at FROM work WHERE service = ?1 AND state = ?8 AND (created_at, id) > (?2, ?3)
+		ORDER BY created_at, id LIMIT ?4`
 )
 
 // workRow is the job as the columns of its row, in the order of the statements'
