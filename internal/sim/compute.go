@@ -18,7 +18,9 @@ type machine struct {
 	// before is what Describe may still say until sureAt.
 	before lifecycle.MachineState
 	sureAt time.Time
-	host   *host // once it has booted
+	// listedAt is from when every listing shows the machine.
+	listedAt time.Time
+	host     *host // once it has booted
 	// ordered: an operator told it to end.
 	ordered bool
 	// late: nobody waited for it any more when it was launched.
@@ -27,6 +29,10 @@ type machine struct {
 
 // describeLag is how long the cloud's answers may trail behind.
 const describeLag = 15 * time.Second
+
+// listLag is how long a listing may lack a new machine: some seconds, mostly, and
+// less than fleet waits before it believes that there is none.
+const listLag = 45 * time.Second
 
 func (c computePort) call(what string, changes bool, do func() error) error {
 	w := c.w
@@ -68,7 +74,7 @@ func (c computePort) Launched(_ context.Context, order lifecycle.LaunchOrder) ([
 	err := c.call("find launched machines", false, func() error {
 		all, err := c.w.compute.Launched(background, order)
 		for _, m := range all {
-			if c.w.machines[m.InstanceID].unsure(c.w.now) && c.w.chance(FaultTagLag) {
+			if c.w.machines[m.InstanceID].unlisted(c.w.now) && c.w.chance(FaultTagLag) {
 				continue
 			}
 			got = append(got, c.w.machines[m.InstanceID].lagging(c.w, m))
@@ -96,7 +102,7 @@ func (c computePort) List(_ context.Context, page lifecycle.PageOf) (lifecycle.P
 		all, err := c.w.compute.List(background, page)
 		got.Next = all.Next
 		for _, m := range all.Items {
-			if c.w.machines[m.InstanceID].unsure(c.w.now) && c.w.chance(FaultTagLag) {
+			if c.w.machines[m.InstanceID].unlisted(c.w.now) && c.w.chance(FaultTagLag) {
 				continue
 			}
 			got.Items = append(got.Items, m)
@@ -119,6 +125,9 @@ func (c computePort) Terminate(_ context.Context, instanceIDs []string) error {
 
 // unsure: the cloud may still give old answers about the machine.
 func (m *machine) unsure(now time.Time) bool { return m != nil && now.Before(m.sureAt) }
+
+// unlisted reports whether a listing may lack the machine, as EC2's may a new one.
+func (m *machine) unlisted(now time.Time) bool { return m != nil && now.Before(m.listedAt) }
 
 // lagging is the machine as the cloud may still see it.
 func (m *machine) lagging(w *world, now lifecycle.Machine) lifecycle.Machine {
@@ -151,7 +160,7 @@ func (w *world) launched(order lifecycle.LaunchOrder, got []lifecycle.Machine) {
 
 // appear takes up a new machine, which boots, mostly.
 func (w *world) appear(m lifecycle.Machine) {
-	mm := &machine{Machine: m, sureAt: w.now.Add(describeLag), late: w.lateLaunch(m)}
+	mm := &machine{Machine: m, sureAt: w.now.Add(describeLag), listedAt: w.now.Add(listLag), late: w.lateLaunch(m)}
 	w.machines[m.InstanceID] = mm
 	w.machineIDs = append(w.machineIDs, m.InstanceID)
 	if w.chance(FaultNoBoot) {

@@ -36,7 +36,7 @@ func (w *world) limitHosts() {
 // cutLaunches makes launches be cut short often, and machines be listed late, which
 // is when the room of a launch could be given back too early.
 func (w *world) cutLaunches() {
-	w.odds[FaultComputeLost], w.odds[FaultTagLag], w.odds[FaultReleaseInterim] = 10, 2, 6
+	w.odds[FaultComputeLost], w.odds[FaultTagLag], w.odds[FaultReleaseInterim] = 14, 2, 6
 }
 
 // allLimits are the limits of this life.
