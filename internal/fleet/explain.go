@@ -19,7 +19,8 @@ type Explanation struct {
 const explainEvents = 1000
 
 // Explain tells of a run's requests, its hosts and what each of them waits
-// for, and its history. A run that nobody asked hosts for is ErrNotFound.
+// for, and its history. A run that nobody asked hosts for, and whose jobs are over, is
+// ErrNotFound.
 func (f *Fleet) Explain(ctx context.Context, repository, runID string, now time.Time) (Explanation, error) {
 	var e Explanation
 	requests, err := f.store.RequestsOfRun(ctx, repository, runID)
@@ -31,7 +32,7 @@ func (f *Fleet) Explain(ctx context.Context, repository, runID string, now time.
 		return e, err
 	}
 	if len(requests)+len(jobs) == 0 {
-		return e, fmt.Errorf("run %s of %s: no request for hosts: %w", runID, repository, lifecycle.ErrNotFound)
+		return e, fmt.Errorf("run %s of %s: it has no request for hosts and no job that waits or runs: %w", runID, repository, lifecycle.ErrNotFound)
 	}
 	if e.Events, err = f.newestEvents(ctx, repository, runID); err != nil {
 		return e, err

@@ -146,3 +146,52 @@ func TestNoRoomForAReleasedRun(t *testing.T) {
 		}
 	})
 }
+
+// lateAccounts take long for one write, whose caller does not live to see it.
+type lateAccounts struct {
+	fleet.GuardStore
+	once *sync.Once
+	dies context.CancelFunc
+}
+
+func (s lateAccounts) UpdateAccount(ctx context.Context, a lifecycle.Account) (stored lifecycle.Account, err error) {
+	s.once.Do(func() {
+		time.Sleep(5 * time.Second)
+		stored, err = s.GuardStore.UpdateAccount(context.WithoutCancel(ctx), a)
+		s.dies()
+	})
+	return stored, err
+}
+
+// What a Provision writes behind the release of its run, and dies, is given back by
+// whoever sweeps.
+func TestRoomTakenBehindARelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := policy.Limits{HostsPerRepository: 2}
+		w := newWorld(t, limited(l))
+		ctx, dies := context.WithCancel(t.Context())
+		late := w.newFleet("b", limited(l), func(o *fleet.Options) { o.Guards = lateAccounts{o.Guards, new(sync.Once), dies} })
+		p, err := late.NewProvision(demandOf(repository, "1", 2, 2, 10*time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := make(chan error, 1)
+		go func() { over <- late.Drive(ctx, p, patience) }()
+		time.Sleep(time.Second)
+		w.release(t.Context(), "1", false)
+		if err := <-over; !errors.Is(err, context.Canceled) {
+			t.Errorf("the end of the request: %v", err)
+		}
+		if n := w.used(ofRepository); n != 2 {
+			t.Fatalf("%d hosts count, want the 2 that were written behind the release", n)
+		}
+		sweeping, stop := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer stop()
+		go w.fleet.Sweep(sweeping)
+		time.Sleep(2 * time.Minute)
+		if n := w.used(ofRepository); n != 0 {
+			t.Errorf("%d hosts count for good", n)
+		}
+	})
+}

@@ -118,6 +118,7 @@ func (t *tidy) host(ctx context.Context, now time.Time) (Progress, error) {
 	if len(t.pending) == 0 {
 		t.limits = t.f.limitsOf(t.q.Repository)
 		t.countDraining(now)
+		t.awaitCallers(now)
 		t.next = t.giveBack
 		return t.giveBack(ctx, now)
 	}
@@ -179,6 +180,16 @@ func (t *tidy) countDraining(now time.Time) {
 			t.kept++
 			t.lookBy(now.Add(t.f.policy(r.Pool).DrainLook))
 		}
+	}
+}
+
+// awaitCallers has a request that was released while it was open looked at once more,
+// while limits are on: a caller that has not heard of that may write an entry behind
+// what is given back here, and die before it sees.
+func (t *tidy) awaitCallers(now time.Time) {
+	until := t.q.ReleasedAt.Add(listedAfter)
+	if t.f.limits.On() && t.q.Outcome == lifecycle.OutcomeReleased && now.Before(until) {
+		t.lookBy(until)
 	}
 }
 
