@@ -207,8 +207,23 @@ func TestDevWins(t *testing.T) {
 	}
 	withEnv := strings.NewReplacer("  token_file:", "  # token_file:", "  # token_env:", "  token_env:").Replace(string(example))
 	withApps := strings.NewReplacer("  token_file: /etc/remuda/github-token", "  apps: [{app_id: 1, private_key_file: /k}]").Replace(string(example))
-	for name, text := range map[string]string{"token file": string(example), "token env": withEnv, "apps": withApps, "empty": ""} {
+	ignored := func(credential string) []string {
+		return []string{
+			"grpc", "http", "store", "compute.process.directory", "compute.process.agentd", "compute.process.runner",
+			"github.url", credential, "callers.issuer",
+		}
+	}
+	for name, test := range map[string]struct {
+		text    string
+		ignored []string
+	}{
+		"token file": {string(example), ignored("github.token_file")},
+		"token env":  {withEnv, ignored("github.token_env")},
+		"apps":       {withApps, ignored("github.apps")},
+		"empty":      {},
+	} {
 		t.Run(name, func(t *testing.T) {
+			text := test.text
 			o := devOptions{grpcAddr: "127.0.0.1:0", httpAddr: "127.0.0.1:0", stateDir: t.TempDir(), config: write(t, "controld.yaml", text)}
 			c, err := o.configuration(programs{agentd: "/bin/agentd"})
 			if err != nil {
@@ -220,6 +235,7 @@ func TestDevWins(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			want.ForDev, want.Ignored = true, test.ignored
 			want.GRPC = config.GRPC{Addr: "127.0.0.1:0"}
 			want.HTTP.Addr = "127.0.0.1:0"
 			want.Store.SQLite.Path = filepath.Join(o.stateDir, "remuda.db")
