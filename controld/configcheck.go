@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"text/tabwriter"
 	"time"
 
@@ -16,9 +17,9 @@ import (
 
 // configCheck prints one line for each thing that is wrong with a file, or says
 // that all is well and what is dangerous all the same. The files of tokens of
-// services are read for it, as at start. With --aws it goes on to
-// the account. A file of `controld dev` is checked over dev's own defaults, with
-// --dev.
+// services are read as at start; one that is not on this machine is a warning, since
+// a configuration may be checked elsewhere. With --aws it goes on to the account. A
+// file of `controld dev` is checked over dev's own defaults, with --dev.
 func configCheck(ctx context.Context, call *call) error {
 	var inAWS, ofDev bool
 	files, err := call.parse(1, func(f *flag.FlagSet) {
@@ -44,11 +45,19 @@ func configCheck(ctx context.Context, call *call) error {
 	case err != nil:
 		return err
 	}
-	warnings, unread := checkTokens(c)
-	for _, err := range unread {
+	warnings, wrongFiles := checkTokens(c)
+	var bad []error
+	for _, err := range wrongFiles {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			warnings = append(warnings, fmt.Sprintf("%v; controld does not start where it cannot read that file", err))
+		} else {
+			bad = append(bad, err)
+		}
+	}
+	for _, err := range bad {
 		fmt.Fprintf(call.stdout, "%s: %v\n", files[0], err)
 	}
-	if len(unread) > 0 {
+	if len(bad) > 0 {
 		return errTold
 	}
 	fmt.Fprintf(call.stdout, "%s: ok\n", files[0])

@@ -366,7 +366,7 @@ func (c *course) past(ctx context.Context, err error) bool {
 	if err == nil {
 		return true
 	}
-	if errors.Is(err, lifecycle.ErrUnavailable) || ctx.Err() != nil {
+	if passing(ctx, err) {
 		return false
 	}
 	c.passed = append(c.passed, err)

@@ -98,7 +98,7 @@ func (f *Fleet) gather(ctx context.Context, records []lifecycle.Record, now time
 // other reasons to end are looked at all the same.
 func (f *Fleet) requestKnown(ctx context.Context, r lifecycle.Record, seen map[string]*lifecycle.Request) (*lifecycle.Request, error) {
 	q, err := f.requestOf(ctx, r, seen)
-	if err != nil && !errors.Is(err, lifecycle.ErrUnavailable) && ctx.Err() == nil {
+	if err != nil && !passing(ctx, err) {
 		f.log.Error("a request cannot be read; its host is looked at without it", "instance", r.InstanceID, "run", r.RunID, "error", err)
 		return nil, nil
 	}

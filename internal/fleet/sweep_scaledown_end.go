@@ -169,7 +169,7 @@ func (s *ScaleDownSweep) deregister(ctx context.Context, h judged, now time.Time
 	case errors.Is(err, lifecycle.ErrBusy):
 		s.busyWhy, s.next = fmt.Sprintf("not idle any more: GitHub has given runner %d a job", id), s.carries(s.takeBack)
 		return again, nil
-	case errors.Is(err, lifecycle.ErrUnavailable) || err != nil && ctx.Err() != nil:
+	case err != nil && passing(ctx, err):
 		if s.unanswered++; s.unanswered >= unavailableAtMost || ctx.Err() != nil {
 			return s.leave(ctx, fmt.Sprintf("delete runner %d", id), err)
 		}

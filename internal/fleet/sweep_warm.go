@@ -52,7 +52,7 @@ func (f *Fleet) warmPools() []string {
 // unavailable, which would be so for all.
 func (s *WarmSweep) Step(ctx context.Context, now time.Time) (Progress, error) {
 	progress, err := s.course.Step(ctx, now)
-	if err == nil || len(s.pools) == 0 || errors.Is(err, lifecycle.ErrUnavailable) || ctx.Err() != nil {
+	if err == nil || len(s.pools) == 0 || passing(ctx, err) {
 		return progress, err
 	}
 	s.failed(err)
