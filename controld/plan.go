@@ -71,7 +71,7 @@ func readSnapshot(path string) ([]byte, error) {
 
 var planOutputs = map[string]func(io.Writer, []policy.HostVerdict) error{"json": planJSON, "table": planTable}
 
-// planDecision is a verdict as interfaces.md has it.
+// planDecision is a verdict as docs/interfaces.md#the-snapshot-that-plan-reads has it.
 type planDecision struct {
 	InstanceID string           `json:"instance_id"`
 	Action     lifecycle.Action `json:"action"`

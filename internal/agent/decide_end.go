@@ -38,7 +38,7 @@ func (v view) mustEnd() string {
 }
 
 // endsAt is when the host ends itself if nothing new is heard; zero for never.
-// It does not depend on whether the store answers (design section 4).
+// It does not depend on whether the store answers (docs/design.md#the-lifecycle).
 func (v view) endsAt() time.Time {
 	if v.held() {
 		return v.Record.Hold

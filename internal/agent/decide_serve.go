@@ -187,7 +187,7 @@ func (v view) connecting(l Listener) Decision {
 	})
 }
 
-// exited decides by the exit code of the listener (design section 9).
+// exited decides by the exit code of the listener (docs/design.md#github-and-ec2-facts).
 func (v view) exited(l Listener) Decision {
 	if v.jit() && (l.Code == CodeDone || (l.Code == CodeTerminated && l.Listened)) {
 		return v.leftWithoutJob(l)

@@ -21,7 +21,7 @@ type Intervals struct {
 	Heartbeat time.Duration
 }
 
-// DefaultIntervals returns the numbers of design section 7.
+// DefaultIntervals returns the numbers of docs/design.md#time-and-numbers.
 func DefaultIntervals() Intervals {
 	return Intervals{ReadIdle: 500 * time.Millisecond, ReadRunning: 5 * time.Second, Heartbeat: 15 * time.Second}
 }

@@ -140,7 +140,7 @@ const (
 // CodeUnknown is the exit code of a listener whose end nobody saw.
 const CodeUnknown = -1
 
-// Exit codes of Runner.Listener, which run.sh would hide (design section 9).
+// Exit codes of Runner.Listener, which run.sh would hide (docs/design.md#github-and-ec2-facts).
 const (
 	CodeDone            = 0
 	CodeTerminated      = 1

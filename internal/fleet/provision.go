@@ -365,7 +365,7 @@ func (f *Fleet) hostsOfRun(ctx context.Context, repository, runID string) ([]lif
 }
 
 // take writes the won hosts into the request row. The write is the check that
-// design section 5 asks for after a claim: it fails when the run was released
+// docs/design.md#operations asks for after a claim: it fails when the run was released
 // meanwhile, and then the claims are undone.
 func (p *Provision) take(ctx context.Context, now time.Time) (Progress, error) {
 	q := p.q

@@ -12,7 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Defaults of a Provision (interfaces.md).
+// Defaults of a Provision (docs/interfaces.md#grpc-fleetservice).
 const (
 	DefaultPool          = "default"
 	DefaultResourceClass = "large"

@@ -28,7 +28,7 @@ type saying struct {
 	at   time.Time
 }
 
-// toldFor is how long the history keeps what was told (design section 3). What
+// toldFor is how long the history keeps what was told (docs/design.md#what-is-stored). What
 // has not changed by then is told again, or nobody could read it any more.
 const toldFor = 24 * time.Hour
 

@@ -244,7 +244,7 @@ func FirstLine(s string) string {
 }
 
 // held: an operator is looking, so the host goes on with what it does and is
-// not ended (design section 4).
+// not ended (docs/design.md#the-lifecycle).
 func (v view) held(d Decision) Decision {
 	by := "held by an operator"
 	if v.Record.FleetHeld {

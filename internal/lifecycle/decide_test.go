@@ -78,7 +78,7 @@ func TestReleaseClockStartsOnce(t *testing.T) {
 	}
 }
 
-// The numbers of design section 4.
+// The numbers of docs/design.md#the-lifecycle.
 func TestDefaultPolicy(t *testing.T) {
 	want := lifecycle.Policy{
 		CreationTimeout: 10 * time.Minute, ClaimTimeout: 2 * time.Minute, MaxRuntime: 6 * time.Hour, ReleaseTimeout: 2 * time.Minute,

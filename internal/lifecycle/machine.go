@@ -46,7 +46,7 @@ func (m Machine) From(o LaunchOrder) bool {
 }
 
 // Runner is a registration as GitHub sees it. GitHub's busy flag lags and flips
-// (design section 9): nothing is ended on it alone.
+// (docs/design.md#github-and-ec2-facts): nothing is ended on it alone.
 type Runner struct {
 	ID     int64
 	Name   string
@@ -57,7 +57,8 @@ type Runner struct {
 }
 
 // Message is an idle host's entry in the queue. It is a hint: the claim's
-// condition decides. The JSON names are in interfaces.md and must not change.
+// condition decides. The JSON names are in docs/interfaces.md#the-queue-message and must
+// not change.
 type Message struct {
 	InstanceID    string     `json:"id"`
 	ResourceClass string     `json:"resourceClass"`

@@ -59,7 +59,7 @@ type Policy struct {
 	Drift Drift
 }
 
-// DefaultPolicy returns the numbers of design section 4.
+// DefaultPolicy returns the numbers of docs/design.md#the-lifecycle.
 func DefaultPolicy() Policy {
 	return Policy{
 		CreationTimeout:   10 * time.Minute,
@@ -86,7 +86,7 @@ func DefaultPolicy() Policy {
 const MaxHold = 24 * time.Hour
 
 // claimFailuresAllowed: the second failure in a row that is the host's own
-// fault ends it (design section 4).
+// fault ends it (docs/design.md#the-lifecycle).
 const claimFailuresAllowed = 1
 
 // reached reports whether the deadline t has come. A time that is reached

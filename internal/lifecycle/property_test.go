@@ -13,7 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// edges is the table of design section 4, by the words of Record.Condition.
+// edges is the table of docs/design.md#the-lifecycle, by the words of Record.Condition.
 var edges = map[string][]string{
 	"created":          {"running", "terminated"},
 	"running":          {"idle (releasing)", "terminated"},

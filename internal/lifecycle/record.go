@@ -12,7 +12,7 @@ import (
 // are the JSON names; an empty attribute is an absent one.
 type Record struct {
 	// HostKey is `<instance role id>:<instance id>`, or the instance id where
-	// there is no role (design section 3).
+	// there is no role (docs/design.md#what-is-stored).
 	HostKey    string `json:"hostKey"`
 	InstanceID string `json:"instanceId"`
 	Pool       string `json:"pool"`
@@ -231,7 +231,7 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String(
 // Reveal returns the secret itself, for the one call that needs it.
 func (s Secret) Reveal() string { return string(s) }
 
-// Reuse says whose runs may follow each other on a host (design section 5).
+// Reuse says whose runs may follow each other on a host (docs/design.md#operations).
 type Reuse string
 
 // The reuse rules.

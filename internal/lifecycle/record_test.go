@@ -68,7 +68,7 @@ func TestRecordJSONRoundTrip(t *testing.T) {
 	}
 }
 
-// An empty value is a removed attribute, never "" (design section 3).
+// An empty value is a removed attribute, never "" (docs/design.md#what-is-stored).
 func TestEmptyAttributesAreLeftOut(t *testing.T) {
 	facts, _ := scene{host: "pooled", answer: "none", deadline: "ahead"}.facts()
 	body, err := json.Marshal(facts.Record)

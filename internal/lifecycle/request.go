@@ -167,7 +167,7 @@ func (q Request) Wants(hostKey string) bool {
 }
 
 // LaunchOrder is one call to the cloud. It is stored exactly before it is made,
-// so that a repeated call is the same call (design section 5).
+// so that a repeated call is the same call (docs/design.md#operations).
 type LaunchOrder struct {
 	// Token makes the call safe to repeat: hash of request id and number.
 	Token           string     `json:"token"`

@@ -85,7 +85,7 @@ func (s *seen) ownFault(signal string) bool {
 	return s.answer == signal || s.answer == signal+":host"
 }
 
-// rule is one sentence of design section 4: where it applies, and what it asks.
+// rule is one sentence of docs/design.md#the-lifecycle: where it applies, and what it asks.
 type rule struct {
 	name string
 	when func(*seen) bool

@@ -51,7 +51,7 @@ var Signals = []Signal{
 func (s Signal) Valid() bool { return slices.Contains(Signals, s) }
 
 // Cause says whose fault a failure signal is. GitHub's and AWS's never count
-// against the host; one of unknown cause does (design section 4).
+// against the host; one of unknown cause does (docs/design.md#the-lifecycle).
 type Cause string
 
 // The causes.

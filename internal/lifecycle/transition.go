@@ -53,7 +53,7 @@ var Actions = []Action{
 	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob,
 }
 
-// transitions is the table of design section 4, by Record.Condition.
+// transitions is the table of docs/design.md#the-lifecycle, by Record.Condition.
 var transitions = map[Action][]string{
 	ActionReady:   {string(StateCreated), string(StateClaimed)},
 	ActionRelease: {string(StateRunning)},

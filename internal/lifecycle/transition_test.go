@@ -12,7 +12,7 @@ import (
 )
 
 // TestApplyFollowsTheTable tries every action on every host. The table is that
-// of design section 4, written out once more.
+// of docs/design.md#the-lifecycle, written out once more.
 func TestApplyFollowsTheTable(t *testing.T) {
 	releasing := []string{"idle (releasing)"}
 	table := map[lifecycle.Action][]string{

@@ -118,7 +118,7 @@ type Candidate struct {
 }
 
 // agentBusy: the agent is the authority on busy, and GitHub is not: its own
-// flag lags, and runners drop out of its lists (design section 9).
+// flag lags, and runners drop out of its lists (docs/design.md#github-and-ec2-facts).
 func (c Candidate) agentBusy() bool { return c.AgentBusy != nil && *c.AgentBusy }
 
 // marked reports whether an earlier sweep read it as idle.

@@ -10,7 +10,7 @@ import (
 // unreadable is written for a mark that could not be read.
 const unreadable = "unreadable"
 
-// The names of a snapshot are in interfaces.md and must not change. Times that
+// The names of a snapshot are in docs/policies.md#controld-plan and must not change. Times that
 // are not known are "", which some of the readers of others want to see.
 type (
 	snapshotJSON struct {

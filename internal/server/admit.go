@@ -23,7 +23,7 @@ func (e *edge) admitStream(srv any, stream grpc.ServerStream, info *grpc.StreamS
 }
 
 // admit refuses callers of whom nothing is known, and those who may not call
-// the method at all (design section 8). Its decision is logged, with what the
+// the method at all (docs/design.md#security). Its decision is logged, with what the
 // call is about.
 func (e *edge) admit(ctx context.Context, method string, about []any) error {
 	if !ours(method) {

@@ -62,7 +62,7 @@ func readable(duration string) string {
 	return duration
 }
 
-// toStatus maps the errors of the use-cases to the codes of interfaces.md.
+// toStatus maps the errors of the use-cases to the codes of docs/interfaces.md#grpc-fleetservice.
 func (s *service) toStatus(ctx context.Context, err error) error {
 	var (
 		bad      *fleet.InvalidError

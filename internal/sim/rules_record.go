@@ -8,7 +8,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// table is the lifecycle of design section 4, written down once more: from a
+// table is the lifecycle of docs/design.md#the-lifecycle, written down once more: from a
 // condition to the conditions that may follow. Writes that change no state are
 // always allowed.
 var table = map[string][]string{

@@ -6,7 +6,7 @@
 // Everything runs on one goroutine, from one seed, in virtual time. Before and
 // after every call of a port the world may kill the caller, as kill -9 would,
 // or let others act first, for a moment or for minutes. The rules of
-// docs/design are held against every write and every effect, and at the end,
+// docs/design.md are held against every write and every effect, and at the end,
 // when the faults have stopped, everything must settle and nothing may be left
 // over. The same seed gives the same life, event for event.
 package sim

@@ -169,7 +169,7 @@ func (c *Compute) data(pool string, t template, rootDevice string) *types.Reques
 		ImageId:          sdk.String(t.image),
 		SecurityGroupIds: slices.Clone(p.SecurityGroups),
 		UserData:         sdk.String(c.userData[pool]),
-		// A host that cannot end itself by a call powers off (design section 8).
+		// A host that cannot end itself by a call powers off (docs/design.md#security).
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
 		// Version 2 only and one hop: no container and no forged request gets at it.
 		// The tags in it tell the agent its role.

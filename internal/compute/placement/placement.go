@@ -85,7 +85,7 @@ func (l Limits) Place(order lifecycle.LaunchOrder, live []lifecycle.Machine, sal
 }
 
 // machine has the tags of the order. Where there is no instance role the host
-// key is the instance id (design section 3).
+// key is the instance id (docs/design.md#what-is-stored).
 func machine(o lifecycle.LaunchOrder, t catalogue.Type, zone, id string, now time.Time) lifecycle.Machine {
 	return lifecycle.Machine{
 		InstanceID: id, HostKey: id, State: lifecycle.MachinePending,

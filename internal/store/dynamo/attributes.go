@@ -74,7 +74,7 @@ func encode(row any, expires time.Time) (item, error) {
 }
 
 // prune removes the empty values from an item and from the maps in it: an
-// empty value is a removed attribute, never "" (design section 3).
+// empty value is a removed attribute, never "" (docs/design.md#what-is-stored).
 func prune(it item) {
 	for name, value := range it {
 		if pruneValue(value) {

@@ -1,4 +1,4 @@
-// Package dynamo is the state store on DynamoDB: the tables of design section 3.
+// Package dynamo is the state store on DynamoDB: the tables of docs/design.md#what-is-stored.
 //
 // A row is an item whose attributes have lifecycle's JSON names, so that
 // conditions, policies and people can read them; what the indexes and the

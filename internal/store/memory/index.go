@@ -20,7 +20,7 @@ type index[T any] struct {
 	copy  func(T) T
 }
 
-// The indexes of design section 3, and the orders of the tables themselves.
+// The indexes of docs/design.md#what-is-stored, and the orders of the tables themselves.
 var (
 	byKey = index[lifecycle.Record]{"instances", 1, func(r *lifecycle.Record) []string {
 		return []string{r.HostKey}

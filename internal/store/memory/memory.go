@@ -15,7 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/store/row"
 )
 
-// Store keeps every table of design section 3 in maps. Rows in them are never
+// Store keeps every table of docs/design.md#what-is-stored in maps. Rows in them are never
 // changed in place, only replaced, and go in and out as copies.
 type Store struct {
 	// Now is the store's clock: the Date of its answers, and what expires.

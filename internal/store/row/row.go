@@ -1,7 +1,7 @@
 // Package row gives rows the one form in which every store keeps them, so that
 // what is read back is equal from each adapter: a copy of its own that shares
 // nothing with the caller, times in UTC without a monotonic reading, and nil
-// for an empty list (an empty value is a removed attribute, design section 3).
+// for an empty list (an empty value is a removed attribute, docs/design.md#what-is-stored).
 package row
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// EventRetention is how long an event is kept after its time (design section 3).
+// EventRetention is how long an event is kept after its time (docs/design.md#what-is-stored).
 const EventRetention = 24 * time.Hour
 
 // Record returns r in the form of the store.

@@ -1,5 +1,5 @@
 // Package sqlite is the state store of the embedded default: the tables of
-// design section 3 in one SQLite file, which package db opens.
+// docs/design.md#what-is-stored in one SQLite file, which package db opens.
 package sqlite
 
 import (
