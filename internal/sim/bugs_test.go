@@ -26,15 +26,8 @@ const bugsAtOnce = 2
 // chance alone would need too many lives. Without them no rule is broken.
 func TestPlantedBugs(t *testing.T) {
 	root := moduleRoot(t)
-	files, err := filepath.Glob("testdata/bugs/*.bug")
-	if err != nil || len(files) < 10 {
-		t.Fatalf("%d planted bugs, want at least 10: %v", len(files), err)
-	}
-	var bugs []bug
-	for _, file := range files {
-		bugs = append(bugs, readBug(t, file))
-	}
-	sound, bugged := build(t, root, nil), build(t, root, planted(t, root, bugs))
+	bugs, files := plantedBugs(t, root)
+	sound, bugged := build(t, root, nil), build(t, root, files)
 	slots := make(chan struct{}, bugsAtOnce)
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
@@ -61,64 +54,42 @@ func TestPlantedBugs(t *testing.T) {
 	}
 }
 
+// TestPlantedBugsApply: each planted bug finds its place in the code. It is the quick
+// half of TestPlantedBugs, for those who move code.
+func TestPlantedBugsApply(t *testing.T) {
+	plantedBugs(t, moduleRoot(t))
+}
+
+// plantedBugs reads all planted bugs, and the files with them planted, by path.
+func plantedBugs(t *testing.T, root string) ([]bug, map[string]string) {
+	t.Helper()
+	names, err := filepath.Glob("testdata/bugs/*.bug")
+	if err != nil || len(names) < 25 {
+		t.Fatalf("%d planted bugs, want at least 25: %v", len(names), err)
+	}
+	var bugs []bug
+	for _, name := range names {
+		bugs = append(bugs, readBug(t, name))
+	}
+	code, err := readSource(filepath.Join(root, "internal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := planted(code, bugs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bugs, files
+}
+
 // How the program looks for broken rules.
 var (
 	simulated = []string{"-seeds", fmt.Sprint(bugSeeds), "-keep", "30"}
 	explored  = []string{"-explore", "small"}
 )
 
-// bug is a planted bug: which rules may catch it, how, and what it changes.
-type bug struct {
-	name     string
-	caughtBy []string
-	how      []string
-	edits    []edit
-}
-
-type edit struct{ file, old, new string }
-
-var (
-	caughtBy = regexp.MustCompile(`(?m)^(caught by|explored to): (.+)$`)
-	editText = regexp.MustCompile(`(?ms)^file: ([^\n]+)\n<<<<\n(.+?)\n====\n(.*?)\n?>>>>$`)
-	broken   = regexp.MustCompile(`the rule "([^"]+)" is broken\n.*`)
-)
-
-func readBug(t *testing.T, file string) bug {
-	t.Helper()
-	text := read(t, file)
-	b := bug{name: strings.TrimSuffix(filepath.Base(file), ".bug")}
-	if m := caughtBy.FindStringSubmatch(text); m != nil {
-		b.how, b.caughtBy = simulated, strings.Split(m[2], ", ")
-		if m[1] == "explored to" {
-			b.how = explored
-		}
-	}
-	for _, m := range editText.FindAllStringSubmatch(text, -1) {
-		b.edits = append(b.edits, edit{file: m[1], old: m[2], new: m[3]})
-	}
-	if len(b.caughtBy) == 0 || len(b.edits) == 0 {
-		t.Fatalf("%s: no rule or no edit", file)
-	}
-	return b
-}
-
-// plant returns the contents of the files with the bug in them, by path.
-func (b bug) plant(t *testing.T, root string) map[string]string {
-	t.Helper()
-	planted := map[string]string{}
-	for _, e := range b.edits {
-		path := filepath.Join(root, e.file)
-		text, ok := planted[path]
-		if !ok {
-			text = read(t, path)
-		}
-		if n := strings.Count(text, e.old); n != 1 {
-			t.Fatalf("the bug does not apply any more: %s has %d times, want once:\n%s", e.file, n, e.old)
-		}
-		planted[path] = strings.Replace(text, e.old, e.new, 1)
-	}
-	return planted
-}
+// broken is how the program names a broken rule.
+var broken = regexp.MustCompile(`the rule "([^"]+)" is broken\n.*`)
 
 // build builds the simulator with some files replaced.
 func build(t *testing.T, root string, planted map[string]string) string {

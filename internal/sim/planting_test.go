@@ -1,14 +1,13 @@
 package sim_test
 
 import (
+	"cmp"
 	"fmt"
-	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -19,26 +18,29 @@ const bugVariable = "PLANTED_BUG"
 // planted returns the contents of the files with all the bugs in them, by path. Each
 // bug is off until it is named: where it changes a function, that has the body with the
 // bug first, behind a switch. One build serves all bugs so.
-func planted(t *testing.T, root string, bugs []bug) map[string]string {
-	t.Helper()
-	files := map[string]string{}
+func planted(s *source, bugs []bug) (map[string]string, error) {
 	inserts := map[string][]insert{}
 	for _, b := range bugs {
-		for path, text := range b.plant(t, root) {
-			inserts[path] = append(inserts[path], b.switches(t, path, text)...)
+		if err := s.plant(b, inserts); err != nil {
+			return nil, fmt.Errorf("the bug %s does not apply any more: %w", b.name, err)
 		}
 	}
+	files := map[string]string{}
 	for path, some := range inserts {
-		source := read(t, path)
+		text := s.texts[path]
 		slices.SortStableFunc(some, func(a, b insert) int { return b.at - a.at })
 		for _, i := range some {
-			source = source[:i.at] + i.text + source[i.at:]
+			text = text[:i.at] + i.text + text[i.at:]
 		}
-		files[path] = source
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, fmt.Errorf("a bug leaves no Go: %w", err)
+		}
+		files[path] = text
 		files[filepath.Join(filepath.Dir(path), "planted_bug.go")] = fmt.Sprintf(
-			"package %s\n\nimport \"os\"\n\nvar plantedBug = os.Getenv(%q)\n", parse(t, path, source).file.Name.Name, bugVariable)
+			"package %s\n\nimport \"os\"\n\nvar plantedBug = os.Getenv(%q)\n", file.Name.Name, bugVariable)
 	}
-	return files
+	return files, nil
 }
 
 // insert is a text and where in a file it goes.
@@ -47,60 +49,59 @@ type insert struct {
 	text string
 }
 
-// switches are the bodies of the functions of a file that the bug changes, each for the
-// begin of its function.
-func (b bug) switches(t *testing.T, path, text string) []insert {
-	t.Helper()
-	sound, bugged := parse(t, path, read(t, path)), parse(t, path, text)
-	var inserts []insert
-	for i, with := range bugged.file.Decls {
-		without := sound.file.Decls[i]
-		if bugged.of(with) == sound.of(without) {
-			continue
+// plant adds the bodies of the functions that a bug changes, each for the begin of its
+// function.
+func (s *source) plant(b bug, inserts map[string][]insert) error {
+	replaced := map[string][]replacement{}
+	functions := map[string]function{}
+	for _, e := range b.edits {
+		f, err := s.function(e.fn)
+		if err != nil {
+			return err
 		}
-		f, ok := with.(*ast.FuncDecl)
-		of, same := without.(*ast.FuncDecl)
-		if !ok || !same || bugged.signature(f) != sound.signature(of) {
-			t.Fatalf("%s: the bug changes more of %s than bodies of functions:\n%s", b.name, path, bugged.of(with))
+		from, to, err := s.find(f, e.what, e.nth)
+		if err != nil {
+			return err
 		}
-		at := sound.fset.Position(of.Body.Lbrace)
-		body := bugged.of(f.Body)
-		if f.Type.Results == nil {
+		functions[f.name] = f
+		replaced[f.name] = append(replaced[f.name], e.replacement(from, to))
+	}
+	for name, f := range functions {
+		from, to := s.fset.PositionFor(f.decl.Body.Pos(), false), s.fset.PositionFor(f.decl.Body.End(), false)
+		body := edited(s.texts[f.path], from.Offset, to.Offset, replaced[name])
+		if f.decl.Type.Results == nil {
 			body = "{" + body + "\nreturn\n}"
 		}
-		inserts = append(inserts, insert{at.Offset + 1, fmt.Sprintf(
-			"\n//line %s.bug:1\nif plantedBug == %q %s\n//line %s:%d\n", b.name, b.name, body, path, at.Line)})
+		inserts[f.path] = append(inserts[f.path], insert{from.Offset + 1, fmt.Sprintf(
+			"\n//line %s.bug:1\nif plantedBug == %q %s\n//line %s:%d\n", b.name, b.name, body, f.path, from.Line)})
 	}
-	return inserts
+	return nil
 }
 
-// parsed is a source file, parsed.
-type parsed struct {
-	fset *token.FileSet
-	file *ast.File
-	text string
+// replacement is a new text for a part of a file.
+type replacement struct {
+	from, to int
+	text     string
 }
 
-func parse(t *testing.T, path, text string) parsed {
-	t.Helper()
-	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, path, text, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatalf("parse with the bug: %v", err)
+func (e edit) replacement(from, to int) replacement {
+	switch e.action {
+	case "insert before":
+		return replacement{from, from, e.text + "\n"}
+	case "insert after":
+		return replacement{to, to, "\n" + e.text}
 	}
-	return parsed{fset, file, text}
+	return replacement{from, to, e.text} // that of "delete" is empty
 }
 
-// of is the text of a node.
-func (p parsed) of(n ast.Node) string { return p.between(n.Pos(), n.End()) }
-
-// signature is the text of a function before its body.
-func (p parsed) signature(f *ast.FuncDecl) string {
-	return strings.TrimSpace(p.between(f.Type.Func, f.Body.Lbrace))
-}
-
-func (p parsed) between(from, to token.Pos) string {
-	return p.text[p.fset.PositionFor(from, false).Offset:p.fset.PositionFor(to, false).Offset]
+// edited is a part of a text with replacements in it.
+func edited(text string, from, to int, some []replacement) string {
+	slices.SortFunc(some, func(a, b replacement) int { return cmp.Compare(a.from, b.from) })
+	out, at := "", from
+	for _, r := range some {
+		out, at = out+text[at:r.from]+r.text, r.to
+	}
+	return out + text[at:to]
 }
 
 func read(t *testing.T, path string) string {

@@ -1,0 +1,94 @@
+package sim_test
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// bug is a planted bug: which rules may catch it, how the program looks for them, and
+// what the bug changes.
+type bug struct {
+	name     string
+	caughtBy []string
+	how      []string
+	edits    []edit
+}
+
+// edit is one change of a planted bug, inside the body of one function. It names the
+// function and a statement or expression in it, so that it does not matter in which file
+// or package they are, how they are laid out and what is around them.
+type edit struct {
+	fn     string // the function: see source.function
+	what   string // the statement or expression: see source.find
+	nth    int    // which one of several equal ones counts, from 1; 0: there is only one
+	action string // one of editActions
+	text   string
+}
+
+var editActions = []string{"delete", "replace by", "insert before", "insert after"}
+
+// bugKey is a key at the begin of a line of a .bug file: its value is the rest of the line
+// and all lines up to the next key. Lines of code are indented.
+var bugKey = regexp.MustCompile(`(?m)^(caught by|explored to|func|find|find #\d+|delete|replace by|insert before|insert after):`)
+
+// readBug reads a .bug file:
+//
+//	# what the bug is, in a sentence
+//	caught by: the rules that may catch it in a simulated life, with commas between them
+//	explored to: (instead) the rules that may catch it in the explored states
+//	func: decider.running
+//	find: case v.busy(): ...
+//	insert before:
+//		case v.silent():
+//			return terminate("silent while running")
+//
+// The last three lines may come several times, with one of editActions each. One func
+// stands for all edits up to the next. "find #2" takes the second of several equal ones.
+func readBug(t *testing.T, file string) bug {
+	t.Helper()
+	b, err := parseBug(strings.TrimSuffix(filepath.Base(file), ".bug"), read(t, file))
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return b
+}
+
+func parseBug(name, text string) (bug, error) {
+	b, next := bug{name: name}, edit{}
+	keys := bugKey.FindAllStringSubmatchIndex(text, -1)
+	for i, at := range keys {
+		end := len(text)
+		if i+1 < len(keys) {
+			end = keys[i+1][0]
+		}
+		key, value := text[at[2]:at[3]], strings.TrimSpace(text[at[1]:end])
+		name, nth, _ := strings.Cut(key, " #")
+		switch name {
+		case "caught by":
+			b.how, b.caughtBy = simulated, strings.Split(value, ", ")
+		case "explored to":
+			b.how, b.caughtBy = explored, strings.Split(value, ", ")
+		case "func":
+			next = edit{fn: value}
+		case "find":
+			next.what = value
+			next.nth, _ = strconv.Atoi(cmp.Or(nth, "0"))
+		default:
+			if next.fn == "" || next.what == "" || (value == "") != (name == "delete") {
+				return b, fmt.Errorf("%q needs a func, a find and, unless it deletes, a text", key)
+			}
+			next.action, next.text = name, value
+			b.edits = append(b.edits, next)
+			next = edit{fn: next.fn}
+		}
+	}
+	if len(b.caughtBy) == 0 || len(b.edits) == 0 || next.what != "" {
+		return b, fmt.Errorf("no rule, no edit, or a find without an edit")
+	}
+	return b, nil
+}
