@@ -30,6 +30,7 @@ require (
 	github.com/mattn/go-isatty v0.0.24 // no colour where there is no terminal
 	github.com/netresearch/go-cron v0.9.1 // cron expressions with seconds, L and names, read once into bits
 	github.com/prometheus/client_golang v1.25.0 // metrics
+	github.com/prometheus/procfs v0.22.0 // what /proc says of processes and sockets of a host
 	github.com/rhysd/actionlint v1.7.12 // the stand-in reads workflow files with it
 	go.yaml.in/yaml/v3 v3.0.6 // configuration, with the place of each value
 	go.yaml.in/yaml/v4 v4.0.0-rc.3 // the positions that actionlint speaks in
@@ -78,7 +79,6 @@ require (
 	github.com/oasdiff/yaml3 v0.0.14 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
-	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect

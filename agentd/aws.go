@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/host/imds"
 	"github.com/remuda-ci/remuda/internal/host/notify"
 	"github.com/remuda-ci/remuda/internal/host/power"
+	"github.com/remuda-ci/remuda/internal/retry"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
@@ -106,19 +106,18 @@ func identify(ctx context.Context, client *metadata.Client, limit time.Duration,
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	alive := notify.Stepped(log)
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	pauses := retry.Backoff{Base: firstPause, Max: longestPause}
+	for failures := 1; ; failures++ {
 		alive(time.Now())
 		id, err := imds.Identify(ctx, client)
 		if err == nil {
 			return id, nil
 		}
-		if pause == firstPause {
+		if failures == 1 {
 			log.Warn("this machine does not say which one it is, asking again; if it is not in EC2, write instance_id", "error", err)
 		}
-		select {
-		case <-ctx.Done():
+		if pauses.Wait(ctx, failures) != nil {
 			return imds.Identity{}, fmt.Errorf("find out which instance this is: %w", err)
-		case <-time.After(time.Duration(rand.Float64() * float64(pause))):
 		}
 	}
 }

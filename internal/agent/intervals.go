@@ -3,6 +3,8 @@ package agent
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
 // Intervals are how often the agent does what it repeats. The cost page
@@ -109,16 +111,10 @@ func spread(d time.Duration, r *rand.Rand) time.Duration {
 // backoff returns a pause before attempt n+1 (n ≥ 1 failures): full jitter up
 // to base·2ⁿ⁻¹, also at the cap.
 func backoff(n int, base, limit time.Duration, r *rand.Rand) time.Duration {
-	return time.Duration(float64(doubled(n, base, limit)) * r.Float64())
+	return retry.Backoff{Base: base, Max: limit}.Pause(n, r.Float64())
 }
 
 // doubled is base·2ⁿ⁻¹, at most limit.
 func doubled(n int, base, limit time.Duration) time.Duration {
-	for range n - 1 {
-		if base >= limit {
-			break
-		}
-		base *= 2
-	}
-	return min(base, limit)
+	return retry.Backoff{Base: base, Max: limit}.Ceiling(n)
 }

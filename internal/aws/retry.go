@@ -7,6 +7,8 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+
+	backoff "github.com/remuda-ci/remuda/internal/retry"
 )
 
 // The defaults of RetryOptions.
@@ -60,11 +62,7 @@ func NewRetryer(o RetryOptions) sdk.Retryer {
 // wait is the pause after try number try (from 1): anything up to a limit that
 // doubles from FirstWait to LongestWait.
 func (o RetryOptions) wait(try int) time.Duration {
-	limit := o.FirstWait
-	for ; try > 1 && limit < o.LongestWait; try-- {
-		limit *= 2
-	}
-	return time.Duration(o.Random() * float64(min(limit, o.LongestWait)))
+	return backoff.Backoff{Base: o.FirstWait, Max: o.LongestWait}.Pause(try, o.Random())
 }
 
 // repeats lets ClassOf decide where it knows better than the SDK.

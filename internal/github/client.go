@@ -19,6 +19,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
 const (
@@ -224,8 +225,8 @@ func transient(err error) bool {
 // pause waits before the next attempt, with full jitter below a cap that
 // doubles. It reports whether ctx still has time.
 func pause(ctx context.Context, attempt int) bool {
-	limit := min(firstBackoff<<(attempt-1), maxBackoff)
-	return sleep(ctx, time.Duration(rand.Int64N(int64(limit)))+time.Millisecond)
+	d := retry.Backoff{Base: firstBackoff, Max: maxBackoff}.Pause(attempt, rand.Float64())
+	return retry.Sleep(ctx, d+time.Millisecond) == nil
 }
 
 func statusOf(r *api.Response, err error) int {

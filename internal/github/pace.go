@@ -2,9 +2,10 @@ package github
 
 import (
 	"context"
-	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
 // GitHub's secondary limits, by docs.github.com (rate limits for the REST API)
@@ -63,7 +64,7 @@ func (p *pacer) enter(ctx context.Context, of pace) error {
 			turn.Cancel()
 			return &restError{why: "calls are spread to stay within GitHub's secondary rate limits", wait: wait}
 		}
-		if !sleep(ctx, wait) {
+		if retry.Sleep(ctx, wait) != nil {
 			turn.Cancel()
 			return ctx.Err()
 		}
@@ -77,18 +78,3 @@ func (p *pacer) enter(ctx context.Context, of pace) error {
 }
 
 func (p *pacer) leave() { <-p.slots }
-
-// sleep reports whether ctx lasted for so long.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}

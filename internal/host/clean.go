@@ -13,25 +13,15 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/proc"
 )
 
 // The directories that a job writes to and that Clean renews.
 var jobDirs = []string{"work", "home", "tmp"}
 
-// killLimit is how long what is left of a run may take to die of SIGKILL. It is
-// far more than any process needs that is not stuck in the kernel.
-const killLimit = 10 * time.Second
-
-// endLimit is the same before the end of the machine, which takes the rest with
+// endLimit is proc.KillLimit before the end of the machine, which takes the rest with
 // it: the agent gives an effect 30 s, and most of that is for EC2's answer.
 const endLimit = 4 * time.Second
-
-// killPause is between looks at the processes that are being killed.
-const killPause = 5 * time.Millisecond
-
-// quietLooks is how many looks in a row must find nothing: a process can slip
-// past one, by being born behind it to a parent that dies ahead of it.
-const quietLooks = 2
 
 // cleaning is the file of a clean-up that has ended.
 type cleaning struct {
@@ -156,7 +146,7 @@ func (h *Host) checkDisk() error {
 // said are looked at until something can, or they are gone.
 func (h *Host) killAll(limit time.Duration) error {
 	end := time.Now().Add(limit)
-	for quiet := 0; quiet < quietLooks; time.Sleep(killPause) {
+	for quiet := 0; quiet < proc.QuietScans; time.Sleep(proc.KillPause) {
 		pids, unclear, err := h.survey()
 		late := time.Now().After(end)
 		switch {
@@ -167,7 +157,7 @@ func (h *Host) killAll(limit time.Duration) error {
 			continue
 		case late:
 			return fmt.Errorf("kill processes: %d are left after %s, the first is %d (%s)",
-				len(pids), limit, pids[0], programOf(pids[0]))
+				len(pids), limit, pids[0], proc.Default.Program(pids[0]))
 		}
 		quiet = 0
 		for _, pid := range pids {

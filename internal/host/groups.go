@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/host/tree"
+	"github.com/remuda-ci/remuda/internal/proc"
 )
 
 // groups is the launcher of the embedded default: each task runs in a process
@@ -84,7 +85,7 @@ func (g *groups) find(_ context.Context, t task, _ begun) (found, error) {
 	if group == 0 {
 		return f, nil
 	}
-	pids, err := childrenOf(group)
+	pids, err := proc.Default.Children(group)
 	if err == nil && len(pids) > 0 {
 		f.pid = pids[0]
 	}
@@ -162,7 +163,7 @@ func (g *groups) startClean(_ context.Context, t task, b begun) error {
 }
 
 func (g *groups) clean(context.Context) error {
-	if err := g.h.killAll(killLimit); err != nil {
+	if err := g.h.killAll(proc.KillLimit); err != nil {
 		return err
 	}
 	for _, dir := range jobDirs {
@@ -179,7 +180,7 @@ func (g *groups) check(context.Context) error {
 		return err
 	}
 	if len(pids) > 0 {
-		return fmt.Errorf("process %d (%s) still runs", pids[0], programOf(pids[0]))
+		return fmt.Errorf("process %d (%s) still runs", pids[0], proc.Default.Program(pids[0]))
 	}
 	for _, dir := range jobDirs {
 		info, err := os.Lstat(g.h.path(dir))

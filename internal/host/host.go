@@ -32,6 +32,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host/tree"
+	"github.com/remuda-ci/remuda/internal/proc"
 )
 
 // InstanceIDVariable is the environment variable that marks the processes of a
@@ -77,7 +78,7 @@ type Host struct {
 	o      Options
 	log    hclog.Logger
 	bootID string
-	proc   string // where processes are looked up
+	proc   proc.FS
 
 	launcher launcher
 	changed  chan struct{}
@@ -102,7 +103,7 @@ func New(o Options) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open host: read boot id: %w", err)
 	}
-	h := &Host{o: o, log: o.Logger, bootID: strings.TrimSpace(string(bootID)), proc: "/proc", changed: make(chan struct{}, 1)}
+	h := &Host{o: o, log: o.Logger, bootID: strings.TrimSpace(string(bootID)), proc: proc.Default, changed: make(chan struct{}, 1)}
 	h.pace = time.AfterFunc(time.Hour, h.notify)
 	h.pace.Stop()
 	h.launcher = h.newLauncher()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/proc"
 )
 
 // The programs of the runner, by the names that they are started by.
@@ -168,12 +169,12 @@ func (h *Host) lookForWorker(ctx context.Context, s *agent.Scene, listener int) 
 
 // worker finds the worker among the listener's children; 0 when there is none.
 func (h *Host) worker(listener int) (int, error) {
-	pids, err := childrenOf(listener)
+	pids, err := proc.Default.Children(listener)
 	if err != nil {
 		return 0, err
 	}
 	for _, pid := range pids {
-		if programOf(pid) == workerProgram {
+		if proc.Default.Program(pid) == workerProgram {
 			return pid, nil
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/proc"
 )
 
 // nobody is a process id that the kernel gives to none (PID_MAX_LIMIT is 2^22).
@@ -23,10 +25,10 @@ func put(t *testing.T, path, text string) {
 
 // pretend writes the files of a process below a directory that stands in for
 // /proc.
-func pretend(t *testing.T, proc, environ, stat string) {
+func pretend(t *testing.T, dir, environ, stat string) {
 	t.Helper()
-	put(t, filepath.Join(proc, nobody, "environ"), environ)
-	put(t, filepath.Join(proc, nobody, "stat"), stat)
+	put(t, filepath.Join(dir, nobody, "environ"), environ)
+	put(t, filepath.Join(dir, nobody, "stat"), stat)
 }
 
 // statFile has the state, the flags and the bounds of the environment.
@@ -57,8 +59,8 @@ func TestSurvey(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			h.proc = t.TempDir()
-			pretend(t, h.proc, test.environ, test.stat)
+			h.proc = proc.FS(t.TempDir())
+			pretend(t, string(h.proc), test.environ, test.stat)
 			pids, unclear, err := h.survey()
 			if err != nil || len(pids) != test.ours || unclear != test.unclear {
 				t.Errorf("ours are %v, unclear are %d, error %v; want %d and %d", pids, unclear, err, test.ours, test.unclear)
@@ -71,20 +73,20 @@ func TestSurvey(t *testing.T) {
 // be the host's.
 func TestKillAllWaitsForTheUnclear(t *testing.T) {
 	t.Parallel()
-	h := &Host{o: Options{InstanceID: "i-1"}, proc: t.TempDir()}
+	h := &Host{o: Options{InstanceID: "i-1"}, proc: proc.FS(t.TempDir())}
 	between := statFile("S", "4194304", "0", "0")
-	pretend(t, h.proc, "", between)
+	pretend(t, string(h.proc), "", between)
 	killed := make(chan error)
-	go func() { killed <- h.killAll(killLimit) }()
+	go func() { killed <- h.killAll(proc.KillLimit) }()
 	for _, environ := range []string{"", InstanceIDVariable + "=i-1\x00"} {
-		put(t, filepath.Join(h.proc, nobody, "environ"), environ)
+		put(t, filepath.Join(string(h.proc), nobody, "environ"), environ)
 		select {
 		case err := <-killed:
 			t.Fatalf("all were said to be dead (%v), and one lives", err)
-		case <-time.After(10 * killPause):
+		case <-time.After(10 * proc.KillPause):
 		}
 	}
-	if err := os.RemoveAll(h.proc + "/" + nobody); err != nil {
+	if err := os.RemoveAll(string(h.proc) + "/" + nobody); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-killed; err != nil {

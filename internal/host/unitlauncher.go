@@ -12,6 +12,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/host/units"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/proc"
 )
 
 // Systemd says how the tasks of a host run as units of systemd.
@@ -203,11 +204,11 @@ func (l *unitLauncher) worker(ctx context.Context) (int, error) {
 	}
 	for _, name := range names {
 		members, err := os.ReadFile(filepath.Join(groupRoot, units.Slice, name, "cgroup.procs"))
-		if err != nil && !gone(err) {
+		if err != nil && !proc.Gone(err) {
 			return 0, fmt.Errorf("list processes of %s: %w", name, err)
 		}
 		for _, field := range strings.Fields(string(members)) {
-			if pid, err := strconv.Atoi(field); err == nil && programOf(pid) == workerProgram {
+			if pid, err := strconv.Atoi(field); err == nil && proc.Default.Program(pid) == workerProgram {
 				return pid, nil
 			}
 		}

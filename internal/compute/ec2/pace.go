@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
 // Rate is a bucket of tokens: how many there may be, and how many come back
@@ -81,15 +82,11 @@ func await(ctx context.Context, l *rate.Limiter, n int, what string) error {
 	if delay <= 0 {
 		return nil
 	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if retry.Sleep(ctx, delay) != nil {
 		giveBack()
 		return fmt.Errorf("%s: %w", what, ctx.Err())
-	case <-timer.C:
-		return nil
 	}
+	return nil
 }
 
 var errPaced = errors.New("calls to EC2 are paced to stay below its limits, and the caller's deadline comes before its turn")

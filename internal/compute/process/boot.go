@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
 // logBytes is the size from which agentd.log is put aside when agentd starts.
@@ -34,7 +36,7 @@ func (c *Compute) boot(ctx context.Context, h host) error {
 			lock.Close()
 		}
 		if err == nil && !h.started() {
-			err = sleep(ctx, lockLook)
+			err = retry.Sleep(ctx, lockLook)
 		}
 		if err != nil {
 			return fmt.Errorf("boot host %s: %w", h.id, err)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
 // maxFile bounds what is read of a file that a host could have written, in bytes.
@@ -60,7 +62,7 @@ func lockFile(ctx context.Context, path string) (*os.File, error) {
 		if err != nil || ok {
 			return f, err
 		}
-		if err := sleep(ctx, lockLook); err != nil {
+		if err := retry.Sleep(ctx, lockLook); err != nil {
 			return nil, fmt.Errorf("wait for lock %s: %w", path, err)
 		}
 	}
@@ -81,15 +83,4 @@ func tryLockFile(path string) (*os.File, bool, error) {
 		return nil, false, nil
 	}
 	return nil, false, fmt.Errorf("lock %s: %w", path, err)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -8,22 +8,20 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/proc"
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
 const (
 	// killTimeout is how long the processes of hosts may take to die. They take
 	// milliseconds, unless the kernel holds them up.
 	killTimeout = 5 * time.Second
-	// killLook is the pause between two looks for what is left.
-	killLook = 5 * time.Millisecond
-	// quietLooks: a process can slip past one look at /proc, by being born
-	// behind it to a parent that dies ahead of it; hardly past two.
-	quietLooks = 2
 )
 
 // member is a process of a host.
 type member struct {
-	procID
+	proc.ID
 	host string
 	init bool
 }
@@ -41,15 +39,15 @@ func (c *Compute) kill(ctx context.Context, ids []string) error {
 		if quiet++; len(members)+unclear > 0 {
 			quiet = 0
 		}
-		if quiet == quietLooks {
+		if quiet == proc.QuietScans {
 			return nil
 		}
 		for m, signal := range signals(members) {
-			if err := m.signal(signal); err != nil {
-				return fmt.Errorf("kill process %d of host %s: %w", m.pid, m.host, err)
+			if err := sendSignal(m.ID, signal); err != nil {
+				return fmt.Errorf("kill process %d of host %s: %w", m.PID, m.host, err)
 			}
 		}
-		err = sleep(bounded, killLook)
+		err = retry.Sleep(bounded, proc.KillPause)
 		switch {
 		case err == nil:
 		case len(members) == 0 && ctx.Err() == nil:
@@ -85,7 +83,7 @@ func names(members []member) string {
 	}
 	var s []string
 	for _, m := range members {
-		s = append(s, fmt.Sprintf("%d of host %s", m.pid, m.host))
+		s = append(s, fmt.Sprintf("%d of host %s", m.PID, m.host))
 	}
 	return strings.Join(s, ", ")
 }
@@ -97,8 +95,8 @@ func (c *Compute) members(ids []string) (members []member, unclear int, err erro
 	hosts, inits := map[string]bool{}, map[int]string{}
 	for _, id := range ids {
 		hosts[id] = true
-		if init, ok := c.initOf(c.host(id)); ok && init.alive() {
-			inits[init.pid] = id
+		if init, ok := c.initOf(c.host(id)); ok && proc.Default.Alive(init) {
+			inits[init.PID] = id
 		}
 	}
 	procs, err := ownProcesses()
@@ -106,32 +104,33 @@ func (c *Compute) members(ids []string) (members []member, unclear int, err erro
 		return nil, 0, err
 	}
 	for _, p := range procs {
-		id, ok := inits[p.session]
+		id, ok := inits[p.Session]
 		clear := ok
 		if !ok {
-			id, clear = environment(p.pid, InstanceIDVariable)
+			var environ []byte
+			environ, clear = proc.Default.Environ(p.PID)
+			id = proc.Variable(environ, InstanceIDVariable)
 		}
 		switch {
-		case p.pid == os.Getpid():
+		case p.PID == os.Getpid():
 		case !clear:
 			unclear++
 		case hosts[id]:
-			members = append(members, member{procID: p.procID, host: id, init: inits[p.pid] != ""})
+			members = append(members, member{ID: p.ID, host: id, init: inits[p.PID] != ""})
 		}
 	}
 	return members, unclear, nil
 }
 
-// signal sends a signal to the process, and to no later one with its pid: the
-// handle is bound to one process before its start time is compared
-// (os.FindProcess opens a pidfd).
-func (p procID) signal(signal syscall.Signal) error {
-	handle, err := os.FindProcess(p.pid)
+// sendSignal signals the process and no later one with its pid: the handle is bound to one process before its start time
+// is compared (os.FindProcess opens a pidfd).
+func sendSignal(id proc.ID, signal syscall.Signal) error {
+	handle, err := os.FindProcess(id.PID)
 	if err != nil {
 		return err
 	}
 	defer handle.Release()
-	if !p.alive() {
+	if !proc.Default.Alive(id) {
 		return nil
 	}
 	err = handle.Signal(signal)

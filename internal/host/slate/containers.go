@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/host/script"
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
 // dockerLimit is how long one command of docker may take. To delete a large volume takes the longest.
@@ -163,7 +164,7 @@ func (p Plan) remove(ctx context.Context, l dockerList, names []string) error {
 		if err == nil || try == removeTries {
 			return err
 		}
-		if err := pause(ctx, removePause); err != nil {
+		if err := retry.Sleep(ctx, removePause); err != nil {
 			return err
 		}
 		if names, err = p.docker(ctx, l.list...); err != nil || len(names) == 0 {

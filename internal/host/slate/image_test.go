@@ -174,14 +174,16 @@ func ofImage(name string) unit {
 	return unit{name: name, fragment: "/etc/systemd/system/a.service", active: "active", mainPID: 77}
 }
 
+// statRest is what stands in stat behind the start time.
+var statRest = strings.Repeat(" 0", 30)
+
 // process writes what /proc has of a process that holds sockets.
 func (p Plan) process(t *testing.T, pid, parent int, group string, inodes ...int) {
 	t.Helper()
 	dir := p.at("/proc/" + strconv.Itoa(pid))
 	put(t, dir+"/cgroup", "1:name=systemd:/x\n0::"+group+"\n")
-	put(t, dir+"/comm", "a) (b\n")
-	put(t, dir+"/status", "Name:\tx\nState:\tS (sleeping)\nUid:\t0\t0\t0\t0\nThreads:\t1\n")
-	put(t, dir+"/stat", fmt.Sprintf("%d (a) (b) S %d 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0\n", pid, parent))
+	put(t, dir+"/status", fmt.Sprintf("Name:\tx\nTgid:\t%d\nUid:\t0\t0\t0\t0\n", pid))
+	put(t, dir+"/stat", fmt.Sprintf("%d (a) (b) S %d 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500%s\n", pid, parent, statRest))
 	check(t, os.MkdirAll(dir+"/fd", 0o755))
 	for i, inode := range inodes {
 		check(t, os.Symlink("socket:["+strconv.Itoa(inode)+"]", dir+"/fd/"+strconv.Itoa(i)))
@@ -300,10 +302,20 @@ func TestUnitOf(t *testing.T) {
 		"0::/system.slice/a.service (deleted)\n":                                          "a.service (deleted)",
 		"0::/\n":                                                                          "", "0::/system.slice\n": "", "": "", "10::/a.service\n": "",
 	} {
-		if got := unitOf(text); got != want {
+		if got := unitOf(groupIn(t, text)); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
+}
+
+// groupIn is the control group that a file of /proc says.
+func groupIn(t *testing.T, text string) string {
+	t.Helper()
+	p := fakeHost(t)
+	put(t, p.at("/proc/7/cgroup"), text)
+	group, err := p.proc().Cgroup(7)
+	check(t, err)
+	return group
 }
 
 func TestLoginOf(t *testing.T) {
@@ -316,40 +328,10 @@ func TestLoginOf(t *testing.T) {
 		"1:name=systemd:/user.slice/user-0.slice\n0::/system.slice/a.service": "",
 		"": "",
 	} {
-		if got := loginOf(text); got != want {
+		if got := loginOf(groupIn(t, text)); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-}
-
-func TestParseStat(t *testing.T) {
-	t.Parallel()
-	born := 12340 * time.Millisecond
-	for text, want := range map[string]stat{
-		"7 (x) S 1 (y)) S 42 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1234 0 0\n":     {parent: 42, born: born},
-		"7 (kworker) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 1234 0 0\n":  {parent: 2, born: born, kernel: true},
-		"7 (x) Z 42 1 1 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 1234 0 0\n":        {parent: 42, born: born, dead: true},
-		"7 (threads) Z 42 1 1 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 2 0 1234 0 0\n":  {parent: 42, born: born},
-		"7 (a) Z 1 1) S 42 1 1 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 1234 0 0\n": {parent: 42, born: born},
-	} {
-		got, err := parseStat(text)
-		check(t, err)
-		equal(t, text, want, got, cmp.AllowUnexported(stat{}))
-	}
-	for _, text := range []string{"", "7 (x) S 42", "7 (x) S x 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1234", "7 (x) S 4 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 x"} {
-		if _, err := parseStat(text); !errors.Is(err, errStat) {
-			t.Errorf("%q: error %v", text, err)
-		}
-	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add("7 (x) S 42 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1234 0 0\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := parseStat(text); err == nil && len(strings.Fields(text)) < 20 {
-			t.Errorf("%q was read", text)
-		}
-	})
 }
 
 func TestReadListen(t *testing.T) {

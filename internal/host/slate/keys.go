@@ -13,6 +13,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
+
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
 // The kernel keeps keys for a user beyond his last process: in his keyring, in that of his sessions and in his persistent
@@ -92,7 +94,7 @@ func (p Plan) removeKeys(ctx context.Context, log hclog.Logger) error {
 				return fmt.Errorf("remove keys of user %s: %w", p.User, err)
 			}
 		}
-		if err := pause(ctx, keyPause); err != nil {
+		if err := retry.Sleep(ctx, keyPause); err != nil {
 			return err
 		}
 	}

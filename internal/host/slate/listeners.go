@@ -1,16 +1,15 @@
 package slate
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
 // listener is a socket that waits for whoever comes.
@@ -23,12 +22,9 @@ type listener struct {
 
 // States of include/net/tcp_states.h. A UDP socket that is bound and not connected is in that of a closed one.
 const (
-	stateListen = "0A"
-	stateClosed = "07"
+	stateListen = 0x0A
+	stateClosed = 0x07
 )
-
-// inodeColumn is where the inode of the socket stands, counted from 0.
-const inodeColumn = 9
 
 // ports is a range that the kernel takes the ports of outgoing sockets from.
 type ports struct{ first, last uint16 }
@@ -44,88 +40,65 @@ func parsePorts(text string) (ports, error) {
 	return r, nil
 }
 
-// parseListeners reads a file of /proc/net, one of tcp, tcp6, udp and udp6: see proc_pid_net(5).
+// listeners are the sockets that wait for connections or datagrams.
 //
 // With UDP every question to a name server has a socket that looks like a listener for as long as it takes, on a port that
-// the kernel chose: those ports are left out. Nobody finds a listener there who was not told of it; with TCP all are taken.
-func parseListeners(protocol, text string, outgoing ports) ([]listener, error) {
-	state := stateListen
-	if protocol == "udp" {
-		state = stateClosed
-	}
-	var listeners []listener
-	first := true
-	for line := range strings.Lines(text) {
-		if first { // the names of the columns
-			first = false
-			continue
-		}
-		fields := strings.Fields(line)
-		if len(fields) <= inodeColumn {
-			return nil, fmt.Errorf("line %q of %s makes no sense", line, protocol)
-		}
-		address, err := parseAddress(fields[1])
-		if err != nil {
-			return nil, fmt.Errorf("line %q of %s: %w", line, protocol, err)
-		}
-		if fields[3] != state || (protocol == "udp" && outgoing.contain(address.Port())) {
-			continue
-		}
-		inode, err := strconv.ParseUint(fields[inodeColumn], 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("line %q of %s: %w", line, protocol, err)
-		}
-		listeners = append(listeners, listener{Protocol: protocol, Address: address, inode: inode})
-	}
-	return listeners, nil
-}
-
-var errAddress = errors.New("an address that makes no sense")
-
-// parseAddress reads an address and a port in hexadecimal. The kernel writes an address as words of 32 bits in the order
-// of the machine, and all that it runs on here have the least significant byte first.
-func parseAddress(s string) (netip.AddrPort, error) {
-	address, port, ok := strings.Cut(s, ":")
-	raw, err := hex.DecodeString(address)
-	if !ok || err != nil || (len(raw) != 4 && len(raw) != 16) || len(port) != 4 {
-		return netip.AddrPort{}, errAddress
-	}
-	n, err := strconv.ParseUint(port, 16, 16)
-	if err != nil {
-		return netip.AddrPort{}, errAddress
-	}
-	for i := 0; i < len(raw); i += 4 {
-		binary.BigEndian.PutUint32(raw[i:], binary.LittleEndian.Uint32(raw[i:]))
-	}
-	ip, _ := netip.AddrFromSlice(raw)
-	return netip.AddrPortFrom(ip, uint16(n)), nil
-}
-
+// the kernel chose: those ports are left out. No client finds a listener there without being told its port; with TCP all
+// are taken.
 func (p Plan) listeners() ([]listener, error) {
-	text, err := os.ReadFile(p.at("/proc/sys/net/ipv4/ip_local_port_range"))
+	all, err := p.listListeners()
 	if err != nil {
 		return nil, fmt.Errorf("list listeners: %w", err)
+	}
+	return all, nil
+}
+
+func (p Plan) listListeners() ([]listener, error) {
+	text, err := os.ReadFile(p.at("/proc/sys/net/ipv4/ip_local_port_range"))
+	if err != nil {
+		return nil, err
 	}
 	outgoing, err := parsePorts(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("list listeners: %w", err)
+		return nil, err
+	}
+	root, err := procfs.NewFS(p.at("/proc"))
+	if err != nil {
+		return nil, err
+	}
+	tcp, err := root.NetTCP()
+	if err != nil {
+		return nil, err
+	}
+	tcp6, err := root.NetTCP6()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // else a kernel without IPv6
+		return nil, err
+	}
+	udp, err := root.NetUDP()
+	if err != nil {
+		return nil, err
+	}
+	udp6, err := root.NetUDP6()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
 	var all []listener
-	for _, file := range []string{"tcp", "tcp6", "udp", "udp6"} {
-		text, err := os.ReadFile(p.at("/proc/net/" + file))
-		if errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(file, "6") {
-			continue // a kernel without IPv6
+	for _, s := range slices.Concat(tcp, tcp6) {
+		if s.St == stateListen {
+			all = append(all, listenerOf("tcp", s.LocalAddr, s.LocalPort, s.Inode))
 		}
-		if err != nil {
-			return nil, fmt.Errorf("list listeners: %w", err)
+	}
+	for _, s := range slices.Concat(udp, udp6) {
+		if s.St == stateClosed && !outgoing.contain(uint16(s.LocalPort)) {
+			all = append(all, listenerOf("udp", s.LocalAddr, s.LocalPort, s.Inode))
 		}
-		some, err := parseListeners(strings.TrimSuffix(file, "6"), string(text), outgoing)
-		if err != nil {
-			return nil, fmt.Errorf("list listeners: %w", err)
-		}
-		all = append(all, some...)
 	}
 	return all, nil
+}
+
+func listenerOf(protocol string, ip net.IP, port, inode uint64) listener {
+	address, _ := netip.AddrFromSlice(ip) // procfs makes 4 or 16 bytes of it, or an error
+	return listener{Protocol: protocol, Address: netip.AddrPortFrom(address, uint16(port)), inode: inode}
 }
 
 // newListeners are those at addresses where nothing listened before. There may be several at one.

@@ -1,6 +1,7 @@
 package slate
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -147,17 +148,17 @@ const udp6File = `  sl  local_address                         remote_address    
   58: 00000000000000000000000001000000:0036 00000000000000000000000001000000:0035 01 00000000:00000000 00:00000000 00000000  1001        0 5 2 0 0
 `
 
-func TestParseListeners(t *testing.T) {
+func TestListeners(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		protocol, text string
-		want           []string
-		bad            bool
+		file, text string
+		want       []string
+		bad        bool
 	}{
 		"nothing":           {"tcp", "", nil, false},
 		"the heading alone": {"tcp", "  sl  local_address\n", nil, false},
 		"tcp":               {"tcp", tcpFile, []string{"127.0.0.1:8080"}, false},
-		"udp6, with ports of the kernel's choice and a connected one": {"udp", udp6File, []string{"[::1]:53", "[::ffff:127.0.0.1]:68"}, false},
+		"udp6, with ports of the kernel's choice and a connected one": {"udp6", udp6File, []string{"[::1]:53", "[::ffff:127.0.0.1]:68"}, false},
 		"tcp on a port of the kernel's choice":                        {"tcp", strings.Replace(tcpFile, "1F90", "9C40", 1), []string{"127.0.0.1:40000"}, false},
 		"a short line":                                                {"tcp", "x\n 0: 0100007F:1F90\n", nil, true},
 		"an odd address":                                              {"tcp", "x\n 0: 010000:1F90 0:0 0A 0:0 0:0 0 0 0 5\n", nil, true},
@@ -168,34 +169,25 @@ func TestParseListeners(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found, err := parseListeners(test.protocol, test.text, ports{32768, 60999})
+			p := fakeHost(t)
+			for _, file := range []string{"tcp", "udp", "udp6"} {
+				put(t, p.at("/proc/net/"+file), "")
+			}
+			put(t, p.at("/proc/net/"+test.file), test.text)
+			found, err := p.listeners()
 			if (err != nil) != test.bad {
 				t.Errorf("error %v, want one: %t", err, test.bad)
 			}
 			var got []string
 			for _, l := range found {
 				got = append(got, l.Address.String())
-				if l.Protocol != test.protocol || l.inode != 5 {
+				if l.Protocol != strings.TrimSuffix(test.file, "6") || l.inode != 5 {
 					t.Errorf("protocol %s, inode %d", l.Protocol, l.inode)
 				}
 			}
 			equal(t, "addresses", test.want, got)
 		})
 	}
-}
-
-func FuzzParseListeners(f *testing.F) {
-	f.Add("tcp", tcpFile)
-	f.Add("udp", udp6File)
-	f.Add("tcp", "\n 0: :0000 0 0A")
-	f.Fuzz(func(t *testing.T, protocol, text string) {
-		listeners, err := parseListeners(protocol, text, ports{32768, 60999})
-		for _, l := range listeners {
-			if err != nil || !l.Address.IsValid() {
-				t.Errorf("%v of %q, error %v", l, text, err)
-			}
-		}
-	})
 }
 
 func TestNewListeners(t *testing.T) {
@@ -220,44 +212,41 @@ func TestParsePorts(t *testing.T) {
 	}
 }
 
-func TestParseStatus(t *testing.T) {
+func TestProcessesOfTheUser(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		text string
-		ours bool
-		bad  bool
+		uids, state string
+		threads     int
+		ours        bool
 	}{
-		"another's":                {"Name:\tx\nState:\tS (sleeping)\nUid:\t0\t0\t0\t0\nThreads:\t1\n", false, false},
-		"real":                     {"Name:\tx\nState:\tS (sleeping)\nUid:\t1001\t0\t0\t0\nThreads:\t1\n", true, false},
-		"effective":                {"Name:\tx\nState:\tS (sleeping)\nUid:\t0\t1001\t0\t0\nThreads:\t1\n", true, false},
-		"saved":                    {"Name:\tx\nState:\tS (sleeping)\nUid:\t0\t0\t1001\t0\nThreads:\t1\n", true, false},
-		"for files":                {"Name:\tx\nState:\tS (sleeping)\nUid:\t0\t0\t0\t1001\nThreads:\t1\n", true, false},
-		"dead":                     {"Name:\tx\nState:\tZ (zombie)\nUid:\t1001\t1001\t1001\t1001\nThreads:\t1\n", false, false},
-		"dead but for its threads": {"Name:\tx\nState:\tZ (zombie)\nUid:\t1001\t1001\t1001\t1001\nThreads:\t2\n", true, false},
-		"stopped":                  {"Name:\tx\nState:\tT (stopped)\nUid:\t1001\t1001\t1001\t1001\nThreads:\t2\n", true, false},
-		"a number that begins so":  {"Name:\tx\nState:\tS (sleeping)\nUid:\t10010\t10010\t10010\t10010\nThreads:\t1\n", false, false},
-		"a name that is a line":    {"Name:\tUid: 0 0 0 0\\nUid:\nState:\tS (sleeping)\nUid:\t1001\t0\t0\t0\nThreads:\t1\n", true, false},
-		"nothing":                  {"", false, true},
-		"no number":                {"Uid:\tx\n", false, true},
+		"another's":                {"0\t0\t0\t0", "S", 1, false},
+		"real":                     {"1001\t0\t0\t0", "S", 1, true},
+		"effective":                {"0\t1001\t0\t0", "S", 1, true},
+		"saved":                    {"0\t0\t1001\t0", "S", 1, true},
+		"for files":                {"0\t0\t0\t1001", "S", 1, true},
+		"dead":                     {"1001\t1001\t1001\t1001", "Z", 1, false},
+		"dead but for its threads": {"1001\t1001\t1001\t1001", "Z", 2, true},
+		"stopped":                  {"1001\t1001\t1001\t1001", "T", 2, true},
+		"a number that begins so":  {"10010\t10010\t10010\t10010", "S", 1, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := parseStatus(test.text)
-			if (err != nil) != test.bad || (err == nil && p.belongsTo(1001) != test.ours) {
-				t.Errorf("%v, error %v", p, err)
+			p := fakeHost(t)
+			put(t, p.at("/proc/50/status"), "Name:\tx\nTgid:\t50\nUid:\t"+test.uids+"\n")
+			put(t, p.at("/proc/50/stat"), fmt.Sprintf("50 (x) %s 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 %d 0 500%s\n", test.state, test.threads, statRest))
+			found, err := p.processes()
+			check(t, err)
+			if got := slices.Contains(found, process{50, "x"}); got != test.ours {
+				t.Errorf("%v", found)
 			}
 		})
 	}
-}
-
-func FuzzParseStatus(f *testing.F) {
-	f.Add("Name:\tx\nState:\tS (sleeping)\nUid:\t0\t1001\t0\t0\nThreads:\t1\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		if p, err := parseStatus(text); err == nil && !strings.Contains(text, "Uid:") {
-			t.Errorf("%v of %q", p, text)
-		}
-	})
+	p := fakeHost(t)
+	put(t, p.at("/proc/50/status"), "")
+	if found, err := p.processes(); err == nil {
+		t.Errorf("one that cannot be read: %v", found)
+	}
 }
 
 const semFile = `       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/host/tree"
+	"github.com/remuda-ci/remuda/internal/proc"
 )
 
 // Plan is what belongs to the runs of a host and is renewed between two of them.
@@ -72,6 +73,9 @@ type Mirror struct {
 
 // at is a path of the system.
 func (p Plan) at(path string) string { return filepath.Join("/", p.Root, path) }
+
+// proc is the proc file system of the host.
+func (p Plan) proc() proc.FS { return proc.FS(p.at("/proc")) }
 
 // userUnits are what the system manager keeps for the user, once he logs in or lingers.
 func (p Plan) userUnits() []string {

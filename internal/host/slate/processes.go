@@ -4,119 +4,61 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 	"syscall"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/proc"
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
-const (
-	// killLimit is how long processes may take to die of SIGKILL. It is far more than any needs that is not stuck in
-	// the kernel.
-	killLimit = 10 * time.Second
-	// killPause is between looks at the processes that are being killed.
-	killPause = 5 * time.Millisecond
-	// quietLooks is how many looks in a row must find nothing: a process can slip past one, by being born behind it to a
-	// parent that dies ahead of it.
-	quietLooks = 2
-)
-
-// process is what counts of /proc/PID/status.
+// process is a process of the runs' user.
 type process struct {
 	pid  int
 	name string
-	// uids are the real, effective, saved and file system uid.
-	uids [4]int
-	// dead is said of one that has ended and is not waited for; not of one of whose threads only the first has.
-	dead bool
 }
 
-var errStatus = errors.New("a process status that makes no sense")
-
-// parseStatus reads /proc/PID/status: see proc_pid_status(5). The name is the process's own choice, without newlines.
-func parseStatus(text string) (process, error) {
-	var p process
-	threads, found := 0, 0
-	for line := range strings.Lines(text) {
-		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
-		value = strings.TrimSpace(value)
-		var err error
-		switch key {
-		case "Name":
-			p.name = value
-		case "State":
-			p.dead = strings.HasPrefix(value, "Z") || strings.HasPrefix(value, "X")
-		case "Threads":
-			threads, err = strconv.Atoi(value)
-		case "Uid":
-			found++
-			_, err = fmt.Sscan(value, &p.uids[0], &p.uids[1], &p.uids[2], &p.uids[3])
-		}
-		if err != nil {
-			return process{}, fmt.Errorf("%w: %q", errStatus, line)
-		}
-	}
-	if found != 1 {
-		return process{}, errStatus
-	}
-	p.dead = p.dead && threads <= 1
-	return p, nil
-}
-
-// belongsTo reports whether the user could do anything through the process. The uid for files alone counts too.
-func (p process) belongsTo(uid int) bool {
-	return !p.dead && (p.uids[0] == uid || p.uids[1] == uid || p.uids[2] == uid || p.uids[3] == uid)
-}
-
-// processes are the living ones of the user.
+// processes lists the living processes through which the user could do anything: those with his real, effective or saved
+// uid, or with his for files alone.
 func (p Plan) processes() ([]process, error) {
-	proc, err := os.Open(p.at("/proc"))
+	fs := p.proc()
+	pids, err := fs.PIDs()
 	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
-	}
-	defer proc.Close()
-	names, err := proc.Readdirnames(-1)
-	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
+		return nil, err
 	}
 	var found []process
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(proc.Name(), name, "status"))
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			continue
-		}
-		if err != nil {
+	for _, pid := range pids {
+		one, ours, err := p.processOf(fs, pid)
+		if err != nil && !proc.Gone(err) {
 			return nil, fmt.Errorf("look at process %d: %w", pid, err)
 		}
-		one, err := parseStatus(string(text))
-		if err != nil {
-			return nil, fmt.Errorf("look at process %d: %w", pid, err)
-		}
-		if one.pid = pid; one.belongsTo(p.UID) {
+		if err == nil && ours {
 			found = append(found, one)
 		}
 	}
 	return found, nil
 }
 
+func (p Plan) processOf(fs proc.FS, pid int) (one process, ours bool, err error) {
+	uids, err := fs.UIDs(pid)
+	if err != nil || !slices.Contains(uids[:], p.UID) {
+		return process{}, false, err
+	}
+	s, err := fs.Stat(pid)
+	return process{pid: pid, name: s.Name}, err == nil && !s.Exited(), err
+}
+
 // killProcesses kills every process of the user until none is left.
 func (p Plan) killProcesses(ctx context.Context) error {
-	end := time.Now().Add(killLimit)
+	end := time.Now().Add(proc.KillLimit)
 	for quiet := 0; ; {
 		found, err := p.processes()
 		if err != nil {
 			return err
 		}
 		if len(found) == 0 {
-			if quiet++; quiet >= quietLooks {
+			if quiet++; quiet >= proc.QuietScans {
 				return nil
 			}
 			continue
@@ -124,7 +66,7 @@ func (p Plan) killProcesses(ctx context.Context) error {
 		quiet = 0
 		if time.Now().After(end) {
 			return fmt.Errorf("kill processes of %s: %d are left after %s, the first is %d (%q): withdraw the host",
-				p.User, len(found), killLimit, found[0].pid, found[0].name)
+				p.User, len(found), proc.KillLimit, found[0].pid, found[0].name)
 		}
 		p.killAtOnce(ctx)
 		for _, one := range found {
@@ -132,7 +74,7 @@ func (p Plan) killProcesses(ctx context.Context) error {
 				return fmt.Errorf("kill process %d (%q): %w", one.pid, one.name, err)
 			}
 		}
-		if err := pause(ctx, killPause); err != nil {
+		if err := retry.Sleep(ctx, proc.KillPause); err != nil {
 			return err
 		}
 	}
@@ -148,14 +90,4 @@ func (p Plan) killAtOnce(ctx context.Context) {
 	cmd.Env, cmd.Dir = []string{}, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(p.UID), Gid: uint32(p.GID)}}
 	_ = cmd.Run()
-}
-
-// pause waits, unless the whole is over.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -3,12 +3,14 @@ package slate
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/proc"
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
 // A job with root's rights can leave a process where neither its run's end nor its user tells of it: in a scope, in a login
@@ -36,18 +38,14 @@ func (h holder) birth() birth { return birth{h.pid, h.born} }
 
 // everyone are the living processes but the kernel's own.
 func (p Plan) everyone() ([]holder, error) {
-	entries, err := os.ReadDir(p.at("/proc"))
+	pids, err := p.proc().PIDs()
 	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
+		return nil, err
 	}
 	var all []holder
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
+	for _, pid := range pids {
 		h, err := p.holder(pid)
-		if gone(err) {
+		if proc.Gone(err) {
 			continue
 		}
 		if err != nil {
@@ -220,7 +218,7 @@ func (s strange) limit() time.Duration {
 // the two, so that nothing that begins anew each time is waited for without end. Who is known is said of a host without doubts.
 func (p Plan) checkStrange(ctx context.Context, d *Doubts, m manager, base baseline) (known []birth) {
 	start, since := time.Now(), map[string]time.Time{}
-	for quiet := 0; quiet < quietLooks; {
+	for quiet := 0; quiet < proc.QuietScans; {
 		found, now, err := p.image(m, base).strange(ctx, base)
 		if d.found(err) {
 			return nil
@@ -243,7 +241,7 @@ func (p Plan) checkStrange(ctx context.Context, d *Doubts, m manager, base basel
 			}
 			return nil
 		}
-		if d.found(pause(ctx, settlePause)) {
+		if d.found(retry.Sleep(ctx, settlePause)) {
 			return nil
 		}
 	}

@@ -58,16 +58,16 @@ func TestStrangers(t *testing.T) {
 		"one with the pid of one from before": {
 			func(t *testing.T, p Plan) { sleep(t, p, 50, "/x.scope") },
 			func(t *testing.T, p Plan) {
-				put(t, p.at("/proc/50/stat"), "50 (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 501 0 0\n")
+				put(t, p.at("/proc/50/stat"), "50 (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 501"+statRest+"\n")
 			}, []string{"process 50"},
 		},
 		"of the kernel": {then: func(t *testing.T, p Plan) {
 			sleep(t, p, 50, "/")
-			put(t, p.at("/proc/50/stat"), "50 (kworker) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0\n")
+			put(t, p.at("/proc/50/stat"), "50 (kworker) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 500"+statRest+"\n")
 		}},
 		"dead": {then: func(t *testing.T, p Plan) {
 			sleep(t, p, 50, "/init.scope")
-			put(t, p.at("/proc/50/stat"), "50 (x) Z 1 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0\n")
+			put(t, p.at("/proc/50/stat"), "50 (x) Z 1 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500"+statRest+"\n")
 		}},
 		"systemd":                  {then: func(t *testing.T, p Plan) { p.process(t, 1, 0, "/init.scope") }},
 		"a child of systemd":       {then: func(t *testing.T, p Plan) { p.process(t, 1, 0, "/init.scope"); sleep(t, p, 50, "/init.scope") }, want: []string{"process 50"}},
@@ -217,7 +217,9 @@ func TestStrangersThatEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				if test.lives > 0 {
-					time.AfterFunc(test.lives, func() { put(t, p.at("/proc/50/stat"), "50 (x) Z 1 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0\n") })
+					time.AfterFunc(test.lives, func() {
+						put(t, p.at("/proc/50/stat"), "50 (x) Z 1 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500"+statRest+"\n")
+					})
 				}
 				d := &Doubts{}
 				p.checkStrange(t.Context(), d, standIn{}, base)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/dbus"
+
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
 const (
@@ -118,7 +120,7 @@ func (p Plan) endUnits(ctx context.Context, conn *dbus.Conn) error {
 				_ = conn.ResetFailedUnitContext(ctx, u.Name) // or it is gone, which the next look shows
 			}
 		}
-		if err := pause(ctx, unitPause); err != nil {
+		if err := retry.Sleep(ctx, unitPause); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
 // The journal is read by journalctl: its format is systemd's own affair.
@@ -118,10 +120,7 @@ func (w *Watch) run(ctx context.Context, args []string, text []byte, seen func()
 				return
 			}
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(againAfter):
-		}
+		_ = retry.Sleep(ctx, againAfter) // the loop looks at ctx itself
 	}
 }
 

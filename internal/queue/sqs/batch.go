@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -14,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/queue/hint"
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
 // batch is a call for several entries at once, which may fail as a whole or for
@@ -110,12 +110,8 @@ func wait(ctx context.Context, retryer sdk.Retryer, try int, err error) error {
 	if err != nil {
 		return err
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if retry.Sleep(ctx, d) != nil {
 		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
 // What one call takes, by DynamoDB's API reference.
@@ -112,12 +113,8 @@ func pause(ctx context.Context, what string, retryer sdk.Retryer, tries int) err
 }
 
 func sleep(ctx context.Context, what string, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
+	if retry.Sleep(ctx, d) != nil {
 		return &lifecycle.UnavailableError{What: what, Err: ctx.Err()}
 	}
+	return nil
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	sqlite "modernc.org/sqlite"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
 // maxBatch is how many writes share a commit, at most: it bounds how long the
@@ -173,11 +173,7 @@ func (d *DB) retry(ctx context.Context, fn func() error) error {
 		if !isBusy(err) {
 			return err
 		}
-		pause := time.NewTimer(jitter(busyPause))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if retry.Sleep(ctx, jitter(busyPause)) != nil {
 			return err
 		}
 	}
