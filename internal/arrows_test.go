@@ -48,7 +48,8 @@ var rooms = []room{
 	{"proto", nil, "generated code stands alone"},
 	{"internal/lifecycle", nil, "it is the ground floor and pure"},
 	{"internal/policy", []string{"internal/lifecycle"}, "it is pure and stands on lifecycle alone"},
-	{"internal/fleet", []string{"internal/policy", "internal/lifecycle"}, whyUseCases},
+	{"internal/fleet", []string{"internal/fleet/op", "internal/policy", "internal/lifecycle"}, whyUseCases},
+	{"internal/fleet/op", []string{"internal/policy", "internal/lifecycle"}, "all use-cases are operations, so it knows none of them"},
 	{"internal/agent", []string{"internal/policy", "internal/lifecycle"},
 		"it meets the fleet in the store alone and is reached by its ports"},
 
@@ -79,7 +80,7 @@ var rooms = []room{
 	{"internal/config", []string{"internal/policy", "internal/lifecycle"}, "it says what was configured and builds nothing"},
 	{"internal/telemetry", []string{"internal/lifecycle"}, "everything may be measured, so it knows nothing but the words"},
 	{"internal/sim", []string{
-		"internal/fleet", "internal/agent", "internal/policy", "internal/lifecycle",
+		"internal/fleet", "internal/fleet/op", "internal/agent", "internal/policy", "internal/lifecycle",
 		"internal/store", "internal/queue", "internal/compute",
 	}, "it runs the use-cases and the agent on worlds of its own, in one process and without a network"},
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -42,7 +43,7 @@ const orphanAfter = 10 * time.Second
 // hosts that may take a job, those that were handed back, and in a full balance
 // all.
 type balance struct {
-	course
+	op.Stages
 	f    *Fleet
 	name string
 	pool JobPool
@@ -64,30 +65,30 @@ type balance struct {
 }
 
 func (f *Fleet) newBalance(name string) *balance {
-	b := &balance{f: f, course: course{journal: journal{f: f}}, name: name, pool: f.jobs.Pools[name]}
-	b.next = b.load
+	b := &balance{f: f, Stages: f.ops.Stages(""), name: name, pool: f.jobs.Pools[name]}
+	b.Next = b.load
 	return b
 }
 
-func (b *balance) load(ctx context.Context, now time.Time) (Progress, error) {
+func (b *balance) load(ctx context.Context, now time.Time) (op.Progress, error) {
 	turns, err := b.f.jobs.Store.Turns(ctx, b.name)
 	if err != nil {
-		return again, fmt.Errorf("read the turns of pool %s: %w", b.name, err)
+		return op.Again, fmt.Errorf("read the turns of pool %s: %w", b.name, err)
 	}
 	b.turns, b.facts, b.orphans, b.learned, b.unserved = turns, nil, nil, false, map[int64]bool{}
 	freed, full := b.f.jobs.toLookAt(b.name, now)
 	b.freed, b.full = append(b.freed, freed...), b.full || full
 	if err := b.readHosts(ctx, now); err != nil {
-		return again, err
+		return op.Again, err
 	}
 	if err := b.readWaiting(ctx, now); err != nil {
-		return again, err
+		return op.Again, err
 	}
 	if len(turns.Open) == 0 && len(b.waiting) == 0 && b.pool.Minimum == 0 {
-		return done, nil
+		return op.Done, nil
 	}
-	b.next = b.decide
-	return again, nil
+	b.Next = b.decide
+	return op.Again, nil
 }
 
 // readWaiting reads as many waiting jobs as there are turns for, those to be
@@ -242,17 +243,17 @@ func (b *balance) phase(t *lifecycle.Turn, r lifecycle.Record, p lifecycle.Repor
 }
 
 // decide applies the moves to the accounts, in one write.
-func (b *balance) decide(ctx context.Context, now time.Time) (Progress, error) {
+func (b *balance) decide(ctx context.Context, now time.Time) (op.Progress, error) {
 	moves, _ := policy.Balance(b.pool.JobPool, b.facts, b.waiting, b.more, now)
 	next, given, back, ended := b.apply(moves, now)
 	if len(moves) > 0 || b.learned {
 		stored, err := b.f.jobs.Store.UpdateTurns(ctx, next)
 		switch {
 		case errors.Is(err, lifecycle.ErrLost):
-			b.next = b.load
-			return again, nil
+			b.Next = b.load
+			return op.Again, nil
 		case err != nil:
-			return again, fmt.Errorf("write the turns of pool %s: %w", b.name, err)
+			return op.Again, fmt.Errorf("write the turns of pool %s: %w", b.name, err)
 		}
 		b.turns = stored
 		b.tell(moves)
@@ -261,8 +262,8 @@ func (b *balance) decide(ctx context.Context, now time.Time) (Progress, error) {
 	for _, t := range ended {
 		b.askAbout(ctx, t, now)
 	}
-	b.next = func(ctx context.Context, now time.Time) (Progress, error) { return b.act(ctx, now, &given, &back) }
-	return again, nil
+	b.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return b.act(ctx, now, &given, &back) }
+	return op.Again, nil
 }
 
 // apply is the accounts after the moves, and the turns that were given, are to be
@@ -309,29 +310,29 @@ func (b *balance) tell(moves []policy.Move) {
 // act begins one thing that the moves ask for: the request of a new turn, which
 // is in the store before anybody works on it behind, or the release of a host
 // that no job needs.
-func (b *balance) act(ctx context.Context, now time.Time, given, back *[]lifecycle.Turn) (Progress, error) {
+func (b *balance) act(ctx context.Context, now time.Time, given, back *[]lifecycle.Turn) (op.Progress, error) {
 	switch {
 	case len(*given) > 0:
 		if err := b.beginTurn(ctx, now, (*given)[0]); err != nil {
-			return again, err
+			return op.Again, err
 		}
 		*given = (*given)[1:]
 	case len(*back) > 0:
 		t := (*back)[0]
 		release := b.f.NewRelease(t.Repository, t.RunID(b.name), 0, false)
-		b.next = func(ctx context.Context, now time.Time) (Progress, error) {
+		b.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
 			progress, err := release.Step(ctx, now)
 			if err == nil && progress.Done {
 				*back = (*back)[1:]
-				b.next = func(ctx context.Context, now time.Time) (Progress, error) { return b.act(ctx, now, given, back) }
-				return again, nil
+				b.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return b.act(ctx, now, given, back) }
+				return op.Again, nil
 			}
 			return progress, err
 		}
 	default:
-		return done, nil
+		return op.Done, nil
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 func (b *balance) beginTurn(ctx context.Context, now time.Time, t lifecycle.Turn) error {
@@ -369,13 +370,13 @@ func (b *balance) askAbout(ctx context.Context, t lifecycle.Turn, now time.Time)
 // thenBalance is an operation after which a pool's accounts are balanced,
 // however it ends.
 type thenBalance struct {
-	Op
+	op.Op
 	f    *Fleet
 	pool string
 	told bool
 }
 
-func (o *thenBalance) Step(ctx context.Context, now time.Time) (Progress, error) {
+func (o *thenBalance) Step(ctx context.Context, now time.Time) (op.Progress, error) {
 	progress, err := o.Op.Step(ctx, now)
 	if progress.Done && !o.told {
 		o.told = true

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -19,7 +20,7 @@ func (f *Fleet) decide(facts lifecycle.Facts, now time.Time) lifecycle.Decision 
 
 // carry is carryOut of a decision that did not come from decideHeld: it ends no
 // host of a held fleet (*FleetHeldError).
-func (f *Fleet) carry(ctx context.Context, j *journal, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
+func (f *Fleet) carry(ctx context.Context, j *op.Recorder, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
 	if d.Action == lifecycle.ActionTerminate && d.Ends() {
 		if err := f.mayEnd(ctx, now); err != nil {
 			return r, err
@@ -32,7 +33,7 @@ func (f *Fleet) carry(ctx context.Context, j *journal, r lifecycle.Record, d lif
 // write. It returns the record as it now stands. ErrLost means that the record
 // has moved on: the caller reads again and decides again. The effects outside
 // the store (end_machine, delete_runner) are the due sweep's.
-func (f *Fleet) carryOut(ctx context.Context, j *journal, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
+func (f *Fleet) carryOut(ctx context.Context, j *op.Recorder, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
 	switch d.Action {
 	case lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner:
 		return r, nil
@@ -57,7 +58,7 @@ func (f *Fleet) carryOut(ctx context.Context, j *journal, r lifecycle.Record, d 
 	if err != nil {
 		return r, fmt.Errorf("%s host %s: %w", d.Action, r.InstanceID, err)
 	}
-	j.add(transitionEvent(r, stored, d, now))
+	j.RecordEffect(op.TransitionEvent(r, stored, d, now))
 	switch d.Action {
 	case lifecycle.ActionReady:
 		f.observer.Registered(now.Sub(r.UpdatedAt))
@@ -107,13 +108,13 @@ func (f *Fleet) offer(ctx context.Context, r lifecycle.Record) {
 // bring reads what is known about one host of a request, decides and does one
 // effect. It returns the record as it now stands and what was decided. A lost
 // race is not an error: the record that won is returned with ActionKeep.
-func (f *Fleet) bring(ctx context.Context, j *journal, facts lifecycle.Facts, now time.Time) (lifecycle.Record, lifecycle.Decision, error) {
+func (f *Fleet) bring(ctx context.Context, j *op.Recorder, facts lifecycle.Facts, now time.Time) (lifecycle.Record, lifecycle.Decision, error) {
 	d, err := f.decideHeld(ctx, facts, now)
 	if err != nil {
 		return facts.Record, d, err
 	}
-	j.decideOn(facts.Record, d.Action, d.Why)
-	if j.dry {
+	j.RecordDecision(facts.Record, d.Action, d.Why)
+	if j.Dry {
 		return facts.Record, d, nil
 	}
 	why := f.takenMeanwhile(ctx, facts, d)
@@ -121,7 +122,7 @@ func (f *Fleet) bring(ctx context.Context, j *journal, facts lifecycle.Facts, no
 		why = f.withdrawRunner(ctx, facts.Record, d)
 	}
 	if why != "" {
-		j.decideOn(facts.Record, lifecycle.ActionKeep, why)
+		j.RecordDecision(facts.Record, lifecycle.ActionKeep, why)
 		return facts.Record, lifecycle.Decision{Action: lifecycle.ActionKeep, Look: now.Add(f.policy(facts.Record.Pool).DrainLook), Why: why}, nil
 	}
 	next, err := f.carryOut(ctx, j, facts.Record, d, now)

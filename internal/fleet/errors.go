@@ -60,15 +60,3 @@ type StateError struct {
 func (e *StateError) Error() string {
 	return fmt.Sprintf("instance %s is %s: cannot %s it", e.InstanceID, e.State, e.Order)
 }
-
-// CutError says that an operation was cut short, by its deadline or by its
-// caller, while a dependency was away.
-type CutError struct {
-	// Cause is why it ended, Away what it was waiting for: an ErrUnavailable.
-	Cause, Away error
-}
-
-func (e *CutError) Error() string { return fmt.Sprintf("%v; what kept it: %v", e.Cause, e.Away) }
-
-// Unwrap is the cause alone: trying again is not up to the dependency.
-func (e *CutError) Unwrap() error { return e.Cause }

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -198,18 +200,15 @@ type Fleet struct {
 	replica      string
 	hostKey      func(string) string
 	log          hclog.Logger
+	ops          *op.Driver
 	observer     Observer
 	timing       Timing
-
-	randMu sync.Mutex
-	rand   *rand.Rand
 
 	notices Notices
 	// sweeping: this replica holds the lease of the sweeps.
 	sweeping atomic.Bool
 
 	watch    watch
-	told     told
 	hub      githubWatch
 	releases func(context.Context) ([]policy.Release, error)
 	versions versions
@@ -245,7 +244,7 @@ func New(o Options) (*Fleet, error) {
 		store: o.Store, queue: o.Queue, compute: o.Compute, ender: o.Compute, github: o.GitHub, guards: o.Guards, limits: o.Limits,
 		pools: o.Pools, classes: o.Classes, sells: o.Sells, templates: templates{ask: o.TemplateVersion}, exhausted: o.Exhausted, ensure: o.Ensure, repositories: o.Repositories,
 		replica: o.Replica, hostKey: o.HostKey, log: o.Log, observer: o.Observer,
-		timing: o.Timing.withDefaults(), rand: o.Rand, releases: o.Releases, notices: o.Notices, scaleDown: o.ScaleDown,
+		timing: o.Timing.withDefaults(), releases: o.Releases, notices: o.Notices, scaleDown: o.ScaleDown,
 	}
 	if o.Jobs != nil {
 		desk, err := newJobDesk(*o.Jobs, o.Pools)
@@ -272,15 +271,16 @@ func New(o Options) (*Fleet, error) {
 	if f.exhausted == nil {
 		f.exhausted = func(lifecycle.UsageClass) []lifecycle.Offering { return nil }
 	}
-	if f.rand == nil {
-		f.rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	}
 	if f.log == nil {
 		f.log = hclog.NewNullLogger()
 	}
 	if f.observer == nil {
 		f.observer = silentObserver{}
 	}
+	if o.Rand == nil {
+		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	}
+	f.ops = op.NewDriver(f.store, f.log, o.Rand, f.hub.step)
 	return f, nil
 }
 
@@ -295,84 +295,20 @@ func (f *Fleet) policy(pool string) lifecycle.Policy {
 	return p
 }
 
-// jitter spreads an interval over ±10 %, so that replicas and operations do not
-// fall into step.
-func (f *Fleet) jitter(d time.Duration) time.Duration {
-	f.randMu.Lock()
-	defer f.randMu.Unlock()
-	return time.Duration(float64(d) * (0.9 + 0.2*f.rand.Float64()))
-}
-
-// backoff is the wait before try n (from 0) of something that was unavailable:
-// full jitter below a cap that doubles from 50 ms to 2 s.
-func (f *Fleet) backoff(n int) time.Duration {
-	limit := min(50*time.Millisecond<<min(n, 6), 2*time.Second)
-	f.randMu.Lock()
-	defer f.randMu.Unlock()
-	return time.Duration(f.rand.Int64N(int64(limit))) + time.Millisecond
-}
-
-// Op is an operation in small steps. Step reads, decides and does at most one
-// effect. After an error an Op may be stepped again: a step that failed is
-// repeated.
-type Op interface {
-	Step(ctx context.Context, now time.Time) (Progress, error)
-}
+// Op is an operation in small steps; see package op.
+type Op = op.Op
 
 // Progress is how far a step has brought its operation.
-type Progress struct {
-	Done bool
-	// Wait is how long there is nothing to do; 0: step again at once.
-	Wait time.Duration
+type Progress = op.Progress
+
+// Decided is a decision on one host, for people.
+type Decided = op.Decided
+
+// CutError says that an operation was cut short while a dependency was
+// unavailable.
+type CutError = op.CutError
+
+// Drive steps an operation until it is done, fails, or ctx ends; see op.Driver.
+func (f *Fleet) Drive(ctx context.Context, o Op, patience time.Duration) error {
+	return f.ops.Drive(ctx, o, patience)
 }
-
-var (
-	again = Progress{}
-	done  = Progress{Done: true}
-)
-
-func wait(d time.Duration) Progress { return Progress{Wait: d} }
-
-// course is the course of an operation through its stages: next does one step
-// and says, by setting itself, which comes then.
-type course struct {
-	journal journal
-	next    func(context.Context, time.Time) (Progress, error)
-	// passed are the errors that it went past.
-	passed []error
-}
-
-// Step does one step. What it decided is written down where it comes to rest. The
-// last step returns what it went past.
-func (c *course) Step(ctx context.Context, now time.Time) (Progress, error) {
-	c.journal.f.hub.step(now)
-	c.journal.now = now
-	progress, err := c.next(ctx, now)
-	if err != nil {
-		c.journal.flush(ctx)
-		return progress, err
-	}
-	if progress = c.journal.pause(ctx, progress, now); progress.Done {
-		err = errors.Join(c.passed...)
-	}
-	return progress, err
-}
-
-// past reports whether a sweep goes on after what it did with one thing: that went
-// well, or failed for a reason of that thing, such as a damaged row, which must not
-// keep the others from their turn. With a dependency away, or its caller gone, it
-// stops: all that is left would fail as well.
-func (c *course) past(ctx context.Context, err error) bool {
-	if err == nil {
-		return true
-	}
-	if passing(ctx, err) {
-		return false
-	}
-	c.passed = append(c.passed, err)
-	return true
-}
-
-// Begun reports whether the operation has done something, rather than only
-// read: then its work goes on without it.
-func (c *course) Begun() bool { return c.journal.effects > 0 }

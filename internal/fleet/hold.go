@@ -24,8 +24,8 @@ func (f *Fleet) HoldFleet(ctx context.Context, d time.Duration, reason, by strin
 	if f.guards == nil {
 		return lifecycle.FleetHold{}, errors.New("hold the fleet: this fleet has no store for holds")
 	}
-	j := &journal{f: f}
-	defer j.flush(ctx)
+	j := new(f.ops.Recorder(""))
+	defer j.Flush(ctx)
 	for range orderTries {
 		h, err := f.guards.FleetHold(ctx)
 		if err != nil {
@@ -44,7 +44,7 @@ func (f *Fleet) HoldFleet(ctx context.Context, d time.Duration, reason, by strin
 		if err != nil {
 			return h, fmt.Errorf("hold the fleet: %w", err)
 		}
-		j.add(lifecycle.Event{At: now, Action: lifecycle.ActionHold, Reason: why})
+		j.RecordEffect(lifecycle.Event{At: now, Action: lifecycle.ActionHold, Reason: why})
 		return stored, nil
 	}
 	return lifecycle.FleetHold{}, &lifecycle.UnavailableError{

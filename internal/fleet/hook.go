@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -96,7 +97,7 @@ func (f *Fleet) served(j lifecycle.WorkflowJob) (lifecycle.Job, bool) {
 
 // hook works on one webhook. Whatever it does is safe to do again.
 type hook struct {
-	course
+	op.Stages
 	f *Fleet
 	w lifecycle.Webhook
 
@@ -107,54 +108,54 @@ type hook struct {
 }
 
 func (f *Fleet) newHook(w lifecycle.Webhook) *hook {
-	h := &hook{f: f, course: course{journal: journal{f: f}}, w: w}
-	h.next = h.jobStep
+	h := &hook{f: f, Stages: f.ops.Stages(""), w: w}
+	h.Next = h.jobStep
 	if w.Run != nil {
-		h.next = h.runStep
+		h.Next = h.runStep
 	}
 	return h
 }
 
 // settle writes what came of the webhook.
 func (h *hook) settle(why string) {
-	h.next = func(ctx context.Context, _ time.Time) (Progress, error) {
+	h.Next = func(ctx context.Context, _ time.Time) (op.Progress, error) {
 		w := h.w
 		w.Reason, w.DueAt = why, time.Time{}
 		_, err := h.f.jobs.Store.UpdateWebhook(ctx, w)
 		if err != nil && !errors.Is(err, lifecycle.ErrLost) {
-			return again, fmt.Errorf("write webhook %s: %w", w.DeliveryID, err)
+			return op.Again, fmt.Errorf("write webhook %s: %w", w.DeliveryID, err)
 		}
 		h.f.log.Info("webhook worked on", "delivery", w.DeliveryID, "action", w.Action, "result", why)
-		return done, nil
+		return op.Done, nil
 	}
 }
 
 // runStep: the run has ended, so its hosts are released. A run of an older
 // attempt than the newest request's is not: that has been started again.
-func (h *hook) runStep(ctx context.Context, now time.Time) (Progress, error) {
+func (h *hook) runStep(ctx context.Context, now time.Time) (op.Progress, error) {
 	run := *h.w.Run
 	if h.w.Late {
 		confirmed, err := h.stillOver(ctx, run)
 		if err != nil || !confirmed {
-			return again, err
+			return op.Again, err
 		}
 	}
 	requests, err := h.f.store.RequestsOfRun(ctx, run.Repository, run.RunID)
 	if err != nil {
-		return again, fmt.Errorf("list requests of run %s: %w", run.RunID, err)
+		return op.Again, fmt.Errorf("list requests of run %s: %w", run.RunID, err)
 	}
 	for _, q := range requests {
 		if q.Spec.RunAttempt > run.RunAttempt {
 			h.settle(fmt.Sprintf("ignored: attempt %d of run %s is over, and attempt %d has hosts", run.RunAttempt, run.RunID, q.Spec.RunAttempt))
-			return again, nil
+			return op.Again, nil
 		}
 	}
 	lost, err := h.f.lostJob(ctx, requests, run, now)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	h.release = h.f.NewRelease(run.Repository, run.RunID, run.RunAttempt, false)
-	h.next = func(ctx context.Context, now time.Time) (Progress, error) {
+	h.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
 		progress, err := h.release.Step(ctx, now)
 		if err != nil || !progress.Done {
 			return progress, err
@@ -164,13 +165,13 @@ func (h *hook) runStep(ctx context.Context, now time.Time) (Progress, error) {
 		}
 		released := fmt.Sprintf("run %s is over: released %d hosts", run.RunID, len(h.release.Instances()))
 		if lost {
-			h.next = h.startAgain(released)
-			return again, nil
+			h.Next = h.startAgain(released)
+			return op.Again, nil
 		}
 		h.settle(released)
-		return again, nil
+		return op.Again, nil
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // stillOver asks GitHub about a run whose end was heard late: it may have been
@@ -190,37 +191,37 @@ func (h *hook) stillOver(ctx context.Context, run lifecycle.WorkflowRun) (bool, 
 }
 
 // jobStep brings the row of a job up to date.
-func (h *hook) jobStep(ctx context.Context, now time.Time) (Progress, error) {
+func (h *hook) jobStep(ctx context.Context, now time.Time) (op.Progress, error) {
 	job := *h.w.Job
 	if h.w.Late && job.Status != lifecycle.StatusCompleted {
 		is, err := h.f.jobs.GitHub.WorkflowJob(ctx, job.Repository, job.ID)
 		switch {
 		case errors.Is(err, lifecycle.ErrNotFound):
 			h.settle("ignored: heard late, and GitHub knows the job no more")
-			return again, nil
+			return op.Again, nil
 		case err != nil:
-			return again, fmt.Errorf("confirm job %d: %w", job.ID, err)
+			return op.Again, fmt.Errorf("confirm job %d: %w", job.ID, err)
 		}
 		job = is
 	}
 	row, ours := h.f.served(job)
 	if !ours {
 		h.settle("ignored: " + ErrNotOurs.Error())
-		return again, nil
+		return op.Again, nil
 	}
 	if why, err := h.refused(ctx, row); err != nil || why != "" {
 		if why != "" {
 			h.settle("refused: " + why)
 		}
-		return again, err
+		return op.Again, err
 	}
 	h.row, h.runner = row, job.RunnerID
 	stored, err := h.f.noteJob(ctx, row, now)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
-	h.next = h.followUp(stored)
-	return again, nil
+	h.Next = h.followUp(stored)
+	return op.Again, nil
 }
 
 // refused says why a job may not use its pool, or "".
@@ -242,7 +243,7 @@ func (h *hook) refused(ctx context.Context, row lifecycle.Job) (string, error) {
 }
 
 // followUp is what a job's row asks for once it is written.
-func (h *hook) followUp(row lifecycle.Job) func(context.Context, time.Time) (Progress, error) {
+func (h *hook) followUp(row lifecycle.Job) func(context.Context, time.Time) (op.Progress, error) {
 	switch {
 	case row.Pool == "" && row.State == lifecycle.JobWaiting:
 		return h.provide
@@ -258,10 +259,10 @@ func (h *hook) followUp(row lifecycle.Job) func(context.Context, time.Time) (Pro
 
 // markBegun notes that a job began on a host of the pool, whoever it waited for:
 // the host serves no other.
-func (h *hook) markBegun(ctx context.Context, _ time.Time) (Progress, error) {
+func (h *hook) markBegun(ctx context.Context, _ time.Time) (op.Progress, error) {
 	turns, err := h.f.jobs.Store.Turns(ctx, h.row.Pool)
 	if err != nil {
-		return again, fmt.Errorf("read the turns of pool %s: %w", h.row.Pool, err)
+		return op.Again, fmt.Errorf("read the turns of pool %s: %w", h.row.Pool, err)
 	}
 	turns.Open = slices.Clone(turns.Open)
 	i := slices.IndexFunc(turns.Open, func(t lifecycle.Turn) bool {
@@ -269,21 +270,21 @@ func (h *hook) markBegun(ctx context.Context, _ time.Time) (Progress, error) {
 	})
 	runs := fmt.Sprintf("job %d runs on %s", h.row.ID, h.row.RunnerName)
 	if i < 0 {
-		h.next = h.balance(runs)
-		return again, nil
+		h.Next = h.balance(runs)
+		return op.Again, nil
 	}
 	if !turns.Open[i].Begun {
 		turns.Open[i].Begun = true
 		_, err := h.f.jobs.Store.UpdateTurns(ctx, turns)
 		switch {
 		case errors.Is(err, lifecycle.ErrLost):
-			return again, nil // it moved: look again
+			return op.Again, nil // it moved: look again
 		case err != nil:
-			return again, fmt.Errorf("write the turns of pool %s: %w", h.row.Pool, err)
+			return op.Again, fmt.Errorf("write the turns of pool %s: %w", h.row.Pool, err)
 		}
 	}
 	h.settle(runs) // one job less waits, and one host less: nothing else has changed
-	return again, nil
+	return op.Again, nil
 }
 
 // isRunner reports whether the job ran on the registration of an id, as far as
@@ -291,13 +292,13 @@ func (h *hook) markBegun(ctx context.Context, _ time.Time) (Progress, error) {
 func (h *hook) isRunner(id int64) bool { return h.runner == 0 || id == 0 || h.runner == id }
 
 // balance settles the webhook and has the accounts of the job's pool balanced.
-func (h *hook) balance(why string) func(context.Context, time.Time) (Progress, error) {
-	return func(context.Context, time.Time) (Progress, error) {
+func (h *hook) balance(why string) func(context.Context, time.Time) (op.Progress, error) {
+	return func(context.Context, time.Time) (op.Progress, error) {
 		if h.row.Pool != "" {
 			h.f.balanceSoon(h.row.Pool)
 		}
 		h.settle(why)
-		return again, nil
+		return op.Again, nil
 	}
 }
 
@@ -312,34 +313,34 @@ const (
 // freeHost releases the host of a runner whose one job is over. Whose turn it
 // was does not matter. Whoever has runners of their own may name them as ours
 // are: the host must be of the job's scope, in which a name is there once.
-func (h *hook) freeHost(ctx context.Context, _ time.Time) (Progress, error) {
+func (h *hook) freeHost(ctx context.Context, _ time.Time) (op.Progress, error) {
 	instanceID := lifecycle.InstanceOf(h.row.RunnerName)
 	if instanceID == "" {
-		h.next = h.balance(fmt.Sprintf("job %d is over: it ran on %s, which is none of ours", h.row.ID, h.row.RunnerName))
-		return again, nil
+		h.Next = h.balance(fmt.Sprintf("job %d is over: it ran on %s, which is none of ours", h.row.ID, h.row.RunnerName))
+		return op.Again, nil
 	}
 	r, err := h.f.find(ctx, instanceID)
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
-		return again, fmt.Errorf("read host %s: %w", instanceID, err)
+		return op.Again, fmt.Errorf("read host %s: %w", instanceID, err)
 	}
 	over := fmt.Sprintf("job %d is over on %s", h.row.ID, h.row.RunnerName)
 	switch {
 	case err != nil || r.RunnerName != h.row.RunnerName || !lifecycle.IsTurn(r.RequestID):
-		h.next = h.balance(over + ", whose host is free already")
-		return again, nil
+		h.Next = h.balance(over + ", whose host is free already")
+		return op.Again, nil
 	case !strings.EqualFold(r.JobsOf, h.row.Scope), !h.isRunner(r.GitHubRunnerID):
-		h.next = h.balance(over + ", a runner of " + h.row.Scope + " that is called like one of ours")
-		return again, nil
+		h.Next = h.balance(over + ", a runner of " + h.row.Scope + " that is called like one of ours")
+		return op.Again, nil
 	case !r.Releasing() && r.State != lifecycle.StateRunning && h.tries < freeTries:
 		h.tries++
-		return wait(freeLook), nil
+		return op.Wait(freeLook), nil
 	case !r.Releasing() && r.State != lifecycle.StateRunning:
 		h.settle(over + ", whose host is not ready yet: it is released once it is") // by its agent's word that it had its job
-		return again, nil
+		return op.Again, nil
 	}
 	h.f.jobs.begin("release of "+r.RequestID, h.f.NewRelease(r.Repository, r.RequestID, 0, true))
 	h.settle(over) // the pool is balanced once its host is clean
-	return again, nil
+	return op.Again, nil
 }
 
 // noteJob writes what is newly known of a job. Its state only goes forward,

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -22,44 +23,44 @@ const endingLook = 2 * time.Second
 
 // provide gets a host for a queued job that names its run, if the run has none
 // and may have one. The request is in the store before the webhook is settled.
-func (h *hook) provide(ctx context.Context, _ time.Time) (Progress, error) {
+func (h *hook) provide(ctx context.Context, _ time.Time) (op.Progress, error) {
 	facts, err := h.runFacts(ctx)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	demand, why := facts.demand()
 	if facts.ending && (demand != nil || facts.mayBegin()) {
-		return wait(endingLook), nil // until it has ended it counts among those that the run may have
+		return op.Wait(endingLook), nil // until it has ended it counts among those that the run may have
 	}
 	if last, _ := facts.last(); demand != nil && last.MaxHosts > 0 {
 		if demand, why, err = h.stillAllowed(ctx, facts, demand, why); err != nil {
-			return again, err
+			return op.Again, err
 		}
 	}
 	if demand == nil && facts.mayBegin() {
 		demand, why, err = h.byRule(ctx, facts)
 		if err != nil {
-			return again, err
+			return op.Again, err
 		}
 	}
 	if demand == nil {
 		h.settle(why)
-		return again, nil
+		return op.Again, nil
 	}
 	p, err := h.f.newUnattended(*demand)
 	if err != nil {
 		h.settle("not provisioned: " + err.Error())
-		return again, nil
+		return op.Again, nil
 	}
-	h.next = func(ctx context.Context, now time.Time) (Progress, error) {
+	h.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
 		if _, err := p.Step(ctx, now); err != nil {
-			return again, err
+			return op.Again, err
 		}
 		h.f.jobs.begin("request "+demand.RequestID, p)
 		h.settle(why)
-		return again, nil
+		return op.Again, nil
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // runFacts are what is known of a run one of whose jobs is queued.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+
 	"golang.org/x/sync/singleflight"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -52,7 +54,7 @@ type jobDesk struct {
 	mu sync.Mutex
 	// start runs an operation behind its caller; nil: nobody does, and the sweeps
 	// go on with what is in the store.
-	start func(what string, op Op)
+	start func(what string, op op.Op)
 	// balancing are the pools that are being balanced, and whether once more.
 	balancing map[string]bool
 	// freed are the turns, by pool, whose hosts were handed back and not looked
@@ -92,7 +94,7 @@ func newJobDesk(o JobOptions, pools map[string]Pool) (*jobDesk, error) {
 }
 
 // begin runs an operation behind, if anybody does.
-func (d *jobDesk) begin(what string, op Op) {
+func (d *jobDesk) begin(what string, op op.Op) {
 	d.mu.Lock()
 	start := d.start
 	d.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -26,7 +27,7 @@ func (f *Fleet) ServeJobs(ctx context.Context) {
 		return
 	}
 	b := &behind{f: f, places: make(chan struct{}, behindAtOnce)}
-	f.jobs.serve(func(what string, op Op) {
+	f.jobs.serve(func(what string, op op.Op) {
 		if !b.start(ctx, what, op) {
 			f.log.Warn("too much at once, or stopping; the sweeps go on with it", "what", what)
 			givenUp(op)
@@ -49,7 +50,7 @@ type behind struct {
 
 // start runs an operation if there is a place for it. None begins once stop was
 // called: whoever asks for it may have found out too late.
-func (b *behind) start(ctx context.Context, what string, op Op) bool {
+func (b *behind) start(ctx context.Context, what string, op op.Op) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.stopped {
@@ -63,7 +64,7 @@ func (b *behind) start(ctx context.Context, what string, op Op) bool {
 	b.under.Go(func() {
 		defer func() { <-b.places }()
 		defer givenUp(op)
-		err := b.f.Drive(ctx, op, behindPatience)
+		err := b.f.ops.Drive(ctx, op, behindPatience)
 		if err != nil && ctx.Err() == nil {
 			b.f.logBehind(what, err)
 		}
@@ -80,7 +81,7 @@ func (b *behind) stop() {
 }
 
 // givenUp tells an operation that wants to know that nobody goes on with it.
-func givenUp(op Op) {
+func givenUp(op op.Op) {
 	if o, ok := op.(*repeated); ok {
 		o.ended()
 	}
@@ -101,7 +102,7 @@ func (f *Fleet) logBehind(what string, err error) {
 	}
 }
 
-func (d *jobDesk) serve(start func(string, Op)) {
+func (d *jobDesk) serve(start func(string, op.Op)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.start = start
@@ -135,7 +136,7 @@ type repeated struct {
 	over bool
 }
 
-func (o *repeated) Step(ctx context.Context, now time.Time) (Progress, error) {
+func (o *repeated) Step(ctx context.Context, now time.Time) (op.Progress, error) {
 	progress, err := o.op.Step(ctx, now)
 	if err == nil && !progress.Done {
 		return progress, nil
@@ -148,7 +149,7 @@ func (o *repeated) Step(ctx context.Context, now time.Time) (Progress, error) {
 	case d.balancing[o.pool]:
 		d.balancing[o.pool] = false
 		o.op = o.f.newBalance(o.pool)
-		return again, nil
+		return op.Again, nil
 	default:
 		o.over = true
 		delete(d.balancing, o.pool)

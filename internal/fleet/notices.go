@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -41,18 +42,18 @@ func (f *Fleet) HearNotices(ctx context.Context) {
 	var said string
 	var saidAt time.Time
 	for ctx.Err() == nil {
-		pause := f.jitter(f.timing.Lease / 3)
+		pause := f.ops.Jitter(f.timing.Lease / 3)
 		if f.sweeping.Load() {
 			pause = 0
-			if err := f.Drive(ctx, f.NewNoticeRound(), 0); err != nil && ctx.Err() == nil {
+			if err := f.ops.Drive(ctx, f.NewNoticeRound(), 0); err != nil && ctx.Err() == nil {
 				if text := err.Error(); text != said || time.Since(saidAt) >= sayAgain {
 					f.log.Error("notices of EC2 not heard; trying again", "error", err)
 					said, saidAt = text, time.Now()
 				}
-				pause = f.jitter(noticesAgain)
+				pause = f.ops.Jitter(noticesAgain)
 			}
 		}
-		if sleep(ctx, pause) != nil {
+		if op.Sleep(ctx, pause) != nil {
 			return
 		}
 	}
@@ -62,7 +63,7 @@ func (f *Fleet) HearNotices(ctx context.Context) {
 // its host and does at once what follows from it. They are acknowledged after
 // that, so a round that is cut short is had again.
 type NoticeRound struct {
-	course
+	op.Stages
 	f *Fleet
 
 	open    []lifecycle.NoticeDelivery
@@ -75,60 +76,60 @@ type NoticeRound struct {
 
 // NewNoticeRound begins a round.
 func (f *Fleet) NewNoticeRound() *NoticeRound {
-	r := &NoticeRound{f: f, course: course{journal: journal{f: f, sweep: "notices"}}}
-	r.next = r.receive
+	r := &NoticeRound{f: f, Stages: f.ops.Stages("notices")}
+	r.Next = r.receive
 	return r
 }
 
-func (r *NoticeRound) receive(ctx context.Context, _ time.Time) (Progress, error) {
+func (r *NoticeRound) receive(ctx context.Context, _ time.Time) (op.Progress, error) {
 	got, err := r.f.notices.Receive(ctx)
 	if err != nil {
-		return again, fmt.Errorf("receive notices: %w", err)
+		return op.Again, fmt.Errorf("receive notices: %w", err)
 	}
-	r.open, r.next = got, r.notice
-	return again, nil
+	r.open, r.Next = got, r.notice
+	return op.Again, nil
 }
 
 // notice takes up the next one. One that cannot be worked on stays in its queue
 // and keeps no other waiting.
-func (r *NoticeRound) notice(ctx context.Context, now time.Time) (Progress, error) {
+func (r *NoticeRound) notice(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(r.open) == 0 {
-		r.next = r.acknowledge
-		return again, nil
+		r.Next = r.acknowledge
+		return op.Again, nil
 	}
 	d := r.open[0]
-	host, err := r.f.note(ctx, &r.journal, d.Notice, now)
+	host, err := r.f.note(ctx, &r.Events, d.Notice, now)
 	switch {
 	case errors.Is(err, lifecycle.ErrUnavailable):
-		return again, err
+		return op.Again, err
 	case err != nil:
 		r.f.log.Error("notice not worked on", "instance", d.Notice.InstanceID, "notice", d.Notice.Kind, "error", err)
 		r.open = r.open[1:]
-		return again, nil
+		return op.Again, nil
 	}
-	r.host, r.left, r.next = host, noticeEffects, r.follow
-	return again, nil
+	r.host, r.left, r.Next = host, noticeEffects, r.follow
+	return op.Again, nil
 }
 
 // follow does one effect of what follows for the host.
-func (r *NoticeRound) follow(ctx context.Context, now time.Time) (Progress, error) {
+func (r *NoticeRound) follow(ctx context.Context, now time.Time) (op.Progress, error) {
 	if r.host != "" && r.left > 0 {
 		r.left--
 		more, err := r.effect(ctx, now)
 		switch {
 		case errors.Is(err, lifecycle.ErrUnavailable):
-			return again, err
+			return op.Again, err
 		case err != nil:
 			r.f.log.Error("notice not worked on", "host", r.host, "error", err)
-			r.open, r.next = r.open[1:], r.notice
-			return again, nil
+			r.open, r.Next = r.open[1:], r.notice
+			return op.Again, nil
 		case more:
-			return again, nil
+			return op.Again, nil
 		}
 	}
 	r.handled = append(r.handled, r.open[0].Handle)
-	r.open, r.next = r.open[1:], r.notice
-	return again, nil
+	r.open, r.Next = r.open[1:], r.notice
+	return op.Again, nil
 }
 
 // effect does what is due for the host; more says that there may be more.
@@ -137,21 +138,21 @@ func (r *NoticeRound) effect(ctx context.Context, now time.Time) (more bool, err
 	if err != nil || len(facts) == 0 {
 		return false, err
 	}
-	_, d, err := r.f.bring(ctx, &r.journal, facts[0], now)
+	_, d, err := r.f.bring(ctx, &r.Events, facts[0], now)
 	return d.Action != lifecycle.ActionKeep, err
 }
 
 // acknowledge deletes what was worked on.
-func (r *NoticeRound) acknowledge(ctx context.Context, _ time.Time) (Progress, error) {
+func (r *NoticeRound) acknowledge(ctx context.Context, _ time.Time) (op.Progress, error) {
 	n := min(receiveAtMost, len(r.handled))
 	if n == 0 {
-		return done, nil
+		return op.Done, nil
 	}
 	if err := r.f.notices.Delete(ctx, r.handled[:n]...); err != nil {
-		return again, fmt.Errorf("delete notices: %w", err)
+		return op.Again, fmt.Errorf("delete notices: %w", err)
 	}
 	r.handled = r.handled[n:]
-	return again, nil
+	return op.Again, nil
 }
 
 // factsOf is all that is known of a living host, with EC2's word; none of one
@@ -167,7 +168,7 @@ func (f *Fleet) factsOf(ctx context.Context, hostKey string, now time.Time) ([]l
 // note writes a notice on the record of its host, in one conditional write, and
 // returns the key of the host if there is something to be done with it now. A
 // machine without a living host is none of ours, or was.
-func (f *Fleet) note(ctx context.Context, j *journal, n lifecycle.Notice, now time.Time) (hostKey string, err error) {
+func (f *Fleet) note(ctx context.Context, j *op.Recorder, n lifecycle.Notice, now time.Time) (hostKey string, err error) {
 	if now.Sub(n.At) > noticeAge || n.At.Sub(now) > noticeAhead {
 		f.log.Info("notice ignored: it is not of now", "instance", n.InstanceID, "notice", n.Kind, "at", n.At)
 		return "", nil
@@ -186,7 +187,7 @@ func (f *Fleet) note(ctx context.Context, j *journal, n lifecycle.Notice, now ti
 		if err != nil {
 			return r, fmt.Errorf("note on host %s: %w", r.InstanceID, err)
 		}
-		j.add(transitionEvent(r, stored, d, now))
+		j.RecordEffect(op.TransitionEvent(r, stored, d, now))
 		return stored, nil
 	})
 	switch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -48,8 +49,8 @@ func (f *Fleet) find(ctx context.Context, instanceID string) (lifecycle.Record, 
 // machine. It is safe to repeat. A held host is a *HeldError, one of a held fleet a
 // *FleetHeldError.
 func (f *Fleet) Terminate(ctx context.Context, instanceID, reason string, now time.Time) (lifecycle.Record, error) {
-	j := &journal{f: f}
-	defer j.flush(ctx)
+	j := new(f.ops.Recorder(""))
+	defer j.Flush(ctx)
 	r, err := f.order(ctx, instanceID, func(r lifecycle.Record) (lifecycle.Record, error) {
 		if r.State == lifecycle.StateTerminated {
 			return r, nil
@@ -78,8 +79,8 @@ func (f *Fleet) Hold(ctx context.Context, instanceID string, d time.Duration, re
 	if d < 0 || d > lifecycle.MaxHold {
 		return lifecycle.Record{}, &InvalidError{"duration", fmt.Sprintf("%s is not between 0 and %s", d, lifecycle.MaxHold)}
 	}
-	j := &journal{f: f}
-	defer j.flush(ctx)
+	j := new(f.ops.Recorder(""))
+	defer j.Flush(ctx)
 	return f.order(ctx, instanceID, func(r lifecycle.Record) (lifecycle.Record, error) {
 		if r.State == lifecycle.StateTerminated {
 			return r, &StateError{InstanceID: instanceID, State: string(r.State), Order: "hold"}
@@ -103,7 +104,7 @@ func (f *Fleet) Hold(ctx context.Context, instanceID string, d time.Duration, re
 		if err != nil {
 			return before, fmt.Errorf("hold host %s: %w", instanceID, err)
 		}
-		j.add(transitionEvent(before, stored, lifecycle.Decision{Action: lifecycle.ActionHold, Why: why}, now))
+		j.RecordEffect(op.TransitionEvent(before, stored, lifecycle.Decision{Action: lifecycle.ActionHold, Why: why}, now))
 		return stored, nil
 	})
 }

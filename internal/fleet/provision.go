@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -27,7 +28,7 @@ type Demand struct {
 // waits until they are ready and commits, or rolls back at the deadline. Its
 // progress is in the request's row, so that it can be resumed by anyone.
 type Provision struct {
-	course
+	op.Stages
 	f *Fleet
 
 	demand Demand
@@ -89,8 +90,8 @@ func (f *Fleet) NewProvision(d Demand) (*Provision, error) {
 	if d.Spec.JobsOf != "" && f.jobs == nil {
 		return nil, errors.New("request a job-scoped host: this fleet has no job pools")
 	}
-	p := &Provision{f: f, course: course{journal: journal{f: f}}, demand: d, attended: true, dead: map[string]lifecycle.Machine{}}
-	p.next = p.begin
+	p := &Provision{f: f, Stages: f.ops.Stages(""), demand: d, attended: true, dead: map[string]lifecycle.Machine{}}
+	p.Next = p.begin
 	return p, nil
 }
 
@@ -107,9 +108,9 @@ func (f *Fleet) newUnattended(d Demand) (*Provision, error) {
 
 // resumeProvision goes on with a request that stood still.
 func (f *Fleet) resumeProvision(q lifecycle.Request) *Provision {
-	p := &Provision{f: f, course: course{journal: journal{f: f}}, q: q, dead: map[string]lifecycle.Machine{}}
+	p := &Provision{f: f, Stages: f.ops.Stages(""), q: q, dead: map[string]lifecycle.Machine{}}
 	p.demand = Demand{Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Spec: q.Spec}
-	p.next = p.resume
+	p.Next = p.resume
 	return p
 }
 
@@ -129,12 +130,12 @@ func (p *Provision) Instances() []lifecycle.Record {
 
 // begin writes the request row. The token comes first: with GitHub down
 // nothing is claimed.
-func (p *Provision) begin(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) begin(ctx context.Context, now time.Time) (op.Progress, error) {
 	if p.began.IsZero() {
 		p.began = now
 	}
 	if err := p.mint(ctx, now); err != nil {
-		return again, err
+		return op.Again, err
 	}
 	q := lifecycle.Request{
 		Repository: p.demand.Repository, RunID: p.demand.RunID, RequestID: p.demand.RequestID,
@@ -144,19 +145,19 @@ func (p *Provision) begin(ctx context.Context, now time.Time) (Progress, error) 
 	err := p.f.store.CreateRequest(ctx, q)
 	switch {
 	case errors.Is(err, lifecycle.ErrExists):
-		p.next = p.resume
-		return again, nil
+		p.Next = p.resume
+		return op.Again, nil
 	case err != nil:
-		return again, fmt.Errorf("create request %s: %w", q.RequestID, err)
+		return op.Again, fmt.Errorf("create request %s: %w", q.RequestID, err)
 	}
-	p.journal.effects++
+	p.Events.Effects++
 	p.q, p.readAt, p.hosts = q, now, map[string]lifecycle.Record{}
 	p.sel = newSelection()
-	p.next = p.book
+	p.Next = p.book
 	if q.MaxHosts > 0 {
-		p.next = p.keepWithin
+		p.Next = p.keepWithin
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // untouched reports whether the request has not taken or launched anything: it
@@ -168,29 +169,29 @@ func (p *Provision) untouched() bool {
 // keepWithin refuses the request if the run has more hosts with it than it may
 // have. It looks after its row is written, so that of two requests made at once
 // at least one sees the other.
-func (p *Provision) keepWithin(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) keepWithin(ctx context.Context, now time.Time) (op.Progress, error) {
 	requests, err := p.f.store.RequestsOfRun(ctx, p.q.Repository, p.q.RunID)
 	if err != nil {
-		return again, fmt.Errorf("list requests of run %s: %w", p.q.RunID, err)
+		return op.Again, fmt.Errorf("list requests of run %s: %w", p.q.RunID, err)
 	}
 	hosts, err := p.f.hostsAsked(ctx, requests)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	if hosts <= p.q.MaxHosts {
-		p.next = p.book
-		return again, nil
+		p.Next = p.book
+		return op.Again, nil
 	}
 	return p.giveUpShort(ctx, fmt.Sprintf("run %s would have %d hosts, and may have %d at once", p.q.RunID, hosts, p.q.MaxHosts), now)
 }
 
 // giveUpShort settles a request that has not taken a host and never may.
-func (p *Provision) giveUpShort(ctx context.Context, why string, now time.Time) (Progress, error) {
+func (p *Provision) giveUpShort(ctx context.Context, why string, now time.Time) (op.Progress, error) {
 	q := p.q
 	q.Outcome, q.ExpiresAt, q.Reason = lifecycle.OutcomeShort, now.Add(p.f.timing.KeepRequests), why
 	return p.write(ctx, q, now, func() {
-		p.journal.add(requestEvent(q, lifecycle.ActionSettle, q.Reason, now))
-		p.next = p.finish
+		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, q.Reason, now))
+		p.Next = p.finish
 	})
 }
 
@@ -240,36 +241,36 @@ func (p *Provision) mint(ctx context.Context, now time.Time) error {
 
 // resume rebuilds from the store what a Provision holds in memory, and goes on
 // where the request stands.
-func (p *Provision) resume(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) resume(ctx context.Context, now time.Time) (op.Progress, error) {
 	q, err := p.f.store.Request(ctx, p.demand.Repository, p.demand.RunID, p.demand.RequestID)
 	if err != nil {
-		return again, fmt.Errorf("read request %s: %w", p.demand.RequestID, err)
+		return op.Again, fmt.Errorf("read request %s: %w", p.demand.RequestID, err)
 	}
 	if !q.Spec.Equal(p.demand.Spec) {
-		return done, fmt.Errorf("request %s: %w", q.RequestID, ErrSpecDiffers)
+		return op.Done, fmt.Errorf("request %s: %w", q.RequestID, ErrSpecDiffers)
 	}
 	p.q, p.readAt, p.won = q, now, nil
 	p.sel = newSelection()
 	if err := p.loadHosts(ctx); err != nil {
-		return again, err
+		return op.Again, err
 	}
 	p.booking.rooms = nil
 	switch {
 	case q.Released() || q.Settled():
 		p.booking.late = p.booking.done
-		p.next = p.finish
+		p.Next = p.finish
 	case q.Launch != nil:
-		p.next = p.bookLaunch
+		p.Next = p.bookLaunch
 	case len(p.won) > 0:
-		p.next = p.take
+		p.Next = p.take
 	case q.ReplacementOf != nil && p.untouched():
-		p.next = p.stillLost
+		p.Next = p.stillLost
 	case q.MaxHosts > 0 && p.untouched():
-		p.next = p.keepWithin
+		p.Next = p.keepWithin
 	default:
-		p.next = p.await
+		p.Next = p.await
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // loadHosts reads the request's hosts: those it names, those that name it
@@ -367,7 +368,7 @@ func (f *Fleet) hostsOfRun(ctx context.Context, repository, runID string) ([]lif
 // take writes the won hosts into the request row. The write is the check that
 // docs/design.md#operations asks for after a claim: it fails when the run was released
 // meanwhile, and then the claims are undone.
-func (p *Provision) take(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) take(ctx context.Context, now time.Time) (op.Progress, error) {
 	q := p.q
 	q.Taken = slices.Clone(q.Taken)
 	for _, r := range p.won {
@@ -375,28 +376,28 @@ func (p *Provision) take(ctx context.Context, now time.Time) (Progress, error) {
 	}
 	return p.write(ctx, q, now, func() {
 		p.won, p.looks = nil, 0
-		p.next = p.selectHosts
+		p.Next = p.selectHosts
 	})
 }
 
 // write replaces the request row and then does what follows. When somebody
 // else wrote it first, the operation resumes from what is there.
-func (p *Provision) write(ctx context.Context, q lifecycle.Request, now time.Time, then func()) (Progress, error) {
+func (p *Provision) write(ctx context.Context, q lifecycle.Request, now time.Time, then func()) (op.Progress, error) {
 	if !q.Settled() {
 		q.DueAt = now.Add(p.f.timing.Takeover)
 	}
 	stored, err := p.f.store.UpdateRequest(ctx, q)
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):
-		p.next = p.resume
-		return again, nil
+		p.Next = p.resume
+		return op.Again, nil
 	case err != nil:
 		// The write may have taken effect. A repeat would then lose to
 		// itself, and resume.
-		return again, fmt.Errorf("write request %s: %w", q.RequestID, err)
+		return op.Again, fmt.Errorf("write request %s: %w", q.RequestID, err)
 	}
-	p.journal.effects++
+	p.Events.Effects++
 	p.q, p.readAt = stored, now
 	then()
-	return again, nil
+	return op.Again, nil
 }

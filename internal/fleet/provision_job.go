@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -152,7 +153,7 @@ func (p *Provision) unregistered() string {
 
 // registerHost registers a launched host. After a crash between the call and
 // the write the call is repeated, and takes over the name.
-func (p *Provision) registerHost(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) registerHost(ctx context.Context, now time.Time) (op.Progress, error) {
 	r := p.hosts[p.unregistered()]
 	registration, id, err := p.f.jobs.GitHub.JIT(ctx, r.Repository, r.RunnerName, runnerLabels(p.q.Spec.Labels, r.Arch))
 	if errors.Is(err, lifecycle.ErrRefused) {
@@ -162,38 +163,38 @@ func (p *Provision) registerHost(ctx context.Context, now time.Time) (Progress, 
 		if !now.Before(p.q.Deadline) {
 			return p.settle(ctx, now) // not in time
 		}
-		return again, fmt.Errorf("register runner %s: %w", r.RunnerName, err)
+		return op.Again, fmt.Errorf("register runner %s: %w", r.RunnerName, err)
 	}
 	r.Registration, r.GitHubRunnerID, r.UpdatedAt = &registration, id, now
 	stored, err := p.f.store.UpdateInstance(ctx, r)
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):
-		p.next = p.resume
-		return again, nil
+		p.Next = p.resume
+		return op.Again, nil
 	case err != nil:
-		return again, fmt.Errorf("write host %s: %w", r.InstanceID, err)
+		return op.Again, fmt.Errorf("write host %s: %w", r.InstanceID, err)
 	}
-	p.journal.effects++
+	p.Events.Effects++
 	p.hosts[r.HostKey] = stored
-	return again, nil
+	return op.Again, nil
 }
 
 // settleRefused ends a request for a job-scoped host that GitHub refuses, as for
 // a repository that is gone: until its deadline it would keep a turn of the pool
 // from others.
-func (p *Provision) settleRefused(ctx context.Context, refusal error, now time.Time) (Progress, error) {
+func (p *Provision) settleRefused(ctx context.Context, refusal error, now time.Time) (op.Progress, error) {
 	q := p.q
 	q.Outcome, q.Taken, q.DueAt = lifecycle.OutcomeShort, nil, now.Add(p.f.timing.Takeover)
 	q.ExpiresAt = now.Add(p.f.timing.KeepRequests)
 	q.Reason = refusal.Error()
 	return p.write(ctx, q, now, func() {
-		p.journal.add(requestEvent(q, lifecycle.ActionSettle, q.Reason, now))
-		p.next = p.finish
+		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, q.Reason, now))
+		p.Next = p.finish
 	})
 }
 
 // giveUpRefused gives the messages of hosts back to others first.
-func (p *Provision) giveUpRefused(ctx context.Context, refusal error, now time.Time) (Progress, error) {
+func (p *Provision) giveUpRefused(ctx context.Context, refusal error, now time.Time) (op.Progress, error) {
 	if p.sel.held() > 0 {
 		return p.settleMessages(ctx)
 	}

@@ -7,23 +7,24 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
 // intend writes the launch into the request before it is made: number, token
 // and exact parameters, so that a crash repeats the same call.
-func (p *Provision) intend(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) intend(ctx context.Context, now time.Time) (op.Progress, error) {
 	count, stopped, progress, err := p.poolLaunches(ctx, now)
 	if err != nil || stopped {
 		return progress, err
 	}
 	q, why, err := p.f.throughBreaker(ctx, p.q, now)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	version, err := p.f.templates.version(ctx, q.Spec.Pool)
 	if err != nil {
-		return again, fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err)
+		return op.Again, fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err)
 	}
 	// A launch that came out short had nothing left to choose from: the next one
 	// tries everything again.
@@ -34,10 +35,10 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (Progress, error)
 	q = p.f.intended(q, count, version, without)
 	return p.write(ctx, q, now, func() {
 		if why != "" {
-			p.journal.add(requestEvent(q, lifecycle.ActionLaunch, why, now))
+			p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, why, now))
 		}
 		p.fresh = true
-		p.next = p.bookLaunch
+		p.Next = p.bookLaunch
 	})
 }
 
@@ -66,22 +67,22 @@ func usageOf(q lifecycle.Request) lifecycle.UsageClass {
 // launch makes the call of the stored intent, or finds what a call before a
 // crash has made, and records one machine a step. Past the deadline the call
 // is not made any more.
-func (p *Provision) launch(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) launch(ctx context.Context, now time.Time) (op.Progress, error) {
 	if p.trouble != nil {
 		if moved, err := p.moved(ctx, now); err != nil || moved {
-			return again, err
+			return op.Again, err
 		}
 	}
 	late := !now.Before(p.q.Deadline)
 	if !late {
 		if err := p.mint(ctx, now); err != nil {
-			return again, err
+			return op.Again, err
 		}
 	}
 	made, err := p.f.launchOrAdopt(ctx, *p.q.Launch, p.fresh, late)
 	p.fresh = false
 	if len(made.machines) > 0 {
-		p.journal.effects++
+		p.Events.Effects++
 	}
 	var short *lifecycle.ShortageError
 	if !late {
@@ -89,14 +90,14 @@ func (p *Provision) launch(ctx context.Context, now time.Time) (Progress, error)
 	}
 	if err != nil && !errors.As(err, &short) {
 		p.trouble = fmt.Errorf("launch %d hosts: %w", p.q.Launch.Count, err)
-		return again, p.trouble
+		return op.Again, p.trouble
 	}
 	p.made = made
 	left := made.machines
-	p.next = func(ctx context.Context, now time.Time) (Progress, error) {
+	p.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
 		return p.recordMachine(ctx, now, &left, short)
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // madeHosts are what came of a launch.
@@ -122,29 +123,29 @@ func (f *Fleet) launchOrAdopt(ctx context.Context, order lifecycle.LaunchOrder, 
 
 // recordMachine writes the record of one launched machine. One that has a
 // record already was recorded before a crash.
-func (p *Provision) recordMachine(ctx context.Context, now time.Time, machines *[]lifecycle.Machine, short *lifecycle.ShortageError) (Progress, error) {
+func (p *Provision) recordMachine(ctx context.Context, now time.Time, machines *[]lifecycle.Machine, short *lifecycle.ShortageError) (op.Progress, error) {
 	if len(*machines) == 0 {
 		return p.launched(ctx, now, short)
 	}
 	if moved, err := p.movedWhileStill(ctx, now); err != nil || moved {
-		return again, err
+		return op.Again, err
 	}
 	m := (*machines)[0]
 	if m.State != lifecycle.MachineGone {
 		r, err := p.f.record(ctx, m, p.q, p.token, now)
 		if err != nil {
-			return again, err
+			return op.Again, err
 		}
 		if serves(r, p.q) {
 			p.win(r)
-			p.journal.add(lifecycle.Event{
+			p.Events.RecordEffect(lifecycle.Event{
 				At: now, InstanceID: r.InstanceID, Repository: r.Repository, RunID: r.RunID, RequestID: r.RequestID,
 				Assignment: r.Assignment, Action: lifecycle.ActionLaunch, To: r.Condition(), Reason: r.Reason,
 			})
 		}
 	}
 	*machines = (*machines)[1:]
-	return again, nil
+	return op.Again, nil
 }
 
 // movedWhileStill is moved where a call, or this process, has stood still for so long that
@@ -167,7 +168,7 @@ func (p *Provision) moved(ctx context.Context, now time.Time) (bool, error) {
 	if q.Version == p.q.Version {
 		return false, nil
 	}
-	p.next = p.resume
+	p.Next = p.resume
 	return true, nil
 }
 
@@ -188,9 +189,9 @@ func (f *Fleet) record(ctx context.Context, m lifecycle.Machine, q lifecycle.Req
 // launched closes the intent, and climbs the request's ladder when capacity
 // was short: other types and zones are the cloud adapter's part, on-demand is
 // ours.
-func (p *Provision) launched(ctx context.Context, now time.Time, short *lifecycle.ShortageError) (Progress, error) {
+func (p *Provision) launched(ctx context.Context, now time.Time, short *lifecycle.ShortageError) (op.Progress, error) {
 	if err := p.f.settleLaunch(ctx, p.q, p.made, now); err != nil {
-		return again, err
+		return op.Again, err
 	}
 	q := p.q
 	q.Launch, q.Shortage, q.Full = nil, "", ""
@@ -202,16 +203,16 @@ func (p *Provision) launched(ctx context.Context, now time.Time, short *lifecycl
 		q.Shortage = short.Why
 		fellBack = q.Spec.UsageClass == lifecycle.UsageSpot && q.Spec.AllowOnDemand && !q.OnDemand
 		q.OnDemand = q.OnDemand || fellBack
-		p.journal.add(requestEvent(q, lifecycle.ActionLaunch, short.Error(), now))
+		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, short.Error(), now))
 	}
 	return p.write(ctx, q, now, func() {
 		p.won = nil
 		if short != nil && !fellBack {
 			p.relook = now.Add(p.f.timing.Relaunch)
 		}
-		p.next = p.await
+		p.Next = p.await
 		if fellBack {
-			p.next = p.selectHosts
+			p.Next = p.selectHosts
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -41,16 +42,16 @@ func (p *Provision) toBook() bool {
 // book makes room for the request, in one account a step, or finds that there is
 // none. Room is raised in all accounts before it is lowered in any: of two that go
 // on with one request, neither then takes from under the other what that relies on.
-func (p *Provision) book(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) book(ctx context.Context, now time.Time) (op.Progress, error) {
 	if !p.toBook() {
-		p.next = p.selectHosts
+		p.Next = p.selectHosts
 		return p.selectHosts(ctx, now)
 	}
 	if l, never := policy.Never(p.q, p.f.limitsOf(p.q.Repository)); never && p.taken() == 0 {
 		return p.giveUpShort(ctx, l.String(), now)
 	}
 	if err := p.readRooms(ctx); err != nil {
-		return again, err
+		return op.Again, err
 	}
 	hosts, short := policy.Granted(p.q, p.taken(), p.booking.rooms)
 	if i := p.unequal(hosts); i >= 0 {
@@ -63,8 +64,8 @@ func (p *Provision) book(ctx context.Context, now time.Time) (Progress, error) {
 		p.q.Full = "" // with the next write
 	}
 	if short < 0 || p.lacks() > 0 {
-		p.next = p.selectHosts
-		return again, nil
+		p.Next = p.selectHosts
+		return op.Again, nil
 	}
 	return p.full(ctx, rooms[short], p.q.Spec.MinimumCount-hosts, now)
 }
@@ -97,9 +98,9 @@ func (p *Provision) unequal(hosts int) int {
 }
 
 // bookIn writes the entry of one account. Whoever loses to another reads again.
-func (p *Provision) bookIn(ctx context.Context, i, hosts int, now time.Time) (Progress, error) {
+func (p *Provision) bookIn(ctx context.Context, i, hosts int, now time.Time) (op.Progress, error) {
 	if moved, err := p.movedWhileStill(ctx, now); err != nil || moved {
-		return again, err
+		return op.Again, err
 	}
 	room := &p.booking.rooms[i]
 	e := room.Account.EntryOf(p.q, 0)
@@ -112,40 +113,40 @@ func (p *Provision) bookIn(ctx context.Context, i, hosts int, now time.Time) (Pr
 	case errors.Is(err, lifecycle.ErrLost):
 		p.booking.rooms = nil
 		p.booking.tries++
-		return wait(p.f.backoff(p.booking.tries)), nil
+		return op.Wait(p.f.ops.Backoff(p.booking.tries)), nil
 	case err != nil:
 		p.booking.rooms = nil // it may have taken effect
-		return again, err
+		return op.Again, err
 	}
-	p.journal.effects++
+	p.Events.Effects++
 	p.booking.tries, p.booking.done = 0, true
 	room.Account = stored
-	return again, nil
+	return op.Again, nil
 }
 
 // full waits for room for so many hosts, having looked whether all who have it need it still, and says
 // in the request's row who has.
-func (p *Provision) full(ctx context.Context, room policy.Room, needs int, now time.Time) (Progress, error) {
+func (p *Provision) full(ctx context.Context, room policy.Room, needs int, now time.Time) (op.Progress, error) {
 	if p.f.mayLook(room.Account, now) {
-		p.next = func(ctx context.Context, now time.Time) (Progress, error) {
+		p.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
 			if err := p.f.lookThrough(ctx, room, now); err != nil {
-				return again, err
+				return op.Again, err
 			}
-			p.next = p.book
-			return again, nil
+			p.Next = p.book
+			return op.Again, nil
 		}
-		return again, nil
+		return op.Again, nil
 	}
 	p.relook = now.Add(p.f.timing.Relaunch)
-	p.next = p.await
+	p.Next = p.await
 	why := p.f.whyFull(room, p.q, max(needs, 1))
 	if why == p.q.Full {
-		return again, nil
+		return op.Again, nil
 	}
 	q := p.q
 	q.Full = why
 	return p.write(ctx, q, now, func() {
-		p.journal.add(requestEvent(q, lifecycle.ActionKeep, fmt.Sprintf("waiting for room: %s", why), now))
+		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionKeep, fmt.Sprintf("waiting for room: %s", why), now))
 	})
 }
 

@@ -6,55 +6,56 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // poolLaunches is how many of the hosts that the request lacks its pool has room to
 // launch. With none it is stopped: what to do instead.
-func (p *Provision) poolLaunches(ctx context.Context, now time.Time) (count int, stopped bool, progress Progress, err error) {
+func (p *Provision) poolLaunches(ctx context.Context, now time.Time) (count int, stopped bool, progress op.Progress, err error) {
 	l, ok := p.f.maximumOf(p.q.Spec.Pool)
 	if !ok {
-		return p.lacks(), false, again, nil
+		return p.lacks(), false, op.Again, nil
 	}
 	room, err := p.f.room(ctx, l)
 	if err != nil {
-		return 0, true, again, err
+		return 0, true, op.Again, err
 	}
 	if room.Left() == 0 {
 		progress, err = p.full(ctx, room, 1, now)
 		return 0, true, progress, err
 	}
-	return min(p.lacks(), room.Left()), false, again, nil
+	return min(p.lacks(), room.Left()), false, op.Again, nil
 }
 
 // bookLaunch makes room in the pool for the launch that is written down. If somebody
 // else has taken it meanwhile the launch is given up, which nobody has made: its entry
 // comes before its call.
-func (p *Provision) bookLaunch(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) bookLaunch(ctx context.Context, now time.Time) (op.Progress, error) {
 	l, ok := p.f.maximumOf(p.q.Spec.Pool)
-	p.next = p.launch
+	p.Next = p.launch
 	if !ok || !now.Before(p.q.Deadline) {
 		return p.launch(ctx, now)
 	}
 	room, booked, err := p.f.bookLaunch(ctx, l, p.q, launchEntry(p.q, now))
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):
-		p.next = p.bookLaunch
+		p.Next = p.bookLaunch
 		p.booking.tries++
-		return wait(p.f.backoff(p.booking.tries)), nil
+		return op.Wait(p.f.ops.Backoff(p.booking.tries)), nil
 	case err != nil:
-		p.next = p.bookLaunch
-		return again, err
+		p.Next = p.bookLaunch
+		return op.Again, err
 	case booked:
 		p.booking.tries = 0
-		return again, nil
+		return op.Again, nil
 	}
 	q := p.q
 	q.Launch, q.Full = nil, p.f.whyFull(room, q, p.q.Launch.Count)
 	return p.write(ctx, q, now, func() {
 		p.relook = now.Add(p.f.timing.Relaunch)
-		p.next = p.await
+		p.Next = p.await
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -68,21 +69,21 @@ func (p *Provision) lacks() int {
 
 // selectHosts does one step of the selection, which for a job-scoped host ends
 // when GitHub refuses it.
-func (p *Provision) selectHosts(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) selectHosts(ctx context.Context, now time.Time) (op.Progress, error) {
 	progress, err := p.selectNext(ctx, now)
 	if p.jobScoped() && errors.Is(err, lifecycle.ErrRefused) {
-		p.next = func(ctx context.Context, now time.Time) (Progress, error) { return p.giveUpRefused(ctx, err, now) }
-		return again, nil
+		p.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return p.giveUpRefused(ctx, err, now) }
+		return op.Again, nil
 	}
 	return progress, err
 }
 
 // selectNext receives, claims, takes or settles.
-func (p *Provision) selectNext(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) selectNext(ctx context.Context, now time.Time) (op.Progress, error) {
 	s := &p.sel
 	if p.lacks() > 0 {
 		if err := p.mint(ctx, now); err != nil {
-			return again, err
+			return op.Again, err
 		}
 	}
 	switch {
@@ -96,7 +97,7 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (Progress, er
 		return p.askIndex(ctx, p.queueName(), p.trustKey(), &s.ofKey, now)
 	case p.lacks() > 0 && len(s.fresh) > 0:
 		s.open, s.fresh = s.fresh, nil
-		return again, nil
+		return op.Again, nil
 	case len(p.won) > 0: // all that the queue gave, in one write
 		return p.take(ctx, now)
 	case s.held() > 0:
@@ -111,17 +112,17 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (Progress, er
 	case p.lacks() > 0 && !now.Before(p.relook) && now.Before(p.q.Deadline):
 		if err := p.mayLaunch(ctx); err != nil {
 			p.held = true
-			return again, err
+			return op.Again, err
 		}
 		if p.held { // by now a host may be idle
 			p.held, p.sel = false, newSelection()
-			return again, nil
+			return op.Again, nil
 		}
 		return p.intend(ctx, now)
 	}
 	p.observeClaim(now)
-	p.next = p.await
-	return again, nil
+	p.Next = p.await
+	return op.Again, nil
 }
 
 func (p *Provision) observeClaim(now time.Time) {
@@ -131,7 +132,7 @@ func (p *Provision) observeClaim(now time.Time) {
 }
 
 // receive takes messages from the queue: at most what is still needed.
-func (p *Provision) receive(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) receive(ctx context.Context, now time.Time) (op.Progress, error) {
 	got, err := p.f.queue.Receive(ctx, p.queueName(), min(receiveAtMost, p.lacks()))
 	if errors.Is(err, lifecycle.ErrRefused) {
 		// The queue is a hint: without one the index tells of idle hosts.
@@ -139,7 +140,7 @@ func (p *Provision) receive(ctx context.Context, now time.Time) (Progress, error
 		got, err, p.sel.rounds = nil, nil, maxRounds
 	}
 	if err != nil {
-		return again, fmt.Errorf("receive from queue %v: %w", p.queueName(), err)
+		return op.Again, fmt.Errorf("receive from queue %v: %w", p.queueName(), err)
 	}
 	p.sel.rounds++
 	p.sel.queueDone = len(got) == 0 || p.sel.rounds >= maxRounds
@@ -155,7 +156,7 @@ func (p *Provision) receive(ctx context.Context, now time.Time) (Progress, error
 			p.sel.open = append(p.sel.open, d)
 		}
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // stale: the host of this message is past its threshold, or about to be.
@@ -177,34 +178,34 @@ func (p *Provision) policy() lifecycle.Policy { return p.f.policy(p.q.Spec.Pool)
 
 func (p *Provision) trustKey() string { return p.policy().Reuse.TrustKey(p.q.Repository) }
 
-func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (op.Progress, error) {
 	d := p.sel.open[0]
 	if !p.reserve(d.Message) {
-		return wait(reservedLook), nil
+		return op.Wait(reservedLook), nil
 	}
 	err := p.claim(ctx, d.Message, now)
 	p.unreserve(d.Message)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	p.sel.open = p.sel.open[1:]
 	p.sel.spent = append(p.sel.spent, d.Handle)
-	return again, nil
+	return op.Again, nil
 }
 
-func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progress, error) {
 	m := p.sel.candidates[0]
 	if !p.reserve(m) {
 		p.sel.candidates = p.sel.candidates[1:] // it is being claimed by another request
-		return again, nil
+		return op.Again, nil
 	}
 	err := p.claim(ctx, m, now)
 	p.unreserve(m)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	p.sel.candidates = p.sel.candidates[1:]
-	return again, nil
+	return op.Again, nil
 }
 
 // claim takes the host of a message in one write. A lost race is no error: the
@@ -243,7 +244,7 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Tim
 	}
 	p.jit = jit{}
 	p.win(r)
-	p.journal.add(lifecycle.Event{
+	p.Events.RecordEffect(lifecycle.Event{
 		At: now, InstanceID: r.InstanceID, Repository: r.Repository, RunID: r.RunID, RequestID: r.RequestID,
 		Assignment: r.Assignment, Action: lifecycle.ActionClaim, From: "idle (pooled)", To: r.Condition(), Reason: r.Reason,
 	})
@@ -252,7 +253,7 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Tim
 
 // settleMessages ends the pass over the queue: what was claimed or stale is
 // deleted, what was not for us or not needed returns to the others.
-func (p *Provision) settleMessages(ctx context.Context) (Progress, error) {
+func (p *Provision) settleMessages(ctx context.Context) (op.Progress, error) {
 	s := &p.sel
 	for _, d := range slices.Concat(s.open, s.fresh) {
 		s.unfit = append(s.unfit, d.Handle)
@@ -267,18 +268,18 @@ func (p *Provision) settleMessages(ctx context.Context) (Progress, error) {
 		return nil
 	}
 	if len(s.spent) > 0 {
-		return again, batch(&s.spent, p.f.queue.Delete)
+		return op.Again, batch(&s.spent, p.f.queue.Delete)
 	}
-	return again, batch(&s.unfit, p.f.queue.Return)
+	return op.Again, batch(&s.unfit, p.f.queue.Return)
 }
 
 // askIndex reads the next page of pooled hosts whose message was lost or is in other
 // hands: those that are bound to the trust key, or with "" the fresh ones. It comes
 // back for another page while those of this one are not enough.
-func (p *Provision) askIndex(ctx context.Context, q lifecycle.QueueName, trustKey string, at *indexed, now time.Time) (Progress, error) {
+func (p *Provision) askIndex(ctx context.Context, q lifecycle.QueueName, trustKey string, at *indexed, now time.Time) (op.Progress, error) {
 	page, err := p.f.store.PooledInstances(ctx, p.q.Spec.Pool, q, trustKey, lifecycle.PageOf{After: at.after})
 	if err != nil {
-		return again, fmt.Errorf("list pooled hosts: %w", err)
+		return op.Again, fmt.Errorf("list pooled hosts: %w", err)
 	}
 	at.after = page.Next
 	at.pages++
@@ -288,7 +289,7 @@ func (p *Provision) askIndex(ctx context.Context, q lifecycle.QueueName, trustKe
 			p.sel.candidates = append(p.sel.candidates, m)
 		}
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // claimable: a claim of the host as it was read would succeed.

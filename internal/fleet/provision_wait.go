@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -13,7 +14,7 @@ const rereadAfter = 5 * time.Second
 
 // await brings the hosts to readiness, replaces those that fail, and settles
 // the request when all are ready or its deadline is reached.
-func (p *Provision) await(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) await(ctx context.Context, now time.Time) (op.Progress, error) {
 	switch {
 	case len(p.round) > 0:
 		return p.decideNext(ctx, now)
@@ -25,12 +26,12 @@ func (p *Provision) await(ctx context.Context, now time.Time) (Progress, error) 
 		return p.settle(ctx, now)
 	case p.toBook() && !now.Before(p.relook):
 		p.sel = newSelection()
-		p.next = p.book
-		return again, nil
+		p.Next = p.book
+		return op.Again, nil
 	case p.lacks() > 0 && !now.Before(p.relook):
 		p.sel = newSelection()
-		p.next = p.selectHosts
-		return again, nil
+		p.Next = p.selectHosts
+		return op.Again, nil
 	case p.q.DueAt.Sub(now) < p.f.timing.Takeover/2:
 		return p.write(ctx, p.q, now, func() {}) // still alive
 	}
@@ -77,7 +78,7 @@ func (p *Provision) untilNextLook() time.Duration {
 
 // look begins a round: one batched read of what the agents say, or now and
 // then of the records. The first look comes at once.
-func (p *Provision) look(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) look(ctx context.Context, now time.Time) (op.Progress, error) {
 	keys := p.unready()
 	if !p.reread.IsZero() && !now.Before(p.reread) {
 		p.reread = now.Add(rereadAfter)
@@ -88,7 +89,7 @@ func (p *Provision) look(ctx context.Context, now time.Time) (Progress, error) {
 	}
 	reports, err := p.f.reports(ctx, keys, now)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	p.reports = reports
 	if unheard := p.unheard(); len(unheard) > 0 && p.cloudLook(now) {
@@ -100,18 +101,18 @@ func (p *Provision) look(ctx context.Context, now time.Time) (Progress, error) {
 		}
 	}
 	if len(p.round) > 0 {
-		return again, nil
+		return op.Again, nil
 	}
-	return wait(p.untilNextLook()), nil
+	return op.Wait(p.untilNextLook()), nil
 }
 
 // readRecords reads anew what somebody else may have changed: the unready
 // hosts, and the request itself, which may be released by now. When nothing was,
 // it was a look like the others.
-func (p *Provision) readRecords(ctx context.Context, keys []string) (Progress, error) {
+func (p *Provision) readRecords(ctx context.Context, keys []string) (op.Progress, error) {
 	records, err := p.f.store.Instances(ctx, keys)
 	if err != nil {
-		return again, fmt.Errorf("read hosts of request %s: %w", p.q.RequestID, err)
+		return op.Again, fmt.Errorf("read hosts of request %s: %w", p.q.RequestID, err)
 	}
 	changed := false
 	for _, r := range records {
@@ -122,16 +123,16 @@ func (p *Provision) readRecords(ctx context.Context, keys []string) (Progress, e
 	}
 	q, err := p.f.store.Request(ctx, p.q.Repository, p.q.RunID, p.q.RequestID)
 	if err != nil {
-		return again, fmt.Errorf("read request %s: %w", p.q.RequestID, err)
+		return op.Again, fmt.Errorf("read request %s: %w", p.q.RequestID, err)
 	}
 	if q.Version != p.q.Version {
-		p.next = p.resume
+		p.Next = p.resume
 		changed = true
 	}
 	if changed {
-		return again, nil
+		return op.Again, nil
 	}
-	return wait(p.untilNextLook()), nil
+	return op.Wait(p.untilNextLook()), nil
 }
 
 func (p *Provision) facts(key string) lifecycle.Facts {
@@ -150,15 +151,15 @@ func (p *Provision) decision(key string, now time.Time) lifecycle.Decision {
 }
 
 // decideNext carries out the decision on one host of the round.
-func (p *Provision) decideNext(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) decideNext(ctx context.Context, now time.Time) (op.Progress, error) {
 	key := p.round[0]
-	r, _, err := p.f.bring(ctx, &p.journal, p.facts(key), now)
+	r, _, err := p.f.bring(ctx, &p.Events, p.facts(key), now)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	p.hosts[key] = r
 	p.round = p.round[1:]
-	return again, nil
+	return op.Again, nil
 }
 
 // lostHost reports whether a taken host no longer serves the request.
@@ -173,7 +174,7 @@ func (p *Provision) lostHost() bool {
 
 // giveUpLost takes the lost hosts off the request's list; while there is time
 // they are replaced.
-func (p *Provision) giveUpLost(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) giveUpLost(ctx context.Context, now time.Time) (op.Progress, error) {
 	q := p.q
 	q.Taken = nil
 	for _, t := range p.q.Taken {
@@ -189,7 +190,7 @@ func (p *Provision) giveUpLost(ctx context.Context, now time.Time) (Progress, er
 // settle writes the outcome: with enough ready hosts the rest is given up,
 // with too few all are, but for those that already run a job. Two callers of
 // one request may have claimed more between them than it asked for.
-func (p *Provision) settle(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) settle(ctx context.Context, now time.Time) (op.Progress, error) {
 	q := p.q
 	ready := p.ready()
 	ready = ready[:min(len(ready), q.Spec.Count)]
@@ -208,14 +209,14 @@ func (p *Provision) settle(ctx context.Context, now time.Time) (Progress, error)
 	} else {
 		busy, err := p.busy(ctx, ready, now)
 		if err != nil {
-			return again, err
+			return op.Again, err
 		}
 		q.Outcome, q.Taken = lifecycle.OutcomeShort, busy
 		q.Reason = p.shortReason(len(ready))
 	}
 	return p.write(ctx, q, now, func() {
-		p.journal.add(requestEvent(q, lifecycle.ActionSettle, q.Reason, now))
-		p.next = p.finish
+		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, q.Reason, now))
+		p.Next = p.finish
 	})
 }
 
@@ -268,7 +269,7 @@ func (p *Provision) shortReason(ready int) string {
 
 // finish brings what is left in line with a settled or released request, and
 // says how it came out.
-func (p *Provision) finish(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) finish(ctx context.Context, now time.Time) (op.Progress, error) {
 	if p.attended && p.q.Unattended {
 		q := p.q
 		q.Unattended = false
@@ -278,7 +279,7 @@ func (p *Provision) finish(ctx context.Context, now time.Time) (Progress, error)
 		return p.outcome()
 	}
 	if p.tidy == nil {
-		p.tidy = &tidy{f: p.f, journal: &p.journal, q: p.q, known: p.known()}
+		p.tidy = &tidy{f: p.f, journal: &p.Events, q: p.q, known: p.known()}
 	}
 	progress, err := p.tidy.Step(ctx, now)
 	if err != nil || !progress.Done {
@@ -298,15 +299,15 @@ func (p *Provision) unwanted() bool {
 	return false
 }
 
-func (p *Provision) outcome() (Progress, error) {
+func (p *Provision) outcome() (op.Progress, error) {
 	switch {
 	case p.q.Outcome == lifecycle.OutcomeShort:
-		return done, &ShortError{
+		return op.Done, &ShortError{
 			RequestID: p.q.RequestID, Ready: len(p.q.Taken), Wanted: p.q.Spec.Count,
 			Minimum: p.q.Spec.MinimumCount, Why: p.q.Reason,
 		}
 	case p.q.Released():
-		return done, &ReleasedError{RunID: p.q.RunID}
+		return op.Done, &ReleasedError{RunID: p.q.RunID}
 	}
-	return done, nil
+	return op.Done, nil
 }

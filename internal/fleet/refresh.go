@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -13,46 +14,47 @@ import (
 // then runs every sweep. With a dry run
 // it decides and says what it would do, and does nothing.
 type Refresh struct {
-	course
+	op.Stages
 	f      *Fleet
 	page   lifecycle.PageOf
 	last   bool
 	hosts  []lifecycle.Facts
-	sweeps []Op
+	sweeps []op.Op
 
 	resources []lifecycle.Resource
-	decided   []Decided
+	decided   []op.Decided
 }
 
 // NewRefresh begins a refresh.
 func (f *Fleet) NewRefresh(dryRun bool) *Refresh {
 	r := &Refresh{f: f}
-	r.journal = journal{f: f, dry: dryRun, sweep: "refresh", decided: &r.decided}
+	r.Stages = f.ops.Stages("refresh")
+	r.Events.Dry, r.Events.Decided = dryRun, &r.decided
 	due, cloud, github := f.NewDueSweep(), f.NewCloudSweep(), f.NewGitHubSweep()
 	scaleDown, services, warm := f.NewScaleDownSweep(), f.NewServiceSweep(), f.NewWarmSweep()
 	work := f.NewWorkSweep()
-	for _, j := range []*journal{
-		&due.journal, &cloud.journal, &github.journal, &work.journal, &scaleDown.journal, &services.journal, &warm.journal,
+	for _, j := range []*op.Recorder{
+		&due.Events, &cloud.Events, &github.Events, &work.Events, &scaleDown.Events, &services.Events, &warm.Events,
 	} {
-		j.dry, j.decided = dryRun, &r.decided
+		j.Dry, j.Decided = dryRun, &r.decided
 	}
-	r.sweeps = []Op{cloud, github, work, scaleDown, services, warm}
+	r.sweeps = []op.Op{cloud, github, work, scaleDown, services, warm}
 	if !dryRun {
-		r.sweeps = slices.Insert(r.sweeps, 0, Op(due))
+		r.sweeps = slices.Insert(r.sweeps, 0, op.Op(due))
 	}
-	r.next = r.ensure
+	r.Next = r.ensure
 	return r
 }
 
 // Decisions are those made so far, one or more per host.
-func (r *Refresh) Decisions() []Decided { return r.decided }
+func (r *Refresh) Decisions() []op.Decided { return r.decided }
 
 // list takes a page of hosts. A refresh is an order by a person, so it may go
 // through everything there is.
-func (r *Refresh) list(ctx context.Context, now time.Time) (Progress, error) {
+func (r *Refresh) list(ctx context.Context, now time.Time) (op.Progress, error) {
 	got, err := r.f.store.ListInstances(ctx, lifecycle.Filter{States: liveStates}, r.page)
 	if err != nil {
-		return again, fmt.Errorf("list hosts: %w", err)
+		return op.Again, fmt.Errorf("list hosts: %w", err)
 	}
 	r.page.After, r.last = got.Next, got.Next == ""
 	keys := make([]string, 0, len(got.Items))
@@ -61,44 +63,44 @@ func (r *Refresh) list(ctx context.Context, now time.Time) (Progress, error) {
 	}
 	reports, err := r.f.reports(ctx, keys, now)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	if r.hosts, err = r.f.inspect(ctx, keys, reports, now); err != nil {
-		return again, err
+		return op.Again, err
 	}
-	r.next = r.host
-	return again, nil
+	r.Next = r.host
+	return op.Again, nil
 }
 
 var liveStates = []lifecycle.State{
 	lifecycle.StateCreated, lifecycle.StateRunning, lifecycle.StateIdle, lifecycle.StateClaimed,
 }
 
-func (r *Refresh) host(ctx context.Context, now time.Time) (Progress, error) {
+func (r *Refresh) host(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(r.hosts) == 0 {
-		r.next = r.list
+		r.Next = r.list
 		if r.last {
-			r.next = r.sweep
+			r.Next = r.sweep
 		}
-		return again, nil
+		return op.Again, nil
 	}
-	if _, _, err := r.f.bring(ctx, &r.journal, r.hosts[0], now); !r.past(ctx, err) {
-		return again, err
+	if _, _, err := r.f.bring(ctx, &r.Events, r.hosts[0], now); !r.Past(ctx, err) {
+		return op.Again, err
 	}
 	r.hosts = r.hosts[1:]
-	return again, nil
+	return op.Again, nil
 }
 
-func (r *Refresh) sweep(ctx context.Context, now time.Time) (Progress, error) {
+func (r *Refresh) sweep(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(r.sweeps) == 0 {
-		return done, nil
+		return op.Done, nil
 	}
 	progress, err := r.sweeps[0].Step(ctx, now)
 	if progress.Done {
 		r.sweeps = r.sweeps[1:]
 	}
-	if err != nil && !(progress.Done && r.past(ctx, err)) {
-		return again, err
+	if err != nil && !(progress.Done && r.Past(ctx, err)) {
+		return op.Again, err
 	}
-	return again, nil
+	return op.Again, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -15,7 +16,7 @@ import (
 // those that name the run. It is safe to repeat, and a repeat waits for what
 // the first one freed; a run with no hosts is fine.
 type Release struct {
-	course
+	op.Stages
 	f *Fleet
 
 	repository, runID string
@@ -45,8 +46,8 @@ type answered struct {
 // left alone; 0 means all. With wait it is done once every host is pooled or
 // ended, which for a busy one is after its job.
 func (f *Fleet) NewRelease(repository, runID string, attempt int, wait bool) *Release {
-	r := &Release{f: f, course: course{journal: journal{f: f}}, repository: repository, runID: runID, attempt: attempt, wait: wait}
-	r.next = r.load
+	r := &Release{f: f, Stages: f.ops.Stages(""), repository: repository, runID: runID, attempt: attempt, wait: wait}
+	r.Next = r.load
 	return r
 }
 
@@ -61,30 +62,30 @@ func (r *Release) Pooled() int { return r.pooled }
 // clean.
 func (r *Release) Failed() int { return r.failed }
 
-func (r *Release) load(ctx context.Context, _ time.Time) (Progress, error) {
+func (r *Release) load(ctx context.Context, _ time.Time) (op.Progress, error) {
 	requests, err := r.f.store.RequestsOfRun(ctx, r.repository, r.runID)
 	if err != nil {
-		return again, fmt.Errorf("list requests of run %s: %w", r.runID, err)
+		return op.Again, fmt.Errorf("list requests of run %s: %w", r.runID, err)
 	}
 	r.requests = slices.DeleteFunc(requests, func(q lifecycle.Request) bool {
 		return r.attempt > 0 && q.Spec.RunAttempt > r.attempt
 	})
-	r.next = r.mark
-	return again, nil
+	r.Next = r.mark
+	return op.Again, nil
 }
 
 // mark writes releasedAt on one request that does not have it.
-func (r *Release) mark(ctx context.Context, now time.Time) (Progress, error) {
+func (r *Release) mark(ctx context.Context, now time.Time) (op.Progress, error) {
 	i := slices.IndexFunc(r.requests, func(q lifecycle.Request) bool { return !q.Released() })
 	replaces := func(q lifecycle.Request) bool { return q.Spec.ReplaceInterrupted }
 	switch {
 	case i < 0 && !r.relisted && slices.ContainsFunc(r.requests, replaces):
 		// A replacement may have been made between the list and the mark.
-		r.relisted, r.next = true, r.load
-		return again, nil
+		r.relisted, r.Next = true, r.load
+		return op.Again, nil
 	case i < 0:
-		r.next = r.free
-		return again, nil
+		r.Next = r.free
+		return op.Again, nil
 	}
 	q := r.requests[i]
 	q.ReleasedAt = now
@@ -96,24 +97,24 @@ func (r *Release) mark(ctx context.Context, now time.Time) (Progress, error) {
 	stored, err := r.f.store.UpdateRequest(ctx, q)
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):
-		r.next = r.load // it moved: look again
-		return again, nil
+		r.Next = r.load // it moved: look again
+		return op.Again, nil
 	case err != nil:
-		return again, fmt.Errorf("write request %s: %w", q.RequestID, err)
+		return op.Again, fmt.Errorf("write request %s: %w", q.RequestID, err)
 	}
 	r.requests[i] = stored
-	r.journal.add(requestEvent(stored, lifecycle.ActionRelease, "run released", now))
-	return again, nil
+	r.Events.RecordEffect(op.RequestEvent(stored, lifecycle.ActionRelease, "run released", now))
+	return op.Again, nil
 }
 
 // free tidies the requests one by one.
-func (r *Release) free(ctx context.Context, now time.Time) (Progress, error) {
+func (r *Release) free(ctx context.Context, now time.Time) (op.Progress, error) {
 	if r.tidy == nil {
 		if len(r.requests) == 0 {
-			r.next = r.watch
-			return again, nil
+			r.Next = r.watch
+			return op.Again, nil
 		}
-		r.tidy = &tidy{f: r.f, journal: &r.journal, q: r.requests[0]}
+		r.tidy = &tidy{f: r.f, journal: &r.Events, q: r.requests[0]}
 	}
 	progress, err := r.tidy.Step(ctx, now)
 	if err != nil || !progress.Done {
@@ -126,11 +127,11 @@ func (r *Release) free(ctx context.Context, now time.Time) (Progress, error) {
 		}
 	}
 	r.requests, r.tidy = r.requests[1:], nil
-	return again, nil
+	return op.Again, nil
 }
 
 // watch follows the freed hosts into the pool. Without wait it does not look.
-func (r *Release) watch(ctx context.Context, now time.Time) (Progress, error) {
+func (r *Release) watch(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(r.round) > 0 {
 		return r.decideNext(ctx, now)
 	}
@@ -143,7 +144,7 @@ func (r *Release) watch(ctx context.Context, now time.Time) (Progress, error) {
 	}
 	reports, err := r.f.reports(ctx, open, now)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	for i, h := range r.hosts {
 		report, ok := reports[h.HostKey]
@@ -155,23 +156,23 @@ func (r *Release) watch(ctx context.Context, now time.Time) (Progress, error) {
 		}
 	}
 	if len(r.round) > 0 {
-		return again, nil
+		return op.Again, nil
 	}
-	return wait(r.f.timing.Poll), nil
+	return op.Wait(r.f.timing.Poll), nil
 }
 
 // decideNext carries out the decision on one host of the round. All that
 // answered together are decided on by one reading of their reports.
-func (r *Release) decideNext(ctx context.Context, now time.Time) (Progress, error) {
+func (r *Release) decideNext(ctx context.Context, now time.Time) (op.Progress, error) {
 	next := r.round[0]
 	h := r.hosts[next.host]
-	after, _, err := r.f.bring(ctx, &r.journal, lifecycle.Facts{Record: h, Report: &next.report}, now)
+	after, _, err := r.f.bring(ctx, &r.Events, lifecycle.Facts{Record: h, Report: &next.report}, now)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	r.hosts[next.host] = sameRelease(h, after)
 	r.round = r.round[1:]
-	return again, nil
+	return op.Again, nil
 }
 
 // releasing are the freed hosts that are not clean yet.
@@ -186,10 +187,10 @@ func (r *Release) releasing() []string {
 }
 
 // readRecords reads the records anew: a sweep may have been faster.
-func (r *Release) readRecords(ctx context.Context, keys []string, now time.Time) (Progress, error) {
+func (r *Release) readRecords(ctx context.Context, keys []string, now time.Time) (op.Progress, error) {
 	records, err := r.f.store.Instances(ctx, keys)
 	if err != nil {
-		return again, fmt.Errorf("read hosts of run %s: %w", r.runID, err)
+		return op.Again, fmt.Errorf("read hosts of run %s: %w", r.runID, err)
 	}
 	r.reread = now.Add(rereadAfter)
 	for _, after := range records {
@@ -199,7 +200,7 @@ func (r *Release) readRecords(ctx context.Context, keys []string, now time.Time)
 			}
 		}
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // sameRelease is the host as it is after, unless it has been claimed by the
@@ -214,10 +215,10 @@ func sameRelease(before, after lifecycle.Record) lifecycle.Record {
 
 // count says how the hosts came out. One that was ended before it was ready, or
 // clean by a rule of its pool, did not fail.
-func (r *Release) count(ctx context.Context, now time.Time) (Progress, error) {
+func (r *Release) count(ctx context.Context, now time.Time) (op.Progress, error) {
 	reports, err := r.f.reports(ctx, r.cleaning, now)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	r.pooled, r.failed = 0, 0
 	for _, h := range r.hosts {
@@ -229,5 +230,5 @@ func (r *Release) count(ctx context.Context, now time.Time) (Progress, error) {
 			r.failed++
 		}
 	}
-	return done, nil
+	return op.Done, nil
 }

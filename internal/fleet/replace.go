@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -13,7 +14,7 @@ import (
 // one. Its id is that of the host and its assignment, so that however often this
 // is done, by whomever, there is one. The due sweep takes it up like any other.
 // A run that was released meanwhile gets none: ErrLost, and its host has moved on.
-func (f *Fleet) makeReplacement(ctx context.Context, j *journal, r lifecycle.Record, now time.Time) error {
+func (f *Fleet) makeReplacement(ctx context.Context, j *op.Recorder, r lifecycle.Record, now time.Time) error {
 	q, err := f.store.Request(ctx, r.Repository, r.RunID, r.RequestID)
 	if err != nil {
 		return fmt.Errorf("read request %s: %w", r.RequestID, err)
@@ -29,29 +30,29 @@ func (f *Fleet) makeReplacement(ctx context.Context, j *journal, r lifecycle.Rec
 	case err != nil:
 		return fmt.Errorf("create request %s: %w", n.RequestID, err)
 	}
-	j.add(requestEvent(n, lifecycle.ActionReplace, fmt.Sprintf("another host in the place of %s, which EC2 interrupts", r.InstanceID), now))
+	j.RecordEffect(op.RequestEvent(n, lifecycle.ActionReplace, fmt.Sprintf("another host in the place of %s, which EC2 interrupts", r.InstanceID), now))
 	return nil
 }
 
 // stillLost is the first look of a replacement: it is given up if the run was
 // released. Release marks what it finds and then looks again, so one of the two
 // sees the other.
-func (p *Provision) stillLost(ctx context.Context, now time.Time) (Progress, error) {
+func (p *Provision) stillLost(ctx context.Context, now time.Time) (op.Progress, error) {
 	of, err := p.f.store.Request(ctx, p.q.Repository, p.q.RunID, p.q.ReplacementOf.RequestID)
 	gone := errors.Is(err, lifecycle.ErrNotFound)
 	if err != nil && !gone {
-		return again, fmt.Errorf("read request %s: %w", p.q.ReplacementOf.RequestID, err)
+		return op.Again, fmt.Errorf("read request %s: %w", p.q.ReplacementOf.RequestID, err)
 	}
 	if gone || of.Released() {
 		q := p.q
 		q.ReleasedAt, q.Outcome, q.Reason = now, lifecycle.OutcomeReleased, "the run was released"
-		return p.write(ctx, q, now, func() { p.next = p.finish })
+		return p.write(ctx, q, now, func() { p.Next = p.finish })
 	}
-	p.next = p.await
+	p.Next = p.await
 	if p.q.MaxHosts > 0 {
-		p.next = p.keepWithin
+		p.Next = p.keepWithin
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // withdrawRunner deletes the registration of a host that is to be ended before

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -58,38 +59,38 @@ func (f *Fleet) lostJob(ctx context.Context, requests []lifecycle.Request, run l
 // startAgain has the failed jobs of an attempt started again, once: that it is to
 // be done is written before GitHub is asked. Whoever finds it written asks GitHub
 // whether it was done, so a crash in between loses nothing and repeats nothing.
-func (h *hook) startAgain(released string) func(context.Context, time.Time) (Progress, error) {
+func (h *hook) startAgain(released string) func(context.Context, time.Time) (op.Progress, error) {
 	run := *h.w.Run
-	return func(ctx context.Context, now time.Time) (Progress, error) {
+	return func(ctx context.Context, now time.Time) (op.Progress, error) {
 		err := h.f.jobs.Store.SeeOnce(ctx, rerunKind, lifecycle.LostJobOf(run.Repository, run.RunID, run.RunAttempt), now.Add(keepHooks))
 		if errors.Is(err, lifecycle.ErrExists) {
 			var is lifecycle.WorkflowRun
 			if is, err = h.f.jobs.GitHub.WorkflowRun(ctx, run.Repository, run.RunID); err == nil &&
 				(is.Status != lifecycle.StatusCompleted || is.RunAttempt != run.RunAttempt) {
 				h.settle(released + "; its failed jobs were started again")
-				return again, nil
+				return op.Again, nil
 			}
 		}
 		if err != nil {
-			return again, fmt.Errorf("start the failed jobs of run %s again: %w", run.RunID, err)
+			return op.Again, fmt.Errorf("start the failed jobs of run %s again: %w", run.RunID, err)
 		}
-		h.next = func(ctx context.Context, now time.Time) (Progress, error) {
+		h.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
 			err := h.f.jobs.GitHub.RerunFailedJobs(ctx, run.Repository, run.RunID)
 			switch {
 			case errors.Is(err, lifecycle.ErrUnavailable):
-				h.next = h.startAgain(released) // it may have taken effect
-				return again, err
+				h.Next = h.startAgain(released) // it may have taken effect
+				return op.Again, err
 			case err != nil:
 				h.settle(released + "; its failed jobs were not started again: " + err.Error())
-				return again, nil
+				return op.Again, nil
 			}
-			h.journal.add(lifecycle.Event{
+			h.Events.RecordEffect(lifecycle.Event{
 				At: now, Repository: run.Repository, RunID: run.RunID, Action: lifecycle.ActionSettle,
 				Reason: fmt.Sprintf("attempt %d lost a job with an interrupted host: its failed jobs are started again", run.RunAttempt),
 			})
 			h.settle(released + "; its failed jobs are started again, since a job was lost with an interrupted host")
-			return again, nil
+			return op.Again, nil
 		}
-		return again, nil
+		return op.Again, nil
 	}
 }

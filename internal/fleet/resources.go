@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -16,22 +17,22 @@ type Ensure func(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error)
 
 // ensure is the first step of a refresh: nothing can be swept before the
 // tables are there.
-func (r *Refresh) ensure(ctx context.Context, _ time.Time) (Progress, error) {
+func (r *Refresh) ensure(ctx context.Context, _ time.Time) (op.Progress, error) {
 	if r.f.ensure != nil {
-		resources, err := r.f.ensure(ctx, r.journal.dry)
-		if r.journal.dry {
+		resources, err := r.f.ensure(ctx, r.Events.Dry)
+		if r.Events.Dry {
 			r.resources = nil // a repeat tells everything again
 		}
 		r.resources = append(r.resources, resources...)
 		if err != nil {
-			return again, err
+			return op.Again, err
 		}
 	}
-	if r.journal.dry && lacksTable(r.resources) {
-		return done, nil // without its tables a fleet has no hosts to decide on
+	if r.Events.Dry && lacksTable(r.resources) {
+		return op.Done, nil // without its tables a fleet has no hosts to decide on
 	}
-	r.next = r.list
-	return again, nil
+	r.Next = r.list
+	return op.Again, nil
 }
 
 // Resources are those that were created or changed, or in a dry run would be.

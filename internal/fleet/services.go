@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -134,7 +135,7 @@ func (f *Fleet) serviceStatus(ctx context.Context, s Service) (ServiceStatus, er
 	var err error
 	if s.Scaled() {
 		status.Seen, err = f.services.Store.Service(ctx, s.Name)
-		if err != nil && !passing(ctx, err) {
+		if err != nil && !op.Transient(ctx, err) {
 			status.Seen, err = lifecycle.Service{Name: s.Name, Reason: "it cannot be told of: " + oneLine(err)}, nil
 		}
 	} else {
@@ -183,7 +184,7 @@ func (f *Fleet) NudgeService(ctx context.Context, name string) (ServiceStatus, e
 	}
 	for range lookTries {
 		look := f.newServiceLook(name)
-		if err := f.Drive(ctx, look, nudgePatience); err != nil {
+		if err := f.ops.Drive(ctx, look, nudgePatience); err != nil {
 			return ServiceStatus{}, err
 		}
 		if err := look.failed[name]; err != nil {

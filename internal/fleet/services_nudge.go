@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -139,11 +141,11 @@ func (f *Fleet) ServeServices(ctx context.Context) {
 // sweepServices begins with a look as soon as this replica sweeps.
 func (f *Fleet) sweepServices(ctx context.Context) {
 	for ctx.Err() == nil {
-		pause := f.jitter(f.timing.Lease / 3)
+		pause := f.ops.Jitter(f.timing.Lease / 3)
 		if f.sweeping.Load() {
 			began := time.Now()
 			sweep := f.NewServiceSweep()
-			err := f.Drive(ctx, sweep, 0)
+			err := f.ops.Drive(ctx, sweep, 0)
 			if ctx.Err() != nil {
 				return
 			}
@@ -151,9 +153,9 @@ func (f *Fleet) sweepServices(ctx context.Context) {
 				f.log.Error("services not swept; trying again", "error", err)
 			}
 			f.observer.Swept("services", time.Since(began), errors.Join(err, sweep.Failed()))
-			pause = f.jitter(f.timing.Services)
+			pause = f.ops.Jitter(f.timing.Services)
 		}
-		if sleep(ctx, pause) != nil {
+		if op.Sleep(ctx, pause) != nil {
 			return
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -15,7 +16,7 @@ import (
 // same code. What that sweep does with a host for a reason that a snapshot has
 // no words for is left out of it, and told as a decision: such hosts do not count
 // among those that are kept idle, so the others are judged as if they were there.
-func (f *Fleet) Snapshot(ctx context.Context, now time.Time) (policy.Snapshot, []Decided, error) {
+func (f *Fleet) Snapshot(ctx context.Context, now time.Time) (policy.Snapshot, []op.Decided, error) {
 	if f.scaleDown == nil {
 		return policy.Snapshot{}, nil, errors.New("take a snapshot: this fleet has no scale-down")
 	}
@@ -48,7 +49,7 @@ type photograph struct {
 	// hosts that are left out.
 	seen    map[string]policy.Candidate
 	missing map[string]bool
-	left    []Decided
+	left    []op.Decided
 }
 
 // owner lists the registrations of an owner, and asks for its orphans that are
@@ -110,7 +111,7 @@ func (p *photograph) lastChances(ctx context.Context, o *ownerHosts) error {
 
 func (p *photograph) leave(h scaleDownHost, why string) {
 	p.missing[h.record.InstanceID] = true
-	p.left = append(p.left, Decided{InstanceID: h.record.InstanceID, Action: lifecycle.ActionKeep, Reason: why, Sweep: "scale_down"})
+	p.left = append(p.left, op.Decided{InstanceID: h.record.InstanceID, Action: lifecycle.ActionKeep, Reason: why, Sweep: "scale_down"})
 }
 
 // instances writes down the hosts, in the order of the machines.

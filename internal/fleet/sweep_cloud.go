@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -15,7 +16,7 @@ import (
 // our tag and no record are ended, hosts whose machine is gone are too. What
 // is younger than the grace period or lacks our tag is never touched.
 type CloudSweep struct {
-	course
+	op.Stages
 	f *Fleet
 
 	machines []lifecycle.Machine
@@ -31,17 +32,17 @@ type leaked struct{ instanceID, why string }
 
 // NewCloudSweep begins a sweep.
 func (f *Fleet) NewCloudSweep() *CloudSweep {
-	s := &CloudSweep{f: f, course: course{journal: journal{f: f, sweep: "cloud"}}}
-	s.next = s.listMachines
+	s := &CloudSweep{f: f, Stages: f.ops.Stages("cloud")}
+	s.Next = s.listMachines
 	return s
 }
 
-func (s *CloudSweep) listMachines(ctx context.Context, _ time.Time) (Progress, error) {
+func (s *CloudSweep) listMachines(ctx context.Context, _ time.Time) (op.Progress, error) {
 	s.machines = nil
 	for page := (lifecycle.PageOf{Limit: 1000}); ; {
 		got, err := s.f.compute.List(ctx, page)
 		if err != nil {
-			return again, fmt.Errorf("list machines: %w", err)
+			return op.Again, fmt.Errorf("list machines: %w", err)
 		}
 		s.machines = append(s.machines, got.Items...)
 		if got.Next == "" {
@@ -49,12 +50,12 @@ func (s *CloudSweep) listMachines(ctx context.Context, _ time.Time) (Progress, e
 		}
 		page.After = got.Next
 	}
-	s.next = s.compare
-	return again, nil
+	s.Next = s.compare
+	return op.Again, nil
 }
 
 // compare finds machines without a record, and hosts without a machine.
-func (s *CloudSweep) compare(ctx context.Context, now time.Time) (Progress, error) {
+func (s *CloudSweep) compare(ctx context.Context, now time.Time) (op.Progress, error) {
 	known := map[string]bool{}
 	keys := make([]string, 0, len(s.machines))
 	for _, m := range s.machines {
@@ -63,7 +64,7 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (Progress, erro
 	}
 	records, err := s.f.store.Instances(ctx, keys)
 	if err != nil {
-		return again, fmt.Errorf("read hosts: %w", err)
+		return op.Again, fmt.Errorf("read hosts: %w", err)
 	}
 	byKey := make(map[string]lifecycle.Record, len(records))
 	for _, r := range records {
@@ -71,8 +72,8 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (Progress, erro
 	}
 	for _, m := range s.machines {
 		why, err := s.f.leak(ctx, m, byKey, now)
-		if !s.past(ctx, err) {
-			return again, err
+		if !s.Past(ctx, err) {
+			return op.Again, err
 		}
 		if why != "" {
 			s.leaked = append(s.leaked, leaked{m.InstanceID, why})
@@ -81,10 +82,10 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (Progress, erro
 	s.limits = s.f.limitsToLook(s.machines, records)
 	s.retiring = append(s.f.ofOldRole(s.machines, byKey), s.f.ofOldTemplate(ctx, records, now)...)
 	if err := s.whileHeld(ctx, now); err != nil {
-		return again, err
+		return op.Again, err
 	}
 	for _, m := range s.leaked {
-		s.journal.decide(m.instanceID, lifecycle.ActionEndMachine, m.why)
+		s.Events.RecordMachine(m.instanceID, lifecycle.ActionEndMachine, m.why)
 	}
 	return s.findLost(ctx, known, now)
 }
@@ -100,10 +101,10 @@ func (s *CloudSweep) whileHeld(ctx context.Context, now time.Time) error {
 		return err
 	}
 	for _, m := range s.leaked {
-		s.journal.decide(m.instanceID, lifecycle.ActionKeep, hold.String()+"; else it would be ended: "+m.why)
+		s.Events.RecordMachine(m.instanceID, lifecycle.ActionKeep, hold.String()+"; else it would be ended: "+m.why)
 	}
 	for _, r := range s.retiring {
-		s.journal.decide(r.InstanceID, lifecycle.ActionKeep, hold.String()+"; else it would be retired: "+r.why)
+		s.Events.RecordMachine(r.InstanceID, lifecycle.ActionKeep, hold.String()+"; else it would be retired: "+r.why)
 	}
 	s.leaked, s.retiring = nil, nil
 	return nil
@@ -151,23 +152,23 @@ func (f *Fleet) unrecorded(ctx context.Context, m lifecycle.Machine, why string)
 
 // findLost looks closer at the hosts that report, or did, from no machine of
 // the list.
-func (s *CloudSweep) findLost(ctx context.Context, known map[string]bool, now time.Time) (Progress, error) {
+func (s *CloudSweep) findLost(ctx context.Context, known map[string]bool, now time.Time) (op.Progress, error) {
 	keys, reports, err := s.f.allReports(ctx, now)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	keys = slices.DeleteFunc(keys, func(key string) bool { return known[key] })
 	if s.hosts, err = s.f.inspect(ctx, keys, reports, now); err != nil {
-		return again, err
+		return op.Again, err
 	}
-	s.next = s.end
-	return again, nil
+	s.Next = s.end
+	return op.Again, nil
 }
 
-func (s *CloudSweep) end(ctx context.Context, now time.Time) (Progress, error) {
-	s.next = s.retire
-	if len(s.leaked) == 0 || s.journal.dry {
-		return again, nil
+func (s *CloudSweep) end(ctx context.Context, now time.Time) (op.Progress, error) {
+	s.Next = s.retire
+	if len(s.leaked) == 0 || s.Events.Dry {
+		return op.Again, nil
 	}
 	ids := make([]string, 0, len(s.leaked))
 	for _, m := range s.leaked {
@@ -175,20 +176,20 @@ func (s *CloudSweep) end(ctx context.Context, now time.Time) (Progress, error) {
 	}
 	s.f.log.Warn("ending machines without a record", "instances", ids)
 	if err := s.f.endMachines(ctx, ids, now); errors.Is(err, lifecycle.ErrUnavailable) {
-		return again, fmt.Errorf("terminate %d leaked machines: %w", len(ids), err)
+		return op.Again, fmt.Errorf("terminate %d leaked machines: %w", len(ids), err)
 	} else if err != nil {
 		s.f.log.Warn("machines without a record not ended; tried again later", "instances", ids, "error", err)
 	}
-	return again, nil
+	return op.Again, nil
 }
 
-func (s *CloudSweep) host(ctx context.Context, now time.Time) (Progress, error) {
+func (s *CloudSweep) host(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.hosts) == 0 {
 		return s.lookThrough(ctx, now)
 	}
-	if _, _, err := s.f.bring(ctx, &s.journal, s.hosts[0], now); !s.past(ctx, err) {
-		return again, err
+	if _, _, err := s.f.bring(ctx, &s.Events, s.hosts[0], now); !s.Past(ctx, err) {
+		return op.Again, err
 	}
 	s.hosts = s.hosts[1:]
-	return again, nil
+	return op.Again, nil
 }

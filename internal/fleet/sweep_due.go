@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -15,7 +16,7 @@ const dueAtOnce = 100
 // DueSweep looks at what is due: hosts whose moment has come, and requests
 // that stand still. Its cost grows with what is due, not with what exists.
 type DueSweep struct {
-	course
+	op.Stages
 	f *Fleet
 
 	hosts    []lifecycle.Facts
@@ -23,7 +24,7 @@ type DueSweep struct {
 	ending   []lifecycle.Record   // terminated: the machine follows
 	hold     *lifecycle.FleetHold // which kept the machines of ending; nil: none did
 	requests []lifecycle.Request
-	op       Op // the request in hand
+	op       op.Op // the request in hand
 	// unavailable counts the requests in a row that could not be carried on.
 	unavailable int
 	// seen keeps one sweep from taking up the same row twice. page is where it reads
@@ -34,15 +35,15 @@ type DueSweep struct {
 
 // NewDueSweep begins a sweep.
 func (f *Fleet) NewDueSweep() *DueSweep {
-	s := &DueSweep{f: f, course: course{journal: journal{f: f, sweep: "due"}}, seen: map[string]bool{}, page: lifecycle.PageOf{Limit: dueAtOnce}}
-	s.next = s.listHosts
+	s := &DueSweep{f: f, Stages: f.ops.Stages("due"), seen: map[string]bool{}, page: lifecycle.PageOf{Limit: dueAtOnce}}
+	s.Next = s.listHosts
 	return s
 }
 
-func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (Progress, error) {
+func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (op.Progress, error) {
 	page, err := s.f.store.DueInstances(ctx, now, s.page)
 	if err != nil {
-		return again, fmt.Errorf("list due hosts: %w", err)
+		return op.Again, fmt.Errorf("list due hosts: %w", err)
 	}
 	var due []lifecycle.Record
 	for _, r := range page.Items {
@@ -53,16 +54,16 @@ func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (Progress, erro
 	}
 	if len(due) == 0 {
 		if s.page.After = page.Next; page.Next == "" {
-			s.next = s.listRequests
+			s.Next = s.listRequests
 		}
-		return again, nil
+		return op.Again, nil
 	}
 	if s.hosts, err = s.f.gather(ctx, due, now); err != nil {
-		return again, err
+		return op.Again, err
 	}
 	s.left, s.ending = newLeft(), nil
-	s.next = s.host
-	return again, nil
+	s.Next = s.host
+	return op.Again, nil
 }
 
 // gather reads what is known about hosts, in batches: reports, and the
@@ -98,7 +99,7 @@ func (f *Fleet) gather(ctx context.Context, records []lifecycle.Record, now time
 // other reasons to end are looked at all the same.
 func (f *Fleet) requestKnown(ctx context.Context, r lifecycle.Record, seen map[string]*lifecycle.Request) (*lifecycle.Request, error) {
 	q, err := f.requestOf(ctx, r, seen)
-	if err != nil && !passing(ctx, err) {
+	if err != nil && !op.Transient(ctx, err) {
 		f.log.Error("a request cannot be read; its host is looked at without it", "instance", r.InstanceID, "run", r.RunID, "error", err)
 		return nil, nil
 	}
@@ -128,29 +129,29 @@ func (f *Fleet) requestOf(ctx context.Context, r lifecycle.Record, seen map[stri
 
 // host decides on one due host. The terminated ones are put aside, since their runs
 // are looked at, and the cloud is asked about them, many at once.
-func (s *DueSweep) host(ctx context.Context, now time.Time) (Progress, error) {
+func (s *DueSweep) host(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.hosts) == 0 {
-		s.next = s.lookAtLeft
-		return again, nil
+		s.Next = s.lookAtLeft
+		return op.Again, nil
 	}
 	facts := s.hosts[0]
 	if facts.Record.State == lifecycle.StateTerminated {
 		s.putAside(facts.Record)
 		s.hosts = s.hosts[1:]
-		return again, nil
+		return op.Again, nil
 	}
-	r, d, err := s.f.bring(ctx, &s.journal, facts, now)
+	r, d, err := s.f.bring(ctx, &s.Events, facts, now)
 	if err == nil && d.Action == lifecycle.ActionKeep && r.Version == facts.Record.Version {
 		err = s.f.postpone(ctx, r, d, now)
 	}
-	if !s.past(ctx, err) {
-		return again, err
+	if !s.Past(ctx, err) {
+		return op.Again, err
 	}
 	if err == nil && r.State == lifecycle.StateTerminated {
 		s.putAside(r)
 	}
 	s.hosts = s.hosts[1:]
-	return again, nil
+	return op.Again, nil
 }
 
 func (s *DueSweep) putAside(r lifecycle.Record) {
@@ -181,10 +182,10 @@ func (f *Fleet) postpone(ctx context.Context, r lifecycle.Record, d lifecycle.De
 }
 
 // listRequests takes up the requests that stand still.
-func (s *DueSweep) listRequests(ctx context.Context, now time.Time) (Progress, error) {
+func (s *DueSweep) listRequests(ctx context.Context, now time.Time) (op.Progress, error) {
 	page, err := s.f.store.DueRequests(ctx, now, s.page)
 	if err != nil {
-		return again, fmt.Errorf("list due requests: %w", err)
+		return op.Again, fmt.Errorf("list due requests: %w", err)
 	}
 	s.requests = s.requests[:0]
 	for _, q := range page.Items {
@@ -195,13 +196,13 @@ func (s *DueSweep) listRequests(ctx context.Context, now time.Time) (Progress, e
 		}
 	}
 	if len(s.requests) > 0 {
-		s.next = s.request
-		return again, nil
+		s.Next = s.request
+		return op.Again, nil
 	}
 	if s.page.After = page.Next; page.Next == "" {
-		return done, nil
+		return op.Done, nil
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // unavailableAtMost is how many requests in a row, hosts of an owner, or registrations
@@ -211,10 +212,10 @@ const unavailableAtMost = 3
 
 // request steps one request until it is done or has to wait; then the next
 // sweep goes on with it.
-func (s *DueSweep) request(ctx context.Context, now time.Time) (Progress, error) {
+func (s *DueSweep) request(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.requests) == 0 {
-		s.next = s.listRequests
-		return again, nil
+		s.Next = s.listRequests
+		return op.Again, nil
 	}
 	if s.op == nil {
 		s.op = s.f.resume(s.requests[0])
@@ -222,7 +223,7 @@ func (s *DueSweep) request(ctx context.Context, now time.Time) (Progress, error)
 	progress, err := s.op.Step(ctx, now)
 	if errors.Is(err, lifecycle.ErrUnavailable) {
 		if s.unavailable++; s.unavailable >= unavailableAtMost {
-			return again, err
+			return op.Again, err
 		}
 	} else {
 		s.unavailable = 0
@@ -233,5 +234,5 @@ func (s *DueSweep) request(ctx context.Context, now time.Time) (Progress, error)
 	if err != nil || progress.Done || progress.Wait > 0 {
 		s.requests, s.op = s.requests[1:], nil
 	}
-	return again, nil
+	return op.Again, nil
 }

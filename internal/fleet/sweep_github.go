@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -13,7 +14,7 @@ import (
 // behind any more. A registration of a host that the store does not know is
 // left alone, since another installation may own it.
 type GitHubSweep struct {
-	course
+	op.Stages
 	f *Fleet
 
 	repositories []string
@@ -33,31 +34,31 @@ type ghost struct {
 
 // NewGitHubSweep begins a sweep over the configured repositories.
 func (f *Fleet) NewGitHubSweep() *GitHubSweep {
-	s := &GitHubSweep{f: f, course: course{journal: journal{f: f, sweep: "github"}}, repositories: f.repositories}
-	s.next = s.list
+	s := &GitHubSweep{f: f, Stages: f.ops.Stages("github"), repositories: f.repositories}
+	s.Next = s.list
 	return s
 }
 
-func (s *GitHubSweep) list(ctx context.Context, now time.Time) (Progress, error) {
+func (s *GitHubSweep) list(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.repositories) == 0 {
-		return done, nil
+		return op.Done, nil
 	}
 	repository := s.repositories[0]
 	got, err := s.f.github.Runners(ctx, repository, s.page)
 	if err != nil {
 		err = fmt.Errorf("list runners of %s: %w", repository, err)
 	}
-	if !s.past(ctx, err) {
-		return again, err
+	if !s.Past(ctx, err) {
+		return op.Again, err
 	}
 	if s.page.After = got.Next; got.Next == "" {
 		s.repositories = s.repositories[1:]
 	}
 	if s.ghosts, err = s.find(ctx, repository, got.Items, now); err != nil {
-		return again, err
+		return op.Again, err
 	}
-	s.next = s.remove
-	return again, nil
+	s.Next = s.remove
+	return op.Again, nil
 }
 
 // find picks the ghosts among the runners of a page. A host that is busy may be
@@ -100,27 +101,27 @@ func (s *GitHubSweep) find(ctx context.Context, repository string, runners []lif
 	return ghosts, nil
 }
 
-func (s *GitHubSweep) remove(ctx context.Context, _ time.Time) (Progress, error) {
+func (s *GitHubSweep) remove(ctx context.Context, _ time.Time) (op.Progress, error) {
 	if len(s.ghosts) == 0 {
-		s.next = s.list
-		return again, nil
+		s.Next = s.list
+		return op.Again, nil
 	}
 	g := s.ghosts[0]
-	s.journal.decide(g.instanceID, lifecycle.ActionDeleteRunner, g.why)
-	if !s.journal.dry {
+	s.Events.RecordMachine(g.instanceID, lifecycle.ActionDeleteRunner, g.why)
+	if !s.Events.Dry {
 		err := s.delete(ctx, g)
-		if !s.past(ctx, err) {
-			return again, err
+		if !s.Past(ctx, err) {
+			return op.Again, err
 		}
 		if err == nil {
 			s.refused = 0
 		} else if s.refused++; s.refused >= unavailableAtMost {
-			s.ghosts, s.refused, s.next = nil, 0, s.list
-			return again, nil
+			s.ghosts, s.refused, s.Next = nil, 0, s.list
+			return op.Again, nil
 		}
 	}
 	s.ghosts = s.ghosts[1:]
-	return again, nil
+	return op.Again, nil
 }
 
 // delete removes a ghost, unless GitHub says that it runs a job.

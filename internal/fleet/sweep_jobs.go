@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -15,28 +16,28 @@ import (
 // nothing was heard, and the accounts of the pools. Its cost grows with what is
 // due and with the number of job pools.
 type JobSweep struct {
-	course
+	op.Stages
 	f *Fleet
 
 	hooks []lifecycle.Webhook
 	jobs  []lifecycle.Job
 	pools []string
-	op    Op
+	op    op.Op
 	seen  map[string]bool
 }
 
 // NewJobSweep begins a sweep.
 func (f *Fleet) NewJobSweep() *JobSweep {
-	s := &JobSweep{f: f, course: course{journal: journal{f: f}}, seen: map[string]bool{}}
+	s := &JobSweep{f: f, Stages: f.ops.Stages(""), seen: map[string]bool{}}
 	s.pools = slices.Sorted(maps.Keys(f.jobs.Pools))
-	s.next = s.listHooks
+	s.Next = s.listHooks
 	return s
 }
 
-func (s *JobSweep) listHooks(ctx context.Context, now time.Time) (Progress, error) {
+func (s *JobSweep) listHooks(ctx context.Context, now time.Time) (op.Progress, error) {
 	page, err := s.f.jobs.Store.DueWebhooks(ctx, now, lifecycle.PageOf{Limit: dueAtOnce})
 	if err != nil {
-		return again, fmt.Errorf("list due webhooks: %w", err)
+		return op.Again, fmt.Errorf("list due webhooks: %w", err)
 	}
 	for _, w := range page.Items {
 		if !s.seen[w.DeliveryID] {
@@ -44,26 +45,26 @@ func (s *JobSweep) listHooks(ctx context.Context, now time.Time) (Progress, erro
 			s.hooks = append(s.hooks, w)
 		}
 	}
-	s.next = s.hook
+	s.Next = s.hook
 	if len(s.hooks) == 0 {
-		s.next = s.listJobs
+		s.Next = s.listJobs
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // hook steps one webhook until it is done or has to wait. One that cannot be
 // worked on is put off, and does not hold up the others.
-func (s *JobSweep) hook(ctx context.Context, now time.Time) (Progress, error) {
+func (s *JobSweep) hook(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.hooks) == 0 {
-		s.next = s.listHooks
-		return again, nil
+		s.Next = s.listHooks
+		return op.Again, nil
 	}
 	if s.op == nil {
 		s.op = s.f.newHook(s.hooks[0])
 	}
 	progress, err := s.op.Step(ctx, now)
 	if err == nil && !progress.Done && progress.Wait == 0 {
-		return again, nil
+		return op.Again, nil
 	}
 	if err != nil {
 		s.f.log.Warn("webhook not worked on; trying again", "delivery", s.hooks[0].DeliveryID, "error", err)
@@ -71,7 +72,7 @@ func (s *JobSweep) hook(ctx context.Context, now time.Time) (Progress, error) {
 	w := s.hooks[0]
 	s.hooks, s.op = s.hooks[1:], nil
 	if err == nil {
-		return again, nil
+		return op.Again, nil
 	}
 	w.DueAt = now.Add(hookAgain)
 	if errors.Is(err, lifecycle.ErrRefused) {
@@ -80,29 +81,29 @@ func (s *JobSweep) hook(ctx context.Context, now time.Time) (Progress, error) {
 		w.DueAt = now.Add(max(hookAgain, now.Sub(w.ReceivedAt)/2))
 	}
 	if _, err := s.f.jobs.Store.UpdateWebhook(ctx, w); err != nil && !errors.Is(err, lifecycle.ErrLost) {
-		if err = fmt.Errorf("put off webhook %s: %w", w.DeliveryID, err); !s.past(ctx, err) {
-			return again, err
+		if err = fmt.Errorf("put off webhook %s: %w", w.DeliveryID, err); !s.Past(ctx, err) {
+			return op.Again, err
 		}
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // listJobs takes up the jobs of which nothing was heard for long. With the store
 // away nothing is left to do; with GitHub away they stay due.
-func (s *JobSweep) listJobs(ctx context.Context, now time.Time) (Progress, error) {
+func (s *JobSweep) listJobs(ctx context.Context, now time.Time) (op.Progress, error) {
 	page, err := s.f.jobs.Store.DueJobs(ctx, now, lifecycle.PageOf{Limit: dueAtOnce})
 	if err != nil {
-		return again, fmt.Errorf("list due jobs: %w", err)
+		return op.Again, fmt.Errorf("list due jobs: %w", err)
 	}
-	s.jobs, s.next = page.Items, s.job
-	return again, nil
+	s.jobs, s.Next = page.Items, s.job
+	return op.Again, nil
 }
 
 // job asks GitHub about one job.
-func (s *JobSweep) job(ctx context.Context, now time.Time) (Progress, error) {
+func (s *JobSweep) job(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.jobs) == 0 {
-		s.next = s.balance
-		return again, nil
+		s.Next = s.balance
+		return op.Again, nil
 	}
 	j := s.jobs[0]
 	s.jobs = s.jobs[1:]
@@ -117,12 +118,12 @@ func (s *JobSweep) job(ctx context.Context, now time.Time) (Progress, error) {
 	case err != nil:
 		s.f.log.Warn("job not confirmed; asking again", "job", j.ID, "error", err)
 		s.jobs = nil
-		return again, nil
+		return op.Again, nil
 	}
-	if err := s.confirm(ctx, j, is, now); !s.past(ctx, err) {
-		return again, err
+	if err := s.confirm(ctx, j, is, now); !s.Past(ctx, err) {
+		return op.Again, err
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // confirm writes what GitHub says of a job now.
@@ -155,9 +156,9 @@ func unconfirmed(j lifecycle.Job, now time.Time) lifecycle.WorkflowJob {
 }
 
 // balance brings the accounts of one pool in line.
-func (s *JobSweep) balance(ctx context.Context, now time.Time) (Progress, error) {
+func (s *JobSweep) balance(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.pools) == 0 {
-		return done, nil
+		return op.Done, nil
 	}
 	if s.op == nil {
 		s.op = s.f.newBalance(s.pools[0])
@@ -169,5 +170,5 @@ func (s *JobSweep) balance(ctx context.Context, now time.Time) (Progress, error)
 	if err != nil || progress.Done || progress.Wait > 0 {
 		s.pools, s.op = s.pools[1:], nil
 	}
-	return again, nil
+	return op.Again, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -37,17 +38,17 @@ func newLeft() left {
 // lookAtLeft looks at the run that the next host has left. The webhook of a job may
 // have found the host still there, and nobody else comes back to the job; and the
 // request needs less room now. It is noted on the record until it is done.
-func (s *DueSweep) lookAtLeft(ctx context.Context, now time.Time) (Progress, error) {
+func (s *DueSweep) lookAtLeft(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.left.hosts) == 0 {
-		s.next = s.machines
-		return again, nil
+		s.Next = s.machines
+		return op.Again, nil
 	}
 	host := s.left.hosts[0]
 	host.RunID, host.RequestID, host.Labels = host.Left.RunID, host.Left.RequestID, host.Left.Labels
 	q, err := s.f.requestOf(ctx, host, s.left.requests)
 	switch {
-	case !s.past(ctx, err):
-		return again, err
+	case !s.Past(ctx, err):
+		return op.Again, err
 	case err != nil: // nobody can tell what it needs: its jobs are looked at all the same
 	case q == nil || q.Released() || !q.Settled(): // an open one looks for another host by itself
 		return s.lookedAtLeft(ctx)
@@ -56,9 +57,9 @@ func (s *DueSweep) lookAtLeft(ctx context.Context, now time.Time) (Progress, err
 		switch {
 		case errors.Is(err, lifecycle.ErrLost):
 			clear(s.left.requests) // it moved: look again
-			return again, nil
-		case !s.past(ctx, err):
-			return again, err
+			return op.Again, nil
+		case !s.Past(ctx, err):
+			return op.Again, err
 		case err == nil:
 			*q = served
 		}
@@ -71,12 +72,12 @@ func (s *DueSweep) lookAtLeft(ctx context.Context, now time.Time) (Progress, err
 		return s.lookedAtLeft(ctx)
 	}
 	jobs, err := s.f.waitingFor(ctx, host)
-	if !s.past(ctx, err) {
-		return again, err
+	if !s.Past(ctx, err) {
+		return op.Again, err
 	}
 	s.left.looked[key] = true
-	s.next = s.provideFor(jobs, s.f.idsOfRun(ctx, jobs))
-	return again, nil
+	s.Next = s.provideFor(jobs, s.f.idsOfRun(ctx, jobs))
+	return op.Again, nil
 }
 
 // idsOfRun asks for the ids that the rules go by, once for all jobs of a run. Where
@@ -93,8 +94,8 @@ func (f *Fleet) idsOfRun(ctx context.Context, jobs []lifecycle.Job) lifecycle.Wo
 }
 
 // provideFor has the next of the jobs looked at as if its webhook came now.
-func (s *DueSweep) provideFor(jobs []lifecycle.Job, run lifecycle.WorkflowRun) func(context.Context, time.Time) (Progress, error) {
-	return func(ctx context.Context, now time.Time) (Progress, error) {
+func (s *DueSweep) provideFor(jobs []lifecycle.Job, run lifecycle.WorkflowRun) func(context.Context, time.Time) (op.Progress, error) {
+	return func(ctx context.Context, now time.Time) (op.Progress, error) {
 		if len(jobs) == 0 {
 			return s.lookedAtLeft(ctx)
 		}
@@ -107,28 +108,28 @@ func (s *DueSweep) provideFor(jobs []lifecycle.Job, run lifecycle.WorkflowRun) f
 				Status: lifecycle.StatusQueued, QueuedAt: j.QueuedAt,
 			},
 		}, now)
-		if !errors.Is(err, ErrNotOurs) && !errors.Is(err, lifecycle.ErrExists) && !s.past(ctx, err) {
-			return again, err
+		if !errors.Is(err, ErrNotOurs) && !errors.Is(err, lifecycle.ErrExists) && !s.Past(ctx, err) {
+			return op.Again, err
 		}
-		s.next = s.provideFor(jobs[1:], run)
-		return again, nil
+		s.Next = s.provideFor(jobs[1:], run)
+		return op.Again, nil
 	}
 }
 
 // lookedAtLeft notes that nothing is left to be looked at. The machine follows.
-func (s *DueSweep) lookedAtLeft(ctx context.Context) (Progress, error) {
+func (s *DueSweep) lookedAtLeft(ctx context.Context) (op.Progress, error) {
 	r := s.left.hosts[0]
 	r.Left = nil
 	stored, err := s.f.store.UpdateInstance(ctx, r)
 	switch {
 	case errors.Is(err, lifecycle.ErrLost): // another replica did it: the next sweep goes on
 	case err != nil:
-		if err = fmt.Errorf("write host %s: %w", r.InstanceID, err); !s.past(ctx, err) {
-			return again, err
+		if err = fmt.Errorf("write host %s: %w", r.InstanceID, err); !s.Past(ctx, err) {
+			return op.Again, err
 		}
 	default:
 		s.ending = append(s.ending, stored)
 	}
-	s.left.hosts, s.next = s.left.hosts[1:], s.lookAtLeft
-	return again, nil
+	s.left.hosts, s.Next = s.left.hosts[1:], s.lookAtLeft
+	return op.Again, nil
 }

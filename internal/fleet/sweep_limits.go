@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -48,19 +49,17 @@ func (f *Fleet) limitsToLook(machines []lifecycle.Machine, records []lifecycle.R
 			add(l)
 		}
 	}
-	f.randMu.Lock()
-	defer f.randMu.Unlock()
 	if len(all) > sweepAccounts {
-		f.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		f.ops.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		all = all[:sweepAccounts]
 	}
 	return all
 }
 
 // lookThrough looks through one account, if it has entries that are old enough.
-func (s *CloudSweep) lookThrough(ctx context.Context, now time.Time) (Progress, error) {
-	if len(s.limits) == 0 || s.journal.dry {
-		return done, nil
+func (s *CloudSweep) lookThrough(ctx context.Context, now time.Time) (op.Progress, error) {
+	if len(s.limits) == 0 || s.Events.Dry {
+		return op.Done, nil
 	}
 	l := s.limits[0]
 	room, err := s.f.room(ctx, l)
@@ -68,9 +67,9 @@ func (s *CloudSweep) lookThrough(ctx context.Context, now time.Time) (Progress, 
 	if err == nil && s.f.mayLook(room.Account, now) && slices.ContainsFunc(room.Account.Entries, old) {
 		err = s.f.lookThrough(ctx, room, now)
 	}
-	if !s.past(ctx, err) {
-		return again, err
+	if !s.Past(ctx, err) {
+		return op.Again, err
 	}
 	s.limits = s.limits[1:]
-	return again, nil
+	return op.Again, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -19,23 +20,23 @@ const (
 // LivenessSweep reads every report, the one scan there is, and looks at the
 // hosts that are silent, interrupted, or have lost their runner.
 type LivenessSweep struct {
-	course
+	op.Stages
 	f     *Fleet
 	hosts []lifecycle.Facts
 }
 
 // NewLivenessSweep begins a sweep.
 func (f *Fleet) NewLivenessSweep() *LivenessSweep {
-	s := &LivenessSweep{f: f, course: course{journal: journal{f: f, sweep: "liveness"}}}
-	s.next = s.read
+	s := &LivenessSweep{f: f, Stages: f.ops.Stages("liveness")}
+	s.Next = s.read
 	return s
 }
 
-func (s *LivenessSweep) read(ctx context.Context, now time.Time) (Progress, error) {
+func (s *LivenessSweep) read(ctx context.Context, now time.Time) (op.Progress, error) {
 	keys, reports, err := s.f.allReports(ctx, now)
 	if err != nil {
 		s.f.watch.lostStore()
-		return again, err
+		return op.Again, err
 	}
 	s.f.watch.sawStore(now, s.f.timing.Liveness)
 	s.f.versions.note(reports)
@@ -45,14 +46,14 @@ func (s *LivenessSweep) read(ctx context.Context, now time.Time) (Progress, erro
 		return told && !s.f.suspect(p, now)
 	})
 	if len(suspects) == 0 {
-		return done, nil
+		return op.Done, nil
 	}
 	if s.hosts, err = s.f.inspect(ctx, suspects, reports, now); err != nil {
-		return again, err
+		return op.Again, err
 	}
 	s.markMassSilence(hosts, now)
-	s.next = s.host
-	return again, nil
+	s.Next = s.host
+	return op.Again, nil
 }
 
 // suspect: this report is reason enough to look at its host. So is one of which
@@ -123,18 +124,18 @@ func (s *LivenessSweep) markMassSilence(hosts int, now time.Time) {
 	}
 }
 
-func (s *LivenessSweep) host(ctx context.Context, now time.Time) (Progress, error) {
+func (s *LivenessSweep) host(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.hosts) == 0 {
-		return done, nil
+		return op.Done, nil
 	}
 	if told := s.hosts[0].Report; told != nil && !told.InterruptionAt.IsZero() {
-		if err := s.f.heardInterruption(ctx, s.hosts[0].Record, now); !s.past(ctx, err) {
-			return again, err
+		if err := s.f.heardInterruption(ctx, s.hosts[0].Record, now); !s.Past(ctx, err) {
+			return op.Again, err
 		}
 	}
-	if _, _, err := s.f.bring(ctx, &s.journal, s.hosts[0], now); !s.past(ctx, err) {
-		return again, err
+	if _, _, err := s.f.bring(ctx, &s.Events, s.hosts[0], now); !s.Past(ctx, err) {
+		return op.Again, err
 	}
 	s.hosts = s.hosts[1:]
-	return again, nil
+	return op.Again, nil
 }

@@ -6,25 +6,26 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
 // machines is the second half of a termination, for all that are due: ask the
 // cloud once, tell it once, and when a machine is gone remove what is left of
 // its registration and forget the host.
-func (s *DueSweep) machines(ctx context.Context, now time.Time) (Progress, error) {
+func (s *DueSweep) machines(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.ending) == 0 {
-		s.next = s.listHosts
-		return again, nil
+		s.Next = s.listHosts
+		return op.Again, nil
 	}
 	clouds, err := s.f.describe(ctx, s.ending, now)
 	if refused := err != nil && !errors.Is(err, lifecycle.ErrUnavailable); refused {
 		s.f.log.Warn("machines not looked at; they are told to end all the same", "error", err)
 	} else if err != nil {
-		return again, err
+		return op.Again, err
 	}
-	s.next = func(ctx context.Context, now time.Time) (Progress, error) { return s.endMachines(ctx, now, clouds) }
-	return again, nil
+	s.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return s.endMachines(ctx, now, clouds) }
+	return op.Again, nil
 }
 
 // describe asks the cloud about hosts, by instance id. A machine that it does not
@@ -52,7 +53,7 @@ func (f *Fleet) describe(ctx context.Context, records []lifecycle.Record, now ti
 
 // endMachines tells the cloud of every machine that it still runs, in one
 // call, and then goes through the hosts one by one.
-func (s *DueSweep) endMachines(ctx context.Context, now time.Time, clouds map[string]lifecycle.Machine) (Progress, error) {
+func (s *DueSweep) endMachines(ctx context.Context, now time.Time, clouds map[string]lifecycle.Machine) (op.Progress, error) {
 	s.hold = nil
 	var ids []string
 	for _, r := range s.ending {
@@ -63,7 +64,7 @@ func (s *DueSweep) endMachines(ctx context.Context, now time.Time, clouds map[st
 	if len(ids) > 0 {
 		var held *FleetHeldError
 		if err := s.f.endMachines(ctx, ids, now); errors.Is(err, lifecycle.ErrUnavailable) {
-			return again, fmt.Errorf("terminate %d machines: %w", len(ids), err)
+			return op.Again, fmt.Errorf("terminate %d machines: %w", len(ids), err)
 		} else if errors.As(err, &held) {
 			s.hold = &held.Hold
 		} else if err != nil {
@@ -71,8 +72,8 @@ func (s *DueSweep) endMachines(ctx context.Context, now time.Time, clouds map[st
 			s.f.log.Warn("machines not ended; tried again later", "instances", ids, "error", err)
 		}
 	}
-	s.next = func(ctx context.Context, now time.Time) (Progress, error) { return s.endHost(ctx, now, clouds) }
-	return again, nil
+	s.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return s.endHost(ctx, now, clouds) }
+	return op.Again, nil
 }
 
 func ended(r lifecycle.Record, clouds map[string]lifecycle.Machine) lifecycle.Facts {
@@ -84,10 +85,10 @@ func ended(r lifecycle.Record, clouds map[string]lifecycle.Machine) lifecycle.Fa
 }
 
 // endHost does the next effect for one terminated host.
-func (s *DueSweep) endHost(ctx context.Context, now time.Time, clouds map[string]lifecycle.Machine) (Progress, error) {
+func (s *DueSweep) endHost(ctx context.Context, now time.Time, clouds map[string]lifecycle.Machine) (op.Progress, error) {
 	if len(s.ending) == 0 {
-		s.next = s.listHosts
-		return again, nil
+		s.Next = s.listHosts
+		return op.Again, nil
 	}
 	r := s.ending[0]
 	facts := ended(r, clouds)
@@ -101,16 +102,16 @@ func (s *DueSweep) endHost(ctx context.Context, now time.Time, clouds map[string
 		facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: gone}
 		d = s.f.decide(facts, now)
 	}
-	s.journal.decideOn(r, d.Action, d.Why)
-	_, err := s.f.carry(ctx, &s.journal, r, d, now)
+	s.Events.RecordDecision(r, d.Action, d.Why)
+	_, err := s.f.carry(ctx, &s.Events, r, d, now)
 	if err == nil && d.Action != lifecycle.ActionForget && d.Action != lifecycle.ActionHold {
 		err = s.f.postpone(ctx, r, d, now)
 	}
-	if !errors.Is(err, lifecycle.ErrLost) && !s.past(ctx, err) {
-		return again, err
+	if !errors.Is(err, lifecycle.ErrLost) && !s.Past(ctx, err) {
+		return op.Again, err
 	}
 	s.ending = s.ending[1:]
-	return again, nil
+	return op.Again, nil
 }
 
 // deleteRunner removes the registration that a host may have left, by its

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -22,7 +23,7 @@ const (
 // says failed, or where nobody can ask for those, by the jobs that wait in the
 // configured repositories.
 type MissedSweep struct {
-	course
+	op.Stages
 	f *Fleet
 
 	began        time.Time
@@ -37,12 +38,12 @@ type MissedSweep struct {
 
 // NewMissedSweep begins a sweep.
 func (f *Fleet) NewMissedSweep() *MissedSweep {
-	s := &MissedSweep{f: f, course: course{journal: journal{f: f}}}
-	s.next = s.list
+	s := &MissedSweep{f: f, Stages: f.ops.Stages("")}
+	s.Next = s.list
 	return s
 }
 
-func (s *MissedSweep) list(ctx context.Context, now time.Time) (Progress, error) {
+func (s *MissedSweep) list(ctx context.Context, now time.Time) (op.Progress, error) {
 	s.began = now
 	d := s.f.jobs
 	d.mu.Lock()
@@ -54,40 +55,40 @@ func (s *MissedSweep) list(ctx context.Context, now time.Time) (Progress, error)
 	missed, err := d.GitHub.MissedDeliveries(ctx, since)
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
-		s.repositories, s.next = s.f.repositories, s.listQueued
-		return again, nil
+		s.repositories, s.Next = s.f.repositories, s.listQueued
+		return op.Again, nil
 	case err != nil:
-		return again, fmt.Errorf("list missed deliveries: %w", err)
+		return op.Again, fmt.Errorf("list missed deliveries: %w", err)
 	}
-	s.missed, s.next = missed, s.recover
-	return again, nil
+	s.missed, s.Next = missed, s.recover
+	return op.Again, nil
 }
 
 // recover takes one missed delivery as if it had come. It is late: what it says
 // may not hold any more.
-func (s *MissedSweep) recover(ctx context.Context, now time.Time) (Progress, error) {
+func (s *MissedSweep) recover(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.missed) == 0 {
 		if !s.unread {
 			s.f.jobs.mu.Lock()
 			s.f.jobs.recovered = s.began.Add(-missedOverlap)
 			s.f.jobs.mu.Unlock()
 		}
-		return done, nil
+		return op.Done, nil
 	}
 	m := s.missed[0]
 	if m.Event != lifecycle.EventWorkflowJob && m.Event != lifecycle.EventWorkflowRun {
 		s.missed = s.missed[1:]
-		return again, nil
+		return op.Again, nil
 	}
 	if _, err := s.f.jobs.Store.Webhook(ctx, m.DeliveryID); !errors.Is(err, lifecycle.ErrNotFound) {
 		if err != nil {
 			err = fmt.Errorf("read webhook %s: %w", m.DeliveryID, err)
 		}
-		if !s.past(ctx, err) {
-			return again, err
+		if !s.Past(ctx, err) {
+			return op.Again, err
 		}
 		s.missed = s.missed[1:]
-		return again, nil
+		return op.Again, nil
 	}
 	body, err := s.f.jobs.GitHub.DeliveryPayload(ctx, m)
 	switch {
@@ -96,21 +97,21 @@ func (s *MissedSweep) recover(ctx context.Context, now time.Time) (Progress, err
 		// One that cannot be read does not hold up the others. It is tried again
 		// by the next sweep.
 		if s.unavailable++; s.unavailable >= unavailableAtMost {
-			return again, fmt.Errorf("read delivery %s: %w", m.DeliveryID, err)
+			return op.Again, fmt.Errorf("read delivery %s: %w", m.DeliveryID, err)
 		}
 		s.f.log.Warn("missed delivery not read; trying again", "delivery", m.DeliveryID, "error", err)
 		s.unread, s.missed = true, s.missed[1:]
-		return again, nil
+		return op.Again, nil
 	default:
 		s.unavailable = 0
 		err := s.take(ctx, m, body, now)
-		if !s.past(ctx, err) {
-			return again, err
+		if !s.Past(ctx, err) {
+			return op.Again, err
 		}
 		s.unread = s.unread || err != nil
 	}
 	s.missed = s.missed[1:]
-	return again, nil
+	return op.Again, nil
 }
 
 func (s *MissedSweep) take(ctx context.Context, m lifecycle.MissedDelivery, body []byte, now time.Time) error {
@@ -135,28 +136,28 @@ func (s *MissedSweep) note(ctx context.Context, w lifecycle.Webhook, now time.Ti
 }
 
 // listQueued lists the jobs that wait in one repository.
-func (s *MissedSweep) listQueued(ctx context.Context, _ time.Time) (Progress, error) {
+func (s *MissedSweep) listQueued(ctx context.Context, _ time.Time) (op.Progress, error) {
 	if len(s.repositories) == 0 {
-		return done, nil
+		return op.Done, nil
 	}
 	repository := s.repositories[0]
 	jobs, err := s.f.jobs.GitHub.QueuedJobs(ctx, repository)
 	if err != nil {
 		err = fmt.Errorf("list queued jobs of %s: %w", repository, err)
 	}
-	if !s.past(ctx, err) {
-		return again, err
+	if !s.Past(ctx, err) {
+		return op.Again, err
 	}
-	s.repositories, s.found, s.next = s.repositories[1:], jobs, s.noteQueued
-	return again, nil
+	s.repositories, s.found, s.Next = s.repositories[1:], jobs, s.noteQueued
+	return op.Again, nil
 }
 
 // noteQueued takes one waiting job as if its webhook had come. A job that is
 // known has a row, and then nothing more is to be done.
-func (s *MissedSweep) noteQueued(ctx context.Context, now time.Time) (Progress, error) {
+func (s *MissedSweep) noteQueued(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.found) == 0 {
-		s.next = s.listQueued
-		return again, nil
+		s.Next = s.listQueued
+		return op.Again, nil
 	}
 	j := s.found[0]
 	s.found = s.found[1:]
@@ -167,8 +168,8 @@ func (s *MissedSweep) noteQueued(ctx context.Context, now time.Time) (Progress, 
 	case err != nil:
 		err = fmt.Errorf("read job %d: %w", j.ID, err)
 	}
-	if !s.past(ctx, err) {
-		return again, err
+	if !s.Past(ctx, err) {
+		return op.Again, err
 	}
-	return again, nil
+	return op.Again, nil
 }

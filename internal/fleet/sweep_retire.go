@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -70,30 +71,30 @@ func (f *Fleet) ofOldTemplate(ctx context.Context, records []lifecycle.Record, n
 // retire marks the next of the hosts to be retired: no run gets it any more, and
 // it leaves when it is next idle. One that somebody else wrote meanwhile is left
 // to the next sweep.
-func (s *CloudSweep) retire(ctx context.Context, now time.Time) (Progress, error) {
+func (s *CloudSweep) retire(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.retiring) == 0 {
-		s.next = s.host
-		return again, nil
+		s.Next = s.host
+		return op.Again, nil
 	}
 	next := s.retiring[0]
-	s.journal.decideOn(next.Record, lifecycle.ActionRetire, next.why)
-	if !s.journal.dry {
-		if err := s.f.retire(ctx, &s.journal, next, now); !errors.Is(err, lifecycle.ErrLost) && !s.past(ctx, err) {
-			return again, err
+	s.Events.RecordDecision(next.Record, lifecycle.ActionRetire, next.why)
+	if !s.Events.Dry {
+		if err := s.f.retire(ctx, &s.Events, next, now); !errors.Is(err, lifecycle.ErrLost) && !s.Past(ctx, err) {
+			return op.Again, err
 		}
 	}
 	s.retiring = s.retiring[1:]
-	return again, nil
+	return op.Again, nil
 }
 
 // retire marks a host, in one conditional write.
-func (f *Fleet) retire(ctx context.Context, j *journal, h retirement, now time.Time) error {
+func (f *Fleet) retire(ctx context.Context, j *op.Recorder, h retirement, now time.Time) error {
 	r := h.Record
 	r.Retiring, r.RetiringReason, r.UpdatedAt, r.DueAt = true, h.why, now, now
 	stored, err := f.store.UpdateInstance(ctx, r)
 	if err != nil {
 		return fmt.Errorf("retire host %s: %w", r.InstanceID, err)
 	}
-	j.add(transitionEvent(h.Record, stored, lifecycle.Decision{Action: lifecycle.ActionRetire, Why: h.why}, now))
+	j.RecordEffect(op.TransitionEvent(h.Record, stored, lifecycle.Decision{Action: lifecycle.ActionRetire, Why: h.why}, now))
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -50,17 +51,17 @@ type RunnerSweep struct{ f *Fleet }
 func (f *Fleet) NewRunnerSweep() *RunnerSweep { return &RunnerSweep{f: f} }
 
 // Step does all of it: one call, which is free while nothing was released.
-func (s *RunnerSweep) Step(ctx context.Context, now time.Time) (Progress, error) {
+func (s *RunnerSweep) Step(ctx context.Context, now time.Time) (op.Progress, error) {
 	seen := s.f.versions.all()
 	if len(seen) == 0 {
-		return done, nil
+		return op.Done, nil
 	}
 	releases, err := s.f.releases(ctx)
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
-		return done, nil // a server that has no copy of them
+		return op.Done, nil // a server that has no copy of them
 	case err != nil:
-		return again, fmt.Errorf("list the releases of actions/runner: %w", err)
+		return op.Again, fmt.Errorf("list the releases of actions/runner: %w", err)
 	}
 	at := map[string]time.Time{}
 	for _, version := range slices.Sorted(maps.Keys(seen)) {
@@ -72,5 +73,5 @@ func (s *RunnerSweep) Step(ctx context.Context, now time.Time) (Progress, error)
 		}
 	}
 	s.f.observer.RunnersEnd(at)
-	return done, nil
+	return op.Done, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -46,7 +47,7 @@ func (s ScaleDown) every() time.Duration {
 // small steps. A host, and an owner, about whom GitHub does not answer are left to
 // the next sweep, and keep no other waiting.
 type ScaleDownSweep struct {
-	course
+	op.Stages
 	f      *Fleet
 	owners []*ownerHosts
 	// kept is the period of the policy that held when the sweep began.
@@ -93,27 +94,27 @@ type judged struct {
 
 // NewScaleDownSweep begins a sweep.
 func (f *Fleet) NewScaleDownSweep() *ScaleDownSweep {
-	s := &ScaleDownSweep{f: f, course: course{journal: journal{f: f, sweep: "scale_down"}}}
-	s.next = s.read
+	s := &ScaleDownSweep{f: f, Stages: f.ops.Stages("scale_down")}
+	s.Next = s.read
 	if f.scaleDown == nil {
-		s.next = func(context.Context, time.Time) (Progress, error) { return done, nil }
+		s.Next = func(context.Context, time.Time) (op.Progress, error) { return op.Done, nil }
 	}
 	return s
 }
 
 // read finds the hosts, the cloud first: an operator's tag is on the machine.
-func (s *ScaleDownSweep) read(ctx context.Context, now time.Time) (Progress, error) {
+func (s *ScaleDownSweep) read(ctx context.Context, now time.Time) (op.Progress, error) {
 	machines, err := s.f.machines(ctx)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	hosts, err := s.f.scaleDownHosts(ctx, machines, now)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	s.owners, s.kept = byOwner(hosts), s.f.scaleDown.Policy.Kept(now)
-	s.next = s.list
-	return again, nil
+	s.Next = s.list
+	return op.Again, nil
 }
 
 // machines is every machine with our tag that is not gone.

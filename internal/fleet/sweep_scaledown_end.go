@@ -6,17 +6,18 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // carries is a step with the host in hand. A host with which it fails for a reason
 // of its own, such as a damaged row, is left to the next sweep.
-func (s *ScaleDownSweep) carries(step func(context.Context, judged, time.Time) (Progress, error)) func(context.Context, time.Time) (Progress, error) {
-	return func(ctx context.Context, now time.Time) (Progress, error) {
+func (s *ScaleDownSweep) carries(step func(context.Context, judged, time.Time) (op.Progress, error)) func(context.Context, time.Time) (op.Progress, error) {
+	return func(ctx context.Context, now time.Time) (op.Progress, error) {
 		h := s.owners[0].judged[0]
 		progress, err := step(ctx, h, now)
-		if !s.past(ctx, err) {
+		if !s.Past(ctx, err) {
 			return progress, err
 		}
 		if err != nil {
@@ -30,17 +31,17 @@ func (s *ScaleDownSweep) carries(step func(context.Context, judged, time.Time) (
 // the mark that it is going, the deletion of its registrations, and the end of
 // the record, after which the due sweep ends the machine. Before each of them
 // the host is looked at again.
-func (s *ScaleDownSweep) carryOut(ctx context.Context, h judged, now time.Time) (Progress, error) {
+func (s *ScaleDownSweep) carryOut(ctx context.Context, h judged, now time.Time) (op.Progress, error) {
 	if heldBack(h.Action) {
 		if held, err := s.held(ctx, h, now); held || err != nil {
-			return again, err
+			return op.Again, err
 		}
 	}
 	switch h.Action {
 	case lifecycle.ActionTerminate, lifecycle.ActionMarkOrphan:
 		why, err := s.f.starting(ctx, h.record, now)
 		if err != nil {
-			return again, err
+			return op.Again, err
 		}
 		if why != "" {
 			return s.keep(ctx, h, why, now)
@@ -50,25 +51,25 @@ func (s *ScaleDownSweep) carryOut(ctx context.Context, h judged, now time.Time) 
 	case policy.ActionDeregisterAndTerminate:
 		return s.begin(ctx, h, now)
 	case lifecycle.ActionTerminate:
-		if s.journal.dry {
+		if s.Events.Dry {
 			return s.over(h, lifecycle.ActionTerminate, h.Why), nil
 		}
-		s.next = s.carries(s.end)
-		return again, nil
+		s.Next = s.carries(s.end)
+		return op.Again, nil
 	}
 	return s.mark(ctx, h, now)
 }
 
 // over leaves the host in hand, with what became of it.
-func (s *ScaleDownSweep) over(h judged, action lifecycle.Action, why string) Progress {
-	s.journal.decideOn(h.record, action, why)
+func (s *ScaleDownSweep) over(h judged, action lifecycle.Action, why string) op.Progress {
+	s.Events.RecordDecision(h.record, action, why)
 	o := s.owners[0]
-	o.judged, s.next = o.judged[1:], s.host
-	return again
+	o.judged, s.Next = o.judged[1:], s.host
+	return op.Again
 }
 
 // keep leaves a host alone for which the policy has an action.
-func (s *ScaleDownSweep) keep(ctx context.Context, h judged, why string, now time.Time) (Progress, error) {
+func (s *ScaleDownSweep) keep(ctx context.Context, h judged, why string, now time.Time) (op.Progress, error) {
 	h.Action, h.Why = lifecycle.ActionKeep, why
 	return s.mark(ctx, h, now)
 }
@@ -77,7 +78,7 @@ const whyMoved = "somebody else changed it meanwhile: the next sweep looks again
 
 // mark writes what scale-down has seen of a host into its record, if that is not
 // there yet. A host that is to stay is none that is going.
-func (s *ScaleDownSweep) mark(ctx context.Context, h judged, now time.Time) (Progress, error) {
+func (s *ScaleDownSweep) mark(ctx context.Context, h judged, now time.Time) (op.Progress, error) {
 	before, after, action := h.record, h.record, h.Action
 	after.GitHubRunnerID = h.seen.RunnerID
 	if action == lifecycle.ActionKeep && before.ScalingDown() {
@@ -93,7 +94,7 @@ func (s *ScaleDownSweep) mark(ctx context.Context, h judged, now time.Time) (Pro
 	case lifecycle.ActionUnmarkIdle:
 		after.UndoScaleDown()
 	}
-	if s.journal.dry || action == lifecycle.ActionKeep && after.GitHubRunnerID == before.GitHubRunnerID {
+	if s.Events.Dry || action == lifecycle.ActionKeep && after.GitHubRunnerID == before.GitHubRunnerID {
 		return s.over(h, action, h.Why), nil
 	}
 	_, err := s.write(ctx, before, after, lifecycle.Decision{Action: action, Why: h.Why}, now)
@@ -101,7 +102,7 @@ func (s *ScaleDownSweep) mark(ctx context.Context, h judged, now time.Time) (Pro
 	case errors.Is(err, lifecycle.ErrLost):
 		return s.over(h, lifecycle.ActionKeep, whyMoved), nil
 	case err != nil:
-		return again, err
+		return op.Again, err
 	}
 	return s.over(h, action, h.Why), nil
 }
@@ -116,29 +117,29 @@ func (s *ScaleDownSweep) write(ctx context.Context, before, after lifecycle.Reco
 		return before, fmt.Errorf("%s host %s: %w", d.Action, before.InstanceID, err)
 	}
 	if d.Action != lifecycle.ActionKeep {
-		s.journal.add(transitionEvent(before, stored, d, now))
+		s.Events.RecordEffect(op.TransitionEvent(before, stored, d, now))
 	}
 	return stored, nil
 }
 
 // begin marks a host that is to be ended: whoever looks knows that its
 // registration may be gone, and it is not pooled any more.
-func (s *ScaleDownSweep) begin(ctx context.Context, h judged, now time.Time) (Progress, error) {
+func (s *ScaleDownSweep) begin(ctx context.Context, h judged, now time.Time) (op.Progress, error) {
 	if !h.unregistered { // else nobody can use it any more, whoever wants it
 		why, err := s.f.spared(ctx, h.record)
 		if err != nil {
-			return again, err
+			return op.Again, err
 		}
 		if why != "" {
 			return s.keep(ctx, h, why, now)
 		}
 	}
-	if s.journal.dry {
+	if s.Events.Dry {
 		return s.over(h, lifecycle.ActionTerminate, h.Why), nil
 	}
 	if h.record.ScalingDown() {
-		s.next = s.carries(s.deregister)
-		return again, nil
+		s.Next = s.carries(s.deregister)
+		return op.Again, nil
 	}
 	after := h.record
 	after.GitHubRunnerID = h.seen.RunnerID
@@ -148,28 +149,28 @@ func (s *ScaleDownSweep) begin(ctx context.Context, h judged, now time.Time) (Pr
 	case errors.Is(err, lifecycle.ErrLost):
 		return s.over(h, lifecycle.ActionKeep, whyMoved), nil
 	case err != nil:
-		return again, err
+		return op.Again, err
 	}
-	s.owners[0].judged[0].record, s.next = stored, s.carries(s.deregister)
-	return again, nil
+	s.owners[0].judged[0].record, s.Next = stored, s.carries(s.deregister)
+	return op.Again, nil
 }
 
 // deregister deletes the next registration of a host that is going.
-func (s *ScaleDownSweep) deregister(ctx context.Context, h judged, now time.Time) (Progress, error) {
+func (s *ScaleDownSweep) deregister(ctx context.Context, h judged, now time.Time) (op.Progress, error) {
 	if len(h.RunnerIDs) == 0 {
-		s.owners[0].judged[0].unregistered, s.next = true, s.carries(s.end)
-		return again, nil
+		s.owners[0].judged[0].unregistered, s.Next = true, s.carries(s.end)
+		return op.Again, nil
 	}
 	if ok, err := s.still(ctx, h, now); !ok {
-		return again, err
+		return op.Again, err
 	}
 	id := h.RunnerIDs[0]
 	err := s.f.github.DeleteRunner(ctx, h.record.Repository, id)
 	switch {
 	case errors.Is(err, lifecycle.ErrBusy):
-		s.busyWhy, s.next = fmt.Sprintf("not idle any more: GitHub has given runner %d a job", id), s.carries(s.takeBack)
-		return again, nil
-	case err != nil && passing(ctx, err):
+		s.busyWhy, s.Next = fmt.Sprintf("not idle any more: GitHub has given runner %d a job", id), s.carries(s.takeBack)
+		return op.Again, nil
+	case err != nil && op.Transient(ctx, err):
 		if s.unanswered++; s.unanswered >= unavailableAtMost || ctx.Err() != nil {
 			return s.leave(ctx, fmt.Sprintf("delete runner %d", id), err)
 		}
@@ -180,24 +181,24 @@ func (s *ScaleDownSweep) deregister(ctx context.Context, h judged, now time.Time
 		return s.over(h, lifecycle.ActionKeep, fmt.Sprintf("idle, but GitHub refuses to delete its runner %d: the next sweep tries again", id)), nil
 	}
 	d := lifecycle.Decision{Action: lifecycle.ActionDeleteRunner, Why: fmt.Sprintf("runner %d was deleted: %s", id, h.Why)}
-	s.journal.add(transitionEvent(h.record, h.record, d, now))
+	s.Events.RecordEffect(op.TransitionEvent(h.record, h.record, d, now))
 	s.owners[0].judged[0].RunnerIDs, s.unanswered = h.RunnerIDs[1:], 0
-	return again, nil
+	return op.Again, nil
 }
 
 // end ends the record, in one write. The due sweep follows with the machine, and
 // with another look at the run.
-func (s *ScaleDownSweep) end(ctx context.Context, h judged, now time.Time) (Progress, error) {
+func (s *ScaleDownSweep) end(ctx context.Context, h judged, now time.Time) (op.Progress, error) {
 	if ok, err := s.still(ctx, h, now); !ok {
-		return again, err
+		return op.Again, err
 	}
 	d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: h.Why, Deregistered: h.unregistered, Leaves: true}
-	_, err := s.f.carry(ctx, &s.journal, h.record, d, now)
+	_, err := s.f.carry(ctx, &s.Events, h.record, d, now)
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):
 		return s.over(h, lifecycle.ActionKeep, whyMoved), nil
 	case err != nil:
-		return again, err
+		return op.Again, err
 	}
 	return s.over(h, lifecycle.ActionTerminate, h.Why), nil
 }
@@ -232,13 +233,13 @@ func (s *ScaleDownSweep) still(ctx context.Context, h judged, now time.Time) (bo
 		return false, err
 	}
 	if reports[h.record.HostKey].Busy {
-		s.busyWhy, s.next = "not to be ended: its agent says that it runs a job", s.carries(s.takeBack)
+		s.busyWhy, s.Next = "not to be ended: its agent says that it runs a job", s.carries(s.takeBack)
 		return false, nil
 	}
 	return true, nil
 }
 
 // takeBack takes back the mark of a host that turned out busy.
-func (s *ScaleDownSweep) takeBack(ctx context.Context, h judged, now time.Time) (Progress, error) {
+func (s *ScaleDownSweep) takeBack(ctx context.Context, h judged, now time.Time) (op.Progress, error) {
 	return s.keep(ctx, h, s.busyWhy, now)
 }

@@ -6,21 +6,22 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // list reads a page of the registrations of the next owner. What is judged by
 // them must have them all.
-func (s *ScaleDownSweep) list(ctx context.Context, _ time.Time) (Progress, error) {
+func (s *ScaleDownSweep) list(ctx context.Context, _ time.Time) (op.Progress, error) {
 	if len(s.owners) == 0 {
-		return done, nil
+		return op.Done, nil
 	}
 	o := s.owners[0]
 	if o.name == "" { // there is nobody to ask
 		o.sort()
-		s.next = s.host
-		return again, nil
+		s.Next = s.host
+		return op.Again, nil
 	}
 	got, err := s.f.github.Runners(ctx, o.repository, o.page)
 	if err != nil {
@@ -31,9 +32,9 @@ func (s *ScaleDownSweep) list(ctx context.Context, _ time.Time) (Progress, error
 	}
 	if o.page.After = got.Next; got.Next == "" {
 		o.sort()
-		s.next = s.host
+		s.Next = s.host
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // runner is a registration in the words of the policy. GitHub does not tell
@@ -81,9 +82,9 @@ func candidates(hosts []scaleDownHost) []policy.Candidate {
 
 // leave leaves the rest of an owner's hosts to the next sweep, since GitHub does
 // not answer about them. The other owners have their turn.
-func (s *ScaleDownSweep) leave(ctx context.Context, what string, err error) (Progress, error) {
+func (s *ScaleDownSweep) leave(ctx context.Context, what string, err error) (op.Progress, error) {
 	if ctx.Err() != nil {
-		return again, fmt.Errorf("%s: %w", what, err)
+		return op.Again, fmt.Errorf("%s: %w", what, err)
 	}
 	o := s.owners[0]
 	left := append(append(append([]scaleDownHost{}, o.orphans...), o.cut...), o.hosts...)
@@ -92,20 +93,20 @@ func (s *ScaleDownSweep) leave(ctx context.Context, what string, err error) (Pro
 	}
 	s.f.log.Warn("the hosts of an owner are left to the next sweep", "owner", o.name, "hosts", len(left), "failed", what, "error", err)
 	for _, h := range left {
-		s.journal.decideOn(h.record, lifecycle.ActionKeep, "GitHub does not answer about the runners of "+o.name)
+		s.Events.RecordDecision(h.record, lifecycle.ActionKeep, "GitHub does not answer about the runners of "+o.name)
 	}
 	return s.nextOwner(ctx)
 }
 
-func (s *ScaleDownSweep) nextOwner(ctx context.Context) (Progress, error) {
-	s.journal.flush(ctx)
-	s.owners, s.next, s.unanswered = s.owners[1:], s.list, 0
-	return again, nil
+func (s *ScaleDownSweep) nextOwner(ctx context.Context) (op.Progress, error) {
+	s.Events.Flush(ctx)
+	s.owners, s.Next, s.unanswered = s.owners[1:], s.list, 0
+	return op.Again, nil
 }
 
 // host carries out what was decided about the next host of the owner, and once
 // that is done for all decides about others: the orphans first.
-func (s *ScaleDownSweep) host(ctx context.Context, now time.Time) (Progress, error) {
+func (s *ScaleDownSweep) host(ctx context.Context, now time.Time) (op.Progress, error) {
 	o := s.owners[0]
 	switch {
 	case len(o.judged) > 0:
@@ -118,11 +119,11 @@ func (s *ScaleDownSweep) host(ctx context.Context, now time.Time) (Progress, err
 		return s.nextOwner(ctx)
 	}
 	o.judge(s.f.scaleDown.Policy, s.kept, now)
-	return again, nil
+	return op.Again, nil
 }
 
 // lastChance asks for an orphan by its id, and judges it.
-func (s *ScaleDownSweep) lastChance(ctx context.Context, h scaleDownHost) (Progress, error) {
+func (s *ScaleDownSweep) lastChance(ctx context.Context, h scaleDownHost) (op.Progress, error) {
 	o := s.owners[0]
 	var asked policy.Asked
 	if h.seen.RunnerID != 0 && !h.seen.Bypass {
@@ -143,13 +144,13 @@ func (s *ScaleDownSweep) lastChance(ctx context.Context, h scaleDownHost) (Progr
 	named := o.found[h.record.InstanceID]
 	v := s.f.scaleDown.Policy.Orphan(h.seen, asked, named)
 	o.orphans, o.judged = o.orphans[1:], append(o.judged, judged{h, v, asked.Runner == nil && len(named) == 0})
-	return again, nil
+	return op.Again, nil
 }
 
 // resume looks after a host whose end was cut short and that GitHub does not
 // list. When its registration is gone, as it should be by then, the rest of its
 // end follows. Else it is judged like others.
-func (s *ScaleDownSweep) resume(ctx context.Context, h scaleDownHost) (Progress, error) {
+func (s *ScaleDownSweep) resume(ctx context.Context, h scaleDownHost) (op.Progress, error) {
 	o, id := s.owners[0], h.record.InstanceID
 	runner, err := s.f.github.FindRunner(ctx, h.record.Repository, h.record.RunnerName)
 	switch {
@@ -162,13 +163,13 @@ func (s *ScaleDownSweep) resume(ctx context.Context, h scaleDownHost) (Progress,
 			return s.leave(ctx, "find runner "+h.record.RunnerName, err)
 		}
 		s.f.log.Warn("GitHub does not answer; the next sweep goes on with the host", "instance", id, "runner", h.record.RunnerName, "error", err)
-		s.journal.decideOn(h.record, lifecycle.ActionKeep, "its end was cut short, and GitHub does not answer whether its registration is gone")
+		s.Events.RecordDecision(h.record, lifecycle.ActionKeep, "its end was cut short, and GitHub does not answer whether its registration is gone")
 	default:
 		s.unanswered = 0
 		o.listed, o.hosts = append(o.listed, o.runner(runner)), append(o.hosts, h)
 	}
 	o.cut = o.cut[1:]
-	return again, nil
+	return op.Again, nil
 }
 
 // judge decides about all hosts that were not asked for one by one.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -35,7 +36,7 @@ const (
 // since. Each service goes on as soon as its own backlog is counted: one that
 // hangs holds up no other.
 type ServiceSweep struct {
-	course
+	op.Stages
 	f     *Fleet
 	names []string
 	// nudged: somebody asked for it, so that it is no idle check.
@@ -64,7 +65,7 @@ type serviceLook struct {
 	backlog  counted
 	decision policy.ServiceDecision
 	told     serviceTold
-	next     func(context.Context, *serviceLook, time.Time) (Progress, error)
+	next     func(context.Context, *serviceLook, time.Time) (op.Progress, error)
 }
 
 // counted is a backlog, or as much of it as is known and why not more.
@@ -76,18 +77,18 @@ type counted struct {
 // NewServiceSweep begins a look at every service that is scaled.
 func (f *Fleet) NewServiceSweep() *ServiceSweep {
 	s := f.newServiceLook(f.scaled()...)
-	s.nudged, s.limit, s.journal.sweep = false, countLimit, "services"
+	s.nudged, s.limit, s.Events.Sweep = false, countLimit, "services"
 	return s
 }
 
 // newServiceLook begins a look at some services because somebody asked for it.
 func (f *Fleet) newServiceLook(names ...string) *ServiceSweep {
 	s := &ServiceSweep{
-		f: f, course: course{journal: journal{f: f}}, names: names, nudged: true, limit: nudgedLimit,
+		f: f, Stages: f.ops.Stages(""), names: names, nudged: true, limit: nudgedLimit,
 		rows: map[string]lifecycle.Service{}, failed: map[string]error{}, ready: make(chan *serviceLook, len(names)),
 		counting: make(chan struct{}, asksAtOnce), telling: make(chan struct{}, asksAtOnce),
 	}
-	s.next = s.read
+	s.Next = s.read
 	return s
 }
 
@@ -102,7 +103,7 @@ func (s *ServiceSweep) Failed() error {
 
 // read reads the rows, before anything is looked at. A service whose row is
 // damaged is not looked at.
-func (s *ServiceSweep) read(ctx context.Context, _ time.Time) (Progress, error) {
+func (s *ServiceSweep) read(ctx context.Context, _ time.Time) (op.Progress, error) {
 	var names []string
 	for _, name := range s.names {
 		row, err := s.f.services.Store.Service(ctx, name)
@@ -110,22 +111,22 @@ func (s *ServiceSweep) read(ctx context.Context, _ time.Time) (Progress, error) 
 		case err == nil:
 			s.rows[name] = row
 			names = append(names, name)
-		case passing(ctx, err):
-			return again, fmt.Errorf("read service %s: %w", name, err)
+		case op.Transient(ctx, err):
+			return op.Again, fmt.Errorf("read service %s: %w", name, err)
 		default:
 			s.failed[name] = fmt.Errorf("read service %s: %w", name, err)
 			s.f.log.Warn("service not looked at: repair its row or delete it", "service", name, "error", err)
 		}
 	}
-	s.names, s.next = names, s.describe
-	return again, nil
+	s.names, s.Next = names, s.describe
+	return op.Again, nil
 }
 
 // describe asks ECS for all services at once, which takes one request for many,
 // and begins to count.
-func (s *ServiceSweep) describe(ctx context.Context, now time.Time) (Progress, error) {
+func (s *ServiceSweep) describe(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.names) == 0 {
-		return done, nil
+		return op.Done, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, ecsLimit)
 	defer cancel()
@@ -143,7 +144,7 @@ func (s *ServiceSweep) describe(ctx context.Context, now time.Time) (Progress, e
 
 // ask asks for a service beside the others; then goes on with it.
 func (s *ServiceSweep) ask(
-	turns chan struct{}, l *serviceLook, then func(context.Context, *serviceLook, time.Time) (Progress, error), question func(),
+	turns chan struct{}, l *serviceLook, then func(context.Context, *serviceLook, time.Time) (op.Progress, error), question func(),
 ) {
 	s.under++
 	l.next = then
@@ -156,18 +157,18 @@ func (s *ServiceSweep) ask(
 }
 
 // await waits until one of the services that are asked for can go on.
-func (s *ServiceSweep) await(ctx context.Context, _ time.Time) (Progress, error) {
-	s.next = s.await
+func (s *ServiceSweep) await(ctx context.Context, _ time.Time) (op.Progress, error) {
+	s.Next = s.await
 	if s.under == 0 {
-		return done, nil
+		return op.Done, nil
 	}
 	select {
 	case l := <-s.ready:
 		s.under--
-		s.next = func(ctx context.Context, now time.Time) (Progress, error) { return l.next(ctx, l, now) }
-		return again, nil
+		s.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return l.next(ctx, l, now) }
+		return op.Again, nil
 	case <-ctx.Done():
-		return again, context.Cause(ctx)
+		return op.Again, context.Cause(ctx)
 	}
 }
 
@@ -179,28 +180,28 @@ func (f *Fleet) countBacklog(ctx context.Context, name string, limit time.Durati
 }
 
 // decide decides on a service, and writes it down.
-func (s *ServiceSweep) decide(ctx context.Context, l *serviceLook, now time.Time) (Progress, error) {
+func (s *ServiceSweep) decide(ctx context.Context, l *serviceLook, now time.Time) (op.Progress, error) {
 	d, next := s.decision(ctx, l, now)
-	if s.journal.dry {
+	if s.Events.Dry {
 		s.news(l.row, d, next, now)
-		s.next = s.await
-		return again, nil
+		s.Next = s.await
+		return op.Again, nil
 	}
 	stored, err := s.f.services.Store.UpdateService(ctx, next)
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):
 		// What was seen is older than what somebody else did: the next look sees both.
-		s.overtaken, s.next = true, s.await
-		return again, nil
+		s.overtaken, s.Next = true, s.await
+		return op.Again, nil
 	case err != nil:
-		return again, fmt.Errorf("write service %s: %w", next.Name, err)
+		return op.Again, fmt.Errorf("write service %s: %w", next.Name, err)
 	}
 	s.news(l.row, d, next, now)
-	l.row, l.decision, s.next = stored, d, s.await
+	l.row, l.decision, s.Next = stored, d, s.await
 	if d.Action != policy.ServiceKeep {
-		s.next = func(ctx context.Context, now time.Time) (Progress, error) { return s.carry(ctx, l, now) }
+		s.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return s.carry(ctx, l, now) }
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // decision is what to do with a service, and its row with it.
@@ -274,9 +275,9 @@ func (s *ServiceSweep) news(before lifecycle.Service, d policy.ServiceDecision, 
 	if d.Action != policy.ServiceKeep {
 		e = scaleEvent(after, d, now)
 	}
-	s.journal.collect("", e.Action, e.Reason)
-	if d.Action == policy.ServiceKeep && !s.nudged && !s.journal.dry && before.Reason != after.Reason {
-		s.journal.tell(e)
+	s.Events.Collect("", e.Action, e.Reason)
+	if d.Action == policy.ServiceKeep && !s.nudged && !s.Events.Dry && before.Reason != after.Reason {
+		s.Events.Record(e)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -23,7 +24,7 @@ type serviceTold struct {
 }
 
 // carry tells ECS what was decided.
-func (s *ServiceSweep) carry(ctx context.Context, l *serviceLook, now time.Time) (Progress, error) {
+func (s *ServiceSweep) carry(ctx context.Context, l *serviceLook, now time.Time) (op.Progress, error) {
 	s.ask(s.telling, l, s.heard, func() { l.told = s.tell(ctx, l, now) })
 	return s.await(ctx, now)
 }
@@ -78,14 +79,14 @@ func (s *ServiceSweep) sureOfNone(ctx context.Context, l *serviceLook, now time.
 }
 
 // heard notes what came of it.
-func (s *ServiceSweep) heard(ctx context.Context, l *serviceLook, now time.Time) (Progress, error) {
-	s.next = s.await
+func (s *ServiceSweep) heard(ctx context.Context, l *serviceLook, now time.Time) (op.Progress, error) {
+	s.Next = s.await
 	switch {
 	case l.told.counted != nil:
 		// Decided anew with it, under the version that this sweep wrote.
 		l.backlog = *l.told.counted
 		l.told = serviceTold{}
-		s.next = func(ctx context.Context, now time.Time) (Progress, error) { return s.decide(ctx, l, now) }
+		s.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return s.decide(ctx, l, now) }
 	case l.told.overtaken:
 		s.overtaken = true
 	case l.told.enough != nil:
@@ -93,17 +94,17 @@ func (s *ServiceSweep) heard(ctx context.Context, l *serviceLook, now time.Time)
 		l.row.Reason = fmt.Sprintf("%s, and by now it was told to have %d", l.decision.Why, l.row.Wanted)
 		s.correct(ctx, l.row)
 	case l.told.err != nil && ctx.Err() != nil:
-		return again, l.told.err
+		return op.Again, l.told.err
 	case l.told.err != nil:
 		s.notTold(ctx, l)
 	default:
-		s.journal.add(scaleEvent(l.row, l.decision, now))
+		s.Events.RecordEffect(scaleEvent(l.row, l.decision, now))
 		if l.decision.Action == policy.ServiceScaleIn {
 			// A job that came just then found runners, and asked for none.
 			s.f.services.nudges.at(l.row.Name, now.Add(nudgeSettle), true)
 		}
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // notTold notes that ECS was not told. The next look decides anew.

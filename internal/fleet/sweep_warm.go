@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -18,7 +19,7 @@ import (
 // row before it is made, so that a crash repeats the same launch, and two replicas
 // make it once. A pool whose launch fails keeps no other waiting.
 type WarmSweep struct {
-	course
+	op.Stages
 	f     *Fleet
 	pools []string // to be topped up, the first in hand
 
@@ -32,8 +33,8 @@ type WarmSweep struct {
 
 // NewWarmSweep begins a sweep.
 func (f *Fleet) NewWarmSweep() *WarmSweep {
-	s := &WarmSweep{f: f, course: course{journal: journal{f: f, sweep: "warm"}}, pools: f.warmPools()}
-	s.next = s.load
+	s := &WarmSweep{f: f, Stages: f.ops.Stages("warm"), pools: f.warmPools()}
+	s.Next = s.load
 	return s
 }
 
@@ -50,9 +51,9 @@ func (f *Fleet) warmPools() []string {
 
 // Step does one step. A pool that fails in any keeps no other waiting, but for what is
 // unavailable, which would be so for all.
-func (s *WarmSweep) Step(ctx context.Context, now time.Time) (Progress, error) {
-	progress, err := s.course.Step(ctx, now)
-	if err == nil || len(s.pools) == 0 || passing(ctx, err) {
+func (s *WarmSweep) Step(ctx context.Context, now time.Time) (op.Progress, error) {
+	progress, err := s.Stages.Step(ctx, now)
+	if err == nil || len(s.pools) == 0 || op.Transient(ctx, err) {
 		return progress, err
 	}
 	s.failed(err)
@@ -60,9 +61,9 @@ func (s *WarmSweep) Step(ctx context.Context, now time.Time) (Progress, error) {
 }
 
 // load takes up the next pool. A launch that a crash cut short comes first.
-func (s *WarmSweep) load(ctx context.Context, now time.Time) (Progress, error) {
+func (s *WarmSweep) load(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.pools) == 0 {
-		return done, nil
+		return op.Done, nil
 	}
 	pool := s.pools[0]
 	q, err := s.f.store.Request(ctx, lifecycle.WarmRepository, lifecycle.WarmRun(pool), lifecycle.WarmRun(pool))
@@ -71,29 +72,29 @@ func (s *WarmSweep) load(ctx context.Context, now time.Time) (Progress, error) {
 	case errors.Is(err, lifecycle.ErrNotFound):
 		q = lifecycle.NewWarm(s.f.warmSpec(lifecycle.Request{Spec: lifecycle.Spec{Pool: pool}}), now)
 	case err != nil:
-		return again, fmt.Errorf("read the launches of warm pool %s: %w", pool, err)
+		return op.Again, fmt.Errorf("read the launches of warm pool %s: %w", pool, err)
 	}
 	s.q = q
-	s.next = s.decide
-	if q.Launch != nil && !s.journal.dry {
-		s.next = s.bookLaunch
+	s.Next = s.decide
+	if q.Launch != nil && !s.Events.Dry {
+		s.Next = s.bookLaunch
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // skip goes on with the next pool.
-func (s *WarmSweep) skip() (Progress, error) {
+func (s *WarmSweep) skip() (op.Progress, error) {
 	s.pools = s.pools[1:]
-	s.next = s.load
-	return again, nil
+	s.Next = s.load
+	return op.Again, nil
 }
 
 // decide asks policy.TopUp, and writes down what it is about to do.
-func (s *WarmSweep) decide(ctx context.Context, now time.Time) (Progress, error) {
+func (s *WarmSweep) decide(ctx context.Context, now time.Time) (op.Progress, error) {
 	pool := s.pools[0]
 	hosts, err := s.f.warmHosts(ctx, s.q, now)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	q := s.q
 	q.Spec, q.Taken = s.f.warmSpec(q), hosts.taken
@@ -109,11 +110,11 @@ func (s *WarmSweep) decide(ctx context.Context, now time.Time) (Progress, error)
 	}
 	q, d, err := s.f.topUp(ctx, q, policy.WarmFacts{Hosts: hosts.seen, NotBefore: q.NotBefore}, now)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	s.tell(q, d, now)
 	s.willRetire(d, hosts)
-	if s.journal.dry {
+	if s.Events.Dry {
 		return s.skip()
 	}
 	if d.Launch > 0 {
@@ -127,11 +128,11 @@ func (s *WarmSweep) decide(ctx context.Context, now time.Time) (Progress, error)
 
 // rest writes the row of a pool that launches nothing now, if that has changed, and
 // goes on with next.
-func (s *WarmSweep) rest(ctx context.Context, q lifecycle.Request, next func(context.Context, time.Time) (Progress, error)) (Progress, error) {
+func (s *WarmSweep) rest(ctx context.Context, q lifecycle.Request, next func(context.Context, time.Time) (op.Progress, error)) (op.Progress, error) {
 	q.OnDemand = false
 	if len(q.Taken) == len(s.q.Taken) && q.Failures == s.q.Failures && q.OnDemand == s.q.OnDemand && q.DueAt.Equal(s.q.DueAt) {
-		s.next = next
-		return again, nil
+		s.Next = next
+		return op.Again, nil
 	}
 	return s.write(ctx, q, next)
 }
@@ -207,15 +208,15 @@ func (s *WarmSweep) tell(q lifecycle.Request, d policy.WarmDecision, now time.Ti
 		action = lifecycle.ActionRetire
 	}
 	why := fmt.Sprintf("warm pool %s: %s", q.Spec.Pool, d.Why)
-	s.journal.collect("", action, why)
-	if !s.journal.dry && s.f.told.news(lifecycle.Record{InstanceID: q.RunID}, s.journal.sweep, action, why, now) {
-		s.journal.tell(requestEvent(q, action, why, now))
+	s.Events.Collect("", action, why)
+	if !s.Events.Dry && s.Events.Changed(lifecycle.Record{InstanceID: q.RunID}, action, why) {
+		s.Events.Record(op.RequestEvent(q, action, why, now))
 	}
 }
 
 // intend writes the launch down before it is made. Where its launch template cannot be
 // found the pool launches none in this sweep.
-func (s *WarmSweep) intend(ctx context.Context, q lifecycle.Request, count int, now time.Time) (Progress, error) {
+func (s *WarmSweep) intend(ctx context.Context, q lifecycle.Request, count int, now time.Time) (op.Progress, error) {
 	version, err := s.f.templates.version(ctx, q.Spec.Pool)
 	if err != nil {
 		s.failed(fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err))
@@ -234,12 +235,12 @@ func (s *WarmSweep) intend(ctx context.Context, q lifecycle.Request, count int, 
 // failed notes why the pool in hand was not topped up. The next sweep tries again.
 func (s *WarmSweep) failed(err error) {
 	s.f.log.Error("warm pool not topped up", "pool", s.pools[0], "error", err)
-	s.passed = append(s.passed, fmt.Errorf("top up warm pool %s: %w", s.pools[0], err))
+	s.GoPast(fmt.Errorf("top up warm pool %s: %w", s.pools[0], err))
 }
 
 // write writes the row of the pool in hand and goes on with next. When somebody
 // else wrote it first, they are at it.
-func (s *WarmSweep) write(ctx context.Context, q lifecycle.Request, next func(context.Context, time.Time) (Progress, error)) (Progress, error) {
+func (s *WarmSweep) write(ctx context.Context, q lifecycle.Request, next func(context.Context, time.Time) (op.Progress, error)) (op.Progress, error) {
 	var err error
 	if s.stored {
 		q, err = s.f.store.UpdateRequest(ctx, q)
@@ -250,47 +251,47 @@ func (s *WarmSweep) write(ctx context.Context, q lifecycle.Request, next func(co
 	case errors.Is(err, lifecycle.ErrLost), errors.Is(err, lifecycle.ErrExists):
 		return s.skip()
 	case err != nil:
-		return again, fmt.Errorf("write the launches of warm pool %s: %w", q.Spec.Pool, err)
+		return op.Again, fmt.Errorf("write the launches of warm pool %s: %w", q.Spec.Pool, err)
 	}
-	s.journal.effects++
-	s.q, s.stored, s.next = q, true, next
-	return again, nil
+	s.Events.Effects++
+	s.q, s.stored, s.Next = q, true, next
+	return op.Again, nil
 }
 
 // look sees whether all who have the room of a full pool need it still. The next sweep
 // launches into what is left.
-func (s *WarmSweep) look(ctx context.Context, now time.Time) (Progress, error) {
+func (s *WarmSweep) look(ctx context.Context, now time.Time) (op.Progress, error) {
 	l, _ := s.f.maximumOf(s.q.Spec.Pool)
 	room, err := s.f.room(ctx, l)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	if s.f.mayLook(room.Account, now) {
 		if err := s.f.lookThrough(ctx, room, now); err != nil {
-			return again, err
+			return op.Again, err
 		}
 	}
-	s.next = s.end
-	return again, nil
+	s.Next = s.end
+	return op.Again, nil
 }
 
 // bookLaunch makes room in the pool for the launch of the row, which is given up if
 // somebody else has taken it meanwhile.
-func (s *WarmSweep) bookLaunch(ctx context.Context, now time.Time) (Progress, error) {
+func (s *WarmSweep) bookLaunch(ctx context.Context, now time.Time) (op.Progress, error) {
 	l, ok := s.f.maximumOf(s.q.Spec.Pool)
 	if !ok || !now.Before(s.q.Deadline) {
-		s.next = s.launch
+		s.Next = s.launch
 		return s.launch(ctx, now)
 	}
 	_, booked, err := s.f.bookLaunch(ctx, l, s.q, launchEntry(s.q, now))
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):
-		return again, nil
+		return op.Again, nil
 	case err != nil:
-		return again, err
+		return op.Again, err
 	case booked:
-		s.next = s.launch
-		return again, nil
+		s.Next = s.launch
+		return op.Again, nil
 	}
 	q := s.q
 	q.Launch = nil
@@ -300,7 +301,7 @@ func (s *WarmSweep) bookLaunch(ctx context.Context, now time.Time) (Progress, er
 // launch makes the launch of the row, or finds what it has made before a crash.
 // Later than its hosts had to be ready, or for a pool without warm hosts, it is not
 // made any more.
-func (s *WarmSweep) launch(ctx context.Context, now time.Time) (Progress, error) {
+func (s *WarmSweep) launch(ctx context.Context, now time.Time) (op.Progress, error) {
 	order, late := *s.q.Launch, !now.Before(s.q.Deadline) || s.f.pools[s.q.Spec.Pool].Warm == nil
 	made, err := s.f.launchOrAdopt(ctx, order, s.fresh, late)
 	s.fresh = false
@@ -311,15 +312,15 @@ func (s *WarmSweep) launch(ctx context.Context, now time.Time) (Progress, error)
 	}
 	s.made = made
 	left := made.machines
-	s.next = func(ctx context.Context, now time.Time) (Progress, error) {
+	s.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
 		return s.record(ctx, now, &left, short)
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // record writes the record of one launched machine. One that has a record already
 // was recorded before a crash, or by another replica.
-func (s *WarmSweep) record(ctx context.Context, now time.Time, machines *[]lifecycle.Machine, short *lifecycle.ShortageError) (Progress, error) {
+func (s *WarmSweep) record(ctx context.Context, now time.Time, machines *[]lifecycle.Machine, short *lifecycle.ShortageError) (op.Progress, error) {
 	if len(*machines) == 0 {
 		return s.launched(ctx, now, short)
 	}
@@ -330,23 +331,23 @@ func (s *WarmSweep) record(ctx context.Context, now time.Time, machines *[]lifec
 		err := s.f.store.CreateInstance(ctx, r)
 		switch {
 		case err == nil:
-			e := requestEvent(s.q, lifecycle.ActionLaunch, r.Reason, now)
+			e := op.RequestEvent(s.q, lifecycle.ActionLaunch, r.Reason, now)
 			e.InstanceID, e.Assignment, e.To = r.InstanceID, r.Assignment, r.Condition()
-			s.journal.add(e)
+			s.Events.RecordEffect(e)
 		case !errors.Is(err, lifecycle.ErrExists):
-			return again, fmt.Errorf("record host %s: %w", m.InstanceID, err)
+			return op.Again, fmt.Errorf("record host %s: %w", m.InstanceID, err)
 		}
 		s.won = append(s.won, lifecycle.Taken{HostKey: m.HostKey, InstanceID: m.InstanceID})
 	}
 	*machines = (*machines)[1:]
-	return again, nil
+	return op.Again, nil
 }
 
 // launched closes the launch. Where spot was short and may fall back, the rest is
 // launched on-demand at once; the next launch tries spot again.
-func (s *WarmSweep) launched(ctx context.Context, now time.Time, short *lifecycle.ShortageError) (Progress, error) {
+func (s *WarmSweep) launched(ctx context.Context, now time.Time, short *lifecycle.ShortageError) (op.Progress, error) {
 	if err := s.f.settleLaunch(ctx, s.q, s.made, now); err != nil {
-		return again, err
+		return op.Again, err
 	}
 	q := s.q
 	wasSpot := usageOf(q) == lifecycle.UsageSpot
@@ -359,28 +360,28 @@ func (s *WarmSweep) launched(ctx context.Context, now time.Time, short *lifecycl
 	}
 	if short != nil {
 		q.Shortage = short.Why
-		s.journal.add(requestEvent(q, lifecycle.ActionLaunch, fmt.Sprintf("warm pool %s: %v", q.Spec.Pool, short), now))
+		s.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, fmt.Sprintf("warm pool %s: %v", q.Spec.Pool, short), now))
 		if wasSpot && q.Spec.AllowOnDemand {
 			q.OnDemand = true
 			next = s.decide
 		}
 	}
-	return s.write(ctx, q, func(ctx context.Context, now time.Time) (Progress, error) {
+	return s.write(ctx, q, func(ctx context.Context, now time.Time) (op.Progress, error) {
 		s.won = nil
-		s.next = next
+		s.Next = next
 		return next(ctx, now)
 	})
 }
 
 // end retires the next of the hosts that are too many. One that was claimed or
 // written otherwise meanwhile stays.
-func (s *WarmSweep) end(ctx context.Context, now time.Time) (Progress, error) {
+func (s *WarmSweep) end(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.retire) == 0 {
 		return s.skip()
 	}
-	if err := s.f.retire(ctx, &s.journal, s.retire[0], now); err != nil && !errors.Is(err, lifecycle.ErrLost) {
-		return again, err
+	if err := s.f.retire(ctx, &s.Events, s.retire[0], now); err != nil && !errors.Is(err, lifecycle.ErrLost) {
+		return op.Again, err
 	}
 	s.retire = s.retire[1:]
-	return again, nil
+	return op.Again, nil
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // resume goes on with a request that stood still.
-func (f *Fleet) resume(q lifecycle.Request) Op {
+func (f *Fleet) resume(q lifecycle.Request) op.Op {
 	if lifecycle.IsWarm(q.RunID) {
 		return f.closeWarm(q.Spec.Pool)
 	}
@@ -21,19 +22,19 @@ func (f *Fleet) resume(q lifecycle.Request) Op {
 // launch that was cut short is adopted, the fresh hosts are retired, and the row
 // goes once none of them is left.
 func (f *Fleet) closeWarm(pool string) *WarmSweep {
-	s := &WarmSweep{f: f, course: course{journal: journal{f: f, sweep: "due"}}}
+	s := &WarmSweep{f: f, Stages: f.ops.Stages("due")}
 	if f.pools[pool].Warm == nil {
 		s.pools = []string{pool}
 	}
-	s.next = s.load
+	s.Next = s.load
 	return s
 }
 
 // close retires the hosts of a pool without warm hosts.
-func (s *WarmSweep) close(ctx context.Context, q lifecycle.Request, hosts warmHosts, now time.Time) (Progress, error) {
+func (s *WarmSweep) close(ctx context.Context, q lifecycle.Request, hosts warmHosts, now time.Time) (op.Progress, error) {
 	hold, err := s.f.FleetHold(ctx)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	facts := policy.WarmFacts{Hosts: hosts.seen}
 	if hold.InForce(now) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -17,7 +18,7 @@ const workEvery = lifecycle.WorkSilence / 10
 // once more, and ends those that no worker took in time. Its cost grows with what
 // is due.
 type WorkSweep struct {
-	course
+	op.Stages
 	f    *Fleet
 	due  []lifecycle.WorkJob
 	page lifecycle.PageOf
@@ -26,62 +27,62 @@ type WorkSweep struct {
 
 // NewWorkSweep begins a sweep.
 func (f *Fleet) NewWorkSweep() *WorkSweep {
-	s := &WorkSweep{f: f, course: course{journal: journal{f: f, sweep: "work"}}, page: lifecycle.PageOf{Limit: dueAtOnce}}
-	s.next = s.list
+	s := &WorkSweep{f: f, Stages: f.ops.Stages("work"), page: lifecycle.PageOf{Limit: dueAtOnce}}
+	s.Next = s.list
 	return s
 }
 
-func (s *WorkSweep) list(ctx context.Context, now time.Time) (Progress, error) {
+func (s *WorkSweep) list(ctx context.Context, now time.Time) (op.Progress, error) {
 	if s.f.workers == nil || s.last {
-		return done, nil
+		return op.Done, nil
 	}
 	page, err := s.f.workers.Store.DueWork(ctx, now, s.page)
 	if err != nil {
-		return again, fmt.Errorf("list due jobs of services: %w", err)
+		return op.Again, fmt.Errorf("list due jobs of services: %w", err)
 	}
 	s.due, s.page.After, s.last = page.Items, page.Next, page.Next == ""
-	s.next = s.job
-	return again, nil
+	s.Next = s.job
+	return op.Again, nil
 }
 
-func (s *WorkSweep) job(ctx context.Context, now time.Time) (Progress, error) {
+func (s *WorkSweep) job(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.due) == 0 {
-		s.next = s.list
-		return again, nil
+		s.Next = s.list
+		return op.Again, nil
 	}
 	j := s.due[0]
 	s.due = s.due[1:]
 	next := j.Look(s.f.workers.Services[j.Service], now)
 	decision := s.decision(j, next)
-	s.journal.collect("", decision.Action, decision.Reason)
-	if s.journal.dry {
-		return again, nil
+	s.Events.Collect("", decision.Action, decision.Reason)
+	if s.Events.Dry {
+		return op.Again, nil
 	}
 	stored, err := s.f.workers.Store.UpdateWork(ctx, next)
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):
-		return again, nil // its worker said something
+		return op.Again, nil // its worker said something
 	case err != nil:
-		if err = fmt.Errorf("write job %s of service %s: %w", j.ID, j.Service, err); !s.past(ctx, err) {
-			return again, err
+		if err = fmt.Errorf("write job %s of service %s: %w", j.ID, j.Service, err); !s.Past(ctx, err) {
+			return op.Again, err
 		}
-		return again, nil
+		return op.Again, nil
 	case decision.Action == lifecycle.ActionKeep:
-		return again, nil
+		return op.Again, nil
 	}
-	s.journal.add(decision)
+	s.Events.RecordEffect(decision)
 	if j.WorkerID != "" {
 		s.f.workLeft(ctx, j)
 	}
 	if stored.State == lifecycle.WorkWaiting {
 		s.f.workQueued(j.Service)
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // decision is what becomes of a job, which is due, and why.
 func (s *WorkSweep) decision(j, next lifecycle.WorkJob) lifecycle.Event {
-	e := lifecycle.Event{At: s.journal.now, Action: lifecycle.ActionKeep}
+	e := lifecycle.Event{At: s.Events.Now, Action: lifecycle.ActionKeep}
 	why := next.Reason + "; it awaits " + next.Awaited(s.f.workers.Services[j.Service])
 	switch {
 	case next.State.Ended():

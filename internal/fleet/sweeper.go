@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -35,7 +36,7 @@ const slowFrom = time.Minute
 // hand runs its sweeps one after the other, each to its end.
 type hand struct {
 	sweeps []*schedule
-	op     Op // nil: none is under way
+	op     op.Op // nil: none is under way
 	of     *schedule
 	began  time.Time
 }
@@ -44,34 +45,34 @@ type hand struct {
 type schedule struct {
 	name  string
 	every time.Duration
-	begin func() Op
+	begin func() op.Op
 	due   time.Time
 }
 
 // NewSweeper returns a sweeper that does not hold the lease yet.
 func (f *Fleet) NewSweeper() *Sweeper {
 	sweeps := []*schedule{
-		{name: "due", every: f.timing.Due, begin: func() Op { return f.NewDueSweep() }},
-		{name: "liveness", every: f.timing.Liveness, begin: func() Op { return f.NewLivenessSweep() }},
-		{name: "cloud", every: f.timing.Cloud, begin: func() Op { return f.NewCloudSweep() }},
-		{name: "github", every: f.timing.Cloud, begin: func() Op { return f.NewGitHubSweep() }},
+		{name: "due", every: f.timing.Due, begin: func() op.Op { return f.NewDueSweep() }},
+		{name: "liveness", every: f.timing.Liveness, begin: func() op.Op { return f.NewLivenessSweep() }},
+		{name: "cloud", every: f.timing.Cloud, begin: func() op.Op { return f.NewCloudSweep() }},
+		{name: "github", every: f.timing.Cloud, begin: func() op.Op { return f.NewGitHubSweep() }},
 	}
 	if f.jobs != nil && f.jobs.Parse != nil {
 		sweeps = append(sweeps,
-			&schedule{name: "jobs", every: f.timing.Due, begin: func() Op { return f.NewJobSweep() }},
-			&schedule{name: "webhooks", every: f.timing.Cloud, begin: func() Op { return f.NewMissedSweep() }})
+			&schedule{name: "jobs", every: f.timing.Due, begin: func() op.Op { return f.NewJobSweep() }},
+			&schedule{name: "webhooks", every: f.timing.Cloud, begin: func() op.Op { return f.NewMissedSweep() }})
 	}
 	if f.scaleDown != nil {
-		sweeps = append(sweeps, &schedule{name: "scale_down", every: f.scaleDown.every(), begin: func() Op { return f.NewScaleDownSweep() }})
+		sweeps = append(sweeps, &schedule{name: "scale_down", every: f.scaleDown.every(), begin: func() op.Op { return f.NewScaleDownSweep() }})
 	}
 	if f.workers != nil {
-		sweeps = append(sweeps, &schedule{name: "work", every: workEvery, begin: func() Op { return f.NewWorkSweep() }})
+		sweeps = append(sweeps, &schedule{name: "work", every: workEvery, begin: func() op.Op { return f.NewWorkSweep() }})
 	}
 	if len(f.warmPools()) > 0 {
-		sweeps = append(sweeps, &schedule{name: "warm", every: f.timing.Warm, begin: func() Op { return f.NewWarmSweep() }})
+		sweeps = append(sweeps, &schedule{name: "warm", every: f.timing.Warm, begin: func() op.Op { return f.NewWarmSweep() }})
 	}
 	if f.releases != nil {
-		sweeps = append(sweeps, &schedule{name: "runners", every: runnersEvery, begin: func() Op { return f.NewRunnerSweep() }})
+		sweeps = append(sweeps, &schedule{name: "runners", every: runnersEvery, begin: func() op.Op { return f.NewRunnerSweep() }})
 	}
 	s := &Sweeper{f: f}
 	for _, c := range sweeps {
@@ -86,17 +87,17 @@ func (f *Fleet) NewSweeper() *Sweeper {
 
 // Step does one step: of the lease when it is time, else of a sweep that is
 // under way or due. It is never done.
-func (s *Sweeper) Step(ctx context.Context, now time.Time) (Progress, error) {
+func (s *Sweeper) Step(ctx context.Context, now time.Time) (op.Progress, error) {
 	if !now.Before(s.renewAt) {
-		return again, s.keepLease(ctx, now)
+		return op.Again, s.keepLease(ctx, now)
 	}
 	if !s.holds() {
 		s.quick.op, s.slow.op = nil, nil
-		return wait(s.renewAt.Sub(now)), nil
+		return op.Wait(s.renewAt.Sub(now)), nil
 	}
 	h := s.hand(now)
 	if h == nil {
-		return wait(s.untilNext(now)), nil
+		return op.Wait(s.untilNext(now)), nil
 	}
 	progress, err := h.op.Step(ctx, now)
 	if err != nil || progress.Done || progress.Wait > 0 {
@@ -106,12 +107,12 @@ func (s *Sweeper) Step(ctx context.Context, now time.Time) (Progress, error) {
 	s.slowsTurn = h == &s.quick && h.op == nil
 	if err != nil {
 		// One that came to its end went past something that will fail again.
-		if retry := now.Add(s.f.jitter(sweepAgain)); !progress.Done && retry.Before(h.of.due) {
+		if retry := now.Add(s.f.ops.Jitter(sweepAgain)); !progress.Done && retry.Before(h.of.due) {
 			h.of.due = retry
 		}
-		return again, fmt.Errorf("%s sweep: %w", h.of.name, err)
+		return op.Again, fmt.Errorf("%s sweep: %w", h.of.name, err)
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // hand is the one whose sweep gets the next step; nil: nothing is due.
@@ -134,7 +135,7 @@ func (s *Sweeper) holds() bool { return s.lease.Holder == s.f.replica }
 // keepLease renews our lease, or takes over one whose version stood still for
 // as long as a lease lasts.
 func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
-	s.renewAt = now.Add(s.f.jitter(s.f.timing.Lease / 3))
+	s.renewAt = now.Add(s.f.ops.Jitter(s.f.timing.Lease / 3))
 	defer func() { s.f.sweeping.Store(s.holds()) }()
 	stored, err := s.f.store.Lease(ctx, sweepLease)
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
@@ -182,7 +183,7 @@ func (s *Sweeper) ready(h *hand, now time.Time) bool {
 	if next == nil {
 		return false
 	}
-	next.due = now.Add(s.f.jitter(next.every))
+	next.due = now.Add(s.f.ops.Jitter(next.every))
 	h.of, h.op, h.began = next, next.begin(), now
 	return true
 }
@@ -223,12 +224,12 @@ func (f *Fleet) Sweep(ctx context.Context) {
 				f.log.Error("sweep failed; trying again", "error", err)
 				said, saidAt = text, now
 			}
-			pause = f.backoff(failures)
+			pause = f.ops.Backoff(failures)
 			failures++
 		} else if p.Wait > 0 {
 			failures = 0
 		}
-		if sleep(ctx, pause) != nil {
+		if op.Sleep(ctx, pause) != nil {
 			return
 		}
 	}

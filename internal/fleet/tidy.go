@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -16,10 +17,10 @@ import (
 // request is due no more. A crash at any point is finished by the due sweep.
 type tidy struct {
 	f       *Fleet
-	journal *journal
+	journal *op.Recorder
 	q       lifecycle.Request
 
-	next    func(context.Context, time.Time) (Progress, error)
+	next    func(context.Context, time.Time) (op.Progress, error)
 	known   []string // keys of hosts that the index may not have yet
 	pending []lifecycle.Record
 	reports map[string]lifecycle.Report
@@ -38,7 +39,7 @@ type tidy struct {
 }
 
 // Step does one step.
-func (t *tidy) Step(ctx context.Context, now time.Time) (Progress, error) {
+func (t *tidy) Step(ctx context.Context, now time.Time) (op.Progress, error) {
 	if t.next == nil {
 		t.next = t.load
 		if t.q.Launch != nil {
@@ -50,33 +51,33 @@ func (t *tidy) Step(ctx context.Context, now time.Time) (Progress, error) {
 
 // adopt records the machines of a launch that a crash cut short, so that they
 // are ended like all others. The call itself is not repeated.
-func (t *tidy) adopt(ctx context.Context, now time.Time) (Progress, error) {
+func (t *tidy) adopt(ctx context.Context, now time.Time) (op.Progress, error) {
 	machines, err := t.f.compute.Launched(ctx, *t.q.Launch)
 	if err != nil {
-		return again, fmt.Errorf("find machines of request %s: %w", t.q.RequestID, err)
+		return op.Again, fmt.Errorf("find machines of request %s: %w", t.q.RequestID, err)
 	}
 	t.awaitLaunch(t.q.Launch.Count-len(machines), now)
 	made := machines
-	t.next = func(ctx context.Context, now time.Time) (Progress, error) {
+	t.next = func(ctx context.Context, now time.Time) (op.Progress, error) {
 		if len(machines) == 0 {
 			if err := t.f.settleLaunch(ctx, t.q, madeHosts{machines: made}, now); err != nil {
-				return again, err
+				return op.Again, err
 			}
 			t.next = t.load
-			return again, nil
+			return op.Again, nil
 		}
 		m := machines[0]
 		if m.State != lifecycle.MachineGone {
 			if _, err := t.f.record(ctx, m, t.q, nil, now); err != nil {
-				return again, err
+				return op.Again, err
 			}
-			t.journal.effects++
+			t.journal.Effects++
 			t.known = append(t.known, m.HostKey)
 		}
 		machines = machines[1:]
-		return again, nil
+		return op.Again, nil
 	}
-	return again, nil
+	return op.Again, nil
 }
 
 // awaitLaunch leaves the launch open, and its hosts their room, while limits are on and
@@ -90,10 +91,10 @@ func (t *tidy) awaitLaunch(missing int, now time.Time) {
 	t.lookBy(until)
 }
 
-func (t *tidy) load(ctx context.Context, now time.Time) (Progress, error) {
+func (t *tidy) load(ctx context.Context, now time.Time) (op.Progress, error) {
 	records, leaving, err := t.f.hostsOf(ctx, t.q, t.known)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	t.freed = leaving
 	asked := records
@@ -105,16 +106,16 @@ func (t *tidy) load(ctx context.Context, now time.Time) (Progress, error) {
 		keys = append(keys, r.HostKey)
 	}
 	if t.reports, err = t.f.reports(ctx, keys, now); err != nil {
-		return again, err
+		return op.Again, err
 	}
 	t.pending, t.kept = records, 0
 	t.next = t.host
-	return again, nil
+	return op.Again, nil
 }
 
 // host decides on one host. One that was written by somebody else meanwhile is
 // decided on again.
-func (t *tidy) host(ctx context.Context, now time.Time) (Progress, error) {
+func (t *tidy) host(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(t.pending) == 0 {
 		t.limits = t.f.limitsOf(t.q.Repository)
 		t.countDraining(now)
@@ -129,12 +130,12 @@ func (t *tidy) host(ctx context.Context, now time.Time) (Progress, error) {
 	}
 	after, d, err := t.f.bring(ctx, t.journal, facts, now)
 	if err != nil {
-		return again, err
+		return op.Again, err
 	}
 	switch {
 	case after.Version != r.Version && serves(after, t.q):
 		t.pending[0] = after // ready, or moved by somebody else: decide again
-		return again, nil
+		return op.Again, nil
 	case d.Action != lifecycle.ActionKeep, after.Assignment == r.Assignment+1:
 		// Freed now, or before by a write of ours whose answer was lost.
 		t.freed = append(t.freed, after)
@@ -145,7 +146,7 @@ func (t *tidy) host(ctx context.Context, now time.Time) (Progress, error) {
 		t.kept++
 	}
 	t.pending = t.pending[1:]
-	return again, nil
+	return op.Again, nil
 }
 
 // keepFor notes when a host that stays must be looked at for this request.
@@ -196,23 +197,23 @@ func (t *tidy) awaitCallers(now time.Time) {
 // giveBack leaves the request room for the hosts that it has still, or may get, in one
 // account a step. That comes before the request is due no more: a crash between the
 // two is finished by the due sweep.
-func (t *tidy) giveBack(ctx context.Context, now time.Time) (Progress, error) {
+func (t *tidy) giveBack(ctx context.Context, now time.Time) (op.Progress, error) {
 	for len(t.limits) > 0 {
 		changed, err := t.f.giveBack(ctx, t.limits[0], t.q, t.kept+t.coming)
 		if err != nil {
-			return again, err
+			return op.Again, err
 		}
 		t.limits = t.limits[1:]
 		if changed {
-			t.journal.effects++
-			return again, nil
+			t.journal.Effects++
+			return op.Again, nil
 		}
 	}
 	return t.close(ctx, now)
 }
 
 // close writes when the request is due again, if that has changed.
-func (t *tidy) close(ctx context.Context, now time.Time) (Progress, error) {
+func (t *tidy) close(ctx context.Context, now time.Time) (op.Progress, error) {
 	q := t.q
 	q.DueAt = t.left
 	if t.coming == 0 {
@@ -222,16 +223,16 @@ func (t *tidy) close(ctx context.Context, now time.Time) (Progress, error) {
 		q.ExpiresAt = now.Add(t.f.timing.KeepRequests)
 	}
 	if q.DueAt.Equal(t.q.DueAt) && q.Launch == t.q.Launch && !t.q.ExpiresAt.IsZero() {
-		return done, nil
+		return op.Done, nil
 	}
 	stored, err := t.f.store.UpdateRequest(ctx, q)
 	switch {
 	case errors.Is(err, lifecycle.ErrLost):
-		return done, nil // somebody else is at it, and it is due still
+		return op.Done, nil // somebody else is at it, and it is due still
 	case err != nil:
-		return again, fmt.Errorf("write request %s: %w", q.RequestID, err)
+		return op.Again, fmt.Errorf("write request %s: %w", q.RequestID, err)
 	}
-	t.journal.effects++
+	t.journal.Effects++
 	t.q = stored
-	return done, nil
+	return op.Done, nil
 }

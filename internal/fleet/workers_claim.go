@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -81,7 +82,7 @@ func (c *claim) round(ctx context.Context, service, workerID string) (_ lifecycl
 // another reports whether to try another job than one that could not be taken. It
 // may be damaged, which is no reason to keep those behind it from the worker.
 func (c *claim) another(ctx context.Context, id string, err error) bool {
-	if lost := errors.Is(err, lifecycle.ErrLost); lost || passing(ctx, err) {
+	if lost := errors.Is(err, lifecycle.ErrLost); lost || op.Transient(ctx, err) {
 		return lost
 	}
 	c.f.log.Warn("job cannot be claimed; trying the next", "service", c.worker.Service, "job", id, "error", err)
@@ -156,7 +157,5 @@ func (c *claim) heard(ctx context.Context) error {
 
 // shuffle brings ids into any order.
 func (f *Fleet) shuffle(ids []string) {
-	f.randMu.Lock()
-	defer f.randMu.Unlock()
-	f.rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	f.ops.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 }

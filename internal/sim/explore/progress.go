@@ -8,16 +8,18 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
 // value adds any value to the text: all its fields, also those that are not
 // exported, since an operation's progress is in them. What an operation shares
-// with others (the fleet) and what decides nothing (its journal) is left out.
+// with others (the fleet) and what decides nothing (its recorder) is left out.
 func (t *text) value(v any) { t.reflected(reflect.ValueOf(v)) }
 
 var (
 	fleetType    = reflect.TypeFor[fleet.Fleet]()
+	recorderType = reflect.TypeFor[op.Recorder]()
 	timeType     = reflect.TypeFor[time.Time]()
 	recordType   = reflect.TypeFor[lifecycle.Record]()
 	requestType  = reflect.TypeFor[lifecycle.Request]()
@@ -30,7 +32,7 @@ func (t *text) reflected(v reflect.Value) {
 		return
 	}
 	switch v.Type() {
-	case fleetType, registerType:
+	case fleetType, recorderType, registerType:
 		return
 	case timeType:
 		t.time(v.Interface().(time.Time))
@@ -67,9 +69,9 @@ func (t *text) reflected(v reflect.Value) {
 	}
 }
 
-// undecided are the fields of operations that decide nothing here: the history,
-// what is only measured, and how long to wait for the next look.
-var undecided = []string{"journal", "began", "looks"}
+// undecided are the fields of operations that decide nothing here: what is
+// only measured, and how long to wait for the next look.
+var undecided = []string{"began", "looks"}
 
 func (t *text) fields(v reflect.Value) {
 	for i := range v.NumField() {
@@ -110,7 +112,7 @@ func funcName(v reflect.Value) string {
 func holdsClosure(v any) bool { return closureIn(reflect.ValueOf(v)) }
 
 func closureIn(v reflect.Value) bool {
-	if !v.IsValid() || v.Type() == fleetType || v.Type() == timeType {
+	if !v.IsValid() || v.Type() == fleetType || v.Type() == recorderType || v.Type() == timeType {
 		return false
 	}
 	switch v.Kind() {

@@ -1,0 +1,46 @@
+// Package op holds what the operations of a fleet are made of: steps, the driver
+// that takes them, and the recorder of their history.
+//
+// An operation does its work in small steps. Each step reads, decides and does at
+// most one effect, and the progress that matters is in the store. A daemon drives
+// the steps in a loop, the simulator takes them one at a time, and a crash between
+// any two of them is finished by a sweep.
+package op
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Op is an operation in small steps. Step reads, decides and does at most one
+// effect. After an error an Op may be stepped again: the step that failed is
+// repeated.
+type Op interface {
+	Step(ctx context.Context, now time.Time) (Progress, error)
+}
+
+// Progress is how far a step has brought its operation.
+type Progress struct {
+	Done bool
+	// Wait is how long there is nothing to do; 0: step again at once.
+	Wait time.Duration
+}
+
+// Again and Done are the progress of most steps: step again at once, and stop.
+var (
+	Again = Progress{}
+	Done  = Progress{Done: true}
+)
+
+// Wait is the progress of a step after which there is nothing to do for d.
+func Wait(d time.Duration) Progress { return Progress{Wait: d} }
+
+// Transient reports whether an operation that failed may succeed when it is tried
+// again: its dependency is unavailable, or ctx ended. Any other error belongs to
+// the one item that was worked on, and the others can go on.
+func Transient(ctx context.Context, err error) bool {
+	return errors.Is(err, lifecycle.ErrUnavailable) || ctx.Err() != nil
+}

@@ -1,0 +1,138 @@
+package op
+
+import (
+	"context"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Recorder collects the events of one operation and writes them together: one
+// write where the operation pauses instead of one for each step. Driver.Recorder
+// makes one.
+type Recorder struct {
+	driver *Driver
+	events []lifecycle.Event
+	// Effects counts what the operation has done: writes and remote calls.
+	Effects int
+	// Dry: the operation decides, but does nothing.
+	Dry bool
+	// Sweep is the name of the sweep whose recorder this is. A sweep records all
+	// that it decides, a decision that stays the same once. An operation that was
+	// asked for has no name, and records what it does.
+	Sweep string
+	// Now is the time of the current step.
+	Now time.Time
+	// Decided collects every decision for a caller that wants them all.
+	Decided *[]Decided
+}
+
+// Decided is a decision on one host, for people.
+type Decided struct {
+	InstanceID string
+	Action     lifecycle.Action
+	Reason     string
+	// Sweep is the name of the sweep that decided.
+	Sweep string
+}
+
+// RecordMachine records a decision on a machine that has no record.
+func (j *Recorder) RecordMachine(instanceID string, action lifecycle.Action, why string) {
+	j.RecordDecision(lifecycle.Record{InstanceID: instanceID}, action, why)
+}
+
+// RecordDecision records a decision on a host, by a sweep if it has changed. A
+// decision that leads to a write of the record is recorded by RecordEffect, once
+// it is written.
+func (j *Recorder) RecordDecision(r lifecycle.Record, action lifecycle.Action, why string) {
+	j.Collect(r.InstanceID, action, why)
+	if j.Dry || j.Sweep == "" || !j.Changed(r, action, why) {
+		return
+	}
+	switch action {
+	case lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner:
+		j.Record(lifecycle.Event{
+			At: j.Now, InstanceID: r.InstanceID, Repository: r.Repository, RunID: r.RunID, RequestID: r.RequestID,
+			Assignment: r.Assignment, Action: action, Reason: why,
+		})
+	}
+}
+
+// Changed notes a decision of the sweep and reports whether the history lacks it.
+func (j *Recorder) Changed(r lifecycle.Record, action lifecycle.Action, why string) bool {
+	return j.driver.decisions.changed(r, j.Sweep, action, why, j.Now)
+}
+
+// Collect gives a decision to a caller that wants them all.
+func (j *Recorder) Collect(instanceID string, action lifecycle.Action, why string) {
+	if j.Decided != nil {
+		*j.Decided = append(*j.Decided, Decided{InstanceID: instanceID, Action: action, Reason: why, Sweep: j.Sweep})
+	}
+}
+
+// RecordEffect records something that was done.
+func (j *Recorder) RecordEffect(e lifecycle.Event) {
+	j.Effects++
+	if e.Action == lifecycle.ActionForget {
+		j.driver.decisions.forget(e.InstanceID)
+	}
+	j.Record(e)
+}
+
+// Record logs an event and adds it to those that are written next.
+func (j *Recorder) Record(e lifecycle.Event) {
+	e.Sweep = j.Sweep
+	j.driver.log.Info("decided", "action", e.Action, "instance", e.InstanceID, "run", e.RunID,
+		"from", e.From, "to", e.To, "sweep", e.Sweep, "reason", e.Reason)
+	j.events = append(j.events, e)
+}
+
+// Flush writes what was collected. The history is for people: a failure to
+// write it is logged and stops nothing.
+func (j *Recorder) Flush(ctx context.Context) {
+	if len(j.events) == 0 {
+		return
+	}
+	if err := j.driver.history.AddEvents(ctx, j.events); err != nil {
+		j.driver.log.Warn("history not written", "events", len(j.events), "error", err)
+		for _, e := range j.events {
+			j.driver.decisions.forget(e.InstanceID)
+		}
+	}
+	j.events = nil
+}
+
+// batchFor is how long an event may wait for others to be written with it.
+const batchFor = time.Second
+
+// pause flushes when the operation is done, and when it comes to rest with
+// events that have waited for batchFor: a claim that is ready at once then
+// costs one write of history, and watchers still see a slow one.
+func (j *Recorder) pause(ctx context.Context, p Progress, now time.Time) Progress {
+	old := len(j.events) > 0 && now.Sub(j.events[0].At) >= batchFor
+	if p.Done || (p.Wait > 0 && old) {
+		j.Flush(ctx)
+	}
+	return p
+}
+
+// TransitionEvent describes one write of a record. Its run is the one that the
+// host has after the write, or else had before it.
+func TransitionEvent(before, after lifecycle.Record, d lifecycle.Decision, now time.Time) lifecycle.Event {
+	e := lifecycle.Event{
+		At: now, InstanceID: after.InstanceID, Repository: after.Repository, RunID: after.RunID,
+		RequestID: after.RequestID, Assignment: after.Assignment, Action: d.Action,
+		From: before.Condition(), To: after.Condition(), Reason: d.Why,
+	}
+	if e.RunID == "" {
+		e.RunID, e.RequestID = before.RunID, before.RequestID
+	}
+	return e
+}
+
+// RequestEvent describes a step of a request that is no host's transition.
+func RequestEvent(q lifecycle.Request, action lifecycle.Action, why string, now time.Time) lifecycle.Event {
+	return lifecycle.Event{
+		At: now, Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Action: action, Reason: why,
+	}
+}
