@@ -135,16 +135,27 @@ func withEverything() *config.Config {
 	return c
 }
 
-var row = regexp.MustCompile("(?m)^\\| `([a-z0-9_.<>[\\]]+)` \\| (.*?) \\| (.*?) \\| (.*?) \\|$")
+// A header names the part of the keys before the dots, and each row the rest of one.
+var (
+	header = regexp.MustCompile("^\\| `([a-z0-9_.<>[\\]]+)\\.…` \\|")
+	row    = regexp.MustCompile("^\\| `([a-z0-9_.<>[\\]]+)` \\| (.*?) \\| (.*?) \\| (.*?) \\|\n$")
+)
 
 func TestTheDocumentationHasEveryKey(t *testing.T) {
 	text, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[string][]string{}
-	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
-		rows[m[1]] = m[2:]
+	rows, prefix := map[string][]string{}, ""
+	for line := range strings.Lines(string(text)) {
+		if m := header.FindStringSubmatch(line); m != nil {
+			prefix = m[1] + "."
+		} else if m := row.FindStringSubmatch(line); m != nil {
+			if rows[prefix+m[1]] != nil {
+				t.Errorf("%s has two rows", prefix+m[1])
+			}
+			rows[prefix+m[1]] = m[2:]
+		}
 	}
 	own := regexp.MustCompile(`<(name|pattern|variable|arch|key)>|\[\]|^grpc\.tls|^webhooks|^callers\.audience|^github\.(token|ca_file|runner_group)|^aws\.(region|instance_profile|ec2\.(subnets|security_groups))$`)
 	for _, l := range leaves(reflect.ValueOf(withEverything())) {
