@@ -171,6 +171,12 @@ func (w *world) interrupt(call string) {
 	if !a.proc.alive {
 		panic(crashed{a.proc})
 	}
+	if w.script != nil {
+		w.script.interrupt(a, call)
+	}
+	if !a.proc.alive {
+		panic(crashed{a.proc})
+	}
 	if !w.chaos {
 		return
 	}

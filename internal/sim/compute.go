@@ -27,6 +27,10 @@ type machine struct {
 	late bool
 }
 
+// answerLost is what a trace says of a call whose effect happened and whose caller does not
+// hear of it.
+const answerLost = "answer lost"
+
 // describeLag is how long the cloud's answers may trail behind.
 const describeLag = 15 * time.Second
 
@@ -48,7 +52,7 @@ func (c computePort) call(what string, changes bool, do func() error) error {
 	lost := changes && w.chance(FaultComputeLost)
 	w.interrupt(what)
 	if lost {
-		w.tell(w.who(), what, "answer lost")
+		w.tell(w.who(), what, answerLost)
 		return unavailable(what, "no answer")
 	}
 	return err
@@ -58,6 +62,7 @@ func (c computePort) Launch(_ context.Context, order lifecycle.LaunchOrder) ([]l
 	var got []lifecycle.Machine
 	err := c.call("launch", true, func() (err error) {
 		got, err = c.w.compute.Launch(background, order)
+		c.w.script.launched(order, got)
 		c.w.tell(c.w.who(), "launch", fmt.Sprintf("request %s number %d count %d: %d machines", order.RequestID, order.Number, order.Count, len(got)))
 		c.w.launched(order, got)
 		return err
@@ -81,6 +86,7 @@ func (c computePort) Launched(_ context.Context, order lifecycle.LaunchOrder) ([
 		}
 		return err
 	})
+	c.w.script.called("EC2: find the machines of "+order.RequestID+"'s launch: "+launchedIDs(got), err)
 	return got, err
 }
 
@@ -93,6 +99,7 @@ func (c computePort) Describe(_ context.Context, instanceIDs []string) ([]lifecy
 		}
 		return err
 	})
+	c.w.script.described(got, err)
 	return got, err
 }
 
@@ -109,6 +116,7 @@ func (c computePort) List(_ context.Context, page lifecycle.PageOf) (lifecycle.P
 		}
 		return err
 	})
+	c.w.script.called("EC2: list machines: "+launchedIDs(got.Items), err)
 	return got, err
 }
 
@@ -116,6 +124,7 @@ func (c computePort) Terminate(_ context.Context, instanceIDs []string) error {
 	return c.call("terminate machines", true, func() error {
 		for _, id := range instanceIDs {
 			c.w.tell(c.w.who(), "terminate machine", id)
+			c.w.script.called("EC2: terminate "+id, nil)
 			c.w.checkFleetHeld(id)
 			c.w.toldToEnd(id)
 		}

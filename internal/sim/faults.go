@@ -153,6 +153,9 @@ func (w *world) temper() {
 
 // chance draws whether a fault befalls a call now.
 func (w *world) chance(f Fault) bool {
+	if w.script != nil {
+		return w.script.strikes(f)
+	}
 	if !w.chaos || f == "" {
 		return false
 	}
@@ -185,6 +188,9 @@ func (w *world) recur(f Fault, befall func() bool) {
 
 // exp draws a time with the mean, at most limit.
 func (w *world) exp(mean, limit time.Duration) time.Duration {
+	if w.script != nil {
+		return min(mean, limit)
+	}
 	d := time.Duration(-math.Log(1-w.rng.Float64()) * float64(mean))
 	return min(d, limit)
 }
@@ -193,6 +199,9 @@ func (w *world) exp(mean, limit time.Duration) time.Duration {
 func (w *world) between(low, high time.Duration) time.Duration {
 	if high <= low {
 		return low
+	}
+	if w.script != nil {
+		return low + (high-low)/2
 	}
 	return low + time.Duration(w.rng.Int64N(int64(high-low)))
 }

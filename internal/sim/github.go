@@ -105,7 +105,13 @@ func (p githubPort) token(kind lifecycle.RegistrationKind, repository string) (l
 		reg = p.w.github.mint(kind, repository)
 		return nil
 	})
+	p.w.script.called("GitHub: mint a "+tokenNames[kind]+" token for "+repository, err)
 	return reg, err
+}
+
+// tokenNames are what a story calls tokens.
+var tokenNames = map[lifecycle.RegistrationKind]string{
+	lifecycle.RegistrationToken: "registration", lifecycle.RegistrationRemove: "remove",
 }
 
 func (p githubPort) RegistrationToken(_ context.Context, repository string) (lifecycle.Registration, error) {
@@ -127,6 +133,7 @@ func (p githubPort) FindRunner(_ context.Context, repository, name string) (life
 		}
 		return fmt.Errorf("find runner %s: %w", name, lifecycle.ErrNotFound)
 	})
+	p.w.script.called("GitHub: find runner "+name, err)
 	return found, err
 }
 
@@ -140,6 +147,7 @@ func (p githubPort) DeleteRunner(_ context.Context, repository string, id int64)
 					return fmt.Errorf("delete runner %s: %w", r.Name, lifecycle.ErrBusy)
 				}
 				w.checkDeleteRunner(r)
+				w.script.called("GitHub: delete runner "+r.Name, nil)
 				w.github.remove(r)
 				return nil
 			}
@@ -166,5 +174,6 @@ func (p githubPort) Runners(_ context.Context, repository string, page lifecycle
 		}
 		return nil
 	})
+	p.w.script.called(fmt.Sprintf("GitHub: list the runners of %s: %d", repository, len(got.Items)), err)
 	return got, err
 }

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/agent"
@@ -73,7 +72,7 @@ func (h *host) startAgent() {
 	proc := h.agent
 	a := must1(agent.New(agent.Options{
 		HostKey: h.id, Store: agentStore{h}, Host: hostPort{h}, State: agentState{h}, Version: "sim",
-		Intervals: w.intervals, Rand: rand.New(rand.NewPCG(w.rng.Uint64(), 1)), Logger: w.logger(name),
+		Intervals: w.intervals, Rand: w.random(1), Logger: w.logger(name),
 	}))
 	h.actor = &actor{name: name, proc: proc, step: func() (time.Time, bool) {
 		next, over := a.Step(background, h.clock())

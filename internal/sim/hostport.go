@@ -265,6 +265,7 @@ func (s agentStore) PutReport(_ context.Context, p lifecycle.Report) error {
 	w.checkReport(s.h, p)
 	w.putReport(p)
 	w.tell(s.h.actor.name, "reports", reportLine(p))
+	w.script.report(s.h.actor.name, p)
 	lost := w.chance(FaultStoreLost)
 	w.interrupt("write report")
 	if lost {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -33,6 +34,7 @@ func (q queuePort) Send(_ context.Context, messages ...lifecycle.Message) error 
 	return q.call("send message", func() error {
 		for _, m := range messages {
 			w.tell(w.who(), "send", m.HostKey)
+			w.script.called("queue: send "+m.HostKey, nil)
 			switch {
 			case w.chance(FaultMessageLost):
 			case w.chance(FaultMessageTwice):
@@ -57,6 +59,7 @@ func (q queuePort) Receive(_ context.Context, name lifecycle.QueueName, limit in
 		}
 		return err
 	})
+	q.w.script.received(got, err)
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +67,15 @@ func (q queuePort) Receive(_ context.Context, name lifecycle.QueueName, limit in
 }
 
 func (q queuePort) Delete(_ context.Context, name lifecycle.QueueName, handles ...string) error {
-	return q.call("delete messages", func() error { return q.w.queue.Delete(background, name, handles...) })
+	return q.call("delete messages", func() error {
+		q.w.script.called(fmt.Sprintf("queue: delete %d", len(handles)), nil)
+		return q.w.queue.Delete(background, name, handles...)
+	})
 }
 
 func (q queuePort) Return(_ context.Context, name lifecycle.QueueName, handles ...string) error {
-	return q.call("return messages", func() error { return q.w.queue.Return(background, name, handles...) })
+	return q.call("return messages", func() error {
+		q.w.script.called(fmt.Sprintf("queue: return %d", len(handles)), nil)
+		return q.w.queue.Return(background, name, handles...)
+	})
 }

@@ -3,7 +3,6 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -44,7 +43,7 @@ func (r *replica) start() {
 		Store: storePort{w}, Queue: queuePort{w}, Compute: computePort{w}, GitHub: githubPort{w}, Notices: noticePort{w},
 		Pools: w.pools, Classes: classes, Repositories: repositories, ScaleDown: w.scaleDown(), Guards: w.guards(), Limits: w.limits,
 		Services: w.serviceOptions(), Workers: w.workerOptions(r),
-		Replica: fmt.Sprintf("%s.%d", r.name, w.starts), Rand: rand.New(rand.NewPCG(w.rng.Uint64(), 2)),
+		Replica: fmt.Sprintf("%s.%d", r.name, w.starts), Rand: w.random(2),
 		Log: w.logger(r.name),
 	}))
 	w.tell(r.name, "starts", "")
@@ -62,6 +61,14 @@ func (r *replica) start() {
 		failures = 0
 		return w.now.Add(p.Wait + w.latency()), false
 	}})
+}
+
+// spread is a wait as fleet.Drive makes it: a tenth shorter or longer.
+func (w *world) spread(d time.Duration) time.Duration {
+	if w.script != nil {
+		return d
+	}
+	return time.Duration(float64(d) * (0.9 + 0.2*w.rng.Float64()))
 }
 
 // latency is what a step costs at least.
@@ -126,7 +133,7 @@ func (r *replica) drive(name string, op fleet.Op, over func(error)) *call {
 		if steps > restlessSteps {
 			w.broken(RuleRestless, "%s made %d steps without a pause", name, steps)
 		}
-		return w.now.Add(time.Duration(float64(p.Wait)*(0.9+0.2*w.rng.Float64())) + w.latency()), false
+		return w.now.Add(w.spread(p.Wait) + w.latency()), false
 	}
 	w.spawn(c.actor)
 	return c

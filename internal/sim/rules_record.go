@@ -24,6 +24,7 @@ func (w *world) recordCreated(r lifecycle.Record) {
 	w.lag.record(r)
 	w.rules.of(r.HostKey).served(r)
 	w.tell(w.who(), "creates", r.HostKey+" "+recordLine(r))
+	w.script.record(lifecycle.Record{}, r)
 	w.coverage.Actions[lifecycle.ActionLaunch]++
 	fresh := r.Releasing() && r.Fresh() && r.RunID == ""
 	if r.State != lifecycle.StateCreated && !fresh || r.Assignment != 1 || r.Version != 1 {
@@ -37,6 +38,7 @@ func (w *world) recordCreated(r lifecycle.Record) {
 func (w *world) recordWritten(before, after lifecycle.Record) {
 	w.lag.record(after)
 	w.tell(w.who(), "writes", after.HostKey+" "+recordLine(after))
+	w.script.record(before, after)
 	l := w.rules.of(after.HostKey)
 	from, to := before.Condition(), after.Condition()
 	moved := from != to

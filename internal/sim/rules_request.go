@@ -12,6 +12,7 @@ func (w *world) requestCreated(q lifecycle.Request) {
 	w.rules.writtenAt[q.RequestID] = w.now
 	w.lag.request(q)
 	w.tell(w.who(), "creates", "request "+requestLine(q))
+	w.script.request(lifecycle.Request{}, q)
 }
 
 func requestLine(q lifecycle.Request) string {
@@ -31,6 +32,7 @@ func requestLine(q lifecycle.Request) string {
 func (w *world) requestWritten(before, after lifecycle.Request) {
 	w.lag.request(after)
 	w.tell(w.who(), "writes", "request "+requestLine(after))
+	w.script.request(before, after)
 	switch {
 	case after.Version != before.Version+1:
 		w.broken(RuleVersion, "request %s goes from version %d to %d", after.RequestID, before.Version, after.Version)

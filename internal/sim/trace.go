@@ -60,6 +60,7 @@ func (t *trace) last() []string {
 // tell adds an event to the trace.
 func (w *world) tell(who, what, more string) {
 	w.trace.add(entry{at: w.now.Sub(epoch), who: who, what: what, more: more})
+	w.script.event(who, what, more)
 }
 
 // who is the actor that acts now.

@@ -60,6 +60,10 @@ type world struct {
 	runs      []*run
 	rules     *rules
 
+	// script is set in a story, which has no chance; storyBegan is when its clock begins.
+	script     *script
+	storyBegan time.Time
+
 	trace     *trace
 	coverage  Coverage
 	violation *Violation

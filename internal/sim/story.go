@@ -1,0 +1,318 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Story plays a story: a text with commands, and below each group of commands what came of
+// them. It returns the text with that part written as it happens now. The fleet, the
+// agents and the world are those of the simulated lives, without chance: every draw takes
+// the middle of its range, and only the faults happen that the story names. The rules
+// hold in it as in every life; a broken one is the error.
+//
+// A group of commands ends with a line "----"; what came of it ends with an empty line.
+// All other text is for readers. See script.command for the commands.
+func Story(text string) (told string, err error) {
+	w := newStoryWorld()
+	w.protect(func() {
+		told, err = w.script.play(text)
+	})
+	if w.violation != nil {
+		return "", fmt.Errorf("%w\n%s", w.violation, strings.Join(w.violation.Trace, "\n"))
+	}
+	return told, err
+}
+
+// script drives the world of a story, and has the lines that it tells.
+type script struct {
+	w     *world
+	lines []string
+	// armed are the faults that befall the next calls that they fit.
+	armed []armedFault
+	// machines are the ids of machines in the order of their launch: the story calls them
+	// host-1, host-2 and so on.
+	machines []string
+	reported map[string]string // what each agent reported last
+	asks     int               // requests that callers made
+	jobs     int               // that were queued
+}
+
+// armedFault is a fault that a story has ordered.
+type armedFault struct {
+	fault Fault         // of those that chance would draw
+	crash bool          // else: the process that makes the call dies
+	pause time.Duration // else: it is suspended for so long
+	call  string        // the call at which it dies or is suspended
+	after bool          // when the call has had its effect, rather than before
+}
+
+// storySeed is one of a life without limits, warm pools, scale-down, holds and services.
+const storySeed = 8
+
+// storyLength bounds how long a story waits for something.
+const storyLength = 30 * time.Minute
+
+func newStoryWorld() *world {
+	w := newWorld(Config{Seed: storySeed}.withDefaults())
+	w.script = &script{w: w, reported: map[string]string{}}
+	w.chaos = false
+	w.intervals.ReadIdle = time.Second
+	w.pools = map[string]fleet.Pool{"default": {
+		Name: "default", ResourceClasses: []string{"small"}, UsageClasses: lifecycle.UsageClasses, Policy: lifecycle.DefaultPolicy(),
+	}}
+	w.beginRules()
+	return w
+}
+
+// steady is a source without chance: it always gives the middle of its range. Its low bits
+// are those that make the rejection sampling of math/rand/v2 end.
+type steady struct{}
+
+func (steady) Uint64() uint64 { return 1<<63 | 1<<52 | 1<<32 | 1 }
+
+// play runs the commands of a text and returns it with what came of them.
+func (s *script) play(text string) (string, error) {
+	var out, group []string
+	playing := true
+	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		switch {
+		case !playing && line != "":
+			continue // what came of it before
+		case line == "----":
+			s.lines, playing = nil, false
+			for _, command := range group {
+				if err := s.command(command); err != nil {
+					return "", fmt.Errorf("%s: %w", command, err)
+				}
+			}
+			group = nil
+			out = append(append(out, line), s.lines...)
+			continue
+		case line == "":
+			playing = true
+			group = nil
+		case !strings.HasPrefix(line, "#"):
+			group = append(group, line)
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n") + "\n", nil
+}
+
+// command runs one command:
+//
+//	replicas 2              starts so many replicas of controld; every story begins so
+//	provision run-7         a caller asks for a host for a run: ready, or how it ended, is told
+//	release run-7           a caller releases a run
+//	job run-7 20s           a job of a run is queued on GitHub and takes so long
+//	fault <name>            the next chance for this kind of fault is taken: see Fault
+//	crash before <call>     the next process that makes this call dies, as by kill -9
+//	crash after <call>      it dies when the call has had its effect
+//	suspend after <call> 5s the process that makes the call hears its answer so much later
+//	in 2s <command>         runs a command later, while another one waits
+//	run 30s                 lets everything happen for so long
+//	run until <text>        lets everything happen until a line with this text was told
+//	quietly <command>       runs a command and forgets what came of it
+//	show                    shows the rows of the store, the queue and the registrations
+func (s *script) command(line string) error {
+	name, rest, _ := strings.Cut(line, " ")
+	w := s.w
+	switch name {
+	case "replicas":
+		return s.replicas(rest)
+	case "provision":
+		s.provision(rest)
+	case "release":
+		s.release(rest)
+	case "job":
+		return s.job(rest)
+	case "fault":
+		s.armed = append(s.armed, armedFault{fault: Fault(rest)})
+	case "crash", "suspend":
+		return s.arm(name, rest)
+	case "in":
+		delay, later, _ := strings.Cut(rest, " ")
+		d, err := time.ParseDuration(delay)
+		w.after(d, func() { must(s.command(later)) })
+		return err
+	case "run":
+		return s.run(rest)
+	case "quietly": // a part that another story tells
+		err := s.command(rest)
+		s.lines = nil
+		return err
+	case "show":
+		s.show()
+	default:
+		return errors.New("there is no such command")
+	}
+	return nil
+}
+
+// replicas starts replicas of controld, and the story's clock.
+func (s *script) replicas(count string) error {
+	n, err := strconv.Atoi(count)
+	for i := range n {
+		s.w.replicas = append(s.w.replicas, s.w.newReplica(i))
+	}
+	s.w.runUntil(s.w.now.Add(time.Second)) // what they do at first is not told
+	s.lines = nil
+	s.w.storyBegan = s.w.now
+	return err
+}
+
+// replica is the first that lives.
+func (s *script) replica() *replica {
+	for _, r := range s.w.replicas {
+		if r.proc.alive {
+			return r
+		}
+	}
+	panic("no replica lives")
+}
+
+func (s *script) provision(runID string) {
+	r := s.replica()
+	s.asks++
+	d := fleet.Demand{
+		Repository: repositories[0], RunID: runID, RequestID: "request-" + strconv.Itoa(s.asks),
+		Spec: lifecycle.Spec{Pool: "default", ResourceClass: "small", Count: 1, Timeout: 10 * time.Minute},
+	}
+	s.provisionAt(r, d)
+}
+
+// provisionAt asks a replica, and the next one when its connection is lost.
+func (s *script) provisionAt(r *replica, d fleet.Demand) {
+	s.tell("caller", fmt.Sprintf("asks %s for a host for %s of %s", r.name, d.RunID, d.Repository))
+	op := must1(r.fleet.NewProvision(d))
+	r.drive("provision", op, func(err error) {
+		switch {
+		case errors.Is(err, errConnection):
+			s.tell("caller", "loses its connection to "+r.name)
+			s.w.after(time.Second, func() { s.provisionAt(s.replica(), d) })
+		case err != nil:
+			s.tell("caller", "hears: "+err.Error())
+		default:
+			var names []string
+			for _, i := range op.Instances() {
+				names = append(names, i.InstanceID)
+			}
+			s.tell("caller", "hears that the run has "+strings.Join(names, ", "))
+		}
+	})
+}
+
+func (s *script) release(runID string) {
+	for _, r := range s.w.replicas {
+		if r.proc.alive && !r.suspended() {
+			s.tell("caller", "releases "+runID+" at "+r.name)
+			r.drive("release", r.fleet.NewRelease(repositories[0], runID, 0, false), func(err error) {
+				if err != nil {
+					s.tell("caller", "hears: "+err.Error())
+					return
+				}
+				s.tell("caller", "hears that the run is released")
+			})
+			return
+		}
+	}
+}
+
+// suspended reports whether an actor of the replica waits within a call.
+func (r *replica) suspended() bool { return r.w.current != nil && r.w.current.proc == r.proc }
+
+func (s *script) job(rest string) error {
+	runID, length, _ := strings.Cut(rest, " ")
+	d, err := time.ParseDuration(length)
+	s.jobs++
+	s.w.github.enqueue(&job{name: fmt.Sprintf("job-%d", s.jobs), repository: repositories[0], runID: runID, label: runID, length: d})
+	return err
+}
+
+// arm orders a crash or a suspension: "before launch", "after launch 5s".
+func (s *script) arm(kind, rest string) error {
+	when, call, _ := strings.Cut(rest, " ")
+	f := armedFault{crash: kind == "crash", call: call, after: when == "after"}
+	if kind == "suspend" {
+		at := strings.LastIndex(call, " ")
+		if at < 0 {
+			return errors.New("for how long?")
+		}
+		d, err := time.ParseDuration(call[at+1:])
+		if err != nil {
+			return err
+		}
+		f.call, f.pause = call[:at], d
+	}
+	s.armed = append(s.armed, f)
+	return nil
+}
+
+// strikes reports whether the story has ordered a fault for now.
+func (s *script) strikes(f Fault) bool {
+	for i, a := range s.armed {
+		if a.fault == f && f != "" {
+			s.armed = append(s.armed[:i], s.armed[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// interrupt crashes or suspends an actor at a call, if the story has ordered it. It is
+// called before and after the call.
+func (s *script) interrupt(a *actor, call string) {
+	for i := range s.armed {
+		f := &s.armed[i]
+		if f.call != call {
+			continue
+		}
+		if f.after { // this is before the call; the next one is after it
+			f.after = false
+			return
+		}
+		pause, crash := f.pause, f.crash
+		s.armed = append(s.armed[:i], s.armed[i+1:]...)
+		if crash {
+			s.w.kill(a.proc, "at "+call)
+			panic(crashed{a.proc})
+		}
+		s.w.preempt(a, call, 1<<30, pause)
+		return
+	}
+}
+
+// run lets time pass: for a duration, or until a line with a text was told.
+func (s *script) run(rest string) error {
+	text, until := strings.CutPrefix(rest, "until ")
+	if !until {
+		d, err := time.ParseDuration(rest)
+		s.w.runUntil(s.w.now.Add(d))
+		return err
+	}
+	seen := len(s.lines)
+	for limit := s.w.now.Add(storyLength); s.w.next(limit); {
+		for ; seen < len(s.lines); seen++ {
+			if strings.Contains(s.lines[seen], text) {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("it did not happen within %s", storyLength)
+}
+
+// random is the source of what is random in a process. A story has none.
+func (w *world) random(stream uint64) *rand.Rand {
+	if w.script != nil {
+		return rand.New(steady{})
+	}
+	return rand.New(rand.NewPCG(w.rng.Uint64(), stream))
+}

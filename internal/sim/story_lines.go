@@ -1,0 +1,212 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// toldOtherwise are the events of a trace that a story tells in a line of its own.
+var toldOtherwise = []string{
+	"creates", "writes", "launch", "send", "reports", "log", "terminate machine", "provision",
+}
+
+// tell adds a line to the story.
+func (s *script) tell(who, line string) {
+	if s == nil {
+		return
+	}
+	at := s.w.now.Sub(s.w.storyBegan).Round(10 * time.Millisecond).Seconds()
+	s.lines = append(s.lines, fmt.Sprintf("%7.2fs  %-20s %s", at, s.named(who), s.named(line)))
+}
+
+// event tells an event of the trace.
+func (s *script) event(who, what, more string) {
+	switch isAgent := strings.HasPrefix(who, "agent "); {
+	case s == nil, slices.Contains(toldOtherwise, what) && more != answerLost:
+	case isAgent && more == "" && what != "starts":
+		s.tell(who, "host: "+what)
+	case more == "", strings.HasPrefix(more, what): // an error that says what failed
+		s.tell(who, cmp.Or(more, what))
+	default:
+		s.tell(who, what+": "+more)
+	}
+}
+
+// named puts the names of the story's hosts in the place of ids.
+func (s *script) named(line string) string {
+	for i, id := range s.machines {
+		name := fmt.Sprintf("host-%d", i+1)
+		line = strings.ReplaceAll(line, id, name)
+		line = strings.ReplaceAll(line, "agent "+short(id), "agent "+name)
+	}
+	return line
+}
+
+// called tells of a call to something remote, and how it came out.
+func (s *script) called(what string, err error) {
+	if s == nil {
+		return
+	}
+	if err != nil {
+		what += ": " + err.Error()
+	}
+	s.tell(s.w.who(), what)
+}
+
+// record tells of a write of a host's record: what it changes.
+func (s *script) record(before, after lifecycle.Record) {
+	if s == nil {
+		return
+	}
+	var changes []string
+	switch {
+	case before.Version == 0:
+		changes = append(changes, "new, "+after.Condition())
+	case before.Condition() != after.Condition():
+		changes = append(changes, before.Condition()+" -> "+after.Condition())
+	}
+	if before.Assignment != after.Assignment {
+		changes = append(changes, fmt.Sprintf("assignment %d", after.Assignment))
+	}
+	if !before.DueAt.Equal(after.DueAt) {
+		changes = append(changes, s.due(after.DueAt))
+	}
+	s.write("record of "+after.HostKey, changes, changed(before.Reason, after.Reason))
+}
+
+// request tells of a write of a request: what it changes.
+func (s *script) request(before, after lifecycle.Request) {
+	if s == nil {
+		return
+	}
+	var changes []string
+	if before.Version == 0 {
+		changes = append(changes, fmt.Sprintf("new, %d host for %s", after.Spec.Count, after.RunID))
+	}
+	switch {
+	case before.Launch == nil && after.Launch != nil:
+		changes = append(changes, fmt.Sprintf("launch %d of %d host begins", after.Launch.Number, after.Launch.Count))
+	case before.Launch != nil && after.Launch == nil:
+		changes = append(changes, fmt.Sprintf("launch %d is closed", before.Launch.Number))
+	}
+	for _, t := range after.Taken {
+		if !before.Has(t.HostKey) {
+			changes = append(changes, "has "+t.InstanceID)
+		}
+	}
+	if !before.Released() && after.Released() {
+		changes = append(changes, "released")
+	}
+	if before.Outcome != after.Outcome {
+		changes = append(changes, "outcome "+string(after.Outcome))
+	}
+	if !before.DueAt.Equal(after.DueAt) {
+		changes = append(changes, s.due(after.DueAt))
+	}
+	s.write(after.RequestID, changes, changed(before.Reason, after.Reason))
+}
+
+// report tells what an agent reports, where that is news.
+func (s *script) report(who string, p lifecycle.Report) {
+	if s == nil {
+		return
+	}
+	line := fmt.Sprintf("reports for assignment %d: %s", p.Assignment, cmp.Or(string(p.Signal), "no signal yet"))
+	if p.Busy {
+		line += ", busy"
+	}
+	if s.reported[p.HostKey] != line {
+		s.reported[p.HostKey] = line
+		s.tell(who, line)
+	}
+}
+
+// write tells of a write of a row.
+func (s *script) write(row string, changes []string, reason string) {
+	line := "writes " + row + ": " + strings.Join(changes, "; ")
+	if reason != "" {
+		line += " (" + reason + ")"
+	}
+	s.tell(s.w.who(), line)
+}
+
+// due says when a row is looked at next if nothing else happens.
+func (s *script) due(at time.Time) string {
+	switch {
+	case at.IsZero():
+		return "never due"
+	case !at.After(s.w.now):
+		return "due at once"
+	}
+	return "due in " + at.Sub(s.w.now).Round(time.Second).String()
+}
+
+// changed is a reason, if it is another one.
+func changed(before, after string) string {
+	if before == after {
+		return ""
+	}
+	return after
+}
+
+// show tells what there is now.
+func (s *script) show() {
+	add := func(format string, args ...any) {
+		s.lines = append(s.lines, s.named("          "+fmt.Sprintf(format, args...)))
+	}
+	for i, id := range s.machines {
+		m := s.w.machines[id]
+		add("machine host-%d: %s", i+1, m.State)
+		if r, err := s.w.truth.Instance(background, id); err == nil {
+			add("record  host-%d: %s, assignment %d, run %q, trust key %q: %s", i+1, r.Condition(), r.Assignment, r.RunID, r.TrustKey, r.Reason)
+		}
+	}
+	for _, r := range s.w.github.runners {
+		add("runner  %s of %s, online %t", r.Name, r.repository, r.Online)
+	}
+}
+
+// launched tells of a launch that EC2 has made, whether its caller hears of it or not.
+func (s *script) launched(order lifecycle.LaunchOrder, machines []lifecycle.Machine) {
+	if s == nil {
+		return
+	}
+	for _, m := range machines {
+		if !slices.Contains(s.machines, m.InstanceID) {
+			s.machines = append(s.machines, m.InstanceID)
+		}
+	}
+	s.called(fmt.Sprintf("EC2: launch %d of %s: %s", order.Number, order.RequestID, launchedIDs(machines)), nil)
+}
+
+// described tells of a description of machines.
+func (s *script) described(machines []lifecycle.Machine, err error) {
+	var states []string
+	for _, m := range machines {
+		states = append(states, m.InstanceID+" is "+string(m.State))
+	}
+	s.called("EC2: describe machines: "+strings.Join(states, ", "), err)
+}
+
+// received tells what came from a queue.
+func (s *script) received(got []lifecycle.Delivery, err error) {
+	var keys []string
+	for _, d := range got {
+		keys = append(keys, d.Message.HostKey)
+	}
+	s.called("queue: receive: "+cmp.Or(strings.Join(keys, ", "), "nothing"), err)
+}
+
+// launchedIDs are the ids of machines, for a line.
+func launchedIDs(machines []lifecycle.Machine) string {
+	var ids []string
+	for _, m := range machines {
+		ids = append(ids, m.InstanceID)
+	}
+	return cmp.Or(strings.Join(ids, ", "), "none")
+}
