@@ -38,6 +38,10 @@ func (f *Fleet) ServeJobs(ctx context.Context) {
 	b.stop()
 }
 
+// ServeJobsWith is ServeJobs for a simulator, which runs operations in its own time: start
+// begins one in the background and does not wait for it.
+func (f *Fleet) ServeJobsWith(start func(what string, op Op)) { f.jobs.serve(start) }
+
 // behind are the operations under way behind their callers.
 type behind struct {
 	f      *Fleet

@@ -68,6 +68,8 @@ func (p hostPort) Register(_ context.Context, a agent.Assignment) error {
 			switch {
 			case !w.github.up():
 				return agent.PhaseFailed, lifecycle.CauseGitHub
+			case a.Registration.Kind == lifecycle.RegistrationJIT:
+				return h.registerJIT(a)
 			case !w.github.valid(lifecycle.RegistrationToken, a.Registration.Secret, a.Repository):
 				return agent.PhaseFailed, lifecycle.CauseGitHub
 			case w.chance(FaultRegisterFails):

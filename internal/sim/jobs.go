@@ -16,7 +16,8 @@ type job struct {
 	runID      string // GITHUB_RUN_ID: the run that it really belongs to
 	label      string // the runner label that it asks for
 	length     time.Duration
-	done       func() // its workflow hears of its end, however it came
+	begins     func(*runner) // its workflow hears that a runner took it; may be nil
+	done       func()        // its workflow hears of its end, however it came
 	began      bool
 	ended      bool
 }
@@ -99,6 +100,9 @@ func (h *host) startJob(j *job, r *runner) bool {
 	}
 	w.checkJob(h, j)
 	w.tell(h.id, "job begins", j.name)
+	if j.begins != nil {
+		j.begins(r)
+	}
 	h.worker, h.dirty, h.lastRun = j, true, lifecycle.RunKey(j.repository, j.runID)
 	h.scene.Busy = true
 	h.scene.Jobs++
@@ -109,7 +113,7 @@ func (h *host) startJob(j *job, r *runner) bool {
 
 // hookAllows is the job-started hook.
 func (h *host) hookAllows(j *job) bool {
-	return h.scene.Allowed == agent.Allowed{RunID: j.runID, Repository: j.repository}
+	return h.scene.Allowed == agent.Allowed{RunID: j.runID, Repository: j.repository} || h.allowsOne(j)
 }
 
 // endJob is the end of the worker.
@@ -125,6 +129,7 @@ func (h *host) endJob(j *job, r *runner, how string) {
 			h.w.mark(markDrained)
 		}
 	}
+	h.oneJobDone()
 	h.changed()
 	h.w.github.finished(j, r)
 }

@@ -42,11 +42,12 @@ func (r *replica) start() {
 	r.fleet = must1(fleet.New(fleet.Options{
 		Store: storePort{w}, Queue: queuePort{w}, Compute: computePort{w}, GitHub: githubPort{w}, Notices: noticePort{w},
 		Pools: w.pools, Classes: classes, Repositories: repositories, ScaleDown: w.scaleDown(), Guards: w.guards(), Limits: w.limits,
-		Services: w.serviceOptions(), Workers: w.workerOptions(r),
+		Services: w.serviceOptions(), Workers: w.workerOptions(r), Jobs: w.jobOptions(),
 		Replica: fmt.Sprintf("%s.%d", r.name, w.starts), Rand: w.random(2),
 		Log: w.logger(r.name),
 	}))
 	w.tell(r.name, "starts", "")
+	r.serveJobs()
 	r.hear()
 	r.sweepServices()
 	sweeper := r.fleet.NewSweeper()

@@ -196,6 +196,9 @@ func (w *world) checkReport(h *host, p lifecycle.Report) {
 
 // checkJob: a job begins only where it belongs.
 func (w *world) checkJob(h *host, j *job) {
+	if h.allowsOne(j) {
+		return // GitHub chooses which job a job-scoped host gets
+	}
 	key := lifecycle.RunKey(j.repository, j.runID)
 	l := w.rules.of(h.id)
 	assignment := h.scene.Listener.Assignment

@@ -41,8 +41,11 @@ type script struct {
 	// host-1, host-2 and so on.
 	machines []string
 	reported map[string]string // what each agent reported last
-	asks     int               // requests that callers made
-	jobs     int               // that were queued
+	// jobPool is set in a story with a job pool.
+	jobPool    bool
+	deliveries int // of webhooks
+	asks       int // requests that callers made
+	jobs       int // that were queued
 }
 
 // armedFault is a fault that a story has ordered.
@@ -113,6 +116,8 @@ func (s *script) play(text string) (string, error) {
 //	provision run-7         a caller asks for a host for a run: ready, or how it ended, is told
 //	release run-7           a caller releases a run
 //	job run-7 20s           a job of a run is queued on GitHub and takes so long
+//	job-pool                adds a job pool with two slots; comes before replicas
+//	pool-job 101 20s        a job that asks for the pool's label is queued
 //	fault <name>            the next chance for this kind of fault is taken: see Fault
 //	crash before <call>     the next process that makes this call dies, as by kill -9
 //	crash after <call>      it dies when the call has had its effect
@@ -134,6 +139,10 @@ func (s *script) command(line string) error {
 		s.release(rest)
 	case "job":
 		return s.job(rest)
+	case "job-pool":
+		s.addJobPool()
+	case "pool-job":
+		return s.poolJob(rest)
 	case "fault":
 		s.armed = append(s.armed, armedFault{fault: Fault(rest)})
 	case "crash", "suspend":

@@ -20,6 +20,9 @@ func (s *script) tell(who, line string) {
 	if s == nil {
 		return
 	}
+	if words := strings.Fields(who); len(words) > 2 { // "controld-0 balance of jobs"
+		who = strings.Join(words[:2], " ")
+	}
 	at := s.w.now.Sub(s.w.storyBegan).Round(10 * time.Millisecond).Seconds()
 	s.lines = append(s.lines, fmt.Sprintf("%7.2fs  %-20s %s", at, s.named(who), s.named(line)))
 }
@@ -72,6 +75,9 @@ func (s *script) record(before, after lifecycle.Record) {
 	}
 	if before.Assignment != after.Assignment {
 		changes = append(changes, fmt.Sprintf("assignment %d", after.Assignment))
+	}
+	if before.Version > 0 && before.Registration == nil && after.Registration != nil {
+		changes = append(changes, "gets what it registers with")
 	}
 	if !before.DueAt.Equal(after.DueAt) {
 		changes = append(changes, s.due(after.DueAt))

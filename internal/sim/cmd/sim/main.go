@@ -24,6 +24,7 @@ func main() {
 	flag.BoolVar(&o.log, "log", false, "show the log lines of the daemons in the trace")
 	flag.BoolVar(&o.coverage, "coverage", false, "say how often each fault and action occurred")
 	flag.StringVar(&o.explore, "explore", "", "explore bounds instead: small, large, or those of one name")
+	flag.StringVar(&o.story, "story", "", "play the story in this file instead, and print it: see internal/sim/testdata/stories")
 	flag.Parse()
 	if !run(o) {
 		os.Exit(1)
@@ -38,6 +39,7 @@ type options struct {
 	keep          int
 	log, coverage bool
 	explore       string
+	story         string
 }
 
 func (o options) config(seed uint64) sim.Config {
@@ -48,6 +50,9 @@ func (o options) config(seed uint64) sim.Config {
 
 // run reports whether every rule held in every life.
 func run(o options) bool {
+	if o.story != "" {
+		return tellStory(o.story)
+	}
 	if o.explore != "" {
 		return exploreAll(o.explore)
 	}
@@ -80,6 +85,22 @@ func run(o options) bool {
 	took := time.Since(began)
 	fmt.Printf("all rules held: %d lives, %d events, %s virtual in %s (%.0f lives a minute, %.0f events a second)\n",
 		o.seeds, events, virtual.Round(time.Minute), took.Round(time.Millisecond), float64(o.seeds)/took.Minutes(), float64(events)/took.Seconds())
+	return true
+}
+
+// tellStory plays the story in a file.
+func tellStory(file string) bool {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		fmt.Println(err)
+		return false
+	}
+	told, err := sim.Story(string(text))
+	if err != nil {
+		fmt.Println(err)
+		return false
+	}
+	fmt.Print(told)
 	return true
 }
 
