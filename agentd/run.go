@@ -97,7 +97,7 @@ func runAgent(ctx context.Context, a *agent.Agent, h *host.Host, log hclog.Logge
 // unknown. The assignment is that of a clean-up.
 func (c config) host(assignment int64) (*host.Host, error) {
 	log := c.logger(c.InstanceID)
-	systemd, err := c.systemd(assignment, log.Named("slate"))
+	systemd, err := c.systemd(assignment, log.Named("reset"))
 	if err != nil {
 		return nil, err
 	}

@@ -117,6 +117,6 @@ func (c config) systemd(assignment int64, log hclog.Logger) (*host.Systemd, erro
 	if _, err := user.LookupGroup(dockerGroup); err == nil && s.Privileged {
 		s.Groups = []string{dockerGroup}
 	}
-	s.Slate = c.slate(s, assignment, log)
+	s.Reset = c.reset(s, assignment, log)
 	return s, nil
 }

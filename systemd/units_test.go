@@ -137,7 +137,7 @@ func TestWhatMatters(t *testing.T) {
 		{"agentd.service", "Service.RuntimeDirectoryPreserve", "yes", "a unit that is about to start reads its file while agentd restarts"},
 		{"agentd.service", "Service.ProtectSystem", "strict", "it writes only its directories"},
 		{"agentd.service", "Service.ProtectProc", "default", "it finds the worker of a job in /proc"},
-		{"agentd.service", "Service.PrivateTmp", "", "the clean slate takes its directory in /tmp away"},
+		{"agentd.service", "Service.PrivateTmp", "", "the reset takes its directory in /tmp away"},
 		{"agentd.service", "Service.UMask", "0022", "the runner's user reads the hooks"},
 		{"agentd.service", "Unit.OnFailure", "remuda-power-off.service", "a host without an agent costs money for nobody"},
 		{"agentd.service", "Unit.StartLimitBurst", "10", "without a limit a broken agent is restarted for ever"},

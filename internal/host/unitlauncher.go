@@ -34,8 +34,8 @@ type Systemd struct {
 	Program, Config string
 	// Secrets is a directory in memory that is root's alone.
 	Secrets string
-	// Slate is what is renewed between runs.
-	Slate Slate
+	// Reset resets the machine between runs.
+	Reset Reset
 }
 
 // unitLauncher runs each task as a transient unit.

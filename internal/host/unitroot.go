@@ -16,14 +16,15 @@ import (
 // What follows runs as root in units of its own, which agentd starts: agentd
 // itself has no right to anything of the runner's user.
 
-// Slate is what jobs can write to, on the whole machine.
-type Slate interface {
-	// Record remembers how the machine is before its first job.
+// Reset resets everything that jobs can write to on this machine: see package
+// reset.
+type Reset interface {
+	// Record remembers the state of the machine before its first job.
 	Record(ctx context.Context) error
-	// Clean ends what jobs have left running, and renews what they wrote to.
-	Clean(ctx context.Context) error
-	// Check looks at the result; a doubt is an error.
-	Check(ctx context.Context) error
+	// Run ends what jobs have left running, and renews what they wrote to.
+	Run(ctx context.Context) error
+	// Verify checks the result. A finding is an error.
+	Verify(ctx context.Context) error
 }
 
 // PrepareNow makes the host ready for its first job in this boot: what it needs
@@ -46,7 +47,7 @@ func (h *Host) PrepareNow(ctx context.Context) error {
 	if err := l.keepIn(); err != nil {
 		return fmt.Errorf("prepare host: %w", err)
 	}
-	if err := l.o.Slate.Record(ctx); err != nil {
+	if err := l.o.Reset.Record(ctx); err != nil {
 		return fmt.Errorf("prepare host: %w", err)
 	}
 	return nil
@@ -141,7 +142,7 @@ func (l *unitLauncher) layOutBox() error {
 }
 
 func (l *unitLauncher) clean(ctx context.Context) error {
-	if err := l.o.Slate.Clean(ctx); err != nil {
+	if err := l.o.Reset.Run(ctx); err != nil {
 		return err
 	}
 	if err := l.layOutRegistered(); err != nil {
@@ -150,7 +151,7 @@ func (l *unitLauncher) clean(ctx context.Context) error {
 	return l.layOutBox()
 }
 
-func (l *unitLauncher) check(ctx context.Context) error { return l.o.Slate.Check(ctx) }
+func (l *unitLauncher) check(ctx context.Context) error { return l.o.Reset.Verify(ctx) }
 
 // ready runs the pre-runner script again: what it had made was renewed. How the
 // machine is then is what the next clean-up is held against; the check has just
@@ -162,5 +163,5 @@ func (l *unitLauncher) ready(ctx context.Context) error {
 	if err := l.h.runPreRunner(ctx); err != nil {
 		return err
 	}
-	return l.o.Slate.Record(ctx)
+	return l.o.Reset.Record(ctx)
 }

@@ -53,11 +53,11 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// paper is a slate that says what was asked of it, and renews two directories.
-type paper struct{ dir string }
+// fakeReset notes what it was asked to do, and renews two directories.
+type fakeReset struct{ dir string }
 
-func (p paper) note(word string) error {
-	f, err := os.OpenFile(filepath.Join(p.dir, "../slate"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+func (p fakeReset) note(word string) error {
+	f, err := os.OpenFile(filepath.Join(p.dir, "../reset"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -66,12 +66,12 @@ func (p paper) note(word string) error {
 	return err
 }
 
-func (p paper) Record(context.Context) error { return p.note("record") }
-func (p paper) Clean(context.Context) error {
+func (p fakeReset) Record(context.Context) error { return p.note("record") }
+func (p fakeReset) Run(context.Context) error {
 	return errors.Join(p.note("clean"), tree.Renew(filepath.Join(p.dir, "work"), tree.Owner{}, host.ModeWork),
 		tree.Mirror(filepath.Join(p.dir, "../distribution"), filepath.Join(p.dir, "runner"), tree.Owner{}))
 }
-func (p paper) Check(context.Context) error {
+func (p fakeReset) Verify(context.Context) error {
 	if _, err := os.Stat(filepath.Join(p.dir, "../doubt")); err == nil {
 		return fmt.Errorf("a doubt")
 	}
@@ -92,7 +92,7 @@ func optionsOf(dir string) host.Options {
 	}
 	o := host.Options{InstanceID: "i-1", Dir: dir, Distribution: filepath.Join(dir, "../distribution"), Env: map[string]string{"https_proxy": "http://proxy"}, Systemd: &host.Systemd{
 		User: "runner", UID: uid, GID: gid, Home: who.HomeDir, Program: program, Config: dir, Secrets: filepath.Join(dir, "../secrets"),
-		Slate: paper{dir}, Limits: units.Limits{Tasks: 500, OpenFiles: 4096},
+		Reset: fakeReset{dir}, Limits: units.Limits{Tasks: 500, OpenFiles: 4096},
 	}}
 	if script := filepath.Join(dir, "../pre"); fileExists(script) {
 		o.PreRunner = script
@@ -339,8 +339,8 @@ func TestCleanUnit(t *testing.T) {
 			t.Errorf("%s is left", name)
 		}
 	}
-	if words := b.read("../slate"); words != "record\nclean\ncheck\n" {
-		t.Errorf("asked of the slate: %q", words)
+	if words := b.read("../reset"); words != "record\nclean\ncheck\n" {
+		t.Errorf("asked of the reset: %q", words)
 	}
 	b.write("../pre", "echo x >>"+b.path("../pre-runs")+"; test $(wc -l <"+b.path("../pre-runs")+") = 1", 0o755)
 	if s = b.clean(9); s.Cleaned.Phase != agent.PhaseOK {

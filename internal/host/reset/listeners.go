@@ -1,0 +1,115 @@
+package reset
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+
+	"github.com/prometheus/procfs"
+)
+
+// listener is a socket that waits for connections or datagrams.
+type listener struct {
+	Protocol string         `json:"protocol"` // tcp or udp
+	Address  netip.AddrPort `json:"address"`
+	// inode is that of the socket, by which its owners are found; 0 if it has none.
+	inode uint64
+}
+
+// States of include/net/tcp_states.h. A UDP socket that is bound and not connected is in the state of a closed one.
+const (
+	stateListen = 0x0A
+	stateClosed = 0x07
+)
+
+// ports is the range from which the kernel takes the ports of outgoing sockets.
+type ports struct{ first, last uint16 }
+
+func (r ports) contain(port uint16) bool { return r.first <= port && port <= r.last }
+
+// parsePorts reads /proc/sys/net/ipv4/ip_local_port_range, which counts for IPv6 too.
+func parsePorts(text string) (ports, error) {
+	var r ports
+	if _, err := fmt.Sscan(text, &r.first, &r.last); err != nil {
+		return ports{}, fmt.Errorf("range of local ports %q: %w", text, err)
+	}
+	return r, nil
+}
+
+// listeners are the sockets that wait for connections or datagrams.
+//
+// With UDP every question to a name server has a socket that looks like a listener for as long as it takes, on a port that
+// the kernel chose: those ports are left out. No client finds a listener there without being told its port; with TCP all
+// are taken.
+func (p Plan) listeners() ([]listener, error) {
+	all, err := p.listListeners()
+	if err != nil {
+		return nil, fmt.Errorf("list listeners: %w", err)
+	}
+	return all, nil
+}
+
+func (p Plan) listListeners() ([]listener, error) {
+	text, err := os.ReadFile(p.at("/proc/sys/net/ipv4/ip_local_port_range"))
+	if err != nil {
+		return nil, err
+	}
+	outgoing, err := parsePorts(string(text))
+	if err != nil {
+		return nil, err
+	}
+	root, err := procfs.NewFS(p.at("/proc"))
+	if err != nil {
+		return nil, err
+	}
+	tcp, err := root.NetTCP()
+	if err != nil {
+		return nil, err
+	}
+	tcp6, err := root.NetTCP6()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // else a kernel without IPv6
+		return nil, err
+	}
+	udp, err := root.NetUDP()
+	if err != nil {
+		return nil, err
+	}
+	udp6, err := root.NetUDP6()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var all []listener
+	for _, s := range slices.Concat(tcp, tcp6) {
+		if s.St == stateListen {
+			all = append(all, listenerOf("tcp", s.LocalAddr, s.LocalPort, s.Inode))
+		}
+	}
+	for _, s := range slices.Concat(udp, udp6) {
+		if s.St == stateClosed && !outgoing.contain(uint16(s.LocalPort)) {
+			all = append(all, listenerOf("udp", s.LocalAddr, s.LocalPort, s.Inode))
+		}
+	}
+	return all, nil
+}
+
+func listenerOf(protocol string, ip net.IP, port, inode uint64) listener {
+	address, _ := netip.AddrFromSlice(ip) // procfs makes 4 or 16 bytes of it, or an error
+	return listener{Protocol: protocol, Address: netip.AddrPortFrom(address, uint16(port)), inode: inode}
+}
+
+// newListeners returns those at addresses where nothing listened before. There may be several at one address.
+func newListeners(now, base []listener) []listener {
+	known := map[listener]bool{}
+	for _, l := range base {
+		l.inode = 0
+		known[l] = true
+	}
+	return slices.DeleteFunc(slices.Clone(now), func(l listener) bool {
+		l.inode = 0
+		return known[l]
+	})
+}

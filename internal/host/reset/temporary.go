@@ -1,0 +1,193 @@
+package reset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+
+	"github.com/remuda-ci/remuda/internal/host/reset/fingerprint"
+	"github.com/remuda-ci/remuda/internal/host/tree"
+)
+
+// displayDirs are the directories for sockets in /tmp that systemd-tmpfiles makes at boot: x11.conf of its tmpfiles.d.
+var displayDirs = []string{".X11-unix", ".ICE-unix", ".XIM-unix", ".font-unix", ".Test-unix"}
+
+// displayMode is the mode of these directories.
+const displayMode = 0o777 | fs.ModeSticky
+
+// privateTmp matches the directory that a unit with PrivateTmp= has in /tmp and /var/tmp: see systemd.exec(5).
+var privateTmp = regexp.MustCompile(`^systemd-private-[0-9a-f]{32}-(.+\.[a-z]+)-[A-Za-z0-9]{6}$`)
+
+// sockets returns the fingerprints of what stays in the emptied directories: displayDirs and sockets.
+func (p Plan) sockets() (fingerprint.Set, error) {
+	found := fingerprint.Set{}
+	for _, dir := range p.Empty {
+		err := eachName(dir.Path, func(name string) error {
+			if !slices.Contains(displayDirs, name) {
+				return p.socket(found, filepath.Join(dir.Path, name))
+			}
+			path := filepath.Join(dir.Path, name)
+			info, err := os.Lstat(path)
+			if err != nil || !info.IsDir() {
+				return ignoreMissing(err)
+			}
+			if found[path], err = fingerprint.Of(path, info); err != nil {
+				return err
+			}
+			return eachName(path, func(name string) error { return p.socket(found, filepath.Join(path, name)) })
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list sockets: %w", err)
+		}
+	}
+	return found, nil
+}
+
+// socket adds a path to found if it is a socket that does not belong to the user.
+func (p Plan) socket(found fingerprint.Set, path string) error {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&fs.ModeSocket == 0 {
+		return ignoreMissing(err)
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) == p.UID {
+		return nil
+	}
+	found[path], err = fingerprint.Of(path, info)
+	return err
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// namesAtOnce bounds how many names of a directory are read at a time.
+const namesAtOnce = 1024
+
+// eachName calls do for each name in a directory. There may be very many.
+func eachName(dir string, do func(name string) error) error {
+	return eachEntry(dir, func(e fs.DirEntry) error { return do(e.Name()) })
+}
+
+// eachEntry is eachName with the type of each file.
+func eachEntry(dir string, do func(e fs.DirEntry) error) error {
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for {
+		entries, err := f.ReadDir(namesAtOnce)
+		for _, e := range entries {
+			if err := do(e); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// keptNames returns the names in an emptied directory that stay: what the baseline has, and the private directories of
+// running units. Those belong to root and are closed to others, so a job cannot have made one.
+func (p Plan) keptNames(ctx context.Context, conn *dbus.Conn, dir string, base fingerprint.Set) ([]string, error) {
+	kept := unchangedIn(dir, base)
+	var units []string
+	private := map[string][]string{} // the directories of a unit
+	err := eachName(dir, func(name string) error {
+		unit, ok := privateUnit(dir, name)
+		if ok {
+			units = append(units, unit)
+			private[unit] = append(private[unit], name)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list private directories: %w", err)
+	}
+	if len(units) == 0 {
+		return kept, nil
+	}
+	states, err := conn.ListUnitsByNamesContext(ctx, units)
+	if err != nil {
+		return nil, fmt.Errorf("list private directories: %w", err)
+	}
+	for _, u := range states {
+		if u.ActiveState != "inactive" && u.ActiveState != "failed" {
+			kept = append(kept, private[u.Name]...)
+			delete(private, u.Name)
+		}
+	}
+	return kept, nil
+}
+
+// unchangedIn returns the names in a directory that are as the baseline has them.
+func unchangedIn(dir string, base fingerprint.Set) []string {
+	var names []string
+	for path, print := range base {
+		if filepath.Dir(path) != dir {
+			continue
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			continue
+		}
+		if now, err := fingerprint.Of(path, info); err == nil && now == print {
+			names = append(names, filepath.Base(path))
+		}
+	}
+	return names
+}
+
+// privateUnit returns the unit whose private directory this is, if its name says so and only root can have made it.
+func privateUnit(dir, name string) (string, bool) {
+	match := privateTmp.FindStringSubmatch(name)
+	if match == nil || strings.ContainsRune(name, '\n') {
+		return "", false
+	}
+	info, err := os.Lstat(filepath.Join(dir, name))
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
+		return "", false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return match[1], ok && st.Uid == 0
+}
+
+// emptyTemporary empties the directories of the system, Plan.Empty.
+func (p Plan) emptyTemporary(ctx context.Context, conn *dbus.Conn, base fingerprint.Set) error {
+	for _, dir := range p.Empty {
+		kept, err := p.keptNames(ctx, conn, dir.Path, base)
+		if err != nil {
+			return err
+		}
+		for _, name := range kept {
+			path := filepath.Join(dir.Path, name)
+			if !slices.Contains(displayDirs, name) {
+				continue
+			}
+			if err := tree.Clear(path, tree.Owner{}, displayMode, unchangedIn(path, base)...); err != nil {
+				return err
+			}
+		}
+		if err := tree.Clear(dir.Path, dir.Owner, dir.Mode, kept...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

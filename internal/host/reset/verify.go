@@ -1,0 +1,173 @@
+package reset
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+
+	"github.com/remuda-ci/remuda/internal/host/reset/fingerprint"
+)
+
+// maxFindings is how many findings an error lists. More of them would not say more, and the error goes into a record.
+const maxFindings = 12
+
+// Findings is the error of a host on which the next run might find something of the last.
+type Findings struct {
+	// All are sentences, at most maxFindings.
+	All []string
+	// More is how many further findings there are.
+	More int
+}
+
+func (d *Findings) Error() string {
+	text := "check host: " + strings.Join(d.All, "; ")
+	if d.More > 0 {
+		text += fmt.Sprintf("; and %d more", d.More)
+	}
+	return text
+}
+
+func (d *Findings) add(format string, args ...any) {
+	if len(d.All) == maxFindings {
+		d.More++
+		return
+	}
+	d.All = append(d.All, fmt.Sprintf(format, args...))
+}
+
+// join adds the findings of another.
+func (d *Findings) join(other Findings) {
+	for _, sentence := range other.All {
+		d.add("%s", sentence)
+	}
+	d.More += other.More
+}
+
+// addErr adds an error as a finding, and reports whether it was one: what could not be checked may be wrong.
+func (d *Findings) addErr(err error) bool {
+	if err != nil {
+		d.add("%v", err)
+	}
+	return err != nil
+}
+
+// Verify checks a host as if something else had reset it. Its error is a *Findings with a sentence for each thing that is
+// not as it should be. Without findings it records what runs on the host, which the next verification then knows.
+func Verify(ctx context.Context, p Plan) error {
+	d := &Findings{}
+	if d.addErr(p.Validate()) {
+		return d
+	}
+	base, err := p.readBaseline()
+	if d.addErr(err) {
+		return d
+	}
+	conn, err := connect(ctx)
+	if d.addErr(err) {
+		return d
+	}
+	defer conn.Close()
+	var known []procID
+	// They run at once, since most of their time is spent in the kernel. Their findings are reported in this order.
+	checks := []func(d *Findings){
+		func(d *Findings) { p.checkRunning(ctx, d, conn) },
+		func(d *Findings) { p.checkResources(ctx, d, systemd{conn}) },
+		p.checkDirectories,
+		func(d *Findings) { p.checkTemporary(ctx, d, conn, base) },
+		func(d *Findings) { p.checkChanges(ctx, d, systemd{conn}, base) },
+		func(d *Findings) { known = p.checkUnaccounted(ctx, d, systemd{conn}, base) },
+		p.checkDiskSpace,
+	}
+	parts := make([]Findings, len(checks))
+	var wait sync.WaitGroup
+	for i, check := range checks {
+		wait.Go(func() { check(&parts[i]) })
+	}
+	wait.Wait()
+	for _, part := range parts {
+		d.join(part)
+	}
+	if len(d.All) > 0 || d.addErr(p.recordKnown(base, known)) {
+		return d
+	}
+	return nil
+}
+
+func (p Plan) checkRunning(ctx context.Context, d *Findings, conn *dbus.Conn) {
+	running, err := p.userProcesses()
+	d.addErr(err)
+	for _, one := range running {
+		d.add("process %d (%q) of user %s still runs: end it", one.pid, one.name, p.User)
+	}
+	left, err := p.findLeftoverUnits(ctx, conn)
+	d.addErr(err)
+	for _, name := range left.names() {
+		d.add("unit %s is still there: stop it", name)
+	}
+}
+
+func (p Plan) checkResources(ctx context.Context, d *Findings, m manager) {
+	contained, err := p.dockerObjects(ctx, m)
+	d.addErr(err)
+	for i, names := range contained {
+		for _, name := range names {
+			d.add("docker has a %s %s: remove it, or make it in each run", dockerLists[i].kind, name)
+		}
+	}
+	jobs, err := p.scheduledJobs()
+	d.addErr(err)
+	for _, path := range jobs {
+		d.add("%q would start something of user %s: delete it", path, p.User)
+	}
+	for _, kind := range ipcKinds {
+		ids, err := p.ipcObjects(kind)
+		d.addErr(err)
+		for _, id := range ids {
+			d.add("user %s has IPC %s %d: remove it with ipcrm", p.User, kind.name, id)
+		}
+	}
+	p.checkKeys(d)
+	p.checkLeftovers(d)
+}
+
+// checkChanges compares the host with its baseline.
+func (p Plan) checkChanges(ctx context.Context, d *Findings, m manager, base baseline) {
+	now, err := p.observe()
+	if d.addErr(err) {
+		return
+	}
+	units := imageUnits{plan: p, manager: m, files: func() (fingerprint.Set, error) { return unchanged(now, base), nil }}
+	foreign := p.foreignMounts(now.Mounts, base.Mounts, func(one mount) bool {
+		claimed, err := units.accountsForMount(ctx, one)
+		d.addErr(err)
+		return claimed
+	})
+	for _, one := range foreign {
+		d.add("%s %q is mounted at %q and was not before: unmount it, or mount it before the host is prepared", one.Kind, one.Source, one.Point)
+	}
+	p.checkListeners(ctx, d, units, newListeners(now.Listeners, base.Listeners))
+	for _, sentence := range fingerprint.Differences(now.Startup, base.Startup) {
+		d.add("%s, and starts by itself or decides what does: undo it, or do it before the host is prepared", sentence)
+	}
+	for _, sentence := range fingerprint.Differences(now.Own, base.Own) {
+		d.add("%s, and is ours: no run may change it", sentence)
+	}
+}
+
+// added returns the names that were not there before.
+func added(now, base []string) []string {
+	known := map[string]bool{}
+	for _, name := range base {
+		known[name] = true
+	}
+	var added []string
+	for _, name := range now {
+		if !known[name] {
+			added = append(added, name)
+		}
+	}
+	return added
+}
