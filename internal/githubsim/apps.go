@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 )
 
 const (
@@ -100,24 +102,24 @@ type appRequest struct {
 
 func (q appRequest) check() (*rsa.PublicKey, error) {
 	if q.AppID <= 0 {
-		return nil, problem(http.StatusUnprocessableEntity, "app_id is not a positive number")
+		return nil, rest.Problem(http.StatusUnprocessableEntity, "app_id is not a positive number")
 	}
 	for _, owner := range q.Owners {
 		if owner == "" || strings.ContainsAny(owner, "/ ") {
-			return nil, problem(http.StatusUnprocessableEntity, "owner %q is not the name of an account", owner)
+			return nil, rest.Problem(http.StatusUnprocessableEntity, "owner %q is not the name of an account", owner)
 		}
 	}
 	key, err := parseKey(cmp.Or(q.PublicKey, q.PrivateKey))
 	if err != nil { // the error never has the key
-		return nil, problem(http.StatusUnprocessableEntity, "private_key or public_key: %v", err)
+		return nil, rest.Problem(http.StatusUnprocessableEntity, "private_key or public_key: %v", err)
 	}
 	return key, nil
 }
 
 // standinApp registers an app, or changes one: the accounts it was installed on and is no more are left.
-func (s *Server) standinApp(r *http.Request) (a *answer, err error) {
+func (s *Server) standinApp(r *http.Request) (a *rest.Answer, err error) {
 	var q appRequest
-	if err := decode(r, &q, true); err != nil {
+	if err := rest.Decode(r, &q, true); err != nil {
 		return nil, err
 	}
 	key, err := q.check()
@@ -138,7 +140,7 @@ func (s *Server) standinApp(r *http.Request) (a *answer, err error) {
 		s.install(made, q.Owners)
 		s.apps[made.ID] = made
 		s.put(kindApp, made.ID, made)
-		a = ok(object{"app_id": made.ID, "client_id": made.ClientID, "installations": made.Installations})
+		a = rest.OK(rest.Object{"app_id": made.ID, "client_id": made.ClientID, "installations": made.Installations})
 		return nil
 	})
 	return a, err

@@ -10,46 +10,48 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 )
 
 func publicPEM(key *rsa.PublicKey) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PUBLIC KEY", Bytes: x509.MarshalPKCS1PublicKey(key)}))
 }
 
-func (s *Server) getApp(r *http.Request) (*answer, error) {
+func (s *Server) getApp(r *http.Request) (*rest.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.apps[callerOf(r).app]
 	if a == nil {
-		return nil, errNotFound
+		return nil, rest.ErrNotFound
 	}
-	return ok(object{
+	return rest.OK(rest.Object{
 		"id": a.ID, "client_id": a.ClientID, "slug": a.Slug, "node_id": fmt.Sprintf("A_%d", a.ID), "name": a.Slug, "description": "",
 		"owner": s.userObject(actor, "User"), "external_url": s.baseURL, "html_url": s.baseURL + "/apps/" + a.Slug,
-		"created_at": stamp(a.CreatedAt), "updated_at": stamp(a.CreatedAt), "permissions": a.Permissions, "events": a.Events,
+		"created_at": rest.Time(a.CreatedAt), "updated_at": rest.Time(a.CreatedAt), "permissions": a.Permissions, "events": a.Events,
 		"installations_count": len(a.Installations),
 	}), nil
 }
 
-func (s *Server) installationObject(a *app, in *installation) object {
-	return object{
+func (s *Server) installationObject(a *app, in *installation) rest.Object {
+	return rest.Object{
 		"id": in.ID, "app_id": a.ID, "client_id": a.ClientID, "app_slug": a.Slug, "account": s.userObject(in.Owner, "Organization"),
 		"target_id": idOf(in.Owner), "target_type": "Organization", "repository_selection": "all", "single_file_name": nil,
 		"has_multiple_single_files": false, "single_file_paths": []string{}, "events": a.Events, "permissions": a.Permissions,
 		"access_tokens_url": s.api("/app/installations/%d/access_tokens", in.ID), "repositories_url": s.api("/installation/repositories"),
 		"html_url":   fmt.Sprintf("%s/organizations/%s/settings/installations/%d", s.baseURL, in.Owner, in.ID),
-		"created_at": stamp(in.CreatedAt), "updated_at": stamp(in.CreatedAt), "suspended_at": nil, "suspended_by": nil,
+		"created_at": rest.Time(in.CreatedAt), "updated_at": rest.Time(in.CreatedAt), "suspended_at": nil, "suspended_by": nil,
 	}
 }
 
-func (s *Server) listInstallations(r *http.Request) (*answer, error) {
+func (s *Server) listInstallations(r *http.Request) (*rest.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.apps[callerOf(r).app]
 	if a == nil {
-		return nil, errNotFound
+		return nil, rest.ErrNotFound
 	}
-	list := []object{}
+	list := []rest.Object{}
 	for i := range a.Installations {
 		list = append(list, s.installationObject(a, &a.Installations[i]))
 	}
@@ -57,18 +59,18 @@ func (s *Server) listInstallations(r *http.Request) (*answer, error) {
 }
 
 // getInstallation finds the app's installation for the repository or organisation of the path.
-func (s *Server) getInstallation(r *http.Request) (*answer, error) {
+func (s *Server) getInstallation(r *http.Request) (*rest.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.apps[callerOf(r).app]
 	if a == nil {
-		return nil, errNotFound
+		return nil, rest.ErrNotFound
 	}
 	in := a.on(ownerOf(scopeOf(r)))
 	if in == nil {
-		return nil, errNotFound
+		return nil, rest.ErrNotFound
 	}
-	return ok(s.installationObject(a, in)), nil
+	return rest.OK(s.installationObject(a, in)), nil
 }
 
 // accessRequest narrows an installation token down.
@@ -81,36 +83,36 @@ type accessRequest struct {
 // narrow is the permissions asked for, if the app has them.
 func (q accessRequest) narrow(a *app) (map[string]string, error) {
 	if len(q.RepositoryIDs) > 0 {
-		return nil, problem(http.StatusUnprocessableEntity, "repository_ids is not supported by the GitHub stand-in")
+		return nil, rest.Problem(http.StatusUnprocessableEntity, "repository_ids is not supported by the GitHub stand-in")
 	}
 	if q.Permissions == nil {
 		return a.Permissions, nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.Permissions)) {
 		if a.Permissions[name] == "" {
-			return nil, problem(http.StatusUnprocessableEntity, "The permissions requested are not granted to this installation.")
+			return nil, rest.Problem(http.StatusUnprocessableEntity, "The permissions requested are not granted to this installation.")
 		}
 	}
 	return q.Permissions, nil
 }
 
-func (s *Server) createAccessToken(r *http.Request) (*answer, error) {
+func (s *Server) createAccessToken(r *http.Request) (*rest.Answer, error) {
 	var q accessRequest
-	if err := decode(r, &q, false); err != nil {
+	if err := rest.Decode(r, &q, false); err != nil {
 		return nil, err
 	}
-	id, err := pathID(r, "id")
+	id, err := rest.PathID(r, "id")
 	if err != nil {
 		return nil, err
 	}
 	random, _ := newSecret()
 	secret := installationPrefix + random
 	hash := hashOf(secret)
-	var made *answer
+	var made *rest.Answer
 	err = s.change(func() error {
 		a, in := s.installationOf(id)
 		if in == nil || a.ID != callerOf(r).app {
-			return errNotFound
+			return rest.ErrNotFound
 		}
 		permissions, err := q.narrow(a)
 		if err != nil {
@@ -119,19 +121,19 @@ func (s *Server) createAccessToken(r *http.Request) (*answer, error) {
 		t := &token{Purpose: purposeInstallation, Scope: in.Owner, Installation: in.ID, Repositories: q.Repositories, ExpiresAt: s.now().Add(TokenLife)}
 		s.tokens[hash] = t
 		s.dirty[rowKey{kindToken, hash}] = t
-		body := object{"token": secret, "expires_at": t.ExpiresAt.UTC().Format(time.RFC3339), "permissions": permissions, "repository_selection": "all"}
+		body := rest.Object{"token": secret, "expires_at": t.ExpiresAt.UTC().Format(time.RFC3339), "permissions": permissions, "repository_selection": "all"}
 		if q.Repositories != nil {
 			body["repository_selection"] = "selected"
 			body["repositories"] = s.repositoryObjects(in.Owner, q.Repositories)
 		}
-		made = created(body)
+		made = rest.Created(body)
 		return nil
 	})
 	return made, err
 }
 
-func (s *Server) repositoryObjects(owner string, names []string) []object {
-	out := []object{}
+func (s *Server) repositoryObjects(owner string, names []string) []rest.Object {
+	out := []rest.Object{}
 	for _, name := range names {
 		out = append(out, s.repositoryObject(owner+"/"+name))
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 )
 
 // caller is who makes a call of GitHub's.
@@ -27,17 +29,17 @@ func withCaller(r *http.Request, c caller) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
 }
 
-var errCredentials = problem(http.StatusUnauthorized, "Bad credentials")
+var errCredentials = rest.Problem(http.StatusUnauthorized, "Bad credentials")
 
 // identify says who calls. Any text passes for a personal access token; what claims to be an app's or an installation's must be.
 // The caller is also told with an error: it is its budget that the call costs.
 func (s *Server) identify(r *http.Request) (caller, error) {
-	secret := bearer(r)
+	secret := rest.Bearer(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case secret == "":
-		return caller{key: "anonymous"}, problem(http.StatusUnauthorized, "Requires authentication")
+		return caller{key: "anonymous"}, rest.Problem(http.StatusUnauthorized, "Requires authentication")
 	case looksLikeJWT(secret):
 		return s.identifyApp(secret)
 	case strings.HasPrefix(secret, installationPrefix):
@@ -54,7 +56,7 @@ func (s *Server) identifyApp(secret string) (caller, error) {
 	}
 	a := s.appOf(t.claims.Issuer)
 	if a == nil {
-		return nobody, problem(http.StatusNotFound, "Integration not found")
+		return nobody, rest.Problem(http.StatusNotFound, "Integration not found")
 	}
 	if err := t.check(a.key, s.now()); err != nil {
 		return nobody, err
@@ -83,7 +85,7 @@ func (c caller) admit(r *http.Request, appsOnly bool) error {
 	case !appsOnly && c.isApp:
 		return errCredentials
 	case c.installation != nil && !c.token.covers(scopeOf(r)) && scopeOf(r) != runnerRepository: // that is public
-		return errNotFound
+		return rest.ErrNotFound
 	}
 	return nil
 }

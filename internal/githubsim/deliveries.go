@@ -14,6 +14,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 )
 
 const (
@@ -36,7 +38,7 @@ type event struct {
 	run          int64
 	repository   int64
 	installation int64 // 0: no app is installed there
-	payload      object
+	payload      rest.Object
 }
 
 // delivery is one event on its way, and then what became of it.
@@ -162,41 +164,34 @@ func (o *outbox) post(ctx context.Context, d *delivery, out *outcome) error {
 	return nil
 }
 
-func (d *delivery) item() object {
-	return object{
-		"id": d.id, "guid": d.guid, "delivered_at": stamp(d.outcome.at), "redelivery": d.redelivery, "duration": d.outcome.took.Seconds(),
-		"status": d.outcome.status, "status_code": d.outcome.code, "event": d.name, "action": orNull(d.action),
-		"installation_id": idOrNull(d.installation), "repository_id": idOrNull(d.repository), "throttled_at": nil,
+func (d *delivery) item() rest.Object {
+	return rest.Object{
+		"id": d.id, "guid": d.guid, "delivered_at": rest.Time(d.outcome.at), "redelivery": d.redelivery, "duration": d.outcome.took.Seconds(),
+		"status": d.outcome.status, "status_code": d.outcome.code, "event": d.name, "action": rest.OrNull(d.action),
+		"installation_id": rest.IdOrNull(d.installation), "repository_id": rest.IdOrNull(d.repository), "throttled_at": nil,
 	}
-}
-
-func idOrNull(id int64) any {
-	if id == 0 {
-		return nil
-	}
-	return id
 }
 
 // full is the item with what was sent and what came back.
-func (d *delivery) full() (object, error) {
-	var payload object
+func (d *delivery) full() (rest.Object, error) {
+	var payload rest.Object
 	if err := json.Unmarshal(d.body, &payload); err != nil {
 		return nil, fmt.Errorf("decode delivery %d: %w", d.id, err)
 	}
 	o := d.item()
 	o["url"] = d.to.Target
-	o["request"] = object{"headers": flat(d.sentHeader), "payload": payload}
-	response := object{"headers": nil, "payload": nil}
+	o["request"] = rest.Object{"headers": flat(d.sentHeader), "payload": payload}
+	response := rest.Object{"headers": nil, "payload": nil}
 	if d.outcome.header != nil {
-		response = object{"headers": flat(d.outcome.header), "payload": d.outcome.response}
+		response = rest.Object{"headers": flat(d.outcome.header), "payload": d.outcome.response}
 	}
 	o["response"] = response
 	return o, nil
 }
 
 // flat is the header as GitHub shows it, one value for each name. The signature is shown too, as it is to the app's owner.
-func flat(h http.Header) object {
-	out := object{}
+func flat(h http.Header) rest.Object {
+	out := rest.Object{}
 	for name := range h {
 		out[name] = h.Get(name)
 	}

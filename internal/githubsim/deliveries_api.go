@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 )
 
 // seen are the deliveries that the app of the call may see, newest first.
@@ -23,7 +25,7 @@ func (o *outbox) seen(app int64) []*delivery {
 }
 
 func (o *outbox) find(r *http.Request) (*delivery, error) {
-	id, err := pathID(r, "id")
+	id, err := rest.PathID(r, "id")
 	if err != nil {
 		return nil, err
 	}
@@ -32,18 +34,18 @@ func (o *outbox) find(r *http.Request) (*delivery, error) {
 			return d, nil
 		}
 	}
-	return nil, errNotFound
+	return nil, rest.ErrNotFound
 }
 
 // listDeliveries goes back in time from the cursor, which is the id of the last delivery of the page before.
-func (s *Server) listDeliveries(r *http.Request) (*answer, error) {
+func (s *Server) listDeliveries(r *http.Request) (*rest.Answer, error) {
 	q := r.URL.Query()
-	_, perPage := pageOf(r)
+	_, perPage := rest.PageOf(r)
 	list := s.outbox.seen(callerOf(r).app)
 	if cursor := q.Get("cursor"); cursor != "" {
 		last, err := strconv.ParseInt(strings.TrimPrefix(cursor, "v1_"), 10, 64)
 		if err != nil {
-			return nil, problem(http.StatusBadRequest, "Invalid cursor")
+			return nil, rest.Problem(http.StatusBadRequest, "Invalid cursor")
 		}
 		list = slices.DeleteFunc(list, func(d *delivery) bool { return d.id >= last })
 	}
@@ -52,7 +54,7 @@ func (s *Server) listDeliveries(r *http.Request) (*answer, error) {
 	case "success", "failure": // by the code, as the description has it: up to 399 and from 400
 		list = slices.DeleteFunc(list, func(d *delivery) bool { return (d.outcome.code < 400) != (status == "success") })
 	default:
-		return nil, problem(http.StatusUnprocessableEntity, "Invalid status")
+		return nil, rest.Problem(http.StatusUnprocessableEntity, "Invalid status")
 	}
 	header := http.Header{}
 	if len(list) > perPage {
@@ -61,24 +63,24 @@ func (s *Server) listDeliveries(r *http.Request) (*answer, error) {
 		next := url.URL{Path: r.URL.Path, RawQuery: q.Encode()}
 		header.Set("Link", fmt.Sprintf("<%s%s>; rel=%q", s.issuerURL(), next.String(), "next"))
 	}
-	items := []object{}
+	items := []rest.Object{}
 	for _, d := range list {
 		items = append(items, d.item())
 	}
-	return &answer{status: http.StatusOK, header: header, body: items}, nil
+	return &rest.Answer{Status: http.StatusOK, Header: header, Body: items}, nil
 }
 
-func (s *Server) getDelivery(r *http.Request) (*answer, error) {
+func (s *Server) getDelivery(r *http.Request) (*rest.Answer, error) {
 	d, err := s.outbox.find(r)
 	if err != nil {
 		return nil, err
 	}
 	body, err := d.full()
-	return ok(body), err
+	return rest.OK(body), err
 }
 
 // redeliver sends a delivery again, under its own guid and as a delivery of its own. It is never lost.
-func (s *Server) redeliver(r *http.Request) (*answer, error) {
+func (s *Server) redeliver(r *http.Request) (*rest.Answer, error) {
 	d, err := s.outbox.find(r)
 	if err != nil {
 		return nil, err
@@ -91,5 +93,5 @@ func (s *Server) redeliver(r *http.Request) (*answer, error) {
 	}
 	s.outbox.pending = append(s.outbox.pending, again)
 	s.outbox.stir()
-	return &answer{status: http.StatusAccepted, body: object{}}, nil
+	return &rest.Answer{Status: http.StatusAccepted, Body: rest.Object{}}, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 )
 
 // The groups that are always there.
@@ -50,13 +52,13 @@ func (s *Server) hasGroup(org bool, id int64) bool {
 	return id == groupID || org && slices.ContainsFunc(s.extraGroups, func(g group) bool { return g.ID == id })
 }
 
-func (s *Server) listGroups(r *http.Request) (*answer, error) {
+func (s *Server) listGroups(r *http.Request) (*rest.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	url := s.api("/orgs/%s/actions/runner-groups", r.PathValue("org"))
-	list := []object{}
+	list := []rest.Object{}
 	for _, g := range s.groups() {
-		list = append(list, object{
+		list = append(list, rest.Object{
 			"id": g.ID, "name": g.Name, "visibility": "all", "default": g.ID == groupID, "inherited": false, "allows_public_repositories": false,
 			"runners_url": fmt.Sprintf("%s/%d/runners", url, g.ID), "hosted_runners_url": fmt.Sprintf("%s/%d/hosted-runners", url, g.ID),
 			"restricted_to_workflows": false, "selected_workflows": []string{}, "workflow_restrictions_read_only": false,
@@ -66,16 +68,16 @@ func (s *Server) listGroups(r *http.Request) (*answer, error) {
 }
 
 // standinGroups replaces the groups beside the default one.
-func (s *Server) standinGroups(r *http.Request) (*answer, error) {
+func (s *Server) standinGroups(r *http.Request) (*rest.Answer, error) {
 	var q struct {
 		Groups []group `json:"groups"`
 	}
-	if err := decode(r, &q, true); err != nil {
+	if err := rest.Decode(r, &q, true); err != nil {
 		return nil, err
 	}
 	for _, g := range q.Groups {
 		if g.ID <= groupID || g.Name == "" {
-			return nil, problem(http.StatusUnprocessableEntity, "a group needs a name and an id above %d", groupID)
+			return nil, rest.Problem(http.StatusUnprocessableEntity, "a group needs a name and an id above %d", groupID)
 		}
 	}
 	return nil, s.change(func() error {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+
 	"github.com/google/uuid"
 )
 
@@ -27,16 +29,16 @@ func (s *Server) giveIDTokens(j *job) (url, secret string) {
 }
 
 // jobIDToken is the endpoint that a job asks for ID tokens, as ACTIONS_ID_TOKEN_REQUEST_URL names it.
-func (s *Server) jobIDToken(r *http.Request) (*answer, error) {
-	id, err := pathID(r, "id")
+func (s *Server) jobIDToken(r *http.Request) (*rest.Answer, error) {
+	id, err := rest.PathID(r, "id")
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	j := s.jobs[id]
-	if j == nil || j.Status != statusInProgress || j.IDTokenKey == "" || j.IDTokenKey != hashOf(bearer(r)) {
+	if j == nil || j.Status != statusInProgress || j.IDTokenKey == "" || j.IDTokenKey != hashOf(rest.Bearer(r)) {
 		s.mu.Unlock()
-		return nil, problem(http.StatusUnauthorized, "The token is not that of a running job that may ask for ID tokens.")
+		return nil, rest.Problem(http.StatusUnauthorized, "The token is not that of a running job that may ask for ID tokens.")
 	}
 	claims := s.jobClaims(s.runs[j.RunID], j)
 	s.mu.Unlock()
@@ -47,17 +49,17 @@ func (s *Server) jobIDToken(r *http.Request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ok(object{"count": len(value), "value": value}), nil
+	return rest.OK(rest.Object{"count": len(value), "value": value}), nil
 }
 
 // jobClaims are those of https://docs.github.com/actions/reference/openid-connect-reference, all texts but the times.
-func (s *Server) jobClaims(r *run, j *job) object {
+func (s *Server) jobClaims(r *run, j *job) rest.Object {
 	owner, now := ownerOf(r.Repository), s.now()
 	environment := environmentSelf
 	if j.Hosted {
 		environment = environmentHosted
 	}
-	return object{
+	return rest.Object{
 		"iss": s.baseURL, "aud": s.baseURL + "/" + owner, "sub": subjectOf(r), "jti": uuid.NewString(),
 		"iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(idTokenLife).Unix(),
 		"repository": r.Repository, "repository_id": fmt.Sprint(idOf(r.Repository)), "repository_owner": owner,

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 	clockSkew = 60 * time.Second
 )
 
-var errJWT = problem(http.StatusUnauthorized, "A JSON web token could not be decoded")
+var errJWT = rest.Problem(http.StatusUnauthorized, "A JSON web token could not be decoded")
 
 // looksLikeJWT tells the token of an app from the others, which have no dots.
 func looksLikeJWT(secret string) bool { return strings.Count(secret, ".") == 2 }
@@ -66,13 +68,13 @@ func (t *jwt) check(key *rsa.PublicKey, now time.Time) error {
 	case t.header.Alg != "RS256" || rsa.VerifyPKCS1v15(key, crypto.SHA256, sum[:], t.signature) != nil:
 		return errJWT
 	case t.claims.IssuedAt == 0:
-		return problem(http.StatusUnauthorized, "Missing 'issued at' claim ('iat') in assertion")
+		return rest.Problem(http.StatusUnauthorized, "Missing 'issued at' claim ('iat') in assertion")
 	case issued.After(now.Add(clockSkew)):
-		return problem(http.StatusUnauthorized, "'Issued at' claim ('iat') must be an Integer representing the time that the assertion was issued")
+		return rest.Problem(http.StatusUnauthorized, "'Issued at' claim ('iat') must be an Integer representing the time that the assertion was issued")
 	case !expires.After(now):
-		return problem(http.StatusUnauthorized, "'Expiration time' claim ('exp') must be a numeric value representing the future time at which the assertion expires")
+		return rest.Problem(http.StatusUnauthorized, "'Expiration time' claim ('exp') must be a numeric value representing the future time at which the assertion expires")
 	case expires.After(now.Add(maxJWTLife + clockSkew)):
-		return problem(http.StatusUnauthorized, "'Expiration time' claim ('exp') is too far in the future")
+		return rest.Problem(http.StatusUnauthorized, "'Expiration time' claim ('exp') is too far in the future")
 	}
 	return nil
 }

@@ -2,8 +2,12 @@ package githubsim
 
 import (
 	"cmp"
+	"errors"
+	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/workflow"
 )
@@ -252,4 +256,15 @@ func (s *Server) annotate(j *job, text string) {
 	if err != nil {
 		s.log.Warn("cannot write log", "job", j.ID, "error", err)
 	}
+}
+
+// refused makes the answer to a workflow file that cannot run.
+func refused(err error) error {
+	e := &rest.Error{Status: http.StatusUnprocessableEntity, Message: err.Error()}
+	var invalid *workflow.Invalid
+	if errors.As(err, &invalid) {
+		e.Problems = invalid.Problems
+		e.Message = "invalid workflow file"
+	}
+	return e
 }

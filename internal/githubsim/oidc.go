@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+
 	"github.com/google/uuid"
 )
 
@@ -89,13 +91,13 @@ func (i *issuer) create() (*rsa.PrivateKey, error) {
 }
 
 // sign makes a JSON Web Token of the claims, with RS256 (RFC 7515).
-func (i *issuer) sign(claims object) (string, error) {
+func (i *issuer) sign(claims rest.Object) (string, error) {
 	key, id, err := i.load()
 	if err != nil {
 		return "", err
 	}
 	var parts []string
-	for _, v := range []any{object{"typ": "JWT", "alg": "RS256", "kid": id, "x5t": id}, claims} {
+	for _, v := range []any{rest.Object{"typ": "JWT", "alg": "RS256", "kid": id, "x5t": id}, claims} {
 		text, err := json.Marshal(v)
 		if err != nil {
 			return "", fmt.Errorf("encode ID token: %w", err)
@@ -119,16 +121,16 @@ func (s *Server) issuerURL() string {
 
 // oidcToken signs whatever it is asked to: the body is the claims, or {"claims": …}. What GitHub would fill in and the body
 // does not say is filled in. The answer has the token as "value", as the endpoint inside a real job does.
-func (s *Server) oidcToken(r *http.Request) (*answer, error) {
-	var asked object
-	if err := decode(r, &asked, false); err != nil {
+func (s *Server) oidcToken(r *http.Request) (*rest.Answer, error) {
+	var asked rest.Object
+	if err := rest.Decode(r, &asked, false); err != nil {
 		return nil, err
 	}
 	if inner, wrapped := asked["claims"].(map[string]any); wrapped && len(asked) == 1 {
 		asked = inner
 	}
 	now := s.now()
-	claims := object{
+	claims := rest.Object{
 		"iss": s.issuerURL(), "jti": uuid.NewString(), "iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(idTokenLife).Unix(),
 	}
 	if repository, given := asked["repository"].(string); given {
@@ -142,23 +144,23 @@ func (s *Server) oidcToken(r *http.Request) (*answer, error) {
 		claims[k] = v
 	}
 	token, err := s.oidc.sign(claims)
-	return ok(object{"value": token}), err
+	return rest.OK(rest.Object{"value": token}), err
 }
 
-func (s *Server) oidcKeys(*http.Request) (*answer, error) {
+func (s *Server) oidcKeys(*http.Request) (*rest.Answer, error) {
 	key, id, err := s.oidc.load()
 	if err != nil {
 		return nil, err
 	}
 	b64 := base64.RawURLEncoding.EncodeToString
-	return ok(object{"keys": []object{{
+	return rest.OK(rest.Object{"keys": []rest.Object{{
 		"kty": "RSA", "alg": "RS256", "use": "sig", "kid": id, "n": b64(key.N.Bytes()), "e": b64(big.NewInt(int64(key.E)).Bytes()),
 	}}}), nil
 }
 
-func (s *Server) oidcConfiguration(*http.Request) (*answer, error) {
+func (s *Server) oidcConfiguration(*http.Request) (*rest.Answer, error) {
 	base := s.issuerURL()
-	return ok(object{
+	return rest.OK(rest.Object{
 		"issuer": base, "jwks_uri": base + "/.well-known/jwks", "subject_types_supported": []string{"public", "pairwise"},
 		"response_types_supported": []string{"id_token"}, "id_token_signing_alg_values_supported": []string{"RS256"},
 		"scopes_supported": []string{"openid"},

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 )
 
 // pullNumber is the number of every pull request.
@@ -29,7 +31,7 @@ var (
 // check says what of it GitHub never has.
 func (o origin) check() error {
 	invalid := func(name, value string) error {
-		return problem(http.StatusUnprocessableEntity, "%s %q is none that GitHub has", name, value)
+		return rest.Problem(http.StatusUnprocessableEntity, "%s %q is none that GitHub has", name, value)
 	}
 	switch {
 	case o.Event != "" && !eventPattern.MatchString(o.Event):

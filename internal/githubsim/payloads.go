@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strings"
-	"time"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 )
 
 // What every run of the stand-in has in common.
@@ -14,11 +15,7 @@ const (
 	branch       = "main"
 	actor        = "remuda-standin"
 	actorEmail   = "remuda-standin@example.com"
-	timeFormat   = time.RFC3339
 )
-
-// object is a JSON object in the shape that GitHub's OpenAPI description gives it.
-type object map[string]any
 
 // idOf is a stable id for something the stand-in has no table of: a repository, a user.
 func idOf(name string) int64 {
@@ -32,39 +29,25 @@ func shaOf(repository string) string {
 	return fmt.Sprintf("%x", sha1.Sum([]byte(strings.ToLower(repository))))
 }
 
-func stamp(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return t.UTC().Format(timeFormat)
-}
-
-func orNull(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
-}
-
 func (s *Server) api(format string, args ...any) string {
 	return s.baseURL + "/api/v3" + fmt.Sprintf(format, args...)
 }
 
-func (s *Server) runnerObject(r *runner) object {
+func (s *Server) runnerObject(r *runner) rest.Object {
 	status := "offline"
 	if s.online(r) {
 		status = "online"
 	}
-	return object{
+	return rest.Object{
 		"id": r.ID, "runner_group_id": r.group(), "name": r.Name, "os": "linux", "status": status, "busy": r.JobID != 0,
 		"ephemeral": r.Ephemeral, "labels": labelObjects(r.Labels),
 	}
 }
 
-func labelObjects(labels []label) []object {
-	out := []object{}
+func labelObjects(labels []label) []rest.Object {
+	out := []rest.Object{}
 	for _, l := range labels {
-		out = append(out, object{"id": l.ID, "name": l.Name, "type": l.Type})
+		out = append(out, rest.Object{"id": l.ID, "name": l.Name, "type": l.Type})
 	}
 	return out
 }

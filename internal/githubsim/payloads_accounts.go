@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 )
 
 // userObject is a person or, with kind Organization, the account of an organisation, as GitHub shows it everywhere.
-func (s *Server) userObject(login, kind string) object {
+func (s *Server) userObject(login, kind string) rest.Object {
 	url, gists := s.api("/users/%s", login), "{/gist_id}"
-	return object{
+	return rest.Object{
 		"login": login, "id": idOf(login), "node_id": fmt.Sprintf("U_%d", idOf(login)), "type": kind, "site_admin": false, "gravatar_id": "",
 		"avatar_url": fmt.Sprintf("%s/avatars/u/%d", s.baseURL, idOf(login)), "url": url, "html_url": s.baseURL + "/" + login,
 		"followers_url": url + "/followers", "following_url": url + "/following{/other_user}", "gists_url": url + "/gists" + gists,
@@ -18,9 +21,9 @@ func (s *Server) userObject(login, kind string) object {
 	}
 }
 
-func (s *Server) organizationObject(owner string) object {
+func (s *Server) organizationObject(owner string) rest.Object {
 	url := s.api("/orgs/%s", owner)
-	return object{
+	return rest.Object{
 		"login": owner, "id": idOf(owner), "node_id": fmt.Sprintf("O_%d", idOf(owner)), "url": url, "description": "",
 		"avatar_url": fmt.Sprintf("%s/avatars/u/%d", s.baseURL, idOf(owner)), "repos_url": url + "/repos", "events_url": url + "/events",
 		"hooks_url": url + "/hooks", "issues_url": url + "/issues", "members_url": url + "/members{/member}",
@@ -44,9 +47,9 @@ var repositoryURLs = map[string]string{
 }
 
 // minimalRepository is a repository as it is shown within a run. fork says whether it is one.
-func (s *Server) minimalRepository(repository string, fork bool) object {
+func (s *Server) minimalRepository(repository string, fork bool) rest.Object {
 	owner, name, _ := strings.Cut(repository, "/")
-	o := object{
+	o := rest.Object{
 		"id": idOf(repository), "node_id": fmt.Sprintf("R_%d", idOf(repository)), "name": name, "full_name": repository, "private": true,
 		"owner": s.userObject(owner, "Organization"), "html_url": s.baseURL + "/" + repository, "description": nil, "fork": fork,
 	}
@@ -57,10 +60,10 @@ func (s *Server) minimalRepository(repository string, fork bool) object {
 }
 
 // repositoryObject is the repository itself, as a delivery shows it.
-func (s *Server) repositoryObject(repository string) object {
+func (s *Server) repositoryObject(repository string) rest.Object {
 	o := s.minimalRepository(repository, false)
-	at := s.started.UTC().Format(timeFormat)
-	more := object{
+	at := s.started.UTC().Format(time.RFC3339)
+	more := rest.Object{
 		"default_branch": branch, "visibility": "private", "archived": false, "disabled": false, "is_template": false,
 		"web_commit_signoff_required": false, "has_downloads": true, "has_issues": true, "has_pages": false, "has_projects": true,
 		"has_wiki": true, "homepage": nil, "language": nil, "license": nil, "mirror_url": nil, "topics": []string{}, "size": 0,

@@ -5,72 +5,74 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+
 	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
 )
 
-func (s *Server) workflowObject(r *run) object {
+func (s *Server) workflowObject(r *run) rest.Object {
 	id := r.workflowID()
 	page := s.baseURL + "/" + r.Repository + "/blob/" + branch + "/" + r.path()
-	return object{
+	return rest.Object{
 		"id": id, "node_id": fmt.Sprintf("W_%d", id), "name": r.Workflow, "path": r.path(), "state": "active",
-		"created_at": stamp(r.CreatedAt), "updated_at": stamp(r.CreatedAt), "html_url": page,
+		"created_at": rest.Time(r.CreatedAt), "updated_at": rest.Time(r.CreatedAt), "html_url": page,
 		"url":       s.api("/repos/%s/actions/workflows/%d", r.Repository, id),
 		"badge_url": s.baseURL + "/" + r.Repository + "/workflows/standin/badge.svg",
 	}
 }
 
-func (s *Server) runObject(r *run) object {
+func (s *Server) runObject(r *run) rest.Object {
 	url := s.api("/repos/%s/actions/runs/%d", r.Repository, r.ID)
 	var previous any
 	if r.Attempt > 1 {
 		previous = fmt.Sprintf("%s/attempts/%d", url, r.Attempt-1)
 	}
-	return object{
+	return rest.Object{
 		"id": r.ID, "node_id": fmt.Sprintf("WFR_%d", r.ID), "name": r.Workflow, "display_title": r.Title, "path": r.path(),
 		"head_branch": r.headBranch(), "head_sha": r.sha(), "run_number": r.Number, "run_attempt": r.Attempt, "event": r.event(),
-		"status": r.Status, "conclusion": orNull(r.Conclusion), "workflow_id": r.workflowID(),
+		"status": r.Status, "conclusion": rest.OrNull(r.Conclusion), "workflow_id": r.workflowID(),
 		"check_suite_id": r.ID, "check_suite_node_id": fmt.Sprintf("CS_%d", r.ID), "pull_requests": s.pullRequests(r),
-		"created_at": stamp(r.CreatedAt), "updated_at": stamp(r.UpdatedAt), "run_started_at": stamp(r.StartedAt),
+		"created_at": rest.Time(r.CreatedAt), "updated_at": rest.Time(r.UpdatedAt), "run_started_at": rest.Time(r.StartedAt),
 		"url": url, "html_url": fmt.Sprintf("%s/%s/actions/runs/%d", s.baseURL, r.Repository, r.ID), "jobs_url": url + "/jobs",
 		"logs_url": url + "/logs", "artifacts_url": url + "/artifacts", "cancel_url": url + "/cancel", "rerun_url": url + "/rerun",
 		"check_suite_url":      s.api("/repos/%s/check-suites/%d", r.Repository, r.ID),
 		"workflow_url":         s.api("/repos/%s/actions/workflows/%d", r.Repository, r.workflowID()),
-		"previous_attempt_url": previous, "referenced_workflows": []object{},
+		"previous_attempt_url": previous, "referenced_workflows": []rest.Object{},
 		"actor": s.userObject(actor, "User"), "triggering_actor": s.userObject(actor, "User"),
-		"head_commit": object{
-			"id": r.sha(), "tree_id": r.sha(), "message": "stand-in", "timestamp": stamp(r.CreatedAt),
-			"author":    object{"name": actor, "email": actorEmail},
-			"committer": object{"name": actor, "email": actorEmail},
+		"head_commit": rest.Object{
+			"id": r.sha(), "tree_id": r.sha(), "message": "stand-in", "timestamp": rest.Time(r.CreatedAt),
+			"author":    rest.Object{"name": actor, "email": actorEmail},
+			"committer": rest.Object{"name": actor, "email": actorEmail},
 		},
 		"repository": s.minimalRepository(r.Repository, false), "head_repository": s.minimalRepository(r.headRepository(), r.fromFork()),
 	}
 }
 
 // pullRequests are those of the run. For one from a fork GitHub shows none.
-func (s *Server) pullRequests(r *run) []object {
+func (s *Server) pullRequests(r *run) []rest.Object {
 	if !r.ofPullRequest() || r.fromFork() {
-		return []object{}
+		return []rest.Object{}
 	}
 	_, name, _ := strings.Cut(r.Repository, "/")
-	end := func(ref string) object {
-		return object{"ref": ref, "sha": r.sha(), "repo": object{
+	end := func(ref string) rest.Object {
+		return rest.Object{"ref": ref, "sha": r.sha(), "repo": rest.Object{
 			"id": idOf(r.Repository), "name": name, "url": s.api("/repos/%s", r.Repository),
 		}}
 	}
-	return []object{{
+	return []rest.Object{{
 		"id": r.ID, "number": pullNumber, "url": s.api("/repos/%s/pulls/%d", r.Repository, pullNumber),
 		"head": end(r.headBranch()), "base": end(branch),
 	}}
 }
 
-func (s *Server) jobObject(r *run, j *job) object {
+func (s *Server) jobObject(r *run, j *job) rest.Object {
 	url := s.api("/repos/%s/actions/jobs/%d", r.Repository, j.ID)
-	o := object{
+	o := rest.Object{
 		"id": j.ID, "run_id": j.RunID, "run_url": s.api("/repos/%s/actions/runs/%d", r.Repository, r.ID), "run_attempt": j.Attempt,
 		"node_id": fmt.Sprintf("CR_%d", j.ID), "head_branch": r.headBranch(), "head_sha": r.sha(), "url": url,
 		"html_url": fmt.Sprintf("%s/%s/actions/runs/%d/job/%d", s.baseURL, r.Repository, r.ID, j.ID),
-		"status":   j.Status, "conclusion": orNull(j.Conclusion), "created_at": stamp(j.CreatedAt), "completed_at": stamp(j.CompletedAt),
-		"started_at": stamp(firstSet(j.StartedAt, j.CreatedAt)), "name": j.Name, "workflow_name": r.Workflow, "labels": j.Labels,
+		"status":   j.Status, "conclusion": rest.OrNull(j.Conclusion), "created_at": rest.Time(j.CreatedAt), "completed_at": rest.Time(j.CompletedAt),
+		"started_at": rest.Time(firstSet(j.StartedAt, j.CreatedAt)), "name": j.Name, "workflow_name": r.Workflow, "labels": j.Labels,
 		"check_run_url": s.api("/repos/%s/check-runs/%d", r.Repository, j.ID), "steps": j.Progress,
 		"runner_id": nil, "runner_name": nil, "runner_group_id": nil, "runner_group_name": nil,
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+
 	"github.com/remuda-ci/remuda/internal/githubsim/workflow"
 )
 
@@ -25,7 +27,7 @@ func (s *Server) cancelJob(j *job) {
 
 func (s *Server) cancelRun(r *run) error {
 	if r.Status == statusCompleted {
-		return problem(409, "Cannot cancel a workflow run that is completed.")
+		return rest.Problem(409, "Cannot cancel a workflow run that is completed.")
 	}
 	r.Cancelled = true
 	for _, id := range r.Jobs {
@@ -40,7 +42,7 @@ func (s *Server) cancelRun(r *run) error {
 // rerun starts the next attempt: of every job, or of those that did not succeed and those that need them.
 func (s *Server) rerun(r *run, failedOnly bool) error {
 	if r.Status != statusCompleted {
-		return problem(403, "This workflow run is already running.")
+		return rest.Problem(403, "This workflow run is already running.")
 	}
 	w, err := workflow.Parse([]byte(r.Source))
 	if err != nil {
@@ -48,7 +50,7 @@ func (s *Server) rerun(r *run, failedOnly bool) error {
 	}
 	again := s.toRerun(r, failedOnly)
 	if len(again) == 0 {
-		return problem(403, "This workflow run has no failed jobs to re-run.")
+		return rest.Problem(403, "This workflow run has no failed jobs to re-run.")
 	}
 	r.Attempt++
 	fresh, err := s.expand(r, w)

@@ -4,12 +4,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 )
 
 // route is one call the stand-in answers. Its pattern is what /_standin/calls and /_standin/faults call it by.
 type route struct {
 	pattern  string // "METHOD /path"
-	handle   endpoint
+	handle   rest.Endpoint
 	appsOnly bool // GitHub's own: it takes an app's JSON web token and nothing else
 }
 
@@ -109,20 +111,20 @@ func (s *Server) controlRoutes() []route {
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range s.githubRoutes() {
-		s.faults.know(r.pattern, true)
+		s.faults.Know(r.pattern, true)
 		h := s.gate(r)
 		method, path, _ := strings.Cut(r.pattern, " ")
 		mux.Handle(method+" "+path, h)
 		mux.Handle(method+" /api/v3"+path, h)
 	}
 	for _, r := range s.ownRoutes() {
-		s.faults.know(r.pattern, false)
+		s.faults.Know(r.pattern, false)
 		mux.Handle(r.pattern, s.observe(r.pattern, s.serve(r.handle)))
 	}
 	for _, r := range s.controlRoutes() {
 		mux.Handle(r.pattern, s.serve(r.handle))
 	}
-	mux.Handle("/", s.observe("", s.serve(func(*http.Request) (*answer, error) { return nil, errNotFound })))
+	mux.Handle("/", s.observe("", s.serve(func(*http.Request) (*rest.Answer, error) { return nil, rest.ErrNotFound })))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.learnURL(r)
 		mux.ServeHTTP(w, r)
@@ -145,7 +147,7 @@ func (s *Server) observe(pattern string, next http.Handler) http.Handler {
 		if route == "" {
 			route = r.Method + " (unknown)"
 		}
-		s.calls.add(route)
+		s.calls.Add(route)
 		if err := s.strike(r, route); err != nil {
 			s.writeError(w, r, err)
 			return

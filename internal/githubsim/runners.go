@@ -6,18 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/remuda-ci/remuda/internal/githubsim/runner/runnerfiles"
-)
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 
-// GitHub's bounds of a page.
-const (
-	defaultPage = 30
-	maxPage     = 100
+	"github.com/remuda-ci/remuda/internal/githubsim/runner/runnerfiles"
 )
 
 // maxLabels is GitHub's bound of the custom labels of a runner.
@@ -37,11 +31,11 @@ type registration struct {
 
 func (q registration) check() error {
 	if q.name == "" || len(q.name) > 64 {
-		return problem(http.StatusUnprocessableEntity, "Invalid request. The runner name must have 1 to 64 characters.")
+		return rest.Problem(http.StatusUnprocessableEntity, "Invalid request. The runner name must have 1 to 64 characters.")
 	}
 	for _, l := range q.labels {
 		if l = strings.TrimSpace(l); l == "" || len(l) > maxLabel {
-			return problem(http.StatusUnprocessableEntity, "Invalid request. A label must have 1 to %d characters.", maxLabel)
+			return rest.Problem(http.StatusUnprocessableEntity, "Invalid request. A label must have 1 to %d characters.", maxLabel)
 		}
 	}
 	return nil
@@ -62,7 +56,7 @@ func (s *Server) addRunner(q registration) (*runner, string, error) {
 		s.revive(r)
 		s.runners[r.ID] = r
 	case !q.replace:
-		return nil, "", problem(http.StatusConflict, "Already exists - A runner with the name %s already exists.", name)
+		return nil, "", rest.Problem(http.StatusConflict, "Already exists - A runner with the name %s already exists.", name)
 	case r.JobID != 0:
 		return nil, "", stillBusy(r)
 	}
@@ -113,7 +107,7 @@ func (s *Server) runnerNamed(scope, name string) *runner {
 }
 
 func stillBusy(r *runner) error {
-	return problem(http.StatusUnprocessableEntity, "Bad request - Runner %q is still running a job", r.Name)
+	return rest.Problem(http.StatusUnprocessableEntity, "Bad request - Runner %q is still running a job", r.Name)
 }
 
 func (s *Server) removeRunner(r *runner) {
@@ -125,19 +119,19 @@ func (s *Server) removeRunner(r *runner) {
 
 // runnerIn finds the runner that the path of a call names, in the scope it names.
 func (s *Server) runnerIn(r *http.Request) (*runner, error) {
-	id, err := pathID(r, "id")
+	id, err := rest.PathID(r, "id")
 	if err != nil {
 		return nil, err
 	}
 	found := s.runners[id]
 	if found == nil || found.Hosted || !strings.EqualFold(found.Scope, scopeOf(r)) {
-		return nil, errNotFound
+		return nil, rest.ErrNotFound
 	}
 	return found, nil
 }
 
-func (s *Server) listRunners(r *http.Request) (*answer, error) {
-	page, perPage := pageOf(r)
+func (s *Server) listRunners(r *http.Request) (*rest.Answer, error) {
+	page, perPage := rest.PageOf(r)
 	name := r.URL.Query().Get("name")
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,78 +142,38 @@ func (s *Server) listRunners(r *http.Request) (*answer, error) {
 		}
 	}
 	slices.SortFunc(found, func(a, b *runner) int { return cmp.Compare(a.ID, b.ID) })
-	from, to, header := paginate(r, s.baseURL, len(found), page, perPage)
-	list := []object{}
+	from, to, header := rest.Paginate(r, s.baseURL, len(found), page, perPage)
+	list := []rest.Object{}
 	for _, rn := range found[from:to] {
 		list = append(list, s.runnerObject(rn))
 	}
-	a := ok(object{"total_count": len(found), "runners": list})
-	a.header = header
+	a := rest.OK(rest.Object{"total_count": len(found), "runners": list})
+	a.Header = header
 	return a, nil
 }
 
-func pageOf(r *http.Request) (page, perPage int) {
-	q := r.URL.Query()
-	page, perPage = 1, defaultPage
-	if n, err := strconv.Atoi(q.Get("page")); err == nil && n > 0 {
-		page = n
-	}
-	if n, err := strconv.Atoi(q.Get("per_page")); err == nil && n > 0 {
-		perPage = min(n, maxPage)
-	}
-	return page, perPage
-}
-
-// paginate cuts one page out of total and makes the Link header of it.
-func paginate(r *http.Request, base string, total, page, perPage int) (from, to int, header http.Header) {
-	last := max(1, (total+perPage-1)/perPage)
-	link := func(n int, rel string) string {
-		q := r.URL.Query()
-		q.Set("page", strconv.Itoa(n))
-		q.Set("per_page", strconv.Itoa(perPage))
-		u := url.URL{Path: r.URL.Path, RawQuery: q.Encode()}
-		return fmt.Sprintf("<%s%s>; rel=%q", base, u.String(), rel)
-	}
-	var links []string
-	if page > 1 {
-		links = append(links, link(min(page-1, last), "prev"))
-	}
-	if page < last {
-		links = append(links, link(page+1, "next"), link(last, "last"))
-	}
-	if page > 1 {
-		links = append(links, link(1, "first"))
-	}
-	header = http.Header{}
-	if len(links) > 0 {
-		header.Set("Link", strings.Join(links, ", "))
-	}
-	from = min((page-1)*perPage, total)
-	return from, min(from+perPage, total), header
-}
-
 // page is one page of a list: under the key, with the length of it all, or by itself without a key.
-func (s *Server) page(r *http.Request, key string, list []object) *answer {
-	page, perPage := pageOf(r)
-	from, to, header := paginate(r, s.baseURL, len(list), page, perPage)
-	a := &answer{status: http.StatusOK, header: header, body: list[from:to]}
+func (s *Server) page(r *http.Request, key string, list []rest.Object) *rest.Answer {
+	page, perPage := rest.PageOf(r)
+	from, to, header := rest.Paginate(r, s.baseURL, len(list), page, perPage)
+	a := &rest.Answer{Status: http.StatusOK, Header: header, Body: list[from:to]}
 	if key != "" {
-		a.body = object{"total_count": len(list), key: list[from:to]}
+		a.Body = rest.Object{"total_count": len(list), key: list[from:to]}
 	}
 	return a
 }
 
-func (s *Server) getRunner(r *http.Request) (*answer, error) {
+func (s *Server) getRunner(r *http.Request) (*rest.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rn, err := s.runnerIn(r)
 	if err != nil {
 		return nil, err
 	}
-	return ok(s.runnerObject(rn)), nil
+	return rest.OK(s.runnerObject(rn)), nil
 }
 
-func (s *Server) deleteRunner(r *http.Request) (*answer, error) {
+func (s *Server) deleteRunner(r *http.Request) (*rest.Answer, error) {
 	return nil, s.change(func() error {
 		rn, err := s.runnerIn(r)
 		if err != nil {
@@ -233,7 +187,7 @@ func (s *Server) deleteRunner(r *http.Request) (*answer, error) {
 	})
 }
 
-func (s *Server) listLabels(r *http.Request) (*answer, error) {
+func (s *Server) listLabels(r *http.Request) (*rest.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rn, err := s.runnerIn(r)
@@ -243,32 +197,32 @@ func (s *Server) listLabels(r *http.Request) (*answer, error) {
 	return labelList(rn), nil
 }
 
-func labelList(r *runner) *answer {
-	return ok(object{"total_count": len(r.Labels), "labels": labelObjects(r.Labels)})
+func labelList(r *runner) *rest.Answer {
+	return rest.OK(rest.Object{"total_count": len(r.Labels), "labels": labelObjects(r.Labels)})
 }
 
-func (s *Server) deleteLabels(r *http.Request) (*answer, error) {
+func (s *Server) deleteLabels(r *http.Request) (*rest.Answer, error) {
 	return s.changeLabels(r, func(rn *runner) error {
 		rn.Labels = slices.DeleteFunc(rn.Labels, func(l label) bool { return l.Type == "custom" })
 		return nil
 	})
 }
 
-func (s *Server) deleteLabel(r *http.Request) (*answer, error) {
+func (s *Server) deleteLabel(r *http.Request) (*rest.Answer, error) {
 	return s.changeLabels(r, func(rn *runner) error {
 		i := slices.IndexFunc(rn.Labels, func(l label) bool { return strings.EqualFold(l.Name, r.PathValue("name")) })
 		switch {
 		case i < 0:
-			return errNotFound
+			return rest.ErrNotFound
 		case rn.Labels[i].Type != "custom":
-			return problem(http.StatusUnprocessableEntity, "Label %s is read-only and cannot be removed", rn.Labels[i].Name)
+			return rest.Problem(http.StatusUnprocessableEntity, "Label %s is read-only and cannot be removed", rn.Labels[i].Name)
 		}
 		rn.Labels = slices.Delete(rn.Labels, i, i+1)
 		return nil
 	})
 }
 
-func (s *Server) changeLabels(r *http.Request, f func(*runner) error) (a *answer, err error) {
+func (s *Server) changeLabels(r *http.Request, f func(*runner) error) (a *rest.Answer, err error) {
 	err = s.change(func() error {
 		rn, err := s.runnerIn(r)
 		if err != nil {
@@ -294,26 +248,26 @@ type jitRequest struct {
 func (q jitRequest) check() error {
 	switch {
 	case q.RunnerGroupID == nil:
-		return problem(http.StatusUnprocessableEntity, "Invalid request.\n\n\"runner_group_id\" wasn't supplied.")
+		return rest.Problem(http.StatusUnprocessableEntity, "Invalid request.\n\n\"runner_group_id\" wasn't supplied.")
 	case len(q.Labels) < 1 || len(q.Labels) > maxLabels:
-		return problem(http.StatusUnprocessableEntity, "Invalid request.\n\n\"labels\" must have 1 to %d items.", maxLabels)
+		return rest.Problem(http.StatusUnprocessableEntity, "Invalid request.\n\n\"labels\" must have 1 to %d items.", maxLabels)
 	}
 	return nil
 }
 
 // generateJIT registers an ephemeral runner and returns its configuration files, as the real endpoint does.
-func (s *Server) generateJIT(r *http.Request) (*answer, error) {
+func (s *Server) generateJIT(r *http.Request) (*rest.Answer, error) {
 	var q jitRequest
-	if err := decode(r, &q, false); err != nil {
+	if err := rest.Decode(r, &q, false); err != nil {
 		return nil, err
 	}
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	var a *answer
+	var a *rest.Answer
 	err := s.change(func() error {
 		if !s.hasGroup(r.PathValue("org") != "", *q.RunnerGroupID) {
-			return errNotFound
+			return rest.ErrNotFound
 		}
 		rn, secret, err := s.addRunner(registration{jit: true,
 			scope: scopeOf(r), name: q.Name, labels: q.Labels, group: *q.RunnerGroupID, ephemeral: true,
@@ -322,7 +276,7 @@ func (s *Server) generateJIT(r *http.Request) (*answer, error) {
 			return err
 		}
 		encoded, err := encodeJIT(s.baseURL, rn, secret, cmp.Or(q.WorkFolder, "_work"))
-		a = created(object{"runner": s.runnerObject(rn), "encoded_jit_config": encoded})
+		a = rest.Created(rest.Object{"runner": s.runnerObject(rn), "encoded_jit_config": encoded})
 		return err
 	})
 	return a, err

@@ -5,32 +5,34 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 )
 
 // runIn finds the run that the path of a GitHub call names, in its repository.
 func (s *Server) runIn(r *http.Request) (*run, error) {
-	id, err := pathID(r, "run_id")
+	id, err := rest.PathID(r, "run_id")
 	if err != nil {
 		return nil, err
 	}
 	found := s.runs[id]
 	if found == nil || !strings.EqualFold(found.Repository, repositoryOf(r)) {
-		return nil, errNotFound
+		return nil, rest.ErrNotFound
 	}
 	return found, nil
 }
 
-func (s *Server) getRun(r *http.Request) (*answer, error) {
+func (s *Server) getRun(r *http.Request) (*rest.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, err := s.runIn(r)
 	if err != nil {
 		return nil, err
 	}
-	return ok(s.runObject(found)), nil
+	return rest.OK(s.runObject(found)), nil
 }
 
-func (s *Server) listJobs(r *http.Request) (*answer, error) {
+func (s *Server) listJobs(r *http.Request) (*rest.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, err := s.runIn(r)
@@ -45,8 +47,8 @@ func (s *Server) listJobs(r *http.Request) (*answer, error) {
 }
 
 // jobList shows the jobs that GitHub would have made by now: not those that wait for their needs.
-func (s *Server) jobList(r *http.Request, of *run, ids []int64) *answer {
-	page, perPage := pageOf(r)
+func (s *Server) jobList(r *http.Request, of *run, ids []int64) *rest.Answer {
+	page, perPage := rest.PageOf(r)
 	jobs := []*job{}
 	for _, id := range ids {
 		if j := s.jobs[id]; j.Status != statusPending {
@@ -54,15 +56,15 @@ func (s *Server) jobList(r *http.Request, of *run, ids []int64) *answer {
 		}
 	}
 	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.ID, b.ID) })
-	from, to, header := paginate(r, s.baseURL, len(jobs), page, perPage)
-	list := []object{}
+	from, to, header := rest.Paginate(r, s.baseURL, len(jobs), page, perPage)
+	list := []rest.Object{}
 	for _, j := range jobs[from:to] {
 		list = append(list, s.jobObject(of, j))
 	}
-	return &answer{status: http.StatusOK, header: header, body: object{"total_count": len(jobs), "jobs": list}}
+	return &rest.Answer{Status: http.StatusOK, Header: header, Body: rest.Object{"total_count": len(jobs), "jobs": list}}
 }
 
-func (s *Server) changeRun(r *http.Request, status int, f func(*run) error) (*answer, error) {
+func (s *Server) changeRun(r *http.Request, status int, f func(*run) error) (*rest.Answer, error) {
 	err := s.change(func() error {
 		found, err := s.runIn(r)
 		if err != nil {
@@ -70,17 +72,17 @@ func (s *Server) changeRun(r *http.Request, status int, f func(*run) error) (*an
 		}
 		return f(found)
 	})
-	return &answer{status: status, body: object{}}, err
+	return &rest.Answer{Status: status, Body: rest.Object{}}, err
 }
 
-func (s *Server) cancel(r *http.Request) (*answer, error) {
+func (s *Server) cancel(r *http.Request) (*rest.Answer, error) {
 	return s.changeRun(r, http.StatusAccepted, s.cancelRun)
 }
 
-func (s *Server) rerunAll(r *http.Request) (*answer, error) {
+func (s *Server) rerunAll(r *http.Request) (*rest.Answer, error) {
 	return s.changeRun(r, http.StatusCreated, func(found *run) error { return s.rerun(found, false) })
 }
 
-func (s *Server) rerunFailed(r *http.Request) (*answer, error) {
+func (s *Server) rerunFailed(r *http.Request) (*rest.Answer, error) {
 	return s.changeRun(r, http.StatusCreated, func(found *run) error { return s.rerun(found, true) })
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 )
 
 // runFilter is a query for runs. GitHub's status takes conclusions too.
@@ -22,19 +24,19 @@ func filterOf(r *http.Request) (runFilter, error) {
 	q := r.URL.Query()
 	for _, name := range []string{"actor", "created", "check_suite_id"} {
 		if q.Has(name) {
-			return runFilter{}, problem(http.StatusUnprocessableEntity, "%s is not supported by the GitHub stand-in", name)
+			return runFilter{}, rest.Problem(http.StatusUnprocessableEntity, "%s is not supported by the GitHub stand-in", name)
 		}
 	}
 	return runFilter{repositoryOf(r), q.Get("status"), q.Get("event"), q.Get("branch"), q.Get("head_sha")}, nil
 }
 
 // listRuns shows the newest run first, as GitHub does.
-func (s *Server) listRuns(r *http.Request) (*answer, error) {
+func (s *Server) listRuns(r *http.Request) (*rest.Answer, error) {
 	filter, err := filterOf(r)
 	if err != nil {
 		return nil, err
 	}
-	page, perPage := pageOf(r)
+	page, perPage := rest.PageOf(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []*run
@@ -44,12 +46,12 @@ func (s *Server) listRuns(r *http.Request) (*answer, error) {
 		}
 	}
 	slices.SortFunc(found, func(a, b *run) int { return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID)) })
-	from, to, header := paginate(r, s.baseURL, len(found), page, perPage)
-	list := []object{}
+	from, to, header := rest.Paginate(r, s.baseURL, len(found), page, perPage)
+	list := []rest.Object{}
 	for _, one := range found[from:to] {
 		list = append(list, s.runObject(one))
 	}
-	return &answer{status: http.StatusOK, header: header, body: object{"total_count": len(found), "workflow_runs": list}}, nil
+	return &rest.Answer{Status: http.StatusOK, Header: header, Body: rest.Object{"total_count": len(found), "workflow_runs": list}}, nil
 }
 
 // attemptIn finds the run of the path as it was in the attempt of the path. Of an earlier attempt only what its jobs tell is known.
@@ -60,7 +62,7 @@ func (s *Server) attemptIn(r *http.Request) (*run, error) {
 	}
 	n, err := strconv.Atoi(r.PathValue("attempt"))
 	if err != nil || n < 1 || n > found.Attempt {
-		return nil, errNotFound
+		return nil, rest.ErrNotFound
 	}
 	if n == found.Attempt {
 		return found, nil
@@ -78,17 +80,17 @@ func (s *Server) attemptIn(r *http.Request) (*run, error) {
 	return &past, nil
 }
 
-func (s *Server) getAttempt(r *http.Request) (*answer, error) {
+func (s *Server) getAttempt(r *http.Request) (*rest.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, err := s.attemptIn(r)
 	if err != nil {
 		return nil, err
 	}
-	return ok(s.runObject(found)), nil
+	return rest.OK(s.runObject(found)), nil
 }
 
-func (s *Server) listAttemptJobs(r *http.Request) (*answer, error) {
+func (s *Server) listAttemptJobs(r *http.Request) (*rest.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, err := s.attemptIn(r)
@@ -98,8 +100,8 @@ func (s *Server) listAttemptJobs(r *http.Request) (*answer, error) {
 	return s.jobList(r, found, found.Jobs), nil
 }
 
-func (s *Server) getJob(r *http.Request) (*answer, error) {
-	id, err := pathID(r, "id")
+func (s *Server) getJob(r *http.Request) (*rest.Answer, error) {
+	id, err := rest.PathID(r, "id")
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +109,7 @@ func (s *Server) getJob(r *http.Request) (*answer, error) {
 	defer s.mu.Unlock()
 	j := s.jobs[id]
 	if j == nil || j.Status == statusPending || !strings.EqualFold(s.runs[j.RunID].Repository, repositoryOf(r)) {
-		return nil, errNotFound
+		return nil, rest.ErrNotFound
 	}
-	return ok(s.jobObject(s.runs[j.RunID], j)), nil
+	return rest.OK(s.jobObject(s.runs[j.RunID], j)), nil
 }

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+
 	"github.com/hashicorp/go-hclog"
 )
 
@@ -56,9 +58,9 @@ type Server struct {
 	handler  http.Handler
 	outbox   *outbox
 	oidc     *issuer
-	calls    *callCounter
-	faults   *faultList
-	limit    *rateLimiter
+	calls    *rest.Calls
+	faults   *rest.Faults
+	limit    *rest.RateLimiter
 	logs     *jobLogs
 	stop     chan struct{} // closed by Close
 	stopOnce sync.Once
@@ -110,7 +112,7 @@ func New(o Options) (*Server, error) {
 	s.started = s.now()
 	s.outbox = newOutbox(s.log.Named("webhooks"), s.now)
 	s.oidc = &issuer{path: filepath.Join(o.StateDir, "oidc-key.pem"), now: s.now}
-	s.calls, s.faults, s.limit = newCallCounter(), &faultList{github: map[string]bool{}}, newRateLimiter(o.RateLimit, s.now)
+	s.calls, s.faults, s.limit = rest.NewCalls(), rest.NewFaults(), rest.NewRateLimiter(o.RateLimit, s.now)
 	s.logs = &jobLogs{dir: filepath.Join(o.StateDir, "logs")}
 	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("load state of the GitHub stand-in: %w", err)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+
 	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
 )
 
@@ -16,24 +18,24 @@ import (
 const sessionGrace = 10 * time.Second
 
 // errGone tells a listener that its registration is no more.
-var errGone = problem(http.StatusUnauthorized, "The runner registration has been deleted from the server.")
+var errGone = rest.Problem(http.StatusUnauthorized, "The runner registration has been deleted from the server.")
 
 // scopeOfURL is the repository or organisation that a runner was configured for.
 func scopeOfURL(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return "", problem(http.StatusUnprocessableEntity, "url is not a URL")
+		return "", rest.Problem(http.StatusUnprocessableEntity, "url is not a URL")
 	}
 	scope := strings.Trim(u.Path, "/")
 	if scope == "" || strings.Count(scope, "/") > 1 {
-		return "", problem(http.StatusUnprocessableEntity, "'%s' should point to an org or repository.", raw)
+		return "", rest.Problem(http.StatusUnprocessableEntity, "'%s' should point to an org or repository.", raw)
 	}
 	return scope, nil
 }
 
-func (s *Server) register(r *http.Request) (a *answer, err error) {
+func (s *Server) register(r *http.Request) (a *rest.Answer, err error) {
 	var q protocol.Register
-	if err := decode(r, &q, true); err != nil {
+	if err := rest.Decode(r, &q, true); err != nil {
 		return nil, err
 	}
 	scope, err := scopeOfURL(q.URL)
@@ -41,23 +43,23 @@ func (s *Server) register(r *http.Request) (a *answer, err error) {
 		return nil, err
 	}
 	err = s.change(func() error {
-		if err := s.checkToken(bearer(r), purposeRegister, scope); err != nil && !q.Hosted { // nobody registers GitHub's own machines
+		if err := s.checkToken(rest.Bearer(r), purposeRegister, scope); err != nil && !q.Hosted { // nobody registers GitHub's own machines
 			return err
 		}
 		rn, secret, err := s.addRunner(registration{
 			scope: scope, name: q.Name, labels: q.Labels, ephemeral: q.Ephemeral, replace: q.Replace, hosted: q.Hosted,
 		})
 		if err == nil {
-			a = created(protocol.Registered{ID: rn.ID, Credential: secret})
+			a = rest.Created(protocol.Registered{ID: rn.ID, Credential: secret})
 		}
 		return err
 	})
 	return a, err
 }
 
-func (s *Server) remove(r *http.Request) (*answer, error) {
+func (s *Server) remove(r *http.Request) (*rest.Answer, error) {
 	var q protocol.Remove
-	if err := decode(r, &q, true); err != nil {
+	if err := rest.Decode(r, &q, true); err != nil {
 		return nil, err
 	}
 	scope, err := scopeOfURL(q.URL)
@@ -67,10 +69,10 @@ func (s *Server) remove(r *http.Request) (*answer, error) {
 	return nil, s.change(func() error {
 		rn := s.runners[q.ID]
 		if rn == nil || !strings.EqualFold(rn.Scope, scope) {
-			return errNotFound
+			return rest.ErrNotFound
 		}
-		if err := s.checkToken(bearer(r), purposeRemove, scope); err != nil && !rn.Hosted {
-			return problem(http.StatusForbidden, "the remove token is wrong or expired")
+		if err := s.checkToken(rest.Bearer(r), purposeRemove, scope); err != nil && !rn.Hosted {
+			return rest.Problem(http.StatusForbidden, "the remove token is wrong or expired")
 		}
 		if rn.JobID != 0 {
 			return stillBusy(rn)
@@ -82,7 +84,7 @@ func (s *Server) remove(r *http.Request) (*answer, error) {
 
 // caller is the runner whose credential the call bears.
 func (s *Server) caller(r *http.Request) (*runner, error) {
-	hash := hashOf(bearer(r))
+	hash := hashOf(rest.Bearer(r))
 	for _, rn := range s.runners {
 		if rn.Credential == hash {
 			return rn, nil
@@ -98,14 +100,14 @@ func (s *Server) present(rn *runner) bool {
 
 // openSession lets one listener speak for a runner. A second one is refused while the first is there. A job that was running
 // on a listener now gone went with it.
-func (s *Server) openSession(r *http.Request) (a *answer, err error) {
+func (s *Server) openSession(r *http.Request) (a *rest.Answer, err error) {
 	err = s.change(func() error {
 		rn, err := s.caller(r)
 		if err != nil {
 			return err
 		}
 		if s.present(rn) {
-			return problem(http.StatusConflict, "A session for this runner already exists.")
+			return rest.Problem(http.StatusConflict, "A session for this runner already exists.")
 		}
 		if j := s.jobs[rn.JobID]; j != nil && j.Status == statusInProgress {
 			s.complete(j, conclusionFailure, lostMessage)
@@ -117,13 +119,13 @@ func (s *Server) openSession(r *http.Request) (a *answer, err error) {
 		rn.Session, rn.abandoned, rn.heard, rn.lastSeen = hash, false, true, s.now()
 		clear(rn.sent)
 		s.put(kindRunner, rn.ID, rn)
-		a = created(protocol.Session{ID: secret})
+		a = rest.Created(protocol.Session{ID: secret})
 		return nil
 	})
 	return a, err
 }
 
-func (s *Server) closeSession(r *http.Request) (*answer, error) {
+func (s *Server) closeSession(r *http.Request) (*rest.Answer, error) {
 	return nil, s.change(func() error {
 		rn, err := s.sessionOf(r)
 		if err != nil {
@@ -145,13 +147,13 @@ func (s *Server) sessionOf(r *http.Request) (*runner, error) {
 		return nil, err
 	}
 	if rn.Session != hashOf(r.URL.Query().Get("session")) {
-		return nil, problem(http.StatusConflict, "A session for this runner already exists.")
+		return nil, rest.Problem(http.StatusConflict, "A session for this runner already exists.")
 	}
 	return rn, nil
 }
 
 // poll holds a listener's call until there is a message for it.
-func (s *Server) poll(r *http.Request) (*answer, error) {
+func (s *Server) poll(r *http.Request) (*rest.Answer, error) {
 	var rn *runner
 	err := s.change(func() (err error) {
 		if rn, err = s.sessionOf(r); err == nil {
@@ -172,7 +174,7 @@ func (s *Server) poll(r *http.Request) (*answer, error) {
 	return a, err
 }
 
-func (s *Server) awaitMessage(r *http.Request, rn *runner) (*answer, error) {
+func (s *Server) awaitMessage(r *http.Request, rn *runner) (*rest.Answer, error) {
 	expired := time.NewTimer(protocol.PollTime)
 	defer expired.Stop()
 	for {
@@ -184,7 +186,7 @@ func (s *Server) awaitMessage(r *http.Request, rn *runner) (*answer, error) {
 			return nil, err
 		}
 		if m != nil {
-			return ok(m), nil
+			return rest.OK(m), nil
 		}
 		select {
 		case <-changed:
@@ -193,14 +195,14 @@ func (s *Server) awaitMessage(r *http.Request, rn *runner) (*answer, error) {
 		case <-r.Context().Done():
 			return nil, nil
 		case <-s.stop:
-			return nil, problem(http.StatusServiceUnavailable, "the GitHub stand-in is stopping")
+			return nil, rest.Problem(http.StatusServiceUnavailable, "the GitHub stand-in is stopping")
 		}
 	}
 }
 
 // acquire begins an assigned job. A repeated call by the same runner gets the job again: the first answer may have been lost.
-func (s *Server) acquire(r *http.Request) (a *answer, err error) {
-	id, err := pathID(r, "id")
+func (s *Server) acquire(r *http.Request) (a *rest.Answer, err error) {
+	id, err := rest.PathID(r, "id")
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +213,7 @@ func (s *Server) acquire(r *http.Request) (a *answer, err error) {
 		}
 		j := s.jobs[id]
 		if j == nil || rn.JobID != id {
-			return problem(http.StatusConflict, "The job is not assigned to this runner any more.")
+			return rest.Problem(http.StatusConflict, "The job is not assigned to this runner any more.")
 		}
 		secret, hash := newSecret()
 		j.Token = hash
@@ -219,7 +221,7 @@ func (s *Server) acquire(r *http.Request) (a *answer, err error) {
 		if j.Status == statusQueued {
 			s.begin(j)
 		}
-		a = ok(s.jobDescription(j, secret))
+		a = rest.OK(s.jobDescription(j, secret))
 		return nil
 	})
 	return a, err
@@ -237,27 +239,27 @@ func (s *Server) jobDescription(j *job, secret string) protocol.Job {
 
 // ofWorker runs f on the job of the path if the call bears the token of its worker.
 func (s *Server) ofWorker(r *http.Request, f func(*job) error) error {
-	id, err := pathID(r, "id")
+	id, err := rest.PathID(r, "id")
 	if err != nil {
 		return err
 	}
 	return s.change(func() error {
 		j := s.jobs[id]
-		if j == nil || j.Token == "" || j.Token != hashOf(bearer(r)) {
-			return problem(http.StatusConflict, "The job is not running any more.")
+		if j == nil || j.Token == "" || j.Token != hashOf(rest.Bearer(r)) {
+			return rest.Problem(http.StatusConflict, "The job is not running any more.")
 		}
 		return f(j)
 	})
 }
 
-func (s *Server) jobLog(r *http.Request) (*answer, error) {
+func (s *Server) jobLog(r *http.Request) (*rest.Answer, error) {
 	offset, err := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
 	if err != nil || offset < 0 {
-		return nil, problem(http.StatusUnprocessableEntity, "offset is not a number")
+		return nil, rest.Problem(http.StatusUnprocessableEntity, "offset is not a number")
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
+	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, rest.MaxBody))
 	if err != nil {
-		return nil, problem(http.StatusBadRequest, "read log: %v", err)
+		return nil, rest.Problem(http.StatusBadRequest, "read log: %v", err)
 	}
 	var id int64
 	if err := s.ofWorker(r, func(j *job) error { id = j.ID; return nil }); err != nil {
@@ -266,9 +268,9 @@ func (s *Server) jobLog(r *http.Request) (*answer, error) {
 	return nil, s.logs.append(id, offset, data)
 }
 
-func (s *Server) jobSteps(r *http.Request) (*answer, error) {
+func (s *Server) jobSteps(r *http.Request) (*rest.Answer, error) {
 	var steps []protocol.StepState
-	if err := decode(r, &steps, true); err != nil {
+	if err := rest.Decode(r, &steps, true); err != nil {
 		return nil, err
 	}
 	return nil, s.ofWorker(r, func(j *job) error {
@@ -278,15 +280,15 @@ func (s *Server) jobSteps(r *http.Request) (*answer, error) {
 	})
 }
 
-func (s *Server) jobComplete(r *http.Request) (*answer, error) {
+func (s *Server) jobComplete(r *http.Request) (*rest.Answer, error) {
 	var q protocol.Complete
-	if err := decode(r, &q, true); err != nil {
+	if err := rest.Decode(r, &q, true); err != nil {
 		return nil, err
 	}
 	switch q.Conclusion {
 	case conclusionSuccess, conclusionFailure, conclusionCancelled:
 	default:
-		return nil, problem(http.StatusUnprocessableEntity, "conclusion %q is none of success, failure and cancelled", q.Conclusion)
+		return nil, rest.Problem(http.StatusUnprocessableEntity, "conclusion %q is none of success, failure and cancelled", q.Conclusion)
 	}
 	return nil, s.ofWorker(r, func(j *job) error {
 		s.complete(j, q.Conclusion, q.Reason)

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 )
 
 type startRequest struct {
@@ -18,39 +20,39 @@ type startRequest struct {
 
 func (q startRequest) check() (id int64, err error) {
 	if !isRepository(q.Repository) {
-		return 0, problem(http.StatusUnprocessableEntity, "repository %q is not of the form owner/name", q.Repository)
+		return 0, rest.Problem(http.StatusUnprocessableEntity, "repository %q is not of the form owner/name", q.Repository)
 	}
 	if err := q.origin.check(); err != nil {
 		return 0, err
 	}
 	if q.RunID != "" {
 		if id, err = strconv.ParseInt(string(q.RunID), 10, 64); err != nil || id <= 0 {
-			return 0, problem(http.StatusUnprocessableEntity, "run_id %q is not a positive number", q.RunID)
+			return 0, rest.Problem(http.StatusUnprocessableEntity, "run_id %q is not a positive number", q.RunID)
 		}
 	}
 	if q.Workflow == "" {
-		return 0, problem(http.StatusUnprocessableEntity, "workflow is empty: it is the text of a workflow file")
+		return 0, rest.Problem(http.StatusUnprocessableEntity, "workflow is empty: it is the text of a workflow file")
 	}
 	return id, nil
 }
 
-func (s *Server) standinStart(r *http.Request) (*answer, error) {
+func (s *Server) standinStart(r *http.Request) (*rest.Answer, error) {
 	var q startRequest
-	if err := decode(r, &q, true); err != nil {
+	if err := rest.Decode(r, &q, true); err != nil {
 		return nil, err
 	}
 	id, err := q.check()
 	if err != nil {
 		return nil, err
 	}
-	var a *answer
+	var a *rest.Answer
 	err = s.change(func() error {
 		if s.runs[id] != nil {
-			return problem(http.StatusConflict, "run %d exists already", id)
+			return rest.Problem(http.StatusConflict, "run %d exists already", id)
 		}
 		made, err := s.startRun(q.Repository, id, q.Workflow, q.origin)
 		if err == nil {
-			a = created(s.runView(made))
+			a = rest.Created(s.runView(made))
 		}
 		return err
 	})
@@ -83,16 +85,16 @@ type jobView struct {
 func (s *Server) runView(r *run) runView {
 	v := runView{
 		ID: r.ID, RunID: fmt.Sprint(r.ID), Repository: r.Repository, RunAttempt: r.Attempt, Status: r.Status,
-		Conclusion: orNull(r.Conclusion), Jobs: []jobView{},
+		Conclusion: rest.OrNull(r.Conclusion), Jobs: []jobView{},
 	}
 	for _, id := range r.Jobs {
 		j := s.jobs[id]
 		jv := jobView{
-			ID: j.ID, Name: j.Name, RunAttempt: j.Attempt, Labels: j.Labels, Status: j.Status, Conclusion: orNull(j.Conclusion),
-			StartedAt: stamp(j.StartedAt), CompletedAt: stamp(j.CompletedAt),
+			ID: j.ID, Name: j.Name, RunAttempt: j.Attempt, Labels: j.Labels, Status: j.Status, Conclusion: rest.OrNull(j.Conclusion),
+			StartedAt: rest.Time(j.StartedAt), CompletedAt: rest.Time(j.CompletedAt),
 		}
 		if !j.StartedAt.IsZero() {
-			jv.Runner = orNull(j.RunnerName)
+			jv.Runner = rest.OrNull(j.RunnerName)
 		}
 		v.Jobs = append(v.Jobs, jv)
 	}
@@ -101,17 +103,17 @@ func (s *Server) runView(r *run) runView {
 
 // standinRun finds the run of a call of the stand-in's own, whatever its repository.
 func (s *Server) standinRun(r *http.Request) (*run, error) {
-	id, err := pathID(r, "run_id")
+	id, err := rest.PathID(r, "run_id")
 	if err != nil {
 		return nil, err
 	}
 	if s.runs[id] == nil {
-		return nil, errNotFound
+		return nil, rest.ErrNotFound
 	}
 	return s.runs[id], nil
 }
 
-func (s *Server) standinGet(r *http.Request) (*answer, error) {
+func (s *Server) standinGet(r *http.Request) (*rest.Answer, error) {
 	s.mu.Lock()
 	found, err := s.standinRun(r)
 	var v runView
@@ -127,10 +129,10 @@ func (s *Server) standinGet(r *http.Request) (*answer, error) {
 			return nil, err
 		}
 	}
-	return ok(v), nil
+	return rest.OK(v), nil
 }
 
-func (s *Server) changeStandinRun(r *http.Request, status int, f func(*run) error) (a *answer, err error) {
+func (s *Server) changeStandinRun(r *http.Request, status int, f func(*run) error) (a *rest.Answer, err error) {
 	err = s.change(func() error {
 		found, err := s.standinRun(r)
 		if err != nil {
@@ -139,21 +141,21 @@ func (s *Server) changeStandinRun(r *http.Request, status int, f func(*run) erro
 		if err := f(found); err != nil {
 			return err
 		}
-		a = &answer{status: status, body: s.runView(found)}
+		a = &rest.Answer{Status: status, Body: s.runView(found)}
 		return nil
 	})
 	return a, err
 }
 
-func (s *Server) standinCancel(r *http.Request) (*answer, error) {
+func (s *Server) standinCancel(r *http.Request) (*rest.Answer, error) {
 	return s.changeStandinRun(r, http.StatusAccepted, s.cancelRun)
 }
 
-func (s *Server) standinRerun(r *http.Request) (*answer, error) {
+func (s *Server) standinRerun(r *http.Request) (*rest.Answer, error) {
 	var q struct {
 		FailedOnly bool `json:"failed_only"`
 	}
-	if err := decode(r, &q, true); err != nil {
+	if err := rest.Decode(r, &q, true); err != nil {
 		return nil, err
 	}
 	return s.changeStandinRun(r, http.StatusCreated, func(found *run) error { return s.rerun(found, q.FailedOnly) })
@@ -168,7 +170,7 @@ type runnerView struct {
 	Busy   bool     `json:"busy"`
 }
 
-func (s *Server) standinRunners(*http.Request) (*answer, error) {
+func (s *Server) standinRunners(*http.Request) (*rest.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := []runnerView{}
@@ -183,22 +185,22 @@ func (s *Server) standinRunners(*http.Request) (*answer, error) {
 		list = append(list, v)
 	}
 	slices.SortFunc(list, func(a, b runnerView) int { return cmp.Compare(a.ID, b.ID) })
-	return ok(object{"runners": list}), nil
+	return rest.OK(rest.Object{"runners": list}), nil
 }
 
-func (s *Server) standinCalls(*http.Request) (*answer, error) {
-	return ok(object{"calls": s.calls.list()}), nil
+func (s *Server) standinCalls(*http.Request) (*rest.Answer, error) {
+	return rest.OK(rest.Object{"calls": s.calls.List()}), nil
 }
 
-func (s *Server) standinFaults(r *http.Request) (*answer, error) {
-	var f fault
-	if err := decode(r, &f, true); err != nil {
+func (s *Server) standinFaults(r *http.Request) (*rest.Answer, error) {
+	var f rest.Fault
+	if err := rest.Decode(r, &f, true); err != nil {
 		return nil, err
 	}
-	return nil, s.faults.add(f)
+	return nil, s.faults.Add(f)
 }
 
-func (s *Server) standinFaultsEnd(*http.Request) (*answer, error) {
-	s.faults.clear()
+func (s *Server) standinFaultsEnd(*http.Request) (*rest.Answer, error) {
+	s.faults.Clear()
 	return nil, nil
 }

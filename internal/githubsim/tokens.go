@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 )
 
 // What a token is good for.
@@ -41,8 +43,8 @@ func scopeOf(r *http.Request) string {
 
 func repositoryOf(r *http.Request) string { return r.PathValue("owner") + "/" + r.PathValue("repo") }
 
-func (s *Server) createToken(purpose string) endpoint {
-	return func(r *http.Request) (*answer, error) {
+func (s *Server) createToken(purpose string) rest.Endpoint {
+	return func(r *http.Request) (*rest.Answer, error) {
 		secret, hash := newSecret()
 		t := &token{Purpose: purpose, Scope: scopeOf(r), ExpiresAt: s.now().Add(TokenLife)}
 		err := s.change(func() error {
@@ -50,7 +52,7 @@ func (s *Server) createToken(purpose string) endpoint {
 			s.dirty[rowKey{kindToken, hash}] = t
 			return nil
 		})
-		return created(object{"token": secret, "expires_at": t.ExpiresAt.UTC().Format(time.RFC3339)}), err
+		return rest.Created(rest.Object{"token": secret, "expires_at": t.ExpiresAt.UTC().Format(time.RFC3339)}), err
 	}
 }
 
@@ -58,7 +60,7 @@ func (s *Server) createToken(purpose string) endpoint {
 func (s *Server) checkToken(secret, purpose, scope string) error {
 	t := s.tokens[hashOf(secret)]
 	if t == nil || t.Purpose != purpose || !strings.EqualFold(t.Scope, scope) || !s.now().Before(t.ExpiresAt) {
-		return errNotFound // what GitHub answers to a wrong or expired token
+		return rest.ErrNotFound // what GitHub answers to a wrong or expired token
 	}
 	return nil
 }

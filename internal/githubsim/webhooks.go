@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+
 	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
 )
@@ -144,17 +146,17 @@ func (o *outbox) done(d *delivery, out outcome) {
 	o.stir()
 }
 
-func (s *Server) standinWebhooks(r *http.Request) (*answer, error) {
+func (s *Server) standinWebhooks(r *http.Request) (*rest.Answer, error) {
 	var h hook
-	if err := decode(r, &h, true); err != nil {
+	if err := rest.Decode(r, &h, true); err != nil {
 		return nil, err
 	}
 	u, err := url.Parse(h.Target)
 	if h.Target != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return nil, problem(http.StatusUnprocessableEntity, "target is not an http or https URL")
+		return nil, rest.Problem(http.StatusUnprocessableEntity, "target is not an http or https URL")
 	}
 	if h.LoseEvery < 0 || h.RepeatEvery < 0 {
-		return nil, problem(http.StatusUnprocessableEntity, "lose_every and repeat_every must not be negative")
+		return nil, rest.Problem(http.StatusUnprocessableEntity, "lose_every and repeat_every must not be negative")
 	}
 	return nil, s.change(func() error {
 		s.hook = h
@@ -165,11 +167,11 @@ func (s *Server) standinWebhooks(r *http.Request) (*answer, error) {
 }
 
 // standinHold keeps deliveries back until it is told to let them go. It does not outlive a restart.
-func (s *Server) standinHold(r *http.Request) (*answer, error) {
+func (s *Server) standinHold(r *http.Request) (*rest.Answer, error) {
 	var q struct {
 		Hold bool `json:"hold"`
 	}
-	if err := decode(r, &q, true); err != nil {
+	if err := rest.Decode(r, &q, true); err != nil {
 		return nil, err
 	}
 	s.outbox.hold(q.Hold)
@@ -177,14 +179,14 @@ func (s *Server) standinHold(r *http.Request) (*answer, error) {
 }
 
 func (s *Server) emitRun(r *run, action string) {
-	s.emit("workflow_run", r, action, object{"workflow_run": s.runObject(r), "workflow": s.workflowObject(r)})
+	s.emit("workflow_run", r, action, rest.Object{"workflow_run": s.runObject(r), "workflow": s.workflowObject(r)})
 }
 
 func (s *Server) emitJob(r *run, j *job, action string) {
-	s.emit("workflow_job", r, action, object{"workflow_job": s.jobObject(r, j)})
+	s.emit("workflow_job", r, action, rest.Object{"workflow_job": s.jobObject(r, j)})
 }
 
-func (s *Server) emit(name string, r *run, action string, payload object) {
+func (s *Server) emit(name string, r *run, action string, payload rest.Object) {
 	owner := ownerOf(r.Repository)
 	payload["action"] = action
 	payload["repository"] = s.repositoryObject(r.Repository)
@@ -193,7 +195,7 @@ func (s *Server) emit(name string, r *run, action string, payload object) {
 	e := event{name: name, action: action, run: r.ID, repository: idOf(r.Repository), payload: payload}
 	if in := s.hookInstallation(owner); in != nil {
 		e.installation = in.ID
-		payload["installation"] = object{"id": in.ID, "node_id": in.nodeID()}
+		payload["installation"] = rest.Object{"id": in.ID, "node_id": in.nodeID()}
 	}
 	s.outbox.add(e)
 }

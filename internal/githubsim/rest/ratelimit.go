@@ -1,4 +1,4 @@
-package githubsim
+package rest
 
 import (
 	"maps"
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// rateLimiter is GitHub's primary rate limit: a number of calls in an hour, for each credential by itself.
-type rateLimiter struct {
+// RateLimiter is GitHub's primary rate limit: a number of calls in an hour, for each credential by itself.
+type RateLimiter struct {
 	limit int
 	now   func() time.Time
 
@@ -22,12 +22,12 @@ type budget struct {
 	reset time.Time
 }
 
-func newRateLimiter(limit int, now func() time.Time) *rateLimiter {
-	return &rateLimiter{limit: limit, now: now, budgets: map[string]*budget{}}
+func NewRateLimiter(limit int, now func() time.Time) *RateLimiter {
+	return &RateLimiter{limit: limit, now: now, budgets: map[string]*budget{}}
 }
 
 // of is the budget of a credential in the present hour, which begins with its first call. The caller holds the lock.
-func (l *rateLimiter) of(key string) *budget {
+func (l *RateLimiter) of(key string) *budget {
 	now := l.now()
 	b := l.budgets[key]
 	if b == nil || !now.Before(b.reset) {
@@ -38,8 +38,8 @@ func (l *rateLimiter) of(key string) *budget {
 	return b
 }
 
-// take reports whether the credential has a call left, and uses it up.
-func (l *rateLimiter) take(key string) bool {
+// Take reports whether the credential has a call left, and uses it up.
+func (l *RateLimiter) Take(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.of(key)
@@ -50,16 +50,16 @@ func (l *rateLimiter) take(key string) bool {
 	return true
 }
 
-// giveBack returns a call that is free: one that was answered 304.
-func (l *rateLimiter) giveBack(key string) {
+// Return returns a call that is free: one that was answered 304.
+func (l *RateLimiter) Return(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.of(key)
 	b.used = max(0, b.used-1)
 }
 
-// tell sets the headers that GitHub gives with every answer.
-func (l *rateLimiter) tell(h http.Header, key string) {
+// SetHeaders sets the headers that GitHub gives with every answer.
+func (l *RateLimiter) SetHeaders(h http.Header, key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.of(key)
