@@ -88,7 +88,7 @@ func emptyMachine(t *testing.T, id string) *machine {
 	// A process that is being started meanwhile would hold the scripts open, and
 	// what is open for writing cannot be run.
 	syscall.ForkLock.RLock()
-	err = githubsim.LayOutRunner(filepath.Join(m.dir, "distribution"), self)
+	err = runner.LayOut(filepath.Join(m.dir, "distribution"), self)
 	syscall.ForkLock.RUnlock()
 	check(t, err)
 	check(t, os.Symlink(self, filepath.Join(m.dir, "agentd")))

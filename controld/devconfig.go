@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/remuda-ci/remuda/internal/config"
-	"github.com/remuda-ci/remuda/internal/githubsim"
+	standinrunner "github.com/remuda-ci/remuda/internal/githubsim/runner"
 )
 
 // configuration is what the flags and the file come to. The file is read over
@@ -155,5 +155,5 @@ func layOutRunner(dir, program string) error {
 	if laidErr != nil && !errors.Is(laidErr, os.ErrNotExist) {
 		return fmt.Errorf("lay out runner: %w", laidErr)
 	}
-	return githubsim.LayOutRunner(dir, program)
+	return standinrunner.LayOut(dir, program)
 }

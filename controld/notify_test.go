@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/githubsim"
+	standinrunner "github.com/remuda-ci/remuda/internal/githubsim/runner"
 )
 
 // TestServeTellsSystemd: Type=notify of controld.service waits for these.
 func TestServeTellsSystemd(t *testing.T) {
 	dir, programs := t.TempDir(), programsBesideEachOther(t)
-	if err := githubsim.LayOutRunner(filepath.Join(dir, "runner"), filepath.Join(programs, "standin-runner")); err != nil {
+	if err := standinrunner.LayOut(filepath.Join(dir, "runner"), filepath.Join(programs, "standin-runner")); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "notify")

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/remuda-ci/remuda/internal/githubsim"
+	standinrunner "github.com/remuda-ci/remuda/internal/githubsim/runner"
 	"github.com/remuda-ci/remuda/internal/local"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -82,7 +82,7 @@ func TestServe(t *testing.T) {
 	defer cancel()
 	hub := startDaemon(t, "github-standin", "--addr", "127.0.0.1:0", "--state-dir", filepath.Join(dir, "github"))
 	defer hub.stop()
-	if err := githubsim.LayOutRunner(filepath.Join(dir, "runner"), filepath.Join(programs, "standin-runner")); err != nil {
+	if err := standinrunner.LayOut(filepath.Join(dir, "runner"), filepath.Join(programs, "standin-runner")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("any\n"), 0o600); err != nil {
@@ -129,7 +129,7 @@ github: {url: "http://%[3]s/api/v3", token_file: %[1]s/token}
 func TestServeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	word, words := write(t, "token", "word\n"), write(t, "token", "two words\n")
-	if err := githubsim.LayOutRunner(filepath.Join(dir, "runner"), "/bin/true"); err != nil {
+	if err := standinrunner.LayOut(filepath.Join(dir, "runner"), "/bin/true"); err != nil {
 		t.Fatal(err)
 	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/remuda-ci/remuda/internal/githubsim"
+	standinrunner "github.com/remuda-ci/remuda/internal/githubsim/runner"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -28,7 +28,7 @@ func TestSnapshot(t *testing.T) {
 	defer cancel()
 	hub := startDaemon(t, "github-standin", "--addr", "127.0.0.1:0", "--state-dir", filepath.Join(dir, "github"))
 	defer hub.stop()
-	if err := githubsim.LayOutRunner(filepath.Join(dir, "runner"), filepath.Join(programs, "standin-runner")); err != nil {
+	if err := standinrunner.LayOut(filepath.Join(dir, "runner"), filepath.Join(programs, "standin-runner")); err != nil {
 		t.Fatal(err)
 	}
 	config := write(t, "controld.yaml", fmt.Sprintf(`

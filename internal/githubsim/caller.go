@@ -6,16 +6,18 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/remuda-ci/remuda/internal/githubsim/appjwt"
 	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
 // caller is who makes a call of GitHub's.
 type caller struct {
-	key          string        // what its budget is kept under
-	app          int64         // of a JSON web token or an installation token; 0: neither
-	installation *installation // of an installation token
-	token        *token        // the installation token
-	isApp        bool          // it bears a JSON web token
+	key          string              // what its budget is kept under
+	app          int64               // of a JSON web token or an installation token; 0: neither
+	installation *state.Installation // of an installation token
+	token        *state.Token        // the installation token
+	isApp        bool                // it bears a JSON web token
 }
 
 type callerKey struct{}
@@ -40,7 +42,7 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 	switch {
 	case secret == "":
 		return caller{key: "anonymous"}, rest.Problem(http.StatusUnauthorized, "Requires authentication")
-	case looksLikeJWT(secret):
+	case appjwt.LooksLike(secret):
 		return s.identifyApp(secret)
 	case strings.HasPrefix(secret, installationPrefix):
 		return s.identifyInstallation(secret)
@@ -50,15 +52,15 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 
 func (s *Server) identifyApp(secret string) (caller, error) {
 	nobody := caller{key: "anonymous"}
-	t, err := parseJWT(secret)
+	t, err := appjwt.Parse(secret)
 	if err != nil {
 		return nobody, err
 	}
-	a := s.appOf(t.claims.Issuer)
+	a := s.appOf(t.Claims.Issuer)
 	if a == nil {
 		return nobody, rest.Problem(http.StatusNotFound, "Integration not found")
 	}
-	if err := t.check(a.key, s.now()); err != nil {
+	if err := t.Check(a.PublicKey, s.now()); err != nil {
 		return nobody, err
 	}
 	return caller{key: fmt.Sprintf("app %d", a.ID), app: a.ID, isApp: true}, nil
@@ -81,10 +83,10 @@ func (s *Server) identifyInstallation(secret string) (caller, error) {
 func (c caller) admit(r *http.Request, appsOnly bool) error {
 	switch {
 	case appsOnly && !c.isApp:
-		return errJWT
+		return appjwt.ErrMalformed
 	case !appsOnly && c.isApp:
 		return errCredentials
-	case c.installation != nil && !c.token.covers(scopeOf(r)) && scopeOf(r) != runnerRepository: // that is public
+	case c.installation != nil && !c.token.Covers(scopeOf(r)) && scopeOf(r) != state.RunnerRepository: // that is public
 		return rest.ErrNotFound
 	}
 	return nil

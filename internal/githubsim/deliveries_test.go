@@ -183,7 +183,7 @@ func TestHeldDeliveriesComeLate(t *testing.T) {
 	}
 }
 
-// TestDeliveriesGoOutSideBySide has a receiver that lets nobody go until four deliveries are there.
+// TestDeliveriesGoOutSideBySide has a receiver that answers no delivery until four have arrived.
 func TestDeliveriesGoOutSideBySide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		unordered bool

@@ -5,7 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/remuda-ci/remuda/internal/githubsim/journal"
 	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
 // lostMessage is GitHub's annotation on a job whose runner is gone.
@@ -19,8 +21,8 @@ func (s *Server) dispatch() {
 		return
 	}
 	idle := s.idleRunners()
-	s.queue = slices.DeleteFunc(s.queue, func(j *job) bool {
-		i := slices.IndexFunc(idle, func(r *runner) bool { return r.serves(s.runs[j.RunID].Repository) && r.has(j.Labels) })
+	s.queue = slices.DeleteFunc(s.queue, func(j *state.Job) bool {
+		i := slices.IndexFunc(idle, func(r *state.Runner) bool { return r.Serves(s.runs[j.RunID].Repository) && r.Has(j.Labels) })
 		if i < 0 {
 			return false
 		}
@@ -30,66 +32,66 @@ func (s *Server) dispatch() {
 	})
 }
 
-func (s *Server) idleRunners() []*runner {
-	var out []*runner
+func (s *Server) idleRunners() []*state.Runner {
+	var out []*state.Runner
 	for r := range maps.Values(s.runners) {
-		if r.JobID == 0 && r.heard && s.present(r) {
+		if r.JobID == 0 && r.Heard && s.present(r) {
 			out = append(out, r)
 		}
 	}
-	slices.SortFunc(out, func(a, b *runner) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b *state.Runner) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
 
-func (s *Server) assign(j *job, r *runner) {
-	j.RunnerID, j.RunnerName, j.AssignedAt, j.GroupID, j.Hosted = r.ID, r.Name, s.now(), r.group(), r.Hosted
+func (s *Server) assign(j *state.Job, r *state.Runner) {
+	j.RunnerID, j.RunnerName, j.AssignedAt, j.GroupID, j.Hosted = r.ID, r.Name, s.now(), r.Group(), r.Hosted
 	r.JobID = j.ID
-	s.put(kindJob, j.ID, j)
-	s.put(kindRunner, r.ID, r)
-	r.notify()
+	s.put(state.KindJob, j.ID, j)
+	s.put(state.KindRunner, r.ID, r)
+	r.Notify()
 	s.log.Debug("job assigned", "job", j.ID, "run", j.RunID, "runner", r.Name)
 }
 
 // unassign takes a job from its runner and puts it first in the queue.
-func (s *Server) unassign(j *job) {
+func (s *Server) unassign(j *state.Job) {
 	s.freeRunner(j)
 	j.RunnerID, j.RunnerName, j.GroupID, j.Hosted = 0, "", 0, false
-	s.put(kindJob, j.ID, j)
+	s.put(state.KindJob, j.ID, j)
 	s.queue = slices.Insert(s.queue, 0, j)
 }
 
-func (s *Server) freeRunner(j *job) {
+func (s *Server) freeRunner(j *state.Job) {
 	r := s.runners[j.RunnerID]
 	if r == nil || r.JobID != j.ID {
 		return
 	}
 	r.JobID = 0
-	delete(r.sent, sent{protocol.MessageJob, j.ID})
-	s.put(kindRunner, r.ID, r)
+	delete(r.Sent, state.SentMessage{Kind: protocol.MessageJob, JobID: j.ID})
+	s.put(state.KindRunner, r.ID, r)
 }
 
 // nextMessage is what a runner's listener has not yet been told.
-func (s *Server) nextMessage(r *runner) *protocol.Message {
+func (s *Server) nextMessage(r *state.Runner) *protocol.Message {
 	j := s.jobs[r.JobID]
 	if j == nil {
 		return nil
 	}
 	m := protocol.Message{Kind: protocol.MessageJob, JobID: j.ID}
-	if j.Status == statusInProgress {
+	if j.Status == state.StatusInProgress {
 		if j.CancelledAt.IsZero() {
 			return nil
 		}
 		m.Kind = protocol.MessageCancel
 	}
-	if r.sent[sent{m.Kind, m.JobID}] {
+	if r.Sent[state.SentMessage{Kind: m.Kind, JobID: m.JobID}] {
 		return nil
 	}
-	r.sent[sent{m.Kind, m.JobID}] = true
+	r.Sent[state.SentMessage{Kind: m.Kind, JobID: m.JobID}] = true
 	return &m
 }
 
-func (s *Server) online(r *runner) bool {
-	return r.Session != "" && (r.polls > 0 || s.now().Sub(r.lastSeen) < OfflineAfter)
+func (s *Server) online(r *state.Runner) bool {
+	return r.Session != "" && (r.Polls > 0 || s.now().Sub(r.LastSeen) < OfflineAfter)
 }
 
 // Tick applies what time has done: assigned jobs not picked up, runners lost in a job, cancels without an answer, tokens that
@@ -101,19 +103,19 @@ func (s *Server) Tick() {
 		for _, j := range s.busyJobs() {
 			r := s.runners[j.RunnerID]
 			switch {
-			case j.Status == statusQueued && now.Sub(j.AssignedAt) >= PickUpTime:
+			case j.Status == state.StatusQueued && now.Sub(j.AssignedAt) >= PickUpTime:
 				s.log.Info("assigned job was not picked up", "job", j.ID, "runner", j.RunnerName)
 				s.unassign(j)
-			case j.Status == statusInProgress && !j.CancelledAt.IsZero() && now.Sub(j.CancelledAt) >= CancelTime:
-				s.complete(j, conclusionCancelled, "The runner did not stop the job in time.")
-			case j.Status == statusInProgress && (r == nil || r.polls == 0 && now.Sub(r.lastSeen) >= LostAfter):
-				s.complete(j, conclusionFailure, lostMessage)
+			case j.Status == state.StatusInProgress && !j.CancelledAt.IsZero() && now.Sub(j.CancelledAt) >= CancelTime:
+				s.complete(j, state.ConclusionCancelled, "The runner did not stop the job in time.")
+			case j.Status == state.StatusInProgress && (r == nil || r.Polls == 0 && now.Sub(r.LastSeen) >= LostAfter):
+				s.complete(j, state.ConclusionFailure, lostMessage)
 			}
 		}
 		for hash, t := range s.tokens {
 			if !now.Before(t.ExpiresAt) {
 				delete(s.tokens, hash)
-				s.dirty[rowKey{kindToken, hash}] = nil
+				s.dirty[journal.Key{Kind: state.KindToken, ID: hash}] = nil
 			}
 		}
 		return nil
@@ -121,18 +123,18 @@ func (s *Server) Tick() {
 }
 
 // busyJobs are those assigned to a runner or running on one, in order of their ids.
-func (s *Server) busyJobs() []*job {
-	var out []*job
+func (s *Server) busyJobs() []*state.Job {
+	var out []*state.Job
 	for _, r := range s.runs {
-		if r.Status == statusCompleted {
+		if r.Status == state.StatusCompleted {
 			continue
 		}
 		for _, id := range r.Jobs {
-			if j := s.jobs[id]; j.RunnerID != 0 && j.Status != statusCompleted {
+			if j := s.jobs[id]; j.RunnerID != 0 && j.Status != state.StatusCompleted {
 				out = append(out, j)
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b *job) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b *state.Job) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }

@@ -103,6 +103,6 @@ func (s *Server) answerGitHub(w http.ResponseWriter, r *http.Request, c caller, 
 	s.limit.SetHeaders(h, c.key)
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(a.Status)
-	// A client that has gone away is the only way for this to fail, and nobody is left to tell.
+	// Writing fails only when the client has gone away, so there is no one to report the error to.
 	_, _ = w.Write(body.Bytes())
 }

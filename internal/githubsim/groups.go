@@ -1,65 +1,49 @@
 package githubsim
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
-// The groups that are always there.
-const (
-	groupID   = 1
-	groupName = "Default"
-
-	hostedGroupID   = 0 // of GitHub's own machines
-	hostedGroupName = "GitHub Actions"
-)
-
-// group is a runner group, of every organisation.
+// group is a runner group, of every organization.
 type group struct {
 	ID   int64  `json:"id"`
 	Name string `json:"name"`
 }
 
-func (r *runner) group() int64 {
-	if r.Hosted {
-		return hostedGroupID
-	}
-	return cmp.Or(r.GroupID, groupID)
-}
-
 func (s *Server) groupName(id int64) string {
-	if id == hostedGroupID {
-		return hostedGroupName
+	if id == state.HostedGroupID {
+		return state.HostedGroupName
 	}
 	for _, g := range s.groups() {
 		if g.ID == id {
 			return g.Name
 		}
 	}
-	return groupName
+	return state.GroupName
 }
 
 func (s *Server) groups() []group {
-	return slices.Concat([]group{{groupID, groupName}}, s.extraGroups)
+	return slices.Concat([]group{{state.GroupID, state.GroupName}}, s.extraGroups)
 }
 
 // hasGroup reports whether a runner of the scope may be in the group: a repository has the default one alone.
 func (s *Server) hasGroup(org bool, id int64) bool {
-	return id == groupID || org && slices.ContainsFunc(s.extraGroups, func(g group) bool { return g.ID == id })
+	return id == state.GroupID || org && slices.ContainsFunc(s.extraGroups, func(g group) bool { return g.ID == id })
 }
 
 func (s *Server) listGroups(r *http.Request) (*rest.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	url := s.api("/orgs/%s/actions/runner-groups", r.PathValue("org"))
+	url := s.site().API("/orgs/%s/actions/runner-groups", r.PathValue("org"))
 	list := []rest.Object{}
 	for _, g := range s.groups() {
 		list = append(list, rest.Object{
-			"id": g.ID, "name": g.Name, "visibility": "all", "default": g.ID == groupID, "inherited": false, "allows_public_repositories": false,
+			"id": g.ID, "name": g.Name, "visibility": "all", "default": g.ID == state.GroupID, "inherited": false, "allows_public_repositories": false,
 			"runners_url": fmt.Sprintf("%s/%d/runners", url, g.ID), "hosted_runners_url": fmt.Sprintf("%s/%d/hosted-runners", url, g.ID),
 			"restricted_to_workflows": false, "selected_workflows": []string{}, "workflow_restrictions_read_only": false,
 		})
@@ -76,13 +60,13 @@ func (s *Server) standinGroups(r *http.Request) (*rest.Answer, error) {
 		return nil, err
 	}
 	for _, g := range q.Groups {
-		if g.ID <= groupID || g.Name == "" {
-			return nil, rest.Problem(http.StatusUnprocessableEntity, "a group needs a name and an id above %d", groupID)
+		if g.ID <= state.GroupID || g.Name == "" {
+			return nil, rest.Problem(http.StatusUnprocessableEntity, "a group needs a name and an id above %d", state.GroupID)
 		}
 	}
 	return nil, s.change(func() error {
 		s.extraGroups = q.Groups
-		s.put(kindGroups, 0, q.Groups)
+		s.put(state.KindGroups, 0, q.Groups)
 		return nil
 	})
 }

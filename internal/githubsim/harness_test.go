@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/githubsim"
+	"github.com/remuda-ci/remuda/internal/githubsim/runner"
 )
 
 // patience bounds every wait for a real process, on a machine that has much else to do.
@@ -303,10 +304,10 @@ func (s *standin) newHost(name string) *host {
 		s.t.Fatal(err)
 	}
 	h := &host{s: s, dir: s.t.TempDir(), name: name}
-	// A process that is being started meanwhile would hold the scripts open, and what is open for writing cannot be run.
+	// A process that starts at the same time would hold the scripts open, and what is open for writing cannot be run.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	if err := githubsim.LayOutRunner(h.dir, binary); err != nil {
+	if err := runner.LayOut(h.dir, binary); err != nil {
 		s.t.Fatal(err)
 	}
 	return h

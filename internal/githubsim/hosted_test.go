@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/remuda-ci/remuda/internal/githubsim"
 	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
+	"github.com/remuda-ci/remuda/internal/githubsim/runner"
 )
 
 func TestMachinesOfGitHubsOwn(t *testing.T) {
@@ -24,7 +24,7 @@ func TestMachinesOfGitHubsOwn(t *testing.T) {
 	ended := make(chan error, 1)
 	var out bytes.Buffer
 	go func() {
-		ended <- githubsim.Hosted{URL: s.url, Owner: "acme", Runner: binary, Output: &out, Env: []string{"HAS=tools"}}.Run(ctx)
+		ended <- runner.Hosted{URL: s.url, Owner: "acme", Runner: binary, Output: &out, Env: []string{"HAS=tools"}}.Run(ctx)
 	}()
 	id := s.startRunFrom(map[string]any{"workflow": `on: push
 jobs:

@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/rest"
-
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 	"github.com/remuda-ci/remuda/internal/githubsim/workflow"
 )
 
-// First ids of runs and jobs: beyond 32 bits, as GitHub's are, so that nobody keeps one in an int32.
+// First ids of runs and jobs: beyond 32 bits, as GitHub's are, so that an int32 cannot hold one.
 const (
 	firstRunID = 9_000_000_001
 	firstJobID = 30_000_000_001
@@ -22,7 +22,7 @@ const (
 const maxRuns = 2000
 
 // startRun makes a run and its jobs.
-func (s *Server) startRun(repository string, id int64, source string, from origin) (*run, error) {
+func (s *Server) startRun(repository string, id int64, source string, from state.Origin) (*state.Run, error) {
 	w, err := workflow.Parse([]byte(source))
 	if err != nil {
 		return nil, refused(err)
@@ -31,14 +31,14 @@ func (s *Server) startRun(repository string, id int64, source string, from origi
 		id = s.nextID("run", firstRunID)
 	}
 	now := s.now()
-	r := &run{
+	r := &state.Run{
 		ID: id, Repository: repository, Origin: from, Number: int(s.nextID("number "+strings.ToLower(repository), 1)), Attempt: 1, Workflow: w.Name,
-		Source: source, Status: statusQueued, CreatedAt: now, StartedAt: now, UpdatedAt: now,
+		Source: source, Status: state.StatusQueued, CreatedAt: now, StartedAt: now, UpdatedAt: now,
 	}
 	if r.Workflow == "" {
-		r.Workflow = r.path()
+		r.Workflow = r.Path()
 	}
-	if r.Title, err = w.RunName.Render(map[string]any{"github": s.githubContext(r)}); err != nil {
+	if r.Title, err = w.RunName.Render(map[string]any{"github": s.site().GitHubContext(r)}); err != nil {
 		return nil, refused(err)
 	}
 	r.Title = cmp.Or(r.Title, r.Workflow)
@@ -59,18 +59,18 @@ func (s *Server) startRun(repository string, id int64, source string, from origi
 }
 
 // expand makes the jobs of the run's present attempt.
-func (s *Server) expand(r *run, w *workflow.Workflow) ([]*job, error) {
-	plans, err := w.Expand(s.githubContext(r))
+func (s *Server) expand(r *state.Run, w *workflow.Workflow) ([]*state.Job, error) {
+	plans, err := w.Expand(s.site().GitHubContext(r))
 	if err != nil {
 		return nil, refused(err)
 	}
-	var out []*job
+	var out []*state.Job
 	for _, p := range plans {
 		def := w.Jobs[slices.IndexFunc(w.Jobs, func(j workflow.Job) bool { return j.ID == p.Job })]
-		out = append(out, &job{
+		out = append(out, &state.Job{
 			ID: s.nextID("job", firstJobID), RunID: r.ID, Attempt: r.Attempt, Key: p.Job, Name: p.Name, Labels: p.Labels,
 			Needs: def.Needs, FailFast: def.FailFast, MaxParallel: def.MaxParallel, Always: def.Always, Matrix: p.Matrix, Env: p.Env, Steps: p.Steps,
-			IDToken: def.IDToken && s.mayHaveIDToken(r), Status: statusPending, CreatedAt: s.now(),
+			IDToken: def.IDToken && s.mayHaveIDToken(r), Status: state.StatusPending, CreatedAt: s.now(),
 		})
 	}
 	return out, nil
@@ -80,9 +80,9 @@ func (s *Server) forgetOldRuns() {
 	if len(s.runs) < s.maxRuns {
 		return
 	}
-	var oldest *run
+	var oldest *state.Run
 	for _, r := range s.runs {
-		if r.Status == statusCompleted && (oldest == nil || r.UpdatedAt.Before(oldest.UpdatedAt)) {
+		if r.Status == state.StatusCompleted && (oldest == nil || r.UpdatedAt.Before(oldest.UpdatedAt)) {
 			oldest = r
 		}
 	}
@@ -91,28 +91,28 @@ func (s *Server) forgetOldRuns() {
 	}
 	for _, id := range slices.Concat(oldest.Jobs, oldest.Past) {
 		delete(s.jobs, id)
-		s.put(kindJob, id, nil)
-		if err := s.logs.remove(id); err != nil {
+		s.put(state.KindJob, id, nil)
+		if err := s.logs.Remove(id); err != nil {
 			s.log.Warn("cannot remove log", "job", id, "error", err)
 		}
 	}
 	delete(s.runs, oldest.ID)
-	s.put(kindRun, oldest.ID, nil)
+	s.put(state.KindRun, oldest.ID, nil)
 }
 
 // schedule moves every job of the run as far as it can go without a runner, and the run with them. It settles in as many
 // rounds as the longest chain of needs.
-func (s *Server) schedule(r *run) {
+func (s *Server) schedule(r *state.Run) {
 	for moved := true; moved; {
 		moved = false
 		for _, id := range r.Jobs {
 			j := s.jobs[id]
-			if j.Status != statusPending {
+			if j.Status != state.StatusPending {
 				continue
 			}
 			switch ready, failed := s.needs(r, j); {
 			case failed && !j.Always:
-				s.finish(j, conclusionSkipped)
+				s.finish(j, state.ConclusionSkipped)
 				moved = true
 			case ready && s.mayRun(r, j):
 				s.enqueue(r, j)
@@ -122,24 +122,24 @@ func (s *Server) schedule(r *run) {
 	s.settle(r)
 }
 
-func (s *Server) enqueue(r *run, j *job) {
-	j.Status = statusQueued
+func (s *Server) enqueue(r *state.Run, j *state.Job) {
+	j.Status = state.StatusQueued
 	s.queue = append(s.queue, j)
-	s.put(kindJob, j.ID, j)
-	s.emitJob(r, j, statusQueued)
+	s.put(state.KindJob, j.ID, j)
+	s.emitJob(r, j, state.StatusQueued)
 }
 
 // needs reports whether all the jobs that j needs succeeded, and whether one of them did not.
-func (s *Server) needs(r *run, j *job) (ready, failed bool) {
+func (s *Server) needs(r *state.Run, j *state.Job) (ready, failed bool) {
 	ready = true
 	for _, id := range r.Jobs {
 		other := s.jobs[id]
 		if !slices.ContainsFunc(j.Needs, func(n string) bool { return strings.EqualFold(n, other.Key) }) {
 			continue
 		}
-		if other.Status != statusCompleted {
+		if other.Status != state.StatusCompleted {
 			ready = false
-		} else if other.Conclusion != conclusionSuccess {
+		} else if other.Conclusion != state.ConclusionSuccess {
 			failed = true
 		}
 	}
@@ -147,14 +147,14 @@ func (s *Server) needs(r *run, j *job) (ready, failed bool) {
 }
 
 // mayRun applies max-parallel.
-func (s *Server) mayRun(r *run, j *job) bool {
+func (s *Server) mayRun(r *state.Run, j *state.Job) bool {
 	if j.MaxParallel == 0 {
 		return true
 	}
 	active := 0
 	for _, id := range r.Jobs {
 		other := s.jobs[id]
-		if other.Key == j.Key && (other.Status == statusQueued || other.Status == statusInProgress) {
+		if other.Key == j.Key && (other.Status == state.StatusQueued || other.Status == state.StatusInProgress) {
 			active++
 		}
 	}
@@ -162,59 +162,59 @@ func (s *Server) mayRun(r *run, j *job) bool {
 }
 
 // settle brings the run's own status in line with its jobs.
-func (s *Server) settle(r *run) {
-	s.put(kindRun, r.ID, r)
-	if r.Status == statusCompleted {
+func (s *Server) settle(r *state.Run) {
+	s.put(state.KindRun, r.ID, r)
+	if r.Status == state.StatusCompleted {
 		return
 	}
-	conclusion, running := conclusionSuccess, false
+	conclusion, running := state.ConclusionSuccess, false
 	for _, id := range r.Jobs {
 		j := s.jobs[id]
-		if j.Status != statusCompleted {
+		if j.Status != state.StatusCompleted {
 			conclusion = ""
 		}
-		running = running || j.Status == statusInProgress
+		running = running || j.Status == state.StatusInProgress
 	}
 	r.UpdatedAt = s.now()
 	if conclusion == "" {
-		if running && r.Status != statusInProgress {
-			r.Status = statusInProgress
-			s.emitRun(r, statusInProgress)
+		if running && r.Status != state.StatusInProgress {
+			r.Status = state.StatusInProgress
+			s.emitRun(r, state.StatusInProgress)
 		}
 		return
 	}
-	r.Status, r.Conclusion = statusCompleted, s.verdict(r)
+	r.Status, r.Conclusion = state.StatusCompleted, s.verdict(r)
 	s.log.Info("run completed", "run", r.ID, "conclusion", r.Conclusion)
-	s.emitRun(r, statusCompleted)
+	s.emitRun(r, state.StatusCompleted)
 }
 
 // verdict is the conclusion of a run whose jobs are all completed. A job that fail-fast cancelled counts with the failure that
 // did it; one that a person cancelled makes the run cancelled.
-func (s *Server) verdict(r *run) string {
-	verdict := conclusionSuccess
+func (s *Server) verdict(r *state.Run) string {
+	verdict := state.ConclusionSuccess
 	for _, id := range r.Jobs {
 		switch conclusion := s.jobs[id].Conclusion; {
-		case conclusion == conclusionCancelled && r.Cancelled:
-			return conclusionCancelled
-		case conclusion != conclusionSuccess:
-			verdict = conclusionFailure
+		case conclusion == state.ConclusionCancelled && r.Cancelled:
+			return state.ConclusionCancelled
+		case conclusion != state.ConclusionSuccess:
+			verdict = state.ConclusionFailure
 		}
 	}
 	return verdict
 }
 
 // begin marks a job as taken by its runner.
-func (s *Server) begin(j *job) {
+func (s *Server) begin(j *state.Job) {
 	r := s.runs[j.RunID]
-	j.Status, j.StartedAt = statusInProgress, s.now()
-	s.put(kindJob, j.ID, j)
-	s.emitJob(r, j, statusInProgress)
+	j.Status, j.StartedAt = state.StatusInProgress, s.now()
+	s.put(state.KindJob, j.ID, j)
+	s.emitJob(r, j, state.StatusInProgress)
 	s.settle(r)
 }
 
 // complete ends a job and everything that hangs on it. reason, if any, goes into its log.
-func (s *Server) complete(j *job, conclusion, reason string) {
-	if j.Status == statusCompleted {
+func (s *Server) complete(j *state.Job, conclusion, reason string) {
+	if j.Status == state.StatusCompleted {
 		return
 	}
 	r := s.runs[j.RunID]
@@ -222,7 +222,7 @@ func (s *Server) complete(j *job, conclusion, reason string) {
 		s.annotate(j, reason)
 	}
 	s.finish(j, conclusion)
-	if conclusion == conclusionFailure && j.FailFast {
+	if conclusion == state.ConclusionFailure && j.FailFast {
 		for _, id := range r.Jobs {
 			if sibling := s.jobs[id]; sibling.Key == j.Key {
 				s.cancelJob(sibling)
@@ -233,9 +233,9 @@ func (s *Server) complete(j *job, conclusion, reason string) {
 }
 
 // finish writes the end of a job and frees its runner; an ephemeral runner is gone with its one job.
-func (s *Server) finish(j *job, conclusion string) {
-	s.queue = slices.DeleteFunc(s.queue, func(q *job) bool { return q == j })
-	started := j.Status == statusInProgress
+func (s *Server) finish(j *state.Job, conclusion string) {
+	s.queue = slices.DeleteFunc(s.queue, func(q *state.Job) bool { return q == j })
+	started := j.Status == state.StatusInProgress
 	s.freeRunner(j)
 	if r := s.runners[j.RunnerID]; r != nil && r.Ephemeral && started {
 		s.removeRunner(r)
@@ -243,15 +243,15 @@ func (s *Server) finish(j *job, conclusion string) {
 	if !started {
 		j.RunnerID, j.RunnerName, j.GroupID, j.Hosted = 0, "", 0, false
 	}
-	j.Status, j.Conclusion, j.CompletedAt, j.Token = statusCompleted, conclusion, s.now(), ""
-	s.put(kindJob, j.ID, j)
-	s.emitJob(s.runs[j.RunID], j, statusCompleted)
+	j.Status, j.Conclusion, j.CompletedAt, j.Token = state.StatusCompleted, conclusion, s.now(), ""
+	s.put(state.KindJob, j.ID, j)
+	s.emitJob(s.runs[j.RunID], j, state.StatusCompleted)
 }
 
-func (s *Server) annotate(j *job, text string) {
-	size, err := s.logs.size(j.ID)
+func (s *Server) annotate(j *state.Job, text string) {
+	size, err := s.logs.Size(j.ID)
 	if err == nil {
-		err = s.logs.append(j.ID, size, []byte("##[error]"+text+"\n"))
+		err = s.logs.Append(j.ID, size, []byte("##[error]"+text+"\n"))
 	}
 	if err != nil {
 		s.log.Warn("cannot write log", "job", j.ID, "error", err)

@@ -5,69 +5,73 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/appjwt"
+	"github.com/remuda-ci/remuda/internal/githubsim/journal"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
-// load reads the journal. Silence counts from now: while the stand-in was away nobody could have been heard.
+// load reads the journal. Silence counts from now, since no runner could be heard while the stand-in was away.
 func (s *Server) load() error {
-	j, rows, err := openJournal(s.dir)
+	j, rows, err := journal.Open(s.dir)
 	if err != nil {
 		return err
 	}
 	s.journal = j
 	for k, raw := range rows {
 		if err := s.loadRow(k, raw); err != nil {
-			return fmt.Errorf("read %s %s: %w", k.kind, k.id, err)
+			return fmt.Errorf("read %s %s: %w", k.Kind, k.ID, err)
 		}
 	}
 	for _, j := range s.jobs {
-		if j.Status == statusQueued && j.RunnerID == 0 {
+		if j.Status == state.StatusQueued && j.RunnerID == 0 {
 			s.queue = append(s.queue, j)
 		}
 	}
-	slices.SortFunc(s.queue, func(a, b *job) int { return cmp.Compare(a.ID, b.ID) })
-	s.outbox.set(s.hook)
+	slices.SortFunc(s.queue, func(a, b *state.Job) int { return cmp.Compare(a.ID, b.ID) })
+	s.outbox.Set(s.hook)
 	return nil
 }
 
-func (s *Server) loadRow(k rowKey, raw json.RawMessage) error {
-	switch k.kind {
-	case kindRunner:
-		r := &runner{}
+func (s *Server) loadRow(k journal.Key, raw json.RawMessage) error {
+	switch k.Kind {
+	case state.KindRunner:
+		r := &state.Runner{}
 		if err := json.Unmarshal(raw, r); err != nil {
 			return err
 		}
 		s.revive(r)
 		s.runners[r.ID] = r
-	case kindRun:
-		r := &run{}
+	case state.KindRun:
+		r := &state.Run{}
 		if err := json.Unmarshal(raw, r); err != nil {
 			return err
 		}
 		s.runs[r.ID] = r
-	case kindJob:
-		j := &job{}
+	case state.KindJob:
+		j := &state.Job{}
 		if err := json.Unmarshal(raw, j); err != nil {
 			return err
 		}
 		s.jobs[j.ID] = j
-	case kindToken:
-		t := &token{}
+	case state.KindToken:
+		t := &state.Token{}
 		if err := json.Unmarshal(raw, t); err != nil {
 			return err
 		}
-		s.tokens[k.id] = t
-	case kindApp:
+		s.tokens[k.ID] = t
+	case state.KindApp:
 		return s.loadApp(raw)
-	case kindGroups:
+	case state.KindGroups:
 		return json.Unmarshal(raw, &s.extraGroups)
-	case kindHook:
+	case state.KindHook:
 		return json.Unmarshal(raw, &s.hook)
-	case kindCounter:
+	case state.KindCounter:
 		var n int64
 		if err := json.Unmarshal(raw, &n); err != nil {
 			return err
 		}
-		s.counters[k.id] = n
+		s.counters[k.ID] = n
 	default:
 		return fmt.Errorf("unknown kind of row")
 	}
@@ -75,15 +79,15 @@ func (s *Server) loadRow(k rowKey, raw json.RawMessage) error {
 }
 
 func (s *Server) loadApp(raw json.RawMessage) (err error) {
-	a := &app{}
+	a := &state.App{}
 	if err := json.Unmarshal(raw, a); err != nil {
 		return err
 	}
-	a.key, err = parseKey(a.Key)
+	a.PublicKey, err = appjwt.ParseKey(a.Key)
 	s.apps[a.ID] = a
 	return err
 }
 
-func (s *Server) revive(r *runner) {
-	r.lastSeen, r.sent, r.changed = s.now(), map[sent]bool{}, make(chan struct{})
+func (s *Server) revive(r *state.Runner) {
+	r.LastSeen, r.Sent, r.Changed = s.now(), map[state.SentMessage]bool{}, make(chan struct{})
 }

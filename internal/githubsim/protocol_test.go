@@ -9,7 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
 )
 
-// puppet is a runner whose listener is the test: it does only what it is told.
+// puppet is a runner whose listener is the test itself.
 type puppet struct {
 	s       *standin
 	auth    http.Header

@@ -5,28 +5,28 @@ import (
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/rest"
-
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 	"github.com/remuda-ci/remuda/internal/githubsim/workflow"
 )
 
 // cancelJob ends a job that no runner has begun, and asks the runner of one that runs.
-func (s *Server) cancelJob(j *job) {
+func (s *Server) cancelJob(j *state.Job) {
 	switch j.Status {
-	case statusPending, statusQueued:
-		s.finish(j, conclusionCancelled)
-	case statusInProgress:
+	case state.StatusPending, state.StatusQueued:
+		s.finish(j, state.ConclusionCancelled)
+	case state.StatusInProgress:
 		if j.CancelledAt.IsZero() {
 			j.CancelledAt = s.now()
-			s.put(kindJob, j.ID, j)
+			s.put(state.KindJob, j.ID, j)
 		}
 		if r := s.runners[j.RunnerID]; r != nil {
-			r.notify()
+			r.Notify()
 		}
 	}
 }
 
-func (s *Server) cancelRun(r *run) error {
-	if r.Status == statusCompleted {
+func (s *Server) cancelRun(r *state.Run) error {
+	if r.Status == state.StatusCompleted {
 		return rest.Problem(409, "Cannot cancel a workflow run that is completed.")
 	}
 	r.Cancelled = true
@@ -40,8 +40,8 @@ func (s *Server) cancelRun(r *run) error {
 }
 
 // rerun starts the next attempt: of every job, or of those that did not succeed and those that need them.
-func (s *Server) rerun(r *run, failedOnly bool) error {
-	if r.Status != statusCompleted {
+func (s *Server) rerun(r *state.Run, failedOnly bool) error {
+	if r.Status != state.StatusCompleted {
 		return rest.Problem(403, "This workflow run is already running.")
 	}
 	w, err := workflow.Parse([]byte(r.Source))
@@ -67,20 +67,20 @@ func (s *Server) rerun(r *run, failedOnly bool) error {
 		s.jobs[fresh[i].ID] = fresh[i]
 	}
 	now := s.now()
-	r.Status, r.Conclusion, r.Cancelled, r.StartedAt, r.UpdatedAt = statusQueued, "", false, now, now
+	r.Status, r.Conclusion, r.Cancelled, r.StartedAt, r.UpdatedAt = state.StatusQueued, "", false, now, now
 	s.log.Info("run started again", "run", r.ID, "attempt", r.Attempt, "jobs", len(again))
 	s.emitRun(r, "requested")
 	s.schedule(r)
 	return nil
 }
 
-func (s *Server) toRerun(r *run, failedOnly bool) map[int64]bool {
+func (s *Server) toRerun(r *state.Run, failedOnly bool) map[int64]bool {
 	again, keys := map[int64]bool{}, map[string]bool{}
 	for grown := true; grown; {
 		grown = false
 		for _, id := range r.Jobs {
 			j := s.jobs[id]
-			hit := !failedOnly || j.Conclusion != conclusionSuccess ||
+			hit := !failedOnly || j.Conclusion != state.ConclusionSuccess ||
 				slices.ContainsFunc(j.Needs, func(n string) bool { return keys[strings.ToLower(n)] })
 			if hit && !again[id] {
 				again[id], keys[strings.ToLower(j.Key)], grown = true, true, true

@@ -9,9 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/remuda-ci/remuda/internal/githubsim/payload"
 	"github.com/remuda-ci/remuda/internal/githubsim/rest"
-
 	"github.com/remuda-ci/remuda/internal/githubsim/runner/runnerfiles"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
 // maxLabels is GitHub's bound of the custom labels of a runner.
@@ -42,7 +43,7 @@ func (q registration) check() error {
 }
 
 // addRunner makes a registration, or with replace takes over the one of that name.
-func (s *Server) addRunner(q registration) (*runner, string, error) {
+func (s *Server) addRunner(q registration) (*state.Runner, string, error) {
 	q.name = strings.TrimSpace(q.name)
 	if err := q.check(); err != nil {
 		return nil, "", err
@@ -52,7 +53,7 @@ func (s *Server) addRunner(q registration) (*runner, string, error) {
 	r := s.runnerNamed(scope, name)
 	switch {
 	case r == nil:
-		r = &runner{ID: s.nextID("runner", 1), Scope: scope, Name: name, CreatedAt: s.now()}
+		r = &state.Runner{ID: s.nextID("runner", 1), Scope: scope, Name: name, CreatedAt: s.now()}
 		s.revive(r)
 		s.runners[r.ID] = r
 	case !q.replace:
@@ -62,8 +63,8 @@ func (s *Server) addRunner(q registration) (*runner, string, error) {
 	}
 	r.Labels, r.Ephemeral, r.Credential, r.Session = makeLabels(q.labels, q.hosted || q.jit), q.ephemeral, hash, ""
 	r.GroupID, r.Hosted = q.group, q.hosted
-	r.notify()
-	s.put(kindRunner, r.ID, r)
+	r.Notify()
+	s.put(state.KindRunner, r.ID, r)
 	s.log.Info("runner registered", "runner", r.Name, "id", r.ID, "scope", scope)
 	return r, secret, nil
 }
@@ -73,14 +74,14 @@ var defaultLabels = []string{"self-hosted", "Linux", "X64"}
 
 // makeLabels puts the default labels before the custom ones, unless the runner has those alone that it was given: a machine of GitHub's
 // own, and one with a JIT configuration.
-func makeLabels(custom []string, alone bool) []label {
-	out := []label{}
+func makeLabels(custom []string, alone bool) []state.Label {
+	out := []state.Label{}
 	add := func(name, kind string) {
 		name = strings.TrimSpace(name)
-		if name == "" || slices.ContainsFunc(out, func(l label) bool { return strings.EqualFold(l.Name, name) }) {
+		if name == "" || slices.ContainsFunc(out, func(l state.Label) bool { return strings.EqualFold(l.Name, name) }) {
 			return
 		}
-		out = append(out, label{idOf(name), name, kind})
+		out = append(out, state.Label{ID: state.IDOf(name), Name: name, Type: kind})
 	}
 	if !alone {
 		for _, n := range defaultLabels {
@@ -97,7 +98,7 @@ func makeLabels(custom []string, alone bool) []label {
 	return out
 }
 
-func (s *Server) runnerNamed(scope, name string) *runner {
+func (s *Server) runnerNamed(scope, name string) *state.Runner {
 	for _, r := range s.runners {
 		if strings.EqualFold(r.Scope, scope) && strings.EqualFold(r.Name, name) {
 			return r
@@ -106,19 +107,19 @@ func (s *Server) runnerNamed(scope, name string) *runner {
 	return nil
 }
 
-func stillBusy(r *runner) error {
+func stillBusy(r *state.Runner) error {
 	return rest.Problem(http.StatusUnprocessableEntity, "Bad request - Runner %q is still running a job", r.Name)
 }
 
-func (s *Server) removeRunner(r *runner) {
+func (s *Server) removeRunner(r *state.Runner) {
 	delete(s.runners, r.ID)
-	s.put(kindRunner, r.ID, nil)
-	r.notify()
+	s.put(state.KindRunner, r.ID, nil)
+	r.Notify()
 	s.log.Info("runner removed", "runner", r.Name, "id", r.ID)
 }
 
 // runnerIn finds the runner that the path of a call names, in the scope it names.
-func (s *Server) runnerIn(r *http.Request) (*runner, error) {
+func (s *Server) runnerIn(r *http.Request) (*state.Runner, error) {
 	id, err := rest.PathID(r, "id")
 	if err != nil {
 		return nil, err
@@ -135,17 +136,17 @@ func (s *Server) listRunners(r *http.Request) (*rest.Answer, error) {
 	name := r.URL.Query().Get("name")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var found []*runner
+	var found []*state.Runner
 	for _, rn := range s.runners {
 		if !rn.Hosted && strings.EqualFold(rn.Scope, scopeOf(r)) && (name == "" || rn.Name == name) {
 			found = append(found, rn)
 		}
 	}
-	slices.SortFunc(found, func(a, b *runner) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(found, func(a, b *state.Runner) int { return cmp.Compare(a.ID, b.ID) })
 	from, to, header := rest.Paginate(r, s.baseURL, len(found), page, perPage)
 	list := []rest.Object{}
 	for _, rn := range found[from:to] {
-		list = append(list, s.runnerObject(rn))
+		list = append(list, s.site().Runner(rn, s.online(rn)))
 	}
 	a := rest.OK(rest.Object{"total_count": len(found), "runners": list})
 	a.Header = header
@@ -170,7 +171,7 @@ func (s *Server) getRunner(r *http.Request) (*rest.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rest.OK(s.runnerObject(rn)), nil
+	return rest.OK(s.site().Runner(rn, s.online(rn))), nil
 }
 
 func (s *Server) deleteRunner(r *http.Request) (*rest.Answer, error) {
@@ -197,20 +198,20 @@ func (s *Server) listLabels(r *http.Request) (*rest.Answer, error) {
 	return labelList(rn), nil
 }
 
-func labelList(r *runner) *rest.Answer {
-	return rest.OK(rest.Object{"total_count": len(r.Labels), "labels": labelObjects(r.Labels)})
+func labelList(r *state.Runner) *rest.Answer {
+	return rest.OK(rest.Object{"total_count": len(r.Labels), "labels": payload.Labels(r.Labels)})
 }
 
 func (s *Server) deleteLabels(r *http.Request) (*rest.Answer, error) {
-	return s.changeLabels(r, func(rn *runner) error {
-		rn.Labels = slices.DeleteFunc(rn.Labels, func(l label) bool { return l.Type == "custom" })
+	return s.changeLabels(r, func(rn *state.Runner) error {
+		rn.Labels = slices.DeleteFunc(rn.Labels, func(l state.Label) bool { return l.Type == "custom" })
 		return nil
 	})
 }
 
 func (s *Server) deleteLabel(r *http.Request) (*rest.Answer, error) {
-	return s.changeLabels(r, func(rn *runner) error {
-		i := slices.IndexFunc(rn.Labels, func(l label) bool { return strings.EqualFold(l.Name, r.PathValue("name")) })
+	return s.changeLabels(r, func(rn *state.Runner) error {
+		i := slices.IndexFunc(rn.Labels, func(l state.Label) bool { return strings.EqualFold(l.Name, r.PathValue("name")) })
 		switch {
 		case i < 0:
 			return rest.ErrNotFound
@@ -222,7 +223,7 @@ func (s *Server) deleteLabel(r *http.Request) (*rest.Answer, error) {
 	})
 }
 
-func (s *Server) changeLabels(r *http.Request, f func(*runner) error) (a *rest.Answer, err error) {
+func (s *Server) changeLabels(r *http.Request, f func(*state.Runner) error) (a *rest.Answer, err error) {
 	err = s.change(func() error {
 		rn, err := s.runnerIn(r)
 		if err != nil {
@@ -231,7 +232,7 @@ func (s *Server) changeLabels(r *http.Request, f func(*runner) error) (a *rest.A
 		if err := f(rn); err != nil {
 			return err
 		}
-		s.put(kindRunner, rn.ID, rn)
+		s.put(state.KindRunner, rn.ID, rn)
 		a = labelList(rn)
 		return nil
 	})
@@ -276,13 +277,13 @@ func (s *Server) generateJIT(r *http.Request) (*rest.Answer, error) {
 			return err
 		}
 		encoded, err := encodeJIT(s.baseURL, rn, secret, cmp.Or(q.WorkFolder, "_work"))
-		a = rest.Created(rest.Object{"runner": s.runnerObject(rn), "encoded_jit_config": encoded})
+		a = rest.Created(rest.Object{"runner": s.site().Runner(rn, s.online(rn)), "encoded_jit_config": encoded})
 		return err
 	})
 	return a, err
 }
 
-func encodeJIT(base string, r *runner, secret, workFolder string) (string, error) {
+func encodeJIT(base string, r *state.Runner, secret, workFolder string) (string, error) {
 	files, err := runnerfiles.Files(runnerfiles.Settings{
 		AgentID: r.ID, AgentName: r.Name, ServerURL: base, GitHubURL: base + "/" + r.Scope, WorkFolder: workFolder, Ephemeral: true,
 	}, secret)

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
 // runIn finds the run that the path of a GitHub call names, in its repository.
-func (s *Server) runIn(r *http.Request) (*run, error) {
+func (s *Server) runIn(r *http.Request) (*state.Run, error) {
 	id, err := rest.PathID(r, "run_id")
 	if err != nil {
 		return nil, err
@@ -29,7 +30,7 @@ func (s *Server) getRun(r *http.Request) (*rest.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rest.OK(s.runObject(found)), nil
+	return rest.OK(s.site().Run(found)), nil
 }
 
 func (s *Server) listJobs(r *http.Request) (*rest.Answer, error) {
@@ -47,24 +48,24 @@ func (s *Server) listJobs(r *http.Request) (*rest.Answer, error) {
 }
 
 // jobList shows the jobs that GitHub would have made by now: not those that wait for their needs.
-func (s *Server) jobList(r *http.Request, of *run, ids []int64) *rest.Answer {
+func (s *Server) jobList(r *http.Request, of *state.Run, ids []int64) *rest.Answer {
 	page, perPage := rest.PageOf(r)
-	jobs := []*job{}
+	jobs := []*state.Job{}
 	for _, id := range ids {
-		if j := s.jobs[id]; j.Status != statusPending {
+		if j := s.jobs[id]; j.Status != state.StatusPending {
 			jobs = append(jobs, j)
 		}
 	}
-	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(jobs, func(a, b *state.Job) int { return cmp.Compare(a.ID, b.ID) })
 	from, to, header := rest.Paginate(r, s.baseURL, len(jobs), page, perPage)
 	list := []rest.Object{}
 	for _, j := range jobs[from:to] {
-		list = append(list, s.jobObject(of, j))
+		list = append(list, s.site().Job(of, j, s.groupName(j.GroupID)))
 	}
 	return &rest.Answer{Status: http.StatusOK, Header: header, Body: rest.Object{"total_count": len(jobs), "jobs": list}}
 }
 
-func (s *Server) changeRun(r *http.Request, status int, f func(*run) error) (*rest.Answer, error) {
+func (s *Server) changeRun(r *http.Request, status int, f func(*state.Run) error) (*rest.Answer, error) {
 	err := s.change(func() error {
 		found, err := s.runIn(r)
 		if err != nil {
@@ -80,9 +81,9 @@ func (s *Server) cancel(r *http.Request) (*rest.Answer, error) {
 }
 
 func (s *Server) rerunAll(r *http.Request) (*rest.Answer, error) {
-	return s.changeRun(r, http.StatusCreated, func(found *run) error { return s.rerun(found, false) })
+	return s.changeRun(r, http.StatusCreated, func(found *state.Run) error { return s.rerun(found, false) })
 }
 
 func (s *Server) rerunFailed(r *http.Request) (*rest.Answer, error) {
-	return s.changeRun(r, http.StatusCreated, func(found *run) error { return s.rerun(found, true) })
+	return s.changeRun(r, http.StatusCreated, func(found *state.Run) error { return s.rerun(found, true) })
 }

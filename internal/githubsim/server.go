@@ -1,7 +1,7 @@
 // Package githubsim is a stand-in for GitHub, for one machine: the REST endpoints the project calls, workflow runs that wait for
 // runners as on GitHub, webhooks and ID tokens. Its other half is the stand-in runner, laid out on disk like actions/runner.
 //
-// It trusts whoever can reach it: any Authorization header passes for a person's, and the calls under /_standin need none. Serve it
+// It trusts every caller that can reach it: any Authorization header passes for a person's, and the calls under /_standin need none. Serve it
 // on loopback. Only what claims to come from a GitHub App, its JSON web token or a token made with it, is checked.
 package githubsim
 
@@ -18,9 +18,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/githubsim/rest"
-
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/journal"
+	"github.com/remuda-ci/remuda/internal/githubsim/oidc"
+	"github.com/remuda-ci/remuda/internal/githubsim/payload"
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
+	"github.com/remuda-ci/remuda/internal/githubsim/webhook"
 )
 
 // The times of the stand-in. Tests steer them through Options.Now and Tick.
@@ -56,12 +61,12 @@ type Server struct {
 	now      func() time.Time
 	dir      string
 	handler  http.Handler
-	outbox   *outbox
-	oidc     *issuer
+	outbox   *webhook.Outbox
+	oidc     *oidc.Issuer
 	calls    *rest.Calls
 	faults   *rest.Faults
 	limit    *rest.RateLimiter
-	logs     *jobLogs
+	logs     *state.JobLogs
 	stop     chan struct{} // closed by Close
 	stopOnce sync.Once
 	maxRuns  int
@@ -70,17 +75,17 @@ type Server struct {
 	mu       sync.Mutex
 	baseURL  string
 	fixedURL bool
-	journal  *journal
-	dirty    map[rowKey]any // rows to be written when the call that changed them ends; nil is a deletion
-	runners  map[int64]*runner
-	runs     map[int64]*run
-	jobs     map[int64]*job
-	queue    []*job // queued and not assigned, oldest first
-	tokens   map[string]*token
-	hook     hook
+	journal  *journal.Journal
+	dirty    map[journal.Key]any // rows to be written when the call that changed them ends; nil is a deletion
+	runners  map[int64]*state.Runner
+	runs     map[int64]*state.Run
+	jobs     map[int64]*state.Job
+	queue    []*state.Job // queued and not assigned, oldest first
+	tokens   map[string]*state.Token
+	hook     webhook.Hook
 	counters map[string]int64
-	apps     map[int64]*app
-	releases []release
+	apps     map[int64]*state.App
+	releases []state.Release
 
 	extraGroups []group
 	started     time.Time
@@ -97,8 +102,8 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		log: o.Log, now: o.Now, dir: o.StateDir, stop: make(chan struct{}), maxRuns: maxRuns,
 		baseURL: o.BaseURL, fixedURL: o.BaseURL != "",
-		dirty: map[rowKey]any{}, runners: map[int64]*runner{}, runs: map[int64]*run{}, jobs: map[int64]*job{},
-		tokens: map[string]*token{}, counters: map[string]int64{}, apps: map[int64]*app{}, releases: knownReleases,
+		dirty: map[journal.Key]any{}, runners: map[int64]*state.Runner{}, runs: map[int64]*state.Run{}, jobs: map[int64]*state.Job{},
+		tokens: map[string]*state.Token{}, counters: map[string]int64{}, apps: map[int64]*state.App{}, releases: state.KnownReleases,
 	}
 	if s.log == nil {
 		s.log = hclog.NewNullLogger()
@@ -110,18 +115,21 @@ func New(o Options) (*Server, error) {
 		o.RateLimit = 1_000_000
 	}
 	s.started = s.now()
-	s.outbox = newOutbox(s.log.Named("webhooks"), s.now)
-	s.oidc = &issuer{path: filepath.Join(o.StateDir, "oidc-key.pem"), now: s.now}
+	s.outbox = webhook.NewOutbox(s.log.Named("webhooks"), s.now)
+	s.oidc = oidc.New(filepath.Join(o.StateDir, "oidc-key.pem"))
 	s.calls, s.faults, s.limit = rest.NewCalls(), rest.NewFaults(), rest.NewRateLimiter(o.RateLimit, s.now)
-	s.logs = &jobLogs{dir: filepath.Join(o.StateDir, "logs")}
+	s.logs = state.NewJobLogs(filepath.Join(o.StateDir, "logs"))
 	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("load state of the GitHub stand-in: %w", err)
 	}
 	s.handler = s.routes()
-	s.done.Go(func() { s.outbox.run(s.stop) })
+	s.done.Go(func() { s.outbox.Run(s.stop) })
 	s.done.Go(s.tickLoop)
 	return s, nil
 }
+
+// site is the stand-in as its answers name it. The caller holds the lock.
+func (s *Server) site() payload.Site { return payload.Site{URL: s.baseURL, Since: s.started} }
 
 // Handler serves the whole of it.
 func (s *Server) Handler() http.Handler { return s.handler }
@@ -155,7 +163,7 @@ func (s *Server) Close() error {
 	s.done.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.journal.close()
+	return s.journal.Close()
 }
 
 func (s *Server) tickLoop() {
@@ -181,7 +189,7 @@ func (s *Server) change(f func() error) error {
 }
 
 func (s *Server) put(kind string, id int64, row any) {
-	s.dirty[rowKey{kind, strconv.FormatInt(id, 10)}] = row
+	s.dirty[journal.Key{Kind: kind, ID: strconv.FormatInt(id, 10)}] = row
 }
 
 // flush writes the changed rows. When it fails they stay marked, and go with the next change.
@@ -189,15 +197,15 @@ func (s *Server) flush() error {
 	if len(s.dirty) == 0 {
 		return nil
 	}
-	entries := make([]entry, 0, len(s.dirty))
+	entries := make([]journal.Entry, 0, len(s.dirty))
 	for k, row := range s.dirty {
 		value, err := json.Marshal(row)
 		if err != nil {
-			return fmt.Errorf("save %s %s: %w", k.kind, k.id, err)
+			return fmt.Errorf("save %s %s: %w", k.Kind, k.ID, err)
 		}
-		entries = append(entries, entry{k.kind, k.id, value})
+		entries = append(entries, journal.Entry{Kind: k.Kind, ID: k.ID, Value: value})
 	}
-	if err := s.journal.write(entries); err != nil {
+	if err := s.journal.Write(entries); err != nil {
 		s.log.Error("cannot save state", "dir", s.dir, "error", err)
 		return fmt.Errorf("save state: %w", err)
 	}
@@ -209,6 +217,6 @@ func (s *Server) flush() error {
 func (s *Server) nextID(name string, first int64) int64 {
 	n := max(s.counters[name]+1, first)
 	s.counters[name] = n
-	s.dirty[rowKey{kindCounter, name}] = n
+	s.dirty[journal.Key{Kind: state.KindCounter, ID: name}] = n
 	return n
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/githubsim/rest"
-
 	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
 // sessionGrace is how long a session without a poll still keeps others out. A listener polls again at once, so more would only
@@ -20,7 +20,7 @@ const sessionGrace = 10 * time.Second
 // errGone tells a listener that its registration is no more.
 var errGone = rest.Problem(http.StatusUnauthorized, "The runner registration has been deleted from the server.")
 
-// scopeOfURL is the repository or organisation that a runner was configured for.
+// scopeOfURL is the repository or organization that a runner was configured for.
 func scopeOfURL(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Server) remove(r *http.Request) (*rest.Answer, error) {
 }
 
 // caller is the runner whose credential the call bears.
-func (s *Server) caller(r *http.Request) (*runner, error) {
+func (s *Server) caller(r *http.Request) (*state.Runner, error) {
 	hash := hashOf(rest.Bearer(r))
 	for _, rn := range s.runners {
 		if rn.Credential == hash {
@@ -94,8 +94,8 @@ func (s *Server) caller(r *http.Request) (*runner, error) {
 }
 
 // present reports whether a listener speaks for the runner: it polls, or is about to.
-func (s *Server) present(rn *runner) bool {
-	return rn.Session != "" && (rn.polls > 0 || !rn.abandoned && s.now().Sub(rn.lastSeen) < sessionGrace)
+func (s *Server) present(rn *state.Runner) bool {
+	return rn.Session != "" && (rn.Polls > 0 || !rn.Abandoned && s.now().Sub(rn.LastSeen) < sessionGrace)
 }
 
 // openSession lets one listener speak for a runner. A second one is refused while the first is there. A job that was running
@@ -109,16 +109,16 @@ func (s *Server) openSession(r *http.Request) (a *rest.Answer, err error) {
 		if s.present(rn) {
 			return rest.Problem(http.StatusConflict, "A session for this runner already exists.")
 		}
-		if j := s.jobs[rn.JobID]; j != nil && j.Status == statusInProgress {
-			s.complete(j, conclusionFailure, lostMessage)
+		if j := s.jobs[rn.JobID]; j != nil && j.Status == state.StatusInProgress {
+			s.complete(j, state.ConclusionFailure, lostMessage)
 		}
 		if s.runners[rn.ID] == nil { // it was ephemeral, and that was its job
 			return errGone
 		}
 		secret, hash := newSecret()
-		rn.Session, rn.abandoned, rn.heard, rn.lastSeen = hash, false, true, s.now()
-		clear(rn.sent)
-		s.put(kindRunner, rn.ID, rn)
+		rn.Session, rn.Abandoned, rn.Heard, rn.LastSeen = hash, false, true, s.now()
+		clear(rn.Sent)
+		s.put(state.KindRunner, rn.ID, rn)
 		a = rest.Created(protocol.Session{ID: secret})
 		return nil
 	})
@@ -132,16 +132,16 @@ func (s *Server) closeSession(r *http.Request) (*rest.Answer, error) {
 			return err
 		}
 		rn.Session = ""
-		s.put(kindRunner, rn.ID, rn)
-		rn.notify()
-		if j := s.jobs[rn.JobID]; j != nil && j.Status == statusQueued {
+		s.put(state.KindRunner, rn.ID, rn)
+		rn.Notify()
+		if j := s.jobs[rn.JobID]; j != nil && j.Status == state.StatusQueued {
 			s.unassign(j)
 		}
 		return nil
 	})
 }
 
-func (s *Server) sessionOf(r *http.Request) (*runner, error) {
+func (s *Server) sessionOf(r *http.Request) (*state.Runner, error) {
 	rn, err := s.caller(r)
 	if err != nil {
 		return nil, err
@@ -154,11 +154,11 @@ func (s *Server) sessionOf(r *http.Request) (*runner, error) {
 
 // poll holds a listener's call until there is a message for it.
 func (s *Server) poll(r *http.Request) (*rest.Answer, error) {
-	var rn *runner
+	var rn *state.Runner
 	err := s.change(func() (err error) {
 		if rn, err = s.sessionOf(r); err == nil {
-			rn.polls++
-			rn.heard = true
+			rn.Polls++
+			rn.Heard = true
 		}
 		return err
 	})
@@ -168,19 +168,19 @@ func (s *Server) poll(r *http.Request) (*rest.Answer, error) {
 	a, err := s.awaitMessage(r, rn)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	rn.polls--
-	rn.lastSeen = s.now()
-	rn.abandoned = r.Context().Err() != nil
+	rn.Polls--
+	rn.LastSeen = s.now()
+	rn.Abandoned = r.Context().Err() != nil
 	return a, err
 }
 
-func (s *Server) awaitMessage(r *http.Request, rn *runner) (*rest.Answer, error) {
+func (s *Server) awaitMessage(r *http.Request, rn *state.Runner) (*rest.Answer, error) {
 	expired := time.NewTimer(protocol.PollTime)
 	defer expired.Stop()
 	for {
 		s.mu.Lock()
 		_, err := s.sessionOf(r)
-		m, changed := s.nextMessage(rn), rn.changed
+		m, changed := s.nextMessage(rn), rn.Changed
 		s.mu.Unlock()
 		if err != nil {
 			return nil, err
@@ -217,8 +217,8 @@ func (s *Server) acquire(r *http.Request) (a *rest.Answer, err error) {
 		}
 		secret, hash := newSecret()
 		j.Token = hash
-		s.put(kindJob, j.ID, j)
-		if j.Status == statusQueued {
+		s.put(state.KindJob, j.ID, j)
+		if j.Status == state.StatusQueued {
 			s.begin(j)
 		}
 		a = rest.OK(s.jobDescription(j, secret))
@@ -227,8 +227,8 @@ func (s *Server) acquire(r *http.Request) (a *rest.Answer, err error) {
 	return a, err
 }
 
-func (s *Server) jobDescription(j *job, secret string) protocol.Job {
-	github := s.githubContext(s.runs[j.RunID])
+func (s *Server) jobDescription(j *state.Job, secret string) protocol.Job {
+	github := s.site().GitHubContext(s.runs[j.RunID])
 	github["job"], github["run_attempt"] = j.Key, strconv.Itoa(j.Attempt)
 	url, key := s.giveIDTokens(j)
 	return protocol.Job{
@@ -238,7 +238,7 @@ func (s *Server) jobDescription(j *job, secret string) protocol.Job {
 }
 
 // ofWorker runs f on the job of the path if the call bears the token of its worker.
-func (s *Server) ofWorker(r *http.Request, f func(*job) error) error {
+func (s *Server) ofWorker(r *http.Request, f func(*state.Job) error) error {
 	id, err := rest.PathID(r, "id")
 	if err != nil {
 		return err
@@ -262,10 +262,10 @@ func (s *Server) jobLog(r *http.Request) (*rest.Answer, error) {
 		return nil, rest.Problem(http.StatusBadRequest, "read log: %v", err)
 	}
 	var id int64
-	if err := s.ofWorker(r, func(j *job) error { id = j.ID; return nil }); err != nil {
+	if err := s.ofWorker(r, func(j *state.Job) error { id = j.ID; return nil }); err != nil {
 		return nil, err
 	}
-	return nil, s.logs.append(id, offset, data)
+	return nil, s.logs.Append(id, offset, data)
 }
 
 func (s *Server) jobSteps(r *http.Request) (*rest.Answer, error) {
@@ -273,9 +273,9 @@ func (s *Server) jobSteps(r *http.Request) (*rest.Answer, error) {
 	if err := rest.Decode(r, &steps, true); err != nil {
 		return nil, err
 	}
-	return nil, s.ofWorker(r, func(j *job) error {
+	return nil, s.ofWorker(r, func(j *state.Job) error {
 		j.Progress = steps
-		s.put(kindJob, j.ID, j)
+		s.put(state.KindJob, j.ID, j)
 		return nil
 	})
 }
@@ -286,11 +286,11 @@ func (s *Server) jobComplete(r *http.Request) (*rest.Answer, error) {
 		return nil, err
 	}
 	switch q.Conclusion {
-	case conclusionSuccess, conclusionFailure, conclusionCancelled:
+	case state.ConclusionSuccess, state.ConclusionFailure, state.ConclusionCancelled:
 	default:
 		return nil, rest.Problem(http.StatusUnprocessableEntity, "conclusion %q is none of success, failure and cancelled", q.Conclusion)
 	}
-	return nil, s.ofWorker(r, func(j *job) error {
+	return nil, s.ofWorker(r, func(j *state.Job) error {
 		s.complete(j, q.Conclusion, q.Reason)
 		return nil
 	})

@@ -9,20 +9,21 @@ import (
 	"strconv"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
 type startRequest struct {
 	Repository string      `json:"repository"`
 	RunID      json.Number `json:"run_id"`
 	Workflow   string      `json:"workflow"`
-	origin
+	state.Origin
 }
 
 func (q startRequest) check() (id int64, err error) {
-	if !isRepository(q.Repository) {
+	if !state.IsRepository(q.Repository) {
 		return 0, rest.Problem(http.StatusUnprocessableEntity, "repository %q is not of the form owner/name", q.Repository)
 	}
-	if err := q.origin.check(); err != nil {
+	if err := q.Origin.Check(); err != nil {
 		return 0, err
 	}
 	if q.RunID != "" {
@@ -50,7 +51,7 @@ func (s *Server) standinStart(r *http.Request) (*rest.Answer, error) {
 		if s.runs[id] != nil {
 			return rest.Problem(http.StatusConflict, "run %d exists already", id)
 		}
-		made, err := s.startRun(q.Repository, id, q.Workflow, q.origin)
+		made, err := s.startRun(q.Repository, id, q.Workflow, q.Origin)
 		if err == nil {
 			a = rest.Created(s.runView(made))
 		}
@@ -82,7 +83,7 @@ type jobView struct {
 	Log         string   `json:"log"`
 }
 
-func (s *Server) runView(r *run) runView {
+func (s *Server) runView(r *state.Run) runView {
 	v := runView{
 		ID: r.ID, RunID: fmt.Sprint(r.ID), Repository: r.Repository, RunAttempt: r.Attempt, Status: r.Status,
 		Conclusion: rest.OrNull(r.Conclusion), Jobs: []jobView{},
@@ -102,7 +103,7 @@ func (s *Server) runView(r *run) runView {
 }
 
 // standinRun finds the run of a call of the stand-in's own, whatever its repository.
-func (s *Server) standinRun(r *http.Request) (*run, error) {
+func (s *Server) standinRun(r *http.Request) (*state.Run, error) {
 	id, err := rest.PathID(r, "run_id")
 	if err != nil {
 		return nil, err
@@ -125,14 +126,14 @@ func (s *Server) standinGet(r *http.Request) (*rest.Answer, error) {
 		return nil, err
 	}
 	for i := range v.Jobs { // outside the lock: logs are files
-		if v.Jobs[i].Log, err = s.logs.text(v.Jobs[i].ID); err != nil {
+		if v.Jobs[i].Log, err = s.logs.Text(v.Jobs[i].ID); err != nil {
 			return nil, err
 		}
 	}
 	return rest.OK(v), nil
 }
 
-func (s *Server) changeStandinRun(r *http.Request, status int, f func(*run) error) (a *rest.Answer, err error) {
+func (s *Server) changeStandinRun(r *http.Request, status int, f func(*state.Run) error) (a *rest.Answer, err error) {
 	err = s.change(func() error {
 		found, err := s.standinRun(r)
 		if err != nil {
@@ -158,7 +159,7 @@ func (s *Server) standinRerun(r *http.Request) (*rest.Answer, error) {
 	if err := rest.Decode(r, &q, true); err != nil {
 		return nil, err
 	}
-	return s.changeStandinRun(r, http.StatusCreated, func(found *run) error { return s.rerun(found, q.FailedOnly) })
+	return s.changeStandinRun(r, http.StatusCreated, func(found *state.Run) error { return s.rerun(found, q.FailedOnly) })
 }
 
 type runnerView struct {

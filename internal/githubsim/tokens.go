@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/githubsim/journal"
 	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
 // What a token is good for.
@@ -30,7 +32,7 @@ func hashOf(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// scopeOf is the repository or organisation in the path of a call, "" if it has neither.
+// scopeOf is the repository or organization in the path of a call, "" if it has neither.
 func scopeOf(r *http.Request) string {
 	if org := r.PathValue("org"); org != "" {
 		return org
@@ -46,10 +48,10 @@ func repositoryOf(r *http.Request) string { return r.PathValue("owner") + "/" + 
 func (s *Server) createToken(purpose string) rest.Endpoint {
 	return func(r *http.Request) (*rest.Answer, error) {
 		secret, hash := newSecret()
-		t := &token{Purpose: purpose, Scope: scopeOf(r), ExpiresAt: s.now().Add(TokenLife)}
+		t := &state.Token{Purpose: purpose, Scope: scopeOf(r), ExpiresAt: s.now().Add(TokenLife)}
 		err := s.change(func() error {
 			s.tokens[hash] = t
-			s.dirty[rowKey{kindToken, hash}] = t
+			s.dirty[journal.Key{Kind: state.KindToken, ID: hash}] = t
 			return nil
 		})
 		return rest.Created(rest.Object{"token": secret, "expires_at": t.ExpiresAt.UTC().Format(time.RFC3339)}), err

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/remuda-ci/remuda/internal/githubsim"
+	"github.com/remuda-ci/remuda/internal/githubsim/runner"
 	program "github.com/remuda-ci/remuda/internal/githubsim/runner"
 )
 
@@ -90,7 +90,7 @@ func provision(w *world, s *system) (string, error) {
 func serveRunner(w *world) (url, sum string, err error) {
 	dir := filepath.Join(setting.dir, "download")
 	tree := filepath.Join(setting.dir, "runner")
-	if err := githubsim.LayOutRunner(tree, filepath.Join(setting.dist, "standin-runner")); err != nil {
+	if err := runner.LayOut(tree, filepath.Join(setting.dist, "standin-runner")); err != nil {
 		return "", "", err
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/githubsim"
 	"github.com/remuda-ci/remuda/internal/githubsim/openapitest"
+	"github.com/remuda-ci/remuda/internal/githubsim/runner"
 	"github.com/remuda-ci/remuda/internal/local"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -59,7 +59,7 @@ func newServed(t *testing.T, apps int, config string) *stage {
 		t.Fatalf("%v\n%s", err, s.log)
 	}
 	t.Cleanup(func() { s.nothingRuns(standin) })
-	if err := githubsim.LayOutRunner(filepath.Join(s.dir, "runner"), filepath.Join(bin, "standin-runner")); err != nil {
+	if err := runner.LayOut(filepath.Join(s.dir, "runner"), filepath.Join(bin, "standin-runner")); err != nil {
 		t.Fatal(err)
 	}
 	// Every call that controld makes is held against GitHub's description.

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/remuda-ci/remuda/internal/githubsim"
+	"github.com/remuda-ci/remuda/internal/githubsim/runner"
 )
 
 // machines are how many of GitHub's own may run jobs at once.
@@ -44,7 +44,7 @@ func (s *stage) hireMachines(tools toolset) {
 	var running sync.WaitGroup
 	for range machines {
 		running.Go(func() {
-			hosted := githubsim.Hosted{
+			hosted := runner.Hosted{
 				URL: s.github.URL(), Owner: owner, Runner: filepath.Join(programs.daemons, "standin-runner"), Output: s.log,
 				Env: []string{"PATH=" + path, "SSL_CERT_FILE=" + s.authority.file},
 			}

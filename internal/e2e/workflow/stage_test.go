@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/remuda-ci/remuda/internal/githubsim"
+	"github.com/remuda-ci/remuda/internal/githubsim/runner"
 	"github.com/remuda-ci/remuda/internal/local"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -62,7 +62,7 @@ func newStage(t *testing.T) *stage {
 	if err := s.github.InstallApp(ctx, appID, public, owner); err != nil {
 		t.Fatal(err)
 	}
-	if err := githubsim.LayOutRunner(filepath.Join(s.dir, "runner"), filepath.Join(programs.daemons, "standin-runner")); err != nil {
+	if err := runner.LayOut(filepath.Join(s.dir, "runner"), filepath.Join(programs.daemons, "standin-runner")); err != nil {
 		t.Fatal(err)
 	}
 	s.startControld(key)

@@ -16,7 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/githubsim/openapitest"
 )
 
-// judge is a test that only notes what it is told is wrong.
+// judge is a test that only records the failures reported to it.
 type judge struct {
 	testing.TB
 	said []string

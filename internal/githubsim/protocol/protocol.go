@@ -29,7 +29,7 @@ const (
 
 // Register asks for a registration; its Authorization is the registration token.
 type Register struct {
-	URL       string   `json:"url"` // of the repository or organisation
+	URL       string   `json:"url"` // of the repository or organization
 	Name      string   `json:"name"`
 	Labels    []string `json:"labels"` // beside the default ones
 	Replace   bool     `json:"replace"`

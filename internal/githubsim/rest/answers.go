@@ -49,11 +49,11 @@ func Created(body any) *Answer { return &Answer{Status: http.StatusCreated, Body
 func WriteJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	// A client that has gone away is the only way for this to fail, and nobody is left to tell.
+	// Encoding fails only when the client has gone away, so there is no one to report the error to.
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// Decode reads a JSON body strictly when strict is set: the stand-in's own calls take no unknown field, so that a misspelt one
+// Decode reads a JSON body strictly when strict is set: the stand-in's own calls take no unknown field, so that a misspelled one
 // is not ignored. GitHub's take any.
 func Decode(r *http.Request, into any, strict bool) error {
 	d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, MaxBody))

@@ -50,7 +50,7 @@ func (l *RateLimiter) Take(key string) bool {
 	return true
 }
 
-// Return returns a call that is free: one that was answered 304.
+// Return gives back a call that is free: one that was answered 304.
 func (l *RateLimiter) Return(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +58,7 @@ func (l *RateLimiter) Return(key string) {
 	b.used = max(0, b.used-1)
 }
 
-// SetHeaders sets the headers that GitHub gives with every answer.
+// SetHeaders sets the rate limit headers that GitHub gives with every answer.
 func (l *RateLimiter) SetHeaders(h http.Header, key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

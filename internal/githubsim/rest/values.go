@@ -19,7 +19,7 @@ func OrNull(s string) any {
 	return s
 }
 
-func IdOrNull(id int64) any {
+func IDOrNull(id int64) any {
 	if id == 0 {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 // configureTime is how long configure and remove try to reach GitHub.
 const configureTime = 10 * time.Second
 
-// serverOf is the address of the server that a repository or organisation URL is on.
+// serverOf is the address of the server that a repository or organization URL is on.
 func serverOf(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme == "" || u.Host == "" {

@@ -33,7 +33,7 @@ type listener struct {
 
 // listen is the run command. Its result is the exit code.
 func listen(root string, in inputs, out, errOut io.Writer) int {
-	// A listener whose output nobody reads any more goes on: its job matters more. Caught and not ignored, so that steps do not
+	// A listener goes on when its output is no longer read: its job matters more. Caught and not ignored, so that steps do not
 	// inherit it.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	stop, done := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -106,7 +106,7 @@ func (l *listener) loadEnvironment() error {
 
 func now() string { return time.Now().UTC().Format("2006-01-02 15:04:05Z") }
 
-// serve takes jobs until it is told to stop, its registration is gone, or its one job is done.
+// serve takes jobs until it is asked to stop, its registration is gone, or its one job is done.
 func (l *listener) serve(stop context.Context) int {
 	polling, endPolling := context.WithCancel(stop)
 	defer endPolling()

@@ -23,7 +23,7 @@ const (
 	exitSessionConflict = 5 // another listener speaks for this runner
 )
 
-// message is an error that is told in the words of actions/runner.
+// message is an error whose text is that of actions/runner.
 type message string
 
 func (m message) Error() string { return string(m) }

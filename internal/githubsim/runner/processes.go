@@ -81,7 +81,7 @@ func readProcess(dir string) (process, bool) {
 
 func signalAll(ps []process, sig syscall.Signal) {
 	for _, p := range ps {
-		// One that has ended meanwhile is what was wanted.
+		// A process that has already ended needs no signal.
 		_ = syscall.Kill(p.pid, sig)
 	}
 }

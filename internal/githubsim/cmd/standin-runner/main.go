@@ -1,5 +1,5 @@
 // Command standin-runner is both programs of the stand-in runner, by the name it is called with: bin/Runner.Listener and
-// bin/Runner.Worker. githubsim.LayOutRunner puts it in its place.
+// bin/Runner.Worker. runner.LayOut puts it in its place.
 package main
 
 import (

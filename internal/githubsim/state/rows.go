@@ -1,6 +1,8 @@
-package githubsim
+package state
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,36 +12,36 @@ import (
 
 // The kinds of rows in the journal.
 const (
-	kindRunner  = "runner"
-	kindRun     = "run"
-	kindJob     = "job"
-	kindToken   = "token"
-	kindHook    = "hook"
-	kindCounter = "counter"
-	kindApp     = "app"
-	kindGroups  = "groups"
+	KindRunner  = "runner"
+	KindRun     = "run"
+	KindJob     = "job"
+	KindToken   = "token"
+	KindHook    = "hook"
+	KindCounter = "counter"
+	KindApp     = "app"
+	KindGroups  = "groups"
 )
 
 // Status and conclusion values, as GitHub writes them. A job is pending while it waits for its needs or for max-parallel;
 // GitHub does not show such a job at all.
 const (
-	statusPending    = "pending"
-	statusQueued     = "queued"
-	statusInProgress = "in_progress"
-	statusCompleted  = "completed"
+	StatusPending    = "pending"
+	StatusQueued     = "queued"
+	StatusInProgress = "in_progress"
+	StatusCompleted  = "completed"
 
-	conclusionSuccess   = "success"
-	conclusionFailure   = "failure"
-	conclusionCancelled = "cancelled"
-	conclusionSkipped   = "skipped"
+	ConclusionSuccess   = "success"
+	ConclusionFailure   = "failure"
+	ConclusionCancelled = "cancelled"
+	ConclusionSkipped   = "skipped"
 )
 
-// runner is one registration.
-type runner struct {
+// Runner is one registration.
+type Runner struct {
 	ID         int64     `json:"id"`
-	Scope      string    `json:"scope"` // "owner/name" of a repository, or an organisation
+	Scope      string    `json:"scope"` // "owner/name" of a repository, or an organization
 	Name       string    `json:"name"`
-	Labels     []label   `json:"labels"`
+	Labels     []Label   `json:"labels"`
 	Ephemeral  bool      `json:"ephemeral"`
 	Hosted     bool      `json:"hosted"`     // a machine of GitHub's own: no list of runners has it
 	GroupID    int64     `json:"group_id"`   // 0: the default group
@@ -49,32 +51,32 @@ type runner struct {
 	CreatedAt  time.Time `json:"created_at"`
 
 	// What follows is of this process only.
-	polls     int           // open polls
-	lastSeen  time.Time     // end of the last poll
-	abandoned bool          // its listener hung up in the middle of a poll
-	heard     bool          // since the server began: its session was opened, or it polled
-	sent      map[sent]bool // messages this session was given
-	changed   chan struct{} // closed when there may be a message
+	Polls     int                  `json:"-"` // open polls
+	LastSeen  time.Time            `json:"-"` // end of the last poll
+	Abandoned bool                 `json:"-"` // its listener hung up in the middle of a poll
+	Heard     bool                 `json:"-"` // since the server began: its session was opened, or it polled
+	Sent      map[SentMessage]bool `json:"-"` // messages this session was given
+	Changed   chan struct{}        `json:"-"` // closed when there may be a message
 }
 
-type sent struct {
-	kind protocol.MessageKind
-	job  int64
+type SentMessage struct {
+	Kind  protocol.MessageKind
+	JobID int64
 }
 
-type label struct {
+type Label struct {
 	ID   int64  `json:"id"`
 	Name string `json:"name"`
 	Type string `json:"type"` // "read-only" for the default ones, else "custom"
 }
 
-func (r *runner) notify() {
-	close(r.changed)
-	r.changed = make(chan struct{})
+func (r *Runner) Notify() {
+	close(r.Changed)
+	r.Changed = make(chan struct{})
 }
 
-// has reports whether the runner has every one of labels, without regard to case.
-func (r *runner) has(labels []string) bool {
+// Has reports whether the runner has every one of labels, without regard to case.
+func (r *Runner) Has(labels []string) bool {
 	for _, want := range labels {
 		found := false
 		for _, l := range r.Labels {
@@ -87,17 +89,17 @@ func (r *runner) has(labels []string) bool {
 	return true
 }
 
-// serves reports whether the runner's scope takes in the repository.
-func (r *runner) serves(repository string) bool {
+// Serves reports whether the runner's scope takes in the repository.
+func (r *Runner) Serves(repository string) bool {
 	owner, _, _ := strings.Cut(repository, "/")
 	return strings.EqualFold(r.Scope, repository) || strings.EqualFold(r.Scope, owner)
 }
 
-// run is one workflow run.
-type run struct {
+// Run is one workflow run.
+type Run struct {
 	ID         int64     `json:"id"`
 	Repository string    `json:"repository"`
-	Origin     origin    `json:"origin"`
+	Origin     Origin    `json:"origin"`
 	Number     int       `json:"number"`
 	Attempt    int       `json:"attempt"`
 	Workflow   string    `json:"workflow"` // its name
@@ -113,8 +115,8 @@ type run struct {
 	Past       []int64   `json:"past"` // of earlier attempts, replaced by a rerun
 }
 
-// job is one job of one attempt of a run.
-type job struct {
+// Job is one job of one attempt of a run.
+type Job struct {
 	ID          int64                `json:"id"`
 	RunID       int64                `json:"run_id"`
 	Attempt     int                  `json:"attempt"`
@@ -145,11 +147,39 @@ type job struct {
 	CancelledAt time.Time            `json:"cancelled_at"` // when it was asked to stop
 }
 
-// token is a registration, remove or installation token, kept by its hash.
-type token struct {
+// Token is a registration, remove or installation token, kept by its hash.
+type Token struct {
 	Purpose      string    `json:"purpose"`
 	Scope        string    `json:"scope"` // of an installation token the account
 	Installation int64     `json:"installation,omitempty"`
 	Repositories []string  `json:"repositories,omitempty"` // that an installation token is for, without their owner; nil: all
 	ExpiresAt    time.Time `json:"expires_at"`
 }
+
+func (r *Runner) Group() int64 {
+	if r.Hosted {
+		return HostedGroupID
+	}
+	return cmp.Or(r.GroupID, GroupID)
+}
+
+// Covers reports whether an installation token is good for the repository or organization; "" is neither.
+func (t *Token) Covers(scope string) bool {
+	if scope == "" {
+		return true
+	}
+	owner, name, isRepository := strings.Cut(scope, "/")
+	if !strings.EqualFold(owner, t.Scope) {
+		return false
+	}
+	return !isRepository || t.Repositories == nil || slices.ContainsFunc(t.Repositories, func(n string) bool { return strings.EqualFold(n, name) })
+}
+
+// The groups that are always there.
+const (
+	GroupID   = 1
+	GroupName = "Default"
+
+	HostedGroupID   = 0 // of GitHub's own machines
+	HostedGroupName = "GitHub Actions"
+)

@@ -1,4 +1,4 @@
-package githubsim
+package webhook
 
 import (
 	"context"
@@ -15,23 +15,23 @@ func TestSlowReceiverHasFailed(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer receiver.Close()
 	defer close(release)
-	o := newOutbox(hclog.NewNullLogger(), time.Now)
+	o := NewOutbox(hclog.NewNullLogger(), time.Now)
 	if o.client.Timeout != deliveryTime {
 		t.Errorf("a receiver has %s", o.client.Timeout)
 	}
 	o.client.Timeout = 10 * time.Millisecond
-	out := o.send(context.Background(), &delivery{to: hook{Target: receiver.URL}})
-	if out.status != statusTimedOut || out.code != 502 {
+	out := o.send(context.Background(), &Delivery{to: Hook{Target: receiver.URL}})
+	if out.status != statusTimedOut || out.Code != 502 {
 		t.Errorf("%+v", out)
 	}
 }
 
 func TestOldDeliveriesAreForgotten(t *testing.T) {
-	o := newOutbox(hclog.NewNullLogger(), time.Now)
+	o := NewOutbox(hclog.NewNullLogger(), time.Now)
 	for range maxDeliveries + 10 {
-		o.record(&delivery{})
+		o.record(&Delivery{})
 	}
-	if len(o.past) != maxDeliveries || o.past[0].id != o.lastID-maxDeliveries+1 {
-		t.Errorf("%d are remembered, the first is %d of %d", len(o.past), o.past[0].id, o.lastID)
+	if len(o.past) != maxDeliveries || o.past[0].ID != o.lastID-maxDeliveries+1 {
+		t.Errorf("%d are remembered, the first is %d of %d", len(o.past), o.past[0].ID, o.lastID)
 	}
 }

@@ -1,4 +1,4 @@
-package githubsim
+package webhook
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -32,40 +33,40 @@ const (
 	statusNoHost   = "failed to connect to host"
 )
 
-// event is what a delivery tells of.
-type event struct {
-	name, action string
-	run          int64
-	repository   int64
-	installation int64 // 0: no app is installed there
-	payload      rest.Object
+// Event is what happened, as a delivery reports it.
+type Event struct {
+	Name, Action string
+	Run          int64
+	Repository   int64
+	Installation int64 // 0: no app is installed there
+	Payload      rest.Object
 }
 
-// delivery is one event on its way, and then what became of it.
-type delivery struct {
-	event
-	id         int64
+// Delivery is one event on its way, and then what became of it.
+type Delivery struct {
+	Event
+	ID         int64
 	guid       string
 	body       []byte
-	to         hook
+	to         Hook
 	redelivery bool
 	sentHeader http.Header
-	outcome    outcome
+	Outcome    outcome
 }
 
 type outcome struct {
 	at       time.Time
 	took     time.Duration
 	status   string
-	code     int
+	Code     int
 	header   http.Header // of the answer, if there was one
 	response string
 }
 
 // record remembers a delivery that was sent or lost. The caller holds the lock.
-func (o *outbox) record(d *delivery) {
+func (o *Outbox) record(d *Delivery) {
 	o.lastID++
-	d.id = o.lastID
+	d.ID = o.lastID
 	if d.sentHeader == nil {
 		d.sentHeader = d.header()
 	}
@@ -75,8 +76,8 @@ func (o *outbox) record(d *delivery) {
 	}
 }
 
-// run sends what is pending until stop, then waits for what is under way.
-func (o *outbox) run(stop <-chan struct{}) {
+// Run sends what is pending until stop, then waits for what is under way.
+func (o *Outbox) Run(stop <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer o.client.CloseIdleConnections()
 	defer cancel()
@@ -104,12 +105,12 @@ func (o *outbox) run(stop <-chan struct{}) {
 	}
 }
 
-func (d *delivery) header() http.Header {
+func (d *Delivery) header() http.Header {
 	h := http.Header{}
 	h.Set("Accept", "*/*")
 	h.Set("Content-Type", "application/json")
 	h.Set("User-Agent", "GitHub-Hookshot/standin")
-	h.Set("X-GitHub-Event", d.name)
+	h.Set("X-GitHub-Event", d.Name)
 	h.Set("X-GitHub-Delivery", d.guid)
 	h.Set("X-GitHub-Hook-ID", "1")
 	if d.to.AppID != 0 {
@@ -125,24 +126,24 @@ func (d *delivery) header() http.Header {
 }
 
 // send makes one delivery. A receiver that does not answer in time has failed, whatever it made of it.
-func (o *outbox) send(ctx context.Context, d *delivery) outcome {
+func (o *Outbox) send(ctx context.Context, d *Delivery) outcome {
 	begun, out := time.Now(), outcome{at: o.now()}
 	d.sentHeader = d.header()
 	err := o.post(ctx, d, &out)
 	out.took = time.Since(begun)
 	if err != nil {
-		out.status, out.code = statusNoHost, http.StatusBadGateway
+		out.status, out.Code = statusNoHost, http.StatusBadGateway
 		if errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err) {
 			out.status = statusTimedOut
 		}
 	}
 	if out.status != statusOK {
-		o.log.Warn("delivery failed", "event", d.name, "delivery", d.guid, "status", out.status, "error", err)
+		o.log.Warn("delivery failed", "event", d.Name, "delivery", d.guid, "status", out.status, "error", err)
 	}
 	return out
 }
 
-func (o *outbox) post(ctx context.Context, d *delivery, out *outcome) error {
+func (o *Outbox) post(ctx context.Context, d *Delivery, out *outcome) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.to.Target, bytes.NewReader(d.body))
 	if err != nil {
 		return fmt.Errorf("make request: %w", err)
@@ -157,33 +158,33 @@ func (o *outbox) post(ctx context.Context, d *delivery, out *outcome) error {
 	if err != nil {
 		return fmt.Errorf("read answer: %w", err)
 	}
-	out.code, out.header, out.response, out.status = resp.StatusCode, resp.Header, string(text), statusOK
+	out.Code, out.header, out.response, out.status = resp.StatusCode, resp.Header, string(text), statusOK
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		out.status = fmt.Sprintf("Invalid HTTP Response: %d", resp.StatusCode)
 	}
 	return nil
 }
 
-func (d *delivery) item() rest.Object {
+func (d *Delivery) Item() rest.Object {
 	return rest.Object{
-		"id": d.id, "guid": d.guid, "delivered_at": rest.Time(d.outcome.at), "redelivery": d.redelivery, "duration": d.outcome.took.Seconds(),
-		"status": d.outcome.status, "status_code": d.outcome.code, "event": d.name, "action": rest.OrNull(d.action),
-		"installation_id": rest.IdOrNull(d.installation), "repository_id": rest.IdOrNull(d.repository), "throttled_at": nil,
+		"id": d.ID, "guid": d.guid, "delivered_at": rest.Time(d.Outcome.at), "redelivery": d.redelivery, "duration": d.Outcome.took.Seconds(),
+		"status": d.Outcome.status, "status_code": d.Outcome.Code, "event": d.Name, "action": rest.OrNull(d.Action),
+		"installation_id": rest.IDOrNull(d.Installation), "repository_id": rest.IDOrNull(d.Repository), "throttled_at": nil,
 	}
 }
 
-// full is the item with what was sent and what came back.
-func (d *delivery) full() (rest.Object, error) {
+// Full is the item with what was sent and what came back.
+func (d *Delivery) Full() (rest.Object, error) {
 	var payload rest.Object
 	if err := json.Unmarshal(d.body, &payload); err != nil {
-		return nil, fmt.Errorf("decode delivery %d: %w", d.id, err)
+		return nil, fmt.Errorf("decode delivery %d: %w", d.ID, err)
 	}
-	o := d.item()
+	o := d.Item()
 	o["url"] = d.to.Target
 	o["request"] = rest.Object{"headers": flat(d.sentHeader), "payload": payload}
 	response := rest.Object{"headers": nil, "payload": nil}
-	if d.outcome.header != nil {
-		response = rest.Object{"headers": flat(d.outcome.header), "payload": d.outcome.response}
+	if d.Outcome.header != nil {
+		response = rest.Object{"headers": flat(d.Outcome.header), "payload": d.Outcome.response}
 	}
 	o["response"] = response
 	return o, nil
@@ -196,4 +197,39 @@ func flat(h http.Header) rest.Object {
 		out[name] = h.Get(name)
 	}
 	return out
+}
+
+// Seen returns the deliveries that an app may see, newest first.
+func (o *Outbox) Seen(app int64) []*Delivery {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var out []*Delivery
+	for _, d := range slices.Backward(o.past) {
+		if d.to.AppID == 0 || d.to.AppID == app {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// Find returns a delivery that the app may see, or nil.
+func (o *Outbox) Find(id, app int64) *Delivery {
+	for _, d := range o.Seen(app) {
+		if d.ID == id {
+			return d
+		}
+	}
+	return nil
+}
+
+// Redeliver sends a delivery again, under its own guid and as a delivery of its own. It is never lost.
+func (o *Outbox) Redeliver(d *Delivery) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	again := &Delivery{Event: d.Event, guid: d.guid, body: d.body, to: d.to, redelivery: true}
+	if o.hook.Target != "" {
+		again.to = o.hook // a hook that has moved since
+	}
+	o.pending = append(o.pending, again)
+	o.stir()
 }

@@ -1,4 +1,4 @@
-package githubsim
+package state
 
 import (
 	"errors"
@@ -15,19 +15,22 @@ import (
 // headerSize is the length of a log file's first line: the number of bytes dropped before what follows.
 const headerSize = 21
 
-// jobLogs keeps the last protocol.LogLimit bytes of each job's log in a file of its own.
-type jobLogs struct {
+// JobLogs keeps the last protocol.LogLimit bytes of each job's log in a file of its own.
+type JobLogs struct {
 	dir string
 	mu  sync.Mutex
 }
 
-func (l *jobLogs) path(id int64) string {
+// NewJobLogs returns the logs in dir.
+func NewJobLogs(dir string) *JobLogs { return &JobLogs{dir: dir} }
+
+func (l *JobLogs) path(id int64) string {
 	return filepath.Join(l.dir, strconv.FormatInt(id, 10)+".log")
 }
 
-// append adds data that stands at offset of the job's whole output. What is there already is left alone, so a repeated call does
+// Append adds data that stands at offset of the job's whole output. What is there already is left alone, so a repeated call does
 // no harm; a gap means that the worker had to drop what came before.
-func (l *jobLogs) append(id, offset int64, data []byte) error {
+func (l *JobLogs) Append(id, offset int64, data []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	dropped, kept, err := l.read(id)
@@ -52,7 +55,7 @@ func (l *jobLogs) append(id, offset int64, data []byte) error {
 	return l.write(id, dropped, kept)
 }
 
-func (l *jobLogs) extend(id int64, data []byte) error {
+func (l *JobLogs) extend(id int64, data []byte) error {
 	f, err := os.OpenFile(l.path(id), os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("open log of job %d: %w", id, err)
@@ -64,7 +67,7 @@ func (l *jobLogs) extend(id int64, data []byte) error {
 	return nil
 }
 
-func (l *jobLogs) write(id, dropped int64, data []byte) error {
+func (l *JobLogs) write(id, dropped int64, data []byte) error {
 	next := l.path(id) + ".new"
 	content := append(fmt.Appendf(nil, "%020d\n", dropped), data...)
 	if err := os.WriteFile(next, content, 0o600); err != nil {
@@ -76,7 +79,7 @@ func (l *jobLogs) write(id, dropped int64, data []byte) error {
 	return nil
 }
 
-func (l *jobLogs) read(id int64) (dropped int64, data []byte, err error) {
+func (l *JobLogs) read(id int64) (dropped int64, data []byte, err error) {
 	content, err := os.ReadFile(l.path(id))
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil, nil
@@ -91,8 +94,8 @@ func (l *jobLogs) read(id int64) (dropped int64, data []byte, err error) {
 	return dropped, content[headerSize:], err
 }
 
-// text is the log as it is shown: at most the last protocol.LogLimit bytes, and a first line that says so when there was more.
-func (l *jobLogs) text(id int64) (string, error) {
+// Text is the log as it is shown: at most the last protocol.LogLimit bytes, and a first line that says so when there was more.
+func (l *JobLogs) Text(id int64) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	dropped, data, err := l.read(id)
@@ -108,15 +111,15 @@ func (l *jobLogs) text(id int64) (string, error) {
 	return fmt.Sprintf("[the first %d bytes of this log are not kept]\n%s", dropped, data), nil
 }
 
-// size is the number of bytes the log has had, dropped ones included.
-func (l *jobLogs) size(id int64) (int64, error) {
+// Size is the number of bytes the log has had, dropped ones included.
+func (l *JobLogs) Size(id int64) (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	dropped, data, err := l.read(id)
 	return dropped + int64(len(data)), err
 }
 
-func (l *jobLogs) remove(id int64) error {
+func (l *JobLogs) Remove(id int64) error {
 	if err := os.Remove(l.path(id)); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

@@ -1,4 +1,4 @@
-package githubsim
+package payload
 
 import (
 	"fmt"
@@ -7,25 +7,26 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
-// userObject is a person or, with kind Organization, the account of an organisation, as GitHub shows it everywhere.
-func (s *Server) userObject(login, kind string) rest.Object {
-	url, gists := s.api("/users/%s", login), "{/gist_id}"
+// User is a person or, with kind Organization, the account of an organization, as GitHub shows it everywhere.
+func (s Site) User(login, kind string) rest.Object {
+	url, gists := s.API("/users/%s", login), "{/gist_id}"
 	return rest.Object{
-		"login": login, "id": idOf(login), "node_id": fmt.Sprintf("U_%d", idOf(login)), "type": kind, "site_admin": false, "gravatar_id": "",
-		"avatar_url": fmt.Sprintf("%s/avatars/u/%d", s.baseURL, idOf(login)), "url": url, "html_url": s.baseURL + "/" + login,
+		"login": login, "id": state.IDOf(login), "node_id": fmt.Sprintf("U_%d", state.IDOf(login)), "type": kind, "site_admin": false, "gravatar_id": "",
+		"avatar_url": fmt.Sprintf("%s/avatars/u/%d", s.URL, state.IDOf(login)), "url": url, "html_url": s.URL + "/" + login,
 		"followers_url": url + "/followers", "following_url": url + "/following{/other_user}", "gists_url": url + "/gists" + gists,
 		"starred_url": url + "/starred{/owner}{/repo}", "subscriptions_url": url + "/subscriptions", "organizations_url": url + "/orgs",
 		"repos_url": url + "/repos", "events_url": url + "/events{/privacy}", "received_events_url": url + "/received_events",
 	}
 }
 
-func (s *Server) organizationObject(owner string) rest.Object {
-	url := s.api("/orgs/%s", owner)
+func (s Site) Organization(owner string) rest.Object {
+	url := s.API("/orgs/%s", owner)
 	return rest.Object{
-		"login": owner, "id": idOf(owner), "node_id": fmt.Sprintf("O_%d", idOf(owner)), "url": url, "description": "",
-		"avatar_url": fmt.Sprintf("%s/avatars/u/%d", s.baseURL, idOf(owner)), "repos_url": url + "/repos", "events_url": url + "/events",
+		"login": owner, "id": state.IDOf(owner), "node_id": fmt.Sprintf("O_%d", state.IDOf(owner)), "url": url, "description": "",
+		"avatar_url": fmt.Sprintf("%s/avatars/u/%d", s.URL, state.IDOf(owner)), "repos_url": url + "/repos", "events_url": url + "/events",
 		"hooks_url": url + "/hooks", "issues_url": url + "/issues", "members_url": url + "/members{/member}",
 		"public_members_url": url + "/public_members{/member}",
 	}
@@ -47,29 +48,29 @@ var repositoryURLs = map[string]string{
 }
 
 // minimalRepository is a repository as it is shown within a run. fork says whether it is one.
-func (s *Server) minimalRepository(repository string, fork bool) rest.Object {
+func (s Site) minimalRepository(repository string, fork bool) rest.Object {
 	owner, name, _ := strings.Cut(repository, "/")
 	o := rest.Object{
-		"id": idOf(repository), "node_id": fmt.Sprintf("R_%d", idOf(repository)), "name": name, "full_name": repository, "private": true,
-		"owner": s.userObject(owner, "Organization"), "html_url": s.baseURL + "/" + repository, "description": nil, "fork": fork,
+		"id": state.IDOf(repository), "node_id": fmt.Sprintf("R_%d", state.IDOf(repository)), "name": name, "full_name": repository, "private": true,
+		"owner": s.User(owner, "Organization"), "html_url": s.URL + "/" + repository, "description": nil, "fork": fork,
 	}
 	for key, path := range repositoryURLs {
-		o[key] = s.api("/repos/%s", repository) + path
+		o[key] = s.API("/repos/%s", repository) + path
 	}
 	return o
 }
 
-// repositoryObject is the repository itself, as a delivery shows it.
-func (s *Server) repositoryObject(repository string) rest.Object {
+// Repository is the repository itself, as a delivery shows it.
+func (s Site) Repository(repository string) rest.Object {
 	o := s.minimalRepository(repository, false)
-	at := s.started.UTC().Format(time.RFC3339)
+	at := s.Since.UTC().Format(time.RFC3339)
 	more := rest.Object{
-		"default_branch": branch, "visibility": "private", "archived": false, "disabled": false, "is_template": false,
+		"default_branch": state.Branch, "visibility": "private", "archived": false, "disabled": false, "is_template": false,
 		"web_commit_signoff_required": false, "has_downloads": true, "has_issues": true, "has_pages": false, "has_projects": true,
 		"has_wiki": true, "homepage": nil, "language": nil, "license": nil, "mirror_url": nil, "topics": []string{}, "size": 0,
 		"forks": 0, "forks_count": 0, "open_issues": 0, "open_issues_count": 0, "stargazers_count": 0, "watchers": 0, "watchers_count": 0,
-		"created_at": at, "updated_at": at, "pushed_at": at, "svn_url": s.baseURL + "/" + repository,
-		"clone_url": s.baseURL + "/" + repository + ".git", "git_url": gitURL(s.baseURL, repository), "ssh_url": "git@localhost:" + repository + ".git",
+		"created_at": at, "updated_at": at, "pushed_at": at, "svn_url": s.URL + "/" + repository,
+		"clone_url": s.URL + "/" + repository + ".git", "git_url": gitURL(s.URL, repository), "ssh_url": "git@localhost:" + repository + ".git",
 	}
 	maps.Copy(o, more)
 	return o

@@ -1,4 +1,4 @@
-package githubsim
+package journal
 
 import (
 	"bufio"
@@ -14,28 +14,28 @@ import (
 // compactAt is how many bytes the journal grows beyond what was last alive in it before it is rewritten.
 const compactAt = 32 << 20
 
-// journal keeps the rows of the stand-in: one JSON line per write, the last one of a key counts. It is rewritten at start and
+// Journal keeps the rows of the stand-in: one JSON line per write, the last one of a key counts. It is rewritten at start and
 // when it has grown by compactAt. It is written before a call is answered, so a killed process loses nothing; it is not synced,
 // since the stand-in need not survive the machine.
-type journal struct {
+type Journal struct {
 	path  string
-	file  *os.File
+	File  *os.File
 	size  int64
 	limit int64
 }
 
-// entry is one line. A null value is a deletion.
-type entry struct {
+// Entry is one line. A null value is a deletion.
+type Entry struct {
 	Kind  string          `json:"kind"`
 	ID    string          `json:"id"`
 	Value json.RawMessage `json:"value"`
 }
 
-type rowKey struct{ kind, id string }
+type Key struct{ Kind, ID string }
 
-// openJournal reads the journal in dir, or begins one, and returns the rows alive in it.
-func openJournal(dir string) (*journal, map[rowKey]json.RawMessage, error) {
-	j := &journal{path: filepath.Join(dir, "journal.jsonl")}
+// Open reads the journal in dir, or begins one, and returns the rows alive in it.
+func Open(dir string) (*Journal, map[Key]json.RawMessage, error) {
+	j := &Journal{path: filepath.Join(dir, "journal.jsonl")}
 	rows, err := j.compact()
 	if err != nil {
 		return nil, nil, err
@@ -44,7 +44,7 @@ func openJournal(dir string) (*journal, map[rowKey]json.RawMessage, error) {
 }
 
 // compact rewrites the file with only what is alive, in its place atomically.
-func (j *journal) compact() (map[rowKey]json.RawMessage, error) {
+func (j *Journal) compact() (map[Key]json.RawMessage, error) {
 	rows, order, err := readJournal(j.path)
 	if err != nil {
 		return nil, fmt.Errorf("read journal: %w", err)
@@ -60,20 +60,20 @@ func (j *journal) compact() (map[rowKey]json.RawMessage, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("rewrite journal: %w", err), next.Close())
 	}
-	if j.file != nil {
-		if err := j.file.Close(); err != nil {
+	if j.File != nil {
+		if err := j.File.Close(); err != nil {
 			return nil, fmt.Errorf("close old journal: %w", err)
 		}
 	}
-	j.file, j.size, j.limit = next, size, size+compactAt
+	j.File, j.size, j.limit = next, size, size+compactAt
 	return rows, nil
 }
 
-func writeRows(f *os.File, rows map[rowKey]json.RawMessage, order []rowKey) (int64, error) {
+func writeRows(f *os.File, rows map[Key]json.RawMessage, order []Key) (int64, error) {
 	w := bufio.NewWriter(f)
 	var size int64
 	for _, k := range order {
-		line, err := json.Marshal(entry{k.kind, k.id, rows[k]})
+		line, err := json.Marshal(Entry{k.Kind, k.ID, rows[k]})
 		if err != nil {
 			return 0, err
 		}
@@ -87,8 +87,8 @@ func writeRows(f *os.File, rows map[rowKey]json.RawMessage, order []rowKey) (int
 }
 
 // readJournal takes every whole line. A last line cut short by a kill was never answered for, so it is left out.
-func readJournal(path string) (map[rowKey]json.RawMessage, []rowKey, error) {
-	rows := map[rowKey]json.RawMessage{}
+func readJournal(path string) (map[Key]json.RawMessage, []Key, error) {
+	rows := map[Key]json.RawMessage{}
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return rows, nil, nil
@@ -97,8 +97,8 @@ func readJournal(path string) (map[rowKey]json.RawMessage, []rowKey, error) {
 		return nil, nil, err
 	}
 	defer f.Close()
-	seen := map[rowKey]bool{}
-	var order []rowKey
+	seen := map[Key]bool{}
+	var order []Key
 	r := bufio.NewReader(f)
 	for n := 1; ; n++ {
 		line, err := r.ReadBytes('\n')
@@ -108,11 +108,11 @@ func readJournal(path string) (map[rowKey]json.RawMessage, []rowKey, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		var e entry
+		var e Entry
 		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, nil, fmt.Errorf("%s line %d: %w", path, n, err)
 		}
-		k := rowKey{e.Kind, e.ID}
+		k := Key{e.Kind, e.ID}
 		if bytes.Equal(e.Value, []byte("null")) {
 			delete(rows, k)
 			continue
@@ -132,8 +132,8 @@ func readJournal(path string) (map[rowKey]json.RawMessage, []rowKey, error) {
 	return rows, live, nil
 }
 
-// write appends the entries in one write. On failure nothing of them stays in the file.
-func (j *journal) write(entries []entry) error {
+// Write appends the entries in one write. On failure nothing of them stays in the file.
+func (j *Journal) Write(entries []Entry) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	for _, e := range entries {
@@ -141,9 +141,9 @@ func (j *journal) write(entries []entry) error {
 			return fmt.Errorf("encode %s %s: %w", e.Kind, e.ID, err)
 		}
 	}
-	n, err := j.file.WriteAt(buf.Bytes(), j.size)
+	n, err := j.File.WriteAt(buf.Bytes(), j.size)
 	if err != nil {
-		return errors.Join(fmt.Errorf("write journal: %w", err), j.file.Truncate(j.size))
+		return errors.Join(fmt.Errorf("write journal: %w", err), j.File.Truncate(j.size))
 	}
 	j.size += int64(n)
 	if j.size > j.limit {
@@ -152,4 +152,4 @@ func (j *journal) write(entries []entry) error {
 	return err
 }
 
-func (j *journal) close() error { return j.file.Close() }
+func (j *Journal) Close() error { return j.File.Close() }

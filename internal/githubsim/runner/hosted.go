@@ -1,4 +1,4 @@
-package githubsim
+package runner
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// hostedStopTime is how long a machine may take to end once it is told to: its job gets the time that actions/runner gives one.
+// hostedStopTime is how long a machine may take to stop. Its job gets the time that actions/runner gives one.
 const hostedStopTime = 15 * time.Second
 
 // Hosted stands for GitHub's own machines: it runs jobs that ask for its labels, each on a fresh one that is gone after it. No list of
@@ -48,7 +48,7 @@ func (h Hosted) machine(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := LayOutRunner(dir, h.Runner); err != nil {
+	if err := LayOut(dir, h.Runner); err != nil {
 		return err
 	}
 	configure := []string{"configure", "--unattended", "--ephemeral", "--hosted", "--token", "none", "--url", h.URL + "/" + h.Owner,

@@ -1,4 +1,4 @@
-package githubsim
+package appjwt
 
 import (
 	"crypto"
@@ -23,16 +23,16 @@ const (
 	clockSkew = 60 * time.Second
 )
 
-var errJWT = rest.Problem(http.StatusUnauthorized, "A JSON web token could not be decoded")
+var ErrMalformed = rest.Problem(http.StatusUnauthorized, "A JSON web token could not be decoded")
 
-// looksLikeJWT tells the token of an app from the others, which have no dots.
-func looksLikeJWT(secret string) bool { return strings.Count(secret, ".") == 2 }
+// LooksLike tells the token of an app from the others, which have no dots.
+func LooksLike(secret string) bool { return strings.Count(secret, ".") == 2 }
 
 type jwt struct {
 	header struct {
 		Alg string `json:"alg"`
 	}
-	claims struct {
+	Claims struct {
 		Issuer    any     `json:"iss"` // the app's id, as a text or a number, or its client id
 		IssuedAt  float64 `json:"iat"`
 		ExpiresAt float64 `json:"exp"`
@@ -41,33 +41,33 @@ type jwt struct {
 	signature []byte
 }
 
-func parseJWT(secret string) (*jwt, error) {
+func Parse(secret string) (*jwt, error) {
 	parts := strings.Split(secret, ".")
 	if len(parts) != 3 {
-		return nil, errJWT
+		return nil, ErrMalformed
 	}
 	t := &jwt{signed: parts[0] + "." + parts[1]}
-	for i, into := range []any{&t.header, &t.claims} {
+	for i, into := range []any{&t.header, &t.Claims} {
 		text, err := base64.RawURLEncoding.DecodeString(parts[i])
 		if err != nil || json.Unmarshal(text, into) != nil {
-			return nil, errJWT
+			return nil, ErrMalformed
 		}
 	}
 	var err error
 	if t.signature, err = base64.RawURLEncoding.DecodeString(parts[2]); err != nil {
-		return nil, errJWT
+		return nil, ErrMalformed
 	}
 	return t, nil
 }
 
-// check holds the token against the key and the time, as GitHub documents it for apps.
-func (t *jwt) check(key *rsa.PublicKey, now time.Time) error {
+// Check holds the token against the key and the time, as GitHub documents it for apps.
+func (t *jwt) Check(key *rsa.PublicKey, now time.Time) error {
 	sum := sha256.Sum256([]byte(t.signed))
-	expires, issued := time.Unix(int64(t.claims.ExpiresAt), 0), time.Unix(int64(t.claims.IssuedAt), 0)
+	expires, issued := time.Unix(int64(t.Claims.ExpiresAt), 0), time.Unix(int64(t.Claims.IssuedAt), 0)
 	switch {
 	case t.header.Alg != "RS256" || rsa.VerifyPKCS1v15(key, crypto.SHA256, sum[:], t.signature) != nil:
-		return errJWT
-	case t.claims.IssuedAt == 0:
+		return ErrMalformed
+	case t.Claims.IssuedAt == 0:
 		return rest.Problem(http.StatusUnauthorized, "Missing 'issued at' claim ('iat') in assertion")
 	case issued.After(now.Add(clockSkew)):
 		return rest.Problem(http.StatusUnauthorized, "'Issued at' claim ('iat') must be an Integer representing the time that the assertion was issued")
@@ -79,8 +79,8 @@ func (t *jwt) check(key *rsa.PublicKey, now time.Time) error {
 	return nil
 }
 
-// parseKey reads the public key of an app from either half of it, in PEM.
-func parseKey(text string) (*rsa.PublicKey, error) {
+// ParseKey reads the public key of an app from either half of it, in PEM.
+func ParseKey(text string) (*rsa.PublicKey, error) {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
 		return nil, fmt.Errorf("no PEM block")

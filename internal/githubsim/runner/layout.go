@@ -1,12 +1,10 @@
-package githubsim
+package runner
 
 import (
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-
-	program "github.com/remuda-ci/remuda/internal/githubsim/runner"
 )
 
 // The scripts of actions/runner, as far as they matter: both start the listener.
@@ -35,9 +33,9 @@ done
 `
 )
 
-// LayOutRunner makes dir look like an unpacked actions/runner whose two programs are binary, the stand-in runner. The programs
+// LayOut makes dir look like an unpacked actions/runner whose two programs are binary, the stand-in runner. The programs
 // are hard links where the file system allows it, else symbolic links. It may be called again on the same directory.
-func LayOutRunner(dir, binary string) error {
+func LayOut(dir, binary string) error {
 	binary, err := filepath.Abs(binary)
 	if err != nil {
 		return fmt.Errorf("lay out runner: %w", err)
@@ -63,7 +61,7 @@ func LayOutRunner(dir, binary string) error {
 
 // manifest is what .NET writes beside every program that it builds, as far as it matters: it says the runner's version.
 func manifest() []byte {
-	return fmt.Appendf(nil, "{\n  \"libraries\": {\n    \"Runner.Listener/%s\": {\n      \"type\": \"project\"\n    }\n  }\n}\n", program.Version)
+	return fmt.Appendf(nil, "{\n  \"libraries\": {\n    \"Runner.Listener/%s\": {\n      \"type\": \"project\"\n    }\n  }\n}\n", Version)
 }
 
 func link(binary, at string) error {
