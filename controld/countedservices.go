@@ -5,10 +5,10 @@ import (
 	"errors"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
-	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
-type runnerService = lifecycle.Service
+type runnerService = model.Service
 
 // countedServices are services whose calls are counted.
 type countedServices struct {
@@ -17,7 +17,7 @@ type countedServices struct {
 }
 
 // Describe counts as failed when it failed for one of the services.
-func (s countedServices) Describe(ctx context.Context, services []string) (looks map[string]lifecycle.ServiceLook) {
+func (s countedServices) Describe(ctx context.Context, services []string) (looks map[string]model.Observation) {
 	var err error
 	defer s.count("describe", &err)
 	looks = s.Services.Describe(ctx, services)
@@ -38,7 +38,7 @@ type countedBacklog struct {
 	counter
 }
 
-func (b countedBacklog) Count(ctx context.Context, service string) (_ lifecycle.Backlog, err error) {
+func (b countedBacklog) Count(ctx context.Context, service string) (_ model.Backlog, err error) {
 	defer b.count("count", &err)
 	return b.Backlog.Count(ctx, service)
 }

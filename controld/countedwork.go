@@ -6,11 +6,12 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 type (
-	workJob = lifecycle.WorkJob
-	worker  = lifecycle.Worker
+	workJob = model.Job
+	worker  = model.Worker
 )
 
 // countedWork is a store of the queues of services whose calls are counted.
@@ -39,13 +40,13 @@ func (s countedWork) WaitingWork(ctx context.Context, service string, limit int)
 	return s.WorkerStore.WaitingWork(ctx, service, limit)
 }
 
-func (s countedWork) CountWork(ctx context.Context, service string, atMost int) (_ lifecycle.WorkCount, err error) {
+func (s countedWork) CountWork(ctx context.Context, service string, atMost int) (_ model.JobCount, err error) {
 	defer s.count("count_work", &err)
 	return s.WorkerStore.CountWork(ctx, service, atMost)
 }
 
 func (s countedWork) ListWork(
-	ctx context.Context, service string, states []lifecycle.WorkState, page pageOf,
+	ctx context.Context, service string, states []model.JobState, page pageOf,
 ) (_ lifecycle.Page[workJob], err error) {
 	defer s.count("list_work", &err)
 	return s.WorkerStore.ListWork(ctx, service, states, page)

@@ -20,6 +20,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/memory"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
@@ -123,7 +124,7 @@ func TestCensus(t *testing.T) {
 		if err := jobs.CreateJob(t.Context(), waiting); err != nil {
 			t.Fatal(err)
 		}
-		seen := lifecycle.Service{Version: 1, Backlog: lifecycle.Backlog{Queued: new(7)}, ServiceTasks: lifecycle.ServiceTasks{Running: 2}, Wanted: 3}
+		seen := model.Service{Version: 1, Backlog: model.Backlog{Queued: new(7)}, Tasks: model.Tasks{Running: 2}, Wanted: 3}
 		statuses := []fleet.ServiceStatus{
 			{Service: fleet.Service{Name: "jobs-eu", Cluster: "runners"}, Seen: seen},
 			{Service: fleet.Service{Name: "unread", Cluster: "runners"}},

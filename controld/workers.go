@@ -10,15 +10,16 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/server"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // workerOptions are the parts of the fleet for the queues of services; nil: no
 // service has its queue here.
 func workerOptions(c *config.Config, store fleet.WorkerStore) *fleet.WorkerOptions {
-	o := &fleet.WorkerOptions{Store: store, Services: map[string]lifecycle.WorkPolicy{}}
+	o := &fleet.WorkerOptions{Store: store, Services: map[string]model.JobPolicy{}}
 	for name, s := range c.Services {
 		if s.OwnQueue() {
-			o.Services[name] = lifecycle.WorkPolicy{QueueTime: s.QueueTimeout, Requeue: s.Requeue}
+			o.Services[name] = model.JobPolicy{QueueTime: s.QueueTimeout, Requeue: s.Requeue}
 		}
 	}
 	if len(o.Services) == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/config"
-	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // TestTheQueueByHand runs the lines of docs/services.md against a fleet on this
@@ -123,7 +123,7 @@ func TestTokensOfServices(t *testing.T) {
 func TestServicesWithAQueue(t *testing.T) {
 	elsewhere := config.Service{Queue: config.ServiceQueue{PostgREST: &config.PostgREST{}}}
 	o := workerOptions(&config.Config{Services: map[string]config.Service{"render": {Requeue: true, QueueTimeout: time.Hour}, "archive": {}, "elsewhere": elsewhere}}, nil)
-	if diff := cmp.Diff(map[string]lifecycle.WorkPolicy{"render": {QueueTime: time.Hour, Requeue: true}, "archive": {}}, o.Services); diff != "" {
+	if diff := cmp.Diff(map[string]model.JobPolicy{"render": {QueueTime: time.Hour, Requeue: true}, "archive": {}}, o.Services); diff != "" {
 		t.Errorf("services (-want +got):\n%s", diff)
 	}
 	if o := workerOptions(&config.Config{Services: map[string]config.Service{"elsewhere": elsewhere}}, nil); o != nil {

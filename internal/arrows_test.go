@@ -48,17 +48,19 @@ var rooms = []room{
 	{"proto", nil, "generated code stands alone"},
 	{"internal/lifecycle", nil, "it is the ground floor and pure"},
 	{"internal/policy", []string{"internal/lifecycle"}, "it is pure and stands on lifecycle alone"},
-	{"internal/fleet", []string{"internal/fleet/op", "internal/policy", "internal/lifecycle"}, whyUseCases},
+	{"internal/fleet", []string{"internal/fleet/op", "internal/services/model", "internal/policy", "internal/lifecycle"}, whyUseCases},
 	{"internal/fleet/op", []string{"internal/policy", "internal/lifecycle"}, "all use-cases are operations, so it knows none of them"},
 	{"internal/agent", []string{"internal/policy", "internal/lifecycle"},
 		"it meets the fleet in the store alone and is reached by its ports"},
 
-	{"internal/store", []string{"internal/store/sqlite/db", "internal/lifecycle", "internal/aws"}, whyAdapter},
+	{"internal/store", []string{"internal/store/sqlite/db", "internal/lifecycle", "internal/services/model", "internal/aws"}, whyAdapter},
 	{"internal/store/sqlite/db", []string{"internal/lifecycle"},
 		"store and queue share the one file of the embedded default, so it knows neither"},
 	{"internal/queue", []string{"internal/store/sqlite/db", "internal/lifecycle", "internal/aws"}, whyAdapter},
 	{"internal/compute", []string{"internal/lifecycle", "internal/aws", "internal/proc"}, whyAdapter},
-	{"internal/services", []string{"internal/lifecycle", "internal/aws"}, whyAdapter},
+	{"internal/services", []string{"internal/services/model", "internal/lifecycle", "internal/aws"}, whyAdapter},
+	{"internal/services/model", []string{"internal/lifecycle"},
+		"it holds the rows of services for use-cases, adapters and stores alike, and is pure"},
 	{"internal/github", []string{"internal/lifecycle"}, whyAdapter},
 	{"internal/host", []string{"internal/agent", "internal/lifecycle", "internal/proc"},
 		"it fills the agent's ports, in the agent's and lifecycle's types"},
@@ -73,14 +75,14 @@ var rooms = []room{
 	{"internal/githubsim", nil, whyStandIn},
 	{"internal/githubsim/openapitest", nil, "it holds calls against GitHub's own description and against nothing of ours"},
 
-	{"internal/server", []string{"proto", "internal/fleet", "internal/policy", "internal/lifecycle", "internal/telemetry"},
+	{"internal/server", []string{"proto", "internal/fleet", "internal/services/model", "internal/policy", "internal/lifecycle", "internal/telemetry"},
 		"it maps the contract to the use-cases; adapters and configuration are handed to it by main"},
 	{"internal/web", []string{"internal/fleet", "internal/policy", "internal/lifecycle", "internal/telemetry"},
 		"it maps HTTP to the use-cases; adapters and configuration are handed to it by main"},
-	{"internal/config", []string{"internal/policy", "internal/lifecycle"}, "it says what was configured and builds nothing"},
+	{"internal/config", []string{"internal/policy", "internal/lifecycle", "internal/services/model"}, "it says what was configured and builds nothing"},
 	{"internal/telemetry", []string{"internal/lifecycle"}, "everything may be measured, so it knows nothing but the words"},
 	{"internal/sim", []string{
-		"internal/fleet", "internal/fleet/op", "internal/agent", "internal/policy", "internal/lifecycle",
+		"internal/fleet", "internal/fleet/op", "internal/agent", "internal/policy", "internal/lifecycle", "internal/services/model",
 		"internal/store", "internal/queue", "internal/compute",
 	}, "it runs the use-cases and the agent on worlds of its own, in one process and without a network"},
 }
@@ -95,7 +97,7 @@ var unreachable = []string{"controld", "agentd", "internal/demo", "internal/benc
 var testOnly = []string{"internal/awstest", "internal/githubsim/openapitest"}
 
 // pure are the rooms whose code does no I/O and draws no lots.
-var pure = []string{"internal/lifecycle", "internal/policy"}
+var pure = []string{"internal/lifecycle", "internal/policy", "internal/services/model"}
 
 // impure are the packages of the standard library that a pure room has no use for.
 var impure = []string{"context", "crypto/rand", "database/sql", "io/fs", "log", "log/slog", "math/rand", "math/rand/v2", "net", "net/http", "os", "os/exec", "syscall"}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
-	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // Service is a service of runners in containers, with a queue of its own. With a
@@ -72,7 +72,7 @@ type PostgREST struct {
 // SetDefaults are those of a service with one runner.
 func (s *Service) SetDefaults() {
 	s.Maximum, s.BacklogPerRunner, s.IdleChecks = 1, defaultBacklogPerRunner, defaultIdleChecks
-	s.QueueTimeout = lifecycle.WorkQueueTime
+	s.QueueTimeout = model.JobQueueTime
 }
 
 const (

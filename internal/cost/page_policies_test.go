@@ -4,13 +4,13 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/cost"
-	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // How often the sweeps of policies come, and workers are heard.
 const (
-	warmSweeps  = 120                                         // an hour
-	workSweeps  = int(10 * time.Hour / lifecycle.WorkSilence) // an hour: in a tenth of the time that makes a worker silent
+	warmSweeps  = 120                                    // an hour
+	workSweeps  = int(10 * time.Hour / model.JobSilence) // an hour: in a tenth of the time that makes a worker silent
 	serviceLook = time.Minute
 	workerBeat  = 30 * time.Second
 )

@@ -18,6 +18,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	services "github.com/remuda-ci/remuda/internal/services/ecs"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // freshHosts are how many of them a warm pool has ready.
@@ -168,11 +169,11 @@ func measureWork(t *testing.T) (all []worked) {
 	w := newWorld(t)
 	w.fleet = w.newFleet(w.compute, func(o *fleet.Options) {
 		o.Workers = &fleet.WorkerOptions{
-			Store: w.store, Services: map[string]lifecycle.WorkPolicy{queueName: {QueueTime: time.Hour}}, Queued: func(string) {},
+			Store: w.store, Services: map[string]model.JobPolicy{queueName: {QueueTime: time.Hour}}, Queued: func(string) {},
 		}
 	})
 	ctx, f, id, offset := t.Context(), w.fleet, requestID, int64(0)
-	turn := lifecycle.WorkTurn{WorkerID: workerName, Attempt: 1}
+	turn := model.JobAttempt{WorkerID: workerName, Number: 1}
 	random := rand.New(rand.NewPCG(1, 2))
 	log := func() error {
 		_, err := f.AppendWorkLog(ctx, queueName, id, turn, offset, lines(random), w.clock.now())

@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // ServiceOptions are the parts for services of runners. All are required; Scaler
@@ -43,7 +44,7 @@ func (s Service) Scaled() bool { return s.Cluster != "" }
 // ServiceStatus is a service, and what was last seen of it.
 type ServiceStatus struct {
 	Service
-	Seen lifecycle.Service
+	Seen model.Service
 	// Workers are those of its queue here, as they are now; nil: its jobs are
 	// elsewhere.
 	Workers *WorkerCount
@@ -136,7 +137,7 @@ func (f *Fleet) serviceStatus(ctx context.Context, s Service) (ServiceStatus, er
 	if s.Scaled() {
 		status.Seen, err = f.services.Store.Service(ctx, s.Name)
 		if err != nil && !op.Transient(ctx, err) {
-			status.Seen, err = lifecycle.Service{Name: s.Name, Reason: "it cannot be told of: " + oneLine(err)}, nil
+			status.Seen, err = model.Service{Name: s.Name, Reason: "it cannot be told of: " + oneLine(err)}, nil
 		}
 	} else {
 		status.Seen = f.unscaled(ctx, s)
@@ -151,8 +152,8 @@ func (f *Fleet) serviceStatus(ctx context.Context, s Service) (ServiceStatus, er
 }
 
 // unscaled is a service that only has a queue, with as much of its count as is known.
-func (f *Fleet) unscaled(ctx context.Context, s Service) lifecycle.Service {
-	seen := lifecycle.Service{Name: s.Name, CheckedAt: time.Now(), Reason: "it is not scaled here: the configuration names no cluster"}
+func (f *Fleet) unscaled(ctx context.Context, s Service) model.Service {
+	seen := model.Service{Name: s.Name, CheckedAt: time.Now(), Reason: "it is not scaled here: the configuration names no cluster"}
 	if s.Backlog == nil {
 		return seen
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // A sweep whose counts take long takes nothing back of what a nudge did meanwhile,
@@ -200,9 +201,9 @@ type damagedServices struct {
 	name string
 }
 
-func (s damagedServices) Service(ctx context.Context, name string) (lifecycle.Service, error) {
+func (s damagedServices) Service(ctx context.Context, name string) (model.Service, error) {
 	if name == s.name {
-		return lifecycle.Service{}, errDamaged
+		return model.Service{}, errDamaged
 	}
 	return s.ServiceStore.Service(ctx, name)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 func TestAServiceGoesFromZeroAndBack(t *testing.T) {
@@ -136,9 +137,9 @@ type losing struct {
 	left *int
 }
 
-func (l losing) UpdateService(ctx context.Context, s lifecycle.Service) (lifecycle.Service, error) {
+func (l losing) UpdateService(ctx context.Context, s model.Service) (model.Service, error) {
 	if *l.left--; *l.left >= 0 {
-		return lifecycle.Service{}, fmt.Errorf("update service: %w", lifecycle.ErrLost)
+		return model.Service{}, fmt.Errorf("update service: %w", lifecycle.ErrLost)
 	}
 	return l.ServiceStore.UpdateService(ctx, s)
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // containers are services and their jobs, as a test says they are.
 type containers struct {
 	mu      sync.Mutex
 	desired map[string]int
-	backlog map[string]lifecycle.Backlog
+	backlog map[string]model.Backlog
 	// lookErr, countErr and setErr are why a service cannot be asked for.
 	lookErr, countErr, setErr map[string]error
 	// counting is called before a count answers, setting before a service is set.
@@ -29,21 +30,21 @@ type containers struct {
 
 func newContainers() *containers {
 	return &containers{
-		desired: map[string]int{}, backlog: map[string]lifecycle.Backlog{}, calls: map[string]int{},
+		desired: map[string]int{}, backlog: map[string]model.Backlog{}, calls: map[string]int{},
 		lookErr: map[string]error{}, countErr: map[string]error{}, setErr: map[string]error{},
 	}
 }
 
-func (c *containers) Describe(_ context.Context, services []string) map[string]lifecycle.ServiceLook {
+func (c *containers) Describe(_ context.Context, services []string) map[string]model.Observation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls["describe"]++
-	looks := map[string]lifecycle.ServiceLook{}
+	looks := map[string]model.Observation{}
 	for _, name := range services {
 		n := c.desired[name]
-		looks[name] = lifecycle.ServiceLook{ServiceTasks: lifecycle.ServiceTasks{Desired: n, Running: n}, Err: c.lookErr[name]}
+		looks[name] = model.Observation{Tasks: model.Tasks{Desired: n, Running: n}, Err: c.lookErr[name]}
 		if c.lookErr[name] != nil {
-			looks[name] = lifecycle.ServiceLook{Err: c.lookErr[name]}
+			looks[name] = model.Observation{Err: c.lookErr[name]}
 		}
 	}
 	return looks
@@ -68,7 +69,7 @@ func (c *containers) SetDesired(_ context.Context, service string, desired int) 
 }
 
 // Count gives up when ctx ends, also where counting hangs.
-func (c *containers) Count(ctx context.Context, service string) (lifecycle.Backlog, error) {
+func (c *containers) Count(ctx context.Context, service string) (model.Backlog, error) {
 	if c.counting != nil {
 		called := make(chan struct{})
 		go func() {
@@ -78,14 +79,14 @@ func (c *containers) Count(ctx context.Context, service string) (lifecycle.Backl
 		select {
 		case <-called:
 		case <-ctx.Done():
-			return lifecycle.Backlog{}, &lifecycle.UnavailableError{What: "count", Err: context.Cause(ctx)}
+			return model.Backlog{}, &lifecycle.UnavailableError{What: "count", Err: context.Cause(ctx)}
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls["count"]++
 	if err := c.countErr[service]; err != nil {
-		return lifecycle.Backlog{}, err
+		return model.Backlog{}, err
 	}
 	return c.backlog[service], nil
 }
@@ -94,7 +95,7 @@ func (c *containers) Count(ctx context.Context, service string) (lifecycle.Backl
 func (c *containers) jobs(service string, queued, busy int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.backlog[service] = lifecycle.Backlog{Queued: &queued, Busy: &busy}
+	c.backlog[service] = model.Backlog{Queued: &queued, Busy: &busy}
 }
 
 func (c *containers) has(service string) int {

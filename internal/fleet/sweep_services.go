@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 const (
@@ -43,9 +44,9 @@ type ServiceSweep struct {
 	nudged bool
 	limit  time.Duration // of a count
 
-	rows  map[string]lifecycle.Service // of names that could be read
-	under int                          // services that are asked for
-	ready chan *serviceLook            // those that were; it has room for all
+	rows  map[string]model.Service // of names that could be read
+	under int                      // services that are asked for
+	ready chan *serviceLook        // those that were; it has room for all
 	// counting and telling are the turns of those that are asked for.
 	counting, telling chan struct{}
 
@@ -60,8 +61,8 @@ type ServiceSweep struct {
 // serviceLook is one service on its way through a sweep.
 type serviceLook struct {
 	// row is as it was read before the look, and then as stored with the decision.
-	row      lifecycle.Service
-	look     lifecycle.ServiceLook
+	row      model.Service
+	look     model.Observation
 	backlog  counted
 	decision policy.ServiceDecision
 	told     serviceTold
@@ -70,7 +71,7 @@ type serviceLook struct {
 
 // counted is a backlog, or as much of it as is known and why not more.
 type counted struct {
-	lifecycle.Backlog
+	model.Backlog
 	err error
 }
 
@@ -85,7 +86,7 @@ func (f *Fleet) NewServiceSweep() *ServiceSweep {
 func (f *Fleet) newServiceLook(names ...string) *ServiceSweep {
 	s := &ServiceSweep{
 		f: f, Stages: f.ops.Stages(""), names: names, nudged: true, limit: nudgedLimit,
-		rows: map[string]lifecycle.Service{}, failed: map[string]error{}, ready: make(chan *serviceLook, len(names)),
+		rows: map[string]model.Service{}, failed: map[string]error{}, ready: make(chan *serviceLook, len(names)),
 		counting: make(chan struct{}, asksAtOnce), telling: make(chan struct{}, asksAtOnce),
 	}
 	s.Next = s.read
@@ -205,7 +206,7 @@ func (s *ServiceSweep) decide(ctx context.Context, l *serviceLook, now time.Time
 }
 
 // decision is what to do with a service, and its row with it.
-func (s *ServiceSweep) decision(ctx context.Context, l *serviceLook, now time.Time) (policy.ServiceDecision, lifecycle.Service) {
+func (s *ServiceSweep) decision(ctx context.Context, l *serviceLook, now time.Time) (policy.ServiceDecision, model.Service) {
 	row, look, backlog := l.row, l.look, l.backlog
 	row.CheckedAt = now
 	if look.Err != nil {
@@ -233,7 +234,7 @@ func (s *ServiceSweep) decision(ctx context.Context, l *serviceLook, now time.Ti
 	if !between {
 		row.CountedAt = now
 	}
-	row.ServiceTasks, row.Backlog = look.ServiceTasks, backlog.Backlog
+	row.Tasks, row.Backlog = look.Tasks, backlog.Backlog
 	row.IdleChecks, row.Wanted, row.Reason = d.IdleChecks, d.Desired, d.Why
 	return d, row
 }
@@ -270,7 +271,7 @@ func oneLine(err error) string {
 // news tells of a decision: to whoever collects them, and to the history when a
 // sweep decides otherwise than the look before. What ECS is told is told by
 // heard.
-func (s *ServiceSweep) news(before lifecycle.Service, d policy.ServiceDecision, after lifecycle.Service, now time.Time) {
+func (s *ServiceSweep) news(before model.Service, d policy.ServiceDecision, after model.Service, now time.Time) {
 	e := lifecycle.Event{At: now, Action: lifecycle.ActionKeep, Reason: fmt.Sprintf("service %s: %s", before.Name, d.Why)}
 	if d.Action != policy.ServiceKeep {
 		e = scaleEvent(after, d, now)
@@ -281,7 +282,7 @@ func (s *ServiceSweep) news(before lifecycle.Service, d policy.ServiceDecision, 
 	}
 }
 
-func scaleEvent(row lifecycle.Service, d policy.ServiceDecision, now time.Time) lifecycle.Event {
+func scaleEvent(row model.Service, d policy.ServiceDecision, now time.Time) lifecycle.Event {
 	return lifecycle.Event{
 		At: now, Action: lifecycle.ActionScale,
 		Reason: fmt.Sprintf("service %s goes from %d to %d: %s", row.Name, row.Desired, d.Desired, d.Why),

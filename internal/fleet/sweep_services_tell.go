@@ -9,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // serviceTold is what came of telling ECS how many runners a service is to have.
@@ -18,7 +19,7 @@ type serviceTold struct {
 	// counted is a backlog that says that the runners are needed, or may be.
 	counted *counted
 	// enough says that there are as many runners by now, or more.
-	enough *lifecycle.ServiceTasks
+	enough *model.Tasks
 	// overtaken: somebody else has decided on the service since.
 	overtaken bool
 }
@@ -54,7 +55,7 @@ func (s *ServiceSweep) sureOfMore(ctx context.Context, l *serviceLook, _ time.Ti
 	case look.Err != nil:
 		return &serviceTold{err: look.Err}
 	case look.Desired >= l.decision.Desired:
-		return &serviceTold{enough: &look.ServiceTasks}
+		return &serviceTold{enough: &look.Tasks}
 	}
 	return nil
 }
@@ -90,7 +91,7 @@ func (s *ServiceSweep) heard(ctx context.Context, l *serviceLook, now time.Time)
 	case l.told.overtaken:
 		s.overtaken = true
 	case l.told.enough != nil:
-		l.row.ServiceTasks, l.row.Wanted = *l.told.enough, l.told.enough.Desired
+		l.row.Tasks, l.row.Wanted = *l.told.enough, l.told.enough.Desired
 		l.row.Reason = fmt.Sprintf("%s, and by now it was told to have %d", l.decision.Why, l.row.Wanted)
 		s.correct(ctx, l.row)
 	case l.told.err != nil && ctx.Err() != nil:
@@ -117,7 +118,7 @@ func (s *ServiceSweep) notTold(ctx context.Context, l *serviceLook) {
 
 // correct writes a row that says what was not carried out, unless somebody else
 // has looked since.
-func (s *ServiceSweep) correct(ctx context.Context, row lifecycle.Service) {
+func (s *ServiceSweep) correct(ctx context.Context, row model.Service) {
 	if _, err := s.f.services.Store.UpdateService(ctx, row); err != nil && !errors.Is(err, lifecycle.ErrLost) {
 		s.f.log.Warn("service not written", "service", row.Name, "error", err)
 	}

@@ -8,11 +8,12 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // workEvery is how often jobs are looked for whose workers went silent: a tenth
 // of the time that makes them so.
-const workEvery = lifecycle.WorkSilence / 10
+const workEvery = model.JobSilence / 10
 
 // WorkSweep ends the jobs of services whose workers went silent, or queues them
 // once more, and ends those that no worker took in time. Its cost grows with what
@@ -20,7 +21,7 @@ const workEvery = lifecycle.WorkSilence / 10
 type WorkSweep struct {
 	op.Stages
 	f    *Fleet
-	due  []lifecycle.WorkJob
+	due  []model.Job
 	page lifecycle.PageOf
 	last bool
 }
@@ -52,7 +53,7 @@ func (s *WorkSweep) job(ctx context.Context, now time.Time) (op.Progress, error)
 	}
 	j := s.due[0]
 	s.due = s.due[1:]
-	next := j.Look(s.f.workers.Services[j.Service], now)
+	next := j.CheckDeadline(s.f.workers.Services[j.Service], now)
 	decision := s.decision(j, next)
 	s.Events.Collect("", decision.Action, decision.Reason)
 	if s.Events.Dry {
@@ -74,14 +75,14 @@ func (s *WorkSweep) job(ctx context.Context, now time.Time) (op.Progress, error)
 	if j.WorkerID != "" {
 		s.f.workLeft(ctx, j)
 	}
-	if stored.State == lifecycle.WorkWaiting {
+	if stored.State == model.JobWaiting {
 		s.f.workQueued(j.Service)
 	}
 	return op.Again, nil
 }
 
 // decision is what becomes of a job, which is due, and why.
-func (s *WorkSweep) decision(j, next lifecycle.WorkJob) lifecycle.Event {
+func (s *WorkSweep) decision(j, next model.Job) lifecycle.Event {
 	e := lifecycle.Event{At: s.Events.Now, Action: lifecycle.ActionKeep}
 	why := next.Reason + "; it awaits " + next.Awaited(s.f.workers.Services[j.Service])
 	switch {

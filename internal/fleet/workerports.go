@@ -5,36 +5,37 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // WorkerStore keeps the job queues of the services and their workers. Its errors
 // are those of Store.
 type WorkerStore interface {
 	// CreateWork writes a new job: ErrExists if the service has one of its id.
-	CreateWork(ctx context.Context, j lifecycle.WorkJob) error
+	CreateWork(ctx context.Context, j model.Job) error
 	// UpdateWork replaces the job whose stored version is j.Version and returns
 	// it as stored, with the next version. Else: ErrLost. A claim is one of these:
 	// of two workers that read the same waiting job, one loses.
-	UpdateWork(ctx context.Context, j lifecycle.WorkJob) (lifecycle.WorkJob, error)
+	UpdateWork(ctx context.Context, j model.Job) (model.Job, error)
 	// Work reads one job, consistently: ErrNotFound.
-	Work(ctx context.Context, service, id string) (lifecycle.WorkJob, error)
+	Work(ctx context.Context, service, id string) (model.Job, error)
 	// WaitingWork lists the ids of at most limit waiting jobs of a service, the
 	// oldest first. It reads no jobs, whose payloads may be large. The index may lag.
 	WaitingWork(ctx context.Context, service string, limit int) ([]string, error)
 	// CountWork counts the jobs of a service that wait and run, at most so many of
 	// each. It reads no more than it counts. The index may lag.
-	CountWork(ctx context.Context, service string, atMost int) (lifecycle.WorkCount, error)
+	CountWork(ctx context.Context, service string, atMost int) (model.JobCount, error)
 	// ListWork lists the jobs of a service that are in one of the states, the oldest
 	// first; none: there are none. The index may lag.
-	ListWork(ctx context.Context, service string, states []lifecycle.WorkState, page lifecycle.PageOf) (lifecycle.Page[lifecycle.WorkJob], error)
+	ListWork(ctx context.Context, service string, states []model.JobState, page lifecycle.PageOf) (lifecycle.Page[model.Job], error)
 	// DueWork is DueInstances for the jobs of all services.
-	DueWork(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.WorkJob], error)
+	DueWork(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[model.Job], error)
 
 	// Worker reads one worker, consistently: ErrNotFound.
-	Worker(ctx context.Context, service, id string) (lifecycle.Worker, error)
+	Worker(ctx context.Context, service, id string) (model.Worker, error)
 	// UpdateWorker replaces the worker whose stored version is w.Version (0:
 	// there is none) and returns it as stored, with the next version. Else: ErrLost.
-	UpdateWorker(ctx context.Context, w lifecycle.Worker) (lifecycle.Worker, error)
+	UpdateWorker(ctx context.Context, w model.Worker) (model.Worker, error)
 	// Workers lists the workers of a service, by id.
-	Workers(ctx context.Context, service string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Worker], error)
+	Workers(ctx context.Context, service string, page lifecycle.PageOf) (lifecycle.Page[model.Worker], error)
 }

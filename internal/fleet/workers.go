@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // WorkerOptions are the parts for the job queues of services. Store is required.
 type WorkerOptions struct {
 	Store WorkerStore
 	// Services are those that have a queue, by name, and what becomes of their jobs.
-	Services map[string]lifecycle.WorkPolicy
+	Services map[string]model.JobPolicy
 	// Queued is told of a service whose job begins to wait; it must not block.
 	// nil: the service is nudged, if it is one that is scaled.
 	Queued func(service string)
@@ -34,13 +35,13 @@ const (
 )
 
 // workService is a service that has a queue: ErrNotFound.
-func (f *Fleet) workService(name string) (lifecycle.WorkPolicy, error) {
+func (f *Fleet) workService(name string) (model.JobPolicy, error) {
 	if f.workers != nil {
 		if p, ok := f.workers.Services[name]; ok {
 			return p, nil
 		}
 	}
-	return lifecycle.WorkPolicy{}, fmt.Errorf("service %s is not configured: %w", name, lifecycle.ErrNotFound)
+	return model.JobPolicy{}, fmt.Errorf("service %s is not configured: %w", name, lifecycle.ErrNotFound)
 }
 
 // workQueued has a service looked at that has a job to do.
@@ -55,76 +56,76 @@ func (f *Fleet) workQueued(service string) {
 // SubmitWork puts a job into the queue of a service, and has the service looked
 // at. Said again it changes nothing: the job comes back as it is. ErrWorkDiffers
 // if its id is another job's.
-func (f *Fleet) SubmitWork(ctx context.Context, service, id string, payload []byte, now time.Time) (lifecycle.WorkJob, error) {
+func (f *Fleet) SubmitWork(ctx context.Context, service, id string, payload []byte, now time.Time) (model.Job, error) {
 	p, err := f.workService(service)
 	if err != nil {
-		return lifecycle.WorkJob{}, err
+		return model.Job{}, err
 	}
-	err = f.workers.Store.CreateWork(ctx, lifecycle.NewWorkJob(service, id, payload, p, now))
+	err = f.workers.Store.CreateWork(ctx, model.NewJob(service, id, payload, p, now))
 	if err != nil && !errors.Is(err, lifecycle.ErrExists) {
-		return lifecycle.WorkJob{}, fmt.Errorf("submit job: %w", err)
+		return model.Job{}, fmt.Errorf("submit job: %w", err)
 	}
 	j, err := f.Work(ctx, service, id)
 	switch {
 	case err != nil:
-		return lifecycle.WorkJob{}, err
+		return model.Job{}, err
 	case !bytes.Equal(j.Payload, payload):
-		return lifecycle.WorkJob{}, fmt.Errorf("job %s of service %s: %w", id, service, ErrWorkDiffers)
+		return model.Job{}, fmt.Errorf("job %s of service %s: %w", id, service, ErrWorkDiffers)
 	}
-	if j.State == lifecycle.WorkWaiting {
+	if j.State == model.JobWaiting {
 		f.workQueued(service)
 	}
 	return j, nil
 }
 
 // Work reads a job: ErrNotFound.
-func (f *Fleet) Work(ctx context.Context, service, id string) (lifecycle.WorkJob, error) {
+func (f *Fleet) Work(ctx context.Context, service, id string) (model.Job, error) {
 	if _, err := f.workService(service); err != nil {
-		return lifecycle.WorkJob{}, err
+		return model.Job{}, err
 	}
 	return f.workers.Store.Work(ctx, service, id)
 }
 
 // WorkAwaited says what a job awaits until when, and what happens then.
-func (f *Fleet) WorkAwaited(j lifecycle.WorkJob) string {
+func (f *Fleet) WorkAwaited(j model.Job) string {
 	return j.Awaited(f.workers.Services[j.Service])
 }
 
 // ListWork lists the jobs of a service that are in one of the states, the oldest
 // first; no states: all of them.
 func (f *Fleet) ListWork(
-	ctx context.Context, service string, states []lifecycle.WorkState, page lifecycle.PageOf,
-) (lifecycle.Page[lifecycle.WorkJob], error) {
+	ctx context.Context, service string, states []model.JobState, page lifecycle.PageOf,
+) (lifecycle.Page[model.Job], error) {
 	if _, err := f.workService(service); err != nil {
-		return lifecycle.Page[lifecycle.WorkJob]{}, err
+		return lifecycle.Page[model.Job]{}, err
 	}
-	asked := slices.DeleteFunc(slices.Clone(lifecycle.WorkStates), func(s lifecycle.WorkState) bool {
+	asked := slices.DeleteFunc(slices.Clone(model.JobStates), func(s model.JobState) bool {
 		return len(states) > 0 && !slices.Contains(states, s)
 	})
 	return f.workers.Store.ListWork(ctx, service, asked, page)
 }
 
-// AppendWorkLog adds lines to a job's log and returns it. lifecycle.ErrNotTheirs
+// AppendWorkLog adds lines to a job's log and returns it. model.ErrStaleAttempt
 // if it is not the turn that runs, *InvalidError if lines are missing before
 // these.
 func (f *Fleet) AppendWorkLog(
-	ctx context.Context, service, id string, of lifecycle.WorkTurn, offset int64, lines string, now time.Time,
-) (lifecycle.WorkJob, error) {
-	j, err := f.changeWork(ctx, service, id, func(j lifecycle.WorkJob) (lifecycle.WorkJob, error) {
+	ctx context.Context, service, id string, of model.JobAttempt, offset int64, lines string, now time.Time,
+) (model.Job, error) {
+	j, err := f.changeWork(ctx, service, id, func(j model.Job) (model.Job, error) {
 		return j.Append(of, offset, lines, now)
 	})
-	if errors.Is(err, lifecycle.ErrLogGap) {
+	if errors.Is(err, model.ErrLogGap) {
 		return j, &InvalidError{Field: "offset", Rule: fmt.Sprintf("is %d, and the log has %d bytes: send what is between first", offset, j.LogBytes)}
 	}
 	return j, err
 }
 
-// FinishWork ends a job as its worker says. lifecycle.ErrNotTheirs if it is not
+// FinishWork ends a job as its worker says. model.ErrStaleAttempt if it is not
 // the turn that runs.
 func (f *Fleet) FinishWork(
-	ctx context.Context, service, id string, of lifecycle.WorkTurn, succeeded bool, reason string, now time.Time,
-) (lifecycle.WorkJob, error) {
-	j, err := f.changeWork(ctx, service, id, func(j lifecycle.WorkJob) (lifecycle.WorkJob, error) {
+	ctx context.Context, service, id string, of model.JobAttempt, succeeded bool, reason string, now time.Time,
+) (model.Job, error) {
+	j, err := f.changeWork(ctx, service, id, func(j model.Job) (model.Job, error) {
 		return j.Finish(of, succeeded, reason, now)
 	})
 	if err == nil {
@@ -137,8 +138,8 @@ func (f *Fleet) FinishWork(
 // faster. What has ended is written no more. With an error of change it returns
 // the job as it is.
 func (f *Fleet) changeWork(
-	ctx context.Context, service, id string, change func(lifecycle.WorkJob) (lifecycle.WorkJob, error),
-) (lifecycle.WorkJob, error) {
+	ctx context.Context, service, id string, change func(model.Job) (model.Job, error),
+) (model.Job, error) {
 	for try := 0; ; try++ {
 		j, err := f.Work(ctx, service, id)
 		if err != nil {
@@ -160,7 +161,7 @@ func (f *Fleet) changeWork(
 
 // workLeft takes a job that has left its worker out of the worker's row. It is
 // for whoever lists workers, and no more: what a worker has is told by the job.
-func (f *Fleet) workLeft(ctx context.Context, j lifecycle.WorkJob) {
+func (f *Fleet) workLeft(ctx context.Context, j model.Job) {
 	w, err := f.workers.Store.Worker(ctx, j.Service, j.WorkerID)
 	if err == nil && w.JobID == j.ID {
 		w.JobID = ""
@@ -172,14 +173,14 @@ func (f *Fleet) workLeft(ctx context.Context, j lifecycle.WorkJob) {
 }
 
 // HearWorker takes the heartbeat of a worker.
-func (f *Fleet) HearWorker(ctx context.Context, service, id, version string, now time.Time) (lifecycle.Worker, error) {
+func (f *Fleet) HearWorker(ctx context.Context, service, id, version string, now time.Time) (model.Worker, error) {
 	if _, err := f.workService(service); err != nil {
-		return lifecycle.Worker{}, err
+		return model.Worker{}, err
 	}
 	for try := 0; ; try++ {
 		w, err := f.worker(ctx, service, id)
 		if err == nil {
-			w, err = f.workers.Store.UpdateWorker(ctx, w.Heard(version, now))
+			w, err = f.workers.Store.UpdateWorker(ctx, w.WithHeartbeat(version, now))
 		}
 		if err == nil || !errors.Is(err, lifecycle.ErrLost) {
 			return w, err
@@ -191,18 +192,18 @@ func (f *Fleet) HearWorker(ctx context.Context, service, id, version string, now
 }
 
 // worker reads a worker. One that was never heard of has nothing but its name.
-func (f *Fleet) worker(ctx context.Context, service, id string) (lifecycle.Worker, error) {
+func (f *Fleet) worker(ctx context.Context, service, id string) (model.Worker, error) {
 	w, err := f.workers.Store.Worker(ctx, service, id)
 	if errors.Is(err, lifecycle.ErrNotFound) {
-		return lifecycle.Worker{Service: service, ID: id}, nil
+		return model.Worker{Service: service, ID: id}, nil
 	}
 	return w, err
 }
 
 // Workers lists the workers of a service, by id.
-func (f *Fleet) Workers(ctx context.Context, service string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Worker], error) {
+func (f *Fleet) Workers(ctx context.Context, service string, page lifecycle.PageOf) (lifecycle.Page[model.Worker], error) {
 	if _, err := f.workService(service); err != nil {
-		return lifecycle.Page[lifecycle.Worker]{}, err
+		return lifecycle.Page[model.Worker]{}, err
 	}
 	return f.workers.Store.Workers(ctx, service, page)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // A worker that was restarted and asks again is heard of its job by that.
@@ -22,11 +23,11 @@ func TestAClaimOfTheSameJobIsAWordOfIt(t *testing.T) {
 		t.Fatalf("claimed again: got %q, want j", got)
 	}
 	w.sweep(again.Add(6 * time.Second))
-	if j := w.job("render", "j"); j.State != lifecycle.WorkRunning || j.Attempt != 1 {
+	if j := w.job("render", "j"); j.State != model.JobRunning || j.Attempt != 1 {
 		t.Errorf("6 s after its worker was given it: attempt %d is %s, %s", j.Attempt, j.State, j.Reason)
 	}
-	w.sweep(again.Add(lifecycle.WorkSilence))
-	if j := w.job("render", "j"); j.State != lifecycle.WorkFailed {
+	w.sweep(again.Add(model.JobSilence))
+	if j := w.job("render", "j"); j.State != model.JobFailed {
 		t.Errorf("five minutes after that it is %s", j.State)
 	}
 }
@@ -37,8 +38,8 @@ func TestTheFirstAttemptDoesNotEndTheSecond(t *testing.T) {
 	w := newWorkWorld(t)
 	w.submit("archive", "j")
 	w.claim("archive", "w", workBegan)
-	w.sweep(workBegan.Add(lifecycle.WorkSilence))
-	again := workBegan.Add(lifecycle.WorkSilence + time.Second)
+	w.sweep(workBegan.Add(model.JobSilence))
+	again := workBegan.Add(model.JobSilence + time.Second)
 	if got := w.claim("archive", "w", again); got != "j" {
 		t.Fatalf("claimed once more: got %q", got)
 	}
@@ -46,16 +47,16 @@ func TestTheFirstAttemptDoesNotEndTheSecond(t *testing.T) {
 	_, log := w.fleet.AppendWorkLog(t.Context(), "archive", "j", first("w"), 0, "old\n", again.Add(time.Second))
 	_, finish := w.fleet.FinishWork(t.Context(), "archive", "j", first("w"), true, "", again.Add(time.Second))
 	for _, err := range []error{log, finish} {
-		if !errors.Is(err, lifecycle.ErrNotTheirs) || !strings.HasPrefix(err.Error(), "attempt 1 of job j is over, and the job is with worker w, attempt 2") {
+		if !errors.Is(err, model.ErrStaleAttempt) || !strings.HasPrefix(err.Error(), "attempt 1 of job j is over, and the job is with worker w, attempt 2") {
 			t.Errorf("got error %v", err)
 		}
 	}
 	if diff := cmp.Diff(before, w.job("archive", "j")); diff != "" {
 		t.Errorf("it was changed (-before +after):\n%s", diff)
 	}
-	second := lifecycle.WorkTurn{WorkerID: "w", Attempt: 2}
+	second := model.JobAttempt{WorkerID: "w", Number: 2}
 	j, err := w.fleet.FinishWork(t.Context(), "archive", "j", second, true, "", again.Add(time.Second))
-	if err != nil || j.State != lifecycle.WorkSucceeded {
+	if err != nil || j.State != model.JobSucceeded {
 		t.Errorf("the second attempt is %s, error %v", j.State, err)
 	}
 }
@@ -65,13 +66,13 @@ func TestNoJobWaitsForEver(t *testing.T) {
 	w := newWorkWorld(t)
 	w.submit("render", "j")
 	w.sweep(workBegan.Add(time.Hour - 1))
-	if j := w.job("render", "j"); j.State != lifecycle.WorkWaiting {
+	if j := w.job("render", "j"); j.State != model.JobWaiting {
 		t.Errorf("before its time it is %s", j.State)
 	}
 	w.sweep(workBegan.Add(time.Hour))
 	const why = "no worker took it until 2026-03-04T06:06:07Z; it was submitted at 2026-03-04T05:06:07Z"
 	j := w.job("render", "j")
-	if j.State != lifecycle.WorkFailed || j.Reason != why || !j.ExpiresAt.Equal(workBegan.Add(time.Hour+lifecycle.WorkKept)) {
+	if j.State != model.JobFailed || j.Reason != why || !j.ExpiresAt.Equal(workBegan.Add(time.Hour+model.JobRetention)) {
 		t.Errorf("after its time it is %s (%s), and kept until %s", j.State, j.Reason, j.ExpiresAt)
 	}
 	if n, err := w.work.CountWork(t.Context(), "render", 10); err != nil || n.Waiting != 0 {
@@ -87,9 +88,9 @@ func TestAJobThatWaitsOnceMoreIsNobodys(t *testing.T) {
 	w := newWorkWorld(t)
 	w.submit("archive", "j")
 	w.claim("archive", "w", workBegan)
-	w.sweep(workBegan.Add(lifecycle.WorkSilence))
+	w.sweep(workBegan.Add(model.JobSilence))
 	j := w.job("archive", "j")
-	if j.State != lifecycle.WorkWaiting || j.WorkerID != "" || !j.StartedAt.IsZero() || j.Attempt != 1 {
+	if j.State != model.JobWaiting || j.WorkerID != "" || !j.StartedAt.IsZero() || j.Attempt != 1 {
 		t.Errorf("it is %s, with worker %q since %s, attempt %d", j.State, j.WorkerID, j.StartedAt, j.Attempt)
 	}
 	page, err := w.fleet.Workers(t.Context(), "archive", lifecycle.PageOf{})
@@ -165,7 +166,7 @@ func TestAServiceWithOnlyAQueue(t *testing.T) {
 	w.world = newWorld(t, func(o *fleet.Options) {
 		w.work = &workStore{WorkerStore: o.Store.(fleet.WorkerStore)}
 		queue = fleet.WorkBacklog{Store: w.work, AtMost: 2}
-		o.Workers = &fleet.WorkerOptions{Store: w.work, Services: map[string]lifecycle.WorkPolicy{"render": {QueueTime: time.Hour}}}
+		o.Workers = &fleet.WorkerOptions{Store: w.work, Services: map[string]model.JobPolicy{"render": {QueueTime: time.Hour}}}
 		o.Services = &fleet.ServiceOptions{Services: map[string]fleet.Service{"render": {Name: "render", Backlog: queue}}}
 	})
 	now := time.Now()
@@ -186,7 +187,7 @@ func TestAServiceWithOnlyAQueue(t *testing.T) {
 		t.Fatalf("services: %+v, error %v", page.Items, err)
 	}
 	got, two, one := page.Items[0], 2, 1
-	if diff := cmp.Diff(lifecycle.Backlog{Queued: &two, Busy: &one, More: true}, got.Seen.Backlog); diff != "" {
+	if diff := cmp.Diff(model.Backlog{Queued: &two, Busy: &one, More: true}, got.Seen.Backlog); diff != "" {
 		t.Errorf("jobs (-want +got):\n%s", diff)
 	}
 	want := &fleet.WorkerCount{Versions: []fleet.VersionCount{{Version: "1.0", Online: 2, Offline: 1}, {Version: "1.1", Online: 1}}}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // WorkBacklog is the Backlog of services that have their jobs here.
@@ -16,10 +16,10 @@ type WorkBacklog struct {
 }
 
 // Count tells what waits and runs in the queue of a service.
-func (b WorkBacklog) Count(ctx context.Context, service string) (lifecycle.Backlog, error) {
+func (b WorkBacklog) Count(ctx context.Context, service string) (model.Backlog, error) {
 	n, err := b.Store.CountWork(ctx, service, b.AtMost)
 	if err != nil {
-		return lifecycle.Backlog{}, fmt.Errorf("count the jobs of service %s: %w", service, err)
+		return model.Backlog{}, fmt.Errorf("count the jobs of service %s: %w", service, err)
 	}
-	return lifecycle.Backlog{Queued: &n.Waiting, Busy: &n.Running, More: n.Waiting >= b.AtMost}, nil
+	return model.Backlog{Queued: &n.Waiting, Busy: &n.Running, More: n.Waiting >= b.AtMost}, nil
 }

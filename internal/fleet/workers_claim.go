@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 // claim is a worker's search for a job.
 type claim struct {
 	f       *Fleet
-	worker  lifecycle.Worker
+	worker  model.Worker
 	version string
 	now     time.Time
 }
@@ -32,9 +33,9 @@ type claim struct {
 // What it is about to take is written in the worker's row first. So when an
 // answer is lost, or controld dies between the two writes, the next call finds
 // the job, and nobody has to list what runs.
-func (f *Fleet) ClaimWork(ctx context.Context, service, workerID, version string, now time.Time) (lifecycle.WorkJob, bool, error) {
+func (f *Fleet) ClaimWork(ctx context.Context, service, workerID, version string, now time.Time) (model.Job, bool, error) {
 	if _, err := f.workService(service); err != nil {
-		return lifecycle.WorkJob{}, false, err
+		return model.Job{}, false, err
 	}
 	c := &claim{f: f, version: version, now: now}
 	for range claimRounds {
@@ -43,13 +44,13 @@ func (f *Fleet) ClaimWork(ctx context.Context, service, workerID, version string
 			return j, found, err
 		}
 	}
-	return lifecycle.WorkJob{}, false, nil
+	return model.Job{}, false, nil
 }
 
 // round looks once: ErrLost says to look again.
-func (c *claim) round(ctx context.Context, service, workerID string) (_ lifecycle.WorkJob, found bool, err error) {
+func (c *claim) round(ctx context.Context, service, workerID string) (_ model.Job, found bool, err error) {
 	if c.worker, err = c.f.worker(ctx, service, workerID); err != nil {
-		return lifecycle.WorkJob{}, false, err
+		return model.Job{}, false, err
 	}
 	if c.worker.JobID != "" {
 		j, err := c.take(ctx, c.worker.JobID)
@@ -59,10 +60,10 @@ func (c *claim) round(ctx context.Context, service, workerID string) (_ lifecycl
 	}
 	ids, err := c.f.workers.Store.WaitingWork(ctx, service, claimPage)
 	if err != nil {
-		return lifecycle.WorkJob{}, false, err
+		return model.Job{}, false, err
 	}
 	if len(ids) == 0 {
-		return lifecycle.WorkJob{}, false, c.heard(ctx)
+		return model.Job{}, false, c.heard(ctx)
 	}
 	// The oldest; who comes too late for it tries the others in an order of its
 	// own, or all would meet again at each of them.
@@ -76,7 +77,7 @@ func (c *claim) round(ctx context.Context, service, workerID string) (_ lifecycl
 			err = failed // ErrLost if only one was: it is worth another look
 		}
 	}
-	return lifecycle.WorkJob{}, false, err
+	return model.Job{}, false, err
 }
 
 // another reports whether to try another job than one that could not be taken. It
@@ -91,15 +92,15 @@ func (c *claim) another(ctx context.Context, id string, err error) bool {
 
 // claim takes a job that should wait, after the worker's row says so: ErrLost if
 // another has it.
-func (c *claim) claim(ctx context.Context, id string) (lifecycle.WorkJob, error) {
+func (c *claim) claim(ctx context.Context, id string) (model.Job, error) {
 	j, err := c.f.workers.Store.Work(ctx, c.worker.Service, id)
-	if errors.Is(err, lifecycle.ErrNotFound) || err == nil && j.State != lifecycle.WorkWaiting {
+	if errors.Is(err, lifecycle.ErrNotFound) || err == nil && j.State != model.JobWaiting {
 		return j, fmt.Errorf("claim job %s: %w", id, lifecycle.ErrLost) // the index lags
 	}
 	if err != nil {
 		return j, err
 	}
-	w := c.worker.Heard(c.version, c.now)
+	w := c.worker.WithHeartbeat(c.version, c.now)
 	w.JobID = id
 	stored, err := c.f.workers.Store.UpdateWorker(ctx, w)
 	if err != nil {
@@ -112,7 +113,7 @@ func (c *claim) claim(ctx context.Context, id string) (lifecycle.WorkJob, error)
 // take takes the job that the worker's row names, or finds that it has it
 // already, by another call of its own perhaps: ErrLost if another has it, or
 // nobody any more.
-func (c *claim) take(ctx context.Context, id string) (lifecycle.WorkJob, error) {
+func (c *claim) take(ctx context.Context, id string) (model.Job, error) {
 	for try := 0; ; try++ {
 		j, err := c.f.workers.Store.Work(ctx, c.worker.Service, id)
 		switch {
@@ -124,7 +125,7 @@ func (c *claim) take(ctx context.Context, id string) (lifecycle.WorkJob, error) 
 			return j, nil
 		case j.RunBy(c.worker.ID):
 			// It is a word of the worker's: the sweep must not find it silent now.
-			j, err = j.Append(lifecycle.WorkTurn{WorkerID: c.worker.ID, Attempt: j.Attempt}, j.LogBytes, "", c.now)
+			j, err = j.Append(model.JobAttempt{WorkerID: c.worker.ID, Number: j.Attempt}, j.LogBytes, "", c.now)
 		default:
 			j, err = j.Claim(c.worker.ID, c.now)
 		}
@@ -148,7 +149,7 @@ func (c *claim) heard(ctx context.Context) error {
 	if c.now.Sub(w.HeartbeatAt) < heardAgain && (c.version == "" || c.version == w.WorkerVersion) {
 		return nil
 	}
-	_, err := c.f.workers.Store.UpdateWorker(ctx, w.Heard(c.version, c.now))
+	_, err := c.f.workers.Store.UpdateWorker(ctx, w.WithHeartbeat(c.version, c.now))
 	if errors.Is(err, lifecycle.ErrLost) {
 		return nil // by another call of its own: it was heard
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 var errDamaged = errors.New("read: damaged document: no JSON from byte 1 on")
@@ -17,9 +18,9 @@ type damagedWork struct {
 	ids map[string]bool
 }
 
-func (s damagedWork) Work(ctx context.Context, service, id string) (lifecycle.WorkJob, error) {
+func (s damagedWork) Work(ctx context.Context, service, id string) (model.Job, error) {
 	if s.ids[id] {
-		return lifecycle.WorkJob{}, errDamaged
+		return model.Job{}, errDamaged
 	}
 	return s.WorkerStore.Work(ctx, service, id)
 }
@@ -50,9 +51,9 @@ type contended struct {
 	tries int
 }
 
-func (s *contended) UpdateWork(context.Context, lifecycle.WorkJob) (lifecycle.WorkJob, error) {
+func (s *contended) UpdateWork(context.Context, model.Job) (model.Job, error) {
 	s.tries++
-	return lifecycle.WorkJob{}, lifecycle.ErrLost
+	return model.Job{}, lifecycle.ErrLost
 }
 
 // A claim of a job that is written all the time ends, and takes no second one.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 var workBegan = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -31,7 +32,7 @@ type workStore struct {
 	ids []string
 }
 
-func (s *workStore) UpdateWork(ctx context.Context, j lifecycle.WorkJob) (lifecycle.WorkJob, error) {
+func (s *workStore) UpdateWork(ctx context.Context, j model.Job) (model.Job, error) {
 	s.mu.Lock()
 	lose := s.lose
 	s.lose = ""
@@ -43,7 +44,7 @@ func (s *workStore) UpdateWork(ctx context.Context, j lifecycle.WorkJob) (lifecy
 	}
 	j, err := s.WorkerStore.UpdateWork(ctx, j)
 	if lose == "after" {
-		return lifecycle.WorkJob{}, away
+		return model.Job{}, away
 	}
 	return j, err
 }
@@ -69,7 +70,7 @@ func newWorkWorld(t *testing.T) *workWorld {
 	w.world = newWorld(t, func(o *fleet.Options) {
 		w.work = &workStore{WorkerStore: o.Store.(fleet.WorkerStore)}
 		o.Workers = &fleet.WorkerOptions{
-			Store: w.work, Services: map[string]lifecycle.WorkPolicy{"render": {QueueTime: time.Hour}, "archive": {QueueTime: time.Hour, Requeue: true}},
+			Store: w.work, Services: map[string]model.JobPolicy{"render": {QueueTime: time.Hour}, "archive": {QueueTime: time.Hour, Requeue: true}},
 			Queued: func(service string) { w.queued = append(w.queued, service) },
 		}
 	})
@@ -102,9 +103,9 @@ func (w *workWorld) claim(service, worker string, now time.Time) string {
 }
 
 // first is the first attempt of a worker at a job.
-func first(worker string) lifecycle.WorkTurn { return lifecycle.WorkTurn{WorkerID: worker, Attempt: 1} }
+func first(worker string) model.JobAttempt { return model.JobAttempt{WorkerID: worker, Number: 1} }
 
-func (w *workWorld) job(service, id string) lifecycle.WorkJob {
+func (w *workWorld) job(service, id string) model.Job {
 	w.t.Helper()
 	j, err := w.fleet.Work(w.t.Context(), service, id)
 	if err != nil {
@@ -144,7 +145,7 @@ func TestSubmitWork(t *testing.T) {
 		t.Errorf("its id in another service: %v", err)
 	}
 	w.claim("render", "w", workBegan)
-	if j, err := w.fleet.SubmitWork(ctx, "render", "a", []byte("x"), workBegan); err != nil || j.State != lifecycle.WorkRunning {
+	if j, err := w.fleet.SubmitWork(ctx, "render", "a", []byte("x"), workBegan); err != nil || j.State != model.JobRunning {
 		t.Errorf("said again once it runs: got %s and error %v", j.State, err)
 	}
 	if diff := cmp.Diff([]string{"render", "render", "archive"}, w.queued); diff != "" {
@@ -317,7 +318,7 @@ func TestWorkLog(t *testing.T) {
 	w := newWorkWorld(t)
 	w.submit("render", "a")
 	w.claim("render", "w", workBegan)
-	say := func(worker string, offset int64, lines string) (lifecycle.WorkJob, error) {
+	say := func(worker string, offset int64, lines string) (model.Job, error) {
 		return w.fleet.AppendWorkLog(t.Context(), "render", "a", first(worker), offset, lines, workBegan.Add(time.Minute))
 	}
 	for range 2 { // the answer was lost
@@ -329,7 +330,7 @@ func TestWorkLog(t *testing.T) {
 	if _, err := say("w", 9, "x"); !errors.As(err, &bad) || bad.Error() != "offset: is 9, and the log has 7 bytes: send what is between first" {
 		t.Errorf("behind the end: got error %v", err)
 	}
-	if _, err := say("other", 7, "x"); !errors.Is(err, lifecycle.ErrNotTheirs) {
+	if _, err := say("other", 7, "x"); !errors.Is(err, model.ErrStaleAttempt) {
 		t.Errorf("by another: got error %v", err)
 	}
 	if j := w.job("render", "a"); j.LogTail != "line 1\n" || !j.ActivityAt.Equal(workBegan.Add(time.Minute)) {
@@ -370,7 +371,7 @@ func TestFinishWork(t *testing.T) {
 		_, err := w.fleet.FinishWork(t.Context(), "render", "a", first(worker), succeeded, "why", workBegan)
 		return err
 	}
-	if err := finish("other", true); !errors.Is(err, lifecycle.ErrNotTheirs) {
+	if err := finish("other", true); !errors.Is(err, model.ErrStaleAttempt) {
 		t.Errorf("by another: got error %v", err)
 	}
 	w.work.lose = "after"
@@ -381,7 +382,7 @@ func TestFinishWork(t *testing.T) {
 	if err := finish("w", true); err != nil || w.work.updates != writes {
 		t.Errorf("said again: got error %v and %d writes", err, w.work.updates-writes)
 	}
-	if err := finish("w", false); !errors.Is(err, lifecycle.ErrNotTheirs) {
+	if err := finish("w", false); !errors.Is(err, model.ErrStaleAttempt) {
 		t.Errorf("otherwise: got error %v", err)
 	}
 	page, err := w.fleet.Workers(t.Context(), "render", lifecycle.PageOf{})
@@ -423,7 +424,7 @@ func TestSilentWorkers(t *testing.T) {
 	for _, service := range []string{"render", "archive"} {
 		_, log := w.fleet.AppendWorkLog(t.Context(), service, "a", first("w1"), 0, "x", workBegan)
 		_, finish := w.fleet.FinishWork(t.Context(), service, "a", first("w1"), true, "", workBegan)
-		if !errors.Is(log, lifecycle.ErrNotTheirs) || !errors.Is(finish, lifecycle.ErrNotTheirs) {
+		if !errors.Is(log, model.ErrStaleAttempt) || !errors.Is(finish, model.ErrStaleAttempt) {
 			t.Errorf("%s: got errors %v and %v from a worker that was silent", service, log, finish)
 		}
 	}
@@ -470,7 +471,7 @@ func TestHearWorker(t *testing.T) {
 	w.submit("render", "a")
 	w.claim("render", "w", workBegan.Add(time.Minute))
 	got, err := w.fleet.HearWorker(t.Context(), "render", "w", "", workBegan.Add(2*time.Minute))
-	want := lifecycle.Worker{
+	want := model.Worker{
 		Service: "render", ID: "w", WorkerVersion: "1.0", HeartbeatAt: workBegan.Add(2 * time.Minute), JobID: "a",
 		Version: got.Version, ExpiresAt: workBegan.Add(2*time.Minute + 24*time.Hour),
 	}

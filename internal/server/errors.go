@@ -17,6 +17,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // retryAfter is what a caller is told when nothing better is known.
@@ -84,7 +85,7 @@ func (s *service) toStatus(ctx context.Context, err error) error {
 		return status.Error(codes.ResourceExhausted, err.Error())
 	case errors.As(err, &released):
 		return status.Error(codes.Aborted, err.Error())
-	case errors.As(err, &held), errors.As(err, &allHeld), errors.As(err, &state), errors.Is(err, lifecycle.ErrNotTheirs):
+	case errors.As(err, &held), errors.As(err, &allHeld), errors.As(err, &state), errors.Is(err, model.ErrStaleAttempt):
 		return status.Error(codes.FailedPrecondition, err.Error())
 	case errors.Is(err, fleet.ErrSpecDiffers), errors.Is(err, fleet.ErrWorkDiffers):
 		return status.Error(codes.AlreadyExists, err.Error())

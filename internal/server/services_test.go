@@ -15,18 +15,19 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/server"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
 // containers are a service of one job, of more than an int32 holds, or away.
 type containers struct{ desired map[string]int }
 
-func (c containers) Describe(_ context.Context, services []string) map[string]lifecycle.ServiceLook {
-	looks := map[string]lifecycle.ServiceLook{}
+func (c containers) Describe(_ context.Context, services []string) map[string]model.Observation {
+	looks := map[string]model.Observation{}
 	for _, name := range services {
-		looks[name] = lifecycle.ServiceLook{ServiceTasks: lifecycle.ServiceTasks{Desired: c.desired[name], Running: c.desired[name]}}
+		looks[name] = model.Observation{Tasks: model.Tasks{Desired: c.desired[name], Running: c.desired[name]}}
 		if name == "away" {
-			looks[name] = lifecycle.ServiceLook{Err: &lifecycle.UnavailableError{What: "describe", Err: errors.New("away")}}
+			looks[name] = model.Observation{Err: &lifecycle.UnavailableError{What: "describe", Err: errors.New("away")}}
 		}
 	}
 	return looks
@@ -37,12 +38,12 @@ func (c containers) SetDesired(_ context.Context, service string, desired int) e
 	return nil
 }
 
-func (c containers) Count(_ context.Context, service string) (lifecycle.Backlog, error) {
+func (c containers) Count(_ context.Context, service string) (model.Backlog, error) {
 	one, none, many := 1, 0, math.MaxInt32+5
 	if service == "many" {
-		return lifecycle.Backlog{Queued: &many}, nil
+		return model.Backlog{Queued: &many}, nil
 	}
-	return lifecycle.Backlog{Queued: &one, Busy: &none}, nil
+	return model.Backlog{Queued: &one, Busy: &none}, nil
 }
 
 func servicesWorld(t *testing.T) *world {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -83,7 +84,7 @@ func (s *workers) GetJob(ctx context.Context, req *remudav1.GetJobRequest) (*rem
 // ListJobs pages through the jobs of a service. They may be large, and go without
 // payloads and logs.
 func (s *workers) ListJobs(ctx context.Context, req *remudav1.ListJobsRequest) (*remudav1.ListJobsResponse, error) {
-	var states []lifecycle.WorkState
+	var states []model.JobState
 	for state, asked := range workStates {
 		if slices.Contains(req.GetStates(), asked) {
 			states = append(states, state)
@@ -120,19 +121,19 @@ func (s *workers) ListWorkers(ctx context.Context, req *remudav1.ListWorkersRequ
 func turn(req interface {
 	GetWorkerId() string
 	GetAttempt() int32
-}) lifecycle.WorkTurn {
-	return lifecycle.WorkTurn{WorkerID: req.GetWorkerId(), Attempt: int(req.GetAttempt())}
+}) model.JobAttempt {
+	return model.JobAttempt{WorkerID: req.GetWorkerId(), Number: int(req.GetAttempt())}
 }
 
-var workStates = map[lifecycle.WorkState]remudav1.WorkerJobState{
-	lifecycle.WorkWaiting:   remudav1.WorkerJobState_WORKER_JOB_STATE_WAITING,
-	lifecycle.WorkRunning:   remudav1.WorkerJobState_WORKER_JOB_STATE_RUNNING,
-	lifecycle.WorkSucceeded: remudav1.WorkerJobState_WORKER_JOB_STATE_SUCCEEDED,
-	lifecycle.WorkFailed:    remudav1.WorkerJobState_WORKER_JOB_STATE_FAILED,
+var workStates = map[model.JobState]remudav1.WorkerJobState{
+	model.JobWaiting:   remudav1.WorkerJobState_WORKER_JOB_STATE_WAITING,
+	model.JobRunning:   remudav1.WorkerJobState_WORKER_JOB_STATE_RUNNING,
+	model.JobSucceeded: remudav1.WorkerJobState_WORKER_JOB_STATE_SUCCEEDED,
+	model.JobFailed:    remudav1.WorkerJobState_WORKER_JOB_STATE_FAILED,
 }
 
 // job is a job as callers see it.
-func (s *workers) job(j lifecycle.WorkJob) *remudav1.WorkerJob {
+func (s *workers) job(j model.Job) *remudav1.WorkerJob {
 	return &remudav1.WorkerJob{
 		JobId: j.ID, Service: j.Service, State: workStates[j.State], Payload: j.Payload, WorkerId: j.WorkerID, Attempt: int32(j.Attempt),
 		CreateTime: moment(j.CreatedAt), StartTime: moment(j.StartedAt), ActivityTime: moment(j.ActivityAt), EndTime: moment(j.EndedAt),
@@ -140,7 +141,7 @@ func (s *workers) job(j lifecycle.WorkJob) *remudav1.WorkerJob {
 	}
 }
 
-func worker(w lifecycle.Worker, now time.Time) *remudav1.Worker {
+func worker(w model.Worker, now time.Time) *remudav1.Worker {
 	return &remudav1.Worker{
 		WorkerId: w.ID, Service: w.Service, Version: w.WorkerVersion, Online: w.Online(now), HeartbeatTime: moment(w.HeartbeatAt), JobId: w.JobID,
 	}

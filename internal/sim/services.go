@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
-	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // serviceLives: every third life has a service of runners in containers, with a
@@ -41,7 +41,7 @@ func (w *world) workerOptions(r *replica) *fleet.WorkerOptions {
 		return nil
 	}
 	return &fleet.WorkerOptions{
-		Store: storePort{w}, Services: map[string]lifecycle.WorkPolicy{serviceName: {QueueTime: 24 * time.Hour, Requeue: w.cfg.Seed%2 == 0}},
+		Store: storePort{w}, Services: map[string]model.JobPolicy{serviceName: {QueueTime: 24 * time.Hour, Requeue: w.cfg.Seed%2 == 0}},
 		Queued: func(string) {
 			proc := r.proc
 			w.after(w.between(time.Millisecond, time.Second), func() {
@@ -130,7 +130,7 @@ type ecs struct {
 	tasks   []*task
 	started int
 	// old is what a look may still show until sureAt.
-	old    lifecycle.ServiceTasks
+	old    model.Tasks
 	sureAt time.Time
 }
 
@@ -162,12 +162,12 @@ func (p ecsPort) call(what string, do func()) error {
 }
 
 // Describe implements fleet.Services.
-func (p ecsPort) Describe(_ context.Context, services []string) map[string]lifecycle.ServiceLook {
-	looks := map[string]lifecycle.ServiceLook{}
+func (p ecsPort) Describe(_ context.Context, services []string) map[string]model.Observation {
+	looks := map[string]model.Observation{}
 	for _, name := range services {
-		var look lifecycle.ServiceLook
+		var look model.Observation
 		look.Err = p.call("describe service", func() {
-			look.ServiceTasks = p.w.ecs.look()
+			look.Tasks = p.w.ecs.look()
 			if p.w.now.Before(p.w.ecs.sureAt) && p.w.chance(FaultECSLag) {
 				look.Running, look.Pending = p.w.ecs.old.Running, p.w.ecs.old.Pending
 			}
@@ -187,8 +187,8 @@ func (p ecsPort) SetDesired(_ context.Context, service string, desired int) erro
 	})
 }
 
-func (e *ecs) look() lifecycle.ServiceTasks {
-	t := lifecycle.ServiceTasks{Desired: e.desired}
+func (e *ecs) look() model.Tasks {
+	t := model.Tasks{Desired: e.desired}
 	for _, task := range e.tasks {
 		if task.running {
 			t.Running++
@@ -257,7 +257,7 @@ func (w *world) checkScaled(desired int) {
 	}
 	for _, id := range w.work.ids {
 		j, err := w.truth.Work(background, serviceName, id)
-		if err == nil && j.State == lifecycle.WorkRunning && w.work.claimedAt[id].Before(w.current.counted) {
+		if err == nil && j.State == model.JobRunning && w.work.claimedAt[id].Before(w.current.counted) {
 			w.broken(RuleBusyScaledIn, "the service goes from %d to %d while %s has %s since %s; it was counted at %s",
 				w.ecs.desired, desired, j.WorkerID, id, sinceEpoch(w.work.claimedAt[id]), sinceEpoch(w.current.counted))
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // workWorld is the queue of the service, as those see it who use it.
@@ -73,7 +73,7 @@ func (r *replica) askOnce(name string, call func(*replica, time.Time) error, ans
 	w := r.w
 	w.spawn(&actor{name: r.name + " " + name, proc: r.proc, dies: func() { answer(errConnection) }, step: func() (time.Time, bool) {
 		err := call(r, r.clock())
-		if !errors.Is(err, lifecycle.ErrNotTheirs) {
+		if !errors.Is(err, model.ErrStaleAttempt) {
 			w.checkError(name, err)
 		}
 		answer(err)
@@ -85,13 +85,13 @@ func (r *replica) askOnce(name string, call func(*replica, time.Time) error, ans
 type worker struct {
 	w    *world
 	task *task
-	job  lifecycle.WorkJob
+	job  model.Job
 	left time.Duration // of the job
 }
 
 // turn is who has the job, and as which attempt.
-func (k *worker) turn() lifecycle.WorkTurn {
-	return lifecycle.WorkTurn{WorkerID: k.task.id, Attempt: k.job.Attempt}
+func (k *worker) turn() model.JobAttempt {
+	return model.JobAttempt{WorkerID: k.task.id, Number: k.job.Attempt}
 }
 
 func (w *world) beginWorker(t *task) { (&worker{w: w, task: t}).claim() }
@@ -101,7 +101,7 @@ func (k *worker) claim() {
 	if k.task.ended {
 		return
 	}
-	var got lifecycle.WorkJob
+	var got model.Job
 	var found bool
 	w.ask(k.task.id+" claims", func(r *replica, now time.Time) (err error) {
 		j, ok, err := r.fleet.ClaimWork(background, serviceName, k.task.id, "1", now)
@@ -122,7 +122,7 @@ func (k *worker) claim() {
 }
 
 // checkHad: one attempt of a job is one worker's.
-func (w *world) checkHad(k *worker, j lifecycle.WorkJob) {
+func (w *world) checkHad(k *worker, j model.Job) {
 	attempt := fmt.Sprintf("%s attempt %d", j.ID, j.Attempt)
 	if other := w.work.had[attempt]; other != "" && other != k.task.id {
 		w.broken(RuleWorkTwice, "%s is given to %s, and %s has it", attempt, k.task.id, other)
@@ -135,7 +135,7 @@ func (k *worker) work() {
 	w := k.w
 	pause := min(k.left, w.between(20*time.Second, 90*time.Second))
 	if w.chance(FaultWorkerStalls) {
-		pause = w.between(lifecycle.WorkSilence, 2*lifecycle.WorkSilence)
+		pause = w.between(model.JobSilence, 2*model.JobSilence)
 	}
 	w.after(pause, func() {
 		if k.task.ended {
@@ -161,7 +161,7 @@ func (k *worker) say(what string, call func(*replica, time.Time) error, then fun
 	w.ask(k.task.id+" "+what+" "+k.job.ID, call, func(err error) {
 		switch {
 		case k.task.ended:
-		case errors.Is(err, lifecycle.ErrNotTheirs):
+		case errors.Is(err, model.ErrStaleAttempt):
 			w.mark(markWorkLost)
 			k.claim()
 		case err != nil:
@@ -173,15 +173,15 @@ func (k *worker) say(what string, call func(*replica, time.Time) error, then fun
 }
 
 // workWritten follows a job.
-func (w *world) workWritten(before, after lifecycle.WorkJob) {
+func (w *world) workWritten(before, after model.Job) {
 	w.tell(w.who(), "writes", fmt.Sprintf("job %s v%d %s of %q attempt %d", after.ID, after.Version, after.State, after.WorkerID, after.Attempt))
-	if before.State == lifecycle.WorkRunning && after.State == lifecycle.WorkRunning && before.WorkerID != after.WorkerID || after.Version != before.Version+1 {
+	if before.State == model.JobRunning && after.State == model.JobRunning && before.WorkerID != after.WorkerID || after.Version != before.Version+1 {
 		w.broken(RuleWorkTwice, "%s goes from %q to %q, version %d to %d", after.ID, before.WorkerID, after.WorkerID, before.Version, after.Version)
 	}
-	if after.State == lifecycle.WorkRunning && before.State != lifecycle.WorkRunning {
+	if after.State == model.JobRunning && before.State != model.JobRunning {
 		w.work.claimedAt[after.ID] = w.now
 	}
-	if after.State == lifecycle.WorkWaiting {
+	if after.State == model.JobWaiting {
 		w.work.waitsSince[after.ID] = w.now
 	}
 }
@@ -201,7 +201,7 @@ func (w *world) checkWork() {
 	}
 	for _, id := range w.work.ids {
 		j, err := w.truth.Work(background, serviceName, id)
-		if err != nil || j.State != lifecycle.WorkWaiting {
+		if err != nil || j.State != model.JobWaiting {
 			continue
 		}
 		waits := min(w.now.Sub(w.work.waitsSince[id]), w.now.Sub(w.rules.calm)-settleAfter)

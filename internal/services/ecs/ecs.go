@@ -20,6 +20,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 const (
@@ -59,10 +60,10 @@ func New(places map[string]Place, clients map[string]*api.Client) (*Scaler, erro
 
 // Describe tells of each of the services, in one request for each ten of a
 // cluster. What cannot be asked for of one cluster keeps no other.
-func (s *Scaler) Describe(ctx context.Context, services []string) map[string]lifecycle.ServiceLook {
-	looks := map[string]lifecycle.ServiceLook{}
+func (s *Scaler) Describe(ctx context.Context, services []string) map[string]model.Observation {
+	looks := map[string]model.Observation{}
 	var mu sync.Mutex
-	note := func(name string, look lifecycle.ServiceLook) {
+	note := func(name string, look model.Observation) {
 		mu.Lock()
 		defer mu.Unlock()
 		looks[name] = look
@@ -71,7 +72,7 @@ func (s *Scaler) Describe(ctx context.Context, services []string) map[string]lif
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(services))) {
 		p, ok := s.places[name]
 		if !ok {
-			note(name, lifecycle.ServiceLook{Err: fmt.Errorf("describe service %s: it is not on ECS: %w", name, lifecycle.ErrNotFound)})
+			note(name, model.Observation{Err: fmt.Errorf("describe service %s: it is not on ECS: %w", name, lifecycle.ErrNotFound)})
 			continue
 		}
 		p.Service = ""
@@ -93,7 +94,7 @@ func (s *Scaler) Describe(ctx context.Context, services []string) map[string]lif
 }
 
 // describe notes what one request tells.
-func (s *Scaler) describe(ctx context.Context, cluster Place, names []string, note func(string, lifecycle.ServiceLook)) {
+func (s *Scaler) describe(ctx context.Context, cluster Place, names []string, note func(string, model.Observation)) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var asked []string
@@ -103,7 +104,7 @@ func (s *Scaler) describe(ctx context.Context, cluster Place, names []string, no
 	out, err := s.clients[cluster.Region].DescribeServices(ctx, &api.DescribeServicesInput{Cluster: &cluster.Cluster, Services: asked})
 	for _, name := range names {
 		if err != nil {
-			note(name, lifecycle.ServiceLook{Err: aws.Wrap("describe "+s.places[name].String(), err)})
+			note(name, model.Observation{Err: aws.Wrap("describe "+s.places[name].String(), err)})
 			continue
 		}
 		note(name, lookAt(s.places[name], out))
@@ -111,17 +112,17 @@ func (s *Scaler) describe(ctx context.Context, cluster Place, names []string, no
 }
 
 // lookAt is what an answer tells of one service.
-func lookAt(p Place, out *api.DescribeServicesOutput) lifecycle.ServiceLook {
+func lookAt(p Place, out *api.DescribeServicesOutput) model.Observation {
 	i := slices.IndexFunc(out.Services, func(v types.Service) bool { return sdk.ToString(v.ServiceName) == p.Service })
 	if i < 0 {
-		return lifecycle.ServiceLook{Err: fmt.Errorf("describe %s: %w: create it, or correct its names", p, lifecycle.ErrNotFound)}
+		return model.Observation{Err: fmt.Errorf("describe %s: %w: create it, or correct its names", p, lifecycle.ErrNotFound)}
 	}
 	v := out.Services[i]
 	// The statuses of ECS: ACTIVE, DRAINING while it is deleted, and INACTIVE.
 	if status := sdk.ToString(v.Status); status != "ACTIVE" {
-		return lifecycle.ServiceLook{Err: fmt.Errorf("describe %s: it is %s: %w: create it anew", p, status, lifecycle.ErrNotFound)}
+		return model.Observation{Err: fmt.Errorf("describe %s: it is %s: %w: create it anew", p, status, lifecycle.ErrNotFound)}
 	}
-	return lifecycle.ServiceLook{ServiceTasks: lifecycle.ServiceTasks{
+	return model.Observation{Tasks: model.Tasks{
 		Desired: int(v.DesiredCount), Running: int(v.RunningCount), Pending: int(v.PendingCount),
 	}}
 }

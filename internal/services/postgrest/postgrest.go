@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 const (
@@ -60,14 +61,14 @@ func New(o Options) *Queue {
 
 // Count counts what waits and what is worked on, in a request each. One that
 // cannot be counted does not keep the other: it is nil, and the error says why.
-func (q *Queue) Count(ctx context.Context, service string) (lifecycle.Backlog, error) {
+func (q *Queue) Count(ctx context.Context, service string) (model.Backlog, error) {
 	token, err := q.token()
 	if err != nil {
-		return lifecycle.Backlog{}, err
+		return model.Backlog{}, err
 	}
 	queued, queuedErr := q.rows(ctx, "count queued jobs of service "+service, q.o.Queued, token)
 	busy, busyErr := q.rows(ctx, "count running jobs of service "+service, q.o.Busy, token)
-	return lifecycle.Backlog{Queued: queued, Busy: busy}, errors.Join(queuedErr, busyErr)
+	return model.Backlog{Queued: queued, Busy: busy}, errors.Join(queuedErr, busyErr)
 }
 
 // token is read at each look, so that it may be replaced.

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/services/postgrest"
 )
 
@@ -76,7 +77,7 @@ func TestCountReadsContentRange(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := queue(t, "", tt.answer).Count(t.Context(), "jobs-eu")
-			if diff := cmp.Diff(lifecycle.Backlog{Queued: tt.want, Busy: tt.want}, got); diff != "" {
+			if diff := cmp.Diff(model.Backlog{Queued: tt.want, Busy: tt.want}, got); diff != "" {
 				t.Errorf("count (-want +got):\n%s", diff)
 			}
 			switch {
@@ -113,7 +114,7 @@ func TestCountAsksForTheNumberAndForNoRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(lifecycle.Backlog{Queued: some(3), Busy: some(2)}, got); diff != "" {
+	if diff := cmp.Diff(model.Backlog{Queued: some(3), Busy: some(2)}, got); diff != "" {
 		t.Error(diff)
 	}
 	want := []string{"HEAD /rest/v1/jobs?status=eq.queued&kind=in.(a,b)", "HEAD /rest/v1/jobs?status=eq.running"}
@@ -125,7 +126,7 @@ func TestCountAsksForTheNumberAndForNoRow(t *testing.T) {
 // What is not known of one kind of jobs hides nothing of the other.
 func TestOneCountThatFailsKeepsTheOther(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[string]lifecycle.Backlog{
+	for status, want := range map[string]model.Backlog{
 		"eq.queued": {Busy: some(5)}, "eq.running": {Queued: some(5)},
 	} {
 		got, err := queue(t, "", func(w http.ResponseWriter, r *http.Request) {
@@ -152,7 +153,7 @@ func TestAServerWithoutHeadIsAskedForARow(t *testing.T) {
 			answer(206, "0-0/4")(w, r)
 			_, _ = w.Write([]byte(strings.Repeat("x", 1<<20))) // more than is read
 		}).Count(t.Context(), "jobs-eu")
-		if diff := cmp.Diff(lifecycle.Backlog{Queued: some(4), Busy: some(4)}, got); diff != "" || err != nil {
+		if diff := cmp.Diff(model.Backlog{Queued: some(4), Busy: some(4)}, got); diff != "" || err != nil {
 			t.Errorf("status %d: error %v\n%s", status, err, diff)
 		}
 	}
@@ -202,7 +203,7 @@ func TestASlowServerIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	got, err := q.Count(ctx, "jobs-eu")
-	if !errors.Is(err, lifecycle.ErrUnavailable) || got != (lifecycle.Backlog{}) {
+	if !errors.Is(err, lifecycle.ErrUnavailable) || got != (model.Backlog{}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
@@ -143,8 +144,8 @@ func TestCosts(t *testing.T) {
 	var request lifecycle.Request
 	var hook lifecycle.Webhook
 	var waits lifecycle.Job
-	var work lifecycle.WorkJob
-	var at lifecycle.Worker
+	var work model.Job
+	var at model.Worker
 	ctx, of := t.Context(), lifecycle.PageOf{}
 	host := s.ForHost(hostKeyOf(0))
 	update := func(r lifecycle.Record, into *lifecycle.Record) (err error) {
@@ -262,9 +263,12 @@ func TestCosts(t *testing.T) {
 		{"CreateWork", func() error { work = newWork("a"); return s.CreateWork(ctx, work) }, "PutItem: 0 read, 3 write"}, // and by-pool, by-due
 		{"WaitingWork, 1", func() error { _, err := s.WaitingWork(ctx, "render", 25); return err }, "Query: 0.5 read, 0 write"},
 		{"CountWork, 1", func() error { _, err := s.CountWork(ctx, "render", 1000); return err }, "2 Query: 1 read, 0 write"},
-		{"ListWork, 1", func() error { _, err := s.ListWork(ctx, "render", lifecycle.WorkStates, of); return err }, "4 Query, BatchGetItem: 2.5 read, 0 write"},
+		{"ListWork, 1", func() error { _, err := s.ListWork(ctx, "render", model.JobStates, of); return err }, "4 Query, BatchGetItem: 2.5 read, 0 write"},
 		{"UpdateWorker, the first", func() (err error) { at, err = s.UpdateWorker(ctx, newWorker("w")); return err }, "PutItem: 0 read, 2 write"}, // and by-run
-		{"UpdateWorker, a heartbeat", func() error { _, err := s.UpdateWorker(ctx, at.Heard("1.1", began.Add(time.Minute))); return err },
+		{"UpdateWorker, a heartbeat", func() error {
+			_, err := s.UpdateWorker(ctx, at.WithHeartbeat("1.1", began.Add(time.Minute)))
+			return err
+		},
 			"PutItem: 0 read, 1 write"},
 		{"Worker", func() error { _, err := s.Worker(ctx, "render", "w"); return err }, "GetItem: 1 read, 0 write"},
 		{"UpdateWork, claimed", func() (err error) {
@@ -275,7 +279,7 @@ func TestCosts(t *testing.T) {
 			return err
 		}, "PutItem: 0 read, 5 write"}, // within by-pool and by-due (2 each)
 		{"UpdateWork, lines", func() (err error) {
-			if work, err = work.Append(lifecycle.WorkTurn{WorkerID: "w", Attempt: 1}, 0, "frame 1 of 2\n", began.Add(time.Minute)); err == nil {
+			if work, err = work.Append(model.JobAttempt{WorkerID: "w", Number: 1}, 0, "frame 1 of 2\n", began.Add(time.Minute)); err == nil {
 				work, err = s.UpdateWork(ctx, work)
 			}
 			return err
@@ -283,7 +287,7 @@ func TestCosts(t *testing.T) {
 		{"Work", func() error { _, err := s.Work(ctx, "render", "a"); return err }, "GetItem: 1 read, 0 write"},
 		{"DueWork, none", func() error { _, err := s.DueWork(ctx, began, of); return err }, "4 Query: 2 read, 0 write"},
 		{"UpdateWork, ended", func() (err error) {
-			if work, err = work.Finish(lifecycle.WorkTurn{WorkerID: "w", Attempt: 1}, true, "", began.Add(time.Minute)); err == nil {
+			if work, err = work.Finish(model.JobAttempt{WorkerID: "w", Number: 1}, true, "", began.Add(time.Minute)); err == nil {
 				work, err = s.UpdateWork(ctx, work)
 			}
 			return err

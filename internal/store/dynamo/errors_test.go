@@ -16,6 +16,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
@@ -76,7 +77,7 @@ func methods(s *dynamo.Store) map[string]func(context.Context) error {
 		"jobs WaitingWork": func(ctx context.Context) error { _, err := s.WaitingWork(ctx, "render", 10); return err },
 		"jobs CountWork":   func(ctx context.Context) error { _, err := s.CountWork(ctx, "render", 10); return err },
 		"jobs ListWork": func(ctx context.Context) error {
-			_, err := s.ListWork(ctx, "render", lifecycle.WorkStates, of)
+			_, err := s.ListWork(ctx, "render", model.JobStates, of)
 			return err
 		},
 		"jobs DueWork":      func(ctx context.Context) error { _, err := s.DueWork(ctx, began, of); return err },

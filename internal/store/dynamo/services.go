@@ -3,7 +3,7 @@ package dynamo
 import (
 	"context"
 
-	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/row"
 )
 
@@ -12,10 +12,10 @@ import (
 func serviceLease(name string) string { return "service/" + name }
 
 // Service reads a service; one that nobody wrote has only its name.
-func (s *Store) Service(ctx context.Context, name string) (lifecycle.Service, error) {
-	v, err := named(ctx, s, "read service "+name, serviceLease(name), lifecycle.Service{})
+func (s *Store) Service(ctx context.Context, name string) (model.Service, error) {
+	v, err := named(ctx, s, "read service "+name, serviceLease(name), model.Service{})
 	if err != nil {
-		return lifecycle.Service{}, err
+		return model.Service{}, err
 	}
 	v.Name = name
 	return row.Service(v), nil
@@ -23,11 +23,11 @@ func (s *Store) Service(ctx context.Context, name string) (lifecycle.Service, er
 
 // UpdateService replaces the service whose stored version is v.Version (0: there
 // is none) and returns it as stored: else ErrLost.
-func (s *Store) UpdateService(ctx context.Context, v lifecycle.Service) (lifecycle.Service, error) {
+func (s *Store) UpdateService(ctx context.Context, v model.Service) (model.Service, error) {
 	v = row.Service(v)
 	v.Version++
 	if err := s.putNamed(ctx, "update service "+v.Name, serviceLease(v.Name), v.Version, v); err != nil {
-		return lifecycle.Service{}, err
+		return model.Service{}, err
 	}
 	return v, nil
 }

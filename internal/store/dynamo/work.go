@@ -16,12 +16,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/row"
 )
 
 type (
-	workJob  = lifecycle.WorkJob
-	workPage = lifecycle.Page[lifecycle.WorkJob]
+	workJob  = model.Job
+	workPage = lifecycle.Page[model.Job]
 )
 
 // logTail is stored small: a row is written whole with every piece of its log,
@@ -35,7 +36,7 @@ func workRowKey(service, id string) string { return "work/" + service + "/" + id
 
 // workPartition is where the jobs of a service in a state are in the index by
 // pool. No pool is called like one.
-func workPartition(service string, state lifecycle.WorkState) string {
+func workPartition(service string, state model.JobState) string {
 	return "work/" + service + "/" + string(state)
 }
 
@@ -108,8 +109,8 @@ func squeeze(text string) ([]byte, error) {
 // unsqueeze reads no more than a tail may have: what is small may become very
 // large.
 func unsqueeze(small []byte) (string, error) {
-	tail, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(small)), lifecycle.MaxLogTail+1))
-	if err == nil && len(tail) > lifecycle.MaxLogTail {
+	tail, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(small)), model.MaxLogTail+1))
+	if err == nil && len(tail) > model.MaxLogTail {
 		err = errors.New("too long")
 	}
 	return string(tail), err
@@ -180,7 +181,7 @@ func (s *Store) WaitingWork(ctx context.Context, service string, limit int) ([]s
 		return nil, err
 	}
 	found, err := s.entries(ctx, what, query{
-		listing: workByAge, partitions: []string{workPartition(service, lifecycle.WorkWaiting)}, count: min(limit, maxPage),
+		listing: workByAge, partitions: []string{workPartition(service, model.JobWaiting)}, count: min(limit, maxPage),
 	})
 	if err != nil {
 		return nil, err
@@ -194,16 +195,16 @@ func (s *Store) WaitingWork(ctx context.Context, service string, limit int) ([]s
 
 // CountWork counts the jobs of a service that wait and run, at most so many of
 // each. It reads their entries in the index, some 40 for half a unit.
-func (s *Store) CountWork(ctx context.Context, service string, atMost int) (n lifecycle.WorkCount, err error) {
+func (s *Store) CountWork(ctx context.Context, service string, atMost int) (n model.JobCount, err error) {
 	what := "count jobs of service " + service
 	if err := begin(ctx, what); err != nil {
 		return n, err
 	}
-	if n.Waiting, err = s.countPartition(ctx, what, workPartition(service, lifecycle.WorkWaiting), atMost); err != nil {
-		return lifecycle.WorkCount{}, err
+	if n.Waiting, err = s.countPartition(ctx, what, workPartition(service, model.JobWaiting), atMost); err != nil {
+		return model.JobCount{}, err
 	}
-	if n.Running, err = s.countPartition(ctx, what, workPartition(service, lifecycle.WorkRunning), atMost); err != nil {
-		return lifecycle.WorkCount{}, err
+	if n.Running, err = s.countPartition(ctx, what, workPartition(service, model.JobRunning), atMost); err != nil {
+		return model.JobCount{}, err
 	}
 	return n, nil
 }
@@ -228,7 +229,7 @@ func (s *Store) countPartition(ctx context.Context, what, partition string, atMo
 // ListWork lists the jobs of a service that are in one of the states, the oldest
 // first. The states are as read, so that one that was claimed meanwhile is in the
 // list of those that run, or in none.
-func (s *Store) ListWork(ctx context.Context, service string, states []lifecycle.WorkState, of lifecycle.PageOf) (workPage, error) {
+func (s *Store) ListWork(ctx context.Context, service string, states []model.JobState, of lifecycle.PageOf) (workPage, error) {
 	var partitions []string
 	for _, state := range states {
 		partitions = append(partitions, workPartition(service, state))

@@ -9,16 +9,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // newWork is a job of the service render that waits.
-func newWork(id string) lifecycle.WorkJob {
-	return lifecycle.NewWorkJob("render", id, []byte(`{"film":"1"}`), lifecycle.WorkPolicy{QueueTime: time.Hour}, began)
+func newWork(id string) model.Job {
+	return model.NewJob("render", id, []byte(`{"film":"1"}`), model.JobPolicy{QueueTime: time.Hour}, began)
 }
 
 // newWorker is a worker of render that was never heard of before.
-func newWorker(id string) lifecycle.Worker {
-	return lifecycle.Worker{Service: "render", ID: id, JobID: "a"}.Heard("1.0", began)
+func newWorker(id string) model.Worker {
+	return model.Worker{Service: "render", ID: id, JobID: "a"}.WithHeartbeat("1.0", began)
 }
 
 func workRow(id string) map[string]string { return jobsRow("work/render/" + id) }
@@ -30,7 +31,7 @@ func TestWorkIsInIndexesWhileItMust(t *testing.T) {
 	if err := w.CreateWork(t.Context(), newWork("a")); err != nil {
 		t.Fatal(err)
 	}
-	change := func(do func(lifecycle.WorkJob) (lifecycle.WorkJob, error)) map[string]types.AttributeValue {
+	change := func(do func(model.Job) (model.Job, error)) map[string]types.AttributeValue {
 		t.Helper()
 		j, err := w.Work(t.Context(), "render", "a")
 		if err == nil {
@@ -58,10 +59,10 @@ func TestWorkIsInIndexesWhileItMust(t *testing.T) {
 		}
 	}
 	wants("waiting", w.item(t, "remuda-jobs", workRow("a")), "work/render/waiting", "dueAt", "dueShard", "waitingKey")
-	wants("running", change(func(j lifecycle.WorkJob) (lifecycle.WorkJob, error) { return j.Claim("w", began) }),
+	wants("running", change(func(j model.Job) (model.Job, error) { return j.Claim("w", began) }),
 		"work/render/running", "dueAt", "dueShard", "waitingKey")
-	wants("ended", change(func(j lifecycle.WorkJob) (lifecycle.WorkJob, error) {
-		return j.Finish(lifecycle.WorkTurn{WorkerID: "w", Attempt: 1}, true, "", began)
+	wants("ended", change(func(j model.Job) (model.Job, error) {
+		return j.Finish(model.JobAttempt{WorkerID: "w", Number: 1}, true, "", began)
 	}), "work/render/succeeded", "expiresAt", "waitingKey")
 }
 

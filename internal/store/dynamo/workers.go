@@ -6,12 +6,13 @@ import (
 	"fmt"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/row"
 )
 
 type (
-	worker     = lifecycle.Worker
-	workerPage = lifecycle.Page[lifecycle.Worker]
+	worker     = model.Worker
+	workerPage = lifecycle.Page[model.Worker]
 )
 
 func workerRowKey(service, id string) string { return "worker/" + service + "/" + id }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/memory"
 )
 
@@ -29,8 +30,8 @@ func change(t *testing.T, s *memory.Store, name string) {
 		Registration: &lifecycle.Registration{Secret: "do-not-print-me"},
 	}
 	_, leaseErr := s.TakeLease(ctx, lifecycle.Lease{Name: name, Holder: "me"})
-	_, serviceErr := s.UpdateService(ctx, lifecycle.Service{Name: name, Reason: "nothing waits"})
-	_, workerErr := s.UpdateWorker(ctx, lifecycle.Worker{Service: "render", ID: name})
+	_, serviceErr := s.UpdateService(ctx, model.Service{Name: name, Reason: "nothing waits"})
+	_, workerErr := s.UpdateWorker(ctx, model.Worker{Service: "render", ID: name})
 	_, turnsErr := s.UpdateTurns(ctx, lifecycle.Turns{Pool: name, Given: 1, Open: []lifecycle.Turn{{Number: 1}}})
 	hold, holdErr := s.FleetHold(ctx)
 	hold.Until, hold.Reason = began, name
@@ -47,7 +48,7 @@ func change(t *testing.T, s *memory.Store, name string) {
 		s.CreateWebhook(ctx, lifecycle.Webhook{DeliveryID: name}),
 		s.CreateJob(ctx, lifecycle.Job{ID: int64(len(name)), Reason: name}),
 		s.SeeOnce(ctx, "token", name, began.Add(time.Hour)),
-		s.CreateWork(ctx, lifecycle.WorkJob{Service: "render", ID: name}),
+		s.CreateWork(ctx, model.Job{Service: "render", ID: name}),
 		workerErr,
 		leaseErr, serviceErr, turnsErr, holdErr, breakerErr, accountErr,
 	} {
@@ -117,9 +118,9 @@ func TestFingerprint(t *testing.T) {
 			_, err := s.UpdateTurns(ctx, lifecycle.Turns{Pool: "a", Version: 1})
 			return err
 		}, true},
-		"work": {func(s *memory.Store) error { return s.CreateWork(ctx, lifecycle.WorkJob{Service: "render", ID: "b"}) }, true},
+		"work": {func(s *memory.Store) error { return s.CreateWork(ctx, model.Job{Service: "render", ID: "b"}) }, true},
 		"worker": {func(s *memory.Store) error {
-			_, err := s.UpdateWorker(ctx, lifecycle.Worker{Service: "render", ID: "a", Version: 1})
+			_, err := s.UpdateWorker(ctx, model.Worker{Service: "render", ID: "a", Version: 1})
 			return err
 		}, true},
 		"seen":    {func(s *memory.Store) error { return s.SeeOnce(ctx, "token", "b", began.Add(time.Hour)) }, true},
@@ -160,7 +161,7 @@ func TestPurge(t *testing.T) {
 		s.CreateWebhook(t.Context(), lifecycle.Webhook{DeliveryID: "expiring", ExpiresAt: began.Add(time.Second)}),
 		s.CreateJob(t.Context(), lifecycle.Job{ID: 7, Reason: "expiring", ExpiresAt: began.Add(time.Second)}),
 		s.SeeOnce(t.Context(), "token", "expiring", began.Add(time.Second)),
-		s.CreateWork(t.Context(), lifecycle.WorkJob{Service: "render", ID: "expiring", ExpiresAt: began.Add(time.Second)}),
+		s.CreateWork(t.Context(), model.Job{Service: "render", ID: "expiring", ExpiresAt: began.Add(time.Second)}),
 	}
 	if err := errors.Join(expiring...); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/row"
 	"github.com/remuda-ci/remuda/internal/store/token"
 )
@@ -49,14 +50,14 @@ var (
 	jobsByPool = index[lifecycle.Job]{"jobs by pool", 2, func(j *lifecycle.Job) []string {
 		return []string{sortable(j.QueuedAt), sortableID(j.ID)}
 	}, row.Job}
-	workByAge = index[lifecycle.WorkJob]{"waiting jobs of a service", 2, func(j *lifecycle.WorkJob) []string {
+	workByAge = index[model.Job]{"waiting jobs of a service", 2, func(j *model.Job) []string {
 		return []string{sortable(j.CreatedAt), j.ID}
 	}, row.WorkJob}
-	workByState = index[lifecycle.WorkJob]{"jobs of a service", 2, workByAge.key, row.WorkJob}
-	workByDue   = index[lifecycle.WorkJob]{"jobs of services by due", 3, func(j *lifecycle.WorkJob) []string {
+	workByState = index[model.Job]{"jobs of a service", 2, workByAge.key, row.WorkJob}
+	workByDue   = index[model.Job]{"jobs of services by due", 3, func(j *model.Job) []string {
 		return []string{sortable(j.DueAt), j.Service, j.ID}
 	}, row.WorkJob}
-	workersByID = index[lifecycle.Worker]{"workers", 1, func(w *lifecycle.Worker) []string {
+	workersByID = index[model.Worker]{"workers", 1, func(w *model.Worker) []string {
 		return []string{w.ID}
 	}, row.Worker}
 )

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/row"
 )
 
@@ -29,12 +30,12 @@ type Store struct {
 	events    []lifecycle.Event // in order of id
 	lastEvent int64
 	leases    map[string]lifecycle.Lease
-	services  map[string]lifecycle.Service
+	services  map[string]model.Service
 	webhooks  map[string]*lifecycle.Webhook
 	jobs      map[int64]*lifecycle.Job
 	turns     map[string]lifecycle.Turns
-	work      map[workKey]*lifecycle.WorkJob
-	workers   map[workKey]*lifecycle.Worker
+	work      map[workKey]*model.Job
+	workers   map[workKey]*model.Worker
 	hold      lifecycle.FleetHold
 	breakers  map[string]lifecycle.Breaker
 	accounts  map[string]lifecycle.Account
@@ -57,12 +58,12 @@ func New(now func() time.Time) *Store {
 		reports:   map[string]*lifecycle.Report{},
 		requests:  map[requestKey]*lifecycle.Request{},
 		leases:    map[string]lifecycle.Lease{},
-		services:  map[string]lifecycle.Service{},
+		services:  map[string]model.Service{},
 		webhooks:  map[string]*lifecycle.Webhook{},
 		jobs:      map[int64]*lifecycle.Job{},
 		turns:     map[string]lifecycle.Turns{},
-		work:      map[workKey]*lifecycle.WorkJob{},
-		workers:   map[workKey]*lifecycle.Worker{},
+		work:      map[workKey]*model.Job{},
+		workers:   map[workKey]*model.Worker{},
 		breakers:  map[string]lifecycle.Breaker{},
 		accounts:  map[string]lifecycle.Account{},
 		seen:      map[seenKey]time.Time{},
@@ -124,8 +125,8 @@ func (s *Store) purge(now time.Time) {
 	maps.DeleteFunc(s.requests, func(_ requestKey, q *lifecycle.Request) bool { return expired(q.ExpiresAt, now) })
 	maps.DeleteFunc(s.webhooks, func(_ string, w *lifecycle.Webhook) bool { return expired(w.ExpiresAt, now) })
 	maps.DeleteFunc(s.jobs, func(_ int64, j *lifecycle.Job) bool { return expired(j.ExpiresAt, now) })
-	maps.DeleteFunc(s.work, func(_ workKey, j *lifecycle.WorkJob) bool { return expired(j.ExpiresAt, now) })
-	maps.DeleteFunc(s.workers, func(_ workKey, w *lifecycle.Worker) bool { return expired(w.ExpiresAt, now) })
+	maps.DeleteFunc(s.work, func(_ workKey, j *model.Job) bool { return expired(j.ExpiresAt, now) })
+	maps.DeleteFunc(s.workers, func(_ workKey, w *model.Worker) bool { return expired(w.ExpiresAt, now) })
 	maps.DeleteFunc(s.seen, func(_ seenKey, until time.Time) bool { return expired(until, now) })
 	live := func(e lifecycle.Event) bool { return !expired(e.At.Add(row.EventRetention), now) }
 	if i := slices.IndexFunc(s.events, live); i != 0 {

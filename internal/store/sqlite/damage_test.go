@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 )
@@ -196,9 +197,9 @@ func TestDamagedJobsOfServices(t *testing.T) {
 	var want, got []string
 	for i := range 12 {
 		id := fmt.Sprintf("job-%02d", i)
-		j := lifecycle.NewWorkJob("render", id, nil, lifecycle.WorkPolicy{QueueTime: time.Hour}, began.Add(time.Duration(i)))
+		j := model.NewJob("render", id, nil, model.JobPolicy{QueueTime: time.Hour}, began.Add(time.Duration(i)))
 		if i >= 6 {
-			j.State = lifecycle.WorkRunning
+			j.State = model.JobRunning
 		}
 		if err := s.CreateWork(t.Context(), j); err != nil {
 			t.Fatal(err)
@@ -210,7 +211,7 @@ func TestDamagedJobsOfServices(t *testing.T) {
 		want = append(want, id)
 	}
 	for of := (lifecycle.PageOf{Limit: 2}); ; {
-		page, err := s.ListWork(t.Context(), "render", lifecycle.WorkStates, of)
+		page, err := s.ListWork(t.Context(), "render", model.JobStates, of)
 		if err != nil {
 			t.Fatal(err)
 		}

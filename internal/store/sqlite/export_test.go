@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 )
 
@@ -90,7 +91,7 @@ func compareNamed(c *db.Conn) (rows int, wrong []string, err error) {
 			return compare(c, `SELECT doc, version, pool FROM turns`, 3, columnsOf(func(t lifecycle.Turns) (int64, string) { return t.Version, t.Pool }))
 		},
 		func() (int, []string, error) {
-			return compare(c, `SELECT doc, version, name FROM services`, 3, columnsOf(func(v lifecycle.Service) (int64, string) { return v.Version, v.Name }))
+			return compare(c, `SELECT doc, version, name FROM services`, 3, columnsOf(func(v model.Service) (int64, string) { return v.Version, v.Name }))
 		},
 		func() (int, []string, error) {
 			return compare(c, `SELECT doc, version, substr(name, 9) FROM guards WHERE name LIKE 'breaker/%'`, 3,

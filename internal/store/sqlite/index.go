@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 	"github.com/remuda-ci/remuda/internal/store/token"
 )
@@ -45,13 +46,13 @@ var (
 	}}
 	jobsByDue  = index[lifecycle.Job]{"jobs by due", 1, func(j lifecycle.Job) key { return jobKey(j.DueAt, j) }}
 	jobsByPool = index[lifecycle.Job]{"jobs by pool", 1, func(j lifecycle.Job) key { return jobKey(j.QueuedAt, j) }}
-	workByDue  = index[lifecycle.WorkJob]{"jobs of services by due", 2, func(j lifecycle.WorkJob) key {
+	workByDue  = index[model.Job]{"jobs of services by due", 2, func(j model.Job) key {
 		return key{db.Nanos(j.DueAt), []string{j.Service, j.ID}}
 	}}
-	workByState = index[lifecycle.WorkJob]{"jobs of a service", 1, func(j lifecycle.WorkJob) key {
+	workByState = index[model.Job]{"jobs of a service", 1, func(j model.Job) key {
 		return key{db.Nanos(j.CreatedAt), []string{j.ID}}
 	}}
-	workersByID  = index[lifecycle.Worker]{"workers", 1, func(w lifecycle.Worker) key { return key{0, []string{w.ID}} }}
+	workersByID  = index[model.Worker]{"workers", 1, func(w model.Worker) key { return key{0, []string{w.ID}} }}
 	reportsByKey = index[string]{"reports", 1, func(hostKey string) key { return key{0, []string{hostKey}} }}
 	eventsOfRun  = index[lifecycle.Event]{"events of run", 0, eventKey}
 	// Never gone on behind its first page.

@@ -12,6 +12,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 )
@@ -78,7 +79,7 @@ func TestJobsOfServicesOfAnOlderFile(t *testing.T) {
 			olderWork(t, path, table.change, table.columns)
 			file := open(t, path, db.Options{Now: func() time.Time { return began }})
 			s := sqlite.New(file)
-			page, err := s.ListWork(t.Context(), "render", lifecycle.WorkStates, lifecycle.PageOf{})
+			page, err := s.ListWork(t.Context(), "render", model.JobStates, lifecycle.PageOf{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,15 +98,15 @@ func TestJobsOfServicesOfAnOlderFile(t *testing.T) {
 			if err != nil || len(due.Items) != 1 {
 				t.Fatalf("due: got %v and error %v, want the one that runs", due.Items, err)
 			}
-			ended, err := s.UpdateWork(t.Context(), due.Items[0].Look(lifecycle.WorkPolicy{}, began))
-			if err != nil || ended.State != lifecycle.WorkFailed {
+			ended, err := s.UpdateWork(t.Context(), due.Items[0].CheckDeadline(model.JobPolicy{}, began))
+			if err != nil || ended.State != model.JobFailed {
 				t.Errorf("the silent one is %s, error %v", ended.State, err)
 			}
 			waits, err := s.Work(t.Context(), "render", "a")
-			if diff := cmp.Diff(waits, waits.Look(lifecycle.WorkPolicy{}, began)); err != nil || diff != "" {
+			if diff := cmp.Diff(waits, waits.CheckDeadline(model.JobPolicy{}, began)); err != nil || diff != "" {
 				t.Errorf("error %v, one that waits without an end is changed:\n%s", err, diff)
 			}
-			if n, err := s.CountWork(t.Context(), "render", 10); err != nil || n != (lifecycle.WorkCount{Waiting: 1}) {
+			if n, err := s.CountWork(t.Context(), "render", 10); err != nil || n != (model.JobCount{Waiting: 1}) {
 				t.Errorf("counted %+v, error %v", n, err)
 			}
 			execute(t, file, `DELETE FROM work WHERE id = 'damaged'`)
@@ -137,11 +138,11 @@ func olderWork(t *testing.T, path, change, state string) {
 		t.Fatal(err)
 	}
 	old := began.Add(-time.Hour)
-	for i, j := range []lifecycle.WorkJob{
-		{ID: "c", State: lifecycle.WorkFailed, EndedAt: old, ExpiresAt: began.Add(time.Hour)},
-		{ID: "b", State: lifecycle.WorkRunning, WorkerID: "w", Attempt: 1, ActivityAt: old, DueAt: old.Add(time.Minute)},
-		{ID: "a", State: lifecycle.WorkWaiting},
-		{ID: "damaged", State: lifecycle.WorkWaiting},
+	for i, j := range []model.Job{
+		{ID: "c", State: model.JobFailed, EndedAt: old, ExpiresAt: began.Add(time.Hour)},
+		{ID: "b", State: model.JobRunning, WorkerID: "w", Attempt: 1, ActivityAt: old, DueAt: old.Add(time.Minute)},
+		{ID: "a", State: model.JobWaiting},
+		{ID: "damaged", State: model.JobWaiting},
 	} {
 		j.Service, j.Version, j.CreatedAt = "render", 1, old.Add(time.Duration(i)*time.Second)
 		doc, err := json.Marshal(j)

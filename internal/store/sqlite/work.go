@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/row"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 )
 
 type (
-	workJob  = lifecycle.WorkJob
-	workPage = lifecycle.Page[lifecycle.WorkJob]
+	workJob  = model.Job
+	workPage = lifecycle.Page[model.Job]
 )
 
 const (
@@ -99,10 +100,10 @@ func (s *Store) WaitingWork(ctx context.Context, service string, limit int) (ids
 
 // CountWork counts the jobs of a service that wait and run, at most so many of
 // each.
-func (s *Store) CountWork(ctx context.Context, service string, atMost int) (n lifecycle.WorkCount, err error) {
+func (s *Store) CountWork(ctx context.Context, service string, atMost int) (n model.JobCount, err error) {
 	what := "count jobs of service " + service
 	err = s.db.Read(ctx, what, func(c *db.Conn) error {
-		for state, count := range map[lifecycle.WorkState]*int{lifecycle.WorkWaiting: &n.Waiting, lifecycle.WorkRunning: &n.Running} {
+		for state, count := range map[model.JobState]*int{model.JobWaiting: &n.Waiting, model.JobRunning: &n.Running} {
 			err := c.Each(countWork, []any{service, string(state), atMost}, func(*sql.Rows) error { *count++; return nil })
 			if err != nil {
 				return err
@@ -115,14 +116,14 @@ func (s *Store) CountWork(ctx context.Context, service string, atMost int) (n li
 
 // ListWork lists the jobs of a service that are in one of the states, the oldest
 // first.
-func (s *Store) ListWork(ctx context.Context, service string, states []lifecycle.WorkState, of lifecycle.PageOf) (page workPage, err error) {
+func (s *Store) ListWork(ctx context.Context, service string, states []model.JobState, of lifecycle.PageOf) (page workPage, err error) {
 	after, err := workByState.after(of)
 	if err != nil {
 		return page, err
 	}
 	what := "list " + workByState.name
 	args := []any{service, after.number, after.texts[0], oneMore(of)}
-	for _, state := range lifecycle.WorkStates {
+	for _, state := range model.JobStates {
 		asked := sql.NullString{String: string(state), Valid: slices.Contains(states, state)}
 		args = append(args, asked)
 	}

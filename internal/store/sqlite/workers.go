@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/row"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 )
 
 type (
-	worker     = lifecycle.Worker
-	workerPage = lifecycle.Page[lifecycle.Worker]
+	worker     = model.Worker
+	workerPage = lifecycle.Page[model.Worker]
 )
 
 const (

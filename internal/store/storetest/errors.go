@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 var errorTests = []suiteTest{
@@ -91,7 +92,7 @@ func calls(w world) map[string]func(context.Context) error {
 		"WaitingWork": func(ctx context.Context) error { _, err := w.Store.WaitingWork(ctx, service, 1); return err },
 		"CountWork":   func(ctx context.Context) error { _, err := w.Store.CountWork(ctx, service, 10); return err },
 		"ListWork": func(ctx context.Context) error {
-			_, err := w.Store.ListWork(ctx, service, lifecycle.WorkStates, lifecycle.PageOf{})
+			_, err := w.Store.ListWork(ctx, service, model.JobStates, lifecycle.PageOf{})
 			return err
 		},
 		"DueWork":            func(ctx context.Context) error { _, err := w.Store.DueWork(ctx, start, of); return err },

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 var serviceTests = []suiteTest{
@@ -16,16 +17,16 @@ var serviceTests = []suiteTest{
 }
 
 // fullService has a value in every attribute, and is the first write of it.
-func fullService(name string) lifecycle.Service {
+func fullService(name string) model.Service {
 	queued, busy := 1<<33, 7
-	return lifecycle.Service{
-		Name: name, ServiceTasks: lifecycle.ServiceTasks{Desired: 3, Running: 2, Pending: 1},
-		Backlog: lifecycle.Backlog{Queued: &queued, Busy: &busy, More: true}, IdleChecks: 4,
+	return model.Service{
+		Name: name, Tasks: model.Tasks{Desired: 3, Running: 2, Pending: 1},
+		Backlog: model.Backlog{Queued: &queued, Busy: &busy, More: true}, IdleChecks: 4,
 		CountedAt: start, CheckedAt: start.Add(time.Second), Wanted: 2, Reason: "7 jobs are worked on",
 	}
 }
 
-func (w world) service(t *testing.T, name string) lifecycle.Service {
+func (w world) service(t *testing.T, name string) model.Service {
 	t.Helper()
 	v, err := w.Store.Service(t.Context(), name)
 	if err != nil {
@@ -34,7 +35,7 @@ func (w world) service(t *testing.T, name string) lifecycle.Service {
 	return v
 }
 
-func (w world) updateService(t *testing.T, v lifecycle.Service) lifecycle.Service {
+func (w world) updateService(t *testing.T, v model.Service) model.Service {
 	t.Helper()
 	stored, err := w.Store.UpdateService(t.Context(), v)
 	if err != nil {
@@ -63,14 +64,14 @@ func testServiceRoundTrip(t *testing.T, w world) {
 }
 
 func testServiceNone(t *testing.T, w world) {
-	equal(t, "service", lifecycle.Service{Name: "jobs-eu"}, w.service(t, "jobs-eu"))
+	equal(t, "service", model.Service{Name: "jobs-eu"}, w.service(t, "jobs-eu"))
 	w.updateService(t, fullService("jobs-eu"))
-	equal(t, "another service", lifecycle.Service{Name: "jobs-us"}, w.service(t, "jobs-us"))
+	equal(t, "another service", model.Service{Name: "jobs-us"}, w.service(t, "jobs-us"))
 }
 
 func testServiceVersion(t *testing.T, w world) {
 	update := func(version int64) error {
-		_, err := w.Store.UpdateService(t.Context(), lifecycle.Service{Name: "jobs-eu", Version: version})
+		_, err := w.Store.UpdateService(t.Context(), model.Service{Name: "jobs-eu", Version: version})
 		return err
 	}
 	for _, version := range []int64{-1, 1} {
@@ -81,7 +82,7 @@ func testServiceVersion(t *testing.T, w world) {
 		wantError(t, "update with another version", update(version), lifecycle.ErrLost)
 	}
 	equal(t, "service", first, w.service(t, "jobs-eu"))
-	want := lifecycle.Service{Name: "jobs-eu", Version: 1}
+	want := model.Service{Name: "jobs-eu", Version: 1}
 	got := w.updateService(t, want)
 	want.Version = 2
 	equal(t, "what update returns", want, got)
@@ -89,7 +90,7 @@ func testServiceVersion(t *testing.T, w world) {
 }
 
 func testServiceAliasing(t *testing.T, w world) {
-	scribble := func(v lifecycle.Service) { *v.Queued, *v.Busy = -1, -1 }
+	scribble := func(v model.Service) { *v.Queued, *v.Busy = -1, -1 }
 	want := fullService("jobs-eu")
 	want.Version = 1
 	v := fullService("jobs-eu")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // Store is the use-cases' port.
@@ -46,8 +47,8 @@ type Store interface {
 	WorkerStore
 	GuardStore
 
-	Service(ctx context.Context, name string) (lifecycle.Service, error)
-	UpdateService(ctx context.Context, s lifecycle.Service) (lifecycle.Service, error)
+	Service(ctx context.Context, name string) (model.Service, error)
+	UpdateService(ctx context.Context, s model.Service) (model.Service, error)
 }
 
 // GuardStore is the use-cases' port for what bounds the fleet as a whole.

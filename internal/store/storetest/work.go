@@ -12,21 +12,22 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // WorkerStore is the use-cases' port for the jobs and workers of services.
 type WorkerStore interface {
-	CreateWork(ctx context.Context, j lifecycle.WorkJob) error
-	UpdateWork(ctx context.Context, j lifecycle.WorkJob) (lifecycle.WorkJob, error)
-	Work(ctx context.Context, service, id string) (lifecycle.WorkJob, error)
+	CreateWork(ctx context.Context, j model.Job) error
+	UpdateWork(ctx context.Context, j model.Job) (model.Job, error)
+	Work(ctx context.Context, service, id string) (model.Job, error)
 	WaitingWork(ctx context.Context, service string, limit int) ([]string, error)
-	CountWork(ctx context.Context, service string, atMost int) (lifecycle.WorkCount, error)
-	ListWork(ctx context.Context, service string, states []lifecycle.WorkState, page lifecycle.PageOf) (lifecycle.Page[lifecycle.WorkJob], error)
-	DueWork(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.WorkJob], error)
+	CountWork(ctx context.Context, service string, atMost int) (model.JobCount, error)
+	ListWork(ctx context.Context, service string, states []model.JobState, page lifecycle.PageOf) (lifecycle.Page[model.Job], error)
+	DueWork(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[model.Job], error)
 
-	Worker(ctx context.Context, service, id string) (lifecycle.Worker, error)
-	UpdateWorker(ctx context.Context, w lifecycle.Worker) (lifecycle.Worker, error)
-	Workers(ctx context.Context, service string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Worker], error)
+	Worker(ctx context.Context, service, id string) (model.Worker, error)
+	UpdateWorker(ctx context.Context, w model.Worker) (model.Worker, error)
+	Workers(ctx context.Context, service string, page lifecycle.PageOf) (lifecycle.Page[model.Worker], error)
 }
 
 var workTests = []suiteTest{
@@ -48,16 +49,16 @@ var workTests = []suiteTest{
 const service = "render"
 
 // fullWork has a value in every attribute.
-func fullWork(id string) lifecycle.WorkJob {
-	return lifecycle.WorkJob{
-		Service: service, ID: id, State: lifecycle.WorkWaiting, Payload: []byte{0, 0xff, '"', 0xc3, '\n'}, WorkerID: "task/1", Attempt: 1,
+func fullWork(id string) model.Job {
+	return model.Job{
+		Service: service, ID: id, State: model.JobWaiting, Payload: []byte{0, 0xff, '"', 0xc3, '\n'}, WorkerID: "task/1", Attempt: 1,
 		CreatedAt: start, StartedAt: start.Add(time.Second), ActivityAt: start.Add(time.Minute), EndedAt: start.Add(time.Hour),
 		Reason: "it's \"stalled\" — 100%", LogTail: "line 1\nline 2: né\t\x00\n", LogBytes: math.MaxInt64,
 		DueAt: start.Add(5 * time.Minute), Version: 1, ExpiresAt: start.Add(10 * time.Hour),
 	}
 }
 
-func (w world) createWork(t *testing.T, jobs ...lifecycle.WorkJob) {
+func (w world) createWork(t *testing.T, jobs ...model.Job) {
 	t.Helper()
 	for _, j := range jobs {
 		if err := w.Store.CreateWork(t.Context(), j); err != nil {
@@ -66,7 +67,7 @@ func (w world) createWork(t *testing.T, jobs ...lifecycle.WorkJob) {
 	}
 }
 
-func (w world) work(t *testing.T, id string) lifecycle.WorkJob {
+func (w world) work(t *testing.T, id string) model.Job {
 	t.Helper()
 	j, err := w.Store.Work(t.Context(), service, id)
 	if err != nil {
@@ -76,7 +77,7 @@ func (w world) work(t *testing.T, id string) lifecycle.WorkJob {
 }
 
 // changeWork updates a stored job.
-func (w world) changeWork(t *testing.T, id string, change func(*lifecycle.WorkJob)) {
+func (w world) changeWork(t *testing.T, id string, change func(*model.Job)) {
 	t.Helper()
 	j := w.work(t, id)
 	change(&j)
@@ -94,7 +95,7 @@ func (w world) waitingWork(t *testing.T, service string, limit int) []string {
 	return ids
 }
 
-func (w world) countWork(t *testing.T, service string) lifecycle.WorkCount {
+func (w world) countWork(t *testing.T, service string) model.JobCount {
 	t.Helper()
 	n, err := w.Store.CountWork(t.Context(), service, 1000)
 	if err != nil {
@@ -106,7 +107,7 @@ func (w world) countWork(t *testing.T, service string) lifecycle.WorkCount {
 func (w world) dueWork(t *testing.T, now time.Time) []string {
 	t.Helper()
 	var ids []string
-	for _, j := range all(t, 2, func(of lifecycle.PageOf) (lifecycle.Page[lifecycle.WorkJob], error) {
+	for _, j := range all(t, 2, func(of lifecycle.PageOf) (lifecycle.Page[model.Job], error) {
 		return w.Store.DueWork(t.Context(), now, of)
 	}) {
 		ids = append(ids, j.Service+"/"+j.ID)
@@ -125,15 +126,15 @@ func testWorkRoundTrip(t *testing.T, w world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "due", []lifecycle.WorkJob{want}, due.Items)
+	equal(t, "due", []model.Job{want}, due.Items)
 
-	w.createWork(t, lifecycle.WorkJob{Service: service, ID: "b", State: lifecycle.WorkFailed, Payload: []byte{}, Version: 7})
-	equal(t, "job without attributes", lifecycle.WorkJob{Service: service, ID: "b", State: lifecycle.WorkFailed, Version: 1}, w.work(t, "b"))
+	w.createWork(t, model.Job{Service: service, ID: "b", State: model.JobFailed, Payload: []byte{}, Version: 7})
+	equal(t, "job without attributes", model.Job{Service: service, ID: "b", State: model.JobFailed, Version: 1}, w.work(t, "b"))
 }
 
 func testWorkExists(t *testing.T, w world) {
 	w.createWork(t, fullWork("a"))
-	wantError(t, "second create", w.Store.CreateWork(t.Context(), lifecycle.WorkJob{Service: service, ID: "a"}), lifecycle.ErrExists)
+	wantError(t, "second create", w.Store.CreateWork(t.Context(), model.Job{Service: service, ID: "a"}), lifecycle.ErrExists)
 	equal(t, "job", fullWork("a"), w.work(t, "a"))
 	other := fullWork("a")
 	other.Service = "render-2"
@@ -143,7 +144,7 @@ func testWorkExists(t *testing.T, w world) {
 
 func testWorkVersion(t *testing.T, w world) {
 	w.createWork(t, fullWork("a"))
-	want := lifecycle.WorkJob{Service: service, ID: "a", State: lifecycle.WorkSucceeded, CreatedAt: start, Version: 1}
+	want := model.Job{Service: service, ID: "a", State: model.JobSucceeded, CreatedAt: start, Version: 1}
 	want.EndedAt = start.In(time.FixedZone("elsewhere", 2*60*60))
 	got, err := w.Store.UpdateWork(t.Context(), want)
 	if err != nil {
@@ -169,7 +170,7 @@ func testWorkVersion(t *testing.T, w world) {
 }
 
 func testWorkAliasing(t *testing.T, w world) {
-	scribble := func(j lifecycle.WorkJob) { j.Payload[0] = 'X' }
+	scribble := func(j model.Job) { j.Payload[0] = 'X' }
 	j := fullWork("a")
 	w.createWork(t, j)
 	scribble(j)
@@ -195,14 +196,14 @@ func testWorkAliasing(t *testing.T, w world) {
 
 // testWorkLong has what is hard to make small: all that a row may have.
 func testWorkLong(t *testing.T, w world) {
-	noise := make([]byte, lifecycle.MaxWorkPayload)
+	noise := make([]byte, model.MaxJobPayload)
 	state := uint32(1)
 	for i := range noise {
 		state = state*1664525 + 1013904223
 		noise[i] = byte(state >> 24)
 	}
 	var log strings.Builder
-	for i := 0; log.Len() < lifecycle.MaxLogTail; i++ {
+	for i := 0; log.Len() < model.MaxLogTail; i++ {
 		log.WriteByte(' ' + noise[i]%95)
 	}
 	want := fullWork("a")
@@ -213,14 +214,14 @@ func testWorkLong(t *testing.T, w world) {
 
 func testWaitingWork(t *testing.T, w world) {
 	ids := []string{"b", "A", "a", "a.1", "a-1", "10", "9"}
-	var want []lifecycle.WorkJob
+	var want []model.Job
 	for i, id := range ids {
 		j := fullWork(id)
 		j.CreatedAt = start.Add(time.Duration(i%3-1) * time.Nanosecond)
 		w.createWork(t, j)
 		want = append(want, j)
 	}
-	slices.SortFunc(want, func(a, b lifecycle.WorkJob) int {
+	slices.SortFunc(want, func(a, b model.Job) int {
 		if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
 			return c
 		}
@@ -233,7 +234,7 @@ func testWaitingWork(t *testing.T, w world) {
 	other := fullWork("other")
 	other.Service = "render-2"
 	running, ended := fullWork("running"), fullWork("ended")
-	running.State, ended.State = lifecycle.WorkRunning, lifecycle.WorkFailed
+	running.State, ended.State = model.JobRunning, model.JobFailed
 	w.createWork(t, other, running, ended)
 	w.createJobs(t, fullJob(1)) // waits for a host
 	for _, limit := range []int{1, 2, len(order), 1000} {
@@ -242,39 +243,39 @@ func testWaitingWork(t *testing.T, w world) {
 	equal(t, "of another service", []string{"other"}, w.waitingWork(t, "render-2", 10))
 	equal(t, "of a service unheard of", []string(nil), w.waitingWork(t, "rende", 10))
 
-	w.changeWork(t, order[0], func(j *lifecycle.WorkJob) { j.State = lifecycle.WorkRunning })
-	w.changeWork(t, order[1], func(j *lifecycle.WorkJob) { j.State = lifecycle.WorkSucceeded })
+	w.changeWork(t, order[0], func(j *model.Job) { j.State = model.JobRunning })
+	w.changeWork(t, order[1], func(j *model.Job) { j.State = model.JobSucceeded })
 	equal(t, "after one began and one ended", order[2:], w.waitingWork(t, service, 10))
-	w.changeWork(t, order[0], func(j *lifecycle.WorkJob) { j.State = lifecycle.WorkWaiting })
+	w.changeWork(t, order[0], func(j *model.Job) { j.State = model.JobWaiting })
 	equal(t, "after the first waits again", append(order[:1:1], order[2:]...), w.waitingWork(t, service, 10))
 }
 
 func testCountWork(t *testing.T, w world) {
-	equal(t, "of a service without jobs", lifecycle.WorkCount{}, w.countWork(t, service))
-	add := func(n int, of string, state lifecycle.WorkState) {
+	equal(t, "of a service without jobs", model.JobCount{}, w.countWork(t, service))
+	add := func(n int, of string, state model.JobState) {
 		for i := range n {
 			j := fullWork(fmt.Sprintf("%s-%d", state, i))
 			j.Service, j.State = of, state
 			w.createWork(t, j)
 		}
 	}
-	add(130, service, lifecycle.WorkWaiting)
-	add(3, service, lifecycle.WorkRunning)
-	add(2, service, lifecycle.WorkSucceeded)
-	add(2, service, lifecycle.WorkFailed)
-	add(1, "render-2", lifecycle.WorkRunning)
-	equal(t, "count", lifecycle.WorkCount{Waiting: 130, Running: 3}, w.countWork(t, service))
-	equal(t, "count of another", lifecycle.WorkCount{Running: 1}, w.countWork(t, "render-2"))
-	w.changeWork(t, "waiting-0", func(j *lifecycle.WorkJob) { j.State = lifecycle.WorkRunning })
-	w.changeWork(t, "running-0", func(j *lifecycle.WorkJob) { j.State = lifecycle.WorkFailed })
-	equal(t, "count after a claim and an end", lifecycle.WorkCount{Waiting: 129, Running: 3}, w.countWork(t, service))
+	add(130, service, model.JobWaiting)
+	add(3, service, model.JobRunning)
+	add(2, service, model.JobSucceeded)
+	add(2, service, model.JobFailed)
+	add(1, "render-2", model.JobRunning)
+	equal(t, "count", model.JobCount{Waiting: 130, Running: 3}, w.countWork(t, service))
+	equal(t, "count of another", model.JobCount{Running: 1}, w.countWork(t, "render-2"))
+	w.changeWork(t, "waiting-0", func(j *model.Job) { j.State = model.JobRunning })
+	w.changeWork(t, "running-0", func(j *model.Job) { j.State = model.JobFailed })
+	equal(t, "count after a claim and an end", model.JobCount{Waiting: 129, Running: 3}, w.countWork(t, service))
 }
 
 func testCountWorkAtMost(t *testing.T, w world) {
 	for i := range 60 {
 		j := fullWork(fmt.Sprint(i))
 		if i%2 == 0 {
-			j.State = lifecycle.WorkRunning
+			j.State = model.JobRunning
 		}
 		w.createWork(t, j)
 	}
@@ -284,14 +285,14 @@ func testCountWorkAtMost(t *testing.T, w world) {
 			t.Fatal(err)
 		}
 		want := min(atMost, 30)
-		equal(t, fmt.Sprintf("at most %d", atMost), lifecycle.WorkCount{Waiting: want, Running: want}, n)
+		equal(t, fmt.Sprintf("at most %d", atMost), model.JobCount{Waiting: want, Running: want}, n)
 	}
 }
 
-func (w world) listWork(t *testing.T, service string, limit int, states ...lifecycle.WorkState) []string {
+func (w world) listWork(t *testing.T, service string, limit int, states ...model.JobState) []string {
 	t.Helper()
 	var ids []string
-	for _, j := range all(t, limit, func(of lifecycle.PageOf) (lifecycle.Page[lifecycle.WorkJob], error) {
+	for _, j := range all(t, limit, func(of lifecycle.PageOf) (lifecycle.Page[model.Job], error) {
 		return w.Store.ListWork(t.Context(), service, states, of)
 	}) {
 		equal(t, "service of "+j.ID, service, j.Service)
@@ -302,17 +303,17 @@ func (w world) listWork(t *testing.T, service string, limit int, states ...lifec
 
 func testListWork(t *testing.T, w world) {
 	var ids []string
-	byState := map[lifecycle.WorkState][]string{}
+	byState := map[model.JobState][]string{}
 	for i := range 12 {
 		j := fullWork(fmt.Sprintf("job-%02d", 11-i)) // neither by id nor as they were created
-		j.State = lifecycle.WorkStates[i%4]
+		j.State = model.JobStates[i%4]
 		j.CreatedAt = start.Add(time.Duration(i/5) * time.Second)
 		w.createWork(t, j)
 	}
 	for _, i := range []int{4, 3, 2, 1, 0, 9, 8, 7, 6, 5, 11, 10} {
 		id := fmt.Sprintf("job-%02d", 11-i)
 		ids = append(ids, id)
-		state := lifecycle.WorkStates[i%4]
+		state := model.JobStates[i%4]
 		byState[state] = append(byState[state], id)
 	}
 	other := fullWork("job-99")
@@ -320,37 +321,37 @@ func testListWork(t *testing.T, w world) {
 	w.createWork(t, other)
 	w.createJobs(t, fullJob(1))
 	for _, limit := range []int{1, 2, 5, 12, 0} {
-		equal(t, fmt.Sprintf("all, %d at once", limit), ids, w.listWork(t, service, limit, lifecycle.WorkStates...))
+		equal(t, fmt.Sprintf("all, %d at once", limit), ids, w.listWork(t, service, limit, model.JobStates...))
 		for state, want := range byState {
 			equal(t, fmt.Sprintf("%s, %d at once", state, limit), want, w.listWork(t, service, limit, state))
 		}
 		waitingOrFailed := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
-			return !slices.Contains(byState[lifecycle.WorkWaiting], id) && !slices.Contains(byState[lifecycle.WorkFailed], id)
+			return !slices.Contains(byState[model.JobWaiting], id) && !slices.Contains(byState[model.JobFailed], id)
 		})
-		equal(t, fmt.Sprintf("two states, %d at once", limit), waitingOrFailed, w.listWork(t, service, limit, lifecycle.WorkFailed, lifecycle.WorkWaiting))
+		equal(t, fmt.Sprintf("two states, %d at once", limit), waitingOrFailed, w.listWork(t, service, limit, model.JobFailed, model.JobWaiting))
 	}
 	equal(t, "of no state", []string(nil), w.listWork(t, service, 5))
-	equal(t, "of another service", []string{"job-99"}, w.listWork(t, "render-2", 5, lifecycle.WorkStates...))
-	page, err := w.Store.ListWork(t.Context(), service, lifecycle.WorkStates[:1], lifecycle.PageOf{Limit: 1})
+	equal(t, "of another service", []string{"job-99"}, w.listWork(t, "render-2", 5, model.JobStates...))
+	page, err := w.Store.ListWork(t.Context(), service, model.JobStates[:1], lifecycle.PageOf{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fullWork(byState[lifecycle.WorkWaiting][0])
+	want := fullWork(byState[model.JobWaiting][0])
 	equal(t, "a job of the list", want, page.Items[0])
 
-	w.changeWork(t, ids[0], func(j *lifecycle.WorkJob) { j.State = lifecycle.WorkFailed })
-	equal(t, "after one failed", ids, w.listWork(t, service, 5, lifecycle.WorkStates...))
-	if got := w.listWork(t, service, 5, lifecycle.WorkFailed); !slices.Contains(got, ids[0]) {
+	w.changeWork(t, ids[0], func(j *model.Job) { j.State = model.JobFailed })
+	equal(t, "after one failed", ids, w.listWork(t, service, 5, model.JobStates...))
+	if got := w.listWork(t, service, 5, model.JobFailed); !slices.Contains(got, ids[0]) {
 		t.Errorf("%s failed and is not among %v", ids[0], got)
 	}
-	_, err = w.Store.ListWork(t.Context(), service, lifecycle.WorkStates, lifecycle.PageOf{After: "nonsense"})
+	_, err = w.Store.ListWork(t.Context(), service, model.JobStates, lifecycle.PageOf{After: "nonsense"})
 	wantError(t, "a token of nobody's", err, lifecycle.ErrPageToken)
 }
 
 func testWorkByDue(t *testing.T, w world) {
 	add := func(service, id string, due time.Time) {
 		j := fullWork(id)
-		j.Service, j.State, j.DueAt = service, lifecycle.WorkRunning, due
+		j.Service, j.State, j.DueAt = service, model.JobRunning, due
 		w.createWork(t, j)
 	}
 	add(service, "late", start.Add(-time.Hour))
@@ -363,8 +364,8 @@ func testWorkByDue(t *testing.T, w world) {
 	w.createWebhooks(t, fullWebhook("a"))
 	equal(t, "the longest due first", []string{"render/late", "archive/z", "render/a", "render/b"}, w.dueWork(t, start))
 	equal(t, "a nanosecond later", 5, len(w.dueWork(t, start.Add(time.Nanosecond))))
-	w.changeWork(t, "a", func(j *lifecycle.WorkJob) { j.DueAt = start.Add(time.Minute) })
-	w.changeWork(t, "late", func(j *lifecycle.WorkJob) { j.State, j.DueAt = lifecycle.WorkFailed, time.Time{} })
+	w.changeWork(t, "a", func(j *model.Job) { j.DueAt = start.Add(time.Minute) })
+	w.changeWork(t, "late", func(j *model.Job) { j.State, j.DueAt = model.JobFailed, time.Time{} })
 	equal(t, "after one was put off and one ended", []string{"archive/z", "render/b"}, w.dueWork(t, start))
 	equal(t, "jobs of GitHub", []int64{1}, w.dueJobs(t, start.Add(time.Hour)))
 }
@@ -386,7 +387,7 @@ func testOneClaimsWork(t *testing.T, w world) {
 	}))
 	got := w.work(t, "a")
 	equal(t, "its worker", <-winner, got.WorkerID)
-	equal(t, "its state and version", fmt.Sprint(lifecycle.WorkRunning, 2), fmt.Sprint(got.State, got.Version))
+	equal(t, "its state and version", fmt.Sprint(model.JobRunning, 2), fmt.Sprint(got.State, got.Version))
 }
 
 // testWorkShared: each worker takes jobs until there are none, each time the
@@ -428,5 +429,5 @@ func testWorkShared(t *testing.T, w world) {
 			t.Errorf("%s was claimed %d times, and is of attempt %d, version %d; want once, 2, 2", id, taken[id], j.Attempt, j.Version)
 		}
 	}
-	equal(t, "count", lifecycle.WorkCount{Running: jobs}, w.countWork(t, service))
+	equal(t, "count", model.JobCount{Running: jobs}, w.countWork(t, service))
 }

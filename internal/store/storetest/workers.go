@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 var workerTests = []suiteTest{
@@ -16,13 +17,13 @@ var workerTests = []suiteTest{
 }
 
 // fullWorker has a value in every attribute, and is the first of its id.
-func fullWorker(id string) lifecycle.Worker {
-	return lifecycle.Worker{
+func fullWorker(id string) model.Worker {
+	return model.Worker{
 		Service: service, ID: id, WorkerVersion: "1.2.3", HeartbeatAt: start, JobID: "a", ExpiresAt: start.Add(10 * time.Hour),
 	}
 }
 
-func (w world) updateWorker(t *testing.T, of lifecycle.Worker) lifecycle.Worker {
+func (w world) updateWorker(t *testing.T, of model.Worker) model.Worker {
 	t.Helper()
 	stored, err := w.Store.UpdateWorker(t.Context(), of)
 	if err != nil {
@@ -31,7 +32,7 @@ func (w world) updateWorker(t *testing.T, of lifecycle.Worker) lifecycle.Worker 
 	return stored
 }
 
-func (w world) worker(t *testing.T, id string) lifecycle.Worker {
+func (w world) worker(t *testing.T, id string) model.Worker {
 	t.Helper()
 	got, err := w.Store.Worker(t.Context(), service, id)
 	if err != nil {
@@ -49,13 +50,13 @@ func testWorkerRoundTrip(t *testing.T, w world) {
 	equal(t, "what update returns", want, got)
 	isUTC(t, "heartbeatAt as update returns it", got.HeartbeatAt)
 	equal(t, "worker", want, w.worker(t, want.ID))
-	w.updateWorker(t, lifecycle.Worker{Service: service, ID: "b"})
-	equal(t, "worker without attributes", lifecycle.Worker{Service: service, ID: "b", Version: 1}, w.worker(t, "b"))
+	w.updateWorker(t, model.Worker{Service: service, ID: "b"})
+	equal(t, "worker without attributes", model.Worker{Service: service, ID: "b", Version: 1}, w.worker(t, "b"))
 }
 
 func testWorkerVersion(t *testing.T, w world) {
 	update := func(version int64) error {
-		_, err := w.Store.UpdateWorker(t.Context(), lifecycle.Worker{Service: service, ID: "a", Version: version})
+		_, err := w.Store.UpdateWorker(t.Context(), model.Worker{Service: service, ID: "a", Version: version})
 		return err
 	}
 	_, err := w.Store.Worker(t.Context(), service, "a")
@@ -71,7 +72,7 @@ func testWorkerVersion(t *testing.T, w world) {
 	if err := update(1); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "worker", lifecycle.Worker{Service: service, ID: "a", Version: 2}, w.worker(t, "a"))
+	equal(t, "worker", model.Worker{Service: service, ID: "a", Version: 2}, w.worker(t, "a"))
 }
 
 func testWorkers(t *testing.T, w world) {
@@ -85,7 +86,7 @@ func testWorkers(t *testing.T, w world) {
 	w.createWork(t, fullWork("a"))
 	for _, limit := range []int{0, 1, 2, 5} {
 		var got []string
-		for _, one := range all(t, limit, func(of lifecycle.PageOf) (lifecycle.Page[lifecycle.Worker], error) {
+		for _, one := range all(t, limit, func(of lifecycle.PageOf) (lifecycle.Page[model.Worker], error) {
 			return w.Store.Workers(t.Context(), service, of)
 		}) {
 			equal(t, "service", service, one.Service)
@@ -102,7 +103,7 @@ func testHeartbeatsAddUp(t *testing.T, w world) {
 		for {
 			of, err := w.Store.Worker(t.Context(), service, "a")
 			if errors.Is(err, lifecycle.ErrNotFound) {
-				of, err = lifecycle.Worker{Service: service, ID: "a"}, nil
+				of, err = model.Worker{Service: service, ID: "a"}, nil
 			}
 			if err != nil {
 				return err

@@ -1,4 +1,4 @@
-package lifecycle_test
+package model_test
 
 import (
 	"errors"
@@ -11,50 +11,51 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
-var workBegan = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+var startTime = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
 // once and twice are of a service whose silent jobs have failed, and of one where
 // they wait once more.
 var (
-	once  = lifecycle.WorkPolicy{QueueTime: 24 * time.Hour}
-	twice = lifecycle.WorkPolicy{QueueTime: 24 * time.Hour, Requeue: true}
+	once  = model.JobPolicy{QueueTime: 24 * time.Hour}
+	twice = model.JobPolicy{QueueTime: 24 * time.Hour, Requeue: true}
 )
 
 // first is the first attempt of a worker.
-func first(worker string) lifecycle.WorkTurn { return lifecycle.WorkTurn{WorkerID: worker, Attempt: 1} }
+func first(worker string) model.JobAttempt { return model.JobAttempt{WorkerID: worker, Number: 1} }
 
-// begun is a job that worker w claimed at workBegan.
-func begun(t *testing.T) lifecycle.WorkJob {
+// begun is a job that worker w claimed at startTime.
+func begun(t *testing.T) model.Job {
 	t.Helper()
-	j, err := lifecycle.NewWorkJob("render", "a", []byte("do it"), once, workBegan.Add(-time.Hour)).Claim("w", workBegan)
+	j, err := model.NewJob("render", "a", []byte("do it"), once, startTime.Add(-time.Hour)).Claim("w", startTime)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return j
 }
 
-func TestWorkJobClaim(t *testing.T) {
-	want := lifecycle.WorkJob{
-		Service: "render", ID: "a", State: lifecycle.WorkRunning, Payload: []byte("do it"), WorkerID: "w", Attempt: 1,
-		CreatedAt: workBegan.Add(-time.Hour), StartedAt: workBegan, ActivityAt: workBegan, DueAt: workBegan.Add(5 * time.Minute),
+func TestJobClaim(t *testing.T) {
+	want := model.Job{
+		Service: "render", ID: "a", State: model.JobRunning, Payload: []byte("do it"), WorkerID: "w", Attempt: 1,
+		CreatedAt: startTime.Add(-time.Hour), StartedAt: startTime, ActivityAt: startTime, DueAt: startTime.Add(5 * time.Minute),
 		Reason: "worker w has it",
 	}
 	if diff := cmp.Diff(want, begun(t)); diff != "" {
 		t.Errorf("claimed (-want +got):\n%s", diff)
 	}
-	for _, state := range lifecycle.WorkStates[1:] {
-		j := lifecycle.WorkJob{ID: "a", State: state}
-		if got, err := j.Claim("w", workBegan); !errors.Is(err, lifecycle.ErrLost) || got.State != state {
+	for _, state := range model.JobStates[1:] {
+		j := model.Job{ID: "a", State: state}
+		if got, err := j.Claim("w", startTime); !errors.Is(err, lifecycle.ErrLost) || got.State != state {
 			t.Errorf("claim of a job that is %s: got %s and error %v, want it as it was and a lost race", state, got.State, err)
 		}
 	}
 }
 
-func TestWorkJobLog(t *testing.T) {
-	later := workBegan.Add(time.Minute)
-	full := strings.Repeat("0123456789abcde\n", lifecycle.MaxLogTail/16)
+func TestJobLog(t *testing.T) {
+	later := startTime.Add(time.Minute)
+	full := strings.Repeat("0123456789abcde\n", model.MaxLogTail/16)
 	tests := []struct {
 		name   string
 		has    string
@@ -70,7 +71,7 @@ func TestWorkJobLog(t *testing.T) {
 		{"said again with more", "a\nb\n", 2, "b\nc\n", "a\nb\nc\n", 6, nil},
 		{"long past", "a\nb\n", 0, "a\n", "a\nb\n", 4, nil},
 		{"nothing", "a\n", 2, "", "a\n", 2, nil},
-		{"behind the end", "a\n", 3, "c", "a\n", 2, lifecycle.ErrLogGap},
+		{"behind the end", "a\n", 3, "c", "a\n", 2, model.ErrLogGap},
 		{"as much as is kept", "", 0, full, full, int64(len(full)), nil},
 		{"more than is kept", full, int64(len(full)), "new\n", full[4:] + "new\n", int64(len(full)) + 4, nil},
 		{"cut in a letter", "é" + full[2:], int64(len(full)), "n", full[2:] + "n", int64(len(full)) + 1, nil},
@@ -85,7 +86,7 @@ func TestWorkJobLog(t *testing.T) {
 			if !errors.Is(err, test.err) || got.LogTail != test.tail || got.LogBytes != test.bytes {
 				t.Errorf("got %d bytes %q and error %v; want %d, %q, %v", got.LogBytes, got.LogTail, err, test.bytes, test.tail, test.err)
 			}
-			if len(got.LogTail) > lifecycle.MaxLogTail || !utf8.ValidString(got.LogTail) {
+			if len(got.LogTail) > model.MaxLogTail || !utf8.ValidString(got.LogTail) {
 				t.Errorf("the tail has %d bytes, valid: %v", len(got.LogTail), utf8.ValidString(got.LogTail))
 			}
 			if err == nil && (!got.ActivityAt.Equal(later) || !got.DueAt.Equal(j.DueAt)) {
@@ -95,18 +96,18 @@ func TestWorkJobLog(t *testing.T) {
 	}
 }
 
-// TestWorkJobOfAnother: whoever does not have the job changes nothing.
-func TestWorkJobOfAnother(t *testing.T) {
-	waiting := lifecycle.NewWorkJob("render", "a", nil, once, workBegan)
-	silent := begun(t).Look(once, workBegan.Add(time.Hour))
-	requeued := begun(t).Look(twice, workBegan.Add(time.Hour))
-	again, err := requeued.Claim("w", workBegan.Add(2*time.Hour))
+// TestJobOfAnother: whoever does not have the job changes nothing.
+func TestJobOfAnother(t *testing.T) {
+	waiting := model.NewJob("render", "a", nil, once, startTime)
+	silent := begun(t).CheckDeadline(once, startTime.Add(time.Hour))
+	requeued := begun(t).CheckDeadline(twice, startTime.Add(time.Hour))
+	again, err := requeued.Claim("w", startTime.Add(2*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		job  lifecycle.WorkJob
-		turn lifecycle.WorkTurn
+		job  model.Job
+		turn model.JobAttempt
 		want string
 	}{
 		"of another": {begun(t), first("other"), "attempt 1 of job a is with another worker, and " +
@@ -116,16 +117,16 @@ func TestWorkJobOfAnother(t *testing.T) {
 		"waiting once more": {requeued, first("w"), "attempt 1 of job a is over, and the job is waiting (worker w was not heard of it since 2026-"},
 		"its own second attempt": {again, first("w"), "attempt 1 of job a is over, and the job is with worker w, attempt 2 " +
 			"(worker w has it, for the second time: worker w was not heard of it since 2026-"},
-		"an attempt to come": {begun(t), lifecycle.WorkTurn{WorkerID: "w", Attempt: 2}, "attempt 2 of job a was not begun, and " +
+		"an attempt to come": {begun(t), model.JobAttempt{WorkerID: "w", Number: 2}, "attempt 2 of job a was not begun, and " +
 			"the job is with worker w, attempt 1 (worker w has it); send the attempt that ClaimJob gave: nothing was changed"},
-		"no attempt": {begun(t), lifecycle.WorkTurn{WorkerID: "w"}, "attempt 0 of job a is over, and "},
+		"no attempt": {begun(t), model.JobAttempt{WorkerID: "w"}, "attempt 0 of job a is over, and "},
 	} {
-		appended, err := test.job.Append(test.turn, 0, "x", workBegan)
-		if diff := cmp.Diff(test.job, appended); !errors.Is(err, lifecycle.ErrNotTheirs) || diff != "" {
+		appended, err := test.job.Append(test.turn, 0, "x", startTime)
+		if diff := cmp.Diff(test.job, appended); !errors.Is(err, model.ErrStaleAttempt) || diff != "" {
 			t.Errorf("%s: append: error %v, changed (-was +is):\n%s", name, err, diff)
 		}
-		finished, err := test.job.Finish(test.turn, true, "", workBegan)
-		if diff := cmp.Diff(test.job, finished); !errors.Is(err, lifecycle.ErrNotTheirs) || diff != "" {
+		finished, err := test.job.Finish(test.turn, true, "", startTime)
+		if diff := cmp.Diff(test.job, finished); !errors.Is(err, model.ErrStaleAttempt) || diff != "" {
 			t.Errorf("%s: finish: error %v, changed (-was +is):\n%s", name, err, diff)
 		}
 		if err != nil && !strings.HasPrefix(err.Error(), test.want) {
@@ -138,17 +139,17 @@ func TestWorkJobOfAnother(t *testing.T) {
 	}
 }
 
-func TestWorkJobFinish(t *testing.T) {
-	later := workBegan.Add(time.Minute)
+func TestJobFinish(t *testing.T) {
+	later := startTime.Add(time.Minute)
 	for _, test := range []struct {
 		succeeded bool
 		reason    string
-		state     lifecycle.WorkState
+		state     model.JobState
 		want      string
 	}{
-		{true, "", lifecycle.WorkSucceeded, "worker w says that it succeeded"},
-		{false, "", lifecycle.WorkFailed, "worker w says that it failed"},
-		{false, "no paper", lifecycle.WorkFailed, "no paper"},
+		{true, "", model.JobSucceeded, "worker w says that it succeeded"},
+		{false, "", model.JobFailed, "worker w says that it failed"},
+		{false, "no paper", model.JobFailed, "no paper"},
 	} {
 		want := begun(t)
 		want.State, want.Reason, want.ActivityAt, want.EndedAt = test.state, test.want, later, later
@@ -162,24 +163,24 @@ func TestWorkJobFinish(t *testing.T) {
 			t.Errorf("error %v, finished again (-want +got):\n%s", err, diff)
 		}
 		ended := fmt.Sprintf("job a has ended: it %s (%s): nothing was changed", test.state, test.want)
-		if _, err := got.Finish(first("w"), !test.succeeded, "", later); !errors.Is(err, lifecycle.ErrNotTheirs) || err.Error() != ended {
+		if _, err := got.Finish(first("w"), !test.succeeded, "", later); !errors.Is(err, model.ErrStaleAttempt) || err.Error() != ended {
 			t.Errorf("finished otherwise: got error %v", err)
 		}
-		if _, err := got.Append(first("w"), 0, "x", later); !errors.Is(err, lifecycle.ErrNotTheirs) || err.Error() != ended {
+		if _, err := got.Append(first("w"), 0, "x", later); !errors.Is(err, model.ErrStaleAttempt) || err.Error() != ended {
 			t.Errorf("more of the log: got error %v", err)
 		}
 	}
 }
 
 // untaken is a job that has failed since no worker took it.
-func untaken(j lifecycle.WorkJob, why string, now time.Time) lifecycle.WorkJob {
-	j.State, j.Reason, j.EndedAt, j.DueAt, j.ExpiresAt = lifecycle.WorkFailed, why, now, time.Time{}, now.Add(7*24*time.Hour)
+func untaken(j model.Job, why string, now time.Time) model.Job {
+	j.State, j.Reason, j.EndedAt, j.DueAt, j.ExpiresAt = model.JobFailed, why, now, time.Time{}, now.Add(7*24*time.Hour)
 	return j
 }
 
-func TestWorkJobSilence(t *testing.T) {
-	end := workBegan.Add(5 * time.Minute)
-	heard, err := begun(t).Append(first("w"), 0, "a\n", workBegan.Add(time.Minute))
+func TestJobSilence(t *testing.T) {
+	end := startTime.Add(5 * time.Minute)
+	heard, err := begun(t).Append(first("w"), 0, "a\n", startTime.Add(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,57 +189,57 @@ func TestWorkJobSilence(t *testing.T) {
 	const why = "worker w was not heard of it since 2026-03-04T05:06:07Z, for longer than 5m0s"
 	tests := []struct {
 		name   string
-		job    lifecycle.WorkJob
-		policy lifecycle.WorkPolicy
+		job    model.Job
+		policy model.JobPolicy
 		now    time.Time
-		want   func(*lifecycle.WorkJob)
+		want   func(*model.Job)
 	}{
-		{"just before", begun(t), twice, end.Add(-time.Nanosecond), func(*lifecycle.WorkJob) {}},
-		{"heard of meanwhile", heard, twice, end, func(j *lifecycle.WorkJob) { j.DueAt = workBegan.Add(6 * time.Minute) }},
-		{"silent", begun(t), once, end, func(j *lifecycle.WorkJob) {
-			j.State, j.Reason, j.EndedAt, j.DueAt, j.ExpiresAt = lifecycle.WorkFailed, why, end, time.Time{}, end.Add(7*24*time.Hour)
+		{"just before", begun(t), twice, end.Add(-time.Nanosecond), func(*model.Job) {}},
+		{"heard of meanwhile", heard, twice, end, func(j *model.Job) { j.DueAt = startTime.Add(6 * time.Minute) }},
+		{"silent", begun(t), once, end, func(j *model.Job) {
+			j.State, j.Reason, j.EndedAt, j.DueAt, j.ExpiresAt = model.JobFailed, why, end, time.Time{}, end.Add(7*24*time.Hour)
 		}},
-		{"queued once more", begun(t), twice, end, func(j *lifecycle.WorkJob) {
-			j.State, j.Reason, j.DueAt = lifecycle.WorkWaiting, why+": it waits for another", end.Add(24*time.Hour)
+		{"queued once more", begun(t), twice, end, func(j *model.Job) {
+			j.State, j.Reason, j.DueAt = model.JobWaiting, why+": it waits for another", end.Add(24*time.Hour)
 			j.WorkerID, j.StartedAt, j.ActivityAt = "", time.Time{}, time.Time{}
 		}},
-		{"silent again", second, twice, end, func(j *lifecycle.WorkJob) {
-			j.State, j.Reason, j.EndedAt, j.DueAt, j.ExpiresAt = lifecycle.WorkFailed, why, end, time.Time{}, end.Add(7*24*time.Hour)
+		{"silent again", second, twice, end, func(j *model.Job) {
+			j.State, j.Reason, j.EndedAt, j.DueAt, j.ExpiresAt = model.JobFailed, why, end, time.Time{}, end.Add(7*24*time.Hour)
 		}},
-		{"one that waits", lifecycle.NewWorkJob("render", "a", nil, once, workBegan), twice, workBegan.Add(24*time.Hour - 1), func(*lifecycle.WorkJob) {}},
-		{"waited for too long", lifecycle.NewWorkJob("render", "a", nil, once, workBegan), twice, workBegan.Add(24 * time.Hour), func(j *lifecycle.WorkJob) {
-			*j = untaken(*j, "no worker took it until 2026-03-05T05:06:07Z; it was submitted at 2026-03-04T05:06:07Z", workBegan.Add(24*time.Hour))
+		{"one that waits", model.NewJob("render", "a", nil, once, startTime), twice, startTime.Add(24*time.Hour - 1), func(*model.Job) {}},
+		{"waited for too long", model.NewJob("render", "a", nil, once, startTime), twice, startTime.Add(24 * time.Hour), func(j *model.Job) {
+			*j = untaken(*j, "no worker took it until 2026-03-05T05:06:07Z; it was submitted at 2026-03-04T05:06:07Z", startTime.Add(24*time.Hour))
 		}},
-		{"waited once more for too long", begun(t).Look(twice, end), once, end.Add(24 * time.Hour), func(j *lifecycle.WorkJob) {
+		{"waited once more for too long", begun(t).CheckDeadline(twice, end), once, end.Add(24 * time.Hour), func(j *model.Job) {
 			*j = untaken(*j, "no worker took it until 2026-03-05T05:11:07Z; it was submitted at 2026-03-04T04:06:07Z, and "+why, end.Add(24*time.Hour))
 		}},
-		{"one that has ended", untaken(begun(t), "", end), twice, end.Add(time.Hour), func(*lifecycle.WorkJob) {}},
+		{"one that has ended", untaken(begun(t), "", end), twice, end.Add(time.Hour), func(*model.Job) {}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			want := test.job
 			test.want(&want)
-			if diff := cmp.Diff(want, test.job.Look(test.policy, test.now)); diff != "" {
+			if diff := cmp.Diff(want, test.job.CheckDeadline(test.policy, test.now)); diff != "" {
 				t.Errorf("looked at (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestWorkJobAwaits(t *testing.T) {
+func TestJobAwaits(t *testing.T) {
 	second := begun(t)
 	second.Attempt = 2
 	for name, test := range map[string]struct {
-		job    lifecycle.WorkJob
-		policy lifecycle.WorkPolicy
+		job    model.Job
+		policy model.JobPolicy
 		want   string
 	}{
-		"waiting":            {lifecycle.NewWorkJob("render", "a", nil, once, workBegan), once, "a worker until 2026-03-05T05:06:07Z; then it has failed"},
-		"waiting for ever":   {lifecycle.WorkJob{State: lifecycle.WorkWaiting}, once, "a worker, for as long as it takes"},
+		"waiting":            {model.NewJob("render", "a", nil, once, startTime), once, "a worker until 2026-03-05T05:06:07Z; then it has failed"},
+		"waiting for ever":   {model.Job{State: model.JobWaiting}, once, "a worker, for as long as it takes"},
 		"running":            {begun(t), once, "a word of worker w until 2026-03-04T05:11:07Z; then it has failed"},
 		"the first of two":   {begun(t), twice, "a word of worker w until 2026-03-04T05:11:07Z; then it waits for another"},
 		"the second of two":  {second, twice, "a word of worker w until 2026-03-04T05:11:07Z; then it has failed"},
-		"one that has ended": {untaken(begun(t), "", workBegan), once, "nothing: it is kept until 2026-03-11T05:06:07Z"},
+		"one that has ended": {untaken(begun(t), "", startTime), once, "nothing: it is kept until 2026-03-11T05:06:07Z"},
 	} {
 		if got := test.job.Awaited(test.policy); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
@@ -246,37 +247,37 @@ func TestWorkJobAwaits(t *testing.T) {
 	}
 }
 
-// TestWorkJobSecondAttempt: the log of the first stays until the second begins.
-func TestWorkJobSecondAttempt(t *testing.T) {
-	j, err := begun(t).Append(first("w"), 0, "half done\n", workBegan)
+// TestJobSecondAttempt: the log of the first stays until the second begins.
+func TestJobSecondAttempt(t *testing.T) {
+	j, err := begun(t).Append(first("w"), 0, "half done\n", startTime)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j = j.Look(twice, workBegan.Add(time.Hour))
+	j = j.CheckDeadline(twice, startTime.Add(time.Hour))
 	if j.LogTail != "half done\n" {
 		t.Errorf("the log of the first attempt is %q", j.LogTail)
 	}
-	j, err = j.Claim("w", workBegan.Add(2*time.Hour))
+	j, err = j.Claim("w", startTime.Add(2*time.Hour))
 	if err != nil || j.Attempt != 2 || j.LogTail != "" || j.LogBytes != 0 {
 		t.Errorf("got attempt %d with %d bytes of log %q and error %v; want the second with none", j.Attempt, j.LogBytes, j.LogTail, err)
 	}
 }
 
-func TestWorkerHeard(t *testing.T) {
-	w := lifecycle.Worker{Service: "render", ID: "w"}.Heard("1.0", workBegan)
-	want := lifecycle.Worker{Service: "render", ID: "w", WorkerVersion: "1.0", HeartbeatAt: workBegan, ExpiresAt: workBegan.Add(24 * time.Hour)}
+func TestWorkerHeartbeat(t *testing.T) {
+	w := model.Worker{Service: "render", ID: "w"}.WithHeartbeat("1.0", startTime)
+	want := model.Worker{Service: "render", ID: "w", WorkerVersion: "1.0", HeartbeatAt: startTime, ExpiresAt: startTime.Add(24 * time.Hour)}
 	if diff := cmp.Diff(want, w); diff != "" {
 		t.Errorf("heard of (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(want, w.Heard("", workBegan.Add(-time.Minute))); diff != "" {
+	if diff := cmp.Diff(want, w.WithHeartbeat("", startTime.Add(-time.Minute))); diff != "" {
 		t.Errorf("after a late word without a version (-want +got):\n%s", diff)
 	}
 	for after, online := range map[time.Duration]bool{0: true, time.Minute - 1: true, time.Minute: false} {
-		if got := w.Online(workBegan.Add(after)); got != online {
+		if got := w.Online(startTime.Add(after)); got != online {
 			t.Errorf("%s after its heartbeat: online %v, want %v", after, got, online)
 		}
 	}
-	if again := w.Heard("1.1", workBegan.Add(time.Hour)); !again.Online(workBegan.Add(time.Hour)) || again.WorkerVersion != "1.1" {
+	if again := w.WithHeartbeat("1.1", startTime.Add(time.Hour)); !again.Online(startTime.Add(time.Hour)) || again.WorkerVersion != "1.1" {
 		t.Errorf("heard of again: %+v", again)
 	}
 }
