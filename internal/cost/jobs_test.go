@@ -123,14 +123,14 @@ func (w *world) runJob(h *hub, run string, id int64) (all []told) {
 		}
 		w.hear(h, what, &all, func() error { return w.fleet.TakeWebhook(w.t.Context(), hook, w.clock.now()) })
 	}
-	hear("queued: a turn, a host is claimed and ready")
+	hear("queued: a slot, a host is claimed and ready")
 	w.wantTurn(lifecycle.StateRunning, &lifecycle.Turn{})
 
 	w.busy, w.begun = true, 1
 	w.answer()
 	r := w.host()
 	job.Status, job.RunnerName, job.StartedAt = lifecycle.StatusInProgress, r.RunnerName, w.clock.now()
-	hear("in progress: the turn has begun")
+	hear("in progress: the slot has started")
 	w.wantTurn(lifecycle.StateRunning, &lifecycle.Turn{Begun: true})
 
 	time.Sleep(jobTime)

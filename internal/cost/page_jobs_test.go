@@ -26,11 +26,10 @@ func (m measured) toldPart(line liner) {
 	line(`
 ## Job pools
 
-One job of a job pool, on a host that waits in the pool: GitHub's webhooks are taken and worked on, and the host answers between the
-first look and the second of whoever waits for it. No other job waits, and no other host of the pool is at work. The last column is what
-GitHub is asked for: a registration for each job, and for each run whether it is of a fork, unless the pool takes those.
+One job of a job pool on a pooled host, by GitHub's webhooks. No other job waits, and no other host works for the pool. GitHub is asked
+for a registration for each job, and once for each run whether it is of a fork.
 
-| what GitHub tells | reads | writes | SQS | read units | write units | dollars | asked of GitHub |
+| webhook | reads | writes | SQS | read units | write units | dollars | asked of GitHub |
 |---|---|---|---|---|---|---|---|`)
 	for _, w := range m.jobs.told[0] {
 		line("| %s | %s | %s | %s | %s | %s | %s | %s |", w.what, count(w.used.Reads()), count(w.used.Writes()), count(w.used.Of("sqs")),
@@ -44,9 +43,8 @@ GitHub is asked for: a registration for each job, and for each run whether it is
 // besidePart: each balance reads the hosts of its pool.
 func (m measured) besidePart(line liner) {
 	line(`
-A pool is balanced at each webhook about a job of it, when its host is ready and when that is in the pool again. Each time the record
-and the report of every host at work for the pool are read, so a job costs more in a larger one, as long as its balances do not
-coincide with those of others, which are then one.
+A pool is reconciled at each webhook about its jobs, and when a host is ready or pooled. That reads the record and the report of every host
+at work for the pool, so a job costs more in a larger pool. Coinciding runs count once.
 
 | other hosts at work for the pool | reads | writes | read units | write units | dollars a job |
 |---|---|---|---|---|---|`)
@@ -59,10 +57,8 @@ coincide with those of others, which are then one.
 
 func (m measured) looksPart(line liner) {
 	line(`
-While its job runs a host is looked at every %d seconds, in case nobody tells that the job is over. These are due sweeps that find so
-many such hosts due, without what a sweep that finds nothing uses: for each the record, the report and the request are read, and the
-record is written with its next look. The first of them also tells the history that the host runs a job, which is not told again: %s write
-units, %s.
+While its job runs a host is looked at every %d seconds, in case the webhook is lost. This is what a due sweep adds for so many
+hosts. The first look also writes an event: %s write units, %s.
 
 | hosts due | reads | writes | read units | write units | dollars an hour of a host |
 |---|---|---|---|---|---|`, int(lifecycle.DefaultPolicy().JobLook.Seconds()),
@@ -77,16 +73,15 @@ units, %s.
 	looks = looks.Plus(m.jobs.news)
 	job := together(m.jobs.told[0]).Plus(looks).Plus(agent)
 	line(`
-A warm job of %s then costs %s: as above, with %s looks (%s) and its host's agent (%s).`, duration(jobTime), money(job.Dollars(prices)),
+A warm job of %s costs %s: as above, with %s looks (%s) and the agent (%s).`, duration(jobTime), money(job.Dollars(prices)),
 		count(jobLooks*jobTime.Hours()), money(looks.Dollars(prices)), money(agent.Dollars(prices)))
 }
 
 func (m measured) jobSweepsPart(line liner) {
 	line(`
-Where webhooks are configured two more sweeps run beside those above. The jobs sweep, %d times an hour, looks for webhooks and jobs
-that are due and balances each pool; the webhooks sweep, %d times an hour, asks GitHub what it could not deliver: one request for each
-App, or with a personal access token for the waiting jobs of each repository. These find nothing to do. The first pool has as many
-hosts at work as it may have, or none.
+With webhooks, two more sweeps run. The jobs sweep, %d times an hour, looks for webhooks and jobs that are due and reconciles each pool. The
+webhooks sweep, %d times an hour, asks GitHub for lost deliveries: one request for each App, or for each repository with a token.
+These find nothing to do. The first pool has as many hosts at work as it may have, or none.
 
 | job pools | hosts at work | jobs waiting | jobs sweep: reads | read units | webhooks sweep: calls | asked of GitHub | dollars an hour | dollars a month |
 |---|---|---|---|---|---|---|---|---|`, dueSweeps, cloudSweeps)
@@ -97,7 +92,7 @@ hosts at work as it may have, or none.
 			money(hourly.Dollars(prices)), money(hourly.Times(monthHours).Dollars(prices)))
 	}
 	line(`
-A balance reads the jobs that wait, a unit for each, until it has twice the pool's maximum and at least 100.`)
+Reconciling reads waiting jobs, a unit for each, up to twice the pool's maximum and at least 100.`)
 }
 
 func together(all []told) (sum cost.Usage) {

@@ -32,8 +32,8 @@ func (m measured) warmPart(line liner) {
 	line(`
 ## Warm pools
 
-Fresh hosts, launched ahead of need: the sweep that launches them, their way into the pool once they are prepared (%s later),
-and a run that claims them all, which is released as after any claim. A fresh host that waits costs what an idle one does.
+Launching fresh hosts, pooling them once they are prepared (%s later), and a claim of all of them. A fresh host that waits costs what an idle
+one does.
 
 | | hosts | calls | of them EC2 | read units | write units | dollars | dollars a host |
 |---|---|---|---|---|---|---|---|`, duration(boot))
@@ -48,7 +48,7 @@ and a run that claims them all, which is released as after any claim. A fresh ho
 		}
 	}
 	line(`
-The sweep comes %d times an hour, and finds all of them ready:
+The sweep comes %d times an hour. Here it finds all hosts ready:
 
 | fresh hosts | calls | read units | dollars an hour | dollars a month |
 |---|---|---|---|---|`, warmSweeps)
@@ -63,8 +63,7 @@ func (m measured) servicesPart(line liner) {
 	line(`
 ## Services
 
-A look at services of ECS, one each minute, whose jobs are counted in our own queue: nothing waits and nothing runs. Calls to ECS are
-free.
+One look a minute at ECS services with controld's own queue, when nothing waits and nothing runs.
 
 | services | calls | of them ECS | read units | write units | dollars an hour | dollars a month |
 |---|---|---|---|---|---|---|`)
@@ -94,9 +93,9 @@ One job of %d KiB, call by call.
 	asks := m.workCall(asksInVain).Times(float64(time.Hour / workerBeat))
 	sweeps := m.workCall(workSweep).Times(float64(workSweeps))
 	line(`
-A job of %s with a heartbeat every %s that is finished with such a log costs %s, and as many pieces of a log of that
-length cost %s more: what is kept of it is written as a whole each time. A worker that asks every %s in vain costs
-%s an hour, and the sweep for jobs whose worker went silent, which comes %d times an hour, %s an hour.`,
+A job of %s with a heartbeat every %s and such a log costs %s. As many pieces of a log of that length cost %s
+more, since the kept log is written as a whole. A worker that asks every %s without success costs %s an hour, and the sweep for silent
+workers (%d times an hour) %s an hour.`,
 		duration(jobTime), duration(workerBeat), money(work.Dollars(prices)), money(log.Dollars(prices)), duration(workerBeat),
 		money(asks.Dollars(prices)), workSweeps, money(sweeps.Dollars(prices)))
 }

@@ -49,10 +49,10 @@ func (m measured) page() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	m.intro(line)
+	m.jobsPart(line)
 	m.hoursPart(line)
 	m.requestsPart(line)
 	m.sweepsPart(line)
-	m.jobsPart(line)
 	m.jobPoolsPart(line)
 	m.policiesPart(line)
 	return b.String()
@@ -61,52 +61,45 @@ func (m measured) page() string {
 type liner = func(format string, args ...any)
 
 func (measured) intro(line liner) {
-	line(`<!-- Rendered by internal/cost; write it anew with: go test ./internal/cost -run TestThePage -update -->
+	line(`<!-- Rendered by internal/cost; update it with: go test ./internal/cost -run TestThePage -update -->
 
 # What it costs
 
-What Remuda's own calls to AWS cost, beside the machines. The counts are those of real calls: the test of
-[internal/cost](../internal/cost) runs the agent, the operations and the sweeps on DynamoDB Local and moto's server, with a
-clock of its own, and fails when this page says anything else. Request units are what DynamoDB Local says that it used,
-and what DynamoDB takes for a read of what is not there.
+What Remuda's own calls to AWS cost, beside the machines. A test counts real calls to DynamoDB Local and moto, and fails when this
+page differs ([internal/cost](../internal/cost)). Request units are those that DynamoDB Local reports, and DynamoDB's minimum for a read
+that finds nothing.
 
-| price | dollars | published | quoted by |
-|---|---|---|---|`)
+Prices:
+`)
 	of := map[string]string{
 		"DynamoDB": fmt.Sprintf("%s per million read units, %s per million write units", money(prices.ReadUnits), money(prices.WriteUnits)),
 		"SQS":      fmt.Sprintf("%s per million requests", money(prices.QueueRequests)),
 		"EC2":      fmt.Sprintf("%s an hour of %s, to compare with", money(prices.Machine), prices.MachineType),
 	}
 	for _, s := range prices.Sources {
-		line("| %s | %s | <%s> | %s |", s.Of, of[s.Of], s.Published, s.Quoted)
+		line("- %s: %s ([published](%s), quoted by %s)", s.Of, of[s.Of], s.Published, s.Quoted)
 	}
 	line(`
-Region %s, looked up on %s; they are in [prices.go](../internal/cost/prices.go) and nowhere else. Calls to EC2, STS, IAM and
-the instance metadata are free. Not counted: storage and backups of the tables, what is free each month, traffic, and calls that
-throttling or faults make necessary again.`, prices.Region, prices.Date)
+Region %s, looked up on %s; change them in [prices.go](../internal/cost/prices.go). Calls to EC2, ECS, STS, IAM and the instance
+metadata are free. Not counted: storage and backups of tables, the free tier, traffic, and retries.`, prices.Region, prices.Date)
 }
 
 func (m measured) hoursPart(line liner) {
 	line(`
 ## A host, by its state
 
-What the agent calls while its host stays in a state. An hour of idle and of running was watched. The other states end by
-themselves, after at most as long as they were watched.
+What the agent calls while its host is in a state. States that end by themselves were watched for as long as they may last.
 
-| state | watched | reads | writes | read units | write units | dollars an hour | bar for an hour |
-|---|---|---|---|---|---|---|---|`)
+| state | watched | reads | writes | read units | write units | dollars an hour |
+|---|---|---|---|---|---|---|`)
 	for _, h := range m.hours {
 		stay := h.perHour.Times(h.time.Hours())
-		bar := ""
-		if h.reads > 0 {
-			bar = fmt.Sprintf("%s reads, %s writes", count(float64(h.reads)), count(cost.HourlyWrites))
-		}
-		line("| %s | %s | %s | %s | %s | %s | %s | %s |", h.name, duration(h.time), count(stay.Reads()), count(stay.Writes()),
-			count(stay.ReadUnits), count(stay.WriteUnits), money(h.perHour.Dollars(prices)), bar)
+		line("| %s | %s | %s | %s | %s | %s | %s |", h.name, duration(h.time), count(stay.Reads()), count(stay.Writes()),
+			count(stay.ReadUnits), count(stay.WriteUnits), money(h.perHour.Dollars(prices)))
 	}
 	idle := m.hour(idleName).Dollars(prices)
 	line(`
-A host that waits in the pool for an hour costs %s in calls and %s as a machine (%s), %.1f%% of it.`,
+A pooled host costs %s an hour in calls, and %s as a machine (%s): %.1f%%.`,
 		money(idle), money(prices.Machine), prices.MachineType, 100*idle/prices.Machine)
 }
 
@@ -114,45 +107,41 @@ func (m measured) requestsPart(line liner) {
 	line(`
 ## Claims, releases and cold starts
 
-One Provision or Release of so many hosts, by a controld that has been at work before. Batched reads are what waits: every 250 ms the
-reports of the hosts that have not answered, 100 in a call. In a warm claim the hosts answer between the first look and the second,
-in a cold start %s after the launch. A release waits until all are in the pool again. What the agents call is in the table above.
+One Provision or Release. Batched reads wait: every 250 ms the reports of hosts that have not answered, 100 in a call. In a warm claim the
+hosts answer before the second look, in a cold start %s after the launch. A release waits until all hosts are pooled.
 
-| | hosts | calls | bar | batched reads | of all: SQS | EC2 | read units | write units | dollars | dollars a host |
-|---|---|---|---|---|---|---|---|---|---|---|`, duration(boot))
-	row := func(name string, hosts int, bar string, u cost.Usage) {
-		line("| %s | %d | %s | %s | %s | %s | %s | %s | %s | %s | %s |", name, hosts, count(u.Without(batchRead).Total()), bar,
-			count(u.Calls[batchRead]), count(u.Of("sqs")), count(u.Of("ec2")), count(u.ReadUnits), count(u.WriteUnits),
+| | hosts | calls | batched reads | read units | write units | dollars | dollars a host |
+|---|---|---|---|---|---|---|---|`, duration(boot))
+	row := func(name string, hosts int, u cost.Usage) {
+		line("| %s | %d | %s | %s | %s | %s | %s | %s |", name, hosts, count(u.Without(batchRead).Total()),
+			count(u.Calls[batchRead]), count(u.ReadUnits), count(u.WriteUnits),
 			money(u.Dollars(prices)), money(u.Dollars(prices)/float64(hosts)))
 	}
 	for _, s := range m.requests {
-		row("warm claim", s.hosts, count(float64(cost.ClaimCalls(s.hosts))), s.claim)
+		row("warm claim", s.hosts, s.claim)
 	}
 	for _, s := range m.requests {
-		row("release", s.hosts, "", s.release)
+		row("release", s.hosts, s.release)
 	}
 	for _, s := range m.requests {
 		if len(s.cold.Calls) > 0 {
-			row("cold start", s.hosts, "", s.cold)
+			row("cold start", s.hosts, s.cold)
 		}
 	}
 	line(`
-The bar of a warm claim of n hosts is 4 + 2n + 2⌈n/10⌉ calls, and %d batched reads a second while it waits. The 4: the request as it
-begins, with the hosts that it took, and settled, and its history. The 2n: each host is claimed and made running. The rest: the
-messages, received and deleted in tens.`, cost.WaitingASecond)
+A warm claim of n hosts may take 4 + 2n + 2⌈n/10⌉ calls, and %d batched reads a second while it waits: four for the request and its
+history, two for each host, and the messages in tens.`, cost.WaitingASecond)
 }
 
 func (m measured) sweepsPart(line liner) {
 	line(`
 ## Sweeps
 
-One replica sweeps, whoever holds the lease. Each of these is one sweep that finds nothing to do. Fleets of 100 and 1,000 hosts are
-measured (the list of EC2's machines at 100 alone), the others computed: a scan takes 1,000 reports a call and a batched read 100
-records, and the units of both grow with the hosts. The cloud sweep asks EC2 for the launch template of each pool in which hosts wait,
-here one.
+One replica sweeps. Each of these sweeps finds nothing to do; a due sweep then takes %s calls and %s read units in any fleet. Fleets of 100
+and 1,000 hosts are measured, the others computed: a scan takes 1,000 reports a call, and a batched read 100 records.
 
-| hosts | | due: calls | read units | liveness: calls | read units | cloud: calls | of them EC2 | read units | all sweeps, dollars an hour | a host |
-|---|---|---|---|---|---|---|---|---|---|---|`)
+| hosts | | liveness: calls | read units | cloud: calls | of them EC2 | read units | all sweeps, dollars an hour | a host |
+|---|---|---|---|---|---|---|---|---|`, count(m.at(100).rest.Total()), count(m.at(100).rest.ReadUnits))
 	for _, hosts := range sizes {
 		how := "computed"
 		if _, ok := m.sweeps[hosts]; ok {
@@ -160,18 +149,16 @@ here one.
 		}
 		s := m.at(hosts)
 		dollars := s.hourly().Dollars(prices)
-		line("| %s | %s | %s | %s | %s | %s | %s | %d | %s | %s | %s |", count(float64(hosts)), how,
-			count(s.rest.Total()), count(s.rest.ReadUnits), count(s.liveness.Total()), count(s.liveness.ReadUnits),
+		line("| %s | %s | %s | %s | %s | %d | %s | %s | %s |", count(float64(hosts)), how,
+			count(s.liveness.Total()), count(s.liveness.ReadUnits),
 			count(s.cloud.Reads()+float64(cost.CloudCalls(hosts))), cost.CloudCalls(hosts), count(s.cloud.ReadUnits),
 			money(dollars), money(dollars/float64(hosts)))
 	}
 	line(`
-The hourly sum is of %d due sweeps, %d liveness sweeps, %d cloud sweeps and %d renewals of the lease (%s calls each). The GitHub
-sweep lists registrations at GitHub and reads the hosts that they name from the store, as many batched reads as there are hundreds.
+An hour has %d due sweeps, %d liveness sweeps, %d cloud sweeps and %d renewals of the lease (%s calls each). The GitHub sweep adds a
+batched read for each hundred registrations. With aws.notices, receives of %s come %d times an hour: %s an hour.
 
-With aws.notices the same replica hears what EC2 announces by receives of %s, %d an hour while there is nothing: %s an hour, in any fleet.
-
-A due sweep costs what is due, and the same in every fleet. Here hosts are due because they waited in the pool for as long as they may:
+A due sweep costs what is due. Here hosts are due because their idle time is over:
 
 | hosts due | what it does | calls | of them EC2 | read units | write units | dollars |
 |---|---|---|---|---|---|---|`,
@@ -185,7 +172,7 @@ A due sweep costs what is due, and the same in every fleet. Here hosts are due b
 	row(0, "finds nothing", s.rest)
 	for _, k := range dueTogether {
 		row(k, "ends them", s.ends[k])
-		row(k, "forgets them, once EC2 has ended their machines", s.ended[k])
+		row(k, "forgets them after EC2's confirmation", s.ended[k])
 	}
 }
 
@@ -196,13 +183,13 @@ func (m measured) jobsPart(line liner) {
 	warm := one.claim.Plus(job).Plus(one.release)
 	cold := one.cold.Plus(m.hour(createdName).Times(boot.Hours())).Plus(job).Plus(one.release)
 	line(`
-## A job
+## A job and a month
 
 | one host for a job of %s | dollars |
 |---|---|
-| warm: a claim, the time that it runs, a release | %s |
-| cold: a launch, %s of boot, the time that it runs, a release | %s |
-| and 5 minutes in the pool that nobody used | %s |
+| warm: claim, run, release | %s |
+| cold: launch, %s of boot, run, release | %s |
+| 5 unused minutes in the pool | %s |
 | the machine for that time (%s) | %s |`, duration(jobTime), money(warm.Dollars(prices)), duration(boot), money(cold.Dollars(prices)),
 		money(idle.Dollars(prices)), prices.MachineType, money(prices.Machine*jobTime.Hours()))
 
@@ -218,7 +205,7 @@ func (m measured) jobsPart(line liner) {
 		{"the sweeps", m.at(exampleHosts).hourly().Times(monthHours)},
 	}
 	line(`
-A month (%d hours) of %s hosts, of which %.0f%% run jobs of %s each and the others wait:
+A month (%d hours) of %s hosts, where %.0f%% run jobs of %s each and the others wait:
 
 | | dollars a month |
 |---|---|`, monthHours, count(exampleHosts), 100*busyPart, duration(jobTime))

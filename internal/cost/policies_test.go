@@ -150,8 +150,8 @@ const (
 // The calls by which workers do jobs, in the table and in its example.
 const (
 	submitted, asksInVain, claimed  = "a job is submitted", "a worker asks, and none waits", "a worker claims it"
-	heard, logged, looked, finished = "a heartbeat", "4 KiB of log", "somebody looks at it then", "it is finished then"
-	loggedLate                      = "4 KiB of log, of which 64 KiB are kept"
+	heard, logged, looked, finished = "a heartbeat", "4 KiB of log", "it is read then", "it is finished then"
+	loggedLate                      = "4 KiB of log, when 64 KiB are kept"
 	workSweep                       = "a sweep that finds nothing"
 )
 
