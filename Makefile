@@ -49,12 +49,11 @@ proto: $(PROTO_TOOLS) ## format the protos and generate their Go again
 lint: $(LINT_TOOLS) ## formatting, vet, staticcheck, protos, dead code, import arrows, modules
 	@scripts/lint
 
-# -count=1: some tests build the daemons that they start, which the cache of results knows nothing of.
-# -vet=off: lint vets everything with every check, and another time under -race costs a minute, most of it for what is not ours.
-test: ## everything that proves the project without root (FLAGS=)
+# What is run how: internal/testrun. Results of packages that nothing has changed for come from go's cache, but with FRESH=1.
+test: ## everything that proves the project without root (PACKAGES= FRESH=1 FLAGS=)
 	@scripts/emulators >/dev/null
 	@scripts/host-tools systemd-analyze
-	go test -race -count=1 -vet=off -timeout 15m $(FLAGS) ./...
+	@go run ./internal/testrun/cmd/testrun $(if $(FRESH),-fresh) $(if $(PACKAGES),-packages '$(PACKAGES)') -- $(FLAGS)
 
 test-host: ## what needs root on Debian: agentd under a real systemd, the image scripts, the packages (FLAGS="-run TestLife")
 	@[[ $$(id -u) != 0 ]] || $(MAKE) --silent --no-print-directory $(TOOLS)/nfpm

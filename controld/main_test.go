@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
 // TestMain lets the test binary stand in for controld, by the name that it is
@@ -21,52 +22,55 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	code := m.Run()
+	testrun.System.Remove()
+	testrun.GRPCurl.Remove()
 	if binDir != "" {
 		_ = os.RemoveAll(binDir) // a leftover in the temporary directory harms nobody
 	}
 	os.Exit(code)
 }
 
-var binDir string
+// binDir is the directory with the programs that dev wants beside each other,
+// once a test has asked for it.
+var (
+	binDir  string
+	binOnce sync.Once
+	errBin  error
+)
 
-// bin is a directory with the programs that dev wants beside each other.
-var bin = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "remuda-controld-bin-")
-	if err != nil {
-		return "", err
-	}
-	binDir = dir
-	cmd := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../agentd", "../internal/githubsim/cmd/standin-runner")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the programs beside controld: %w\n%s", err, out)
-	}
-	return dir, copySelf(filepath.Join(dir, "controld"))
-})
-
-func copySelf(to string) error {
-	self, err := os.Open("/proc/self/exe")
-	if err != nil {
-		return err
-	}
-	defer self.Close()
-	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, self)
-	return errors.Join(err, f.Close())
-}
-
+// programsBesideEachOther is that directory; its controld is this test binary.
 func programsBesideEachOther(t *testing.T) string {
 	t.Helper()
 	// A program with the race detector sleeps a second before it ends.
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
-	dir, err := bin()
-	if err != nil {
-		t.Fatal(err)
+	built := testrun.System.Dir(t)
+	binOnce.Do(func() {
+		if binDir, errBin = os.MkdirTemp("", "remuda-controld-bin-"); errBin != nil {
+			return
+		}
+		errBin = errors.Join(
+			copyProgram(filepath.Join(binDir, "controld"), "/proc/self/exe"),
+			os.Symlink(filepath.Join(built, "agentd"), filepath.Join(binDir, "agentd")),
+			os.Symlink(filepath.Join(built, "standin-runner"), filepath.Join(binDir, "standin-runner")))
+	})
+	if errBin != nil {
+		t.Fatal(errBin)
 	}
-	return dir
+	return binDir
+}
+
+func copyProgram(to, from string) error {
+	program, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, program)
+	return errors.Join(err, f.Close())
 }
 
 // result is what a call of controld came to.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
 // TestTheQueueByHand runs the lines of docs/services.md against a fleet on this
@@ -24,7 +25,7 @@ func TestTheQueueByHand(t *testing.T) {
 	s := startDev(t, "services: {render: {worker_token_file: "+file+", requeue: true}}\n")
 	cmd := exec.CommandContext(s.ctx, "bash", "-euo", "pipefail", "-c", shellOf(t, filepath.Join("..", "docs", "services.md"), "TestTheQueueByHand"))
 	cmd.Dir = t.TempDir()
-	cmd.Env = append(os.Environ(), "TOKEN="+token, "HTTP=http://"+s.HTTPAddr, "GRPC="+s.GRPCAddr, "PATH="+grpcurl(t)+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "TOKEN="+token, "HTTP=http://"+s.HTTPAddr, "GRPC="+s.GRPCAddr, "PATH="+testrun.GRPCurl.Dir(t)+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, s.log)
@@ -64,18 +65,6 @@ func shellOf(t *testing.T, path, test string) string {
 		t.Fatalf("%s has no block of shell behind the comment of %s", path, test)
 	}
 	return block
-}
-
-// grpcurl builds the pinned one, and is the directory that has it.
-func grpcurl(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "github.com/fullstorydev/grpcurl/cmd/grpcurl")
-	cmd.Dir = filepath.Join("..", "internal", "tools")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build grpcurl: %v\n%s", err, out)
-	}
-	return dir
 }
 
 // TestTokensOfServices: a check tells of the files that controld would not start

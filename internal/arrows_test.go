@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
 const module = "github.com/remuda-ci/remuda/"
@@ -54,6 +56,7 @@ var rooms = []room{
 		"it meets the fleet in the store alone and is reached by its ports"},
 
 	{"internal/store", []string{"internal/store/sqlite/db", "internal/lifecycle", "internal/services/model", "internal/aws"}, whyAdapter},
+	{"internal/store/storetest", []string{"internal/store", "internal/lifecycle", "internal/services/model", "internal/testrun/racepass"}, whyAdapter},
 	{"internal/store/sqlite/db", []string{"internal/lifecycle"},
 		"store and queue share the one file of the embedded default, so it knows neither"},
 	{"internal/queue", []string{"internal/store/sqlite/db", "internal/lifecycle", "internal/aws"}, whyAdapter},
@@ -72,6 +75,8 @@ var rooms = []room{
 	{"internal/cost", []string{"internal/aws"}, "it turns counts of calls into dollars, whoever made them"},
 	{"internal/awstest", []string{"internal/aws", "internal/compute", "internal/lifecycle"},
 		"it is the emulators' side: it sets up the SDK as the product does, and knows EC2's catalogue and the words for it"},
+	{"internal/testrun", []string{"internal/testrun/racepass"}, "it runs tests, whatever they are about"},
+	{"internal/testrun/racepass", nil, "it knows how tests are run, and nothing else"},
 	{"internal/githubsim", nil, whyStandIn},
 	{"internal/githubsim/openapitest", nil, "it holds calls against GitHub's own description and against nothing of ours"},
 
@@ -94,7 +99,7 @@ var common = []string{"internal/retry"}
 var unreachable = []string{"controld", "agentd", "internal/demo", "internal/bench"}
 
 // testOnly are the rooms that only tests import.
-var testOnly = []string{"internal/awstest", "internal/githubsim/openapitest"}
+var testOnly = []string{"internal/awstest", "internal/githubsim/openapitest", "internal/testrun"}
 
 // pure are the rooms whose code does no I/O and draws no lots.
 var pure = []string{"internal/lifecycle", "internal/policy", "internal/services/model"}
@@ -109,6 +114,7 @@ type goPackage struct {
 }
 
 func TestArrows(t *testing.T) {
+	testrun.Fresh() // go list reads the whole tree
 	for _, tags := range []string{"", "soak,testhost"} {
 		for _, wrong := range wrongArrows(list(t, tags)) {
 			t.Error(wrong)

@@ -2,6 +2,7 @@ package awstest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 
@@ -20,6 +21,15 @@ const secretKey = "secret"
 
 // nobody asks whether an emulator is ready.
 var nobody = newCaller(0)
+
+// The callers of a test binary are numbered from firstCaller, which is drawn by
+// lot: test binaries that run side by side may share their emulators.
+const (
+	callersOfOne = 10_000
+	blocks       = 80_000_000
+)
+
+var firstCaller = callersOfOne * (1 + rand.IntN(blocks))
 
 func newCaller(n int) caller {
 	return caller{
@@ -51,7 +61,7 @@ func callerOf(t testing.TB) caller {
 		callers.tests = map[testing.TB]caller{}
 	}
 	callers.last++
-	c := newCaller(callers.last)
+	c := newCaller(firstCaller + callers.last)
 	callers.tests[t] = c
 	t.Cleanup(func() {
 		callers.mu.Lock()

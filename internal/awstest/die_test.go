@@ -21,7 +21,8 @@ func TestEmulatorsDieWithAKilledTest(t *testing.T) {
 		select {} // until killed
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), child+"=1")
+	// Those of make test are not the child's, and stay.
+	cmd.Env = append(os.Environ(), child+"=1", "REMUDA_TEST_DYNAMODB=", "REMUDA_TEST_MOTO=")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 // Package awstest is AWS for tests: Amazon's DynamoDB Local for the store, and
-// moto's server for EC2, ECS, SQS, STS and IAM, each started once per test binary
-// when a test first asks for it. scripts/emulators installs them by itself.
+// moto's server for EC2, ECS, SQS, STS and IAM. make test starts each once and
+// hands it over to all test binaries; a lone go test starts it when a test
+// first asks for it. scripts/emulators installs them by itself.
 //
 // Every test has a world of its own in them, so that tests may run in parallel
 // and give the same names to their tables, queues and machines:
@@ -11,6 +12,6 @@
 //     subtest has another one, unless it uses the configuration of its parent.
 //   - What moto keeps for the whole process, such as its transitions of
 //     states, is for a test that owns its moto: NewMoto.
-//   - Worlds stay until the test binary ends. Machines and rows of a test that
+//   - Worlds stay until the emulators end. Machines and rows of a test that
 //     is over are in nobody's way.
 package awstest

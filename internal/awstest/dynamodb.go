@@ -5,14 +5,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// DynamoDB is the endpoint of this test binary's DynamoDB Local, such as
-// http://127.0.0.1:40000.
+// DynamoDB is the endpoint of a DynamoDB Local, such as http://127.0.0.1:40000:
+// that of the whole run in make test, this test binary's own otherwise.
 func DynamoDB(t testing.TB) string {
 	t.Helper()
 	endpoint, err := sharedDynamoDB()
@@ -22,10 +21,7 @@ func DynamoDB(t testing.TB) string {
 	return endpoint
 }
 
-var sharedDynamoDB = sync.OnceValues(func() (string, error) {
-	endpoint, _, err := dynamodbLocal.start()
-	return endpoint, err
-})
+var sharedDynamoDB = sharedBy(dynamodbVariable, dynamodbLocal)
 
 // dynamodbLocal keeps everything in memory, in one database for each access
 // key and region. It takes no port of its own choice.

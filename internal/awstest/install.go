@@ -25,21 +25,29 @@ type installation struct {
 	images string
 }
 
+// pinned looks at the files that say which emulators there are, and returns the
+// root of the module. Go test notes the files that a test looks at: it must not
+// take a result that came of other emulators for one of these.
+func pinned() (root string, err error) {
+	if root, err = moduleRoot(); err != nil {
+		return "", err
+	}
+	for _, file := range []string{installer, pins + "/pom.xml", pins + "/requirements.txt", pins + "/amis.json"} {
+		if _, err := os.Stat(filepath.Join(root, file)); err != nil {
+			return "", err
+		}
+	}
+	return root, nil
+}
+
 // installed installs the emulators where they are missing: the first test
 // binary does it and all others wait.
 var installed = sync.OnceValues(func() (installation, error) {
-	root, err := moduleRoot()
+	root, err := pinned()
 	if err != nil {
 		return installation{}, err
 	}
 	images := filepath.Join(root, pins, "amis.json")
-	// Go test remembers the files that a test looked at: it must not take a
-	// result that came of other emulators for one of these.
-	for _, file := range []string{installer, pins + "/pom.xml", pins + "/requirements.txt", pins + "/amis.json"} {
-		if _, err := os.Stat(filepath.Join(root, file)); err != nil {
-			return installation{}, err
-		}
-	}
 	var stderr bytes.Buffer
 	cmd := exec.Command(filepath.Join(root, installer))
 	cmd.Stderr = &stderr

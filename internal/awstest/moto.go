@@ -5,14 +5,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// Moto is the endpoint of this test binary's moto, for EC2, ECS, SQS, STS and IAM.
-// A client that was not made from Config must name its account: see Proxy.
+// Moto is the endpoint of a moto, for EC2, ECS, SQS, STS and IAM: that of the
+// whole run in make test, this test binary's own otherwise. A client that was not made from Config must name its account: see Proxy.
 func Moto(t testing.TB) string {
 	t.Helper()
 	endpoint, err := sharedMoto()
@@ -22,10 +21,7 @@ func Moto(t testing.TB) string {
 	return endpoint
 }
 
-var sharedMoto = sync.OnceValues(func() (string, error) {
-	endpoint, _, err := moto.start()
-	return endpoint, err
-})
+var sharedMoto = sharedBy(motoVariable, moto)
 
 // NewMoto is the endpoint of a moto of the test's own, which ends with it. It
 // takes a second or two to start and 180 MB, so it is for tests that change

@@ -54,6 +54,7 @@ func (s *stage) gated(runID string) (open func()) {
 // after it was killed, and a host that cannot be cleaned is not pooled but
 // ended, with what is wrong and what to do. With room again all goes on.
 func TestFullDiskOfAHost(t *testing.T) {
+	t.Parallel()
 	onSmallDisk(t, func(d *smallDisk) {
 		if d.limited { // which holds for the store as well, and so nobody would hear of it
 			d.t.Log("NOT PROVEN HERE, since nothing may be mounted: the full disk of a host; agentd's TestReadOnlyState comes next to it")
@@ -115,6 +116,7 @@ func (s *stage) isEnded(host string) string {
 // the reason, reads go on, no job and no host is lost, and with room again the
 // same requests succeed.
 func TestFullDiskOfTheStore(t *testing.T) {
+	t.Parallel()
 	onSmallDisk(t, func(d *smallDisk) {
 		s := newStageIn(d.t, filepath.Join(d.dir, "state"), "")
 		s.mustProvision("9001", "a", 2)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestReleaseWhileAJobRuns(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "")
 	s.mustProvision("5001", "a", 1)
 	mark := filepath.Join(t.TempDir(), "go")
@@ -51,6 +52,7 @@ func TestReleaseWhileAJobRuns(t *testing.T) {
 }
 
 func TestAJobOfAnotherRunIsRefused(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "")
 	s.mustProvision("6001", "a", 1)
 	foreign := strings.ReplaceAll(workflow("echo stolen > "+filepath.Join(t.TempDir(), "loot")), `"${{ github.run_id }}"`, `"6001"`)

@@ -50,6 +50,7 @@ func (s *stage) everyHostOnce(owned map[string]string) {
 }
 
 func TestKillControldDuringProvision(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "")
 	owned := map[string]string{}
 	for n, moment := range moments {
@@ -91,6 +92,7 @@ func TestKillControldDuringProvision(t *testing.T) {
 }
 
 func TestKillControldDuringRelease(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "")
 	for n, moment := range moments {
 		run := fmt.Sprintf("20%02d", n)
@@ -120,6 +122,7 @@ func TestKillControldDuringRelease(t *testing.T) {
 }
 
 func TestKillControldDuringSweeps(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "timeouts:\n  idle: 2s\n  claim_margin: 500ms\nsweeps:\n  due: 1s\n")
 	for n, moment := range moments {
 		run := fmt.Sprintf("30%02d", n)
@@ -145,6 +148,7 @@ func TestKillControldDuringSweeps(t *testing.T) {
 }
 
 func TestKillAgentdDuringAJob(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "")
 	host := s.mustProvision("4001", "a", 1).GetInstances()[0].GetInstanceId()
 	mark := filepath.Join(t.TempDir(), "go")
@@ -216,7 +220,7 @@ func (s *stage) agentds(host string) []local.Process {
 	}
 	var list []local.Process
 	for _, p := range processes {
-		if strings.HasPrefix(p.Command, filepath.Join(bin, "agentd")+" ") {
+		if strings.HasPrefix(p.Command, filepath.Join(bin(s.T), "agentd")+" ") {
 			list = append(list, p)
 		}
 	}

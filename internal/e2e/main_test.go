@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/remuda-ci/remuda/internal/local"
+	"github.com/remuda-ci/remuda/internal/testrun"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -26,28 +28,40 @@ const (
 )
 
 // bin is the directory with the binaries under test.
-var bin string
+func bin(t testing.TB) string {
+	if dir := os.Getenv(binVariable); dir != "" { // this process runs one test once more
+		return dir
+	}
+	return testrun.System.Dir(t)
+}
 
 func TestMain(m *testing.M) {
-	if bin = os.Getenv(binVariable); bin != "" { // a test that runs once more, on a small disk
+	if os.Getenv(binVariable) != "" { // a test that runs once more, on a small disk
 		if err := mountSmallDisk(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(cannotMount)
 		}
 		os.Exit(m.Run())
 	}
-	dir, err := os.MkdirTemp("", "remuda-e2e-bin-")
-	if err == nil {
-		err = local.Build(dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "build the binaries under test:", err)
-		os.Exit(1)
-	}
-	bin = dir
+	runTogether()
 	code := m.Run()
-	_ = os.RemoveAll(dir) // a leftover in the temporary directory harms nobody
+	testrun.System.Remove()
 	os.Exit(code)
+}
+
+// together is how many tests run at the same time: they wait far more than they
+// compute, so that all of them fit on a small machine.
+const together = "9"
+
+func runTogether() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", together); err != nil {
+			panic(err) // it is a flag of every test binary
+		}
+	}
 }
 
 // stage is one system under test on a directory of its own.
@@ -87,7 +101,7 @@ func newStageIn(t *testing.T, dir, config string) *stage {
 func (s *stage) start() {
 	s.Helper()
 	var err error
-	s.System, err = local.Start(s.ctx, local.Options{Bin: bin, StateDir: s.dir, Config: s.config, Stderr: s.log})
+	s.System, err = local.Start(s.ctx, local.Options{Bin: bin(s.T), StateDir: s.dir, Config: s.config, Stderr: s.log})
 	if err != nil {
 		s.Fatalf("%v\n%s", err, s.log)
 	}

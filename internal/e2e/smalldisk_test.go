@@ -90,7 +90,7 @@ func namespaces() []namespace {
 func (n namespace) run(t *testing.T, dir, disk string) bool {
 	t.Helper()
 	cmd := exec.Command("env", "--block-signal=XFSZ", os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+(2*within).String())
-	cmd.Env = append(os.Environ(), diskVariable+"="+disk, dirVariable+"="+dir, binVariable+"="+bin)
+	cmd.Env = append(os.Environ(), diskVariable+"="+disk, dirVariable+"="+dir, binVariable+"="+bin(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: n.flags}
 	if n.flags&syscall.CLONE_NEWUSER != 0 {
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}

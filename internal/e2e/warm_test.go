@@ -10,6 +10,7 @@ import (
 // TestTheFirstRunClaimsAFreshHost: nobody has used the host that waits, and the
 // first run of a repository gets it instead of a cold start.
 func TestTheFirstRunClaimsAFreshHost(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "pools: {default: {maximum: 3, warm: {minimum_idle: 1}}}\nsweeps: {warm: 1s}\n")
 	fresh := func(n int32) func() string {
 		return func() string {

@@ -9,14 +9,16 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // Whatever effect of a scale-down a replica dies after, and whichever's answer
 // is lost: the next sweep finishes what was begun. One host is an orphan, two
 // are idle, one is given a job by GitHub just then, and one is busy.
 func TestAScaleDownThatIsCutShort(t *testing.T) {
+	step := racepass.Every(t, struckUnderRace)
 	for _, kind := range []string{"crash after", "answer lost of"} {
-		for at := 1; ; at++ {
+		for at := 1; ; at += step {
 			struck := ""
 			t.Run(fmt.Sprintf("%s effect %d", kind, at), func(t *testing.T) {
 				inScaleDown(t, policy.ScaleDown{}, 5, func(t *testing.T, s *scaleDownScene) {

@@ -10,14 +10,16 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // The webhook of a job saw the host of its run before scale-down marked it, and
 // did nothing. Whatever effect the replica that ends the host dies after, and
 // whichever's answer is lost: the job gets a host.
 func TestAJobIsFoundAgainAfterTheEndOfItsHost(t *testing.T) {
+	step := racepass.Every(t, struckUnderRace)
 	for _, kind := range []string{"crash after", "answer lost of"} {
-		for at := 1; ; at++ {
+		for at := 1; ; at += step {
 			struck := ""
 			t.Run(fmt.Sprintf("%s effect %d", kind, at), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

@@ -268,11 +268,21 @@ func (s *standin) runners() []runnerView {
 	return got.Runners
 }
 
+// runnerDir is what buildRunner made, to be removed at the end.
+var runnerDir string
+
 var buildRunner = sync.OnceValues(func() (string, error) {
+	// make test hands over what it has built; go test notes the size and the
+	// time of a file that a test looks at, and reuses no result of another.
+	if built := os.Getenv("REMUDA_TEST_RUNNER"); built != "" {
+		_, err := os.Stat(built)
+		return built, err
+	}
 	dir, err := os.MkdirTemp("", "standin-runner")
 	if err != nil {
 		return "", err
 	}
+	runnerDir = dir
 	binary := filepath.Join(dir, "standin-runner")
 	out, err := exec.Command("go", "build", "-o", binary, "./cmd/standin-runner").CombinedOutput()
 	if err != nil {
@@ -283,8 +293,8 @@ var buildRunner = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if binary, err := buildRunner(); err == nil {
-		os.RemoveAll(filepath.Dir(binary))
+	if runnerDir != "" {
+		os.RemoveAll(runnerDir)
 	}
 	os.Exit(code)
 }

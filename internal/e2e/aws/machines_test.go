@@ -23,6 +23,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/awstest/imdstest"
 	"github.com/remuda-ci/remuda/internal/githubsim/runner"
+	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
 // machines are what boots: an agentd for every instance that EC2 says is
@@ -48,7 +49,7 @@ const lookEvery = 200 * time.Millisecond
 func startMachines(t *testing.T, a *account) *machines {
 	t.Helper()
 	m := &machines{t: t, account: a, distribution: filepath.Join(t.TempDir(), "runner"), stopped: make(chan struct{}), booted: map[string]*machine{}}
-	check(t, runner.LayOut(m.distribution, filepath.Join(bin, "standin-runner")))
+	check(t, runner.LayOut(m.distribution, filepath.Join(testrun.System.Dir(t), "standin-runner")))
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer close(m.stopped)

@@ -4,7 +4,6 @@ package aws_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,23 +13,12 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/local"
+	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
-// bin is the directory with the binaries under test.
-var bin string
-
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "remuda-e2e-aws-bin-")
-	if err == nil {
-		err = local.Build(dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "build the binaries under test:", err)
-		os.Exit(1)
-	}
-	bin = dir
 	code := m.Run()
-	_ = os.RemoveAll(dir) // a leftover in the temporary directory harms nobody
+	testrun.System.Remove()
 	os.Exit(code)
 }
 
@@ -42,7 +30,7 @@ type process struct {
 
 func start(t *testing.T, out *buffer, env []string, program string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(filepath.Join(bin, program), args...), exited: make(chan struct{})}
+	p := &process{cmd: exec.Command(filepath.Join(testrun.System.Dir(t), program), args...), exited: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

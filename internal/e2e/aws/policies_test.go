@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/remuda-ci/remuda/internal/awstest"
+	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
 // uncalled are the actions that no call of this test needs, and why each is
@@ -78,7 +79,7 @@ func called(p *awstest.Proxy) map[string]bool {
 // allowed are the actions of a policy, as a user renders it.
 func allowed(t *testing.T, role string) map[string]bool {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(bin, "controld"), "iam", "--config", "../../../examples/controld-aws.yaml", "--role", role)
+	cmd := exec.Command(filepath.Join(testrun.System.Dir(t), "controld"), "iam", "--config", "../../../examples/controld-aws.yaml", "--role", role)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	check(t, cmd.Run())

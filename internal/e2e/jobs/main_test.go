@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/remuda-ci/remuda/internal/local"
+	"github.com/remuda-ci/remuda/internal/testrun"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -26,21 +27,9 @@ const (
 	within = 8 * time.Minute
 )
 
-// bin is the directory with the binaries under test.
-var bin string
-
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "remuda-e2e-jobs-bin-")
-	if err == nil {
-		err = local.Build(dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "build the binaries under test:", err)
-		os.Exit(1)
-	}
-	bin = dir
 	code := m.Run()
-	_ = os.RemoveAll(dir) // a leftover in the temporary directory harms nobody
+	testrun.System.Remove()
 	os.Exit(code)
 }
 
@@ -93,7 +82,7 @@ func (s *stage) write(name, text string) string {
 
 func (s *stage) start(o local.Options) {
 	s.Helper()
-	o.Bin, o.StateDir, o.Stderr = bin, s.dir, s.log
+	o.Bin, o.StateDir, o.Stderr = testrun.System.Dir(s.T), s.dir, s.log
 	var err error
 	if s.System, err = local.Start(s.ctx, o); err != nil {
 		s.Fatalf("%v\n%s", err, s.log)

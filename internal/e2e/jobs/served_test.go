@@ -19,6 +19,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/githubsim/openapitest"
 	"github.com/remuda-ci/remuda/internal/githubsim/runner"
 	"github.com/remuda-ci/remuda/internal/local"
+	"github.com/remuda-ci/remuda/internal/testrun"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -54,17 +55,17 @@ func newServed(t *testing.T, apps int, config string) *stage {
 	if err := os.Mkdir(github, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	standin, err := local.StartStandin(s.ctx, bin, github, s.log)
+	standin, err := local.StartStandin(s.ctx, testrun.System.Dir(t), github, s.log)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, s.log)
 	}
 	t.Cleanup(func() { s.nothingRuns(standin) })
-	if err := runner.LayOut(filepath.Join(s.dir, "runner"), filepath.Join(bin, "standin-runner")); err != nil {
+	if err := runner.LayOut(filepath.Join(s.dir, "runner"), filepath.Join(testrun.System.Dir(t), "standin-runner")); err != nil {
 		t.Fatal(err)
 	}
 	// Every call that controld makes is held against GitHub's description.
 	checked := openapitest.Proxy(t, standin.GitHub.URL())
-	text := fmt.Sprintf(served, s.dir, bin, checked.Listener.Addr())
+	text := fmt.Sprintf(served, s.dir, testrun.System.Dir(t), checked.Listener.Addr())
 	for id := 1; id <= apps; id++ {
 		text += fmt.Sprintf("    - app_id: %d\n      private_key_file: %s\n", id, s.app(standin.GitHub, int64(id)))
 	}

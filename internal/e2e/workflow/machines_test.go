@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/runner"
+	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
 // machines are how many of GitHub's own may run jobs at once.
@@ -36,16 +37,17 @@ const (
 // as they trust those of the world.
 func (s *stage) hireMachines(tools toolset) {
 	s.Helper()
-	path := os.Getenv("PATH") + ":" + programs.tools
+	path := os.Getenv("PATH") + ":" + toolsDir
 	if tools == ourTools {
-		path = programs.tools + ":" + os.Getenv("PATH")
+		path = toolsDir + ":" + os.Getenv("PATH")
 	}
+	program := filepath.Join(testrun.System.Dir(s.T), "standin-runner")
 	ctx, stop := context.WithCancel(s.ctx)
 	var running sync.WaitGroup
 	for range machines {
 		running.Go(func() {
 			hosted := runner.Hosted{
-				URL: s.github.URL(), Owner: owner, Runner: filepath.Join(programs.daemons, "standin-runner"), Output: s.log,
+				URL: s.github.URL(), Owner: owner, Runner: program, Output: s.log,
 				Env: []string{"PATH=" + path, "SSL_CERT_FILE=" + s.authority.file},
 			}
 			if err := hosted.Run(ctx); err != nil {
@@ -57,8 +59,8 @@ func (s *stage) hireMachines(tools toolset) {
 }
 
 // release is what grpcurl's makers publish, made of the pinned sources.
-var release = sync.OnceValues(func() ([]byte, error) {
-	program, err := os.ReadFile(filepath.Join(programs.grpcurl, "grpcurl"))
+func release(grpcurl string) ([]byte, error) {
+	program, err := os.ReadFile(grpcurl)
 	if err != nil {
 		return nil, err
 	}
@@ -78,12 +80,12 @@ var release = sync.OnceValues(func() ([]byte, error) {
 	}
 	err = errors.Join(files.Close(), packed.Close())
 	return out.Bytes(), err
-})
+}
 
 // publish serves that, and returns where, and its SHA-256.
 func publish(t *testing.T) (url, sum string) {
 	t.Helper()
-	text, err := release()
+	text, err := release(filepath.Join(testrun.GRPCurl.Dir(t), "grpcurl"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,22 +7,14 @@ package workflow_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
-	"github.com/remuda-ci/remuda/internal/local"
+	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
-// programs are what is built once for all tests.
-var programs struct {
-	// daemons is the directory with controld, agentd and standin-runner.
-	daemons string
-	// grpcurl is a directory with nothing else, as a release of it has.
-	grpcurl string
-	// tools is a directory with curl and jq of our own.
-	tools string
-}
+// toolsDir is a directory with curl and jq of our own.
+var toolsDir string
 
 func TestMain(m *testing.M) {
 	if tool := toolOf(os.Args[0]); tool != nil { // a step of a workflow calls this program by another name
@@ -34,35 +26,16 @@ func TestMain(m *testing.M) {
 	}
 	dir, err := os.MkdirTemp("", "remuda-e2e-workflow-")
 	if err == nil {
-		err = build(dir)
+		toolsDir = filepath.Join(dir, "tools")
+		err = linkTools(toolsDir)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "build what is under test:", err)
+		fmt.Fprintln(os.Stderr, "make curl and jq:", err)
 		os.Exit(1)
 	}
 	code := m.Run()
+	testrun.System.Remove()
+	testrun.GRPCurl.Remove()
 	_ = os.RemoveAll(dir) // a leftover in the temporary directory harms nobody
 	os.Exit(code)
-}
-
-func build(dir string) error {
-	programs.daemons, programs.grpcurl, programs.tools = filepath.Join(dir, "bin"), filepath.Join(dir, "grpcurl"), filepath.Join(dir, "tools")
-	if err := local.Build(programs.daemons); err != nil {
-		return err
-	}
-	if err := buildTool(programs.grpcurl, "github.com/fullstorydev/grpcurl/cmd/grpcurl"); err != nil {
-		return err
-	}
-	return linkTools(programs.tools)
-}
-
-// buildTool builds one of the pinned tools.
-func buildTool(into, tool string) error {
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", into+string(filepath.Separator), tool)
-	cmd.Dir = "../../tools"
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/githubsim/runner"
 	"github.com/remuda-ci/remuda/internal/local"
+	"github.com/remuda-ci/remuda/internal/testrun"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -62,7 +63,7 @@ func newStage(t *testing.T) *stage {
 	if err := s.github.InstallApp(ctx, appID, public, owner); err != nil {
 		t.Fatal(err)
 	}
-	if err := runner.LayOut(filepath.Join(s.dir, "runner"), filepath.Join(programs.daemons, "standin-runner")); err != nil {
+	if err := runner.LayOut(filepath.Join(s.dir, "runner"), filepath.Join(testrun.System.Dir(s.T), "standin-runner")); err != nil {
 		t.Fatal(err)
 	}
 	s.startControld(key)
@@ -73,7 +74,7 @@ func newStage(t *testing.T) *stage {
 
 func (s *stage) startGitHub() {
 	s.Helper()
-	standin, err := local.StartStandin(s.ctx, programs.daemons, filepath.Join(s.dir, "github"), s.log)
+	standin, err := local.StartStandin(s.ctx, testrun.System.Dir(s.T), filepath.Join(s.dir, "github"), s.log)
 	if err != nil {
 		s.Fatalf("%v\n%s", err, s.log)
 	}
@@ -93,7 +94,7 @@ func (s *stage) startControld(appKey string) {
 	}
 	var err error
 	s.daemon, err = local.Start(s.ctx, local.Options{
-		Bin: programs.daemons, StateDir: s.dir, Config: path, Serve: true, Stderr: s.log, GitHubAddr: strings.TrimPrefix(s.github.URL(), "http://"),
+		Bin: testrun.System.Dir(s.T), StateDir: s.dir, Config: path, Serve: true, Stderr: s.log, GitHubAddr: strings.TrimPrefix(s.github.URL(), "http://"),
 	})
 	if err != nil {
 		s.Fatalf("%v\n%s", err, s.log)
@@ -138,7 +139,7 @@ callers:
     - {repository_id: %[13]s, repository: %[14]s, webhook: true}
 sweeps: {due: 500ms}
 log: {format: json}
-`, s.dir, cert, key, s.authority.file, programs.daemons, s.github.URL(), appID, appKey, repository, secretFile, audience,
+`, s.dir, cert, key, s.authority.file, testrun.System.Dir(s.T), s.github.URL(), appID, appKey, repository, secretFile, audience,
 		s.claims(s.token(map[string]any{"repository": repository}))["repository_id"],
 		s.claims(s.token(map[string]any{"repository": hooked}))["repository_id"], hooked)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 func execute(t *testing.T, file *db.DB, query string, args ...any) {
@@ -31,6 +32,7 @@ func execute(t *testing.T, file *db.DB, query string, args ...any) {
 // TestForeignReports: what an agent wrote is not believed to be a report, nor
 // to be of the host it names, and hides nobody else's.
 func TestForeignReports(t *testing.T) {
+	racepass.OneGoroutine(t)
 	var log bytes.Buffer
 	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
 	s := sqlite.New(file)
@@ -192,6 +194,7 @@ func TestDamagedRowsHideNoOther(t *testing.T) {
 
 // TestDamagedJobsOfServices: they hide no sound one of any state, on whichever page.
 func TestDamagedJobsOfServices(t *testing.T) {
+	racepass.OneGoroutine(t)
 	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{Now: func() time.Time { return began }})
 	s := sqlite.New(file)
 	var want, got []string

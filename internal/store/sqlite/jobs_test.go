@@ -16,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 	"github.com/remuda-ci/remuda/internal/store/token"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // waitingJob is in every index.
@@ -32,6 +33,7 @@ func dueWebhook(id string) lifecycle.Webhook {
 // TestDamagedJobsHideNoOther: what is listed is all but the damaged rows, which
 // are told of once and not told from.
 func TestDamagedJobsHideNoOther(t *testing.T) {
+	racepass.OneGoroutine(t)
 	var log bytes.Buffer
 	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
 	s := sqlite.New(file)
@@ -75,6 +77,7 @@ func TestDamagedJobsHideNoOther(t *testing.T) {
 
 // TestTokensOfJobs: the id in them is a number.
 func TestTokensOfJobs(t *testing.T) {
+	racepass.OneGoroutine(t)
 	s := sqlite.New(open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{}))
 	_, err := s.WaitingJobs(t.Context(), "small", lifecycle.PageOf{After: token.New("jobs by pool", "1", "first")})
 	if !errors.Is(err, lifecycle.ErrPageToken) {
@@ -84,6 +87,7 @@ func TestTokensOfJobs(t *testing.T) {
 
 // TestExpiredJobsGo: what the suite allows to linger goes with a write.
 func TestExpiredJobsGo(t *testing.T) {
+	racepass.OneGoroutine(t)
 	path := filepath.Join(t.TempDir(), "remuda.db")
 	s := sqlite.New(open(t, path, db.Options{Now: func() time.Time { return began }}))
 	for n := range 4 {
@@ -124,6 +128,7 @@ func rowsOf(t *testing.T, file *db.DB, table string) (rows int) {
 // TestFullDiskKeepsWhatWasAcknowledged: a webhook that was not written is not
 // acknowledged, and one that was is there.
 func TestFullDiskKeepsWhatWasAcknowledged(t *testing.T) {
+	racepass.OneGoroutine(t)
 	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{})
 	s := sqlite.New(file)
 	limit := func(pages int) {

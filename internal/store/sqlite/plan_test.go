@@ -11,11 +11,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // TestQueryPlans: each query goes straight to its place in its index, and finds
 // its rows in order there.
 func TestQueryPlans(t *testing.T) {
+	racepass.OneGoroutine(t)
 	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{})
 	for index, query := range sqlite.Queries {
 		t.Run(index, func(t *testing.T) {
@@ -54,6 +56,7 @@ func planOf(t *testing.T, file *db.DB, query string) string {
 
 // TestDueCost: the due query reads what is due, whatever else there is.
 func TestDueCost(t *testing.T) {
+	racepass.CoveredBy(t, "TestProcesses")
 	const hosts, due = 4000, 20
 	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{Now: func() time.Time { return began }})
 	s := sqlite.New(file)

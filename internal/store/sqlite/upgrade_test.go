@@ -15,11 +15,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // TestFileOfTheFirstVersion: it is opened with all that was in it, by an agent
 // too, and takes what came since.
 func TestFileOfTheFirstVersion(t *testing.T) {
+	racepass.OneGoroutine(t)
 	for _, light := range []bool{false, true} {
 		path := filepath.Join(t.TempDir(), "remuda.db")
 		firstVersion(t, path)
@@ -69,6 +71,7 @@ func TestFileOfTheFirstVersion(t *testing.T) {
 // TestJobsOfServicesOfAnOlderFile: those that were there are found, listed and
 // ended, whichever columns the file has them in.
 func TestJobsOfServicesOfAnOlderFile(t *testing.T) {
+	racepass.OneGoroutine(t)
 	for name, table := range map[string]struct{ change, columns string }{
 		"of the fifth version": {"", "open_state"},
 		"with states before their version": {`DROP INDEX work_by_age; ALTER TABLE work RENAME COLUMN open_state TO state;

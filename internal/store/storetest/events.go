@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 var eventTests = []suiteTest{
@@ -176,6 +177,7 @@ func testEventsResume(t *testing.T, w world) {
 // testEventsConcurrent: an id that becomes visible after a later one would be
 // lost to a watcher that has passed it.
 func testEventsConcurrent(t *testing.T, w world) {
+	racepass.Goroutines(t)
 	const writers, each = 8, 20
 	var wg sync.WaitGroup
 	for i := range writers {

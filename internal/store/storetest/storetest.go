@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // Store is the use-cases' port.
@@ -97,32 +98,38 @@ type Database struct {
 // Run runs the suite. open makes a new database, whose own clock is now, and
 // ends it with the test.
 func Run(t *testing.T, open func(t *testing.T, now func() time.Time) Database) {
+	// Those that are concurrent are run under the race detector in make test: they
+	// write from many goroutines, or read what a store may ask for from several.
 	groups := []struct {
-		name  string
-		tests []suiteTest
+		name       string
+		tests      []suiteTest
+		concurrent bool
 	}{
-		{"instances", instanceTests},
-		{"claim", claimTests},
-		{"writers", writerTests},
-		{"indexes", indexTests},
-		{"pages", pageTests},
-		{"requests", requestTests},
-		{"reports", reportTests},
-		{"events", eventTests},
-		{"leases", leaseTests},
-		{"services", serviceTests},
-		{"webhooks", webhookTests},
-		{"jobs", jobTests},
-		{"turns", turnTests},
-		{"guards", guardTests},
-		{"seen", seenTests},
-		{"work", workTests},
-		{"workers", workerTests},
-		{"expiry", expiryTests},
-		{"errors", errorTests},
+		{"instances", instanceTests, false},
+		{"claim", claimTests, true},
+		{"writers", writerTests, true},
+		{"indexes", indexTests, true},
+		{"pages", pageTests, true},
+		{"requests", requestTests, false},
+		{"reports", reportTests, false},
+		{"events", eventTests, true},
+		{"leases", leaseTests, false},
+		{"services", serviceTests, false},
+		{"webhooks", webhookTests, false},
+		{"jobs", jobTests, false},
+		{"turns", turnTests, false},
+		{"guards", guardTests, false},
+		{"seen", seenTests, false},
+		{"work", workTests, true},
+		{"workers", workerTests, true},
+		{"expiry", expiryTests, false},
+		{"errors", errorTests, false},
 	}
 	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
+			if !group.concurrent {
+				racepass.OneGoroutine(t)
+			}
 			for _, test := range group.tests {
 				t.Run(test.name, func(t *testing.T) {
 					c := &clock{now: start}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // writers is how many write at once: what the bar asks for.
@@ -30,6 +31,7 @@ var writerTests = []suiteTest{
 // the others must have lost.
 func race(t *testing.T, loses error, write func(writer int) error) int {
 	t.Helper()
+	racepass.Goroutines(t)
 	var won atomic.Int64
 	var wg sync.WaitGroup
 	begin := make(chan struct{})

@@ -1,0 +1,160 @@
+package internal_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/testrun"
+)
+
+// waited are functions of sequential rooms that may start a goroutine, since they
+// wait for its end before they do anything else, and why they need one.
+var waited = map[string]string{
+	"internal/sim/services.go: makeStep": "a step that fell ends with runtime.Goexit, which would end the simulator itself",
+}
+
+// shared are imports that nothing needs in a room where one goroutine runs.
+var shared = []string{"sync", "sync/atomic", "golang.org/x/sync/errgroup", "golang.org/x/sync/semaphore", "golang.org/x/sync/singleflight"}
+
+// callbacks are functions of the standard library that call another one on a
+// goroutine of its own.
+var callbacks = []string{"time.AfterFunc", "context.AfterFunc", "runtime.SetFinalizer", "runtime.AddCleanup"}
+
+// TestSequentialRooms proves that make test may run the tests of
+// testrun.Sequential without the race detector: their code starts no goroutine,
+// makes no channel, sends to none and shares nothing between goroutines. To
+// receive is no harm: it is how a loop waits for its context or a timer.
+func TestSequentialRooms(t *testing.T) {
+	if len(testrun.Sequential) == 0 {
+		t.Fatal("no room is sequential")
+	}
+	for _, dir := range testrun.Sequential {
+		files := 0
+		err := filepath.WalkDir(filepath.Join("..", dir), func(path string, entry os.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/testdata/") {
+				return err
+			}
+			files++
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			rel, err := filepath.Rel("..", path)
+			for _, wrong := range concurrency(t, filepath.ToSlash(rel), string(text)) {
+				t.Errorf("%s: %s is run without the race detector (internal/testrun.Sequential)", wrong, dir)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files == 0 {
+			t.Errorf("%s has no code: take it out of testrun.Sequential", dir)
+		}
+	}
+}
+
+// concurrency says what in a file needs more than one goroutine.
+func concurrency(t *testing.T, name, text string) []string {
+	t.Helper()
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, name, text, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wrong []string
+	add := func(n ast.Node, what string) {
+		wrong = append(wrong, fmt.Sprintf("%s:%d %s", name, set.Position(n.Pos()).Line, what))
+	}
+	for _, spec := range file.Imports {
+		if path, _ := strconv.Unquote(spec.Path.Value); slices.Contains(shared, path) {
+			add(spec, "imports "+path)
+		}
+	}
+	for _, decl := range file.Decls {
+		if f, ok := decl.(*ast.FuncDecl); ok && waited[name+": "+f.Name.Name] != "" {
+			continue
+		}
+		ast.Inspect(decl, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				add(n, "starts a goroutine")
+			case *ast.SendStmt:
+				add(n, "sends to a channel")
+			case *ast.CallExpr:
+				if what := concurrentCall(n); what != "" {
+					add(n, what)
+				}
+			}
+			return true
+		})
+	}
+	return wrong
+}
+
+// concurrentCall says what a call needs more than one goroutine for; "" if it
+// needs none.
+func concurrentCall(call *ast.CallExpr) string {
+	switch f := call.Fun.(type) {
+	case *ast.Ident:
+		if f.Name == "close" {
+			return "closes a channel"
+		}
+		if f.Name == "make" && len(call.Args) > 0 {
+			if _, ok := call.Args[0].(*ast.ChanType); ok {
+				return "makes a channel"
+			}
+		}
+	case *ast.SelectorExpr:
+		if f.Sel.Name == "Go" {
+			return "starts a goroutine by a method Go"
+		}
+		if pkg, ok := f.X.(*ast.Ident); ok && slices.Contains(callbacks, pkg.Name+"."+f.Sel.Name) {
+			return "calls " + pkg.Name + "." + f.Sel.Name
+		}
+	}
+	return ""
+}
+
+func TestConcurrencyIsFound(t *testing.T) {
+	for name, test := range map[string]struct{ imports, code, want string }{
+		"nothing":         {"", "_ = 1", ""},
+		"to wait":         {`import ("context"; "time")`, "timer := time.NewTimer(0); select { case <-timer.C: case <-context.Background().Done(): }", ""},
+		"a goroutine":     {"", "go println()", "starts a goroutine"},
+		"within":          {"", "_ = func() { if true { go println() } }", "starts a goroutine"},
+		"a group":         {"", "group.Go(func() {})", "starts a goroutine by a method Go"},
+		"a mutex":         {`import "sync"`, "", "imports sync"},
+		"a counter":       {`import "sync/atomic"`, "", "imports sync/atomic"},
+		"an error group":  {`import g "golang.org/x/sync/errgroup"`, "", "imports golang.org/x/sync/errgroup"},
+		"a channel":       {"", "_ = make(chan int, 1)", "makes a channel"},
+		"to send":         {"", "c <- 1", "sends to a channel"},
+		"to close":        {"", "close(c)", "closes a channel"},
+		"a timer's":       {`import "time"`, "time.AfterFunc(1, nil)", "calls time.AfterFunc"},
+		"a slice is none": {"", "_ = make([]chan int, 1)", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var want []string
+			if test.want != "" {
+				want = []string{test.want}
+			}
+			var got []string
+			for _, wrong := range concurrency(t, "x.go", "package x\n"+test.imports+"\nfunc f() {\n"+test.code+"\n}\n") {
+				_, what, _ := strings.Cut(wrong, " ")
+				got = append(got, what)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

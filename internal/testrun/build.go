@@ -1,0 +1,117 @@
+package testrun
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+const module = "github.com/remuda-ci/remuda"
+
+// program is one that tests start as a process.
+type program struct {
+	pkg string
+	// in is where go build runs, below the root of the module: the tools have a module of their own, which pins them.
+	in string
+}
+
+var programs = map[string]program{
+	"controld":       {module + "/controld", "."},
+	"agentd":         {module + "/agentd", "."},
+	"standin-runner": {module + "/internal/githubsim/cmd/standin-runner", "."},
+	"grpcurl":        {"github.com/fullstorydev/grpcurl/cmd/grpcurl", "internal/tools"},
+}
+
+// System are the programs that the whole system consists of.
+var System = Programs{Names: []string{"controld", "agentd", "standin-runner"}}
+
+// GRPCurl is the pinned grpcurl.
+var GRPCurl = Programs{Names: []string{"grpcurl"}}
+
+// Programs are programs in one directory, which has nothing else in it.
+type Programs struct {
+	Names []string
+
+	once  sync.Once
+	dir   string
+	built bool
+	err   error
+}
+
+// Dir is the directory that has the programs. They are those that the command
+// has built; without it, as in a lone go test, the first call builds them.
+func (p *Programs) Dir(t testing.TB) string {
+	t.Helper()
+	p.once.Do(p.find)
+	if p.err != nil {
+		t.Fatal(p.err)
+	}
+	return p.dir
+}
+
+// Remove removes what Dir has built, at the end of a test binary.
+func (p *Programs) Remove() {
+	if p.built {
+		_ = os.RemoveAll(p.dir) // a leftover in the temporary directory is harmless
+	}
+}
+
+func (p *Programs) find() {
+	if all := os.Getenv(BinVariable); all != "" {
+		p.dir = p.In(all)
+		for _, name := range p.Names {
+			// Go test notes the size and the time of a file that a test looks
+			// at, so it reuses no result that came of another program.
+			if _, err := os.Stat(filepath.Join(p.dir, name)); err != nil {
+				p.err = fmt.Errorf("find a program that was built for tests: %w", err)
+			}
+		}
+		return
+	}
+	if p.dir, p.err = os.MkdirTemp("", "remuda-test-bin-"); p.err == nil {
+		p.built, p.err = true, p.Build(p.dir)
+	}
+}
+
+// In is the directory of the programs among those of BinVariable.
+func (p *Programs) In(all string) string { return filepath.Join(all, p.Names[0]) }
+
+// Build builds the programs into a directory.
+func (p *Programs) Build(dir string) error {
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	for _, name := range p.Names {
+		// Without the commit in it, a program changes only with its code.
+		cmd := exec.Command("go", "build", "-ldflags=-s -w", "-buildvcs=false", "-o", filepath.Join(dir, name), programs[name].pkg)
+		cmd.Dir = filepath.Join(root, programs[name].in)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w\n%s", name, err, out)
+		}
+	}
+	return nil
+}
+
+// moduleRoot is the nearest directory with a go.mod, from the working directory up.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("find the module: no go.mod above the working directory")
+		}
+		dir = parent
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/remuda-ci/remuda/internal/testrun"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
+)
+
+const (
+	module  = "github.com/remuda-ci/remuda/"
+	library = module + "internal/testrun/racepass"
+)
+
+// testPackage is a package with tests.
+type testPackage struct {
+	ImportPath, ForTest                string
+	DepOnly                            bool
+	TestGoFiles, XTestGoFiles          []string
+	Imports, TestImports, XTestImports []string
+	// leavesOut: its tests may do less in the race pass.
+	leavesOut bool
+}
+
+// list are the packages among those of patterns that have tests.
+func list(ctx context.Context, patterns []string) ([]testPackage, error) {
+	// The others too, since what tests import may import something in turn.
+	args := append([]string{"list", "-deps", "-test", "-json=ImportPath,ForTest,DepOnly,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports"}, patterns...)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list packages: %w", err)
+	}
+	all := map[string]testPackage{}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p testPackage
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("list packages: %w", err)
+		}
+		if p.ForTest == "" {
+			all[p.ImportPath] = p
+		}
+	}
+	var tested []testPackage
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		p := all[path]
+		if p.DepOnly || len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
+			continue
+		}
+		p.leavesOut = imports(all, slices.Concat(p.TestImports, p.XTestImports), library, map[string]bool{})
+		tested = append(tested, p)
+	}
+	return tested, nil
+}
+
+// imports reports whether packages are or import a library, through packages of
+// this module.
+func imports(all map[string]testPackage, paths []string, library string, seen map[string]bool) bool {
+	for _, path := range paths {
+		if path == library {
+			return true
+		}
+		if p, ours := all[path]; ours && !seen[path] {
+			seen[path] = true
+			if imports(all, p.Imports, library, seen) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sequential packages can have no data race.
+func (p testPackage) sequential() bool {
+	rel, _ := strings.CutPrefix(p.ImportPath, module)
+	return slices.ContainsFunc(testrun.Sequential, func(room string) bool { return strings.HasPrefix(rel+"/", room+"/") })
+}
+
+// first are the packages that take longest, below the module: what begins last
+// must be short, or one core waits for it. Others follow by their names.
+var first = []string{
+	"internal/e2e/jobs", "internal/e2e/awsfaults", "internal/sim", "internal/e2e", "internal/e2e/aws", "internal/fleet",
+	"internal/store/dynamo", "internal/cost", "internal/e2e/workflow", "agentd", "controld", "internal/githubsim", "internal/compute/ec2",
+	"internal/store/sqlite",
+}
+
+// plan is the passes of these packages.
+func plan(all []testPackage) []*pass {
+	race := &pass{name: "race", flags: []string{"-race"}, environ: []string{racepass.Variable + "=" + racepass.Value}, atOnce: 2}
+	plain := &pass{name: "plain", atOnce: 1}
+	for _, p := range all {
+		if !p.sequential() {
+			race.packages = append(race.packages, p.ImportPath)
+		}
+		if p.sequential() || p.leavesOut {
+			plain.packages = append(plain.packages, p.ImportPath)
+		}
+	}
+	for _, p := range []*pass{race, plain} {
+		slices.SortStableFunc(p.packages, func(a, b string) int { return rank(a) - rank(b) })
+	}
+	return []*pass{race, plain}
+}
+
+func rank(pkg string) int {
+	if n := slices.Index(first, strings.TrimPrefix(pkg, module)); n >= 0 {
+		return n
+	}
+	return len(first)
+}

@@ -1,0 +1,35 @@
+// Package testrun is what tests share with the command that runs all of them
+// (make test, cmd/testrun): which rooms need no race detector, and the programs
+// that the command has built for all tests.
+//
+// The command runs two passes at the same time. The race pass has every package
+// whose code may start goroutines. The plain pass, without the race detector, has
+// the rooms of Sequential, and completely every package that leaves something
+// out of the race pass (see package racepass).
+package testrun
+
+import "os"
+
+// Sequential are the rooms whose code starts no goroutine and shares nothing
+// between goroutines, so that the race detector can find nothing in it.
+// TestSequentialRooms, beside the arrows test, proves that.
+var Sequential = []string{
+	"internal/agent",
+	"internal/lifecycle",
+	"internal/policy",
+	"internal/sim",
+}
+
+// The variables that the command sets for tests.
+const (
+	// BinVariable is the directory below which the Programs are.
+	BinVariable = "REMUDA_TEST_BIN"
+	// RunVariable differs from run to run.
+	RunVariable = "REMUDA_TEST_RUN"
+)
+
+// Fresh keeps the result of the test binary that calls it from being reused by
+// another run of the command: it depends on something that go test does not see.
+func Fresh() {
+	os.Getenv(RunVariable) // go test notes the variables that a test asked for
+}
