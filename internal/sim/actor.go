@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// process is what a crash takes away whole: a replica of controld, or the
-// agent of one host.
+// process is what a crash ends as a whole: a replica of controld, or the agent of one
+// host.
 type process struct {
 	name  string
 	alive bool
-	// onCrash is told after the process died.
+	// onCrash is called after the process died; may be nil.
 	onCrash func()
 	// Fault rates of its port calls.
 	crash, preempt, pause Fault
@@ -24,7 +24,7 @@ type actor struct {
 	proc *process
 	// step makes one step and says when to make the next one.
 	step func() (next time.Time, over bool)
-	// dies is told when the process died under the actor; may be nil.
+	// dies is called when the process died under the actor; may be nil.
 	dies func()
 
 	on    bool // it is on the stack
@@ -37,8 +37,8 @@ type actor struct {
 	// reads are when it last read a host's report, and its stall then.
 	reads   map[string]readMark
 	allRead readMark
-	// beside: it steps an operation that has goroutines of its own; cancel ends a step
-	// of it, and fell is the panic that one of them ended with. See makeStep.
+	// beside is set when it steps an operation that has goroutines of its own. cancel ends
+	// a step of it, and fell is the panic that one of them ended with. See makeStep.
 	beside bool
 	cancel context.CancelFunc
 	fell   any
@@ -56,8 +56,8 @@ type readMark struct {
 	stalled time.Duration
 }
 
-// crashed unwinds a step whose process was killed. No code of the process may
-// have an effect after it: its ports refuse the dead.
+// crashed is the panic that unwinds a step whose process was killed. No code of the process
+// may have an effect after it: its ports refuse dead processes.
 type crashed struct{ proc *process }
 
 // spawn starts an actor, which steps at once.
@@ -86,13 +86,13 @@ func (w *world) wakeAt(a *actor, t time.Time) {
 
 func (w *world) stepActor(a *actor) {
 	if !a.proc.alive {
-		w.bury(a)
+		w.endActor(a)
 		return
 	}
 	next, over := w.guarded(a)
 	switch {
 	case !a.proc.alive:
-		w.bury(a)
+		w.endActor(a)
 	case over:
 		a.over = true
 	case a.woken:
@@ -103,8 +103,8 @@ func (w *world) stepActor(a *actor) {
 	}
 }
 
-// bury ends an actor whose process died.
-func (w *world) bury(a *actor) {
+// endActor ends an actor whose process died.
+func (w *world) endActor(a *actor) {
 	if a.over {
 		return
 	}
@@ -161,8 +161,8 @@ func (w *world) unwind(r any) {
 	panic(r)
 }
 
-// interrupt is called before and after every port call: here a process may die,
-// and here others may act first. It never returns to a dead process.
+// interrupt is called before and after every port call. Here a process may die, and here
+// other actors may act first. It never returns to a dead process.
 func (w *world) interrupt(call string) {
 	a := w.current
 	if w.violation != nil {

@@ -24,19 +24,19 @@ type run struct {
 // runLength bounds how long a run waits for its jobs before it is cancelled.
 const runLength = 25 * time.Minute
 
-// taste is what the callers of one life like. Where all like the same, hosts
-// are reused and fought over.
-type taste struct {
+// workload is what the callers of one life ask for. A narrow one makes runs reuse the same
+// hosts and compete for them.
+type workload struct {
 	repositories, pools, classes []string
-	spot                         float64
-	job                          time.Duration // mean length
-	patience                     time.Duration // mean, until a run is released while it is provisioned
+	spot                         float64       // share of the requests for spot hosts, 0 to 1
+	jobLength                    time.Duration // mean
+	releaseAfter                 time.Duration // mean time until a run is released while it is provisioned
 }
 
-func (w *world) drawTaste() taste {
-	t := taste{
+func (w *world) drawWorkload() workload {
+	t := workload{
 		repositories: repositories, pools: []string{"default", "default", "owner", "once"},
-		classes: []string{"small", "large"}, spot: 0.3, job: time.Minute, patience: 20 * time.Second,
+		classes: []string{"small", "large"}, spot: 0.3, jobLength: time.Minute, releaseAfter: 20 * time.Second,
 	}
 	switch w.rng.IntN(4) {
 	case 0:
@@ -47,12 +47,12 @@ func (w *world) drawTaste() taste {
 		t.pools, t.classes = []string{"default", "owner"}, []string{"small"}
 	}
 	if w.rng.IntN(3) > 0 {
-		t.job, t.patience = 15*time.Second, 4*time.Second
+		t.jobLength, t.releaseAfter = 15*time.Second, 4*time.Second
 	}
 	return t
 }
 
-// beginCallers lets runs come for as long as there is chaos and room.
+// beginCallers starts new runs at random times while the faults last, as long as there are fewer machines than configured.
 func (w *world) beginCallers() {
 	mean := 6 * time.Minute / time.Duration(w.cfg.Hosts)
 	var again func()
@@ -69,7 +69,7 @@ func (w *world) beginCallers() {
 }
 
 func (w *world) newRun() {
-	r := &run{w: w, repository: w.taste.repositories[w.rng.IntN(len(w.taste.repositories))], id: fmt.Sprintf("run-%d", len(w.runs)+1), attempt: 1}
+	r := &run{w: w, repository: w.workload.repositories[w.rng.IntN(len(w.workload.repositories))], id: fmt.Sprintf("run-%d", len(w.runs)+1), attempt: 1}
 	w.runs = append(w.runs, r)
 	r.provision()
 	w.after(runLength, r.finish)
@@ -77,7 +77,7 @@ func (w *world) newRun() {
 		w.after(w.exp(10*time.Second, time.Minute), r.provision)
 	}
 	if w.chance(FaultReleaseInterim) {
-		w.after(w.exp(w.taste.patience, 5*time.Minute), func() { r.release(0, false) })
+		w.after(w.exp(w.workload.releaseAfter, 5*time.Minute), func() { r.release(0, false) })
 	}
 	if w.chance(FaultEarlyRelease) {
 		w.after(w.exp(3*time.Minute, 20*time.Minute), func() { r.release(r.attempt, w.rng.IntN(2) == 0) })
@@ -92,10 +92,10 @@ func (r *run) demand() fleet.Demand {
 	count := 1 + w.rng.IntN(min(4, w.cfg.Hosts))
 	spec := lifecycle.Spec{
 		RunAttempt: r.attempt, Count: count, MinimumCount: 1 + w.rng.IntN(count),
-		Pool: pick(w.taste.pools...), ResourceClass: pick(w.taste.classes...),
+		Pool: pick(w.workload.pools...), ResourceClass: pick(w.workload.classes...),
 		Timeout: w.between(time.Minute, 10*time.Minute), AllowOnDemand: w.rng.IntN(2) == 0,
 	}
-	if w.rng.Float64() < w.taste.spot {
+	if w.rng.Float64() < w.workload.spot {
 		spec.UsageClass = lifecycle.UsageSpot
 	}
 	if w.rng.IntN(4) == 0 {
@@ -154,7 +154,7 @@ func (r *run) ask(d fleet.Demand, tries int) {
 	}
 }
 
-// serve lets the jobs of the run come, once.
+// serve queues the jobs of the run, once.
 func (r *run) serve(hosts int) {
 	w := r.w
 	if r.served || r.over {
@@ -177,7 +177,7 @@ func (r *run) serve(hosts int) {
 func (r *run) job(name, runID string) {
 	w := r.w
 	r.open++
-	j := &job{name: name, repository: r.repository, runID: runID, label: r.id, length: w.exp(w.taste.job, 12*time.Minute)}
+	j := &job{name: name, repository: r.repository, runID: runID, label: r.id, length: w.exp(w.workload.jobLength, 12*time.Minute)}
 	j.done = func() {
 		if r.open--; r.open == 0 {
 			r.finish()

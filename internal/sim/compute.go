@@ -21,9 +21,9 @@ type machine struct {
 	// listedAt is from when every listing shows the machine.
 	listedAt time.Time
 	host     *host // once it has booted
-	// ordered: an operator told it to end.
+	// ordered is set when an operator terminated it.
 	ordered bool
-	// late: nobody waited for it any more when it was launched.
+	// late is set when its request was long over when it was launched.
 	late bool
 }
 
@@ -34,8 +34,8 @@ const answerLost = "answer lost"
 // describeLag is how long the cloud's answers may trail behind.
 const describeLag = 15 * time.Second
 
-// listLag is how long a listing may lack a new machine: some seconds, mostly, and
-// less than fleet waits before it believes that there is none.
+// listLag is how long a listing may lack a new machine. It is shorter than the time that
+// internal/fleet waits before it believes that there is none.
 const listLag = 45 * time.Second
 
 func (c computePort) call(what string, changes bool, do func() error) error {
@@ -132,7 +132,7 @@ func (c computePort) Terminate(_ context.Context, instanceIDs []string) error {
 	})
 }
 
-// unsure: the cloud may still give old answers about the machine.
+// unsure reports whether the cloud may still give old answers about the machine.
 func (m *machine) unsure(now time.Time) bool { return m != nil && now.Before(m.sureAt) }
 
 // unlisted reports whether a listing may lack the machine, as EC2's may a new one.

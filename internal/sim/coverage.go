@@ -93,7 +93,7 @@ var allFaults = slices.Sorted(func(yield func(Fault) bool) {
 			return
 		}
 	}
-	for f := range maps.Keys(spells) {
+	for f := range maps.Keys(meanIntervals) {
 		if !yield(f) {
 			return
 		}

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Fault is a kind of misfortune.
+// Fault is a kind of fault that the world injects.
 type Fault string
 
-// The faults. Those of the first group befall single calls, with a chance each
-// time; those of the second come by themselves, at random times.
+// The faults of the first group strike single calls, agents or callers, each time with the
+// chance in rates.
 const (
 	FaultStoreRefused Fault = "store: refused before the effect"
 	FaultStoreLost    Fault = "store: answer lost after the effect"
@@ -81,7 +81,7 @@ const (
 	FaultReleaseInterim Fault = "caller: release while provisioning"
 )
 
-// The faults that come at random times.
+// The faults of the second group strike at random times, as often as meanIntervals says.
 const (
 	FaultStoreAway     Fault = "store away"
 	FaultGitHubAway    Fault = "github away"
@@ -91,7 +91,7 @@ const (
 	FaultInterruption  Fault = "machine interrupted with notice"
 	FaultImpaired      Fault = "machine impaired"
 	FaultShortage      Fault = "capacity short"
-	FaultStray         Fault = "machine with our tag that nobody recorded"
+	FaultLeaked        Fault = "machine with our tag that nobody recorded"
 	FaultReplicaKilled Fault = "replica killed"
 	FaultAgentKilled   Fault = "agent killed"
 	FaultListenerDies  Fault = "listener dies"
@@ -106,7 +106,7 @@ const (
 	FaultGhost         Fault = "registration deleted by a person"
 )
 
-// rates are the chances of the single calls.
+// rates are the chances of the faults of single calls, 0 to 1.
 var rates = map[Fault]float64{
 	FaultStoreRefused: 0.004, FaultStoreLost: 0.004, FaultStaleIndex: 0.3, FaultStaleBatch: 0.2, FaultStaleRecord: 0.2,
 	FaultLongLag: 0.02, FaultQueueRefused: 0.01, FaultQueueLost: 0.01, FaultMessageLost: 0.08, FaultMessageTwice: 0.15,
@@ -125,19 +125,19 @@ var rates = map[Fault]float64{
 	FaultNoJobs: 0.08, FaultSecondRequest: 0.1, FaultReleaseInterim: 0.15,
 }
 
-// spells are the mean times between the faults that come by themselves.
-var spells = map[Fault]time.Duration{
+// meanIntervals are the mean times between two faults of the second group.
+var meanIntervals = map[Fault]time.Duration{
 	FaultStoreAway: 25 * time.Minute, FaultGitHubAway: 20 * time.Minute, FaultCloudAway: 25 * time.Minute,
 	FaultPartition: 8 * time.Minute, FaultMachineDies: 10 * time.Minute, FaultInterruption: 15 * time.Minute,
 	FaultImpaired: 15 * time.Minute, FaultShortage: 10 * time.Minute, FaultReplicaKilled: 8 * time.Minute,
 	FaultAgentKilled: 6 * time.Minute, FaultListenerDies: 5 * time.Minute, FaultHostile: 20 * time.Minute,
 	FaultTerminate: 12 * time.Minute, FaultHold: 15 * time.Minute, FaultUnhold: 15 * time.Minute, FaultRefresh: 12 * time.Minute,
-	FaultGhost: 25 * time.Minute, FaultStray: 20 * time.Minute, FaultTaskDies: 6 * time.Minute, FaultFleetHold: 8 * time.Minute, FaultFleetUnhold: 8 * time.Minute,
+	FaultGhost: 25 * time.Minute, FaultLeaked: 20 * time.Minute, FaultTaskDies: 6 * time.Minute, FaultFleetHold: 8 * time.Minute, FaultFleetUnhold: 8 * time.Minute,
 }
 
-// temper draws how a life is disposed: some faults do not occur in it at all
-// and others often. Lives that differ find more than lives that are all alike.
-func (w *world) temper() {
+// drawFaultRates draws a factor for each fault: in one life some faults never occur and
+// others occur often. Lives that differ find more than lives that are all alike.
+func (w *world) drawFaultRates() {
 	w.odds = map[Fault]float64{}
 	for _, f := range allFaults {
 		switch w.rng.IntN(8) {
@@ -151,7 +151,7 @@ func (w *world) temper() {
 	}
 }
 
-// chance draws whether a fault befalls a call now.
+// chance draws whether a fault strikes now, and counts it.
 func (w *world) chance(f Fault) bool {
 	if w.script != nil {
 		return w.script.strikes(f)
@@ -166,19 +166,20 @@ func (w *world) chance(f Fault) bool {
 	return true
 }
 
-// recur lets a fault come by itself for as long as there is chaos.
-func (w *world) recur(f Fault, befall func() bool) {
+// recur has a fault strike at random times while the faults last. strike reports whether it
+// found something to strike.
+func (w *world) recur(f Fault, strike func() bool) {
 	odds := w.odds[f]
 	if odds == 0 {
 		return
 	}
-	mean := time.Duration(float64(spells[f]) / odds)
+	mean := time.Duration(float64(meanIntervals[f]) / odds)
 	var again func()
 	again = func() {
 		if !w.chaos {
 			return
 		}
-		if befall() {
+		if strike() {
 			w.coverage.Faults[f]++
 		}
 		w.after(w.exp(mean, 10*mean), again)
@@ -186,7 +187,7 @@ func (w *world) recur(f Fault, befall func() bool) {
 	w.after(w.exp(mean, 10*mean), again)
 }
 
-// exp draws a time with the mean, at most limit.
+// exp draws an exponentially distributed time with the mean, at most limit.
 func (w *world) exp(mean, limit time.Duration) time.Duration {
 	if w.script != nil {
 		return min(mean, limit)

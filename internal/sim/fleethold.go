@@ -11,8 +11,8 @@ const holdLives = 5
 
 func (w *world) holding() bool { return w.cfg.Seed%holdLives == 2 }
 
-// fleetHolds lets operators hold the fleet, and take the hold away. One that
-// nobody takes away ends by itself.
+// fleetHolds has operators hold the fleet and lift the hold. A hold that is not lifted
+// expires.
 func (w *world) fleetHolds() {
 	if !w.holding() {
 		return
@@ -44,8 +44,9 @@ func (w *world) fleetHoldWritten(before, after lifecycle.FleetHold) {
 	}
 }
 
-// checkFleetHeld: nobody tells the cloud to end a machine of a held fleet. Who
-// read the row just before it was written, and was suspended since, may not know.
+// checkFleetHeld checks that the cloud is not asked to end a machine of a held fleet. A
+// replica that read the row just before it was written, and has been suspended since,
+// cannot know.
 func (w *world) checkFleetHeld(id string) {
 	h := must1(w.truth.FleetHold(background))
 	if !h.InForce(w.now.Add(clockSlack)) {

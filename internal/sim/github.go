@@ -47,7 +47,7 @@ func (g *githubWorld) mint(kind lifecycle.RegistrationKind, repository string) l
 	return lifecycle.Registration{Kind: kind, URL: "https://github.test/" + repository, Secret: secret, ExpiresAt: expires}
 }
 
-// valid says whether a token is good now.
+// valid reports whether a token can be used now.
 func (g *githubWorld) valid(kind lifecycle.RegistrationKind, secret lifecycle.Secret, repository string) bool {
 	t, ok := g.tokens[secret]
 	return ok && t.kind == kind && t.repository == repository && g.w.now.Before(t.expires)

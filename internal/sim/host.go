@@ -82,7 +82,7 @@ func (h *host) startAgent() {
 	w.spawn(h.actor)
 }
 
-// changed wakes the agent, mostly: otherwise it looks within a second.
+// changed wakes the agent. If the wake-up is lost, the agent looks within a second.
 func (h *host) changed() {
 	if h.agent.alive && !h.actor.over && !h.w.chance(FaultWakeLost) {
 		h.w.wakeAt(h.actor, h.w.now)
@@ -105,8 +105,8 @@ func (h *host) die() {
 	}
 }
 
-// begin starts something that the host does by itself, and finish is asked how
-// it came out, unless it was given up meanwhile.
+// begin starts something that the host does by itself. After d finish says how it ended,
+// unless it was abandoned before.
 func (h *host) begin(p *agent.Progress, assignment int64, d time.Duration, finish func() (agent.Phase, lifecycle.Cause)) {
 	attempt := 1
 	if p.Assignment == assignment {

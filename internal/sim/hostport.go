@@ -102,7 +102,7 @@ func (p hostPort) Listen(_ context.Context, a agent.Assignment) error {
 	})
 }
 
-// connect lets the listener that was started at a time reach GitHub.
+// connect is the listener that was started at a time reaching GitHub.
 func (h *host) connect(started time.Time) {
 	l := &h.scene.Listener
 	if !h.alive || l.Phase != agent.ListenerStarting || !l.StartedAt.Equal(started) {

@@ -102,7 +102,7 @@ func (s *script) webhook(j lifecycle.WorkflowJob) {
 	})
 }
 
-// jobStore tells of the writes of jobs, webhooks and slots.
+// jobStore tells the story the writes of jobs, webhooks and slots.
 type jobStore struct {
 	*store.Store
 	s *script
@@ -144,7 +144,7 @@ func (j jobStore) UpdateTurns(ctx context.Context, t lifecycle.Turns) (lifecycle
 	return j.Store.UpdateTurns(ctx, t)
 }
 
-// jobsPort is what GitHub tells of jobs, and where job-scoped runners are registered.
+// jobsPort is the part of GitHub for jobs and job-scoped runners.
 type jobsPort struct{ w *world }
 
 func (p jobsPort) JIT(_ context.Context, repository, name string, labels []string) (lifecycle.Registration, int64, error) {
@@ -190,12 +190,12 @@ func (h *host) registerJIT(a agent.Assignment) (agent.Phase, lifecycle.Cause) {
 	return agent.PhaseOK, ""
 }
 
-// allowsOne: the host takes one job of a repository and has had none.
+// allowsOne reports whether the host takes one job of the repository and has had none.
 func (h *host) allowsOne(j *job) bool {
 	return h.scene.Allowed.JobsOf == j.repository && h.scene.Jobs == 0
 }
 
-// oneJobDone: the listener of a job-scoped runner ends with its job, and GitHub removes its
+// oneJobDone ends the listener of a job-scoped runner after its job. GitHub removes its
 // registration.
 func (h *host) oneJobDone() {
 	if h.scene.RegisteredAs != lifecycle.RegistrationJIT {

@@ -16,20 +16,20 @@ type job struct {
 	runID      string // GITHUB_RUN_ID: the run that it really belongs to
 	label      string // the runner label that it asks for
 	length     time.Duration
-	begins     func(*runner) // its workflow hears that a runner took it; may be nil
-	done       func()        // its workflow hears of its end, however it came
+	begins     func(*runner) // called when a runner takes it; may be nil
+	done       func()        // called when it ended, in whatever way
 	began      bool
 	ended      bool
 }
 
-// enqueue lets a job wait for a runner.
+// enqueue adds a job to those that wait for a runner.
 func (g *githubWorld) enqueue(j *job) {
 	g.w.tell("github", "job queued", j.name+" for "+j.label)
 	g.queued = append(g.queued, j)
 	g.assign()
 }
 
-// drop takes back the waiting jobs of a run.
+// drop removes the waiting jobs that keep refuses.
 func (g *githubWorld) drop(keep func(*job) bool) {
 	g.queued = slices.DeleteFunc(g.queued, func(j *job) bool { return !keep(j) })
 }
@@ -50,7 +50,7 @@ func (g *githubWorld) assign() {
 	})
 }
 
-// give sends a job on its way to a runner. One that is not picked up goes back.
+// give hands a job to a runner. A job that the runner does not pick up is queued again.
 func (g *githubWorld) give(j *job, r *runner) {
 	r.job = j
 	w := g.w

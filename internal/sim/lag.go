@@ -23,7 +23,7 @@ func newLag(w *world) *lag {
 // maxLag bounds how late a write comes to the lagging copy.
 const maxLag = 15 * time.Second
 
-// follow lets a write of a row come to the copy.
+// follow makes a write of a row reach the copy, later or at once.
 func (l *lag) follow(row string, put func(*memory.Store)) {
 	d := time.Duration(0)
 	if l.w.chaos {

@@ -33,8 +33,8 @@ func (w *world) limitHosts() {
 	}
 }
 
-// cutLaunches makes launches be cut short often, and machines be listed late, which
-// is when the room of a launch could be given back too early.
+// cutLaunches makes launches be interrupted often and machines be listed late, which is
+// when the room of a launch could be given back too early.
 func (w *world) cutLaunches() {
 	w.odds[FaultComputeLost], w.odds[FaultTagLag], w.odds[FaultReleaseInterim] = 14, 2, 6
 }
@@ -76,7 +76,7 @@ func (w *world) accountWritten(a lifecycle.Account) {
 	w.tell(w.who(), "writes", "account "+accountLine(a))
 }
 
-// checkLimits: there are never more hosts than a limit allows.
+// checkLimits checks that there are never more hosts than a limit allows.
 func (w *world) checkLimits() {
 	for _, l := range w.allLimits() {
 		if n := w.hostsOf(l); n > l.Hosts {
@@ -112,20 +112,20 @@ func (w *world) hostsOf(l policy.Limit) int {
 	return n
 }
 
-// machinesOf counts the machines of a pool. One whose launch was made long after
-// its request was over, by somebody who was suspended just before, is left out.
+// machinesOf counts the machines of a pool. It leaves out a machine that was launched long
+// after its request was over, by a replica that was suspended just before the call.
 func (w *world) machinesOf(pool string) int {
 	n := 0
 	for _, m := range w.living() {
-		if m.Pool == pool && !m.late && !strings.HasPrefix(m.RequestID, strayName) {
+		if m.Pool == pool && !m.late && !strings.HasPrefix(m.RequestID, leakedName) {
 			n++
 		}
 	}
 	return n
 }
 
-// lateLaunch: the request of a launch was over half a minute before its call was
-// made.
+// lateLaunch reports whether the request of a launch was over half a minute before its call
+// was made.
 func (w *world) lateLaunch(m lifecycle.Machine) bool {
 	q, err := w.truth.Request(background, m.Repository, m.RunID, m.RequestID)
 	return err == nil && q.Settled() && w.now.Sub(w.rules.settledAt[q.RequestID]) > 30*time.Second
@@ -170,14 +170,14 @@ func within(l policy.Limit, repository string) bool {
 	return repository == l.Of
 }
 
-// roomLook is how long there may be room for a request that waits for it: it
-// looks every ten seconds, and through an account that is full as often; what a
-// launch that was cut short has made is believed a minute later.
+// roomLook is how long there may be room for a request that waits for it. The request looks
+// every ten seconds, and audits a full account as often; the machines of an interrupted
+// launch are believed a minute later.
 const roomLook = 3 * time.Minute
 
-// checkRoom: nobody waits for room that is there, once the misfortunes are over.
+// checkRoom checks that no request waits for room that is there, once the faults are over.
 func (w *world) checkRoom() {
-	if !w.limited() || w.rules.calm.IsZero() || w.now.Sub(w.rules.calm) < settleAfter {
+	if !w.limited() || w.rules.chaosEndedAt.IsZero() || w.now.Sub(w.rules.chaosEndedAt) < settleAfter {
 		return
 	}
 	for _, r := range w.runs {
@@ -196,7 +196,7 @@ func (w *world) checkRoom() {
 	}
 }
 
-// roomFor: every limit on the request leaves room for the hosts that it needs.
+// roomFor reports whether every limit on the request leaves room for the hosts that it needs.
 func (w *world) roomFor(q lifecycle.Request) bool {
 	limits := w.limits.Of(q.Repository)
 	if most := w.pools[q.Spec.Pool].Maximum; most > 0 {
@@ -210,7 +210,7 @@ func (w *world) roomFor(q lifecycle.Request) bool {
 	return true
 }
 
-// bookedOf counts what others who still wait have booked.
+// bookedOf counts the hosts that other waiting requests have reserved.
 func (w *world) bookedOf(l policy.Limit, q lifecycle.Request) int {
 	n := 0
 	for _, e := range w.account(l).Entries {

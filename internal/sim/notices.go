@@ -10,8 +10,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// noticePort is the queue of notices as a replica reaches it. Nothing hides what
-// one replica has received from another, so that most is heard more than once.
+// noticePort is the queue of notices as a replica reaches it. A received notice is not
+// hidden from other replicas, so most notices are handled more than once.
 type noticePort struct{ w *world }
 
 func (p noticePort) Receive(context.Context) ([]lifecycle.NoticeDelivery, error) {
@@ -33,8 +33,8 @@ func (p noticePort) Delete(_ context.Context, handles ...string) error {
 	})
 }
 
-// announce tells controld of an interruption, a while after it was announced to
-// the host.
+// announce puts an interruption into the queue of notices, a while after the host has seen
+// it.
 func (w *world) announce(instanceID string) {
 	n := lifecycle.Notice{InstanceID: instanceID, Kind: lifecycle.NoticeInterruption, At: w.now}
 	w.after(w.between(0, 3*time.Minute), func() {
@@ -44,8 +44,8 @@ func (w *world) announce(instanceID string) {
 	})
 }
 
-// hear has a replica hear notices, whether it sweeps or not: that only one does
-// saves calls and nothing else.
+// hear makes a replica handle notices, whether it has the lease of the sweeps or not: that
+// only one replica does so saves calls and nothing else.
 func (r *replica) hear() {
 	w := r.w
 	var round *fleet.NoticeRound

@@ -7,8 +7,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// queuePort is the queue as a replica reaches it: it may lose, double, delay
-// and reorder what it carries, and lose its answers.
+// queuePort is the queue as a replica reaches it. It may lose, duplicate, delay and reorder
+// messages, and lose its answers.
 type queuePort struct{ w *world }
 
 func (q queuePort) call(what string, do func() error) error {

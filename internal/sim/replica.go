@@ -20,8 +20,8 @@ type replica struct {
 	skew  time.Duration
 }
 
-// patience is how long an operation of a caller tries a dependency that is
-// unavailable before the caller hears of it.
+// patience is how long an operation retries an unavailable dependency before its caller gets
+// the error.
 const patience = 10 * time.Second
 
 func (w *world) newReplica(i int) *replica {
@@ -75,8 +75,8 @@ func (w *world) spread(d time.Duration) time.Duration {
 // latency is what a step costs at least.
 func (w *world) latency() time.Duration { return w.between(time.Millisecond, 10*time.Millisecond) }
 
-// noteSweep marks that a replica sweeps that does not hold the lease: it must
-// do no harm, so it must happen.
+// noteSweep marks that a replica sweeps without holding the lease. That must do no harm, so
+// it must happen in some life.
 func (w *world) noteSweep() {
 	l, err := w.truth.Lease(background, "sweep")
 	if err == nil && strings.HasSuffix(w.current.name, " sweep") && !strings.HasPrefix(l.Holder, w.current.proc.name+".") {
@@ -84,7 +84,7 @@ func (w *world) noteSweep() {
 	}
 }
 
-// backoff is what the daemon waits after so many failures.
+// backoff is how long the daemon waits after so many failures.
 func (w *world) backoff(failures int) time.Duration {
 	return w.between(time.Millisecond, min(50*time.Millisecond<<min(failures, 6), 2*time.Second))
 }
@@ -92,7 +92,7 @@ func (w *world) backoff(failures int) time.Duration {
 // call is one RPC: an operation that a replica drives for a caller.
 type call struct {
 	*actor
-	// left is set when the caller has gone away.
+	// left is set when the caller has disconnected.
 	left bool
 }
 
@@ -100,8 +100,8 @@ type call struct {
 // pause: a request for a few hosts takes a few dozen.
 const restlessSteps = 300
 
-// drive steps an operation as fleet.Drive does, and tells how it came out. A
-// caller whose replica crashed hears errConnection.
+// drive steps an operation as fleet.Drive does, and calls over with its result. A caller
+// whose replica crashed gets errConnection.
 func (r *replica) drive(name string, op fleet.Op, over func(error)) *call {
 	w := r.w
 	failures, steps, lastGood := 0, 0, w.now
@@ -154,7 +154,7 @@ var (
 	errLeft       = errors.New("the caller went away")
 )
 
-// anyReplica is one that lives, or nil.
+// anyReplica is a live replica, or nil.
 func (w *world) anyReplica() *replica {
 	first := w.rng.IntN(len(w.replicas))
 	for i := range w.replicas {

@@ -10,7 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Rule is a law of the design that must hold in every life.
+// Rule is a rule of the design that must hold in every life.
 type Rule string
 
 // The rules. Their names are what the planted bugs must be caught by.
@@ -23,15 +23,15 @@ const (
 	RuleTrust           Rule = "trust"              // a host never crosses its trust key
 	RuleClaim           Rule = "claim"              // only pooled hosts, nor retiring, held or late ones
 	RuleDue             Rule = "due"                // a live record is looked at by its threshold
-	RuleForget          Rule = "forget"             // nobody forgets a machine that lives
+	RuleForget          Rule = "forget"             // no record is forgotten while its machine lives
 	RulePooledDirty     Rule = "pooled dirty"       // what is pooled was cleaned
 	RuleReady           Rule = "ready"              // what runs has registered for its assignment
 	RuleRunningEnded    Rule = "running ended"      // a running host ends for its reasons only
 	RuleBusyEnded       Rule = "busy ended"         // a job is never killed by bookkeeping
 	RuleHeld            Rule = "held"               // what an operator holds is not claimed or ended
-	RuleFleetHeld       Rule = "fleet held"         // no machine of a held fleet is told to end
+	RuleFleetHeld       Rule = "fleet held"         // no machine of a held fleet is ended
 	RuleLimit           Rule = "limit"              // never more hosts than a limit allows
-	RuleRoom            Rule = "room"               // nobody waits for room that is there
+	RuleRoom            Rule = "room"               // no request waits for room that is there
 	RuleWorkTwice       Rule = "work twice"         // one attempt of a job is one worker's
 	RuleBusyScaledIn    Rule = "busy scaled in"     // no service is scaled in while a runner is busy
 	RuleUnserved        Rule = "unserved"           // a job that waits gets a runner
@@ -50,11 +50,11 @@ const (
 	RuleUnregistered    Rule = "unregistered"       // no live runner loses its registration
 	RuleUnsettled       Rule = "unsettled"          // every request has its outcome
 	RuleLeftover        Rule = "left over"          // nothing is left at the end
-	RuleRestless        Rule = "restless"           // who has nothing to do pauses
+	RuleRestless        Rule = "restless"           // an operation that has nothing to do pauses
 	RuleReleaseComplete Rule = "release incomplete" // after a release no record names the run
 )
 
-// rules hold what the rules need to remember.
+// rules is what the rules need to remember.
 type rules struct {
 	hosts    map[string]*life
 	launches map[string]lifecycle.LaunchOrder // by request and number
@@ -62,11 +62,11 @@ type rules struct {
 	// writtenAt is when the store got a request, which may be long after its
 	// own clock said that it was created.
 	writtenAt map[string]time.Time
-	// settledAt is when a request had no use for some host first.
-	settledAt map[string]time.Time
-	calm      time.Time
-	// heldSince is when the fleet's hold came into force, roomSince when there was
-	// room first for a request that waits for it.
+	// settledAt is when a request first had no use for some host.
+	settledAt    map[string]time.Time
+	chaosEndedAt time.Time
+	// heldSince is when the fleet's hold came into force. roomSince is when there was first
+	// room for a request that waits for it, by request id.
 	heldSince time.Time
 	roomSince map[string]time.Time
 }
@@ -99,7 +99,7 @@ func (r *rules) of(hostKey string) *life {
 	return l
 }
 
-// broken ends this life: a rule does not hold.
+// broken records that a rule does not hold, and ends the life.
 func (w *world) broken(r Rule, format string, args ...any) {
 	if w.violation == nil {
 		w.violation = &Violation{Rule: r, What: fmt.Sprintf(format, args...), Trace: w.trace.last()}
@@ -107,7 +107,7 @@ func (w *world) broken(r Rule, format string, args ...any) {
 	panic(w.violation)
 }
 
-// checkError: use-cases fail in the ways that they name, and no other.
+// checkError checks that use-cases fail only in the ways that they document.
 func (w *world) checkError(what string, err error) {
 	var transition *lifecycle.TransitionError
 	var short *fleet.ShortError
@@ -140,7 +140,7 @@ func (w *world) eventsAdded(events []lifecycle.Event) {
 	}
 }
 
-// served notes whose assignment it is.
+// served notes the run of the record's assignment.
 func (l *life) served(r lifecycle.Record) {
 	for int64(len(l.servedRuns)) <= r.Assignment {
 		l.servedRuns = append(l.servedRuns, "")
@@ -158,7 +158,7 @@ func (l *life) runOf(assignment int64) string {
 	return l.servedRuns[assignment]
 }
 
-// putReport writes a report and follows it.
+// putReport writes a report and notes since when its host is busy.
 func (w *world) putReport(p lifecycle.Report) {
 	must(w.truth.ForHost(p.HostKey).PutReport(background, p))
 	w.lag.report(p)
@@ -173,7 +173,7 @@ func (w *world) putReport(p lifecycle.Report) {
 
 func (w *world) reportDeleted(hostKey string) { w.lag.noReport(hostKey) }
 
-// checkReport: the agent of an honest host signals only what it did.
+// checkReport checks that the agent of an honest host signals only what it did.
 func (w *world) checkReport(h *host, p lifecycle.Report) {
 	if h.hostile {
 		return
@@ -194,7 +194,7 @@ func (w *world) checkReport(h *host, p lifecycle.Report) {
 	h.told = p.Assignment
 }
 
-// checkJob: a job begins only where it belongs.
+// checkJob checks that a job begins only on a host of its run.
 func (w *world) checkJob(h *host, j *job) {
 	if h.allowsOne(j) {
 		return // GitHub chooses which job a job-scoped host gets
@@ -213,7 +213,7 @@ func (w *world) checkJob(h *host, j *job) {
 	}
 }
 
-// checkRefused: the hook refuses strangers, and those who come after a release.
+// checkRefused checks that the hook refuses only jobs of other runs, and jobs after a release.
 func (w *world) checkRefused(h *host, j *job) {
 	r, err := w.truth.Instance(background, h.id)
 	if err == nil && r.State == lifecycle.StateRunning && r.RunID == j.runID && r.Repository == j.repository && !h.hostile {
@@ -221,7 +221,7 @@ func (w *world) checkRefused(h *host, j *job) {
 	}
 }
 
-// checkRegister: a host that is not clean registers for nobody else.
+// checkRegister checks that a host that is not clean does not register for another run.
 func (w *world) checkRegister(h *host, a agent.Assignment) {
 	if key := lifecycle.RunKey(a.Repository, a.RunID); h.lastRun != "" && h.lastRun != key {
 		w.broken(RuleDirtyHost, "%s registers for %s and was not cleaned since %s", h.id, key, h.lastRun)

@@ -7,7 +7,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// checkTerminated: a host ends for the reasons of the design, and no other.
+// checkTerminated checks that a host ends only for the reasons of the design.
 func (w *world) checkTerminated(l *life, before lifecycle.Record) {
 	m := w.machines[before.InstanceID]
 	if m == nil || m.State == lifecycle.MachineGone || m.State == lifecycle.MachineEnding || m.Impaired || m.ordered {
@@ -26,12 +26,12 @@ func (w *world) checkTerminated(l *life, before lifecycle.Record) {
 	w.checkBusyEnded(m, l, before)
 }
 
-// freshReport bounds how old the report may be that a decision to end rests
-// on, beside the time in which the decider itself was suspended.
+// freshReport bounds the age of the report that a decision to end rests on, besides the time
+// for which the replica that decides was suspended.
 const freshReport = time.Minute
 
-// checkBusyEnded: whoever ends a host must have known that it was not busy,
-// unless the job has had all its time.
+// checkBusyEnded checks that a replica that ends a host had read that it was not busy, or
+// that the job has had its whole runtime.
 func (w *world) checkBusyEnded(m *machine, l *life, before lifecycle.Record) {
 	if l.busySince.IsZero() || !l.runtimeLeft(before, w.now) {
 		return
@@ -50,8 +50,8 @@ func (w *world) checkBusyEnded(m *machine, l *life, before lifecycle.Record) {
 	}
 }
 
-// runtimeLeft: the job of the host may still run. From when its time counts
-// depends on how the job came to run.
+// runtimeLeft reports whether the job of the host may still run. When its time began depends
+// on how the job came to run.
 func (l *life) runtimeLeft(r lifecycle.Record, now time.Time) bool {
 	most := r.MaxRuntime
 	switch r.State {
@@ -71,7 +71,7 @@ func (l *life) runtimeLeft(r lifecycle.Record, now time.Time) bool {
 	return false
 }
 
-// checkEnd: a machine ends after its record, or when nobody owns it.
+// checkEnd checks that a machine ends after its record, or has no record.
 func (w *world) checkEnd(m *machine) {
 	w.coverage.Actions[lifecycle.ActionEndMachine]++
 	r, err := w.truth.Instance(background, m.HostKey)
@@ -86,15 +86,15 @@ func (w *world) checkEnd(m *machine) {
 	}
 }
 
-// agentClock is how far an agent that reaches the store may be wrong about its
-// time: the store's Date has whole seconds, and small drifts are not corrected.
+// agentClock is the largest clock error of an agent that reaches the store: the store's Date
+// has whole seconds, and small drifts are not corrected.
 const agentClock = 6 * time.Second
 
-// selfEndSlack is what an agent may be wrong about the time: a clock that is
-// off by 90 s and was never corrected, and the age of what it last read.
+// selfEndSlack is the largest clock error of an agent: a clock that is off by 90 s and was
+// never corrected, plus the age of what it last read.
 const selfEndSlack = 100 * time.Second
 
-// checkPowerOff: the agent ends its host by its own rule only.
+// checkPowerOff checks that the agent ends its host only by its own rule.
 func (w *world) checkPowerOff(h *host, why string) {
 	r, err := w.truth.Instance(background, h.id)
 	if err != nil || h.hostile || r.State == lifecycle.StateTerminated {
@@ -112,7 +112,7 @@ func (w *world) checkPowerOff(h *host, why string) {
 	}
 }
 
-// checkDeleteRunner: no registration is deleted under a host that uses it, unless
+// checkDeleteRunner checks that no registration is deleted under a host that uses it, unless
 // EC2 takes that host back or scale-down has marked it.
 func (w *world) checkDeleteRunner(r *runner) {
 	h := r.host

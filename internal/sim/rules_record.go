@@ -123,8 +123,8 @@ func (w *world) stayed(before, after lifecycle.Record) {
 // clockSlack is how far the clocks of replicas and the world may differ.
 const clockSlack = 2 * time.Second
 
-// checkDue: whoever lives is looked at by its threshold. One past it that is
-// still busy is looked at again and again; a held one after its hold.
+// checkDue checks that a live host is due at its threshold at the latest. A busy one past its
+// threshold is due again and again, a held one after its hold.
 func (w *world) checkDue(r lifecycle.Record) {
 	if r.State == lifecycle.StateTerminated {
 		return
@@ -141,7 +141,7 @@ func (w *world) checkDue(r lifecycle.Record) {
 	}
 }
 
-// checkReady: what is called running has registered for this assignment.
+// checkReady checks that a running host has registered for its assignment.
 func (w *world) checkReady(r lifecycle.Record) {
 	m := w.machines[r.InstanceID]
 	if m == nil || m.host == nil {
@@ -152,7 +152,7 @@ func (w *world) checkReady(r lifecycle.Record) {
 	}
 }
 
-// checkPooled: what is pooled has been cleaned, and nothing runs on it.
+// checkPooled checks that a pooled host was cleaned and runs nothing.
 func (w *world) checkPooled(r lifecycle.Record) {
 	if w.pools[r.Pool].Policy.Reuse == lifecycle.ReuseNone && !r.Fresh() {
 		w.broken(RuleTrust, "%s is pooled and its pool reuses no host", r.HostKey)
@@ -169,7 +169,7 @@ func (w *world) checkPooled(r lifecycle.Record) {
 	}
 }
 
-// checkCondition: a claim takes effect under its whole condition only.
+// checkCondition checks that a claim takes effect only under its whole condition.
 func (w *world) checkCondition(c lifecycle.Claim, before lifecycle.Record) {
 	margin := w.pools[before.Pool].Policy.ClaimMargin
 	switch {

@@ -64,7 +64,7 @@ func (w *world) requestWritten(before, after lifecycle.Request) {
 	}
 }
 
-// checkCommitted: what a request is given was ready for it, and is enough.
+// checkCommitted checks that the hosts of a committed request were ready for it, and are enough.
 func (w *world) checkCommitted(q lifecycle.Request) {
 	if n := len(q.Taken); n < q.Spec.MinimumCount || n > q.Spec.Count {
 		w.broken(RuleReady, "request %s is settled with %d hosts, asked for %d to %d", q.RequestID, n, q.Spec.MinimumCount, q.Spec.Count)
@@ -76,7 +76,7 @@ func (w *world) checkCommitted(q lifecycle.Request) {
 	}
 }
 
-// provisioned: no assignment of a host is given to two requests.
+// provisioned checks that no assignment of a host is given to two requests.
 func (w *world) provisioned(q lifecycle.Request, hosts []lifecycle.Record) {
 	for _, h := range hosts {
 		if h.State != lifecycle.StateRunning || h.RunID != q.RunID || h.Repository != q.Repository {
@@ -90,8 +90,8 @@ func (w *world) provisioned(q lifecycle.Request, hosts []lifecycle.Record) {
 	}
 }
 
-// checkLaunch: one number is one order, and no request has more machines at
-// once than it asked for.
+// checkLaunch checks that one launch number is one order, and that no request has more
+// machines at once than it asked for.
 func (w *world) checkLaunch(order lifecycle.LaunchOrder, got []lifecycle.Machine) {
 	key := fmt.Sprintf("%s of %s/%s, launch %d", order.RequestID, order.Repository, order.RunID, order.Number)
 	if first, ok := w.rules.launches[key]; ok && (first.Token != order.Token || first.Count != order.Count) {
@@ -117,8 +117,8 @@ func (w *world) checkLaunch(order lifecycle.LaunchOrder, got []lifecycle.Machine
 }
 
 // outstanding counts the live machines that a request has, or may still get:
-// those it took and those it launched. What another caller of the same request
-// has claimed and not yet written down cannot be known; it is given back later.
+// those it took and those it launched. A host that another caller of the same request has
+// claimed and not yet written into the request cannot be known; it is given back later.
 func (w *world) outstanding(q lifecycle.Request) int {
 	n := 0
 	for _, m := range w.living() {
@@ -136,9 +136,9 @@ func (w *world) outstanding(q lifecycle.Request) int {
 	return n
 }
 
-// released: after a release no request of the run is open and no record names
-// the run, but for what a later attempt has, what was under way when it began,
-// and what a job or an operator keeps.
+// released checks a release: after it no request of the run is open and no record names the
+// run. Excepted are the hosts of a later attempt, what was under way when the release began,
+// and hosts that a job or an operator keeps.
 func (w *world) released(repository, runID string, attempt int, began time.Time) {
 	w.marked(repository, runID, attempt, began)
 	records := must1(w.truth.ListInstances(background, lifecycle.Filter{RunID: runID}, lifecycle.PageOf{Limit: 1000})).Items

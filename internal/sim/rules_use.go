@@ -6,7 +6,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// beginRules looks at the whole world every so often.
+// beginRules starts the rules that look at the whole world, every 30 s.
 func (w *world) beginRules() {
 	const every = 30 * time.Second
 	var again func()
@@ -19,15 +19,14 @@ func (w *world) beginRules() {
 	w.after(every, again)
 }
 
-// settleAfter is how long after the end of all misfortune a host may still be
-// with a request that has no use for it: what was suspended or away has come
-// back by then.
+// settleAfter is how long after the end of the faults a host may still be with a request
+// that has no use for it. By then everything that was suspended or away is back.
 const settleAfter = 5 * time.Minute
 
-// checkKept: no host stays with a request that was released or settled without
+// checkKept checks that no host stays with a request that was released or settled without
 // it, unless a job runs on it.
 func (w *world) checkKept() {
-	if w.rules.calm.IsZero() || w.now.Sub(w.rules.calm) < settleAfter {
+	if w.rules.chaosEndedAt.IsZero() || w.now.Sub(w.rules.chaosEndedAt) < settleAfter {
 		return
 	}
 	for _, m := range w.living() {
@@ -46,9 +45,9 @@ func (w *world) checkKept() {
 // reuseLag is how long a pooled host may be out of sight of the index.
 const reuseLag = maxLag + 5*time.Second
 
-// checkReuse: no request intends a launch while a host that fits it waits in
-// the pool, or names it already. Who was suspended since it asked the index may
-// not know.
+// checkReuse checks that no request intends a launch while a host that fits it waits in the
+// pool, or is assigned to it already. A replica that was suspended after it asked the index
+// cannot know.
 func (w *world) checkReuse(q lifecycle.Request) {
 	asked := w.current.asked
 	if asked.IsZero() {
@@ -70,7 +69,7 @@ func (w *world) checkReuse(q lifecycle.Request) {
 	}
 }
 
-// fits: the request could claim the host now, and for some time to come.
+// fits reports whether the request could claim the host now and for some time to come.
 func (w *world) fits(q lifecycle.Request, r lifecycle.Record) bool {
 	policy := w.pools[q.Spec.Pool].Policy
 	return r.Pooled() && !r.Retiring && !r.Held(w.now) && r.Threshold.After(w.now.Add(policy.ClaimMargin+reuseLag)) &&

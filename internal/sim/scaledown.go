@@ -10,12 +10,12 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// scaleDownLives: every third life has scale-down, far more eager than anybody
-// would have it, so that it meets what callers, GitHub and others do meanwhile.
+// scaleDownLives: every third life has scale-down. It is far more eager than a real one, so
+// that it runs while callers, GitHub and other replicas act on the same hosts.
 const scaleDownLives = 3
 
 // scaleDown is that of this life; nil: it has none. It is drawn from the seed
-// alone: the other lives go on as they did without it.
+// alone, so the other lives are what they were without it.
 func (w *world) scaleDown() *fleet.ScaleDown {
 	if w.cfg.Seed%scaleDownLives != 0 {
 		return nil
@@ -29,7 +29,7 @@ func (w *world) scaleDown() *fleet.ScaleDown {
 	return &fleet.ScaleDown{Policy: p, GitHub: githubPort{w}, Every: 30 * time.Second}
 }
 
-// scaledDown: scale-down had marked the host, as idle or as an orphan.
+// scaledDown reports whether scale-down had marked the host as idle or as an orphan.
 func (w *world) scaledDown(r lifecycle.Record) bool { return r.ScalingDown() || r.Orphan() }
 
 // Runner implements fleet.Registrations.

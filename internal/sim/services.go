@@ -21,7 +21,7 @@ const serviceName = "render"
 
 func (w *world) serving() bool { return w.cfg.Seed%serviceLives == 1 }
 
-// servicePolicy goes to zero sooner than anybody would have it.
+// servicePolicy goes to zero sooner than a real one would, so that lives see it.
 var servicePolicy = policy.ServicePolicy{Maximum: 3, BacklogPerRunner: 2, IdleChecks: 2}
 
 // serviceOptions are those of this life's service; nil: it has none.
@@ -53,16 +53,16 @@ func (w *world) workerOptions(r *replica) *fleet.WorkerOptions {
 	}
 }
 
-// sweepServices has a replica look at the service every so often, as the one that
-// sweeps does; others at the same time do no harm.
+// sweepServices makes a replica check the service from time to time, as the replica with the
+// lease of the sweeps does. Several at once must do no harm.
 func (r *replica) sweepServices() {
 	if r.w.serving() {
 		r.lookAtServices("services", func() time.Time { return r.w.now.Add(r.w.between(50*time.Second, 70*time.Second)) })
 	}
 }
 
-// lookAtServices drives looks at the service, each to its end; again is when the
-// next one begins, never by default.
+// lookAtServices drives checks of the service, each to its end. again says when the next one
+// begins; the zero time ends the series.
 func (r *replica) lookAtServices(name string, again func() time.Time) {
 	w := r.w
 	var op *fleet.ServiceSweep
@@ -123,13 +123,13 @@ func (w *world) fall(a *actor) {
 	}
 }
 
-// ecs is a service of containers: it has as many tasks as it was told, some time
-// later.
+// ecs is a service of containers. Its number of tasks follows the desired count with a
+// delay.
 type ecs struct {
 	desired int
 	tasks   []*task
 	started int
-	// old is what a look may still show until sureAt.
+	// old is what Describe may still show until sureAt.
 	old    model.Tasks
 	sureAt time.Time
 }
@@ -199,7 +199,7 @@ func (e *ecs) look() model.Tasks {
 	return t
 }
 
-// changes notes what looks may still show.
+// changes notes the state that Describe may still show.
 func (w *world) ecsChanges() { w.ecs.old, w.ecs.sureAt = w.ecs.look(), w.now.Add(describeLag) }
 
 // reconcile starts and ends tasks until there are as many as are desired.
@@ -234,8 +234,8 @@ func (w *world) endTask(t *task, why string) {
 	w.ecs.tasks = slices.DeleteFunc(w.ecs.tasks, func(o *task) bool { return o == t })
 }
 
-// serviceMisfortunes end containers; ECS starts others in their place.
-func (w *world) serviceMisfortunes() {
+// scheduleServiceFaults has containers end at random times; ECS starts others in their place.
+func (w *world) scheduleServiceFaults() {
 	if !w.serving() {
 		return
 	}
@@ -249,8 +249,8 @@ func (w *world) serviceMisfortunes() {
 	})
 }
 
-// checkScaled: a service is not scaled in while a runner is busy, as far as whoever
-// does it could see when it counted last.
+// checkScaled checks that a service is not scaled in while a runner is busy, as far as the
+// replica that does it could see when it counted last.
 func (w *world) checkScaled(desired int) {
 	if desired >= w.ecs.desired {
 		return

@@ -8,12 +8,11 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// settleBound is how long after the end of all misfortune the last host may
-// live: a hold, then the longest runtime, then a release held up by GitHub,
-// and the time in the pool.
+// settleBound is how long after the end of the faults the last host may live: a hold, then
+// the longest runtime, then a release delayed by GitHub, and the time in the pool.
 const settleBound = 2 * time.Hour
 
-// settle lets everything come to its end, and holds that nothing is left.
+// settle runs the world until nothing is left, and checks that this happens in time.
 func (w *world) settle() {
 	limit := w.now.Add(settleBound)
 	for {
@@ -26,19 +25,19 @@ func (w *world) settle() {
 			if strings.HasPrefix(left[0], "request") {
 				rule = RuleUnsettled
 			}
-			w.broken(rule, "%s after the end of all misfortune: %s", settleBound, strings.Join(left, "; "))
+			w.broken(rule, "%s after the end of the faults: %s", settleBound, strings.Join(left, "; "))
 		}
 		w.runUntil(w.now.Add(time.Minute))
 	}
 }
 
-// leftover says what is still there.
+// leftover lists what is still there, a line each.
 func (w *world) leftover() []string {
 	var left []string
 	far := w.now.Add(100 * 365 * 24 * time.Hour)
 	for _, q := range must1(w.truth.DueRequests(background, far, lifecycle.PageOf{})).Items {
 		if lifecycle.IsWarm(q.RunID) {
-			continue // it is there for as long as its pool has warm hosts by the configuration
+			continue // it exists while the configuration gives its pool warm hosts
 		}
 		left = append(left, "request "+requestLine(q))
 	}

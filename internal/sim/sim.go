@@ -1,14 +1,3 @@
-// Package sim is the deterministic simulator of a whole fleet: the real
-// use-cases of internal/fleet and the real logic of internal/agent, on worlds
-// for the store, the queue, the cloud, GitHub and the hosts that misbehave as
-// the real ones do.
-//
-// Everything runs on one goroutine, from one seed, in virtual time. Before and
-// after every call of a port the world may kill the caller, as kill -9 would,
-// or let others act first, for a moment or for minutes. The rules of
-// docs/design.md are held against every write and every effect, and at the end,
-// when the faults have stopped, everything must settle and nothing may be left
-// over. The same seed gives the same life, event for event.
 package sim
 
 import (
@@ -80,7 +69,7 @@ func Run(c Config) (result Result) {
 	w.protect(func() {
 		w.begin()
 		w.runUntil(epoch.Add(w.cfg.Chaos))
-		w.calmDown()
+		w.endChaos()
 		w.settle()
 	})
 	return result

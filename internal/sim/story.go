@@ -35,7 +35,7 @@ func Story(text string) (told string, err error) {
 type script struct {
 	w     *world
 	lines []string
-	// armed are the faults that befall the next calls that they fit.
+	// armed are the faults that strike the next calls that they fit.
 	armed []armedFault
 	// machines are the ids of machines in the order of their launch: the story calls them
 	// host-1, host-2 and so on.
@@ -113,7 +113,7 @@ func (s *script) play(text string) (string, error) {
 // command runs one command:
 //
 //	replicas 2              starts so many replicas of controld; every story begins so
-//	provision run-7         a caller asks for a host for a run: ready, or how it ended, is told
+//	provision run-7         a caller asks for a host for a run
 //	release run-7           a caller releases a run
 //	job run-7 20s           a job of a run is queued on GitHub and takes so long
 //	job-pool                adds a job pool with two slots; comes before replicas

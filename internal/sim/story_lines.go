@@ -10,7 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// toldOtherwise are the events of a trace that a story tells in a line of its own.
+// toldOtherwise are the events of a trace that a story has other lines for.
 var toldOtherwise = []string{
 	"creates", "writes", "launch", "send", "reports", "log", "terminate machine", "provision",
 }
@@ -27,7 +27,7 @@ func (s *script) tell(who, line string) {
 	s.lines = append(s.lines, fmt.Sprintf("%7.2fs  %-20s %s", at, s.named(who), s.named(line)))
 }
 
-// event tells an event of the trace.
+// event adds a line for an event of the trace.
 func (s *script) event(who, what, more string) {
 	switch isAgent := strings.HasPrefix(who, "agent "); {
 	case s == nil, slices.Contains(toldOtherwise, what) && more != answerLost:
@@ -50,7 +50,7 @@ func (s *script) named(line string) string {
 	return line
 }
 
-// called tells of a call to something remote, and how it came out.
+// called adds a line for a remote call, with its error.
 func (s *script) called(what string, err error) {
 	if s == nil {
 		return
@@ -61,7 +61,7 @@ func (s *script) called(what string, err error) {
 	s.tell(s.w.who(), what)
 }
 
-// record tells of a write of a host's record: what it changes.
+// record adds a line for a write of a host's record: what it changes.
 func (s *script) record(before, after lifecycle.Record) {
 	if s == nil {
 		return
@@ -85,7 +85,7 @@ func (s *script) record(before, after lifecycle.Record) {
 	s.write("record of "+after.HostKey, changes, changed(before.Reason, after.Reason))
 }
 
-// request tells of a write of a request: what it changes.
+// request adds a line for a write of a request: what it changes.
 func (s *script) request(before, after lifecycle.Request) {
 	if s == nil {
 		return
@@ -117,7 +117,7 @@ func (s *script) request(before, after lifecycle.Request) {
 	s.write(after.RequestID, changes, changed(before.Reason, after.Reason))
 }
 
-// report tells what an agent reports, where that is news.
+// report adds a line for a report of an agent, if it differs from the last one.
 func (s *script) report(who string, p lifecycle.Report) {
 	if s == nil {
 		return
@@ -132,7 +132,7 @@ func (s *script) report(who string, p lifecycle.Report) {
 	}
 }
 
-// write tells of a write of a row.
+// write adds a line for a write of a row.
 func (s *script) write(row string, changes []string, reason string) {
 	line := "writes " + row + ": " + strings.Join(changes, "; ")
 	if reason != "" {
@@ -141,7 +141,7 @@ func (s *script) write(row string, changes []string, reason string) {
 	s.tell(s.w.who(), line)
 }
 
-// due says when a row is looked at next if nothing else happens.
+// due says when a sweep looks at a row if nothing else happens.
 func (s *script) due(at time.Time) string {
 	switch {
 	case at.IsZero():
@@ -160,7 +160,7 @@ func changed(before, after string) string {
 	return after
 }
 
-// show tells what there is now.
+// show adds lines for the machines, records and registrations as they are now.
 func (s *script) show() {
 	add := func(format string, args ...any) {
 		s.lines = append(s.lines, s.named("          "+fmt.Sprintf(format, args...)))
@@ -177,7 +177,7 @@ func (s *script) show() {
 	}
 }
 
-// launched tells of a launch that EC2 has made, whether its caller hears of it or not.
+// launched adds a line for a launch that EC2 has made, even if its answer gets lost.
 func (s *script) launched(order lifecycle.LaunchOrder, machines []lifecycle.Machine) {
 	if s == nil {
 		return
@@ -190,7 +190,7 @@ func (s *script) launched(order lifecycle.LaunchOrder, machines []lifecycle.Mach
 	s.called(fmt.Sprintf("EC2: launch %d of %s: %s", order.Number, order.RequestID, launchedIDs(machines)), nil)
 }
 
-// described tells of a description of machines.
+// described adds a line for a description of machines.
 func (s *script) described(machines []lifecycle.Machine, err error) {
 	var states []string
 	for _, m := range machines {
@@ -199,7 +199,7 @@ func (s *script) described(machines []lifecycle.Machine, err error) {
 	s.called("EC2: describe machines: "+strings.Join(states, ", "), err)
 }
 
-// received tells what came from a queue.
+// received adds a line for what came from a queue.
 func (s *script) received(got []lifecycle.Delivery, err error) {
 	var keys []string
 	for _, d := range got {

@@ -26,7 +26,7 @@ func newTrace(keep int) *trace {
 	return &trace{ring: make([]entry, keep), hash: fnvOffset}
 }
 
-// FNV-1a: a trace needs no more than to tell two lives apart.
+// FNV-1a is enough: the hash only has to tell two lives apart.
 const (
 	fnvOffset = 14695981039346656037
 	fnvPrime  = 1099511628211
@@ -48,7 +48,7 @@ func (t *trace) add(e entry) {
 	t.hash = h
 }
 
-// last are the events that are kept, oldest first.
+// last returns the events that are kept, oldest first.
 func (t *trace) last() []string {
 	var lines []string
 	for i := max(0, t.n-len(t.ring)); i < t.n; i++ {
@@ -63,7 +63,7 @@ func (w *world) tell(who, what, more string) {
 	w.script.event(who, what, more)
 }
 
-// who is the actor that acts now.
+// who is the name of the actor that acts now.
 func (w *world) who() string {
 	if w.current == nil {
 		return "world"

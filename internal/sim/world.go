@@ -19,7 +19,7 @@ import (
 	store "github.com/remuda-ci/remuda/internal/store/memory"
 )
 
-// world is everything there is in one life.
+// world is everything that exists in one life.
 type world struct {
 	cfg Config
 	rng *rand.Rand
@@ -36,7 +36,7 @@ type world struct {
 	truth *store.Store
 	lag   *lag
 	queue *queue.Queue
-	// notices are what EC2 announced and nobody acknowledged; announced counts all.
+	// notices are what EC2 announced and no replica has acknowledged; announced counts all.
 	notices   []lifecycle.NoticeDelivery
 	announced int
 
@@ -49,14 +49,14 @@ type world struct {
 	github    *githubWorld
 	replicas  []*replica
 	starts    int // of replicas
-	strays    int
+	leaked    int // machines without a record, so far
 	pools     map[string]fleet.Pool
 	intervals agent.Intervals
 	warm      *fleet.WarmPool // nil: no pool has warm hosts
 	limits    policy.Limits
 	ecs       ecs
 	work      workWorld
-	taste     taste
+	workload  workload
 	runs      []*run
 	rules     *rules
 
@@ -71,7 +71,7 @@ type world struct {
 	calls     int
 }
 
-// repositories are those that callers come from: two owners, one with two.
+// repositories are the repositories of the callers: two owners, one of them with two.
 var repositories = []string{"acme/app", "acme/lib", "umbrella/app"}
 
 var classes = map[string]fleet.Class{
@@ -84,7 +84,7 @@ func newWorld(c Config) *world {
 		cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 0x72656d756461)), now: epoch, chaos: true,
 		machines: map[string]*machine{}, trace: newTrace(c.Keep), coverage: newCoverage(),
 	}
-	w.temper()
+	w.drawFaultRates()
 	w.truth = store.New(w.clock)
 	w.lag = newLag(w)
 	w.queue = queue.New(w.clock)
@@ -112,7 +112,7 @@ func (w *world) configure() {
 			Name: name, ResourceClasses: []string{"small", "large"}, UsageClasses: lifecycle.UsageClasses, Policy: p,
 		}
 	}
-	w.taste = w.drawTaste()
+	w.workload = w.drawWorkload()
 	w.pools = map[string]fleet.Pool{
 		"default": pool("default", lifecycle.ReuseSameRepository, 0),
 		"owner":   pool("owner", lifecycle.ReuseSameOwner, 3),
@@ -127,7 +127,7 @@ func (w *world) configure() {
 	}
 }
 
-// warmUp gives two pools warm hosts, until the misfortunes end.
+// warmUp gives two pools warm hosts, until the faults end.
 func (w *world) warmUp() {
 	w.warm = &fleet.WarmPool{
 		Spec:   lifecycle.Spec{ResourceClass: "small", UsageClass: lifecycle.UsageOnDemand, InstanceTypes: []string{"*"}},
@@ -140,21 +140,21 @@ func (w *world) warmUp() {
 	}
 }
 
-// begin starts the replicas, the callers and the misfortunes.
+// begin starts the replicas, the callers and the faults.
 func (w *world) begin() {
 	for i := range 2 + w.rng.IntN(2) {
 		w.replicas = append(w.replicas, w.newReplica(i))
 	}
 	w.beginCallers()
-	w.beginMisfortunes()
+	w.scheduleFaults()
 	w.beginSubmitters()
 	w.beginRules()
 }
 
 func (w *world) storeAway() bool { return w.now.Before(w.storeAwayUntil) }
 
-// calmDown ends all misfortune: from here on everything has to settle.
-func (w *world) calmDown() {
+// endChaos ends all faults: from here on everything has to settle.
+func (w *world) endChaos() {
 	w.tell("world", "calm", "")
 	w.chaos = false
 	if w.warm != nil {
@@ -168,10 +168,10 @@ func (w *world) calmDown() {
 	}
 	w.plenty()
 	w.github.assign()
-	w.rules.calm = w.now
+	w.rules.chaosEndedAt = w.now
 }
 
-// logger tells the trace what a daemon logs, if that was asked for.
+// logger writes what a daemon logs into the trace, if Config.Log is set.
 func (w *world) logger(name string) hclog.Logger {
 	if !w.cfg.Log {
 		return hclog.NewNullLogger()

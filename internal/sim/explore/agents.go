@@ -34,7 +34,7 @@ func (h agent) reads(p lifecycle.Report) agent {
 	return h
 }
 
-// answers is the agent's answer coming to the store.
+// answers is the agent's answer reaching the store.
 func (h agent) answers() (agent, lifecycle.Report) {
 	p := *h.answer
 	p.Busy = h.busy
@@ -45,7 +45,7 @@ func (h agent) answers() (agent, lifecycle.Report) {
 	return h, p
 }
 
-// serving: the runner listens, as far as its agent knows.
+// serving reports whether the runner listens, as far as its agent knows.
 func (h agent) serving() bool {
 	return h.registered > h.cleaned && (h.answer == nil || h.answer.Signal == lifecycle.SignalRegOK)
 }
@@ -90,7 +90,7 @@ func (x *explorer) readings(w *world, host int) [2]id {
 	return found
 }
 
-// runs: the host's machine runs.
+// runs reports whether the host's machine runs.
 func (x *explorer) runs(w *world, host int) bool {
 	there, _ := at[cloud](x.values, w, cloudCell)
 	return host < len(there.machines) && there.machines[host].State == lifecycle.MachineRunning

@@ -2,7 +2,7 @@ package explore
 
 // Small are the bounds that every test run explores: together they put any two
 // operations beside each other, for two hosts, two replicas and two requests,
-// with each misfortune at every point. They take some ten seconds.
+// with each fault at every point. They take some ten seconds.
 var Small = []Bounds{
 	{Name: "a release and a crash", Pooled: 1, Asks: oneAsk, Releases: 1, Crashes: 1, Passes: 1, Assignments: 3},
 	{Name: "a lost answer", Pooled: 1, Asks: oneAsk, Lost: 1, Passes: 1, Assignments: 3},

@@ -1,40 +1,3 @@
-// Package explore visits every interleaving of a small fleet: the real
-// use-cases of internal/fleet, driven by two replicas over a world of a few
-// rows that keep the store's conditions (TestRows), with every choice that this
-// world has tried in every order. What the simulator finds by chance in large
-// lives is here shown to be absent from small ones.
-//
-// Time is reduced to whether a threshold has passed: all durations are one
-// unit, and the clock stands still until the choice is made that a unit
-// passes. The agent is reduced to its contract: it reads its record, and later
-// writes its answer to what it read. States are told apart by all on which
-// decisions depend, the progress of every operation included, and each is
-// visited once. The bounds are declared; nothing is cut off silently.
-//
-// Two things keep the states few and their visits cheap:
-//
-//   - A step that only reads is put together with the next write of its
-//     operation, or made just before somebody else's move after which it would
-//     come to something else (see expand). Whether it would is not estimated from
-//     what is read but found out: the step is tried in both worlds. TestLateReads
-//     explores with and without this, and compares everything that was done.
-//   - What an operation's step does depends on the rows that it looked at and
-//     nothing else. It is tried once and then known (see node).
-//
-// What is covered: with the bounds "everything", two replicas, two requests and
-// two hosts in the pool; a release of either run; sweeps one after the other,
-// on either replica; a crash of either replica with all that runs on it; and a
-// unit of time that passes. All of these come at any time and in any order,
-// until a host has had three assignments. The other bounds have less of this,
-// and beside it two sweeps at once, two releases, launches, failed
-// registrations, lost answers, jobs, callers that ask twice, or more time.
-//
-// What is not covered: all of these things together in one life. Silence,
-// interruptions, holds, orders, the sweeps of the cloud and of GitHub, old reads
-// of the indexes and failures of GitHub are left to the simulator. Each replica
-// has one caller's operation and one sweep at a time. A sweep starts only while
-// something is due, but where the bounds let it start idle. The replicas share
-// one clock. An agent is silent once its record has ended.
 package explore
 
 import (
@@ -75,7 +38,7 @@ type Bounds struct {
 	Assignments int64
 }
 
-// Ask is one request: of a run, for so many hosts, of which a minimum must come.
+// Ask is one request of a run for a number of hosts and a minimum.
 type Ask struct {
 	Run            string
 	Count, Minimum int
@@ -83,9 +46,8 @@ type Ask struct {
 
 // Report is what an exploration covered.
 type Report struct {
-	// States were visited, Edges taken between them; Settled counts the states
-	// from which everything
-	// was shown to settle after both replicas crashed.
+	// States were visited, and Edges taken between them. Settled counts the states
+	// from which everything was shown to settle after both replicas crashed.
 	States, Edges, Settled int
 	// Beyond counts the states at the declared bound of assignments, whose
 	// successors were not visited.
@@ -110,7 +72,7 @@ func (v *Violation) Error() string {
 }
 
 // Explore visits all states within the bounds, and at most limit (0: no limit).
-// Now and then it tells how far it is, unless tell is nil.
+// It calls tell with its progress from time to time, unless tell is nil.
 func Explore(b Bounds, limit int, tell func(Report)) Report {
 	x := newExplorer(b, limit)
 	x.tell = tell
@@ -118,8 +80,7 @@ func Explore(b Bounds, limit int, tell func(Report)) Report {
 	return x.report
 }
 
-// tellEvery is after how many states the explorer tells how far it is: some
-// seconds.
+// tellEvery is the number of states between two calls of tell: some seconds.
 const tellEvery = 500_000
 
 type explorer struct {
@@ -149,10 +110,10 @@ type explorer struct {
 	at         *state
 	kind, what string
 
-	// plainly: nothing is left out; deeds collects what others see. Both are
-	// for measuring one way of exploring against the other.
+	// plainly leaves out nothing; effects collects every change that others see.
+	// Both are for comparing one way of exploring with the other.
 	plainly bool
-	deeds   map[string]bool
+	effects map[string]bool
 	texts   map[world]string
 }
 
@@ -211,15 +172,15 @@ func (x *explorer) run() {
 	}
 }
 
-// doing notes what is tried.
+// doing notes which choice is tried.
 func (x *explorer) doing(kind, what string) { x.kind, x.what = kind, what }
 
-// visit takes a state up, unless it was visited before.
+// visit puts a state on the stack, unless it was visited before.
 func (x *explorer) visit(from *state, s state) {
 	x.report.Edges++
-	if x.deeds != nil && from != nil && x.kind != "crash" {
+	if x.effects != nil && from != nil && x.kind != "crash" {
 		if before, after := x.shown(from.world), x.shown(s.world); before != after {
-			x.deeds[x.what+": "+before+" => "+after] = true
+			x.effects[x.what+": "+before+" => "+after] = true
 		}
 	}
 	fp := x.print(&s)

@@ -49,10 +49,10 @@ func TestLateReads(t *testing.T) {
 func lateReads(t *testing.T, bounds []explore.Bounds) {
 	for _, b := range bounds {
 		t.Run(b.Name, func(t *testing.T) {
-			want, plainly := explore.Deeds(b, true)
-			got, r := explore.Deeds(b, false)
+			want, plainly := explore.Effects(b, true)
+			got, r := explore.Effects(b, false)
 			if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
-				t.Errorf("deeds (-plainly +with late reads):\n%s", diff)
+				t.Errorf("effects (-plainly +with late reads):\n%s", diff)
 			}
 			if r.States >= plainly.States {
 				t.Errorf("%d states, plainly %d: nothing is gained", r.States, plainly.States)

@@ -2,13 +2,13 @@ package explore
 
 import "github.com/remuda-ci/remuda/internal/fleet"
 
-// Deeds explores and returns every change of the world that others can see,
-// with who made it. Plainly is without what makes the states fewer.
-func Deeds(b Bounds, plainly bool) (map[string]bool, Report) {
+// Effects explores and returns every change of the world that others can see, each
+// with the operation that made it. plainly explores without what makes the states fewer.
+func Effects(b Bounds, plainly bool) (map[string]bool, Report) {
 	x := newExplorer(b, 0)
-	x.plainly, x.deeds, x.texts = plainly, map[string]bool{}, map[world]string{}
+	x.plainly, x.effects, x.texts = plainly, map[string]bool{}, map[world]string{}
 	x.run()
-	return x.deeds, x.report
+	return x.effects, x.report
 }
 
 // NewRows are the rows of a world that is empty.

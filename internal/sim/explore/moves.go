@@ -6,9 +6,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// early is something that only reads and may do so just before a move, since
-// afterwards it would read something else: an operation that runs, one that is
-// started for it, or the agent of a host.
+// early is an actor that only reads and may do so just before a move, since
+// afterwards it would read something else: a running operation, one that is
+// started for this, or the agent of a host.
 type early struct {
 	place int
 	start *kind
@@ -22,10 +22,10 @@ type early struct {
 // expand visits all that may come next.
 //
 // A step that only reads is made late: together with the next write of its
-// operation, or just before somebody else's move after which it would read
-// something else. At every moment between it would read the same, and nobody
-// sees that it reads: so no behaviour is lost. What reads and does not write
-// afterwards does nothing.
+// operation, or just before another actor's move after which it would read
+// something else. At every moment in between it would read the same, and a read
+// is invisible to others, so no behavior is lost. An operation that reads and
+// does not write afterwards does nothing.
 func (x *explorer) expand(s *state) {
 	for i, n := range s.ops {
 		if n != nil && (i%replicas == 0 || n != s.ops[i-1]) {
@@ -77,7 +77,7 @@ func (x *explorer) starts(from, s *state, k *kind, taken int) int {
 	return -1
 }
 
-// asked: somebody asked for the run.
+// asked reports whether a caller has asked for the run.
 func (x *explorer) asked(s *state, run string) bool {
 	for i, ask := range x.bounds.Asks {
 		if ask.Run == run && s.used.asked[i] > 0 {
@@ -87,7 +87,7 @@ func (x *explorer) asked(s *state, run string) bool {
 	return false
 }
 
-// due: a sweep would find something.
+// due reports whether a sweep would find something.
 func (x *explorer) due(w *world) bool {
 	now := instant(w[clockCell])
 	for c := range cells {
@@ -184,7 +184,7 @@ func (x *explorer) agentMoves(s *state, host int) {
 	}
 }
 
-// fails leaves a failure out when there may be no more of them.
+// fails leaves out a failure when the bounds allow no more of them.
 func (x *explorer) fails(s *state, readings [2]id) []id {
 	if s.used.failures >= x.most.failures {
 		return readings[:1]
@@ -192,8 +192,8 @@ func (x *explorer) fails(s *state, readings [2]id) []id {
 	return readings[:]
 }
 
-// land visits what a move leads to: the move alone, and with whatever others
-// may have read just before it, and with a crash just after it.
+// land visits the states that a move leads to: the move alone, the move after
+// reads that others made just before it, and the move with a crash just after it.
 func (x *explorer) land(from *state, after state, place, host int, kind, what string) {
 	x.doing(kind, what)
 	x.report.Choices[kind]++
@@ -303,9 +303,9 @@ func (x *explorer) arrive(from *state, s state, place int) {
 	}
 }
 
-// crashes takes away the operation in the place, and what else is on its
-// replica: of the operations of the other sort that may be any, or none when
-// the other replica has room for them.
+// crashes removes the operation in the place, and what else is on its replica:
+// any one of the operations of the other sort, or none when the other replica
+// has room for them.
 func (x *explorer) crashes(from *state, s state, place int) {
 	x.doing("crash", "after that of "+s.ops[place].kind.name)
 	x.report.Choices["crash"]++

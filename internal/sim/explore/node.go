@@ -11,9 +11,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// node is an operation at one point of its way. An operation is a function of
-// the answers that its calls get, so a node knows for good what its next step
-// does in a world, once it was tried in one that looks the same to it.
+// node is an operation at one point of its progress. An operation is a function of
+// the answers that its calls get, so once a step was tried in a world, the node knows
+// what it does in every world that looks the same to it.
 type node struct {
 	number int
 	kind   *kind
@@ -67,7 +67,7 @@ type outcome struct {
 	lost bool
 }
 
-// acts: the step changes something that others may see.
+// acts reports whether the step changes something that others may see.
 func (o *outcome) acts() bool { return len(o.writes) > 0 }
 
 func (o *outcome) on(w world) world {
@@ -95,7 +95,7 @@ func (x *explorer) step(n *node, w *world, lose bool) *outcome {
 	return out
 }
 
-// known is what the step does in the world; nil: it was not tried in one like it.
+// known is what the step does in the world, or nil if it was not tried in one like it.
 func (b *branch) known(w *world) *outcome {
 	for b != nil && b.ended == nil {
 		i := slices.Index(b.seen, w[b.cell])
@@ -123,9 +123,9 @@ func goesOn(b **branch, l look) **branch {
 	return &(*b).to[i]
 }
 
-// try makes the step, and those after it that call nobody: they change nothing
-// that others see, and see nothing that others change. It says also on which
-// cells that depended.
+// try makes the step, and the steps after it that make no call: they change nothing
+// that others see, and see nothing that others change. It also returns the cells on
+// which the outcome depended.
 func (x *explorer) try(n *node, w world, lose bool) (*outcome, []look) {
 	op := x.rebuilt(n)
 	p := x.ports

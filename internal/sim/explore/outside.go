@@ -72,7 +72,7 @@ func (q queue) Return(_ context.Context, _ lifecycle.QueueName, handles ...strin
 	return err
 }
 
-// compute is the cloud. A machine that is told to end has ended after a unit.
+// compute is the cloud. A machine is gone a unit after it was terminated.
 type compute struct{ p *ports }
 
 func (p *ports) cloud() cloud {

@@ -221,7 +221,7 @@ func (p *ports) DueInstances(_ context.Context, now time.Time, _ lifecycle.PageO
 	return p.list("list due instances", dueAt, func(r lifecycle.Record) bool { return isDue(r.DueAt, now) })
 }
 
-// isDue: the moment has come.
+// isDue reports whether the time has come.
 func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
 
 func (p *ports) ListInstances(context.Context, lifecycle.Filter, lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
@@ -349,7 +349,7 @@ func (p *ports) EventsSince(context.Context, lifecycle.PageOf) (lifecycle.Page[l
 
 func (p *ports) LastEvent(context.Context) (string, error) { return "", nil }
 
-// The lease only saves work: the explorer lets whoever wants to sweep.
+// The lease only saves work: the explorer lets any replica sweep.
 
 func (p *ports) Lease(context.Context, string) (lifecycle.Lease, error) {
 	panic("no lease is explored")

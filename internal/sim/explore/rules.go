@@ -57,7 +57,7 @@ func (p *ports) checkMoved(before, now lifecycle.Record) {
 	}
 }
 
-// runtimeLeft: a job may still run on the host.
+// runtimeLeft reports whether a job may still run on the host.
 func (p *ports) runtimeLeft(r lifecycle.Record) bool {
 	switch {
 	case r.State == lifecycle.StateRunning:
@@ -73,7 +73,7 @@ func (p *ports) agent(key string) agent {
 	return h
 }
 
-// checkClaim: a claim takes effect under its whole condition only.
+// checkClaim checks that a claim takes effect only under its whole condition.
 func (p *ports) checkClaim(c lifecycle.Claim, before lifecycle.Record) {
 	if !before.Pooled() || before.Assignment != c.Assignment || !before.Threshold.After(c.Now.Add(policy().ClaimMargin)) {
 		p.broken("claim", "%s is claimed while %s in assignment %d, by a message of %d", before.HostKey, before.Condition(), before.Assignment, c.Assignment)
@@ -102,8 +102,8 @@ func (p *ports) checkRequest(before, now lifecycle.Request) {
 	}
 }
 
-// checkReuse: no launch is intended while a host has been waiting in the pool
-// for a unit, unless others may be after it, or names the request already.
+// checkReuse checks that no launch is intended while a host has been waiting in the pool
+// for a unit (unless others may be about to claim it) or is assigned to the request.
 func (p *ports) checkReuse(q lifecycle.Request) {
 	if provisioning, sweeping := p.crowd(); provisioning > 1 || sweeping > 0 {
 		return
@@ -137,7 +137,7 @@ func (p *ports) crowd() (provisioning, sweeping int) {
 	return n % 8, n / 8
 }
 
-// checkLaunch: one number is one order, and is made for no more than is asked.
+// checkLaunch checks that one number is one order, for no more hosts than were asked for.
 func (p *ports) checkLaunch(there cloud, order lifecycle.LaunchOrder) {
 	for _, m := range there.machines {
 		if m.RequestID == order.RequestID && m.Machine.Launch == order.Number && m.token != order.Token {
@@ -146,14 +146,14 @@ func (p *ports) checkLaunch(there cloud, order lifecycle.LaunchOrder) {
 	}
 }
 
-// checkEnd: a machine ends after its record.
+// checkEnd checks that a machine ends after its record.
 func (p *ports) checkEnd(key string) {
 	if r, ok := p.record(key); ok && r.State != lifecycle.StateTerminated {
 		p.broken("machine ended", "%s is ended while its record is %s", key, r.Condition())
 	}
 }
 
-// checkStep: an operation fails in no other ways than those it should.
+// checkStep checks that an operation fails only in the ways that it documents.
 func (p *ports) checkStep(name string, err error) {
 	var transition *lifecycle.TransitionError
 	switch {

@@ -7,13 +7,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// settlesWithin is after how many units everything has to be over: a run has
-// three, a request, a release and the time in the pool have one each, and what
-// comes late for one waits for the next.
+// settlesWithin is the number of units within which everything has to be over: a run has
+// three, a request, a release and the time in the pool have one each, and whatever just
+// misses one waits for the next.
 const settlesWithin = 16
 
-// checkSettles: should both replicas crash now and start again, everything
-// comes to its end by the sweeps alone.
+// checkSettles checks that if both replicas crash now and start again, the sweeps alone
+// bring everything to its end.
 func (x *explorer) checkSettles(w world) {
 	var passed []print
 	for range settlesWithin {
@@ -75,8 +75,8 @@ func (x *explorer) sweepOnce(w world) world {
 	return w
 }
 
-// rest says what is still there: nothing, when nothing lives, nothing is due,
-// and every request has its outcome.
+// rest says what is still there, or returns "" when nothing lives, nothing is due and every
+// request has its outcome.
 func (x *explorer) rest(w *world) string {
 	var rest []string
 	there, _ := at[cloud](x.values, w, cloudCell)

@@ -12,7 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// unit is the one duration: whatever is set now has passed after one of them.
+// unit is the only duration: every threshold that is set now has passed one unit later.
 const unit = 10 * time.Minute
 
 var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -93,8 +93,8 @@ var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
 func printOf(b []byte) print { return print{maphash.Bytes(seeds[0], b), maphash.Bytes(seeds[1], b)} }
 
-// appendWorld adds what the world means. Of a host that has ended nobody asks
-// any more what its agent did.
+// appendWorld adds what the world means. What the agent of an ended host did is left
+// out, since nothing depends on it.
 func (x *explorer) appendWorld(b []byte, w *world) []byte {
 	clock := w[clockCell]
 	for c := range clockCell {
@@ -183,7 +183,7 @@ func pools() map[string]fleet.Pool {
 	}}
 }
 
-// initial is the pool as it waits for the first request.
+// initial is the world before the first request.
 func (x *explorer) initial() *state {
 	*x.ports = ports{x: x}
 	p, box := x.ports, mail{}
@@ -209,8 +209,8 @@ func (x *explorer) initial() *state {
 	return &state{world: p.world}
 }
 
-// pass lets a unit of time pass: every threshold that was set before passes
-// with it, hidden messages reappear, and what ends has ended.
+// pass advances the clock by a unit: every threshold that was set before passes,
+// hidden messages reappear, and machines that were ending are gone.
 func (x *explorer) pass(w world) world {
 	w[clockCell]++
 	box, _ := at[mail](x.values, &w, queueCell)
@@ -230,7 +230,7 @@ func (x *explorer) pass(w world) world {
 	return w
 }
 
-// beyond: some host has had all the assignments that are explored.
+// beyond reports whether some host has had all the assignments that are explored.
 func (x *explorer) beyond(s *state) bool {
 	for host := range maxHosts {
 		r, ok := at[lifecycle.Record](x.values, &s.world, instanceCell+cell(host))

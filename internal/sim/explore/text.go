@@ -25,7 +25,7 @@ type text struct {
 	apart []byte
 }
 
-// version is one of a row's, as somebody knows it.
+// version is a version of a row as an operation knows it.
 type version struct {
 	row cell
 	n   int64
@@ -157,7 +157,7 @@ func (t *text) report(p lifecycle.Report) {
 	t.add("report", p.Assignment, string(p.Signal), string(p.Cause), p.Busy)
 }
 
-// mail adds the queue. The names of its messages are told by their places.
+// mail adds the queue. A message is identified by its place.
 func (t *text) mail(q mail) {
 	t.add("mail")
 	t.apart = binary.AppendVarint(t.apart, int64(q.last))

@@ -19,7 +19,7 @@ func main() {
 	flag.Uint64Var(&o.first, "first", 1, "the first seed of many")
 	flag.IntVar(&o.seeds, "seeds", 200, "how many lives")
 	flag.IntVar(&o.hosts, "hosts", 0, "about how many machines live at once (0: 6)")
-	flag.Float64Var(&o.hours, "hours", 0, "virtual hours of misfortune in each life (0: a third of one)")
+	flag.Float64Var(&o.hours, "hours", 0, "virtual hours of faults in each life (0: a third of one)")
 	flag.IntVar(&o.keep, "keep", 0, "how many events of a trace to show (0: 200)")
 	flag.BoolVar(&o.log, "log", false, "show the log lines of the daemons in the trace")
 	flag.BoolVar(&o.coverage, "coverage", false, "say how often each fault and action occurred")

@@ -8,17 +8,17 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
-// workWorld is the queue of the service, as those see it who use it.
+// workWorld is the queue of the service as its callers and workers see it.
 type workWorld struct {
 	ids []string
-	// claimedAt is when a job began to run, by id; had, whose an attempt is.
+	// claimedAt is when a job began to run, by its id. had is the worker that has an attempt.
 	claimedAt map[string]time.Time
 	had       map[string]string
 	// waitsSince is when a job began to wait.
 	waitsSince map[string]time.Time
 }
 
-// beginSubmitters lets jobs come for as long as there is chaos.
+// beginSubmitters submits jobs at random times while the faults last.
 func (w *world) beginSubmitters() {
 	if !w.serving() {
 		return
@@ -49,8 +49,8 @@ func (w *world) submit(id string) {
 	})
 }
 
-// ask makes one call of the queue at some replica, and another one if the caller
-// says it twice. The answer may be late; a caller whose controld died hears that.
+// ask makes one call of the queue at some replica, and a second one if the caller repeats
+// itself. The answer may be late. A caller whose replica died gets errConnection.
 func (w *world) ask(name string, call func(*replica, time.Time) error, answer func(error)) {
 	r := w.anyReplica()
 	if r == nil {
@@ -89,7 +89,7 @@ type worker struct {
 	left time.Duration // of the job
 }
 
-// turn is who has the job, and as which attempt.
+// turn names a worker and the attempt of the job that it has.
 func (k *worker) turn() model.JobAttempt {
 	return model.JobAttempt{WorkerID: k.task.id, Number: k.job.Attempt}
 }
@@ -121,7 +121,7 @@ func (k *worker) claim() {
 	})
 }
 
-// checkHad: one attempt of a job is one worker's.
+// checkHad checks that one attempt of a job belongs to one worker.
 func (w *world) checkHad(k *worker, j model.Job) {
 	attempt := fmt.Sprintf("%s attempt %d", j.ID, j.Attempt)
 	if other := w.work.had[attempt]; other != "" && other != k.task.id {
@@ -130,7 +130,7 @@ func (w *world) checkHad(k *worker, j model.Job) {
 	w.work.had[attempt] = k.task.id
 }
 
-// work goes on with the job for a while, tells of it, and ends it when it is done.
+// work advances the job for a while, reports activity, and ends the job when it is done.
 func (k *worker) work() {
 	w := k.w
 	pause := min(k.left, w.between(20*time.Second, 90*time.Second))
@@ -155,7 +155,7 @@ func (k *worker) work() {
 	})
 }
 
-// say makes a call until it is heard. Who is told that the job is another's stops it.
+// say repeats a call until it is answered. A worker that learns that the job belongs to another worker drops it.
 func (k *worker) say(what string, call func(*replica, time.Time) error, then func()) {
 	w := k.w
 	w.ask(k.task.id+" "+what+" "+k.job.ID, call, func(err error) {
@@ -186,17 +186,17 @@ func (w *world) workWritten(before, after model.Job) {
 	}
 }
 
-// workBound is how long a job may wait once the misfortunes are over: the next look
-// at the service, the start of a container, and the others before it, of which each
-// takes at most 4 minutes, or is given up after a silence and begun once more.
+// workBound is how long a job may wait once the faults are over: until the next check of the
+// service, the start of a container, and the jobs before it. Each of those takes at most
+// 4 minutes, or fails after a silence and is started once more.
 const workBound = 45 * time.Minute
 
 // runnerBound is how long a service may have no runner while a job waits.
 const runnerBound = 5 * time.Minute
 
-// checkWork: what waits gets a runner within bounded time.
+// checkWork checks that a waiting job gets a runner within bounded time.
 func (w *world) checkWork() {
-	if !w.serving() || w.rules.calm.IsZero() {
+	if !w.serving() || w.rules.chaosEndedAt.IsZero() {
 		return
 	}
 	for _, id := range w.work.ids {
@@ -204,7 +204,7 @@ func (w *world) checkWork() {
 		if err != nil || j.State != model.JobWaiting {
 			continue
 		}
-		waits := min(w.now.Sub(w.work.waitsSince[id]), w.now.Sub(w.rules.calm)-settleAfter)
+		waits := min(w.now.Sub(w.work.waitsSince[id]), w.now.Sub(w.rules.chaosEndedAt)-settleAfter)
 		if waits > workBound || waits > runnerBound && w.ecs.desired == 0 {
 			w.broken(RuleUnserved, "job %s waits since %s, and the service was told to have %d", id, sinceEpoch(w.work.waitsSince[id]), w.ecs.desired)
 		}

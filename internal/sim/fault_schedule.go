@@ -9,8 +9,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// beginMisfortunes lets come what comes by itself.
-func (w *world) beginMisfortunes() {
+// scheduleFaults starts the faults that come at random times.
+func (w *world) scheduleFaults() {
 	w.recur(FaultStoreAway, func() bool {
 		w.storeAwayUntil = w.now.Add(w.between(10*time.Second, 4*time.Minute))
 		w.tell("world", "store away until", sinceEpoch(w.storeAwayUntil))
@@ -33,8 +33,8 @@ func (w *world) beginMisfortunes() {
 		w.after(w.exp(3*time.Minute, 20*time.Minute), w.plenty)
 		return true
 	})
-	w.recur(FaultStray, func() bool {
-		w.stray()
+	w.recur(FaultLeaked, func() bool {
+		w.leak()
 		return true
 	})
 	w.recur(FaultReplicaKilled, func() bool {
@@ -44,18 +44,18 @@ func (w *world) beginMisfortunes() {
 		}
 		return r != nil
 	})
-	w.hostMisfortunes()
-	w.serviceMisfortunes()
+	w.scheduleHostFaults()
+	w.scheduleServiceFaults()
 	w.operators()
 }
 
-// strayName begins the names of requests that nobody made.
-const strayName = "stray-"
+// leakedName is the prefix of the request ids of leaked machines: no such request exists.
+const leakedName = "stray-"
 
-// stray launches a machine that carries our tag and that no request knows.
-func (w *world) stray() {
-	w.strays++
-	name := fmt.Sprintf("%s%d", strayName, w.strays)
+// leak launches a machine that carries our tag and that no request knows.
+func (w *world) leak() {
+	w.leaked++
+	name := fmt.Sprintf("%s%d", leakedName, w.leaked)
 	got, err := w.compute.Launch(background, lifecycle.LaunchOrder{
 		Token: name, RequestID: name, Number: 1, Count: 1, Pool: "default", Repository: repositories[0], RunID: name,
 		ResourceClass: "small", CPU: 2, MemoryMiB: 4096, UsageClass: lifecycle.UsageOnDemand,
@@ -69,14 +69,14 @@ func (w *world) stray() {
 	}
 }
 
-// plenty ends a shortage.
+// plenty ends a shortage of capacity.
 func (w *world) plenty() { w.compute.SetCapacity("*", 1<<20) }
 
-// anyHost is one that lives and passes, or nil.
-func (w *world) anyHost(passes func(*host) bool) *host {
+// anyHost picks a live host that matches, or returns nil.
+func (w *world) anyHost(matches func(*host) bool) *host {
 	var hosts []*host
 	for _, m := range w.living() {
-		if m.host != nil && m.host.alive && passes(m.host) {
+		if m.host != nil && m.host.alive && matches(m.host) {
 			hosts = append(hosts, m.host)
 		}
 	}
@@ -86,31 +86,31 @@ func (w *world) anyHost(passes func(*host) bool) *host {
 	return hosts[w.rng.IntN(len(hosts))]
 }
 
-func any1(*host) bool { return true }
+func everyHost(*host) bool { return true }
 
-// befallHost is a misfortune of one host that passes.
-func (w *world) befallHost(f Fault, passes func(*host) bool, befall func(*host)) {
+// recurOnHost is recur for a fault of one host: each time it strikes a host that matches.
+func (w *world) recurOnHost(f Fault, matches func(*host) bool, strike func(*host)) {
 	w.recur(f, func() bool {
-		h := w.anyHost(passes)
+		h := w.anyHost(matches)
 		if h == nil {
 			return false
 		}
-		w.tell(h.id, "misfortune", string(f))
-		befall(h)
+		w.tell(h.id, "fault", string(f))
+		strike(h)
 		return true
 	})
 }
 
-func (w *world) hostMisfortunes() {
-	w.befallHost(FaultPartition, any1, func(h *host) { h.cutOff = w.now.Add(w.between(10*time.Second, 5*time.Minute)) })
-	w.befallHost(FaultMachineDies, any1, func(h *host) { w.gone(h.machine) })
-	w.befallHost(FaultInterruption, any1, func(h *host) {
+func (w *world) scheduleHostFaults() {
+	w.recurOnHost(FaultPartition, everyHost, func(h *host) { h.cutOff = w.now.Add(w.between(10*time.Second, 5*time.Minute)) })
+	w.recurOnHost(FaultMachineDies, everyHost, func(h *host) { w.gone(h.machine) })
+	w.recurOnHost(FaultInterruption, everyHost, func(h *host) {
 		h.scene.InterruptionAt = h.clock().Add(2 * time.Minute)
 		h.changed()
 		w.announce(h.id)
 		w.after(2*time.Minute, func() { w.gone(h.machine) })
 	})
-	w.befallHost(FaultImpaired, any1, func(h *host) {
+	w.recurOnHost(FaultImpaired, everyHost, func(h *host) {
 		h.machine.Impaired = true
 		w.compute.Impair(h.id, true)
 		h.cutOff = w.now.Add(w.between(10*time.Second, 5*time.Minute))
@@ -119,23 +119,23 @@ func (w *world) hostMisfortunes() {
 			w.compute.Impair(h.id, false)
 		})
 	})
-	w.befallHost(FaultAgentKilled, any1, func(h *host) { w.kill(h.agent, "kill -9") })
-	w.befallHost(FaultListenerDies,
+	w.recurOnHost(FaultAgentKilled, everyHost, func(h *host) { w.kill(h.agent, "kill -9") })
+	w.recurOnHost(FaultListenerDies,
 		func(h *host) bool { return h.scene.Listener.Phase == agent.ListenerListening && h.worker == nil },
 		func(h *host) {
 			h.exit([]int{agent.CodeUnknown, agent.CodeRetryable, agent.CodeUpdating, agent.CodeDeprecated}[w.rng.IntN(4)])
 		})
-	w.befallHost(FaultGhost, func(h *host) bool { return h.runner != nil && !h.runner.deleted && h.runner.job == nil },
+	w.recurOnHost(FaultGhost, func(h *host) bool { return h.runner != nil && !h.runner.deleted && h.runner.job == nil },
 		func(h *host) {
 			w.github.remove(h.runner)
 			if h.scene.Listener.Phase == agent.ListenerListening {
 				h.exit(agent.CodeTerminated)
 			}
 		})
-	w.befallHost(FaultHostile, func(h *host) bool { return h.worker != nil }, func(h *host) { h.takenOver(3 + w.rng.IntN(10)) })
+	w.recurOnHost(FaultHostile, func(h *host) bool { return h.worker != nil }, func(h *host) { h.takenOver(3 + w.rng.IntN(10)) })
 }
 
-// takenOver lets a job write reports in its agent's name.
+// takenOver is a host whose job writes reports in its agent's name, so many times.
 func (h *host) takenOver(times int) {
 	w := h.w
 	h.hostile = true
@@ -150,7 +150,7 @@ func (h *host) takenOver(times int) {
 	w.after(w.exp(10*time.Second, time.Minute), func() { h.takenOver(times - 1) })
 }
 
-// forged is a report that suits the job that took the host over.
+// forged is a report as a job would write it that has taken over its host.
 func (h *host) forged() lifecycle.Report {
 	w := h.w
 	p := lifecycle.Report{
@@ -172,10 +172,10 @@ func (h *host) forged() lifecycle.Report {
 	return p
 }
 
-// operators come and order.
+// operators schedules the orders of operators: terminate, hold, refresh.
 func (w *world) operators() {
 	w.recur(FaultTerminate, func() bool {
-		h, r := w.anyHost(any1), w.anyReplica()
+		h, r := w.anyHost(everyHost), w.anyReplica()
 		if h == nil || r == nil {
 			return false
 		}
