@@ -257,7 +257,7 @@ func (m *machine) create(runID string, edits ...func(r *lifecycle.Record)) {
 func (m *machine) apply(a lifecycle.Action, busy bool) {
 	m.t.Helper()
 	m.update(func(r lifecycle.Record) lifecycle.Record {
-		r, err := lifecycle.Apply(r, lifecycle.Decision{Action: a, Busy: busy, Why: "test"}, time.Now(), m.policy)
+		r, err := lifecycle.Apply(r, lifecycle.Decision{Action: a, Busy: busy, Reason: "test"}, time.Now(), m.policy)
 		check(m.t, err)
 		return r
 	})
@@ -269,7 +269,7 @@ func (m *machine) release() {
 	busy := m.report().Busy
 	remove := m.token("remove", lifecycle.RegistrationRemove)
 	m.update(func(r lifecycle.Record) lifecycle.Record {
-		r, err := lifecycle.Apply(r, lifecycle.Decision{Action: lifecycle.ActionRelease, Busy: busy, Why: "test"}, time.Now(), m.policy)
+		r, err := lifecycle.Apply(r, lifecycle.Decision{Action: lifecycle.ActionRelease, Busy: busy, Reason: "test"}, time.Now(), m.policy)
 		check(m.t, err)
 		r.Registration = &remove
 		return r

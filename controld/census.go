@@ -148,7 +148,7 @@ func (c *census) takeJobs(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, censusTimeout)
 	defer cancel()
 	for _, pool := range c.pools {
-		turns, err := c.jobs.Turns(ctx, pool)
+		turns, err := c.jobs.SlotTable(ctx, pool)
 		if err != nil {
 			c.log.Warn("turns were not counted", "pool", pool, "error", err)
 			return

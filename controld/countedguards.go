@@ -33,12 +33,12 @@ func (s countedGuards) UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (
 	return s.GuardStore.UpdateBreaker(ctx, b)
 }
 
-func (s countedGuards) Account(ctx context.Context, name string) (_ lifecycle.Account, err error) {
+func (s countedGuards) QuotaLedger(ctx context.Context, name string) (_ lifecycle.QuotaLedger, err error) {
 	defer s.count("account", &err)
-	return s.GuardStore.Account(ctx, name)
+	return s.GuardStore.QuotaLedger(ctx, name)
 }
 
-func (s countedGuards) UpdateAccount(ctx context.Context, a lifecycle.Account) (_ lifecycle.Account, err error) {
+func (s countedGuards) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (_ lifecycle.QuotaLedger, err error) {
 	defer s.count("update_account", &err)
-	return s.GuardStore.UpdateAccount(ctx, a)
+	return s.GuardStore.UpdateQuotaLedger(ctx, a)
 }

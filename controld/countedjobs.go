@@ -11,7 +11,7 @@ import (
 type (
 	webhook = lifecycle.Webhook
 	job     = lifecycle.Job
-	turns   = lifecycle.Turns
+	turns   = lifecycle.SlotTable
 )
 
 // countedJobs is a job store whose calls are counted.
@@ -70,14 +70,14 @@ func (s countedJobs) DueJobs(ctx context.Context, now time.Time, page pageOf) (_
 	return s.JobStore.DueJobs(ctx, now, page)
 }
 
-func (s countedJobs) Turns(ctx context.Context, pool string) (_ turns, err error) {
+func (s countedJobs) SlotTable(ctx context.Context, pool string) (_ turns, err error) {
 	defer s.count("turns", &err)
-	return s.JobStore.Turns(ctx, pool)
+	return s.JobStore.SlotTable(ctx, pool)
 }
 
-func (s countedJobs) UpdateTurns(ctx context.Context, t turns) (_ turns, err error) {
+func (s countedJobs) UpdateSlotTable(ctx context.Context, t turns) (_ turns, err error) {
 	defer s.count("update_turns", &err)
-	return s.JobStore.UpdateTurns(ctx, t)
+	return s.JobStore.UpdateSlotTable(ctx, t)
 }
 
 func (s countedJobs) SeeOnce(ctx context.Context, kind, id string, until time.Time) (err error) {

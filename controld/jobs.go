@@ -51,7 +51,7 @@ func jobPools(c *config.Config) map[string]fleet.JobPool {
 		repository := standsFor(j)
 		pools[name] = fleet.JobPool{
 			JobPool: policy.JobPool{
-				Minimum: j.Minimum, Maximum: j.Maximum, Stranded: strandedAfter, Repository: repository, Scope: scope(c)(repository),
+				Minimum: j.Minimum, Maximum: j.Maximum, UnclaimedTimeout: strandedAfter, Repository: repository, Scope: scope(c)(repository),
 			},
 			Labels: j.Labels,
 			Spec: lifecycle.Spec{

@@ -81,7 +81,7 @@ type planDecision struct {
 func planJSON(w io.Writer, verdicts []policy.HostVerdict) error {
 	decisions := []planDecision{}
 	for _, v := range verdicts {
-		decisions = append(decisions, planDecision{v.InstanceID, v.Action, v.Why})
+		decisions = append(decisions, planDecision{v.InstanceID, v.Action, v.Reason})
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -93,7 +93,7 @@ func planTable(w io.Writer, verdicts []policy.HostVerdict) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "INSTANCE\tACTION\tREASON")
 	for _, v := range verdicts {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", v.InstanceID, v.Action, v.Why)
+		fmt.Fprintf(t, "%s\t%s\t%s\n", v.InstanceID, v.Action, v.Reason)
 	}
 	return t.Flush()
 }

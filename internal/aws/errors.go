@@ -32,7 +32,7 @@ func Wrap(what string, err error) error {
 	case Retry, Throttled:
 		return &lifecycle.UnavailableError{What: what, Err: brief(err, Remedy(err))}
 	case Lost:
-		return classed(what, err, lifecycle.ErrLost, "")
+		return classed(what, err, lifecycle.ErrConflict, "")
 	case Gone:
 		return classed(what, err, lifecycle.ErrNotFound, "")
 	case Exists:

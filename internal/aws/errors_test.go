@@ -22,7 +22,7 @@ import (
 
 // anyOf are the classes of error that an adapter may return.
 var anyOf = []error{
-	lifecycle.ErrUnavailable, lifecycle.ErrLost, lifecycle.ErrNotFound, lifecycle.ErrExists, lifecycle.ErrRefused,
+	lifecycle.ErrUnavailable, lifecycle.ErrConflict, lifecycle.ErrNotFound, lifecycle.ErrExists, lifecycle.ErrRefused,
 }
 
 // wantIs: err is of the one class and of no other.
@@ -87,7 +87,7 @@ func TestErrors(t *testing.T) {
 			"dynamodb:PutItem", 429, "Novelty", "Slower", aws.Throttled, lifecycle.ErrUnavailable, "dynamodb:PutItem: Novelty: Slower",
 		},
 		"a condition that does not hold": {
-			"dynamodb:PutItem", 400, "ConditionalCheckFailedException", "The conditional request failed", aws.Lost, lifecycle.ErrLost,
+			"dynamodb:PutItem", 400, "ConditionalCheckFailedException", "The conditional request failed", aws.Lost, lifecycle.ErrConflict,
 			"dynamodb:PutItem: ConditionalCheckFailedException: The conditional request failed",
 		},
 		"a write beside another": {

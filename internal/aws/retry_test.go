@@ -54,7 +54,7 @@ func TestRetries(t *testing.T) {
 			40, (50+100+200+400+800+1600)*time.Millisecond + 33*2*time.Second, lifecycle.ErrUnavailable,
 		},
 		"no waits": {times(9, fault), aws.RetryOptions{Tries: 3, Random: func() float64 { return 0 }}, 3, 0, lifecycle.ErrUnavailable},
-		"lost":     {times(1, lostRace), aws.RetryOptions{}, 1, 0, lifecycle.ErrLost},
+		"lost":     {times(1, lostRace), aws.RetryOptions{}, 1, 0, lifecycle.ErrConflict},
 		"denied":   {times(1, errorOf("dynamodb", 400, "AccessDeniedException", "")), aws.RetryOptions{}, 1, 0, lifecycle.ErrRefused},
 		"an unknown fault of ours": {
 			times(1, errorOf("dynamodb", 400, "Novelty", "")), aws.RetryOptions{}, 1, 0, lifecycle.ErrRefused,

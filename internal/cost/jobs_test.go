@@ -62,7 +62,7 @@ func (w *world) withJobPools(h *hub, pools, maximum int) func(*fleet.Options) {
 			}
 			o.Pools[name] = o.Pools["default"]
 			o.Jobs.Pools[name] = fleet.JobPool{
-				JobPool:      policy.JobPool{Maximum: maximum, Stranded: 2 * time.Minute},
+				JobPool:      policy.JobPool{Maximum: maximum, UnclaimedTimeout: 2 * time.Minute},
 				Labels:       []string{label},
 				Spec:         lifecycle.Spec{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand},
 				Repositories: []string{"acme/*"},
@@ -124,14 +124,14 @@ func (w *world) runJob(h *hub, run string, id int64) (all []told) {
 		w.hear(h, what, &all, func() error { return w.fleet.TakeWebhook(w.t.Context(), hook, w.clock.now()) })
 	}
 	hear("queued: a slot, a host is claimed and ready")
-	w.wantTurn(lifecycle.StateRunning, &lifecycle.Turn{})
+	w.wantTurn(lifecycle.StateRunning, &lifecycle.Slot{})
 
 	w.busy, w.begun = true, 1
 	w.answer()
 	r := w.host()
 	job.Status, job.RunnerName, job.StartedAt = lifecycle.StatusInProgress, r.RunnerName, w.clock.now()
 	hear("in progress: the slot has started")
-	w.wantTurn(lifecycle.StateRunning, &lifecycle.Turn{Begun: true})
+	w.wantTurn(lifecycle.StateRunning, &lifecycle.Slot{Started: true})
 
 	time.Sleep(jobTime)
 	w.busy = false
@@ -186,15 +186,15 @@ func (w *world) host() lifecycle.Record {
 
 // wantTurn wants the host to be in a state, and to have a turn that is begun as
 // want is, or none.
-func (w *world) wantTurn(state lifecycle.State, want *lifecycle.Turn) {
+func (w *world) wantTurn(state lifecycle.State, want *lifecycle.Slot) {
 	w.t.Helper()
-	turns, err := w.plain.Turns(w.t.Context(), jobPoolName(1))
+	turns, err := w.plain.SlotTable(w.t.Context(), jobPoolName(1))
 	w.must(err)
 	r := w.host()
-	var has *lifecycle.Turn
+	var has *lifecycle.Slot
 	for _, turn := range turns.Open {
 		if turn.HostKey == r.HostKey && turn.Runner == r.RunnerName {
-			has = &lifecycle.Turn{Begun: turn.Begun}
+			has = &lifecycle.Slot{Started: turn.Started}
 		}
 	}
 	if diff := cmp.Diff(want, has); diff != "" || r.State != state || want == nil && !r.Pooled() {

@@ -65,32 +65,32 @@ func (w *world) work(from, to int) {
 	if from == to {
 		return
 	}
-	turns, err := w.plain.Turns(w.t.Context(), jobPoolName(1))
+	turns, err := w.plain.SlotTable(w.t.Context(), jobPoolName(1))
 	w.must(err)
 	records := make([]lifecycle.Record, to-from)
 	for i := range records {
 		n := from + i
-		turn := lifecycle.Turn{
-			Number: int64(n + 1), JobID: firstJob + int64(n), Repository: repository, Scope: repository, GivenAt: w.clock.now(),
-			HostKey: hostKey(instanceID(n)), Runner: lifecycle.RunnerName(2, instanceID(n)), Begun: true,
+		turn := lifecycle.Slot{
+			Number: int64(n + 1), JobID: firstJob + int64(n), Repository: repository, Scope: repository, AssignedAt: w.clock.now(),
+			HostKey: hostKey(instanceID(n)), Runner: lifecycle.RunnerName(2, instanceID(n)), Started: true,
 		}
-		turns.Given, turns.Open, records[i] = turn.Number, append(turns.Open, turn), w.working(instanceID(n), turn)
+		turns.Assigned, turns.Open, records[i] = turn.Number, append(turns.Open, turn), w.working(instanceID(n), turn)
 	}
-	_, err = w.plain.UpdateTurns(w.t.Context(), turns)
+	_, err = w.plain.UpdateSlotTable(w.t.Context(), turns)
 	w.must(err)
 	w.together(len(records), func(ctx context.Context, n int) error { return w.plain.CreateRequest(ctx, w.settled(records[n])) })
 	w.create(records...)
 }
 
 // working is a host that runs the job of a turn.
-func (w *world) working(instanceID string, turn lifecycle.Turn) lifecycle.Record {
+func (w *world) working(instanceID string, turn lifecycle.Slot) lifecycle.Record {
 	r, now := w.pooled(instanceID), w.clock.now()
 	r.Pool, r.State, r.PooledAt = jobPoolName(1), lifecycle.StateRunning, time.Time{}
 	r.RunID, r.RunAttempt, r.RequestID = turn.RunID(r.Pool), 1, turn.RunID(r.Pool)
 	r.JobsOf, r.RunnerName, r.GitHubRunnerID = turn.Scope, turn.Runner, 4711
 	r.Labels = []string{jobLabel}
 	r.Threshold, r.RuntimeEndsAt = now.Add(r.MaxRuntime), now.Add(r.MaxRuntime)
-	r.DueAt, r.Reason = now.Add(lifecycle.DefaultPolicy().JobLook), "registered for jobs of "+turn.Scope
+	r.DueAt, r.Reason = now.Add(lifecycle.DefaultPolicy().JobPoll), "registered for jobs of "+turn.Scope
 	return r
 }
 
@@ -139,7 +139,7 @@ func (w *world) look(k int) cost.Usage {
 	for n := range k {
 		r, err := w.plain.Instance(w.t.Context(), hostKey(instanceID(n)))
 		w.must(err)
-		if want := w.clock.now().Add(lifecycle.DefaultPolicy().JobLook); r.State != lifecycle.StateRunning || !r.DueAt.Equal(want) {
+		if want := w.clock.now().Add(lifecycle.DefaultPolicy().JobPoll); r.State != lifecycle.StateRunning || !r.DueAt.Equal(want) {
 			due = append(due, fmt.Sprintf("%s is %s and due at %s", r.InstanceID, r.Condition(), r.DueAt))
 		}
 	}

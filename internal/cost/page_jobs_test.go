@@ -13,7 +13,7 @@ import (
 
 // jobLooks is how often in an hour a running job-scoped host is looked at, at
 // most: a due sweep finds it up to 5 s later.
-var jobLooks = float64(time.Hour / lifecycle.DefaultPolicy().JobLook)
+var jobLooks = float64(time.Hour / lifecycle.DefaultPolicy().JobPoll)
 
 func (m measured) jobPoolsPart(line liner) {
 	m.toldPart(line)
@@ -61,7 +61,7 @@ While its job runs a host is looked at every %d seconds, in case the webhook is 
 hosts. The first look also writes an event: %s write units, %s.
 
 | hosts due | reads | writes | read units | write units | dollars an hour of a host |
-|---|---|---|---|---|---|`, int(lifecycle.DefaultPolicy().JobLook.Seconds()),
+|---|---|---|---|---|---|`, int(lifecycle.DefaultPolicy().JobPoll.Seconds()),
 		count(m.jobs.news.WriteUnits), money(m.jobs.news.Dollars(prices)))
 	for _, k := range lookedAt {
 		u := m.jobs.looks[k]

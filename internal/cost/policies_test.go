@@ -46,7 +46,7 @@ func measureWarm(t *testing.T) []warmed {
 			w.release("1", 1)
 			w.clock.set(w.clock.now().Add(time.Hour))
 			w.sweep(w.fleet.NewDueSweep())
-			w.clock.set(w.clock.now().Add(lifecycle.DefaultPolicy().EndLook))
+			w.clock.set(w.clock.now().Add(lifecycle.DefaultPolicy().EndPoll))
 			w.sweep(w.fleet.NewDueSweep())
 			nothing := w.sweep(w.fleet.NewDueSweep())
 			w.fleet = w.newFleet(w.compute, withWarm(n))

@@ -55,7 +55,7 @@ func measureSweeps(t *testing.T, hosts int) swept {
 	for _, k := range dueTogether {
 		w.expire(records[:k])
 		s.ends[k] = w.sweep(w.fleet.NewDueSweep())
-		w.clock.set(w.clock.now().Add(lifecycle.DefaultPolicy().EndLook))
+		w.clock.set(w.clock.now().Add(lifecycle.DefaultPolicy().EndPoll))
 		s.ended[k] = w.sweep(w.fleet.NewDueSweep())
 		w.wantForgotten(records[:k])
 		records = records[k:]

@@ -48,12 +48,12 @@ type balance struct {
 	name string
 	pool JobPool
 
-	turns   lifecycle.Turns
-	facts   []policy.TurnFacts
+	turns   lifecycle.SlotTable
+	facts   []policy.SlotFacts
 	waiting []lifecycle.Job
 	more    bool
 	// orphans are turns whose request was never written.
-	orphans []lifecycle.Turn
+	orphans []lifecycle.Slot
 	// learned is set when the reads told of a host that the accounts do not name.
 	learned bool
 	// full looks at every host, freed at those that were handed back, by the run
@@ -71,7 +71,7 @@ func (f *Fleet) newBalance(name string) *balance {
 }
 
 func (b *balance) load(ctx context.Context, now time.Time) (op.Progress, error) {
-	turns, err := b.f.jobs.Store.Turns(ctx, b.name)
+	turns, err := b.f.jobs.Store.SlotTable(ctx, b.name)
 	if err != nil {
 		return op.Again, fmt.Errorf("read the turns of pool %s: %w", b.name, err)
 	}
@@ -98,7 +98,7 @@ func (b *balance) readWaiting(ctx context.Context, now time.Time) error {
 	b.waiting, b.more = nil, true
 	begun := 0
 	for _, fact := range b.facts {
-		if fact.Phase == policy.TurnBegun || fact.Phase == policy.TurnBack {
+		if fact.Phase == policy.SlotStarted || fact.Phase == policy.SlotReturned {
 			begun++
 		}
 	}
@@ -127,20 +127,20 @@ func (b *balance) readWaiting(ctx context.Context, now time.Time) error {
 
 // passedOver reports whether a turn is not looked at: its host has begun its
 // job, and nobody has handed it back.
-func (b *balance) passedOver(t lifecycle.Turn) bool {
-	return t.Begun && !b.full && !slices.Contains(b.freed, t.RunID(b.name))
+func (b *balance) passedOver(t lifecycle.Slot) bool {
+	return t.Started && !b.full && !slices.Contains(b.freed, t.RunID(b.name))
 }
 
 // readHosts finds out how far the host of each turn is: in two batched reads for
 // those that are known, and one read of the request for each that is not.
 func (b *balance) readHosts(ctx context.Context, now time.Time) error {
 	b.turns.Open = slices.Clone(b.turns.Open)
-	phases := make([]policy.TurnPhase, len(b.turns.Open))
+	phases := make([]policy.SlotPhase, len(b.turns.Open))
 	var keys []string
 	for i := range b.turns.Open {
 		t := &b.turns.Open[i]
 		if b.passedOver(*t) {
-			phases[i] = policy.TurnBegun
+			phases[i] = policy.SlotStarted
 			continue
 		}
 		if t.HostKey == "" {
@@ -167,11 +167,11 @@ func (b *balance) readHosts(ctx context.Context, now time.Time) error {
 	}
 	for i := range b.turns.Open {
 		t := &b.turns.Open[i]
-		fact := policy.TurnFacts{Turn: *t, Phase: phases[i]}
+		fact := policy.SlotFacts{Slot: *t, Phase: phases[i]}
 		if t.HostKey != "" && !b.passedOver(*t) {
 			report, told := reports[t.HostKey]
 			fact.Phase, fact.Since = b.phase(t, hosts[t.HostKey], report, told)
-			fact.Turn = *t
+			fact.Slot = *t
 		}
 		b.facts = append(b.facts, fact)
 	}
@@ -180,66 +180,66 @@ func (b *balance) readHosts(ctx context.Context, now time.Time) error {
 
 // request is how far a turn is whose host is not known yet. Once its request
 // has come out well the host is.
-func (b *balance) request(ctx context.Context, t *lifecycle.Turn, now time.Time) (policy.TurnPhase, error) {
+func (b *balance) request(ctx context.Context, t *lifecycle.Slot, now time.Time) (policy.SlotPhase, error) {
 	q, err := b.f.store.Request(ctx, t.Repository, t.RunID(b.name), t.RunID(b.name))
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
-		if now.Sub(t.GivenAt) >= orphanAfter {
+		if now.Sub(t.AssignedAt) >= orphanAfter {
 			b.orphans = append(b.orphans, *t)
 		}
-		return policy.TurnComing, nil
+		return policy.SlotPending, nil
 	case err != nil:
 		return "", fmt.Errorf("read the request of turn %d: %w", t.Number, err)
 	case !q.Settled():
-		return policy.TurnComing, nil
+		return policy.SlotPending, nil
 	case q.Released() && !q.DueAt.IsZero():
-		return policy.TurnBack, nil
+		return policy.SlotReturned, nil
 	case len(q.Taken) == 0:
 		b.unserved[t.Number] = q.Outcome == lifecycle.OutcomeShort
 		return b.withoutHost(ctx, q)
 	}
 	t.HostKey = q.Taken[0].HostKey
-	return policy.TurnComing, nil
+	return policy.SlotPending, nil
 }
 
 // withoutHost: a request that ended without a host has its turn for as long as
 // a host of it is not clean again.
-func (b *balance) withoutHost(ctx context.Context, q lifecycle.Request) (policy.TurnPhase, error) {
+func (b *balance) withoutHost(ctx context.Context, q lifecycle.Request) (policy.SlotPhase, error) {
 	if q.DueAt.IsZero() {
-		return policy.TurnOver, nil
+		return policy.SlotOver, nil
 	}
 	serving, leaving, err := b.f.hostsOf(ctx, q, nil)
 	if err != nil {
 		return "", err
 	}
 	if len(serving)+len(leaving) > 0 {
-		return policy.TurnBegun, nil
+		return policy.SlotStarted, nil
 	}
-	return policy.TurnOver, nil
+	return policy.SlotOver, nil
 }
 
 // phase is how far the host of a turn is, by its record and its agent's word.
-func (b *balance) phase(t *lifecycle.Turn, r lifecycle.Record, p lifecycle.Report, told bool) (policy.TurnPhase, time.Time) {
+func (b *balance) phase(t *lifecycle.Slot, r lifecycle.Record, p lifecycle.Report, told bool) (policy.SlotPhase, time.Time) {
 	if r.RequestID != t.RunID(b.name) {
-		return policy.TurnOver, time.Time{}
+		return policy.SlotOver, time.Time{}
 	}
 	if t.Runner != r.RunnerName || t.RunnerID != r.GitHubRunnerID {
 		t.Runner, t.RunnerID, b.learned = r.RunnerName, r.GitHubRunnerID, true
 	}
 	switch {
 	case r.Releasing():
-		return policy.TurnBegun, time.Time{}
+		return policy.SlotStarted, time.Time{}
 	case r.State == lifecycle.StateTerminated:
-		return policy.TurnOver, time.Time{}
-	case t.Begun:
-		return policy.TurnBegun, time.Time{}
+		return policy.SlotOver, time.Time{}
+	case t.Started:
+		return policy.SlotStarted, time.Time{}
 	case told && p.Assignment == r.Assignment && (p.Busy || p.Jobs > 0):
-		t.Begun, b.learned = true, true
-		return policy.TurnBegun, time.Time{}
+		t.Started, b.learned = true, true
+		return policy.SlotStarted, time.Time{}
 	case r.State == lifecycle.StateRunning:
-		return policy.TurnReady, r.RuntimeEndsAt.Add(-r.MaxRuntime)
+		return policy.SlotReady, r.RuntimeEndsAt.Add(-r.MaxRuntime)
 	}
-	return policy.TurnComing, time.Time{}
+	return policy.SlotPending, time.Time{}
 }
 
 // decide applies the moves to the accounts, in one write.
@@ -247,9 +247,9 @@ func (b *balance) decide(ctx context.Context, now time.Time) (op.Progress, error
 	moves, _ := policy.Balance(b.pool.JobPool, b.facts, b.waiting, b.more, now)
 	next, given, back, ended := b.apply(moves, now)
 	if len(moves) > 0 || b.learned {
-		stored, err := b.f.jobs.Store.UpdateTurns(ctx, next)
+		stored, err := b.f.jobs.Store.UpdateSlotTable(ctx, next)
 		switch {
-		case errors.Is(err, lifecycle.ErrLost):
+		case errors.Is(err, lifecycle.ErrConflict):
 			b.Next = b.load
 			return op.Again, nil
 		case err != nil:
@@ -268,22 +268,22 @@ func (b *balance) decide(ctx context.Context, now time.Time) (op.Progress, error
 
 // apply is the accounts after the moves, and the turns that were given, are to be
 // sent back, and have ended without a job of theirs that is known of.
-func (b *balance) apply(moves []policy.Move, now time.Time) (next lifecycle.Turns, given, back, ended []lifecycle.Turn) {
+func (b *balance) apply(moves []policy.Move, now time.Time) (next lifecycle.SlotTable, given, back, ended []lifecycle.Slot) {
 	next = b.turns
 	next.Pool, next.Open = b.name, slices.Clone(b.turns.Open)
 	for _, m := range moves {
-		i := slices.IndexFunc(next.Open, func(t lifecycle.Turn) bool { return t.Number == m.Turn })
+		i := slices.IndexFunc(next.Open, func(t lifecycle.Slot) bool { return t.Number == m.Slot })
 		switch {
 		case m.Kind == policy.MoveEnd && i >= 0:
 			if b.stranded(next.Open[i], now) {
 				ended = append(ended, next.Open[i])
 			}
 			next.Open = slices.Delete(next.Open, i, i+1)
-		case m.Kind == policy.MoveBack && i >= 0:
+		case m.Kind == policy.MoveReturn && i >= 0:
 			back = append(back, next.Open[i])
-		case m.Kind == policy.MoveGive:
-			next.Given++
-			t := lifecycle.Turn{Number: next.Given, JobID: m.Job.ID, Repository: m.Job.Repository, Scope: m.Job.Scope, GivenAt: now}
+		case m.Kind == policy.MoveAssign:
+			next.Assigned++
+			t := lifecycle.Slot{Number: next.Assigned, JobID: m.Job.ID, Repository: m.Job.Repository, Scope: m.Job.Scope, AssignedAt: now}
 			if m.Job.ID == 0 {
 				t.Repository, t.Scope = b.pool.Repository, b.pool.Scope
 			}
@@ -297,20 +297,20 @@ func (b *balance) apply(moves []policy.Move, now time.Time) (next lifecycle.Turn
 // stranded reports whether a turn that is over had no job: its request got no
 // host, or its host stood for as long as one may. A short job on it may have come
 // and gone before anybody noted that it had begun.
-func (b *balance) stranded(t lifecycle.Turn, now time.Time) bool {
-	return !t.Begun && (b.unserved[t.Number] || now.Sub(t.GivenAt) >= b.f.policy(b.name).UnattendedTimeout)
+func (b *balance) stranded(t lifecycle.Slot, now time.Time) bool {
+	return !t.Started && (b.unserved[t.Number] || now.Sub(t.AssignedAt) >= b.f.policy(b.name).UnattendedTimeout)
 }
 
 func (b *balance) tell(moves []policy.Move) {
 	for _, m := range moves {
-		b.f.log.Info("balanced", "pool", b.name, "move", m.Kind, "turn", m.Turn, "job", m.Job.ID, "reason", m.Why)
+		b.f.log.Info("balanced", "pool", b.name, "move", m.Kind, "turn", m.Slot, "job", m.Job.ID, "reason", m.Reason)
 	}
 }
 
 // act begins one thing that the moves ask for: the request of a new turn, which
 // is in the store before anybody works on it behind, or the release of a host
 // that no job needs.
-func (b *balance) act(ctx context.Context, now time.Time, given, back *[]lifecycle.Turn) (op.Progress, error) {
+func (b *balance) act(ctx context.Context, now time.Time, given, back *[]lifecycle.Slot) (op.Progress, error) {
 	switch {
 	case len(*given) > 0:
 		if err := b.beginTurn(ctx, now, (*given)[0]); err != nil {
@@ -335,7 +335,7 @@ func (b *balance) act(ctx context.Context, now time.Time, given, back *[]lifecyc
 	return op.Again, nil
 }
 
-func (b *balance) beginTurn(ctx context.Context, now time.Time, t lifecycle.Turn) error {
+func (b *balance) beginTurn(ctx context.Context, now time.Time, t lifecycle.Slot) error {
 	spec := b.pool.Spec
 	spec.Pool, spec.Count, spec.MinimumCount, spec.RunAttempt = b.name, 1, 1, 1
 	spec.Labels, spec.JobsOf = b.pool.Labels, t.Scope
@@ -352,7 +352,7 @@ func (b *balance) beginTurn(ctx context.Context, now time.Time, t lifecycle.Turn
 
 // askAbout passes over the job of a turn that ended without one, and has GitHub
 // asked soon about it: its end may have been lost.
-func (b *balance) askAbout(ctx context.Context, t lifecycle.Turn, now time.Time) {
+func (b *balance) askAbout(ctx context.Context, t lifecycle.Slot, now time.Time) {
 	if t.JobID == 0 {
 		return
 	}
@@ -362,7 +362,7 @@ func (b *balance) askAbout(ctx context.Context, t lifecycle.Turn, now time.Time)
 		j.Passed++
 		_, err = b.f.jobs.Store.UpdateJob(ctx, j)
 	}
-	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) && !errors.Is(err, lifecycle.ErrLost) {
+	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) && !errors.Is(err, lifecycle.ErrConflict) {
 		b.f.log.Warn("job not passed over; its hourly look comes later", "job", t.JobID, "error", err)
 	}
 }
@@ -401,7 +401,7 @@ func (d *jobDesk) toLookAt(pool string, now time.Time) (freed []string, full boo
 // handedBack has a pool balanced once the host of one of its turns is clean, or
 // has ended. What a crash forgets of it the next full balance finds.
 func (f *Fleet) handedBack(before, after lifecycle.Record) {
-	if f.jobs == nil || !lifecycle.IsTurn(before.RequestID) || (!after.Pooled() && after.State != lifecycle.StateTerminated) {
+	if f.jobs == nil || !lifecycle.IsSlot(before.RequestID) || (!after.Pooled() && after.State != lifecycle.StateTerminated) {
 		return
 	}
 	d := f.jobs

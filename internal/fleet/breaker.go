@@ -27,12 +27,12 @@ func (f *Fleet) heardInterruption(ctx context.Context, r lifecycle.Record, now t
 		}
 		_, err = f.guards.UpdateBreaker(ctx, next)
 		switch {
-		case errors.Is(err, lifecycle.ErrLost):
+		case errors.Is(err, lifecycle.ErrConflict):
 			continue
 		case err != nil:
 			return fmt.Errorf("write the breaker of pool %s: %w", r.Pool, err)
 		case next.OpenUntil.After(b.OpenUntil):
-			f.log.Warn("too many spot hosts were interrupted", "pool", r.Pool, "hosts", len(next.Interrupted), "pausedUntil", next.OpenUntil)
+			f.log.Warn("too many spot hosts were interrupted", "pool", r.Pool, "hosts", len(next.Interruptions), "pausedUntil", next.OpenUntil)
 		}
 		return nil
 	}

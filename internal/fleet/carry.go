@@ -12,8 +12,8 @@ import (
 
 // decide asks lifecycle.Decide.
 func (f *Fleet) decide(facts lifecycle.Facts, now time.Time) lifecycle.Decision {
-	facts.WatchingSince = f.watch.watchingSince(now)
-	facts.GitHubAway = f.hub.away(now)
+	facts.StoreReadableSince = f.watch.watchingSince(now)
+	facts.GitHubUnavailable = f.hub.away(now)
 	facts.Template = f.templates.last(facts.Record.Pool)
 	return lifecycle.Decide(facts, now, f.policy(facts.Record.Pool))
 }
@@ -38,7 +38,7 @@ func (f *Fleet) carryOut(ctx context.Context, j *op.Recorder, r lifecycle.Record
 	case lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner:
 		return r, nil
 	}
-	d.Leaves = d.Leaves && f.looksAtLeft(r)
+	d.LosesRun = d.LosesRun && f.looksAtLeft(r)
 	next, err := lifecycle.Apply(r, d, now, f.policy(r.Pool))
 	if err != nil {
 		return r, fmt.Errorf("carry out a decision: %w", err)
@@ -63,7 +63,7 @@ func (f *Fleet) carryOut(ctx context.Context, j *op.Recorder, r lifecycle.Record
 	case lifecycle.ActionReady:
 		f.observer.Registered(now.Sub(r.UpdatedAt))
 	case lifecycle.ActionPool:
-		if !r.Fresh() {
+		if !r.Unused() {
 			f.observer.Released(now.Sub(r.ReleasedAt))
 		}
 	}
@@ -113,7 +113,7 @@ func (f *Fleet) bring(ctx context.Context, j *op.Recorder, facts lifecycle.Facts
 	if err != nil {
 		return facts.Record, d, err
 	}
-	j.RecordDecision(facts.Record, d.Action, d.Why)
+	j.RecordDecision(facts.Record, d.Action, d.Reason)
 	if j.Dry {
 		return facts.Record, d, nil
 	}
@@ -123,12 +123,12 @@ func (f *Fleet) bring(ctx context.Context, j *op.Recorder, facts lifecycle.Facts
 	}
 	if why != "" {
 		j.RecordDecision(facts.Record, lifecycle.ActionKeep, why)
-		return facts.Record, lifecycle.Decision{Action: lifecycle.ActionKeep, Look: now.Add(f.policy(facts.Record.Pool).DrainLook), Why: why}, nil
+		return facts.Record, lifecycle.Decision{Action: lifecycle.ActionKeep, CheckAt: now.Add(f.policy(facts.Record.Pool).DrainPoll), Reason: why}, nil
 	}
 	next, err := f.carryOut(ctx, j, facts.Record, d, now)
-	if errors.Is(err, lifecycle.ErrLost) {
+	if errors.Is(err, lifecycle.ErrConflict) {
 		next, err = f.store.Instance(ctx, facts.Record.HostKey)
-		d = lifecycle.Decision{Action: lifecycle.ActionKeep, Why: "somebody else was faster"}
+		d = lifecycle.Decision{Action: lifecycle.ActionKeep, Reason: "somebody else was faster"}
 	}
 	return next, d, err
 }

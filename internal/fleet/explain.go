@@ -144,8 +144,8 @@ func askedSentence(q lifecycle.Request, now time.Time) string {
 	if q.Shortage != "" {
 		open += "; the last launch was short: " + q.Shortage
 	}
-	if q.Full != "" && q.Lacks() > 0 {
-		open += "; " + q.Full
+	if q.QuotaReason != "" && q.Missing() > 0 {
+		open += "; " + q.QuotaReason
 	}
 	return open + "."
 }
@@ -166,15 +166,15 @@ func (f *Fleet) hostSentences(facts lifecycle.Facts, history []lifecycle.Event, 
 	s := fmt.Sprintf("Host %s (%s) is %s since %s", r.InstanceID, r.InstanceType, r.Condition(), clock(at))
 	t := teller{f: f, now: now, Facts: facts}
 	if d.Action == lifecycle.ActionKeep {
-		s += ": " + d.Why + "."
+		s += ": " + d.Reason + "."
 	} else {
-		s += fmt.Sprintf("; next: %s%s, since: %s.", d.Action, t.by(), d.Why)
+		s += fmt.Sprintf("; next: %s%s, since: %s.", d.Action, t.by(), d.Reason)
 	}
 	sentences := append([]string{s}, t.marks()...)
 	if d.Action == lifecycle.ActionKeep {
 		sentences = append(sentences, compact(t.scaleDown())...)
 	}
-	return append(sentences, said(history, r, d.Why)...)
+	return append(sentences, said(history, r, d.Reason)...)
 }
 
 func eventSentence(e lifecycle.Event) string {

@@ -49,7 +49,7 @@ func (f *Fleet) ExplainHost(ctx context.Context, instanceID string, of OfRun, no
 	e.Sentences = append(e.Sentences, compact(cloud, runner)...)
 	e.Sentences = append(e.Sentences, compact(holdSentence(hold, now))...)
 	e.Sentences = append(e.Sentences, told.marks()...)
-	e.Sentences = append(e.Sentences, said(history.Events, r, f.decide(told.Facts, now).Why)...)
+	e.Sentences = append(e.Sentences, said(history.Events, r, f.decide(told.Facts, now).Reason)...)
 	e.Sentences = append(e.Sentences, told.next()...)
 	if !history.From.IsZero() {
 		e.Sentences = append(e.Sentences, fmt.Sprintf("Its history is long; it is told from %s on.", clock(history.From)))
@@ -167,7 +167,7 @@ func (t *teller) state(history []lifecycle.Event) string {
 // condition is that of the record, but for a host that was launched ahead of need: until
 // it is in the pool it boots, and nobody has released it.
 func condition(r lifecycle.Record) string {
-	if r.Releasing() && r.Fresh() {
+	if r.Releasing() && r.Unused() {
 		return "booting"
 	}
 	return r.Condition()
@@ -266,9 +266,9 @@ func (t *teller) next() (sentences []string) {
 	}
 	d := t.f.decide(t.Facts, t.now)
 	if d.Action != lifecycle.ActionKeep {
-		return append(sentences, fmt.Sprintf("Next: %s%s, since: %s.", d.Action, t.by(), d.Why))
+		return append(sentences, fmt.Sprintf("Next: %s%s, since: %s.", d.Action, t.by(), d.Reason))
 	}
-	sentences = append(sentences, fmt.Sprintf("It is kept: %s.", d.Why))
+	sentences = append(sentences, fmt.Sprintf("It is kept: %s.", d.Reason))
 	before := "If nothing changes until"
 	switch s := t.scaleDown(); {
 	case s != "": // which comes before its threshold, as a rule
@@ -282,7 +282,7 @@ func (t *teller) next() (sentences []string) {
 		if then.Action == lifecycle.ActionKeep {
 			what = "it is kept even then"
 		}
-		sentences = append(sentences, fmt.Sprintf("%s %s: %s, since: %s.", before, t.when(end), what, then.Why))
+		sentences = append(sentences, fmt.Sprintf("%s %s: %s, since: %s.", before, t.when(end), what, then.Reason))
 	}
 	return sentences
 }

@@ -334,7 +334,7 @@ func TestExplainNamesWhoAnswersForTheMachine(t *testing.T) {
 			if err := w.fleet.Drive(ctx, w.fleet.NewDueSweep(), patience); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(lifecycle.DefaultPolicy().EndLook)
+			time.Sleep(lifecycle.DefaultPolicy().EndPoll)
 		}
 		w.says(ctx, id, "The process table confirmed the end of its machine.", "forget (due sweep): the process table confirmed the end")
 		e, err := w.fleet.ExplainHost(ctx, id, fleet.OfRun{}, time.Now())

@@ -10,7 +10,7 @@ import (
 // pool is to have, and by what. Empty for every other host.
 func (t *teller) warm() string {
 	r := t.Record
-	if r.State != lifecycle.StateIdle || !r.Fresh() {
+	if r.State != lifecycle.StateIdle || !r.Unused() {
 		return ""
 	}
 	pool, ok := t.f.pools[r.Pool]

@@ -18,8 +18,8 @@ type GuardStore interface {
 	Breaker(ctx context.Context, pool string) (lifecycle.Breaker, error)
 	// UpdateBreaker is UpdateFleetHold for a breaker.
 	UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (lifecycle.Breaker, error)
-	// Account reads the account of a limit.
-	Account(ctx context.Context, name string) (lifecycle.Account, error)
-	// UpdateAccount is UpdateFleetHold for an account.
-	UpdateAccount(ctx context.Context, a lifecycle.Account) (lifecycle.Account, error)
+	// QuotaLedger reads the account of a limit.
+	QuotaLedger(ctx context.Context, name string) (lifecycle.QuotaLedger, error)
+	// UpdateQuotaLedger is UpdateFleetHold for an account.
+	UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error)
 }

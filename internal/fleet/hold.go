@@ -38,7 +38,7 @@ func (f *Fleet) HoldFleet(ctx context.Context, d time.Duration, reason, by strin
 			why = h.String()
 		}
 		stored, err := f.guards.UpdateFleetHold(ctx, h)
-		if errors.Is(err, lifecycle.ErrLost) {
+		if errors.Is(err, lifecycle.ErrConflict) {
 			continue
 		}
 		if err != nil {

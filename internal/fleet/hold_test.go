@@ -90,7 +90,7 @@ var holdScenes = map[string]func(ctx context.Context, w *world){
 	"ended on paper just before": func(ctx context.Context, w *world) {
 		r := w.mustProvision(ctx, demand("1", "a", 1))[0]
 		w.set(func() { w.deaf[r.HostKey] = true })
-		next, err := lifecycle.Apply(r, lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: "a test"}, time.Now(), lifecycle.DefaultPolicy())
+		next, err := lifecycle.Apply(r, lifecycle.Decision{Action: lifecycle.ActionTerminate, Reason: "a test"}, time.Now(), lifecycle.DefaultPolicy())
 		if err == nil {
 			_, err = w.store.UpdateInstance(ctx, next)
 		}

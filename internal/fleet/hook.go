@@ -122,7 +122,7 @@ func (h *hook) settle(why string) {
 		w := h.w
 		w.Reason, w.DueAt = why, time.Time{}
 		_, err := h.f.jobs.Store.UpdateWebhook(ctx, w)
-		if err != nil && !errors.Is(err, lifecycle.ErrLost) {
+		if err != nil && !errors.Is(err, lifecycle.ErrConflict) {
 			return op.Again, fmt.Errorf("write webhook %s: %w", w.DeliveryID, err)
 		}
 		h.f.log.Info("webhook worked on", "delivery", w.DeliveryID, "action", w.Action, "result", why)
@@ -260,12 +260,12 @@ func (h *hook) followUp(row lifecycle.Job) func(context.Context, time.Time) (op.
 // markBegun notes that a job began on a host of the pool, whoever it waited for:
 // the host serves no other.
 func (h *hook) markBegun(ctx context.Context, _ time.Time) (op.Progress, error) {
-	turns, err := h.f.jobs.Store.Turns(ctx, h.row.Pool)
+	turns, err := h.f.jobs.Store.SlotTable(ctx, h.row.Pool)
 	if err != nil {
 		return op.Again, fmt.Errorf("read the turns of pool %s: %w", h.row.Pool, err)
 	}
 	turns.Open = slices.Clone(turns.Open)
-	i := slices.IndexFunc(turns.Open, func(t lifecycle.Turn) bool {
+	i := slices.IndexFunc(turns.Open, func(t lifecycle.Slot) bool {
 		return t.Runner != "" && t.Runner == h.row.RunnerName && strings.EqualFold(t.Scope, h.row.Scope) && h.isRunner(t.RunnerID)
 	})
 	runs := fmt.Sprintf("job %d runs on %s", h.row.ID, h.row.RunnerName)
@@ -273,11 +273,11 @@ func (h *hook) markBegun(ctx context.Context, _ time.Time) (op.Progress, error) 
 		h.Next = h.balance(runs)
 		return op.Again, nil
 	}
-	if !turns.Open[i].Begun {
-		turns.Open[i].Begun = true
-		_, err := h.f.jobs.Store.UpdateTurns(ctx, turns)
+	if !turns.Open[i].Started {
+		turns.Open[i].Started = true
+		_, err := h.f.jobs.Store.UpdateSlotTable(ctx, turns)
 		switch {
-		case errors.Is(err, lifecycle.ErrLost):
+		case errors.Is(err, lifecycle.ErrConflict):
 			return op.Again, nil // it moved: look again
 		case err != nil:
 			return op.Again, fmt.Errorf("write the turns of pool %s: %w", h.row.Pool, err)
@@ -325,7 +325,7 @@ func (h *hook) freeHost(ctx context.Context, _ time.Time) (op.Progress, error) {
 	}
 	over := fmt.Sprintf("job %d is over on %s", h.row.ID, h.row.RunnerName)
 	switch {
-	case err != nil || r.RunnerName != h.row.RunnerName || !lifecycle.IsTurn(r.RequestID):
+	case err != nil || r.RunnerName != h.row.RunnerName || !lifecycle.IsSlot(r.RequestID):
 		h.Next = h.balance(over + ", whose host is free already")
 		return op.Again, nil
 	case !strings.EqualFold(r.JobsOf, h.row.Scope), !h.isRunner(r.GitHubRunnerID):
@@ -362,7 +362,7 @@ func (f *Fleet) noteJob(ctx context.Context, row lifecycle.Job, now time.Time) (
 				return n, nil
 			}
 		}
-		if !errors.Is(err, lifecycle.ErrExists) && !errors.Is(err, lifecycle.ErrLost) {
+		if !errors.Is(err, lifecycle.ErrExists) && !errors.Is(err, lifecycle.ErrConflict) {
 			return row, fmt.Errorf("write job %d: %w", row.ID, err)
 		}
 	}

@@ -278,7 +278,7 @@ func (h *hook) byRule(ctx context.Context, facts runFacts) (*Demand, string, err
 		return nil, "not provisioned: " + err.Error(), nil
 	}
 	if _, verdict := h.f.jobs.Rules.Admit(origin, spec); !verdict.Allowed {
-		return nil, "not provisioned: " + verdict.Why, nil
+		return nil, "not provisioned: " + verdict.Reason, nil
 	}
 	return facts.one(spec, rule.MaxHosts), fmt.Sprintf("job %d is queued and nobody asked for hosts of run %s: provisioned by its rule", h.row.ID, h.row.RunID), nil
 }
@@ -302,7 +302,7 @@ func (h *hook) stillAllowed(ctx context.Context, facts runFacts, d *Demand, why 
 	}
 	rule.Refs, rule.Workflows = nil, nil
 	if _, verdict := (policy.Rules{rule}).Admit(originOf(h.w, run), d.Spec); !verdict.Allowed {
-		return nil, "not provisioned again: " + verdict.Why, nil
+		return nil, "not provisioned again: " + verdict.Reason, nil
 	}
 	d.MaxHosts = min(d.MaxHosts, rule.MaxHosts)
 	return d, why, nil
@@ -321,7 +321,7 @@ func (h *hook) specByRule(rule policy.Rule, origin policy.Origin) lifecycle.Spec
 	if len(rule.UsageClasses) > 0 {
 		spec.UsageClass = rule.UsageClasses[0]
 	}
-	if rule.SpotForPullRequests && origin.OfPullRequest() {
+	if rule.SpotForPullRequests && origin.FromPullRequest() {
 		spec.UsageClass = lifecycle.UsageSpot
 	}
 	return spec

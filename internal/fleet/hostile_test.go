@@ -34,7 +34,7 @@ func testNamesake(t *testing.T, elsewhere bool) {
 			evil.Status = status
 			w.hub.say(ctx, evil)
 			time.Sleep(10 * time.Second)
-			if turn := w.turns().Open[0]; turn.Begun || turn.Runner != ours.RunnerName {
+			if turn := w.turns().Open[0]; turn.Started || turn.Runner != ours.RunnerName {
 				t.Errorf("%s elsewhere: our turn is %+v", status, turn)
 			}
 			if r := w.record(ours.HostKey); r.State != lifecycle.StateRunning || r.Assignment != ours.Assignment {

@@ -36,13 +36,13 @@ type JobStore interface {
 	// DueJobs is DueInstances for jobs.
 	DueJobs(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Job], error)
 
-	// Turns reads the accounts of a pool, consistently. A pool that has none has
+	// SlotTable reads the accounts of a pool, consistently. A pool that has none has
 	// empty ones, of version 0.
-	Turns(ctx context.Context, pool string) (lifecycle.Turns, error)
-	// UpdateTurns replaces the accounts whose stored version is t.Version (0:
+	SlotTable(ctx context.Context, pool string) (lifecycle.SlotTable, error)
+	// UpdateSlotTable replaces the accounts whose stored version is t.Version (0:
 	// there are none) and returns them as stored, with the next version. Else:
 	// ErrLost.
-	UpdateTurns(ctx context.Context, t lifecycle.Turns) (lifecycle.Turns, error)
+	UpdateSlotTable(ctx context.Context, t lifecycle.SlotTable) (lifecycle.SlotTable, error)
 
 	// SeeOnce remembers an id of a kind until a time: ErrExists if it is
 	// remembered already. It is one conditional write.

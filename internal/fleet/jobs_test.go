@@ -42,7 +42,7 @@ func withJobs(o *fleet.Options, h *hub, maximum int, change ...func(*fleet.JobOp
 	o.Jobs = &fleet.JobOptions{
 		Store: o.Store.(fleet.JobStore), GitHub: h, Parse: h.parse,
 		Pools: map[string]fleet.JobPool{jobPool: {
-			JobPool:      policy.JobPool{Maximum: maximum, Stranded: 2 * time.Minute},
+			JobPool:      policy.JobPool{Maximum: maximum, UnclaimedTimeout: 2 * time.Minute},
 			Labels:       []string{"remuda-small"},
 			Repositories: []string{"acme/*"},
 		}},
@@ -78,9 +78,9 @@ func (w *world) until(what string, most time.Duration, ok func() bool) {
 	w.t.Fatalf("not within %s: %s; turns %+v", most, what, w.turns())
 }
 
-func (w *world) turns() lifecycle.Turns {
+func (w *world) turns() lifecycle.SlotTable {
 	w.t.Helper()
-	turns, err := w.store.Turns(context.Background(), jobPool)
+	turns, err := w.store.SlotTable(context.Background(), jobPool)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestAStolenJobLeavesNoHost(t *testing.T) {
 			stolen(1)
 			w.hub.queue(ctx, poolJob(2, time.Now()), time.Second)
 			w.until("the next job ran on it", time.Minute, w.ran(2))
-			if n := w.turns().Given; n != 1 {
+			if n := w.turns().Assigned; n != 1 {
 				t.Errorf("%d turns were given, want 1", n)
 			}
 			w.until("the pool at rest", time.Minute, w.atRest)
@@ -288,7 +288,7 @@ func TestWhoMayUseAPool(t *testing.T) {
 			w.hub.runs["2"] = lifecycle.WorkflowRun{RunID: "2", Repository: repository, RepositoryID: repositoryID, HeadRepositoryID: 99}
 			w.hub.queue(ctx, fork, time.Second)
 			time.Sleep(time.Minute)
-			if turns := w.turns(); turns.Given != 0 {
+			if turns := w.turns(); turns.Assigned != 0 {
 				t.Errorf("turns were given: %+v", turns)
 			}
 			if _, err := w.store.Webhook(ctx, "delivery-1"); !errors.Is(err, lifecycle.ErrNotFound) {
@@ -313,7 +313,7 @@ func TestTheMinimumWaitsForJobs(t *testing.T) {
 			ready := func() bool { return len(w.records(lifecycle.StateRunning)) == 2 }
 			w.until("two hosts wait", time.Minute, ready)
 			time.Sleep(20 * time.Minute)
-			if !ready() || w.turns().Given != 2 {
+			if !ready() || w.turns().Assigned != 2 {
 				t.Errorf("the minimum did not stay: %+v", w.turns())
 			}
 			began := time.Now()

@@ -15,18 +15,18 @@ import (
 func (f *Fleet) limitsOf(repository string) []policy.Limit { return f.limits.Of(repository) }
 
 // room reads what counts against a limit.
-func (f *Fleet) room(ctx context.Context, l policy.Limit) (policy.Room, error) {
-	a, err := f.guards.Account(ctx, l.Account())
+func (f *Fleet) room(ctx context.Context, l policy.Limit) (policy.Quota, error) {
+	a, err := f.guards.QuotaLedger(ctx, l.LedgerName())
 	if err != nil {
-		return policy.Room{}, fmt.Errorf("read the hosts that count against %s: %w", l.Key, err)
+		return policy.Quota{}, fmt.Errorf("read the hosts that count against %s: %w", l.Key, err)
 	}
-	return policy.Room{Limit: l, Account: a}, nil
+	return policy.Quota{Limit: l, Ledger: a}, nil
 }
 
 // setAccount writes an account as it was read and changed: ErrLost if somebody
 // else wrote it since.
-func (f *Fleet) setAccount(ctx context.Context, l policy.Limit, a lifecycle.Account) (lifecycle.Account, error) {
-	stored, err := f.guards.UpdateAccount(ctx, a)
+func (f *Fleet) setAccount(ctx context.Context, l policy.Limit, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
+	stored, err := f.guards.UpdateQuotaLedger(ctx, a)
 	if err != nil {
 		return a, fmt.Errorf("write the hosts that count against %s: %w", l.Key, err)
 	}
@@ -41,12 +41,12 @@ func (f *Fleet) giveBack(ctx context.Context, l policy.Limit, q lifecycle.Reques
 		if err != nil {
 			return false, err
 		}
-		e := room.Account.EntryOf(q, 0)
+		e := room.Ledger.ReservationOf(q, 0)
 		if e.Hosts == 0 || e.Hosts == hosts {
 			return false, nil
 		}
 		e.Hosts = hosts
-		if _, err = f.setAccount(ctx, l, room.Account.With(e)); !errors.Is(err, lifecycle.ErrLost) {
+		if _, err = f.setAccount(ctx, l, room.Ledger.With(e)); !errors.Is(err, lifecycle.ErrConflict) {
 			return err == nil, err
 		}
 	}
@@ -55,7 +55,7 @@ func (f *Fleet) giveBack(ctx context.Context, l policy.Limit, q lifecycle.Reques
 
 // accountBusy is the error where others write an account all the time.
 func accountBusy(l policy.Limit) error {
-	return &lifecycle.UnavailableError{What: "account " + l.Account(), RetryAfter: time.Second, Err: errors.New("it keeps changing")}
+	return &lifecycle.UnavailableError{What: "account " + l.LedgerName(), RetryAfter: time.Second, Err: errors.New("it keeps changing")}
 }
 
 // servesNoMore has the request of a host that ended before the release of its run

@@ -108,13 +108,13 @@ func TestAMaximumAfterALaunchOfAWarmPoolThatIsCutShortByItsDeadline(t *testing.T
 // that the listing had.
 func (w *world) adoptedWith(ctx context.Context, hosts int) {
 	w.t.Helper()
-	a, err := w.store.Account(ctx, ofPool)
+	a, err := w.store.QuotaLedger(ctx, ofPool)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	e := a.Entries[0]
+	e := a.Reservations[0]
 	e.Hosts, e.At = hosts, time.Now()
-	if _, err := w.store.UpdateAccount(ctx, a.With(e)); err != nil {
+	if _, err := w.store.UpdateQuotaLedger(ctx, a.With(e)); err != nil {
 		w.t.Fatal(err)
 	}
 }

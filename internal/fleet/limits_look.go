@@ -22,19 +22,19 @@ const lookAtMost = 50
 
 // mayLook reports whether it is time to look through an account again. One that was
 // looked at in the future was so by a replica whose clock is ahead.
-func (f *Fleet) mayLook(a lifecycle.Account, now time.Time) bool {
-	return len(a.Entries) > 0 && now.Sub(a.LookedAt).Abs() >= lookEvery
+func (f *Fleet) mayLook(a lifecycle.QuotaLedger, now time.Time) bool {
+	return len(a.Reservations) > 0 && now.Sub(a.AuditedAt).Abs() >= lookEvery
 }
 
 // lookThrough takes out of an account what nobody needs any more: a host that died
 // without its run's release, and what a crash left of a request. It is one write, of
 // the account as it was read: who loses to another leaves it at that. An entry that
 // cannot be judged stays as it is.
-func (f *Fleet) lookThrough(ctx context.Context, room policy.Room, now time.Time) error {
-	a := room.Account
-	n := min(len(a.Entries), lookAtMost)
-	entries := slices.Clone(a.Entries[n:])
-	for i, e := range a.Entries[:n] {
+func (f *Fleet) lookThrough(ctx context.Context, room policy.Quota, now time.Time) error {
+	a := room.Ledger
+	n := min(len(a.Reservations), lookAtMost)
+	entries := slices.Clone(a.Reservations[n:])
+	for i, e := range a.Reservations[:n] {
 		needed, err := f.neededOf(ctx, room.Limit, e, now)
 		if err != nil {
 			f.log.Warn("not known whether hosts that count against a limit are needed; a later look will tell",
@@ -44,21 +44,21 @@ func (f *Fleet) lookThrough(ctx context.Context, room policy.Room, now time.Time
 			entries = append(entries, needed)
 		}
 		if errors.Is(err, lifecycle.ErrUnavailable) { // nor would the others be
-			entries = slices.Concat(a.Entries[i+1:n], entries)
+			entries = slices.Concat(a.Reservations[i+1:n], entries)
 			break
 		}
 	}
-	a.Entries, a.LookedAt = entries, now
+	a.Reservations, a.AuditedAt = entries, now
 	_, err := f.setAccount(ctx, room.Limit, a)
-	if errors.Is(err, lifecycle.ErrLost) {
+	if errors.Is(err, lifecycle.ErrConflict) {
 		return nil
 	}
 	return err
 }
 
 // neededOf is what an entry in the account of a limit has to be.
-func (f *Fleet) neededOf(ctx context.Context, l policy.Limit, e lifecycle.Entry, now time.Time) (lifecycle.Entry, error) {
-	if l.Kind == lifecycle.AccountPool {
+func (f *Fleet) neededOf(ctx context.Context, l policy.Limit, e lifecycle.Reservation, now time.Time) (lifecycle.Reservation, error) {
+	if l.Kind == lifecycle.QuotaPool {
 		return f.neededLaunch(ctx, e, now)
 	}
 	return f.needed(ctx, e)
@@ -67,7 +67,7 @@ func (f *Fleet) neededOf(ctx context.Context, l policy.Limit, e lifecycle.Entry,
 // needed is what an entry of a request has to be. A request that is open may take
 // hosts up to it, and one that is settled and due gives back by itself; of any other
 // the hosts that serve it count, which become no more.
-func (f *Fleet) needed(ctx context.Context, e lifecycle.Entry) (lifecycle.Entry, error) {
+func (f *Fleet) needed(ctx context.Context, e lifecycle.Reservation) (lifecycle.Reservation, error) {
 	q, err := f.store.Request(ctx, e.Repository, e.RunID, e.RequestID)
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):

@@ -18,24 +18,24 @@ import (
 // maximumOf is the limit on a pool's hosts, if it has one.
 func (f *Fleet) maximumOf(pool string) (policy.Limit, bool) {
 	most := f.pools[pool].Maximum
-	return policy.OfPool(pool, most), most > 0 && f.guards != nil
+	return policy.PoolLimit(pool, most), most > 0 && f.guards != nil
 }
 
 // bookLaunch makes the entry of a request's launch, which is written down, and
 // reports whether there is room for it; a launch that has its entry has room. ErrLost:
 // somebody else wrote the account meanwhile.
-func (f *Fleet) bookLaunch(ctx context.Context, l policy.Limit, q lifecycle.Request, e lifecycle.Entry) (policy.Room, bool, error) {
+func (f *Fleet) bookLaunch(ctx context.Context, l policy.Limit, q lifecycle.Request, e lifecycle.Reservation) (policy.Quota, bool, error) {
 	room, err := f.room(ctx, l)
 	if err != nil {
 		return room, false, err
 	}
-	if room.Account.EntryOf(q, e.Launch).Hosts > 0 {
+	if room.Ledger.ReservationOf(q, e.Launch).Hosts > 0 {
 		return room, true, nil
 	}
-	if room.Left() < e.Hosts {
+	if room.Remaining() < e.Hosts {
 		return room, false, nil
 	}
-	_, err = f.setAccount(ctx, l, room.Account.With(e))
+	_, err = f.setAccount(ctx, l, room.Ledger.With(e))
 	return room, err == nil, err
 }
 
@@ -47,7 +47,7 @@ func (f *Fleet) settleLaunch(ctx context.Context, q lifecycle.Request, m madeHos
 		return nil
 	}
 	keys := liveKeys(m.machines)
-	return f.changeLaunch(ctx, l, q, func(e lifecycle.Entry) lifecycle.Entry {
+	return f.changeLaunch(ctx, l, q, func(e lifecycle.Reservation) lifecycle.Reservation {
 		if !m.answered {
 			return adopted(e, q, keys, now)
 		}
@@ -56,7 +56,7 @@ func (f *Fleet) settleLaunch(ctx context.Context, q lifecycle.Request, m madeHos
 }
 
 // madeOf is the entry of a request's open launch with so many hosts.
-func madeOf(e lifecycle.Entry, q lifecycle.Request, hosts int, keys []string) lifecycle.Entry {
+func madeOf(e lifecycle.Reservation, q lifecycle.Request, hosts int, keys []string) lifecycle.Reservation {
 	e.Repository, e.RunID, e.RequestID, e.Launch = q.Repository, q.RunID, q.RequestID, q.Launch.Number
 	e.Hosts, e.HostKeys = hosts, keys
 	return e
@@ -71,7 +71,7 @@ const listedAfter = time.Minute
 // listing shows. The listing may lack some, and somebody else may be at the launch
 // still, so that the entry becomes no smaller: a look through the account makes it so,
 // listedAfter later.
-func adopted(e lifecycle.Entry, q lifecycle.Request, listed []string, now time.Time) lifecycle.Entry {
+func adopted(e lifecycle.Reservation, q lifecycle.Request, listed []string, now time.Time) lifecycle.Reservation {
 	keys := together(e.HostKeys, listed)
 	if e.Hosts == 0 && len(keys) == 0 || e.Hosts == len(e.HostKeys) && len(keys) == len(e.HostKeys) {
 		return e
@@ -81,18 +81,18 @@ func adopted(e lifecycle.Entry, q lifecycle.Request, listed []string, now time.T
 }
 
 // changeLaunch changes the entry of a request's open launch.
-func (f *Fleet) changeLaunch(ctx context.Context, l policy.Limit, q lifecycle.Request, change func(lifecycle.Entry) lifecycle.Entry) error {
+func (f *Fleet) changeLaunch(ctx context.Context, l policy.Limit, q lifecycle.Request, change func(lifecycle.Reservation) lifecycle.Reservation) error {
 	for range orderTries {
 		room, err := f.room(ctx, l)
 		if err != nil {
 			return err
 		}
-		before := room.Account.EntryOf(q, q.Launch.Number)
+		before := room.Ledger.ReservationOf(q, q.Launch.Number)
 		e := change(before)
 		if e.Hosts == before.Hosts && e.At.Equal(before.At) && slices.Equal(e.HostKeys, before.HostKeys) {
 			return nil
 		}
-		if _, err = f.setAccount(ctx, l, room.Account.With(e)); !errors.Is(err, lifecycle.ErrLost) {
+		if _, err = f.setAccount(ctx, l, room.Ledger.With(e)); !errors.Is(err, lifecycle.ErrConflict) {
 			return err
 		}
 	}
@@ -126,17 +126,17 @@ func (f *Fleet) forgotten(ctx context.Context, r lifecycle.Record) {
 	for range orderTries {
 		room, err := f.room(ctx, l)
 		if err == nil {
-			i := slices.IndexFunc(room.Account.Entries, func(e lifecycle.Entry) bool { return slices.Contains(e.HostKeys, r.HostKey) })
+			i := slices.IndexFunc(room.Ledger.Reservations, func(e lifecycle.Reservation) bool { return slices.Contains(e.HostKeys, r.HostKey) })
 			if i < 0 {
 				return
 			}
-			e := room.Account.Entries[i]
+			e := room.Ledger.Reservations[i]
 			e.HostKeys = slices.DeleteFunc(slices.Clone(e.HostKeys), func(key string) bool { return key == r.HostKey })
 			e.Hosts = max(e.Hosts-1, len(e.HostKeys)) // one that was cut short may have more than it has keys of
-			_, err = f.setAccount(ctx, l, room.Account.With(e))
+			_, err = f.setAccount(ctx, l, room.Ledger.With(e))
 		}
 		switch {
-		case errors.Is(err, lifecycle.ErrLost):
+		case errors.Is(err, lifecycle.ErrConflict):
 			continue
 		case err != nil:
 			f.log.Warn("room of an ended host not given back; a later look will", "instance", r.InstanceID, "pool", r.Pool, "error", err)
@@ -148,7 +148,7 @@ func (f *Fleet) forgotten(ctx context.Context, r lifecycle.Record) {
 // neededLaunch is what the entry of a launch has to be: as it is while the launch is
 // under way, and afterwards the hosts of it that are not forgotten, and the machines
 // that nobody recorded.
-func (f *Fleet) neededLaunch(ctx context.Context, e lifecycle.Entry, now time.Time) (lifecycle.Entry, error) {
+func (f *Fleet) neededLaunch(ctx context.Context, e lifecycle.Reservation, now time.Time) (lifecycle.Reservation, error) {
 	q, err := f.store.Request(ctx, e.Repository, e.RunID, e.RequestID)
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
 		return e, fmt.Errorf("read request %s: %w", e.RequestID, err)

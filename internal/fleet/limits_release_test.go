@@ -109,17 +109,17 @@ type stillAccounts struct {
 	writes *atomic.Int32 // since
 }
 
-func (s stillAccounts) UpdateAccount(ctx context.Context, a lifecycle.Account) (lifecycle.Account, error) {
+func (s stillAccounts) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
 	lost := false
 	s.once.Do(func() {
 		time.Sleep(3 * time.Minute)
 		lost = true
 	})
 	if lost {
-		return a, lifecycle.ErrLost
+		return a, lifecycle.ErrConflict
 	}
 	s.writes.Add(1)
-	return s.GuardStore.UpdateAccount(ctx, a)
+	return s.GuardStore.UpdateQuotaLedger(ctx, a)
 }
 
 // A Provision that stood still before it took room takes none for a run that is released.
@@ -154,10 +154,10 @@ type lateAccounts struct {
 	dies context.CancelFunc
 }
 
-func (s lateAccounts) UpdateAccount(ctx context.Context, a lifecycle.Account) (stored lifecycle.Account, err error) {
+func (s lateAccounts) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (stored lifecycle.QuotaLedger, err error) {
 	s.once.Do(func() {
 		time.Sleep(5 * time.Second)
-		stored, err = s.GuardStore.UpdateAccount(context.WithoutCancel(ctx), a)
+		stored, err = s.GuardStore.UpdateQuotaLedger(context.WithoutCancel(ctx), a)
 		s.dies()
 	})
 	return stored, err

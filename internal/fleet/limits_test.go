@@ -48,7 +48,7 @@ func demandOf(repository, run string, count, minimum int, timeout time.Duration)
 
 func (w *world) used(name string) int {
 	w.t.Helper()
-	a, err := w.store.Account(context.Background(), name)
+	a, err := w.store.QuotaLedger(context.Background(), name)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -328,14 +328,14 @@ type countedAccounts struct {
 	calls *int
 }
 
-func (c countedAccounts) Account(ctx context.Context, name string) (lifecycle.Account, error) {
+func (c countedAccounts) QuotaLedger(ctx context.Context, name string) (lifecycle.QuotaLedger, error) {
 	*c.calls++
-	return c.GuardStore.Account(ctx, name)
+	return c.GuardStore.QuotaLedger(ctx, name)
 }
 
-func (c countedAccounts) UpdateAccount(ctx context.Context, a lifecycle.Account) (lifecycle.Account, error) {
+func (c countedAccounts) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
 	*c.calls++
-	return c.GuardStore.UpdateAccount(ctx, a)
+	return c.GuardStore.UpdateQuotaLedger(ctx, a)
 }
 
 // A fleet without limits does not pay for any; with two, a run costs eight calls.

@@ -31,12 +31,12 @@ func (w *world) cutShort(ctx context.Context, request string, at time.Time) {
 	if err := w.store.CreateRequest(ctx, q); err != nil {
 		w.t.Fatal(err)
 	}
-	a, err := w.store.Account(ctx, ofPool)
+	a, err := w.store.QuotaLedger(ctx, ofPool)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	e := lifecycle.Entry{Repository: repository, RunID: "1", RequestID: request, Launch: 1, Hosts: 2, At: at}
-	if _, err := w.store.UpdateAccount(ctx, a.With(e)); err != nil {
+	e := lifecycle.Reservation{Repository: repository, RunID: "1", RequestID: request, Launch: 1, Hosts: 2, At: at}
+	if _, err := w.store.UpdateQuotaLedger(ctx, a.With(e)); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -67,12 +67,12 @@ func TestARequestWaitsForRoomThatCannotBeJudged(t *testing.T) {
 	inBubbleOf(t, options, func(ctx context.Context, t *testing.T, w *world) {
 		w.cutShort(ctx, "first", time.Now().Add(-2*time.Minute))
 		time.AfterFunc(2*time.Minute, func() {
-			a, err := w.store.Account(ctx, ofPool)
+			a, err := w.store.QuotaLedger(ctx, ofPool)
 			if err != nil {
 				t.Error(err)
 			}
-			a.Entries = nil
-			if _, err := w.store.UpdateAccount(ctx, a); err != nil {
+			a.Reservations = nil
+			if _, err := w.store.UpdateQuotaLedger(ctx, a); err != nil {
 				t.Error(err)
 			}
 		})
@@ -143,12 +143,12 @@ func TestRoomAfterAClockThatIsAhead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubbleOf(t, atMost(2), func(ctx context.Context, t *testing.T, w *world) {
 				w.cutShort(ctx, "first", time.Now().Add(tt.cut))
-				a, err := w.store.Account(ctx, ofPool)
+				a, err := w.store.QuotaLedger(ctx, ofPool)
 				if err != nil {
 					t.Fatal(err)
 				}
-				a.LookedAt = time.Now().Add(tt.looked)
-				if _, err := w.store.UpdateAccount(ctx, a); err != nil {
+				a.AuditedAt = time.Now().Add(tt.looked)
+				if _, err := w.store.UpdateQuotaLedger(ctx, a); err != nil {
 					t.Fatal(err)
 				}
 				w.mustProvision(ctx, demandOf("acme/lib", "9", 1, 1, 5*time.Minute))

@@ -99,8 +99,8 @@ func (s mortalStore) UpdateJob(ctx context.Context, j lifecycle.Job) (lifecycle.
 	return struckBy(s.fate, "update job", func() (lifecycle.Job, error) { return s.Store.UpdateJob(ctx, j) })
 }
 
-func (s mortalStore) UpdateTurns(ctx context.Context, t lifecycle.Turns) (lifecycle.Turns, error) {
-	return struckBy(s.fate, "update turns", func() (lifecycle.Turns, error) { return s.Store.UpdateTurns(ctx, t) })
+func (s mortalStore) UpdateSlotTable(ctx context.Context, t lifecycle.SlotTable) (lifecycle.SlotTable, error) {
+	return struckBy(s.fate, "update turns", func() (lifecycle.SlotTable, error) { return s.Store.UpdateSlotTable(ctx, t) })
 }
 
 func (s mortalStore) CreateRequest(ctx context.Context, q lifecycle.Request) error {
@@ -131,8 +131,8 @@ func (s mortalStore) UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (li
 	return struckBy(s.fate, "update breaker", func() (lifecycle.Breaker, error) { return s.Store.UpdateBreaker(ctx, b) })
 }
 
-func (s mortalStore) UpdateAccount(ctx context.Context, a lifecycle.Account) (lifecycle.Account, error) {
-	return struckBy(s.fate, "update account", func() (lifecycle.Account, error) { return s.Store.UpdateAccount(ctx, a) })
+func (s mortalStore) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
+	return struckBy(s.fate, "update account", func() (lifecycle.QuotaLedger, error) { return s.Store.UpdateQuotaLedger(ctx, a) })
 }
 
 func (s mortalStore) SeeOnce(ctx context.Context, kind, id string, until time.Time) error {

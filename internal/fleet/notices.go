@@ -210,11 +210,11 @@ func noted(r lifecycle.Record, n lifecycle.Notice, now time.Time) (_ lifecycle.R
 		return r, d, false
 	case n.Kind == lifecycle.NoticeInterruption && r.InterruptionAt.IsZero():
 		r.InterruptionAt = n.At.Add(lifecycle.InterruptionLead)
-		d = lifecycle.Decision{Action: lifecycle.ActionNotice, Why: fmt.Sprintf(
+		d = lifecycle.Decision{Action: lifecycle.ActionNotice, Reason: fmt.Sprintf(
 			"EC2 announced at %s that it will take the machine back at about %s", clock(n.At), clock(r.InterruptionAt))}
 	case n.Kind == lifecycle.NoticeRebalance && !r.Retiring:
 		r.Retiring, r.RetiringReason = true, "EC2 recommends to rebalance, since it may soon take the machine back"
-		d = lifecycle.Decision{Action: lifecycle.ActionRetire, Why: r.RetiringReason + ": it leaves when it is next idle"}
+		d = lifecycle.Decision{Action: lifecycle.ActionRetire, Reason: r.RetiringReason + ": it leaves when it is next idle"}
 	default:
 		return r, d, false
 	}

@@ -58,7 +58,7 @@ func (f *Fleet) Terminate(ctx context.Context, instanceID, reason string, now ti
 		if r.Held(now) && !r.FleetHeld {
 			return r, &HeldError{InstanceID: instanceID, Until: r.Hold}
 		}
-		d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: reasoned("ordered", reason), Leaves: true}
+		d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Reason: reasoned("ordered", reason), LosesRun: true}
 		return f.carry(ctx, j, r, d, now)
 	})
 	if err != nil {
@@ -93,7 +93,7 @@ func (f *Fleet) Hold(ctx context.Context, instanceID string, d time.Duration, re
 			why = reasoned(fmt.Sprintf("held for %s", d), reason)
 		}
 		// Looked at before the hold ends, or at once if it was taken away.
-		r.DueAt = r.HoldLook(now)
+		r.DueAt = r.HoldCheckAt(now)
 		if d == 0 {
 			r.DueAt = now
 			if err := f.markForFleet(ctx, &r, now); err != nil {
@@ -104,7 +104,7 @@ func (f *Fleet) Hold(ctx context.Context, instanceID string, d time.Duration, re
 		if err != nil {
 			return before, fmt.Errorf("hold host %s: %w", instanceID, err)
 		}
-		j.RecordEffect(op.TransitionEvent(before, stored, lifecycle.Decision{Action: lifecycle.ActionHold, Why: why}, now))
+		j.RecordEffect(op.TransitionEvent(before, stored, lifecycle.Decision{Action: lifecycle.ActionHold, Reason: why}, now))
 		return stored, nil
 	})
 }
@@ -124,7 +124,7 @@ func (f *Fleet) order(ctx context.Context, instanceID string, do func(lifecycle.
 		if err != nil {
 			return r, fmt.Errorf("instance %s: %w", instanceID, err)
 		}
-		if r, err = do(r); !errors.Is(err, lifecycle.ErrLost) {
+		if r, err = do(r); !errors.Is(err, lifecycle.ErrConflict) {
 			return r, err
 		}
 	}

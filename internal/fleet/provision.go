@@ -388,7 +388,7 @@ func (p *Provision) write(ctx context.Context, q lifecycle.Request, now time.Tim
 	}
 	stored, err := p.f.store.UpdateRequest(ctx, q)
 	switch {
-	case errors.Is(err, lifecycle.ErrLost):
+	case errors.Is(err, lifecycle.ErrConflict):
 		p.Next = p.resume
 		return op.Again, nil
 	case err != nil:

@@ -40,7 +40,7 @@ func (p *Provision) registrationFor(ctx context.Context, m lifecycle.Message) (*
 		registration, id, err := p.f.jobs.GitHub.JIT(ctx, p.q.Repository, name, runnerLabels(p.q.Spec.Labels, r.Arch))
 		switch {
 		case errors.Is(err, lifecycle.ErrBusy):
-			return nil, 0, fmt.Errorf("register runner %s: %w: %w", name, lifecycle.ErrLost, err) // somebody claimed it meanwhile
+			return nil, 0, fmt.Errorf("register runner %s: %w: %w", name, lifecycle.ErrConflict, err) // somebody claimed it meanwhile
 		case err != nil:
 			return nil, 0, fmt.Errorf("register runner %s: %w", name, err)
 		}
@@ -62,7 +62,7 @@ func (p *Provision) stillPooled(ctx context.Context, m lifecycle.Message) (lifec
 	case r.Pooled() && r.Assignment == m.Assignment:
 		return r, nil
 	}
-	return r, fmt.Errorf("claim host %s: %w: its message is old", m.InstanceID, lifecycle.ErrLost)
+	return r, fmt.Errorf("claim host %s: %w: its message is old", m.InstanceID, lifecycle.ErrConflict)
 }
 
 // runnerLabels are those of a runner that is registered for one job. A runner
@@ -168,7 +168,7 @@ func (p *Provision) registerHost(ctx context.Context, now time.Time) (op.Progres
 	r.Registration, r.GitHubRunnerID, r.UpdatedAt = &registration, id, now
 	stored, err := p.f.store.UpdateInstance(ctx, r)
 	switch {
-	case errors.Is(err, lifecycle.ErrLost):
+	case errors.Is(err, lifecycle.ErrConflict):
 		p.Next = p.resume
 		return op.Again, nil
 	case err != nil:

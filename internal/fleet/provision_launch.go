@@ -51,7 +51,7 @@ func (f *Fleet) intended(q lifecycle.Request, count int, version string, without
 		Pool: q.Spec.Pool, Repository: q.Repository, RunID: q.RunID,
 		ResourceClass: q.Spec.ResourceClass, CPU: class.CPU, MemoryMiB: class.MemoryMiB,
 		UsageClass: usageOf(q), InstanceTypes: q.Spec.InstanceTypes, PoolTypes: f.pools[q.Spec.Pool].InstanceTypes,
-		TemplateVersion: version, Without: without,
+		TemplateVersion: version, Exclude: without,
 	}
 	return q
 }
@@ -194,13 +194,13 @@ func (p *Provision) launched(ctx context.Context, now time.Time, short *lifecycl
 		return op.Again, err
 	}
 	q := p.q
-	q.Launch, q.Shortage, q.Full = nil, "", ""
+	q.Launch, q.Shortage, q.QuotaReason = nil, "", ""
 	for _, r := range p.won {
 		q.Taken = append(slices.Clip(q.Taken), lifecycle.Taken{HostKey: r.HostKey, InstanceID: r.InstanceID})
 	}
 	fellBack := false
 	if short != nil {
-		q.Shortage = short.Why
+		q.Shortage = short.Reason
 		fellBack = q.Spec.UsageClass == lifecycle.UsageSpot && q.Spec.AllowOnDemand && !q.OnDemand
 		q.OnDemand = q.OnDemand || fellBack
 		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, short.Error(), now))

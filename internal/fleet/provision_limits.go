@@ -19,7 +19,7 @@ type booking struct {
 	// hosts is how many the request may take; 0: it has not booked yet.
 	hosts int
 	// rooms are the accounts as last read or written; nil: to be read.
-	rooms []policy.Room
+	rooms []policy.Quota
 	// tries counts the writes in a row that somebody else was faster with.
 	tries int
 	// done: an entry was written here. late: and the request turned out to be
@@ -47,7 +47,7 @@ func (p *Provision) book(ctx context.Context, now time.Time) (op.Progress, error
 		p.Next = p.selectHosts
 		return p.selectHosts(ctx, now)
 	}
-	if l, never := policy.Never(p.q, p.f.limitsOf(p.q.Repository)); never && p.taken() == 0 {
+	if l, never := policy.BelowMinimum(p.q, p.f.limitsOf(p.q.Repository)); never && p.taken() == 0 {
 		return p.giveUpShort(ctx, l.String(), now)
 	}
 	if err := p.readRooms(ctx); err != nil {
@@ -61,7 +61,7 @@ func (p *Provision) book(ctx context.Context, now time.Time) (op.Progress, error
 	rooms := p.booking.rooms
 	p.booking.rooms = nil
 	if short < 0 {
-		p.q.Full = "" // with the next write
+		p.q.QuotaReason = "" // with the next write
 	}
 	if short < 0 || p.lacks() > 0 {
 		p.Next = p.selectHosts
@@ -75,7 +75,7 @@ func (p *Provision) readRooms(ctx context.Context) error {
 	if p.booking.rooms != nil {
 		return nil
 	}
-	var rooms []policy.Room
+	var rooms []policy.Quota
 	for _, l := range p.f.limitsOf(p.q.Repository) {
 		room, err := p.f.room(ctx, l)
 		if err != nil {
@@ -90,11 +90,11 @@ func (p *Provision) readRooms(ctx context.Context) error {
 // unequal is the next account whose entry of the request is not of so many hosts:
 // first those with fewer, which are to be raised; -1: there is none.
 func (p *Provision) unequal(hosts int) int {
-	has := func(r policy.Room) int { return r.Account.EntryOf(p.q, 0).Hosts }
-	if i := slices.IndexFunc(p.booking.rooms, func(r policy.Room) bool { return has(r) < hosts }); i >= 0 {
+	has := func(r policy.Quota) int { return r.Ledger.ReservationOf(p.q, 0).Hosts }
+	if i := slices.IndexFunc(p.booking.rooms, func(r policy.Quota) bool { return has(r) < hosts }); i >= 0 {
 		return i
 	}
-	return slices.IndexFunc(p.booking.rooms, func(r policy.Room) bool { return has(r) > hosts })
+	return slices.IndexFunc(p.booking.rooms, func(r policy.Quota) bool { return has(r) > hosts })
 }
 
 // bookIn writes the entry of one account. Whoever loses to another reads again.
@@ -103,14 +103,14 @@ func (p *Provision) bookIn(ctx context.Context, i, hosts int, now time.Time) (op
 		return op.Again, err
 	}
 	room := &p.booking.rooms[i]
-	e := room.Account.EntryOf(p.q, 0)
+	e := room.Ledger.ReservationOf(p.q, 0)
 	if e.Hosts == 0 {
-		e = lifecycle.Entry{Repository: p.q.Repository, RunID: p.q.RunID, RequestID: p.q.RequestID, At: now}
+		e = lifecycle.Reservation{Repository: p.q.Repository, RunID: p.q.RunID, RequestID: p.q.RequestID, At: now}
 	}
 	e.Hosts = hosts
-	stored, err := p.f.setAccount(ctx, room.Limit, room.Account.With(e))
+	stored, err := p.f.setAccount(ctx, room.Limit, room.Ledger.With(e))
 	switch {
-	case errors.Is(err, lifecycle.ErrLost):
+	case errors.Is(err, lifecycle.ErrConflict):
 		p.booking.rooms = nil
 		p.booking.tries++
 		return op.Wait(p.f.ops.Backoff(p.booking.tries)), nil
@@ -120,14 +120,14 @@ func (p *Provision) bookIn(ctx context.Context, i, hosts int, now time.Time) (op
 	}
 	p.Events.Effects++
 	p.booking.tries, p.booking.done = 0, true
-	room.Account = stored
+	room.Ledger = stored
 	return op.Again, nil
 }
 
 // full waits for room for so many hosts, having looked whether all who have it need it still, and says
 // in the request's row who has.
-func (p *Provision) full(ctx context.Context, room policy.Room, needs int, now time.Time) (op.Progress, error) {
-	if p.f.mayLook(room.Account, now) {
+func (p *Provision) full(ctx context.Context, room policy.Quota, needs int, now time.Time) (op.Progress, error) {
+	if p.f.mayLook(room.Ledger, now) {
 		p.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
 			if err := p.f.lookThrough(ctx, room, now); err != nil {
 				return op.Again, err
@@ -140,11 +140,11 @@ func (p *Provision) full(ctx context.Context, room policy.Room, needs int, now t
 	p.relook = now.Add(p.f.timing.Relaunch)
 	p.Next = p.await
 	why := p.f.whyFull(room, p.q, max(needs, 1))
-	if why == p.q.Full {
+	if why == p.q.QuotaReason {
 		return op.Again, nil
 	}
 	q := p.q
-	q.Full = why
+	q.QuotaReason = why
 	return p.write(ctx, q, now, func() {
 		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionKeep, fmt.Sprintf("waiting for room: %s", why), now))
 	})

@@ -22,11 +22,11 @@ func (p *Provision) poolLaunches(ctx context.Context, now time.Time) (count int,
 	if err != nil {
 		return 0, true, op.Again, err
 	}
-	if room.Left() == 0 {
+	if room.Remaining() == 0 {
 		progress, err = p.full(ctx, room, 1, now)
 		return 0, true, progress, err
 	}
-	return min(p.lacks(), room.Left()), false, op.Again, nil
+	return min(p.lacks(), room.Remaining()), false, op.Again, nil
 }
 
 // bookLaunch makes room in the pool for the launch that is written down. If somebody
@@ -40,7 +40,7 @@ func (p *Provision) bookLaunch(ctx context.Context, now time.Time) (op.Progress,
 	}
 	room, booked, err := p.f.bookLaunch(ctx, l, p.q, launchEntry(p.q, now))
 	switch {
-	case errors.Is(err, lifecycle.ErrLost):
+	case errors.Is(err, lifecycle.ErrConflict):
 		p.Next = p.bookLaunch
 		p.booking.tries++
 		return op.Wait(p.f.ops.Backoff(p.booking.tries)), nil
@@ -52,7 +52,7 @@ func (p *Provision) bookLaunch(ctx context.Context, now time.Time) (op.Progress,
 		return op.Again, nil
 	}
 	q := p.q
-	q.Launch, q.Full = nil, p.f.whyFull(room, q, p.q.Launch.Count)
+	q.Launch, q.QuotaReason = nil, p.f.whyFull(room, q, p.q.Launch.Count)
 	return p.write(ctx, q, now, func() {
 		p.relook = now.Add(p.f.timing.Relaunch)
 		p.Next = p.await
@@ -61,18 +61,18 @@ func (p *Provision) bookLaunch(ctx context.Context, now time.Time) (op.Progress,
 
 // whyFull says who has the room that a request lacks. In a pool that may be hosts which
 // wait for runs that this one is none of: when those leave is told, not whose they are.
-func (f *Fleet) whyFull(room policy.Room, q lifecycle.Request, needs int) string {
-	why := room.Full(q, needs)
+func (f *Fleet) whyFull(room policy.Quota, q lifecycle.Request, needs int) string {
+	why := room.Reason(q, needs)
 	rules := f.policy(q.Spec.Pool)
-	if room.Limit.Kind == lifecycle.AccountPool && rules.Reuse != lifecycle.ReuseNone {
+	if room.Limit.Kind == lifecycle.QuotaPool && rules.Reuse != lifecycle.ReuseNone {
 		why += fmt.Sprintf("; of its hosts a used one leaves once it was idle for %s", rules.IdleTime)
 	}
 	return why
 }
 
 // launchEntry is the entry of the launch that is under way.
-func launchEntry(q lifecycle.Request, now time.Time) lifecycle.Entry {
-	return lifecycle.Entry{
+func launchEntry(q lifecycle.Request, now time.Time) lifecycle.Reservation {
+	return lifecycle.Reservation{
 		Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Launch: q.Launch.Number, Hosts: q.Launch.Count, At: now,
 	}
 }

@@ -215,7 +215,7 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Tim
 	policy := p.policy()
 	registration, runnerID, err := p.registrationFor(ctx, m)
 	switch {
-	case errors.Is(err, lifecycle.ErrLost):
+	case errors.Is(err, lifecycle.ErrConflict):
 		return nil
 	case err != nil:
 		return err
@@ -227,7 +227,7 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Tim
 		JobsOf: p.q.Spec.JobsOf, GitHubRunnerID: runnerID, Threshold: now.Add(policy.ClaimTimeout),
 	})
 	switch {
-	case errors.Is(err, lifecycle.ErrLost) && p.doubt == m.HostKey:
+	case errors.Is(err, lifecycle.ErrConflict) && p.doubt == m.HostKey:
 		if r, err = p.f.store.Instance(ctx, m.HostKey); err != nil {
 			return fmt.Errorf("read host %s: %w", m.InstanceID, err)
 		}
@@ -235,7 +235,7 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Tim
 			p.withdrawJIT(ctx)
 			return nil
 		}
-	case errors.Is(err, lifecycle.ErrLost):
+	case errors.Is(err, lifecycle.ErrConflict):
 		p.withdrawJIT(ctx)
 		return nil
 	case err != nil:

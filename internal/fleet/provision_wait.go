@@ -258,8 +258,8 @@ func (p *Provision) shortReason(ready int) string {
 	if p.q.Shortage != "" {
 		why += "; " + p.q.Shortage
 	}
-	if p.q.Full != "" && p.q.Lacks() > 0 {
-		why += "; " + p.q.Full
+	if p.q.QuotaReason != "" && p.q.Missing() > 0 {
+		why += "; " + p.q.QuotaReason
 	}
 	if p.trouble != nil {
 		why += "; " + p.trouble.Error()

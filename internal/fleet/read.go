@@ -87,7 +87,7 @@ func (f *Fleet) Count(ctx context.Context, now time.Time) (map[string]Counts, er
 			c.States[r.State]++
 			if r.Claimable(now, f.policy(r.Pool).ClaimMargin) {
 				c.Pooled++
-				if r.Fresh() {
+				if r.Unused() {
 					c.Fresh++
 				}
 			}

@@ -96,7 +96,7 @@ func (r *Release) mark(ctx context.Context, now time.Time) (op.Progress, error) 
 	}
 	stored, err := r.f.store.UpdateRequest(ctx, q)
 	switch {
-	case errors.Is(err, lifecycle.ErrLost):
+	case errors.Is(err, lifecycle.ErrConflict):
 		r.Next = r.load // it moved: look again
 		return op.Again, nil
 	case err != nil:

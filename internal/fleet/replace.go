@@ -20,7 +20,7 @@ func (f *Fleet) makeReplacement(ctx context.Context, j *op.Recorder, r lifecycle
 		return fmt.Errorf("read request %s: %w", r.RequestID, err)
 	}
 	if q.Released() {
-		return fmt.Errorf("replace host %s: run %s was released: %w", r.InstanceID, r.RunID, lifecycle.ErrLost)
+		return fmt.Errorf("replace host %s: run %s was released: %w", r.InstanceID, r.RunID, lifecycle.ErrConflict)
 	}
 	n := q.Replacement(r, now)
 	err = f.store.CreateRequest(ctx, n)

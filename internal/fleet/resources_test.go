@@ -133,7 +133,7 @@ func TestALaunchLeavesOutWhatIsExhausted(t *testing.T) {
 		}
 		var got [][]lifecycle.Offering
 		for _, order := range made.made {
-			got = append(got, order.Without)
+			got = append(got, order.Exclude)
 		}
 		// The last launch comes after one that was short, and tries everything.
 		if diff := cmp.Diff([][]lifecycle.Offering{exhausted, nil, exhausted, nil}, got); diff != "" {

@@ -139,7 +139,7 @@ type losing struct {
 
 func (l losing) UpdateService(ctx context.Context, s model.Service) (model.Service, error) {
 	if *l.left--; *l.left >= 0 {
-		return model.Service{}, fmt.Errorf("update service: %w", lifecycle.ErrLost)
+		return model.Service{}, fmt.Errorf("update service: %w", lifecycle.ErrConflict)
 	}
 	return l.ServiceStore.UpdateService(ctx, s)
 }

@@ -155,7 +155,7 @@ func (s *DueSweep) host(ctx context.Context, now time.Time) (op.Progress, error)
 }
 
 func (s *DueSweep) putAside(r lifecycle.Record) {
-	if r.Left != nil {
+	if r.LostBy != nil {
 		s.left.hosts = append(s.left.hosts, r)
 		return
 	}
@@ -164,18 +164,18 @@ func (s *DueSweep) putAside(r lifecycle.Record) {
 
 // postpone writes when a host that stays as it is must be looked at again.
 func (f *Fleet) postpone(ctx context.Context, r lifecycle.Record, d lifecycle.Decision, now time.Time) error {
-	look := d.Look
-	if before := r.HoldLook(now); r.Held(now) && before.Before(look) {
+	look := d.CheckAt
+	if before := r.HoldCheckAt(now); r.Held(now) && before.Before(look) {
 		look = before
 	}
 	if !look.After(now) {
-		look = now.Add(f.policy(r.Pool).ReleaseLook)
+		look = now.Add(f.policy(r.Pool).ReleasePoll)
 	}
 	if r.DueAt.Equal(look) {
 		return nil
 	}
 	r.DueAt = look
-	if _, err := f.store.UpdateInstance(ctx, r); err != nil && !errors.Is(err, lifecycle.ErrLost) {
+	if _, err := f.store.UpdateInstance(ctx, r); err != nil && !errors.Is(err, lifecycle.ErrConflict) {
 		return fmt.Errorf("postpone host %s: %w", r.InstanceID, err)
 	}
 	return nil

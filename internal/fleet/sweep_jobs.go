@@ -80,7 +80,7 @@ func (s *JobSweep) hook(ctx context.Context, now time.Time) (op.Progress, error)
 		// GitHub lets us call.
 		w.DueAt = now.Add(max(hookAgain, now.Sub(w.ReceivedAt)/2))
 	}
-	if _, err := s.f.jobs.Store.UpdateWebhook(ctx, w); err != nil && !errors.Is(err, lifecycle.ErrLost) {
+	if _, err := s.f.jobs.Store.UpdateWebhook(ctx, w); err != nil && !errors.Is(err, lifecycle.ErrConflict) {
 		if err = fmt.Errorf("put off webhook %s: %w", w.DeliveryID, err); !s.Past(ctx, err) {
 			return op.Again, err
 		}
@@ -135,7 +135,7 @@ func (s *JobSweep) confirm(ctx context.Context, j lifecycle.Job, is lifecycle.Wo
 	if j.State != lifecycle.JobDone {
 		j.DueAt = now.Add(jobLook)
 	}
-	if _, err := s.f.jobs.Store.UpdateJob(ctx, j); err != nil && !errors.Is(err, lifecycle.ErrLost) {
+	if _, err := s.f.jobs.Store.UpdateJob(ctx, j); err != nil && !errors.Is(err, lifecycle.ErrConflict) {
 		return fmt.Errorf("write job %d: %w", j.ID, err)
 	}
 	return nil

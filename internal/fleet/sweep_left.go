@@ -44,7 +44,7 @@ func (s *DueSweep) lookAtLeft(ctx context.Context, now time.Time) (op.Progress, 
 		return op.Again, nil
 	}
 	host := s.left.hosts[0]
-	host.RunID, host.RequestID, host.Labels = host.Left.RunID, host.Left.RequestID, host.Left.Labels
+	host.RunID, host.RequestID, host.Labels = host.LostBy.RunID, host.LostBy.RequestID, host.LostBy.Labels
 	q, err := s.f.requestOf(ctx, host, s.left.requests)
 	switch {
 	case !s.Past(ctx, err):
@@ -55,7 +55,7 @@ func (s *DueSweep) lookAtLeft(ctx context.Context, now time.Time) (op.Progress, 
 	default:
 		served, err := s.f.servesNoMore(ctx, *q, now)
 		switch {
-		case errors.Is(err, lifecycle.ErrLost):
+		case errors.Is(err, lifecycle.ErrConflict):
 			clear(s.left.requests) // it moved: look again
 			return op.Again, nil
 		case !s.Past(ctx, err):
@@ -119,10 +119,10 @@ func (s *DueSweep) provideFor(jobs []lifecycle.Job, run lifecycle.WorkflowRun) f
 // lookedAtLeft notes that nothing is left to be looked at. The machine follows.
 func (s *DueSweep) lookedAtLeft(ctx context.Context) (op.Progress, error) {
 	r := s.left.hosts[0]
-	r.Left = nil
+	r.LostBy = nil
 	stored, err := s.f.store.UpdateInstance(ctx, r)
 	switch {
-	case errors.Is(err, lifecycle.ErrLost): // another replica did it: the next sweep goes on
+	case errors.Is(err, lifecycle.ErrConflict): // another replica did it: the next sweep goes on
 	case err != nil:
 		if err = fmt.Errorf("write host %s: %w", r.InstanceID, err); !s.Past(ctx, err) {
 			return op.Again, err

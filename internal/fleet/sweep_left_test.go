@@ -46,7 +46,7 @@ func TestAJobOutlivesTheHostOfItsRun(t *testing.T) {
 				end(ctx, w, h)
 				w.until("the host has ended", 10*time.Minute, func() bool { return w.record(h.HostKey).State == lifecycle.StateTerminated })
 				w.until("another serves the run", time.Minute, func() bool { return len(w.serving("5")) == 1 })
-				w.until("nothing is left to be looked at", time.Minute, func() bool { return w.record(h.HostKey).Left == nil })
+				w.until("nothing is left to be looked at", time.Minute, func() bool { return w.record(h.HostKey).LostBy == nil })
 			})
 		})
 	}

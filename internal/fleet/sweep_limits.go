@@ -28,8 +28,8 @@ func (f *Fleet) limitsToLook(machines []lifecycle.Machine, records []lifecycle.R
 	seen := map[string]bool{}
 	add := func(limits ...policy.Limit) {
 		for _, l := range limits {
-			if !seen[l.Account()] {
-				seen[l.Account()] = true
+			if !seen[l.LedgerName()] {
+				seen[l.LedgerName()] = true
 				all = append(all, l)
 			}
 		}
@@ -63,8 +63,8 @@ func (s *CloudSweep) lookThrough(ctx context.Context, now time.Time) (op.Progres
 	}
 	l := s.limits[0]
 	room, err := s.f.room(ctx, l)
-	old := func(e lifecycle.Entry) bool { return now.Sub(e.At) >= staleAfter }
-	if err == nil && s.f.mayLook(room.Account, now) && slices.ContainsFunc(room.Account.Entries, old) {
+	old := func(e lifecycle.Reservation) bool { return now.Sub(e.At) >= staleAfter }
+	if err == nil && s.f.mayLook(room.Ledger, now) && slices.ContainsFunc(room.Ledger.Reservations, old) {
 		err = s.f.lookThrough(ctx, room, now)
 	}
 	if !s.Past(ctx, err) {

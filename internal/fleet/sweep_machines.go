@@ -102,12 +102,12 @@ func (s *DueSweep) endHost(ctx context.Context, now time.Time, clouds map[string
 		facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: gone}
 		d = s.f.decide(facts, now)
 	}
-	s.Events.RecordDecision(r, d.Action, d.Why)
+	s.Events.RecordDecision(r, d.Action, d.Reason)
 	_, err := s.f.carry(ctx, &s.Events, r, d, now)
 	if err == nil && d.Action != lifecycle.ActionForget && d.Action != lifecycle.ActionHold {
 		err = s.f.postpone(ctx, r, d, now)
 	}
-	if !errors.Is(err, lifecycle.ErrLost) && !s.Past(ctx, err) {
+	if !errors.Is(err, lifecycle.ErrConflict) && !s.Past(ctx, err) {
 		return op.Again, err
 	}
 	s.ending = s.ending[1:]

@@ -79,7 +79,7 @@ func (s *CloudSweep) retire(ctx context.Context, now time.Time) (op.Progress, er
 	next := s.retiring[0]
 	s.Events.RecordDecision(next.Record, lifecycle.ActionRetire, next.why)
 	if !s.Events.Dry {
-		if err := s.f.retire(ctx, &s.Events, next, now); !errors.Is(err, lifecycle.ErrLost) && !s.Past(ctx, err) {
+		if err := s.f.retire(ctx, &s.Events, next, now); !errors.Is(err, lifecycle.ErrConflict) && !s.Past(ctx, err) {
 			return op.Again, err
 		}
 	}
@@ -95,6 +95,6 @@ func (f *Fleet) retire(ctx context.Context, j *op.Recorder, h retirement, now ti
 	if err != nil {
 		return fmt.Errorf("retire host %s: %w", r.InstanceID, err)
 	}
-	j.RecordEffect(op.TransitionEvent(h.Record, stored, lifecycle.Decision{Action: lifecycle.ActionRetire, Why: h.why}, now))
+	j.RecordEffect(op.TransitionEvent(h.Record, stored, lifecycle.Decision{Action: lifecycle.ActionRetire, Reason: h.why}, now))
 	return nil
 }

@@ -112,7 +112,7 @@ func (s *ScaleDownSweep) read(ctx context.Context, now time.Time) (op.Progress, 
 	if err != nil {
 		return op.Again, err
 	}
-	s.owners, s.kept = byOwner(hosts), s.f.scaleDown.Policy.Kept(now)
+	s.owners, s.kept = byOwner(hosts), s.f.scaleDown.Policy.ActivePeriod(now)
 	s.Next = s.list
 	return op.Again, nil
 }

@@ -52,7 +52,7 @@ func (s *ScaleDownSweep) carryOut(ctx context.Context, h judged, now time.Time) 
 		return s.begin(ctx, h, now)
 	case lifecycle.ActionTerminate:
 		if s.Events.Dry {
-			return s.over(h, lifecycle.ActionTerminate, h.Why), nil
+			return s.over(h, lifecycle.ActionTerminate, h.Reason), nil
 		}
 		s.Next = s.carries(s.end)
 		return op.Again, nil
@@ -70,7 +70,7 @@ func (s *ScaleDownSweep) over(h judged, action lifecycle.Action, why string) op.
 
 // keep leaves a host alone for which the policy has an action.
 func (s *ScaleDownSweep) keep(ctx context.Context, h judged, why string, now time.Time) (op.Progress, error) {
-	h.Action, h.Why = lifecycle.ActionKeep, why
+	h.Action, h.Reason = lifecycle.ActionKeep, why
 	return s.mark(ctx, h, now)
 }
 
@@ -95,16 +95,16 @@ func (s *ScaleDownSweep) mark(ctx context.Context, h judged, now time.Time) (op.
 		after.UndoScaleDown()
 	}
 	if s.Events.Dry || action == lifecycle.ActionKeep && after.GitHubRunnerID == before.GitHubRunnerID {
-		return s.over(h, action, h.Why), nil
+		return s.over(h, action, h.Reason), nil
 	}
-	_, err := s.write(ctx, before, after, lifecycle.Decision{Action: action, Why: h.Why}, now)
+	_, err := s.write(ctx, before, after, lifecycle.Decision{Action: action, Reason: h.Reason}, now)
 	switch {
-	case errors.Is(err, lifecycle.ErrLost):
+	case errors.Is(err, lifecycle.ErrConflict):
 		return s.over(h, lifecycle.ActionKeep, whyMoved), nil
 	case err != nil:
 		return op.Again, err
 	}
-	return s.over(h, action, h.Why), nil
+	return s.over(h, action, h.Reason), nil
 }
 
 // write is one conditional write. That the id of a runner was learnt is no event.
@@ -135,7 +135,7 @@ func (s *ScaleDownSweep) begin(ctx context.Context, h judged, now time.Time) (op
 		}
 	}
 	if s.Events.Dry {
-		return s.over(h, lifecycle.ActionTerminate, h.Why), nil
+		return s.over(h, lifecycle.ActionTerminate, h.Reason), nil
 	}
 	if h.record.ScalingDown() {
 		s.Next = s.carries(s.deregister)
@@ -144,9 +144,9 @@ func (s *ScaleDownSweep) begin(ctx context.Context, h judged, now time.Time) (op
 	after := h.record
 	after.GitHubRunnerID = h.seen.RunnerID
 	after.BeginScaleDown(now)
-	stored, err := s.write(ctx, h.record, after, lifecycle.Decision{Action: lifecycle.ActionRetire, Why: h.Why}, now)
+	stored, err := s.write(ctx, h.record, after, lifecycle.Decision{Action: lifecycle.ActionRetire, Reason: h.Reason}, now)
 	switch {
-	case errors.Is(err, lifecycle.ErrLost):
+	case errors.Is(err, lifecycle.ErrConflict):
 		return s.over(h, lifecycle.ActionKeep, whyMoved), nil
 	case err != nil:
 		return op.Again, err
@@ -180,7 +180,7 @@ func (s *ScaleDownSweep) deregister(ctx context.Context, h judged, now time.Time
 		s.f.log.Warn("registration not deleted; the host stays, and the next sweep tries again", "instance", h.record.InstanceID, "runner", id, "error", err)
 		return s.over(h, lifecycle.ActionKeep, fmt.Sprintf("idle, but GitHub refuses to delete its runner %d: the next sweep tries again", id)), nil
 	}
-	d := lifecycle.Decision{Action: lifecycle.ActionDeleteRunner, Why: fmt.Sprintf("runner %d was deleted: %s", id, h.Why)}
+	d := lifecycle.Decision{Action: lifecycle.ActionDeleteRunner, Reason: fmt.Sprintf("runner %d was deleted: %s", id, h.Reason)}
 	s.Events.RecordEffect(op.TransitionEvent(h.record, h.record, d, now))
 	s.owners[0].judged[0].RunnerIDs, s.unanswered = h.RunnerIDs[1:], 0
 	return op.Again, nil
@@ -192,15 +192,15 @@ func (s *ScaleDownSweep) end(ctx context.Context, h judged, now time.Time) (op.P
 	if ok, err := s.still(ctx, h, now); !ok {
 		return op.Again, err
 	}
-	d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: h.Why, Deregistered: h.unregistered, Leaves: true}
+	d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Reason: h.Reason, Deregistered: h.unregistered, LosesRun: true}
 	_, err := s.f.carry(ctx, &s.Events, h.record, d, now)
 	switch {
-	case errors.Is(err, lifecycle.ErrLost):
+	case errors.Is(err, lifecycle.ErrConflict):
 		return s.over(h, lifecycle.ActionKeep, whyMoved), nil
 	case err != nil:
 		return op.Again, err
 	}
-	return s.over(h, lifecycle.ActionTerminate, h.Why), nil
+	return s.over(h, lifecycle.ActionTerminate, h.Reason), nil
 }
 
 // held reports whether the fleet is: then the host in hand is left as it is, with

@@ -84,7 +84,7 @@ func endedBeforeItsJob(t *testing.T, f *fate) (struck string) {
 		if n := len(w.serving("5")); n != 1 {
 			t.Errorf("run 5 has %d hosts, want 1; the first is %s: %s", n, w.record(host.HostKey).State, w.record(host.HostKey).Reason)
 		}
-		if w.record(host.HostKey).Left != nil {
+		if w.record(host.HostKey).LostBy != nil {
 			t.Error("its run is still to be looked at")
 		}
 	})

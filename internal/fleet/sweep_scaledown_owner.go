@@ -125,13 +125,13 @@ func (s *ScaleDownSweep) host(ctx context.Context, now time.Time) (op.Progress, 
 // lastChance asks for an orphan by its id, and judges it.
 func (s *ScaleDownSweep) lastChance(ctx context.Context, h scaleDownHost) (op.Progress, error) {
 	o := s.owners[0]
-	var asked policy.Asked
+	var asked policy.RunnerLookup
 	if h.seen.RunnerID != 0 && !h.seen.Bypass {
 		runner, err := s.f.scaleDown.GitHub.Runner(ctx, h.record.Repository, h.seen.RunnerID)
 		switch {
 		case err == nil:
 			r := o.runner(runner)
-			asked, s.unanswered = policy.Asked{Known: true, Runner: &r}, 0
+			asked, s.unanswered = policy.RunnerLookup{Known: true, Runner: &r}, 0
 		case errors.Is(err, lifecycle.ErrNotFound):
 			asked.Known, s.unanswered = true, 0
 		default:
@@ -142,7 +142,7 @@ func (s *ScaleDownSweep) lastChance(ctx context.Context, h scaleDownHost) (op.Pr
 		}
 	}
 	named := o.found[h.record.InstanceID]
-	v := s.f.scaleDown.Policy.Orphan(h.seen, asked, named)
+	v := s.f.scaleDown.Policy.DecideOrphan(h.seen, asked, named)
 	o.orphans, o.judged = o.orphans[1:], append(o.judged, judged{h, v, asked.Runner == nil && len(named) == 0})
 	return op.Again, nil
 }
@@ -157,7 +157,7 @@ func (s *ScaleDownSweep) resume(ctx context.Context, h scaleDownHost) (op.Progre
 	case errors.Is(err, lifecycle.ErrNotFound):
 		s.unanswered = 0
 		why := "its registration was deleted by a scale-down that was cut short"
-		o.judged = append(o.judged, judged{h, policy.HostVerdict{InstanceID: id, Action: policy.ActionDeregisterAndTerminate, Why: why}, true})
+		o.judged = append(o.judged, judged{h, policy.HostVerdict{InstanceID: id, Action: policy.ActionDeregisterAndTerminate, Reason: why}, true})
 	case err != nil:
 		if s.unanswered++; s.unanswered >= unavailableAtMost || ctx.Err() != nil {
 			return s.leave(ctx, "find runner "+h.record.RunnerName, err)
@@ -178,7 +178,7 @@ func (o *ownerHosts) judge(p policy.ScaleDown, kept policy.Period, now time.Time
 	for _, h := range o.hosts {
 		byID[h.record.InstanceID] = h
 	}
-	for _, v := range p.Owner(candidates(o.hosts), o.listed, kept, now) {
+	for _, v := range p.DecideOwner(candidates(o.hosts), o.listed, kept, now) {
 		o.judged = append(o.judged, judged{byID[v.InstanceID], v, false})
 	}
 	o.hosts, o.all = nil, true

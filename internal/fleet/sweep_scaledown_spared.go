@@ -80,7 +80,7 @@ func underHold(hold lifecycle.FleetHold, v policy.HostVerdict) string {
 	if v.Action == lifecycle.ActionMarkIdle || v.Action == lifecycle.ActionMarkOrphan {
 		done = "marked"
 	}
-	return fmt.Sprintf("%s; else it would be %s: %s", hold, done, v.Why)
+	return fmt.Sprintf("%s; else it would be %s: %s", hold, done, v.Reason)
 }
 
 // waitingFor are the jobs that wait for hosts of the run of a host, and could run

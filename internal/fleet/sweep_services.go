@@ -190,7 +190,7 @@ func (s *ServiceSweep) decide(ctx context.Context, l *serviceLook, now time.Time
 	}
 	stored, err := s.f.services.Store.UpdateService(ctx, next)
 	switch {
-	case errors.Is(err, lifecycle.ErrLost):
+	case errors.Is(err, lifecycle.ErrConflict):
 		// What was seen is older than what somebody else did: the next look sees both.
 		s.overtaken, s.Next = true, s.await
 		return op.Again, nil
@@ -211,8 +211,8 @@ func (s *ServiceSweep) decision(ctx context.Context, l *serviceLook, now time.Ti
 	row.CheckedAt = now
 	if look.Err != nil {
 		s.failed[row.Name] = look.Err
-		d := policy.ServiceDecision{Action: policy.ServiceKeep, Desired: row.Wanted, IdleChecks: row.IdleChecks, Why: "it could not be looked at: " + oneLine(look.Err)}
-		row.Reason = d.Why
+		d := policy.ServiceDecision{Action: policy.ServiceKeep, Desired: row.Wanted, IdleChecks: row.IdleChecks, Reason: "it could not be looked at: " + oneLine(look.Err)}
+		row.Reason = d.Reason
 		return d, row
 	}
 	// By a clock that was ahead it was counted in the future: that holds up nothing.
@@ -223,7 +223,7 @@ func (s *ServiceSweep) decision(ctx context.Context, l *serviceLook, now time.Ti
 		Queued: backlog.Queued, Busy: backlog.Busy, More: backlog.More, IdleChecks: row.IdleChecks, Between: between,
 	})
 	if backlog.err != nil {
-		d.Why += ": " + oneLine(backlog.err)
+		d.Reason += ": " + oneLine(backlog.err)
 		if d.Action == policy.ServiceKeep {
 			s.failed[row.Name] = backlog.err
 		}
@@ -235,7 +235,7 @@ func (s *ServiceSweep) decision(ctx context.Context, l *serviceLook, now time.Ti
 		row.CountedAt = now
 	}
 	row.Tasks, row.Backlog = look.Tasks, backlog.Backlog
-	row.IdleChecks, row.Wanted, row.Reason = d.IdleChecks, d.Desired, d.Why
+	row.IdleChecks, row.Wanted, row.Reason = d.IdleChecks, d.Desired, d.Reason
 	return d, row
 }
 
@@ -248,7 +248,7 @@ func (s *ServiceSweep) unlessHeld(ctx context.Context, d policy.ServiceDecision,
 	}
 	s.fail(l.row.Name, err)
 	d.Action, d.Desired = policy.ServiceKeep, l.look.Desired
-	d.Why = oneLine(err) + "; else it would go to zero: " + d.Why
+	d.Reason = oneLine(err) + "; else it would go to zero: " + d.Reason
 	return d
 }
 
@@ -272,7 +272,7 @@ func oneLine(err error) string {
 // sweep decides otherwise than the look before. What ECS is told is told by
 // heard.
 func (s *ServiceSweep) news(before model.Service, d policy.ServiceDecision, after model.Service, now time.Time) {
-	e := lifecycle.Event{At: now, Action: lifecycle.ActionKeep, Reason: fmt.Sprintf("service %s: %s", before.Name, d.Why)}
+	e := lifecycle.Event{At: now, Action: lifecycle.ActionKeep, Reason: fmt.Sprintf("service %s: %s", before.Name, d.Reason)}
 	if d.Action != policy.ServiceKeep {
 		e = scaleEvent(after, d, now)
 	}
@@ -285,6 +285,6 @@ func (s *ServiceSweep) news(before model.Service, d policy.ServiceDecision, afte
 func scaleEvent(row model.Service, d policy.ServiceDecision, now time.Time) lifecycle.Event {
 	return lifecycle.Event{
 		At: now, Action: lifecycle.ActionScale,
-		Reason: fmt.Sprintf("service %s goes from %d to %d: %s", row.Name, row.Desired, d.Desired, d.Why),
+		Reason: fmt.Sprintf("service %s goes from %d to %d: %s", row.Name, row.Desired, d.Desired, d.Reason),
 	}
 }

@@ -92,7 +92,7 @@ func (s *ServiceSweep) heard(ctx context.Context, l *serviceLook, now time.Time)
 		s.overtaken = true
 	case l.told.enough != nil:
 		l.row.Tasks, l.row.Wanted = *l.told.enough, l.told.enough.Desired
-		l.row.Reason = fmt.Sprintf("%s, and by now it was told to have %d", l.decision.Why, l.row.Wanted)
+		l.row.Reason = fmt.Sprintf("%s, and by now it was told to have %d", l.decision.Reason, l.row.Wanted)
 		s.correct(ctx, l.row)
 	case l.told.err != nil && ctx.Err() != nil:
 		return op.Again, l.told.err
@@ -112,14 +112,14 @@ func (s *ServiceSweep) heard(ctx context.Context, l *serviceLook, now time.Time)
 func (s *ServiceSweep) notTold(ctx context.Context, l *serviceLook) {
 	s.fail(l.row.Name, l.told.err)
 	s.f.log.Warn("service not scaled; the next look tries again", "service", l.row.Name, "to", l.decision.Desired, "error", l.told.err)
-	l.row.Wanted, l.row.Reason = l.row.Desired, l.decision.Why+", and ECS was not told: "+oneLine(l.told.err)
+	l.row.Wanted, l.row.Reason = l.row.Desired, l.decision.Reason+", and ECS was not told: "+oneLine(l.told.err)
 	s.correct(ctx, l.row)
 }
 
 // correct writes a row that says what was not carried out, unless somebody else
 // has looked since.
 func (s *ServiceSweep) correct(ctx context.Context, row model.Service) {
-	if _, err := s.f.services.Store.UpdateService(ctx, row); err != nil && !errors.Is(err, lifecycle.ErrLost) {
+	if _, err := s.f.services.Store.UpdateService(ctx, row); err != nil && !errors.Is(err, lifecycle.ErrConflict) {
 		s.f.log.Warn("service not written", "service", row.Name, "error", err)
 	}
 }

@@ -101,12 +101,12 @@ func (s *WarmSweep) decide(ctx context.Context, now time.Time) (op.Progress, err
 	if s.f.pools[pool].Warm == nil {
 		return s.close(ctx, q, hosts, now)
 	}
-	q = q.Watched(now)
+	q = q.WarmChecked(now)
 	switch {
 	case hosts.some:
 		q.Failures, q.NotBefore = 0, time.Time{}
 	case hosts.failed:
-		q = q.Failed(now)
+		q = q.LaunchFailed(now)
 	}
 	q, d, err := s.f.topUp(ctx, q, policy.WarmFacts{Hosts: hosts.seen, NotBefore: q.NotBefore}, now)
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *WarmSweep) rest(ctx context.Context, q lifecycle.Request, next func(con
 func (s *WarmSweep) willRetire(d policy.WarmDecision, hosts warmHosts) {
 	s.retire = nil
 	for _, id := range d.Retire {
-		why := fmt.Sprintf("not wanted in warm pool %s: %s", s.q.Spec.Pool, cmp.Or(hosts.unfit(id), d.Why))
+		why := fmt.Sprintf("not wanted in warm pool %s: %s", s.q.Spec.Pool, cmp.Or(hosts.unfit(id), d.Reason))
 		s.retire = append(s.retire, retirement{hosts.records[id], why})
 	}
 }
@@ -176,10 +176,10 @@ func (f *Fleet) topUp(ctx context.Context, q lifecycle.Request, facts policy.War
 		if err != nil {
 			return q, d, err
 		}
-		rules.Maximum, facts.Others = l.Hosts, max(room.Account.Used()-len(facts.Hosts), 0)
+		rules.Maximum, facts.Others = l.Hosts, max(room.Ledger.Used()-len(facts.Hosts), 0)
 	}
 	d = policy.TopUp(rules, facts, now)
-	d.Why += instead
+	d.Reason += instead
 	return q, d, nil
 }
 
@@ -207,7 +207,7 @@ func (s *WarmSweep) tell(q lifecycle.Request, d policy.WarmDecision, now time.Ti
 	case len(d.Retire) > 0:
 		action = lifecycle.ActionRetire
 	}
-	why := fmt.Sprintf("warm pool %s: %s", q.Spec.Pool, d.Why)
+	why := fmt.Sprintf("warm pool %s: %s", q.Spec.Pool, d.Reason)
 	s.Events.Collect("", action, why)
 	if !s.Events.Dry && s.Events.Changed(lifecycle.Record{InstanceID: q.RunID}, action, why) {
 		s.Events.Record(op.RequestEvent(q, action, why, now))
@@ -248,7 +248,7 @@ func (s *WarmSweep) write(ctx context.Context, q lifecycle.Request, next func(co
 		err = s.f.store.CreateRequest(ctx, q)
 	}
 	switch {
-	case errors.Is(err, lifecycle.ErrLost), errors.Is(err, lifecycle.ErrExists):
+	case errors.Is(err, lifecycle.ErrConflict), errors.Is(err, lifecycle.ErrExists):
 		return s.skip()
 	case err != nil:
 		return op.Again, fmt.Errorf("write the launches of warm pool %s: %w", q.Spec.Pool, err)
@@ -266,7 +266,7 @@ func (s *WarmSweep) look(ctx context.Context, now time.Time) (op.Progress, error
 	if err != nil {
 		return op.Again, err
 	}
-	if s.f.mayLook(room.Account, now) {
+	if s.f.mayLook(room.Ledger, now) {
 		if err := s.f.lookThrough(ctx, room, now); err != nil {
 			return op.Again, err
 		}
@@ -285,7 +285,7 @@ func (s *WarmSweep) bookLaunch(ctx context.Context, now time.Time) (op.Progress,
 	}
 	_, booked, err := s.f.bookLaunch(ctx, l, s.q, launchEntry(s.q, now))
 	switch {
-	case errors.Is(err, lifecycle.ErrLost):
+	case errors.Is(err, lifecycle.ErrConflict):
 		return op.Again, nil
 	case err != nil:
 		return op.Again, err
@@ -326,7 +326,7 @@ func (s *WarmSweep) record(ctx context.Context, now time.Time, machines *[]lifec
 	}
 	m := (*machines)[0]
 	if m.State != lifecycle.MachineGone {
-		r := lifecycle.Warmed(m, s.q, now, s.f.policy(s.q.Spec.Pool))
+		r := lifecycle.LaunchedWarm(m, s.q, now, s.f.policy(s.q.Spec.Pool))
 		r.Version = 1
 		err := s.f.store.CreateInstance(ctx, r)
 		switch {
@@ -353,13 +353,13 @@ func (s *WarmSweep) launched(ctx context.Context, now time.Time, short *lifecycl
 	wasSpot := usageOf(q) == lifecycle.UsageSpot
 	q.Launch, q.Shortage, q.OnDemand = nil, "", false
 	q.Taken = slices.Concat(q.Taken, s.won)
-	q = q.Watched(now)
+	q = q.WarmChecked(now)
 	next := s.end
 	if s.f.pools[q.Spec.Pool].Warm == nil {
 		next = s.decide
 	}
 	if short != nil {
-		q.Shortage = short.Why
+		q.Shortage = short.Reason
 		s.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, fmt.Sprintf("warm pool %s: %v", q.Spec.Pool, short), now))
 		if wasSpot && q.Spec.AllowOnDemand {
 			q.OnDemand = true
@@ -379,7 +379,7 @@ func (s *WarmSweep) end(ctx context.Context, now time.Time) (op.Progress, error)
 	if len(s.retire) == 0 {
 		return s.skip()
 	}
-	if err := s.f.retire(ctx, &s.Events, s.retire[0], now); err != nil && !errors.Is(err, lifecycle.ErrLost) {
+	if err := s.f.retire(ctx, &s.Events, s.retire[0], now); err != nil && !errors.Is(err, lifecycle.ErrConflict) {
 		return op.Again, err
 	}
 	s.retire = s.retire[1:]

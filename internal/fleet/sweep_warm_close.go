@@ -41,13 +41,13 @@ func (s *WarmSweep) close(ctx context.Context, q lifecycle.Request, hosts warmHo
 		facts.Held = hold.String()
 	}
 	d := policy.TopUp(policy.WarmPolicy{}, facts, now)
-	d.Why = "the configuration has no warm hosts for it any more"
+	d.Reason = "the configuration has no warm hosts for it any more"
 	if facts.Held != "" {
-		d.Why += ", and " + facts.Held
+		d.Reason += ", and " + facts.Held
 	}
 	s.tell(q, d, now)
 	s.willRetire(d, hosts)
-	q = q.Watched(now)
+	q = q.WarmChecked(now)
 	if len(q.Taken) == 0 {
 		q.DueAt, q.ExpiresAt = time.Time{}, now.Add(s.f.timing.KeepRequests)
 	}

@@ -61,7 +61,7 @@ func (s *WorkSweep) job(ctx context.Context, now time.Time) (op.Progress, error)
 	}
 	stored, err := s.f.workers.Store.UpdateWork(ctx, next)
 	switch {
-	case errors.Is(err, lifecycle.ErrLost):
+	case errors.Is(err, lifecycle.ErrConflict):
 		return op.Again, nil // its worker said something
 	case err != nil:
 		if err = fmt.Errorf("write job %s of service %s: %w", j.ID, j.Service, err); !s.Past(ctx, err) {

@@ -152,7 +152,7 @@ func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
 	}
 	taken, err := s.f.store.TakeLease(ctx, lifecycle.Lease{Name: sweepLease, Holder: s.f.replica, Version: stored.Version})
 	switch {
-	case errors.Is(err, lifecycle.ErrLost):
+	case errors.Is(err, lifecycle.ErrConflict):
 		s.lease.Holder = "" // somebody else took it: read again next time
 		return nil
 	case err != nil:

@@ -154,12 +154,12 @@ func (t *tidy) keepFor(r lifecycle.Record, d lifecycle.Decision, now time.Time) 
 	if t.q.Wants(r.HostKey) && !t.q.Unattended {
 		return
 	}
-	if t.q.Wants(r.HostKey) && !d.Look.Before(r.Threshold) {
+	if t.q.Wants(r.HostKey) && !d.CheckAt.Before(r.Threshold) {
 		return // nothing before its own threshold, which is the host's business
 	}
-	look := d.Look
+	look := d.CheckAt
 	if !look.After(now) || !t.q.Wants(r.HostKey) {
-		look = now.Add(t.f.policy(r.Pool).DrainLook)
+		look = now.Add(t.f.policy(r.Pool).DrainPoll)
 	}
 	t.lookBy(look)
 }
@@ -179,7 +179,7 @@ func (t *tidy) countDraining(now time.Time) {
 	for _, r := range t.freed {
 		if r.Releasing() && t.reports[r.HostKey].Busy {
 			t.kept++
-			t.lookBy(now.Add(t.f.policy(r.Pool).DrainLook))
+			t.lookBy(now.Add(t.f.policy(r.Pool).DrainPoll))
 		}
 	}
 }
@@ -227,7 +227,7 @@ func (t *tidy) close(ctx context.Context, now time.Time) (op.Progress, error) {
 	}
 	stored, err := t.f.store.UpdateRequest(ctx, q)
 	switch {
-	case errors.Is(err, lifecycle.ErrLost):
+	case errors.Is(err, lifecycle.ErrConflict):
 		return op.Done, nil // somebody else is at it, and it is due still
 	case err != nil:
 		return op.Again, fmt.Errorf("write request %s: %w", q.RequestID, err)

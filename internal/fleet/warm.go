@@ -76,9 +76,9 @@ func (f *Fleet) warmHosts(ctx context.Context, q lifecycle.Request, now time.Tim
 	}
 	h := warmHosts{records: map[string]lifecycle.Record{}}
 	for _, r := range records {
-		h.some = h.some || r.Pooled() || !r.Fresh()
+		h.some = h.some || r.Pooled() || !r.Unused()
 		h.failed = h.failed || f.neverCameUp(r)
-		if r.State != lifecycle.StateIdle || !r.Fresh() {
+		if r.State != lifecycle.StateIdle || !r.Unused() {
 			continue
 		}
 		h.records[r.InstanceID] = r
@@ -94,7 +94,7 @@ func (f *Fleet) warmHosts(ctx context.Context, q lifecycle.Request, now time.Tim
 // neverCameUp: the host ended in the time that it has to become ready. One that
 // EC2 took back or that was not wanted any more tells nothing of the next.
 func (f *Fleet) neverCameUp(r lifecycle.Record) bool {
-	return r.State == lifecycle.StateTerminated && r.Fresh() && !r.Retiring && r.InterruptionAt.IsZero() &&
+	return r.State == lifecycle.StateTerminated && r.Unused() && !r.Retiring && r.InterruptionAt.IsZero() &&
 		r.UpdatedAt.Sub(r.CreatedAt) <= f.policy(r.Pool).CreationTimeout+comeUpSlack
 }
 

@@ -36,7 +36,7 @@ func (w *world) pooled(ctx context.Context, trustKey string, told bool) string {
 		w.t.Fatal(err)
 	}
 	now := time.Now()
-	r := lifecycle.Warmed(machines[0], lifecycle.Request{Spec: lifecycle.Spec{Pool: "default"}}, now, lifecycle.DefaultPolicy())
+	r := lifecycle.LaunchedWarm(machines[0], lifecycle.Request{Spec: lifecycle.Spec{Pool: "default"}}, now, lifecycle.DefaultPolicy())
 	r.ReleasedAt, r.PooledAt, r.Threshold, r.DueAt, r.Version = time.Time{}, now, now.Add(time.Hour), now.Add(time.Hour), 1
 	if trustKey != "" {
 		r.TrustKey, r.Uses, r.Assignment = trustKey, 1, 2

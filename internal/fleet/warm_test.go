@@ -66,7 +66,7 @@ func inBubbleOf(t *testing.T, options func(*fleet.Options), test func(ctx contex
 // fresh are the fresh hosts that may be claimed.
 func (w *world) fresh() []lifecycle.Record {
 	return slices.DeleteFunc(w.records(lifecycle.StateIdle), func(r lifecycle.Record) bool {
-		return !r.Fresh() || !r.Pooled() || r.Retiring
+		return !r.Unused() || !r.Pooled() || r.Retiring
 	})
 }
 
@@ -448,10 +448,10 @@ func TestWarmHostsOfAFullPool(t *testing.T) {
 		if err := w.store.CreateRequest(ctx, other); err != nil {
 			t.Fatal(err)
 		}
-		taken := lifecycle.Account{Name: ofPool}.With(lifecycle.Entry{
+		taken := lifecycle.QuotaLedger{Name: ofPool}.With(lifecycle.Reservation{
 			Repository: repository, RunID: "1", RequestID: "a", Launch: 1, Hosts: 3, At: time.Now(),
 		})
-		if _, err := w.store.UpdateAccount(ctx, taken); err != nil {
+		if _, err := w.store.UpdateQuotaLedger(ctx, taken); err != nil {
 			t.Fatal(err)
 		}
 		sweep := func(f *fleet.Fleet, d time.Duration) {

@@ -150,7 +150,7 @@ func (f *Fleet) changeWork(
 			return next, err
 		}
 		next, err = f.workers.Store.UpdateWork(ctx, next)
-		if err == nil || !errors.Is(err, lifecycle.ErrLost) {
+		if err == nil || !errors.Is(err, lifecycle.ErrConflict) {
 			return next, err
 		}
 		if try == changeTries {
@@ -182,7 +182,7 @@ func (f *Fleet) HearWorker(ctx context.Context, service, id, version string, now
 		if err == nil {
 			w, err = f.workers.Store.UpdateWorker(ctx, w.WithHeartbeat(version, now))
 		}
-		if err == nil || !errors.Is(err, lifecycle.ErrLost) {
+		if err == nil || !errors.Is(err, lifecycle.ErrConflict) {
 			return w, err
 		}
 		if try == changeTries {

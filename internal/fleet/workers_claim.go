@@ -40,7 +40,7 @@ func (f *Fleet) ClaimWork(ctx context.Context, service, workerID, version string
 	c := &claim{f: f, version: version, now: now}
 	for range claimRounds {
 		j, found, err := c.round(ctx, service, workerID)
-		if !errors.Is(err, lifecycle.ErrLost) {
+		if !errors.Is(err, lifecycle.ErrConflict) {
 			return j, found, err
 		}
 	}
@@ -73,7 +73,7 @@ func (c *claim) round(ctx context.Context, service, workerID string) (_ model.Jo
 		if failed == nil || !c.another(ctx, id, failed) {
 			return j, failed == nil, failed
 		}
-		if !errors.Is(err, lifecycle.ErrLost) {
+		if !errors.Is(err, lifecycle.ErrConflict) {
 			err = failed // ErrLost if only one was: it is worth another look
 		}
 	}
@@ -83,7 +83,7 @@ func (c *claim) round(ctx context.Context, service, workerID string) (_ model.Jo
 // another reports whether to try another job than one that could not be taken. It
 // may be damaged, which is no reason to keep those behind it from the worker.
 func (c *claim) another(ctx context.Context, id string, err error) bool {
-	if lost := errors.Is(err, lifecycle.ErrLost); lost || op.Transient(ctx, err) {
+	if lost := errors.Is(err, lifecycle.ErrConflict); lost || op.Transient(ctx, err) {
 		return lost
 	}
 	c.f.log.Warn("job cannot be claimed; trying the next", "service", c.worker.Service, "job", id, "error", err)
@@ -95,7 +95,7 @@ func (c *claim) another(ctx context.Context, id string, err error) bool {
 func (c *claim) claim(ctx context.Context, id string) (model.Job, error) {
 	j, err := c.f.workers.Store.Work(ctx, c.worker.Service, id)
 	if errors.Is(err, lifecycle.ErrNotFound) || err == nil && j.State != model.JobWaiting {
-		return j, fmt.Errorf("claim job %s: %w", id, lifecycle.ErrLost) // the index lags
+		return j, fmt.Errorf("claim job %s: %w", id, lifecycle.ErrConflict) // the index lags
 	}
 	if err != nil {
 		return j, err
@@ -118,7 +118,7 @@ func (c *claim) take(ctx context.Context, id string) (model.Job, error) {
 		j, err := c.f.workers.Store.Work(ctx, c.worker.Service, id)
 		switch {
 		case errors.Is(err, lifecycle.ErrNotFound):
-			return j, fmt.Errorf("claim job %s: %w", id, lifecycle.ErrLost)
+			return j, fmt.Errorf("claim job %s: %w", id, lifecycle.ErrConflict)
 		case err != nil:
 			return j, err
 		case j.RunBy(c.worker.ID) && !c.now.After(j.ActivityAt):
@@ -133,7 +133,7 @@ func (c *claim) take(ctx context.Context, id string) (model.Job, error) {
 			return j, err
 		}
 		j, err = c.f.workers.Store.UpdateWork(ctx, j)
-		if err == nil || !errors.Is(err, lifecycle.ErrLost) {
+		if err == nil || !errors.Is(err, lifecycle.ErrConflict) {
 			return j, err
 		}
 		// Who was faster may have been this worker, or the sweep.
@@ -150,7 +150,7 @@ func (c *claim) heard(ctx context.Context) error {
 		return nil
 	}
 	_, err := c.f.workers.Store.UpdateWorker(ctx, w.WithHeartbeat(c.version, c.now))
-	if errors.Is(err, lifecycle.ErrLost) {
+	if errors.Is(err, lifecycle.ErrConflict) {
 		return nil // by another call of its own: it was heard
 	}
 	return err

@@ -53,7 +53,7 @@ type contended struct {
 
 func (s *contended) UpdateWork(context.Context, model.Job) (model.Job, error) {
 	s.tries++
-	return model.Job{}, lifecycle.ErrLost
+	return model.Job{}, lifecycle.ErrConflict
 }
 
 // A claim of a job that is written all the time ends, and takes no second one.

@@ -146,9 +146,9 @@ func (w *world) report(r lifecycle.Record) lifecycle.Report {
 	case r.State == lifecycle.StateCreated || r.State == lifecycle.StateClaimed || r.State == lifecycle.StateRunning:
 		p.Signal = lifecycle.SignalRegOK
 		w.github.register(r)
-	case broken && r.Fresh():
+	case broken && r.Unused():
 		p.Signal, p.Cause, p.Detail = lifecycle.SignalRemoveRegFailed, cause, "the pre-runner script failed"
-	case r.Releasing() && !p.Busy && (r.Registration != nil || r.Fresh()):
+	case r.Releasing() && !p.Busy && (r.Registration != nil || r.Unused()):
 		p.Signal = lifecycle.SignalRemoveRegOK
 		w.github.deregister(r.RunnerName)
 	case r.Pooled():

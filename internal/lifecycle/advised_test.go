@@ -41,7 +41,7 @@ func TestRebalanceRecommendation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			facts := lifecycle.Facts{
-				Record: test.record, WatchingSince: now.Add(-time.Hour),
+				Record: test.record, StoreReadableSince: now.Add(-time.Hour),
 				Report: &lifecycle.Report{HostKey: "i-1", HeartbeatAt: now, Assignment: 3, Signal: test.signal, Busy: test.busy, RegisteredAt: now.Add(-time.Minute)},
 			}
 			without := lifecycle.Decide(facts, now, lifecycle.DefaultPolicy())
@@ -50,7 +50,7 @@ func TestRebalanceRecommendation(t *testing.T) {
 			}
 			facts.Report.RebalanceAt = now.Add(-time.Second)
 			d := lifecycle.Decide(facts, now, lifecycle.DefaultPolicy())
-			if ends := d.Action == lifecycle.ActionTerminate; ends != test.ends || ends && !strings.Contains(d.Why, "recommends to leave") {
+			if ends := d.Action == lifecycle.ActionTerminate; ends != test.ends || ends && !strings.Contains(d.Reason, "recommends to leave") {
 				t.Errorf("decision %+v", d)
 			}
 		})

@@ -17,15 +17,15 @@ func TestIdleHostsOutlastAnOutageOfGitHub(t *testing.T) {
 	at := now
 	for range 100 {
 		at = r.Threshold
-		f := lifecycle.Facts{Record: r, GitHubAway: true}
+		f := lifecycle.Facts{Record: r, GitHubUnavailable: true}
 		d := lifecycle.Decide(f, at, p)
 		if d.Action == lifecycle.ActionTerminate {
 			break
 		}
 		if d.Action != lifecycle.ActionExtend {
-			t.Fatalf("after %s: %s, %s", at.Sub(now), d.Action, d.Why)
+			t.Fatalf("after %s: %s, %s", at.Sub(now), d.Action, d.Reason)
 		}
-		f.GitHubAway = false
+		f.GitHubUnavailable = false
 		if d := lifecycle.Decide(f, at, p); d.Action != lifecycle.ActionTerminate {
 			t.Errorf("GitHub is back after %s: %s", at.Sub(now), d.Action)
 		}

@@ -94,8 +94,8 @@ func TestClaimBindsAFreshHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.TrustKey != "acme/web" || got.Uses != 1 || got.Fresh() || !r.Fresh() {
-		t.Errorf("claimed: trust key %q, %d uses, fresh %t", got.TrustKey, got.Uses, got.Fresh())
+	if got.TrustKey != "acme/web" || got.Uses != 1 || got.Unused() || !r.Unused() {
+		t.Errorf("claimed: trust key %q, %d uses, fresh %t", got.TrustKey, got.Uses, got.Unused())
 	}
 	bound := pooledRecord()
 	c = claimOf(bound)
@@ -115,11 +115,11 @@ func TestWarmed(t *testing.T) {
 	p := lifecycle.DefaultPolicy()
 	m := lifecycle.Machine{InstanceID: hostKey, HostKey: hostKey, ResourceClass: "large", UsageClass: lifecycle.UsageSpot, LaunchedAt: start}
 	q := lifecycle.Request{RequestID: "warm", Spec: lifecycle.Spec{Pool: "default"}}
-	r := lifecycle.Warmed(m, q, start, p)
+	r := lifecycle.LaunchedWarm(m, q, start, p)
 	want := lifecycle.Record{
 		HostKey: hostKey, InstanceID: hostKey, Pool: "default", State: lifecycle.StateIdle, RequestID: "warm", Assignment: 1,
 		ResourceClass: "large", UsageClass: lifecycle.UsageSpot, Threshold: start.Add(p.CreationTimeout), ReleasedAt: start,
-		DueAt: start.Add(p.ReleaseLook), LaunchedAt: start, CreatedAt: start, UpdatedAt: start,
+		DueAt: start.Add(p.ReleasePoll), LaunchedAt: start, CreatedAt: start, UpdatedAt: start,
 		Reason: "launched ahead of need, for the first run that claims it",
 	}
 	if diff := cmp.Diff(want, r); diff != "" {
@@ -135,7 +135,7 @@ func TestWarmed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := pooled.Threshold.Sub(start); got != tt.want || !pooled.Fresh() || pooled.RequestID != "" {
+		if got := pooled.Threshold.Sub(start); got != tt.want || !pooled.Unused() || pooled.RequestID != "" {
 			t.Errorf("%s: waits until %s after its launch, want %s: %+v", tt.name, got, tt.want, pooled)
 		}
 	}

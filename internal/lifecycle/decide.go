@@ -19,19 +19,19 @@ type Facts struct {
 	Cloud *Machine
 	// Runner is the registration that the record names, as GitHub sees it.
 	Runner *Runner
-	// WatchingSince is since when this replica could read the store without a
+	// StoreReadableSince is since when this replica could read the store without a
 	// break. Silence is counted from it, so an outage of the store is not
 	// taken for an outage of every host. Zero: silence cannot be judged.
-	WatchingSince time.Time
+	StoreReadableSince time.Time
 	// MassSilence is set when so many hosts fell silent at once that the fault
 	// is more likely ours: none is ended for silence.
 	MassSilence bool
 	// Template is the version of what the hosts of the pool are launched from
 	// now; empty: not known, and nobody has drifted from it.
 	Template string
-	// GitHubAway is set while GitHub does not answer this replica: nobody can be
+	// GitHubUnavailable is set while GitHub does not answer this replica: nobody can be
 	// given an idle host then.
-	GitHubAway bool
+	GitHubUnavailable bool
 	// FleetHold is the hold on the whole fleet, in force or not.
 	FleetHold *FleetHold
 }
@@ -39,11 +39,11 @@ type Facts struct {
 // Decision is what to do with a host now, when to look at it next, and why.
 type Decision struct {
 	Action Action
-	// Look is the next moment at which somebody must look; zero when the
+	// CheckAt is the next moment at which somebody must look; zero when the
 	// action itself makes a new one due.
-	Look time.Time
-	// Why is a sentence for people.
-	Why string
+	CheckAt time.Time
+	// Reason is a sentence for people.
+	Reason string
 	// Busy and HostFault shape a release: see Apply.
 	Busy      bool
 	HostFault bool
@@ -57,8 +57,8 @@ type Decision struct {
 	// LostJob: EC2 takes a running job with the machine.
 	LostJob bool
 	// Leaves: the run loses the host before it is released. Once the host has ended
-	// the run is looked at again: see Record.Left.
-	Leaves bool
+	// the run is looked at again: see Record.LostBy.
+	LosesRun bool
 	// Gone: the machine is ended on paper alone, since EC2 says that it is gone.
 	Gone bool
 	// Hold is until when ActionHold keeps the host for the fleet's hold; zero: no
@@ -69,18 +69,18 @@ type Decision struct {
 // Decide is the one decision function of a host's life. It is pure and total:
 // every combination of facts has an answer.
 func Decide(f Facts, now time.Time, p Policy) Decision {
-	v := view{Facts: f, now: now, p: p}
+	v := decider{Facts: f, now: now, p: p}
 	d := v.underFleetHold(v.withoutFleetMark().decide())
-	d.Leaves = d.Action == ActionTerminate && f.Record.RunID != "" && v.unwanted() == ""
+	d.LosesRun = d.Action == ActionTerminate && f.Record.RunID != "" && v.unwanted() == ""
 	return d
 }
 
-func (v view) decide() Decision {
+func (v decider) decide() Decision {
 	if v.Record.State == StateTerminated {
 		return v.terminated()
 	}
 	if v.replacementOwed() {
-		return Decision{Action: ActionReplace, Why: "EC2 announced an interruption, and its request asks for another host in its place"}
+		return Decision{Action: ActionReplace, Reason: "EC2 announced an interruption, and its request asks for another host in its place"}
 	}
 	if v.Cloud != nil && v.Cloud.State == MachineGone {
 		d := v.lostMachine(v.p.CloudName() + " says that the machine is gone")
@@ -97,7 +97,7 @@ func (v view) decide() Decision {
 	return d
 }
 
-func (v view) byState() Decision {
+func (v decider) byState() Decision {
 	switch v.Record.State {
 	case StateCreated:
 		return v.created()
@@ -111,24 +111,24 @@ func (v view) byState() Decision {
 		}
 		return v.pooled()
 	}
-	return keep(v.now.Add(v.p.DrainLook), fmt.Sprintf("state %q is not one of ours", v.Record.State))
+	return keep(v.now.Add(v.p.DrainPoll), fmt.Sprintf("state %q is not one of ours", v.Record.State))
 }
 
-// view is the facts with the questions that the states ask of them.
-type view struct {
+// decider is the facts with the questions that the states ask of them.
+type decider struct {
 	Facts
 	now time.Time
 	p   Policy
 }
 
 func keep(look time.Time, why string) Decision {
-	return Decision{Action: ActionKeep, Look: look, Why: why}
+	return Decision{Action: ActionKeep, CheckAt: look, Reason: why}
 }
 
-func terminate(why string) Decision { return Decision{Action: ActionTerminate, Why: why} }
+func terminate(why string) Decision { return Decision{Action: ActionTerminate, Reason: why} }
 
 // signal is the agent's answer to the record's assignment, and to no other.
-func (v view) signal() Signal {
+func (v decider) signal() Signal {
 	if v.Report == nil || v.Report.Assignment != v.Record.Assignment {
 		return SignalNone
 	}
@@ -137,29 +137,29 @@ func (v view) signal() Signal {
 
 // busy is the agent's word, whichever assignment it last spoke of: a job that
 // began under the last one is still a job.
-func (v view) busy() bool { return v.Report != nil && v.Report.Busy }
+func (v decider) busy() bool { return v.Report != nil && v.Report.Busy }
 
 // fresh reports whether the last heartbeat is younger than Policy.Silence.
-func (v view) fresh() bool {
+func (v decider) fresh() bool {
 	return v.Report != nil && v.now.Sub(v.Report.HeartbeatAt) < v.p.Silence
 }
 
 // silent reports whether a host that once spoke has stopped, counting only the
 // time in which this replica could have heard it.
-func (v view) silent() bool {
-	if v.Report == nil || v.Report.HeartbeatAt.IsZero() || v.WatchingSince.IsZero() || v.MassSilence {
+func (v decider) silent() bool {
+	if v.Report == nil || v.Report.HeartbeatAt.IsZero() || v.StoreReadableSince.IsZero() || v.MassSilence {
 		return false
 	}
 	since := v.Report.HeartbeatAt
-	if v.WatchingSince.After(since) {
-		since = v.WatchingSince
+	if v.StoreReadableSince.After(since) {
+		since = v.StoreReadableSince
 	}
 	return v.now.Sub(since) >= v.p.Silence
 }
 
 // lost is what ends a host in any state, since its machine is as good as gone:
 // busy or not when EC2 confirms the silence, without work when EC2 announced it.
-func (v view) lost() (Decision, bool) {
+func (v decider) lost() (Decision, bool) {
 	switch {
 	case v.silent() && v.Cloud != nil && (v.Cloud.Impaired || v.Cloud.State == MachineEnding):
 		return v.lostMachine(fmt.Sprintf("silent, and %s says that the machine is impaired or ending", v.p.CloudName())), true
@@ -173,13 +173,13 @@ func (v view) lost() (Decision, bool) {
 
 // workless: no job runs, as far as that is known. A run's host of which nothing is
 // heard may have one.
-func (v view) workless() bool {
+func (v decider) workless() bool {
 	return !v.busy() && (v.Report != nil || v.Record.State != StateRunning)
 }
 
 // lostMachine ends a host whose machine is as good as gone. What it was last
 // known to do, if EC2 had announced its end, was lost by that.
-func (v view) lostMachine(why string) Decision {
+func (v decider) lostMachine(why string) Decision {
 	d := terminate(why)
 	d.LostJob = v.interrupted() && v.busy() && v.Record.RunID != "" && v.Record.JobsOf == ""
 	return d
@@ -187,24 +187,24 @@ func (v view) lostMachine(why string) Decision {
 
 // replacementOwed: the run loses this host, and asked for another one then. An
 // open request looks for another host by itself.
-func (v view) replacementOwed() bool {
+func (v decider) replacementOwed() bool {
 	q := v.Request
 	return v.Record.State == StateRunning && !v.expired() && v.interrupted() && v.Record.ReplacedBy == "" && q != nil && q.Spec.ReplaceInterrupted &&
 		q.Settled() && q.Wants(v.Record.HostKey) && q.generation() < maxGenerations
 }
 
-func (v view) runnerGone() bool { return v.Runner != nil && v.Runner.Gone }
+func (v decider) runnerGone() bool { return v.Runner != nil && v.Runner.Gone }
 
 // interrupted: EC2 announced that it takes the machine back, to the host or to
 // controld.
-func (v view) interrupted() bool {
+func (v decider) interrupted() bool {
 	return !v.Record.InterruptionAt.IsZero() || v.Report != nil && !v.Report.InterruptionAt.IsZero()
 }
 
-func (v view) expired() bool { return reached(v.Record.Threshold, v.now) }
+func (v decider) expired() bool { return reached(v.Record.Threshold, v.now) }
 
 // unwanted says why the record's request has no use for the host, or "".
-func (v view) unwanted() string {
+func (v decider) unwanted() string {
 	switch {
 	case v.Request == nil || v.Request.Wants(v.Record.HostKey):
 		return ""
@@ -218,7 +218,7 @@ func (v view) unwanted() string {
 	return fmt.Sprintf("request %s was settled without this host", v.Record.RequestID)
 }
 
-func (v view) failure(what string) string {
+func (v decider) failure(what string) string {
 	why := what
 	if v.Report.Cause != CauseNone {
 		why += fmt.Sprintf(" (cause: %s)", v.Report.Cause)
@@ -245,10 +245,10 @@ func FirstLine(s string) string {
 
 // held: an operator is looking, so the host goes on with what it does and is
 // not ended (docs/design.md#the-lifecycle).
-func (v view) held(d Decision) Decision {
+func (v decider) held(d Decision) Decision {
 	by := "held by an operator"
 	if v.Record.FleetHeld {
 		by = "held with the whole fleet"
 	}
-	return keep(v.Record.Hold, fmt.Sprintf("%s until %s; else it would be ended: %s", by, v.Record.Hold.UTC().Format(time.RFC3339), d.Why))
+	return keep(v.Record.Hold, fmt.Sprintf("%s until %s; else it would be ended: %s", by, v.Record.Hold.UTC().Format(time.RFC3339), d.Reason))
 }

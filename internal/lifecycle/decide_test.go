@@ -27,7 +27,7 @@ func TestReasonsKeepOneCleanLine(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			facts, policy := scene{host: "created", answer: "UD_FAILED", deadline: "ahead", beat: "fresh", request: "wanted"}.facts()
 			facts.Report.Detail = tt.detail
-			if got := lifecycle.Decide(facts, now, policy).Why; got != tt.want {
+			if got := lifecycle.Decide(facts, now, policy).Reason; got != tt.want {
 				t.Errorf("reason %q, want %q", got, tt.want)
 			}
 		})
@@ -37,7 +37,7 @@ func TestReasonsKeepOneCleanLine(t *testing.T) {
 func TestDecideUnknownState(t *testing.T) {
 	for _, state := range []lifecycle.State{"", "stopped"} {
 		d := lifecycle.Decide(lifecycle.Facts{Record: lifecycle.Record{State: state}}, now, lifecycle.DefaultPolicy())
-		if d.Action != lifecycle.ActionKeep || !d.Look.After(now) {
+		if d.Action != lifecycle.ActionKeep || !d.CheckAt.After(now) {
 			t.Errorf("state %q: %s", state, outcome(d))
 		}
 	}
@@ -83,16 +83,16 @@ func TestDefaultPolicy(t *testing.T) {
 	want := lifecycle.Policy{
 		CreationTimeout: 10 * time.Minute, ClaimTimeout: 2 * time.Minute, MaxRuntime: 6 * time.Hour, ReleaseTimeout: 2 * time.Minute,
 		IdleTime: 5 * time.Minute, WarmTime: time.Hour, Silence: time.Minute, ExternalTimeout: 30 * time.Minute, UnattendedTimeout: 5 * time.Minute,
-		ClaimMargin: 30 * time.Second, JobLook: 30 * time.Second, ForgetAfter: 24 * time.Hour, Reuse: "same-repository",
+		ClaimMargin: 30 * time.Second, JobPoll: 30 * time.Second, ForgetAfter: 24 * time.Hour, Reuse: "same-repository",
 		Drift: "leave",
 	}
 	got := lifecycle.DefaultPolicy()
-	for name, d := range map[string]time.Duration{"ReleaseLook": got.ReleaseLook, "DrainLook": got.DrainLook, "EndLook": got.EndLook} {
+	for name, d := range map[string]time.Duration{"ReleaseLook": got.ReleasePoll, "DrainLook": got.DrainPoll, "EndLook": got.EndPoll} {
 		if d <= 0 || d > time.Minute {
 			t.Errorf("%s is %s", name, d)
 		}
 	}
-	got.ReleaseLook, got.DrainLook, got.EndLook = 0, 0, 0 // ours to choose
+	got.ReleasePoll, got.DrainPoll, got.EndPoll = 0, 0, 0 // ours to choose
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

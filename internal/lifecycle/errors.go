@@ -11,7 +11,7 @@ var (
 	// ErrNotFound: there is no such row, host or runner.
 	ErrNotFound = errors.New("not found")
 	// ErrLost: the condition of a write did not hold; somebody was faster.
-	ErrLost = errors.New("lost the race")
+	ErrConflict = errors.New("lost the race")
 	// ErrExists: there is such a row already.
 	ErrExists = errors.New("already exists")
 	// ErrUnavailable: a dependency did not answer or refused for now. The call
@@ -29,12 +29,12 @@ var (
 // ShortageError says that the cloud gave fewer machines than were ordered.
 type ShortageError struct {
 	Ordered, Got int
-	// Why is a sentence, such as "no c6i.large in zone local-a".
-	Why string
+	// Reason is a sentence, such as "no c6i.large in zone local-a".
+	Reason string
 }
 
 func (e *ShortageError) Error() string {
-	return fmt.Sprintf("launch %d hosts: got %d: %s", e.Ordered, e.Got, e.Why)
+	return fmt.Sprintf("launch %d hosts: got %d: %s", e.Ordered, e.Got, e.Reason)
 }
 
 // TransitionError is a transition that the table does not allow.

@@ -54,7 +54,7 @@ func (d Decision) Ends() bool {
 
 // withoutFleetMark: where the fleet's hold itself is known, the mark of it on the
 // record says nothing more.
-func (v view) withoutFleetMark() view {
+func (v decider) withoutFleetMark() decider {
 	if v.FleetHold != nil && v.Record.FleetHeld {
 		v.Record.Hold = time.Time{}
 	}
@@ -63,42 +63,42 @@ func (v view) withoutFleetMark() view {
 
 // underFleetHold turns a decision that ends the host into a mark on its record, by
 // which the host's agent does not end it either. The mark goes with its cause.
-func (v view) underFleetHold(d Decision) Decision {
+func (v decider) underFleetHold(d Decision) Decision {
 	switch h := v.FleetHold; {
 	case h == nil:
 		return d
 	case h.InForce(v.now) && (d.Ends() || v.soonFree(*h)):
 		return v.holdBack(*h, d)
 	case v.Record.FleetHeld && d.Action == ActionKeep:
-		return Decision{Action: ActionHold, Look: v.now, Why: "the fleet's hold keeps it no more"}
+		return Decision{Action: ActionHold, CheckAt: v.now, Reason: "the fleet's hold keeps it no more"}
 	}
 	return d
 }
 
 // soonFree: an operator's hold on this host ends before the fleet's does, so soon
 // that its agent might end it before anybody looks again.
-func (v view) soonFree(h FleetHold) bool {
+func (v decider) soonFree(h FleetHold) bool {
 	return v.Record.Held(v.now) && !v.Record.FleetHeld && v.Record.Hold.Before(h.Until) &&
 		!v.now.Before(v.Record.Hold.Add(-fleetHoldLook))
 }
 
-func (v view) holdBack(h FleetHold, d Decision) Decision {
+func (v decider) holdBack(h FleetHold, d Decision) Decision {
 	why := h.String()
 	if d.Ends() {
-		why += "; else it would be ended: " + d.Why
+		why += "; else it would be ended: " + d.Reason
 	}
 	look := earliest(h.Until, v.now.Add(fleetHoldLook))
 	if v.Record.FleetHeld && v.Record.Hold.Equal(h.Mark()) {
 		return keep(look, why)
 	}
-	return Decision{Action: ActionHold, Hold: h.Mark(), Look: look, Why: why}
+	return Decision{Action: ActionHold, Hold: h.Mark(), CheckAt: look, Reason: why}
 }
 
 // mark carries out an ActionHold: the fleet's hold keeps the host, or does so no
 // more.
 func (r *Record) mark(d Decision, now time.Time) {
 	r.Hold, r.FleetHeld = d.Hold, !d.Hold.IsZero()
-	r.DueAt = latest(d.Look, now)
+	r.DueAt = latest(d.CheckAt, now)
 }
 
 // unmark takes away the mark of the fleet's hold, and no operator's own one.

@@ -70,13 +70,13 @@ func outcome(d lifecycle.Decision) string {
 	if d.LostJob {
 		text += " lost-job"
 	}
-	if d.Leaves {
+	if d.LosesRun {
 		text += " leaves"
 	}
-	if !d.Look.IsZero() {
-		text += " look+" + short(d.Look.Sub(now))
+	if !d.CheckAt.IsZero() {
+		text += " look+" + short(d.CheckAt.Sub(now))
 	}
-	return text + ": " + d.Why
+	return text + ": " + d.Reason
 }
 
 // short prints a duration without its zero units.

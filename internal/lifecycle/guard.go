@@ -9,36 +9,36 @@ import (
 // is one row for each pool, written under its version.
 type Breaker struct {
 	Pool string `json:"pool"`
-	// Interrupted are the last interruptions, the oldest first.
-	Interrupted []Interrupted `json:"interrupted,omitempty"`
+	// Interruptions are the last interruptions, the oldest first.
+	Interruptions []Interruption `json:"interrupted,omitempty"`
 	// OpenUntil is until when the pool launches on-demand hosts in the place of
 	// spot ones, where a request allows it.
 	OpenUntil time.Time `json:"openUntil,omitzero"`
 	Version   int64     `json:"version"`
 }
 
-// Interrupted is one host that EC2 announced to take back.
-type Interrupted struct {
+// Interruption is one host that EC2 announced to take back.
+type Interruption struct {
 	InstanceID string `json:"instanceId"`
 	// At is when controld heard of it.
 	At time.Time `json:"at"`
 }
 
-// Account is what counts against one limit on hosts: an Entry for each request, or
+// QuotaLedger is what counts against one limit on hosts: an Entry for each request, or
 // for a pool's maximum each launch, that has hosts or is about to. It is one row,
 // written under its version, so that no number of replicas takes more than the
 // limit.
-type Account struct {
+type QuotaLedger struct {
 	// Name is the limit's with whom it is about: see AccountName.
-	Name    string  `json:"name"`
-	Entries []Entry `json:"entries,omitempty"`
-	// LookedAt is when the entries were last held against what is there.
-	LookedAt time.Time `json:"lookedAt,omitzero"`
-	Version  int64     `json:"version"`
+	Name         string        `json:"name"`
+	Reservations []Reservation `json:"entries,omitempty"`
+	// AuditedAt is when the entries were last held against what is there.
+	AuditedAt time.Time `json:"lookedAt,omitzero"`
+	Version   int64     `json:"version"`
 }
 
-// Entry is the part of a limit that one request has.
-type Entry struct {
+// Reservation is the part of a limit that one request has.
+type Reservation struct {
 	Repository string `json:"repository"`
 	RunID      string `json:"runId"`
 	RequestID  string `json:"requestId"`
@@ -53,41 +53,41 @@ type Entry struct {
 	At time.Time `json:"at"`
 }
 
-// Of reports whether the entry is of a launch of a request, or with 0 of the
+// BelongsTo reports whether the entry is of a launch of a request, or with 0 of the
 // request itself.
-func (e Entry) Of(q Request, launch int) bool {
-	return e.same(Entry{Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Launch: launch})
+func (e Reservation) BelongsTo(q Request, launch int) bool {
+	return e.same(Reservation{Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Launch: launch})
 }
 
 // same reports whether both entries are of the same request and launch.
-func (e Entry) same(o Entry) bool {
+func (e Reservation) same(o Reservation) bool {
 	return e.RequestID == o.RequestID && e.RunID == o.RunID && e.Repository == o.Repository && e.Launch == o.Launch
 }
 
 // Used is how many hosts all entries are for.
-func (a Account) Used() int {
+func (a QuotaLedger) Used() int {
 	used := 0
-	for _, e := range a.Entries {
+	for _, e := range a.Reservations {
 		used += e.Hosts
 	}
 	return used
 }
 
-// EntryOf finds the entry of a request's launch, or with 0 of the request itself;
+// ReservationOf finds the entry of a request's launch, or with 0 of the request itself;
 // one of no hosts: there is none.
-func (a Account) EntryOf(q Request, launch int) Entry {
-	for _, e := range a.Entries {
-		if e.Of(q, launch) {
+func (a QuotaLedger) ReservationOf(q Request, launch int) Reservation {
+	for _, e := range a.Reservations {
+		if e.BelongsTo(q, launch) {
 			return e
 		}
 	}
-	return Entry{}
+	return Reservation{}
 }
 
 // With is the account with e in the place of the entry that it had of the same
 // request and launch. One of no hosts is left out.
-func (a Account) With(e Entry) Account {
-	entries := slices.Clone(a.Entries)
+func (a QuotaLedger) With(e Reservation) QuotaLedger {
+	entries := slices.Clone(a.Reservations)
 	i := slices.IndexFunc(entries, e.same)
 	switch {
 	case i >= 0 && e.Hosts > 0:
@@ -97,19 +97,19 @@ func (a Account) With(e Entry) Account {
 	case e.Hosts > 0:
 		entries = append(entries, e)
 	}
-	a.Entries = entries
+	a.Reservations = entries
 	return a
 }
 
-// AccountKind says what the hosts of an account have in common.
-type AccountKind string
+// QuotaKind says what the hosts of an account have in common.
+type QuotaKind string
 
 // The kinds of accounts.
 const (
-	AccountRepository AccountKind = "repository" // the repository that they serve
-	AccountOwner      AccountKind = "owner"      // the owner of that
-	AccountPool       AccountKind = "pool"       // the pool that they are of
+	QuotaRepository QuotaKind = "repository" // the repository that they serve
+	QuotaOwner      QuotaKind = "owner"      // the owner of that
+	QuotaPool       QuotaKind = "pool"       // the pool that they are of
 )
 
-// AccountName names the account of a repository, an owner or a pool.
-func AccountName(kind AccountKind, of string) string { return string(kind) + "/" + of }
+// QuotaName names the account of a repository, an owner or a pool.
+func QuotaName(kind QuotaKind, of string) string { return string(kind) + "/" + of }

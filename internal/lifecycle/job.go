@@ -115,58 +115,58 @@ func (j Job) Before(o Job) bool {
 	return j.ID < o.ID
 }
 
-// Turns are the accounts of a job pool: one Turn for each host at work for it.
+// SlotTable are the accounts of a job pool: one Slot for each host at work for it.
 // Every change is one conditional write, so that no number of replicas gives
 // more turns than the pool's maximum.
-type Turns struct {
+type SlotTable struct {
 	Pool string `json:"pool"`
-	// Given counts all turns that were ever given.
-	Given int64 `json:"given"`
+	// Assigned counts all turns that were ever given.
+	Assigned int64 `json:"given"`
 	// Open are those given and not ended, in the order in which they were given.
-	Open    []Turn `json:"open,omitempty"`
+	Open    []Slot `json:"open,omitempty"`
 	Version int64  `json:"version"`
 }
 
-// Turn is one host's worth of a job pool: from before the host is claimed or
+// Slot is one host's worth of a job pool: from before the host is claimed or
 // launched until it is in the pool again, or ended. It was given because a job
 // waited, but which job its host runs is GitHub's choice.
-type Turn struct {
+type Slot struct {
 	Number int64 `json:"number"`
 	// JobID is the job for which the turn was given; 0: to keep the pool's
 	// minimum.
 	JobID      int64  `json:"jobId,omitempty"`
 	Repository string `json:"repository"`
 	// Scope is whose jobs its host can run: see Job.Scope.
-	Scope   string    `json:"scope"`
-	GivenAt time.Time `json:"givenAt"`
+	Scope      string    `json:"scope"`
+	AssignedAt time.Time `json:"givenAt"`
 	// HostKey and Runner, its registration's name, are those of its host once
 	// that is ready.
 	HostKey string `json:"hostKey,omitempty"`
 	Runner  string `json:"runner,omitempty"`
 	// RunnerID is the id of that registration.
 	RunnerID int64 `json:"runnerId,omitempty"`
-	// Begun is set once a job began on its host: it serves no other.
-	Begun bool `json:"begun,omitempty"`
+	// Started is set once a job began on its host: it serves no other.
+	Started bool `json:"begun,omitempty"`
 }
 
 // The beginnings of the run ids of turns. No workflow run's id has a colon.
 const (
-	turnRun  = "turn:"
+	slotRun  = "turn:"
 	spareRun = "spare:"
 )
 
 // RunID is the run id under which the turn's host is requested, and the id of the
 // request: each turn has its own, so that a release frees that host alone.
-func (t Turn) RunID(pool string) string {
+func (t Slot) RunID(pool string) string {
 	if t.JobID == 0 {
 		return fmt.Sprintf("%s%s:%d", spareRun, pool, t.Number)
 	}
-	return fmt.Sprintf("%s%s:%d", turnRun, pool, t.Number)
+	return fmt.Sprintf("%s%s:%d", slotRun, pool, t.Number)
 }
 
-// IsTurn reports whether a run id is a turn's and no workflow run's.
-func IsTurn(runID string) bool {
-	return strings.HasPrefix(runID, turnRun) || IsSpare(runID)
+// IsSlot reports whether a run id is a turn's and no workflow run's.
+func IsSlot(runID string) bool {
+	return strings.HasPrefix(runID, slotRun) || IsSpare(runID)
 }
 
 // IsSpare reports whether a run id is that of a turn which keeps a pool's minimum.

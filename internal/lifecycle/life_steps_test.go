@@ -75,10 +75,10 @@ func (l *life) sweep() error {
 		d := lifecycle.Decide(l.facts, l.now, l.policy)
 		if !lifecycle.Allowed(l.facts.Record, d.Action) {
 			at := ""
-			if !d.Look.IsZero() {
-				at = " look=+" + short(d.Look.Sub(l.now))
+			if !d.CheckAt.IsZero() {
+				at = " look=+" + short(d.CheckAt.Sub(l.now))
 			}
-			l.say("%s%s: %s", d.Action, at, d.Why)
+			l.say("%s%s: %s", d.Action, at, d.Reason)
 			return nil
 		}
 		if err := l.apply(d); err != nil {
@@ -105,7 +105,7 @@ func (l *life) apply(d lifecycle.Decision) error {
 	if r.RequestID == "" {
 		l.facts.Request = nil
 	}
-	l.say("%s: %s", d.Action, d.Why)
+	l.say("%s: %s", d.Action, d.Reason)
 	l.show()
 	return nil
 }

@@ -20,7 +20,7 @@ type life struct {
 
 func newLife() *life {
 	l := &life{now: start, policy: lifecycle.DefaultPolicy()}
-	l.facts.WatchingSince = start
+	l.facts.StoreReadableSince = start
 	return l
 }
 
@@ -48,13 +48,13 @@ func (l *life) do(event string) error {
 	case "sweep":
 		return l.sweep()
 	case "order":
-		return l.apply(lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: "ordered by an operator"})
+		return l.apply(lifecycle.Decision{Action: lifecycle.ActionTerminate, Reason: "ordered by an operator"})
 	case "hold":
 		d, err := time.ParseDuration(args[0])
 		l.facts.Record.Hold = l.now.Add(d)
 		return err
 	case "store":
-		l.facts.WatchingSince = map[string]time.Time{"lost": {}, "back": l.now}[args[0]]
+		l.facts.StoreReadableSince = map[string]time.Time{"lost": {}, "back": l.now}[args[0]]
 	case "mass":
 		l.facts.MassSilence = args[0] == "silence"
 	case "runner":

@@ -86,20 +86,20 @@ func TestARunThatIsLeft(t *testing.T) {
 	for name, test := range map[string]struct {
 		record lifecycle.Record
 		leaves bool
-		want   *lifecycle.LeftRun
+		want   *lifecycle.LostRun
 	}{
-		"run-scoped":   {serving, true, &lifecycle.LeftRun{RunID: "7", RequestID: "q", Labels: []string{"gpu"}}},
+		"run-scoped":   {serving, true, &lifecycle.LostRun{RunID: "7", RequestID: "q", Labels: []string{"gpu"}}},
 		"another end":  {serving, false, nil},
-		"job-scoped":   {jobScoped, true, &lifecycle.LeftRun{RunID: "7", RequestID: "q", Labels: []string{"gpu"}}},
+		"job-scoped":   {jobScoped, true, &lifecycle.LostRun{RunID: "7", RequestID: "q", Labels: []string{"gpu"}}},
 		"without runs": {unused, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: "idle", Leaves: test.leaves}
+			d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Reason: "idle", LosesRun: test.leaves}
 			got, err := lifecycle.Apply(test.record, d, time.Now(), lifecycle.DefaultPolicy())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, got.Left); diff != "" {
+			if diff := cmp.Diff(test.want, got.LostBy); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if got.RunID != "" || got.Labels != nil {
@@ -146,10 +146,10 @@ func TestWhatEndsLeaveARun(t *testing.T) {
 		"it is released, not yet": {lifecycle.Facts{Record: running, Request: &released}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.facts.WatchingSince = now.Add(-time.Hour)
+			test.facts.StoreReadableSince = now.Add(-time.Hour)
 			d := lifecycle.Decide(test.facts, now, lifecycle.DefaultPolicy())
-			if ends := d.Action == lifecycle.ActionTerminate; d.Leaves != test.leaves || test.leaves && !ends {
-				t.Errorf("%s, leaves %t, want %t", outcome(d), d.Leaves, test.leaves)
+			if ends := d.Action == lifecycle.ActionTerminate; d.LosesRun != test.leaves || test.leaves && !ends {
+				t.Errorf("%s, leaves %t, want %t", outcome(d), d.LosesRun, test.leaves)
 			}
 		})
 	}
@@ -157,12 +157,12 @@ func TestWhatEndsLeaveARun(t *testing.T) {
 
 // A host that left a run is not forgotten before somebody has looked at the run.
 func TestWhoLeftARunIsNotForgotten(t *testing.T) {
-	r := lifecycle.Record{State: lifecycle.StateTerminated, DueAt: now, Left: &lifecycle.LeftRun{RunID: "7"}}
+	r := lifecycle.Record{State: lifecycle.StateTerminated, DueAt: now, LostBy: &lifecycle.LostRun{RunID: "7"}}
 	facts := lifecycle.Facts{Record: r, Cloud: &lifecycle.Machine{State: lifecycle.MachineGone}}
-	if d := lifecycle.Decide(facts, now, lifecycle.DefaultPolicy()); d.Action != lifecycle.ActionKeep || !d.Look.After(now) {
+	if d := lifecycle.Decide(facts, now, lifecycle.DefaultPolicy()); d.Action != lifecycle.ActionKeep || !d.CheckAt.After(now) {
 		t.Errorf("%s, want keep", outcome(d))
 	}
-	facts.Record.Left = nil
+	facts.Record.LostBy = nil
 	if d := lifecycle.Decide(facts, now, lifecycle.DefaultPolicy()); d.Action != lifecycle.ActionForget {
 		t.Errorf("%s, want forget", outcome(d))
 	}

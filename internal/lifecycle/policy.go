@@ -35,15 +35,15 @@ type Policy struct {
 	UnattendedTimeout time.Duration
 	// ClaimMargin: a pooled host this close to its threshold is not claimed.
 	ClaimMargin time.Duration
-	// ReleaseLook is how often a releasing host is looked at, DrainLook a
+	// ReleasePoll is how often a releasing host is looked at, DrainLook a
 	// draining one, EndLook a machine that was told to end.
-	ReleaseLook time.Duration
-	DrainLook   time.Duration
-	EndLook     time.Duration
-	// JobLook is how often a running job-scoped host is looked at. It bounds
+	ReleasePoll time.Duration
+	DrainPoll   time.Duration
+	EndPoll     time.Duration
+	// JobPoll is how often a running job-scoped host is looked at. It bounds
 	// what a lost webhook costs: so long a host whose job is over waits for its
 	// release. Each look is a read of its report and a write of its record.
-	JobLook time.Duration
+	JobPoll time.Duration
 	// ForgetAfter is how long the record of an ended host is kept.
 	ForgetAfter time.Duration
 
@@ -72,10 +72,10 @@ func DefaultPolicy() Policy {
 		ExternalTimeout:   30 * time.Minute,
 		UnattendedTimeout: 5 * time.Minute,
 		ClaimMargin:       30 * time.Second,
-		ReleaseLook:       5 * time.Second,
-		DrainLook:         15 * time.Second,
-		EndLook:           10 * time.Second,
-		JobLook:           30 * time.Second,
+		ReleasePoll:       5 * time.Second,
+		DrainPoll:         15 * time.Second,
+		EndPoll:           10 * time.Second,
+		JobPoll:           30 * time.Second,
 		ForgetAfter:       24 * time.Hour,
 		Reuse:             ReuseSameRepository,
 		Drift:             DriftLeave,

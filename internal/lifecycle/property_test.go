@@ -76,19 +76,19 @@ func TestEveryLifeEnds(t *testing.T) {
 		for range most {
 			d := lifecycle.Decide(w.facts, w.now, w.policy)
 			switch {
-			case d.Action == lifecycle.ActionKeep && d.Look.IsZero():
+			case d.Action == lifecycle.ActionKeep && d.CheckAt.IsZero():
 				if w.rec().State != lifecycle.StateTerminated {
-					t.Fatalf("%s is never looked at again: %s", w.rec().Condition(), d.Why)
+					t.Fatalf("%s is never looked at again: %s", w.rec().Condition(), d.Reason)
 				}
 				return
 			case lifecycle.Allowed(w.rec(), d.Action):
 				w.carry(t, w.rec(), d)
-			case d.Action == lifecycle.ActionKeep && w.rec().Left != nil:
-				w.facts.Record.Left = nil // somebody has looked at the run
+			case d.Action == lifecycle.ActionKeep && w.rec().LostBy != nil:
+				w.facts.Record.LostBy = nil // somebody has looked at the run
 			case d.Action == lifecycle.ActionEndMachine:
 				w.facts.Cloud = &lifecycle.Machine{State: lifecycle.MachineGone}
 			default:
-				w.now = d.Look
+				w.now = d.CheckAt
 			}
 			if heard && w.facts.Report != nil {
 				w.facts.Report.HeartbeatAt = w.now
@@ -107,7 +107,7 @@ func (w *world) holds(t *rapid.T) {
 		"it has a run in created, running and claimed, and only then": (r.RunID != "") == (!idle && !over),
 		"it has a request with a run and until it is clean":           (r.RunID != "" || r.Releasing()) == (r.RequestID != ""),
 		"every other assignment has a run, until the end":             over || (r.RunID != "") == (r.Assignment%2 == 1) != w.warm,
-		"who has served is bound, and to its first run's key":         r.Fresh() == (r.Uses == 0) && (r.Fresh() || r.TrustKey == w.policy.Reuse.TrustKey("acme/web")),
+		"who has served is bound, and to its first run's key":         r.Unused() == (r.Uses == 0) && (r.Unused() || r.TrustKey == w.policy.Reuse.TrustKey("acme/web")),
 		"no threshold when terminated, and only then":                 r.Threshold.IsZero() == over,
 		"dueAt goes only when terminated":                             !r.DueAt.IsZero() || over,
 		"dueAt lies at or before the threshold":                       over || !r.DueAt.After(r.Threshold),
@@ -116,9 +116,9 @@ func (w *world) holds(t *rapid.T) {
 		"releasedAt while releasing, and only then":                   !r.ReleasedAt.IsZero() == r.Releasing(),
 		"no secret that is used up":                                   r.Registration == nil || (r.State != lifecycle.StateRunning && !r.Pooled() && !over),
 		"a registration is good for the state":                        r.Registration == nil || r.Releasing() == (r.Registration.Kind == lifecycle.RegistrationRemove),
-		"a runner may exist in every state but pooled":                (r.RunnerName != "") != r.Pooled() || over || r.Fresh(),
+		"a runner may exist in every state but pooled":                (r.RunnerName != "") != r.Pooled() || over || r.Unused(),
 		"a job-scoped host is in no pool, and has no remove token":    r.JobsOf == "" || (!r.Pooled() && (r.Registration == nil || r.Registration.Kind == lifecycle.RegistrationJIT)),
-		"a running job-scoped host is due within 30 s":                r.JobsOf == "" || r.State != lifecycle.StateRunning || !r.DueAt.After(r.UpdatedAt.Add(w.policy.JobLook)),
+		"a running job-scoped host is due within 30 s":                r.JobsOf == "" || r.State != lifecycle.StateRunning || !r.DueAt.After(r.UpdatedAt.Add(w.policy.JobPoll)),
 		"at most one failure of its own is forgiven":                  r.ClaimFailures <= 1,
 		"a reason": r.Reason != "",
 	} {

@@ -103,10 +103,10 @@ type Record struct {
 	// ScaleDownAt is when scale-down began to end the host. Retiring beside it is
 	// scale-down's own, and is taken back with it.
 	ScaleDownAt time.Time `json:"scaleDownAt,omitzero"`
-	// Left is the run that the host's end has left without it, before its release.
+	// LostBy is the run that the host's end has left without it, before its release.
 	// Until somebody has looked for jobs of it that wait, and at the room that its
 	// request needs now, the record is not forgotten.
-	Left *LeftRun `json:"left,omitempty"`
+	LostBy *LostRun `json:"left,omitempty"`
 
 	LaunchedAt time.Time `json:"launchedAt,omitzero"`
 	CreatedAt  time.Time `json:"createdAt,omitzero"`
@@ -117,9 +117,9 @@ type Record struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// LeftRun is a run that lost a host, by which request it had it, and what labels the
+// LostRun is a run that lost a host, by which request it had it, and what labels the
 // host had for it.
-type LeftRun struct {
+type LostRun struct {
 	RunID     string   `json:"runId"`
 	RequestID string   `json:"requestId"`
 	Labels    []string `json:"labels,omitempty"`
@@ -131,15 +131,15 @@ func (r Record) Releasing() bool { return r.State == StateIdle && r.PooledAt.IsZ
 // Pooled reports whether the host is idle, clean and waiting for a run.
 func (r Record) Pooled() bool { return r.State == StateIdle && !r.PooledAt.IsZero() }
 
-// Fresh reports whether no run has used the host: anyone's may be the first.
-func (r Record) Fresh() bool { return r.TrustKey == "" && r.Uses == 0 }
+// Unused reports whether no run has used the host: anyone's may be the first.
+func (r Record) Unused() bool { return r.TrustKey == "" && r.Uses == 0 }
 
 // Held reports whether an operator's hold is in force.
 func (r Record) Held(now time.Time) bool { return now.Before(r.Hold) }
 
-// HoldLook is when a held host is looked at next: once shortly before its hold
+// HoldCheckAt is when a held host is looked at next: once shortly before its hold
 // ends, since its agent may end it at that very moment, and then.
-func (r Record) HoldLook(now time.Time) time.Time {
+func (r Record) HoldCheckAt(now time.Time) time.Time {
 	if before := r.Hold.Add(-fleetHoldLook); before.After(now) {
 		return before
 	}

@@ -53,7 +53,7 @@ func TestRecordJSONRoundTrip(t *testing.T) {
 		Registration: &lifecycle.Registration{Kind: lifecycle.RegistrationJIT, URL: "u", Secret: token, ExpiresAt: now},
 		RunnerName:   "remuda-3-i-1", GitHubRunnerID: 12, PooledAt: now, ClaimFailures: 1, Retiring: true, Hold: now, OrphanAt: now,
 		InterruptionAt: now, ReplacedBy: "replace-i-1-3", LostJob: "acme/web/101/2",
-		IdleDetectedAt: now, ScaleDownAt: now, Left: &lifecycle.LeftRun{RunID: "101", RequestID: "q", Labels: []string{"gpu"}}, LaunchedAt: now, CreatedAt: now, UpdatedAt: now, ExpiresAt: now, Reason: "because",
+		IdleDetectedAt: now, ScaleDownAt: now, LostBy: &lifecycle.LostRun{RunID: "101", RequestID: "q", Labels: []string{"gpu"}}, LaunchedAt: now, CreatedAt: now, UpdatedAt: now, ExpiresAt: now, Reason: "because",
 	}
 	body, err := json.Marshal(want)
 	if err != nil {

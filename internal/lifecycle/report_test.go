@@ -119,8 +119,8 @@ func FuzzReport(f *testing.F) {
 			if _, err := lifecycle.Apply(facts.Record, d, now, policy); err != nil {
 				t.Errorf("%s: %v", host, err)
 			}
-			if d.Why == "" || len(d.Why) > 400 || strings.ContainsAny(d.Why, "\n\r\x1b\x00") {
-				t.Errorf("%s: not a reason for people: %q", host, d.Why)
+			if d.Reason == "" || len(d.Reason) > 400 || strings.ContainsAny(d.Reason, "\n\r\x1b\x00") {
+				t.Errorf("%s: not a reason for people: %q", host, d.Reason)
 			}
 		}
 	})

@@ -69,9 +69,9 @@ type Request struct {
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	// Shortage says what the last launch lacked.
 	Shortage string `json:"shortage,omitempty"`
-	// Full says which limit on hosts keeps the request from taking more, and who
+	// QuotaReason says which limit on hosts keeps the request from taking more, and who
 	// has those hosts.
-	Full string `json:"full,omitempty"`
+	QuotaReason string `json:"full,omitempty"`
 
 	// ReleasedAt is when the run was released; no host is taken after it.
 	ReleasedAt time.Time `json:"releasedAt,omitzero"`
@@ -140,8 +140,8 @@ type Taken struct {
 	Reused bool `json:"reused,omitempty"`
 }
 
-// Lacks is how many hosts the request has yet to take.
-func (q Request) Lacks() int { return max(0, q.Spec.Count-len(q.Taken)) }
+// Missing is how many hosts the request has yet to take.
+func (q Request) Missing() int { return max(0, q.Spec.Count-len(q.Taken)) }
 
 // Settled reports whether the request has ended, well or not.
 func (q Request) Settled() bool { return q.Outcome != OutcomeOpen }
@@ -184,9 +184,9 @@ type LaunchOrder struct {
 	InstanceTypes   []string   `json:"instanceTypes"`       // the patterns that the request allows
 	PoolTypes       []string   `json:"poolTypes,omitempty"` // the patterns that the pool allows; empty: any
 	TemplateVersion string     `json:"templateVersion,omitempty"`
-	// Without are offerings to leave out, since they were short of capacity when
+	// Exclude are offerings to leave out, since they were short of capacity when
 	// the order was written. They go unheeded if nothing else is left.
-	Without []Offering `json:"without,omitempty"`
+	Exclude []Offering `json:"without,omitempty"`
 }
 
 // Offering is an instance type in a zone, or with an empty InstanceType a place

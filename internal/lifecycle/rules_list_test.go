@@ -10,15 +10,15 @@ import (
 
 var generalRules = []rule{
 	{"the reason is one clean sentence without secrets", always, func(s *seen) bool {
-		return strings.TrimSpace(s.got.Why) == s.got.Why && s.got.Why != "" &&
-			strings.IndexFunc(s.got.Why, unicode.IsControl) < 0 && !strings.Contains(s.got.Why, token)
+		return strings.TrimSpace(s.got.Reason) == s.got.Reason && s.got.Reason != "" &&
+			strings.IndexFunc(s.got.Reason, unicode.IsControl) < 0 && !strings.Contains(s.got.Reason, token)
 	}},
 	{"who keeps says when to look next", func(s *seen) bool { return s.does(lifecycle.ActionKeep) }, func(s *seen) bool {
-		return s.got.Look.After(now) != s.is("terminated, forgotten")
+		return s.got.CheckAt.After(now) != s.is("terminated, forgotten")
 	}},
 	{"a call to the world outside is looked after", func(s *seen) bool {
 		return s.does(lifecycle.ActionEndMachine) || s.does(lifecycle.ActionDeleteRunner)
-	}, func(s *seen) bool { return s.got.Look.After(now) }},
+	}, func(s *seen) bool { return s.got.CheckAt.After(now) }},
 	{"Apply carries out what Decide says, and dueAt lies at or before the threshold", (*seen).sampled, func(s *seen) bool {
 		r, err := lifecycle.Apply(s.facts.Record, s.got, now, s.policy)
 		changed := lifecycle.Allowed(s.facts.Record, s.got.Action)
@@ -32,11 +32,11 @@ var generalRules = []rule{
 		return s.request == "unknown" && !strings.Contains(s.host, "unattended") && !s.is("running, to be replaced")
 	}, func(s *seen) bool { return s.same(func(o *scene) { o.request = "wanted" }) }},
 	{"nobody is silent while the store was not watched", func(s *seen) bool { return s.beat == "unwatched" || s.beat == "mass" },
-		func(s *seen) bool { return !strings.HasPrefix(s.got.Why, "silent") }},
+		func(s *seen) bool { return !strings.HasPrefix(s.got.Reason, "silent") }},
 	{"without a report nothing that only the agent can know is believed", func(s *seen) bool { return !s.reported() && s.open() },
 		func(s *seen) bool {
 			return !s.does(lifecycle.ActionReady) && !s.does(lifecycle.ActionPool) && !s.does(lifecycle.ActionReleaseClock) &&
-				(!s.does(lifecycle.ActionRelease) || s.got.Busy) && !strings.HasPrefix(s.got.Why, "silent")
+				(!s.does(lifecycle.ActionRelease) || s.got.Busy) && !strings.HasPrefix(s.got.Reason, "silent")
 		}},
 	{"nothing is decided on GitHub's word while a host lives", func(s *seen) bool { return !s.is("terminated") && s.sampled() },
 		func(s *seen) bool {
@@ -148,17 +148,17 @@ var stateRules = []rule{
 	{"a job-scoped host whose one job is over is released, and what else became of its runner does not matter", func(s *seen) bool {
 		return s.is("running, job-scoped, had its job") && s.open() && s.wanted() && !s.late() && s.answers() && !s.jobRuns() && !s.noticed()
 	}, func(s *seen) bool {
-		return s.does(lifecycle.ActionRelease) && s.got.Why == "its one job is done" && !s.got.Busy
+		return s.does(lifecycle.ActionRelease) && s.got.Reason == "its one job is done" && !s.got.Busy
 	}},
 	{"a job of the assignment before does not release a job-scoped host", func(s *seen) bool {
 		return s.is("running, job-scoped, had its job") && s.wanted() && !s.answers()
 	}, func(s *seen) bool { return !s.does(lifecycle.ActionRelease) }},
 	{"a running job-scoped host is looked at every 30 s, however long it may run", func(s *seen) bool {
 		return s.jobScoped() && !s.held() && (s.is("running") && s.does(lifecycle.ActionKeep) || s.does(lifecycle.ActionReady))
-	}, func(s *seen) bool { return !s.got.Look.IsZero() && !s.got.Look.After(now.Add(30*time.Second)) }},
+	}, func(s *seen) bool { return !s.got.CheckAt.IsZero() && !s.got.CheckAt.After(now.Add(30*time.Second)) }},
 	{"one whose job was over before it was ready is looked at at once", func(s *seen) bool {
 		return s.host == "claimed, job-scoped, had its job" && s.does(lifecycle.ActionReady) && !s.jobRuns()
-	}, func(s *seen) bool { return s.got.Look.Equal(now) }},
+	}, func(s *seen) bool { return s.got.CheckAt.Equal(now) }},
 	{"a job-scoped host is never given a remove token", (*seen).jobScoped, func(s *seen) bool { return !s.does(lifecycle.ActionProvideToken) }},
 	{"pooling needs UD_REMOVE_REG_OK of this assignment, a fresh heartbeat, and rules that allow it", func(s *seen) bool {
 		return s.does(lifecycle.ActionPool)
@@ -217,7 +217,7 @@ var stateRules = []rule{
 	{"a pooled host ends at its maximum age, and is looked at by then", func(s *seen) bool {
 		return s.is("pooled, at its maximum age", "pooled, soon at its maximum age") && s.open() && !s.jobRuns() && !s.late() && !s.noticed() && !s.fell()
 	}, func(s *seen) bool {
-		return s.ends() == s.is("pooled, at its maximum age") && (s.ends() || s.got.Look.Equal(now.Add(2*time.Minute)))
+		return s.ends() == s.is("pooled, at its maximum age") && (s.ends() || s.got.CheckAt.Equal(now.Add(2*time.Minute)))
 	}},
 	{"drift ends no pooled host before the sweep has chosen it", func(s *seen) bool { return s.host == "pooled, drifted" && s.sampled() },
 		func(s *seen) bool { return s.same(func(o *scene) { o.host = "pooled" }) }},

@@ -121,7 +121,7 @@ type beginning struct {
 var beginnings = sync.OnceValue(func() map[string]beginning {
 	all := make(map[string]beginning, len(hosts))
 	for name, build := range hosts {
-		b := beginning{lifecycle.Facts{Record: baseRecord(), WatchingSince: start}, lifecycle.DefaultPolicy()}
+		b := beginning{lifecycle.Facts{Record: baseRecord(), StoreReadableSince: start}, lifecycle.DefaultPolicy()}
 		build(&b.facts, &b.policy)
 		all[name] = b
 	}
@@ -143,7 +143,7 @@ func (s scene) facts() (lifecycle.Facts, lifecycle.Policy) {
 	f.Request = s.requestOf(f)
 	switch s.beat {
 	case "unwatched":
-		f.WatchingSince = time.Time{}
+		f.StoreReadableSince = time.Time{}
 	case "mass":
 		f.MassSilence = true
 	}
@@ -162,7 +162,7 @@ func (s scene) setDeadline(r *lifecycle.Record) {
 			r.PooledAt = r.Threshold
 		}
 	}
-	if r.State == lifecycle.StateCreated || r.Fresh() {
+	if r.State == lifecycle.StateCreated || r.Unused() {
 		r.CreatedAt = r.Threshold.Add(-10 * time.Minute)
 	}
 	if tied {

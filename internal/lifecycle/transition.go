@@ -119,9 +119,9 @@ func Launched(m Machine, q Request, reg *Registration, now time.Time, p Policy) 
 	return r
 }
 
-// Warmed is the record of a machine that was launched for the warm pool: it has
+// LaunchedWarm is the record of a machine that was launched for the warm pool: it has
 // no run, and is pooled once its agent says that it is prepared and clean.
-func Warmed(m Machine, q Request, now time.Time, p Policy) Record {
+func LaunchedWarm(m Machine, q Request, now time.Time, p Policy) Record {
 	r := Record{
 		HostKey: m.HostKey, InstanceID: m.InstanceID, Pool: q.Spec.Pool, State: StateIdle, RequestID: q.RequestID,
 		Assignment: 1, Threshold: now.Add(p.CreationTimeout), ReleasedAt: now,
@@ -130,7 +130,7 @@ func Warmed(m Machine, q Request, now time.Time, p Policy) Record {
 		LaunchedAt: m.LaunchedAt, CreatedAt: now, UpdatedAt: now,
 		Reason: "launched ahead of need, for the first run that claims it",
 	}
-	r.DueAt = earliest(r.Threshold, now.Add(p.ReleaseLook))
+	r.DueAt = earliest(r.Threshold, now.Add(p.ReleasePoll))
 	return r
 }
 
@@ -234,7 +234,7 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 	case ActionClaim: // takes a Claim; see Claimed
 		return r, &TransitionError{HostKey: r.HostKey, From: r.Condition(), Action: d.Action}
 	}
-	n, err := r.begin(d.Action, now, d.Why)
+	n, err := r.begin(d.Action, now, d.Reason)
 	if err != nil {
 		return r, err
 	}
@@ -251,8 +251,8 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 		if d.LostJob {
 			n.LostJob = LostJobOf(r.Repository, r.RunID, r.RunAttempt)
 		}
-		if d.Leaves && r.RunID != "" {
-			n.Left = &LeftRun{RunID: r.RunID, RequestID: r.RequestID, Labels: r.Labels}
+		if d.LosesRun && r.RunID != "" {
+			n.LostBy = &LostRun{RunID: r.RunID, RequestID: r.RequestID, Labels: r.Labels}
 		}
 		if d.Deregistered {
 			n.RunnerName, n.GitHubRunnerID = "", 0
@@ -265,7 +265,7 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 	case ActionExtend:
 		n.extend(now, p)
 	case ActionProvideToken:
-		n.DueAt = earliest(n.Threshold, now.Add(p.ReleaseLook))
+		n.DueAt = earliest(n.Threshold, now.Add(p.ReleasePoll))
 	case ActionHold:
 		n.mark(d, now)
 	case ActionForget:
@@ -284,7 +284,7 @@ func (r *Record) ready(now time.Time, d Decision, p Policy) {
 	r.Registration = nil
 	r.ClaimFailures = 0
 	r.forgetMarks()
-	r.DueAt = earliest(r.Threshold, d.Look)
+	r.DueAt = earliest(r.Threshold, d.CheckAt)
 }
 
 // release frees the host of its run. A host known to be busy drains: its
@@ -306,7 +306,7 @@ func (r *Record) release(now time.Time, d Decision, p Policy) {
 func (r *Record) startRelease(now time.Time, p Policy) {
 	r.ReleasedAt = now
 	r.Threshold = now.Add(p.ReleaseTimeout)
-	r.DueAt = earliest(r.Threshold, now.Add(p.ReleaseLook))
+	r.DueAt = earliest(r.Threshold, now.Add(p.ReleasePoll))
 }
 
 func (r *Record) drain(now time.Time, p Policy) {
@@ -314,7 +314,7 @@ func (r *Record) drain(now time.Time, p Policy) {
 		r.RuntimeEndsAt = now.Add(r.maxRuntime(p))
 	}
 	r.Threshold = r.RuntimeEndsAt
-	r.DueAt = earliest(r.Threshold, now.Add(p.DrainLook))
+	r.DueAt = earliest(r.Threshold, now.Add(p.DrainPoll))
 }
 
 func (r *Record) pool(now time.Time, p Policy) {
@@ -323,7 +323,7 @@ func (r *Record) pool(now time.Time, p Policy) {
 	r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}
 	r.Registration, r.RunnerName, r.GitHubRunnerID, r.JobsOf = nil, "", 0, ""
 	waits := p.IdleTime
-	if r.Fresh() {
+	if r.Unused() {
 		waits = p.WarmTime
 	}
 	r.Threshold = earliest(now.Add(waits), r.agesAt(p))
@@ -349,7 +349,7 @@ func (r *Record) extend(now time.Time, p Policy) {
 		return
 	}
 	r.Threshold = r.ReleasedAt.Add(p.ExternalTimeout)
-	r.DueAt = earliest(r.Threshold, now.Add(p.DrainLook))
+	r.DueAt = earliest(r.Threshold, now.Add(p.DrainPoll))
 }
 
 // unassign clears the run, and the labels with it. The repository and JobsOf

@@ -37,7 +37,7 @@ func TestApplyFollowsTheTable(t *testing.T) {
 		facts, policy := scene{host: host, answer: "none", deadline: "ahead"}.facts()
 		r := facts.Record
 		for action, from := range table {
-			got, err := lifecycle.Apply(r, lifecycle.Decision{Action: action, Why: "a test"}, now, policy)
+			got, err := lifecycle.Apply(r, lifecycle.Decision{Action: action, Reason: "a test"}, now, policy)
 			if slices.Contains(from, r.Condition()) {
 				if err != nil || !got.UpdatedAt.Equal(now) {
 					t.Errorf("%s %s: %v, updated at %s", action, host, err, got.UpdatedAt)
@@ -54,7 +54,7 @@ func TestApplyFollowsTheTable(t *testing.T) {
 			}
 		}
 		for _, action := range untouched {
-			got, err := lifecycle.Apply(r, lifecycle.Decision{Action: action, Why: "a test"}, now, policy)
+			got, err := lifecycle.Apply(r, lifecycle.Decision{Action: action, Reason: "a test"}, now, policy)
 			if diff := cmp.Diff(r, got); err != nil || diff != "" {
 				t.Errorf("%s %s: %v\n%s", action, host, err, diff)
 			}
@@ -115,7 +115,7 @@ func TestApplyClears(t *testing.T) {
 			tt.want(&want)
 			want.UpdatedAt = now
 			if tt.name != "forget" {
-				tt.decision.Why, want.Reason = "a test", "a test"
+				tt.decision.Reason, want.Reason = "a test", "a test"
 			}
 			got, err := lifecycle.Apply(full(tt.host), tt.decision, now, p)
 			if err != nil {

@@ -28,12 +28,12 @@ const warmLook = 5 * time.Minute
 // it and has it never due; nobody releases or settles it.
 func NewWarm(spec Spec, now time.Time) Request {
 	q := Request{Repository: WarmRepository, RunID: WarmRun(spec.Pool), RequestID: WarmRun(spec.Pool), Spec: spec, CreatedAt: now, Version: 1}
-	return q.Watched(now)
+	return q.WarmChecked(now)
 }
 
-// Watched is the row after the sweep of warm pools looked at it. It changes when
+// WarmChecked is the row after the sweep of warm pools looked at it. It changes when
 // half of the time has passed in which it is left alone.
-func (q Request) Watched(now time.Time) Request {
+func (q Request) WarmChecked(now time.Time) Request {
 	if q.DueAt.Before(now.Add(warmLook / 2)) {
 		q.DueAt = now.Add(warmLook)
 	}
@@ -48,9 +48,9 @@ const (
 	lastPause  = time.Hour
 )
 
-// Failed notes that hosts of the last launch ended before they were ready: the
+// LaunchFailed notes that hosts of the last launch ended before they were ready: the
 // next one waits, for longer each time.
-func (q Request) Failed(now time.Time) Request {
+func (q Request) LaunchFailed(now time.Time) Request {
 	q.NotBefore = now.Add(min(firstPause<<min(q.Failures, 10), lastPause))
 	q.Failures++
 	return q

@@ -122,7 +122,7 @@ func (w *world) order(t *rapid.T) {
 	if rapid.IntRange(0, 9).Draw(t, "rarely") > 0 || w.rec().State == lifecycle.StateTerminated {
 		return
 	}
-	w.carry(t, w.rec(), lifecycle.Decision{Action: lifecycle.ActionTerminate, Why: "ordered"})
+	w.carry(t, w.rec(), lifecycle.Decision{Action: lifecycle.ActionTerminate, Reason: "ordered"})
 }
 
 // mark: an operator holds the host, or scale-down marks it.

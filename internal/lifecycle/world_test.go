@@ -26,11 +26,11 @@ func newWorld(t *rapid.T) *world {
 		lifecycle.ReuseSameRepository, lifecycle.ReuseSameRepository, lifecycle.ReuseSameOwner, lifecycle.ReuseNone,
 	}).Draw(t, "reuse")
 	w.policy.MaxUses = rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3}).Draw(t, "max uses")
-	w.facts.WatchingSince = start
+	w.facts.StoreReadableSince = start
 	q := w.newRequest(t, "101")
 	m := lifecycle.Machine{InstanceID: hostKey, HostKey: hostKey}
 	if rapid.IntRange(0, 3).Draw(t, "warm") == 0 {
-		w.store(lifecycle.Warmed(m, lifecycle.Request{RequestID: "warm"}, w.now, w.policy))
+		w.store(lifecycle.LaunchedWarm(m, lifecycle.Request{RequestID: "warm"}, w.now, w.policy))
 		w.facts.Request, w.warm = nil, true
 		return w
 	}
@@ -147,9 +147,9 @@ func (w *world) requestChanges(t *rapid.T) {
 }
 
 func (w *world) storeComesAndGoes(t *rapid.T) {
-	w.facts.WatchingSince = rapid.SampledFrom([]time.Time{{}, w.now, start}).Draw(t, "watching since")
+	w.facts.StoreReadableSince = rapid.SampledFrom([]time.Time{{}, w.now, start}).Draw(t, "watching since")
 	w.facts.MassSilence = rapid.Bool().Draw(t, "mass silence")
-	w.facts.GitHubAway = rapid.Bool().Draw(t, "GitHub away")
+	w.facts.GitHubUnavailable = rapid.Bool().Draw(t, "GitHub away")
 }
 
 // sweep carries decisions out until nothing is left to write. Standing still,
@@ -176,10 +176,10 @@ func (w *world) sweep(t *rapid.T) {
 
 func (w *world) wellFormed(t *rapid.T, d lifecycle.Decision) {
 	switch {
-	case strings.TrimSpace(d.Why) == "" || strings.ContainsAny(d.Why, "\n\r\x1b") || strings.Contains(d.Why, token):
-		t.Fatalf("not a reason for people: %q", d.Why)
-	case d.Action == lifecycle.ActionKeep && !d.Look.After(w.now) && !w.rec().DueAt.IsZero():
-		t.Fatalf("keep until %s, and it is %s: %s", d.Look, w.now, d.Why)
+	case strings.TrimSpace(d.Reason) == "" || strings.ContainsAny(d.Reason, "\n\r\x1b") || strings.Contains(d.Reason, token):
+		t.Fatalf("not a reason for people: %q", d.Reason)
+	case d.Action == lifecycle.ActionKeep && !d.CheckAt.After(w.now) && !w.rec().DueAt.IsZero():
+		t.Fatalf("keep until %s, and it is %s: %s", d.CheckAt, w.now, d.Reason)
 	}
 }
 

@@ -40,9 +40,9 @@ func (rs Rules) Admit(o Origin, s lifecycle.Spec) (Rule, Verdict) {
 		}
 	}
 	if why != "" {
-		return r, Verdict{Why: why}
+		return r, Verdict{Reason: why}
 	}
-	return r, Verdict{Allowed: true, Why: fmt.Sprintf("the rule of %s allows it", r.subject())}
+	return r, Verdict{Allowed: true, Reason: fmt.Sprintf("the rule of %s allows it", r.subject())}
 }
 
 // unruled says why an origin has no rule, or one that was written for another
@@ -92,9 +92,9 @@ func (r Rule) refusesOrigin(o Origin, _ lifecycle.Spec) string {
 	return ""
 }
 
-// OfPullRequest reports whether the run may execute what somebody proposed in
+// FromPullRequest reports whether the run may execute what somebody proposed in
 // a pull request. A run whose event is not known may.
-func (o Origin) OfPullRequest() bool {
+func (o Origin) FromPullRequest() bool {
 	return o.Event == "" || strings.HasPrefix(o.Event, "pull_request")
 }
 
@@ -103,7 +103,7 @@ func (r Rule) refusesFork(o Origin, _ lifecycle.Spec) string {
 	case r.Forks || o.Fork == ForkNo:
 	case o.Fork == ForkYes:
 		return fmt.Sprintf("the run's commit is of a fork, and the rule of %s has forks: false", r.subject())
-	case o.OfPullRequest() || o.Fork != ForkUnknown:
+	case o.FromPullRequest() || o.Fork != ForkUnknown:
 		return fmt.Sprintf("it is not known whether the run's commit is of a fork, and the rule of %s has forks: false", r.subject())
 	}
 	return ""
@@ -153,7 +153,7 @@ const defaultPool = "default"
 func (r Rule) refusesUsage(o Origin, s lifecycle.Spec) string {
 	onDemand := s.UsageClass != lifecycle.UsageSpot || s.AllowOnDemand
 	switch {
-	case r.SpotForPullRequests && o.OfPullRequest() && onDemand:
+	case r.SpotForPullRequests && o.FromPullRequest() && onDemand:
 		return fmt.Sprintf("a run of a pull request (event %q) may have spot hosts only, by the rule of %s: ask for spot without a fall-back to on-demand", o.Event, r.subject())
 	case len(r.UsageClasses) == 0:
 	case !slices.Contains(r.UsageClasses, s.UsageClass):

@@ -82,7 +82,7 @@ func TestAdmitIsMonotone(t *testing.T) {
 				less(&rule)
 				_, after := policy.Rules{rule}.Admit(origin, spec)
 				if after.Allowed && !before.Allowed {
-					t.Fatalf("%s was taken away, and now it is admitted; before: %s", name, before.Why)
+					t.Fatalf("%s was taken away, and now it is admitted; before: %s", name, before.Reason)
 				}
 				if before.Allowed {
 					admitted++
@@ -126,7 +126,7 @@ func TestAdmitFailsClosed(t *testing.T) {
 		i := rapid.IntRange(0, len(worse)-1).Draw(t, "worse")
 		worse[i](&origin, &spec)
 		if _, after := (policy.Rules{rule}).Admit(origin, spec); after.Allowed && !before.Allowed {
-			t.Fatalf("change %d admits; before: %s", i, before.Why)
+			t.Fatalf("change %d admits; before: %s", i, before.Reason)
 		}
 	})
 }

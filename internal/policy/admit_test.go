@@ -106,7 +106,7 @@ func TestAdmit(t *testing.T) {
 				change(&p)
 			}
 			_, v := p.rules.Admit(p.origin, p.spec)
-			if v.Allowed != (tt.want == "") || !strings.Contains(v.Why, tt.want) || v.Why == "" {
+			if v.Allowed != (tt.want == "") || !strings.Contains(v.Reason, tt.want) || v.Reason == "" {
 				t.Errorf("got %+v, want %q", v, tt.want)
 			}
 		})
@@ -139,7 +139,7 @@ func TestFind(t *testing.T) {
 		t.Errorf("got %+v", v)
 	}
 	origin.Repository = "acme/other"
-	if r, v := rules.Admit(origin, lifecycle.Spec{Count: 1, Pool: "default"}); !v.Allowed || r.MaxHosts != 1 || v.Why != "the rule of owner 7 allows it" {
+	if r, v := rules.Admit(origin, lifecycle.Spec{Count: 1, Pool: "default"}); !v.Allowed || r.MaxHosts != 1 || v.Reason != "the rule of owner 7 allows it" {
 		t.Errorf("got %+v %+v", r, v)
 	}
 }

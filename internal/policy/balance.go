@@ -14,44 +14,44 @@ type JobPool struct {
 	Maximum int
 	// Repository and Scope are for whom the minimum waits.
 	Repository, Scope string
-	// Stranded is how long a host may stand registered without a job to take
+	// UnclaimedTimeout is how long a host may stand registered without a job to take
 	// before its turn ends. Shorter than webhooks are late and hosts go back
 	// that are needed; longer pays for hosts that nobody needs.
-	Stranded time.Duration
+	UnclaimedTimeout time.Duration
 }
 
-// TurnPhase is how far the host of a turn has come.
-type TurnPhase string
+// SlotPhase is how far the host of a turn has come.
+type SlotPhase string
 
 // The phases. A coming or ready turn is free: it can take a job of its scope,
 // and none if its scope is not known. Those begun or sent back take up room and
 // no more, and so does one whose phase is not known.
 const (
-	TurnComing TurnPhase = "coming" // it has no host yet, or one that is not ready
-	TurnReady  TurnPhase = "ready"  // its host is registered and has no job yet
-	TurnBegun  TurnPhase = "begun"  // its host has a job, or had its one job
-	TurnBack   TurnPhase = "back"   // its host was sent back and is not in the pool yet
-	TurnOver   TurnPhase = "over"   // its host is in the pool again, or ended, or never was
+	SlotPending  SlotPhase = "coming" // it has no host yet, or one that is not ready
+	SlotReady    SlotPhase = "ready"  // its host is registered and has no job yet
+	SlotStarted  SlotPhase = "begun"  // its host has a job, or had its one job
+	SlotReturned SlotPhase = "back"   // its host was sent back and is not in the pool yet
+	SlotOver     SlotPhase = "over"   // its host is in the pool again, or ended, or never was
 )
 
-// TurnFacts are what is known of one turn.
-type TurnFacts struct {
-	Turn  lifecycle.Turn
-	Phase TurnPhase
+// SlotFacts are what is known of one turn.
+type SlotFacts struct {
+	Slot  lifecycle.Slot
+	Phase SlotPhase
 	// Since is when its host became ready; zero before.
 	Since time.Time
 }
 
 // free reports whether the turn's host can take a job, or will.
-func (f TurnFacts) free() bool { return f.Phase == TurnComing || f.Phase == TurnReady }
+func (f SlotFacts) free() bool { return f.Phase == SlotPending || f.Phase == SlotReady }
 
-// strandedAt is when the turn has gone without a job for too long.
-func (f TurnFacts) strandedAt(p JobPool) time.Time {
-	since := f.Turn.GivenAt
-	if f.Phase == TurnReady && !f.Since.IsZero() {
+// unclaimedAt is when the turn has gone without a job for too long.
+func (f SlotFacts) unclaimedAt(p JobPool) time.Time {
+	since := f.Slot.AssignedAt
+	if f.Phase == SlotReady && !f.Since.IsZero() {
 		since = f.Since
 	}
-	return since.Add(p.Stranded)
+	return since.Add(p.UnclaimedTimeout)
 }
 
 // Move is one change of a pool's accounts.
@@ -60,9 +60,9 @@ type Move struct {
 	// Job is whom a turn is given for. With the id 0 it is given for the
 	// minimum, and has only the Repository and Scope of the new turn.
 	Job lifecycle.Job
-	// Turn is the number of the turn that ends or is sent back.
-	Turn int64
-	Why  string
+	// Slot is the number of the turn that ends or is sent back.
+	Slot   int64
+	Reason string
 }
 
 // MoveKind says what a Move does.
@@ -70,9 +70,9 @@ type MoveKind string
 
 // The kinds of moves.
 const (
-	MoveGive MoveKind = "give" // a new turn
-	MoveEnd  MoveKind = "end"  // a turn that is over is taken off the accounts
-	MoveBack MoveKind = "back" // a host that no job needs goes back: its request is released, and its turn is TurnBack
+	MoveAssign MoveKind = "give" // a new turn
+	MoveEnd    MoveKind = "end"  // a turn that is over is taken off the accounts
+	MoveReturn MoveKind = "back" // a host that no job needs goes back: its request is released, and its turn is TurnBack
 )
 
 // Balance says which turns to give, to end and to send back, all at once, so
@@ -102,8 +102,8 @@ const (
 // turn that goes back later. moves are the ends, then the gives, then those sent
 // back. Called again once they are made, Balance has no more moves. look is when
 // the next host goes back if nothing changes; zero: never.
-func Balance(p JobPool, turns []TurnFacts, waiting []lifecycle.Job, more bool, now time.Time) (moves []Move, look time.Time) {
-	a := openAccounts(p, turns)
+func Balance(p JobPool, turns []SlotFacts, waiting []lifecycle.Job, more bool, now time.Time) (moves []Move, look time.Time) {
+	a := newSlotPlan(p, turns)
 	a.serve(servable(waiting))
 	if !more {
 		a.giveMinimum()

@@ -10,12 +10,12 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// accounts are what one call of Balance counts with.
-type accounts struct {
+// slotPlan are what one call of Balance counts with.
+type slotPlan struct {
 	pool JobPool
 	// free are the turns that no job needs so far, by scope: who is to be used
 	// first comes first.
-	free map[string][]TurnFacts
+	free map[string][]SlotFacts
 	// room is how many turns may be given; below 0 the maximum is exceeded.
 	room int
 	// lacking is how many waiting jobs got neither a turn nor room.
@@ -23,21 +23,21 @@ type accounts struct {
 	moves   []Move
 }
 
-// openAccounts counts the turns and ends those that are over.
-func openAccounts(p JobPool, turns []TurnFacts) *accounts {
-	a := &accounts{pool: p, free: map[string][]TurnFacts{}}
+// newSlotPlan counts the turns and ends those that are over.
+func newSlotPlan(p JobPool, turns []SlotFacts) *slotPlan {
+	a := &slotPlan{pool: p, free: map[string][]SlotFacts{}}
 	if p.Scope == "" {
 		a.pool.Minimum = 0 // there is nobody to wait for
 	}
 	open := 0
 	for _, f := range slices.SortedFunc(slices.Values(turns), usedFirst) {
-		if f.Phase == TurnOver {
-			a.moves = append(a.moves, Move{Kind: MoveEnd, Turn: f.Turn.Number, Why: "its host is over"})
+		if f.Phase == SlotOver {
+			a.moves = append(a.moves, Move{Kind: MoveEnd, Slot: f.Slot.Number, Reason: "its host is over"})
 			continue
 		}
 		open++
 		if f.free() {
-			a.free[f.Turn.Scope] = append(a.free[f.Turn.Scope], f)
+			a.free[f.Slot.Scope] = append(a.free[f.Slot.Scope], f)
 		}
 	}
 	a.room = p.Maximum - open
@@ -47,15 +47,15 @@ func openAccounts(p JobPool, turns []TurnFacts) *accounts {
 // usedFirst is the order in which turns are used: hosts that are ready before
 // those that are not, since they cost without doing anything, and then the
 // older ones.
-func usedFirst(f, g TurnFacts) int {
-	return cmp.Or(cmp.Compare(f.rank(), g.rank()), cmp.Compare(f.Turn.Number, g.Turn.Number))
+func usedFirst(f, g SlotFacts) int {
+	return cmp.Or(cmp.Compare(f.rank(), g.rank()), cmp.Compare(f.Slot.Number, g.Slot.Number))
 }
 
-func (f TurnFacts) rank() int {
+func (f SlotFacts) rank() int {
 	switch f.Phase {
-	case TurnReady:
+	case SlotReady:
 		return 0
-	case TurnComing:
+	case SlotPending:
 		return 1
 	default:
 		return 2
@@ -84,7 +84,7 @@ func servable(waiting []lifecycle.Job) []lifecycle.Job {
 }
 
 // serve matches jobs with free turns, and with new ones while there is room.
-func (a *accounts) serve(jobs []lifecycle.Job) {
+func (a *slotPlan) serve(jobs []lifecycle.Job) {
 	for _, j := range jobs {
 		switch free := a.free[j.Scope]; {
 		case len(free) > 0:
@@ -98,7 +98,7 @@ func (a *accounts) serve(jobs []lifecycle.Job) {
 }
 
 // giveMinimum gives what the minimum lacks.
-func (a *accounts) giveMinimum() {
+func (a *slotPlan) giveMinimum() {
 	stand := len(a.free[a.pool.Scope])
 	for n := stand; n < a.pool.Minimum && a.room > 0; n++ {
 		a.give(lifecycle.Job{Repository: a.pool.Repository, Scope: a.pool.Scope},
@@ -106,18 +106,18 @@ func (a *accounts) giveMinimum() {
 	}
 }
 
-func (a *accounts) give(j lifecycle.Job, why string) {
+func (a *slotPlan) give(j lifecycle.Job, why string) {
 	a.room--
-	a.moves = append(a.moves, Move{Kind: MoveGive, Job: j, Why: why})
+	a.moves = append(a.moves, Move{Kind: MoveAssign, Job: j, Reason: why})
 }
 
 // sendBack sends back the turns that nobody has needed for too long, and says
 // when the next of the others will be one of them.
-func (a *accounts) sendBack(now time.Time) (look time.Time) {
+func (a *slotPlan) sendBack(now time.Time) (look time.Time) {
 	for _, f := range a.surplus() {
-		switch at := f.strandedAt(a.pool); {
+		switch at := f.unclaimedAt(a.pool); {
 		case !at.After(now):
-			a.moves = append(a.moves, Move{Kind: MoveBack, Turn: f.Turn.Number, Why: "no job has needed its host for " + a.pool.Stranded.String()})
+			a.moves = append(a.moves, Move{Kind: MoveReturn, Slot: f.Slot.Number, Reason: "no job has needed its host for " + a.pool.UnclaimedTimeout.String()})
 		case look.IsZero() || at.Before(look):
 			look = at
 		}
@@ -127,8 +127,8 @@ func (a *accounts) sendBack(now time.Time) (look time.Time) {
 
 // surplus are the free turns beyond the minimum, the youngest first. The jobs
 // that lack room come off the minimum.
-func (a *accounts) surplus() []TurnFacts {
-	var turns []TurnFacts
+func (a *slotPlan) surplus() []SlotFacts {
+	var turns []SlotFacts
 	for scope, free := range a.free {
 		keep := 0
 		if scope == a.pool.Scope {
@@ -136,6 +136,6 @@ func (a *accounts) surplus() []TurnFacts {
 		}
 		turns = append(turns, free[keep:]...)
 	}
-	slices.SortFunc(turns, func(f, g TurnFacts) int { return cmp.Compare(g.Turn.Number, f.Turn.Number) })
+	slices.SortFunc(turns, func(f, g SlotFacts) int { return cmp.Compare(g.Slot.Number, f.Slot.Number) })
 	return turns
 }

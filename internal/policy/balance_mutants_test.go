@@ -32,8 +32,8 @@ func TestSimulationFindsBrokenBalances(t *testing.T) {
 // by what it says.
 var brokenBalances = map[string]balanceFunc{
 	"turns that are over stay on the accounts": says(not(policy.MoveEnd)),
-	"nobody is sent back":                      says(not(policy.MoveBack)),
-	"nobody is given a turn":                   says(not(policy.MoveGive)),
+	"nobody is sent back":                      says(not(policy.MoveReturn)),
+	"nobody is given a turn":                   says(not(policy.MoveAssign)),
 	"moves are made twice": says(func(q question, moves []policy.Move) []policy.Move {
 		return slices.Concat(moves, moves)
 	}),
@@ -45,16 +45,16 @@ var brokenBalances = map[string]balanceFunc{
 	"no minimum":                    told(func(q *question) { q.pool.Minimum = 0 }),
 	"minimum of another scope":      told(func(q *question) { q.pool.Scope = poolScopes[1] }),
 	"minimum before jobs":           told(minimumFirst),
-	"sent back before time":         told(func(q *question) { q.pool.Stranded -= time.Second }),
-	"ready as long as it was given": told(func(q *question) { each(q.turns, func(f *policy.TurnFacts) { f.Since = f.Turn.GivenAt }) }),
+	"sent back before time":         told(func(q *question) { q.pool.UnclaimedTimeout -= time.Second }),
+	"ready as long as it was given": told(func(q *question) { each(q.turns, func(f *policy.SlotFacts) { f.Since = f.Slot.AssignedAt }) }),
 	"sent back with jobs unread":    told(func(q *question) { q.more = false }),
 
-	"who has begun is free":     told(takes(policy.TurnBegun, policy.TurnReady)),
-	"who was sent back is free": told(takes(policy.TurnBack, policy.TurnReady)),
-	"who was sent back is over": told(takes(policy.TurnBack, policy.TurnOver)),
-	"who has begun is over":     told(takes(policy.TurnBegun, policy.TurnOver)),
-	"who is ready is not free":  told(takes(policy.TurnReady, policy.TurnBegun)),
-	"who is coming is not free": told(takes(policy.TurnComing, policy.TurnBegun)),
+	"who has begun is free":     told(takes(policy.SlotStarted, policy.SlotReady)),
+	"who was sent back is free": told(takes(policy.SlotReturned, policy.SlotReady)),
+	"who was sent back is over": told(takes(policy.SlotReturned, policy.SlotOver)),
+	"who has begun is over":     told(takes(policy.SlotStarted, policy.SlotOver)),
+	"who is ready is not free":  told(takes(policy.SlotReady, policy.SlotStarted)),
+	"who is coming is not free": told(takes(policy.SlotPending, policy.SlotStarted)),
 
 	"jobs in the order of their ids": told(func(q *question) { each(q.waiting, func(j *lifecycle.Job) { j.QueuedAt = time.Time{} }) }),
 	"the last come first": told(func(q *question) {
@@ -64,11 +64,11 @@ var brokenBalances = map[string]balanceFunc{
 	"any host takes any job":            told(ignoresScopes),
 	"a host waits for its own job only": told(byName),
 
-	"never looks again": func(p policy.JobPool, turns []policy.TurnFacts, waiting []lifecycle.Job, more bool, now time.Time) ([]policy.Move, time.Time) {
+	"never looks again": func(p policy.JobPool, turns []policy.SlotFacts, waiting []lifecycle.Job, more bool, now time.Time) ([]policy.Move, time.Time) {
 		moves, _ := policy.Balance(p, turns, waiting, more, now)
 		return moves, time.Time{}
 	},
-	"looks all the time": func(p policy.JobPool, turns []policy.TurnFacts, waiting []lifecycle.Job, more bool, now time.Time) ([]policy.Move, time.Time) {
+	"looks all the time": func(p policy.JobPool, turns []policy.SlotFacts, waiting []lifecycle.Job, more bool, now time.Time) ([]policy.Move, time.Time) {
 		moves, _ := policy.Balance(p, turns, waiting, more, now)
 		return moves, now
 	},
@@ -77,7 +77,7 @@ var brokenBalances = map[string]balanceFunc{
 // question is what Balance is asked.
 type question struct {
 	pool    policy.JobPool
-	turns   []policy.TurnFacts
+	turns   []policy.SlotFacts
 	waiting []lifecycle.Job
 	more    bool
 	now     time.Time
@@ -85,7 +85,7 @@ type question struct {
 
 // told asks Balance something else than what was asked.
 func told(change func(*question)) balanceFunc {
-	return func(p policy.JobPool, turns []policy.TurnFacts, waiting []lifecycle.Job, more bool, now time.Time) ([]policy.Move, time.Time) {
+	return func(p policy.JobPool, turns []policy.SlotFacts, waiting []lifecycle.Job, more bool, now time.Time) ([]policy.Move, time.Time) {
 		q := question{pool: p, turns: slices.Clone(turns), waiting: slices.Clone(waiting), more: more, now: now}
 		change(&q)
 		moves, look := policy.Balance(q.pool, q.turns, q.waiting, q.more, q.now)
@@ -100,7 +100,7 @@ func told(change func(*question)) balanceFunc {
 
 // says changes what Balance says.
 func says(change func(question, []policy.Move) []policy.Move) balanceFunc {
-	return func(p policy.JobPool, turns []policy.TurnFacts, waiting []lifecycle.Job, more bool, now time.Time) ([]policy.Move, time.Time) {
+	return func(p policy.JobPool, turns []policy.SlotFacts, waiting []lifecycle.Job, more bool, now time.Time) ([]policy.Move, time.Time) {
 		moves, look := policy.Balance(p, turns, waiting, more, now)
 		return change(question{p, turns, waiting, more, now}, moves), look
 	}
@@ -118,9 +118,9 @@ func not(kind policy.MoveKind) func(question, []policy.Move) []policy.Move {
 	}
 }
 
-func takes(phase, as policy.TurnPhase) func(*question) {
+func takes(phase, as policy.SlotPhase) func(*question) {
 	return func(q *question) {
-		each(q.turns, func(f *policy.TurnFacts) {
+		each(q.turns, func(f *policy.SlotFacts) {
 			if f.Phase == phase {
 				f.Phase = as
 			}
@@ -131,7 +131,7 @@ func takes(phase, as policy.TurnPhase) func(*question) {
 func minimumFirst(q *question) {
 	standing := 0
 	for _, f := range q.turns {
-		if f.Turn.Scope == q.pool.Scope && (f.Phase == policy.TurnComing || f.Phase == policy.TurnReady) {
+		if f.Slot.Scope == q.pool.Scope && (f.Phase == policy.SlotPending || f.Phase == policy.SlotReady) {
 			standing++
 		}
 	}
@@ -143,8 +143,8 @@ func minimumFirst(q *question) {
 // sparesMinimum lets no turn of the pool's scope go back for jobs of others.
 func sparesMinimum(q question, moves []policy.Move) []policy.Move {
 	return slices.DeleteFunc(moves, func(m policy.Move) bool {
-		i := slices.IndexFunc(q.turns, func(f policy.TurnFacts) bool { return f.Turn.Number == m.Turn })
-		return m.Kind == policy.MoveBack && len(q.waiting) > 0 && q.turns[i].Turn.Scope == q.pool.Scope
+		i := slices.IndexFunc(q.turns, func(f policy.SlotFacts) bool { return f.Slot.Number == m.Slot })
+		return m.Kind == policy.MoveReturn && len(q.waiting) > 0 && q.turns[i].Slot.Scope == q.pool.Scope
 	})
 }
 
@@ -163,15 +163,15 @@ func countsTwice(q *question) {
 
 func ignoresScopes(q *question) {
 	each(q.waiting, func(j *lifecycle.Job) { j.Scope = q.pool.Scope })
-	each(q.turns, func(f *policy.TurnFacts) { f.Turn.Scope = q.pool.Scope })
+	each(q.turns, func(f *policy.SlotFacts) { f.Slot.Scope = q.pool.Scope })
 }
 
 // byName keeps each host for the job it was given for.
 func byName(q *question) {
-	each(q.turns, func(f *policy.TurnFacts) {
-		waits := slices.ContainsFunc(q.waiting, func(j lifecycle.Job) bool { return j.ID == f.Turn.JobID })
-		if free := f.Phase == policy.TurnComing || f.Phase == policy.TurnReady; free && !waits {
-			f.Phase = policy.TurnBegun
+	each(q.turns, func(f *policy.SlotFacts) {
+		waits := slices.ContainsFunc(q.waiting, func(j lifecycle.Job) bool { return j.ID == f.Slot.JobID })
+		if free := f.Phase == policy.SlotPending || f.Phase == policy.SlotReady; free && !waits {
+			f.Phase = policy.SlotStarted
 		}
 	})
 }

@@ -67,16 +67,16 @@ func anyQuestion(t *rapid.T) question {
 	scope := rapid.SampledFrom(append(slices.Clone(poolScopes), ""))
 	q := question{now: now, more: rapid.Bool().Draw(t, "more"), pool: policy.JobPool{
 		Minimum: rapid.IntRange(-1, 4).Draw(t, "minimum"), Maximum: rapid.IntRange(-1, 6).Draw(t, "maximum"),
-		Scope: scope.Draw(t, "scope of the minimum"), Stranded: time.Duration(rapid.IntRange(0, 5).Draw(t, "stranded")) * time.Minute,
+		Scope: scope.Draw(t, "scope of the minimum"), UnclaimedTimeout: time.Duration(rapid.IntRange(0, 5).Draw(t, "stranded")) * time.Minute,
 	}}
 	for n := range rapid.IntRange(0, 8).Draw(t, "turns") {
-		f := policy.TurnFacts{Turn: lifecycle.Turn{
-			Number: int64(n + 1), Scope: scope.Draw(t, "scope"), JobID: rapid.Int64Range(0, 8).Draw(t, "given for"), GivenAt: ago("given minutes ago"),
+		f := policy.SlotFacts{Slot: lifecycle.Slot{
+			Number: int64(n + 1), Scope: scope.Draw(t, "scope"), JobID: rapid.Int64Range(0, 8).Draw(t, "given for"), AssignedAt: ago("given minutes ago"),
 		}}
-		f.Phase = rapid.SampledFrom([]policy.TurnPhase{
-			policy.TurnComing, policy.TurnReady, policy.TurnBegun, policy.TurnBack, policy.TurnOver, "unheard of",
+		f.Phase = rapid.SampledFrom([]policy.SlotPhase{
+			policy.SlotPending, policy.SlotReady, policy.SlotStarted, policy.SlotReturned, policy.SlotOver, "unheard of",
 		}).Draw(t, "phase")
-		if f.Phase == policy.TurnReady {
+		if f.Phase == policy.SlotReady {
 			f.Since = ago("ready minutes ago")
 		}
 		q.turns = append(q.turns, f)
@@ -107,20 +107,20 @@ func servable(waiting []lifecycle.Job) []lifecycle.Job {
 }
 
 // carriedOut are the turns after the moves.
-func carriedOut(q question, moves []policy.Move) []policy.TurnFacts {
+func carriedOut(q question, moves []policy.Move) []policy.SlotFacts {
 	turns := slices.Clone(q.turns)
 	number := int64(len(turns))
 	for _, m := range moves {
-		i := slices.IndexFunc(turns, func(f policy.TurnFacts) bool { return f.Turn.Number == m.Turn })
+		i := slices.IndexFunc(turns, func(f policy.SlotFacts) bool { return f.Slot.Number == m.Slot })
 		switch m.Kind {
 		case policy.MoveEnd:
 			turns = slices.Delete(turns, i, i+1)
-		case policy.MoveBack:
-			turns[i].Phase = policy.TurnBack
-		case policy.MoveGive:
+		case policy.MoveReturn:
+			turns[i].Phase = policy.SlotReturned
+		case policy.MoveAssign:
 			number++
-			turns = append(turns, policy.TurnFacts{Phase: policy.TurnComing, Turn: lifecycle.Turn{
-				Number: number, JobID: m.Job.ID, Repository: m.Job.Repository, Scope: m.Job.Scope, GivenAt: q.now,
+			turns = append(turns, policy.SlotFacts{Phase: policy.SlotPending, Slot: lifecycle.Slot{
+				Number: number, JobID: m.Job.ID, Repository: m.Job.Repository, Scope: m.Job.Scope, AssignedAt: q.now,
 			}})
 		}
 	}

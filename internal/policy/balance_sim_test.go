@@ -119,17 +119,17 @@ func (w *poolWorld) goesWell() bool {
 	for _, t := range w.turns.Open {
 		h := w.hosts[t.Number]
 		switch {
-		case h.phase == policy.TurnComing && h.scope != "":
-			h.phase, h.since = policy.TurnReady, w.now
+		case h.phase == policy.SlotPending && h.scope != "":
+			h.phase, h.since = policy.SlotReady, w.now
 			return true
-		case h.phase == policy.TurnReady:
+		case h.phase == policy.SlotReady:
 			if j := w.anyJob(lifecycle.JobWaiting, h.scope); j != nil {
-				h.phase, h.job = policy.TurnBegun, j
+				h.phase, h.job = policy.SlotStarted, j
 				w.turnTo(j, lifecycle.JobRunning)
 				return true
 			}
-		case h.phase == policy.TurnBegun && h.job.State == lifecycle.JobDone, h.phase == policy.TurnBack:
-			h.phase = policy.TurnOver
+		case h.phase == policy.SlotStarted && h.job.State == lifecycle.JobDone, h.phase == policy.SlotReturned:
+			h.phase = policy.SlotOver
 			return true
 		}
 	}
@@ -154,7 +154,7 @@ func (w *poolWorld) atRest() {
 		w.broken("%d turns are left open, not %d", open, want)
 	}
 	for _, t := range w.turns.Open {
-		if h := w.hosts[t.Number]; h.phase != policy.TurnReady || t.Scope != w.pool.Scope {
+		if h := w.hosts[t.Number]; h.phase != policy.SlotReady || t.Scope != w.pool.Scope {
 			w.broken("turn %d of %q is left %s", t.Number, t.Scope, h.phase)
 		}
 	}
@@ -163,14 +163,14 @@ func (w *poolWorld) atRest() {
 // judge says which rule a set of moves breaks. It counts where Balance goes
 // through queues: a job needs a new turn if more jobs of its scope wait up to it
 // than turns of that scope are free.
-func judge(p policy.JobPool, turns []policy.TurnFacts, waiting []lifecycle.Job, more bool, now time.Time, moves []policy.Move) error {
+func judge(p policy.JobPool, turns []policy.SlotFacts, waiting []lifecycle.Job, more bool, now time.Time, moves []policy.Move) error {
 	free, open := map[string]int{}, 0
 	for _, f := range turns {
-		if f.Phase != policy.TurnOver {
+		if f.Phase != policy.SlotOver {
 			open++
 		}
-		if f.Phase == policy.TurnComing || f.Phase == policy.TurnReady {
-			free[f.Turn.Scope]++
+		if f.Phase == policy.SlotPending || f.Phase == policy.SlotReady {
+			free[f.Slot.Scope]++
 		}
 	}
 	var need []int64
@@ -205,7 +205,7 @@ func sortedJobs(jobs []lifecycle.Job) []lifecycle.Job {
 func judgeGives(p policy.JobPool, open int, need []int64, more bool, moves []policy.Move) (given int, err error) {
 	gives := 0
 	for _, m := range moves {
-		if m.Kind != policy.MoveGive {
+		if m.Kind != policy.MoveAssign {
 			continue
 		}
 		gives++
@@ -231,33 +231,33 @@ func judgeGives(p policy.JobPool, open int, need []int64, more bool, moves []pol
 }
 
 // judgeBacks: hold says that unread jobs may need what those read do not.
-func judgeBacks(p policy.JobPool, turns []policy.TurnFacts, free, wait map[string]int, hold bool, now time.Time, moves []policy.Move) error {
+func judgeBacks(p policy.JobPool, turns []policy.SlotFacts, free, wait map[string]int, hold bool, now time.Time, moves []policy.Move) error {
 	left := free
 	for _, m := range moves {
-		if m.Kind != policy.MoveBack {
+		if m.Kind != policy.MoveReturn {
 			continue
 		}
-		i := slices.IndexFunc(turns, func(f policy.TurnFacts) bool { return f.Turn.Number == m.Turn })
+		i := slices.IndexFunc(turns, func(f policy.SlotFacts) bool { return f.Slot.Number == m.Slot })
 		if i < 0 {
-			return fmt.Errorf("turn %d is sent back and is not open", m.Turn)
+			return fmt.Errorf("turn %d is sent back and is not open", m.Slot)
 		}
 		f := turns[i]
-		since := f.Turn.GivenAt
+		since := f.Slot.AssignedAt
 		switch f.Phase {
-		case policy.TurnReady:
+		case policy.SlotReady:
 			since = f.Since
-		case policy.TurnComing:
+		case policy.SlotPending:
 		default:
-			return fmt.Errorf("turn %d is sent back, and it is %s", m.Turn, f.Phase)
+			return fmt.Errorf("turn %d is sent back, and it is %s", m.Slot, f.Phase)
 		}
-		left[f.Turn.Scope]--
+		left[f.Slot.Scope]--
 		switch {
 		case hold:
-			return fmt.Errorf("turn %d is sent back while not all jobs are read", m.Turn)
-		case now.Sub(since) < p.Stranded:
-			return fmt.Errorf("turn %d is sent back after %s", m.Turn, now.Sub(since))
-		case left[f.Turn.Scope] < wait[f.Turn.Scope]:
-			return fmt.Errorf("turn %d is sent back, and jobs of its scope need it", m.Turn)
+			return fmt.Errorf("turn %d is sent back while not all jobs are read", m.Slot)
+		case now.Sub(since) < p.UnclaimedTimeout:
+			return fmt.Errorf("turn %d is sent back after %s", m.Slot, now.Sub(since))
+		case left[f.Slot.Scope] < wait[f.Slot.Scope]:
+			return fmt.Errorf("turn %d is sent back, and jobs of its scope need it", m.Slot)
 		}
 	}
 	return nil

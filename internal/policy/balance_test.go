@@ -19,10 +19,10 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func minute(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
 
 // turn has a number, a scope, a phase and the minute since which it is in it.
-func turn(number int64, scope string, phase policy.TurnPhase, since int) policy.TurnFacts {
-	f := policy.TurnFacts{Turn: lifecycle.Turn{Number: number, JobID: 100 + number, Scope: scope, GivenAt: minute(since)}, Phase: phase}
-	if phase == policy.TurnReady {
-		f.Turn.GivenAt, f.Since = minute(since-3), minute(since)
+func turn(number int64, scope string, phase policy.SlotPhase, since int) policy.SlotFacts {
+	f := policy.SlotFacts{Slot: lifecycle.Slot{Number: number, JobID: 100 + number, Scope: scope, AssignedAt: minute(since)}, Phase: phase}
+	if phase == policy.SlotReady {
+		f.Slot.AssignedAt, f.Since = minute(since-3), minute(since)
 	}
 	return f
 }
@@ -43,12 +43,12 @@ func short(moves []policy.Move) string {
 	var words []string
 	for _, m := range moves {
 		switch {
-		case m.Kind == policy.MoveGive && m.Job.ID == 0:
+		case m.Kind == policy.MoveAssign && m.Job.ID == 0:
 			words = append(words, "give minimum")
-		case m.Kind == policy.MoveGive:
+		case m.Kind == policy.MoveAssign:
 			words = append(words, fmt.Sprintf("give %d", m.Job.ID))
 		default:
-			words = append(words, fmt.Sprintf("%s %d", m.Kind, m.Turn))
+			words = append(words, fmt.Sprintf("%s %d", m.Kind, m.Slot))
 		}
 	}
 	return strings.Join(words, ", ")
@@ -56,8 +56,8 @@ func short(moves []policy.Move) string {
 
 func TestBalance(t *testing.T) {
 	t.Parallel()
-	const coming, ready, begun, back, over = policy.TurnComing, policy.TurnReady, policy.TurnBegun, policy.TurnBack, policy.TurnOver
-	type facts = []policy.TurnFacts
+	const coming, ready, begun, back, over = policy.SlotPending, policy.SlotReady, policy.SlotStarted, policy.SlotReturned, policy.SlotOver
+	type facts = []policy.SlotFacts
 	type jobs = []lifecycle.Job
 	for _, tt := range []struct {
 		name             string
@@ -98,7 +98,7 @@ func TestBalance(t *testing.T) {
 		{name: "stranded", maximum: 3, turns: facts{turn(1, "a", ready, -5)}, want: "back 1"},
 		{name: "not stranded yet", maximum: 3, turns: facts{turn(1, "a", ready, -4), turn(2, "a", ready, -3)}, look: 1},
 		{name: "stranded by its host, not by its turn", maximum: 3, turns: facts{turn(1, "a", ready, -3)}, look: 2},
-		{name: "ready, who knows since when", maximum: 3, turns: facts{{Turn: lifecycle.Turn{Number: 1, GivenAt: minute(-4)}, Phase: ready}}, look: 1},
+		{name: "ready, who knows since when", maximum: 3, turns: facts{{Slot: lifecycle.Slot{Number: 1, AssignedAt: minute(-4)}, Phase: ready}}, look: 1},
 		{name: "stranded before it was ready", maximum: 3, turns: facts{turn(1, "a", coming, -5), turn(2, "a", coming, -1)}, want: "back 1", look: 4},
 		{name: "stranded, of unknown scope", maximum: 3, turns: facts{turn(1, "", ready, -5)}, want: "back 1"},
 		{name: "the youngest first", maximum: 5, turns: facts{turn(1, "a", ready, -9), turn(2, "b", ready, -9), turn(3, "a", ready, -9)}, want: "back 3, back 2, back 1"},
@@ -128,7 +128,7 @@ func TestBalance(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := policy.JobPool{Minimum: tt.minimum, Maximum: tt.maximum, Repository: "a/r", Scope: "a", Stranded: 5 * time.Minute}
+			p := policy.JobPool{Minimum: tt.minimum, Maximum: tt.maximum, Repository: "a/r", Scope: "a", UnclaimedTimeout: 5 * time.Minute}
 			moves, look := policy.Balance(p, tt.turns, tt.waiting, tt.more, noon)
 			if got := short(moves); got != tt.want {
 				t.Errorf("moves %q, want %q", got, tt.want)
@@ -148,8 +148,8 @@ func TestBalance(t *testing.T) {
 // kept.
 func TestBalanceMinimumOfNobody(t *testing.T) {
 	t.Parallel()
-	p := policy.JobPool{Minimum: 2, Maximum: 3, Stranded: 5 * time.Minute}
-	moves, _ := policy.Balance(p, []policy.TurnFacts{turn(1, "", policy.TurnReady, -9)}, nil, false, noon)
+	p := policy.JobPool{Minimum: 2, Maximum: 3, UnclaimedTimeout: 5 * time.Minute}
+	moves, _ := policy.Balance(p, []policy.SlotFacts{turn(1, "", policy.SlotReady, -9)}, nil, false, noon)
 	if got := short(moves); got != "back 1" {
 		t.Errorf("moves %q", got)
 	}
@@ -159,15 +159,15 @@ func TestBalanceMinimumOfNobody(t *testing.T) {
 // sentence for people.
 func TestBalanceSaysWhy(t *testing.T) {
 	t.Parallel()
-	p := policy.JobPool{Minimum: 1, Maximum: 9, Repository: "acme/app", Scope: "acme", Stranded: 5 * time.Minute}
-	turns := []policy.TurnFacts{turn(1, "acme", policy.TurnOver, -9), turn(2, "umbrella", policy.TurnReady, -9)}
+	p := policy.JobPool{Minimum: 1, Maximum: 9, Repository: "acme/app", Scope: "acme", UnclaimedTimeout: 5 * time.Minute}
+	turns := []policy.SlotFacts{turn(1, "acme", policy.SlotOver, -9), turn(2, "umbrella", policy.SlotReady, -9)}
 	job := waits(7, "acme", -1)
 	got, _ := policy.Balance(p, turns, []lifecycle.Job{job}, false, noon)
 	want := []policy.Move{
-		{Kind: policy.MoveEnd, Turn: 1, Why: "its host is over"},
-		{Kind: policy.MoveGive, Job: job, Why: "job 7 waits and no host of acme is free"},
-		{Kind: policy.MoveGive, Job: lifecycle.Job{Repository: "acme/app", Scope: "acme"}, Why: "0 of at least 1 hosts wait for a job"},
-		{Kind: policy.MoveBack, Turn: 2, Why: "no job has needed its host for 5m0s"},
+		{Kind: policy.MoveEnd, Slot: 1, Reason: "its host is over"},
+		{Kind: policy.MoveAssign, Job: job, Reason: "job 7 waits and no host of acme is free"},
+		{Kind: policy.MoveAssign, Job: lifecycle.Job{Repository: "acme/app", Scope: "acme"}, Reason: "0 of at least 1 hosts wait for a job"},
+		{Kind: policy.MoveReturn, Slot: 2, Reason: "no job has needed its host for 5m0s"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -177,7 +177,7 @@ func TestBalanceSaysWhy(t *testing.T) {
 // TestBalanceLeavesItsFactsAlone: the caller's slices keep their order.
 func TestBalanceLeavesItsFactsAlone(t *testing.T) {
 	t.Parallel()
-	turns := []policy.TurnFacts{turn(2, "a", policy.TurnComing, -1), turn(1, "a", policy.TurnReady, -1)}
+	turns := []policy.SlotFacts{turn(2, "a", policy.SlotPending, -1), turn(1, "a", policy.SlotReady, -1)}
 	waiting := []lifecycle.Job{waits(2, "a", -1), waits(1, "b", -2)}
 	turnsBefore, waitingBefore := slices.Clone(turns), slices.Clone(waiting)
 	policy.Balance(policy.JobPool{Maximum: 3}, turns, waiting, false, noon)

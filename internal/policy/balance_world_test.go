@@ -11,7 +11,7 @@ import (
 )
 
 // balanceFunc is policy.Balance, or a broken one that the simulation must find.
-type balanceFunc func(policy.JobPool, []policy.TurnFacts, []lifecycle.Job, bool, time.Time) ([]policy.Move, time.Time)
+type balanceFunc func(policy.JobPool, []policy.SlotFacts, []lifecycle.Job, bool, time.Time) ([]policy.Move, time.Time)
 
 // poolWorld is a job pool and all that acts on it: GitHub, hosts, webhooks, and
 // the rows that controld has of them.
@@ -31,7 +31,7 @@ type poolWorld struct {
 	hooks []lifecycle.Job
 	lists [][]lifecycle.Job
 
-	turns lifecycle.Turns
+	turns lifecycle.SlotTable
 	hosts map[int64]*turnHost
 	plan  *poolPlan
 
@@ -41,7 +41,7 @@ type poolWorld struct {
 // turnHost is the host of a turn.
 type turnHost struct {
 	scope string
-	phase policy.TurnPhase
+	phase policy.SlotPhase
 	since time.Time
 	// job is the one it runs; unheard says that its agent has not said so yet.
 	job     *lifecycle.Job
@@ -61,11 +61,11 @@ func newPoolWorld(balance balanceFunc, pick func(int, string) int) *poolWorld {
 	w := &poolWorld{
 		balance: balance, pick: pick, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		rows: map[int64]lifecycle.Job{}, hosts: map[int64]*turnHost{},
-		turns: lifecycle.Turns{Pool: "small-jobs"},
+		turns: lifecycle.SlotTable{Pool: "small-jobs"},
 	}
 	w.pool = policy.JobPool{
 		Minimum: pick(4, "minimum"), Maximum: 1 + pick(5, "maximum"),
-		Repository: poolScopes[0], Scope: poolScopes[0], Stranded: 5 * time.Minute,
+		Repository: poolScopes[0], Scope: poolScopes[0], UnclaimedTimeout: 5 * time.Minute,
 	}
 	w.highest = w.pool.Maximum
 	if pick(4, "a turn of unknown scope") == 0 {
@@ -120,12 +120,12 @@ func (w *poolWorld) anyJob(s lifecycle.JobState, scopes ...string) *lifecycle.Jo
 
 // githubGivesJob gives a registered runner whichever job of its scope.
 func (w *poolWorld) githubGivesJob() {
-	h := w.anyHost(policy.TurnReady)
+	h := w.anyHost(policy.SlotReady)
 	if h == nil {
 		return
 	}
 	if j := w.anyJob(lifecycle.JobWaiting, h.scope); j != nil {
-		h.phase, h.job, h.unheard = policy.TurnBegun, j, true
+		h.phase, h.job, h.unheard = policy.SlotStarted, j, true
 		w.turnTo(j, lifecycle.JobRunning)
 	}
 }
@@ -184,7 +184,7 @@ func (w *poolWorld) jobIsAskedFor() {
 // Hosts.
 
 // anyHost is any host of one of the phases; nil if there is none.
-func (w *poolWorld) anyHost(phases ...policy.TurnPhase) *turnHost {
+func (w *poolWorld) anyHost(phases ...policy.SlotPhase) *turnHost {
 	var found []*turnHost
 	for _, n := range slices.Sorted(maps.Keys(w.hosts)) {
 		if slices.Contains(phases, w.hosts[n].phase) {
@@ -198,35 +198,35 @@ func (w *poolWorld) anyHost(phases ...policy.TurnPhase) *turnHost {
 }
 
 func (w *poolWorld) hostGetsReady() {
-	if h := w.anyHost(policy.TurnComing); h != nil && h.scope != "" {
-		h.phase, h.since = policy.TurnReady, w.now
+	if h := w.anyHost(policy.SlotPending); h != nil && h.scope != "" {
+		h.phase, h.since = policy.SlotReady, w.now
 	}
 }
 
 func (w *poolWorld) hostFails() {
-	if h := w.anyHost(policy.TurnComing); h != nil {
-		h.phase = policy.TurnOver
+	if h := w.anyHost(policy.SlotPending); h != nil {
+		h.phase = policy.SlotOver
 	}
 }
 
 // hostDies with its job, of which GitHub will say some day that it failed.
 func (w *poolWorld) hostDies() {
-	if h := w.anyHost(policy.TurnReady, policy.TurnBegun, policy.TurnBack); h != nil {
-		h.phase = policy.TurnOver
+	if h := w.anyHost(policy.SlotReady, policy.SlotStarted, policy.SlotReturned); h != nil {
+		h.phase = policy.SlotOver
 	}
 }
 
 func (w *poolWorld) agentReports() {
-	if h := w.anyHost(policy.TurnBegun); h != nil {
+	if h := w.anyHost(policy.SlotStarted); h != nil {
 		h.unheard = false
 	}
 }
 
 // hostIsClean ends the turn of a host whose job is over, or that was sent back.
 func (w *poolWorld) hostIsClean() {
-	h := w.anyHost(policy.TurnBegun, policy.TurnBack)
-	if h != nil && (h.phase == policy.TurnBack || h.job.State == lifecycle.JobDone) {
-		h.phase = policy.TurnOver
+	h := w.anyHost(policy.SlotStarted, policy.SlotReturned)
+	if h != nil && (h.phase == policy.SlotReturned || h.job.State == lifecycle.JobDone) {
+		h.phase = policy.SlotOver
 	}
 }
 
@@ -278,13 +278,13 @@ func (w *poolWorld) staleWaiting() (jobs []lifecycle.Job, more bool) {
 
 // facts are what is known of the turns: of a host that has just begun its job it
 // may not be known yet.
-func (w *poolWorld) facts() []policy.TurnFacts {
-	var facts []policy.TurnFacts
+func (w *poolWorld) facts() []policy.SlotFacts {
+	var facts []policy.SlotFacts
 	for _, t := range w.turns.Open {
 		h := w.hosts[t.Number]
-		f := policy.TurnFacts{Turn: t, Phase: h.phase, Since: h.since}
-		if h.phase == policy.TurnBegun && h.unheard {
-			f.Phase = policy.TurnReady
+		f := policy.SlotFacts{Slot: t, Phase: h.phase, Since: h.since}
+		if h.phase == policy.SlotStarted && h.unheard {
+			f.Phase = policy.SlotReady
 		}
 		facts = append(facts, f)
 	}
@@ -319,29 +319,29 @@ func (w *poolWorld) act(crash bool) {
 	}
 	for _, m := range plan.moves {
 		switch {
-		case m.Kind == policy.MoveGive:
+		case m.Kind == policy.MoveAssign:
 			w.open(m.Job)
 		case m.Kind == policy.MoveEnd:
-			w.close(m.Turn)
+			w.close(m.Slot)
 		case !crash:
-			w.sendBack(m.Turn)
+			w.sendBack(m.Slot)
 		}
 	}
 }
 
 func (w *poolWorld) open(j lifecycle.Job) {
 	w.turns.Version++
-	w.turns.Given++
-	w.turns.Open = append(w.turns.Open, lifecycle.Turn{
-		Number: w.turns.Given, JobID: j.ID, Repository: j.Repository, Scope: j.Scope, GivenAt: w.now,
+	w.turns.Assigned++
+	w.turns.Open = append(w.turns.Open, lifecycle.Slot{
+		Number: w.turns.Assigned, JobID: j.ID, Repository: j.Repository, Scope: j.Scope, AssignedAt: w.now,
 	})
-	w.hosts[w.turns.Given] = &turnHost{scope: j.Scope, phase: policy.TurnComing}
+	w.hosts[w.turns.Assigned] = &turnHost{scope: j.Scope, phase: policy.SlotPending}
 }
 
 func (w *poolWorld) close(number int64) {
 	w.turns.Version++
-	w.turns.Open = slices.DeleteFunc(w.turns.Open, func(t lifecycle.Turn) bool { return t.Number == number })
-	if h := w.hosts[number]; h == nil || h.phase != policy.TurnOver {
+	w.turns.Open = slices.DeleteFunc(w.turns.Open, func(t lifecycle.Slot) bool { return t.Number == number })
+	if h := w.hosts[number]; h == nil || h.phase != policy.SlotOver {
 		w.broken("turn %d ends, and its host is not over", number)
 	}
 	delete(w.hosts, number)
@@ -353,7 +353,7 @@ func (w *poolWorld) sendBack(number int64) {
 	switch {
 	case h == nil:
 		w.broken("turn %d is sent back and is not open", number)
-	case h.phase == policy.TurnComing || h.phase == policy.TurnReady:
-		h.phase = policy.TurnBack
+	case h.phase == policy.SlotPending || h.phase == policy.SlotReady:
+		h.phase = policy.SlotReturned
 	}
 }

@@ -30,18 +30,18 @@ func (p SpotBreaker) Open(b lifecycle.Breaker, now time.Time) bool {
 // that changed anything. While the breaker is open another interruption prolongs
 // nothing: those are of hosts from before.
 func (p SpotBreaker) Heard(b lifecycle.Breaker, instanceID string, now time.Time) (lifecycle.Breaker, bool) {
-	known := func(i lifecycle.Interrupted) bool { return i.InstanceID == instanceID }
-	if !p.On() || slices.ContainsFunc(b.Interrupted, known) {
+	known := func(i lifecycle.Interruption) bool { return i.InstanceID == instanceID }
+	if !p.On() || slices.ContainsFunc(b.Interruptions, known) {
 		return b, false
 	}
-	b.Interrupted = slices.DeleteFunc(slices.Clone(b.Interrupted), func(i lifecycle.Interrupted) bool {
+	b.Interruptions = slices.DeleteFunc(slices.Clone(b.Interruptions), func(i lifecycle.Interruption) bool {
 		return now.Sub(i.At) >= p.Within
 	})
-	b.Interrupted = append(b.Interrupted, lifecycle.Interrupted{InstanceID: instanceID, At: now})
-	if most := max(p.Interruptions, interruptedAtMost); len(b.Interrupted) > most {
-		b.Interrupted = b.Interrupted[len(b.Interrupted)-most:]
+	b.Interruptions = append(b.Interruptions, lifecycle.Interruption{InstanceID: instanceID, At: now})
+	if most := max(p.Interruptions, interruptedAtMost); len(b.Interruptions) > most {
+		b.Interruptions = b.Interruptions[len(b.Interruptions)-most:]
 	}
-	if len(b.Interrupted) >= p.Interruptions && !p.Open(b, now) {
+	if len(b.Interruptions) >= p.Interruptions && !p.Open(b, now) {
 		b.OpenUntil = now.Add(p.Pause)
 	}
 	return b, true

@@ -55,8 +55,8 @@ func TestABreakerStaysSmall(t *testing.T) {
 	for n := range 1000 {
 		b, _ = p.Heard(b, fmt.Sprint(n), time.Unix(int64(n), 0))
 	}
-	if len(b.Interrupted) != 200 {
-		t.Errorf("%d interruptions are kept, want 200", len(b.Interrupted))
+	if len(b.Interruptions) != 200 {
+		t.Errorf("%d interruptions are kept, want 200", len(b.Interruptions))
 	}
 }
 

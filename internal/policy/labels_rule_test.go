@@ -31,7 +31,7 @@ func TestWhichLabelsARunMayGiveItsHosts(t *testing.T) {
 			_, verdict := rules.Admit(
 				policy.Origin{Repository: "acme/app", RepositoryID: 1, Event: "push", Fork: policy.ForkNo},
 				lifecycle.Spec{Pool: "default", ResourceClass: "large", Count: 1, UsageClass: lifecycle.UsageOnDemand, Labels: c.labels})
-			if verdict.Allowed != (c.refused == "") || !strings.Contains(verdict.Why, c.refused) {
+			if verdict.Allowed != (c.refused == "") || !strings.Contains(verdict.Reason, c.refused) {
 				t.Errorf("got %+v", verdict)
 			}
 		})

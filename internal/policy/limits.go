@@ -19,7 +19,7 @@ func (l Limits) On() bool { return l.HostsPerRepository > 0 || l.HostsPerOwner >
 
 // Limit is one number and whom it is about.
 type Limit struct {
-	Kind lifecycle.AccountKind
+	Kind lifecycle.QuotaKind
 	// Of is the repository, owner or pool.
 	Of string
 	// Hosts is how many there may be; Key is where that is configured.
@@ -27,26 +27,26 @@ type Limit struct {
 	Key   string
 }
 
-// Account names the account of the limit. GitHub's names do not tell upper from
+// LedgerName names the account of the limit. GitHub's names do not tell upper from
 // lower case, and whoever writes them otherwise has no hosts for it.
-func (l Limit) Account() string { return lifecycle.AccountName(l.Kind, strings.ToLower(l.Of)) }
+func (l Limit) LedgerName() string { return lifecycle.QuotaName(l.Kind, strings.ToLower(l.Of)) }
 
 // Of are the limits on the hosts of a repository's runs, in the order in which
 // room is taken.
 func (l Limits) Of(repository string) []Limit {
 	var all []Limit
 	if l.HostsPerRepository > 0 {
-		all = append(all, Limit{lifecycle.AccountRepository, repository, l.HostsPerRepository, "limits.hosts_per_repository"})
+		all = append(all, Limit{lifecycle.QuotaRepository, repository, l.HostsPerRepository, "limits.hosts_per_repository"})
 	}
 	if l.HostsPerOwner > 0 {
-		all = append(all, Limit{lifecycle.AccountOwner, lifecycle.Owner(repository), l.HostsPerOwner, "limits.hosts_per_owner"})
+		all = append(all, Limit{lifecycle.QuotaOwner, lifecycle.Owner(repository), l.HostsPerOwner, "limits.hosts_per_owner"})
 	}
 	return all
 }
 
-// OfPool is the limit on the hosts of a pool.
-func OfPool(pool string, maximum int) Limit {
-	return Limit{lifecycle.AccountPool, pool, maximum, "pools." + pool + ".maximum"}
+// PoolLimit is the limit on the hosts of a pool.
+func PoolLimit(pool string, maximum int) Limit {
+	return Limit{lifecycle.QuotaPool, pool, maximum, "pools." + pool + ".maximum"}
 }
 
 // String tells the limit in a sentence.
@@ -58,8 +58,8 @@ func (l Limit) String() string {
 	return fmt.Sprintf("%s allows %s %d %s at once", l.Key, l.Of, l.Hosts, hosts)
 }
 
-// Never finds a limit below the minimum of a request, which waits for room in vain.
-func Never(q lifecycle.Request, limits []Limit) (Limit, bool) {
+// BelowMinimum finds a limit below the minimum of a request, which waits for room in vain.
+func BelowMinimum(q lifecycle.Request, limits []Limit) (Limit, bool) {
 	i := slices.IndexFunc(limits, func(l Limit) bool { return l.Hosts < q.Spec.MinimumCount })
 	if i < 0 {
 		return Limit{}, false
@@ -67,24 +67,24 @@ func Never(q lifecycle.Request, limits []Limit) (Limit, bool) {
 	return limits[i], true
 }
 
-// Room is a limit and what counts against it.
-type Room struct {
-	Limit   Limit
-	Account lifecycle.Account
+// Quota is a limit and what counts against it.
+type Quota struct {
+	Limit  Limit
+	Ledger lifecycle.QuotaLedger
 }
 
-// Left is how many more hosts there may be. It is not negative: a limit that was
+// Remaining is how many more hosts there may be. It is not negative: a limit that was
 // made smaller takes no host away.
-func (r Room) Left() int { return max(r.Limit.Hosts-r.Account.Used(), 0) }
+func (r Quota) Remaining() int { return max(r.Limit.Hosts-r.Ledger.Used(), 0) }
 
 // Granted is how many hosts a request may have by all of its limits: as many as it
 // asks for, or as there is room for, but none if that is less than its minimum. What
 // it has taken already it may have: taken hosts are not given back for a limit. short
 // is the place of the limit with the least room; -1: all is granted.
-func Granted(q lifecycle.Request, taken int, rooms []Room) (hosts, short int) {
+func Granted(q lifecycle.Request, taken int, rooms []Quota) (hosts, short int) {
 	hosts, short = q.Spec.Count, -1
 	for i, r := range rooms {
-		if room := r.Account.EntryOf(q, 0).Hosts + r.Left(); room < hosts {
+		if room := r.Ledger.ReservationOf(q, 0).Hosts + r.Remaining(); room < hosts {
 			hosts, short = room, i
 		}
 	}
@@ -97,12 +97,12 @@ func Granted(q lifecycle.Request, taken int, rooms []Room) (hosts, short int) {
 // runsTold bounds how many runs a sentence about a limit names.
 const runsTold = 5
 
-// Full is the sentence about a limit that has no room for a request which needs at
+// Reason is the sentence about a limit that has no room for a request which needs at
 // least so many more hosts. It names runs of the request's own repository; of others
 // it tells how many hosts they have.
-func (r Room) Full(q lifecycle.Request, needs int) string {
+func (r Quota) Reason(q lifecycle.Request, needs int) string {
 	s := r.Limit.String() + ", and "
-	switch left := r.Left(); {
+	switch left := r.Remaining(); {
 	case left == 0:
 		s += "none is left: "
 	case needs > left:
@@ -121,14 +121,14 @@ func areLeft(n int) string {
 }
 
 // holders says who has the hosts, the runs with the most first.
-func (r Room) holders(repository string) string {
+func (r Quota) holders(repository string) string {
 	type holder struct {
 		run   string
 		hosts int
 	}
 	var runs []holder
 	others := 0
-	for _, e := range r.Account.Entries {
+	for _, e := range r.Ledger.Reservations {
 		if !strings.EqualFold(e.Repository, repository) {
 			others += e.Hosts
 			continue
@@ -141,7 +141,7 @@ func (r Room) holders(repository string) string {
 	}
 	slices.SortStableFunc(runs, func(a, b holder) int { return b.hosts - a.hosts })
 	one, many, other := "run %s has %d", "%d more runs of %s have %d", "others have %d"
-	if r.Limit.Kind == lifecycle.AccountPool { // of which a host may serve others by now, or nobody
+	if r.Limit.Kind == lifecycle.QuotaPool { // of which a host may serve others by now, or nobody
 		one, many, other = "for run %s %d were launched", "for %d more runs of %s %d", "for others %d"
 	}
 	var parts []string

@@ -76,5 +76,5 @@ type Origin struct {
 // whoever is refused.
 type Verdict struct {
 	Allowed bool
-	Why     string
+	Reason  string
 }

@@ -124,8 +124,8 @@ func (c Candidate) agentBusy() bool { return c.AgentBusy != nil && *c.AgentBusy 
 // marked reports whether an earlier sweep read it as idle.
 func (c Candidate) marked() bool { return c.UnreadableIdle || !c.IdleDetectedAt.IsZero() }
 
-// Asked is GitHub's answer to the question for one registration by its id.
-type Asked struct {
+// RunnerLookup is GitHub's answer to the question for one registration by its id.
+type RunnerLookup struct {
 	// Known is false when GitHub could not be asked.
 	Known bool
 	// Runner is nil when GitHub has none with the id.
@@ -136,8 +136,8 @@ type Asked struct {
 type HostVerdict struct {
 	InstanceID string
 	Action     lifecycle.Action
-	// Why is a sentence for people.
-	Why string
+	// Reason is a sentence for people.
+	Reason string
 	// RunnerIDs are the registrations to delete before the host is ended, all
 	// that its name has.
 	RunnerIDs []int64

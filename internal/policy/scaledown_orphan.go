@@ -9,17 +9,17 @@ import (
 // whyBypass names the tag by which an operator keeps scale-down from a machine.
 const whyBypass = "hold: it is tagged remuda:bypass-removal=true"
 
-// Orphan is the first phase of a scale-down: the last chance of a host that an
+// DecideOrphan is the first phase of a scale-down: the last chance of a host that an
 // earlier sweep did not find on GitHub. asked answers for its RunnerID, if it
 // has one, and byName are the listed registrations with its name, as in ByHost.
 // A host whose mark is taken away is not judged again in the same sweep.
-func (ScaleDown) Orphan(c Candidate, asked Asked, byName []Runner) HostVerdict {
+func (ScaleDown) DecideOrphan(c Candidate, asked RunnerLookup, byName []Runner) HostVerdict {
 	v := HostVerdict{InstanceID: c.InstanceID}
-	v.Action, v.Why = orphan(c, asked, byName)
+	v.Action, v.Reason = orphan(c, asked, byName)
 	return v
 }
 
-func orphan(c Candidate, asked Asked, byName []Runner) (lifecycle.Action, string) {
+func orphan(c Candidate, asked RunnerLookup, byName []Runner) (lifecycle.Action, string) {
 	r := asked.Runner
 	switch {
 	case c.Bypass:

@@ -10,22 +10,22 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Kept is the first of the periods of the policy that holds; where none does no host
+// ActivePeriod is the first of the periods of the policy that holds; where none does no host
 // is kept idle. It is the same for all owners, and takes as long as there are periods.
-func (p ScaleDown) Kept(now time.Time) Period {
+func (p ScaleDown) ActivePeriod(now time.Time) Period {
 	if period, ok := Now(p.Idle, now); ok {
 		return period
 	}
 	return Period{Eviction: EvictOldest}
 }
 
-// Owner is the second phase of a scale-down, for all hosts of one owner and all
+// DecideOwner is the second phase of a scale-down, for all hosts of one owner and all
 // registrations on its list, which must be complete: who is missing from it is
 // taken for missing. Orphans have no part in it. The verdicts are in the order
 // in which hosts are given their place among those that are kept idle: those
 // that the period evicts last come first, and those as old by instance id. The
 // period is what Kept says.
-func (p ScaleDown) Owner(hosts []Candidate, listed []Runner, period Period, now time.Time) []HostVerdict {
+func (p ScaleDown) DecideOwner(hosts []Candidate, listed []Runner, period Period, now time.Time) []HostVerdict {
 	hosts = slices.DeleteFunc(slices.Clone(hosts), func(c Candidate) bool { return c.Orphan })
 	slices.SortStableFunc(hosts, period.Eviction.compare)
 	found := ByHost(hosts, listed)
@@ -84,24 +84,24 @@ func (s *ownerSweep) judge(c Candidate, runners []Runner) HostVerdict {
 	busy, whoSays := saysBusy(c, runners)
 	switch {
 	case c.Bypass:
-		v.Why = whyBypass
+		v.Reason = whyBypass
 	case c.Owner == "":
-		v.Why = "left alone: it has no owner on whose list it could be"
+		v.Reason = "left alone: it has no owner on whose list it could be"
 	case c.Scope == "":
-		v.Why = "left alone: it has no scope, so it is not known on which list it should be"
+		v.Reason = "left alone: it has no scope, so it is not known on which list it should be"
 	case len(runners) == 0:
-		v.Action, v.Why = s.missing(c)
+		v.Action, v.Reason = s.missing(c)
 	case busy:
-		v.Action, v.Why = s.busy(c, runners, whoSays)
+		v.Action, v.Reason = s.busy(c, runners, whoSays)
 	case s.young(c):
-		v.Why = "young: " + s.had(c, "the minimum running time", s.minimumRunning(c))
+		v.Reason = "young: " + s.had(c, "the minimum running time", s.minimumRunning(c))
 	case !slices.ContainsFunc(runners, Runner.online) && !s.reached(c.LaunchedAt, s.bootTime(c)):
-		v.Why = "still booting: it is registered and not online; " + s.had(c, "the boot time", s.bootTime(c))
+		v.Reason = "still booting: it is registered and not online; " + s.had(c, "the boot time", s.bootTime(c))
 	case s.kept < s.quota:
 		s.kept++
-		v.Why = fmt.Sprintf("kept idle, as %d of %d for its owner", s.kept, s.quota)
+		v.Reason = fmt.Sprintf("kept idle, as %d of %d for its owner", s.kept, s.quota)
 	default:
-		v.Action, v.Why = s.idle(c)
+		v.Action, v.Reason = s.idle(c)
 	}
 	if v.Action == ActionDeregisterAndTerminate {
 		for _, r := range runners {

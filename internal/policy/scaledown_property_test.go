@@ -144,7 +144,7 @@ var scaleDownRules = map[string]func(policy.Snapshot, policy.SnapshotInstance, p
 	"without one, nobody is marked as idle": func(s policy.Snapshot, _ policy.SnapshotInstance, v policy.HostVerdict) bool {
 		return s.Policy.IdleConfirmation > 0 || v.Action != lifecycle.ActionMarkIdle && v.Action != lifecycle.ActionUnmarkIdle
 	},
-	"there is a reason": func(_ policy.Snapshot, _ policy.SnapshotInstance, v policy.HostVerdict) bool { return v.Why != "" },
+	"there is a reason": func(_ policy.Snapshot, _ policy.SnapshotInstance, v policy.HostVerdict) bool { return v.Reason != "" },
 }
 
 func TestScaleDownRules(t *testing.T) {
@@ -237,7 +237,7 @@ func TestIdleCountOfEachOwner(t *testing.T) {
 		if eviction == policy.EvictNewest {
 			slices.Reverse(idle) // the first host is the youngest
 		}
-		got := actionsOf(policy.ScaleDown{Idle: []policy.Period{p}}.Owner(hosts, listed, p, noon))
+		got := actionsOf(policy.ScaleDown{Idle: []policy.Period{p}}.DecideOwner(hosts, listed, p, noon))
 		for n, r := range idle {
 			id := r.Name[len("remuda-1-"):]
 			want := lifecycle.ActionKeep

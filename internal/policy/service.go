@@ -46,8 +46,8 @@ type ServiceDecision struct {
 	Desired int
 	// IdleChecks is the count with this look.
 	IdleChecks int
-	// Why is a sentence for people.
-	Why string
+	// Reason is a sentence for people.
+	Reason string
 }
 
 // Scale decides on a service. It scales out as soon as something waits, and in
@@ -96,7 +96,7 @@ func (p ServicePolicy) scaleOut(f ServiceFacts) ServiceDecision {
 	if wanted > f.Desired {
 		action = ServiceScaleOut
 	}
-	return ServiceDecision{Action: action, Desired: wanted, Why: why}
+	return ServiceDecision{Action: action, Desired: wanted, Reason: why}
 }
 
 // needed is how many runners a backlog needs: 1 to Maximum.
@@ -122,12 +122,12 @@ func (p ServicePolicy) idle(f ServiceFacts) ServiceDecision {
 	}
 	return ServiceDecision{
 		Action: ServiceScaleIn, IdleChecks: checks,
-		Why: fmt.Sprintf("nothing waits and nothing is worked on, at %d checks in a row", checks),
+		Reason: fmt.Sprintf("nothing waits and nothing is worked on, at %d checks in a row", checks),
 	}
 }
 
 func (f ServiceFacts) keep(checks int, why string, values ...any) ServiceDecision {
-	return ServiceDecision{Action: ServiceKeep, Desired: f.Desired, IdleChecks: checks, Why: fmt.Sprintf(why, values...)}
+	return ServiceDecision{Action: ServiceKeep, Desired: f.Desired, IdleChecks: checks, Reason: fmt.Sprintf(why, values...)}
 }
 
 // knownCount is a count that can be one; nil: it is not known.

@@ -19,10 +19,10 @@ func TestScale(t *testing.T) {
 	type facts = policy.ServiceFacts
 	type decision = policy.ServiceDecision
 	keep := func(desired, checks int, why string) decision {
-		return decision{Action: policy.ServiceKeep, Desired: desired, IdleChecks: checks, Why: why}
+		return decision{Action: policy.ServiceKeep, Desired: desired, IdleChecks: checks, Reason: why}
 	}
 	out := func(desired int, why string) decision {
-		return decision{Action: policy.ServiceScaleOut, Desired: desired, Why: why}
+		return decision{Action: policy.ServiceScaleOut, Desired: desired, Reason: why}
 	}
 	for _, tt := range []struct {
 		name  string
@@ -99,14 +99,14 @@ func TestScaleKeepsItsPromises(t *testing.T) {
 		queued, busy := f.Queued != nil && *f.Queued > 0, f.Busy != nil && *f.Busy > 0
 		unknown := f.Queued == nil || f.Busy == nil
 		switch {
-		case d.Why == "":
+		case d.Reason == "":
 			t.Fatal("a decision without a reason")
 		case (d.Action == policy.ServiceKeep) != (d.Desired == f.Desired), (d.Action == policy.ServiceScaleOut) != (d.Desired > f.Desired):
 			t.Fatalf("%s from %d to %d", d.Action, f.Desired, d.Desired)
 		case d.Desired > f.Desired && d.Desired > p.Maximum:
 			t.Fatalf("scaled out to %d, above the maximum", d.Desired)
 		case d.Desired < f.Desired && (d.Desired != 0 || queued || busy || unknown || f.Between || d.IdleChecks < p.IdleChecks):
-			t.Fatalf("scaled in to %d: %s", d.Desired, d.Why)
+			t.Fatalf("scaled in to %d: %s", d.Desired, d.Reason)
 		case f.Desired == 0 && queued && d.Desired == 0:
 			t.Fatal("a job waits for nobody")
 		case unknown && d.Desired != f.Desired && (f.Desired != 0 || d.Desired != 1 && f.Busy == nil || !queued):

@@ -49,11 +49,11 @@ func (s Snapshot) Plan() []HostVerdict {
 	}
 	var verdicts []HostVerdict
 	for _, c := range orphans {
-		verdicts = append(verdicts, s.Policy.Orphan(c, s.ask(c), byName[c.InstanceID]))
+		verdicts = append(verdicts, s.Policy.DecideOrphan(c, s.ask(c), byName[c.InstanceID]))
 	}
-	kept := s.Policy.Kept(s.Now)
+	kept := s.Policy.ActivePeriod(s.Now)
 	for _, owner := range owners {
-		verdicts = append(verdicts, s.Policy.Owner(hosts[owner], lists[owner], kept, s.Now)...)
+		verdicts = append(verdicts, s.Policy.DecideOwner(hosts[owner], lists[owner], kept, s.Now)...)
 	}
 	return verdicts
 }
@@ -94,11 +94,11 @@ func (s Snapshot) lists() map[string][]Runner {
 }
 
 // ask is GitHub's answer for the registration that the host names.
-func (s Snapshot) ask(c Candidate) Asked {
+func (s Snapshot) ask(c Candidate) RunnerLookup {
 	for i := range s.Runners {
 		if r := &s.Runners[i].Runner; r.ID == c.RunnerID && (r.Owner == c.Owner || c.Owner == "") {
-			return Asked{Known: true, Runner: r}
+			return RunnerLookup{Known: true, Runner: r}
 		}
 	}
-	return Asked{Known: true}
+	return RunnerLookup{Known: true}
 }

@@ -27,7 +27,7 @@ type decision struct {
 func decisions(verdicts []policy.HostVerdict) []decision {
 	ds := []decision{}
 	for _, v := range verdicts {
-		ds = append(ds, decision{v.InstanceID, v.Action, v.Why})
+		ds = append(ds, decision{v.InstanceID, v.Action, v.Reason})
 	}
 	return ds
 }

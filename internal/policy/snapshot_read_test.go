@@ -225,7 +225,7 @@ func FuzzParseSnapshot(f *testing.F) {
 		plan := s.Plan()
 		seen := map[string]bool{}
 		for _, v := range plan {
-			if seen[v.InstanceID] || v.Why == "" {
+			if seen[v.InstanceID] || v.Reason == "" {
 				t.Fatalf("a second verdict, or one without a reason: %+v", v)
 			}
 			seen[v.InstanceID] = true

@@ -72,8 +72,8 @@ type WarmDecision struct {
 	Wanted, Idle, Coming, Kept int
 	// Full: hosts are missing, and the pool's maximum leaves room for fewer.
 	Full bool
-	// Why is a sentence for people.
-	Why string
+	// Reason is a sentence for people.
+	Reason string
 }
 
 // TopUp says how many fresh hosts to launch ahead of need, or which to end since
@@ -101,18 +101,18 @@ func TopUp(p WarmPolicy, f WarmFacts, now time.Time) WarmDecision {
 	}
 	slices.Sort(d.Retire)
 	d.Idle, d.Coming = len(idle), len(coming)
-	d.Why = fmt.Sprintf("%d wanted (%s), %d idle and %d coming", wanted, of, d.Idle, d.Coming)
+	d.Reason = fmt.Sprintf("%d wanted (%s), %d idle and %d coming", wanted, of, d.Idle, d.Coming)
 	if d.Kept > 0 {
-		d.Why += fmt.Sprintf(", %d kept beyond their time", d.Kept)
+		d.Reason += fmt.Sprintf(", %d kept beyond their time", d.Kept)
 	}
 	switch missing := wanted - d.Idle - d.Coming - d.Kept; {
 	case missing > 0:
 		d.launch(p, f, missing, now)
 	case missing < 0 && f.Held != "":
-		d.Why += fmt.Sprintf(": %d too many, and %s", -missing, f.Held)
+		d.Reason += fmt.Sprintf(": %d too many, and %s", -missing, f.Held)
 	case missing < 0:
 		d.Retire = append(d.Retire, surplus(idle, coming, -missing)...)
-		d.Why += fmt.Sprintf(": %d too many", -missing)
+		d.Reason += fmt.Sprintf(": %d too many", -missing)
 	}
 	return d
 }
@@ -135,13 +135,13 @@ func (p WarmPolicy) Wanted(now time.Time) (int, string) {
 // launch is as many as are missing and there is room for.
 func (d *WarmDecision) launch(p WarmPolicy, f WarmFacts, missing int, now time.Time) {
 	if now.Before(f.NotBefore) {
-		d.Why += fmt.Sprintf(": %d missing, and none is launched before %s, since the last ones did not come up",
+		d.Reason += fmt.Sprintf(": %d missing, and none is launched before %s, since the last ones did not come up",
 			missing, f.NotBefore.UTC().Format(time.RFC3339))
 		return
 	}
-	d.Why += fmt.Sprintf(": %d missing", missing)
+	d.Reason += fmt.Sprintf(": %d missing", missing)
 	if f.Paused != "" {
-		d.Why += ", and none is launched: " + f.Paused
+		d.Reason += ", and none is launched: " + f.Paused
 		return
 	}
 	d.Launch = missing
@@ -151,7 +151,7 @@ func (d *WarmDecision) launch(p WarmPolicy, f WarmFacts, missing int, now time.T
 	live := len(f.Hosts) + f.Others
 	if room := max(p.Maximum-live, 0); room < missing {
 		d.Launch, d.Full = room, true
-		d.Why += fmt.Sprintf(", and room for %d: the pool has %d of at most %d hosts", room, live, p.Maximum)
+		d.Reason += fmt.Sprintf(", and room for %d: the pool has %d of at most %d hosts", room, live, p.Maximum)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestTopUpOfAnyFacts(t *testing.T) {
 
 		live := len(f.Hosts) + f.Others
 		if d.Launch < 0 || d.Launch > 0 && p.Maximum > 0 && live+d.Launch > p.Maximum || d.Launch > d.Wanted {
-			t.Fatalf("launches %d beside %d with at most %d: %s", d.Launch, live, p.Maximum, d.Why)
+			t.Fatalf("launches %d beside %d with at most %d: %s", d.Launch, live, p.Maximum, d.Reason)
 		}
 		if f.Held != "" && len(d.Retire) > 0 {
 			t.Fatalf("retires %v in a held fleet", d.Retire)
@@ -51,7 +51,7 @@ func TestTopUpOfAnyFacts(t *testing.T) {
 			}
 		}
 		if surplus > 0 && d.Launch > 0 || surplus > 0 && d.Idle+d.Coming-surplus != d.Wanted {
-			t.Fatalf("launches %d and retires %d of %d: %s", d.Launch, surplus, d.Idle+d.Coming, d.Why)
+			t.Fatalf("launches %d and retires %d of %d: %s", d.Launch, surplus, d.Idle+d.Coming, d.Reason)
 		}
 		f.Hosts = rapid.Permutation(f.Hosts).Draw(t, "in another order")
 		if diff := cmp.Diff(d, policy.TopUp(p, f, now)); diff != "" {

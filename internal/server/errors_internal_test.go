@@ -54,7 +54,7 @@ func TestErrorsMapToTheCodesOfTheContract(t *testing.T) {
 		"short at the end":     {ctx: late, err: &fleet.ShortError{}, code: codes.ResourceExhausted},
 		"a bug":                {err: errors.New("row 7 of table remuda is upside down"), code: codes.Internal, says: "internal error "},
 		"a forbidden step":     {err: &lifecycle.TransitionError{HostKey: "k"}, code: codes.Internal, says: "internal error "},
-		"a lost race, somehow": {err: lifecycle.ErrLost, code: codes.Internal, says: "internal error "},
+		"a lost race, somehow": {err: lifecycle.ErrConflict, code: codes.Internal, says: "internal error "},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -110,7 +110,7 @@ func (e *edge) workflow(ctx context.Context, header []string) (caller, error) {
 	// Anybody on GitHub can get a token for our audience: who has no rule is not worth a write.
 	if _, found := e.callers.Rules.Find(token.Origin.RepositoryID, token.Origin.OwnerID); !found {
 		_, verdict := e.callers.Rules.Admit(token.Origin, lifecycle.Spec{})
-		return c, status.Error(codes.PermissionDenied, verdict.Why)
+		return c, status.Error(codes.PermissionDenied, verdict.Reason)
 	}
 	return c, e.once(ctx, token)
 }

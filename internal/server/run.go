@@ -88,17 +88,17 @@ func (s *service) admitted(ctx context.Context, d fleet.Demand) (fleet.Demand, e
 	d.Spec = s.filled(d.Spec, rule)
 	verdict, err := s.judge(ctx, o, d.Spec, rule)
 	if err == nil && !verdict.Allowed {
-		err = status.Error(codes.PermissionDenied, verdict.Why)
+		err = status.Error(codes.PermissionDenied, verdict.Reason)
 	}
 	about := []any{"repository", d.Repository, "run", d.RunID, "request", d.RequestID}
-	decided(ctx, s.log, remudav1.FleetService_Provision_FullMethodName, about, err, verdict.Why)
+	decided(ctx, s.log, remudav1.FleetService_Provision_FullMethodName, about, err, verdict.Reason)
 	d.MaxHosts = rule.MaxHosts
 	return d, err
 }
 
 // judge asks GitHub about forks only when all else is fine: it costs a call.
 func (s *service) judge(ctx context.Context, o policy.Origin, spec lifecycle.Spec, rule policy.Rule) (policy.Verdict, error) {
-	if o.OfPullRequest() && !rule.Forks && s.callers.Fork != nil {
+	if o.FromPullRequest() && !rule.Forks && s.callers.Fork != nil {
 		o.Fork = policy.ForkNo
 		if _, verdict := s.callers.Rules.Admit(o, spec); !verdict.Allowed {
 			return verdict, nil

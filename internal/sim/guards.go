@@ -42,12 +42,12 @@ func (s storePort) UpdateBreaker(_ context.Context, b lifecycle.Breaker) (lifecy
 	}, func(lifecycle.Breaker) {})
 }
 
-func (s storePort) Account(_ context.Context, name string) (lifecycle.Account, error) {
-	return read(s, "read account", "", func(m *memory.Store) (lifecycle.Account, error) { return m.Account(background, name) })
+func (s storePort) QuotaLedger(_ context.Context, name string) (lifecycle.QuotaLedger, error) {
+	return read(s, "read account", "", func(m *memory.Store) (lifecycle.QuotaLedger, error) { return m.QuotaLedger(background, name) })
 }
 
-func (s storePort) UpdateAccount(_ context.Context, a lifecycle.Account) (lifecycle.Account, error) {
-	return write(s, "write account "+a.Name, func(m *memory.Store) (lifecycle.Account, error) {
-		return m.UpdateAccount(background, a)
-	}, func(after lifecycle.Account) { s.w.accountWritten(after) })
+func (s storePort) UpdateQuotaLedger(_ context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
+	return write(s, "write account "+a.Name, func(m *memory.Store) (lifecycle.QuotaLedger, error) {
+		return m.UpdateQuotaLedger(background, a)
+	}, func(after lifecycle.QuotaLedger) { s.w.accountWritten(after) })
 }

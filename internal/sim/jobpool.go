@@ -42,7 +42,7 @@ func (w *world) jobOptions() *fleet.JobOptions {
 			return lifecycle.Webhook{}, lifecycle.ErrWebhookIgnored // no delivery is missed
 		},
 		Pools: map[string]fleet.JobPool{jobPoolName: {
-			JobPool: policy.JobPool{Maximum: 2, Stranded: 2 * time.Minute}, Labels: []string{jobPoolLabel},
+			JobPool: policy.JobPool{Maximum: 2, UnclaimedTimeout: 2 * time.Minute}, Labels: []string{jobPoolLabel},
 			Spec:         lifecycle.Spec{ResourceClass: "small", Timeout: 10 * time.Minute},
 			Repositories: []string{"acme/*"},
 		}},
@@ -128,11 +128,11 @@ func (j jobStore) UpdateJob(ctx context.Context, job lifecycle.Job) (lifecycle.J
 	return j.Store.UpdateJob(ctx, job)
 }
 
-func (j jobStore) UpdateTurns(ctx context.Context, t lifecycle.Turns) (lifecycle.Turns, error) {
+func (j jobStore) UpdateSlotTable(ctx context.Context, t lifecycle.SlotTable) (lifecycle.SlotTable, error) {
 	var open []string
 	for _, o := range t.Open {
 		slot := fmt.Sprintf("%d for job %d", o.Number, o.JobID)
-		if o.Begun {
+		if o.Started {
 			slot += ", begun"
 		}
 		open = append(open, slot)
@@ -141,7 +141,7 @@ func (j jobStore) UpdateTurns(ctx context.Context, t lifecycle.Turns) (lifecycle
 		open = append(open, "none")
 	}
 	j.s.write("slots of "+t.Pool, open, "")
-	return j.Store.UpdateTurns(ctx, t)
+	return j.Store.UpdateSlotTable(ctx, t)
 }
 
 // jobsPort is the part of GitHub for jobs and job-scoped runners.

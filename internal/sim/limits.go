@@ -45,34 +45,34 @@ func (w *world) allLimits() []policy.Limit {
 	seen := map[string]bool{}
 	for _, repository := range repositories {
 		for _, l := range w.limits.Of(repository) {
-			if !seen[l.Account()] {
-				seen[l.Account()] = true
+			if !seen[l.LedgerName()] {
+				seen[l.LedgerName()] = true
 				all = append(all, l)
 			}
 		}
 	}
 	for _, name := range []string{"default", "once", "owner"} {
 		if most := w.pools[name].Maximum; most > 0 {
-			all = append(all, policy.OfPool(name, most))
+			all = append(all, policy.PoolLimit(name, most))
 		}
 	}
 	return all
 }
 
-func (w *world) account(l policy.Limit) lifecycle.Account {
-	return must1(w.truth.Account(background, l.Account()))
+func (w *world) account(l policy.Limit) lifecycle.QuotaLedger {
+	return must1(w.truth.QuotaLedger(background, l.LedgerName()))
 }
 
-func accountLine(a lifecycle.Account) string {
+func accountLine(a lifecycle.QuotaLedger) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s v%d", a.Name, a.Version)
-	for _, e := range a.Entries {
+	for _, e := range a.Reservations {
 		fmt.Fprintf(&b, " %s.%d:%d", e.RequestID, e.Launch, e.Hosts)
 	}
 	return b.String()
 }
 
-func (w *world) accountWritten(a lifecycle.Account) {
+func (w *world) accountWritten(a lifecycle.QuotaLedger) {
 	w.tell(w.who(), "writes", "account "+accountLine(a))
 }
 
@@ -89,7 +89,7 @@ func (w *world) checkLimits() {
 // end for a pool; for a repository or owner those that serve its runs, and those
 // that its requests have said to launch.
 func (w *world) hostsOf(l policy.Limit) int {
-	if l.Kind == lifecycle.AccountPool {
+	if l.Kind == lifecycle.QuotaPool {
 		return w.machinesOf(l.Of)
 	}
 	n := w.launching(l)
@@ -103,7 +103,7 @@ func (w *world) hostsOf(l policy.Limit) int {
 		if err == nil && !q.Settled() && !q.Has(r.HostKey) {
 			// Two callers of one request each claim what it lacks as far as they know, and
 			// what is too much goes back once they have written down what they won.
-			if untaken[q.RequestID]++; len(q.Taken)+untaken[q.RequestID] > w.account(l).EntryOf(q, 0).Hosts {
+			if untaken[q.RequestID]++; len(q.Taken)+untaken[q.RequestID] > w.account(l).ReservationOf(q, 0).Hosts {
 				continue
 			}
 		}
@@ -164,7 +164,7 @@ func (w *world) recorded(q lifecycle.Request) int {
 }
 
 func within(l policy.Limit, repository string) bool {
-	if l.Kind == lifecycle.AccountOwner {
+	if l.Kind == lifecycle.QuotaOwner {
 		return lifecycle.Owner(repository) == l.Of
 	}
 	return repository == l.Of
@@ -182,7 +182,7 @@ func (w *world) checkRoom() {
 	}
 	for _, r := range w.runs {
 		for _, q := range must1(w.truth.RequestsOfRun(background, r.repository, r.id)) {
-			if q.Settled() || q.Full == "" || !w.roomFor(q) {
+			if q.Settled() || q.QuotaReason == "" || !w.roomFor(q) {
 				delete(w.rules.roomSince, q.RequestID)
 				continue
 			}
@@ -190,7 +190,7 @@ func (w *world) checkRoom() {
 			if !ok {
 				w.rules.roomSince[q.RequestID] = w.now
 			} else if w.now.Sub(since) > roomLook {
-				w.broken(RuleRoom, "request %s waits since %s for room that is there: %s", q.RequestID, sinceEpoch(since), q.Full)
+				w.broken(RuleRoom, "request %s waits since %s for room that is there: %s", q.RequestID, sinceEpoch(since), q.QuotaReason)
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func (w *world) checkRoom() {
 func (w *world) roomFor(q lifecycle.Request) bool {
 	limits := w.limits.Of(q.Repository)
 	if most := w.pools[q.Spec.Pool].Maximum; most > 0 {
-		limits = append(limits, policy.OfPool(q.Spec.Pool, most))
+		limits = append(limits, policy.PoolLimit(q.Spec.Pool, most))
 	}
 	for _, l := range limits {
 		if w.hostsOf(l)+w.bookedOf(l, q)+max(q.Spec.MinimumCount-len(q.Taken), 1) > l.Hosts {
@@ -213,7 +213,7 @@ func (w *world) roomFor(q lifecycle.Request) bool {
 // bookedOf counts the hosts that other waiting requests have reserved.
 func (w *world) bookedOf(l policy.Limit, q lifecycle.Request) int {
 	n := 0
-	for _, e := range w.account(l).Entries {
+	for _, e := range w.account(l).Reservations {
 		other, err := w.truth.Request(background, e.Repository, e.RunID, e.RequestID)
 		if err == nil && !other.Settled() && e.RequestID != q.RequestID {
 			n += e.Hosts

@@ -26,7 +26,7 @@ func (w *world) recordCreated(r lifecycle.Record) {
 	w.tell(w.who(), "creates", r.HostKey+" "+recordLine(r))
 	w.script.record(lifecycle.Record{}, r)
 	w.coverage.Actions[lifecycle.ActionLaunch]++
-	fresh := r.Releasing() && r.Fresh() && r.RunID == ""
+	fresh := r.Releasing() && r.Unused() && r.RunID == ""
 	if r.State != lifecycle.StateCreated && !fresh || r.Assignment != 1 || r.Version != 1 {
 		w.broken(RuleTransition, "%s begins its life %s", r.HostKey, recordLine(r))
 	}
@@ -51,7 +51,7 @@ func (w *world) recordWritten(before, after lifecycle.Record) {
 	case assigned && after.Assignment != before.Assignment+1, !assigned && after.Assignment != before.Assignment:
 		w.broken(RuleAssignment, "%s goes from assignment %d (run %q) to %d (run %q)",
 			after.HostKey, before.Assignment, before.RunID, after.Assignment, after.RunID)
-	case after.TrustKey != before.TrustKey && !(before.Fresh() && to == "claimed"):
+	case after.TrustKey != before.TrustKey && !(before.Unused() && to == "claimed"):
 		w.broken(RuleTrust, "%s goes from trust key %q to %q", after.HostKey, before.TrustKey, after.TrustKey)
 	}
 	if assigned {
@@ -88,7 +88,7 @@ func (w *world) moved(l *life, before, after lifecycle.Record) {
 	case "claimed":
 		w.coverage.Actions[lifecycle.ActionClaim]++
 		w.mark(markReused)
-		if before.Fresh() {
+		if before.Unused() {
 			w.mark(markBound)
 		}
 		w.checkClaim(before, after)
@@ -131,7 +131,7 @@ func (w *world) checkDue(r lifecycle.Record) {
 	}
 	p := w.pools[r.Pool].Policy
 	limit := r.Threshold
-	for _, t := range []time.Time{r.Hold, w.now.Add(p.DrainLook + clockSlack)} {
+	for _, t := range []time.Time{r.Hold, w.now.Add(p.DrainPoll + clockSlack)} {
 		if t.After(limit) {
 			limit = t
 		}
@@ -154,7 +154,7 @@ func (w *world) checkReady(r lifecycle.Record) {
 
 // checkPooled checks that a pooled host was cleaned and runs nothing.
 func (w *world) checkPooled(r lifecycle.Record) {
-	if w.pools[r.Pool].Policy.Reuse == lifecycle.ReuseNone && !r.Fresh() {
+	if w.pools[r.Pool].Policy.Reuse == lifecycle.ReuseNone && !r.Unused() {
 		w.broken(RuleTrust, "%s is pooled and its pool reuses no host", r.HostKey)
 	}
 	m := w.machines[r.InstanceID]

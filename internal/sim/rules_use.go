@@ -73,6 +73,6 @@ func (w *world) checkReuse(q lifecycle.Request) {
 func (w *world) fits(q lifecycle.Request, r lifecycle.Record) bool {
 	policy := w.pools[q.Spec.Pool].Policy
 	return r.Pooled() && !r.Retiring && !r.Held(w.now) && r.Threshold.After(w.now.Add(policy.ClaimMargin+reuseLag)) &&
-		r.Pool == q.Spec.Pool && (r.Fresh() || r.TrustKey == policy.Reuse.TrustKey(q.Repository)) &&
+		r.Pool == q.Spec.Pool && (r.Unused() || r.TrustKey == policy.Reuse.TrustKey(q.Repository)) &&
 		r.ResourceClass == q.Spec.ResourceClass && r.UsageClass == q.Spec.UsageClass
 }

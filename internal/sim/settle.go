@@ -48,7 +48,7 @@ func (w *world) leftover() []string {
 		left = append(left, fmt.Sprintf("host %s is due: %s", r.HostKey, recordLine(r)))
 	}
 	for _, l := range w.allLimits() {
-		if a := w.account(l); len(a.Entries) > 0 {
+		if a := w.account(l); len(a.Reservations) > 0 {
 			left = append(left, "account "+accountLine(a))
 		}
 	}

@@ -201,7 +201,7 @@ var results = []struct {
 	{context.Canceled, "canceled"},
 	{context.DeadlineExceeded, "timeout"},
 	{lifecycle.ErrUnavailable, "unavailable"},
-	{lifecycle.ErrLost, "lost"},
+	{lifecycle.ErrConflict, "lost"},
 	{lifecycle.ErrNotFound, "not_found"},
 	{lifecycle.ErrExists, "exists"},
 	{lifecycle.ErrBusy, "busy"},

@@ -76,7 +76,7 @@ func TestCallsAreCountedByTheClassOfTheirError(t *testing.T) {
 	m := telemetry.NewMetrics()
 	errs := []error{
 		nil, nil, errors.New("odd"), context.Canceled, context.DeadlineExceeded,
-		lifecycle.ErrLost, lifecycle.ErrNotFound, lifecycle.ErrExists, lifecycle.ErrBusy,
+		lifecycle.ErrConflict, lifecycle.ErrNotFound, lifecycle.ErrExists, lifecycle.ErrBusy,
 		&lifecycle.UnavailableError{What: "x", Err: errors.New("y")}, &lifecycle.ShortageError{},
 	}
 	for _, err := range errs {

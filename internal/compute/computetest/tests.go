@@ -254,8 +254,8 @@ func testShortage(t *testing.T, c Cloud) {
 		t.Fatalf("got %d machines and %+v", len(machines), short)
 	}
 	for _, named := range []string{types[0], types[1], machines[0].Zone} {
-		if !strings.Contains(short.Why, named) {
-			t.Errorf("why %q does not name %s", short.Why, named)
+		if !strings.Contains(short.Reason, named) {
+			t.Errorf("why %q does not name %s", short.Reason, named)
 		}
 	}
 	if none, short := launchShort(t, c.Second, order("p", 1, 1)); len(none) != 0 || short.Got != 0 {
@@ -292,13 +292,13 @@ func testNothingFits(t *testing.T, c Cloud) {
 	o := order("q", 1, 2)
 	o.InstanceTypes = []string{"g5.*"}
 	machines, short := launchShort(t, c.First, o)
-	if len(machines) != 0 || !strings.Contains(short.Why, "g5.*") {
+	if len(machines) != 0 || !strings.Contains(short.Reason, "g5.*") {
 		t.Errorf("got %v and %+v", idsOf(machines), short)
 	}
 	o = order("q", 2, 2)
 	o.PoolTypes = []string{"p5.*"}
 	machines, short = launchShort(t, c.First, o)
-	if len(machines) != 0 || !strings.Contains(short.Why, "p5.*") {
+	if len(machines) != 0 || !strings.Contains(short.Reason, "p5.*") {
 		t.Errorf("with a pool that allows nothing there is: got %v and %+v", idsOf(machines), short)
 	}
 }

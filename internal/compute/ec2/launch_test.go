@@ -186,7 +186,7 @@ func TestALaunchOfAnotherConfigurationIsFound(t *testing.T) {
 	w.SetLimits(ec2gap.Limit{Most: 3})
 	o = order(t, changed, 2, 3)
 	short(t, w.open(t, w.options()), o, 1)
-	why := short(t, changed, o, 1).Why
+	why := short(t, changed, o, 1).Reason
 	equal(t, "why", "the launch was made before under another configuration and gave no more", why)
 	equal(t, "living", 3, len(w.living(t)))
 }
@@ -243,7 +243,7 @@ func TestWhatIsShortIsSaid(t *testing.T) {
 			if test.change != nil {
 				test.change(&o)
 			}
-			equal(t, "why", test.want, short(t, c, o, test.got).Why)
+			equal(t, "why", test.want, short(t, c, o, test.got).Reason)
 			equal(t, "living", test.got, len(w.living(t)))
 		})
 	}
@@ -325,7 +325,7 @@ func TestWhatWasShortIsLeftOutOfTheNextOrders(t *testing.T) {
 
 	w.SetLimits()
 	o = order(t, c, 2, 2)
-	o.InstanceTypes, o.Without = types, c.Exhausted(lifecycle.UsageOnDemand)
+	o.InstanceTypes, o.Exclude = types, c.Exhausted(lifecycle.UsageOnDemand)
 	for _, m := range launch(t, c, o) {
 		equal(t, "place without it", types[0]+" us-east-1b", m.InstanceType+" "+m.Zone)
 	}
@@ -337,7 +337,7 @@ func TestAFullSubnetIsLeftOut(t *testing.T) {
 	w := newWorld(t)
 	c := w.ready(t, w.options())
 	w.SetLimits(ec2gap.Limit{Zone: "us-east-1a", Most: 0, Code: "InsufficientFreeAddressesInSubnet"}, ec2gap.Limit{Most: 1})
-	why := short(t, c, order(t, c, 1, 2), 1).Why
+	why := short(t, c, order(t, c, 1, 2), 1).Reason
 	full := *w.subnets[0].SubnetId
 	want := "no free address in subnet " + full + " in us-east-1a (InsufficientFreeAddressesInSubnet): add a subnet to pool default"
 	if !strings.Contains(why, want) {

@@ -105,8 +105,8 @@ func (c *Compute) overrides(o lifecycle.LaunchOrder, places []place) ([]types.Fl
 			SubnetId: sdk.String(p.subnet), InstanceRequirements: c.requirements(o, allowed),
 		})
 	}
-	if len(list) == 0 && len(o.Without) > 0 {
-		o.Without = nil
+	if len(list) == 0 && len(o.Exclude) > 0 {
+		o.Exclude = nil
 		return c.overrides(o, places)
 	}
 	return list, nil

@@ -193,7 +193,7 @@ func TestWhatAnOrderLeavesOut(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			o := plain(1, 1)
-			o.InstanceTypes, o.Without = test.types, test.without
+			o.InstanceTypes, o.Exclude = test.types, test.without
 			_, allowed := call(t, o)
 			got := map[string]string{}
 			for subnet, types := range allowed {
@@ -206,7 +206,7 @@ func TestWhatAnOrderLeavesOut(t *testing.T) {
 
 func TestAnyTypeButOne(t *testing.T) {
 	o := plain(1, 1)
-	o.Without = []lifecycle.Offering{{InstanceType: "c6i.large", Place: "b"}}
+	o.Exclude = []lifecycle.Offering{{InstanceType: "c6i.large", Place: "b"}}
 	_, allowed := call(t, o)
 	if b := strings.Fields(allowed["subnet-b"]); allowed["subnet-c"] != "" || len(b) < 20 || strings.Contains(allowed["subnet-b"], "c6i.large") {
 		t.Errorf("got %q", allowed)
@@ -228,7 +228,7 @@ func TestTwoSubnetsOfAZoneShareTheLoad(t *testing.T) {
 		t.Errorf("used %v", used)
 	}
 	o := plain(1, 1)
-	o.Without = []lifecycle.Offering{{Place: "subnet-a1"}}
+	o.Exclude = []lifecycle.Offering{{Place: "subnet-a1"}}
 	if _, allowed := call(t, o); len(allowed) != 3 || allowed["subnet-a1"] != "" {
 		t.Errorf("with one full: %v", allowed)
 	}
@@ -237,7 +237,7 @@ func TestTwoSubnetsOfAZoneShareTheLoad(t *testing.T) {
 func TestTheSameOrderIsTheSameCall(t *testing.T) {
 	o := plain(7, 3)
 	o.InstanceTypes, o.PoolTypes = []string{"c*", "m*"}, []string{"*.large", "*6i*"}
-	o.Without = []lifecycle.Offering{{InstanceType: "c6i.large", Place: "b"}}
+	o.Exclude = []lifecycle.Offering{{InstanceType: "c6i.large", Place: "b"}}
 	first, _ := call(t, o)
 	for range 10 {
 		again, _ := call(t, o)

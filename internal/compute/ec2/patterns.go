@@ -55,7 +55,7 @@ func allowedTypes(o lifecycle.LaunchOrder) (patterns []string, none bool) {
 // out too.
 func allowedIn(zone string, patterns []string, o lifecycle.LaunchOrder) ([]string, bool) {
 	var out []string
-	for _, w := range o.Without {
+	for _, w := range o.Exclude {
 		if w.Place == zone && w.InstanceType != "" {
 			out = append(out, w.InstanceType)
 		}

@@ -76,7 +76,7 @@ func onePerZone(places []place, o lifecycle.LaunchOrder) []place {
 		done = append(done, p.zone)
 		var candidates []place
 		for _, q := range places {
-			if q.zone == p.zone && !slices.Contains(o.Without, lifecycle.Offering{Place: q.subnet}) {
+			if q.zone == p.zone && !slices.Contains(o.Exclude, lifecycle.Offering{Place: q.subnet}) {
 				candidates = append(candidates, q)
 			}
 		}

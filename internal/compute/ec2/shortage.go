@@ -31,7 +31,7 @@ var quotas = map[string]string{
 }
 
 func shortage(o lifecycle.LaunchOrder, got int, why string) error {
-	return &lifecycle.ShortageError{Ordered: o.Count, Got: got, Why: why}
+	return &lifecycle.ShortageError{Ordered: o.Count, Got: got, Reason: why}
 }
 
 // failure is what EC2 says about one offering of a launch.

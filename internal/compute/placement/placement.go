@@ -30,7 +30,7 @@ func (p Plan) Shortage() error {
 	if p.Why == "" {
 		return nil
 	}
-	return &lifecycle.ShortageError{Ordered: p.Order.Count, Got: len(p.Machines), Why: p.Why}
+	return &lifecycle.ShortageError{Ordered: p.Order.Count, Got: len(p.Machines), Reason: p.Why}
 }
 
 // Repeats returns an error that wraps lifecycle.ErrExists unless order is the

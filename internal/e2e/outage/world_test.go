@@ -114,7 +114,7 @@ func newWorld(t *testing.T, mail *mailbox, key string) *world {
 		Jobs: &fleet.JobOptions{
 			Store: w.store, GitHub: client, Parse: lifecycle.ParseWebhook,
 			Pools: map[string]fleet.JobPool{jobPool: {
-				JobPool: policy.JobPool{Maximum: 3, Stranded: 2 * time.Minute},
+				JobPool: policy.JobPool{Maximum: 3, UnclaimedTimeout: 2 * time.Minute},
 				Labels:  []string{"remuda-small"}, Repositories: []string{"acme/*"},
 			}},
 		},

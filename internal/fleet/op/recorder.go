@@ -122,7 +122,7 @@ func TransitionEvent(before, after lifecycle.Record, d lifecycle.Decision, now t
 	e := lifecycle.Event{
 		At: now, InstanceID: after.InstanceID, Repository: after.Repository, RunID: after.RunID,
 		RequestID: after.RequestID, Assignment: after.Assignment, Action: d.Action,
-		From: before.Condition(), To: after.Condition(), Reason: d.Why,
+		From: before.Condition(), To: after.Condition(), Reason: d.Reason,
 	}
 	if e.RunID == "" {
 		e.RunID, e.RequestID = before.RunID, before.RequestID

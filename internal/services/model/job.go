@@ -99,11 +99,11 @@ func NewJob(service, id string, payload []byte, p JobPolicy, now time.Time) Job 
 	}
 }
 
-// Claim gives a waiting job to a worker, or returns lifecycle.ErrLost if the job does not wait. The log of an earlier
+// Claim gives a waiting job to a worker, or returns lifecycle.ErrConflict if the job does not wait. The log of an earlier
 // attempt is dropped.
 func (j Job) Claim(workerID string, now time.Time) (Job, error) {
 	if j.State != JobWaiting {
-		return j, fmt.Errorf("claim job %s, which is %s: %w", j.ID, j.State, lifecycle.ErrLost)
+		return j, fmt.Errorf("claim job %s, which is %s: %w", j.ID, j.State, lifecycle.ErrConflict)
 	}
 	j.State, j.WorkerID, j.Attempt = JobRunning, workerID, j.Attempt+1
 	j.StartedAt, j.ActivityAt, j.DueAt = now, now, now.Add(JobSilence)

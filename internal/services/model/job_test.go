@@ -47,7 +47,7 @@ func TestJobClaim(t *testing.T) {
 	}
 	for _, state := range model.JobStates[1:] {
 		j := model.Job{ID: "a", State: state}
-		if got, err := j.Claim("w", startTime); !errors.Is(err, lifecycle.ErrLost) || got.State != state {
+		if got, err := j.Claim("w", startTime); !errors.Is(err, lifecycle.ErrConflict) || got.State != state {
 			t.Errorf("claim of a job that is %s: got %s and error %v, want it as it was and a lost race", state, got.State, err)
 		}
 	}

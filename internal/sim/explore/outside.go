@@ -91,7 +91,7 @@ func (c compute) Launch(_ context.Context, order lifecycle.LaunchOrder) ([]lifec
 		}
 		c.p.put(cloudCell, there)
 		if len(got) < order.Count {
-			return got, &lifecycle.ShortageError{Ordered: order.Count, Got: len(got), Why: "no capacity"}
+			return got, &lifecycle.ShortageError{Ordered: order.Count, Got: len(got), Reason: "no capacity"}
 		}
 		return got, nil
 	})

@@ -123,7 +123,7 @@ func (p *ports) UpdateInstance(_ context.Context, r lifecycle.Record) (lifecycle
 	return write(p, "update instance", func() (lifecycle.Record, error) {
 		before, ok := p.record(r.HostKey)
 		if !ok || before.Version != r.Version {
-			return lifecycle.Record{}, fmt.Errorf("update instance: %w", lifecycle.ErrLost)
+			return lifecycle.Record{}, fmt.Errorf("update instance: %w", lifecycle.ErrConflict)
 		}
 		return p.putRecord(before, r), nil
 	})
@@ -133,7 +133,7 @@ func (p *ports) ClaimInstance(_ context.Context, c lifecycle.Claim) (lifecycle.R
 	return write(p, "claim instance", func() (lifecycle.Record, error) {
 		before, ok := p.record(c.HostKey)
 		if !ok || !c.Holds(before) {
-			return lifecycle.Record{}, fmt.Errorf("claim instance: %w", lifecycle.ErrLost)
+			return lifecycle.Record{}, fmt.Errorf("claim instance: %w", lifecycle.ErrConflict)
 		}
 		claimed, err := before.Claimed(c)
 		if err != nil {
@@ -285,7 +285,7 @@ func (p *ports) UpdateRequest(_ context.Context, q lifecycle.Request) (lifecycle
 	return write(p, "update request", func() (lifecycle.Request, error) {
 		before, ok := p.request(q.RequestID)
 		if !ok || before.Version != q.Version {
-			return lifecycle.Request{}, fmt.Errorf("update request: %w", lifecycle.ErrLost)
+			return lifecycle.Request{}, fmt.Errorf("update request: %w", lifecycle.ErrConflict)
 		}
 		q.Version++
 		p.put(requestCell+cell(askOf(q.RequestID)), row.Request(q))

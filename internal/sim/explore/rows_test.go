@@ -120,7 +120,7 @@ func answers(ctx context.Context, s fleet.Store) map[string]any {
 
 // kindOf is the error without its words.
 func kindOf(err error) error {
-	for _, kind := range []error{lifecycle.ErrNotFound, lifecycle.ErrExists, lifecycle.ErrLost} {
+	for _, kind := range []error{lifecycle.ErrNotFound, lifecycle.ErrExists, lifecycle.ErrConflict} {
 		if errors.Is(err, kind) {
 			return kind
 		}

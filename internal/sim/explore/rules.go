@@ -31,7 +31,7 @@ func (p *ports) checkRecord(before, now lifecycle.Record) {
 		p.broken("transition", "%s goes from %s to %s", now.HostKey, from, to)
 	case assigned && now.Assignment != before.Assignment+1, !assigned && now.Assignment != before.Assignment:
 		p.broken("assignment", "%s goes from %d (run %q) to %d (run %q)", now.HostKey, before.Assignment, before.RunID, now.Assignment, now.RunID)
-	case now.TrustKey != before.TrustKey && !(before.Fresh() && to == "claimed"):
+	case now.TrustKey != before.TrustKey && !(before.Unused() && to == "claimed"):
 		p.broken("trust", "%s changes its trust key", now.HostKey)
 	case now.State != lifecycle.StateTerminated && (now.DueAt.IsZero() || now.DueAt.After(now.Threshold) && now.DueAt.After(p.now().Add(unit))):
 		p.broken("due", "%s is due after its threshold", now.HostKey)

@@ -163,7 +163,7 @@ func policy() lifecycle.Policy {
 	p := lifecycle.DefaultPolicy()
 	for _, d := range []*time.Duration{
 		&p.CreationTimeout, &p.ClaimTimeout, &p.ReleaseTimeout, &p.IdleTime, &p.UnattendedTimeout,
-		&p.ReleaseLook, &p.DrainLook, &p.EndLook,
+		&p.ReleasePoll, &p.DrainPoll, &p.EndPoll,
 	} {
 		*d = unit
 	}

@@ -249,17 +249,17 @@ func TestCosts(t *testing.T) {
 			return err
 		}, "PutItem: 0 read, 3 write"}, // out of by-run and by-due
 		{"UpdateTurns, 20 open", func() error {
-			turns := lifecycle.Turns{Pool: jobPool}
+			turns := lifecycle.SlotTable{Pool: jobPool}
 			for n := range int64(20) {
-				turns.Open = append(turns.Open, lifecycle.Turn{
-					Number: n, JobID: waits.ID + n, Repository: repository, Scope: repository, GivenAt: began,
+				turns.Open = append(turns.Open, lifecycle.Slot{
+					Number: n, JobID: waits.ID + n, Repository: repository, Scope: repository, AssignedAt: began,
 					HostKey: hostKeyOf(int(n)), Runner: lifecycle.RunnerName(n, "i-0123456789abcdef0"),
 				})
 			}
-			_, err := s.UpdateTurns(ctx, turns)
+			_, err := s.UpdateSlotTable(ctx, turns)
 			return err
 		}, "PutItem: 0 read, 1 write"},
-		{"Turns, 20 open", func() error { _, err := s.Turns(ctx, jobPool); return err }, "GetItem: 1 read, 0 write"},
+		{"Turns, 20 open", func() error { _, err := s.SlotTable(ctx, jobPool); return err }, "GetItem: 1 read, 0 write"},
 		{"CreateWork", func() error { work = newWork("a"); return s.CreateWork(ctx, work) }, "PutItem: 0 read, 3 write"}, // and by-pool, by-due
 		{"WaitingWork, 1", func() error { _, err := s.WaitingWork(ctx, "render", 25); return err }, "Query: 0.5 read, 0 write"},
 		{"CountWork, 1", func() error { _, err := s.CountWork(ctx, "render", 1000); return err }, "2 Query: 1 read, 0 write"},
@@ -321,14 +321,14 @@ func TestCosts(t *testing.T) {
 		{"Lease", func() error { _, err := s.Lease(ctx, "sweep"); return err }, "GetItem: 1 read, 0 write"},
 		{"FleetHold", func() error { _, err := s.FleetHold(ctx); return err }, "GetItem: 1 read, 0 write"},
 		{"UpdateAccount, 20 requests", func() error {
-			a := lifecycle.Account{Name: "owner/acme"}
+			a := lifecycle.QuotaLedger{Name: "owner/acme"}
 			for n := range 20 {
-				a.Entries = append(a.Entries, lifecycle.Entry{Repository: repository, RunID: fmt.Sprint(1<<33 + n), RequestID: hostKeyOf(n), Hosts: 3, At: began})
+				a.Reservations = append(a.Reservations, lifecycle.Reservation{Repository: repository, RunID: fmt.Sprint(1<<33 + n), RequestID: hostKeyOf(n), Hosts: 3, At: began})
 			}
-			_, err := s.UpdateAccount(ctx, a)
+			_, err := s.UpdateQuotaLedger(ctx, a)
 			return err
 		}, "PutItem: 0 read, 1 write"},
-		{"Account, 20 requests", func() error { _, err := s.Account(ctx, "owner/acme"); return err }, "GetItem: 1 read, 0 write"},
+		{"Account, 20 requests", func() error { _, err := s.QuotaLedger(ctx, "owner/acme"); return err }, "GetItem: 1 read, 0 write"},
 	} {
 		got := m.of(t, test.do)
 		t.Logf("%-34s %s", test.name, got)

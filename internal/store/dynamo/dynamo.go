@@ -99,7 +99,7 @@ func begin(ctx context.Context, what string) error {
 	return nil
 }
 
-func lost(what string) error     { return fmt.Errorf("%s: %w", what, lifecycle.ErrLost) }
+func lost(what string) error     { return fmt.Errorf("%s: %w", what, lifecycle.ErrConflict) }
 func notFound(what string) error { return fmt.Errorf("%s: %w", what, lifecycle.ErrNotFound) }
 func exists(what string) error   { return fmt.Errorf("%s: %w", what, lifecycle.ErrExists) }
 

@@ -66,9 +66,9 @@ func methods(s *dynamo.Store) map[string]func(context.Context) error {
 		"jobs OpenJobsOfRun": func(ctx context.Context) error { _, err := s.OpenJobsOfRun(ctx, repository, runID); return err },
 		"jobs WaitingJobs":   func(ctx context.Context) error { _, err := s.WaitingJobs(ctx, jobPool, of); return err },
 		"jobs DueJobs":       func(ctx context.Context) error { _, err := s.DueJobs(ctx, began, of); return err },
-		"jobs Turns":         func(ctx context.Context) error { _, err := s.Turns(ctx, jobPool); return err },
+		"jobs Turns":         func(ctx context.Context) error { _, err := s.SlotTable(ctx, jobPool); return err },
 		"jobs UpdateTurns": func(ctx context.Context) error {
-			_, err := s.UpdateTurns(ctx, lifecycle.Turns{Pool: jobPool})
+			_, err := s.UpdateSlotTable(ctx, lifecycle.SlotTable{Pool: jobPool})
 			return err
 		},
 		"jobs CreateWork":  func(ctx context.Context) error { return s.CreateWork(ctx, newWork("new")) },
@@ -94,9 +94,9 @@ func methods(s *dynamo.Store) map[string]func(context.Context) error {
 			_, err := s.UpdateBreaker(ctx, lifecycle.Breaker{Pool: jobPool})
 			return err
 		},
-		"leases Account": func(ctx context.Context) error { _, err := s.Account(ctx, "pool/a"); return err },
+		"leases Account": func(ctx context.Context) error { _, err := s.QuotaLedger(ctx, "pool/a"); return err },
 		"leases UpdateAccount": func(ctx context.Context) error {
-			_, err := s.UpdateAccount(ctx, lifecycle.Account{Name: "pool/a"})
+			_, err := s.UpdateQuotaLedger(ctx, lifecycle.QuotaLedger{Name: "pool/a"})
 			return err
 		},
 		"events SeeOnce":             func(ctx context.Context) error { return s.SeeOnce(ctx, "token", "a", began.Add(time.Hour)) },

@@ -61,34 +61,34 @@ func (s *Store) UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (lifecyc
 	return b, nil
 }
 
-// Account reads the account of a limit, consistently; one that was never written
+// QuotaLedger reads the account of a limit, consistently; one that was never written
 // is empty and of version 0.
-func (s *Store) Account(ctx context.Context, name string) (lifecycle.Account, error) {
+func (s *Store) QuotaLedger(ctx context.Context, name string) (lifecycle.QuotaLedger, error) {
 	what := "read account " + name
 	stored, err := named(ctx, s, what, accountPrefix+name, accountItem{})
 	if err != nil {
-		return lifecycle.Account{}, err
+		return lifecycle.QuotaLedger{}, err
 	}
-	entries, err := inflated[lifecycle.Entry](stored.Entries)
+	entries, err := inflated[lifecycle.Reservation](stored.Entries)
 	if err != nil {
-		return lifecycle.Account{}, fmt.Errorf("%s: %w", what, damagedError{"entries"})
+		return lifecycle.QuotaLedger{}, fmt.Errorf("%s: %w", what, damagedError{"entries"})
 	}
-	return row.Account(lifecycle.Account{Name: name, Entries: entries, LookedAt: stored.LookedAt, Version: stored.Version}), nil
+	return row.Account(lifecycle.QuotaLedger{Name: name, Reservations: entries, AuditedAt: stored.LookedAt, Version: stored.Version}), nil
 }
 
-// UpdateAccount replaces the account whose stored version is a.Version (0: there
+// UpdateQuotaLedger replaces the account whose stored version is a.Version (0: there
 // is none) and returns it as stored: else ErrLost.
-func (s *Store) UpdateAccount(ctx context.Context, a lifecycle.Account) (lifecycle.Account, error) {
+func (s *Store) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
 	what := "update account " + a.Name
 	a = row.Account(a)
 	a.Version++
-	entries, err := deflated(a.Entries)
+	entries, err := deflated(a.Reservations)
 	if err != nil {
-		return lifecycle.Account{}, fmt.Errorf("%s: %w", what, err)
+		return lifecycle.QuotaLedger{}, fmt.Errorf("%s: %w", what, err)
 	}
-	stored := accountItem{Entries: entries, LookedAt: a.LookedAt, Version: a.Version}
+	stored := accountItem{Entries: entries, LookedAt: a.AuditedAt, Version: a.Version}
 	if err := s.putNamed(ctx, what, accountPrefix+a.Name, a.Version, stored); err != nil {
-		return lifecycle.Account{}, err
+		return lifecycle.QuotaLedger{}, err
 	}
 	return a, nil
 }

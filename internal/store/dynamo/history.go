@@ -168,7 +168,7 @@ func (s *Store) settle(ctx context.Context, what string, last uint64) error {
 		}
 		s.history.end = max(last+1, byClock)
 		l.Name, l.Holder = begun, fmt.Sprintf("%0*x", placeDigits, s.history.end)
-		if _, err = s.TakeLease(ctx, l); !errors.Is(err, lifecycle.ErrLost) {
+		if _, err = s.TakeLease(ctx, l); !errors.Is(err, lifecycle.ErrConflict) {
 			return err
 		}
 	}

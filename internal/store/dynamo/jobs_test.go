@@ -139,8 +139,8 @@ func TestDamagedJobsHideNoOther(t *testing.T) {
 func TestDamagedTurns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	turns := lifecycle.Turns{Pool: jobPool, Given: 1, Open: []lifecycle.Turn{{Number: 1, Repository: repository}}}
-	if _, err := w.UpdateTurns(t.Context(), turns); err != nil {
+	turns := lifecycle.SlotTable{Pool: jobPool, Assigned: 1, Open: []lifecycle.Slot{{Number: 1, Repository: repository}}}
+	if _, err := w.UpdateSlotTable(t.Context(), turns); err != nil {
 		t.Fatal(err)
 	}
 	key := jobsRow("turns/" + jobPool)
@@ -155,7 +155,7 @@ func TestDamagedTurns(t *testing.T) {
 		"a bomb": &types.AttributeValueMemberB{Value: bomb(t, "[", "]")},
 	} {
 		w.set(t, "remuda-jobs", key, "open", open)
-		got, err := w.Turns(t.Context(), jobPool)
+		got, err := w.SlotTable(t.Context(), jobPool)
 		if err == nil || !strings.Contains(err.Error(), "attribute open") || !strings.Contains(err.Error(), jobPool) || strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: got %v and error %v, want one that names the attribute and nothing that is in it", name, got, err)
 		}
@@ -195,12 +195,12 @@ func deflateTo(t *testing.T, text string, end func(*flate.Writer) error) []byte 
 func TestTurnsThatCouldNotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	turns := lifecycle.Turns{Pool: jobPool, Open: slices.Repeat([]lifecycle.Turn{{Repository: strings.Repeat("x", 1000)}}, 1100)}
-	if _, err := w.UpdateTurns(t.Context(), turns); err == nil || !strings.Contains(err.Error(), jobPool) {
+	turns := lifecycle.SlotTable{Pool: jobPool, Open: slices.Repeat([]lifecycle.Slot{{Repository: strings.Repeat("x", 1000)}}, 1100)}
+	if _, err := w.UpdateSlotTable(t.Context(), turns); err == nil || !strings.Contains(err.Error(), jobPool) {
 		t.Errorf("got error %v, want one that names the pool", err)
 	}
-	got, err := w.Turns(t.Context(), jobPool)
-	if diff := cmp.Diff(lifecycle.Turns{Pool: jobPool}, got); diff != "" || err != nil {
+	got, err := w.SlotTable(t.Context(), jobPool)
+	if diff := cmp.Diff(lifecycle.SlotTable{Pool: jobPool}, got); diff != "" || err != nil {
 		t.Errorf("error %v, turns (-want +got):\n%s", err, diff)
 	}
 }

@@ -77,11 +77,11 @@ func TestLostAnswers(t *testing.T) {
 			return j.Version, err
 		}, 2},
 		{"give the first turn", "PutItem", func(ctx context.Context) (int64, error) {
-			turns, err := w.UpdateTurns(ctx, lifecycle.Turns{Pool: jobPool, Given: 1})
+			turns, err := w.UpdateSlotTable(ctx, lifecycle.SlotTable{Pool: jobPool, Assigned: 1})
 			return turns.Version, err
 		}, 1},
 		{"give another turn", "PutItem", func(ctx context.Context) (int64, error) {
-			turns, err := w.UpdateTurns(ctx, lifecycle.Turns{Pool: jobPool, Given: 2, Version: 1})
+			turns, err := w.UpdateSlotTable(ctx, lifecycle.SlotTable{Pool: jobPool, Assigned: 2, Version: 1})
 			return turns.Version, err
 		}, 2},
 		{"see an id once", "PutItem", func(ctx context.Context) (int64, error) {
@@ -150,50 +150,50 @@ func TestLostRaces(t *testing.T) {
 		{"update an instance", "PutItem", func(s *dynamo.Store) error {
 			_, err := s.UpdateInstance(t.Context(), pooledRecord("a"))
 			return err
-		}, lifecycle.ErrLost},
+		}, lifecycle.ErrConflict},
 		{"claim an instance", "UpdateItem", func(s *dynamo.Store) error {
 			_, err := s.ClaimInstance(t.Context(), claimOf("b", runID))
 			return err
-		}, lifecycle.ErrLost},
+		}, lifecycle.ErrConflict},
 		{"create an instance", "PutItem", func(s *dynamo.Store) error {
 			return s.CreateInstance(t.Context(), pooledRecord("new"))
 		}, lifecycle.ErrExists},
 		{"update a request", "PutItem", func(s *dynamo.Store) error {
 			_, err := s.UpdateRequest(t.Context(), newRequest("a"))
 			return err
-		}, lifecycle.ErrLost},
+		}, lifecycle.ErrConflict},
 		{"take a lease", "PutItem", func(s *dynamo.Store) error {
 			_, err := s.TakeLease(t.Context(), lifecycle.Lease{Name: "sweep", Holder: "a"})
 			return err
-		}, lifecycle.ErrLost},
+		}, lifecycle.ErrConflict},
 		{"create a webhook", "PutItem", func(s *dynamo.Store) error {
 			return s.CreateWebhook(t.Context(), newWebhook("new"))
 		}, lifecycle.ErrExists},
 		{"update a webhook", "PutItem", func(s *dynamo.Store) error {
 			_, err := s.UpdateWebhook(t.Context(), newWebhook("a"))
 			return err
-		}, lifecycle.ErrLost},
+		}, lifecycle.ErrConflict},
 		{"create a job", "PutItem", func(s *dynamo.Store) error { return s.CreateJob(t.Context(), newJob(2)) }, lifecycle.ErrExists},
 		{"update a job", "PutItem", func(s *dynamo.Store) error {
 			_, err := s.UpdateJob(t.Context(), newJob(1))
 			return err
-		}, lifecycle.ErrLost},
+		}, lifecycle.ErrConflict},
 		{"give the first turn", "PutItem", func(s *dynamo.Store) error {
-			_, err := s.UpdateTurns(t.Context(), lifecycle.Turns{Pool: jobPool, Given: 1})
+			_, err := s.UpdateSlotTable(t.Context(), lifecycle.SlotTable{Pool: jobPool, Assigned: 1})
 			return err
-		}, lifecycle.ErrLost},
+		}, lifecycle.ErrConflict},
 		{"give another turn", "PutItem", func(s *dynamo.Store) error {
-			_, err := s.UpdateTurns(t.Context(), lifecycle.Turns{Pool: jobPool, Given: 2, Version: 1})
+			_, err := s.UpdateSlotTable(t.Context(), lifecycle.SlotTable{Pool: jobPool, Assigned: 2, Version: 1})
 			return err
-		}, lifecycle.ErrLost},
+		}, lifecycle.ErrConflict},
 		{"hold the fleet", "PutItem", func(s *dynamo.Store) error {
 			_, err := s.UpdateFleetHold(t.Context(), lifecycle.FleetHold{Until: began})
 			return err
-		}, lifecycle.ErrLost},
+		}, lifecycle.ErrConflict},
 		{"write an account", "PutItem", func(s *dynamo.Store) error {
-			_, err := s.UpdateAccount(t.Context(), lifecycle.Account{Name: "pool/a", Entries: []lifecycle.Entry{{RunID: "1", Hosts: 1}}})
+			_, err := s.UpdateQuotaLedger(t.Context(), lifecycle.QuotaLedger{Name: "pool/a", Reservations: []lifecycle.Reservation{{RunID: "1", Hosts: 1}}})
 			return err
-		}, lifecycle.ErrLost},
+		}, lifecycle.ErrConflict},
 		{"see an id once", "PutItem", func(s *dynamo.Store) error {
 			return s.SeeOnce(t.Context(), "token", "a", began.Add(time.Hour))
 		}, lifecycle.ErrExists},

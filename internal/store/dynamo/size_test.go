@@ -140,18 +140,18 @@ func TestSizesOfJobs(t *testing.T) {
 	}
 	check("a job", "job/0000000051234567890", kib)
 
-	turns := lifecycle.Turns{Pool: jobPool, Given: 100_000}
+	turns := lifecycle.SlotTable{Pool: jobPool, Assigned: 100_000}
 	for _, step := range []struct{ open, limit int }{{20, 2 * kib}, {100, 8 * kib}, {1000, 64 * kib}} {
 		for n := len(turns.Open); n < step.open; n++ {
 			host := fmt.Sprintf("i-%017x", rand.New(rand.NewPCG(uint64(n), 0)).Uint64())
-			turns.Open = append(turns.Open, lifecycle.Turn{
+			turns.Open = append(turns.Open, lifecycle.Slot{
 				Number: int64(99_000 + n), JobID: 51234567890 + 7919*int64(n), Repository: fmt.Sprintf("acme/service-%d", n%40),
-				Scope: fmt.Sprintf("acme/service-%d", n%40), GivenAt: began.Add(time.Duration(n) * 317 * time.Microsecond),
-				HostKey: "AROAEXAMPLEEXAMPLE123:" + host, Runner: lifecycle.RunnerName(int64(n%9), host), Begun: n%7 > 0,
+				Scope: fmt.Sprintf("acme/service-%d", n%40), AssignedAt: began.Add(time.Duration(n) * 317 * time.Microsecond),
+				HostKey: "AROAEXAMPLEEXAMPLE123:" + host, Runner: lifecycle.RunnerName(int64(n%9), host), Started: n%7 > 0,
 			})
 		}
 		var err error
-		if turns, err = w.UpdateTurns(t.Context(), turns); err != nil {
+		if turns, err = w.UpdateSlotTable(t.Context(), turns); err != nil {
 			t.Fatal(err)
 		}
 		check(fmt.Sprintf("the turns of a pool, %d open", step.open), "turns/"+jobPool, step.limit)

@@ -32,30 +32,30 @@ const maxOpenTurns = 1 << 20
 
 func turnsRowKey(pool string) string { return "turns/" + pool }
 
-// Turns reads the accounts of a pool, consistently; those of one that has none
+// SlotTable reads the accounts of a pool, consistently; those of one that has none
 // are empty and of version 0.
-func (s *Store) Turns(ctx context.Context, pool string) (lifecycle.Turns, error) {
+func (s *Store) SlotTable(ctx context.Context, pool string) (lifecycle.SlotTable, error) {
 	what := "read turns of pool " + pool
 	it, err := s.getJobsRow(ctx, what, turnsRowKey(pool))
 	if errors.Is(err, lifecycle.ErrNotFound) {
-		return lifecycle.Turns{Pool: pool}, nil
+		return lifecycle.SlotTable{Pool: pool}, nil
 	}
 	if err != nil {
-		return lifecycle.Turns{}, err
+		return lifecycle.SlotTable{}, err
 	}
 	t, err := turnsOf(it)
 	if err != nil {
-		return lifecycle.Turns{}, fmt.Errorf("%s: %w", what, err)
+		return lifecycle.SlotTable{}, fmt.Errorf("%s: %w", what, err)
 	}
 	return t, nil
 }
 
-// UpdateTurns replaces the accounts whose stored version is t.Version (0: there
+// UpdateSlotTable replaces the accounts whose stored version is t.Version (0: there
 // are none) and returns them as stored: else ErrLost.
-func (s *Store) UpdateTurns(ctx context.Context, t lifecycle.Turns) (lifecycle.Turns, error) {
+func (s *Store) UpdateSlotTable(ctx context.Context, t lifecycle.SlotTable) (lifecycle.SlotTable, error) {
 	what := "update turns of pool " + t.Pool
 	if err := begin(ctx, what); err != nil {
-		return lifecycle.Turns{}, err
+		return lifecycle.SlotTable{}, err
 	}
 	holds := isVersion(t.Version)
 	if t.Version == 0 {
@@ -65,24 +65,24 @@ func (s *Store) UpdateTurns(ctx context.Context, t lifecycle.Turns) (lifecycle.T
 	t.Version++
 	it, err := turnsItemOf(t)
 	if err != nil {
-		return lifecycle.Turns{}, fmt.Errorf("%s: %w", what, err)
+		return lifecycle.SlotTable{}, fmt.Errorf("%s: %w", what, err)
 	}
 	err = s.put(ctx, what, jobs, it, holds)
 	switch {
 	case errors.Is(err, errCondition):
-		return lifecycle.Turns{}, lost(what)
+		return lifecycle.SlotTable{}, lost(what)
 	case err != nil:
-		return lifecycle.Turns{}, err
+		return lifecycle.SlotTable{}, err
 	}
 	return t, nil
 }
 
-func turnsItemOf(t lifecycle.Turns) (item, error) {
+func turnsItemOf(t lifecycle.SlotTable) (item, error) {
 	open, err := deflated(t.Open)
 	if err != nil {
 		return nil, err
 	}
-	it, err := encode(turnsItem{Pool: t.Pool, Given: t.Given, Open: open, Version: t.Version}, noExpiry)
+	it, err := encode(turnsItem{Pool: t.Pool, Given: t.Assigned, Open: open, Version: t.Version}, noExpiry)
 	if err != nil {
 		return nil, err
 	}
@@ -90,16 +90,16 @@ func turnsItemOf(t lifecycle.Turns) (item, error) {
 	return it, nil
 }
 
-func turnsOf(it item) (lifecycle.Turns, error) {
+func turnsOf(it item) (lifecycle.SlotTable, error) {
 	stored, err := decode[turnsItem](it)
 	if err != nil {
-		return lifecycle.Turns{}, err
+		return lifecycle.SlotTable{}, err
 	}
-	open, err := inflated[lifecycle.Turn](stored.Open)
+	open, err := inflated[lifecycle.Slot](stored.Open)
 	if err != nil {
-		return lifecycle.Turns{}, damagedError{"open"}
+		return lifecycle.SlotTable{}, damagedError{"open"}
 	}
-	return row.Turns(lifecycle.Turns{Pool: stored.Pool, Given: stored.Given, Open: open, Version: stored.Version}), nil
+	return row.Turns(lifecycle.SlotTable{Pool: stored.Pool, Assigned: stored.Given, Open: open, Version: stored.Version}), nil
 }
 
 // deflated makes a list small; an empty one is nothing.

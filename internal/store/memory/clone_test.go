@@ -32,14 +32,14 @@ func change(t *testing.T, s *memory.Store, name string) {
 	_, leaseErr := s.TakeLease(ctx, lifecycle.Lease{Name: name, Holder: "me"})
 	_, serviceErr := s.UpdateService(ctx, model.Service{Name: name, Reason: "nothing waits"})
 	_, workerErr := s.UpdateWorker(ctx, model.Worker{Service: "render", ID: name})
-	_, turnsErr := s.UpdateTurns(ctx, lifecycle.Turns{Pool: name, Given: 1, Open: []lifecycle.Turn{{Number: 1}}})
+	_, turnsErr := s.UpdateSlotTable(ctx, lifecycle.SlotTable{Pool: name, Assigned: 1, Open: []lifecycle.Slot{{Number: 1}}})
 	hold, holdErr := s.FleetHold(ctx)
 	hold.Until, hold.Reason = began, name
 	if holdErr == nil {
 		_, holdErr = s.UpdateFleetHold(ctx, hold)
 	}
-	_, breakerErr := s.UpdateBreaker(ctx, lifecycle.Breaker{Pool: name, Interrupted: []lifecycle.Interrupted{{InstanceID: name}}})
-	_, accountErr := s.UpdateAccount(ctx, lifecycle.Account{Name: name, Entries: []lifecycle.Entry{{RunID: name, HostKeys: []string{name}}}})
+	_, breakerErr := s.UpdateBreaker(ctx, lifecycle.Breaker{Pool: name, Interruptions: []lifecycle.Interruption{{InstanceID: name}}})
+	_, accountErr := s.UpdateQuotaLedger(ctx, lifecycle.QuotaLedger{Name: name, Reservations: []lifecycle.Reservation{{RunID: name, HostKeys: []string{name}}}})
 	for _, err := range []error{
 		s.CreateInstance(ctx, r),
 		s.ForHost(name).PutReport(ctx, lifecycle.Report{HeartbeatAt: began}),
@@ -115,7 +115,7 @@ func TestFingerprint(t *testing.T) {
 			return err
 		}, true},
 		"turns": {func(s *memory.Store) error {
-			_, err := s.UpdateTurns(ctx, lifecycle.Turns{Pool: "a", Version: 1})
+			_, err := s.UpdateSlotTable(ctx, lifecycle.SlotTable{Pool: "a", Version: 1})
 			return err
 		}, true},
 		"work": {func(s *memory.Store) error { return s.CreateWork(ctx, model.Job{Service: "render", ID: "b"}) }, true},

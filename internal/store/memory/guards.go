@@ -66,31 +66,31 @@ func (s *Store) UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (lifecyc
 	return row.Breaker(b), nil
 }
 
-// Account reads the account of a limit; one that was never written is empty and of
+// QuotaLedger reads the account of a limit; one that was never written is empty and of
 // version 0.
-func (s *Store) Account(ctx context.Context, name string) (lifecycle.Account, error) {
+func (s *Store) QuotaLedger(ctx context.Context, name string) (lifecycle.QuotaLedger, error) {
 	end, err := s.begin(ctx, "read account "+name)
 	if err != nil {
-		return lifecycle.Account{}, err
+		return lifecycle.QuotaLedger{}, err
 	}
 	defer end()
 	if a, ok := s.accounts[name]; ok {
 		return row.Account(a), nil
 	}
-	return lifecycle.Account{Name: name}, nil
+	return lifecycle.QuotaLedger{Name: name}, nil
 }
 
-// UpdateAccount replaces the account whose stored version is a.Version (0: there
+// UpdateQuotaLedger replaces the account whose stored version is a.Version (0: there
 // is none) and returns it as stored: else ErrLost.
-func (s *Store) UpdateAccount(ctx context.Context, a lifecycle.Account) (lifecycle.Account, error) {
+func (s *Store) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
 	what := "update account " + a.Name
 	end, err := s.beginWrite(ctx, what)
 	if err != nil {
-		return lifecycle.Account{}, err
+		return lifecycle.QuotaLedger{}, err
 	}
 	defer end()
 	if s.accounts[a.Name].Version != a.Version {
-		return lifecycle.Account{}, lost(what)
+		return lifecycle.QuotaLedger{}, lost(what)
 	}
 	a.Version++
 	s.accounts[a.Name] = row.Account(a)

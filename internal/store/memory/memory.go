@@ -33,12 +33,12 @@ type Store struct {
 	services  map[string]model.Service
 	webhooks  map[string]*lifecycle.Webhook
 	jobs      map[int64]*lifecycle.Job
-	turns     map[string]lifecycle.Turns
+	turns     map[string]lifecycle.SlotTable
 	work      map[workKey]*model.Job
 	workers   map[workKey]*model.Worker
 	hold      lifecycle.FleetHold
 	breakers  map[string]lifecycle.Breaker
-	accounts  map[string]lifecycle.Account
+	accounts  map[string]lifecycle.QuotaLedger
 	seen      map[seenKey]time.Time // until when
 	purgedAt  time.Time
 }
@@ -61,11 +61,11 @@ func New(now func() time.Time) *Store {
 		services:  map[string]model.Service{},
 		webhooks:  map[string]*lifecycle.Webhook{},
 		jobs:      map[int64]*lifecycle.Job{},
-		turns:     map[string]lifecycle.Turns{},
+		turns:     map[string]lifecycle.SlotTable{},
 		work:      map[workKey]*model.Job{},
 		workers:   map[workKey]*model.Worker{},
 		breakers:  map[string]lifecycle.Breaker{},
-		accounts:  map[string]lifecycle.Account{},
+		accounts:  map[string]lifecycle.QuotaLedger{},
 		seen:      map[seenKey]time.Time{},
 	}
 }
@@ -137,4 +137,4 @@ func (s *Store) purge(now time.Time) {
 
 func expired(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
 
-func lost(what string) error { return fmt.Errorf("%s: %w", what, lifecycle.ErrLost) }
+func lost(what string) error { return fmt.Errorf("%s: %w", what, lifecycle.ErrConflict) }

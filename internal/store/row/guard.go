@@ -11,19 +11,19 @@ func FleetHold(h lifecycle.FleetHold) lifecycle.FleetHold {
 // Breaker returns b in the form of the store.
 func Breaker(b lifecycle.Breaker) lifecycle.Breaker {
 	b.OpenUntil = utc(b.OpenUntil)
-	b.Interrupted = list(b.Interrupted)
-	for i := range b.Interrupted {
-		b.Interrupted[i].At = utc(b.Interrupted[i].At)
+	b.Interruptions = list(b.Interruptions)
+	for i := range b.Interruptions {
+		b.Interruptions[i].At = utc(b.Interruptions[i].At)
 	}
 	return b
 }
 
 // Account returns a in the form of the store.
-func Account(a lifecycle.Account) lifecycle.Account {
-	a.LookedAt = utc(a.LookedAt)
-	a.Entries = list(a.Entries)
-	for i := range a.Entries {
-		a.Entries[i].At, a.Entries[i].HostKeys = utc(a.Entries[i].At), list(a.Entries[i].HostKeys)
+func Account(a lifecycle.QuotaLedger) lifecycle.QuotaLedger {
+	a.AuditedAt = utc(a.AuditedAt)
+	a.Reservations = list(a.Reservations)
+	for i := range a.Reservations {
+		a.Reservations[i].At, a.Reservations[i].HostKeys = utc(a.Reservations[i].At), list(a.Reservations[i].HostKeys)
 	}
 	return a
 }

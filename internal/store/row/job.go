@@ -27,10 +27,10 @@ func Webhook(w lifecycle.Webhook) lifecycle.Webhook {
 }
 
 // Turns returns t in the form of the store.
-func Turns(t lifecycle.Turns) lifecycle.Turns {
+func Turns(t lifecycle.SlotTable) lifecycle.SlotTable {
 	t.Open = list(t.Open)
 	for i := range t.Open {
-		t.Open[i].GivenAt = utc(t.Open[i].GivenAt)
+		t.Open[i].AssignedAt = utc(t.Open[i].AssignedAt)
 	}
 	return t
 }

@@ -28,10 +28,10 @@ func Record(r lifecycle.Record) lifecycle.Record {
 		reg.ExpiresAt = utc(reg.ExpiresAt)
 		r.Registration = &reg
 	}
-	if r.Left != nil {
-		left := *r.Left
+	if r.LostBy != nil {
+		left := *r.LostBy
 		left.Labels = list(left.Labels)
-		r.Left = &left
+		r.LostBy = &left
 	}
 	return r
 }
@@ -57,7 +57,7 @@ func Request(q lifecycle.Request) lifecycle.Request {
 	if q.Launch != nil {
 		order := *q.Launch
 		order.InstanceTypes, order.PoolTypes = list(order.InstanceTypes), list(order.PoolTypes)
-		order.Without = list(order.Without)
+		order.Exclude = list(order.Exclude)
 		q.Launch = &order
 	}
 	return q

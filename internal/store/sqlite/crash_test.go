@@ -173,7 +173,7 @@ func claimAll(s *sqlite.Store) error {
 		switch _, err := s.ClaimInstance(context.Background(), claim(n)); {
 		case err == nil:
 			got++
-		case !errors.Is(err, lifecycle.ErrLost):
+		case !errors.Is(err, lifecycle.ErrConflict):
 			return err
 		}
 	}

@@ -88,7 +88,7 @@ func compareJobs(c *db.Conn) (rows int, wrong []string, err error) {
 func compareNamed(c *db.Conn) (rows int, wrong []string, err error) {
 	for _, each := range []func() (int, []string, error){
 		func() (int, []string, error) {
-			return compare(c, `SELECT doc, version, pool FROM turns`, 3, columnsOf(func(t lifecycle.Turns) (int64, string) { return t.Version, t.Pool }))
+			return compare(c, `SELECT doc, version, pool FROM turns`, 3, columnsOf(func(t lifecycle.SlotTable) (int64, string) { return t.Version, t.Pool }))
 		},
 		func() (int, []string, error) {
 			return compare(c, `SELECT doc, version, name FROM services`, 3, columnsOf(func(v model.Service) (int64, string) { return v.Version, v.Name }))
@@ -99,7 +99,7 @@ func compareNamed(c *db.Conn) (rows int, wrong []string, err error) {
 		},
 		func() (int, []string, error) {
 			return compare(c, `SELECT doc, version, substr(name, 9) FROM guards WHERE name LIKE 'account/%'`, 3,
-				columnsOf(func(a lifecycle.Account) (int64, string) { return a.Version, a.Name }))
+				columnsOf(func(a lifecycle.QuotaLedger) (int64, string) { return a.Version, a.Name }))
 		},
 	} {
 		n, bad, err := each()

@@ -43,15 +43,15 @@ func (s *Store) UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (lifecyc
 	return putNamed(ctx, s, guards, "update breaker of pool "+b.Pool, breakerPrefix+b.Pool, b.Version, b)
 }
 
-// Account reads the account of a limit; one that was never written is empty and of
+// QuotaLedger reads the account of a limit; one that was never written is empty and of
 // version 0.
-func (s *Store) Account(ctx context.Context, name string) (lifecycle.Account, error) {
-	return named(ctx, s, guards, "read account "+name, accountPrefix+name, lifecycle.Account{Name: name})
+func (s *Store) QuotaLedger(ctx context.Context, name string) (lifecycle.QuotaLedger, error) {
+	return named(ctx, s, guards, "read account "+name, accountPrefix+name, lifecycle.QuotaLedger{Name: name})
 }
 
-// UpdateAccount replaces the account whose stored version is a.Version (0: there
+// UpdateQuotaLedger replaces the account whose stored version is a.Version (0: there
 // is none) and returns it as stored: else ErrLost.
-func (s *Store) UpdateAccount(ctx context.Context, a lifecycle.Account) (lifecycle.Account, error) {
+func (s *Store) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
 	a = row.Account(a)
 	a.Version++
 	return putNamed(ctx, s, guards, "update account "+a.Name, accountPrefix+a.Name, a.Version, a)

@@ -66,7 +66,7 @@ func (s *Store) UpdateJob(ctx context.Context, j job) (job, error) {
 	j.Version++
 	columns, err := jobRow(what, j)
 	if err == nil {
-		err = s.change(ctx, what, lifecycle.ErrLost, updateJob, columns...)
+		err = s.change(ctx, what, lifecycle.ErrConflict, updateJob, columns...)
 	}
 	if err != nil {
 		return job{}, err

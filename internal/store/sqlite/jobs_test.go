@@ -42,7 +42,7 @@ func TestDamagedJobsHideNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.UpdateTurns(t.Context(), lifecycle.Turns{Pool: "small"}); err != nil {
+	if _, err := s.UpdateSlotTable(t.Context(), lifecycle.SlotTable{Pool: "small"}); err != nil {
 		t.Fatal(err)
 	}
 	execute(t, file, `UPDATE jobs SET doc = '{"labels":"do-not-print-me"}' WHERE id IN (0, 2)`)
@@ -64,7 +64,7 @@ func TestDamagedJobsHideNoOther(t *testing.T) {
 	}
 	_, jobErr := s.Job(t.Context(), 2)
 	_, webhookErr := s.Webhook(t.Context(), "1")
-	_, turnsErr := s.Turns(t.Context(), "small")
+	_, turnsErr := s.SlotTable(t.Context(), "small")
 	for name, err := range map[string]error{"job 2": jobErr, "webhook 1": webhookErr, "pool small": turnsErr} {
 		if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "do-not-print-me") {
 			t.Errorf("read of the damaged row: got error %v, want one that names %s and nothing that is in it", err, name)

@@ -48,7 +48,7 @@ func putNamed[T any](ctx context.Context, s *Store, in register, what, name stri
 	}
 	doc, err := document(what, v)
 	if err == nil {
-		err = s.change(ctx, what, lifecycle.ErrLost, query, doc, version, name)
+		err = s.change(ctx, what, lifecycle.ErrConflict, query, doc, version, name)
 	}
 	if err != nil {
 		return none, err

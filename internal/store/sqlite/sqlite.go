@@ -24,4 +24,4 @@ func New(file *db.DB) *Store { return &Store{db: file} }
 
 // lost is the error of a write whose condition did not hold, which shows in
 // that it changed no row.
-func lost(what string) error { return fmt.Errorf("%s: %w", what, lifecycle.ErrLost) }
+func lost(what string) error { return fmt.Errorf("%s: %w", what, lifecycle.ErrConflict) }

@@ -52,7 +52,7 @@ func (s *Store) UpdateWebhook(ctx context.Context, w webhook) (webhook, error) {
 	w.Version++
 	columns, err := webhookRow(what, w)
 	if err == nil {
-		err = s.change(ctx, what, lifecycle.ErrLost, updateWebhook, columns...)
+		err = s.change(ctx, what, lifecycle.ErrConflict, updateWebhook, columns...)
 	}
 	if err != nil {
 		return webhook{}, err

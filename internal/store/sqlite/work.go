@@ -65,7 +65,7 @@ func (s *Store) UpdateWork(ctx context.Context, j workJob) (workJob, error) {
 	j.Version++
 	columns, err := workRow(what, j)
 	if err == nil {
-		err = s.change(ctx, what, lifecycle.ErrLost, updateWork, columns...)
+		err = s.change(ctx, what, lifecycle.ErrConflict, updateWork, columns...)
 	}
 	if err != nil {
 		return workJob{}, err

@@ -51,7 +51,7 @@ func (s *Store) UpdateWorker(ctx context.Context, w worker) (worker, error) {
 	w.Version++
 	columns, err := workerRow(what, w)
 	if err == nil {
-		err = s.change(ctx, what, lifecycle.ErrLost, query, columns...)
+		err = s.change(ctx, what, lifecycle.ErrConflict, query, columns...)
 	}
 	if err != nil {
 		return worker{}, err

@@ -38,7 +38,7 @@ func testClaim(t *testing.T, w world) {
 	equal(t, "record", want, w.instance(t, "a"))
 
 	_, err = w.Store.ClaimInstance(t.Context(), claimOf("a"))
-	wantError(t, "second claim", err, lifecycle.ErrLost)
+	wantError(t, "second claim", err, lifecycle.ErrConflict)
 }
 
 // testClaimFresh: a host that no run has used is bound by the claim, found in the
@@ -56,7 +56,7 @@ func testClaimFresh(t *testing.T, w world) {
 	equal(t, "hosts of the repository", []string(nil), pooled(repository))
 
 	_, err := w.Store.ClaimInstance(t.Context(), claimOf("a"))
-	wantError(t, "the claim of a bound host", err, lifecycle.ErrLost)
+	wantError(t, "the claim of a bound host", err, lifecycle.ErrConflict)
 	claim := claimOf("a")
 	claim.TrustKey = ""
 	_, err = w.Store.ClaimInstance(t.Context(), claim)
@@ -80,7 +80,7 @@ func testClaimFresh(t *testing.T, w world) {
 	w.create(t, pooledRecord("b"))
 	claim.HostKey = "b"
 	_, err = w.Store.ClaimInstance(t.Context(), claim)
-	wantError(t, "the claim of a fresh host on a bound one", err, lifecycle.ErrLost)
+	wantError(t, "the claim of a fresh host on a bound one", err, lifecycle.ErrConflict)
 	bound := claimOf("b")
 	bound.BindTo = "acme/other"
 	if got, err = w.Store.ClaimInstance(t.Context(), bound); err != nil {
@@ -157,7 +157,7 @@ func testClaimCondition(t *testing.T, w world) {
 			}
 			w.create(t, r)
 			_, err := w.Store.ClaimInstance(t.Context(), claim)
-			wantError(t, "claim", err, lifecycle.ErrLost)
+			wantError(t, "claim", err, lifecycle.ErrConflict)
 			equal(t, "record", r, w.instance(t, test.name))
 		})
 	}
@@ -187,7 +187,7 @@ func testClaimEdges(t *testing.T, w world) {
 
 func testClaimUnknown(t *testing.T, w world) {
 	_, err := w.Store.ClaimInstance(t.Context(), claimOf("nobody"))
-	wantError(t, "claim", err, lifecycle.ErrLost)
+	wantError(t, "claim", err, lifecycle.ErrConflict)
 	_, err = w.Store.Instance(t.Context(), "nobody")
 	wantError(t, "read after the claim", err, lifecycle.ErrNotFound)
 }

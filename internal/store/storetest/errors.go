@@ -68,9 +68,12 @@ func calls(w world) map[string]func(context.Context) error {
 		"OpenJobsOfRun": func(ctx context.Context) error { _, err := w.Store.OpenJobsOfRun(ctx, repository, runID); return err },
 		"WaitingJobs":   func(ctx context.Context) error { _, err := w.Store.WaitingJobs(ctx, jobPool, of); return err },
 		"DueJobs":       func(ctx context.Context) error { _, err := w.Store.DueJobs(ctx, start, of); return err },
-		"Turns":         func(ctx context.Context) error { _, err := w.Store.Turns(ctx, jobPool); return err },
-		"UpdateTurns":   func(ctx context.Context) error { _, err := w.Store.UpdateTurns(ctx, fullTurns(jobPool)); return err },
-		"FleetHold":     func(ctx context.Context) error { _, err := w.Store.FleetHold(ctx); return err },
+		"Turns":         func(ctx context.Context) error { _, err := w.Store.SlotTable(ctx, jobPool); return err },
+		"UpdateTurns": func(ctx context.Context) error {
+			_, err := w.Store.UpdateSlotTable(ctx, fullTurns(jobPool))
+			return err
+		},
+		"FleetHold": func(ctx context.Context) error { _, err := w.Store.FleetHold(ctx); return err },
 		"UpdateFleetHold": func(ctx context.Context) error {
 			_, err := w.Store.UpdateFleetHold(ctx, lifecycle.FleetHold{Until: start})
 			return err
@@ -80,9 +83,9 @@ func calls(w world) map[string]func(context.Context) error {
 			_, err := w.Store.UpdateBreaker(ctx, fullBreaker(jobPool))
 			return err
 		},
-		"Account": func(ctx context.Context) error { _, err := w.Store.Account(ctx, "pool/a"); return err },
+		"Account": func(ctx context.Context) error { _, err := w.Store.QuotaLedger(ctx, "pool/a"); return err },
 		"UpdateAccount": func(ctx context.Context) error {
-			_, err := w.Store.UpdateAccount(ctx, fullAccount("pool/a"))
+			_, err := w.Store.UpdateQuotaLedger(ctx, fullAccount("pool/a"))
 			return err
 		},
 		"SeeOnce":     func(ctx context.Context) error { return w.Store.SeeOnce(ctx, "token", "a", start.Add(time.Hour)) },

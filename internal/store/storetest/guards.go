@@ -24,12 +24,12 @@ func elsewhere(after time.Duration) time.Time {
 func fullBreaker(pool string) lifecycle.Breaker {
 	return lifecycle.Breaker{
 		Pool: pool, OpenUntil: elsewhere(time.Hour),
-		Interrupted: []lifecycle.Interrupted{{InstanceID: "i-a", At: elsewhere(0)}, {InstanceID: "i-b", At: elsewhere(1)}},
+		Interruptions: []lifecycle.Interruption{{InstanceID: "i-a", At: elsewhere(0)}, {InstanceID: "i-b", At: elsewhere(1)}},
 	}
 }
 
-func fullAccount(name string) lifecycle.Account {
-	return lifecycle.Account{Name: name, LookedAt: elsewhere(time.Minute), Entries: []lifecycle.Entry{
+func fullAccount(name string) lifecycle.QuotaLedger {
+	return lifecycle.QuotaLedger{Name: name, AuditedAt: elsewhere(time.Minute), Reservations: []lifecycle.Reservation{
 		{Repository: repository, RunID: runID, RequestID: "a", Launch: 2, Hosts: 2, HostKeys: []string{"a", "b"}, At: elsewhere(0)},
 		{Repository: repository, RunID: runID, RequestID: "b", Hosts: 200, At: elsewhere(1)},
 	}}
@@ -45,7 +45,7 @@ func testVersions(t *testing.T, write func(version int64) (int64, error), read f
 		}
 		for _, other := range []int64{-1, stored - 1, stored + 1} {
 			_, err := write(other)
-			wantError(t, "write with another version", err, lifecycle.ErrLost)
+			wantError(t, "write with another version", err, lifecycle.ErrConflict)
 		}
 		if got, err := write(stored); err != nil || got != stored+1 {
 			t.Fatalf("write at version %d: version %d, error %v", stored, got, err)
@@ -97,29 +97,29 @@ func testBreaker(t *testing.T, w world) {
 	}, func() int64 { return read(jobPool).Version })
 	b.Version = 3
 	isFull(t, b)
-	isFull(t, b.Interrupted[0])
+	isFull(t, b.Interruptions[0])
 	got := read(jobPool)
-	isUTC(t, "at", got.Interrupted[0].At)
+	isUTC(t, "at", got.Interruptions[0].At)
 	isUTC(t, "openUntil", got.OpenUntil)
-	got.OpenUntil, got.Interrupted[0].At, got.Interrupted[1].At = b.OpenUntil, b.Interrupted[0].At, b.Interrupted[1].At
+	got.OpenUntil, got.Interruptions[0].At, got.Interruptions[1].At = b.OpenUntil, b.Interruptions[0].At, b.Interruptions[1].At
 	equal(t, "breaker", b, got)
-	if !read(jobPool).OpenUntil.Equal(b.OpenUntil) || !read(jobPool).Interrupted[1].At.Equal(b.Interrupted[1].At) {
+	if !read(jobPool).OpenUntil.Equal(b.OpenUntil) || !read(jobPool).Interruptions[1].At.Equal(b.Interruptions[1].At) {
 		t.Errorf("other times: %v", read(jobPool))
 	}
 }
 
-func (w world) account(t *testing.T, name string) lifecycle.Account {
+func (w world) account(t *testing.T, name string) lifecycle.QuotaLedger {
 	t.Helper()
-	a, err := w.Store.Account(t.Context(), name)
+	a, err := w.Store.QuotaLedger(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-func (w world) updateAccount(t *testing.T, a lifecycle.Account) lifecycle.Account {
+func (w world) updateAccount(t *testing.T, a lifecycle.QuotaLedger) lifecycle.QuotaLedger {
 	t.Helper()
-	stored, err := w.Store.UpdateAccount(t.Context(), a)
+	stored, err := w.Store.UpdateQuotaLedger(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,33 +128,33 @@ func (w world) updateAccount(t *testing.T, a lifecycle.Account) lifecycle.Accoun
 
 func testAccount(t *testing.T, w world) {
 	const name = "repository/acme/site"
-	equal(t, "an account that was never written", lifecycle.Account{Name: name}, w.account(t, name))
+	equal(t, "an account that was never written", lifecycle.QuotaLedger{Name: name}, w.account(t, name))
 	a := fullAccount(name)
 	testVersions(t, func(version int64) (int64, error) {
 		a.Version = version
-		got, err := w.Store.UpdateAccount(t.Context(), a)
+		got, err := w.Store.UpdateQuotaLedger(t.Context(), a)
 		return got.Version, err
 	}, func() int64 { return w.account(t, name).Version })
 	a.Version = 3
 	isFull(t, a)
-	isFull(t, a.Entries[0])
+	isFull(t, a.Reservations[0])
 	got := w.account(t, name)
-	isUTC(t, "at", got.Entries[0].At)
-	isUTC(t, "lookedAt", got.LookedAt)
-	for i := range a.Entries {
-		a.Entries[i].At = a.Entries[i].At.UTC()
+	isUTC(t, "at", got.Reservations[0].At)
+	isUTC(t, "lookedAt", got.AuditedAt)
+	for i := range a.Reservations {
+		a.Reservations[i].At = a.Reservations[i].At.UTC()
 	}
-	a.LookedAt = a.LookedAt.UTC()
+	a.AuditedAt = a.AuditedAt.UTC()
 	equal(t, "account", a, got)
-	got = w.updateAccount(t, lifecycle.Account{Name: name, Entries: []lifecycle.Entry{}, Version: 3})
-	equal(t, "an account without entries", lifecycle.Account{Name: name, Version: 4}, got)
+	got = w.updateAccount(t, lifecycle.QuotaLedger{Name: name, Reservations: []lifecycle.Reservation{}, Version: 3})
+	equal(t, "an account without entries", lifecycle.QuotaLedger{Name: name, Version: 4}, got)
 	equal(t, "an account without entries", got, w.account(t, name))
 }
 
 func testGuardNames(t *testing.T, w world) {
 	names := []string{"a", "A", "a ", "hold", "pool/a", "pool/a/b", "%", "'; --", "é\"{}\\"}
 	for i, name := range names {
-		w.updateAccount(t, lifecycle.Account{Name: name, Entries: []lifecycle.Entry{{RunID: name, Hosts: i + 1, At: start}}})
+		w.updateAccount(t, lifecycle.QuotaLedger{Name: name, Reservations: []lifecycle.Reservation{{RunID: name, Hosts: i + 1, At: start}}})
 		if _, err := w.Store.UpdateBreaker(t.Context(), lifecycle.Breaker{Pool: name, OpenUntil: start.Add(time.Duration(i))}); err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func testGuardNames(t *testing.T, w world) {
 		}
 	}
 	for i, name := range names {
-		want := lifecycle.Account{Name: name, Entries: []lifecycle.Entry{{RunID: name, Hosts: i + 1, At: start}}, Version: 1}
+		want := lifecycle.QuotaLedger{Name: name, Reservations: []lifecycle.Reservation{{RunID: name, Hosts: i + 1, At: start}}, Version: 1}
 		equal(t, "account "+name, want, w.account(t, name))
 		b, err := w.Store.Breaker(t.Context(), name)
 		if err != nil {
@@ -179,7 +179,9 @@ func testGuardNames(t *testing.T, w world) {
 }
 
 func testGuardAliasing(t *testing.T, w world) {
-	scribble := func(a lifecycle.Account) { a.Entries[0].HostKeys[0], a.Entries[1].RunID = "scribbled", "scribbled" }
+	scribble := func(a lifecycle.QuotaLedger) {
+		a.Reservations[0].HostKeys[0], a.Reservations[1].RunID = "scribbled", "scribbled"
+	}
 	given := fullAccount("pool/a")
 	updated := w.updateAccount(t, given)
 	want := w.account(t, "pool/a")
@@ -193,9 +195,9 @@ func testGuardAliasing(t *testing.T, w world) {
 // testLargeAccount is of the largest limit that can be configured, with every host
 // in a launch of its own.
 func testLargeAccount(t *testing.T, w world) {
-	a := lifecycle.Account{Name: "pool/large"}
+	a := lifecycle.QuotaLedger{Name: "pool/large"}
 	for _, key := range hostKeys(1000) {
-		a.Entries = append(a.Entries, lifecycle.Entry{
+		a.Reservations = append(a.Reservations, lifecycle.Reservation{
 			Repository: repository, RunID: runID, RequestID: "request-of-" + key, Launch: 1, Hosts: 1, At: start,
 			HostKeys: []string{"AROAEXAMPLEEXAMPLE123:i-" + key},
 		})

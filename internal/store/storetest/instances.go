@@ -73,12 +73,12 @@ func testInstanceVersion(t *testing.T, w world) {
 		stale := r
 		stale.Version, stale.Reason = version, "must not be written"
 		_, err := w.Store.UpdateInstance(t.Context(), stale)
-		wantError(t, "update with another version", err, lifecycle.ErrLost)
+		wantError(t, "update with another version", err, lifecycle.ErrConflict)
 	}
 	equal(t, "record", r, w.instance(t, "a"))
 
 	_, err := w.Store.UpdateInstance(t.Context(), fullRecord("nobody"))
-	wantError(t, "update of an unknown host", err, lifecycle.ErrLost)
+	wantError(t, "update of an unknown host", err, lifecycle.ErrConflict)
 	_, err = w.Store.Instance(t.Context(), "nobody")
 	wantError(t, "read of an unknown host", err, lifecycle.ErrNotFound)
 }

@@ -140,12 +140,12 @@ func testJobVersion(t *testing.T, w world) {
 		stale := fullJob(1)
 		stale.Version = version
 		_, err := w.Store.UpdateJob(t.Context(), stale)
-		wantError(t, "update with another version", err, lifecycle.ErrLost)
+		wantError(t, "update with another version", err, lifecycle.ErrConflict)
 	}
 	equal(t, "job", want, w.job(t, 1))
 
 	_, err = w.Store.UpdateJob(t.Context(), fullJob(2))
-	wantError(t, "update of an unknown job", err, lifecycle.ErrLost)
+	wantError(t, "update of an unknown job", err, lifecycle.ErrConflict)
 	for _, id := range []int64{0, 2, 10} {
 		_, err = w.Store.Job(t.Context(), id)
 		wantError(t, "read of an unknown job", err, lifecycle.ErrNotFound)
@@ -254,7 +254,7 @@ func testWaitingJobs(t *testing.T, w world) {
 	add(4, jobPool, lifecycle.JobDone)
 	add(5, jobPool+"s", lifecycle.JobWaiting)
 	add(6, "", lifecycle.JobWaiting) // its run's hosts serve it
-	if _, err := w.Store.UpdateTurns(t.Context(), fullTurns(jobPool)); err != nil {
+	if _, err := w.Store.UpdateSlotTable(t.Context(), fullTurns(jobPool)); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "waiting", []int64{1, 2}, w.waiting(t, jobPool, 1))

@@ -17,7 +17,7 @@ func testLease(t *testing.T, w world) {
 		return w.Store.TakeLease(t.Context(), lifecycle.Lease{Name: "sweep", Holder: holder, Version: version})
 	}
 	_, err = take("a", 1)
-	wantError(t, "take with a version before anybody held it", err, lifecycle.ErrLost)
+	wantError(t, "take with a version before anybody held it", err, lifecycle.ErrConflict)
 
 	for i, holder := range []string{"a", "a", "b"} {
 		version := int64(i)
@@ -34,7 +34,7 @@ func testLease(t *testing.T, w world) {
 		equal(t, "lease", want, stored)
 		for _, stale := range []int64{-1, version, version + 2} {
 			_, err := take("c", stale)
-			wantError(t, "take with another version", err, lifecycle.ErrLost)
+			wantError(t, "take with another version", err, lifecycle.ErrConflict)
 		}
 	}
 	_, err = w.Store.Lease(t.Context(), "other")

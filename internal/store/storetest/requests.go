@@ -69,12 +69,12 @@ func testRequestVersion(t *testing.T, w world) {
 		stale := fullRequest("a")
 		stale.Version = version
 		_, err := w.Store.UpdateRequest(t.Context(), stale)
-		wantError(t, "update with another version", err, lifecycle.ErrLost)
+		wantError(t, "update with another version", err, lifecycle.ErrConflict)
 	}
 	equal(t, "request", want, w.request(t, "a"))
 
 	_, err = w.Store.UpdateRequest(t.Context(), fullRequest("nobody"))
-	wantError(t, "update of an unknown request", err, lifecycle.ErrLost)
+	wantError(t, "update of an unknown request", err, lifecycle.ErrConflict)
 	_, err = w.Store.Request(t.Context(), repository, runID, "nobody")
 	wantError(t, "read of an unknown request", err, lifecycle.ErrNotFound)
 	_, err = w.Store.Request(t.Context(), "acme/other", runID, "a")

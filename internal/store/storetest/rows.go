@@ -34,7 +34,7 @@ func fullRecord(hostKey string) lifecycle.Record {
 		RunnerName: "remuda-3-i-" + hostKey, GitHubRunnerID: 99,
 		PooledAt: at(6), ClaimFailures: 1, Retiring: true, RetiringReason: "surplus", Hold: at(7), FleetHeld: true, OrphanAt: at(8), IdleDetectedAt: at(9), ScaleDownAt: at(14),
 		InterruptionAt: at(13), ReplacedBy: "replace-i-1", LostJob: "acme/site/4711/2",
-		Left:       &lifecycle.LeftRun{RunID: "4711", RequestID: "req-4711", Labels: []string{"gpu"}},
+		LostBy:     &lifecycle.LostRun{RunID: "4711", RequestID: "req-4711", Labels: []string{"gpu"}},
 		LaunchedAt: at(10), CreatedAt: at(11), UpdatedAt: at(12), ExpiresAt: at(600), Reason: "because it's \"so\" — 100%",
 	}
 }
@@ -74,9 +74,9 @@ func fullRequest(requestID string) lifecycle.Request {
 		Launch: &lifecycle.LaunchOrder{
 			Token: "token", RequestID: requestID, Number: 1, Count: 1, Pool: "default", Repository: repository, RunID: runID,
 			ResourceClass: "large", CPU: 2, MemoryMiB: 4096, UsageClass: lifecycle.UsageSpot, InstanceTypes: []string{"c6i.large"}, PoolTypes: []string{"c*"}, TemplateVersion: "7",
-			Without: []lifecycle.Offering{{InstanceType: "c6i.large", Place: "local-a"}, {Place: "subnet-1"}},
+			Exclude: []lifecycle.Offering{{InstanceType: "c6i.large", Place: "local-a"}, {Place: "subnet-1"}},
 		},
-		Launches: 2, OnDemand: true, Shortage: "no c6i.large in zone local-a", Full: "all 10 are taken", Failures: 3, NotBefore: start.Add(3 * time.Minute),
+		Launches: 2, OnDemand: true, Shortage: "no c6i.large in zone local-a", QuotaReason: "all 10 are taken", Failures: 3, NotBefore: start.Add(3 * time.Minute),
 		ReleasedAt: start.Add(time.Minute), Outcome: lifecycle.OutcomeReady, Reason: "all there", Unattended: true, MaxHosts: 7,
 		DueAt: start.Add(2 * time.Minute), ExpiresAt: start.Add(10 * time.Hour),
 	}

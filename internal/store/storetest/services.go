@@ -75,11 +75,11 @@ func testServiceVersion(t *testing.T, w world) {
 		return err
 	}
 	for _, version := range []int64{-1, 1} {
-		wantError(t, "update of none with a version", update(version), lifecycle.ErrLost)
+		wantError(t, "update of none with a version", update(version), lifecycle.ErrConflict)
 	}
 	first := w.updateService(t, fullService("jobs-eu"))
 	for _, version := range []int64{-1, 0, 2} {
-		wantError(t, "update with another version", update(version), lifecycle.ErrLost)
+		wantError(t, "update with another version", update(version), lifecycle.ErrConflict)
 	}
 	equal(t, "service", first, w.service(t, "jobs-eu"))
 	want := model.Service{Name: "jobs-eu", Version: 1}

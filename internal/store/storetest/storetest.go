@@ -58,8 +58,8 @@ type GuardStore interface {
 	UpdateFleetHold(ctx context.Context, h lifecycle.FleetHold) (lifecycle.FleetHold, error)
 	Breaker(ctx context.Context, pool string) (lifecycle.Breaker, error)
 	UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (lifecycle.Breaker, error)
-	Account(ctx context.Context, name string) (lifecycle.Account, error)
-	UpdateAccount(ctx context.Context, a lifecycle.Account) (lifecycle.Account, error)
+	QuotaLedger(ctx context.Context, name string) (lifecycle.QuotaLedger, error)
+	UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error)
 }
 
 // JobStore is the use-cases' port for what GitHub told them.
@@ -76,8 +76,8 @@ type JobStore interface {
 	WaitingJobs(ctx context.Context, pool string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Job], error)
 	DueJobs(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Job], error)
 
-	Turns(ctx context.Context, pool string) (lifecycle.Turns, error)
-	UpdateTurns(ctx context.Context, t lifecycle.Turns) (lifecycle.Turns, error)
+	SlotTable(ctx context.Context, pool string) (lifecycle.SlotTable, error)
+	UpdateSlotTable(ctx context.Context, t lifecycle.SlotTable) (lifecycle.SlotTable, error)
 
 	SeeOnce(ctx context.Context, kind, id string, until time.Time) error
 }

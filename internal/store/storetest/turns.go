@@ -18,32 +18,32 @@ var turnTests = []suiteTest{
 	{"whatever the pool is called", testTurnsPools},
 }
 
-func fullTurn(number int64) lifecycle.Turn {
-	return lifecycle.Turn{
-		Number: number, JobID: beyondFloat, Repository: repository, Scope: "acme", GivenAt: start.Add(time.Duration(number)),
-		HostKey: "a", Runner: "remuda-3-i-a", RunnerID: 1<<40 + 7, Begun: true,
+func fullTurn(number int64) lifecycle.Slot {
+	return lifecycle.Slot{
+		Number: number, JobID: beyondFloat, Repository: repository, Scope: "acme", AssignedAt: start.Add(time.Duration(number)),
+		HostKey: "a", Runner: "remuda-3-i-a", RunnerID: 1<<40 + 7, Started: true,
 	}
 }
 
 // fullTurns has a value in every attribute, and is the first for its pool.
-func fullTurns(pool string) lifecycle.Turns {
-	return lifecycle.Turns{Pool: pool, Given: beyondFloat, Open: []lifecycle.Turn{
-		fullTurn(1), {Number: 2, Repository: repository, Scope: repository, GivenAt: start}, fullTurn(beyondFloat),
+func fullTurns(pool string) lifecycle.SlotTable {
+	return lifecycle.SlotTable{Pool: pool, Assigned: beyondFloat, Open: []lifecycle.Slot{
+		fullTurn(1), {Number: 2, Repository: repository, Scope: repository, AssignedAt: start}, fullTurn(beyondFloat),
 	}}
 }
 
-func (w world) turns(t *testing.T, pool string) lifecycle.Turns {
+func (w world) turns(t *testing.T, pool string) lifecycle.SlotTable {
 	t.Helper()
-	turns, err := w.Store.Turns(t.Context(), pool)
+	turns, err := w.Store.SlotTable(t.Context(), pool)
 	if err != nil {
 		t.Fatalf("Turns(%s): %v", pool, err)
 	}
 	return turns
 }
 
-func (w world) updateTurns(t *testing.T, turns lifecycle.Turns) lifecycle.Turns {
+func (w world) updateTurns(t *testing.T, turns lifecycle.SlotTable) lifecycle.SlotTable {
 	t.Helper()
-	stored, err := w.Store.UpdateTurns(t.Context(), turns)
+	stored, err := w.Store.UpdateSlotTable(t.Context(), turns)
 	if err != nil {
 		t.Fatalf("UpdateTurns(%s): %v", turns.Pool, err)
 	}
@@ -59,37 +59,37 @@ func testTurnsRoundTrip(t *testing.T, w world) {
 	equal(t, "what update returns", want, got)
 	got = w.turns(t, jobPool)
 	equal(t, "turns", want, got)
-	isUTC(t, "givenAt", got.Open[0].GivenAt)
+	isUTC(t, "givenAt", got.Open[0].AssignedAt)
 
 	elsewhere := want
-	elsewhere.Open = []lifecycle.Turn{fullTurn(1)}
-	elsewhere.Open[0].GivenAt = start.In(time.FixedZone("elsewhere", 2*60*60))
+	elsewhere.Open = []lifecycle.Slot{fullTurn(1)}
+	elsewhere.Open[0].AssignedAt = start.In(time.FixedZone("elsewhere", 2*60*60))
 	got = w.updateTurns(t, elsewhere)
-	isUTC(t, "givenAt as update returns it", got.Open[0].GivenAt)
+	isUTC(t, "givenAt as update returns it", got.Open[0].AssignedAt)
 	equal(t, "what update returns and what is stored", got, w.turns(t, jobPool))
 }
 
 func testTurnsNone(t *testing.T, w world) {
-	equal(t, "turns", lifecycle.Turns{Pool: jobPool}, w.turns(t, jobPool))
-	w.updateTurns(t, lifecycle.Turns{Pool: jobPool, Open: []lifecycle.Turn{}})
-	equal(t, "turns after an empty write", lifecycle.Turns{Pool: jobPool, Version: 1}, w.turns(t, jobPool))
-	equal(t, "turns of another", lifecycle.Turns{Pool: "other"}, w.turns(t, "other"))
+	equal(t, "turns", lifecycle.SlotTable{Pool: jobPool}, w.turns(t, jobPool))
+	w.updateTurns(t, lifecycle.SlotTable{Pool: jobPool, Open: []lifecycle.Slot{}})
+	equal(t, "turns after an empty write", lifecycle.SlotTable{Pool: jobPool, Version: 1}, w.turns(t, jobPool))
+	equal(t, "turns of another", lifecycle.SlotTable{Pool: "other"}, w.turns(t, "other"))
 }
 
 func testTurnsVersion(t *testing.T, w world) {
 	update := func(version int64) error {
-		_, err := w.Store.UpdateTurns(t.Context(), lifecycle.Turns{Pool: jobPool, Given: 7, Version: version})
+		_, err := w.Store.UpdateSlotTable(t.Context(), lifecycle.SlotTable{Pool: jobPool, Assigned: 7, Version: version})
 		return err
 	}
 	for _, version := range []int64{-1, 1} {
-		wantError(t, "update of none with a version", update(version), lifecycle.ErrLost)
+		wantError(t, "update of none with a version", update(version), lifecycle.ErrConflict)
 	}
 	first := w.updateTurns(t, fullTurns(jobPool))
 	for _, version := range []int64{-1, 0, 2} {
-		wantError(t, "update with another version", update(version), lifecycle.ErrLost)
+		wantError(t, "update with another version", update(version), lifecycle.ErrConflict)
 	}
 	equal(t, "turns", first, w.turns(t, jobPool))
-	want := lifecycle.Turns{Pool: jobPool, Given: beyondFloat + 1, Version: 1}
+	want := lifecycle.SlotTable{Pool: jobPool, Assigned: beyondFloat + 1, Version: 1}
 	got := w.updateTurns(t, want)
 	want.Version = 2
 	equal(t, "what update returns", want, got)
@@ -97,7 +97,7 @@ func testTurnsVersion(t *testing.T, w world) {
 }
 
 func testTurnsAliasing(t *testing.T, w world) {
-	scribble := func(turns lifecycle.Turns) { turns.Open[0].Runner = "scribbled" }
+	scribble := func(turns lifecycle.SlotTable) { turns.Open[0].Runner = "scribbled" }
 	want := fullTurns(jobPool)
 	want.Version = 1
 	turns := fullTurns(jobPool)
@@ -112,11 +112,11 @@ func testTurnsAliasing(t *testing.T, w world) {
 // testManyTurns has as many turns as a pool can have, each as long as GitHub and
 // AWS allow: owners of 39 characters, repositories of 100.
 func testManyTurns(t *testing.T, w world) {
-	want := lifecycle.Turns{Pool: jobPool, Given: 100_000}
+	want := lifecycle.SlotTable{Pool: jobPool, Assigned: 100_000}
 	for n := range int64(1000) {
 		name := fmt.Sprintf("%s/%0100d", strings.Repeat("o", 39), n)
-		want.Open = append(want.Open, lifecycle.Turn{
-			Number: 99_000 + n, JobID: beyondFloat + 7919*n, Repository: name, Scope: name, GivenAt: start.Add(7919 * time.Duration(n)), Begun: n%2 == 0,
+		want.Open = append(want.Open, lifecycle.Slot{
+			Number: 99_000 + n, JobID: beyondFloat + 7919*n, Repository: name, Scope: name, AssignedAt: start.Add(7919 * time.Duration(n)), Started: n%2 == 0,
 			HostKey: fmt.Sprintf("AROAEXAMPLEEXAMPLE123:i-%017x", 104729*n), Runner: lifecycle.RunnerName(n, fmt.Sprintf("i-%017x", 104729*n)),
 		})
 	}
@@ -132,9 +132,9 @@ func testManyTurns(t *testing.T, w world) {
 func testTurnsPools(t *testing.T, w world) {
 	pools := []string{"a", "A", "a ", "a/b", "%", "'; --", "é\"{}\\"}
 	for i, pool := range pools {
-		w.updateTurns(t, lifecycle.Turns{Pool: pool, Given: int64(i)})
+		w.updateTurns(t, lifecycle.SlotTable{Pool: pool, Assigned: int64(i)})
 	}
 	for i, pool := range pools {
-		equal(t, "turns of "+pool, lifecycle.Turns{Pool: pool, Given: int64(i), Version: 1}, w.turns(t, pool))
+		equal(t, "turns of "+pool, lifecycle.SlotTable{Pool: pool, Assigned: int64(i), Version: 1}, w.turns(t, pool))
 	}
 }

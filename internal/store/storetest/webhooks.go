@@ -101,12 +101,12 @@ func testWebhookVersion(t *testing.T, w world) {
 		stale := fullWebhook("a")
 		stale.Version = version
 		_, err := w.Store.UpdateWebhook(t.Context(), stale)
-		wantError(t, "update with another version", err, lifecycle.ErrLost)
+		wantError(t, "update with another version", err, lifecycle.ErrConflict)
 	}
 	equal(t, "webhook", want, w.webhook(t, "a"))
 
 	_, err = w.Store.UpdateWebhook(t.Context(), fullWebhook("nobody"))
-	wantError(t, "update of an unknown delivery", err, lifecycle.ErrLost)
+	wantError(t, "update of an unknown delivery", err, lifecycle.ErrConflict)
 	_, err = w.Store.Webhook(t.Context(), "nobody")
 	wantError(t, "read of an unknown delivery", err, lifecycle.ErrNotFound)
 }

@@ -157,12 +157,12 @@ func testWorkVersion(t *testing.T, w world) {
 		stale := fullWork("a")
 		stale.Version = version
 		_, err := w.Store.UpdateWork(t.Context(), stale)
-		wantError(t, "update with another version", err, lifecycle.ErrLost)
+		wantError(t, "update with another version", err, lifecycle.ErrConflict)
 	}
 	equal(t, "job", want, w.work(t, "a"))
 
 	_, err = w.Store.UpdateWork(t.Context(), fullWork("b"))
-	wantError(t, "update of an unknown job", err, lifecycle.ErrLost)
+	wantError(t, "update of an unknown job", err, lifecycle.ErrConflict)
 	_, err = w.Store.Work(t.Context(), service, "b")
 	wantError(t, "read of an unknown job", err, lifecycle.ErrNotFound)
 	_, err = w.Store.Work(t.Context(), "other", "a")
@@ -374,7 +374,7 @@ func testWorkByDue(t *testing.T, w world) {
 func testOneClaimsWork(t *testing.T, w world) {
 	w.createWork(t, fullWork("a"))
 	winner := make(chan string, writers)
-	wantOneWinner(t, race(t, lifecycle.ErrLost, func(i int) error {
+	wantOneWinner(t, race(t, lifecycle.ErrConflict, func(i int) error {
 		id := fmt.Sprintf("worker-%d", i)
 		j, err := fullWork("a").Claim(id, start)
 		if err == nil {
@@ -418,7 +418,7 @@ func testWorkShared(t *testing.T, w world) {
 				mu.Lock()
 				taken[id]++
 				mu.Unlock()
-			case !errors.Is(err, lifecycle.ErrLost):
+			case !errors.Is(err, lifecycle.ErrConflict):
 				return err
 			}
 		}

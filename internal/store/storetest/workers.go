@@ -62,11 +62,11 @@ func testWorkerVersion(t *testing.T, w world) {
 	_, err := w.Store.Worker(t.Context(), service, "a")
 	wantError(t, "read of none", err, lifecycle.ErrNotFound)
 	for _, version := range []int64{-1, 1} {
-		wantError(t, "update of none with a version", update(version), lifecycle.ErrLost)
+		wantError(t, "update of none with a version", update(version), lifecycle.ErrConflict)
 	}
 	first := w.updateWorker(t, fullWorker("a"))
 	for _, version := range []int64{-1, 0, 2} {
-		wantError(t, "update with another version", update(version), lifecycle.ErrLost)
+		wantError(t, "update with another version", update(version), lifecycle.ErrConflict)
 	}
 	equal(t, "worker", first, w.worker(t, "a"))
 	if err := update(1); err != nil {
@@ -109,7 +109,7 @@ func testHeartbeatsAddUp(t *testing.T, w world) {
 				return err
 			}
 			of.HeartbeatAt = start
-			if _, err = w.Store.UpdateWorker(t.Context(), of); !errors.Is(err, lifecycle.ErrLost) {
+			if _, err = w.Store.UpdateWorker(t.Context(), of); !errors.Is(err, lifecycle.ErrConflict) {
 				return err
 			}
 		}

@@ -71,8 +71,8 @@ func testOneCreates(t *testing.T, w world) {
 	wantOneWinner(t, race(t, lifecycle.ErrExists, func(int) error {
 		return w.Store.CreateJob(t.Context(), fullJob(1))
 	}))
-	wantOneWinner(t, race(t, lifecycle.ErrLost, func(int) error {
-		_, err := w.Store.UpdateTurns(t.Context(), fullTurns(jobPool))
+	wantOneWinner(t, race(t, lifecycle.ErrConflict, func(int) error {
+		_, err := w.Store.UpdateSlotTable(t.Context(), fullTurns(jobPool))
 		return err
 	}))
 }
@@ -80,7 +80,7 @@ func testOneCreates(t *testing.T, w world) {
 func testOneUpdates(t *testing.T, w world) {
 	w.create(t, pooledRecord("a"))
 	winner := make(chan string, writers)
-	wantOneWinner(t, race(t, lifecycle.ErrLost, func(i int) error {
+	wantOneWinner(t, race(t, lifecycle.ErrConflict, func(i int) error {
 		r := pooledRecord("a")
 		r.Reason = fmt.Sprintf("writer %d", i)
 		_, err := w.Store.UpdateInstance(t.Context(), r)
@@ -103,7 +103,7 @@ func testUpdatesAddUp(t *testing.T, w world) {
 				return err
 			}
 			r.Uses++
-			if _, err = w.Store.UpdateInstance(t.Context(), r); !errors.Is(err, lifecycle.ErrLost) {
+			if _, err = w.Store.UpdateInstance(t.Context(), r); !errors.Is(err, lifecycle.ErrConflict) {
 				return err
 			}
 		}
@@ -115,7 +115,7 @@ func testUpdatesAddUp(t *testing.T, w world) {
 
 func testOneClaims(t *testing.T, w world) {
 	w.create(t, pooledRecord("a"))
-	wantOneWinner(t, race(t, lifecycle.ErrLost, func(int) error {
+	wantOneWinner(t, race(t, lifecycle.ErrConflict, func(int) error {
 		_, err := w.Store.ClaimInstance(t.Context(), claimOf("a"))
 		return err
 	}))
@@ -130,7 +130,7 @@ func testClaimersShare(t *testing.T, w world) {
 	}
 	var mu sync.Mutex
 	taken := map[string]string{}
-	won := race(t, lifecycle.ErrLost, func(i int) error {
+	won := race(t, lifecycle.ErrConflict, func(i int) error {
 		claim := claimOf("")
 		claim.RunID = fmt.Sprintf("run-%d", i)
 		for n := range hosts {
@@ -142,11 +142,11 @@ func testClaimersShare(t *testing.T, w world) {
 				mu.Unlock()
 				return nil
 			}
-			if !errors.Is(err, lifecycle.ErrLost) {
+			if !errors.Is(err, lifecycle.ErrConflict) {
 				return err
 			}
 		}
-		return lifecycle.ErrLost
+		return lifecycle.ErrConflict
 	})
 	if won != len(hosts) {
 		t.Errorf("got %d claims, want %d", won, len(hosts))
@@ -162,7 +162,7 @@ func testClaimersShare(t *testing.T, w world) {
 
 func testOneLeases(t *testing.T, w world) {
 	for version := range int64(2) {
-		wantOneWinner(t, race(t, lifecycle.ErrLost, func(i int) error {
+		wantOneWinner(t, race(t, lifecycle.ErrConflict, func(i int) error {
 			_, err := w.Store.TakeLease(t.Context(), lifecycle.Lease{Name: "sweep", Holder: fmt.Sprint(i), Version: version})
 			return err
 		}))
@@ -173,7 +173,7 @@ func testOneChanges(t *testing.T, w world) {
 	w.createWebhooks(t, fullWebhook("a"))
 	w.createJobs(t, fullJob(1))
 	winner := make(chan string, 2*writers)
-	wantOneWinner(t, race(t, lifecycle.ErrLost, func(i int) error {
+	wantOneWinner(t, race(t, lifecycle.ErrConflict, func(i int) error {
 		h := fullWebhook("a")
 		h.Reason = fmt.Sprintf("writer %d", i)
 		_, err := w.Store.UpdateWebhook(t.Context(), h)
@@ -183,7 +183,7 @@ func testOneChanges(t *testing.T, w world) {
 		return err
 	}))
 	equal(t, "stored webhook", <-winner, w.webhook(t, "a").Reason)
-	wantOneWinner(t, race(t, lifecycle.ErrLost, func(i int) error {
+	wantOneWinner(t, race(t, lifecycle.ErrConflict, func(i int) error {
 		j := fullJob(1)
 		j.Reason = fmt.Sprintf("writer %d", i)
 		_, err := w.Store.UpdateJob(t.Context(), j)
@@ -199,18 +199,18 @@ func testOneChanges(t *testing.T, w world) {
 func testTurnsAddUp(t *testing.T, w world) {
 	race(t, nil, func(int) error {
 		for {
-			turns, err := w.Store.Turns(t.Context(), jobPool)
+			turns, err := w.Store.SlotTable(t.Context(), jobPool)
 			if err != nil {
 				return err
 			}
-			turns.Given++
-			turns.Open = append(turns.Open, fullTurn(turns.Given))
-			if _, err = w.Store.UpdateTurns(t.Context(), turns); !errors.Is(err, lifecycle.ErrLost) {
+			turns.Assigned++
+			turns.Open = append(turns.Open, fullTurn(turns.Assigned))
+			if _, err = w.Store.UpdateSlotTable(t.Context(), turns); !errors.Is(err, lifecycle.ErrConflict) {
 				return err
 			}
 		}
 	})
-	want := lifecycle.Turns{Pool: jobPool, Given: writers, Version: writers}
+	want := lifecycle.SlotTable{Pool: jobPool, Assigned: writers, Version: writers}
 	for n := range int64(writers) {
 		want.Open = append(want.Open, fullTurn(n+1))
 	}
