@@ -35,7 +35,7 @@ func run(ctx context.Context, c config) error {
 		return err
 	}
 	defer release()
-	h.Tidy()
+	h.RemoveSecrets()
 	h.PrepareAhead(ctx)
 	p, err := findPlace(ctx, c, fail)
 	if err != nil {
@@ -43,7 +43,7 @@ func run(ctx context.Context, c config) error {
 	}
 	defer p.store.Close()
 	log := c.logger(p.instanceID)
-	h.Become(p.instanceID, p.power, log.Named("host"))
+	h.SetIdentity(p.instanceID, p.power, log.Named("host"))
 	a, err := agent.New(agent.Options{
 		HostKey: p.hostKey, Store: p.store, Host: h, Version: telemetry.Version,
 		State:       host.StateFile{Path: filepath.Join(c.Directory, "state", "agent.json"), Now: time.Now},

@@ -12,7 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Options are what an agent is made of.
+// Options configure an agent.
 type Options struct {
 	// HostKey is the key of the agent's two rows.
 	HostKey string
@@ -21,52 +21,52 @@ type Options struct {
 	State   State
 	// Version is reported as agentVersion.
 	Version string
-	// Intervals: DefaultIntervals when zero.
+	// Intervals are DefaultIntervals if zero.
 	Intervals Intervals
-	// BootTimeout: DefaultBootTimeout when zero.
+	// BootTimeout is DefaultBootTimeout if zero.
 	BootTimeout time.Duration
-	// Rand is the source of all jitter; nil means one of its own.
+	// Rand is the source of all jitter; nil for one of its own.
 	Rand *rand.Rand
-	// Logger: nil logs nothing.
+	// Logger may be nil: nothing is logged then.
 	Logger hclog.Logger
 }
 
 // Agent keeps one host in step with its record. It is not safe for concurrent
-// use: whoever calls Step is its only goroutine.
+// use: only one goroutine may call Step.
 type Agent struct {
 	o   Options
 	log hclog.Logger
 
 	memory   Memory
 	saved    Memory
-	loadErr  error // what was wrong with the memory at the start
+	loadErr  error // why the memory could not be loaded at the start
 	saveErr  error
-	scene    Scene // on the store's clock
+	observed Observed // on the store's clock
 	blindErr error
 
-	reading reading
-	effects effects
-	telling telling
+	poller   recordPoller
+	effects  effects
+	reporter reporter
 }
 
-// New returns an agent that goes on from what it finds in the State. A state
-// that cannot be used is no error: it is rebuilt from the host and the record.
+// New returns an agent that continues from what it finds in the State. A state
+// that cannot be used is not an error: it is rebuilt from the host and the record.
 func New(o Options) (*Agent, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
 	o.setDefaults()
 	a := &Agent{o: o, log: o.Logger}
-	// The first read of the record must not be an old one: what this agent
-	// saw last may be lost.
-	a.reading.consistent = true
+	// The first read of the record must be consistent: the newest record that this
+	// agent has seen may have been lost.
+	a.poller.consistent = true
 	a.memory, a.loadErr = o.State.Load()
 	if a.loadErr != nil {
 		a.memory = Memory{}
-		a.log.Error("agent state unusable, rebuilding it from the host and the record", "error", a.loadErr)
+		a.log.Error("agent state unusable; rebuilding it from the host and the record", "error", a.loadErr)
 	}
 	a.saved = a.memory
-	a.reading.record = a.memory.Record
+	a.poller.record = a.memory.Record
 	return a, nil
 }
 
@@ -95,12 +95,12 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Step reads the record when that is due, looks at the host, does at most one
-// effect, and reports when something changed or a heartbeat is due. It returns
-// when to call it again, at the latest; sooner is always fine. over is true
-// once the host has been powered off. now is the host's own clock.
+// Step observes the host, reads the record if that is due, begins at most one
+// effect, and reports if something changed or a heartbeat is due. It returns when
+// to call it again at the latest; sooner is always fine. over is true once the
+// host has been powered off. now is the time of the host's own clock.
 func (a *Agent) Step(ctx context.Context, now time.Time) (next time.Time, over bool) {
-	a.look(ctx, now)
+	a.observe(ctx, now)
 	a.expectRelease(now)
 	a.readIfDue(ctx, now)
 	d := Decide(a.facts(), a.storeTime(now))
@@ -109,37 +109,38 @@ func (a *Agent) Step(ctx context.Context, now time.Time) (next time.Time, over b
 	if began {
 		return now, over
 	}
-	a.tell(ctx, now, d.Answer)
+	a.reportIfDue(ctx, now, d.Answer)
 	return a.next(now, d), false
 }
 
-// stopping: the agent was told to end in the middle of a call, and that the call
-// failed means nothing.
+// stopping reports whether the agent was stopped in the middle of a call: then the
+// failure of the call means nothing.
 func stopping(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
-// look takes in the scene. A host that cannot be seen is what it last was.
-func (a *Agent) look(ctx context.Context, now time.Time) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+// observe reads the state of the host. A host that cannot be observed counts as
+// unchanged.
+func (a *Agent) observe(ctx context.Context, now time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
-	scene, err := a.o.Host.Look(ctx)
+	observed, err := a.o.Host.Observe(ctx)
 	if err != nil {
 		if a.blindErr == nil && !stopping(ctx) {
-			a.log.Error("cannot look at the host", "error", err)
+			a.log.Error("cannot observe the host", "error", err)
 		}
 		a.blindErr = err
 		a.memory = a.memory.booted(a.memory.BootID, now.Add(a.memory.ClockOffset))
 		return
 	}
 	a.blindErr = nil
-	a.scene = scene.shifted(a.memory.ClockOffset)
-	a.memory = a.memory.booted(scene.BootID, now.Add(a.memory.ClockOffset))
-	if scene.Refused != "" && a.memory.Refused == "" {
-		a.log.Warn("a job of another run was refused, the host will not be used again", "run", scene.Refused)
-		a.memory.Refused = scene.Refused
+	a.observed = observed.shifted(a.memory.ClockOffset)
+	a.memory = a.memory.booted(observed.BootID, now.Add(a.memory.ClockOffset))
+	if observed.Refused != "" && a.memory.Refused == "" {
+		a.log.Warn("job of another run refused; the host will not be used again", "run", observed.Refused)
+		a.memory.Refused = observed.Refused
 	}
-	a.scene.Job = a.withoutSecrets(scene.Job)
-	if a.reading.record != nil { // before the first record nothing is told
-		a.memory = a.memory.prepared(a.scene.Prepared, a.storeTime(now))
+	a.observed.Job = a.withoutSecrets(observed.Job)
+	if a.poller.record != nil { // before the first record nothing is reported
+		a.memory = a.memory.prepared(a.observed.Prepared, a.storeTime(now))
 	}
 }
 
@@ -148,20 +149,20 @@ func (a *Agent) storeTime(now time.Time) time.Time { return now.Add(a.memory.Clo
 
 func (a *Agent) facts() Facts {
 	return Facts{
-		Record: a.reading.record, MissingSince: a.reading.missingSince, Scene: a.scene, Blind: a.blindErr != nil,
-		Memory: a.memory, Tried: a.effects.tried(a.reading.record), Confirmed: a.reading.confirmed,
+		Record: a.poller.record, MissingSince: a.poller.missingSince, Observed: a.observed, Blind: a.blindErr != nil,
+		Memory: a.memory, Tried: a.effects.tried(a.poller.record), Confirmed: a.poller.confirmed,
 		BootTimeout: a.o.BootTimeout,
 	}
 }
 
-// remember saves the memory when it changed, before the effect that follows
-// from it. A disk that takes nothing is reported and stops no job.
+// remember saves the memory if it changed, before the effect that follows from
+// it. A disk that cannot be written is reported and stops no job.
 func (a *Agent) remember(d Decision) {
 	if d.Effect != EffectConfirm && d.Effect != EffectPowerOff {
-		a.reading.confirmed = false
+		a.poller.confirmed = false
 	}
-	if d.Effect == EffectListen && a.scene.Listener.Phase == ListenerExited && !a.effects.waiting(d.Effect) {
-		a.memory = a.memory.restarted(a.scene.Listener)
+	if d.Effect == EffectListen && a.observed.Listener.Phase == ListenerExited && !a.effects.waiting(d.Effect) {
+		a.memory = a.memory.restarted(a.observed.Listener)
 	}
 	if a.memory.same(a.saved) && a.saveErr == nil {
 		return
@@ -175,25 +176,25 @@ func (a *Agent) remember(d Decision) {
 	}
 }
 
-// next is when the agent has something to do again.
+// next returns when the agent has something to do again.
 func (a *Agent) next(now time.Time, d Decision) time.Time {
-	next := earliest(a.reading.at, a.telling.at)
+	next := earliest(a.poller.nextRead, a.reporter.nextReport)
 	next = earliest(next, a.effects.notBefore)
-	if !d.Look.IsZero() {
-		next = earliest(next, d.Look.Add(-a.memory.ClockOffset))
+	if !d.RecheckAt.IsZero() {
+		next = earliest(next, d.RecheckAt.Add(-a.memory.ClockOffset))
 	}
-	if a.blindErr != nil || a.scene.moving() {
-		next = earliest(next, now.Add(lookInterval))
+	if a.blindErr != nil || a.observed.changing() {
+		next = earliest(next, now.Add(observeInterval))
 	}
 	next = earliest(next, a.statusChange(now))
 	return latest(next, now)
 }
 
-// faults says what is wrong with the agent itself, for the report's detail.
+// faults returns what is wrong with the agent itself, for the report's detail.
 func (a *Agent) faults() string {
 	var all []error
 	if a.blindErr != nil {
-		all = append(all, fmt.Errorf("look at host: %w", a.blindErr))
+		all = append(all, fmt.Errorf("observe host: %w", a.blindErr))
 	}
 	if a.saveErr != nil {
 		all = append(all, a.saveErr)
@@ -211,8 +212,8 @@ func (a *Agent) faults() string {
 }
 
 func (a *Agent) state() lifecycle.State {
-	if a.reading.record == nil {
+	if a.poller.record == nil {
 		return ""
 	}
-	return a.reading.record.State
+	return a.poller.record.State
 }

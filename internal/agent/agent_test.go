@@ -35,7 +35,7 @@ func steps(t *testing.T, w *world, a *agent.Agent, done func() bool) (over bool)
 		}
 		w.sleepUntil(next)
 	}
-	t.Fatalf("not within a day; record %+v, report %+v, scene %+v", w.record, w.report, w.scene)
+	t.Fatalf("not within a day; record %+v, report %+v, observed %+v", w.record, w.report, w.observed)
 	return false
 }
 
@@ -79,7 +79,7 @@ func (w *world) advance() {
 	switch r := w.record; {
 	case (r.State == lifecycle.StateCreated || r.State == lifecycle.StateClaimed) && w.answered(lifecycle.SignalRegOK):
 		w.running()
-	case r.State == lifecycle.StateRunning && r.JobsOf != "" && w.scene.Jobs == 0:
+	case r.State == lifecycle.StateRunning && r.JobsOf != "" && w.observed.Jobs == 0:
 		w.runsItsJob()
 		w.jobEnds()
 	case r.State == lifecycle.StateRunning && r.JobsOf != "":

@@ -7,35 +7,35 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Facts are all that a decision rests on. Times are the store's.
+// Facts are the complete input of a decision. Times are on the store's clock.
 type Facts struct {
 	// Record is the newest record seen, nil when there never was one.
 	Record *lifecycle.Record
-	// MissingSince is since when a consistent read says that the record is
-	// gone; zero while it is there or the store is silent.
+	// MissingSince is when a consistent read first found the record gone; zero
+	// while it exists or the store does not answer.
 	MissingSince time.Time
-	// Scene is the host as it was just seen. Blind says that it could not be
-	// looked at: then the scene is the last one known.
-	Scene  Scene
-	Blind  bool
-	Memory Memory
-	// Tried says that the record's registration was already used once.
+	// Observed is the state of the host. Blind says that it could not be observed:
+	// then Observed is the last known state.
+	Observed Observed
+	Blind    bool
+	Memory   Memory
+	// Tried says that a removal was already tried with the record's registration.
 	Tried bool
-	// Confirmed says that the store was asked for a consistent read since
-	// there was a reason to end the host.
+	// Confirmed says that a consistent read was made since there was a reason to
+	// end the host.
 	Confirmed bool
 	// BootTimeout is how long the host waits for its first record.
 	BootTimeout time.Duration
 }
 
-// Decision is the one effect to do now, why, and what to answer.
+// Decision is the one effect to begin now, its reason, and what to report.
 type Decision struct {
 	Effect Effect
-	// Why is a sentence for the log.
-	Why    string
+	// Reason is a sentence for the log and the status line.
+	Reason string
 	Answer Answer
-	// Look is when to decide again if nothing changes; zero: no such time.
-	Look time.Time
+	// RecheckAt is when to decide again if nothing changes; zero for never.
+	RecheckAt time.Time
 }
 
 // Effect is something that the agent does to its host.
@@ -62,24 +62,24 @@ type Answer struct {
 	Detail string
 }
 
-// Decide is the agent's one decision function. It is pure and total.
+// Decide is the agent's only decision function. It is pure and total.
 func Decide(f Facts, now time.Time) Decision {
-	v := view{Facts: f, now: now}
-	if why := v.mustEnd(); why != "" {
-		return v.end(why)
+	v := decider{Facts: f, now: now}
+	if reason := v.mustEnd(); reason != "" {
+		return v.end(reason)
 	}
 	d := v.keepInStep()
-	d.Look = earliest(d.Look, v.endsAt())
+	d.RecheckAt = earliest(d.RecheckAt, v.endsAt())
 	return d
 }
 
-// view is the facts with the questions that the states ask of them.
-type view struct {
+// decider is the facts and the time, with the predicates that decisions use.
+type decider struct {
 	Facts
 	now time.Time
 }
 
-func (v view) keepInStep() Decision {
+func (v decider) keepInStep() Decision {
 	switch {
 	case v.Record == nil:
 		return wait("there is no record of this host yet")
@@ -95,26 +95,26 @@ func (v view) keepInStep() Decision {
 	return wait(fmt.Sprintf("state %q is not one of ours", v.Record.State))
 }
 
-// busy: what cannot be seen is busy.
-func (v view) busy() bool { return v.Blind || v.Scene.Busy }
+// busy reports whether a job may be running. A host that cannot be observed is busy.
+func (v decider) busy() bool { return v.Blind || v.Observed.Busy }
 
-func do(e Effect, why string) Decision { return Decision{Effect: e, Why: why} }
+func do(e Effect, reason string) Decision { return Decision{Effect: e, Reason: reason} }
 
-func wait(why string) Decision { return Decision{Why: why} }
+func wait(reason string) Decision { return Decision{Reason: reason} }
 
 func (d Decision) answering(a Answer) Decision {
 	d.Answer = a
 	return d
 }
 
-func (d Decision) lookAt(t time.Time) Decision {
-	d.Look = t
+func (d Decision) recheckAt(t time.Time) Decision {
+	d.RecheckAt = t
 	return d
 }
 
-// usable reports whether the record brings a registration of one of the kinds
-// that has not expired.
-func (v view) usable(kinds ...lifecycle.RegistrationKind) bool {
+// usable reports whether the record has an unexpired registration of one of these
+// kinds.
+func (v decider) usable(kinds ...lifecycle.RegistrationKind) bool {
 	reg := v.Record.Registration
 	if reg == nil || reached(reg.ExpiresAt, v.now) {
 		return false
@@ -127,21 +127,21 @@ func (v view) usable(kinds ...lifecycle.RegistrationKind) bool {
 	return false
 }
 
-// refused names the run whose job was refused on this host, or "".
-func (v view) refused() string {
-	if v.Scene.Refused != "" {
-		return v.Scene.Refused
+// refused returns the run whose job was refused on this host, or "".
+func (v decider) refused() string {
+	if v.Observed.Refused != "" {
+		return v.Observed.Refused
 	}
 	return v.Memory.Refused
 }
 
-// retryAt is when something that GitHub made fail is tried again.
+// retryAt returns when a task that failed because of GitHub is tried again.
 func retryAt(p Progress) time.Time { return p.At.Add(doubled(p.Attempt, retryBase, retryCap)) }
 
-// reached reports whether the time t has come; no time never comes.
+// reached reports whether the time t has come. The zero time never comes.
 func reached(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
 
-// earliest returns the earlier of two times, passing over a zero one.
+// earliest returns the earlier of two times, ignoring a zero one.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b

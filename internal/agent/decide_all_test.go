@@ -17,25 +17,25 @@ var axes = [][]edit{
 		state(lifecycle.StateCreated), state(lifecycle.StateClaimed), state(lifecycle.StateRunning),
 		state(lifecycle.StateTerminated), released, pooled, func(f *agent.Facts) { f.Record = nil },
 	},
-	{as, func(f *agent.Facts) { f.Scene.Busy = true }, func(f *agent.Facts) { f.Blind = true }},
-	append(phases(func(s *agent.Scene) *agent.Progress { return &s.Prepared }, 0, agent.PhaseNone, agent.PhaseOK, agent.PhaseFailed),
+	{as, func(f *agent.Facts) { f.Observed.Busy = true }, func(f *agent.Facts) { f.Blind = true }},
+	append(phases(func(s *agent.Observed) *agent.Progress { return &s.Prepared }, 0, agent.PhaseNone, agent.PhaseOK, agent.PhaseFailed),
 		func(f *agent.Facts) {
-			f.Scene.Prepared.Phase, f.Memory.ScriptFailedAt = agent.PhaseFailed, start.Add(-time.Minute)
+			f.Observed.Prepared.Phase, f.Memory.ScriptFailedAt = agent.PhaseFailed, start.Add(-time.Minute)
 		}),
-	phases(func(s *agent.Scene) *agent.Progress { return &s.Registered }, 1, agent.PhaseNone, agent.PhaseRunning, agent.PhaseOK, agent.PhaseFailed),
-	phases(func(s *agent.Scene) *agent.Progress { return &s.Removed }, 2, agent.PhaseNone, agent.PhaseFailed),
-	phases(func(s *agent.Scene) *agent.Progress { return &s.Cleaned }, 2, agent.PhaseNone, agent.PhaseRunning, agent.PhaseOK, agent.PhaseFailed),
-	{as, func(f *agent.Facts) { f.Scene.Registration = false }},
+	phases(func(s *agent.Observed) *agent.Progress { return &s.Registered }, 1, agent.PhaseNone, agent.PhaseRunning, agent.PhaseOK, agent.PhaseFailed),
+	phases(func(s *agent.Observed) *agent.Progress { return &s.Removed }, 2, agent.PhaseNone, agent.PhaseFailed),
+	phases(func(s *agent.Observed) *agent.Progress { return &s.Cleaned }, 2, agent.PhaseNone, agent.PhaseRunning, agent.PhaseOK, agent.PhaseFailed),
+	{as, func(f *agent.Facts) { f.Observed.Registration = false }},
 	{
-		func(f *agent.Facts) { f.Scene.Listener = agent.Listener{} },
-		func(f *agent.Facts) { f.Scene.Listener.Phase = agent.ListenerStarting },
+		func(f *agent.Facts) { f.Observed.Listener = agent.Listener{} },
+		func(f *agent.Facts) { f.Observed.Listener.Phase = agent.ListenerStarting },
 		as,
-		func(f *agent.Facts) { f.Scene.Listener.Phase = agent.ListenerStopping },
-		func(f *agent.Facts) { f.Scene.Listener.Phase = agent.ListenerExited },
+		func(f *agent.Facts) { f.Observed.Listener.Phase = agent.ListenerStopping },
+		func(f *agent.Facts) { f.Observed.Listener.Phase = agent.ListenerExited },
 	},
 	{as, jobScopedIfAny(0), jobScopedIfAny(1)},
 	{as, disallowed},
-	{as, func(f *agent.Facts) { f.Scene.Refused = "9" }, interruptedIn(time.Minute)},
+	{as, func(f *agent.Facts) { f.Observed.Refused = "9" }, interruptedIn(time.Minute)},
 	{
 		as,
 		func(f *agent.Facts) {
@@ -63,7 +63,7 @@ func as(*agent.Facts) {}
 
 func jobScopedIfAny(jobs int) edit {
 	return func(f *agent.Facts) {
-		if f.Scene.Jobs = jobs; f.Record == nil {
+		if f.Observed.Jobs = jobs; f.Record == nil {
 			return
 		}
 		if jobScoped(f); f.Record.Pooled() || f.Record.State == lifecycle.StateTerminated {
@@ -77,13 +77,13 @@ func pooled(f *agent.Facts) {
 	f.Record.PooledAt, f.Record.Registration = start, nil
 }
 
-func phases(of func(s *agent.Scene) *agent.Progress, assignment int64, phases ...agent.Phase) []edit {
+func phases(of func(s *agent.Observed) *agent.Progress, assignment int64, phases ...agent.Phase) []edit {
 	var edits []edit
 	for _, phase := range phases {
 		edits = append(edits, func(f *agent.Facts) {
-			*of(&f.Scene) = agent.Progress{Phase: phase, Assignment: assignment, At: start, Attempt: 1}
+			*of(&f.Observed) = agent.Progress{Phase: phase, Assignment: assignment, At: start, Attempt: 1}
 			if phase == agent.PhaseNone {
-				*of(&f.Scene) = agent.Progress{}
+				*of(&f.Observed) = agent.Progress{}
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func checkRules(t *testing.T, axes [][]edit) {
 			}
 			for _, rule := range found {
 				if broken[rule]++; broken[rule] == 1 {
-					t.Errorf("%s\ndecision %+v\nrecord %+v\nscene %+v", rule, d, f.Record, f.Scene)
+					t.Errorf("%s\ndecision %+v\nrecord %+v\nscene %+v", rule, d, f.Record, f.Observed)
 				}
 			}
 			return
@@ -142,7 +142,7 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 			broken = append(broken, says)
 		}
 	}
-	s, r := f.Scene, f.Record
+	s, r := f.Observed, f.Record
 	busy := f.Blind || s.Busy
 	ends := d.Effect == agent.EffectPowerOff || d.Effect == agent.EffectConfirm
 	held := r != nil && r.Held(start)
@@ -151,7 +151,7 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 	interrupted := !s.InterruptionAt.IsZero()
 	late := r != nil && !r.Threshold.IsZero() && start.Sub(r.Threshold) >= time.Minute
 
-	rule(d.Why != "", "every decision has a reason")
+	rule(d.Reason != "", "every decision has a reason")
 	rule(!ends || !held, "nothing ends a held host")
 	rule(!ends || terminated || !busy, "a job is ended by an order or its runtime alone")
 	rule(!ends || terminated || late || useless, "a host ends by an order, its threshold or its failed script")

@@ -21,7 +21,7 @@ func TestCauseOfAListenersEnd(t *testing.T) {
 		"one long line":  {strings.Repeat("error ", 1000), ended},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := agent.Decide(facts(exited(1, time.Minute), scene(func(s *agent.Scene) { s.Listener.Detail = test.log })), start)
+			d := agent.Decide(facts(exited(1, time.Minute), observed(func(s *agent.Observed) { s.Listener.Detail = test.log })), start)
 			if d.Answer.Detail != test.want {
 				t.Errorf("got %q, want %q", d.Answer.Detail, test.want)
 			}

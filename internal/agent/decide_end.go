@@ -7,17 +7,17 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// end powers the host off, after the store was asked once more: the last read
-// may have been an old one.
-func (v view) end(why string) Decision {
+// end powers the host off, after one more consistent read: the last read may have
+// been stale.
+func (v decider) end(reason string) Decision {
 	if !v.Confirmed {
-		return do(EffectConfirm, "reading consistently before the end: "+why)
+		return do(EffectConfirm, "reading consistently before the end: "+reason)
 	}
-	return do(EffectPowerOff, why)
+	return do(EffectPowerOff, reason)
 }
 
-// mustEnd says why the host must end now, or "".
-func (v view) mustEnd() string {
+// mustEnd returns why the host must end now, or "".
+func (v decider) mustEnd() string {
 	switch {
 	case v.held():
 		return ""
@@ -30,16 +30,16 @@ func (v view) mustEnd() string {
 			v.now.Sub(v.Memory.ScriptFailedAt).Round(time.Second))
 	case v.Record == nil:
 		return fmt.Sprintf("no record of this host for %s", v.now.Sub(v.Memory.StartedAt).Round(time.Second))
-	case v.forgotten():
+	case v.recordGone():
 		return fmt.Sprintf("its record is gone since %s", v.MissingSince.UTC().Format(time.RFC3339))
 	}
 	return fmt.Sprintf("its threshold of %s has passed by %s and nobody ended it",
 		v.Record.Threshold.UTC().Format(time.RFC3339), v.now.Sub(v.Record.Threshold).Round(time.Second))
 }
 
-// endsAt is when the host ends itself if nothing new is heard; zero for never.
-// It does not depend on whether the store answers (docs/design.md#the-lifecycle).
-func (v view) endsAt() time.Time {
+// endsAt returns when the host ends itself if its record does not change; zero for
+// never. It does not depend on whether the store answers (docs/design.md#the-lifecycle).
+func (v decider) endsAt() time.Time {
 	if v.held() {
 		return v.Record.Hold
 	}
@@ -50,15 +50,15 @@ func (v view) endsAt() time.Time {
 	return earliest(at, v.scriptEnd())
 }
 
-// deadline is until when the host may be there, zero for ever, and for how long
-// after that it leaves its end to others.
-func (v view) deadline() (at time.Time, margin time.Duration) {
+// deadline returns until when the host may exist (zero for no limit), and for how
+// long after that it waits for the control plane to end it.
+func (v decider) deadline() (at time.Time, margin time.Duration) {
 	switch {
 	case v.Record == nil && v.busy():
 		return v.runtimeEnd(), endMargin
 	case v.Record == nil:
 		return v.Memory.StartedAt.Add(v.BootTimeout), 0
-	case v.forgotten():
+	case v.recordGone():
 		return v.MissingSince, goneMargin
 	case v.Record.Threshold.IsZero():
 		return time.Time{}, 0
@@ -68,28 +68,28 @@ func (v view) deadline() (at time.Time, margin time.Duration) {
 	return v.Record.Threshold, endMargin
 }
 
-// scriptEnd is when a host ends itself whose pre-runner script failed: it can
-// serve no run in this boot. Zero when it did not fail, or when a runner lives
-// that was there before.
-func (v view) scriptEnd() time.Time {
+// scriptEnd returns when a host whose pre-runner script failed ends itself: it can
+// serve no run in this boot. It is zero if the script did not fail, or while an
+// earlier runner lives.
+func (v decider) scriptEnd() time.Time {
 	failedAt := v.Memory.ScriptFailedAt
-	if failedAt.IsZero() || v.Scene.Prepared.Phase != PhaseFailed || v.busy() || v.Scene.Listener.alive() {
+	if failedAt.IsZero() || v.Observed.Prepared.Phase != PhaseFailed || v.busy() || v.Observed.Listener.alive() {
 		return time.Time{}
 	}
 	return failedAt.Add(scriptMargin)
 }
 
-// forgotten: a record that was there is there no more. Whoever took it away
-// also forgot its threshold, but a job goes on to the end of its runtime.
-func (v view) forgotten() bool { return !v.MissingSince.IsZero() && !v.busy() }
+// recordGone reports whether an existing record was deleted. Its threshold is gone
+// with it, but a running job may continue to the end of its runtime.
+func (v decider) recordGone() bool { return !v.MissingSince.IsZero() && !v.busy() }
 
-func (v view) held() bool { return v.Record != nil && v.Record.Held(v.now) }
+func (v decider) held() bool { return v.Record != nil && v.Record.Held(v.now) }
 
-// runtimeEnd is when the job that runs has had all its time. What is not known
-// is taken as late as it can be.
-func (v view) runtimeEnd() time.Time {
-	registered, most := v.Scene.Registered.At, lifecycle.DefaultPolicy().MaxRuntime
-	if registered.IsZero() || v.Scene.Registered.Phase != PhaseOK {
+// runtimeEnd returns when the running job has used up its maximum runtime. Unknown
+// times are assumed as late as possible.
+func (v decider) runtimeEnd() time.Time {
+	registered, most := v.Observed.Registered.At, lifecycle.DefaultPolicy().MaxRuntime
+	if registered.IsZero() || v.Observed.Registered.Phase != PhaseOK {
 		registered = v.Memory.StartedAt
 	}
 	if v.Record != nil && v.Record.MaxRuntime > 0 {

@@ -7,12 +7,12 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// release frees the host of its run: no new job, the running one to its end,
-// the registration removed, then everything of the run deleted. A pooled host
-// is one for which all that is done. A fresh host, which had no run, is prepared
-// first: it is pooled ready to serve.
-func (v view) release() Decision {
-	s := v.Scene
+// release releases the host from its run: no new job may start, the running one
+// may finish, then the registration is removed and everything of the run deleted.
+// A pooled host has done all of that. A fresh host, which had no run, is prepared
+// first, so that it is pooled ready to serve.
+func (v decider) release() Decision {
+	s := v.Observed
 	switch {
 	case s.Allowed != Allowed{}:
 		return do(EffectAllow, "released: no further job may start")
@@ -32,29 +32,29 @@ func (v view) release() Decision {
 	return v.clean()
 }
 
-// jit: the registration is not the agent's to remove, and nobody gives it a
-// token for that. It ends with its job, or is deleted on GitHub by its name;
-// what is left of it on disk goes with the clean-up.
-func (v view) jit() bool {
-	return v.Scene.RegisteredAs == lifecycle.RegistrationJIT || v.Record.JobsOf != ""
+// jit reports whether the runner has a JIT registration. The agent does not remove
+// it and gets no token for that: it ends with its job, or is deleted on GitHub by
+// its name. The clean-up deletes its files.
+func (v decider) jit() bool {
+	return v.Observed.RegisteredAs == lifecycle.RegistrationJIT || v.Record.JobsOf != ""
 }
 
-// stop ends the listener, at once when it does not end when asked.
-func (v view) stop(why string) Decision {
-	l := v.Scene.Listener
+// stop asks the listener to end, and kills it if it has not ended after stopLimit.
+func (v decider) stop(reason string) Decision {
+	l := v.Observed.Listener
 	if l.Phase != ListenerStopping {
-		return do(EffectStop, why)
+		return do(EffectStop, reason)
 	}
 	if limit := l.At.Add(stopLimit); !reached(limit, v.now) {
-		return wait("the listener was asked to end").lookAt(limit)
+		return wait("the listener was asked to end").recheckAt(limit)
 	}
 	return do(EffectStop, fmt.Sprintf("the listener did not end within %s", stopLimit))
 }
 
-// deregister needs the record's remove token. One that failed is good for
-// another attempt only when the fault was GitHub's; a new one always is.
-func (v view) deregister() Decision {
-	p := v.Scene.Removed.of(v.Record.Assignment)
+// deregister needs the record's remove token. A token with which a removal failed
+// is used again only if the failure was GitHub's; a new token always is.
+func (v decider) deregister() Decision {
+	p := v.Observed.Removed.of(v.Record.Assignment)
 	usable, detail := v.usable(lifecycle.RegistrationRemove), cmp.Or(p.Detail, "the registration could not be removed")
 	switch {
 	case p.Phase == PhaseRunning:
@@ -71,13 +71,13 @@ func (v view) deregister() Decision {
 	}
 	d := v.notClean(p.Cause, detail)
 	if usable && p.Cause == lifecycle.CauseGitHub {
-		d = d.lookAt(retryAt(p))
+		d = d.recheckAt(retryAt(p))
 	}
 	return d
 }
 
-func (v view) clean() Decision {
-	switch p := v.Scene.Cleaned.of(v.Record.Assignment); p.Phase {
+func (v decider) clean() Decision {
+	switch p := v.Observed.Cleaned.of(v.Record.Assignment); p.Phase {
 	case PhaseNone:
 		return do(EffectClean, "nothing is registered and nothing runs")
 	case PhaseRunning:
@@ -85,20 +85,20 @@ func (v view) clean() Decision {
 	case PhaseFailed:
 		return v.notClean(p.Cause, cmp.Or(p.Detail, "the host could not be cleaned"))
 	}
-	if v.Scene.Registration {
+	if v.Observed.Registration {
 		return v.notClean(lifecycle.CauseHost, "a registration is on disk after the clean-up")
 	}
-	if p := v.Scene.Prepared; p.Phase == PhaseFailed {
+	if p := v.Observed.Prepared; p.Phase == PhaseFailed {
 		return v.notClean(lifecycle.CauseHost, scriptFailure(p))
 	}
-	if v.Record.Pooled() && v.Scene.Prepared.Phase == PhaseNone && !v.interrupted() {
+	if v.Record.Pooled() && v.Observed.Prepared.Phase == PhaseNone && !v.interrupted() {
 		return do(EffectPrepare, "the pre-runner script has not run in this boot").
 			answering(Answer{Signal: lifecycle.SignalRemoveRegOK})
 	}
 	return wait("deregistered and clean").answering(Answer{Signal: lifecycle.SignalRemoveRegOK})
 }
 
-func (v view) notClean(c lifecycle.Cause, detail string) Decision {
+func (v decider) notClean(c lifecycle.Cause, detail string) Decision {
 	return wait("deregistration or clean-up failed").answering(
 		Answer{Signal: lifecycle.SignalRemoveRegFailed, Cause: c, Detail: detail})
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// serve brings the host to listen for the jobs of its run and keeps it there.
-func (v view) serve() Decision {
-	s := v.Scene
+// serve makes the host listen for the jobs of its run, and keeps it listening.
+func (v decider) serve() Decision {
+	s := v.Observed
 	switch {
 	case s.Busy:
 		return wait("a job runs").answering(v.working())
 	case s.Cleaned.Phase == PhaseRunning || s.Removed.Phase == PhaseRunning:
 		return wait("the clean-up of the last run is not over")
 	case v.interrupted() && !v.jobOver():
-		return v.leave()
-	case v.leftover():
+		return v.leaveMachine()
+	case v.hasOtherRunner():
 		return v.lost(lifecycle.CauseHost, fmt.Sprintf("a runner of assignment %d is left on the host", s.Registered.Assignment))
 	case v.jobOver():
 		return wait("its one job is done").answering(v.working())
@@ -35,47 +35,49 @@ func (v view) serve() Decision {
 	return v.register()
 }
 
-// leftover: a runner of another assignment, which a clean host cannot have.
-func (v view) leftover() bool {
-	s, a := v.Scene, v.Record.Assignment
+// hasOtherRunner reports whether there is a runner of another assignment. A clean
+// host cannot have one.
+func (v decider) hasOtherRunner() bool {
+	s, a := v.Observed, v.Record.Assignment
 	return (s.Registration && s.Registered.Assignment != a) || (s.Listener.alive() && s.Listener.Assignment != a)
 }
 
-// jobOver: a job-scoped host has begun its one job and runs none any more. It
-// waits for its release, whatever became of its runner: that takes no other.
-func (v view) jobOver() bool {
-	return v.Record != nil && v.Record.JobsOf != "" && v.Scene.Jobs > 0 && !v.busy()
+// jobOver reports whether a job-scoped host has begun its one job and no longer
+// runs it. It waits for its release, whatever the state of its runner, which takes
+// no other job.
+func (v decider) jobOver() bool {
+	return v.Record != nil && v.Record.JobsOf != "" && v.Observed.Jobs > 0 && !v.busy()
 }
 
-// interrupted: the cloud takes the machine soon.
-func (v view) interrupted() bool { return !v.Scene.InterruptionAt.IsZero() }
+// interrupted reports whether the cloud has announced to reclaim the machine.
+func (v decider) interrupted() bool { return !v.Observed.InterruptionAt.IsZero() }
 
-// leave takes no job any more: it would be lost with the machine. The runner's
-// registration stays until a release brings a token to remove it with.
-func (v view) leave() Decision {
-	at := v.Scene.InterruptionAt.UTC().Format(time.RFC3339)
+// leaveMachine stops taking jobs: a new one would be lost with the machine. The
+// runner's registration stays until a release brings a token to remove it.
+func (v decider) leaveMachine() Decision {
+	at := v.Observed.InterruptionAt.UTC().Format(time.RFC3339)
 	a := Answer{
 		Signal: lifecycle.SignalRegFailed, Cause: lifecycle.CauseAWS,
 		Detail: fmt.Sprintf("EC2 takes this machine at %s, so its runner takes no job any more", at),
 	}
-	if v.Scene.Listener.alive() {
+	if v.Observed.Listener.alive() {
 		return v.stop("EC2 takes this machine, and no job runs").answering(a)
 	}
 	return wait("EC2 takes this machine").answering(a)
 }
 
-// mayRegister: the record brings what a host of its kind registers with. A
-// job-scoped host must not become a runner for more than its one job, nor a
-// run-scoped one a runner for one job alone.
-func (v view) mayRegister() bool {
+// mayRegister reports whether the record has the kind of registration that a host
+// of its scope uses. A job-scoped host must not become a runner for more than its
+// one job, nor a run-scoped one a runner for a single job.
+func (v decider) mayRegister() bool {
 	if v.Record.JobsOf != "" {
 		return v.usable(lifecycle.RegistrationJIT)
 	}
 	return v.usable(lifecycle.RegistrationToken)
 }
 
-func (v view) prepare() Decision {
-	switch p := v.Scene.Prepared; p.Phase {
+func (v decider) prepare() Decision {
+	switch p := v.Observed.Prepared; p.Phase {
 	case PhaseNone:
 		return do(EffectPrepare, "the pre-runner script has not run in this boot").answering(v.progress())
 	case PhaseFailed:
@@ -91,7 +93,7 @@ func (v view) prepare() Decision {
 
 func scriptFailure(p Progress) string { return explained("the pre-runner script failed", p.Detail) }
 
-// explained is what failed, and the log if there is one.
+// explained returns what failed, with the log if there is one.
 func explained(what, log string) string {
 	if log == "" {
 		return what
@@ -99,13 +101,13 @@ func explained(what, log string) string {
 	return what + ": " + log
 }
 
-// complaint is what a line of a log says that tells of something gone wrong.
+// complaint matches a line of a log that probably describes an error.
 var complaint = regexp.MustCompile(`(?i)error|exception|fail|denied|refused|cannot|could not|unable|invalid|not found`)
 
-// explainedByLog adds the last line of a log that complains, and below that first
-// line, which is what most will see, as many of its last lines as a report takes:
-// the end of a log alone is no cause. Lines stay whole, so that a secret in one is
-// known for it.
+// explainedByLog adds the last line of a log that matches complaint. Below that
+// first line, which is all that most readers see, it adds as many of the last lines
+// of the log as fit into a report: the end of a log alone explains little. Lines
+// are kept whole, so that secrets in them can be recognized.
 func explainedByLog(what, log string) string {
 	for _, line := range slices.Backward(strings.Split(log, "\n")) {
 		if complaint.MatchString(line) && len(line) < detailLimit/2 {
@@ -122,8 +124,8 @@ func explainedByLog(what, log string) string {
 	return what + "\n" + log
 }
 
-func (v view) register() Decision {
-	switch p := v.Scene.Registered.of(v.Record.Assignment); p.Phase {
+func (v decider) register() Decision {
+	switch p := v.Observed.Registered.of(v.Record.Assignment); p.Phase {
 	case PhaseOK:
 		return v.listen()
 	case PhaseRunning:
@@ -142,27 +144,27 @@ func (v view) register() Decision {
 	return do(EffectRegister, fmt.Sprintf("%s may come to this host", allowedBy(*v.Record))).answering(v.progress())
 }
 
-// registrationFailed tries again by itself only what GitHub made fail, since a
+// registrationFailed retries by itself only if GitHub caused the failure, since a
 // created host has until its threshold to become ready.
-func (v view) registrationFailed(p Progress) Decision {
+func (v decider) registrationFailed(p Progress) Decision {
 	a := Answer{Signal: lifecycle.SignalRegFailed, Cause: p.Cause, Detail: cmp.Or(p.Detail, "the runner could not be configured")}
 	if p.Cause != lifecycle.CauseGitHub || !v.mayRegister() {
 		return wait("the registration failed").answering(a)
 	}
 	if at := retryAt(p); !reached(at, v.now) {
-		return wait("the registration failed by GitHub's fault and is tried again").answering(a).lookAt(at)
+		return wait("the registration failed by GitHub's fault and is tried again").answering(a).recheckAt(at)
 	}
 	return do(EffectRegister, fmt.Sprintf("registration, attempt %d", p.Attempt+1)).answering(a)
 }
 
-func (v view) listen() Decision {
-	l := v.Scene.Listener
+func (v decider) listen() Decision {
+	l := v.Observed.Listener
 	if l.Assignment != v.Record.Assignment {
 		l = Listener{}
 	}
 	switch l.Phase {
 	case ListenerStopping:
-		return wait("the listener was asked to end").answering(v.progress()).lookAt(l.At.Add(stopLimit))
+		return wait("the listener was asked to end").answering(v.progress()).recheckAt(l.At.Add(stopLimit))
 	case ListenerListening:
 		return wait("listening for jobs").answering(v.working())
 	case ListenerStarting:
@@ -173,13 +175,13 @@ func (v view) listen() Decision {
 	return do(EffectListen, "the runner is configured").answering(v.progress())
 }
 
-func (v view) connecting(l Listener) Decision {
+func (v decider) connecting(l Listener) Decision {
 	limit := l.StartedAt.Add(connectLimit)
 	switch {
 	case v.Record.State == lifecycle.StateRunning: // it connects when GitHub is back
 		return wait("the listener is connecting again").answering(v.progress())
 	case !reached(limit, v.now):
-		return wait("the listener is connecting").answering(v.progress()).lookAt(limit)
+		return wait("the listener is connecting").answering(v.progress()).recheckAt(limit)
 	}
 	return wait("the listener does not connect").answering(Answer{
 		Signal: lifecycle.SignalRegFailed, Cause: lifecycle.CauseGitHub,
@@ -187,8 +189,8 @@ func (v view) connecting(l Listener) Decision {
 	})
 }
 
-// exited decides by the exit code of the listener (docs/design.md#github-and-ec2-facts).
-func (v view) exited(l Listener) Decision {
+// exited decides on the exit code of the listener (docs/design.md#github-and-ec2-facts).
+func (v decider) exited(l Listener) Decision {
 	if v.jit() && (l.Code == CodeDone || (l.Code == CodeTerminated && l.Listened)) {
 		return v.leftWithoutJob(l)
 	}
@@ -209,18 +211,17 @@ func (v view) exited(l Listener) Decision {
 	at := l.At.Add(restartPause(l.Code, restarts))
 	if !reached(at, v.now) {
 		return wait(fmt.Sprintf("the listener ended with exit code %d and is started again", l.Code)).
-			answering(v.progress()).lookAt(at)
+			answering(v.progress()).recheckAt(at)
 	}
 	return do(EffectListen, fmt.Sprintf("the listener ended with exit code %d", l.Code)).answering(v.progress())
 }
 
-// leftWithoutJob: the listener of a JIT registration is done, and no job of
-// this host has begun. actions/runner ends with 0 when GitHub revokes its
-// token, which is how it hears that its registration is gone, and with 1 when
-// it then asks for a session; it also ends after a job that was cancelled
-// before its first step. Nothing of that is the host's fault, unless its hook
-// refused the job.
-func (v view) leftWithoutJob(l Listener) Decision {
+// leftWithoutJob handles the listener of a JIT registration that has ended before
+// a job began on this host. actions/runner exits with 0 when GitHub revokes its
+// token, which is how it learns that its registration is gone, and with 1 when it
+// then asks for a session. It also ends after a job that was canceled before its
+// first step. None of that is the host's fault, unless its hook refused the job.
+func (v decider) leftWithoutJob(l Listener) Decision {
 	if run := v.refused(); run != "" {
 		return v.lost(lifecycle.CauseHost, "its one job was refused: it is one of run "+run)
 	}
@@ -238,7 +239,8 @@ func restartPause(code, restarts int) time.Duration {
 	return doubled(restarts+1, restartBase, restartCap)
 }
 
-// exitCause: a retryable error and a session conflict are the server's word.
+// exitCause returns who caused an exit code. A retryable error and a session
+// conflict come from the server.
 func exitCause(code int) lifecycle.Cause {
 	if code == CodeRetryable || code == CodeSessionConflict {
 		return lifecycle.CauseGitHub
@@ -246,27 +248,27 @@ func exitCause(code int) lifecycle.Cause {
 	return lifecycle.CauseHost
 }
 
-// lost: the host cannot serve this assignment and does not try on.
-func (v view) lost(c lifecycle.Cause, detail string) Decision {
+// lost reports that the host cannot serve this assignment and has stopped trying.
+func (v decider) lost(c lifecycle.Cause, detail string) Decision {
 	return wait("the runner is lost").answering(
 		Answer{Signal: lifecycle.SignalRegFailed, Cause: c, Detail: detail})
 }
 
-// working is the answer of a host that serves its run.
-func (v view) working() Answer {
-	if v.Scene.Registered.Assignment != v.Record.Assignment {
+// working returns the answer of a host that serves its run.
+func (v decider) working() Answer {
+	if v.Observed.Registered.Assignment != v.Record.Assignment {
 		return v.progress()
 	}
 	return Answer{Signal: lifecycle.SignalRegOK}
 }
 
-// progress is the answer of a host on its way: it says that the pre-runner
-// script succeeded where that is news, and takes nothing back.
-func (v view) progress() Answer {
+// progress returns the answer of a host that is getting ready. It reports that the
+// pre-runner script succeeded where that is new, and never retracts a signal.
+func (v decider) progress() Answer {
 	switch {
 	case v.Record.State == lifecycle.StateRunning:
 		return Answer{Signal: lifecycle.SignalRegOK}
-	case v.Record.State == lifecycle.StateCreated && v.Scene.Prepared.Phase == PhaseOK:
+	case v.Record.State == lifecycle.StateCreated && v.Observed.Prepared.Phase == PhaseOK:
 		return Answer{Signal: lifecycle.SignalOK}
 	}
 	return Answer{}

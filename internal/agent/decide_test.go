@@ -24,7 +24,7 @@ func facts(edits ...func(f *agent.Facts)) agent.Facts {
 	w := newWorld()
 	serving(w)
 	f := agent.Facts{
-		Record: w.record, Scene: w.scene, BootTimeout: 10 * time.Minute,
+		Record: w.record, Observed: w.observed, BootTimeout: 10 * time.Minute,
 		Memory: agent.Memory{BootID: "boot-1", StartedAt: start, Record: w.record},
 	}
 	for _, edit := range edits {
@@ -61,7 +61,7 @@ func freshHost(f *agent.Facts) {
 	f.Record = &r
 }
 
-// jobScoped makes record and scene those of a host for one job of acme.
+// jobScoped makes record and observed those of a host for one job of acme.
 func jobScoped(f *agent.Facts) {
 	r := *f.Record
 	r.RunID, r.JobsOf = "job:7", "acme"
@@ -74,40 +74,42 @@ func jobScoped(f *agent.Facts) {
 		r.Registration = &reg
 	}
 	f.Record = &r
-	if f.Scene.RegisteredAs = lifecycle.RegistrationJIT; f.Scene.Allowed != (agent.Allowed{}) {
-		f.Scene.Allowed = agent.Allowed{JobsOf: "acme"}
+	if f.Observed.RegisteredAs = lifecycle.RegistrationJIT; f.Observed.Allowed != (agent.Allowed{}) {
+		f.Observed.Allowed = agent.Allowed{JobsOf: "acme"}
 	}
 }
 
-func jobs(n int) edit { return scene(func(s *agent.Scene) { s.Jobs = n }) }
+func jobs(n int) edit { return observed(func(s *agent.Observed) { s.Jobs = n }) }
 
 // longAgo is when the listener exited: whatever pause there is has passed.
-func longAgo(f *agent.Facts) { f.Scene.Listener.At = start.Add(-time.Hour) }
+func longAgo(f *agent.Facts) { f.Observed.Listener.At = start.Add(-time.Hour) }
 
-func scene(change func(s *agent.Scene)) edit { return func(f *agent.Facts) { change(&f.Scene) } }
+func observed(change func(s *agent.Observed)) edit {
+	return func(f *agent.Facts) { change(&f.Observed) }
+}
 
 func exited(code int, up time.Duration) edit {
-	return scene(func(s *agent.Scene) {
+	return observed(func(s *agent.Observed) {
 		s.Listener = agent.Listener{Phase: agent.ListenerExited, Assignment: 1, StartedAt: start.Add(-up), At: start, Code: code}
 	})
 }
 
 func restarts(n int) edit { return func(f *agent.Facts) { f.Memory.Restarts = n } }
 
-// disallowed is a scene after the hook was told of a release.
-func disallowed(f *agent.Facts) { f.Scene.Allowed = agent.Allowed{} }
+// disallowed is a observed after the hook was told of a release.
+func disallowed(f *agent.Facts) { f.Observed.Allowed = agent.Allowed{} }
 
-// stopped is a scene after the listener was stopped.
+// stopped is a observed after the listener was stopped.
 func stopped(f *agent.Facts) {
 	disallowed(f)
-	f.Scene.Listener.Phase = agent.ListenerExited
+	f.Observed.Listener.Phase = agent.ListenerExited
 }
 
-// deregistered is a scene after the registration was removed.
+// deregistered is a observed after the registration was removed.
 func deregistered(f *agent.Facts) {
 	stopped(f)
-	f.Scene.Registration = false
-	f.Scene.Removed = agent.Progress{Phase: agent.PhaseOK, Assignment: 2}
+	f.Observed.Registration = false
+	f.Observed.Removed = agent.Progress{Phase: agent.PhaseOK, Assignment: 2}
 }
 
 func failed(p agent.Phase, cause lifecycle.Cause, attempt int) agent.Progress {
@@ -115,11 +117,11 @@ func failed(p agent.Phase, cause lifecycle.Cause, attempt int) agent.Progress {
 }
 
 func removal(cause lifecycle.Cause, attempt int) edit {
-	return scene(func(s *agent.Scene) { s.Removed = failed(agent.PhaseFailed, cause, attempt) })
+	return observed(func(s *agent.Observed) { s.Removed = failed(agent.PhaseFailed, cause, attempt) })
 }
 
 func registered(phase agent.Phase, cause lifecycle.Cause, attempt int) edit {
-	return scene(func(s *agent.Scene) {
+	return observed(func(s *agent.Observed) {
 		s.Registered = agent.Progress{Phase: phase, Assignment: 1, At: start, Attempt: attempt, Cause: cause}
 		s.Registration, s.Listener = false, agent.Listener{}
 	})
@@ -133,11 +135,11 @@ func TestDecide(t *testing.T) {
 		aws              = lifecycle.CauseAWS
 	)
 	created, claimed := state(lifecycle.StateCreated), state(lifecycle.StateClaimed)
-	busyNow := scene(func(s *agent.Scene) { s.Busy = true })
-	bare := scene(func(s *agent.Scene) {
+	busyNow := observed(func(s *agent.Observed) { s.Busy = true })
+	bare := observed(func(s *agent.Observed) {
 		s.Registered, s.Registration, s.Listener = agent.Progress{}, false, agent.Listener{}
 	})
-	prepared := func(p agent.Phase) edit { return scene(func(s *agent.Scene) { s.Prepared.Phase = p }) }
+	prepared := func(p agent.Phase) edit { return observed(func(s *agent.Observed) { s.Prepared.Phase = p }) }
 	tests := map[string]struct {
 		edits []edit
 		want  decided
@@ -159,12 +161,12 @@ func TestDecide(t *testing.T) {
 		"created: hook first":           {[]edit{created, bare, disallowed}, decided{Effect: agent.EffectAllow, Signal: lifecycle.SignalOK}},
 		"created: then registration":    {[]edit{created, bare}, decided{Effect: agent.EffectRegister, Signal: lifecycle.SignalOK}},
 		"claimed: registration":         {[]edit{claimed, bare}, decided{Effect: agent.EffectRegister}},
-		"claimed: the last clean-up still runs": {[]edit{claimed, bare, scene(func(s *agent.Scene) {
+		"claimed: the last clean-up still runs": {[]edit{claimed, bare, observed(func(s *agent.Observed) {
 			s.Cleaned = agent.Progress{Phase: agent.PhaseRunning, Assignment: 0}
 		})}, decided{}},
-		"claimed: a runner is left": {[]edit{claimed, scene(func(s *agent.Scene) { s.Registered.Assignment = 9 })},
+		"claimed: a runner is left": {[]edit{claimed, observed(func(s *agent.Observed) { s.Registered.Assignment = 9 })},
 			decided{Signal: regFailed, Cause: byHost}},
-		"claimed: a listener is left": {[]edit{claimed, scene(func(s *agent.Scene) { s.Listener.Assignment = 9 })},
+		"claimed: a listener is left": {[]edit{claimed, observed(func(s *agent.Observed) { s.Listener.Assignment = 9 })},
 			decided{Signal: regFailed, Cause: byHost}},
 		"created: no token yet": {[]edit{created, bare, func(f *agent.Facts) { f.Record.Registration = nil }}, decided{Signal: lifecycle.SignalOK}},
 		"claimed: token expired": {[]edit{claimed, bare, func(f *agent.Facts) { f.Record.Registration.ExpiresAt = start }},
@@ -176,18 +178,18 @@ func TestDecide(t *testing.T) {
 		"configuration failed by the host":        {[]edit{claimed, registered(agent.PhaseFailed, byHost, 1)}, decided{Signal: regFailed, Cause: byHost}},
 		"configuration failed by GitHub: a pause": {[]edit{created, registered(agent.PhaseFailed, github, 2)}, decided{Signal: regFailed, Cause: github, Look: 10 * time.Second}},
 		"configuration failed by GitHub: again": {[]edit{created, registered(agent.PhaseFailed, github, 2),
-			scene(func(s *agent.Scene) { s.Registered.At = start.Add(-10 * time.Second) })},
+			observed(func(s *agent.Observed) { s.Registered.At = start.Add(-10 * time.Second) })},
 			decided{Effect: agent.EffectRegister, Signal: regFailed, Cause: github}},
-		"configured": {[]edit{claimed, scene(func(s *agent.Scene) { s.Listener = agent.Listener{} })}, decided{Effect: agent.EffectListen}},
-		"connecting": {[]edit{claimed, scene(func(s *agent.Scene) { s.Listener.Phase = agent.ListenerStarting })}, decided{Look: time.Minute}},
-		"connecting for too long": {[]edit{claimed, scene(func(s *agent.Scene) {
+		"configured": {[]edit{claimed, observed(func(s *agent.Observed) { s.Listener = agent.Listener{} })}, decided{Effect: agent.EffectListen}},
+		"connecting": {[]edit{claimed, observed(func(s *agent.Observed) { s.Listener.Phase = agent.ListenerStarting })}, decided{Look: time.Minute}},
+		"connecting for too long": {[]edit{claimed, observed(func(s *agent.Observed) {
 			s.Listener.Phase, s.Listener.StartedAt = agent.ListenerStarting, start.Add(-time.Minute)
 		})}, decided{Signal: regFailed, Cause: github}},
-		"running: connecting again for long": {[]edit{scene(func(s *agent.Scene) {
+		"running: connecting again for long": {[]edit{observed(func(s *agent.Observed) {
 			s.Listener.Phase, s.Listener.StartedAt = agent.ListenerStarting, start.Add(-time.Hour)
 		})}, decided{Signal: regOK}},
 
-		"listener: exit 0, restarted": {[]edit{exited(0, time.Minute), scene(func(s *agent.Scene) { s.Listener.At = start.Add(-time.Second) })},
+		"listener: exit 0, restarted": {[]edit{exited(0, time.Minute), observed(func(s *agent.Observed) { s.Listener.At = start.Add(-time.Second) })},
 			decided{Effect: agent.EffectListen, Signal: regOK}},
 
 		"job-scoped: hook first":           {[]edit{claimed, bare, disallowed, jobScoped}, decided{Effect: agent.EffectAllow}},
@@ -206,11 +208,11 @@ func TestDecide(t *testing.T) {
 		"job-scoped: its job was over before it was seen ready": {[]edit{claimed, jobScoped, jobs(1), exited(0, time.Minute)}, decided{Signal: regOK}},
 		"job-scoped: exit 0 without a job":                      {[]edit{jobScoped, exited(0, time.Minute)}, decided{Signal: regFailed, Cause: github}},
 		"job-scoped: exit 0 before it was seen ready":           {[]edit{claimed, jobScoped, exited(0, time.Second)}, decided{Signal: regFailed, Cause: github}},
-		"job-scoped: exit 1 after it listened": {[]edit{jobScoped, exited(1, time.Minute), scene(func(s *agent.Scene) { s.Listener.Listened = true })},
+		"job-scoped: exit 1 after it listened": {[]edit{jobScoped, exited(1, time.Minute), observed(func(s *agent.Observed) { s.Listener.Listened = true })},
 			decided{Signal: regFailed, Cause: github}},
 		"job-scoped: exit 1 and never listened": {[]edit{claimed, jobScoped, exited(1, time.Second)}, decided{Signal: regFailed, Cause: byHost}},
 		"job-scoped: exit 2 is tried again":     {[]edit{jobScoped, exited(2, time.Minute)}, decided{Signal: regOK, Look: time.Second}},
-		"job-scoped: its job was refused": {[]edit{jobScoped, exited(0, time.Minute), scene(func(s *agent.Scene) { s.Refused = "9" })},
+		"job-scoped: its job was refused": {[]edit{jobScoped, exited(0, time.Minute), observed(func(s *agent.Observed) { s.Refused = "9" })},
 			decided{Signal: regFailed, Cause: byHost}},
 		"run-scoped: a job is over, more may come": {[]edit{jobs(1), exited(0, time.Minute), longAgo},
 			decided{Effect: agent.EffectListen, Signal: regOK}},
@@ -234,27 +236,27 @@ func TestDecide(t *testing.T) {
 		"released while busy: the hook": {[]edit{released, busyNow}, decided{Effect: agent.EffectAllow}},
 		"draining":                      {[]edit{released, disallowed, busyNow}, decided{}},
 		"released: listener stops":      {[]edit{released, disallowed}, decided{Effect: agent.EffectStop}},
-		"released: listener is stopping": {[]edit{released, disallowed, scene(func(s *agent.Scene) { s.Listener.Phase = agent.ListenerStopping })},
+		"released: listener is stopping": {[]edit{released, disallowed, observed(func(s *agent.Observed) { s.Listener.Phase = agent.ListenerStopping })},
 			decided{Look: 10 * time.Second}},
-		"released: listener does not stop": {[]edit{released, disallowed, scene(func(s *agent.Scene) {
+		"released: listener does not stop": {[]edit{released, disallowed, observed(func(s *agent.Observed) {
 			s.Listener.Phase, s.Listener.At = agent.ListenerStopping, start.Add(-10*time.Second)
 		})}, decided{Effect: agent.EffectStop}},
 		"released: configuring": {[]edit{released, disallowed, registered(agent.PhaseRunning, "", 1)}, decided{}},
 		"released: deregister":  {[]edit{released, stopped}, decided{Effect: agent.EffectDeregister}},
 		"released: no token":    {[]edit{released, stopped, func(f *agent.Facts) { f.Record.Registration = nil }}, decided{}},
 		"released: JIT":         {[]edit{released, jobScoped, stopped}, decided{Effect: agent.EffectClean}},
-		"released: JIT, by what is left on disk": {[]edit{released, stopped, scene(func(s *agent.Scene) { s.RegisteredAs = lifecycle.RegistrationJIT })},
+		"released: JIT, by what is left on disk": {[]edit{released, stopped, observed(func(s *agent.Observed) { s.RegisteredAs = lifecycle.RegistrationJIT })},
 			decided{Effect: agent.EffectClean}},
-		"released: JIT, by the record alone": {[]edit{released, jobScoped, stopped, scene(func(s *agent.Scene) { s.RegisteredAs = lifecycle.RegistrationToken })},
+		"released: JIT, by the record alone": {[]edit{released, jobScoped, stopped, observed(func(s *agent.Observed) { s.RegisteredAs = lifecycle.RegistrationToken })},
 			decided{Effect: agent.EffectClean}},
-		"released: JIT, clean but still on disk": {[]edit{released, jobScoped, stopped, scene(func(s *agent.Scene) { s.Cleaned = failed(agent.PhaseOK, "", 1) })},
+		"released: JIT, clean but still on disk": {[]edit{released, jobScoped, stopped, observed(func(s *agent.Observed) { s.Cleaned = failed(agent.PhaseOK, "", 1) })},
 			decided{Signal: remFailed, Cause: byHost}},
-		"removal runs": {[]edit{released, stopped, scene(func(s *agent.Scene) { s.Removed = failed(agent.PhaseRunning, "", 1) })},
+		"removal runs": {[]edit{released, stopped, observed(func(s *agent.Observed) { s.Removed = failed(agent.PhaseRunning, "", 1) })},
 			decided{}},
 		"removal failed by GitHub: a pause": {[]edit{released, stopped, removal(github, 1), func(f *agent.Facts) { f.Tried = true }},
 			decided{Signal: remFailed, Cause: github, Look: 5 * time.Second}},
 		"removal failed by GitHub: again": {[]edit{released, stopped, removal(github, 1), func(f *agent.Facts) {
-			f.Tried, f.Scene.Removed.At = true, start.Add(-5*time.Second)
+			f.Tried, f.Observed.Removed.At = true, start.Add(-5*time.Second)
 		}}, decided{Effect: agent.EffectDeregister, Signal: remFailed, Cause: github}},
 		"removal failed by the host": {[]edit{released, stopped, removal(byHost, 1), func(f *agent.Facts) { f.Tried = true }},
 			decided{Signal: remFailed, Cause: byHost}},
@@ -268,18 +270,18 @@ func TestDecide(t *testing.T) {
 		"fresh: prepared before it is pooled": {[]edit{released, bare, disallowed, freshHost, prepared(agent.PhaseNone)}, decided{Effect: agent.EffectPrepare}},
 		"fresh: being prepared":               {[]edit{released, bare, disallowed, freshHost, prepared(agent.PhaseRunning)}, decided{}},
 		"fresh: prepared":                     {[]edit{released, bare, disallowed, freshHost}, decided{Effect: agent.EffectClean}},
-		"fresh: prepared and clean": {[]edit{released, bare, disallowed, freshHost, scene(func(s *agent.Scene) { s.Cleaned = failed(agent.PhaseOK, "", 1) })},
+		"fresh: prepared and clean": {[]edit{released, bare, disallowed, freshHost, observed(func(s *agent.Observed) { s.Cleaned = failed(agent.PhaseOK, "", 1) })},
 			decided{Signal: remOK}},
-		"fresh: the script failed": {[]edit{released, bare, disallowed, freshHost, prepared(agent.PhaseFailed), scene(func(s *agent.Scene) { s.Cleaned = failed(agent.PhaseOK, "", 1) })},
+		"fresh: the script failed": {[]edit{released, bare, disallowed, freshHost, prepared(agent.PhaseFailed), observed(func(s *agent.Observed) { s.Cleaned = failed(agent.PhaseOK, "", 1) })},
 			decided{Signal: remFailed, Cause: byHost}},
 		"released: not prepared again before it is clean": {[]edit{released, bare, disallowed, prepared(agent.PhaseNone)}, decided{Effect: agent.EffectClean}},
-		"refused a foreign job":                           {[]edit{released, deregistered, scene(func(s *agent.Scene) { s.Refused = "9" })}, decided{Signal: remFailed, Cause: byHost}},
+		"refused a foreign job":                           {[]edit{released, deregistered, observed(func(s *agent.Observed) { s.Refused = "9" })}, decided{Signal: remFailed, Cause: byHost}},
 		"refused one, before a restart": {[]edit{released, deregistered, func(f *agent.Facts) { f.Memory.Refused = "9" }},
 			decided{Signal: remFailed, Cause: byHost}},
-		"cleaning":  {[]edit{released, deregistered, scene(func(s *agent.Scene) { s.Cleaned = failed(agent.PhaseRunning, "", 1) })}, decided{}},
-		"not clean": {[]edit{released, deregistered, scene(func(s *agent.Scene) { s.Cleaned = failed(agent.PhaseFailed, byHost, 1) })}, decided{Signal: remFailed, Cause: byHost}},
-		"clean":     {[]edit{released, deregistered, scene(func(s *agent.Scene) { s.Cleaned = failed(agent.PhaseOK, "", 1) })}, decided{Signal: remOK}},
-		"clean for an older release": {[]edit{released, deregistered, scene(func(s *agent.Scene) {
+		"cleaning":  {[]edit{released, deregistered, observed(func(s *agent.Observed) { s.Cleaned = failed(agent.PhaseRunning, "", 1) })}, decided{}},
+		"not clean": {[]edit{released, deregistered, observed(func(s *agent.Observed) { s.Cleaned = failed(agent.PhaseFailed, byHost, 1) })}, decided{Signal: remFailed, Cause: byHost}},
+		"clean":     {[]edit{released, deregistered, observed(func(s *agent.Observed) { s.Cleaned = failed(agent.PhaseOK, "", 1) })}, decided{Signal: remOK}},
+		"clean for an older release": {[]edit{released, deregistered, observed(func(s *agent.Observed) {
 			s.Cleaned = agent.Progress{Phase: agent.PhaseOK, Assignment: 0}
 		})}, decided{Effect: agent.EffectClean}},
 
@@ -292,11 +294,11 @@ func TestDecide(t *testing.T) {
 		"interrupted: JIT, waiting for it":  {[]edit{interruptedIn(time.Minute), jobScoped}, decided{Effect: agent.EffectStop, Signal: regFailed, Cause: aws}},
 		"interrupted: deregistered":         {[]edit{interruptedIn(time.Minute), released, stopped}, decided{Effect: agent.EffectDeregister}},
 		"interrupted: no token comes":       {[]edit{interruptedIn(time.Minute), released, stopped, func(f *agent.Facts) { f.Record.Registration = nil }}, decided{}},
-		"interrupted: does not stop in time": {[]edit{interruptedIn(time.Minute), scene(func(s *agent.Scene) {
+		"interrupted: does not stop in time": {[]edit{interruptedIn(time.Minute), observed(func(s *agent.Observed) {
 			s.Listener.Phase, s.Listener.At = agent.ListenerStopping, start.Add(-10*time.Second)
 		})},
 			decided{Effect: agent.EffectStop, Signal: regFailed, Cause: aws}},
-		"a rebalance recommendation stops nothing": {[]edit{scene(func(s *agent.Scene) { s.RebalanceAt = start })}, decided{Signal: regOK}},
+		"a rebalance recommendation stops nothing": {[]edit{observed(func(s *agent.Observed) { s.RebalanceAt = start })}, decided{Signal: regOK}},
 		"pooled: the script failed after a reboot": {[]edit{inThePool, prepared(agent.PhaseFailed)}, decided{Signal: remFailed, Cause: byHost}},
 
 		"terminated": {[]edit{state(lifecycle.StateTerminated)}, decided{Effect: agent.EffectConfirm}},
@@ -308,15 +310,15 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := facts(test.edits...)
 			d := agent.Decide(f, start)
-			got := decided{Effect: d.Effect, Signal: d.Answer.Signal, Cause: d.Answer.Cause, Look: d.Look.Sub(start)}
+			got := decided{Effect: d.Effect, Signal: d.Answer.Signal, Cause: d.Answer.Cause, Look: d.RecheckAt.Sub(start)}
 			if test.want.Look == 0 {
 				got.Look = 0 // the end of its threshold, which every host has
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", d.Why, diff)
+				t.Errorf("%s (-want +got):\n%s", d.Reason, diff)
 			}
-			if d.Why == "" || strings.HasSuffix(d.Why, ".") {
-				t.Errorf("why: %q", d.Why)
+			if d.Reason == "" || strings.HasSuffix(d.Reason, ".") {
+				t.Errorf("why: %q", d.Reason)
 			}
 		})
 	}

@@ -9,25 +9,25 @@ import (
 )
 
 // effects is what the agent remembers of the effects it tried: enough not to
-// repeat one in a hurry.
+// repeat one in a tight loop.
 type effects struct {
 	last      Effect
 	failures  int
 	err       error
 	notBefore time.Time
-	// token is the secret that the last removal was tried with.
+	// token is the secret with which the last removal was tried.
 	token lifecycle.Secret
 }
 
-// waiting reports whether the effect was put off.
+// waiting reports whether the effect has to wait for its next attempt.
 func (e effects) waiting(effect Effect) bool { return e.last == effect && !e.notBefore.IsZero() }
 
 func (e effects) tried(r *lifecycle.Record) bool {
 	return r != nil && r.Registration != nil && r.Registration.Secret == e.token
 }
 
-// act does the decision's effect. began is false when there was nothing to do,
-// or when it failed or is repeated and must wait.
+// act begins the decision's effect. began is false if there was nothing to do, or
+// if the effect failed or is repeated and must wait.
 func (a *Agent) act(ctx context.Context, now time.Time, d Decision) (began, over bool) {
 	e := &a.effects
 	if d.Effect != e.last {
@@ -36,7 +36,7 @@ func (a *Agent) act(ctx context.Context, now time.Time, d Decision) (began, over
 	if d.Effect == EffectNone || now.Before(e.notBefore) {
 		return false, false
 	}
-	a.log.Info(string(d.Effect), "why", d.Why)
+	a.log.Info("effect", "effect", d.Effect, "reason", d.Reason)
 	if err := a.perform(ctx, now, d); err != nil {
 		e.failures++
 		e.err = fmt.Errorf("%s: %w", d.Effect, err)
@@ -44,8 +44,8 @@ func (a *Agent) act(ctx context.Context, now time.Time, d Decision) (began, over
 		a.log.Error("effect failed", "effect", d.Effect, "error", err)
 		return false, false
 	}
-	// Once begun, the host shows it. One that does not is not asked again in
-	// a tight loop.
+	// The next observation shows what was begun. If it does not, the effect is not
+	// repeated in a tight loop.
 	e.failures, e.err, e.notBefore = 0, nil, now.Add(effectBackoff)
 	return true, d.Effect == EffectPowerOff
 }
@@ -59,13 +59,13 @@ func (a *Agent) perform(ctx context.Context, now time.Time, d Decision) error {
 		a.confirm(ctx, now)
 		return nil
 	case EffectPowerOff:
-		return host.PowerOff(ctx, d.Why)
+		return host.PowerOff(ctx, d.Reason)
 	case EffectPrepare:
 		return host.Prepare(ctx)
 	case EffectStop:
 		return host.Stop(ctx)
 	}
-	return a.performFor(ctx, *a.reading.record, d.Effect)
+	return a.performFor(ctx, *a.poller.record, d.Effect)
 }
 
 func (a *Agent) performFor(ctx context.Context, r lifecycle.Record, e Effect) error {
@@ -86,8 +86,8 @@ func (a *Agent) performFor(ctx context.Context, r lifecycle.Record, e Effect) er
 	return fmt.Errorf("unknown effect %q", e)
 }
 
-// stuck is the failure to be signalled when the host cannot begin what the
-// record asks of it.
+// stuck returns the failure to report if the host repeatedly cannot begin what
+// the record asks for.
 func (a *Agent) stuck() (Answer, bool) {
 	if a.effects.failures < stuckAfter {
 		return Answer{}, false

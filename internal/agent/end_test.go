@@ -27,9 +27,9 @@ func TestFailedScriptEndsTheHost(t *testing.T) {
 		"told":                {scriptFails, 59 * time.Second, 62 * time.Second},
 		"clock 90 s ahead":    {func(w *world) { scriptFails(w); w.offset = -90 * time.Second }, 59 * time.Second, 62 * time.Second},
 		"held by an operator": {func(w *world) { scriptFails(w); w.record.Hold = w.now().Add(time.Hour) }, time.Hour - time.Second, time.Hour + time.Second},
-		"a job runs": {func(w *world) { busy(w); w.scene.Prepared.Phase = agent.PhaseFailed },
+		"a job runs": {func(w *world) { busy(w); w.observed.Prepared.Phase = agent.PhaseFailed },
 			6*time.Hour + 59*time.Second, 6*time.Hour + 62*time.Second},
-		"a listener lives on": {func(w *world) { serving(w); w.scene.Prepared.Phase = agent.PhaseFailed }, 10 * time.Minute, 0},
+		"a listener lives on": {func(w *world) { serving(w); w.observed.Prepared.Phase = agent.PhaseFailed }, 10 * time.Minute, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestFailedScriptEndsTheHostWithoutTheStore(t *testing.T) {
 // that is restarted again and again does not wait anew each time.
 func TestFailedScriptAndRestarts(t *testing.T) {
 	inBubble(t, scriptFails, func(b *bubble) {
-		b.scene.Prepared = agent.Progress{Phase: agent.PhaseFailed, At: b.now().Add(-time.Hour), Cause: lifecycle.CauseHost}
+		b.observed.Prepared = agent.Progress{Phase: agent.PhaseFailed, At: b.now().Add(-time.Hour), Cause: lifecycle.CauseHost}
 		for range 5 {
 			b.after(11 * time.Second)
 			b.wantOn("it was told a moment ago")
@@ -83,7 +83,7 @@ func TestRebootTriesTheScriptAnew(t *testing.T) {
 	a := newAgent(t, w)
 	settle(t, w, a, lifecycle.SignalFailed)
 	passes(t, w, a, 50*time.Second)
-	w.scene.BootID, w.scene.Prepared = "boot-2", agent.Progress{}
+	w.observed.BootID, w.observed.Prepared = "boot-2", agent.Progress{}
 	delete(w.fail, "prepare")
 	a = newAgent(t, w)
 	settle(t, w, a, lifecycle.SignalRegOK)
@@ -111,7 +111,7 @@ func TestInterruptionOfAnIdleRunner(t *testing.T) {
 	inBubble(t, serving, func(b *bubble) {
 		b.after(7300 * time.Millisecond)
 		at := b.now().Add(2 * time.Minute)
-		b.scene.InterruptionAt = at
+		b.observed.InterruptionAt = at
 		b.changed <- struct{}{}
 		synctest.Wait()
 		if !b.report.InterruptionAt.Equal(at) || !b.did("stop") {
@@ -135,7 +135,7 @@ func TestInterruptionOfABusyRunner(t *testing.T) {
 	inBubble(t, busy, func(b *bubble) {
 		b.after(10 * time.Second)
 		at := b.now().Add(2 * time.Minute)
-		b.scene.InterruptionAt = at
+		b.observed.InterruptionAt = at
 		b.changed <- struct{}{}
 		synctest.Wait()
 		if !b.report.InterruptionAt.Equal(at) || !b.report.Busy || b.report.Signal != lifecycle.SignalRegOK || len(b.effects) > 0 {
@@ -145,7 +145,7 @@ func TestInterruptionOfABusyRunner(t *testing.T) {
 		if len(b.effects) > 0 {
 			b.Errorf("touched while a job runs: %v", b.effects)
 		}
-		b.scene.Busy = false
+		b.observed.Busy = false
 		b.changed <- struct{}{}
 		synctest.Wait()
 		if !b.did("stop") || b.report.Busy || b.report.Signal != lifecycle.SignalRegFailed || b.report.Cause != lifecycle.CauseAWS {

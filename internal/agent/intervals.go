@@ -7,19 +7,19 @@ import (
 	"github.com/remuda-ci/remuda/internal/retry"
 )
 
-// Intervals are how often the agent does what it repeats. The cost page
+// Intervals are the agent's polling and reporting intervals. The cost page
 // (docs/cost.md) is computed from them.
 type Intervals struct {
-	// ReadIdle is between reads of the record while nothing runs: a claim is
-	// waiting on it, so it is half of what a warm Provision takes. Jittered
+	// ReadIdle is between reads of the record while nothing runs. A claim waits
+	// for the next read, so it is half of what a warm Provision takes. Jittered
 	// reads may not come to more than 7,400 an hour.
 	ReadIdle time.Duration
-	// ReadRunning is between reads while the host serves its run: only a
-	// release waits on it, and most of the hosts' hours are spent here. Once the
-	// one job of a job-scoped host is over it is ReadIdle.
+	// ReadRunning is between reads while the host serves its run. Only a release
+	// waits for the next read, and hosts spend most of their hours here. Once the
+	// one job of a job-scoped host is over, ReadIdle applies.
 	ReadRunning time.Duration
-	// Heartbeat is between reports that say nothing new. A host is taken for
-	// silent after 60 s, so three may be lost.
+	// Heartbeat is between reports that say nothing new. A host counts as silent
+	// after 60 s, so three may be lost.
 	Heartbeat time.Duration
 }
 
@@ -32,60 +32,62 @@ const (
 	// jitter spreads every interval by a tenth to either side, so that hosts
 	// launched together do not call together; the mean stays the interval.
 	jitter = 0.1
-	// callTimeout bounds a call to the store. It is far above what a healthy
-	// store takes and short enough that a hanging one does not keep the agent
-	// from its runner.
+	// callTimeout bounds a call to the store. It is far above what a healthy store
+	// takes, and short enough that a hanging store does not keep the agent from its
+	// runner.
 	callTimeout = 3 * time.Second
-	// lookTimeout bounds a look at the host: it reads files and /proc.
-	lookTimeout = 5 * time.Second
-	// EffectTimeout bounds what the host is told to begin. That is one call to
-	// init; only the end of the machine may take long: internal/host/power and
-	// what comes before it stay below this.
+	// observeTimeout bounds an observation of the host, which reads files and /proc.
+	observeTimeout = 5 * time.Second
+	// EffectTimeout bounds the begin of an effect. That is one call to systemd.
+	// Only the end of the machine may take long: internal/host/power and what comes
+	// before it stay below this.
 	EffectTimeout = 30 * time.Second
-	// LongestStep is how long a step may take by its own deadlines: a look, a
-	// read, an effect and a report. A watchdog that steps feed must wait at least
-	// twice as long.
-	LongestStep = lookTimeout + callTimeout + EffectTimeout + callTimeout
-	// storeBackoffCap: once the store is back, hosts are heard again well
-	// within the 60 s after which they count as silent.
+	// LongestStep is how long a step may take by its own deadlines: an observation,
+	// a read, an effect and a report. A watchdog that is fed by steps must wait at
+	// least twice as long.
+	LongestStep = observeTimeout + callTimeout + EffectTimeout + callTimeout
+	// storeBackoffCap is the longest pause between calls to a failing store. Once
+	// the store is back, hosts report again well within the 60 s after which they
+	// count as silent.
 	storeBackoffCap = 10 * time.Second
-	// lookInterval is for what changes without telling us, such as a worker
-	// that was killed. What matters for speed wakes the agent by itself.
-	lookInterval = time.Second
+	// observeInterval is between observations while something may change without
+	// an event, such as a worker that is killed. Changes that matter for speed wake
+	// the agent.
+	observeInterval = time.Second
 
-	// endMargin: the record's owner ends the host at its threshold; the host
-	// does so itself only when that did not happen for this long.
+	// endMargin is how long after its threshold a host ends itself. The control
+	// plane should have ended it at the threshold.
 	endMargin = 60 * time.Second
-	// scriptMargin is how long a host whose pre-runner script failed waits, after
-	// it first tried to tell so, for somebody to end it. It is of no use to
-	// anybody, but its report is what says why: the next heartbeats tell it again
-	// if the store was away for a moment, and the owner has time to look.
+	// scriptMargin is how long a host whose pre-runner script failed waits to be
+	// ended, after it first tried to report that. The host is useless, but its
+	// report says why: the next heartbeats repeat it if the store was unavailable
+	// for a moment, and an operator has time to look.
 	scriptMargin = 60 * time.Second
-	// goneMargin is how long a record that was there must be missing before
-	// the host believes that nobody knows it any more.
+	// goneMargin is how long an existing record must be missing before the host
+	// concludes that it was deleted.
 	goneMargin = 60 * time.Second
-	// DefaultBootTimeout: a host without a record for this long was never
-	// recorded, and costs money for nobody.
+	// DefaultBootTimeout is how long a host waits for its first record. After that
+	// it was never recorded, and would cost money without a use.
 	DefaultBootTimeout = 10 * time.Minute
 
-	// effectBackoff and its cap are between attempts of an effect that the
-	// host could not even begin, such as on a full disk.
+	// effectBackoff and its cap are between attempts of an effect that the host
+	// could not even begin, for example on a full disk.
 	effectBackoff    = 250 * time.Millisecond
 	effectBackoffCap = 10 * time.Second
-	// stuckAfter is how many such attempts make it a failure to be signalled:
-	// about a second, since somebody waits for this host.
+	// stuckAfter is after how many such attempts the failure is reported: about a
+	// second, since a run waits for this host.
 	stuckAfter = 3
 
-	// retryBase and retryCap are between attempts that GitHub made fail. Its
-	// limits are per minute, so hurrying makes it worse.
+	// retryBase and retryCap are between attempts that failed because of GitHub.
+	// Its limits are per minute, so quick retries make it worse.
 	retryBase = 5 * time.Second
 	retryCap  = 60 * time.Second
 
-	// stopLimit is how long a listener may take to end when asked: it still
-	// gives its session back, without which the next registration waits.
+	// stopLimit is how long a listener may take to end when asked. It returns its
+	// session to GitHub then, without which the next registration has to wait.
 	stopLimit = 10 * time.Second
-	// connectLimit: a listener that has not said that it listens by then has
-	// not reached GitHub. It tries on by itself.
+	// connectLimit is how long a listener may take to connect. One that has not
+	// written by then that it listens has not reached GitHub. It continues to try.
 	connectLimit = 60 * time.Second
 	// restartBase and restartCap are between restarts of a listener.
 	restartBase = time.Second
@@ -93,13 +95,14 @@ const (
 	// restartLimit is how many restarts in a row are tried before the runner
 	// counts as lost: about two minutes with their pauses.
 	restartLimit = 7
-	// stableTime: a listener that lived this long starts over with its count.
+	// stableTime is how long a listener must live for its count of restarts to
+	// start over.
 	stableTime = 5 * time.Minute
-	// updateWait is what actions/runner allows itself for replacing its own
-	// files after it exited with 3 or 4.
+	// updateWait is how long actions/runner may take to replace its own files after
+	// it exited with 3 or 4.
 	updateWait = 30 * time.Second
-	// conflictWait is between attempts to get a session that another listener
-	// of the same name still holds; GitHub drops a dead one after minutes.
+	// conflictWait is between attempts to get a session that another listener of
+	// the same name still has. GitHub drops a dead session after minutes.
 	conflictWait = 30 * time.Second
 )
 

@@ -14,11 +14,11 @@ import (
 
 // runsItsJob is a runner that takes a job; jobEnds is its end, with which an
 // ephemeral runner takes its configuration away and exits.
-func (w *world) runsItsJob() { w.scene.Busy, w.scene.Jobs = true, 1 }
+func (w *world) runsItsJob() { w.observed.Busy, w.observed.Jobs = true, 1 }
 
 func (w *world) jobEnds() {
-	w.scene.Busy, w.scene.Registration = false, false
-	w.scene.Listener.Phase, w.scene.Listener.Code, w.scene.Listener.At = agent.ListenerExited, agent.CodeDone, w.now()
+	w.observed.Busy, w.observed.Registration = false, false
+	w.observed.Listener.Phase, w.observed.Listener.Code, w.observed.Listener.At = agent.ListenerExited, agent.CodeDone, w.now()
 }
 
 // jobHost is a pooled host that was claimed for one job of acme and listens.
@@ -85,7 +85,7 @@ func TestReadsWhileAReleaseIsExpected(t *testing.T) {
 			}
 			w.runsItsJob()
 			passes(t, w, a, 10*time.Second)
-			if w.scene.Busy = !test.ends; test.ends && test.jobsOf != "" {
+			if w.observed.Busy = !test.ends; test.ends && test.jobsOf != "" {
 				w.jobEnds()
 			}
 			before := w.reads
@@ -119,7 +119,7 @@ func TestExpectedReleaseDoesNotHurryABrokenStore(t *testing.T) {
 	w, a := jobHost(t)
 	w.runsItsJob()
 	passes(t, w, a, 10*time.Second)
-	w.scene.Busy = false // its listener lives on and is looked at every second
+	w.observed.Busy = false // its listener lives on and is looked at every second
 	w.away = true
 	passes(t, w, a, time.Minute)
 	before := w.reads
@@ -135,7 +135,7 @@ func TestExpectedReleaseDoesNotHurryABrokenStore(t *testing.T) {
 func TestRegistrationGoneWithoutAJob(t *testing.T) {
 	w, a := jobHost(t)
 	w.jobEnds()
-	w.scene.Registration = true // it keeps its files
+	w.observed.Registration = true // it keeps its files
 	settle(t, w, a, lifecycle.SignalRegFailed)
 	if p := w.report; p.Cause != lifecycle.CauseGitHub || !strings.Contains(p.Detail, "its registration is gone from GitHub") || p.Jobs != 0 {
 		t.Errorf("report %+v", p)

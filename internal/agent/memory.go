@@ -6,25 +6,25 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Memory is what the agent keeps on disk, so that a restarted agent goes on
-// where the last one was, also while the store is away. It holds no secret,
-// and nothing that the host itself can tell.
+// Memory is what the agent keeps on disk, so that a restarted agent continues
+// where the last one stopped, even while the store is unavailable. It holds no
+// secret, and nothing that can be observed on the host.
 type Memory struct {
 	BootID string `json:"bootId,omitempty"`
 	// StartedAt is when the agent first started in this boot.
 	StartedAt time.Time `json:"startedAt,omitzero"`
-	// ClockOffset is what the store's clock is ahead of the host's.
+	// ClockOffset is how far the store's clock is ahead of the host's.
 	ClockOffset time.Duration `json:"clockOffset,omitempty"`
 	// Record is the newest record seen, without its registration; nil before
 	// the first.
 	Record *lifecycle.Record `json:"record,omitempty"`
-	// Refused names the run whose job was refused here. It stays: such a host
-	// is not used again.
+	// Refused is the run whose job was refused here. It is never cleared: such a
+	// host is not used again.
 	Refused string `json:"refused,omitempty"`
 	// Restarts counts the restarts of the listener in a row for the record's
 	// assignment.
 	Restarts int `json:"restarts,omitempty"`
-	// ScriptFailedAt is when the agent first told, or tried to tell, that the
+	// ScriptFailedAt is when the agent first reported, or tried to report, that the
 	// pre-runner script failed in this boot.
 	ScriptFailedAt time.Time `json:"scriptFailedAt,omitzero"`
 }
@@ -33,7 +33,7 @@ type Memory struct {
 // an HTTP date has whole seconds and a call takes time.
 const offsetSlack = 3 * time.Second
 
-// accepts reports whether a record is not older than what was seen: an
+// accepts reports whether a record is not older than the one seen last: an
 // eventually consistent read may go back in time.
 func (m Memory) accepts(r lifecycle.Record) bool {
 	return m.Record == nil || (r.Version >= m.Record.Version && r.Assignment >= m.Record.Assignment)
@@ -49,8 +49,7 @@ func (m Memory) seen(r lifecycle.Record) Memory {
 	return m
 }
 
-// booted returns the memory as it stands in a boot: what was counted in the
-// last one starts over.
+// booted returns the memory for a boot. In a new one the counts start over.
 func (m Memory) booted(bootID string, now time.Time) Memory {
 	if m.BootID != bootID || m.StartedAt.IsZero() {
 		m.BootID, m.StartedAt, m.Restarts, m.ScriptFailedAt = bootID, now, 0, time.Time{}
@@ -58,8 +57,8 @@ func (m Memory) booted(bootID string, now time.Time) Memory {
 	return m
 }
 
-// prepared returns the memory after the pre-runner script was looked at, by an
-// agent that tells of it.
+// prepared returns the memory after the pre-runner script was observed by an agent
+// that reports it.
 func (m Memory) prepared(p Progress, now time.Time) Memory {
 	switch {
 	case p.Phase != PhaseFailed:

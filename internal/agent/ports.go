@@ -1,10 +1,3 @@
-// Package agent is the logic of the host agent: it watches its own record,
-// keeps the host in step with it, and says how that goes in its own report.
-//
-// It is level-triggered. Each step looks at the record, at what the host is
-// really doing and at what it last reported, decides on one effect and does
-// it. Whatever a step began is found again by the next one, also by the next
-// one of a restarted agent. Nothing but Run sleeps or reads a clock.
 package agent
 
 import (
@@ -14,52 +7,52 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Store is the agent's own two rows.
+// Store holds the agent's two rows: its record and its report.
 type Store interface {
-	// Record reads this host's record, with the store's own time of the answer
-	// (zero if it has none): lifecycle.ErrNotFound, ErrUnavailable.
+	// Record reads this host's record, and returns the store's own time of the
+	// answer (zero if it has none). Errors: lifecycle.ErrNotFound, ErrUnavailable.
 	Record(ctx context.Context, consistent bool) (lifecycle.Record, time.Time, error)
 	// PutReport replaces this host's report.
 	PutReport(ctx context.Context, p lifecycle.Report) error
 }
 
 // Host is the machine: the runner on it, the clean-up, the power switch. No
-// method waits for what it begins; Look tells how far it has come. Every
-// method is safe to repeat. An error means that the thing was not begun.
+// method waits for what it begins; Observe returns how far that has come. Every
+// method is safe to repeat. An error means that nothing was begun.
 type Host interface {
-	// Look says what is really there, from the processes and files of the
-	// host and not from memory.
-	Look(ctx context.Context) (Scene, error)
-	// Prepare begins the pre-runner script. Scene.Prepared follows it.
+	// Observe returns the actual state of the host, from its processes and files
+	// and not from memory.
+	Observe(ctx context.Context) (Observed, error)
+	// Prepare begins the pre-runner script. Observed.Prepared follows it.
 	Prepare(ctx context.Context) error
-	// Allow says which jobs may start: the job-started hook refuses all others.
-	// The zero Allowed refuses every job, but those that the runner had taken
-	// before while they were allowed. It is done when it returns.
+	// Allow sets which jobs may start: the job-started hook refuses all others.
+	// The zero Allowed refuses every job except those that the runner took while
+	// they were allowed. The change is complete when Allow returns.
 	Allow(ctx context.Context, a Allowed) error
 	// Register begins the configuration of the runner, again if one failed
-	// before. Scene.Registered follows it.
+	// before. Observed.Registered follows it.
 	Register(ctx context.Context, a Assignment) error
-	// Listen starts the listener of a configured runner. Scene.Listener
+	// Listen starts the listener of a configured runner. Observed.Listener
 	// follows it.
 	Listen(ctx context.Context, a Assignment) error
-	// Stop asks the listener to end, and makes it end when it was asked before
-	// and did not. It does nothing while a worker lives.
+	// Stop asks the listener to end, and kills it if it was asked before and did
+	// not end. It does nothing while a worker lives.
 	Stop(ctx context.Context) error
 	// Deregister begins the removal of the registration, again if one failed
-	// before. Scene.Removed follows it.
+	// before. Observed.Removed follows it.
 	Deregister(ctx context.Context, assignment int64, remove lifecycle.Registration) error
 	// Clean begins the clean-up after an assignment and its check, again if
-	// one failed before. Scene.Cleaned follows it.
+	// one failed before. Observed.Cleaned follows it.
 	Clean(ctx context.Context, assignment int64) error
 	// PowerOff ends the machine, whatever runs on it.
-	PowerOff(ctx context.Context, why string) error
+	PowerOff(ctx context.Context, reason string) error
 }
 
 // State keeps the agent's memory on the host's disk.
 type State interface {
-	// Load returns what was saved last, and the zero Memory when nothing was.
-	// An error means that something was there and could not be used; it is out
-	// of the way then, or left alone if even that was not possible.
+	// Load returns what was saved last, or the zero Memory if nothing was. An
+	// error means that the saved state could not be used. It has been moved out of
+	// the way then, if that was possible.
 	Load() (Memory, error)
 	// Save replaces what was saved, all or nothing.
 	Save(m Memory) error
@@ -72,8 +65,8 @@ type Assignment struct {
 	Repository string
 	// RunnerName is the name to register under.
 	RunnerName string
-	// Labels are the runner's labels; the first is the run id, but of a
-	// job-scoped host, whose JIT configuration brings its own.
+	// Labels are the runner's labels. The first is the run id, except for a
+	// job-scoped host, whose JIT configuration has labels of its own.
 	Labels []string
 	// Registration is the short-lived secret; its Secret is empty when the
 	// record no longer has it.

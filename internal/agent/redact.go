@@ -12,20 +12,21 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// logLimit is how much of a log is looked at, in bytes: more than is kept, so
-// that what is cut off later was whole when its secrets were looked for.
+// logLimit is how much of a log is searched for secrets, in bytes. It is more than
+// is kept: what is cut off later must be whole during the search.
 const logLimit = 16 << 10
 
-// shortestSecret is the shortest that is looked for in encoded text, in bytes.
+// shortestSecret is the length of the shortest secret that is searched for in
+// encoded text, in bytes.
 const shortestSecret = 8
 
-// hidden is what is written in place of a secret: lifecycle.Secret's own word.
+// hidden replaces a secret: it is how lifecycle.Secret prints itself.
 var hidden = lifecycle.Secret("").String()
 
-// shapes are what secrets look like, and what stays of them: the first group.
-// A log may hold secrets that nobody gave to the agent.
+// shapes match what looks like a secret. The first group is kept. A log may
+// contain secrets that the agent does not know.
 var shapes = []*regexp.Regexp{
-	// Keys in PEM, also those of which a cut left one end.
+	// Keys in PEM, also if only one end of them is left.
 	regexp.MustCompile(`(?s)()-----BEGIN [^-]{0,80}-----.*?(?:-----END [^-]{0,80}-----|\z)`),
 	regexp.MustCompile(`(?s)()\A.*-----END [^-]{0,80}KEY-----`),
 	// Headers: to the end of the line, since the scheme may be any.
@@ -51,21 +52,21 @@ var shapes = []*regexp.Regexp{
 var (
 	// escapes are the colours of a terminal.
 	escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
-	// escaped are words in URL encoding, encoded what may be base64, and word
+	// escaped matches words in URL encoding, encoded what may be base64, and word
 	// what may be a piece of a secret.
 	escaped = regexp.MustCompile(`[^\s"']*%[0-9A-Fa-f]{2}[^\s"']*`)
 	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{12,}={0,2}`)
 	word    = regexp.MustCompile(`[A-Za-z0-9+/=_.~-]{8,}`)
 )
 
-// redact returns the end of a text without the known secrets, as they are, in
-// base64 and in URL encoding, whole or in pieces, and without what has the shape
-// of one. The text is valid UTF-8 and has no control characters but line breaks
-// and tabs.
+// redact returns the end of a text without the known secrets, whole or in pieces,
+// plain, in base64 or in URL encoding, and without anything that has the shape of
+// a secret. The result is valid UTF-8 and has no control characters except line
+// breaks and tabs.
 func redact(s string, known ...lifecycle.Secret) string {
 	s = withoutControls(strings.ToValidUTF8(whole(s), "\uFFFD"))
 	s = hidePlain(s, known)
-	// A text of a few letters is found in every second word once it is decoded.
+	// A secret of a few letters would be found in every second decoded word.
 	known = slices.DeleteFunc(slices.Clone(known), func(k lifecycle.Secret) bool { return len(k) < shortestSecret })
 	s = escaped.ReplaceAllStringFunc(s, func(w string) string {
 		if text, err := url.QueryUnescape(w); err == nil && hidePlain(text, known) != text {
@@ -143,9 +144,10 @@ func holdsSecret(w string, known []lifecycle.Secret) bool {
 	return false
 }
 
-// legible is what a decoded text must hold to be looked at: most words are no
-// base64, and become noise.
+// legible is what a decoded text must contain to be searched. Most words are not
+// base64 and decode to noise.
 var legible = regexp.MustCompile(fmt.Sprintf(`[!-~]{%d}`, shortestSecret))
 
-// base64Alphabet turns the alphabet for URLs into the other, without padding.
+// base64Alphabet converts the URL alphabet of base64 into the standard one, without
+// padding.
 var base64Alphabet = strings.NewReplacer("-", "+", "_", "/", "=", "")

@@ -17,7 +17,7 @@ func TestReport(t *testing.T) {
 	w := newWorld()
 	w.offset = 90 * time.Second
 	busy(w)
-	w.scene.InterruptionAt, w.scene.RunnerVersion = start.Add(2*time.Minute), "2.330.0"
+	w.observed.InterruptionAt, w.observed.RunnerVersion = start.Add(2*time.Minute), "2.330.0"
 	a := newAgent(t, w)
 	passes(t, w, a, time.Second)
 	want := lifecycle.Report{
@@ -207,11 +207,11 @@ func TestReboot(t *testing.T) {
 	settle(t, w, a, lifecycle.SignalRegOK)
 	w.running()
 	passes(t, w, a, 10*time.Second)
-	w.scene.BootID, w.scene.Prepared = "boot-2", agent.Progress{}
-	w.scene.Listener.Phase, w.scene.Listener.Code, w.scene.Listener.At = agent.ListenerExited, agent.CodeUnknown, w.now()
+	w.observed.BootID, w.observed.Prepared = "boot-2", agent.Progress{}
+	w.observed.Listener.Phase, w.observed.Listener.Code, w.observed.Listener.At = agent.ListenerExited, agent.CodeUnknown, w.now()
 	w.effects = nil
 	a = newAgent(t, w)
-	steps(t, w, a, func() bool { return w.scene.Listener.Phase == agent.ListenerListening })
+	steps(t, w, a, func() bool { return w.observed.Listener.Phase == agent.ListenerListening })
 	if diff := cmp.Diff([]string{"prepare", "listen"}, w.effects); diff != "" {
 		t.Errorf("effects (-want +got):\n%s", diff)
 	}
@@ -247,10 +247,10 @@ func TestRecordHidden(t *testing.T) {
 func TestRefusalIsRemembered(t *testing.T) {
 	w := newWorld()
 	serving(w)
-	w.scene.Refused = "9"
+	w.observed.Refused = "9"
 	a := newAgent(t, w)
 	passes(t, w, a, 10*time.Second)
-	w.scene.Refused = ""
+	w.observed.Refused = ""
 	w.release("remove-token")
 	a = newAgent(t, w)
 	settle(t, w, a, lifecycle.SignalRemoveRegFailed)

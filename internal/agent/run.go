@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// Waker says when a step is worth making before it is due, and hears of every
-// step that was made.
+// Waker tells Run when a step is worth making before it is due, and is called
+// after every step.
 type Waker struct {
-	// Changed receives when something on the host may have changed. It may be
-	// nil; then changes are seen within a second.
+	// Changed receives a value when something on the host may have changed. It may
+	// be nil; then changes are noticed within a second.
 	Changed <-chan struct{}
-	// Stepped is called after every step: a watchdog feeds on it, since it
-	// shows that the agent's own loop advances. It may be nil.
+	// Stepped is called after every step, for a watchdog: it shows that the
+	// agent's own loop advances. It may be nil.
 	Stepped func(at time.Time)
 	// Status is called with the status line (see Status) after a step that
 	// changed it. It may be nil.
 	Status func(line string)
 }
 
-// Run makes steps until the host is powered off (it returns nil) or ctx is
-// done (its error). The runner is left alone in either case: a restarted agent
-// finds it again.
+// Run makes steps until the host is powered off, and returns nil, or until ctx is
+// done, and returns its error. The runner is left alone in either case: a
+// restarted agent finds it again.
 func (a *Agent) Run(ctx context.Context, w Waker) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -33,7 +33,7 @@ func (a *Agent) Run(ctx context.Context, w Waker) error {
 		case <-timer.C:
 		case <-w.Changed:
 		}
-		// Both may have come: then nothing is begun any more.
+		// Two cases may have been ready at once. Nothing is begun once ctx is done.
 		if err := ctx.Err(); err != nil {
 			return err
 		}

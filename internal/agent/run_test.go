@@ -69,7 +69,7 @@ func (b *bubble) wantOff(why string) {
 // serving brings the world to a host that serves run-1.
 func serving(w *world) {
 	w.running()
-	w.scene = agent.Scene{
+	w.observed = agent.Observed{
 		BootID: "boot-1", Prepared: agent.Progress{Phase: agent.PhaseOK, At: w.now()},
 		Allowed:      agent.Allowed{RunID: "run-1", Repository: "acme/app"},
 		Registered:   agent.Progress{Phase: agent.PhaseOK, Assignment: 1, At: w.now()},
@@ -82,13 +82,13 @@ func serving(w *world) {
 func resting(w *world) {
 	w.release("")
 	w.pool()
-	w.scene = agent.Scene{
+	w.observed = agent.Observed{
 		BootID: "boot-1", Prepared: agent.Progress{Phase: agent.PhaseOK},
 		Cleaned: agent.Progress{Phase: agent.PhaseOK, Assignment: 2, At: w.now()},
 	}
 }
 
-func busy(w *world) { serving(w); w.scene.Busy, w.scene.Jobs = true, 1 }
+func busy(w *world) { serving(w); w.observed.Busy, w.observed.Jobs = true, 1 }
 
 func TestEndsAfterItsThreshold(t *testing.T) {
 	tests := map[string]struct {
@@ -158,11 +158,11 @@ func TestStoreAwayForTwoMinutes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, world, func(b *bubble) {
 				b.after(20 * time.Second)
-				effects, scene := len(b.effects), b.scene
+				effects, observed := len(b.effects), b.observed
 				b.away = true
 				b.after(2 * time.Minute)
 				b.wantOn("the store was away")
-				if len(b.effects) != effects || b.scene != scene {
+				if len(b.effects) != effects || b.observed != observed {
 					b.Errorf("the host was touched: %v", b.effects[effects:])
 				}
 				b.away = false
@@ -234,7 +234,7 @@ func TestCallsInAnHour(t *testing.T) {
 func TestChangeWakesTheAgent(t *testing.T) {
 	inBubble(t, serving, func(b *bubble) {
 		b.after(7300 * time.Millisecond)
-		b.scene.Busy, b.scene.Jobs = true, 1
+		b.observed.Busy, b.observed.Jobs = true, 1
 		b.changed <- struct{}{}
 		synctest.Wait()
 		if !b.report.Busy {
@@ -247,7 +247,7 @@ func TestChangeWakesTheAgent(t *testing.T) {
 func TestStopAndStart(t *testing.T) {
 	inBubble(t, busy, func(b *bubble) {
 		b.after(10 * time.Second)
-		scene := b.scene
+		observed := b.observed
 		b.stop()
 		if err := <-b.ended; !errors.Is(err, context.Canceled) {
 			b.Errorf("Run: %v, want context.Canceled", err)
@@ -259,8 +259,8 @@ func TestStopAndStart(t *testing.T) {
 		b.away = false
 		b.after(15 * time.Second)
 		b.wantOn("a job runs")
-		if b.scene != scene || !b.report.Busy || b.report.Signal != lifecycle.SignalRegOK {
-			b.Errorf("scene %+v, report %+v", b.scene, b.report)
+		if b.observed != observed || !b.report.Busy || b.report.Signal != lifecycle.SignalRegOK {
+			b.Errorf("observed %+v, report %+v", b.observed, b.report)
 		}
 	})
 }

@@ -18,35 +18,35 @@ const (
 )
 
 const (
-	// exactBelow is the time left from which on it is told in seconds.
+	// exactBelow is the remaining time below which it is shown in seconds.
 	exactBelow = 2 * time.Minute
-	// statusStep is how exact such a time is: a line for each second would only
-	// be work for everybody.
+	// statusStep is the resolution of such a time. A new line for each second would
+	// only cost work.
 	statusStep = 5 * time.Second
 )
 
-// Status is the one line about the host for people: state, run, job, time left.
-// awaySince is since when the store is not reached; zero: it is. The line is of
-// at most 200 printable characters; times in it change by the minute, and below
+// Status returns one line about the host for people: state, run, job, time left.
+// awaySince is since when the store has not answered; zero if it does. The line
+// has at most 200 printable characters. Times in it change every minute, and below
 // two minutes every five seconds. It is pure.
 func Status(f Facts, awaySince, now time.Time) string {
-	v := view{Facts: f, now: now}
+	v := decider{Facts: f, now: now}
 	line := v.status()
 	if !awaySince.IsZero() {
 		line = fmt.Sprintf("store unreachable since %s; %s", elapsed(now.Sub(awaySince)), line)
 	}
-	if !v.Scene.RebalanceAt.IsZero() && !v.interrupted() {
+	if !v.Observed.RebalanceAt.IsZero() && !v.interrupted() {
 		line += "; EC2 may take this machine"
 	}
 	return printable(line, longestStatus)
 }
 
-func (v view) status() string {
+func (v decider) status() string {
 	if v.held() {
-		return fmt.Sprintf("held until %s; %s", v.clockTime(v.Record.Hold), v.doing())
+		return fmt.Sprintf("held until %s; %s", v.clockTime(v.Record.Hold), v.activity())
 	}
-	if why := v.mustEnd(); why != "" {
-		return v.ending(why)
+	if reason := v.mustEnd(); reason != "" {
+		return v.ending(reason)
 	}
 	switch {
 	case v.interrupted():
@@ -59,8 +59,8 @@ func (v view) status() string {
 	return v.withTimeLeft()
 }
 
-// clockTime is a time of day, with the date where it is not today's.
-func (v view) clockTime(t time.Time) string {
+// clockTime formats a time of day, with the date if it is not today.
+func (v decider) clockTime(t time.Time) string {
 	t, now := t.UTC(), v.now.UTC()
 	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
 		return t.Format("15:04 UTC")
@@ -68,30 +68,30 @@ func (v view) clockTime(t time.Time) string {
 	return t.Format("2006-01-02 15:04 UTC")
 }
 
-func (v view) ending(why string) string {
+func (v decider) ending(reason string) string {
 	if v.Record != nil && v.Record.State == lifecycle.StateTerminated {
 		return "terminated: powering off: " + printable(v.Record.Reason, longestReason)
 	}
-	return "ending: powering off: " + printable(why, longestReason)
+	return "ending: powering off: " + printable(reason, longestReason)
 }
 
-func (v view) leaving() string {
+func (v decider) leaving() string {
 	line := "interrupted: EC2 takes this machine now; "
-	if left := v.Scene.InterruptionAt.Sub(v.now); left > 0 {
+	if left := v.Observed.InterruptionAt.Sub(v.now); left > 0 {
 		line = fmt.Sprintf("interrupted: EC2 takes this machine in %s; ", remaining(left))
 	}
 	switch {
 	case v.busy():
 		return line + v.job() + " works on"
-	case v.Scene.Listener.alive():
+	case v.Observed.Listener.alive():
 		return line + "its runner is being stopped"
 	}
 	return line + "no job runs"
 }
 
-// withTimeLeft is what the host does and for how long it may.
-func (v view) withTimeLeft() string {
-	line := v.doing()
+// withTimeLeft describes what the host does and for how long it may.
+func (v decider) withTimeLeft() string {
+	line := v.activity()
 	at, _ := v.deadline()
 	end := v.endsAt()
 	switch script := v.scriptEnd(); {
@@ -105,8 +105,8 @@ func (v view) withTimeLeft() string {
 	return fmt.Sprintf("%s, its time is over, ends itself in %s", line, remaining(end.Sub(v.now)))
 }
 
-// doing is the state, the run and the job.
-func (v view) doing() string {
+// activity describes the state, the run and the job.
+func (v decider) activity() string {
 	r := v.Record
 	switch {
 	case r == nil && v.busy():
@@ -114,55 +114,55 @@ func (v view) doing() string {
 	case r == nil:
 		return "created: waiting for a record"
 	case r.State == lifecycle.StateRunning && v.busy():
-		return fmt.Sprintf("running: %s, %s", v.work(), v.job())
+		return fmt.Sprintf("running: %s, %s", v.purpose(), v.job())
 	case r.State == lifecycle.StateRunning:
-		return fmt.Sprintf("running: %s, %s", v.work(), v.why())
+		return fmt.Sprintf("running: %s, %s", v.purpose(), v.reason())
 	case r.Releasing() && v.busy():
 		return fmt.Sprintf("releasing: waiting for %s to finish", v.theJob())
 	case r.Releasing():
-		return "releasing: " + v.why()
+		return "releasing: " + v.reason()
 	case r.Pooled() && v.busy():
 		return "idle: " + v.job() + " runs"
 	case r.Pooled() && v.keepInStep().Answer.Signal == lifecycle.SignalRemoveRegOK:
 		return "idle: clean, in the pool"
 	case r.Pooled():
-		return "idle: " + v.why()
+		return "idle: " + v.reason()
 	case r.State == lifecycle.StateTerminated: // and held
 		return "terminated"
 	case v.busy():
-		return fmt.Sprintf("%s: %s, %s", printable(string(r.State), longestName), v.work(), v.job())
+		return fmt.Sprintf("%s: %s, %s", printable(string(r.State), longestName), v.purpose(), v.job())
 	}
-	return fmt.Sprintf("%s: %s, %s", printable(string(r.State), longestName), v.work(), v.why())
+	return fmt.Sprintf("%s: %s, %s", printable(string(r.State), longestName), v.purpose(), v.reason())
 }
 
-// why is what the agent does or waits for.
-func (v view) why() string { return printable(v.keepInStep().Why, longestReason) }
+// reason describes what the agent does or waits for.
+func (v decider) reason() string { return printable(v.keepInStep().Reason, longestReason) }
 
-// work is what the host is for.
-func (v view) work() string {
+// purpose describes what the host serves.
+func (v decider) purpose() string {
 	if r := v.Record; r.JobsOf != "" {
 		return "one job of " + printable(r.JobsOf, longestName)
 	}
 	return fmt.Sprintf("run %s of %s", printable(v.Record.RunID, longestName), printable(v.Record.Repository, longestName))
 }
 
-// job names the job that runs and counts it, such as: job "build" (2nd job).
-func (v view) job() string {
+// job names the running job with its number, such as: job "build" (2nd job).
+func (v decider) job() string {
 	name := "a job"
-	if v.Scene.Job != "" {
-		name = fmt.Sprintf("job %q", printable(v.Scene.Job, longestName))
+	if v.Observed.Job != "" {
+		name = fmt.Sprintf("job %q", printable(v.Observed.Job, longestName))
 	}
-	if n := v.Scene.Jobs; n > 0 {
+	if n := v.Observed.Jobs; n > 0 {
 		name += fmt.Sprintf(" (%s job)", ordinal(n))
 	}
 	return name
 }
 
-func (v view) theJob() string {
-	if v.Scene.Job == "" {
+func (v decider) theJob() string {
+	if v.Observed.Job == "" {
 		return "its job"
 	}
-	return fmt.Sprintf("the job %q", printable(v.Scene.Job, longestName))
+	return fmt.Sprintf("the job %q", printable(v.Observed.Job, longestName))
 }
 
 func ordinal(n int) string {
@@ -180,8 +180,8 @@ func ordinal(n int) string {
 	return fmt.Sprint(n) + suffix
 }
 
-// remaining is a time left: whole minutes rounded down, and below two minutes
-// whole steps rounded up.
+// remaining formats a remaining time: whole minutes rounded down, and below two
+// minutes whole steps rounded up.
 func remaining(d time.Duration) string {
 	if d < exactBelow {
 		return short((max(d, 0) + statusStep - 1).Truncate(statusStep))
@@ -189,7 +189,7 @@ func remaining(d time.Duration) string {
 	return short(d.Truncate(time.Minute))
 }
 
-// elapsed is a time gone by, rounded down.
+// elapsed formats an elapsed time, rounded down.
 func elapsed(d time.Duration) string {
 	if d < exactBelow {
 		return short(max(d, 0).Truncate(statusStep))
@@ -197,7 +197,7 @@ func elapsed(d time.Duration) string {
 	return short(d.Truncate(time.Minute))
 }
 
-// short is a duration such as 5h 42m, 4m, 1m 50s or 0s.
+// short formats a duration as 5h 42m, 4m, 1m 50s or 0s.
 func short(d time.Duration) string {
 	h, m, s := d/time.Hour, d%time.Hour/time.Minute, d%time.Minute/time.Second
 	var parts []string
@@ -215,14 +215,14 @@ func short(d time.Duration) string {
 	return strings.Join(parts, " ")
 }
 
-// printable returns a text without secrets as one line of printable characters,
-// at most so many.
+// printable returns a text without secrets, as one line of at most so many
+// printable characters.
 func printable(s string, most int) string {
 	s = redact(strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
-		case !unicode.IsPrint(r): // also what turns the direction of writing
+		case !unicode.IsPrint(r): // also characters that change the direction of writing
 			return -1
 		}
 		return r
@@ -235,21 +235,21 @@ func printable(s string, most int) string {
 
 // Status is the status line after the last step.
 func (a *Agent) Status(now time.Time) string {
-	return Status(a.facts(), a.reading.awaySince, a.storeTime(now))
+	return Status(a.facts(), a.poller.awaySince, a.storeTime(now))
 }
 
-// statusChange is when a time in the status line that is told in seconds
-// changes; zero when there is none.
+// statusChange returns when a time in the status line that is shown in seconds
+// changes next; zero if there is none.
 func (a *Agent) statusChange(now time.Time) time.Time {
-	v := view{Facts: a.facts(), now: a.storeTime(now)}
+	v := decider{Facts: a.facts(), now: a.storeTime(now)}
 	at, _ := v.deadline()
 	next := time.Time{}
-	for _, t := range []time.Time{at, v.endsAt(), v.Scene.InterruptionAt} {
+	for _, t := range []time.Time{at, v.endsAt(), v.Observed.InterruptionAt} {
 		if left := t.Sub(v.now); !t.IsZero() && left > 0 && left <= exactBelow {
 			next = earliest(next, now.Add((left-1)%statusStep+1))
 		}
 	}
-	for _, t := range []time.Time{a.reading.awaySince, v.MissingSince} {
+	for _, t := range []time.Time{a.poller.awaySince, v.MissingSince} {
 		if gone := v.now.Sub(t); !t.IsZero() && gone >= 0 && gone < exactBelow {
 			next = earliest(next, now.Add(statusStep-gone%statusStep))
 		}

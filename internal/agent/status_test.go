@@ -20,19 +20,19 @@ func until(d time.Duration) edit {
 	return func(f *agent.Facts) { f.Record.Threshold = start.Add(d) }
 }
 
-// job is a scene in which the nth job runs.
+// job is a observed in which the nth job runs.
 func job(name string, n int) edit {
-	return scene(func(s *agent.Scene) { s.Busy, s.Job, s.Jobs = true, name, n })
+	return observed(func(s *agent.Observed) { s.Busy, s.Job, s.Jobs = true, name, n })
 }
 
 func inThePool(f *agent.Facts) {
 	pooled(f)
 	deregistered(f)
-	f.Scene.Cleaned = agent.Progress{Phase: agent.PhaseOK, Assignment: 2}
+	f.Observed.Cleaned = agent.Progress{Phase: agent.PhaseOK, Assignment: 2}
 }
 
 func interruptedIn(d time.Duration) edit {
-	return scene(func(s *agent.Scene) { s.InterruptionAt = start.Add(d) })
+	return observed(func(s *agent.Observed) { s.InterruptionAt = start.Add(d) })
 }
 
 func heldFor(d time.Duration) edit {
@@ -46,7 +46,7 @@ func TestStatus(t *testing.T) {
 	}
 	scriptFailed := func(f *agent.Facts) {
 		state(lifecycle.StateCreated)(f)
-		f.Scene.Prepared.Phase, f.Scene.Listener = agent.PhaseFailed, agent.Listener{}
+		f.Observed.Prepared.Phase, f.Observed.Listener = agent.PhaseFailed, agent.Listener{}
 		f.Memory.ScriptFailedAt = start.Add(-12 * time.Second)
 	}
 	tests := map[string]struct {
@@ -56,7 +56,7 @@ func TestStatus(t *testing.T) {
 	}{
 		"no record yet": {[]edit{noRecord}, 0, "created: waiting for a record, 10m left"},
 		"created": {[]edit{state(lifecycle.StateCreated), until(9*time.Minute + 59*time.Second),
-			scene(func(s *agent.Scene) { s.Listener.Phase = agent.ListenerStarting })}, 0,
+			observed(func(s *agent.Observed) { s.Listener.Phase = agent.ListenerStarting })}, 0,
 			"created: run run-1 of acme/app, the listener is connecting, 9m left"},
 		"running":        {[]edit{until(5*time.Hour + 42*time.Minute + 59*time.Second)}, 0, "running: run run-1 of acme/app, listening for jobs, 5h 42m left"},
 		"a job":          {[]edit{job("build", 2), until(6 * time.Hour)}, 0, `running: run run-1 of acme/app, job "build" (2nd job), 6h left`},
@@ -75,7 +75,7 @@ func TestStatus(t *testing.T) {
 		"interrupted, busy": {[]edit{job("build", 1), interruptedIn(110 * time.Second)}, 0, `interrupted: EC2 takes this machine in 1m 50s; job "build" (1st job) works on`},
 		"interrupted":       {[]edit{interruptedIn(61 * time.Second)}, 0, "interrupted: EC2 takes this machine in 1m 5s; its runner is being stopped"},
 		"interrupted, idle": {[]edit{inThePool, interruptedIn(-time.Second)}, 0, "interrupted: EC2 takes this machine now; no job runs"},
-		"rebalance": {[]edit{until(time.Hour), scene(func(s *agent.Scene) { s.RebalanceAt = start })}, 0,
+		"rebalance": {[]edit{until(time.Hour), observed(func(s *agent.Observed) { s.RebalanceAt = start })}, 0,
 			"running: run run-1 of acme/app, listening for jobs, 1h left; EC2 may take this machine"},
 		"store away": {[]edit{inThePool, until(time.Hour)}, 14 * time.Second, "store unreachable since 10s; idle: clean, in the pool, 1h left"},
 		"record gone": {[]edit{inThePool, func(f *agent.Facts) { f.MissingSince = start.Add(-30 * time.Second) }}, 0,
@@ -117,7 +117,7 @@ func FuzzStatus(f *testing.F) {
 		for _, e := range [][]edit{nil, {released}, {inThePool}, {state(lifecycle.StateTerminated)}, {jobScoped}} {
 			facts := facts(append(e, until(time.Duration(left)), func(f *agent.Facts) {
 				f.Record.RunID, f.Record.Repository, f.Record.Reason, f.Record.JobsOf = run, repository, reason, repository
-				f.Scene.Job, f.Scene.Busy = name, isBusy
+				f.Observed.Job, f.Observed.Busy = name, isBusy
 			})...)
 			checkLine(t, agent.Status(facts, start.Add(time.Duration(away)), start))
 		}
@@ -176,7 +176,7 @@ func TestStatusOfAnInterruptionIsRight(t *testing.T) {
 	said(t, func(w *world) { resting(w); w.away = true; w.disk.memory = remembering(w) }, func(w *world, changed chan<- struct{}, lines *[]string) {
 		wait(w, 20*time.Second)
 		at := w.now().Add(2 * time.Minute)
-		w.scene.InterruptionAt = at
+		w.observed.InterruptionAt = at
 		changed <- struct{}{}
 		synctest.Wait()
 		for left := 2 * time.Minute; left > 0; left -= time.Second {

@@ -8,23 +8,23 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-func (w *world) Look(context.Context) (agent.Scene, error) {
+func (w *world) Observe(context.Context) (agent.Observed, error) {
 	w.crash()
 	switch {
 	case w.lookErr != nil:
-		return agent.Scene{}, w.lookErr
+		return agent.Observed{}, w.lookErr
 	case w.failing():
-		return agent.Scene{}, errOnce
+		return agent.Observed{}, errOnce
 	}
 	if !w.hold {
 		w.finish()
 	}
-	return w.scene, nil
+	return w.observed, nil
 }
 
 // finish lets come to its end what was begun.
 func (w *world) finish() {
-	s := &w.scene
+	s := &w.observed
 	w.end("prepare", &s.Prepared)
 	if w.end("register", &s.Registered) {
 		s.Registration = s.RegisteredAs != lifecycle.RegistrationJIT
@@ -78,37 +78,37 @@ func (w *world) effect(name string, f func()) error {
 }
 
 func (w *world) Prepare(context.Context) error {
-	return w.effect("prepare", func() { w.begin(&w.scene.Prepared, 0) })
+	return w.effect("prepare", func() { w.begin(&w.observed.Prepared, 0) })
 }
 
 func (w *world) Allow(_ context.Context, a agent.Allowed) error {
-	return w.effect("allow "+a.RunID+a.JobsOf, func() { w.scene.Allowed = a })
+	return w.effect("allow "+a.RunID+a.JobsOf, func() { w.observed.Allowed = a })
 }
 
 func (w *world) Register(_ context.Context, a agent.Assignment) error {
 	return w.effect("register "+a.RunID, func() {
 		w.registered = a
-		w.begin(&w.scene.Registered, a.Number)
-		w.scene.RegisteredAs = a.Registration.Kind
+		w.begin(&w.observed.Registered, a.Number)
+		w.observed.RegisteredAs = a.Registration.Kind
 	})
 }
 
 func (w *world) Listen(_ context.Context, a agent.Assignment) error {
 	return w.effect("listen", func() {
-		w.scene.Listener = agent.Listener{Phase: agent.ListenerStarting, Assignment: a.Number, StartedAt: w.now(), At: w.now()}
+		w.observed.Listener = agent.Listener{Phase: agent.ListenerStarting, Assignment: a.Number, StartedAt: w.now(), At: w.now()}
 	})
 }
 
 func (w *world) Stop(context.Context) error {
-	return w.effect("stop", func() { w.scene.Listener.Phase, w.scene.Listener.At = agent.ListenerStopping, w.now() })
+	return w.effect("stop", func() { w.observed.Listener.Phase, w.observed.Listener.At = agent.ListenerStopping, w.now() })
 }
 
 func (w *world) Deregister(_ context.Context, assignment int64, r lifecycle.Registration) error {
-	return w.effect("deregister "+r.Secret.Reveal(), func() { w.begin(&w.scene.Removed, assignment) })
+	return w.effect("deregister "+r.Secret.Reveal(), func() { w.begin(&w.observed.Removed, assignment) })
 }
 
 func (w *world) Clean(_ context.Context, assignment int64) error {
-	return w.effect("clean", func() { w.begin(&w.scene.Cleaned, assignment) })
+	return w.effect("clean", func() { w.begin(&w.observed.Cleaned, assignment) })
 }
 
 func (w *world) PowerOff(_ context.Context, why string) error {

@@ -30,7 +30,7 @@ type world struct {
 	writes             int
 	reads              int
 
-	scene      agent.Scene
+	observed   agent.Observed
 	lookErr    error
 	effectErr  error
 	hold       bool // nothing that is begun comes to an end
@@ -98,7 +98,7 @@ func newWorldAt(clock func() time.Time) *world {
 			RunnerName:   "remuda-1-i-1",
 			Registration: &lifecycle.Registration{Kind: lifecycle.RegistrationToken, URL: "http://github/acme/app", Secret: "reg-token"},
 		},
-		scene: agent.Scene{BootID: "boot-1"},
+		observed: agent.Observed{BootID: "boot-1"},
 	}
 }
 

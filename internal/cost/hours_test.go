@@ -19,10 +19,10 @@ const (
 
 // stay is a host that stays in a state, and for how long it is watched there.
 type stay struct {
-	name  string
-	time  time.Duration
-	edit  func(*lifecycle.Record)
-	scene agent.Scene
+	name     string
+	time     time.Duration
+	edit     func(*lifecycle.Record)
+	observed agent.Observed
 	// reads is the bar for an hour; 0: there is none.
 	reads int
 }
@@ -48,17 +48,17 @@ func stays() []stay {
 	}
 	return []stay{
 		{createdName, policy.CreationTimeout, state(lifecycle.StateCreated),
-			agent.Scene{BootID: bootID, Prepared: agent.Progress{Phase: agent.PhaseRunning, At: began}}, 0},
+			agent.Observed{BootID: bootID, Prepared: agent.Progress{Phase: agent.PhaseRunning, At: began}}, 0},
 		{"claimed: it registers", policy.ClaimTimeout, state(lifecycle.StateClaimed),
-			agent.Scene{BootID: bootID, Prepared: done, Allowed: allowed, Registered: doing}, 0},
-		{runningName, time.Hour, state(lifecycle.StateRunning), agent.Scene{
+			agent.Observed{BootID: bootID, Prepared: done, Allowed: allowed, Registered: doing}, 0},
+		{runningName, time.Hour, state(lifecycle.StateRunning), agent.Observed{
 			BootID: bootID, Prepared: done, Allowed: allowed, Registered: done, Registration: true, Busy: true, Jobs: 1,
 			Listener: agent.Listener{Phase: agent.ListenerListening, Assignment: 2, StartedAt: began, At: began},
 		}, cost.RunningReads},
 		{"idle: it is being cleaned", policy.ReleaseTimeout, func(r *lifecycle.Record) { r.PooledAt = time.Time{} },
-			agent.Scene{BootID: bootID, Prepared: done, Cleaned: doing}, 0},
+			agent.Observed{BootID: bootID, Prepared: done, Cleaned: doing}, 0},
 		{idleName, time.Hour, func(*lifecycle.Record) {},
-			agent.Scene{BootID: bootID, Prepared: done, Cleaned: done}, cost.IdleReads},
+			agent.Observed{BootID: bootID, Prepared: done, Cleaned: done}, cost.IdleReads},
 	}
 }
 
@@ -95,7 +95,7 @@ func measureHours(t *testing.T) []hour {
 // live steps the agent of a host until its stay is over.
 func (w *world) live(ctx context.Context, s stay, key string, seed uint64) error {
 	a, err := agent.New(agent.Options{
-		HostKey: key, Store: w.store.ForHost(key), Host: still{w.t, s.scene}, State: &memory{}, Version: "1.0.0",
+		HostKey: key, Store: w.store.ForHost(key), Host: still{w.t, s.observed}, State: &memory{}, Version: "1.0.0",
 		Rand: rand.New(rand.NewPCG(seed, 1)),
 	})
 	if err != nil {
@@ -114,8 +114,8 @@ func (w *world) live(ctx context.Context, s stay, key string, seed uint64) error
 
 // still is a host to which nothing happens, and which is told to do nothing.
 type still struct {
-	t     testing.TB
-	scene agent.Scene
+	t        testing.TB
+	observed agent.Observed
 }
 
 func (h still) told(what string) error {
@@ -123,7 +123,7 @@ func (h still) told(what string) error {
 	return nil
 }
 
-func (h still) Look(context.Context) (agent.Scene, error)        { return h.scene, nil }
+func (h still) Observe(context.Context) (agent.Observed, error)  { return h.observed, nil }
 func (h still) Prepare(context.Context) error                    { return h.told("prepare") }
 func (h still) Allow(context.Context, agent.Allowed) error       { return h.told("allow") }
 func (h still) Register(context.Context, agent.Assignment) error { return h.told("register") }

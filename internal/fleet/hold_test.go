@@ -136,7 +136,7 @@ func (w *world) endThemselves(ctx context.Context, ended func(r lifecycle.Record
 				Record: &r, Confirmed: true, BootTimeout: time.Hour, Memory: agent.Memory{StartedAt: r.CreatedAt},
 			}, time.Now())
 			if d.Effect == agent.EffectPowerOff && w.compute.Kill(r.InstanceID) {
-				ended(r, d.Why)
+				ended(r, d.Reason)
 			}
 		}
 		select {

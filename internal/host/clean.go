@@ -24,7 +24,7 @@ var jobDirs = []string{"work", "home", "tmp"}
 const endLimit = 4 * time.Second
 
 // cleaning is the file of a clean-up that has ended.
-type cleaning struct {
+type cleanResult struct {
 	Assignment int64     `json:"assignment"`
 	At         time.Time `json:"at"`
 	Failure    string    `json:"failure,omitempty"`
@@ -34,13 +34,13 @@ type cleaning struct {
 // lying about goes, and then a look at the result decides.
 func (h *Host) Clean(ctx context.Context, assignment int64) error {
 	t := h.task(taskClean)
-	st, err := h.standing(ctx, t)
+	st, err := h.taskStatus(ctx, t)
 	if err != nil || st.running {
 		return err
 	}
-	err = h.removeFile(cleanResult)
+	err = h.removeFile(cleanResultFile)
 	if err == nil {
-		err = h.launcher.startClean(ctx, t, h.numbered(begun{Assignment: assignment}, st))
+		err = h.layout.startClean(ctx, t, h.nextAttempt(startRecord{Assignment: assignment}, st))
 	}
 	if err != nil {
 		return fmt.Errorf("clean host: %w", err)
@@ -49,18 +49,18 @@ func (h *Host) Clean(ctx context.Context, assignment int64) error {
 }
 
 // cleanResult is the file of a clean-up that has ended.
-const cleanResult = "state/tasks/clean.result"
+const cleanResultFile = "state/tasks/clean.result"
 
 // CleanNow cleans the host and writes down how that went.
 func (h *Host) CleanNow(ctx context.Context, assignment int64) error {
 	err := h.cleanAndCheck(ctx)
-	result := cleaning{Assignment: assignment, At: time.Now()}
+	result := cleanResult{Assignment: assignment, At: time.Now()}
 	if err != nil {
 		result.Failure = err.Error()
 	}
 	data, writeErr := json.Marshal(result)
 	if writeErr == nil {
-		writeErr = writeFile(h.path(cleanResult), data)
+		writeErr = writeFile(h.path(cleanResultFile), data)
 	}
 	if writeErr != nil {
 		h.log.Error("cannot write the result of the clean-up", "error", writeErr)
@@ -75,27 +75,27 @@ func (h *Host) cleanAndCheck(ctx context.Context) error {
 	if exists(h.registration()) || exists(h.path("runner/.runner")) {
 		return errors.New("check host: a registration is still on disk")
 	}
-	if err := h.launcher.check(ctx); err != nil {
+	if err := h.layout.verify(ctx); err != nil {
 		return fmt.Errorf("check host: %w", err)
 	}
-	if err := h.launcher.ready(ctx); err != nil {
+	if err := h.layout.makeReady(ctx); err != nil {
 		return fmt.Errorf("make host ready: %w", err)
 	}
 	return nil
 }
 
 func (h *Host) clean(ctx context.Context) error {
-	if err := h.launcher.clean(ctx); err != nil {
+	if err := h.layout.clean(ctx); err != nil {
 		return err
 	}
 	if err := h.writeHooks(); err != nil {
 		return err
 	}
-	if err := h.forgetJobs(); err != nil {
+	if err := h.removeJobMarkers(); err != nil {
 		return err
 	}
 	for _, name := range []string{taskListen, taskDeregister, taskRegister} {
-		if err := h.task(name).forget(); err != nil {
+		if err := h.task(name).removeFiles(); err != nil {
 			return err
 		}
 	}
@@ -103,22 +103,22 @@ func (h *Host) clean(ctx context.Context) error {
 }
 
 // cleaned tells of the clean-up.
-func (h *Host) cleaned(ctx context.Context) (agent.Progress, error) {
-	st, err := h.standing(ctx, h.task(taskClean))
+func (h *Host) cleanProgress(ctx context.Context) (agent.Progress, error) {
+	st, err := h.taskStatus(ctx, h.task(taskClean))
 	if err != nil {
 		return agent.Progress{}, fmt.Errorf("look at clean-up: %w", err)
 	}
 	if st.running {
 		return h.progress(ctx, h.task(taskClean), st, 0), nil
 	}
-	data, err := readFile(h.path(cleanResult))
+	data, err := readFile(h.path(cleanResultFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return agent.Progress{}, nil
 	}
 	if err != nil {
 		return agent.Progress{}, fmt.Errorf("look at clean-up: %w", err)
 	}
-	var result cleaning
+	var result cleanResult
 	if json.Unmarshal(data, &result) != nil {
 		return agent.Progress{}, nil
 	}
@@ -147,7 +147,7 @@ func (h *Host) checkDisk() error {
 func (h *Host) killAll(limit time.Duration) error {
 	end := time.Now().Add(limit)
 	for quiet := 0; quiet < proc.QuietScans; time.Sleep(proc.KillPause) {
-		pids, unclear, err := h.survey()
+		pids, unclear, err := h.scanMarked()
 		late := time.Now().After(end)
 		switch {
 		case err != nil:
@@ -174,7 +174,7 @@ func (h *Host) killAll(limit time.Duration) error {
 // whoever started it takes for the end of the machine.
 func (h *Host) PowerOff(ctx context.Context, why string) error {
 	h.log.Warn("powering off", "why", why)
-	err := h.launcher.end()
+	err := h.processes.endAll()
 	switch {
 	case h.o.Power == nil && err != nil:
 		return fmt.Errorf("power off: %w", err)

@@ -15,10 +15,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-func (b *bed) clean(assignment int64) agent.Scene {
+func (b *bed) clean(assignment int64) agent.Observed {
 	b.Helper()
 	b.check(b.Clean(context.Background(), assignment))
-	return b.until("the clean-up ends", func(s agent.Scene) bool {
+	return b.until("the clean-up ends", func(s agent.Observed) bool {
 		return s.Cleaned.Assignment == assignment && s.Cleaned.Phase != agent.PhaseRunning
 	})
 }

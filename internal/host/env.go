@@ -17,7 +17,7 @@ func (h *Host) environment() []string {
 		"ACTIONS_RUNNER_HOOK_JOB_STARTED=" + h.path(hookStarted),
 		"ACTIONS_RUNNER_HOOK_JOB_COMPLETED=" + h.path(hookCompleted),
 	}
-	env = append(env, h.launcher.environment()...)
+	env = append(env, h.layout.environment()...)
 	for _, name := range slices.Sorted(maps.Keys(h.o.Env)) {
 		env = append(env, name+"="+h.o.Env[name])
 	}
@@ -46,17 +46,3 @@ func lastOfEach(env []string) []string {
 
 // usualPath is where programs are on a machine that says nothing else.
 const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-func (g *groups) environment() []string {
-	env := []string{"HOME=" + g.h.path("home"), "TMPDIR=" + g.h.path("tmp"), "PATH=" + cmp.Or(os.Getenv("PATH"), usualPath)}
-	if os.Geteuid() == 0 {
-		// The runner refuses to run as root unless it is told that this is meant.
-		env = append(env, "RUNNER_ALLOW_RUNASROOT=1")
-	}
-	return env
-}
-
-// environment: systemd adds what follows from the user.
-func (l *unitLauncher) environment() []string {
-	return []string{"HOME=" + l.o.Home, "PATH=" + usualPath}
-}

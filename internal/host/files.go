@@ -20,20 +20,20 @@ func writeFile(path string, data []byte) error {
 func writeFileMode(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new*")
 	if err != nil {
-		return remedied(err)
+		return withRemedy(err)
 	}
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Chmod(mode), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		return errors.Join(remedied(err), os.Remove(f.Name()))
+		return errors.Join(withRemedy(err), os.Remove(f.Name()))
 	}
 	return nil
 }
 
 // remedied adds what a person can do about a failure to write.
-func remedied(err error) error {
+func withRemedy(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("%w: free some space on its disk", err)
@@ -47,35 +47,35 @@ func remedied(err error) error {
 const maxFile = 1 << 20
 
 // errNotPlain: a job put something else in the place of a file.
-var errNotPlain = errors.New("not one of our files")
+var errNotRegular = errors.New("not one of our files")
 
 // readFile reads a small file. Jobs can write where many of them are: it
 // follows no link, waits for no pipe and takes in no more than maxFile.
 func readFile(path string) ([]byte, error) {
-	f, err := openPlain(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(data) > maxFile {
-		return nil, fmt.Errorf("%s: %w: more than %d bytes", path, errNotPlain, maxFile)
+		return nil, fmt.Errorf("%s: %w: more than %d bytes", path, errNotRegular, maxFile)
 	}
 	return data, err
 }
 
 // openPlain opens a regular file for reading, and nothing else.
-func openPlain(path string) (*os.File, error) {
+func openRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	switch {
 	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENXIO), errors.Is(err, fs.ErrPermission): // a link, a socket, closed to us
-		return nil, fmt.Errorf("%s: %w", path, errNotPlain)
+		return nil, fmt.Errorf("%s: %w", path, errNotRegular)
 	case err != nil:
 		return nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: %w", path, errNotPlain)
+		err = fmt.Errorf("%s: %w", path, errNotRegular)
 	}
 	if err != nil {
 		f.Close()
@@ -108,7 +108,7 @@ const tailLimit = 8 << 10
 
 // tailOf returns the end of what was written to a log since offset.
 func tailOf(path string, offset int64) string {
-	f, err := openPlain(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return ""
 	}

@@ -86,7 +86,7 @@ func (h *Host) nextAllowance(ctx context.Context, a agent.Allowed) (allowance, e
 	case err != nil || a != none:
 	case before.Allowed != none:
 		next.released = before.Allowed
-		next.worker, err = h.livingWorker(ctx)
+		next.worker, err = h.currentWorker(ctx)
 	default: // released before, by an agent that was killed then
 		next.released, next.worker = before.released, before.worker
 	}
@@ -107,7 +107,7 @@ func (a allowance) text() []byte {
 
 func (h *Host) allowance() (allowance, error) {
 	data, err := readFile(h.path(markAllow))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotPlain) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) {
 		return allowance{}, nil
 	}
 	if err != nil {
@@ -126,7 +126,7 @@ func (h *Host) allowance() (allowance, error) {
 }
 
 // lookAtJob tells of what the hooks wrote.
-func (h *Host) lookAtJob(s *agent.Scene) error {
+func (h *Host) observeJob(s *agent.Observed) error {
 	a, err := h.allowance()
 	if err != nil {
 		return fmt.Errorf("look at jobs: %w", err)
@@ -135,14 +135,14 @@ func (h *Host) lookAtJob(s *agent.Scene) error {
 	if info, err := os.Stat(h.path(markJobs)); err == nil {
 		s.Jobs = int(info.Size())
 	}
-	if h.marked() {
+	if h.hasBusyMarker() {
 		// What cannot be read has no name.
 		name, _ := readFile(h.path(markBusy))
 		s.Job = clip(strings.TrimSpace(string(name)), longestName)
 	}
 	refused, err := readFile(h.path(markRefused))
 	switch {
-	case err == nil, errors.Is(err, errNotPlain):
+	case err == nil, errors.Is(err, errNotRegular):
 		s.Refused = clip(strings.TrimSpace(string(refused)), longestName)
 		if s.Refused == "" {
 			s.Refused = "unknown"
@@ -158,11 +158,11 @@ const longestName = 200
 
 func clip(s string, most int) string { return s[:min(len(s), most)] }
 
-func (h *Host) marked() bool { return exists(h.path(markBusy)) }
+func (h *Host) hasBusyMarker() bool { return exists(h.path(markBusy)) }
 
 // forgetJobs takes away what the hooks wrote for the last run. That a job was
 // refused is never taken away.
-func (h *Host) forgetJobs() error {
+func (h *Host) removeJobMarkers() error {
 	for _, name := range []string{markJobs, markBusy} {
 		if err := os.Remove(h.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

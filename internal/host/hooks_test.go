@@ -203,10 +203,10 @@ func TestMarkersReplacedByAJob(t *testing.T) {
 			b.check(put(b.path("job/allow")))
 			b.check(put(b.path("runner/.runner")))
 			b.check(put(b.path("logs/runner.log")))
-			looked := make(chan agent.Scene)
+			looked := make(chan agent.Observed)
 			go func() {
 				defer close(looked)
-				if s, err := b.Look(context.Background()); err == nil {
+				if s, err := b.Observe(context.Background()); err == nil {
 					looked <- s
 				}
 			}()

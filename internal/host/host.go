@@ -80,13 +80,13 @@ type Host struct {
 	bootID string
 	proc   proc.FS
 
-	launcher launcher
-	changed  chan struct{}
-	pace     *time.Timer
-	version  string       // of the runner; empty: not known
-	watched  atomic.Int64 // pid of the worker that is waited for
-	taken    atomic.Int64 // when the cloud takes the machine, in Unix nanoseconds; 0: not known to
-	advised  atomic.Int64 // when the cloud advised to leave it, likewise
+	launcher      launcher
+	changed       chan struct{}
+	poll          *time.Timer
+	version       string       // of the runner; empty: not known
+	watchedWorker atomic.Int64 // pid of the worker that is waited for
+	interruptedAt atomic.Int64 // when the cloud takes the machine, in Unix nanoseconds; 0: not known to
+	rebalanceAt   atomic.Int64 // when the cloud advised to leave it, likewise
 }
 
 var _ agent.Host = (*Host)(nil)
@@ -104,16 +104,16 @@ func New(o Options) (*Host, error) {
 		return nil, fmt.Errorf("open host: read boot id: %w", err)
 	}
 	h := &Host{o: o, log: o.Logger, bootID: strings.TrimSpace(string(bootID)), proc: proc.Default, changed: make(chan struct{}, 1)}
-	h.pace = time.AfterFunc(time.Hour, h.notify)
-	h.pace.Stop()
+	h.poll = time.AfterFunc(time.Hour, h.notify)
+	h.poll.Stop()
 	h.launcher = h.newLauncher()
 	if err := o.checkFiles(); err != nil {
-		if !h.furnished() {
+		if !h.hasRunner() {
 			return nil, fmt.Errorf("open host: %w", err)
 		}
 		h.log.Error("what the host is made of is no longer there", "error", err)
 	}
-	if err := h.launcher.furnish(); err != nil {
+	if err := h.layout.setUp(); err != nil {
 		h.log.Error("cannot set up the host's directory", "error", err)
 	}
 	h.readRunnerVersion()
@@ -153,13 +153,13 @@ func (o *Options) checkFiles() error {
 }
 
 // furnished reports whether the runner is in its place.
-func (h *Host) furnished() bool {
+func (h *Host) hasRunner() bool {
 	return exists(h.path("runner/bin/Runner.Listener")) && exists(h.path("runner/config.sh"))
 }
 
 func (h *Host) newLauncher() launcher {
 	if h.o.Systemd == nil {
-		return &groups{h: h}
+		return &groupProcesses{h: h}
 	}
 	return newUnitLauncher(h, *h.o.Systemd)
 }
@@ -189,26 +189,26 @@ func (h *Host) path(elem ...string) string {
 // Interrupted tells the host when the cloud will take it, by the cloud's notice.
 // Unlike most methods it may be called by any goroutine.
 func (h *Host) Interrupted(at time.Time) {
-	h.taken.Store(at.UnixNano())
+	h.interruptedAt.Store(at.UnixNano())
 	h.notify()
 }
 
 // Rebalance tells the host that the cloud advised to leave it. It too may be
 // called by any goroutine.
 func (h *Host) Rebalance(at time.Time) {
-	h.advised.Store(at.UnixNano())
+	h.rebalanceAt.Store(at.UnixNano())
 	h.notify()
 }
 
 // Become tells the host which instance it is, how that is ended, and where to say
 // what happens to it. power may be nil.
-func (h *Host) Become(instanceID string, power Power, log hclog.Logger) {
+func (h *Host) SetIdentity(instanceID string, power Power, log hclog.Logger) {
 	h.o.InstanceID, h.o.Power, h.log = instanceID, power, log
 }
 
 // Tidy puts away what an agent that was killed has left in memory. Only the
 // agent itself may call it.
-func (h *Host) Tidy() { h.launcher.tidy() }
+func (h *Host) RemoveSecrets() { h.processes.removeSecrets() }
 
 // Changed receives when something on the host may have changed.
 func (h *Host) Changed() <-chan struct{} { return h.changed }
@@ -223,52 +223,52 @@ func (h *Host) notify() {
 // How soon Look asks to be called again. An idle host asks for nothing.
 const (
 	// hurry is while something is under way that somebody waits for.
-	hurry = 5 * time.Millisecond
+	pollProcesses = 5 * time.Millisecond
 	// patience is that where the end of something is heard of, and looking is
 	// only for what was not heard.
-	patience = 100 * time.Millisecond
+	pollUnits = 100 * time.Millisecond
 	// attention is while a listener may be given a job: busy is to be known
 	// at once. A worker's end is heard of without looking.
-	attention = 250 * time.Millisecond
+	pollListening = 250 * time.Millisecond
 )
 
-func (h *Host) setPace(s agent.Scene) {
+func (h *Host) setPoll(s agent.Observed) {
 	l := s.Listener.Phase
 	switch {
 	case s.Prepared.Phase == agent.PhaseRunning, s.Registered.Phase == agent.PhaseRunning,
 		s.Removed.Phase == agent.PhaseRunning, s.Cleaned.Phase == agent.PhaseRunning,
 		l == agent.ListenerStarting, l == agent.ListenerStopping:
-		h.pace.Reset(h.launcher.pace())
+		h.poll.Reset(h.processes.pollInterval())
 	case l == agent.ListenerListening, s.Busy:
-		h.pace.Reset(attention)
+		h.poll.Reset(pollListening)
 	default:
-		h.pace.Stop()
+		h.poll.Stop()
 	}
 }
 
 // Look says what is really there.
-func (h *Host) Look(ctx context.Context) (agent.Scene, error) {
+func (h *Host) Observe(ctx context.Context) (agent.Observed, error) {
 	if err := ctx.Err(); err != nil {
-		return agent.Scene{}, err
+		return agent.Observed{}, err
 	}
-	s := agent.Scene{BootID: h.bootID, RunnerVersion: h.version}
-	if at := h.taken.Load(); at != 0 {
+	s := agent.Observed{BootID: h.bootID, RunnerVersion: h.version}
+	if at := h.interruptedAt.Load(); at != 0 {
 		s.InterruptionAt = time.Unix(0, at)
 	}
-	if at := h.advised.Load(); at != 0 {
+	if at := h.rebalanceAt.Load(); at != 0 {
 		s.RebalanceAt = time.Unix(0, at)
 	}
 	var errs [5]error
 	// The clean-up first: while it runs the rest is in motion, and once it has
 	// ended nothing is.
-	s.Cleaned, errs[0] = h.cleaned(ctx)
-	s.Prepared, errs[1] = h.prepared(ctx)
-	errs[2] = h.lookAtJob(&s)
-	errs[3] = h.lookAtRegistration(ctx, &s)
-	errs[4] = h.lookAtListener(ctx, &s)
+	s.Cleaned, errs[0] = h.cleanProgress(ctx)
+	s.Prepared, errs[1] = h.prepareProgress(ctx)
+	errs[2] = h.observeJob(&s)
+	errs[3] = h.observeRegistration(ctx, &s)
+	errs[4] = h.observeListener(ctx, &s)
 	if err := errors.Join(errs[:]...); err != nil {
-		return agent.Scene{}, err
+		return agent.Observed{}, err
 	}
-	h.setPace(s)
+	h.setPoll(s)
 	return s, nil
 }

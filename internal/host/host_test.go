@@ -117,17 +117,17 @@ func (b *bed) read(name string) string {
 	return string(data)
 }
 
-func (b *bed) look() agent.Scene {
+func (b *bed) look() agent.Observed {
 	b.Helper()
-	s, err := b.Look(context.Background())
+	s, err := b.Observe(context.Background())
 	b.check(err)
 	return s
 }
 
 // until looks until the scene is as f wants it.
-func (b *bed) until(what string, f func(s agent.Scene) bool) agent.Scene {
+func (b *bed) until(what string, f func(s agent.Observed) bool) agent.Observed {
 	b.Helper()
-	var s agent.Scene
+	var s agent.Observed
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if s = b.look(); f(s) {
 			return s
@@ -161,16 +161,16 @@ func (b *bed) assignment() agent.Assignment {
 	}
 }
 
-func (b *bed) register() agent.Scene {
+func (b *bed) register() agent.Observed {
 	b.Helper()
 	b.check(b.Register(context.Background(), b.assignment()))
-	return b.until("config.sh ends", func(s agent.Scene) bool { return s.Registered.Phase != agent.PhaseRunning })
+	return b.until("config.sh ends", func(s agent.Observed) bool { return s.Registered.Phase != agent.PhaseRunning })
 }
 
-func (b *bed) listen() agent.Scene {
+func (b *bed) listen() agent.Observed {
 	b.Helper()
 	b.check(b.Listen(context.Background(), b.assignment()))
-	return b.until("the listener listens", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerListening })
+	return b.until("the listener listens", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerListening })
 }
 
 func TestRegisterListenStopDeregisterClean(t *testing.T) {
@@ -200,17 +200,17 @@ func TestRegisterListenStopDeregisterClean(t *testing.T) {
 		t.Errorf("scene of an adopted runner: %+v", s)
 	}
 	b.check(b.Stop(ctx))
-	s = b.until("the listener ends", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+	s = b.until("the listener ends", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
 	if s.Listener.Code != 0 {
 		t.Errorf("listener: %+v", s.Listener)
 	}
 	b.check(b.Deregister(ctx, 8, lifecycle.Registration{Kind: lifecycle.RegistrationRemove, Secret: "r3move"}))
-	s = b.until("config.sh remove ends", func(s agent.Scene) bool { return s.Removed.Phase != agent.PhaseRunning })
+	s = b.until("config.sh remove ends", func(s agent.Observed) bool { return s.Removed.Phase != agent.PhaseRunning })
 	if s.Removed.Phase != agent.PhaseOK || s.Removed.Assignment != 8 || s.Registration {
 		t.Errorf("scene after removal: %+v", s)
 	}
 	b.check(b.Clean(ctx, 8))
-	s = b.until("the clean-up ends", func(s agent.Scene) bool { return s.Cleaned.Phase != agent.PhaseRunning })
+	s = b.until("the clean-up ends", func(s agent.Observed) bool { return s.Cleaned.Phase != agent.PhaseRunning })
 	if s.Cleaned.Phase != agent.PhaseOK || s.Cleaned.Assignment != 8 || s.Registered.Phase != agent.PhaseNone || s.Listener.Phase != agent.ListenerNone {
 		t.Errorf("scene after clean-up: %+v", s)
 	}

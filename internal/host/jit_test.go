@@ -38,14 +38,14 @@ func jitBed(t *testing.T) (*bed, agent.Assignment) {
 	a := b.assignment()
 	a.Registration = lifecycle.Registration{Kind: lifecycle.RegistrationJIT, URL: "http://github/acme", Secret: "jit-s3cret"}
 	b.check(b.Register(context.Background(), a))
-	b.until("it is configured", func(s agent.Scene) bool { return s.Registered.Phase == agent.PhaseOK })
+	b.until("it is configured", func(s agent.Observed) bool { return s.Registered.Phase == agent.PhaseOK })
 	return b, a
 }
 
-func (b *bed) listenJIT(a agent.Assignment) agent.Scene {
+func (b *bed) listenJIT(a agent.Assignment) agent.Observed {
 	b.Helper()
 	b.check(b.Listen(context.Background(), a))
-	return b.until("the listener listens", func(s agent.Scene) bool {
+	return b.until("the listener listens", func(s agent.Observed) bool {
 		// A look may fall between the two: the registration is looked at first.
 		return s.Listener.Phase == agent.ListenerListening && s.Registration
 	})
@@ -97,7 +97,7 @@ func TestJITRegistrationIsCleanedAway(t *testing.T) {
 		t.Errorf("scene %+v", s)
 	}
 	b.check(b.Stop(context.Background()))
-	b.until("the listener ends", func(s agent.Scene) bool { return s.Listener.Phase != agent.ListenerStopping })
+	b.until("the listener ends", func(s agent.Observed) bool { return s.Listener.Phase != agent.ListenerStopping })
 	b.reopen()
 	if s := b.look(); s.RegisteredAs != lifecycle.RegistrationJIT || !s.Registration {
 		t.Errorf("scene of a restarted agent %+v", s)
@@ -130,7 +130,7 @@ func TestListened(t *testing.T) {
 			}
 			b.write("exit", "1", 0o644)
 			b.check(b.Listen(context.Background(), a))
-			b.until("the listener ends", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+			b.until("the listener ends", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
 			b.reopen()
 			if l := b.look().Listener; l.Listened != listened || l.Code != agent.CodeTerminated {
 				t.Errorf("listener %+v", l)
@@ -145,7 +145,7 @@ func TestJITListenerRestarted(t *testing.T) {
 	b, a := jitBed(t)
 	b.write("exit", "2", 0o644)
 	b.check(b.Listen(context.Background(), a))
-	b.until("the listener ends", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+	b.until("the listener ends", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
 	b.check(os.Remove(b.path("exit")))
 	a.Registration = lifecycle.Registration{} // the record no longer has it
 	b.listenJIT(a)

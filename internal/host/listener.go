@@ -33,7 +33,7 @@ func (h *Host) Listen(ctx context.Context, a agent.Assignment) error {
 		dir:  h.path("runner"), env: h.environment(), log: h.runnerLog(),
 	}
 	if a.Registration.Kind == lifecycle.RegistrationJIT && a.Registration.Secret != "" {
-		if err := h.launcher.shield(); err != nil {
+		if err := h.layout.protectCredentials(); err != nil {
 			return fmt.Errorf("start listener: %w", err)
 		}
 		c.secrets = []string{inputPrefix + "JITCONFIG=" + a.Registration.Secret.Reveal()}
@@ -41,7 +41,7 @@ func (h *Host) Listen(ctx context.Context, a agent.Assignment) error {
 	if err := h.removeFile("state/tasks/listen.stop"); err != nil {
 		return fmt.Errorf("start listener: %w", err)
 	}
-	if err := h.begin(ctx, taskListen, begun{Assignment: a.Number}, c); err != nil {
+	if err := h.startTask(ctx, taskListen, startRecord{Assignment: a.Number}, c); err != nil {
 		return fmt.Errorf("start listener: %w", err)
 	}
 	return nil
@@ -55,7 +55,7 @@ func (h *Host) Stop(ctx context.Context) error {
 	if err != nil || f.pid == 0 {
 		return err
 	}
-	if worker, err := h.worker(f.pid); err != nil || worker != 0 {
+	if worker, err := h.workerOf(f.pid); err != nil || worker != 0 {
 		return err
 	}
 	t := h.task(taskListen)
@@ -65,101 +65,101 @@ func (h *Host) Stop(ctx context.Context) error {
 	} else if err := os.WriteFile(marker, nil, 0o600); err != nil {
 		return fmt.Errorf("stop listener: %w", err)
 	}
-	if err := h.launcher.signal(ctx, f, sig, all); err != nil {
+	if err := h.processes.signal(ctx, f, sig, all); err != nil {
 		return fmt.Errorf("stop listener: %w", err)
 	}
 	return nil
 }
 
 // listener finds the listener that runs; its pid is 0 when there is none.
-func (h *Host) listener(ctx context.Context) (found, error) {
-	st, err := h.listenerStanding(ctx)
-	return st.found, err
+func (h *Host) listener(ctx context.Context) (taskProcess, error) {
+	st, err := h.listenerStatus(ctx)
+	return st.taskProcess, err
 }
 
 // listenerStanding is the standing of the listener's task, or that of a listener that
 // the task's files do not know, because they are lost or its wrapper was killed.
-func (h *Host) listenerStanding(ctx context.Context) (standing, error) {
-	st, err := h.standing(ctx, h.task(taskListen))
+func (h *Host) listenerStatus(ctx context.Context) (taskStatus, error) {
+	st, err := h.taskStatus(ctx, h.task(taskListen))
 	if err != nil || st.running || !exists(h.path("runner/.runner")) {
 		return st, err
 	}
-	wentUnseen := st.begun != nil && st.code == codeUnknown
-	if registered, err := h.standing(ctx, h.task(taskRegister)); err != nil || (registered.begun != nil && !wentUnseen) {
+	wentUnseen := st.start != nil && st.code == codeUnknown
+	if registered, err := h.taskStatus(ctx, h.task(taskRegister)); err != nil || (registered.start != nil && !wentUnseen) {
 		return st, err
 	}
-	b, f, err := h.launcher.adopt(ctx, wentUnseen)
+	b, f, err := h.processes.adopt(ctx, wentUnseen)
 	if err != nil || !f.running {
 		return st, err
 	}
-	st.found.pid, st.handle, st.running = f.pid, f.handle, true
+	st.taskProcess.pid, st.handle, st.running = f.pid, f.handle, true
 	if b != nil {
-		st.begun = b
+		st.start = b
 		// Written down, so that its end will be known. Else that is all there is.
-		_ = h.task(taskListen).intend(*b)
+		_ = h.task(taskListen).recordStart(*b)
 	}
 	return st, nil
 }
 
 // lookAtListener tells of the listener and of its worker.
-func (h *Host) lookAtListener(ctx context.Context, s *agent.Scene) error {
-	st, err := h.listenerStanding(ctx)
+func (h *Host) observeListener(ctx context.Context, s *agent.Observed) error {
+	st, err := h.listenerStatus(ctx)
 	if err != nil {
 		return fmt.Errorf("look at listener: %w", err)
 	}
 	l := &s.Listener
-	if st.begun != nil {
-		l.Assignment, l.StartedAt, l.At = st.begun.Assignment, st.begun.BegunAt, st.begun.BegunAt
+	if st.start != nil {
+		l.Assignment, l.StartedAt, l.At = st.start.Assignment, st.start.BegunAt, st.start.BegunAt
 	} else {
 		l.Assignment, l.StartedAt, l.At = s.Registered.Assignment, s.Registered.At, s.Registered.At
 	}
 	switch {
 	case st.running:
-		l.Phase = h.phaseOfLiving(ctx, st, l)
+		l.Phase = h.phaseOfRunning(ctx, st, l)
 	case st.ended:
 		l.Phase, l.Code, l.At = agent.ListenerExited, st.code, st.endedAt
-		l.Listened = h.launcher.said(ctx, h.task(taskListen), *st.begun, listening)
-		l.Detail = h.launcher.tail(ctx, h.task(taskListen), *st.begun)
+		l.Listened = h.processes.hasWritten(ctx, h.task(taskListen), *st.start, listening)
+		l.Detail = h.processes.tail(ctx, h.task(taskListen), *st.start)
 	default:
 		*l = agent.Listener{}
 	}
-	return h.lookForWorker(ctx, s, st.pid)
+	return h.observeWorker(ctx, s, st.pid)
 }
 
-func (h *Host) phaseOfLiving(ctx context.Context, st standing, l *agent.Listener) agent.ListenerPhase {
+func (h *Host) phaseOfRunning(ctx context.Context, st taskStatus, l *agent.Listener) agent.ListenerPhase {
 	t := h.task(taskListen)
 	if info, err := os.Stat(t.path + ".stop"); err == nil {
 		l.At = info.ModTime()
 		return agent.ListenerStopping
 	}
 	// One whose start is not known has been there for long.
-	if st.begun == nil || h.launcher.said(ctx, t, *st.begun, listening) {
+	if st.start == nil || h.processes.hasWritten(ctx, t, *st.start, listening) {
 		return agent.ListenerListening
 	}
-	l.Detail = h.launcher.tail(ctx, t, *st.begun)
+	l.Detail = h.processes.tail(ctx, t, *st.start)
 	return agent.ListenerStarting
 }
 
 // lookForWorker says whether a job runs. The hook's marker says it first; that
 // it is over is said by the end of the worker alone.
-func (h *Host) lookForWorker(ctx context.Context, s *agent.Scene, listener int) error {
+func (h *Host) observeWorker(ctx context.Context, s *agent.Observed, listener int) error {
 	var worker int
 	var err error
 	if listener != 0 {
-		worker, err = h.worker(listener)
+		worker, err = h.workerOf(listener)
 	}
 	orphaned := s.Listener.Phase == agent.ListenerExited && s.Listener.Code == codeUnknown
-	if err == nil && worker == 0 && (h.marked() || orphaned) {
-		worker, err = h.launcher.worker(ctx)
+	if err == nil && worker == 0 && (h.hasBusyMarker() || orphaned) {
+		worker, err = h.processes.findWorker(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("look for worker: %w", err)
 	}
 	if s.Busy = worker != 0; s.Busy {
-		h.watch(worker)
+		h.notifyAtExit(worker)
 		return nil
 	}
-	if h.marked() {
+	if h.hasBusyMarker() {
 		// Its worker was killed. Where the marker cannot be removed it is
 		// looked into again, which only takes time.
 		_ = h.removeFile(markBusy)
@@ -168,7 +168,7 @@ func (h *Host) lookForWorker(ctx context.Context, s *agent.Scene, listener int) 
 }
 
 // worker finds the worker among the listener's children; 0 when there is none.
-func (h *Host) worker(listener int) (int, error) {
+func (h *Host) workerOf(listener int) (int, error) {
 	pids, err := proc.Default.Children(listener)
 	if err != nil {
 		return 0, err
@@ -182,12 +182,12 @@ func (h *Host) worker(listener int) (int, error) {
 }
 
 // livingWorker finds the worker of the listener that runs; 0 when there is none.
-func (h *Host) livingWorker(ctx context.Context) (int, error) {
+func (h *Host) currentWorker(ctx context.Context) (int, error) {
 	f, err := h.listener(ctx)
 	if err != nil || f.pid == 0 {
 		return 0, err
 	}
-	return h.worker(f.pid)
+	return h.workerOf(f.pid)
 }
 
 func (h *Host) removeFile(name string) error {

@@ -18,7 +18,7 @@ const (
 	lockPause = time.Millisecond
 )
 
-func lockSoon(f *os.File) (err error) {
+func lockWithin(f *os.File) (err error) {
 	for range lockTries {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
@@ -30,7 +30,7 @@ func lockSoon(f *os.File) (err error) {
 }
 
 // locked reports whether somebody holds the lock on the file.
-func locked(path string) (bool, error) {
+func isLocked(path string) (bool, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil

@@ -9,7 +9,7 @@ import (
 // logScan looks for the line in a log that is still being written. It reads
 // what is new in pieces of fixed size, whatever the length of its lines.
 type logScan struct {
-	begun  begun
+	start  startRecord
 	offset int64
 	found  bool
 }
@@ -17,14 +17,14 @@ type logScan struct {
 // scanChunk bounds the memory of a scan, in bytes.
 const scanChunk = 64 << 10
 
-func (c *logScan) says(path string, b begun, text []byte) bool {
-	if c.begun != b {
-		*c = logScan{begun: b, offset: b.LogOffset}
+func (c *logScan) contains(path string, b startRecord, text []byte) bool {
+	if c.start != b {
+		*c = logScan{start: b, offset: b.LogOffset}
 	}
 	if c.found {
 		return true
 	}
-	f, err := openPlain(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return false
 	}

@@ -12,11 +12,11 @@ import (
 
 // Prepare begins the pre-runner script.
 func (h *Host) Prepare(ctx context.Context) error {
-	c := h.launcher.preparation()
+	c := h.layout.prepareCommand()
 	if c == nil {
 		return nil
 	}
-	return h.begin(ctx, taskPrepare, begun{}, *c)
+	return h.startTask(ctx, taskPrepare, startRecord{}, *c)
 }
 
 // PrepareAhead begins what needs no record, where that is not the operator's
@@ -26,7 +26,7 @@ func (h *Host) PrepareAhead(ctx context.Context) {
 	if h.o.Systemd == nil {
 		return
 	}
-	s, err := h.Look(ctx)
+	s, err := h.Observe(ctx)
 	if err != nil || s.Prepared.Phase != agent.PhaseNone || s.Busy || s.Listener.Phase != agent.ListenerNone {
 		return
 	}
@@ -36,17 +36,17 @@ func (h *Host) PrepareAhead(ctx context.Context) {
 }
 
 // prepared tells of the script in this boot.
-func (h *Host) prepared(ctx context.Context) (agent.Progress, error) {
-	c := h.launcher.preparation()
+func (h *Host) prepareProgress(ctx context.Context) (agent.Progress, error) {
+	c := h.layout.prepareCommand()
 	if c == nil {
 		return agent.Progress{Phase: agent.PhaseOK}, nil
 	}
 	t := h.task(taskPrepare)
-	s, err := h.standing(ctx, t)
+	s, err := h.taskStatus(ctx, t)
 	if err == nil {
-		s, err = h.enforce(ctx, t, s, c.limit)
+		s, err = h.enforceLimit(ctx, t, s, c.limit)
 	}
-	if err != nil || s.begun == nil || s.begun.BootID != h.bootID {
+	if err != nil || s.start == nil || s.start.BootID != h.bootID {
 		return agent.Progress{}, err
 	}
 	p := h.progress(ctx, t, s, c.limit)
@@ -57,11 +57,11 @@ func (h *Host) prepared(ctx context.Context) (agent.Progress, error) {
 }
 
 // progress is the standing in the agent's words: exit code 0 is success.
-func (h *Host) progress(ctx context.Context, t task, s standing, limit time.Duration) agent.Progress {
-	if s.begun == nil {
+func (h *Host) progress(ctx context.Context, t task, s taskStatus, limit time.Duration) agent.Progress {
+	if s.start == nil {
 		return agent.Progress{}
 	}
-	p := agent.Progress{Phase: agent.PhaseRunning, Assignment: s.begun.Assignment, Attempt: s.begun.Attempt, At: s.begun.BegunAt}
+	p := agent.Progress{Phase: agent.PhaseRunning, Assignment: s.start.Assignment, Attempt: s.start.Attempt, At: s.start.BegunAt}
 	if s.running {
 		return p
 	}
@@ -79,6 +79,6 @@ func (h *Host) progress(ctx context.Context, t task, s standing, limit time.Dura
 		how = fmt.Sprintf("exit code %d", s.code)
 	}
 	p.Phase = agent.PhaseFailed
-	p.Detail = strings.TrimSuffix(how+": "+h.launcher.tail(ctx, t, *s.begun), ": ")
+	p.Detail = strings.TrimSuffix(how+": "+h.processes.tail(ctx, t, *s.start), ": ")
 	return p
 }

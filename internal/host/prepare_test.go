@@ -45,7 +45,7 @@ func TestPreRunnerScript(t *testing.T) {
 				t.Errorf("before: %+v", p)
 			}
 			b.check(b.Prepare(context.Background()))
-			p := b.until("the script ends", func(s agent.Scene) bool {
+			p := b.until("the script ends", func(s agent.Observed) bool {
 				return s.Prepared.Phase == agent.PhaseOK || s.Prepared.Phase == agent.PhaseFailed
 			}).Prepared
 			if p.Phase != test.want || !strings.HasSuffix(p.Detail, test.detail) || len(p.Detail) > 9<<10 {
@@ -66,7 +66,7 @@ func TestScriptOfAnotherBoot(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, withScript(t, "true", time.Minute))
 	b.check(b.Prepare(context.Background()))
-	b.until("the script ends", func(s agent.Scene) bool { return s.Prepared.Phase == agent.PhaseOK })
+	b.until("the script ends", func(s agent.Observed) bool { return s.Prepared.Phase == agent.PhaseOK })
 	begun := b.read("state/tasks/prepare.json")
 	b.write("state/tasks/prepare.json", strings.Replace(begun, b.look().BootID, "another-boot", 1), 0o600)
 	if p := b.look().Prepared; p.Phase != agent.PhaseNone {

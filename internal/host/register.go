@@ -29,14 +29,14 @@ const inputPrefix = "ACTIONS_RUNNER_INPUT_"
 // Register begins config.sh. A JIT configuration needs none: the listener
 // takes it.
 func (h *Host) Register(ctx context.Context, a agent.Assignment) error {
-	if err := h.launcher.furnish(); err != nil {
+	if err := h.layout.setUp(); err != nil {
 		return fmt.Errorf("register runner: %w", err)
 	}
 	h.readRunnerVersion()
 	if err := h.newLog(ctx); err != nil {
 		return fmt.Errorf("register runner: %w", err)
 	}
-	b := begun{Assignment: a.Number, Kind: a.Registration.Kind}
+	b := startRecord{Assignment: a.Number, Kind: a.Registration.Kind}
 	c := command{
 		args: []string{"/bin/true"}, dir: h.path("runner"), env: h.environment(), log: h.runnerLog(), limit: configureLimit,
 	}
@@ -49,7 +49,7 @@ func (h *Host) Register(ctx context.Context, a agent.Assignment) error {
 		}
 		c.secrets = []string{inputPrefix + "TOKEN=" + a.Registration.Secret.Reveal()}
 	}
-	if err := h.begin(ctx, taskRegister, b, c); err != nil {
+	if err := h.startTask(ctx, taskRegister, b, c); err != nil {
 		return fmt.Errorf("register runner: %w", err)
 	}
 	return nil
@@ -57,23 +57,23 @@ func (h *Host) Register(ctx context.Context, a agent.Assignment) error {
 
 // Deregister begins config.sh remove.
 func (h *Host) Deregister(ctx context.Context, assignment int64, remove lifecycle.Registration) error {
-	c := h.launcher.removal()
+	c := h.layout.removeCommand()
 	c.log, c.limit = h.runnerLog(), configureLimit
 	c.secrets = []string{inputPrefix + "TOKEN=" + remove.Secret.Reveal()}
-	if err := h.begin(ctx, taskDeregister, begun{Assignment: assignment}, c); err != nil {
+	if err := h.startTask(ctx, taskDeregister, startRecord{Assignment: assignment}, c); err != nil {
 		return fmt.Errorf("deregister runner: %w", err)
 	}
 	return nil
 }
 
 // registration is the file that is there as long as the runner is registered.
-func (h *Host) registration() string { return filepath.Join(h.launcher.registered(), ".runner") }
+func (h *Host) registration() string { return filepath.Join(h.layout.registrationDir(), ".runner") }
 
 func (h *Host) runnerLog() string { return h.path("logs/runner.log") }
 
 // newLog puts the log of the last assignment aside. The one before that goes.
 func (h *Host) newLog(ctx context.Context) error {
-	if s, err := h.standing(ctx, h.task(taskRegister)); err != nil || s.begun != nil {
+	if s, err := h.taskStatus(ctx, h.task(taskRegister)); err != nil || s.start != nil {
 		return err // another attempt of the same assignment
 	}
 	err := os.Rename(h.runnerLog(), h.runnerLog()+".1")
@@ -86,42 +86,42 @@ func (h *Host) newLog(ctx context.Context) error {
 // lookAtRegistration tells of config.sh, of config.sh remove, and of what they
 // left on disk. The disk is looked at last: what a task that has ended did is
 // to be seen there.
-func (h *Host) lookAtRegistration(ctx context.Context, s *agent.Scene) error {
-	configured, err := h.configuration(ctx, taskRegister)
+func (h *Host) observeRegistration(ctx context.Context, s *agent.Observed) error {
+	configured, err := h.configStatus(ctx, taskRegister)
 	if err != nil {
 		return fmt.Errorf("look at registration: %w", err)
 	}
-	removed, err := h.configuration(ctx, taskDeregister)
+	removed, err := h.configStatus(ctx, taskDeregister)
 	if err != nil {
 		return fmt.Errorf("look at removal: %w", err)
 	}
 	s.Registration = exists(h.registration())
-	s.Removed = h.outcome(ctx, taskDeregister, removed, s.Registration, "the registration is still on disk after config.sh remove")
-	if configured.begun == nil {
+	s.Removed = h.configProgress(ctx, taskDeregister, removed, s.Registration, "the registration is still on disk after config.sh remove")
+	if configured.start == nil {
 		if s.Registration {
 			h.readRegistration(s)
 		}
 		return nil
 	}
-	s.RegisteredAs = configured.begun.Kind
+	s.RegisteredAs = configured.start.Kind
 	missing := s.RegisteredAs == lifecycle.RegistrationToken && !s.Registration
-	s.Registered = h.outcome(ctx, taskRegister, configured, missing && s.Removed.Phase != agent.PhaseOK,
+	s.Registered = h.configProgress(ctx, taskRegister, configured, missing && s.Removed.Phase != agent.PhaseOK,
 		"there is no registration on disk although config.sh succeeded: somebody took it away")
 	return nil
 }
 
-func (h *Host) configuration(ctx context.Context, name string) (standing, error) {
+func (h *Host) configStatus(ctx context.Context, name string) (taskStatus, error) {
 	t := h.task(name)
-	st, err := h.standing(ctx, t)
+	st, err := h.taskStatus(ctx, t)
 	if err != nil {
 		return st, err
 	}
-	return h.enforce(ctx, t, st, configureLimit)
+	return h.enforceLimit(ctx, t, st, configureLimit)
 }
 
 // outcome is the standing of a call of config.sh. One that succeeded by its
 // exit code has failed all the same when the disk says otherwise.
-func (h *Host) outcome(ctx context.Context, name string, st standing, contradicted bool, how string) agent.Progress {
+func (h *Host) configProgress(ctx context.Context, name string, st taskStatus, contradicted bool, how string) agent.Progress {
 	p := h.progress(ctx, h.task(name), st, configureLimit)
 	switch {
 	case p.Phase == agent.PhaseFailed:
@@ -136,7 +136,7 @@ func (h *Host) outcome(ctx context.Context, name string, st standing, contradict
 var runnerNamed = regexp.MustCompile(`^remuda-(\d+)-`)
 
 // readRegistration rebuilds from .runner what was lost of the task.
-func (h *Host) readRegistration(s *agent.Scene) {
+func (h *Host) readRegistration(s *agent.Observed) {
 	path := h.registration()
 	s.Registered, s.RegisteredAs = agent.Progress{Phase: agent.PhaseOK, Attempt: 1}, lifecycle.RegistrationToken
 	if info, err := os.Stat(path); err == nil {
@@ -147,8 +147,8 @@ func (h *Host) readRegistration(s *agent.Scene) {
 		return
 	}
 	var settings struct {
-		AgentName string `json:"agentName"`
-		Ephemeral truth  `json:"ephemeral"`
+		AgentName string    `json:"agentName"`
+		Ephemeral looseBool `json:"ephemeral"`
 	}
 	// The runner writes a byte order mark.
 	if json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &settings) != nil {
@@ -166,11 +166,11 @@ func (h *Host) readRegistration(s *agent.Scene) {
 
 // truth is a truth value, which config.sh writes as one and GitHub as a text
 // into a JIT configuration. Whatever else it is is false.
-type truth bool
+type looseBool bool
 
 // UnmarshalJSON takes anything.
-func (t *truth) UnmarshalJSON(text []byte) error {
-	*t = truth(strings.EqualFold(strings.Trim(string(text), `"`), "true"))
+func (t *looseBool) UnmarshalJSON(text []byte) error {
+	*t = looseBool(strings.EqualFold(strings.Trim(string(text), `"`), "true"))
 	return nil
 }
 

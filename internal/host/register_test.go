@@ -51,7 +51,7 @@ func TestRemovalThatRemovesNothing(t *testing.T) {
 	b.register()
 	b.write("keep", "", 0o644)
 	b.check(b.Deregister(context.Background(), 8, lifecycle.Registration{Kind: lifecycle.RegistrationRemove, Secret: "x"}))
-	s := b.until("config.sh remove ends", func(s agent.Scene) bool { return s.Removed.Phase != agent.PhaseRunning })
+	s := b.until("config.sh remove ends", func(s agent.Observed) bool { return s.Removed.Phase != agent.PhaseRunning })
 	if s.Removed.Phase != agent.PhaseFailed || s.Removed.Cause != lifecycle.CauseHost {
 		t.Errorf("removed: %+v", s.Removed)
 	}
@@ -76,9 +76,9 @@ func TestKilledWrapper(t *testing.T) {
 	b := newBed(t)
 	b.write("hang", "", 0o644)
 	b.check(b.Register(context.Background(), b.assignment()))
-	b.until("config.sh runs", func(agent.Scene) bool { return strings.TrimSpace(b.pidOf("register")) != "" })
+	b.until("config.sh runs", func(agent.Observed) bool { return strings.TrimSpace(b.pidOf("register")) != "" })
 	b.kill(b.pidOf("register"))
-	s := b.until("its end is seen", func(s agent.Scene) bool { return s.Registered.Phase == agent.PhaseFailed })
+	s := b.until("its end is seen", func(s agent.Observed) bool { return s.Registered.Phase == agent.PhaseFailed })
 	if !strings.Contains(s.Registered.Detail, "was killed") {
 		t.Errorf("registered: %+v", s.Registered)
 	}

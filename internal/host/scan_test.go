@@ -44,7 +44,7 @@ func TestLogScan(t *testing.T) {
 				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 					t.Fatal(err)
 				}
-				if scan.says(path, begun{LogOffset: test.offset}, listening) && found == 0 {
+				if scan.contains(path, startRecord{LogOffset: test.offset}, listening) && found == 0 {
 					found = i + 1
 				}
 			}
@@ -63,12 +63,12 @@ func TestLogScanOfACutLog(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		found := scan.says(path, begun{LogOffset: 500}, listening)
+		found := scan.contains(path, startRecord{LogOffset: 500}, listening)
 		if found != (text == string(listening)) {
 			t.Errorf("found: %t", found)
 		}
 	}
-	if scan.says(filepath.Join(t.TempDir(), "none"), begun{LogOffset: 1}, listening) {
+	if scan.contains(filepath.Join(t.TempDir(), "none"), startRecord{LogOffset: 1}, listening) {
 		t.Error("found in a log that is not there")
 	}
 }

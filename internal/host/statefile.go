@@ -65,7 +65,7 @@ func Lock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock host: %w", err)
 	}
-	err = lockSoon(f)
+	err = lockWithin(f)
 	if err == nil {
 		return f, nil
 	}

@@ -61,7 +61,7 @@ func TestSurvey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h.proc = proc.FS(t.TempDir())
 			pretend(t, string(h.proc), test.environ, test.stat)
-			pids, unclear, err := h.survey()
+			pids, unclear, err := h.scanMarked()
 			if err != nil || len(pids) != test.ours || unclear != test.unclear {
 				t.Errorf("ours are %v, unclear are %d, error %v; want %d and %d", pids, unclear, err, test.ours, test.unclear)
 			}

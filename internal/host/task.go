@@ -38,7 +38,7 @@ const (
 func (h *Host) task(name string) task { return task{name: name, path: h.path("state/tasks", name)} }
 
 // begun is NAME.json.
-type begun struct {
+type startRecord struct {
 	Assignment int64                      `json:"assignment"`
 	Attempt    int                        `json:"attempt"`
 	BootID     string                     `json:"bootId"`
@@ -54,9 +54,9 @@ type begun struct {
 
 // standing is how a task stands. Without begun it never was, or it was never
 // really started, or what is written of it is unreadable.
-type standing struct {
-	found
-	begun   *begun
+type taskStatus struct {
+	taskProcess
+	start   *startRecord
 	endedAt time.Time
 }
 
@@ -68,35 +68,35 @@ const (
 )
 
 // begin starts the task. One that runs already is left alone.
-func (h *Host) begin(ctx context.Context, name string, b begun, c command) error {
+func (h *Host) startTask(ctx context.Context, name string, b startRecord, c command) error {
 	t := h.task(name)
-	s, err := h.standing(ctx, t)
+	s, err := h.taskStatus(ctx, t)
 	if err != nil || s.running {
 		return err
 	}
-	return h.launcher.start(ctx, t, h.numbered(b, s), c)
+	return h.processes.start(ctx, t, h.nextAttempt(b, s), c)
 }
 
 // numbered fills in what every task has.
-func (h *Host) numbered(b begun, before standing) begun {
+func (h *Host) nextAttempt(b startRecord, before taskStatus) startRecord {
 	b.BootID, b.BegunAt, b.Attempt = h.bootID, time.Now().UTC(), 1
-	if before.begun != nil && before.begun.Assignment == b.Assignment {
-		b.Attempt += before.begun.Attempt
+	if before.start != nil && before.start.Assignment == b.Assignment {
+		b.Attempt += before.start.Attempt
 	}
 	return b
 }
 
 // intend writes down what is about to begin.
-func (t task) intend(b begun) error {
+func (t task) recordStart(b startRecord) error {
 	for _, ext := range []string{".exit", ".pid"} {
 		if err := os.Remove(t.path + ext); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	return t.write(b)
+	return t.writeStart(b)
 }
 
-func (t task) write(b begun) error {
+func (t task) writeStart(b startRecord) error {
 	data, err := json.Marshal(b)
 	if err != nil {
 		return err
@@ -105,33 +105,33 @@ func (t task) write(b begun) error {
 }
 
 // standing says how the task stands.
-func (h *Host) standing(ctx context.Context, t task) (standing, error) {
-	b, err := t.read()
+func (h *Host) taskStatus(ctx context.Context, t task) (taskStatus, error) {
+	b, err := t.readStart()
 	if err != nil || b == nil {
-		return standing{}, err
+		return taskStatus{}, err
 	}
 	// The order matters: a task writes its code before it counts as gone.
-	f, err := h.launcher.find(ctx, t, *b)
+	f, err := h.processes.find(ctx, t, *b)
 	if err != nil {
-		return standing{}, err
+		return taskStatus{}, err
 	}
-	s := standing{found: f}
+	s := taskStatus{taskProcess: f}
 	if s.running {
-		s.begun = b
+		s.start = b
 		return s, nil
 	}
-	code, at, wrote := t.exit()
+	code, at, wrote := t.readExit()
 	switch {
 	case wrote:
-		s.begun, s.ended, s.code, s.endedAt = b, true, code, at
+		s.start, s.ended, s.code, s.endedAt = b, true, code, at
 	case f.ended:
-		s.begun, s.endedAt = b, b.BegunAt
+		s.start, s.endedAt = b, b.BegunAt
 	}
 	return s, nil
 }
 
 // read reads NAME.json; nil: it is not there, or damaged, which is the same.
-func (t task) read() (*begun, error) {
+func (t task) readStart() (*startRecord, error) {
 	data, err := readFile(t.path + ".json")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -139,7 +139,7 @@ func (t task) read() (*begun, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b begun
+	var b startRecord
 	if json.Unmarshal(data, &b) != nil {
 		return nil, nil
 	}
@@ -147,7 +147,7 @@ func (t task) read() (*begun, error) {
 }
 
 // exit reads NAME.exit. An empty one was not written to its end.
-func (t task) exit() (code int, at time.Time, ended bool) {
+func (t task) readExit() (code int, at time.Time, ended bool) {
 	data, err := readFile(t.path + ".exit")
 	text := strings.TrimSpace(string(data))
 	if err != nil || text == "" {
@@ -167,11 +167,11 @@ func (t task) exit() (code int, at time.Time, ended bool) {
 }
 
 // enforce kills a running task that is past its limit.
-func (h *Host) enforce(ctx context.Context, t task, s standing, limit time.Duration) (standing, error) {
-	if !s.running || s.handle == (handle{}) || time.Since(s.begun.BegunAt) < limit {
+func (h *Host) enforceLimit(ctx context.Context, t task, s taskStatus, limit time.Duration) (taskStatus, error) {
+	if !s.running || s.handle == (handle{}) || time.Since(s.start.BegunAt) < limit {
 		return s, nil
 	}
-	if err := h.launcher.signal(ctx, s.found, syscall.SIGKILL, true); err != nil {
+	if err := h.processes.signal(ctx, s.taskProcess, syscall.SIGKILL, true); err != nil {
 		return s, fmt.Errorf("kill overdue task: %w", err)
 	}
 	// Where this cannot be written the task counts as killed, which it was.
@@ -181,7 +181,7 @@ func (h *Host) enforce(ctx context.Context, t task, s standing, limit time.Durat
 }
 
 // forget removes what is written of a task that has ended.
-func (t task) forget() error {
+func (t task) removeFiles() error {
 	for _, ext := range []string{".json", ".exit", ".pid", ".stop"} {
 		if err := os.Remove(t.path + ext); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -7,7 +7,7 @@ import (
 )
 
 // unitWords are what the units of the tasks are called.
-var unitWords = map[string]string{
+var unitKinds = map[string]string{
 	taskPrepare: "prepare", taskRegister: "register", taskListen: "runner", taskDeregister: "deregister", taskClean: "clean",
 }
 
@@ -21,7 +21,7 @@ var RunUnits = []string{runnerUnits, "remuda-register-*.service", "remuda-deregi
 // assignment or, without one, prepared.
 func OwnUnits(assignment int64) []string {
 	if assignment > 0 {
-		return []string{unitOf(task{name: taskClean}, begun{Assignment: assignment})}
+		return []string{unitName(task{name: taskClean}, startRecord{Assignment: assignment})}
 	}
 	return []string{prepareUnit}
 }
@@ -29,11 +29,11 @@ func OwnUnits(assignment int64) []string {
 const prepareUnit = "remuda-prepare.service"
 
 // unitOf is the name of a task's unit.
-func unitOf(t task, b begun) string {
+func unitName(t task, b startRecord) string {
 	if t.name == taskPrepare {
 		return prepareUnit
 	}
-	return fmt.Sprintf("remuda-%s-%d.service", unitWords[t.name], b.Assignment)
+	return fmt.Sprintf("remuda-%s-%d.service", unitKinds[t.name], b.Assignment)
 }
 
 // assignmentOf is the assignment in the name of a runner's unit; 0 for no such
@@ -47,9 +47,9 @@ func assignmentOf(unit string) int64 {
 	return n
 }
 
-func describe(t task, b begun) string {
+func unitDescription(t task, b startRecord) string {
 	if t.name == taskPrepare {
 		return "Remuda: prepare this host"
 	}
-	return fmt.Sprintf("Remuda: %s for assignment %d", unitWords[t.name], b.Assignment)
+	return fmt.Sprintf("Remuda: %s for assignment %d", unitKinds[t.name], b.Assignment)
 }

@@ -30,7 +30,7 @@ type Reset interface {
 // PrepareNow makes the host ready for its first job in this boot: what it needs
 // on disk, the pre-runner script, and last how the machine is then.
 func (h *Host) PrepareNow(ctx context.Context) error {
-	l, ok := h.launcher.(*unitLauncher)
+	l, ok := h.layout.(*unitLayout)
 	if !ok {
 		return errors.New("prepare host: it has no systemd in its configuration")
 	}
@@ -44,7 +44,7 @@ func (h *Host) PrepareNow(ctx context.Context) error {
 	if err := h.runPreRunner(ctx); err != nil {
 		return fmt.Errorf("prepare host: %w", err)
 	}
-	if err := l.keepIn(); err != nil {
+	if err := l.maskUserManager(); err != nil {
 		return fmt.Errorf("prepare host: %w", err)
 	}
 	if err := l.o.Reset.Record(ctx); err != nil {
@@ -55,7 +55,7 @@ func (h *Host) PrepareNow(ctx context.Context) error {
 
 // keepIn takes from jobs the user manager that logind would start for them: what
 // runs there is outside the unit of their run, and of its confinement.
-func (l *unitLauncher) keepIn() error {
+func (l *unitLayout) maskUserManager() error {
 	if l.o.Privileged {
 		return nil
 	}
@@ -97,7 +97,7 @@ const (
 )
 
 // layOut renews what is the runner's below the host's directory.
-func (l *unitLauncher) layOut() error {
+func (l *unitLayout) layOut() error {
 	if err := l.h.mirrorRunner(l.owner()); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (l *unitLauncher) layOut() error {
 	if err := l.h.makeDirs("job"); err != nil {
 		return err
 	}
-	if err := l.layOutRegistered(); err != nil {
+	if err := l.layOutRegistration(); err != nil {
 		return err
 	}
 	return l.layOutBox()
@@ -115,23 +115,23 @@ func (l *unitLauncher) layOut() error {
 
 // layOutRegistered makes root's own runner. What is right already stays: a link
 // more or less to a file of the distribution would count as a change of it.
-func (l *unitLauncher) layOutRegistered() error {
-	if err := tree.Mirror(l.h.o.Distribution, l.registered(), tree.Owner{}); err != nil {
+func (l *unitLayout) layOutRegistration() error {
+	if err := tree.Mirror(l.h.o.Distribution, l.registrationDir(), tree.Owner{}); err != nil {
 		return fmt.Errorf("renew root's runner: %w", err)
 	}
-	return os.Chmod(l.registered(), 0o700)
+	return os.Chmod(l.registrationDir(), 0o700)
 }
 
 // owner is the runner's user in the group of root, whose agentd has no power
 // over other users and reads and deletes by that.
-func (l *unitLauncher) owner() tree.Owner { return tree.Owner{UID: l.o.UID} }
+func (l *unitLayout) owner() tree.Owner { return tree.Owner{UID: l.o.UID} }
 
 // layOutBox keeps the word that a job was refused, which is kept for good. Jobs
 // write in the box, and it is not theirs: nobody closes it to the agent.
-func (l *unitLauncher) layOutBox() error {
+func (l *unitLayout) layOutBox() error {
 	box := l.h.path(jobBox)
 	refused, err := readFile(l.h.path(markRefused))
-	kept := err == nil || errors.Is(err, errNotPlain)
+	kept := err == nil || errors.Is(err, errNotRegular)
 	if err := tree.Renew(box, tree.Owner{GID: l.o.GID}, modeBox); err != nil {
 		return err
 	}
@@ -141,22 +141,22 @@ func (l *unitLauncher) layOutBox() error {
 	return writeFileMode(l.h.path(markRefused), refused, 0o644)
 }
 
-func (l *unitLauncher) clean(ctx context.Context) error {
+func (l *unitLayout) clean(ctx context.Context) error {
 	if err := l.o.Reset.Run(ctx); err != nil {
 		return err
 	}
-	if err := l.layOutRegistered(); err != nil {
+	if err := l.layOutRegistration(); err != nil {
 		return err
 	}
 	return l.layOutBox()
 }
 
-func (l *unitLauncher) check(ctx context.Context) error { return l.o.Reset.Verify(ctx) }
+func (l *unitLayout) verify(ctx context.Context) error { return l.o.Reset.Verify(ctx) }
 
 // ready runs the pre-runner script again: what it had made was renewed. How the
 // machine is then is what the next clean-up is held against; the check has just
 // found nothing else.
-func (l *unitLauncher) ready(ctx context.Context) error {
+func (l *unitLayout) makeReady(ctx context.Context) error {
 	if l.h.o.PreRunner == "" {
 		return nil
 	}

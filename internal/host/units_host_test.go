@@ -151,7 +151,7 @@ func (b *bed) systemctl(args ...string) string {
 func (b *bed) prepare() {
 	b.Helper()
 	b.check(b.Prepare(context.Background()))
-	s := b.until("prepared", func(s agent.Scene) bool {
+	s := b.until("prepared", func(s agent.Observed) bool {
 		return s.Prepared.Phase == agent.PhaseOK || s.Prepared.Phase == agent.PhaseFailed
 	})
 	if s.Prepared.Phase != agent.PhaseOK {
@@ -199,7 +199,7 @@ func TestUnitsOfARun(t *testing.T) {
 	}
 	b.adopted()
 	b.check(b.Stop(context.Background()))
-	s := b.until("it ended", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+	s := b.until("it ended", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
 	if s.Listener.Code != 0 || !s.Listener.Listened || !strings.Contains(s.Listener.Detail, "Listening for Jobs") {
 		t.Errorf("listener %+v", s.Listener)
 	}
@@ -213,7 +213,7 @@ func (b *bed) adopted() {
 			b.check(os.RemoveAll(b.path("state")))
 		}
 		b.reopen()
-		l := b.until("adopted", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerListening }).Listener
+		l := b.until("adopted", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerListening }).Listener
 		if l.Assignment != 7 || l.StartedAt.IsZero() {
 			b.Errorf("files lost: %t; listener %+v", lost, l)
 		}
@@ -236,7 +236,7 @@ func TestUnitsThatEndBadly(t *testing.T) {
 			b.register()
 			b.write(test.before, test.text, 0o644)
 			b.check(b.Listen(context.Background(), b.assignment()))
-			s := b.until("it ended", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+			s := b.until("it ended", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
 			if s.Listener.Code != test.code {
 				t.Errorf("listener %+v", s.Listener)
 			}
@@ -255,7 +255,7 @@ func TestUnitsThatEndBadly(t *testing.T) {
 		b.write("fail", "", 0o644)
 		b.write("print", "Http response code: BadGateway from 'POST'", 0o644)
 		b.check(b.Register(context.Background(), b.assignment()))
-		s := b.until("it failed", func(s agent.Scene) bool { return s.Registered.Phase == agent.PhaseFailed })
+		s := b.until("it failed", func(s agent.Observed) bool { return s.Registered.Phase == agent.PhaseFailed })
 		if s.Registered.Cause != lifecycle.CauseGitHub || !strings.Contains(s.Registered.Detail, "BadGateway") {
 			t.Errorf("registered %+v", s.Registered)
 		}
@@ -267,7 +267,7 @@ func TestUnitsThatEndBadly(t *testing.T) {
 		b.listen()
 		b.systemctl("daemon-reload")
 		b.check(b.Stop(context.Background()))
-		b.until("it ended", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+		b.until("it ended", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
 	})
 	t.Run("killed", func(t *testing.T) {
 		b := newUnitBed(t)
@@ -275,7 +275,7 @@ func TestUnitsThatEndBadly(t *testing.T) {
 		b.register()
 		b.listen()
 		b.systemctl("kill", "--signal=KILL", "remuda-runner-7.service")
-		s := b.until("it ended", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+		s := b.until("it ended", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
 		if s.Listener.Code != agent.CodeUnknown {
 			t.Errorf("listener %+v", s.Listener)
 		}
@@ -286,7 +286,7 @@ func TestUnitsThatEndBadly(t *testing.T) {
 		b.options = optionsOf(b.dir)
 		b.reopen()
 		b.check(b.Prepare(context.Background()))
-		s := b.until("it failed", func(s agent.Scene) bool { return s.Prepared.Phase == agent.PhaseFailed })
+		s := b.until("it failed", func(s agent.Observed) bool { return s.Prepared.Phase == agent.PhaseFailed })
 		if !strings.Contains(s.Prepared.Detail, "nothing to be had") {
 			t.Errorf("prepared %+v", s.Prepared)
 		}
@@ -307,7 +307,7 @@ func TestDeregistrationIsNoJobsAffair(t *testing.T) {
 		t.Errorf("a job took the registration away: %+v", s)
 	}
 	b.check(b.Deregister(context.Background(), 8, lifecycle.Registration{Kind: lifecycle.RegistrationRemove, Secret: "r3move"}))
-	s := b.until("config.sh remove ends", func(s agent.Scene) bool {
+	s := b.until("config.sh remove ends", func(s agent.Observed) bool {
 		return s.Removed.Phase != agent.PhaseRunning && s.Removed.Phase != agent.PhaseNone
 	})
 	if s.Removed.Phase != agent.PhaseOK || s.Registration {
@@ -375,7 +375,7 @@ func TestMetadataIsOutOfReach(t *testing.T) {
 	b.register()
 	b.listen()
 	b.check(b.Stop(context.Background()))
-	s := b.until("it ended", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+	s := b.until("it ended", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
 	if !strings.Contains(s.Listener.Detail, "kept off") {
 		t.Errorf("listener %+v", s.Listener)
 	}

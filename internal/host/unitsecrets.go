@@ -9,7 +9,7 @@ import (
 )
 
 // conceal writes secrets where systemd reads them for the unit, and nobody else.
-func (l *unitLauncher) conceal(t task, secrets []string) (string, error) {
+func (l *unitProcesses) writeSecrets(t task, secrets []string) (string, error) {
 	var text strings.Builder
 	for _, s := range secrets {
 		name, value, _ := strings.Cut(s, "=")
@@ -29,7 +29,7 @@ func (l *unitLauncher) conceal(t task, secrets []string) (string, error) {
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`)
 
 // tidy removes secrets that a killed agent has left.
-func (l *unitLauncher) tidy() {
+func (l *unitProcesses) removeSecrets() {
 	left, err := filepath.Glob(filepath.Join(l.o.Secrets, "*.env"))
 	for _, path := range left {
 		err = errors.Join(err, os.Remove(path))

@@ -47,11 +47,11 @@ func takenBeforeTheRelease(t *testing.T, allowed agent.Allowed) {
 	b.check(b.Allow(ctx, allowed))
 	b.register()
 	b.listen()
-	b.until("a worker lives", func(s agent.Scene) bool { return s.Busy })
+	b.until("a worker lives", func(s agent.Observed) bool { return s.Busy })
 	b.check(b.Allow(ctx, agent.Allowed{}))
 	b.check(b.Allow(ctx, agent.Allowed{})) // by an agent that was killed in between
 	b.write("gate", "", 0o644)
-	s := b.until("the hook has run", func(agent.Scene) bool { _, err := os.Stat(b.path("result")); return err == nil })
+	s := b.until("the hook has run", func(agent.Observed) bool { _, err := os.Stat(b.path("result")); return err == nil })
 	if result := b.read("result"); result != "0\n" || s.Refused != "" {
 		t.Errorf("the hook ended with %q, refused %q: %s", result, s.Refused, b.read("logs/runner.log"))
 	}
@@ -71,9 +71,9 @@ func takenBeforeTheRelease(t *testing.T, allowed agent.Allowed) {
 	case <-time.After(patience):
 		t.Error("the end of the worker wakes nobody")
 	}
-	b.until("no worker lives", func(s agent.Scene) bool { return !s.Busy })
+	b.until("no worker lives", func(s agent.Observed) bool { return !s.Busy })
 	b.check(b.Stop(ctx))
-	b.until("the listener ends", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+	b.until("the listener ends", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
 }
 
 // A worker whose listener was killed still counts.
@@ -84,10 +84,10 @@ func TestOrphanedWorker(t *testing.T) {
 	b.write("../distribution/bin/Runner.Listener", withWorker, 0o755)
 	b.register()
 	b.listen()
-	b.until("a worker lives", func(s agent.Scene) bool { return s.Busy })
+	b.until("a worker lives", func(s agent.Observed) bool { return s.Busy })
 	listener := strings.Fields(b.childrenOf(strings.TrimSpace(b.pidOf("listen"))))
 	b.kill(append([]string{b.pidOf("listen")}, listener...)...) // the wrapper first, which would write down how the listener ended
-	s := b.until("the listener is gone", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+	s := b.until("the listener is gone", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
 	if !s.Busy || s.Listener.Code != agent.CodeUnknown {
 		t.Errorf("scene %+v", s)
 	}
@@ -119,10 +119,10 @@ func TestStubbornListener(t *testing.T) {
 	b.register()
 	b.listen()
 	b.check(b.Stop(context.Background()))
-	b.until("the listener is stopping", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerStopping })
+	b.until("the listener is stopping", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerStopping })
 	b.reopen()
 	b.check(b.Stop(context.Background()))
-	s := b.until("the listener is killed", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+	s := b.until("the listener is killed", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
 	if s.Listener.Code != agent.CodeUnknown {
 		t.Errorf("listener: %+v", s.Listener)
 	}
@@ -137,7 +137,7 @@ func TestExitCodesOfTheListener(t *testing.T) {
 			b.register()
 			b.write("exit", code, 0o644)
 			b.check(b.Listen(context.Background(), b.assignment()))
-			s := b.until("the listener ends", func(s agent.Scene) bool { return s.Listener.Phase == agent.ListenerExited })
+			s := b.until("the listener ends", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
 			if got := s.Listener.Code; string(rune('0'+got)) != code || !strings.Contains(s.Listener.Detail, "Listening for Jobs") {
 				t.Errorf("listener: %+v", s.Listener)
 			}

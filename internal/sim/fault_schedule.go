@@ -105,7 +105,7 @@ func (w *world) scheduleHostFaults() {
 	w.recurOnHost(FaultPartition, everyHost, func(h *host) { h.cutOff = w.now.Add(w.between(10*time.Second, 5*time.Minute)) })
 	w.recurOnHost(FaultMachineDies, everyHost, func(h *host) { w.gone(h.machine) })
 	w.recurOnHost(FaultInterruption, everyHost, func(h *host) {
-		h.scene.InterruptionAt = h.clock().Add(2 * time.Minute)
+		h.observed.InterruptionAt = h.clock().Add(2 * time.Minute)
 		h.changed()
 		w.announce(h.id)
 		w.after(2*time.Minute, func() { w.gone(h.machine) })
@@ -121,14 +121,14 @@ func (w *world) scheduleHostFaults() {
 	})
 	w.recurOnHost(FaultAgentKilled, everyHost, func(h *host) { w.kill(h.agent, "kill -9") })
 	w.recurOnHost(FaultListenerDies,
-		func(h *host) bool { return h.scene.Listener.Phase == agent.ListenerListening && h.worker == nil },
+		func(h *host) bool { return h.observed.Listener.Phase == agent.ListenerListening && h.worker == nil },
 		func(h *host) {
 			h.exit([]int{agent.CodeUnknown, agent.CodeRetryable, agent.CodeUpdating, agent.CodeDeprecated}[w.rng.IntN(4)])
 		})
 	w.recurOnHost(FaultGhost, func(h *host) bool { return h.runner != nil && !h.runner.deleted && h.runner.job == nil },
 		func(h *host) {
 			w.github.remove(h.runner)
-			if h.scene.Listener.Phase == agent.ListenerListening {
+			if h.observed.Listener.Phase == agent.ListenerListening {
 				h.exit(agent.CodeTerminated)
 			}
 		})

@@ -20,8 +20,8 @@ type host struct {
 	agent   *process
 	actor   *actor
 
-	memory agent.Memory // on its disk
-	scene  agent.Scene  // in the host's own time
+	memory   agent.Memory   // on its disk
+	observed agent.Observed // in the host's own time
 
 	runner *runner // the registration that its listener uses
 	worker *job
@@ -40,7 +40,7 @@ type host struct {
 func (w *world) newHost(m *machine) {
 	h := &host{
 		w: w, id: m.InstanceID, machine: m, alive: true,
-		scene:      agent.Scene{BootID: "boot-" + m.InstanceID},
+		observed:   agent.Observed{BootID: "boot-" + m.InstanceID},
 		registered: map[int64]bool{}, cleaned: map[int64]bool{},
 	}
 	if w.chance(FaultClockOff) {

@@ -28,22 +28,22 @@ func (p hostPort) effect(e agent.Effect, do func() error) error {
 	return err
 }
 
-func (p hostPort) Look(context.Context) (agent.Scene, error) {
+func (p hostPort) Observe(context.Context) (agent.Observed, error) {
 	w := p.h.w
 	w.calls++
 	w.interrupt("look")
 	if w.chance(FaultHostBlind) {
-		return agent.Scene{}, errors.New("read /proc: too many open files")
+		return agent.Observed{}, errors.New("read /proc: too many open files")
 	}
-	scene := p.h.scene
+	observed := p.h.observed
 	w.interrupt("look")
-	return scene, nil
+	return observed, nil
 }
 
 func (p hostPort) Prepare(context.Context) error {
 	return p.effect(agent.EffectPrepare, func() error {
 		w := p.h.w
-		p.h.begin(&p.h.scene.Prepared, 0, w.between(time.Second, 15*time.Second), func() (agent.Phase, lifecycle.Cause) {
+		p.h.begin(&p.h.observed.Prepared, 0, w.between(time.Second, 15*time.Second), func() (agent.Phase, lifecycle.Cause) {
 			if w.chance(FaultScriptFails) {
 				return agent.PhaseFailed, lifecycle.CauseHost
 			}
@@ -55,7 +55,7 @@ func (p hostPort) Prepare(context.Context) error {
 
 func (p hostPort) Allow(_ context.Context, a agent.Allowed) error {
 	return p.effect(agent.EffectAllow, func() error {
-		p.h.scene.Allowed = a
+		p.h.observed.Allowed = a
 		return nil
 	})
 }
@@ -64,7 +64,7 @@ func (p hostPort) Register(_ context.Context, a agent.Assignment) error {
 	return p.effect(agent.EffectRegister, func() error {
 		h, w := p.h, p.h.w
 		w.checkRegister(h, a)
-		h.begin(&h.scene.Registered, a.Number, w.between(time.Second, 4*time.Second), func() (agent.Phase, lifecycle.Cause) {
+		h.begin(&h.observed.Registered, a.Number, w.between(time.Second, 4*time.Second), func() (agent.Phase, lifecycle.Cause) {
 			switch {
 			case !w.github.up():
 				return agent.PhaseFailed, lifecycle.CauseGitHub
@@ -80,7 +80,7 @@ func (p hostPort) Register(_ context.Context, a agent.Assignment) error {
 				return agent.PhaseFailed, lifecycle.CauseHost
 			}
 			h.runner, h.dirty, h.registered[a.Number] = r, true, true
-			h.scene.Registration, h.scene.RegisteredAs = true, a.Registration.Kind
+			h.observed.Registration, h.observed.RegisteredAs = true, a.Registration.Kind
 			return agent.PhaseOK, ""
 		})
 		return nil
@@ -93,10 +93,10 @@ func (p hostPort) Listen(_ context.Context, a agent.Assignment) error {
 		if h.runner == nil {
 			return errors.New("start listener: not configured")
 		}
-		h.scene.Listener = agent.Listener{
+		h.observed.Listener = agent.Listener{
 			Phase: agent.ListenerStarting, Assignment: a.Number, StartedAt: h.clock(), At: h.clock(),
 		}
-		this := h.scene.Listener.StartedAt
+		this := h.observed.Listener.StartedAt
 		h.w.after(h.w.between(time.Second, 3*time.Second), func() { h.connect(this) })
 		return nil
 	})
@@ -104,7 +104,7 @@ func (p hostPort) Listen(_ context.Context, a agent.Assignment) error {
 
 // connect is the listener that was started at a time reaching GitHub.
 func (h *host) connect(started time.Time) {
-	l := &h.scene.Listener
+	l := &h.observed.Listener
 	if !h.alive || l.Phase != agent.ListenerStarting || !l.StartedAt.Equal(started) {
 		return
 	}
@@ -128,7 +128,7 @@ func (h *host) connect(started time.Time) {
 
 // exit ends the listener's process. A worker lives on.
 func (h *host) exit(code int) {
-	l := &h.scene.Listener
+	l := &h.observed.Listener
 	l.Phase, l.At, l.Code, l.Detail = agent.ListenerExited, h.clock(), code, "exit code "+strconv.Itoa(code)
 	if h.runner != nil {
 		h.runner.Online = false
@@ -140,7 +140,7 @@ func (h *host) exit(code int) {
 func (p hostPort) Stop(context.Context) error {
 	return p.effect(agent.EffectStop, func() error {
 		h, w := p.h, p.h.w
-		l := &h.scene.Listener
+		l := &h.observed.Listener
 		switch l.Phase {
 		case agent.ListenerNone, agent.ListenerExited:
 			return nil
@@ -173,7 +173,7 @@ func (p hostPort) Stop(context.Context) error {
 func (p hostPort) Deregister(_ context.Context, assignment int64, remove lifecycle.Registration) error {
 	return p.effect(agent.EffectDeregister, func() error {
 		h, w := p.h, p.h.w
-		h.begin(&h.scene.Removed, assignment, w.between(time.Second, 3*time.Second), func() (agent.Phase, lifecycle.Cause) {
+		h.begin(&h.observed.Removed, assignment, w.between(time.Second, 3*time.Second), func() (agent.Phase, lifecycle.Cause) {
 			switch {
 			case !w.github.up():
 				return agent.PhaseFailed, lifecycle.CauseGitHub
@@ -188,7 +188,7 @@ func (p hostPort) Deregister(_ context.Context, assignment int64, remove lifecyc
 			if w.chance(FaultRemoveHalf) {
 				return agent.PhaseFailed, lifecycle.CauseGitHub
 			}
-			h.runner, h.scene.Registration = nil, false
+			h.runner, h.observed.Registration = nil, false
 			return agent.PhaseOK, ""
 		})
 		return nil
@@ -199,11 +199,11 @@ func (p hostPort) Clean(_ context.Context, assignment int64) error {
 	return p.effect(agent.EffectClean, func() error {
 		h, w := p.h, p.h.w
 		w.checkClean(h)
-		h.begin(&h.scene.Cleaned, assignment, w.between(time.Second, 5*time.Second), func() (agent.Phase, lifecycle.Cause) {
+		h.begin(&h.observed.Cleaned, assignment, w.between(time.Second, 5*time.Second), func() (agent.Phase, lifecycle.Cause) {
 			if w.chance(FaultCleanFails) {
 				return agent.PhaseFailed, lifecycle.CauseHost
 			}
-			s := &h.scene
+			s := &h.observed
 			s.Registered, s.Removed, s.Listener, s.Jobs = agent.Progress{}, agent.Progress{}, agent.Listener{}, 0
 			s.Registration, s.RegisteredAs = false, ""
 			h.runner, h.dirty, h.lastRun, h.cleaned[assignment] = nil, false, "", true

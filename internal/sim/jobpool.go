@@ -186,19 +186,19 @@ func (h *host) registerJIT(a agent.Assignment) (agent.Phase, lifecycle.Cause) {
 	}
 	h.runner = h.w.github.runners[i]
 	h.runner.host, h.dirty, h.registered[a.Number] = h, true, true
-	h.scene.Registration, h.scene.RegisteredAs = true, lifecycle.RegistrationJIT
+	h.observed.Registration, h.observed.RegisteredAs = true, lifecycle.RegistrationJIT
 	return agent.PhaseOK, ""
 }
 
 // allowsOne reports whether the host takes one job of the repository and has had none.
 func (h *host) allowsOne(j *job) bool {
-	return h.scene.Allowed.JobsOf == j.repository && h.scene.Jobs == 0
+	return h.observed.Allowed.JobsOf == j.repository && h.observed.Jobs == 0
 }
 
 // oneJobDone ends the listener of a job-scoped runner after its job. GitHub removes its
 // registration.
 func (h *host) oneJobDone() {
-	if h.scene.RegisteredAs != lifecycle.RegistrationJIT {
+	if h.observed.RegisteredAs != lifecycle.RegistrationJIT {
 		return
 	}
 	h.w.github.remove(h.runner)

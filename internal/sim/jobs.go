@@ -84,7 +84,7 @@ func (g *githubWorld) finished(j *job, r *runner) {
 // startJob is the runner on the host picking up a job: the worker starts, and
 // the job-started hook lets it through or not.
 func (h *host) startJob(j *job, r *runner) bool {
-	if !h.alive || h.worker != nil || h.runner != r || h.scene.Listener.Phase != agent.ListenerListening {
+	if !h.alive || h.worker != nil || h.runner != r || h.observed.Listener.Phase != agent.ListenerListening {
 		return false
 	}
 	w := h.w
@@ -93,7 +93,7 @@ func (h *host) startJob(j *job, r *runner) bool {
 		w.tell(h.id, "job refused", j.name)
 		w.checkRefused(h, j)
 		w.mark(markRefused)
-		h.scene.Refused = j.runID
+		h.observed.Refused = j.runID
 		h.changed()
 		w.after(time.Second, func() { w.github.finished(j, r) })
 		return true
@@ -104,8 +104,8 @@ func (h *host) startJob(j *job, r *runner) bool {
 		j.begins(r)
 	}
 	h.worker, h.dirty, h.lastRun = j, true, lifecycle.RunKey(j.repository, j.runID)
-	h.scene.Busy = true
-	h.scene.Jobs++
+	h.observed.Busy = true
+	h.observed.Jobs++
 	h.changed()
 	w.after(j.length, func() { h.endJob(j, r, "done") })
 	return true
@@ -113,7 +113,7 @@ func (h *host) startJob(j *job, r *runner) bool {
 
 // hookAllows is the job-started hook.
 func (h *host) hookAllows(j *job) bool {
-	return h.scene.Allowed == agent.Allowed{RunID: j.runID, Repository: j.repository} || h.allowsOne(j)
+	return h.observed.Allowed == agent.Allowed{RunID: j.runID, Repository: j.repository} || h.allowsOne(j)
 }
 
 // endJob is the end of the worker.
@@ -121,7 +121,7 @@ func (h *host) endJob(j *job, r *runner, how string) {
 	if h.worker != j {
 		return
 	}
-	h.worker, h.scene.Busy = nil, false
+	h.worker, h.observed.Busy = nil, false
 	h.w.tell(h.id, "job "+how, j.name)
 	if how == "done" {
 		h.w.mark(markJobDone)

@@ -201,7 +201,7 @@ func (w *world) checkJob(h *host, j *job) {
 	}
 	key := lifecycle.RunKey(j.repository, j.runID)
 	l := w.rules.of(h.id)
-	assignment := h.scene.Listener.Assignment
+	assignment := h.observed.Listener.Assignment
 	switch {
 	case l.runOf(assignment) != key:
 		w.broken(RuleForeignJob, "%s begins on %s, whose assignment %d is %s", j, h.id, assignment, l.runOf(assignment))

@@ -19,7 +19,7 @@ func (w *world) checkTerminated(l *life, before lifecycle.Record) {
 	if m.host != nil && m.host.hostile {
 		return
 	}
-	interrupted := m.host != nil && !m.host.scene.InterruptionAt.IsZero()
+	interrupted := m.host != nil && !m.host.observed.InterruptionAt.IsZero()
 	if before.State == lifecycle.StateRunning && !interrupted && !w.scaledDown(before) && before.Threshold.After(w.now.Add(clockSlack)) {
 		w.broken(RuleRunningEnded, "%s is ended while running until %s; %s", before.HostKey, sinceEpoch(before.Threshold), w.why(l))
 	}
@@ -100,7 +100,7 @@ func (w *world) checkPowerOff(h *host, why string) {
 	if err != nil || h.hostile || r.State == lifecycle.StateTerminated {
 		return
 	}
-	useless := h.scene.Prepared.Phase == agent.PhaseFailed && h.worker == nil
+	useless := h.observed.Prepared.Phase == agent.PhaseFailed && h.worker == nil
 	connected := !w.storeAway() && !w.now.Before(h.cutOff) && r.UpdatedAt.Before(w.now.Add(-time.Minute))
 	switch {
 	case connected && r.Held(w.now.Add(agentClock)):
@@ -116,7 +116,7 @@ func (w *world) checkPowerOff(h *host, why string) {
 // EC2 takes that host back or scale-down has marked it.
 func (w *world) checkDeleteRunner(r *runner) {
 	h := r.host
-	if !h.alive || h.runner != r || h.hostile || !h.scene.InterruptionAt.IsZero() {
+	if !h.alive || h.runner != r || h.hostile || !h.observed.InterruptionAt.IsZero() {
 		return
 	}
 	rec, err := w.truth.Instance(background, h.id)

@@ -11,26 +11,26 @@ import (
 )
 
 // word is what a task had said when it was asked.
-type word struct {
-	of   begun
-	text string
-	at   time.Time
+type tailEntry struct {
+	start startRecord
+	text  string
+	at    time.Time
 }
 
 // said waits in the journal, and is told when the text comes. When the unit has
 // ended all is there, and is looked through once.
-func (l *unitLauncher) said(ctx context.Context, t task, b begun, text []byte) bool {
-	if l.watch == nil || l.watched != b {
+func (l *unitProcesses) hasWritten(ctx context.Context, t task, b startRecord, text []byte) bool {
+	if l.watch == nil || l.watchedStart != b {
 		if l.watch != nil {
 			l.watch.Stop()
 		}
-		l.watched, l.looked = b, false
-		l.watch = units.For(unitOf(t, b), b.BegunAt, text, l.h.notify)
+		l.watchedStart, l.searched = b, false
+		l.watch = units.For(unitName(t, b), b.BegunAt, text, l.h.notify)
 	}
-	if !l.watch.Seen() && !l.looked && exists(t.path+".exit") {
-		l.looked = true
+	if !l.watch.Seen() && !l.searched && exists(t.path+".exit") {
+		l.searched = true
 		l.watch.Stop()
-		if units.Said(ctx, unitOf(t, b), b.BegunAt, text) {
+		if units.Said(ctx, unitName(t, b), b.BegunAt, text) {
 			l.watch.See()
 		}
 	}
@@ -41,22 +41,22 @@ func (l *unitLauncher) said(ctx context.Context, t task, b begun, text []byte) b
 const tailAge = time.Second
 
 // tail asks the journal seldom, and once for what will not change any more.
-func (l *unitLauncher) tail(ctx context.Context, t task, b begun) string {
+func (l *unitProcesses) tail(ctx context.Context, t task, b startRecord) string {
 	ended := exists(t.path + ".exit")
-	if w := l.told[t.name]; w.of == b && (time.Since(w.at) < tailAge && !ended || w.at.IsZero()) {
+	if w := l.tails[t.name]; w.start == b && (time.Since(w.at) < tailAge && !ended || w.at.IsZero()) {
 		return w.text
 	}
-	w := word{of: b, text: units.Tail(ctx, unitOf(t, b), b.BegunAt, tailLimit)}
+	w := tailEntry{start: b, text: units.Tail(ctx, unitName(t, b), b.BegunAt, tailLimit)}
 	w.text = strings.TrimSpace(strings.ToValidUTF8(w.text, ""))
 	if !ended {
 		w.at = time.Now()
 	}
-	l.told[t.name] = w
+	l.tails[t.name] = w
 	return w.text
 }
 
 // explained adds what the unit itself had to say.
-func (l *unitLauncher) explained(ctx context.Context, unit string, since time.Time, err error) error {
+func (l *unitProcesses) withUnitOutput(ctx context.Context, unit string, since time.Time, err error) error {
 	if !errors.Is(err, units.ErrNotStarted) {
 		return err
 	}

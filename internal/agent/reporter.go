@@ -9,18 +9,18 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// detailLimit is how much of a log is put into a report, in bytes: what a
-// person needs to see, in a write that stays small.
+// detailLimit is how much of a log goes into a report, in bytes: enough for a
+// person, in a write that stays small.
 const detailLimit = 2048
 
-// telling is what the agent last reported and when it reports again.
-type telling struct {
-	told     lifecycle.Report
-	at       time.Time
-	failures int
+// reporter is what the agent last reported, and when it reports again.
+type reporter struct {
+	last       lifecycle.Report
+	nextReport time.Time
+	failures   int
 
-	// raw is the detail that was made presentable last, with what: it seldom
-	// changes from step to step.
+	// raw and shown are the input and output of the last call of presentable. The
+	// detail seldom changes from step to step.
 	raw   rawDetail
 	shown string
 }
@@ -30,16 +30,16 @@ type rawDetail struct {
 	token, registration lifecycle.Secret
 }
 
-// tell writes the report when it says something new or a heartbeat is due.
-// Before the first record there is nothing to answer.
-func (a *Agent) tell(ctx context.Context, now time.Time, answer Answer) {
-	if a.reading.record == nil {
+// reportIfDue writes the report if it says something new or a heartbeat is due.
+// Before the first record there is nothing to report on.
+func (a *Agent) reportIfDue(ctx context.Context, now time.Time, answer Answer) {
+	if a.poller.record == nil {
 		return
 	}
-	t := &a.telling
+	t := &a.reporter
 	p := a.report(now, answer)
-	due := !now.Before(t.at)
-	if !due && (t.failures > 0 || sameButForHeartbeat(p, t.told)) {
+	due := !now.Before(t.nextReport)
+	if !due && (t.failures > 0 || sameExceptHeartbeat(p, t.last)) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -49,14 +49,14 @@ func (a *Agent) tell(ctx context.Context, now time.Time, answer Answer) {
 			a.log.Warn("cannot write the report", "error", err)
 		}
 		t.failures++
-		t.at = now.Add(backoff(t.failures+1, time.Second, storeBackoffCap, a.o.Rand))
+		t.nextReport = now.Add(backoff(t.failures+1, time.Second, storeBackoffCap, a.o.Rand))
 		return
 	}
-	if p.Signal != t.told.Signal || p.Assignment != t.told.Assignment {
+	if p.Signal != t.last.Signal || p.Assignment != t.last.Assignment {
 		a.log.Info("reported", "signal", p.Signal, "assignment", p.Assignment, "cause", p.Cause)
 	}
-	t.told, t.failures = p, 0
-	t.at = now.Add(spread(a.o.Intervals.Heartbeat, a.o.Rand))
+	t.last, t.failures = p, 0
+	t.nextReport = now.Add(spread(a.o.Intervals.Heartbeat, a.o.Rand))
 }
 
 func (a *Agent) report(now time.Time, answer Answer) lifecycle.Report {
@@ -69,11 +69,11 @@ func (a *Agent) report(now time.Time, answer Answer) lifecycle.Report {
 			answer.Cause = lifecycle.CauseHost
 		}
 	}
-	s := a.scene
+	s := a.observed
 	p := lifecycle.Report{
 		HostKey: a.o.HostKey, HeartbeatAt: a.storeTime(now).Round(0).UTC(), BootID: s.BootID, AgentVersion: a.o.Version,
 		RunnerVersion: s.RunnerVersion,
-		Assignment:    a.reading.record.Assignment, Signal: answer.Signal, Cause: answer.Cause,
+		Assignment:    a.poller.record.Assignment, Signal: answer.Signal, Cause: answer.Cause,
 		Detail: a.presentable(answer.Detail), Busy: s.Busy || a.blindErr != nil, Jobs: s.Jobs,
 		InterruptionAt: s.InterruptionAt.UTC(), RebalanceAt: s.RebalanceAt.UTC(),
 	}
@@ -83,7 +83,7 @@ func (a *Agent) report(now time.Time, answer Answer) lifecycle.Report {
 	return p
 }
 
-func sameButForHeartbeat(p, q lifecycle.Report) bool {
+func sameExceptHeartbeat(p, q lifecycle.Report) bool {
 	p.HeartbeatAt, q.HeartbeatAt = time.Time{}, time.Time{}
 	return p == q
 }
@@ -91,15 +91,15 @@ func sameButForHeartbeat(p, q lifecycle.Report) bool {
 // presentable returns the end of a text without secrets, as valid UTF-8 of at
 // most detailLimit bytes.
 func (a *Agent) presentable(s string) string {
-	t, raw := &a.telling, rawDetail{text: s, token: a.effects.token, registration: a.registration()}
+	t, raw := &a.reporter, rawDetail{text: s, token: a.effects.token, registration: a.registration()}
 	if t.raw != raw {
 		t.raw, t.shown = raw, tail(a.withoutSecrets(s), detailLimit)
 	}
 	return t.shown
 }
 
-// withoutSecrets returns the end of a text without the secrets that the agent
-// was given, and without what looks like one.
+// withoutSecrets returns the end of a text without the secrets that the agent was
+// given, and without anything that looks like a secret.
 func (a *Agent) withoutSecrets(s string) string {
 	if s == "" {
 		return ""
@@ -107,9 +107,9 @@ func (a *Agent) withoutSecrets(s string) string {
 	return redact(s, a.effects.token, a.registration())
 }
 
-// registration is the secret of the record; empty when it brings none.
+// registration returns the secret of the record; empty if it has none.
 func (a *Agent) registration() lifecycle.Secret {
-	if r := a.reading.record; r != nil && r.Registration != nil {
+	if r := a.poller.record; r != nil && r.Registration != nil {
 		return r.Registration.Secret
 	}
 	return ""

@@ -13,13 +13,13 @@ import (
 // processes lists the processes that belong to this host, but for the agent
 // itself and those it descends from: all that carry the host's mark, and all
 // in the session of a marked init that the agent runs under.
-func (h *Host) processes() ([]int, error) {
-	pids, _, err := h.survey()
+func (h *Host) markedProcesses() ([]int, error) {
+	pids, _, err := h.scanMarked()
 	return pids, err
 }
 
 // survey is processes, and how many others cannot be told apart at the moment.
-func (h *Host) survey() (pids []int, unclear int, err error) {
+func (h *Host) scanMarked() (pids []int, unclear int, err error) {
 	all, err := h.proc.PIDs()
 	if err != nil {
 		return nil, 0, err
@@ -30,7 +30,7 @@ func (h *Host) survey() (pids []int, unclear int, err error) {
 		if spared[pid] {
 			continue
 		}
-		ours, clear := h.marks(pid)
+		ours, clear := h.isMarked(pid)
 		switch {
 		case ours || (session != 0 && sessionOf(pid) == session):
 			pids = append(pids, pid)
@@ -58,7 +58,7 @@ func (h *Host) ownSession(ancestors map[int]bool) int {
 	if session <= 0 || !ancestors[session] {
 		return 0
 	}
-	if marked, _ := h.marks(session); !marked {
+	if marked, _ := h.isMarked(session); !marked {
 		return 0
 	}
 	return session
@@ -66,7 +66,7 @@ func (h *Host) ownSession(ancestors map[int]bool) int {
 
 // marks reports whether the process was started with this host's mark. clear is false while that cannot be seen: see
 // proc.Environ.
-func (h *Host) marks(pid int) (marked, clear bool) {
+func (h *Host) isMarked(pid int) (marked, clear bool) {
 	if h.o.InstanceID == "" {
 		return false, true // before Become no process can have been marked
 	}
@@ -76,8 +76,8 @@ func (h *Host) marks(pid int) (marked, clear bool) {
 }
 
 // findProcess finds a process of this host by its program; 0 when there is none.
-func (h *Host) findProcess(program string) (int, error) {
-	pids, err := h.processes()
+func (h *Host) findMarked(program string) (int, error) {
+	pids, err := h.markedProcesses()
 	if err != nil {
 		return 0, err
 	}
@@ -100,8 +100,8 @@ func sessionOf(pid int) int {
 // watch tells of the end of a process as soon as it comes: after a release the
 // listener must be stopped before it takes another job. Where the kernel
 // cannot, the end is seen by looking.
-func (h *Host) watch(pid int) {
-	if h.watched.Swap(int64(pid)) == int64(pid) {
+func (h *Host) notifyAtExit(pid int) {
+	if h.watchedWorker.Swap(int64(pid)) == int64(pid) {
 		return
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
@@ -117,7 +117,7 @@ func (h *Host) watch(pid int) {
 				break
 			}
 		}
-		h.watched.CompareAndSwap(int64(pid), 0)
+		h.watchedWorker.CompareAndSwap(int64(pid), 0)
 		h.notify()
 	}()
 }

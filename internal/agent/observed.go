@@ -6,50 +6,51 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Scene is what is really there on the host, by its processes and files. Times
+// Observed is the actual state of the host, from its processes and files. Times
 // are those of the host's own clock.
-type Scene struct {
+type Observed struct {
 	BootID string
 	// Prepared is the pre-runner script in this boot; PhaseOK where there is
 	// none to run. It belongs to no assignment.
 	Prepared Progress
 	// Allowed are the jobs that the job-started hook lets through.
 	Allowed Allowed
-	// Registered is the configuration of the runner. RegisteredAs tells what
-	// kind of registration it was given.
+	// Registered is the configuration of the runner. RegisteredAs is the kind of
+	// registration that it was given.
 	Registered   Progress
 	RegisteredAs lifecycle.RegistrationKind
-	// Registration is true while a registration lies on disk.
+	// Registration is true while a registration is on disk.
 	Registration bool
 	Listener     Listener
-	// RunnerVersion is that of the runner on the host, such as "2.330.0"; empty
-	// when it is not known.
+	// RunnerVersion is the version of the runner on the host, such as "2.330.0";
+	// empty if it is unknown.
 	RunnerVersion string
 	// Removed is the removal of the registration, Cleaned the clean-up.
 	Removed Progress
 	Cleaned Progress
 
 	// Busy is true while a worker lives or a job has begun and not ended, and
-	// when neither can be known.
+	// while neither is known.
 	Busy bool
 	// Jobs counts the jobs begun since the last clean-up.
 	Jobs int
-	// Job is the name of the job that runs, as its workflow gives it: anything;
-	// empty when none runs or its name is not known.
+	// Job is the name of the running job, which its workflow chooses freely; empty
+	// if none runs or its name is unknown.
 	Job string
 	// Refused names the run whose job the hook refused; empty when none.
 	Refused string
-	// InterruptionAt is when the machine will be taken, by the cloud's notice.
+	// InterruptionAt is when the cloud will reclaim the machine, by its notice;
+	// zero without one.
 	InterruptionAt time.Time
-	// RebalanceAt is when the cloud recommended to leave the machine, since it
-	// may be taken; zero if it never did.
+	// RebalanceAt is when the cloud recommended to leave the machine, since it may
+	// be reclaimed; zero if it never did.
 	RebalanceAt time.Time
 }
 
-// Progress is how far something has come that the host does by itself.
+// Progress is the state of a task that the host carries out by itself.
 type Progress struct {
 	Phase Phase
-	// Assignment is the one for which it was begun.
+	// Assignment is the assignment for which it was begun.
 	Assignment int64
 	// At is when the phase was reached.
 	At time.Time
@@ -71,7 +72,7 @@ const (
 	PhaseFailed  Phase = "failed"
 )
 
-// of returns the progress for an assignment: none when it was for another.
+// of returns p if it is for the assignment, and no progress otherwise.
 func (p Progress) of(assignment int64) Progress {
 	if p.Assignment != assignment {
 		return Progress{}
@@ -79,8 +80,8 @@ func (p Progress) of(assignment int64) Progress {
 	return p
 }
 
-// Allowed says which jobs may start; none when it is zero. It names a run, or
-// for a job-scoped host whose one job it may be.
+// Allowed says which jobs may start; none if it is zero. It names a run or, for
+// a job-scoped host, the repository or owner of its one job.
 type Allowed struct {
 	// RunID and Repository let all jobs of the run start.
 	RunID      string `json:"runId,omitempty"`
@@ -90,7 +91,7 @@ type Allowed struct {
 	JobsOf string `json:"jobsOf,omitempty"`
 }
 
-// allowedBy are the jobs that may start while the record stands.
+// allowedBy returns the jobs that may start under a record.
 func allowedBy(r lifecycle.Record) Allowed {
 	switch {
 	case r.State == lifecycle.StateIdle:
@@ -117,9 +118,9 @@ type Listener struct {
 	Assignment int64
 	// StartedAt is when it was started, At when it reached its phase.
 	StartedAt, At time.Time
-	// Code is the exit code of ListenerExited; CodeUnknown when nobody saw it.
+	// Code is the exit code of ListenerExited; CodeUnknown if its end was not seen.
 	Code int
-	// Listened says that it had said that it listens for jobs.
+	// Listened is true if it has written that it listens for jobs.
 	Listened bool
 	// Detail is the end of its output.
 	Detail string
@@ -132,12 +133,12 @@ type ListenerPhase string
 const (
 	ListenerNone      ListenerPhase = ""
 	ListenerStarting  ListenerPhase = "starting"
-	ListenerListening ListenerPhase = "listening" // it said that it listens for jobs
+	ListenerListening ListenerPhase = "listening" // it has written that it listens for jobs
 	ListenerStopping  ListenerPhase = "stopping"  // it was asked to end
 	ListenerExited    ListenerPhase = "exited"
 )
 
-// CodeUnknown is the exit code of a listener whose end nobody saw.
+// CodeUnknown is the exit code of a listener whose end was not seen.
 const CodeUnknown = -1
 
 // Exit codes of Runner.Listener, which run.sh would hide (docs/design.md#github-and-ec2-facts).
@@ -156,15 +157,15 @@ func (l Listener) alive() bool {
 	return l.Phase != ListenerNone && l.Phase != ListenerExited
 }
 
-// moving reports whether something on the host may change by itself.
-func (s Scene) moving() bool {
+// changing reports whether something on the host may change by itself.
+func (s Observed) changing() bool {
 	return s.Busy || s.Listener.alive() || s.Prepared.Phase == PhaseRunning ||
 		s.Registered.Phase == PhaseRunning || s.Removed.Phase == PhaseRunning || s.Cleaned.Phase == PhaseRunning
 }
 
-// shifted returns the scene with every time moved by d: from the host's clock
-// to the store's.
-func (s Scene) shifted(d time.Duration) Scene {
+// shifted returns the state with every time moved by d: from the host's clock to
+// the store's.
+func (s Observed) shifted(d time.Duration) Observed {
 	for _, p := range []*Progress{&s.Prepared, &s.Registered, &s.Removed, &s.Cleaned} {
 		p.At = shift(p.At, d)
 	}

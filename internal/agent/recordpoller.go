@@ -1,0 +1,135 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// recordPoller is what the agent knows about its record, and when it reads again.
+type recordPoller struct {
+	// record is the newest one seen, with its registration if this agent has read
+	// it.
+	record   *lifecycle.Record
+	nextRead time.Time
+	// consistent says that the next read must be strongly consistent.
+	consistent   bool
+	missingSince time.Time // on the store's clock
+	confirmed    bool
+	failures     int
+	awaySince    time.Time // time of the first failure, on the store's clock
+}
+
+func (a *Agent) readIfDue(ctx context.Context, now time.Time) {
+	if !now.Before(a.poller.nextRead) {
+		a.read(ctx, now)
+	}
+}
+
+// confirm reads the record consistently. It counts as confirmed even if that fails.
+func (a *Agent) confirm(ctx context.Context, now time.Time) {
+	a.poller.consistent = true
+	a.read(ctx, now)
+	a.poller.confirmed = true
+}
+
+func (a *Agent) read(ctx context.Context, now time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	consistent := a.poller.consistent
+	r, at, err := a.o.Store.Record(ctx, consistent)
+	if !at.IsZero() {
+		a.setClock(at.Sub(now))
+	}
+	switch {
+	case err == nil:
+		a.accept(r)
+		a.readSucceeded(now)
+	case errors.Is(err, lifecycle.ErrNotFound):
+		a.missing(now, consistent)
+		a.readSucceeded(now)
+	default:
+		a.readFailed(ctx, now, err)
+	}
+}
+
+// setClock adopts the store's clock. Small differences are the duration of the
+// call and the store's rounding.
+func (a *Agent) setClock(offset time.Duration) {
+	if (offset - a.memory.ClockOffset).Abs() < offsetSlack {
+		return
+	}
+	a.log.Info("clock corrected by the store's", "offset", offset)
+	moved := offset - a.memory.ClockOffset
+	a.observed = a.observed.shifted(moved)
+	a.poller.awaySince = shift(a.poller.awaySince, moved)
+	a.memory = a.memory.clockMoved(moved)
+}
+
+func (a *Agent) accept(r lifecycle.Record) {
+	a.poller.missingSince, a.poller.consistent = time.Time{}, false
+	if !a.memory.accepts(r) {
+		a.log.Debug("older record ignored", "version", r.Version, "seen", a.memory.Record.Version)
+		return
+	}
+	if old := a.memory.Record; old == nil || old.Version != r.Version {
+		a.log.Info("record changed", "state", r.Condition(), "assignment", r.Assignment, "run", r.RunID, "version", r.Version)
+		a.memory = a.memory.seen(r)
+	}
+	a.poller.record = &r
+}
+
+// missing handles an answer without a record. Before the first record that is
+// normal. After it, only a consistent read proves that the record is gone.
+func (a *Agent) missing(now time.Time, consistent bool) {
+	switch {
+	case a.poller.record == nil:
+		a.poller.consistent = false
+	case !consistent:
+		a.poller.consistent = true
+	case a.poller.missingSince.IsZero():
+		a.log.Error("the record of this host is gone")
+		a.poller.missingSince = a.storeTime(now)
+	}
+}
+
+func (a *Agent) readSucceeded(now time.Time) {
+	if a.poller.failures > 0 {
+		a.log.Info("store answers again", "failures", a.poller.failures)
+	}
+	a.poller.failures, a.poller.awaySince = 0, time.Time{}
+	a.poller.nextRead = now.Add(spread(a.readInterval(), a.o.Rand))
+}
+
+// expectRelease reads sooner once the host's one job is over: a release is
+// coming, and the next job may be waiting for this host.
+func (a *Agent) expectRelease(now time.Time) {
+	soon := now.Add(a.o.Intervals.ReadIdle)
+	if a.jobOver() && a.poller.failures == 0 && a.poller.nextRead.After(soon) {
+		a.poller.nextRead = soon
+	}
+}
+
+func (a *Agent) jobOver() bool { return decider{Facts: a.facts()}.jobOver() }
+
+// readFailed backs off. The runner is not touched: an unavailable store says
+// nothing about the run.
+func (a *Agent) readFailed(ctx context.Context, now time.Time, err error) {
+	if a.poller.failures == 0 {
+		if !stopping(ctx) {
+			a.log.Warn("cannot read the record", "error", err)
+		}
+		a.poller.awaySince = a.storeTime(now)
+	}
+	a.poller.failures++
+	a.poller.nextRead = now.Add(backoff(a.poller.failures+1, a.readInterval(), storeBackoffCap, a.o.Rand))
+}
+
+func (a *Agent) readInterval() time.Duration {
+	if a.state() == lifecycle.StateRunning && !a.jobOver() {
+		return a.o.Intervals.ReadRunning
+	}
+	return a.o.Intervals.ReadIdle
+}

@@ -1,0 +1,151 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/host/tree"
+	"github.com/remuda-ci/remuda/internal/proc"
+)
+
+// groups is the launcher of the embedded default: each task runs in a process
+// group of its own, as the agent's own user. Its files are
+//
+//	NAME.lock   locked by the process for as long as it lives
+//	NAME.pid    its pid, which is also the id of its group
+//
+// Whoever finds the lock free knows that the process is gone, whatever became
+// of the agent that started it; no pid is compared with a remembered one.
+type groupProcesses struct {
+	h    *Host
+	scan logScan
+}
+
+var _ launcher = (*groupProcesses)(nil)
+
+// wrapper runs a command and writes down its pid and its exit code. It holds
+// the lock, file descriptor 3, and the command does not. The command must not
+// run when its pid cannot be written: nobody could end it.
+const wrapper = `echo "$$" >"$1.pid" || exit 126
+name=$1
+shift
+"$@" </dev/null 3>&-
+code=$?
+echo "$code" >"$name.exit"
+`
+
+func (g *groupProcesses) start(_ context.Context, t task, b startRecord, c command) error {
+	log, err := os.OpenFile(c.log, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o644)
+	if err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	defer log.Close()
+	if b.LogOffset, err = log.Seek(0, 2); err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	if err := t.recordStart(b); err != nil {
+		return err
+	}
+	lock, err := t.lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	cmd := exec.Command("/bin/sh", append([]string{"-c", wrapper, "remuda-" + t.name, t.path}, c.args...)...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, append(c.env, c.secrets...), log, log
+	cmd.ExtraFiles = []*os.File{lock}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", t.name, err)
+	}
+	go func() {
+		_ = cmd.Wait() // how it ended is in NAME.exit
+		g.h.notify()
+	}()
+	return nil
+}
+
+func (g *groupProcesses) find(_ context.Context, t task, _ startRecord) (taskProcess, error) {
+	held, err := isLocked(t.path + ".lock")
+	if err != nil {
+		return taskProcess{}, err
+	}
+	// The order matters: a task writes its pid before it lets go of the lock.
+	group := readNumber(t.path + ".pid")
+	if !held {
+		return taskProcess{ended: group > 0, code: codeUnknown}, nil
+	}
+	f := taskProcess{running: true, handle: handle{group: group}}
+	if group == 0 {
+		return f, nil
+	}
+	pids, err := proc.Default.Children(group)
+	if err == nil && len(pids) > 0 {
+		f.pid = pids[0]
+	}
+	return f, err
+}
+
+// adopt looks at every process, so it is only asked when there is reason to.
+func (g *groupProcesses) adopt(context.Context, bool) (*startRecord, taskProcess, error) {
+	pid, err := g.h.findMarked(listenerProgram)
+	if err != nil || pid == 0 {
+		return nil, taskProcess{}, err
+	}
+	group, err := syscall.Getpgid(pid)
+	return nil, taskProcess{running: true, pid: pid, handle: handle{group: group}}, err
+}
+
+func (g *groupProcesses) signal(_ context.Context, f taskProcess, sig syscall.Signal, all bool) error {
+	target := f.pid
+	if all {
+		target = -f.handle.group
+	}
+	if target == 0 || target == -1 {
+		return nil
+	}
+	if err := syscall.Kill(target, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	return nil
+}
+
+func (g *groupProcesses) findWorker(context.Context) (int, error) {
+	return g.h.findMarked(workerProgram)
+}
+
+func (g *groupProcesses) hasWritten(_ context.Context, _ task, b startRecord, text []byte) bool {
+	return g.scan.contains(g.h.runnerLog(), b, text)
+}
+
+func (g *groupProcesses) tail(_ context.Context, t task, b startRecord) string {
+	if t.name == taskPrepare {
+		return tailOf(g.h.path("logs/prepare.log"), b.LogOffset)
+	}
+	return tailOf(g.h.runnerLog(), b.LogOffset)
+}
+
+func (g *groupProcesses) pollInterval() time.Duration { return pollProcesses }
+
+func (g *groupProcesses) removeSecrets() {}
+
+func (g *groupProcesses) endAll() error { return g.h.killAll(endLimit) }
+
+// lock takes the lock of a task.
+func (t task) lock() (*os.File, error) {
+	lock, err := os.OpenFile(t.path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockWithin(lock); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	return lock, nil
+}

@@ -1,0 +1,94 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/host/units"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/proc"
+)
+
+// unitLayout is the layout of a host whose tasks are units. What needs rights over the runner's user is done by root, in
+// units of their own: see PrepareNow and CleanNow.
+type unitLayout struct {
+	h         *Host
+	o         Systemd
+	processes *unitProcesses
+}
+
+var _ layout = (*unitLayout)(nil)
+
+// environment: systemd adds what follows from the user.
+func (l *unitLayout) environment() []string {
+	return []string{"HOME=" + l.o.Home, "PATH=" + usualPath}
+}
+
+// registered is root's own copy of what the registration wrote. The runner's is in
+// the hands of jobs, and a removal token, which is good for every runner of its
+// scope, must not be.
+func (l *unitLayout) registrationDir() string { return l.h.path(rootRunner) }
+
+// rootRunner is a runner that no job can change, and that runs no job.
+const rootRunner = "registered"
+
+// removal runs where no job could write, as root, whose environment none can read.
+func (l *unitLayout) removeCommand() command {
+	dir := l.registrationDir()
+	return command{
+		args: []string{filepath.Join(dir, "config.sh"), "remove", "--unattended"}, dir: dir, root: true,
+		env: append(l.h.environment(), "HOME="+dir, "RUNNER_ALLOW_RUNASROOT=1"), // the last of a name counts
+	}
+}
+
+// furnish: all else is made by the preparation, which is root with all its
+// powers.
+func (l *unitLayout) setUp() error {
+	if err := l.h.makeDirs("hooks", "job"); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(l.h.path("state/tasks"), 0o700); err != nil { // and state itself
+		return fmt.Errorf("make directory: %w", err)
+	}
+	return l.h.writeHooks()
+}
+
+// shield: the distribution of an image, and so the runner's directory, is closed
+// to all but its user and root.
+func (l *unitLayout) protectCredentials() error { return nil }
+
+// startClean lets root do it.
+func (l *unitLayout) startClean(ctx context.Context, t task, b startRecord) error {
+	c := l.agentdCommand("clean", "--assignment", strconv.FormatInt(b.Assignment, 10))
+	c.limit = l.h.o.PreRunnerLimit + cleanLimit
+	return l.start(ctx, t, b, c)
+}
+
+// preparation is root's too: it furnishes the host.
+func (l *unitLayout) prepareCommand() *command {
+	c := l.agentdCommand("prepare")
+	c.limit = l.h.o.PreRunnerLimit + layOutLimit
+	return &c
+}
+
+const (
+	// cleanLimit is for all but the pre-runner script. A release has 120 s, and a
+	// host that takes longer is ended.
+	cleanLimit = 3 * time.Minute
+	// layOutLimit is for what comes before and after the pre-runner script.
+	layOutLimit = time.Minute
+)
+
+// own is a command of agentd itself, as root.
+func (l *unitLayout) agentdCommand(what string, args ...string) command {
+	return command{
+		args: append([]string{l.o.Program, what, "--config", l.o.Config}, args...), dir: "/", root: true,
+		env: []string{"PATH=" + usualPath},
+	}
+}
