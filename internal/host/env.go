@@ -1,9 +1,7 @@
 package host
 
 import (
-	"cmp"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 )

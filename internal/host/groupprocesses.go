@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"syscall"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/host/tree"
 	"github.com/remuda-ci/remuda/internal/proc"
 )
 
@@ -27,7 +25,7 @@ type groupProcesses struct {
 	scan logScan
 }
 
-var _ launcher = (*groupProcesses)(nil)
+var _ processes = (*groupProcesses)(nil)
 
 // wrapper runs a command and writes down its pid and its exit code. It holds
 // the lock, file descriptor 3, and the command does not. The command must not

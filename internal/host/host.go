@@ -80,7 +80,8 @@ type Host struct {
 	bootID string
 	proc   proc.FS
 
-	launcher      launcher
+	processes     processes
+	layout        layout
 	changed       chan struct{}
 	poll          *time.Timer
 	version       string       // of the runner; empty: not known
@@ -106,7 +107,7 @@ func New(o Options) (*Host, error) {
 	h := &Host{o: o, log: o.Logger, bootID: strings.TrimSpace(string(bootID)), proc: proc.Default, changed: make(chan struct{}, 1)}
 	h.poll = time.AfterFunc(time.Hour, h.notify)
 	h.poll.Stop()
-	h.launcher = h.newLauncher()
+	h.processes, h.layout = h.newProcesses()
 	if err := o.checkFiles(); err != nil {
 		if !h.hasRunner() {
 			return nil, fmt.Errorf("open host: %w", err)
@@ -157,11 +158,13 @@ func (h *Host) hasRunner() bool {
 	return exists(h.path("runner/bin/Runner.Listener")) && exists(h.path("runner/config.sh"))
 }
 
-func (h *Host) newLauncher() launcher {
+// newProcesses returns how tasks run on this host, and what is where.
+func (h *Host) newProcesses() (processes, layout) {
 	if h.o.Systemd == nil {
-		return &groupProcesses{h: h}
+		return &groupProcesses{h: h}, &groupLayout{h: h}
 	}
-	return newUnitLauncher(h, *h.o.Systemd)
+	units := newUnitProcesses(h, *h.o.Systemd)
+	return units, &unitLayout{h: h, o: *h.o.Systemd, processes: units}
 }
 
 // mirrorRunner puts the runner in its place as it was unpacked.

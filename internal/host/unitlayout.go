@@ -6,13 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
-	"syscall"
 	"time"
-
-	"github.com/remuda-ci/remuda/internal/host/units"
-	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/proc"
 )
 
 // unitLayout is the layout of a host whose tasks are units. What needs rights over the runner's user is done by root, in
@@ -67,7 +61,7 @@ func (l *unitLayout) protectCredentials() error { return nil }
 func (l *unitLayout) startClean(ctx context.Context, t task, b startRecord) error {
 	c := l.agentdCommand("clean", "--assignment", strconv.FormatInt(b.Assignment, 10))
 	c.limit = l.h.o.PreRunnerLimit + cleanLimit
-	return l.start(ctx, t, b, c)
+	return l.processes.start(ctx, t, b, c)
 }
 
 // preparation is root's too: it furnishes the host.

@@ -49,9 +49,9 @@ type unitProcesses struct {
 	tails        map[string]tailEntry // by task
 }
 
-var _ launcher = (*unitProcesses)(nil)
+var _ processes = (*unitProcesses)(nil)
 
-func newUnitLauncher(h *Host, o Systemd) *unitProcesses {
+func newUnitProcesses(h *Host, o Systemd) *unitProcesses {
 	return &unitProcesses{h: h, o: o, manager: units.New(h.notify), tails: map[string]tailEntry{}}
 }
 
@@ -101,7 +101,7 @@ func (l *unitProcesses) start(ctx context.Context, t task, b startRecord, c comm
 func (l *unitProcesses) exitCommand(t task, b startRecord) []string {
 	args := []string{"/bin/sh", "-c", noteExit, "note-exit", t.path + ".exit", "", ""}
 	if t.name == taskRegister && b.Kind == lifecycle.RegistrationToken {
-		args[5], args[6] = l.h.path("runner"), l.registrationDir()
+		args[5], args[6] = l.h.path("runner"), l.h.layout.registrationDir()
 	}
 	return args
 }

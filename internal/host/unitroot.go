@@ -35,7 +35,7 @@ func (h *Host) PrepareNow(ctx context.Context) error {
 		return errors.New("prepare host: it has no systemd in its configuration")
 	}
 	// It deletes what a job works on: whoever began it may have lost his files.
-	if running, err := l.manager.Running(ctx, runnerUnits); err != nil || len(running) > 0 {
+	if running, err := l.processes.manager.Running(ctx, runnerUnits); err != nil || len(running) > 0 {
 		return fmt.Errorf("prepare host: %w", errors.Join(err, inUse(running)))
 	}
 	if err := l.layOut(); err != nil {
