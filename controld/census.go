@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
@@ -34,7 +35,7 @@ type census struct {
 	guards fleet.GuardStore
 	pools  []string // the job pools
 	// services are those of the configuration, as they were last looked at.
-	services func(context.Context, pageOf) (lifecycle.Page[fleet.ServiceStatus], error)
+	services func(context.Context, pageOf) (lifecycle.Page[services.Status], error)
 	budgets  func() []github.Budget
 	metrics  *telemetry.Metrics
 	log      hclog.Logger
@@ -115,7 +116,7 @@ func (c *census) takeServices(ctx context.Context) {
 	c.metrics.SetServices(counts)
 }
 
-func serviceCounts(s fleet.ServiceStatus) telemetry.ServiceCounts {
+func serviceCounts(s services.Status) telemetry.ServiceCounts {
 	counts := telemetry.ServiceCounts{Queued: s.Seen.Queued}
 	if s.Scaled() && s.Seen.Version > 0 {
 		counts.Desired, counts.Running = &s.Seen.Wanted, &s.Seen.Running

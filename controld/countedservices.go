@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
@@ -12,7 +12,7 @@ type runnerService = model.Service
 
 // countedServices are services whose calls are counted.
 type countedServices struct {
-	fleet.Services
+	services.Scaler
 	counter
 }
 
@@ -20,7 +20,7 @@ type countedServices struct {
 func (s countedServices) Describe(ctx context.Context, services []string) (looks map[string]model.Observation) {
 	var err error
 	defer s.count("describe", &err)
-	looks = s.Services.Describe(ctx, services)
+	looks = s.Scaler.Describe(ctx, services)
 	for _, look := range looks {
 		err = errors.Join(err, look.Err)
 	}
@@ -29,12 +29,12 @@ func (s countedServices) Describe(ctx context.Context, services []string) (looks
 
 func (s countedServices) SetDesired(ctx context.Context, service string, desired int) (err error) {
 	defer s.count("set_desired", &err)
-	return s.Services.SetDesired(ctx, service, desired)
+	return s.Scaler.SetDesired(ctx, service, desired)
 }
 
 // countedBacklog is a backlog whose calls are counted.
 type countedBacklog struct {
-	fleet.Backlog
+	services.Backlog
 	counter
 }
 
@@ -45,16 +45,16 @@ func (b countedBacklog) Count(ctx context.Context, service string) (_ model.Back
 
 // countedServiceStore is a store of services whose calls are counted.
 type countedServiceStore struct {
-	fleet.ServiceStore
+	services.Store
 	counter
 }
 
 func (s countedServiceStore) Service(ctx context.Context, name string) (_ runnerService, err error) {
 	defer s.count("service", &err)
-	return s.ServiceStore.Service(ctx, name)
+	return s.Store.Service(ctx, name)
 }
 
 func (s countedServiceStore) UpdateService(ctx context.Context, v runnerService) (_ runnerService, err error) {
 	defer s.count("update_service", &err)
-	return s.ServiceStore.UpdateService(ctx, v)
+	return s.Store.UpdateService(ctx, v)
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services"
+	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
 // parts are the adapters that a configuration names, and what the use-cases
@@ -17,9 +19,9 @@ type parts struct {
 	queue   fleet.Queue
 	compute fleet.Compute
 	jobs    fleet.JobStore
-	workers fleet.WorkerStore
+	workers workqueue.Store
 	// services keeps what was last seen of services of runners.
-	services fleet.ServiceStore
+	services services.Store
 
 	guards          fleet.GuardStore
 	hostKey         func(instanceID string) string

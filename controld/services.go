@@ -10,12 +10,13 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/config"
-	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/server"
+	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/ecs"
 	"github.com/remuda-ci/remuda/internal/services/postgrest"
+	"github.com/remuda-ci/remuda/internal/services/workqueue"
 	"github.com/remuda-ci/remuda/internal/web"
 )
 
@@ -25,16 +26,16 @@ const credentialsTimeout = 20 * time.Second
 
 // serviceOptions are the parts of the fleet for services of runners; nil: there
 // are none.
-func (d *daemon) serviceOptions(ctx context.Context, c *config.Config) (*fleet.ServiceOptions, error) {
+func (d *daemon) serviceOptions(ctx context.Context, c *config.Config) (*services.Options, error) {
 	if len(c.Services) == 0 {
 		return nil, nil
 	}
-	o := &fleet.ServiceOptions{
-		Store: countedServiceStore{d.parts.services, counter{d.metrics, "store"}}, Services: map[string]fleet.Service{},
+	o := &services.Options{
+		Store: countedServiceStore{d.parts.services, counter{d.metrics, "store"}}, Services: map[string]services.Service{},
 	}
 	scaled := false
 	for name, s := range c.Services {
-		o.Services[name] = fleet.Service{
+		o.Services[name] = services.Service{
 			Name: name, Region: c.ServiceRegion(name), Cluster: s.Cluster, ECSService: s.ECSService, Labels: s.Labels,
 			Policy:  policy.ServicePolicy{Maximum: s.Maximum, BacklogPerRunner: s.BacklogPerRunner, IdleChecks: s.IdleChecks},
 			Backlog: d.backlog(s),
@@ -53,17 +54,17 @@ func (d *daemon) serviceOptions(ctx context.Context, c *config.Config) (*fleet.S
 }
 
 // backlog counts the jobs of a service where they are.
-func (d *daemon) backlog(s config.Service) fleet.Backlog {
+func (d *daemon) backlog(s config.Service) services.Backlog {
 	if p := s.Queue.PostgREST; p != nil {
 		q := postgrest.New(postgrest.Options{URL: p.URL, Queued: p.Queued, Busy: p.Busy, TokenFile: p.TokenFile})
 		return countedBacklog{q, counter{d.metrics, "backlog"}}
 	}
-	return fleet.WorkBacklog{Store: countedWork{d.parts.workers, counter{d.metrics, "store"}}, AtMost: s.CountedJobs()}
+	return workqueue.Backlog{Store: countedWork{d.parts.workers, counter{d.metrics, "store"}}, AtMost: s.CountedJobs()}
 }
 
 // newScaler is the services on ECS, with a client for each of their regions. It
 // looks for credentials, without which nothing would ever be scaled.
-func newScaler(ctx context.Context, c *config.Config) (fleet.Services, error) {
+func newScaler(ctx context.Context, c *config.Config) (services.Scaler, error) {
 	places, home := map[string]ecs.Place{}, ""
 	for name, s := range c.Services {
 		if s.Scaled() {

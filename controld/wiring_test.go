@@ -20,7 +20,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/services/workqueue"
 	"github.com/remuda-ci/remuda/internal/store/memory"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
@@ -39,10 +41,10 @@ func TestEveryCallIsCounted(t *testing.T) {
 	for name, port := range map[string]struct{ counted, port any }{
 		"store":    {countedStore{nil, counter{metrics, "store"}}, (*fleet.Store)(nil)},
 		"jobs":     {countedJobs{nil, counter{metrics, "jobs"}}, (*fleet.JobStore)(nil)},
-		"workers":  {countedWork{nil, counter{metrics, "workers"}}, (*fleet.WorkerStore)(nil)},
-		"services": {countedServices{nil, counter{metrics, "services"}}, (*fleet.Services)(nil)},
-		"backlog":  {countedBacklog{nil, counter{metrics, "backlog"}}, (*fleet.Backlog)(nil)},
-		"seen":     {countedServiceStore{nil, counter{metrics, "seen"}}, (*fleet.ServiceStore)(nil)},
+		"workers":  {countedWork{nil, counter{metrics, "workers"}}, (*workqueue.Store)(nil)},
+		"services": {countedServices{nil, counter{metrics, "services"}}, (*services.Scaler)(nil)},
+		"backlog":  {countedBacklog{nil, counter{metrics, "backlog"}}, (*services.Backlog)(nil)},
+		"seen":     {countedServiceStore{nil, counter{metrics, "seen"}}, (*services.Store)(nil)},
 		"guards":   {countedGuards{nil, counter{metrics, "guards"}}, (*fleet.GuardStore)(nil)},
 		"queue":    {countedQueue{nil, counter{metrics, "queue"}}, (*fleet.Queue)(nil)},
 		"compute":  {countedCompute{nil, counter{metrics, "compute"}}, (*fleet.Compute)(nil)},
@@ -125,16 +127,16 @@ func TestCensus(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := model.Service{Version: 1, Backlog: model.Backlog{Queued: new(7)}, Tasks: model.Tasks{Running: 2}, Wanted: 3}
-		statuses := []fleet.ServiceStatus{
-			{Service: fleet.Service{Name: "jobs-eu", Cluster: "runners"}, Seen: seen},
-			{Service: fleet.Service{Name: "unread", Cluster: "runners"}},
-			{Service: fleet.Service{Name: "render"}, Workers: &fleet.WorkerCount{Versions: []fleet.VersionCount{{Online: 1}, {Version: "1.1", Online: 4, Offline: 5}}}},
+		statuses := []services.Status{
+			{Service: services.Service{Name: "jobs-eu", Cluster: "runners"}, Seen: seen},
+			{Service: services.Service{Name: "unread", Cluster: "runners"}},
+			{Service: services.Service{Name: "render"}, Workers: &workqueue.WorkerCount{Versions: []workqueue.VersionCount{{Online: 1}, {Version: "1.1", Online: 4, Offline: 5}}}},
 		}
-		services := func(_ context.Context, of pageOf) (lifecycle.Page[fleet.ServiceStatus], error) {
+		services := func(_ context.Context, of pageOf) (lifecycle.Page[services.Status], error) {
 			if of.After == "" {
-				return lifecycle.Page[fleet.ServiceStatus]{Items: statuses[:1], Next: "jobs-eu"}, nil
+				return lifecycle.Page[services.Status]{Items: statuses[:1], Next: "jobs-eu"}, nil
 			}
-			return lifecycle.Page[fleet.ServiceStatus]{Items: statuses[1:]}, nil
+			return lifecycle.Page[services.Status]{Items: statuses[1:]}, nil
 		}
 		c := &census{services: services, store: store, jobs: jobs, pools: []string{"small"}, guards: memory.New(time.Now), budgets: left, metrics: metrics, log: hclog.NewNullLogger()}
 		scraped := func() string {

@@ -7,16 +7,16 @@ import (
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/config"
-	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
 // workerOptions are the parts of the fleet for the queues of services; nil: no
 // service has its queue here.
-func workerOptions(c *config.Config, store fleet.WorkerStore) *fleet.WorkerOptions {
-	o := &fleet.WorkerOptions{Store: store, Services: map[string]model.JobPolicy{}}
+func workerOptions(c *config.Config, store workqueue.Store) *workqueue.Options {
+	o := &workqueue.Options{Store: store, Services: map[string]model.JobPolicy{}}
 	for name, s := range c.Services {
 		if s.OwnQueue() {
 			o.Services[name] = model.JobPolicy{QueueTime: s.QueueTimeout, Requeue: s.Requeue}

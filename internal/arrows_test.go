@@ -50,7 +50,9 @@ var rooms = []room{
 	{"proto", nil, "generated code stands alone"},
 	{"internal/lifecycle", nil, "it is the ground floor and pure"},
 	{"internal/policy", []string{"internal/lifecycle"}, "it is pure and stands on lifecycle alone"},
-	{"internal/fleet", []string{"internal/fleet/op", "internal/services/model", "internal/policy", "internal/lifecycle"}, whyUseCases},
+	{"internal/fleet", []string{
+		"internal/fleet/op", "internal/services", "internal/services/workqueue", "internal/services/model", "internal/policy", "internal/lifecycle",
+	}, whyUseCases},
 	{"internal/fleet/op", []string{"internal/policy", "internal/lifecycle"}, "all use-cases are operations, so it knows none of them"},
 	{"internal/agent", []string{"internal/policy", "internal/lifecycle"},
 		"it meets the fleet in the store alone and is reached by its ports"},
@@ -61,7 +63,13 @@ var rooms = []room{
 		"store and queue share the one file of the embedded default, so it knows neither"},
 	{"internal/queue", []string{"internal/store/sqlite/db", "internal/lifecycle", "internal/aws"}, whyAdapter},
 	{"internal/compute", []string{"internal/lifecycle", "internal/aws", "internal/proc"}, whyAdapter},
-	{"internal/services", []string{"internal/services/model", "internal/lifecycle", "internal/aws"}, whyAdapter},
+	{"internal/services", []string{
+		"internal/services/workqueue", "internal/services/model", "internal/fleet/op", "internal/policy", "internal/lifecycle",
+	}, "its use-cases are operations; the fleet above it hands in its hold and its lease"},
+	{"internal/services/workqueue", []string{"internal/services/model", "internal/fleet/op", "internal/lifecycle"},
+		"a job queue does not know how its service is scaled"},
+	{"internal/services/ecs", []string{"internal/services/model", "internal/lifecycle", "internal/aws"}, whyAdapter},
+	{"internal/services/postgrest", []string{"internal/services/model", "internal/lifecycle"}, whyAdapter},
 	{"internal/services/model", []string{"internal/lifecycle"},
 		"it holds the rows of services for use-cases, adapters and stores alike, and is pure"},
 	{"internal/github", []string{"internal/lifecycle"}, whyAdapter},
@@ -80,14 +88,15 @@ var rooms = []room{
 	{"internal/githubsim", nil, whyStandIn},
 	{"internal/githubsim/openapitest", nil, "it holds calls against GitHub's own description and against nothing of ours"},
 
-	{"internal/server", []string{"proto", "internal/fleet", "internal/services/model", "internal/policy", "internal/lifecycle", "internal/telemetry"},
+	{"internal/server", []string{"proto", "internal/fleet", "internal/services", "internal/services/workqueue", "internal/services/model", "internal/policy", "internal/lifecycle", "internal/telemetry"},
 		"it maps the contract to the use-cases; adapters and configuration are handed to it by main"},
 	{"internal/web", []string{"internal/fleet", "internal/policy", "internal/lifecycle", "internal/telemetry"},
 		"it maps HTTP to the use-cases; adapters and configuration are handed to it by main"},
 	{"internal/config", []string{"internal/policy", "internal/lifecycle", "internal/services/model"}, "it says what was configured and builds nothing"},
 	{"internal/telemetry", []string{"internal/lifecycle"}, "everything may be measured, so it knows nothing but the words"},
 	{"internal/sim", []string{
-		"internal/fleet", "internal/fleet/op", "internal/agent", "internal/policy", "internal/lifecycle", "internal/services/model",
+		"internal/fleet", "internal/fleet/op", "internal/agent", "internal/policy", "internal/lifecycle",
+		"internal/services", "internal/services/workqueue", "internal/services/model",
 		"internal/store", "internal/queue", "internal/compute",
 	}, "it runs the use-cases and the agent on worlds of its own, in one process and without a network"},
 }

@@ -17,8 +17,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
-	services "github.com/remuda-ci/remuda/internal/services/ecs"
+	"github.com/remuda-ci/remuda/internal/services"
+	ecsservices "github.com/remuda-ci/remuda/internal/services/ecs"
 	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
 // freshHosts are how many of them a warm pool has ready.
@@ -105,25 +107,25 @@ func measureServices(t *testing.T) map[int]cost.Usage {
 		}},
 	})
 	w.must(err)
-	all, places, looks := map[string]fleet.Service{}, map[string]services.Place{}, map[int]cost.Usage{}
+	all, places, looks := map[string]services.Service{}, map[string]ecsservices.Place{}, map[int]cost.Usage{}
 	for n := range servicesAtRest[len(servicesAtRest)-1] {
 		name := fmt.Sprintf("service-%02d", n+1)
 		_, err := plain.CreateService(t.Context(), &ecs.CreateServiceInput{
 			Cluster: sdk.String("ci"), ServiceName: &name, TaskDefinition: task.TaskDefinition.TaskDefinitionArn, DesiredCount: sdk.Int32(0),
 		})
 		w.must(err)
-		places[name] = services.Place{Region: region, Cluster: "ci", Service: name}
-		all[name] = fleet.Service{
-			Name: name, Region: region, Cluster: "ci", ECSService: name, Backlog: fleet.WorkBacklog{Store: w.store},
+		places[name] = ecsservices.Place{Region: region, Cluster: "ci", Service: name}
+		all[name] = services.Service{
+			Name: name, Region: region, Cluster: "ci", ECSService: name, Backlog: workqueue.Backlog{Store: w.store},
 			Policy: policy.ServicePolicy{Maximum: 10, BacklogPerRunner: 5, IdleChecks: 5},
 		}
 		if n+1 != servicesAtRest[len(looks)] {
 			continue
 		}
-		scaler, err := services.New(places, map[string]*ecs.Client{region: client})
+		scaler, err := ecsservices.New(places, map[string]*ecs.Client{region: client})
 		w.must(err)
 		w.fleet = w.newFleet(w.compute, func(o *fleet.Options) {
-			o.Services = &fleet.ServiceOptions{Store: w.store, Scaler: scaler, Services: all}
+			o.Services = &services.Options{Store: w.store, Scaler: scaler, Services: all}
 		})
 		for range 2 { // the first look at each is told
 			w.clock.set(w.clock.now().Add(serviceLook))
@@ -168,7 +170,7 @@ func lines(random *rand.Rand) string {
 func measureWork(t *testing.T) (all []worked) {
 	w := newWorld(t)
 	w.fleet = w.newFleet(w.compute, func(o *fleet.Options) {
-		o.Workers = &fleet.WorkerOptions{
+		o.Workers = &workqueue.Options{
 			Store: w.store, Services: map[string]model.JobPolicy{queueName: {QueueTime: time.Hour}}, Queued: func(string) {},
 		}
 	})

@@ -22,6 +22,8 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/services"
+	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
 // Class is a resource class: what a host of it must have at least.
@@ -103,11 +105,10 @@ type Options struct {
 	Limits policy.Limits
 	// Jobs are the parts for webhooks and job pools; nil: there are none.
 	Jobs *JobOptions
-	// Workers are the parts for the job queues of services; nil: there are none.
-	Workers *WorkerOptions
-	// Services are the parts for services of runners that are scaled from zero and
-	// back; nil: there are none.
-	Services *ServiceOptions
+	// Workers are the job queues of services; nil: there are none.
+	Workers *workqueue.Options
+	// Services are the services of runners; nil: there are none.
+	Services *services.Options
 	// Notices tells what EC2 announces of machines; nil: nobody listens.
 	Notices Notices
 	// Releases lists the releases of actions/runner; nil: nobody asks how old
@@ -194,8 +195,8 @@ type Fleet struct {
 	ensure       Ensure
 	repositories []string
 	jobs         *jobDesk
-	services     *serviceDesk
-	workers      *WorkerOptions
+	services     *services.Services
+	work         *workqueue.Queue
 	scaleDown    *ScaleDown
 	replica      string
 	hostKey      func(string) string
@@ -254,16 +255,6 @@ func New(o Options) (*Fleet, error) {
 		desk.GitHub = watchedJobs{desk.GitHub, &f.hub}
 		f.jobs = desk
 	}
-	if f.workers = o.Workers; f.workers != nil && f.workers.Store == nil {
-		return nil, errors.New("new fleet: the queues of services need a store")
-	}
-	if o.Services != nil {
-		desk, err := newServiceDesk(*o.Services)
-		if err != nil {
-			return nil, fmt.Errorf("new fleet: %w", err)
-		}
-		f.services = desk
-	}
 	f.github = watchedGitHub{f.github, &f.hub}
 	if f.hostKey == nil {
 		f.hostKey = func(id string) string { return id }
@@ -281,6 +272,9 @@ func New(o Options) (*Fleet, error) {
 		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
 	f.ops = op.NewDriver(f.store, f.log, o.Rand, f.hub.step)
+	if err := f.setServices(o); err != nil {
+		return nil, fmt.Errorf("new fleet: %w", err)
+	}
 	return f, nil
 }
 

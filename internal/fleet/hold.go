@@ -124,10 +124,4 @@ type ender interface {
 }
 
 // FleetHeldError says that the hold on the whole fleet forbids to end a host.
-type FleetHeldError struct {
-	Hold lifecycle.FleetHold
-}
-
-func (e *FleetHeldError) Error() string {
-	return e.Hold.String() + ": nothing is ended; take the hold away first"
-}
+type FleetHeldError = lifecycle.FleetHeldError

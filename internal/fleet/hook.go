@@ -36,7 +36,7 @@ func (f *Fleet) TakeWebhook(ctx context.Context, w lifecycle.Webhook, now time.T
 		return ErrNotOurs
 	}
 	if w.Job != nil {
-		f.nudgeForJob(*w.Job)
+		f.services.NudgeForJob(*w.Job)
 	}
 	if ours, err := f.concerns(ctx, w); err != nil {
 		return fmt.Errorf("take webhook %s: %w", w.DeliveryID, err)

@@ -4,198 +4,113 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
-// ServiceOptions are the parts for services of runners. All are required; Scaler
-// only where a service is scaled.
-type ServiceOptions struct {
-	Store  ServiceStore
-	Scaler Services
-	// Services are those of the configuration, by name.
-	Services map[string]Service
-}
+// Services of runners and their job queues are rooms of their own: see packages services and workqueue. Here they are
+// joined to the fleet: its hold, its lease of the sweeps, its history.
 
-// Service is a service of runners in the configuration.
-type Service struct {
-	Name string
-	// Region, Cluster and ECSService say where it is. Without a cluster it is not
-	// scaled: its runners are started by others.
-	Region, Cluster, ECSService string
-	Policy                      policy.ServicePolicy
-	// Backlog counts its jobs; required where it is scaled. One that is not scaled is
-	// counted by whoever asks.
-	Backlog Backlog
-	// Labels are those of its runners: a queued job of a webhook that they serve
-	// is a reason to look at once.
-	Labels []string
-}
-
-// Scaled reports whether the service goes from zero and back.
-func (s Service) Scaled() bool { return s.Cluster != "" }
-
-// ServiceStatus is a service, and what was last seen of it.
-type ServiceStatus struct {
-	Service
-	Seen model.Service
-	// Workers are those of its queue here, as they are now; nil: its jobs are
-	// elsewhere.
-	Workers *WorkerCount
-}
-
-// serviceDesk is what the use-cases of services share.
-type serviceDesk struct {
-	ServiceOptions
-	labels map[string][]string // for policy.MatchPool
-	nudges *nudges
-}
-
-func newServiceDesk(o ServiceOptions) (*serviceDesk, error) {
-	d := &serviceDesk{ServiceOptions: o, labels: map[string][]string{}, nudges: newNudges()}
-	for name, s := range o.Services {
-		if s.Name != name {
-			return nil, fmt.Errorf("services: %s is called %s", name, s.Name)
-		}
-		if !s.Scaled() {
-			continue
-		}
-		if o.Store == nil || o.Scaler == nil || s.Backlog == nil {
-			return nil, fmt.Errorf("services: store, scaler and a backlog are required, and %s has not all of them", name)
-		}
-		if len(s.Labels) > 0 {
-			d.labels[name] = s.Labels
+// setServices builds the services and their queues. Without options there are none.
+func (f *Fleet) setServices(o Options) error {
+	var queues workqueue.Options
+	if o.Workers != nil {
+		if queues = *o.Workers; queues.Store == nil {
+			return errors.New("the queues of services need a store")
 		}
 	}
-	return d, nil
-}
-
-// scaled are the names of the services that are scaled, in order.
-func (f *Fleet) scaled() []string {
-	if f.services == nil {
-		return nil
+	if queues.Queued == nil {
+		queues.Queued = f.NudgeSoon
 	}
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(f.services.Services)) {
-		if f.services.Services[name].Scaled() {
-			names = append(names, name)
-		}
+	f.work = workqueue.New(queues, f.ops, f.log)
+	var all services.Options
+	if o.Services != nil {
+		all = *o.Services
 	}
-	return names
-}
-
-// service is one of the configuration: lifecycle.ErrNotFound.
-func (f *Fleet) service(name string) (Service, error) {
-	if f.services != nil {
-		if s, ok := f.services.Services[name]; ok {
-			return s, nil
-		}
-	}
-	return Service{}, fmt.Errorf("service %.63s: %w: the configuration has none of that name", name, lifecycle.ErrNotFound)
-}
-
-// Services pages through the services of the configuration, by name, as they
-// were last looked at.
-func (f *Fleet) Services(ctx context.Context, of lifecycle.PageOf) (lifecycle.Page[ServiceStatus], error) {
-	var page lifecycle.Page[ServiceStatus]
-	var names []string
-	if f.services != nil {
-		names = slices.Sorted(maps.Keys(f.services.Services))
-	}
-	if of.After != "" {
-		i, found := slices.BinarySearch(names, of.After)
-		if !found {
-			return page, fmt.Errorf("list services: %w", lifecycle.ErrPageToken)
-		}
-		names = names[i+1:]
-	}
-	if size := of.Size(); len(names) > size {
-		names = names[:size]
-		page.Next = names[size-1]
-	}
-	for _, name := range names {
-		status, err := f.serviceStatus(ctx, f.services.Services[name])
-		if err != nil {
-			return lifecycle.Page[ServiceStatus]{}, err
-		}
-		page.Items = append(page.Items, status)
-	}
-	return page, nil
-}
-
-// serviceStatus is a service as it was last looked at. Nobody looks at one that is
-// not scaled: it is counted now. What is wrong with it alone is its reason.
-func (f *Fleet) serviceStatus(ctx context.Context, s Service) (ServiceStatus, error) {
-	status := ServiceStatus{Service: s}
 	var err error
-	if s.Scaled() {
-		status.Seen, err = f.services.Store.Service(ctx, s.Name)
-		if err != nil && !op.Transient(ctx, err) {
-			status.Seen, err = model.Service{Name: s.Name, Reason: "it cannot be told of: " + oneLine(err)}, nil
-		}
-	} else {
-		status.Seen = f.unscaled(ctx, s)
-	}
-	if err == nil {
-		status.Workers, err = f.countWorkers(ctx, s.Name, time.Now())
-	}
-	if err != nil {
-		return ServiceStatus{}, fmt.Errorf("read service %s: %w", s.Name, err)
-	}
-	return status, nil
+	f.services, err = services.New(all, services.Env{
+		Driver: f.ops, Log: f.log, MayEnd: f.mayEnd, Sweeping: f.sweeping.Load, Lease: f.timing.Lease,
+		Interval: f.timing.Services, Swept: f.observer.Swept, Queue: f.work,
+	})
+	return err
 }
 
-// unscaled is a service that only has a queue, with as much of its count as is known.
-func (f *Fleet) unscaled(ctx context.Context, s Service) model.Service {
-	seen := model.Service{Name: s.Name, CheckedAt: time.Now(), Reason: "it is not scaled here: the configuration names no cluster"}
-	if s.Backlog == nil {
-		return seen
-	}
-	counted := f.countBacklog(ctx, s.Name, nudgedLimit)
-	seen.Backlog = counted.Backlog
-	if counted.err != nil {
-		seen.Reason += "; its jobs cannot be counted: " + oneLine(counted.err)
-	}
-	return seen
+// Services pages through the configured services; see services.Services.List.
+func (f *Fleet) Services(ctx context.Context, of lifecycle.PageOf) (lifecycle.Page[services.Status], error) {
+	return f.services.List(ctx, of)
 }
 
-// nudgePatience is how long a nudge tries on while something is away: its caller
-// waits, and the next sweep looks in any case.
-const nudgePatience = 5 * time.Second
+// NudgeService checks a service now; see services.Services.Nudge.
+func (f *Fleet) NudgeService(ctx context.Context, name string) (services.Status, error) {
+	return f.services.Nudge(ctx, name)
+}
 
-// lookTries is how often a nudge looks anew, from the beginning, when somebody
-// else has decided on the service meanwhile.
-const lookTries = 3
+// NudgeSoon schedules a check of a service and does not wait for it.
+func (f *Fleet) NudgeSoon(name string) { f.services.NudgeSoon(name) }
 
-// NudgeService looks at a service now and does what is to be done. It returns
-// when ECS was told. ErrNotFound; ErrRefused for one that is not scaled.
-func (f *Fleet) NudgeService(ctx context.Context, name string) (ServiceStatus, error) {
-	s, err := f.service(name)
-	if err != nil {
-		return ServiceStatus{}, err
+// ServeServices sweeps the services, and checks those that are nudged, until ctx ends.
+func (f *Fleet) ServeServices(ctx context.Context) { f.services.Serve(ctx) }
+
+// NewServiceSweep begins a sweep of every service that is scaled.
+func (f *Fleet) NewServiceSweep() *services.Sweep { return f.services.NewSweep() }
+
+// NewWorkSweep begins a sweep of the jobs of services.
+func (f *Fleet) NewWorkSweep() *workqueue.Sweep { return f.work.NewSweep() }
+
+// SubmitWork adds a job to the queue of a service; see workqueue.Queue.Submit.
+func (f *Fleet) SubmitWork(ctx context.Context, service, id string, payload []byte, now time.Time) (model.Job, error) {
+	return f.work.Submit(ctx, service, id, payload, now)
+}
+
+// Work reads a job: ErrNotFound.
+func (f *Fleet) Work(ctx context.Context, service, id string) (model.Job, error) {
+	return f.work.Job(ctx, service, id)
+}
+
+// WorkAwaited says what a job waits for, until when, and what happens then.
+func (f *Fleet) WorkAwaited(j model.Job) string { return f.work.Awaited(j) }
+
+// ListWork lists the jobs of a service that are in one of the states, the oldest first; no states: all of them.
+func (f *Fleet) ListWork(
+	ctx context.Context, service string, states []model.JobState, page lifecycle.PageOf,
+) (lifecycle.Page[model.Job], error) {
+	return f.work.List(ctx, service, states, page)
+}
+
+// ClaimWork gives a worker a job; see workqueue.Queue.Claim.
+func (f *Fleet) ClaimWork(ctx context.Context, service, workerID, version string, now time.Time) (model.Job, bool, error) {
+	return f.work.Claim(ctx, service, workerID, version, now)
+}
+
+// AppendWorkLog adds lines to a job's log; see workqueue.Queue.AppendLog. An offset after the end of the log is an
+// *InvalidError.
+func (f *Fleet) AppendWorkLog(
+	ctx context.Context, service, id string, of model.JobAttempt, offset int64, lines string, now time.Time,
+) (model.Job, error) {
+	j, err := f.work.AppendLog(ctx, service, id, of, offset, lines, now)
+	if errors.Is(err, model.ErrLogGap) {
+		return j, &InvalidError{Field: "offset", Rule: fmt.Sprintf("is %d, and the log has %d bytes: send what is between first", offset, j.LogBytes)}
 	}
-	if !s.Scaled() {
-		return ServiceStatus{}, fmt.Errorf("nudge service %s: %w: it is not scaled here, since the configuration names no cluster", name, lifecycle.ErrRefused)
-	}
-	for range lookTries {
-		look := f.newServiceLook(name)
-		if err := f.ops.Drive(ctx, look, nudgePatience); err != nil {
-			return ServiceStatus{}, err
-		}
-		if err := look.failed[name]; err != nil {
-			return ServiceStatus{}, err
-		}
-		if !look.overtaken {
-			return f.serviceStatus(ctx, s)
-		}
-	}
-	return ServiceStatus{}, &lifecycle.UnavailableError{
-		What: "nudge service " + name, RetryAfter: time.Second, Err: errors.New("others look at it at the same time"),
-	}
+	return j, err
+}
+
+// FinishWork ends a job with its worker's result; see workqueue.Queue.Finish.
+func (f *Fleet) FinishWork(
+	ctx context.Context, service, id string, of model.JobAttempt, succeeded bool, reason string, now time.Time,
+) (model.Job, error) {
+	return f.work.Finish(ctx, service, id, of, succeeded, reason, now)
+}
+
+// HearWorker stores the heartbeat of a worker.
+func (f *Fleet) HearWorker(ctx context.Context, service, id, version string, now time.Time) (model.Worker, error) {
+	return f.work.Heartbeat(ctx, service, id, version, now)
+}
+
+// Workers lists the workers of a service, by id.
+func (f *Fleet) Workers(ctx context.Context, service string, page lifecycle.PageOf) (lifecycle.Page[model.Worker], error) {
+	return f.work.Workers(ctx, service, page)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
@@ -197,7 +198,7 @@ func TestAHeldFleetScalesNothingIn(t *testing.T) {
 
 // damagedServices has a service whose row cannot be read.
 type damagedServices struct {
-	fleet.ServiceStore
+	services.Store
 	name string
 }
 
@@ -205,7 +206,7 @@ func (s damagedServices) Service(ctx context.Context, name string) (model.Servic
 	if name == s.name {
 		return model.Service{}, errDamaged
 	}
-	return s.ServiceStore.Service(ctx, name)
+	return s.Store.Service(ctx, name)
 }
 
 // A service whose row cannot be read keeps no other from being looked at and told of.

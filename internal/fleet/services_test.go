@@ -14,6 +14,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
@@ -133,7 +134,7 @@ func TestACrashBetweenADecisionAndItsEffect(t *testing.T) {
 
 // losing is a store of which others are faster a few times.
 type losing struct {
-	fleet.ServiceStore
+	services.Store
 	left *int
 }
 
@@ -141,7 +142,7 @@ func (l losing) UpdateService(ctx context.Context, s model.Service) (model.Servi
 	if *l.left--; *l.left >= 0 {
 		return model.Service{}, fmt.Errorf("update service: %w", lifecycle.ErrConflict)
 	}
-	return l.ServiceStore.UpdateService(ctx, s)
+	return l.Store.UpdateService(ctx, s)
 }
 
 func TestSomebodyElseIsFaster(t *testing.T) {
@@ -268,7 +269,7 @@ func TestServicesThatAreNotThere(t *testing.T) {
 			t.Errorf("unknown: got error %v", err)
 		}
 		w.fleet = w.newFleet("b", func(o *fleet.Options) {
-			o.Services = &fleet.ServiceOptions{Store: w.store, Services: map[string]fleet.Service{"queue": {Name: "queue"}}}
+			o.Services = &services.Options{Store: w.store, Services: map[string]services.Service{"queue": {Name: "queue"}}}
 		})
 		if _, err := w.fleet.NudgeService(t.Context(), "queue"); !errors.Is(err, lifecycle.ErrRefused) {
 			t.Errorf("not scaled: got error %v", err)
@@ -284,7 +285,7 @@ func TestServicesThatAreNotThere(t *testing.T) {
 		}
 		_, err = fleet.New(fleet.Options{
 			Store: w.store, Queue: w.queue, Compute: w.compute, GitHub: w.github, Replica: "d", Pools: map[string]fleet.Pool{"default": {}},
-			Services: &fleet.ServiceOptions{Store: w.store, Services: map[string]fleet.Service{"x": {Name: "x", Cluster: "c"}}},
+			Services: &services.Options{Store: w.store, Services: map[string]services.Service{"x": {Name: "x", Cluster: "c"}}},
 		})
 		if err == nil {
 			t.Error("a scaled service without its parts was taken")

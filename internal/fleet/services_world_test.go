@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
@@ -117,16 +118,16 @@ type serviceWorld struct {
 }
 
 func (w *serviceWorld) options(names ...string) func(*fleet.Options) {
-	services := map[string]fleet.Service{}
+	all := map[string]services.Service{}
 	for _, name := range names {
 		w.containers.jobs(name, 0, 0)
-		services[name] = fleet.Service{
+		all[name] = services.Service{
 			Name: name, Region: "eu-west-1", Cluster: "runners", ECSService: name, Backlog: w.containers,
 			Policy: policy.ServicePolicy{Maximum: 4, BacklogPerRunner: 10, IdleChecks: 5},
 		}
 	}
 	return func(o *fleet.Options) {
-		o.Services = &fleet.ServiceOptions{Store: w.store, Scaler: w.containers, Services: services}
+		o.Services = &services.Options{Store: w.store, Scaler: w.containers, Services: all}
 	}
 }
 
@@ -149,7 +150,7 @@ func (w *serviceWorld) sweep() {
 	}
 }
 
-func (w *serviceWorld) nudge(name string) fleet.ServiceStatus {
+func (w *serviceWorld) nudge(name string) services.Status {
 	w.t.Helper()
 	status, err := w.fleet.NudgeService(w.t.Context(), name)
 	if err != nil {

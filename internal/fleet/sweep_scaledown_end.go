@@ -21,7 +21,7 @@ func (s *ScaleDownSweep) carries(step func(context.Context, judged, time.Time) (
 			return progress, err
 		}
 		if err != nil {
-			return s.over(h, lifecycle.ActionKeep, "it could not be carried on with, and the next sweep tries again: "+oneLine(err)), nil
+			return s.over(h, lifecycle.ActionKeep, "it could not be carried on with, and the next sweep tries again: "+op.OneLine(err)), nil
 		}
 		return progress, nil
 	}

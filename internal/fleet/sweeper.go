@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
 // sweepLease is the lease that says which replica sweeps. It only saves work:
@@ -65,8 +66,8 @@ func (f *Fleet) NewSweeper() *Sweeper {
 	if f.scaleDown != nil {
 		sweeps = append(sweeps, &schedule{name: "scale_down", every: f.scaleDown.every(), begin: func() op.Op { return f.NewScaleDownSweep() }})
 	}
-	if f.workers != nil {
-		sweeps = append(sweeps, &schedule{name: "work", every: workEvery, begin: func() op.Op { return f.NewWorkSweep() }})
+	if f.work.Store != nil {
+		sweeps = append(sweeps, &schedule{name: "work", every: workqueue.SweepInterval, begin: func() op.Op { return f.NewWorkSweep() }})
 	}
 	if len(f.warmPools()) > 0 {
 		sweeps = append(sweeps, &schedule{name: "warm", every: f.timing.Warm, begin: func() op.Op { return f.NewWarmSweep() }})

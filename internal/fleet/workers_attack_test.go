@@ -10,7 +10,9 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
 // A worker that was restarted and asks again is heard of its job by that.
@@ -161,13 +163,13 @@ func TestWhatIsDecidedOnJobs(t *testing.T) {
 
 // What a service has that is not scaled is counted for whoever asks.
 func TestAServiceWithOnlyAQueue(t *testing.T) {
-	var queue fleet.WorkBacklog
+	var queue workqueue.Backlog
 	w := &workWorld{}
 	w.world = newWorld(t, func(o *fleet.Options) {
-		w.work = &workStore{WorkerStore: o.Store.(fleet.WorkerStore)}
-		queue = fleet.WorkBacklog{Store: w.work, AtMost: 2}
-		o.Workers = &fleet.WorkerOptions{Store: w.work, Services: map[string]model.JobPolicy{"render": {QueueTime: time.Hour}}}
-		o.Services = &fleet.ServiceOptions{Services: map[string]fleet.Service{"render": {Name: "render", Backlog: queue}}}
+		w.work = &workStore{Store: o.Store.(workqueue.Store)}
+		queue = workqueue.Backlog{Store: w.work, AtMost: 2}
+		o.Workers = &workqueue.Options{Store: w.work, Services: map[string]model.JobPolicy{"render": {QueueTime: time.Hour}}}
+		o.Services = &services.Options{Services: map[string]services.Service{"render": {Name: "render", Backlog: queue}}}
 	})
 	now := time.Now()
 	for version, workers := range map[string][]string{"1.0": {"a", "b"}, "1.1": {"c"}} {
@@ -190,7 +192,7 @@ func TestAServiceWithOnlyAQueue(t *testing.T) {
 	if diff := cmp.Diff(model.Backlog{Queued: &two, Busy: &one, More: true}, got.Seen.Backlog); diff != "" {
 		t.Errorf("jobs (-want +got):\n%s", diff)
 	}
-	want := &fleet.WorkerCount{Versions: []fleet.VersionCount{{Version: "1.0", Online: 2, Offline: 1}, {Version: "1.1", Online: 1}}}
+	want := &workqueue.WorkerCount{Versions: []workqueue.VersionCount{{Version: "1.0", Online: 2, Offline: 1}, {Version: "1.1", Online: 1}}}
 	if diff := cmp.Diff(want, got.Workers); diff != "" || want.Online() != 3 {
 		t.Errorf("workers (-want +got):\n%s", diff)
 	}
@@ -202,7 +204,7 @@ func TestAQueueThatCannotBeCounted(t *testing.T) {
 	containers.countErr["a"] = &lifecycle.UnavailableError{What: "count", Err: errors.New("no answer")}
 	containers.jobs("b", 2, 1)
 	w := newWorld(t, func(o *fleet.Options) {
-		o.Services = &fleet.ServiceOptions{Services: map[string]fleet.Service{"a": {Name: "a", Backlog: containers}, "b": {Name: "b", Backlog: containers}}}
+		o.Services = &services.Options{Services: map[string]services.Service{"a": {Name: "a", Backlog: containers}, "b": {Name: "b", Backlog: containers}}}
 	})
 	page, err := w.fleet.Services(t.Context(), lifecycle.PageOf{})
 	if err != nil || len(page.Items) != 2 {

@@ -5,16 +5,16 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
 var errDamaged = errors.New("read: damaged document: no JSON from byte 1 on")
 
 // damagedWork has jobs that cannot be read.
 type damagedWork struct {
-	fleet.WorkerStore
+	workqueue.Store
 	ids map[string]bool
 }
 
@@ -22,7 +22,7 @@ func (s damagedWork) Work(ctx context.Context, service, id string) (model.Job, e
 	if s.ids[id] {
 		return model.Job{}, errDamaged
 	}
-	return s.WorkerStore.Work(ctx, service, id)
+	return s.Store.Work(ctx, service, id)
 }
 
 // A job that cannot be read is given to nobody, and keeps no other.
@@ -30,7 +30,7 @@ func TestADamagedJobKeepsNoOther(t *testing.T) {
 	w := newWorkWorld(t)
 	w.submit("render", "a", "b", "c", "d")
 	damaged := map[string]bool{"a": true}
-	w.work.WorkerStore = damagedWork{w.work.WorkerStore, damaged}
+	w.work.Store = damagedWork{w.work.Store, damaged}
 	if got := w.claim("render", "w1", workBegan); got == "" || got == "a" {
 		t.Errorf("behind a damaged job, w1 got %q", got)
 	}
@@ -47,7 +47,7 @@ func TestADamagedJobKeepsNoOther(t *testing.T) {
 
 // contended is a store in which somebody else is always faster with a job.
 type contended struct {
-	fleet.WorkerStore
+	workqueue.Store
 	tries int
 }
 
@@ -60,8 +60,8 @@ func (s *contended) UpdateWork(context.Context, model.Job) (model.Job, error) {
 func TestAClaimEnds(t *testing.T) {
 	w := newWorkWorld(t)
 	w.submit("render", "a", "b")
-	s := &contended{WorkerStore: w.work.WorkerStore}
-	w.work.WorkerStore = s
+	s := &contended{Store: w.work.Store}
+	w.work.Store = s
 	_, found, err := w.fleet.ClaimWork(t.Context(), "render", "w", "", workBegan)
 	if found || !errors.Is(err, lifecycle.ErrUnavailable) || s.tries != 11 {
 		t.Errorf("got %t and error %v after %d tries, want unavailable after 11", found, err, s.tries)

@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
 var workBegan = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -22,7 +23,7 @@ var workBegan = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 // workStore is a store of which some writes are not carried out, or whose
 // answer does not come.
 type workStore struct {
-	fleet.WorkerStore
+	workqueue.Store
 	mu sync.Mutex
 	// lose says what becomes of the next write of a job: "" nothing special,
 	// "before" and "after" that it fails before or after it is carried out.
@@ -42,7 +43,7 @@ func (s *workStore) UpdateWork(ctx context.Context, j model.Job) (model.Job, err
 	if lose == "before" {
 		return j, away
 	}
-	j, err := s.WorkerStore.UpdateWork(ctx, j)
+	j, err := s.Store.UpdateWork(ctx, j)
 	if lose == "after" {
 		return model.Job{}, away
 	}
@@ -53,7 +54,7 @@ func (s *workStore) WaitingWork(ctx context.Context, service string, limit int) 
 	if s.ids != nil {
 		return s.ids, nil
 	}
-	return s.WorkerStore.WaitingWork(ctx, service, limit)
+	return s.Store.WaitingWork(ctx, service, limit)
 }
 
 // workWorld is a fleet with the services render, and archive, whose jobs wait
@@ -68,8 +69,8 @@ func newWorkWorld(t *testing.T) *workWorld {
 	t.Helper()
 	w := &workWorld{}
 	w.world = newWorld(t, func(o *fleet.Options) {
-		w.work = &workStore{WorkerStore: o.Store.(fleet.WorkerStore)}
-		o.Workers = &fleet.WorkerOptions{
+		w.work = &workStore{Store: o.Store.(workqueue.Store)}
+		o.Workers = &workqueue.Options{
 			Store: w.work, Services: map[string]model.JobPolicy{"render": {QueueTime: time.Hour}, "archive": {QueueTime: time.Hour, Requeue: true}},
 			Queued: func(service string) { w.queued = append(w.queued, service) },
 		}
@@ -138,8 +139,8 @@ func TestSubmitWork(t *testing.T) {
 	if diff := cmp.Diff(first, again); err != nil || diff != "" {
 		t.Errorf("said again: error %v, (-first +again):\n%s", err, diff)
 	}
-	if _, err := w.fleet.SubmitWork(ctx, "render", "a", []byte("y"), workBegan); !errors.Is(err, fleet.ErrWorkDiffers) {
-		t.Errorf("another job of its id: got error %v, want %v", err, fleet.ErrWorkDiffers)
+	if _, err := w.fleet.SubmitWork(ctx, "render", "a", []byte("y"), workBegan); !errors.Is(err, workqueue.ErrPayloadDiffers) {
+		t.Errorf("another job of its id: got error %v, want %v", err, workqueue.ErrPayloadDiffers)
 	}
 	if _, err := w.fleet.SubmitWork(ctx, "archive", "a", []byte("y"), workBegan); err != nil {
 		t.Errorf("its id in another service: %v", err)
@@ -198,7 +199,7 @@ func TestClaimWork(t *testing.T) {
 	if got := w.claim("render", "w1", workBegan); got != "d" {
 		t.Errorf("after its job, w1 got %q, want d", got)
 	}
-	count, err := fleet.WorkBacklog{Store: w.work, AtMost: 3}.Count(t.Context(), "render")
+	count, err := workqueue.Backlog{Store: w.work, AtMost: 3}.Count(t.Context(), "render")
 	if err != nil || *count.Queued != 0 || *count.Busy != 3 || count.More {
 		t.Errorf("backlog: got %d queued, %d busy and error %v; want 0 and 3", *count.Queued, *count.Busy, err)
 	}

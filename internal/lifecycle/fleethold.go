@@ -114,3 +114,12 @@ func latest(a, b time.Time) time.Time {
 	}
 	return a
 }
+
+// FleetHeldError says that the hold on the whole fleet forbids to end a host.
+type FleetHeldError struct {
+	Hold FleetHold
+}
+
+func (e *FleetHeldError) Error() string {
+	return e.Hold.String() + ": nothing is ended; take the hold away first"
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
 // retryAfter is what a caller is told when nothing better is known.
@@ -87,7 +88,7 @@ func (s *service) toStatus(ctx context.Context, err error) error {
 		return status.Error(codes.Aborted, err.Error())
 	case errors.As(err, &held), errors.As(err, &allHeld), errors.As(err, &state), errors.Is(err, model.ErrStaleAttempt):
 		return status.Error(codes.FailedPrecondition, err.Error())
-	case errors.Is(err, fleet.ErrSpecDiffers), errors.Is(err, fleet.ErrWorkDiffers):
+	case errors.Is(err, fleet.ErrSpecDiffers), errors.Is(err, workqueue.ErrPayloadDiffers):
 		return status.Error(codes.AlreadyExists, err.Error())
 	case errors.Is(err, lifecycle.ErrNotFound):
 		return status.Error(codes.NotFound, err.Error())

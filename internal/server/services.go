@@ -4,8 +4,8 @@ import (
 	"context"
 	"math"
 
-	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -37,7 +37,7 @@ func (s *service) ListServices(ctx context.Context, req *remudav1.ListServicesRe
 
 // runnerService is a service as callers see it: as the configuration has it, and
 // as it was last looked at.
-func runnerService(s fleet.ServiceStatus) *remudav1.Service {
+func runnerService(s services.Status) *remudav1.Service {
 	one := &remudav1.Service{
 		Name: s.Name, Region: s.Region, Cluster: s.Cluster, EcsService: s.ECSService,
 		DesiredCount: bounded(s.Seen.Wanted), RunningCount: bounded(s.Seen.Running),

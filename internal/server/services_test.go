@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/server"
+	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -49,15 +50,15 @@ func (c containers) Count(_ context.Context, service string) (model.Backlog, err
 func servicesWorld(t *testing.T) *world {
 	t.Helper()
 	c := containers{map[string]int{}}
-	services := map[string]fleet.Service{"queue": {Name: "queue"}}
+	all := map[string]services.Service{"queue": {Name: "queue"}}
 	for _, name := range []string{"away", "jobs-eu", "many"} {
-		services[name] = fleet.Service{
+		all[name] = services.Service{
 			Name: name, Region: "eu-west-1", Cluster: "runners", ECSService: "jobs", Backlog: c,
 			Policy: policy.ServicePolicy{Maximum: 2, BacklogPerRunner: 10, IdleChecks: 5},
 		}
 	}
 	return newWorldOf(t, server.Callers{}, func(o *fleet.Options) {
-		o.Services = &fleet.ServiceOptions{Store: o.Store.(*hosts).Store, Scaler: c, Services: services}
+		o.Services = &services.Options{Store: o.Store.(*hosts).Store, Scaler: c, Services: all}
 	})
 }
 

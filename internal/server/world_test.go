@@ -25,6 +25,7 @@ import (
 	queue "github.com/remuda-ci/remuda/internal/queue/memory"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/services/workqueue"
 	store "github.com/remuda-ci/remuda/internal/store/memory"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -103,7 +104,7 @@ func newWorldOf(t testing.TB, callers server.Callers, change ...func(*fleet.Opti
 			Name: "default", ResourceClasses: []string{"large"}, UsageClasses: lifecycle.UsageClasses,
 			Policy: lifecycle.DefaultPolicy(),
 		}, "spare": {Name: "spare", Policy: lifecycle.DefaultPolicy()}},
-		Workers: &fleet.WorkerOptions{Store: w.store.Store, Services: map[string]model.JobPolicy{"render": {QueueTime: time.Hour}, "archive": {QueueTime: time.Hour}}},
+		Workers: &workqueue.Options{Store: w.store.Store, Services: map[string]model.JobPolicy{"render": {QueueTime: time.Hour}, "archive": {QueueTime: time.Hour}}},
 		Classes: map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}},
 		Sells: func(c fleet.Class, patterns ...[]string) bool {
 			return limits.Sells(c.CPU, c.MemoryMiB, patterns...)

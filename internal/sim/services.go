@@ -9,7 +9,9 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
 // serviceLives: every third life has a service of runners in containers, with a
@@ -25,22 +27,22 @@ func (w *world) serving() bool { return w.cfg.Seed%serviceLives == 1 }
 var servicePolicy = policy.ServicePolicy{Maximum: 3, BacklogPerRunner: 2, IdleChecks: 2}
 
 // serviceOptions are those of this life's service; nil: it has none.
-func (w *world) serviceOptions() *fleet.ServiceOptions {
+func (w *world) serviceOptions() *services.Options {
 	if !w.serving() {
 		return nil
 	}
-	return &fleet.ServiceOptions{Store: storePort{w}, Scaler: ecsPort{w}, Services: map[string]fleet.Service{serviceName: {
+	return &services.Options{Store: storePort{w}, Scaler: ecsPort{w}, Services: map[string]services.Service{serviceName: {
 		Name: serviceName, Region: "here", Cluster: "containers", ECSService: serviceName, Policy: servicePolicy,
-		Backlog: fleet.WorkBacklog{Store: storePort{w}, AtMost: 100},
+		Backlog: workqueue.Backlog{Store: storePort{w}, AtMost: 100},
 	}}}
 }
 
 // workerOptions are those of the service's queue.
-func (w *world) workerOptions(r *replica) *fleet.WorkerOptions {
+func (w *world) workerOptions(r *replica) *workqueue.Options {
 	if !w.serving() {
 		return nil
 	}
-	return &fleet.WorkerOptions{
+	return &workqueue.Options{
 		Store: storePort{w}, Services: map[string]model.JobPolicy{serviceName: {QueueTime: 24 * time.Hour, Requeue: w.cfg.Seed%2 == 0}},
 		Queued: func(string) {
 			proc := r.proc
@@ -65,7 +67,7 @@ func (r *replica) sweepServices() {
 // begins; the zero time ends the series.
 func (r *replica) lookAtServices(name string, again func() time.Time) {
 	w := r.w
-	var op *fleet.ServiceSweep
+	var op *services.Sweep
 	a := &actor{name: r.name + " " + name, proc: r.proc, beside: true}
 	a.step = func() (time.Time, bool) {
 		if op == nil {
@@ -161,7 +163,7 @@ func (p ecsPort) call(what string, do func()) error {
 	return nil
 }
 
-// Describe implements fleet.Services.
+// Describe implements services.Scaler.
 func (p ecsPort) Describe(_ context.Context, services []string) map[string]model.Observation {
 	looks := map[string]model.Observation{}
 	for _, name := range services {
@@ -177,7 +179,7 @@ func (p ecsPort) Describe(_ context.Context, services []string) map[string]model
 	return looks
 }
 
-// SetDesired implements fleet.Services.
+// SetDesired implements services.Scaler.
 func (p ecsPort) SetDesired(_ context.Context, service string, desired int) error {
 	return p.call("set desired", func() {
 		p.w.tell(p.w.who(), "sets desired", fmt.Sprintf("%s to %d", service, desired))

@@ -14,15 +14,16 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/workqueue"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 	"github.com/remuda-ci/remuda/internal/store/storetest"
 )
 
 var (
-	_ fleet.Store       = (*dynamo.Store)(nil)
-	_ fleet.JobStore    = (*dynamo.Store)(nil)
-	_ fleet.WorkerStore = (*dynamo.Store)(nil)
-	_ agent.Store       = (*dynamo.HostView)(nil)
+	_ fleet.Store     = (*dynamo.Store)(nil)
+	_ fleet.JobStore  = (*dynamo.Store)(nil)
+	_ workqueue.Store = (*dynamo.Store)(nil)
+	_ agent.Store     = (*dynamo.HostView)(nil)
 )
 
 // TestStore has the agents use a client of their own, as they do.

@@ -7,16 +7,17 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/services/workqueue"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 	"github.com/remuda-ci/remuda/internal/store/storetest"
 )
 
 var (
-	_ fleet.Store       = (*sqlite.Store)(nil)
-	_ fleet.JobStore    = (*sqlite.Store)(nil)
-	_ fleet.WorkerStore = (*sqlite.Store)(nil)
-	_ agent.Store       = (*sqlite.HostView)(nil)
+	_ fleet.Store     = (*sqlite.Store)(nil)
+	_ fleet.JobStore  = (*sqlite.Store)(nil)
+	_ workqueue.Store = (*sqlite.Store)(nil)
+	_ agent.Store     = (*sqlite.HostView)(nil)
 )
 
 func open(t testing.TB, path string, o db.Options) *db.DB {

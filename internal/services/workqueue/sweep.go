@@ -1,4 +1,4 @@
-package fleet
+package workqueue
 
 import (
 	"context"
@@ -11,33 +11,34 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
-// workEvery is how often jobs are looked for whose workers went silent: a tenth
-// of the time that makes them so.
-const workEvery = model.JobSilence / 10
+// SweepInterval is how often the sweep runs: a tenth of the silence that it looks for.
+const SweepInterval = model.JobSilence / 10
 
-// WorkSweep ends the jobs of services whose workers went silent, or queues them
-// once more, and ends those that no worker took in time. Its cost grows with what
-// is due.
-type WorkSweep struct {
+// sweepPage is how many due jobs the sweep reads at once.
+const sweepPage = 100
+
+// Sweep ends the jobs whose workers went silent, or queues them again, and ends those that no worker took in time. Its
+// cost grows with the number of due jobs.
+type Sweep struct {
 	op.Stages
-	f    *Fleet
+	q    *Queue
 	due  []model.Job
 	page lifecycle.PageOf
 	last bool
 }
 
-// NewWorkSweep begins a sweep.
-func (f *Fleet) NewWorkSweep() *WorkSweep {
-	s := &WorkSweep{f: f, Stages: f.ops.Stages("work"), page: lifecycle.PageOf{Limit: dueAtOnce}}
+// NewSweep begins a sweep.
+func (q *Queue) NewSweep() *Sweep {
+	s := &Sweep{Stages: q.driver.Stages("work"), q: q, page: lifecycle.PageOf{Limit: sweepPage}}
 	s.Next = s.list
 	return s
 }
 
-func (s *WorkSweep) list(ctx context.Context, now time.Time) (op.Progress, error) {
-	if s.f.workers == nil || s.last {
+func (s *Sweep) list(ctx context.Context, now time.Time) (op.Progress, error) {
+	if s.q.Store == nil || s.last {
 		return op.Done, nil
 	}
-	page, err := s.f.workers.Store.DueWork(ctx, now, s.page)
+	page, err := s.q.Store.DueWork(ctx, now, s.page)
 	if err != nil {
 		return op.Again, fmt.Errorf("list due jobs of services: %w", err)
 	}
@@ -46,23 +47,23 @@ func (s *WorkSweep) list(ctx context.Context, now time.Time) (op.Progress, error
 	return op.Again, nil
 }
 
-func (s *WorkSweep) job(ctx context.Context, now time.Time) (op.Progress, error) {
+func (s *Sweep) job(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.due) == 0 {
 		s.Next = s.list
 		return op.Again, nil
 	}
 	j := s.due[0]
 	s.due = s.due[1:]
-	next := j.CheckDeadline(s.f.workers.Services[j.Service], now)
+	next := j.CheckDeadline(s.q.Services[j.Service], now)
 	decision := s.decision(j, next)
 	s.Events.Collect("", decision.Action, decision.Reason)
 	if s.Events.Dry {
 		return op.Again, nil
 	}
-	stored, err := s.f.workers.Store.UpdateWork(ctx, next)
+	stored, err := s.q.Store.UpdateWork(ctx, next)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
-		return op.Again, nil // its worker said something
+		return op.Again, nil // its worker has reported since
 	case err != nil:
 		if err = fmt.Errorf("write job %s of service %s: %w", j.ID, j.Service, err); !s.Past(ctx, err) {
 			return op.Again, err
@@ -73,18 +74,18 @@ func (s *WorkSweep) job(ctx context.Context, now time.Time) (op.Progress, error)
 	}
 	s.Events.RecordEffect(decision)
 	if j.WorkerID != "" {
-		s.f.workLeft(ctx, j)
+		s.q.clearWorker(ctx, j)
 	}
 	if stored.State == model.JobWaiting {
-		s.f.workQueued(j.Service)
+		s.q.Queued(j.Service)
 	}
 	return op.Again, nil
 }
 
-// decision is what becomes of a job, which is due, and why.
-func (s *WorkSweep) decision(j, next model.Job) lifecycle.Event {
+// decision describes what becomes of a due job, and why.
+func (s *Sweep) decision(j, next model.Job) lifecycle.Event {
 	e := lifecycle.Event{At: s.Events.Now, Action: lifecycle.ActionKeep}
-	why := next.Reason + "; it awaits " + next.Awaited(s.f.workers.Services[j.Service])
+	why := next.Reason + "; it awaits " + s.q.Awaited(next)
 	switch {
 	case next.State.Ended():
 		e.Action, why = lifecycle.ActionFailJob, next.Reason

@@ -1,0 +1,269 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/services/model"
+)
+
+const (
+	// maxAtOnce is how many backlogs are counted, and how many services scaled, at the same time. More would burden a
+	// database with all of them at once; with fewer, some that hang would delay the others.
+	maxAtOnce = 32
+	// countTimeout bounds a count, and nudgedCountTimeout one whose caller waits. Counting a large table exactly takes
+	// a second.
+	countTimeout       = 5 * time.Second
+	nudgedCountTimeout = 3 * time.Second
+	// ecsTimeout bounds one question or order to ECS, retries included.
+	ecsTimeout = 10 * time.Second
+)
+
+// Sweep checks services of runners: it compares what waits for them with what they run, writes its decision, then
+// tells ECS. If it dies between the two, the next sweep decides the same again.
+//
+// A decision is written under the version that the row had before the service was observed, so a decision never
+// follows an observation that is older than another replica's decision. Each service continues as soon as its own
+// backlog is counted: one that hangs does not delay the others.
+type Sweep struct {
+	op.Stages
+	s     *Services
+	names []string
+	// nudged: the check was asked for, so it does not count as an idle check.
+	nudged  bool
+	timeout time.Duration // of a count
+
+	rows    map[string]model.Service // of the names that could be read
+	pending int                      // questions without an answer yet
+	ready   chan *check              // those with an answer; it has room for all
+	// counting and telling limit the questions that run at the same time.
+	counting, telling chan struct{}
+
+	// overtaken: another replica decided on a service between its observation and its decision, which was dropped.
+	overtaken bool
+	// failed says why a service could not be checked or scaled. The other services go on.
+	failed map[string]error
+}
+
+// check is one service on its way through a sweep.
+type check struct {
+	// row is the row as it was before the observation, and later as it was stored with the decision.
+	row         model.Service
+	observation model.Observation
+	backlog     backlogCount
+	decision    policy.ServiceDecision
+	outcome     scaleOutcome
+	next        func(context.Context, *check, time.Time) (op.Progress, error)
+}
+
+// backlogCount is a backlog as far as it is known, and why it is not known completely.
+type backlogCount struct {
+	model.Backlog
+	err error
+}
+
+// NewSweep begins a sweep of every service that is scaled.
+func (s *Services) NewSweep() *Sweep {
+	w := s.newNudgedSweep(s.scaled()...)
+	w.nudged, w.timeout, w.Events.Sweep = false, countTimeout, "services"
+	return w
+}
+
+// newNudgedSweep begins a sweep of some services that was asked for.
+func (s *Services) newNudgedSweep(names ...string) *Sweep {
+	w := &Sweep{
+		Stages: s.env.Driver.Stages(""), s: s, names: names, nudged: true, timeout: nudgedCountTimeout,
+		rows: map[string]model.Service{}, failed: map[string]error{}, ready: make(chan *check, len(names)),
+		counting: make(chan struct{}, maxAtOnce), telling: make(chan struct{}, maxAtOnce),
+	}
+	w.Next = w.read
+	return w
+}
+
+// Failed says why services could not be checked or scaled; nil: all were.
+func (w *Sweep) Failed() error {
+	var errs []error
+	for _, err := range w.failed {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// read reads the rows, before anything is observed. A service whose row is damaged is not checked.
+func (w *Sweep) read(ctx context.Context, _ time.Time) (op.Progress, error) {
+	var names []string
+	for _, name := range w.names {
+		row, err := w.s.Store.Service(ctx, name)
+		switch {
+		case err == nil:
+			w.rows[name] = row
+			names = append(names, name)
+		case op.Transient(ctx, err):
+			return op.Again, fmt.Errorf("read service %s: %w", name, err)
+		default:
+			w.failed[name] = fmt.Errorf("read service %s: %w", name, err)
+			w.s.env.Log.Warn("service not checked: repair its row or delete it", "service", name, "error", err)
+		}
+	}
+	w.names, w.Next = names, w.describe
+	return op.Again, nil
+}
+
+// describe asks ECS for all services at once, which takes one request for many, and begins to count their backlogs.
+func (w *Sweep) describe(ctx context.Context, now time.Time) (op.Progress, error) {
+	if len(w.names) == 0 {
+		return op.Done, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, ecsTimeout)
+	defer cancel()
+	observed := w.s.Scaler.Describe(limited, w.names)
+	for _, name := range w.names {
+		c := &check{row: w.rows[name], observation: observed[name]}
+		w.ask(w.counting, c, w.decide, func() {
+			if c.observation.Err == nil {
+				c.backlog = w.s.countBacklog(ctx, name, w.timeout)
+			}
+		})
+	}
+	return w.await(ctx, now)
+}
+
+// ask runs a question about a service in the background. The check continues with then once it is answered.
+func (w *Sweep) ask(
+	limit chan struct{}, c *check, then func(context.Context, *check, time.Time) (op.Progress, error), question func(),
+) {
+	w.pending++
+	c.next = then
+	go func() {
+		limit <- struct{}{}
+		defer func() { <-limit }()
+		question()
+		w.ready <- c
+	}()
+}
+
+// await waits for the answer to one of the questions.
+func (w *Sweep) await(ctx context.Context, _ time.Time) (op.Progress, error) {
+	w.Next = w.await
+	if w.pending == 0 {
+		return op.Done, nil
+	}
+	select {
+	case c := <-w.ready:
+		w.pending--
+		w.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return c.next(ctx, c, now) }
+		return op.Again, nil
+	case <-ctx.Done():
+		return op.Again, context.Cause(ctx)
+	}
+}
+
+func (s *Services) countBacklog(ctx context.Context, name string, timeout time.Duration) backlogCount {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	b, err := s.Services[name].Backlog.Count(ctx, name)
+	return backlogCount{b, err}
+}
+
+// decide decides on a service and writes the decision.
+func (w *Sweep) decide(ctx context.Context, c *check, now time.Time) (op.Progress, error) {
+	d, next := w.decision(ctx, c, now)
+	if w.Events.Dry {
+		w.recordDecision(c.row, d, next, now)
+		w.Next = w.await
+		return op.Again, nil
+	}
+	stored, err := w.s.Store.UpdateService(ctx, next)
+	switch {
+	case errors.Is(err, lifecycle.ErrConflict):
+		// The observation is older than another replica's decision: the next check sees both.
+		w.overtaken, w.Next = true, w.await
+		return op.Again, nil
+	case err != nil:
+		return op.Again, fmt.Errorf("write service %s: %w", next.Name, err)
+	}
+	w.recordDecision(c.row, d, next, now)
+	c.row, c.decision, w.Next = stored, d, w.await
+	if d.Action != policy.ServiceKeep {
+		w.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return w.apply(ctx, c, now) }
+	}
+	return op.Again, nil
+}
+
+// decision is what to do with a service, and the row to write with it.
+func (w *Sweep) decision(ctx context.Context, c *check, now time.Time) (policy.ServiceDecision, model.Service) {
+	row, seen, backlog := c.row, c.observation, c.backlog
+	row.CheckedAt = now
+	if seen.Err != nil {
+		w.failed[row.Name] = seen.Err
+		d := policy.ServiceDecision{Action: policy.ServiceKeep, Desired: row.Wanted, IdleChecks: row.IdleChecks, Reason: "it could not be looked at: " + op.OneLine(seen.Err)}
+		row.Reason = d.Reason
+		return d, row
+	}
+	// A clock that was ahead may have written a time in the future: that must not delay anything.
+	since := now.Sub(row.CountedAt)
+	between := w.nudged || since >= 0 && since < w.s.env.Interval/2
+	d := w.s.Services[row.Name].Policy.Scale(policy.ServiceFacts{
+		Desired: seen.Desired, Running: seen.Running, Pending: seen.Pending,
+		Queued: backlog.Queued, Busy: backlog.Busy, More: backlog.More, IdleChecks: row.IdleChecks, Between: between,
+	})
+	if backlog.err != nil {
+		d.Reason += ": " + op.OneLine(backlog.err)
+		if d.Action == policy.ServiceKeep {
+			w.failed[row.Name] = backlog.err
+		}
+	}
+	if d.Action == policy.ServiceScaleIn {
+		d = w.unlessHeld(ctx, d, c, now)
+	}
+	if !between {
+		row.CountedAt = now
+	}
+	row.Tasks, row.Backlog = seen.Tasks, backlog.Backlog
+	row.IdleChecks, row.Wanted, row.Reason = d.IdleChecks, d.Desired, d.Reason
+	return d, row
+}
+
+// unlessHeld keeps the runners of a service while the fleet is held, or while that is unknown.
+func (w *Sweep) unlessHeld(ctx context.Context, d policy.ServiceDecision, c *check, now time.Time) policy.ServiceDecision {
+	err := w.s.env.MayEnd(ctx, now)
+	if err == nil {
+		return d
+	}
+	w.fail(c.row.Name, err)
+	d.Action, d.Desired = policy.ServiceKeep, c.observation.Desired
+	d.Reason = op.OneLine(err) + "; else it would go to zero: " + d.Reason
+	return d
+}
+
+// fail notes why a service could not be scaled. The fleet's hold is not a failure.
+func (w *Sweep) fail(name string, err error) {
+	if held := new(lifecycle.FleetHeldError); !errors.As(err, &held) {
+		w.failed[name] = err
+	}
+}
+
+// recordDecision gives a decision to a caller that collects them. A sweep that keeps a service also records the reason
+// in the history, if it differs from that of the check before. What ECS is told is recorded by noteOutcome.
+func (w *Sweep) recordDecision(before model.Service, d policy.ServiceDecision, after model.Service, now time.Time) {
+	e := lifecycle.Event{At: now, Action: lifecycle.ActionKeep, Reason: fmt.Sprintf("service %s: %s", before.Name, d.Reason)}
+	if d.Action != policy.ServiceKeep {
+		e = scaleEvent(after, d, now)
+	}
+	w.Events.Collect("", e.Action, e.Reason)
+	if d.Action == policy.ServiceKeep && !w.nudged && !w.Events.Dry && before.Reason != after.Reason {
+		w.Events.Record(e)
+	}
+}
+
+func scaleEvent(row model.Service, d policy.ServiceDecision, now time.Time) lifecycle.Event {
+	return lifecycle.Event{
+		At: now, Action: lifecycle.ActionScale,
+		Reason: fmt.Sprintf("service %s goes from %d to %d: %s", row.Name, row.Desired, d.Desired, d.Reason),
+	}
+}
