@@ -105,7 +105,7 @@ var replacements = []struct {
 // unsteady are lines that may be there or not. The last are said when systemd goes
 // before agentd.
 var unsteady = regexp.MustCompile(`^ *(Tasks|Memory|CPU|IO|IP): |sleep 0\.1$|reported: .* signal= |context canceled` +
-	`|cannot look at the host: .*connect to systemd|systemd does not hear|stopped by a signal`)
+	`|cannot observe the host: .*connect to systemd|systemd does not hear|sd_notify failed|stopped by a signal`)
 
 // normal is a text with its times and ids replaced, each record told once, and
 // without spaces at the ends of lines.
@@ -116,7 +116,7 @@ func normal(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \n")
-		again := strings.Contains(line, "agentd.agent: record: ") && slices.Contains(lines, line)
+		again := strings.Contains(line, "agentd.agent: record changed: ") && slices.Contains(lines, line)
 		if !unsteady.MatchString(line) && !again {
 			lines = append(lines, line)
 		}
