@@ -184,7 +184,7 @@ func TestCheckInTheAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newAWSParts(t.Context(), c, hclog.NewNullLogger())
+	p, err := newAWSBackends(t.Context(), c, hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestSnapshotOnlyReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newAWSParts(t.Context(), c, hclog.NewNullLogger())
+	p, err := newAWSBackends(t.Context(), c, hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ type command struct {
 // commands lists all of them, in the order in which people meet them.
 func commands() []command {
 	return []command{
-		{"dev", "[flags]", "run everything on this machine: hosts are processes, GitHub a stand-in", dev},
+		{"dev", "[flags]", "run everything on this machine: hosts are processes, GitHub a stand-in", runDev},
 		{"serve", "--config FILE", "run the daemon", serve},
 		{"config check", "[--aws | --dev] FILE", "say all that is wrong with a configuration", configCheck},
 		{"plan", "--snapshot FILE [--output json|table]", "say what a scale-down would do with a fleet described in a file, and why", plan},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
+	"github.com/remuda-ci/remuda/internal/dev"
 )
 
 // configCheck prints one line for each thing that is wrong with a file, or says
@@ -67,7 +68,7 @@ func configCheck(ctx context.Context, call *call) error {
 	switch {
 	case !inAWS:
 		return nil
-	case c.AWS == nil:
+	case c.Backend() != config.BackendAWS:
 		return call.misused("--aws: %s has no aws section", files[0])
 	}
 	return checkAWS(ctx, c, call)
@@ -75,11 +76,11 @@ func configCheck(ctx context.Context, call *call) error {
 
 // loadForDev reads a file as dev does.
 func loadForDev(path string) (*config.Config, error) {
-	o, err := devWith(path, "")
+	o, err := dev.OptionsFor(path, "")
 	if err != nil {
 		return nil, err
 	}
-	return o.configuration(programs{})
+	return devConfiguration(&o, dev.Programs{})
 }
 
 // checkTimeout bounds the look into the account, which makes some dozens of
@@ -90,7 +91,7 @@ const checkTimeout = 2 * time.Minute
 func checkAWS(ctx context.Context, c *config.Config, call *call) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	p, err := newAWSParts(ctx, c, hclog.NewNullLogger())
+	p, err := newAWSBackends(ctx, c, hclog.NewNullLogger())
 	if err != nil {
 		return err
 	}

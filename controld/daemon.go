@@ -19,6 +19,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/github"
+	"github.com/remuda-ci/remuda/internal/instrument"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/telemetry"
@@ -33,16 +34,16 @@ const drainWithin = 3 * time.Second
 // daemon is controld, wired: the adapters that a configuration names, the
 // use-cases over them, and the servers in front.
 type daemon struct {
-	log     hclog.Logger
-	metrics *telemetry.Metrics
-	parts   *parts
-	hub     *github.Client
-	fleet   *fleet.Fleet
-	grpc    *server.Server
-	web     *web.Server
+	log      hclog.Logger
+	metrics  *telemetry.Metrics
+	backends *backends
+	hub      *github.Client
+	fleet    *fleet.Fleet
+	grpc     *server.Server
+	web      *web.Server
 }
 
-// newDaemon builds the parts. Nothing runs before serve. The replica's name
+// newDaemon builds everything. Nothing runs before serve. The replica's name
 // must be this process's alone.
 func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.Writer) (_ *daemon, err error) {
 	d := &daemon{log: telemetry.NewLogger("controld", string(c.Log.Level), string(c.Log.Format), stderr)}
@@ -56,7 +57,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	if d.hub, err = newGitHub(ctx, c.GitHub, d.log); err != nil {
 		return nil, err
 	}
-	if d.parts, err = newParts(ctx, c, d.log); err != nil {
+	if d.backends, err = newBackends(ctx, c, d.log); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -65,7 +66,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 		}
 	}()
 	d.metrics = telemetry.NewMetrics()
-	metrics, p := d.metrics, d.parts
+	metrics, p := d.metrics, d.backends
 	records := countedStore{p.store, counter{metrics, "store"}}
 	hosts, err := pools(c)
 	if err != nil {
@@ -106,7 +107,7 @@ func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
 			return &configError{err}
 		}
 	}
-	who, err := callers(c, countedJobs{d.parts.jobs, counter{d.metrics, "store"}}, d.fleet)
+	who, err := callers(c, countedJobs{d.backends.jobs, counter{d.metrics, "store"}}, d.fleet)
 	if err != nil {
 		return err
 	}
@@ -116,15 +117,15 @@ func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
 	}); err != nil {
 		return err
 	}
-	counting := &census{
-		store: records, jobs: d.parts.jobs, guards: d.parts.guards, pools: slices.Sorted(maps.Keys(jobPools(c))), services: d.fleet.Services,
-		budgets: d.hub.Budgets, metrics: d.metrics, log: d.log.Named("metrics"),
+	gauges := &instrument.HostGauges{
+		Store: records, Jobs: d.backends.jobs, Guards: d.backends.guards, Pools: slices.Sorted(maps.Keys(jobPools(c))), Services: d.fleet.Services,
+		Budgets: d.hub.Budgets, Metrics: d.metrics, Log: d.log.Named("metrics"),
 	}
 	hooks, err := d.webhooks(c)
 	if err != nil {
 		return err
 	}
-	o := web.Options{Ready: ready, Metrics: counting.before(d.metrics.Handler()), Webhooks: hooks, Log: d.log.Named("http")}
+	o := web.Options{Ready: ready, Metrics: gauges.Before(d.metrics.Handler()), Webhooks: hooks, Log: d.log.Named("http")}
 	if len(c.Services) > 0 {
 		o.Workers = web.NewWorkerRoutes(d.grpc.Workers(), d.log.Named("workers"))
 	}
@@ -175,7 +176,7 @@ func (d *daemon) drain() {
 	_ = group.Wait() // neither returns an error
 }
 
-func (d *daemon) close() error { return d.parts.close() }
+func (d *daemon) close() error { return d.backends.close() }
 
 // listen opens an address; name is the flag or key that gave it.
 func listen(name, addr string) (net.Listener, error) {

@@ -7,164 +7,149 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/dev"
+	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
-// endWithin is how long the hosts may take to end after the last call. Killed
-// processes take milliseconds; removing what they had on disk takes longer. With
-// drainWithin before it it leaves a second of stopWithin to the rest.
+// endWithin is how long the hosts may take to end after the last call. Killed processes take
+// milliseconds; removing their files takes longer. Together with drainWithin it leaves a
+// second of stopWithin for the rest.
 const endWithin = 5 * time.Second
 
-const (
-	// lockWithin: a dev that was killed while it started a process has left its
-	// lock to that one, until the new program is loaded.
-	lockWithin = 2 * time.Second
-	// lockLook is the pause between two tries.
-	lockLook = 10 * time.Millisecond
-)
-
-// devOptions are the flags of dev.
-type devOptions struct {
-	grpcAddr, httpAddr, githubAddr string
-	stateDir                       string
-	config                         string
-}
-
-func (o *devOptions) define(f *flag.FlagSet) {
-	f.StringVar(&o.grpcAddr, "grpc-addr", "127.0.0.1:7443", "where callers reach the fleet; port 0 of an `ADDR` takes a free one")
-	f.StringVar(&o.httpAddr, "http-addr", "127.0.0.1:7080", "where health and metrics are served, an `ADDR`")
-	f.StringVar(&o.githubAddr, "github-addr", "127.0.0.1:7081", "where the GitHub stand-in listens, an `ADDR`")
-	f.StringVar(&o.stateDir, "state-dir", filepath.Join(".state", "dev"), "the `DIR` of store, hosts and stand-in, with which the next start goes on")
-	f.StringVar(&o.config, "config", "", "a configuration `FILE`: pools, classes, timeouts, sweeps, boot delay, zones, capacity, log;\n"+
-		"addresses, TLS, paths, and the URL and token of GitHub are those of dev, whatever it says")
-}
-
-// complete checks the flags and makes the state directory's path absolute,
-// since hosts and stand-in have working directories of their own.
-func (o *devOptions) complete(c *call) error {
-	for _, f := range []struct{ name, addr string }{
-		{"--grpc-addr", o.grpcAddr}, {"--http-addr", o.httpAddr}, {"--github-addr", o.githubAddr},
-	} {
-		if err := loopback(f.addr); err != nil {
-			return c.misused("%s %s: %v", f.name, f.addr, err)
-		}
-	}
-	if o.stateDir == "" {
-		return c.misused("--state-dir is empty")
-	}
-	dir, err := filepath.Abs(o.stateDir)
-	if err != nil {
-		return fmt.Errorf("--state-dir %s: %w", o.stateDir, err)
-	}
-	o.stateDir = dir
-	return nil
-}
-
-// loopback refuses addresses that other machines reach: there is no TLS here,
-// and the stand-in trusts everybody.
-func loopback(addr string) error {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return fmt.Errorf("not an address; write one such as 127.0.0.1:7443")
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return errors.New("not a loopback address; this is for one machine only, `controld serve` is for more")
-	}
-	return nil
-}
-
-// dev runs everything on this machine. What it starts ends with it, unless it
-// is killed: then the next dev on the same directory goes on with it.
-func dev(ctx context.Context, call *call) (err error) {
-	var o devOptions
-	if _, err := call.parse(0, o.define); err != nil {
+// runDev runs everything on this machine. What it starts ends with it, unless it is killed:
+// then the next dev on the same directory goes on with it.
+func runDev(ctx context.Context, call *call) (err error) {
+	var o dev.Options
+	if _, err := call.parse(0, o.Define); err != nil {
 		return err
 	}
-	if err := o.complete(call); err != nil {
+	if err := call.flags(o.Complete()); err != nil {
 		return err
 	}
-	lock, err := holdState(ctx, o.stateDir)
+	lock, err := dev.HoldStateDir(ctx, o.StateDir)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	grpc, err := listen("--grpc-addr", o.grpcAddr)
+	grpc, err := listen("--grpc-addr", o.GRPCAddr)
 	if err != nil {
 		return err
 	}
 	defer grpc.Close()
-	http, err := listen("--http-addr", o.httpAddr)
+	http, err := listen("--http-addr", o.HTTPAddr)
 	if err != nil {
 		return err
 	}
 	defer http.Close()
-	programs, err := findPrograms()
+	programs, err := dev.FindPrograms()
 	if err != nil {
 		return err
 	}
-	c, err := o.configuration(programs)
+	c, err := devConfiguration(&o, programs)
 	if err != nil {
 		return err
 	}
-	if err := o.writeSecrets(c); err != nil {
+	if err := o.WriteSecrets(c); err != nil {
 		return err
 	}
-	if err := layOutRunner(c.Compute.Process.Runner, programs.runner); err != nil {
-		return fmt.Errorf("--state-dir %s: %w", o.stateDir, err)
+	if err := dev.LayOutRunner(c.Compute.Process.Runner, programs.Runner); err != nil {
+		return fmt.Errorf("--state-dir %s: %w", o.StateDir, err)
 	}
-	hub, err := startStandin(ctx, programs.controld, o.githubAddr, o.githubDir())
+	standin, err := dev.StartStandin(ctx, programs.Controld, o.GitHubAddr, o.GitHubDir())
 	if err != nil {
-		return fmt.Errorf("--github-addr %s: %w", o.githubAddr, err)
+		return fmt.Errorf("--github-addr %s: %w", o.GitHubAddr, err)
 	}
-	c.GitHub.URL = hub.url()
-	c.Callers.Issuer = "http://" + hub.Addr
-	if err := hub.sendWebhooks(ctx, http.Addr(), c.Webhooks); err != nil {
-		return errors.Join(err, hub.undo())
+	c.GitHub.URL = standin.URL()
+	c.Callers.Issuer = "http://" + standin.Addr
+	if err := sendWebhooks(ctx, standin, http.Addr(), c.Webhooks); err != nil {
+		return errors.Join(err, standin.EndIfStarted())
 	}
-	// The lock lets one dev at a time work on a directory, so each may go by
-	// the same name and need not wait for the lease of one that was killed.
+	// The lock lets one dev at a time work on a directory, so each may use the same replica
+	// name and need not wait for the lease of one that was killed.
 	d, err := newDaemon(ctx, c, "dev", call.stderr)
 	if err != nil {
-		return errors.Join(err, hub.undo())
+		return errors.Join(err, standin.EndIfStarted())
 	}
-	err = d.serve(ctx, grpc, http, func() { o.announce(call.stdout, grpc, http, hub) })
-	return errors.Join(err, d.endHostsAnd(hub), d.close())
+	err = d.serve(ctx, grpc, http, func() { announceDev(call.stdout, grpc, http, standin, o.StateDir) })
+	return errors.Join(err, d.endHostsAnd(standin), d.close())
 }
 
-// announce is the one line on stdout, for scripts.
-func (o *devOptions) announce(stdout io.Writer, grpc, http net.Listener, hub *standin) {
-	fmt.Fprintf(stdout, "ready grpc=%s http=%s github=%s state=%s\n", grpc.Addr(), http.Addr(), hub.Addr, o.stateDir)
+// flags turns the error of a flag into a usage error of the command.
+func (c *call) flags(err error) error {
+	var flag *dev.FlagError
+	if errors.As(err, &flag) {
+		return c.misused("%s", flag)
+	}
+	return err
 }
 
-// endHostsAnd ends the hosts and the stand-in side by side: killed hosts have no
-// use for it any more. The hosts have a time of their own, since the context of
-// the daemon has ended.
-func (d *daemon) endHostsAnd(hub *standin) error {
+// devConfiguration is the configuration that dev makes of its flags and its file.
+func devConfiguration(o *dev.Options, programs dev.Programs) (*config.Config, error) {
+	c, err := o.Configuration(programs)
+	if err != nil {
+		return nil, wrongConfig(err)
+	}
+	return c, nil
+}
+
+// sendWebhooks makes the stand-in sign its deliveries with the first secret of the
+// configuration and send them to an address. Without webhooks in the configuration it sends
+// none.
+func sendWebhooks(ctx context.Context, standin *dev.Standin, to net.Addr, c *config.Webhooks) error {
+	if c == nil {
+		return nil
+	}
+	source, _ := webhookSecrets(c)
+	secrets, err := source()
+	if err != nil {
+		return &configError{err}
+	}
+	return standin.SendWebhooks(ctx, to, secrets[0].Reveal())
+}
+
+// announceDev writes the one line on stdout, for scripts.
+func announceDev(stdout io.Writer, grpc, http net.Listener, standin *dev.Standin, stateDir string) {
+	fmt.Fprintf(stdout, "ready grpc=%s http=%s github=%s state=%s\n", grpc.Addr(), http.Addr(), standin.Addr, stateDir)
+}
+
+// endHostsAnd ends the hosts and the stand-in at the same time: killed hosts do not need the
+// stand-in. The hosts have a context of their own, since that of the daemon has ended.
+func (d *daemon) endHostsAnd(standin *dev.Standin) error {
 	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
 	defer cancel()
-	hubErr := make(chan error, 1)
-	go func() { hubErr <- hub.end() }()
-	return errors.Join(d.parts.endHosts(ctx), <-hubErr)
+	standinErr := make(chan error, 1)
+	go func() { standinErr <- standin.End() }()
+	return errors.Join(d.backends.endHosts(ctx), <-standinErr)
 }
 
-// holdState makes the state directory and keeps other devs out of it until the
-// file is closed, or this process dies.
-func holdState(ctx context.Context, dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("--state-dir %s: make it: %w", dir, err)
+// githubStandin runs the GitHub stand-in alone.
+func githubStandin(ctx context.Context, call *call) error {
+	var addr, dir string
+	if _, err := call.parse(0, func(f *flag.FlagSet) {
+		f.StringVar(&addr, "addr", "", "where to listen, `HOST:PORT`; port 0 takes a free one")
+		f.StringVar(&dir, "state-dir", "", "the `DIR` that everything is kept in")
+	}); err != nil {
+		return err
 	}
-	lock, free, err := lockFile(filepath.Join(dir, "dev.lock"))
-	for until := time.Now().Add(lockWithin); err == nil && !free && ctx.Err() == nil && time.Now().Before(until); {
-		time.Sleep(lockLook)
-		lock, free, err = lockFile(filepath.Join(dir, "dev.lock"))
+	if addr == "" || dir == "" {
+		return call.misused("--addr and --state-dir are required")
 	}
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("--state-dir %s: not writable: %w", dir, err)
-	case !free:
-		return nil, fmt.Errorf("--state-dir %s: another `controld dev` runs on it; end that one, or give another directory", dir)
+	if err := dev.Loopback(addr); err != nil {
+		return call.misused("--addr %s: %v", addr, err)
 	}
-	return lock, nil
+	lock, err := dev.HoldStandinDir(dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	l, err := listen("--addr", addr)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	log := telemetry.NewLogger("github-standin", "info", telemetry.LogText, call.stderr)
+	return dev.ServeStandin(ctx, l, dir, log, call.stdout)
 }

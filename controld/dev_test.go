@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/remuda-ci/remuda/internal/dev"
 	"github.com/remuda-ci/remuda/internal/githubsim"
 	"github.com/remuda-ci/remuda/internal/local"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
@@ -68,7 +68,6 @@ func TestDevGoesOnAfterAKill(t *testing.T) {
 	}
 }
 
-// TestDevRefuses are starts that cannot be: each says why and where.
 func TestDevAttachesToAStandinThatSomebodyElseRuns(t *testing.T) {
 	hub, err := githubsim.New(githubsim.Options{StateDir: t.TempDir(), Log: hclog.NewNullLogger()})
 	if err != nil {
@@ -92,7 +91,7 @@ func TestDevAttachesToAStandinThatSomebodyElseRuns(t *testing.T) {
 		t.Errorf("the stand-in has %v (%v), want the runner of the one host", runners, err)
 	}
 	s.finish()
-	if !answers(ctx, listener.Addr().String()) {
+	if !dev.Answers(ctx, listener.Addr().String()) {
 		t.Error("the stand-in that was not dev's own ended with it")
 	}
 	stop()
@@ -101,6 +100,7 @@ func TestDevAttachesToAStandinThatSomebodyElseRuns(t *testing.T) {
 	}
 }
 
+// TestDevRefuses makes starts that cannot succeed: each says why and where.
 func TestDevRefuses(t *testing.T) {
 	s := startDev(t, "")
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -209,51 +209,23 @@ func (s *stage) endBySignals(more bool) {
 func TestStandinIsOnePerDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "github")
 	program := filepath.Join(programsBesideEachOther(t), "controld")
-	first, err := startStandin(t.Context(), program, "127.0.0.1:0", dir)
+	first, err := dev.StartStandin(t.Context(), program, "127.0.0.1:0", dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := first.end(); err != nil || first.lives() {
+		if err := first.End(); err != nil || first.Alive() {
 			t.Errorf("the stand-in lives on: %v", err)
 		}
 	})
-	again, err := startStandin(t.Context(), program, "127.0.0.1:0", dir)
-	if err != nil || again.standinID != first.standinID {
-		t.Errorf("attached to %v (%v), want %v", again, err, first.standinID)
+	again, err := dev.StartStandin(t.Context(), program, "127.0.0.1:0", dir)
+	if err != nil || again.StandinID != first.StandinID {
+		t.Errorf("attached to %v (%v), want %v", again, err, first.StandinID)
 	}
-	if err := again.undo(); err != nil || !first.lives() {
+	if err := again.EndIfStarted(); err != nil || !first.Alive() {
 		t.Errorf("who attaches ends the stand-in of others: %v", err)
 	}
 	if got := controld(t, "github-standin", "--addr", "127.0.0.1:0", "--state-dir", dir); got.code != 1 || !strings.Contains(got.stderr, "another GitHub stand-in runs on it") {
 		t.Errorf("a second one on the directory: %+v", got)
-	}
-}
-
-// TestStandinIsNotMistaken: a pid that was given to another process is left
-// alone.
-func TestStandinIsNotMistaken(t *testing.T) {
-	dir := t.TempDir()
-	other := exec.Command("sh", "-c", "read -r line", "--state-dir", dir)
-	if _, err := other.StdinPipe(); err != nil { // on which it waits
-		t.Fatal(err)
-	}
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
-	if err := writeStandinID(dir, standinID{PID: other.Process.Pid, Addr: "127.0.0.1:1"}); err != nil {
-		t.Fatal(err)
-	}
-	s := &standin{standinID: standinID{PID: other.Process.Pid}, dir: dir}
-	if s.find() {
-		t.Error("another process was taken for the stand-in")
-	}
-	if err := s.end(); err != nil {
-		t.Error(err)
-	}
-	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", other.Process.Pid)) // a dead one has none
-	if err != nil || len(args) == 0 {
-		t.Error("a process that is no stand-in was ended")
 	}
 }

@@ -52,7 +52,7 @@ func iamPolicy(_ context.Context, call *call) error {
 	}
 	names, needed := policyNames(c, account, hostRole), permissions()
 	switch {
-	case c.AWS != nil:
+	case c.Backend() == config.BackendAWS:
 	case len(names.Services) == 0 || aws.Role(role) != aws.RoleControld:
 		return &configError{fmt.Errorf("%s has no aws section: a fleet on this machine needs no policies, but controld one for services on ECS", path)}
 	default:

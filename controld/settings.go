@@ -23,7 +23,7 @@ func pools(c *config.Config) (map[string]fleet.Pool, error) {
 			return nil, fmt.Errorf("pool %s: %w", name, err)
 		}
 		times := c.Policy(name)
-		if c.AWS == nil {
+		if c.Backend() == config.BackendLocal {
 			times.Cloud = "the process table" // of this machine, whose processes the hosts are
 		}
 		pools[name] = fleet.Pool{

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/dev"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/telemetry"
@@ -76,23 +77,23 @@ func fleetOf(path, stateDir string) (*config.Config, error) {
 		}
 		return c, nil
 	}
-	o, err := devWith(path, stateDir)
+	o, err := dev.OptionsFor(path, stateDir)
 	if err != nil {
 		return nil, fmt.Errorf("--state-dir %s: %w", stateDir, err)
 	}
-	hub := standin{dir: o.githubDir()}
-	if !hub.find() {
+	standin := dev.NewStandin(o.GitHubDir())
+	if !standin.Find() {
 		return nil, fmt.Errorf("--state-dir %s: no GitHub stand-in runs on it; start `controld dev` with it, or name another directory", stateDir)
 	}
-	programs, err := findPrograms()
+	programs, err := dev.FindPrograms()
 	if err != nil {
 		return nil, err
 	}
-	c, err := o.configuration(programs)
+	c, err := devConfiguration(&o, programs)
 	if err != nil {
 		return nil, err
 	}
-	c.GitHub.URL = hub.url()
+	c.GitHub.URL = standin.URL()
 	return c, nil
 }
 
@@ -104,7 +105,7 @@ func takeSnapshot(ctx context.Context, c *config.Config, call *call) (_ policy.S
 	if err != nil {
 		return policy.Snapshot{}, nil, err
 	}
-	p, err := newReadParts(ctx, c, log)
+	p, err := newReadBackends(ctx, c, log)
 	if err != nil {
 		return policy.Snapshot{}, nil, err
 	}

@@ -10,20 +10,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/dev"
 	"github.com/remuda-ci/remuda/internal/fleet"
-	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/services"
-	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
-	"github.com/remuda-ci/remuda/internal/store/memory"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
@@ -93,89 +88,6 @@ func TestCallsAreCountedByResult(t *testing.T) {
 	}
 }
 
-// herd is a store with some hosts, one on each page.
-type herd struct {
-	fleet.Store
-	records []record
-	broken  bool
-	reads   int
-}
-
-func (h *herd) ListInstances(_ context.Context, f lifecycle.Filter, page pageOf) (lifecycle.Page[record], error) {
-	if h.broken {
-		return lifecycle.Page[record]{}, errors.New("disk gone")
-	}
-	h.reads++
-	at := len(page.After)
-	got := lifecycle.Page[record]{Items: h.records[at : at+1]}
-	if at+1 < len(h.records) {
-		got.Next = strings.Repeat("x", at+1)
-	}
-	return got, nil
-}
-
-func TestCensus(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &herd{records: []record{
-			{Pool: "default", State: lifecycle.StateIdle}, {Pool: "default", State: lifecycle.StateRunning}, {Pool: "default", State: lifecycle.StateIdle},
-		}}
-		metrics := telemetry.NewMetrics()
-		left := func() []github.Budget { return []github.Budget{{Credential: "the token", Remaining: 41}} }
-		jobs := memory.New(time.Now)
-		waiting := lifecycle.Job{ID: 1, Pool: "small", Scope: "acme/app", State: lifecycle.JobWaiting, QueuedAt: time.Now(), Version: 1}
-		if err := jobs.CreateJob(t.Context(), waiting); err != nil {
-			t.Fatal(err)
-		}
-		seen := model.Service{Version: 1, Backlog: model.Backlog{Queued: new(7)}, Tasks: model.Tasks{Running: 2}, Wanted: 3}
-		statuses := []services.Status{
-			{Service: services.Service{Name: "jobs-eu", Cluster: "runners"}, Seen: seen},
-			{Service: services.Service{Name: "unread", Cluster: "runners"}},
-			{Service: services.Service{Name: "render"}, Workers: &workqueue.WorkerCount{Versions: []workqueue.VersionCount{{Online: 1}, {Version: "1.1", Online: 4, Offline: 5}}}},
-		}
-		services := func(_ context.Context, of pageOf) (lifecycle.Page[services.Status], error) {
-			if of.After == "" {
-				return lifecycle.Page[services.Status]{Items: statuses[:1], Next: "jobs-eu"}, nil
-			}
-			return lifecycle.Page[services.Status]{Items: statuses[1:]}, nil
-		}
-		c := &census{services: services, store: store, jobs: jobs, pools: []string{"small"}, guards: memory.New(time.Now), budgets: left, metrics: metrics, log: hclog.NewNullLogger()}
-		scraped := func() string {
-			w := httptest.NewRecorder()
-			c.before(metrics.Handler()).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
-			return w.Body.String()
-		}
-		counts := func(want ...string) {
-			t.Helper()
-			for _, w := range want {
-				if got := scraped(); !strings.Contains(got, w+"\n") {
-					t.Errorf("no %s in the metrics", w)
-				}
-			}
-		}
-		if strings.Contains(scraped(), `desired{service="unread"}`) {
-			t.Error("what is not known of a service is told")
-		}
-		counts(`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`,
-			`remuda_github_requests_remaining{credential="the token"} 41`, `remuda_jobs_waiting{pool="small"} 1`, `remuda_turns_open{pool="small"} 0`,
-			`remuda_service_jobs_waiting{service="jobs-eu"} 7`, `remuda_service_runners_desired{service="jobs-eu"} 3`,
-			`remuda_service_runners_running{service="jobs-eu"} 2`, `remuda_service_workers_online{service="render"} 5`)
-		for _, unknown := range []string{`remuda_service_workers_online{service="jobs-eu"}`, `{service="render"} 0`} {
-			if strings.Contains(scraped(), unknown) {
-				t.Errorf("%s is in the metrics, and is not known", unknown)
-			}
-		}
-		if store.reads != 3 {
-			t.Errorf("%d pages were read by 2 scrapes at once, want the 3 of one", store.reads)
-		}
-		store.records = store.records[:1]
-		time.Sleep(censusEvery)
-		counts(`remuda_hosts{pool="default",state="idle"} 1`)
-		store.broken = true
-		time.Sleep(censusEvery)
-		counts(`remuda_hosts{pool="default",state="idle"} 1`)
-	})
-}
-
 func TestAgentConfig(t *testing.T) {
 	c := config.Default()
 	c.Pools["build"] = config.Pool{PreRunner: "/etc/remuda/pre.sh"}
@@ -227,8 +139,8 @@ func TestDevWins(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := test.text
-			o := devOptions{grpcAddr: "127.0.0.1:0", httpAddr: "127.0.0.1:0", stateDir: t.TempDir(), config: write(t, "controld.yaml", text)}
-			c, err := o.configuration(programs{agentd: "/bin/agentd"})
+			o := dev.Options{GRPCAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", StateDir: t.TempDir(), Config: write(t, "controld.yaml", text)}
+			c, err := devConfiguration(&o, dev.Programs{Agentd: "/bin/agentd"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -241,11 +153,11 @@ func TestDevWins(t *testing.T) {
 			want.ForDev, want.Ignored = true, test.ignored
 			want.GRPC = config.GRPC{Addr: "127.0.0.1:0"}
 			want.HTTP.Addr = "127.0.0.1:0"
-			want.Store.SQLite.Path = filepath.Join(o.stateDir, "remuda.db")
-			want.Compute.Process.Directory = o.stateDir
+			want.Store.SQLite.Path = filepath.Join(o.StateDir, "remuda.db")
+			want.Compute.Process.Directory = o.StateDir
 			want.Compute.Process.Agentd = "/bin/agentd"
-			want.Compute.Process.Runner = filepath.Join(o.stateDir, "runner")
-			want.GitHub.URL, want.GitHub.TokenFile, want.GitHub.TokenEnv, want.GitHub.Apps = "", filepath.Join(o.stateDir, "github-token"), "", nil
+			want.Compute.Process.Runner = filepath.Join(o.StateDir, "runner")
+			want.GitHub.URL, want.GitHub.TokenFile, want.GitHub.TokenEnv, want.GitHub.Apps = "", filepath.Join(o.StateDir, "github-token"), "", nil
 			if diff := cmp.Diff(want, c); diff != "" {
 				t.Errorf("configuration (-want +got):\n%s", diff)
 			}
@@ -254,8 +166,8 @@ func TestDevWins(t *testing.T) {
 }
 
 func TestDevTellsWhatIsWrongWithAFile(t *testing.T) {
-	o := devOptions{stateDir: t.TempDir(), config: write(t, "controld.yaml", "pools:\n  default:\n    reuze: none\n")}
-	_, err := o.configuration(programs{})
+	o := dev.Options{StateDir: t.TempDir(), Config: write(t, "controld.yaml", "pools:\n  default:\n    reuze: none\n")}
+	_, err := devConfiguration(&o, dev.Programs{})
 	if exitCode(err) != exitConfiguration || !strings.Contains(err.Error(), "controld.yaml:3:5: pools.default.reuze: is not known; did you mean reuse?") {
 		t.Errorf("got %v", err)
 	}

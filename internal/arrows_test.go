@@ -94,6 +94,10 @@ var rooms = []room{
 		"it maps HTTP to the use-cases; adapters and configuration are handed to it by main"},
 	{"internal/config", []string{"internal/policy", "internal/lifecycle", "internal/services/model"}, "it says what was configured and builds nothing"},
 	{"internal/telemetry", []string{"internal/lifecycle"}, "everything may be measured, so it knows nothing but the words"},
+	{"internal/dev", []string{"internal/config", "internal/githubsim"},
+		"it lays out what a daemon on one machine needs; the daemon itself is wired by main"},
+	{"internal/instrument", []string{"internal/fleet", "internal/github", "internal/services", "internal/lifecycle", "internal/telemetry"},
+		"it measures by the ports, whatever adapter is behind them"},
 	{"internal/sim", []string{
 		"internal/fleet", "internal/fleet/op", "internal/agent", "internal/policy", "internal/lifecycle",
 		"internal/services", "internal/services/workqueue", "internal/services/model",

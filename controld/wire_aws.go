@@ -28,9 +28,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
-// newAWSParts is a fleet in AWS. It makes one call, which tells whether there
+// newAWSBackends is a fleet in AWS. It makes one call, which tells whether there
 // are credentials at all: the id of the hosts' role.
-func newAWSParts(ctx context.Context, c *config.Config, log hclog.Logger) (*parts, error) {
+func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*backends, error) {
 	cfg, err := aws.Load(ctx, aws.Options{Region: c.AWS.Region, Program: "remuda-controld"})
 	if err != nil {
 		return nil, &configError{fmt.Errorf("aws: %w", err)}
@@ -59,7 +59,7 @@ func newAWSParts(ctx context.Context, c *config.Config, log hclog.Logger) (*part
 		queue := notices.New(sqsapi.NewFromConfig(cfg, patient), notices.Options{Prefix: c.AWS.Prefix, Logger: log.Named("notices")})
 		heard, ensure = queue, append(ensure, queue.Ensure)
 	}
-	return &parts{
+	return &backends{
 		store: records, jobs: records, workers: records, services: records, queue: messages, compute: compute,
 		hostKey:         func(instanceID string) string { return roleID + ":" + instanceID },
 		templateVersion: compute.Template,

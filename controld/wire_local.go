@@ -14,9 +14,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 )
 
-// newLocalParts is a fleet on this machine: records and queue in one file, hosts
+// newLocalBackends is a fleet on this machine: records and queue in one file, hosts
 // as processes. readOnly: nothing of it is changed.
-func newLocalParts(c *config.Config, log hclog.Logger, readOnly bool) (*parts, error) {
+func newLocalBackends(c *config.Config, log hclog.Logger, readOnly bool) (*backends, error) {
 	if err := checkRunner(c.Compute.Process.Runner); err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func newLocalParts(c *config.Config, log hclog.Logger, readOnly bool) (*parts, e
 		return nil, err
 	}
 	records := store.New(file)
-	return &parts{
+	return &backends{
 		store: records, jobs: records, workers: records, services: records, queue: queue.New(file, queue.Options{}), compute: compute,
 		guards: records, sells: sells(c), endHosts: compute.EndAll, close: file.Close,
 	}, nil

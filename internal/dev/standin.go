@@ -1,4 +1,4 @@
-package main
+package dev
 
 import (
 	"bytes"
@@ -16,42 +16,56 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/remuda-ci/remuda/internal/config"
 )
 
 const (
 	// standinWithin bounds the start of a stand-in, with a journal to read.
 	standinWithin = 10 * time.Second
-	// standinAnswers bounds one question to it, on this machine.
+	// standinAnswers bounds one call to it, on this machine.
 	standinAnswers = time.Second
 	// standinEnds is how long it may take to end by itself; then it is killed.
 	standinEnds = time.Second
-	// standinLook is the pause between two looks at it.
-	standinLook = 10 * time.Millisecond
+	// standinPause is the pause between two checks of it.
+	standinPause = 10 * time.Millisecond
 )
 
-// standin is the GitHub stand-in's process, which outlives dev when that is
-// killed: runs and registrations go on, as on GitHub.
-type standin struct {
-	standinID
+// The files by which a stand-in is found, in its state directory.
+const (
+	// standinLock is locked as long as the stand-in lives.
+	standinLock = "standin.lock"
+	// standinFile holds its StandinID, from when it listens.
+	standinFile = "standin.json"
+	// standinLog is its output, if dev started it.
+	standinLog = "standin.log"
+)
+
+// StandinID is the content of standinFile.
+type StandinID struct {
+	PID  int    `json:"pid"`
+	Addr string `json:"addr"`
+}
+
+// Standin is the process of a GitHub stand-in. It outlives a dev that is killed: runs and
+// registrations go on, as on GitHub.
+type Standin struct {
+	StandinID
 	dir string
-	// exited is closed when our own child has ended; nil for one that was
-	// there before.
+	// exited is closed when our own child has ended; nil for a process that was there
+	// before.
 	exited chan struct{}
 }
 
-// startStandin attaches to the stand-in of the directory, or to one that
-// somebody else runs at addr and that is left alone at the end, or starts one;
-// and waits until it answers.
-func startStandin(ctx context.Context, program, addr, dir string) (*standin, error) {
+// StartStandin attaches to the stand-in of the directory, or to another one that answers at
+// addr and that is left alone at the end, or starts one. It waits until the stand-in
+// answers.
+func StartStandin(ctx context.Context, program, addr, dir string) (*Standin, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, standinWithin, fmt.Errorf("the GitHub stand-in did not answer within %s", standinWithin))
 	defer cancel()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("start the GitHub stand-in: %w", err)
 	}
-	s := &standin{dir: dir}
-	if !s.held() && answers(ctx, addr) {
+	s := &Standin{dir: dir}
+	if !s.held() && Answers(ctx, addr) {
 		s.Addr = addr
 		return s, nil
 	}
@@ -61,22 +75,22 @@ func startStandin(ctx context.Context, program, addr, dir string) (*standin, err
 				return nil, fmt.Errorf("start the GitHub stand-in: %w", err)
 			}
 		}
-		if s.find() && answers(ctx, s.Addr) {
+		if s.Find() && Answers(ctx, s.Addr) {
 			return s, nil
 		}
 		select {
 		case <-s.exited:
 			return nil, fmt.Errorf("the GitHub stand-in ended: %s", lastLine(filepath.Join(dir, standinLog)))
 		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), s.undo())
-		case <-time.After(standinLook):
+			return nil, errors.Join(context.Cause(ctx), s.EndIfStarted())
+		case <-time.After(standinPause):
 		}
 	}
 }
 
-// held reports whether a stand-in lives on the directory. It must not be asked
-// while our own child starts, which could find its lock taken.
-func (s *standin) held() bool {
+// held reports whether a stand-in holds the lock of the directory. It must not be called
+// while our own child starts, which could then find the lock taken.
+func (s *Standin) held() bool {
 	lock, free, err := lockFile(filepath.Join(s.dir, standinLock))
 	if free {
 		lock.Close()
@@ -84,9 +98,9 @@ func (s *standin) held() bool {
 	return err == nil && !free
 }
 
-// start starts a stand-in in a session of its own, out of reach of what a
-// terminal sends to dev.
-func (s *standin) start(program, addr string) error {
+// start starts a stand-in in a session of its own, so that signals of dev's terminal do not
+// reach it.
+func (s *Standin) start(program, addr string) error {
 	log, err := os.OpenFile(filepath.Join(s.dir, standinLog), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -109,30 +123,31 @@ func (s *standin) start(program, addr string) error {
 	return nil
 }
 
-// find learns who the stand-in is from the file that it wrote.
-func (s *standin) find() bool {
+// Find reads the process id and address of the stand-in from the file that it wrote, and
+// reports whether it lives.
+func (s *Standin) Find() bool {
 	data, err := os.ReadFile(filepath.Join(s.dir, standinFile))
 	if err != nil {
 		return false
 	}
-	var id standinID
+	var id StandinID
 	if json.Unmarshal(data, &id) != nil || (s.exited != nil && id.PID != s.PID) {
 		return false
 	}
-	found := standin{standinID: id, dir: s.dir}
-	if !found.lives() {
+	found := Standin{StandinID: id, dir: s.dir}
+	if !found.Alive() {
 		return false
 	}
-	s.standinID = id
+	s.StandinID = id
 	return true
 }
 
-// url is that of its API.
-func (s *standin) url() string { return "http://" + s.Addr + "/api/v3" }
+// URL is the base of its API.
+func (s *Standin) URL() string { return "http://" + s.Addr + "/api/v3" }
 
-// lives reports whether the process is there and is a stand-in of the
-// directory: its pid may long be another's.
-func (s *standin) lives() bool {
+// Alive reports whether the process is there and is a stand-in of the directory: by now its
+// pid may belong to another process.
+func (s *Standin) Alive() bool {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.PID), "cmdline"))
 	if err != nil {
 		return false
@@ -150,9 +165,9 @@ func (s *standin) lives() bool {
 	return err == nil && os.SameFile(ours, theirs)
 }
 
-// answers asks for what costs nothing and is counted nowhere. What takes the
-// address and does not answer soon is no stand-in.
-func answers(ctx context.Context, addr string) bool {
+// Answers reports whether a stand-in answers at an address within a second. The call costs
+// nothing and is counted nowhere.
+func Answers(ctx context.Context, addr string) bool {
 	ctx, cancel := context.WithTimeout(ctx, standinAnswers)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/_standin/calls", nil)
@@ -167,26 +182,26 @@ func answers(ctx context.Context, addr string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// undo ends a stand-in that was started here. Another is left to the hosts that
+// EndIfStarted ends a stand-in that was started here. Another one is left to the hosts that
 // may be using it.
-func (s *standin) undo() error {
+func (s *Standin) EndIfStarted() error {
 	if s.exited == nil {
 		return nil
 	}
-	return s.end()
+	return s.End()
 }
 
-// end ends the stand-in, in good order while there is time.
-func (s *standin) end() error {
+// End ends the stand-in: by SIGTERM, and by SIGKILL if it does not end in time.
+func (s *Standin) End() error {
 	if s.PID == 0 {
-		return nil // it was never found, or is somebody else's
+		return nil // it was never found, or is not of this directory
 	}
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if err := s.signal(signal); err != nil {
 			return fmt.Errorf("end the GitHub stand-in: %w", err)
 		}
-		for until := time.Now().Add(standinEnds); time.Now().Before(until); time.Sleep(standinLook) {
-			if !s.lives() {
+		for until := time.Now().Add(standinEnds); time.Now().Before(until); time.Sleep(standinPause) {
+			if !s.Alive() {
 				return nil
 			}
 		}
@@ -197,13 +212,13 @@ func (s *standin) end() error {
 // signal sends a signal to the stand-in and to no later process with its pid:
 // the handle is bound to one process before its arguments are looked at
 // (os.FindProcess opens a pidfd).
-func (s *standin) signal(signal syscall.Signal) error {
+func (s *Standin) signal(signal syscall.Signal) error {
 	handle, err := os.FindProcess(s.PID)
 	if err != nil {
 		return err
 	}
 	defer handle.Release()
-	if !s.lives() {
+	if !s.Alive() {
 		return nil
 	}
 	if err := handle.Signal(signal); !errors.Is(err, os.ErrProcessDone) {
@@ -212,7 +227,7 @@ func (s *standin) signal(signal syscall.Signal) error {
 	return nil
 }
 
-// lastLine is the end of a log, for an error.
+// lastLine is the last line of a log, for an error.
 func lastLine(path string) string {
 	data, err := os.ReadFile(path)
 	lines := bytes.Split(bytes.TrimSpace(data), []byte{'\n'})
@@ -222,20 +237,10 @@ func lastLine(path string) string {
 	return string(lines[len(lines)-1])
 }
 
-// sendWebhooks has the stand-in send its deliveries to an address, signed with
-// the first secret of a configuration. Without one nothing is taken, and none
-// are sent.
-func (s *standin) sendWebhooks(ctx context.Context, to net.Addr, c *config.Webhooks) error {
-	if c == nil {
-		return nil
-	}
-	source, _ := webhookSecrets(c)
-	secrets, err := source()
-	if err != nil {
-		return &configError{err}
-	}
+// SendWebhooks makes the stand-in send its deliveries to an address, signed with a secret.
+func (s *Standin) SendWebhooks(ctx context.Context, to net.Addr, secret string) error {
 	body, err := json.Marshal(map[string]string{
-		"target": fmt.Sprintf("http://%s/webhooks/github", to), "secret": secrets[0].Reveal(),
+		"target": fmt.Sprintf("http://%s/webhooks/github", to), "secret": secret,
 	})
 	if err != nil {
 		return fmt.Errorf("set webhooks: %w", err)
@@ -254,3 +259,6 @@ func (s *standin) sendWebhooks(ctx context.Context, to net.Addr, c *config.Webho
 	}
 	return nil
 }
+
+// NewStandin is the stand-in of a directory, to be found or ended.
+func NewStandin(dir string) *Standin { return &Standin{dir: dir} }

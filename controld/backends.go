@@ -12,9 +12,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
-// parts are the adapters that a configuration names, and what the use-cases
-// must know of them.
-type parts struct {
+// backends are the adapters that a configuration names, and what the use-cases must know of
+// them.
+type backends struct {
 	store   fleet.Store
 	queue   fleet.Queue
 	compute fleet.Compute
@@ -28,25 +28,25 @@ type parts struct {
 	templateVersion func(ctx context.Context, pool string) (string, error)
 	exhausted       func(usage lifecycle.UsageClass) []lifecycle.Offering
 	ensure          fleet.Ensure
-	notices         fleet.Notices // nil: nobody listens
+	notices         fleet.Notices // nil: none are received
 	sells           func(c fleet.Class, patterns ...[]string) bool
 	// endHosts ends every host; nil: hosts outlive the daemon in any case.
 	endHosts func(ctx context.Context) error
 	close    func() error
 }
 
-func newParts(ctx context.Context, c *config.Config, log hclog.Logger) (*parts, error) {
-	if c.AWS != nil {
-		return newAWSParts(ctx, c, log)
+func newBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*backends, error) {
+	if c.Backend() == config.BackendAWS {
+		return newAWSBackends(ctx, c, log)
 	}
-	return newLocalParts(c, log, false)
+	return newLocalBackends(c, log, false)
 }
 
-// newReadParts are for who only looks: on this machine they change nothing, and
-// in AWS nobody may call what does.
-func newReadParts(ctx context.Context, c *config.Config, log hclog.Logger) (*parts, error) {
-	if c.AWS != nil {
-		return newAWSParts(ctx, c, log)
+// newReadBackends are for commands that only read. On this machine they open the store
+// read-only; in AWS the command's role must not allow changes.
+func newReadBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*backends, error) {
+	if c.Backend() == config.BackendAWS {
+		return newAWSBackends(ctx, c, log)
 	}
-	return newLocalParts(c, log, true)
+	return newLocalBackends(c, log, true)
 }

@@ -1,0 +1,95 @@
+package dev
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"path/filepath"
+)
+
+// Options are the flags of controld dev.
+type Options struct {
+	GRPCAddr, HTTPAddr, GitHubAddr string
+	// StateDir is absolute after Complete, since hosts and stand-in have working
+	// directories of their own.
+	StateDir string
+	// Config is the path of a configuration file; empty: there is none.
+	Config string
+}
+
+// Define declares the flags, with their defaults.
+func (o *Options) Define(f *flag.FlagSet) {
+	f.StringVar(&o.GRPCAddr, "grpc-addr", "127.0.0.1:7443", "where callers reach the fleet; port 0 of an `ADDR` takes a free one")
+	f.StringVar(&o.HTTPAddr, "http-addr", "127.0.0.1:7080", "where health and metrics are served, an `ADDR`")
+	f.StringVar(&o.GitHubAddr, "github-addr", "127.0.0.1:7081", "where the GitHub stand-in listens, an `ADDR`")
+	f.StringVar(&o.StateDir, "state-dir", filepath.Join(".state", "dev"), "the `DIR` of store, hosts and stand-in, with which the next start goes on")
+	f.StringVar(&o.Config, "config", "", "a configuration `FILE`: pools, classes, timeouts, sweeps, boot delay, zones, capacity, log;\n"+
+		"addresses, TLS, paths, and the URL and token of GitHub are those of dev, whatever it says")
+}
+
+// OptionsFor are the options of a dev with a configuration file and a state directory. An
+// empty value stands for the default.
+func OptionsFor(config, stateDir string) (Options, error) {
+	var o Options
+	o.Define(flag.NewFlagSet("", flag.ContinueOnError))
+	o.Config = config
+	if stateDir != "" {
+		o.StateDir = stateDir
+	}
+	return o, o.resolve()
+}
+
+// FlagError is a flag whose value cannot be used.
+type FlagError struct{ text string }
+
+func (e *FlagError) Error() string { return e.text }
+
+// Complete checks the flags, with *FlagError, and makes the state directory's path absolute.
+func (o *Options) Complete() error {
+	for _, f := range []struct{ name, addr string }{
+		{"--grpc-addr", o.GRPCAddr}, {"--http-addr", o.HTTPAddr}, {"--github-addr", o.GitHubAddr},
+	} {
+		if err := Loopback(f.addr); err != nil {
+			return &FlagError{fmt.Sprintf("%s %s: %v", f.name, f.addr, err)}
+		}
+	}
+	if o.StateDir == "" {
+		return &FlagError{"--state-dir is empty"}
+	}
+	if err := o.resolve(); err != nil {
+		return fmt.Errorf("--state-dir %s: %w", o.StateDir, err)
+	}
+	return nil
+}
+
+func (o *Options) resolve() error {
+	dir, err := filepath.Abs(o.StateDir)
+	if err == nil {
+		o.StateDir = dir
+	}
+	return err
+}
+
+// Loopback refuses an address that other machines reach: dev has no TLS, and the stand-in
+// trusts every caller.
+func Loopback(addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("not an address; write one such as 127.0.0.1:7443")
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return errors.New("not a loopback address; this is for one machine only, `controld serve` is for more")
+	}
+	return nil
+}
+
+// GitHubDir is the state directory of the stand-in.
+func (o *Options) GitHubDir() string { return filepath.Join(o.StateDir, "github") }
+
+// tokenFile holds a token for the stand-in, which takes any.
+func (o *Options) tokenFile() string { return filepath.Join(o.StateDir, "github-token") }
+
+// webhookSecret is the secret file for a configuration that has job pools and names no
+// secret.
+func (o *Options) webhookSecret() string { return filepath.Join(o.StateDir, "webhook-secret") }

@@ -1,0 +1,179 @@
+package instrument
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/github"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services"
+	"github.com/remuda-ci/remuda/internal/telemetry"
+)
+
+const (
+	// CountEvery is the least time between two counts, each of which reads every host.
+	// Collectors scrape about as often. A replica that is not scraped never counts.
+	CountEvery = 30 * time.Second
+	// countTimeout is less than collectors wait for an answer (10 s).
+	countTimeout = 5 * time.Second
+	// pageSize is how many rows are read at once.
+	pageSize = 1000
+)
+
+// HostGauges sets the gauges that are counted when metrics are scraped: hosts by pool and
+// state, the jobs and slots of job pools, the runners of services, and GitHub's budgets.
+type HostGauges struct {
+	Store  fleet.Store
+	Jobs   fleet.JobStore
+	Guards fleet.GuardStore
+	// Pools are the names of the job pools.
+	Pools []string
+	// Services lists the services of the configuration as they were last seen.
+	Services func(context.Context, lifecycle.PageOf) (lifecycle.Page[services.Status], error)
+	Budgets  func() []github.Budget
+	Metrics  *telemetry.Metrics
+	Log      hclog.Logger
+
+	mu   sync.Mutex
+	last time.Time
+}
+
+// Before counts before next answers, unless it has counted within CountEvery.
+func (g *HostGauges) Before(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, b := range g.Budgets() {
+			g.Metrics.SetBudget(b.Credential, b.Remaining)
+		}
+		if g.due(time.Now()) {
+			g.countHosts(r.Context())
+			g.countJobs(r.Context())
+			g.countServices(r.Context())
+			g.readHold(r.Context())
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// due reports whether it is time to count, to one caller each time.
+func (g *HostGauges) due(now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.last.IsZero() && now.Sub(g.last) < CountEvery {
+		return false
+	}
+	g.last = now
+	return true
+}
+
+// countHosts leaves the last counts in place when the store cannot be read.
+func (g *HostGauges) countHosts(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	counts := map[telemetry.HostsOf]int{}
+	living := lifecycle.Filter{States: slices.DeleteFunc(slices.Clone(lifecycle.States),
+		func(s lifecycle.State) bool { return s == lifecycle.StateTerminated })}
+	for page := (lifecycle.PageOf{Limit: pageSize}); ; {
+		hosts, err := g.Store.ListInstances(ctx, living, page)
+		if err != nil {
+			g.Log.Warn("hosts not counted", "error", err)
+			return
+		}
+		for _, r := range hosts.Items {
+			counts[telemetry.HostsOf{Pool: r.Pool, State: r.State}]++
+		}
+		if page.After = hosts.Next; page.After == "" {
+			break
+		}
+	}
+	g.Metrics.SetHosts(counts)
+}
+
+// countServices sets the gauges of services. The tasks of a scaled service are those of its
+// last check; only its workers are counted now.
+func (g *HostGauges) countServices(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	counts := map[string]telemetry.ServiceCounts{}
+	for page := (lifecycle.PageOf{Limit: pageSize}); ; {
+		services, err := g.Services(ctx, page)
+		if err != nil {
+			g.Log.Warn("services not counted", "error", err)
+			return
+		}
+		for _, s := range services.Items {
+			counts[s.Name] = serviceCounts(s)
+		}
+		if page.After = services.Next; page.After == "" {
+			break
+		}
+	}
+	g.Metrics.SetServices(counts)
+}
+
+func serviceCounts(s services.Status) telemetry.ServiceCounts {
+	counts := telemetry.ServiceCounts{Queued: s.Seen.Queued}
+	if s.Scaled() && s.Seen.Version > 0 {
+		counts.Desired, counts.Running = &s.Seen.Wanted, &s.Seen.Running
+	}
+	if s.Workers != nil {
+		online := s.Workers.Online()
+		counts.Online = &online
+	}
+	return counts
+}
+
+// readHold sets the gauge of the hold on the whole fleet.
+func (g *HostGauges) readHold(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	hold, err := g.Guards.FleetHold(ctx)
+	if err != nil {
+		g.Log.Warn("fleet hold not read", "error", err)
+		return
+	}
+	g.Metrics.SetFleetHeld(hold.InForce(time.Now()))
+}
+
+// maxWaiting bounds the count of the jobs that wait in a pool. A larger backlog is reported
+// as that many, which is alarming enough.
+const maxWaiting = 2000
+
+// countJobs counts the waiting jobs and the open slots of the job pools.
+func (g *HostGauges) countJobs(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	for _, pool := range g.Pools {
+		slots, err := g.Jobs.SlotTable(ctx, pool)
+		if err != nil {
+			g.Log.Warn("slots not counted", "pool", pool, "error", err)
+			return
+		}
+		waiting, err := g.waiting(ctx, pool)
+		if err != nil {
+			g.Log.Warn("waiting jobs not counted", "pool", pool, "error", err)
+			return
+		}
+		g.Metrics.SetJobs(pool, waiting, len(slots.Open))
+	}
+}
+
+func (g *HostGauges) waiting(ctx context.Context, pool string) (int, error) {
+	waiting := 0
+	for page := (lifecycle.PageOf{Limit: pageSize}); waiting < maxWaiting; {
+		jobs, err := g.Jobs.WaitingJobs(ctx, pool, page)
+		if err != nil {
+			return 0, err
+		}
+		waiting += len(jobs.Items)
+		if page.After = jobs.Next; page.After == "" {
+			break
+		}
+	}
+	return waiting, nil
+}
