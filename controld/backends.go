@@ -20,7 +20,7 @@ type backends struct {
 	compute fleet.Compute
 	jobs    fleet.JobStore
 	workers workqueue.Store
-	// services keeps what was last seen of services of runners.
+	// services keeps the last state of each runner service.
 	services services.Store
 
 	guards          fleet.GuardStore
@@ -30,7 +30,7 @@ type backends struct {
 	ensure          fleet.Ensure
 	notices         fleet.Notices // nil: none are received
 	sells           func(c fleet.Class, patterns ...[]string) bool
-	// endHosts ends every host; nil: hosts outlive the daemon in any case.
+	// endHosts ends every host; nil where hosts always outlive the daemon.
 	endHosts func(ctx context.Context) error
 	close    func() error
 }

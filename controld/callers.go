@@ -12,11 +12,11 @@ import (
 	"github.com/remuda-ci/remuda/internal/server/idtoken"
 )
 
-// issuerTimeout bounds a call to the issuer of ID tokens: a workflow waits for
-// it, once an hour.
+// issuerTimeout bounds a call to the issuer of ID tokens. Once an hour a workflow waits for
+// that call.
 const issuerTimeout = 10 * time.Second
 
-// callers is who may call. Workflows may where a rule lets them.
+// callers decides who may call. Workflows may call where a rule allows it.
 func callers(c *config.Config, jobs fleet.JobStore, f *fleet.Fleet) (server.Callers, error) {
 	who := server.Callers{Operators: c.Callers.Roles(), Rules: c.Rules(), Once: jobs.SeeOnce, Fork: f.Fork}
 	if len(who.Rules) == 0 || c.Callers.Audience == "" {
@@ -30,8 +30,8 @@ func callers(c *config.Config, jobs fleet.JobStore, f *fleet.Fleet) (server.Call
 	return who, err
 }
 
-// issuerClient knows the authority of a GitHub Enterprise Server, which is the
-// issuer there.
+// issuerClient trusts the certificate authority of a GitHub Enterprise Server, which is its
+// own issuer.
 func issuerClient(caFile string) (*http.Client, error) {
 	var authorities []byte
 	if caFile != "" {

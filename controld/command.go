@@ -18,7 +18,7 @@ type command struct {
 	run     func(ctx context.Context, c *call) error
 }
 
-// commands lists all of them, in the order in which people meet them.
+// commands lists all commands, in the order in which people meet them.
 func commands() []command {
 	return []command{
 		{"dev", "[flags]", "run everything on this machine: hosts are processes, GitHub a stand-in", runDev},
@@ -34,7 +34,7 @@ func commands() []command {
 
 func (c command) words() int { return len(strings.Fields(c.name)) }
 
-// find is the command that the arguments begin with.
+// find returns the command that the arguments begin with.
 func find(args []string) (command, error) {
 	for _, c := range commands() {
 		if len(args) >= c.words() && strings.Join(args[:c.words()], " ") == c.name {
@@ -48,7 +48,7 @@ func find(args []string) (command, error) {
 	return command{}, &usageError{fmt.Sprintf("%.80q is not a command", strings.Join(args, " ")), "commands: " + strings.Join(names, ", ")}
 }
 
-// usage lists the commands, their summaries under each other.
+// usage lists the commands, with their summaries in one column.
 func usage() string {
 	width := 0
 	for _, c := range commands() {
@@ -95,8 +95,8 @@ func (c *call) parse(operands int, define func(*flag.FlagSet)) ([]string, error)
 	return flags.Args(), nil
 }
 
-// flagUsage lists flags as they are written in the documentation, with two
-// dashes, their texts under each other.
+// flagUsage lists flags as the documentation writes them, with two dashes, and their
+// descriptions in one column.
 func flagUsage(flags *flag.FlagSet) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -114,7 +114,7 @@ func flagUsage(flags *flag.FlagSet) string {
 	return ""
 }
 
-// misused is a command line of this command that cannot be understood.
+// misused is the error for a command line of this command that cannot be understood.
 func (c *call) misused(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...), fmt.Sprintf("usage: controld %s (`controld %s --help` says more)", c.line(), c.name)}
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/remuda-ci/remuda/internal/dev"
 )
 
-// configCheck prints one line for each thing that is wrong with a file, or says
-// that all is well and what is dangerous all the same. The files of tokens of
-// services are read as at start; one that is not on this machine is a warning, since
-// a configuration may be checked elsewhere. With --aws it goes on to the account. A
-// file of `controld dev` is checked over dev's own defaults, with --dev.
+// configCheck prints one line for each error in a configuration file, or "ok" and a line for
+// each warning. It reads the token files of services as serve does at start, except that a
+// missing one is a warning, since a configuration may be checked on another machine. With
+// --aws it also checks the account. With --dev it checks the file over the defaults of
+// `controld dev`.
 func configCheck(ctx context.Context, call *call) error {
 	var inAWS, ofDev bool
 	files, err := call.parse(1, func(f *flag.FlagSet) {
@@ -83,11 +83,10 @@ func loadForDev(path string) (*config.Config, error) {
 	return devConfiguration(&o, dev.Programs{})
 }
 
-// checkTimeout bounds the look into the account, which makes some dozens of
-// calls.
+// checkTimeout bounds the check of the account, which makes some dozens of calls.
 const checkTimeout = 2 * time.Minute
 
-// checkAWS tells what a refresh would create or change, and what it could not.
+// checkAWS prints what a refresh would create or change, and returns what it could not.
 func checkAWS(ctx context.Context, c *config.Config, call *call) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

@@ -26,9 +26,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/web"
 )
 
-// drainWithin is how long calls may go on after a signal. What is cut off then
-// is in the store, and a sweep goes on with it. The rest of stopWithin is for
-// dev, which ends its hosts and its stand-in.
+// drainWithin is how long calls may go on after a signal. A call that is cut off then has its
+// progress in the store, and a sweep continues it. The rest of stopWithin is for dev, which
+// ends its hosts and its stand-in.
 const drainWithin = 3 * time.Second
 
 // daemon is controld, wired: the adapters that a configuration names, the
@@ -43,8 +43,8 @@ type daemon struct {
 	web      *web.Server
 }
 
-// newDaemon builds everything. Nothing runs before serve. The replica's name
-// must be this process's alone.
+// newDaemon builds everything. Nothing runs before serve. No other process may have the same
+// replica name.
 func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.Writer) (_ *daemon, err error) {
 	d := &daemon{log: telemetry.NewLogger("controld", string(c.Log.Level), string(c.Log.Format), stderr)}
 	warnings, wrong := checkTokens(c)
@@ -142,8 +142,8 @@ func readable(ctx context.Context, records fleet.Store) error {
 	return nil
 }
 
-// serve answers and sweeps until ctx ends, then lets calls under way finish for
-// a while. announce is called once callers can connect.
+// serve answers calls and sweeps until ctx ends, and then lets calls in progress finish for
+// drainWithin. announce is called once callers can connect.
 func (d *daemon) serve(ctx context.Context, grpc, http net.Listener, announce func()) error {
 	group, running := errgroup.WithContext(ctx)
 	unlessStopping := func(err error) error {
@@ -187,7 +187,7 @@ func listen(name, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// newReplica names this process in leases, like no other before or after it.
+// newReplica is a name for this process in leases that no other process has or will have.
 func newReplica() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// maxPEM bounds the PEM files that are read, in bytes. A key has 2 KiB, the
-// authorities of a whole system 250 KiB.
+// maxPEM is the largest PEM file that is read, in bytes. A key has 2 KiB, the certificate
+// authorities of a whole system have 250 KiB.
 const maxPEM = 1 << 20
 
-// newGitHub checks, before the first call needs them, that there are
-// credentials and that what they are made of can be read.
+// newGitHub makes the client of GitHub. It checks that there are credentials and that their
+// files can be read, before the first call needs them.
 func newGitHub(ctx context.Context, c config.GitHub, log hclog.Logger) (*github.Client, error) {
 	made := github.Config{
 		URL: c.URL, Organisation: c.Scope == config.ScopeOrganisation, RunnerGroup: c.RunnerGroup, Log: log.Named("github"),

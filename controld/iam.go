@@ -66,7 +66,7 @@ func iamPolicy(_ context.Context, call *call) error {
 	return err
 }
 
-// permissions are what all adapters call, and what this program does.
+// permissions are the actions that the adapters and this program call.
 func permissions() []aws.Permission {
 	return slices.Concat(dynamo.Actions(), sqs.Actions(), ec2.Actions(), ecs.Actions(), power.Actions(), []aws.Permission{
 		{Action: "iam:GetInstanceProfile", Role: aws.RoleControld, On: aws.OnProfile, Why: "at start: the id of the hosts' role, which begins the key of each host"},
@@ -74,7 +74,8 @@ func permissions() []aws.Permission {
 	})
 }
 
-// policyNames take any region where the configuration leaves it open.
+// policyNames are the names that a policy allows. Where the configuration names no region
+// they allow any.
 func policyNames(c *config.Config, account, hostRole string) aws.Names {
 	a := c.AWS
 	if a == nil { // on this machine, with nothing in AWS but services
@@ -96,7 +97,7 @@ func policyNames(c *config.Config, account, hostRole string) aws.Names {
 	return n
 }
 
-// partition is that of a region, which its name begins with.
+// partition is the partition of a region, by the prefix of the region's name.
 func partition(region string) string {
 	switch {
 	case strings.HasPrefix(region, "cn-"):

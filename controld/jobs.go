@@ -14,14 +14,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/web"
 )
 
-// strandedAfter is how long a host of a job pool may stand without a job to take
-// before it goes back. Webhooks come within seconds; those that do not are
-// recovered within the interval of the cloud sweep, and then another host is
-// claimed from the pool.
+// strandedAfter is how long a host of a job pool may wait without a job before it goes back.
+// Webhooks come within seconds. A webhook that was lost is recovered within the interval of
+// the cloud sweep, and then another host is claimed from the pool.
 const strandedAfter = 2 * time.Minute
 
-// jobOptions are the parts of the fleet for webhooks, job pools and the origins
-// of runs; nil: nobody needs them.
+// jobOptions are the fleet's options for webhooks, job pools and the origins of runs, or nil
+// if the configuration uses none of these.
 func jobOptions(c *config.Config, store fleet.JobStore, hub fleet.GitHubJobs) *fleet.JobOptions {
 	if c.Webhooks == nil && c.Callers.Audience == "" {
 		return nil
@@ -33,7 +32,8 @@ func jobOptions(c *config.Config, store fleet.JobStore, hub fleet.GitHubJobs) *f
 	return o
 }
 
-// scope is whose runners the hosts of a repository become.
+// scope returns whose runners the hosts of a repository become: the repository's or its
+// owner's.
 func scope(c *config.Config) func(string) string {
 	if c.GitHub.Scope == config.ScopeOrganisation {
 		return func(repository string) string { return strings.ToLower(lifecycle.Owner(repository)) }
@@ -63,8 +63,8 @@ func jobPools(c *config.Config) map[string]fleet.JobPool {
 	return pools
 }
 
-// standsFor is the repository for which the minimum of a pool stands ready. With
-// the runners of an organisation any of its repositories will do.
+// standsFor is the repository for which the minimum of a pool is ready. For the runners of an
+// organization it may be any of its repositories.
 func standsFor(j *config.Jobs) string {
 	for _, r := range j.Repositories {
 		if !strings.Contains(r, "*") {
@@ -74,8 +74,8 @@ func standsFor(j *config.Jobs) string {
 	return lifecycle.Owner(j.Repositories[0]) + "/.github"
 }
 
-// sweptRepositories are those whose registrations are swept: where runners are
-// the organisation's, one repository tells of all of them.
+// sweptRepositories are the repositories whose registrations are swept. Where the runners
+// belong to the organization, one repository lists all of them.
 func sweptRepositories(c *config.Config) []string {
 	var list []string
 	seen := map[string]bool{}
@@ -88,8 +88,8 @@ func sweptRepositories(c *config.Config) []string {
 	return list
 }
 
-// runnerReleases are those of actions/runner, in the words of the rules for the
-// age of a runner.
+// runnerReleases lists the releases of actions/runner in the types of the policy for the age
+// of runners.
 func runnerReleases(hub *github.Client) func(context.Context) ([]policy.Release, error) {
 	return func(ctx context.Context) ([]policy.Release, error) {
 		releases, err := hub.RunnerReleases(ctx)
@@ -101,7 +101,8 @@ func runnerReleases(hub *github.Client) func(context.Context) ([]policy.Release,
 	}
 }
 
-// webhookSecrets is where the secrets come from, and the key that says so.
+// webhookSecrets returns the source of the webhook secrets, and the configuration key that
+// names it.
 func webhookSecrets(c *config.Webhooks) (web.SecretSource, string) {
 	if c.SecretEnv != "" {
 		return web.SecretVariable(c.SecretEnv), "webhooks.secret_env"
@@ -109,7 +110,7 @@ func webhookSecrets(c *config.Webhooks) (web.SecretSource, string) {
 	return web.SecretFile(c.SecretFile), "webhooks.secret_file"
 }
 
-// webhooks is what takes GitHub's deliveries; nil: none are taken.
+// webhooks is the receiver of GitHub's deliveries, or nil if the configuration has none.
 func (d *daemon) webhooks(c *config.Config) (*web.Webhooks, error) {
 	if c.Webhooks == nil {
 		return nil, nil

@@ -1,6 +1,6 @@
-// Command controld is the control daemon: it hands hosts to workflow runs, takes
-// them back and puts them down. This package parses, wires and stops; the logic
-// is in internal/fleet.
+// Command controld is the control daemon: it gives hosts to workflow runs, takes them back
+// and ends them. This package parses command lines, wires the parts and stops them; the logic
+// is in internal/fleet and the rooms around it.
 package main
 
 import (
@@ -17,17 +17,17 @@ import (
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 )
 
-// The exit codes beside 0 and that of any other error.
+// The exit codes other than 0.
 const (
 	exitFailure = 1
 	exitUsage   = 2
-	// exitConfiguration is EX_CONFIG of sysexits.h: starting again will not
-	// help (RestartPreventExitStatus=78).
+	// exitConfiguration is EX_CONFIG of sysexits.h: a restart will not help
+	// (RestartPreventExitStatus=78).
 	exitConfiguration = 78
 )
 
-// stopWithin is how long a daemon may take after a signal: it has promised 10 s
-// to whoever sent it, who may kill what is left without asking.
+// stopWithin is how long a daemon may take to stop after a signal. The documented limit is
+// 10 s, after which a supervisor may kill it.
 const stopWithin = 9500 * time.Millisecond
 
 func main() {
@@ -56,7 +56,7 @@ func wait(ctx context.Context, done <-chan error) error {
 	}
 }
 
-// errTold ends the program with exitFailure after it has said why.
+// errTold ends the program with exitFailure after the reason was printed.
 var errTold = errors.New("told")
 
 // usageError is a command line that cannot be understood.
@@ -68,14 +68,14 @@ type usageError struct {
 
 func (e *usageError) Error() string { return e.text + "\n" + e.hint }
 
-// configError is an error that only another configuration can mend.
+// configError is an error that only a change of the configuration can fix.
 type configError struct{ err error }
 
 func (e *configError) Error() string { return e.err.Error() }
 func (e *configError) Unwrap() error { return e.err }
 
-// wrongConfig is a configuration that could not be read. What is wrong with its
-// content has lines of its own.
+// wrongConfig is the error for a configuration that could not be read. Each error in its
+// content has a line of its own.
 func wrongConfig(err error) error {
 	var wrong *strictyaml.Error
 	if errors.As(err, &wrong) {

@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// tellReady tells systemd (sd_notify(3), Type=notify) that callers can connect,
-// and when ctx ends that controld stops. Without systemd it tells nobody.
+// tellReady notifies systemd (sd_notify(3), Type=notify) that callers can connect, and when
+// ctx ends that controld stops. Without systemd it does nothing.
 func tellReady(ctx context.Context, grpc, http net.Addr, log hclog.Logger) {
 	tell(fmt.Sprintf("%s\nSTATUS=serving, grpc %s, http %s", sdnotify.SdNotifyReady, grpc, http), log)
 	context.AfterFunc(ctx, func() { tell(sdnotify.SdNotifyStopping+"\nSTATUS=letting calls under way finish", log) })

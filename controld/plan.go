@@ -17,8 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// plan says what a scale-down would do with the fleet of a snapshot. It touches
-// nothing.
+// plan prints what a scale-down would do with the fleet of a snapshot. It makes no call.
 func plan(_ context.Context, call *call) error {
 	var path, output string
 	if _, err := call.parse(0, func(f *flag.FlagSet) {
@@ -52,7 +51,7 @@ func plan(_ context.Context, call *call) error {
 	return nil
 }
 
-// readSnapshot reads no more than one byte beyond what a snapshot may have.
+// readSnapshot reads at most one byte more than a snapshot may have.
 func readSnapshot(path string) ([]byte, error) {
 	f := os.Stdin
 	if path != "-" {

@@ -9,8 +9,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 )
 
-// serve runs the daemon of a configuration. Its hosts outlive it: another
-// replica, or the next start, goes on with them.
+// serve runs the daemon of a configuration. Its hosts outlive it: another replica, or the
+// next start, continues with them.
 func serve(ctx context.Context, call *call) (err error) {
 	var path string
 	if _, err := call.parse(0, func(f *flag.FlagSet) {

@@ -20,12 +20,11 @@ import (
 	"github.com/remuda-ci/remuda/internal/web"
 )
 
-// credentialsTimeout bounds the look for AWS credentials at start. The places
-// where they may be answer within a second or two.
+// credentialsTimeout bounds the search for AWS credentials at start. Each source answers
+// within a second or two.
 const credentialsTimeout = 20 * time.Second
 
-// serviceOptions are the parts of the fleet for services of runners; nil: there
-// are none.
+// serviceOptions are the fleet's options for runner services, or nil if there are none.
 func (d *daemon) serviceOptions(ctx context.Context, c *config.Config) (*services.Options, error) {
 	if len(c.Services) == 0 {
 		return nil, nil
@@ -62,8 +61,8 @@ func (d *daemon) backlog(s config.Service) services.Backlog {
 	return workqueue.Backlog{Store: countedWork{d.backends.workers, counter{d.metrics, "store"}}, AtMost: s.CountedJobs()}
 }
 
-// newScaler is the services on ECS, with a client for each of their regions. It
-// looks for credentials, without which nothing would ever be scaled.
+// newScaler is the adapter for services on ECS, with a client for each of their regions. It
+// checks that there are credentials, since nothing can be scaled without them.
 func newScaler(ctx context.Context, c *config.Config) (services.Scaler, error) {
 	places, home := map[string]ecs.Place{}, ""
 	for name, s := range c.Services {
@@ -95,8 +94,8 @@ func newScaler(ctx context.Context, c *config.Config) (services.Scaler, error) {
 	return ecs.New(places, clients)
 }
 
-// scaleTokens are those that POST /api/scale takes, by service: the tokens for
-// nudges, and those of the workers, who may as well ask for help.
+// scaleTokens are the tokens that POST /api/scale accepts, by service: those for nudges and
+// those of the workers, which may nudge too.
 func scaleTokens(c *config.Config) server.WorkerTokens {
 	tokens := server.WorkerTokens{}
 	for name, s := range c.Services {
@@ -117,7 +116,7 @@ func scaleTokens(c *config.Config) server.WorkerTokens {
 	return tokens
 }
 
-// anyOf gives the tokens of all sources. One that fails hides no other.
+// anyOf returns the tokens of all sources. A source that fails does not hide the others.
 func anyOf(sources []server.TokenSource) server.TokenSource {
 	return func() (all []lifecycle.Secret, err error) {
 		for _, source := range sources {
@@ -131,7 +130,7 @@ func anyOf(sources []server.TokenSource) server.TokenSource {
 	}
 }
 
-// scale is what takes POST /api/scale; nil: no service has a token for it.
+// scale is the handler of POST /api/scale, or nil if no service has a token for it.
 func (d *daemon) scale(c *config.Config) *web.Scale {
 	tokens := scaleTokens(c)
 	if len(tokens) == 0 {

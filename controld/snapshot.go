@@ -16,8 +16,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
-// snapshot writes the fleet of a configuration, or of a dev, as it is now, in
-// the format that plan reads. It changes nothing.
+// snapshot writes the present fleet of a configuration, or of a dev, in the format that plan
+// reads. It changes nothing.
 func snapshot(ctx context.Context, call *call) error {
 	var path, stateDir, output string
 	if _, err := call.parse(0, func(f *flag.FlagSet) {
@@ -67,8 +67,8 @@ func snapshot(ctx context.Context, call *call) error {
 	return nil
 }
 
-// fleetOf is the configuration of a daemon: that of its file, or what dev makes
-// of a state directory and of its file, if it has one.
+// fleetOf is the configuration of a daemon: that of a file for serve, or the one that dev
+// makes of a state directory and a file, if there is one.
 func fleetOf(path, stateDir string) (*config.Config, error) {
 	if stateDir == "" {
 		c, err := config.Load(path)
@@ -97,8 +97,8 @@ func fleetOf(path, stateDir string) (*config.Config, error) {
 	return c, nil
 }
 
-// takeSnapshot reads the fleet through the adapters of its configuration. It
-// sweeps nothing, and so needs no name among the replicas.
+// takeSnapshot reads the fleet through the adapters of its configuration. It runs no sweep, so
+// it needs no unique replica name.
 func takeSnapshot(ctx context.Context, c *config.Config, call *call) (_ policy.Snapshot, _ []fleet.Decided, err error) {
 	log := telemetry.NewLogger("controld", string(c.Log.Level), string(c.Log.Format), call.stderr)
 	hub, err := newGitHub(ctx, c.GitHub, log)

@@ -28,8 +28,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
-// newAWSBackends is a fleet in AWS. It makes one call, which tells whether there
-// are credentials at all: the id of the hosts' role.
+// newAWSBackends makes the backends of a fleet in AWS. It makes one call, for the id of the
+// hosts' role, which fails early if there are no credentials.
 func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*backends, error) {
 	cfg, err := aws.Load(ctx, aws.Options{Region: c.AWS.Region, Program: "remuda-controld"})
 	if err != nil {
@@ -71,15 +71,15 @@ func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*b
 	}, nil
 }
 
-// patient has a client wait for the answer of a long poll.
+// patient makes a client wait for the answer of a long poll.
 func patient(o *sqsapi.Options) {
 	if client, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
 		o.HTTPClient = client.WithTimeout(notices.ReceiveWait + client.GetTimeout())
 	}
 }
 
-// hostRoleID asks for the id of an instance profile's role. It begins the key of
-// every host.
+// hostRoleID asks for the id of an instance profile's role, which is the prefix of every host
+// key.
 func hostRoleID(ctx context.Context, cfg sdk.Config, profile string) (string, error) {
 	what := "aws.instance_profile: find the role of " + profile
 	out, err := iam.NewFromConfig(cfg).GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &profile})
@@ -94,7 +94,7 @@ func hostRoleID(ctx context.Context, cfg sdk.Config, profile string) (string, er
 	return sdk.ToString(out.InstanceProfile.Roles[0].RoleId), nil
 }
 
-// ec2Pools are the pools, in the words of the EC2 adapter.
+// ec2Pools are the pools of the configuration, in the types of the EC2 adapter.
 func ec2Pools(c *config.Config) (map[string]ec2.Pool, error) {
 	pools := map[string]ec2.Pool{}
 	for name, p := range c.Pools {
@@ -116,7 +116,7 @@ func ec2Pools(c *config.Config) (map[string]ec2.Pool, error) {
 	return pools, nil
 }
 
-// script reads a script of a pool; it has none without a path.
+// script reads a script of a pool; without a path there is none.
 func script(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
@@ -124,7 +124,7 @@ func script(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// queues are those of every resource and usage class that a pool offers.
+// queues are the queues of every resource and usage class that a pool offers.
 func queues(c *config.Config) []lifecycle.QueueName {
 	all := map[lifecycle.QueueName]bool{}
 	for name := range c.Pools {
@@ -139,7 +139,7 @@ func queues(c *config.Config) []lifecycle.QueueName {
 	})
 }
 
-// retentionMargin is how much longer than its host may wait a message is kept.
+// retentionMargin is how much longer a message is kept than its host may wait.
 const retentionMargin = 2 * time.Minute
 
 // retention is how long a message is kept: the longest that a host may wait in

@@ -14,8 +14,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 )
 
-// newLocalBackends is a fleet on this machine: records and queue in one file, hosts
-// as processes. readOnly: nothing of it is changed.
+// newLocalBackends makes the backends of a fleet on this machine: records and queue in one
+// file, and hosts as processes. With readOnly they change nothing.
 func newLocalBackends(c *config.Config, log hclog.Logger, readOnly bool) (*backends, error) {
 	if err := checkRunner(c.Compute.Process.Runner); err != nil {
 		return nil, err
@@ -37,8 +37,8 @@ func newLocalBackends(c *config.Config, log hclog.Logger, readOnly bool) (*backe
 	}, nil
 }
 
-// checkRunner looks for what hosts take from the runner's directory first: they
-// would all fail without it.
+// checkRunner checks that the runner's directory has the first file that hosts copy: without
+// it they would all fail.
 func checkRunner(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "config.sh")); err != nil {
 		return &configError{fmt.Errorf("compute.process.runner: %s holds no unpacked actions/runner: %w", dir, err)}

@@ -13,8 +13,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
-// workerOptions are the parts of the fleet for the queues of services; nil: no
-// service has its queue here.
+// workerOptions are the fleet's options for the job queues of services, or nil if no service
+// has its queue here.
 func workerOptions(c *config.Config, store workqueue.Store) *workqueue.Options {
 	o := &workqueue.Options{Store: store, Services: map[string]model.JobPolicy{}}
 	for name, s := range c.Services {
@@ -39,9 +39,9 @@ func workerTokens(c *config.Config) server.WorkerTokens {
 	return tokens
 }
 
-// checkTokens reads the files of tokens of services, at start and for who checks
-// a configuration; later what is wrong with one is told at each call. The warnings
-// tell which services' workers nobody can tell apart.
+// checkTokens reads the token files of services, at start and for config check. Later an
+// error in a file is reported at each call. The warnings name services whose workers share a
+// token and so cannot be told apart.
 func checkTokens(c *config.Config) (warnings []string, wrong []error) {
 	have := map[lifecycle.Secret][]string{} // by token of workers, the services
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
@@ -63,7 +63,7 @@ func checkTokens(c *config.Config) (warnings []string, wrong []error) {
 	return slices.Compact(warnings), wrong
 }
 
-// readTokens reads a file of tokens of a service; "": there is none.
+// readTokens reads a token file of a service; the path "" means that there is none.
 func readTokens(service, key, path string, wrong *[]error) []lifecycle.Secret {
 	if path == "" {
 		return nil

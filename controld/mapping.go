@@ -14,7 +14,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// pools are those of the configuration, in the fleet's words.
+// pools are the pools of the configuration, in the types of internal/fleet.
 func pools(c *config.Config) (map[string]fleet.Pool, error) {
 	pools := map[string]fleet.Pool{}
 	for name, p := range c.Pools {
@@ -24,7 +24,7 @@ func pools(c *config.Config) (map[string]fleet.Pool, error) {
 		}
 		times := c.Policy(name)
 		if c.Backend() == config.BackendLocal {
-			times.Cloud = "the process table" // of this machine, whose processes the hosts are
+			times.Cloud = "the process table" // the hosts are processes of this machine
 		}
 		pools[name] = fleet.Pool{
 			Name: name, ResourceClasses: c.PoolResourceClasses(name), UsageClasses: c.PoolUsageClasses(name),
@@ -35,7 +35,7 @@ func pools(c *config.Config) (map[string]fleet.Pool, error) {
 	return pools, nil
 }
 
-// warmPool is what a pool launches ahead of need; nil: nothing.
+// warmPool is what a pool launches ahead of need, or nil for nothing.
 func warmPool(w *config.Warm) (*fleet.WarmPool, error) {
 	if w == nil {
 		return nil, nil
@@ -60,13 +60,13 @@ func classes(c *config.Config) map[string]fleet.Class {
 	return classes
 }
 
-// limits are what the local stand-in for a cloud has to give.
+// limits are the zones and the capacity of the local stand-in for a cloud.
 func limits(c *config.Config) placement.Limits {
 	p := c.Compute.Process
 	return placement.Limits{Zones: p.Zones, Capacity: p.Capacity, SpotCapacity: p.SpotCapacity}
 }
 
-// sells asks the catalogue, which knows every type that there is.
+// sells asks the catalogue, which has every instance type.
 func sells(c *config.Config) func(fleet.Class, ...[]string) bool {
 	return func(class fleet.Class, patterns ...[]string) bool {
 		return limits(c).Sells(class.CPU, class.MemoryMiB, patterns...)
@@ -87,8 +87,8 @@ func processOptions(c *config.Config, log hclog.Logger) process.Options {
 	}
 }
 
-// agentSettings is the file that a host's agentd is started with, as far as it
-// differs from agentd's defaults.
+// agentSettings is the configuration file of a host's agentd, as far as it differs from
+// agentd's defaults.
 type agentSettings struct {
 	InstanceID string `yaml:"instance_id"`
 	HostKey    string `yaml:"host_key"`
@@ -109,8 +109,8 @@ type agentSettings struct {
 	LogFormat string `yaml:"log_format"`
 }
 
-// agentConfig is the configuration of a host's agentd. The host keeps all that
-// it writes in a directory of its own below hostDir, which goes with it.
+// agentConfig is the configuration of a host's agentd. The host writes only into a directory
+// of its own below hostDir, which is removed with it.
 func agentConfig(c *config.Config, m lifecycle.Machine, hostDir string) ([]byte, error) {
 	s := agentSettings{
 		InstanceID: m.InstanceID, HostKey: m.HostKey, Directory: hostDir + "/host",
