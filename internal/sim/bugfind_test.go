@@ -242,7 +242,11 @@ func (s *source) nearestFunctions(name string) string {
 	return nearestBy(names, func(place string) float64 {
 		full, _, _ := strings.Cut(place, " ")
 		_, full, _ = strings.Cut(full, ".")
-		return similar(strings.Split(name, ""), strings.Split(full, ""))
+		same := 0.0
+		if full[strings.LastIndex(full, ".")+1:] == name[strings.LastIndex(name, ".")+1:] { // of another receiver now
+			same = 1
+		}
+		return same + similar(strings.Split(name, ""), strings.Split(full, ""))
 	})
 }
 
@@ -252,11 +256,11 @@ func nearest(want string, texts []string) string {
 	return nearestBy(texts, func(text string) float64 { return similar(wanted, tokens(text)) })
 }
 
-// nearestBy are the first lines of the three that are most similar.
+// nearestBy are the first lines of the five that are most similar.
 func nearestBy(texts []string, similarity func(string) float64) string {
 	slices.SortStableFunc(texts, func(a, b string) int { return cmp.Compare(similarity(b), similarity(a)) })
 	var out strings.Builder
-	for _, text := range texts[:min(3, len(texts))] {
+	for _, text := range texts[:min(5, len(texts))] {
 		line, _, more := strings.Cut(text, "\n")
 		if more {
 			line += " ..."

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"go/parser"
 	"go/token"
@@ -20,10 +21,14 @@ const bugVariable = "PLANTED_BUG"
 // bug first, behind a switch. One build serves all bugs so.
 func planted(s *source, bugs []bug) (map[string]string, error) {
 	inserts := map[string][]insert{}
+	var wrong []error
 	for _, b := range bugs {
 		if err := s.plant(b, inserts); err != nil {
-			return nil, fmt.Errorf("the bug %s does not apply any more: %w", b.name, err)
+			wrong = append(wrong, fmt.Errorf("the bug %s does not apply: %w", b.name, err))
 		}
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
 	}
 	files := map[string]string{}
 	for path, some := range inserts {
