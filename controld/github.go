@@ -22,7 +22,7 @@ const maxPEM = 1 << 20
 // files can be read, before the first call needs them.
 func newGitHub(ctx context.Context, c config.GitHub, log hclog.Logger) (*github.Client, error) {
 	made := github.Config{
-		URL: c.URL, Organisation: c.Scope == config.ScopeOrganisation, RunnerGroup: c.RunnerGroup, Log: log.Named("github"),
+		URL: c.URL, Organization: c.Scope == config.ScopeOrganization, RunnerGroup: c.RunnerGroup, Log: log.Named("github"),
 	}
 	var authorities []byte
 	var err error

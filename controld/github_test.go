@@ -62,7 +62,7 @@ func TestGitHubIsReachedAsConfigured(t *testing.T) {
 			calls = nil
 			client, err := newGitHub(t.Context(), config.GitHub{
 				URL: server.URL + "/api/v3", CAFile: write(t, "ca.crt", string(authority)),
-				Scope: config.ScopeOrganisation, RunnerGroup: "builders", Apps: []config.GitHubApp{app},
+				Scope: config.ScopeOrganization, RunnerGroup: "builders", Apps: []config.GitHubApp{app},
 			}, hclog.NewNullLogger())
 			if err != nil {
 				t.Fatal(err)

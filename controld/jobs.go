@@ -35,7 +35,7 @@ func jobOptions(c *config.Config, store fleet.JobStore, hub fleet.GitHubJobs) *f
 // scope returns whose runners the hosts of a repository become: the repository's or its
 // owner's.
 func scope(c *config.Config) func(string) string {
-	if c.GitHub.Scope == config.ScopeOrganisation {
+	if c.GitHub.Scope == config.ScopeOrganization {
 		return func(repository string) string { return strings.ToLower(lifecycle.Owner(repository)) }
 	}
 	return strings.ToLower

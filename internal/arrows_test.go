@@ -80,6 +80,7 @@ var rooms = []room{
 	{"internal/aws", []string{"internal/lifecycle"}, "the AWS adapters share it, so it knows none of them"},
 	{"internal/proc", nil, "it reads /proc and knows nothing of hosts"},
 	{"internal/retry", nil, "it waits, whatever for"},
+	{"internal/logkey", nil, "it is a list of names"},
 	{"internal/cost", []string{"internal/aws"}, "it turns counts of calls into dollars, whoever made them"},
 	{"internal/awstest", []string{"internal/aws", "internal/compute", "internal/lifecycle"},
 		"it is the emulators' side: it sets up the SDK as the product does, and knows EC2's catalogue and the words for it"},
@@ -106,7 +107,7 @@ var rooms = []room{
 }
 
 // common are the rooms that every other may import that imports any of ours and is not pure.
-var common = []string{"internal/retry"}
+var common = []string{"internal/logkey", "internal/retry"}
 
 // unreachable are the rooms that no other may import, not even for a test.
 var unreachable = []string{"controld", "agentd", "internal/demo", "internal/bench"}

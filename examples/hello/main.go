@@ -1,4 +1,4 @@
-// Command hello greets whom its argument names. It is the program that examples/workflows/go-build.yml builds and tests.
+// Command hello greets the name in its argument. It is the program that examples/workflows/go-build.yml builds and tests.
 package main
 
 import (

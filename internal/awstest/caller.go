@@ -19,8 +19,8 @@ type caller struct {
 // secretKey of everybody: no emulator looks at it.
 const secretKey = "secret"
 
-// nobody asks whether an emulator is ready.
-var nobody = newCaller(0)
+// prober asks whether an emulator is ready.
+var prober = newCaller(0)
 
 // The callers of a test binary are numbered from firstCaller, which is drawn by
 // lot: test binaries that run side by side may share their emulators.

@@ -13,5 +13,5 @@
 //   - What moto keeps for the whole process, such as its transitions of
 //     states, is for a test that owns its moto: NewMoto.
 //   - Worlds stay until the emulators end. Machines and rows of a test that
-//     is over are in nobody's way.
+//     is over disturb no other test.
 package awstest

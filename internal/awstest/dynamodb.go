@@ -40,7 +40,7 @@ var dynamodbLocal = emulator{
 	},
 	ready: func(ctx context.Context, endpoint string) error {
 		_, err := dynamodb.New(dynamodb.Options{
-			Region: region, BaseEndpoint: &endpoint, Credentials: nobody.credentials(), RetryMaxAttempts: 1,
+			Region: region, BaseEndpoint: &endpoint, Credentials: prober.credentials(), RetryMaxAttempts: 1,
 		}).ListTables(ctx, nil)
 		return err
 	},

@@ -7,8 +7,8 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// timeoutHeader tells a Proxy that this client times out when it is told to,
-// and the client that it is to do so now: no test waits for a timeout.
+// timeoutHeader tells a Proxy that this client times out on demand, and the client
+// to do so now: no test waits for a timeout.
 const timeoutHeader = "X-Awstest-Timeout"
 
 // httpClient is the product's client, steered by a Proxy.

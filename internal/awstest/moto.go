@@ -51,7 +51,7 @@ var moto = emulator{
 	},
 	ready: func(ctx context.Context, endpoint string) error {
 		_, err := sts.New(sts.Options{
-			Region: region, BaseEndpoint: &endpoint, Credentials: nobody.credentials(), RetryMaxAttempts: 1,
+			Region: region, BaseEndpoint: &endpoint, Credentials: prober.credentials(), RetryMaxAttempts: 1,
 		}).GetCallerIdentity(ctx, nil)
 		return err
 	},

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// freePort is one that nobody listens at just now.
+// freePort is a port without a listener at this moment.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {

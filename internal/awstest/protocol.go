@@ -28,7 +28,7 @@ const (
 // scope is what a signature is for: its access key, day, region and service.
 var scope = regexp.MustCompile(`Credential=([^/]+)/[0-9]+/[^/]+/([^/]+)/aws4_request`)
 
-// callOf is the call that a request makes; false if it is none of AWS's.
+// callOf is the call that a request makes; false if it is not a call of AWS.
 func callOf(r *http.Request, body []byte) (aws.Call, bool) {
 	if _, operation, ok := strings.Cut(r.Header.Get(targetHeader), "."); ok {
 		return aws.Call{Service: serviceOf(r), Operation: operation}, true

@@ -117,7 +117,7 @@ func (p *Proxy) Handle(service, operation string, hook Hook) {
 	p.hooks[aws.Call{Service: service, Operation: operation}] = hook
 }
 
-// struckCalls are remembered for whoever waits for a fault.
+// struckCalls is how many calls with a fault are remembered for tests that wait for one.
 const struckCalls = 1024
 
 // Inject makes calls fail from now on. The channel gives each of them as the
@@ -233,8 +233,8 @@ func (p *Proxy) carryOut(r *http.Request, call aws.Call) *Answer {
 	return &Answer{Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()}
 }
 
-// forward asks an emulator. As in AWS, a call that has come is carried out,
-// even if its caller is gone meanwhile.
+// forward asks an emulator. As in AWS, a call that has arrived is carried out even if
+// its caller is gone by then.
 func (p *Proxy) forward(r *http.Request) *Answer {
 	answer, err := p.ask(r)
 	if err != nil {

@@ -61,7 +61,7 @@ type CallerRule struct {
 	MaxRuntime *time.Duration `yaml:"max_runtime"`
 	// SpotForPullRequests allows them spot hosts only.
 	SpotForPullRequests bool `yaml:"spot_for_pull_requests"`
-	// Forks lets runs through whose commit is of a fork: anyone's.
+	// Forks admits runs with a commit of a fork, which any GitHub user may have written.
 	Forks bool `yaml:"forks"`
 	// Webhook lets a queued job bring its run hosts by itself.
 	Webhook bool `yaml:"webhook"`
@@ -270,7 +270,7 @@ func notEmpty(at strictyaml.Place, n int) {
 	}
 }
 
-// callerWarnings are sentences about rules that let in whoever comes.
+// callerWarnings are sentences about rules that admit any caller.
 func (c *Config) callerWarnings() []string {
 	var warnings []string
 	for _, r := range c.Callers.Repositories {
@@ -284,7 +284,7 @@ func (c *Config) callerWarnings() []string {
 	return warnings
 }
 
-// whose is whom the rule is for.
+// whose is the repository or owner that the rule is for.
 func (r CallerRule) whose() string {
 	if r.Repository != "" {
 		return r.Repository

@@ -40,7 +40,7 @@ func file(at strictyaml.Place, path string) {
 	}
 }
 
-// words checks a list of names, each of which may be there once.
+// words checks a list of names. No name may be there twice.
 func words(at strictyaml.Place, list []string, pattern *regexp.Regexp, what string) {
 	few(at, len(list))
 	for i, w := range list {

@@ -48,7 +48,7 @@ type Config struct {
 // GRPC is where callers reach the fleet.
 type GRPC struct {
 	// Addr is host:port; port 0 takes a free one. Without TLS the host must be
-	// a loopback address: whoever can call may order and end hosts.
+	// a loopback address, since every caller may order and end hosts.
 	Addr string `yaml:"addr"`
 	// TLS is nil for plaintext.
 	TLS *TLS `yaml:"tls"`
@@ -93,8 +93,8 @@ type Process struct {
 	Agentd string `yaml:"agentd"`
 	// Runner is the directory of an unpacked actions/runner.
 	Runner string `yaml:"runner"`
-	// BootDelay is how long a host takes to boot, so that cold and warm can be
-	// told apart. Too near to Timeouts.Creation and no host ever gets ready.
+	// BootDelay is how long a host takes to boot, so that cold and warm starts
+	// differ visibly. Too near to Timeouts.Creation and no host ever gets ready.
 	BootDelay time.Duration `yaml:"boot_delay"`
 	Zones     []string      `yaml:"zones"`
 	// Capacity is how many hosts may live at once whose instance type matches
@@ -123,8 +123,8 @@ type Pool struct {
 	ResourceClasses []string `yaml:"resource_classes"`
 	// UsageClasses that may be asked for; none: all.
 	UsageClasses []lifecycle.UsageClass `yaml:"usage_classes"`
-	// InstanceTypes are patterns such as c6i.*, of which a host's type must
-	// match one; none: all types will do.
+	// InstanceTypes are patterns such as c6i.*. A host's type must match one of
+	// them; none: all types will do.
 	InstanceTypes []string        `yaml:"instance_types"`
 	Reuse         lifecycle.Reuse `yaml:"reuse"`
 	// Privileged says that a job may become root on its host, with sudo or
@@ -261,7 +261,7 @@ type LogFormat string
 // LogFormats lists every format.
 var LogFormats = []LogFormat{"text", "json"}
 
-// Log is what controld tells of itself, on standard error.
+// Log configures what controld writes to standard error.
 type Log struct {
 	Level  LogLevel  `yaml:"level"`
 	Format LogFormat `yaml:"format"`

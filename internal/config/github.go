@@ -19,8 +19,8 @@ type GitHub struct {
 	CAFile string `yaml:"ca_file"`
 	// Scope is whose runners hosts become.
 	Scope Scope `yaml:"scope"`
-	// RunnerGroup is the name of the group that runners of an organisation are
-	// put in; empty: Default.
+	// RunnerGroup is the name of the group that runners of an organization join;
+	// empty: Default.
 	RunnerGroup string `yaml:"runner_group"`
 	// TokenFile is read at each call, so the token may be replaced.
 	TokenFile string `yaml:"token_file"`
@@ -36,15 +36,15 @@ type GitHub struct {
 // Scope is whose runners hosts become.
 type Scope string
 
-// The scopes. At organisation scope a host can serve each repository of the
-// organisation that its runner group lets.
+// The scopes. At organization scope a host can serve each repository of the
+// organization that its runner group admits.
 const (
 	ScopeRepository   Scope = "repository"
-	ScopeOrganisation Scope = "organisation"
+	ScopeOrganization Scope = "organisation"
 )
 
 // Scopes lists every scope.
-var Scopes = []Scope{ScopeRepository, ScopeOrganisation}
+var Scopes = []Scope{ScopeRepository, ScopeOrganization}
 
 // GitHubApp is a GitHub App. It has one of AppID and ClientID, and one of
 // PrivateKeyFile and PrivateKeyEnv.
@@ -70,7 +70,7 @@ func (g GitHub) validate(at strictyaml.Place) {
 	g.validateCA(at.At("ca_file"))
 	switch group := at.At("runner_group"); {
 	case g.RunnerGroup == "":
-	case g.Scope != ScopeOrganisation:
+	case g.Scope != ScopeOrganization:
 		group.Errorf("means nothing at repository scope, where there are no groups; leave it out, or write scope: organisation")
 	case !runnerGroup.MatchString(g.RunnerGroup):
 		group.Errorf("is %.80q; write the name of a runner group, 1 to 128 characters on one line", g.RunnerGroup)

@@ -30,7 +30,7 @@ type Jobs struct {
 	// Repositories are those whose jobs are served: names, or patterns such as
 	// acme/*.
 	Repositories []string `yaml:"repositories"`
-	// Forks lets jobs through whose commit is of a fork: anyone's.
+	// Forks admits jobs with a commit of a fork, which any GitHub user may have written.
 	Forks bool `yaml:"forks"`
 }
 
@@ -108,11 +108,11 @@ func (c *Config) validateJobPool(at strictyaml.Place, pool string, j *Jobs) {
 	}
 }
 
-// validateJobScope: the hosts of the minimum wait for the jobs of somebody, and
-// hosts of an organisation take those of whichever of its repositories.
+// validateJobScope checks that a minimum names the repository or owner that its hosts
+// wait for: at organization scope they take the jobs of any of its repositories.
 func (c *Config) validateJobScope(at strictyaml.Place, pool string, j *Jobs) {
 	minimum := at.At("jobs", "minimum")
-	if c.GitHub.Scope != ScopeOrganisation {
+	if c.GitHub.Scope != ScopeOrganization {
 		if j.Minimum > 0 && (len(j.Repositories) != 1 || strings.Contains(j.Repositories[0], "*")) {
 			minimum.Errorf("needs repositories to be one, without a *: a host that waits is registered with one; write 0, or that one")
 		}
@@ -140,7 +140,7 @@ func validateJobLabels(at strictyaml.Place, labels []string) {
 		}
 	}
 	switch {
-	case labelKey(labels) == "" && !slices.Contains(labels, ""): // one that is empty or could not be read is told of already
+	case labelKey(labels) == "" && !slices.Contains(labels, ""): // an empty or unreadable label is reported already
 		at.Errorf("has nothing but what every runner has; write at least one label of its own, such as remuda-small")
 	case len(labels) > maxJobLabels:
 		at.Errorf("has %d entries; write at most %d", len(labels), maxJobLabels)

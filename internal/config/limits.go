@@ -5,8 +5,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// Limits bound how many hosts may serve at once, by whom they are for. Less than the
-// runs of a repository ask for has them wait for each other.
+// Limits bound how many hosts may serve one repository or owner at once. With less than
+// its runs ask for, the runs of a repository wait for each other.
 type Limits struct {
 	// HostsPerRepository is for the runs of one repository; 0: any number.
 	HostsPerRepository int `yaml:"hosts_per_repository"`

@@ -86,7 +86,7 @@ var ownOfDev = [][]string{
 	{"github", "url"}, {"github", "ca_file"}, {"github", "token_file"}, {"github", "token_env"}, {"github", "apps"}, {"callers", "issuer"},
 }
 
-// validateForDev notes what is ignored: rules of addresses that nobody listens
+// validateForDev notes what is ignored: rules about addresses that dev does not listen
 // on would only be in the way.
 func (c *Config) validateForDev(root strictyaml.Place) {
 	if c.AWS != nil {

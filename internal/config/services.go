@@ -42,8 +42,8 @@ type Service struct {
 	// Requeue has a job whose worker went silent wait for another, once.
 	Requeue bool `yaml:"requeue"`
 	// QueueTimeout is how long a job may wait for a worker. Shorter than an outage
-	// of ECS, and jobs fail that could be done after it; longer, and what nobody
-	// takes any more counts as waiting, and keeps a runner up for so long.
+	// of ECS, and jobs fail that could be done after it; longer, and jobs that no
+	// worker takes count as waiting and keep a runner up for that time.
 	QueueTimeout time.Duration `yaml:"queue_timeout"`
 	// Labels are those of the service's runners on GitHub: a job of a webhook
 	// whose labels are all among them is a reason to look at once.
@@ -104,7 +104,7 @@ func (s Service) CountedJobs() int { return max(leastCounted, s.Maximum*s.Backlo
 // OwnQueue reports whether the jobs of the service wait here.
 func (s Service) OwnQueue() bool { return s.Queue.PostgREST == nil }
 
-// serviceWarnings tell of tokens that pass in plaintext.
+// serviceWarnings warn of tokens that pass in plaintext.
 func (c *Config) serviceWarnings() []string {
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
 		if s := c.Services[name]; (s.WorkerTokenFile != "" || s.NudgeTokenFile != "") && !isLoopback(c.HTTP.Addr) {

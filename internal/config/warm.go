@@ -10,8 +10,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// Warm has fresh hosts of a pool ready, which no run has used, for the first run
-// of anybody that asks for what they are.
+// Warm keeps hosts of a pool ready that no run has used, for the first run of any
+// repository that asks for such hosts.
 type Warm struct {
 	// ResourceClass, UsageClass, InstanceTypes and AllowOnDemandFallback are what
 	// each host is launched with, as in a Provision.
@@ -117,7 +117,7 @@ func (p WarmPeriod) period() (policy.Period, error) {
 	return policy.ParsePeriod(p.Cron, p.TimeZone, p.IdleCount, "")
 }
 
-// Policy is the same in the words of the policy, but for the pool's maximum.
+// Policy is the same in the words of the policy, without the pool's maximum.
 func (w *Warm) Policy() (policy.WarmPolicy, error) {
 	made := policy.WarmPolicy{MinimumIdle: w.MinimumIdle, Lead: w.Lead}
 	for _, p := range w.Schedules {

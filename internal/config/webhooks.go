@@ -5,8 +5,8 @@ import "github.com/remuda-ci/remuda/internal/config/strictyaml"
 // Webhooks is what GitHub's deliveries are signed with. It has one of SecretFile
 // and SecretEnv.
 type Webhooks struct {
-	// SecretFile holds a secret in each line, all of which are valid, so that one
-	// may be replaced by the next. It is read at each delivery.
+	// SecretFile holds a secret in each line. All of them are valid, so that one may be
+	// replaced by the next. It is read at each delivery.
 	SecretFile string `yaml:"secret_file"`
 	// SecretEnv names the environment variable that holds the same.
 	SecretEnv string `yaml:"secret_env"`

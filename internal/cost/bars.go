@@ -24,14 +24,14 @@ const (
 	batch = 100
 )
 
-// LivenessCalls is what the liveness sweep calls for a fleet of so many hosts
-// of which none is silent: a scan of their reports. A full page may be the last
-// one, which only the next call tells.
+// LivenessCalls is how many calls the liveness sweep makes for a fleet without a silent
+// host: a scan of the reports. A full page may be the last one, which only the next
+// call shows.
 func LivenessCalls(hosts int) int { return hosts/page + 1 }
 
-// CloudCalls is what the cloud sweep calls of EC2 for a fleet of so many hosts
-// of which none is lost, and some wait in one pool: the version of the pool's
-// launch template tells whether they have drifted from it.
+// CloudCalls is how many calls of EC2 the cloud sweep makes for a fleet without a lost
+// host, with idle hosts in one pool: the version of the pool's launch template tells
+// whether they have drifted from it.
 func CloudCalls(hosts int) int { return parts(hosts, page) + 1 }
 
 // CloudReads is what that sweep reads from the store: the records of all

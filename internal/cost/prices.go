@@ -21,8 +21,8 @@ type Prices struct {
 type Source struct{ Of, Published, Quoted string }
 
 // Current are the prices that docs/cost.md is computed with. Requests to EC2,
-// STS, IAM and the instance metadata are free. Whoever writes other prices here
-// renders the page anew: go test ./internal/cost -run TestThePage -update.
+// STS, IAM and the instance metadata are free. After a change of these prices render
+// the page again: go test ./internal/cost -run TestThePage -update.
 var Current = Prices{
 	Region: "us-east-1",
 	Date:   "2026-11-21",

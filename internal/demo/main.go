@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 }
 
 // start writes the demo's configuration and starts the system. Hosts boot for
-// a while, so that cold and warm can be told apart, and expire soon.
+// a while, so that cold and warm starts differ, and expire soon.
 func (d *demo) start(ctx context.Context, bin, dir, logPath string) error {
 	config := filepath.Join(dir, "controld.yaml")
 	cache, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()

@@ -23,6 +23,6 @@ func (d *demo) summary() {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%.0f s\t%s\n", a.runID, j.Name, hostOf(j.Runner), took, j.Conclusion)
 		}
 	}
-	_ = w.Flush() // to a terminal or a pipe: there is nobody left to tell
+	_ = w.Flush() // to a terminal or a pipe: an error cannot be reported
 	d.say("\n%d hosts expired and were ended. No process and no registration is left.", d.expired)
 }

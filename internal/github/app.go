@@ -26,7 +26,7 @@ const (
 	// to be used.
 	missingFor = time.Minute
 	// tokenMargin is how long before its expiry, an hour after it was made, a
-	// token of an installation is made anew. A call and a clock that is off fit
+	// token of an installation is replaced. A call and a clock that is off fit
 	// into it.
 	tokenMargin = 5 * time.Minute
 )
@@ -246,7 +246,7 @@ func (t *installationTokens) create(ctx context.Context) (installationToken, tim
 	})
 	switch {
 	case hasStatus(err, http.StatusNotFound), hasStatus(err, http.StatusForbidden):
-		t.app.lose(t.id) // uninstalled or suspended: it is looked for anew
+		t.app.lose(t.id) // uninstalled or suspended: it is looked for again
 		return installationToken{}, time.Time{}, err
 	case err != nil:
 		return installationToken{}, time.Time{}, err

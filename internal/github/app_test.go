@@ -54,7 +54,7 @@ func TestAnAppFindsItsInstallation(t *testing.T) {
 			f := newFake("a")
 			f.withApps(1)
 			test.app.PrivateKey = appPEM()
-			c := newClient(t, github.Config{Transport: direct{f}, Apps: []github.App{test.app}, Organisation: test.organisation})
+			c := newClient(t, github.Config{Transport: direct{f}, Apps: []github.App{test.app}, Organization: test.organisation})
 			list(t, c)
 			list(t, c)
 			want := []string{

@@ -28,8 +28,8 @@ const (
 type Budget struct {
 	// Credential is a name for people, such as "App 12345, installation 678".
 	Credential string
-	// Limit is calls an hour, of which Remaining are left until ResetAt. Only
-	// credentials of which GitHub has said it are told.
+	// Limit is calls an hour, and Remaining how many are left until ResetAt.
+	// Credentials whose limit GitHub has not stated yet are left out.
 	Limit, Remaining int
 	ResetAt          time.Time
 }

@@ -1,7 +1,7 @@
 // Package github talks to the GitHub API: the public one, a GitHub Enterprise
 // Server, or the stand-in. It mints the tokens and configurations with which
-// hosts register and deregister, and tells of registrations, runs, jobs and
-// lost webhooks. It calls with a token or as one or more Apps, within GitHub's
+// hosts register and deregister, and reads registrations, runs, jobs and lost
+// webhooks. It calls with a token or as one or more Apps, within GitHub's
 // limits.
 package github
 
@@ -19,6 +19,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/retry"
 )
 
@@ -47,11 +48,11 @@ type Config struct {
 	// Apps authenticate the calls instead of a token. Each call is made by the
 	// one, of those installed on its repository, that has the most calls left.
 	Apps []App
-	// Organisation says that runners are those of a repository's organisation,
-	// not its own.
-	Organisation bool
-	// RunnerGroup is the name of the group that an organisation's runners are
-	// put in; empty: Default.
+	// Organization says that runners belong to a repository's organization, not to the
+	// repository.
+	Organization bool
+	// RunnerGroup is the name of the group that an organization's runners join;
+	// empty: Default.
 	RunnerGroup string
 	// Transport carries the calls; nil: that of NewTransport without
 	// authorities. The credentials are added above it, so it must not log
@@ -90,7 +91,7 @@ func New(c Config) (*Client, error) {
 	if (c.Token == nil) == (len(c.Apps) == 0) {
 		return nil, errors.New("new GitHub client: either a token source or Apps are required")
 	}
-	if c.RunnerGroup != "" && !c.Organisation {
+	if c.RunnerGroup != "" && !c.Organization {
 		return nil, errors.New("new GitHub client: a repository's runners have no group")
 	}
 	if c.Transport == nil {
@@ -102,7 +103,7 @@ func New(c Config) (*Client, error) {
 		c.Log = hclog.NewNullLogger()
 	}
 	client := &Client{
-		base: base, web: webURL(base), organisation: c.Organisation, runnerGroup: c.RunnerGroup,
+		base: base, web: webURL(base), organisation: c.Organization, runnerGroup: c.RunnerGroup,
 		transport: c.Transport, log: c.Log, answers: newAnswers(),
 		retries: rate.NewLimiter(retriesPerSecond, retriesAtOnce),
 		minted:  newMemo[lifecycle.Registration](), groups: newMemo[int64](),
@@ -203,7 +204,7 @@ func (c *Client) once(caller, ctx context.Context, who *credential, op operation
 	defer who.leave()
 	started := time.Now()
 	response, err := f(ctx, who.api)
-	c.log.Debug("called github", "call", op.String(), "as", who.name, "status", statusOf(response, err), "took", time.Since(started))
+	c.log.Debug("called github", logkey.Call, op.String(), logkey.App, who.name, logkey.Status, statusOf(response, err), logkey.Took, time.Since(started))
 	var credentials *credentialsError
 	switch {
 	case errors.As(err, &credentials), caller.Err() != nil:

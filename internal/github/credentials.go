@@ -16,8 +16,8 @@ import (
 )
 
 // TokenSource gives the token of a call: a personal access token, or that of a
-// GitHub App's installation. It is asked anew for each call, so that tokens
-// may change while the daemon runs.
+// GitHub App's installation. It is asked for each call, so that tokens may change
+// while the daemon runs.
 type TokenSource func(ctx context.Context) (lifecycle.Secret, error)
 
 // StaticToken always gives the same token.
@@ -50,7 +50,7 @@ func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
-// credential is somebody who can call: a token's owner, an App, or one of its
+// credential is an identity that can call: a token's owner, an App, or one of its
 // installations. Each has limits of its own.
 type credential struct {
 	name   string // for people

@@ -13,6 +13,7 @@ import (
 	api "github.com/google/go-github/v62/github"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // maxDeliveryPages bounds how far back one look goes: 3,000 deliveries of an
@@ -74,7 +75,7 @@ func (a *app) deliveries(ctx context.Context, since time.Time) ([]*api.HookDeliv
 		}
 		options.Cursor = next
 	}
-	a.client.log.Warn("not all deliveries were searched for missed ones", "app", a.name, "searched", len(all), "since", since)
+	a.client.log.Warn("not all deliveries were searched for missed ones", logkey.App, a.name, logkey.Searched, len(all), logkey.Since, since)
 	return all, nil
 }
 

@@ -40,7 +40,7 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// Is makes every StatusError that is for good an ErrRefused.
+// Is makes every permanent StatusError an ErrRefused.
 func (e *StatusError) Is(target error) bool {
 	return target == lifecycle.ErrRefused && e.Status < http.StatusInternalServerError
 }
@@ -50,11 +50,11 @@ func hint(status int, at place) string {
 	switch {
 	case status == http.StatusUnauthorized:
 		return "the credentials are not valid; check that the token has not expired or been revoked, or that the App's id and key belong together and the clock is right"
-	case status == http.StatusForbidden && at.organisation:
+	case status == http.StatusForbidden && at.organization:
 		return "the credentials lack a permission; they need self-hosted runners: write on the organisation, and actions: read on its repositories"
 	case status == http.StatusForbidden:
 		return "the credentials lack a permission; they need administration: write and actions: read on the repository"
-	case status == http.StatusNotFound && at.organisation:
+	case status == http.StatusNotFound && at.organization:
 		return "the organisation is unknown, or not visible to the credentials"
 	case status == http.StatusNotFound:
 		return "the repository is unknown, or not visible to the credentials"
@@ -140,7 +140,7 @@ func oneLine(s string) string {
 	return s
 }
 
-// hasStatus reports whether GitHub answered with the status, for good.
+// hasStatus reports whether GitHub answered with the status, permanently.
 func hasStatus(err error, status int) bool {
 	var e *StatusError
 	return errors.As(err, &e) && e.Status == status && !errors.Is(err, lifecycle.ErrUnavailable)

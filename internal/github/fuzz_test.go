@@ -47,7 +47,7 @@ func FuzzAnswers(f *testing.F) {
 			}
 			for _, c := range []*github.Client{
 				newClient(t, github.Config{Transport: direct{server}}),
-				newClient(t, github.Config{Transport: direct{server}, Apps: apps, Organisation: true, RunnerGroup: "g"}),
+				newClient(t, github.Config{Transport: direct{server}, Apps: apps, Organization: true, RunnerGroup: "g"}),
 			} {
 				spoilt = true
 				askEverything(t, c)

@@ -16,7 +16,7 @@ const (
 	// groupFor is how long a group's id is known; one that is deleted is found
 	// out at once, by a refusal.
 	groupFor = time.Hour
-	// maxGroupPages bounds the listing: an organisation has some dozens.
+	// maxGroupPages bounds the listing: an organization has some dozens of groups.
 	maxGroupPages = 20
 )
 

@@ -82,7 +82,7 @@ func (c *Client) vacate(ctx context.Context, repository, name string) error {
 	runner, err := c.find(ctx, registering, repository, name)
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
-		return nil // gone meanwhile
+		return nil // gone already
 	case err != nil:
 		return err
 	case runner.Busy:

@@ -22,8 +22,8 @@ func TestJIT(t *testing.T) {
 		calls  []string
 	}{
 		"repository":   {github.Config{}, "http://localhost/acme/app", int64(1), []string{"token: POST /repos/acme/app/actions/runners/generate-jitconfig"}},
-		"organisation": {github.Config{Organisation: true}, "http://localhost/acme", int64(1), []string{"token: POST /orgs/acme/actions/runners/generate-jitconfig"}},
-		"group": {github.Config{Organisation: true, RunnerGroup: "Big builders"}, "http://localhost/acme", int64(3), []string{
+		"organisation": {github.Config{Organization: true}, "http://localhost/acme", int64(1), []string{"token: POST /orgs/acme/actions/runners/generate-jitconfig"}},
+		"group": {github.Config{Organization: true, RunnerGroup: "Big builders"}, "http://localhost/acme", int64(3), []string{
 			"token: GET /orgs/acme/actions/runner-groups", "token: POST /orgs/acme/actions/runners/generate-jitconfig"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestRunnerGroups(t *testing.T) {
 		for range 150 {
 			f.groups = append(f.groups, "other")
 		}
-		c := newClient(t, github.Config{Transport: direct{f}, Organisation: true, RunnerGroup: "last"})
+		c := newClient(t, github.Config{Transport: direct{f}, Organization: true, RunnerGroup: "last"})
 		_, _, err := c.JIT(t.Context(), "acme/app", "x", []string{"l"})
 		if !errors.Is(err, lifecycle.ErrRefused) || !strings.Contains(err.Error(), `find runner group "last" for acme: GitHub answered 404: the organisation has no runner group of that name`) {
 			t.Errorf("got %v", err)
@@ -201,9 +201,9 @@ func TestRunnerGroups(t *testing.T) {
 
 // At organisation scope every operation of a repository's runners is one of its
 // organisation, which has one token for all.
-func TestOrganisationScope(t *testing.T) {
+func TestOrganizationScope(t *testing.T) {
 	f := newFake("a", "b")
-	c := newClient(t, github.Config{Transport: direct{f}, Organisation: true})
+	c := newClient(t, github.Config{Transport: direct{f}, Organization: true})
 	for _, repository := range []string{"acme/app", "acme/other", "Acme/app"} {
 		r, err := c.RegistrationToken(t.Context(), repository)
 		if err != nil || r.URL != "http://localhost/acme" || r.Secret != "AREG1" {
@@ -236,7 +236,7 @@ func TestOrganisationScope(t *testing.T) {
 // Hosts of a run join the group too; a token to leave says nothing of it.
 func TestTokensTellTheRunnerGroup(t *testing.T) {
 	f := newFake()
-	c := newClient(t, github.Config{Transport: direct{f}, Organisation: true, RunnerGroup: "Big builders"})
+	c := newClient(t, github.Config{Transport: direct{f}, Organization: true, RunnerGroup: "Big builders"})
 	join, err := c.RegistrationToken(t.Context(), "acme/app")
 	if err != nil || join.RunnerGroup != "Big builders" {
 		t.Errorf("registration token: %v, group %q", err, join.RunnerGroup)

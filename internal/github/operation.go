@@ -19,11 +19,11 @@ const (
 // operation is what a call is for.
 type operation struct {
 	what string // for errors and logs, such as "create a remove token"
-	at   place  // none: the App itself, or nobody's
+	at   place  // zero: the App itself, or public
 	lane lane
 	pace pace
-	// ofRepository says that it is about the repository, even where runners are
-	// the organisation's.
+	// ofRepository says that it is about the repository, even where runners belong to
+	// the organization.
 	ofRepository bool
 }
 
@@ -46,7 +46,7 @@ func (c *Client) aboutRuns(what, repository string, l lane) (operation, error) {
 // target is what the operation is about.
 func (o operation) target() place {
 	at := o.at
-	at.organisation = at.organisation && !o.ofRepository
+	at.organization = at.organization && !o.ofRepository
 	return at
 }
 

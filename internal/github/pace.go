@@ -19,8 +19,8 @@ const (
 	// 150 a minute and 16 at once: at most 166 in any minute, and 9,016 an hour.
 	registrationsPerMinute = 150
 	registrationsAtOnce    = 16
-	// Deletions and tokens make no content that anybody has told of; they stay
-	// below its limit all the same: at most 80 in any minute.
+	// Deletions and tokens create no content as far as GitHub documents it. They stay
+	// below the limit for content anyway: at most 80 in any minute.
 	writesPerMinute = 70
 	writesAtOnce    = 10
 	// callsAtOnce leaves half of what GitHub allows to other replicas.

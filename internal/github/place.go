@@ -7,16 +7,16 @@ import (
 	api "github.com/google/go-github/v62/github"
 )
 
-// place is whose runners the hosts of a repository are: the repository's, or
-// its organisation's.
+// place is where the hosts of a repository register their runners: the repository or
+// its organization.
 type place struct {
 	owner, name  string
-	organisation bool
+	organization bool
 }
 
-// String is "owner/name", or "owner" where runners are the organisation's.
+// String is "owner/name", or "owner" where runners belong to the organization.
 func (p place) String() string {
-	if p.organisation {
+	if p.organization {
 		return p.owner
 	}
 	return p.owner + "/" + p.name
@@ -28,7 +28,7 @@ func (p place) key() string { return strings.ToLower(p.String()) }
 
 func (p place) createRegistrationToken(ctx context.Context, a *api.Client) (string, api.Timestamp, *api.Response, error) {
 	create := func() (*api.RegistrationToken, *api.Response, error) {
-		if p.organisation {
+		if p.organization {
 			return a.Actions.CreateOrganizationRegistrationToken(ctx, p.owner)
 		}
 		return a.Actions.CreateRegistrationToken(ctx, p.owner, p.name)
@@ -39,7 +39,7 @@ func (p place) createRegistrationToken(ctx context.Context, a *api.Client) (stri
 
 func (p place) createRemoveToken(ctx context.Context, a *api.Client) (string, api.Timestamp, *api.Response, error) {
 	create := func() (*api.RemoveToken, *api.Response, error) {
-		if p.organisation {
+		if p.organization {
 			return a.Actions.CreateOrganizationRemoveToken(ctx, p.owner)
 		}
 		return a.Actions.CreateRemoveToken(ctx, p.owner, p.name)
@@ -49,35 +49,35 @@ func (p place) createRemoveToken(ctx context.Context, a *api.Client) (string, ap
 }
 
 func (p place) generateJIT(ctx context.Context, a *api.Client, r *api.GenerateJITConfigRequest) (*api.JITRunnerConfig, *api.Response, error) {
-	if p.organisation {
+	if p.organization {
 		return a.Actions.GenerateOrgJITConfig(ctx, p.owner, r)
 	}
 	return a.Actions.GenerateRepoJITConfig(ctx, p.owner, p.name, r)
 }
 
 func (p place) listRunners(ctx context.Context, a *api.Client, o *api.ListRunnersOptions) (*api.Runners, *api.Response, error) {
-	if p.organisation {
+	if p.organization {
 		return a.Actions.ListOrganizationRunners(ctx, p.owner, o)
 	}
 	return a.Actions.ListRunners(ctx, p.owner, p.name, o)
 }
 
 func (p place) getRunner(ctx context.Context, a *api.Client, id int64) (*api.Runner, *api.Response, error) {
-	if p.organisation {
+	if p.organization {
 		return a.Actions.GetOrganizationRunner(ctx, p.owner, id)
 	}
 	return a.Actions.GetRunner(ctx, p.owner, p.name, id)
 }
 
 func (p place) removeRunner(ctx context.Context, a *api.Client, id int64) (*api.Response, error) {
-	if p.organisation {
+	if p.organization {
 		return a.Actions.RemoveOrganizationRunner(ctx, p.owner, id)
 	}
 	return a.Actions.RemoveRunner(ctx, p.owner, p.name, id)
 }
 
 func (p place) findInstallation(ctx context.Context, a *api.Client) (*api.Installation, *api.Response, error) {
-	if p.organisation {
+	if p.organization {
 		return a.Apps.FindOrganizationInstallation(ctx, p.owner)
 	}
 	return a.Apps.FindRepositoryInstallation(ctx, p.owner, p.name)

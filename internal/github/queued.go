@@ -9,6 +9,7 @@ import (
 	api "github.com/google/go-github/v62/github"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 const (
@@ -35,7 +36,7 @@ func (c *Client) QueuedJobs(ctx context.Context, repository string) ([]lifecycle
 		return nil, err
 	}
 	if len(runs) > maxRuns {
-		c.log.Warn("not all runs are searched for queued jobs", "repository", repository, "runs", len(runs), "searched", maxRuns)
+		c.log.Warn("not all runs are searched for queued jobs", logkey.Repository, repository, logkey.Count, len(runs), logkey.Searched, maxRuns)
 		runs = runs[:maxRuns]
 	}
 	var queued []lifecycle.WorkflowJob

@@ -24,7 +24,7 @@ type Release struct {
 func (c *Client) RunnerReleases(ctx context.Context) ([]Release, error) {
 	op := operation{what: "list releases of actions/runner", lane: housekeeping}
 	var list []*api.RepositoryRelease
-	err := c.doAs(ctx, op, c.anybody, func(ctx context.Context, a *api.Client) (response *api.Response, err error) {
+	err := c.doAs(ctx, op, c.publicCredential, func(ctx context.Context, a *api.Client) (response *api.Response, err error) {
 		list, response, err = a.Repositories.ListReleases(ctx, "actions", "runner", &api.ListOptions{PerPage: maxPerPage})
 		return response, err
 	})
@@ -43,10 +43,9 @@ func (c *Client) RunnerReleases(ctx context.Context) ([]Release, error) {
 	return releases, nil
 }
 
-// anybody chooses who asks for what is public: the token, the installation with
-// the most calls left of those known so far, or else nobody, who has 60 calls an
-// hour.
-func (c *Client) anybody(context.Context) (*credential, error) {
+// publicCredential chooses the credential for public data: the token, or the known
+// installation with the most calls left, or else none, which has 60 calls an hour.
+func (c *Client) publicCredential(context.Context) (*credential, error) {
 	if c.token != nil {
 		return c.token, nil
 	}

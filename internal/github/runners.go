@@ -16,7 +16,7 @@ import (
 const maxPerPage = 100
 
 // FindRunner finds a registration by its exact name: lifecycle.ErrNotFound if
-// the repository, or its organisation, has none.
+// the repository, or its organization, has none.
 func (c *Client) FindRunner(ctx context.Context, repository, name string) (lifecycle.Runner, error) {
 	return c.find(ctx, housekeeping, repository, name)
 }
@@ -44,9 +44,8 @@ func (c *Client) find(ctx context.Context, l lane, repository, name string) (lif
 	return lifecycle.Runner{}, fmt.Errorf("%s: %w", op, lifecycle.ErrNotFound)
 }
 
-// Runners pages through the registrations of a repository, or of its
-// organisation. A page's token is
-// its number, so that the pages of one listing must all have the same limit.
+// Runners pages through the registrations of a repository, or of its organization. A
+// page's token is its number, so all pages of one listing must have the same limit.
 func (c *Client) Runners(ctx context.Context, repository string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Runner], error) {
 	op, err := c.about("list runners", repository, housekeeping, reads)
 	if err != nil {

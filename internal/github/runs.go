@@ -12,14 +12,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// workflowRun is a run as GitHub tells of it, with what the client library
+// workflowRun is a run as GitHub describes it, with the fields that the client library
 // leaves out.
 type workflowRun struct {
 	api.WorkflowRun
 	Path string `json:"path"`
 }
 
-// WorkflowRun tells of a run as it is now: lifecycle.ErrNotFound if the
+// WorkflowRun reads a run as it is now: lifecycle.ErrNotFound if the
 // repository has none of that id. Asking again costs nothing of the rate limit
 // while nothing has changed.
 func (c *Client) WorkflowRun(ctx context.Context, repository, runID string) (lifecycle.WorkflowRun, error) {
@@ -78,7 +78,7 @@ func (c *Client) RerunFailedJobs(ctx context.Context, repository, runID string) 
 	})
 }
 
-// WorkflowJob tells of a job as it is now: lifecycle.ErrNotFound if the
+// WorkflowJob reads a job as it is now: lifecycle.ErrNotFound if the
 // repository has none of that id.
 func (c *Client) WorkflowJob(ctx context.Context, repository string, id int64) (lifecycle.WorkflowJob, error) {
 	op, err := c.aboutRuns("get job "+strconv.FormatInt(id, 10), repository, housekeeping)

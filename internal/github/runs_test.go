@@ -24,7 +24,7 @@ func TestWorkflowRun(t *testing.T) {
 		"head_repository": map[string]any{"id": 3, "full_name": "mallory/app"},
 	}, {"id": 8, "status": "queued", "run_attempt": 1, "head_repository": nil}}
 	for _, organisation := range []bool{false, true} {
-		c := newClient(t, github.Config{Transport: direct{f}, Organisation: organisation})
+		c := newClient(t, github.Config{Transport: direct{f}, Organization: organisation})
 		want := lifecycle.WorkflowRun{
 			RunID: "7", RunAttempt: 2, Repository: "acme/app", RepositoryID: 1, OwnerID: 2, HeadRepositoryID: 3,
 			Event: "pull_request", HeadBranch: "topic", Path: ".github/workflows/ci.yml@main", Status: "completed", Conclusion: "failure",

@@ -17,7 +17,7 @@ func TestAnAppAgainstTheStandIn(t *testing.T) {
 		s := startStandin(t)
 		s.call(200, "PUT", "/_standin/apps", "", map[string]any{
 			"app_id": 7, "client_id": "Iv23mine", "private_key": appPEM().Reveal(), "owners": []string{"acme"}}, nil)
-		c := newClient(t, github.Config{URL: s.url + "/api/v3", Transport: openapitest.Check(t, nil), Organisation: organisation,
+		c := newClient(t, github.Config{URL: s.url + "/api/v3", Transport: openapitest.Check(t, nil), Organization: organisation,
 			Apps: []github.App{{ClientID: "Iv23mine", PrivateKey: appPEM()}}})
 		var first int64
 		for range 2 { // the second takes the name over
@@ -113,11 +113,11 @@ func checkRecovered(t *testing.T, c *github.Client) {
 func TestAGroupOnTheStandIn(t *testing.T) {
 	s := startStandin(t)
 	s.call(204, "PUT", "/_standin/runner-groups", "", map[string]any{"groups": []map[string]any{{"id": 7, "name": "Big builders"}}}, nil)
-	c := newClient(t, github.Config{URL: s.url + "/api/v3", Transport: openapitest.Check(t, nil), Organisation: true, RunnerGroup: "Big builders"})
+	c := newClient(t, github.Config{URL: s.url + "/api/v3", Transport: openapitest.Check(t, nil), Organization: true, RunnerGroup: "Big builders"})
 	if _, _, err := c.JIT(t.Context(), repository, "remuda-1-i-1", []string{"box"}); err != nil {
 		t.Error(err)
 	}
-	c = newClient(t, github.Config{URL: s.url + "/api/v3", Transport: openapitest.Check(t, nil), Organisation: true, RunnerGroup: "No such group"})
+	c = newClient(t, github.Config{URL: s.url + "/api/v3", Transport: openapitest.Check(t, nil), Organization: true, RunnerGroup: "No such group"})
 	if _, _, err := c.JIT(t.Context(), repository, "remuda-1-i-2", []string{"box"}); !errors.Is(err, lifecycle.ErrRefused) {
 		t.Errorf("no such group: got %v", err)
 	}

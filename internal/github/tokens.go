@@ -10,13 +10,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// renewBefore is how long before its expiry a token is minted anew. GitHub's
+// renewBefore is how long before its expiry a token is replaced. GitHub's tokens
 // live for an hour; the port promises 10 minutes, and two more cover the way
 // to the host and a clock that is off.
 const renewBefore = 12 * time.Minute
 
 // RegistrationToken returns a token with which hosts register for a repository,
-// or its organisation. It is good for at least 10 minutes, and shared: GitHub
+// or its organization. It is good for at least 10 minutes, and shared: GitHub
 // lets any number of hosts use one, and limits how many are minted. Who asks for
 // one is about to have hosts register: while GitHub does not answer they cannot,
 // and then what is remembered is not given out.

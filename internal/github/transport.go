@@ -20,7 +20,7 @@ const maxBody = 8 << 20
 // authorities, those of a PEM text; with an empty text the system's alone.
 func NewTransport(authorities []byte) (http.RoundTripper, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = callsAtOnce // the 2 of the default would dial anew for nearly every call
+	transport.MaxIdleConnsPerHost = callsAtOnce // with the default of 2 nearly every call would dial
 	if len(authorities) == 0 {
 		return transport, nil
 	}

@@ -8,10 +8,11 @@ import (
 )
 
 // Facts are what is known about one host. An absent fact is unknown, never
-// false: without a report nobody is silent, without a machine nobody is gone.
+// false: a host without a report is not silent, and one whose machine was not
+// looked up is not gone.
 type Facts struct {
 	Record Record
-	// Report is the host's own word, as far as it is believed: Report.Believed.
+	// Report is what the host's agent wrote, as far as it is believed: see Report.Believed.
 	Report *Report
 	// Request is the request that the record names.
 	Request *Request
@@ -27,10 +28,10 @@ type Facts struct {
 	// is more likely ours: none is ended for silence.
 	MassSilence bool
 	// Template is the version of what the hosts of the pool are launched from
-	// now; empty: not known, and nobody has drifted from it.
+	// now. Empty means unknown: then no host counts as drifted.
 	Template string
-	// GitHubUnavailable is set while GitHub does not answer this replica: nobody can be
-	// given an idle host then.
+	// GitHubUnavailable is set while GitHub does not answer this replica. No run
+	// can be given an idle host then.
 	GitHubUnavailable bool
 	// FleetHold is the hold on the whole fleet, in force or not.
 	FleetHold *FleetHold
@@ -39,10 +40,10 @@ type Facts struct {
 // Decision is what to do with a host now, when to look at it next, and why.
 type Decision struct {
 	Action Action
-	// CheckAt is the next moment at which somebody must look; zero when the
-	// action itself makes a new one due.
+	// CheckAt is when the host must be looked at next; zero when the action itself
+	// sets a new time.
 	CheckAt time.Time
-	// Reason is a sentence for people.
+	// Reason says why, in a sentence for people.
 	Reason string
 	// Busy and HostFault shape a release: see Apply.
 	Busy      bool
@@ -56,13 +57,14 @@ type Decision struct {
 	Deregistered bool
 	// LostJob: EC2 takes a running job with the machine.
 	LostJob bool
-	// Leaves: the run loses the host before it is released. Once the host has ended
-	// the run is looked at again: see Record.LostBy.
+	// LosesRun is set when the host ends before its run was released. Once the host
+	// has ended the run is looked at again: see Record.LostBy.
 	LosesRun bool
-	// Gone: the machine is ended on paper alone, since EC2 says that it is gone.
+	// Gone is set when EC2 says that the machine is gone, so that only the record
+	// has to end.
 	Gone bool
-	// Hold is until when ActionHold keeps the host for the fleet's hold; zero: no
-	// more.
+	// Hold is until when ActionHold keeps the host for the fleet's hold; zero takes
+	// the mark away.
 	Hold time.Time
 }
 
@@ -114,7 +116,7 @@ func (v decider) byState() Decision {
 	return keep(v.now.Add(v.p.DrainPoll), fmt.Sprintf("state %q is not one of ours", v.Record.State))
 }
 
-// decider is the facts with the questions that the states ask of them.
+// decider is the facts, the clock and the policy of one decision, with the questions that the states ask.
 type decider struct {
 	Facts
 	now time.Time
@@ -135,8 +137,8 @@ func (v decider) signal() Signal {
 	return v.Report.Signal
 }
 
-// busy is the agent's word, whichever assignment it last spoke of: a job that
-// began under the last one is still a job.
+// busy reports whether the agent says that a job runs, under whichever assignment
+// it last reported: a job that began under the previous one is still a job.
 func (v decider) busy() bool { return v.Report != nil && v.Report.Busy }
 
 // fresh reports whether the last heartbeat is younger than Policy.Silence.
@@ -157,8 +159,9 @@ func (v decider) silent() bool {
 	return v.now.Sub(since) >= v.p.Silence
 }
 
-// lost is what ends a host in any state, since its machine is as good as gone:
-// busy or not when EC2 confirms the silence, without work when EC2 announced it.
+// lost decides the two cases that end a host in any state because its machine is
+// as good as gone: EC2 confirms that a silent host is impaired or ending, busy or
+// not; or EC2 announced an interruption and no job runs.
 func (v decider) lost() (Decision, bool) {
 	switch {
 	case v.silent() && v.Cloud != nil && (v.Cloud.Impaired || v.Cloud.State == MachineEnding):
@@ -171,22 +174,22 @@ func (v decider) lost() (Decision, bool) {
 	return Decision{}, false
 }
 
-// workless: no job runs, as far as that is known. A run's host of which nothing is
-// heard may have one.
+// workless reports whether no job runs, as far as that is known. A running host
+// without a report may have one.
 func (v decider) workless() bool {
 	return !v.busy() && (v.Report != nil || v.Record.State != StateRunning)
 }
 
-// lostMachine ends a host whose machine is as good as gone. What it was last
-// known to do, if EC2 had announced its end, was lost by that.
+// lostMachine ends a host whose machine is as good as gone. If EC2 had announced
+// the end, the job that the host was last known to run is lost with it.
 func (v decider) lostMachine(why string) Decision {
 	d := terminate(why)
 	d.LostJob = v.interrupted() && v.busy() && v.Record.RunID != "" && v.Record.JobsOf == ""
 	return d
 }
 
-// replacementOwed: the run loses this host, and asked for another one then. An
-// open request looks for another host by itself.
+// replacementOwed reports whether the run loses this host and asked for another
+// one in that case. A request that is still open finds another host by itself.
 func (v decider) replacementOwed() bool {
 	q := v.Request
 	return v.Record.State == StateRunning && !v.expired() && v.interrupted() && v.Record.ReplacedBy == "" && q != nil && q.Spec.ReplaceInterrupted &&
@@ -195,8 +198,8 @@ func (v decider) replacementOwed() bool {
 
 func (v decider) runnerGone() bool { return v.Runner != nil && v.Runner.Gone }
 
-// interrupted: EC2 announced that it takes the machine back, to the host or to
-// controld.
+// interrupted reports whether EC2 announced, to the host or to controld, that it
+// takes the machine back.
 func (v decider) interrupted() bool {
 	return !v.Record.InterruptionAt.IsZero() || v.Report != nil && !v.Report.InterruptionAt.IsZero()
 }
@@ -243,8 +246,8 @@ func FirstLine(s string) string {
 	return s
 }
 
-// held: an operator is looking, so the host goes on with what it does and is
-// not ended (docs/design.md#the-lifecycle).
+// held keeps a host that would be ended: an operator is looking at it, so it goes
+// on with what it does (docs/design.md#the-lifecycle).
 func (v decider) held(d Decision) Decision {
 	by := "held by an operator"
 	if v.Record.FleetHeld {

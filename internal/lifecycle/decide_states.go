@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// created: launched, not yet ready.
+// created decides for a host that was launched and is not yet ready.
 func (v decider) created() Decision {
 	r := v.Record
 	if d, ok := v.becomesReady(); ok {
@@ -30,7 +30,7 @@ func (v decider) created() Decision {
 	return keep(r.Threshold, "starting: waiting for the agent to register")
 }
 
-// claimed: taken from the pool, not yet ready.
+// claimed decides for a host that was taken from the pool and is not yet ready.
 func (v decider) claimed() Decision {
 	r := v.Record
 	if d, ok := v.becomesReady(); ok {
@@ -52,9 +52,9 @@ func (v decider) claimed() Decision {
 	return keep(r.Threshold, "claimed: waiting for the agent to register")
 }
 
-// becomesReady is the one way to running. A host whose request has no use for
-// it any more does not become ready, unless a job already runs on it; one past
-// its threshold neither.
+// becomesReady is the only way to running. A host that its request no longer
+// wants, or that is past its threshold, does not become ready unless a job
+// already runs on it.
 func (v decider) becomesReady() (Decision, bool) {
 	if v.signal() != SignalRegOK || !v.fresh() {
 		return Decision{}, false
@@ -73,8 +73,8 @@ func (v decider) becomesReady() (Decision, bool) {
 	return d, true
 }
 
-// busyEarly: a job runs on a host that was not seen ready. It may run for as
-// long as any other.
+// busyEarly keeps a host that runs a job although it was never seen ready. The
+// job may run for as long as any other.
 func (v decider) busyEarly() (Decision, bool) {
 	switch runtime := v.Record.maxRuntime(v.p); {
 	case !v.busy():
@@ -93,8 +93,8 @@ func (v decider) registrationFailed() Decision {
 	return Decision{Action: ActionReturn, Reason: v.failure("registration failed"), HostFault: ownFault}
 }
 
-// running: serving its run. Only its runtime, the loss of its machine or an
-// order ends a busy one.
+// running decides for a host that serves its run. A busy one ends only when its
+// runtime is over, its machine is lost or an operator orders it.
 func (v decider) running() Decision {
 	r := v.Record
 	switch {
@@ -114,14 +114,16 @@ func (v decider) running() Decision {
 	return v.runningIdle()
 }
 
-// jobOver: the host serves one job, and has begun and ended it, however that
-// went. A report of the assignment before speaks of another job.
+// jobOver reports whether a job-scoped host has begun and ended its one job,
+// with whatever conclusion. A report under the previous assignment is about
+// another job.
 func (v decider) jobOver() bool {
 	return v.Record.JobsOf != "" && v.acknowledged() && v.Report.Jobs > 0 && !v.busy()
 }
 
-// lookBy is the next look at a host that is, or becomes, running: at t, but a
-// job-scoped one sooner, since that its job is over may be told by nobody else.
+// lookBy is when a host that is, or becomes, running is looked at next: at t, or
+// sooner for a job-scoped one, since the webhook about the end of its job may be
+// lost.
 func (v decider) lookBy(t time.Time) time.Time {
 	if v.Record.JobsOf == "" {
 		return t
@@ -129,7 +131,8 @@ func (v decider) lookBy(t time.Time) time.Time {
 	return earliest(t, v.now.Add(v.p.JobPoll))
 }
 
-// runningIdle: nobody heard that the host is ready, so nobody may ever use it.
+// runningIdle decides for a ready host without a job. If no caller received the
+// answer that it is ready, its run may never use it.
 func (v decider) runningIdle() Decision {
 	r := v.Record
 	if v.Request == nil || !v.Request.Unattended || !v.acknowledged() || v.Report.Jobs > 0 {
@@ -144,8 +147,8 @@ func (v decider) runningIdle() Decision {
 	return keep(v.lookBy(earliest(end, r.Threshold)), "running: waiting for a first job, since nobody waited for the request")
 }
 
-// releasing: without a run, not yet clean. A fresh host is made ready to serve
-// in the same way as one that has served.
+// releasing decides for a host without a run that is not yet clean. An unused
+// host is made ready to serve in the same way as one that has served.
 func (v decider) releasing() Decision {
 	if v.busy() {
 		return v.draining()
@@ -181,8 +184,8 @@ func (v decider) releasingWord() string {
 	return "released"
 }
 
-// draining: released while a job runs. The job may run to the end of its
-// runtime, which counts from when the host became ready.
+// draining decides for a host that was released while a job runs. The job may run
+// to the end of the host's runtime, which counts from when it became ready.
 func (v decider) draining() Decision {
 	r := v.Record
 	if r.RuntimeEndsAt.IsZero() || r.Threshold.Before(r.RuntimeEndsAt) {
@@ -194,23 +197,23 @@ func (v decider) draining() Decision {
 	return keep(earliest(r.Threshold, v.now.Add(v.p.DrainPoll)), "released while busy: waiting for the job to finish")
 }
 
-// drained: the host was released while busy, and its agent now says otherwise
-// under this assignment. The release begins only now.
+// drained reports whether a host that was released while busy is no longer busy,
+// as its agent says under this assignment. The release begins only now.
 func (v decider) drained() bool {
 	r := v.Record
 	return v.acknowledged() && r.Threshold.Equal(r.RuntimeEndsAt) && !v.expired() &&
 		!r.Threshold.Equal(v.now.Add(v.p.ReleaseTimeout))
 }
 
-// acknowledged: the agent has seen this assignment.
+// acknowledged reports whether the agent has seen this assignment.
 func (v decider) acknowledged() bool {
 	return v.Report != nil && v.Report.Assignment == v.Record.Assignment
 }
 
-// needsToken: the agent cannot deregister with what the record has. A
-// job-scoped host never needs to: its registration ends with its job or is
-// deleted by its name. While GitHub gives no token it is asked for one when the
-// record is due, not by everybody who looks.
+// needsToken reports whether the agent cannot deregister with what the record has.
+// A job-scoped host never needs to: its registration ends with its job or is
+// deleted by name. While GitHub gives no token, it is asked only when the record
+// is due, not at every look.
 func (v decider) needsToken() bool {
 	r := v.Record
 	if r.RunnerName == "" || r.JobsOf != "" || v.now.Before(r.DueAt) {
@@ -219,7 +222,7 @@ func (v decider) needsToken() bool {
 	return r.Registration == nil || (!r.Registration.ExpiresAt.IsZero() && reached(r.Registration.ExpiresAt, v.now))
 }
 
-// clean: the host may serve again, if its pool's rules let it.
+// clean decides for a host that may serve again if its pool's rules allow it.
 func (v decider) clean() Decision {
 	r := v.Record
 	switch {
@@ -245,11 +248,12 @@ func (v decider) clean() Decision {
 // retiring says why the host leaves.
 func (r Record) retiring() string { return cmp.Or(r.RetiringReason, "retiring") }
 
-// leave is why a host ends that serves nobody.
+// leave is the reason to end a host without a run when EC2 advises to leave its machine.
 const leave = "EC2 recommends to leave the machine, and no run is on it"
 
-// advised: EC2 told the host that it is likely to take it. Most such machines work
-// on for hours, so a run keeps it, and no other gets it.
+// advised reports whether EC2 recommended to leave the machine because it is likely
+// to take it back. Most such machines work on for hours, so a run keeps its host,
+// and no other run gets it.
 func (v decider) advised() bool { return v.Report != nil && !v.Report.RebalanceAt.IsZero() }
 
 // aged says that the host is as old as its pool allows, or is "".
@@ -285,7 +289,7 @@ func (v decider) removalFailed() Decision {
 	return keep(earliest(end, v.now.Add(v.p.DrainPoll)), v.failure("deregistration is held up"))
 }
 
-// pooled: clean and waiting for a run.
+// pooled decides for a host that is clean and waits for a run.
 func (v decider) pooled() Decision {
 	r := v.Record
 	if v.busy() && v.now.Before(r.PooledAt.Add(r.maxRuntime(v.p))) {
@@ -310,8 +314,8 @@ func (v decider) pooled() Decision {
 	return keep(earliest(r.Threshold, r.agesAt(v.p)), "idle: waiting for a run")
 }
 
-// terminated: ended on paper. The machine follows, then its registration, then
-// the record can be forgotten.
+// terminated decides for a host whose record has ended. The machine follows, then
+// its registration, and then the record can be forgotten.
 func (v decider) terminated() Decision {
 	r, cloud := v.Record, v.p.CloudName()
 	switch {

@@ -13,7 +13,7 @@ import (
 type Drift string
 
 // The rules for drift. Leave: a host whose run is over is ended instead of
-// pooled, and those in the pool are retired little by little.
+// pooled, and those in the pool are retired gradually.
 const (
 	DriftLeave  Drift = "leave"
 	DriftIgnore Drift = "ignore"

@@ -10,15 +10,15 @@ import (
 var (
 	// ErrNotFound: there is no such row, host or runner.
 	ErrNotFound = errors.New("not found")
-	// ErrLost: the condition of a write did not hold; somebody was faster.
+	// ErrConflict: the condition of a write did not hold; another writer was faster.
 	ErrConflict = errors.New("lost the race")
 	// ErrExists: there is such a row already.
 	ErrExists = errors.New("already exists")
 	// ErrUnavailable: a dependency did not answer or refused for now. The call
 	// may have taken effect. Try again later.
 	ErrUnavailable = errors.New("unavailable")
-	// ErrRefused: a dependency refused, and will again until somebody changes
-	// what it refused for. Its text says what, and is fit for callers.
+	// ErrRefused: a dependency refused, and will refuse again until its cause is
+	// removed. The text names the cause and is fit for callers.
 	ErrRefused = errors.New("refused")
 	// ErrBusy: GitHub refuses to delete a runner that runs a job.
 	ErrBusy = errors.New("busy")

@@ -20,7 +20,7 @@ type FleetHold struct {
 // InForce reports whether the hold forbids to end anything.
 func (h FleetHold) InForce(now time.Time) bool { return now.Before(h.Until) }
 
-// String tells of a hold that is in force: until when, by whom and why.
+// String describes a hold that is in force: until when, set by which operator and why.
 func (h FleetHold) String() string {
 	s := "the fleet is held until " + h.Until.UTC().Format(time.RFC3339)
 	if h.By != "" {
@@ -33,9 +33,9 @@ func (h FleetHold) String() string {
 }
 
 const (
-	// fleetHoldLook is how often a host is looked at that only the fleet's hold
-	// keeps: so late it notices that the hold was taken away. Each look is a read of
-	// the hold and a write of the record.
+	// fleetHoldLook is how often a host that only the fleet's hold keeps is looked
+	// at, and so the delay after which it notices that the hold was taken away. Each
+	// look costs a read of the hold and a write of the record.
 	fleetHoldLook = time.Minute
 	// fleetHoldMargin is how much longer than the fleet's hold the mark on a record
 	// lasts: its agent ends the host when the mark does, and a hold that is made
@@ -46,14 +46,14 @@ const (
 // Mark is what Record.Hold is while the hold keeps a host.
 func (h FleetHold) Mark() time.Time { return h.Until.Add(fleetHoldMargin) }
 
-// Ends reports whether the decision ends a machine. That of one which EC2 says is
-// gone only writes down what has happened.
+// Ends reports whether the decision ends a machine. If EC2 says that the machine is
+// gone already, the decision only records that.
 func (d Decision) Ends() bool {
 	return d.Action == ActionTerminate && !d.Gone || d.Action == ActionEndMachine
 }
 
-// withoutFleetMark: where the fleet's hold itself is known, the mark of it on the
-// record says nothing more.
+// withoutFleetMark removes the fleet hold's mark from the record when the hold itself
+// is known, since the mark then adds nothing.
 func (v decider) withoutFleetMark() decider {
 	if v.FleetHold != nil && v.Record.FleetHeld {
 		v.Record.Hold = time.Time{}
@@ -75,8 +75,8 @@ func (v decider) underFleetHold(d Decision) Decision {
 	return d
 }
 
-// soonFree: an operator's hold on this host ends before the fleet's does, so soon
-// that its agent might end it before anybody looks again.
+// soonFree reports whether an operator's hold on this host ends before the fleet's
+// does, and so soon that the host's agent might end it before the next look.
 func (v decider) soonFree(h FleetHold) bool {
 	return v.Record.Held(v.now) && !v.Record.FleetHeld && v.Record.Hold.Before(h.Until) &&
 		!v.now.Before(v.Record.Hold.Add(-fleetHoldLook))
@@ -94,14 +94,14 @@ func (v decider) holdBack(h FleetHold, d Decision) Decision {
 	return Decision{Action: ActionHold, Hold: h.Mark(), CheckAt: look, Reason: why}
 }
 
-// mark carries out an ActionHold: the fleet's hold keeps the host, or does so no
-// more.
+// mark carries out an ActionHold: it sets the mark of the fleet's hold, or takes it
+// away.
 func (r *Record) mark(d Decision, now time.Time) {
 	r.Hold, r.FleetHeld = d.Hold, !d.Hold.IsZero()
 	r.DueAt = latest(d.CheckAt, now)
 }
 
-// unmark takes away the mark of the fleet's hold, and no operator's own one.
+// unmark takes away the mark of the fleet's hold. An operator's hold on the host stays.
 func (r *Record) unmark() {
 	if r.FleetHeld {
 		r.Hold, r.FleetHeld = time.Time{}, false

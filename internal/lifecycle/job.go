@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// WorkflowJob is a job of a workflow run, as GitHub tells of it.
+// WorkflowJob is a job of a workflow run, as GitHub describes it.
 type WorkflowJob struct {
 	ID         int64  `json:"id"`
 	Repository string `json:"repository"` // "owner/name"
@@ -19,8 +19,8 @@ type WorkflowJob struct {
 	Conclusion string `json:"conclusion,omitempty"`
 	// RunnerName is the runner that took it; empty while none has.
 	RunnerName string `json:"runnerName,omitempty"`
-	// RunnerID is that runner's; 0: not told. Of two runners with one name, the
-	// organisation's and a repository's, it tells which.
+	// RunnerID is that runner's id; 0: GitHub did not say. It tells an organization's
+	// runner from a repository's of the same name.
 	RunnerID int64 `json:"runnerId,omitempty"`
 	// QueuedAt is when GitHub made it (created_at).
 	QueuedAt    time.Time `json:"queuedAt,omitzero"`
@@ -28,7 +28,7 @@ type WorkflowJob struct {
 	CompletedAt time.Time `json:"completedAt,omitzero"`
 }
 
-// WorkflowRun is a run, as GitHub tells of it.
+// WorkflowRun is a run, as GitHub describes it.
 type WorkflowRun struct {
 	RunID      string `json:"runId"`
 	RunAttempt int    `json:"runAttempt,omitempty"`
@@ -39,8 +39,8 @@ type WorkflowRun struct {
 	// HeadRepositoryID is where its commit comes from: another one than
 	// RepositoryID is a fork. 0: GitHub did not say.
 	HeadRepositoryID int64 `json:"headRepositoryId,omitempty"`
-	// Event is what started it, such as "push"; HeadBranch and Path say of
-	// which branch and workflow file it is.
+	// Event is what started it, such as "push". HeadBranch is its branch, and Path
+	// its workflow file.
 	Event      string `json:"event,omitempty"`
 	HeadBranch string `json:"headBranch,omitempty"`
 	Path       string `json:"path,omitempty"`
@@ -79,8 +79,8 @@ type Job struct {
 	Labels     []string `json:"labels,omitempty"`
 	// Pool is the job pool that serves it; empty: the hosts of its run do.
 	Pool string `json:"pool,omitempty"`
-	// Scope is whose runners can take it: "owner/name", or "owner" where
-	// runners are registered with the organisation.
+	// Scope says which runners can take it: "owner/name", or "owner" where runners
+	// are registered with the organization.
 	Scope string `json:"scope,omitempty"`
 
 	State    JobState  `json:"state"`
@@ -89,8 +89,8 @@ type Job struct {
 	RunnerName string    `json:"runnerName,omitempty"`
 	StartedAt  time.Time `json:"startedAt,omitzero"`
 	EndedAt    time.Time `json:"endedAt,omitzero"`
-	// NotBefore is until when it is passed over: a turn that was given for it
-	// ended without a job. Passed counts how often that was in a row.
+	// NotBefore is until when it is passed over, after a slot that was assigned for
+	// it ended without a job. Passed counts how often in a row that has happened.
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	Passed    int       `json:"passed,omitempty"`
 	// Reason is the sentence of the last change.
@@ -103,7 +103,7 @@ type Job struct {
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 }
 
-// PassedOver reports whether the job gets no turn for now.
+// PassedOver reports whether the job gets no slot for now.
 func (j Job) PassedOver(now time.Time) bool { return now.Before(j.NotBefore) }
 
 // Before is the order in which jobs of a pool are served: by queuedAt, and then
@@ -115,28 +115,28 @@ func (j Job) Before(o Job) bool {
 	return j.ID < o.ID
 }
 
-// SlotTable are the accounts of a job pool: one Slot for each host at work for it.
-// Every change is one conditional write, so that no number of replicas gives
-// more turns than the pool's maximum.
+// SlotTable is the row of a job pool: one Slot for each host that works for it.
+// Every change is one conditional write, so that no number of replicas together
+// assigns more slots than the pool's maximum.
 type SlotTable struct {
 	Pool string `json:"pool"`
-	// Assigned counts all turns that were ever given.
+	// Assigned counts all slots that were ever assigned.
 	Assigned int64 `json:"given"`
-	// Open are those given and not ended, in the order in which they were given.
+	// Open are the slots that have not ended, in the order of their assignment.
 	Open    []Slot `json:"open,omitempty"`
 	Version int64  `json:"version"`
 }
 
-// Slot is one host's worth of a job pool: from before the host is claimed or
-// launched until it is in the pool again, or ended. It was given because a job
-// waited, but which job its host runs is GitHub's choice.
+// Slot is a place for one host in a job pool, from before the host is claimed or
+// launched until it is in the pool again or has ended. A slot is assigned because
+// a job waits, but GitHub chooses which job its host runs.
 type Slot struct {
 	Number int64 `json:"number"`
-	// JobID is the job for which the turn was given; 0: to keep the pool's
+	// JobID is the job that the slot was assigned for; 0: the slot keeps the pool's
 	// minimum.
 	JobID      int64  `json:"jobId,omitempty"`
 	Repository string `json:"repository"`
-	// Scope is whose jobs its host can run: see Job.Scope.
+	// Scope says which jobs its host can run: see Job.Scope.
 	Scope      string    `json:"scope"`
 	AssignedAt time.Time `json:"givenAt"`
 	// HostKey and Runner, its registration's name, are those of its host once
@@ -145,18 +145,18 @@ type Slot struct {
 	Runner  string `json:"runner,omitempty"`
 	// RunnerID is the id of that registration.
 	RunnerID int64 `json:"runnerId,omitempty"`
-	// Started is set once a job began on its host: it serves no other.
+	// Started is set once a job began on its host, which runs no other.
 	Started bool `json:"begun,omitempty"`
 }
 
-// The beginnings of the run ids of turns. No workflow run's id has a colon.
+// The beginnings of the run ids of slots. No workflow run's id has a colon.
 const (
 	slotRun  = "turn:"
 	spareRun = "spare:"
 )
 
-// RunID is the run id under which the turn's host is requested, and the id of the
-// request: each turn has its own, so that a release frees that host alone.
+// RunID is the run id under which the slot's host is requested, and the id of the
+// request. Each slot has its own, so that a release frees that host alone.
 func (t Slot) RunID(pool string) string {
 	if t.JobID == 0 {
 		return fmt.Sprintf("%s%s:%d", spareRun, pool, t.Number)
@@ -164,10 +164,10 @@ func (t Slot) RunID(pool string) string {
 	return fmt.Sprintf("%s%s:%d", slotRun, pool, t.Number)
 }
 
-// IsSlot reports whether a run id is a turn's and no workflow run's.
+// IsSlot reports whether a run id is a slot's and not a workflow run's.
 func IsSlot(runID string) bool {
 	return strings.HasPrefix(runID, slotRun) || IsSpare(runID)
 }
 
-// IsSpare reports whether a run id is that of a turn which keeps a pool's minimum.
+// IsSpare reports whether a run id is that of a slot that keeps a pool's minimum.
 func IsSpare(runID string) bool { return strings.HasPrefix(runID, spareRun) }

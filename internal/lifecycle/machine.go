@@ -35,7 +35,7 @@ type Machine struct {
 	Launch          int
 	ResourceClass   string
 	TemplateVersion string
-	// Bypass: an operator's tag has scale-down leave the machine alone.
+	// Bypass is set by an operator's tag: scale-down leaves the machine alone.
 	Bypass bool
 }
 
@@ -88,8 +88,8 @@ type QueueName struct {
 	UsageClass    UsageClass
 }
 
-// Delivery is one message as handed out by the queue. Whoever received it owns
-// it until it is deleted, returned, or its visibility runs out.
+// Delivery is one message as handed out by the queue. The receiver owns it until
+// it is deleted or returned, or until its visibility timeout ends.
 type Delivery struct {
 	Message Message
 	// Handle names this delivery to Delete and Return.
@@ -129,7 +129,7 @@ type Event struct {
 // HostHistory is what is left of the history of one host, oldest first.
 type HostHistory struct {
 	Events []Event
-	// From is where the history begins, if it was not read as far back as was
-	// asked for: it is long, and nobody waits for all of it.
+	// From is where the history begins if it was not read as far back as the caller
+	// asked, because it is too long to read within a call.
 	From time.Time
 }

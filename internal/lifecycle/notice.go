@@ -17,7 +17,7 @@ const (
 	NoticeInterruption NoticeKind = "interruption"
 	// NoticeRebalance: the risk that it will is higher than usual.
 	NoticeRebalance NoticeKind = "rebalance"
-	// NoticeEnding: the machine stops or ends, or has done so, whoever wanted it.
+	// NoticeEnding: the machine stops or ends, or has done so, for whatever cause.
 	NoticeEnding NoticeKind = "ending"
 )
 

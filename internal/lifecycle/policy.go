@@ -30,19 +30,19 @@ type Policy struct {
 	Silence time.Duration
 	// ExternalTimeout bounds a release that GitHub or AWS hold up.
 	ExternalTimeout time.Duration
-	// UnattendedTimeout: a ready host of a request that nobody waited for is
+	// UnattendedTimeout: a ready host of a request without a waiting caller is
 	// released when it got no job for this long.
 	UnattendedTimeout time.Duration
 	// ClaimMargin: a pooled host this close to its threshold is not claimed.
 	ClaimMargin time.Duration
-	// ReleasePoll is how often a releasing host is looked at, DrainLook a
-	// draining one, EndLook a machine that was told to end.
+	// ReleasePoll is how often a releasing host is looked at, DrainPoll a draining
+	// one, and EndPoll a machine after the order to end it.
 	ReleasePoll time.Duration
 	DrainPoll   time.Duration
 	EndPoll     time.Duration
-	// JobPoll is how often a running job-scoped host is looked at. It bounds
-	// what a lost webhook costs: so long a host whose job is over waits for its
-	// release. Each look is a read of its report and a write of its record.
+	// JobPoll is how often a running job-scoped host is looked at. It bounds the cost
+	// of a lost webhook: a host whose job is over waits at most this long for its
+	// release. Each look costs a read of its report and a write of its record.
 	JobPoll time.Duration
 	// ForgetAfter is how long the record of an ended host is kept.
 	ForgetAfter time.Duration

@@ -47,8 +47,8 @@ type Record struct {
 	// ReleasedAt is when the current release began, and once a drained host is
 	// no longer busy, when its clock began; zero in other states.
 	ReleasedAt time.Time `json:"releasedAt,omitzero"`
-	// DueAt is the next moment at which somebody must look; zero only once the
-	// end of the machine is confirmed.
+	// DueAt is when the host must be looked at next; zero only once the end of the
+	// machine is confirmed.
 	DueAt time.Time `json:"dueAt,omitzero"`
 
 	ResourceClass string     `json:"resourceClass"`
@@ -60,8 +60,8 @@ type Record struct {
 	Zone          string     `json:"zone,omitempty"`
 	// Labels are the request's runner labels, beside the run id.
 	Labels []string `json:"labels,omitempty"`
-	// TrustKey says whose runs may follow on this host; see Reuse. Empty: no run
-	// has used it, and the first one that claims it binds it for good.
+	// TrustKey says whose runs may follow on this host; see Reuse. Empty: no run has
+	// used it, and the first one that claims it binds it permanently.
 	TrustKey string `json:"trustKey,omitempty"`
 	// Uses counts the runs that the host has been assigned to.
 	Uses            int    `json:"uses,omitempty"`
@@ -82,8 +82,8 @@ type Record struct {
 	ClaimFailures int `json:"claimFailures,omitempty"`
 	// Retiring hosts are not claimed; they leave when they are next idle.
 	Retiring bool `json:"retiring,omitempty"`
-	// RetiringReason says why, and is the Reason of their end. Empty where another
-	// mark says it, as ScaleDownAt.
+	// RetiringReason says why, and becomes the Reason of their end. It is empty where
+	// another mark, such as ScaleDownAt, says it.
 	RetiringReason string `json:"retiringReason,omitempty"`
 	// Hold is until when an operator keeps the host: nothing claims or ends it.
 	Hold time.Time `json:"hold,omitzero"`
@@ -92,8 +92,8 @@ type Record struct {
 	// InterruptionAt is when EC2 takes the machine back, as it announced to
 	// controld: nothing claims or pools the host.
 	InterruptionAt time.Time `json:"interruptionAt,omitzero"`
-	// ReplacedBy is the request that gets the run another host in the place of
-	// this one, which was interrupted.
+	// ReplacedBy is the request for another host in place of this one, which was
+	// interrupted.
 	ReplacedBy string `json:"replacedBy,omitempty"`
 	// LostJob is the run, with its attempt, one of whose jobs ran on the host when
 	// EC2 took its machine back: see LostJobOf.
@@ -103,9 +103,9 @@ type Record struct {
 	// ScaleDownAt is when scale-down began to end the host. Retiring beside it is
 	// scale-down's own, and is taken back with it.
 	ScaleDownAt time.Time `json:"scaleDownAt,omitzero"`
-	// LostBy is the run that the host's end has left without it, before its release.
-	// Until somebody has looked for jobs of it that wait, and at the room that its
-	// request needs now, the record is not forgotten.
+	// LostBy is the run that lost this host before its release. The record is kept
+	// until the run's waiting jobs have been looked for and the quota that its request
+	// needs now has been settled.
 	LostBy *LostRun `json:"left,omitempty"`
 
 	LaunchedAt time.Time `json:"launchedAt,omitzero"`
@@ -117,8 +117,8 @@ type Record struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// LostRun is a run that lost a host, by which request it had it, and what labels the
-// host had for it.
+// LostRun is a run that lost a host, with the request that had taken the host for it
+// and the labels that the host had.
 type LostRun struct {
 	RunID     string   `json:"runId"`
 	RequestID string   `json:"requestId"`
@@ -131,14 +131,15 @@ func (r Record) Releasing() bool { return r.State == StateIdle && r.PooledAt.IsZ
 // Pooled reports whether the host is idle, clean and waiting for a run.
 func (r Record) Pooled() bool { return r.State == StateIdle && !r.PooledAt.IsZero() }
 
-// Unused reports whether no run has used the host: anyone's may be the first.
+// Unused reports whether no run has used the host yet: a run of any repository may be
+// the first.
 func (r Record) Unused() bool { return r.TrustKey == "" && r.Uses == 0 }
 
 // Held reports whether an operator's hold is in force.
 func (r Record) Held(now time.Time) bool { return now.Before(r.Hold) }
 
-// HoldCheckAt is when a held host is looked at next: once shortly before its hold
-// ends, since its agent may end it at that very moment, and then.
+// HoldCheckAt is when a held host is looked at next: shortly before its hold ends,
+// because its agent may end it at that moment, and again when it ends.
 func (r Record) HoldCheckAt(now time.Time) time.Time {
 	if before := r.Hold.Add(-fleetHoldLook); before.After(now) {
 		return before
@@ -163,7 +164,7 @@ func RunnerName(assignment int64, instanceID string) string {
 	return fmt.Sprintf("remuda-%d-%s", assignment, instanceID)
 }
 
-// InstanceOf is the instance id in the name of a runner of ours, or "".
+// InstanceOf is the instance id in the name of one of our runners, or "".
 func InstanceOf(runnerName string) string {
 	rest, ok := strings.CutPrefix(runnerName, "remuda-")
 	if !ok {
@@ -203,11 +204,11 @@ const (
 // Registration is what the agent needs for its next call to GitHub.
 type Registration struct {
 	Kind RegistrationKind `json:"kind"`
-	// URL is the repository or organisation that the runner belongs to.
+	// URL is the repository or organization that the runner belongs to.
 	URL    string `json:"url"`
 	Secret Secret `json:"secret"`
-	// RunnerGroup is the name of the organisation's group that a runner joins
-	// with a token; empty: its default one. A JIT configuration has its own.
+	// RunnerGroup is the name of the organization's group that a runner joins with a
+	// token; empty: the default group. A JIT configuration names its own.
 	RunnerGroup string    `json:"runnerGroup,omitempty"`
 	ExpiresAt   time.Time `json:"expiresAt,omitzero"`
 }

@@ -13,7 +13,7 @@ const (
 	MaxAhead     = 30 * time.Second // how far a heartbeat may lie in the future
 )
 
-// Report is what one host's agent says of itself. Nobody else writes it.
+// Report is what the agent of one host says about the host. Only that agent writes it.
 type Report struct {
 	HostKey string `json:"hostKey"`
 	// HeartbeatAt is the agent's clock, corrected by the store's Date.
@@ -66,12 +66,12 @@ func (p Report) Check(now time.Time) error {
 	return nil
 }
 
-// Believed returns what of a report may be believed at now, nil for nothing,
-// and what is wrong with it. Of a malformed one no signal and no heartbeat
-// counts, and that no job runs is not known: an absent fact is unknown, never
-// false. But that a job runs is believed even then. Whoever forges a report
-// could as well say it in a sound one, and a job that is real must not die of
-// its agent's mistake.
+// Believed returns the part of a report that may be believed at now, nil for
+// nothing, and what is wrong with it. A malformed report counts neither as a signal
+// nor as a heartbeat, and it does not prove that no job runs: an absent fact is
+// unknown, never false. That a job runs is believed even then. A forger could say
+// so in a well-formed report too, and a real job must not end because of its
+// agent's mistake.
 func (p Report) Believed(now time.Time) (*Report, error) {
 	err := p.Check(now)
 	switch {

@@ -41,7 +41,7 @@ const (
 	OutcomeReleased Outcome = "released" // released before it was settled
 )
 
-// Request is one Provision with its progress, so that anyone can finish it.
+// Request is one Provision with its progress, so that any replica can finish it.
 type Request struct {
 	Repository string `json:"repository"`
 	RunID      string `json:"runId"`
@@ -69,8 +69,8 @@ type Request struct {
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	// Shortage says what the last launch lacked.
 	Shortage string `json:"shortage,omitempty"`
-	// QuotaReason says which limit on hosts keeps the request from taking more, and who
-	// has those hosts.
+	// QuotaReason says which limit on hosts keeps the request from taking more, and
+	// which runs have those hosts.
 	QuotaReason string `json:"full,omitempty"`
 
 	// ReleasedAt is when the run was released; no host is taken after it.
@@ -78,8 +78,8 @@ type Request struct {
 	Outcome    Outcome   `json:"outcome,omitempty"`
 	// Reason says in a sentence what was missing, or why the request ended.
 	Reason string `json:"reason,omitempty"`
-	// Unattended is set when no caller was there to hear the outcome: its
-	// ready hosts are released when they get no job.
+	// Unattended is set when no caller received the outcome: its ready hosts are
+	// released when they get no job.
 	Unattended bool `json:"unattended,omitempty"`
 
 	// ReplacementOf is set on a request that was made for an interrupted host.
@@ -95,17 +95,17 @@ type ReplacementOf struct {
 	// RequestID is the request that the host served, of the same run.
 	RequestID  string `json:"requestId"`
 	InstanceID string `json:"instanceId"`
-	// Generation is 1 for a host of a request that somebody made, and one more
-	// than that of the replacement that was interrupted itself.
+	// Generation is 1 for the replacement of a host of a caller's request, and one
+	// more than that of the replacement for each replacement that was interrupted.
 	Generation int `json:"generation"`
 }
 
-// maxGenerations of replacements: where a host and those in its place were lost
-// so often, another one would be too. It bounds what a host that lies about
-// interruptions can have launched.
+// maxGenerations bounds how often a host is replaced in a row: after so many losses
+// another host would be lost too. It also bounds how many launches a host that lies
+// about interruptions can cause.
 const maxGenerations = 3
 
-// generation of the request's hosts; 0: they replace none.
+// generation is that of the request's hosts; 0: they are not replacements.
 func (q Request) generation() int {
 	if q.ReplacementOf == nil {
 		return 0
@@ -113,9 +113,9 @@ func (q Request) generation() int {
 	return q.ReplacementOf.Generation
 }
 
-// Replacement is the request for a host in the place of r, an interrupted one of
-// q. Its id is that host's, so that there is one, whoever makes it and however
-// often. It may take as long as q might, and is as attended as q was.
+// Replacement is the request for a host in place of r, an interrupted host of q. Its
+// id is derived from that host, so that all replicas make the same request. It has
+// the timeout of q, and a caller waits for it exactly if one waited for q.
 func (q Request) Replacement(r Record, now time.Time) Request {
 	spec := q.Spec
 	spec.Count, spec.MinimumCount = 1, 1
@@ -126,8 +126,8 @@ func (q Request) Replacement(r Record, now time.Time) Request {
 	}
 }
 
-// ReplacementID is the id of the request for a host in the place of this one, in
-// its run of now.
+// ReplacementID is the id of the request for a host in place of this one in its
+// current assignment.
 func (r Record) ReplacementID() string {
 	return fmt.Sprintf("replace-%s-%d", r.InstanceID, r.Assignment)
 }
@@ -140,7 +140,7 @@ type Taken struct {
 	Reused bool `json:"reused,omitempty"`
 }
 
-// Missing is how many hosts the request has yet to take.
+// Missing is how many hosts the request still has to take.
 func (q Request) Missing() int { return max(0, q.Spec.Count-len(q.Taken)) }
 
 // Settled reports whether the request has ended, well or not.
@@ -184,8 +184,8 @@ type LaunchOrder struct {
 	InstanceTypes   []string   `json:"instanceTypes"`       // the patterns that the request allows
 	PoolTypes       []string   `json:"poolTypes,omitempty"` // the patterns that the pool allows; empty: any
 	TemplateVersion string     `json:"templateVersion,omitempty"`
-	// Exclude are offerings to leave out, since they were short of capacity when
-	// the order was written. They go unheeded if nothing else is left.
+	// Exclude are offerings that were short of capacity when the order was written.
+	// They are used anyway if nothing else is left.
 	Exclude []Offering `json:"without,omitempty"`
 }
 

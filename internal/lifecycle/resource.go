@@ -17,7 +17,7 @@ type Resource struct {
 // ResourceChange is what happens to a resource.
 type ResourceChange string
 
-// The changes. What is right already is not told of.
+// The changes. A resource that matches already is not reported.
 const (
 	ResourceCreated ResourceChange = "created"
 	ResourceUpdated ResourceChange = "updated"

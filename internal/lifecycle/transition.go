@@ -41,7 +41,7 @@ const (
 	ActionEndMachine   Action = "end_machine"   // tell the cloud to end the machine
 	ActionDeleteRunner Action = "delete_runner" // delete the registration on GitHub
 	ActionScale        Action = "scale"         // a runner service has more runners, or fewer
-	ActionFailJob      Action = "fail_job"      // a job of a runner service has failed, by nobody's word
+	ActionFailJob      Action = "fail_job"      // a job of a runner service failed without a report of its worker
 	ActionRequeueJob   Action = "requeue_job"   // a job of a runner service waits once more
 )
 
@@ -134,8 +134,8 @@ func LaunchedWarm(m Machine, q Request, now time.Time, p Policy) Record {
 	return r
 }
 
-// ErrUnbound means that a claim of a fresh host does not say whom it binds it to. After
-// such a claim, runs of strangers could follow each other.
+// ErrUnbound means that a claim of an unused host has no trust key to bind it to. After
+// such a claim, runs that do not trust each other could follow on the host.
 var ErrUnbound = errors.New("the claim of a fresh host binds it to nobody")
 
 // Claimed is the record of a pooled host after a request took it.
@@ -181,7 +181,7 @@ func (r Record) work() string {
 type Claim struct {
 	HostKey string
 	// Assignment and TrustKey are the message's; the record's must be equal.
-	// Without a trust key the host must be fresh, and gets that of BindTo.
+	// Without a trust key the host must be unused, and gets that of BindTo.
 	Assignment int64
 	TrustKey   string
 	BindTo     string
@@ -209,8 +209,7 @@ func (c Claim) Holds(r Record) bool {
 	return r.Claimable(c.Now, c.Margin) && r.Assignment == c.Assignment && r.TrustKey == c.TrustKey
 }
 
-// Claimable reports whether a claim may take the host, by whomever its trust key lets.
-// Its threshold must be later than now + margin: see Policy.ClaimMargin.
+// Claimable reports whether a claim with the right trust key may take the host. Its threshold must be later than now + margin: see Policy.ClaimMargin.
 func (r Record) Claimable(now time.Time, margin time.Duration) bool {
 	return r.Pooled() && !r.Retiring && r.InterruptionAt.IsZero() && !r.Held(now) && r.Threshold.After(now.Add(margin))
 }
@@ -340,8 +339,8 @@ func (r *Record) terminate(now time.Time) {
 	r.DueAt = now
 }
 
-// extend gives a host more time that GitHub or AWS hold up: one that is being
-// released to become clean, an idle one to be claimed.
+// extend gives more time to a host that GitHub or AWS hold up: time to become clean
+// to one that is being released, and time to be claimed to an idle one.
 func (r *Record) extend(now time.Time, p Policy) {
 	if r.Pooled() {
 		r.Threshold = earliest(earliest(now.Add(p.IdleTime), r.PooledAt.Add(p.ExternalTimeout)), r.agesAt(p))
@@ -352,9 +351,9 @@ func (r *Record) extend(now time.Time, p Policy) {
 	r.DueAt = earliest(r.Threshold, now.Add(p.DrainPoll))
 }
 
-// unassign clears the run, and the labels with it. The repository and JobsOf
-// stay, since they say what the host is still registered with, and how; so does
-// the request until the host is clean, for whoever waits for its release.
+// unassign clears the run, and the labels with it. The repository and JobsOf stay,
+// since they say what the host is still registered with, and how. The request stays
+// until the host is clean, for callers that wait for its release.
 func (r *Record) unassign() {
 	r.RunID, r.RunAttempt, r.Labels, r.Registration = "", 0, nil, nil
 	r.Assignment++

@@ -6,7 +6,7 @@ import (
 )
 
 // WarmRepository stands for the repository in the rows and tags of launches for
-// warm pools, which are for nobody yet. No repository has such a name.
+// warm pools, which serve no repository yet. No repository has such a name.
 const WarmRepository = "-"
 
 // warmRun begins the run ids of warm pools. No caller's run id has a colon.
@@ -20,12 +20,13 @@ func WarmRun(pool string) string { return warmRun + pool }
 func IsWarm(runID string) bool { return strings.HasPrefix(runID, warmRun) }
 
 // warmLook is how long the sweep of warm pools may leave the row of a pool alone
-// before the due sweep takes it up: then no pool of that name has warm hosts any
-// more. Each row is written twice in that time, and its hosts stay as long.
+// before the due sweep takes it up, because no pool of that name has warm hosts any
+// more. Each row is written twice in that time, and the hosts of a removed pool stay
+// for as long.
 const warmLook = 5 * time.Minute
 
-// NewWarm is the row of a warm pool before its first launch. Its own sweep looks at
-// it and has it never due; nobody releases or settles it.
+// NewWarm is the row of a warm pool before its first launch. The sweep of warm pools
+// postpones it before it is due; it is never released or settled.
 func NewWarm(spec Spec, now time.Time) Request {
 	q := Request{Repository: WarmRepository, RunID: WarmRun(spec.Pool), RequestID: WarmRun(spec.Pool), Spec: spec, CreatedAt: now, Version: 1}
 	return q.WarmChecked(now)

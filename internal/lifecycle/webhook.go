@@ -20,10 +20,10 @@ type Webhook struct {
 	// GitHub is asked whether it still holds.
 	Late       bool      `json:"late,omitempty"`
 	ReceivedAt time.Time `json:"receivedAt"`
-	// Reason says what came of it; empty while it is to be worked on.
+	// Reason says what came of it; empty while it is not processed.
 	Reason string `json:"reason,omitempty"`
 
-	// DueAt is when somebody must work on it; zero once that is done.
+	// DueAt is when the jobs sweep works on it; zero once it is done.
 	DueAt     time.Time `json:"dueAt,omitzero"`
 	Version   int64     `json:"version"`
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`

@@ -217,9 +217,9 @@ func further(a, b string) string {
 	return a
 }
 
-// labelsFit reports whether labels are within the bounds. They are what somebody
-// wrote into a workflow: those of a job that no runner can take are no error of
-// GitHub's, and refusing them would only have the delivery sent again.
+// labelsFit reports whether labels are within the bounds. They come from the author
+// of a workflow. Labels that no runner can have are not an error of GitHub's, and
+// refusing them would only make GitHub send the delivery again.
 func labelsFit(labels []string) bool {
 	for _, l := range labels {
 		if l == "" || len(l) > maxLabel {

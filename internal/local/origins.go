@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// Origin is where a run comes from; what is empty is as for a workflow that
-// somebody started by hand on the default branch.
+// Origin is where a run comes from. An empty field is as for a workflow that a user
+// started by hand on the default branch.
 type Origin struct {
 	Event string `json:"event,omitempty"`
 	// HeadRepository has the commit; another one than the run's is a fork of it.

@@ -36,7 +36,7 @@ func Processes(stateDir string) ([]Process, error) {
 	return list, nil
 }
 
-// inspect reads one process. One that ends meanwhile is none of ours.
+// inspect reads one process. One that ends while it is read does not count.
 func inspect(pid int, stateDir string) (Process, bool) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	args, err := os.ReadFile(filepath.Join(dir, "cmdline"))

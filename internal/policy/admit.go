@@ -27,9 +27,9 @@ func (rs Rules) Find(repositoryID, ownerID int64) (Rule, bool) {
 }
 
 // Admit says whether a run may have what it asks for, and by which rule. The
-// defaults of s are filled in: see Rule.Runtime for the one that the rule has a
-// say in. How many hosts the run has by other requests is not known here:
-// whoever counts them holds them against Rule.MaxHosts.
+// defaults of s are filled in: see Rule.Runtime for the one that depends on the
+// rule. Admit does not know how many hosts the run has by other requests: the
+// caller compares their number with Rule.MaxHosts.
 func (rs Rules) Admit(o Origin, s lifecycle.Spec) (Rule, Verdict) {
 	r, found := rs.Find(o.RepositoryID, o.OwnerID)
 	why := rs.unruled(o, r, found)
@@ -45,9 +45,9 @@ func (rs Rules) Admit(o Origin, s lifecycle.Spec) (Rule, Verdict) {
 	return r, Verdict{Allowed: true, Reason: fmt.Sprintf("the rule of %s allows it", r.subject())}
 }
 
-// unruled says why an origin has no rule, or one that was written for another
-// name or owner: "" when it has its rule. A name without its id is whoever took
-// the name after the repository was renamed or deleted.
+// unruled says why no rule matches an origin, or why the rule was written for
+// another name or owner; "" if its rule matches. A known name with another id is a
+// repository that took the name after the first was renamed or deleted.
 func (rs Rules) unruled(o Origin, r Rule, found bool) string {
 	for _, other := range rs {
 		if other.RepositoryID != 0 && other.RepositoryID != o.RepositoryID && strings.EqualFold(other.Repository, o.Repository) {
@@ -68,7 +68,7 @@ func (rs Rules) unruled(o Origin, r Rule, found bool) string {
 	return ""
 }
 
-// subject is whom the rule is for.
+// subject is the repository or owner that the rule is for.
 func (r Rule) subject() string {
 	if r.RepositoryID == 0 {
 		return fmt.Sprintf("owner %d", r.OwnerID)
@@ -92,8 +92,8 @@ func (r Rule) refusesOrigin(o Origin, _ lifecycle.Spec) string {
 	return ""
 }
 
-// FromPullRequest reports whether the run may execute what somebody proposed in
-// a pull request. A run whose event is not known may.
+// FromPullRequest reports whether the run may execute code that was proposed in a
+// pull request. A run with an unknown event may.
 func (o Origin) FromPullRequest() bool {
 	return o.Event == "" || strings.HasPrefix(o.Event, "pull_request")
 }

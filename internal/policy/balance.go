@@ -8,33 +8,33 @@ import (
 
 // JobPool is how many hosts a job pool may have.
 type JobPool struct {
-	// Minimum hosts stand registered and wait for a job, beside those at work.
+	// Minimum is how many hosts wait registered for a job, beside those at work.
 	Minimum int
-	// Maximum hosts are at work or wait at once. Jobs beyond it wait.
+	// Maximum is how many hosts work or wait at once. Further jobs wait.
 	Maximum int
-	// Repository and Scope are for whom the minimum waits.
+	// Repository and Scope say which jobs the minimum waits for.
 	Repository, Scope string
-	// UnclaimedTimeout is how long a host may stand registered without a job to take
-	// before its turn ends. Shorter than webhooks are late and hosts go back
-	// that are needed; longer pays for hosts that nobody needs.
+	// UnclaimedTimeout is how long a host may stay registered without a job that needs
+	// it before its slot ends. Shorter than webhooks are late, and needed hosts go
+	// back; longer pays for idle hosts.
 	UnclaimedTimeout time.Duration
 }
 
-// SlotPhase is how far the host of a turn has come.
+// SlotPhase is how far the host of a slot has come.
 type SlotPhase string
 
-// The phases. A coming or ready turn is free: it can take a job of its scope,
-// and none if its scope is not known. Those begun or sent back take up room and
-// no more, and so does one whose phase is not known.
+// The phases. A pending or ready slot is free: it can take a job of its scope, and
+// none if its scope is not known. Started and returned slots, and those in an unknown
+// phase, only count against the maximum.
 const (
 	SlotPending  SlotPhase = "coming" // it has no host yet, or one that is not ready
 	SlotReady    SlotPhase = "ready"  // its host is registered and has no job yet
 	SlotStarted  SlotPhase = "begun"  // its host has a job, or had its one job
-	SlotReturned SlotPhase = "back"   // its host was sent back and is not in the pool yet
+	SlotReturned SlotPhase = "back"   // its host was released unused and is not in the pool yet
 	SlotOver     SlotPhase = "over"   // its host is in the pool again, or ended, or never was
 )
 
-// SlotFacts are what is known of one turn.
+// SlotFacts are what is known about one slot.
 type SlotFacts struct {
 	Slot  lifecycle.Slot
 	Phase SlotPhase
@@ -42,10 +42,10 @@ type SlotFacts struct {
 	Since time.Time
 }
 
-// free reports whether the turn's host can take a job, or will.
+// free reports whether the slot's host can take a job, now or once it is ready.
 func (f SlotFacts) free() bool { return f.Phase == SlotPending || f.Phase == SlotReady }
 
-// unclaimedAt is when the turn has gone without a job for too long.
+// unclaimedAt is when the slot has been without a job for too long.
 func (f SlotFacts) unclaimedAt(p JobPool) time.Time {
 	since := f.Slot.AssignedAt
 	if f.Phase == SlotReady && !f.Since.IsZero() {
@@ -54,13 +54,13 @@ func (f SlotFacts) unclaimedAt(p JobPool) time.Time {
 	return since.Add(p.UnclaimedTimeout)
 }
 
-// Move is one change of a pool's accounts.
+// Move is one change of a pool's slot table.
 type Move struct {
 	Kind MoveKind
-	// Job is whom a turn is given for. With the id 0 it is given for the
-	// minimum, and has only the Repository and Scope of the new turn.
+	// Job is the job that a slot is assigned for. With the id 0 the slot keeps the
+	// minimum, and Job has only the Repository and Scope of the new slot.
 	Job lifecycle.Job
-	// Slot is the number of the turn that ends or is sent back.
+	// Slot is the number of the slot that ends or is returned.
 	Slot   int64
 	Reason string
 }
@@ -70,40 +70,40 @@ type MoveKind string
 
 // The kinds of moves.
 const (
-	MoveAssign MoveKind = "give" // a new turn
-	MoveEnd    MoveKind = "end"  // a turn that is over is taken off the accounts
-	MoveReturn MoveKind = "back" // a host that no job needs goes back: its request is released, and its turn is TurnBack
+	MoveAssign MoveKind = "give" // a new slot
+	MoveEnd    MoveKind = "end"  // a slot that is over is removed from the table
+	MoveReturn MoveKind = "back" // a host that no job needs goes back: its request is released, and its slot is SlotReturned
 )
 
-// Balance says which turns to give, to end and to send back, all at once, so
-// that waiting jobs have hosts in their order and hosts have jobs.
+// Balance says which slots to assign, to end and to return, all at once, so that
+// waiting jobs get hosts in their order and hosts get jobs.
 //
-// A host that is registered takes whichever job of its scope GitHub gives it, so
-// hosts are not held against jobs by name but by number: each waiting job, in
-// the order of Job.Before, is matched with a turn of its scope that has not
-// begun, whoever it was given for, and with a new one while there is room. So a
-// job that was taken by another's host is followed by its own host serving the
-// other one's turn, and nothing is counted twice. When there is no room, no job
-// gets a new turn before one that waits longer, whatever its scope.
+// A registered host takes whichever job of its scope GitHub gives it. So Balance
+// matches hosts with jobs by number and not by name: each waiting job, in the order
+// of Job.Before, is matched with a free slot of its scope, for whichever job that was
+// assigned, or with a new one while the maximum allows it. If job A runs on the host
+// that was launched for job B, B runs on the host of A, and nothing is counted twice.
+// At the maximum, no job gets a new slot before one that waits longer, whatever its
+// scope.
 //
-// Of the free turns that no job needs, the first of the pool's scope are its
-// minimum; what it lacks is given when every job has a turn. The others go back
-// once they have been ready for p.Stranded, or are not ready that long after
-// they were given, the youngest first. While jobs wait for room they go before
-// the minimum: as many of its turns count as not needed, else a job of another
-// scope would wait for ever in a pool whose minimum is its maximum.
+// Of the free slots that no job needs, the first of the pool's scope are its minimum.
+// Missing ones are assigned when every job has a slot. The others are returned, the
+// youngest first, once they have been ready for p.UnclaimedTimeout, or are not ready
+// that long after their assignment. Jobs that wait at the maximum go before the
+// minimum: one slot of the minimum counts as not needed for each of them. Otherwise a
+// job of another scope would wait forever in a pool whose minimum is its maximum.
 //
-// more says that there are waiting jobs behind the ones in waiting that were not
-// read, and may need what these do not: then nothing is given for the minimum,
-// and nobody is sent back, unless jobs that were read wait for the room.
+// more says that more jobs wait than those in waiting, and may need the free slots.
+// Then no slot is assigned for the minimum, and none is returned unless a job that
+// was read waits at the maximum.
 //
-// waiting may be stale: of a job listed twice the latest version counts, one
-// that does not wait is passed over, and one that has begun meanwhile costs a
-// turn that goes back later. moves are the ends, then the gives, then those sent
-// back. Called again once they are made, Balance has no more moves. look is when
-// the next host goes back if nothing changes; zero: never.
-func Balance(p JobPool, turns []SlotFacts, waiting []lifecycle.Job, more bool, now time.Time) (moves []Move, look time.Time) {
-	a := newSlotPlan(p, turns)
+// waiting may be stale: if a job is listed twice its latest version counts, one that
+// does not wait is skipped, and one that has begun since costs a slot that is returned
+// later. moves are the ends, then the assignments, then the returns. Called again
+// after they are made, Balance has no more moves. look is when the next host is
+// returned if nothing changes; zero: never.
+func Balance(p JobPool, slots []SlotFacts, waiting []lifecycle.Job, more bool, now time.Time) (moves []Move, look time.Time) {
+	a := newSlotPlan(p, slots)
 	a.serve(servable(waiting))
 	if !more {
 		a.giveMinimum()

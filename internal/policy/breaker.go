@@ -20,8 +20,8 @@ type SpotBreaker struct {
 func (p SpotBreaker) On() bool { return p.Interruptions > 0 }
 
 // Open reports whether spot is paused now. A breaker that is to be open for longer than
-// Pause was opened by a replica whose clock is ahead, or with a longer one: it counts
-// once Pause is left of it, and the next interruption opens it anew.
+// Pause was opened by a replica whose clock is ahead, or with a longer Pause: it counts
+// once Pause remains of it, and the next interruption opens it again.
 func (p SpotBreaker) Open(b lifecycle.Breaker, now time.Time) bool {
 	return p.On() && now.Before(b.OpenUntil) && b.OpenUntil.Sub(now) <= p.Pause
 }
@@ -47,6 +47,6 @@ func (p SpotBreaker) Heard(b lifecycle.Breaker, instanceID string, now time.Time
 	return b, true
 }
 
-// interruptedAtMost bounds the row of a breaker. A host that was forgotten and is
-// heard of again counts twice, which changes nothing while so many others count.
+// interruptedAtMost bounds the row of a breaker. A host that was dropped from the row and
+// is announced again counts twice, which changes nothing while so many others count.
 const interruptedAtMost = 200

@@ -72,7 +72,7 @@ func (f cronField) values() string {
 const star = 1 << 63
 
 // covers reports whether a schedule holds whenever the other does, on the same clock.
-// It is sure when it says so, and may miss it where days are told in other ways.
+// True is certain; false may be wrong where the two name their days in different ways.
 func covers(a, b *cron.SpecSchedule) bool {
 	in := func(b, a uint64) bool { return b&^a&^star == 0 }
 	if !in(b.Second, a.Second) || !in(b.Minute, a.Minute) || !in(b.Hour, a.Hour) || !in(b.Month, a.Month) {

@@ -68,12 +68,12 @@ func (s labelSet) serves(job labelSet) (distance int, ok bool) {
 	return distance, named
 }
 
-// MatchPool returns the job pool that serves a job, of the labels of each pool
-// by its name. A pool serves a job whose labels are all among its own, beside
-// those that every runner gives itself (self-hosted, linux, and x64 or arm64,
-// but for a pool that says which), if at least one of the others is named. Case
-// does not matter. Of several the most specific counts, which has the fewest
-// labels that the job does not have, and of several such the first by name.
+// MatchPool returns the job pool that serves a job; pools are the labels of each
+// pool by its name. A pool serves a job if all labels of the job are among the
+// pool's own and those that every runner gives itself (self-hosted, linux, and x64
+// or arm64 unless the pool names one), and at least one is the pool's own. Case does
+// not matter. Of several pools the most specific counts: the one with the fewest
+// labels that the job does not have, then the first by name.
 func MatchPool(pools map[string][]string, labels []string) (name string, ok bool) {
 	job, least := setOf(labels), 0
 	for _, pool := range slices.Sorted(maps.Keys(pools)) {

@@ -17,7 +17,7 @@ type Limits struct {
 // On reports whether there is a limit at all.
 func (l Limits) On() bool { return l.HostsPerRepository > 0 || l.HostsPerOwner > 0 }
 
-// Limit is one number and whom it is about.
+// Limit is how many hosts one repository, owner or pool may have.
 type Limit struct {
 	Kind lifecycle.QuotaKind
 	// Of is the repository, owner or pool.
@@ -27,12 +27,12 @@ type Limit struct {
 	Key   string
 }
 
-// LedgerName names the account of the limit. GitHub's names do not tell upper from
-// lower case, and whoever writes them otherwise has no hosts for it.
+// LedgerName names the ledger of the limit. GitHub names are case-insensitive, so the
+// key is lower-cased; otherwise Acme and acme would have separate quotas.
 func (l Limit) LedgerName() string { return lifecycle.QuotaName(l.Kind, strings.ToLower(l.Of)) }
 
-// Of are the limits on the hosts of a repository's runs, in the order in which
-// room is taken.
+// Of are the limits on the hosts of a repository's runs, in the order in which they
+// are reserved.
 func (l Limits) Of(repository string) []Limit {
 	var all []Limit
 	if l.HostsPerRepository > 0 {
@@ -49,7 +49,7 @@ func PoolLimit(pool string, maximum int) Limit {
 	return Limit{lifecycle.QuotaPool, pool, maximum, "pools." + pool + ".maximum"}
 }
 
-// String tells the limit in a sentence.
+// String describes the limit in a sentence.
 func (l Limit) String() string {
 	hosts := "hosts"
 	if l.Hosts == 1 {
@@ -58,7 +58,8 @@ func (l Limit) String() string {
 	return fmt.Sprintf("%s allows %s %d %s at once", l.Key, l.Of, l.Hosts, hosts)
 }
 
-// BelowMinimum finds a limit below the minimum of a request, which waits for room in vain.
+// BelowMinimum finds a limit below the minimum of a request. Such a request could wait
+// forever.
 func BelowMinimum(q lifecycle.Request, limits []Limit) (Limit, bool) {
 	i := slices.IndexFunc(limits, func(l Limit) bool { return l.Hosts < q.Spec.MinimumCount })
 	if i < 0 {
@@ -73,14 +74,14 @@ type Quota struct {
 	Ledger lifecycle.QuotaLedger
 }
 
-// Remaining is how many more hosts there may be. It is not negative: a limit that was
-// made smaller takes no host away.
+// Remaining is how many more hosts there may be. It is never negative: lowering a limit
+// ends no host.
 func (r Quota) Remaining() int { return max(r.Limit.Hosts-r.Ledger.Used(), 0) }
 
-// Granted is how many hosts a request may have by all of its limits: as many as it
-// asks for, or as there is room for, but none if that is less than its minimum. What
-// it has taken already it may have: taken hosts are not given back for a limit. short
-// is the place of the limit with the least room; -1: all is granted.
+// Granted is how many hosts a request may have under all of its limits: as many as it
+// asks for or as remain, but none if that is less than its minimum. It keeps the hosts
+// that it has taken already: none is given back for a limit. short is the index of the
+// limit with the least left; -1 if everything is granted.
 func Granted(q lifecycle.Request, taken int, rooms []Quota) (hosts, short int) {
 	hosts, short = q.Spec.Count, -1
 	for i, r := range rooms {
@@ -94,12 +95,12 @@ func Granted(q lifecycle.Request, taken int, rooms []Quota) (hosts, short int) {
 	return max(hosts, taken), short
 }
 
-// runsTold bounds how many runs a sentence about a limit names.
-const runsTold = 5
+// runsNamed bounds how many runs a sentence about a limit names.
+const runsNamed = 5
 
-// Reason is the sentence about a limit that has no room for a request which needs at
-// least so many more hosts. It names runs of the request's own repository; of others
-// it tells how many hosts they have.
+// Reason is the sentence about a limit that does not leave a request the hosts that it
+// needs. It names runs of the request's own repository; of other repositories it only
+// gives the number of hosts.
 func (r Quota) Reason(q lifecycle.Request, needs int) string {
 	s := r.Limit.String() + ", and "
 	switch left := r.Remaining(); {
@@ -141,20 +142,20 @@ func (r Quota) holders(repository string) string {
 	}
 	slices.SortStableFunc(runs, func(a, b holder) int { return b.hosts - a.hosts })
 	one, many, other := "run %s has %d", "%d more runs of %s have %d", "others have %d"
-	if r.Limit.Kind == lifecycle.QuotaPool { // of which a host may serve others by now, or nobody
+	if r.Limit.Kind == lifecycle.QuotaPool { // its hosts may serve other runs by now, or none
 		one, many, other = "for run %s %d were launched", "for %d more runs of %s %d", "for others %d"
 	}
 	var parts []string
 	rest := 0
 	for i, h := range runs {
-		if i < runsTold {
+		if i < runsNamed {
 			parts = append(parts, fmt.Sprintf(one, h.run, h.hosts))
 		} else {
 			rest += h.hosts
 		}
 	}
 	if rest > 0 {
-		parts = append(parts, fmt.Sprintf(many, len(runs)-runsTold, repository, rest))
+		parts = append(parts, fmt.Sprintf(many, len(runs)-runsNamed, repository, rest))
 	}
 	if others > 0 {
 		parts = append(parts, fmt.Sprintf(other, others))

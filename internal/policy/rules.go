@@ -12,14 +12,14 @@ import (
 type Rule struct {
 	// RepositoryID is the repository's id; 0: any repository of OwnerID.
 	RepositoryID int64
-	// OwnerID is the id of the user or organisation; 0: whoever owns RepositoryID.
+	// OwnerID is the id of the user or organization; 0: the owner of RepositoryID.
 	OwnerID int64
 	// Repository is the name, "owner/name", that RepositoryID had when the rule
 	// was written: under another name it is refused. Empty with an owner's rule.
 	Repository string
 
 	// Events, Refs and Workflows are patterns (see CheckPattern; * stops at a
-	// slash, and ** does not) of which one must match; none: any. A workflow is
+	// slash, and ** does not). One of each must match; none: any. A workflow is
 	// named by its job_workflow_ref, "owner/name/path@ref".
 	Events, Refs, Workflows []string
 
@@ -72,8 +72,8 @@ type Origin struct {
 	Fork                 Fork
 }
 
-// Verdict is whether something may be, and why: a sentence for the log, and for
-// whoever is refused.
+// Verdict says whether something is allowed, and why: a sentence for the log and for
+// the refused caller.
 type Verdict struct {
 	Allowed bool
 	Reason  string

@@ -21,7 +21,7 @@ const runnerGrace = 30 * 24 * time.Hour
 const runnerNotice = 10 * 24 * time.Hour
 
 // Release is one release of actions/runner. GitHub marks those it has not rolled
-// out to all as prereleases: whoever lists releases leaves these out.
+// out to all as prereleases: the adapter that lists releases leaves these out.
 type Release struct {
 	// Version is its tag or number, such as "v2.330.0" or "2.330.0". One of
 	// another form, such as that of a prerelease, does not count.

@@ -7,10 +7,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// ActionDeregisterAndTerminate is scale-down's word for the end of a host that
-// GitHub knows: its registrations are deleted first, and it stays if GitHub has
-// given it a job meanwhile. In the course of a host it is a termination like
-// others, with lifecycle.Decision.Deregister set.
+// ActionDeregisterAndTerminate ends a host that GitHub knows: its registrations are
+// deleted first, and the host stays if GitHub has given it a job in between. For the
+// host's record it is a termination with lifecycle.Decision.Deregister set.
 const ActionDeregisterAndTerminate lifecycle.Action = "deregister_and_terminate"
 
 // ByOS is a duration by the operating system of a host, in small letters.
@@ -69,7 +68,7 @@ func (p ScaleDown) minimumRunning(c Candidate) time.Duration {
 // whether it is idle or not.
 func (p ScaleDown) YoungUntil(c Candidate) time.Time { return c.LaunchedAt.Add(p.minimumRunning(c)) }
 
-// Runner is a registration as GitHub tells of it.
+// Runner is a registration as GitHub describes it.
 type Runner struct {
 	ID    int64
 	Name  string
@@ -97,8 +96,8 @@ type Candidate struct {
 	// LaunchedAt is from when on the time counts that it has to boot, and in which
 	// it is young: its launch, or for a host that was used before its assignment.
 	LaunchedAt time.Time
-	// Owner is the organisation or repository on whose list the host should be,
-	// Scope which of the two.
+	// Owner is the organization or repository on whose list the host should be,
+	// Scope says which of the two it is.
 	Owner, Scope string
 	// OS is "linux", "windows" or "macos", in letters of either case.
 	OS string
@@ -106,7 +105,7 @@ type Candidate struct {
 	Orphan bool
 	// RunnerID is GitHub's id of its registration.
 	RunnerID int64
-	// Bypass: somebody tagged it, so that scale-down leaves it alone.
+	// Bypass is set when an operator tagged it so that scale-down leaves it alone.
 	Bypass bool
 	// IdleDetectedAt is when it was first read as idle. UnreadableIdle: there is
 	// a mark that says so, but not when.

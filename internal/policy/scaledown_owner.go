@@ -111,7 +111,8 @@ func (s *ownerSweep) judge(c Candidate, runners []Runner) HostVerdict {
 	return v
 }
 
-// saysBusy reports whether anybody says that the host runs a job, and who.
+// saysBusy reports whether its agent or GitHub says that the host runs a job, and
+// which of them.
 func saysBusy(c Candidate, runners []Runner) (bool, string) {
 	if c.agentBusy() {
 		return true, "its agent says that it runs a job"
@@ -133,8 +134,8 @@ func (s *ownerSweep) missing(c Candidate) (lifecycle.Action, string) {
 	return lifecycle.ActionKeep, "still booting: GitHub does not list it yet; " + s.had(c, "the boot time", boot)
 }
 
-// busy judges a host that somebody says is busy: whatever was read as idle
-// before, starts over.
+// busy decides for a host that its agent or GitHub says is busy. If it was read as
+// idle before, the confirmation of that starts over.
 func (s *ownerSweep) busy(c Candidate, runners []Runner, who string) (lifecycle.Action, string) {
 	switch {
 	case !s.young(c) && s.lost(c, runners):
@@ -147,8 +148,8 @@ func (s *ownerSweep) busy(c Candidate, runners []Runner, who string) (lifecycle.
 }
 
 // lost reports whether a busy host is one whose machine no longer runs its
-// runner: none of its registrations is online, those with a job not since the
-// boot time, and nothing was heard of its agent in that time.
+// runner: none of its registrations is online, those with a job have been offline for
+// the boot time, and its agent has not reported for as long.
 func (s *ownerSweep) lost(c Candidate, runners []Runner) bool {
 	boot := s.bootTime(c)
 	if !c.AgentSeenAt.IsZero() && !s.reached(c.AgentSeenAt, boot) {
@@ -196,8 +197,9 @@ func (s *ownerSweep) reached(t time.Time, d time.Duration) bool {
 	return !t.IsZero() && !s.now.Before(t.Add(d))
 }
 
-// since is the time since t in whole seconds, rounded down, so that nobody reads
-// of a limit that was reached before it is. By another clock t may be yet to come.
+// since is the time since t in whole seconds. It is rounded down, so that no sentence
+// says that a limit is reached before it is. By another clock t may lie ahead: then it
+// is 0.
 func (s *ownerSweep) since(t time.Time) time.Duration {
 	return max(0, s.now.Sub(t)).Truncate(time.Second)
 }

@@ -16,8 +16,7 @@ type ServicePolicy struct {
 
 // ServiceFacts are what is known of a service.
 type ServiceFacts struct {
-	// Desired is how many runners it was told to have; of those, Running run and
-	// Pending start.
+	// Desired is how many runners it should have. Running of them run and Pending start.
 	Desired, Running, Pending int
 	// Queued jobs wait, Busy ones are worked on; nil: it is not known.
 	Queued, Busy *int
@@ -52,8 +51,8 @@ type ServiceDecision struct {
 
 // Scale decides on a service. It scales out as soon as something waits, and in
 // only to zero, when nothing waited and nothing was worked on for IdleChecks in
-// a row: ECS ends whichever runners it likes. What is not known changes nothing,
-// except that a first runner needs no more than to know that something waits.
+// a row: ECS chooses which runners it ends. Unknown numbers change nothing, except
+// that a first runner only needs to know that something waits.
 func (p ServicePolicy) Scale(f ServiceFacts) ServiceDecision {
 	f.Queued, f.Busy = knownCount(f.Queued), knownCount(f.Busy)
 	switch {

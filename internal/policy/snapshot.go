@@ -77,15 +77,15 @@ func (s Snapshot) phases() (orphans []Candidate, owners []string, hosts map[stri
 	return orphans, owners, hosts
 }
 
-// lists are the registrations that each owner's list shows. That of nobody
-// shows all of them: whose owner is not known may be on any.
+// lists are the registrations that each owner's list shows. The list of the owner ""
+// shows all of them: a host with an unknown owner may be on any list.
 func (s Snapshot) lists() map[string][]Runner {
 	lists := map[string][]Runner{}
-	nobody := slices.ContainsFunc(s.Instances, func(i SnapshotInstance) bool { return i.Owner == "" })
+	unowned := slices.ContainsFunc(s.Instances, func(i SnapshotInstance) bool { return i.Owner == "" })
 	for _, r := range s.Runners {
 		if r.Listed {
 			lists[r.Owner] = append(lists[r.Owner], r.Runner)
-			if nobody {
+			if unowned {
 				lists[""] = append(lists[""], r.Runner)
 			}
 		}

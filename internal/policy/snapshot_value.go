@@ -24,8 +24,8 @@ func (f fields) get(name string) node {
 	return node{in: f.of, name: name, index: inObject, begin: at.begin, end: at.end}
 }
 
-// fields reads an object that has no others than the named fields, and none of
-// them twice: which of two counts, nobody should have to know.
+// fields reads an object that has only the named fields. A field that comes twice is
+// an error, since a reader could not say which of the two counts.
 func (r *snapshotReader) fields(n node, names []string) fields {
 	f := fields{&n, names, make([]span, len(names))}
 	switch kind := r.kind(n); {

@@ -56,9 +56,8 @@ type (
 	}
 )
 
-// MarshalJSON writes the snapshot as ParseSnapshot reads it. What the policy
-// leaves to its defaults is written out, so that whoever reads it decides the
-// same.
+// MarshalJSON writes the snapshot as ParseSnapshot reads it. The policy's defaults are
+// written out, so that every reader decides the same.
 func (s Snapshot) MarshalJSON() ([]byte, error) {
 	out := snapshotJSON{Now: timeText(s.Now), Policy: s.Policy.json(), Instances: []instanceJSON{}, Runners: []runnerJSON{}}
 	for _, i := range s.Instances {

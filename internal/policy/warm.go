@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// WarmPolicy is how many fresh hosts, which no run has used, a pool has ready for
-// the next run of anybody.
+// WarmPolicy is how many hosts that no run has used a pool keeps ready for the next run
+// of any repository.
 type WarmPolicy struct {
 	// MinimumIdle hosts wait at any time.
 	MinimumIdle int
@@ -28,10 +28,10 @@ type WarmHost struct {
 	// Coming: it is not clean and prepared yet. Else it may be claimed until EndsAt.
 	Coming bool
 	EndsAt time.Time
-	// Nobody is given a host that is busy, held, retiring or interrupted.
+	// No run gets a host that is busy, held, retiring or interrupted.
 	Busy, Held, Retiring, Interrupted bool
-	// Kept: a hold on the whole fleet is all that keeps it, and it ends after that.
-	// Nobody is given it either.
+	// Kept: only a hold on the whole fleet keeps it, and it ends after that. No run gets
+	// it either.
 	Kept bool
 	// Unfit says why it is not what the pool launches now, as of another class;
 	// empty: it is.
@@ -155,7 +155,7 @@ func (d *WarmDecision) launch(p WarmPolicy, f WarmFacts, missing int, now time.T
 	}
 }
 
-// surplus are n of the hosts: first those that nobody can claim yet, then those
+// surplus are n of the hosts: first those that cannot be claimed yet, then those
 // whose time ends first.
 func surplus(idle, coming []WarmHost, n int) []string {
 	byEnd := func(a, b WarmHost) int {

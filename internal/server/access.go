@@ -17,7 +17,8 @@ type access struct {
 	worker bool
 }
 
-// accesses are those of our methods. What is not here nobody may call.
+// accesses says who may call each of our methods. A method that is not listed is
+// refused to all.
 var accesses = map[string]access{
 	remudav1.FleetService_Provision_FullMethodName:         {policy.RoleOperator, true, false},
 	remudav1.FleetService_Release_FullMethodName:           {policy.RoleOperator, true, false},

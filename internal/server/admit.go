@@ -8,24 +8,23 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func (e *edge) admitUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	if err := e.admit(ctx, info.FullMethod, naming(req)); err != nil {
+func (e *interceptors) admitUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if err := e.admit(ctx, info.FullMethod, logFields(req)); err != nil {
 		return nil, err
 	}
 	return next(ctx, req)
 }
 
-func (e *edge) admitStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+func (e *interceptors) admitStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	if err := e.admit(stream.Context(), info.FullMethod, nil); err != nil {
 		return err
 	}
 	return next(srv, stream)
 }
 
-// admit refuses callers of whom nothing is known, and those who may not call
-// the method at all (docs/design.md#security). Its decision is logged, with what the
-// call is about.
-func (e *edge) admit(ctx context.Context, method string, about []any) error {
+// admit refuses unknown callers, and those that may not call the method at all
+// (docs/design.md#security). It logs its decision with what the call is about.
+func (e *interceptors) admit(ctx context.Context, method string, about []any) error {
 	if !ours(method) {
 		return nil
 	}
@@ -34,7 +33,7 @@ func (e *edge) admit(ctx context.Context, method string, about []any) error {
 	if err == nil {
 		err = c.mayCall(method)
 	}
-	decided(ctx, e.log, method, about, err, c.standing())
+	audit(ctx, e.log, method, about, err, c.standing())
 	return err
 }
 

@@ -64,7 +64,7 @@ func TestCallersAreAdmitted(t *testing.T) {
 		"from afar to loopback":         {peer.Peer{Addr: far, LocalAddr: near}, provision, codes.Unauthenticated, ""},
 		"a method of which nobody knew": {peer.Peer{Addr: near, LocalAddr: near}, provision + "Twice", codes.PermissionDenied, "loopback"},
 	}
-	e := &edge{log: hclog.NewNullLogger(), callers: Callers{Operators: map[string]policy.Role{"CN=ci,O=Acme": policy.RoleOperator}}}
+	e := &interceptors{log: hclog.NewNullLogger(), callers: Callers{Operators: map[string]policy.Role{"CN=ci,O=Acme": policy.RoleOperator}}}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			ctx := withCaller(peer.NewContext(t.Context(), &tt.peer))
@@ -88,7 +88,7 @@ func TestATokenInPlaintextIsForLoopbackOnly(t *testing.T) {
 	near := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
 	far := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}
 	tokens := &asked{}
-	e := &edge{log: hclog.NewNullLogger(), callers: Callers{Tokens: tokens}}
+	e := &interceptors{log: hclog.NewNullLogger(), callers: Callers{Tokens: tokens}}
 	for name, tt := range map[string]struct {
 		peer peer.Peer
 		want int

@@ -9,8 +9,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// Callers is who may call, and what. The zero value knows nobody but who calls
-// in plaintext on this machine, and may do everything.
+// Callers says who may call what. The zero value knows only callers in plaintext on
+// this machine, which may do everything.
 type Callers struct {
 	// Operators are roles by the subject of a client certificate, in the text
 	// of RFC 2253. Certificates of no role are refused.
@@ -87,7 +87,7 @@ func withCaller(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callerKey{}, &caller{})
 }
 
-// callerOf is who makes the call; one without role and token if nobody said.
+// callerOf is who makes the call; one without role and token if that is not known.
 func callerOf(ctx context.Context) *caller {
 	if c, ok := ctx.Value(callerKey{}).(*caller); ok {
 		return c

@@ -66,8 +66,8 @@ func condition(c string) remudav1.State {
 	return states[lifecycle.State(word)]
 }
 
-// moment is absent for the zero time.
-func moment(t time.Time) *timestamppb.Timestamp {
+// timestampOrNil is absent for the zero time.
+func timestampOrNil(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
 	}
@@ -79,19 +79,19 @@ func (s *service) instance(r lifecycle.Record, report *lifecycle.Report) *remuda
 	i := &remudav1.Instance{
 		InstanceId: r.InstanceID, Pool: r.Pool, State: states[r.State], Repository: r.Repository, RunId: r.RunID,
 		RunAttempt: int32(r.RunAttempt), RequestId: r.RequestID, Labels: r.Labels, Assignment: r.Assignment,
-		Threshold: moment(r.Threshold), ResourceClass: r.ResourceClass, UsageClass: usageClasses[r.UsageClass],
+		Threshold: timestampOrNil(r.Threshold), ResourceClass: r.ResourceClass, UsageClass: usageClasses[r.UsageClass],
 		InstanceType: r.InstanceType, Cpu: int32(r.CPU), MemoryMib: int32(r.MemoryMiB), Zone: r.Zone,
-		PooledTime: moment(r.PooledAt), CreateTime: moment(r.CreatedAt), UpdateTime: moment(r.UpdatedAt),
-		HoldTime: moment(r.Hold), Retiring: r.Retiring, InterruptionTime: moment(r.InterruptionAt), Reason: r.Reason,
-		OrphanTime: moment(r.OrphanAt), IdleTime: moment(r.IdleDetectedAt),
+		PooledTime: timestampOrNil(r.PooledAt), CreateTime: timestampOrNil(r.CreatedAt), UpdateTime: timestampOrNil(r.UpdatedAt),
+		HoldTime: timestampOrNil(r.Hold), Retiring: r.Retiring, InterruptionTime: timestampOrNil(r.InterruptionAt), Reason: r.Reason,
+		OrphanTime: timestampOrNil(r.OrphanAt), IdleTime: timestampOrNil(r.IdleDetectedAt),
 	}
 	if report == nil {
 		return i
 	}
 	if r.InterruptionAt.IsZero() {
-		i.InterruptionTime = moment(report.InterruptionAt)
+		i.InterruptionTime = timestampOrNil(report.InterruptionAt)
 	}
-	i.Busy, i.HeartbeatTime = report.Busy, moment(report.HeartbeatAt)
+	i.Busy, i.HeartbeatTime = report.Busy, timestampOrNil(report.HeartbeatAt)
 	if report.Assignment == r.Assignment {
 		i.Signal, i.Detail = signals[report.Signal], strings.ToValidUTF8(report.Detail, "\uFFFD")
 	}
@@ -120,7 +120,7 @@ func (s *service) instances(records []lifecycle.Record, reports map[string]lifec
 
 func event(e lifecycle.Event) *remudav1.Event {
 	return &remudav1.Event{
-		EventTime: moment(e.At), Action: action(e.Action), InstanceId: e.InstanceID, Repository: e.Repository,
+		EventTime: timestampOrNil(e.At), Action: action(e.Action), InstanceId: e.InstanceID, Repository: e.Repository,
 		RunId: e.RunID, RequestId: e.RequestID, Assignment: e.Assignment,
 		FromState: condition(e.From), ToState: condition(e.To), Reason: e.Reason,
 	}

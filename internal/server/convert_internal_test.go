@@ -99,7 +99,7 @@ func TestCallsWithoutADeadlineGetOne(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := (&edge{}).boundUnary(t.Context(), tt.req, nil, func(ctx context.Context, _ any) (any, error) {
+			_, err := (&interceptors{}).boundUnary(t.Context(), tt.req, nil, func(ctx context.Context, _ any) (any, error) {
 				deadline, ok := ctx.Deadline()
 				if left := time.Until(deadline); !ok || left > tt.want || left < tt.want-10*time.Second {
 					t.Errorf("%s left, want %s", left, tt.want)

@@ -12,7 +12,7 @@ import (
 // untilDeadline is the patience of a call that its own deadline ends sooner.
 const untilDeadline = 24 * time.Hour
 
-// errStopping is what calls that wait for hosts are told when controld stops.
+// errStopping is the answer to calls that wait for hosts when controld stops.
 var errStopping = &lifecycle.UnavailableError{
 	What: "controld is stopping", RetryAfter: time.Second, Err: errors.New("what was asked for goes on; send the same request again"),
 }

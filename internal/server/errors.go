@@ -17,11 +17,12 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
-// retryAfter is what a caller is told when nothing better is known.
+// retryAfter is the delay that callers get when nothing better is known.
 const retryAfter = 2 * time.Second
 
 // invalid is INVALID_ARGUMENT for the violations that protovalidate found,
@@ -105,7 +106,7 @@ func (s *service) toStatus(ctx context.Context, err error) error {
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
 	id := randomID()
-	s.log.Error("call failed", "id", id, "error", err)
+	s.log.Error("call failed", logkey.ID, id, logkey.Error, err)
 	return status.Errorf(codes.Internal, "internal error %s: see controld's log", id)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -25,8 +26,8 @@ func (s *service) ExplainRun(ctx context.Context, req *remudav1.ExplainRunReques
 	return resp, nil
 }
 
-// explanation is of the run or the host that is asked about. A workflow is told
-// of hosts that serve its own run, and what they did in it.
+// explanation explains the run or the host of the request. A workflow sees only hosts
+// that serve its own run, and only what they did in it.
 func (s *service) explanation(ctx context.Context, req *remudav1.ExplainRunRequest) (fleet.Explanation, error) {
 	id, now := req.GetInstanceId(), time.Now()
 	if id == "" {
@@ -40,9 +41,9 @@ func (s *service) explanation(ctx context.Context, req *remudav1.ExplainRunReque
 	}
 	e, err := s.fleet.ExplainHost(ctx, id, own, now)
 	if t != nil && errors.Is(err, lifecycle.ErrNotFound) {
-		// The same of every other host, so that nobody learns which there are.
+		// The same answer for every other host, so that a workflow learns of none.
 		err = refused("instance_id", fmt.Sprintf("%s does not serve run %s of %s, which is the ID token's", id, own.RunID, own.Repository))
-		decided(ctx, s.log, remudav1.FleetService_ExplainRun_FullMethodName, []any{"instance", id}, err, "")
+		audit(ctx, s.log, remudav1.FleetService_ExplainRun_FullMethodName, []any{logkey.Instance, id}, err, "")
 		return e, err
 	}
 	return e, s.toStatus(ctx, err)

@@ -25,15 +25,15 @@ const (
 	tokenKind = "id-token"
 	// rememberLonger than a token is good: replicas' clocks differ.
 	rememberLonger = 2 * time.Minute
-	// identifyWithin bounds what is asked of others to know a caller. A caller
-	// is told soon that they are away, since it cannot be let in without them.
-	identifyWithin = 10 * time.Second
+	// identifyTimeout bounds the calls to identity providers. A caller learns soon that
+	// one is unavailable, since it cannot be admitted without it.
+	identifyTimeout = 10 * time.Second
 )
 
 // identify tells who makes a call. What a caller shows is held against it: one
 // with a token is a workflow, or a worker where the method is of workers,
 // whatever certificate or machine it comes from.
-func (e *edge) identify(ctx context.Context, method string) (caller, error) {
+func (e *interceptors) identify(ctx context.Context, method string) (caller, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return caller{}, status.Error(codes.Unauthenticated, "nothing is known of the caller")
@@ -62,7 +62,7 @@ func (e *edge) identify(ctx context.Context, method string) (caller, error) {
 
 var errBearer = status.Error(codes.Unauthenticated, "the authorization is not one bearer token: write \"authorization: Bearer TOKEN\"")
 
-func (e *edge) operator(cert *x509.Certificate) (caller, error) {
+func (e *interceptors) operator(cert *x509.Certificate) (caller, error) {
 	if time.Now().After(cert.NotAfter) { // the connection was made before
 		return caller{}, status.Errorf(codes.Unauthenticated, "the client certificate expired at %s", cert.NotAfter.UTC().Format(time.RFC3339))
 	}
@@ -88,7 +88,7 @@ func subject(cert *x509.Certificate) (string, error) {
 }
 
 // workflow takes an ID token, once.
-func (e *edge) workflow(ctx context.Context, header []string) (caller, error) {
+func (e *interceptors) workflow(ctx context.Context, header []string) (caller, error) {
 	if e.callers.Tokens == nil {
 		return caller{}, status.Error(codes.Unauthenticated, "ID tokens are not taken here: callers.repositories is not configured")
 	}
@@ -96,7 +96,7 @@ func (e *edge) workflow(ctx context.Context, header []string) (caller, error) {
 	if !ok {
 		return caller{}, errBearer
 	}
-	ctx, cancel := context.WithTimeout(ctx, identifyWithin)
+	ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
 	defer cancel()
 	token, err := e.callers.Tokens.Verify(ctx, raw)
 	var bad *TokenError
@@ -107,7 +107,7 @@ func (e *edge) workflow(ctx context.Context, header []string) (caller, error) {
 		return caller{}, unavailable(fmt.Errorf("check the ID token: %w", err))
 	}
 	c := workflow(token)
-	// Anybody on GitHub can get a token for our audience: who has no rule is not worth a write.
+	// Any GitHub user can get a token for our audience: one without a rule is not worth a write.
 	if _, found := e.callers.Rules.Find(token.Origin.RepositoryID, token.Origin.OwnerID); !found {
 		_, verdict := e.callers.Rules.Admit(token.Origin, lifecycle.Spec{})
 		return c, status.Error(codes.PermissionDenied, verdict.Reason)
@@ -115,7 +115,7 @@ func (e *edge) workflow(ctx context.Context, header []string) (caller, error) {
 	return c, e.once(ctx, token)
 }
 
-func (e *edge) once(ctx context.Context, t Token) error {
+func (e *interceptors) once(ctx context.Context, t Token) error {
 	err := e.callers.Once(ctx, tokenKind, t.ID, t.Until.Add(rememberLonger))
 	switch {
 	case errors.Is(err, lifecycle.ErrExists):

@@ -50,8 +50,8 @@ type Options struct {
 	TLS *tls.Config
 	// Callers is who may call, and what.
 	Callers Callers
-	// Patience is how long a call that has done nothing yet goes on while a
-	// dependency is unavailable; 0 means 5 s. Then the caller is told.
+	// Patience is how long a call that has done nothing yet goes on while a dependency
+	// is unavailable; 0 means 5 s. Then the call fails with UNAVAILABLE.
 	Patience time.Duration
 	// Ready says whether requests can be served: nil, or what is not there.
 	Ready func(context.Context) error
@@ -99,7 +99,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{ready: o.Ready, every: o.ReadyEvery, log: o.Log, plain: o.TLS == nil, health: health.NewServer()}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.handOver, s.handOverNow = context.WithCancel(context.Background())
-	edge := &edge{log: o.Log, metrics: o.Metrics, validator: validator, callers: o.Callers}
+	edge := &interceptors{log: o.Log, metrics: o.Metrics, validator: validator, callers: o.Callers}
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxHeaders),
@@ -130,8 +130,8 @@ func New(o Options) (*Server, error) {
 // Workers takes in JSON what the WorkerService takes.
 func (s *Server) Workers() *WorkerJSON { return s.workers }
 
-// Serve answers until Stop. Plaintext is refused off loopback: whoever can
-// call may order and end hosts.
+// Serve answers until Stop. Plaintext is refused off loopback, since every caller may
+// order and end hosts.
 func (s *Server) Serve(l net.Listener) error {
 	if s.plain && !loopback(l.Addr()) {
 		return fmt.Errorf("serve gRPC on %s: plaintext is for loopback only; configure grpc.tls", l.Addr())
@@ -143,8 +143,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// loopback reports whether an address is of this machine alone. A listener in
-// memory is nobody else's either.
+// loopback reports whether an address is reachable from this machine alone. So is a
+// listener in memory.
 func loopback(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return !ok || tcp.IP.IsLoopback()
@@ -182,9 +182,9 @@ func (s *Server) setHealth() {
 // stops.
 const handOverWithin = 500 * time.Millisecond
 
-// Stop ends the streams and lets calls finish until ctx ends. Then those that
-// wait for hosts are told to come again, and the rest is cut off. Their work is
-// in the store, and goes on elsewhere. Nothing of them runs once Stop returns.
+// Stop ends the streams and lets calls finish until ctx ends. Then calls that wait for
+// hosts get UNAVAILABLE with a delay to retry after, and the rest is cut off. Their
+// work is in the store, and goes on elsewhere. No call runs once Stop returns.
 func (s *Server) Stop(ctx context.Context) {
 	s.health.Shutdown()
 	s.stop()

@@ -32,7 +32,7 @@ func (s *service) Provision(ctx context.Context, req *remudav1.ProvisionRequest)
 	if req.GetRequestId() == "" {
 		req.RequestId = randomID()
 	}
-	d, err := s.admitted(ctx, demand(req))
+	d, err := s.authorize(ctx, demand(req))
 	if err != nil {
 		return nil, err
 	}

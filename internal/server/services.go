@@ -9,8 +9,8 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// Services are those whose token this is, by name. It takes as long whichever it
-// is. A source that fails hides no other: the error tells of it.
+// Services are the names of the services with this token, found in constant time. A
+// source that fails hides no other service: the error names it.
 func (t WorkerTokens) Services(token string) ([]string, error) { return t.services(token) }
 
 // NudgeService looks at a service now instead of at the next sweep.
@@ -42,7 +42,7 @@ func runnerService(s services.Status) *remudav1.Service {
 		Name: s.Name, Region: s.Region, Cluster: s.Cluster, EcsService: s.ECSService,
 		DesiredCount: bounded(s.Seen.Wanted), RunningCount: bounded(s.Seen.Running),
 		QueuedCount: known(s.Seen.Queued), BusyCount: known(s.Seen.Busy), IdleChecks: bounded(s.Seen.IdleChecks),
-		CheckTime: moment(s.Seen.CheckedAt), Reason: s.Seen.Reason,
+		CheckTime: timestampOrNil(s.Seen.CheckedAt), Reason: s.Seen.Reason,
 		MoreQueued: s.Seen.More,
 	}
 	if s.Workers == nil {

@@ -19,7 +19,7 @@ import (
 // token. A call passes what it would pass as gRPC, and has the same errors, as
 // statuses of gRPC.
 type WorkerJSON struct {
-	edge    *edge
+	edge    *interceptors
 	workers *workers
 }
 

@@ -117,7 +117,7 @@ func (s *workers) ListWorkers(ctx context.Context, req *remudav1.ListWorkersRequ
 	return resp, nil
 }
 
-// turn is whose word of a job it is.
+// turn is the worker and the attempt that a call is about.
 func turn(req interface {
 	GetWorkerId() string
 	GetAttempt() int32
@@ -136,13 +136,13 @@ var workStates = map[model.JobState]remudav1.WorkerJobState{
 func (s *workers) job(j model.Job) *remudav1.WorkerJob {
 	return &remudav1.WorkerJob{
 		JobId: j.ID, Service: j.Service, State: workStates[j.State], Payload: j.Payload, WorkerId: j.WorkerID, Attempt: int32(j.Attempt),
-		CreateTime: moment(j.CreatedAt), StartTime: moment(j.StartedAt), ActivityTime: moment(j.ActivityAt), EndTime: moment(j.EndedAt),
+		CreateTime: timestampOrNil(j.CreatedAt), StartTime: timestampOrNil(j.StartedAt), ActivityTime: timestampOrNil(j.ActivityAt), EndTime: timestampOrNil(j.EndedAt),
 		Reason: j.Reason, LogTail: j.LogTail, LogBytes: j.LogBytes, Awaited: s.fleet.WorkAwaited(j),
 	}
 }
 
 func worker(w model.Worker, now time.Time) *remudav1.Worker {
 	return &remudav1.Worker{
-		WorkerId: w.ID, Service: w.Service, Version: w.WorkerVersion, Online: w.Online(now), HeartbeatTime: moment(w.HeartbeatAt), JobId: w.JobID,
+		WorkerId: w.ID, Service: w.Service, Version: w.WorkerVersion, Online: w.Online(now), HeartbeatTime: timestampOrNil(w.HeartbeatAt), JobId: w.JobID,
 	}
 }

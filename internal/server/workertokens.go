@@ -20,25 +20,26 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// The bounds of a file of tokens. A token is a secret that nobody can guess, and
-// so has to be as long as a key.
+// The bounds of a file of tokens. A token must not be guessable, so it has to be as
+// long as a key.
 const (
 	MinWorkerToken     = 32
 	maxWorkerTokens    = 16
 	maxWorkerTokenFile = 16 << 10
 )
 
-// TokenSource gives the tokens that are good. It is asked anew for each call, so
+// TokenSource gives the tokens that are good. It is asked for each call, so
 // that a token may be replaced while the daemon runs: the new one is added, the
 // callers get it, and then the old one is removed.
 type TokenSource func() ([]lifecycle.Secret, error)
 
 // TokenFile reads tokens from a file, one in each line, each of at least
 // MinWorkerToken bytes. An error names the file and nothing of what is in it. The
-// file is read again once it is another or has changed, not for each call, which
-// anybody can make.
+// file is read again once it was replaced or has changed, not for each call, since
+// unknown callers can call too.
 func TokenFile(path string) TokenSource {
 	var (
 		mu     sync.Mutex
@@ -138,10 +139,10 @@ func (t WorkerTokens) services(token string) (found []string, err error) {
 }
 
 // worker tells which services' worker has a token.
-func (e *edge) worker(token string) (caller, error) {
+func (e *interceptors) worker(token string) (caller, error) {
 	services, err := e.callers.Workers.services(token)
 	if err != nil {
-		e.log.Error("cannot read worker tokens", "error", err)
+		e.log.Error("cannot read worker tokens", logkey.Error, err)
 	}
 	switch {
 	case len(services) > 0:
@@ -153,11 +154,11 @@ func (e *edge) worker(token string) (caller, error) {
 }
 
 // ownServiceUnary keeps a worker to the services of its token.
-func (e *edge) ownServiceUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+func (e *interceptors) ownServiceUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	r, ok := req.(interface{ GetService() string })
 	if own := callerOf(ctx).services; own != nil && (!ok || !slices.Contains(own, r.GetService())) {
 		err := status.Errorf(codes.PermissionDenied, "the token is that of a worker of %s: it is good for no other service", strings.Join(own, ", "))
-		decided(ctx, e.log, info.FullMethod, naming(req), err, "")
+		audit(ctx, e.log, info.FullMethod, logFields(req), err, "")
 		return nil, err
 	}
 	return next(ctx, req)

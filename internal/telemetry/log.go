@@ -23,15 +23,15 @@ func NewLogger(program, level, format string, out io.Writer) hclog.Logger {
 		Level:      hclog.LevelFromString(level),
 		JSONFormat: format == LogJSON,
 		Output:     out,
-		Color:      colour(format, out),
+		Color:      color(format, out),
 		TimeFormat: "2006-01-02T15:04:05.000Z",
 		TimeFn:     func() time.Time { return time.Now().UTC() },
 	})
 }
 
-// colour is not left to hclog, which also colours JSON, and every output that
-// is not a file.
-func colour(format string, out io.Writer) hclog.ColorOption {
+// color decides on colors instead of hclog, which also colors JSON and every output
+// that is not a file.
+func color(format string, out io.Writer) hclog.ColorOption {
 	f, ok := out.(*os.File)
 	if ok && format != LogJSON && isatty.IsTerminal(f.Fd()) {
 		return hclog.ForceColor

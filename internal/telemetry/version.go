@@ -1,5 +1,6 @@
-// Package telemetry is what the daemons tell of themselves: their version,
-// their metrics and the root of their logs. It imports nothing of ours.
+// Package telemetry holds what both daemons report about themselves: their version,
+// their metrics and the root of their logs. Everything may be measured, so it knows
+// nothing but the words of lifecycle.
 package telemetry
 
 import (
@@ -22,7 +23,7 @@ func VersionLine(program string) string {
 		program, Version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// commit falls back on what the go command stamps when nobody told the linker.
+// commit falls back on what the go command stamps when the linker was not given one.
 func commit() string {
 	if Commit != "" {
 		return Commit

@@ -17,7 +17,7 @@ type readers struct {
 func newReaders() *readers { return &readers{under: map[string]int{}} }
 
 // begin takes a place until end is called; false: there is none. The token must
-// be known to be good, or anybody could fill the memory.
+// be known to be good, or an unknown caller could fill the memory.
 func (r *readers) begin(token string) (end func(), ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 const (
@@ -34,8 +36,8 @@ type scaler struct {
 	reading *readers
 }
 
-// addScale puts the route into a mux, which tells of other methods there too. Without
-// o it says what is missing.
+// addScale puts the route into a mux, which also answers other methods there. Without o
+// it says what is missing.
 func addScale(mux *http.ServeMux, o *Scale, log hclog.Logger) error {
 	own := http.NewServeMux() // in mux itself the route of "/" would take other methods
 	mux.Handle(scalePath, own)
@@ -60,8 +62,8 @@ func newScaler(o Scale, log hclog.Logger) (*scaler, error) {
 	return &scaler{Scale: o, log: log, reading: newReaders()}, nil
 }
 
-// ServeHTTP answers as soon as the services are noted, which are looked at
-// afterwards: 202 says that somebody will look, and not what comes of it.
+// ServeHTTP answers as soon as the services are noted. They are looked at afterwards:
+// 202 promises a look, not its result.
 func (h *scaler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, text := h.take(w, r)
 	switch status {
@@ -71,7 +73,7 @@ func (h *scaler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "2")
 	}
 	if status != http.StatusAccepted {
-		h.log.Debug("scale refused", "status", status, "reason", text)
+		h.log.Debug("scale refused", logkey.Status, status, logkey.Reason, text)
 	}
 	say(w, status, text)
 }
@@ -85,7 +87,7 @@ func (h *scaler) take(w http.ResponseWriter, r *http.Request) (status int, text 
 	}
 	services, err := h.Services(token)
 	if err != nil {
-		h.log.Error("cannot read tokens of services", "error", err)
+		h.log.Error("cannot read tokens of services", logkey.Error, err)
 	}
 	switch {
 	case len(services) == 0 && err != nil:

@@ -21,8 +21,8 @@ const (
 )
 
 // SecretSource gives the secrets with which a delivery may be signed. It is
-// asked anew for each, so that secrets may be replaced while the daemon runs:
-// the new one is added, GitHub is told, and then the old one is removed.
+// asked for each delivery, so that secrets may be replaced while the daemon runs: add
+// the new one, configure it at GitHub, and then remove the old one.
 type SecretSource func() ([]lifecycle.Secret, error)
 
 // SecretFile reads the secrets from a file, one in each line.
@@ -94,7 +94,7 @@ func (s SecretSource) secrets() ([]lifecycle.Secret, error) {
 	return secrets, nil
 }
 
-// signatureOf reads the value of X-Hub-Signature-256; false if it is none.
+// signatureOf reads the value of X-Hub-Signature-256; false if it is malformed.
 func signatureOf(header string) ([]byte, bool) {
 	digits, ok := strings.CutPrefix(header, "sha256=")
 	signature, err := hex.DecodeString(digits)

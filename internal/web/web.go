@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // The bounds of a call. A caller who is slower, or asks for more, has no
@@ -115,13 +117,13 @@ func (s *Server) Serve(ln net.Listener) error {
 // cuts them off.
 func (s *Server) Stop(ctx context.Context) {
 	if err := s.http.Shutdown(ctx); err != nil {
-		s.log.Warn("cut off http calls that had not ended", "error", err)
+		s.log.Warn("cut off http calls that had not ended", logkey.Error, err)
 		_ = s.http.Close() // its listeners are closed already: there is nothing else to fail
 	}
 }
 
-// health says that this process runs and answers, and no more: restarting it
-// would not bring back a store that is away.
+// health only says that this process runs and answers: restarting it would not bring
+// back a store that does not answer.
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "alive") }
 
 // readiness says whether to send callers here, and what is wrong if not.
@@ -129,7 +131,7 @@ func (s *Server) readiness(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
 	if err := s.ready(ctx); err != nil {
-		s.log.Debug("not ready", "error", err)
+		s.log.Debug("not ready", logkey.Error, err)
 		say(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
 		return
 	}
@@ -142,5 +144,5 @@ func say(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintln(w, text) // the caller has left: nobody to tell
+	_, _ = fmt.Fprintln(w, text) // the caller has left
 }

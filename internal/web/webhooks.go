@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // webhookPath is where GitHub sends its deliveries.
@@ -29,8 +30,8 @@ const (
 	// takeTimeout is for the one write that a delivery brings: with it an answer
 	// is given within a second of the body.
 	takeTimeout = 900 * time.Millisecond
-	// maxDeliveries are under way at once, each with up to maxDeliveryBytes.
-	// More are told to come back: what GitHub does not get rid of is recovered.
+	// maxDeliveries is how many are handled at once, each with up to maxDeliveryBytes.
+	// More get 503: a delivery that GitHub could not hand over is recovered later.
 	maxDeliveries = 64
 )
 
@@ -91,7 +92,7 @@ func newReceiver(o Webhooks, log hclog.Logger) (*receiver, error) {
 	return &receiver{Webhooks: o, log: log, slots: make(chan struct{}, maxDeliveries)}, nil
 }
 
-// answer is what a delivery is told, and counted as.
+// answer is the response to a delivery, and what it is counted as.
 type answer struct {
 	status        int
 	outcome, text string
@@ -141,10 +142,10 @@ func (h *receiver) receive(w http.ResponseWriter, r *http.Request) answer {
 	if err != nil {
 		var a *answer
 		if errors.As(err, &a) {
-			h.log.Debug("webhook refused", "outcome", a.outcome, "reason", a.text)
+			h.log.Debug("webhook refused", logkey.Outcome, a.outcome, logkey.Reason, a.text)
 			return *a
 		}
-		h.log.Error("cannot check webhooks", "error", err)
+		h.log.Error("cannot check webhooks", logkey.Error, err)
 		return answer{http.StatusServiceUnavailable, outcomeUnavailable, "cannot check signatures now"}
 	}
 	return h.handle(r, body)
@@ -214,11 +215,11 @@ func (h *receiver) handle(r *http.Request, body []byte) answer {
 	args := append(about(d), "event", knownEvent(r), "outcome", a.outcome)
 	switch a.outcome {
 	case outcomeUnavailable:
-		h.log.Warn("webhook not taken", append(args, "error", err)...)
+		h.log.Warn("webhook not taken", append(args, logkey.Error, err)...)
 	case outcomeMalformed, outcomeFuture:
-		h.log.Warn("webhook not understood", append(args, "field", fieldOf(err))...)
+		h.log.Warn("webhook not understood", append(args, logkey.Field, fieldOf(err))...)
 	default:
-		h.log.Debug("webhook", args...)
+		h.log.Debug("webhook stored", args...)
 	}
 	return a
 }
@@ -263,12 +264,12 @@ func fieldOf(err error) string {
 
 // about is all that is logged of a body: the keys by which to find the rest.
 func about(d lifecycle.Webhook) []any {
-	args := []any{"delivery", d.DeliveryID, "action", d.Action}
+	args := []any{logkey.Delivery, d.DeliveryID, logkey.Action, d.Action}
 	switch {
 	case d.Job != nil:
-		return append(args, "repository", d.Job.Repository, "run", d.Job.RunID, "job", d.Job.ID)
+		return append(args, logkey.Repository, d.Job.Repository, logkey.Run, d.Job.RunID, logkey.Job, d.Job.ID)
 	case d.Run != nil:
-		return append(args, "repository", d.Run.Repository, "run", d.Run.RunID)
+		return append(args, logkey.Repository, d.Run.Repository, logkey.Run, d.Run.RunID)
 	}
 	return nil
 }

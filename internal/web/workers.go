@@ -14,6 +14,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // The bounds of a worker's calls. A payload of 64 KiB is 86 in base64, and of
@@ -22,7 +24,7 @@ const (
 	maxWorkerBody = 4 << 10
 	maxSubmitBody = 96 << 10
 	maxLogBody    = 400 << 10
-	// maxWorkerCalls are under way at once; more are told to come back.
+	// maxWorkerCalls is how many are handled at once; more get 503.
 	maxWorkerCalls = 256
 )
 
@@ -73,7 +75,7 @@ func NewWorkerRoutes[C any](w Workers[C], log hclog.Logger) *WorkerRoutes {
 	return r
 }
 
-// add puts the routes into a mux. They have one of their own, which tells of other
+// add puts the routes into a mux. They have a mux of their own, which answers other
 // methods at their paths.
 func (r *WorkerRoutes) add(mux *http.ServeMux) {
 	own := http.NewServeMux()
@@ -102,7 +104,7 @@ func (h *workerHandler[C]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(append(response, '\n')) // the caller has left: nobody to tell
+	_, _ = w.Write(append(response, '\n')) // the caller has left
 }
 
 // answer makes a call. Until its caller is known, nothing of its body is read;
@@ -228,6 +230,6 @@ func (h *workerHandler[C]) refuse(w http.ResponseWriter, err error) {
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "2")
 	}
-	h.log.Debug("worker's call refused", "call", h.call, "status", code, "reason", text)
+	h.log.Debug("worker's call refused", logkey.Call, h.call, logkey.Status, code, logkey.Reason, text)
 	say(w, code, text)
 }

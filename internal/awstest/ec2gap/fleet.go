@@ -49,8 +49,8 @@ func (f *fleet) launch() (*awstest.Answer, *ec2Error) {
 		usage = lifecycle.UsageSpot
 	}
 	options, failure := offerings(f.r, f.forward, f.form, usage)
-	// What is wrong with a launch, an instant fleet says in its answer, but for
-	// what is wrong with the template itself.
+	// An instant fleet reports what is wrong with a launch in its answer, except what
+	// is wrong with the template itself.
 	switch {
 	case failure != nil && (failure.code == "InvalidAMIID.NotFound" || failure.code == "InvalidSubnetID.NotFound"):
 		f.fail(offering{usage: usage}, *failure)

@@ -1,6 +1,5 @@
 // Package imdstest is the instance metadata service of one machine, for tests.
-// It speaks version 2 alone: whoever comes without a token is sent away and
-// counted. The SDK reaches it through AWS_EC2_METADATA_SERVICE_ENDPOINT.
+// It speaks version 2 only: a call without a token is refused and counted. The SDK reaches it through AWS_EC2_METADATA_SERVICE_ENDPOINT.
 //
 // Paths and answers are those of "Instance metadata categories" in the EC2 User
 // Guide, as far as the product asks for them; every other path is not found.

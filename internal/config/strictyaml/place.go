@@ -27,8 +27,8 @@ type Place struct {
 	path      string
 	// above is the position of the nearest key above that the file has.
 	above position
-	// spoiled: the value here or above could not be read, so that the rules
-	// would speak of a default that nobody wrote.
+	// spoiled is set when the value here or above could not be read: the rules would
+	// complain about a default that is not in the file.
 	spoiled bool
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// maxProblems bounds how many problems are told at once: beyond it a file is
-// not mistyped but something else altogether.
+// maxProblems bounds how many problems are reported at once: a file with more is not
+// mistyped but something else altogether.
 const maxProblems = 100
 
 // Problem is one thing that is wrong with a file.

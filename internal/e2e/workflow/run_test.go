@@ -213,7 +213,7 @@ func (s *stage) calls(runID string) []string {
 			Code    string `json:"code"`
 			Run     string `json:"run"`
 		}
-		if json.Unmarshal([]byte(line), &e) == nil && e.Message == "call" && e.Run == runID {
+		if json.Unmarshal([]byte(line), &e) == nil && e.Message == "rpc finished" && e.Run == runID {
 			list = append(list, path.Base(e.Method)+" "+e.Code)
 		}
 	}

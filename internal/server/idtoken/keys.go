@@ -28,8 +28,8 @@ const (
 	// outage of GitHub is shorter, and who can cut us off from the issuer cannot
 	// keep a withdrawn key alive for longer.
 	keepFor = 24 * time.Hour
-	// askEvery bounds how often the issuer is asked, whoever sends tokens with
-	// keys that it does not know, and while it is away.
+	// askEvery bounds how often the issuer is asked, however many tokens come with
+	// unknown keys, and while it does not answer.
 	askEvery = 10 * time.Second
 	// askWithin bounds one look for keys.
 	askWithin = 5 * time.Second

@@ -184,8 +184,8 @@ func (i *Issuer) Sign(header, claims Claims) string {
 	return text + "." + encode(signature)
 }
 
-// Confused is a good token but for its algorithm, HS256, and its signature,
-// which is made with the public key as the secret.
+// Confused is a good token except for its algorithm, HS256, and its signature, which
+// is made with the public key as the secret.
 func (i *Issuer) Confused() string {
 	i.tb.Helper()
 	text := i.Unsigned(Claims{"alg": "HS256", "typ": "JWT", "kid": i.KeyID()}, i.Claims(nil))

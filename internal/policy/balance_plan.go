@@ -10,27 +10,26 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// slotPlan are what one call of Balance counts with.
+// slotPlan is the state of one call of Balance.
 type slotPlan struct {
 	pool JobPool
-	// free are the turns that no job needs so far, by scope: who is to be used
-	// first comes first.
+	// free are the slots that no job needs so far, by scope, in the order of their use.
 	free map[string][]SlotFacts
-	// room is how many turns may be given; below 0 the maximum is exceeded.
+	// room is how many slots may be assigned; below 0 the maximum is exceeded.
 	room int
-	// lacking is how many waiting jobs got neither a turn nor room.
+	// lacking is how many waiting jobs got no slot.
 	lacking int
 	moves   []Move
 }
 
-// newSlotPlan counts the turns and ends those that are over.
-func newSlotPlan(p JobPool, turns []SlotFacts) *slotPlan {
+// newSlotPlan counts the slots and ends those that are over.
+func newSlotPlan(p JobPool, slots []SlotFacts) *slotPlan {
 	a := &slotPlan{pool: p, free: map[string][]SlotFacts{}}
 	if p.Scope == "" {
-		a.pool.Minimum = 0 // there is nobody to wait for
+		a.pool.Minimum = 0 // no jobs could run on its hosts
 	}
 	open := 0
-	for _, f := range slices.SortedFunc(slices.Values(turns), usedFirst) {
+	for _, f := range slices.SortedFunc(slices.Values(slots), usedFirst) {
 		if f.Phase == SlotOver {
 			a.moves = append(a.moves, Move{Kind: MoveEnd, Slot: f.Slot.Number, Reason: "its host is over"})
 			continue
@@ -44,9 +43,8 @@ func newSlotPlan(p JobPool, turns []SlotFacts) *slotPlan {
 	return a
 }
 
-// usedFirst is the order in which turns are used: hosts that are ready before
-// those that are not, since they cost without doing anything, and then the
-// older ones.
+// usedFirst is the order in which slots are used: ready hosts, which cost money without
+// working, before those that are not ready, and older ones first.
 func usedFirst(f, g SlotFacts) int {
 	return cmp.Or(cmp.Compare(f.rank(), g.rank()), cmp.Compare(f.Slot.Number, g.Slot.Number))
 }
@@ -62,9 +60,8 @@ func (f SlotFacts) rank() int {
 	}
 }
 
-// servable are the jobs that a turn can be found for, each once and in order. A
-// job without an id or a scope cannot be given a turn, and must not keep others
-// waiting behind it.
+// servable are the jobs that a slot can be found for, each once and in order. A job
+// without an id or a scope cannot get a slot, and must not delay the jobs behind it.
 func servable(waiting []lifecycle.Job) []lifecycle.Job {
 	latest := map[int64]lifecycle.Job{}
 	for _, j := range waiting {
@@ -83,7 +80,7 @@ func servable(waiting []lifecycle.Job) []lifecycle.Job {
 	})
 }
 
-// serve matches jobs with free turns, and with new ones while there is room.
+// serve matches jobs with free slots, and with new ones while the maximum allows it.
 func (a *slotPlan) serve(jobs []lifecycle.Job) {
 	for _, j := range jobs {
 		switch free := a.free[j.Scope]; {
@@ -97,7 +94,7 @@ func (a *slotPlan) serve(jobs []lifecycle.Job) {
 	}
 }
 
-// giveMinimum gives what the minimum lacks.
+// giveMinimum assigns the slots that the minimum lacks.
 func (a *slotPlan) giveMinimum() {
 	stand := len(a.free[a.pool.Scope])
 	for n := stand; n < a.pool.Minimum && a.room > 0; n++ {
@@ -111,8 +108,8 @@ func (a *slotPlan) give(j lifecycle.Job, why string) {
 	a.moves = append(a.moves, Move{Kind: MoveAssign, Job: j, Reason: why})
 }
 
-// sendBack sends back the turns that nobody has needed for too long, and says
-// when the next of the others will be one of them.
+// sendBack returns the slots that no job has needed for too long, and says when the
+// next slot will be one of them.
 func (a *slotPlan) sendBack(now time.Time) (look time.Time) {
 	for _, f := range a.surplus() {
 		switch at := f.unclaimedAt(a.pool); {
@@ -125,17 +122,17 @@ func (a *slotPlan) sendBack(now time.Time) (look time.Time) {
 	return look
 }
 
-// surplus are the free turns beyond the minimum, the youngest first. The jobs
-// that lack room come off the minimum.
+// surplus are the free slots beyond the minimum, the youngest first. Jobs that wait at
+// the maximum reduce the minimum.
 func (a *slotPlan) surplus() []SlotFacts {
-	var turns []SlotFacts
+	var slots []SlotFacts
 	for scope, free := range a.free {
 		keep := 0
 		if scope == a.pool.Scope {
 			keep = min(max(0, min(a.pool.Minimum, a.pool.Maximum)-a.lacking), len(free))
 		}
-		turns = append(turns, free[keep:]...)
+		slots = append(slots, free[keep:]...)
 	}
-	slices.SortFunc(turns, func(f, g SlotFacts) int { return cmp.Compare(g.Slot.Number, f.Slot.Number) })
-	return turns
+	slices.SortFunc(slots, func(f, g SlotFacts) int { return cmp.Compare(g.Slot.Number, f.Slot.Number) })
+	return slots
 }

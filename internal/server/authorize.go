@@ -13,15 +13,16 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// ownRunUnary holds the request of a workflow against its token.
-func (e *edge) ownRunUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+// ownRunUnary checks that the request of a workflow is about the run of its token.
+func (e *interceptors) ownRunUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	if t := callerOf(ctx).token; t != nil && ours(info.FullMethod) {
 		if err := ownRun(t, req); err != nil {
-			decided(ctx, e.log, info.FullMethod, naming(req), err, "")
+			audit(ctx, e.log, info.FullMethod, logFields(req), err, "")
 			return nil, err
 		}
 	}
@@ -32,7 +33,7 @@ func (e *edge) ownRunUnary(ctx context.Context, req any, info *grpc.UnaryServerI
 // fills in the attempt.
 func ownRun(t *Token, req any) error {
 	if r, ok := req.(*remudav1.ExplainRunRequest); ok && r.GetInstanceId() != "" {
-		return nil // the host's record says of which run it is: see explanation
+		return nil // the host's record names its run: see explanation
 	}
 	r, ok := req.(interface {
 		GetRepository() string
@@ -76,41 +77,41 @@ func refused(field, rule string) error {
 	})
 }
 
-// admitted holds what a workflow asks for against the rule of its repository,
-// and fills in what the rule has a say in. Operators may ask for anything.
-func (s *service) admitted(ctx context.Context, d fleet.Demand) (fleet.Demand, error) {
+// authorize checks what a workflow asks for by the rule of its repository, and fills in
+// the defaults that the rule defines. Operators may ask for anything.
+func (s *service) authorize(ctx context.Context, d fleet.Demand) (fleet.Demand, error) {
 	c := callerOf(ctx)
 	if c.token == nil {
 		return d, nil
 	}
 	o := c.token.Origin
 	rule, _ := s.callers.Rules.Find(o.RepositoryID, o.OwnerID)
-	d.Spec = s.filled(d.Spec, rule)
-	verdict, err := s.judge(ctx, o, d.Spec, rule)
+	d.Spec = s.withDefaults(d.Spec, rule)
+	verdict, err := s.admit(ctx, o, d.Spec, rule)
 	if err == nil && !verdict.Allowed {
 		err = status.Error(codes.PermissionDenied, verdict.Reason)
 	}
-	about := []any{"repository", d.Repository, "run", d.RunID, "request", d.RequestID}
-	decided(ctx, s.log, remudav1.FleetService_Provision_FullMethodName, about, err, verdict.Reason)
+	about := []any{logkey.Repository, d.Repository, logkey.Run, d.RunID, logkey.Request, d.RequestID}
+	audit(ctx, s.log, remudav1.FleetService_Provision_FullMethodName, about, err, verdict.Reason)
 	d.MaxHosts = rule.MaxHosts
 	return d, err
 }
 
-// judge asks GitHub about forks only when all else is fine: it costs a call.
-func (s *service) judge(ctx context.Context, o policy.Origin, spec lifecycle.Spec, rule policy.Rule) (policy.Verdict, error) {
+// admit applies the rule. It asks GitHub about forks last, since that costs a call.
+func (s *service) admit(ctx context.Context, o policy.Origin, spec lifecycle.Spec, rule policy.Rule) (policy.Verdict, error) {
 	if o.FromPullRequest() && !rule.Forks && s.callers.Fork != nil {
 		o.Fork = policy.ForkNo
 		if _, verdict := s.callers.Rules.Admit(o, spec); !verdict.Allowed {
 			return verdict, nil
 		}
-		ctx, cancel := context.WithTimeout(ctx, identifyWithin)
+		ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
 		defer cancel()
 		fork, err := s.callers.Fork(ctx, o.Repository, o.RunID)
 		switch {
 		case errors.Is(err, lifecycle.ErrUnavailable) || ctx.Err() != nil:
 			return policy.Verdict{}, unavailable(fmt.Errorf("ask whether run %s is of a fork: %w; try again with a new ID token", o.RunID, err))
 		case err != nil:
-			s.log.Warn("not known whether a run is of a fork", "repository", o.Repository, "run", o.RunID, "error", err)
+			s.log.Warn("unknown whether a run is of a fork", logkey.Repository, o.Repository, logkey.Run, o.RunID, logkey.Error, err)
 			fork = policy.ForkUnknown
 		}
 		o.Fork = fork
@@ -119,9 +120,9 @@ func (s *service) judge(ctx context.Context, o policy.Origin, spec lifecycle.Spe
 	return verdict, nil
 }
 
-// filled fills in the defaults that a rule is about, as the fleet would, so
-// that what is admitted is what is asked for.
-func (s *service) filled(spec lifecycle.Spec, rule policy.Rule) lifecycle.Spec {
+// withDefaults fills in the defaults of the fields that rules are about. The fleet would
+// fill in the same values, so the admitted request is the one that is carried out.
+func (s *service) withDefaults(spec lifecycle.Spec, rule policy.Rule) lifecycle.Spec {
 	if spec.Pool == "" {
 		spec.Pool = fleet.DefaultPool
 	}
@@ -140,12 +141,12 @@ func (s *service) filled(spec lifecycle.Spec, rule policy.Rule) lifecycle.Spec {
 	return spec
 }
 
-// decided logs a decision about a call: who, what, and why.
-func decided(ctx context.Context, log hclog.Logger, method string, about []any, err error, why string) {
+// audit logs a decision about a call: the caller, the method and the reason.
+func audit(ctx context.Context, log hclog.Logger, method string, about []any, err error, reason string) {
 	decision := "allowed"
 	if err != nil {
-		decision, why = "refused", status.Convert(err).Message()
+		decision, reason = "refused", status.Convert(err).Message()
 	}
-	args := append([]any{"method", method, "caller", callerOf(ctx).name, "decision", decision, "why", why}, about...)
+	args := append([]any{logkey.Method, method, logkey.Caller, callerOf(ctx).name, logkey.Decision, decision, logkey.Reason, reason}, about...)
 	log.Info("admission", args...)
 }
