@@ -21,8 +21,8 @@ curl --fail --silent --show-error --location --proto-redir '=https' --retry 5 --
 rm -rf "$target.new"
 install -d -o root -g root -m 0755 "$target.new"
 tar -xzf "$work/$name" -C "$target.new" --no-same-owner
-# Nobody but root changes what the next run is made of. The copies of a run get the modes of this: what the runner writes beside its programs
-# are secrets, so nobody but its user and root looks in.
+# Only root changes what the next run is made of. The copies of a run get the modes of this: what the runner writes beside its programs
+# are secrets, so only its user and root may read them.
 chown -R root:root "$target.new"
 chmod -R u+rwX,go+rX,go-w "$target.new"
 chmod 0750 "$target.new"

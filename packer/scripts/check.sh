@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Looks at an image as somebody else than those who made it, and says everything that is not as it should be. Exits with 1 if anything is not.
+# Checks an image independently of the scripts that made it, and reports everything that is wrong. Exits with 1 if anything is.
 #   check.sh            after the last step of provision.sh: also that nothing of this machine is left
 #   check.sh --booted   on a host that has started from the image
 # REMUDA_RUNNER_VERSION and REMUDA_AGENTD_VERSION (of the package), if they are given, are what must be installed.
@@ -158,7 +158,7 @@ secrets() {
 
 sealed() {
   none 'a host key' /etc/ssh -name 'ssh_host_*'
-  none "somebody's key to come in" /root/ /home -path '*/.ssh/*' -type f
+  none 'a key to log in with' /root/ /home -path '*/.ssh/*' -type f
   expect 'machine-id is there, and empty' test -f /etc/machine-id -a ! -s /etc/machine-id
   expect 'dbus has no machine-id of its own' test -L /var/lib/dbus/machine-id -o ! -e /var/lib/dbus/machine-id
   expect 'no random seed' test ! -e /var/lib/systemd/random-seed

@@ -48,7 +48,7 @@ type FleetServiceClient interface {
 	// Safe to repeat with the same request_id, also after the connection was lost: the request goes on without its caller.
 	// RESOURCE_EXHAUSTED: too few hosts by the request's timeout; the message says what was found, what was missing and why.
 	// ALREADY_EXISTS: the request_id was used with another body. ABORTED: the run was released after the request was made.
-	// FAILED_PRECONDITION: GitHub refused for good, such as a repository that it does not know; the message says what to change.
+	// FAILED_PRECONDITION: GitHub refused permanently, such as a repository that it does not know; the message says what to change.
 	Provision(ctx context.Context, in *ProvisionRequest, opts ...grpc.CallOption) (*ProvisionResponse, error)
 	// Release gives back a run's hosts: they are deregistered, cleaned and pooled. A busy one finishes its job first.
 	// Safe to repeat; a run without hosts is no error.
@@ -72,8 +72,8 @@ type FleetServiceClient interface {
 	// operations may come out of turn: event_time tells, and for one host its assignment. A controld that is killed in that second loses
 	// them, and nothing else: the records say how things stand.
 	WatchFleet(ctx context.Context, in *WatchFleetRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchFleetResponse], error)
-	// ExplainRun tells why a run has, or has not yet, what it asked for; or, of an instance, what led to its state and what is awaited.
-	// NOT_FOUND: nobody provisioned for the run in the last 24 hours, or no such instance is known.
+	// ExplainRun says why a run has, or does not have yet, what it asked for; or, of an instance, what led to its state and what it waits for.
+	// NOT_FOUND: nothing was provisioned for the run in the last 24 hours, or no such instance is known.
 	ExplainRun(ctx context.Context, in *ExplainRunRequest, opts ...grpc.CallOption) (*ExplainRunResponse, error)
 	// HoldFleet stops every termination at once: no host is ended, whatever its threshold, until the hold is over. Hosts are still handed
 	// out, run jobs and are taken back. Safe to repeat; the last call counts.
@@ -246,7 +246,7 @@ type FleetServiceServer interface {
 	// Safe to repeat with the same request_id, also after the connection was lost: the request goes on without its caller.
 	// RESOURCE_EXHAUSTED: too few hosts by the request's timeout; the message says what was found, what was missing and why.
 	// ALREADY_EXISTS: the request_id was used with another body. ABORTED: the run was released after the request was made.
-	// FAILED_PRECONDITION: GitHub refused for good, such as a repository that it does not know; the message says what to change.
+	// FAILED_PRECONDITION: GitHub refused permanently, such as a repository that it does not know; the message says what to change.
 	Provision(context.Context, *ProvisionRequest) (*ProvisionResponse, error)
 	// Release gives back a run's hosts: they are deregistered, cleaned and pooled. A busy one finishes its job first.
 	// Safe to repeat; a run without hosts is no error.
@@ -270,8 +270,8 @@ type FleetServiceServer interface {
 	// operations may come out of turn: event_time tells, and for one host its assignment. A controld that is killed in that second loses
 	// them, and nothing else: the records say how things stand.
 	WatchFleet(*WatchFleetRequest, grpc.ServerStreamingServer[WatchFleetResponse]) error
-	// ExplainRun tells why a run has, or has not yet, what it asked for; or, of an instance, what led to its state and what is awaited.
-	// NOT_FOUND: nobody provisioned for the run in the last 24 hours, or no such instance is known.
+	// ExplainRun says why a run has, or does not have yet, what it asked for; or, of an instance, what led to its state and what it waits for.
+	// NOT_FOUND: nothing was provisioned for the run in the last 24 hours, or no such instance is known.
 	ExplainRun(context.Context, *ExplainRunRequest) (*ExplainRunResponse, error)
 	// HoldFleet stops every termination at once: no host is ended, whatever its threshold, until the hold is over. Hosts are still handed
 	// out, run jobs and are taken back. Safe to repeat; the last call counts.

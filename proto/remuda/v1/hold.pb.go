@@ -29,7 +29,7 @@ type HoldFleetRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How long from now, 0 to 24 hours. 0 takes the hold away. Required.
 	Duration *durationpb.Duration `protobuf:"bytes,1,opt,name=duration,proto3" json:"duration,omitempty"`
-	// Why, for whoever asks: at most 512 characters.
+	// Why, for the record: at most 512 characters.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -79,7 +79,7 @@ func (x *HoldFleetRequest) GetReason() string {
 	return ""
 }
 
-// HoldFleetResponse tells of the hold that is in force.
+// HoldFleetResponse describes the hold that is in force.
 type HoldFleetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Until when nothing is terminated; absent: no hold is in force.

@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// State is where a host stands in its life. The allowed transitions are in the architecture page; any other is refused.
+// State is where a host stands in its life. The allowed transitions are in docs/design.md; any other is refused.
 type State int32
 
 const (
@@ -36,7 +36,7 @@ const (
 	State_STATE_IDLE State = 3
 	// Taken from the pool for a run; not registered with GitHub yet.
 	State_STATE_CLAIMED State = 4
-	// Ended, or about to be: EC2 is told after the record says so, until it confirms.
+	// Ended, or about to be: EC2 is called after the record says so, until it confirms.
 	State_STATE_TERMINATED State = 5
 )
 
@@ -220,7 +220,7 @@ type Instance struct {
 	State State `protobuf:"varint,3,opt,name=state,proto3,enum=remuda.v1.State" json:"state,omitempty"`
 	// "owner/name" of the repository whose run the host serves, or, without a run, served last.
 	Repository string `protobuf:"bytes,4,opt,name=repository,proto3" json:"repository,omitempty"`
-	// The run the host serves; empty when it serves none. A host of a job pool serves one job of whichever run: it has the id of its turn,
+	// The run the host serves; empty when it serves none. A host of a job pool serves one job of any run: it has the id of its slot,
 	// "turn:<pool>:<number>", or "spare:<pool>:<number>" while it stands ready for the pool's minimum.
 	RunId string `protobuf:"bytes,5,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// Counts the times the run id was set or cleared: 1 for the run the host was launched for.
@@ -253,7 +253,7 @@ type Instance struct {
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// Why the host is in its state: a sentence for a person.
 	Reason string `protobuf:"bytes,20,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Whether the last heartbeat is fresh and no failure of this assignment is signalled. False for a terminated host.
+	// Whether the last heartbeat is recent and no failure of this assignment is signaled. False for a terminated host.
 	Healthy bool `protobuf:"varint,21,opt,name=healthy,proto3" json:"healthy,omitempty"`
 	// Attempt of the run the host was assigned for; 0 without a run.
 	RunAttempt int32 `protobuf:"varint,22,opt,name=run_attempt,json=runAttempt,proto3" json:"run_attempt,omitempty"`

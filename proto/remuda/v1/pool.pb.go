@@ -33,7 +33,7 @@ const (
 	Reuse_REUSE_SAME_REPOSITORY Reuse = 1
 	// Runs of repositories of the same owner.
 	Reuse_REUSE_SAME_OWNER Reuse = 2
-	// Nobody: the host is ended after its run.
+	// No other run: the host is ended after its run.
 	Reuse_REUSE_NONE Reuse = 3
 )
 

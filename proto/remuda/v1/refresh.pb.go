@@ -25,7 +25,7 @@ const (
 type Action int32
 
 const (
-	// Not an action on a host; only in events that tell of a request alone.
+	// Not an action on a host; only in events about a request alone.
 	Action_ACTION_UNSPECIFIED Action = 0
 	// Launched for a run: created.
 	Action_ACTION_LAUNCH Action = 1
@@ -55,7 +55,7 @@ const (
 	Action_ACTION_HOLD Action = 13
 	// It stays as it is until the next look.
 	Action_ACTION_KEEP Action = 14
-	// EC2 is told to end its machine.
+	// EC2 is called to end its machine.
 	Action_ACTION_END_MACHINE Action = 15
 	// Its runner is deleted from GitHub.
 	Action_ACTION_DELETE_RUNNER Action = 16

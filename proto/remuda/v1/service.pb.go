@@ -34,7 +34,7 @@ type Service struct {
 	Cluster string `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// Name of the service in ECS.
 	EcsService string `protobuf:"bytes,4,opt,name=ecs_service,json=ecsService,proto3" json:"ecs_service,omitempty"`
-	// Runners that ECS is told to run, 0 or more.
+	// Desired count of runners in ECS, 0 or more.
 	DesiredCount int32 `protobuf:"varint,5,opt,name=desired_count,json=desiredCount,proto3" json:"desired_count,omitempty"`
 	// Runners that ECS runs, 0 or more.
 	RunningCount int32 `protobuf:"varint,6,opt,name=running_count,json=runningCount,proto3" json:"running_count,omitempty"`

@@ -34,7 +34,7 @@ type Event struct {
 	InstanceId string `protobuf:"bytes,3,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
 	// "owner/name" of the run's repository; empty without a run.
 	Repository string `protobuf:"bytes,4,opt,name=repository,proto3" json:"repository,omitempty"`
-	// The run, or the turn of a host of a job pool (Instance.run_id); empty when the host had none.
+	// The run, or the slot of a host of a job pool (Instance.run_id); empty when the host had none.
 	RunId string `protobuf:"bytes,5,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// The request; empty when none is meant.
 	RequestId string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -247,7 +247,7 @@ type ExplainRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Repository of the run, "owner/name". Required with run_id. An owner may end in "_" and the short code of an enterprise (managed users).
 	Repository string `protobuf:"bytes,1,opt,name=repository,proto3" json:"repository,omitempty"`
-	// Id of the workflow run, 1 to 64 characters. A run that nobody provisioned for is NOT_FOUND.
+	// Id of the workflow run, 1 to 64 characters. A run without a Provision is NOT_FOUND.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// EC2's id of a host, instead of a run. An unknown one is NOT_FOUND.
 	InstanceId    string `protobuf:"bytes,3,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
@@ -306,7 +306,7 @@ func (x *ExplainRunRequest) GetInstanceId() string {
 	return ""
 }
 
-// ExplainRunResponse tells why a run has, or has not yet, what it asked for.
+// ExplainRunResponse says why a run has, or does not have yet, what it asked for.
 type ExplainRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The explanation, one sentence after the other: what was asked for, what there is, what is missing and what happens next.

@@ -87,7 +87,7 @@ func (WorkerJobState) EnumDescriptor() ([]byte, []int) {
 // WorkerJob is one job of a service.
 type WorkerJob struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The job's id, given by whoever submitted it, or made by controld.
+	// The job's id, given by its submitter, or made by controld.
 	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	// The service whose workers run it.
 	Service string `protobuf:"bytes,2,opt,name=service,proto3" json:"service,omitempty"`
