@@ -8,22 +8,15 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/services"
-	"github.com/remuda-ci/remuda/internal/services/workqueue"
+	"github.com/remuda-ci/remuda/internal/store"
 )
 
 // backends are the adapters that a configuration names, and what the use-cases must know of
 // them.
 type backends struct {
-	store   fleet.Store
-	queue   fleet.Queue
-	compute fleet.Compute
-	jobs    fleet.JobStore
-	workers workqueue.Store
-	// services keeps the last state of each runner service.
-	services services.Store
-
-	guards          fleet.GuardStore
+	store           store.Store
+	queue           fleet.Queue
+	compute         fleet.Compute
 	hostKey         func(instanceID string) string
 	templateVersion func(ctx context.Context, pool string) (string, error)
 	exhausted       func(usage lifecycle.UsageClass) []lifecycle.Offering

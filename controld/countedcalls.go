@@ -86,7 +86,7 @@ func (c countedCompute) Describe(ctx context.Context, instanceIDs []string) (_ [
 	return c.Compute.Describe(ctx, instanceIDs)
 }
 
-func (c countedCompute) List(ctx context.Context, page pageOf) (_ lifecycle.Page[machine], err error) {
+func (c countedCompute) List(ctx context.Context, page lifecycle.PageOf) (_ lifecycle.Page[machine], err error) {
 	defer c.count("list", &err)
 	return c.Compute.List(ctx, page)
 }
@@ -122,7 +122,7 @@ func (g countedGitHub) DeleteRunner(ctx context.Context, repository string, id i
 	return g.GitHub.DeleteRunner(ctx, repository, id)
 }
 
-func (g countedGitHub) Runners(ctx context.Context, repository string, page pageOf) (_ lifecycle.Page[runner], err error) {
+func (g countedGitHub) Runners(ctx context.Context, repository string, page lifecycle.PageOf) (_ lifecycle.Page[runner], err error) {
 	defer g.count("runners", &err)
 	return g.GitHub.Runners(ctx, repository, page)
 }

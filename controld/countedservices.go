@@ -8,8 +8,6 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
-type runnerService = model.Service
-
 // countedServices are services whose calls are counted.
 type countedServices struct {
 	services.Scaler
@@ -41,20 +39,4 @@ type countedBacklog struct {
 func (b countedBacklog) Count(ctx context.Context, service string) (_ model.Backlog, err error) {
 	defer b.count("count", &err)
 	return b.Backlog.Count(ctx, service)
-}
-
-// countedServiceStore is a store of services whose calls are counted.
-type countedServiceStore struct {
-	services.Store
-	counter
-}
-
-func (s countedServiceStore) Service(ctx context.Context, name string) (_ runnerService, err error) {
-	defer s.count("service", &err)
-	return s.Store.Service(ctx, name)
-}
-
-func (s countedServiceStore) UpdateService(ctx context.Context, v runnerService) (_ runnerService, err error) {
-	defer s.count("update_service", &err)
-	return s.Store.UpdateService(ctx, v)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/instrument"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/server"
+	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 	"github.com/remuda-ci/remuda/internal/web"
 )
@@ -67,7 +68,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	}()
 	d.metrics = telemetry.NewMetrics()
 	metrics, p := d.metrics, d.backends
-	records := countedStore{p.store, counter{metrics, "store"}}
+	records := d.records()
 	hosts, err := pools(c)
 	if err != nil {
 		return nil, &configError{err}
@@ -82,12 +83,12 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	}
 	if d.fleet, err = fleet.New(fleet.Options{
 		Store:   records,
-		Guards:  countedGuards{p.guards, counter{metrics, "store"}},
+		Guards:  records,
 		Queue:   countedQueue{p.queue, counter{metrics, "queue"}},
 		Compute: countedCompute{p.compute, counter{metrics, "compute"}},
 		GitHub:  countedGitHub{d.hub, counter{metrics, "github"}},
-		Jobs:    jobOptions(c, countedJobs{p.jobs, counter{metrics, "store"}}, d.hub), Releases: runnerReleases(d.hub),
-		Workers: workerOptions(c, countedWork{p.workers, counter{metrics, "store"}}),
+		Jobs:    jobOptions(c, records, d.hub), Releases: runnerReleases(d.hub),
+		Workers: workerOptions(c, records),
 		Pools:   hosts, Classes: classes(c), Sells: p.sells, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, Ensure: p.ensure, HostKey: p.hostKey, Notices: countedNotices(p.notices, metrics),
 		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(),
@@ -95,11 +96,17 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	}); err != nil {
 		return nil, err
 	}
-	return d, d.front(c, records)
+	return d, d.front(c)
+}
+
+// records is the store whose calls are counted.
+func (d *daemon) records() store.Store {
+	return d.backends.store.Observed(counter{d.metrics, "store"}.called)
 }
 
 // front builds the servers.
-func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
+func (d *daemon) front(c *config.Config) (err error) {
+	records := d.records()
 	ready := func(ctx context.Context) error { return readable(ctx, records) }
 	var secure *tls.Config
 	if t := c.GRPC.TLS; t != nil {
@@ -107,7 +114,7 @@ func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
 			return &configError{err}
 		}
 	}
-	who, err := callers(c, countedJobs{d.backends.jobs, counter{d.metrics, "store"}}, d.fleet)
+	who, err := callers(c, records, d.fleet)
 	if err != nil {
 		return err
 	}
@@ -118,7 +125,7 @@ func (d *daemon) front(c *config.Config, records fleet.Store) (err error) {
 		return err
 	}
 	gauges := &instrument.HostGauges{
-		Store: records, Jobs: d.backends.jobs, Guards: d.backends.guards, Pools: slices.Sorted(maps.Keys(jobPools(c))), Services: d.fleet.Services,
+		Store: records, Jobs: d.backends.store, Guards: d.backends.store, Pools: slices.Sorted(maps.Keys(jobPools(c))), Services: d.fleet.Services,
 		Budgets: d.hub.Budgets, Metrics: d.metrics, Log: d.log.Named("metrics"),
 	}
 	hooks, err := d.webhooks(c)

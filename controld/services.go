@@ -30,7 +30,7 @@ func (d *daemon) serviceOptions(ctx context.Context, c *config.Config) (*service
 		return nil, nil
 	}
 	o := &services.Options{
-		Store: countedServiceStore{d.backends.services, counter{d.metrics, "store"}}, Services: map[string]services.Service{},
+		Store: d.records(), Services: map[string]services.Service{},
 	}
 	scaled := false
 	for name, s := range c.Services {
@@ -58,7 +58,7 @@ func (d *daemon) backlog(s config.Service) services.Backlog {
 		q := postgrest.New(postgrest.Options{URL: p.URL, Queued: p.Queued, Busy: p.Busy, TokenFile: p.TokenFile})
 		return countedBacklog{q, counter{d.metrics, "backlog"}}
 	}
-	return workqueue.Backlog{Store: countedWork{d.backends.workers, counter{d.metrics, "store"}}, AtMost: s.CountedJobs()}
+	return workqueue.Backlog{Store: d.records(), AtMost: s.CountedJobs()}
 }
 
 // newScaler is the adapter for services on ECS, with a client for each of their regions. It

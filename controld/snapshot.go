@@ -121,7 +121,7 @@ func takeSnapshot(ctx context.Context, c *config.Config, call *call) (_ policy.S
 		return policy.Snapshot{}, nil, err
 	}
 	f, err := fleet.New(fleet.Options{
-		Store: p.store, Queue: p.queue, Compute: p.compute, GitHub: hub, Guards: p.guards, Jobs: jobOptions(c, p.jobs, hub),
+		Store: p.store, Queue: p.queue, Compute: p.compute, GitHub: hub, Guards: p.store, Jobs: jobOptions(c, p.store, hub),
 		Pools: offered, Classes: classes(c), HostKey: p.hostKey, ScaleDown: idle, Replica: "snapshot", Log: log.Named("fleet"),
 	})
 	if err != nil {

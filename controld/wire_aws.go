@@ -60,10 +60,9 @@ func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*b
 		heard, ensure = queue, append(ensure, queue.Ensure)
 	}
 	return &backends{
-		store: records, jobs: records, workers: records, services: records, queue: messages, compute: compute,
+		store: records.Store, queue: messages, compute: compute,
 		hostKey:         func(instanceID string) string { return roleID + ":" + instanceID },
 		templateVersion: compute.Template,
-		guards:          records,
 		exhausted:       compute.Exhausted,
 		ensure:          fleet.Together(ensure...),
 		notices:         heard,

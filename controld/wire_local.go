@@ -10,7 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/process"
 	"github.com/remuda-ci/remuda/internal/config"
 	queue "github.com/remuda-ci/remuda/internal/queue/sqlite"
-	store "github.com/remuda-ci/remuda/internal/store/sqlite"
+	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 )
 
@@ -30,10 +30,9 @@ func newLocalBackends(c *config.Config, log hclog.Logger, readOnly bool) (*backe
 	if err != nil {
 		return nil, err
 	}
-	records := store.New(file)
 	return &backends{
-		store: records, jobs: records, workers: records, services: records, queue: queue.New(file, queue.Options{}), compute: compute,
-		guards: records, sells: sells(c), endHosts: compute.EndAll, close: file.Close,
+		store: sqlite.New(file).Store, queue: queue.New(file, queue.Options{}), compute: compute,
+		sells: sells(c), endHosts: compute.EndAll, close: file.Close,
 	}, nil
 }
 

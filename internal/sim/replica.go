@@ -40,7 +40,7 @@ func (r *replica) start() {
 	}
 	w.starts++
 	r.fleet = must1(fleet.New(fleet.Options{
-		Store: storePort{w}, Queue: queuePort{w}, Compute: computePort{w}, GitHub: githubPort{w}, Notices: noticePort{w},
+		Store: w.store(), Queue: queuePort{w}, Compute: computePort{w}, GitHub: githubPort{w}, Notices: noticePort{w},
 		Pools: w.pools, Classes: classes, Repositories: repositories, ScaleDown: w.scaleDown(), Guards: w.guards(), Limits: w.limits,
 		Services: w.serviceOptions(), Workers: w.workerOptions(r), Jobs: w.jobOptions(),
 		Replica: fmt.Sprintf("%s.%d", r.name, w.starts), Rand: w.random(2),

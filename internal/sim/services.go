@@ -31,9 +31,9 @@ func (w *world) serviceOptions() *services.Options {
 	if !w.serving() {
 		return nil
 	}
-	return &services.Options{Store: storePort{w}, Scaler: ecsPort{w}, Services: map[string]services.Service{serviceName: {
+	return &services.Options{Store: w.store(), Scaler: ecsPort{w}, Services: map[string]services.Service{serviceName: {
 		Name: serviceName, Region: "here", Cluster: "containers", ECSService: serviceName, Policy: servicePolicy,
-		Backlog: workqueue.Backlog{Store: storePort{w}, AtMost: 100},
+		Backlog: workqueue.Backlog{Store: w.store(), AtMost: 100},
 	}}}
 }
 
@@ -43,7 +43,7 @@ func (w *world) workerOptions(r *replica) *workqueue.Options {
 		return nil
 	}
 	return &workqueue.Options{
-		Store: storePort{w}, Services: map[string]model.JobPolicy{serviceName: {QueueTime: 24 * time.Hour, Requeue: w.cfg.Seed%2 == 0}},
+		Store: w.store(), Services: map[string]model.JobPolicy{serviceName: {QueueTime: 24 * time.Hour, Requeue: w.cfg.Seed%2 == 0}},
 		Queued: func(string) {
 			proc := r.proc
 			w.after(w.between(time.Millisecond, time.Second), func() {

@@ -3,17 +3,26 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/store/memory"
 )
 
 // background: the worlds never let a real timer decide anything.
 var background = context.Background()
 
-// storePort is the store as a replica of controld reaches it.
+// storePort is the database as a replica of controld reaches it: rows of every kind go through its methods, and
+// meet the world's faults and rules there.
 type storePort struct{ w *world }
+
+var _ store.Backend = storePort{}
+
+// store is the store as a replica reaches it.
+func (w *world) store() store.Store { return store.New(storePort{w}) }
 
 // unavailable is what a dependency says that does not answer.
 func unavailable(what, why string) error {
@@ -86,22 +95,120 @@ func read[T any](s storePort, call string, f Fault, do func(*memory.Store) (T, e
 	return got, err
 }
 
-func (s storePort) CreateInstance(_ context.Context, r lifecycle.Record) error {
-	_, err := write(s, "create instance "+r.HostKey, func(m *memory.Store) (lifecycle.Record, error) {
-		if err := m.CreateInstance(background, r); err != nil {
-			return r, err
-		}
-		return m.Instance(background, r.HostKey)
-	}, s.w.recordCreated)
+// Create writes a row.
+func (s storePort) Create(_ context.Context, k *store.Kind, row store.Row) error {
+	return s.put("create ", k, row, (*memory.Store).Create)
+}
+
+// Update replaces a row.
+func (s storePort) Update(_ context.Context, k *store.Kind, row store.Row) error {
+	return s.put("update ", k, row, (*memory.Store).Update)
+}
+
+func (s storePort) put(
+	verb string, k *store.Kind, row store.Row, do func(*memory.Store, context.Context, *store.Kind, store.Row) error,
+) error {
+	var before store.Row // nil: there is none
+	key := k.Key(row)
+	_, err := write(s, verb+k.Label(key), func(m *memory.Store) (store.Row, error) {
+		before, _ = m.Get(background, k, key)
+		return k.Copy(row), do(m, background, k, row)
+	}, func(after store.Row) { s.w.rowWritten(before, after) })
 	return err
 }
 
-func (s storePort) UpdateInstance(_ context.Context, r lifecycle.Record) (lifecycle.Record, error) {
-	var before lifecycle.Record
-	return write(s, "update instance "+r.HostKey, func(m *memory.Store) (lifecycle.Record, error) {
-		before, _ = m.Instance(background, r.HostKey)
-		return m.UpdateInstance(background, r)
-	}, func(after lifecycle.Record) { s.w.recordWritten(before, after) })
+// rowWritten tells the rules of a write. Before is nil for a new row.
+func (w *world) rowWritten(before, after store.Row) {
+	switch after := after.(type) {
+	case *lifecycle.Record:
+		if before == nil {
+			w.recordCreated(*after)
+			return
+		}
+		w.recordWritten(*before.(*lifecycle.Record), *after)
+	case *lifecycle.Request:
+		if before == nil {
+			w.requestCreated(*after)
+			return
+		}
+		w.requestWritten(*before.(*lifecycle.Request), *after)
+	case *model.Job:
+		w.workWritten(valueOf[model.Job](before), *after)
+	case *lifecycle.FleetHold:
+		w.fleetHoldWritten(valueOf[lifecycle.FleetHold](before), *after)
+	case *lifecycle.QuotaLedger:
+		w.accountWritten(*after)
+	case *model.Service:
+		w.tell(w.who(), "writes", "service: "+after.Reason)
+	}
+}
+
+// valueOf is the row; the empty one for nil.
+func valueOf[T any](row store.Row) (v T) {
+	if r, ok := row.(*T); ok {
+		v = *r
+	}
+	return v
+}
+
+// Get reads a row, which is never an old one.
+func (s storePort) Get(_ context.Context, k *store.Kind, key store.Key) (store.Row, error) {
+	return read(s, "read "+k.Name, "", func(m *memory.Store) (store.Row, error) {
+		if k == store.FleetHolds.Kind {
+			s.w.current.holdRead = readMark{s.w.now, s.w.current.stalled}
+		}
+		return m.Get(background, k, key)
+	})
+}
+
+// GetMany reads rows, which are never old ones.
+func (s storePort) GetMany(_ context.Context, k *store.Kind, keys []store.Key) ([]store.Row, error) {
+	return read(s, "read many of "+k.Name, "", func(m *memory.Store) ([]store.Row, error) {
+		return m.GetMany(background, k, keys)
+	})
+}
+
+// staleListings are the operations that read a lagging index.
+var staleListings = []string{"instances_of_run", "pooled_instances", "due_instances", "list_instances", "due_requests"}
+
+// page is a page of any rows.
+type page struct {
+	rows []store.Row
+	next string
+}
+
+// List reads a page of an index, which may lag.
+func (s storePort) List(_ context.Context, q store.Query) ([]store.Row, string, error) {
+	switch q.Op {
+	case "instances_of_run":
+		s.w.current.listed = s.w.now
+	case "pooled_instances":
+		s.w.current.asked = s.w.now
+	case "due_instances":
+		s.w.noteSweep()
+	}
+	var fault Fault
+	if slices.Contains(staleListings, q.Op) {
+		fault = FaultStaleIndex
+	}
+	got, err := read(s, "list "+q.Index.Name, fault, func(m *memory.Store) (page, error) {
+		rows, next, err := m.List(background, q)
+		return page{rows, next}, err
+	})
+	return got.rows, got.next, err
+}
+
+// Keys reads keys from an index.
+func (s storePort) Keys(_ context.Context, q store.Query) ([]store.Key, error) {
+	return read(s, "list keys of "+q.Index.Name, "", func(m *memory.Store) ([]store.Key, error) { return m.Keys(background, q) })
+}
+
+// Count counts rows of an index.
+func (s storePort) Count(_ context.Context, q store.Query, atMost int) ([]int, error) {
+	return read(s, "count "+q.Index.Name, "", func(m *memory.Store) ([]int, error) {
+		s.w.current.counted = s.w.now
+		return m.Count(background, q, atMost)
+	})
 }
 
 func (s storePort) ClaimInstance(_ context.Context, c lifecycle.Claim) (lifecycle.Record, error) {
@@ -112,45 +219,6 @@ func (s storePort) ClaimInstance(_ context.Context, c lifecycle.Claim) (lifecycl
 	}, func(after lifecycle.Record) {
 		s.w.checkCondition(c, before)
 		s.w.recordWritten(before, after)
-	})
-}
-
-func (s storePort) Instance(_ context.Context, hostKey string) (lifecycle.Record, error) {
-	return read(s, "read instance", "", func(m *memory.Store) (lifecycle.Record, error) {
-		return m.Instance(background, hostKey)
-	})
-}
-
-func (s storePort) Instances(_ context.Context, hostKeys []string) ([]lifecycle.Record, error) {
-	return read(s, "read instances", "", func(m *memory.Store) ([]lifecycle.Record, error) {
-		return m.Instances(background, hostKeys)
-	})
-}
-
-func (s storePort) InstancesOfRun(_ context.Context, runID string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-	s.w.current.listed = s.w.now
-	return read(s, "list by-run", FaultStaleIndex, func(m *memory.Store) (lifecycle.Page[lifecycle.Record], error) {
-		return m.InstancesOfRun(background, runID, page)
-	})
-}
-
-func (s storePort) PooledInstances(_ context.Context, pool string, q lifecycle.QueueName, trustKey string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-	s.w.current.asked = s.w.now
-	return read(s, "list by-pool", FaultStaleIndex, func(m *memory.Store) (lifecycle.Page[lifecycle.Record], error) {
-		return m.PooledInstances(background, pool, q, trustKey, page)
-	})
-}
-
-func (s storePort) DueInstances(_ context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-	s.w.noteSweep()
-	return read(s, "list due instances", FaultStaleIndex, func(m *memory.Store) (lifecycle.Page[lifecycle.Record], error) {
-		return m.DueInstances(background, now, page)
-	})
-}
-
-func (s storePort) ListInstances(_ context.Context, f lifecycle.Filter, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-	return read(s, "list instances", FaultStaleIndex, func(m *memory.Store) (lifecycle.Page[lifecycle.Record], error) {
-		return m.ListInstances(background, f, page)
 	})
 }
 
@@ -175,42 +243,6 @@ func (s storePort) DeleteReport(_ context.Context, hostKey string) error {
 		return hostKey, m.DeleteReport(background, hostKey)
 	}, s.w.reportDeleted)
 	return err
-}
-
-func (s storePort) CreateRequest(_ context.Context, q lifecycle.Request) error {
-	_, err := write(s, "create request "+q.RequestID, func(m *memory.Store) (lifecycle.Request, error) {
-		if err := m.CreateRequest(background, q); err != nil {
-			return q, err
-		}
-		return m.Request(background, q.Repository, q.RunID, q.RequestID)
-	}, s.w.requestCreated)
-	return err
-}
-
-func (s storePort) UpdateRequest(_ context.Context, q lifecycle.Request) (lifecycle.Request, error) {
-	var before lifecycle.Request
-	return write(s, "update request "+q.RequestID, func(m *memory.Store) (lifecycle.Request, error) {
-		before, _ = m.Request(background, q.Repository, q.RunID, q.RequestID)
-		return m.UpdateRequest(background, q)
-	}, func(after lifecycle.Request) { s.w.requestWritten(before, after) })
-}
-
-func (s storePort) Request(_ context.Context, repository, runID, requestID string) (lifecycle.Request, error) {
-	return read(s, "read request", "", func(m *memory.Store) (lifecycle.Request, error) {
-		return m.Request(background, repository, runID, requestID)
-	})
-}
-
-func (s storePort) RequestsOfRun(_ context.Context, repository, runID string) ([]lifecycle.Request, error) {
-	return read(s, "list requests of run", "", func(m *memory.Store) ([]lifecycle.Request, error) {
-		return m.RequestsOfRun(background, repository, runID)
-	})
-}
-
-func (s storePort) DueRequests(_ context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Request], error) {
-	return read(s, "list due requests", FaultStaleIndex, func(m *memory.Store) (lifecycle.Page[lifecycle.Request], error) {
-		return m.DueRequests(background, now, page)
-	})
 }
 
 func (s storePort) AddEvents(_ context.Context, events []lifecycle.Event) error {
@@ -250,4 +282,11 @@ func (s storePort) TakeLease(_ context.Context, l lifecycle.Lease) (lifecycle.Le
 	return write(s, "take lease", func(m *memory.Store) (lifecycle.Lease, error) {
 		return m.TakeLease(background, l)
 	}, func(lifecycle.Lease) {})
+}
+
+func (s storePort) SeeOnce(_ context.Context, kind, id string, until time.Time) error {
+	_, err := write(s, "remember "+kind, func(m *memory.Store) (string, error) {
+		return id, m.SeeOnce(background, kind, id, until)
+	}, func(string) {})
+	return err
 }

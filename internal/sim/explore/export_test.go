@@ -1,6 +1,9 @@
 package explore
 
-import "github.com/remuda-ci/remuda/internal/fleet"
+import (
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/store"
+)
 
 // Effects explores and returns every change of the world that others can see, each
 // with the operation that made it. plainly explores without what makes the states fewer.
@@ -15,5 +18,5 @@ func Effects(b Bounds, plainly bool) (map[string]bool, Report) {
 func NewRows() fleet.Store {
 	x := newExplorer(Bounds{}, 0)
 	*x.ports = ports{x: x, busy: map[string]bool{}}
-	return x.ports
+	return store.New(x.ports)
 }

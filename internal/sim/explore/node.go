@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store"
 )
 
 // node is an operation at one point of its progress. An operation is a function of
@@ -204,7 +205,7 @@ func (t *text) answers(st step) {
 // newFleet is the one fleet whose use-cases are explored.
 func newFleet(p *ports) *fleet.Fleet {
 	return must1(fleet.New(fleet.Options{
-		Store: p, Queue: queue{p}, Compute: compute{p}, GitHub: github{}, Pools: pools(),
+		Store: store.New(p), Queue: queue{p}, Compute: compute{p}, GitHub: github{}, Pools: pools(),
 		Classes: map[string]fleet.Class{className: {CPU: 2, MemoryMiB: 4096}},
 		Replica: "any", Rand: rand.New(rand.NewPCG(1, 1)),
 		Timing: fleet.Timing{Takeover: unit, Relaunch: 100 * unit},

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/store/row"
+	"github.com/remuda-ci/remuda/internal/store"
 )
 
 var background = context.Background()
@@ -85,11 +85,6 @@ func ask[T any](p *ports, call string, copied func(T) T, do func() (T, error)) (
 
 func same[T any](v T) T { return v }
 
-func copyPage[T any](p lifecycle.Page[T]) lifecycle.Page[T] {
-	p.Items = slices.Clone(p.Items)
-	return p
-}
-
 // write is ask for a write, whose answer may be lost.
 func write[T any](p *ports, call string, do func() (T, error)) (T, error) {
 	return ask(p, call, same, func() (T, error) {
@@ -106,29 +101,83 @@ func write[T any](p *ports, call string, do func() (T, error)) (T, error) {
 // done is the answer of a call that only succeeds or fails.
 type done struct{}
 
-func (p *ports) CreateInstance(_ context.Context, r lifecycle.Record) error {
-	_, err := write(p, "create instance", func() (done, error) {
-		c := instanceCell + cell(hostOf(r.HostKey))
-		if _, ok := in[lifecycle.Record](p, c); ok {
-			return done{}, fmt.Errorf("create instance: %w", lifecycle.ErrExists)
+// The explored rows are the records and requests, each in a cell of its own.
+
+// cellOf is the cell of a row; false: the world has none with this key.
+func cellOf(k *store.Kind, key store.Key) (cell, bool) {
+	switch k {
+	case store.Instances.Kind:
+		host := hostOf(key[0])
+		return instanceCell + cell(host), host >= 0
+	case store.Requests.Kind:
+		ask := askOf(key[2])
+		return requestCell + cell(ask), ask >= 0
+	}
+	panic("no " + k.Name + " is explored")
+}
+
+// rowIn is a copy of the row in a cell; nil: there is none.
+func (p *ports) rowIn(c cell) store.Row {
+	switch v := p.x.values.all[p.look(c)].v.(type) {
+	case lifecycle.Record:
+		return store.Instances.Copy(&v)
+	case lifecycle.Request:
+		return store.Requests.Copy(&v)
+	}
+	return nil
+}
+
+// row is a copy of the row with a key; nil: there is none.
+func (p *ports) row(k *store.Kind, key store.Key) store.Row {
+	c, ok := cellOf(k, key)
+	if !ok {
+		return nil
+	}
+	return p.rowIn(c)
+}
+
+// Create writes a new row.
+func (p *ports) Create(_ context.Context, k *store.Kind, row store.Row) error {
+	_, err := write(p, "create "+k.Name, func() (done, error) {
+		if p.row(k, k.Key(row)) != nil {
+			return done{}, fmt.Errorf("create %s: %w", k.Name, lifecycle.ErrExists)
 		}
-		r.Version = 1
-		p.put(c, row.Record(r))
+		p.putRow(k, row)
 		return done{}, nil
 	})
 	return err
 }
 
-func (p *ports) UpdateInstance(_ context.Context, r lifecycle.Record) (lifecycle.Record, error) {
-	return write(p, "update instance", func() (lifecycle.Record, error) {
-		before, ok := p.record(r.HostKey)
-		if !ok || before.Version != r.Version {
-			return lifecycle.Record{}, fmt.Errorf("update instance: %w", lifecycle.ErrConflict)
+// Update replaces a row and holds it against the rules.
+func (p *ports) Update(_ context.Context, k *store.Kind, row store.Row) error {
+	_, err := write(p, "update "+k.Name, func() (store.Row, error) {
+		before := p.row(k, k.Key(row))
+		if before == nil || *k.Version(before) != *k.Version(row)-1 {
+			return nil, fmt.Errorf("update %s: %w", k.Name, lifecycle.ErrConflict)
 		}
-		return p.putRecord(before, r), nil
+		p.putRow(k, row)
+		switch before := before.(type) {
+		case *lifecycle.Record:
+			p.checkRecord(*before, *row.(*lifecycle.Record))
+		case *lifecycle.Request:
+			p.checkRequest(*before, *row.(*lifecycle.Request))
+		}
+		return k.Copy(row), nil
 	})
+	return err
 }
 
+func (p *ports) putRow(k *store.Kind, row store.Row) {
+	c, _ := cellOf(k, k.Key(row))
+	switch row := k.Copy(row).(type) {
+	case *lifecycle.Record:
+		p.put(c, *row)
+	case *lifecycle.Request:
+		p.put(c, *row)
+	}
+}
+
+// ClaimInstance takes a pooled host.
 func (p *ports) ClaimInstance(_ context.Context, c lifecycle.Claim) (lifecycle.Record, error) {
 	return write(p, "claim instance", func() (lifecycle.Record, error) {
 		before, ok := p.record(c.HostKey)
@@ -140,16 +189,11 @@ func (p *ports) ClaimInstance(_ context.Context, c lifecycle.Claim) (lifecycle.R
 			return lifecycle.Record{}, fmt.Errorf("claim instance: %w", err)
 		}
 		p.checkClaim(c, before)
-		return p.putRecord(before, claimed), nil
+		claimed.Version++
+		p.putRow(store.Instances.Kind, &claimed)
+		p.checkRecord(before, claimed)
+		return *store.Instances.Copy(&claimed).(*lifecycle.Record), nil
 	})
-}
-
-// putRecord writes the next version of a record and holds it against the rules.
-func (p *ports) putRecord(before, r lifecycle.Record) lifecycle.Record {
-	r.Version++
-	p.put(instanceCell+cell(hostOf(r.HostKey)), row.Record(r))
-	p.checkRecord(before, r)
-	return row.Record(r)
 }
 
 func (p *ports) record(hostKey string) (lifecycle.Record, bool) {
@@ -160,72 +204,95 @@ func (p *ports) record(hostKey string) (lifecycle.Record, bool) {
 	return in[lifecycle.Record](p, instanceCell+cell(host))
 }
 
-func (p *ports) Instance(_ context.Context, hostKey string) (lifecycle.Record, error) {
-	return ask(p, "read instance", row.Record, func() (lifecycle.Record, error) {
-		r, ok := p.record(hostKey)
-		if !ok {
-			return r, fmt.Errorf("read instance: %w", lifecycle.ErrNotFound)
+func (p *ports) request(requestID string) (lifecycle.Request, bool) {
+	ask := askOf(requestID)
+	if ask < 0 {
+		return lifecycle.Request{}, false
+	}
+	return in[lifecycle.Request](p, requestCell+cell(ask))
+}
+
+// Get reads one row.
+func (p *ports) Get(_ context.Context, k *store.Kind, key store.Key) (store.Row, error) {
+	copied := func(row store.Row) store.Row {
+		if row == nil {
+			return nil
 		}
-		return r, nil
+		return k.Copy(row)
+	}
+	return ask(p, "read "+k.Name, copied, func() (store.Row, error) {
+		row := p.row(k, key)
+		if row == nil {
+			return nil, fmt.Errorf("read %s: %w", k.Name, lifecycle.ErrNotFound)
+		}
+		return row, nil
 	})
 }
 
-func (p *ports) Instances(_ context.Context, hostKeys []string) ([]lifecycle.Record, error) {
-	return ask(p, "read instances", slices.Clone, func() ([]lifecycle.Record, error) {
-		var got []lifecycle.Record
-		for _, key := range slices.Compact(slices.Sorted(slices.Values(hostKeys))) {
-			if r, ok := p.record(key); ok {
-				got = append(got, row.Record(r))
+// GetMany reads the rows that are there, in order of their keys.
+func (p *ports) GetMany(_ context.Context, k *store.Kind, keys []store.Key) ([]store.Row, error) {
+	return ask(p, "read many of "+k.Name, slices.Clone, func() ([]store.Row, error) {
+		var got []store.Row
+		byKey := func(a, b store.Key) int { return slices.Compare(a[:], b[:]) }
+		for _, key := range slices.Compact(slices.SortedFunc(slices.Values(keys), byKey)) {
+			if row := p.row(k, key); row != nil {
+				got = append(got, row)
 			}
 		}
 		return got, nil
 	})
 }
 
-// listed are the records that pass, in order of their keys.
+// List is a listing in one page.
+func (p *ports) List(_ context.Context, q store.Query) ([]store.Row, string, error) {
+	if q.Index == store.InstancesByRun {
+		p.named, _ = ask(p, "hosts that name a run", slices.Clone, func() ([]string, error) { return p.namingRuns(), nil })
+	}
+	rows, err := ask(p, "list "+q.Index.Name, slices.Clone, func() ([]store.Row, error) {
+		first, n := instanceCell, maxHosts
+		if q.Index.Kind() == store.Requests.Kind {
+			first, n = requestCell, maxAsks
+		}
+		var got []store.Row
+		for i := range n {
+			if row := p.rowIn(first + cell(i)); row != nil && q.Matches(row) {
+				got = append(got, row)
+			}
+		}
+		// Cells are in the order of keys.
+		slices.SortStableFunc(got, func(a, b store.Row) int { return q.Index.At(a).Compare(q.Index.At(b)) })
+		return got, nil
+	})
+	return rows, "", err
+}
+
+// listed are the records that pass, in the order of their keys.
 func (p *ports) listed(pass func(lifecycle.Record) bool) []lifecycle.Record {
 	var got []lifecycle.Record
 	for h := range maxHosts {
 		if r, ok := in[lifecycle.Record](p, instanceCell+cell(h)); ok && pass(r) {
-			got = append(got, row.Record(r))
+			got = append(got, r)
 		}
 	}
 	return got
 }
 
-// list is a listing of records in one page, ordered by a time and then by key.
-func (p *ports) list(call string, by func(lifecycle.Record) time.Time, pass func(lifecycle.Record) bool) (lifecycle.Page[lifecycle.Record], error) {
-	return ask(p, call, copyPage, func() (lifecycle.Page[lifecycle.Record], error) {
-		got := p.listed(pass)
-		slices.SortStableFunc(got, func(a, b lifecycle.Record) int { return by(a).Compare(by(b)) })
-		return lifecycle.Page[lifecycle.Record]{Items: got}, nil
-	})
-}
-
-func byKey(lifecycle.Record) time.Time { return epoch }
-
-func (p *ports) InstancesOfRun(_ context.Context, runID string, _ lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-	p.named, _ = ask(p, "hosts that name a run", slices.Clone, func() ([]string, error) { return p.namingRuns(), nil })
-	return p.list("list by-run", byKey, func(r lifecycle.Record) bool { return runID != "" && r.RunID == runID })
-}
-
-func (p *ports) PooledInstances(_ context.Context, pool string, q lifecycle.QueueName, trustKey string, _ lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-	pooledAt := func(r lifecycle.Record) time.Time { return r.PooledAt }
-	return p.list("list by-pool", pooledAt, func(r lifecycle.Record) bool {
-		return !r.PooledAt.IsZero() && r.Pool == pool && r.TrustKey == trustKey && r.ResourceClass == q.ResourceClass && r.UsageClass == q.UsageClass
-	})
-}
-
-func (p *ports) DueInstances(_ context.Context, now time.Time, _ lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-	dueAt := func(r lifecycle.Record) time.Time { return r.DueAt }
-	return p.list("list due instances", dueAt, func(r lifecycle.Record) bool { return isDue(r.DueAt, now) })
-}
-
-// isDue reports whether the time has come.
+// isDue reports whether the time of a row to be looked at has come.
 func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
 
-func (p *ports) ListInstances(context.Context, lifecycle.Filter, lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-	panic("no operation lists instances for people")
+// Keys are read by no operation that is explored.
+func (p *ports) Keys(context.Context, store.Query) ([]store.Key, error) {
+	panic("no keys are explored")
+}
+
+// Count is called by no operation that is explored.
+func (p *ports) Count(context.Context, store.Query, int) ([]int, error) {
+	panic("no counts are explored")
+}
+
+// SeeOnce is called by no operation that is explored.
+func (p *ports) SeeOnce(context.Context, string, string, time.Time) error {
+	panic("nothing that is seen once is explored")
 }
 
 // Reports shows every agent that has ever reported as alive: silence is the
@@ -259,73 +326,6 @@ func (p *ports) DeleteReport(_ context.Context, hostKey string) error {
 		return done{}, nil
 	})
 	return err
-}
-
-func (p *ports) CreateRequest(_ context.Context, q lifecycle.Request) error {
-	_, err := write(p, "create request", func() (done, error) {
-		if _, ok := p.request(q.RequestID); ok {
-			return done{}, fmt.Errorf("create request: %w", lifecycle.ErrExists)
-		}
-		q.Version = 1
-		p.put(requestCell+cell(askOf(q.RequestID)), row.Request(q))
-		return done{}, nil
-	})
-	return err
-}
-
-func (p *ports) request(requestID string) (lifecycle.Request, bool) {
-	ask := askOf(requestID)
-	if ask < 0 {
-		return lifecycle.Request{}, false
-	}
-	return in[lifecycle.Request](p, requestCell+cell(ask))
-}
-
-func (p *ports) UpdateRequest(_ context.Context, q lifecycle.Request) (lifecycle.Request, error) {
-	return write(p, "update request", func() (lifecycle.Request, error) {
-		before, ok := p.request(q.RequestID)
-		if !ok || before.Version != q.Version {
-			return lifecycle.Request{}, fmt.Errorf("update request: %w", lifecycle.ErrConflict)
-		}
-		q.Version++
-		p.put(requestCell+cell(askOf(q.RequestID)), row.Request(q))
-		p.checkRequest(before, q)
-		return row.Request(q), nil
-	})
-}
-
-func (p *ports) Request(_ context.Context, _, _, requestID string) (lifecycle.Request, error) {
-	return ask(p, "read request", row.Request, func() (lifecycle.Request, error) {
-		q, ok := p.request(requestID)
-		if !ok {
-			return q, fmt.Errorf("read request: %w", lifecycle.ErrNotFound)
-		}
-		return q, nil
-	})
-}
-
-func (p *ports) requests(pass func(lifecycle.Request) bool) []lifecycle.Request {
-	var got []lifecycle.Request
-	for i := range maxAsks {
-		if q, ok := in[lifecycle.Request](p, requestCell+cell(i)); ok && pass(q) {
-			got = append(got, row.Request(q))
-		}
-	}
-	return got
-}
-
-func (p *ports) RequestsOfRun(_ context.Context, _, runID string) ([]lifecycle.Request, error) {
-	return ask(p, "list requests of run", slices.Clone, func() ([]lifecycle.Request, error) {
-		return p.requests(func(q lifecycle.Request) bool { return q.RunID == runID }), nil
-	})
-}
-
-func (p *ports) DueRequests(_ context.Context, now time.Time, _ lifecycle.PageOf) (lifecycle.Page[lifecycle.Request], error) {
-	return ask(p, "list due requests", copyPage, func() (lifecycle.Page[lifecycle.Request], error) {
-		got := p.requests(func(q lifecycle.Request) bool { return isDue(q.DueAt, now) })
-		slices.SortStableFunc(got, func(a, b lifecycle.Request) int { return a.DueAt.Compare(b.DueAt) })
-		return lifecycle.Page[lifecycle.Request]{Items: got}, nil
-	})
 }
 
 // The history is for people: ExplainRun and WatchFleet read it, and no operation

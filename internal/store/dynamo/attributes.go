@@ -115,14 +115,13 @@ func setExpiry(it item, at time.Time) {
 	it[expiresAt] = number(seconds)
 }
 
-// exactly is the time to the nanosecond of which the item's expiresAt is the
-// rounded one.
-func exactly(rounded time.Time, it item) time.Time {
+// restoreExpiry gives an item its time of expiry to the nanosecond, of which
+// expiresAt is rounded up.
+func restoreExpiry(it item) {
 	nano, ok := numberOf(it, expiresAtNano)
-	if !ok || rounded.IsZero() {
-		return rounded
+	if rounded := expiryOf(it); ok && !rounded.IsZero() {
+		it[expiresAt] = timeValue(rounded.Add(time.Duration(nano) - time.Second))
 	}
-	return rounded.Add(time.Duration(nano) - time.Second)
 }
 
 // expiryOf is when DynamoDB may remove an item; zero if it may not.
@@ -150,23 +149,16 @@ func orNull(v types.AttributeValue) types.AttributeValue {
 	return v
 }
 
-// decode makes a row of an item. The error says which attribute is wrong and
-// nothing of what is in it, which may be a secret.
-func decode[T any](it item) (row T, err error) {
-	if err = decoder.Decode(&types.AttributeValueMemberM{Value: it}, &row); err == nil {
-		return row, nil
+// decode makes a value of an item; see decodeInto.
+func decode[T any](it item) (v T, err error) {
+	if err = decodeInto(it, &v, func() any { return new(T) }); err != nil {
+		var none T
+		return none, err
 	}
-	var none T
-	for _, name := range attributesOf[T]() {
-		var alone T
-		if decoder.Decode(&types.AttributeValueMemberM{Value: item{name: orNull(it[name])}}, &alone) != nil {
-			return none, damagedError{name}
-		}
-	}
-	return none, damagedError{"?"}
+	return v, nil
 }
 
-// damagedError says that an item is none of ours any more.
+// damagedError says that an item is not one that this program wrote.
 type damagedError struct{ attribute string }
 
 func (e damagedError) Error() string {
@@ -174,9 +166,9 @@ func (e damagedError) Error() string {
 }
 
 // attributesOf are the names of the attributes of a row, in order.
-func attributesOf[T any]() []string {
+func attributesOf(row reflect.Type) []string {
 	var names []string
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+	for _, field := range reflect.VisibleFields(row) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names = append(names, name)
 	}

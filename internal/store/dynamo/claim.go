@@ -9,8 +9,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/store/row"
+	"github.com/remuda-ci/remuda/internal/store"
 )
+
+type record = lifecycle.Record
 
 // claimed are the attributes that Record.Claimed gives a value or takes it
 // from, but for the counters and the runner name. The trust key of a bound host
@@ -20,7 +22,7 @@ var claimed = []string{
 	"jobsOf", "githubRunnerId", "threshold", dueAt, dueShard, "updatedAt", "reason", "trustKey",
 }
 
-// ClaimInstance takes a pooled host if c.Holds for its record: else ErrLost. It
+// ClaimInstance takes a pooled host if c.Holds for its record: else ErrConflict. It
 // is one write without a read, so what depends on the record as stored is
 // computed by DynamoDB.
 func (s *Store) ClaimInstance(ctx context.Context, c lifecycle.Claim) (record, error) {
@@ -52,11 +54,11 @@ func (s *Store) ClaimInstance(ctx context.Context, c lifecycle.Claim) (record, e
 	default:
 		found = out.Attributes
 	}
-	r, err := instanceOf(found)
+	row, err := rowOf(store.Instances.Kind, store.Key{c.HostKey}, found)
 	if err != nil {
 		return record{}, fmt.Errorf("%s: %w", what, err)
 	}
-	return r, nil
+	return *row.(*record), nil
 }
 
 // claimCondition is Claim.Holds in the words of DynamoDB, in which no
@@ -93,7 +95,7 @@ func claimUpdate(c lifecycle.Claim) (*update, error) {
 	if err != nil {
 		return nil, err
 	}
-	it, err := instanceItem(row.Record(after))
+	it, err := itemOf(store.Instances.Kind, store.Instances.Copy(&after))
 	if err != nil {
 		return nil, err
 	}

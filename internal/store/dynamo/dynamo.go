@@ -1,23 +1,20 @@
-// Package dynamo is the state store on DynamoDB: the tables of docs/design.md#what-is-stored.
+// Package dynamo is the state store on DynamoDB.
 //
-// A row is an item whose attributes have lifecycle's JSON names, so that
-// conditions, policies and people can read them; what the indexes and the
-// writes need beside them is told in instances.go, requests.go, jobs.go and
-// put.go, and what is stored in another form in turns.go.
+// A row is an item whose attributes have the row's JSON names, so that conditions, policies and people can read
+// them. Beside them it has the attributes that its key and its indexes need (rows.go, listing.go), and a writeId
+// (put.go). Attributes of many KB are compressed.
 //
 // Where reads are consistent, and why:
 //
-//   - Instance, Instances, Request, RequestsOfRun, Job, Webhook and Turns, as
-//     the port asks: what they return is decided on and written back, and a row
-//     that an old read leaves out would be taken for lost. So are the rows that
-//     an index names.
-//   - Lease: whoever reads an old version takes a live holder for a dead one.
+//   - Reads by key, as the port asks: what they return is decided on and written back, and a row that an old read
+//     leaves out would be taken for lost. So are the rows that an index names, unless they are only shown.
+//   - Lease: an old version would make a live holder look dead.
 //   - The history: its end, since an old one is no end any more, and what a
 //     watcher reads, which must miss nothing (history.go, EventsSince).
 //   - A host's own record when its agent asks for it, before it ends itself.
 //
 // All others are eventually consistent, at half the price: reports, which are
-// up to a heartbeat old anyway, and the listing for people.
+// up to a heartbeat old anyway, and the listings for people.
 package dynamo
 
 import (
@@ -33,6 +30,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store"
 )
 
 // Options of New. The zero value takes the defaults.
@@ -47,6 +45,9 @@ type Options struct {
 
 // Store keeps its rows in tables that it shares with other processes.
 type Store struct {
+	// Store has the typed methods.
+	store.Store
+
 	client *dynamodb.Client
 	prefix string
 	log    hclog.Logger
@@ -74,10 +75,12 @@ func New(client *dynamodb.Client, o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Store{
+	s := &Store{
 		client: client, prefix: o.Prefix, log: o.Logger, now: o.Now,
 		writer: rand.Text()[:12], history: newHistory(),
 	}
+	s.Store = store.New(s)
+	return s
 }
 
 // table is the full name of one of our tables.

@@ -37,7 +37,7 @@ func TestStore(t *testing.T) {
 		}
 		s := dynamo.New(client, dynamo.Options{Now: now})
 		agents := dynamo.New(newClient(t, awstest.DynamoDB(t)), dynamo.Options{Now: now})
-		return storetest.Database{Store: s, ForHost: func(key string) storetest.HostView { return suiteView{t, agents.ForHost(key)} }}
+		return storetest.Database{Store: s.Store, ForHost: func(key string) storetest.HostView { return suiteView{t, agents.ForHost(key)} }}
 	})
 }
 

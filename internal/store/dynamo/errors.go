@@ -22,9 +22,9 @@ func (s *Store) failed(what, table string, err error) error {
 	return aws.Wrap(what, err)
 }
 
-// tellDamaged logs a row of ours that cannot be read, once.
-func (s *Store) tellDamaged(table, key string, err error) {
-	if _, told := s.damaged.LoadOrStore(table+" "+key, true); !told {
+// logDamaged logs a row of ours that cannot be read, once.
+func (s *Store) logDamaged(table, key string, err error) {
+	if _, logged := s.damaged.LoadOrStore(table+" "+key, true); !logged {
 		s.log.Error("leaving out a row that cannot be read: repair it or delete it", "table", *s.table(table), "row", key, "error", err)
 	}
 }

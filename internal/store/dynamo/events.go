@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/store/row"
+	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/store/token"
 )
 
@@ -215,12 +215,12 @@ func (s *Store) soundEvents(it item) []event {
 		Events []event `json:"events"`
 	}](it)
 	if err != nil {
-		s.tellDamaged(events, textOf(it, subject)+" "+textOf(it, eventID), err)
+		s.logDamaged(events, textOf(it, subject)+" "+textOf(it, eventID), err)
 		return nil
 	}
 	var found []event
 	for _, e := range r.Events {
-		if e = row.Event(e); !expired(e.At.Add(row.EventRetention), s.now()) {
+		if e = store.NormalizeEvent(e); !expired(e.At.Add(store.EventRetention), s.now()) {
 			found = append(found, e)
 		}
 	}

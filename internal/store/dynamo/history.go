@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/store/row"
+	"github.com/remuda-ci/remuda/internal/store"
 )
 
 // The history is one chain of items, each of them what one operation had to
@@ -41,7 +41,7 @@ const (
 	// DynamoDB has removed it, nobody could tell the end from it. Twelve hours
 	// without an event have passed then, so no replica takes an older item for
 	// the end.
-	chainRests = row.EventRetention / 2
+	chainRests = store.EventRetention / 2
 )
 
 // Losing a place is no sign of trouble: somebody else got on. So there are many
@@ -201,7 +201,7 @@ func (s *Store) lastItem(ctx context.Context, what string) (item, error) {
 func historyItem(of, at string, batch []event) (item, error) {
 	var end time.Time
 	for _, e := range batch {
-		if t := e.At.Add(row.EventRetention); t.After(end) {
+		if t := e.At.Add(store.EventRetention); t.After(end) {
 			end = t
 		}
 	}

@@ -3,12 +3,13 @@ package dynamo
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/remuda-ci/remuda/internal/store/row"
+	"github.com/remuda-ci/remuda/internal/store"
 )
 
 // HostView is the store as one host's agent may see it: its own two rows. The
@@ -24,16 +25,19 @@ func (s *Store) ForHost(hostKey string) *HostView { return &HostView{store: s, h
 // Record reads the host's record, with the time at which DynamoDB answered:
 // ErrNotFound. A projection would save nothing: what is paid for is the row.
 func (v *HostView) Record(ctx context.Context, consistent bool) (record, time.Time, error) {
-	r, out, err := v.store.readInstance(ctx, v.hostKey, consistent)
+	row, out, err := v.store.get(ctx, store.Instances.Kind, store.Key{v.hostKey}, consistent)
 	if out == nil {
-		return r, time.Time{}, err
+		return record{}, time.Time{}, err
 	}
 	at, _ := awsmiddleware.GetServerTime(out.ResultMetadata)
-	return r, at, err
+	if err != nil {
+		return record{}, at, err
+	}
+	return *row.(*record), at, nil
 }
 
 // reportAttributes are all that a report may have.
-var reportAttributes = attributesOf[report]()
+var reportAttributes = attributesOf(reflect.TypeFor[report]())
 
 // PutReport replaces the host's report in one write, and refuses one of another
 // host.
@@ -45,7 +49,7 @@ func (v *HostView) PutReport(ctx context.Context, p report) error {
 	if err := begin(ctx, what); err != nil {
 		return err
 	}
-	it, err := encode(row.Report(p), noExpiry)
+	it, err := encode(store.NormalizeReport(p), noExpiry)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}

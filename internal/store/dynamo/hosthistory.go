@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/store/row"
+	"github.com/remuda-ci/remuda/internal/store"
 )
 
 // The history has no index by host: an operation tells of many hosts in one
@@ -57,11 +57,11 @@ func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since t
 		}
 		early := !from.IsZero() && from.Before(since.Add(-straggle))
 		if out.LastEvaluatedKey == nil || early || len(newest) > limit {
-			return row.NewestOf(newest, since, limit), nil
+			return store.NewestOf(newest, since, limit), nil
 		}
 		input.ExclusiveStartKey = out.LastEvaluatedKey
 	}
-	h := row.NewestOf(newest, since, limit)
+	h := store.NewestOf(newest, since, limit)
 	if h.From.IsZero() {
 		h.From = from
 	}

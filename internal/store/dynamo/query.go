@@ -2,11 +2,13 @@ package dynamo
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // query asks for the first entries of some partitions of a listing.
@@ -100,4 +102,22 @@ func (q query) input(s *Store, partition string) *dynamodb.QueryInput {
 		// that no more have the time of the last.
 		Limit: sdk.Int32(int32(q.count + 2)),
 	}
+}
+
+// countPartition counts the entries of a partition, up to atMost.
+func (s *Store) countPartition(ctx context.Context, what string, q query, partition string, atMost int) (n int, err error) {
+	in := q.input(s, partition)
+	in.Select = types.SelectCount
+	for n < atMost {
+		in.Limit = sdk.Int32(int32(min(atMost-n, math.MaxInt32)))
+		out, err := s.client.Query(ctx, in)
+		if err != nil {
+			return 0, s.failed(what, q.listing.table.name, err)
+		}
+		n += int(out.Count)
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
+			break
+		}
+	}
+	return n, nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/store/row"
+	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/store/token"
 )
 
@@ -20,7 +20,11 @@ const reportsListing = "reports"
 
 // Reports reads the reports of the hosts that have one, by host key.
 func (s *Store) Reports(ctx context.Context, hostKeys []string) (map[string]report, error) {
-	items, err := s.batchGet(ctx, "read reports", reports, hostKeysOf(hostKeys), false)
+	keys := make([]item, len(hostKeys))
+	for i, key := range hostKeys {
+		keys[i] = item{hostKey: text(key)}
+	}
+	items, err := s.batchGet(ctx, "read reports", reports, schema{hash: hostKey}.distinct(keys), false)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +79,7 @@ func (s *Store) soundReport(it item) (report, bool) {
 	p, err := decode[report](it)
 	if err == nil {
 		s.unsound.Delete(key)
-		return row.Report(p), true
+		return store.NormalizeReport(p), true
 	}
 	if _, told := s.unsound.LoadOrStore(key, true); !told {
 		s.log.Warn("ignoring a report that cannot be read", "host", key, "error", err)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/store/row"
+	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/store/token"
 )
 
@@ -28,7 +28,7 @@ func (s *Store) AddEvents(ctx context.Context, events []lifecycle.Event) error {
 	for _, e := range events {
 		s.lastEvent++
 		e.ID = fmt.Sprintf("%016x", s.lastEvent)
-		s.events = append(s.events, row.Event(e))
+		s.events = append(s.events, store.NormalizeEvent(e))
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since t
 			newest = append(newest, e)
 		}
 	}
-	return row.NewestOf(newest, since, limit), nil
+	return store.NewestOf(newest, since, limit), nil
 }
 
 // EventsSince lists the whole history after a token, oldest first. Next is

@@ -7,7 +7,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Lease reads a lease: ErrNotFound if nobody ever held it.
+// Lease reads a lease: ErrNotFound if it was never taken.
 func (s *Store) Lease(ctx context.Context, name string) (lifecycle.Lease, error) {
 	what := "read lease " + name
 	end, err := s.begin(ctx, what)
@@ -23,7 +23,7 @@ func (s *Store) Lease(ctx context.Context, name string) (lifecycle.Lease, error)
 }
 
 // TakeLease writes the lease if its stored version is still l.Version (0: it
-// does not exist) and returns it as stored: else ErrLost.
+// does not exist) and returns it as stored: else ErrConflict.
 func (s *Store) TakeLease(ctx context.Context, l lifecycle.Lease) (lifecycle.Lease, error) {
 	what := "take lease " + l.Name
 	end, err := s.beginWrite(ctx, what)

@@ -1,6 +1,5 @@
-// Package memory is the state store in memory: the reference of the port, and
-// what the simulator builds on. It is deterministic: the same calls at the same
-// times give the same answers and the same Dump.
+// Package memory is the state store in memory: the reference for the databases, and what the simulator builds on.
+// It is deterministic: the same calls at the same times give the same answers and the same Dump.
 package memory
 
 import (
@@ -12,62 +11,50 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/services/model"
-	"github.com/remuda-ci/remuda/internal/store/row"
+	"github.com/remuda-ci/remuda/internal/store"
 )
 
-// Store keeps every table of docs/design.md#what-is-stored in maps. Rows in them are never
-// changed in place, only replaced, and go in and out as copies.
+// Store keeps the rows of each kind in a map. Rows in the maps are never changed in place, only replaced, and go in
+// and out as copies.
 type Store struct {
+	// Store has the typed methods.
+	store.Store
+
 	// Now is the store's clock: the Date of its answers, and what expires.
-	// Change it only while nobody calls, such as on a fresh Clone.
+	// Change it only while nothing calls, such as on a new Clone.
 	Now func() time.Time
 
 	mu        sync.Mutex
-	instances map[string]*lifecycle.Record
-	reports   map[string]*lifecycle.Report
-	requests  map[requestKey]*lifecycle.Request
+	tables    []map[store.Key]store.Row // by Kind.ID
+	reports   map[string]lifecycle.Report
 	events    []lifecycle.Event // in order of id
 	lastEvent int64
 	leases    map[string]lifecycle.Lease
-	services  map[string]model.Service
-	webhooks  map[string]*lifecycle.Webhook
-	jobs      map[int64]*lifecycle.Job
-	turns     map[string]lifecycle.SlotTable
-	work      map[workKey]*model.Job
-	workers   map[workKey]*model.Worker
-	hold      lifecycle.FleetHold
-	breakers  map[string]lifecycle.Breaker
-	accounts  map[string]lifecycle.QuotaLedger
 	seen      map[seenKey]time.Time // until when
 	purgedAt  time.Time
 }
 
+var _ store.Backend = (*Store)(nil)
+
 // purgeEvery is how often expired rows are removed, at most.
 const purgeEvery = time.Minute
-
-type requestKey struct{ repository, runID, requestID string }
 
 type seenKey struct{ kind, id string }
 
 // New returns an empty store with the clock now.
 func New(now func() time.Time) *Store {
-	return &Store{
-		Now:       now,
-		instances: map[string]*lifecycle.Record{},
-		reports:   map[string]*lifecycle.Report{},
-		requests:  map[requestKey]*lifecycle.Request{},
-		leases:    map[string]lifecycle.Lease{},
-		services:  map[string]model.Service{},
-		webhooks:  map[string]*lifecycle.Webhook{},
-		jobs:      map[int64]*lifecycle.Job{},
-		turns:     map[string]lifecycle.SlotTable{},
-		work:      map[workKey]*model.Job{},
-		workers:   map[workKey]*model.Worker{},
-		breakers:  map[string]lifecycle.Breaker{},
-		accounts:  map[string]lifecycle.QuotaLedger{},
-		seen:      map[seenKey]time.Time{},
+	s := &Store{
+		Now:     now,
+		tables:  make([]map[store.Key]store.Row, len(store.Kinds)),
+		reports: map[string]lifecycle.Report{},
+		leases:  map[string]lifecycle.Lease{},
+		seen:    map[seenKey]time.Time{},
 	}
+	for i := range s.tables {
+		s.tables[i] = map[store.Key]store.Row{}
+	}
+	s.Store = store.New(s)
+	return s
 }
 
 // Clone returns an independent copy with the same clock. Since rows are never
@@ -75,26 +62,21 @@ func New(now func() time.Time) *Store {
 func (s *Store) Clone() *Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &Store{
+	c := &Store{
 		Now:       s.Now,
-		instances: maps.Clone(s.instances),
+		tables:    make([]map[store.Key]store.Row, len(s.tables)),
 		reports:   maps.Clone(s.reports),
-		requests:  maps.Clone(s.requests),
 		events:    slices.Clip(s.events),
 		lastEvent: s.lastEvent,
 		leases:    maps.Clone(s.leases),
-		services:  maps.Clone(s.services),
-		webhooks:  maps.Clone(s.webhooks),
-		jobs:      maps.Clone(s.jobs),
-		turns:     maps.Clone(s.turns),
-		work:      maps.Clone(s.work),
-		workers:   maps.Clone(s.workers),
-		hold:      s.hold,
-		breakers:  maps.Clone(s.breakers),
-		accounts:  maps.Clone(s.accounts),
 		seen:      maps.Clone(s.seen),
 		purgedAt:  s.purgedAt,
 	}
+	for i, table := range s.tables {
+		c.tables[i] = maps.Clone(table)
+	}
+	c.Store = store.New(c)
+	return c
 }
 
 // begin starts an operation: it refuses one whose caller has gone and takes
@@ -121,14 +103,13 @@ func (s *Store) purge(now time.Time) {
 		return
 	}
 	s.purgedAt = now
-	maps.DeleteFunc(s.instances, func(_ string, r *lifecycle.Record) bool { return expired(r.ExpiresAt, now) })
-	maps.DeleteFunc(s.requests, func(_ requestKey, q *lifecycle.Request) bool { return expired(q.ExpiresAt, now) })
-	maps.DeleteFunc(s.webhooks, func(_ string, w *lifecycle.Webhook) bool { return expired(w.ExpiresAt, now) })
-	maps.DeleteFunc(s.jobs, func(_ int64, j *lifecycle.Job) bool { return expired(j.ExpiresAt, now) })
-	maps.DeleteFunc(s.work, func(_ workKey, j *model.Job) bool { return expired(j.ExpiresAt, now) })
-	maps.DeleteFunc(s.workers, func(_ workKey, w *model.Worker) bool { return expired(w.ExpiresAt, now) })
+	for _, k := range store.Kinds {
+		if k.Expiring {
+			maps.DeleteFunc(s.tables[k.ID], func(_ store.Key, r store.Row) bool { return expired(k.Expires(r), now) })
+		}
+	}
 	maps.DeleteFunc(s.seen, func(_ seenKey, until time.Time) bool { return expired(until, now) })
-	live := func(e lifecycle.Event) bool { return !expired(e.At.Add(row.EventRetention), now) }
+	live := func(e lifecycle.Event) bool { return !expired(e.At.Add(store.EventRetention), now) }
 	if i := slices.IndexFunc(s.events, live); i != 0 {
 		// A clone may share the array, so the rest moves to one of its own.
 		s.events = slices.DeleteFunc(slices.Clone(s.events), func(e lifecycle.Event) bool { return !live(e) })

@@ -19,6 +19,6 @@ var (
 func TestStore(t *testing.T) {
 	storetest.Run(t, func(_ *testing.T, now func() time.Time) storetest.Database {
 		s := memory.New(now)
-		return storetest.Database{Store: s, ForHost: func(key string) storetest.HostView { return s.ForHost(key) }}
+		return storetest.Database{Store: s.Store, ForHost: func(key string) storetest.HostView { return s.ForHost(key) }}
 	})
 }

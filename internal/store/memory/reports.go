@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/store/row"
+	"github.com/remuda-ci/remuda/internal/store"
+	"github.com/remuda-ci/remuda/internal/store/token"
 )
+
+const reportsIndex = "reports"
 
 // Reports reads the reports of the hosts that have one, by host key.
 func (s *Store) Reports(ctx context.Context, hostKeys []string) (map[string]lifecycle.Report, error) {
@@ -20,7 +24,7 @@ func (s *Store) Reports(ctx context.Context, hostKeys []string) (map[string]life
 	found := make(map[string]lifecycle.Report, len(hostKeys))
 	for _, key := range hostKeys {
 		if p, ok := s.reports[key]; ok {
-			found[key] = *p
+			found[key] = p
 		}
 	}
 	return found, nil
@@ -33,8 +37,22 @@ func (s *Store) AllReports(ctx context.Context, of lifecycle.PageOf) (lifecycle.
 		return lifecycle.Page[lifecycle.Report]{}, err
 	}
 	defer end()
-	all := func(*lifecycle.Report) bool { return true }
-	return reportsByKey.page(maps.Values(s.reports), all, of)
+	after, err := token.Parse(reportsIndex, of.After, 1)
+	if err != nil {
+		return lifecycle.Page[lifecycle.Report]{}, err
+	}
+	var page lifecycle.Page[lifecycle.Report]
+	for _, key := range slices.Sorted(maps.Keys(s.reports)) {
+		if after != nil && key <= after[0] {
+			continue
+		}
+		if len(page.Items) == of.Size() {
+			page.Next = token.New(reportsIndex, page.Items[len(page.Items)-1].HostKey)
+			break
+		}
+		page.Items = append(page.Items, s.reports[key])
+	}
+	return page, nil
 }
 
 // DeleteReport removes a report; none is no error.
@@ -76,6 +94,6 @@ func (v *HostView) PutReport(ctx context.Context, p lifecycle.Report) error {
 	}
 	defer end()
 	p.HostKey = v.hostKey
-	v.store.reports[v.hostKey] = new(row.Report(p))
+	v.store.reports[v.hostKey] = store.NormalizeReport(p)
 	return nil
 }

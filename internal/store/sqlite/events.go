@@ -5,11 +5,12 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/store/row"
+	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 	"github.com/remuda-ci/remuda/internal/store/token"
 )
@@ -34,23 +35,42 @@ const (
 // has seen one has seen all before it.
 func eventID(id int64) string { return fmt.Sprintf("%016x", id) }
 
-func eventKey(e event) key {
-	// The ids are ours.
-	id, _ := strconv.ParseInt(e.ID, 16, 64)
-	return key{number: id}
+// The listings of the history, as their page tokens name them.
+const (
+	eventsIndex      = "events"
+	eventsOfRunIndex = "events of run"
+)
+
+// afterEvent is the number of the row after which a page begins: 0 for a first page.
+func afterEvent(index string, of lifecycle.PageOf) (int64, error) {
+	parts, err := token.Parse(index, of.After, 1)
+	if err != nil || parts == nil {
+		return 0, err
+	}
+	id, err := strconv.ParseInt(parts[0], 10, 64)
+	if err != nil {
+		return 0, token.Bad(index)
+	}
+	return id, nil
 }
+
+func eventToken(index string, id int64) string { return token.New(index, strconv.FormatInt(id, 10)) }
+
+// oneMore is how many rows to ask for: one more than a page holds tells whether
+// it is the last.
+func oneMore(of lifecycle.PageOf) int64 { return int64(min(of.Size(), math.MaxInt64-1)) + 1 }
 
 // AddEvents appends to the history and gives the events their ids.
 func (s *Store) AddEvents(ctx context.Context, events []event) error {
 	const what = "add events"
 	rows := make([][]any, len(events))
 	for i, e := range events {
-		e = row.Event(e)
-		doc, err := document(what, e)
+		e = store.NormalizeEvent(e)
+		doc, err := json.Marshal(e)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", what, err)
 		}
-		rows[i] = []any{db.Nanos(e.At.Add(row.EventRetention)), db.Text(e.Repository), db.Text(e.RunID), db.Text(e.InstanceID), doc}
+		rows[i] = []any{db.Nanos(e.At.Add(store.EventRetention)), db.Text(e.Repository), db.Text(e.RunID), db.Text(e.InstanceID), string(doc)}
 	}
 	return s.db.Write(ctx, what, func(c *db.Conn) error {
 		for _, row := range rows {
@@ -64,41 +84,37 @@ func (s *Store) AddEvents(ctx context.Context, events []event) error {
 
 // EventsOfRun lists the history of a run, oldest first.
 func (s *Store) EventsOfRun(ctx context.Context, repository, runID string, of lifecycle.PageOf) (eventPage, error) {
-	after, err := eventsOfRun.after(of)
+	after, err := afterEvent(eventsOfRunIndex, of)
 	if err != nil {
 		return eventPage{}, err
 	}
-	return s.listEvents(ctx, eventsOfRun, of, selectEventsOfRun, repository, db.Text(runID), after.number, oneMore(of))
+	page, _, err := s.listEvents(ctx, eventsOfRunIndex, of, selectEventsOfRun, repository, db.Text(runID), after, oneMore(of))
+	return page, err
 }
 
-// EventsOfInstance lists the newest events of a host, at most so many and none
+// EventsOfInstance lists the newest events of a host, at most limit and none
 // from before since.
 func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
-	// A page of its own size needs no token.
-	page, err := s.listEvents(ctx, eventsOfInstance, lifecycle.PageOf{Limit: limit + 1}, selectEventsOfInstance, instanceID, int64(limit)+1)
+	of := lifecycle.PageOf{Limit: limit + 1} // so that all are on one page
+	page, _, err := s.listEvents(ctx, "events of instance", of, selectEventsOfInstance, instanceID, int64(limit)+1)
 	if err != nil {
 		return lifecycle.HostHistory{}, err
 	}
-	return row.NewestOf(page.Items, since, limit), nil
+	return store.NewestOf(page.Items, since, limit), nil
 }
 
 // EventsSince lists the whole history after a token, oldest first. Next is
 // never empty: it goes on from the last event there is.
 func (s *Store) EventsSince(ctx context.Context, of lifecycle.PageOf) (eventPage, error) {
-	after, err := eventsByID.after(of)
+	after, err := afterEvent(eventsIndex, of)
 	if err != nil {
 		return eventPage{}, err
 	}
-	page, err := s.listEvents(ctx, eventsByID, of, selectEvents, after.number, oneMore(of))
-	if err != nil || page.Next != "" {
-		return page, err
+	page, last, err := s.listEvents(ctx, eventsIndex, of, selectEvents, after, oneMore(of))
+	if err == nil {
+		page.Next = eventToken(eventsIndex, max(last, after))
 	}
-	if n := len(page.Items); n > 0 {
-		page.Next = eventsByID.token(page.Items[n-1])
-	} else {
-		page.Next = token.New(eventsByID.name, strconv.FormatInt(after.number, 10))
-	}
-	return page, nil
+	return page, err
 }
 
 // LastEvent is the page token of the newest event.
@@ -108,29 +124,31 @@ func (s *Store) LastEvent(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return token.New(eventsByID.name, strconv.FormatInt(id, 10)), nil
+	return eventToken(eventsIndex, id), nil
 }
 
-func (s *Store) listEvents(ctx context.Context, x index[event], of lifecycle.PageOf, query string, args ...any) (page eventPage, err error) {
-	what := "list " + x.name
+// listEvents also returns the number of the last event on the page; 0: the page is empty.
+func (s *Store) listEvents(ctx context.Context, index string, of lifecycle.PageOf, query string, args ...any) (page eventPage, last int64, err error) {
+	what := "list " + index
 	err = s.db.Read(ctx, what, func(c *db.Conn) error {
-		var found []event
+		page, last = eventPage{}, 0
 		var text sql.RawBytes
-		err := c.Each(query, args, func(rows *sql.Rows) error {
-			var id int64
+		return c.Each(query, args, func(rows *sql.Rows) error {
+			if len(page.Items) == of.Size() {
+				page.Next = eventToken(index, last)
+				return nil
+			}
 			var e event
-			if err := rows.Scan(&id, &text); err != nil {
+			if err := rows.Scan(&last, &text); err != nil {
 				return err
 			}
 			if err := json.Unmarshal(text, &e); err != nil {
 				return damaged(what, err)
 			}
-			e.ID = eventID(id)
-			found = append(found, e)
+			e.ID = eventID(last)
+			page.Items = append(page.Items, e)
 			return nil
 		})
-		page = x.page(found, of)
-		return err
 	})
-	return page, err
+	return page, last, err
 }

@@ -16,7 +16,7 @@ const (
 	updateLease = `UPDATE leases SET holder = ?2, version = ?3 WHERE name = ?1 AND version = ?3 - 1`
 )
 
-// Lease reads a lease: ErrNotFound if nobody ever held it.
+// Lease reads a lease: ErrNotFound if it was never taken.
 func (s *Store) Lease(ctx context.Context, name string) (lifecycle.Lease, error) {
 	what := "read lease " + name
 	l := lifecycle.Lease{Name: name}
@@ -34,7 +34,7 @@ func (s *Store) Lease(ctx context.Context, name string) (lifecycle.Lease, error)
 }
 
 // TakeLease writes the lease if its stored version is still l.Version (0: it
-// does not exist) and returns it as stored: else ErrLost.
+// does not exist) and returns it as stored: else ErrConflict.
 func (s *Store) TakeLease(ctx context.Context, l lifecycle.Lease) (lifecycle.Lease, error) {
 	what := "take lease " + l.Name
 	query := updateLease

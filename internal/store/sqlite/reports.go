@@ -8,12 +8,15 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+	"github.com/remuda-ci/remuda/internal/store/token"
 )
 
 type (
 	report     = lifecycle.Report
 	reportPage = lifecycle.Page[lifecycle.Report]
 )
+
+const reportsIndex = "reports"
 
 // A report that is much longer than a sound one can be is not even read.
 const (
@@ -53,18 +56,21 @@ func (s *Store) Reports(ctx context.Context, hostKeys []string) (map[string]repo
 
 // AllReports lists every report, in order of host key.
 func (s *Store) AllReports(ctx context.Context, of lifecycle.PageOf) (reportPage, error) {
-	after, err := reportsByKey.after(of)
+	after, err := token.Parse(reportsIndex, of.After, 1)
 	if err != nil {
 		return reportPage{}, err
 	}
-	rows, err := s.readReports(ctx, "list reports", selectAll, after.texts[0], oneMore(of))
+	if after == nil {
+		after = []string{""}
+	}
+	rows, err := s.readReports(ctx, "list reports", selectAll, after[0], oneMore(of))
 	if err != nil {
 		return reportPage{}, err
 	}
 	var page reportPage
 	if len(rows) > of.Size() {
 		rows = rows[:of.Size()]
-		page.Next = reportsByKey.token(rows[len(rows)-1].hostKey)
+		page.Next = token.New(reportsIndex, rows[len(rows)-1].hostKey)
 	}
 	for _, row := range rows {
 		if row.sound {

@@ -40,6 +40,6 @@ func TestStore(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "remuda.db")
 		s := sqlite.New(open(t, path, db.Options{Now: now}))
 		agents := sqlite.New(open(t, path, db.Options{Now: now, Light: true}))
-		return storetest.Database{Store: s, ForHost: func(key string) storetest.HostView { return agents.ForHost(key) }}
+		return storetest.Database{Store: s.Store, ForHost: func(key string) storetest.HostView { return agents.ForHost(key) }}
 	})
 }

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -14,21 +13,6 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/services/model"
 )
-
-// WorkerStore is the use-cases' port for the jobs and workers of services.
-type WorkerStore interface {
-	CreateWork(ctx context.Context, j model.Job) error
-	UpdateWork(ctx context.Context, j model.Job) (model.Job, error)
-	Work(ctx context.Context, service, id string) (model.Job, error)
-	WaitingWork(ctx context.Context, service string, limit int) ([]string, error)
-	CountWork(ctx context.Context, service string, atMost int) (model.JobCount, error)
-	ListWork(ctx context.Context, service string, states []model.JobState, page lifecycle.PageOf) (lifecycle.Page[model.Job], error)
-	DueWork(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[model.Job], error)
-
-	Worker(ctx context.Context, service, id string) (model.Worker, error)
-	UpdateWorker(ctx context.Context, w model.Worker) (model.Worker, error)
-	Workers(ctx context.Context, service string, page lifecycle.PageOf) (lifecycle.Page[model.Worker], error)
-}
 
 var workTests = []suiteTest{
 	{"a job comes back as it was written", testWorkRoundTrip},

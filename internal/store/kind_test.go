@@ -1,4 +1,4 @@
-package row_test
+package store_test
 
 import (
 	"encoding/json"
@@ -9,30 +9,34 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/remuda-ci/remuda/internal/store/row"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store"
 )
 
-// The rows grow with the design. These tests fill every attribute there is, so
-// that one which is added and forgotten here is found.
+// The rows grow with the design. These tests fill every attribute of every kind, so that one which is added and
+// forgotten in a normal form is found.
 
-func TestRows(t *testing.T) {
-	t.Run("record", func(t *testing.T) { testRow(t, row.Record) })
-	t.Run("report", func(t *testing.T) { testRow(t, row.Report) })
-	t.Run("request", func(t *testing.T) { testRow(t, row.Request) })
-	t.Run("event", func(t *testing.T) { testRow(t, row.Event) })
-	t.Run("job", func(t *testing.T) { testRow(t, row.Job) })
-	t.Run("webhook", func(t *testing.T) { testRow(t, row.Webhook) })
-	t.Run("turns", func(t *testing.T) { testRow(t, row.Turns) })
-	t.Run("service", func(t *testing.T) { testRow(t, row.Service) })
-	t.Run("work job", func(t *testing.T) { testRow(t, row.WorkJob) })
-	t.Run("worker", func(t *testing.T) { testRow(t, row.Worker) })
-	t.Run("service", func(t *testing.T) { testRow(t, row.Service) })
+func TestNormalForms(t *testing.T) {
+	for _, k := range store.Kinds {
+		t.Run(k.Name, func(t *testing.T) {
+			testNormalForm(t, func() any { return k.New(store.Key{}) }, k.Copy)
+		})
+	}
+	t.Run("report", func(t *testing.T) { testNormalForm(t, empty[lifecycle.Report], untyped(store.NormalizeReport)) })
+	t.Run("event", func(t *testing.T) { testNormalForm(t, empty[lifecycle.Event], untyped(store.NormalizeEvent)) })
 }
 
-func testRow[T any](t *testing.T, store func(T) T) {
-	var full T
-	fill(reflect.ValueOf(&full).Elem(), new(int))
-	stored := store(full)
+func empty[T any]() any { return new(T) }
+
+func untyped[T any](normalize func(T) T) func(any) any {
+	return func(row any) any { return new(normalize(*row.(*T))) }
+}
+
+// testNormalForm takes rows as pointers. An empty row has no attributes.
+func testNormalForm(t *testing.T, empty func() any, normalize func(any) any) {
+	full := empty()
+	fill(reflect.ValueOf(full).Elem(), new(int))
+	stored := normalize(full)
 	if diff := cmp.Diff(full, stored); diff != "" {
 		t.Errorf("storing changes the row (-want +got):\n%s", diff)
 	}
@@ -43,19 +47,46 @@ func testRow[T any](t *testing.T, store func(T) T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back T
-	if err := json.Unmarshal(text, &back); err != nil {
+	back := empty()
+	if err := json.Unmarshal(text, back); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(stored, back) {
 		t.Errorf("JSON changes the row:\n%#v\n%#v", stored, back)
 	}
-	notShared(t, reflect.TypeFor[T]().Name(), reflect.ValueOf(full), reflect.ValueOf(stored))
+	row := reflect.ValueOf(full).Elem()
+	notShared(t, row.Type().Name(), row, reflect.ValueOf(stored).Elem())
 
-	var empty T
-	hollow(reflect.ValueOf(&empty).Elem())
-	if got := store(empty); !reflect.DeepEqual(got, *new(T)) {
+	hollowed := empty()
+	hollow(reflect.ValueOf(hollowed).Elem())
+	if got := normalize(hollowed); !reflect.DeepEqual(got, empty()) {
 		t.Errorf("a row with empty lists and zero times in another zone: got %#v, want the zero one", got)
+	}
+}
+
+// TestKinds holds the declarations against each other: what tells rows of one table apart, and what names them.
+func TestKinds(t *testing.T) {
+	taken := map[string]string{}
+	for i, k := range store.Kinds {
+		if k.ID != i {
+			t.Errorf("kind %s has ID %d, want %d", k.Name, k.ID, i)
+		}
+		for _, place := range []string{"kind " + k.Name, "sql " + k.SQL.Name + " " + k.SQL.Prefix, "dynamo " + k.Dynamo.Name + " " + k.Dynamo.Prefix} {
+			if other, ok := taken[place]; ok {
+				t.Errorf("kinds %s and %s are both %q", other, k.Name, place)
+			}
+			taken[place] = k.Name
+		}
+		for _, x := range k.Indexes {
+			if other, ok := taken["index "+x.Name]; ok || x.Kind() != k {
+				t.Errorf("index %q of %s is also of %s", x.Name, k.Name, other)
+			}
+			taken["index "+x.Name] = k.Name
+		}
+		key := k.Key(k.New(store.Key{}))
+		if k.Label(key) == "" || len(k.KeyColumns) == 0 {
+			t.Errorf("kind %s has no label or no key", k.Name)
+		}
 	}
 }
 
@@ -88,7 +119,7 @@ func fill(v reflect.Value, n *int) {
 			fill(v.Field(i), n)
 		}
 	default:
-		panic("a kind of attribute that the stores do not know: " + v.Kind().String())
+		panic("an attribute of a type that the stores do not know: " + v.Kind().String())
 	}
 }
 

@@ -1,0 +1,104 @@
+package store
+
+import (
+	"context"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// The guards of the fleet are few rows by name. A database keeps them in one table, apart by the prefixes of their
+// keys; a new kind like them needs no table of its own.
+
+// FleetHolds has one row: the hold on the whole fleet.
+var FleetHolds = define(Spec[lifecycle.FleetHold]{
+	Name:       "fleet_hold",
+	Label:      func(Key) string { return "the fleet's hold" },
+	Key:        func(*lifecycle.FleetHold) Key { return Key{} },
+	KeyColumns: []string{"name"},
+	Version:    func(h *lifecycle.FleetHold) *int64 { return &h.Version },
+	Upsert:     true,
+	Blank:      func(Key) lifecycle.FleetHold { return lifecycle.FleetHold{} },
+	Normalize: func(h lifecycle.FleetHold) lifecycle.FleetHold {
+		toUTC(&h.Until, &h.SetAt)
+		return h
+	},
+	SQL: Table{Name: "guards", Prefix: "hold"}, Dynamo: Table{Name: "leases", Prefix: "guard/hold"},
+})
+
+// Breakers are the breakers of the pools.
+var Breakers = define(Spec[lifecycle.Breaker]{
+	Name:       "breaker",
+	Label:      func(key Key) string { return "breaker of pool " + key[0] },
+	Key:        func(b *lifecycle.Breaker) Key { return Key{b.Pool} },
+	KeyColumns: []string{"name"},
+	Version:    func(b *lifecycle.Breaker) *int64 { return &b.Version },
+	Upsert:     true,
+	Blank:      func(key Key) lifecycle.Breaker { return lifecycle.Breaker{Pool: key[0]} },
+	Normalize:  normalizeBreaker,
+	SQL:        Table{Name: "guards", Prefix: "breaker/"}, Dynamo: Table{Name: "leases", Prefix: "guard/breaker/"},
+})
+
+// maxEntries is how many bytes the entries of an account have as JSON, at most.
+const maxEntries = 1 << 20
+
+// QuotaLedgers are the accounts of limits. Their entries are compressed for the reason that the turns are.
+var QuotaLedgers = define(Spec[lifecycle.QuotaLedger]{
+	Name:       "account",
+	Key:        func(a *lifecycle.QuotaLedger) Key { return Key{a.Name} },
+	KeyColumns: []string{"name"},
+	Version:    func(a *lifecycle.QuotaLedger) *int64 { return &a.Version },
+	Upsert:     true,
+	Blank:      func(key Key) lifecycle.QuotaLedger { return lifecycle.QuotaLedger{Name: key[0]} },
+	Normalize:  normalizeLedger,
+	SQL:        Table{Name: "guards", Prefix: "account/"}, Dynamo: Table{Name: "leases", Prefix: "guard/account/"},
+	Large: []Large[lifecycle.QuotaLedger]{{"entries", func(a *lifecycle.QuotaLedger) any { return &a.Reservations }, maxEntries}},
+})
+
+func normalizeBreaker(b lifecycle.Breaker) lifecycle.Breaker {
+	toUTC(&b.OpenUntil)
+	b.Interruptions = cloned(b.Interruptions)
+	for i := range b.Interruptions {
+		toUTC(&b.Interruptions[i].At)
+	}
+	return b
+}
+
+func normalizeLedger(a lifecycle.QuotaLedger) lifecycle.QuotaLedger {
+	toUTC(&a.AuditedAt)
+	a.Reservations = cloned(a.Reservations)
+	for i := range a.Reservations {
+		toUTC(&a.Reservations[i].At)
+		a.Reservations[i].HostKeys = cloned(a.Reservations[i].HostKeys)
+	}
+	return a
+}
+
+// FleetHold reads the hold on the whole fleet. One that was never set is empty and of version 0.
+func (s Store) FleetHold(ctx context.Context) (lifecycle.FleetHold, error) {
+	return get(ctx, s, FleetHolds, Key{})
+}
+
+// UpdateFleetHold replaces the hold whose stored version is h.Version (0: there is none): else ErrConflict.
+func (s Store) UpdateFleetHold(ctx context.Context, h lifecycle.FleetHold) (lifecycle.FleetHold, error) {
+	return update(ctx, s, FleetHolds, h)
+}
+
+// Breaker reads the breaker of a pool. One that was never written is empty and of version 0.
+func (s Store) Breaker(ctx context.Context, pool string) (lifecycle.Breaker, error) {
+	return get(ctx, s, Breakers, Key{pool})
+}
+
+// UpdateBreaker replaces the breaker whose stored version is b.Version (0: there is none): else ErrConflict.
+func (s Store) UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (lifecycle.Breaker, error) {
+	return update(ctx, s, Breakers, b)
+}
+
+// QuotaLedger reads the account of a limit. One that was never written is empty and of version 0.
+func (s Store) QuotaLedger(ctx context.Context, name string) (lifecycle.QuotaLedger, error) {
+	return get(ctx, s, QuotaLedgers, Key{name})
+}
+
+// UpdateQuotaLedger replaces the account whose stored version is a.Version (0: there is none): else ErrConflict.
+func (s Store) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
+	return update(ctx, s, QuotaLedgers, a)
+}

@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// The indexes of instances.
+var (
+	InstancesByKey  = &Index{Name: "instances"}
+	InstancesByRun  = &Index{Name: "instances by run", By: []string{"run_id"}}
+	InstancesByPool = &Index{
+		Name: "instances by pool", By: []string{"pool", "resource_class", "usage_class", "trust_key"}, Order: "pooled_at",
+	}
+	InstancesByDue = &Index{Name: "instances by due", Order: Due}
+)
+
+// Instances are the hosts' records.
+var Instances = define(Spec[lifecycle.Record]{
+	Name:       "instance",
+	Key:        func(r *lifecycle.Record) Key { return Key{r.HostKey} },
+	KeyColumns: []string{"host_key"},
+	Version:    func(r *lifecycle.Record) *int64 { return &r.Version },
+	Expires:    func(r *lifecycle.Record) time.Time { return r.ExpiresAt },
+	Normalize:  normalizeRecord,
+	Columns: []Column[lifecycle.Record]{
+		{"state", func(r *lifecycle.Record) Value { return TextValue(string(r.State)) }},
+		{"run_id", func(r *lifecycle.Record) Value { return TextIf(r.RunID != "", r.RunID) }},
+		{"pool", func(r *lifecycle.Record) Value { return TextValue(r.Pool) }},
+		{"resource_class", func(r *lifecycle.Record) Value { return TextValue(r.ResourceClass) }},
+		{"usage_class", func(r *lifecycle.Record) Value { return TextValue(string(r.UsageClass)) }},
+		{"trust_key", func(r *lifecycle.Record) Value { return TextValue(r.TrustKey) }},
+		{"pooled_at", func(r *lifecycle.Record) Value { return TimeIf(!r.PooledAt.IsZero(), r.PooledAt) }},
+		{Due, func(r *lifecycle.Record) Value { return TimeIf(!r.DueAt.IsZero(), r.DueAt) }},
+	},
+	Indexes: []*Index{InstancesByKey, InstancesByRun, InstancesByPool, InstancesByDue},
+	SQL:     Table{Name: "instances"}, Dynamo: Table{Name: "instances"},
+})
+
+func normalizeRecord(r lifecycle.Record) lifecycle.Record {
+	toUTC(&r.Threshold, &r.RuntimeEndsAt, &r.ReleasedAt, &r.DueAt, &r.PooledAt, &r.Hold, &r.OrphanAt,
+		&r.IdleDetectedAt, &r.ScaleDownAt, &r.InterruptionAt, &r.LaunchedAt, &r.CreatedAt, &r.UpdatedAt, &r.ExpiresAt)
+	r.Labels = cloned(r.Labels)
+	if r.Registration = pointer(r.Registration); r.Registration != nil {
+		toUTC(&r.Registration.ExpiresAt)
+	}
+	if r.LostBy = pointer(r.LostBy); r.LostBy != nil {
+		r.LostBy.Labels = cloned(r.LostBy.Labels)
+	}
+	return r
+}
+
+// CreateInstance writes a new record: ErrExists if the host key is taken.
+func (s Store) CreateInstance(ctx context.Context, r lifecycle.Record) error {
+	return create(ctx, s, Instances, r)
+}
+
+// UpdateInstance replaces the record whose stored version is r.Version: else ErrConflict.
+func (s Store) UpdateInstance(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error) {
+	return update(ctx, s, Instances, r)
+}
+
+// ClaimInstance takes a pooled host if c.Holds for its record: else ErrConflict.
+func (s Store) ClaimInstance(ctx context.Context, c lifecycle.Claim) (_ lifecycle.Record, err error) {
+	defer s.observed("", "claim_instance", &err)
+	return s.backend.ClaimInstance(ctx, c)
+}
+
+// Instance reads one record, consistently: ErrNotFound.
+func (s Store) Instance(ctx context.Context, hostKey string) (lifecycle.Record, error) {
+	return get(ctx, s, Instances, Key{hostKey})
+}
+
+// Instances reads many records, consistently and in any order; missing ones are left out.
+func (s Store) Instances(ctx context.Context, hostKeys []string) ([]lifecycle.Record, error) {
+	keys := make([]Key, len(hostKeys))
+	for i, hostKey := range hostKeys {
+		keys[i] = Key{hostKey}
+	}
+	return getMany(ctx, s, "instances", Instances, keys)
+}
+
+// InstancesOfRun lists the records that name the run, in order of host key.
+func (s Store) InstancesOfRun(ctx context.Context, runID string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+	return list(ctx, s, Instances, Query{
+		Op: "instances_of_run", Index: InstancesByRun, Partitions: [][]string{{runID}}, Page: page,
+	})
+}
+
+// PooledInstances lists the pooled records of a pool, queue and trust key, the longest pooled first.
+func (s Store) PooledInstances(
+	ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, page lifecycle.PageOf,
+) (lifecycle.Page[lifecycle.Record], error) {
+	return list(ctx, s, Instances, Query{
+		Op: "pooled_instances", Index: InstancesByPool,
+		Partitions: [][]string{{pool, q.ResourceClass, string(q.UsageClass), trustKey}}, Page: page,
+	})
+}
+
+// DueInstances lists the records that were due at now or before, the longest due first.
+func (s Store) DueInstances(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+	return listDue(ctx, s, Instances, "due_instances", InstancesByDue, now, page)
+}
+
+// ListInstances lists the records that pass the filter, in order of host key. It is for people.
+func (s Store) ListInstances(ctx context.Context, f lifecycle.Filter, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+	q := Query{Op: "list_instances", Index: InstancesByKey, Partitions: whole, Stale: true, Page: page}
+	if f.RunID != "" {
+		q.Index, q.Partitions = InstancesByRun, [][]string{{f.RunID}}
+	}
+	if len(f.States) > 0 {
+		states := make([]string, len(f.States))
+		for i, state := range f.States {
+			states[i] = string(state)
+		}
+		q.Where = append(q.Where, Match{"state", states})
+	}
+	if f.ResourceClass != "" {
+		q.Where = append(q.Where, Match{"resource_class", []string{f.ResourceClass}})
+	}
+	return list(ctx, s, Instances, q)
+}

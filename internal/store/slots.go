@@ -1,0 +1,46 @@
+package store
+
+import (
+	"context"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// maxOpenTurns is how many bytes the open turns of a pool have as JSON, at most: 1,000 turns of less than 1 KB.
+const maxOpenTurns = 1 << 20
+
+// SlotTables are the accounts of the job pools, a row a pool.
+//
+// The open turns are written whole at each change. A thousand of them as attributes would be 200 to 400 KB, where a
+// DynamoDB row may have 400, and a unit is paid for each KB, of which one row takes 1,000 a second. Compressed they
+// are about a tenth, since their repositories, hosts and times are much alike.
+var SlotTables = define(Spec[lifecycle.SlotTable]{
+	Name:       "turns",
+	Label:      func(key Key) string { return "turns of pool " + key[0] },
+	Key:        func(t *lifecycle.SlotTable) Key { return Key{t.Pool} },
+	KeyColumns: []string{"pool"},
+	Version:    func(t *lifecycle.SlotTable) *int64 { return &t.Version },
+	Upsert:     true,
+	Blank:      func(key Key) lifecycle.SlotTable { return lifecycle.SlotTable{Pool: key[0]} },
+	Normalize:  normalizeTurns,
+	SQL:        Table{Name: "turns"}, Dynamo: Table{Name: "jobs", Prefix: "turns/"},
+	Large: []Large[lifecycle.SlotTable]{{"open", func(t *lifecycle.SlotTable) any { return &t.Open }, maxOpenTurns}},
+})
+
+func normalizeTurns(t lifecycle.SlotTable) lifecycle.SlotTable {
+	t.Open = cloned(t.Open)
+	for i := range t.Open {
+		toUTC(&t.Open[i].AssignedAt)
+	}
+	return t
+}
+
+// SlotTable reads the accounts of a pool, consistently. Those of a pool that has none are empty and of version 0.
+func (s Store) SlotTable(ctx context.Context, pool string) (lifecycle.SlotTable, error) {
+	return get(ctx, s, SlotTables, Key{pool})
+}
+
+// UpdateSlotTable replaces the accounts whose stored version is t.Version (0: there are none): else ErrConflict.
+func (s Store) UpdateSlotTable(ctx context.Context, t lifecycle.SlotTable) (lifecycle.SlotTable, error) {
+	return update(ctx, s, SlotTables, t)
+}
