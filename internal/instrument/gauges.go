@@ -12,12 +12,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
 const (
-	// CountEvery is the least time between two counts, each of which reads every host.
+	// CountEvery is the least time between two counts: each reads every host.
 	// Collectors scrape about as often. A replica that is not scraped never counts.
 	CountEvery = 30 * time.Second
 	// countTimeout is less than collectors wait for an answer (10 s).
@@ -81,7 +82,7 @@ func (g *HostGauges) countHosts(ctx context.Context) {
 	for page := (lifecycle.PageOf{Limit: pageSize}); ; {
 		hosts, err := g.Store.ListInstances(ctx, living, page)
 		if err != nil {
-			g.Log.Warn("hosts not counted", "error", err)
+			g.Log.Warn("hosts not counted", logkey.Error, err)
 			return
 		}
 		for _, r := range hosts.Items {
@@ -103,7 +104,7 @@ func (g *HostGauges) countServices(ctx context.Context) {
 	for page := (lifecycle.PageOf{Limit: pageSize}); ; {
 		services, err := g.Services(ctx, page)
 		if err != nil {
-			g.Log.Warn("services not counted", "error", err)
+			g.Log.Warn("services not counted", logkey.Error, err)
 			return
 		}
 		for _, s := range services.Items {
@@ -134,7 +135,7 @@ func (g *HostGauges) readHold(ctx context.Context) {
 	defer cancel()
 	hold, err := g.Guards.FleetHold(ctx)
 	if err != nil {
-		g.Log.Warn("fleet hold not read", "error", err)
+		g.Log.Warn("fleet hold not read", logkey.Error, err)
 		return
 	}
 	g.Metrics.SetFleetHeld(hold.InForce(time.Now()))
@@ -151,12 +152,12 @@ func (g *HostGauges) countJobs(ctx context.Context) {
 	for _, pool := range g.Pools {
 		slots, err := g.Jobs.SlotTable(ctx, pool)
 		if err != nil {
-			g.Log.Warn("slots not counted", "pool", pool, "error", err)
+			g.Log.Warn("slots not counted", logkey.Pool, pool, logkey.Error, err)
 			return
 		}
 		waiting, err := g.waiting(ctx, pool)
 		if err != nil {
-			g.Log.Warn("waiting jobs not counted", "pool", pool, "error", err)
+			g.Log.Warn("waiting jobs not counted", logkey.Pool, pool, logkey.Error, err)
 			return
 		}
 		g.Metrics.SetJobs(pool, waiting, len(slots.Open))
