@@ -23,11 +23,11 @@ import (
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
-// program is what AWS is told in the user agent.
+// program is the name of agentd in the user agent of AWS calls.
 const program = "remuda-agentd"
 
-// findAWS is a host whose rows are in DynamoDB: an EC2 instance, unless the
-// configuration says which host this is.
+// findAWS finds a host whose rows are in DynamoDB: an EC2 instance, unless the
+// configuration names the host.
 func findAWS(ctx context.Context, c config, fail func(error)) (place, error) {
 	if c.InstanceID == "" {
 		return findInstance(ctx, c, fail)
@@ -57,8 +57,8 @@ func findInstance(ctx context.Context, c config, fail func(error)) (place, error
 	if c.Systemd == nil && !c.Host.JobsReadMetadata {
 		log.Warn("jobs run as agentd's own user and can read the instance metadata: serve only repositories that you trust")
 	}
-	// The calls about the machine itself go to where it is, those about its rows
-	// to where the tables are.
+	// Calls about the machine itself go to its region, those about its rows to the
+	// region of the tables.
 	here, err := load(ctx, id.Region)
 	if err != nil {
 		return place{}, err
@@ -85,7 +85,7 @@ func findInstance(ctx context.Context, c config, fail func(error)) (place, error
 	return p, nil
 }
 
-// load sets up the SDK. Nothing but other settings can mend what fails here.
+// load sets up the SDK. Only other settings can fix a failure here.
 func load(ctx context.Context, region string) (sdk.Config, error) {
 	c, err := aws.Load(ctx, aws.Options{Region: region, Program: program})
 	if err != nil {
@@ -94,14 +94,14 @@ func load(ctx context.Context, region string) (sdk.Config, error) {
 	return c, nil
 }
 
-// Pauses between questions to instance metadata that does not answer. It is
-// hardly ever away for long, and a host waits.
+// Bounds of the pauses between calls of instance metadata that does not answer. It is
+// hardly ever unavailable for long, and the host waits for it.
 const (
 	firstPause   = 500 * time.Millisecond
 	longestPause = 10 * time.Second
 )
 
-// identify asks until there is an answer, for as long as a host may take to boot.
+// identify asks instance metadata until it answers, for as long as a host may take to boot.
 func identify(ctx context.Context, client *metadata.Client, limit time.Duration, log hclog.Logger) (imds.Identity, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -114,20 +114,20 @@ func identify(ctx context.Context, client *metadata.Client, limit time.Duration,
 			return id, nil
 		}
 		if failures == 1 {
-			log.Warn("this machine does not say which one it is, asking again; if it is not in EC2, write instance_id", "error", err)
+			log.Warn("instance metadata does not identify this machine, asking again; if it is not in EC2, write instance_id", "error", err)
 		}
 		if pauses.Wait(ctx, failures) != nil {
-			return imds.Identity{}, fmt.Errorf("find out which instance this is: %w", err)
+			return imds.Identity{}, fmt.Errorf("identify this instance: %w", err)
 		}
 	}
 }
 
-// metadataEndpoint is the SDK's variable for a stand-in of the metadata service.
+// metadataEndpoint is the SDK's environment variable for a stand-in of the metadata service.
 const metadataEndpoint = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
 
-// powerOff is the command for the machine that agentd runs on. Where a stand-in
-// says which instance that is, the machine is another one, and is only powered
-// off if the configuration says how.
+// powerOff returns the command that powers off the machine that agentd runs on. With a
+// stand-in of the metadata service the machine is not that instance, and is powered off
+// only if the configuration has a command.
 func (c config) powerOff() []string {
 	if len(c.PowerOff) == 0 && os.Getenv(metadataEndpoint) == "" {
 		return []string{"systemctl", "poweroff"}

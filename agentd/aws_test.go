@@ -116,7 +116,7 @@ func TestLateInstance(t *testing.T) {
 	i.aws.Inject(awstest.Fault{Service: "sts", Kind: awstest.InternalError})
 	i.create("101")
 	i.start()
-	i.logs("this machine does not say which one it is")
+	i.logs("instance metadata does not identify this machine")
 	i.logs("no AWS credentials")
 	i.metadata.Heal()
 	i.eventually("STS is asked", func() bool { return i.calls()["sts:GetCallerIdentity"] > 0 })
@@ -251,7 +251,7 @@ func TestMachineThatIsNotInEC2(t *testing.T) {
 	if code := i.exited(); code != exitFailure {
 		t.Errorf("agentd exited with %d, want %d", code, exitFailure)
 	}
-	for _, want := range []string{"find out which instance this is", "write instance_id"} {
+	for _, want := range []string{"identify this instance", "write instance_id"} {
 		if !strings.Contains(i.log(), want) {
 			t.Errorf("%q is not in the log", want)
 		}

@@ -18,30 +18,30 @@ import (
 
 // config is agentd's configuration file.
 type config struct {
-	// InstanceID is the id of this host. Where the store is DynamoDB it may be
-	// left out: then this is an EC2 instance, which says so itself.
+	// InstanceID is the id of this host. With DynamoDB it may be left out: then this
+	// is an EC2 instance, and its metadata has the id.
 	InstanceID string `yaml:"instance_id"`
-	// HostKey is the key of its two rows; the instance id if it is left out. An
-	// EC2 instance asks for it.
+	// HostKey is the key of its two rows; by default the instance id. An EC2 instance
+	// asks STS for it.
 	HostKey string `yaml:"host_key"`
-	// HostFile is where user data tells region, prefix and pool.
+	// HostFile is the file in which user data writes region, prefix and pool.
 	HostFile string `yaml:"host_file"`
 	// Directory is where the host keeps everything, as an absolute path.
 	Directory string       `yaml:"directory"`
 	Store     storeConfig  `yaml:"store"`
 	Runner    runnerConfig `yaml:"runner"`
-	// Systemd makes the tasks of the host units of systemd, which an image does;
-	// without it they are processes of agentd's own user.
+	// Systemd makes the tasks of the host units of systemd, as on an image. Without
+	// it they are processes of agentd's own user.
 	Systemd *systemdConfig `yaml:"systemd"`
-	// PreRunner is run once per boot before the first registration, PostRelease
-	// in each clean-up. With systemd both run as root.
+	// PreRunner runs once per boot before the first registration, PostRelease in each
+	// clean-up. With systemd both run as root.
 	PreRunner   hookConfig `yaml:"pre_runner"`
 	PostRelease hookConfig `yaml:"post_release"`
 	// BootTimeout is how long the host waits for its record.
 	BootTimeout time.Duration `yaml:"boot_timeout"`
 	Intervals   intervals     `yaml:"intervals"`
-	// PowerOff is the command that powers an EC2 instance off which EC2 does not
-	// end.
+	// PowerOff is the command that powers off an EC2 instance that EC2 does not
+	// terminate.
 	PowerOff []string `yaml:"power_off"`
 	// LogLevel is one of trace, debug, info, warn and error.
 	LogLevel string `yaml:"log_level"`
@@ -50,11 +50,11 @@ type config struct {
 
 	// Host is the content of HostFile.
 	Host hostFile
-	// Path is where the configuration was read.
+	// Path is the file that the configuration was read from.
 	Path string
 }
 
-// storeConfig is one of the two.
+// storeConfig configures one of the two stores.
 type storeConfig struct {
 	SQLite   *sqliteConfig   `yaml:"sqlite"`
 	DynamoDB *dynamodbConfig `yaml:"dynamodb"`
@@ -66,9 +66,9 @@ type sqliteConfig struct {
 }
 
 type dynamodbConfig struct {
-	// Prefix begins the names of the tables; empty: that of HostFile.
+	// Prefix is the prefix of the table names; empty for that of HostFile.
 	Prefix string `yaml:"prefix"`
-	// Region of the tables; empty: that of HostFile, or that of this machine.
+	// Region is that of the tables; empty for that of HostFile, or of this machine.
 	Region string `yaml:"region"`
 }
 
@@ -81,11 +81,11 @@ type runnerConfig struct {
 	MinimumFreeMiB int64 `yaml:"minimum_free_mib"`
 }
 
-// hookConfig is a script of the operator's.
+// hookConfig configures a script of the operator.
 type hookConfig struct {
-	// Script is its absolute path; none if it is left out.
+	// Script is its absolute path; empty for none.
 	Script string `yaml:"script"`
-	// Timeout is how long it may take; then it is killed, and has failed.
+	// Timeout is how long it may take. After that it is killed and counts as failed.
 	Timeout time.Duration `yaml:"timeout"`
 }
 
@@ -95,21 +95,21 @@ type intervals struct {
 	Heartbeat   time.Duration `yaml:"heartbeat"`
 }
 
-// defaultMinimumFreeMiB: a checkout and a build hardly fit in less.
+// defaultMinimumFreeMiB is the least in which a checkout and a build usually fit.
 const defaultMinimumFreeMiB = 1024
 
-// defaultPostRelease is long for a script that tidies up, and leaves the rest of
-// the release timeout of 120 s to the clean-up.
+// defaultPostRelease is long for a script that cleans up, and leaves the rest of the
+// release timeout of 120 s for the clean-up.
 const defaultPostRelease = 30 * time.Second
 
-// Bounds of what can be configured. A host is taken for silent after 60 s, so
-// a slower heartbeat would end it; a read costs money in every hour.
+// Bounds of the configuration. A host counts as silent after 60 s, so a slower heartbeat
+// would end it. Reads cost money every hour.
 const (
 	shortestInterval = 10 * time.Millisecond
 	longestRead      = 30 * time.Second
 	longestHeartbeat = 25 * time.Second
 	longestPreRunner = 30 * time.Minute
-	// longestPostRelease: a host whose release takes longer than 120 s is ended.
+	// longestPostRelease is below the 120 s after which a release ends the host.
 	longestPostRelease = 90 * time.Second
 )
 
@@ -205,7 +205,7 @@ func (c *config) validateStore(root strictyaml.Place) {
 	}
 }
 
-// validateLocal: without AWS there is nobody to ask.
+// validateLocal checks the settings of a host without AWS, where no service knows them.
 func (c *config) validateLocal(root strictyaml.Place) {
 	if c.InstanceID == "" {
 		root.At("instance_id").Errorf("is missing; write the id of this host")
@@ -224,7 +224,7 @@ var (
 	regionName = regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$`)
 )
 
-// matches: what is empty is told by somebody else.
+// matches checks the format of a value. Another rule reports an empty one.
 func matches(p strictyaml.Place, value string, pattern *regexp.Regexp, want string) {
 	if value != "" && !pattern.MatchString(value) {
 		p.Errorf("is %.80q; write %s", value, want)

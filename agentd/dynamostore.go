@@ -11,14 +11,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
-// dynamoStore asks for the key of its rows when it first needs it, and keeps it.
-// As long as it does not know it, the store is away: credentials may come late,
-// and a job may be running meanwhile.
+// dynamoStore asks for the key of its rows on first use, and keeps it. Without the key the
+// store counts as unavailable: credentials may come late, and a job may be running.
 type dynamoStore struct {
 	tables *dynamo.Store
 	learn  func(context.Context) (string, error)
-	// fail hears of a key that is not this host's: then there is no use in
-	// going on.
+	// fail is called with the error of a key that is not this host's. The agent cannot
+	// work then.
 	fail func(error)
 
 	key  string
@@ -49,7 +48,7 @@ func (s *dynamoStore) Record(ctx context.Context, consistent bool) (lifecycle.Re
 	return s.view.Record(ctx, consistent)
 }
 
-// PutReport implements agent.Store. It puts in the key.
+// PutReport implements agent.Store. It fills in the key.
 func (s *dynamoStore) PutReport(ctx context.Context, p lifecycle.Report) error {
 	if err := s.open(ctx); err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -58,5 +57,5 @@ func (s *dynamoStore) PutReport(ctx context.Context, p lifecycle.Report) error {
 	return s.view.PutReport(ctx, p)
 }
 
-// Close has nothing to let go of.
+// Close has nothing to close.
 func (s *dynamoStore) Close() error { return nil }

@@ -8,17 +8,17 @@ import (
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 )
 
-// hostFile is what the user data of a host's launch template tells its agent:
-// where the host belongs. The file is written at boot, by cloud-init, before
-// agentd starts; its JSON is YAML.
+// hostFile is what the user data of a host's launch template tells its agent: where the
+// host belongs. cloud-init writes the file at boot, before agentd starts. It is JSON, which
+// is YAML too.
 type hostFile struct {
 	Region string `yaml:"region"`
 	Prefix string `yaml:"prefix"`
-	// Pool is told in the log.
+	// Pool is only logged.
 	Pool string `yaml:"pool"`
-	// PreRunner is the path of the pool's script; none if it is left out.
+	// PreRunner is the path of the pool's pre-runner script; empty for none.
 	PreRunner string `yaml:"pre_runner"`
-	// PostRelease is that of its script for the clean-up.
+	// PostRelease is the path of its post-release script; empty for none.
 	PostRelease string `yaml:"post_release"`
 	// Privileged says that jobs may become root.
 	Privileged bool `yaml:"privileged"`
@@ -39,8 +39,8 @@ func (h *hostFile) Validate(root strictyaml.Place) {
 	}
 }
 
-// readHostFile fills in what the configuration leaves open. What the
-// configuration says counts over it.
+// readHostFile fills in what the configuration leaves out. The configuration takes
+// precedence.
 func (c *config) readHostFile() error {
 	if c.HostFile != "" {
 		data, err := os.ReadFile(c.HostFile)
@@ -60,5 +60,5 @@ func (c *config) readHostFile() error {
 	return nil
 }
 
-// defaultPrefix is that of a deployment that was given no name.
+// defaultPrefix is the table prefix of a deployment without a name.
 const defaultPrefix = "remuda"

@@ -1,9 +1,8 @@
 // Command agentd is the host agent: it keeps one host in step with its record.
 //
-// It exits with 0 once it has powered its host off, with 78 (EX_CONFIG of
-// sysexits.h) when its configuration can never work, and with 1 otherwise, also
-// when it was told to stop: then whoever supervises it starts it again, and it
-// finds its runner as it left it.
+// It exits with 0 once it has powered off its host, with 78 (EX_CONFIG of sysexits.h) if
+// its configuration can never work, and with 1 otherwise, also after SIGTERM. Its
+// supervisor restarts it then, and it finds its runner as it left it.
 package main
 
 import (
@@ -25,14 +24,14 @@ const (
 	exitConfiguration = 78
 )
 
-// The agent shares its host with jobs, which need the memory more: its heap
-// is a few MiB, and collecting it twice as often as usual costs nothing.
+// The agent shares its host with jobs, which need the memory more. Its heap has a few MiB,
+// and collecting it twice as often as usual costs nothing.
 const (
 	gcPercent   = 50
 	memoryLimit = 24 << 20 // bytes; soft
 )
 
-// configError is an error that only another configuration can mend.
+// configError is an error that only another configuration can fix.
 type configError struct{ err error }
 
 func (e *configError) Error() string { return e.err.Error() }
@@ -66,9 +65,9 @@ Units of agentd's own run, as root or as the runner's user:
        agentd check-metadata
 `
 
-// order is what agentd is told to do.
+// order is the command line of agentd.
 type order struct {
-	what       string // empty: to be the agent
+	what       string // empty for running the agent
 	config     string
 	assignment int64
 }
@@ -102,7 +101,7 @@ func command(ctx context.Context, args []string) error {
 	return run(ctx, c)
 }
 
-// readOrder takes a word, and flags before or after it.
+// readOrder reads a command, and flags before or after it.
 func readOrder(args []string) (order, error) {
 	var o order
 	flags := flag.NewFlagSet("agentd", flag.ContinueOnError)
@@ -133,11 +132,11 @@ func (o order) check(rest []string) error {
 	case "clean":
 		needsAssignment = true
 	default:
-		return fmt.Errorf("%q is nothing that agentd does", o.what)
+		return fmt.Errorf("unknown command %q", o.what)
 	}
 	switch {
 	case len(rest) > 0:
-		return fmt.Errorf("%q is one argument too many", rest[0])
+		return fmt.Errorf("unexpected argument %q", rest[0])
 	case needsConfig && o.config == "":
 		return errors.New("no configuration file is given")
 	case needsAssignment && o.assignment <= 0:
@@ -146,7 +145,7 @@ func (o order) check(rest []string) error {
 	return nil
 }
 
-// saveMemory leaves alone what the environment says.
+// saveMemory sets the limits of the garbage collector, unless the environment does.
 func saveMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

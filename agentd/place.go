@@ -7,32 +7,33 @@ import (
 	"github.com/remuda-ci/remuda/internal/host"
 )
 
-// place is what agentd finds where it runs: a machine of a launcher with a
-// database file, or one of EC2.
+// place is the environment that agentd runs in: a local host with a database file, or an
+// EC2 instance.
 type place struct {
 	instanceID string
-	// hostKey is the key of the host's rows; where it is still to be asked for,
-	// the store puts it in.
+	// hostKey is the key of the host's rows. The store fills it in where it has to be
+	// asked for first.
 	hostKey string
 	store   interface {
 		agent.Store
 		Close() error
 	}
-	// power is the machine's switch; nil: the host ends with agentd.
+	// power powers off the machine; nil if the host ends with agentd.
 	power powerSwitch
-	// watches tell the host, until ctx is done, what is said of the machine's end.
+	// watches report notices about the machine's end to the host, until ctx is done.
 	watches []func(ctx context.Context, h *host.Host)
 }
 
-// powerSwitch ends a machine, and sees to it that it ends.
+// powerSwitch ends a machine, and makes sure that it ends.
 type powerSwitch interface {
 	host.Power
-	// Await waits for the end that Off has begun: an error means that it does
-	// not come.
+	// Await waits for the end that Off has begun. An error means that it does not
+	// come.
 	Await(ctx context.Context) error
 }
 
-// findPlace calls fail when it turns out later that agentd can never work here.
+// findPlace finds out where agentd runs. It calls fail if it turns out later that agentd
+// can never work there.
 func findPlace(ctx context.Context, c config, fail func(error)) (place, error) {
 	if c.Store.DynamoDB != nil {
 		return findAWS(ctx, c, fail)

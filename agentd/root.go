@@ -2,7 +2,7 @@ package main
 
 import "context"
 
-// prepare and clean are what units of root do for the agent: see host.
+// prepare and clean run as root, in units that the agent starts: see package host.
 
 func prepare(ctx context.Context, c config) error {
 	h, err := c.host(0)

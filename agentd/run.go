@@ -16,13 +16,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
-// errStopped is no power-off: the host goes on, with or without its agent.
+// errStopped means that agentd was stopped and the host lives on, without its agent.
 var errStopped = errors.New("stopped by a signal; the runner is left as it is")
 
 func run(ctx context.Context, c config) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	// Whoever waits for agentd need not wait for the machine to say which it is.
+	// systemd need not wait until instance metadata has identified the machine.
 	tell := teller(c.logger(""))
 	tell(notify.Ready())
 	tell(notify.Status("finding out which machine this is"))
@@ -61,24 +61,24 @@ func run(ctx context.Context, c config) error {
 		return err
 	}
 	if c.Systemd == nil || p.power == nil {
-		return nil // whoever started agentd takes its end for the machine's
+		return nil // the supervisor of agentd treats its end as that of the machine
 	}
 	return p.power.Await(ctx)
 }
 
-// teller returns what says when systemd could not be told something, once.
+// teller returns a function that logs a failure of sd_notify, once.
 func teller(log hclog.Logger) func(error) {
 	said := false
 	return func(err error) {
 		if err != nil && !said {
-			log.Warn("systemd does not hear", "error", err)
+			log.Warn("sd_notify failed", "error", err)
 		}
 		said = err != nil
 	}
 }
 
-// runAgent runs the agent until the machine is powered off, or it is told to
-// stop. systemd hears how it goes.
+// runAgent runs the agent until the machine is powered off or agentd is stopped. It
+// reports state and status to systemd.
 func runAgent(ctx context.Context, a *agent.Agent, h *host.Host, log hclog.Logger) error {
 	tell := teller(log)
 	err := a.Run(ctx, agent.Waker{
@@ -93,8 +93,8 @@ func runAgent(ctx context.Context, a *agent.Agent, h *host.Host, log hclog.Logge
 	return nil
 }
 
-// host is what the configuration makes of this machine, whose id may still be
-// unknown. The assignment is that of a clean-up.
+// host opens this machine as the configuration describes it. Its id may still be unknown.
+// assignment is that of a clean-up; 0 otherwise.
 func (c config) host(assignment int64) (*host.Host, error) {
 	log := c.logger(c.InstanceID)
 	systemd, err := c.systemd(assignment, log.Named("reset"))
@@ -108,7 +108,7 @@ func (c config) host(assignment int64) (*host.Host, error) {
 	})
 }
 
-// stopped says why agentd ends without having powered off its host.
+// stopped returns the error with which agentd ends without having powered off its host.
 func stopped(ctx context.Context, err error) error {
 	var wrong *configError
 	switch {
@@ -120,7 +120,7 @@ func stopped(ctx context.Context, err error) error {
 	return err
 }
 
-// logger is that of a host; the id may not be known yet.
+// logger returns the logger of a host. Its id may not be known yet.
 func (c config) logger(instanceID string) hclog.Logger {
 	log := telemetry.NewLogger("agentd", c.LogLevel, c.LogFormat, os.Stderr)
 	if instanceID == "" {
@@ -129,16 +129,15 @@ func (c config) logger(instanceID string) hclog.Logger {
 	return log.With("instance", instanceID)
 }
 
-// lockState keeps a second agentd off the host. On a disk that takes nothing
-// there is no lock to be had, and a job may be running that must be looked
-// after all the same.
+// lockState keeps a second agentd from working on the host. On a disk that cannot be
+// written there is no lock, but agentd runs anyway, since a job may be running.
 func lockState(log hclog.Logger, path string) (release func(), err error) {
 	lock, err := host.Lock(path)
 	if errors.Is(err, host.ErrInUse) {
 		return nil, err
 	}
 	if err != nil {
-		log.Error("cannot lock the host, going on without", "error", err)
+		log.Error("cannot lock the host, continuing without a lock", "error", err)
 		return func() {}, nil
 	}
 	return func() { lock.Close() }, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 )
 
-// sqliteStore opens the database when it is first needed. One that cannot be
-// opened is a store that is away: a job may be running meanwhile.
+// sqliteStore opens the database on first use. If it cannot be opened, the store counts as
+// unavailable, since a job may be running.
 type sqliteStore struct {
 	path    string
 	hostKey string
@@ -48,7 +48,7 @@ func (s *sqliteStore) PutReport(ctx context.Context, p lifecycle.Report) error {
 	return s.view.PutReport(ctx, p)
 }
 
-// Close lets go of the file.
+// Close closes the database, if it is open.
 func (s *sqliteStore) Close() error {
 	if s.db == nil {
 		return nil

@@ -13,27 +13,27 @@ import (
 	"github.com/remuda-ci/remuda/internal/host/units"
 )
 
-// systemdConfig is how the tasks of a host run as units.
+// systemdConfig configures how the tasks of a host run as units.
 type systemdConfig struct {
-	// User is whom jobs run as; by default defaultUser.
+	// User is the user that jobs run as; by default defaultUser.
 	User   string      `yaml:"user"`
 	Limits limitConfig `yaml:"limits"`
 }
 
-// limitConfig bounds what a run may use of its host; 0: as systemd has it.
+// limitConfig bounds what a run may use of its host; 0 for the default of systemd.
 type limitConfig struct {
-	// Tasks are processes and threads.
+	// Tasks bounds processes and threads.
 	Tasks int64 `yaml:"tasks"`
-	// OpenFiles is for each process.
+	// OpenFiles applies to each process.
 	OpenFiles int64 `yaml:"open_files"`
-	// MemoryMiB is of all its processes together.
+	// MemoryMiB applies to all processes together.
 	MemoryMiB int64 `yaml:"memory_mib"`
 }
 
 const (
 	defaultUser = "runner"
-	// defaultTasks is more than builds use, and few enough that a fork bomb
-	// leaves the host able to end it.
+	// defaultTasks is more than builds use, and few enough that the host can still end
+	// a fork bomb.
 	defaultTasks = 32768
 	// defaultOpenFiles is what GitHub's own runners have.
 	defaultOpenFiles = 65536
@@ -45,7 +45,7 @@ func (s *systemdConfig) SetDefaults() {
 	s.Limits = limitConfig{Tasks: defaultTasks, OpenFiles: defaultOpenFiles}
 }
 
-// Bounds of limits: below the least ones the runner itself does not start.
+// Bounds of the limits. Below the lower ones the runner itself does not start.
 const (
 	leastTasks     = 128
 	leastOpenFiles = 1024
@@ -73,20 +73,20 @@ func (c *config) validateSystemd(root strictyaml.Place) {
 	limit(at.At("limits", "memory_mib"), l.MemoryMiB, leastMemoryMiB)
 }
 
-// limit: 0 is no limit.
+// limit checks a limit. 0 means no limit.
 func limit(p strictyaml.Place, value, least int64) {
 	if value != 0 && (value < least || value > mostOfAll) {
 		p.Errorf("is %d; write a number from %d to %d, or 0 for no limit", value, least, mostOfAll)
 	}
 }
 
-// secretsDir is the RuntimeDirectory= of agentd.service: in memory, and root's.
+// secretsDir is the RuntimeDirectory= of agentd.service: in memory, and readable by root only.
 const secretsDir = "/run/remuda"
 
-// dockerGroup is whose members may use docker, which makes them root.
+// dockerGroup is the group that may use docker, which gives its members root's rights.
 const dockerGroup = "docker"
 
-// systemd is nil for a host without units. The assignment is that of a clean-up.
+// systemd returns nil for a host without units. assignment is that of a clean-up.
 func (c config) systemd(assignment int64, log hclog.Logger) (*host.Systemd, error) {
 	if c.Systemd == nil {
 		return nil, nil
@@ -105,7 +105,7 @@ func (c config) systemd(assignment int64, log hclog.Logger) (*host.Systemd, erro
 	}
 	program, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("find agentd itself: %w", err)
+		return nil, fmt.Errorf("find path of agentd: %w", err)
 	}
 	s := &host.Systemd{
 		User: c.Systemd.User, UID: uid, GID: gid, Home: who.HomeDir, Program: program, Config: c.Path, Secrets: secretsDir,

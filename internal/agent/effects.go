@@ -36,7 +36,7 @@ func (a *Agent) act(ctx context.Context, now time.Time, d Decision) (began, over
 	if d.Effect == EffectNone || now.Before(e.notBefore) {
 		return false, false
 	}
-	a.log.Info("effect", "effect", d.Effect, "reason", d.Reason)
+	a.log.Info("effect", "effect", string(d.Effect), "reason", d.Reason)
 	if err := a.perform(ctx, now, d); err != nil {
 		e.failures++
 		e.err = fmt.Errorf("%s: %w", d.Effect, err)

@@ -19,19 +19,19 @@ import (
 // The directories that a job writes to and that Clean renews.
 var jobDirs = []string{"work", "home", "tmp"}
 
-// endLimit is proc.KillLimit before the end of the machine, which takes the rest with
-// it: the agent gives an effect 30 s, and most of that is for EC2's answer.
+// endLimit is how long processes may take to die before the machine is powered off, which
+// ends the rest. An effect of the agent has 30 s, and most of that is for EC2's answer.
 const endLimit = 4 * time.Second
 
-// cleaning is the file of a clean-up that has ended.
+// cleanResult is the content of cleanResultFile.
 type cleanResult struct {
 	Assignment int64     `json:"assignment"`
 	At         time.Time `json:"at"`
 	Failure    string    `json:"failure,omitempty"`
 }
 
-// Clean begins the clean-up: everything that the last run left running or
-// lying about goes, and then a look at the result decides.
+// Clean begins the clean-up: it removes everything that the last run left running or on
+// disk, and then verifies the result.
 func (h *Host) Clean(ctx context.Context, assignment int64) error {
 	t := h.task(taskClean)
 	st, err := h.taskStatus(ctx, t)
@@ -48,10 +48,10 @@ func (h *Host) Clean(ctx context.Context, assignment int64) error {
 	return nil
 }
 
-// cleanResult is the file of a clean-up that has ended.
+// cleanResultFile is the file with the result of the last clean-up.
 const cleanResultFile = "state/tasks/clean.result"
 
-// CleanNow cleans the host and writes down how that went.
+// CleanNow cleans the host and records the result.
 func (h *Host) CleanNow(ctx context.Context, assignment int64) error {
 	err := h.cleanAndCheck(ctx)
 	result := cleanResult{Assignment: assignment, At: time.Now()}
@@ -63,7 +63,7 @@ func (h *Host) CleanNow(ctx context.Context, assignment int64) error {
 		writeErr = writeFile(h.path(cleanResultFile), data)
 	}
 	if writeErr != nil {
-		h.log.Error("cannot write the result of the clean-up", "error", writeErr)
+		h.log.Error("cannot write result of clean-up", "error", writeErr)
 	}
 	return errors.Join(err, writeErr)
 }
@@ -102,11 +102,11 @@ func (h *Host) clean(ctx context.Context) error {
 	return nil
 }
 
-// cleaned tells of the clean-up.
+// cleanProgress returns the progress of the clean-up.
 func (h *Host) cleanProgress(ctx context.Context) (agent.Progress, error) {
 	st, err := h.taskStatus(ctx, h.task(taskClean))
 	if err != nil {
-		return agent.Progress{}, fmt.Errorf("look at clean-up: %w", err)
+		return agent.Progress{}, fmt.Errorf("read state of clean-up: %w", err)
 	}
 	if st.running {
 		return h.progress(ctx, h.task(taskClean), st, 0), nil
@@ -116,7 +116,7 @@ func (h *Host) cleanProgress(ctx context.Context) (agent.Progress, error) {
 		return agent.Progress{}, nil
 	}
 	if err != nil {
-		return agent.Progress{}, fmt.Errorf("look at clean-up: %w", err)
+		return agent.Progress{}, fmt.Errorf("read state of clean-up: %w", err)
 	}
 	var result cleanResult
 	if json.Unmarshal(data, &result) != nil {
@@ -141,9 +141,9 @@ func (h *Host) checkDisk() error {
 	return nil
 }
 
-// killAll kills every process of the host until none is left. Those that are
-// born meanwhile are found by the next look, and those of which nothing can be
-// said are looked at until something can, or they are gone.
+// killAll kills every process of the host until none is left. The next scan finds those
+// that were started in the meantime. Those that cannot be told apart yet are scanned
+// again until they can, or are gone.
 func (h *Host) killAll(limit time.Duration) error {
 	end := time.Now().Add(limit)
 	for quiet := 0; quiet < proc.QuietScans; time.Sleep(proc.KillPause) {
@@ -156,7 +156,7 @@ func (h *Host) killAll(limit time.Duration) error {
 			quiet++
 			continue
 		case late:
-			return fmt.Errorf("kill processes: %d are left after %s, the first is %d (%s)",
+			return fmt.Errorf("kill processes: %d remain after %s, the first is %d (%s)",
 				len(pids), limit, pids[0], proc.Default.Program(pids[0]))
 		}
 		quiet = 0
@@ -169,11 +169,11 @@ func (h *Host) killAll(limit time.Duration) error {
 	return nil
 }
 
-// PowerOff ends everything that runs on the host but the agent, and then the
-// machine. Where it has no switch of its own the agent ends itself then, which
-// whoever started it takes for the end of the machine.
-func (h *Host) PowerOff(ctx context.Context, why string) error {
-	h.log.Warn("powering off", "why", why)
+// PowerOff ends everything that runs on the host except the agent, and then powers off
+// the machine. Without Options.Power the agent ends itself after that, and its init
+// treats that as the end of the machine.
+func (h *Host) PowerOff(ctx context.Context, reason string) error {
+	h.log.Warn("powering off", "reason", reason)
 	err := h.processes.endAll()
 	switch {
 	case h.o.Power == nil && err != nil:
@@ -181,9 +181,9 @@ func (h *Host) PowerOff(ctx context.Context, why string) error {
 	case h.o.Power == nil:
 		return nil
 	case err != nil:
-		h.log.Error("not everything could be ended before the machine", "error", err)
+		h.log.Error("cannot end all processes before the machine", "error", err)
 	}
-	if err := h.o.Power.Off(ctx, why); err != nil {
+	if err := h.o.Power.Off(ctx, reason); err != nil {
 		return fmt.Errorf("power off: %w", err)
 	}
 	return nil

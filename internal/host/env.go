@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// environment is what runner and pre-runner script get: nothing of the
-// agent's own but, without systemd, where programs are.
+// environment is the environment of runner and pre-runner script. Nothing of the agent's
+// own environment is in it except, without systemd, PATH.
 func (h *Host) environment() []string {
 	env := []string{
 		InstanceIDVariable + "=" + h.o.InstanceID,
@@ -22,8 +22,8 @@ func (h *Host) environment() []string {
 	return env
 }
 
-// lastOfEach leaves the last of each variable, as exec does: systemd refuses a
-// unit with a name twice.
+// lastOfEach keeps the last value of each variable, as exec does: systemd refuses a unit
+// with a variable twice.
 func lastOfEach(env []string) []string {
 	last := map[string]int{}
 	name := func(variable string) string {
@@ -42,5 +42,5 @@ func lastOfEach(env []string) []string {
 	return kept
 }
 
-// usualPath is where programs are on a machine that says nothing else.
+// usualPath is the PATH of tasks where none is given.
 const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -32,7 +32,7 @@ func writeFileMode(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// remedied adds what a person can do about a failure to write.
+// withRemedy adds what a person can do about a failure to write.
 func withRemedy(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -43,14 +43,14 @@ func withRemedy(err error) error {
 	return err
 }
 
-// maxFile bounds what is read of a small file, in bytes.
+// maxFile is the size of the largest file that is read, in bytes.
 const maxFile = 1 << 20
 
-// errNotPlain: a job put something else in the place of a file.
+// errNotRegular means that a job has put something else in the place of a file.
 var errNotRegular = errors.New("not one of our files")
 
-// readFile reads a small file. Jobs can write where many of them are: it
-// follows no link, waits for no pipe and takes in no more than maxFile.
+// readFile reads a small file. Jobs can write to the directories of many of them, so it
+// follows no link, waits for no pipe and reads at most maxFile.
 func readFile(path string) ([]byte, error) {
 	f, err := openRegular(path)
 	if err != nil {
@@ -64,11 +64,11 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// openPlain opens a regular file for reading, and nothing else.
+// openRegular opens a regular file for reading, and nothing else.
 func openRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	switch {
-	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENXIO), errors.Is(err, fs.ErrPermission): // a link, a socket, closed to us
+	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENXIO), errors.Is(err, fs.ErrPermission): // a link, a socket, no permission
 		return nil, fmt.Errorf("%s: %w", path, errNotRegular)
 	case err != nil:
 		return nil, err
@@ -89,7 +89,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// readNumber reads a small file with one number in it; 0 when it has none.
+// readNumber reads a small file with one number in it; 0 if it has none.
 func readNumber(path string) int {
 	data, err := readFile(path)
 	if err != nil {
@@ -102,8 +102,8 @@ func readNumber(path string) int {
 	return n
 }
 
-// tailLimit is how much of a log is taken for a detail, in bytes: more than is
-// reported, since the agent takes secrets out before it cuts.
+// tailLimit is how much of a log goes into a detail, in bytes. It is more than is
+// reported, since the agent removes secrets before it cuts.
 const tailLimit = 8 << 10
 
 // tailOf returns the end of what was written to a log since offset.

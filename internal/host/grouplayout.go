@@ -17,11 +17,12 @@ type groupLayout struct{ h *Host }
 
 var _ layout = (*groupLayout)(nil)
 
-// ready: what the pre-runner script made is wherever the agent's user may write.
+// makeReady does not run the pre-runner script again: what it made may be anywhere that
+// the agent's user can write to, and is not renewed.
 func (l *groupLayout) makeReady(context.Context) error { return nil }
 
-// preparation is the pre-runner script. A command of it that fails makes it
-// fail, also in the middle of a pipe.
+// prepareCommand runs the pre-runner script. If one of its commands fails, even in the
+// middle of a pipe, the script fails.
 func (l *groupLayout) prepareCommand() *command {
 	h := l.h
 	if h.o.PreRunner == "" {
@@ -33,7 +34,7 @@ func (l *groupLayout) prepareCommand() *command {
 	}
 }
 
-// startClean cleans within the agent; when that is killed it begins again.
+// startClean cleans within the agent. If the agent is killed, the clean-up starts over.
 func (l *groupLayout) startClean(_ context.Context, t task, b startRecord) error {
 	if err := t.recordStart(b); err != nil {
 		return err
@@ -43,7 +44,7 @@ func (l *groupLayout) startClean(_ context.Context, t task, b startRecord) error
 		return err
 	}
 	go func() {
-		_ = l.h.CleanNow(context.Background(), b.Assignment) // which wrote down how it went
+		_ = l.h.CleanNow(context.Background(), b.Assignment) // which has recorded the result
 		lock.Close()
 		l.h.notify()
 	}()
@@ -106,9 +107,9 @@ func (l *groupLayout) setUp() error {
 	return h.mirrorRunner(self())
 }
 
-// shield makes the files for the secrets of a JIT configuration, so
-// that they are nobody else's to read: the runner leaves the mode of a file that
-// is there, and would make one that everybody may read.
+// protectCredentials creates the files for the secrets of a JIT configuration, readable
+// by their owner only. The runner keeps the mode of an existing file, and would create
+// one that everybody can read.
 func (l *groupLayout) protectCredentials() error {
 	for _, name := range []string{"runner/.credentials", "runner/.credentials_rsaparams"} {
 		f, err := os.OpenFile(l.h.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -116,7 +117,7 @@ func (l *groupLayout) protectCredentials() error {
 			err = f.Close()
 		}
 		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("shield credentials: %w", err)
+			return fmt.Errorf("protect credentials: %w", err)
 		}
 	}
 	return nil
@@ -128,7 +129,7 @@ func self() tree.Owner { return tree.Owner{UID: os.Getuid(), GID: os.Getgid()} }
 func (l *groupLayout) environment() []string {
 	env := []string{"HOME=" + l.h.path("home"), "TMPDIR=" + l.h.path("tmp"), "PATH=" + cmp.Or(os.Getenv("PATH"), usualPath)}
 	if os.Geteuid() == 0 {
-		// The runner refuses to run as root unless it is told that this is meant.
+		// The runner refuses to run as root without this.
 		env = append(env, "RUNNER_ALLOW_RUNASROOT=1")
 	}
 	return env

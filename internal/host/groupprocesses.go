@@ -12,14 +12,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/proc"
 )
 
-// groups is the launcher of the embedded default: each task runs in a process
+// groupProcesses are the processes of the embedded default: each task runs in a process
 // group of its own, as the agent's own user. Its files are
 //
 //	NAME.lock   locked by the process for as long as it lives
 //	NAME.pid    its pid, which is also the id of its group
 //
-// Whoever finds the lock free knows that the process is gone, whatever became
-// of the agent that started it; no pid is compared with a remembered one.
+// If the lock is free the process is gone, even if the agent that started it has died
+// too. No pid is compared with a remembered one.
 type groupProcesses struct {
 	h    *Host
 	scan logScan
@@ -27,9 +27,9 @@ type groupProcesses struct {
 
 var _ processes = (*groupProcesses)(nil)
 
-// wrapper runs a command and writes down its pid and its exit code. It holds
-// the lock, file descriptor 3, and the command does not. The command must not
-// run when its pid cannot be written: nobody could end it.
+// wrapper runs a command and records its pid and its exit code. It holds the lock, file
+// descriptor 3, and the command does not. The command must not run if its pid cannot be
+// written: it could not be ended.
 const wrapper = `echo "$$" >"$1.pid" || exit 126
 name=$1
 shift
@@ -63,7 +63,7 @@ func (g *groupProcesses) start(_ context.Context, t task, b startRecord, c comma
 		return fmt.Errorf("start %s: %w", t.name, err)
 	}
 	go func() {
-		_ = cmd.Wait() // how it ended is in NAME.exit
+		_ = cmd.Wait() // the result is in NAME.exit
 		g.h.notify()
 	}()
 	return nil
@@ -74,7 +74,7 @@ func (g *groupProcesses) find(_ context.Context, t task, _ startRecord) (taskPro
 	if err != nil {
 		return taskProcess{}, err
 	}
-	// The order matters: a task writes its pid before it lets go of the lock.
+	// The order matters: a task writes its pid before it releases the lock.
 	group := readNumber(t.path + ".pid")
 	if !held {
 		return taskProcess{ended: group > 0, code: codeUnknown}, nil
@@ -90,7 +90,7 @@ func (g *groupProcesses) find(_ context.Context, t task, _ startRecord) (taskPro
 	return f, err
 }
 
-// adopt looks at every process, so it is only asked when there is reason to.
+// adopt scans all processes, so it is called only when there is a reason.
 func (g *groupProcesses) adopt(context.Context, bool) (*startRecord, taskProcess, error) {
 	pid, err := g.h.findMarked(listenerProgram)
 	if err != nil || pid == 0 {

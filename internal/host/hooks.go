@@ -17,15 +17,15 @@ import (
 // The job hooks, which the runner's worker runs before the first and after the
 // last step of a job. In job they and the agent tell each other
 //
-//	allow     which jobs may start, each thing on a line: run id and repository;
-//	          the run that was allowed last, and the worker that had taken a job
-//	          when the host was released; the scope of which one job may start,
-//	          and the one of which one might last; written by the agent
+//	allow     which jobs may start, written by the agent, one field on each line:
+//	          run id, repository, the run that was allowed before, the worker
+//	          that had a job of it when the host was released, the scope from
+//	          which one job may start, and the scope that was allowed before
 //	box/jobs      one byte for every job that has begun since the last clean-up
 //	box/busy      there while a job runs; its name
-//	box/refused   the run whose job was refused; stays for good
+//	box/refused   the run whose job was refused; stays permanently
 //
-// What is in the box jobs can write, or take away.
+// Jobs can write to the box, and delete what is in it.
 const (
 	hookStarted   = "hooks/job-started.sh"
 	hookCompleted = "hooks/job-completed.sh"
@@ -43,7 +43,7 @@ var jobStarted []byte
 //go:embed job-completed.sh
 var jobCompleted []byte
 
-// placeholder stands in the hooks for the path of job, quoted.
+// placeholder is replaced in the hooks by the quoted path of job.
 var placeholder = []byte("@JOB_DIR@")
 
 func (h *Host) writeHooks() error {
@@ -62,12 +62,11 @@ func (h *Host) writeHooks() error {
 
 func shellQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// Allow tells the job-started hook which jobs may start. A job that was taken
-// before the host was released may start all the same, as long as the worker
-// that took it lives.
+// Allow tells the job-started hook which jobs may start. A job that was taken before the
+// host was released may still start, as long as the worker that took it lives.
 func (h *Host) Allow(ctx context.Context, a agent.Allowed) error {
 	if strings.ContainsAny(a.RunID+a.Repository+a.JobsOf, "\n\r") {
-		return errors.New("allow jobs: line break in what they are of")
+		return errors.New("allow jobs: line break in run, repository or scope")
 	}
 	next, err := h.nextAllowance(ctx, a)
 	if err == nil {
@@ -87,7 +86,7 @@ func (h *Host) nextAllowance(ctx context.Context, a agent.Allowed) (allowance, e
 	case before.Allowed != none:
 		next.released = before.Allowed
 		next.worker, err = h.currentWorker(ctx)
-	default: // released before, by an agent that was killed then
+	default: // released by an agent that was killed after that
 		next.released, next.worker = before.released, before.worker
 	}
 	return next, err
@@ -96,8 +95,8 @@ func (h *Host) nextAllowance(ctx context.Context, a agent.Allowed) (allowance, e
 // allowance is the content of the file allow.
 type allowance struct {
 	agent.Allowed
-	released agent.Allowed // what was allowed last
-	worker   int           // that had taken a job of it then; 0: none had
+	released agent.Allowed // what was allowed before the release
+	worker   int           // that had a job of it at that time; 0 for none
 }
 
 func (a allowance) text() []byte {
@@ -113,7 +112,7 @@ func (h *Host) allowance() (allowance, error) {
 	if err != nil {
 		return allowance{}, err
 	}
-	lines := append(strings.Split(string(data), "\n"), make([]string, 6)...) // those that are missing are empty
+	lines := append(strings.Split(string(data), "\n"), make([]string, 6)...) // missing lines are empty
 	worker, err := strconv.Atoi(lines[3])
 	if err != nil {
 		worker = 0
@@ -125,18 +124,18 @@ func (h *Host) allowance() (allowance, error) {
 	}, nil
 }
 
-// lookAtJob tells of what the hooks wrote.
+// observeJob reads what the hooks have written.
 func (h *Host) observeJob(s *agent.Observed) error {
 	a, err := h.allowance()
 	if err != nil {
-		return fmt.Errorf("look at jobs: %w", err)
+		return fmt.Errorf("read job markers: %w", err)
 	}
 	s.Allowed = a.Allowed
 	if info, err := os.Stat(h.path(markJobs)); err == nil {
 		s.Jobs = int(info.Size())
 	}
 	if h.hasBusyMarker() {
-		// What cannot be read has no name.
+		// An unreadable marker has no name.
 		name, _ := readFile(h.path(markBusy))
 		s.Job = clip(strings.TrimSpace(string(name)), longestName)
 	}
@@ -148,20 +147,20 @@ func (h *Host) observeJob(s *agent.Observed) error {
 			s.Refused = "unknown"
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("look at jobs: %w", err)
+		return fmt.Errorf("read job markers: %w", err)
 	}
 	return nil
 }
 
-// longestName is more than GitHub allows a job's id, in bytes.
+// longestName is longer than GitHub allows the id of a job to be, in bytes.
 const longestName = 200
 
 func clip(s string, most int) string { return s[:min(len(s), most)] }
 
 func (h *Host) hasBusyMarker() bool { return exists(h.path(markBusy)) }
 
-// forgetJobs takes away what the hooks wrote for the last run. That a job was
-// refused is never taken away.
+// removeJobMarkers removes what the hooks wrote for the last run, except that a job was
+// refused, which stays.
 func (h *Host) removeJobMarkers() error {
 	for _, name := range []string{markJobs, markBusy} {
 		if err := os.Remove(h.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

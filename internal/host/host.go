@@ -1,21 +1,3 @@
-// Package host is the machine that the agent works on: the runner, its
-// configuration, the pre-runner script and the clean-up each outlive the agent.
-// A launcher starts them, as units of systemd (Options.Systemd) or, in the
-// embedded default, in process groups of the agent's own user.
-//
-// Below the host's directory are
-//
-//	runner/   the runner: config.sh, bin/Runner.Listener; renewed by Clean
-//	work/     of the jobs; renewed by Clean
-//	hooks/    the job hooks, written by the agent
-//	job/      what hooks and agent tell each other; see hooks
-//	state/    agent.json, what the agent remembers
-//	state/tasks/   what was begun and how it ended; see task
-//	home/ tmp/ logs/   where there are no units: with them jobs have the home of
-//	          their user and the machine's /tmp, and logs are in the journal
-//
-// Everything that Look says comes from there, from systemd and from /proc, so an
-// agent that was killed finds all of it again.
 package host
 
 import (
@@ -35,42 +17,42 @@ import (
 	"github.com/remuda-ci/remuda/internal/proc"
 )
 
-// InstanceIDVariable is the environment variable that marks the processes of a
-// host. The compute adapter finds them by it.
+// InstanceIDVariable is the environment variable that marks the processes of a host. The
+// compute adapter finds them by it.
 const InstanceIDVariable = "REMUDA_INSTANCE_ID"
 
-// Options of a host.
+// Options configure a host.
 type Options struct {
-	// InstanceID may be empty until Become.
+	// InstanceID may be empty until SetIdentity.
 	InstanceID string
 	// Dir is the host's directory. It must be absolute.
 	Dir string
-	// Distribution is an unpacked runner, which is linked or copied.
+	// Distribution is the directory of an unpacked runner, which is linked or copied.
 	Distribution string
-	// PreRunner is the path of the pre-runner script; empty: there is none.
+	// PreRunner is the path of the pre-runner script; empty for none.
 	PreRunner string
-	// PreRunnerLimit is how long it may take; 0: DefaultPreRunnerLimit.
+	// PreRunnerLimit is how long it may take; 0 for DefaultPreRunnerLimit.
 	PreRunnerLimit time.Duration
 	// Env is added to the environment of runner and pre-runner script.
 	Env map[string]string
 	// MinimumFree is the disk space that a clean host must have, in bytes.
 	MinimumFree uint64
-	// Systemd lets tasks run as its units; nil: in process groups.
+	// Systemd makes tasks run as units of systemd; nil for process groups.
 	Systemd *Systemd
-	// Power ends the machine; nil: the host ends with its agent, as its init
-	// sees to. Become sets it too.
+	// Power ends the machine. If it is nil, the host ends with its agent, for which
+	// its init provides. SetIdentity sets it too.
 	Power  Power
 	Logger hclog.Logger
 }
 
-// Power is the machine's own switch.
+// Power powers off the machine.
 type Power interface {
 	// Off returns when the end of the machine has begun. It is safe to repeat.
-	Off(ctx context.Context, why string) error
+	Off(ctx context.Context, reason string) error
 }
 
-// DefaultPreRunnerLimit is enough to pull an image or two, and leaves half of
-// the creation timeout of 10 m for the rest.
+// DefaultPreRunnerLimit is enough to pull an image or two, and leaves half of the
+// creation timeout of 10 m for the rest.
 const DefaultPreRunnerLimit = 5 * time.Minute
 
 // Host is one machine. Its methods are called by one goroutine.
@@ -84,18 +66,18 @@ type Host struct {
 	layout        layout
 	changed       chan struct{}
 	poll          *time.Timer
-	version       string       // of the runner; empty: not known
-	watchedWorker atomic.Int64 // pid of the worker that is waited for
-	interruptedAt atomic.Int64 // when the cloud takes the machine, in Unix nanoseconds; 0: not known to
+	version       string       // of the runner; empty if unknown
+	watchedWorker atomic.Int64 // pid of the worker whose end is waited for
+	interruptedAt atomic.Int64 // when the cloud reclaims the machine, in Unix nanoseconds; 0 if that is not announced
 	rebalanceAt   atomic.Int64 // when the cloud advised to leave it, likewise
 }
 
 var _ agent.Host = (*Host)(nil)
 
-// New opens the host and makes its directories. An error means that it can
-// never work. A host that was set up before is opened whatever is missing now,
-// and so is one whose disk takes nothing, since a job may be running on it:
-// what cannot be done there fails when it is tried, and is reported.
+// New opens the host and makes its directories. An error means that it can never work. A
+// host that was set up before is opened even if something is missing now, or if its disk
+// cannot be written, since a job may be running on it. What cannot be done there fails
+// when it is tried, and is reported.
 func New(o Options) (*Host, error) {
 	if err := o.complete(); err != nil {
 		return nil, fmt.Errorf("open host: %w", err)
@@ -112,7 +94,7 @@ func New(o Options) (*Host, error) {
 		if !h.hasRunner() {
 			return nil, fmt.Errorf("open host: %w", err)
 		}
-		h.log.Error("what the host is made of is no longer there", "error", err)
+		h.log.Error("files of the host are missing", "error", err)
 	}
 	if err := h.layout.setUp(); err != nil {
 		h.log.Error("cannot set up the host's directory", "error", err)
@@ -134,7 +116,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// checkFiles looks at what the host is made of.
+// checkFiles checks that the distribution and the pre-runner script exist.
 func (o *Options) checkFiles() error {
 	var wrong []error
 	for _, name := range []string{"config.sh", "bin/Runner.Listener"} {
@@ -153,7 +135,7 @@ func (o *Options) checkFiles() error {
 	return errors.Join(wrong...)
 }
 
-// furnished reports whether the runner is in its place.
+// hasRunner reports whether the runner is in its place.
 func (h *Host) hasRunner() bool {
 	return exists(h.path("runner/bin/Runner.Listener")) && exists(h.path("runner/config.sh"))
 }
@@ -175,7 +157,7 @@ func (h *Host) mirrorRunner(o tree.Owner) error {
 	return nil
 }
 
-// makeDirs makes directories that are the agent's own.
+// makeDirs makes directories that belong to the agent.
 func (h *Host) makeDirs(names ...string) error {
 	for _, name := range names {
 		if err := os.MkdirAll(h.path(name), 0o755); err != nil {
@@ -189,31 +171,31 @@ func (h *Host) path(elem ...string) string {
 	return filepath.Join(append([]string{h.o.Dir}, elem...)...)
 }
 
-// Interrupted tells the host when the cloud will take it, by the cloud's notice.
-// Unlike most methods it may be called by any goroutine.
+// Interrupted records when the cloud will reclaim the host, by the cloud's notice. Unlike
+// most methods it may be called by any goroutine.
 func (h *Host) Interrupted(at time.Time) {
 	h.interruptedAt.Store(at.UnixNano())
 	h.notify()
 }
 
-// Rebalance tells the host that the cloud advised to leave it. It too may be
-// called by any goroutine.
+// Rebalance records that the cloud advised to leave the host. It too may be called by any
+// goroutine.
 func (h *Host) Rebalance(at time.Time) {
 	h.rebalanceAt.Store(at.UnixNano())
 	h.notify()
 }
 
-// Become tells the host which instance it is, how that is ended, and where to say
-// what happens to it. power may be nil.
+// SetIdentity sets which instance the host is, how that is powered off, and the logger for
+// it. power may be nil.
 func (h *Host) SetIdentity(instanceID string, power Power, log hclog.Logger) {
 	h.o.InstanceID, h.o.Power, h.log = instanceID, power, log
 }
 
-// Tidy puts away what an agent that was killed has left in memory. Only the
-// agent itself may call it.
+// RemoveSecrets removes secrets that a killed agent has left in memory. Only the agent
+// itself may call it.
 func (h *Host) RemoveSecrets() { h.processes.removeSecrets() }
 
-// Changed receives when something on the host may have changed.
+// Changed receives a value when something on the host may have changed.
 func (h *Host) Changed() <-chan struct{} { return h.changed }
 
 func (h *Host) notify() {
@@ -223,15 +205,15 @@ func (h *Host) notify() {
 	}
 }
 
-// How soon Look asks to be called again. An idle host asks for nothing.
+// How soon after Observe the host notifies Changed. An idle host does not.
 const (
-	// hurry is while something is under way that somebody waits for.
+	// pollProcesses is while a process group runs that a run waits for.
 	pollProcesses = 5 * time.Millisecond
-	// patience is that where the end of something is heard of, and looking is
-	// only for what was not heard.
+	// pollUnits is the same for units: systemd announces their end, and polling is
+	// only for announcements that were missed.
 	pollUnits = 100 * time.Millisecond
-	// attention is while a listener may be given a job: busy is to be known
-	// at once. A worker's end is heard of without looking.
+	// pollListening is while a listener may get a job, since the host is to be known
+	// as busy at once. The end of a worker is noticed without polling.
 	pollListening = 250 * time.Millisecond
 )
 
@@ -249,7 +231,7 @@ func (h *Host) setPoll(s agent.Observed) {
 	}
 }
 
-// Look says what is really there.
+// Observe returns the actual state of the host.
 func (h *Host) Observe(ctx context.Context) (agent.Observed, error) {
 	if err := ctx.Err(); err != nil {
 		return agent.Observed{}, err
@@ -262,7 +244,7 @@ func (h *Host) Observe(ctx context.Context) (agent.Observed, error) {
 		s.RebalanceAt = time.Unix(0, at)
 	}
 	var errs [5]error
-	// The clean-up first: while it runs the rest is in motion, and once it has
+	// The clean-up comes first: while it runs the rest is changing, and once it has
 	// ended nothing is.
 	s.Cleaned, errs[0] = h.cleanProgress(ctx)
 	s.Prepared, errs[1] = h.prepareProgress(ctx)

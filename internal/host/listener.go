@@ -13,17 +13,17 @@ import (
 	"github.com/remuda-ci/remuda/internal/proc"
 )
 
-// The programs of the runner, by the names that they are started by.
+// The names of the runner's programs.
 const (
 	listenerProgram = "Runner.Listener"
 	workerProgram   = "Runner.Worker"
 )
 
-// listening is the one line of the runner's output that is read.
+// listening is the only line of the runner's output that is searched for.
 var listening = []byte("Listening for Jobs")
 
-// Listen starts the listener itself: run.sh would hide its exit codes. It is
-// not started beside one that runs.
+// Listen starts the listener itself, since run.sh would hide its exit codes. It does
+// nothing if a listener runs.
 func (h *Host) Listen(ctx context.Context, a agent.Assignment) error {
 	if f, err := h.listener(ctx); err != nil || f.pid != 0 {
 		return err
@@ -47,9 +47,9 @@ func (h *Host) Listen(ctx context.Context, a agent.Assignment) error {
 	return nil
 }
 
-// Stop asks the listener to end, by the signal that ctrl-c sends; the second
-// time it kills all that it started. A worker's job would die with it, so it is
-// left alone while there is one.
+// Stop asks the listener to end, by the signal that ctrl-c sends. The second time it kills
+// everything that the listener has started. It does nothing while there is a worker,
+// whose job would die too.
 func (h *Host) Stop(ctx context.Context) error {
 	f, err := h.listener(ctx)
 	if err != nil || f.pid == 0 {
@@ -71,14 +71,14 @@ func (h *Host) Stop(ctx context.Context) error {
 	return nil
 }
 
-// listener finds the listener that runs; its pid is 0 when there is none.
+// listener finds the running listener; its pid is 0 if there is none.
 func (h *Host) listener(ctx context.Context) (taskProcess, error) {
 	st, err := h.listenerStatus(ctx)
 	return st.taskProcess, err
 }
 
-// listenerStanding is the standing of the listener's task, or that of a listener that
-// the task's files do not know, because they are lost or its wrapper was killed.
+// listenerStatus returns the status of the listener's task, or of a listener that the
+// task's files do not know because they are lost or its wrapper was killed.
 func (h *Host) listenerStatus(ctx context.Context) (taskStatus, error) {
 	st, err := h.taskStatus(ctx, h.task(taskListen))
 	if err != nil || st.running || !exists(h.path("runner/.runner")) {
@@ -95,17 +95,17 @@ func (h *Host) listenerStatus(ctx context.Context) (taskStatus, error) {
 	st.taskProcess.pid, st.handle, st.running = f.pid, f.handle, true
 	if b != nil {
 		st.start = b
-		// Written down, so that its end will be known. Else that is all there is.
+		// This is recorded so that its end will be known. Otherwise it is not.
 		_ = h.task(taskListen).recordStart(*b)
 	}
 	return st, nil
 }
 
-// lookAtListener tells of the listener and of its worker.
+// observeListener reads the state of the listener and of its worker.
 func (h *Host) observeListener(ctx context.Context, s *agent.Observed) error {
 	st, err := h.listenerStatus(ctx)
 	if err != nil {
-		return fmt.Errorf("look at listener: %w", err)
+		return fmt.Errorf("read state of listener: %w", err)
 	}
 	l := &s.Listener
 	if st.start != nil {
@@ -132,7 +132,7 @@ func (h *Host) phaseOfRunning(ctx context.Context, st taskStatus, l *agent.Liste
 		l.At = info.ModTime()
 		return agent.ListenerStopping
 	}
-	// One whose start is not known has been there for long.
+	// A listener whose start is unknown has been running for long.
 	if st.start == nil || h.processes.hasWritten(ctx, t, *st.start, listening) {
 		return agent.ListenerListening
 	}
@@ -140,8 +140,8 @@ func (h *Host) phaseOfRunning(ctx context.Context, st taskStatus, l *agent.Liste
 	return agent.ListenerStarting
 }
 
-// lookForWorker says whether a job runs. The hook's marker says it first; that
-// it is over is said by the end of the worker alone.
+// observeWorker reads whether a job runs. The hook's marker shows its begin first. Only
+// the end of the worker shows its end.
 func (h *Host) observeWorker(ctx context.Context, s *agent.Observed, listener int) error {
 	var worker int
 	var err error
@@ -153,21 +153,21 @@ func (h *Host) observeWorker(ctx context.Context, s *agent.Observed, listener in
 		worker, err = h.processes.findWorker(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("look for worker: %w", err)
+		return fmt.Errorf("find worker: %w", err)
 	}
 	if s.Busy = worker != 0; s.Busy {
 		h.notifyAtExit(worker)
 		return nil
 	}
 	if h.hasBusyMarker() {
-		// Its worker was killed. Where the marker cannot be removed it is
-		// looked into again, which only takes time.
+		// Its worker was killed. If the marker cannot be removed, the worker is
+		// looked for again each time, which only costs time.
 		_ = h.removeFile(markBusy)
 	}
 	return nil
 }
 
-// worker finds the worker among the listener's children; 0 when there is none.
+// workerOf finds the worker among the listener's children; 0 if there is none.
 func (h *Host) workerOf(listener int) (int, error) {
 	pids, err := proc.Default.Children(listener)
 	if err != nil {
@@ -181,7 +181,7 @@ func (h *Host) workerOf(listener int) (int, error) {
 	return 0, nil
 }
 
-// livingWorker finds the worker of the listener that runs; 0 when there is none.
+// currentWorker finds the worker of the running listener; 0 if there is none.
 func (h *Host) currentWorker(ctx context.Context) (int, error) {
 	f, err := h.listener(ctx)
 	if err != nil || f.pid == 0 {

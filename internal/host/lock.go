@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// lockTries and lockPause bound the wait for a lock that is free but for a
-// moment: a process that is just being started holds all that is open, and one
-// that was killed does until the kernel has closed it. Two seconds are far more
-// than that takes on a machine that has anything else to do.
+// lockTries and lockPause bound the wait for a lock that is held only for a moment: a
+// process that is just being started inherits all open files, and one that was killed
+// keeps its files until the kernel has closed them. Two seconds are far more than that
+// takes, even on a busy machine.
 const (
 	lockTries = 2000
 	lockPause = time.Millisecond
@@ -29,7 +29,7 @@ func lockWithin(f *os.File) (err error) {
 	return err
 }
 
-// locked reports whether somebody holds the lock on the file.
+// isLocked reports whether the file is locked by a process.
 func isLocked(path string) (bool, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// logScan looks for the line in a log that is still being written. It reads
-// what is new in pieces of fixed size, whatever the length of its lines.
+// logScan searches a log that is still being written for a text. It reads what is new in
+// chunks of fixed size, whatever the length of the lines.
 type logScan struct {
 	start  startRecord
 	offset int64
@@ -32,7 +32,7 @@ func (c *logScan) contains(path string, b startRecord, text []byte) bool {
 	if info, err := f.Stat(); err != nil || info.Size() == c.offset {
 		return false
 	} else if info.Size() < c.offset {
-		c.offset = 0 // somebody cut it
+		c.offset = 0 // it was truncated
 	}
 	buf := make([]byte, scanChunk)
 	for {
@@ -45,7 +45,7 @@ func (c *logScan) contains(path string, b startRecord, text []byte) bool {
 			c.offset += int64(max(0, n-len(text)))
 			return false
 		}
-		// The line may lie across the end of the piece.
+		// The text may lie across the end of the chunk.
 		c.offset += int64(n - len(listening))
 	}
 }

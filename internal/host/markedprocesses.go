@@ -10,15 +10,16 @@ import (
 	"github.com/remuda-ci/remuda/internal/proc"
 )
 
-// processes lists the processes that belong to this host, but for the agent
-// itself and those it descends from: all that carry the host's mark, and all
-// in the session of a marked init that the agent runs under.
+// markedProcesses lists the processes that belong to this host, except the agent itself
+// and its ancestors: all that carry the host's mark, and all in the session of a marked
+// init that the agent runs under.
 func (h *Host) markedProcesses() ([]int, error) {
 	pids, _, err := h.scanMarked()
 	return pids, err
 }
 
-// survey is processes, and how many others cannot be told apart at the moment.
+// scanMarked is markedProcesses. unclear is how many others cannot be told apart yet: see
+// proc.Environ.
 func (h *Host) scanMarked() (pids []int, unclear int, err error) {
 	all, err := h.proc.PIDs()
 	if err != nil {
@@ -41,7 +42,7 @@ func (h *Host) scanMarked() (pids []int, unclear int, err error) {
 	return pids, unclear, nil
 }
 
-// ancestors are this process and those it descends from.
+// ancestors returns this process and those it descends from.
 func ancestors() map[int]bool {
 	up := map[int]bool{os.Getpid(): true}
 	line, _ := proc.Default.Lineage(os.Getpid()) // as far as it can be read
@@ -51,8 +52,8 @@ func ancestors() map[int]bool {
 	return up
 }
 
-// ownSession is the session that the agent shares with the host's init. It is 0 when something else started the agent:
-// that session is not ours to end.
+// ownSession returns the session that the agent shares with the host's init. It is 0 if
+// something else started the agent: that session is not ours to end.
 func (h *Host) ownSession(ancestors map[int]bool) int {
 	session := sessionOf(os.Getpid())
 	if session <= 0 || !ancestors[session] {
@@ -64,18 +65,18 @@ func (h *Host) ownSession(ancestors map[int]bool) int {
 	return session
 }
 
-// marks reports whether the process was started with this host's mark. clear is false while that cannot be seen: see
-// proc.Environ.
+// isMarked reports whether the process was started with this host's mark. clear is false
+// while that cannot be seen: see proc.Environ.
 func (h *Host) isMarked(pid int) (marked, clear bool) {
 	if h.o.InstanceID == "" {
-		return false, true // before Become no process can have been marked
+		return false, true // before SetIdentity no process has been marked
 	}
 	environ, clear := h.proc.Environ(pid)
 	mark := []byte(InstanceIDVariable + "=" + h.o.InstanceID + "\x00")
 	return bytes.HasPrefix(environ, mark) || bytes.Contains(environ, append([]byte{0}, mark...)), clear
 }
 
-// findProcess finds a process of this host by its program; 0 when there is none.
+// findMarked finds a process of this host by its program; 0 if there is none.
 func (h *Host) findMarked(program string) (int, error) {
 	pids, err := h.markedProcesses()
 	if err != nil {
@@ -97,9 +98,9 @@ func sessionOf(pid int) int {
 	return 0
 }
 
-// watch tells of the end of a process as soon as it comes: after a release the
-// listener must be stopped before it takes another job. Where the kernel
-// cannot, the end is seen by looking.
+// notifyAtExit notifies Changed as soon as a process ends: after a release the listener
+// must be stopped before it takes another job. If pidfd_open fails, polling notices the
+// end.
 func (h *Host) notifyAtExit(pid int) {
 	if h.watchedWorker.Swap(int64(pid)) == int64(pid) {
 		return

@@ -19,9 +19,9 @@ func (h *Host) Prepare(ctx context.Context) error {
 	return h.startTask(ctx, taskPrepare, startRecord{}, *c)
 }
 
-// PrepareAhead begins what needs no record, where that is not the operator's
-// script alone: a host learns who it is and reads its record meanwhile. What fails
-// here is tried again, and said, by the agent.
+// PrepareAhead begins the preparation before the agent has a record, where that is more
+// than the operator's script. Identity and record are read at the same time. The agent
+// tries again what fails here, and reports it.
 func (h *Host) PrepareAhead(ctx context.Context) {
 	if h.o.Systemd == nil {
 		return
@@ -31,11 +31,11 @@ func (h *Host) PrepareAhead(ctx context.Context) {
 		return
 	}
 	if err := h.Prepare(ctx); err != nil {
-		h.log.Warn("cannot prepare this host ahead", "error", err)
+		h.log.Warn("cannot prepare host ahead of its record", "error", err)
 	}
 }
 
-// prepared tells of the script in this boot.
+// prepareProgress returns the progress of the preparation in this boot.
 func (h *Host) prepareProgress(ctx context.Context) (agent.Progress, error) {
 	c := h.layout.prepareCommand()
 	if c == nil {
@@ -56,7 +56,7 @@ func (h *Host) prepareProgress(ctx context.Context) (agent.Progress, error) {
 	return p, nil
 }
 
-// progress is the standing in the agent's words: exit code 0 is success.
+// progress converts the status of a task for the agent: exit code 0 is success.
 func (h *Host) progress(ctx context.Context, t task, s taskStatus, limit time.Duration) agent.Progress {
 	if s.start == nil {
 		return agent.Progress{}

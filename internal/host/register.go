@@ -18,16 +18,15 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// configureLimit is how long config.sh may take. It is done in seconds, or
-// GitHub does not answer; a release must not wait for it past its 120 s.
+// configureLimit is how long config.sh may take. It takes seconds unless GitHub does not
+// answer. A release must not wait for it beyond its 120 s.
 const configureLimit = 60 * time.Second
 
-// inputPrefix begins the variables in which the runner takes its options, so
+// inputPrefix is the prefix of the variables from which the runner reads its options, so
 // that no secret is in an argument list.
 const inputPrefix = "ACTIONS_RUNNER_INPUT_"
 
-// Register begins config.sh. A JIT configuration needs none: the listener
-// takes it.
+// Register begins config.sh. A JIT configuration needs none: the listener reads it.
 func (h *Host) Register(ctx context.Context, a agent.Assignment) error {
 	if err := h.layout.setUp(); err != nil {
 		return fmt.Errorf("register runner: %w", err)
@@ -66,12 +65,12 @@ func (h *Host) Deregister(ctx context.Context, assignment int64, remove lifecycl
 	return nil
 }
 
-// registration is the file that is there as long as the runner is registered.
+// registration is the file that exists as long as the runner is registered.
 func (h *Host) registration() string { return filepath.Join(h.layout.registrationDir(), ".runner") }
 
 func (h *Host) runnerLog() string { return h.path("logs/runner.log") }
 
-// newLog puts the log of the last assignment aside. The one before that goes.
+// newLog moves the log of the last assignment aside, and replaces the one before that.
 func (h *Host) newLog(ctx context.Context) error {
 	if s, err := h.taskStatus(ctx, h.task(taskRegister)); err != nil || s.start != nil {
 		return err // another attempt of the same assignment
@@ -83,17 +82,16 @@ func (h *Host) newLog(ctx context.Context) error {
 	return nil
 }
 
-// lookAtRegistration tells of config.sh, of config.sh remove, and of what they
-// left on disk. The disk is looked at last: what a task that has ended did is
-// to be seen there.
+// observeRegistration reads the state of config.sh, of config.sh remove, and of what they
+// left on disk. The disk is read last: it shows what a task that has ended did.
 func (h *Host) observeRegistration(ctx context.Context, s *agent.Observed) error {
 	configured, err := h.configStatus(ctx, taskRegister)
 	if err != nil {
-		return fmt.Errorf("look at registration: %w", err)
+		return fmt.Errorf("read state of registration: %w", err)
 	}
 	removed, err := h.configStatus(ctx, taskDeregister)
 	if err != nil {
-		return fmt.Errorf("look at removal: %w", err)
+		return fmt.Errorf("read state of removal: %w", err)
 	}
 	s.Registration = exists(h.registration())
 	s.Removed = h.configProgress(ctx, taskDeregister, removed, s.Registration, "the registration is still on disk after config.sh remove")
@@ -106,7 +104,7 @@ func (h *Host) observeRegistration(ctx context.Context, s *agent.Observed) error
 	s.RegisteredAs = configured.start.Kind
 	missing := s.RegisteredAs == lifecycle.RegistrationToken && !s.Registration
 	s.Registered = h.configProgress(ctx, taskRegister, configured, missing && s.Removed.Phase != agent.PhaseOK,
-		"there is no registration on disk although config.sh succeeded: somebody took it away")
+		"there is no registration on disk although config.sh succeeded: it was deleted")
 	return nil
 }
 
@@ -119,8 +117,8 @@ func (h *Host) configStatus(ctx context.Context, name string) (taskStatus, error
 	return h.enforceLimit(ctx, t, st, configureLimit)
 }
 
-// outcome is the standing of a call of config.sh. One that succeeded by its
-// exit code has failed all the same when the disk says otherwise.
+// configProgress returns the progress of a call of config.sh. A call that succeeded by its
+// exit code has failed anyway if the disk contradicts it.
 func (h *Host) configProgress(ctx context.Context, name string, st taskStatus, contradicted bool, how string) agent.Progress {
 	p := h.progress(ctx, h.task(name), st, configureLimit)
 	switch {
@@ -132,10 +130,10 @@ func (h *Host) configProgress(ctx context.Context, name string, st taskStatus, c
 	return p
 }
 
-// runnerNamed matches the names that the agent's assignments are registered by.
+// runnerNamed matches the names under which the agent registers its assignments.
 var runnerNamed = regexp.MustCompile(`^remuda-(\d+)-`)
 
-// readRegistration rebuilds from .runner what was lost of the task.
+// readRegistration restores from .runner what was lost of the task.
 func (h *Host) readRegistration(s *agent.Observed) {
 	path := h.registration()
 	s.Registered, s.RegisteredAs = agent.Progress{Phase: agent.PhaseOK, Attempt: 1}, lifecycle.RegistrationToken
@@ -164,20 +162,19 @@ func (h *Host) readRegistration(s *agent.Observed) {
 	}
 }
 
-// truth is a truth value, which config.sh writes as one and GitHub as a text
-// into a JIT configuration. Whatever else it is is false.
+// looseBool is a boolean that config.sh writes as one, and GitHub as a string into a JIT
+// configuration. Any other value is false.
 type looseBool bool
 
-// UnmarshalJSON takes anything.
+// UnmarshalJSON accepts any value.
 func (t *looseBool) UnmarshalJSON(text []byte) error {
 	*t = looseBool(strings.EqualFold(strings.Trim(string(text), `"`), "true"))
 	return nil
 }
 
-// gitHubFault matches what config.sh prints when GitHub did not answer or
-// answered that it is unwell. The script has one exit code for everything, so
-// there is nothing else to tell the causes by; what does not match counts
-// against the host.
+// gitHubFault matches what config.sh prints if GitHub did not answer or answered with a
+// server error. The script has a single exit code, so nothing else tells the causes
+// apart. What does not match counts against the host.
 var gitHubFault = regexp.MustCompile(`(?i)connection refused|connection reset|broken pipe|unexpected EOF|: EOF` +
 	`|no such host|name or service not known|name resolution|network is unreachable|no route to host` +
 	`|timed out|timeout|deadline exceeded|a task was canceled|toomanyrequests|internalservererror|badgateway` +

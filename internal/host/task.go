@@ -15,12 +15,12 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// task is something that outlives the agent. Its files are
+// task is something that runs on the host and outlives the agent. Its files are
 //
-//	NAME.json   what was begun, written before it
+//	NAME.json   its startRecord, written before it starts
 //	NAME.exit   its exit code, or overdue
 //
-// and those of its launcher.
+// and those of processes.
 type task struct {
 	name string
 	path string // without the extension
@@ -37,7 +37,7 @@ const (
 
 func (h *Host) task(name string) task { return task{name: name, path: h.path("state/tasks", name)} }
 
-// begun is NAME.json.
+// startRecord is the content of NAME.json.
 type startRecord struct {
 	Assignment int64                      `json:"assignment"`
 	Attempt    int                        `json:"attempt"`
@@ -46,14 +46,14 @@ type startRecord struct {
 	Kind       lifecycle.RegistrationKind `json:"kind,omitempty"`
 	// LogOffset is where its output begins in its log.
 	LogOffset int64 `json:"logOffset"`
-	// Started says that it was seen to start, so that one that is gone without a
-	// word has ended: systemd 252 forgets ExecStopPost= of a transient unit when it
-	// is reloaded, as the upgrade of a package does.
+	// Started says that its start was seen, so that a unit that is gone without
+	// NAME.exit has ended: systemd 252 forgets ExecStopPost= of a transient unit when
+	// it is reloaded, as the upgrade of a package does.
 	Started bool `json:"started,omitempty"`
 }
 
-// standing is how a task stands. Without begun it never was, or it was never
-// really started, or what is written of it is unreadable.
+// taskStatus is the state of a task. start is nil if the task was never started, not
+// even begun to start, or if its record is unreadable.
 type taskStatus struct {
 	taskProcess
 	start   *startRecord
@@ -63,11 +63,11 @@ type taskStatus struct {
 const (
 	codeUnknown = -1
 	codeOverdue = -2
-	// overdue stands in NAME.exit for a task that was killed at its limit.
+	// overdue is the content of NAME.exit for a task that was killed at its limit.
 	overdue = "overdue"
 )
 
-// begin starts the task. One that runs already is left alone.
+// startTask starts a task. One that runs already is left alone.
 func (h *Host) startTask(ctx context.Context, name string, b startRecord, c command) error {
 	t := h.task(name)
 	s, err := h.taskStatus(ctx, t)
@@ -77,7 +77,7 @@ func (h *Host) startTask(ctx context.Context, name string, b startRecord, c comm
 	return h.processes.start(ctx, t, h.nextAttempt(b, s), c)
 }
 
-// numbered fills in what every task has.
+// nextAttempt fills in the fields that are the same for every task.
 func (h *Host) nextAttempt(b startRecord, before taskStatus) startRecord {
 	b.BootID, b.BegunAt, b.Attempt = h.bootID, time.Now().UTC(), 1
 	if before.start != nil && before.start.Assignment == b.Assignment {
@@ -86,7 +86,7 @@ func (h *Host) nextAttempt(b startRecord, before taskStatus) startRecord {
 	return b
 }
 
-// intend writes down what is about to begin.
+// recordStart writes what is about to start, and removes what is left of the last start.
 func (t task) recordStart(b startRecord) error {
 	for _, ext := range []string{".exit", ".pid"} {
 		if err := os.Remove(t.path + ext); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -104,13 +104,13 @@ func (t task) writeStart(b startRecord) error {
 	return writeFile(t.path+".json", data)
 }
 
-// standing says how the task stands.
+// taskStatus returns the state of a task.
 func (h *Host) taskStatus(ctx context.Context, t task) (taskStatus, error) {
 	b, err := t.readStart()
 	if err != nil || b == nil {
 		return taskStatus{}, err
 	}
-	// The order matters: a task writes its code before it counts as gone.
+	// The order matters: a task writes its exit code before it counts as gone.
 	f, err := h.processes.find(ctx, t, *b)
 	if err != nil {
 		return taskStatus{}, err
@@ -130,7 +130,7 @@ func (h *Host) taskStatus(ctx context.Context, t task) (taskStatus, error) {
 	return s, nil
 }
 
-// read reads NAME.json; nil: it is not there, or damaged, which is the same.
+// readStart reads NAME.json. It returns nil if that is missing or damaged.
 func (t task) readStart() (*startRecord, error) {
 	data, err := readFile(t.path + ".json")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,7 +146,7 @@ func (t task) readStart() (*startRecord, error) {
 	return &b, nil
 }
 
-// exit reads NAME.exit. An empty one was not written to its end.
+// readExit reads NAME.exit. An empty one was not written completely.
 func (t task) readExit() (code int, at time.Time, ended bool) {
 	data, err := readFile(t.path + ".exit")
 	text := strings.TrimSpace(string(data))
@@ -166,7 +166,7 @@ func (t task) readExit() (code int, at time.Time, ended bool) {
 	return code, at, true
 }
 
-// enforce kills a running task that is past its limit.
+// enforceLimit kills a running task that is past its limit.
 func (h *Host) enforceLimit(ctx context.Context, t task, s taskStatus, limit time.Duration) (taskStatus, error) {
 	if !s.running || s.handle == (handle{}) || time.Since(s.start.BegunAt) < limit {
 		return s, nil
@@ -174,13 +174,13 @@ func (h *Host) enforceLimit(ctx context.Context, t task, s taskStatus, limit tim
 	if err := h.processes.signal(ctx, s.taskProcess, syscall.SIGKILL, true); err != nil {
 		return s, fmt.Errorf("kill overdue task: %w", err)
 	}
-	// Where this cannot be written the task counts as killed, which it was.
+	// If this cannot be written the task counts as killed, which is true too.
 	_ = os.WriteFile(t.path+".exit", []byte(overdue), 0o644)
 	s.running, s.ended, s.code, s.endedAt = false, true, codeOverdue, time.Now()
 	return s, nil
 }
 
-// forget removes what is written of a task that has ended.
+// removeFiles removes the files of a task that has ended.
 func (t task) removeFiles() error {
 	for _, ext := range []string{".json", ".exit", ".pid", ".stop"} {
 		if err := os.Remove(t.path + ext); err != nil && !errors.Is(err, fs.ErrNotExist) {

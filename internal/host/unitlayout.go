@@ -19,20 +19,21 @@ type unitLayout struct {
 
 var _ layout = (*unitLayout)(nil)
 
-// environment: systemd adds what follows from the user.
+// environment has only what systemd does not derive from the user.
 func (l *unitLayout) environment() []string {
 	return []string{"HOME=" + l.o.Home, "PATH=" + usualPath}
 }
 
-// registered is root's own copy of what the registration wrote. The runner's is in
-// the hands of jobs, and a removal token, which is good for every runner of its
-// scope, must not be.
+// registrationDir is root's own copy of what the registration wrote. Jobs can write to
+// the runner's directory. A removal token is valid for every runner of its scope, so it
+// must not be used where a job can read it.
 func (l *unitLayout) registrationDir() string { return l.h.path(rootRunner) }
 
-// rootRunner is a runner that no job can change, and that runs no job.
+// rootRunner is a copy of the runner that no job can change and that runs no job.
 const rootRunner = "registered"
 
-// removal runs where no job could write, as root, whose environment none can read.
+// removeCommand runs where no job could write, and as root, so that no job can read its
+// environment.
 func (l *unitLayout) removeCommand() command {
 	dir := l.registrationDir()
 	return command{
@@ -41,8 +42,8 @@ func (l *unitLayout) removeCommand() command {
 	}
 }
 
-// furnish: all else is made by the preparation, which is root with all its
-// powers.
+// setUp makes only what the agent has the right to make. The rest is made by the
+// preparation, which runs as root with all capabilities.
 func (l *unitLayout) setUp() error {
 	if err := l.h.makeDirs("hooks", "job"); err != nil {
 		return err
@@ -53,18 +54,18 @@ func (l *unitLayout) setUp() error {
 	return l.h.writeHooks()
 }
 
-// shield: the distribution of an image, and so the runner's directory, is closed
-// to all but its user and root.
+// protectCredentials has nothing to do: the distribution of an image, and with it the
+// runner's directory, is closed to all users except the runner's and root.
 func (l *unitLayout) protectCredentials() error { return nil }
 
-// startClean lets root do it.
+// startClean starts the clean-up as root, in a unit of its own.
 func (l *unitLayout) startClean(ctx context.Context, t task, b startRecord) error {
 	c := l.agentdCommand("clean", "--assignment", strconv.FormatInt(b.Assignment, 10))
 	c.limit = l.h.o.PreRunnerLimit + cleanLimit
 	return l.processes.start(ctx, t, b, c)
 }
 
-// preparation is root's too: it furnishes the host.
+// prepareCommand also runs as root: it sets up the host.
 func (l *unitLayout) prepareCommand() *command {
 	c := l.agentdCommand("prepare")
 	c.limit = l.h.o.PreRunnerLimit + layOutLimit
@@ -72,14 +73,14 @@ func (l *unitLayout) prepareCommand() *command {
 }
 
 const (
-	// cleanLimit is for all but the pre-runner script. A release has 120 s, and a
-	// host that takes longer is ended.
+	// cleanLimit is for everything except the pre-runner script. A release has 120 s,
+	// and a host that takes longer is ended.
 	cleanLimit = 3 * time.Minute
 	// layOutLimit is for what comes before and after the pre-runner script.
 	layOutLimit = time.Minute
 )
 
-// own is a command of agentd itself, as root.
+// agentdCommand is a command of agentd itself, as root.
 func (l *unitLayout) agentdCommand(what string, args ...string) command {
 	return command{
 		args: append([]string{l.o.Program, what, "--config", l.o.Config}, args...), dir: "/", root: true,

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// unitWords are what the units of the tasks are called.
+// unitKinds are the parts of the unit names that stand for the tasks.
 var unitKinds = map[string]string{
 	taskPrepare: "prepare", taskRegister: "register", taskListen: "runner", taskDeregister: "deregister", taskClean: "clean",
 }
@@ -17,8 +17,8 @@ const runnerUnits = "remuda-runner-*.service"
 // RunUnits are patterns of the units of a run.
 var RunUnits = []string{runnerUnits, "remuda-register-*.service", "remuda-deregister-*.service"}
 
-// OwnUnits are the units that may be there while the host is cleaned after an
-// assignment or, without one, prepared.
+// OwnUnits are the units that may run while the host is cleaned after an assignment or,
+// with assignment 0, prepared.
 func OwnUnits(assignment int64) []string {
 	if assignment > 0 {
 		return []string{unitName(task{name: taskClean}, startRecord{Assignment: assignment})}
@@ -36,8 +36,7 @@ func unitName(t task, b startRecord) string {
 	return fmt.Sprintf("remuda-%s-%d.service", unitKinds[t.name], b.Assignment)
 }
 
-// assignmentOf is the assignment in the name of a runner's unit; 0 for no such
-// name.
+// assignmentOf returns the assignment in the name of a runner's unit; 0 if it is not one.
 func assignmentOf(unit string) int64 {
 	number := strings.TrimSuffix(strings.TrimPrefix(unit, "remuda-runner-"), ".service")
 	n, err := strconv.ParseInt(number, 10, 64)

@@ -10,15 +10,15 @@ import (
 	"github.com/remuda-ci/remuda/internal/host/units"
 )
 
-// word is what a task had said when it was asked.
+// tailEntry is the end of the output of a task at a certain time.
 type tailEntry struct {
 	start startRecord
 	text  string
 	at    time.Time
 }
 
-// said waits in the journal, and is told when the text comes. When the unit has
-// ended all is there, and is looked through once.
+// hasWritten watches the journal for the text. Once the unit has ended, its output is
+// complete and is searched once.
 func (l *unitProcesses) hasWritten(ctx context.Context, t task, b startRecord, text []byte) bool {
 	if l.watch == nil || l.watchedStart != b {
 		if l.watch != nil {
@@ -37,10 +37,10 @@ func (l *unitProcesses) hasWritten(ctx context.Context, t task, b startRecord, t
 	return l.watch.Seen()
 }
 
-// tailAge is for how long the end of a living task's words will do.
+// tailAge is for how long the tail of a running task is reused.
 const tailAge = time.Second
 
-// tail asks the journal seldom, and once for what will not change any more.
+// tail reads the journal at most once in tailAge, and once for a task that has ended.
 func (l *unitProcesses) tail(ctx context.Context, t task, b startRecord) string {
 	ended := exists(t.path + ".exit")
 	if w := l.tails[t.name]; w.start == b && (time.Since(w.at) < tailAge && !ended || w.at.IsZero()) {
@@ -55,7 +55,7 @@ func (l *unitProcesses) tail(ctx context.Context, t task, b startRecord) string 
 	return w.text
 }
 
-// explained adds what the unit itself had to say.
+// withUnitOutput adds the output of the unit to an error of its start.
 func (l *unitProcesses) withUnitOutput(ctx context.Context, unit string, since time.Time, err error) error {
 	if !errors.Is(err, units.ErrNotStarted) {
 		return err

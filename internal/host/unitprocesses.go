@@ -17,11 +17,11 @@ import (
 
 // Systemd says how the tasks of a host run as units of systemd.
 type Systemd struct {
-	// User is whom jobs run as. UID and GID are its own, Home its home.
+	// User is the user that jobs run as, with its uid, gid and home directory.
 	User     string
 	UID, GID int
 	Home     string
-	// Groups are those that it gets beside its own.
+	// Groups are its supplementary groups.
 	Groups []string
 	Limits units.Limits
 	// Privileged lets jobs become root.
@@ -29,23 +29,23 @@ type Systemd struct {
 	// JobsReadMetadata lets them read the instance metadata, and with it the
 	// host's credentials.
 	JobsReadMetadata bool
-	// Program is the absolute path of agentd, which the units run for what is
-	// root's to do; Config is its configuration.
+	// Program is the absolute path of agentd, which units run as root; Config is
+	// that of its configuration.
 	Program, Config string
-	// Secrets is a directory in memory that is root's alone.
+	// Secrets is a directory in memory that only root can read.
 	Secrets string
 	// Reset resets the machine between runs.
 	Reset Reset
 }
 
-// unitLauncher runs each task as a transient unit.
+// unitProcesses runs each task as a transient unit.
 type unitProcesses struct {
 	h            *Host
 	o            Systemd
 	manager      *units.Manager
 	watch        *units.Watch
 	watchedStart startRecord
-	searched     bool                 // through all that the watched one has said
+	searched     bool                 // through the whole output of the watched unit
 	tails        map[string]tailEntry // by task
 }
 
@@ -55,13 +55,13 @@ func newUnitProcesses(h *Host, o Systemd) *unitProcesses {
 	return &unitProcesses{h: h, o: o, manager: units.New(h.notify), tails: map[string]tailEntry{}}
 }
 
-// end: the units go with the machine.
+// endAll does nothing: the units end with the machine.
 func (l *unitProcesses) endAll() error { return nil }
 
 func (l *unitProcesses) pollInterval() time.Duration { return pollUnits }
 
-// noteExit writes down how a unit ended: NAME.exit. It must do without agentd,
-// which may be in the middle of being replaced.
+// noteExit records how a unit ended, in NAME.exit. It must work without agentd, whose
+// package may just be being upgraded.
 const noteExit = `if [ "$SERVICE_RESULT" = timeout ]; then code=overdue; else code=$EXIT_STATUS; fi
 if [ "$code" = 0 ] && [ -n "$3" ]; then cp -P -- "$2/.runner" "$2"/.credentials* "$3/" || code=1; fi
 echo "$code" >"$1.new" && mv "$1.new" "$1"`
@@ -96,8 +96,8 @@ func (l *unitProcesses) start(ctx context.Context, t task, b startRecord, c comm
 	return t.writeStart(b)
 }
 
-// lastOf notes the exit of a task. A registration with a token is copied too, while
-// no job has been near it.
+// exitCommand records the exit of a task. It also copies a registration with a token, at a
+// time when no job can have touched it.
 func (l *unitProcesses) exitCommand(t task, b startRecord) []string {
 	args := []string{"/bin/sh", "-c", noteExit, "note-exit", t.path + ".exit", "", ""}
 	if t.name == taskRegister && b.Kind == lifecycle.RegistrationToken {
@@ -113,7 +113,7 @@ func (l *unitProcesses) confinement() *units.Confinement {
 }
 
 func (l *unitProcesses) find(ctx context.Context, t task, b startRecord) (taskProcess, error) {
-	// What has written how it ended has, and nothing of it is left.
+	// A unit that has recorded its exit has ended, and nothing of it is left.
 	if b.BootID != l.h.bootID || exists(t.path+".exit") {
 		return taskProcess{}, nil
 	}
@@ -132,7 +132,8 @@ func (l *unitProcesses) find(ctx context.Context, t task, b startRecord) (taskPr
 	return f, nil
 }
 
-// adopt: systemd sees every end, and a unit in its last moments is not adopted.
+// adopt ignores an unseen end: systemd sees every end, and a unit in its last moments is
+// not adopted.
 func (l *unitProcesses) adopt(ctx context.Context, unseen bool) (*startRecord, taskProcess, error) {
 	if unseen {
 		return nil, taskProcess{}, nil
@@ -161,7 +162,7 @@ func (l *unitProcesses) signal(ctx context.Context, f taskProcess, sig syscall.S
 	return l.manager.Signal(ctx, f.handle.unit, sig, all)
 }
 
-// groupRoot is where control groups are.
+// groupRoot is where control groups are mounted.
 const groupRoot = "/sys/fs/cgroup"
 
 func (l *unitProcesses) findWorker(ctx context.Context) (int, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/host/tree"
 )
 
-// What follows runs as root in units of its own, which agentd starts: agentd
-// itself has no right to anything of the runner's user.
+// The rest of this file runs as root, in units of their own that agentd starts: agentd
+// itself has no rights over the runner's user.
 
 // Reset resets everything that jobs can write to on this machine: see package
 // reset.
@@ -27,14 +27,15 @@ type Reset interface {
 	Verify(ctx context.Context) error
 }
 
-// PrepareNow makes the host ready for its first job in this boot: what it needs
-// on disk, the pre-runner script, and last how the machine is then.
+// PrepareNow makes the host ready for its first job in this boot: it lays out the disk,
+// runs the pre-runner script, and then records the baseline of the machine.
 func (h *Host) PrepareNow(ctx context.Context) error {
 	l, ok := h.layout.(*unitLayout)
 	if !ok {
-		return errors.New("prepare host: it has no systemd in its configuration")
+		return errors.New("prepare host: its configuration has no section systemd")
 	}
-	// It deletes what a job works on: whoever began it may have lost his files.
+	// It deletes what a job works on. A runner may be running if the files of its
+	// task were lost.
 	if running, err := l.processes.manager.Running(ctx, runnerUnits); err != nil || len(running) > 0 {
 		return fmt.Errorf("prepare host: %w", errors.Join(err, inUse(running)))
 	}
@@ -53,14 +54,14 @@ func (h *Host) PrepareNow(ctx context.Context) error {
 	return nil
 }
 
-// keepIn takes from jobs the user manager that logind would start for them: what
-// runs there is outside the unit of their run, and of its confinement.
+// maskUserManager keeps logind from starting a user manager for the runner's user: what
+// runs there is outside the unit of the run and its confinement.
 func (l *unitLayout) maskUserManager() error {
 	if l.o.Privileged {
 		return nil
 	}
-	// Not by systemctl mask: that reloads systemd, and version 252 then forgets what
-	// running transient units were told to do last (see begun.Started).
+	// systemctl mask would reload systemd, and version 252 then forgets the
+	// ExecStopPost= of running transient units (see startRecord.Started).
 	mask := fmt.Sprintf("/run/systemd/system/user@%d.service", l.o.UID)
 	if err := os.MkdirAll(filepath.Dir(mask), 0o755); err != nil {
 		return err
@@ -89,14 +90,14 @@ func (h *Host) runPreRunner(ctx context.Context) error {
 	return nil
 }
 
-// Modes of what the runner's user has. The runner's directory has that of the
-// distribution.
+// Modes of the directories of the runner's user. The runner's own directory has the mode
+// of the distribution.
 const (
 	ModeWork = 0o755
 	modeBox  = 0o775
 )
 
-// layOut renews what is the runner's below the host's directory.
+// layOut renews what belongs to the runner below the host's directory.
 func (l *unitLayout) layOut() error {
 	if err := l.h.mirrorRunner(l.owner()); err != nil {
 		return err
@@ -113,8 +114,8 @@ func (l *unitLayout) layOut() error {
 	return l.layOutBox()
 }
 
-// layOutRegistered makes root's own runner. What is right already stays: a link
-// more or less to a file of the distribution would count as a change of it.
+// layOutRegistration makes root's own copy of the runner. What is right already stays:
+// another link to a file of the distribution would count as a change of that file.
 func (l *unitLayout) layOutRegistration() error {
 	if err := tree.Mirror(l.h.o.Distribution, l.registrationDir(), tree.Owner{}); err != nil {
 		return fmt.Errorf("renew root's runner: %w", err)
@@ -122,12 +123,12 @@ func (l *unitLayout) layOutRegistration() error {
 	return os.Chmod(l.registrationDir(), 0o700)
 }
 
-// owner is the runner's user in the group of root, whose agentd has no power
-// over other users and reads and deletes by that.
+// owner is the runner's user with the group of root. agentd has no capabilities over
+// other users, and reads and deletes by its group.
 func (l *unitLayout) owner() tree.Owner { return tree.Owner{UID: l.o.UID} }
 
-// layOutBox keeps the word that a job was refused, which is kept for good. Jobs
-// write in the box, and it is not theirs: nobody closes it to the agent.
+// layOutBox keeps the marker that a job was refused, which stays permanently. Jobs can
+// write in the box but do not own it, so they cannot close it to the agent.
 func (l *unitLayout) layOutBox() error {
 	box := l.h.path(jobBox)
 	refused, err := readFile(l.h.path(markRefused))
@@ -153,9 +154,9 @@ func (l *unitLayout) clean(ctx context.Context) error {
 
 func (l *unitLayout) verify(ctx context.Context) error { return l.o.Reset.Verify(ctx) }
 
-// ready runs the pre-runner script again: what it had made was renewed. How the
-// machine is then is what the next clean-up is held against; the check has just
-// found nothing else.
+// makeReady runs the pre-runner script again, since what it had made was renewed. Then it
+// records the state of the machine as the baseline of the next clean-up: the
+// verification has just found nothing else.
 func (l *unitLayout) makeReady(ctx context.Context) error {
 	if l.h.o.PreRunner == "" {
 		return nil

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// conceal writes secrets where systemd reads them for the unit, and nobody else.
+// writeSecrets writes secrets to a file that systemd reads for the unit and that only root can read.
 func (l *unitProcesses) writeSecrets(t task, secrets []string) (string, error) {
 	var text strings.Builder
 	for _, s := range secrets {
 		name, value, _ := strings.Cut(s, "=")
 		if strings.ContainsAny(value, "\n\r\x00") {
-			return "", fmt.Errorf("conceal %s: its value has a line break", name)
+			return "", fmt.Errorf("write secret %s: its value has a line break", name)
 		}
 		fmt.Fprintf(&text, "%s=\"%s\"\n", name, escaper.Replace(value))
 	}
 	path := filepath.Join(l.o.Secrets, t.name+".env")
 	if err := writeFile(path, []byte(text.String())); err != nil {
-		return "", fmt.Errorf("conceal secrets: %w", err)
+		return "", fmt.Errorf("write secrets: %w", err)
 	}
 	return path, nil
 }
@@ -28,7 +28,7 @@ func (l *unitProcesses) writeSecrets(t task, secrets []string) (string, error) {
 // escaper is for double quotes in environment files (systemd.exec(5)).
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`)
 
-// tidy removes secrets that a killed agent has left.
+// removeSecrets removes the files of secrets that a killed agent has left.
 func (l *unitProcesses) removeSecrets() {
 	left, err := filepath.Glob(filepath.Join(l.o.Secrets, "*.env"))
 	for _, path := range left {

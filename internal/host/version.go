@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// manifest lists the parts of the runner's listener with their versions. .NET
-// makes it where a program is built, so it says what runs without running it.
+// manifest lists the parts of the runner's listener with their versions. .NET writes it
+// when the program is built, so the version is known without running it.
 const manifest = "runner/bin/Runner.Listener.deps.json"
 
 // versionFormat is that of the releases of actions/runner.
 var versionFormat = regexp.MustCompile(`^\d{1,6}\.\d{1,6}\.\d{1,6}$`)
 
-// readRunnerVersion takes in the version of the runner that is in its place,
-// at the agent's start and before each registration. A job can write there, so
-// what does not look like a version is none.
+// readRunnerVersion reads the version of the runner that is in its place, at the agent's
+// start and before each registration. A job can write there, so what does not look like a
+// version is ignored.
 func (h *Host) readRunnerVersion() { h.version = runnerVersion(h.path(manifest)) }
 
 func runnerVersion(path string) string {

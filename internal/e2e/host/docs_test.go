@@ -105,7 +105,7 @@ var replacements = []struct {
 // unsteady are lines that may be there or not. The last are said when systemd goes
 // before agentd.
 var unsteady = regexp.MustCompile(`^ *(Tasks|Memory|CPU|IO|IP): |sleep 0\.1$|reported: .* signal= |context canceled` +
-	`|cannot observe the host: .*connect to systemd|systemd does not hear|sd_notify failed|stopped by a signal`)
+	`|cannot observe the host: .*connect to systemd|sd_notify failed|stopped by a signal`)
 
 // normal is a text with its times and ids replaced, each record told once, and
 // without spaces at the ends of lines.

@@ -10,7 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/aws"
 )
 
-// CallerIdentity is what is used of STS. The call needs no permission.
+// CallerIdentity is the part of STS that is used. The call needs no permission.
 type CallerIdentity interface {
 	GetCallerIdentity(context.Context, *sts.GetCallerIdentityInput, ...func(*sts.Options)) (*sts.GetCallerIdentityOutput, error)
 }
@@ -35,15 +35,15 @@ func HostKey(ctx context.Context, client CallerIdentity, id Identity) (string, e
 	return key, nil
 }
 
-// IdentityError says that the credentials are of somebody else than this
-// instance, as it was launched. Its rows are nobody's then: the store's policy
-// lets only the instance itself to them.
+// IdentityError means that the credentials are not those with which this instance was
+// launched. Then it cannot use its rows: the store's policy admits only the instance
+// itself.
 type IdentityError struct {
 	InstanceID string
 	// LaunchRole is the id of the role that the instance was launched with; empty
 	// if that is not known.
 	LaunchRole string
-	// UserID is whose the credentials are.
+	// UserID is the user id of the credentials.
 	UserID string
 }
 

@@ -1,6 +1,6 @@
-// Package imds is what an EC2 instance says of itself to the programs on it: who
-// it is, which key its rows in the store have, and whether EC2 is about to take
-// it. It asks the instance metadata service, in version 2 alone.
+// Package imds reads what an EC2 instance says about itself to the programs on it: its
+// identity, the key of its rows in the store, and whether EC2 is about to reclaim it. It
+// asks the instance metadata service, version 2 only.
 package imds
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/remuda-ci/remuda/internal/aws"
 )
 
-// LifecycleSpot is the lifecycle of an instance that EC2 may take at any time.
+// LifecycleSpot is the lifecycle of an instance that EC2 may reclaim at any time.
 const LifecycleSpot = "spot"
 
-// The tags of an instance that it reads of itself. Their keys are parts of a
-// path as they are: with tags in metadata, EC2 allows only letters, digits and
+// The tags that an instance reads about itself. Their keys are used unescaped in a
+// path: with tags in metadata, EC2 allows only letters, digits and
 // + - = . , _ : @ in keys ("View tags for your EC2 instances using instance
 // metadata").
 const (
@@ -34,7 +34,7 @@ type Identity struct {
 	InstanceID, Region, Zone, Type string
 	// Arch is x86_64 or arm64.
 	Arch string
-	// Lifecycle is spot, on-demand or another word of EC2's.
+	// Lifecycle is spot, on-demand or another value of EC2.
 	Lifecycle string
 	// Pool and Role are from the instance's tags: its pool, and the id of the
 	// role that it was launched with. Empty where it has no such tag, or where
@@ -42,7 +42,7 @@ type Identity struct {
 	Pool, Role string
 }
 
-// Identify asks which instance this is: lifecycle.ErrUnavailable.
+// Identify asks which instance this is. Errors: lifecycle.ErrUnavailable.
 func Identify(ctx context.Context, client *sdk.Client) (Identity, error) {
 	const what = "ask the instance metadata who this is"
 	document, err := client.GetInstanceIdentityDocument(ctx, nil)
@@ -66,10 +66,10 @@ func Identify(ctx context.Context, client *sdk.Client) (Identity, error) {
 	return id, nil
 }
 
-// longestText is more than the service says at any path that is read here.
+// longestText is longer than any answer that is read here, in bytes.
 const longestText = 4096
 
-// read gives what the service says at a path; "" if there is no such path.
+// read returns what the service has at a path; "" if there is no such path.
 func read(ctx context.Context, client *sdk.Client, path string) (string, error) {
 	out, err := client.GetMetadata(ctx, &sdk.GetMetadataInput{Path: path})
 	var response *smithyhttp.ResponseError

@@ -12,10 +12,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/aws"
 )
 
-// NoticeInterval is between looks for a notice: that of an interruption comes
-// two minutes before the end at best, and every 5 s is what the EC2 User Guide
+// NoticeInterval is between polls for a notice. An interruption notice comes at best
+// two minutes before the end, and every 5 s is what the EC2 User Guide
 // recommends for both ("Spot Instance interruption notices", "EC2 instance
-// rebalance recommendations"). A look costs nothing.
+// rebalance recommendations"). A poll costs nothing.
 const NoticeInterval = 5 * time.Second
 
 // action is the notice of the path spot/instance-action. What EC2 will do is
@@ -25,8 +25,8 @@ type action struct {
 	Time   time.Time `json:"time"`
 }
 
-// Interruption is when EC2 will take this instance, by its own notice; zero if
-// there is none.
+// Interruption returns when EC2 will reclaim this instance, by its notice; zero without
+// one.
 func Interruption(ctx context.Context, client *sdk.Client) (time.Time, error) {
 	var a action
 	err := notice(ctx, client, "look for an interruption notice", "spot/instance-action", &a)
@@ -38,17 +38,16 @@ type recommendation struct {
 	NoticeTime time.Time `json:"noticeTime"`
 }
 
-// Rebalance is when EC2 recommended to leave this instance; zero if it never
-// did. It is no interruption: it says only that the risk has grown, and most
-// such instances go on to work for hours.
+// Rebalance returns when EC2 recommended to leave this instance; zero if it never did. It
+// is not an interruption: it only says that the risk has grown, and most such instances
+// continue to work for hours.
 func Rebalance(ctx context.Context, client *sdk.Client) (time.Time, error) {
 	var r recommendation
 	err := notice(ctx, client, "look for a rebalance recommendation", "events/recommendations/rebalance", &r)
 	return r.NoticeTime, err
 }
 
-// notice reads the one at a path; it leaves alone what it is read into if there
-// is none.
+// notice reads the notice at a path. It does not touch its target if there is none.
 func notice(ctx context.Context, client *sdk.Client, what, path string, into any) error {
 	text, err := read(ctx, client, path)
 	switch {
@@ -63,45 +62,49 @@ func notice(ctx context.Context, client *sdk.Client, what, path string, into any
 	return nil
 }
 
-// Watch looks for an interruption notice at every interval, first at once, and
-// tells when EC2 will take this instance, each time that it learns something
-// new. It returns when ctx is done. A service that does not answer is asked
-// again; that it is silent is no notice.
+// Watch polls for an interruption notice at every interval, first at once, and calls tell
+// with the time at which EC2 will reclaim this instance whenever that is new. It returns
+// when ctx is done. A service that does not answer is asked again, and its silence is not
+// a notice.
 func Watch(ctx context.Context, client *sdk.Client, interval time.Duration, log hclog.Logger, tell func(at time.Time)) {
-	watcher{client: client, look: Interruption, says: "EC2 will take this machine", log: log, tell: tell}.run(ctx, interval)
+	watcher{client: client, read: Interruption, log: log, changed: func(at time.Time) {
+		log.Warn("EC2 will take this machine", "at", at)
+		tell(at)
+	}}.run(ctx, interval)
 }
 
-// WatchRebalance is Watch for a rebalance recommendation: it tells when that was
+// WatchRebalance is Watch for a rebalance recommendation, with the time at which that was
 // made.
 func WatchRebalance(ctx context.Context, client *sdk.Client, interval time.Duration, log hclog.Logger, tell func(at time.Time)) {
-	watcher{client: client, look: Rebalance, says: "EC2 recommends to leave this machine", log: log, tell: tell}.run(ctx, interval)
+	watcher{client: client, read: Rebalance, log: log, changed: func(at time.Time) {
+		log.Warn("EC2 recommends to leave this machine", "at", at)
+		tell(at)
+	}}.run(ctx, interval)
 }
 
-// watcher looks for one kind of notice.
+// watcher polls for one kind of notice.
 type watcher struct {
-	client *sdk.Client
-	look   func(context.Context, *sdk.Client) (time.Time, error)
-	says   string
-	log    hclog.Logger
-	tell   func(at time.Time)
+	client  *sdk.Client
+	read    func(context.Context, *sdk.Client) (time.Time, error)
+	log     hclog.Logger
+	changed func(at time.Time)
 }
 
 func (w watcher) run(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	var told time.Time
+	var last time.Time
 	silent := false
 	for ctx.Err() == nil {
-		at, err := w.look(ctx, w.client)
+		at, err := w.read(ctx, w.client)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !silent:
 			w.log.Warn("instance metadata does not answer", "error", err)
-		case !at.IsZero() && !at.Equal(told):
-			w.log.Warn(w.says, "at", at)
-			told = at
-			w.tell(at)
+		case !at.IsZero() && !at.Equal(last):
+			last = at
+			w.changed(at)
 		}
 		silent = err != nil
 		select {

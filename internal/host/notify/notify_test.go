@@ -76,7 +76,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
 	for i, err := range say() {
-		if name := []string{"READY", "STATUS", "WATCHDOG", "STOPPING"}[i]; err == nil || !strings.Contains(err.Error(), "tell systemd "+name+":") {
+		if name := []string{"READY", "STATUS", "WATCHDOG", "STOPPING"}[i]; err == nil || !strings.Contains(err.Error(), "sd_notify "+name+":") {
 			t.Errorf("to a socket that nobody has: %v", err)
 		}
 	}

@@ -16,17 +16,19 @@ import (
 )
 
 const (
-	// callLimit bounds all tries of the call, with the SDK's pauses between
-	// them. Less gives up on a hiccup; the machine costs money meanwhile. More
-	// would keep the agent from feeding its watchdog, with commandLimit.
+	// callLimit bounds all tries of the call, with the SDK's pauses between them.
+	// Less would give up after a short failure, and the machine costs money until
+	// the next try. More, with commandLimit, would keep the agent from feeding its
+	// watchdog.
 	callLimit = 15 * time.Second
-	// commandLimit: the command only has to ask init, which then does it.
+	// commandLimit bounds the command, which only has to ask init to power off.
 	commandLimit = 10 * time.Second
-	// killLimit is for what the command started, after it was killed.
+	// killLimit is how long to wait for children of the command after it was killed.
 	killLimit = time.Second
-	// Grace is how long a machine that EC2 ends may live on: EC2 tells it to shut
-	// down within seconds, and init takes some more to do it. Less would cut off
-	// services that write their last; more pays for a machine that nobody ends.
+	// Grace is how long a machine may live after EC2 accepted to terminate it. EC2
+	// signals the shutdown within seconds, and init takes some more to do it. Less
+	// would cut off services that are shutting down; more pays for a machine whose
+	// termination failed.
 	Grace = 60 * time.Second
 )
 
@@ -36,12 +38,12 @@ const (
 	LongestAwait = Grace + commandLimit + killLimit
 )
 
-// Terminator is what is used of EC2.
+// Terminator is the part of EC2 that is used.
 type Terminator interface {
 	TerminateInstances(context.Context, *ec2.TerminateInstancesInput, ...func(*ec2.Options)) (*ec2.TerminateInstancesOutput, error)
 }
 
-// Actions are what a host calls of EC2.
+// Actions are the EC2 actions that a host calls.
 func Actions() []aws.Permission {
 	return []aws.Permission{{
 		Action: "ec2:TerminateInstances", Role: aws.RoleHost, On: aws.OnOwn,
@@ -49,43 +51,42 @@ func Actions() []aws.Permission {
 	}}
 }
 
-// EC2 ends an instance by its own id.
+// EC2 terminates an instance by its id.
 type EC2 struct {
 	Client     Terminator
 	InstanceID string
-	// Command powers the machine off where the call does not end it: the launch
-	// template makes EC2 terminate an instance that powers itself off. Empty:
-	// there is none.
+	// Command powers the machine off if the call does not terminate it: the launch
+	// template makes EC2 terminate an instance that powers itself off. Empty for
+	// none.
 	Command []string
 	Logger  hclog.Logger
 }
 
-// Off returns when the end of the machine has begun. An error means that it has
-// not, and that another try may do it.
-func (e EC2) Off(ctx context.Context, why string) error {
+// Off returns once the end of the machine has begun. An error means that it has not, and
+// that another try may succeed.
+func (e EC2) Off(ctx context.Context, reason string) error {
 	err := e.terminate(ctx)
 	if err == nil {
-		e.Logger.Info("EC2 ends this machine", "why", why)
+		e.Logger.Info("EC2 ends this machine", "reason", reason)
 		return nil
 	}
 	if ctx.Err() != nil {
-		return err // told to stop, and not that the machine must
+		return err // the agent was stopped, which does not mean that the machine must end
 	}
 	if len(e.Command) == 0 {
 		return err
 	}
-	e.Logger.Warn("EC2 does not end this machine, powering it off", "why", why, "error", err)
+	e.Logger.Warn("EC2 does not end this machine, powering it off", "reason", reason, "error", err)
 	if commandErr := e.command(ctx); commandErr != nil {
 		return errors.Join(err, commandErr)
 	}
 	return nil
 }
 
-// Await waits for the end of the machine, which Off has begun. When it does not
-// come within Grace, whatever EC2 said, it powers the machine off. It returns
-// once that has begun, or when ctx is done: that is how the end comes, since
-// init stops everybody first. An error means that the machine goes on, and that
-// Off must be tried again.
+// Await waits for the end of the machine, which Off has begun. If that has not come within
+// Grace, it powers the machine off, whatever EC2 has answered. It returns once that has
+// begun, or when ctx is done: the end comes that way, since init first stops all services.
+// An error means that the machine continues to run and that Off must be tried again.
 func (e EC2) Await(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -116,7 +117,7 @@ func (e EC2) command(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
-	// What it started may hold its output open after it was killed.
+	// Its children may keep its output open after it was killed.
 	cmd.WaitDelay = killLimit
 	out, err := cmd.CombinedOutput()
 	if err == nil {

@@ -16,17 +16,17 @@ import (
 const (
 	// outputLimit is how much of the output of a script goes to the log, in bytes; the rest is counted.
 	outputLimit = 64 << 10
-	// tailLimit is how much of the end of its output stands in the error, in bytes.
+	// tailLimit is how much of the end of its output the error shows, in bytes.
 	tailLimit = 500
-	// outputWait is how long a script's output stays open for what it has left running.
+	// outputWait is how long the output is read for processes that the script has left running.
 	outputWait = time.Second
 )
 
-// errLimit is why a script was killed.
+// errLimit is the reason why a script was killed.
 var errLimit = errors.New("it did not end within its time limit")
 
-// Run runs a script by bash, and what it prints goes to the log. A command in it that fails makes it fail, also in the middle of
-// a pipe. After limit, or when ctx is done, its whole process group is killed, which is an error.
+// Run runs a script with bash and logs its output. If a command in it fails, even in the middle of a pipe, the script fails.
+// After limit, or when ctx is done, its whole process group is killed, which is an error.
 func Run(ctx context.Context, path string, limit time.Duration, log hclog.Logger) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
 	defer cancel()
@@ -39,7 +39,7 @@ func Run(ctx context.Context, path string, limit time.Duration, log hclog.Logger
 	err := cmd.Run()
 	out.flush()
 	switch {
-	case err == nil, errors.Is(err, exec.ErrWaitDelay): // a service that it has started may write on, to nobody
+	case err == nil, errors.Is(err, exec.ErrWaitDelay): // a service that it has started may go on writing
 		return nil
 	case errors.Is(context.Cause(ctx), errLimit):
 		err = fmt.Errorf("%w of %s", errLimit, limit)
@@ -47,7 +47,7 @@ func Run(ctx context.Context, path string, limit time.Duration, log hclog.Logger
 	return fmt.Errorf("run %s: %w: %s", path, err, bytes.TrimSpace(out.tail))
 }
 
-// Environment is what commands get that run as root: nothing of whoever started this.
+// Environment is the environment of commands that run as root: nothing of that of this process.
 func Environment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "USER=root", "LOGNAME=root", "LANG=C.UTF-8"}
 }
@@ -82,12 +82,12 @@ func (l *lines) say() {
 	l.line = l.line[:0]
 }
 
-// flush logs the line that was not ended, and how much is missing.
+// flush logs the last line if it has no end, and how much output was dropped.
 func (l *lines) flush() {
 	if len(l.line) > 0 {
 		l.say()
 	}
 	if over := l.written - outputLimit; over > 0 {
-		l.log.Warn("output was cut", "bytes", over)
+		l.log.Warn("output truncated", "bytes", over)
 	}
 }

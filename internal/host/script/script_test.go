@@ -45,7 +45,7 @@ func TestRun(t *testing.T) {
 		"a command in a pipe fails":  {"false | cat; echo never", time.Minute, "exit status 1", ""},
 		"too slow":                   {"echo begun; trap '' TERM; sleep 100", time.Second, "time limit of 1s: begun", ""},
 		"leaves something running":   {"sleep 5 & echo $!", time.Minute, "", ""},
-		"says much":                  {"head -c 1000000 /dev/zero | tr '\\0' y", time.Minute, "", "output was cut: bytes=934464"},
+		"says much":                  {"head -c 1000000 /dev/zero | tr '\\0' y", time.Minute, "", "output truncated: bytes=934464"},
 		"does not inherit variables": {`test -z "$GOPATH$PWDX" && test "$HOME" = /root`, time.Minute, "", ""},
 	}
 	for name, test := range tests {

@@ -1,4 +1,4 @@
-// Package tree deletes, renews and copies directory trees that somebody hostile has written and may still be writing.
+// Package tree deletes, renews and copies directory trees that an attacker has written and may still be writing.
 //
 // It works from directory to directory by file descriptors and single names, never by paths: so it follows no symbolic
 // link, no tree is too deep for it, and a directory that is swapped for another thing while it works leads nowhere else.
@@ -20,33 +20,33 @@ import (
 // ErrMount is in the chain of the error about a mount in a tree. Unmount it and call again.
 var ErrMount = errors.New("something is mounted there")
 
-// ErrBusy is in the chain of the error about a tree that somebody fills or moves while it is being worked on. End the
-// processes that do so and call again.
+// ErrBusy is in the chain of the error about a tree that a process fills or moves while it is being worked on. End such
+// processes and call again.
 var ErrBusy = errors.New("it is being written to")
 
 const (
 	// maxRounds is how often a directory is read from its start: once is enough on most file systems, a second time
-	// where names are passed over while others are deleted. More is needed only where somebody writes meanwhile, and
-	// he may be about to end.
+	// where names are passed over while others are deleted. More is needed only if a process writes at the same time,
+	// and it may be about to end.
 	maxRounds = 50
-	// maxNew is how many batches of names may turn out to have been made while the walk went on. Somebody who makes
-	// files as fast as they are deleted keeps a single round going for ever, as does one who makes directories ever deeper.
+	// maxNew is how many batches of names may turn out to have been created during the walk. A process that creates
+	// files as fast as they are deleted would keep a single round going forever, as would one that creates ever deeper
+	// directories.
 	maxNew = 500
-	// maxTime ends what those bounds do not, where a file system tells no time of birth. A million files take some ten
-	// seconds.
+	// maxTime ends what those bounds do not, on file systems without birth times. A million files take some ten seconds.
 	maxTime = 2 * time.Minute
 )
 
-// Owner is whom a file belongs to.
+// Owner is the user and group that a file belongs to.
 type Owner struct {
-	// UID and GID are numbers of this machine. A caller without rights of root can only name himself.
+	// UID and GID are numbers of this machine. A caller without root's rights can only name itself.
 	UID, GID int
 }
 
-// maxShown is how much of a path stands in an error, in bytes: a tree can be far deeper than a log line is long.
+// maxShown is how much of a path an error shows, in bytes: a tree can be far deeper than a log line is long.
 const maxShown = 512
 
-// failed says what failed on which path, in terms a log line can hold.
+// failed returns an error that says what failed on which path, short enough for a log line.
 func failed(verb, path string, err error) error {
 	if len(path) > maxShown {
 		path = path[:maxShown/2] + "…" + path[len(path)-maxShown/2:]
@@ -55,7 +55,7 @@ func failed(verb, path string, err error) error {
 }
 
 // split opens the directory that path is in, and returns it with the path's last element. The directories on the way
-// are the caller's own, so links among them are followed.
+// belong to the caller, so links among them are followed.
 func split(path string) (parent int, name string, err error) {
 	path = filepath.Clean(path)
 	dir, name := filepath.Split(path)

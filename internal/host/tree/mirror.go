@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mirror makes the tree to equal to from: what is missing or differs is linked hard, or copied where that is not
-// possible; what is too much is deleted. The directories of to get the given owner. Files keep theirs where they can:
-// whoever owns the directories then can replace a file but not write into it, which would be into the original too.
+// Mirror makes the tree to equal to from. What is missing or differs is hard-linked, or copied where that is not possible;
+// what is not in from is deleted. The directories of to get the given owner. Files keep theirs if possible: then the owner
+// of the directories can replace a file but not write to it, which would change the original too.
 func Mirror(from, to string, owner Owner) error {
 	return mirror(from, to, mirroring{owner: owner, link: true})
 }
@@ -21,7 +21,7 @@ func Copy(from, to string, owner Owner) error {
 	return mirror(from, to, mirroring{owner: owner})
 }
 
-// mirroring is what is the same for a whole tree.
+// mirroring holds what is the same for a whole tree.
 type mirroring struct {
 	owner Owner
 	// link says that files are linked, or copied with the owner that they have.
@@ -71,7 +71,7 @@ func replaceDir(parent int, name, path string) (*os.File, error) {
 	return dir, nil
 }
 
-// dir mirrors a directory. It calls itself: as deep as the original is, which is not the hostile side.
+// dir mirrors a directory, recursively: as deep as the original, which an attacker cannot write to.
 func (m mirroring) dir(from, to *os.File, path string) error {
 	names, err := from.Readdirnames(-1)
 	if err != nil {
@@ -100,7 +100,7 @@ func (m mirroring) dir(from, to *os.File, path string) error {
 	return nil
 }
 
-// removeOthers deletes all names but those that are wanted. Each round but the last deletes something.
+// removeOthers deletes all names except those that are wanted. Each round except the last deletes something.
 func removeOthers(dir *os.File, path string, wanted map[string]bool) error {
 	for range maxRounds {
 		deleted := false
@@ -184,8 +184,8 @@ func (m mirroring) below(from, to *os.File, name, path string) error {
 	return m.dir(source, target, path)
 }
 
-// same: one file under two names, or a copy that nobody touched since. With the owner of the original nobody else can
-// have set its times.
+// same reports whether two names are one file, or one is a copy that has not changed since. With the owner of the original,
+// no other user can have set its times.
 func (m mirroring) same(want, have unix.Stat_t) bool {
 	if want.Mode&unix.S_IFMT == unix.S_IFLNK {
 		return have.Mode&unix.S_IFMT == unix.S_IFLNK && m.ownerOf(want) == (Owner{UID: int(have.Uid), GID: int(have.Gid)})
@@ -197,7 +197,7 @@ func (m mirroring) same(want, have unix.Stat_t) bool {
 		m.ownerOf(want) == (Owner{UID: int(have.Uid), GID: int(have.Gid)})
 }
 
-// ownerOf is who owns a copy. Only root gives files away.
+// ownerOf returns the owner of a copy. Only root can give files away.
 func (m mirroring) ownerOf(original unix.Stat_t) Owner {
 	switch {
 	case !m.link:
@@ -208,7 +208,7 @@ func (m mirroring) ownerOf(original unix.Stat_t) Owner {
 	return Owner{UID: os.Geteuid(), GID: os.Getegid()}
 }
 
-// linkBuffer holds any target of a link, and a byte more: PATH_MAX of linux/limits.h.
+// linkBuffer holds any target of a link and one byte more: PATH_MAX of linux/limits.h.
 const linkBuffer = unix.PathMax + 1
 
 func readlink(dir int, name string) (string, error) {
@@ -269,7 +269,7 @@ func (m mirroring) file(from, to *os.File, name string, want unix.Stat_t) error 
 	return errors.Join(err, out.Close())
 }
 
-// finishCopy comes last: a copy that was cut short has the wrong time.
+// finishCopy sets the times last: a copy that was interrupted has the wrong ones.
 func (m mirroring) finishCopy(fd int, want unix.Stat_t) error {
 	owner := m.ownerOf(want)
 	if err := unix.Fchown(fd, owner.UID, owner.GID); err != nil {

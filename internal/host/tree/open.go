@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identity tells a directory from all others for as long as it is there.
+// identity identifies a directory for as long as it exists.
 type identity struct{ dev, ino uint64 }
 
 func identityOf(fd int) (identity, error) {
@@ -32,8 +32,8 @@ func openBelow(parent int, name string) (*os.File, error) {
 	return f, err
 }
 
-// movedAway tells a directory that was moved out of parent while it was opened from one that is a mount: the kernel
-// has one error for both. Where it does not tell what is a mount, it counts as one.
+// movedAway reports whether a directory was moved out of parent while it was opened. The kernel has the same error for that
+// and for a mount. If it does not say what is a mount, the directory counts as one.
 func movedAway(parent int, name string) bool {
 	var st unix.Statx_t
 	err := unix.Statx(parent, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, 0, &st)
@@ -43,7 +43,7 @@ func movedAway(parent int, name string) bool {
 	return st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0
 }
 
-// openTop opens a directory that may be a mount, but no link.
+// openTop opens a directory that may be a mount but not a link.
 func openTop(parent int, name string) (*os.File, error) {
 	f, err := openDir(parent, name, unix.RESOLVE_NO_SYMLINKS)
 	if errors.Is(err, unix.EACCES) && permit(parent, name) == nil {
@@ -69,7 +69,7 @@ func openDir(parent int, name string, resolve uint64) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// pin takes hold of whatever stands under a name, without opening it: what is done to it by procPath is done to that.
+// pin opens what has a name as a path only. What is done through its procPath is done to that very file.
 func pin(parent int, name string) (int, error) {
 	return retried(func() (int, error) {
 		return unix.Openat(parent, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -98,8 +98,8 @@ func permit(parent int, name string) error {
 // The attributes of chattr(1) that keep a file from being deleted: FS_IMMUTABLE_FL and FS_APPEND_FL of linux/fs.h.
 const keeping = 0x10 | 0x20
 
-// unlock makes a name in a directory deletable: it gives the owner the right to write to the directory and takes the
-// attributes off it and off what the name stands for. What it may not do is left to the deletion to complain of.
+// unlock makes a name in a directory deletable: it gives the owner write permission on the directory, and removes the
+// attributes of the directory and of the named file. It reports no failure, since the deletion will.
 func unlock(dir *os.File, name string) {
 	ready(dir)
 	pinned, err := pin(int(dir.Fd()), name)
@@ -108,7 +108,7 @@ func unlock(dir *os.File, name string) {
 	}
 	defer unix.Close(pinned)
 	var st unix.Stat_t
-	// Only these two kinds have attributes, and to open one of the others may wait, or do something.
+	// Only these two types have attributes, and to open one of the others may block or have an effect.
 	if unix.Fstat(pinned, &st) != nil || (st.Mode&unix.S_IFMT != unix.S_IFREG && st.Mode&unix.S_IFMT != unix.S_IFDIR) {
 		return
 	}
@@ -122,7 +122,7 @@ func unlock(dir *os.File, name string) {
 	unkeep(opened)
 }
 
-// ready makes a directory one that its owner can write to.
+// ready makes a directory writable for its owner.
 func ready(dir *os.File) {
 	fd := int(dir.Fd())
 	unkeep(fd)
@@ -132,7 +132,7 @@ func ready(dir *os.File) {
 	}
 }
 
-// unkeep takes the attributes off. Many file systems have none.
+// unkeep removes the attributes. Many file systems have none.
 func unkeep(fd int) {
 	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
 	if err == nil && flags&keeping != 0 {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove deletes whatever stands at path, with all below it. That nothing is there is no error; that it is a mount, or
-// that there is one below it, is ErrMount.
+// Remove deletes whatever is at path, with all below it. A missing path is not an error. A mount there or below is
+// ErrMount.
 func Remove(path string) error {
 	parent, name, err := split(path)
 	if errors.Is(err, unix.ENOENT) {
@@ -25,7 +25,7 @@ func Remove(path string) error {
 	return removeAt(parent, name, path)
 }
 
-// Empty deletes all that is in a directory but the names to keep; the directory stays as it is. It may be a mount itself.
+// Empty deletes everything in a directory except the names to keep. The directory itself stays as it is, and may be a mount.
 func Empty(dir string, keep ...string) error {
 	parent, name, err := split(dir)
 	if err != nil {
@@ -64,7 +64,7 @@ func removeAt(parent int, name, path string) error {
 	return failed("delete", path, ErrBusy)
 }
 
-// removeDirAt deletes a directory; false without error when it became another thing or was filled again meanwhile.
+// removeDirAt deletes a directory. It returns false without an error if that became something else or was filled again.
 func removeDirAt(parent int, name, path string) (gone bool, err error) {
 	dir, err := openBelow(parent, name)
 	switch {
@@ -92,7 +92,7 @@ func removeDirAt(parent int, name, path string) (gone bool, err error) {
 	return false, failed("delete", path, err)
 }
 
-// unlockIn is unlock for a directory that is open as a path only. One that cannot be opened for more stays as it is.
+// unlockIn is unlock for a directory that is open as a path only. If it cannot be opened for reading it stays as it is.
 func unlockIn(parent int, name string) {
 	fd, err := retried(func() (int, error) {
 		return unix.Openat(parent, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -105,15 +105,15 @@ func unlockIn(parent int, name string) {
 	unlock(dir, name)
 }
 
-// swapped reports that a name that was a directory is none now.
+// swapped reports whether the error means that a name is no longer a directory.
 func swapped(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
-// filled reports that a directory is not empty.
+// filled reports whether the error means that a directory is not empty.
 func filled(err error) bool { return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) }
 
-// done reports that a name is gone, by whomever.
+// done reports whether the error means that a name is gone.
 func done(err error) bool { return err == nil || errors.Is(err, unix.ENOENT) }
 
 func denied(err error) bool { return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) }
@@ -122,9 +122,9 @@ func denied(err error) bool { return errors.Is(err, unix.EPERM) || errors.Is(err
 type level struct {
 	name string
 	id   identity
-	// dir is nil while the walk is more than maxOpen levels below: then it is opened again from below.
+	// dir is nil while the walk is more than maxOpen levels below. It is opened again from below then.
 	dir *os.File
-	// names are those read and not yet dealt with. What is not deleted is found again in the next round.
+	// names are those that have been read and not handled yet. The next round finds again what is not deleted.
 	names  []string
 	rounds int
 }
@@ -136,13 +136,13 @@ const (
 	batch = 1024
 )
 
-// walk empties a directory from the leaves up. It is a loop with a stack, whose upper part only is open.
+// walk empties a directory from the leaves up. It is a loop with a stack of which only the lowest levels are open.
 type walk struct {
 	path   string // of the first level
 	levels []level
 	start  time.Time
 	keep   []string
-	newer  int // batches that were made since the start
+	newer  int // batches of names created since the start
 }
 
 func emptyDir(dir *os.File, path string, keep []string) error {
@@ -161,7 +161,7 @@ func emptyDir(dir *os.File, path string, keep []string) error {
 	return nil
 }
 
-// close closes what the walk has opened: all but the first level.
+// close closes what the walk has opened: all levels except the first.
 func (w *walk) close() {
 	for i := range w.levels {
 		if i > 0 && w.levels[i].dir != nil {
@@ -170,7 +170,7 @@ func (w *walk) close() {
 	}
 }
 
-// step deals with the next name of the lowest level, or with that level when it has no more.
+// step handles the next name of the lowest level, or that level itself if it has no names left.
 func (w *walk) step() error {
 	l := &w.levels[len(w.levels)-1]
 	if len(l.names) == 0 {
@@ -192,7 +192,7 @@ func (w *walk) step() error {
 	return w.delete(l, name)
 }
 
-// bound ends a walk that somebody else keeps going.
+// bound ends a walk that another process keeps going.
 func (w *walk) bound(l *level) error {
 	if len(l.names) > 0 && bornAfter(w.start, int(l.dir.Fd()), l.names[len(l.names)-1]) {
 		w.newer++
@@ -231,7 +231,7 @@ func (w *walk) down(l *level, name string) error {
 	dir, err := openBelow(int(l.dir.Fd()), name)
 	switch {
 	case swapped(err):
-		return nil // whatever it is now, the next round meets it
+		return nil // the next round finds whatever it is now
 	case err != nil:
 		return failed("open", w.where(name), err)
 	}
@@ -248,7 +248,7 @@ func (w *walk) down(l *level, name string) error {
 	return nil
 }
 
-// finish ends a round through the lowest level: it is left when that is empty.
+// finish ends a round through the lowest level. The walk leaves the level if it is empty.
 func (w *walk) finish(l *level) error {
 	if len(w.levels) == 1 {
 		return w.finishTop(l)
@@ -266,7 +266,7 @@ func (w *walk) finish(l *level) error {
 		err = unix.Unlinkat(parent, l.name, unix.AT_REMOVEDIR)
 	}
 	switch {
-	case done(err), swapped(err): // what it was swapped for is left to the next round above
+	case done(err), swapped(err): // the next round of the level above handles what is there now
 		l.dir.Close()
 		w.levels = w.levels[:len(w.levels)-1]
 		return nil
@@ -278,7 +278,7 @@ func (w *walk) finish(l *level) error {
 	return failed("delete", w.where(""), err)
 }
 
-// finishTop: the first level is not deleted, so it is looked at whether it is empty, from its start.
+// finishTop checks from its start that the first level is empty, since it is not deleted.
 func (w *walk) finishTop(l *level) error {
 	if err := w.again(l); err != nil {
 		return err
@@ -326,7 +326,8 @@ func (w *walk) reopen(l, above *level) error {
 	return nil
 }
 
-// where is the path of a name in the lowest level; of that itself for "". It is for messages: too long to be opened.
+// where returns the path of a name in the lowest level, or of the level itself for "". It is only for messages, since it
+// may be too long to be opened.
 func (w *walk) where(name string) string {
 	elements := []string{w.path}
 	for _, l := range w.levels[min(1, len(w.levels)):] {

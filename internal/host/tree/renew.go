@@ -10,8 +10,8 @@ import (
 )
 
 // Renew replaces whatever stands at path by an empty directory of the given owner and mode (permission bits, setgid and
-// sticky). A directory that is itself a mount is emptied in its place, like Clear. The directory above must not be
-// writable by anybody hostile.
+// sticky). A directory that is itself a mount is emptied in its place, like Clear. An attacker must not be able to write
+// to the directory above.
 func Renew(path string, owner Owner, mode fs.FileMode) error {
 	parent, name, err := split(path)
 	if err != nil {
@@ -38,7 +38,7 @@ func Renew(path string, owner Owner, mode fs.FileMode) error {
 	return nil
 }
 
-// isMount reports whether a directory can be opened but for its being a mount.
+// isMount reports whether a directory cannot be opened below its parent only because it is a mount.
 func isMount(parent int, name string) bool {
 	dir, err := openBelow(parent, name)
 	if err == nil {
@@ -47,8 +47,8 @@ func isMount(parent int, name string) bool {
 	return errors.Is(err, ErrMount)
 }
 
-// Clear empties a directory in its place, but for the names to keep, and gives it that owner and mode and nothing
-// besides: access control lists, attributes and extended attributes of users go too.
+// Clear empties a directory in its place, except for the names to keep, and gives it that owner and mode and nothing else:
+// access control lists, attributes and extended attributes of users are removed too.
 func Clear(path string, owner Owner, mode fs.FileMode, keep ...string) error {
 	parent, name, err := split(path)
 	if err != nil {
@@ -69,7 +69,7 @@ func Clear(path string, owner Owner, mode fs.FileMode, keep ...string) error {
 	return nil
 }
 
-// own gives a directory its owner and mode, and takes off it all else that could be set.
+// own gives a directory its owner and mode, and removes everything else that could be set.
 func own(dir *os.File, owner Owner, mode fs.FileMode) error {
 	fd := int(dir.Fd())
 	unkeep(fd)
@@ -80,7 +80,7 @@ func own(dir *os.File, owner Owner, mode fs.FileMode) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	// A change of the owner takes setuid and setgid away, so the mode comes after it.
+	// A change of the owner clears setuid and setgid, so the mode comes after it.
 	given := int(st.Uid) != owner.UID || int(st.Gid) != owner.GID
 	if given {
 		if err := unix.Fchown(fd, owner.UID, owner.GID); err != nil {

@@ -13,20 +13,20 @@ import (
 	"github.com/remuda-ci/remuda/internal/retry"
 )
 
-// The journal is read by journalctl: its format is systemd's own affair.
+// The journal is read with journalctl: its file format is internal to systemd.
 
-// selection are the arguments for what a unit itself has said since a time. The
-// field is journald's word and not the unit's.
+// selection returns the arguments that select the output of a unit since a time. The
+// field is set by journald and cannot be forged by the unit.
 func selection(unit string, since time.Time) []string {
 	at := strconv.FormatFloat(float64(since.UnixMicro())/1e6, 'f', 6, 64)
 	return []string{"--quiet", "--no-pager", "--output=cat", "--all", "--since=@" + at, "_SYSTEMD_UNIT=" + unit}
 }
 
-// readLimit bounds a look into the journal.
+// readLimit bounds a call of journalctl.
 const readLimit = 2 * time.Second
 
-// Tail is the end of what a unit has said since a time, of at most limit bytes;
-// what was wrong when it cannot be read.
+// Tail returns the end of the output of a unit since a time, at most limit bytes, or what
+// was wrong if it cannot be read.
 func Tail(ctx context.Context, unit string, since time.Time, limit int) string {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
@@ -42,7 +42,7 @@ func Tail(ctx context.Context, unit string, since time.Time, limit int) string {
 	return string(text.data)
 }
 
-// Said reports whether a unit has said a text since a time.
+// Said reports whether a unit has written a text since a time.
 func Said(ctx context.Context, unit string, since time.Time, text []byte) bool {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
@@ -74,14 +74,14 @@ func (l *last) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Watch waits for a text in what a unit says.
+// Watch waits for a text in the output of a unit.
 type Watch struct {
 	seen   atomic.Bool
 	cancel context.CancelFunc
 }
 
-// For waits for a text in what the unit says, from a time on, until it comes or
-// the watch is stopped. It calls seen then.
+// For watches the output of a unit, from a time on, until a text appears or the watch is
+// stopped. It calls seen when the text appears.
 func For(unit string, since time.Time, text []byte, seen func()) *Watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &Watch{cancel: cancel}
@@ -89,17 +89,17 @@ func For(unit string, since time.Time, text []byte, seen func()) *Watch {
 	return w
 }
 
-// Seen reports whether the text has come.
+// Seen reports whether the text has appeared.
 func (w *Watch) Seen() bool { return w.seen.Load() }
 
-// See notes that the text was found elsewhere.
+// See records that the text was found in another way.
 func (w *Watch) See() { w.seen.Store(true) }
 
 // Stop ends the watch.
 func (w *Watch) Stop() { w.cancel() }
 
-// againAfter is the pause before journalctl is started again that ended by
-// itself, as when journald is replaced.
+// againAfter is the pause before journalctl is restarted after it ended by itself, as it
+// does when journald is replaced.
 const againAfter = time.Second
 
 func (w *Watch) run(ctx context.Context, args []string, text []byte, seen func()) {
@@ -113,7 +113,7 @@ func (w *Watch) run(ctx context.Context, args []string, text []byte, seen func()
 		if err == nil {
 			found := contains(out, text)
 			w.cancelIf(found)
-			_ = cmd.Wait() // it was stopped, or is started again
+			_ = cmd.Wait() // it was stopped, or is restarted
 			if found {
 				w.seen.Store(true)
 				seen()
@@ -130,10 +130,10 @@ func (w *Watch) cancelIf(found bool) {
 	}
 }
 
-// chunk bounds the memory of a search, in bytes, however long the lines are.
+// chunk bounds the memory of a search, in bytes, whatever the length of the lines.
 const chunk = 16 << 10
 
-// contains reads until the text comes or the end does.
+// contains reads until the text or the end.
 func contains(r io.Reader, text []byte) bool {
 	buf := make([]byte, 0, chunk+len(text))
 	for {
@@ -145,7 +145,7 @@ func contains(r io.Reader, text []byte) bool {
 		if err != nil {
 			return false
 		}
-		// It may lie across the end of what was read.
+		// The text may lie across the end of the chunk.
 		keep := min(len(buf), len(text)-1)
 		buf = append(buf[:0], buf[len(buf)-keep:]...)
 	}

@@ -12,7 +12,7 @@ import (
 	godbus "github.com/godbus/dbus/v5"
 )
 
-// Manager speaks to systemd on its own bus, which takes root alone and is there
+// Manager talks to systemd on its private bus, which only root may use and which exists
 // before any other. It is safe for concurrent use.
 type Manager struct {
 	// changed is called when a unit may have changed.
@@ -22,16 +22,15 @@ type Manager struct {
 	conn *dbus.Conn
 }
 
-// New returns a manager that connects when it is first needed, and again after
-// systemd itself was replaced. changed may be called by any goroutine.
+// New returns a manager that connects on first use, and again after systemd itself was
+// replaced. changed may be called by any goroutine.
 func New(changed func()) *Manager { return &Manager{changed: changed} }
 
-// callLimit bounds what is asked of systemd: it answers in a millisecond, or it
-// is in trouble.
+// callLimit bounds a call to systemd. A healthy one answers in a millisecond.
 const callLimit = 5 * time.Second
 
-// do calls f with a connection, once more with a new one when the old one turns
-// out to be dead.
+// do calls f with a connection, and once more with a new one if the old one turns out to
+// be dead.
 func (m *Manager) do(ctx context.Context, f func(ctx context.Context, c *dbus.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -53,7 +52,7 @@ func (m *Manager) connection(ctx context.Context) (*dbus.Conn, error) {
 	if m.conn != nil && m.conn.Connected() {
 		return m.conn, nil
 	}
-	// The context of a connection is its life, and ctx only that of a call.
+	// A connection lives as long as its context, and ctx is that of a single call.
 	c, err := dbus.NewSystemdConnectionContext(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("connect to systemd: %w", err)
@@ -66,8 +65,8 @@ func (m *Manager) connection(ctx context.Context) (*dbus.Conn, error) {
 	return c, nil
 }
 
-// listen hears of changes as long as the connection lives. On systemd's own bus
-// they come unasked.
+// listen receives changes as long as the connection lives. On systemd's private bus they
+// come without a subscription.
 func (m *Manager) listen(c *dbus.Conn) {
 	updates := make(chan *dbus.PropertiesUpdate, 64)
 	c.SetPropertiesSubscriber(updates, make(chan error, 1))
@@ -78,17 +77,17 @@ func (m *Manager) listen(c *dbus.Conn) {
 	}()
 }
 
-// ErrNotStarted says that a unit did not start, or not in time.
+// ErrNotStarted means that a unit did not start, or not in time.
 var ErrNotStarted = errors.New("the unit did not start")
 
-// replaceTries and replacePause bound the wait for what is left of an earlier
-// unit of the same name.
+// replaceTries and replacePause bound the wait for the rest of an earlier unit of the same
+// name to go.
 const (
 	replaceTries = 100
 	replacePause = 10 * time.Millisecond
 )
 
-// Start returns when the unit's program has been started; one that cannot be run
+// Start returns once the unit's program has been started. A program that cannot be run
 // ends at once.
 func (m *Manager) Start(ctx context.Context, u Unit) error {
 	result := make(chan string, 1)
@@ -98,7 +97,7 @@ func (m *Manager) Start(ctx context.Context, u Unit) error {
 			if !named(err, "org.freedesktop.systemd1.UnitExists") || try == replaceTries {
 				return err
 			}
-			// One that failed stays until it is told to go.
+			// A failed unit stays until it is reset.
 			if err := c.ResetFailedUnitContext(ctx, u.Name); err != nil && !named(err, noSuchUnit) {
 				return err
 			}
@@ -128,19 +127,19 @@ func named(err error, name string) bool {
 	return errors.As(err, &answer) && answer.Name == name
 }
 
-// State is how a unit stands.
+// State is the state of a unit.
 type State struct {
-	// Running is true from its start until nothing of it is left.
+	// Running is true from its start until all of its processes have ended.
 	Running bool
-	// MainPID is that of its program; 0: that is gone, or not there yet.
+	// MainPID is the pid of its program; 0 if that has ended or not started yet.
 	MainPID int
-	// Failed says that it ended badly and that Code is its exit status, or the
-	// number of the signal that killed it.
+	// Failed says that it has failed. Code is its exit status, or the number of the
+	// signal that killed it.
 	Failed bool
 	Code   int
 }
 
-// State asks how a unit stands; the zero State: there is none of this name.
+// State returns the state of a unit; the zero State if there is none of this name.
 func (m *Manager) State(ctx context.Context, name string) (State, error) {
 	var s State
 	err := m.do(ctx, func(ctx context.Context, c *dbus.Conn) error {
@@ -189,7 +188,7 @@ func (s *State) detail(ctx context.Context, c *dbus.Conn, name string) error {
 	return err
 }
 
-// StartedAt is when the program of a unit was started.
+// StartedAt returns when the program of a unit was started.
 func (m *Manager) StartedAt(ctx context.Context, name string) (time.Time, error) {
 	var at time.Time
 	err := m.do(ctx, func(ctx context.Context, c *dbus.Conn) error {
@@ -208,8 +207,8 @@ func (m *Manager) StartedAt(ctx context.Context, name string) (time.Time, error)
 	return at, nil
 }
 
-// Signal sends a signal to the program of a unit, or to all that is in it. One
-// that is gone has had it.
+// Signal sends a signal to the program of a unit or, with all, to all of its processes. A
+// unit that is gone is not an error.
 func (m *Manager) Signal(ctx context.Context, name string, sig syscall.Signal, all bool) error {
 	who := dbus.Main
 	if all {
@@ -224,7 +223,7 @@ func (m *Manager) Signal(ctx context.Context, name string, sig syscall.Signal, a
 	return fmt.Errorf("signal %s: %w", name, err)
 }
 
-// Running lists the units of a pattern that have not ended.
+// Running lists the units that match a pattern and have not ended.
 func (m *Manager) Running(ctx context.Context, pattern string) ([]string, error) {
 	var names []string
 	err := m.do(ctx, func(ctx context.Context, c *dbus.Conn) error {

@@ -38,12 +38,12 @@ func metadataAddresses() []addressPrefix {
 // and takes less than a millisecond. The start of every listener waits for this.
 const (
 	answerLimit = 200 * time.Millisecond
-	// refusedLimit is for whom the kernel has just refused to send anything there.
+	// refusedLimit applies after the kernel has just refused to send a datagram there.
 	refusedLimit = 5 * time.Millisecond
 )
 
-// ErrMetadataReached says that whoever called can read what the instance's role may
-// do.
+// ErrMetadataReached means that the calling process can reach the instance metadata, and
+// with it the credentials of the instance's role.
 var ErrMetadataReached = errors.New("the instance metadata service can be reached from here")
 
 // CheckMetadata tries to reach the instance metadata service and fails if that
@@ -73,8 +73,8 @@ func reach(ctx context.Context, address string) error {
 	return fmt.Errorf("%s: %w: neither IPAddressDeny= nor the rule of remuda-firewall.service holds", address, ErrMetadataReached)
 }
 
-// refused reports whether the kernel refuses an empty datagram, which it says at
-// once; a connection that it drops is only not answered.
+// refused reports whether the kernel refuses an empty datagram. It does that at once,
+// while a connection that it drops just gets no answer.
 func refused(ctx context.Context, dialer net.Dialer, address string) bool {
 	conn, err := dialer.DialContext(ctx, "udp", address)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package units runs what a host has to do as transient units of systemd, which
-// live on whatever becomes of the program that started them.
+// Package units runs the tasks of a host as transient units of systemd, which outlive the
+// program that started them.
 package units
 
 import (
@@ -9,59 +9,59 @@ import (
 	godbus "github.com/godbus/dbus/v5"
 )
 
-// Slice holds all of our units, so that what jobs use can be seen and limited
-// as a whole.
+// Slice holds all of our units, so that what jobs use can be measured and limited as a
+// whole.
 const Slice = "remuda.slice"
 
-// Unit is a service that is about to start. It needs no file.
+// Unit describes a service to start. It needs no unit file.
 type Unit struct {
 	Name, Description string
 	Args              []string
-	// Check is run before it, as the same user in the same sandbox, and keeps it
-	// from starting when it fails; none if it is empty.
+	// Check runs before it, as the same user in the same sandbox. If it fails, the
+	// unit does not start. Empty for none.
 	Check []string
-	// Last is run as root after everything of the unit has ended, with the
-	// variables of systemd.exec(5) on how that was; none if it is empty.
+	// Last runs as root after all processes of the unit have ended, with the
+	// variables of systemd.exec(5) about the result. Empty for none.
 	Last []string
 	Dir  string
-	// Env can be read by every user of the machine: no secrets here.
+	// Env can be read by every user of the machine, so it must not have secrets.
 	Env []string
-	// EnvFile is read as root when the unit starts: here they are. It may be gone
-	// when Last is run, for which systemd reads it again.
+	// EnvFile is a file of variables for secrets, which systemd reads as root when
+	// the unit starts. It may be gone when Last runs, for which systemd reads it
+	// again.
 	EnvFile string
-	// Identifier is what its lines in the journal are known by.
+	// Identifier is its SYSLOG_IDENTIFIER in the journal.
 	Identifier string
-	// Limit ends it; 0: no limit.
+	// Limit is how long it may run; 0 for no limit.
 	Limit time.Duration
-	// Confined is what is not for root; nil: it runs as root and as it is.
+	// Confined makes it run as another user in a sandbox; nil for root without one.
 	Confined *Confinement
 }
 
-// Confinement is what a unit of the runner's user may do.
+// Confinement limits what a unit of the runner's user may do.
 type Confinement struct {
 	User   string
 	Groups []string
 	Limits Limits
-	// NoMetadata keeps it off the instance metadata service. Where the kernel
-	// cannot filter by cgroup, this does nothing: see Unit.Check.
+	// NoMetadata keeps it from reaching the instance metadata service. If the kernel
+	// cannot filter by cgroup, this has no effect: see Unit.Check.
 	NoMetadata bool
 	// Privileged lets it become root by sudo.
 	Privileged bool
 }
 
-// Limits are what all processes of a unit together, or each, may use; 0: as
-// systemd has it.
+// Limits are what the processes of a unit may use; 0 for the default of systemd.
 type Limits struct {
-	// Tasks are processes and threads, of the unit and of the user.
+	// Tasks bounds the processes and threads of the unit, and those of the user.
 	Tasks uint64
-	// OpenFiles is for each process.
+	// OpenFiles applies to each process.
 	OpenFiles uint64
-	// MemoryMax is in bytes, of the unit.
+	// MemoryMax applies to the whole unit, in bytes.
 	MemoryMax uint64
 }
 
-// stopLimit is how long what is left of a unit has from SIGTERM to SIGKILL. It
-// is a job's rest or a hook's: nobody waits for its manners.
+// stopLimit is the time from SIGTERM to SIGKILL for what is left of a unit. These are
+// leftovers of a job or hook, whose orderly end is not worth a wait.
 const stopLimit = 5 * time.Second
 
 // command is the D-Bus type of one line of ExecStartEx= and its like.
@@ -79,11 +79,11 @@ func property(name string, value any) dbus.Property {
 	return dbus.Property{Name: name, Value: godbus.MakeVariant(value)}
 }
 
-// properties are those of the transient unit.
+// properties returns the properties of the transient unit.
 func (u Unit) properties() []dbus.Property {
 	all := []dbus.Property{
 		property("Description", u.Description),
-		// Not exec: a program that ends at once would count as not started.
+		// With type exec a program that ends at once would count as not started.
 		property("Type", "simple"),
 		property("Slice", Slice),
 		property("ExecStartEx", commands(u.Args)),
@@ -119,8 +119,8 @@ type environmentFile struct {
 	Optional bool
 }
 
-// killedFirst is the OOMScoreAdjust of a job: when memory is short it goes, and
-// not what the host is made of.
+// killedFirst is the OOMScoreAdjust of a job: when memory is short the kernel kills it
+// before the host's own services.
 const killedFirst = int32(500)
 
 func (c *Confinement) properties() []dbus.Property {
@@ -144,7 +144,7 @@ func (c *Confinement) properties() []dbus.Property {
 func (l Limits) properties() []dbus.Property {
 	var all []dbus.Property
 	if l.Tasks > 0 {
-		// The second is for kernels on which systemd has no controller for tasks.
+		// LimitNPROC is for kernels on which systemd has no pids controller.
 		all = append(all, property("TasksMax", l.Tasks), property("LimitNPROC", l.Tasks), property("LimitNPROCSoft", l.Tasks))
 	}
 	if l.OpenFiles > 0 {
