@@ -22,6 +22,9 @@ const module = "github.com/remuda-ci/remuda/"
 // anything, as what a room may import: every room but the mains.
 var anything = []string{"*"}
 
+// with is a list of rooms and one more.
+func with(rooms []string, more string) []string { return slices.Concat(rooms, []string{more}) }
+
 // room is a directory with all packages below it, and the arrows that leave it.
 type room struct {
 	dir string
@@ -37,6 +40,14 @@ const (
 	whyUseCases = "the use-cases are reached by their ports and know neither adapters nor the wire"
 )
 
+// What the rooms of the fleet stand on: the words, what acts on one host, and what a use-case
+// beside others may know.
+var (
+	words       = []string{"internal/policy", "internal/lifecycle"}
+	underHosts  = append([]string{"internal/fleet/ports", "internal/fleet/op"}, words...)
+	besideHosts = append([]string{"internal/fleet/hosts", "internal/fleet/quota"}, underHosts...)
+)
+
 // rooms are all of them: a package in none of them fails the test. The longest matching directory counts.
 var rooms = []room{
 	{"controld", anything, ""},
@@ -50,10 +61,20 @@ var rooms = []room{
 	{"proto", nil, "generated code stands alone"},
 	{"internal/lifecycle", nil, "it is the ground floor and pure"},
 	{"internal/policy", []string{"internal/lifecycle"}, "it is pure and stands on lifecycle alone"},
-	{"internal/fleet", []string{
-		"internal/fleet/op", "internal/services", "internal/services/workqueue", "internal/services/model", "internal/policy", "internal/lifecycle",
-	}, whyUseCases},
-	{"internal/fleet/op", []string{"internal/policy", "internal/lifecycle"}, "all use-cases are operations, so it knows none of them"},
+	{"internal/fleet", slices.Concat([]string{
+		"internal/fleet/provision", "internal/fleet/sweeps", "internal/fleet/scaledown", "internal/fleet/warm",
+		"internal/fleet/jobs", "internal/fleet/explain", "internal/services", "internal/services/workqueue", "internal/services/model",
+	}, besideHosts), whyUseCases},
+	{"internal/fleet/ports", words, "the ports are in the words of lifecycle, so that rooms and adapters can share them"},
+	{"internal/fleet/op", words, "all use-cases are operations, so it knows none of them"},
+	{"internal/fleet/hosts", underHosts, "it acts on one host; what else follows from that is told to its After hooks"},
+	{"internal/fleet/quota", with(underHosts, "internal/fleet/hosts"), "it counts hosts and launches, whoever makes them"},
+	{"internal/fleet/provision", besideHosts, "it serves a request, whoever made it: a caller, a job or a sweep"},
+	{"internal/fleet/sweeps", besideHosts, "it resumes requests and provides for jobs through functions handed to it, so it knows none of their rooms"},
+	{"internal/fleet/scaledown", besideHosts, "it ends hosts and never asks for new ones"},
+	{"internal/fleet/warm", with(besideHosts, "internal/fleet/provision"), "it launches as provision does, for no run, and knows nothing of jobs"},
+	{"internal/fleet/jobs", with(besideHosts, "internal/fleet/provision"), "a job is served by a request, so it stands on provision alone"},
+	{"internal/fleet/explain", with(besideHosts, "internal/fleet/scaledown"), "it reads and explains; nothing happens in it"},
 	{"internal/agent", []string{"internal/policy", "internal/lifecycle"},
 		"it meets the fleet in the store alone and is reached by its ports"},
 

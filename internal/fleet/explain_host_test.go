@@ -221,7 +221,7 @@ func TestExplainAHostOfARun(t *testing.T) {
 				t.Errorf("it is told of run %q: %s", event.RunID, event.Reason)
 			}
 		}
-		for _, of := range []fleet.OfRun{{repository, "1"}, {repository, "3"}, {"acme/other", "2"}} {
+		for _, of := range []fleet.OfRun{{Repository: repository, RunID: "1"}, {Repository: repository, RunID: "3"}, {Repository: "acme/other", RunID: "2"}} {
 			if _, err := w.fleet.ExplainHost(ctx, id, of, time.Now()); !errors.Is(err, lifecycle.ErrNotFound) {
 				t.Errorf("of run %v: %v, want ErrNotFound", of, err)
 			}

@@ -1,10 +1,10 @@
-// Package fleet holds the use-cases of controld: Provision, Release, Refresh,
-// the sweeps, and the orders and questions of operators.
+// Package fleet is the root of the use-cases of controld: it makes their rooms of one set
+// of ports, registers what they do for each other, and has the table of sweeps, Refresh,
+// and the names that callers use.
 //
-// Each is an Op: a sequence of small steps, each of which reads, decides and
-// does one effect, with its progress in the store. A daemon loops over the
-// steps, the simulator takes them one at a time, and a crash between any two
-// is finished by the next sweep. Nothing that matters is kept in memory.
+// Each use-case is made of operations in small steps; see package op. The rooms, from the
+// bottom: ports (interfaces and settings), op (operations), hosts (one host), quota (limits),
+// provision (requests and releases); above them sweeps, scaledown, warm, jobs and explain.
 package fleet
 
 import (
@@ -12,84 +12,39 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
-	"time"
-
-	"github.com/remuda-ci/remuda/internal/fleet/op"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/remuda-ci/remuda/internal/fleet/explain"
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/fleet/jobs"
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/fleet/ports"
+	"github.com/remuda-ci/remuda/internal/fleet/provision"
+	"github.com/remuda-ci/remuda/internal/fleet/quota"
+	"github.com/remuda-ci/remuda/internal/fleet/scaledown"
+	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
+	"github.com/remuda-ci/remuda/internal/fleet/warm"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
-// Class is a resource class: what a host of it must have at least.
-type Class struct {
-	CPU       int
-	MemoryMiB int
-}
-
-// Pool is a named entry of the configuration.
-type Pool struct {
-	Name            string
-	ResourceClasses []string
-	UsageClasses    []lifecycle.UsageClass
-	// InstanceTypes are the patterns that the pool allows; empty: any.
-	InstanceTypes []string
-	// Privileged says out loud that a job may become root on its host.
-	Privileged bool
-	// RerunInterrupted has the failed jobs of a run started again, once,
-	// when an interrupted host took one of them with it.
-	RerunInterrupted bool
-	Policy           lifecycle.Policy
-	// Maximum is how many hosts it may have at once; 0: any number.
-	Maximum int
-	// SpotBreaker pauses launches of spot hosts after many interruptions.
-	SpotBreaker policy.SpotBreaker
-	// Warm says what is launched ahead of need; nil: nothing is.
-	Warm *WarmPool
-}
-
-// Observer hears what is worth measuring.
-type Observer interface {
-	// Claimed: a request had its hosts from the pool, d after it began.
-	Claimed(d time.Duration)
-	// Registered: a host was ready, d after it was claimed or launched.
-	Registered(d time.Duration)
-	// Released: a host was pooled, d after its release.
-	Released(d time.Duration)
-	// Swept: a sweep ended after d, with err or well.
-	Swept(sweep string, d time.Duration, err error)
-	// RunnersEnd: when the versions of actions/runner that hosts have get no
-	// jobs any more, as far as that is known.
-	RunnersEnd(at map[string]time.Time)
-}
-
-type silentObserver struct{}
-
-func (silentObserver) Claimed(time.Duration)              {}
-func (silentObserver) Registered(time.Duration)           {}
-func (silentObserver) Released(time.Duration)             {}
-func (silentObserver) Swept(string, time.Duration, error) {}
-func (silentObserver) RunnersEnd(map[string]time.Time)    {}
-
 // Options are the parts that a Fleet is made of. Store, Queue, Compute, GitHub
 // and Pools are required.
 type Options struct {
-	Store   Store
-	Queue   Queue
-	Compute Compute
-	GitHub  GitHub
+	Store   ports.Store
+	Queue   ports.Queue
+	Compute ports.Compute
+	GitHub  ports.GitHub
 
-	Pools   map[string]Pool
-	Classes map[string]Class
+	Pools   map[string]ports.Pool
+	Classes map[string]ports.Class
 	// Sells reports whether the cloud has an instance type, free or not, that
 	// satisfies a class and matches each of the lists of patterns (an empty
 	// list: all). nil where only a launch tells.
-	Sells func(c Class, patterns ...[]string) bool
+	Sells func(c ports.Class, patterns ...[]string) bool
 	// TemplateVersion is the version of what the hosts of a pool are launched
 	// from. A launch names it, so that a repeat is the same launch; nil: there
 	// are no versions.
@@ -100,17 +55,17 @@ type Options struct {
 	// Ensure is what a refresh does first; nil: nothing.
 	Ensure Ensure
 	// Guards keeps the fleet's hold, its breakers and limits; nil: there are none.
-	Guards GuardStore
+	Guards ports.GuardStore
 	// Limits bound the hosts of each repository and owner. They need Guards.
 	Limits policy.Limits
 	// Jobs are the parts for webhooks and job pools; nil: there are none.
-	Jobs *JobOptions
+	Jobs *jobs.Options
 	// Workers are the job queues of services; nil: there are none.
 	Workers *workqueue.Options
 	// Services are the services of runners; nil: there are none.
 	Services *services.Options
 	// Notices tells what EC2 announces of machines; nil: nobody listens.
-	Notices Notices
+	Notices ports.Notices
 	// Releases lists the releases of actions/runner; nil: nobody asks how old
 	// the runners of the hosts are.
 	Releases func(ctx context.Context) ([]policy.Release, error)
@@ -120,7 +75,7 @@ type Options struct {
 
 	// ScaleDown has idle hosts ended, and such as GitHub does not know; nil:
 	// nobody does.
-	ScaleDown *ScaleDown
+	ScaleDown *scaledown.Options
 
 	// Replica names this process in leases; it must be unique.
 	Replica string
@@ -128,181 +83,158 @@ type Options struct {
 	HostKey  func(instanceID string) string
 	Rand     *rand.Rand
 	Log      hclog.Logger
-	Observer Observer
-	Timing   Timing
-}
-
-// Timing holds the intervals of the use-cases. The zero value of a field means
-// its default.
-type Timing struct {
-	// Poll is how often a waiting operation reads the reports it waits for.
-	Poll time.Duration
-	// Takeover is how long a request may stand still before a sweep goes on
-	// with it. An operation that is alive renews it at half that time.
-	Takeover time.Duration
-	// Relaunch is how long a request that was short of capacity waits before
-	// it looks again.
-	Relaunch time.Duration
-	// Grace: machines younger than this are never called leaked.
-	Grace time.Duration
-	// Due, Liveness and Cloud are the intervals of the sweeps.
-	Due, Liveness, Cloud time.Duration
-	// Warm is the interval at which warm pools are topped up.
-	Warm time.Duration
-	// Services is the interval at which services of runners are looked at.
-	Services time.Duration
-	// Lease is how long a sweeper may be quiet before another takes over.
-	Lease time.Duration
-	// KeepRequests is how long a settled request is kept.
-	KeepRequests time.Duration
-}
-
-func (t Timing) withDefaults() Timing {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d <= 0 {
-			*d = v
-		}
-	}
-	def(&t.Poll, 250*time.Millisecond)
-	def(&t.Takeover, 20*time.Second)
-	def(&t.Relaunch, 10*time.Second)
-	def(&t.Grace, 5*time.Minute)
-	def(&t.Due, 5*time.Second)
-	def(&t.Liveness, 30*time.Second)
-	def(&t.Cloud, 5*time.Minute)
-	def(&t.Warm, 30*time.Second)
-	def(&t.Services, time.Minute)
-	def(&t.Lease, 15*time.Second)
-	def(&t.KeepRequests, 7*24*time.Hour)
-	return t
+	Observer ports.Observer
+	Timing   ports.Timing
 }
 
 // Fleet is the use-cases over one set of ports. It is safe for concurrent use.
 type Fleet struct {
-	store   Store
-	queue   Queue
-	compute machines
-	ender   ender
-	github  GitHub
-	guards  GuardStore
-	limits  policy.Limits
+	hosts     *hosts.Hosts
+	quota     *quota.Ledger
+	provision *provision.Provisioner
+	sweeps    *sweeps.Sweeps
+	scaledown *scaledown.Scaler
+	warm      *warm.Pools
+	jobs      *jobs.Jobs // nil: there are no job pools
+	explain   *explain.Explainer
 
-	pools        map[string]Pool
-	classes      map[string]Class
-	sells        func(Class, ...[]string) bool
-	templates    templates
-	exhausted    func(lifecycle.UsageClass) []lifecycle.Offering
-	ensure       Ensure
-	repositories []string
-	jobs         *jobDesk
-	services     *services.Services
-	work         *workqueue.Queue
-	scaleDown    *ScaleDown
-	replica      string
-	hostKey      func(string) string
-	log          hclog.Logger
-	ops          *op.Driver
-	observer     Observer
-	timing       Timing
-
-	notices Notices
-	// sweeping: this replica holds the lease of the sweeps.
-	sweeping atomic.Bool
-
-	watch    watch
-	hub      githubWatch
-	releases func(context.Context) ([]policy.Release, error)
-	versions versions
-	// malformed has the keys of the hosts whose report was last malformed.
-	malformed sync.Map
+	store     ports.Store
+	pools     map[string]ports.Pool
+	ensure    Ensure
+	scaleDown *scaledown.Options
+	services  *services.Services
+	work      *workqueue.Queue
+	log       hclog.Logger
+	ops       *op.Driver
+	observer  ports.Observer
+	timing    ports.Timing
 }
 
 // New checks the options and returns a Fleet.
 func New(o Options) (*Fleet, error) {
-	if o.Store == nil || o.Queue == nil || o.Compute == nil || o.GitHub == nil {
-		return nil, errors.New("new fleet: store, queue, compute and github are required")
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("new fleet: %w", err)
 	}
-	if o.ScaleDown != nil && o.ScaleDown.GitHub == nil {
-		return nil, errors.New("new fleet: scale-down needs to ask GitHub for registrations")
-	}
-	if o.Limits.On() && o.Guards == nil {
-		return nil, errors.New("new fleet: limits on hosts need a store of guards")
-	}
-	if len(o.Pools) == 0 {
-		return nil, errors.New("new fleet: at least one pool is required")
-	}
-	if o.Replica == "" {
-		return nil, errors.New("new fleet: the replica needs a name")
-	}
-	for name, pool := range o.Pools {
-		for _, class := range pool.ResourceClasses {
-			if _, ok := o.Classes[class]; !ok {
-				return nil, fmt.Errorf("new fleet: pool %s: resource class %s is not defined", name, class)
-			}
-		}
-	}
+	o.fill()
+	health := &hosts.GitHubHealth{}
 	f := &Fleet{
-		store: o.Store, queue: o.Queue, compute: o.Compute, ender: o.Compute, github: o.GitHub, guards: o.Guards, limits: o.Limits,
-		pools: o.Pools, classes: o.Classes, sells: o.Sells, templates: templates{ask: o.TemplateVersion}, exhausted: o.Exhausted, ensure: o.Ensure, repositories: o.Repositories,
-		replica: o.Replica, hostKey: o.HostKey, log: o.Log, observer: o.Observer,
-		timing: o.Timing.withDefaults(), releases: o.Releases, notices: o.Notices, scaleDown: o.ScaleDown,
+		store: o.Store, pools: o.Pools, ensure: o.Ensure, scaleDown: o.ScaleDown,
+		log: o.Log, observer: o.Observer, timing: o.Timing,
+		ops: op.NewDriver(o.Store, o.Log, o.Rand, health.Step),
 	}
+	o.GitHub = health.Watch(o.GitHub)
 	if o.Jobs != nil {
-		desk, err := newJobDesk(*o.Jobs, o.Pools)
+		j, err := jobs.New(*o.Jobs, o.Pools)
 		if err != nil {
 			return nil, fmt.Errorf("new fleet: %w", err)
 		}
-		desk.GitHub = watchedJobs{desk.GitHub, &f.hub}
-		f.jobs = desk
+		j.Options.GitHub = health.WatchJobs(j.Options.GitHub)
+		f.jobs = j
 	}
-	f.github = watchedGitHub{f.github, &f.hub}
-	if f.hostKey == nil {
-		f.hostKey = func(id string) string { return id }
-	}
-	if f.exhausted == nil {
-		f.exhausted = func(lifecycle.UsageClass) []lifecycle.Offering { return nil }
-	}
-	if f.log == nil {
-		f.log = hclog.NewNullLogger()
-	}
-	if f.observer == nil {
-		f.observer = silentObserver{}
-	}
-	if o.Rand == nil {
-		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	}
-	f.ops = op.NewDriver(f.store, f.log, o.Rand, f.hub.step)
+	f.lowerRooms(o, health)
+	f.upperRooms(o)
 	if err := f.setServices(o); err != nil {
 		return nil, fmt.Errorf("new fleet: %w", err)
+	}
+	if f.jobs != nil {
+		f.jobs.OnJob = f.services.NudgeForJob
 	}
 	return f, nil
 }
 
-// policy is that of the host's pool. A pool that is no longer configured keeps
-// the default numbers, and its hosts are not reused.
-func (f *Fleet) policy(pool string) lifecycle.Policy {
-	if p, ok := f.pools[pool]; ok {
-		return p.Policy
+func (o Options) check() error {
+	switch {
+	case o.Store == nil || o.Queue == nil || o.Compute == nil || o.GitHub == nil:
+		return errors.New("store, queue, compute and github are required")
+	case o.ScaleDown != nil && o.ScaleDown.GitHub == nil:
+		return errors.New("scale-down needs to ask GitHub for registrations")
+	case o.Limits.On() && o.Guards == nil:
+		return errors.New("limits on hosts need a store of guards")
+	case len(o.Pools) == 0:
+		return errors.New("at least one pool is required")
+	case o.Replica == "":
+		return errors.New("the replica needs a name")
 	}
-	p := lifecycle.DefaultPolicy()
-	p.Reuse = lifecycle.ReuseNone
-	return p
+	for name, pool := range o.Pools {
+		for _, class := range pool.ResourceClasses {
+			if _, ok := o.Classes[class]; !ok {
+				return fmt.Errorf("pool %s: resource class %s is not defined", name, class)
+			}
+		}
+	}
+	return nil
 }
 
-// Op is an operation in small steps; see package op.
-type Op = op.Op
+// fill fills in defaults.
+func (o *Options) fill() {
+	o.Timing = o.Timing.WithDefaults()
+	if o.HostKey == nil {
+		o.HostKey = func(id string) string { return id }
+	}
+	if o.Exhausted == nil {
+		o.Exhausted = func(lifecycle.UsageClass) []lifecycle.Offering { return nil }
+	}
+	if o.Log == nil {
+		o.Log = hclog.NewNullLogger()
+	}
+	if o.Observer == nil {
+		o.Observer = ports.SilentObserver{}
+	}
+	if o.Rand == nil {
+		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	}
+}
 
-// Progress is how far a step has brought its operation.
-type Progress = op.Progress
+// lowerRooms makes the rooms that act on single hosts, and provision.
+func (f *Fleet) lowerRooms(o Options, health *hosts.GitHubHealth) {
+	f.hosts = &hosts.Hosts{
+		Store: o.Store, Queue: o.Queue, GitHub: o.GitHub, Guards: o.Guards, Compute: o.Compute, Ender: o.Compute,
+		Pools: o.Pools, Limited: o.Limits.On(), HostKey: o.HostKey, GitHubHealth: health,
+		Templates: hosts.Templates{Ask: o.TemplateVersion}, Timing: o.Timing, Log: o.Log, Observer: o.Observer, Ops: f.ops,
+	}
+	f.quota = &quota.Ledger{
+		Store: o.Store, Guards: o.Guards, Compute: o.Compute, Hosts: f.hosts, Limits: o.Limits, Pools: o.Pools, Log: o.Log, Ops: f.ops,
+	}
+	f.provision = &provision.Provisioner{
+		Store: o.Store, Queue: o.Queue, Compute: o.Compute, GitHub: o.GitHub, Hosts: f.hosts, Quota: f.quota,
+		Pools: o.Pools, Classes: o.Classes, Sells: o.Sells, Exhausted: o.Exhausted,
+		Timing: o.Timing, Log: o.Log, Observer: o.Observer, Ops: f.ops,
+	}
+	f.hosts.After = []hosts.AfterFunc{f.quota.HostForgotten}
+	if f.jobs != nil {
+		f.hosts.JobStore, f.provision.GitHubJobs = f.jobs.Options.Store, f.jobs.Options.GitHub
+		f.hosts.After = append(f.hosts.After, f.jobs.HandedBack)
+	}
+}
 
-// Decided is a decision on one host, for people.
-type Decided = op.Decided
+// upperRooms makes the rooms above those of lowerRooms.
+func (f *Fleet) upperRooms(o Options) {
+	f.warm = &warm.Pools{
+		Store: o.Store, Hosts: f.hosts, Quota: f.quota, Provision: f.provision, Pools: o.Pools, Exhausted: o.Exhausted,
+		Timing: o.Timing, Log: o.Log, Ops: f.ops,
+	}
+	f.scaledown = &scaledown.Scaler{
+		Store: o.Store, Compute: o.Compute, GitHub: o.GitHub, Hosts: f.hosts, Options: o.ScaleDown, Log: o.Log, Ops: f.ops,
+	}
+	f.sweeps = &sweeps.Sweeps{
+		Store: o.Store, Compute: o.Compute, GitHub: o.GitHub, Hosts: f.hosts, Quota: f.quota, Resumer: f.resume,
+		Notices: o.Notices, Releases: o.Releases, Repositories: o.Repositories, Pools: o.Pools, HostKey: o.HostKey,
+		Replica: o.Replica, Timing: o.Timing, Log: o.Log, Observer: o.Observer, Ops: f.ops,
+	}
+	f.explain = &explain.Explainer{
+		Store: o.Store, GitHub: o.GitHub, Hosts: f.hosts, Scaledown: f.scaledown, Options: o.ScaleDown, Pools: o.Pools,
+	}
+	if j := f.jobs; j != nil {
+		j.Store, j.Hosts, j.Provision, j.Pools, j.Repositories = o.Store, f.hosts, f.provision, o.Pools, o.Repositories
+		j.Log, j.Ops = o.Log, f.ops
+		f.scaledown.JobPools, f.sweeps.LostJobs, f.explain.JobStore = j.Options.Pools, j, j.Options.Store
+	}
+}
 
-// CutError says that an operation was cut short while a dependency was
-// unavailable.
-type CutError = op.CutError
-
-// Drive steps an operation until it is done, fails, or ctx ends; see op.Driver.
-func (f *Fleet) Drive(ctx context.Context, o Op, patience time.Duration) error {
-	return f.ops.Drive(ctx, o, patience)
+// resume goes on with a request that stood still.
+func (f *Fleet) resume(q lifecycle.Request) op.Op {
+	if lifecycle.IsWarm(q.RunID) {
+		return f.warm.NewClose(q.Spec.Pool)
+	}
+	return f.provision.Resume(q)
 }

@@ -14,25 +14,33 @@ import (
 )
 
 // TestTheWaysToEndAHost are few, and the fleet's hold stands in each: a new one
-// that goes round it fails here. Compute itself is out of reach, since Fleet has it
-// without its Terminate.
+// that goes round it fails here. Compute itself is out of reach, since all rooms except
+// hosts have it without its Terminate.
 func TestTheWaysToEndAHost(t *testing.T) {
 	// By what is called, the functions that call it.
 	want := map[string][]string{
-		"ender.Terminate":   {"Fleet.endMachines"},                                         // which asks for the hold first
-		"f.endMachines":     {"CloudSweep.end", "DueSweep.endMachines", "Fleet.Terminate"}, // all that tell the cloud
-		"f.carryOut":        {"Fleet.bring", "Fleet.carry"},                                // after decideHeld, and after mayEnd
-		"lifecycle.Apply":   {"Fleet.carryOut"},                                            // the one way to a terminated record
-		"compute.Terminate": nil,
-		"Scaler.SetDesired": {"ServiceSweep.tell"}, // after sureOfNone, where runners are taken away
-		"f.mayEnd":          {"Fleet.carry", "Fleet.endMachines", "ServiceSweep.sureOfNone", "ServiceSweep.unlessHeld"},
+		"Ender.Terminate":   {"Hosts.EndMachines"},                                         // which asks for the hold first
+		"EndMachines":       {"CloudSweep.end", "DueSweep.endMachines", "Hosts.Terminate"}, // all that tell the cloud
+		"hs.apply":          {"Hosts.ApplyChecked", "Hosts.Reconcile"},                     // after MayEnd, and after decideUnderHold
+		"lifecycle.Apply":   {"Hosts.apply"},                                               // the one way to a terminated record
+		"Compute.Terminate": nil,
+		"Scaler.SetDesired": {"Sweep.setDesired"}, // after confirmScaleIn, where runners are taken away
+		"MayEnd":            {"Fleet.setServices", "Hosts.ApplyChecked", "Hosts.EndMachines", "Sweep.confirmScaleIn", "Sweep.unlessHeld"},
 	}
 	got := map[string][]string{}
-	files, err := filepath.Glob("*.go")
+	root, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
+	rooms, err := filepath.Glob("*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	services, err := filepath.Glob("../services/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range slices.Concat(root, rooms, services) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}

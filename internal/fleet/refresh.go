@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -30,8 +31,8 @@ func (f *Fleet) NewRefresh(dryRun bool) *Refresh {
 	r := &Refresh{f: f}
 	r.Stages = f.ops.Stages("refresh")
 	r.Events.Dry, r.Events.Decided = dryRun, &r.decided
-	due, cloud, github := f.NewDueSweep(), f.NewCloudSweep(), f.NewGitHubSweep()
-	scaleDown, services, warm := f.NewScaleDownSweep(), f.NewServiceSweep(), f.NewWarmSweep()
+	due, cloud, github := f.sweeps.NewDueSweep(), f.sweeps.NewCloudSweep(), f.sweeps.NewGitHubSweep()
+	scaleDown, services, warm := f.scaledown.NewSweep(), f.NewServiceSweep(), f.warm.NewSweep()
 	work := f.NewWorkSweep()
 	for _, j := range []*op.Recorder{
 		&due.Events, &cloud.Events, &github.Events, &work.Events, &scaleDown.Events, &services.Events, &warm.Events,
@@ -52,7 +53,7 @@ func (r *Refresh) Decisions() []op.Decided { return r.decided }
 // list takes a page of hosts. A refresh is an order by a person, so it may go
 // through everything there is.
 func (r *Refresh) list(ctx context.Context, now time.Time) (op.Progress, error) {
-	got, err := r.f.store.ListInstances(ctx, lifecycle.Filter{States: liveStates}, r.page)
+	got, err := r.f.store.ListInstances(ctx, lifecycle.Filter{States: hosts.LiveStates}, r.page)
 	if err != nil {
 		return op.Again, fmt.Errorf("list hosts: %w", err)
 	}
@@ -61,19 +62,15 @@ func (r *Refresh) list(ctx context.Context, now time.Time) (op.Progress, error) 
 	for _, record := range got.Items {
 		keys = append(keys, record.HostKey)
 	}
-	reports, err := r.f.reports(ctx, keys, now)
+	reports, err := r.f.hosts.Reports(ctx, keys, now)
 	if err != nil {
 		return op.Again, err
 	}
-	if r.hosts, err = r.f.inspect(ctx, keys, reports, now); err != nil {
+	if r.hosts, err = r.f.hosts.LoadFactsWithCloud(ctx, keys, reports, now); err != nil {
 		return op.Again, err
 	}
 	r.Next = r.host
 	return op.Again, nil
-}
-
-var liveStates = []lifecycle.State{
-	lifecycle.StateCreated, lifecycle.StateRunning, lifecycle.StateIdle, lifecycle.StateClaimed,
 }
 
 func (r *Refresh) host(ctx context.Context, now time.Time) (op.Progress, error) {
@@ -84,7 +81,7 @@ func (r *Refresh) host(ctx context.Context, now time.Time) (op.Progress, error) 
 		}
 		return op.Again, nil
 	}
-	if _, _, err := r.f.bring(ctx, &r.Events, r.hosts[0], now); !r.Past(ctx, err) {
+	if _, _, err := r.f.hosts.Reconcile(ctx, &r.Events, r.hosts[0], now); !r.Past(ctx, err) {
 		return op.Again, err
 	}
 	r.hosts = r.hosts[1:]

@@ -33,7 +33,7 @@ func (f *Fleet) setServices(o Options) error {
 	}
 	var err error
 	f.services, err = services.New(all, services.Env{
-		Driver: f.ops, Log: f.log, MayEnd: f.mayEnd, Sweeping: f.sweeping.Load, Lease: f.timing.Lease,
+		Driver: f.ops, Log: f.log, MayEnd: f.hosts.MayEnd, Sweeping: f.sweeps.Sweeping, Lease: f.timing.Lease,
 		Interval: f.timing.Services, Swept: f.observer.Swept, Queue: f.work,
 	})
 	return err

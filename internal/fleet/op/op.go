@@ -44,3 +44,15 @@ func Wait(d time.Duration) Progress { return Progress{Wait: d} }
 func Transient(ctx context.Context, err error) bool {
 	return errors.Is(err, lifecycle.ErrUnavailable) || ctx.Err() != nil
 }
+
+const (
+	// PageSize is how many due rows a sweep reads at once.
+	PageSize = 100
+	// UnavailableAtMost is how many items in a row (requests, hosts of an owner,
+	// registrations of a page) may find a dependency unavailable before a sweep leaves
+	// the rest. One such item does not hold up the others, and with the dependency
+	// away the others are not tried in vain.
+	UnavailableAtMost = 3
+	// RepeatLogAfter is how long the same failure of a loop is not logged again.
+	RepeatLogAfter = time.Minute
+)

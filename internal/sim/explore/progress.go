@@ -7,32 +7,52 @@ import (
 	"strings"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
 // value adds any value to the text: all its fields, also those that are not
 // exported, since an operation's progress is in them. What an operation shares
-// with others (the fleet) and what decides nothing (its recorder) is left out.
+// with others and what decides nothing (its recorder) is left out: see shared.
 func (t *text) value(v any) { t.reflected(reflect.ValueOf(v)) }
 
 var (
-	fleetType    = reflect.TypeFor[fleet.Fleet]()
-	recorderType = reflect.TypeFor[op.Recorder]()
+	driverType   = reflect.TypeFor[*op.Driver]()
 	timeType     = reflect.TypeFor[time.Time]()
 	recordType   = reflect.TypeFor[lifecycle.Record]()
 	requestType  = reflect.TypeFor[lifecycle.Request]()
 	registerType = reflect.TypeFor[lifecycle.Registration]()
 )
 
+// sharedTypes remembers what shared reports.
+var sharedTypes = map[reflect.Type]bool{}
+
+// shared reports whether a type is what operations share: the use-cases that begin them
+// and their recorders, which are the structs that hold a driver.
+func shared(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	is, known := sharedTypes[t]
+	if !known {
+		for i := range t.NumField() {
+			is = is || t.Field(i).Type == driverType
+		}
+		sharedTypes[t] = is
+	}
+	return is
+}
+
 func (t *text) reflected(v reflect.Value) {
 	if !v.IsValid() {
 		t.add("nil")
 		return
 	}
+	if shared(v.Type()) {
+		return
+	}
 	switch v.Type() {
-	case fleetType, recorderType, registerType:
+	case registerType:
 		return
 	case timeType:
 		t.time(v.Interface().(time.Time))
@@ -112,7 +132,7 @@ func funcName(v reflect.Value) string {
 func holdsClosure(v any) bool { return closureIn(reflect.ValueOf(v)) }
 
 func closureIn(v reflect.Value) bool {
-	if !v.IsValid() || v.Type() == fleetType || v.Type() == recorderType || v.Type() == timeType {
+	if !v.IsValid() || shared(v.Type()) || v.Type() == timeType {
 		return false
 	}
 	switch v.Kind() {

@@ -1,0 +1,365 @@
+package explain
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// OfRun names a workflow run.
+type OfRun struct{ Repository, RunID string }
+
+// ExplainHost tells of one host: what it does, what is known of it and from
+// whom, what is awaited and what happens then, and how it came to this. With a
+// run it does so for a host that serves it now, and tells of that run alone:
+// ErrNotFound of any other host, as of one that is unknown.
+func (ex *Explainer) ExplainHost(ctx context.Context, instanceID string, of OfRun, now time.Time) (Explanation, error) {
+	var e Explanation
+	r, err := ex.Hosts.Find(ctx, instanceID)
+	if err != nil {
+		return e, fmt.Errorf("instance %s: %w", instanceID, err)
+	}
+	if of.RunID != "" && (r.RunID != of.RunID || r.Repository != of.Repository) {
+		return e, fmt.Errorf("instance %s of run %s of %s: %w", instanceID, of.RunID, of.Repository, lifecycle.ErrNotFound)
+	}
+	facts, err := ex.Hosts.LoadFacts(ctx, []lifecycle.Record{r}, now)
+	if err != nil {
+		return e, err
+	}
+	history, err := ex.historyOf(ctx, r, of)
+	if err != nil {
+		return e, err
+	}
+	hold, err := ex.Hosts.FleetHold(ctx)
+	if err != nil {
+		return e, err
+	}
+	facts[0].FleetHold = &hold
+	told := hostExplainer{env: ex, now: now, Facts: facts[0]}
+	cloud, runner := told.askCloud(ctx), told.askGitHub(ctx)
+	e.Events = history.Events
+	e.Sentences = append(e.Sentences, told.state(history.Events), told.work())
+	e.Sentences = append(e.Sentences, compact(told.warm(), told.agent())...)
+	e.Sentences = append(e.Sentences, compact(cloud, runner)...)
+	e.Sentences = append(e.Sentences, compact(holdSentence(hold, now))...)
+	e.Sentences = append(e.Sentences, told.marks()...)
+	e.Sentences = append(e.Sentences, said(history.Events, r, ex.Hosts.Decide(told.Facts, now).Reason)...)
+	e.Sentences = append(e.Sentences, told.next()...)
+	if !history.From.IsZero() {
+		e.Sentences = append(e.Sentences, fmt.Sprintf("Its history is long; it is told from %s on.", hosts.ClockTime(history.From)))
+	}
+	for _, event := range e.Events {
+		e.Sentences = append(e.Sentences, eventSentence(event))
+	}
+	return e, nil
+}
+
+// straysBefore is how long before its record the history of a host may begin.
+const straysBefore = time.Minute
+
+// historyOf is the history of a host. Of a run it is what happened to the host
+// in that run. Else, where the history is too long to be read to its beginning,
+// what there is of its run goes before it.
+func (ex *Explainer) historyOf(ctx context.Context, r lifecycle.Record, of OfRun) (lifecycle.HostHistory, error) {
+	if of.RunID != "" {
+		events, err := ex.inRun(ctx, r)
+		return lifecycle.HostHistory{Events: events}, err
+	}
+	h, err := ex.Store.EventsOfInstance(ctx, r.InstanceID, r.CreatedAt.Add(-straysBefore), explainEvents)
+	if err != nil {
+		return h, fmt.Errorf("list events of instance %s: %w", r.InstanceID, err)
+	}
+	if !h.From.IsZero() && r.RunID != "" && len(h.Events) < explainEvents {
+		events, err := ex.inRun(ctx, r)
+		if err != nil {
+			return h, err
+		}
+		events = slices.DeleteFunc(events, func(e lifecycle.Event) bool {
+			return slices.ContainsFunc(h.Events, func(known lifecycle.Event) bool { return known.ID == e.ID })
+		})
+		h.Events = append(events, h.Events...)
+	}
+	slices.SortStableFunc(h.Events, byTime)
+	return h, nil
+}
+
+// inRun is the history of a host in the run that it serves.
+func (ex *Explainer) inRun(ctx context.Context, r lifecycle.Record) ([]lifecycle.Event, error) {
+	events, err := ex.newestEvents(ctx, r.Repository, r.RunID)
+	return slices.DeleteFunc(events, func(e lifecycle.Event) bool { return e.InstanceID != r.InstanceID }), err
+}
+
+func byTime(a, b lifecycle.Event) int { return a.At.Compare(b.At) }
+
+// hostExplainer makes sentences of what is known of a host.
+type hostExplainer struct {
+	env *Explainer
+	now time.Time
+	lifecycle.Facts
+}
+
+// askCloud asks EC2, or whatever answers for the machine, about it: one call. An
+// answer that did not come is told, and leaves nothing known.
+func (t *hostExplainer) askCloud(ctx context.Context) string {
+	cloud := t.env.Hosts.Policy(t.Record.Pool).CloudName()
+	name := strings.ToUpper(cloud[:1]) + cloud[1:]
+	if t.Record.State == lifecycle.StateTerminated && t.Record.DueAt.IsZero() {
+		return name + " confirmed the end of its machine."
+	}
+	clouds, err := t.env.Hosts.Describe(ctx, []lifecycle.Record{t.Record}, t.now)
+	if err != nil {
+		return fmt.Sprintf("%s could not be asked about its machine: %v.", name, err)
+	}
+	m, ok := clouds[t.Record.InstanceID]
+	if !ok {
+		return name + " does not know its machine yet, which is young."
+	}
+	t.Cloud = &m
+	says := map[lifecycle.MachineState]string{
+		lifecycle.MachinePending: "is starting", lifecycle.MachineRunning: "runs", lifecycle.MachineEnding: "is ending", lifecycle.MachineGone: "is gone",
+	}[m.State]
+	if m.Impaired {
+		says += fmt.Sprintf(", impaired by the health checks of %s", cloud)
+	}
+	if m.Bypass {
+		says += ", and that it is tagged remuda:bypass-removal=true: scale-down leaves it alone"
+	}
+	return fmt.Sprintf("%s says that its machine %s.", name, says)
+}
+
+// askGitHub asks GitHub about the runner: one or two calls, and none for a host
+// that has no registration.
+func (t *hostExplainer) askGitHub(ctx context.Context) string {
+	r := t.Record
+	if r.RunnerName == "" {
+		return ""
+	}
+	runner, err := t.env.GitHub.FindRunner(ctx, r.Repository, r.RunnerName)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return fmt.Sprintf("GitHub has no runner %s in %s.", r.RunnerName, r.Repository)
+	case err != nil:
+		return fmt.Sprintf("GitHub could not be asked about runner %s: %v.", r.RunnerName, err)
+	}
+	status, busy := "offline", "not busy"
+	if runner.Online {
+		status = "online"
+	}
+	if runner.Busy {
+		busy = "busy"
+	}
+	return fmt.Sprintf("GitHub has its runner %s, id %d, %s and %s (busy lags there: the agent's word counts).", r.RunnerName, runner.ID, status, busy)
+}
+
+// state says what the host is, and since when.
+func (t *hostExplainer) state(history []lifecycle.Event) string {
+	r := t.Record
+	since, why := since(r, history)
+	return fmt.Sprintf("Host %s (%s) of pool %s is %s since %s: %s.", r.InstanceID, t.hardware(), r.Pool, condition(r), t.when(since), cmp.Or(why, "no reason was given"))
+}
+
+// condition is that of the record, but for a host that was launched ahead of need: until
+// it is in the pool it boots, and nobody has released it.
+func condition(r lifecycle.Record) string {
+	if r.Releasing() && r.Unused() {
+		return "booting"
+	}
+	return r.Condition()
+}
+
+// since is when a host became what it is, and why, as far back as its history
+// goes. Its record is written for smaller things too.
+func since(r lifecycle.Record, history []lifecycle.Event) (at time.Time, why string) {
+	for _, e := range slices.Backward(history) {
+		if e.InstanceID == r.InstanceID && e.To == r.Condition() && e.From != e.To {
+			return e.At, e.Reason
+		}
+	}
+	return r.UpdatedAt, r.Reason
+}
+
+func (t *hostExplainer) hardware() string {
+	r := t.Record
+	parts := compact(r.InstanceType, r.ResourceClass, string(r.UsageClass), r.Zone)
+	return strings.Join(parts, ", ")
+}
+
+// work says whom the host serves, or may serve next.
+func (t *hostExplainer) work() string {
+	r := t.Record
+	life := fmt.Sprintf("It was launched at %s", t.when(cmp.Or(r.LaunchedAt, r.CreatedAt)))
+	switch {
+	case r.RunID != "":
+		return fmt.Sprintf("%s and serves run %s of %s, for request %s, as its assignment %d.", life, r.RunID, r.Repository, r.RequestID, r.Assignment)
+	case r.State == lifecycle.StateTerminated:
+		return fmt.Sprintf("%s and served %d runs.", life, r.Uses)
+	case r.TrustKey == "":
+		return fmt.Sprintf("%s, has served no run yet and may serve any that its pool is for.", life)
+	}
+	return fmt.Sprintf("%s, has served %d runs and may serve the next of %s.", life, r.Uses, r.TrustKey)
+}
+
+// agent says what was last heard of the host itself. What it says is untrusted,
+// and Reports are read as far as they may be believed.
+func (t *hostExplainer) agent() string {
+	p := t.Report
+	switch {
+	case t.Record.State == lifecycle.StateTerminated:
+		return "Its agent is not listened to any more."
+	case p == nil || p.HeartbeatAt.IsZero():
+		return "Nothing that may be believed was heard of its agent."
+	}
+	s := fmt.Sprintf("Its agent was last heard at %s: %s", t.when(p.HeartbeatAt), cmp.Or(string(p.Signal), "no signal"))
+	if p.Cause != lifecycle.CauseNone {
+		s += fmt.Sprintf(" (cause: %s)", p.Cause)
+	}
+	if p.Assignment != t.Record.Assignment {
+		s += fmt.Sprintf(" for assignment %d, which is not the one of now", p.Assignment)
+	}
+	if p.Busy {
+		s += ", a job runs"
+	} else {
+		s += ", no job runs"
+	}
+	if p.Jobs > 0 {
+		s += fmt.Sprintf(", %d begun", p.Jobs)
+	}
+	if line := lifecycle.FirstLine(p.Detail); line != "" {
+		s += "; it says: " + line
+	}
+	return s + "."
+}
+
+// marks are what was noted on the record beside its state.
+func (t *hostExplainer) marks() (sentences []string) {
+	r := t.Record
+	note := func(when bool, format string, args ...any) {
+		if when {
+			sentences = append(sentences, fmt.Sprintf(format, args...))
+		}
+	}
+	if r.State == lifecycle.StateTerminated {
+		return nil // what they were for is over
+	}
+	note(r.Held(t.now) && !r.FleetHeld, "An operator holds it until %s: nothing claims or ends it.", t.when(r.Hold))
+	note(r.Retiring, "It is retiring: no run gets it any more, and it leaves when it is next idle.")
+	note(r.Retiring && r.RetiringReason != "", "Why it retires: %s.", r.RetiringReason)
+	note(!r.InterruptionAt.IsZero(), "EC2 announced that it takes the machine back at %s.", t.when(r.InterruptionAt))
+	note(r.ReplacedBy != "", "Request %s gets its run another host in its place.", r.ReplacedBy)
+	note(!r.OrphanAt.IsZero(), "Scale-down has it for an orphan since %s: GitHub did not list it.", t.when(r.OrphanAt))
+	note(!r.IdleDetectedAt.IsZero(), "Scale-down first read it as idle at %s.", t.when(r.IdleDetectedAt))
+	note(r.ClaimFailures > 0, "Its last %d registrations failed by its own fault.", r.ClaimFailures)
+	return sentences
+}
+
+// next says what is decided now, what is awaited, and what happens then.
+func (t *hostExplainer) next() (sentences []string) {
+	r := t.Record
+	if r.State == lifecycle.StateTerminated && r.DueAt.IsZero() {
+		return []string{"Nothing is left to be done for it."}
+	}
+	d := t.env.Hosts.Decide(t.Facts, t.now)
+	if d.Action != lifecycle.ActionKeep {
+		return append(sentences, fmt.Sprintf("Next: %s%s, since: %s.", d.Action, t.by(), d.Reason))
+	}
+	sentences = append(sentences, fmt.Sprintf("It is kept: %s.", d.Reason))
+	before := "If nothing changes until"
+	switch s := t.scaleDown(); {
+	case s != "": // which comes before its threshold, as a rule
+		sentences, before = append(sentences, s), "If it is there still at"
+	case !r.DueAt.IsZero():
+		sentences = append(sentences, fmt.Sprintf("It is looked at again by %s.", t.when(r.DueAt)))
+	}
+	if end := t.awaited(); end.After(t.now) {
+		then := t.at(end)
+		what := string(then.Action)
+		if then.Action == lifecycle.ActionKeep {
+			what = "it is kept even then"
+		}
+		sentences = append(sentences, fmt.Sprintf("%s %s: %s, since: %s.", before, t.when(end), what, then.Reason))
+	}
+	return sentences
+}
+
+// by says by when somebody looks at the host, who then does what is next; empty: at
+// once.
+func (t *hostExplainer) by() string {
+	if due := t.Record.DueAt; due.After(t.now) {
+		return " by " + t.when(due)
+	}
+	return ""
+}
+
+// awaited is the deadline of the host as it stands: its threshold, and no sooner
+// than the holds of operators let go of it.
+func (t *hostExplainer) awaited() time.Time {
+	r := t.Record
+	end := r.Threshold
+	if r.State == lifecycle.StateTerminated {
+		return end
+	}
+	if !r.FleetHeld && r.Hold.After(end) {
+		end = r.Hold
+	}
+	if h := t.FleetHold; h != nil && h.Until.After(end) {
+		end = h.Until
+	}
+	return end
+}
+
+// at is what would be decided at another time, if its agent and all others went
+// on saying what they say now.
+func (t *hostExplainer) at(then time.Time) lifecycle.Decision {
+	facts := t.Facts
+	if p := facts.Report; p != nil && t.now.Sub(p.HeartbeatAt) < t.env.Hosts.Policy(facts.Record.Pool).Silence {
+		later := *p
+		later.HeartbeatAt = then
+		facts.Report = &later
+	}
+	return t.env.Hosts.Decide(facts, then)
+}
+
+// when is a time with how far away it is.
+func (t *hostExplainer) when(at time.Time) string {
+	if d := at.Sub(t.now); d > 0 {
+		return fmt.Sprintf("%s (in %s)", hosts.ClockTime(at), d.Round(time.Second))
+	}
+	return fmt.Sprintf("%s (%s ago)", hosts.ClockTime(at), t.now.Sub(at).Truncate(time.Second))
+}
+
+// said is what each sweep last said of a host on its assignment of now, if it
+// stays as it is, for another reason than is told already.
+func said(history []lifecycle.Event, r lifecycle.Record, but string) (sentences []string) {
+	heard := map[string]bool{}
+	for _, e := range slices.Backward(history) {
+		if e.InstanceID != r.InstanceID || e.Assignment != r.Assignment || e.Sweep == "" || heard[e.Sweep] {
+			continue
+		}
+		heard[e.Sweep] = true
+		if e.Action == lifecycle.ActionKeep && e.Reason != but {
+			sentences = append(sentences, fmt.Sprintf("The %s sweep said at %s, and nothing else since: keep %s, %s.", e.Sweep, hosts.ClockTime(e.At), e.InstanceID, e.Reason))
+		}
+	}
+	slices.Reverse(sentences)
+	return sentences
+}
+
+// holdSentence tells of the fleet's hold while it is in force.
+func holdSentence(h lifecycle.FleetHold, now time.Time) string {
+	if !h.InForce(now) {
+		return ""
+	}
+	return fmt.Sprintf("No host is ended: %s.", h)
+}
+
+// compact leaves out what is empty.
+func compact(parts ...string) []string {
+	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+}

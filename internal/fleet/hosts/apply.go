@@ -1,0 +1,162 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Decide asks lifecycle.Decide.
+func (hs *Hosts) Decide(facts lifecycle.Facts, now time.Time) lifecycle.Decision {
+	facts.StoreReadableSince = hs.watch.watchingSince(now)
+	facts.GitHubUnavailable = hs.GitHubHealth.away(now)
+	facts.Template = hs.Templates.last(facts.Record.Pool)
+	return lifecycle.Decide(facts, now, hs.Policy(facts.Record.Pool))
+}
+
+// ApplyChecked is carryOut of a decision that did not come from decideHeld: it ends no
+// host of a held fleet (*FleetHeldError).
+func (hs *Hosts) ApplyChecked(ctx context.Context, j *op.Recorder, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
+	if d.Action == lifecycle.ActionTerminate && d.Ends() {
+		if err := hs.MayEnd(ctx, now); err != nil {
+			return r, err
+		}
+	}
+	return hs.apply(ctx, j, r, d, now)
+}
+
+// apply does the effect that a decision asks of the store: one conditional
+// write. It returns the record as it now stands. ErrConflict means that the record
+// has moved on: the caller reads again and decides again. The effects outside
+// the store (end_machine, delete_runner) are the due sweep's.
+func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
+	switch d.Action {
+	case lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner:
+		return r, nil
+	}
+	d.LosesRun = d.LosesRun && hs.followedUp(r)
+	next, err := lifecycle.Apply(r, d, now, hs.Policy(r.Pool))
+	if err != nil {
+		return r, fmt.Errorf("carry out a decision: %w", err)
+	}
+	hs.supplyToken(ctx, &next, d.Action)
+	if d.Action == lifecycle.ActionReplace {
+		if err := hs.makeReplacement(ctx, j, r, now); err != nil {
+			return r, err
+		}
+	}
+	if d.Action == lifecycle.ActionForget {
+		if err := hs.deleteReport(ctx, r.HostKey); err != nil {
+			return r, err
+		}
+	}
+	stored, err := hs.Store.UpdateInstance(ctx, next)
+	if err != nil {
+		return r, fmt.Errorf("%s host %s: %w", d.Action, r.InstanceID, err)
+	}
+	j.RecordEffect(op.TransitionEvent(r, stored, d, now))
+	switch d.Action {
+	case lifecycle.ActionReady:
+		hs.Observer.Registered(now.Sub(r.UpdatedAt))
+	case lifecycle.ActionPool:
+		if !r.Unused() {
+			hs.Observer.Released(now.Sub(r.ReleasedAt))
+		}
+	}
+	if stored.Pooled() {
+		hs.offer(ctx, stored)
+	}
+	for _, after := range hs.After {
+		after(ctx, d.Action, r, stored)
+	}
+	return stored, nil
+}
+
+// supplyToken puts the remove token into a record that is being released, in
+// the same write. Without one (GitHub is down) the release goes on, and a
+// later look provides it.
+func (hs *Hosts) supplyToken(ctx context.Context, r *lifecycle.Record, a lifecycle.Action) {
+	switch a {
+	case lifecycle.ActionRelease, lifecycle.ActionReturn, lifecycle.ActionProvideToken:
+	default:
+		return
+	}
+	if r.JobsOf != "" {
+		return // registered by its name, and so deleted
+	}
+	token, err := hs.GitHub.RemoveToken(ctx, r.Repository)
+	if err != nil {
+		hs.Log.Warn("no remove token for now", "instance", r.InstanceID, "repository", r.Repository, "error", err)
+		return
+	}
+	r.Registration = &token
+}
+
+// offer puts a pooled host into its queue. A message that is lost here is made
+// harmless by the by-pool index.
+func (hs *Hosts) offer(ctx context.Context, r lifecycle.Record) {
+	if err := hs.Queue.Send(ctx, r.Message()); err != nil {
+		hs.Log.Warn("queue message not sent; the index will find the host", "instance", r.InstanceID, "error", err)
+	}
+}
+
+// AfterFunc is called after a host's record was written, with the record as it was
+// and as it is. It must not fail: what it leaves undone a sweep makes up for.
+type AfterFunc func(ctx context.Context, action lifecycle.Action, before, after lifecycle.Record)
+
+// followedUp reports whether the run of a host that ended needs a second look: jobs
+// may wait for another host, or the host's share of a limit can be given back.
+func (hs *Hosts) followedUp(r lifecycle.Record) bool {
+	return hs.Limited || hs.JobStore != nil && r.JobsOf == ""
+}
+
+// Reconcile reads what is known about one host of a request, decides and does one
+// effect. It returns the record as it now stands and what was decided. A lost
+// race is not an error: the record that won is returned with ActionKeep.
+func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.Facts, now time.Time) (lifecycle.Record, lifecycle.Decision, error) {
+	d, err := hs.decideUnderHold(ctx, facts, now)
+	if err != nil {
+		return facts.Record, d, err
+	}
+	j.RecordDecision(facts.Record, d.Action, d.Reason)
+	if j.Dry {
+		return facts.Record, d, nil
+	}
+	why := hs.withdrawJobRunner(ctx, facts, d)
+	if why == "" {
+		why = hs.withdrawRunner(ctx, facts.Record, d)
+	}
+	if why != "" {
+		j.RecordDecision(facts.Record, lifecycle.ActionKeep, why)
+		return facts.Record, lifecycle.Decision{Action: lifecycle.ActionKeep, CheckAt: now.Add(hs.Policy(facts.Record.Pool).DrainPoll), Reason: why}, nil
+	}
+	next, err := hs.apply(ctx, j, facts.Record, d, now)
+	if errors.Is(err, lifecycle.ErrConflict) {
+		next, err = hs.Store.Instance(ctx, facts.Record.HostKey)
+		d = lifecycle.Decision{Action: lifecycle.ActionKeep, Reason: "somebody else was faster"}
+	}
+	return next, d, err
+}
+
+// Postpone writes when a host that stays as it is must be looked at again.
+func (hs *Hosts) Postpone(ctx context.Context, r lifecycle.Record, d lifecycle.Decision, now time.Time) error {
+	look := d.CheckAt
+	if before := r.HoldCheckAt(now); r.Held(now) && before.Before(look) {
+		look = before
+	}
+	if !look.After(now) {
+		look = now.Add(hs.Policy(r.Pool).ReleasePoll)
+	}
+	if r.DueAt.Equal(look) {
+		return nil
+	}
+	r.DueAt = look
+	if _, err := hs.Store.UpdateInstance(ctx, r); err != nil && !errors.Is(err, lifecycle.ErrConflict) {
+		return fmt.Errorf("postpone host %s: %w", r.InstanceID, err)
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// FactsOf is all that is known of a living host, with EC2's word; none of one
+// that has ended.
+func (hs *Hosts) FactsOf(ctx context.Context, hostKey string, now time.Time) ([]lifecycle.Facts, error) {
+	reports, err := hs.Reports(ctx, []string{hostKey}, now)
+	if err != nil {
+		return nil, err
+	}
+	return hs.LoadFactsWithCloud(ctx, []string{hostKey}, reports, now)
+}
+
+var LiveStates = []lifecycle.State{
+	lifecycle.StateCreated, lifecycle.StateRunning, lifecycle.StateIdle, lifecycle.StateClaimed,
+}
+
+// LoadFacts reads what is known about hosts, in batches: reports, and the
+// requests that they name.
+func (hs *Hosts) LoadFacts(ctx context.Context, records []lifecycle.Record, now time.Time) ([]lifecycle.Facts, error) {
+	keys := make([]string, 0, len(records))
+	for _, r := range records {
+		if r.State != lifecycle.StateTerminated {
+			keys = append(keys, r.HostKey)
+		}
+	}
+	reports, err := hs.Reports(ctx, keys, now)
+	if err != nil {
+		return nil, err
+	}
+	requests := map[string]*lifecycle.Request{}
+	facts := make([]lifecycle.Facts, 0, len(records))
+	for _, r := range records {
+		fact := lifecycle.Facts{Record: r}
+		if report, ok := reports[r.HostKey]; ok {
+			fact.Report = &report
+		}
+		if fact.Request, err = hs.requestIfReadable(ctx, r, requests); err != nil {
+			return nil, err
+		}
+		facts = append(facts, fact)
+	}
+	return facts, nil
+}
+
+// requestIfReadable is requestOf, but for a request that cannot be read: it is taken for
+// unknown, as one that is gone. By that no host is released or replaced, and its
+// other reasons to end are looked at all the same.
+func (hs *Hosts) requestIfReadable(ctx context.Context, r lifecycle.Record, seen map[string]*lifecycle.Request) (*lifecycle.Request, error) {
+	q, err := hs.RequestOf(ctx, r, seen)
+	if err != nil && !op.Transient(ctx, err) {
+		hs.Log.Error("a request cannot be read; its host is looked at without it", "instance", r.InstanceID, "run", r.RunID, "error", err)
+		return nil, nil
+	}
+	return q, err
+}
+
+// RequestOf reads the request that a record names, once per request.
+func (hs *Hosts) RequestOf(ctx context.Context, r lifecycle.Record, seen map[string]*lifecycle.Request) (*lifecycle.Request, error) {
+	if r.RunID == "" || r.RequestID == "" {
+		return nil, nil
+	}
+	key := lifecycle.RunKey(r.Repository, r.RunID) + "\x00" + r.RequestID
+	if q, ok := seen[key]; ok {
+		return q, nil
+	}
+	q, err := hs.Store.Request(ctx, r.Repository, r.RunID, r.RequestID)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		seen[key] = nil
+	case err != nil:
+		return nil, fmt.Errorf("read request %s: %w", r.RequestID, err)
+	default:
+		seen[key] = &q
+	}
+	return seen[key], nil
+}
+
+// LoadFactsWithCloud reads all that is known about hosts, the cloud's word included. It
+// asks the cloud first and the store second, so that what is new to one of
+// them is not taken for lost.
+func (hs *Hosts) LoadFactsWithCloud(ctx context.Context, keys []string, reports map[string]lifecycle.Report, now time.Time) ([]lifecycle.Facts, error) {
+	records, err := hs.Store.Instances(ctx, keys)
+	if err != nil {
+		return nil, fmt.Errorf("read hosts: %w", err)
+	}
+	clouds, err := hs.Describe(ctx, records, now)
+	if err != nil {
+		hs.Log.Warn("EC2 does not answer; deciding without it", "error", err)
+		clouds = nil
+	}
+	if records, err = hs.Store.Instances(ctx, keys); err != nil {
+		return nil, fmt.Errorf("read hosts: %w", err)
+	}
+	requests := map[string]*lifecycle.Request{}
+	facts := make([]lifecycle.Facts, 0, len(records))
+	for _, r := range records {
+		if r.State == lifecycle.StateTerminated {
+			continue // the due sweep's
+		}
+		fact := CloudFacts(r, clouds)
+		if report, ok := reports[r.HostKey]; ok {
+			fact.Report = &report
+		}
+		if fact.Request, err = hs.requestIfReadable(ctx, r, requests); err != nil {
+			return nil, err
+		}
+		facts = append(facts, fact)
+	}
+	return facts, nil
+}
+
+// Describe asks the cloud about hosts, by instance id. A machine that it does not
+// know may be too new for it to know: until the host is older than the grace
+// period nothing is known of it, not even that it is gone.
+func (hs *Hosts) Describe(ctx context.Context, records []lifecycle.Record, now time.Time) (map[string]lifecycle.Machine, error) {
+	ids := make([]string, 0, len(records))
+	young := map[string]bool{}
+	for _, r := range records {
+		ids = append(ids, r.InstanceID)
+		young[r.InstanceID] = now.Sub(r.LaunchedAt) < hs.Timing.Grace
+	}
+	machines, err := hs.Compute.Describe(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("describe %d machines: %w", len(ids), err)
+	}
+	byID := make(map[string]lifecycle.Machine, len(machines))
+	for _, m := range machines {
+		if known := m.InstanceType != ""; known || !young[m.InstanceID] {
+			byID[m.InstanceID] = m
+		}
+	}
+	return byID, nil
+}
+
+func CloudFacts(r lifecycle.Record, clouds map[string]lifecycle.Machine) lifecycle.Facts {
+	facts := lifecycle.Facts{Record: r}
+	if m, ok := clouds[r.InstanceID]; ok {
+		facts.Cloud = &m
+	}
+	return facts
+}

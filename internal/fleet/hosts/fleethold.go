@@ -1,0 +1,119 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// The hold on the whole fleet is kept in three places, since a host ends in three
+// ways. bring and carry write no end of a host; endMachines, the one way to
+// Compute.Terminate, tells the cloud of none; and a record whose end is due is
+// marked, so that its agent, which leaves held hosts alone, does not end it
+// either. A test knows all three.
+
+// HoldFleet keeps every host of the fleet from being ended until now + d (at most
+// lifecycle.MaxHold); d of 0 takes the hold away. by is who asks, for people.
+func (hs *Hosts) HoldFleet(ctx context.Context, d time.Duration, reason, by string, now time.Time) (lifecycle.FleetHold, error) {
+	if d < 0 || d > lifecycle.MaxHold {
+		return lifecycle.FleetHold{}, &InvalidError{"duration", fmt.Sprintf("%s is not between 0 and %s", d, lifecycle.MaxHold)}
+	}
+	if hs.Guards == nil {
+		return lifecycle.FleetHold{}, errors.New("hold the fleet: this fleet has no store for holds")
+	}
+	j := new(hs.Ops.Recorder(""))
+	defer j.Flush(ctx)
+	for range WriteTries {
+		h, err := hs.Guards.FleetHold(ctx)
+		if err != nil {
+			return h, fmt.Errorf("hold the fleet: %w", err)
+		}
+		h.SetAt, h.By, h.Reason, h.Until = now, by, reason, time.Time{}
+		why := reasoned("the fleet's hold was taken away by "+by, reason)
+		if d > 0 {
+			h.Until = now.Add(d)
+			why = h.String()
+		}
+		stored, err := hs.Guards.UpdateFleetHold(ctx, h)
+		if errors.Is(err, lifecycle.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return h, fmt.Errorf("hold the fleet: %w", err)
+		}
+		j.RecordEffect(lifecycle.Event{At: now, Action: lifecycle.ActionHold, Reason: why})
+		return stored, nil
+	}
+	return lifecycle.FleetHold{}, &lifecycle.UnavailableError{
+		What: "hold the fleet", RetryAfter: time.Second, Err: errors.New("the hold keeps changing"),
+	}
+}
+
+// FleetHold is the hold on the whole fleet, in force or not.
+func (hs *Hosts) FleetHold(ctx context.Context) (lifecycle.FleetHold, error) {
+	if hs.Guards == nil {
+		return lifecycle.FleetHold{}, nil
+	}
+	h, err := hs.Guards.FleetHold(ctx)
+	if err != nil {
+		return h, fmt.Errorf("read the fleet's hold: %w", err)
+	}
+	return h, nil
+}
+
+// MayEnd is a *FleetHeldError while the fleet is held. What cannot be known is an
+// error too: nothing is ended then.
+func (hs *Hosts) MayEnd(ctx context.Context, now time.Time) error {
+	h, err := hs.FleetHold(ctx)
+	if err != nil {
+		return err
+	}
+	if h.InForce(now) {
+		return &FleetHeldError{Hold: h}
+	}
+	return nil
+}
+
+// markForFleet keeps a host whose own hold was just taken away from being ended by
+// its agent before anybody has looked at it, if the fleet is held.
+func (hs *Hosts) markForFleet(ctx context.Context, r *lifecycle.Record, now time.Time) error {
+	h, err := hs.FleetHold(ctx)
+	if err == nil && h.InForce(now) {
+		r.Hold, r.FleetHeld = h.Mark(), true
+	}
+	return err
+}
+
+// decideUnderHold is decide where the fleet's hold counts: it is read, if facts do not
+// tell of it, once the decision depends on it.
+func (hs *Hosts) decideUnderHold(ctx context.Context, facts lifecycle.Facts, now time.Time) (lifecycle.Decision, error) {
+	d := hs.Decide(facts, now)
+	if facts.FleetHold != nil || !d.Ends() && !facts.Record.FleetHeld && !facts.Record.Held(now) {
+		return d, nil
+	}
+	h, err := hs.FleetHold(ctx)
+	if err != nil {
+		return d, err
+	}
+	facts.FleetHold = &h
+	return hs.Decide(facts, now), nil
+}
+
+// EndMachines is the one way to Compute.Terminate: a *FleetHeldError while the
+// fleet is held.
+func (hs *Hosts) EndMachines(ctx context.Context, instanceIDs []string, now time.Time) error {
+	if err := hs.MayEnd(ctx, now); err != nil {
+		return err
+	}
+	return hs.Ender.Terminate(ctx, instanceIDs)
+}
+
+type Ender interface {
+	Terminate(ctx context.Context, instanceIDs []string) error
+}
+
+// FleetHeldError says that the hold on the whole fleet forbids to end a host.
+type FleetHeldError = lifecycle.FleetHeldError

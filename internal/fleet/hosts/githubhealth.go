@@ -1,0 +1,78 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/ports"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// awayFor is how long GitHub counts as away after it last did not answer. While
+// somebody needs it, it is asked far more often.
+const awayFor = time.Minute
+
+// GitHubHealth remembers whether GitHub answers. Its time is that of the steps in
+// which calls are made, so that it is the simulator's in a simulation.
+type GitHubHealth struct {
+	mu   sync.Mutex
+	now  time.Time // of the latest step
+	lost time.Time // zero: the last call went well, or there was none
+}
+
+// Step notes the time of a step.
+func (w *GitHubHealth) Step(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = now
+}
+
+func (w *GitHubHealth) saw(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case errors.Is(err, lifecycle.ErrUnavailable):
+		w.lost = w.now
+	case err == nil, errors.Is(err, lifecycle.ErrNotFound), errors.Is(err, lifecycle.ErrBusy):
+		w.lost = time.Time{}
+	}
+}
+
+// away reports whether GitHub did not answer just now.
+func (w *GitHubHealth) away(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.lost.IsZero() && now.Sub(w.lost) < awayFor
+}
+
+// watchedGitHub notes how the calls went that hosts cannot be had without.
+type watchedGitHub struct {
+	ports.GitHub
+	watch *GitHubHealth
+}
+
+func (g watchedGitHub) RegistrationToken(ctx context.Context, repository string) (lifecycle.Registration, error) {
+	r, err := g.GitHub.RegistrationToken(ctx, repository)
+	g.watch.saw(err)
+	return r, err
+}
+
+// watchedJobs is the same for job-scoped hosts.
+type watchedJobs struct {
+	ports.GitHubJobs
+	watch *GitHubHealth
+}
+
+func (g watchedJobs) JIT(ctx context.Context, repository, name string, labels []string) (lifecycle.Registration, int64, error) {
+	r, id, err := g.GitHubJobs.JIT(ctx, repository, name, labels)
+	g.watch.saw(err)
+	return r, id, err
+}
+
+// Watch returns GitHub whose calls are noted.
+func (w *GitHubHealth) Watch(g ports.GitHub) ports.GitHub { return watchedGitHub{g, w} }
+
+// WatchJobs is watchGitHub for the port of job pools.
+func (w *GitHubHealth) WatchJobs(g ports.GitHubJobs) ports.GitHubJobs { return watchedJobs{g, w} }

@@ -1,0 +1,72 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// OfRequest lists the hosts that serve, or were taken for, a request: by the
+// request's own list, by the by-run index and by the keys that the caller
+// knows. Those that are being released from it come apart; those that have
+// moved on are left out.
+func (hs *Hosts) OfRequest(ctx context.Context, q lifecycle.Request, known []string) (serving, leaving []lifecycle.Record, err error) {
+	keys := make([]string, 0, len(q.Taken)+len(known))
+	for _, t := range q.Taken {
+		keys = append(keys, t.HostKey)
+	}
+	for _, key := range known {
+		if !q.Has(key) {
+			keys = append(keys, key)
+		}
+	}
+	records, err := hs.Store.Instances(ctx, keys)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read hosts of request %s: %w", q.RequestID, err)
+	}
+	indexed, err := hs.ofRun(ctx, q.Repository, q.RunID)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range indexed {
+		if !slices.Contains(keys, r.HostKey) {
+			records = append(records, r)
+		}
+	}
+	for _, r := range records {
+		switch {
+		case Serves(r, q):
+			serving = append(serving, r)
+		case r.Releasing() && r.RequestID == q.RequestID:
+			leaving = append(leaving, r)
+		}
+	}
+	return serving, leaving, nil
+}
+
+// Serves reports whether the record is assigned to the request.
+func Serves(r lifecycle.Record, q lifecycle.Request) bool {
+	return r.RequestID == q.RequestID && r.RunID == q.RunID && r.Repository == q.Repository
+}
+
+// ofRun lists the records that name the run, by the index.
+func (hs *Hosts) ofRun(ctx context.Context, repository, runID string) ([]lifecycle.Record, error) {
+	var records []lifecycle.Record
+	for page := (lifecycle.PageOf{}); ; {
+		got, err := hs.Store.InstancesOfRun(ctx, runID, page)
+		if err != nil {
+			return nil, fmt.Errorf("list hosts of run %s: %w", runID, err)
+		}
+		for _, r := range got.Items {
+			if r.Repository == repository {
+				records = append(records, r)
+			}
+		}
+		if got.Next == "" {
+			return records, nil
+		}
+		page.After = got.Next
+	}
+}

@@ -1,0 +1,134 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// WriteTries bounds how often an order is repeated because the record moved.
+const WriteTries = 10
+
+// Instance reads one host with its agent's report, if it has one that may be
+// believed.
+func (hs *Hosts) Instance(ctx context.Context, instanceID string, now time.Time) (lifecycle.Record, *lifecycle.Report, error) {
+	r, err := hs.Find(ctx, instanceID)
+	if err != nil {
+		return r, nil, fmt.Errorf("instance %s: %w", instanceID, err)
+	}
+	reports, err := hs.Reports(ctx, []string{r.HostKey}, now)
+	if err != nil {
+		return r, nil, fmt.Errorf("instance %s: %w", instanceID, err)
+	}
+	if report, ok := reports[r.HostKey]; ok {
+		return r, &report, nil
+	}
+	return r, nil, nil
+}
+
+// Find reads the record of a host. One that was launched under an earlier role
+// has another key, which its machine tells.
+func (hs *Hosts) Find(ctx context.Context, instanceID string) (lifecycle.Record, error) {
+	key := hs.HostKey(instanceID)
+	r, err := hs.Store.Instance(ctx, key)
+	if key == instanceID || !errors.Is(err, lifecycle.ErrNotFound) {
+		return r, err
+	}
+	machines, cloudErr := hs.Compute.Describe(ctx, []string{instanceID})
+	if cloudErr != nil || len(machines) != 1 || machines[0].HostKey == "" || machines[0].HostKey == key {
+		return r, err
+	}
+	return hs.Store.Instance(ctx, machines[0].HostKey)
+}
+
+// Terminate ends a host by order, busy or not: first its record, then its
+// machine. It is safe to repeat. A held host is a *HeldError, one of a held fleet a
+// *FleetHeldError.
+func (hs *Hosts) Terminate(ctx context.Context, instanceID, reason string, now time.Time) (lifecycle.Record, error) {
+	j := new(hs.Ops.Recorder(""))
+	defer j.Flush(ctx)
+	r, err := hs.Change(ctx, instanceID, func(r lifecycle.Record) (lifecycle.Record, error) {
+		if r.State == lifecycle.StateTerminated {
+			return r, nil
+		}
+		if r.Held(now) && !r.FleetHeld {
+			return r, &HeldError{InstanceID: instanceID, Until: r.Hold}
+		}
+		d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Reason: reasoned("ordered", reason), LosesRun: true}
+		return hs.ApplyChecked(ctx, j, r, d, now)
+	})
+	if err != nil {
+		return r, err
+	}
+	var held *FleetHeldError
+	if err := hs.EndMachines(ctx, []string{instanceID}, now); errors.As(err, &held) {
+		return r, held
+	} else if err != nil {
+		hs.Log.Warn("machine not ended yet; the due sweep goes on", "instance", instanceID, "error", err)
+	}
+	return r, nil
+}
+
+// Hold keeps a host from being claimed or ended until now + d (at most
+// lifecycle.MaxHold); d of 0 takes the hold away.
+func (hs *Hosts) Hold(ctx context.Context, instanceID string, d time.Duration, reason string, now time.Time) (lifecycle.Record, error) {
+	if d < 0 || d > lifecycle.MaxHold {
+		return lifecycle.Record{}, &InvalidError{"duration", fmt.Sprintf("%s is not between 0 and %s", d, lifecycle.MaxHold)}
+	}
+	j := new(hs.Ops.Recorder(""))
+	defer j.Flush(ctx)
+	return hs.Change(ctx, instanceID, func(r lifecycle.Record) (lifecycle.Record, error) {
+		if r.State == lifecycle.StateTerminated {
+			return r, &StateError{InstanceID: instanceID, State: string(r.State), Order: "hold"}
+		}
+		before := r
+		r.Hold, r.FleetHeld, r.UpdatedAt = time.Time{}, false, now
+		why := reasoned("hold taken away", reason)
+		if d > 0 {
+			r.Hold = now.Add(d)
+			why = reasoned(fmt.Sprintf("held for %s", d), reason)
+		}
+		// Looked at before the hold ends, or at once if it was taken away.
+		r.DueAt = r.HoldCheckAt(now)
+		if d == 0 {
+			r.DueAt = now
+			if err := hs.markForFleet(ctx, &r, now); err != nil {
+				return before, err
+			}
+		}
+		stored, err := hs.Store.UpdateInstance(ctx, r)
+		if err != nil {
+			return before, fmt.Errorf("hold host %s: %w", instanceID, err)
+		}
+		j.RecordEffect(op.TransitionEvent(before, stored, lifecycle.Decision{Action: lifecycle.ActionHold, Reason: why}, now))
+		return stored, nil
+	})
+}
+
+// reasoned is what was ordered, with the reason if one was given.
+func reasoned(what, reason string) string {
+	if reason == "" {
+		return what
+	}
+	return what + ": " + reason
+}
+
+// Change reads a record and does something to it, again if it moved meanwhile.
+func (hs *Hosts) Change(ctx context.Context, instanceID string, do func(lifecycle.Record) (lifecycle.Record, error)) (lifecycle.Record, error) {
+	for range WriteTries {
+		r, err := hs.Find(ctx, instanceID)
+		if err != nil {
+			return r, fmt.Errorf("instance %s: %w", instanceID, err)
+		}
+		if r, err = do(r); !errors.Is(err, lifecycle.ErrConflict) {
+			return r, err
+		}
+	}
+	return lifecycle.Record{}, &lifecycle.UnavailableError{
+		What: "instance " + instanceID, RetryAfter: time.Second, Err: errors.New("its record keeps moving"),
+	}
+}

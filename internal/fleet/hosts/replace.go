@@ -1,0 +1,35 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// makeReplacement writes the request for a host in the place of an interrupted
+// one. Its id is that of the host and its assignment, so that however often this
+// is done, by whomever, there is one. The due sweep takes it up like any other.
+// A run that was released meanwhile gets none: ErrConflict, and its host has moved on.
+func (hs *Hosts) makeReplacement(ctx context.Context, j *op.Recorder, r lifecycle.Record, now time.Time) error {
+	q, err := hs.Store.Request(ctx, r.Repository, r.RunID, r.RequestID)
+	if err != nil {
+		return fmt.Errorf("read request %s: %w", r.RequestID, err)
+	}
+	if q.Released() {
+		return fmt.Errorf("replace host %s: run %s was released: %w", r.InstanceID, r.RunID, lifecycle.ErrConflict)
+	}
+	n := q.Replacement(r, now)
+	err = hs.Store.CreateRequest(ctx, n)
+	switch {
+	case errors.Is(err, lifecycle.ErrExists):
+		return nil
+	case err != nil:
+		return fmt.Errorf("create request %s: %w", n.RequestID, err)
+	}
+	j.RecordEffect(op.RequestEvent(n, lifecycle.ActionReplace, fmt.Sprintf("another host in the place of %s, which EC2 interrupts", r.InstanceID), now))
+	return nil
+}

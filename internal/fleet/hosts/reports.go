@@ -1,0 +1,69 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Reports reads what the agents of hosts say, by host key. A report is
+// untrusted input, and this and allReports are the only ways to one: what they
+// return is what may be believed.
+func (hs *Hosts) Reports(ctx context.Context, hostKeys []string, now time.Time) (map[string]lifecycle.Report, error) {
+	stored, err := hs.Store.Reports(ctx, hostKeys)
+	if err != nil {
+		return nil, fmt.Errorf("read reports: %w", err)
+	}
+	believed := make(map[string]lifecycle.Report, len(stored))
+	for key, p := range stored {
+		hs.believe(believed, key, p, now)
+	}
+	return believed, nil
+}
+
+// AllReports is reports for every host that has one, with their keys: those
+// whose report says nothing that may be believed are among them.
+func (hs *Hosts) AllReports(ctx context.Context, now time.Time) (keys []string, believed map[string]lifecycle.Report, err error) {
+	believed = map[string]lifecycle.Report{}
+	for page := (lifecycle.PageOf{Limit: 1000}); ; {
+		got, err := hs.Store.AllReports(ctx, page)
+		if err != nil {
+			return nil, nil, fmt.Errorf("list reports: %w", err)
+		}
+		for _, p := range got.Items {
+			keys = append(keys, p.HostKey)
+			hs.believe(believed, p.HostKey, p, now)
+		}
+		if got.Next == "" {
+			return keys, believed, nil
+		}
+		page.After = got.Next
+	}
+}
+
+// believe adds what may be believed of a report, and tells of a malformed one,
+// once until it is sound again: reports are read several times a second.
+func (hs *Hosts) believe(believed map[string]lifecycle.Report, key string, p lifecycle.Report, now time.Time) {
+	word, err := p.Believed(now)
+	if word != nil {
+		believed[key] = *word
+	}
+	if err == nil {
+		hs.malformed.Delete(key)
+		return
+	}
+	if _, told := hs.malformed.LoadOrStore(key, true); !told {
+		hs.Log.Warn("malformed report; what it says does not count, but that it is busy", "host", key, "busy", p.Busy, "error", err)
+	}
+}
+
+// deleteReport removes the report of a host that has ended.
+func (hs *Hosts) deleteReport(ctx context.Context, hostKey string) error {
+	if err := hs.Store.DeleteReport(ctx, hostKey); err != nil {
+		return fmt.Errorf("delete report of %s: %w", hostKey, err)
+	}
+	hs.malformed.Delete(hostKey)
+	return nil
+}

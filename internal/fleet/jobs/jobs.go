@@ -1,0 +1,162 @@
+// Package jobs provides hosts for jobs as GitHub announces them: it handles webhooks,
+// keeps job pools in line with their jobs, finds missed deliveries, and starts the
+// failed jobs of an interrupted run again.
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/fleet/ports"
+	"github.com/remuda-ci/remuda/internal/fleet/provision"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// Options are the parts for webhooks and job pools. Store and GitHub are
+// required.
+type Options struct {
+	Store  ports.JobStore
+	GitHub ports.GitHubJobs
+	// Pools are the job pools, by the name of their pool.
+	Pools map[string]ports.JobPool
+	// Rules say whose runs get hosts when their jobs are queued.
+	Rules policy.Rules
+	// Scope is whose runners the hosts of a repository become: see
+	// lifecycle.Job.Scope. nil: the repository's.
+	Scope func(repository string) string
+	// Parse reads the body of a delivery that is recovered; nil: there are no
+	// webhooks, and no jobs by them.
+	Parse func(event, deliveryID string, body []byte, now time.Time) (lifecycle.Webhook, error)
+}
+
+// Jobs is what the use-cases of jobs share. Its exported fields are its parts: they are
+// set before the first call and not changed after it. It is safe for concurrent use.
+type Jobs struct {
+	Options   Options
+	Store     ports.Store
+	Hosts     *hosts.Hosts
+	Provision *provision.Provisioner
+	Pools     map[string]ports.Pool
+	// Repositories are those whose waiting jobs are listed where there are no missed
+	// deliveries to ask for.
+	Repositories []string
+	// OnJob is called with each job whose webhook is taken.
+	OnJob func(lifecycle.WorkflowJob)
+	Log   hclog.Logger
+	Ops   *op.Driver
+
+	labels map[string][]string // of the pools, for policy.MatchPool
+
+	mu sync.Mutex
+	// start runs an operation behind its caller; nil: nobody does, and the sweeps
+	// go on with what is in the store.
+	start func(what string, op op.Op)
+	// balancing are the pools that are being balanced, and whether once more.
+	balancing map[string]bool
+	// freed are the turns, by pool, whose hosts were handed back and not looked
+	// at since; looked is when all hosts of a pool were.
+	freed  map[string][]string
+	looked map[string]time.Time
+	// forks remembers of which runs the commit is a fork's: it never changes.
+	forks  map[string]bool
+	asking singleflight.Group
+	// recovered is until when missed deliveries were asked for.
+	recovered time.Time
+}
+
+// forksAtMost bounds the memory of forks: it is then begun anew.
+const forksAtMost = 4096
+
+// New checks the options against the pools. The caller sets the other parts.
+func New(o Options, pools map[string]ports.Pool) (*Jobs, error) {
+	if o.Store == nil || o.GitHub == nil {
+		return nil, errors.New("jobs: store and github are required")
+	}
+	if o.Scope == nil {
+		o.Scope = func(repository string) string { return repository }
+	}
+	d := &Jobs{Options: o, labels: map[string][]string{}, forks: map[string]bool{}, balancing: map[string]bool{}, freed: map[string][]string{}, looked: map[string]time.Time{}}
+	for name, p := range o.Pools {
+		if _, ok := pools[name]; !ok {
+			return nil, fmt.Errorf("job pool %s: there is no pool of that name", name)
+		}
+		if p.Maximum < 1 || p.Minimum < 0 || p.Minimum > p.Maximum {
+			return nil, fmt.Errorf("job pool %s: minimum %d and maximum %d do not fit", name, p.Minimum, p.Maximum)
+		}
+		d.labels[name] = p.Labels
+	}
+	return d, nil
+}
+
+// begin runs an operation behind, if anybody does.
+func (js *Jobs) begin(what string, op op.Op) {
+	js.mu.Lock()
+	start := js.start
+	js.mu.Unlock()
+	if start != nil {
+		start(what, op)
+	}
+}
+
+// ofFork reports whether the commit of a run is a fork's, by GitHub's word.
+// What GitHub does not say counts as a fork.
+func (js *Jobs) ofFork(ctx context.Context, repository, runID string) (bool, error) {
+	key := lifecycle.RunKey(repository, runID)
+	js.mu.Lock()
+	fork, known := js.forks[key]
+	js.mu.Unlock()
+	if known {
+		return fork, nil
+	}
+	// The jobs of a run are queued together: one call tells them all.
+	answer, err, _ := js.asking.Do(key, func() (any, error) {
+		run, err := js.Options.GitHub.WorkflowRun(context.WithoutCancel(ctx), repository, runID)
+		return forkOf(run) != policy.ForkNo, err
+	})
+	if err != nil {
+		return false, fmt.Errorf("ask GitHub about run %s of %s: %w", runID, repository, err)
+	}
+	fork = answer.(bool)
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	if len(js.forks) >= forksAtMost {
+		clear(js.forks)
+	}
+	js.forks[key] = fork
+	return fork, nil
+}
+
+// forkOf is what a run says of its commit.
+func forkOf(run lifecycle.WorkflowRun) policy.Fork {
+	switch {
+	case run.HeadRepositoryID == 0 || run.RepositoryID == 0:
+		return policy.ForkUnknown
+	case run.HeadRepositoryID != run.RepositoryID:
+		return policy.ForkYes
+	}
+	return policy.ForkNo
+}
+
+// Fork says whether the commit of a run is a fork's, by GitHub's word.
+func (js *Jobs) Fork(ctx context.Context, repository, runID string) (policy.Fork, error) {
+	fork, err := js.ofFork(ctx, repository, runID)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return policy.ForkUnknown, nil
+	case err != nil:
+		return policy.ForkUnknown, err
+	case fork:
+		return policy.ForkYes, nil
+	}
+	return policy.ForkNo, nil
+}

@@ -1,0 +1,96 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+const (
+	// rerunKind is the kind of the rows that say which attempts of which runs
+	// were started again.
+	rerunKind = "rerun"
+	// rerunAttempts: a run that was interrupted in so many attempts is left to
+	// people, so it is started again once. Where capacity is taken back twice it
+	// will be again.
+	rerunAttempts = 2
+)
+
+// lostJob reports whether an attempt of a run failed, of which an interrupted
+// host took a job with it, in a pool that has such runs started again. It holds
+// for hosts that have ended since they were lost, and for those of which only
+// their agent's last word is known.
+func (js *Jobs) lostJob(ctx context.Context, requests []lifecycle.Request, run lifecycle.WorkflowRun, now time.Time) (bool, error) {
+	if run.Conclusion != "failure" || run.RunAttempt >= rerunAttempts {
+		return false, nil
+	}
+	for _, q := range requests {
+		if !js.Pools[q.Spec.Pool].RerunInterrupted || q.Spec.RunAttempt != run.RunAttempt {
+			continue
+		}
+		keys := make([]string, 0, len(q.Taken))
+		for _, t := range q.Taken {
+			keys = append(keys, t.HostKey)
+		}
+		records, err := js.Store.Instances(ctx, keys)
+		if err != nil {
+			return false, fmt.Errorf("read hosts of request %s: %w", q.RequestID, err)
+		}
+		reports, err := js.Hosts.Reports(ctx, keys, now)
+		if err != nil {
+			return false, err
+		}
+		for _, r := range records {
+			report := reports[r.HostKey]
+			interrupted := !r.InterruptionAt.IsZero() || !report.InterruptionAt.IsZero()
+			ofIt := r.RequestID == q.RequestID && r.Repository == q.Repository
+			if r.LostJob == lifecycle.LostJobOf(run.Repository, run.RunID, run.RunAttempt) || ofIt && interrupted && report.Busy {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// startAgain has the failed jobs of an attempt started again, once: that it is to
+// be done is written before GitHub is asked. Whoever finds it written asks GitHub
+// whether it was done, so a crash in between loses nothing and repeats nothing.
+func (h *hook) startAgain(released string) func(context.Context, time.Time) (op.Progress, error) {
+	run := *h.w.Run
+	return func(ctx context.Context, now time.Time) (op.Progress, error) {
+		err := h.env.Options.Store.SeeOnce(ctx, rerunKind, lifecycle.LostJobOf(run.Repository, run.RunID, run.RunAttempt), now.Add(keepHooks))
+		if errors.Is(err, lifecycle.ErrExists) {
+			var is lifecycle.WorkflowRun
+			if is, err = h.env.Options.GitHub.WorkflowRun(ctx, run.Repository, run.RunID); err == nil &&
+				(is.Status != lifecycle.StatusCompleted || is.RunAttempt != run.RunAttempt) {
+				h.settle(released + "; its failed jobs were started again")
+				return op.Again, nil
+			}
+		}
+		if err != nil {
+			return op.Again, fmt.Errorf("start the failed jobs of run %s again: %w", run.RunID, err)
+		}
+		h.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
+			err := h.env.Options.GitHub.RerunFailedJobs(ctx, run.Repository, run.RunID)
+			switch {
+			case errors.Is(err, lifecycle.ErrUnavailable):
+				h.Next = h.startAgain(released) // it may have taken effect
+				return op.Again, err
+			case err != nil:
+				h.settle(released + "; its failed jobs were not started again: " + err.Error())
+				return op.Again, nil
+			}
+			h.Events.RecordEffect(lifecycle.Event{
+				At: now, Repository: run.Repository, RunID: run.RunID, Action: lifecycle.ActionSettle,
+				Reason: fmt.Sprintf("attempt %d lost a job with an interrupted host: its failed jobs are started again", run.RunAttempt),
+			})
+			h.settle(released + "; its failed jobs are started again, since a job was lost with an interrupted host")
+			return op.Again, nil
+		}
+		return op.Again, nil
+	}
+}

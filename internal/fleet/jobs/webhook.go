@@ -1,0 +1,410 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/fleet/provision"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+const (
+	// hookTakeover is when a sweep works on a webhook that nobody has finished.
+	hookTakeover = 10 * time.Second
+	// hookAgain is when a webhook is worked on again that could not be, since
+	// GitHub was away.
+	hookAgain = 30 * time.Second
+	// keepHooks is how long a delivery is remembered. A queued job that is older
+	// than a day is refused by its own time, so this is more than enough to know
+	// a repeat.
+	keepHooks = 3 * 24 * time.Hour
+)
+
+// ErrNotOurs is a webhook that is about nothing of ours.
+var ErrNotOurs = fmt.Errorf("about no job or run of ours: %w", lifecycle.ErrWebhookIgnored)
+
+// TakeWebhook remembers a delivery and has it worked on. It has to be safe in
+// the store before GitHub is told that it arrived. ErrNotOurs,
+// lifecycle.ErrExists for one that is known.
+func (js *Jobs) TakeWebhook(ctx context.Context, w lifecycle.Webhook, now time.Time) error {
+	if js.Options.Parse == nil {
+		return ErrNotOurs
+	}
+	if w.Job != nil {
+		js.OnJob(*w.Job)
+	}
+	if ours, err := js.concerns(ctx, w); err != nil {
+		return fmt.Errorf("take webhook %s: %w", w.DeliveryID, err)
+	} else if !ours {
+		return ErrNotOurs
+	}
+	w.ReceivedAt, w.DueAt, w.ExpiresAt, w.Version = now, now.Add(hookTakeover), now.Add(keepHooks), 1
+	if err := js.Options.Store.CreateWebhook(ctx, w); err != nil {
+		return fmt.Errorf("take webhook %s: %w", w.DeliveryID, err)
+	}
+	js.begin("webhook "+w.DeliveryID, js.newHook(w))
+	return nil
+}
+
+// concerns reports whether a webhook is about something of ours: a job with
+// labels of ours, or the end of a run that has requests.
+func (js *Jobs) concerns(ctx context.Context, w lifecycle.Webhook) (bool, error) {
+	switch {
+	case w.Job != nil:
+		row, ok := js.served(*w.Job)
+		if !ok || row.Pool != "" {
+			return ok && policy.ServesRepository(js.Options.Pools[row.Pool].Repositories, row.Repository), nil
+		}
+		if rule, ok := js.Options.Rules.Find(w.RepositoryID, w.OwnerID); ok && rule.Webhook || w.RepositoryID == 0 {
+			return true, nil
+		}
+		requests, err := js.Store.RequestsOfRun(ctx, row.Repository, row.RunID)
+		return len(requests) > 0, err
+	case w.Run != nil && w.Run.Status == lifecycle.StatusCompleted:
+		requests, err := js.Store.RequestsOfRun(ctx, w.Run.Repository, w.Run.RunID)
+		return len(requests) > 0, err
+	}
+	return false, nil
+}
+
+// served is the row of a job that our hosts are to run: by a job pool, or by
+// the hosts of its run.
+func (js *Jobs) served(j lifecycle.WorkflowJob) (lifecycle.Job, bool) {
+	row := lifecycle.Job{
+		ID: j.ID, Repository: j.Repository, RunID: j.RunID, RunAttempt: j.RunAttempt, Labels: j.Labels,
+		QueuedAt: j.QueuedAt, RunnerName: j.RunnerName, StartedAt: j.StartedAt, EndedAt: j.CompletedAt,
+	}
+	switch j.Status {
+	case lifecycle.StatusInProgress:
+		row.State = lifecycle.JobRunning
+	case lifecycle.StatusCompleted:
+		row.State = lifecycle.JobDone
+	default:
+		row.State = lifecycle.JobWaiting
+	}
+	if _, _, ok := policy.RunLabels(j.Labels, j.RunID); ok {
+		return row, true
+	}
+	pool, ok := policy.MatchPool(js.labels, j.Labels)
+	row.Pool, row.Scope = pool, js.Options.Scope(j.Repository)
+	return row, ok
+}
+
+// hook works on one webhook. Whatever it does is safe to do again.
+type hook struct {
+	op.Stages
+	env *Jobs
+	w   lifecycle.Webhook
+
+	row     lifecycle.Job // of a workflow_job
+	runner  int64         // the id of the runner that took it; 0: not told
+	release *provision.Release
+	tries   int // how often a runner's host was looked at
+}
+
+func (js *Jobs) newHook(w lifecycle.Webhook) *hook {
+	h := &hook{env: js, Stages: js.Ops.Stages(""), w: w}
+	h.Next = h.jobStep
+	if w.Run != nil {
+		h.Next = h.runStep
+	}
+	return h
+}
+
+// settle writes what came of the webhook.
+func (h *hook) settle(why string) {
+	h.Next = func(ctx context.Context, _ time.Time) (op.Progress, error) {
+		w := h.w
+		w.Reason, w.DueAt = why, time.Time{}
+		_, err := h.env.Options.Store.UpdateWebhook(ctx, w)
+		if err != nil && !errors.Is(err, lifecycle.ErrConflict) {
+			return op.Again, fmt.Errorf("write webhook %s: %w", w.DeliveryID, err)
+		}
+		h.env.Log.Info("webhook worked on", "delivery", w.DeliveryID, "action", w.Action, "result", why)
+		return op.Done, nil
+	}
+}
+
+// runStep: the run has ended, so its hosts are released. A run of an older
+// attempt than the newest request's is not: that has been started again.
+func (h *hook) runStep(ctx context.Context, now time.Time) (op.Progress, error) {
+	run := *h.w.Run
+	if h.w.Late {
+		confirmed, err := h.stillOver(ctx, run)
+		if err != nil || !confirmed {
+			return op.Again, err
+		}
+	}
+	requests, err := h.env.Store.RequestsOfRun(ctx, run.Repository, run.RunID)
+	if err != nil {
+		return op.Again, fmt.Errorf("list requests of run %s: %w", run.RunID, err)
+	}
+	for _, q := range requests {
+		if q.Spec.RunAttempt > run.RunAttempt {
+			h.settle(fmt.Sprintf("ignored: attempt %d of run %s is over, and attempt %d has hosts", run.RunAttempt, run.RunID, q.Spec.RunAttempt))
+			return op.Again, nil
+		}
+	}
+	lost, err := h.env.lostJob(ctx, requests, run, now)
+	if err != nil {
+		return op.Again, err
+	}
+	h.release = h.env.Provision.NewRelease(run.Repository, run.RunID, run.RunAttempt, false)
+	h.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
+		progress, err := h.release.Step(ctx, now)
+		if err != nil || !progress.Done {
+			return progress, err
+		}
+		if len(h.release.Instances()) > 0 { // watched into the pool: the due sweep looks more seldom
+			h.env.begin("release of run "+run.RunID, h.env.Provision.NewRelease(run.Repository, run.RunID, run.RunAttempt, true))
+		}
+		released := fmt.Sprintf("run %s is over: released %d hosts", run.RunID, len(h.release.Instances()))
+		if lost {
+			h.Next = h.startAgain(released)
+			return op.Again, nil
+		}
+		h.settle(released)
+		return op.Again, nil
+	}
+	return op.Again, nil
+}
+
+// stillOver asks GitHub about a run whose end was heard late: it may have been
+// started again meanwhile. A run that GitHub has forgotten is over.
+func (h *hook) stillOver(ctx context.Context, run lifecycle.WorkflowRun) (bool, error) {
+	is, err := h.env.Options.GitHub.WorkflowRun(ctx, run.Repository, run.RunID)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("confirm the end of run %s: %w", run.RunID, err)
+	case is.Status == lifecycle.StatusCompleted && is.RunAttempt == run.RunAttempt:
+		return true, nil
+	}
+	h.settle(fmt.Sprintf("ignored: heard late, and attempt %d of run %s is %s", is.RunAttempt, run.RunID, is.Status))
+	return false, nil
+}
+
+// jobStep brings the row of a job up to date.
+func (h *hook) jobStep(ctx context.Context, now time.Time) (op.Progress, error) {
+	job := *h.w.Job
+	if h.w.Late && job.Status != lifecycle.StatusCompleted {
+		is, err := h.env.Options.GitHub.WorkflowJob(ctx, job.Repository, job.ID)
+		switch {
+		case errors.Is(err, lifecycle.ErrNotFound):
+			h.settle("ignored: heard late, and GitHub knows the job no more")
+			return op.Again, nil
+		case err != nil:
+			return op.Again, fmt.Errorf("confirm job %d: %w", job.ID, err)
+		}
+		job = is
+	}
+	row, ours := h.env.served(job)
+	if !ours {
+		h.settle("ignored: " + ErrNotOurs.Error())
+		return op.Again, nil
+	}
+	if why, err := h.refused(ctx, row); err != nil || why != "" {
+		if why != "" {
+			h.settle("refused: " + why)
+		}
+		return op.Again, err
+	}
+	h.row, h.runner = row, job.RunnerID
+	stored, err := h.env.noteJob(ctx, row, now)
+	if err != nil {
+		return op.Again, err
+	}
+	h.Next = h.followUp(stored)
+	return op.Again, nil
+}
+
+// refused says why a job may not use its pool, or "".
+func (h *hook) refused(ctx context.Context, row lifecycle.Job) (string, error) {
+	pool, ok := h.env.Options.Pools[row.Pool]
+	switch {
+	case row.Pool == "" || !ok:
+		return "", nil
+	case !policy.ServesRepository(pool.Repositories, row.Repository):
+		return fmt.Sprintf("%s may not use job pool %s; it may be used by %v", row.Repository, row.Pool, pool.Repositories), nil
+	case pool.Forks, row.State != lifecycle.JobWaiting:
+		return "", nil
+	}
+	fork, err := h.env.ofFork(ctx, row.Repository, row.RunID)
+	if err == nil && fork {
+		return fmt.Sprintf("run %s is of a fork, and job pool %s takes none", row.RunID, row.Pool), nil
+	}
+	return "", err
+}
+
+// followUp is what a job's row asks for once it is written.
+func (h *hook) followUp(row lifecycle.Job) func(context.Context, time.Time) (op.Progress, error) {
+	switch {
+	case row.Pool == "" && row.State == lifecycle.JobWaiting:
+		return h.provide
+	case row.Pool != "" && h.row.State == lifecycle.JobDone && h.row.RunnerName != "":
+		return h.freeHost
+	}
+	if row.Pool != "" && row.State == lifecycle.JobRunning {
+		h.row.RunnerName = row.RunnerName // a queued one that came late has none
+		return h.markBegun
+	}
+	return h.balance(fmt.Sprintf("job %d is %s", row.ID, row.State))
+}
+
+// markBegun notes that a job began on a host of the pool, whoever it waited for:
+// the host serves no other.
+func (h *hook) markBegun(ctx context.Context, _ time.Time) (op.Progress, error) {
+	turns, err := h.env.Options.Store.SlotTable(ctx, h.row.Pool)
+	if err != nil {
+		return op.Again, fmt.Errorf("read the turns of pool %s: %w", h.row.Pool, err)
+	}
+	turns.Open = slices.Clone(turns.Open)
+	i := slices.IndexFunc(turns.Open, func(t lifecycle.Slot) bool {
+		return t.Runner != "" && t.Runner == h.row.RunnerName && strings.EqualFold(t.Scope, h.row.Scope) && h.isRunner(t.RunnerID)
+	})
+	runs := fmt.Sprintf("job %d runs on %s", h.row.ID, h.row.RunnerName)
+	if i < 0 {
+		h.Next = h.balance(runs)
+		return op.Again, nil
+	}
+	if !turns.Open[i].Started {
+		turns.Open[i].Started = true
+		_, err := h.env.Options.Store.UpdateSlotTable(ctx, turns)
+		switch {
+		case errors.Is(err, lifecycle.ErrConflict):
+			return op.Again, nil // it moved: look again
+		case err != nil:
+			return op.Again, fmt.Errorf("write the turns of pool %s: %w", h.row.Pool, err)
+		}
+	}
+	h.settle(runs) // one job less waits, and one host less: nothing else has changed
+	return op.Again, nil
+}
+
+// isRunner reports whether the job ran on the registration of an id, as far as
+// both are known: a name may be given twice.
+func (h *hook) isRunner(id int64) bool { return h.runner == 0 || id == 0 || h.runner == id }
+
+// balance settles the webhook and has the accounts of the job's pool balanced.
+func (h *hook) balance(why string) func(context.Context, time.Time) (op.Progress, error) {
+	return func(context.Context, time.Time) (op.Progress, error) {
+		if h.row.Pool != "" {
+			h.env.balanceSoon(h.row.Pool)
+		}
+		h.settle(why)
+		return op.Again, nil
+	}
+}
+
+const (
+	// freeTries and freeLook bound how long the end of a short job waits for its
+	// host to be known as ready: that takes a look of the request that waits for
+	// it. Then the host is found by the due sweep.
+	freeTries = 40
+	freeLook  = 250 * time.Millisecond
+)
+
+// freeHost releases the host of a runner whose one job is over. Whose turn it
+// was does not matter. Whoever has runners of their own may name them as ours
+// are: the host must be of the job's scope, in which a name is there once.
+func (h *hook) freeHost(ctx context.Context, _ time.Time) (op.Progress, error) {
+	instanceID := lifecycle.InstanceOf(h.row.RunnerName)
+	if instanceID == "" {
+		h.Next = h.balance(fmt.Sprintf("job %d is over: it ran on %s, which is none of ours", h.row.ID, h.row.RunnerName))
+		return op.Again, nil
+	}
+	r, err := h.env.Hosts.Find(ctx, instanceID)
+	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+		return op.Again, fmt.Errorf("read host %s: %w", instanceID, err)
+	}
+	over := fmt.Sprintf("job %d is over on %s", h.row.ID, h.row.RunnerName)
+	switch {
+	case err != nil || r.RunnerName != h.row.RunnerName || !lifecycle.IsSlot(r.RequestID):
+		h.Next = h.balance(over + ", whose host is free already")
+		return op.Again, nil
+	case !strings.EqualFold(r.JobsOf, h.row.Scope), !h.isRunner(r.GitHubRunnerID):
+		h.Next = h.balance(over + ", a runner of " + h.row.Scope + " that is called like one of ours")
+		return op.Again, nil
+	case !r.Releasing() && r.State != lifecycle.StateRunning && h.tries < freeTries:
+		h.tries++
+		return op.Wait(freeLook), nil
+	case !r.Releasing() && r.State != lifecycle.StateRunning:
+		h.settle(over + ", whose host is not ready yet: it is released once it is") // by its agent's word that it had its job
+		return op.Again, nil
+	}
+	h.env.begin("release of "+r.RequestID, h.env.Provision.NewRelease(r.Repository, r.RequestID, 0, true))
+	h.settle(over) // the pool is balanced once its host is clean
+	return op.Again, nil
+}
+
+// noteJob writes what is newly known of a job. Its state only goes forward,
+// since webhooks come late and more than once.
+func (js *Jobs) noteJob(ctx context.Context, row lifecycle.Job, now time.Time) (lifecycle.Job, error) {
+	for range hosts.WriteTries {
+		stored, err := js.Options.Store.Job(ctx, row.ID)
+		switch {
+		case errors.Is(err, lifecycle.ErrNotFound):
+			n := newJob(row, now)
+			if err = js.Options.Store.CreateJob(ctx, n); err == nil {
+				return n, nil
+			}
+		case err == nil && !ahead(row.State, stored.State):
+			return stored, nil
+		case err == nil:
+			n := advance(stored, row, now)
+			if n, err = js.Options.Store.UpdateJob(ctx, n); err == nil {
+				return n, nil
+			}
+		}
+		if !errors.Is(err, lifecycle.ErrExists) && !errors.Is(err, lifecycle.ErrConflict) {
+			return row, fmt.Errorf("write job %d: %w", row.ID, err)
+		}
+	}
+	return row, &lifecycle.UnavailableError{
+		What: fmt.Sprintf("job %d", row.ID), RetryAfter: time.Second, Err: errors.New("its row keeps moving"),
+	}
+}
+
+const (
+	// jobLook is when GitHub is asked about a job of which nothing was heard,
+	// in case its webhooks were lost.
+	jobLook = time.Hour
+	// keepJobs is how long a job is kept: longer than GitHub lets one wait (a
+	// day) and run (five days).
+	keepJobs = 7 * 24 * time.Hour
+)
+
+func newJob(row lifecycle.Job, now time.Time) lifecycle.Job {
+	row.Version, row.ExpiresAt = 1, now.Add(keepJobs)
+	row.Reason = fmt.Sprintf("first heard of, %s", row.State)
+	if row.State != lifecycle.JobDone {
+		row.DueAt = now.Add(jobLook)
+	}
+	return row
+}
+
+func advance(stored, row lifecycle.Job, now time.Time) lifecycle.Job {
+	n := stored
+	n.State, n.Reason = row.State, fmt.Sprintf("%s, by GitHub's word", row.State)
+	n.RunnerName, n.StartedAt, n.EndedAt = row.RunnerName, row.StartedAt, row.EndedAt
+	n.NotBefore, n.Passed = time.Time{}, 0
+	n.DueAt = now.Add(jobLook)
+	if n.State == lifecycle.JobDone {
+		n.DueAt = time.Time{}
+	}
+	return n
+}
+
+// ahead reports whether state a comes after b.
+func ahead(a, b lifecycle.JobState) bool {
+	order := map[lifecycle.JobState]int{lifecycle.JobWaiting: 0, lifecycle.JobRunning: 1, lifecycle.JobDone: 2}
+	return order[a] > order[b]
+}

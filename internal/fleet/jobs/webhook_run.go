@@ -1,0 +1,341 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/fleet/provision"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// hookRequest begins the ids of the requests that webhooks make.
+const hookRequest = "webhook-"
+
+// endingLook is how often a run is looked at whose hosts are being ended by
+// scale-down, for a job that would have to wait for them in vain.
+const endingLook = 2 * time.Second
+
+// provide gets a host for a queued job that names its run, if the run has none
+// and may have one. The request is in the store before the webhook is settled.
+func (h *hook) provide(ctx context.Context, _ time.Time) (op.Progress, error) {
+	facts, err := h.runFacts(ctx)
+	if err != nil {
+		return op.Again, err
+	}
+	demand, why := facts.demand()
+	if facts.ending && (demand != nil || facts.mayBegin()) {
+		return op.Wait(endingLook), nil // until it has ended it counts among those that the run may have
+	}
+	if last, _ := facts.last(); demand != nil && last.MaxHosts > 0 {
+		if demand, why, err = h.stillAllowed(ctx, facts, demand, why); err != nil {
+			return op.Again, err
+		}
+	}
+	if demand == nil && facts.mayBegin() {
+		demand, why, err = h.byRule(ctx, facts)
+		if err != nil {
+			return op.Again, err
+		}
+	}
+	if demand == nil {
+		h.settle(why)
+		return op.Again, nil
+	}
+	p, err := h.env.Provision.NewUnattended(*demand)
+	if err != nil {
+		h.settle("not provisioned: " + err.Error())
+		return op.Again, nil
+	}
+	h.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
+		if _, err := p.Step(ctx, now); err != nil {
+			return op.Again, err
+		}
+		h.env.begin("request "+demand.RequestID, p)
+		h.settle(why)
+		return op.Again, nil
+	}
+	return op.Again, nil
+}
+
+// runFacts are what is known of a run one of whose jobs is queued.
+type runFacts struct {
+	job      lifecycle.Job
+	requests []lifecycle.Request
+	// jobs are those of the run that are not done.
+	jobs []lifecycle.Job
+	// live are the keys of the hosts that serve the run, and can take a job.
+	live map[string]bool
+	// ending: there are others, which scale-down is ending.
+	ending bool
+	// ended: the job is looked at again, since a host of the run has ended.
+	ended bool
+}
+
+func (h *hook) runFacts(ctx context.Context) (runFacts, error) {
+	facts := runFacts{job: h.row, live: map[string]bool{}, ended: strings.HasPrefix(h.w.DeliveryID, endedDelivery)}
+	var err error
+	if facts.requests, err = h.env.Store.RequestsOfRun(ctx, h.row.Repository, h.row.RunID); err != nil {
+		return facts, fmt.Errorf("list requests of run %s: %w", h.row.RunID, err)
+	}
+	jobs, err := h.env.Options.Store.OpenJobsOfRun(ctx, h.row.Repository, h.row.RunID)
+	if err != nil {
+		return facts, fmt.Errorf("list jobs of run %s: %w", h.row.RunID, err)
+	}
+	facts.jobs = jobs
+	if !slices.ContainsFunc(jobs, func(j lifecycle.Job) bool { return j.ID == h.row.ID }) {
+		facts.jobs = append(facts.jobs, h.row) // the index has not seen it yet
+	}
+	for _, q := range facts.requests {
+		records, _, err := h.env.Hosts.OfRequest(ctx, q, nil)
+		if err != nil {
+			return facts, err
+		}
+		for _, r := range records {
+			if r.ScalingDown() { // GitHub gives it no job, or its end is taken back
+				facts.ending = true
+				continue
+			}
+			facts.live[r.HostKey] = true
+		}
+	}
+	return facts, nil
+}
+
+// classOf is the resource class whose hosts can take a job of a run.
+func classOf(j lifecycle.Job) string {
+	_, class, _ := policy.RunLabels(j.Labels, j.RunID)
+	return cmp.Or(class, provision.DefaultResourceClass)
+}
+
+// open counts the jobs of a class.
+func (f runFacts) open(class string) int {
+	n := 0
+	for _, j := range f.jobs {
+		if classOf(j) == class {
+			n++
+		}
+	}
+	return n
+}
+
+// standing are the requests that still have hosts for the run, or wait for them:
+// those of a class, or all.
+func (f runFacts) standing(class string) (hosts int, asked string) {
+	for _, q := range f.requests {
+		if q.Released() || class != "" && class != q.Spec.ResourceClass {
+			continue
+		}
+		n := q.Spec.Count
+		if q.Settled() {
+			n = 0
+			for _, t := range q.Taken {
+				if f.live[t.HostKey] {
+					n++
+				}
+			}
+		}
+		hosts += n
+		if n > 0 && somebodys(q) {
+			asked = q.RequestID
+		}
+	}
+	return hosts, asked
+}
+
+// mayBegin reports whether nobody has asked for hosts of this run.
+func (f runFacts) mayBegin() bool {
+	return !slices.ContainsFunc(f.requests, somebodys)
+}
+
+// somebodys reports whether somebody asked for the hosts of a request, rather
+// than a webhook, or an interruption.
+func somebodys(q lifecycle.Request) bool {
+	return !strings.HasPrefix(q.RequestID, hookRequest) && q.ReplacementOf == nil
+}
+
+// demand is the run's stored request once more, for a job that is queued when
+// its hosts are gone: a re-run of failed jobs comes with no Provision. One host
+// for each open job, and never more than were asked for then.
+func (f runFacts) demand() (*provision.Demand, string) {
+	hosts, asked := f.standing("")
+	last, limit := f.last()
+	switch {
+	case asked != "":
+		return nil, fmt.Sprintf("run %s has hosts, by request %s", f.job.RunID, asked)
+	case last == nil:
+		return nil, fmt.Sprintf("nobody asked for hosts of run %s", f.job.RunID)
+	case f.job.RunAttempt < last.Spec.RunAttempt:
+		return nil, fmt.Sprintf("ignored: job %d is of attempt %d, and attempt %d has hosts", f.job.ID, f.job.RunAttempt, last.Spec.RunAttempt)
+	case hosts >= min(limit, len(f.jobs)):
+		return nil, fmt.Sprintf("run %s has %d hosts for %d jobs, and may have %d", f.job.RunID, hosts, len(f.jobs), limit)
+	}
+	spec := last.Spec
+	spec.RunAttempt = f.job.RunAttempt
+	return f.one(spec, limit), fmt.Sprintf("job %d is queued and the hosts of run %s are gone: requested again", f.job.ID, f.job.RunID)
+}
+
+// one is a demand for one host.
+func (f runFacts) one(spec lifecycle.Spec, limit int) *provision.Demand {
+	spec.Count, spec.MinimumCount = 1, 1
+	return &provision.Demand{
+		Repository: f.job.Repository, RunID: f.job.RunID, Spec: spec, MaxHosts: limit,
+		RequestID: f.requestID(),
+	}
+}
+
+// requestID is one for each job, however often its webhook comes. Only when a host
+// has ended, which may be the one of that request, there is another.
+func (f runFacts) requestID() string {
+	first := fmt.Sprintf("%s%d-%d", hookRequest, f.job.RunAttempt, f.job.ID)
+	made := 0
+	for _, q := range f.requests {
+		if q.RequestID == first || strings.HasPrefix(q.RequestID, first+"-") {
+			made++
+		}
+	}
+	if f.ended && made > 0 {
+		return fmt.Sprintf("%s-%d", first, made+1)
+	}
+	return first
+}
+
+// last is the newest request that somebody made for the run, and how many hosts
+// were asked for in its attempt.
+func (f runFacts) last() (*lifecycle.Request, int) {
+	var last *lifecycle.Request
+	limit := 0
+	for _, q := range f.requests {
+		if !somebodys(q) {
+			continue
+		}
+		switch {
+		case last == nil || q.Spec.RunAttempt > last.Spec.RunAttempt:
+			last, limit = &q, q.Spec.Count
+		case q.Spec.RunAttempt == last.Spec.RunAttempt:
+			limit += q.Spec.Count
+			if q.CreatedAt.After(last.CreatedAt) {
+				last = &q
+			}
+		}
+	}
+	if last != nil && last.MaxHosts > 0 { // by a rule, which requests that it refused do not widen
+		limit = min(limit, last.MaxHosts)
+	}
+	return last, min(limit, provision.MaxCount)
+}
+
+// askIDs asks for the ids of the job's repository and its owner where the webhook
+// has none: the job was found in a list, or looked at again.
+func (h *hook) askIDs(ctx context.Context) error {
+	if h.w.RepositoryID != 0 {
+		return nil
+	}
+	run, err := h.env.Options.GitHub.WorkflowRun(ctx, h.row.Repository, h.row.RunID)
+	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+		return fmt.Errorf("ask GitHub about run %s: %w", h.row.RunID, err)
+	}
+	h.w.RepositoryID, h.w.OwnerID = run.RepositoryID, run.OwnerID
+	return nil
+}
+
+// byRule is what the rule of its repository gives a run for which nobody asked.
+func (h *hook) byRule(ctx context.Context, facts runFacts) (*provision.Demand, string, error) {
+	if err := h.askIDs(ctx); err != nil {
+		return nil, "", err
+	}
+	rule, ok := h.env.Options.Rules.Find(h.w.RepositoryID, h.w.OwnerID)
+	if !ok || !rule.Webhook {
+		return nil, fmt.Sprintf("not provisioned: no rule with webhook: true is for %s", h.row.Repository), nil
+	}
+	class := classOf(h.row)
+	all, _ := facts.standing("")
+	hosts, _ := facts.standing(class)
+	if all >= rule.MaxHosts || hosts >= facts.open(class) {
+		return nil, fmt.Sprintf("run %s has %d hosts, %d of class %s for %d jobs, and may have %d",
+			h.row.RunID, all, hosts, class, facts.open(class), rule.MaxHosts), nil
+	}
+	run, err := h.env.Options.GitHub.WorkflowRun(ctx, h.row.Repository, h.row.RunID)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return nil, fmt.Sprintf("not provisioned: GitHub knows no run %s", h.row.RunID), nil
+	case err != nil:
+		return nil, "", fmt.Errorf("ask GitHub about run %s: %w", h.row.RunID, err)
+	}
+	if run.Status == lifecycle.StatusCompleted {
+		return nil, fmt.Sprintf("not provisioned: run %s is over", h.row.RunID), nil
+	}
+	origin := originOf(h.w, run)
+	spec := h.specByRule(rule, origin)
+	spec.MaxRuntime = rule.Runtime(h.env.Hosts.Policy(cmp.Or(spec.Pool, provision.DefaultPool)).MaxRuntime)
+	spec, err = h.env.Provision.Fill(spec)
+	if err != nil {
+		return nil, "not provisioned: " + err.Error(), nil
+	}
+	if _, verdict := h.env.Options.Rules.Admit(origin, spec); !verdict.Allowed {
+		return nil, "not provisioned: " + verdict.Reason, nil
+	}
+	return facts.one(spec, rule.MaxHosts), fmt.Sprintf("job %d is queued and nobody asked for hosts of run %s: provisioned by its rule", h.row.ID, h.row.RunID), nil
+}
+
+// stillAllowed holds a request that a rule once let through against the rules of
+// today. Ref and workflow file of a run stay what they were.
+func (h *hook) stillAllowed(ctx context.Context, facts runFacts, d *provision.Demand, why string) (*provision.Demand, string, error) {
+	if err := h.askIDs(ctx); err != nil {
+		return nil, "", err
+	}
+	rule, ok := h.env.Options.Rules.Find(h.w.RepositoryID, h.w.OwnerID)
+	if !ok {
+		return nil, fmt.Sprintf("not provisioned again: there is no rule for %s any more", h.row.Repository), nil
+	}
+	if hosts, _ := facts.standing(""); hosts >= rule.MaxHosts {
+		return nil, fmt.Sprintf("run %s has %d hosts, and may have %d", h.row.RunID, hosts, rule.MaxHosts), nil
+	}
+	run, err := h.env.Options.GitHub.WorkflowRun(ctx, h.row.Repository, h.row.RunID)
+	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+		return nil, "", fmt.Errorf("ask GitHub about run %s: %w", h.row.RunID, err)
+	}
+	rule.Refs, rule.Workflows = nil, nil
+	if _, verdict := (policy.Rules{rule}).Admit(originOf(h.w, run), d.Spec); !verdict.Allowed {
+		return nil, "not provisioned again: " + verdict.Reason, nil
+	}
+	d.MaxHosts = min(d.MaxHosts, rule.MaxHosts)
+	return d, why, nil
+}
+
+// specByRule is what is asked for in the place of a caller.
+func (h *hook) specByRule(rule policy.Rule, origin policy.Origin) lifecycle.Spec {
+	labels, class, _ := policy.RunLabels(h.row.Labels, h.row.RunID)
+	spec := lifecycle.Spec{
+		RunAttempt: h.row.RunAttempt, Count: 1, ResourceClass: class, Labels: labels,
+		UsageClass: lifecycle.UsageOnDemand,
+	}
+	if len(rule.Pools) > 0 {
+		spec.Pool = rule.Pools[0]
+	}
+	if len(rule.UsageClasses) > 0 {
+		spec.UsageClass = rule.UsageClasses[0]
+	}
+	if rule.SpotForPullRequests && origin.FromPullRequest() {
+		spec.UsageClass = lifecycle.UsageSpot
+	}
+	return spec
+}
+
+// originOf is where a run comes from, by GitHub's word. Its ref is not told: what
+// GitHub calls its head branch may be a tag of that name, which anyone who may
+// push can make. So neither ref nor workflow file is known, and a rule that asks
+// for one lets no run through that comes without an ID token.
+func originOf(w lifecycle.Webhook, run lifecycle.WorkflowRun) policy.Origin {
+	o := policy.Origin{
+		Repository: run.Repository, RepositoryID: w.RepositoryID, OwnerID: w.OwnerID, RunID: run.RunID,
+		Event: run.Event, Fork: forkOf(run),
+	}
+	return o
+}

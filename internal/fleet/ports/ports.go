@@ -1,0 +1,134 @@
+package ports
+
+import (
+	"context"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Machines is Compute without the means to end any: see endMachines.
+type Machines interface {
+	Launch(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error)
+	Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error)
+	Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error)
+	List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error)
+}
+
+// Store is the truth. Every write is conditional. Methods return
+// lifecycle.ErrNotFound, ErrExists, ErrLost (the condition did not hold) or
+// ErrUnavailable (it may or may not have taken effect), wrapped.
+type Store interface {
+	// CreateInstance writes a new record: ErrExists if the host key is taken.
+	CreateInstance(ctx context.Context, r lifecycle.Record) error
+	// UpdateInstance replaces the record whose stored version is r.Version and
+	// returns it as stored, with the next version. Else: ErrLost.
+	UpdateInstance(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error)
+	// ClaimInstance takes a pooled host in one write without a read, if
+	// c.Holds for it (the store checks exactly that). Else: ErrLost.
+	ClaimInstance(ctx context.Context, c lifecycle.Claim) (lifecycle.Record, error)
+	// Instance reads one record, consistently: ErrNotFound.
+	Instance(ctx context.Context, hostKey string) (lifecycle.Record, error)
+	// Instances reads many records, consistently and in any order; missing ones
+	// are left out. A host that an old read leaves out would be taken for lost.
+	Instances(ctx context.Context, hostKeys []string) ([]lifecycle.Record, error)
+	// InstancesOfRun lists by-run: the records that name the run. The index may lag.
+	InstancesOfRun(ctx context.Context, runID string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
+	// PooledInstances lists by-pool, the longest pooled first: the idle hosts of a
+	// pool that are bound to the trust key, or with "" its fresh ones. The index may lag.
+	PooledInstances(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
+	// DueInstances lists by-due: records with dueAt at or before now, the
+	// longest due first. Its cost grows with what is due. The index may lag.
+	DueInstances(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
+	// ListInstances is for people: it may scan. In order of host key.
+	ListInstances(ctx context.Context, f lifecycle.Filter, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
+
+	// Reports reads the reports of the hosts that have one, by host key.
+	Reports(ctx context.Context, hostKeys []string) (map[string]lifecycle.Report, error)
+	// AllReports lists every report: the liveness sweep's one scan.
+	AllReports(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Report], error)
+	// DeleteReport removes the report of an ended host; none is no error.
+	DeleteReport(ctx context.Context, hostKey string) error
+
+	// CreateRequest writes a new request: ErrExists if its id is taken in the run.
+	CreateRequest(ctx context.Context, q lifecycle.Request) error
+	// UpdateRequest replaces the request whose stored version is q.Version and
+	// returns it as stored, with the next version. Else: ErrLost.
+	UpdateRequest(ctx context.Context, q lifecycle.Request) (lifecycle.Request, error)
+	// Request reads one request, consistently: ErrNotFound.
+	Request(ctx context.Context, repository, runID, requestID string) (lifecycle.Request, error)
+	// RequestsOfRun lists the requests of a run, consistently, by request id.
+	RequestsOfRun(ctx context.Context, repository, runID string) ([]lifecycle.Request, error)
+	// DueRequests is DueInstances for requests.
+	DueRequests(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Request], error)
+
+	// AddEvents appends to the history; the store gives ids. Kept for 24 h.
+	AddEvents(ctx context.Context, events []lifecycle.Event) error
+	// EventsOfRun lists the history of a run, oldest first.
+	EventsOfRun(ctx context.Context, repository, runID string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error)
+	// EventsOfInstance lists the newest events of a host, at most limit and none
+	// from before since, oldest first. It may leave off sooner, and says where.
+	EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error)
+	// EventsSince lists the whole history after a page token, oldest first. An
+	// empty page still gives a Next to go on from.
+	EventsSince(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error)
+
+	// LastEvent is the page token of the newest event: EventsSince goes on
+	// after it with what happens from now on.
+	LastEvent(ctx context.Context) (string, error)
+
+	// Lease reads a lease: ErrNotFound if nobody ever held it.
+	Lease(ctx context.Context, name string) (lifecycle.Lease, error)
+	// TakeLease writes the lease if its stored version is still l.Version (0:
+	// it does not exist) and returns it with the next one. Else: ErrLost.
+	TakeLease(ctx context.Context, l lifecycle.Lease) (lifecycle.Lease, error)
+}
+
+// Queue holds hints to idle hosts. Delivery is at least once, in no order.
+type Queue interface {
+	// Send puts each message into the queue of its resource and usage class.
+	Send(ctx context.Context, messages ...lifecycle.Message) error
+	// Receive hands out at most limit (1 to 10) messages and hides them for the
+	// queue's visibility time. It may wait up to 1 s for a first one. A body
+	// that cannot be parsed is logged and deleted.
+	Receive(ctx context.Context, q lifecycle.QueueName, limit int) ([]lifecycle.Delivery, error)
+	// Delete removes deliveries (1 to 10). An unknown handle is no error.
+	Delete(ctx context.Context, q lifecycle.QueueName, handles ...string) error
+	// Return makes deliveries (1 to 10) visible to others at once.
+	Return(ctx context.Context, q lifecycle.QueueName, handles ...string) error
+}
+
+// Compute launches and ends machines.
+type Compute interface {
+	// Launch starts order.Count machines. The same order gives the same
+	// machines, however often it is made. With fewer than ordered it returns
+	// those, and a *lifecycle.ShortageError.
+	Launch(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error)
+	// Launched finds the machines that a launch made, by their tags
+	// (lifecycle.Machine.From).
+	Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error)
+	// Describe tells of each machine asked for; one unknown is MachineGone.
+	Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error)
+	// List pages through every machine with our tag that is not gone.
+	List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error)
+	// Terminate ends machines; one that is unknown or gone is no error.
+	Terminate(ctx context.Context, instanceIDs []string) error
+}
+
+// GitHub mints tokens and tells of registrations. Repositories are "owner/name".
+type GitHub interface {
+	// RegistrationToken returns a token that is good for at least 10 minutes.
+	RegistrationToken(ctx context.Context, repository string) (lifecycle.Registration, error)
+	// RemoveToken returns a token that is good for at least 10 minutes.
+	RemoveToken(ctx context.Context, repository string) (lifecycle.Registration, error)
+	// FindRunner finds a registration by its exact name: ErrNotFound.
+	FindRunner(ctx context.Context, repository, name string) (lifecycle.Runner, error)
+	// DeleteRunner removes a registration; one that is gone is no error. A
+	// runner that runs a job is ErrBusy.
+	DeleteRunner(ctx context.Context, repository string, id int64) error
+	// Runners pages through the registrations of a repository.
+	Runners(ctx context.Context, repository string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Runner], error)
+}
+
+// ReceiveAtMost is the most messages that the queue hands out at once.
+const ReceiveAtMost = 10

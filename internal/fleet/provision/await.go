@@ -1,0 +1,314 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// rereadAfter is how often a waiting request reads its unready records anew.
+const rereadAfter = 5 * time.Second
+
+// await brings the hosts to readiness, replaces those that fail, and settles
+// the request when all are ready or its deadline is reached.
+func (p *Provision) await(ctx context.Context, now time.Time) (op.Progress, error) {
+	switch {
+	case len(p.round) > 0:
+		return p.decideNext(ctx, now)
+	case p.lostHost():
+		return p.giveUpLost(ctx, now)
+	case p.unregistered() != "":
+		return p.registerHost(ctx, now)
+	case len(p.ready()) >= p.q.Spec.Count, !now.Before(p.q.Deadline):
+		return p.settle(ctx, now)
+	case p.toBook() && !now.Before(p.relook):
+		p.sel = newSelection()
+		p.Next = p.book
+		return op.Again, nil
+	case p.lacks() > 0 && !now.Before(p.relook):
+		p.sel = newSelection()
+		p.Next = p.selectHosts
+		return op.Again, nil
+	case p.q.DueAt.Sub(now) < p.env.Timing.Takeover/2:
+		return p.write(ctx, p.q, now, func() {}) // still alive
+	}
+	return p.look(ctx, now)
+}
+
+// ready are the taken hosts that run.
+func (p *Provision) ready() []lifecycle.Taken {
+	var ready []lifecycle.Taken
+	for _, t := range p.q.Taken {
+		if p.hosts[t.HostKey].State == lifecycle.StateRunning {
+			ready = append(ready, t)
+		}
+	}
+	return ready
+}
+
+// unready are the taken hosts that do not run yet.
+func (p *Provision) unready() []string {
+	var keys []string
+	for _, t := range p.q.Taken {
+		if r, ok := p.hosts[t.HostKey]; ok && r.State != lifecycle.StateRunning {
+			keys = append(keys, t.HostKey)
+		}
+	}
+	return keys
+}
+
+// firstWaits are the waits after the first looks, in parts of Timing.Poll. An
+// idle agent reads its record every 500 ms, so of the hosts that were claimed
+// more than half have answered after 340 ms and nearly all after 580 ms: the
+// looks of the first second come then, and are no more of them for it.
+var firstWaits = []float64{1.36, 0.48, 0.48, 2.68}
+
+// untilNextLook is how long a round without an answer waits.
+func (p *Provision) untilNextLook() time.Duration {
+	poll := p.env.Timing.Poll
+	if p.looks < len(firstWaits) {
+		poll = time.Duration(firstWaits[p.looks] * float64(poll))
+	}
+	p.looks++
+	return poll
+}
+
+// look begins a round: one batched read of what the agents say, or now and
+// then of the records. The first look comes at once.
+func (p *Provision) look(ctx context.Context, now time.Time) (op.Progress, error) {
+	keys := p.unready()
+	if !p.reread.IsZero() && !now.Before(p.reread) {
+		p.reread = now.Add(rereadAfter)
+		return p.readRecords(ctx, keys)
+	}
+	if p.reread.IsZero() {
+		p.reread = now.Add(rereadAfter)
+	}
+	reports, err := p.env.Hosts.Reports(ctx, keys, now)
+	if err != nil {
+		return op.Again, err
+	}
+	p.reports = reports
+	if unheard := p.unheard(); len(unheard) > 0 && p.cloudLook(now) {
+		p.lookForDead(ctx, unheard, now)
+	}
+	for _, key := range keys {
+		if p.decision(key, now).Action != lifecycle.ActionKeep {
+			p.round = append(p.round, key)
+		}
+	}
+	if len(p.round) > 0 {
+		return op.Again, nil
+	}
+	return op.Wait(p.untilNextLook()), nil
+}
+
+// readRecords reads anew what somebody else may have changed: the unready
+// hosts, and the request itself, which may be released by now. When nothing was,
+// it was a look like the others.
+func (p *Provision) readRecords(ctx context.Context, keys []string) (op.Progress, error) {
+	records, err := p.env.Store.Instances(ctx, keys)
+	if err != nil {
+		return op.Again, fmt.Errorf("read hosts of request %s: %w", p.q.RequestID, err)
+	}
+	changed := false
+	for _, r := range records {
+		if r.Version > p.hosts[r.HostKey].Version {
+			p.hosts[r.HostKey] = r
+			changed = true
+		}
+	}
+	q, err := p.env.Store.Request(ctx, p.q.Repository, p.q.RunID, p.q.RequestID)
+	if err != nil {
+		return op.Again, fmt.Errorf("read request %s: %w", p.q.RequestID, err)
+	}
+	if q.Version != p.q.Version {
+		p.Next = p.resume
+		changed = true
+	}
+	if changed {
+		return op.Again, nil
+	}
+	return op.Wait(p.untilNextLook()), nil
+}
+
+func (p *Provision) facts(key string) lifecycle.Facts {
+	facts := lifecycle.Facts{Record: p.hosts[key], Request: &p.q}
+	if report, ok := p.reports[key]; ok {
+		facts.Report = &report
+	}
+	if m, ok := p.dead[key]; ok {
+		facts.Cloud = &m
+	}
+	return facts
+}
+
+func (p *Provision) decision(key string, now time.Time) lifecycle.Decision {
+	return p.env.Hosts.Decide(p.facts(key), now)
+}
+
+// decideNext carries out the decision on one host of the round.
+func (p *Provision) decideNext(ctx context.Context, now time.Time) (op.Progress, error) {
+	key := p.round[0]
+	r, _, err := p.env.Hosts.Reconcile(ctx, &p.Events, p.facts(key), now)
+	if err != nil {
+		return op.Again, err
+	}
+	p.hosts[key] = r
+	p.round = p.round[1:]
+	return op.Again, nil
+}
+
+// lostHost reports whether a taken host no longer serves the request.
+func (p *Provision) lostHost() bool {
+	for _, t := range p.q.Taken {
+		if r, ok := p.hosts[t.HostKey]; !ok || !hosts.Serves(r, p.q) {
+			return true
+		}
+	}
+	return false
+}
+
+// giveUpLost takes the lost hosts off the request's list; while there is time
+// they are replaced.
+func (p *Provision) giveUpLost(ctx context.Context, now time.Time) (op.Progress, error) {
+	q := p.q
+	q.Taken = nil
+	for _, t := range p.q.Taken {
+		if r, ok := p.hosts[t.HostKey]; ok && hosts.Serves(r, p.q) {
+			q.Taken = append(q.Taken, t)
+		} else if ok {
+			q.Shortage = fmt.Sprintf("host %s was lost: %s", t.InstanceID, r.Reason)
+		}
+	}
+	return p.write(ctx, q, now, func() {})
+}
+
+// settle writes the outcome: with enough ready hosts the rest is given up,
+// with too few all are, but for those that already run a job. Two callers of
+// one request may have claimed more between them than it asked for.
+func (p *Provision) settle(ctx context.Context, now time.Time) (op.Progress, error) {
+	q := p.q
+	ready := p.ready()
+	ready = ready[:min(len(ready), q.Spec.Count)]
+	all := len(ready) == p.serving()
+	q.ExpiresAt = now.Add(p.env.Timing.KeepRequests)
+	q.DueAt = now.Add(p.env.Timing.Takeover)
+	if len(ready) >= q.Spec.MinimumCount {
+		q.Outcome, q.Taken = lifecycle.OutcomeReady, ready
+		if q.ReplacementOf == nil { // which is as attended as what it stands in for
+			q.Unattended = !p.attended && !lifecycle.IsSpare(q.RunID) // that waits for as long as it takes
+		}
+		q.Reason = fmt.Sprintf("%d of %d hosts are ready", len(ready), q.Spec.Count)
+		if all && p.attended && !p.bookedMore(len(ready)) {
+			q.DueAt = time.Time{}
+		}
+	} else {
+		busy, err := p.busy(ctx, ready, now)
+		if err != nil {
+			return op.Again, err
+		}
+		q.Outcome, q.Taken = lifecycle.OutcomeShort, busy
+		q.Reason = p.shortReason(len(ready))
+	}
+	return p.write(ctx, q, now, func() {
+		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, q.Reason, now))
+		p.Next = p.finish
+	})
+}
+
+// serving counts the hosts that are assigned to the request, taken or not.
+func (p *Provision) serving() int {
+	n := 0
+	for _, r := range p.hosts {
+		if hosts.Serves(r, p.q) {
+			n++
+		}
+	}
+	return n
+}
+
+// busy are those of the taken hosts that say so. Of one that says nothing it is
+// not known: it is released as if it were busy, which ends no job.
+func (p *Provision) busy(ctx context.Context, taken []lifecycle.Taken, now time.Time) ([]lifecycle.Taken, error) {
+	keys := make([]string, 0, len(taken))
+	for _, t := range taken {
+		keys = append(keys, t.HostKey)
+	}
+	reports, err := p.env.Hosts.Reports(ctx, keys, now)
+	if err != nil {
+		return nil, err
+	}
+	var busy []lifecycle.Taken
+	for _, t := range taken {
+		if reports[t.HostKey].Busy {
+			busy = append(busy, t)
+		}
+	}
+	return busy, nil
+}
+
+// shortReason says what was found and what was missing.
+func (p *Provision) shortReason(ready int) string {
+	why := fmt.Sprintf("%d of %d hosts were ready within %s, %d had been taken",
+		ready, p.q.Spec.Count, p.q.Spec.Timeout, len(p.q.Taken))
+	if p.q.Shortage != "" {
+		why += "; " + p.q.Shortage
+	}
+	if p.q.QuotaReason != "" && p.q.Missing() > 0 {
+		why += "; " + p.q.QuotaReason
+	}
+	if p.trouble != nil {
+		why += "; " + p.trouble.Error()
+	}
+	return why
+}
+
+// finish brings what is left in line with a settled or released request, and
+// says how it came out.
+func (p *Provision) finish(ctx context.Context, now time.Time) (op.Progress, error) {
+	if p.attended && p.q.Unattended {
+		q := p.q
+		q.Unattended = false
+		return p.write(ctx, q, now, func() {})
+	}
+	if p.tidy == nil && p.q.DueAt.IsZero() && !p.unwanted() && !p.booking.late {
+		return p.outcome()
+	}
+	if p.tidy == nil {
+		p.tidy = &requestCleanup{env: p.env, journal: &p.Events, q: p.q, known: p.known()}
+	}
+	progress, err := p.tidy.Step(ctx, now)
+	if err != nil || !progress.Done {
+		return progress, err
+	}
+	p.q = p.tidy.q
+	return p.outcome()
+}
+
+// unwanted reports whether hosts serve the request that it has no use for.
+func (p *Provision) unwanted() bool {
+	for key, r := range p.hosts {
+		if hosts.Serves(r, p.q) && !p.q.Wants(key) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Provision) outcome() (op.Progress, error) {
+	switch {
+	case p.q.Outcome == lifecycle.OutcomeShort:
+		return op.Done, &ShortError{
+			RequestID: p.q.RequestID, Ready: len(p.q.Taken), Wanted: p.q.Spec.Count,
+			Minimum: p.q.Spec.MinimumCount, Why: p.q.Reason,
+		}
+	case p.q.Released():
+		return op.Done, &ReleasedError{RunID: p.q.RunID}
+	}
+	return op.Done, nil
+}

@@ -1,0 +1,217 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// jobScoped reports whether the request is for a host that runs one job.
+func (p *Provision) jobScoped() bool { return p.demand.Spec.JobsOf != "" }
+
+// jit is a registration of a job-scoped host, made before the host is claimed:
+// while GitHub is down nothing is claimed.
+type jit struct {
+	runner       string // its name; empty: there is none
+	registration lifecycle.Registration
+	id           int64
+}
+
+// registrationFor is what the host of a message is claimed with: the run's
+// token, or for a job-scoped host a registration under the name that it will
+// have. A repeated try uses the registration of the one before.
+func (p *Provision) registrationFor(ctx context.Context, m lifecycle.Message) (*lifecycle.Registration, int64, error) {
+	if !p.jobScoped() {
+		return p.token, 0, nil
+	}
+	name := lifecycle.RunnerName(m.Assignment+1, m.InstanceID)
+	if p.jit.runner != name {
+		p.withdrawJIT(ctx)
+		r, err := p.stillPooled(ctx, m)
+		if err != nil {
+			return nil, 0, err
+		}
+		registration, id, err := p.env.GitHubJobs.JIT(ctx, p.q.Repository, name, runnerLabels(p.q.Spec.Labels, r.Arch))
+		switch {
+		case errors.Is(err, lifecycle.ErrBusy):
+			return nil, 0, fmt.Errorf("register runner %s: %w: %w", name, lifecycle.ErrConflict, err) // somebody claimed it meanwhile
+		case err != nil:
+			return nil, 0, fmt.Errorf("register runner %s: %w", name, err)
+		}
+		p.jit = jit{runner: name, registration: registration, id: id}
+	}
+	return &p.jit.registration, p.jit.id, nil
+}
+
+// stillPooled reads whether the host of a message can be claimed by it, before a
+// runner is registered under its next name: messages and the index are old now
+// and then, and the name of a host that was claimed would be taken over from it.
+// If not: ErrLost.
+func (p *Provision) stillPooled(ctx context.Context, m lifecycle.Message) (lifecycle.Record, error) {
+	r, err := p.env.Store.Instance(ctx, m.HostKey)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+	case err != nil:
+		return r, fmt.Errorf("read host %s: %w", m.InstanceID, err)
+	case r.Pooled() && r.Assignment == m.Assignment:
+		return r, nil
+	}
+	return r, fmt.Errorf("claim host %s: %w: its message is old", m.InstanceID, lifecycle.ErrConflict)
+}
+
+// runnerLabels are those of a runner that is registered for one job. A runner
+// that registers by itself has these by default; with a JIT configuration it has
+// what is sent, and a job may ask for any of them.
+func runnerLabels(labels []string, arch string) []string {
+	machine := "x64"
+	if arch == "arm64" {
+		machine = "arm64"
+	}
+	all := slices.Clone(labels)
+	for _, l := range []string{"self-hosted", "linux", machine} {
+		if !slices.ContainsFunc(all, func(o string) bool { return strings.EqualFold(o, l) }) {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// withdrawJIT deletes a registration whose host was not won. One that stays is
+// a ghost, which the GitHub sweep removes.
+func (p *Provision) withdrawJIT(ctx context.Context) {
+	if p.jit.runner == "" {
+		return
+	}
+	if err := p.env.GitHub.DeleteRunner(ctx, p.q.Repository, p.jit.id); err != nil {
+		p.env.Log.Warn("registration not deleted; the sweep goes on", "runner", p.jit.runner, "error", err)
+	}
+	p.jit = jit{}
+}
+
+// reservedLook is when a host is tried again that another request of this
+// process is about to claim: that takes one call to GitHub.
+const reservedLook = 50 * time.Millisecond
+
+// reserve keeps the other requests of this process from registering a runner of
+// the same name while this one does and claims its host: the later would take
+// the name over. Another replica's may, and then the host that was claimed finds
+// its registration gone, and goes back.
+func (p *Provision) reserve(m lifecycle.Message) bool {
+	return !p.jobScoped() || p.env.claiming.begin(m.HostKey)
+}
+
+func (p *Provision) unreserve(m lifecycle.Message) {
+	if p.jobScoped() {
+		p.env.claiming.end(m.HostKey)
+	}
+}
+
+// claiming is the set of hosts, by key, that a job-scoped request of this process is
+// about to claim.
+type claiming struct {
+	mu    sync.Mutex
+	hosts map[string]bool
+}
+
+// begin adds a host and reports whether it was not in the set.
+func (c *claiming) begin(hostKey string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hosts[hostKey] {
+		return false
+	}
+	if c.hosts == nil {
+		c.hosts = map[string]bool{}
+	}
+	c.hosts[hostKey] = true
+	return true
+}
+
+// end removes a host.
+func (c *claiming) end(hostKey string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.hosts, hostKey)
+}
+
+// mayLaunch asks GitHub for a token before a machine is launched: with GitHub
+// down none is. For a job the token itself is of no use, since the machine can be
+// registered only once it is known; for a run it is the one that there is.
+func (p *Provision) mayLaunch(ctx context.Context) error {
+	if _, err := p.env.GitHub.RegistrationToken(ctx, p.q.Repository); err != nil {
+		return fmt.Errorf("ask GitHub before a launch for %s: %w", p.q.Repository, err)
+	}
+	return nil
+}
+
+// unregistered is the key of a new job-scoped host that has no registration
+// yet, or "": its name is known only once it is launched.
+func (p *Provision) unregistered() string {
+	if !p.jobScoped() {
+		return ""
+	}
+	for _, t := range p.q.Taken {
+		r, ok := p.hosts[t.HostKey]
+		if ok && r.State == lifecycle.StateCreated && r.Registration == nil && r.GitHubRunnerID == 0 {
+			return t.HostKey
+		}
+	}
+	return ""
+}
+
+// registerHost registers a launched host. After a crash between the call and
+// the write the call is repeated, and takes over the name.
+func (p *Provision) registerHost(ctx context.Context, now time.Time) (op.Progress, error) {
+	r := p.hosts[p.unregistered()]
+	registration, id, err := p.env.GitHubJobs.JIT(ctx, r.Repository, r.RunnerName, runnerLabels(p.q.Spec.Labels, r.Arch))
+	if errors.Is(err, lifecycle.ErrRefused) {
+		return p.settleRefused(ctx, err, now)
+	}
+	if err != nil {
+		if !now.Before(p.q.Deadline) {
+			return p.settle(ctx, now) // not in time
+		}
+		return op.Again, fmt.Errorf("register runner %s: %w", r.RunnerName, err)
+	}
+	r.Registration, r.GitHubRunnerID, r.UpdatedAt = &registration, id, now
+	stored, err := p.env.Store.UpdateInstance(ctx, r)
+	switch {
+	case errors.Is(err, lifecycle.ErrConflict):
+		p.Next = p.resume
+		return op.Again, nil
+	case err != nil:
+		return op.Again, fmt.Errorf("write host %s: %w", r.InstanceID, err)
+	}
+	p.Events.Effects++
+	p.hosts[r.HostKey] = stored
+	return op.Again, nil
+}
+
+// settleRefused ends a request for a job-scoped host that GitHub refuses, as for
+// a repository that is gone: until its deadline it would keep a turn of the pool
+// from others.
+func (p *Provision) settleRefused(ctx context.Context, refusal error, now time.Time) (op.Progress, error) {
+	q := p.q
+	q.Outcome, q.Taken, q.DueAt = lifecycle.OutcomeShort, nil, now.Add(p.env.Timing.Takeover)
+	q.ExpiresAt = now.Add(p.env.Timing.KeepRequests)
+	q.Reason = refusal.Error()
+	return p.write(ctx, q, now, func() {
+		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, q.Reason, now))
+		p.Next = p.finish
+	})
+}
+
+// giveUpRefused gives the messages of hosts back to others first.
+func (p *Provision) giveUpRefused(ctx context.Context, refusal error, now time.Time) (op.Progress, error) {
+	if p.sel.held() > 0 {
+		return p.settleMessages(ctx)
+	}
+	return p.settleRefused(ctx, refusal, now)
+}

@@ -1,0 +1,204 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/fleet/quota"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// intend writes the launch into the request before it is made: number, token
+// and exact parameters, so that a crash repeats the same call.
+func (p *Provision) intend(ctx context.Context, now time.Time) (op.Progress, error) {
+	count, stopped, progress, err := p.poolLaunches(ctx, now)
+	if err != nil || stopped {
+		return progress, err
+	}
+	q, why, err := p.env.Quota.ThroughBreaker(ctx, p.q, now)
+	if err != nil {
+		return op.Again, err
+	}
+	version, err := p.env.Hosts.TemplateVersion(ctx, q.Spec.Pool)
+	if err != nil {
+		return op.Again, fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err)
+	}
+	// A launch that came out short had nothing left to choose from: the next one
+	// tries everything again.
+	var without []lifecycle.Offering
+	if q.Shortage == "" {
+		without = p.env.Exhausted(quota.UsageOf(q))
+	}
+	q = p.env.WithIntent(q, count, version, without)
+	return p.write(ctx, q, now, func() {
+		if why != "" {
+			p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, why, now))
+		}
+		p.fresh = true
+		p.Next = p.bookLaunch
+	})
+}
+
+// WithIntent is the request with its next launch, of so many hosts.
+func (pr *Provisioner) WithIntent(q lifecycle.Request, count int, version string, without []lifecycle.Offering) lifecycle.Request {
+	class := pr.Classes[q.Spec.ResourceClass]
+	q.Launches++
+	q.Launch = &lifecycle.LaunchOrder{
+		Token: launchToken(q, q.Launches), RequestID: q.RequestID, Number: q.Launches, Count: count,
+		Pool: q.Spec.Pool, Repository: q.Repository, RunID: q.RunID,
+		ResourceClass: q.Spec.ResourceClass, CPU: class.CPU, MemoryMiB: class.MemoryMiB,
+		UsageClass: quota.UsageOf(q), InstanceTypes: q.Spec.InstanceTypes, PoolTypes: pr.Pools[q.Spec.Pool].InstanceTypes,
+		TemplateVersion: version, Exclude: without,
+	}
+	return q
+}
+
+// launch makes the call of the stored intent, or finds what a call before a
+// crash has made, and records one machine a step. Past the deadline the call
+// is not made any more.
+func (p *Provision) launch(ctx context.Context, now time.Time) (op.Progress, error) {
+	if p.trouble != nil {
+		if moved, err := p.moved(ctx, now); err != nil || moved {
+			return op.Again, err
+		}
+	}
+	late := !now.Before(p.q.Deadline)
+	if !late {
+		if err := p.mint(ctx, now); err != nil {
+			return op.Again, err
+		}
+	}
+	made, err := p.env.LaunchOrAdopt(ctx, *p.q.Launch, p.fresh, late)
+	p.fresh = false
+	if len(made.Machines) > 0 {
+		p.Events.Effects++
+	}
+	var short *lifecycle.ShortageError
+	if !late {
+		p.trouble = nil
+	}
+	if err != nil && !errors.As(err, &short) {
+		p.trouble = fmt.Errorf("launch %d hosts: %w", p.q.Launch.Count, err)
+		return op.Again, p.trouble
+	}
+	p.made = made
+	left := made.Machines
+	p.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
+		return p.recordMachine(ctx, now, &left, short)
+	}
+	return op.Again, nil
+}
+
+// LaunchOrAdopt makes the call, unless it is late; but for the first try, which is
+// fresh and has nothing to find, it looks first for what an earlier one has made.
+func (pr *Provisioner) LaunchOrAdopt(ctx context.Context, order lifecycle.LaunchOrder, fresh, late bool) (m quota.LaunchResult, err error) {
+	if !fresh {
+		m.Machines, err = pr.Compute.Launched(ctx, order)
+	}
+	if err == nil && len(m.Machines) < order.Count && !late {
+		m.Machines, err = pr.Compute.Launch(ctx, order)
+		m.Answered = true
+	}
+	return m, err
+}
+
+// recordMachine writes the record of one launched machine. One that has a
+// record already was recorded before a crash.
+func (p *Provision) recordMachine(ctx context.Context, now time.Time, machines *[]lifecycle.Machine, short *lifecycle.ShortageError) (op.Progress, error) {
+	if len(*machines) == 0 {
+		return p.launched(ctx, now, short)
+	}
+	if moved, err := p.movedWhileStill(ctx, now); err != nil || moved {
+		return op.Again, err
+	}
+	m := (*machines)[0]
+	if m.State != lifecycle.MachineGone {
+		r, err := p.env.record(ctx, m, p.q, p.token, now)
+		if err != nil {
+			return op.Again, err
+		}
+		if hosts.Serves(r, p.q) {
+			p.win(r)
+			p.Events.RecordEffect(lifecycle.Event{
+				At: now, InstanceID: r.InstanceID, Repository: r.Repository, RunID: r.RunID, RequestID: r.RequestID,
+				Assignment: r.Assignment, Action: lifecycle.ActionLaunch, To: r.Condition(), Reason: r.Reason,
+			})
+		}
+	}
+	*machines = (*machines)[1:]
+	return op.Again, nil
+}
+
+// movedWhileStill is moved where a call, or this process, has stood still for so long that
+// a release may soon have given back the request's room.
+func (p *Provision) movedWhileStill(ctx context.Context, now time.Time) (bool, error) {
+	if now.Sub(p.readAt) < quota.ListedAfter/2 {
+		return false, nil
+	}
+	return p.moved(ctx, now)
+}
+
+// moved reads the request again, and resumes it if somebody else wrote it meanwhile: its
+// run may have been released.
+func (p *Provision) moved(ctx context.Context, now time.Time) (bool, error) {
+	q, err := p.env.Store.Request(ctx, p.q.Repository, p.q.RunID, p.q.RequestID)
+	if err != nil {
+		return false, fmt.Errorf("read request %s: %w", p.q.RequestID, err)
+	}
+	p.readAt = now
+	if q.Version == p.q.Version {
+		return false, nil
+	}
+	p.Next = p.resume
+	return true, nil
+}
+
+// record writes the record of a new machine, or returns the one it has.
+func (pr *Provisioner) record(ctx context.Context, m lifecycle.Machine, q lifecycle.Request, token *lifecycle.Registration, now time.Time) (lifecycle.Record, error) {
+	r := lifecycle.Launched(m, q, token, now, pr.Hosts.Policy(q.Spec.Pool))
+	r.Version = 1
+	err := pr.Store.CreateInstance(ctx, r)
+	if errors.Is(err, lifecycle.ErrExists) {
+		r, err = pr.Store.Instance(ctx, m.HostKey)
+	}
+	if err != nil {
+		return r, fmt.Errorf("record host %s: %w", m.InstanceID, err)
+	}
+	return r, nil
+}
+
+// launched closes the intent, and climbs the request's ladder when capacity
+// was short: other types and zones are the cloud adapter's part, on-demand is
+// ours.
+func (p *Provision) launched(ctx context.Context, now time.Time, short *lifecycle.ShortageError) (op.Progress, error) {
+	if err := p.env.Quota.SettleLaunch(ctx, p.q, p.made, now); err != nil {
+		return op.Again, err
+	}
+	q := p.q
+	q.Launch, q.Shortage, q.QuotaReason = nil, "", ""
+	for _, r := range p.won {
+		q.Taken = append(slices.Clip(q.Taken), lifecycle.Taken{HostKey: r.HostKey, InstanceID: r.InstanceID})
+	}
+	fellBack := false
+	if short != nil {
+		q.Shortage = short.Reason
+		fellBack = q.Spec.UsageClass == lifecycle.UsageSpot && q.Spec.AllowOnDemand && !q.OnDemand
+		q.OnDemand = q.OnDemand || fellBack
+		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, short.Error(), now))
+	}
+	return p.write(ctx, q, now, func() {
+		p.won = nil
+		if short != nil && !fellBack {
+			p.relook = now.Add(p.env.Timing.Relaunch)
+		}
+		p.Next = p.await
+		if fellBack {
+			p.Next = p.selectHosts
+		}
+	})
+}

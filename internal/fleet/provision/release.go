@@ -1,0 +1,234 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Release gives a run's hosts back: first it marks the run's requests, so that
+// nothing is taken for it any more, then it frees the hosts that they name and
+// those that name the run. It is safe to repeat, and a repeat waits for what
+// the first one freed; a run with no hosts is fine.
+type Release struct {
+	op.Stages
+	env *Provisioner
+
+	repository, runID string
+	attempt           int
+	wait              bool
+
+	requests []lifecycle.Request
+	// relisted: the requests were listed again after all were marked.
+	relisted bool
+	reread   time.Time
+	tidy     *requestCleanup
+	hosts    []lifecycle.Record // freed by this release
+	cleaning []string           // those of them that had to become clean
+	// round are the freed hosts still to be decided on in this round.
+	round  []answered
+	pooled int
+	failed int
+}
+
+// answered is a freed host, by its place among them, and what its agent said.
+type answered struct {
+	host   int
+	report lifecycle.Report
+}
+
+// NewRelease begins a release. Requests of a later attempt than attempt are
+// left alone; 0 means all. With wait it is done once every host is pooled or
+// ended, which for a busy one is after its job.
+func (pr *Provisioner) NewRelease(repository, runID string, attempt int, wait bool) *Release {
+	r := &Release{env: pr, Stages: pr.Ops.Stages(""), repository: repository, runID: runID, attempt: attempt, wait: wait}
+	r.Next = r.load
+	return r
+}
+
+// Instances are the hosts that this release freed.
+func (r *Release) Instances() []lifecycle.Record { return r.hosts }
+
+// Pooled counts the freed hosts that are in the pool again. Without wait it
+// and Failed are what is known so far.
+func (r *Release) Pooled() int { return r.pooled }
+
+// Failed counts the freed hosts that were ended because they did not come
+// clean.
+func (r *Release) Failed() int { return r.failed }
+
+func (r *Release) load(ctx context.Context, _ time.Time) (op.Progress, error) {
+	requests, err := r.env.Store.RequestsOfRun(ctx, r.repository, r.runID)
+	if err != nil {
+		return op.Again, fmt.Errorf("list requests of run %s: %w", r.runID, err)
+	}
+	r.requests = slices.DeleteFunc(requests, func(q lifecycle.Request) bool {
+		return r.attempt > 0 && q.Spec.RunAttempt > r.attempt
+	})
+	r.Next = r.mark
+	return op.Again, nil
+}
+
+// mark writes releasedAt on one request that does not have it.
+func (r *Release) mark(ctx context.Context, now time.Time) (op.Progress, error) {
+	i := slices.IndexFunc(r.requests, func(q lifecycle.Request) bool { return !q.Released() })
+	replaces := func(q lifecycle.Request) bool { return q.Spec.ReplaceInterrupted }
+	switch {
+	case i < 0 && !r.relisted && slices.ContainsFunc(r.requests, replaces):
+		// A replacement may have been made between the list and the mark.
+		r.relisted, r.Next = true, r.load
+		return op.Again, nil
+	case i < 0:
+		r.Next = r.free
+		return op.Again, nil
+	}
+	q := r.requests[i]
+	q.ReleasedAt = now
+	q.DueAt = now.Add(r.env.Timing.Takeover)
+	if !q.Settled() {
+		q.Outcome = lifecycle.OutcomeReleased
+		q.Reason = "the run was released"
+	}
+	stored, err := r.env.Store.UpdateRequest(ctx, q)
+	switch {
+	case errors.Is(err, lifecycle.ErrConflict):
+		r.Next = r.load // it moved: look again
+		return op.Again, nil
+	case err != nil:
+		return op.Again, fmt.Errorf("write request %s: %w", q.RequestID, err)
+	}
+	r.requests[i] = stored
+	r.Events.RecordEffect(op.RequestEvent(stored, lifecycle.ActionRelease, "run released", now))
+	return op.Again, nil
+}
+
+// free tidies the requests one by one.
+func (r *Release) free(ctx context.Context, now time.Time) (op.Progress, error) {
+	if r.tidy == nil {
+		if len(r.requests) == 0 {
+			r.Next = r.watch
+			return op.Again, nil
+		}
+		r.tidy = &requestCleanup{env: r.env, journal: &r.Events, q: r.requests[0]}
+	}
+	progress, err := r.tidy.Step(ctx, now)
+	if err != nil || !progress.Done {
+		return progress, err
+	}
+	r.hosts = append(r.hosts, r.tidy.freed...)
+	for _, h := range r.tidy.freed {
+		if h.Releasing() {
+			r.cleaning = append(r.cleaning, h.HostKey)
+		}
+	}
+	r.requests, r.tidy = r.requests[1:], nil
+	return op.Again, nil
+}
+
+// watch follows the freed hosts into the pool. Without wait it does not look.
+func (r *Release) watch(ctx context.Context, now time.Time) (op.Progress, error) {
+	if len(r.round) > 0 {
+		return r.decideNext(ctx, now)
+	}
+	open := r.releasing()
+	if !r.wait || len(open) == 0 {
+		return r.count(ctx, now)
+	}
+	if !now.Before(r.reread) {
+		return r.readRecords(ctx, open, now)
+	}
+	reports, err := r.env.Hosts.Reports(ctx, open, now)
+	if err != nil {
+		return op.Again, err
+	}
+	for i, h := range r.hosts {
+		report, ok := reports[h.HostKey]
+		if !ok || !h.Releasing() {
+			continue
+		}
+		if r.env.Hosts.Decide(lifecycle.Facts{Record: h, Report: &report}, now).Action != lifecycle.ActionKeep {
+			r.round = append(r.round, answered{i, report})
+		}
+	}
+	if len(r.round) > 0 {
+		return op.Again, nil
+	}
+	return op.Wait(r.env.Timing.Poll), nil
+}
+
+// decideNext carries out the decision on one host of the round. All that
+// answered together are decided on by one reading of their reports.
+func (r *Release) decideNext(ctx context.Context, now time.Time) (op.Progress, error) {
+	next := r.round[0]
+	h := r.hosts[next.host]
+	after, _, err := r.env.Hosts.Reconcile(ctx, &r.Events, lifecycle.Facts{Record: h, Report: &next.report}, now)
+	if err != nil {
+		return op.Again, err
+	}
+	r.hosts[next.host] = sameRelease(h, after)
+	r.round = r.round[1:]
+	return op.Again, nil
+}
+
+// releasing are the freed hosts that are not clean yet.
+func (r *Release) releasing() []string {
+	var keys []string
+	for _, h := range r.hosts {
+		if h.Releasing() {
+			keys = append(keys, h.HostKey)
+		}
+	}
+	return keys
+}
+
+// readRecords reads the records anew: a sweep may have been faster.
+func (r *Release) readRecords(ctx context.Context, keys []string, now time.Time) (op.Progress, error) {
+	records, err := r.env.Store.Instances(ctx, keys)
+	if err != nil {
+		return op.Again, fmt.Errorf("read hosts of run %s: %w", r.runID, err)
+	}
+	r.reread = now.Add(rereadAfter)
+	for _, after := range records {
+		for i, h := range r.hosts {
+			if h.HostKey == after.HostKey && after.Version > h.Version {
+				r.hosts[i] = sameRelease(h, after)
+			}
+		}
+	}
+	return op.Again, nil
+}
+
+// sameRelease is the host as it is after, unless it has been claimed by the
+// next run meanwhile: then it went through the pool, and that is what counts.
+func sameRelease(before, after lifecycle.Record) lifecycle.Record {
+	if after.Assignment > before.Assignment && after.State != lifecycle.StateTerminated {
+		before.PooledAt = after.UpdatedAt
+		return before
+	}
+	return after
+}
+
+// count says how the hosts came out. One that was ended before it was ready, or
+// clean by a rule of its pool, did not fail.
+func (r *Release) count(ctx context.Context, now time.Time) (op.Progress, error) {
+	reports, err := r.env.Hosts.Reports(ctx, r.cleaning, now)
+	if err != nil {
+		return op.Again, err
+	}
+	r.pooled, r.failed = 0, 0
+	for _, h := range r.hosts {
+		switch {
+		case h.Pooled():
+			r.pooled++
+		case h.State == lifecycle.StateTerminated && slices.Contains(r.cleaning, h.HostKey) &&
+			reports[h.HostKey].Signal != lifecycle.SignalRemoveRegOK:
+			r.failed++
+		}
+	}
+	return op.Done, nil
+}

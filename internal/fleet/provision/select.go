@@ -1,0 +1,297 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/fleet/ports"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// selection is one pass over the pool: first the queue, then the index for
+// hosts whose message was lost. Hosts that are bound to the run's trust key come
+// first, fresh ones second: those are good for anybody.
+type selection struct {
+	// open are messages received and not yet tried, fresh those of fresh hosts,
+	// which wait until no bound host is left.
+	open, fresh []lifecycle.Delivery
+	// spent are handles to delete, unfit ones to return when the pass ends. An
+	// unfit message stays hidden until then, or it would come straight back.
+	spent, unfit []string
+	// candidates come from the index, after the queue is empty.
+	candidates []lifecycle.Message
+	queueDone  bool
+	// The index is asked for hosts that are bound to the run's trust key, then for
+	// fresh ones, and for fresh on-demand ones once spot has run out.
+	ofKey, ofNobody, fallback indexed
+	// rounds bounds a pass over a queue that is full of unfit messages.
+	rounds int
+}
+
+// indexed is how far a listing of the index was read.
+type indexed struct {
+	after string
+	pages int
+	done  bool
+}
+
+// indexPages bounds a listing: of a thousand idle hosts that the run may have,
+// none is of a type that it asks for.
+const indexPages = 10
+
+// maxRounds keeps one selection from hiding a whole queue from others: the
+// index finds what lies behind.
+const maxRounds = 20
+
+func newSelection() selection { return selection{} }
+
+// held counts the messages in hand, which must be settled.
+func (s selection) held() int { return len(s.open) + len(s.fresh) + len(s.spent) + len(s.unfit) }
+
+func (p *Provision) queueName() lifecycle.QueueName {
+	return lifecycle.QueueName{ResourceClass: p.q.Spec.ResourceClass, UsageClass: p.q.Spec.UsageClass}
+}
+
+// lacks is how many hosts are still to be found, as far as there is room for them.
+func (p *Provision) lacks() int {
+	may := p.q.Spec.Count
+	if p.limited() {
+		may = min(may, p.booking.hosts)
+	}
+	return max(0, may-p.taken())
+}
+
+// selectHosts does one step of the selection, which for a job-scoped host ends
+// when GitHub refuses it.
+func (p *Provision) selectHosts(ctx context.Context, now time.Time) (op.Progress, error) {
+	progress, err := p.selectNext(ctx, now)
+	if p.jobScoped() && errors.Is(err, lifecycle.ErrRefused) {
+		p.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return p.giveUpRefused(ctx, err, now) }
+		return op.Again, nil
+	}
+	return progress, err
+}
+
+// selectNext receives, claims, takes or settles.
+func (p *Provision) selectNext(ctx context.Context, now time.Time) (op.Progress, error) {
+	s := &p.sel
+	if p.lacks() > 0 {
+		if err := p.mint(ctx, now); err != nil {
+			return op.Again, err
+		}
+	}
+	switch {
+	case p.lacks() > 0 && len(s.open) > 0:
+		return p.tryDelivery(ctx, now)
+	case p.lacks() > 0 && len(s.candidates) > 0:
+		return p.tryCandidate(ctx, now)
+	case p.lacks() > len(s.fresh) && !s.queueDone:
+		return p.receive(ctx, now)
+	case p.lacks() > 0 && len(s.fresh) > 0 && !s.ofKey.done:
+		return p.askIndex(ctx, p.queueName(), p.trustKey(), &s.ofKey, now)
+	case p.lacks() > 0 && len(s.fresh) > 0:
+		s.open, s.fresh = s.fresh, nil
+		return op.Again, nil
+	case len(p.won) > 0: // all that the queue gave, in one write
+		return p.take(ctx, now)
+	case s.held() > 0:
+		return p.settleMessages(ctx)
+	case p.lacks() > 0 && !s.ofKey.done:
+		return p.askIndex(ctx, p.queueName(), p.trustKey(), &s.ofKey, now)
+	case p.lacks() > 0 && !s.ofNobody.done && p.env.Pools[p.q.Spec.Pool].Warm != nil:
+		return p.askIndex(ctx, p.queueName(), "", &s.ofNobody, now)
+	case p.lacks() > 0 && !s.fallback.done && p.q.OnDemand && p.env.Pools[p.q.Spec.Pool].Warm != nil:
+		onDemand := lifecycle.QueueName{ResourceClass: p.q.Spec.ResourceClass, UsageClass: lifecycle.UsageOnDemand}
+		return p.askIndex(ctx, onDemand, "", &s.fallback, now)
+	case p.lacks() > 0 && !now.Before(p.relook) && now.Before(p.q.Deadline):
+		if err := p.mayLaunch(ctx); err != nil {
+			p.held = true
+			return op.Again, err
+		}
+		if p.held { // by now a host may be idle
+			p.held, p.sel = false, newSelection()
+			return op.Again, nil
+		}
+		return p.intend(ctx, now)
+	}
+	p.observeClaim(now)
+	p.Next = p.await
+	return op.Again, nil
+}
+
+func (p *Provision) observeClaim(now time.Time) {
+	if len(p.q.Taken) > 0 && p.q.Launches == 0 && !p.began.IsZero() {
+		p.env.Observer.Claimed(now.Sub(p.began))
+	}
+}
+
+// receive takes messages from the queue: at most what is still needed.
+func (p *Provision) receive(ctx context.Context, now time.Time) (op.Progress, error) {
+	got, err := p.env.Queue.Receive(ctx, p.queueName(), min(ports.ReceiveAtMost, p.lacks()))
+	if errors.Is(err, lifecycle.ErrRefused) {
+		// The queue is a hint: without one the index tells of idle hosts.
+		p.env.Log.Warn("queue not read; the index will tell of idle hosts", "queue", p.queueName(), "error", err)
+		got, err, p.sel.rounds = nil, nil, maxRounds
+	}
+	if err != nil {
+		return op.Again, fmt.Errorf("receive from queue %v: %w", p.queueName(), err)
+	}
+	p.sel.rounds++
+	p.sel.queueDone = len(got) == 0 || p.sel.rounds >= maxRounds
+	for _, d := range got {
+		switch {
+		case p.stale(d.Message, now):
+			p.sel.spent = append(p.sel.spent, d.Handle)
+		case !p.fits(d.Message):
+			p.sel.unfit = append(p.sel.unfit, d.Handle)
+		case d.Message.TrustKey == "":
+			p.sel.fresh = append(p.sel.fresh, d)
+		default:
+			p.sel.open = append(p.sel.open, d)
+		}
+	}
+	return op.Again, nil
+}
+
+// stale: the host of this message is past its threshold, or about to be.
+func (p *Provision) stale(m lifecycle.Message, now time.Time) bool {
+	return !m.Threshold.After(now.Add(p.policy().ClaimMargin))
+}
+
+func (p *Provision) fits(m lifecycle.Message) bool {
+	return m.Pool == p.q.Spec.Pool && (m.TrustKey == p.trustKey() || m.TrustKey == "") &&
+		matchesAny(p.q.Spec.InstanceTypes, m.InstanceType) && p.poolAllows(m.InstanceType)
+}
+
+func (p *Provision) poolAllows(instanceType string) bool {
+	patterns := p.env.Pools[p.q.Spec.Pool].InstanceTypes
+	return len(patterns) == 0 || matchesAny(patterns, instanceType)
+}
+
+func (p *Provision) policy() lifecycle.Policy { return p.env.Hosts.Policy(p.q.Spec.Pool) }
+
+func (p *Provision) trustKey() string { return p.policy().Reuse.TrustKey(p.q.Repository) }
+
+func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (op.Progress, error) {
+	d := p.sel.open[0]
+	if !p.reserve(d.Message) {
+		return op.Wait(reservedLook), nil
+	}
+	err := p.claim(ctx, d.Message, now)
+	p.unreserve(d.Message)
+	if err != nil {
+		return op.Again, err
+	}
+	p.sel.open = p.sel.open[1:]
+	p.sel.spent = append(p.sel.spent, d.Handle)
+	return op.Again, nil
+}
+
+func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progress, error) {
+	m := p.sel.candidates[0]
+	if !p.reserve(m) {
+		p.sel.candidates = p.sel.candidates[1:] // it is being claimed by another request
+		return op.Again, nil
+	}
+	err := p.claim(ctx, m, now)
+	p.unreserve(m)
+	if err != nil {
+		return op.Again, err
+	}
+	p.sel.candidates = p.sel.candidates[1:]
+	return op.Again, nil
+}
+
+// claim takes the host of a message in one write. A lost race is no error: the
+// message was stale, or an earlier try of ours whose answer was lost took
+// effect.
+func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Time) error {
+	policy := p.policy()
+	registration, runnerID, err := p.registrationFor(ctx, m)
+	switch {
+	case errors.Is(err, lifecycle.ErrConflict):
+		return nil
+	case err != nil:
+		return err
+	}
+	r, err := p.env.Store.ClaimInstance(ctx, lifecycle.Claim{
+		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: m.TrustKey, BindTo: p.trustKey(), Now: now, Margin: policy.ClaimMargin,
+		RunID: p.q.RunID, RunAttempt: p.q.Spec.RunAttempt, Repository: p.q.Repository, RequestID: p.q.RequestID,
+		MaxRuntime: p.q.Spec.MaxRuntime, Labels: p.q.Spec.Labels, Registration: registration,
+		JobsOf: p.q.Spec.JobsOf, GitHubRunnerID: runnerID, Threshold: now.Add(policy.ClaimTimeout),
+	})
+	switch {
+	case errors.Is(err, lifecycle.ErrConflict) && p.doubt == m.HostKey:
+		if r, err = p.env.Store.Instance(ctx, m.HostKey); err != nil {
+			return fmt.Errorf("read host %s: %w", m.InstanceID, err)
+		}
+		if !hosts.Serves(r, p.q) {
+			p.withdrawJIT(ctx)
+			return nil
+		}
+	case errors.Is(err, lifecycle.ErrConflict):
+		p.withdrawJIT(ctx)
+		return nil
+	case err != nil:
+		p.doubt = m.HostKey
+		return fmt.Errorf("claim host %s: %w", m.InstanceID, err)
+	}
+	p.jit = jit{}
+	p.win(r)
+	p.Events.RecordEffect(lifecycle.Event{
+		At: now, InstanceID: r.InstanceID, Repository: r.Repository, RunID: r.RunID, RequestID: r.RequestID,
+		Assignment: r.Assignment, Action: lifecycle.ActionClaim, From: "idle (pooled)", To: r.Condition(), Reason: r.Reason,
+	})
+	return nil
+}
+
+// settleMessages ends the pass over the queue: what was claimed or stale is
+// deleted, what was not for us or not needed returns to the others.
+func (p *Provision) settleMessages(ctx context.Context) (op.Progress, error) {
+	s := &p.sel
+	for _, d := range slices.Concat(s.open, s.fresh) {
+		s.unfit = append(s.unfit, d.Handle)
+	}
+	s.open, s.fresh = nil, nil
+	batch := func(handles *[]string, do func(context.Context, lifecycle.QueueName, ...string) error) error {
+		n := min(ports.ReceiveAtMost, len(*handles))
+		if err := do(ctx, p.queueName(), (*handles)[:n]...); err != nil {
+			return fmt.Errorf("settle messages of queue %v: %w", p.queueName(), err)
+		}
+		*handles = (*handles)[n:]
+		return nil
+	}
+	if len(s.spent) > 0 {
+		return op.Again, batch(&s.spent, p.env.Queue.Delete)
+	}
+	return op.Again, batch(&s.unfit, p.env.Queue.Return)
+}
+
+// askIndex reads the next page of pooled hosts whose message was lost or is in other
+// hands: those that are bound to the trust key, or with "" the fresh ones. It comes
+// back for another page while those of this one are not enough.
+func (p *Provision) askIndex(ctx context.Context, q lifecycle.QueueName, trustKey string, at *indexed, now time.Time) (op.Progress, error) {
+	page, err := p.env.Store.PooledInstances(ctx, p.q.Spec.Pool, q, trustKey, lifecycle.PageOf{After: at.after})
+	if err != nil {
+		return op.Again, fmt.Errorf("list pooled hosts: %w", err)
+	}
+	at.after = page.Next
+	at.pages++
+	at.done = page.Next == "" || at.pages == indexPages
+	for _, r := range page.Items {
+		if m := r.Message(); p.fits(m) && p.claimable(r, now) {
+			p.sel.candidates = append(p.sel.candidates, m)
+		}
+	}
+	return op.Again, nil
+}
+
+// claimable: a claim of the host as it was read would succeed.
+func (p *Provision) claimable(r lifecycle.Record, now time.Time) bool {
+	return lifecycle.Claim{Assignment: r.Assignment, TrustKey: r.TrustKey, Now: now, Margin: p.policy().ClaimMargin}.Holds(r)
+}

@@ -1,0 +1,129 @@
+package provision
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/fleet/ports"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// Defaults of a Provision (docs/interfaces.md#grpc-fleetservice).
+const (
+	DefaultPool          = "default"
+	DefaultResourceClass = "large"
+	DefaultTimeout       = 10 * time.Minute
+	MaxTimeout           = 30 * time.Minute
+	MaxCount             = 200
+)
+
+// DefaultInstanceTypes are the patterns of a request that names none.
+var DefaultInstanceTypes = []string{"c*", "m*", "r*"}
+
+// Fill fills in the defaults of a spec and checks it against the pools. The
+// bounds of single fields are the server's; here is what they mean together.
+func (pr *Provisioner) Fill(s lifecycle.Spec) (lifecycle.Spec, error) {
+	def := func(v *string, d string) {
+		if *v == "" {
+			*v = d
+		}
+	}
+	def(&s.Pool, DefaultPool)
+	def(&s.ResourceClass, DefaultResourceClass)
+	if s.UsageClass == "" {
+		s.UsageClass = lifecycle.UsageOnDemand
+	}
+	if s.RunAttempt == 0 {
+		s.RunAttempt = 1
+	}
+	if s.Count == 0 {
+		s.Count = 1
+	}
+	if s.MinimumCount == 0 {
+		s.MinimumCount = s.Count
+	}
+	if len(s.InstanceTypes) == 0 {
+		s.InstanceTypes = DefaultInstanceTypes
+	}
+	if s.Timeout == 0 {
+		s.Timeout = DefaultTimeout
+	}
+	pool, ok := pr.Pools[s.Pool]
+	if !ok {
+		return s, invalid("pool", fmt.Sprintf("there is no pool %q; configured: %s", s.Pool, names(pr.Pools)))
+	}
+	if s.MaxRuntime == 0 {
+		s.MaxRuntime = pool.Policy.MaxRuntime
+	}
+	return s, pr.check(s, pool)
+}
+
+func (pr *Provisioner) check(s lifecycle.Spec, pool ports.Pool) error {
+	switch {
+	case s.Count < 1 || s.Count > MaxCount:
+		return invalid("instance_count", fmt.Sprintf("%d is not between 1 and %d", s.Count, MaxCount))
+	case s.MinimumCount < 1 || s.MinimumCount > s.Count:
+		return invalid("minimum_count", fmt.Sprintf("%d is not between 1 and instance_count (%d)", s.MinimumCount, s.Count))
+	case s.Timeout < 0 || s.Timeout > MaxTimeout:
+		return invalid("timeout", fmt.Sprintf("%s is not between 0 and %s", s.Timeout, MaxTimeout))
+	case s.MaxRuntime < 0:
+		return invalid("max_runtime", fmt.Sprintf("%s is negative", s.MaxRuntime))
+	case !s.UsageClass.Valid() || !slices.Contains(pool.UsageClasses, s.UsageClass):
+		return invalid("usage_class", fmt.Sprintf("pool %s has no %s hosts; it has %v", s.Pool, s.UsageClass, pool.UsageClasses))
+	case !slices.Contains(pool.ResourceClasses, s.ResourceClass):
+		return invalid("resource_class", fmt.Sprintf("pool %s has no class %q; it has %v", s.Pool, s.ResourceClass, pool.ResourceClasses))
+	}
+	for _, pattern := range s.InstanceTypes {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return invalid("allowed_instance_types", fmt.Sprintf("%q is not a pattern", pattern))
+		}
+	}
+	return pr.checkTypes(s, pool)
+}
+
+// checkTypes refuses types that nobody sells: waiting does not bring them.
+func (pr *Provisioner) checkTypes(s lifecycle.Spec, pool ports.Pool) error {
+	class := pr.Classes[s.ResourceClass]
+	if pr.Sells == nil || pr.Sells(class, s.InstanceTypes, pool.InstanceTypes) {
+		return nil
+	}
+	rule := fmt.Sprintf("there is no instance type that matches %v", s.InstanceTypes)
+	if len(pool.InstanceTypes) > 0 {
+		rule += fmt.Sprintf(" and those of pool %s, %v,", s.Pool, pool.InstanceTypes)
+	}
+	return invalid("allowed_instance_types", fmt.Sprintf("%s and has %d vCPU and %d MiB for class %s, however long you wait",
+		rule, class.CPU, class.MemoryMiB, s.ResourceClass))
+}
+
+func invalid(field, rule string) error { return &hosts.InvalidError{Field: field, Rule: rule} }
+
+func names(pools map[string]ports.Pool) string {
+	list := make([]string, 0, len(pools))
+	for name := range pools {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return fmt.Sprintf("%v", list)
+}
+
+// matchesAny reports whether the instance type matches one of the patterns.
+func matchesAny(patterns []string, instanceType string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, err := path.Match(p, instanceType)
+		return err == nil && ok
+	})
+}
+
+// launchToken makes a launch safe to repeat: one request and number give one
+// token, whoever computes it.
+func launchToken(q lifecycle.Request, number int) string {
+	key := lifecycle.RunKey(q.Repository, q.RunID) + "\x00" + q.RequestID + "\x00" + strconv.Itoa(number)
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,50 @@
+package provision
+
+import (
+	"context"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// cloudLookAfter is how often a waiting request asks the cloud for the hosts
+// whose agent was never heard. More often spends EC2's request limits; more
+// seldom lets a request wait for a machine that died while it booted.
+const cloudLookAfter = 15 * time.Second
+
+// unheard are the new hosts whose agent has not spoken yet. No sweep looks at
+// them before their threshold, since nothing tells of them but the cloud.
+func (p *Provision) unheard() []lifecycle.Record {
+	var records []lifecycle.Record
+	for _, key := range p.unready() {
+		if _, heard := p.reports[key]; !heard && p.hosts[key].State == lifecycle.StateCreated {
+			records = append(records, p.hosts[key])
+		}
+	}
+	return records
+}
+
+// cloudLook gives every turn but the first look, at which nobody can have spoken.
+func (p *Provision) cloudLook(now time.Time) bool {
+	first := p.askCloud.IsZero()
+	if !first && now.Before(p.askCloud) {
+		return false
+	}
+	p.askCloud = now.Add(cloudLookAfter)
+	return !first
+}
+
+// lookForDead notes which of the unheard hosts have lost their machine: the next
+// look decides on them.
+func (p *Provision) lookForDead(ctx context.Context, unheard []lifecycle.Record, now time.Time) {
+	machines, err := p.env.Hosts.Describe(ctx, unheard, now)
+	if err != nil {
+		p.env.Log.Warn("EC2 does not answer; deciding without it", "error", err)
+		return
+	}
+	for _, r := range unheard {
+		if m, ok := machines[r.InstanceID]; ok && m.State == lifecycle.MachineGone {
+			p.dead[r.HostKey] = m
+		}
+	}
+}

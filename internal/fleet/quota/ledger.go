@@ -1,0 +1,78 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// LimitsOf are the limits on the hosts of a repository's runs; none where none is
+// configured, and then no account is read.
+func (ld *Ledger) LimitsOf(repository string) []policy.Limit { return ld.Limits.Of(repository) }
+
+// On reports whether there are limits on the hosts of runs.
+func (ld *Ledger) On() bool { return ld.Limits.On() }
+
+// Read reads what counts against a limit.
+func (ld *Ledger) Read(ctx context.Context, l policy.Limit) (policy.Quota, error) {
+	a, err := ld.Guards.QuotaLedger(ctx, l.LedgerName())
+	if err != nil {
+		return policy.Quota{}, fmt.Errorf("read the hosts that count against %s: %w", l.Key, err)
+	}
+	return policy.Quota{Limit: l, Ledger: a}, nil
+}
+
+// Write writes an account as it was read and changed: ErrConflict if somebody
+// else wrote it since.
+func (ld *Ledger) Write(ctx context.Context, l policy.Limit, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
+	stored, err := ld.Guards.UpdateQuotaLedger(ctx, a)
+	if err != nil {
+		return a, fmt.Errorf("write the hosts that count against %s: %w", l.Key, err)
+	}
+	return stored, nil
+}
+
+// GiveBack leaves a settled request room for the hosts that serve it still, in one
+// account. Repeating it changes nothing.
+func (ld *Ledger) GiveBack(ctx context.Context, l policy.Limit, q lifecycle.Request, serving int) (changed bool, err error) {
+	for range hosts.WriteTries {
+		room, err := ld.Read(ctx, l)
+		if err != nil {
+			return false, err
+		}
+		e := room.Ledger.ReservationOf(q, 0)
+		if e.Hosts == 0 || e.Hosts == serving {
+			return false, nil
+		}
+		e.Hosts = serving
+		if _, err = ld.Write(ctx, l, room.Ledger.With(e)); !errors.Is(err, lifecycle.ErrConflict) {
+			return err == nil, err
+		}
+	}
+	return false, accountBusy(l)
+}
+
+// accountBusy is the error where others write an account all the time.
+func accountBusy(l policy.Limit) error {
+	return &lifecycle.UnavailableError{What: "account " + l.LedgerName(), RetryAfter: time.Second, Err: errors.New("it keeps changing")}
+}
+
+// HostLeft has the request of a host that ended before the release of its run
+// looked at again, which gives the host's room back: else the entry would stay until
+// somebody finds the account full. It returns the request as it now stands.
+func (ld *Ledger) HostLeft(ctx context.Context, q lifecycle.Request, now time.Time) (lifecycle.Request, error) {
+	if !ld.Limits.On() || !q.DueAt.IsZero() { // one that is due is looked at by itself
+		return q, nil
+	}
+	q.DueAt = now
+	stored, err := ld.Store.UpdateRequest(ctx, q)
+	if err != nil {
+		return q, fmt.Errorf("have request %s give room back: %w", q.RequestID, err)
+	}
+	return stored, nil
+}

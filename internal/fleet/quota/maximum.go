@@ -1,0 +1,199 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// A pool's maximum is kept by an account with an entry for each launch: it is made
+// once the launch is written down and before the cloud is called, holds the hosts
+// that came of it, and loses each when that host is forgotten.
+
+// MaximumOf is the limit on a pool's hosts, if it has one.
+func (ld *Ledger) MaximumOf(pool string) (policy.Limit, bool) {
+	most := ld.Pools[pool].Maximum
+	return policy.PoolLimit(pool, most), most > 0 && ld.Guards != nil
+}
+
+// ReserveLaunch makes the entry of a request's launch, which is written down, and
+// reports whether there is room for it; a launch that has its entry has room. ErrConflict:
+// somebody else wrote the account meanwhile.
+func (ld *Ledger) ReserveLaunch(ctx context.Context, l policy.Limit, q lifecycle.Request, e lifecycle.Reservation) (policy.Quota, bool, error) {
+	room, err := ld.Read(ctx, l)
+	if err != nil {
+		return room, false, err
+	}
+	if room.Ledger.ReservationOf(q, e.Launch).Hosts > 0 {
+		return room, true, nil
+	}
+	if room.Remaining() < e.Hosts {
+		return room, false, nil
+	}
+	_, err = ld.Write(ctx, l, room.Ledger.With(e))
+	return room, err == nil, err
+}
+
+// SettleLaunch puts the hosts that came of a launch into its entry, before the launch
+// is closed.
+func (ld *Ledger) SettleLaunch(ctx context.Context, q lifecycle.Request, m LaunchResult, now time.Time) error {
+	l, ok := ld.MaximumOf(q.Spec.Pool)
+	if !ok {
+		return nil
+	}
+	keys := liveKeys(m.Machines)
+	return ld.changeLaunch(ctx, l, q, func(e lifecycle.Reservation) lifecycle.Reservation {
+		if !m.Answered {
+			return adopted(e, q, keys, now)
+		}
+		return madeOf(e, q, len(keys), keys)
+	})
+}
+
+// madeOf is the entry of a request's open launch with so many hosts.
+func madeOf(e lifecycle.Reservation, q lifecycle.Request, hosts int, keys []string) lifecycle.Reservation {
+	e.Repository, e.RunID, e.RequestID, e.Launch = q.Repository, q.RunID, q.RequestID, q.Launch.Number
+	e.Hosts, e.HostKeys = hosts, keys
+	return e
+}
+
+// ListedAfter is how long a machine may be missing from a listing of its launch,
+// which EC2 shows late: some seconds, mostly. Shorter and a pool may have more hosts
+// than its maximum; longer and the room of a launch that made none stays taken.
+const ListedAfter = time.Minute
+
+// adopted is the entry of a launch that was cut short, with the machines that a
+// listing shows. The listing may lack some, and somebody else may be at the launch
+// still, so that the entry becomes no smaller: a look through the account makes it so,
+// listedAfter later.
+func adopted(e lifecycle.Reservation, q lifecycle.Request, listed []string, now time.Time) lifecycle.Reservation {
+	keys := together(e.HostKeys, listed)
+	if e.Hosts == 0 && len(keys) == 0 || e.Hosts == len(e.HostKeys) && len(keys) == len(e.HostKeys) {
+		return e
+	}
+	e.At = now
+	return madeOf(e, q, max(e.Hosts, len(keys)), keys)
+}
+
+// changeLaunch changes the entry of a request's open launch.
+func (ld *Ledger) changeLaunch(ctx context.Context, l policy.Limit, q lifecycle.Request, change func(lifecycle.Reservation) lifecycle.Reservation) error {
+	for range hosts.WriteTries {
+		room, err := ld.Read(ctx, l)
+		if err != nil {
+			return err
+		}
+		before := room.Ledger.ReservationOf(q, q.Launch.Number)
+		e := change(before)
+		if e.Hosts == before.Hosts && e.At.Equal(before.At) && slices.Equal(e.HostKeys, before.HostKeys) {
+			return nil
+		}
+		if _, err = ld.Write(ctx, l, room.Ledger.With(e)); !errors.Is(err, lifecycle.ErrConflict) {
+			return err
+		}
+	}
+	return accountBusy(l)
+}
+
+// together are the keys of both, in order and each once.
+func together(a, b []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
+}
+
+// liveKeys are the host keys of machines that are not gone, in order.
+func liveKeys(machines []lifecycle.Machine) []string {
+	var keys []string
+	for _, m := range machines {
+		if m.State != lifecycle.MachineGone {
+			keys = append(keys, m.HostKey)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// HostForgotten gives the room of a host back whose machine is gone. Whatever keeps it
+// from that, the next look through the account makes up for.
+func (ld *Ledger) HostForgotten(ctx context.Context, action lifecycle.Action, r, _ lifecycle.Record) {
+	l, ok := ld.MaximumOf(r.Pool)
+	if action != lifecycle.ActionForget || !ok {
+		return
+	}
+	for range hosts.WriteTries {
+		room, err := ld.Read(ctx, l)
+		if err == nil {
+			i := slices.IndexFunc(room.Ledger.Reservations, func(e lifecycle.Reservation) bool { return slices.Contains(e.HostKeys, r.HostKey) })
+			if i < 0 {
+				return
+			}
+			e := room.Ledger.Reservations[i]
+			e.HostKeys = slices.DeleteFunc(slices.Clone(e.HostKeys), func(key string) bool { return key == r.HostKey })
+			e.Hosts = max(e.Hosts-1, len(e.HostKeys)) // one that was cut short may have more than it has keys of
+			_, err = ld.Write(ctx, l, room.Ledger.With(e))
+		}
+		switch {
+		case errors.Is(err, lifecycle.ErrConflict):
+			continue
+		case err != nil:
+			ld.Log.Warn("room of an ended host not given back; a later look will", "instance", r.InstanceID, "pool", r.Pool, "error", err)
+		}
+		return
+	}
+}
+
+// neededLaunch is what the entry of a launch has to be: as it is while the launch is
+// under way, and afterwards the hosts of it that are not forgotten, and the machines
+// that nobody recorded.
+func (ld *Ledger) neededLaunch(ctx context.Context, e lifecycle.Reservation, now time.Time) (lifecycle.Reservation, error) {
+	q, err := ld.Store.Request(ctx, e.Repository, e.RunID, e.RequestID)
+	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+		return e, fmt.Errorf("read request %s: %w", e.RequestID, err)
+	}
+	if q.Launch != nil && q.Launch.Number == e.Launch {
+		return e, nil
+	}
+	cutShort := len(e.HostKeys) < e.Hosts
+	if cutShort && now.Sub(e.At) < ListedAfter {
+		if e.At.After(now) { // by a clock that is ahead
+			e.At = now
+		}
+		return e, nil
+	}
+	records, err := ld.Store.Instances(ctx, e.HostKeys)
+	if err != nil {
+		return e, fmt.Errorf("read hosts of request %s: %w", e.RequestID, err)
+	}
+	var keys []string
+	for _, r := range records {
+		if r.State != lifecycle.StateTerminated || !r.DueAt.IsZero() {
+			keys = append(keys, r.HostKey)
+		}
+	}
+	// A machine that a listing lacked when the launch was closed has no record, and
+	// runs until the cloud sweep finds it.
+	if cutShort || len(records) < len(e.HostKeys) {
+		machines, err := ld.Compute.Launched(ctx, lifecycle.LaunchOrder{
+			Repository: e.Repository, RunID: e.RunID, RequestID: e.RequestID, Number: e.Launch, Count: e.Hosts,
+		})
+		if err != nil {
+			return e, fmt.Errorf("find machines of request %s: %w", e.RequestID, err)
+		}
+		keys = append(keys, liveKeys(machines)...)
+	}
+	e.HostKeys = together(keys, nil)
+	e.Hosts = len(e.HostKeys)
+	return e, nil
+}
+
+// LaunchResult are what came of a launch.
+type LaunchResult struct {
+	Machines []lifecycle.Machine
+	// Answered: Launch itself said so. Else they are what a listing shows, which may
+	// lack some.
+	Answered bool
+}

@@ -1,0 +1,232 @@
+package scaledown
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// Registrations is what scale-down asks of GitHub beside the port GitHub.
+type Registrations interface {
+	// Runner asks for a registration by its id: ErrNotFound. It is asked only
+	// after a listing of the same place, since who may not see the place is told
+	// the same.
+	Runner(ctx context.Context, repository string, id int64) (lifecycle.Runner, error)
+}
+
+// Options has hosts ended that are idle, and such as GitHub does not know.
+type Options struct {
+	Policy policy.ScaleDown
+	GitHub Registrations
+	// Scope names whose runners those of a repository are: "owner/name", or
+	// "owner" for an organisation's. nil: the repository's.
+	Scope func(repository string) string
+	// Every is the interval; 0: 5 minutes.
+	Every time.Duration
+}
+
+// scaleDownEvery is often enough that an idle host costs little more than the
+// idle time it is allowed, and seldom enough that listing every owner's runners
+// is a small part of GitHub's hourly budget.
+const scaleDownEvery = 5 * time.Minute
+
+func (s Options) Interval() time.Duration {
+	if s.Every > 0 {
+		return s.Every
+	}
+	return scaleDownEvery
+}
+
+// Sweep looks at the hosts that are, or should be, on GitHub, owner by
+// owner: what policy.ScaleDown decides from GitHub's listing it carries out in
+// small steps. A host, and an owner, about whom GitHub does not answer are left to
+// the next sweep, and keep no other waiting.
+type Sweep struct {
+	op.Stages
+	env    *Scaler
+	owners []*ownerHosts
+	// kept is the period of the policy that held when the sweep began.
+	kept policy.Period
+	// unanswered counts the hosts of an owner in a row about whom GitHub did not
+	// answer.
+	unanswered int
+	// busyWhy is why the host in hand is not ended after all.
+	busyWhy string
+}
+
+// ownerHosts are the hosts of one owner on their way through a sweep.
+type ownerHosts struct {
+	// name is that of the organisation or repository that has the runners,
+	// repository one by which it can be asked for.
+	name, repository string
+
+	hosts  []scaleDownHost
+	listed []policy.Runner
+	found  map[string][]policy.Runner // of listed, by instance id
+	page   lifecycle.PageOf
+	// orphans have their last chance first. cut are those whose end an earlier
+	// sweep began and that GitHub does not list.
+	orphans, cut []scaleDownHost
+	// judged are those about whom is decided, with what is to be done; all: there
+	// are no others.
+	judged []judged
+	all    bool
+}
+
+// scaleDownHost is a host, and how the policy sees it.
+type scaleDownHost struct {
+	record lifecycle.Record
+	seen   policy.Candidate
+}
+
+// judged is a host with what is to be done with it. unregistered: GitHub has no
+// registration of it.
+type judged struct {
+	scaleDownHost
+	policy.HostVerdict
+	unregistered bool
+}
+
+// NewSweep begins a sweep.
+func (sc *Scaler) NewSweep() *Sweep {
+	s := &Sweep{env: sc, Stages: sc.Ops.Stages("scale_down")}
+	s.Next = s.read
+	if sc.Options == nil {
+		s.Next = func(context.Context, time.Time) (op.Progress, error) { return op.Done, nil }
+	}
+	return s
+}
+
+// read finds the hosts, the cloud first: an operator's tag is on the machine.
+func (s *Sweep) read(ctx context.Context, now time.Time) (op.Progress, error) {
+	machines, err := s.env.machines(ctx)
+	if err != nil {
+		return op.Again, err
+	}
+	hosts, err := s.env.scaleDownHosts(ctx, machines, now)
+	if err != nil {
+		return op.Again, err
+	}
+	s.owners, s.kept = byOwner(hosts), s.env.Options.Policy.ActivePeriod(now)
+	s.Next = s.list
+	return op.Again, nil
+}
+
+// machines is every machine with our tag that is not gone.
+func (sc *Scaler) machines(ctx context.Context) ([]lifecycle.Machine, error) {
+	var machines []lifecycle.Machine
+	for page := (lifecycle.PageOf{Limit: 1000}); ; {
+		got, err := sc.Compute.List(ctx, page)
+		if err != nil {
+			return nil, fmt.Errorf("list machines: %w", err)
+		}
+		machines = append(machines, got.Items...)
+		if got.Next == "" {
+			return machines, nil
+		}
+		page.After = got.Next
+	}
+}
+
+// scaleDownHosts are the hosts of the machines that scale-down looks at, in the
+// order of the machines.
+func (sc *Scaler) scaleDownHosts(ctx context.Context, machines []lifecycle.Machine, now time.Time) ([]scaleDownHost, error) {
+	keys := make([]string, 0, len(machines))
+	for _, m := range machines {
+		keys = append(keys, m.HostKey)
+	}
+	records, err := sc.Store.Instances(ctx, keys)
+	if err != nil {
+		return nil, fmt.Errorf("read hosts: %w", err)
+	}
+	byKey := make(map[string]lifecycle.Record, len(records))
+	var looked []string
+	for _, r := range records {
+		if Registers(r, now) {
+			byKey[r.HostKey] = r
+			looked = append(looked, r.HostKey)
+		}
+	}
+	reports, err := sc.Hosts.Reports(ctx, looked, now)
+	if err != nil {
+		return nil, err
+	}
+	var hosts []scaleDownHost
+	for _, m := range machines {
+		r, ok := byKey[m.HostKey]
+		if !ok || m.State == lifecycle.MachineEnding {
+			continue
+		}
+		report, told := reports[m.HostKey]
+		host := scaleDownHost{r, sc.Candidate(r, m)}
+		if told {
+			host.seen.AgentBusy, host.seen.AgentSeenAt = &report.Busy, report.HeartbeatAt
+		}
+		hosts = append(hosts, host)
+	}
+	return hosts, nil
+}
+
+// Registers reports whether the host is, or should be, on GitHub, and free to
+// go: none in the pool or on its way there, none that an operator holds, and
+// none that leaves for another reason anyway.
+func Registers(r lifecycle.Record, now time.Time) bool {
+	if r.Held(now) || r.Retiring && !r.ScalingDown() {
+		return false
+	}
+	switch r.State {
+	case lifecycle.StateCreated, lifecycle.StateRunning:
+		return true
+	case lifecycle.StateClaimed:
+		return !now.Before(r.Threshold)
+	}
+	return false
+}
+
+// Candidate is what record and machine say of a host. All hosts run Linux: there
+// is no agent for anything else.
+func (sc *Scaler) Candidate(r lifecycle.Record, m lifecycle.Machine) policy.Candidate {
+	c := policy.Candidate{
+		InstanceID: r.InstanceID, LaunchedAt: r.ServingSince(sc.Hosts.Policy(r.Pool)), OS: "linux",
+		Orphan: r.Orphan(), RunnerID: r.GitHubRunnerID, Bypass: m.Bypass, IdleDetectedAt: r.IdleDetectedAt,
+	}
+	c.Owner, c.Scope = sc.Options.owner(r.Repository)
+	return c
+}
+
+// owner is who has the runners of a repository, and whether that is an
+// organisation or the repository. GitHub does not tell the cases of names apart.
+func (s Options) owner(repository string) (name, scope string) {
+	if repository == "" {
+		return "", ""
+	}
+	name = repository
+	if s.Scope != nil {
+		name = s.Scope(repository)
+	}
+	scope = "repo"
+	if !strings.Contains(name, "/") {
+		scope = "org"
+	}
+	return strings.ToLower(name), scope
+}
+
+// byOwner groups hosts, by first appearance.
+func byOwner(hosts []scaleDownHost) []*ownerHosts {
+	var owners []*ownerHosts
+	known := map[string]*ownerHosts{}
+	for _, h := range hosts {
+		o := known[h.seen.Owner]
+		if o == nil {
+			o = &ownerHosts{name: h.seen.Owner, repository: h.record.Repository}
+			known[o.name], owners = o, append(owners, o)
+		}
+		o.hosts = append(o.hosts, h)
+	}
+	return owners
+}

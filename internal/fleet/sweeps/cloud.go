@@ -1,0 +1,196 @@
+package sweeps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// CloudSweep compares the cloud with the store, the cloud first: machines with
+// our tag and no record are ended, hosts whose machine is gone are too. What
+// is younger than the grace period or lacks our tag is never touched.
+type CloudSweep struct {
+	op.Stages
+	env *Sweeps
+
+	machines []lifecycle.Machine
+	leaked   []leaked
+	retiring []hosts.Retirement
+	hosts    []lifecycle.Facts
+	// limits are those whose accounts are looked through.
+	limits []policy.Limit
+}
+
+// leaked is a machine that nobody can own, and why.
+type leaked struct{ instanceID, why string }
+
+// NewCloudSweep begins a sweep.
+func (sw *Sweeps) NewCloudSweep() *CloudSweep {
+	s := &CloudSweep{env: sw, Stages: sw.Ops.Stages("cloud")}
+	s.Next = s.listMachines
+	return s
+}
+
+func (s *CloudSweep) listMachines(ctx context.Context, _ time.Time) (op.Progress, error) {
+	s.machines = nil
+	for page := (lifecycle.PageOf{Limit: 1000}); ; {
+		got, err := s.env.Compute.List(ctx, page)
+		if err != nil {
+			return op.Again, fmt.Errorf("list machines: %w", err)
+		}
+		s.machines = append(s.machines, got.Items...)
+		if got.Next == "" {
+			break
+		}
+		page.After = got.Next
+	}
+	s.Next = s.compare
+	return op.Again, nil
+}
+
+// compare finds machines without a record, and hosts without a machine.
+func (s *CloudSweep) compare(ctx context.Context, now time.Time) (op.Progress, error) {
+	known := map[string]bool{}
+	keys := make([]string, 0, len(s.machines))
+	for _, m := range s.machines {
+		known[m.HostKey] = true
+		keys = append(keys, m.HostKey)
+	}
+	records, err := s.env.Store.Instances(ctx, keys)
+	if err != nil {
+		return op.Again, fmt.Errorf("read hosts: %w", err)
+	}
+	byKey := make(map[string]lifecycle.Record, len(records))
+	for _, r := range records {
+		byKey[r.HostKey] = r
+	}
+	for _, m := range s.machines {
+		why, err := s.env.leak(ctx, m, byKey, now)
+		if !s.Past(ctx, err) {
+			return op.Again, err
+		}
+		if why != "" {
+			s.leaked = append(s.leaked, leaked{m.InstanceID, why})
+		}
+	}
+	s.limits = s.env.Quota.ToAudit(s.machines, records)
+	s.retiring = append(s.env.ofOldRole(s.machines, byKey), s.env.ofOldTemplate(ctx, records, now)...)
+	if err := s.whileHeld(ctx, now); err != nil {
+		return op.Again, err
+	}
+	for _, m := range s.leaked {
+		s.Events.RecordMachine(m.instanceID, lifecycle.ActionEndMachine, m.why)
+	}
+	return s.findLost(ctx, known, now)
+}
+
+// whileHeld keeps what was found in a held fleet: no machine is ended, and no host
+// is marked to be.
+func (s *CloudSweep) whileHeld(ctx context.Context, now time.Time) error {
+	if len(s.leaked)+len(s.retiring) == 0 {
+		return nil
+	}
+	hold, err := s.env.Hosts.FleetHold(ctx)
+	if err != nil || !hold.InForce(now) {
+		return err
+	}
+	for _, m := range s.leaked {
+		s.Events.RecordMachine(m.instanceID, lifecycle.ActionKeep, hold.String()+"; else it would be ended: "+m.why)
+	}
+	for _, r := range s.retiring {
+		s.Events.RecordMachine(r.InstanceID, lifecycle.ActionKeep, hold.String()+"; else it would be retired: "+r.Why)
+	}
+	s.leaked, s.retiring = nil, nil
+	return nil
+}
+
+// leak says why nobody can own the machine, or "".
+func (sw *Sweeps) leak(ctx context.Context, m lifecycle.Machine, records map[string]lifecycle.Record, now time.Time) (string, error) {
+	if now.Sub(m.LaunchedAt) < sw.Timing.Grace {
+		return "", nil
+	}
+	if r, ok := records[m.HostKey]; ok {
+		if r.State == lifecycle.StateTerminated && r.DueAt.IsZero() {
+			return sw.Hosts.Policy(r.Pool).CloudName() + " still runs a machine whose end was confirmed", nil
+		}
+		return "", nil
+	}
+	why := "a machine with our tag and no record"
+	q, err := sw.Store.Request(ctx, m.Repository, m.RunID, m.RequestID)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		why = "a machine with our tag, no record and no request"
+	case err != nil:
+		return "", fmt.Errorf("read request %s: %w", m.RequestID, err)
+	case q.Launch != nil && q.Launch.Number == m.Launch:
+		return "", nil // the request will record it
+	}
+	return sw.unrecorded(ctx, m, why)
+}
+
+// unrecorded returns why if the machine has no record. It asks once more, after
+// the request: that may have recorded the machine and closed its launch between
+// the two reads. And a record that cannot be read is one.
+func (sw *Sweeps) unrecorded(ctx context.Context, m lifecycle.Machine, why string) (string, error) {
+	_, err := sw.Store.Instance(ctx, m.HostKey)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return why, nil
+	case errors.Is(err, lifecycle.ErrUnavailable):
+		return "", fmt.Errorf("read host %s: %w", m.InstanceID, err)
+	case err != nil:
+		sw.Log.Error("a machine whose record cannot be read is left alone", "instance", m.InstanceID, "error", err)
+	}
+	return "", nil
+}
+
+// findLost looks closer at the hosts that report, or did, from no machine of
+// the list.
+func (s *CloudSweep) findLost(ctx context.Context, known map[string]bool, now time.Time) (op.Progress, error) {
+	keys, reports, err := s.env.Hosts.AllReports(ctx, now)
+	if err != nil {
+		return op.Again, err
+	}
+	keys = slices.DeleteFunc(keys, func(key string) bool { return known[key] })
+	if s.hosts, err = s.env.Hosts.LoadFactsWithCloud(ctx, keys, reports, now); err != nil {
+		return op.Again, err
+	}
+	s.Next = s.end
+	return op.Again, nil
+}
+
+func (s *CloudSweep) end(ctx context.Context, now time.Time) (op.Progress, error) {
+	s.Next = s.retire
+	if len(s.leaked) == 0 || s.Events.Dry {
+		return op.Again, nil
+	}
+	ids := make([]string, 0, len(s.leaked))
+	for _, m := range s.leaked {
+		ids = append(ids, m.instanceID)
+	}
+	s.env.Log.Warn("ending machines without a record", "instances", ids)
+	if err := s.env.Hosts.EndMachines(ctx, ids, now); errors.Is(err, lifecycle.ErrUnavailable) {
+		return op.Again, fmt.Errorf("terminate %d leaked machines: %w", len(ids), err)
+	} else if err != nil {
+		s.env.Log.Warn("machines without a record not ended; tried again later", "instances", ids, "error", err)
+	}
+	return op.Again, nil
+}
+
+func (s *CloudSweep) host(ctx context.Context, now time.Time) (op.Progress, error) {
+	if len(s.hosts) == 0 {
+		return s.lookThrough(ctx, now)
+	}
+	if _, _, err := s.env.Hosts.Reconcile(ctx, &s.Events, s.hosts[0], now); !s.Past(ctx, err) {
+		return op.Again, err
+	}
+	s.hosts = s.hosts[1:]
+	return op.Again, nil
+}

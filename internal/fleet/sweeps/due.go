@@ -1,0 +1,150 @@
+package sweeps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// DueSweep looks at what is due: hosts whose moment has come, and requests
+// that stand still. Its cost grows with what is due, not with what exists.
+type DueSweep struct {
+	op.Stages
+	env *Sweeps
+
+	hosts    []lifecycle.Facts
+	left     left                 // terminated: their runs follow
+	ending   []lifecycle.Record   // terminated: the machine follows
+	hold     *lifecycle.FleetHold // which kept the machines of ending; nil: none did
+	requests []lifecycle.Request
+	op       op.Op // the request in hand
+	// unavailable counts the requests in a row that could not be carried on.
+	unavailable int
+	// seen keeps one sweep from taking up the same row twice. page is where it reads
+	// on, once all that it listed is seen: what stays due hides nothing behind it.
+	seen map[string]bool
+	page lifecycle.PageOf
+}
+
+// NewDueSweep begins a sweep.
+func (sw *Sweeps) NewDueSweep() *DueSweep {
+	s := &DueSweep{env: sw, Stages: sw.Ops.Stages("due"), seen: map[string]bool{}, page: lifecycle.PageOf{Limit: op.PageSize}}
+	s.Next = s.listHosts
+	return s
+}
+
+func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (op.Progress, error) {
+	page, err := s.env.Store.DueInstances(ctx, now, s.page)
+	if err != nil {
+		return op.Again, fmt.Errorf("list due hosts: %w", err)
+	}
+	var due []lifecycle.Record
+	for _, r := range page.Items {
+		if !s.seen[r.HostKey] {
+			s.seen[r.HostKey] = true
+			due = append(due, r)
+		}
+	}
+	if len(due) == 0 {
+		if s.page.After = page.Next; page.Next == "" {
+			s.Next = s.listRequests
+		}
+		return op.Again, nil
+	}
+	if s.hosts, err = s.env.Hosts.LoadFacts(ctx, due, now); err != nil {
+		return op.Again, err
+	}
+	s.left, s.ending = newLeft(), nil
+	s.Next = s.host
+	return op.Again, nil
+}
+
+// host decides on one due host. The terminated ones are put aside, since their runs
+// are looked at, and the cloud is asked about them, many at once.
+func (s *DueSweep) host(ctx context.Context, now time.Time) (op.Progress, error) {
+	if len(s.hosts) == 0 {
+		s.Next = s.lookAtLeft
+		return op.Again, nil
+	}
+	facts := s.hosts[0]
+	if facts.Record.State == lifecycle.StateTerminated {
+		s.putAside(facts.Record)
+		s.hosts = s.hosts[1:]
+		return op.Again, nil
+	}
+	r, d, err := s.env.Hosts.Reconcile(ctx, &s.Events, facts, now)
+	if err == nil && d.Action == lifecycle.ActionKeep && r.Version == facts.Record.Version {
+		err = s.env.Hosts.Postpone(ctx, r, d, now)
+	}
+	if !s.Past(ctx, err) {
+		return op.Again, err
+	}
+	if err == nil && r.State == lifecycle.StateTerminated {
+		s.putAside(r)
+	}
+	s.hosts = s.hosts[1:]
+	return op.Again, nil
+}
+
+func (s *DueSweep) putAside(r lifecycle.Record) {
+	if r.LostBy != nil {
+		s.left.hosts = append(s.left.hosts, r)
+		return
+	}
+	s.ending = append(s.ending, r)
+}
+
+// listRequests takes up the requests that stand still.
+func (s *DueSweep) listRequests(ctx context.Context, now time.Time) (op.Progress, error) {
+	page, err := s.env.Store.DueRequests(ctx, now, s.page)
+	if err != nil {
+		return op.Again, fmt.Errorf("list due requests: %w", err)
+	}
+	s.requests = s.requests[:0]
+	for _, q := range page.Items {
+		key := "request " + lifecycle.RunKey(q.Repository, q.RunID) + "\x00" + q.RequestID
+		if !s.seen[key] {
+			s.seen[key] = true
+			s.requests = append(s.requests, q)
+		}
+	}
+	if len(s.requests) > 0 {
+		s.Next = s.request
+		return op.Again, nil
+	}
+	if s.page.After = page.Next; page.Next == "" {
+		return op.Done, nil
+	}
+	return op.Again, nil
+}
+
+// request steps one request until it is done or has to wait; then the next
+// sweep goes on with it.
+func (s *DueSweep) request(ctx context.Context, now time.Time) (op.Progress, error) {
+	if len(s.requests) == 0 {
+		s.Next = s.listRequests
+		return op.Again, nil
+	}
+	if s.op == nil {
+		s.op = s.env.Resumer(s.requests[0])
+	}
+	progress, err := s.op.Step(ctx, now)
+	if errors.Is(err, lifecycle.ErrUnavailable) {
+		if s.unavailable++; s.unavailable >= op.UnavailableAtMost {
+			return op.Again, err
+		}
+	} else {
+		s.unavailable = 0
+	}
+	if err != nil && !progress.Done {
+		s.env.Log.Error("request not carried on", "request", s.requests[0].RequestID, "run", s.requests[0].RunID, "error", err)
+	}
+	if err != nil || progress.Done || progress.Wait > 0 {
+		s.requests, s.op = s.requests[1:], nil
+	}
+	return op.Again, nil
+}

@@ -1,0 +1,138 @@
+package sweeps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// GitHubSweep removes ghosts: registrations of our hosts that no host stands
+// behind any more. A registration of a host that the store does not know is
+// left alone, since another installation may own it.
+type GitHubSweep struct {
+	op.Stages
+	env *Sweeps
+
+	repositories []string
+	page         lifecycle.PageOf
+	ghosts       []ghost
+	// refused counts the deletions in a row that GitHub refused. With as many as
+	// op.UnavailableAtMost the rest of the page is not tried in vain.
+	refused int
+}
+
+type ghost struct {
+	repository string
+	runner     lifecycle.Runner
+	instanceID string
+	why        string
+}
+
+// NewGitHubSweep begins a sweep over the configured repositories.
+func (sw *Sweeps) NewGitHubSweep() *GitHubSweep {
+	s := &GitHubSweep{env: sw, Stages: sw.Ops.Stages("github"), repositories: sw.Repositories}
+	s.Next = s.list
+	return s
+}
+
+func (s *GitHubSweep) list(ctx context.Context, now time.Time) (op.Progress, error) {
+	if len(s.repositories) == 0 {
+		return op.Done, nil
+	}
+	repository := s.repositories[0]
+	got, err := s.env.GitHub.Runners(ctx, repository, s.page)
+	if err != nil {
+		err = fmt.Errorf("list runners of %s: %w", repository, err)
+	}
+	if !s.Past(ctx, err) {
+		return op.Again, err
+	}
+	if s.page.After = got.Next; got.Next == "" {
+		s.repositories = s.repositories[1:]
+	}
+	if s.ghosts, err = s.find(ctx, repository, got.Items, now); err != nil {
+		return op.Again, err
+	}
+	s.Next = s.remove
+	return op.Again, nil
+}
+
+// find picks the ghosts among the runners of a page. A host that is busy may be
+// busy under that name still, and so may a live one that says nothing.
+func (s *GitHubSweep) find(ctx context.Context, repository string, runners []lifecycle.Runner, now time.Time) ([]ghost, error) {
+	keys := map[string]string{} // runner name to host key
+	var list []string
+	for _, r := range runners {
+		if id := lifecycle.InstanceOf(r.Name); id != "" {
+			keys[r.Name] = s.env.HostKey(id)
+			list = append(list, keys[r.Name])
+		}
+	}
+	records, err := s.env.Store.Instances(ctx, list)
+	if err != nil {
+		return nil, fmt.Errorf("read hosts: %w", err)
+	}
+	reports, err := s.env.Hosts.Reports(ctx, list, now)
+	if err != nil {
+		return nil, err
+	}
+	byKey := make(map[string]lifecycle.Record, len(records))
+	for _, r := range records {
+		byKey[r.HostKey] = r
+	}
+	var ghosts []ghost
+	for _, runner := range runners {
+		r, ok := byKey[keys[runner.Name]]
+		if !ok || r.RunnerName == runner.Name {
+			continue
+		}
+		if p, told := reports[r.HostKey]; p.Busy || !told && r.State != lifecycle.StateTerminated {
+			continue
+		}
+		ghosts = append(ghosts, ghost{
+			repository: repository, runner: runner, instanceID: r.InstanceID,
+			why: fmt.Sprintf("registration %s is left over: its host is %s", runner.Name, r.Condition()),
+		})
+	}
+	return ghosts, nil
+}
+
+func (s *GitHubSweep) remove(ctx context.Context, _ time.Time) (op.Progress, error) {
+	if len(s.ghosts) == 0 {
+		s.Next = s.list
+		return op.Again, nil
+	}
+	g := s.ghosts[0]
+	s.Events.RecordMachine(g.instanceID, lifecycle.ActionDeleteRunner, g.why)
+	if !s.Events.Dry {
+		err := s.delete(ctx, g)
+		if !s.Past(ctx, err) {
+			return op.Again, err
+		}
+		if err == nil {
+			s.refused = 0
+		} else if s.refused++; s.refused >= op.UnavailableAtMost {
+			s.ghosts, s.refused, s.Next = nil, 0, s.list
+			return op.Again, nil
+		}
+	}
+	s.ghosts = s.ghosts[1:]
+	return op.Again, nil
+}
+
+// delete removes a ghost, unless GitHub says that it runs a job.
+func (s *GitHubSweep) delete(ctx context.Context, g ghost) error {
+	err := s.env.GitHub.DeleteRunner(ctx, g.repository, g.runner.ID)
+	switch {
+	case errors.Is(err, lifecycle.ErrBusy):
+		return nil
+	case err != nil:
+		return fmt.Errorf("delete runner %s: %w", g.runner.Name, err)
+	}
+	s.env.Log.Info("registration deleted", "runner", g.runner.Name, "reason", g.why)
+	return nil
+}

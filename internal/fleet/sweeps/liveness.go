@@ -1,0 +1,106 @@
+package sweeps
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// massSilence: when more than a tenth of the hosts, and at least three, are
+// silent at once, the fault is more likely ours than theirs.
+const (
+	massSilenceAtLeast = 3
+	massSilencePart    = 10
+)
+
+// LivenessSweep reads every report, the one scan there is, and looks at the
+// hosts that are silent, interrupted, or have lost their runner.
+type LivenessSweep struct {
+	op.Stages
+	env   *Sweeps
+	hosts []lifecycle.Facts
+}
+
+// NewLivenessSweep begins a sweep.
+func (sw *Sweeps) NewLivenessSweep() *LivenessSweep {
+	s := &LivenessSweep{env: sw, Stages: sw.Ops.Stages("liveness")}
+	s.Next = s.read
+	return s
+}
+
+func (s *LivenessSweep) read(ctx context.Context, now time.Time) (op.Progress, error) {
+	keys, reports, err := s.env.Hosts.AllReports(ctx, now)
+	if err != nil {
+		s.env.Hosts.LostStore()
+		return op.Again, err
+	}
+	s.env.Hosts.SawStore(now, s.env.Timing.Liveness)
+	s.env.versions.note(reports)
+	hosts := len(keys)
+	suspects := slices.DeleteFunc(keys, func(key string) bool {
+		p, told := reports[key]
+		return told && !s.env.suspect(p, now)
+	})
+	if len(suspects) == 0 {
+		return op.Done, nil
+	}
+	if s.hosts, err = s.env.Hosts.LoadFactsWithCloud(ctx, suspects, reports, now); err != nil {
+		return op.Again, err
+	}
+	s.markMassSilence(hosts, now)
+	s.Next = s.host
+	return op.Again, nil
+}
+
+// suspect: this report is reason enough to look at its host. So is one of which
+// nothing can be believed.
+func (sw *Sweeps) suspect(p lifecycle.Report, now time.Time) bool {
+	return sw.quiet(p, now) || !p.InterruptionAt.IsZero() || p.Signal == lifecycle.SignalRegFailed || p.Signal == lifecycle.SignalFailed ||
+		!p.RebalanceAt.IsZero() && p.Signal == lifecycle.SignalRemoveRegOK // one that a run is on is looked at when that is over
+}
+
+// quiet: nothing was heard of the host for the shortest silence of any pool,
+// or nothing that counts.
+func (sw *Sweeps) quiet(p lifecycle.Report, now time.Time) bool {
+	silence := lifecycle.DefaultPolicy().Silence
+	for _, pool := range sw.Pools {
+		silence = min(silence, pool.Policy.Silence)
+	}
+	return now.Sub(p.HeartbeatAt) >= silence
+}
+
+// markMassSilence tells every decision of this sweep when too many are silent.
+func (s *LivenessSweep) markMassSilence(hosts int, now time.Time) {
+	silent := 0
+	for _, facts := range s.hosts {
+		if p := facts.Report; p != nil && !p.HeartbeatAt.IsZero() && s.env.quiet(*p, now) {
+			silent++
+		}
+	}
+	if silent < massSilenceAtLeast || silent*massSilencePart <= hosts {
+		return
+	}
+	s.env.Log.Error("too many hosts fell silent at once; none is ended for it", "silent", silent, "hosts", hosts)
+	for i := range s.hosts {
+		s.hosts[i].MassSilence = true
+	}
+}
+
+func (s *LivenessSweep) host(ctx context.Context, now time.Time) (op.Progress, error) {
+	if len(s.hosts) == 0 {
+		return op.Done, nil
+	}
+	if told := s.hosts[0].Report; told != nil && !told.InterruptionAt.IsZero() {
+		if err := s.env.Quota.CountInterruption(ctx, s.hosts[0].Record, now); !s.Past(ctx, err) {
+			return op.Again, err
+		}
+	}
+	if _, _, err := s.env.Hosts.Reconcile(ctx, &s.Events, s.hosts[0], now); !s.Past(ctx, err) {
+		return op.Again, err
+	}
+	s.hosts = s.hosts[1:]
+	return op.Again, nil
+}

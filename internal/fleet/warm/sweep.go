@@ -1,0 +1,390 @@
+package warm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/fleet/provision"
+	"github.com/remuda-ci/remuda/internal/fleet/quota"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// Sweep has fresh hosts ready ahead of need, pool by pool: what policy.TopUp
+// decides it carries out in small steps. A launch is written into the pool's own
+// row before it is made, so that a crash repeats the same launch, and two replicas
+// make it once. A pool whose launch fails keeps no other waiting.
+type Sweep struct {
+	op.Stages
+	env   *Pools
+	pools []string // to be topped up, the first in hand
+
+	q      lifecycle.Request // the row of the pool in hand
+	stored bool              // false: it is not written yet
+	fresh  bool              // its launch was intended here and not tried yet
+	won    []lifecycle.Taken // machines of the launch that were recorded
+	made   quota.LaunchResult
+	retire []hosts.Retirement
+}
+
+// NewSweep begins a sweep.
+func (w *Pools) NewSweep() *Sweep {
+	s := &Sweep{env: w, Stages: w.Ops.Stages("warm"), pools: w.Names()}
+	s.Next = s.load
+	return s
+}
+
+// Names are the names of the pools with warm hosts.
+func (w *Pools) Names() []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(w.Pools)) {
+		if w.Pools[name].Warm != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Step does one step. A pool that fails in any keeps no other waiting, but for what is
+// unavailable, which would be so for all.
+func (s *Sweep) Step(ctx context.Context, now time.Time) (op.Progress, error) {
+	progress, err := s.Stages.Step(ctx, now)
+	if err == nil || len(s.pools) == 0 || op.Transient(ctx, err) {
+		return progress, err
+	}
+	s.failed(err)
+	return s.skip()
+}
+
+// load takes up the next pool. A launch that a crash cut short comes first.
+func (s *Sweep) load(ctx context.Context, now time.Time) (op.Progress, error) {
+	if len(s.pools) == 0 {
+		return op.Done, nil
+	}
+	pool := s.pools[0]
+	q, err := s.env.Store.Request(ctx, lifecycle.WarmRepository, lifecycle.WarmRun(pool), lifecycle.WarmRun(pool))
+	s.stored, s.fresh, s.won, s.retire = err == nil, false, nil, nil
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		q = lifecycle.NewWarm(s.env.warmSpec(lifecycle.Request{Spec: lifecycle.Spec{Pool: pool}}), now)
+	case err != nil:
+		return op.Again, fmt.Errorf("read the launches of warm pool %s: %w", pool, err)
+	}
+	s.q = q
+	s.Next = s.decide
+	if q.Launch != nil && !s.Events.Dry {
+		s.Next = s.bookLaunch
+	}
+	return op.Again, nil
+}
+
+// skip goes on with the next pool.
+func (s *Sweep) skip() (op.Progress, error) {
+	s.pools = s.pools[1:]
+	s.Next = s.load
+	return op.Again, nil
+}
+
+// decide asks policy.TopUp, and writes down what it is about to do.
+func (s *Sweep) decide(ctx context.Context, now time.Time) (op.Progress, error) {
+	pool := s.pools[0]
+	hosts, err := s.env.warmHosts(ctx, s.q, now)
+	if err != nil {
+		return op.Again, err
+	}
+	q := s.q
+	q.Spec, q.Taken = s.env.warmSpec(q), hosts.taken
+	if s.env.Pools[pool].Warm == nil {
+		return s.close(ctx, q, hosts, now)
+	}
+	q = q.WarmChecked(now)
+	switch {
+	case hosts.some:
+		q.Failures, q.NotBefore = 0, time.Time{}
+	case hosts.failed:
+		q = q.LaunchFailed(now)
+	}
+	q, d, err := s.env.topUp(ctx, q, policy.WarmFacts{Hosts: hosts.seen, NotBefore: q.NotBefore}, now)
+	if err != nil {
+		return op.Again, err
+	}
+	s.tell(q, d, now)
+	s.willRetire(d, hosts)
+	if s.Events.Dry {
+		return s.skip()
+	}
+	if d.Launch > 0 {
+		return s.intend(ctx, q, min(d.Launch, provision.MaxCount), now)
+	}
+	if d.Full {
+		return s.rest(ctx, q, s.look)
+	}
+	return s.rest(ctx, q, s.end)
+}
+
+// rest writes the row of a pool that launches nothing now, if that has changed, and
+// goes on with next.
+func (s *Sweep) rest(ctx context.Context, q lifecycle.Request, next func(context.Context, time.Time) (op.Progress, error)) (op.Progress, error) {
+	q.OnDemand = false
+	if len(q.Taken) == len(s.q.Taken) && q.Failures == s.q.Failures && q.OnDemand == s.q.OnDemand && q.DueAt.Equal(s.q.DueAt) {
+		s.Next = next
+		return op.Again, nil
+	}
+	return s.write(ctx, q, next)
+}
+
+// willRetire notes which hosts go, once the row is written.
+func (s *Sweep) willRetire(d policy.WarmDecision, fresh warmHosts) {
+	s.retire = nil
+	for _, id := range d.Retire {
+		why := fmt.Sprintf("not wanted in warm pool %s: %s", s.q.Spec.Pool, cmp.Or(fresh.unfit(id), d.Reason))
+		s.retire = append(s.retire, hosts.Retirement{Record: fresh.records[id], Why: why})
+	}
+}
+
+// topUp asks the policy. What may keep a host from being launched or retired is
+// asked only when one is to be.
+func (w *Pools) topUp(ctx context.Context, q lifecycle.Request, facts policy.WarmFacts, now time.Time) (lifecycle.Request, policy.WarmDecision, error) {
+	pool := q.Spec.Pool
+	rules := w.Pools[pool].Warm.Policy
+	d := policy.TopUp(rules, facts, now)
+	if d.Launch == 0 && len(d.Retire) == 0 {
+		return q, d, nil
+	}
+	hold, err := w.Hosts.FleetHold(ctx)
+	if err != nil {
+		return q, d, err
+	}
+	if hold.InForce(now) {
+		facts.Held = hold.String()
+		d = policy.TopUp(rules, facts, now)
+	}
+	if d.Launch == 0 {
+		return q, d, nil
+	}
+	q, instead, paused, err := w.warmThroughBreaker(ctx, q, now)
+	if err != nil {
+		return q, d, err
+	}
+	facts.Paused = paused
+	if l, ok := w.Quota.MaximumOf(pool); ok {
+		room, err := w.Quota.Read(ctx, l)
+		if err != nil {
+			return q, d, err
+		}
+		rules.Maximum, facts.Others = l.Hosts, max(room.Ledger.Used()-len(facts.Hosts), 0)
+	}
+	d = policy.TopUp(rules, facts, now)
+	d.Reason += instead
+	return q, d, nil
+}
+
+// warmThroughBreaker is the row of a warm pool with what the pool's breaker makes
+// of its next launch. While that is open no host is launched on spot ahead of
+// need: on-demand instead, where the pool allows that, else none.
+func (w *Pools) warmThroughBreaker(ctx context.Context, q lifecycle.Request, now time.Time) (_ lifecycle.Request, instead, paused string, err error) {
+	why, until, err := w.Quota.SpotPaused(ctx, q, now)
+	switch {
+	case err != nil || why == "":
+		return q, "", "", err
+	case !q.Spec.AllowOnDemand:
+		return q, "", fmt.Sprintf("%s; spot is paused until %s", why, hosts.ClockTime(until)), nil
+	}
+	q.OnDemand = true
+	return q, fmt.Sprintf("; on demand until %s: %s", hosts.ClockTime(until), why), "", nil
+}
+
+// tell says what was decided on a pool, when that is news.
+func (s *Sweep) tell(q lifecycle.Request, d policy.WarmDecision, now time.Time) {
+	action := lifecycle.ActionKeep
+	switch {
+	case d.Launch > 0:
+		action = lifecycle.ActionLaunch
+	case len(d.Retire) > 0:
+		action = lifecycle.ActionRetire
+	}
+	why := fmt.Sprintf("warm pool %s: %s", q.Spec.Pool, d.Reason)
+	s.Events.Collect("", action, why)
+	if !s.Events.Dry && s.Events.Changed(lifecycle.Record{InstanceID: q.RunID}, action, why) {
+		s.Events.Record(op.RequestEvent(q, action, why, now))
+	}
+}
+
+// intend writes the launch down before it is made. Where its launch template cannot be
+// found the pool launches none in this sweep.
+func (s *Sweep) intend(ctx context.Context, q lifecycle.Request, count int, now time.Time) (op.Progress, error) {
+	version, err := s.env.Hosts.TemplateVersion(ctx, q.Spec.Pool)
+	if err != nil {
+		s.failed(fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err))
+		return s.rest(ctx, q, s.end)
+	}
+	var without []lifecycle.Offering
+	if q.Shortage == "" { // else nothing was left to choose from: everything is tried again
+		without = s.env.Exhausted(quota.UsageOf(q))
+	}
+	q = s.env.Provision.WithIntent(q, count, version, without)
+	q.Deadline = now.Add(s.env.Hosts.Policy(q.Spec.Pool).CreationTimeout)
+	s.fresh = true
+	return s.write(ctx, q, s.bookLaunch)
+}
+
+// failed notes why the pool in hand was not topped up. The next sweep tries again.
+func (s *Sweep) failed(err error) {
+	s.env.Log.Error("warm pool not topped up", "pool", s.pools[0], "error", err)
+	s.GoPast(fmt.Errorf("top up warm pool %s: %w", s.pools[0], err))
+}
+
+// write writes the row of the pool in hand and goes on with next. When somebody
+// else wrote it first, they are at it.
+func (s *Sweep) write(ctx context.Context, q lifecycle.Request, next func(context.Context, time.Time) (op.Progress, error)) (op.Progress, error) {
+	var err error
+	if s.stored {
+		q, err = s.env.Store.UpdateRequest(ctx, q)
+	} else {
+		err = s.env.Store.CreateRequest(ctx, q)
+	}
+	switch {
+	case errors.Is(err, lifecycle.ErrConflict), errors.Is(err, lifecycle.ErrExists):
+		return s.skip()
+	case err != nil:
+		return op.Again, fmt.Errorf("write the launches of warm pool %s: %w", q.Spec.Pool, err)
+	}
+	s.Events.Effects++
+	s.q, s.stored, s.Next = q, true, next
+	return op.Again, nil
+}
+
+// look sees whether all who have the room of a full pool need it still. The next sweep
+// launches into what is left.
+func (s *Sweep) look(ctx context.Context, now time.Time) (op.Progress, error) {
+	l, _ := s.env.Quota.MaximumOf(s.q.Spec.Pool)
+	room, err := s.env.Quota.Read(ctx, l)
+	if err != nil {
+		return op.Again, err
+	}
+	if s.env.Quota.MayAudit(room.Ledger, now) {
+		if err := s.env.Quota.Audit(ctx, room, now); err != nil {
+			return op.Again, err
+		}
+	}
+	s.Next = s.end
+	return op.Again, nil
+}
+
+// bookLaunch makes room in the pool for the launch of the row, which is given up if
+// somebody else has taken it meanwhile.
+func (s *Sweep) bookLaunch(ctx context.Context, now time.Time) (op.Progress, error) {
+	l, ok := s.env.Quota.MaximumOf(s.q.Spec.Pool)
+	if !ok || !now.Before(s.q.Deadline) {
+		s.Next = s.launch
+		return s.launch(ctx, now)
+	}
+	_, booked, err := s.env.Quota.ReserveLaunch(ctx, l, s.q, provision.LaunchEntry(s.q, now))
+	switch {
+	case errors.Is(err, lifecycle.ErrConflict):
+		return op.Again, nil
+	case err != nil:
+		return op.Again, err
+	case booked:
+		s.Next = s.launch
+		return op.Again, nil
+	}
+	q := s.q
+	q.Launch = nil
+	return s.write(ctx, q, s.end)
+}
+
+// launch makes the launch of the row, or finds what it has made before a crash.
+// Later than its hosts had to be ready, or for a pool without warm hosts, it is not
+// made any more.
+func (s *Sweep) launch(ctx context.Context, now time.Time) (op.Progress, error) {
+	order, late := *s.q.Launch, !now.Before(s.q.Deadline) || s.env.Pools[s.q.Spec.Pool].Warm == nil
+	made, err := s.env.Provision.LaunchOrAdopt(ctx, order, s.fresh, late)
+	s.fresh = false
+	var short *lifecycle.ShortageError
+	if err != nil && !errors.As(err, &short) {
+		s.failed(fmt.Errorf("launch %d hosts: %w", order.Count, err))
+		return s.skip()
+	}
+	s.made = made
+	left := made.Machines
+	s.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
+		return s.record(ctx, now, &left, short)
+	}
+	return op.Again, nil
+}
+
+// record writes the record of one launched machine. One that has a record already
+// was recorded before a crash, or by another replica.
+func (s *Sweep) record(ctx context.Context, now time.Time, machines *[]lifecycle.Machine, short *lifecycle.ShortageError) (op.Progress, error) {
+	if len(*machines) == 0 {
+		return s.launched(ctx, now, short)
+	}
+	m := (*machines)[0]
+	if m.State != lifecycle.MachineGone {
+		r := lifecycle.LaunchedWarm(m, s.q, now, s.env.Hosts.Policy(s.q.Spec.Pool))
+		r.Version = 1
+		err := s.env.Store.CreateInstance(ctx, r)
+		switch {
+		case err == nil:
+			e := op.RequestEvent(s.q, lifecycle.ActionLaunch, r.Reason, now)
+			e.InstanceID, e.Assignment, e.To = r.InstanceID, r.Assignment, r.Condition()
+			s.Events.RecordEffect(e)
+		case !errors.Is(err, lifecycle.ErrExists):
+			return op.Again, fmt.Errorf("record host %s: %w", m.InstanceID, err)
+		}
+		s.won = append(s.won, lifecycle.Taken{HostKey: m.HostKey, InstanceID: m.InstanceID})
+	}
+	*machines = (*machines)[1:]
+	return op.Again, nil
+}
+
+// launched closes the launch. Where spot was short and may fall back, the rest is
+// launched on-demand at once; the next launch tries spot again.
+func (s *Sweep) launched(ctx context.Context, now time.Time, short *lifecycle.ShortageError) (op.Progress, error) {
+	if err := s.env.Quota.SettleLaunch(ctx, s.q, s.made, now); err != nil {
+		return op.Again, err
+	}
+	q := s.q
+	wasSpot := quota.UsageOf(q) == lifecycle.UsageSpot
+	q.Launch, q.Shortage, q.OnDemand = nil, "", false
+	q.Taken = slices.Concat(q.Taken, s.won)
+	q = q.WarmChecked(now)
+	next := s.end
+	if s.env.Pools[q.Spec.Pool].Warm == nil {
+		next = s.decide
+	}
+	if short != nil {
+		q.Shortage = short.Reason
+		s.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, fmt.Sprintf("warm pool %s: %v", q.Spec.Pool, short), now))
+		if wasSpot && q.Spec.AllowOnDemand {
+			q.OnDemand = true
+			next = s.decide
+		}
+	}
+	return s.write(ctx, q, func(ctx context.Context, now time.Time) (op.Progress, error) {
+		s.won = nil
+		s.Next = next
+		return next(ctx, now)
+	})
+}
+
+// end retires the next of the hosts that are too many. One that was claimed or
+// written otherwise meanwhile stays.
+func (s *Sweep) end(ctx context.Context, now time.Time) (op.Progress, error) {
+	if len(s.retire) == 0 {
+		return s.skip()
+	}
+	if err := s.env.Hosts.Retire(ctx, &s.Events, s.retire[0], now); err != nil && !errors.Is(err, lifecycle.ErrConflict) {
+		return op.Again, err
+	}
+	s.retire = s.retire[1:]
+	return op.Again, nil
+}
