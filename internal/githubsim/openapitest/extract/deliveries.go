@@ -62,6 +62,6 @@ func removeOld(dir string) error {
 
 const readme = `# Example deliveries
 
-GitHub's own examples of the events workflow_job and workflow_run, from the npm package %s (MIT licence),
+GitHub's own examples of the events workflow_job and workflow_run, from the npm package %s (MIT license),
 as its api.github.com/index.json has them. The names are event, action and number. scripts/openapi made this directory: do not edit it.
 `
