@@ -42,7 +42,7 @@ func (c *Config) Validate(root strictyaml.Place) {
 	} else {
 		c.validateAddresses(root)
 	}
-	if c.AWS != nil {
+	if c.Backend() == BackendAWS {
 		c.validateAWS(root)
 	} else {
 		c.validateLocal(root)
@@ -89,7 +89,7 @@ var ownOfDev = [][]string{
 // validateForDev notes what is ignored: rules about addresses that dev does not listen
 // on would only be in the way.
 func (c *Config) validateForDev(root strictyaml.Place) {
-	if c.AWS != nil {
+	if c.Backend() == BackendAWS {
 		root.At("aws").Errorf("is there, and dev keeps everything on this machine; remove it, or run `controld serve`")
 	}
 	for _, key := range ownOfDev {
@@ -203,7 +203,7 @@ func (c *Config) validatePool(at strictyaml.Place, name string) {
 	if p.PostRelease != "" {
 		file(at.At("post_release"), p.PostRelease)
 	}
-	if p.JobsReadMetadata && c.AWS == nil {
+	if p.JobsReadMetadata && c.Backend() == BackendLocal {
 		at.At("jobs_read_metadata").Errorf("is for hosts in EC2, and there is no aws section; leave it out")
 	}
 	c.validateWarm(at, name)

@@ -116,7 +116,7 @@ func (c *Config) serviceWarnings() []string {
 
 // ServiceRegion is where the cluster of a service is; empty: as the SDK finds it.
 func (c *Config) ServiceRegion(name string) string {
-	if r := c.Services[name].Region; r != "" || c.AWS == nil {
+	if r := c.Services[name].Region; r != "" || c.Backend() == BackendLocal {
 		return r
 	}
 	return c.AWS.Region
@@ -139,7 +139,7 @@ func (c *Config) validateServices(root strictyaml.Place) {
 			s.validateUnscaled(at)
 			continue
 		}
-		if c.AWS == nil && s.Region == "" {
+		if c.Backend() == BackendLocal && s.Region == "" {
 			at.At("region").Errorf("is missing, and there is no aws section that has one; write the region of the cluster, such as eu-west-1")
 		}
 		place := strings.Join([]string{c.ServiceRegion(name), s.Cluster, s.ECSService}, " ")
