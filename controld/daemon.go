@@ -21,6 +21,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/instrument"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/telemetry"
@@ -53,7 +54,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 		return nil, &configError{errors.Join(wrong...)}
 	}
 	for _, warning := range append(c.Warnings(), warnings...) {
-		d.log.Warn("warning of the configuration", "warning", warning)
+		d.log.Warn("configuration warning", logkey.Warning, warning)
 	}
 	if d.hub, err = newGitHub(ctx, c.GitHub, d.log); err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func (d *daemon) serve(ctx context.Context, grpc, http net.Listener, announce fu
 	group.Go(func() error { d.fleet.HearNotices(running); return nil })
 	group.Go(func() error { d.fleet.ServeServices(running); return nil })
 	group.Go(func() error { <-running.Done(); d.drain(); return nil })
-	d.log.Info("serving", "grpc", grpc.Addr(), "http", http.Addr(), "version", telemetry.Version)
+	d.log.Info("serving", logkey.GRPC, grpc.Addr(), logkey.HTTP, http.Addr(), logkey.Version, telemetry.Version)
 	announce()
 	err := group.Wait()
 	d.log.Info("stopped serving")

@@ -7,6 +7,8 @@ import (
 
 	sdnotify "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // tellReady notifies systemd (sd_notify(3), Type=notify) that callers can connect, and when
@@ -18,6 +20,6 @@ func tellReady(ctx context.Context, grpc, http net.Addr, log hclog.Logger) {
 
 func tell(state string, log hclog.Logger) {
 	if _, err := sdnotify.SdNotify(false, state); err != nil {
-		log.Warn("cannot notify systemd", "error", err)
+		log.Warn("sd_notify failed", logkey.Error, err)
 	}
 }

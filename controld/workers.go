@@ -41,7 +41,7 @@ func workerTokens(c *config.Config) server.WorkerTokens {
 
 // checkTokens reads the token files of services, at start and for config check. Later an
 // error in a file is reported at each call. The warnings name services whose workers share a
-// token and so cannot be told apart.
+// token and so cannot be distinguished.
 func checkTokens(c *config.Config) (warnings []string, wrong []error) {
 	have := map[lifecycle.Secret][]string{} // by token of workers, the services
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {

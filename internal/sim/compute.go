@@ -27,8 +27,8 @@ type machine struct {
 	late bool
 }
 
-// answerLost is what a trace says of a call whose effect happened and whose caller does not
-// hear of it.
+// answerLost is what a trace says of a call that had its effect and whose answer did not
+// reach the caller.
 const answerLost = "answer lost"
 
 // describeLag is how long the cloud's answers may trail behind.

@@ -124,7 +124,7 @@ func (s *script) play(text string) (string, error) {
 //	suspend after <call> 5s the process that makes the call hears its answer so much later
 //	in 2s <command>         runs a command later, while another one waits
 //	run 30s                 lets everything happen for so long
-//	run until <text>        lets everything happen until a line with this text was told
+//	run until <text>        lets everything happen until a line with this text is written
 //	quietly <command>       runs a command and forgets what came of it
 //	show                    shows the rows of the store, the queue and the registrations
 func (s *script) command(line string) error {
@@ -299,7 +299,7 @@ func (s *script) interrupt(a *actor, call string) {
 	}
 }
 
-// run lets time pass: for a duration, or until a line with a text was told.
+// run lets time pass: for a duration, or until a line with a text is written.
 func (s *script) run(rest string) error {
 	text, until := strings.CutPrefix(rest, "until ")
 	if !until {

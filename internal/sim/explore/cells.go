@@ -44,10 +44,10 @@ type world [cells]id
 func hostKey(i int) string   { return fmt.Sprintf("i-%d", i+1) }
 func requestID(i int) string { return fmt.Sprintf("ask-%d", i+1) }
 
-// hostOf is the number of the host with the key, -1 for none of ours.
+// hostOf is the number of the explored host with the key, or -1.
 func hostOf(key string) int { return numbered(key, "i-", maxHosts) }
 
-// askOf is the number of the request with the id, -1 for none of ours.
+// askOf is the number of the explored request with the id, or -1.
 func askOf(requestID string) int { return numbered(requestID, "ask-", maxAsks) }
 
 func numbered(name, prefix string, limit int) int {

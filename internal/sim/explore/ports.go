@@ -329,9 +329,9 @@ func (p *ports) DeleteReport(_ context.Context, hostKey string) error {
 }
 
 // The history is for people: ExplainRun and WatchFleet read it, and no operation
-// that is explored does. What sweeps have told of already they keep in memory of
-// their own, and it decides nothing but what is added. So it is not explored, and
-// reads as when all of it has expired, which no decision may mind.
+// that is explored does. Sweeps remember in memory what they have recorded already,
+// which affects only what they add. So the history is not explored: it reads as
+// empty, as when all of it has expired, and no decision may depend on it.
 
 func (p *ports) AddEvents(context.Context, []lifecycle.Event) error { return nil }
 
