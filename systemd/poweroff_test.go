@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
 const (
@@ -20,6 +22,7 @@ const (
 // TestPowerOffWhenIdle runs the script among stand-ins: systemctl, sleep, by
 // which time passes, and a /proc.
 func TestPowerOffWhenIdle(t *testing.T) {
+	testrun.Fresh() // go test does not see the script that is run
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
 // exposure is the most that `systemd-analyze security` may say of a unit, from
@@ -26,6 +28,7 @@ var exposure = map[string]float64{
 // analyze runs systemd-analyze, and gives what it prints.
 func analyze(t *testing.T, args ...string) (string, error) {
 	t.Helper()
+	testrun.Fresh() // go test does not see the units that it reads
 	program, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Fatal("systemd-analyze is missing: scripts/host-tools systemd-analyze installs it on Debian as root")
@@ -179,6 +182,7 @@ func TestCredentials(t *testing.T) {
 
 // TestScriptsAreWhole: they run under any POSIX shell.
 func TestScriptsAreWhole(t *testing.T) {
+	testrun.Fresh() // go test does not see the scripts that are run
 	var scripts []string
 	for _, pattern := range []string{"guard-metadata", "power-off-when-idle", "packages/*-*"} {
 		found, err := filepath.Glob(pattern)
@@ -203,6 +207,7 @@ func TestScriptsAreWhole(t *testing.T) {
 // TestGuardMetadata: the rules are in force unless the host file says exactly
 // that they shall not be.
 func TestGuardMetadata(t *testing.T) {
+	testrun.Fresh() // go test does not see the script that is run
 	const off = "table inet remuda\ndelete table inet remuda\n"
 	for name, test := range map[string]struct{ file, want string }{
 		"allowed":             {`{"region":"eu-west-1","pool":"build","jobs_read_metadata":true}`, off},
