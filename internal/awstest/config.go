@@ -1,10 +1,12 @@
 package awstest
 
 import (
+	"net"
 	"testing"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -19,6 +21,12 @@ const (
 	firstWait   = time.Millisecond
 	longestWait = 20 * time.Millisecond
 )
+
+// patience replaces the product's limits of 2 s for a connection and 15 s for a
+// try: on a machine that is busy with everything else, an emulator may take
+// longer, and a call that is tried again would be counted twice. Faults do not
+// need the limits: see Timeout.
+const patience = 2 * time.Minute
 
 // Config sets up the SDK as the product does, for an emulator or a Proxy, in
 // the world of this test. With may change how, such as to count the calls.
@@ -41,6 +49,9 @@ func Config(t testing.TB, endpoint string, with ...func(*aws.Options)) sdk.Confi
 	caller := callerOf(t)
 	c.Credentials = caller.credentials()
 	c.BaseEndpoint = &endpoint
+	if client, ok := c.HTTPClient.(*awshttp.BuildableClient); ok {
+		c.HTTPClient = client.WithTimeout(patience).WithDialerOptions(func(d *net.Dialer) { d.Timeout = patience })
+	}
 	c.HTTPClient = httpClient{c.HTTPClient}
 	c.ConfigSources = nil // AWS_ENDPOINT_URL_<SERVICE> would be stronger than BaseEndpoint
 	c.APIOptions = append(c.APIOptions, caller.addHeader)

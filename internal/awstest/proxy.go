@@ -16,7 +16,7 @@ import (
 
 const (
 	// forwardTimeout is for an emulator on a machine that is busy.
-	forwardTimeout = time.Minute
+	forwardTimeout = 2 * time.Minute
 	// forwards may wait at the same time without a new connection for each.
 	forwards = 128
 )
