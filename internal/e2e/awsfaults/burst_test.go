@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // burst is as many hosts as one request may ask for here.
@@ -60,6 +61,7 @@ func TestTwoHundredHostsInOneProvision(t *testing.T) {
 // TestTwoHundredHostsAreRolledBack when none of them answers: the launch is one
 // call, and nothing of it is left.
 func TestTwoHundredHostsAreRolledBack(t *testing.T) {
+	racepass.CoveredBy(t, "TestTwoHundredHostsInOneProvision")
 	w := newWorld(t, 1)
 	w.must("refresh", w.fleet.NewRefresh(false))
 	w.made, w.mute = true, true

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // partly answers a batch as a table does that is short of capacity: with at
@@ -81,6 +82,7 @@ func split(t *testing.T, operation string, batch json.RawMessage, rows int) (don
 }
 
 func TestUnprocessedRowsAreAskedForAgain(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	var keys []string
@@ -106,6 +108,7 @@ func TestUnprocessedRowsAreAskedForAgain(t *testing.T) {
 }
 
 func TestUnprocessedWritesAreSentAgain(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	calls := w.partly(t, "BatchWriteItem", 10)
@@ -130,6 +133,7 @@ func TestUnprocessedWritesAreSentAgain(t *testing.T) {
 }
 
 func TestATableThatTakesNothingIsUnavailable(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	w.proxy.Handle("dynamodb", "BatchGetItem", func(rw http.ResponseWriter, r *http.Request, _ forward) {

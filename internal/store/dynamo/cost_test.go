@@ -21,6 +21,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // meter asks DynamoDB what each call costs.
@@ -114,6 +115,7 @@ func wantErr(got, want error) error {
 // TestCosts is what each method calls, and the capacity units that DynamoDB
 // says it used: per row below 1 KB, in a fleet of 8 hosts.
 func TestCosts(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	config := awstest.Config(t, awstest.DynamoDB(t))
 	open(t, dynamo.Options{})

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 func hostRow(n int) map[string]string { return map[string]string{"hostKey": hostKeyOf(n)} }
@@ -17,6 +18,7 @@ func hostRow(n int) map[string]string { return map[string]string{"hostKey": host
 // TestDamagedRowsHideNoOther: what sweeps and callers list is all but the rows
 // that somebody edited badly, which are told of once.
 func TestDamagedRowsHideNoOther(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	for n := range 6 {
@@ -113,6 +115,7 @@ func (w world) wantLog(t *testing.T, message string, times int, words ...string)
 // TestForeignReports: what an agent wrote is not believed to be a report, and
 // hides nobody else's.
 func TestForeignReports(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	for n := range 4 {
@@ -165,6 +168,7 @@ func TestForeignReports(t *testing.T) {
 }
 
 func TestDamagedEventsHideNoOther(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	var places []string

@@ -18,6 +18,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // methods are all of the port, on rows that need not be there. Each makes at
@@ -130,6 +131,7 @@ func wantErrors(t *testing.T, s *dynamo.Store, class error, what func(table stri
 func nothing(string) []string { return nil }
 
 func TestThrottlingIsUnavailable(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	for _, kind := range []awstest.Kind{awstest.Throttle, awstest.InternalError, awstest.LostBeforeSend, awstest.Timeout} {
@@ -141,6 +143,7 @@ func TestThrottlingIsUnavailable(t *testing.T) {
 }
 
 func TestMissingTablesAreNamed(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	s := dynamo.New(newClient(t, awstest.DynamoDB(t)), dynamo.Options{Prefix: "nowhere"})
 	wantErrors(t, s, lifecycle.ErrRefused, func(table string) []string {
@@ -149,6 +152,7 @@ func TestMissingTablesAreNamed(t *testing.T) {
 }
 
 func TestForeignTablesAreNamed(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	client := newClient(t, awstest.DynamoDB(t))
 	for _, table := range []string{"instances", "reports", "requests", "jobs", "events", "leases"} {
@@ -186,6 +190,7 @@ func createTable(t *testing.T, client *dynamodb.Client, name, key string) {
 // TestRefusalsSayWhatToDo: DynamoDB Local lets everybody in, so the proxy says
 // what DynamoDB would.
 func TestRefusalsSayWhatToDo(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	tests := []struct{ code, message, want string }{
 		{"UnrecognizedClientException", "The security token included in the request is invalid.", "AWS_ACCESS_KEY_ID"},
@@ -212,6 +217,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 
 // TestNoErrorTellsASecret: the row that a failed condition returns has one.
 func TestNoErrorTellsASecret(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	r := pooledRecord("a")
@@ -231,6 +237,7 @@ func TestNoErrorTellsASecret(t *testing.T) {
 }
 
 func TestUnnamedRowsAreNotFound(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	_, _, err := w.ForHost("").Record(t.Context(), true)
@@ -251,6 +258,7 @@ func TestUnnamedRowsAreNotFound(t *testing.T) {
 
 // TestExpiredRowsMakeRoom: DynamoDB removes them days later.
 func TestExpiredRowsMakeRoom(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	for _, table := range []string{"remuda-instances", "remuda-requests", "remuda-jobs", "remuda-events"} {

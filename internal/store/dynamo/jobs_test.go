@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // jobsRow is the key of a row of the jobs table.
@@ -24,6 +25,7 @@ func jobRow(id int64) map[string]string { return jobsRow(fmt.Sprintf("job/%019d"
 // TestJobsAreInIndexesWhileTheyMust: an index costs a write at each change of
 // its keys, and what is in one is read by whoever lists.
 func TestJobsAreInIndexesWhileTheyMust(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	keysOf := func(it map[string]types.AttributeValue) []string {
@@ -78,6 +80,7 @@ func TestJobsAreInIndexesWhileTheyMust(t *testing.T) {
 // TestJobsThatWaitNoMore: an index lags behind its table, and its rows are read
 // anew. Here the row is changed behind the index's back.
 func TestJobsThatWaitNoMore(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	for id := range int64(3) {
@@ -100,6 +103,7 @@ func TestJobsThatWaitNoMore(t *testing.T) {
 // TestDamagedJobsHideNoOther: what is listed is all but the rows that somebody
 // edited badly, which are told of once.
 func TestDamagedJobsHideNoOther(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	for id := range int64(4) {
@@ -137,6 +141,7 @@ func TestDamagedJobsHideNoOther(t *testing.T) {
 
 // TestDamagedTurns are an error, and never no turns: those would be given anew.
 func TestDamagedTurns(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	turns := lifecycle.SlotTable{Pool: jobPool, Assigned: 1, Open: []lifecycle.Slot{{Number: 1, Repository: repository}}}
@@ -193,6 +198,7 @@ func deflateTo(t *testing.T, text string, end func(*flate.Writer) error) []byte 
 
 // TestTurnsThatCouldNotBeRead are not written.
 func TestTurnsThatCouldNotBeRead(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	turns := lifecycle.SlotTable{Pool: jobPool, Open: slices.Repeat([]lifecycle.Slot{{Repository: strings.Repeat("x", 1000)}}, 1100)}
@@ -207,6 +213,7 @@ func TestTurnsThatCouldNotBeRead(t *testing.T) {
 
 // TestWatchersSeeNothingOfWhatIsSeenOnce, though it is in the same table.
 func TestWatchersSeeNothingOfWhatIsSeenOnce(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	for _, id := range []string{"a", "zzz"} {

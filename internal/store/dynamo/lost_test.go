@@ -12,11 +12,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // TestLostAnswers: the first try of each write is carried out and its answer
 // lost. The SDK sends it again, and it fails on its own row.
 func TestLostAnswers(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	w.create(t, pooledRecord("a"), pooledRecord("b"))
@@ -132,6 +134,7 @@ func TestLostAnswers(t *testing.T) {
 // comes before the next one. What it wrote is not taken for one's own, though it
 // is the same to the last attribute.
 func TestLostRaces(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	w.create(t, pooledRecord("a"), pooledRecord("b"))

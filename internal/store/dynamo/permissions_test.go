@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // operationsOf are the operations that the permissions allow, each once.
@@ -29,6 +30,7 @@ func ofRole(role aws.Role) []aws.Permission {
 
 // TestActions: each party calls all that it may, and nothing else.
 func TestActions(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	w.create(t, pooledRecord("a"))

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // sizeOf is what DynamoDB counts of an item or value. Source: "DynamoDB item
@@ -47,6 +48,7 @@ func sizeOf(v any) int {
 // the time must stay below one, and the largest well below the 400 KB that a
 // row may have.
 func TestSizes(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	const kib = 1 << 10
@@ -118,6 +120,7 @@ func TestSizes(t *testing.T) {
 // TestSizesOfJobs: what is written for every job, and the turns of a pool, which
 // are written whole for each of its jobs, more than once.
 func TestSizesOfJobs(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	const kib = 1 << 10
@@ -161,6 +164,7 @@ func TestSizesOfJobs(t *testing.T) {
 // TestPagesOfAMegabyte: an answer of DynamoDB has at most 1 MB, however few
 // rows that is.
 func TestPagesOfAMegabyte(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	long := strings.Repeat("x", 60<<10)
@@ -227,6 +231,7 @@ func TestPagesOfAMegabyte(t *testing.T) {
 // TestManyRowsOfOneTime: DynamoDB gives rows whose times are equal in any
 // order, and 200 hosts that were launched together are due together.
 func TestManyRowsOfOneTime(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	var want []string
@@ -262,6 +267,7 @@ func TestManyRowsOfOneTime(t *testing.T) {
 // TestRowsThatAreInAnIndexNoMore: an index lags behind its table, and its rows
 // are read anew. Here the row is changed behind the index's back.
 func TestRowsThatAreInAnIndexNoMore(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	for n := range 3 {

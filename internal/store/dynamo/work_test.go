@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // newWork is a job of the service render that waits.
@@ -26,6 +27,7 @@ func workRow(id string) map[string]string { return jobsRow("work/render/" + id) 
 
 // TestWorkIsInIndexesWhileItMust: by pool as long as it is there, by due until it has ended.
 func TestWorkIsInIndexesWhileItMust(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	if err := w.CreateWork(t.Context(), newWork("a")); err != nil {
@@ -68,6 +70,7 @@ func TestWorkIsInIndexesWhileItMust(t *testing.T) {
 
 // TestLogsAreSmall in the row, which is paid for with each line.
 func TestLogsAreSmall(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	j := newWork("a")
@@ -83,6 +86,7 @@ func TestLogsAreSmall(t *testing.T) {
 
 // TestDamagedWork is told of, and hides no other.
 func TestDamagedWork(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	for _, id := range []string{"a", "b", "c"} {
