@@ -212,3 +212,19 @@ func declarations(file *ast.File) []string {
 	}
 	return names
 }
+
+// repositoryPath is a path of the repository, as a page quotes it.
+var repositoryPath = regexp.MustCompile("`((?:agentd|controld|docs|examples|internal|packer|proto|scripts|systemd)/[A-Za-z0-9_./-]*)`")
+
+// TestRecipes checks that every path that the pages for developers name exists.
+func TestRecipes(t *testing.T) {
+	all := pages(t)
+	for _, path := range []string{"CONTRIBUTING.md", "docs/architecture.md", "docs/design.md", "docs/testing.md"} {
+		for _, m := range repositoryPath.FindAllStringSubmatch(outsideFences(all[path]), -1) {
+			dir, name, isGo := strings.Cut(m[1], ".")
+			if _, err := os.Stat(filepath.Join("..", m[1])); err != nil && (!isGo || declared(dir, name) != nil) {
+				t.Errorf("%s names %s, which does not exist", path, m[1])
+			}
+		}
+	}
+}
