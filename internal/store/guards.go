@@ -38,10 +38,10 @@ var Breakers = define(Spec[lifecycle.Breaker]{
 	SQL:        Table{Name: "guards", Prefix: "breaker/"}, Dynamo: Table{Name: "leases", Prefix: "guard/breaker/"},
 })
 
-// maxEntries is how many bytes the entries of an account have as JSON, at most.
-const maxEntries = 1 << 20
+// maxReservations is how many bytes the reservations of a ledger have as JSON, at most.
+const maxReservations = 1 << 20
 
-// QuotaLedgers are the accounts of limits. Their entries are compressed for the reason that the turns are.
+// QuotaLedgers are the ledgers of limits on hosts. Their reservations are compressed for the same reason as slots.
 var QuotaLedgers = define(Spec[lifecycle.QuotaLedger]{
 	Name:       "account",
 	Key:        func(a *lifecycle.QuotaLedger) Key { return Key{a.Name} },
@@ -51,7 +51,7 @@ var QuotaLedgers = define(Spec[lifecycle.QuotaLedger]{
 	Blank:      func(key Key) lifecycle.QuotaLedger { return lifecycle.QuotaLedger{Name: key[0]} },
 	Normalize:  normalizeLedger,
 	SQL:        Table{Name: "guards", Prefix: "account/"}, Dynamo: Table{Name: "leases", Prefix: "guard/account/"},
-	Large: []Large[lifecycle.QuotaLedger]{{"entries", func(a *lifecycle.QuotaLedger) any { return &a.Reservations }, maxEntries}},
+	Large: []Large[lifecycle.QuotaLedger]{{"entries", func(a *lifecycle.QuotaLedger) any { return &a.Reservations }, maxReservations}},
 })
 
 func normalizeBreaker(b lifecycle.Breaker) lifecycle.Breaker {
@@ -93,12 +93,12 @@ func (s Store) UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (lifecycl
 	return update(ctx, s, Breakers, b)
 }
 
-// QuotaLedger reads the account of a limit. One that was never written is empty and of version 0.
+// QuotaLedger reads the ledger of a limit. One that was never written is empty and of version 0.
 func (s Store) QuotaLedger(ctx context.Context, name string) (lifecycle.QuotaLedger, error) {
 	return get(ctx, s, QuotaLedgers, Key{name})
 }
 
-// UpdateQuotaLedger replaces the account whose stored version is a.Version (0: there is none): else ErrConflict.
+// UpdateQuotaLedger replaces the ledger whose stored version is a.Version (0: there is none): else ErrConflict.
 func (s Store) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
 	return update(ctx, s, QuotaLedgers, a)
 }

@@ -6,28 +6,28 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// maxOpenTurns is how many bytes the open turns of a pool have as JSON, at most: 1,000 turns of less than 1 KB.
-const maxOpenTurns = 1 << 20
+// maxOpenSlots is how many bytes the open slots of a pool have as JSON, at most: 1,000 slots of less than 1 KB.
+const maxOpenSlots = 1 << 20
 
-// SlotTables are the accounts of the job pools, a row a pool.
+// SlotTables are the slots of the job pools, one row for each pool.
 //
-// The open turns are written whole at each change. A thousand of them as attributes would be 200 to 400 KB, where a
-// DynamoDB row may have 400, and a unit is paid for each KB, of which one row takes 1,000 a second. Compressed they
-// are about a tenth, since their repositories, hosts and times are much alike.
+// The open slots are written whole at each change. A thousand of them as attributes would be 200 to 400 KB. A DynamoDB
+// row may have 400 KB, each KB costs a write unit, and one row takes 1,000 units a second. Compressed they are about a
+// tenth, since their repositories, hosts and times are much alike.
 var SlotTables = define(Spec[lifecycle.SlotTable]{
 	Name:       "turns",
-	Label:      func(key Key) string { return "turns of pool " + key[0] },
+	Label:      func(key Key) string { return "slots of pool " + key[0] },
 	Key:        func(t *lifecycle.SlotTable) Key { return Key{t.Pool} },
 	KeyColumns: []string{"pool"},
 	Version:    func(t *lifecycle.SlotTable) *int64 { return &t.Version },
 	Upsert:     true,
 	Blank:      func(key Key) lifecycle.SlotTable { return lifecycle.SlotTable{Pool: key[0]} },
-	Normalize:  normalizeTurns,
+	Normalize:  normalizeSlots,
 	SQL:        Table{Name: "turns"}, Dynamo: Table{Name: "jobs", Prefix: "turns/"},
-	Large: []Large[lifecycle.SlotTable]{{"open", func(t *lifecycle.SlotTable) any { return &t.Open }, maxOpenTurns}},
+	Large: []Large[lifecycle.SlotTable]{{"open", func(t *lifecycle.SlotTable) any { return &t.Open }, maxOpenSlots}},
 })
 
-func normalizeTurns(t lifecycle.SlotTable) lifecycle.SlotTable {
+func normalizeSlots(t lifecycle.SlotTable) lifecycle.SlotTable {
 	t.Open = cloned(t.Open)
 	for i := range t.Open {
 		toUTC(&t.Open[i].AssignedAt)
@@ -35,12 +35,12 @@ func normalizeTurns(t lifecycle.SlotTable) lifecycle.SlotTable {
 	return t
 }
 
-// SlotTable reads the accounts of a pool, consistently. Those of a pool that has none are empty and of version 0.
+// SlotTable reads the slots of a pool, consistently. The table of a pool that has none is empty and of version 0.
 func (s Store) SlotTable(ctx context.Context, pool string) (lifecycle.SlotTable, error) {
 	return get(ctx, s, SlotTables, Key{pool})
 }
 
-// UpdateSlotTable replaces the accounts whose stored version is t.Version (0: there are none): else ErrConflict.
+// UpdateSlotTable replaces the table whose stored version is t.Version (0: there is none): else ErrConflict.
 func (s Store) UpdateSlotTable(ctx context.Context, t lifecycle.SlotTable) (lifecycle.SlotTable, error) {
 	return update(ctx, s, SlotTables, t)
 }

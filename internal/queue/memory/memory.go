@@ -16,18 +16,19 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/queue/hint"
 )
 
 // Queue keeps the messages of every resource and usage class.
 type Queue struct {
 	// Now is the queue's clock. Visibility is how long a received message is
-	// hidden, Retention how long one is kept. Change them only while nobody
-	// calls, such as on a fresh Clone.
+	// hidden, Retention how long one is kept. Change them only while nothing
+	// calls, such as on a new Clone.
 	Now        func() time.Time
 	Visibility time.Duration
 	Retention  time.Duration
-	// Logger hears of messages that cannot be parsed.
+	// Logger gets the messages that cannot be parsed; default none.
 	Logger hclog.Logger
 
 	mu       sync.Mutex
@@ -115,7 +116,7 @@ func (q *Queue) Receive(ctx context.Context, name lifecycle.QueueName, limit int
 		}
 		parsed, err := lifecycle.ParseMessage([]byte(m.body))
 		if err != nil {
-			q.Logger.Warn("deleting a queue message that cannot be parsed", "class", name.ResourceClass, "usage", name.UsageClass, "error", err)
+			q.Logger.Warn("deleting a queue message that cannot be parsed", logkey.Class, name.ResourceClass, logkey.Usage, name.UsageClass, logkey.Error, err)
 			q.remove(name, m.id)
 			continue
 		}

@@ -64,7 +64,7 @@ func (q *Queue) create(ctx context.Context) (string, error) {
 	case err == nil:
 		q.know(*out.QueueUrl)
 		return *out.QueueUrl, nil
-	case aws.ClassOf(err) == aws.Exists: // somebody else was faster, and made another one
+	case aws.ClassOf(err) == aws.Exists: // another replica was faster, and made one that differs
 		return q.find(ctx)
 	}
 	return "", aws.Wrap("create queue "+q.name, err)
@@ -97,8 +97,8 @@ func (q *Queue) correct(ctx context.Context, url string, dryRun bool) (why []str
 	return why, nil
 }
 
-// policyOf lets the rules of the queue's own account and region write to it, and
-// nobody else: whoever could, could have hosts ended.
+// policyOf lets only the rules of the queue's own account and region write to it: a
+// writer of notices can have hosts ended.
 func policyOf(queueARN string) string {
 	parts := strings.SplitN(queueARN, ":", 6) // arn:PARTITION:sqs:REGION:ACCOUNT:NAME
 	if len(parts) != 6 {

@@ -1,9 +1,9 @@
-// Package notices hears what EC2 announces of machines: events that a rule of
+// Package notices receives what EC2 announces about machines: events that a rule of
 // EventBridge puts into a queue of Amazon SQS, <prefix>-notices. A rule matches
-// the machines of the whole account, so most notices may be about none of ours.
+// the machines of the whole account, so most notices may be about machines of others.
 //
-// What cannot be parsed is logged and deleted, not put aside: EventBridge keeps
-// the form of its events, and who put something else there knows what it was.
+// A message that cannot be parsed is logged and deleted. It is not put aside:
+// EventBridge keeps the form of its events, and any other sender knows what it sent.
 package notices
 
 import (
@@ -19,6 +19,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 const (
@@ -29,10 +30,10 @@ const (
 	// atOnce is the most that SQS hands out in one answer.
 	atOnce = 10
 	// visibility is how long a received notice is hidden: more than ten of them
-	// take to be worked on. An interruption that nobody acknowledged is then heard
+	// take to be worked on. An interruption that was not acknowledged is then received
 	// again well before it happens.
 	visibility = 30 * time.Second
-	// retention is how long a notice is kept that nobody receives: what was
+	// retention is how long a notice is kept that is not received: what was
 	// announced before that has happened.
 	retention = 15 * time.Minute
 )
@@ -41,7 +42,7 @@ const (
 type Options struct {
 	// Prefix begins the name of the queue; default "remuda".
 	Prefix string
-	// Logger hears of notices that cannot be parsed.
+	// Logger gets the notices that cannot be parsed; default none.
 	Logger hclog.Logger
 }
 
@@ -88,9 +89,9 @@ func (q *Queue) Receive(ctx context.Context) ([]lifecycle.NoticeDelivery, error)
 		n, err := lifecycle.ParseNotice([]byte(sdk.ToString(m.Body)))
 		switch {
 		case errors.Is(err, lifecycle.ErrNoticeIgnored):
-			q.log.Debug("deleting a notice", "message", sdk.ToString(m.MessageId), "reason", err)
+			q.log.Debug("deleting a notice", logkey.Message, sdk.ToString(m.MessageId), logkey.Reason, err)
 		case err != nil:
-			q.log.Warn("deleting what is no notice of EC2", "queue", q.name, "message", sdk.ToString(m.MessageId), "error", err)
+			q.log.Warn("deleting a message that is no notice of EC2", logkey.Queue, q.name, logkey.Message, sdk.ToString(m.MessageId), logkey.Error, err)
 		default:
 			notices = append(notices, lifecycle.NoticeDelivery{Notice: n, Handle: handle})
 			continue
@@ -99,7 +100,7 @@ func (q *Queue) Receive(ctx context.Context) ([]lifecycle.NoticeDelivery, error)
 	}
 	if len(others) > 0 {
 		if err := q.Delete(ctx, others...); err != nil {
-			q.log.Warn("not deleted; they come again", "queue", q.name, "messages", len(others), "error", err)
+			q.log.Warn("notices not deleted, they come again", logkey.Queue, q.name, logkey.Count, len(others), logkey.Error, err)
 		}
 	}
 	return notices, nil
@@ -122,7 +123,7 @@ func (q *Queue) Delete(ctx context.Context, handles ...string) error {
 		return q.failed(what, err)
 	}
 	for _, f := range out.Failed {
-		q.log.Debug("not deleted; it comes again", "queue", q.name, "code", sdk.ToString(f.Code), "error", sdk.ToString(f.Message))
+		q.log.Debug("notice not deleted, it comes again", logkey.Queue, q.name, logkey.Code, sdk.ToString(f.Code), logkey.Error, sdk.ToString(f.Message))
 	}
 	return nil
 }

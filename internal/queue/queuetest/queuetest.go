@@ -108,7 +108,7 @@ const (
 	realRetention  = 8 * time.Second
 )
 
-// RunInRealTime runs the suite on a service whose clock nobody can set. Its
+// RunInRealTime runs the suite on a service whose clock cannot be set. Its
 // tests run all at once, since they wait much and do little.
 func RunInRealTime(t *testing.T, open func(t *testing.T, o Options) Service) {
 	var wg sync.WaitGroup

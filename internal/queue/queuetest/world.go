@@ -51,7 +51,7 @@ const moment = 50 * time.Millisecond
 // pass lets d pass.
 func (w *world) pass(d time.Duration) {
 	if w.real {
-		time.Sleep(d + moment) // nobody can set the service's clock
+		time.Sleep(d + moment) // the service's clock cannot be set
 		return
 	}
 	w.mu.Lock()
@@ -59,8 +59,8 @@ func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-// almost lets d pass but for the last moment: in real time nothing of it, or a
-// busy machine would let all of it pass.
+// almost lets d pass except for its last moment. In real time it waits for nothing, or
+// all of d might pass on a busy machine.
 func (w *world) almost(d time.Duration) {
 	if !w.real {
 		w.pass(d - time.Nanosecond)
@@ -84,7 +84,7 @@ func (w *world) logged() string {
 
 // patience is how long a message in real time may be late: on a busy machine
 // everything is. It is less than the visibility that services have by default,
-// so one that does not take what it is told is found out.
+// so a service that ignores the visibility it was given is found out.
 const patience = 20 * time.Second
 
 // receiveAll receives; in real time until all that are wanted have come, since

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/queue/hint"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 )
@@ -146,7 +147,7 @@ func (q *Queue) take(c *db.Conn, name lifecycle.QueueName, limit int) ([]lifecyc
 			m, err := lifecycle.ParseMessage(body)
 			if err != nil {
 				q.db.Logger().Warn("deleting a queue message that cannot be parsed",
-					"class", name.ResourceClass, "usage", name.UsageClass, "error", err)
+					logkey.Class, name.ResourceClass, logkey.Usage, name.UsageClass, logkey.Error, err)
 				broken = append(broken, id)
 				return nil
 			}

@@ -25,7 +25,7 @@ type batch struct {
 	entries   int
 	// call makes it for the entries of these numbers.
 	call func(url string, entries []int) ([]types.BatchResultErrorEntry, error)
-	// forgives says of the failure of an entry that it is none; nil: none is.
+	// forgives reports whether the failure of an entry counts as a success; nil: it never does.
 	forgives func(error) bool
 }
 

@@ -58,7 +58,7 @@ func (e ensurer) ensure(ctx context.Context) ([]lifecycle.Resource, error) {
 	case err == nil:
 		e.urls.Store(e.queue, *out.QueueUrl)
 		return created, nil
-	case aws.ClassOf(err) == aws.Exists: // somebody else was faster, and made another one
+	case aws.ClassOf(err) == aws.Exists: // another replica was faster, and made one that differs
 		if url, err := e.find(ctx, e.queue); err == nil {
 			return e.correct(ctx, url)
 		}

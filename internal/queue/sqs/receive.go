@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/queue/hint"
 )
 
@@ -65,7 +66,7 @@ func (q *Queue) parse(queue string, got []types.Message) (good []lifecycle.Deliv
 		seen[id] = true
 		message, err := lifecycle.ParseMessage([]byte(sdk.ToString(m.Body)))
 		if err != nil {
-			q.log.Warn("putting a queue message aside that cannot be parsed", "queue", queue, "message", id, "to", q.malformed(), "error", err)
+			q.log.Warn("putting a queue message aside that cannot be parsed", logkey.Queue, queue, logkey.Message, id, logkey.To, q.malformed(), logkey.Error, err)
 			malformed = append(malformed, m)
 			continue
 		}
@@ -81,12 +82,12 @@ func (q *Queue) putAside(ctx context.Context, queue string, messages []types.Mes
 	var moved []string
 	for _, m := range messages { // each for itself: they may be large
 		if err := q.send(ctx, q.malformed(), []string{sdk.ToString(m.Body)}); err != nil {
-			q.log.Error("cannot put a queue message aside", "queue", queue, "message", sdk.ToString(m.MessageId), "error", err)
+			q.log.Error("cannot put a queue message aside", logkey.Queue, queue, logkey.Message, sdk.ToString(m.MessageId), logkey.Error, err)
 			continue
 		}
 		moved = append(moved, sdk.ToString(m.ReceiptHandle))
 	}
 	if err := q.delete(ctx, queue, moved); err != nil {
-		q.log.Error("cannot delete queue messages that were put aside", "queue", queue, "error", err)
+		q.log.Error("cannot delete queue messages that were put aside", logkey.Queue, queue, logkey.Error, err)
 	}
 }

@@ -2,12 +2,12 @@
 // each resource and usage class, named <prefix>-<resource class>-<usage class>,
 // and one for bodies that cannot be parsed, <prefix>-malformed.
 //
-// No queue has a redrive policy: a message of a good host that nobody fits is
+// No queue has a redrive policy: a message about a host that fits no request is
 // received many times, and must not end among the malformed ones for that.
 //
 // A receive waits up to a second for a first message, for two reasons. Without
 // a wait SQS asks only some of its servers and may miss what is there; the
-// by-pool index would still find the host, but everybody would look at the same
+// by-pool index would still find the host, but all replicas would look at the same
 // hosts first. And only a request that finds too few hosts waits at all, before
 // it launches one, which takes half a minute.
 package sqs
@@ -41,7 +41,7 @@ type Options struct {
 	Prefix string
 	// Queues are those that Ensure makes.
 	Queues []lifecycle.QueueName
-	// Logger hears of messages that cannot be parsed.
+	// Logger gets the messages that cannot be parsed; default none.
 	Logger hclog.Logger
 	// Visibility is how long a received message is hidden from others, in whole
 	// seconds; default hint.Visibility.

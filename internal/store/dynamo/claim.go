@@ -14,9 +14,8 @@ import (
 
 type record = lifecycle.Record
 
-// claimed are the attributes that Record.Claimed gives a value or takes it
-// from, but for the counters and the runner name. The trust key of a bound host
-// gets the value that the condition asks for.
+// claimed are the attributes that Record.Claimed sets or removes, except the counters and
+// the runner name. The trust key of a bound host gets the value that the condition asks for.
 var claimed = []string{
 	"state", pooledAt, poolKey, runID, "runAttempt", "repository", requestID, "maxRuntime", "labels", "registration",
 	"jobsOf", "githubRunnerId", "threshold", dueAt, dueShard, "updatedAt", "reason", "trustKey",

@@ -13,10 +13,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Ensure makes the tables what they should be and tells what it created or
-// changed; a dry run changes nothing and tells what it would. It deletes
-// nothing, and a table or index of ours that somebody made with other keys is
-// ErrRefused. One table that fails does not keep it from the others.
+// Ensure makes the tables what they should be and returns what it created or
+// changed; a dry run changes nothing and returns what it would change. It deletes
+// nothing. A table or index of our name that was made with other keys is
+// ErrRefused. A table that fails does not keep it from the others.
 func (s *Store) Ensure(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error) {
 	ensuring := make([]ensurer, len(schemas))
 	errs := make([]error, len(schemas))
@@ -77,7 +77,7 @@ func (e *ensurer) table(ctx context.Context) error {
 	if err := e.keys(found); err != nil {
 		return err
 	}
-	// What was created with the table is not told of once more.
+	// What was created with the table is not reported a second time.
 	silent := len(e.changes)
 	err = errors.Join(e.billing(ctx, found), e.indexes(ctx, found), e.expiry(ctx), e.backups(ctx))
 	if silent > 0 {

@@ -11,12 +11,13 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 const (
 	// activeWithin is how long a table or index may take to be made. Tables
 	// take about 10 s, indexes a few minutes, and longer the more rows there
-	// are: what is not done by then is told of, and goes on by itself.
+	// are: what is not done by then is reported, and goes on by itself.
 	activeWithin = 5 * time.Minute
 	// firstLook is doubled with every look up to longestLook, which is short
 	// beside the 10 s that a table takes.
@@ -104,7 +105,7 @@ func (e *ensurer) backups(ctx context.Context) error {
 	}
 	out, err := e.client.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: e.name()})
 	if aws.Code(err) == "UnknownOperationException" { // an emulator
-		e.log.Warn("this endpoint knows no backups", "table", *e.name())
+		e.log.Warn("this endpoint knows no backups", logkey.Table, *e.name())
 		return nil
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // failed is the error of a call to a table. What names a table or a schema that
@@ -25,11 +26,11 @@ func (s *Store) failed(what, table string, err error) error {
 // logDamaged logs a row of ours that cannot be read, once.
 func (s *Store) logDamaged(table, key string, err error) {
 	if _, logged := s.damaged.LoadOrStore(table+" "+key, true); !logged {
-		s.log.Error("leaving out a row that cannot be read: repair it or delete it", "table", *s.table(table), "row", key, "error", err)
+		s.log.Error("leaving out a row that cannot be read: repair it or delete it", logkey.Table, *s.table(table), logkey.Row, key, logkey.Error, err)
 	}
 }
 
-// Why something was given up that another time may do.
+// Reasons to give up a call that may succeed at another time.
 var (
 	errThrottled = errors.New("the table takes no more for now")
 	errRaced     = errors.New("others were faster each time")

@@ -200,7 +200,7 @@ func (s *Store) readHistory(ctx context.Context, input *dynamodb.QueryInput, att
 	}
 }
 
-// itemAt is the first item of which something may be behind a position.
+// itemAt is the first item that may have events after a position.
 func itemAt(position string) string {
 	if position == behind(position) {
 		return position
@@ -209,7 +209,7 @@ func itemAt(position string) string {
 }
 
 // soundEvents are the events of an item that have not expired. A damaged item
-// has none and is told of once.
+// has none and is logged once.
 func (s *Store) soundEvents(it item) []event {
 	r, err := decode[struct {
 		Events []event `json:"events"`

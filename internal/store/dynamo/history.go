@@ -15,16 +15,16 @@ import (
 	"github.com/remuda-ci/remuda/internal/store"
 )
 
-// The history is one chain of items, each of them what one operation had to
-// tell. A watcher reads on from where it was, so nothing may ever appear before
-// a place that somebody has passed. Clocks cannot promise that, as those of two
-// replicas differ and a write may take its time. A chain can: an item is
-// written at the place that follows the last one, under the condition that
-// nobody took that place. Whoever lost it looks for the end and tries again. So
-// when an item can be seen, all before it can.
+// The history is one chain of items, each with the events of one operation. A
+// watcher reads on from where it was, so no item may ever appear before a place
+// that a watcher has passed. Clocks cannot promise that: those of two replicas
+// differ, and a write may take its time. A chain can: an item is written at the
+// place after the last one, under the condition that this place is free. A
+// replica that finds it taken looks for the end and tries again. So when an item
+// can be seen, all before it can.
 //
-// A replica appends one item at a time, and remembers where the end was when it
-// wrote it itself: alone, it needs one call for each item.
+// A replica appends one item at a time, and remembers the end when it wrote it
+// itself. A single replica thus needs one call for each item.
 
 // chain is the subject of the chain's items.
 const chain = "fleet"
@@ -33,24 +33,24 @@ const (
 	// The place of an item has 16 hexadecimal digits, and an event's id 4 more,
 	// for where it is in its item.
 	placeDigits, indexDigits = 16, 4
-	// endKnown is how long the own last item is taken for the end without a
-	// look. It must be much shorter than chainRests.
+	// endKnown is how long a replica takes its own last item for the end without
+	// reading. It must be much shorter than chainRests.
 	endKnown = time.Hour
 	// chainRests is how little of its retention the last item has left when
-	// the chain goes on elsewhere, at a place that the clock tells: once
-	// DynamoDB has removed it, nobody could tell the end from it. Twelve hours
+	// the chain goes on elsewhere, at a place that the clock gives: once
+	// DynamoDB has removed that item, the end could not be found. Twelve hours
 	// without an event have passed then, so no replica takes an older item for
 	// the end.
 	chainRests = store.EventRetention / 2
 )
 
-// Losing a place is no sign of trouble: somebody else got on. So there are many
-// tries, and the waits between them stay those of a third one, 200 ms at most.
+// Losing a place is no sign of trouble: another replica made progress. So there are
+// many tries, and the waits between them stay those of a third one, 200 ms at most.
 const racingTries, racingWait = 50, 3
 
 // history is what this replica knows of the chain.
 type history struct {
-	// turn holds one value: whoever takes it appends.
+	// turn holds one value; the goroutine that takes it appends.
 	turn chan struct{}
 	// end is the place of the last item, and own that of this replica's last.
 	end, own uint64
@@ -143,10 +143,10 @@ func (s *Store) findEnd(ctx context.Context, what string) error {
 // that place.
 const begun = "history"
 
-// settle finds where the chain goes on when its end does not tell: at one
-// place for all replicas, whatever their clocks say. Two of them at once would
-// make two chains, of which watchers see the one that is behind the other. What
-// another settled counts if nothing was written there yet.
+// settle finds where the chain goes on when its end does not say it: at one
+// place for all replicas, whatever their clocks say. Two places at once would
+// make two chains, and watchers would see only the later one. A place that another
+// replica settled counts if nothing was written there yet.
 func (s *Store) settle(ctx context.Context, what string, last uint64) error {
 	// A place by the clock is behind every place that was ever taken: an hour
 	// has room for 4 billion items.

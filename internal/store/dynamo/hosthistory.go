@@ -12,10 +12,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/store"
 )
 
-// The history has no index by host: an operation tells of many hosts in one
-// item, and a copy for each of them would cost every claim and release a write
-// unit a host, for a question that a person asks now and then. So who asks pays:
-// the chain is read backwards, until it is older than the question.
+// The history has no index by host: the events of an operation, about many hosts, are
+// one item. A copy for each host would cost every claim and release a write unit a
+// host, for a question that a person asks now and then. So the question pays: the
+// chain is read backwards, until it is older than what was asked for.
 const (
 	// hostHistoryReads bounds the calls of one question, 1 MB each: 128 read
 	// units, about 3,500 events. A fleet of 1,000 hosts with jobs of 10 minutes

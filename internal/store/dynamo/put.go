@@ -64,7 +64,7 @@ func (s *Store) put(ctx context.Context, what, table string, row item, c conditi
 	return nil
 }
 
-// conditionFailed tells of a failed condition, with the row that was found.
+// conditionFailed reports whether an error is a failed condition, with the row that was found.
 func conditionFailed(err error) (item, bool) {
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/store/token"
 )
@@ -72,7 +73,7 @@ func (s *Store) AllReports(ctx context.Context, of lifecycle.PageOf) (reportPage
 }
 
 // soundReport is the report of an item. What an agent wrote is untrusted: an
-// item that is no report counts as none, and is told of once until it is one
+// item that is no report counts as none. It is logged once until it is a report
 // again, since reports are read several times a second.
 func (s *Store) soundReport(it item) (report, bool) {
 	key := textOf(it, hostKey)
@@ -81,8 +82,8 @@ func (s *Store) soundReport(it item) (report, bool) {
 		s.unsound.Delete(key)
 		return store.NormalizeReport(p), true
 	}
-	if _, told := s.unsound.LoadOrStore(key, true); !told {
-		s.log.Warn("ignoring a report that cannot be read", "host", key, "error", err)
+	if _, logged := s.unsound.LoadOrStore(key, true); !logged {
+		s.log.Warn("ignoring a report that cannot be read", logkey.Instance, key, logkey.Error, err)
 	}
 	return report{}, false
 }

@@ -189,7 +189,7 @@ func (s *Store) sound(k *store.Kind, it item) store.Row {
 
 var errKeys = errors.New("a key has another form")
 
-// keyOf is the key of which text is the attribute, in a table with one.
+// keyOf is the key in a key attribute, for a table that has one such.
 func keyOf(k *store.Kind, text string) (key store.Key, err error) {
 	rest, ok := strings.CutPrefix(text, k.Dynamo.Prefix)
 	parts := strings.SplitN(rest, "/", len(k.KeyColumns))

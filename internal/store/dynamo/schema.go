@@ -62,7 +62,7 @@ type schema struct {
 	indexes    []indexSchema
 	// expires: rows have an expiresAt.
 	expires bool
-	// backup: what is lost with the table cannot be made anew.
+	// backup: rows that are lost with the table cannot be made again.
 	backup bool
 }
 

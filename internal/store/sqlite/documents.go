@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 )
@@ -44,7 +45,7 @@ func (s *Store) readable(c *db.Conn, what string, k *store.Kind, strict bool, qu
 
 func (s *Store) logDamaged(what, key string, err error) {
 	if _, logged := s.damaged.LoadOrStore(what+" "+key, true); !logged {
-		s.db.Logger().Error("leaving out a row that cannot be read: repair it or delete it", "row", key, "error", err)
+		s.db.Logger().Error("leaving out a row that cannot be read: repair it or delete it", logkey.Row, key, logkey.Error, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 	"github.com/remuda-ci/remuda/internal/store/token"
 )
@@ -81,7 +82,7 @@ func (s *Store) AllReports(ctx context.Context, of lifecycle.PageOf) (reportPage
 }
 
 // readReports reads rows of the agents' table. What an agent wrote is
-// untrusted: a document that is no report counts as none, and is told of.
+// untrusted: a document that is no report counts as none, and is logged.
 func (s *Store) readReports(ctx context.Context, what, query string, args ...any) (found []reportRow, err error) {
 	err = s.db.Read(ctx, what, func(c *db.Conn) error {
 		found = nil
@@ -94,7 +95,7 @@ func (s *Store) readReports(ctx context.Context, what, query string, args ...any
 			err := json.Unmarshal(text, &row.report)
 			row.sound = err == nil
 			row.report.HostKey = row.hostKey
-			s.tellUnsound(row, err)
+			s.logUnsound(row, err)
 			found = append(found, row)
 			return nil
 		})
@@ -102,15 +103,15 @@ func (s *Store) readReports(ctx context.Context, what, query string, args ...any
 	return found, err
 }
 
-// tellUnsound logs a report that cannot be read, once until it can be again:
+// logUnsound logs a report that cannot be read, once until it can be again:
 // reports are read several times a second.
-func (s *Store) tellUnsound(row reportRow, err error) {
+func (s *Store) logUnsound(row reportRow, err error) {
 	if row.sound {
 		s.unsound.Delete(row.hostKey)
 		return
 	}
-	if _, told := s.unsound.LoadOrStore(row.hostKey, true); !told {
-		s.db.Logger().Warn("ignoring a report that cannot be read", "host", row.hostKey, "error", damaged("read report", err))
+	if _, logged := s.unsound.LoadOrStore(row.hostKey, true); !logged {
+		s.db.Logger().Warn("ignoring a report that cannot be read", logkey.Instance, row.hostKey, logkey.Error, damaged("read report", err))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,19 +63,20 @@ func makeStatements(k *store.Kind) statements {
 
 // arguments are the row as the parameters of insert and update.
 func arguments(what string, k *store.Kind, row store.Row) ([]any, error) {
-	doc, err := json.Marshal(row)
+	// Not the pointer: JSON then copies each time of the row to ask whether it is zero.
+	doc, err := json.Marshal(reflect.ValueOf(row).Elem().Interface())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	args := make([]any, 0, len(statementsOf[k.ID].columns))
-	args = append(args, string(doc), *k.Version(row))
+	values := make([]any, 0, len(statementsOf[k.ID].columns))
+	values = append(values, string(doc), *k.Version(row))
 	for i := range k.Columns {
-		args = append(args, argument(k.Value(row, i)))
+		values = append(values, argument(k.Value(row, i)))
 	}
 	if k.Expiring {
-		args = append(args, db.Time(k.Expires(row)))
+		values = append(values, db.Time(k.Expires(row)))
 	}
-	return append(args, keyArguments(k, k.Key(row))...), nil
+	return append(values, keyArguments(k, k.Key(row))...), nil
 }
 
 func argument(v store.Value) any {

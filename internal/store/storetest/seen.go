@@ -27,8 +27,8 @@ func testSeeOnce(t *testing.T, w world) {
 	}
 }
 
-// testSeeOnceAgain: whoever looked meanwhile does not lengthen the time, and an
-// id whose time is over counts no more, whether or not its row is still there.
+// testSeeOnceAgain: another look before the end does not lengthen the time, and an
+// id whose time is over does not count, whether or not its row is still there.
 func testSeeOnceAgain(t *testing.T, w world) {
 	see := func(until time.Time) error { return w.Store.SeeOnce(t.Context(), "token", "a", until) }
 	const d = 90*time.Second + time.Nanosecond // no whole second

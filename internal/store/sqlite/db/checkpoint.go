@@ -1,5 +1,7 @@
 package db
 
+import "github.com/remuda-ci/remuda/internal/logkey"
+
 const (
 	// checkpointAfter is how many writes are let pile up in the log (the -wal
 	// file) before they are copied into the file proper: about 10 MiB.
@@ -24,7 +26,7 @@ func (d *DB) checkpointLoop(c *Conn) {
 			return
 		}
 		if err := d.checkpoint(c); err != nil {
-			d.logger.Warn("could not copy the log into the database", "file", d.path, "error", err)
+			d.logger.Warn("checkpoint failed", logkey.File, d.path, logkey.Error, err)
 		}
 	}
 }
@@ -34,7 +36,7 @@ func (d *DB) checkpoint(c *Conn) error {
 	if err != nil || pages < longLog {
 		return err
 	}
-	// What is left is only what was written meanwhile, so this is short.
+	// Only what was written during the first checkpoint is left, so this is short.
 	w := <-d.writer
 	defer func() { d.writer <- w }()
 	_, err = w.checkpoint()

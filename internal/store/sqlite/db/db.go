@@ -19,7 +19,7 @@ import (
 type Options struct {
 	// Now is the clock of the store; time.Now if nil.
 	Now func() time.Time
-	// Logger hears of rows that cannot be read; none if nil.
+	// Logger gets the rows that cannot be read; none if nil.
 	Logger hclog.Logger
 	// Wait bounds how long a call waits for another process that has the file
 	// locked; 5 s if zero. Transactions last about a millisecond, so a longer
@@ -28,9 +28,9 @@ type Options struct {
 	// Light is for an agent, which does two reads a second: one connection
 	// with a small cache, and the clearing of expired rows left to controld.
 	Light bool
-	// ReadOnly is for who only looks: the file is not made, its schema not brought
-	// up to date, and every write fails. It needs no right to write. Beside a file
-	// that nobody has open SQLite leaves an empty -wal and a -shm file.
+	// ReadOnly is for commands that only read: the file is not made, its schema not
+	// brought up to date, and every write fails. It needs no right to write. Beside a
+	// file that no process has open SQLite leaves an empty -wal and a -shm file.
 	ReadOnly bool
 }
 
@@ -116,7 +116,7 @@ func (d *DB) Close() error {
 // Now is the store's clock.
 func (d *DB) Now() time.Time { return d.now() }
 
-// Logger is where to tell of rows that cannot be read.
+// Logger is for rows that cannot be read.
 func (d *DB) Logger() hclog.Logger { return d.logger }
 
 // RowsRead is how many rows queries have returned since Open.

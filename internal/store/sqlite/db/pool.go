@@ -112,7 +112,7 @@ func (d *DB) disconnect() error {
 
 // PagesRead is how many times queries have looked at a page of the file since
 // Open, from a cache or not: what they cost, whatever they returned. It waits
-// until nobody reads.
+// until no connection reads.
 func (d *DB) PagesRead(ctx context.Context) (int64, error) {
 	var held []*Conn
 	defer func() {

@@ -141,7 +141,7 @@ func (d *DB) checkVersion(c *Conn) error {
 // checkOwner keeps us from writing into another program's file.
 func (d *DB) checkOwner(c *Conn) error {
 	var id, tables int64
-	// In this order: who makes the tables meanwhile names the owner with them.
+	// In this order: a process that makes the tables in between names the owner with them.
 	if err := c.Get("SELECT count(*) FROM sqlite_schema", nil, &tables); err != nil {
 		return err
 	}

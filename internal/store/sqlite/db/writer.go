@@ -8,6 +8,7 @@ import (
 	sqlite "modernc.org/sqlite"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/retry"
 )
 
@@ -34,8 +35,8 @@ const (
 
 // Write runs fn in a transaction, which it may share with others that came at
 // the same time: they are committed together and then all answered. fn returns
-// errors of its own before its first change, and they hurt nobody else. It may
-// be called again after a roll-back, so it must start afresh; what it sets
+// errors of its own before its first change, and they do not affect the others. It may
+// be called again after a roll-back, so it must start from the beginning; what it sets
 // outside is good only when Write returns nil.
 //
 // A caller whose context ends while waiting gets an ErrUnavailable: a write
@@ -109,7 +110,7 @@ func (d *DB) commit(batch []*write) {
 	if err == nil && d.purge != nil {
 		d.wrote(len(batch))
 		if err := d.purge.step(d, c); err != nil {
-			d.logger.Warn("could not clear expired rows", "file", d.path, "error", err)
+			d.logger.Warn("expired rows not cleared", logkey.File, d.path, logkey.Error, err)
 		}
 	}
 }
@@ -151,7 +152,7 @@ func rollback(c *Conn) error {
 
 func (w *write) run(c *Conn) error {
 	if !w.stage.CompareAndSwap(stageWaiting, stageBegun) && w.stage.Load() == stageAbandoned {
-		return context.Canceled // nobody hears it
+		return context.Canceled // the caller has gone
 	}
 	return w.fn(c)
 }
