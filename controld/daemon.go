@@ -69,6 +69,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	}()
 	d.metrics = telemetry.NewMetrics()
 	metrics, p := d.metrics, d.backends
+	counts := func(port string) instrument.Calls { return instrument.Calls{Metrics: metrics, Port: port} }
 	records := d.records()
 	hosts, err := pools(c)
 	if err != nil {
@@ -85,13 +86,13 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	if d.fleet, err = fleet.New(fleet.Options{
 		Store:   records,
 		Guards:  records,
-		Queue:   countedQueue{p.queue, counter{metrics, "queue"}},
-		Compute: countedCompute{p.compute, counter{metrics, "compute"}},
-		GitHub:  countedGitHub{d.hub, counter{metrics, "github"}},
+		Queue:   instrument.Queue{Queue: p.queue, Calls: counts("queue")},
+		Compute: instrument.Compute{Compute: p.compute, Calls: counts("compute")},
+		GitHub:  instrument.GitHub{GitHub: d.hub, Calls: counts("github")},
 		Jobs:    jobOptions(c, records, d.hub), Releases: runnerReleases(d.hub),
 		Workers: workerOptions(c, records),
 		Pools:   hosts, Classes: classes(c), Sells: p.sells, Repositories: sweptRepositories(c),
-		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, Ensure: p.ensure, HostKey: p.hostKey, Notices: countedNotices(p.notices, metrics),
+		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, Ensure: p.ensure, HostKey: p.hostKey, Notices: instrument.Notices(p.notices, metrics),
 		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(),
 		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
 	}); err != nil {
@@ -102,7 +103,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 
 // records is the store whose calls are counted.
 func (d *daemon) records() store.Store {
-	return d.backends.store.Observed(counter{d.metrics, "store"}.called)
+	return d.backends.store.Observed(instrument.Calls{Metrics: d.metrics, Port: "store"}.Called)
 }
 
 // front builds the servers.

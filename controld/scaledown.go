@@ -1,11 +1,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/instrument"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
@@ -20,17 +20,6 @@ func scaleDown(c *config.Config, hub fleet.Registrations, metrics *telemetry.Met
 		return nil, &configError{fmt.Errorf("scale_down: %w", err)}
 	}
 	return &fleet.ScaleDown{
-		Policy: policy, GitHub: countedRegistrations{hub, counter{metrics, "github"}}, Scope: scope(c), Every: c.Sweeps.ScaleDown,
+		Policy: policy, GitHub: instrument.Registrations{Registrations: hub, Calls: instrument.Calls{Metrics: metrics, Port: "github"}}, Scope: scope(c), Every: c.Sweeps.ScaleDown,
 	}, nil
-}
-
-// countedRegistrations are registrations whose calls are counted.
-type countedRegistrations struct {
-	fleet.Registrations
-	counter
-}
-
-func (g countedRegistrations) Runner(ctx context.Context, repository string, id int64) (_ runner, err error) {
-	defer g.count("runner", &err)
-	return g.Registrations.Runner(ctx, repository, id)
 }

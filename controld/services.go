@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/instrument"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/server"
@@ -48,7 +49,7 @@ func (d *daemon) serviceOptions(ctx context.Context, c *config.Config) (*service
 	if err != nil {
 		return nil, err
 	}
-	o.Scaler = countedServices{scaler, counter{d.metrics, "services"}}
+	o.Scaler = instrument.Scaler{Scaler: scaler, Calls: instrument.Calls{Metrics: d.metrics, Port: "services"}}
 	return o, nil
 }
 
@@ -56,7 +57,7 @@ func (d *daemon) serviceOptions(ctx context.Context, c *config.Config) (*service
 func (d *daemon) backlog(s config.Service) services.Backlog {
 	if p := s.Queue.PostgREST; p != nil {
 		q := postgrest.New(postgrest.Options{URL: p.URL, Queued: p.Queued, Busy: p.Busy, TokenFile: p.TokenFile})
-		return countedBacklog{q, counter{d.metrics, "backlog"}}
+		return instrument.Backlog{Backlog: q, Calls: instrument.Calls{Metrics: d.metrics, Port: "backlog"}}
 	}
 	return workqueue.Backlog{Store: d.records(), AtMost: s.CountedJobs()}
 }

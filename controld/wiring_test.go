@@ -6,8 +6,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -15,10 +13,8 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/dev"
-	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/instrument"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/services"
-	"github.com/remuda-ci/remuda/internal/services/workqueue"
 	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
@@ -29,54 +25,6 @@ func scrape(m *telemetry.Metrics) string {
 	return w.Body.String()
 }
 
-// TestEveryCallIsCounted calls every method of every port. Behind them is
-// nothing, so each panics; a method that does not count first is found out, and
-// so is one that was added to a port and forgotten here.
-func TestEveryCallIsCounted(t *testing.T) {
-	metrics := telemetry.NewMetrics()
-	countedRows := func(port string) store.Store { return store.New(nil).Observed(counter{metrics, port}.called) }
-	for name, port := range map[string]struct{ counted, port any }{
-		"store":    {countedRows("store"), (*fleet.Store)(nil)},
-		"jobs":     {countedRows("jobs"), (*fleet.JobStore)(nil)},
-		"workers":  {countedRows("workers"), (*workqueue.Store)(nil)},
-		"services": {countedServices{nil, counter{metrics, "services"}}, (*services.Scaler)(nil)},
-		"backlog":  {countedBacklog{nil, counter{metrics, "backlog"}}, (*services.Backlog)(nil)},
-		"seen":     {countedRows("seen"), (*services.Store)(nil)},
-		"guards":   {countedRows("guards"), (*fleet.GuardStore)(nil)},
-		"queue":    {countedQueue{nil, counter{metrics, "queue"}}, (*fleet.Queue)(nil)},
-		"compute":  {countedCompute{nil, counter{metrics, "compute"}}, (*fleet.Compute)(nil)},
-		"github":   {countedGitHub{nil, counter{metrics, "github"}}, (*fleet.GitHub)(nil)},
-		"runners":  {countedRegistrations{nil, counter{metrics, "runners"}}, (*fleet.Registrations)(nil)},
-	} {
-		for method := range reflect.TypeOf(port.port).Elem().Methods() {
-			callBlindly(reflect.ValueOf(port.counted).MethodByName(method.Name))
-			want := `remuda_calls_total{operation="` + name + "." + snake(method.Name) + `",result="ok"} 1` + "\n"
-			if !strings.Contains(scrape(metrics), want) {
-				t.Errorf("%s of the %s is not counted: want %s", method.Name, name, want)
-			}
-		}
-	}
-}
-
-func callBlindly(method reflect.Value) {
-	defer func() { _ = recover() }()
-	var args []reflect.Value
-	for i := range method.Type().NumIn() {
-		if !method.Type().IsVariadic() || i < method.Type().NumIn()-1 {
-			args = append(args, reflect.Zero(method.Type().In(i)))
-		}
-	}
-	method.Call(args)
-}
-
-var word = regexp.MustCompile(`([a-z])([A-Z])`)
-
-// snake is the name of a method in metrics, which stays when the method gets another.
-func snake(name string) string {
-	name = strings.ReplaceAll(strings.ReplaceAll(name, "SlotTable", "Turns"), "QuotaLedger", "Account")
-	return strings.ToLower(word.ReplaceAllString(name, "${1}_${2}"))
-}
-
 type failingStore struct{ store.Backend }
 
 func (failingStore) Lease(context.Context, string) (lifecycle.Lease, error) {
@@ -85,7 +33,7 @@ func (failingStore) Lease(context.Context, string) (lifecycle.Lease, error) {
 
 func TestCallsAreCountedByResult(t *testing.T) {
 	metrics := telemetry.NewMetrics()
-	counted := store.New(failingStore{}).Observed(counter{metrics, "store"}.called)
+	counted := store.New(failingStore{}).Observed(instrument.Calls{Metrics: metrics, Port: "store"}.Called)
 	if err := readable(t.Context(), counted); err == nil || !strings.Contains(err.Error(), "disk gone") {
 		t.Errorf("a store that is away is said to be ready: %v", err)
 	}

@@ -118,7 +118,7 @@ var rooms = []room{
 	{"internal/telemetry", []string{"internal/lifecycle"}, "everything may be measured, so it knows nothing but the words"},
 	{"internal/dev", []string{"internal/config", "internal/githubsim"},
 		"it lays out what a daemon on one machine needs; the daemon itself is wired by main"},
-	{"internal/instrument", []string{"internal/fleet", "internal/github", "internal/services", "internal/lifecycle", "internal/telemetry"},
+	{"internal/instrument", []string{"internal/fleet", "internal/github", "internal/services", "internal/services/model", "internal/lifecycle", "internal/telemetry"},
 		"it measures by the ports, whatever adapter is behind them"},
 	{"internal/sim", []string{
 		"internal/fleet", "internal/fleet/op", "internal/agent", "internal/policy", "internal/lifecycle",

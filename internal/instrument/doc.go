@@ -1,3 +1,4 @@
-// Package instrument fills metrics from the use-cases and their ports. internal/telemetry
-// declares the metrics and knows no use-case.
+// Package instrument fills metrics: it wraps ports so that their calls are counted, and sets
+// the gauges that are counted on a scrape. internal/telemetry declares the metrics and knows
+// no use-case.
 package instrument

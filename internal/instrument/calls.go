@@ -1,0 +1,161 @@
+package instrument
+
+import (
+	"context"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/telemetry"
+)
+
+// Calls counts the calls of a port by operation and outcome, such as "store.claim_instance".
+type Calls struct {
+	Metrics *telemetry.Metrics
+	Port    string
+}
+
+// Called counts one call with its outcome.
+func (c Calls) Called(operation string, err error) { c.Metrics.Called(c.Port+"."+operation, err) }
+
+// count is Called for a deferred call: it reads the error that the call returns.
+func (c Calls) count(operation string, err *error) { c.Called(operation, *err) }
+
+// Queue is a queue whose calls are counted.
+type Queue struct {
+	fleet.Queue
+	Calls
+}
+
+// Send implements fleet.Queue.
+func (q Queue) Send(ctx context.Context, messages ...lifecycle.Message) (err error) {
+	defer q.count("send", &err)
+	return q.Queue.Send(ctx, messages...)
+}
+
+// Receive implements fleet.Queue.
+func (q Queue) Receive(ctx context.Context, name lifecycle.QueueName, limit int) (_ []lifecycle.Delivery, err error) {
+	defer q.count("receive", &err)
+	return q.Queue.Receive(ctx, name, limit)
+}
+
+// Delete implements fleet.Queue.
+func (q Queue) Delete(ctx context.Context, name lifecycle.QueueName, handles ...string) (err error) {
+	defer q.count("delete", &err)
+	return q.Queue.Delete(ctx, name, handles...)
+}
+
+// Return implements fleet.Queue.
+func (q Queue) Return(ctx context.Context, name lifecycle.QueueName, handles ...string) (err error) {
+	defer q.count("return", &err)
+	return q.Queue.Return(ctx, name, handles...)
+}
+
+// noticeQueue is a queue of notices whose calls are counted.
+type noticeQueue struct {
+	fleet.Notices
+	Calls
+}
+
+// Notices returns a queue of notices whose calls are counted, or nil for nil.
+func Notices(notices fleet.Notices, metrics *telemetry.Metrics) fleet.Notices {
+	if notices == nil {
+		return nil
+	}
+	return noticeQueue{notices, Calls{metrics, "notices"}}
+}
+
+// Receive implements fleet.Notices.
+func (q noticeQueue) Receive(ctx context.Context) (_ []lifecycle.NoticeDelivery, err error) {
+	defer q.count("receive", &err)
+	return q.Notices.Receive(ctx)
+}
+
+// Delete implements fleet.Notices.
+func (q noticeQueue) Delete(ctx context.Context, handles ...string) (err error) {
+	defer q.count("delete", &err)
+	return q.Notices.Delete(ctx, handles...)
+}
+
+// Compute is a cloud whose calls are counted.
+type Compute struct {
+	fleet.Compute
+	Calls
+}
+
+// Launch implements fleet.Compute.
+func (c Compute) Launch(ctx context.Context, order lifecycle.LaunchOrder) (_ []lifecycle.Machine, err error) {
+	defer c.count("launch", &err)
+	return c.Compute.Launch(ctx, order)
+}
+
+// Launched implements fleet.Compute.
+func (c Compute) Launched(ctx context.Context, order lifecycle.LaunchOrder) (_ []lifecycle.Machine, err error) {
+	defer c.count("launched", &err)
+	return c.Compute.Launched(ctx, order)
+}
+
+// Describe implements fleet.Compute.
+func (c Compute) Describe(ctx context.Context, instanceIDs []string) (_ []lifecycle.Machine, err error) {
+	defer c.count("describe", &err)
+	return c.Compute.Describe(ctx, instanceIDs)
+}
+
+// List implements fleet.Compute.
+func (c Compute) List(ctx context.Context, page lifecycle.PageOf) (_ lifecycle.Page[lifecycle.Machine], err error) {
+	defer c.count("list", &err)
+	return c.Compute.List(ctx, page)
+}
+
+// Terminate implements fleet.Compute.
+func (c Compute) Terminate(ctx context.Context, instanceIDs []string) (err error) {
+	defer c.count("terminate", &err)
+	return c.Compute.Terminate(ctx, instanceIDs)
+}
+
+// GitHub is a GitHub whose calls are counted.
+type GitHub struct {
+	fleet.GitHub
+	Calls
+}
+
+// RegistrationToken implements fleet.GitHub.
+func (g GitHub) RegistrationToken(ctx context.Context, repository string) (_ lifecycle.Registration, err error) {
+	defer g.count("registration_token", &err)
+	return g.GitHub.RegistrationToken(ctx, repository)
+}
+
+// RemoveToken implements fleet.GitHub.
+func (g GitHub) RemoveToken(ctx context.Context, repository string) (_ lifecycle.Registration, err error) {
+	defer g.count("remove_token", &err)
+	return g.GitHub.RemoveToken(ctx, repository)
+}
+
+// FindRunner implements fleet.GitHub.
+func (g GitHub) FindRunner(ctx context.Context, repository, name string) (_ lifecycle.Runner, err error) {
+	defer g.count("find_runner", &err)
+	return g.GitHub.FindRunner(ctx, repository, name)
+}
+
+// DeleteRunner implements fleet.GitHub.
+func (g GitHub) DeleteRunner(ctx context.Context, repository string, id int64) (err error) {
+	defer g.count("delete_runner", &err)
+	return g.GitHub.DeleteRunner(ctx, repository, id)
+}
+
+// Runners implements fleet.GitHub.
+func (g GitHub) Runners(ctx context.Context, repository string, page lifecycle.PageOf) (_ lifecycle.Page[lifecycle.Runner], err error) {
+	defer g.count("runners", &err)
+	return g.GitHub.Runners(ctx, repository, page)
+}
+
+// Registrations are registrations whose calls are counted.
+type Registrations struct {
+	fleet.Registrations
+	Calls
+}
+
+// Runner implements fleet.Registrations.
+func (g Registrations) Runner(ctx context.Context, repository string, id int64) (_ lifecycle.Runner, err error) {
+	defer g.count("runner", &err)
+	return g.Registrations.Runner(ctx, repository, id)
+}
