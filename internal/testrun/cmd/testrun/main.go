@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	environ, stop, err := prepare(ctx)
+	environ, stop, err := prepare(ctx, slices.ContainsFunc(all, func(p testPackage) bool { return p.asksAWS }))
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string) error {
 	if *fresh {
 		goFlags = append([]string{"-count=1"}, goFlags...)
 	}
-	fmt.Printf("programs and emulators are ready after %v\n", time.Since(begin).Round(time.Second))
+	fmt.Printf("the programs, and the emulators if they are needed, are ready after %v\n", time.Since(begin).Round(time.Second))
 
 	passes := plan(all)
 	var running sync.WaitGroup
@@ -74,9 +74,9 @@ func run(ctx context.Context, args []string) error {
 // where go test must find them to notice that they changed.
 const bin = "bin/test"
 
-// prepare builds the programs and starts the emulators, and returns the
-// variables that hand them over.
-func prepare(ctx context.Context) (environ []string, stop func(), err error) {
+// prepare builds the programs and starts the emulators, if any test may need
+// them, and returns the variables that hand them over.
+func prepare(ctx context.Context, emulated bool) (environ []string, stop func(), err error) {
 	dir, err := filepath.Abs(bin)
 	if err != nil {
 		return nil, nil, err
@@ -84,9 +84,12 @@ func prepare(ctx context.Context) (environ []string, stop func(), err error) {
 	if err := build(dir); err != nil {
 		return nil, nil, err
 	}
-	emulators, stop, err := startEmulators(ctx)
-	if err != nil {
-		return nil, nil, err
+	var emulators []string
+	stop = func() {}
+	if emulated {
+		if emulators, stop, err = startEmulators(ctx); err != nil {
+			return nil, nil, err
+		}
 	}
 	return slices.Concat(os.Environ(), emulators, []string{
 		testrun.BinVariable + "=" + dir,

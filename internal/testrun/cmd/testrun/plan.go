@@ -20,6 +20,7 @@ import (
 const (
 	module  = "github.com/remuda-ci/remuda/"
 	library = module + "internal/testrun/racepass"
+	awstest = module + "internal/awstest"
 )
 
 // testPackage is a package with tests.
@@ -30,6 +31,8 @@ type testPackage struct {
 	Imports, TestImports, XTestImports []string
 	// leavesOut: its tests may do less in the race pass.
 	leavesOut bool
+	// asksAWS: its tests may need the emulators.
+	asksAWS bool
 }
 
 // list are the packages among those of patterns that have tests.
@@ -60,7 +63,9 @@ func list(ctx context.Context, patterns []string) ([]testPackage, error) {
 		if p.DepOnly || len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
 			continue
 		}
-		p.leavesOut = imports(all, slices.Concat(p.TestImports, p.XTestImports), library, map[string]bool{})
+		tests := slices.Concat(p.TestImports, p.XTestImports)
+		p.leavesOut = imports(all, tests, library, map[string]bool{})
+		p.asksAWS = p.ImportPath == awstest || imports(all, tests, awstest, map[string]bool{})
 		tested = append(tested, p)
 	}
 	return tested, nil
