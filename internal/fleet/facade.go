@@ -20,7 +20,8 @@ import (
 // Callers of a fleet know this package alone. These are the names of the rooms that they
 // need.
 type (
-	// Ports and settings.
+	// Ports and settings:
+
 	Store         = ports.Store
 	Queue         = ports.Queue
 	Compute       = ports.Compute
@@ -39,7 +40,8 @@ type (
 	JobOptions    = jobs.Options
 	ScaleDown     = scaledown.Options
 
-	// Operations.
+	// Operations:
+
 	Op          = op.Op
 	Progress    = op.Progress
 	Decided     = op.Decided
@@ -51,7 +53,8 @@ type (
 	OfRun       = explain.OfRun
 	Explanation = explain.Explanation
 
-	// Errors.
+	// Errors:
+
 	CutError       = op.CutError
 	InvalidError   = hosts.InvalidError
 	HeldError      = hosts.HeldError

@@ -26,11 +26,9 @@ type edit struct {
 	fn     string // the function: see source.function
 	what   string // the statement or expression: see source.find
 	nth    int    // which one of several equal ones counts, from 1; 0: there is only one
-	action string // one of editActions
+	action string // delete, replace by, insert before or insert after
 	text   string
 }
-
-var editActions = []string{"delete", "replace by", "insert before", "insert after"}
 
 // bugKey is a key at the begin of a line of a .bug file: its value is the rest of the line
 // and all lines up to the next key. Lines of code are indented.
@@ -47,7 +45,7 @@ var bugKey = regexp.MustCompile(`(?m)^(caught by|explored to|func|find|find #\d+
 //		case v.silent():
 //			return terminate("silent while running")
 //
-// The last three lines may come several times, with one of editActions each. One func
+// The last three lines may come several times, with another action each. One func
 // stands for all edits up to the next. "find #2" takes the second of several equal ones.
 func readBug(t *testing.T, file string) bug {
 	t.Helper()

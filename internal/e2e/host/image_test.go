@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/runner"
-	program "github.com/remuda-ci/remuda/internal/githubsim/runner"
 )
 
 // provisionWithin bounds the image scripts, which take some seconds where all
@@ -76,7 +75,7 @@ func provision(w *world, s *system) (string, error) {
 	cmd := nspawn(g, "timeout", fmt.Sprint(provisionWithin.Seconds()), "systemd-nspawn", "--register=no", "--keep-unit", "--quiet", "--pipe", "--as-pid2",
 		"--directory="+s.root, "--machine="+setting.prefix+name, "--network-namespace-path=/run/netns/"+w.name,
 		"--setenv=REMUDA_AGENTD_PACKAGE=/"+at+"/remuda-agentd.deb", "--setenv=REMUDA_AGENTD_VERSION=1.0.0",
-		"--setenv=REMUDA_RUNNER_VERSION="+program.Version, "--setenv=REMUDA_RUNNER_SHA256="+sum, "--setenv=REMUDA_RUNNER_URL="+url,
+		"--setenv=REMUDA_RUNNER_VERSION="+runner.Version, "--setenv=REMUDA_RUNNER_SHA256="+sum, "--setenv=REMUDA_RUNNER_URL="+url,
 		"bash", "-euc", "bash /"+at+"/scripts/provision.sh; rm -rf /"+at)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -96,7 +95,7 @@ func serveRunner(w *world) (url, sum string, err error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", "", err
 	}
-	archive := filepath.Join(dir, "actions-runner-linux-x64-"+program.Version+".tar.gz")
+	archive := filepath.Join(dir, "actions-runner-linux-x64-"+runner.Version+".tar.gz")
 	if _, err := command("tar", "-C", tree, "-czf", archive, "--hard-dereference", "."); err != nil {
 		return "", "", err
 	}
@@ -124,7 +123,7 @@ func TestImage(t *testing.T) {
 	a := newAccount(t, w)
 	m := startMachines(t, a, w, nil).of(t, a.launch())
 	m.copyFile(t, "../../../packer/scripts/check.sh", "opt/check.sh", 0o755)
-	t.Log(m.sh("REMUDA_RUNNER_VERSION=" + program.Version + " REMUDA_AGENTD_VERSION=1.0.0 /opt/check.sh --booted"))
+	t.Log(m.sh("REMUDA_RUNNER_VERSION=" + runner.Version + " REMUDA_AGENTD_VERSION=1.0.0 /opt/check.sh --booted"))
 	if failed := m.units("--state=failed"); len(failed) != 0 {
 		t.Errorf("units that failed: %v", failed)
 	}

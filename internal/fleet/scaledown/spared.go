@@ -29,7 +29,7 @@ func (sc *Scaler) spared(ctx context.Context, r lifecycle.Record) (string, error
 	return fmt.Sprintf("idle, but job %d of its run waits for a host", jobs[0].ID), nil
 }
 
-// WantedIdle: the host is of a job pool that has a minimum of idle hosts itself.
+// WantedIdle reports whether the host belongs to a job pool that has a minimum of idle hosts itself.
 func (sc *Scaler) WantedIdle(r lifecycle.Record) bool {
 	return r.JobsOf != "" && sc.JobPools[r.Pool].Minimum > 0
 }

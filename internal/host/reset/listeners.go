@@ -66,11 +66,12 @@ func (p Plan) listListeners() ([]listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	tcp, err := root.NetTCP()
+	// agentd may open no netlink sockets (RestrictAddressFamilies of its unit), which is what these are deprecated for.
+	tcp, err := root.NetTCP() //lint:ignore SA1019 see above
 	if err != nil {
 		return nil, err
 	}
-	tcp6, err := root.NetTCP6()
+	tcp6, err := root.NetTCP6()                        //lint:ignore SA1019 see above
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // else a kernel without IPv6
 		return nil, err
 	}

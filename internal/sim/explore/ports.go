@@ -204,14 +204,6 @@ func (p *ports) record(hostKey string) (lifecycle.Record, bool) {
 	return in[lifecycle.Record](p, instanceCell+cell(host))
 }
 
-func (p *ports) request(requestID string) (lifecycle.Request, bool) {
-	ask := askOf(requestID)
-	if ask < 0 {
-		return lifecycle.Request{}, false
-	}
-	return in[lifecycle.Request](p, requestCell+cell(ask))
-}
-
 // Get reads one row.
 func (p *ports) Get(_ context.Context, k *store.Kind, key store.Key) (store.Row, error) {
 	copied := func(row store.Row) store.Row {
