@@ -19,6 +19,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/host/imds"
 	"github.com/remuda-ci/remuda/internal/host/notify"
 	"github.com/remuda-ci/remuda/internal/host/power"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/retry"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
@@ -52,8 +53,8 @@ func findInstance(ctx context.Context, c config, fail func(error)) (place, error
 		return place{}, err
 	}
 	log := c.logger(id.InstanceID)
-	log.Info("on EC2", "region", id.Region, "zone", id.Zone, "type", id.Type, "lifecycle", id.Lifecycle,
-		"pool", cmp.Or(c.Host.Pool, id.Pool))
+	log.Info("on EC2", logkey.Region, id.Region, logkey.Zone, id.Zone, logkey.Type, id.Type, logkey.Lifecycle, id.Lifecycle,
+		logkey.Pool, cmp.Or(c.Host.Pool, id.Pool))
 	if c.Systemd == nil && !c.Host.JobsReadMetadata {
 		log.Warn("jobs run as agentd's own user and can read the instance metadata: serve only repositories that you trust")
 	}
@@ -114,7 +115,7 @@ func identify(ctx context.Context, client *metadata.Client, limit time.Duration,
 			return id, nil
 		}
 		if failures == 1 {
-			log.Warn("instance metadata does not identify this machine, asking again; if it is not in EC2, write instance_id", "error", err)
+			log.Warn("instance metadata does not identify this machine, asking again; if it is not in EC2, write instance_id", logkey.Error, err)
 		}
 		if pauses.Wait(ctx, failures) != nil {
 			return imds.Identity{}, fmt.Errorf("identify this instance: %w", err)

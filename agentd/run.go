@@ -13,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host"
 	"github.com/remuda-ci/remuda/internal/host/notify"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
@@ -53,7 +54,7 @@ func run(ctx context.Context, c config) error {
 	if err != nil {
 		return err
 	}
-	log.Info("started", "version", telemetry.Version, "directory", c.Directory)
+	log.Info("started", logkey.Version, telemetry.Version, logkey.Directory, c.Directory)
 	for _, watch := range p.watches {
 		go watch(ctx, h)
 	}
@@ -71,7 +72,7 @@ func teller(log hclog.Logger) func(error) {
 	said := false
 	return func(err error) {
 		if err != nil && !said {
-			log.Warn("sd_notify failed", "error", err)
+			log.Warn("sd_notify failed", logkey.Error, err)
 		}
 		said = err != nil
 	}
@@ -126,7 +127,7 @@ func (c config) logger(instanceID string) hclog.Logger {
 	if instanceID == "" {
 		return log
 	}
-	return log.With("instance", instanceID)
+	return log.With(logkey.Instance, instanceID)
 }
 
 // lockState keeps a second agentd from working on the host. On a disk that cannot be
@@ -137,7 +138,7 @@ func lockState(log hclog.Logger, path string) (release func(), err error) {
 		return nil, err
 	}
 	if err != nil {
-		log.Error("cannot lock the host, continuing without a lock", "error", err)
+		log.Error("cannot lock the host, continuing without a lock", logkey.Error, err)
 		return func() {}, nil
 	}
 	return func() { lock.Close() }, nil

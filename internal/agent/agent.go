@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // Options configure an agent.
@@ -63,7 +64,7 @@ func New(o Options) (*Agent, error) {
 	a.memory, a.loadErr = o.State.Load()
 	if a.loadErr != nil {
 		a.memory = Memory{}
-		a.log.Error("agent state unusable; rebuilding it from the host and the record", "error", a.loadErr)
+		a.log.Error("agent state unusable; rebuilding it from the host and the record", logkey.Error, a.loadErr)
 	}
 	a.saved = a.memory
 	a.poller.record = a.memory.Record
@@ -125,7 +126,7 @@ func (a *Agent) observe(ctx context.Context, now time.Time) {
 	observed, err := a.o.Host.Observe(ctx)
 	if err != nil {
 		if a.blindErr == nil && !stopping(ctx) {
-			a.log.Error("cannot observe the host", "error", err)
+			a.log.Error("cannot observe the host", logkey.Error, err)
 		}
 		a.blindErr = err
 		a.memory = a.memory.booted(a.memory.BootID, now.Add(a.memory.ClockOffset))
@@ -135,7 +136,7 @@ func (a *Agent) observe(ctx context.Context, now time.Time) {
 	a.observed = observed.shifted(a.memory.ClockOffset)
 	a.memory = a.memory.booted(observed.BootID, now.Add(a.memory.ClockOffset))
 	if observed.Refused != "" && a.memory.Refused == "" {
-		a.log.Warn("job of another run refused; the host will not be used again", "run", observed.Refused)
+		a.log.Warn("job of another run refused; the host will not be used again", logkey.Run, observed.Refused)
 		a.memory.Refused = observed.Refused
 	}
 	a.observed.Job = a.withoutSecrets(observed.Job)
@@ -169,7 +170,7 @@ func (a *Agent) remember(d Decision) {
 	}
 	err := a.o.State.Save(a.memory)
 	if err != nil && a.saveErr == nil {
-		a.log.Error("cannot save the agent state", "error", err)
+		a.log.Error("cannot save the agent state", logkey.Error, err)
 	}
 	if a.saveErr = err; err == nil {
 		a.saved = a.memory

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // effects is what the agent remembers of the effects it tried: enough not to
@@ -36,12 +37,12 @@ func (a *Agent) act(ctx context.Context, now time.Time, d Decision) (began, over
 	if d.Effect == EffectNone || now.Before(e.notBefore) {
 		return false, false
 	}
-	a.log.Info("effect", "effect", string(d.Effect), "reason", d.Reason)
+	a.log.Info("effect", logkey.Effect, string(d.Effect), logkey.Reason, d.Reason)
 	if err := a.perform(ctx, now, d); err != nil {
 		e.failures++
 		e.err = fmt.Errorf("%s: %w", d.Effect, err)
 		e.notBefore = now.Add(doubled(e.failures, effectBackoff, effectBackoffCap))
-		a.log.Error("effect failed", "effect", d.Effect, "error", err)
+		a.log.Error("effect failed", logkey.Effect, d.Effect, logkey.Error, err)
 		return false, false
 	}
 	// The next observation shows what was begun. If it does not, the effect is not

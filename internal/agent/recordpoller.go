@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // recordPoller is what the agent knows about its record, and when it reads again.
@@ -61,7 +62,7 @@ func (a *Agent) setClock(offset time.Duration) {
 	if (offset - a.memory.ClockOffset).Abs() < offsetSlack {
 		return
 	}
-	a.log.Info("clock corrected by the store's", "offset", offset)
+	a.log.Info("clock corrected by the store's", logkey.Offset, offset)
 	moved := offset - a.memory.ClockOffset
 	a.observed = a.observed.shifted(moved)
 	a.poller.awaySince = shift(a.poller.awaySince, moved)
@@ -71,11 +72,11 @@ func (a *Agent) setClock(offset time.Duration) {
 func (a *Agent) accept(r lifecycle.Record) {
 	a.poller.missingSince, a.poller.consistent = time.Time{}, false
 	if !a.memory.accepts(r) {
-		a.log.Debug("older record ignored", "version", r.Version, "seen", a.memory.Record.Version)
+		a.log.Debug("older record ignored", logkey.Version, r.Version, logkey.Previous, a.memory.Record.Version)
 		return
 	}
 	if old := a.memory.Record; old == nil || old.Version != r.Version {
-		a.log.Info("record changed", "state", r.Condition(), "assignment", r.Assignment, "run", r.RunID, "version", r.Version)
+		a.log.Info("record changed", logkey.State, r.Condition(), logkey.Assignment, r.Assignment, logkey.Run, r.RunID, logkey.Version, r.Version)
 		a.memory = a.memory.seen(r)
 	}
 	a.poller.record = &r
@@ -97,7 +98,7 @@ func (a *Agent) missing(now time.Time, consistent bool) {
 
 func (a *Agent) readSucceeded(now time.Time) {
 	if a.poller.failures > 0 {
-		a.log.Info("store answers again", "failures", a.poller.failures)
+		a.log.Info("store answers again", logkey.Failures, a.poller.failures)
 	}
 	a.poller.failures, a.poller.awaySince = 0, time.Time{}
 	a.poller.nextRead = now.Add(spread(a.readInterval(), a.o.Rand))
@@ -119,7 +120,7 @@ func (a *Agent) jobOver() bool { return decider{Facts: a.facts()}.jobOver() }
 func (a *Agent) readFailed(ctx context.Context, now time.Time, err error) {
 	if a.poller.failures == 0 {
 		if !stopping(ctx) {
-			a.log.Warn("cannot read the record", "error", err)
+			a.log.Warn("cannot read the record", logkey.Error, err)
 		}
 		a.poller.awaySince = a.storeTime(now)
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // detailLimit is how much of a log goes into a report, in bytes: enough for a
@@ -46,14 +47,14 @@ func (a *Agent) reportIfDue(ctx context.Context, now time.Time, answer Answer) {
 	defer cancel()
 	if err := a.o.Store.PutReport(ctx, p); err != nil {
 		if t.failures == 0 && !stopping(ctx) {
-			a.log.Warn("cannot write the report", "error", err)
+			a.log.Warn("cannot write the report", logkey.Error, err)
 		}
 		t.failures++
 		t.nextReport = now.Add(backoff(t.failures+1, time.Second, storeBackoffCap, a.o.Rand))
 		return
 	}
 	if p.Signal != t.last.Signal || p.Assignment != t.last.Assignment {
-		a.log.Info("reported", "signal", p.Signal, "assignment", p.Assignment, "cause", p.Cause)
+		a.log.Info("reported", logkey.Signal, p.Signal, logkey.Assignment, p.Assignment, logkey.Cause, p.Cause)
 	}
 	t.last, t.failures = p, 0
 	t.nextReport = now.Add(spread(a.o.Intervals.Heartbeat, a.o.Rand))

@@ -29,7 +29,7 @@ func (c Call) Action() string {
 type Calls struct {
 	mu     sync.Mutex
 	counts map[Call]int
-	// Sent, if it is set before the first call, hears of each request.
+	// Sent, if set before the first call, is called for each request.
 	Sent func(Call)
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Class is what an error of AWS means for whoever called. It is read off the
-// error's code, never off its text.
+// Class is what an error of AWS means for the caller. It is derived from the error's
+// code, never from its text.
 type Class int
 
 // The classes. Retry is that of everything unknown: a call that may go well
@@ -17,12 +17,12 @@ type Class int
 const (
 	Retry     Class = iota
 	Throttled       // too many calls: later, and slower
-	Lost            // the condition of a write did not hold: somebody was faster
+	Lost            // the condition of a write did not hold: another writer was faster
 	Gone            // what the call names does not exist (any more)
 	Exists          // what the call makes exists already
 	Capacity        // EC2 or the account's quota has no room for the machines
 	Denied          // the caller may not: a policy is missing
-	Expired         // the credentials are missing, expired or of nobody
+	Expired         // the credentials are missing, expired or unknown
 	Terminal        // the call itself is wrong and will not become right
 )
 

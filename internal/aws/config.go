@@ -18,6 +18,8 @@ import (
 	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // The times of one try. A call may be tried several times (see Retryer); its
@@ -38,13 +40,13 @@ const (
 // Options say how the SDK is set up. The zero value takes everything from
 // where the SDK looks by itself: environment, shared files, IMDS.
 type Options struct {
-	// Region, such as eu-west-1; empty: as the SDK finds it.
+	// Region, such as eu-west-1; empty for the one that the SDK finds.
 	Region string
-	// Program is told to AWS in the user agent, such as "remuda-controld".
+	// Program is the name in the user agent of calls, such as "remuda-controld".
 	Program string
-	// Logger hears what the SDK has to say, as debug messages; nil: nobody does.
+	// Logger gets the messages of the SDK, at level debug; nil for none.
 	Logger hclog.Logger
-	// Calls counts every request that is sent; nil: nothing is counted.
+	// Calls counts every request that is sent; nil for no counting.
 	Calls *Calls
 	// Retryer is how often a call is tried; nil: each client has a
 	// NewRetryer(RetryOptions{}), so that one service that is down does not use
@@ -111,7 +113,7 @@ func sdkLogger(log hclog.Logger) logging.Logger {
 		return logging.Nop{}
 	}
 	return logging.LoggerFunc(func(class logging.Classification, format string, v ...any) {
-		log.Debug("the AWS SDK says", "class", string(class), "text", fmt.Sprintf(format, v...))
+		log.Debug("the AWS SDK says", logkey.Class, string(class), logkey.Text, fmt.Sprintf(format, v...))
 	})
 }
 

@@ -27,8 +27,8 @@ func (p *credentials) Retrieve(ctx context.Context) (sdk.Credentials, error) {
 // CredentialsError says that there are no credentials to sign a call with.
 type CredentialsError struct {
 	Err error
-	// Before: there have been some earlier in this process. Then whoever gives
-	// them does not answer for now; else nobody was told to.
+	// Before says that this process had credentials earlier. Then their source does
+	// not answer at the moment; otherwise none is configured.
 	Before bool
 }
 

@@ -41,8 +41,8 @@ func Wrap(what string, err error) error {
 	return Refused(what, err, Remedy(err))
 }
 
-// Refused is an error that stays until somebody does what remedy says; it may
-// be empty.
+// Refused returns an error that lasts until an operator does what remedy says. remedy
+// may be empty.
 func Refused(what string, err error, remedy string) error {
 	return classed(what, err, lifecycle.ErrRefused, remedy)
 }
@@ -102,8 +102,8 @@ func callOf(err error) (Call, bool) {
 // ec2:RunInstances and iam:PassRole.
 var refusedAction = regexp.MustCompile(`is not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)`)
 
-// missingAction is the action to allow. Here a text is read, as nothing hangs
-// on it but what a person is told.
+// missingAction returns the action to allow. It reads a text, which is acceptable here
+// since the result is only shown to people.
 func missingAction(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {

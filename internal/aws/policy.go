@@ -142,8 +142,8 @@ func (n Names) resources(role Role, k Kind) []string {
 	return []string{"*"}
 }
 
-// maxServices are named one by one: IAM allows a policy of a role 6,144
-// characters, of which each takes some 80.
+// maxServices is how many services are named one by one: IAM allows 6,144 characters for
+// a policy of a role, and each service takes some 80.
 const maxServices = 20
 
 // services are those of the configuration, or their clusters when they are many.

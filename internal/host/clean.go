@@ -13,6 +13,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/proc"
 )
 
@@ -63,7 +64,7 @@ func (h *Host) CleanNow(ctx context.Context, assignment int64) error {
 		writeErr = writeFile(h.path(cleanResultFile), data)
 	}
 	if writeErr != nil {
-		h.log.Error("cannot write result of clean-up", "error", writeErr)
+		h.log.Error("cannot write result of clean-up", logkey.Error, writeErr)
 	}
 	return errors.Join(err, writeErr)
 }
@@ -142,8 +143,8 @@ func (h *Host) checkDisk() error {
 }
 
 // killAll kills every process of the host until none is left. The next scan finds those
-// that were started in the meantime. Those that cannot be told apart yet are scanned
-// again until they can, or are gone.
+// that were started in the meantime. Unclear ones are scanned again until they are
+// clear or gone.
 func (h *Host) killAll(limit time.Duration) error {
 	end := time.Now().Add(limit)
 	for quiet := 0; quiet < proc.QuietScans; time.Sleep(proc.KillPause) {
@@ -173,7 +174,7 @@ func (h *Host) killAll(limit time.Duration) error {
 // the machine. Without Options.Power the agent ends itself after that, and its init
 // treats that as the end of the machine.
 func (h *Host) PowerOff(ctx context.Context, reason string) error {
-	h.log.Warn("powering off", "reason", reason)
+	h.log.Warn("powering off", logkey.Reason, reason)
 	err := h.processes.endAll()
 	switch {
 	case h.o.Power == nil && err != nil:
@@ -181,7 +182,7 @@ func (h *Host) PowerOff(ctx context.Context, reason string) error {
 	case h.o.Power == nil:
 		return nil
 	case err != nil:
-		h.log.Error("cannot end all processes before the machine", "error", err)
+		h.log.Error("cannot end all processes before the machine", logkey.Error, err)
 	}
 	if err := h.o.Power.Off(ctx, reason); err != nil {
 		return fmt.Errorf("power off: %w", err)

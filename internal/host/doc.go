@@ -1,5 +1,5 @@
 // Package host is the machine that the agent works on: the runner, its configuration, the pre-runner script and the
-// clean-up, all of which outlive the agent.
+// clean-up. They all outlive the agent.
 //
 // Each of them is a task. processes starts tasks and finds them again, as units of systemd (Options.Systemd) or, in the
 // embedded default, in process groups of the agent's own user. layout says what is where on the host for either.

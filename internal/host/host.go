@@ -14,6 +14,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host/tree"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/proc"
 )
 
@@ -94,10 +95,10 @@ func New(o Options) (*Host, error) {
 		if !h.hasRunner() {
 			return nil, fmt.Errorf("open host: %w", err)
 		}
-		h.log.Error("files of the host are missing", "error", err)
+		h.log.Error("files of the host are missing", logkey.Error, err)
 	}
 	if err := h.layout.setUp(); err != nil {
-		h.log.Error("cannot set up the host's directory", "error", err)
+		h.log.Error("cannot set up the host's directory", logkey.Error, err)
 	}
 	h.readRunnerVersion()
 	return h, nil

@@ -18,7 +18,7 @@ func (h *Host) markedProcesses() ([]int, error) {
 	return pids, err
 }
 
-// scanMarked is markedProcesses. unclear is how many others cannot be told apart yet: see
+// scanMarked is markedProcesses. unclear is how many others may turn out to be marked: see
 // proc.Environ.
 func (h *Host) scanMarked() (pids []int, unclear int, err error) {
 	all, err := h.proc.PIDs()

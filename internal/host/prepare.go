@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // Prepare begins the pre-runner script.
@@ -31,7 +32,7 @@ func (h *Host) PrepareAhead(ctx context.Context) {
 		return
 	}
 	if err := h.Prepare(ctx); err != nil {
-		h.log.Warn("cannot prepare host ahead of its record", "error", err)
+		h.log.Warn("cannot prepare host ahead of its record", logkey.Error, err)
 	}
 }
 

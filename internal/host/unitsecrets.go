@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // writeSecrets writes secrets to a file that systemd reads for the unit and that only root can read.
@@ -35,6 +37,6 @@ func (l *unitProcesses) removeSecrets() {
 		err = errors.Join(err, os.Remove(path))
 	}
 	if err != nil {
-		l.h.log.Error("cannot remove old secrets", "error", err)
+		l.h.log.Error("cannot remove old secrets", logkey.Error, err)
 	}
 }

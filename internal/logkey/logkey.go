@@ -82,6 +82,7 @@ const (
 	Field     = "field"     // name of a field
 	Fields    = "fields"    // names of fields
 	File      = "file"      // path
+	Directory = "directory" // path of a directory
 	Address   = "address"   // network address
 	GRPC      = "grpc"      // listening address of the API
 	HTTP      = "http"      // listening address of HTTP

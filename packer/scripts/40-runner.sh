@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lays out actions/runner in /opt/actions-runner, whence the agent copies it for every run. The archive is checked before it is unpacked.
+# Unpacks actions/runner to /opt/actions-runner, from where the agent copies it for every run. The archive is checked before it is unpacked.
 set -euo pipefail
 
 case $(uname -m) in

@@ -19,7 +19,7 @@ if command -v cloud-init >/dev/null; then
 fi
 rm -rf /var/lib/cloud/instances /var/lib/cloud/instance /var/lib/cloud/data
 
-# Keys of this machine, and of those who came in.
+# Keys of this machine, and of its logins.
 rm -f /etc/ssh/ssh_host_*_key /etc/ssh/ssh_host_*_key.pub
 rm -f /root/.ssh/* /home/*/.ssh/*
 
@@ -35,7 +35,7 @@ if [[ ! -d /run/systemd/system ]] || ! systemctl --quiet is-active docker.servic
   rm -rf /var/lib/docker /var/lib/containerd
 fi
 
-# Files of logs stay, empty, with their owners: some programs do not make them again. Those that were turned over go.
+# Log files stay, empty, with their owners: some programs do not create them again. Rotated ones are deleted.
 rm -rf /var/log/journal/* /var/log/amazon /var/log/unattended-upgrades
 find /var/log -xdev -type f \( -name '*.gz' -o -name '*.xz' -o -name '*.old' -o -name '*.[0-9]' \) -delete
 find /var/log -xdev -type f -exec truncate -s 0 {} +
@@ -46,7 +46,7 @@ for home in /root /home/*; do
     "$home"/.aws "$home"/.docker "$home"/.sudo_as_admin_successful
 done
 
-# These scripts may be in /tmp, and go with those who brought them. Running services have directories of their own there until they end.
+# These scripts may be in /tmp, and Packer or the tests delete them. Running services have directories of their own there until they end.
 for path in /tmp/* /var/tmp/*; do
   case $path in
     */systemd-private-* | */snap-private-tmp) ;;

@@ -18,13 +18,13 @@ fail() { say "$*" >&2; exit 1; }
 : "${REMUDA_RUNNER_SHA256:?the SHA-256 of its archive}"
 : "${REMUDA_RUNNER_URL:?where its archive is fetched from}"
 
-# The mode of a file must not hang on who builds.
+# The mode of a file must not depend on the umask of the build.
 umask 022
 export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1
 # Of this run alone: a step's commands must not be in the image's histories.
 unset HISTFILE
 
-# cloud-init of the build instance writes package sources, and holds the package manager for a while. What it found wrong is its own affair.
+# cloud-init of the build instance writes package sources, and holds the package manager for a while. Its errors do not matter here.
 if [[ -d /run/systemd/system ]] && command -v cloud-init >/dev/null; then
   say "waiting for cloud-init"
   timeout 600 cloud-init status --wait >/dev/null || say "cloud-init reports trouble, or has not ended: $(cloud-init status || true)"

@@ -36,9 +36,9 @@ func valid(ids []string) []string {
 	return list
 }
 
-// Describe tells of each machine asked for, in that order. One that EC2 does not
-// know is gone, unless this process launched it within the last minutes: then
-// EC2 does not show it yet and it is pending.
+// Describe returns each machine asked for, in that order. One that EC2 does not know is
+// gone, unless this process launched it within the last minutes: then EC2 does not show
+// it yet, and it is pending.
 func (c *Compute) Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error) {
 	what := fmt.Sprintf("describe %d machines", len(instanceIDs))
 	if err := ctx.Err(); err != nil {

@@ -46,7 +46,7 @@ func drift(want *types.RequestLaunchTemplateData, got *types.ResponseLaunchTempl
 	return names
 }
 
-// toldByEC2 is in an answer though nobody asked for it.
+// toldByEC2 are fields that EC2 adds to an answer although they were not requested.
 var toldByEC2 = []string{".MetadataOptions.State", ".MetadataOptions.HttpProtocolIpv6"}
 
 // field is the template's field that a path leads into.

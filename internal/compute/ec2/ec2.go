@@ -2,10 +2,10 @@
 // launch template per pool, with the requirements of a resource class in place
 // of instance types, so that EC2 picks among all that fit.
 //
-// What an order becomes is a function of the order and the configuration alone,
-// because EC2 takes a client token again only with the same parameters. What
-// the adapter has learnt meanwhile, such as which offerings are short, goes into
-// the next order before it is stored (Exhausted, Template).
+// The request for an order is a function of the order and the configuration alone,
+// because EC2 accepts a client token again only with the same parameters. What the
+// adapter learns in the meantime, such as which offerings are short, goes into the next
+// order before that is stored (Exhausted, Template).
 //
 // What a call of the port costs in requests to EC2, for n machines:
 //
@@ -54,8 +54,8 @@ type API interface {
 	DeleteLaunchTemplateVersions(context.Context, *service.DeleteLaunchTemplateVersionsInput, ...func(*service.Options)) (*service.DeleteLaunchTemplateVersionsOutput, error)
 }
 
-// Compute is the fleet's part of EC2. It is safe for concurrent use. What it
-// remembers only saves calls, but for machines that EC2 does not show yet.
+// Compute is the fleet's part of EC2. It is safe for concurrent use. What it remembers
+// only saves calls, except for machines that EC2 does not show yet.
 type Compute struct {
 	api      API
 	o        Options

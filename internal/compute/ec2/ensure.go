@@ -18,11 +18,12 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// keptVersions of a template, the newest: a launch intent names the version of
-// its time and lives for half an hour at most, and nobody changes a template
-// ten times in that. EC2 keeps up to 10,000.
+// keptVersions is how many of the newest versions of a template are kept. A launch intent
+// names the version of its time and lives for half an hour at most, and a template is
+// hardly changed ten times in that. EC2 keeps up to 10,000.
 const keptVersions = 10
 
 // Ensure makes the launch template of every pool match the configuration, as a
@@ -256,7 +257,7 @@ func (e *ensuring) createVersion(t template, want *types.RequestLaunchTemplateDa
 	}
 	made := out.LaunchTemplateVersion
 	if odd := drift(want, made.LaunchTemplateData); len(odd) > 0 {
-		e.c.log.Warn("launch template was stored otherwise than asked for", "template", t.name, "fields", odd)
+		e.c.log.Warn("launch template was stored otherwise than asked for", logkey.Template, t.name, logkey.Fields, odd)
 	}
 	number := sdk.ToInt64(made.VersionNumber)
 	return number, e.setDefault(t, number)
@@ -314,9 +315,9 @@ func (e *ensuring) delete(t template, versions []string) error {
 			return aws.Wrap(what, err)
 		}
 		for _, failed := range out.UnsuccessfullyDeletedLaunchTemplateVersions {
-			// Somebody else was faster, or will be: the next Ensure looks again.
-			e.c.log.Warn("launch template version not deleted", "template", t.name, "version", sdk.ToInt64(failed.VersionNumber),
-				"error", failed.ResponseError)
+			// Another replica was or will be faster. The next Ensure looks again.
+			e.c.log.Warn("launch template version not deleted", logkey.Template, t.name, logkey.Version, sdk.ToInt64(failed.VersionNumber),
+				logkey.Error, failed.ResponseError)
 		}
 	}
 	return nil

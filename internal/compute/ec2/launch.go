@@ -69,9 +69,9 @@ func (c *Compute) notLaunched(ctx context.Context, what string, o lifecycle.Laun
 	return nil, aws.Wrap(what, err)
 }
 
-// launchedOtherwise: the token was used for a call with other parameters. If
-// that was this order under another configuration, what it made counts, and the
-// rest is for the next order; if it was another order, somebody is wrong.
+// launchedOtherwise handles a token that was used for a call with other parameters. If
+// that was this order under another configuration, the machines that it launched count,
+// and the rest is left to the next order. If it was another order, that is an error.
 func (c *Compute) launchedOtherwise(ctx context.Context, what string, o lifecycle.LaunchOrder, cause error) ([]lifecycle.Machine, error) {
 	instances, err := c.instances(ctx, what, launchFilters(c.o.Prefix, o)...)
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *Compute) launched(ctx context.Context, what string, o lifecycle.LaunchO
 	return machines, c.cameShort(what, o, places, len(machines), out.Errors)
 }
 
-// freshMachines are the machines of an answer as far as it tells of them.
+// freshMachines returns the machines in the answer of a launch, as far as it describes them.
 func (c *Compute) freshMachines(ctx context.Context, o lifecycle.LaunchOrder, places []place, sets []types.CreateFleetInstance) ([]lifecycle.Machine, error) {
 	var names []string
 	for _, set := range sets {

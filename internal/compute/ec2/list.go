@@ -12,8 +12,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// listingAge is how long a listing is kept for its next page. Whoever deals with
-// one page for longer gets the rest as it is then.
+// listingAge is how long a listing is kept for its next page. A caller that spends more
+// time on one page gets the rest of a new listing.
 const listingAge = time.Minute
 
 // listing is every machine of the fleet at a time, by id.

@@ -11,7 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// machines are what EC2 told of instances, in the same order.
+// machines converts the instances of an answer, in the same order.
 func (c *Compute) machines(ctx context.Context, instances []types.Instance) ([]lifecycle.Machine, error) {
 	var names []string
 	for _, i := range instances {
@@ -77,7 +77,7 @@ func state(s *types.InstanceState) (state lifecycle.MachineState, impaired bool)
 // shown for longer is gone.
 const settling = 3 * time.Minute
 
-// freshMachine is one that this process launched, as the launch told of it.
+// freshMachine is a machine that this process launched, as the answer described it.
 type freshMachine struct {
 	machine lifecycle.Machine
 	until   time.Time

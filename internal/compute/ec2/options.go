@@ -19,7 +19,7 @@ type Options struct {
 	// its machines apart from all others of the account, and the beginning of
 	// the names of its launch templates. 1 to 64 characters.
 	Prefix string
-	// Region is told to the hosts, which find their tables by it and the prefix.
+	// Region is passed to the hosts, which find their tables by it and the prefix.
 	Region string
 	// RoleID is the id of the hosts' role, such as AROAEXAMPLE; it becomes a tag
 	// of each machine, so that a host of an older role keeps its host key. Empty:
@@ -35,7 +35,7 @@ type Options struct {
 	Rates Rates
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
-	// Logger hears of what is odd but harmless; nil: nobody does.
+	// Logger gets warnings about what is odd but harmless; nil for none.
 	Logger hclog.Logger
 }
 
@@ -61,8 +61,8 @@ type Pool struct {
 	// in its metadata: letters, digits and + - = . _ : @.
 	Tags map[string]string
 	// PreRunner is a script that the agent runs once per boot before it registers
-	// the first runner; it begins with #!. It is no place for secrets: whoever may
-	// describe launch templates can read it.
+	// the first runner; it begins with #!. It must not have secrets: everyone
+	// with permission to describe launch templates can read it.
 	PreRunner []byte
 	// PostRelease is a script that the host runs as root whenever it has been
 	// cleaned after a run; as PreRunner else.

@@ -61,8 +61,8 @@ func newPacing(r Rates) pacing {
 	}
 }
 
-// await takes n tokens as they come. A caller whose deadline is nearer is told
-// at once, and when to come again; it takes none.
+// await takes n tokens as they become available. If the caller's deadline comes first, it
+// takes none and returns at once an error that says when to try again.
 func await(ctx context.Context, l *rate.Limiter, n int, what string) error {
 	var taken []*rate.Reservation
 	var delay time.Duration

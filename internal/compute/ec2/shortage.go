@@ -158,7 +158,7 @@ func distinct(list []string) []string {
 	return kept
 }
 
-// remedy says what to do about a code that stays until somebody does it.
+// remedy says what an operator can do about a code that lasts until then.
 func remedy(code, pool string) string {
 	switch {
 	case strings.HasPrefix(code, "InvalidAMIID"):

@@ -36,7 +36,7 @@ type host struct {
 	JobsReadMetadata bool   `json:"jobs_read_metadata,omitempty"`
 }
 
-// cloudConfig is what cloud-init is told. Its format is YAML, and JSON is that.
+// cloudConfig is the configuration for cloud-init. Its format is YAML, and JSON is YAML.
 type cloudConfig struct {
 	WriteFiles []writtenFile `json:"write_files"`
 }

@@ -157,7 +157,7 @@ func (c *Compute) Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]
 	return c.where(func(m lifecycle.Machine) bool { return m.From(order) }), nil
 }
 
-// Describe tells of each machine asked for, in that order.
+// Describe returns each machine asked for, in that order.
 func (c *Compute) Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("describe machines: %w", err)

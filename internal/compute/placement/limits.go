@@ -10,7 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// DefaultZone is the zone of a cloud that was not told of any.
+// DefaultZone is the zone of a cloud without configured zones.
 const DefaultZone = "local-a"
 
 // Limits are what the stand-in for a cloud has to give.
@@ -59,7 +59,7 @@ func (l Limits) zones() []string {
 	return l.Zones
 }
 
-// firstWithRoom is the first type of which one more host may live.
+// firstWithRoom returns the first type with capacity for one more host.
 func (l Limits) firstWithRoom(types []catalogue.Type, usage lifecycle.UsageClass, live []lifecycle.Machine) (catalogue.Type, bool) {
 	for _, t := range types {
 		spot := usage != lifecycle.UsageSpot || room(l.SpotCapacity, t.Name, live, isSpot)
@@ -102,9 +102,9 @@ func (l Limits) emptiestZone(live []lifecycle.Machine) string {
 	return slices.MinFunc(l.zones(), func(a, b string) int { return used[a] - used[b] })
 }
 
-// Sells reports whether there is a type, room for it or not, that has at least
-// the vCPU and the memory and matches each of the lists of patterns. Where
-// there is none, waiting for room is in vain.
+// Sells reports whether there is a type, with or without free capacity, that has at least
+// the vCPU and the memory and matches each of the lists of patterns. If there is none,
+// there is no point in waiting for capacity.
 func (l Limits) Sells(cpu, memoryMiB int, patterns ...[]string) bool {
 	types, err := catalogue.Select(catalogue.Need{CPU: cpu, MemoryMiB: memoryMiB}, nil, l.arch(), patterns...)
 	return err == nil && len(types) > 0

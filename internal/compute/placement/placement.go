@@ -15,8 +15,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Plan is what an order became. Whoever makes the same order again is given
-// the same plan, so it is stored before any machine of it is made.
+// Plan is what an order became. The same order, made again, gets the same plan, so a plan
+// is stored before any of its machines is made.
 type Plan struct {
 	Order    lifecycle.LaunchOrder
 	Machines []lifecycle.Machine

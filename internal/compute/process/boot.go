@@ -17,12 +17,12 @@ import (
 // With the one before it, a host's log takes little more than twice of it.
 const logBytes = 8 << 20
 
-// boot makes sure that the host's init was started, once and by one replica
-// only, and returns when init has written down who it is. A host that has begun
-// to end, or whose init is dead, is left alone.
+// boot makes sure that the host's init was started, once and by one replica only, and
+// returns when init has recorded its pid. A host that has begun to end, or whose init is
+// dead, is left alone.
 //
-// The lock passes on to init, which lets go of it only once its pid is written:
-// whoever gets the lock and finds no pid knows that no init lives.
+// The lock is passed on to init, which releases it only once its pid is written: if the
+// lock is free and there is no pid, no init lives.
 func (c *Compute) boot(ctx context.Context, h host) error {
 	for !h.started() {
 		lock, free, err := tryLockFile(h.path("lock"))
@@ -45,8 +45,8 @@ func (c *Compute) boot(ctx context.Context, h host) error {
 	return nil
 }
 
-// startInit starts init and waits until its pid is written. It reaps init when
-// that ends; when this process is dead by then, its reaper does.
+// startInit starts init and waits until its pid is written. It reaps init when that ends.
+// If this process has died by then, its own reaper does.
 func (c *Compute) startInit(ctx context.Context, h host, lock *os.File) error {
 	log, err := os.OpenFile(h.path("agentd.log"), os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0)
 	if err != nil {

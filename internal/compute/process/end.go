@@ -13,11 +13,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// Terminate ends machines as if their power was cut: every process is killed,
-// and what they had on disk is removed. An error leaves some of them ending;
-// whoever looks at them next goes on with it.
+// Terminate ends machines as if their power was cut: every process is killed, and what
+// they had on disk is removed. After an error some of them are still ending, and the next
+// Describe, List or Terminate continues.
 func (c *Compute) Terminate(ctx context.Context, instanceIDs []string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("terminate machines: %w", err)
@@ -32,8 +33,8 @@ func (c *Compute) Terminate(ctx context.Context, instanceIDs []string) error {
 	return nil
 }
 
-// EndAll ends every host of the root, also those of other replicas. The caller
-// sees to it that nobody launches any more.
+// EndAll ends every host of the root, also those of other replicas. The caller makes sure
+// that no replica launches another.
 func (c *Compute) EndAll(ctx context.Context) error {
 	ids, err := c.ids()
 	if err != nil {
@@ -57,8 +58,8 @@ func (c *Compute) end(ctx context.Context, ids []string) error {
 		}
 		marked[id] = true
 	}
-	// Also those that could not be marked, as on a full disk: a host that runs
-	// for ever is worse than one that has to be looked at again.
+	// This includes those that could not be marked, for example on a full disk: a host
+	// that runs forever is worse than one that has to be looked at again.
 	if err := c.kill(ctx, ids); err != nil {
 		return errors.Join(append(wrong, err)...)
 	}
@@ -70,8 +71,8 @@ func (c *Compute) end(ctx context.Context, ids []string) error {
 // time goes into waiting for the disk.
 const burialsAtOnce = 8
 
-// buryAll removes dead hosts. Those that are left when ctx ends keep what they
-// had on disk until somebody looks at them.
+// buryAll removes dead hosts. Those that are left when ctx ends keep what they had on disk
+// until the next look at them.
 func (c *Compute) buryAll(ctx context.Context, ids []string) []error {
 	wrong := make([]error, len(ids))
 	var burials errgroup.Group
@@ -86,7 +87,7 @@ func (c *Compute) buryAll(ctx context.Context, ids []string) []error {
 				wrong[i] = fmt.Errorf("clear host %s: %w", id, err)
 				return nil // the others go on
 			}
-			c.log.Info("host has ended", "instance_id", id)
+			c.log.Info("host has ended", logkey.Instance, id)
 			return nil
 		})
 	}
@@ -102,11 +103,11 @@ func (h host) mark(name string) error {
 	return f.Close()
 }
 
-// tombstone is what stays of a host that has ended.
+// tombstone are the files that stay of a host that has ended.
 var tombstone = []string{"machine.json", "ending", "ended"}
 
-// bury removes what a dead host had on disk, but for its tombstone. Links are
-// removed and never followed, wherever the host's jobs made them point.
+// bury removes what a dead host had on disk, except its tombstone. Links are removed and
+// never followed, wherever the host's jobs made them point.
 func (c *Compute) bury(h host) error {
 	dir, err := c.openHost(h)
 	if err != nil {

@@ -9,10 +9,11 @@ import (
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// instanceID is the form of our instance ids. Whatever else is asked for is
-// unknown, and never becomes a path.
+// instanceID matches our instance ids. Anything else that is asked for is unknown, and
+// never becomes a path.
 var instanceID = regexp.MustCompile(`^i-[0-9a-f]{17}$`)
 
 // host is the directory of one host.
@@ -35,7 +36,7 @@ func (h host) has(name string) bool {
 	return err == nil
 }
 
-// exists reports whether the host was ever launched, unless that was forgotten.
+// exists reports whether the host was ever launched and is not pruned yet.
 func (h host) exists() bool {
 	if !instanceID.MatchString(h.id) {
 		return false
@@ -62,8 +63,8 @@ func (c *Compute) ids() ([]string, error) {
 	return ids, nil
 }
 
-// machine is the host as it was launched, in the state it is in now. One whose
-// tags cannot be read is known by its id alone, so that it can still be ended.
+// machine returns the host as it was launched, in its present state. If its tags cannot be
+// read, only its id is known, so that it can still be ended.
 func (c *Compute) machine(h host) lifecycle.Machine {
 	bare := lifecycle.Machine{InstanceID: h.id, State: c.state(h)}
 	if !h.exists() {
@@ -75,7 +76,7 @@ func (c *Compute) machine(h host) lifecycle.Machine {
 		err = json.Unmarshal(data, &stored)
 	}
 	if err != nil || stored.InstanceID != h.id {
-		c.log.Warn("tags of a host are unreadable", "instance_id", h.id, "error", err)
+		c.log.Warn("tags of a host are unreadable", logkey.Instance, h.id, logkey.Error, err)
 		return bare
 	}
 	m := lifecycle.Machine(stored)
@@ -83,14 +84,14 @@ func (c *Compute) machine(h host) lifecycle.Machine {
 	return m
 }
 
-// bypassed reports whether an operator keeps scale-down from the host, by a file
-// bypass-removal in its directory with the one word true, as the tag in EC2 has.
+// bypassed reports whether an operator excludes the host from scale-down, by a file
+// bypass-removal in its directory that contains true, like the tag in EC2.
 func (h host) bypassed() bool {
 	word, err := readFile(h.path("bypass-removal"))
 	return err == nil && strings.TrimSpace(string(word)) == "true"
 }
 
-// state is what the directory and the processes say. A host of which something
+// state returns the state by the directory and the processes. A host with something that
 // is still to be ended is ending: see look.
 func (c *Compute) state(h host) lifecycle.MachineState {
 	switch {

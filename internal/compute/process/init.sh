@@ -1,7 +1,7 @@
 #!/bin/sh
-# What a host of this machine has for an init: it stands in for systemd. It
-# boots, keeps agentd running, and powers the host off when agentd has ended
-# for good. It leads the session and the process group of the host.
+# The init of a host on this machine, in place of systemd. It boots, keeps
+# agentd running, and powers the host off when agentd has exited permanently.
+# It leads the session and the process group of the host.
 #
 # usage: init HOST_DIR AGENT BOOT_ID BOOT_DELAY RESTART_DELAY LOG_BYTES
 #
@@ -21,7 +21,7 @@ exec 3>&-
 
 say() { echo "init: $*" >>agentd.log; }
 
-# The host goes on while nobody ends it and its directory is there.
+# The host lives until it is ended or its directory is gone.
 wanted() { [ -e "$host/machine.json" ] && ! [ -e "$host/ending" ]; }
 
 wanted && sleep "$boot_delay"

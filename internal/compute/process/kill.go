@@ -15,7 +15,7 @@ import (
 
 const (
 	// killTimeout is how long the processes of hosts may take to die. They take
-	// milliseconds, unless the kernel holds them up.
+	// milliseconds unless they are stuck in the kernel.
 	killTimeout = 5 * time.Second
 )
 
@@ -26,8 +26,8 @@ type member struct {
 	init bool
 }
 
-// kill kills every process of the hosts and returns when none is left. One of
-// which nothing can be said yet is waited for like those of the hosts.
+// kill kills every process of the hosts and returns when none is left. It also waits for
+// processes whose host is not known yet.
 func (c *Compute) kill(ctx context.Context, ids []string) error {
 	bounded, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
@@ -51,16 +51,16 @@ func (c *Compute) kill(ctx context.Context, ids []string) error {
 		switch {
 		case err == nil:
 		case len(members) == 0 && ctx.Err() == nil:
-			return nil // what is unclear for so long is stuck in its end
+			return nil // what is unclear for that long is stuck while it ends
 		default:
 			return fmt.Errorf("kill processes: %s left: %w", names(members), err)
 		}
 	}
 }
 
-// signals is what each process is sent: SIGKILL, but for an init beside which
-// others of its host live. That one is stopped, so that it starts nothing more,
-// and killed last: while it lives its pid is surely the id of its session, by
+// signals returns the signal for each process: SIGKILL, except for an init beside which
+// other processes of its host live. Such an init is stopped, so that it starts nothing
+// more, and killed last: while it lives, its pid is certainly the id of its session, by
 // which the others are found.
 func signals(members []member) map[member]syscall.Signal {
 	others := map[string]bool{}
@@ -88,9 +88,8 @@ func names(members []member) string {
 	return strings.Join(s, ", ")
 }
 
-// members are the living processes of the hosts, and how many there are besides
-// of which nothing can be said at the moment. Processes that end while we look
-// are none.
+// members returns the living processes of the hosts. unclear is how many others there are
+// whose host is not known at the moment. Processes that end during the scan are left out.
 func (c *Compute) members(ids []string) (members []member, unclear int, err error) {
 	hosts, inits := map[string]bool{}, map[int]string{}
 	for _, id := range ids {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/compute/placement"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 //go:embed init.sh
@@ -24,10 +25,9 @@ var initScript []byte
 // hide the wait for each init, few enough not to crowd out running jobs.
 const bootsAtOnce = 16
 
-// Launch starts the machines of an order. Whoever makes the order again, after
-// a crash or at the same time, is given the same machines in the state they are
-// in; one that has ended stays gone. An order is remembered for 24 h after its
-// last machine ended.
+// Launch starts the machines of an order. The same order, made again after a crash or at
+// the same time, gets the same machines in their present state; one that has ended stays
+// gone. An order is remembered for 24 h after its last machine ended.
 func (c *Compute) Launch(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
 	plan, err := c.settle(ctx, order)
 	if err != nil {
@@ -57,9 +57,9 @@ func (c *Compute) bootAll(ctx context.Context, machines []lifecycle.Machine) err
 	return nil
 }
 
-// settle writes down what the order becomes, if nobody has, and makes the
-// directories of its hosts. It is the one part that needs the root's lock:
-// two orders must not be given the same capacity.
+// settle records what the order becomes, unless another replica has, and makes the
+// directories of its hosts. It is the only part that needs the root's lock: two orders
+// must not get the same capacity.
 func (c *Compute) settle(ctx context.Context, order lifecycle.LaunchOrder) (placement.Plan, error) {
 	if err := ctx.Err(); err != nil {
 		return placement.Plan{}, fmt.Errorf("launch order %s: %w", order.Token, err)
@@ -94,7 +94,7 @@ func (c *Compute) planned(ctx context.Context, order lifecycle.LaunchOrder) (pla
 		return placement.Plan{}, unavailable("launch order "+order.Token, err)
 	}
 	if err := c.prune(now); err != nil {
-		c.log.Warn("ended hosts were not forgotten", "error", err)
+		c.log.Warn("ended hosts were not forgotten", logkey.Error, err)
 	}
 	ids, err := c.ids()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/proc"
 )
 
@@ -39,7 +40,7 @@ func (c *Compute) initOf(h host) (id proc.ID, ok bool) {
 	}
 	var bootID string
 	if _, err := fmt.Sscanf(string(data), "%d %d %s", &id.PID, &id.Start, &bootID); err != nil {
-		c.log.Warn("pid of init is unreadable", "instance_id", h.id, "error", err)
+		c.log.Warn("pid of init is unreadable", logkey.Instance, h.id, logkey.Error, err)
 		return proc.ID{}, false
 	}
 	return id, bootID == c.bootID && id.PID > 1

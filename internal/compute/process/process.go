@@ -9,15 +9,15 @@
 //	    machine.json        type, zone and tags; never changes
 //	    agentd.yaml         the configuration of its agentd
 //	    init                the script that stands in for systemd
-//	    lock                held by who starts init, until init.pid is there
+//	    lock                held by the starter of init, until init.pid exists
 //	    init.pid            pid, start time and boot id of init
 //	    booted              the boot delay is over
 //	    agentd.log          what init and agentd print; agentd.log.1 the one before
 //	    ending              the host is to end: nothing may start in it
 //	    ended               when it ended; only machine.json is left beside it
 //
-// All there is to know is in these files and in /proc, so a replica can die at
-// any instruction and another goes on. A host whose launch was cut short before
+// These files and /proc are the whole state, so a replica can die at any instruction and
+// another continues. A host whose launch was cut short before
 // init is pending until its order is made again, Launched finds it, or it is
 // terminated.
 //
@@ -25,9 +25,8 @@
 // unless it exits with a terminal code: 0, the host powered itself off, or 78
 // (EX_CONFIG of sysexits.h), its configuration can never work. Then init ends,
 // and the host with it, as a machine without power does. What it leaves running
-// (runners have process groups of their own) is ended by whoever looks at the
-// host next, with Describe, List or Terminate, and the host is gone only when
-// nothing of it is left.
+// (runners have process groups of their own) is ended by the next Describe, List
+// or Terminate, and the host is gone only when nothing of it is left.
 //
 // To a host belongs every process of our own user in init's session and every
 // one that was started with REMUDA_INSTANCE_ID=<instance id> in its
@@ -74,9 +73,8 @@ type Options struct {
 	// AgentConfig returns the configuration of a host's agentd. It is called
 	// before hostDir exists.
 	AgentConfig func(m lifecycle.Machine, hostDir string) ([]byte, error)
-	// Env is the environment of hosts beside REMUDA_INSTANCE_ID. Nil: PATH,
-	// HOME and TMPDIR of this process, and no more, since what controld was
-	// given may be secret.
+	// Env is the environment of hosts besides REMUDA_INSTANCE_ID. Nil means only
+	// PATH, HOME and TMPDIR of this process, since others may be secret.
 	Env []string
 	// ReadOnly is for who only looks: no directory is made, and List and Describe
 	// end nothing of what is left of a host.
@@ -88,7 +86,7 @@ type Options struct {
 	RestartDelay time.Duration
 	// Limits are zones, architecture and capacity.
 	placement.Limits
-	// Log is told what is ended; nil: nobody.
+	// Log may be nil: nothing is logged then.
 	Log hclog.Logger
 	// Now is the clock of launch times and of the age of ended hosts; nil:
 	// time.Now.
@@ -98,7 +96,7 @@ type Options struct {
 // Compute is the cloud, as one replica sees it. It is safe for concurrent use.
 type Compute struct {
 	opts   Options
-	bootID string // of the kernel: pids and start times begin anew with it
+	bootID string // of the kernel: pids and start times start over with it
 	log    hclog.Logger
 }
 

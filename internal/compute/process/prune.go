@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// tombstoneAge is how long an ended host and its order are remembered. An order
-// is made again within the half hour of its request, at most.
+// tombstoneAge is how long an ended host and its order are remembered. An order is made
+// again at most within the half hour of its request.
 const tombstoneAge = 24 * time.Hour
 
-// prune forgets what ended more than tombstoneAge ago, and orders as old of
-// which no host is left. The caller holds the root's lock.
+// prune removes hosts that ended more than tombstoneAge ago, and orders of that age
+// without a host. The caller holds the root's lock.
 func (c *Compute) prune(now time.Time) error {
 	ids, err := c.ids()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // Launched finds the machines that a launch made, gone ones too, by id. Those
@@ -25,7 +26,7 @@ func (c *Compute) Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]
 	return found, nil
 }
 
-// Describe tells of each machine asked for, in that order.
+// Describe returns each machine asked for, in that order.
 func (c *Compute) Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("describe machines: %w", err)
@@ -50,9 +51,9 @@ func (c *Compute) List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Pa
 
 func isGone(m lifecycle.Machine) bool { return m.State == lifecycle.MachineGone }
 
-// look is each machine as it is now, after those that are to end, or have
-// powered off, were ended as a whole. One of which something is left for all
-// that is ending, and is tried again by the next look.
+// look returns each machine in its present state, after it has ended completely those that
+// are to end or have powered off. A machine that could not be ended completely is ending,
+// and the next look tries again.
 func (c *Compute) look(ctx context.Context, ids []string) []lifecycle.Machine {
 	var machines []lifecycle.Machine
 	var ending []string
@@ -67,7 +68,7 @@ func (c *Compute) look(ctx context.Context, ids []string) []lifecycle.Machine {
 		return machines
 	}
 	if err := c.end(ctx, ending); err != nil {
-		c.log.Warn("hosts could not be ended", "error", err)
+		c.log.Warn("hosts could not be ended", logkey.Error, err)
 	}
 	for i, m := range machines {
 		if m.State == lifecycle.MachineEnding {

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // NoticeInterval is between polls for a notice. An interruption notice comes at best
@@ -68,7 +69,7 @@ func notice(ctx context.Context, client *sdk.Client, what, path string, into any
 // a notice.
 func Watch(ctx context.Context, client *sdk.Client, interval time.Duration, log hclog.Logger, tell func(at time.Time)) {
 	watcher{client: client, read: Interruption, log: log, changed: func(at time.Time) {
-		log.Warn("EC2 will take this machine", "at", at)
+		log.Warn("EC2 will take this machine", logkey.At, at)
 		tell(at)
 	}}.run(ctx, interval)
 }
@@ -77,7 +78,7 @@ func Watch(ctx context.Context, client *sdk.Client, interval time.Duration, log 
 // made.
 func WatchRebalance(ctx context.Context, client *sdk.Client, interval time.Duration, log hclog.Logger, tell func(at time.Time)) {
 	watcher{client: client, read: Rebalance, log: log, changed: func(at time.Time) {
-		log.Warn("EC2 recommends to leave this machine", "at", at)
+		log.Warn("EC2 recommends to leave this machine", logkey.At, at)
 		tell(at)
 	}}.run(ctx, interval)
 }
@@ -101,7 +102,7 @@ func (w watcher) run(ctx context.Context, interval time.Duration) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !silent:
-			w.log.Warn("instance metadata does not answer", "error", err)
+			w.log.Warn("instance metadata does not answer", logkey.Error, err)
 		case !at.IsZero() && !at.Equal(last):
 			last = at
 			w.changed(at)

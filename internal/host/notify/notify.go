@@ -10,6 +10,8 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // WatchdogLimit is the WatchdogSec= of agentd.service: without a message for that long,
@@ -58,7 +60,7 @@ func Stepped(log hclog.Logger) func(at time.Time) {
 		fed = at
 		err := Watchdog()
 		if err != nil && !mute {
-			log.Warn("cannot feed the watchdog", "error", err)
+			log.Warn("cannot feed the watchdog", logkey.Error, err)
 		}
 		mute = err != nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 const (
@@ -67,7 +68,7 @@ type EC2 struct {
 func (e EC2) Off(ctx context.Context, reason string) error {
 	err := e.terminate(ctx)
 	if err == nil {
-		e.Logger.Info("EC2 ends this machine", "reason", reason)
+		e.Logger.Info("EC2 ends this machine", logkey.Reason, reason)
 		return nil
 	}
 	if ctx.Err() != nil {
@@ -76,7 +77,7 @@ func (e EC2) Off(ctx context.Context, reason string) error {
 	if len(e.Command) == 0 {
 		return err
 	}
-	e.Logger.Warn("EC2 does not end this machine, powering it off", "reason", reason, "error", err)
+	e.Logger.Warn("EC2 does not end this machine, powering it off", logkey.Reason, reason, logkey.Error, err)
 	if commandErr := e.command(ctx); commandErr != nil {
 		return errors.Join(err, commandErr)
 	}
@@ -96,7 +97,7 @@ func (e EC2) Await(ctx context.Context) error {
 	if len(e.Command) == 0 {
 		return fmt.Errorf("end this machine: it lives on %s after its end was ordered, and no command powers it off", Grace)
 	}
-	e.Logger.Warn("this machine lives on although its end was ordered, powering it off", "after", Grace)
+	e.Logger.Warn("this machine lives on although its end was ordered, powering it off", logkey.After, Grace)
 	if err := e.command(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/host/reset/keyring"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/retry"
 )
 
@@ -21,7 +22,7 @@ const (
 // removeKeys drops the user's keyrings and waits until the kernel has freed all keys.
 func (p Plan) removeKeys(ctx context.Context, log hclog.Logger) error {
 	if err := keyring.Available(); err != nil {
-		log.Info("kernel keyrings are not available and not checked", "error", err)
+		log.Info("kernel keyrings are not available and not checked", logkey.Error, err)
 		return nil
 	}
 	for end, tried := time.Now().Add(keyLimit), false; ; tried = true {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/host/script"
 	"github.com/remuda-ci/remuda/internal/host/tree"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // Run ends everything that runs have left running, removes what they have left on disk and in the kernel, renews what they
@@ -51,7 +52,7 @@ func Run(ctx context.Context, p Plan, log hclog.Logger) error {
 	for _, step := range steps {
 		start := time.Now()
 		err := step.do()
-		log.Debug("reset step finished", "step", step.name, "took", time.Since(start), "error", err)
+		log.Debug("reset step finished", logkey.Step, step.name, logkey.Took, time.Since(start), logkey.Error, err)
 		if err == nil {
 			err = context.Cause(ctx)
 		}

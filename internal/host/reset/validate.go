@@ -31,7 +31,7 @@ func (p Plan) Validate() error {
 		}
 	}
 	for _, pattern := range slices.Concat(p.Units, p.OwnUnits) {
-		// systemd's patterns are those of fnmatch, of which path.Match knows the part that counts here.
+		// systemd's patterns are those of fnmatch. path.Match knows the part of them that counts here.
 		if _, err := path.Match(pattern, ""); err != nil || strings.HasPrefix(pattern, "*") || pattern == "" {
 			errs = append(errs, fmt.Errorf("%q is not a pattern of names with a common prefix", pattern))
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 const (
@@ -78,7 +80,7 @@ func (l *lines) Write(data []byte) (int, error) {
 }
 
 func (l *lines) say() {
-	l.log.Info("output", "line", string(bytes.ToValidUTF8(l.line, []byte("?"))))
+	l.log.Info("output", logkey.Line, string(bytes.ToValidUTF8(l.line, []byte("?"))))
 	l.line = l.line[:0]
 }
 
@@ -88,6 +90,6 @@ func (l *lines) flush() {
 		l.say()
 	}
 	if over := l.written - outputLimit; over > 0 {
-		l.log.Warn("output truncated", "bytes", over)
+		l.log.Warn("output truncated", logkey.Bytes, over)
 	}
 }

@@ -136,7 +136,8 @@ const (
 	batch = 1024
 )
 
-// walk empties a directory from the leaves up. It is a loop with a stack of which only the lowest levels are open.
+// walk empties a directory from the leaves up. It is a loop with a stack, and only the lowest levels are
+// open.
 type walk struct {
 	path   string // of the first level
 	levels []level
