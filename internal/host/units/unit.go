@@ -1,5 +1,3 @@
-// Package units runs the tasks of a host as transient units of systemd, which outlive the
-// program that started them.
 package units
 
 import (
