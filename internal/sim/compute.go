@@ -126,7 +126,7 @@ func (c computePort) Terminate(_ context.Context, instanceIDs []string) error {
 			c.w.tell(c.w.who(), "terminate machine", id)
 			c.w.script.called("EC2: terminate "+id, nil)
 			c.w.checkFleetHeld(id)
-			c.w.toldToEnd(id)
+			c.w.endMachine(id)
 		}
 		return nil
 	})
@@ -146,8 +146,8 @@ func (m *machine) lagging(w *world, now lifecycle.Machine) lifecycle.Machine {
 	return now
 }
 
-// turn notes that the machine changed.
-func (w *world) turn(m *machine, to lifecycle.MachineState) {
+// setState notes a new state of the machine. For a while Describe may still show the old one.
+func (w *world) setState(m *machine, to lifecycle.MachineState) {
 	if m.State == to {
 		return
 	}
@@ -188,19 +188,19 @@ func (w *world) boot(m *machine) {
 		return
 	}
 	w.compute.Boot(m.InstanceID)
-	w.turn(m, lifecycle.MachineRunning)
+	w.setState(m, lifecycle.MachineRunning)
 	w.newHost(m)
 }
 
-// toldToEnd begins the end of a machine, as TerminateInstances does.
-func (w *world) toldToEnd(id string) {
+// endMachine begins the end of a machine, as TerminateInstances does.
+func (w *world) endMachine(id string) {
 	m := w.machines[id]
 	if m == nil || m.State == lifecycle.MachineEnding || m.State == lifecycle.MachineGone {
 		return
 	}
 	w.checkEnd(m)
 	must(w.compute.Terminate(background, []string{id}))
-	w.turn(m, lifecycle.MachineEnding)
+	w.setState(m, lifecycle.MachineEnding)
 	slow := w.between(time.Second, 20*time.Second)
 	if w.chance(FaultSlowEnd) {
 		slow = w.between(time.Minute, 6*time.Minute)
@@ -216,7 +216,7 @@ func (w *world) gone(m *machine) {
 	}
 	w.stopHost(m)
 	w.compute.Kill(m.InstanceID)
-	w.turn(m, lifecycle.MachineGone)
+	w.setState(m, lifecycle.MachineGone)
 }
 
 // stopHost ends all that runs on a machine.

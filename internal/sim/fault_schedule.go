@@ -30,7 +30,7 @@ func (w *world) scheduleFaults() {
 	w.recur(FaultShortage, func() bool {
 		w.compute.SetCapacity("*", w.rng.IntN(w.cfg.Hosts/2+1))
 		w.tell("world", "capacity short", "")
-		w.after(w.exp(3*time.Minute, 20*time.Minute), w.plenty)
+		w.after(w.exp(3*time.Minute, 20*time.Minute), w.endShortage)
 		return true
 	})
 	w.recur(FaultLeaked, func() bool {
@@ -69,8 +69,8 @@ func (w *world) leak() {
 	}
 }
 
-// plenty ends a shortage of capacity.
-func (w *world) plenty() { w.compute.SetCapacity("*", 1<<20) }
+// endShortage ends a shortage of capacity.
+func (w *world) endShortage() { w.compute.SetCapacity("*", 1<<20) }
 
 // anyHost picks a live host that matches, or returns nil.
 func (w *world) anyHost(matches func(*host) bool) *host {
@@ -132,11 +132,11 @@ func (w *world) scheduleHostFaults() {
 				h.exit(agent.CodeTerminated)
 			}
 		})
-	w.recurOnHost(FaultHostile, func(h *host) bool { return h.worker != nil }, func(h *host) { h.takenOver(3 + w.rng.IntN(10)) })
+	w.recurOnHost(FaultHostile, func(h *host) bool { return h.worker != nil }, func(h *host) { h.forgeReports(3 + w.rng.IntN(10)) })
 }
 
-// takenOver is a host whose job writes reports in its agent's name, so many times.
-func (h *host) takenOver(times int) {
+// forgeReports makes the job that runs on the host write reports in its agent's name.
+func (h *host) forgeReports(times int) {
 	w := h.w
 	h.hostile = true
 	if times == 0 || !h.alive || !w.chaos {
@@ -147,7 +147,7 @@ func (h *host) takenOver(times int) {
 		w.putReport(p)
 		w.tell(h.id, "forges a report", reportLine(p))
 	}
-	w.after(w.exp(10*time.Second, time.Minute), func() { h.takenOver(times - 1) })
+	w.after(w.exp(10*time.Second, time.Minute), func() { h.forgeReports(times - 1) })
 }
 
 // forged is a report as a job would write it that has taken over its host.

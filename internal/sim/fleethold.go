@@ -55,7 +55,7 @@ func (w *world) checkFleetHeld(id string) {
 	a := w.current
 	age := w.now.Sub(a.holdRead.at) - (a.stalled - a.holdRead.stalled)
 	if a.holdRead.at.IsZero() || age > 0 || a.holdRead.at.After(w.rules.heldSince) {
-		w.broken(RuleFleetHeld, "%s is told to end while the fleet is held until %s, since %s; the hold was last read at %s",
+		w.broken(RuleFleetHeld, "%s is ended while the fleet is held until %s, since %s; the hold was last read at %s",
 			id, sinceEpoch(h.Until), sinceEpoch(w.rules.heldSince), sinceEpoch(a.holdRead.at))
 	}
 }

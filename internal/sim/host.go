@@ -30,11 +30,11 @@ type host struct {
 	hostile bool      // a job took it over: what it reports proves nothing
 
 	// The truth, for the rules.
-	dirty      bool   // something of a run is on it
-	lastRun    string // whose job ran here last
-	registered map[int64]bool
-	cleaned    map[int64]bool
-	told       int64 // the assignment that its agent reported for last
+	dirty       bool   // something of a run is on it
+	lastRun     string // whose job ran here last
+	registered  map[int64]bool
+	cleaned     map[int64]bool
+	reportedFor int64 // the assignment that its agent reported for last
 }
 
 func (w *world) newHost(m *machine) {

@@ -44,9 +44,9 @@ func (w *world) announce(instanceID string) {
 	})
 }
 
-// hear makes a replica handle notices, whether it has the lease of the sweeps or not: that
+// handleNotices makes a replica handle notices, whether it has the lease of the sweeps or not: that
 // only one replica does so saves calls and nothing else.
-func (r *replica) hear() {
+func (r *replica) handleNotices() {
 	w := r.w
 	var round *fleet.NoticeRound
 	failures := 0

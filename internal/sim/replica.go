@@ -48,7 +48,7 @@ func (r *replica) start() {
 	}))
 	w.tell(r.name, "starts", "")
 	r.serveJobs()
-	r.hear()
+	r.handleNotices()
 	r.sweepServices()
 	sweeper := r.fleet.NewSweeper()
 	failures := 0

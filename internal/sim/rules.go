@@ -182,8 +182,8 @@ func (w *world) checkReport(h *host, p lifecycle.Report) {
 	switch {
 	case err != nil:
 		return
-	case p.Assignment < h.told:
-		w.broken(RuleFalseSignal, "%s reports for assignment %d after it did for %d", h.id, p.Assignment, h.told)
+	case p.Assignment < h.reportedFor:
+		w.broken(RuleFalseSignal, "%s reports for assignment %d after it did for %d", h.id, p.Assignment, h.reportedFor)
 	case p.Assignment > r.Assignment:
 		w.broken(RuleFalseSignal, "%s reports for assignment %d, its record has %d", h.id, p.Assignment, r.Assignment)
 	case p.Signal == lifecycle.SignalRegOK && !h.registered[p.Assignment]:
@@ -191,7 +191,7 @@ func (w *world) checkReport(h *host, p lifecycle.Report) {
 	case p.Signal == lifecycle.SignalRemoveRegOK && !h.cleaned[p.Assignment]:
 		w.broken(RuleFalseSignal, "%s signals %s for assignment %d and was not cleaned in it", h.id, p.Signal, p.Assignment)
 	}
-	h.told = p.Assignment
+	h.reportedFor = p.Assignment
 }
 
 // checkJob checks that a job begins only on a host of its run.

@@ -206,7 +206,7 @@ func (w *world) checkWork() {
 		}
 		waits := min(w.now.Sub(w.work.waitsSince[id]), w.now.Sub(w.rules.chaosEndedAt)-settleAfter)
 		if waits > workBound || waits > runnerBound && w.ecs.desired == 0 {
-			w.broken(RuleUnserved, "job %s waits since %s, and the service was told to have %d", id, sinceEpoch(w.work.waitsSince[id]), w.ecs.desired)
+			w.broken(RuleUnserved, "job %s waits since %s, and the service has a desired count of %d", id, sinceEpoch(w.work.waitsSince[id]), w.ecs.desired)
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (w *world) workLeft() []string {
 		}
 	}
 	if n := len(w.ecs.tasks); w.ecs.desired > 0 || n > 0 {
-		left = append(left, fmt.Sprintf("service has %d tasks and was told to have %d", n, w.ecs.desired))
+		left = append(left, fmt.Sprintf("service has %d tasks and a desired count of %d", n, w.ecs.desired))
 	}
 	return left
 }

@@ -166,7 +166,7 @@ func (w *world) endChaos() {
 			m.host.cutOff = w.now
 		}
 	}
-	w.plenty()
+	w.endShortage()
 	w.github.assign()
 	w.rules.chaosEndedAt = w.now
 }
