@@ -43,7 +43,7 @@ func methods() map[string]bool {
 // call sends an empty request to a method by its name and waits for an answer,
 // or, of a stream, for its header.
 func call(ctx context.Context, conn *grpc.ClientConn, method string, streams bool) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	name := "/" + remudav1.FleetService_ServiceDesc.ServiceName + "/" + method
 	if !streams {
