@@ -3,45 +3,48 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Refresh brings what the fleet needs to be there, looks at every host once and
-// then runs every sweep. With a dry run
-// it decides and says what it would do, and does nothing.
+// Refresh creates what the fleet needs, looks at every host once and then runs every
+// sweep of the table. In a dry run it decides and reports what it would do, and changes
+// nothing: sweeps that cannot do that are left out.
 type Refresh struct {
 	op.Stages
 	f      *Fleet
 	page   lifecycle.PageOf
 	last   bool
 	hosts  []lifecycle.Facts
-	sweeps []op.Op
+	sweeps []running
 
 	resources []lifecycle.Resource
 	decided   []op.Decided
 }
 
+// running is a sweep of a refresh.
+type running struct {
+	sweeps.Kind
+	op op.Op
+}
+
 // NewRefresh begins a refresh.
 func (f *Fleet) NewRefresh(dryRun bool) *Refresh {
-	r := &Refresh{f: f}
-	r.Stages = f.ops.Stages("refresh")
+	r := &Refresh{f: f, Stages: f.ops.Stages("refresh")}
 	r.Events.Dry, r.Events.Decided = dryRun, &r.decided
-	due, cloud, github := f.sweeps.NewDueSweep(), f.sweeps.NewCloudSweep(), f.sweeps.NewGitHubSweep()
-	scaleDown, services, warm := f.scaledown.NewSweep(), f.NewServiceSweep(), f.warm.NewSweep()
-	work := f.NewWorkSweep()
-	for _, j := range []*op.Recorder{
-		&due.Events, &cloud.Events, &github.Events, &work.Events, &scaleDown.Events, &services.Events, &warm.Events,
-	} {
-		j.Dry, j.Decided = dryRun, &r.decided
-	}
-	r.sweeps = []op.Op{cloud, github, work, scaleDown, services, warm}
-	if !dryRun {
-		r.sweeps = slices.Insert(r.sweeps, 0, op.Op(due))
+	for _, k := range f.sweepTable() {
+		if dryRun && !k.Dry {
+			continue
+		}
+		s := running{k, k.New()}
+		if o, ok := s.op.(interface{ Recorder() *op.Recorder }); ok {
+			o.Recorder().Dry, o.Recorder().Decided = dryRun, &r.decided
+		}
+		r.sweeps = append(r.sweeps, s)
 	}
 	r.Next = r.ensure
 	return r
@@ -88,16 +91,22 @@ func (r *Refresh) host(ctx context.Context, now time.Time) (op.Progress, error) 
 	return op.Again, nil
 }
 
+// sweep does a step of the next sweep.
 func (r *Refresh) sweep(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(r.sweeps) == 0 {
 		return op.Done, nil
 	}
-	progress, err := r.sweeps[0].Step(ctx, now)
+	s := r.sweeps[0]
+	progress, err := s.op.Step(ctx, now)
+	if err != nil && s.Measures && ctx.Err() == nil {
+		r.f.log.Warn("sweep failed; the refresh goes on without it", "sweep", s.Name, "error", err)
+		progress, err = op.Done, nil
+	}
 	if progress.Done {
 		r.sweeps = r.sweeps[1:]
 	}
 	if err != nil && !(progress.Done && r.Past(ctx, err)) {
 		return op.Again, err
 	}
-	return op.Again, nil
+	return op.Wait(progress.Wait), nil
 }

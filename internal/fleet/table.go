@@ -6,30 +6,29 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
-// sweepTable is every sweep that the sweeper runs.
+// sweepTable is every sweep of this fleet. The sweeper runs them at their intervals, and a
+// refresh runs each of them once, in this order.
 func (f *Fleet) sweepTable() []sweeps.Kind {
 	table := []sweeps.Kind{
 		{Name: "due", Every: f.timing.Due, New: func() op.Op { return f.NewDueSweep() }},
 		{Name: "liveness", Every: f.timing.Liveness, New: func() op.Op { return f.NewLivenessSweep() }},
-		{Name: "cloud", Every: f.timing.Cloud, New: func() op.Op { return f.NewCloudSweep() }},
-		{Name: "github", Every: f.timing.Cloud, New: func() op.Op { return f.NewGitHubSweep() }},
+		{Name: "cloud", Every: f.timing.Cloud, Dry: true, New: func() op.Op { return f.NewCloudSweep() }},
+		{Name: "github", Every: f.timing.Cloud, Dry: true, New: func() op.Op { return f.NewGitHubSweep() }},
 	}
-	if f.jobs != nil && f.jobs.Options.Parse != nil {
-		table = append(table,
-			sweeps.Kind{Name: "jobs", Every: f.timing.Due, New: func() op.Op { return f.NewJobSweep() }},
-			sweeps.Kind{Name: "webhooks", Every: f.timing.Cloud, New: func() op.Op { return f.NewMissedSweep() }})
+	add := func(configured bool, k sweeps.Kind) {
+		if configured {
+			table = append(table, k)
+		}
 	}
-	if f.scaleDown != nil {
-		table = append(table, sweeps.Kind{Name: "scale_down", Every: f.scaleDown.Interval(), New: func() op.Op { return f.NewScaleDownSweep() }})
+	webhooks := f.jobs != nil && f.jobs.Options.Parse != nil
+	add(webhooks, sweeps.Kind{Name: "jobs", Every: f.timing.Due, New: func() op.Op { return f.NewJobSweep() }})
+	add(webhooks, sweeps.Kind{Name: "webhooks", Every: f.timing.Cloud, New: func() op.Op { return f.NewMissedSweep() }})
+	add(f.work.Store != nil, sweeps.Kind{Name: "work", Every: workqueue.SweepInterval, Dry: true, New: func() op.Op { return f.NewWorkSweep() }})
+	if o := f.scaleDown; o != nil {
+		add(true, sweeps.Kind{Name: "scale_down", Every: o.Interval(), Dry: true, New: func() op.Op { return f.NewScaleDownSweep() }})
 	}
-	if f.work.Store != nil {
-		table = append(table, sweeps.Kind{Name: "work", Every: workqueue.SweepInterval, New: func() op.Op { return f.NewWorkSweep() }})
-	}
-	if len(f.warm.Names()) > 0 {
-		table = append(table, sweeps.Kind{Name: "warm", Every: f.timing.Warm, New: func() op.Op { return f.NewWarmSweep() }})
-	}
-	if f.sweeps.Releases != nil {
-		table = append(table, sweeps.Kind{Name: "runners", Every: sweeps.RunnersEvery, New: func() op.Op { return f.NewRunnerSweep() }})
-	}
+	add(true, sweeps.Kind{Name: "services", Every: f.timing.Services, Apart: true, Dry: true, New: func() op.Op { return f.NewServiceSweep() }})
+	add(len(f.warm.Names()) > 0, sweeps.Kind{Name: "warm", Every: f.timing.Warm, Dry: true, New: func() op.Op { return f.NewWarmSweep() }})
+	add(f.sweeps.Releases != nil, sweeps.Kind{Name: "runners", Every: sweeps.RunnersEvery, Measures: true, New: func() op.Op { return f.NewRunnerSweep() }})
 	return table
 }

@@ -54,3 +54,7 @@ func (s *Stages) GoPast(err error) { s.passed = append(s.passed, err) }
 // Begun reports whether the operation has had an effect and has not only read.
 // Its work then goes on without it.
 func (s *Stages) Begun() bool { return s.Events.Effects > 0 }
+
+// Recorder returns the recorder of the operation, for a caller that wants a dry run or
+// every decision.
+func (s *Stages) Recorder() *Recorder { return &s.Events }

@@ -41,14 +41,21 @@ type lane struct {
 	began  time.Time
 }
 
-// Kind is a row of the table of sweeps.
+// Kind is a row of the table of sweeps, from which the sweeper and Refresh work.
 type Kind struct {
-	// Name is that of the sweep in metrics, events and logs.
+	// Name is that of the sweep in metrics, logs and docs/architecture.md.
 	Name string
 	// Every is the interval at which the sweeper begins one. From slowFrom on the
 	// sweep runs in the slow lane.
 	Every time.Duration
 	New   func() op.Op
+	// Apart: the sweep runs in a loop of its own, and not in the sweeper's.
+	Apart bool
+	// Dry: with Recorder.Dry set the sweep decides and changes nothing. Others are left
+	// out of a dry run.
+	Dry bool
+	// Measures: the sweep only measures, so its failure does not fail a refresh.
+	Measures bool
 }
 
 // schedule is a kind of sweep and when it is next due.
@@ -61,6 +68,9 @@ type schedule struct {
 func (sw *Sweeps) NewSweeper(table []Kind) *Sweeper {
 	s := &Sweeper{env: sw}
 	for _, k := range table {
+		if k.Apart {
+			continue
+		}
 		l := &s.quick
 		if k.Every >= slowFrom {
 			l = &s.slow

@@ -236,7 +236,7 @@ type Decision struct {
 	Action Action `protobuf:"varint,2,opt,name=action,proto3,enum=remuda.v1.Action" json:"action,omitempty"`
 	// Why: a sentence for a person.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The sweep that decided: "due", "cloud", "github", "scale_down", "services", "warm" or "work"; "refresh" for the look at each host with which a refresh begins.
+	// The sweep that decided: "due", "liveness", "cloud", "github", "scale_down", "services", "warm" or "work"; "refresh" for the look at each host with which a refresh begins.
 	Sweep         string `protobuf:"bytes,4,opt,name=sweep,proto3" json:"sweep,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
