@@ -10,7 +10,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Decide asks lifecycle.Decide.
+// Decide asks lifecycle.Decide, with what this replica knows beside the facts: how long it has
+// watched the store, whether GitHub is away, and the current launch template.
 func (hs *Hosts) Decide(facts lifecycle.Facts, now time.Time) lifecycle.Decision {
 	facts.StoreReadableSince = hs.watch.watchingSince(now)
 	facts.GitHubUnavailable = hs.GitHubHealth.away(now)
@@ -18,8 +19,8 @@ func (hs *Hosts) Decide(facts lifecycle.Facts, now time.Time) lifecycle.Decision
 	return lifecycle.Decide(facts, now, hs.Policy(facts.Record.Pool))
 }
 
-// ApplyChecked is carryOut of a decision that did not come from decideHeld: it ends no
-// host of a held fleet (*FleetHeldError).
+// ApplyChecked is apply for a decision that did not come from decideUnderHold: it ends no host
+// of a held fleet (*FleetHeldError).
 func (hs *Hosts) ApplyChecked(ctx context.Context, j *op.Recorder, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
 	if d.Action == lifecycle.ActionTerminate && d.Ends() {
 		if err := hs.MayEnd(ctx, now); err != nil {
@@ -29,10 +30,10 @@ func (hs *Hosts) ApplyChecked(ctx context.Context, j *op.Recorder, r lifecycle.R
 	return hs.apply(ctx, j, r, d, now)
 }
 
-// apply does the effect that a decision asks of the store: one conditional
-// write. It returns the record as it now stands. ErrConflict means that the record
-// has moved on: the caller reads again and decides again. The effects outside
-// the store (end_machine, delete_runner) are the due sweep's.
+// apply does the effect that a decision has on the store: one conditional write. It returns the
+// record as it now stands. ErrConflict means that the record has changed: the caller reads it
+// and decides again. The due sweep does the effects outside the store (end_machine,
+// delete_runner).
 func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
 	switch d.Action {
 	case lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner:
@@ -76,9 +77,8 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 	return stored, nil
 }
 
-// supplyToken puts the remove token into a record that is being released, in
-// the same write. Without one (GitHub is down) the release goes on, and a
-// later look provides it.
+// supplyToken puts the remove token into a record that is being released, in the same write. If
+// GitHub is down the release goes on without a token, and a later sweep provides it.
 func (hs *Hosts) supplyToken(ctx context.Context, r *lifecycle.Record, a lifecycle.Action) {
 	switch a {
 	case lifecycle.ActionRelease, lifecycle.ActionReturn, lifecycle.ActionProvideToken:
@@ -96,16 +96,16 @@ func (hs *Hosts) supplyToken(ctx context.Context, r *lifecycle.Record, a lifecyc
 	r.Registration = &token
 }
 
-// offer puts a pooled host into its queue. A message that is lost here is made
-// harmless by the by-pool index.
+// offer puts a pooled host into its queue. If the message is lost here, the by-pool index still
+// finds the host.
 func (hs *Hosts) offer(ctx context.Context, r lifecycle.Record) {
 	if err := hs.Queue.Send(ctx, r.Message()); err != nil {
 		hs.Log.Warn("queue message not sent; the index will find the host", "instance", r.InstanceID, "error", err)
 	}
 }
 
-// AfterFunc is called after a host's record was written, with the record as it was
-// and as it is. It must not fail: what it leaves undone a sweep makes up for.
+// AfterFunc is called after a host's record was written, with the record as it was and as it
+// is. It returns no error: a sweep makes up for what it could not do.
 type AfterFunc func(ctx context.Context, action lifecycle.Action, before, after lifecycle.Record)
 
 // followedUp reports whether the run of a host that ended needs a second look: jobs
@@ -114,9 +114,9 @@ func (hs *Hosts) followedUp(r lifecycle.Record) bool {
 	return hs.Limited || hs.JobStore != nil && r.JobsOf == ""
 }
 
-// Reconcile reads what is known about one host of a request, decides and does one
-// effect. It returns the record as it now stands and what was decided. A lost
-// race is not an error: the record that won is returned with ActionKeep.
+// Reconcile decides on one host and does one effect. It returns the record as it now stands and
+// what was decided. A lost race is not an error: the record that won is returned with
+// ActionKeep.
 func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.Facts, now time.Time) (lifecycle.Record, lifecycle.Decision, error) {
 	d, err := hs.decideUnderHold(ctx, facts, now)
 	if err != nil {
@@ -142,7 +142,7 @@ func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.
 	return next, d, err
 }
 
-// Postpone writes when a host that stays as it is must be looked at again.
+// Postpone writes when a sweep must look again at a host that stays as it is.
 func (hs *Hosts) Postpone(ctx context.Context, r lifecycle.Record, d lifecycle.Decision, now time.Time) error {
 	look := d.CheckAt
 	if before := r.HoldCheckAt(now); r.Held(now) && before.Before(look) {

@@ -10,8 +10,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// FactsOf is all that is known of a living host, with EC2's word; none of one
-// that has ended.
+// FactsOf loads all that is known of a living host, including what the cloud says. A host that
+// has ended has no facts.
 func (hs *Hosts) FactsOf(ctx context.Context, hostKey string, now time.Time) ([]lifecycle.Facts, error) {
 	reports, err := hs.Reports(ctx, []string{hostKey}, now)
 	if err != nil {
@@ -24,8 +24,8 @@ var LiveStates = []lifecycle.State{
 	lifecycle.StateCreated, lifecycle.StateRunning, lifecycle.StateIdle, lifecycle.StateClaimed,
 }
 
-// LoadFacts reads what is known about hosts, in batches: reports, and the
-// requests that they name.
+// LoadFacts reads what is known about hosts, in batches: their reports and the requests that
+// they name.
 func (hs *Hosts) LoadFacts(ctx context.Context, records []lifecycle.Record, now time.Time) ([]lifecycle.Facts, error) {
 	keys := make([]string, 0, len(records))
 	for _, r := range records {
@@ -52,9 +52,9 @@ func (hs *Hosts) LoadFacts(ctx context.Context, records []lifecycle.Record, now 
 	return facts, nil
 }
 
-// requestIfReadable is requestOf, but for a request that cannot be read: it is taken for
-// unknown, as one that is gone. By that no host is released or replaced, and its
-// other reasons to end are looked at all the same.
+// requestIfReadable is RequestOf, except that a request that cannot be read counts as unknown
+// (nil), like one that is gone. An unknown request gets no host released or replaced; other
+// reasons to end the host still count.
 func (hs *Hosts) requestIfReadable(ctx context.Context, r lifecycle.Record, seen map[string]*lifecycle.Request) (*lifecycle.Request, error) {
 	q, err := hs.RequestOf(ctx, r, seen)
 	if err != nil && !op.Transient(ctx, err) {
@@ -85,9 +85,9 @@ func (hs *Hosts) RequestOf(ctx context.Context, r lifecycle.Record, seen map[str
 	return seen[key], nil
 }
 
-// LoadFactsWithCloud reads all that is known about hosts, the cloud's word included. It
-// asks the cloud first and the store second, so that what is new to one of
-// them is not taken for lost.
+// LoadFactsWithCloud reads all that is known about hosts, including what the cloud says. It
+// asks the cloud first and the store second, so that a host that is new to one of them is not
+// taken for lost.
 func (hs *Hosts) LoadFactsWithCloud(ctx context.Context, keys []string, reports map[string]lifecycle.Report, now time.Time) ([]lifecycle.Facts, error) {
 	records, err := hs.Store.Instances(ctx, keys)
 	if err != nil {
@@ -119,9 +119,9 @@ func (hs *Hosts) LoadFactsWithCloud(ctx context.Context, keys []string, reports 
 	return facts, nil
 }
 
-// Describe asks the cloud about hosts, by instance id. A machine that it does not
-// know may be too new for it to know: until the host is older than the grace
-// period nothing is known of it, not even that it is gone.
+// Describe asks the cloud about hosts, by instance id. The cloud may not know a new machine
+// yet: while the host is younger than the grace period, an unknown machine is left out and does
+// not count as gone.
 func (hs *Hosts) Describe(ctx context.Context, records []lifecycle.Record, now time.Time) (map[string]lifecycle.Machine, error) {
 	ids := make([]string, 0, len(records))
 	young := map[string]bool{}

@@ -9,14 +9,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// The hold on the whole fleet is kept in three places, since a host ends in three
-// ways. bring and carry write no end of a host; endMachines, the one way to
-// Compute.Terminate, tells the cloud of none; and a record whose end is due is
-// marked, so that its agent, which leaves held hosts alone, does not end it
-// either. A test knows all three.
+// The hold on the whole fleet acts in three places, since a host ends in three ways. Reconcile
+// and ApplyChecked do not write the end of a host. EndMachines, the only way to
+// Compute.Terminate, ends no machine. A record whose end is due is marked, so that its agent,
+// which leaves held hosts alone, does not end it either. TestTheWaysToEndAHost checks all
+// three.
 
 // HoldFleet keeps every host of the fleet from being ended until now + d (at most
-// lifecycle.MaxHold); d of 0 takes the hold away. by is who asks, for people.
+// lifecycle.MaxHold); d of 0 removes the hold. by is who asked for it, and is shown to people.
 func (hs *Hosts) HoldFleet(ctx context.Context, d time.Duration, reason, by string, now time.Time) (lifecycle.FleetHold, error) {
 	if d < 0 || d > lifecycle.MaxHold {
 		return lifecycle.FleetHold{}, &InvalidError{"duration", fmt.Sprintf("%s is not between 0 and %s", d, lifecycle.MaxHold)}
@@ -64,8 +64,8 @@ func (hs *Hosts) FleetHold(ctx context.Context) (lifecycle.FleetHold, error) {
 	return h, nil
 }
 
-// MayEnd is a *FleetHeldError while the fleet is held. What cannot be known is an
-// error too: nothing is ended then.
+// MayEnd returns a *FleetHeldError while the fleet is held. If the hold cannot be read that is
+// an error too, and no host is ended.
 func (hs *Hosts) MayEnd(ctx context.Context, now time.Time) error {
 	h, err := hs.FleetHold(ctx)
 	if err != nil {
@@ -77,8 +77,8 @@ func (hs *Hosts) MayEnd(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// markForFleet keeps a host whose own hold was just taken away from being ended by
-// its agent before anybody has looked at it, if the fleet is held.
+// markForFleet marks a host whose own hold was just removed, if the fleet is held: otherwise
+// its agent could end it before a sweep has looked at it.
 func (hs *Hosts) markForFleet(ctx context.Context, r *lifecycle.Record, now time.Time) error {
 	h, err := hs.FleetHold(ctx)
 	if err == nil && h.InForce(now) {
@@ -87,8 +87,8 @@ func (hs *Hosts) markForFleet(ctx context.Context, r *lifecycle.Record, now time
 	return err
 }
 
-// decideUnderHold is decide where the fleet's hold counts: it is read, if facts do not
-// tell of it, once the decision depends on it.
+// decideUnderHold is Decide with the fleet's hold. If facts lack the hold, it is read once the
+// decision depends on it.
 func (hs *Hosts) decideUnderHold(ctx context.Context, facts lifecycle.Facts, now time.Time) (lifecycle.Decision, error) {
 	d := hs.Decide(facts, now)
 	if facts.FleetHold != nil || !d.Ends() && !facts.Record.FleetHeld && !facts.Record.Held(now) {
@@ -102,7 +102,7 @@ func (hs *Hosts) decideUnderHold(ctx context.Context, facts lifecycle.Facts, now
 	return hs.Decide(facts, now), nil
 }
 
-// EndMachines is the one way to Compute.Terminate: a *FleetHeldError while the
+// EndMachines is the only way to Compute.Terminate. It returns a *FleetHeldError while the
 // fleet is held.
 func (hs *Hosts) EndMachines(ctx context.Context, instanceIDs []string, now time.Time) error {
 	if err := hs.MayEnd(ctx, now); err != nil {

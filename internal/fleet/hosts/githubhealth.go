@@ -10,12 +10,12 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// awayFor is how long GitHub counts as away after it last did not answer. While
-// somebody needs it, it is asked far more often.
+// awayFor is how long GitHub counts as away after a call failed. While requests need GitHub it
+// is called far more often than that.
 const awayFor = time.Minute
 
-// GitHubHealth remembers whether GitHub answers. Its time is that of the steps in
-// which calls are made, so that it is the simulator's in a simulation.
+// GitHubHealth remembers whether GitHub answers. Its clock is the time of the steps in which
+// calls are made, so in a simulation it is the simulator's.
 type GitHubHealth struct {
 	mu   sync.Mutex
 	now  time.Time // of the latest step
@@ -47,7 +47,7 @@ func (w *GitHubHealth) away(now time.Time) bool {
 	return !w.lost.IsZero() && now.Sub(w.lost) < awayFor
 }
 
-// watchedGitHub notes how the calls went that hosts cannot be had without.
+// watchedGitHub notes the outcome of the calls without which no host can be had.
 type watchedGitHub struct {
 	ports.GitHub
 	watch *GitHubHealth
@@ -74,5 +74,5 @@ func (g watchedJobs) JIT(ctx context.Context, repository, name string, labels []
 // Watch returns GitHub whose calls are noted.
 func (w *GitHubHealth) Watch(g ports.GitHub) ports.GitHub { return watchedGitHub{g, w} }
 
-// WatchJobs is watchGitHub for the port of job pools.
+// WatchJobs is Watch for the port of job pools.
 func (w *GitHubHealth) WatchJobs(g ports.GitHubJobs) ports.GitHubJobs { return watchedJobs{g, w} }

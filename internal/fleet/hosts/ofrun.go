@@ -8,10 +8,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// OfRequest lists the hosts that serve, or were taken for, a request: by the
-// request's own list, by the by-run index and by the keys that the caller
-// knows. Those that are being released from it come apart; those that have
-// moved on are left out.
+// OfRequest lists the hosts that serve a request, or were taken for it: by the request's own
+// list, by the by-run index and by the keys that the caller knows. Hosts that are being
+// released from the request are returned apart; hosts that have moved on are left out.
 func (hs *Hosts) OfRequest(ctx context.Context, q lifecycle.Request, known []string) (serving, leaving []lifecycle.Record, err error) {
 	keys := make([]string, 0, len(q.Taken)+len(known))
 	for _, t := range q.Taken {

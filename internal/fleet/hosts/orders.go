@@ -10,7 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// WriteTries bounds how often an order is repeated because the record moved.
+// WriteTries bounds how often a write is repeated because another replica changed the row.
 const WriteTries = 10
 
 // Instance reads one host with its agent's report, if it has one that may be
@@ -30,8 +30,8 @@ func (hs *Hosts) Instance(ctx context.Context, instanceID string, now time.Time)
 	return r, nil, nil
 }
 
-// Find reads the record of a host. One that was launched under an earlier role
-// has another key, which its machine tells.
+// Find reads the record of a host. A host that was launched under an earlier role has another
+// key, which the tags of its machine show.
 func (hs *Hosts) Find(ctx context.Context, instanceID string) (lifecycle.Record, error) {
 	key := hs.HostKey(instanceID)
 	r, err := hs.Store.Instance(ctx, key)
@@ -45,9 +45,8 @@ func (hs *Hosts) Find(ctx context.Context, instanceID string) (lifecycle.Record,
 	return hs.Store.Instance(ctx, machines[0].HostKey)
 }
 
-// Terminate ends a host by order, busy or not: first its record, then its
-// machine. It is safe to repeat. A held host is a *HeldError, one of a held fleet a
-// *FleetHeldError.
+// Terminate ends a host by order, busy or not: first its record, then its machine. It is safe
+// to repeat. A held host is a *HeldError, a host of a held fleet a *FleetHeldError.
 func (hs *Hosts) Terminate(ctx context.Context, instanceID, reason string, now time.Time) (lifecycle.Record, error) {
 	j := new(hs.Ops.Recorder(""))
 	defer j.Flush(ctx)
@@ -117,7 +116,7 @@ func reasoned(what, reason string) string {
 	return what + ": " + reason
 }
 
-// Change reads a record and does something to it, again if it moved meanwhile.
+// Change reads a record and applies do to it, again if the record changed in between.
 func (hs *Hosts) Change(ctx context.Context, instanceID string, do func(lifecycle.Record) (lifecycle.Record, error)) (lifecycle.Record, error) {
 	for range WriteTries {
 		r, err := hs.Find(ctx, instanceID)

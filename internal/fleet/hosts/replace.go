@@ -10,10 +10,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// makeReplacement writes the request for a host in the place of an interrupted
-// one. Its id is that of the host and its assignment, so that however often this
-// is done, by whomever, there is one. The due sweep takes it up like any other.
-// A run that was released meanwhile gets none: ErrConflict, and its host has moved on.
+// makeReplacement writes the request for a host in the place of an interrupted one. The id of
+// the request is made from the host and its assignment, so there is only one, however often and
+// by whichever replica this is done. The due sweep resumes it like any other request. If the
+// run was released in between, the result is ErrConflict: the host has moved on.
 func (hs *Hosts) makeReplacement(ctx context.Context, j *op.Recorder, r lifecycle.Record, now time.Time) error {
 	q, err := hs.Store.Request(ctx, r.Repository, r.RunID, r.RequestID)
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Reports reads what the agents of hosts say, by host key. A report is
-// untrusted input, and this and allReports are the only ways to one: what they
-// return is what may be believed.
+// Reports reads what the agents of hosts report, by host key. A report is untrusted input.
+// Reports and AllReports are the only ways to one, and return what may be believed of it.
 func (hs *Hosts) Reports(ctx context.Context, hostKeys []string, now time.Time) (map[string]lifecycle.Report, error) {
 	stored, err := hs.Store.Reports(ctx, hostKeys)
 	if err != nil {
@@ -23,8 +22,8 @@ func (hs *Hosts) Reports(ctx context.Context, hostKeys []string, now time.Time) 
 	return believed, nil
 }
 
-// AllReports is reports for every host that has one, with their keys: those
-// whose report says nothing that may be believed are among them.
+// AllReports is Reports for every host that has one. The keys include hosts whose report has
+// nothing that may be believed.
 func (hs *Hosts) AllReports(ctx context.Context, now time.Time) (keys []string, believed map[string]lifecycle.Report, err error) {
 	believed = map[string]lifecycle.Report{}
 	for page := (lifecycle.PageOf{Limit: 1000}); ; {
@@ -43,8 +42,8 @@ func (hs *Hosts) AllReports(ctx context.Context, now time.Time) (keys []string, 
 	}
 }
 
-// believe adds what may be believed of a report, and tells of a malformed one,
-// once until it is sound again: reports are read several times a second.
+// believe adds what may be believed of a report, and logs a malformed one, once until it is
+// well-formed again: reports are read several times a second.
 func (hs *Hosts) believe(believed map[string]lifecycle.Report, key string, p lifecycle.Report, now time.Time) {
 	word, err := p.Believed(now)
 	if word != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Retirement is a host that no run is to get any more, and why.
+// Retirement is a host that gets no further run, and why.
 type Retirement struct {
 	lifecycle.Record
 	Why string

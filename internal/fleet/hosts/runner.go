@@ -8,10 +8,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// withdrawRunner deletes the registration of a host that is to be ended before
-// its machine is, so that GitHub gives it no job any more. It says so when GitHub
-// has just given it one: then the host stays. While GitHub does not answer the
-// end goes on, since EC2 does not wait.
+// withdrawRunner deletes the registration of a host before its machine is ended, so that GitHub
+// gives it no further job. If GitHub has just given it one, the result says so and the host
+// stays. If GitHub does not answer the end goes on, since EC2 does not wait.
 func (hs *Hosts) withdrawRunner(ctx context.Context, r lifecycle.Record, d lifecycle.Decision) string {
 	if !d.Deregister {
 		return ""
@@ -26,10 +25,10 @@ func (hs *Hosts) withdrawRunner(ctx context.Context, r lifecycle.Record, d lifec
 	return ""
 }
 
-// withdrawJobRunner deletes the registration of a job-scoped host that is released
-// before it had a job, and says so when GitHub is just giving it one: then the
-// host stays. While GitHub does not answer the release goes on, since the agent
-// stops the listener; the sweep removes what is left.
+// withdrawJobRunner deletes the registration of a job-scoped host that is released before it
+// had a job. If GitHub is just giving it one, the result says so and the host stays. If GitHub
+// does not answer the release goes on, since the agent stops the listener; the GitHub sweep
+// removes what remains.
 func (hs *Hosts) withdrawJobRunner(ctx context.Context, facts lifecycle.Facts, d lifecycle.Decision) string {
 	r := facts.Record
 	if r.JobsOf == "" || r.GitHubRunnerID == 0 || (d.Action != lifecycle.ActionRelease && d.Action != lifecycle.ActionReturn) {
@@ -48,8 +47,8 @@ func (hs *Hosts) withdrawJobRunner(ctx context.Context, facts lifecycle.Facts, d
 	return ""
 }
 
-// DeleteRunner removes the registration that a host may have left, by its
-// name. It reports whether none is left.
+// DeleteRunner removes the registration of a host, by its name. It reports whether none is
+// left.
 func (hs *Hosts) DeleteRunner(ctx context.Context, r lifecycle.Record) (gone bool, err error) {
 	runner, err := hs.GitHub.FindRunner(ctx, r.Repository, r.RunnerName)
 	if errors.Is(err, lifecycle.ErrNotFound) {

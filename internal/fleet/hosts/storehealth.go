@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// storeHealth knows since when this replica could read the store without a break.
-// It is a replica's own memory: losing it only makes silence take longer to be
-// believed.
+// storeHealth knows since when this replica could read the store without a break. It is a
+// replica's own memory: when it is lost, silence only takes longer to be believed.
 type storeHealth struct {
 	mu     sync.Mutex
 	since  time.Time
@@ -16,8 +15,8 @@ type storeHealth struct {
 	longest time.Duration
 }
 
-// sawStore is told of each liveness sweep that read every report. After a gap
-// of more than two sweeps the watch starts anew.
+// sawStore notes a liveness sweep that read every report. After a gap of more than two
+// intervals the watch starts again.
 func (w *storeHealth) sawStore(now time.Time, interval time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -28,14 +27,14 @@ func (w *storeHealth) sawStore(now time.Time, interval time.Duration) {
 	w.lastOK = now
 }
 
-// lostStore is told whenever the store could not be read.
+// lostStore notes that the store could not be read or written.
 func (w *storeHealth) lostStore() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.since = time.Time{}
 }
 
-// watchingSince is zero while silence cannot be judged.
+// watchingSince is since when silence can be judged; zero: it cannot.
 func (w *storeHealth) watchingSince(now time.Time) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()

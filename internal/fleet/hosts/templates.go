@@ -5,10 +5,9 @@ import (
 	"sync"
 )
 
-// Templates asks for the versions of the pools' launch templates, and remembers
-// them: decisions go by what was last heard and cost no call. A launch asks, and
-// the cloud sweep does, so a replica that does neither may pool a host that has
-// drifted. The sweep retires it then.
+// Templates asks for the versions of the pools' launch templates, and remembers them: decisions
+// use the last answer and cost no call. A launch and the cloud sweep ask, so a replica that
+// does neither may pool a host whose template is outdated. The sweep retires it then.
 type Templates struct {
 	Ask func(ctx context.Context, pool string) (string, error) // nil: there are no versions
 
@@ -34,7 +33,7 @@ func (t *Templates) version(ctx context.Context, pool string) (string, error) {
 	return version, nil
 }
 
-// last is what version last returned for a pool; empty: nothing was heard yet.
+// last is what version last returned for a pool; empty: there was no answer yet.
 func (t *Templates) last(pool string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,8 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// WaitingJobs are the jobs that wait for hosts of the run of a host, and could run
-// on it.
+// WaitingJobs are the jobs that wait for hosts of the run of a host, and that it could run.
 func (hs *Hosts) WaitingJobs(ctx context.Context, r lifecycle.Record) ([]lifecycle.Job, error) {
 	if hs.JobStore == nil || r.RunID == "" || r.JobsOf != "" {
 		return nil, nil

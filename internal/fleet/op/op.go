@@ -51,7 +51,7 @@ const (
 	// UnavailableAtMost is how many items in a row (requests, hosts of an owner,
 	// registrations of a page) may find a dependency unavailable before a sweep leaves
 	// the rest. One such item does not hold up the others, and with the dependency
-	// away the others are not tried in vain.
+	// away the others are not tried either.
 	UnavailableAtMost = 3
 	// RepeatLogAfter is how long the same failure of a loop is not logged again.
 	RepeatLogAfter = time.Minute

@@ -56,9 +56,9 @@ type GitHubJobs interface {
 	// an earlier call took, whose answer was lost, is taken over; while the
 	// runner of that name runs a job it is ErrBusy.
 	JIT(ctx context.Context, repository, name string, labels []string) (lifecycle.Registration, int64, error)
-	// WorkflowRun tells of a run as it is now: ErrNotFound.
+	// WorkflowRun reads a run as it is now: ErrNotFound.
 	WorkflowRun(ctx context.Context, repository, runID string) (lifecycle.WorkflowRun, error)
-	// WorkflowJob tells of a job as it is now: ErrNotFound.
+	// WorkflowJob reads a job as it is now: ErrNotFound.
 	WorkflowJob(ctx context.Context, repository string, id int64) (lifecycle.WorkflowJob, error)
 	// RerunFailedJobs starts those jobs of a completed run again that did not
 	// succeed, as its next attempt. ErrRefused where GitHub does not.

@@ -77,7 +77,7 @@ type Store interface {
 	// after it with what happens from now on.
 	LastEvent(ctx context.Context) (string, error)
 
-	// Lease reads a lease: ErrNotFound if nobody ever held it.
+	// Lease reads a lease: ErrNotFound if no replica ever held it.
 	Lease(ctx context.Context, name string) (lifecycle.Lease, error)
 	// TakeLease writes the lease if its stored version is still l.Version (0:
 	// it does not exist) and returns it with the next one. Else: ErrLost.
@@ -107,7 +107,7 @@ type Compute interface {
 	// Launched finds the machines that a launch made, by their tags
 	// (lifecycle.Machine.From).
 	Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error)
-	// Describe tells of each machine asked for; one unknown is MachineGone.
+	// Describe reads each machine asked for; an unknown one is MachineGone.
 	Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error)
 	// List pages through every machine with our tag that is not gone.
 	List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error)
@@ -115,7 +115,7 @@ type Compute interface {
 	Terminate(ctx context.Context, instanceIDs []string) error
 }
 
-// GitHub mints tokens and tells of registrations. Repositories are "owner/name".
+// GitHub mints tokens and lists registrations. Repositories are "owner/name".
 type GitHub interface {
 	// RegistrationToken returns a token that is good for at least 10 minutes.
 	RegistrationToken(ctx context.Context, repository string) (lifecycle.Registration, error)

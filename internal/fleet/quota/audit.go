@@ -12,25 +12,25 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// lookEvery is how often the entries of an account that is full are held against
-// the requests and hosts that they are of. A look costs a few reads for each of
-// them, and a listing for a launch that was cut short.
+// lookEvery is how often the reservations of a full ledger are compared with their requests and
+// hosts. A comparison costs a few reads for each of them, and a listing for a launch that was
+// cut short.
 const lookEvery = 10 * time.Second
 
-// lookAtMost bounds the entries of one look. Those that stay go behind the others,
-// so that the next look has other ones.
+// lookAtMost bounds the reservations of one audit. Those that stay go behind the others, so
+// that the next audit has other ones.
 const lookAtMost = 50
 
-// MayAudit reports whether it is time to look through an account again. One that was
-// looked at in the future was so by a replica whose clock is ahead.
+// MayAudit reports whether it is time to audit a ledger again. An audit in the future was made
+// by a replica whose clock is ahead.
 func (ld *Ledger) MayAudit(a lifecycle.QuotaLedger, now time.Time) bool {
 	return len(a.Reservations) > 0 && now.Sub(a.AuditedAt).Abs() >= lookEvery
 }
 
-// Audit takes out of an account what nobody needs any more: a host that died
-// without its run's release, and what a crash left of a request. It is one write, of
-// the account as it was read: who loses to another leaves it at that. An entry that
-// cannot be judged stays as it is.
+// Audit removes from a ledger what is not needed: a host that died without its run's release,
+// and what a crash left of a request. It is a single conditional write. If another replica
+// wrote first, that write wins and this one is dropped. A reservation that cannot be judged
+// stays as it is.
 func (ld *Ledger) Audit(ctx context.Context, room policy.Quota, now time.Time) error {
 	a := room.Ledger
 	n := min(len(a.Reservations), lookAtMost)
@@ -57,7 +57,7 @@ func (ld *Ledger) Audit(ctx context.Context, room policy.Quota, now time.Time) e
 	return err
 }
 
-// neededOf is what an entry in the account of a limit has to be.
+// neededOf is what a reservation in the ledger of a limit has to be.
 func (ld *Ledger) neededOf(ctx context.Context, l policy.Limit, e lifecycle.Reservation, now time.Time) (lifecycle.Reservation, error) {
 	if l.Kind == lifecycle.QuotaPool {
 		return ld.neededLaunch(ctx, e, now)
@@ -65,9 +65,9 @@ func (ld *Ledger) neededOf(ctx context.Context, l policy.Limit, e lifecycle.Rese
 	return ld.needed(ctx, e)
 }
 
-// needed is what an entry of a request has to be. A request that is open may take
-// hosts up to it, and one that is settled and due gives back by itself; of any other
-// the hosts that serve it count, which become no more.
+// needed is what the reservation of a request has to be. An open request may take hosts up to
+// it, and one that is settled and due gives back by itself. For any other request the hosts
+// that serve it count, and their number only falls.
 func (ld *Ledger) needed(ctx context.Context, e lifecycle.Reservation) (lifecycle.Reservation, error) {
 	q, err := ld.Store.Request(ctx, e.Repository, e.RunID, e.RequestID)
 	switch {
@@ -87,13 +87,12 @@ func (ld *Ledger) needed(ctx context.Context, e lifecycle.Reservation) (lifecycl
 	return e, nil
 }
 
-// sweepAccounts is how many accounts a cloud sweep looks through: others have their
-// turn in the next ones, and an account that is full is looked through by who finds
-// it so.
+// sweepAccounts is how many ledgers a cloud sweep audits: the others have their turn in the
+// next sweeps, and a request that finds a ledger full audits it itself.
 const sweepAccounts = 20
 
-// ToAudit chooses among the limits on whom machines and hosts are for, and on
-// the pools.
+// ToAudit chooses the limits whose ledgers a sweep audits, among those of the repositories of
+// machines and hosts, and those of the pools.
 func (ld *Ledger) ToAudit(machines []lifecycle.Machine, records []lifecycle.Record) []policy.Limit {
 	var all []policy.Limit
 	seen := map[string]bool{}

@@ -42,8 +42,8 @@ func (ld *Ledger) CountInterruption(ctx context.Context, r lifecycle.Record, now
 	}
 }
 
-// SpotPaused says why and until when the breaker of its pool pauses the spot hosts
-// that a request launches next; why is empty: it does not.
+// SpotPaused returns why and until when the breaker of its pool pauses the spot hosts that a
+// request launches next; an empty why: it does not.
 func (ld *Ledger) SpotPaused(ctx context.Context, q lifecycle.Request, now time.Time) (why string, until time.Time, err error) {
 	breaker := ld.Pools[q.Spec.Pool].SpotBreaker
 	if ld.Guards == nil || !breaker.On() || UsageOf(q) != lifecycle.UsageSpot {
@@ -59,9 +59,9 @@ func (ld *Ledger) SpotPaused(ctx context.Context, q lifecycle.Request, now time.
 	return fmt.Sprintf("EC2 interrupted %d spot hosts or more of pool %s within %s", breaker.Interruptions, q.Spec.Pool, breaker.Within), b.OpenUntil, nil
 }
 
-// ThroughBreaker is the request with what the breaker of its pool makes of its next
-// launch: on-demand hosts where it allows them, and spot ones all the same where it
-// does not. It says so, or is silent.
+// ThroughBreaker applies the breaker of its pool to the next launch of a request: on-demand
+// hosts if the request allows them, and otherwise spot hosts in spite of the breaker. why is
+// empty if the breaker does not matter.
 func (ld *Ledger) ThroughBreaker(ctx context.Context, q lifecycle.Request, now time.Time) (_ lifecycle.Request, why string, err error) {
 	why, until, err := ld.SpotPaused(ctx, q, now)
 	switch {

@@ -11,14 +11,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// LimitsOf are the limits on the hosts of a repository's runs; none where none is
-// configured, and then no account is read.
+// LimitsOf are the limits on the hosts of a repository's runs. Without limits in the
+// configuration there are none, and no ledger is read.
 func (ld *Ledger) LimitsOf(repository string) []policy.Limit { return ld.Limits.Of(repository) }
 
 // On reports whether there are limits on the hosts of runs.
 func (ld *Ledger) On() bool { return ld.Limits.On() }
 
-// Read reads what counts against a limit.
+// Read reads the ledger of a limit.
 func (ld *Ledger) Read(ctx context.Context, l policy.Limit) (policy.Quota, error) {
 	a, err := ld.Guards.QuotaLedger(ctx, l.LedgerName())
 	if err != nil {
@@ -27,8 +27,8 @@ func (ld *Ledger) Read(ctx context.Context, l policy.Limit) (policy.Quota, error
 	return policy.Quota{Limit: l, Ledger: a}, nil
 }
 
-// Write writes an account as it was read and changed: ErrConflict if somebody
-// else wrote it since.
+// Write writes a ledger that was read and changed: ErrConflict if another replica wrote it
+// since.
 func (ld *Ledger) Write(ctx context.Context, l policy.Limit, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
 	stored, err := ld.Guards.UpdateQuotaLedger(ctx, a)
 	if err != nil {
@@ -37,8 +37,8 @@ func (ld *Ledger) Write(ctx context.Context, l policy.Limit, a lifecycle.QuotaLe
 	return stored, nil
 }
 
-// GiveBack leaves a settled request room for the hosts that serve it still, in one
-// account. Repeating it changes nothing.
+// GiveBack reduces the reservation of a settled request to the hosts that still serve it, in
+// one ledger. Repeating it changes nothing.
 func (ld *Ledger) GiveBack(ctx context.Context, l policy.Limit, q lifecycle.Request, serving int) (changed bool, err error) {
 	for range hosts.WriteTries {
 		room, err := ld.Read(ctx, l)
@@ -57,14 +57,14 @@ func (ld *Ledger) GiveBack(ctx context.Context, l policy.Limit, q lifecycle.Requ
 	return false, accountBusy(l)
 }
 
-// accountBusy is the error where others write an account all the time.
+// accountBusy is the error when other replicas keep changing a ledger.
 func accountBusy(l policy.Limit) error {
 	return &lifecycle.UnavailableError{What: "account " + l.LedgerName(), RetryAfter: time.Second, Err: errors.New("it keeps changing")}
 }
 
-// HostLeft has the request of a host that ended before the release of its run
-// looked at again, which gives the host's room back: else the entry would stay until
-// somebody finds the account full. It returns the request as it now stands.
+// HostLeft makes the request of a host due that ended before the release of its run: the due
+// sweep then gives back the host's share. Otherwise the reservation would stay until a request
+// finds the ledger full. It returns the request as it now stands.
 func (ld *Ledger) HostLeft(ctx context.Context, q lifecycle.Request, now time.Time) (lifecycle.Request, error) {
 	if !ld.Limits.On() || !q.DueAt.IsZero() { // one that is due is looked at by itself
 		return q, nil

@@ -12,9 +12,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// A pool's maximum is kept by an account with an entry for each launch: it is made
-// once the launch is written down and before the cloud is called, holds the hosts
-// that came of it, and loses each when that host is forgotten.
+// The maximum of a pool is kept by a ledger with a reservation for each launch. The reservation
+// is made once the launch is written down and before the cloud is called. It holds the hosts
+// that came of the launch, and loses each when that host is forgotten.
 
 // MaximumOf is the limit on a pool's hosts, if it has one.
 func (ld *Ledger) MaximumOf(pool string) (policy.Limit, bool) {
@@ -22,9 +22,9 @@ func (ld *Ledger) MaximumOf(pool string) (policy.Limit, bool) {
 	return policy.PoolLimit(pool, most), most > 0 && ld.Guards != nil
 }
 
-// ReserveLaunch makes the entry of a request's launch, which is written down, and
-// reports whether there is room for it; a launch that has its entry has room. ErrConflict:
-// somebody else wrote the account meanwhile.
+// ReserveLaunch makes the reservation of a request's launch, which is written down, and reports
+// whether there is room for it. A launch that has its reservation has room. ErrConflict:
+// another replica wrote the ledger first.
 func (ld *Ledger) ReserveLaunch(ctx context.Context, l policy.Limit, q lifecycle.Request, e lifecycle.Reservation) (policy.Quota, bool, error) {
 	room, err := ld.Read(ctx, l)
 	if err != nil {
@@ -40,8 +40,8 @@ func (ld *Ledger) ReserveLaunch(ctx context.Context, l policy.Limit, q lifecycle
 	return room, err == nil, err
 }
 
-// SettleLaunch puts the hosts that came of a launch into its entry, before the launch
-// is closed.
+// SettleLaunch puts the hosts that came of a launch into its reservation, before the launch is
+// closed.
 func (ld *Ledger) SettleLaunch(ctx context.Context, q lifecycle.Request, m LaunchResult, now time.Time) error {
 	l, ok := ld.MaximumOf(q.Spec.Pool)
 	if !ok {
@@ -56,22 +56,21 @@ func (ld *Ledger) SettleLaunch(ctx context.Context, q lifecycle.Request, m Launc
 	})
 }
 
-// madeOf is the entry of a request's open launch with so many hosts.
+// madeOf is the reservation of a request's open launch with a number of hosts.
 func madeOf(e lifecycle.Reservation, q lifecycle.Request, hosts int, keys []string) lifecycle.Reservation {
 	e.Repository, e.RunID, e.RequestID, e.Launch = q.Repository, q.RunID, q.RequestID, q.Launch.Number
 	e.Hosts, e.HostKeys = hosts, keys
 	return e
 }
 
-// ListedAfter is how long a machine may be missing from a listing of its launch,
-// which EC2 shows late: some seconds, mostly. Shorter and a pool may have more hosts
-// than its maximum; longer and the room of a launch that made none stays taken.
+// ListedAfter is how long a machine may be missing from a listing of its launch. EC2 shows it
+// late, mostly by some seconds. With a shorter time a pool may have more hosts than its
+// maximum; with a longer one the room of a launch that made no machine stays taken.
 const ListedAfter = time.Minute
 
-// adopted is the entry of a launch that was cut short, with the machines that a
-// listing shows. The listing may lack some, and somebody else may be at the launch
-// still, so that the entry becomes no smaller: a look through the account makes it so,
-// listedAfter later.
+// adopted is the reservation of a launch that was cut short, with the machines that a listing
+// shows. The listing may lack some, and another replica may still be working on the launch, so
+// the reservation does not shrink here. An audit shrinks it, ListedAfter later.
 func adopted(e lifecycle.Reservation, q lifecycle.Request, listed []string, now time.Time) lifecycle.Reservation {
 	keys := together(e.HostKeys, listed)
 	if e.Hosts == 0 && len(keys) == 0 || e.Hosts == len(e.HostKeys) && len(keys) == len(e.HostKeys) {
@@ -81,7 +80,7 @@ func adopted(e lifecycle.Reservation, q lifecycle.Request, listed []string, now 
 	return madeOf(e, q, max(e.Hosts, len(keys)), keys)
 }
 
-// changeLaunch changes the entry of a request's open launch.
+// changeLaunch changes the reservation of a request's open launch.
 func (ld *Ledger) changeLaunch(ctx context.Context, l policy.Limit, q lifecycle.Request, change func(lifecycle.Reservation) lifecycle.Reservation) error {
 	for range hosts.WriteTries {
 		room, err := ld.Read(ctx, l)
@@ -117,8 +116,8 @@ func liveKeys(machines []lifecycle.Machine) []string {
 	return keys
 }
 
-// HostForgotten gives the room of a host back whose machine is gone. Whatever keeps it
-// from that, the next look through the account makes up for.
+// HostForgotten gives back the share of a host whose machine is gone. If that fails, the next
+// audit of the ledger does it.
 func (ld *Ledger) HostForgotten(ctx context.Context, action lifecycle.Action, r, _ lifecycle.Record) {
 	l, ok := ld.MaximumOf(r.Pool)
 	if action != lifecycle.ActionForget || !ok {
@@ -146,9 +145,9 @@ func (ld *Ledger) HostForgotten(ctx context.Context, action lifecycle.Action, r,
 	}
 }
 
-// neededLaunch is what the entry of a launch has to be: as it is while the launch is
-// under way, and afterwards the hosts of it that are not forgotten, and the machines
-// that nobody recorded.
+// neededLaunch is what the reservation of a launch has to be: unchanged while the launch is
+// under way, and afterwards the hosts of it that are not forgotten, and its machines without a
+// record.
 func (ld *Ledger) neededLaunch(ctx context.Context, e lifecycle.Reservation, now time.Time) (lifecycle.Reservation, error) {
 	q, err := ld.Store.Request(ctx, e.Repository, e.RunID, e.RequestID)
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
@@ -190,10 +189,10 @@ func (ld *Ledger) neededLaunch(ctx context.Context, e lifecycle.Reservation, now
 	return e, nil
 }
 
-// LaunchResult are what came of a launch.
+// LaunchResult is what came of a launch.
 type LaunchResult struct {
 	Machines []lifecycle.Machine
-	// Answered: Launch itself said so. Else they are what a listing shows, which may
-	// lack some.
+	// Answered: Launch itself returned the machines. Otherwise they are what a listing shows,
+	// which may lack some.
 	Answered bool
 }
