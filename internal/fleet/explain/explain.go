@@ -19,9 +19,8 @@ type Explanation struct {
 // explainEvents bounds the history in one explanation.
 const explainEvents = 1000
 
-// Explain tells of a run's requests, its hosts and what each of them waits
-// for, and its history. A run that nobody asked hosts for, and whose jobs are over, is
-// ErrNotFound.
+// Explain describes a run's requests, its hosts and what each of them waits for, and its
+// history. It returns ErrNotFound for a run without requests whose jobs are over.
 func (ex *Explainer) Explain(ctx context.Context, repository, runID string, now time.Time) (Explanation, error) {
 	var e Explanation
 	requests, err := ex.Store.RequestsOfRun(ctx, repository, runID)
@@ -87,8 +86,8 @@ func (ex *Explainer) newestEvents(ctx context.Context, repository, runID string)
 	}
 }
 
-// openJobsOf are the jobs of a run that are not over, the longest queued first;
-// none where nobody tells of jobs.
+// openJobsOf are the jobs of a run that are not over, the longest queued first; none where
+// there are no webhooks.
 func (ex *Explainer) openJobsOf(ctx context.Context, repository, runID string) ([]lifecycle.Job, error) {
 	if ex.JobStore == nil {
 		return nil, nil

@@ -16,10 +16,10 @@ import (
 // OfRun names a workflow run.
 type OfRun struct{ Repository, RunID string }
 
-// ExplainHost tells of one host: what it does, what is known of it and from
-// whom, what is awaited and what happens then, and how it came to this. With a
-// run it does so for a host that serves it now, and tells of that run alone:
-// ErrNotFound of any other host, as of one that is unknown.
+// ExplainHost describes one host: what it does, what is known of it and from which source, what
+// is awaited and what happens then, and how it came to this. With a run it describes only a
+// host that serves the run now, and only that run. Any other host is ErrNotFound, like an
+// unknown one.
 func (ex *Explainer) ExplainHost(ctx context.Context, instanceID string, of OfRun, now time.Time) (Explanation, error) {
 	var e Explanation
 	r, err := ex.Hosts.Find(ctx, instanceID)
@@ -105,8 +105,8 @@ type hostExplainer struct {
 	lifecycle.Facts
 }
 
-// askCloud asks EC2, or whatever answers for the machine, about it: one call. An
-// answer that did not come is told, and leaves nothing known.
+// askCloud asks EC2, or the stand-in for it, about the machine: one call. If there is no answer
+// the sentence says so, and nothing is known.
 func (t *hostExplainer) askCloud(ctx context.Context) string {
 	cloud := t.env.Hosts.Policy(t.Record.Pool).CloudName()
 	name := strings.ToUpper(cloud[:1]) + cloud[1:]
@@ -165,8 +165,8 @@ func (t *hostExplainer) state(history []lifecycle.Event) string {
 	return fmt.Sprintf("Host %s (%s) of pool %s is %s since %s: %s.", r.InstanceID, t.hardware(), r.Pool, condition(r), t.when(since), cmp.Or(why, "no reason was given"))
 }
 
-// condition is that of the record, but for a host that was launched ahead of need: until
-// it is in the pool it boots, and nobody has released it.
+// condition is that of the record. A host that was launched ahead of need boots until it is in
+// the pool: no run has released it.
 func condition(r lifecycle.Record) string {
 	if r.Releasing() && r.Unused() {
 		return "booting"
@@ -191,7 +191,7 @@ func (t *hostExplainer) hardware() string {
 	return strings.Join(parts, ", ")
 }
 
-// work says whom the host serves, or may serve next.
+// work says which run the host serves, or may serve next.
 func (t *hostExplainer) work() string {
 	r := t.Record
 	life := fmt.Sprintf("It was launched at %s", t.when(cmp.Or(r.LaunchedAt, r.CreatedAt)))
@@ -206,8 +206,8 @@ func (t *hostExplainer) work() string {
 	return fmt.Sprintf("%s, has served %d runs and may serve the next of %s.", life, r.Uses, r.TrustKey)
 }
 
-// agent says what was last heard of the host itself. What it says is untrusted,
-// and Reports are read as far as they may be believed.
+// agent says what the host's agent last reported. Reports are untrusted, and are read as far as
+// they may be believed.
 func (t *hostExplainer) agent() string {
 	p := t.Report
 	switch {
@@ -288,8 +288,7 @@ func (t *hostExplainer) next() (sentences []string) {
 	return sentences
 }
 
-// by says by when somebody looks at the host, who then does what is next; empty: at
-// once.
+// by says when a sweep looks at the host and does what is next; empty: at once.
 func (t *hostExplainer) by() string {
 	if due := t.Record.DueAt; due.After(t.now) {
 		return " by " + t.when(due)
@@ -334,8 +333,8 @@ func (t *hostExplainer) when(at time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", hosts.ClockTime(at), t.now.Sub(at).Truncate(time.Second))
 }
 
-// said is what each sweep last said of a host on its assignment of now, if it
-// stays as it is, for another reason than is told already.
+// said is what each sweep last said of a host on its current assignment, if it stays as it is,
+// for another reason than but.
 func said(history []lifecycle.Event, r lifecycle.Record, but string) (sentences []string) {
 	heard := map[string]bool{}
 	for _, e := range slices.Backward(history) {
@@ -351,7 +350,7 @@ func said(history []lifecycle.Event, r lifecycle.Record, but string) (sentences 
 	return sentences
 }
 
-// holdSentence tells of the fleet's hold while it is in force.
+// holdSentence describes the fleet's hold while it is in force.
 func holdSentence(h lifecycle.FleetHold, now time.Time) string {
 	if !h.InForce(now) {
 		return ""

@@ -31,8 +31,8 @@ func (ex *Explainer) ReportsOf(ctx context.Context, records []lifecycle.Record, 
 	return ex.Hosts.Reports(ctx, keys, now)
 }
 
-// Healthy reports whether a host is heard of and not about to end: what an
-// operator means by it.
+// Healthy reports whether a host reports and is not about to end, which is what an operator
+// means by it.
 func Healthy(r lifecycle.Record, report *lifecycle.Report, now time.Time, p lifecycle.Policy) bool {
 	return r.State != lifecycle.StateTerminated && report != nil &&
 		now.Sub(report.HeartbeatAt) < p.Silence && report.InterruptionAt.IsZero() && r.InterruptionAt.IsZero() && !r.Retiring
@@ -60,8 +60,8 @@ func (ex *Explainer) LastEvent(ctx context.Context) (lifecycle.PageOf, error) {
 // Counts are the live hosts of one pool.
 type Counts struct {
 	States map[lifecycle.State]int
-	// Pooled of the idle ones may be claimed now, Fresh of those by anybody: no run has
-	// used them.
+	// Pooled of the idle ones may be claimed now. Fresh of those were never used, so any run
+	// may claim them.
 	Pooled, Fresh int
 }
 

@@ -107,7 +107,7 @@ func (s *Sweep) mark(ctx context.Context, h judged, now time.Time) (op.Progress,
 	return s.over(h, action, h.Reason), nil
 }
 
-// write is one conditional write. That the id of a runner was learnt is no event.
+// write is one conditional write. Learning the id of a runner is not an event.
 func (s *Sweep) write(ctx context.Context, before, after lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
 	if d.Action != lifecycle.ActionKeep {
 		after.UpdatedAt = now
@@ -122,8 +122,8 @@ func (s *Sweep) write(ctx context.Context, before, after lifecycle.Record, d lif
 	return stored, nil
 }
 
-// begin marks a host that is to be ended: whoever looks knows that its
-// registration may be gone, and it is not pooled any more.
+// begin marks a host that is to be ended: the mark says that its registration may be gone, and
+// the host is not pooled again.
 func (s *Sweep) begin(ctx context.Context, h judged, now time.Time) (op.Progress, error) {
 	if !h.unregistered { // else nobody can use it any more, whoever wants it
 		why, err := s.env.spared(ctx, h.record)

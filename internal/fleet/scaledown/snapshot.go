@@ -11,11 +11,11 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// Snapshot is the fleet as the next scale-down would find it, for `controld
-// plan`: the same hosts, reports and registrations, read and put together by the
-// same code. What that sweep does with a host for a reason that a snapshot has
-// no words for is left out of it, and told as a decision: such hosts do not count
-// among those that are kept idle, so the others are judged as if they were there.
+// Snapshot is the fleet as the next scale-down would find it, for `controld plan`: the same
+// hosts, reports and registrations, read and put together by the same code. A snapshot has no
+// words for some of the reasons for which that sweep leaves a host alone. Such hosts are
+// returned as decisions. They do not count among those that are kept idle, so the others are
+// judged as if they were there.
 func (sc *Scaler) Snapshot(ctx context.Context, now time.Time) (policy.Snapshot, []op.Decided, error) {
 	if sc.Options == nil {
 		return policy.Snapshot{}, nil, errors.New("take a snapshot: this fleet has no scale-down")
@@ -52,8 +52,8 @@ type snapshotBuilder struct {
 	left    []op.Decided
 }
 
-// owner lists the registrations of an owner, and asks for its orphans that are
-// not among them. Hosts about whom GitHub does not answer are left out.
+// owner lists the registrations of an owner, and asks for its orphans that are not among them.
+// Hosts are left out if GitHub does not answer about them.
 func (p *snapshotBuilder) owner(ctx context.Context, o *ownerHosts) error {
 	for o.name != "" {
 		got, err := p.env.GitHub.Runners(ctx, o.repository, o.page)

@@ -10,7 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// spared says why an idle host is left alone all the same, or "".
+// spared says why an idle host is left alone anyway, or "".
 func (sc *Scaler) spared(ctx context.Context, r lifecycle.Record) (string, error) {
 	if sc.WantedIdle(r) {
 		return fmt.Sprintf("idle, as its job pool wants it: %d hosts or more wait for a job there", sc.JobPools[r.Pool].Minimum), nil
@@ -34,9 +34,9 @@ func (sc *Scaler) WantedIdle(r lifecycle.Record) bool {
 	return r.JobsOf != "" && sc.JobPools[r.Pool].Minimum > 0
 }
 
-// starting says why a host that GitHub does not list is left alone: it has time
-// left to come up, and its request waits for it. "": it is not, or nobody does.
-// Who does not come up in time is ended by that time.
+// starting says why a host that GitHub does not list is left alone: it has time left to come
+// up, and its request waits for it. "" if it is not starting or no request waits. A host that
+// does not come up in time is ended by its threshold.
 func (sc *Scaler) starting(ctx context.Context, r lifecycle.Record, now time.Time) (string, error) {
 	if r.State != lifecycle.StateCreated && r.State != lifecycle.StateClaimed || !now.Before(r.Threshold) {
 		return "", nil

@@ -13,18 +13,18 @@ import (
 
 // Registrations is what scale-down asks of GitHub beside the port GitHub.
 type Registrations interface {
-	// Runner asks for a registration by its id: ErrNotFound. It is asked only
-	// after a listing of the same place, since who may not see the place is told
-	// the same.
+	// Runner asks for a registration by its id: ErrNotFound. It is asked only after a listing
+	// of the same place, since a caller that may not see the place gets the same answer.
 	Runner(ctx context.Context, repository string, id int64) (lifecycle.Runner, error)
 }
 
-// Options has hosts ended that are idle, and such as GitHub does not know.
+// Options are the parts of scale-down, which ends idle hosts and hosts that GitHub does not
+// know.
 type Options struct {
 	Policy policy.ScaleDown
 	GitHub Registrations
-	// Scope names whose runners those of a repository are: "owner/name", or
-	// "owner" for an organisation's. nil: the repository's.
+	// Scope names the owner of the runners of a repository: "owner/name", or "owner" for an
+	// organization's. nil: the repository's.
 	Scope func(repository string) string
 	// Every is the interval; 0: 5 minutes.
 	Every time.Duration
@@ -42,18 +42,16 @@ func (s Options) Interval() time.Duration {
 	return scaleDownEvery
 }
 
-// Sweep looks at the hosts that are, or should be, on GitHub, owner by
-// owner: what policy.ScaleDown decides from GitHub's listing it carries out in
-// small steps. A host, and an owner, about whom GitHub does not answer are left to
-// the next sweep, and keep no other waiting.
+// Sweep looks at the hosts that are, or should be, on GitHub, owner by owner, and applies in
+// small steps what policy.ScaleDown decides from GitHub's listing. If GitHub does not answer
+// about a host or an owner, that one is left to the next sweep, and the others have their turn.
 type Sweep struct {
 	op.Stages
 	env    *Scaler
 	owners []*ownerHosts
 	// kept is the period of the policy that held when the sweep began.
 	kept policy.Period
-	// unanswered counts the hosts of an owner in a row about whom GitHub did not
-	// answer.
+	// unanswered counts the hosts of an owner in a row for which GitHub did not answer.
 	unanswered int
 	// busyWhy is why the host in hand is not ended after all.
 	busyWhy string
@@ -61,8 +59,8 @@ type Sweep struct {
 
 // ownerHosts are the hosts of one owner on their way through a sweep.
 type ownerHosts struct {
-	// name is that of the organisation or repository that has the runners,
-	// repository one by which it can be asked for.
+	// name is that of the organization or repository that has the runners, repository one by
+	// which it can be asked for.
 	name, repository string
 
 	hosts  []scaleDownHost
@@ -72,8 +70,7 @@ type ownerHosts struct {
 	// orphans have their last chance first. cut are those whose end an earlier
 	// sweep began and that GitHub does not list.
 	orphans, cut []scaleDownHost
-	// judged are those about whom is decided, with what is to be done; all: there
-	// are no others.
+	// judged are hosts with what is to be done about them; all: there are no others.
 	judged []judged
 	all    bool
 }
@@ -199,8 +196,8 @@ func (sc *Scaler) Candidate(r lifecycle.Record, m lifecycle.Machine) policy.Cand
 	return c
 }
 
-// owner is who has the runners of a repository, and whether that is an
-// organisation or the repository. GitHub does not tell the cases of names apart.
+// owner is the owner of the runners of a repository, and whether that is an organization or the
+// repository. GitHub does not distinguish upper and lower case in names.
 func (s Options) owner(repository string) (name, scope string) {
 	if repository == "" {
 		return "", ""

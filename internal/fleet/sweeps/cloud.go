@@ -28,7 +28,7 @@ type CloudSweep struct {
 	limits []policy.Limit
 }
 
-// leaked is a machine that nobody can own, and why.
+// leaked is a machine without an owner, and why.
 type leaked struct{ instanceID, why string }
 
 // NewCloudSweep begins a sweep.
@@ -111,7 +111,7 @@ func (s *CloudSweep) whileHeld(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// leak says why nobody can own the machine, or "".
+// leak says why the machine has no owner, or "".
 func (sw *Sweeps) leak(ctx context.Context, m lifecycle.Machine, records map[string]lifecycle.Record, now time.Time) (string, error) {
 	if now.Sub(m.LaunchedAt) < sw.Timing.Grace {
 		return "", nil

@@ -20,8 +20,8 @@ type GitHubSweep struct {
 	repositories []string
 	page         lifecycle.PageOf
 	ghosts       []ghost
-	// refused counts the deletions in a row that GitHub refused. With as many as
-	// op.UnavailableAtMost the rest of the page is not tried in vain.
+	// refused counts the deletions in a row that GitHub refused. After op.UnavailableAtMost of
+	// them the rest of the page is left to the next sweep.
 	refused int
 }
 

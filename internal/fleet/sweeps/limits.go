@@ -9,9 +9,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// staleAfter is how old an entry is at least that has a sweep look through its
-// account. A shorter time looks at hosts that were just taken; in a longer one room
-// stays taken, as far as the account counts, that nobody uses.
+// staleAfter is how old a reservation must be for a sweep to audit its ledger. A shorter time
+// audits hosts that were just taken; with a longer one room stays reserved that no host uses.
 const staleAfter = 5 * time.Minute
 
 // lookThrough looks through one account, if it has entries that are old enough.

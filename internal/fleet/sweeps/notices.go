@@ -146,9 +146,9 @@ func (r *NoticeRound) acknowledge(ctx context.Context, _ time.Time) (op.Progress
 	return op.Again, nil
 }
 
-// note writes a notice on the record of its host, in one conditional write, and
-// returns the key of the host if there is something to be done with it now. A
-// machine without a living host is none of ours, or was.
+// note writes a notice on the record of its host, in one conditional write, and returns the key
+// of the host if it needs an action now. A machine without a living host does not belong to
+// this fleet, or no longer.
 func (sw *Sweeps) note(ctx context.Context, j *op.Recorder, n lifecycle.Notice, now time.Time) (hostKey string, err error) {
 	if now.Sub(n.At) > noticeAge || n.At.Sub(now) > noticeAhead {
 		sw.Log.Info("notice ignored: it is not of now", "instance", n.InstanceID, "notice", n.Kind, "at", n.At)
@@ -183,7 +183,7 @@ func (sw *Sweeps) note(ctx context.Context, j *op.Recorder, n lifecycle.Notice, 
 	return r.HostKey, nil
 }
 
-// noted is the record with a notice, and what to tell of it; no news is a notice
+// noted is the record with a notice, and the decision to record. news is false for a notice
 // that the record has, or that changes nothing in it.
 func noted(r lifecycle.Record, n lifecycle.Notice, now time.Time) (_ lifecycle.Record, d lifecycle.Decision, news bool) {
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// sweepLease is the lease that says which replica sweeps. It only saves work:
-// two replicas that sweep at once do no harm.
+// sweepLease is the lease that says which replica sweeps. It only saves work: two replicas that
+// sweep at once do no harm.
 const sweepLease = "sweep"
 
 // Sweeper runs the sweeps at their intervals while it holds the lease.

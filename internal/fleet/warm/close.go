@@ -9,10 +9,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// NewClose is a WarmSweep of one pool whose row is due: nobody tops it up any
-// more, as when the configuration has no warm hosts for it, or no such pool. A
-// launch that was cut short is adopted, the fresh hosts are retired, and the row
-// goes once none of them is left.
+// NewClose begins a sweep of one pool whose row is due because no sweep tops it up: the
+// configuration has no warm hosts for it, or no such pool. A launch that was cut short is
+// adopted, the unused hosts are retired, and the row goes once none of them is left.
 func (w *Pools) NewClose(pool string) *Sweep {
 	s := &Sweep{env: w, Stages: w.Ops.Stages("due")}
 	if w.Pools[pool].Warm == nil {

@@ -52,8 +52,8 @@ func (w *Pools) Names() []string {
 	return names
 }
 
-// Step does one step. A pool that fails in any keeps no other waiting, but for what is
-// unavailable, which would be so for all.
+// Step does one step. A pool that fails in any step does not keep the others waiting, unless a
+// dependency is unavailable: then all would fail.
 func (s *Sweep) Step(ctx context.Context, now time.Time) (op.Progress, error) {
 	progress, err := s.Stages.Step(ctx, now)
 	if err == nil || len(s.pools) == 0 || op.Transient(ctx, err) {
@@ -241,8 +241,8 @@ func (s *Sweep) failed(err error) {
 	s.GoPast(fmt.Errorf("top up warm pool %s: %w", s.pools[0], err))
 }
 
-// write writes the row of the pool in hand and goes on with next. When somebody
-// else wrote it first, they are at it.
+// write writes the row of the current pool and goes on with next. If another replica wrote it
+// first, that replica works on the pool.
 func (s *Sweep) write(ctx context.Context, q lifecycle.Request, next func(context.Context, time.Time) (op.Progress, error)) (op.Progress, error) {
 	var err error
 	if s.stored {
@@ -278,8 +278,8 @@ func (s *Sweep) look(ctx context.Context, now time.Time) (op.Progress, error) {
 	return op.Again, nil
 }
 
-// bookLaunch makes room in the pool for the launch of the row, which is given up if
-// somebody else has taken it meanwhile.
+// bookLaunch reserves room in the pool for the launch of the row. The launch is given up if
+// another launch took the room first.
 func (s *Sweep) bookLaunch(ctx context.Context, now time.Time) (op.Progress, error) {
 	l, ok := s.env.Quota.MaximumOf(s.q.Spec.Pool)
 	if !ok || !now.Before(s.q.Deadline) {
@@ -376,8 +376,8 @@ func (s *Sweep) launched(ctx context.Context, now time.Time, short *lifecycle.Sh
 	})
 }
 
-// end retires the next of the hosts that are too many. One that was claimed or
-// written otherwise meanwhile stays.
+// end retires the next of the surplus hosts. A host that was claimed or changed in between
+// stays.
 func (s *Sweep) end(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.retire) == 0 {
 		return s.skip()
