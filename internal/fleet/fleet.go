@@ -64,17 +64,15 @@ type Options struct {
 	Workers *workqueue.Options
 	// Services are the services of runners; nil: there are none.
 	Services *services.Options
-	// Notices tells what EC2 announces of machines; nil: nobody listens.
+	// Notices are what EC2 announces of machines; nil: nothing is received.
 	Notices ports.Notices
-	// Releases lists the releases of actions/runner; nil: nobody asks how old
-	// the runners of the hosts are.
+	// Releases lists the releases of actions/runner; nil: the age of runners is not checked.
 	Releases func(ctx context.Context) ([]policy.Release, error)
 	// Repositories are those whose registrations the GitHub sweep goes through
 	// for ghosts. Each host's own registration is removed without it.
 	Repositories []string
 
-	// ScaleDown has idle hosts ended, and such as GitHub does not know; nil:
-	// nobody does.
+	// ScaleDown ends idle hosts, and hosts that GitHub does not know; nil: it is off.
 	ScaleDown *scaledown.Options
 
 	// Replica names this process in leases; it must be unique.

@@ -9,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // Refresh creates what the fleet needs, looks at every host once and then runs every
@@ -99,7 +100,7 @@ func (r *Refresh) sweep(ctx context.Context, now time.Time) (op.Progress, error)
 	s := r.sweeps[0]
 	progress, err := s.op.Step(ctx, now)
 	if err != nil && s.Measures && ctx.Err() == nil {
-		r.f.log.Warn("sweep failed; the refresh goes on without it", "sweep", s.Name, "error", err)
+		r.f.log.Warn("sweep failed; the refresh goes on without it", logkey.Sweep, s.Name, logkey.Error, err)
 		progress, err = op.Done, nil
 	}
 	if progress.Done {

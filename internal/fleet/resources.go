@@ -10,9 +10,9 @@ import (
 )
 
 // Ensure brings the tables, queues and launch templates that the adapters need
-// to what the configuration says, and tells of each that was not. With a dry
-// run it changes nothing and tells what it would do. What it could not do is
-// in the error, one for each thing, beside what it did.
+// to what the configuration says, and returns each that was changed. In a dry
+// run it changes nothing and returns what it would change. What it could not do
+// is in the error, one for each thing, beside what it did.
 type Ensure func(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error)
 
 // ensure is the first step of a refresh: nothing can be swept before the

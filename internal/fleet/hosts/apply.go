@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // Decide asks lifecycle.Decide, with what this replica knows beside the facts: how long it has
@@ -90,7 +91,7 @@ func (hs *Hosts) supplyToken(ctx context.Context, r *lifecycle.Record, a lifecyc
 	}
 	token, err := hs.GitHub.RemoveToken(ctx, r.Repository)
 	if err != nil {
-		hs.Log.Warn("no remove token for now", "instance", r.InstanceID, "repository", r.Repository, "error", err)
+		hs.Log.Warn("no remove token for now", logkey.Instance, r.InstanceID, logkey.Repository, r.Repository, logkey.Error, err)
 		return
 	}
 	r.Registration = &token
@@ -100,7 +101,7 @@ func (hs *Hosts) supplyToken(ctx context.Context, r *lifecycle.Record, a lifecyc
 // finds the host.
 func (hs *Hosts) offer(ctx context.Context, r lifecycle.Record) {
 	if err := hs.Queue.Send(ctx, r.Message()); err != nil {
-		hs.Log.Warn("queue message not sent; the index will find the host", "instance", r.InstanceID, "error", err)
+		hs.Log.Warn("queue message not sent; the index will find the host", logkey.Instance, r.InstanceID, logkey.Error, err)
 	}
 }
 

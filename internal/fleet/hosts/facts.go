@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // FactsOf loads all that is known of a living host, including what the cloud says. A host that
@@ -58,7 +59,7 @@ func (hs *Hosts) LoadFacts(ctx context.Context, records []lifecycle.Record, now 
 func (hs *Hosts) requestIfReadable(ctx context.Context, r lifecycle.Record, seen map[string]*lifecycle.Request) (*lifecycle.Request, error) {
 	q, err := hs.RequestOf(ctx, r, seen)
 	if err != nil && !op.Transient(ctx, err) {
-		hs.Log.Error("a request cannot be read; its host is looked at without it", "instance", r.InstanceID, "run", r.RunID, "error", err)
+		hs.Log.Error("a request cannot be read; its host is looked at without it", logkey.Instance, r.InstanceID, logkey.Run, r.RunID, logkey.Error, err)
 		return nil, nil
 	}
 	return q, err
@@ -95,7 +96,7 @@ func (hs *Hosts) LoadFactsWithCloud(ctx context.Context, keys []string, reports 
 	}
 	clouds, err := hs.Describe(ctx, records, now)
 	if err != nil {
-		hs.Log.Warn("EC2 does not answer; deciding without it", "error", err)
+		hs.Log.Warn("EC2 does not answer; deciding without it", logkey.Error, err)
 		clouds = nil
 	}
 	if records, err = hs.Store.Instances(ctx, keys); err != nil {

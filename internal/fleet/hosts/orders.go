@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // WriteTries bounds how often a write is repeated because another replica changed the row.
@@ -67,7 +68,7 @@ func (hs *Hosts) Terminate(ctx context.Context, instanceID, reason string, now t
 	if err := hs.EndMachines(ctx, []string{instanceID}, now); errors.As(err, &held) {
 		return r, held
 	} else if err != nil {
-		hs.Log.Warn("machine not ended yet; the due sweep goes on", "instance", instanceID, "error", err)
+		hs.Log.Warn("machine not ended yet; the due sweep goes on", logkey.Instance, instanceID, logkey.Error, err)
 	}
 	return r, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // Reports reads what the agents of hosts report, by host key. A report is untrusted input.
@@ -54,7 +55,7 @@ func (hs *Hosts) believe(believed map[string]lifecycle.Report, key string, p lif
 		return
 	}
 	if _, told := hs.malformed.LoadOrStore(key, true); !told {
-		hs.Log.Warn("malformed report; what it says does not count, but that it is busy", "host", key, "busy", p.Busy, "error", err)
+		hs.Log.Warn("malformed report; what it says does not count, but that it is busy", logkey.Instance, key, logkey.Busy, p.Busy, logkey.Error, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // withdrawRunner deletes the registration of a host before its machine is ended, so that GitHub
@@ -20,7 +21,7 @@ func (hs *Hosts) withdrawRunner(ctx context.Context, r lifecycle.Record, d lifec
 	case errors.Is(err, lifecycle.ErrBusy):
 		return fmt.Sprintf("interrupted, and GitHub has just given %s a job", r.RunnerName)
 	case err != nil:
-		hs.Log.Warn("registration not deleted before the end of its host; deleted after it", "runner", r.RunnerName, "error", err)
+		hs.Log.Warn("registration not deleted before the end of its host; deleted after it", logkey.Runner, r.RunnerName, logkey.Error, err)
 	}
 	return ""
 }
@@ -42,7 +43,7 @@ func (hs *Hosts) withdrawJobRunner(ctx context.Context, facts lifecycle.Facts, d
 	case errors.Is(err, lifecycle.ErrBusy):
 		return fmt.Sprintf("to be released, and GitHub has just given %s a job", r.RunnerName)
 	case err != nil:
-		hs.Log.Warn("registration not deleted; the sweep goes on", "runner", r.RunnerName, "error", err)
+		hs.Log.Warn("registration not deleted; the sweep goes on", logkey.Runner, r.RunnerName, logkey.Error, err)
 	}
 	return ""
 }

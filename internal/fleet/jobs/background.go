@@ -9,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 const (
@@ -27,7 +28,7 @@ func (js *Jobs) ServeJobs(ctx context.Context) {
 	b := &behind{env: js, places: make(chan struct{}, behindAtOnce)}
 	js.serve(func(what string, op op.Op) {
 		if !b.start(ctx, what, op) {
-			js.Log.Warn("too much at once, or stopping; the sweeps go on with it", "what", what)
+			js.Log.Warn("too much at once, or stopping; the sweeps go on with it", logkey.Op, what)
 			givenUp(op)
 		}
 	})
@@ -96,11 +97,11 @@ func (js *Jobs) logBehind(what string, err error) {
 	var released *provision.ReleasedError
 	switch {
 	case errors.As(err, &short), errors.As(err, &released):
-		js.Log.Info("not provided", "what", what, "reason", err)
+		js.Log.Info("not provided", logkey.Op, what, logkey.Reason, err)
 	case errors.Is(err, lifecycle.ErrUnavailable):
-		js.Log.Warn("something is away; the sweeps go on with it", "what", what, "error", err)
+		js.Log.Warn("something is away; the sweeps go on with it", logkey.Op, what, logkey.Error, err)
 	default:
-		js.Log.Error("failed; the sweeps go on with it", "what", what, "error", err)
+		js.Log.Error("failed; the sweeps go on with it", logkey.Op, what, logkey.Error, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // endedDelivery begins the ids of the webhooks that are made up for the jobs of a run
@@ -21,7 +22,7 @@ func (js *Jobs) RunOf(ctx context.Context, jobs []lifecycle.Job) lifecycle.Workf
 	}
 	run, err := js.Options.GitHub.WorkflowRun(ctx, jobs[0].Repository, jobs[0].RunID)
 	if err != nil {
-		js.Log.Warn("GitHub not asked about a run that lost a host; its jobs ask later", "run", jobs[0].RunID, "error", err)
+		js.Log.Warn("GitHub not asked about a run that lost a host; its jobs ask later", logkey.Run, jobs[0].RunID, logkey.Error, err)
 	}
 	return run
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 const (
@@ -98,7 +99,7 @@ func (s *MissedSweep) recover(ctx context.Context, now time.Time) (op.Progress, 
 		if s.unavailable++; s.unavailable >= op.UnavailableAtMost {
 			return op.Again, fmt.Errorf("read delivery %s: %w", m.DeliveryID, err)
 		}
-		s.env.Log.Warn("missed delivery not read; trying again", "delivery", m.DeliveryID, "error", err)
+		s.env.Log.Warn("missed delivery not read; trying again", logkey.Delivery, m.DeliveryID, logkey.Error, err)
 		s.unread, s.missed = true, s.missed[1:]
 		return op.Again, nil
 	default:
@@ -116,7 +117,7 @@ func (s *MissedSweep) recover(ctx context.Context, now time.Time) (op.Progress, 
 func (s *MissedSweep) take(ctx context.Context, m lifecycle.MissedDelivery, body []byte, now time.Time) error {
 	w, err := s.env.Options.Parse(m.Event, m.DeliveryID, body, now)
 	if err != nil {
-		s.env.Log.Debug("missed delivery is of no use", "delivery", m.DeliveryID, "event", m.Event, "error", err)
+		s.env.Log.Debug("missed delivery is of no use", logkey.Delivery, m.DeliveryID, logkey.Event, m.Event, logkey.Error, err)
 		return nil
 	}
 	w.Late = true
@@ -129,7 +130,7 @@ func (s *MissedSweep) note(ctx context.Context, w lifecycle.Webhook, now time.Ti
 		return nil
 	}
 	if err == nil {
-		s.env.Log.Info("webhook recovered", "delivery", w.DeliveryID, "action", w.Action)
+		s.env.Log.Info("webhook recovered", logkey.Delivery, w.DeliveryID, logkey.Action, w.Action)
 	}
 	return err
 }

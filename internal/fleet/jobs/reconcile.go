@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -305,7 +306,7 @@ func (b *balance) stranded(t lifecycle.Slot, now time.Time) bool {
 
 func (b *balance) tell(moves []policy.Move) {
 	for _, m := range moves {
-		b.env.Log.Info("balanced", "pool", b.name, "move", m.Kind, "turn", m.Slot, "job", m.Job.ID, "reason", m.Reason)
+		b.env.Log.Info("balanced", logkey.Pool, b.name, logkey.Move, m.Kind, logkey.Slot, m.Slot, logkey.Job, m.Job.ID, logkey.Reason, m.Reason)
 	}
 }
 
@@ -365,7 +366,7 @@ func (b *balance) askAbout(ctx context.Context, t lifecycle.Slot, now time.Time)
 		_, err = b.env.Options.Store.UpdateJob(ctx, j)
 	}
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) && !errors.Is(err, lifecycle.ErrConflict) {
-		b.env.Log.Warn("job not passed over; its hourly look comes later", "job", t.JobID, "error", err)
+		b.env.Log.Warn("job not passed over; its hourly look comes later", logkey.Job, t.JobID, logkey.Error, err)
 	}
 }
 

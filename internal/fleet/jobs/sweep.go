@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // Sweep goes on with what nobody has finished: webhooks, jobs of which
@@ -67,7 +68,7 @@ func (s *Sweep) hook(ctx context.Context, now time.Time) (op.Progress, error) {
 		return op.Again, nil
 	}
 	if err != nil {
-		s.env.Log.Warn("webhook not worked on; trying again", "delivery", s.hooks[0].DeliveryID, "error", err)
+		s.env.Log.Warn("webhook not worked on; trying again", logkey.Delivery, s.hooks[0].DeliveryID, logkey.Error, err)
 	}
 	w := s.hooks[0]
 	s.hooks, s.op = s.hooks[1:], nil
@@ -113,10 +114,10 @@ func (s *Sweep) job(ctx context.Context, now time.Time) (op.Progress, error) {
 		is = lifecycle.WorkflowJob{ID: j.ID, Status: lifecycle.StatusCompleted, CompletedAt: now}
 	case errors.Is(err, lifecycle.ErrRefused):
 		// Those behind it are asked about all the same.
-		s.env.Log.Warn("job not confirmed; asking again in an hour", "job", j.ID, "repository", j.Repository, "error", err)
+		s.env.Log.Warn("job not confirmed; asking again in an hour", logkey.Job, j.ID, logkey.Repository, j.Repository, logkey.Error, err)
 		is = unconfirmed(j, now)
 	case err != nil:
-		s.env.Log.Warn("job not confirmed; asking again", "job", j.ID, "error", err)
+		s.env.Log.Warn("job not confirmed; asking again", logkey.Job, j.ID, logkey.Error, err)
 		s.jobs = nil
 		return op.Again, nil
 	}
@@ -165,7 +166,7 @@ func (s *Sweep) balance(ctx context.Context, now time.Time) (op.Progress, error)
 	}
 	progress, err := s.op.Step(ctx, now)
 	if err != nil {
-		s.env.Log.Warn("pool not balanced; trying again", "pool", s.pools[0], "error", err)
+		s.env.Log.Warn("pool not balanced; trying again", logkey.Pool, s.pools[0], logkey.Error, err)
 	}
 	if err != nil || progress.Done || progress.Wait > 0 {
 		s.pools, s.op = s.pools[1:], nil

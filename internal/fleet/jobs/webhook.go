@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -127,7 +128,7 @@ func (h *hook) settle(why string) {
 		if err != nil && !errors.Is(err, lifecycle.ErrConflict) {
 			return op.Again, fmt.Errorf("write webhook %s: %w", w.DeliveryID, err)
 		}
-		h.env.Log.Info("webhook worked on", "delivery", w.DeliveryID, "action", w.Action, "result", why)
+		h.env.Log.Info("webhook worked on", logkey.Delivery, w.DeliveryID, logkey.Action, w.Action, logkey.Result, why)
 		return op.Done, nil
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // Recorder collects the events of one operation and writes them together: one
@@ -82,8 +83,8 @@ func (j *Recorder) RecordEffect(e lifecycle.Event) {
 // Record logs an event and adds it to those that are written next.
 func (j *Recorder) Record(e lifecycle.Event) {
 	e.Sweep = j.Sweep
-	j.driver.log.Info("decided", "action", e.Action, "instance", e.InstanceID, "run", e.RunID,
-		"from", e.From, "to", e.To, "sweep", e.Sweep, "reason", e.Reason)
+	j.driver.log.Info("decided", logkey.Action, e.Action, logkey.Instance, e.InstanceID, logkey.Run, e.RunID,
+		logkey.From, e.From, logkey.To, e.To, logkey.Sweep, e.Sweep, logkey.Reason, e.Reason)
 	j.events = append(j.events, e)
 }
 
@@ -94,7 +95,7 @@ func (j *Recorder) Flush(ctx context.Context) {
 		return
 	}
 	if err := j.driver.history.AddEvents(ctx, j.events); err != nil {
-		j.driver.log.Warn("history not written", "events", len(j.events), "error", err)
+		j.driver.log.Warn("history not written", logkey.Count, len(j.events), logkey.Error, err)
 		for _, e := range j.events {
 			j.driver.decisions.forget(e.InstanceID)
 		}

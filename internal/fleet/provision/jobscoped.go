@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // jobScoped reports whether the request is for a host that runs one job.
@@ -90,7 +91,7 @@ func (p *Provision) withdrawJIT(ctx context.Context) {
 		return
 	}
 	if err := p.env.GitHub.DeleteRunner(ctx, p.q.Repository, p.jit.id); err != nil {
-		p.env.Log.Warn("registration not deleted; the sweep goes on", "runner", p.jit.runner, "error", err)
+		p.env.Log.Warn("registration not deleted; the sweep goes on", logkey.Runner, p.jit.runner, logkey.Error, err)
 	}
 	p.jit = jit{}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // selection is one pass over the pool: first the queue, then the index for
@@ -135,7 +136,7 @@ func (p *Provision) receive(ctx context.Context, now time.Time) (op.Progress, er
 	got, err := p.env.Queue.Receive(ctx, p.queueName(), min(ports.ReceiveAtMost, p.lacks()))
 	if errors.Is(err, lifecycle.ErrRefused) {
 		// The queue is a hint: without one the index tells of idle hosts.
-		p.env.Log.Warn("queue not read; the index will tell of idle hosts", "queue", p.queueName(), "error", err)
+		p.env.Log.Warn("queue not read; the index will tell of idle hosts", logkey.Queue, p.queueName(), logkey.Error, err)
 		got, err, p.sel.rounds = nil, nil, maxRounds
 	}
 	if err != nil {

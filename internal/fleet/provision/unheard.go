@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // cloudLookAfter is how often a waiting request asks the cloud for the hosts
@@ -39,7 +40,7 @@ func (p *Provision) cloudLook(now time.Time) bool {
 func (p *Provision) lookForDead(ctx context.Context, unheard []lifecycle.Record, now time.Time) {
 	machines, err := p.env.Hosts.Describe(ctx, unheard, now)
 	if err != nil {
-		p.env.Log.Warn("EC2 does not answer; deciding without it", "error", err)
+		p.env.Log.Warn("EC2 does not answer; deciding without it", logkey.Error, err)
 		return
 	}
 	for _, r := range unheard {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -39,7 +40,7 @@ func (ld *Ledger) Audit(ctx context.Context, room policy.Quota, now time.Time) e
 		needed, err := ld.neededOf(ctx, room.Limit, e, now)
 		if err != nil {
 			ld.Log.Warn("not known whether hosts that count against a limit are needed; a later look will tell",
-				"limit", room.Limit.Key, "request", e.RequestID, "error", err)
+				logkey.Limit, room.Limit.Key, logkey.Request, e.RequestID, logkey.Error, err)
 		}
 		if needed.Hosts > 0 {
 			entries = append(entries, needed)

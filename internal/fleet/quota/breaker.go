@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // CountInterruption counts the interruption of a spot host for the breaker of its
@@ -33,7 +34,7 @@ func (ld *Ledger) CountInterruption(ctx context.Context, r lifecycle.Record, now
 		case err != nil:
 			return fmt.Errorf("write the breaker of pool %s: %w", r.Pool, err)
 		case next.OpenUntil.After(b.OpenUntil):
-			ld.Log.Warn("too many spot hosts were interrupted", "pool", r.Pool, "hosts", len(next.Interruptions), "pausedUntil", next.OpenUntil)
+			ld.Log.Warn("too many spot hosts were interrupted", logkey.Pool, r.Pool, logkey.Hosts, len(next.Interruptions), logkey.Until, next.OpenUntil)
 		}
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -139,7 +140,7 @@ func (ld *Ledger) HostForgotten(ctx context.Context, action lifecycle.Action, r,
 		case errors.Is(err, lifecycle.ErrConflict):
 			continue
 		case err != nil:
-			ld.Log.Warn("room of an ended host not given back; a later look will", "instance", r.InstanceID, "pool", r.Pool, "error", err)
+			ld.Log.Warn("room of an ended host not given back; a later look will", logkey.Instance, r.InstanceID, logkey.Pool, r.Pool, logkey.Error, err)
 		}
 		return
 	}

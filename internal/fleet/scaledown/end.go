@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -125,7 +126,7 @@ func (s *Sweep) write(ctx context.Context, before, after lifecycle.Record, d lif
 // begin marks a host that is to be ended: the mark says that its registration may be gone, and
 // the host is not pooled again.
 func (s *Sweep) begin(ctx context.Context, h judged, now time.Time) (op.Progress, error) {
-	if !h.unregistered { // else nobody can use it any more, whoever wants it
+	if !h.unregistered { // without a registration no run can use it
 		why, err := s.env.spared(ctx, h.record)
 		if err != nil {
 			return op.Again, err
@@ -174,10 +175,10 @@ func (s *Sweep) deregister(ctx context.Context, h judged, now time.Time) (op.Pro
 		if s.unanswered++; s.unanswered >= op.UnavailableAtMost || ctx.Err() != nil {
 			return s.leave(ctx, fmt.Sprintf("delete runner %d", id), err)
 		}
-		s.env.Log.Warn("GitHub does not answer; the host stays, and the next sweep tries again", "instance", h.record.InstanceID, "runner", id, "error", err)
+		s.env.Log.Warn("GitHub does not answer; the host stays, and the next sweep tries again", logkey.Instance, h.record.InstanceID, logkey.Runner, id, logkey.Error, err)
 		return s.over(h, lifecycle.ActionKeep, fmt.Sprintf("idle, but GitHub does not answer to delete its runner %d: the next sweep tries again", id)), nil
 	case err != nil:
-		s.env.Log.Warn("registration not deleted; the host stays, and the next sweep tries again", "instance", h.record.InstanceID, "runner", id, "error", err)
+		s.env.Log.Warn("registration not deleted; the host stays, and the next sweep tries again", logkey.Instance, h.record.InstanceID, logkey.Runner, id, logkey.Error, err)
 		return s.over(h, lifecycle.ActionKeep, fmt.Sprintf("idle, but GitHub refuses to delete its runner %d: the next sweep tries again", id)), nil
 	}
 	d := lifecycle.Decision{Action: lifecycle.ActionDeleteRunner, Reason: fmt.Sprintf("runner %d was deleted: %s", id, h.Reason)}

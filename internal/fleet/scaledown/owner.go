@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -18,7 +19,7 @@ func (s *Sweep) list(ctx context.Context, _ time.Time) (op.Progress, error) {
 		return op.Done, nil
 	}
 	o := s.owners[0]
-	if o.name == "" { // there is nobody to ask
+	if o.name == "" { // there is no owner to ask
 		o.sort()
 		s.Next = s.host
 		return op.Again, nil
@@ -91,7 +92,7 @@ func (s *Sweep) leave(ctx context.Context, what string, err error) (op.Progress,
 	for _, h := range o.judged {
 		left = append(left, h.scaleDownHost)
 	}
-	s.env.Log.Warn("the hosts of an owner are left to the next sweep", "owner", o.name, "hosts", len(left), "failed", what, "error", err)
+	s.env.Log.Warn("the hosts of an owner are left to the next sweep", logkey.Owner, o.name, logkey.Hosts, len(left), logkey.Call, what, logkey.Error, err)
 	for _, h := range left {
 		s.Events.RecordDecision(h.record, lifecycle.ActionKeep, "GitHub does not answer about the runners of "+o.name)
 	}
@@ -138,7 +139,7 @@ func (s *Sweep) lastChance(ctx context.Context, h scaleDownHost) (op.Progress, e
 			if s.unanswered++; s.unanswered >= op.UnavailableAtMost || ctx.Err() != nil {
 				return s.leave(ctx, fmt.Sprintf("find runner %d", h.seen.RunnerID), err)
 			}
-			s.env.Log.Warn("an orphan could not be asked for", "instance", h.record.InstanceID, "runner", h.seen.RunnerID, "error", err)
+			s.env.Log.Warn("an orphan could not be asked for", logkey.Instance, h.record.InstanceID, logkey.Runner, h.seen.RunnerID, logkey.Error, err)
 		}
 	}
 	named := o.found[h.record.InstanceID]
@@ -162,7 +163,7 @@ func (s *Sweep) resume(ctx context.Context, h scaleDownHost) (op.Progress, error
 		if s.unanswered++; s.unanswered >= op.UnavailableAtMost || ctx.Err() != nil {
 			return s.leave(ctx, "find runner "+h.record.RunnerName, err)
 		}
-		s.env.Log.Warn("GitHub does not answer; the next sweep goes on with the host", "instance", id, "runner", h.record.RunnerName, "error", err)
+		s.env.Log.Warn("GitHub does not answer; the next sweep goes on with the host", logkey.Instance, id, logkey.Runner, h.record.RunnerName, logkey.Error, err)
 		s.Events.RecordDecision(h.record, lifecycle.ActionKeep, "its end was cut short, and GitHub does not answer whether its registration is gone")
 	default:
 		s.unanswered = 0

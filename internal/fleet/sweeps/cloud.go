@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -146,7 +147,7 @@ func (sw *Sweeps) unrecorded(ctx context.Context, m lifecycle.Machine, why strin
 	case errors.Is(err, lifecycle.ErrUnavailable):
 		return "", fmt.Errorf("read host %s: %w", m.InstanceID, err)
 	case err != nil:
-		sw.Log.Error("a machine whose record cannot be read is left alone", "instance", m.InstanceID, "error", err)
+		sw.Log.Error("a machine whose record cannot be read is left alone", logkey.Instance, m.InstanceID, logkey.Error, err)
 	}
 	return "", nil
 }
@@ -175,11 +176,11 @@ func (s *CloudSweep) end(ctx context.Context, now time.Time) (op.Progress, error
 	for _, m := range s.leaked {
 		ids = append(ids, m.instanceID)
 	}
-	s.env.Log.Warn("ending machines without a record", "instances", ids)
+	s.env.Log.Warn("ending machines without a record", logkey.Instances, ids)
 	if err := s.env.Hosts.EndMachines(ctx, ids, now); errors.Is(err, lifecycle.ErrUnavailable) {
 		return op.Again, fmt.Errorf("terminate %d leaked machines: %w", len(ids), err)
 	} else if err != nil {
-		s.env.Log.Warn("machines without a record not ended; tried again later", "instances", ids, "error", err)
+		s.env.Log.Warn("machines without a record not ended; tried again later", logkey.Instances, ids, logkey.Error, err)
 	}
 	return op.Again, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // DueSweep looks at what is due: hosts whose moment has come, and requests
@@ -141,7 +142,7 @@ func (s *DueSweep) request(ctx context.Context, now time.Time) (op.Progress, err
 		s.unavailable = 0
 	}
 	if err != nil && !progress.Done {
-		s.env.Log.Error("request not carried on", "request", s.requests[0].RequestID, "run", s.requests[0].RunID, "error", err)
+		s.env.Log.Error("request not carried on", logkey.Request, s.requests[0].RequestID, logkey.Run, s.requests[0].RunID, logkey.Error, err)
 	}
 	if err != nil || progress.Done || progress.Wait > 0 {
 		s.requests, s.op = s.requests[1:], nil

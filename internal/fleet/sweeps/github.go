@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // GitHubSweep removes ghosts: registrations of our hosts that no host stands
@@ -133,6 +134,6 @@ func (s *GitHubSweep) delete(ctx context.Context, g ghost) error {
 	case err != nil:
 		return fmt.Errorf("delete runner %s: %w", g.runner.Name, err)
 	}
-	s.env.Log.Info("registration deleted", "runner", g.runner.Name, "reason", g.why)
+	s.env.Log.Info("registration deleted", logkey.Runner, g.runner.Name, logkey.Reason, g.why)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // massSilence: when more than a tenth of the hosts, and at least three, are
@@ -55,15 +56,14 @@ func (s *LivenessSweep) read(ctx context.Context, now time.Time) (op.Progress, e
 	return op.Again, nil
 }
 
-// suspect: this report is reason enough to look at its host. So is one of which
-// nothing can be believed.
+// suspect: this report is reason enough to look at its host. So is a report that cannot be
+// believed.
 func (sw *Sweeps) suspect(p lifecycle.Report, now time.Time) bool {
 	return sw.quiet(p, now) || !p.InterruptionAt.IsZero() || p.Signal == lifecycle.SignalRegFailed || p.Signal == lifecycle.SignalFailed ||
 		!p.RebalanceAt.IsZero() && p.Signal == lifecycle.SignalRemoveRegOK // one that a run is on is looked at when that is over
 }
 
-// quiet: nothing was heard of the host for the shortest silence of any pool,
-// or nothing that counts.
+// quiet: no valid report came from the host for the shortest silence of any pool.
 func (sw *Sweeps) quiet(p lifecycle.Report, now time.Time) bool {
 	silence := lifecycle.DefaultPolicy().Silence
 	for _, pool := range sw.Pools {
@@ -83,7 +83,7 @@ func (s *LivenessSweep) markMassSilence(hosts int, now time.Time) {
 	if silent < massSilenceAtLeast || silent*massSilencePart <= hosts {
 		return
 	}
-	s.env.Log.Error("too many hosts fell silent at once; none is ended for it", "silent", silent, "hosts", hosts)
+	s.env.Log.Error("too many hosts fell silent at once; none is ended for it", logkey.Silent, silent, logkey.Hosts, hosts)
 	for i := range s.hosts {
 		s.hosts[i].MassSilence = true
 	}

@@ -35,9 +35,9 @@ func newLeft() left {
 	return left{requests: map[string]*lifecycle.Request{}, looked: map[string]bool{}}
 }
 
-// lookAtLeft looks at the run that the next host has left. The webhook of a job may
-// have found the host still there, and nobody else comes back to the job; and the
-// request needs less room now. It is noted on the record until it is done.
+// lookAtLeft looks at the run that the next host has left. When the webhook of a job came the
+// host may still have been there, and no other sweep comes back to the job; and the request
+// needs less room now. The record has the note until this is done.
 func (s *DueSweep) lookAtLeft(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.left.hosts) == 0 {
 		s.Next = s.machines
@@ -49,7 +49,7 @@ func (s *DueSweep) lookAtLeft(ctx context.Context, now time.Time) (op.Progress, 
 	switch {
 	case !s.Past(ctx, err):
 		return op.Again, err
-	case err != nil: // nobody can tell what it needs: its jobs are looked at all the same
+	case err != nil: // what it needs is unknown, and its jobs are looked at anyway
 	case q == nil || q.Released() || !q.Settled(): // an open one looks for another host by itself
 		return s.lookedAtLeft(ctx)
 	default:

@@ -9,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // machines is the second half of a termination, for all that are due: ask the
@@ -21,7 +22,7 @@ func (s *DueSweep) machines(ctx context.Context, now time.Time) (op.Progress, er
 	}
 	clouds, err := s.env.Hosts.Describe(ctx, s.ending, now)
 	if refused := err != nil && !errors.Is(err, lifecycle.ErrUnavailable); refused {
-		s.env.Log.Warn("machines not looked at; they are told to end all the same", "error", err)
+		s.env.Log.Warn("machines not described; they are ended without that", logkey.Error, err)
 	} else if err != nil {
 		return op.Again, err
 	}
@@ -47,7 +48,7 @@ func (s *DueSweep) endMachines(ctx context.Context, now time.Time, clouds map[st
 			s.hold = &held.Hold
 		} else if err != nil {
 			// One that may not be ended keeps no other from it.
-			s.env.Log.Warn("machines not ended; tried again later", "instances", ids, "error", err)
+			s.env.Log.Warn("machines not ended; tried again later", logkey.Instances, ids, logkey.Error, err)
 		}
 	}
 	s.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return s.endHost(ctx, now, clouds) }
@@ -67,7 +68,7 @@ func (s *DueSweep) endHost(ctx context.Context, now time.Time, clouds map[string
 	if d.Action == lifecycle.ActionDeleteRunner {
 		gone, err := s.env.Hosts.DeleteRunner(ctx, r)
 		if err != nil {
-			s.env.Log.Warn("registration not deleted; tried again later", "instance", r.InstanceID, "runner", r.RunnerName, "error", err)
+			s.env.Log.Warn("registration not deleted; tried again later", logkey.Instance, r.InstanceID, logkey.Runner, r.RunnerName, logkey.Error, err)
 		}
 		facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: gone}
 		d = s.env.Hosts.Decide(facts, now)

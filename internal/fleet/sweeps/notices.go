@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 const (
@@ -38,7 +39,7 @@ func (sw *Sweeps) HearNotices(ctx context.Context) {
 			pause = 0
 			if err := sw.Ops.Drive(ctx, sw.NewNoticeRound(), 0); err != nil && ctx.Err() == nil {
 				if text := err.Error(); text != said || time.Since(saidAt) >= op.RepeatLogAfter {
-					sw.Log.Error("notices of EC2 not heard; trying again", "error", err)
+					sw.Log.Error("notices of EC2 not heard; trying again", logkey.Error, err)
 					said, saidAt = text, time.Now()
 				}
 				pause = sw.Ops.Jitter(noticesAgain)
@@ -94,7 +95,7 @@ func (r *NoticeRound) notice(ctx context.Context, now time.Time) (op.Progress, e
 	case errors.Is(err, lifecycle.ErrUnavailable):
 		return op.Again, err
 	case err != nil:
-		r.env.Log.Error("notice not worked on", "instance", d.Notice.InstanceID, "notice", d.Notice.Kind, "error", err)
+		r.env.Log.Error("notice not worked on", logkey.Instance, d.Notice.InstanceID, logkey.Notice, d.Notice.Kind, logkey.Error, err)
 		r.open = r.open[1:]
 		return op.Again, nil
 	}
@@ -111,7 +112,7 @@ func (r *NoticeRound) follow(ctx context.Context, now time.Time) (op.Progress, e
 		case errors.Is(err, lifecycle.ErrUnavailable):
 			return op.Again, err
 		case err != nil:
-			r.env.Log.Error("notice not worked on", "host", r.host, "error", err)
+			r.env.Log.Error("notice not worked on", logkey.Instance, r.host, logkey.Error, err)
 			r.open, r.Next = r.open[1:], r.notice
 			return op.Again, nil
 		case more:
@@ -151,7 +152,7 @@ func (r *NoticeRound) acknowledge(ctx context.Context, _ time.Time) (op.Progress
 // this fleet, or no longer.
 func (sw *Sweeps) note(ctx context.Context, j *op.Recorder, n lifecycle.Notice, now time.Time) (hostKey string, err error) {
 	if now.Sub(n.At) > noticeAge || n.At.Sub(now) > noticeAhead {
-		sw.Log.Info("notice ignored: it is not of now", "instance", n.InstanceID, "notice", n.Kind, "at", n.At)
+		sw.Log.Info("notice ignored: it is not of now", logkey.Instance, n.InstanceID, logkey.Notice, n.Kind, logkey.At, n.At)
 		return "", nil
 	}
 	r, err := sw.Hosts.Change(ctx, n.InstanceID, func(r lifecycle.Record) (lifecycle.Record, error) {
@@ -173,7 +174,7 @@ func (sw *Sweeps) note(ctx context.Context, j *op.Recorder, n lifecycle.Notice, 
 	})
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
-		sw.Log.Debug("notice of a machine that is none of ours", "instance", n.InstanceID, "notice", n.Kind)
+		sw.Log.Debug("notice about a machine that is no host of this fleet", logkey.Instance, n.InstanceID, logkey.Notice, n.Kind)
 		return "", nil
 	case err != nil:
 		return "", err

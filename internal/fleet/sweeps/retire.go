@@ -11,11 +11,11 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// ofOldRole are the hosts whose key is not the one that a machine launched now
-// would get: the role of the hosts was made anew, and the credentials of the
-// old one do not last.
+// ofOldRole are the hosts whose key is not the one that a machine launched now would get: the
+// role of the hosts was created again, and the credentials of the old one do not last.
 func (sw *Sweeps) ofOldRole(machines []lifecycle.Machine, records map[string]lifecycle.Record) []hosts.Retirement {
 	var old []hosts.Retirement
 	for _, m := range machines {
@@ -47,7 +47,7 @@ func (sw *Sweeps) ofOldTemplate(ctx context.Context, records []lifecycle.Record,
 	for _, pool := range slices.Sorted(maps.Keys(idle)) {
 		version, err := sw.Hosts.TemplateVersion(ctx, pool)
 		if err != nil {
-			sw.Log.Warn("launch template not looked at; its hosts stay", "pool", pool, "error", err)
+			sw.Log.Warn("launch template not looked at; its hosts stay", logkey.Pool, pool, logkey.Error, err)
 			continue
 		}
 		most := max(1, len(idle[pool])/driftedPart)
@@ -62,9 +62,8 @@ func (sw *Sweeps) ofOldTemplate(ctx context.Context, records []lifecycle.Record,
 	return old
 }
 
-// retire marks the next of the hosts to be retired: no run gets it any more, and
-// it leaves when it is next idle. One that somebody else wrote meanwhile is left
-// to the next sweep.
+// retire marks the next of the hosts to be retired: no further run gets it, and it leaves when
+// it is next idle. A host that changed in between is left to the next sweep.
 func (s *CloudSweep) retire(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.retiring) == 0 {
 		s.Next = s.host

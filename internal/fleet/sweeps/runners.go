@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -66,7 +67,7 @@ func (s *RunnerSweep) Step(ctx context.Context, now time.Time) (op.Progress, err
 	at := map[string]time.Time{}
 	for _, version := range slices.Sorted(maps.Keys(seen)) {
 		if warning, ok := policy.RunnerWarning(version, releases, now); ok {
-			s.env.Log.Warn("hosts have an old runner", "hosts", seen[version], "warning", warning)
+			s.env.Log.Warn("hosts have an old runner", logkey.Hosts, seen[version], logkey.Warning, warning)
 		}
 		if ends, ok := policy.RunnerEnds(version, releases); ok {
 			at[version] = ends

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // sweepLease is the lease that says which replica sweeps. It only saves work: two replicas that
@@ -148,7 +149,7 @@ func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
 	taken, err := s.env.Store.TakeLease(ctx, lifecycle.Lease{Name: sweepLease, Holder: s.env.Replica, Version: stored.Version})
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
-		s.lease.Holder = "" // somebody else took it: read again next time
+		s.lease.Holder = "" // another replica took it: read again next time
 		return nil
 	case err != nil:
 		// Where nothing can be written, as on a full disk, no agent can report:
@@ -157,7 +158,7 @@ func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("take lease %s: %w", sweepLease, err)
 	}
 	if !ours {
-		s.env.Log.Info("sweeping from now on", "replica", s.env.Replica, "before", stored.Holder)
+		s.env.Log.Info("sweeping from now on", logkey.Replica, s.env.Replica, logkey.Previous, stored.Holder)
 	}
 	s.lease, s.seenAt = taken, now
 	return nil
@@ -213,7 +214,7 @@ func (sw *Sweeps) Sweep(ctx context.Context, table []Kind) {
 		pause := p.Wait
 		if err != nil && ctx.Err() == nil {
 			if text := err.Error(); text != said || now.Sub(saidAt) >= op.RepeatLogAfter {
-				sw.Log.Error("sweep failed; trying again", "error", err)
+				sw.Log.Error("sweep failed; trying again", logkey.Error, err)
 				said, saidAt = text, now
 			}
 			pause = sw.Ops.Backoff(failures)

@@ -14,6 +14,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/fleet/quota"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -237,7 +238,7 @@ func (s *Sweep) intend(ctx context.Context, q lifecycle.Request, count int, now 
 
 // failed notes why the pool in hand was not topped up. The next sweep tries again.
 func (s *Sweep) failed(err error) {
-	s.env.Log.Error("warm pool not topped up", "pool", s.pools[0], "error", err)
+	s.env.Log.Error("warm pool not topped up", logkey.Pool, s.pools[0], logkey.Error, err)
 	s.GoPast(fmt.Errorf("top up warm pool %s: %w", s.pools[0], err))
 }
 
