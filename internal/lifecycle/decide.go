@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"fmt"
 	"strings"
 	"time"
 	"unicode"
@@ -43,7 +42,8 @@ type Decision struct {
 	// CheckAt is when the host must be looked at next; zero when the action itself
 	// sets a new time.
 	CheckAt time.Time
-	// Reason says why, in a sentence for people.
+	// Code says why in a word that programs may count by; Reason in a sentence for people.
+	Code   ReasonCode
 	Reason string
 	// Busy and HostFault shape a release: see Apply.
 	Busy      bool
@@ -73,7 +73,7 @@ type Decision struct {
 func Decide(f Facts, now time.Time, p Policy) Decision {
 	v := decider{Facts: f, now: now, p: p}
 	d := v.underFleetHold(v.withoutFleetMark().decide())
-	d.LosesRun = d.Action == ActionTerminate && f.Record.RunID != "" && v.unwanted() == ""
+	d.LosesRun = d.Action == ActionTerminate && f.Record.RunID != "" && !v.unwanted().given()
 	return d
 }
 
@@ -82,10 +82,10 @@ func (v decider) decide() Decision {
 		return v.terminated()
 	}
 	if v.replacementOwed() {
-		return Decision{Action: ActionReplace, Reason: "EC2 announced an interruption, and its request asks for another host in its place"}
+		return act(ActionReplace, replaced)
 	}
 	if v.Cloud != nil && v.Cloud.State == MachineGone {
-		d := v.lostMachine(v.p.CloudName() + " says that the machine is gone")
+		d := v.lostMachine(v.machineGone())
 		d.Gone = true
 		return d
 	}
@@ -113,7 +113,7 @@ func (v decider) byState() Decision {
 		}
 		return v.pooled()
 	}
-	return keep(v.now.Add(v.p.DrainPoll), fmt.Sprintf("state %q is not one of ours", v.Record.State))
+	return keep(v.now.Add(v.p.DrainPoll), because(ReasonUnknownState, "state %q is not one of ours", v.Record.State))
 }
 
 // decider is the facts, the clock and the policy of one decision, with the questions that the states ask.
@@ -122,12 +122,6 @@ type decider struct {
 	now time.Time
 	p   Policy
 }
-
-func keep(look time.Time, why string) Decision {
-	return Decision{Action: ActionKeep, CheckAt: look, Reason: why}
-}
-
-func terminate(why string) Decision { return Decision{Action: ActionTerminate, Reason: why} }
 
 // signal is the agent's answer to the record's assignment, and to no other.
 func (v decider) signal() Signal {
@@ -165,9 +159,9 @@ func (v decider) silent() bool {
 func (v decider) lost() (Decision, bool) {
 	switch {
 	case v.silent() && v.Cloud != nil && (v.Cloud.Impaired || v.Cloud.State == MachineEnding):
-		return v.lostMachine(fmt.Sprintf("silent, and %s says that the machine is impaired or ending", v.p.CloudName())), true
+		return v.lostMachine(v.machineImpaired()), true
 	case v.interrupted() && v.workless():
-		d := terminate("EC2 announced an interruption and no job runs")
+		d := terminate(interrupted)
 		d.Deregister = v.Record.RunnerName != ""
 		return d, true
 	}
@@ -182,7 +176,7 @@ func (v decider) workless() bool {
 
 // lostMachine ends a host whose machine is as good as gone. If EC2 had announced
 // the end, the job that the host was last known to run is lost with it.
-func (v decider) lostMachine(why string) Decision {
+func (v decider) lostMachine(why reason) Decision {
 	d := terminate(why)
 	d.LostJob = v.interrupted() && v.busy() && v.Record.RunID != "" && v.Record.JobsOf == ""
 	return d
@@ -206,32 +200,6 @@ func (v decider) interrupted() bool {
 
 func (v decider) expired() bool { return reached(v.Record.Threshold, v.now) }
 
-// unwanted says why the record's request has no use for the host, or "".
-func (v decider) unwanted() string {
-	switch {
-	case v.Request == nil || v.Request.Wants(v.Record.HostKey):
-		return ""
-	case v.Request.Released() && v.Record.JobsOf != "":
-		return fmt.Sprintf("request %s was released", v.Record.RequestID)
-	case v.Request.Released():
-		return fmt.Sprintf("run %s was released", v.Record.RunID)
-	case v.Request.Outcome == OutcomeShort:
-		return fmt.Sprintf("request %s came out short and was rolled back", v.Record.RequestID)
-	}
-	return fmt.Sprintf("request %s was settled without this host", v.Record.RequestID)
-}
-
-func (v decider) failure(what string) string {
-	why := what
-	if v.Report.Cause != CauseNone {
-		why += fmt.Sprintf(" (cause: %s)", v.Report.Cause)
-	}
-	if line := FirstLine(v.Report.Detail); line != "" {
-		why += ": " + line
-	}
-	return why
-}
-
 // FirstLine keeps what an agent says to one readable line of valid UTF-8; the
 // whole detail stays in the report. The agent's text is untrusted: the line ends
 // at the first control character, so that none reaches a terminal.
@@ -249,9 +217,5 @@ func FirstLine(s string) string {
 // held keeps a host that would be ended: an operator is looking at it, so it goes
 // on with what it does (docs/design.md#the-lifecycle).
 func (v decider) held(d Decision) Decision {
-	by := "held by an operator"
-	if v.Record.FleetHeld {
-		by = "held with the whole fleet"
-	}
-	return keep(v.Record.Hold, fmt.Sprintf("%s until %s; else it would be ended: %s", by, v.Record.Hold.UTC().Format(time.RFC3339), d.Reason))
+	return keep(v.Record.Hold, v.heldBack(d))
 }

@@ -1,10 +1,6 @@
 package lifecycle
 
-import (
-	"cmp"
-	"fmt"
-	"time"
-)
+import "time"
 
 // created decides for a host that was launched and is not yet ready.
 func (v decider) created() Decision {
@@ -17,17 +13,17 @@ func (v decider) created() Decision {
 	}
 	switch {
 	case v.signal() == SignalFailed:
-		return terminate(v.failure("the pre-runner script failed"))
+		return terminate(v.preRunnerFailed())
 	case v.signal() == SignalRegFailed && !v.Report.Cause.external():
-		return terminate(v.failure("registration failed"))
-	case v.unwanted() != "":
-		return terminate(v.unwanted() + " before the host was ready")
+		return terminate(v.failed(ReasonRegistrationFailed, "registration failed"))
+	case v.unwanted().given():
+		return terminate(v.unwanted().and(" before the host was ready"))
 	case v.silent():
-		return terminate(fmt.Sprintf("silent for %s while starting", v.p.Silence))
+		return terminate(v.hasBeenSilent("while starting"))
 	case v.expired():
-		return terminate(fmt.Sprintf("not ready by its threshold, %s after launch", r.Threshold.Sub(r.CreatedAt)))
+		return terminate(v.notReady())
 	}
-	return keep(r.Threshold, "starting: waiting for the agent to register")
+	return keep(r.Threshold, registering)
 }
 
 // claimed decides for a host that was taken from the pool and is not yet ready.
@@ -41,15 +37,15 @@ func (v decider) claimed() Decision {
 	}
 	switch {
 	case v.silent():
-		return terminate(fmt.Sprintf("silent for %s after it was claimed", v.p.Silence))
+		return terminate(v.hasBeenSilent("after it was claimed"))
 	case v.signal() == SignalRegFailed:
 		return v.registrationFailed()
 	case v.expired():
-		return terminate("not ready by its threshold after it was claimed")
-	case v.unwanted() != "":
-		return Decision{Action: ActionReturn, Reason: v.unwanted() + " before the host was ready"}
+		return terminate(notReadyAgain)
+	case v.unwanted().given():
+		return act(ActionReturn, v.unwanted().and(" before the host was ready"))
 	}
-	return keep(r.Threshold, "claimed: waiting for the agent to register")
+	return keep(r.Threshold, registeringAgain)
 }
 
 // becomesReady is the only way to running. A host that its request no longer
@@ -59,10 +55,10 @@ func (v decider) becomesReady() (Decision, bool) {
 	if v.signal() != SignalRegOK || !v.fresh() {
 		return Decision{}, false
 	}
-	if !v.busy() && (v.unwanted() != "" || v.expired()) {
+	if !v.busy() && (v.unwanted().given() || v.expired()) {
 		return Decision{}, false
 	}
-	d := Decision{Action: ActionReady, Reason: "registered for " + v.Record.purpose()}
+	d := act(ActionReady, v.registered())
 	if v.Request != nil && v.Request.Unattended {
 		d.CheckAt = v.now.Add(v.p.UnattendedTimeout)
 	}
@@ -80,17 +76,19 @@ func (v decider) busyEarly() (Decision, bool) {
 	case !v.busy():
 		return Decision{}, false
 	case reached(v.Record.Threshold.Add(runtime), v.now):
-		return terminate(fmt.Sprintf("never seen ready, and busy for longer than its maximum runtime of %s", runtime)), true
+		return terminate(v.busyTooLong()), true
 	}
-	return keep(v.now.Add(v.p.DrainPoll), "busy before it was seen ready; a job is never ended by bookkeeping"), true
+	return keep(v.now.Add(v.p.DrainPoll), busyEarly), true
 }
 
 func (v decider) registrationFailed() Decision {
 	ownFault := !v.Report.Cause.external()
 	if ownFault && v.Record.ClaimFailures >= claimFailuresAllowed {
-		return terminate(v.failure("registration failed for the second time in a row"))
+		return terminate(v.failed(ReasonRegistrationFailedTwice, "registration failed for the second time in a row"))
 	}
-	return Decision{Action: ActionReturn, Reason: v.failure("registration failed"), HostFault: ownFault}
+	d := act(ActionReturn, v.failed(ReasonRegistrationFailed, "registration failed"))
+	d.HostFault = ownFault
+	return d
 }
 
 // running decides for a host that serves its run. A busy one ends only when its
@@ -99,17 +97,19 @@ func (v decider) running() Decision {
 	r := v.Record
 	switch {
 	case v.expired():
-		return terminate(fmt.Sprintf("its maximum runtime of %s is over", r.maxRuntime(v.p)))
-	case v.unwanted() != "":
-		return Decision{Action: ActionRelease, Busy: v.Report == nil || v.busy(), Reason: v.unwanted()}
+		return terminate(v.runtimeOver())
+	case v.unwanted().given():
+		d := act(ActionRelease, v.unwanted())
+		d.Busy = v.Report == nil || v.busy()
+		return d
 	case v.busy() && v.interrupted():
-		return keep(earliest(r.Threshold, v.now.Add(v.p.DrainPoll)), "running a job, until it is done or EC2 takes the machine back as announced")
+		return keep(earliest(r.Threshold, v.now.Add(v.p.DrainPoll)), runningLastJob)
 	case v.busy():
-		return keep(v.lookBy(r.Threshold), "running a job")
+		return keep(v.lookBy(r.Threshold), runningJob)
 	case v.jobOver():
-		return Decision{Action: ActionRelease, Reason: "its one job is done"}
+		return act(ActionRelease, jobDone)
 	case v.signal() == SignalRegFailed:
-		return Decision{Action: ActionRelease, Reason: v.failure("the runner was lost")}
+		return act(ActionRelease, v.failed(ReasonRunnerLost, "the runner was lost"))
 	}
 	return v.runningIdle()
 }
@@ -136,15 +136,14 @@ func (v decider) lookBy(t time.Time) time.Time {
 func (v decider) runningIdle() Decision {
 	r := v.Record
 	if v.Request == nil || !v.Request.Unattended || !v.acknowledged() || v.Report.Jobs > 0 {
-		return keep(v.lookBy(r.Threshold), "running: waiting for "+r.work())
+		return keep(v.lookBy(r.Threshold), v.awaitingJobs())
 	}
 	readyAt := r.RuntimeEndsAt.Add(-r.maxRuntime(v.p))
 	end := readyAt.Add(v.p.UnattendedTimeout)
 	if reached(end, v.now) {
-		return Decision{Action: ActionRelease, Reason: fmt.Sprintf(
-			"no job for %s, and nobody waited for the request", v.p.UnattendedTimeout)}
+		return act(ActionRelease, v.unattended())
 	}
-	return keep(v.lookBy(earliest(end, r.Threshold)), "running: waiting for a first job, since nobody waited for the request")
+	return keep(v.lookBy(earliest(end, r.Threshold)), awaitingFirstJob)
 }
 
 // releasing decides for a host without a run that is not yet clean. An unused
@@ -157,24 +156,24 @@ func (v decider) releasing() Decision {
 	case v.signal() == SignalRemoveRegOK && v.fresh():
 		return v.clean()
 	case v.signal() == SignalFailed && v.Record.Unused():
-		return terminate(v.failure("the pre-runner script failed"))
+		return terminate(v.preRunnerFailed())
 	case v.silent():
-		return terminate(fmt.Sprintf("silent for %s while it was %s", v.p.Silence, v.releasingWord()))
+		return terminate(v.hasBeenSilent("while it was " + v.releasingWord()))
 	case v.drained():
-		return Decision{Action: ActionReleaseClock, Reason: fmt.Sprintf("no longer busy: %s to become clean", v.p.ReleaseTimeout)}
+		return act(ActionReleaseClock, v.noLongerBusy())
 	case v.signal() == SignalRemoveRegFailed:
 		return v.removalFailed()
 	case v.expired() && v.Record.Unused():
-		return terminate(fmt.Sprintf("not ready to serve by its threshold, %s after launch", v.Record.Threshold.Sub(v.Record.CreatedAt)))
+		return terminate(v.notPrepared())
 	case v.expired():
-		return terminate("not clean by its threshold after its release")
+		return terminate(notClean)
 	case v.needsToken():
-		return Decision{Action: ActionProvideToken, Reason: "the agent needs a remove token"}
+		return act(ActionProvideToken, removeToken)
 	}
 	if v.Record.Unused() {
-		return keep(v.now.Add(v.p.ReleasePoll), "starting for the warm pool: waiting for the agent to prepare the host")
+		return keep(v.now.Add(v.p.ReleasePoll), preparing)
 	}
-	return keep(v.now.Add(v.p.ReleasePoll), "released: waiting for the agent to deregister and clean up")
+	return keep(v.now.Add(v.p.ReleasePoll), cleaning)
 }
 
 func (v decider) releasingWord() string {
@@ -189,12 +188,12 @@ func (v decider) releasingWord() string {
 func (v decider) draining() Decision {
 	r := v.Record
 	if r.RuntimeEndsAt.IsZero() || r.Threshold.Before(r.RuntimeEndsAt) {
-		return Decision{Action: ActionDrain, Reason: "released while busy: the job may finish"}
+		return act(ActionDrain, releasedBusy)
 	}
 	if v.expired() {
-		return terminate(fmt.Sprintf("its maximum runtime of %s is over", r.maxRuntime(v.p)))
+		return terminate(v.runtimeOver())
 	}
-	return keep(earliest(r.Threshold, v.now.Add(v.p.DrainPoll)), "released while busy: waiting for the job to finish")
+	return keep(earliest(r.Threshold, v.now.Add(v.p.DrainPoll)), draining)
 }
 
 // drained reports whether a host that was released while busy is no longer busy,
@@ -227,110 +226,96 @@ func (v decider) clean() Decision {
 	r := v.Record
 	switch {
 	case v.p.Reuse == ReuseNone && !r.Unused():
-		return terminate("its pool does not reuse hosts")
-	case v.drifted() != "":
+		return terminate(noReuse)
+	case v.drifted().given():
 		return terminate(v.drifted())
 	case r.Retiring:
 		return terminate(r.retiring())
 	case v.advised():
-		return terminate(leave)
+		return terminate(leaveAdvised)
 	case v.p.MaxUses > 0 && r.Uses >= v.p.MaxUses:
-		return terminate(fmt.Sprintf("served %d runs, the most that its pool allows", r.Uses))
-	case v.aged() != "":
+		return terminate(v.usedUp())
+	case v.aged().given():
 		return terminate(v.aged())
 	}
 	if r.Unused() {
-		return Decision{Action: ActionPool, Reason: "prepared and clean, for the first run that claims it"}
+		return act(ActionPool, prepared)
 	}
-	return Decision{Action: ActionPool, Reason: "deregistered and clean"}
+	return act(ActionPool, clean)
 }
-
-// retiring says why the host leaves.
-func (r Record) retiring() string { return cmp.Or(r.RetiringReason, "retiring") }
-
-// leave is the reason to end a host without a run when EC2 advises to leave its machine.
-const leave = "EC2 recommends to leave the machine, and no run is on it"
 
 // advised reports whether EC2 recommended to leave the machine because it is likely
 // to take it back. Most such machines work on for hours, so a run keeps its host,
 // and no other run gets it.
 func (v decider) advised() bool { return v.Report != nil && !v.Report.RebalanceAt.IsZero() }
 
-// aged says that the host is as old as its pool allows, or is "".
-func (v decider) aged() string {
-	if !reached(v.Record.agesAt(v.p), v.now) {
-		return ""
-	}
-	return fmt.Sprintf("launched %s ago or more, the most that its pool allows", v.p.MaxAge)
-}
-
-// drifted says that the host was launched from an older template, or is "".
-func (v decider) drifted() string {
-	if v.p.Drift == DriftIgnore {
-		return ""
-	}
-	return v.Record.Drifted(v.Template)
-}
-
 func (v decider) removalFailed() Decision {
 	r := v.Record
 	if !v.Report.Cause.external() {
-		return terminate(v.failure("deregistration or clean-up failed"))
+		return terminate(v.failed(ReasonCleanUpFailed, "deregistration or clean-up failed"))
 	}
 	end := r.ReleasedAt.Add(v.p.ExternalTimeout)
 	switch {
 	case reached(end, v.now):
-		return terminate(v.failure(fmt.Sprintf("not deregistered within %s", v.p.ExternalTimeout)))
+		return terminate(v.deregistrationTimeout())
 	case r.Threshold.Before(end):
-		return Decision{Action: ActionExtend, Reason: v.failure("deregistration is held up")}
+		return act(ActionExtend, v.deregistrationDelayed())
 	case v.needsToken():
-		return Decision{Action: ActionProvideToken, Reason: "the agent needs a fresh remove token"}
+		return act(ActionProvideToken, freshToken)
 	}
-	return keep(earliest(end, v.now.Add(v.p.DrainPoll)), v.failure("deregistration is held up"))
+	return keep(earliest(end, v.now.Add(v.p.DrainPoll)), v.deregistrationDelayed())
 }
 
 // pooled decides for a host that is clean and waits for a run.
 func (v decider) pooled() Decision {
 	r := v.Record
 	if v.busy() && v.now.Before(r.PooledAt.Add(r.maxRuntime(v.p))) {
-		return keep(v.now.Add(v.p.DrainPoll), "busy by its agent's word although pooled; a job is never ended by bookkeeping")
+		return keep(v.now.Add(v.p.DrainPoll), busyPooled)
 	}
 	switch {
-	case r.Retiring && v.drifted() != "":
+	case r.Retiring && v.drifted().given():
 		return terminate(v.drifted())
 	case r.Retiring:
 		return terminate(r.retiring())
 	case v.advised():
-		return terminate(leave)
+		return terminate(leaveAdvised)
 	case v.silent():
-		return terminate(fmt.Sprintf("silent for %s while idle", v.p.Silence))
-	case v.aged() != "":
+		return terminate(v.hasBeenSilent("while idle"))
+	case v.aged().given():
 		return terminate(v.aged())
 	case v.expired() && v.GitHubUnavailable && v.now.Before(r.PooledAt.Add(v.p.ExternalTimeout)):
-		return Decision{Action: ActionExtend, Reason: "idle until its threshold, and nobody can be given a host while GitHub is away"}
+		return act(ActionExtend, githubAway)
 	case v.expired():
-		return terminate("idle until its threshold")
+		return terminate(idleTimeout)
 	}
-	return keep(earliest(r.Threshold, r.agesAt(v.p)), "idle: waiting for a run")
+	return keep(earliest(r.Threshold, r.agesAt(v.p)), awaitingRun)
 }
 
 // terminated decides for a host whose record has ended. The machine follows, then
 // its registration, and then the record can be forgotten.
 func (v decider) terminated() Decision {
-	r, cloud := v.Record, v.p.CloudName()
+	r := v.Record
 	switch {
 	case r.DueAt.IsZero():
-		return keep(time.Time{}, "gone")
+		return keep(time.Time{}, gone)
 	case v.Cloud == nil:
-		return Decision{Action: ActionEndMachine, CheckAt: v.now.Add(v.p.EndPoll), Reason: fmt.Sprintf("telling %s to end the machine", cloud)}
+		return v.endMachine(v.endingMachine())
 	case v.Cloud.State == MachineEnding:
-		return keep(v.now.Add(v.p.EndPoll), fmt.Sprintf("waiting for %s to end the machine", cloud))
+		return keep(v.now.Add(v.p.EndPoll), v.awaitingMachineEnd())
 	case v.Cloud.State != MachineGone:
-		return Decision{Action: ActionEndMachine, CheckAt: v.now.Add(v.p.EndPoll), Reason: cloud + " still runs the machine"}
+		return v.endMachine(v.machineStillRuns())
 	case r.RunnerName != "" && !v.runnerGone() && v.now.Before(r.UpdatedAt.Add(v.p.ForgetAfter)):
-		return Decision{Action: ActionDeleteRunner, CheckAt: v.now.Add(v.p.DrainPoll), Reason: "removing what may be left of its registration"}
+		d := act(ActionDeleteRunner, deletesRunner)
+		d.CheckAt = v.now.Add(v.p.DrainPoll)
+		return d
 	case r.LostBy != nil:
-		return keep(v.now.Add(v.p.EndPoll), fmt.Sprintf("run %s, which it left, is looked at first", r.LostBy.RunID))
+		return keep(v.now.Add(v.p.EndPoll), v.lostRunPending())
 	}
-	return Decision{Action: ActionForget, Reason: cloud + " confirmed the end"}
+	return act(ActionForget, v.endConfirmed())
+}
+
+func (v decider) endMachine(why reason) Decision {
+	d := act(ActionEndMachine, why)
+	d.CheckAt = v.now.Add(v.p.EndPoll)
+	return d
 }

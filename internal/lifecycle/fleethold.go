@@ -70,7 +70,9 @@ func (v decider) underFleetHold(d Decision) Decision {
 	case h.InForce(v.now) && (d.Ends() || v.soonFree(*h)):
 		return v.holdBack(*h, d)
 	case v.Record.FleetHeld && d.Action == ActionKeep:
-		return Decision{Action: ActionHold, CheckAt: v.now, Reason: "the fleet's hold keeps it no more"}
+		d := act(ActionHold, holdRemoved)
+		d.CheckAt = v.now
+		return d
 	}
 	return d
 }
@@ -83,15 +85,14 @@ func (v decider) soonFree(h FleetHold) bool {
 }
 
 func (v decider) holdBack(h FleetHold, d Decision) Decision {
-	why := h.String()
-	if d.Ends() {
-		why += "; else it would be ended: " + d.Reason
-	}
+	why := v.heldByFleet(h, d)
 	look := earliest(h.Until, v.now.Add(fleetHoldLook))
 	if v.Record.FleetHeld && v.Record.Hold.Equal(h.Mark()) {
 		return keep(look, why)
 	}
-	return Decision{Action: ActionHold, Hold: h.Mark(), CheckAt: look, Reason: why}
+	marked := act(ActionHold, why)
+	marked.Hold, marked.CheckAt = h.Mark(), look
+	return marked
 }
 
 // mark carries out an ActionHold: it sets the mark of the fleet's hold, or takes it

@@ -76,7 +76,7 @@ func outcome(d lifecycle.Decision) string {
 	if !d.CheckAt.IsZero() {
 		text += " look+" + short(d.CheckAt.Sub(now))
 	}
-	return text + ": " + d.Reason
+	return fmt.Sprintf("%s [%s]: %s", text, d.Code, d.Reason)
 }
 
 // short prints a duration without its zero units.

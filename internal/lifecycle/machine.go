@@ -121,6 +121,8 @@ type Event struct {
 	From   string `json:"from,omitempty"`
 	To     string `json:"to,omitempty"`
 	Reason string `json:"reason"`
+	// Code is the reason in a word; empty in rows of an older controld.
+	Code ReasonCode `json:"code,omitempty"`
 	// Sweep names the sweep that decided; empty for a request, an order and
 	// what a host did.
 	Sweep string `json:"sweep,omitempty"`

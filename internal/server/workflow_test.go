@@ -364,7 +364,7 @@ func TestProvisionByRule(t *testing.T) {
 	if spec := c.asked(t, resp.GetRequestId()); spec.RunAttempt != 2 || spec.MaxRuntime != time.Hour || spec.Pool != "default" || spec.Count != 1 {
 		t.Errorf("asked for %+v; the attempt is 2, the rule allows an hour", spec)
 	}
-	for _, says := range []string{`decision=allowed`, `why="the rule of repository acme/app allows it"`, `caller="run 42 of acme/app, attempt 2"`} {
+	for _, says := range []string{`decision=allowed`, `reason="the rule of repository acme/app allows it"`, `caller="run 42 of acme/app, attempt 2"`} {
 		if !strings.Contains(c.log.String(), says) {
 			t.Errorf("the log does not say %s:\n%s", says, c.log)
 		}

@@ -123,7 +123,7 @@ func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.
 	if err != nil {
 		return facts.Record, d, err
 	}
-	j.RecordDecision(facts.Record, d.Action, d.Reason)
+	j.RecordDecision(facts.Record, d)
 	if j.Dry {
 		return facts.Record, d, nil
 	}
@@ -132,13 +132,14 @@ func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.
 		why = hs.withdrawRunner(ctx, facts.Record, d)
 	}
 	if why != "" {
-		j.RecordDecision(facts.Record, lifecycle.ActionKeep, why)
-		return facts.Record, lifecycle.Decision{Action: lifecycle.ActionKeep, CheckAt: now.Add(hs.Policy(facts.Record.Pool).DrainPoll), Reason: why}, nil
+		d = lifecycle.Decision{Action: lifecycle.ActionKeep, CheckAt: now.Add(hs.Policy(facts.Record.Pool).DrainPoll), Code: lifecycle.ReasonRunnerNotWithdrawn, Reason: why}
+		j.RecordDecision(facts.Record, d)
+		return facts.Record, d, nil
 	}
 	next, err := hs.apply(ctx, j, facts.Record, d, now)
 	if errors.Is(err, lifecycle.ErrConflict) {
 		next, err = hs.Store.Instance(ctx, facts.Record.HostKey)
-		d = lifecycle.Decision{Action: lifecycle.ActionKeep, Reason: "somebody else was faster"}
+		d = lifecycle.Decision{Action: lifecycle.ActionKeep, Code: lifecycle.ReasonConflict, Reason: "somebody else was faster"}
 	}
 	return next, d, err
 }

@@ -58,7 +58,7 @@ func (hs *Hosts) Terminate(ctx context.Context, instanceID, reason string, now t
 		if r.Held(now) && !r.FleetHeld {
 			return r, &HeldError{InstanceID: instanceID, Until: r.Hold}
 		}
-		d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Reason: reasoned("ordered", reason), LosesRun: true}
+		d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Code: lifecycle.ReasonOrdered, Reason: reasoned("ordered", reason), LosesRun: true}
 		return hs.ApplyChecked(ctx, j, r, d, now)
 	})
 	if err != nil {

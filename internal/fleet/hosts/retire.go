@@ -23,6 +23,6 @@ func (hs *Hosts) Retire(ctx context.Context, j *op.Recorder, h Retirement, now t
 	if err != nil {
 		return fmt.Errorf("retire host %s: %w", r.InstanceID, err)
 	}
-	j.RecordEffect(op.TransitionEvent(h.Record, stored, lifecycle.Decision{Action: lifecycle.ActionRetire, Reason: h.Why}, now))
+	j.RecordEffect(op.TransitionEvent(h.Record, stored, lifecycle.Decision{Action: lifecycle.ActionRetire, Code: lifecycle.ReasonRetiring, Reason: h.Why}, now))
 	return nil
 }

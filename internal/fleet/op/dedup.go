@@ -39,11 +39,11 @@ const pruneEvery = time.Hour
 
 // changed notes a decision and reports whether the history lacks it. A decision on
 // the next assignment of a host counts as another one.
-func (t *decisionDedup) changed(r lifecycle.Record, sweep string, a lifecycle.Action, why string, now time.Time) bool {
+func (t *decisionDedup) changed(r lifecycle.Record, sweep string, d lifecycle.Decision, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.prune(now)
-	sum := digest(r.Assignment, a, why)
+	sum := digest(r.Assignment, d)
 	before, ok := t.last[r.InstanceID][sweep]
 	if ok && before.digest == sum && now.Sub(before.at) < repeatAfter {
 		return false
@@ -83,12 +83,16 @@ func (t *decisionDedup) prune(now time.Time) {
 	}
 }
 
-// digest is of a decision without its numbers: a reason that counts minutes
-// would otherwise be another one each time.
-func digest(assignment int64, a lifecycle.Action, why string) uint64 {
+// digest identifies a decision by its action and its reason code. Where a decision has
+// no code, as those of scale-down, its sentence without its numbers stands for it: a
+// reason that counts minutes would otherwise be another one each time.
+func digest(assignment int64, d lifecycle.Decision) uint64 {
 	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, assignment, a)
-	for _, word := range strings.Fields(why) {
+	_, _ = fmt.Fprint(h, assignment, d.Action, d.Code)
+	if d.Code != "" {
+		return h.Sum64()
+	}
+	for _, word := range strings.Fields(d.Reason) {
 		if strings.ContainsFunc(word, unicode.IsDigit) {
 			word = "#"
 		}

@@ -38,30 +38,30 @@ type Decided struct {
 }
 
 // RecordMachine records a decision on a machine that has no record.
-func (j *Recorder) RecordMachine(instanceID string, action lifecycle.Action, why string) {
-	j.RecordDecision(lifecycle.Record{InstanceID: instanceID}, action, why)
+func (j *Recorder) RecordMachine(instanceID string, d lifecycle.Decision) {
+	j.RecordDecision(lifecycle.Record{InstanceID: instanceID}, d)
 }
 
 // RecordDecision records a decision on a host, by a sweep if it has changed. A
 // decision that leads to a write of the record is recorded by RecordEffect, once
 // it is written.
-func (j *Recorder) RecordDecision(r lifecycle.Record, action lifecycle.Action, why string) {
-	j.Collect(r.InstanceID, action, why)
-	if j.Dry || j.Sweep == "" || !j.Changed(r, action, why) {
+func (j *Recorder) RecordDecision(r lifecycle.Record, d lifecycle.Decision) {
+	j.Collect(r.InstanceID, d.Action, d.Reason)
+	if j.Dry || j.Sweep == "" || !j.Changed(r, d) {
 		return
 	}
-	switch action {
+	switch d.Action {
 	case lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner:
 		j.Record(lifecycle.Event{
 			At: j.Now, InstanceID: r.InstanceID, Repository: r.Repository, RunID: r.RunID, RequestID: r.RequestID,
-			Assignment: r.Assignment, Action: action, Reason: why,
+			Assignment: r.Assignment, Action: d.Action, Reason: d.Reason, Code: d.Code,
 		})
 	}
 }
 
 // Changed notes a decision of the sweep and reports whether the history lacks it.
-func (j *Recorder) Changed(r lifecycle.Record, action lifecycle.Action, why string) bool {
-	return j.driver.decisions.changed(r, j.Sweep, action, why, j.Now)
+func (j *Recorder) Changed(r lifecycle.Record, d lifecycle.Decision) bool {
+	return j.driver.decisions.changed(r, j.Sweep, d, j.Now)
 }
 
 // Collect gives a decision to a caller that wants them all.
@@ -83,6 +83,9 @@ func (j *Recorder) RecordEffect(e lifecycle.Event) {
 // Record logs an event and adds it to those that are written next.
 func (j *Recorder) Record(e lifecycle.Event) {
 	e.Sweep = j.Sweep
+	if e.Code == "" {
+		e.Code = lifecycle.CodeOf(e.Action)
+	}
 	j.driver.log.Info("decided", logkey.Action, e.Action, logkey.Instance, e.InstanceID, logkey.Run, e.RunID,
 		logkey.From, e.From, logkey.To, e.To, logkey.Sweep, e.Sweep, logkey.Reason, e.Reason)
 	j.events = append(j.events, e)
@@ -123,7 +126,7 @@ func TransitionEvent(before, after lifecycle.Record, d lifecycle.Decision, now t
 	e := lifecycle.Event{
 		At: now, InstanceID: after.InstanceID, Repository: after.Repository, RunID: after.RunID,
 		RequestID: after.RequestID, Assignment: after.Assignment, Action: d.Action,
-		From: before.Condition(), To: after.Condition(), Reason: d.Reason,
+		From: before.Condition(), To: after.Condition(), Reason: d.Reason, Code: d.Code,
 	}
 	if e.RunID == "" {
 		e.RunID, e.RequestID = before.RunID, before.RequestID

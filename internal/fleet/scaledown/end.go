@@ -63,7 +63,7 @@ func (s *Sweep) carryOut(ctx context.Context, h judged, now time.Time) (op.Progr
 
 // over leaves the host in hand, with what became of it.
 func (s *Sweep) over(h judged, action lifecycle.Action, why string) op.Progress {
-	s.Events.RecordDecision(h.record, action, why)
+	s.Events.RecordDecision(h.record, lifecycle.Decision{Action: action, Reason: why})
 	o := s.owners[0]
 	o.judged, s.Next = o.judged[1:], s.host
 	return op.Again

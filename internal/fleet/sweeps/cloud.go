@@ -87,7 +87,7 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (op.Progress, e
 		return op.Again, err
 	}
 	for _, m := range s.leaked {
-		s.Events.RecordMachine(m.instanceID, lifecycle.ActionEndMachine, m.why)
+		s.Events.RecordMachine(m.instanceID, lifecycle.Decision{Action: lifecycle.ActionEndMachine, Code: lifecycle.ReasonNoRecord, Reason: m.why})
 	}
 	return s.findLost(ctx, known, now)
 }
@@ -103,13 +103,18 @@ func (s *CloudSweep) whileHeld(ctx context.Context, now time.Time) error {
 		return err
 	}
 	for _, m := range s.leaked {
-		s.Events.RecordMachine(m.instanceID, lifecycle.ActionKeep, hold.String()+"; else it would be ended: "+m.why)
+		s.Events.RecordMachine(m.instanceID, keptByHold(hold, "; else it would be ended: "+m.why))
 	}
 	for _, r := range s.retiring {
-		s.Events.RecordMachine(r.InstanceID, lifecycle.ActionKeep, hold.String()+"; else it would be retired: "+r.Why)
+		s.Events.RecordMachine(r.InstanceID, keptByHold(hold, "; else it would be retired: "+r.Why))
 	}
 	s.leaked, s.retiring = nil, nil
 	return nil
+}
+
+// keptByHold is the decision on a machine that only the fleet's hold keeps.
+func keptByHold(h lifecycle.FleetHold, otherwise string) lifecycle.Decision {
+	return lifecycle.Decision{Action: lifecycle.ActionKeep, Code: lifecycle.ReasonFleetHeld, Reason: h.String() + otherwise}
 }
 
 // leak says why the machine has no owner, or "".

@@ -73,7 +73,7 @@ func (s *DueSweep) endHost(ctx context.Context, now time.Time, clouds map[string
 		facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: gone}
 		d = s.env.Hosts.Decide(facts, now)
 	}
-	s.Events.RecordDecision(r, d.Action, d.Reason)
+	s.Events.RecordDecision(r, d)
 	_, err := s.env.Hosts.ApplyChecked(ctx, &s.Events, r, d, now)
 	if err == nil && d.Action != lifecycle.ActionForget && d.Action != lifecycle.ActionHold {
 		err = s.env.Hosts.Postpone(ctx, r, d, now)

@@ -70,7 +70,7 @@ func (s *CloudSweep) retire(ctx context.Context, now time.Time) (op.Progress, er
 		return op.Again, nil
 	}
 	next := s.retiring[0]
-	s.Events.RecordDecision(next.Record, lifecycle.ActionRetire, next.Why)
+	s.Events.RecordDecision(next.Record, lifecycle.Decision{Action: lifecycle.ActionRetire, Code: lifecycle.ReasonRetiring, Reason: next.Why})
 	if !s.Events.Dry {
 		if err := s.env.Hosts.Retire(ctx, &s.Events, next, now); !errors.Is(err, lifecycle.ErrConflict) && !s.Past(ctx, err) {
 			return op.Again, err

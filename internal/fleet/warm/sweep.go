@@ -213,7 +213,7 @@ func (s *Sweep) tell(q lifecycle.Request, d policy.WarmDecision, now time.Time) 
 	}
 	why := fmt.Sprintf("warm pool %s: %s", q.Spec.Pool, d.Reason)
 	s.Events.Collect("", action, why)
-	if !s.Events.Dry && s.Events.Changed(lifecycle.Record{InstanceID: q.RunID}, action, why) {
+	if !s.Events.Dry && s.Events.Changed(lifecycle.Record{InstanceID: q.RunID}, lifecycle.Decision{Action: action, Reason: why}) {
 		s.Events.Record(op.RequestEvent(q, action, why, now))
 	}
 }

@@ -45,7 +45,9 @@ type Event struct {
 	// The state after; unspecified when the event is no transition.
 	ToState State `protobuf:"varint,9,opt,name=to_state,json=toState,proto3,enum=remuda.v1.State" json:"to_state,omitempty"`
 	// What happened and why: a sentence for a person.
-	Reason        string `protobuf:"bytes,10,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,10,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The reason in a word, such as "registration_timeout" (docs/interfaces.md); empty in events of an older controld.
+	ReasonCode    string `protobuf:"bytes,11,opt,name=reason_code,json=reasonCode,proto3" json:"reason_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -146,6 +148,13 @@ func (x *Event) GetToState() State {
 func (x *Event) GetReason() string {
 	if x != nil {
 		return x.Reason
+	}
+	return ""
+}
+
+func (x *Event) GetReasonCode() string {
+	if x != nil {
+		return x.ReasonCode
 	}
 	return ""
 }
@@ -365,7 +374,7 @@ var File_remuda_v1_watch_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_watch_proto_rawDesc = "" +
 	"\n" +
-	"\x15remuda/v1/watch.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18remuda/v1/instance.proto\x1a\x17remuda/v1/refresh.proto\"\xfa\x02\n" +
+	"\x15remuda/v1/watch.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18remuda/v1/instance.proto\x1a\x17remuda/v1/refresh.proto\"\x9b\x03\n" +
 	"\x05Event\x129\n" +
 	"\n" +
 	"event_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\teventTime\x12)\n" +
@@ -385,7 +394,9 @@ const file_remuda_v1_watch_proto_rawDesc = "" +
 	"from_state\x18\b \x01(\x0e2\x10.remuda.v1.StateR\tfromState\x12+\n" +
 	"\bto_state\x18\t \x01(\x0e2\x10.remuda.v1.StateR\atoState\x12\x16\n" +
 	"\x06reason\x18\n" +
-	" \x01(\tR\x06reason\"W\n" +
+	" \x01(\tR\x06reason\x12\x1f\n" +
+	"\vreason_code\x18\v \x01(\tR\n" +
+	"reasonCode\"W\n" +
 	"\x11WatchFleetRequest\x12B\n" +
 	"\x06run_id\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#2!^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$R\x05runId\"<\n" +
 	"\x12WatchFleetResponse\x12&\n" +

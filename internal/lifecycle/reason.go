@@ -1,0 +1,87 @@
+package lifecycle
+
+// ReasonCode says in one word why something was decided, for metrics and programs. The sentence beside it is
+// for people, and may change; the codes are part of the API (docs/interfaces.md).
+type ReasonCode string
+
+// The reasons of Decide. Where an action has only one reason, its code is the action's name: see CodeOf.
+const (
+	// A host that starts or was claimed.
+	ReasonWaitingForRegistration  ReasonCode = "waiting_for_registration"
+	ReasonRegistered              ReasonCode = "registered"
+	ReasonRegistrationTimeout     ReasonCode = "registration_timeout"
+	ReasonRegistrationFailed      ReasonCode = "registration_failed"
+	ReasonRegistrationFailedTwice ReasonCode = "registration_failed_twice"
+	ReasonPreRunnerFailed         ReasonCode = "pre_runner_failed"
+	ReasonBusyBeforeReady         ReasonCode = "busy_before_ready"
+
+	// A host that serves its run.
+	ReasonRunningJob         ReasonCode = "running_job"
+	ReasonWaitingForJob      ReasonCode = "waiting_for_job"
+	ReasonWaitingForFirstJob ReasonCode = "waiting_for_first_job"
+	ReasonMaxRuntime         ReasonCode = "max_runtime"
+	ReasonJobDone            ReasonCode = "job_done"
+	ReasonRunnerLost         ReasonCode = "runner_lost"
+	ReasonUnattended         ReasonCode = "unattended"
+
+	// A request that has no use for the host any more.
+	ReasonRunReleased     ReasonCode = "run_released"
+	ReasonRequestReleased ReasonCode = "request_released"
+	ReasonRequestShort    ReasonCode = "request_short"
+	ReasonRequestSettled  ReasonCode = "request_settled"
+
+	// A host that is being released.
+	ReasonReleasedBusy          ReasonCode = "released_busy"
+	ReasonDraining              ReasonCode = "draining"
+	ReasonNoLongerBusy          ReasonCode = "no_longer_busy"
+	ReasonWaitingForCleanUp     ReasonCode = "waiting_for_clean_up"
+	ReasonWaitingForPreparation ReasonCode = "waiting_for_preparation"
+	ReasonPreparationTimeout    ReasonCode = "preparation_timeout"
+	ReasonCleanUpTimeout        ReasonCode = "clean_up_timeout"
+	ReasonCleanUpFailed         ReasonCode = "clean_up_failed"
+	ReasonRemoveToken           ReasonCode = "remove_token"
+	ReasonDeregistrationDelayed ReasonCode = "deregistration_delayed"
+	ReasonDeregistrationTimeout ReasonCode = "deregistration_timeout"
+
+	// A clean host.
+	ReasonPrepared          ReasonCode = "prepared"
+	ReasonClean             ReasonCode = "clean"
+	ReasonWaitingForRun     ReasonCode = "waiting_for_run"
+	ReasonBusyWhilePooled   ReasonCode = "busy_while_pooled"
+	ReasonIdleTimeout       ReasonCode = "idle_timeout"
+	ReasonGitHubUnavailable ReasonCode = "github_unavailable"
+	ReasonNoReuse           ReasonCode = "no_reuse"
+	ReasonMaxUses           ReasonCode = "max_uses"
+	ReasonMaxAge            ReasonCode = "max_age"
+	ReasonTemplateDrift     ReasonCode = "template_drift"
+	ReasonRetiring          ReasonCode = "retiring"
+	ReasonRebalanceAdvised  ReasonCode = "rebalance_advised"
+
+	// A host in any state.
+	ReasonSilent           ReasonCode = "silent"
+	ReasonInterruption     ReasonCode = "interruption"
+	ReasonMachineGone      ReasonCode = "machine_gone"
+	ReasonMachineImpaired  ReasonCode = "machine_impaired"
+	ReasonHeld             ReasonCode = "held"
+	ReasonFleetHeld        ReasonCode = "fleet_held"
+	ReasonFleetHoldRemoved ReasonCode = "fleet_hold_removed"
+	ReasonUnknownState     ReasonCode = "unknown_state"
+
+	// Decisions of the use-cases around Decide.
+	ReasonOrdered            ReasonCode = "ordered"              // an operator ordered it
+	ReasonNoRecord           ReasonCode = "no_record"            // a machine without a record
+	ReasonConflict           ReasonCode = "conflict"             // another writer was faster
+	ReasonRunnerNotWithdrawn ReasonCode = "runner_not_withdrawn" // GitHub keeps the registration, or gave it a job
+
+	// A host whose record has ended.
+	ReasonEndingMachine        ReasonCode = "ending_machine"
+	ReasonWaitingForMachineEnd ReasonCode = "waiting_for_machine_end"
+	ReasonMachineStillRuns     ReasonCode = "machine_still_runs"
+	ReasonDeletingRunner       ReasonCode = "deleting_runner"
+	ReasonLostRunPending       ReasonCode = "lost_run_pending"
+	ReasonEndConfirmed         ReasonCode = "end_confirmed"
+	ReasonGone                 ReasonCode = "gone"
+)
+
+// CodeOf is the code of an event whose action has only one reason, such as a launch or a claim.
+func CodeOf(a Action) ReasonCode { return ReasonCode(a) }
