@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -227,4 +228,60 @@ func TestRecipes(t *testing.T) {
 			}
 		}
 	}
+}
+
+var quotedCode = regexp.MustCompile("`([a-z_]+)`")
+
+// TestReasonCodes checks that docs/interfaces.md has each reason code of internal/lifecycle, and no other.
+func TestReasonCodes(t *testing.T) {
+	_, section, found := strings.Cut(pages(t)["docs/interfaces.md"], "\n## Reason codes\n")
+	if !found {
+		t.Fatal("docs/interfaces.md has no reason codes")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	var documented []string
+	for line := range strings.Lines(section) {
+		if cells := strings.Split(line, "|"); len(cells) == 4 {
+			for _, m := range quotedCode.FindAllStringSubmatch(cells[1], -1) {
+				documented = append(documented, m[1])
+			}
+		}
+	}
+	declared := reasonCodes(t)
+	for _, code := range declared {
+		if !slices.Contains(documented, code) {
+			t.Errorf("docs/interfaces.md lacks the reason code %s", code)
+		}
+	}
+	for _, code := range documented {
+		if !slices.Contains(declared, code) {
+			t.Errorf("docs/interfaces.md has the reason code %s, which does not exist", code)
+		}
+	}
+}
+
+// reasonCodes returns the values of the constants of type ReasonCode.
+func reasonCodes(t *testing.T) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "lifecycle/reason.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 {
+			if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "ReasonCode" {
+				value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				codes = append(codes, value)
+			}
+		}
+		return true
+	})
+	if len(codes) < 40 {
+		t.Fatalf("only %d reason codes were found", len(codes))
+	}
+	return codes
 }
