@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -129,7 +130,7 @@ func olderWork(t *testing.T, path, change, state string) {
 	}
 	defer file.Close()
 	for _, name := range []string{"schema", "jobs", "services", "events", "work"} {
-		text, err := os.ReadFile(filepath.Join("db", name+".sql"))
+		text, err := readMigration(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +169,7 @@ func olderWork(t *testing.T, path, change, state string) {
 // firstVersion makes a file as the first version of the program did.
 func firstVersion(t *testing.T, path string) {
 	t.Helper()
-	schema, err := os.ReadFile(filepath.Join("db", "schema.sql"))
+	schema, err := readMigration("schema")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,4 +205,13 @@ func firstVersion(t *testing.T, path string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// readMigration reads the migration of a name, whichever version it is.
+func readMigration(name string) ([]byte, error) {
+	found, err := filepath.Glob(filepath.Join("db", "migrations", "*_"+name+".sql"))
+	if err != nil || len(found) != 1 {
+		return nil, fmt.Errorf("migration %s: found %q: %w", name, found, err)
+	}
+	return os.ReadFile(found[0])
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-var claimTests = []suiteTest{
+var _ = add(group{name: "claim", concurrent: true, tests: []suiteTest{
 	{"takes the host", testClaim},
 	{"binds a fresh host", testClaimFresh},
 	{"for a job names its registration", testClaimForJob},
 	{"needs every fact", testClaimCondition},
 	{"is allowed up to the edges", testClaimEdges},
 	{"an unknown host is lost", testClaimUnknown},
-}
+}})
 
 func testClaim(t *testing.T, w world) {
 	w.create(t, pooledRecord("a"))

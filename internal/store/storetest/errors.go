@@ -10,10 +10,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
-var errorTests = []suiteTest{
+var _ = add(group{name: "errors", tests: []suiteTest{
 	{"a caller who has gone is told unavailable", testCancelled},
 	{"no error tells a secret", testSecrets},
-}
+}})
 
 // calls are all methods, on the rows of seed; each works once, in any order.
 func calls(w world) map[string]func(context.Context) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
-var eventTests = []suiteTest{
+var _ = add(group{name: "events", concurrent: true, tests: []suiteTest{
 	{"events come back as they were written, with ids", testEventRoundTrip},
 	{"the history of a run is its own", testEventsOfRun},
 	{"the history of a host is its own", testEventsOfInstance},
@@ -19,7 +19,7 @@ var eventTests = []suiteTest{
 	{"a watch begins after the last event", testLastEvent},
 	{"a watcher goes on where it was", testEventsResume},
 	{"a watcher misses nothing of 8 writers", testEventsConcurrent},
-}
+}})
 
 func fullEvent(reason string) lifecycle.Event {
 	return lifecycle.Event{

@@ -8,11 +8,11 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-var expiryTests = []suiteTest{
+var _ = add(group{name: "expiry", tests: []suiteTest{
 	{"live rows never vanish", testLiveStay},
 	{"expired rows are whole or gone", testExpiredWhole},
 	{"the history is kept for 24 h", testHistoryKept},
-}
+}})
 
 // churn writes something every few minutes, since stores clear up behind
 // writes.

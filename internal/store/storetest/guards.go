@@ -7,14 +7,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-var guardTests = []suiteTest{
+var _ = add(group{name: "guards", tests: []suiteTest{
 	{"the fleet's hold comes back as it was written", testFleetHold},
 	{"a breaker comes back as it was written", testBreaker},
 	{"an account comes back as it was written", testAccount},
 	{"guards of one kind and name are no others'", testGuardNames},
 	{"guards share nothing with their callers", testGuardAliasing},
 	{"an account of a thousand hosts", testLargeAccount},
-}
+}})
 
 // elsewhere is a time in another zone, which a store keeps in UTC.
 func elsewhere(after time.Duration) time.Time {

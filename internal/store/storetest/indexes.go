@@ -7,13 +7,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-var indexTests = []suiteTest{
+var _ = add(group{name: "indexes", concurrent: true, tests: []suiteTest{
 	{"by run", testByRun},
 	{"by pool", testByPool},
 	{"by due", testByDue},
 	{"requests by due", testRequestsByDue},
 	{"the filter of a listing", testFilter},
-}
+}})
 
 type (
 	recordPage  = lifecycle.Page[lifecycle.Record]

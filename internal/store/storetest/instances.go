@@ -8,7 +8,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-var instanceTests = []suiteTest{
+var _ = add(group{name: "instances", tests: []suiteTest{
 	{"a record comes back as it was written", testInstanceRoundTrip},
 	{"empty attributes come back empty", testInstanceEmpty},
 	{"times come back in UTC, to the nanosecond", testInstanceTimes},
@@ -18,7 +18,7 @@ var instanceTests = []suiteTest{
 	{"rows share nothing with their callers", testInstanceAliasing},
 	{"an unknown host is not found", testInstanceNotFound},
 	{"a batch leaves out what is missing", testInstanceBatch},
-}
+}})
 
 func testInstanceRoundTrip(t *testing.T, w world) {
 	want := fullRecord("a")

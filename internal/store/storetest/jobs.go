@@ -10,7 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-var jobTests = []suiteTest{
+var _ = add(group{name: "jobs", tests: []suiteTest{
 	{"a job comes back as it was written", testJobRoundTrip},
 	{"an id is taken once", testJobExists},
 	{"an update needs the stored version", testJobVersion},
@@ -20,7 +20,7 @@ var jobTests = []suiteTest{
 	{"a job waits until it begins", testWaitingJobs},
 	{"by due", testJobsByDue},
 	{"more than a batch of them", testManyJobs},
-}
+}})
 
 // jobPool is the pool of fullJob.
 const jobPool = "small-jobs"

@@ -6,9 +6,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-var leaseTests = []suiteTest{
+var _ = add(group{name: "leases", tests: []suiteTest{
 	{"a lease goes from holder to holder by its version", testLease},
-}
+}})
 
 func testLease(t *testing.T, w world) {
 	_, err := w.Store.Lease(t.Context(), "sweep")

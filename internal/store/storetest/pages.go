@@ -18,6 +18,8 @@ var pageTests = slices.Concat(
 	perListing("a token of nobody is an error", testPageTokens),
 )
 
+var _ = add(group{name: "pages", concurrent: true, tests: pageTests})
+
 func perListing(name string, run func(t *testing.T, w world, l listing)) []suiteTest {
 	var tests []suiteTest
 	for _, l := range listings {

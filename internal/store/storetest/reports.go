@@ -9,14 +9,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-var reportTests = []suiteTest{
+var _ = add(group{name: "reports", tests: []suiteTest{
 	{"a report comes back as it was written", testReportRoundTrip},
 	{"a new report replaces the old one", testReportReplace},
 	{"a batch leaves out who has none", testReportBatch},
 	{"deleting is safe to repeat", testReportDelete},
 	{"an agent reads its own record", testViewRecord},
 	{"an agent writes its own report only", testViewReport},
-}
+}})
 
 func testReportRoundTrip(t *testing.T, w world) {
 	want := map[string]lifecycle.Report{"a": fullReport("a"), "b": {HostKey: "b"}}

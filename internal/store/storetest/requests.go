@@ -6,13 +6,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-var requestTests = []suiteTest{
+var _ = add(group{name: "requests", tests: []suiteTest{
 	{"a request comes back as it was written", testRequestRoundTrip},
 	{"an id is taken once in a run", testRequestExists},
 	{"an update needs the stored version", testRequestVersion},
 	{"rows share nothing with their callers", testRequestAliasing},
 	{"the requests of a run come by id", testRequestsOfRun},
-}
+}})
 
 func (w world) request(t *testing.T, id string) lifecycle.Request {
 	t.Helper()

@@ -7,10 +7,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-var seenTests = []suiteTest{
+var _ = add(group{name: "seen", tests: []suiteTest{
 	{"an id of a kind is seen once", testSeeOnce},
 	{"and again after its time", testSeeOnceAgain},
-}
+}})
 
 func testSeeOnce(t *testing.T, w world) {
 	until := start.Add(time.Hour)

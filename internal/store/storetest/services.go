@@ -8,13 +8,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
-var serviceTests = []suiteTest{
+var _ = add(group{name: "services", tests: []suiteTest{
 	{"a service comes back as it was written", testServiceRoundTrip},
 	{"one that nobody wrote has only its name", testServiceNone},
 	{"an update needs the stored version", testServiceVersion},
 	{"rows share nothing with their callers", testServiceAliasing},
 	{"it is no lease", testServiceIsNoLease},
-}
+}})
 
 // fullService has a value in every attribute, and is the first write of it.
 func fullService(name string) model.Service {

@@ -26,36 +26,26 @@ type Database struct {
 	ForHost func(hostKey string) HostView
 }
 
+// group are the cases about one thing. Those that are concurrent are run under the race detector in make test: they
+// write from many goroutines, or read what a store may ask for from several.
+type group struct {
+	name       string
+	tests      []suiteTest
+	concurrent bool
+}
+
+// groups are in the order of their files.
+var groups []group
+
+// add has Run run the group.
+func add(g group) group {
+	groups = append(groups, g)
+	return g
+}
+
 // Run runs the suite. open makes a new database, whose own clock is now, and
 // ends it with the test.
 func Run(t *testing.T, open func(t *testing.T, now func() time.Time) Database) {
-	// Those that are concurrent are run under the race detector in make test: they
-	// write from many goroutines, or read what a store may ask for from several.
-	groups := []struct {
-		name       string
-		tests      []suiteTest
-		concurrent bool
-	}{
-		{"instances", instanceTests, false},
-		{"claim", claimTests, true},
-		{"writers", writerTests, true},
-		{"indexes", indexTests, true},
-		{"pages", pageTests, true},
-		{"requests", requestTests, false},
-		{"reports", reportTests, false},
-		{"events", eventTests, true},
-		{"leases", leaseTests, false},
-		{"services", serviceTests, false},
-		{"webhooks", webhookTests, false},
-		{"jobs", jobTests, false},
-		{"turns", turnTests, false},
-		{"guards", guardTests, false},
-		{"seen", seenTests, false},
-		{"work", workTests, true},
-		{"workers", workerTests, true},
-		{"expiry", expiryTests, false},
-		{"errors", errorTests, false},
-	}
 	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
 			if !group.concurrent {

@@ -9,14 +9,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-var turnTests = []suiteTest{
+var _ = add(group{name: "turns", tests: []suiteTest{
 	{"the accounts of a pool come back as they were written", testTurnsRoundTrip},
 	{"a pool without accounts has empty ones", testTurnsNone},
 	{"an update needs the stored version", testTurnsVersion},
 	{"rows share nothing with their callers", testTurnsAliasing},
 	{"a thousand open turns", testManyTurns},
 	{"whatever the pool is called", testTurnsPools},
-}
+}})
 
 func fullTurn(number int64) lifecycle.Slot {
 	return lifecycle.Slot{

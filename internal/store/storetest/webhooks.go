@@ -7,14 +7,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-var webhookTests = []suiteTest{
+var _ = add(group{name: "webhooks", tests: []suiteTest{
 	{"a delivery comes back as it was written", testWebhookRoundTrip},
 	{"a delivery is remembered once", testWebhookExists},
 	{"an update needs the stored version", testWebhookVersion},
 	{"rows share nothing with their callers", testWebhookAliasing},
 	{"whatever the id is made of", testWebhookIDs},
 	{"by due", testWebhooksByDue},
-}
+}})
 
 type (
 	webhookPage = lifecycle.Page[lifecycle.Webhook]

@@ -14,7 +14,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
-var workTests = []suiteTest{
+var _ = add(group{name: "work", concurrent: true, tests: []suiteTest{
 	{"a job comes back as it was written", testWorkRoundTrip},
 	{"an id is taken once in a service", testWorkExists},
 	{"an update needs the stored version", testWorkVersion},
@@ -27,7 +27,7 @@ var workTests = []suiteTest{
 	{"by due", testWorkByDue},
 	{"one of 64 claims a job", testOneClaimsWork},
 	{"64 workers share 40 jobs", testWorkShared},
-}
+}})
 
 // service is that of fullWork.
 const service = "render"

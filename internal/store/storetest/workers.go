@@ -9,12 +9,12 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
-var workerTests = []suiteTest{
+var _ = add(group{name: "workers", concurrent: true, tests: []suiteTest{
 	{"a worker comes back as it was written", testWorkerRoundTrip},
 	{"an update needs the stored version", testWorkerVersion},
 	{"workers of a service by id", testWorkers},
 	{"no heartbeat is lost among 64", testHeartbeatsAddUp},
-}
+}})
 
 // fullWorker has a value in every attribute, and is the first of its id.
 func fullWorker(id string) model.Worker {

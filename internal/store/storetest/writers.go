@@ -15,7 +15,7 @@ import (
 // writers is how many write at once: what the bar asks for.
 const writers = 64
 
-var writerTests = []suiteTest{
+var _ = add(group{name: "writers", concurrent: true, tests: []suiteTest{
 	{"one of 64 creates", testOneCreates},
 	{"one of 64 updates wins", testOneUpdates},
 	{"no update is lost among 64", testUpdatesAddUp},
@@ -25,7 +25,7 @@ var writerTests = []suiteTest{
 	{"one of 64 changes a webhook and a job", testOneChanges},
 	{"no turn is lost among 64", testTurnsAddUp},
 	{"one of 64 sees an id", testOneSees},
-}
+}})
 
 // race runs write in 64 goroutines at once and returns how many of them won;
 // the others must have lost.

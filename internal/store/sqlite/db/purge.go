@@ -1,6 +1,10 @@
 package db
 
-import "time"
+import (
+	"database/sql"
+	"fmt"
+	"time"
+)
 
 // purgeEvery is how often clearing expired rows begins, at most. Nothing
 // relies on their end, so this only bounds how much piles up.
@@ -10,17 +14,20 @@ const purgeEvery = time.Minute
 // whole day's history at once would hold up the writes behind it for seconds.
 const purgeChunk = 500
 
-// purges clear one chunk each.
-var purges = []string{
-	`DELETE FROM instances WHERE rowid IN (SELECT rowid FROM instances WHERE expires_at <= ?1 LIMIT ?2)`,
-	`DELETE FROM requests WHERE rowid IN (SELECT rowid FROM requests WHERE expires_at <= ?1 LIMIT ?2)`,
-	`DELETE FROM events WHERE id IN (SELECT id FROM events WHERE expires_at <= ?1 LIMIT ?2)`,
-	`DELETE FROM webhooks WHERE rowid IN (SELECT rowid FROM webhooks WHERE expires_at <= ?1 LIMIT ?2)`,
-	`DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE expires_at <= ?1 LIMIT ?2)`,
-	`DELETE FROM work WHERE rowid IN (SELECT rowid FROM work WHERE expires_at <= ?1 LIMIT ?2)`,
-	`DELETE FROM workers WHERE rowid IN (SELECT rowid FROM workers WHERE expires_at <= ?1 LIMIT ?2)`,
-	`DELETE FROM seen WHERE rowid IN (SELECT rowid FROM seen WHERE expires_at <= ?1 LIMIT ?2)`,
-	`DELETE FROM messages WHERE id IN (SELECT id FROM messages WHERE expires_at <= ?1 LIMIT ?2)`,
+// expiringTables are the tables whose rows expire: those with a column for it.
+const expiringTables = `SELECT t.name FROM sqlite_schema t, pragma_table_info(t.name) c
+	WHERE t.type = 'table' AND c.name = 'expires_at' ORDER BY t.name`
+
+// clearing are the statements that clear one chunk of each of those tables.
+func clearing(c *Conn) (queries []string, err error) {
+	err = c.Each(expiringTables, nil, func(rows *sql.Rows) error {
+		var table string
+		err := rows.Scan(&table)
+		queries = append(queries, fmt.Sprintf(
+			"DELETE FROM %s WHERE rowid IN (SELECT rowid FROM %s WHERE expires_at <= ?1 LIMIT ?2)", table, table))
+		return err
+	})
+	return queries, err
 }
 
 // purge clears expired rows behind other writes: it starts at most once every
@@ -28,6 +35,7 @@ var purges = []string{
 type purge struct {
 	startedAt  time.Time
 	unfinished bool
+	queries    []string // made with the first chunk
 }
 
 func (p *purge) step(d *DB, c *Conn) error {
@@ -39,8 +47,14 @@ func (p *purge) step(d *DB, c *Conn) error {
 		p.startedAt = now
 	}
 	p.unfinished = false
+	if p.queries == nil {
+		var err error
+		if p.queries, err = clearing(c); err != nil {
+			return err
+		}
+	}
 	clear := &write{done: make(chan struct{}), fn: func(c *Conn) error {
-		for _, query := range purges {
+		for _, query := range p.queries {
 			n, err := c.Exec(query, Nanos(now), purgeChunk)
 			if err != nil {
 				return err

@@ -2,7 +2,7 @@ package db
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,34 +11,27 @@ import (
 	"path/filepath"
 )
 
-// schema is version 1. A later version is a step of its own in migrations.
+// migrationFiles are in the order of their names. The first makes a new file; each
+// later one is a step of its own.
 //
-//go:embed schema.sql
-var schema string
-
-//go:embed jobs.sql
-var jobs string
-
-//go:embed services.sql
-var services string
-
-//go:embed events.sql
-var eventsOfInstance string
-
-//go:embed work.sql
-var work string
-
-//go:embed guards.sql
-var guards string
-
-//go:embed pools.sql
-var pools string
-
-//go:embed workstates.sql
-var workStates string
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
 
 // migrations[i] brings the file from version i to i+1.
-var migrations = []string{schema, jobs, services, eventsOfInstance, work, guards, pools, workStates}
+var migrations = func() (all []string) {
+	entries, err := migrationFiles.ReadDir("migrations")
+	for _, e := range entries {
+		var text []byte
+		if err == nil {
+			text, err = migrationFiles.ReadFile("migrations/" + e.Name())
+		}
+		all = append(all, string(text))
+	}
+	if err != nil {
+		panic(err) // they are in the program
+	}
+	return all
+}()
 
 // applicationID marks the file as ours in its header: "rmda".
 const applicationID = 0x726d6461
