@@ -103,6 +103,6 @@ func (s *Server) answerGitHub(w http.ResponseWriter, r *http.Request, c caller, 
 	s.limit.SetHeaders(h, c.key)
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(a.Status)
-	// Writing fails only when the client has gone away, so there is no one to report the error to.
+	// Writing fails only when the client has gone away, and then the error cannot be reported.
 	_, _ = w.Write(body.Bytes())
 }

@@ -131,7 +131,7 @@ func (s *Server) routes() http.Handler {
 	})
 }
 
-// learnURL notes how clients reach the server, unless it was told.
+// learnURL notes how clients reach the server, unless that is configured.
 func (s *Server) learnURL(r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

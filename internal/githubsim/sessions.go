@@ -43,7 +43,7 @@ func (s *Server) register(r *http.Request) (a *rest.Answer, err error) {
 		return nil, err
 	}
 	err = s.change(func() error {
-		if err := s.checkToken(rest.Bearer(r), purposeRegister, scope); err != nil && !q.Hosted { // nobody registers GitHub's own machines
+		if err := s.checkToken(rest.Bearer(r), purposeRegister, scope); err != nil && !q.Hosted { // GitHub's own machines are not registered with a token
 			return err
 		}
 		rn, secret, err := s.addRunner(registration{

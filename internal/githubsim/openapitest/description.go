@@ -35,7 +35,7 @@ var load = sync.OnceValues(func() (*description, error) {
 	return &description{doc, router}, nil
 })
 
-// validation are the options by which every schema is visited: all that is wrong at once, and the formats that can be told.
+// validation are the options by which every schema is visited: all errors at once, and the formats that can be checked.
 var validation = []openapi3.SchemaValidationOption{
 	openapi3.MultiErrors(), openapi3.EnableFormatValidation(),
 	openapi3.WithStringFormatValidator("date-time", openapi3.NewCallbackValidator(func(s string) error {

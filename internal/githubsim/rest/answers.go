@@ -49,7 +49,7 @@ func Created(body any) *Answer { return &Answer{Status: http.StatusCreated, Body
 func WriteJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	// Encoding fails only when the client has gone away, so there is no one to report the error to.
+	// Encoding fails only when the client has gone away, and then the error cannot be reported.
 	_ = json.NewEncoder(w).Encode(body)
 }
 

@@ -55,7 +55,7 @@ func startWorker(root string, job protocol.Job, errOut io.Writer) (*workerProces
 	return w, nil
 }
 
-// tell writes to the worker. One that has just ended cannot be told, and need not be.
+// tell writes to the worker. An error is ignored: a worker that has just ended needs no message.
 func (w *workerProcess) tell(text string) { _, _ = io.WriteString(w.input, text) }
 
 // done is closed when the worker has ended; of no worker it never is.

@@ -104,7 +104,7 @@ func stopProcess(root int, tracking string, exited <-chan error) error {
 // killTracked kills what a job has left behind and says what that was.
 func killTracked(tracking string) []process {
 	var killed []process
-	for range 10 { // what forks faster than it can be found is left to whoever owns the host
+	for range 10 { // processes that fork faster than they are found are left to the owner of the host
 		ps := tracked(tracking, 0)
 		if len(ps) == 0 {
 			break

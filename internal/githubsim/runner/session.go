@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	connectTime   = 10 * time.Second // to open the first session; then exit 2, for whoever supervises to start it again
+	connectTime   = 10 * time.Second // to open the first session; then exit 2, so that its supervisor starts it again
 	reconnectTime = 5 * time.Minute  // without a job, to find a server that went away; then exit 2
 	conflictTime  = 3 * time.Second  // for an old session to end; actions/runner waits four minutes, then exit 5
 	conflictPause = 500 * time.Millisecond
-	closeTime     = 5 * time.Second // to close the session; whoever stops the listener waits for it
+	closeTime     = 5 * time.Second // to close the session; the stop of the listener waits for it
 )
 
 // connect opens the session. With its error comes the exit code that it stands for.

@@ -29,7 +29,7 @@ type Outbox struct {
 	count    int
 	held     bool
 	pending  []*Delivery
-	underWay map[int64]bool // runs of which a delivery is being sent
+	underWay map[int64]bool // runs with a delivery that is being sent
 	senders  int
 	wake     chan struct{}
 	lastID   int64

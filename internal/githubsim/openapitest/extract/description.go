@@ -125,7 +125,7 @@ func pick(all object) (object, error) {
 }
 
 // correct puts right what the package has wrong: among the installations of an app it wants every account to be a user and an
-// enterprise at once (allOf), where the schema of one installation, of which this is a copy, has either (anyOf).
+// enterprise at once (allOf), where the schema of one installation, which this one copies, has either (anyOf).
 func correct(paths object) error {
 	at := any(paths)
 	for _, key := range []string{"/app/installations", "get", "responses", "200", "content", "application/json", "schema"} {

@@ -30,7 +30,7 @@ type pass struct {
 	atOnce int
 
 	results map[string]*result // by package
-	err     error              // of go test, which also tells of failed tests
+	err     error              // of go test, which also reports failed tests
 }
 
 // result is that of a package.
