@@ -273,6 +273,29 @@ func TestTheGitHubSweepRemovesGhosts(t *testing.T) {
 	})
 }
 
+// A job-scoped runner is registered before its host is claimed: a sweep between the
+// two must not take the registration for a ghost.
+func TestTheGitHubSweepLeavesAComingClaim(t *testing.T) {
+	inBubbleOf(t, func(o *fleet.Options) { o.Repositories = []string{repository} }, func(ctx context.Context, t *testing.T, w *world) {
+		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		w.release(ctx, "1", true)
+		pooled := w.record(host.HostKey)
+		coming := lifecycle.RunnerName(pooled.Assignment+1, pooled.InstanceID)
+		w.github.register(lifecycle.Record{RunnerName: coming})
+		w.sweepOnce(ctx, w.fleet.NewGitHubSweep())
+		if !slices.Contains(w.github.names(), coming) {
+			t.Error("the registration of a claim under way was deleted")
+		}
+		if _, err := w.fleet.Terminate(ctx, host.InstanceID, "test", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		w.sweepOnce(ctx, w.fleet.NewGitHubSweep())
+		if slices.Contains(w.github.names(), coming) {
+			t.Error("the registration of a claim that never came is left of a host that has ended")
+		}
+	})
+}
+
 func TestRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -175,6 +176,15 @@ func InstanceOf(runnerName string) string {
 		return ""
 	}
 	return id
+}
+
+// AssignmentOf is the assignment in the name of one of our runners; false where
+// the name has none.
+func AssignmentOf(runnerName string) (assignment int64, ok bool) {
+	rest, ours := strings.CutPrefix(runnerName, "remuda-")
+	number, _, cut := strings.Cut(rest, "-")
+	assignment, err := strconv.ParseInt(number, 10, 64)
+	return assignment, ours && cut && err == nil
 }
 
 // RunKey identifies a workflow run across repositories.

@@ -88,7 +88,7 @@ func (s *GitHubSweep) find(ctx context.Context, repository string, runners []lif
 	var ghosts []ghost
 	for _, runner := range runners {
 		r, ok := byKey[keys[runner.Name]]
-		if !ok || r.RunnerName == runner.Name {
+		if !ok || r.RunnerName == runner.Name || ofComingClaim(runner.Name, r) {
 			continue
 		}
 		if p, told := reports[r.HostKey]; p.Busy || !told && r.State != lifecycle.StateTerminated {
@@ -100,6 +100,15 @@ func (s *GitHubSweep) find(ctx context.Context, repository string, runners []lif
 		})
 	}
 	return ghosts, nil
+}
+
+// ofComingClaim reports whether a registration is for an assignment that the host
+// does not have yet: a job-scoped runner is registered before its host is claimed.
+// If the claim does not follow, the registration is a ghost from the host's next
+// assignment on, which its end is too.
+func ofComingClaim(runnerName string, r lifecycle.Record) bool {
+	assignment, ok := lifecycle.AssignmentOf(runnerName)
+	return ok && assignment > r.Assignment && r.State != lifecycle.StateTerminated
 }
 
 func (s *GitHubSweep) remove(ctx context.Context, _ time.Time) (op.Progress, error) {
