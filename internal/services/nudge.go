@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/logkey"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
@@ -162,7 +164,7 @@ func (s *Services) serveSweeps(ctx context.Context) {
 				return
 			}
 			if err != nil {
-				s.env.Log.Error("services not swept; trying again", "error", err)
+				s.env.Log.Error("services not swept; trying again", logkey.Error, err)
 			}
 			s.env.Swept("services", time.Since(began), errors.Join(err, sweep.Failed()))
 			pause = s.env.Driver.Jitter(s.env.Interval)
@@ -197,7 +199,7 @@ func (s *Services) checkNudged(ctx context.Context, name string, due nudge) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		s.env.Log.Warn("nudged service not checked; the next sweep does", "service", name, "error", err)
+		s.env.Log.Warn("nudged service not checked; the next sweep does", logkey.Service, name, logkey.Error, err)
 	case !due.late && isZero(status.Seen.Queued):
 		s.nudges.at(name, time.Now().Add(nudgeSettle), true)
 	}

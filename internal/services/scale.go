@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/logkey"
+
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
@@ -45,7 +47,7 @@ func (w *Sweep) setDesired(ctx context.Context, c *check, now time.Time) scaleOu
 }
 
 // confirmScaleOut asks ECS once more, so that a scale-out never ends runners that another replica or a person has
-// started since; nil: ECS is to be told.
+// started since; nil: the change goes on to ECS.
 func (w *Sweep) confirmScaleOut(ctx context.Context, c *check, _ time.Time) *scaleOutcome {
 	ctx, cancel := context.WithTimeout(ctx, ecsTimeout)
 	defer cancel()
@@ -60,7 +62,7 @@ func (w *Sweep) confirmScaleOut(ctx context.Context, c *check, _ time.Time) *sca
 }
 
 // confirmScaleIn counts once more before runners are ended: a job may have come since, and ECS also ends a runner that
-// has one. nil: ECS is to be told.
+// has one. nil: the change goes on to ECS.
 func (w *Sweep) confirmScaleIn(ctx context.Context, c *check, now time.Time) *scaleOutcome {
 	if count := w.s.countBacklog(ctx, c.row.Name, w.timeout); !isZero(count.Queued) || !isZero(count.Busy) {
 		return &scaleOutcome{needed: &count}
@@ -110,7 +112,7 @@ func (w *Sweep) noteOutcome(ctx context.Context, c *check, now time.Time) (op.Pr
 // noteFailure records that ECS was not told. The next check decides again.
 func (w *Sweep) noteFailure(ctx context.Context, c *check) {
 	w.fail(c.row.Name, c.outcome.err)
-	w.s.env.Log.Warn("service not scaled; the next check tries again", "service", c.row.Name, "to", c.decision.Desired, "error", c.outcome.err)
+	w.s.env.Log.Warn("service not scaled; the next check tries again", logkey.Service, c.row.Name, logkey.To, c.decision.Desired, logkey.Error, c.outcome.err)
 	c.row.Wanted, c.row.Reason = c.row.Desired, c.decision.Reason+", and ECS was not told: "+op.OneLine(c.outcome.err)
 	w.correct(ctx, c.row)
 }
@@ -118,7 +120,7 @@ func (w *Sweep) noteFailure(ctx context.Context, c *check) {
 // correct writes a row that says what was not carried out. If another replica wrote since, its row stays.
 func (w *Sweep) correct(ctx context.Context, row model.Service) {
 	if _, err := w.s.Store.UpdateService(ctx, row); err != nil && !errors.Is(err, lifecycle.ErrConflict) {
-		w.s.env.Log.Warn("service not written", "service", row.Name, "error", err)
+		w.s.env.Log.Warn("service not written", logkey.Service, row.Name, logkey.Error, err)
 	}
 }
 

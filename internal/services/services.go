@@ -187,7 +187,7 @@ const nudgePatience = 5 * time.Second
 // nudgeTries is how often a nudge starts again when another replica has decided on the service since it read the row.
 const nudgeTries = 3
 
-// Nudge checks a service now and scales it if necessary. It returns after ECS was told. The error is ErrNotFound, or
+// Nudge checks a service now and scales it if necessary. It returns after the call to ECS. The error is ErrNotFound, or
 // ErrRefused for a service that is not scaled.
 func (s *Services) Nudge(ctx context.Context, name string) (Status, error) {
 	service, err := s.service(name)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/logkey"
+
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
@@ -107,7 +109,7 @@ func (w *Sweep) read(ctx context.Context, _ time.Time) (op.Progress, error) {
 			return op.Again, fmt.Errorf("read service %s: %w", name, err)
 		default:
 			w.failed[name] = fmt.Errorf("read service %s: %w", name, err)
-			w.s.env.Log.Warn("service not checked: repair its row or delete it", "service", name, "error", err)
+			w.s.env.Log.Warn("service not checked: repair its row or delete it", logkey.Service, name, logkey.Error, err)
 		}
 	}
 	w.names, w.Next = names, w.describe
@@ -249,7 +251,7 @@ func (w *Sweep) fail(name string, err error) {
 }
 
 // recordDecision gives a decision to a caller that collects them. A sweep that keeps a service also records the reason
-// in the history, if it differs from that of the check before. What ECS is told is recorded by noteOutcome.
+// in the history, if it differs from that of the check before. noteOutcome records the calls to ECS.
 func (w *Sweep) recordDecision(before model.Service, d policy.ServiceDecision, after model.Service, now time.Time) {
 	e := lifecycle.Event{At: now, Action: lifecycle.ActionKeep, Reason: fmt.Sprintf("service %s: %s", before.Name, d.Reason)}
 	if d.Action != policy.ServiceKeep {

@@ -1,7 +1,7 @@
 // Package ecs has services of runners on Amazon ECS, in any regions and
 // clusters: what they run, and how many runners they are to have.
 //
-// There is no pacing here as for EC2: a request tells of ten services, so even
+// There is no pacing here as for EC2: a request describes ten services, so even
 // a hundred in ten clusters take ten a minute, and a service is changed a few
 // times an hour. ECS gives back 20 reads and 5 changes a second ("Request
 // throttling for the Amazon ECS API").
@@ -58,8 +58,8 @@ func New(places map[string]Place, clients map[string]*api.Client) (*Scaler, erro
 	return &Scaler{places: places, clients: clients}, nil
 }
 
-// Describe tells of each of the services, in one request for each ten of a
-// cluster. What cannot be asked for of one cluster keeps no other.
+// Describe returns what ECS says of each service, with one request for each ten
+// services of a cluster. A cluster that fails does not affect the others.
 func (s *Scaler) Describe(ctx context.Context, services []string) map[string]model.Observation {
 	looks := map[string]model.Observation{}
 	var mu sync.Mutex
@@ -111,7 +111,7 @@ func (s *Scaler) describe(ctx context.Context, cluster Place, names []string, no
 	}
 }
 
-// lookAt is what an answer tells of one service.
+// lookAt returns what an answer says of one service.
 func lookAt(p Place, out *api.DescribeServicesOutput) model.Observation {
 	i := slices.IndexFunc(out.Services, func(v types.Service) bool { return sdk.ToString(v.ServiceName) == p.Service })
 	if i < 0 {

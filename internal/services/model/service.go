@@ -24,7 +24,7 @@ type Service struct {
 
 // Tasks is how many runners a service has, 0 or more each.
 type Tasks struct {
-	// Desired is what the service was told to run; of those, Running run and Pending start.
+	// Desired is the service's desired count at ECS. Of those, Running run and Pending start.
 	Desired int `json:"desired"`
 	Running int `json:"running"`
 	Pending int `json:"pending"`

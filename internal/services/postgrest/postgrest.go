@@ -135,9 +135,9 @@ func (q *Queue) ask(ctx context.Context, method, what, table string, token lifec
 // "*/0", and "0-24/*" where the server did not count.
 var contentRange = regexp.MustCompile(`^(?:items )?(?:[0-9]{1,18}-[0-9]{1,18}|\*)/([0-9]{1,15})$`)
 
-// total is the count that an answer tells. Some rows and all of them are told
-// with 206 and 200, none with 200, or with 416 by servers for which the range
-// is out of bounds then.
+// total returns the count in an answer. The status is 206 for some of the rows and
+// 200 for all of them or none. Some servers answer 416 for none, since the range is
+// then out of bounds.
 func total(what string, answer *http.Response) (*int, error) {
 	switch status := answer.StatusCode; {
 	case status == http.StatusOK, status == http.StatusPartialContent, status == http.StatusRequestedRangeNotSatisfiable:

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/logkey"
+
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/services/model"
@@ -85,7 +87,7 @@ func (c *claim) tryNext(ctx context.Context, id string, err error) bool {
 	if lost := errors.Is(err, lifecycle.ErrConflict); lost || op.Transient(ctx, err) {
 		return lost
 	}
-	c.q.log.Warn("job cannot be claimed; trying the next", "service", c.worker.Service, "job", id, "error", err)
+	c.q.log.Warn("job cannot be claimed; trying the next", logkey.Service, c.worker.Service, logkey.Job, id, logkey.Error, err)
 	return true
 }
 

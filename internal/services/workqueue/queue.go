@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/logkey"
+
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
@@ -161,7 +163,7 @@ func (q *Queue) clearWorker(ctx context.Context, j model.Job) {
 		_, err = q.Store.UpdateWorker(ctx, w)
 	}
 	if err != nil {
-		q.log.Debug("worker is listed with a job that it does not have", "service", j.Service, "worker", j.WorkerID, "job", j.ID, "error", err)
+		q.log.Debug("worker is listed with a job that it does not have", logkey.Service, j.Service, logkey.Worker, j.WorkerID, logkey.Job, j.ID, logkey.Error, err)
 	}
 }
 
