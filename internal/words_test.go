@@ -19,7 +19,7 @@ import (
 
 // notYet are the directories whose code is not checked yet, with all below them. The list only gets shorter.
 var notYet = []string{
-	"internal/fleet/jobs", "internal/fleet/provision",
+	"internal/fleet/jobs",
 }
 
 // otherKeys are the directories whose logs are their own: the stand-in imports nothing of ours.

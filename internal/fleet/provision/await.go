@@ -10,11 +10,11 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// rereadAfter is how often a waiting request reads its unready records anew.
+// rereadAfter is how often a waiting request or release reads its records again.
 const rereadAfter = 5 * time.Second
 
-// await brings the hosts to readiness, replaces those that fail, and settles
-// the request when all are ready or its deadline is reached.
+// await follows the hosts until they are ready and replaces those that fail. It
+// settles the request when all are ready or its deadline has passed.
 func (p *Provision) await(ctx context.Context, now time.Time) (op.Progress, error) {
 	switch {
 	case len(p.round) > 0:
@@ -25,21 +25,21 @@ func (p *Provision) await(ctx context.Context, now time.Time) (op.Progress, erro
 		return p.registerHost(ctx, now)
 	case len(p.ready()) >= p.q.Spec.Count, !now.Before(p.q.Deadline):
 		return p.settle(ctx, now)
-	case p.toBook() && !now.Before(p.relook):
+	case p.lacksQuota() && !now.Before(p.retryAt):
 		p.sel = newSelection()
-		p.Next = p.book
+		p.Next = p.reserveQuota
 		return op.Again, nil
-	case p.lacks() > 0 && !now.Before(p.relook):
+	case p.lacks() > 0 && !now.Before(p.retryAt):
 		p.sel = newSelection()
 		p.Next = p.selectHosts
 		return op.Again, nil
 	case p.q.DueAt.Sub(now) < p.env.Timing.Takeover/2:
-		return p.write(ctx, p.q, now, func() {}) // still alive
+		return p.write(ctx, p.q, now, func() {}) // postpone the takeover
 	}
 	return p.look(ctx, now)
 }
 
-// ready are the taken hosts that run.
+// ready are the taken hosts in state running.
 func (p *Provision) ready() []lifecycle.Taken {
 	var ready []lifecycle.Taken
 	for _, t := range p.q.Taken {
@@ -50,7 +50,7 @@ func (p *Provision) ready() []lifecycle.Taken {
 	return ready
 }
 
-// unready are the taken hosts that do not run yet.
+// unready are the keys of the taken hosts that are not running yet.
 func (p *Provision) unready() []string {
 	var keys []string
 	for _, t := range p.q.Taken {
@@ -61,13 +61,14 @@ func (p *Provision) unready() []string {
 	return keys
 }
 
-// firstWaits are the waits after the first looks, in parts of Timing.Poll. An
-// idle agent reads its record every 500 ms, so of the hosts that were claimed
-// more than half have answered after 340 ms and nearly all after 580 ms: the
-// looks of the first second come then, and are no more of them for it.
+// firstWaits are the waits after the first rounds, as multiples of Timing.Poll. An
+// idle agent reads its record every 500 ms, so more than half of the claimed hosts
+// have answered after 340 ms and nearly all after 580 ms. The reads of the first
+// second come at those times; their number does not grow by that.
 var firstWaits = []float64{1.36, 0.48, 0.48, 2.68}
 
-// untilNextLook is how long a round without an answer waits.
+// untilNextLook is how long to wait after a round without an answer. It counts the
+// round.
 func (p *Provision) untilNextLook() time.Duration {
 	poll := p.env.Timing.Poll
 	if p.looks < len(firstWaits) {
@@ -77,16 +78,16 @@ func (p *Provision) untilNextLook() time.Duration {
 	return poll
 }
 
-// look begins a round: one batched read of what the agents say, or now and
-// then of the records. The first look comes at once.
+// look begins a round with one batched read: of the agents' reports or, every
+// rereadAfter, of the records. The first round begins at once.
 func (p *Provision) look(ctx context.Context, now time.Time) (op.Progress, error) {
 	keys := p.unready()
-	if !p.reread.IsZero() && !now.Before(p.reread) {
-		p.reread = now.Add(rereadAfter)
+	if !p.rereadAt.IsZero() && !now.Before(p.rereadAt) {
+		p.rereadAt = now.Add(rereadAfter)
 		return p.readRecords(ctx, keys)
 	}
-	if p.reread.IsZero() {
-		p.reread = now.Add(rereadAfter)
+	if p.rereadAt.IsZero() {
+		p.rereadAt = now.Add(rereadAfter)
 	}
 	reports, err := p.env.Hosts.Reports(ctx, keys, now)
 	if err != nil {
@@ -107,9 +108,9 @@ func (p *Provision) look(ctx context.Context, now time.Time) (op.Progress, error
 	return op.Wait(p.untilNextLook()), nil
 }
 
-// readRecords reads anew what somebody else may have changed: the unready
-// hosts, and the request itself, which may be released by now. When nothing was,
-// it was a look like the others.
+// readRecords reads again what a sweep or another replica may have changed: the
+// unready hosts, and the request itself, which may have been released. If nothing
+// has changed, it counts as a round without an answer.
 func (p *Provision) readRecords(ctx context.Context, keys []string) (op.Progress, error) {
 	records, err := p.env.Store.Instances(ctx, keys)
 	if err != nil {
@@ -151,7 +152,7 @@ func (p *Provision) decision(key string, now time.Time) lifecycle.Decision {
 	return p.env.Hosts.Decide(p.facts(key), now)
 }
 
-// decideNext carries out the decision on one host of the round.
+// decideNext decides on one host of the round and applies the decision.
 func (p *Provision) decideNext(ctx context.Context, now time.Time) (op.Progress, error) {
 	key := p.round[0]
 	r, _, err := p.env.Hosts.Reconcile(ctx, &p.Events, p.facts(key), now)
@@ -173,8 +174,8 @@ func (p *Provision) lostHost() bool {
 	return false
 }
 
-// giveUpLost takes the lost hosts off the request's list; while there is time
-// they are replaced.
+// giveUpLost removes the lost hosts from the request's row. Until the deadline they
+// are replaced.
 func (p *Provision) giveUpLost(ctx context.Context, now time.Time) (op.Progress, error) {
 	q := p.q
 	q.Taken = nil
@@ -188,9 +189,9 @@ func (p *Provision) giveUpLost(ctx context.Context, now time.Time) (op.Progress,
 	return p.write(ctx, q, now, func() {})
 }
 
-// settle writes the outcome: with enough ready hosts the rest is given up,
-// with too few all are, but for those that already run a job. Two callers of
-// one request may have claimed more between them than it asked for.
+// settle writes the outcome. With enough ready hosts the request gives up the others;
+// with too few it gives up all except those that already run a job. Two callers of one
+// request may together have claimed more hosts than it asked for.
 func (p *Provision) settle(ctx context.Context, now time.Time) (op.Progress, error) {
 	q := p.q
 	ready := p.ready()
@@ -200,11 +201,13 @@ func (p *Provision) settle(ctx context.Context, now time.Time) (op.Progress, err
 	q.DueAt = now.Add(p.env.Timing.Takeover)
 	if len(ready) >= q.Spec.MinimumCount {
 		q.Outcome, q.Taken = lifecycle.OutcomeReady, ready
-		if q.ReplacementOf == nil { // which is as attended as what it stands in for
-			q.Unattended = !p.attended && !lifecycle.IsSpare(q.RunID) // that waits for as long as it takes
+		// A replacement is as attended as the request that it replaces a host of,
+		// and a spare waits for a job without a time limit.
+		if q.ReplacementOf == nil {
+			q.Unattended = !p.attended && !lifecycle.IsSpare(q.RunID)
 		}
 		q.Reason = fmt.Sprintf("%d of %d hosts are ready", len(ready), q.Spec.Count)
-		if all && p.attended && !p.bookedMore(len(ready)) {
+		if all && p.attended && !p.reservedMore(len(ready)) {
 			q.DueAt = time.Time{}
 		}
 	} else {
@@ -221,7 +224,8 @@ func (p *Provision) settle(ctx context.Context, now time.Time) (op.Progress, err
 	})
 }
 
-// serving counts the hosts that are assigned to the request, taken or not.
+// serving counts the hosts that are assigned to the request, whether or not its row
+// names them.
 func (p *Provision) serving() int {
 	n := 0
 	for _, r := range p.hosts {
@@ -232,8 +236,8 @@ func (p *Provision) serving() int {
 	return n
 }
 
-// busy are those of the taken hosts that say so. Of one that says nothing it is
-// not known: it is released as if it were busy, which ends no job.
+// busy are the taken hosts that report a job. A host without a report may have one
+// too: it is released like a busy host, which ends no job.
 func (p *Provision) busy(ctx context.Context, taken []lifecycle.Taken, now time.Time) ([]lifecycle.Taken, error) {
 	keys := make([]string, 0, len(taken))
 	for _, t := range taken {
@@ -252,7 +256,7 @@ func (p *Provision) busy(ctx context.Context, taken []lifecycle.Taken, now time.
 	return busy, nil
 }
 
-// shortReason says what was found and what was missing.
+// shortReason says how many hosts were ready and what the others lacked.
 func (p *Provision) shortReason(ready int) string {
 	why := fmt.Sprintf("%d of %d hosts were ready within %s, %d had been taken",
 		ready, p.q.Spec.Count, p.q.Spec.Timeout, len(p.q.Taken))
@@ -262,35 +266,34 @@ func (p *Provision) shortReason(ready int) string {
 	if p.q.QuotaReason != "" && p.q.Missing() > 0 {
 		why += "; " + p.q.QuotaReason
 	}
-	if p.trouble != nil {
-		why += "; " + p.trouble.Error()
+	if p.launchErr != nil {
+		why += "; " + p.launchErr.Error()
 	}
 	return why
 }
 
-// finish brings what is left in line with a settled or released request, and
-// says how it came out.
+// finish cleans up after a settled or released request and returns its outcome.
 func (p *Provision) finish(ctx context.Context, now time.Time) (op.Progress, error) {
 	if p.attended && p.q.Unattended {
 		q := p.q
 		q.Unattended = false
 		return p.write(ctx, q, now, func() {})
 	}
-	if p.tidy == nil && p.q.DueAt.IsZero() && !p.unwanted() && !p.booking.late {
+	if p.cleanup == nil && p.q.DueAt.IsZero() && !p.unwanted() && !p.reserved.late {
 		return p.outcome()
 	}
-	if p.tidy == nil {
-		p.tidy = &requestCleanup{env: p.env, journal: &p.Events, q: p.q, known: p.known()}
+	if p.cleanup == nil {
+		p.cleanup = &requestCleanup{env: p.env, journal: &p.Events, q: p.q, known: p.known()}
 	}
-	progress, err := p.tidy.Step(ctx, now)
+	progress, err := p.cleanup.Step(ctx, now)
 	if err != nil || !progress.Done {
 		return progress, err
 	}
-	p.q = p.tidy.q
+	p.q = p.cleanup.q
 	return p.outcome()
 }
 
-// unwanted reports whether hosts serve the request that it has no use for.
+// unwanted reports whether a host serves the request that the request does not want.
 func (p *Provision) unwanted() bool {
 	for key, r := range p.hosts {
 		if hosts.Serves(r, p.q) && !p.q.Wants(key) {

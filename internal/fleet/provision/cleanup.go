@@ -14,33 +14,34 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// requestCleanup brings the hosts of a settled or released request in line with it: the
-// unwanted are released, returned or ended, and when nothing is left to do the
-// request is due no more. A crash at any point is finished by the due sweep.
+// requestCleanup releases, returns or ends the hosts that a settled or released request
+// does not want. When nothing is left to do, the request is no longer due. After a crash
+// at any point the due sweep finishes the cleanup.
 type requestCleanup struct {
 	env     *Provisioner
 	journal *op.Recorder
 	q       lifecycle.Request
 
 	next    func(context.Context, time.Time) (op.Progress, error)
-	known   []string // keys of hosts that the index may not have yet
+	known   []string // keys of hosts that the index may not list yet
 	pending []lifecycle.Record
 	reports map[string]lifecycle.Report
-	// left is when somebody must look at this request again; zero: never.
-	left time.Time
-	// kept counts the hosts that serve the request still, or finish its jobs.
+	// checkAt is when a sweep must check this request again; zero means never.
+	checkAt time.Time
+	// kept counts the hosts that still serve the request or finish its jobs.
 	kept int
-	// coming counts the hosts that an open launch may bring still: its call may be under
-	// way, and a listing shows late what it has made.
+	// coming counts the hosts that an open launch may still add: its call may be in
+	// progress, and listings show its machines late.
 	coming int
-	// limits are those whose accounts still have to be told of that.
+	// limits are those in whose ledgers the request's reservation has still to be
+	// lowered to kept and coming.
 	limits []policy.Limit
-	// freed are the hosts that were released, returned or ended, on the way or
-	// just before.
+	// freed are the hosts that were released, returned or ended by this cleanup or
+	// just before it.
 	freed []lifecycle.Record
 }
 
-// Step does one step.
+// Step makes one step of the cleanup.
 func (t *requestCleanup) Step(ctx context.Context, now time.Time) (op.Progress, error) {
 	if t.next == nil {
 		t.next = t.load
@@ -51,8 +52,8 @@ func (t *requestCleanup) Step(ctx context.Context, now time.Time) (op.Progress, 
 	return t.next(ctx, now)
 }
 
-// adopt records the machines of a launch that a crash cut short, so that they
-// are ended like all others. The call itself is not repeated.
+// adopt records the machines of a launch that a crash interrupted, so that they are
+// ended like all others. The call itself is not repeated.
 func (t *requestCleanup) adopt(ctx context.Context, now time.Time) (op.Progress, error) {
 	machines, err := t.env.Compute.Launched(ctx, *t.q.Launch)
 	if err != nil {
@@ -82,15 +83,15 @@ func (t *requestCleanup) adopt(ctx context.Context, now time.Time) (op.Progress,
 	return op.Again, nil
 }
 
-// awaitLaunch leaves the launch open, and its hosts their room, while limits are on and
-// it may bring so many more.
+// awaitLaunch keeps the launch open, and the reservation of its hosts, as long as limits
+// are on and the launch may still add the missing hosts.
 func (t *requestCleanup) awaitLaunch(missing int, now time.Time) {
-	until := t.q.ReleasedAt.Add(quota.ListedAfter) // others close their launch before they settle
+	until := t.q.ReleasedAt.Add(quota.ListedAfter) // a request that was not released closes its launch before it settles
 	if !t.env.Quota.On() || missing <= 0 || !now.Before(until) {
 		return
 	}
 	t.coming = missing
-	t.lookBy(until)
+	t.checkBy(until)
 }
 
 func (t *requestCleanup) load(ctx context.Context, now time.Time) (op.Progress, error) {
@@ -115,8 +116,8 @@ func (t *requestCleanup) load(ctx context.Context, now time.Time) (op.Progress, 
 	return op.Again, nil
 }
 
-// host decides on one host. One that was written by somebody else meanwhile is
-// decided on again.
+// host decides on one host. If a sweep or another replica has written its record in the
+// meantime, it decides again.
 func (t *requestCleanup) host(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(t.pending) == 0 {
 		t.limits = t.env.Quota.LimitsOf(t.q.Repository)
@@ -136,10 +137,10 @@ func (t *requestCleanup) host(ctx context.Context, now time.Time) (op.Progress, 
 	}
 	switch {
 	case after.Version != r.Version && hosts.Serves(after, t.q):
-		t.pending[0] = after // ready, or moved by somebody else: decide again
+		t.pending[0] = after // it is ready, or another writer changed it: decide again
 		return op.Again, nil
 	case d.Action != lifecycle.ActionKeep, after.Assignment == r.Assignment+1:
-		// Freed now, or before by a write of ours whose answer was lost.
+		// The host was freed now, or before by our own write whose answer was lost.
 		t.freed = append(t.freed, after)
 	case hosts.Serves(after, t.q):
 		t.keepFor(after, d, now)
@@ -151,29 +152,29 @@ func (t *requestCleanup) host(ctx context.Context, now time.Time) (op.Progress, 
 	return op.Again, nil
 }
 
-// keepFor notes when a host that stays must be looked at for this request.
+// keepFor notes when the cleanup must check a host that stays.
 func (t *requestCleanup) keepFor(r lifecycle.Record, d lifecycle.Decision, now time.Time) {
 	if t.q.Wants(r.HostKey) && !t.q.Unattended {
 		return
 	}
 	if t.q.Wants(r.HostKey) && !d.CheckAt.Before(r.Threshold) {
-		return // nothing before its own threshold, which is the host's business
+		return // nothing happens before the host's threshold, and the host is due then itself
 	}
-	look := d.CheckAt
-	if !look.After(now) || !t.q.Wants(r.HostKey) {
-		look = now.Add(t.env.Hosts.Policy(r.Pool).DrainPoll)
+	at := d.CheckAt
+	if !at.After(now) || !t.q.Wants(r.HostKey) {
+		at = now.Add(t.env.Hosts.Policy(r.Pool).DrainPoll)
 	}
-	t.lookBy(look)
+	t.checkBy(at)
 }
 
-func (t *requestCleanup) lookBy(look time.Time) {
-	if t.left.IsZero() || look.Before(t.left) {
-		t.left = look
+func (t *requestCleanup) checkBy(at time.Time) {
+	if t.checkAt.IsZero() || at.Before(t.checkAt) {
+		t.checkAt = at
 	}
 }
 
-// countDraining: a host that was released at work counts against limits until its
-// job is over, and so long the request is looked at.
+// countDraining counts the hosts that were released while busy. Each uses quota until
+// its job is over, and until then the request stays due.
 func (t *requestCleanup) countDraining(now time.Time) {
 	if len(t.limits) == 0 {
 		return
@@ -181,24 +182,25 @@ func (t *requestCleanup) countDraining(now time.Time) {
 	for _, r := range t.freed {
 		if r.Releasing() && t.reports[r.HostKey].Busy {
 			t.kept++
-			t.lookBy(now.Add(t.env.Hosts.Policy(r.Pool).DrainPoll))
+			t.checkBy(now.Add(t.env.Hosts.Policy(r.Pool).DrainPoll))
 		}
 	}
 }
 
-// awaitCallers has a request that was released while it was open looked at once more,
-// while limits are on: a caller that has not heard of that may write an entry behind
-// what is given back here, and die before it sees.
+// awaitCallers keeps a request due that was released before it was settled, if limits
+// are on. A caller that does not know of the release yet may write a reservation again
+// after it is freed here, and crash before it notices. So the request is checked again
+// quota.ListedAfter after its release.
 func (t *requestCleanup) awaitCallers(now time.Time) {
 	until := t.q.ReleasedAt.Add(quota.ListedAfter)
 	if t.env.Quota.On() && t.q.Outcome == lifecycle.OutcomeReleased && now.Before(until) {
-		t.lookBy(until)
+		t.checkBy(until)
 	}
 }
 
-// giveBack leaves the request room for the hosts that it has still, or may get, in one
-// account a step. That comes before the request is due no more: a crash between the
-// two is finished by the due sweep.
+// giveBack lowers the request's reservation to the hosts that it still has or may still
+// get, one ledger per step. It does so while the request is still due, so that the due
+// sweep finishes it after a crash.
 func (t *requestCleanup) giveBack(ctx context.Context, now time.Time) (op.Progress, error) {
 	for len(t.limits) > 0 {
 		changed, err := t.env.Quota.GiveBack(ctx, t.limits[0], t.q, t.kept+t.coming)
@@ -214,10 +216,10 @@ func (t *requestCleanup) giveBack(ctx context.Context, now time.Time) (op.Progre
 	return t.close(ctx, now)
 }
 
-// close writes when the request is due again, if that has changed.
+// close writes when the request is next due, if that has changed.
 func (t *requestCleanup) close(ctx context.Context, now time.Time) (op.Progress, error) {
 	q := t.q
-	q.DueAt = t.left
+	q.DueAt = t.checkAt
 	if t.coming == 0 {
 		q.Launch = nil
 	}
@@ -230,7 +232,7 @@ func (t *requestCleanup) close(ctx context.Context, now time.Time) (op.Progress,
 	stored, err := t.env.Store.UpdateRequest(ctx, q)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
-		return op.Done, nil // somebody else is at it, and it is due still
+		return op.Done, nil // another operation has written the request, which is still due
 	case err != nil:
 		return op.Again, fmt.Errorf("write request %s: %w", q.RequestID, err)
 	}

@@ -21,7 +21,7 @@ type Provisioner struct {
 	Queue   ports.Queue
 	Compute ports.Machines
 	GitHub  ports.GitHub
-	// GitHubJobs registers job-scoped runners; nil: there are no job pools.
+	// GitHubJobs registers job-scoped runners; nil if there are no job pools.
 	GitHubJobs ports.GitHubJobs
 	Hosts      *hosts.Hosts
 	Quota      *quota.Ledger
@@ -29,7 +29,7 @@ type Provisioner struct {
 	Pools   map[string]ports.Pool
 	Classes map[string]ports.Class
 	// Sells reports whether the cloud has an instance type that satisfies a class and
-	// matches each of the lists of patterns; nil: only a launch shows it.
+	// matches each of the lists of patterns; nil if only a launch can show that.
 	Sells func(ports.Class, ...[]string) bool
 	// Exhausted are the offerings of a usage class that were short of capacity
 	// recently: a launch leaves them out.

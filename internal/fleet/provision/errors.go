@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// ErrSpecDiffers means that the request id is taken by a request that asks for
-// something else.
+// ErrSpecDiffers means that the request id belongs to a request with another spec.
 var ErrSpecDiffers = errors.New("the same request_id was used with another body")
 
 // ShortError says that a request did not get its hosts by its deadline.
@@ -23,8 +22,8 @@ func (e *ShortError) Error() string {
 	return fmt.Sprintf("request %s: %s; at least %d are needed", e.RequestID, e.Why, e.Minimum)
 }
 
-// ReleasedError says that the run was released, which ends the requests that
-// were made for it before.
+// ReleasedError says that the run was released. A release ends all requests that were
+// made for the run before it.
 type ReleasedError struct {
 	RunID string
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// intend writes the launch into the request before it is made: number, token
-// and exact parameters, so that a crash repeats the same call.
+// intend writes the launch into the request's row before the call: its number, token and
+// exact parameters, so that the same call is repeated after a crash.
 func (p *Provision) intend(ctx context.Context, now time.Time) (op.Progress, error) {
 	count, stopped, progress, err := p.poolLaunches(ctx, now)
 	if err != nil || stopped {
@@ -28,8 +28,8 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (op.Progress, err
 	if err != nil {
 		return op.Again, fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err)
 	}
-	// A launch that came out short had nothing left to choose from: the next one
-	// tries everything again.
+	// A launch that was short of capacity had no offering left to try: the next one
+	// tries all of them again.
 	var without []lifecycle.Offering
 	if q.Shortage == "" {
 		without = p.env.Exhausted(quota.UsageOf(q))
@@ -39,12 +39,12 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (op.Progress, err
 		if why != "" {
 			p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, why, now))
 		}
-		p.fresh = true
-		p.Next = p.bookLaunch
+		p.firstTry = true
+		p.Next = p.reserveLaunch
 	})
 }
 
-// WithIntent is the request with its next launch, of so many hosts.
+// WithIntent returns the request with the intent of its next launch, of count hosts.
 func (pr *Provisioner) WithIntent(q lifecycle.Request, count int, version string, without []lifecycle.Offering) lifecycle.Request {
 	class := pr.Classes[q.Spec.ResourceClass]
 	q.Launches++
@@ -58,12 +58,12 @@ func (pr *Provisioner) WithIntent(q lifecycle.Request, count int, version string
 	return q
 }
 
-// launch makes the call of the stored intent, or finds what a call before a
-// crash has made, and records one machine a step. Past the deadline the call
-// is not made any more.
+// launch makes the call of the stored intent, or finds the machines that a call before
+// a crash has made. Each following step records one machine. After the deadline it makes
+// no call.
 func (p *Provision) launch(ctx context.Context, now time.Time) (op.Progress, error) {
-	if p.trouble != nil {
-		if moved, err := p.moved(ctx, now); err != nil || moved {
+	if p.launchErr != nil {
+		if changed, err := p.requestChanged(ctx, now); err != nil || changed {
 			return op.Again, err
 		}
 	}
@@ -73,18 +73,18 @@ func (p *Provision) launch(ctx context.Context, now time.Time) (op.Progress, err
 			return op.Again, err
 		}
 	}
-	made, err := p.env.LaunchOrAdopt(ctx, *p.q.Launch, p.fresh, late)
-	p.fresh = false
+	made, err := p.env.LaunchOrAdopt(ctx, *p.q.Launch, p.firstTry, late)
+	p.firstTry = false
 	if len(made.Machines) > 0 {
 		p.Events.Effects++
 	}
 	var short *lifecycle.ShortageError
 	if !late {
-		p.trouble = nil
+		p.launchErr = nil
 	}
 	if err != nil && !errors.As(err, &short) {
-		p.trouble = fmt.Errorf("launch %d hosts: %w", p.q.Launch.Count, err)
-		return op.Again, p.trouble
+		p.launchErr = fmt.Errorf("launch %d hosts: %w", p.q.Launch.Count, err)
+		return op.Again, p.launchErr
 	}
 	p.made = made
 	left := made.Machines
@@ -94,8 +94,9 @@ func (p *Provision) launch(ctx context.Context, now time.Time) (op.Progress, err
 	return op.Again, nil
 }
 
-// LaunchOrAdopt makes the call, unless it is late; but for the first try, which is
-// fresh and has nothing to find, it looks first for what an earlier one has made.
+// LaunchOrAdopt makes the call of a launch unless it is late, that is, after the
+// deadline. Unless it is fresh, the first attempt, which has no machines yet, it first
+// looks for machines that an earlier attempt has made.
 func (pr *Provisioner) LaunchOrAdopt(ctx context.Context, order lifecycle.LaunchOrder, fresh, late bool) (m quota.LaunchResult, err error) {
 	if !fresh {
 		m.Machines, err = pr.Compute.Launched(ctx, order)
@@ -107,13 +108,13 @@ func (pr *Provisioner) LaunchOrAdopt(ctx context.Context, order lifecycle.Launch
 	return m, err
 }
 
-// recordMachine writes the record of one launched machine. One that has a
-// record already was recorded before a crash.
+// recordMachine writes the record of one launched machine. A machine that already has
+// a record got it before a crash.
 func (p *Provision) recordMachine(ctx context.Context, now time.Time, machines *[]lifecycle.Machine, short *lifecycle.ShortageError) (op.Progress, error) {
 	if len(*machines) == 0 {
 		return p.launched(ctx, now, short)
 	}
-	if moved, err := p.movedWhileStill(ctx, now); err != nil || moved {
+	if changed, err := p.requestChangedIfStale(ctx, now); err != nil || changed {
 		return op.Again, err
 	}
 	m := (*machines)[0]
@@ -123,7 +124,7 @@ func (p *Provision) recordMachine(ctx context.Context, now time.Time, machines *
 			return op.Again, err
 		}
 		if hosts.Serves(r, p.q) {
-			p.win(r)
+			p.noteClaim(r)
 			p.Events.RecordEffect(lifecycle.Event{
 				At: now, InstanceID: r.InstanceID, Repository: r.Repository, RunID: r.RunID, RequestID: r.RequestID,
 				Assignment: r.Assignment, Action: lifecycle.ActionLaunch, To: r.Condition(), Reason: r.Reason,
@@ -134,18 +135,19 @@ func (p *Provision) recordMachine(ctx context.Context, now time.Time, machines *
 	return op.Again, nil
 }
 
-// movedWhileStill is moved where a call, or this process, has stood still for so long that
-// a release may soon have given back the request's room.
-func (p *Provision) movedWhileStill(ctx context.Context, now time.Time) (bool, error) {
+// requestChangedIfStale is requestChanged if the request was last read at least half of
+// quota.ListedAfter ago, and otherwise false. A call, or this process, may have stalled for
+// so long that a release is about to free the request's reservation.
+func (p *Provision) requestChangedIfStale(ctx context.Context, now time.Time) (bool, error) {
 	if now.Sub(p.readAt) < quota.ListedAfter/2 {
 		return false, nil
 	}
-	return p.moved(ctx, now)
+	return p.requestChanged(ctx, now)
 }
 
-// moved reads the request again, and resumes it if somebody else wrote it meanwhile: its
-// run may have been released.
-func (p *Provision) moved(ctx context.Context, now time.Time) (bool, error) {
+// requestChanged reads the request again and resumes it if another writer has changed it
+// in the meantime: its run may have been released.
+func (p *Provision) requestChanged(ctx context.Context, now time.Time) (bool, error) {
 	q, err := p.env.Store.Request(ctx, p.q.Repository, p.q.RunID, p.q.RequestID)
 	if err != nil {
 		return false, fmt.Errorf("read request %s: %w", p.q.RequestID, err)
@@ -158,7 +160,7 @@ func (p *Provision) moved(ctx context.Context, now time.Time) (bool, error) {
 	return true, nil
 }
 
-// record writes the record of a new machine, or returns the one it has.
+// record writes the record of a new machine, or returns the record that it has.
 func (pr *Provisioner) record(ctx context.Context, m lifecycle.Machine, q lifecycle.Request, token *lifecycle.Registration, now time.Time) (lifecycle.Record, error) {
 	r := lifecycle.Launched(m, q, token, now, pr.Hosts.Policy(q.Spec.Pool))
 	r.Version = 1
@@ -172,16 +174,15 @@ func (pr *Provisioner) record(ctx context.Context, m lifecycle.Machine, q lifecy
 	return r, nil
 }
 
-// launched closes the intent, and climbs the request's ladder when capacity
-// was short: other types and zones are the cloud adapter's part, on-demand is
-// ours.
+// launched closes the intent. If spot capacity was short it falls back to on-demand
+// where the request allows that; other types and zones are tried by the cloud adapter.
 func (p *Provision) launched(ctx context.Context, now time.Time, short *lifecycle.ShortageError) (op.Progress, error) {
 	if err := p.env.Quota.SettleLaunch(ctx, p.q, p.made, now); err != nil {
 		return op.Again, err
 	}
 	q := p.q
 	q.Launch, q.Shortage, q.QuotaReason = nil, "", ""
-	for _, r := range p.won {
+	for _, r := range p.unrecorded {
 		q.Taken = append(slices.Clip(q.Taken), lifecycle.Taken{HostKey: r.HostKey, InstanceID: r.InstanceID})
 	}
 	fellBack := false
@@ -192,9 +193,9 @@ func (p *Provision) launched(ctx context.Context, now time.Time, short *lifecycl
 		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, short.Error(), now))
 	}
 	return p.write(ctx, q, now, func() {
-		p.won = nil
+		p.unrecorded = nil
 		if short != nil && !fellBack {
-			p.relook = now.Add(p.env.Timing.Relaunch)
+			p.retryAt = now.Add(p.env.Timing.Relaunch)
 		}
 		p.Next = p.await
 		if fellBack {

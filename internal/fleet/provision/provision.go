@@ -13,75 +13,78 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Demand is who asks for hosts and what for.
+// Demand says which run asks for hosts, and for which ones.
 type Demand struct {
 	Repository string
 	RunID      string
-	// RequestID names the request; a repeated one resumes it.
+	// RequestID names the request. A call that repeats it resumes the request.
 	RequestID string
 	Spec      lifecycle.Spec
-	// MaxHosts is how many hosts the run may have at once, by all its requests
-	// together; 0: any number.
+	// MaxHosts is how many hosts the run may have at once, over all its requests;
+	// 0 means any number.
 	MaxHosts int
 }
 
-// Provision gets a run its hosts: it claims from the pool, launches the rest,
+// Provision gets a run its hosts: it claims hosts from the pool, launches the rest,
 // waits until they are ready and commits, or rolls back at the deadline. Its
-// progress is in the request's row, so that it can be resumed by anyone.
+// progress is in the request's row, so that any replica can resume it.
 type Provision struct {
 	op.Stages
 	env *Provisioner
 
 	demand Demand
-	// attended: a caller waits for the outcome. A sweep is nobody's caller.
+	// attended is set if a caller waits for the outcome. A sweep is not a caller.
 	attended bool
-	// began is when this process took the request up; for measuring.
+	// began is when this process began to work on the request. It is only measured.
 	began time.Time
 
 	q lifecycle.Request
 	// readAt is when the request's row was last read or written here.
 	readAt time.Time
 	token  *lifecycle.Registration
-	// jit is the registration of the host that a job-scoped request tries to
+	// jit is the registration of the host that a job-scoped request is trying to
 	// claim.
 	jit jit
-	// hosts are the records of q.Taken, as last seen.
+	// hosts are the request's records as last seen, by host key: those of q.Taken
+	// and those that are not in the row yet.
 	hosts map[string]lifecycle.Record
-	// won are hosts that were claimed but are not in q.Taken yet.
-	won []lifecycle.Record
-	sel selection
-	// booking is the request's room within the limits on hosts.
-	booking booking
-	// held: a launch was put off, since GitHub is away.
-	held bool
-	// fresh: the launch was intended here and not tried yet.
-	fresh bool
-	// made is what came of the launch that is being recorded.
+	// unrecorded are hosts that were claimed or launched and are not in q.Taken yet.
+	unrecorded []lifecycle.Record
+	sel        selection
+	// reserved is the request's reservation within the limits on hosts.
+	reserved reservation
+	// launchDeferred is set while a launch waits because GitHub is unavailable.
+	launchDeferred bool
+	// firstTry is set if this operation wrote the launch intent and has not made the
+	// call yet.
+	firstTry bool
+	// made is the result of the launch that is being recorded.
 	made quota.LaunchResult
-	// doubt is the host of a claim whose answer was lost.
-	doubt string
-	// round are the unready hosts still to be decided on in this round, and
-	// reports what their agents last said.
+	// unknownClaim is the host of a claim whose answer was lost: it may have succeeded.
+	unknownClaim string
+	// round are the unready hosts that this round has still to decide on, and
+	// reports are the last reports of their agents.
 	round   []string
 	reports map[string]lifecycle.Report
-	// looks counts the looks without an answer since hosts were last taken.
+	// looks counts the rounds without an answer since hosts were last recorded.
 	looks int
-	// reread is when the unready records are read again: somebody else may
-	// have ended them.
-	reread time.Time
-	// askCloud is when the cloud is asked next for hosts that were never heard,
-	// and dead are those that it said are gone, by host key.
+	// rereadAt is when the unready records are read again: a sweep or another replica
+	// may have ended them.
+	rereadAt time.Time
+	// askCloud is when the cloud is next asked for hosts that have never reported,
+	// and dead are the machines that the cloud lists as gone, by host key.
 	askCloud time.Time
 	dead     map[string]lifecycle.Machine
-	tidy     *requestCleanup
-	// trouble is why the last launch could not be made; nil: it could.
-	trouble error
-	// relook is when a request that was short of capacity looks again.
-	relook time.Time
+	cleanup  *requestCleanup
+	// launchErr is the error of the last launch; nil if it succeeded or was short of
+	// capacity.
+	launchErr error
+	// retryAt is when a request that lacked capacity or quota tries again.
+	retryAt time.Time
 }
 
-// NewProvision begins a request, or resumes the one that has its id. Its spec
-// gets its defaults here: *InvalidError.
+// NewProvision begins a request, or resumes the one that has its id. It fills in the
+// defaults of the spec and returns *hosts.InvalidError if the spec is not valid.
 func (pr *Provisioner) NewProvision(d Demand) (*Provision, error) {
 	spec, err := pr.Fill(d.Spec)
 	if err != nil {
@@ -96,8 +99,8 @@ func (pr *Provisioner) NewProvision(d Demand) (*Provision, error) {
 	return p, nil
 }
 
-// NewUnattended begins a request that no caller waits for: its hosts go back
-// when they get no job.
+// NewUnattended begins a request that no caller waits for: its hosts return to the
+// pool if they get no job.
 func (pr *Provisioner) NewUnattended(d Demand) (*Provision, error) {
 	p, err := pr.NewProvision(d)
 	if err != nil {
@@ -107,7 +110,7 @@ func (pr *Provisioner) NewUnattended(d Demand) (*Provision, error) {
 	return p, nil
 }
 
-// Resume goes on with a request that stood still.
+// Resume continues a request that has made no progress.
 func (pr *Provisioner) Resume(q lifecycle.Request) *Provision {
 	p := &Provision{env: pr, Stages: pr.Ops.Stages(""), q: q, dead: map[string]lifecycle.Machine{}}
 	p.demand = Demand{Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Spec: q.Spec}
@@ -129,8 +132,8 @@ func (p *Provision) Instances() []lifecycle.Record {
 	return list
 }
 
-// begin writes the request row. The token comes first: with GitHub down
-// nothing is claimed.
+// begin writes the request row. It mints the token first, so that nothing is claimed
+// while GitHub is down.
 func (p *Provision) begin(ctx context.Context, now time.Time) (op.Progress, error) {
 	if p.began.IsZero() {
 		p.began = now
@@ -154,23 +157,23 @@ func (p *Provision) begin(ctx context.Context, now time.Time) (op.Progress, erro
 	p.Events.Effects++
 	p.q, p.readAt, p.hosts = q, now, map[string]lifecycle.Record{}
 	p.sel = newSelection()
-	p.Next = p.book
+	p.Next = p.reserveQuota
 	if q.MaxHosts > 0 {
-		p.Next = p.keepWithin
+		p.Next = p.checkRunLimit
 	}
 	return op.Again, nil
 }
 
-// untouched reports whether the request has not taken or launched anything: it
-// may have been left before its limit was checked.
+// untouched reports whether the request has not taken or launched anything. It may
+// have been interrupted before its limit was checked.
 func (p *Provision) untouched() bool {
-	return p.q.Launches == 0 && len(p.q.Taken)+len(p.won) == 0
+	return p.q.Launches == 0 && len(p.q.Taken)+len(p.unrecorded) == 0
 }
 
-// keepWithin refuses the request if the run has more hosts with it than it may
-// have. It looks after its row is written, so that of two requests made at once
-// at least one sees the other.
-func (p *Provision) keepWithin(ctx context.Context, now time.Time) (op.Progress, error) {
+// checkRunLimit refuses the request if the run would have more hosts with it than
+// MaxHosts. It reads the run's requests after its own row is written, so that of two
+// requests made at the same time at least one sees the other.
+func (p *Provision) checkRunLimit(ctx context.Context, now time.Time) (op.Progress, error) {
 	requests, err := p.env.Store.RequestsOfRun(ctx, p.q.Repository, p.q.RunID)
 	if err != nil {
 		return op.Again, fmt.Errorf("list requests of run %s: %w", p.q.RunID, err)
@@ -180,13 +183,13 @@ func (p *Provision) keepWithin(ctx context.Context, now time.Time) (op.Progress,
 		return op.Again, err
 	}
 	if hosts <= p.q.MaxHosts {
-		p.Next = p.book
+		p.Next = p.reserveQuota
 		return op.Again, nil
 	}
 	return p.giveUpShort(ctx, fmt.Sprintf("run %s would have %d hosts, and may have %d at once", p.q.RunID, hosts, p.q.MaxHosts), now)
 }
 
-// giveUpShort settles a request that has not taken a host and never may.
+// giveUpShort settles a request that has no host and can never get one.
 func (p *Provision) giveUpShort(ctx context.Context, why string, now time.Time) (op.Progress, error) {
 	q := p.q
 	q.Outcome, q.ExpiresAt, q.Reason = lifecycle.OutcomeShort, now.Add(p.env.Timing.KeepRequests), why
@@ -196,7 +199,7 @@ func (p *Provision) giveUpShort(ctx context.Context, why string, now time.Time) 
 	})
 }
 
-// hostsAsked counts the hosts that requests have or wait for.
+// hostsAsked counts the hosts that the requests have or wait for.
 func (pr *Provisioner) hostsAsked(ctx context.Context, requests []lifecycle.Request) (int, error) {
 	hosts := 0
 	for _, q := range requests {
@@ -219,12 +222,12 @@ func (pr *Provisioner) hostsAsked(ctx context.Context, requests []lifecycle.Requ
 	return hosts, nil
 }
 
-// tokenMargin: a registration token this close to its end is not handed out,
-// since a host may need that long to use it.
+// tokenMargin is how long a registration token must still be valid to be given to a
+// host, which may need that long to use it.
 const tokenMargin = 5 * time.Minute
 
-// mint makes sure of a registration token for the hosts to come. A job-scoped
-// host has none: it is registered by its name.
+// mint gets a registration token for the next hosts unless p has a usable one. A
+// job-scoped host needs none: it is registered by its name.
 func (p *Provision) mint(ctx context.Context, now time.Time) error {
 	if p.jobScoped() {
 		return nil
@@ -240,8 +243,8 @@ func (p *Provision) mint(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// resume rebuilds from the store what a Provision holds in memory, and goes on
-// where the request stands.
+// resume rebuilds the operation's memory from the store and continues at the stage
+// that the request's row shows.
 func (p *Provision) resume(ctx context.Context, now time.Time) (op.Progress, error) {
 	q, err := p.env.Store.Request(ctx, p.demand.Repository, p.demand.RunID, p.demand.RequestID)
 	if err != nil {
@@ -250,33 +253,33 @@ func (p *Provision) resume(ctx context.Context, now time.Time) (op.Progress, err
 	if !q.Spec.Equal(p.demand.Spec) {
 		return op.Done, fmt.Errorf("request %s: %w", q.RequestID, ErrSpecDiffers)
 	}
-	p.q, p.readAt, p.won = q, now, nil
+	p.q, p.readAt, p.unrecorded = q, now, nil
 	p.sel = newSelection()
 	if err := p.loadHosts(ctx); err != nil {
 		return op.Again, err
 	}
-	p.booking.rooms = nil
+	p.reserved.quotas = nil
 	switch {
 	case q.Released() || q.Settled():
-		p.booking.late = p.booking.done
+		p.reserved.late = p.reserved.done
 		p.Next = p.finish
 	case q.Launch != nil:
-		p.Next = p.bookLaunch
-	case len(p.won) > 0:
-		p.Next = p.take
+		p.Next = p.reserveLaunch
+	case len(p.unrecorded) > 0:
+		p.Next = p.recordClaims
 	case q.ReplacementOf != nil && p.untouched():
-		p.Next = p.stillLost
+		p.Next = p.checkReplacement
 	case q.MaxHosts > 0 && p.untouched():
-		p.Next = p.keepWithin
+		p.Next = p.checkRunLimit
 	default:
 		p.Next = p.await
 	}
 	return op.Again, nil
 }
 
-// loadHosts reads the request's hosts: those it names, those that name it
-// because a crash came between the claim and the request's write, and those
-// that this operation has seen before.
+// loadHosts reads the request's hosts: those that its row names, those whose records
+// name the request because a crash came between the claim and the write of the row,
+// and those that this operation has seen before.
 func (p *Provision) loadHosts(ctx context.Context) error {
 	records, _, err := p.env.Hosts.OfRequest(ctx, p.q, p.known())
 	if err != nil {
@@ -284,42 +287,42 @@ func (p *Provision) loadHosts(ctx context.Context) error {
 	}
 	p.hosts = map[string]lifecycle.Record{}
 	for _, r := range records {
-		p.win(r)
+		p.noteClaim(r)
 	}
 	return nil
 }
 
-// known are the keys of the hosts that this operation has seen. The index may
-// not have them yet.
+// known are the keys of the hosts that this operation has seen. The index may not
+// list them yet.
 func (p *Provision) known() []string { return slices.Sorted(maps.Keys(p.hosts)) }
 
-// win notes a host that serves the request. What a crash or a lost answer made
-// uncertain may be found more than once: it counts once.
-func (p *Provision) win(r lifecycle.Record) {
+// noteClaim notes a host that serves the request. After a crash or a lost answer the same
+// host may be found more than once; it counts once.
+func (p *Provision) noteClaim(r lifecycle.Record) {
 	p.hosts[r.HostKey] = r
 	known := func(w lifecycle.Record) bool { return w.HostKey == r.HostKey }
-	if !p.q.Has(r.HostKey) && !slices.ContainsFunc(p.won, known) {
-		p.won = append(p.won, r)
+	if !p.q.Has(r.HostKey) && !slices.ContainsFunc(p.unrecorded, known) {
+		p.unrecorded = append(p.unrecorded, r)
 	}
 }
 
-// take writes the won hosts into the request row. The write is the check that
-// docs/design.md#operations asks for after a claim: it fails when the run was released
-// meanwhile, and then the claims are undone.
-func (p *Provision) take(ctx context.Context, now time.Time) (op.Progress, error) {
+// recordClaims writes the claimed hosts into the request row. The write is the check that
+// docs/design.md#operations asks for after a claim: if the run was released in the
+// meantime it fails, and the claims are undone.
+func (p *Provision) recordClaims(ctx context.Context, now time.Time) (op.Progress, error) {
 	q := p.q
 	q.Taken = slices.Clone(q.Taken)
-	for _, r := range p.won {
+	for _, r := range p.unrecorded {
 		q.Taken = append(q.Taken, lifecycle.Taken{HostKey: r.HostKey, InstanceID: r.InstanceID, Reused: r.Assignment > 1})
 	}
 	return p.write(ctx, q, now, func() {
-		p.won, p.looks = nil, 0
+		p.unrecorded, p.looks = nil, 0
 		p.Next = p.selectHosts
 	})
 }
 
-// write replaces the request row and then does what follows. When somebody
-// else wrote it first, the operation resumes from what is there.
+// write replaces the request row and then calls then. If another replica or operation
+// wrote the row first, this operation resumes from the stored row.
 func (p *Provision) write(ctx context.Context, q lifecycle.Request, now time.Time, then func()) (op.Progress, error) {
 	if !q.Settled() {
 		q.DueAt = now.Add(p.env.Timing.Takeover)
@@ -330,8 +333,8 @@ func (p *Provision) write(ctx context.Context, q lifecycle.Request, now time.Tim
 		p.Next = p.resume
 		return op.Again, nil
 	case err != nil:
-		// The write may have taken effect. A repeat would then lose to
-		// itself, and resume.
+		// The write may have taken effect. The retry then conflicts with it, and
+		// the operation resumes.
 		return op.Again, fmt.Errorf("write request %s: %w", q.RequestID, err)
 	}
 	p.Events.Effects++

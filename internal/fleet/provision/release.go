@@ -11,10 +11,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Release gives a run's hosts back: first it marks the run's requests, so that
-// nothing is taken for it any more, then it frees the hosts that they name and
-// those that name the run. It is safe to repeat, and a repeat waits for what
-// the first one freed; a run with no hosts is fine.
+// Release gives a run's hosts back. First it marks the run's requests, so that no more
+// hosts are taken for it. Then it frees the hosts that the requests name and those whose
+// records name the run. It is safe to repeat, and a repeat waits for the hosts that the
+// first release freed. A run without hosts is not an error.
 type Release struct {
 	op.Stages
 	env *Provisioner
@@ -24,27 +24,27 @@ type Release struct {
 	wait              bool
 
 	requests []lifecycle.Request
-	// relisted: the requests were listed again after all were marked.
+	// relisted is set once the requests have been listed again after all were marked.
 	relisted bool
-	reread   time.Time
-	tidy     *requestCleanup
+	rereadAt time.Time
+	cleanup  *requestCleanup
 	hosts    []lifecycle.Record // freed by this release
-	cleaning []string           // those of them that had to become clean
-	// round are the freed hosts still to be decided on in this round.
+	cleaning []string           // the keys of those that had to be cleaned
+	// round are the freed hosts that this round has still to decide on.
 	round  []answered
 	pooled int
 	failed int
 }
 
-// answered is a freed host, by its place among them, and what its agent said.
+// answered is a freed host, as an index into Release.hosts, and its agent's report.
 type answered struct {
 	host   int
 	report lifecycle.Report
 }
 
-// NewRelease begins a release. Requests of a later attempt than attempt are
-// left alone; 0 means all. With wait it is done once every host is pooled or
-// ended, which for a busy one is after its job.
+// NewRelease begins a release. It leaves requests of a later run attempt than attempt
+// alone; 0 means all attempts are released. With wait it is done once every host is pooled
+// or ended; a busy host gets there after its job.
 func (pr *Provisioner) NewRelease(repository, runID string, attempt int, wait bool) *Release {
 	r := &Release{env: pr, Stages: pr.Ops.Stages(""), repository: repository, runID: runID, attempt: attempt, wait: wait}
 	r.Next = r.load
@@ -54,12 +54,11 @@ func (pr *Provisioner) NewRelease(repository, runID string, attempt int, wait bo
 // Instances are the hosts that this release freed.
 func (r *Release) Instances() []lifecycle.Record { return r.hosts }
 
-// Pooled counts the freed hosts that are in the pool again. Without wait it
-// and Failed are what is known so far.
+// Pooled counts the freed hosts that are in the pool again. Without wait, Pooled and
+// Failed count what is known so far.
 func (r *Release) Pooled() int { return r.pooled }
 
-// Failed counts the freed hosts that were ended because they did not come
-// clean.
+// Failed counts the freed hosts that were ended because their cleanup failed.
 func (r *Release) Failed() int { return r.failed }
 
 func (r *Release) load(ctx context.Context, _ time.Time) (op.Progress, error) {
@@ -74,13 +73,13 @@ func (r *Release) load(ctx context.Context, _ time.Time) (op.Progress, error) {
 	return op.Again, nil
 }
 
-// mark writes releasedAt on one request that does not have it.
+// mark sets ReleasedAt on one request that does not have it.
 func (r *Release) mark(ctx context.Context, now time.Time) (op.Progress, error) {
 	i := slices.IndexFunc(r.requests, func(q lifecycle.Request) bool { return !q.Released() })
 	replaces := func(q lifecycle.Request) bool { return q.Spec.ReplaceInterrupted }
 	switch {
 	case i < 0 && !r.relisted && slices.ContainsFunc(r.requests, replaces):
-		// A replacement may have been made between the list and the mark.
+		// A replacement may have been requested between the listing and the mark.
 		r.relisted, r.Next = true, r.load
 		return op.Again, nil
 	case i < 0:
@@ -97,7 +96,7 @@ func (r *Release) mark(ctx context.Context, now time.Time) (op.Progress, error) 
 	stored, err := r.env.Store.UpdateRequest(ctx, q)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
-		r.Next = r.load // it moved: look again
+		r.Next = r.load // another writer changed the request: list again
 		return op.Again, nil
 	case err != nil:
 		return op.Again, fmt.Errorf("write request %s: %w", q.RequestID, err)
@@ -107,30 +106,31 @@ func (r *Release) mark(ctx context.Context, now time.Time) (op.Progress, error) 
 	return op.Again, nil
 }
 
-// free tidies the requests one by one.
+// free cleans up the requests one by one.
 func (r *Release) free(ctx context.Context, now time.Time) (op.Progress, error) {
-	if r.tidy == nil {
+	if r.cleanup == nil {
 		if len(r.requests) == 0 {
 			r.Next = r.watch
 			return op.Again, nil
 		}
-		r.tidy = &requestCleanup{env: r.env, journal: &r.Events, q: r.requests[0]}
+		r.cleanup = &requestCleanup{env: r.env, journal: &r.Events, q: r.requests[0]}
 	}
-	progress, err := r.tidy.Step(ctx, now)
+	progress, err := r.cleanup.Step(ctx, now)
 	if err != nil || !progress.Done {
 		return progress, err
 	}
-	r.hosts = append(r.hosts, r.tidy.freed...)
-	for _, h := range r.tidy.freed {
+	r.hosts = append(r.hosts, r.cleanup.freed...)
+	for _, h := range r.cleanup.freed {
 		if h.Releasing() {
 			r.cleaning = append(r.cleaning, h.HostKey)
 		}
 	}
-	r.requests, r.tidy = r.requests[1:], nil
+	r.requests, r.cleanup = r.requests[1:], nil
 	return op.Again, nil
 }
 
-// watch follows the freed hosts into the pool. Without wait it does not look.
+// watch follows the freed hosts until they are pooled or ended. Without wait it counts
+// at once.
 func (r *Release) watch(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(r.round) > 0 {
 		return r.decideNext(ctx, now)
@@ -139,7 +139,7 @@ func (r *Release) watch(ctx context.Context, now time.Time) (op.Progress, error)
 	if !r.wait || len(open) == 0 {
 		return r.count(ctx, now)
 	}
-	if !now.Before(r.reread) {
+	if !now.Before(r.rereadAt) {
 		return r.readRecords(ctx, open, now)
 	}
 	reports, err := r.env.Hosts.Reports(ctx, open, now)
@@ -161,8 +161,8 @@ func (r *Release) watch(ctx context.Context, now time.Time) (op.Progress, error)
 	return op.Wait(r.env.Timing.Poll), nil
 }
 
-// decideNext carries out the decision on one host of the round. All that
-// answered together are decided on by one reading of their reports.
+// decideNext decides on one host of the round and applies the decision. All hosts of a
+// round are decided on with the reports of one read.
 func (r *Release) decideNext(ctx context.Context, now time.Time) (op.Progress, error) {
 	next := r.round[0]
 	h := r.hosts[next.host]
@@ -186,13 +186,13 @@ func (r *Release) releasing() []string {
 	return keys
 }
 
-// readRecords reads the records anew: a sweep may have been faster.
+// readRecords reads the records again: a sweep may have been faster.
 func (r *Release) readRecords(ctx context.Context, keys []string, now time.Time) (op.Progress, error) {
 	records, err := r.env.Store.Instances(ctx, keys)
 	if err != nil {
 		return op.Again, fmt.Errorf("read hosts of run %s: %w", r.runID, err)
 	}
-	r.reread = now.Add(rereadAfter)
+	r.rereadAt = now.Add(rereadAfter)
 	for _, after := range records {
 		for i, h := range r.hosts {
 			if h.HostKey == after.HostKey && after.Version > h.Version {
@@ -203,8 +203,8 @@ func (r *Release) readRecords(ctx context.Context, keys []string, now time.Time)
 	return op.Again, nil
 }
 
-// sameRelease is the host as it is after, unless it has been claimed by the
-// next run meanwhile: then it went through the pool, and that is what counts.
+// sameRelease is the host as it is after, unless the next run has claimed it in the
+// meantime. Such a host was in the pool in between, so it counts as pooled.
 func sameRelease(before, after lifecycle.Record) lifecycle.Record {
 	if after.Assignment > before.Assignment && after.State != lifecycle.StateTerminated {
 		before.PooledAt = after.UpdatedAt
@@ -213,8 +213,8 @@ func sameRelease(before, after lifecycle.Record) lifecycle.Record {
 	return after
 }
 
-// count says how the hosts came out. One that was ended before it was ready, or
-// clean by a rule of its pool, did not fail.
+// count counts the pooled and the failed hosts. A host that was ended before it was
+// ready, or that was clean and ended by a rule of its pool, did not fail.
 func (r *Release) count(ctx context.Context, now time.Time) (op.Progress, error) {
 	reports, err := r.env.Hosts.Reports(ctx, r.cleaning, now)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// stillLost is the first look of a replacement: it is given up if the run was
-// released. Release marks what it finds and then looks again, so one of the two
-// sees the other.
-func (p *Provision) stillLost(ctx context.Context, now time.Time) (op.Progress, error) {
+// checkReplacement is the first check of a replacement: the request ends if its run was
+// released. Release marks the requests that it finds and then lists them again, so at
+// least one of the two sees the other.
+func (p *Provision) checkReplacement(ctx context.Context, now time.Time) (op.Progress, error) {
 	of, err := p.env.Store.Request(ctx, p.q.Repository, p.q.RunID, p.q.ReplacementOf.RequestID)
 	gone := errors.Is(err, lifecycle.ErrNotFound)
 	if err != nil && !gone {
@@ -26,7 +26,7 @@ func (p *Provision) stillLost(ctx context.Context, now time.Time) (op.Progress, 
 	}
 	p.Next = p.await
 	if p.q.MaxHosts > 0 {
-		p.Next = p.keepWithin
+		p.Next = p.checkRunLimit
 	}
 	return op.Again, nil
 }

@@ -14,61 +14,63 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// selection is one pass over the pool: first the queue, then the index for
-// hosts whose message was lost. Hosts that are bound to the run's trust key come
-// first, fresh ones second: those are good for anybody.
+// selection is one pass over the pool: first the queue, then the index for hosts whose
+// message was lost. Hosts that are bound to the run's trust key come first. Fresh ones,
+// which no run has used yet, come second, since any run could use them.
 type selection struct {
-	// open are messages received and not yet tried, fresh those of fresh hosts,
-	// which wait until no bound host is left.
+	// open are the messages that were received and not tried yet. fresh are the
+	// messages of fresh hosts, which wait until no bound host is left.
 	open, fresh []lifecycle.Delivery
-	// spent are handles to delete, unfit ones to return when the pass ends. An
-	// unfit message stays hidden until then, or it would come straight back.
+	// spent are the handles of messages to delete, unfit those of messages to return
+	// when the pass ends. An unfit message stays hidden until then: returned earlier, it
+	// would be received again at once.
 	spent, unfit []string
 	// candidates come from the index, after the queue is empty.
 	candidates []lifecycle.Message
 	queueDone  bool
 	// The index is asked for hosts that are bound to the run's trust key, then for
-	// fresh ones, and for fresh on-demand ones once spot has run out.
-	ofKey, ofNobody, fallback indexed
-	// rounds bounds a pass over a queue that is full of unfit messages.
+	// fresh ones, and then for fresh on-demand ones if spot capacity has run out.
+	ofKey, unbound, fallback indexed
+	// rounds counts the receives, to bound a pass over a queue full of unfit messages.
 	rounds int
 }
 
-// indexed is how far a listing of the index was read.
+// indexed is how far a listing of the index has been read.
 type indexed struct {
 	after string
 	pages int
 	done  bool
 }
 
-// indexPages bounds a listing: of a thousand idle hosts that the run may have,
-// none is of a type that it asks for.
+// indexPages is how many pages of a listing are read at most. The bound is reached only
+// if, of a thousand idle hosts that the run may have, none has a type that it asks for.
 const indexPages = 10
 
-// maxRounds keeps one selection from hiding a whole queue from others: the
-// index finds what lies behind.
+// maxRounds is how often one selection receives from the queue at most, so that it does
+// not hide the whole queue from others. The index finds the hosts of the messages that it
+// does not reach.
 const maxRounds = 20
 
 func newSelection() selection { return selection{} }
 
-// held counts the messages in hand, which must be settled.
-func (s selection) held() int { return len(s.open) + len(s.fresh) + len(s.spent) + len(s.unfit) }
+// unsettled counts the messages in hand, which must be deleted or returned.
+func (s selection) unsettled() int { return len(s.open) + len(s.fresh) + len(s.spent) + len(s.unfit) }
 
 func (p *Provision) queueName() lifecycle.QueueName {
 	return lifecycle.QueueName{ResourceClass: p.q.Spec.ResourceClass, UsageClass: p.q.Spec.UsageClass}
 }
 
-// lacks is how many hosts are still to be found, as far as there is room for them.
+// lacks is how many hosts the request still lacks, within its reservation.
 func (p *Provision) lacks() int {
 	may := p.q.Spec.Count
 	if p.limited() {
-		may = min(may, p.booking.hosts)
+		may = min(may, p.reserved.hosts)
 	}
 	return max(0, may-p.taken())
 }
 
-// selectHosts does one step of the selection, which for a job-scoped host ends
-// when GitHub refuses it.
+// selectHosts makes one step of the selection. If GitHub refuses a job-scoped host, the
+// selection ends.
 func (p *Provision) selectHosts(ctx context.Context, now time.Time) (op.Progress, error) {
 	progress, err := p.selectNext(ctx, now)
 	if p.jobScoped() && errors.Is(err, lifecycle.ErrRefused) {
@@ -78,7 +80,8 @@ func (p *Provision) selectHosts(ctx context.Context, now time.Time) (op.Progress
 	return progress, err
 }
 
-// selectNext receives, claims, takes or settles.
+// selectNext makes the first step that applies: it claims, receives, asks the index,
+// records claims, settles messages or begins a launch.
 func (p *Provision) selectNext(ctx context.Context, now time.Time) (op.Progress, error) {
 	s := &p.sel
 	if p.lacks() > 0 {
@@ -98,24 +101,24 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (op.Progress,
 	case p.lacks() > 0 && len(s.fresh) > 0:
 		s.open, s.fresh = s.fresh, nil
 		return op.Again, nil
-	case len(p.won) > 0: // all that the queue gave, in one write
-		return p.take(ctx, now)
-	case s.held() > 0:
+	case len(p.unrecorded) > 0: // all claims of the queue's messages, in one write
+		return p.recordClaims(ctx, now)
+	case s.unsettled() > 0:
 		return p.settleMessages(ctx)
 	case p.lacks() > 0 && !s.ofKey.done:
 		return p.askIndex(ctx, p.queueName(), p.trustKey(), &s.ofKey, now)
-	case p.lacks() > 0 && !s.ofNobody.done && p.env.Pools[p.q.Spec.Pool].Warm != nil:
-		return p.askIndex(ctx, p.queueName(), "", &s.ofNobody, now)
+	case p.lacks() > 0 && !s.unbound.done && p.env.Pools[p.q.Spec.Pool].Warm != nil:
+		return p.askIndex(ctx, p.queueName(), "", &s.unbound, now)
 	case p.lacks() > 0 && !s.fallback.done && p.q.OnDemand && p.env.Pools[p.q.Spec.Pool].Warm != nil:
 		onDemand := lifecycle.QueueName{ResourceClass: p.q.Spec.ResourceClass, UsageClass: lifecycle.UsageOnDemand}
 		return p.askIndex(ctx, onDemand, "", &s.fallback, now)
-	case p.lacks() > 0 && !now.Before(p.relook) && now.Before(p.q.Deadline):
+	case p.lacks() > 0 && !now.Before(p.retryAt) && now.Before(p.q.Deadline):
 		if err := p.mayLaunch(ctx); err != nil {
-			p.held = true
+			p.launchDeferred = true
 			return op.Again, err
 		}
-		if p.held { // by now a host may be idle
-			p.held, p.sel = false, newSelection()
+		if p.launchDeferred { // a host may have become idle since
+			p.launchDeferred, p.sel = false, newSelection()
 			return op.Again, nil
 		}
 		return p.intend(ctx, now)
@@ -131,12 +134,12 @@ func (p *Provision) observeClaim(now time.Time) {
 	}
 }
 
-// receive takes messages from the queue: at most what is still needed.
+// receive receives messages from the queue, at most as many as hosts are needed.
 func (p *Provision) receive(ctx context.Context, now time.Time) (op.Progress, error) {
 	got, err := p.env.Queue.Receive(ctx, p.queueName(), min(ports.ReceiveAtMost, p.lacks()))
 	if errors.Is(err, lifecycle.ErrRefused) {
-		// The queue is a hint: without one the index tells of idle hosts.
-		p.env.Log.Warn("queue not read; the index will tell of idle hosts", logkey.Queue, p.queueName(), logkey.Error, err)
+		// The queue is a hint: without it the index lists the idle hosts.
+		p.env.Log.Warn("queue not read; idle hosts are looked up in the index", logkey.Queue, p.queueName(), logkey.Error, err)
 		got, err, p.sel.rounds = nil, nil, maxRounds
 	}
 	if err != nil {
@@ -159,7 +162,8 @@ func (p *Provision) receive(ctx context.Context, now time.Time) (op.Progress, er
 	return op.Again, nil
 }
 
-// stale: the host of this message is past its threshold, or about to be.
+// stale reports whether the host of this message is past its threshold, or will be
+// within the pool's claim margin.
 func (p *Provision) stale(m lifecycle.Message, now time.Time) bool {
 	return !m.Threshold.After(now.Add(p.policy().ClaimMargin))
 }
@@ -180,11 +184,11 @@ func (p *Provision) trustKey() string { return p.policy().Reuse.TrustKey(p.q.Rep
 
 func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (op.Progress, error) {
 	d := p.sel.open[0]
-	if !p.reserve(d.Message) {
-		return op.Wait(reservedLook), nil
+	if !p.beginClaim(d.Message) {
+		return op.Wait(claimRetry), nil
 	}
 	err := p.claim(ctx, d.Message, now)
-	p.unreserve(d.Message)
+	p.endClaim(d.Message)
 	if err != nil {
 		return op.Again, err
 	}
@@ -195,12 +199,12 @@ func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (op.Progress
 
 func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progress, error) {
 	m := p.sel.candidates[0]
-	if !p.reserve(m) {
-		p.sel.candidates = p.sel.candidates[1:] // it is being claimed by another request
+	if !p.beginClaim(m) {
+		p.sel.candidates = p.sel.candidates[1:] // another request is claiming it
 		return op.Again, nil
 	}
 	err := p.claim(ctx, m, now)
-	p.unreserve(m)
+	p.endClaim(m)
 	if err != nil {
 		return op.Again, err
 	}
@@ -208,9 +212,9 @@ func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progres
 	return op.Again, nil
 }
 
-// claim takes the host of a message in one write. A lost race is no error: the
-// message was stale, or an earlier try of ours whose answer was lost took
-// effect.
+// claim claims the host of a message in one write. A conflict is not an error: the
+// message was stale, or an earlier attempt of this operation took effect and its answer
+// was lost.
 func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Time) error {
 	policy := p.policy()
 	registration, runnerID, err := p.registrationFor(ctx, m)
@@ -227,7 +231,7 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Tim
 		JobsOf: p.q.Spec.JobsOf, GitHubRunnerID: runnerID, Threshold: now.Add(policy.ClaimTimeout),
 	})
 	switch {
-	case errors.Is(err, lifecycle.ErrConflict) && p.doubt == m.HostKey:
+	case errors.Is(err, lifecycle.ErrConflict) && p.unknownClaim == m.HostKey:
 		if r, err = p.env.Store.Instance(ctx, m.HostKey); err != nil {
 			return fmt.Errorf("read host %s: %w", m.InstanceID, err)
 		}
@@ -239,11 +243,11 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Tim
 		p.withdrawJIT(ctx)
 		return nil
 	case err != nil:
-		p.doubt = m.HostKey
+		p.unknownClaim = m.HostKey
 		return fmt.Errorf("claim host %s: %w", m.InstanceID, err)
 	}
 	p.jit = jit{}
-	p.win(r)
+	p.noteClaim(r)
 	p.Events.RecordEffect(lifecycle.Event{
 		At: now, InstanceID: r.InstanceID, Repository: r.Repository, RunID: r.RunID, RequestID: r.RequestID,
 		Assignment: r.Assignment, Action: lifecycle.ActionClaim, From: "idle (pooled)", To: r.Condition(), Reason: r.Reason,
@@ -251,8 +255,9 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Tim
 	return nil
 }
 
-// settleMessages ends the pass over the queue: what was claimed or stale is
-// deleted, what was not for us or not needed returns to the others.
+// settleMessages ends the pass over the queue, one batch per step. It deletes messages
+// whose host was tried or that were stale, and returns those that did not fit or were not
+// needed, for others to receive.
 func (p *Provision) settleMessages(ctx context.Context) (op.Progress, error) {
 	s := &p.sel
 	for _, d := range slices.Concat(s.open, s.fresh) {
@@ -273,9 +278,9 @@ func (p *Provision) settleMessages(ctx context.Context) (op.Progress, error) {
 	return op.Again, batch(&s.unfit, p.env.Queue.Return)
 }
 
-// askIndex reads the next page of pooled hosts whose message was lost or is in other
-// hands: those that are bound to the trust key, or with "" the fresh ones. It comes
-// back for another page while those of this one are not enough.
+// askIndex reads the next page of pooled hosts, whose message was lost or was received by
+// another request: those that are bound to the trust key or, with "", the fresh ones. It
+// is called for another page as long as the hosts of this one are not enough.
 func (p *Provision) askIndex(ctx context.Context, q lifecycle.QueueName, trustKey string, at *indexed, now time.Time) (op.Progress, error) {
 	page, err := p.env.Store.PooledInstances(ctx, p.q.Spec.Pool, q, trustKey, lifecycle.PageOf{After: at.after})
 	if err != nil {
@@ -292,7 +297,8 @@ func (p *Provision) askIndex(ctx context.Context, q lifecycle.QueueName, trustKe
 	return op.Again, nil
 }
 
-// claimable: a claim of the host as it was read would succeed.
+// claimable reports whether a claim of the host would succeed if its record is still as
+// it was read.
 func (p *Provision) claimable(r lifecycle.Record, now time.Time) bool {
 	return lifecycle.Claim{Assignment: r.Assignment, TrustKey: r.TrustKey, Now: now, Margin: p.policy().ClaimMargin}.Holds(r)
 }

@@ -23,11 +23,12 @@ const (
 	MaxCount             = 200
 )
 
-// DefaultInstanceTypes are the patterns of a request that names none.
+// DefaultInstanceTypes are the instance type patterns of a request that names none.
 var DefaultInstanceTypes = []string{"c*", "m*", "r*"}
 
-// Fill fills in the defaults of a spec and checks it against the pools. The
-// bounds of single fields are the server's; here is what they mean together.
+// Fill fills in the defaults of a spec and checks it against the pools. The server
+// checks the bounds of single fields; Fill checks how the fields go together. The error
+// is *hosts.InvalidError.
 func (pr *Provisioner) Fill(s lifecycle.Spec) (lifecycle.Spec, error) {
 	def := func(v *string, d string) {
 		if *v == "" {
@@ -87,7 +88,8 @@ func (pr *Provisioner) check(s lifecycle.Spec, pool ports.Pool) error {
 	return pr.checkTypes(s, pool)
 }
 
-// checkTypes refuses types that nobody sells: waiting does not bring them.
+// checkTypes refuses instance types that the cloud does not offer: waiting would not
+// help.
 func (pr *Provisioner) checkTypes(s lifecycle.Spec, pool ports.Pool) error {
 	class := pr.Classes[s.ResourceClass]
 	if pr.Sells == nil || pr.Sells(class, s.InstanceTypes, pool.InstanceTypes) {
@@ -120,8 +122,8 @@ func matchesAny(patterns []string, instanceType string) bool {
 	})
 }
 
-// launchToken makes a launch safe to repeat: one request and number give one
-// token, whoever computes it.
+// launchToken is the idempotency token of a launch, which makes the launch safe to
+// repeat: the same request and number give the same token on every replica.
 func launchToken(q lifecycle.Request, number int) string {
 	key := lifecycle.RunKey(q.Repository, q.RunID) + "\x00" + q.RequestID + "\x00" + strconv.Itoa(number)
 	sum := sha256.Sum256([]byte(key))

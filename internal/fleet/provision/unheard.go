@@ -8,13 +8,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// cloudLookAfter is how often a waiting request asks the cloud for the hosts
-// whose agent was never heard. More often spends EC2's request limits; more
-// seldom lets a request wait for a machine that died while it booted.
+// cloudLookAfter is how often a waiting request asks the cloud for the hosts whose agent
+// has never reported. A shorter interval spends EC2's request limits; a longer one lets
+// a request wait for a machine that died while it booted.
 const cloudLookAfter = 15 * time.Second
 
-// unheard are the new hosts whose agent has not spoken yet. No sweep looks at
-// them before their threshold, since nothing tells of them but the cloud.
+// unheard are the new hosts whose agent has not reported yet. No sweep checks them
+// before their threshold, since only the cloud knows their state.
 func (p *Provision) unheard() []lifecycle.Record {
 	var records []lifecycle.Record
 	for _, key := range p.unready() {
@@ -25,7 +25,8 @@ func (p *Provision) unheard() []lifecycle.Record {
 	return records
 }
 
-// cloudLook gives every turn but the first look, at which nobody can have spoken.
+// cloudLook reports whether it is time to ask the cloud, and sets the next time. The
+// answer to the first call is false: no agent can have reported by then.
 func (p *Provision) cloudLook(now time.Time) bool {
 	first := p.askCloud.IsZero()
 	if !first && now.Before(p.askCloud) {
@@ -35,8 +36,8 @@ func (p *Provision) cloudLook(now time.Time) bool {
 	return !first
 }
 
-// lookForDead notes which of the unheard hosts have lost their machine: the next
-// look decides on them.
+// lookForDead notes which of the unheard hosts have lost their machine. The decisions
+// that follow in this round use it.
 func (p *Provision) lookForDead(ctx context.Context, unheard []lifecycle.Record, now time.Time) {
 	machines, err := p.env.Hosts.Describe(ctx, unheard, now)
 	if err != nil {
