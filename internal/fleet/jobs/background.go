@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// behindPatience is how long an operation that nobody waits for tries on
-	// while something is away. Then a sweep takes it up.
-	behindPatience = time.Minute
-	// behindAtOnce bounds the operations under way behind their callers. Those of
-	// a pool's turns last the longest, and there is one for each host.
-	behindAtOnce = 1024
+	// backgroundPatience is how long an operation in the background keeps trying
+	// while a service is unavailable. After that a sweep continues it.
+	backgroundPatience = time.Minute
+	// backgroundAtOnce is the most operations that run in the background at a time.
+	// Those of a pool's slots last longest, and there is one for each host.
+	backgroundAtOnce = 1024
 )
 
-// ServeJobs works on webhooks and turns as they come, until ctx ends. What is
-// under way then, or does not find a place, is in the store, and the sweeps of
-// whichever replica go on with it.
+// ServeJobs works on webhooks and slots as they come, until ctx ends. Work that is
+// cut short then, or for which there is no place, is in the store, and the sweeps
+// of any replica continue it.
 func (js *Jobs) ServeJobs(ctx context.Context) {
-	b := &behind{env: js, places: make(chan struct{}, behindAtOnce)}
+	b := &background{env: js, places: make(chan struct{}, backgroundAtOnce)}
 	js.serve(func(what string, op op.Op) {
 		if !b.start(ctx, what, op) {
 			js.Log.Warn("too much at once, or stopping; the sweeps go on with it", logkey.Op, what)
@@ -41,19 +41,20 @@ func (js *Jobs) ServeJobs(ctx context.Context) {
 // begins one in the background and does not wait for it.
 func (js *Jobs) ServeJobsWith(start func(what string, o op.Op)) { js.serve(start) }
 
-// behind are the operations under way behind their callers.
-type behind struct {
+// background runs operations without their callers waiting for them. It is bounded
+// by places.
+type background struct {
 	env    *Jobs
 	places chan struct{}
 
 	mu      sync.Mutex
-	under   sync.WaitGroup
+	running sync.WaitGroup
 	stopped bool
 }
 
-// start runs an operation if there is a place for it. None begins once stop was
-// called: whoever asks for it may have found out too late.
-func (b *behind) start(ctx context.Context, what string, op op.Op) bool {
+// start runs an operation if there is a place for it, and reports whether it does.
+// After stop it starts none: a caller may have read js.start before it was unset.
+func (b *background) start(ctx context.Context, what string, op op.Op) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.stopped {
@@ -64,35 +65,37 @@ func (b *behind) start(ctx context.Context, what string, op op.Op) bool {
 	default:
 		return false
 	}
-	b.under.Go(func() {
+	b.running.Go(func() {
 		defer func() { <-b.places }()
 		defer givenUp(op)
-		err := b.env.Ops.Drive(ctx, op, behindPatience)
+		err := b.env.Ops.Drive(ctx, op, backgroundPatience)
 		if err != nil && ctx.Err() == nil {
-			b.env.logBehind(what, err)
+			b.env.logBackground(what, err)
 		}
 	})
 	return true
 }
 
-// stop waits for what is under way.
-func (b *behind) stop() {
+// stop waits for the running operations, and keeps others from starting.
+func (b *background) stop() {
 	b.mu.Lock()
 	b.stopped = true
 	b.mu.Unlock()
-	b.under.Wait()
+	b.running.Wait()
 }
 
-// givenUp tells an operation that wants to know that nobody goes on with it.
+// givenUp notifies a coalesced operation that it is not stepped any more. Other
+// operations need no notice.
 func givenUp(op op.Op) {
-	if o, ok := op.(*repeated); ok {
+	if o, ok := op.(*coalesced); ok {
 		o.ended()
 	}
 }
 
-// logBehind tells how an operation failed that nobody waits for. A request that
-// came out short or was released has its own events.
-func (js *Jobs) logBehind(what string, err error) {
+// logBackground logs how an operation in the background failed. A request that
+// came out short or was released is logged as information only: it has its own
+// events.
+func (js *Jobs) logBackground(what string, err error) {
 	var short *provision.ShortError
 	var released *provision.ReleasedError
 	switch {
@@ -111,58 +114,58 @@ func (js *Jobs) serve(start func(string, op.Op)) {
 	js.start = start
 }
 
-// balanceSoon balances a pool behind, if anybody does. While it is being
-// balanced it is balanced once more, however often it is asked for.
-func (js *Jobs) balanceSoon(pool string) {
+// enqueuePool reconciles a pool in the background, if ServeJobs runs. Calls during
+// a reconciliation are coalesced: it runs once more, however many they are.
+func (js *Jobs) enqueuePool(pool string) {
 	js.mu.Lock()
-	_, under := js.balancing[pool]
+	_, running := js.reconciling[pool]
 	start := js.start
-	if under || start == nil {
-		if under {
-			js.balancing[pool] = true
+	if running || start == nil {
+		if running {
+			js.reconciling[pool] = true
 		}
 		js.mu.Unlock()
 		return
 	}
-	js.balancing[pool] = false
+	js.reconciling[pool] = false
 	js.mu.Unlock()
-	start("balance of "+pool, &repeated{env: js, pool: pool, op: js.newBalance(pool)})
+	start("balance of "+pool, &coalesced{env: js, pool: pool, reconcile: js.newReconcilePool(pool)})
 }
 
-// repeated is the balance of a pool, again for as long as it is asked for
-// meanwhile.
-type repeated struct {
-	env  *Jobs
-	pool string
-	op   *balance
-	over bool
+// coalesced reconciles a pool, and repeats that for as long as it was asked for
+// again during the last reconciliation.
+type coalesced struct {
+	env       *Jobs
+	pool      string
+	reconcile *reconcilePool
+	over      bool
 }
 
-func (o *repeated) Step(ctx context.Context, now time.Time) (op.Progress, error) {
-	progress, err := o.op.Step(ctx, now)
+func (o *coalesced) Step(ctx context.Context, now time.Time) (op.Progress, error) {
+	progress, err := o.reconcile.Step(ctx, now)
 	if err == nil && !progress.Done {
 		return progress, nil
 	}
 	o.env.mu.Lock()
 	defer o.env.mu.Unlock()
 	switch {
-	case err != nil: // tried again, or given up: see ended
-	case o.env.balancing[o.pool]:
-		o.env.balancing[o.pool] = false
-		o.op = o.env.newBalance(o.pool)
+	case err != nil: // the driver tries again, or gives up and calls ended
+	case o.env.reconciling[o.pool]:
+		o.env.reconciling[o.pool] = false
+		o.reconcile = o.env.newReconcilePool(o.pool)
 		return op.Again, nil
 	default:
 		o.over = true
-		delete(o.env.balancing, o.pool)
+		delete(o.env.reconciling, o.pool)
 	}
 	return progress, err
 }
 
-// ended lets the next balance begin after one that was given up.
-func (o *repeated) ended() {
+// ended lets the next reconciliation start after one that was given up.
+func (o *coalesced) ended() {
 	o.env.mu.Lock()
 	defer o.env.mu.Unlock()
 	if !o.over {
-		delete(o.env.balancing, o.pool)
+		delete(o.env.reconciling, o.pool)
 	}
 }

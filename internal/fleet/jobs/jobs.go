@@ -1,5 +1,5 @@
 // Package jobs provides hosts for jobs as GitHub announces them: it handles webhooks,
-// keeps job pools in line with their jobs, finds missed deliveries, and starts the
+// reconciles job pools with their jobs, finds missed deliveries, and starts the
 // failed jobs of an interrupted run again.
 package jobs
 
@@ -31,11 +31,11 @@ type Options struct {
 	Pools map[string]ports.JobPool
 	// Rules say whose runs get hosts when their jobs are queued.
 	Rules policy.Rules
-	// Scope is whose runners the hosts of a repository become: see
-	// lifecycle.Job.Scope. nil: the repository's.
+	// Scope returns the scope in which the hosts of a repository register as runners:
+	// see lifecycle.Job.Scope. nil: the repository itself.
 	Scope func(repository string) string
-	// Parse reads the body of a delivery that is recovered; nil: there are no
-	// webhooks, and no jobs by them.
+	// Parse reads the body of a recovered delivery; nil: the fleet takes no webhooks,
+	// and provides no hosts for jobs that they announce.
 	Parse func(event, deliveryID string, body []byte, now time.Time) (lifecycle.Webhook, error)
 }
 
@@ -50,7 +50,8 @@ type Jobs struct {
 	// Repositories are those whose waiting jobs are listed where there are no missed
 	// deliveries to ask for.
 	Repositories []string
-	// OnJob is called with each job whose webhook is taken.
+	// OnJob is called with the job of each webhook that TakeWebhook gets, whether the
+	// fleet serves the job or not.
 	OnJob func(lifecycle.WorkflowJob)
 	Log   hclog.Logger
 	Ops   *op.Driver
@@ -58,23 +59,26 @@ type Jobs struct {
 	labels map[string][]string // of the pools, for policy.MatchPool
 
 	mu sync.Mutex
-	// start runs an operation behind its caller; nil: nobody does, and the sweeps
-	// go on with what is in the store.
+	// start runs an operation in the background; nil: ServeJobs does not run here, and
+	// the sweeps continue what is in the store.
 	start func(what string, op op.Op)
-	// balancing are the pools that are being balanced, and whether once more.
-	balancing map[string]bool
-	// freed are the turns, by pool, whose hosts were handed back and not looked
-	// at since; looked is when all hosts of a pool were.
+	// reconciling has a key for each pool that is being reconciled in the background;
+	// true: it is reconciled once more after that.
+	reconciling map[string]bool
+	// freed are the run ids, by pool, of the slots whose hosts were handed back and not
+	// looked at since. looked is when all hosts of a pool were last looked at.
 	freed  map[string][]string
 	looked map[string]time.Time
-	// forks remembers of which runs the commit is a fork's: it never changes.
+	// forks remembers by lifecycle.RunKey whether a run's commit is a fork's. That never
+	// changes.
 	forks  map[string]bool
 	asking singleflight.Group
-	// recovered is until when missed deliveries were asked for.
+	// recovered is the time up to which missed deliveries were recovered. The next
+	// sweep asks for the later ones.
 	recovered time.Time
 }
 
-// forksAtMost bounds the memory of forks: it is then begun anew.
+// forksAtMost bounds the size of Jobs.forks. At the bound the map is emptied.
 const forksAtMost = 4096
 
 // New checks the options against the pools. The caller sets the other parts.
@@ -85,7 +89,7 @@ func New(o Options, pools map[string]ports.Pool) (*Jobs, error) {
 	if o.Scope == nil {
 		o.Scope = func(repository string) string { return repository }
 	}
-	d := &Jobs{Options: o, labels: map[string][]string{}, forks: map[string]bool{}, balancing: map[string]bool{}, freed: map[string][]string{}, looked: map[string]time.Time{}}
+	d := &Jobs{Options: o, labels: map[string][]string{}, forks: map[string]bool{}, reconciling: map[string]bool{}, freed: map[string][]string{}, looked: map[string]time.Time{}}
 	for name, p := range o.Pools {
 		if _, ok := pools[name]; !ok {
 			return nil, fmt.Errorf("job pool %s: there is no pool of that name", name)
@@ -98,8 +102,9 @@ func New(o Options, pools map[string]ports.Pool) (*Jobs, error) {
 	return d, nil
 }
 
-// begin runs an operation behind, if anybody does.
-func (js *Jobs) begin(what string, op op.Op) {
+// submit runs an operation in the background, if ServeJobs runs. Otherwise the sweeps
+// find it in the store.
+func (js *Jobs) submit(what string, op op.Op) {
 	js.mu.Lock()
 	start := js.start
 	js.mu.Unlock()
@@ -108,8 +113,8 @@ func (js *Jobs) begin(what string, op op.Op) {
 	}
 }
 
-// ofFork reports whether the commit of a run is a fork's, by GitHub's word.
-// What GitHub does not say counts as a fork.
+// ofFork reports whether GitHub says that the commit of a run is a fork's. A run
+// about which GitHub does not say counts as a fork's.
 func (js *Jobs) ofFork(ctx context.Context, repository, runID string) (bool, error) {
 	key := lifecycle.RunKey(repository, runID)
 	js.mu.Lock()
@@ -118,7 +123,7 @@ func (js *Jobs) ofFork(ctx context.Context, repository, runID string) (bool, err
 	if known {
 		return fork, nil
 	}
-	// The jobs of a run are queued together: one call tells them all.
+	// The jobs of a run are queued together, so one call answers for all of them.
 	answer, err, _ := js.asking.Do(key, func() (any, error) {
 		run, err := js.Options.GitHub.WorkflowRun(context.WithoutCancel(ctx), repository, runID)
 		return forkOf(run) != policy.ForkNo, err
@@ -136,7 +141,7 @@ func (js *Jobs) ofFork(ctx context.Context, repository, runID string) (bool, err
 	return fork, nil
 }
 
-// forkOf is what a run says of its commit.
+// forkOf reports whether a run's commit is a fork's, from the run's repository ids.
 func forkOf(run lifecycle.WorkflowRun) policy.Fork {
 	switch {
 	case run.HeadRepositoryID == 0 || run.RepositoryID == 0:
@@ -147,7 +152,8 @@ func forkOf(run lifecycle.WorkflowRun) policy.Fork {
 	return policy.ForkNo
 }
 
-// Fork says whether the commit of a run is a fork's, by GitHub's word.
+// Fork asks GitHub whether the commit of a run is a fork's. It is
+// policy.ForkUnknown for a run that GitHub does not know.
 func (js *Jobs) Fork(ctx context.Context, repository, runID string) (policy.Fork, error) {
 	fork, err := js.ofFork(ctx, repository, runID)
 	switch {

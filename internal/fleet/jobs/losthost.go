@@ -10,12 +10,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// endedDelivery begins the ids of the webhooks that are made up for the jobs of a run
-// that lost a host.
+// endedDelivery is the prefix of the ids of the webhooks that are made up for the jobs
+// of a run that lost a host.
 const endedDelivery = "ended-"
 
-// RunOf asks GitHub for the run of jobs and its ids that the rules go by, once for all
-// of them. If GitHub does not answer, the webhook of each job asks when it is handled.
+// RunOf asks GitHub for the run of some jobs, which must all be of the same run. The
+// rules need the run's repository and owner ids, and one call answers for all jobs. If
+// GitHub does not answer, the webhook of each job asks when it is handled.
 func (js *Jobs) RunOf(ctx context.Context, jobs []lifecycle.Job) lifecycle.WorkflowRun {
 	if len(js.Options.Rules) == 0 {
 		return lifecycle.WorkflowRun{}

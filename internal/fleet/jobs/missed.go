@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// missedSince is how far back a replica asks when it begins: GitHub keeps
+	// missedSince is how far back the first sweep of a replica asks: GitHub keeps
 	// deliveries for three days, and a queued job for one.
 	missedSince = 24 * time.Hour
-	// missedOverlap is asked for again each time: a delivery shows as missed only
-	// once GitHub has given up on it.
+	// missedOverlap is how far a sweep reaches into the time that the sweep before it
+	// covered: a delivery shows as missed only once GitHub has given up on it.
 	missedOverlap = 10 * time.Minute
 )
 
-// MissedSweep finds what GitHub could not tell us: by the deliveries that it
-// says failed, or where nobody can ask for those, by the jobs that wait in the
-// configured repositories.
+// MissedSweep recovers webhooks that did not arrive. It goes by the deliveries that
+// GitHub lists as failed or, where the fleet cannot list those, by the jobs that wait
+// in the configured repositories.
 type MissedSweep struct {
 	op.Stages
 	env *Jobs
@@ -31,8 +31,8 @@ type MissedSweep struct {
 	missed       []lifecycle.MissedDelivery
 	repositories []string
 	found        []lifecycle.WorkflowJob
-	// unread is set when a delivery could not be read, and unavailable counts
-	// those in a row.
+	// unread is set when a delivery could not be read; unavailable counts such
+	// deliveries in a row.
 	unread      bool
 	unavailable int
 }
@@ -64,8 +64,8 @@ func (s *MissedSweep) list(ctx context.Context, now time.Time) (op.Progress, err
 	return op.Again, nil
 }
 
-// recover takes one missed delivery as if it had come. It is late: what it says
-// may not hold any more.
+// recover handles one missed delivery as if it had arrived. It is marked as late,
+// since what it says may not hold any more.
 func (s *MissedSweep) recover(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.missed) == 0 {
 		if !s.unread {
@@ -94,8 +94,8 @@ func (s *MissedSweep) recover(ctx context.Context, now time.Time) (op.Progress, 
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
 	case err != nil:
-		// One that cannot be read does not hold up the others. It is tried again
-		// by the next sweep.
+		// A delivery that cannot be read does not hold up the others. The next
+		// sweep tries it again.
 		if s.unavailable++; s.unavailable >= op.UnavailableAtMost {
 			return op.Again, fmt.Errorf("read delivery %s: %w", m.DeliveryID, err)
 		}
@@ -152,8 +152,8 @@ func (s *MissedSweep) listQueued(ctx context.Context, _ time.Time) (op.Progress,
 	return op.Again, nil
 }
 
-// noteQueued takes one waiting job as if its webhook had come. A job that is
-// known has a row, and then nothing more is to be done.
+// noteQueued handles one waiting job as if its webhook had arrived. A job that has a
+// row is known already and needs nothing.
 func (s *MissedSweep) noteQueued(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.found) == 0 {
 		s.Next = s.listQueued

@@ -15,70 +15,73 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// waitingBeyond is how many waiting jobs a balance reads beyond those that it has
-// turns or room for: jobs of other scopes may stand between them.
+// waitingBeyond is how many waiting jobs a reconciliation reads beyond those that
+// the pool has slots or room for: jobs of other scopes may be among them.
 const waitingBeyond = 10
 
-// waitingAtMost bounds what is read beyond jobs that are passed over.
+// waitingAtMost is the most waiting jobs that a reconciliation reads where many of
+// them are passed over.
 const waitingAtMost = 2000
 
-// passOver is how long a job is passed over whose turn ended without a job: what
-// it lacks, such as a repository that still is, others need not wait for. It
-// doubles up to passOverAtMost, since each turn may cost a launch.
+// passOver is how long a job is passed over after its slot ended without a job. The
+// job may lack something, such as a repository that still exists, and other jobs need
+// not wait for that. The time doubles up to passOverAtMost, since each slot may cost a
+// launch.
 const (
 	passOver       = time.Minute
 	passOverAtMost = time.Hour
 )
 
-// fullEvery is how often a balance looks at every host of a pool. A host that
-// has begun its job is otherwise looked at by who hands it back, so that a
-// webhook costs what it is about, and not what is at work.
+// fullEvery is how often a reconciliation looks at every host of a pool. In between, a
+// host that has started its job is looked at only after it was handed back, so that
+// the cost of a webhook does not grow with the number of busy hosts.
 const fullEvery = time.Minute
 
-// orphanAfter is how long the request of a turn that was given is left to who
-// gave it: two that begin it at once could claim a host each. A crash between
-// the two writes costs the turn as long.
+// orphanAfter is how long the request of an assigned slot is left to the replica that
+// assigned it: if two replicas began the request at once, each could claim a host.
+// After a crash between the two writes the slot loses this time.
 const orphanAfter = 10 * time.Second
 
-// balance brings the accounts of a job pool in line with its jobs and hosts: it
-// reads both, decides, writes the accounts once, and then begins what the new
-// turns ask for. Whatever a crash leaves undone the next one finds. It reads the
-// hosts that may take a job, those that were handed back, and in a full balance
-// all.
-type balance struct {
+// reconcilePool brings the slot table of a job pool in line with the pool's jobs and
+// hosts. It reads both, decides, writes the table once, and then begins the requests
+// of new slots and the releases of hosts that no job needs. The next reconciliation
+// finds what a crash leaves undone. It reads the hosts that may take a job and those
+// that were handed back; a full reconciliation reads all hosts.
+type reconcilePool struct {
 	op.Stages
 	env  *Jobs
 	name string
 	pool ports.JobPool
 
-	turns   lifecycle.SlotTable
+	slots   lifecycle.SlotTable
 	facts   []policy.SlotFacts
 	waiting []lifecycle.Job
 	more    bool
-	// orphans are turns whose request was never written.
+	// orphans are slots whose request was not written within orphanAfter.
 	orphans []lifecycle.Slot
-	// learned is set when the reads told of a host that the accounts do not name.
+	// learned is set when the reads showed something about a slot that its row does
+	// not have yet: its runner, or that its job has started.
 	learned bool
-	// full looks at every host, freed at those that were handed back, by the run
-	// id of their turn.
+	// full is set when every host is looked at. freed are the run ids of the slots
+	// whose hosts were handed back; their hosts are looked at in any case.
 	full  bool
 	freed []string
-	// unserved are the numbers of turns whose request ended without a host.
+	// unserved has the numbers of the slots whose request ended short, without a host.
 	unserved map[int64]bool
 }
 
-func (js *Jobs) newBalance(name string) *balance {
-	b := &balance{env: js, Stages: js.Ops.Stages(""), name: name, pool: js.Options.Pools[name]}
+func (js *Jobs) newReconcilePool(name string) *reconcilePool {
+	b := &reconcilePool{env: js, Stages: js.Ops.Stages(""), name: name, pool: js.Options.Pools[name]}
 	b.Next = b.load
 	return b
 }
 
-func (b *balance) load(ctx context.Context, now time.Time) (op.Progress, error) {
-	turns, err := b.env.Options.Store.SlotTable(ctx, b.name)
+func (b *reconcilePool) load(ctx context.Context, now time.Time) (op.Progress, error) {
+	slots, err := b.env.Options.Store.SlotTable(ctx, b.name)
 	if err != nil {
 		return op.Again, fmt.Errorf("read the turns of pool %s: %w", b.name, err)
 	}
-	b.turns, b.facts, b.orphans, b.learned, b.unserved = turns, nil, nil, false, map[int64]bool{}
+	b.slots, b.facts, b.orphans, b.learned, b.unserved = slots, nil, nil, false, map[int64]bool{}
 	freed, full := b.env.toLookAt(b.name, now)
 	b.freed, b.full = append(b.freed, freed...), b.full || full
 	if err := b.readHosts(ctx, now); err != nil {
@@ -87,25 +90,25 @@ func (b *balance) load(ctx context.Context, now time.Time) (op.Progress, error) 
 	if err := b.readWaiting(ctx, now); err != nil {
 		return op.Again, err
 	}
-	if len(turns.Open) == 0 && len(b.waiting) == 0 && b.pool.Minimum == 0 {
+	if len(slots.Open) == 0 && len(b.waiting) == 0 && b.pool.Minimum == 0 {
 		return op.Done, nil
 	}
 	b.Next = b.decide
 	return op.Again, nil
 }
 
-// readWaiting reads as many waiting jobs as there are turns for, those to be
-// given included. Where there are none it reads none, and more stands for what
-// it does not know.
-func (b *balance) readWaiting(ctx context.Context, now time.Time) error {
+// readWaiting reads as many waiting jobs as the pool has slots for, including the
+// slots that may still be assigned. If there are none it reads no job, and leaves more
+// set, since there may be waiting jobs.
+func (b *reconcilePool) readWaiting(ctx context.Context, now time.Time) error {
 	b.waiting, b.more = nil, true
-	begun := 0
+	started := 0
 	for _, fact := range b.facts {
 		if fact.Phase == policy.SlotStarted || fact.Phase == policy.SlotReturned {
-			begun++
+			started++
 		}
 	}
-	served := max(b.pool.Maximum-begun, 0)
+	served := max(b.pool.Maximum-started, 0)
 	if served == 0 {
 		return nil
 	}
@@ -128,20 +131,20 @@ func (b *balance) readWaiting(ctx context.Context, now time.Time) error {
 	}
 }
 
-// passedOver reports whether a turn is not looked at: its host has begun its
-// job, and nobody has handed it back.
-func (b *balance) passedOver(t lifecycle.Slot) bool {
+// passedOver reports whether a slot is not looked at: its host has started its job
+// and was not handed back since. A full reconciliation passes over no slot.
+func (b *reconcilePool) passedOver(t lifecycle.Slot) bool {
 	return t.Started && !b.full && !slices.Contains(b.freed, t.RunID(b.name))
 }
 
-// readHosts finds out how far the host of each turn is: in two batched reads for
-// those that are known, and one read of the request for each that is not.
-func (b *balance) readHosts(ctx context.Context, now time.Time) error {
-	b.turns.Open = slices.Clone(b.turns.Open)
-	phases := make([]policy.SlotPhase, len(b.turns.Open))
+// readHosts finds the phase of each slot. It needs two batched reads for the hosts
+// that are known, and one read of the request for each slot whose host is not.
+func (b *reconcilePool) readHosts(ctx context.Context, now time.Time) error {
+	b.slots.Open = slices.Clone(b.slots.Open)
+	phases := make([]policy.SlotPhase, len(b.slots.Open))
 	var keys []string
-	for i := range b.turns.Open {
-		t := &b.turns.Open[i]
+	for i := range b.slots.Open {
+		t := &b.slots.Open[i]
 		if b.passedOver(*t) {
 			phases[i] = policy.SlotStarted
 			continue
@@ -168,12 +171,12 @@ func (b *balance) readHosts(ctx context.Context, now time.Time) error {
 	for _, r := range records {
 		hosts[r.HostKey] = r
 	}
-	for i := range b.turns.Open {
-		t := &b.turns.Open[i]
+	for i := range b.slots.Open {
+		t := &b.slots.Open[i]
 		fact := policy.SlotFacts{Slot: *t, Phase: phases[i]}
 		if t.HostKey != "" && !b.passedOver(*t) {
-			report, told := reports[t.HostKey]
-			fact.Phase, fact.Since = b.phase(t, hosts[t.HostKey], report, told)
+			report, reported := reports[t.HostKey]
+			fact.Phase, fact.Since = b.phase(t, hosts[t.HostKey], report, reported)
 			fact.Slot = *t
 		}
 		b.facts = append(b.facts, fact)
@@ -181,9 +184,9 @@ func (b *balance) readHosts(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// request is how far a turn is whose host is not known yet. Once its request
-// has come out well the host is.
-func (b *balance) request(ctx context.Context, t *lifecycle.Slot, now time.Time) (policy.SlotPhase, error) {
+// request is the phase of a slot whose host is not known yet. If the slot's request
+// has a host, request sets the slot's HostKey.
+func (b *reconcilePool) request(ctx context.Context, t *lifecycle.Slot, now time.Time) (policy.SlotPhase, error) {
 	q, err := b.env.Store.Request(ctx, t.Repository, t.RunID(b.name), t.RunID(b.name))
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
@@ -205,9 +208,9 @@ func (b *balance) request(ctx context.Context, t *lifecycle.Slot, now time.Time)
 	return policy.SlotPending, nil
 }
 
-// withoutHost: a request that ended without a host has its turn for as long as
-// a host of it is not clean again.
-func (b *balance) withoutHost(ctx context.Context, q lifecycle.Request) (policy.SlotPhase, error) {
+// withoutHost is the phase of a slot whose request ended without a host. The slot is
+// over once no host of the request is left to be cleaned up.
+func (b *reconcilePool) withoutHost(ctx context.Context, q lifecycle.Request) (policy.SlotPhase, error) {
 	if q.DueAt.IsZero() {
 		return policy.SlotOver, nil
 	}
@@ -221,8 +224,10 @@ func (b *balance) withoutHost(ctx context.Context, q lifecycle.Request) (policy.
 	return policy.SlotOver, nil
 }
 
-// phase is how far the host of a turn is, by its record and its agent's word.
-func (b *balance) phase(t *lifecycle.Slot, r lifecycle.Record, p lifecycle.Report, told bool) (policy.SlotPhase, time.Time) {
+// phase is the phase of a slot whose host is known, by the host's record and its
+// agent's report, and for policy.SlotReady since when the host is ready. It sets the
+// slot's runner and Started where they are newly known.
+func (b *reconcilePool) phase(t *lifecycle.Slot, r lifecycle.Record, p lifecycle.Report, reported bool) (policy.SlotPhase, time.Time) {
 	if r.RequestID != t.RunID(b.name) {
 		return policy.SlotOver, time.Time{}
 	}
@@ -236,7 +241,7 @@ func (b *balance) phase(t *lifecycle.Slot, r lifecycle.Record, p lifecycle.Repor
 		return policy.SlotOver, time.Time{}
 	case t.Started:
 		return policy.SlotStarted, time.Time{}
-	case told && p.Assignment == r.Assignment && (p.Busy || p.Jobs > 0):
+	case reported && p.Assignment == r.Assignment && (p.Busy || p.Jobs > 0):
 		t.Started, b.learned = true, true
 		return policy.SlotStarted, time.Time{}
 	case r.State == lifecycle.StateRunning:
@@ -245,10 +250,10 @@ func (b *balance) phase(t *lifecycle.Slot, r lifecycle.Record, p lifecycle.Repor
 	return policy.SlotPending, time.Time{}
 }
 
-// decide applies the moves to the accounts, in one write.
-func (b *balance) decide(ctx context.Context, now time.Time) (op.Progress, error) {
+// decide applies the moves to the slot table, in one write.
+func (b *reconcilePool) decide(ctx context.Context, now time.Time) (op.Progress, error) {
 	moves, _ := policy.Balance(b.pool.JobPool, b.facts, b.waiting, b.more, now)
-	next, given, back, ended := b.apply(moves, now)
+	next, assigned, returned, ended := b.apply(moves, now)
 	if len(moves) > 0 || b.learned {
 		stored, err := b.env.Options.Store.UpdateSlotTable(ctx, next)
 		switch {
@@ -258,32 +263,35 @@ func (b *balance) decide(ctx context.Context, now time.Time) (op.Progress, error
 		case err != nil:
 			return op.Again, fmt.Errorf("write the turns of pool %s: %w", b.name, err)
 		}
-		b.turns = stored
-		b.tell(moves)
+		b.slots = stored
+		b.logMoves(moves)
 	}
-	given = append(given, b.orphans...)
+	assigned = append(assigned, b.orphans...)
 	for _, t := range ended {
 		b.askAbout(ctx, t, now)
 	}
-	b.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return b.act(ctx, now, &given, &back) }
+	b.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
+		return b.act(ctx, now, &assigned, &returned)
+	}
 	return op.Again, nil
 }
 
-// apply is the accounts after the moves, and the turns that were given, are to be
-// sent back, and have ended without a job of theirs that is known of.
-func (b *balance) apply(moves []policy.Move, now time.Time) (next lifecycle.SlotTable, given, back, ended []lifecycle.Slot) {
-	next = b.turns
-	next.Pool, next.Open = b.name, slices.Clone(b.turns.Open)
+// apply returns the slot table after the moves, and three lists of slots: those that
+// were assigned, those whose hosts are to be returned, and those that ended without a
+// job as far as is known.
+func (b *reconcilePool) apply(moves []policy.Move, now time.Time) (next lifecycle.SlotTable, assigned, returned, ended []lifecycle.Slot) {
+	next = b.slots
+	next.Pool, next.Open = b.name, slices.Clone(b.slots.Open)
 	for _, m := range moves {
 		i := slices.IndexFunc(next.Open, func(t lifecycle.Slot) bool { return t.Number == m.Slot })
 		switch {
 		case m.Kind == policy.MoveEnd && i >= 0:
-			if b.stranded(next.Open[i], now) {
+			if b.unclaimed(next.Open[i], now) {
 				ended = append(ended, next.Open[i])
 			}
 			next.Open = slices.Delete(next.Open, i, i+1)
 		case m.Kind == policy.MoveReturn && i >= 0:
-			back = append(back, next.Open[i])
+			returned = append(returned, next.Open[i])
 		case m.Kind == policy.MoveAssign:
 			next.Assigned++
 			t := lifecycle.Slot{Number: next.Assigned, JobID: m.Job.ID, Repository: m.Job.Repository, Scope: m.Job.Scope, AssignedAt: now}
@@ -291,43 +299,45 @@ func (b *balance) apply(moves []policy.Move, now time.Time) (next lifecycle.Slot
 				t.Repository, t.Scope = b.pool.Repository, b.pool.Scope
 			}
 			next.Open = append(next.Open, t)
-			given = append(given, t)
+			assigned = append(assigned, t)
 		}
 	}
-	return next, given, back, ended
+	return next, assigned, returned, ended
 }
 
-// stranded reports whether a turn that is over had no job: its request got no
-// host, or its host stood for as long as one may. A short job on it may have come
-// and gone before anybody noted that it had begun.
-func (b *balance) stranded(t lifecycle.Slot, now time.Time) bool {
+// unclaimed reports whether no job used a slot that is over: its request got no host,
+// or UnattendedTimeout has passed since the slot was assigned. Before that the host may
+// have run a short job that ended before its start was noted.
+func (b *reconcilePool) unclaimed(t lifecycle.Slot, now time.Time) bool {
 	return !t.Started && (b.unserved[t.Number] || now.Sub(t.AssignedAt) >= b.env.Hosts.Policy(b.name).UnattendedTimeout)
 }
 
-func (b *balance) tell(moves []policy.Move) {
+func (b *reconcilePool) logMoves(moves []policy.Move) {
 	for _, m := range moves {
 		b.env.Log.Info("balanced", logkey.Pool, b.name, logkey.Move, m.Kind, logkey.Slot, m.Slot, logkey.Job, m.Job.ID, logkey.Reason, m.Reason)
 	}
 }
 
-// act begins one thing that the moves ask for: the request of a new turn, which
-// is in the store before anybody works on it behind, or the release of a host
-// that no job needs.
-func (b *balance) act(ctx context.Context, now time.Time, given, back *[]lifecycle.Slot) (op.Progress, error) {
+// act begins one of the things that the moves ask for: the request of a new slot, or
+// the release of a host that no job needs. A request is in the store before an
+// operation in the background works on it.
+func (b *reconcilePool) act(ctx context.Context, now time.Time, assigned, returned *[]lifecycle.Slot) (op.Progress, error) {
 	switch {
-	case len(*given) > 0:
-		if err := b.beginTurn(ctx, now, (*given)[0]); err != nil {
+	case len(*assigned) > 0:
+		if err := b.beginSlot(ctx, now, (*assigned)[0]); err != nil {
 			return op.Again, err
 		}
-		*given = (*given)[1:]
-	case len(*back) > 0:
-		t := (*back)[0]
+		*assigned = (*assigned)[1:]
+	case len(*returned) > 0:
+		t := (*returned)[0]
 		release := b.env.Provision.NewRelease(t.Repository, t.RunID(b.name), 0, false)
 		b.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
 			progress, err := release.Step(ctx, now)
 			if err == nil && progress.Done {
-				*back = (*back)[1:]
-				b.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return b.act(ctx, now, given, back) }
+				*returned = (*returned)[1:]
+				b.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
+					return b.act(ctx, now, assigned, returned)
+				}
 				return op.Again, nil
 			}
 			return progress, err
@@ -338,7 +348,7 @@ func (b *balance) act(ctx context.Context, now time.Time, given, back *[]lifecyc
 	return op.Again, nil
 }
 
-func (b *balance) beginTurn(ctx context.Context, now time.Time, t lifecycle.Slot) error {
+func (b *reconcilePool) beginSlot(ctx context.Context, now time.Time, t lifecycle.Slot) error {
 	spec := b.pool.Spec
 	spec.Pool, spec.Count, spec.MinimumCount, spec.RunAttempt = b.name, 1, 1, 1
 	spec.Labels, spec.JobsOf = b.pool.Labels, t.Scope
@@ -349,13 +359,13 @@ func (b *balance) beginTurn(ctx context.Context, now time.Time, t lifecycle.Slot
 	if _, err := p.Step(ctx, now); err != nil {
 		return err
 	}
-	b.env.begin("turn "+t.RunID(b.name), &thenBalance{Op: p, env: b.env, pool: b.name})
+	b.env.submit("turn "+t.RunID(b.name), &withReconcile{Op: p, env: b.env, pool: b.name})
 	return nil
 }
 
-// askAbout passes over the job of a turn that ended without one, and has GitHub
-// asked soon about it: its end may have been lost.
-func (b *balance) askAbout(ctx context.Context, t lifecycle.Slot, now time.Time) {
+// askAbout passes over the job of a slot that ended without a job, and has the next
+// sweep ask GitHub about it: the webhook of the job's end may have been lost.
+func (b *reconcilePool) askAbout(ctx context.Context, t lifecycle.Slot, now time.Time) {
 	if t.JobID == 0 {
 		return
 	}
@@ -370,26 +380,26 @@ func (b *balance) askAbout(ctx context.Context, t lifecycle.Slot, now time.Time)
 	}
 }
 
-// thenBalance is an operation after which a pool's accounts are balanced,
-// however it ends.
-type thenBalance struct {
+// withReconcile is an operation after which a pool is reconciled, however the
+// operation ends.
+type withReconcile struct {
 	op.Op
-	env  *Jobs
-	pool string
-	told bool
+	env      *Jobs
+	pool     string
+	enqueued bool
 }
 
-func (o *thenBalance) Step(ctx context.Context, now time.Time) (op.Progress, error) {
+func (o *withReconcile) Step(ctx context.Context, now time.Time) (op.Progress, error) {
 	progress, err := o.Op.Step(ctx, now)
-	if progress.Done && !o.told {
-		o.told = true
-		o.env.balanceSoon(o.pool)
+	if progress.Done && !o.enqueued {
+		o.enqueued = true
+		o.env.enqueuePool(o.pool)
 	}
 	return progress, err
 }
 
-// toLookAt are the turns of a pool whose hosts were handed back since it was last
-// asked, and whether it is time to look at all of them.
+// toLookAt returns the run ids of a pool's slots whose hosts were handed back since
+// the last call, and whether it is time to look at all hosts.
 func (js *Jobs) toLookAt(pool string, now time.Time) (freed []string, full bool) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -401,8 +411,8 @@ func (js *Jobs) toLookAt(pool string, now time.Time) (freed []string, full bool)
 	return freed, full
 }
 
-// HandedBack has a pool balanced once the host of one of its turns is clean, or
-// has ended. What a crash forgets of it the next full balance finds.
+// HandedBack has a pool reconciled once the host of one of its slots is clean or has
+// ended. If a crash loses this, the next full reconciliation finds the host.
 func (js *Jobs) HandedBack(_ context.Context, _ lifecycle.Action, before, after lifecycle.Record) {
 	if !lifecycle.IsSlot(before.RequestID) || (!after.Pooled() && after.State != lifecycle.StateTerminated) {
 		return
@@ -410,5 +420,5 @@ func (js *Jobs) HandedBack(_ context.Context, _ lifecycle.Action, before, after 
 	js.mu.Lock()
 	js.freed[before.Pool] = append(js.freed[before.Pool], before.RequestID)
 	js.mu.Unlock()
-	js.balanceSoon(before.Pool)
+	js.enqueuePool(before.Pool)
 }

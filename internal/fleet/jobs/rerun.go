@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// rerunKind is the kind of the rows that say which attempts of which runs
-	// were started again.
+	// rerunKind is the kind of the rows that record each attempt of a run whose
+	// failed jobs were started again.
 	rerunKind = "rerun"
-	// rerunAttempts: a run that was interrupted in so many attempts is left to
-	// people, so it is started again once. Where capacity is taken back twice it
-	// will be again.
+	// rerunAttempts is the attempt from which an interrupted run is left to people,
+	// so it is started again only once. Where capacity is taken back twice it is
+	// likely to be taken back again.
 	rerunAttempts = 2
 )
 
-// lostJob reports whether an attempt of a run failed, of which an interrupted
-// host took a job with it, in a pool that has such runs started again. It holds
-// for hosts that have ended since they were lost, and for those of which only
-// their agent's last word is known.
+// lostJob reports whether an attempt of a run failed and lost a job with an
+// interrupted host, in a pool that has such runs started again. It counts hosts
+// whose record says that they took the job with them, and interrupted hosts that
+// were busy by the last report of their agent.
 func (js *Jobs) lostJob(ctx context.Context, requests []lifecycle.Request, run lifecycle.WorkflowRun, now time.Time) (bool, error) {
 	if run.Conclusion != "failure" || run.RunAttempt >= rerunAttempts {
 		return false, nil
@@ -56,18 +56,19 @@ func (js *Jobs) lostJob(ctx context.Context, requests []lifecycle.Request, run l
 	return false, nil
 }
 
-// startAgain has the failed jobs of an attempt started again, once: that it is to
-// be done is written before GitHub is asked. Whoever finds it written asks GitHub
-// whether it was done, so a crash in between loses nothing and repeats nothing.
-func (h *hook) startAgain(released string) func(context.Context, time.Time) (op.Progress, error) {
+// startAgain has the failed jobs of an attempt started again, once. The intent is
+// written before GitHub is called. A replica that finds it written asks GitHub
+// whether the jobs were started, so a crash in between loses nothing and repeats
+// nothing.
+func (h *webhookOp) startAgain(released string) func(context.Context, time.Time) (op.Progress, error) {
 	run := *h.w.Run
 	return func(ctx context.Context, now time.Time) (op.Progress, error) {
-		err := h.env.Options.Store.SeeOnce(ctx, rerunKind, lifecycle.LostJobOf(run.Repository, run.RunID, run.RunAttempt), now.Add(keepHooks))
+		err := h.env.Options.Store.SeeOnce(ctx, rerunKind, lifecycle.LostJobOf(run.Repository, run.RunID, run.RunAttempt), now.Add(keepWebhooks))
 		if errors.Is(err, lifecycle.ErrExists) {
 			var is lifecycle.WorkflowRun
 			if is, err = h.env.Options.GitHub.WorkflowRun(ctx, run.Repository, run.RunID); err == nil &&
 				(is.Status != lifecycle.StatusCompleted || is.RunAttempt != run.RunAttempt) {
-				h.settle(released + "; its failed jobs were started again")
+				h.finish(released + "; its failed jobs were started again")
 				return op.Again, nil
 			}
 		}
@@ -78,17 +79,17 @@ func (h *hook) startAgain(released string) func(context.Context, time.Time) (op.
 			err := h.env.Options.GitHub.RerunFailedJobs(ctx, run.Repository, run.RunID)
 			switch {
 			case errors.Is(err, lifecycle.ErrUnavailable):
-				h.Next = h.startAgain(released) // it may have taken effect
+				h.Next = h.startAgain(released) // the call may have taken effect
 				return op.Again, err
 			case err != nil:
-				h.settle(released + "; its failed jobs were not started again: " + err.Error())
+				h.finish(released + "; its failed jobs were not started again: " + err.Error())
 				return op.Again, nil
 			}
 			h.Events.RecordEffect(lifecycle.Event{
 				At: now, Repository: run.Repository, RunID: run.RunID, Action: lifecycle.ActionSettle,
 				Reason: fmt.Sprintf("attempt %d lost a job with an interrupted host: its failed jobs are started again", run.RunAttempt),
 			})
-			h.settle(released + "; its failed jobs are started again, since a job was lost with an interrupted host")
+			h.finish(released + "; its failed jobs are started again, since a job was lost with an interrupted host")
 			return op.Again, nil
 		}
 		return op.Again, nil

@@ -13,29 +13,29 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// Sweep goes on with what nobody has finished: webhooks, jobs of which
-// nothing was heard, and the accounts of the pools. Its cost grows with what is
-// due and with the number of job pools.
+// Sweep continues unfinished work: webhooks that are not processed, jobs whose state
+// was not reported for long, and the slot tables of the pools. Its cost grows with
+// the number of due rows and of job pools.
 type Sweep struct {
 	op.Stages
 	env *Jobs
 
-	hooks []lifecycle.Webhook
-	jobs  []lifecycle.Job
-	pools []string
-	op    op.Op
-	seen  map[string]bool
+	webhooks []lifecycle.Webhook
+	jobs     []lifecycle.Job
+	pools    []string
+	op       op.Op
+	seen     map[string]bool
 }
 
 // NewSweep begins a sweep.
 func (js *Jobs) NewSweep() *Sweep {
 	s := &Sweep{env: js, Stages: js.Ops.Stages(""), seen: map[string]bool{}}
 	s.pools = slices.Sorted(maps.Keys(js.Options.Pools))
-	s.Next = s.listHooks
+	s.Next = s.listWebhooks
 	return s
 }
 
-func (s *Sweep) listHooks(ctx context.Context, now time.Time) (op.Progress, error) {
+func (s *Sweep) listWebhooks(ctx context.Context, now time.Time) (op.Progress, error) {
 	page, err := s.env.Options.Store.DueWebhooks(ctx, now, lifecycle.PageOf{Limit: op.PageSize})
 	if err != nil {
 		return op.Again, fmt.Errorf("list due webhooks: %w", err)
@@ -43,43 +43,44 @@ func (s *Sweep) listHooks(ctx context.Context, now time.Time) (op.Progress, erro
 	for _, w := range page.Items {
 		if !s.seen[w.DeliveryID] {
 			s.seen[w.DeliveryID] = true
-			s.hooks = append(s.hooks, w)
+			s.webhooks = append(s.webhooks, w)
 		}
 	}
-	s.Next = s.hook
-	if len(s.hooks) == 0 {
+	s.Next = s.webhook
+	if len(s.webhooks) == 0 {
 		s.Next = s.listJobs
 	}
 	return op.Again, nil
 }
 
-// hook steps one webhook until it is done or has to wait. One that cannot be
-// worked on is put off, and does not hold up the others.
-func (s *Sweep) hook(ctx context.Context, now time.Time) (op.Progress, error) {
-	if len(s.hooks) == 0 {
-		s.Next = s.listHooks
+// webhook steps one webhook until it is done or has to wait. A webhook that fails is
+// put off, so it does not hold up the others.
+func (s *Sweep) webhook(ctx context.Context, now time.Time) (op.Progress, error) {
+	if len(s.webhooks) == 0 {
+		s.Next = s.listWebhooks
 		return op.Again, nil
 	}
 	if s.op == nil {
-		s.op = s.env.newHook(s.hooks[0])
+		s.op = s.env.newWebhookOp(s.webhooks[0])
 	}
 	progress, err := s.op.Step(ctx, now)
 	if err == nil && !progress.Done && progress.Wait == 0 {
 		return op.Again, nil
 	}
 	if err != nil {
-		s.env.Log.Warn("webhook not worked on; trying again", logkey.Delivery, s.hooks[0].DeliveryID, logkey.Error, err)
+		s.env.Log.Warn("webhook not worked on; trying again", logkey.Delivery, s.webhooks[0].DeliveryID, logkey.Error, err)
 	}
-	w := s.hooks[0]
-	s.hooks, s.op = s.hooks[1:], nil
+	w := s.webhooks[0]
+	s.webhooks, s.op = s.webhooks[1:], nil
 	if err == nil {
 		return op.Again, nil
 	}
-	w.DueAt = now.Add(hookAgain)
+	w.DueAt = now.Add(webhookRetry)
 	if errors.Is(err, lifecycle.ErrRefused) {
-		// Nothing changes it but somebody's hand: many such must not use up what
-		// GitHub lets us call.
-		w.DueAt = now.Add(max(hookAgain, now.Sub(w.ReceivedAt)/2))
+		// A refusal lasts until an operator changes something, so the wait grows
+		// with the webhook's age: many of these must not use up the calls that
+		// GitHub allows.
+		w.DueAt = now.Add(max(webhookRetry, now.Sub(w.ReceivedAt)/2))
 	}
 	if _, err := s.env.Options.Store.UpdateWebhook(ctx, w); err != nil && !errors.Is(err, lifecycle.ErrConflict) {
 		if err = fmt.Errorf("put off webhook %s: %w", w.DeliveryID, err); !s.Past(ctx, err) {
@@ -89,8 +90,8 @@ func (s *Sweep) hook(ctx context.Context, now time.Time) (op.Progress, error) {
 	return op.Again, nil
 }
 
-// listJobs takes up the jobs of which nothing was heard for long. With the store
-// away nothing is left to do; with GitHub away they stay due.
+// listJobs lists the jobs whose state was not reported for long. Without the store
+// the sweep has nothing left to do; without GitHub the jobs stay due.
 func (s *Sweep) listJobs(ctx context.Context, now time.Time) (op.Progress, error) {
 	page, err := s.env.Options.Store.DueJobs(ctx, now, lifecycle.PageOf{Limit: op.PageSize})
 	if err != nil {
@@ -103,7 +104,7 @@ func (s *Sweep) listJobs(ctx context.Context, now time.Time) (op.Progress, error
 // job asks GitHub about one job.
 func (s *Sweep) job(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.jobs) == 0 {
-		s.Next = s.balance
+		s.Next = s.reconcile
 		return op.Again, nil
 	}
 	j := s.jobs[0]
@@ -113,7 +114,7 @@ func (s *Sweep) job(ctx context.Context, now time.Time) (op.Progress, error) {
 	case errors.Is(err, lifecycle.ErrNotFound):
 		is = lifecycle.WorkflowJob{ID: j.ID, Status: lifecycle.StatusCompleted, CompletedAt: now}
 	case errors.Is(err, lifecycle.ErrRefused):
-		// Those behind it are asked about all the same.
+		// The jobs after this one are still asked about.
 		s.env.Log.Warn("job not confirmed; asking again in an hour", logkey.Job, j.ID, logkey.Repository, j.Repository, logkey.Error, err)
 		is = unconfirmed(j, now)
 	case err != nil:
@@ -127,7 +128,7 @@ func (s *Sweep) job(ctx context.Context, now time.Time) (op.Progress, error) {
 	return op.Again, nil
 }
 
-// confirm writes what GitHub says of a job now.
+// confirm writes the state that GitHub reports for a job now, if it is a later one.
 func (s *Sweep) confirm(ctx context.Context, j lifecycle.Job, is lifecycle.WorkflowJob, now time.Time) error {
 	row, _ := s.env.served(is)
 	if ahead(row.State, j.State) {
@@ -142,12 +143,13 @@ func (s *Sweep) confirm(ctx context.Context, j lifecycle.Job, is lifecycle.Workf
 	return nil
 }
 
-// waitsAtMost is when GitHub gives up a job that no runner took.
+// waitsAtMost is how long GitHub lets a job wait for a runner before it gives up.
 const waitsAtMost = 24 * time.Hour
 
-// unconfirmed is what is taken for the word of GitHub on a job of which it refuses to
-// tell, such as one of a repository that was deleted: nothing new. One that has waited for as long as GitHub lets a
-// job wait is over, or it would take turns of its pool for as long as it is kept.
+// unconfirmed stands for GitHub's answer about a job where GitHub refuses to answer,
+// for instance because the repository was deleted. It says nothing new, unless the job
+// has waited for as long as GitHub lets a job wait: then the job is over. Otherwise it
+// would use slots of its pool for as long as its row is kept.
 func unconfirmed(j lifecycle.Job, now time.Time) lifecycle.WorkflowJob {
 	is := lifecycle.WorkflowJob{ID: j.ID}
 	if j.State == lifecycle.JobWaiting && now.Sub(j.QueuedAt) >= waitsAtMost {
@@ -156,13 +158,14 @@ func unconfirmed(j lifecycle.Job, now time.Time) lifecycle.WorkflowJob {
 	return is
 }
 
-// balance brings the accounts of one pool in line.
-func (s *Sweep) balance(ctx context.Context, now time.Time) (op.Progress, error) {
+// reconcile brings the slot table of one pool in line with its jobs and hosts. A pool
+// that fails or has to wait is left to the next sweep.
+func (s *Sweep) reconcile(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.pools) == 0 {
 		return op.Done, nil
 	}
 	if s.op == nil {
-		s.op = s.env.newBalance(s.pools[0])
+		s.op = s.env.newReconcilePool(s.pools[0])
 	}
 	progress, err := s.op.Step(ctx, now)
 	if err != nil {

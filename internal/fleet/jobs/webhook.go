@@ -17,23 +17,26 @@ import (
 )
 
 const (
-	// hookTakeover is when a sweep works on a webhook that nobody has finished.
-	hookTakeover = 10 * time.Second
-	// hookAgain is when a webhook is worked on again that could not be, since
-	// GitHub was away.
-	hookAgain = 30 * time.Second
-	// keepHooks is how long a delivery is remembered. A queued job that is older
-	// than a day is refused by its own time, so this is more than enough to know
-	// a repeat.
-	keepHooks = 3 * 24 * time.Hour
+	// webhookTakeover is how long a webhook may stay unprocessed before the jobs
+	// sweep picks it up.
+	webhookTakeover = 10 * time.Second
+	// webhookRetry is how long a webhook is put off after a failure, such as an
+	// outage of GitHub.
+	webhookRetry = 30 * time.Second
+	// keepWebhooks is how long a delivery is remembered, so that a repeat is known.
+	// The webhook of a job that was queued more than a day ago is refused by its
+	// time, so this is more than enough.
+	keepWebhooks = 3 * 24 * time.Hour
 )
 
-// ErrNotOurs is a webhook that is about nothing of ours.
+// ErrNotOurs is returned for a webhook about a job or run that this fleet does not
+// serve.
 var ErrNotOurs = fmt.Errorf("about no job or run of ours: %w", lifecycle.ErrWebhookIgnored)
 
-// TakeWebhook remembers a delivery and has it worked on. It has to be safe in
-// the store before GitHub is told that it arrived. ErrNotOurs,
-// lifecycle.ErrExists for one that is known.
+// TakeWebhook stores a delivery and starts to process it in the background. The
+// caller acknowledges the delivery to GitHub only after TakeWebhook returns, when it is
+// safe in the store. The error is ErrNotOurs for a webhook that does not concern the
+// fleet, and lifecycle.ErrExists for a delivery that is known.
 func (js *Jobs) TakeWebhook(ctx context.Context, w lifecycle.Webhook, now time.Time) error {
 	if js.Options.Parse == nil {
 		return ErrNotOurs
@@ -46,16 +49,16 @@ func (js *Jobs) TakeWebhook(ctx context.Context, w lifecycle.Webhook, now time.T
 	} else if !ours {
 		return ErrNotOurs
 	}
-	w.ReceivedAt, w.DueAt, w.ExpiresAt, w.Version = now, now.Add(hookTakeover), now.Add(keepHooks), 1
+	w.ReceivedAt, w.DueAt, w.ExpiresAt, w.Version = now, now.Add(webhookTakeover), now.Add(keepWebhooks), 1
 	if err := js.Options.Store.CreateWebhook(ctx, w); err != nil {
 		return fmt.Errorf("take webhook %s: %w", w.DeliveryID, err)
 	}
-	js.begin("webhook "+w.DeliveryID, js.newHook(w))
+	js.submit("webhook "+w.DeliveryID, js.newWebhookOp(w))
 	return nil
 }
 
-// concerns reports whether a webhook is about something of ours: a job with
-// labels of ours, or the end of a run that has requests.
+// concerns reports whether a webhook is about something that this fleet serves: a job
+// with labels of the fleet, or the end of a run that has requests.
 func (js *Jobs) concerns(ctx context.Context, w lifecycle.Webhook) (bool, error) {
 	switch {
 	case w.Job != nil:
@@ -75,8 +78,8 @@ func (js *Jobs) concerns(ctx context.Context, w lifecycle.Webhook) (bool, error)
 	return false, nil
 }
 
-// served is the row of a job that our hosts are to run: by a job pool, or by
-// the hosts of its run.
+// served returns the row of a job, and whether the fleet's hosts are to run it: those
+// of a job pool, or those that were requested for its run.
 func (js *Jobs) served(j lifecycle.WorkflowJob) (lifecycle.Job, bool) {
 	row := lifecycle.Job{
 		ID: j.ID, Repository: j.Repository, RunID: j.RunID, RunAttempt: j.RunAttempt, Labels: j.Labels,
@@ -98,20 +101,20 @@ func (js *Jobs) served(j lifecycle.WorkflowJob) (lifecycle.Job, bool) {
 	return row, ok
 }
 
-// hook works on one webhook. Whatever it does is safe to do again.
-type hook struct {
+// webhookOp handles one stored webhook. All of its steps are safe to repeat.
+type webhookOp struct {
 	op.Stages
 	env *Jobs
 	w   lifecycle.Webhook
 
 	row     lifecycle.Job // of a workflow_job
-	runner  int64         // the id of the runner that took it; 0: not told
+	runner  int64         // the id of the runner that took the job; 0: unknown
 	release *provision.Release
-	tries   int // how often a runner's host was looked at
+	tries   int // how often the runner's host was found not to be ready yet
 }
 
-func (js *Jobs) newHook(w lifecycle.Webhook) *hook {
-	h := &hook{env: js, Stages: js.Ops.Stages(""), w: w}
+func (js *Jobs) newWebhookOp(w lifecycle.Webhook) *webhookOp {
+	h := &webhookOp{env: js, Stages: js.Ops.Stages(""), w: w}
 	h.Next = h.jobStep
 	if w.Run != nil {
 		h.Next = h.runStep
@@ -119,23 +122,23 @@ func (js *Jobs) newHook(w lifecycle.Webhook) *hook {
 	return h
 }
 
-// settle writes what came of the webhook.
-func (h *hook) settle(why string) {
+// finish writes the result of the webhook, which is then no longer due.
+func (h *webhookOp) finish(result string) {
 	h.Next = func(ctx context.Context, _ time.Time) (op.Progress, error) {
 		w := h.w
-		w.Reason, w.DueAt = why, time.Time{}
+		w.Reason, w.DueAt = result, time.Time{}
 		_, err := h.env.Options.Store.UpdateWebhook(ctx, w)
 		if err != nil && !errors.Is(err, lifecycle.ErrConflict) {
 			return op.Again, fmt.Errorf("write webhook %s: %w", w.DeliveryID, err)
 		}
-		h.env.Log.Info("webhook worked on", logkey.Delivery, w.DeliveryID, logkey.Action, w.Action, logkey.Result, why)
+		h.env.Log.Info("webhook worked on", logkey.Delivery, w.DeliveryID, logkey.Action, w.Action, logkey.Result, result)
 		return op.Done, nil
 	}
 }
 
-// runStep: the run has ended, so its hosts are released. A run of an older
-// attempt than the newest request's is not: that has been started again.
-func (h *hook) runStep(ctx context.Context, now time.Time) (op.Progress, error) {
+// runStep releases the hosts of a run that has ended. It does nothing if a request is
+// of a later attempt than the webhook: the run has been started again.
+func (h *webhookOp) runStep(ctx context.Context, now time.Time) (op.Progress, error) {
 	run := *h.w.Run
 	if h.w.Late {
 		confirmed, err := h.stillOver(ctx, run)
@@ -149,7 +152,7 @@ func (h *hook) runStep(ctx context.Context, now time.Time) (op.Progress, error) 
 	}
 	for _, q := range requests {
 		if q.Spec.RunAttempt > run.RunAttempt {
-			h.settle(fmt.Sprintf("ignored: attempt %d of run %s is over, and attempt %d has hosts", run.RunAttempt, run.RunID, q.Spec.RunAttempt))
+			h.finish(fmt.Sprintf("ignored: attempt %d of run %s is over, and attempt %d has hosts", run.RunAttempt, run.RunID, q.Spec.RunAttempt))
 			return op.Again, nil
 		}
 	}
@@ -163,23 +166,26 @@ func (h *hook) runStep(ctx context.Context, now time.Time) (op.Progress, error) 
 		if err != nil || !progress.Done {
 			return progress, err
 		}
-		if len(h.release.Instances()) > 0 { // watched into the pool: the due sweep looks more seldom
-			h.env.begin("release of run "+run.RunID, h.env.Provision.NewRelease(run.Repository, run.RunID, run.RunAttempt, true))
+		// A release in the background follows the hosts until they are back in the pool:
+		// the due sweep would look at them less often.
+		if len(h.release.Instances()) > 0 {
+			h.env.submit("release of run "+run.RunID, h.env.Provision.NewRelease(run.Repository, run.RunID, run.RunAttempt, true))
 		}
 		released := fmt.Sprintf("run %s is over: released %d hosts", run.RunID, len(h.release.Instances()))
 		if lost {
 			h.Next = h.startAgain(released)
 			return op.Again, nil
 		}
-		h.settle(released)
+		h.finish(released)
 		return op.Again, nil
 	}
 	return op.Again, nil
 }
 
-// stillOver asks GitHub about a run whose end was heard late: it may have been
-// started again meanwhile. A run that GitHub has forgotten is over.
-func (h *hook) stillOver(ctx context.Context, run lifecycle.WorkflowRun) (bool, error) {
+// stillOver asks GitHub whether a run is still over, where the webhook of its end was
+// recovered late: the run may have been started again since. A run that GitHub does
+// not know any more is over.
+func (h *webhookOp) stillOver(ctx context.Context, run lifecycle.WorkflowRun) (bool, error) {
 	is, err := h.env.Options.GitHub.WorkflowRun(ctx, run.Repository, run.RunID)
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
@@ -189,18 +195,19 @@ func (h *hook) stillOver(ctx context.Context, run lifecycle.WorkflowRun) (bool, 
 	case is.Status == lifecycle.StatusCompleted && is.RunAttempt == run.RunAttempt:
 		return true, nil
 	}
-	h.settle(fmt.Sprintf("ignored: heard late, and attempt %d of run %s is %s", is.RunAttempt, run.RunID, is.Status))
+	h.finish(fmt.Sprintf("ignored: heard late, and attempt %d of run %s is %s", is.RunAttempt, run.RunID, is.Status))
 	return false, nil
 }
 
-// jobStep brings the row of a job up to date.
-func (h *hook) jobStep(ctx context.Context, now time.Time) (op.Progress, error) {
+// jobStep brings the row of a job up to date. A late webhook is confirmed with GitHub
+// first, except for one that says that the job is completed.
+func (h *webhookOp) jobStep(ctx context.Context, now time.Time) (op.Progress, error) {
 	job := *h.w.Job
 	if h.w.Late && job.Status != lifecycle.StatusCompleted {
 		is, err := h.env.Options.GitHub.WorkflowJob(ctx, job.Repository, job.ID)
 		switch {
 		case errors.Is(err, lifecycle.ErrNotFound):
-			h.settle("ignored: heard late, and GitHub knows the job no more")
+			h.finish("ignored: heard late, and GitHub knows the job no more")
 			return op.Again, nil
 		case err != nil:
 			return op.Again, fmt.Errorf("confirm job %d: %w", job.ID, err)
@@ -209,12 +216,12 @@ func (h *hook) jobStep(ctx context.Context, now time.Time) (op.Progress, error) 
 	}
 	row, ours := h.env.served(job)
 	if !ours {
-		h.settle("ignored: " + ErrNotOurs.Error())
+		h.finish("ignored: " + ErrNotOurs.Error())
 		return op.Again, nil
 	}
 	if why, err := h.refused(ctx, row); err != nil || why != "" {
 		if why != "" {
-			h.settle("refused: " + why)
+			h.finish("refused: " + why)
 		}
 		return op.Again, err
 	}
@@ -227,8 +234,8 @@ func (h *hook) jobStep(ctx context.Context, now time.Time) (op.Progress, error) 
 	return op.Again, nil
 }
 
-// refused says why a job may not use its pool, or "".
-func (h *hook) refused(ctx context.Context, row lifecycle.Job) (string, error) {
+// refused returns the reason why a job may not use its pool, or "".
+func (h *webhookOp) refused(ctx context.Context, row lifecycle.Job) (string, error) {
 	pool, ok := h.env.Options.Pools[row.Pool]
 	switch {
 	case row.Pool == "" || !ok:
@@ -245,8 +252,8 @@ func (h *hook) refused(ctx context.Context, row lifecycle.Job) (string, error) {
 	return "", err
 }
 
-// followUp is what a job's row asks for once it is written.
-func (h *hook) followUp(row lifecycle.Job) func(context.Context, time.Time) (op.Progress, error) {
+// followUp returns the step that a job needs once its row is written.
+func (h *webhookOp) followUp(row lifecycle.Job) func(context.Context, time.Time) (op.Progress, error) {
 	switch {
 	case row.Pool == "" && row.State == lifecycle.JobWaiting:
 		return h.provide
@@ -254,72 +261,72 @@ func (h *hook) followUp(row lifecycle.Job) func(context.Context, time.Time) (op.
 		return h.freeHost
 	}
 	if row.Pool != "" && row.State == lifecycle.JobRunning {
-		h.row.RunnerName = row.RunnerName // a queued one that came late has none
-		return h.markBegun
+		h.row.RunnerName = row.RunnerName // a queued webhook that came late names no runner
+		return h.markStarted
 	}
-	return h.balance(fmt.Sprintf("job %d is %s", row.ID, row.State))
+	return h.reconcile(fmt.Sprintf("job %d is %s", row.ID, row.State))
 }
 
-// markBegun notes that a job began on a host of the pool, whoever it waited for:
-// the host serves no other.
-func (h *hook) markBegun(ctx context.Context, _ time.Time) (op.Progress, error) {
-	turns, err := h.env.Options.Store.SlotTable(ctx, h.row.Pool)
+// markStarted notes in the slot table that a job started on a host of the pool,
+// whichever job the slot was assigned for. The host serves no other job.
+func (h *webhookOp) markStarted(ctx context.Context, _ time.Time) (op.Progress, error) {
+	slots, err := h.env.Options.Store.SlotTable(ctx, h.row.Pool)
 	if err != nil {
 		return op.Again, fmt.Errorf("read the turns of pool %s: %w", h.row.Pool, err)
 	}
-	turns.Open = slices.Clone(turns.Open)
-	i := slices.IndexFunc(turns.Open, func(t lifecycle.Slot) bool {
+	slots.Open = slices.Clone(slots.Open)
+	i := slices.IndexFunc(slots.Open, func(t lifecycle.Slot) bool {
 		return t.Runner != "" && t.Runner == h.row.RunnerName && strings.EqualFold(t.Scope, h.row.Scope) && h.isRunner(t.RunnerID)
 	})
 	runs := fmt.Sprintf("job %d runs on %s", h.row.ID, h.row.RunnerName)
 	if i < 0 {
-		h.Next = h.balance(runs)
+		h.Next = h.reconcile(runs)
 		return op.Again, nil
 	}
-	if !turns.Open[i].Started {
-		turns.Open[i].Started = true
-		_, err := h.env.Options.Store.UpdateSlotTable(ctx, turns)
+	if !slots.Open[i].Started {
+		slots.Open[i].Started = true
+		_, err := h.env.Options.Store.UpdateSlotTable(ctx, slots)
 		switch {
 		case errors.Is(err, lifecycle.ErrConflict):
-			return op.Again, nil // it moved: look again
+			return op.Again, nil // the table has changed: read it again
 		case err != nil:
 			return op.Again, fmt.Errorf("write the turns of pool %s: %w", h.row.Pool, err)
 		}
 	}
-	h.settle(runs) // one job less waits, and one host less: nothing else has changed
+	h.finish(runs) // one waiting job less and one free host less: the pool needs no reconciliation
 	return op.Again, nil
 }
 
-// isRunner reports whether the job ran on the registration of an id, as far as
-// both are known: a name may be given twice.
-func (h *hook) isRunner(id int64) bool { return h.runner == 0 || id == 0 || h.runner == id }
+// isRunner reports whether the job ran on the runner registration with this id, as
+// far as both ids are known. The runner's name is not enough: names can be reused.
+func (h *webhookOp) isRunner(id int64) bool { return h.runner == 0 || id == 0 || h.runner == id }
 
-// balance settles the webhook and has the accounts of the job's pool balanced.
-func (h *hook) balance(why string) func(context.Context, time.Time) (op.Progress, error) {
+// reconcile finishes the webhook and has the job's pool reconciled in the background.
+func (h *webhookOp) reconcile(result string) func(context.Context, time.Time) (op.Progress, error) {
 	return func(context.Context, time.Time) (op.Progress, error) {
 		if h.row.Pool != "" {
-			h.env.balanceSoon(h.row.Pool)
+			h.env.enqueuePool(h.row.Pool)
 		}
-		h.settle(why)
+		h.finish(result)
 		return op.Again, nil
 	}
 }
 
 const (
-	// freeTries and freeLook bound how long the end of a short job waits for its
-	// host to be known as ready: that takes a look of the request that waits for
-	// it. Then the host is found by the due sweep.
+	// freeTries and freeLook bound how long the end of a short job waits until its
+	// host is known to be ready, which the host's request finds out when it looks
+	// next. After that the due sweep finds the host.
 	freeTries = 40
 	freeLook  = 250 * time.Millisecond
 )
 
-// freeHost releases the host of a runner whose one job is over. Whose turn it
-// was does not matter. Whoever has runners of their own may name them as ours
-// are: the host must be of the job's scope, in which a name is there once.
-func (h *hook) freeHost(ctx context.Context, _ time.Time) (op.Progress, error) {
+// freeHost releases the host of a runner whose only job is over, whichever job its
+// slot was assigned for. A repository may have other runners with names like those of
+// the fleet, so the host must be of the job's scope, where a name is unique.
+func (h *webhookOp) freeHost(ctx context.Context, _ time.Time) (op.Progress, error) {
 	instanceID := lifecycle.InstanceOf(h.row.RunnerName)
 	if instanceID == "" {
-		h.Next = h.balance(fmt.Sprintf("job %d is over: it ran on %s, which is none of ours", h.row.ID, h.row.RunnerName))
+		h.Next = h.reconcile(fmt.Sprintf("job %d is over: it ran on %s, which is none of ours", h.row.ID, h.row.RunnerName))
 		return op.Again, nil
 	}
 	r, err := h.env.Hosts.Find(ctx, instanceID)
@@ -329,25 +336,25 @@ func (h *hook) freeHost(ctx context.Context, _ time.Time) (op.Progress, error) {
 	over := fmt.Sprintf("job %d is over on %s", h.row.ID, h.row.RunnerName)
 	switch {
 	case err != nil || r.RunnerName != h.row.RunnerName || !lifecycle.IsSlot(r.RequestID):
-		h.Next = h.balance(over + ", whose host is free already")
+		h.Next = h.reconcile(over + ", whose host is free already")
 		return op.Again, nil
 	case !strings.EqualFold(r.JobsOf, h.row.Scope), !h.isRunner(r.GitHubRunnerID):
-		h.Next = h.balance(over + ", a runner of " + h.row.Scope + " that is called like one of ours")
+		h.Next = h.reconcile(over + ", a runner of " + h.row.Scope + " that is called like one of ours")
 		return op.Again, nil
 	case !r.Releasing() && r.State != lifecycle.StateRunning && h.tries < freeTries:
 		h.tries++
 		return op.Wait(freeLook), nil
 	case !r.Releasing() && r.State != lifecycle.StateRunning:
-		h.settle(over + ", whose host is not ready yet: it is released once it is") // by its agent's word that it had its job
+		h.finish(over + ", whose host is not ready yet: it is released once it is") // its agent reports that it had its job
 		return op.Again, nil
 	}
-	h.env.begin("release of "+r.RequestID, h.env.Provision.NewRelease(r.Repository, r.RequestID, 0, true))
-	h.settle(over) // the pool is balanced once its host is clean
+	h.env.submit("release of "+r.RequestID, h.env.Provision.NewRelease(r.Repository, r.RequestID, 0, true))
+	h.finish(over) // the pool is reconciled once its host is clean
 	return op.Again, nil
 }
 
-// noteJob writes what is newly known of a job. Its state only goes forward,
-// since webhooks come late and more than once.
+// noteJob writes what is newly known about a job, and returns the stored row. A job's
+// state only moves forward, since webhooks come late and more than once.
 func (js *Jobs) noteJob(ctx context.Context, row lifecycle.Job, now time.Time) (lifecycle.Job, error) {
 	for range hosts.WriteTries {
 		stored, err := js.Options.Store.Job(ctx, row.ID)
@@ -375,11 +382,11 @@ func (js *Jobs) noteJob(ctx context.Context, row lifecycle.Job, now time.Time) (
 }
 
 const (
-	// jobLook is when GitHub is asked about a job of which nothing was heard,
-	// in case its webhooks were lost.
+	// jobLook is after what time without news GitHub is asked about a job, in case
+	// its webhooks were lost.
 	jobLook = time.Hour
-	// keepJobs is how long a job is kept: longer than GitHub lets one wait (a
-	// day) and run (five days).
+	// keepJobs is how long the row of a job is kept: longer than GitHub lets a job
+	// wait (a day) and run (five days).
 	keepJobs = 7 * 24 * time.Hour
 )
 
@@ -404,7 +411,7 @@ func advance(stored, row lifecycle.Job, now time.Time) lifecycle.Job {
 	return n
 }
 
-// ahead reports whether state a comes after b.
+// ahead reports whether state a comes after state b in the life of a job.
 func ahead(a, b lifecycle.JobState) bool {
 	order := map[lifecycle.JobState]int{lifecycle.JobWaiting: 0, lifecycle.JobRunning: 1, lifecycle.JobDone: 2}
 	return order[a] > order[b]

@@ -15,23 +15,23 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// hookRequest begins the ids of the requests that webhooks make.
-const hookRequest = "webhook-"
+// webhookRequest is the prefix of the ids of the requests that webhooks make.
+const webhookRequest = "webhook-"
 
-// endingLook is how often a run is looked at whose hosts are being ended by
-// scale-down, for a job that would have to wait for them in vain.
+// endingLook is how often a run whose hosts scale-down is ending is looked at for a
+// queued job, which would otherwise wait for these hosts without success.
 const endingLook = 2 * time.Second
 
-// provide gets a host for a queued job that names its run, if the run has none
-// and may have one. The request is in the store before the webhook is settled.
-func (h *hook) provide(ctx context.Context, _ time.Time) (op.Progress, error) {
+// provide requests a host for a queued job whose labels name its run, if the run needs
+// one and may have it. The request is in the store before the webhook is finished.
+func (h *webhookOp) provide(ctx context.Context, _ time.Time) (op.Progress, error) {
 	facts, err := h.runFacts(ctx)
 	if err != nil {
 		return op.Again, err
 	}
 	demand, why := facts.demand()
 	if facts.ending && (demand != nil || facts.mayBegin()) {
-		return op.Wait(endingLook), nil // until it has ended it counts among those that the run may have
+		return op.Wait(endingLook), nil // a host counts against the run's maximum until it has ended
 	}
 	if last, _ := facts.last(); demand != nil && last.MaxHosts > 0 {
 		if demand, why, err = h.stillAllowed(ctx, facts, demand, why); err != nil {
@@ -45,40 +45,40 @@ func (h *hook) provide(ctx context.Context, _ time.Time) (op.Progress, error) {
 		}
 	}
 	if demand == nil {
-		h.settle(why)
+		h.finish(why)
 		return op.Again, nil
 	}
 	p, err := h.env.Provision.NewUnattended(*demand)
 	if err != nil {
-		h.settle("not provisioned: " + err.Error())
+		h.finish("not provisioned: " + err.Error())
 		return op.Again, nil
 	}
 	h.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
 		if _, err := p.Step(ctx, now); err != nil {
 			return op.Again, err
 		}
-		h.env.begin("request "+demand.RequestID, p)
-		h.settle(why)
+		h.env.submit("request "+demand.RequestID, p)
+		h.finish(why)
 		return op.Again, nil
 	}
 	return op.Again, nil
 }
 
-// runFacts are what is known of a run one of whose jobs is queued.
+// runFacts is what is known about the run of a queued job.
 type runFacts struct {
 	job      lifecycle.Job
 	requests []lifecycle.Request
-	// jobs are those of the run that are not done.
+	// jobs are the jobs of the run that are not done.
 	jobs []lifecycle.Job
-	// live are the keys of the hosts that serve the run, and can take a job.
+	// live has the keys of the hosts that serve the run and can take a job.
 	live map[string]bool
-	// ending: there are others, which scale-down is ending.
+	// ending is set when scale-down is ending other hosts of the run.
 	ending bool
-	// ended: the job is looked at again, since a host of the run has ended.
+	// ended is set when the job is looked at again because a host of the run has ended.
 	ended bool
 }
 
-func (h *hook) runFacts(ctx context.Context) (runFacts, error) {
+func (h *webhookOp) runFacts(ctx context.Context) (runFacts, error) {
 	facts := runFacts{job: h.row, live: map[string]bool{}, ended: strings.HasPrefix(h.w.DeliveryID, endedDelivery)}
 	var err error
 	if facts.requests, err = h.env.Store.RequestsOfRun(ctx, h.row.Repository, h.row.RunID); err != nil {
@@ -98,7 +98,7 @@ func (h *hook) runFacts(ctx context.Context) (runFacts, error) {
 			return facts, err
 		}
 		for _, r := range records {
-			if r.ScalingDown() { // GitHub gives it no job, or its end is taken back
+			if r.ScalingDown() { // GitHub gives it no job, or scale-down takes its end back
 				facts.ending = true
 				continue
 			}
@@ -108,13 +108,13 @@ func (h *hook) runFacts(ctx context.Context) (runFacts, error) {
 	return facts, nil
 }
 
-// classOf is the resource class whose hosts can take a job of a run.
+// classOf is the resource class of the hosts that can take a job of a run.
 func classOf(j lifecycle.Job) string {
 	_, class, _ := policy.RunLabels(j.Labels, j.RunID)
 	return cmp.Or(class, provision.DefaultResourceClass)
 }
 
-// open counts the jobs of a class.
+// open counts the run's open jobs of a resource class.
 func (f runFacts) open(class string) int {
 	n := 0
 	for _, j := range f.jobs {
@@ -125,8 +125,8 @@ func (f runFacts) open(class string) int {
 	return n
 }
 
-// standing are the requests that still have hosts for the run, or wait for them:
-// those of a class, or all.
+// standing counts the hosts that the run's requests have or wait for, of a resource
+// class or, for "", of all. asked is one of these requests that a caller made, or "".
 func (f runFacts) standing(class string) (hosts int, asked string) {
 	for _, q := range f.requests {
 		if q.Released() || class != "" && class != q.Spec.ResourceClass {
@@ -142,27 +142,29 @@ func (f runFacts) standing(class string) (hosts int, asked string) {
 			}
 		}
 		hosts += n
-		if n > 0 && somebodys(q) {
+		if n > 0 && byCaller(q) {
 			asked = q.RequestID
 		}
 	}
 	return hosts, asked
 }
 
-// mayBegin reports whether nobody has asked for hosts of this run.
+// mayBegin reports whether no caller has asked for hosts of this run, so that a rule
+// may.
 func (f runFacts) mayBegin() bool {
-	return !slices.ContainsFunc(f.requests, somebodys)
+	return !slices.ContainsFunc(f.requests, byCaller)
 }
 
-// somebodys reports whether somebody asked for the hosts of a request, rather
-// than a webhook, or an interruption.
-func somebodys(q lifecycle.Request) bool {
-	return !strings.HasPrefix(q.RequestID, hookRequest) && q.ReplacementOf == nil
+// byCaller reports whether a caller of Provision made a request, as opposed to a
+// webhook or the replacement of an interrupted host.
+func byCaller(q lifecycle.Request) bool {
+	return !strings.HasPrefix(q.RequestID, webhookRequest) && q.ReplacementOf == nil
 }
 
-// demand is the run's stored request once more, for a job that is queued when
-// its hosts are gone: a re-run of failed jobs comes with no Provision. One host
-// for each open job, and never more than were asked for then.
+// demand repeats the run's stored request for a job that is queued after the run's
+// hosts are gone: a re-run of failed jobs comes without a call of Provision. It asks for
+// one host for each open job, up to the number that was asked for then. Without a
+// demand it returns the reason.
 func (f runFacts) demand() (*provision.Demand, string) {
 	hosts, asked := f.standing("")
 	last, limit := f.last()
@@ -181,7 +183,7 @@ func (f runFacts) demand() (*provision.Demand, string) {
 	return f.one(spec, limit), fmt.Sprintf("job %d is queued and the hosts of run %s are gone: requested again", f.job.ID, f.job.RunID)
 }
 
-// one is a demand for one host.
+// one is a demand for one host, of a run that may have limit hosts.
 func (f runFacts) one(spec lifecycle.Spec, limit int) *provision.Demand {
 	spec.Count, spec.MinimumCount = 1, 1
 	return &provision.Demand{
@@ -190,10 +192,11 @@ func (f runFacts) one(spec lifecycle.Spec, limit int) *provision.Demand {
 	}
 }
 
-// requestID is one for each job, however often its webhook comes. Only when a host
-// has ended, which may be the one of that request, there is another.
+// requestID is derived from the job, so repeated webhooks share one request. A second
+// request is made only after a host of the run has ended, since it may have been this
+// request's host.
 func (f runFacts) requestID() string {
-	first := fmt.Sprintf("%s%d-%d", hookRequest, f.job.RunAttempt, f.job.ID)
+	first := fmt.Sprintf("%s%d-%d", webhookRequest, f.job.RunAttempt, f.job.ID)
 	made := 0
 	for _, q := range f.requests {
 		if q.RequestID == first || strings.HasPrefix(q.RequestID, first+"-") {
@@ -206,13 +209,13 @@ func (f runFacts) requestID() string {
 	return first
 }
 
-// last is the newest request that somebody made for the run, and how many hosts
-// were asked for in its attempt.
+// last returns the newest request that a caller made for the run, and how many hosts
+// callers asked for in its attempt, up to what a rule allowed and provision.MaxCount.
 func (f runFacts) last() (*lifecycle.Request, int) {
 	var last *lifecycle.Request
 	limit := 0
 	for _, q := range f.requests {
-		if !somebodys(q) {
+		if !byCaller(q) {
 			continue
 		}
 		switch {
@@ -225,15 +228,15 @@ func (f runFacts) last() (*lifecycle.Request, int) {
 			}
 		}
 	}
-	if last != nil && last.MaxHosts > 0 { // by a rule, which requests that it refused do not widen
+	if last != nil && last.MaxHosts > 0 { // set by a rule: requests that the rule refused do not raise it
 		limit = min(limit, last.MaxHosts)
 	}
 	return last, min(limit, provision.MaxCount)
 }
 
-// askIDs asks for the ids of the job's repository and its owner where the webhook
-// has none: the job was found in a list, or looked at again.
-func (h *hook) askIDs(ctx context.Context) error {
+// askIDs asks GitHub for the ids of the job's repository and its owner if the webhook
+// has none, because the job was found in a list or is looked at again.
+func (h *webhookOp) askIDs(ctx context.Context) error {
 	if h.w.RepositoryID != 0 {
 		return nil
 	}
@@ -245,8 +248,9 @@ func (h *hook) askIDs(ctx context.Context) error {
 	return nil
 }
 
-// byRule is what the rule of its repository gives a run for which nobody asked.
-func (h *hook) byRule(ctx context.Context, facts runFacts) (*provision.Demand, string, error) {
+// byRule is the demand of a run for which no caller asked, as the rule of its
+// repository allows it. Without a demand it returns the reason.
+func (h *webhookOp) byRule(ctx context.Context, facts runFacts) (*provision.Demand, string, error) {
 	if err := h.askIDs(ctx); err != nil {
 		return nil, "", err
 	}
@@ -284,9 +288,9 @@ func (h *hook) byRule(ctx context.Context, facts runFacts) (*provision.Demand, s
 	return facts.one(spec, rule.MaxHosts), fmt.Sprintf("job %d is queued and nobody asked for hosts of run %s: provisioned by its rule", h.row.ID, h.row.RunID), nil
 }
 
-// stillAllowed holds a request that a rule once let through against the rules of
-// today. Ref and workflow file of a run stay what they were.
-func (h *hook) stillAllowed(ctx context.Context, facts runFacts, d *provision.Demand, why string) (*provision.Demand, string, error) {
+// stillAllowed checks a repeated request, which a rule allowed once, against the
+// current rules. It does not check ref and workflow file again: a run keeps both.
+func (h *webhookOp) stillAllowed(ctx context.Context, facts runFacts, d *provision.Demand, why string) (*provision.Demand, string, error) {
 	if err := h.askIDs(ctx); err != nil {
 		return nil, "", err
 	}
@@ -309,8 +313,8 @@ func (h *hook) stillAllowed(ctx context.Context, facts runFacts, d *provision.De
 	return d, why, nil
 }
 
-// specByRule is what is asked for in the place of a caller.
-func (h *hook) specByRule(rule policy.Rule, origin policy.Origin) lifecycle.Spec {
+// specByRule is the spec of a request that a rule makes in the place of a caller.
+func (h *webhookOp) specByRule(rule policy.Rule, origin policy.Origin) lifecycle.Spec {
 	labels, class, _ := policy.RunLabels(h.row.Labels, h.row.RunID)
 	spec := lifecycle.Spec{
 		RunAttempt: h.row.RunAttempt, Count: 1, ResourceClass: class, Labels: labels,
@@ -328,10 +332,10 @@ func (h *hook) specByRule(rule policy.Rule, origin policy.Origin) lifecycle.Spec
 	return spec
 }
 
-// originOf is where a run comes from, by GitHub's word. Its ref is not told: what
-// GitHub calls its head branch may be a tag of that name, which anyone who may
-// push can make. So neither ref nor workflow file is known, and a rule that asks
-// for one lets no run through that comes without an ID token.
+// originOf is where a run comes from, as GitHub describes it, without its ref: what
+// GitHub calls the head branch may be a tag of that name, and anyone with push access
+// can make one. So neither ref nor workflow file is known, and a rule that asks for
+// either admits no run that comes without an ID token.
 func originOf(w lifecycle.Webhook, run lifecycle.WorkflowRun) policy.Origin {
 	o := policy.Origin{
 		Repository: run.Repository, RepositoryID: w.RepositoryID, OwnerID: w.OwnerID, RunID: run.RunID,
