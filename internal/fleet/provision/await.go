@@ -13,8 +13,8 @@ import (
 // rereadAfter is how often a waiting request or release reads its records again.
 const rereadAfter = 5 * time.Second
 
-// await follows the hosts until they are ready and replaces those that fail. It
-// settles the request when all are ready or its deadline has passed.
+// await brings the hosts to readiness, replaces those that fail, and settles
+// the request when all are ready or its deadline is reached.
 func (p *Provision) await(ctx context.Context, now time.Time) (op.Progress, error) {
 	switch {
 	case len(p.round) > 0:
@@ -26,20 +26,18 @@ func (p *Provision) await(ctx context.Context, now time.Time) (op.Progress, erro
 	case len(p.ready()) >= p.q.Spec.Count, !now.Before(p.q.Deadline):
 		return p.settle(ctx, now)
 	case p.lacksQuota() && !now.Before(p.retryAt):
-		p.sel = newSelection()
-		p.Next = p.reserveQuota
+		p.sel, p.search = selection{}, reserving
 		return op.Again, nil
 	case p.lacks() > 0 && !now.Before(p.retryAt):
-		p.sel = newSelection()
-		p.Next = p.selectHosts
+		p.sel, p.search = selection{}, selecting
 		return op.Again, nil
 	case p.q.DueAt.Sub(now) < p.env.Timing.Takeover/2:
-		return p.write(ctx, p.q, now, func() {}) // postpone the takeover
+		return p.write(ctx, p.q, now, func() {}) // still alive
 	}
 	return p.look(ctx, now)
 }
 
-// ready are the taken hosts in state running.
+// ready are the taken hosts that run.
 func (p *Provision) ready() []lifecycle.Taken {
 	var ready []lifecycle.Taken
 	for _, t := range p.q.Taken {
@@ -50,7 +48,7 @@ func (p *Provision) ready() []lifecycle.Taken {
 	return ready
 }
 
-// unready are the keys of the taken hosts that are not running yet.
+// unready are the taken hosts that do not run yet.
 func (p *Provision) unready() []string {
 	var keys []string
 	for _, t := range p.q.Taken {
@@ -61,14 +59,13 @@ func (p *Provision) unready() []string {
 	return keys
 }
 
-// firstWaits are the waits after the first rounds, as multiples of Timing.Poll. An
-// idle agent reads its record every 500 ms, so more than half of the claimed hosts
-// have answered after 340 ms and nearly all after 580 ms. The reads of the first
-// second come at those times; their number does not grow by that.
+// firstWaits are the waits after the first looks, in parts of Timing.Poll. An
+// idle agent reads its record every 500 ms, so of the hosts that were claimed
+// more than half have answered after 340 ms and nearly all after 580 ms: the
+// looks of the first second come then, and are no more of them for it.
 var firstWaits = []float64{1.36, 0.48, 0.48, 2.68}
 
-// untilNextLook is how long to wait after a round without an answer. It counts the
-// round.
+// untilNextLook is how long a round without an answer waits.
 func (p *Provision) untilNextLook() time.Duration {
 	poll := p.env.Timing.Poll
 	if p.looks < len(firstWaits) {
@@ -78,8 +75,8 @@ func (p *Provision) untilNextLook() time.Duration {
 	return poll
 }
 
-// look begins a round with one batched read: of the agents' reports or, every
-// rereadAfter, of the records. The first round begins at once.
+// look begins a round: one batched read of what the agents say, or now and
+// then of the records. The first look comes at once.
 func (p *Provision) look(ctx context.Context, now time.Time) (op.Progress, error) {
 	keys := p.unready()
 	if !p.rereadAt.IsZero() && !now.Before(p.rereadAt) {
@@ -128,7 +125,7 @@ func (p *Provision) readRecords(ctx context.Context, keys []string) (op.Progress
 		return op.Again, fmt.Errorf("read request %s: %w", p.q.RequestID, err)
 	}
 	if q.Version != p.q.Version {
-		p.Next = p.resume
+		p.reload()
 		changed = true
 	}
 	if changed {
@@ -152,7 +149,7 @@ func (p *Provision) decision(key string, now time.Time) lifecycle.Decision {
 	return p.env.Hosts.Decide(p.facts(key), now)
 }
 
-// decideNext decides on one host of the round and applies the decision.
+// decideNext carries out the decision on one host of the round.
 func (p *Provision) decideNext(ctx context.Context, now time.Time) (op.Progress, error) {
 	key := p.round[0]
 	r, _, err := p.env.Hosts.Reconcile(ctx, &p.Events, p.facts(key), now)
@@ -174,8 +171,8 @@ func (p *Provision) lostHost() bool {
 	return false
 }
 
-// giveUpLost removes the lost hosts from the request's row. Until the deadline they
-// are replaced.
+// giveUpLost takes the lost hosts off the request's list; while there is time
+// they are replaced.
 func (p *Provision) giveUpLost(ctx context.Context, now time.Time) (op.Progress, error) {
 	q := p.q
 	q.Taken = nil
@@ -201,10 +198,8 @@ func (p *Provision) settle(ctx context.Context, now time.Time) (op.Progress, err
 	q.DueAt = now.Add(p.env.Timing.Takeover)
 	if len(ready) >= q.Spec.MinimumCount {
 		q.Outcome, q.Taken = lifecycle.OutcomeReady, ready
-		// A replacement is as attended as the request that it replaces a host of,
-		// and a spare waits for a job without a time limit.
-		if q.ReplacementOf == nil {
-			q.Unattended = !p.attended && !lifecycle.IsSpare(q.RunID)
+		if q.ReplacementOf == nil { // which is as attended as what it stands in for
+			q.Unattended = !p.attended && !lifecycle.IsSpare(q.RunID) // that waits for as long as it takes
 		}
 		q.Reason = fmt.Sprintf("%d of %d hosts are ready", len(ready), q.Spec.Count)
 		if all && p.attended && !p.reservedMore(len(ready)) {
@@ -220,12 +215,10 @@ func (p *Provision) settle(ctx context.Context, now time.Time) (op.Progress, err
 	}
 	return p.write(ctx, q, now, func() {
 		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, q.Reason, now))
-		p.Next = p.finish
 	})
 }
 
-// serving counts the hosts that are assigned to the request, whether or not its row
-// names them.
+// serving counts the hosts that are assigned to the request, taken or not.
 func (p *Provision) serving() int {
 	n := 0
 	for _, r := range p.hosts {
@@ -236,8 +229,8 @@ func (p *Provision) serving() int {
 	return n
 }
 
-// busy are the taken hosts that report a job. A host without a report may have one
-// too: it is released like a busy host, which ends no job.
+// busy are those of the taken hosts that say so. Of one that says nothing it is
+// not known: it is released as if it were busy, which ends no job.
 func (p *Provision) busy(ctx context.Context, taken []lifecycle.Taken, now time.Time) ([]lifecycle.Taken, error) {
 	keys := make([]string, 0, len(taken))
 	for _, t := range taken {
@@ -256,7 +249,7 @@ func (p *Provision) busy(ctx context.Context, taken []lifecycle.Taken, now time.
 	return busy, nil
 }
 
-// shortReason says how many hosts were ready and what the others lacked.
+// shortReason says what was found and what was missing.
 func (p *Provision) shortReason(ready int) string {
 	why := fmt.Sprintf("%d of %d hosts were ready within %s, %d had been taken",
 		ready, p.q.Spec.Count, p.q.Spec.Timeout, len(p.q.Taken))
@@ -272,14 +265,15 @@ func (p *Provision) shortReason(ready int) string {
 	return why
 }
 
-// finish cleans up after a settled or released request and returns its outcome.
+// finish brings what is left in line with a settled or released request, and
+// says how it came out.
 func (p *Provision) finish(ctx context.Context, now time.Time) (op.Progress, error) {
 	if p.attended && p.q.Unattended {
 		q := p.q
 		q.Unattended = false
 		return p.write(ctx, q, now, func() {})
 	}
-	if p.cleanup == nil && p.q.DueAt.IsZero() && !p.unwanted() && !p.reserved.late {
+	if p.cleanup == nil && p.q.DueAt.IsZero() && !p.unwanted() && !p.booking.late {
 		return p.outcome()
 	}
 	if p.cleanup == nil {
@@ -293,7 +287,7 @@ func (p *Provision) finish(ctx context.Context, now time.Time) (op.Progress, err
 	return p.outcome()
 }
 
-// unwanted reports whether a host serves the request that the request does not want.
+// unwanted reports whether hosts serve the request that it has no use for.
 func (p *Provision) unwanted() bool {
 	for key, r := range p.hosts {
 		if hosts.Serves(r, p.q) && !p.q.Wants(key) {

@@ -22,12 +22,15 @@ type requestCleanup struct {
 	journal *op.Recorder
 	q       lifecycle.Request
 
-	next    func(context.Context, time.Time) (op.Progress, error)
-	known   []string // keys of hosts that the index may not list yet
-	pending []lifecycle.Record
-	reports map[string]lifecycle.Report
-	// checkAt is when a sweep must check this request again; zero means never.
-	checkAt time.Time
+	// launcher finds the machines of an open launch; adopted: they are recorded and
+	// the launch is settled. loaded: pending was read. decided: all hosts were decided on.
+	launcher                 Launcher
+	adopted, loaded, decided bool
+	known                    []string // keys of hosts that the index may not have yet
+	pending                  []lifecycle.Record
+	reports                  map[string]lifecycle.Report
+	// left is when a sweep must check this request again; zero means never.
+	left time.Time
 	// kept counts the hosts that still serve the request or finish its jobs.
 	kept int
 	// coming counts the hosts that an open launch may still add: its call may be in
@@ -41,44 +44,48 @@ type requestCleanup struct {
 	freed []lifecycle.Record
 }
 
-// Step makes one step of the cleanup.
+// Step does the first thing that is left to do.
 func (t *requestCleanup) Step(ctx context.Context, now time.Time) (op.Progress, error) {
-	if t.next == nil {
-		t.next = t.load
-		if t.q.Launch != nil {
-			t.next = t.adopt
-		}
+	switch {
+	case t.q.Launch != nil && !t.adopted:
+		return t.adopt(ctx, now)
+	case !t.loaded:
+		return t.load(ctx, now)
+	case len(t.pending) > 0:
+		return t.host(ctx, now)
+	case !t.decided:
+		t.decided = true
+		t.limits = t.env.Quota.LimitsOf(t.q.Repository)
+		t.countDraining(now)
+		t.awaitCallers(now)
 	}
-	return t.next(ctx, now)
+	return t.giveBack(ctx, now)
 }
 
 // adopt records the machines of a launch that a crash interrupted, so that they are
 // ended like all others. The call itself is not repeated.
 func (t *requestCleanup) adopt(ctx context.Context, now time.Time) (op.Progress, error) {
-	machines, err := t.env.Compute.Launched(ctx, *t.q.Launch)
-	if err != nil {
-		return op.Again, fmt.Errorf("find machines of request %s: %w", t.q.RequestID, err)
-	}
-	t.awaitLaunch(t.q.Launch.Count-len(machines), now)
-	made := machines
-	t.next = func(ctx context.Context, now time.Time) (op.Progress, error) {
-		if len(machines) == 0 {
-			if err := t.env.Quota.SettleLaunch(ctx, t.q, quota.LaunchResult{Machines: made}, now); err != nil {
-				return op.Again, err
-			}
-			t.next = t.load
-			return op.Again, nil
+	l := &t.launcher
+	switch {
+	case !l.called:
+		if err := l.Call(ctx, t.env, *t.q.Launch, true); err != nil {
+			return op.Again, fmt.Errorf("find machines of request %s: %w", t.q.RequestID, err)
 		}
-		m := machines[0]
-		if m.State != lifecycle.MachineGone {
+		t.awaitLaunch(t.q.Launch.Count-len(l.Result.Machines), now)
+	case l.Recording():
+		if m := l.Machine(); m.State != lifecycle.MachineGone {
 			if _, err := t.env.record(ctx, m, t.q, nil, now); err != nil {
 				return op.Again, err
 			}
 			t.journal.Effects++
 			t.known = append(t.known, m.HostKey)
 		}
-		machines = machines[1:]
-		return op.Again, nil
+		l.Recorded()
+	default:
+		if err := t.env.Quota.SettleLaunch(ctx, t.q, l.Result, now); err != nil {
+			return op.Again, err
+		}
+		t.adopted, t.launcher = true, Launcher{}
 	}
 	return op.Again, nil
 }
@@ -86,12 +93,12 @@ func (t *requestCleanup) adopt(ctx context.Context, now time.Time) (op.Progress,
 // awaitLaunch keeps the launch open, and the reservation of its hosts, as long as limits
 // are on and the launch may still add the missing hosts.
 func (t *requestCleanup) awaitLaunch(missing int, now time.Time) {
-	until := t.q.ReleasedAt.Add(quota.ListedAfter) // a request that was not released closes its launch before it settles
+	until := t.q.ReleasedAt.Add(quota.ListedAfter) // others close their launch before they settle
 	if !t.env.Quota.On() || missing <= 0 || !now.Before(until) {
 		return
 	}
 	t.coming = missing
-	t.checkBy(until)
+	t.lookBy(until)
 }
 
 func (t *requestCleanup) load(ctx context.Context, now time.Time) (op.Progress, error) {
@@ -111,21 +118,13 @@ func (t *requestCleanup) load(ctx context.Context, now time.Time) (op.Progress, 
 	if t.reports, err = t.env.Hosts.Reports(ctx, keys, now); err != nil {
 		return op.Again, err
 	}
-	t.pending, t.kept = records, 0
-	t.next = t.host
+	t.pending, t.kept, t.loaded = records, 0, true
 	return op.Again, nil
 }
 
 // host decides on one host. If a sweep or another replica has written its record in the
 // meantime, it decides again.
 func (t *requestCleanup) host(ctx context.Context, now time.Time) (op.Progress, error) {
-	if len(t.pending) == 0 {
-		t.limits = t.env.Quota.LimitsOf(t.q.Repository)
-		t.countDraining(now)
-		t.awaitCallers(now)
-		t.next = t.giveBack
-		return t.giveBack(ctx, now)
-	}
 	r := t.pending[0]
 	facts := lifecycle.Facts{Record: r, Request: &t.q}
 	if report, ok := t.reports[r.HostKey]; ok {
@@ -137,7 +136,7 @@ func (t *requestCleanup) host(ctx context.Context, now time.Time) (op.Progress, 
 	}
 	switch {
 	case after.Version != r.Version && hosts.Serves(after, t.q):
-		t.pending[0] = after // it is ready, or another writer changed it: decide again
+		t.pending[0] = after // ready, or changed by another operation: decide again
 		return op.Again, nil
 	case d.Action != lifecycle.ActionKeep, after.Assignment == r.Assignment+1:
 		// The host was freed now, or before by our own write whose answer was lost.
@@ -158,18 +157,18 @@ func (t *requestCleanup) keepFor(r lifecycle.Record, d lifecycle.Decision, now t
 		return
 	}
 	if t.q.Wants(r.HostKey) && !d.CheckAt.Before(r.Threshold) {
-		return // nothing happens before the host's threshold, and the host is due then itself
+		return // nothing before its own threshold, which is the host's business
 	}
-	at := d.CheckAt
-	if !at.After(now) || !t.q.Wants(r.HostKey) {
-		at = now.Add(t.env.Hosts.Policy(r.Pool).DrainPoll)
+	look := d.CheckAt
+	if !look.After(now) || !t.q.Wants(r.HostKey) {
+		look = now.Add(t.env.Hosts.Policy(r.Pool).DrainPoll)
 	}
-	t.checkBy(at)
+	t.lookBy(look)
 }
 
-func (t *requestCleanup) checkBy(at time.Time) {
-	if t.checkAt.IsZero() || at.Before(t.checkAt) {
-		t.checkAt = at
+func (t *requestCleanup) lookBy(look time.Time) {
+	if t.left.IsZero() || look.Before(t.left) {
+		t.left = look
 	}
 }
 
@@ -182,7 +181,7 @@ func (t *requestCleanup) countDraining(now time.Time) {
 	for _, r := range t.freed {
 		if r.Releasing() && t.reports[r.HostKey].Busy {
 			t.kept++
-			t.checkBy(now.Add(t.env.Hosts.Policy(r.Pool).DrainPoll))
+			t.lookBy(now.Add(t.env.Hosts.Policy(r.Pool).DrainPoll))
 		}
 	}
 }
@@ -194,7 +193,7 @@ func (t *requestCleanup) countDraining(now time.Time) {
 func (t *requestCleanup) awaitCallers(now time.Time) {
 	until := t.q.ReleasedAt.Add(quota.ListedAfter)
 	if t.env.Quota.On() && t.q.Outcome == lifecycle.OutcomeReleased && now.Before(until) {
-		t.checkBy(until)
+		t.lookBy(until)
 	}
 }
 
@@ -219,7 +218,7 @@ func (t *requestCleanup) giveBack(ctx context.Context, now time.Time) (op.Progre
 // close writes when the request is next due, if that has changed.
 func (t *requestCleanup) close(ctx context.Context, now time.Time) (op.Progress, error) {
 	q := t.q
-	q.DueAt = t.checkAt
+	q.DueAt = t.left
 	if t.coming == 0 {
 		q.Launch = nil
 	}
@@ -232,7 +231,7 @@ func (t *requestCleanup) close(ctx context.Context, now time.Time) (op.Progress,
 	stored, err := t.env.Store.UpdateRequest(ctx, q)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
-		return op.Done, nil // another operation has written the request, which is still due
+		return op.Done, nil // another operation works on it, and it is still due
 	case err != nil:
 		return op.Again, fmt.Errorf("write request %s: %w", q.RequestID, err)
 	}

@@ -17,17 +17,17 @@ import (
 // jobScoped reports whether the request is for a host that runs one job.
 func (p *Provision) jobScoped() bool { return p.demand.Spec.JobsOf != "" }
 
-// jit is the registration of a job-scoped host. It is made before the host is claimed,
-// so that nothing is claimed while GitHub is down.
+// jit is a registration of a job-scoped host, made before the host is claimed:
+// while GitHub is down nothing is claimed.
 type jit struct {
-	runner       string // its name; empty if there is no registration
+	runner       string // its name; empty: there is none
 	registration lifecycle.Registration
 	id           int64
 }
 
-// registrationFor returns what the host of a message is claimed with: the run's token
-// or, for a job-scoped host, a registration under the runner name that the host will
-// have, with its id. A repeated attempt uses the registration of the attempt before.
+// registrationFor is what the host of a message is claimed with: the run's
+// token, or for a job-scoped host a registration under the name that it will
+// have. A repeated try uses the registration of the one before.
 func (p *Provision) registrationFor(ctx context.Context, m lifecycle.Message) (*lifecycle.Registration, int64, error) {
 	if !p.jobScoped() {
 		return p.token, 0, nil
@@ -42,8 +42,7 @@ func (p *Provision) registrationFor(ctx context.Context, m lifecycle.Message) (*
 		registration, id, err := p.env.GitHubJobs.JIT(ctx, p.q.Repository, name, runnerLabels(p.q.Spec.Labels, r.Arch))
 		switch {
 		case errors.Is(err, lifecycle.ErrBusy):
-			// Another replica has claimed the host in the meantime.
-			return nil, 0, fmt.Errorf("register runner %s: %w: %w", name, lifecycle.ErrConflict, err)
+			return nil, 0, fmt.Errorf("register runner %s: %w: %w", name, lifecycle.ErrConflict, err) // another request claimed it in the meantime
 		case err != nil:
 			return nil, 0, fmt.Errorf("register runner %s: %w", name, err)
 		}
@@ -52,10 +51,10 @@ func (p *Provision) registrationFor(ctx context.Context, m lifecycle.Message) (*
 	return &p.jit.registration, p.jit.id, nil
 }
 
-// stillPooled reads the host of a message and returns lifecycle.ErrConflict if the
-// message can no longer claim it. It is called before a runner is registered under the
-// host's next name: messages and the index can be stale, and a registration would take
-// the name away from a host that has been claimed.
+// stillPooled reads whether the host of a message can be claimed by it, before a
+// runner is registered under its next name: messages and the index are old now
+// and then, and the name of a host that was claimed would be taken over from it.
+// If not: ErrLost.
 func (p *Provision) stillPooled(ctx context.Context, m lifecycle.Message) (lifecycle.Record, error) {
 	r, err := p.env.Store.Instance(ctx, m.HostKey)
 	switch {
@@ -68,10 +67,9 @@ func (p *Provision) stillPooled(ctx context.Context, m lifecycle.Message) (lifec
 	return r, fmt.Errorf("claim host %s: %w: its message is old", m.InstanceID, lifecycle.ErrConflict)
 }
 
-// runnerLabels are the labels of a runner that is registered for one job. A runner that
-// registers itself gets self-hosted, linux and its architecture by default. A runner with
-// a JIT configuration has only the labels that are sent, and a job may ask for any of
-// these.
+// runnerLabels are those of a runner that is registered for one job. A runner
+// that registers by itself has these by default; with a JIT configuration it has
+// what is sent, and a job may ask for any of them.
 func runnerLabels(labels []string, arch string) []string {
 	machine := "x64"
 	if arch == "arm64" {
@@ -86,8 +84,8 @@ func runnerLabels(labels []string, arch string) []string {
 	return all
 }
 
-// withdrawJIT deletes a registration whose host was not claimed. If that fails the
-// registration has no host, and the GitHub sweep removes it.
+// withdrawJIT deletes a registration whose host was not won. One that stays is
+// a ghost, which the GitHub sweep removes.
 func (p *Provision) withdrawJIT(ctx context.Context) {
 	if p.jit.runner == "" {
 		return
@@ -98,26 +96,26 @@ func (p *Provision) withdrawJIT(ctx context.Context) {
 	p.jit = jit{}
 }
 
-// claimRetry is how long to wait before a host is tried again that another request of
-// this process is about to claim. Such a claim takes one call to GitHub.
-const claimRetry = 50 * time.Millisecond
+// reservedLook is when a host is tried again that another request of this
+// process is about to claim: that takes one call to GitHub.
+const reservedLook = 50 * time.Millisecond
 
-// beginClaim keeps other requests of this process from registering a runner of the same
-// name while this request registers it and claims the host: the later registration would
-// take over the name. A request of another replica still can; the claimed host then finds
-// its registration gone and returns to the pool.
-func (p *Provision) beginClaim(m lifecycle.Message) bool {
+// reserve keeps the other requests of this process from registering a runner of
+// the same name while this one does and claims its host: the later would take
+// the name over. Another replica's may, and then the host that was claimed finds
+// its registration gone, and goes back.
+func (p *Provision) reserve(m lifecycle.Message) bool {
 	return !p.jobScoped() || p.env.claiming.begin(m.HostKey)
 }
 
-func (p *Provision) endClaim(m lifecycle.Message) {
+func (p *Provision) unreserve(m lifecycle.Message) {
 	if p.jobScoped() {
 		p.env.claiming.end(m.HostKey)
 	}
 }
 
-// claiming is the set of hosts, by key, that job-scoped requests of this process are
-// about to claim. It is safe for concurrent use.
+// claiming is the set of hosts, by key, that a job-scoped request of this process is
+// about to claim.
 type claiming struct {
 	mu    sync.Mutex
 	hosts map[string]bool
@@ -144,9 +142,9 @@ func (c *claiming) end(hostKey string) {
 	delete(c.hosts, hostKey)
 }
 
-// mayLaunch asks GitHub for a token before a machine is launched, so that no machine is
-// launched while GitHub is down. A job-scoped host does not use the token, since it is
-// registered by its name once the machine is known; a run's hosts get the same token.
+// mayLaunch asks GitHub for a token before a machine is launched: with GitHub
+// down none is. For a job the token itself is of no use, since the machine can be
+// registered only once it is known; for a run it is the one that there is.
 func (p *Provision) mayLaunch(ctx context.Context) error {
 	if _, err := p.env.GitHub.RegistrationToken(ctx, p.q.Repository); err != nil {
 		return fmt.Errorf("ask GitHub before a launch for %s: %w", p.q.Repository, err)
@@ -154,8 +152,8 @@ func (p *Provision) mayLaunch(ctx context.Context) error {
 	return nil
 }
 
-// unregistered is the key of a new job-scoped host that has no registration yet, or "".
-// A launched host is registered late because its name is known only after the launch.
+// unregistered is the key of a new job-scoped host that has no registration
+// yet, or "": its name is known only once it is launched.
 func (p *Provision) unregistered() string {
 	if !p.jobScoped() {
 		return ""
@@ -169,8 +167,8 @@ func (p *Provision) unregistered() string {
 	return ""
 }
 
-// registerHost registers a launched host. After a crash between the call and the write
-// the call is repeated, and the second registration takes over the name.
+// registerHost registers a launched host. After a crash between the call and
+// the write the call is repeated, and takes over the name.
 func (p *Provision) registerHost(ctx context.Context, now time.Time) (op.Progress, error) {
 	r := p.hosts[p.unregistered()]
 	registration, id, err := p.env.GitHubJobs.JIT(ctx, r.Repository, r.RunnerName, runnerLabels(p.q.Spec.Labels, r.Arch))
@@ -187,7 +185,7 @@ func (p *Provision) registerHost(ctx context.Context, now time.Time) (op.Progres
 	stored, err := p.env.Store.UpdateInstance(ctx, r)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
-		p.Next = p.resume
+		p.reload()
 		return op.Again, nil
 	case err != nil:
 		return op.Again, fmt.Errorf("write host %s: %w", r.InstanceID, err)
@@ -197,9 +195,9 @@ func (p *Provision) registerHost(ctx context.Context, now time.Time) (op.Progres
 	return op.Again, nil
 }
 
-// settleRefused ends a request for a job-scoped host that GitHub refuses, for example
-// because the repository is gone. If it stayed open until its deadline, it would keep a
-// slot of the job pool from other jobs.
+// settleRefused ends a request for a job-scoped host that GitHub refuses, as for
+// a repository that is gone: until its deadline it would keep a turn of the pool
+// from others.
 func (p *Provision) settleRefused(ctx context.Context, refusal error, now time.Time) (op.Progress, error) {
 	q := p.q
 	q.Outcome, q.Taken, q.DueAt = lifecycle.OutcomeShort, nil, now.Add(p.env.Timing.Takeover)
@@ -207,14 +205,13 @@ func (p *Provision) settleRefused(ctx context.Context, refusal error, now time.T
 	q.Reason = refusal.Error()
 	return p.write(ctx, q, now, func() {
 		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, q.Reason, now))
-		p.Next = p.finish
 	})
 }
 
-// giveUpRefused returns the messages in hand to the queue and then calls settleRefused.
-func (p *Provision) giveUpRefused(ctx context.Context, refusal error, now time.Time) (op.Progress, error) {
-	if p.sel.unsettled() > 0 {
+// giveUpRefused gives the messages of hosts back to others first.
+func (p *Provision) giveUpRefused(ctx context.Context, now time.Time) (op.Progress, error) {
+	if p.sel.held() > 0 {
 		return p.settleMessages(ctx)
 	}
-	return p.settleRefused(ctx, refusal, now)
+	return p.settleRefused(ctx, p.refusal, now)
 }

@@ -39,8 +39,7 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (op.Progress, err
 		if why != "" {
 			p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, why, now))
 		}
-		p.firstTry = true
-		p.Next = p.reserveLaunch
+		p.launcher = Launcher{fresh: true}
 	})
 }
 
@@ -58,10 +57,22 @@ func (pr *Provisioner) WithIntent(q lifecycle.Request, count int, version string
 	return q
 }
 
-// launch makes the call of the stored intent, or finds the machines that a call before
-// a crash has made. Each following step records one machine. After the deadline it makes
-// no call.
+// launch does the next step of the launch that is written in the row.
 func (p *Provision) launch(ctx context.Context, now time.Time) (op.Progress, error) {
+	switch {
+	case p.launcher.MustReserve(p.env, p.q, now):
+		return p.reserveLaunch(ctx, now)
+	case !p.launcher.called:
+		return p.callLaunch(ctx, now)
+	case p.launcher.Recording():
+		return p.recordMachine(ctx, now)
+	}
+	return p.closeLaunch(ctx, now)
+}
+
+// callLaunch makes the call of the stored intent, or finds what a call before a
+// crash has made. Past the deadline the call is not made any more.
+func (p *Provision) callLaunch(ctx context.Context, now time.Time) (op.Progress, error) {
 	if p.launchErr != nil {
 		if changed, err := p.requestChanged(ctx, now); err != nil || changed {
 			return op.Again, err
@@ -73,30 +84,22 @@ func (p *Provision) launch(ctx context.Context, now time.Time) (op.Progress, err
 			return op.Again, err
 		}
 	}
-	made, err := p.env.LaunchOrAdopt(ctx, *p.q.Launch, p.firstTry, late)
-	p.firstTry = false
-	if len(made.Machines) > 0 {
+	err := p.launcher.Call(ctx, p.env, *p.q.Launch, late)
+	if p.launcher.Recording() {
 		p.Events.Effects++
 	}
-	var short *lifecycle.ShortageError
 	if !late {
 		p.launchErr = nil
 	}
-	if err != nil && !errors.As(err, &short) {
+	if err != nil {
 		p.launchErr = fmt.Errorf("launch %d hosts: %w", p.q.Launch.Count, err)
 		return op.Again, p.launchErr
-	}
-	p.made = made
-	left := made.Machines
-	p.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
-		return p.recordMachine(ctx, now, &left, short)
 	}
 	return op.Again, nil
 }
 
-// LaunchOrAdopt makes the call of a launch unless it is late, that is, after the
-// deadline. Unless it is fresh, the first attempt, which has no machines yet, it first
-// looks for machines that an earlier attempt has made.
+// LaunchOrAdopt makes the call, unless it is late. A call that may have been made
+// before is looked for first; the first try of a fresh launch has nothing to find.
 func (pr *Provisioner) LaunchOrAdopt(ctx context.Context, order lifecycle.LaunchOrder, fresh, late bool) (m quota.LaunchResult, err error) {
 	if !fresh {
 		m.Machines, err = pr.Compute.Launched(ctx, order)
@@ -110,15 +113,11 @@ func (pr *Provisioner) LaunchOrAdopt(ctx context.Context, order lifecycle.Launch
 
 // recordMachine writes the record of one launched machine. A machine that already has
 // a record got it before a crash.
-func (p *Provision) recordMachine(ctx context.Context, now time.Time, machines *[]lifecycle.Machine, short *lifecycle.ShortageError) (op.Progress, error) {
-	if len(*machines) == 0 {
-		return p.launched(ctx, now, short)
-	}
-	if changed, err := p.requestChangedIfStale(ctx, now); err != nil || changed {
+func (p *Provision) recordMachine(ctx context.Context, now time.Time) (op.Progress, error) {
+	if changed, err := p.changedWhileStill(ctx, now); err != nil || changed {
 		return op.Again, err
 	}
-	m := (*machines)[0]
-	if m.State != lifecycle.MachineGone {
+	if m := p.launcher.Machine(); m.State != lifecycle.MachineGone {
 		r, err := p.env.record(ctx, m, p.q, p.token, now)
 		if err != nil {
 			return op.Again, err
@@ -131,22 +130,21 @@ func (p *Provision) recordMachine(ctx context.Context, now time.Time, machines *
 			})
 		}
 	}
-	*machines = (*machines)[1:]
+	p.launcher.Recorded()
 	return op.Again, nil
 }
 
-// requestChangedIfStale is requestChanged if the request was last read at least half of
-// quota.ListedAfter ago, and otherwise false. A call, or this process, may have stalled for
-// so long that a release is about to free the request's reservation.
-func (p *Provision) requestChangedIfStale(ctx context.Context, now time.Time) (bool, error) {
+// changedWhileStill is requestChanged where a call, or this process, has stood still for
+// so long that a release may soon have given back the request's room.
+func (p *Provision) changedWhileStill(ctx context.Context, now time.Time) (bool, error) {
 	if now.Sub(p.readAt) < quota.ListedAfter/2 {
 		return false, nil
 	}
 	return p.requestChanged(ctx, now)
 }
 
-// requestChanged reads the request again and resumes it if another writer has changed it
-// in the meantime: its run may have been released.
+// requestChanged reads the request again and reports whether another operation wrote it
+// since, in which case it is loaded: its run may have been released.
 func (p *Provision) requestChanged(ctx context.Context, now time.Time) (bool, error) {
 	q, err := p.env.Store.Request(ctx, p.q.Repository, p.q.RunID, p.q.RequestID)
 	if err != nil {
@@ -156,7 +154,7 @@ func (p *Provision) requestChanged(ctx context.Context, now time.Time) (bool, er
 	if q.Version == p.q.Version {
 		return false, nil
 	}
-	p.Next = p.resume
+	p.reload()
 	return true, nil
 }
 
@@ -174,13 +172,14 @@ func (pr *Provisioner) record(ctx context.Context, m lifecycle.Machine, q lifecy
 	return r, nil
 }
 
-// launched closes the intent. If spot capacity was short it falls back to on-demand
-// where the request allows that; other types and zones are tried by the cloud adapter.
-func (p *Provision) launched(ctx context.Context, now time.Time, short *lifecycle.ShortageError) (op.Progress, error) {
-	if err := p.env.Quota.SettleLaunch(ctx, p.q, p.made, now); err != nil {
+// closeLaunch closes the intent, and climbs the request's ladder when capacity
+// was short: other types and zones are the cloud adapter's part, on-demand is
+// ours.
+func (p *Provision) closeLaunch(ctx context.Context, now time.Time) (op.Progress, error) {
+	if err := p.env.Quota.SettleLaunch(ctx, p.q, p.launcher.Result, now); err != nil {
 		return op.Again, err
 	}
-	q := p.q
+	q, short := p.q, p.launcher.Short
 	q.Launch, q.Shortage, q.QuotaReason = nil, "", ""
 	for _, r := range p.unrecorded {
 		q.Taken = append(slices.Clip(q.Taken), lifecycle.Taken{HostKey: r.HostKey, InstanceID: r.InstanceID})
@@ -193,13 +192,13 @@ func (p *Provision) launched(ctx context.Context, now time.Time, short *lifecycl
 		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, short.Error(), now))
 	}
 	return p.write(ctx, q, now, func() {
-		p.unrecorded = nil
+		p.unrecorded, p.launcher = nil, Launcher{}
 		if short != nil && !fellBack {
 			p.retryAt = now.Add(p.env.Timing.Relaunch)
 		}
-		p.Next = p.await
+		p.search = waiting
 		if fellBack {
-			p.Next = p.selectHosts
+			p.search = selecting
 		}
 	})
 }

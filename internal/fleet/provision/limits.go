@@ -12,15 +12,15 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// reservation is what a request has reserved within the limits on hosts: a reservation in
+// booking is what a request has reserved within the limits on hosts: a reservation in
 // the ledger of each limit, made after the request's row and before its first host is
 // taken. A reservation carries the request's id, so that any replica that continues the
 // request finds it.
-type reservation struct {
+type booking struct {
 	// hosts is how many hosts the request may take; 0 if nothing is reserved yet.
 	hosts int
-	// quotas are the quotas as last read or written; nil if they must be read.
-	quotas []policy.Quota
+	// rooms are the quotas as last read or written; nil if they must be read.
+	rooms []policy.Quota
 	// tries counts the conflicts in a row with another writer of a ledger.
 	tries int
 	// done is set if this operation wrote a reservation. late is set if the request
@@ -38,7 +38,7 @@ func (p *Provision) taken() int { return len(p.q.Taken) + len(p.unrecorded) }
 // lacksQuota reports whether the request lacks a reservation for some of the hosts that it
 // asks for.
 func (p *Provision) lacksQuota() bool {
-	return p.limited() && p.reserved.hosts < p.q.Spec.Count && p.taken() < p.q.Spec.Count
+	return p.limited() && p.booking.hosts < p.q.Spec.Count && p.taken() < p.q.Spec.Count
 }
 
 // reserveQuota reserves quota for the request, one ledger per step, or finds that there is
@@ -46,7 +46,7 @@ func (p *Provision) lacksQuota() bool {
 // continue the same request, neither then takes away what the other relies on.
 func (p *Provision) reserveQuota(ctx context.Context, now time.Time) (op.Progress, error) {
 	if !p.lacksQuota() {
-		p.Next = p.selectHosts
+		p.search = selecting
 		return p.selectHosts(ctx, now)
 	}
 	if l, never := policy.BelowMinimum(p.q, p.env.Quota.LimitsOf(p.q.Repository)); never && p.taken() == 0 {
@@ -55,37 +55,37 @@ func (p *Provision) reserveQuota(ctx context.Context, now time.Time) (op.Progres
 	if err := p.readQuotas(ctx); err != nil {
 		return op.Again, err
 	}
-	hosts, short := policy.Granted(p.q, p.taken(), p.reserved.quotas)
+	hosts, short := policy.Granted(p.q, p.taken(), p.booking.rooms)
 	if i := p.unequal(hosts); i >= 0 {
 		return p.writeReservation(ctx, i, hosts, now)
 	}
-	p.reserved.hosts = hosts
-	quotas := p.reserved.quotas
-	p.reserved.quotas = nil
+	p.booking.hosts = hosts
+	rooms := p.booking.rooms
+	p.booking.rooms = nil
 	if short < 0 {
-		p.q.QuotaReason = "" // stored by the next write
+		p.q.QuotaReason = "" // with the next write
 	}
 	if short < 0 || p.lacks() > 0 {
-		p.Next = p.selectHosts
+		p.search = selecting
 		return op.Again, nil
 	}
-	return p.waitForQuota(ctx, quotas[short], p.q.Spec.MinimumCount-hosts, now)
+	return p.waitForQuota(ctx, rooms[short], p.q.Spec.MinimumCount-hosts, now)
 }
 
 // readQuotas reads the quotas of the request's limits, in their order.
 func (p *Provision) readQuotas(ctx context.Context) error {
-	if p.reserved.quotas != nil {
+	if p.booking.rooms != nil {
 		return nil
 	}
-	var quotas []policy.Quota
+	var rooms []policy.Quota
 	for _, l := range p.env.Quota.LimitsOf(p.q.Repository) {
-		quota, err := p.env.Quota.Read(ctx, l)
+		room, err := p.env.Quota.Read(ctx, l)
 		if err != nil {
 			return err
 		}
-		quotas = append(quotas, quota)
+		rooms = append(rooms, room)
 	}
-	p.reserved.quotas = quotas
+	p.booking.rooms = rooms
 	return nil
 }
 
@@ -93,57 +93,49 @@ func (p *Provision) readQuotas(ctx context.Context) error {
 // so many hosts, or -1. Those with fewer come first, since they are to be raised.
 func (p *Provision) unequal(hosts int) int {
 	has := func(r policy.Quota) int { return r.Ledger.ReservationOf(p.q, 0).Hosts }
-	if i := slices.IndexFunc(p.reserved.quotas, func(r policy.Quota) bool { return has(r) < hosts }); i >= 0 {
+	if i := slices.IndexFunc(p.booking.rooms, func(r policy.Quota) bool { return has(r) < hosts }); i >= 0 {
 		return i
 	}
-	return slices.IndexFunc(p.reserved.quotas, func(r policy.Quota) bool { return has(r) > hosts })
+	return slices.IndexFunc(p.booking.rooms, func(r policy.Quota) bool { return has(r) > hosts })
 }
 
 // writeReservation writes the reservation in one ledger. If another replica wrote the
 // ledger first, all ledgers are read again.
 func (p *Provision) writeReservation(ctx context.Context, i, hosts int, now time.Time) (op.Progress, error) {
-	if changed, err := p.requestChangedIfStale(ctx, now); err != nil || changed {
+	if changed, err := p.changedWhileStill(ctx, now); err != nil || changed {
 		return op.Again, err
 	}
-	quota := &p.reserved.quotas[i]
-	e := quota.Ledger.ReservationOf(p.q, 0)
+	room := &p.booking.rooms[i]
+	e := room.Ledger.ReservationOf(p.q, 0)
 	if e.Hosts == 0 {
 		e = lifecycle.Reservation{Repository: p.q.Repository, RunID: p.q.RunID, RequestID: p.q.RequestID, At: now}
 	}
 	e.Hosts = hosts
-	stored, err := p.env.Quota.Write(ctx, quota.Limit, quota.Ledger.With(e))
+	stored, err := p.env.Quota.Write(ctx, room.Limit, room.Ledger.With(e))
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
-		p.reserved.quotas = nil
-		p.reserved.tries++
-		return op.Wait(p.env.Ops.Backoff(p.reserved.tries)), nil
+		p.booking.rooms = nil
+		p.booking.tries++
+		return op.Wait(p.env.Ops.Backoff(p.booking.tries)), nil
 	case err != nil:
-		p.reserved.quotas = nil // it may have taken effect
+		p.booking.rooms = nil // it may have taken effect
 		return op.Again, err
 	}
 	p.Events.Effects++
-	p.reserved.tries, p.reserved.done = 0, true
-	quota.Ledger = stored
+	p.booking.tries, p.booking.done = 0, true
+	room.Ledger = stored
 	return op.Again, nil
 }
 
-// waitForQuota waits for quota for the hosts that the request needs. It first audits the
-// ledger, if that is due: a request may no longer need what it has reserved. Then it writes
-// into the request's row what uses up the quota.
-func (p *Provision) waitForQuota(ctx context.Context, quota policy.Quota, needs int, now time.Time) (op.Progress, error) {
-	if p.env.Quota.MayAudit(quota.Ledger, now) {
-		p.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
-			if err := p.env.Quota.Audit(ctx, quota, now); err != nil {
-				return op.Again, err
-			}
-			p.Next = p.reserveQuota
-			return op.Again, nil
-		}
+// waitForQuota waits for room for so many hosts, after an audit whether all reservations are
+// still needed, and says in the request's row who has the room.
+func (p *Provision) waitForQuota(ctx context.Context, room policy.Quota, needs int, now time.Time) (op.Progress, error) {
+	if p.env.Quota.MayAudit(room.Ledger, now) {
+		p.full = &room
 		return op.Again, nil
 	}
-	p.retryAt = now.Add(p.env.Timing.Relaunch)
-	p.Next = p.await
-	why := p.env.quotaReason(quota, p.q, max(needs, 1))
+	p.retryAt, p.search = now.Add(p.env.Timing.Relaunch), waiting
+	why := p.env.quotaReason(room, p.q, max(needs, 1))
 	if why == p.q.QuotaReason {
 		return op.Again, nil
 	}
@@ -152,6 +144,15 @@ func (p *Provision) waitForQuota(ctx context.Context, quota policy.Quota, needs 
 	return p.write(ctx, q, now, func() {
 		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionKeep, fmt.Sprintf("waiting for room: %s", why), now))
 	})
+}
+
+// auditFull audits the quota that has no room for the request, and reserves again.
+func (p *Provision) auditFull(ctx context.Context, now time.Time) (op.Progress, error) {
+	if err := p.env.Quota.Audit(ctx, *p.full, now); err != nil {
+		return op.Again, err
+	}
+	p.full, p.search = nil, reserving
+	return op.Again, nil
 }
 
 // reservedMore reports whether the request has, or may have, reserved more than the hosts

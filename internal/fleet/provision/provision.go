@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
-	"github.com/remuda-ci/remuda/internal/fleet/quota"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // Demand says which run asks for hosts, and for which ones.
@@ -25,20 +25,25 @@ type Demand struct {
 	MaxHosts int
 }
 
-// Provision gets a run its hosts: it claims hosts from the pool, launches the rest,
+// Provision gets a run its hosts: it claims from the pool, launches the rest,
 // waits until they are ready and commits, or rolls back at the deadline. Its
-// progress is in the request's row, so that any replica can resume it.
+// progress is in the request's row, so that any process can resume it. What it
+// keeps in memory beside the row is plain data, and step looks at nothing else.
 type Provision struct {
 	op.Stages
 	env *Provisioner
 
 	demand Demand
-	// attended is set if a caller waits for the outcome. A sweep is not a caller.
+	// attended: a caller waits for the outcome. A sweep that resumes a request
+	// does not.
 	attended bool
 	// began is when this process began to work on the request. It is only measured.
 	began time.Time
 
-	q lifecycle.Request
+	// exists: the request has a row. loaded: q is that row, as this operation last
+	// read or wrote it, and everything below belongs to it.
+	exists, loaded bool
+	q              lifecycle.Request
 	// readAt is when the request's row was last read or written here.
 	readAt time.Time
 	token  *lifecycle.Registration
@@ -50,17 +55,24 @@ type Provision struct {
 	hosts map[string]lifecycle.Record
 	// unrecorded are hosts that were claimed or launched and are not in q.Taken yet.
 	unrecorded []lifecycle.Record
-	sel        selection
-	// reserved is the request's reservation within the limits on hosts.
-	reserved reservation
-	// launchDeferred is set while a launch waits because GitHub is unavailable.
-	launchDeferred bool
-	// firstTry is set if this operation wrote the launch intent and has not made the
-	// call yet.
-	firstTry bool
-	// made is the result of the launch that is being recorded.
-	made quota.LaunchResult
-	// unknownClaim is the host of a claim whose answer was lost: it may have succeeded.
+	// checkReplaced and checkLimit: the request has not taken anything, and it has to be
+	// checked first whether the host that it replaces is still wanted, and whether the
+	// run stays within MaxHosts.
+	checkReplaced, checkLimit bool
+	// search is what the request does for the hosts that it lacks.
+	search search
+	sel    selection
+	// booking is the request's reservation within the limits on hosts.
+	booking booking
+	// full is a quota without room for the request, to be audited; nil: none is.
+	full *policy.Quota
+	// refusal is why GitHub refuses the host of a job; nil: it does not.
+	refusal error
+	// deferred: a launch was put off, since GitHub is unavailable.
+	deferred bool
+	// launcher makes the launch of q.Launch.
+	launcher Launcher
+	// unknownClaim is the host of a claim whose answer was lost.
 	unknownClaim string
 	// round are the unready hosts that this round has still to decide on, and
 	// reports are the last reports of their agents.
@@ -68,19 +80,58 @@ type Provision struct {
 	reports map[string]lifecycle.Report
 	// looks counts the rounds without an answer since hosts were last recorded.
 	looks int
-	// rereadAt is when the unready records are read again: a sweep or another replica
-	// may have ended them.
+	// rereadAt is when the unready records are read again: another operation may
+	// have ended them.
 	rereadAt time.Time
 	// askCloud is when the cloud is next asked for hosts that have never reported,
 	// and dead are the machines that the cloud lists as gone, by host key.
 	askCloud time.Time
 	dead     map[string]lifecycle.Machine
 	cleanup  *requestCleanup
-	// launchErr is the error of the last launch; nil if it succeeded or was short of
-	// capacity.
+	// launchErr is why the last launch could not be made; nil: it could.
 	launchErr error
-	// retryAt is when a request that lacked capacity or quota tries again.
+	// retryAt is when a request that was short of capacity searches again.
 	retryAt time.Time
+}
+
+// search is what a request does for the hosts that it lacks.
+type search int
+
+const (
+	waiting   search = iota // nothing: it waits for those that it has, or for retryAt
+	reserving               // it makes room for them within the limits
+	selecting               // it claims them from the pool, then launches
+)
+
+// step does the first thing that the state of the request calls for. The cases are
+// in the order of a request's life, and beside the row there is no other record of
+// how far it has come: a resumed request is a request that was just loaded.
+func (p *Provision) step(ctx context.Context, now time.Time) (op.Progress, error) {
+	switch {
+	case !p.exists:
+		return p.create(ctx, now)
+	case !p.loaded:
+		return p.load(ctx, now)
+	case p.q.Released() || p.q.Settled():
+		return p.finish(ctx, now)
+	case p.refusal != nil:
+		return p.giveUpRefused(ctx, now)
+	case p.q.Launch != nil:
+		return p.launch(ctx, now)
+	case p.search == waiting && len(p.unrecorded) > 0:
+		return p.recordClaims(ctx, now)
+	case p.checkReplaced:
+		return p.checkReplacement(ctx, now)
+	case p.checkLimit:
+		return p.checkRunLimit(ctx, now)
+	case p.full != nil:
+		return p.auditFull(ctx, now)
+	case p.search == reserving:
+		return p.reserveQuota(ctx, now)
+	case p.search == selecting:
+		return p.selectHosts(ctx, now)
+	}
+	return p.await(ctx, now)
 }
 
 // NewProvision begins a request, or resumes the one that has its id. It fills in the
@@ -95,7 +146,7 @@ func (pr *Provisioner) NewProvision(d Demand) (*Provision, error) {
 		return nil, errors.New("request a job-scoped host: this fleet has no job pools")
 	}
 	p := &Provision{env: pr, Stages: pr.Ops.Stages(""), demand: d, attended: true, dead: map[string]lifecycle.Machine{}}
-	p.Next = p.begin
+	p.Next = p.step
 	return p, nil
 }
 
@@ -110,11 +161,11 @@ func (pr *Provisioner) NewUnattended(d Demand) (*Provision, error) {
 	return p, nil
 }
 
-// Resume continues a request that has made no progress.
+// Resume continues a request that stood still.
 func (pr *Provisioner) Resume(q lifecycle.Request) *Provision {
-	p := &Provision{env: pr, Stages: pr.Ops.Stages(""), q: q, dead: map[string]lifecycle.Machine{}}
+	p := &Provision{env: pr, Stages: pr.Ops.Stages(""), q: q, exists: true, dead: map[string]lifecycle.Machine{}}
 	p.demand = Demand{Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Spec: q.Spec}
-	p.Next = p.resume
+	p.Next = p.step
 	return p
 }
 
@@ -132,9 +183,9 @@ func (p *Provision) Instances() []lifecycle.Record {
 	return list
 }
 
-// begin writes the request row. It mints the token first, so that nothing is claimed
-// while GitHub is down.
-func (p *Provision) begin(ctx context.Context, now time.Time) (op.Progress, error) {
+// create writes the request row. The token comes first: with GitHub unavailable
+// nothing is claimed.
+func (p *Provision) create(ctx context.Context, now time.Time) (op.Progress, error) {
 	if p.began.IsZero() {
 		p.began = now
 	}
@@ -149,18 +200,15 @@ func (p *Provision) begin(ctx context.Context, now time.Time) (op.Progress, erro
 	err := p.env.Store.CreateRequest(ctx, q)
 	switch {
 	case errors.Is(err, lifecycle.ErrExists):
-		p.Next = p.resume
+		p.exists = true
 		return op.Again, nil
 	case err != nil:
 		return op.Again, fmt.Errorf("create request %s: %w", q.RequestID, err)
 	}
 	p.Events.Effects++
+	p.exists, p.loaded = true, true
 	p.q, p.readAt, p.hosts = q, now, map[string]lifecycle.Record{}
-	p.sel = newSelection()
-	p.Next = p.reserveQuota
-	if q.MaxHosts > 0 {
-		p.Next = p.checkRunLimit
-	}
+	p.search, p.checkLimit = reserving, q.MaxHosts > 0
 	return op.Again, nil
 }
 
@@ -170,9 +218,9 @@ func (p *Provision) untouched() bool {
 	return p.q.Launches == 0 && len(p.q.Taken)+len(p.unrecorded) == 0
 }
 
-// checkRunLimit refuses the request if the run would have more hosts with it than
-// MaxHosts. It reads the run's requests after its own row is written, so that of two
-// requests made at the same time at least one sees the other.
+// checkRunLimit refuses the request if the run has more hosts with it than it may
+// have. It looks after its row is written, so that of two requests made at once
+// at least one sees the other.
 func (p *Provision) checkRunLimit(ctx context.Context, now time.Time) (op.Progress, error) {
 	requests, err := p.env.Store.RequestsOfRun(ctx, p.q.Repository, p.q.RunID)
 	if err != nil {
@@ -183,7 +231,7 @@ func (p *Provision) checkRunLimit(ctx context.Context, now time.Time) (op.Progre
 		return op.Again, err
 	}
 	if hosts <= p.q.MaxHosts {
-		p.Next = p.reserveQuota
+		p.checkLimit, p.search = false, reserving
 		return op.Again, nil
 	}
 	return p.giveUpShort(ctx, fmt.Sprintf("run %s would have %d hosts, and may have %d at once", p.q.RunID, hosts, p.q.MaxHosts), now)
@@ -195,7 +243,6 @@ func (p *Provision) giveUpShort(ctx context.Context, why string, now time.Time) 
 	q.Outcome, q.ExpiresAt, q.Reason = lifecycle.OutcomeShort, now.Add(p.env.Timing.KeepRequests), why
 	return p.write(ctx, q, now, func() {
 		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, q.Reason, now))
-		p.Next = p.finish
 	})
 }
 
@@ -243,9 +290,9 @@ func (p *Provision) mint(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// resume rebuilds the operation's memory from the store and continues at the stage
-// that the request's row shows.
-func (p *Provision) resume(ctx context.Context, now time.Time) (op.Progress, error) {
+// load reads the request's row and rebuilds from the store what a Provision holds
+// in memory, so that the request goes on where it stands.
+func (p *Provision) load(ctx context.Context, now time.Time) (op.Progress, error) {
 	q, err := p.env.Store.Request(ctx, p.demand.Repository, p.demand.RunID, p.demand.RequestID)
 	if err != nil {
 		return op.Again, fmt.Errorf("read request %s: %w", p.demand.RequestID, err)
@@ -253,28 +300,26 @@ func (p *Provision) resume(ctx context.Context, now time.Time) (op.Progress, err
 	if !q.Spec.Equal(p.demand.Spec) {
 		return op.Done, fmt.Errorf("request %s: %w", q.RequestID, ErrSpecDiffers)
 	}
-	p.q, p.readAt, p.unrecorded = q, now, nil
-	p.sel = newSelection()
+	p.reload()
+	p.q, p.readAt = q, now
 	if err := p.loadHosts(ctx); err != nil {
 		return op.Again, err
 	}
-	p.reserved.quotas = nil
-	switch {
-	case q.Released() || q.Settled():
-		p.reserved.late = p.reserved.done
-		p.Next = p.finish
-	case q.Launch != nil:
-		p.Next = p.reserveLaunch
-	case len(p.unrecorded) > 0:
-		p.Next = p.recordClaims
-	case q.ReplacementOf != nil && p.untouched():
-		p.Next = p.checkReplacement
-	case q.MaxHosts > 0 && p.untouched():
-		p.Next = p.checkRunLimit
-	default:
-		p.Next = p.await
+	p.loaded = true
+	p.checkReplaced = q.ReplacementOf != nil && p.untouched()
+	p.checkLimit = q.MaxHosts > 0 && p.untouched()
+	if q.Released() || q.Settled() {
+		p.booking.late = p.booking.done
 	}
 	return op.Again, nil
+}
+
+// reload has the row loaded by the next step, and drops what belongs to the row as it
+// was: loadHosts finds again what was claimed since.
+func (p *Provision) reload() {
+	p.loaded, p.search, p.checkReplaced, p.checkLimit = false, waiting, false, false
+	p.sel, p.unrecorded, p.launcher, p.full, p.refusal = selection{}, nil, Launcher{}, nil, nil
+	p.booking.rooms = nil
 }
 
 // loadHosts reads the request's hosts: those that its row names, those whose records
@@ -296,8 +341,8 @@ func (p *Provision) loadHosts(ctx context.Context) error {
 // list them yet.
 func (p *Provision) known() []string { return slices.Sorted(maps.Keys(p.hosts)) }
 
-// noteClaim notes a host that serves the request. After a crash or a lost answer the same
-// host may be found more than once; it counts once.
+// noteClaim notes a host that serves the request. What a crash or a lost answer made
+// uncertain may be found more than once: it counts once.
 func (p *Provision) noteClaim(r lifecycle.Record) {
 	p.hosts[r.HostKey] = r
 	known := func(w lifecycle.Record) bool { return w.HostKey == r.HostKey }
@@ -307,8 +352,8 @@ func (p *Provision) noteClaim(r lifecycle.Record) {
 }
 
 // recordClaims writes the claimed hosts into the request row. The write is the check that
-// docs/design.md#operations asks for after a claim: if the run was released in the
-// meantime it fails, and the claims are undone.
+// docs/design.md#operations asks for after a claim: it fails if the run has been
+// released since, and then the claims are undone.
 func (p *Provision) recordClaims(ctx context.Context, now time.Time) (op.Progress, error) {
 	q := p.q
 	q.Taken = slices.Clone(q.Taken)
@@ -317,12 +362,12 @@ func (p *Provision) recordClaims(ctx context.Context, now time.Time) (op.Progres
 	}
 	return p.write(ctx, q, now, func() {
 		p.unrecorded, p.looks = nil, 0
-		p.Next = p.selectHosts
+		p.search = selecting
 	})
 }
 
-// write replaces the request row and then calls then. If another replica or operation
-// wrote the row first, this operation resumes from the stored row.
+// write replaces the request row and then does what follows. If another operation
+// wrote it first, the row is loaded again.
 func (p *Provision) write(ctx context.Context, q lifecycle.Request, now time.Time, then func()) (op.Progress, error) {
 	if !q.Settled() {
 		q.DueAt = now.Add(p.env.Timing.Takeover)
@@ -330,15 +375,18 @@ func (p *Provision) write(ctx context.Context, q lifecycle.Request, now time.Tim
 	stored, err := p.env.Store.UpdateRequest(ctx, q)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
-		p.Next = p.resume
+		p.reload()
 		return op.Again, nil
 	case err != nil:
-		// The write may have taken effect. The retry then conflicts with it, and
-		// the operation resumes.
+		// The write may have taken effect. A repeat would then lose to
+		// itself, and load the row.
 		return op.Again, fmt.Errorf("write request %s: %w", q.RequestID, err)
 	}
 	p.Events.Effects++
 	p.q, p.readAt = stored, now
 	then()
+	if stored.Settled() || stored.Released() {
+		p.search = waiting
+	}
 	return op.Again, nil
 }

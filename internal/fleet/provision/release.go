@@ -26,10 +26,10 @@ type Release struct {
 	requests []lifecycle.Request
 	// relisted is set once the requests have been listed again after all were marked.
 	relisted bool
-	rereadAt time.Time
+	reread   time.Time
 	cleanup  *requestCleanup
 	hosts    []lifecycle.Record // freed by this release
-	cleaning []string           // the keys of those that had to be cleaned
+	cleaning []string           // those of them that had to become clean
 	// round are the freed hosts that this round has still to decide on.
 	round  []answered
 	pooled int
@@ -96,7 +96,7 @@ func (r *Release) mark(ctx context.Context, now time.Time) (op.Progress, error) 
 	stored, err := r.env.Store.UpdateRequest(ctx, q)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
-		r.Next = r.load // another writer changed the request: list again
+		r.Next = r.load // it moved: look again
 		return op.Again, nil
 	case err != nil:
 		return op.Again, fmt.Errorf("write request %s: %w", q.RequestID, err)
@@ -139,7 +139,7 @@ func (r *Release) watch(ctx context.Context, now time.Time) (op.Progress, error)
 	if !r.wait || len(open) == 0 {
 		return r.count(ctx, now)
 	}
-	if !now.Before(r.rereadAt) {
+	if !now.Before(r.reread) {
 		return r.readRecords(ctx, open, now)
 	}
 	reports, err := r.env.Hosts.Reports(ctx, open, now)
@@ -192,7 +192,7 @@ func (r *Release) readRecords(ctx context.Context, keys []string, now time.Time)
 	if err != nil {
 		return op.Again, fmt.Errorf("read hosts of run %s: %w", r.runID, err)
 	}
-	r.rereadAt = now.Add(rereadAfter)
+	r.reread = now.Add(rereadAfter)
 	for _, after := range records {
 		for i, h := range r.hosts {
 			if h.HostKey == after.HostKey && after.Version > h.Version {

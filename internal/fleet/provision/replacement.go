@@ -10,9 +10,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// checkReplacement is the first check of a replacement: the request ends if its run was
-// released. Release marks the requests that it finds and then lists them again, so at
-// least one of the two sees the other.
+// checkReplacement is the first step of a replacement: it is given up if the run was
+// released. Release marks what it finds and then looks again, so one of the two
+// sees the other.
 func (p *Provision) checkReplacement(ctx context.Context, now time.Time) (op.Progress, error) {
 	of, err := p.env.Store.Request(ctx, p.q.Repository, p.q.RunID, p.q.ReplacementOf.RequestID)
 	gone := errors.Is(err, lifecycle.ErrNotFound)
@@ -22,11 +22,8 @@ func (p *Provision) checkReplacement(ctx context.Context, now time.Time) (op.Pro
 	if gone || of.Released() {
 		q := p.q
 		q.ReleasedAt, q.Outcome, q.Reason = now, lifecycle.OutcomeReleased, "the run was released"
-		return p.write(ctx, q, now, func() { p.Next = p.finish })
+		return p.write(ctx, q, now, func() {})
 	}
-	p.Next = p.await
-	if p.q.MaxHosts > 0 {
-		p.Next = p.checkRunLimit
-	}
+	p.checkReplaced = false
 	return op.Again, nil
 }

@@ -30,7 +30,7 @@ type selection struct {
 	queueDone  bool
 	// The index is asked for hosts that are bound to the run's trust key, then for
 	// fresh ones, and then for fresh on-demand ones if spot capacity has run out.
-	ofKey, unbound, fallback indexed
+	ofKey, ofNobody, fallback indexed
 	// rounds counts the receives, to bound a pass over a queue full of unfit messages.
 	rounds int
 }
@@ -51,10 +51,8 @@ const indexPages = 10
 // does not reach.
 const maxRounds = 20
 
-func newSelection() selection { return selection{} }
-
-// unsettled counts the messages in hand, which must be deleted or returned.
-func (s selection) unsettled() int { return len(s.open) + len(s.fresh) + len(s.spent) + len(s.unfit) }
+// held counts the messages in hand, which must be deleted or returned.
+func (s selection) held() int { return len(s.open) + len(s.fresh) + len(s.spent) + len(s.unfit) }
 
 func (p *Provision) queueName() lifecycle.QueueName {
 	return lifecycle.QueueName{ResourceClass: p.q.Spec.ResourceClass, UsageClass: p.q.Spec.UsageClass}
@@ -64,7 +62,7 @@ func (p *Provision) queueName() lifecycle.QueueName {
 func (p *Provision) lacks() int {
 	may := p.q.Spec.Count
 	if p.limited() {
-		may = min(may, p.reserved.hosts)
+		may = min(may, p.booking.hosts)
 	}
 	return max(0, may-p.taken())
 }
@@ -74,7 +72,7 @@ func (p *Provision) lacks() int {
 func (p *Provision) selectHosts(ctx context.Context, now time.Time) (op.Progress, error) {
 	progress, err := p.selectNext(ctx, now)
 	if p.jobScoped() && errors.Is(err, lifecycle.ErrRefused) {
-		p.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return p.giveUpRefused(ctx, err, now) }
+		p.refusal = err
 		return op.Again, nil
 	}
 	return progress, err
@@ -101,30 +99,30 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (op.Progress,
 	case p.lacks() > 0 && len(s.fresh) > 0:
 		s.open, s.fresh = s.fresh, nil
 		return op.Again, nil
-	case len(p.unrecorded) > 0: // all claims of the queue's messages, in one write
+	case len(p.unrecorded) > 0: // all that the queue gave, in one write
 		return p.recordClaims(ctx, now)
-	case s.unsettled() > 0:
+	case s.held() > 0:
 		return p.settleMessages(ctx)
 	case p.lacks() > 0 && !s.ofKey.done:
 		return p.askIndex(ctx, p.queueName(), p.trustKey(), &s.ofKey, now)
-	case p.lacks() > 0 && !s.unbound.done && p.env.Pools[p.q.Spec.Pool].Warm != nil:
-		return p.askIndex(ctx, p.queueName(), "", &s.unbound, now)
+	case p.lacks() > 0 && !s.ofNobody.done && p.env.Pools[p.q.Spec.Pool].Warm != nil:
+		return p.askIndex(ctx, p.queueName(), "", &s.ofNobody, now)
 	case p.lacks() > 0 && !s.fallback.done && p.q.OnDemand && p.env.Pools[p.q.Spec.Pool].Warm != nil:
 		onDemand := lifecycle.QueueName{ResourceClass: p.q.Spec.ResourceClass, UsageClass: lifecycle.UsageOnDemand}
 		return p.askIndex(ctx, onDemand, "", &s.fallback, now)
 	case p.lacks() > 0 && !now.Before(p.retryAt) && now.Before(p.q.Deadline):
 		if err := p.mayLaunch(ctx); err != nil {
-			p.launchDeferred = true
+			p.deferred = true
 			return op.Again, err
 		}
-		if p.launchDeferred { // a host may have become idle since
-			p.launchDeferred, p.sel = false, newSelection()
+		if p.deferred { // by now a host may be idle
+			p.deferred, p.sel = false, selection{}
 			return op.Again, nil
 		}
 		return p.intend(ctx, now)
 	}
 	p.observeClaim(now)
-	p.Next = p.await
+	p.search = waiting
 	return op.Again, nil
 }
 
@@ -184,11 +182,11 @@ func (p *Provision) trustKey() string { return p.policy().Reuse.TrustKey(p.q.Rep
 
 func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (op.Progress, error) {
 	d := p.sel.open[0]
-	if !p.beginClaim(d.Message) {
-		return op.Wait(claimRetry), nil
+	if !p.reserve(d.Message) {
+		return op.Wait(reservedLook), nil
 	}
 	err := p.claim(ctx, d.Message, now)
-	p.endClaim(d.Message)
+	p.unreserve(d.Message)
 	if err != nil {
 		return op.Again, err
 	}
@@ -199,12 +197,12 @@ func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (op.Progress
 
 func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progress, error) {
 	m := p.sel.candidates[0]
-	if !p.beginClaim(m) {
-		p.sel.candidates = p.sel.candidates[1:] // another request is claiming it
+	if !p.reserve(m) {
+		p.sel.candidates = p.sel.candidates[1:] // it is being claimed by another request
 		return op.Again, nil
 	}
 	err := p.claim(ctx, m, now)
-	p.endClaim(m)
+	p.unreserve(m)
 	if err != nil {
 		return op.Again, err
 	}

@@ -27,12 +27,11 @@ type Sweep struct {
 	env   *Pools
 	pools []string // to be topped up, the first in hand
 
-	q      lifecycle.Request // the row of the pool in hand
-	stored bool              // false: it is not written yet
-	fresh  bool              // its launch was intended here and not tried yet
-	won    []lifecycle.Taken // machines of the launch that were recorded
-	made   quota.LaunchResult
-	retire []hosts.Retirement
+	q        lifecycle.Request // the row of the pool in hand
+	stored   bool              // false: it is not written yet
+	launcher provision.Launcher
+	launched []lifecycle.Taken // machines of the launch that were recorded
+	retire   []hosts.Retirement
 }
 
 // NewSweep begins a sweep.
@@ -71,7 +70,7 @@ func (s *Sweep) load(ctx context.Context, now time.Time) (op.Progress, error) {
 	}
 	pool := s.pools[0]
 	q, err := s.env.Store.Request(ctx, lifecycle.WarmRepository, lifecycle.WarmRun(pool), lifecycle.WarmRun(pool))
-	s.stored, s.fresh, s.won, s.retire = err == nil, false, nil, nil
+	s.stored, s.launcher, s.launched, s.retire = err == nil, provision.Launcher{}, nil, nil
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
 		q = lifecycle.NewWarm(s.env.warmSpec(lifecycle.Request{Spec: lifecycle.Spec{Pool: pool}}), now)
@@ -81,7 +80,7 @@ func (s *Sweep) load(ctx context.Context, now time.Time) (op.Progress, error) {
 	s.q = q
 	s.Next = s.decide
 	if q.Launch != nil && !s.Events.Dry {
-		s.Next = s.bookLaunch
+		s.Next = s.launch
 	}
 	return op.Again, nil
 }
@@ -232,8 +231,8 @@ func (s *Sweep) intend(ctx context.Context, q lifecycle.Request, count int, now 
 	}
 	q = s.env.Provision.WithIntent(q, count, version, without)
 	q.Deadline = now.Add(s.env.Hosts.Policy(q.Spec.Pool).CreationTimeout)
-	s.fresh = true
-	return s.write(ctx, q, s.bookLaunch)
+	s.launcher = provision.NewLauncher()
+	return s.write(ctx, q, s.launch)
 }
 
 // failed notes why the pool in hand was not topped up. The next sweep tries again.
@@ -279,57 +278,50 @@ func (s *Sweep) look(ctx context.Context, now time.Time) (op.Progress, error) {
 	return op.Again, nil
 }
 
-// bookLaunch reserves room in the pool for the launch of the row. The launch is given up if
-// another launch took the room first.
-func (s *Sweep) bookLaunch(ctx context.Context, now time.Time) (op.Progress, error) {
-	l, ok := s.env.Quota.MaximumOf(s.q.Spec.Pool)
-	if !ok || !now.Before(s.q.Deadline) {
-		s.Next = s.launch
-		return s.launch(ctx, now)
+// launch does the next step of the launch of the row.
+func (s *Sweep) launch(ctx context.Context, now time.Time) (op.Progress, error) {
+	switch {
+	case s.launcher.MustReserve(s.env.Provision, s.q, now):
+		return s.reserveLaunch(ctx, now)
+	case !s.launcher.Called():
+		return s.callLaunch(ctx, now)
+	case s.launcher.Recording():
+		return s.record(ctx, now)
 	}
-	_, booked, err := s.env.Quota.ReserveLaunch(ctx, l, s.q, provision.LaunchEntry(s.q, now))
+	return s.closeLaunch(ctx, now)
+}
+
+// reserveLaunch makes room in the pool for the launch of the row, which is given up if
+// another request has taken it since.
+func (s *Sweep) reserveLaunch(ctx context.Context, now time.Time) (op.Progress, error) {
+	_, reserved, err := s.launcher.Reserve(ctx, s.env.Provision, s.q, now)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
 		return op.Again, nil
-	case err != nil:
+	case err != nil || reserved:
 		return op.Again, err
-	case booked:
-		s.Next = s.launch
-		return op.Again, nil
 	}
 	q := s.q
 	q.Launch = nil
 	return s.write(ctx, q, s.end)
 }
 
-// launch makes the launch of the row, or finds what it has made before a crash.
+// callLaunch makes the launch of the row, or finds what it has made before a crash.
 // Later than its hosts had to be ready, or for a pool without warm hosts, it is not
 // made any more.
-func (s *Sweep) launch(ctx context.Context, now time.Time) (op.Progress, error) {
+func (s *Sweep) callLaunch(ctx context.Context, now time.Time) (op.Progress, error) {
 	order, late := *s.q.Launch, !now.Before(s.q.Deadline) || s.env.Pools[s.q.Spec.Pool].Warm == nil
-	made, err := s.env.Provision.LaunchOrAdopt(ctx, order, s.fresh, late)
-	s.fresh = false
-	var short *lifecycle.ShortageError
-	if err != nil && !errors.As(err, &short) {
+	if err := s.launcher.Call(ctx, s.env.Provision, order, late); err != nil {
 		s.failed(fmt.Errorf("launch %d hosts: %w", order.Count, err))
 		return s.skip()
-	}
-	s.made = made
-	left := made.Machines
-	s.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
-		return s.record(ctx, now, &left, short)
 	}
 	return op.Again, nil
 }
 
 // record writes the record of one launched machine. One that has a record already
 // was recorded before a crash, or by another replica.
-func (s *Sweep) record(ctx context.Context, now time.Time, machines *[]lifecycle.Machine, short *lifecycle.ShortageError) (op.Progress, error) {
-	if len(*machines) == 0 {
-		return s.launched(ctx, now, short)
-	}
-	m := (*machines)[0]
-	if m.State != lifecycle.MachineGone {
+func (s *Sweep) record(ctx context.Context, now time.Time) (op.Progress, error) {
+	if m := s.launcher.Machine(); m.State != lifecycle.MachineGone {
 		r := lifecycle.LaunchedWarm(m, s.q, now, s.env.Hosts.Policy(s.q.Spec.Pool))
 		r.Version = 1
 		err := s.env.Store.CreateInstance(ctx, r)
@@ -341,22 +333,22 @@ func (s *Sweep) record(ctx context.Context, now time.Time, machines *[]lifecycle
 		case !errors.Is(err, lifecycle.ErrExists):
 			return op.Again, fmt.Errorf("record host %s: %w", m.InstanceID, err)
 		}
-		s.won = append(s.won, lifecycle.Taken{HostKey: m.HostKey, InstanceID: m.InstanceID})
+		s.launched = append(s.launched, lifecycle.Taken{HostKey: m.HostKey, InstanceID: m.InstanceID})
 	}
-	*machines = (*machines)[1:]
+	s.launcher.Recorded()
 	return op.Again, nil
 }
 
-// launched closes the launch. Where spot was short and may fall back, the rest is
+// closeLaunch closes the launch. Where spot was short and may fall back, the rest is
 // launched on-demand at once; the next launch tries spot again.
-func (s *Sweep) launched(ctx context.Context, now time.Time, short *lifecycle.ShortageError) (op.Progress, error) {
-	if err := s.env.Quota.SettleLaunch(ctx, s.q, s.made, now); err != nil {
+func (s *Sweep) closeLaunch(ctx context.Context, now time.Time) (op.Progress, error) {
+	if err := s.env.Quota.SettleLaunch(ctx, s.q, s.launcher.Result, now); err != nil {
 		return op.Again, err
 	}
-	q := s.q
+	q, short := s.q, s.launcher.Short
 	wasSpot := quota.UsageOf(q) == lifecycle.UsageSpot
 	q.Launch, q.Shortage, q.OnDemand = nil, "", false
-	q.Taken = slices.Concat(q.Taken, s.won)
+	q.Taken = slices.Concat(q.Taken, s.launched)
 	q = q.WarmChecked(now)
 	next := s.end
 	if s.env.Pools[q.Spec.Pool].Warm == nil {
@@ -371,7 +363,7 @@ func (s *Sweep) launched(ctx context.Context, now time.Time, short *lifecycle.Sh
 		}
 	}
 	return s.write(ctx, q, func(ctx context.Context, now time.Time) (op.Progress, error) {
-		s.won = nil
+		s.launched, s.launcher = nil, provision.Launcher{}
 		s.Next = next
 		return next(ctx, now)
 	})
