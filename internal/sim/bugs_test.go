@@ -15,7 +15,7 @@ import (
 
 // bugSeeds are the lives in which every planted bug must be caught, and in all
 // of which every rule must hold without it (TestLives).
-const bugSeeds = 150
+const bugSeeds = 200
 
 // bugsAtOnce bounds how many programs run beside each other.
 const bugsAtOnce = 2
