@@ -11,7 +11,7 @@ import (
 )
 
 // DynamoDB is the endpoint of a DynamoDB Local, such as http://127.0.0.1:40000:
-// that of the whole run in make test, this test binary's own otherwise.
+// this test binary's own, unless one was handed over.
 func DynamoDB(t testing.TB) string {
 	t.Helper()
 	endpoint, err := sharedDynamoDB()
