@@ -119,8 +119,8 @@ func TestNotices(t *testing.T) {
 	if diff := cmp.Diff(map[string]lifecycle.NoticeKind{"i-00000001": "interruption", "i-00000003": "interruption"}, heard); diff != "" {
 		t.Errorf("heard (-want +got):\n%s", diff)
 	}
-	if !strings.Contains(w.log.String(), "deleting what is no notice of EC2") {
-		t.Errorf("nobody was told of the malformed one: %s", &w.log)
+	if !strings.Contains(w.log.String(), "deleting a message that is no notice of EC2") {
+		t.Errorf("the malformed message was not logged: %s", &w.log)
 	}
 	hidden := w.attributes()["ApproximateNumberOfMessagesNotVisible"]
 	if hidden != "2" {
