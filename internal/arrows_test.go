@@ -30,7 +30,7 @@ type room struct {
 	dir string
 	// imports are the rooms that its code may import beside itself. Its tests may import any but the mains.
 	imports []string
-	// why is said to whoever adds another arrow.
+	// why is the error of a test run after another arrow was added.
 	why string
 }
 
@@ -67,9 +67,9 @@ var rooms = []room{
 	}, besideHosts), whyUseCases},
 	{"internal/fleet/ports", words, "the ports are in the words of lifecycle, so that rooms and adapters can share them"},
 	{"internal/fleet/op", words, "all use-cases are operations, so it knows none of them"},
-	{"internal/fleet/hosts", underHosts, "it acts on one host; what else follows from that is told to its After hooks"},
-	{"internal/fleet/quota", with(underHosts, "internal/fleet/hosts"), "it counts hosts and launches, whoever makes them"},
-	{"internal/fleet/provision", besideHosts, "it serves a request, whoever made it: a caller, a job or a sweep"},
+	{"internal/fleet/hosts", underHosts, "it acts on one host; other rooms learn of changes by its After hooks"},
+	{"internal/fleet/quota", with(underHosts, "internal/fleet/hosts"), "it counts hosts and launches, and does not know what they are for"},
+	{"internal/fleet/provision", besideHosts, "it serves a request of a caller, a job or a sweep alike, so it knows none of them"},
 	{"internal/fleet/sweeps", besideHosts, "it resumes requests and provides for jobs through functions handed to it, so it knows none of their rooms"},
 	{"internal/fleet/scaledown", besideHosts, "it ends hosts and never asks for new ones"},
 	{"internal/fleet/warm", with(besideHosts, "internal/fleet/provision"), "it launches as provision does, for no run, and knows nothing of jobs"},
@@ -100,7 +100,7 @@ var rooms = []room{
 	{"internal/host/power", []string{"internal/aws"}, "it ends a machine of EC2 and knows nothing else of a host"},
 	{"internal/aws", []string{"internal/lifecycle"}, "the AWS adapters share it, so it knows none of them"},
 	{"internal/proc", nil, "it reads /proc and knows nothing of hosts"},
-	{"internal/retry", nil, "it waits, whatever for"},
+	{"internal/retry", nil, "it waits between tries and does not know of what"},
 	{"internal/logkey", nil, "it is a list of names"},
 	{"internal/cost", []string{"internal/aws"}, "it turns counts of calls into dollars, whoever made them"},
 	{"internal/awstest", []string{"internal/aws", "internal/compute", "internal/lifecycle"},

@@ -51,17 +51,17 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 }
 
 func (s *Server) identifyApp(secret string) (caller, error) {
-	nobody := caller{key: "anonymous"}
+	anonymous := caller{key: "anonymous"}
 	t, err := appjwt.Parse(secret)
 	if err != nil {
-		return nobody, err
+		return anonymous, err
 	}
 	a := s.appOf(t.Claims.Issuer)
 	if a == nil {
-		return nobody, rest.Problem(http.StatusNotFound, "Integration not found")
+		return anonymous, rest.Problem(http.StatusNotFound, "Integration not found")
 	}
 	if err := t.Check(a.PublicKey, s.now()); err != nil {
-		return nobody, err
+		return anonymous, err
 	}
 	return caller{key: fmt.Sprintf("app %d", a.ID), app: a.ID, isApp: true}, nil
 }
