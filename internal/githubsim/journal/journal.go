@@ -19,7 +19,7 @@ const compactAt = 32 << 20
 // since the stand-in need not survive the machine.
 type Journal struct {
 	path  string
-	File  *os.File
+	File  *os.File // where it writes; a test puts a full disk in its place
 	size  int64
 	limit int64
 }
