@@ -9,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/github"
+	"github.com/remuda-ci/remuda/internal/github/webhook"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/web"
@@ -27,7 +28,7 @@ func jobOptions(c *config.Config, store fleet.JobStore, hub fleet.GitHubJobs) *f
 	}
 	o := &fleet.JobOptions{Store: store, GitHub: hub, Pools: jobPools(c), Rules: c.Rules(), Scope: scope(c)}
 	if c.Webhooks != nil {
-		o.Parse = lifecycle.ParseWebhook
+		o.Parse = webhook.Parse
 	}
 	return o
 }

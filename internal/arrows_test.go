@@ -94,6 +94,7 @@ var rooms = []room{
 	{"internal/services/model", []string{"internal/lifecycle"},
 		"it holds the rows of services for use-cases, adapters and stores alike, and is pure"},
 	{"internal/github", []string{"internal/lifecycle"}, whyAdapter},
+	{"internal/github/webhook", []string{"internal/lifecycle"}, "it reads what GitHub delivers, and is pure"},
 	{"internal/host", []string{"internal/agent", "internal/lifecycle", "internal/proc"},
 		"it fills the agent's ports, in the agent's and lifecycle's types"},
 	{"internal/host/imds", []string{"internal/aws"}, "it says what EC2 says, in words of its own"},
@@ -112,7 +113,7 @@ var rooms = []room{
 
 	{"internal/server", []string{"proto", "internal/fleet", "internal/services", "internal/services/workqueue", "internal/services/model", "internal/policy", "internal/lifecycle", "internal/telemetry"},
 		"it maps the contract to the use-cases; adapters and configuration are handed to it by main"},
-	{"internal/web", []string{"internal/fleet", "internal/policy", "internal/lifecycle", "internal/telemetry"},
+	{"internal/web", []string{"internal/fleet", "internal/github/webhook", "internal/policy", "internal/lifecycle", "internal/telemetry"},
 		"it maps HTTP to the use-cases; adapters and configuration are handed to it by main"},
 	{"internal/config", []string{"internal/policy", "internal/lifecycle", "internal/services/model"}, "it says what was configured and builds nothing"},
 	{"internal/telemetry", []string{"internal/lifecycle"}, "everything may be measured, so it knows nothing but the words"},
@@ -137,7 +138,7 @@ var unreachable = []string{"controld", "agentd", "internal/demo", "internal/benc
 var testOnly = []string{"internal/awstest", "internal/githubsim/openapitest", "internal/testrun"}
 
 // pure are the rooms whose code does no I/O and draws no lots.
-var pure = []string{"internal/lifecycle", "internal/policy", "internal/services/model"}
+var pure = []string{"internal/lifecycle", "internal/policy", "internal/services/model", "internal/github/webhook"}
 
 // impure are the packages of the standard library that a pure room has no use for.
 var impure = []string{"context", "crypto/rand", "database/sql", "io/fs", "log", "log/slog", "math/rand", "math/rand/v2", "net", "net/http", "os", "os/exec", "syscall"}

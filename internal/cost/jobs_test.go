@@ -13,6 +13,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/cost"
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/github/webhook"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -53,7 +54,7 @@ func (w *world) withJobPools(h *hub, pools, maximum int) func(*fleet.Options) {
 	return func(o *fleet.Options) {
 		o.GitHub = h
 		o.Jobs = &fleet.JobOptions{
-			Store: w.store, GitHub: h, Parse: lifecycle.ParseWebhook, Scope: strings.ToLower, Pools: map[string]fleet.JobPool{},
+			Store: w.store, GitHub: h, Parse: webhook.Parse, Scope: strings.ToLower, Pools: map[string]fleet.JobPool{},
 		}
 		for n := range pools {
 			name, label := jobPoolName(n+1), jobLabel

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/github/webhook"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
@@ -443,7 +444,7 @@ func TestAWebhookNudges(t *testing.T) {
 					s := o.Services.Services["jobs"]
 					s.Labels = []string{"containers"}
 					o.Services.Services["jobs"] = s
-					o.Jobs = &fleet.JobOptions{Store: w.store, GitHub: struct{ fleet.GitHubJobs }{}, Parse: lifecycle.ParseWebhook}
+					o.Jobs = &fleet.JobOptions{Store: w.store, GitHub: struct{ fleet.GitHubJobs }{}, Parse: webhook.Parse}
 				})
 				w.containers.jobs("jobs", 1, 0)
 				ctx, cancel := context.WithCancel(t.Context())

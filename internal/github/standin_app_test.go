@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/github"
+	"github.com/remuda-ci/remuda/internal/github/webhook"
 	"github.com/remuda-ci/remuda/internal/githubsim/openapitest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -102,7 +103,7 @@ func checkRecovered(t *testing.T, c *github.Client) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w, err := lifecycle.ParseWebhook(m.Event, m.DeliveryID, body, time.Now()); err == nil && w.Job != nil && w.Job.Status == lifecycle.StatusQueued {
+		if w, err := webhook.Parse(m.Event, m.DeliveryID, body, time.Now()); err == nil && w.Job != nil && w.Job.Status == lifecycle.StatusQueued {
 			return
 		}
 	}

@@ -1,6 +1,19 @@
 package lifecycle
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+// The events of GitHub's that are of use here.
+const (
+	EventWorkflowJob = "workflow_job"
+	EventWorkflowRun = "workflow_run"
+)
+
+// ErrWebhookIgnored says that a delivery is fine and of no use here. The text of
+// the error around it says why.
+var ErrWebhookIgnored = errors.New("ignored")
 
 // Webhook is what is kept of one delivery of GitHub's: a row that is written
 // before the delivery is acknowledged, so that a crash loses nothing and a

@@ -15,6 +15,7 @@ import "os"
 // TestSequentialRooms, beside the arrows test, proves that.
 var Sequential = []string{
 	"internal/agent",
+	"internal/github/webhook",
 	"internal/lifecycle",
 	"internal/policy",
 	"internal/sim",

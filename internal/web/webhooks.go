@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/remuda-ci/remuda/internal/github/webhook"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
@@ -207,7 +208,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // handle reads a signed body and has it written down.
 func (h *receiver) handle(r *http.Request, body []byte) answer {
 	event := eventOf(r)
-	d, err := lifecycle.ParseWebhook(event, r.Header.Get("X-GitHub-Delivery"), body, h.Now())
+	d, err := webhook.Parse(event, r.Header.Get("X-GitHub-Delivery"), body, h.Now())
 	if err == nil {
 		err = h.take(r.Context(), d)
 	}
@@ -232,7 +233,7 @@ func (h *receiver) take(ctx context.Context, d lifecycle.Webhook) error {
 }
 
 func outcomeOf(err error) answer {
-	var wrong *lifecycle.WebhookError
+	var wrong *webhook.Error
 	switch {
 	case err == nil:
 		return answer{http.StatusAccepted, outcomeAccepted, "accepted"}
@@ -255,7 +256,7 @@ func whyIgnored(err error) string {
 }
 
 func fieldOf(err error) string {
-	var wrong *lifecycle.WebhookError
+	var wrong *webhook.Error
 	if errors.As(err, &wrong) {
 		return wrong.Field
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/memory"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/github"
+	"github.com/remuda-ci/remuda/internal/github/webhook"
 	"github.com/remuda-ci/remuda/internal/githubsim"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
@@ -112,7 +113,7 @@ func newWorld(t *testing.T, mail *mailbox, key string) *world {
 		Classes:      map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}},
 		Repositories: []string{repository, stranger},
 		Jobs: &fleet.JobOptions{
-			Store: w.store, GitHub: client, Parse: lifecycle.ParseWebhook,
+			Store: w.store, GitHub: client, Parse: webhook.Parse,
 			Pools: map[string]fleet.JobPool{jobPool: {
 				JobPool: policy.JobPool{Maximum: 3, UnclaimedTimeout: 2 * time.Minute},
 				Labels:  []string{"remuda-small"}, Repositories: []string{"acme/*"},
@@ -147,7 +148,7 @@ func (w *world) deliver(arrive bool) {
 func (w *world) hear(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, m := range w.mail.take() {
-			webhook, err := lifecycle.ParseWebhook(m.event, m.id, m.body, time.Now())
+			webhook, err := webhook.Parse(m.event, m.id, m.body, time.Now())
 			if err == nil {
 				err = w.fleet.TakeWebhook(ctx, webhook, time.Now())
 			}

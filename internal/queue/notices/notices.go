@@ -86,9 +86,9 @@ func (q *Queue) Receive(ctx context.Context) ([]lifecycle.NoticeDelivery, error)
 	var others []string
 	for _, m := range out.Messages {
 		handle := sdk.ToString(m.ReceiptHandle)
-		n, err := lifecycle.ParseNotice([]byte(sdk.ToString(m.Body)))
+		n, err := Parse([]byte(sdk.ToString(m.Body)))
 		switch {
-		case errors.Is(err, lifecycle.ErrNoticeIgnored):
+		case errors.Is(err, ErrIgnored):
 			q.log.Debug("deleting a notice", logkey.Message, sdk.ToString(m.MessageId), logkey.Reason, err)
 		case err != nil:
 			q.log.Warn("deleting a message that is no notice of EC2", logkey.Queue, q.name, logkey.Message, sdk.ToString(m.MessageId), logkey.Error, err)

@@ -1,4 +1,6 @@
-package lifecycle
+// Package webhook reads the deliveries of GitHub's webhooks. It is pure: the caller
+// checks the signature before, and stores the result.
+package webhook
 
 import (
 	"encoding/json"
@@ -10,20 +12,12 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// The events of GitHub's that are of use here.
-const (
-	EventWorkflowJob = "workflow_job"
-	EventWorkflowRun = "workflow_run"
-)
-
-// ErrWebhookIgnored says that a delivery is fine and of no use here. The text of
-// the error around it says why.
-var ErrWebhookIgnored = errors.New("ignored")
-
-// WebhookError is a delivery that is not as GitHub makes them.
-type WebhookError struct {
+// Error is a delivery that is not as GitHub makes them.
+type Error struct {
 	// Field is where, such as "workflow_job.run_id"; "body" is all of it.
 	Field string
 	// Why is the rest of the sentence that Field begins.
@@ -33,7 +27,7 @@ type WebhookError struct {
 	Future bool
 }
 
-func (e *WebhookError) Error() string { return "parse webhook: " + e.Field + " " + e.Why }
+func (e *Error) Error() string { return "parse webhook: " + e.Field + " " + e.Why }
 
 // The ages of deliveries.
 const (
@@ -107,7 +101,7 @@ type deliveryRun struct {
 	} `json:"head_repository"`
 }
 
-// ParseWebhook reads a delivery of an event, the value of X-GitHub-Event, under
+// Parse reads a delivery of an event, the value of X-GitHub-Event, under
 // its id, that of X-GitHub-Delivery, as of now. It does not ask who sent it: the
 // signature is checked before.
 //
@@ -116,39 +110,39 @@ type deliveryRun struct {
 // GitHub's own examples too. Of a job the further of the two is returned as its
 // status. A completed run whose status is another one may have been started
 // again: it is returned as completed, and Late, so that GitHub is asked. What is
-// of no use is ErrWebhookIgnored, what is malformed a *WebhookError.
-func ParseWebhook(event, id string, body []byte, now time.Time) (Webhook, error) {
+// of no use is lifecycle.ErrWebhookIgnored, what is malformed a *Error.
+func Parse(event, id string, body []byte, now time.Time) (lifecycle.Webhook, error) {
 	if !deliveryID.MatchString(id) {
-		return Webhook{}, malformed("delivery id", "is not 1 to 64 of 0-9, A-Z, a-z and -")
+		return lifecycle.Webhook{}, malformed("delivery id", "is not 1 to 64 of 0-9, A-Z, a-z and -")
 	}
-	if event != EventWorkflowJob && event != EventWorkflowRun {
-		return Webhook{}, ignored("events %.80q are of no use", event)
+	if event != lifecycle.EventWorkflowJob && event != lifecycle.EventWorkflowRun {
+		return lifecycle.Webhook{}, ignored("events %.80q are of no use", event)
 	}
 	d, err := readDelivery(body)
 	if err != nil {
-		return Webhook{}, err
+		return lifecycle.Webhook{}, err
 	}
-	w := Webhook{
+	w := lifecycle.Webhook{
 		DeliveryID: id, Action: d.Action, ReceivedAt: now.UTC(),
 		RepositoryID: d.Repository.ID, OwnerID: d.Repository.Owner.ID,
 	}
-	if event == EventWorkflowJob {
+	if event == lifecycle.EventWorkflowJob {
 		w.Job, err = d.job(now)
 	} else {
 		w.Run, err = d.run(now)
-		w.Late = err == nil && d.Run.Status != StatusCompleted
+		w.Late = err == nil && d.Run.Status != lifecycle.StatusCompleted
 	}
 	if err != nil {
-		return Webhook{}, err
+		return lifecycle.Webhook{}, err
 	}
 	return w, nil
 }
 
 func ignored(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrWebhookIgnored, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s", lifecycle.ErrWebhookIgnored, fmt.Sprintf(format, args...))
 }
 
-func malformed(field, why string) error { return &WebhookError{Field: field, Why: why} }
+func malformed(field, why string) error { return &Error{Field: field, Why: why} }
 
 // readDelivery decodes a body and checks what both events have.
 func readDelivery(body []byte) (delivery, error) {
@@ -174,16 +168,16 @@ func readDelivery(body []byte) (delivery, error) {
 }
 
 // job is the job of a workflow_job.
-func (d delivery) job(now time.Time) (*WorkflowJob, error) {
+func (d delivery) job(now time.Time) (*lifecycle.WorkflowJob, error) {
 	j := d.Job
 	switch {
 	case j == nil:
-		return nil, malformed(EventWorkflowJob, "is missing")
-	case d.Action != StatusQueued && d.Action != StatusInProgress && d.Action != StatusCompleted:
+		return nil, malformed(lifecycle.EventWorkflowJob, "is missing")
+	case d.Action != lifecycle.StatusQueued && d.Action != lifecycle.StatusInProgress && d.Action != lifecycle.StatusCompleted:
 		return nil, ignored("a job's action %s brings nothing to do", d.Action)
 	}
-	in := fields{of: EventWorkflowJob, now: now}
-	out := &WorkflowJob{
+	in := fields{of: lifecycle.EventWorkflowJob, now: now}
+	out := &lifecycle.WorkflowJob{
 		ID: in.id("id", j.ID), Repository: d.Repository.FullName,
 		RunID: strconv.FormatInt(in.id("run_id", j.RunID), 10), RunAttempt: in.attempt(j.RunAttempt),
 		Labels: j.Labels, Status: further(d.Action, in.word("status", j.Status)), Conclusion: in.wordOrNone("conclusion", j.Conclusion),
@@ -199,7 +193,7 @@ func (d delivery) job(now time.Time) (*WorkflowJob, error) {
 		return nil, in.err
 	case out.QueuedAt.IsZero():
 		return nil, malformed("workflow_job.created_at", "is missing")
-	case d.Action == StatusQueued && now.Sub(out.QueuedAt) > staleQueued:
+	case d.Action == lifecycle.StatusQueued && now.Sub(out.QueuedAt) > staleQueued:
 		return nil, ignored("the job was queued at %s, and GitHub gives up a job after 24 h", out.QueuedAt.Format(time.RFC3339))
 	case !labelsFit(j.Labels):
 		return nil, ignored("no runner has such labels")
@@ -210,7 +204,7 @@ func (d delivery) job(now time.Time) (*WorkflowJob, error) {
 // further is the later of two statuses in a job's life. An unknown one, such as
 // waiting, comes before all.
 func further(a, b string) string {
-	life := []string{StatusQueued, StatusInProgress, StatusCompleted}
+	life := []string{lifecycle.StatusQueued, lifecycle.StatusInProgress, lifecycle.StatusCompleted}
 	if slices.Index(life, b) > slices.Index(life, a) {
 		return b
 	}
@@ -230,20 +224,20 @@ func labelsFit(labels []string) bool {
 }
 
 // run is the run of a workflow_run.
-func (d delivery) run(now time.Time) (*WorkflowRun, error) {
+func (d delivery) run(now time.Time) (*lifecycle.WorkflowRun, error) {
 	r := d.Run
 	switch {
 	case r == nil:
-		return nil, malformed(EventWorkflowRun, "is missing")
-	case d.Action != StatusCompleted:
+		return nil, malformed(lifecycle.EventWorkflowRun, "is missing")
+	case d.Action != lifecycle.StatusCompleted:
 		return nil, ignored("a run's action %s brings nothing to do", d.Action)
 	}
-	in := fields{of: EventWorkflowRun, now: now}
-	out := &WorkflowRun{
+	in := fields{of: lifecycle.EventWorkflowRun, now: now}
+	out := &lifecycle.WorkflowRun{
 		RunID: strconv.FormatInt(in.id("id", r.ID), 10), RunAttempt: in.attempt(r.RunAttempt),
 		Repository: d.Repository.FullName, RepositoryID: d.Repository.ID, OwnerID: d.Repository.Owner.ID,
 		Event: in.wordOrNone("event", r.Event), HeadBranch: known(r.HeadBranch, maxBranch), Path: known(r.Path, maxPath),
-		Status: StatusCompleted, Conclusion: in.wordOrNone("conclusion", r.Conclusion),
+		Status: lifecycle.StatusCompleted, Conclusion: in.wordOrNone("conclusion", r.Conclusion),
 	}
 	in.word("status", r.Status)
 	if r.HeadRepository != nil {
@@ -333,7 +327,7 @@ func (f *fields) time(field, v string) time.Time {
 	case err != nil:
 		f.wrong(field, "is no time")
 	case t.Sub(f.now) > webhookAhead && f.err == nil:
-		f.err = &WebhookError{Field: f.of + "." + field, Why: fmt.Sprintf("is more than %s ahead of our clock", webhookAhead), Future: true}
+		f.err = &Error{Field: f.of + "." + field, Why: fmt.Sprintf("is more than %s ahead of our clock", webhookAhead), Future: true}
 	}
 	return t.UTC()
 }

@@ -1,4 +1,4 @@
-package lifecycle_test
+package webhook_test
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remuda-ci/remuda/internal/github/webhook"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -20,7 +21,7 @@ import (
 // which begins with event and action.
 func exampleDeliveries(t testing.TB) map[string][]byte {
 	t.Helper()
-	paths, err := filepath.Glob("../githubsim/testdata/webhooks/*.json")
+	paths, err := filepath.Glob("../../githubsim/testdata/webhooks/*.json")
 	if err != nil || len(paths) < 8 {
 		t.Fatalf("only %d examples: %v", len(paths), err)
 	}
@@ -34,6 +35,8 @@ func exampleDeliveries(t testing.TB) map[string][]byte {
 }
 
 const delivery = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
+
+var now = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 // TestGitHubsOwnExamples: what GitHub gives as examples is taken, some minutes
 // after it happened, and is ignored when it is of no use.
@@ -57,7 +60,7 @@ func TestGitHubsOwnExamples(t *testing.T) {
 			if event == lifecycle.EventWorkflowRun {
 				at = times.Run.At
 			}
-			w, err := lifecycle.ParseWebhook(event, delivery, body, at.Add(10*time.Minute))
+			w, err := webhook.Parse(event, delivery, body, at.Add(10*time.Minute))
 			if action == "waiting" || action == "requested" {
 				if !errors.Is(err, lifecycle.ErrWebhookIgnored) {
 					t.Errorf("got %+v, %v", w, err)
@@ -77,10 +80,10 @@ func TestGitHubsOwnExamples(t *testing.T) {
 	}
 }
 
-func TestParseWebhookOfAJob(t *testing.T) {
+func TestParseOfAJob(t *testing.T) {
 	body := exampleDeliveries(t)["workflow_job.completed.1"]
 	at := time.Date(2021, 8, 5, 10, 40, 0, 0, time.UTC)
-	got, err := lifecycle.ParseWebhook("workflow_job", delivery, body, at)
+	got, err := webhook.Parse("workflow_job", delivery, body, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,10 +101,10 @@ func TestParseWebhookOfAJob(t *testing.T) {
 	}
 }
 
-func TestParseWebhookOfARun(t *testing.T) {
+func TestParseOfARun(t *testing.T) {
 	body := exampleDeliveries(t)["workflow_run.completed.2"]
 	at := time.Date(2020, 10, 5, 16, 34, 0, 0, time.UTC)
-	got, err := lifecycle.ParseWebhook("workflow_run", delivery, body, at)
+	got, err := webhook.Parse("workflow_run", delivery, body, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +130,8 @@ const (
 		"updated_at":"2026-03-02T11:59:30Z","head_repository":{"id":5}},"repository":{"id":5,"full_name":"acme/web","owner":{"id":6}}}`
 )
 
-// TestParseWebhookRefuses: each case changes one thing of a delivery that is fine.
-func TestParseWebhookRefuses(t *testing.T) {
+// TestParseRefuses: each case changes one thing of a delivery that is fine.
+func TestParseRefuses(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	tests := []struct {
 		name, event, old, new, field string
@@ -174,8 +177,8 @@ func TestParseWebhookRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w, err := lifecycle.ParseWebhook(tt.event, delivery, []byte(changed(t, tt.event, tt.old, tt.new)), now)
-			var wrong *lifecycle.WebhookError
+			w, err := webhook.Parse(tt.event, delivery, []byte(changed(t, tt.event, tt.old, tt.new)), now)
+			var wrong *webhook.Error
 			if !errors.As(err, &wrong) {
 				t.Fatalf("got %+v, %v", w, err)
 			}
@@ -202,7 +205,7 @@ func changed(t *testing.T, event, old, replacement string) string {
 	return strings.Replace(body, old, replacement, 1)
 }
 
-func TestParseWebhookIgnores(t *testing.T) {
+func TestParseIgnores(t *testing.T) {
 	tests := []struct{ name, event, old, new, why string }{
 		{"a ping", "ping", jobBody, `{"zen":"Design for failure."}`, `events "ping" are of no use`},
 		{"another event", "push", jobBody, `{}`, `events "push" are of no use`},
@@ -217,7 +220,7 @@ func TestParseWebhookIgnores(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w, err := lifecycle.ParseWebhook(tt.event, delivery, []byte(changed(t, tt.event, tt.old, tt.new)), now)
+			w, err := webhook.Parse(tt.event, delivery, []byte(changed(t, tt.event, tt.old, tt.new)), now)
 			if !errors.Is(err, lifecycle.ErrWebhookIgnored) || !strings.HasPrefix(err.Error(), "ignored: "+tt.why) || len(err.Error()) > 200 {
 				t.Errorf("got %+v, %v", w, err)
 			}
@@ -225,8 +228,8 @@ func TestParseWebhookIgnores(t *testing.T) {
 	}
 }
 
-// TestParseWebhookAtItsBounds: what is just within the bounds is taken.
-func TestParseWebhookAtItsBounds(t *testing.T) {
+// TestParseAtItsBounds: what is just within the bounds is taken.
+func TestParseAtItsBounds(t *testing.T) {
 	tests := []struct{ name, event, old, new string }{
 		{"as it is", "workflow_job", jobBody, jobBody},
 		{"no attempt", "workflow_job", `"run_attempt":2`, `"run_attempt":null`},
@@ -242,7 +245,7 @@ func TestParseWebhookAtItsBounds(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w, err := lifecycle.ParseWebhook(tt.event, delivery, []byte(changed(t, tt.event, tt.old, tt.new)), now)
+			w, err := webhook.Parse(tt.event, delivery, []byte(changed(t, tt.event, tt.old, tt.new)), now)
 			if err != nil {
 				t.Errorf("got %+v, %v", w, err)
 			}
@@ -251,45 +254,45 @@ func TestParseWebhookAtItsBounds(t *testing.T) {
 }
 
 // The status beside an action is another at times.
-func TestParseWebhookWithAnotherStatus(t *testing.T) {
+func TestParseWithAnotherStatus(t *testing.T) {
 	for _, tt := range []struct{ action, status, want string }{
 		{"queued", "queued", "queued"}, {"queued", "waiting", "queued"}, {"queued", "in_progress", "in_progress"}, {"queued", "completed", "completed"},
 		{"in_progress", "queued", "in_progress"}, {"in_progress", "completed", "completed"}, {"completed", "queued", "completed"},
 	} {
 		body := strings.NewReplacer(`"action":"queued"`, `"action":"`+tt.action+`"`, `"status":"queued"`, `"status":"`+tt.status+`"`).Replace(jobBody)
-		w, err := lifecycle.ParseWebhook("workflow_job", delivery, []byte(body), now)
+		w, err := webhook.Parse("workflow_job", delivery, []byte(body), now)
 		if err != nil || w.Action != tt.action || w.Job.Status != tt.want || w.Late {
 			t.Errorf("%s and %s: got %+v, %v", tt.action, tt.status, w.Job, err)
 		}
 	}
 	for status, late := range map[string]bool{"completed": false, "queued": true, "in_progress": true} {
 		body := changed(t, "workflow_run", `"status":"completed"`, `"status":"`+status+`"`)
-		w, err := lifecycle.ParseWebhook("workflow_run", delivery, []byte(body), now)
+		w, err := webhook.Parse("workflow_run", delivery, []byte(body), now)
 		if err != nil || w.Run.Status != "completed" || w.Late != late {
 			t.Errorf("a completed run that is %s: got %+v, late: %t, %v", status, w.Run, w.Late, err)
 		}
 	}
-	if _, err := lifecycle.ParseWebhook("workflow_run", delivery, []byte(changed(t, "workflow_run", `"status":"completed"`, `"status":""`)), now); err == nil {
+	if _, err := webhook.Parse("workflow_run", delivery, []byte(changed(t, "workflow_run", `"status":"completed"`, `"status":""`)), now); err == nil {
 		t.Error("a run without a status is taken")
 	}
 }
 
-func TestParseWebhookWithoutCreation(t *testing.T) {
+func TestParseWithoutCreation(t *testing.T) {
 	body := changed(t, "workflow_job", `"created_at":"2026-03-02T11:59:00Z",`, "")
-	w, err := lifecycle.ParseWebhook("workflow_job", delivery, []byte(body), now)
+	w, err := webhook.Parse("workflow_job", delivery, []byte(body), now)
 	if err != nil || !w.Job.QueuedAt.Equal(now.Add(-time.Minute)) {
 		t.Errorf("got %+v, %v", w.Job, err)
 	}
 }
 
 // What people choose and cannot be stored does not keep a run from its release.
-func TestParseWebhookWithOddNames(t *testing.T) {
+func TestParseWithOddNames(t *testing.T) {
 	for name, replacement := range map[string]string{
 		"a long branch":         strings.Repeat("x", 2000),
 		"a branch of two lines": `a\nb`,
 	} {
 		body := changed(t, "workflow_run", `"head_branch":"main"`, `"head_branch":"`+replacement+`"`)
-		w, err := lifecycle.ParseWebhook("workflow_run", delivery, []byte(body), now)
+		w, err := webhook.Parse("workflow_run", delivery, []byte(body), now)
 		if err != nil || w.Run.HeadBranch != "" || w.Run.Path != ".github/workflows/ci.yml" {
 			t.Errorf("%s: got %+v, %v", name, w.Run, err)
 		}
@@ -301,17 +304,17 @@ func TestDeliveryIDs(t *testing.T) {
 		delivery: true, "1": true, strings.Repeat("A", 64): true,
 		"": false, strings.Repeat("A", 65): false, "a b": false, "a\n": false, "../x": false, "é": false,
 	} {
-		_, err := lifecycle.ParseWebhook("workflow_job", id, []byte(jobBody), now)
-		var wrong *lifecycle.WebhookError
+		_, err := webhook.Parse("workflow_job", id, []byte(jobBody), now)
+		var wrong *webhook.Error
 		if (err == nil) != fine || (err != nil && (!errors.As(err, &wrong) || wrong.Field != "delivery id")) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
 }
 
-// FuzzParseWebhook: whatever is delivered, it does not panic, says one of the
+// FuzzParse: whatever is delivered, it does not panic, says one of the
 // things that it may say, and what it takes is within the bounds.
-func FuzzParseWebhook(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	for name, body := range exampleDeliveries(f) {
 		event, _, _ := strings.Cut(name, ".")
 		f.Add(event, delivery, trimmed(f, body))
@@ -320,8 +323,8 @@ func FuzzParseWebhook(f *testing.F) {
 	f.Add("workflow_run", delivery, []byte(runBody))
 	f.Add("ping", "1", []byte(`{"zen":"x","hook_id":1}`))
 	f.Fuzz(func(t *testing.T, event, id string, body []byte) {
-		w, err := lifecycle.ParseWebhook(event, id, body, now)
-		var wrong *lifecycle.WebhookError
+		w, err := webhook.Parse(event, id, body, now)
+		var wrong *webhook.Error
 		switch {
 		case err == nil:
 			checkWebhook(t, w)

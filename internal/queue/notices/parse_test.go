@@ -1,4 +1,4 @@
-package lifecycle_test
+package notices_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/queue/notices"
 )
 
 // event is one of EventBridge's, as EC2's user guide shows them.
@@ -24,7 +25,7 @@ const (
 	stateChange = "EC2 Instance State-change Notification"
 )
 
-func TestParseNotice(t *testing.T) {
+func TestParse(t *testing.T) {
 	of := func(kind lifecycle.NoticeKind) lifecycle.Notice {
 		return lifecycle.Notice{InstanceID: "i-1234567890abcdef0", Kind: kind, At: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)}
 	}
@@ -58,11 +59,11 @@ func TestParseNotice(t *testing.T) {
 		"too long":          {body: strings.Repeat(" ", 16<<10) + terminate, says: "at most 16384 allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := lifecycle.ParseNotice([]byte(test.body))
+			got, err := notices.Parse([]byte(test.body))
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if errors.Is(err, lifecycle.ErrNoticeIgnored) != test.ignored || (err != nil) != (test.ignored || test.says != "") {
+			if errors.Is(err, notices.ErrIgnored) != test.ignored || (err != nil) != (test.ignored || test.says != "") {
 				t.Errorf("error %v", err)
 			}
 			if test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
@@ -72,15 +73,15 @@ func TestParseNotice(t *testing.T) {
 	}
 }
 
-// FuzzParseNotice: what is let through is whole, and no input is told back at
+// FuzzParse: what is let through is whole, and no input is told back at
 // length.
-func FuzzParseNotice(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	f.Add([]byte(event(warning, `{"instance-id":"i-1234567890abcdef0","instance-action":"terminate"}`)))
 	f.Add([]byte(event(rebalance, `{"instance-id":"i-1234567890abcdef0"}`)))
 	f.Add([]byte(event(stateChange, `{"instance-id":"i-1234567890abcdef0","state":"stopping"}`)))
 	f.Add([]byte(`{"version":"0","source":"aws.ec2","detail-type":"` + warning + `","detail":[]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		n, err := lifecycle.ParseNotice(body)
+		n, err := notices.Parse(body)
 		whole := strings.HasPrefix(n.InstanceID, "i-") && len(n.InstanceID) <= 19 && n.Kind != "" && !n.At.IsZero()
 		if (err == nil) != whole || err != nil && n != (lifecycle.Notice{}) {
 			t.Errorf("%+v, %v", n, err)
