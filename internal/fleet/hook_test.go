@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -259,6 +260,45 @@ func TestARunMayHaveSoManyHosts(t *testing.T) {
 		w.release(ctx, "5", true)
 		if err := ask("d", 3); err != nil {
 			t.Errorf("after a release: got %v", err)
+		}
+	})
+}
+
+// Five requests of one run that are all written before the first is checked do not
+// refuse each other: the first two in their order get their hosts.
+func TestRequestsAtOnceGetWhatTheRunMayHave(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		var all []*fleet.Provision
+		for _, id := range []string{"c", "a", "e", "b", "d"} {
+			d := demand("5", id, 1)
+			d.MaxHosts = 2
+			p, err := w.fleet.NewProvision(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.Step(ctx, time.Now()); err != nil { // its row is written
+				t.Fatal(err)
+			}
+			all = append(all, p)
+		}
+		errs := make([]error, len(all))
+		var driving sync.WaitGroup
+		for i, p := range all {
+			driving.Go(func() { errs[i] = w.fleet.Drive(ctx, p, patience) })
+		}
+		driving.Wait()
+		var got []string
+		for i, p := range all {
+			if q := p.Request(); q.Outcome == lifecycle.OutcomeReady && errs[i] == nil {
+				got = append(got, q.RequestID)
+			}
+		}
+		slices.Sort(got)
+		if want := []string{"a", "b"}; !slices.Equal(got, want) {
+			t.Errorf("requests %v got their hosts, want %v: %v", got, want, errors.Join(errs...))
+		}
+		if n := len(w.serving("5")); n != 2 {
+			t.Errorf("%d hosts serve the run, want 2", n)
 		}
 	})
 }

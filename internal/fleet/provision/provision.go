@@ -1,11 +1,13 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
@@ -59,6 +61,8 @@ type Provision struct {
 	// checked first whether the host that it replaces is still wanted, and whether the
 	// run stays within MaxHosts.
 	checkReplaced, checkLimit bool
+	// limitTries counts how often checkLimit waited for later requests.
+	limitTries int
 	// search is what the request does for the hosts that it lacks.
 	search search
 	sel    selection
@@ -220,21 +224,30 @@ func (p *Provision) untouched() bool {
 
 // checkRunLimit refuses the request if the run has more hosts with it than it may
 // have. It looks after its row is written, so that of two requests made at once
-// at least one sees the other.
+// at least one sees the other. If only later requests are in its way, it waits until
+// they are settled: they give way to it, and if each refused itself for the others, the
+// run would get no host.
 func (p *Provision) checkRunLimit(ctx context.Context, now time.Time) (op.Progress, error) {
 	requests, err := p.env.Store.RequestsOfRun(ctx, p.q.Repository, p.q.RunID)
 	if err != nil {
 		return op.Again, fmt.Errorf("list requests of run %s: %w", p.q.RunID, err)
 	}
-	hosts, err := p.env.hostsAsked(ctx, requests)
-	if err != nil {
+	all, first, err := p.env.hostsAsked(ctx, p.q, requests)
+	switch {
+	case err != nil:
 		return op.Again, err
-	}
-	if hosts <= p.q.MaxHosts {
+	case all <= p.q.MaxHosts:
 		p.checkLimit, p.search = false, reserving
 		return op.Again, nil
+	case first > p.q.MaxHosts || !now.Before(p.q.Deadline):
+		return p.giveUpShort(ctx, fmt.Sprintf("run %s would have %d hosts, and may have %d at once", p.q.RunID, all, p.q.MaxHosts), now)
 	}
-	return p.giveUpShort(ctx, fmt.Sprintf("run %s would have %d hosts, and may have %d at once", p.q.RunID, hosts, p.q.MaxHosts), now)
+	if !slices.ContainsFunc(requests, func(q lifecycle.Request) bool { return q.RequestID == p.q.RequestID && q.Version == p.q.Version }) {
+		p.reload() // it was released, or another replica goes on with it
+		return op.Again, nil
+	}
+	p.limitTries++
+	return op.Wait(p.env.Ops.Backoff(p.limitTries)), nil
 }
 
 // giveUpShort settles a request that has no host and can never get one.
@@ -246,18 +259,19 @@ func (p *Provision) giveUpShort(ctx context.Context, why string, now time.Time) 
 	})
 }
 
-// hostsAsked counts the hosts that the requests have or wait for.
-func (pr *Provisioner) hostsAsked(ctx context.Context, requests []lifecycle.Request) (int, error) {
-	hosts := 0
-	for _, q := range requests {
+// hostsAsked counts the hosts that the requests of q's run have or wait for: all of them, and
+// those of q, of requests before it and of settled ones.
+func (pr *Provisioner) hostsAsked(ctx context.Context, q lifecycle.Request, requests []lifecycle.Request) (all, first int, err error) {
+	for _, other := range requests {
+		hosts := 0
 		switch {
-		case q.Released():
-		case !q.Settled():
-			hosts += q.Spec.Count
-		case len(q.Taken) > 0:
-			serving, _, err := pr.Hosts.OfRequest(ctx, q, nil)
+		case other.Released():
+		case !other.Settled():
+			hosts = other.Spec.Count
+		case len(other.Taken) > 0:
+			serving, _, err := pr.Hosts.OfRequest(ctx, other, nil)
 			if err != nil {
-				return 0, err
+				return 0, 0, err
 			}
 			for _, r := range serving {
 				if r.ReplacedBy == "" { // the request for another one in its place counts
@@ -265,8 +279,18 @@ func (pr *Provisioner) hostsAsked(ctx context.Context, requests []lifecycle.Requ
 				}
 			}
 		}
+		all += hosts
+		if other.Settled() || createdOrder(other, q) <= 0 {
+			first += hosts
+		}
 	}
-	return hosts, nil
+	return all, first, nil
+}
+
+// createdOrder is an order of requests that all replicas agree on. It is the order of
+// their clocks, which differ, so a later request may have been there first.
+func createdOrder(a, b lifecycle.Request) int {
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.RequestID, b.RequestID))
 }
 
 // tokenMargin is how long a registration token must still be valid to be given to a
