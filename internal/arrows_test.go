@@ -121,7 +121,17 @@ var rooms = []room{
 		"it lays out what a daemon on one machine needs; the daemon itself is wired by main"},
 	{"internal/instrument", []string{"internal/fleet", "internal/github", "internal/services", "internal/services/model", "internal/lifecycle", "internal/telemetry"},
 		"it measures by the ports, whatever adapter is behind them"},
+	{"internal/sim/engine", []string{"internal/fleet/op", "internal/agent", "internal/lifecycle"},
+		"it steps actors and draws lots, whatever the world is"},
+	{"internal/sim/world", []string{
+		"internal/sim/engine", "internal/fleet/ports", "internal/agent", "internal/policy", "internal/lifecycle",
+		"internal/services/model", "internal/store", "internal/queue", "internal/compute",
+	}, "it is what a fleet acts on: what happens in it goes to observers, so it knows neither the rules nor the lives"},
+	{"internal/sim/rules", []string{
+		"internal/sim/world", "internal/sim/engine", "internal/fleet", "internal/agent", "internal/policy", "internal/lifecycle", "internal/services/model",
+	}, "it observes a world and does nothing in it"},
 	{"internal/sim", []string{
+		"internal/sim/rules", "internal/sim/world", "internal/sim/engine",
 		"internal/fleet", "internal/fleet/op", "internal/agent", "internal/policy", "internal/lifecycle",
 		"internal/services", "internal/services/workqueue", "internal/services/model",
 		"internal/store", "internal/queue", "internal/compute",

@@ -20,7 +20,7 @@ import (
 // waited are functions of sequential rooms that may start a goroutine, since they
 // wait for its end before they do anything else, and why they need one.
 var waited = map[string]string{
-	"internal/sim/services.go: makeStep": "a step that fell ends with runtime.Goexit, which would end the simulator itself",
+	"internal/sim/engine/beside.go: MakeStep": "a step that fell ends with runtime.Goexit, which would end the simulator itself",
 }
 
 // shared are imports that nothing needs in a room where one goroutine runs.

@@ -7,18 +7,19 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
+	"github.com/remuda-ci/remuda/internal/sim/world"
 )
 
-// run is a workflow run with the callers that act for it.
-type run struct {
-	w          *world
-	repository string
-	id         string
-	attempt    int
-	asks       int // requests made
-	open       int // jobs that have not ended
-	served     bool
-	over       bool // its jobs are done, or it was given up
+// caller acts for a workflow run.
+type caller struct {
+	world.Run
+	l       *life
+	attempt int
+	asks    int // requests made
+	open    int // jobs that have not ended
+	served  bool
+	over    bool // its jobs are done, or it was given up
 }
 
 // runLength bounds how long a run waits for its jobs before it is cancelled.
@@ -33,114 +34,116 @@ type workload struct {
 	releaseAfter                 time.Duration // mean time until a run is released while it is provisioned
 }
 
-func (w *world) drawWorkload() workload {
+func (l *life) drawWorkload() workload {
 	t := workload{
-		repositories: repositories, pools: []string{"default", "default", "owner", "once"},
+		repositories: world.Repositories, pools: []string{"default", "default", "owner", "once"},
 		classes: []string{"small", "large"}, spot: 0.3, jobLength: time.Minute, releaseAfter: 20 * time.Second,
 	}
-	switch w.rng.IntN(4) {
+	switch l.Rand.IntN(4) {
 	case 0:
-		t.repositories, t.pools, t.classes, t.spot = repositories[:1], []string{"default"}, []string{"small"}, 0
+		t.repositories, t.pools, t.classes, t.spot = world.Repositories[:1], []string{"default"}, []string{"small"}, 0
 	case 1:
-		t.repositories, t.pools, t.classes, t.spot = repositories[:2], []string{"owner"}, []string{"small"}, 0
+		t.repositories, t.pools, t.classes, t.spot = world.Repositories[:2], []string{"owner"}, []string{"small"}, 0
 	case 2:
 		t.pools, t.classes = []string{"default", "owner"}, []string{"small"}
 	}
-	if w.rng.IntN(3) > 0 {
+	if l.Rand.IntN(3) > 0 {
 		t.jobLength, t.releaseAfter = 15*time.Second, 4*time.Second
 	}
 	return t
 }
 
 // beginCallers starts new runs at random times while the faults last, as long as there are fewer machines than configured.
-func (w *world) beginCallers() {
-	mean := 6 * time.Minute / time.Duration(w.cfg.Hosts)
+func (l *life) beginCallers() {
+	mean := 6 * time.Minute / time.Duration(l.Config.Hosts)
 	var again func()
 	again = func() {
-		if !w.chaos {
+		if !l.Chaos {
 			return
 		}
-		if len(w.living()) < w.cfg.Hosts {
-			w.newRun()
+		if len(l.Living()) < l.Config.Hosts {
+			l.newRun()
 		}
-		w.after(w.exp(mean, 5*time.Minute), again)
+		l.After(l.Exp(mean, 5*time.Minute), again)
 	}
-	w.after(0, again)
+	l.After(0, again)
 }
 
-func (w *world) newRun() {
-	r := &run{w: w, repository: w.workload.repositories[w.rng.IntN(len(w.workload.repositories))], id: fmt.Sprintf("run-%d", len(w.runs)+1), attempt: 1}
-	w.runs = append(w.runs, r)
+func (l *life) newRun() {
+	r := &caller{l: l, attempt: 1, Run: world.Run{
+		Repository: l.workload.repositories[l.Rand.IntN(len(l.workload.repositories))], ID: fmt.Sprintf("run-%d", len(l.Runs)+1),
+	}}
+	l.Runs = append(l.Runs, r.Run)
 	r.provision()
-	w.after(runLength, r.finish)
-	if w.chance(FaultSecondRequest) {
-		w.after(w.exp(10*time.Second, time.Minute), r.provision)
+	l.After(runLength, r.finish)
+	if l.Chance(engine.FaultSecondRequest) {
+		l.After(l.Exp(10*time.Second, time.Minute), r.provision)
 	}
-	if w.chance(FaultReleaseInterim) {
-		w.after(w.exp(w.workload.releaseAfter, 5*time.Minute), func() { r.release(0, false) })
+	if l.Chance(engine.FaultReleaseInterim) {
+		l.After(l.Exp(l.workload.releaseAfter, 5*time.Minute), func() { r.release(0, false) })
 	}
-	if w.chance(FaultEarlyRelease) {
-		w.after(w.exp(3*time.Minute, 20*time.Minute), func() { r.release(r.attempt, w.rng.IntN(2) == 0) })
+	if l.Chance(engine.FaultEarlyRelease) {
+		l.After(l.Exp(3*time.Minute, 20*time.Minute), func() { r.release(r.attempt, l.Rand.IntN(2) == 0) })
 	}
 }
 
 // demand draws what a request asks for.
-func (r *run) demand() fleet.Demand {
-	w := r.w
+func (r *caller) demand() fleet.Demand {
+	l := r.l
 	r.asks++
-	pick := func(s ...string) string { return s[w.rng.IntN(len(s))] }
-	count := 1 + w.rng.IntN(min(4, w.cfg.Hosts))
+	pick := func(s ...string) string { return s[l.Rand.IntN(len(s))] }
+	count := 1 + l.Rand.IntN(min(4, l.Config.Hosts))
 	spec := lifecycle.Spec{
-		RunAttempt: r.attempt, Count: count, MinimumCount: 1 + w.rng.IntN(count),
-		Pool: pick(w.workload.pools...), ResourceClass: pick(w.workload.classes...),
-		Timeout: w.between(time.Minute, 10*time.Minute), AllowOnDemand: w.rng.IntN(2) == 0,
+		RunAttempt: r.attempt, Count: count, MinimumCount: 1 + l.Rand.IntN(count),
+		Pool: pick(l.workload.pools...), ResourceClass: pick(l.workload.classes...),
+		Timeout: l.Between(time.Minute, 10*time.Minute), AllowOnDemand: l.Rand.IntN(2) == 0,
 	}
-	if w.rng.Float64() < w.workload.spot {
+	if l.Rand.Float64() < l.workload.spot {
 		spec.UsageClass = lifecycle.UsageSpot
 	}
-	if w.rng.IntN(4) == 0 {
-		spec.MaxRuntime = w.between(8*time.Minute, 15*time.Minute)
+	if l.Rand.IntN(4) == 0 {
+		spec.MaxRuntime = l.Between(8*time.Minute, 15*time.Minute)
 	}
 	return fleet.Demand{
-		Repository: r.repository, RunID: r.id, RequestID: fmt.Sprintf("%s-ask-%d", r.id, r.asks), Spec: spec,
+		Repository: r.Repository, RunID: r.ID, RequestID: fmt.Sprintf("%s-ask-%d", r.ID, r.asks), Spec: spec,
 	}
 }
 
 // provision asks for hosts, and retries as callers do.
-func (r *run) provision() {
+func (r *caller) provision() {
 	d := r.demand()
 	r.ask(d, 5)
-	switch w := r.w; {
-	case w.chance(FaultCallerRetries):
-		w.after(w.exp(10*time.Second, 5*time.Minute), func() { r.ask(d, 0) })
-	case w.chance(FaultCallerDiffers):
+	switch l := r.l; {
+	case l.Chance(engine.FaultCallerRetries):
+		l.After(l.Exp(10*time.Second, 5*time.Minute), func() { r.ask(d, 0) })
+	case l.Chance(engine.FaultCallerDiffers):
 		other := d
 		other.Spec.Count++
-		w.after(w.exp(10*time.Second, 5*time.Minute), func() { r.ask(other, 0) })
+		l.After(l.Exp(10*time.Second, 5*time.Minute), func() { r.ask(other, 0) })
 	}
 }
 
-func (r *run) ask(d fleet.Demand, tries int) {
-	w := r.w
+func (r *caller) ask(d fleet.Demand, tries int) {
+	l := r.l
 	again := func() {
 		if tries > 0 && !r.over {
-			w.after(w.between(time.Second, 20*time.Second), func() { r.ask(d, tries-1) })
+			l.After(l.Between(time.Second, 20*time.Second), func() { r.ask(d, tries-1) })
 		}
 	}
-	replica := w.anyReplica()
+	replica := l.anyReplica()
 	if replica == nil {
 		again()
 		return
 	}
-	op := must1(replica.fleet.NewProvision(d))
-	w.tell(replica.name, "provision", fmt.Sprintf("%s %s of %s: %d, at least %d", d.RequestID, d.Spec.Pool, d.Repository, d.Spec.Count, d.Spec.MinimumCount))
+	op := engine.Must1(replica.fleet.NewProvision(d))
+	l.Tell(replica.name, "provision", fmt.Sprintf("%s %s of %s: %d, at least %d", d.RequestID, d.Spec.Pool, d.Repository, d.Spec.Count, d.Spec.MinimumCount))
 	c := replica.drive("provision "+d.RequestID, op, func(err error) {
-		w.tell(replica.name, "provision over", fmt.Sprintf("%s: %v", d.RequestID, err))
+		l.Tell(replica.name, "provision over", fmt.Sprintf("%s: %v", d.RequestID, err))
 		var short *fleet.ShortError
 		var released *fleet.ReleasedError
 		switch {
 		case err == nil:
-			w.provisioned(op.Request(), op.Instances())
+			l.rules.Provisioned(op.Request(), op.Instances())
 			r.serve(len(op.Instances()))
 		case errors.As(err, &short), errors.As(err, &released), errors.Is(err, fleet.ErrSpecDiffers):
 			r.finish()
@@ -149,116 +152,116 @@ func (r *run) ask(d fleet.Demand, tries int) {
 			again()
 		}
 	})
-	if w.chance(FaultCallerLeaves) {
-		w.after(w.exp(20*time.Second, 10*time.Minute), func() { c.left = true })
+	if l.Chance(engine.FaultCallerLeaves) {
+		l.After(l.Exp(20*time.Second, 10*time.Minute), func() { c.left = true })
 	}
 }
 
 // serve queues the jobs of the run, once.
-func (r *run) serve(hosts int) {
-	w := r.w
+func (r *caller) serve(hosts int) {
+	l := r.l
 	if r.served || r.over {
 		return
 	}
 	r.served = true
-	if w.chance(FaultNoJobs) {
-		w.after(w.between(time.Minute, 10*time.Minute), r.finish)
+	if l.Chance(engine.FaultNoJobs) {
+		l.After(l.Between(time.Minute, 10*time.Minute), r.finish)
 		return
 	}
-	jobs := hosts + w.rng.IntN(2*hosts+1)
+	jobs := hosts + l.Rand.IntN(2*hosts+1)
 	for i := range jobs {
-		r.job(fmt.Sprintf("%s.%d job %d", r.id, r.attempt, i), r.id)
+		r.job(fmt.Sprintf("%s.%d job %d", r.ID, r.attempt, i), r.ID)
 	}
-	if w.chance(FaultForeignJob) {
-		r.job("foreign job at "+r.id, "stranger-"+r.id)
+	if l.Chance(engine.FaultForeignJob) {
+		r.job("foreign job at "+r.ID, "stranger-"+r.ID)
 	}
 }
 
-func (r *run) job(name, runID string) {
-	w := r.w
+func (r *caller) job(name, runID string) {
+	l := r.l
 	r.open++
-	j := &job{name: name, repository: r.repository, runID: runID, label: r.id, length: w.exp(w.workload.jobLength, 12*time.Minute)}
-	j.done = func() {
+	j := &world.Job{Name: name, Repository: r.Repository, RunID: runID, Label: r.ID, Length: l.Exp(l.workload.jobLength, 12*time.Minute)}
+	j.Done = func() {
 		if r.open--; r.open == 0 {
 			r.finish()
 		}
 	}
-	w.after(w.exp(5*time.Second, time.Minute), func() {
+	l.After(l.Exp(5*time.Second, time.Minute), func() {
 		if !r.over {
-			w.github.enqueue(j)
+			l.GitHub.Enqueue(j)
 		}
 	})
 }
 
 // finish ends the run: its hosts are given back, in one way or another, or it
 // runs once more.
-func (r *run) finish() {
-	w := r.w
+func (r *caller) finish() {
+	l := r.l
 	if r.over {
 		return
 	}
 	r.over = true
-	w.github.drop(func(j *job) bool { return j.label != r.id })
+	l.GitHub.Drop(func(j *world.Job) bool { return j.Label != r.ID })
 	attempt := r.attempt
-	if w.chance(FaultNeverReleased) {
+	if l.Chance(engine.FaultNeverReleased) {
 		return
 	}
-	webhook := w.rng.IntN(3) > 0
+	webhook := l.Rand.IntN(3) > 0
 	if webhook {
 		r.webhook(attempt)
 	}
-	if !webhook || w.rng.IntN(3) > 0 {
-		w.after(w.exp(2*time.Second, 20*time.Second), func() { r.release(attempt, w.rng.IntN(2) == 0) })
+	if !webhook || l.Rand.IntN(3) > 0 {
+		l.After(l.Exp(2*time.Second, 20*time.Second), func() { r.release(attempt, l.Rand.IntN(2) == 0) })
 	}
-	if w.chance(FaultRerun) {
-		w.after(w.exp(30*time.Second, 5*time.Minute), r.rerun)
+	if l.Chance(engine.FaultRerun) {
+		l.After(l.Exp(30*time.Second, 5*time.Minute), r.rerun)
 	}
 }
 
 // rerun is a later attempt of the run, with a request of its own.
-func (r *run) rerun() {
-	if !r.w.chaos {
+func (r *caller) rerun() {
+	if !r.l.Chaos {
 		return
 	}
 	r.attempt++
 	r.over, r.served, r.open = false, false, 0
 	r.provision()
-	r.w.after(runLength, r.finish)
+	r.l.After(runLength, r.finish)
 }
 
 // webhook releases the run as GitHub's delivery does: late, and repeatedly.
-func (r *run) webhook(attempt int) {
-	w := r.w
-	late := w.exp(2*time.Second, 10*time.Second)
-	if w.chance(FaultWebhookLate) {
-		late = w.between(time.Minute, 15*time.Minute)
+func (r *caller) webhook(attempt int) {
+	l := r.l
+	late := l.Exp(2*time.Second, 10*time.Second)
+	if l.Chance(engine.FaultWebhookLate) {
+		late = l.Between(time.Minute, 15*time.Minute)
 	}
-	w.after(late, func() { r.release(attempt, false) })
-	if w.chance(FaultWebhookTwice) {
-		w.after(late+w.exp(time.Minute, 10*time.Minute), func() { r.release(attempt, false) })
+	l.After(late, func() { r.release(attempt, false) })
+	if l.Chance(engine.FaultWebhookTwice) {
+		l.After(late+l.Exp(time.Minute, 10*time.Minute), func() { r.release(attempt, false) })
 	}
 }
 
 // release gives the run's hosts back, and tries again when it could not.
-func (r *run) release(attempt int, wait bool) {
-	w := r.w
-	again := func() { w.after(w.between(time.Second, 20*time.Second), func() { r.release(attempt, wait) }) }
-	replica := w.anyReplica()
+func (r *caller) release(attempt int, wait bool) {
+	l := r.l
+	again := func() { l.After(l.Between(time.Second, 20*time.Second), func() { r.release(attempt, wait) }) }
+	replica := l.anyReplica()
 	if replica == nil {
 		again()
 		return
 	}
-	op := replica.fleet.NewRelease(r.repository, r.id, attempt, wait)
-	w.tell(replica.name, "release", fmt.Sprintf("%s attempt %d wait %t", r.id, attempt, wait))
-	began := w.now
-	replica.drive("release "+r.id, op, func(err error) {
-		w.tell(replica.name, "release over", fmt.Sprintf("%s: %v", r.id, err))
+	op := replica.fleet.NewRelease(r.Repository, r.ID, attempt, wait)
+	l.Tell(replica.name, "release", fmt.Sprintf("%s attempt %d wait %t", r.ID, attempt, wait))
+	began := l.Now
+	replica.drive("release "+r.ID, op, func(err error) {
+		l.Tell(replica.name, "release over", fmt.Sprintf("%s: %v", r.ID, err))
 		if err != nil && !errors.Is(err, errLeft) {
 			again()
 			return
 		}
 		if err == nil {
-			w.released(r.repository, r.id, attempt, began)
+			l.rules.Released(r.Repository, r.ID, attempt, began)
 		}
 	})
 }

@@ -8,6 +8,10 @@
 // every effect. At the end the faults stop, everything must settle, and nothing may be left
 // over. The same seed gives the same life, event for event.
 //
+// Below it, each importing those before it: engine (time, chance, crashes), world (the store,
+// the queue, the cloud, GitHub and the hosts) and rules. This package has the lives: replicas
+// of controld, callers, workers, operators and when faults strike.
+//
 // A story (Story, testdata/stories) is a scripted life without chance, for readers. The
 // planted bugs (testdata/bugs) are mistakes that the rules must catch.
 package sim

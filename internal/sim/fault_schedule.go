@@ -1,218 +1,135 @@
 package sim
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
+	"github.com/remuda-ci/remuda/internal/sim/world"
 )
 
 // scheduleFaults starts the faults that come at random times.
-func (w *world) scheduleFaults() {
-	w.recur(FaultStoreAway, func() bool {
-		w.storeAwayUntil = w.now.Add(w.between(10*time.Second, 4*time.Minute))
-		w.tell("world", "store away until", sinceEpoch(w.storeAwayUntil))
+func (l *life) scheduleFaults() {
+	l.Recur(engine.FaultStoreAway, func() bool {
+		l.StoreAwayUntil = l.Now.Add(l.Between(10*time.Second, 4*time.Minute))
+		l.Tell("world", "store away until", engine.SinceEpoch(l.StoreAwayUntil))
 		return true
 	})
-	w.recur(FaultGitHubAway, func() bool {
-		w.github.away = w.now.Add(w.between(30*time.Second, 12*time.Minute))
-		w.tell("world", "github away until", sinceEpoch(w.github.away))
-		w.at(w.github.away, w.github.assign)
+	l.Recur(engine.FaultGitHubAway, func() bool {
+		l.GitHub.Away = l.Now.Add(l.Between(30*time.Second, 12*time.Minute))
+		l.Tell("world", "github away until", engine.SinceEpoch(l.GitHub.Away))
+		l.At(l.GitHub.Away, l.GitHub.Assign)
 		return true
 	})
-	w.recur(FaultCloudAway, func() bool {
-		w.cloudAwayUntil = w.now.Add(w.between(30*time.Second, 6*time.Minute))
-		w.tell("world", "cloud away until", sinceEpoch(w.cloudAwayUntil))
+	l.Recur(engine.FaultCloudAway, func() bool {
+		l.CloudAwayUntil = l.Now.Add(l.Between(30*time.Second, 6*time.Minute))
+		l.Tell("world", "cloud away until", engine.SinceEpoch(l.CloudAwayUntil))
 		return true
 	})
-	w.recur(FaultShortage, func() bool {
-		w.compute.SetCapacity("*", w.rng.IntN(w.cfg.Hosts/2+1))
-		w.tell("world", "capacity short", "")
-		w.after(w.exp(3*time.Minute, 20*time.Minute), w.endShortage)
+	l.Recur(engine.FaultShortage, func() bool {
+		l.Compute.SetCapacity("*", l.Rand.IntN(l.Config.Hosts/2+1))
+		l.Tell("world", "capacity short", "")
+		l.After(l.Exp(3*time.Minute, 20*time.Minute), l.EndShortage)
 		return true
 	})
-	w.recur(FaultLeaked, func() bool {
-		w.leak()
+	l.Recur(engine.FaultLeaked, func() bool {
+		l.Leak()
 		return true
 	})
-	w.recur(FaultReplicaKilled, func() bool {
-		r := w.anyReplica()
+	l.Recur(engine.FaultReplicaKilled, func() bool {
+		r := l.anyReplica()
 		if r != nil {
-			w.kill(r.proc, "kill -9")
+			l.Kill(r.proc, "kill -9")
 		}
 		return r != nil
 	})
-	w.scheduleHostFaults()
-	w.scheduleServiceFaults()
-	w.operators()
+	l.scheduleHostFaults()
+	l.scheduleServiceFaults()
+	l.operators()
 }
-
-// leakedName is the prefix of the request ids of leaked machines: no such request exists.
-const leakedName = "stray-"
-
-// leak launches a machine that carries our tag and that no request knows.
-func (w *world) leak() {
-	w.leaked++
-	name := fmt.Sprintf("%s%d", leakedName, w.leaked)
-	got, err := w.compute.Launch(background, lifecycle.LaunchOrder{
-		Token: name, RequestID: name, Number: 1, Count: 1, Pool: "default", Repository: repositories[0], RunID: name,
-		ResourceClass: "small", CPU: 2, MemoryMiB: 4096, UsageClass: lifecycle.UsageOnDemand,
-	})
-	var short *lifecycle.ShortageError
-	if err != nil && !errors.As(err, &short) {
-		panic(err)
-	}
-	for _, m := range got {
-		w.appear(m)
-	}
-}
-
-// endShortage ends a shortage of capacity.
-func (w *world) endShortage() { w.compute.SetCapacity("*", 1<<20) }
-
-// anyHost picks a live host that matches, or returns nil.
-func (w *world) anyHost(matches func(*host) bool) *host {
-	var hosts []*host
-	for _, m := range w.living() {
-		if m.host != nil && m.host.alive && matches(m.host) {
-			hosts = append(hosts, m.host)
-		}
-	}
-	if len(hosts) == 0 {
-		return nil
-	}
-	return hosts[w.rng.IntN(len(hosts))]
-}
-
-func everyHost(*host) bool { return true }
 
 // recurOnHost is recur for a fault of one host: each time it strikes a host that matches.
-func (w *world) recurOnHost(f Fault, matches func(*host) bool, strike func(*host)) {
-	w.recur(f, func() bool {
-		h := w.anyHost(matches)
+func (l *life) recurOnHost(f engine.Fault, matches func(*world.Host) bool, strike func(*world.Host)) {
+	l.Recur(f, func() bool {
+		h := l.AnyHost(matches)
 		if h == nil {
 			return false
 		}
-		w.tell(h.id, "fault", string(f))
+		l.Tell(h.ID, "fault", string(f))
 		strike(h)
 		return true
 	})
 }
 
-func (w *world) scheduleHostFaults() {
-	w.recurOnHost(FaultPartition, everyHost, func(h *host) { h.cutOff = w.now.Add(w.between(10*time.Second, 5*time.Minute)) })
-	w.recurOnHost(FaultMachineDies, everyHost, func(h *host) { w.gone(h.machine) })
-	w.recurOnHost(FaultInterruption, everyHost, func(h *host) {
-		h.observed.InterruptionAt = h.clock().Add(2 * time.Minute)
-		h.changed()
-		w.announce(h.id)
-		w.after(2*time.Minute, func() { w.gone(h.machine) })
+func (l *life) scheduleHostFaults() {
+	l.recurOnHost(engine.FaultPartition, world.EveryHost, func(h *world.Host) { h.CutOff = l.Now.Add(l.Between(10*time.Second, 5*time.Minute)) })
+	l.recurOnHost(engine.FaultMachineDies, world.EveryHost, func(h *world.Host) { l.Gone(h.Machine) })
+	l.recurOnHost(engine.FaultInterruption, world.EveryHost, func(h *world.Host) {
+		h.Observed.InterruptionAt = h.Clock().Add(2 * time.Minute)
+		h.Changed()
+		l.Announce(h.ID)
+		l.After(2*time.Minute, func() { l.Gone(h.Machine) })
 	})
-	w.recurOnHost(FaultImpaired, everyHost, func(h *host) {
-		h.machine.Impaired = true
-		w.compute.Impair(h.id, true)
-		h.cutOff = w.now.Add(w.between(10*time.Second, 5*time.Minute))
-		w.after(w.between(time.Minute, 10*time.Minute), func() {
-			h.machine.Impaired = false
-			w.compute.Impair(h.id, false)
+	l.recurOnHost(engine.FaultImpaired, world.EveryHost, func(h *world.Host) {
+		h.Machine.Impaired = true
+		l.Compute.Impair(h.ID, true)
+		h.CutOff = l.Now.Add(l.Between(10*time.Second, 5*time.Minute))
+		l.After(l.Between(time.Minute, 10*time.Minute), func() {
+			h.Machine.Impaired = false
+			l.Compute.Impair(h.ID, false)
 		})
 	})
-	w.recurOnHost(FaultAgentKilled, everyHost, func(h *host) { w.kill(h.agent, "kill -9") })
-	w.recurOnHost(FaultListenerDies,
-		func(h *host) bool { return h.observed.Listener.Phase == agent.ListenerListening && h.worker == nil },
-		func(h *host) {
-			h.exit([]int{agent.CodeUnknown, agent.CodeRetryable, agent.CodeUpdating, agent.CodeDeprecated}[w.rng.IntN(4)])
+	l.recurOnHost(engine.FaultAgentKilled, world.EveryHost, func(h *world.Host) { l.Kill(h.Agent, "kill -9") })
+	l.recurOnHost(engine.FaultListenerDies,
+		func(h *world.Host) bool {
+			return h.Observed.Listener.Phase == agent.ListenerListening && h.Worker == nil
+		},
+		func(h *world.Host) {
+			h.Exit([]int{agent.CodeUnknown, agent.CodeRetryable, agent.CodeUpdating, agent.CodeDeprecated}[l.Rand.IntN(4)])
 		})
-	w.recurOnHost(FaultGhost, func(h *host) bool { return h.runner != nil && !h.runner.deleted && h.runner.job == nil },
-		func(h *host) {
-			w.github.remove(h.runner)
-			if h.observed.Listener.Phase == agent.ListenerListening {
-				h.exit(agent.CodeTerminated)
+	l.recurOnHost(engine.FaultGhost, func(h *world.Host) bool { return h.Runner != nil && !h.Runner.Deleted && h.Runner.Job == nil },
+		func(h *world.Host) {
+			l.GitHub.Remove(h.Runner)
+			if h.Observed.Listener.Phase == agent.ListenerListening {
+				h.Exit(agent.CodeTerminated)
 			}
 		})
-	w.recurOnHost(FaultHostile, func(h *host) bool { return h.worker != nil }, func(h *host) { h.forgeReports(3 + w.rng.IntN(10)) })
+	l.recurOnHost(engine.FaultHostile, func(h *world.Host) bool { return h.Worker != nil },
+		func(h *world.Host) { l.forgeReports(h, 3+l.Rand.IntN(10)) })
 }
 
 // forgeReports makes the job that runs on the host write reports in its agent's name.
-func (h *host) forgeReports(times int) {
-	w := h.w
-	h.hostile = true
-	if times == 0 || !h.alive || !w.chaos {
+func (l *life) forgeReports(h *world.Host, times int) {
+	h.Hostile = true
+	if times == 0 || !h.Alive || !l.Chaos {
 		return
 	}
-	if !w.storeAway() && !w.now.Before(h.cutOff) {
-		p := h.forged()
-		w.putReport(p)
-		w.tell(h.id, "forges a report", reportLine(p))
+	if !l.StoreAway() && !l.Now.Before(h.CutOff) {
+		p := l.forged(h)
+		l.PutReport(p)
+		l.Tell(h.ID, "forges a report", world.ReportLine(p))
 	}
-	w.after(w.exp(10*time.Second, time.Minute), func() { h.forgeReports(times - 1) })
+	l.After(l.Exp(10*time.Second, time.Minute), func() { l.forgeReports(h, times-1) })
 }
 
 // forged is a report as a job would write it that has taken over its host.
-func (h *host) forged() lifecycle.Report {
-	w := h.w
+func (l *life) forged(h *world.Host) lifecycle.Report {
 	p := lifecycle.Report{
-		HostKey: h.id, HeartbeatAt: w.now, BootID: "forged", Busy: w.rng.IntN(2) == 0,
-		Assignment: int64(w.rng.IntN(6)), Signal: lifecycle.Signals[w.rng.IntN(len(lifecycle.Signals))],
-		Cause: lifecycle.Causes[w.rng.IntN(len(lifecycle.Causes))],
+		HostKey: h.ID, HeartbeatAt: l.Now, BootID: "forged", Busy: l.Rand.IntN(2) == 0,
+		Assignment: int64(l.Rand.IntN(6)), Signal: lifecycle.Signals[l.Rand.IntN(len(lifecycle.Signals))],
+		Cause: lifecycle.Causes[l.Rand.IntN(len(lifecycle.Causes))],
 	}
-	if r, err := w.truth.Instance(background, h.id); err == nil && w.rng.IntN(2) == 0 {
+	if r, err := l.Truth.Instance(engine.Background, h.ID); err == nil && l.Rand.IntN(2) == 0 {
 		p.Assignment = r.Assignment
 	}
-	switch w.rng.IntN(6) {
+	switch l.Rand.IntN(6) {
 	case 0:
-		p.HeartbeatAt = w.now.Add(w.between(0, 24*time.Hour))
+		p.HeartbeatAt = l.Now.Add(l.Between(0, 24*time.Hour))
 	case 1:
 		p.Signal = "UD_PLEASE_KEEP_ME"
 	case 2:
 		p.Jobs = -1
 	}
 	return p
-}
-
-// operators schedules the orders of operators: terminate, hold, refresh.
-func (w *world) operators() {
-	w.recur(FaultTerminate, func() bool {
-		h, r := w.anyHost(everyHost), w.anyReplica()
-		if h == nil || r == nil {
-			return false
-		}
-		h.machine.ordered = true
-		r.order("terminate", func(now time.Time) error {
-			_, err := r.fleet.Terminate(background, h.id, "the operator said so", now)
-			return err
-		})
-		return true
-	})
-	w.hold(FaultHold, func() time.Duration { return w.between(time.Minute, 15*time.Minute) })
-	w.hold(FaultUnhold, func() time.Duration { return 0 })
-	w.fleetHolds()
-	w.recur(FaultRefresh, func() bool {
-		r := w.anyReplica()
-		if r != nil {
-			r.drive("refresh", r.fleet.NewRefresh(w.rng.IntN(3) == 0), func(error) {})
-		}
-		return r != nil
-	})
-}
-
-func (w *world) hold(f Fault, length func() time.Duration) {
-	w.recur(f, func() bool {
-		h := w.anyHost(func(h *host) bool {
-			rec, err := w.truth.Instance(background, h.id)
-			return err == nil && (f == FaultHold || rec.Held(w.now))
-		})
-		r := w.anyReplica()
-		if h == nil || r == nil {
-			return false
-		}
-		d := length()
-		r.order("hold", func(now time.Time) error {
-			_, err := r.fleet.Hold(background, h.id, d, "the operator looks", now)
-			return err
-		})
-		return true
-	})
 }

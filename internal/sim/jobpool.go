@@ -3,15 +3,15 @@ package sim
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
+	"github.com/remuda-ci/remuda/internal/sim/world"
 	store "github.com/remuda-ci/remuda/internal/store/memory"
 )
 
@@ -25,19 +25,19 @@ const (
 
 // addJobPool gives the story a job pool with room for two hosts.
 func (s *script) addJobPool() {
-	p := s.w.pools["default"]
+	p := s.l.Pools["default"]
 	p.Name = jobPoolName
-	s.w.pools[jobPoolName] = p
+	s.l.Pools[jobPoolName] = p
 	s.jobPool = true
 }
 
 // jobOptions are those of the job pool; nil: there is none.
-func (w *world) jobOptions() *fleet.JobOptions {
-	if w.script == nil || !w.script.jobPool {
+func (l *life) jobOptions() *fleet.JobOptions {
+	if l.script == nil || !l.script.jobPool {
 		return nil
 	}
 	return &fleet.JobOptions{
-		Store: jobStore{w.truth, w.script}, GitHub: jobsPort{w},
+		Store: jobStore{l.Truth, l.script}, GitHub: l.JobsPort(),
 		Parse: func(string, string, []byte, time.Time) (lifecycle.Webhook, error) {
 			return lifecycle.Webhook{}, lifecycle.ErrWebhookIgnored // no delivery is missed
 		},
@@ -51,12 +51,12 @@ func (w *world) jobOptions() *fleet.JobOptions {
 
 // serveJobs runs what webhooks and job pools begin beside the sweeps.
 func (r *replica) serveJobs() {
-	if r.w.jobOptions() == nil {
+	if r.l.jobOptions() == nil {
 		return
 	}
 	proc := r.proc
 	r.fleet.ServeJobsWith(func(name string, op fleet.Op) {
-		if proc.alive {
+		if proc.Alive {
 			r.drive(name, op, func(error) {})
 		}
 	})
@@ -74,19 +74,19 @@ func (s *script) poolJob(rest string) error {
 		return err
 	}
 	j := lifecycle.WorkflowJob{
-		ID: number, Repository: repositories[0], RunID: "run-of-" + id, RunAttempt: 1, Labels: []string{jobPoolLabel},
-		Status: lifecycle.StatusQueued, QueuedAt: s.w.now,
+		ID: number, Repository: world.Repositories[0], RunID: "run-of-" + id, RunAttempt: 1, Labels: []string{jobPoolLabel},
+		Status: lifecycle.StatusQueued, QueuedAt: s.l.Now,
 	}
-	queued := &job{name: "job " + id, repository: j.Repository, runID: j.RunID, label: jobPoolLabel, length: d}
-	queued.begins = func(runner *runner) {
-		j.Status, j.RunnerName, j.RunnerID, j.StartedAt = lifecycle.StatusInProgress, runner.Name, runner.ID, s.w.now
+	queued := &world.Job{Name: "job " + id, Repository: j.Repository, RunID: j.RunID, Label: jobPoolLabel, Length: d}
+	queued.Begins = func(runner *world.Runner) {
+		j.Status, j.RunnerName, j.RunnerID, j.StartedAt = lifecycle.StatusInProgress, runner.Name, runner.ID, s.l.Now
 		s.webhook(j)
 	}
-	queued.done = func() {
-		j.Status, j.CompletedAt = lifecycle.StatusCompleted, s.w.now
+	queued.Done = func() {
+		j.Status, j.CompletedAt = lifecycle.StatusCompleted, s.l.Now
 		s.webhook(j)
 	}
-	s.w.github.enqueue(queued)
+	s.l.GitHub.Enqueue(queued)
 	s.webhook(j)
 	return nil
 }
@@ -95,10 +95,10 @@ func (s *script) poolJob(rest string) error {
 func (s *script) webhook(j lifecycle.WorkflowJob) {
 	s.deliveries++
 	hook := lifecycle.Webhook{DeliveryID: fmt.Sprintf("delivery-%d", s.deliveries), Action: j.Status, Job: &j, RepositoryID: 1, OwnerID: 1}
-	s.w.after(500*time.Millisecond, func() {
+	s.l.After(500*time.Millisecond, func() {
 		r := s.replica()
 		s.tell("github", fmt.Sprintf("webhook to %s: job %d is %s", r.name, j.ID, j.Status))
-		r.order("webhook", func(now time.Time) error { return r.fleet.TakeWebhook(background, hook, now) })
+		r.order("webhook", func(now time.Time) error { return r.fleet.TakeWebhook(engine.Background, hook, now) })
 	})
 }
 
@@ -142,65 +142,4 @@ func (j jobStore) UpdateSlotTable(ctx context.Context, t lifecycle.SlotTable) (l
 	}
 	j.s.write("slots of "+t.Pool, open, "")
 	return j.Store.UpdateSlotTable(ctx, t)
-}
-
-// jobsPort is the part of GitHub for jobs and job-scoped runners.
-type jobsPort struct{ w *world }
-
-func (p jobsPort) JIT(_ context.Context, repository, name string, labels []string) (lifecycle.Registration, int64, error) {
-	r := p.w.github.register(nil, repository, name, labels)
-	p.w.script.called("GitHub: JIT configuration for runner "+name, nil)
-	return lifecycle.Registration{Kind: lifecycle.RegistrationJIT, URL: "https://github.test/" + repository, Secret: lifecycle.Secret("jit-" + name)}, r.ID, nil
-}
-
-func (p jobsPort) WorkflowRun(_ context.Context, repository, runID string) (lifecycle.WorkflowRun, error) {
-	p.w.script.called("GitHub: get "+runID, nil)
-	return lifecycle.WorkflowRun{
-		RunID: runID, RunAttempt: 1, Repository: repository, RepositoryID: 1, OwnerID: 1, HeadRepositoryID: 1, Status: lifecycle.StatusInProgress,
-	}, nil
-}
-
-func (p jobsPort) WorkflowJob(_ context.Context, _ string, id int64) (lifecycle.WorkflowJob, error) {
-	return lifecycle.WorkflowJob{}, fmt.Errorf("get job %d: %w", id, lifecycle.ErrNotFound)
-}
-
-func (p jobsPort) RerunFailedJobs(context.Context, string, string) error { return lifecycle.ErrRefused }
-
-func (p jobsPort) MissedDeliveries(context.Context, time.Time) ([]lifecycle.MissedDelivery, error) {
-	return nil, lifecycle.ErrNotFound
-}
-
-func (p jobsPort) DeliveryPayload(context.Context, lifecycle.MissedDelivery) ([]byte, error) {
-	return nil, lifecycle.ErrNotFound
-}
-
-func (p jobsPort) QueuedJobs(context.Context, string) ([]lifecycle.WorkflowJob, error) {
-	return nil, nil
-}
-
-// registerJIT lets a host use the registration that was made for it.
-func (h *host) registerJIT(a agent.Assignment) (agent.Phase, lifecycle.Cause) {
-	i := slices.IndexFunc(h.w.github.runners, func(r *runner) bool { return r.repository == a.Repository && r.Name == a.RunnerName })
-	if i < 0 {
-		return agent.PhaseFailed, lifecycle.CauseGitHub
-	}
-	h.runner = h.w.github.runners[i]
-	h.runner.host, h.dirty, h.registered[a.Number] = h, true, true
-	h.observed.Registration, h.observed.RegisteredAs = true, lifecycle.RegistrationJIT
-	return agent.PhaseOK, ""
-}
-
-// allowsOne reports whether the host takes one job of the repository and has had none.
-func (h *host) allowsOne(j *job) bool {
-	return h.observed.Allowed.JobsOf == j.repository && h.observed.Jobs == 0
-}
-
-// oneJobDone ends the listener of a job-scoped runner after its job. GitHub removes its
-// registration.
-func (h *host) oneJobDone() {
-	if h.observed.RegisteredAs != lifecycle.RegistrationJIT {
-		return
-	}
-	h.w.github.remove(h.runner)
-	h.exit(agent.CodeDone)
 }

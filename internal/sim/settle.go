@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
+	"github.com/remuda-ci/remuda/internal/sim/rules"
+	"github.com/remuda-ci/remuda/internal/sim/world"
 )
 
 // settleBound is how long after the end of the faults the last host may live: a hold, then
@@ -13,56 +16,56 @@ import (
 const settleBound = 2 * time.Hour
 
 // settle runs the world until nothing is left, and checks that this happens in time.
-func (w *world) settle() {
-	limit := w.now.Add(settleBound)
+func (l *life) settle() {
+	limit := l.Now.Add(settleBound)
 	for {
-		if len(w.leftover()) == 0 {
+		if len(l.leftover()) == 0 {
 			return
 		}
-		if !w.now.Before(limit) {
-			rule := RuleLeftover
-			left := w.leftover()
+		if !l.Now.Before(limit) {
+			rule := rules.RuleLeftover
+			left := l.leftover()
 			if strings.HasPrefix(left[0], "request") {
-				rule = RuleUnsettled
+				rule = rules.RuleUnsettled
 			}
-			w.broken(rule, "%s after the end of the faults: %s", settleBound, strings.Join(left, "; "))
+			l.Broken(rule, "%s after the end of the faults: %s", settleBound, strings.Join(left, "; "))
 		}
-		w.runUntil(w.now.Add(time.Minute))
+		l.RunUntil(l.Now.Add(time.Minute))
 	}
 }
 
 // leftover lists what is still there, a line each.
-func (w *world) leftover() []string {
+func (l *life) leftover() []string {
 	var left []string
-	far := w.now.Add(100 * 365 * 24 * time.Hour)
-	for _, q := range must1(w.truth.DueRequests(background, far, lifecycle.PageOf{})).Items {
+	far := l.Now.Add(100 * 365 * 24 * time.Hour)
+	for _, q := range engine.Must1(l.Truth.DueRequests(engine.Background, far, lifecycle.PageOf{})).Items {
 		if lifecycle.IsWarm(q.RunID) {
 			continue // it exists while the configuration gives its pool warm hosts
 		}
-		left = append(left, "request "+requestLine(q))
+		left = append(left, "request "+world.RequestLine(q))
 	}
-	for _, m := range w.living() {
+	for _, m := range l.Living() {
 		left = append(left, fmt.Sprintf("machine %s is %s", m.InstanceID, m.State))
 	}
-	for _, r := range must1(w.truth.DueInstances(background, far, lifecycle.PageOf{})).Items {
-		left = append(left, fmt.Sprintf("host %s is due: %s", r.HostKey, recordLine(r)))
+	for _, r := range engine.Must1(l.Truth.DueInstances(engine.Background, far, lifecycle.PageOf{})).Items {
+		left = append(left, fmt.Sprintf("host %s is due: %s", r.HostKey, world.RecordLine(r)))
 	}
-	for _, l := range w.allLimits() {
-		if a := w.account(l); len(a.Reservations) > 0 {
-			left = append(left, "account "+accountLine(a))
+	for _, limit := range l.AllLimits() {
+		if a := l.Account(limit); len(a.Reservations) > 0 {
+			left = append(left, "account "+world.AccountLine(a))
 		}
 	}
-	left = append(left, w.workLeft()...)
-	for _, r := range w.github.runners {
+	left = append(left, l.workLeft()...)
+	for _, r := range l.GitHub.Runners {
 		left = append(left, "registration "+r.Name)
 	}
-	for _, p := range must1(w.truth.AllReports(background, lifecycle.PageOf{})).Items {
+	for _, p := range engine.Must1(l.Truth.AllReports(engine.Background, lifecycle.PageOf{})).Items {
 		left = append(left, "report of "+p.HostKey)
 	}
-	for _, r := range w.runs {
-		for _, q := range must1(w.truth.RequestsOfRun(background, r.repository, r.id)) {
+	for _, r := range l.Runs {
+		for _, q := range engine.Must1(l.Truth.RequestsOfRun(engine.Background, r.Repository, r.ID)) {
 			if !q.Settled() {
-				left = append(left, "request open: "+requestLine(q))
+				left = append(left, "request open: "+world.RequestLine(q))
 			}
 		}
 	}

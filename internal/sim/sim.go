@@ -1,36 +1,20 @@
 package sim
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/sim/engine"
 )
 
-// Config is what one simulation is made of. Zero fields take their defaults.
-type Config struct {
-	Seed uint64
-	// Hosts is about how many machines live at once; default 6.
-	Hosts int
-	// Chaos is how long faults and new runs go on; default 20 minutes of
-	// virtual time. Afterwards everything must settle.
-	Chaos time.Duration
-	// Log adds the log lines of the daemons to the trace, which costs time.
-	Log bool
-	// Keep is how many events the trace of a violation shows; default 200.
-	Keep int
-}
+// What a caller of Run configures, counts and gets.
+type (
+	Config    = engine.Config
+	Coverage  = engine.Coverage
+	Violation = engine.Violation
+)
 
-func (c Config) withDefaults() Config {
-	if c.Hosts <= 0 {
-		c.Hosts = 6
-	}
-	if c.Chaos <= 0 {
-		c.Chaos = 20 * time.Minute
-	}
-	if c.Keep <= 0 {
-		c.Keep = 200
-	}
-	return c
-}
+// NewCoverage returns a coverage of nothing, to add to.
+func NewCoverage() Coverage { return engine.NewCoverage() }
 
 // Result is what came of one simulation.
 type Result struct {
@@ -47,30 +31,20 @@ type Result struct {
 	Violation *Violation
 }
 
-// Violation is a rule that was broken.
-type Violation struct {
-	Rule Rule
-	What string
-	// Trace is the end of what happened before.
-	Trace []string
-}
-
-func (v *Violation) Error() string { return fmt.Sprintf("%s: %s", v.Rule, v.What) }
-
 // Run lives one life, from its seed alone.
 func Run(c Config) (result Result) {
-	w := newWorld(c.withDefaults())
+	l := newLife(c.WithDefaults())
 	defer func() {
 		result = Result{
-			Seed: c.Seed, Events: w.events, Calls: w.calls, Virtual: w.now.Sub(epoch),
-			Hash: w.trace.hash, Coverage: w.coverage, Violation: w.violation,
+			Seed: c.Seed, Events: l.Events, Calls: l.Calls, Virtual: l.Now.Sub(engine.Epoch),
+			Hash: l.Hash(), Coverage: l.Coverage, Violation: l.Violation,
 		}
 	}()
-	w.protect(func() {
-		w.begin()
-		w.runUntil(epoch.Add(w.cfg.Chaos))
-		w.endChaos()
-		w.settle()
+	l.Protect(func() {
+		l.begin()
+		l.RunUntil(engine.Epoch.Add(l.Config.Chaos))
+		l.endChaos()
+		l.settle()
 	})
 	return result
 }

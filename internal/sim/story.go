@@ -3,13 +3,14 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
+	"github.com/remuda-ci/remuda/internal/sim/world"
 )
 
 // Story plays a story: a text with commands, and below each group of commands what came of
@@ -21,20 +22,21 @@ import (
 // A group of commands ends with a line "----"; what came of it ends with an empty line.
 // All other text is for readers. See script.command for the commands.
 func Story(text string) (told string, err error) {
-	w := newStoryWorld()
-	w.protect(func() {
-		told, err = w.script.play(text)
+	l := newStory()
+	l.Protect(func() {
+		told, err = l.script.play(text)
 	})
-	if w.violation != nil {
-		return "", fmt.Errorf("%w\n%s", w.violation, strings.Join(w.violation.Trace, "\n"))
+	if l.Violation != nil {
+		return "", fmt.Errorf("%w\n%s", l.Violation, strings.Join(l.Violation.Trace, "\n"))
 	}
 	return told, err
 }
 
 // script drives the world of a story, and has the lines that it tells.
 type script struct {
-	w     *world
+	l     *life
 	lines []string
+	began time.Time // when the story's clock begins
 	// armed are the faults that strike the next calls that they fit.
 	armed []armedFault
 	// machines are the ids of machines in the order of their launch: the story calls them
@@ -50,7 +52,7 @@ type script struct {
 
 // armedFault is a fault that a story has ordered.
 type armedFault struct {
-	fault Fault         // of those that chance would draw
+	fault engine.Fault  // of those that chance would draw
 	crash bool          // else: the process that makes the call dies
 	pause time.Duration // else: it is suspended for so long
 	call  string        // the call at which it dies or is suspended
@@ -63,23 +65,19 @@ const storySeed = 8
 // storyLength bounds how long a story waits for something.
 const storyLength = 30 * time.Minute
 
-func newStoryWorld() *world {
-	w := newWorld(Config{Seed: storySeed}.withDefaults())
-	w.script = &script{w: w, reported: map[string]string{}}
-	w.chaos = false
-	w.intervals.ReadIdle = time.Second
-	w.pools = map[string]fleet.Pool{"default": {
+func newStory() *life {
+	l := newLife(engine.Config{Seed: storySeed}.WithDefaults())
+	l.script = &script{l: l, reported: map[string]string{}}
+	l.Director = l.script
+	l.Observe(l.script.observe)
+	l.Chaos = false
+	l.Intervals.ReadIdle = time.Second
+	l.Pools = map[string]fleet.Pool{"default": {
 		Name: "default", ResourceClasses: []string{"small"}, UsageClasses: lifecycle.UsageClasses, Policy: lifecycle.DefaultPolicy(),
 	}}
-	w.beginRules()
-	return w
+	l.rules.Begin()
+	return l
 }
-
-// steady is a source without chance: it always gives the middle of its range. Its low bits
-// are those that make the rejection sampling of math/rand/v2 end.
-type steady struct{}
-
-func (steady) Uint64() uint64 { return 1<<63 | 1<<52 | 1<<32 | 1 }
 
 // play runs the commands of a text and returns it with what came of them.
 func (s *script) play(text string) (string, error) {
@@ -129,7 +127,7 @@ func (s *script) play(text string) (string, error) {
 //	show                    shows the rows of the store, the queue and the registrations
 func (s *script) command(line string) error {
 	name, rest, _ := strings.Cut(line, " ")
-	w := s.w
+	l := s.l
 	switch name {
 	case "replicas":
 		return s.replicas(rest)
@@ -144,13 +142,13 @@ func (s *script) command(line string) error {
 	case "pool-job":
 		return s.poolJob(rest)
 	case "fault":
-		s.armed = append(s.armed, armedFault{fault: Fault(rest)})
+		s.armed = append(s.armed, armedFault{fault: engine.Fault(rest)})
 	case "crash", "suspend":
 		return s.arm(name, rest)
 	case "in":
 		delay, later, _ := strings.Cut(rest, " ")
 		d, err := time.ParseDuration(delay)
-		w.after(d, func() { must(s.command(later)) })
+		l.After(d, func() { engine.Must(s.command(later)) })
 		return err
 	case "run":
 		return s.run(rest)
@@ -170,18 +168,18 @@ func (s *script) command(line string) error {
 func (s *script) replicas(count string) error {
 	n, err := strconv.Atoi(count)
 	for i := range n {
-		s.w.replicas = append(s.w.replicas, s.w.newReplica(i))
+		s.l.replicas = append(s.l.replicas, s.l.newReplica(i))
 	}
-	s.w.runUntil(s.w.now.Add(time.Second)) // what they do at first is not told
+	s.l.RunUntil(s.l.Now.Add(time.Second)) // what they do at first is not told
 	s.lines = nil
-	s.w.storyBegan = s.w.now
+	s.began = s.l.Now
 	return err
 }
 
 // replica is the first that lives.
 func (s *script) replica() *replica {
-	for _, r := range s.w.replicas {
-		if r.proc.alive {
+	for _, r := range s.l.replicas {
+		if r.proc.Alive {
 			return r
 		}
 	}
@@ -192,7 +190,7 @@ func (s *script) provision(runID string) {
 	r := s.replica()
 	s.asks++
 	d := fleet.Demand{
-		Repository: repositories[0], RunID: runID, RequestID: "request-" + strconv.Itoa(s.asks),
+		Repository: world.Repositories[0], RunID: runID, RequestID: "request-" + strconv.Itoa(s.asks),
 		Spec: lifecycle.Spec{Pool: "default", ResourceClass: "small", Count: 1, Timeout: 10 * time.Minute},
 	}
 	s.provisionAt(r, d)
@@ -201,12 +199,12 @@ func (s *script) provision(runID string) {
 // provisionAt asks a replica, and the next one when its connection is lost.
 func (s *script) provisionAt(r *replica, d fleet.Demand) {
 	s.tell("caller", fmt.Sprintf("asks %s for a host for %s of %s", r.name, d.RunID, d.Repository))
-	op := must1(r.fleet.NewProvision(d))
+	op := engine.Must1(r.fleet.NewProvision(d))
 	r.drive("provision", op, func(err error) {
 		switch {
 		case errors.Is(err, errConnection):
 			s.tell("caller", "loses its connection to "+r.name)
-			s.w.after(time.Second, func() { s.provisionAt(s.replica(), d) })
+			s.l.After(time.Second, func() { s.provisionAt(s.replica(), d) })
 		case err != nil:
 			s.tell("caller", "hears: "+err.Error())
 		default:
@@ -220,10 +218,10 @@ func (s *script) provisionAt(r *replica, d fleet.Demand) {
 }
 
 func (s *script) release(runID string) {
-	for _, r := range s.w.replicas {
-		if r.proc.alive && !r.suspended() {
+	for _, r := range s.l.replicas {
+		if r.proc.Alive && !r.suspended() {
 			s.tell("caller", "releases "+runID+" at "+r.name)
-			r.drive("release", r.fleet.NewRelease(repositories[0], runID, 0, false), func(err error) {
+			r.drive("release", r.fleet.NewRelease(world.Repositories[0], runID, 0, false), func(err error) {
 				if err != nil {
 					s.tell("caller", "hears: "+err.Error())
 					return
@@ -236,13 +234,13 @@ func (s *script) release(runID string) {
 }
 
 // suspended reports whether an actor of the replica waits within a call.
-func (r *replica) suspended() bool { return r.w.current != nil && r.w.current.proc == r.proc }
+func (r *replica) suspended() bool { return r.l.Current != nil && r.l.Current.Proc == r.proc }
 
 func (s *script) job(rest string) error {
 	runID, length, _ := strings.Cut(rest, " ")
 	d, err := time.ParseDuration(length)
 	s.jobs++
-	s.w.github.enqueue(&job{name: fmt.Sprintf("job-%d", s.jobs), repository: repositories[0], runID: runID, label: runID, length: d})
+	s.l.GitHub.Enqueue(&world.Job{Name: fmt.Sprintf("job-%d", s.jobs), Repository: world.Repositories[0], RunID: runID, Label: runID, Length: d})
 	return err
 }
 
@@ -265,8 +263,8 @@ func (s *script) arm(kind, rest string) error {
 	return nil
 }
 
-// strikes reports whether the story has ordered a fault for now.
-func (s *script) strikes(f Fault) bool {
+// Strikes implements Director: it reports whether the story has ordered a fault for now.
+func (s *script) Strikes(f engine.Fault) bool {
 	for i, a := range s.armed {
 		if a.fault == f && f != "" {
 			s.armed = append(s.armed[:i], s.armed[i+1:]...)
@@ -276,9 +274,9 @@ func (s *script) strikes(f Fault) bool {
 	return false
 }
 
-// interrupt crashes or suspends an actor at a call, if the story has ordered it. It is
+// Interrupt implements Director: it crashes or suspends an actor at a call, if the story has ordered it. It is
 // called before and after the call.
-func (s *script) interrupt(a *actor, call string) {
+func (s *script) Interrupt(a *engine.Actor, call string) {
 	for i := range s.armed {
 		f := &s.armed[i]
 		if f.call != call {
@@ -291,10 +289,9 @@ func (s *script) interrupt(a *actor, call string) {
 		pause, crash := f.pause, f.crash
 		s.armed = append(s.armed[:i], s.armed[i+1:]...)
 		if crash {
-			s.w.kill(a.proc, "at "+call)
-			panic(crashed{a.proc})
+			s.l.Crash(a, call)
 		}
-		s.w.preempt(a, call, 1<<30, pause)
+		s.l.Preempt(a, call, 1<<30, pause)
 		return
 	}
 }
@@ -304,11 +301,11 @@ func (s *script) run(rest string) error {
 	text, until := strings.CutPrefix(rest, "until ")
 	if !until {
 		d, err := time.ParseDuration(rest)
-		s.w.runUntil(s.w.now.Add(d))
+		s.l.RunUntil(s.l.Now.Add(d))
 		return err
 	}
 	seen := len(s.lines)
-	for limit := s.w.now.Add(storyLength); s.w.next(limit); {
+	for limit := s.l.Now.Add(storyLength); s.l.Next(limit); {
 		for ; seen < len(s.lines); seen++ {
 			if strings.Contains(s.lines[seen], text) {
 				return nil
@@ -316,12 +313,4 @@ func (s *script) run(rest string) error {
 		}
 	}
 	return fmt.Errorf("it did not happen within %s", storyLength)
-}
-
-// random is the source of what is random in a process. A story has none.
-func (w *world) random(stream uint64) *rand.Rand {
-	if w.script != nil {
-		return rand.New(steady{})
-	}
-	return rand.New(rand.NewPCG(w.rng.Uint64(), stream))
 }

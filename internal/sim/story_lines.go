@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
+	"github.com/remuda-ci/remuda/internal/sim/world"
 )
 
 // toldOtherwise are the events of a trace that a story has other lines for.
@@ -15,22 +17,43 @@ var toldOtherwise = []string{
 	"creates", "writes", "launch", "send", "reports", "log", "terminate machine", "provision",
 }
 
+// observe adds lines for the events of the world.
+func (s *script) observe(event any) {
+	switch e := event.(type) {
+	case world.RecordWritten:
+		s.record(e.Before, e.After)
+	case world.RequestWritten:
+		s.request(e.Before, e.After)
+	case world.Reporting:
+		s.report(e.Host.Actor.Name, e.Report)
+	case world.Launched:
+		s.launched(e.Order, e.Machines)
+	case world.Described:
+		s.described(e.Machines, e.Err)
+	case world.Terminating:
+		s.called("EC2: terminate "+e.InstanceID, nil)
+	case world.Received:
+		s.received(e.Deliveries, e.Err)
+	case world.DeletingRunner:
+		s.called("GitHub: delete runner "+e.Runner.Name, nil)
+	case world.Called:
+		s.called(e.What, e.Err)
+	}
+}
+
 // tell adds a line to the story.
 func (s *script) tell(who, line string) {
-	if s == nil {
-		return
-	}
 	if words := strings.Fields(who); len(words) > 2 { // "controld-0 balance of jobs"
 		who = strings.Join(words[:2], " ")
 	}
-	at := s.w.now.Sub(s.w.storyBegan).Round(10 * time.Millisecond).Seconds()
+	at := s.l.Now.Sub(s.began).Round(10 * time.Millisecond).Seconds()
 	s.lines = append(s.lines, fmt.Sprintf("%7.2fs  %-20s %s", at, s.named(who), s.named(line)))
 }
 
-// event adds a line for an event of the trace.
-func (s *script) event(who, what, more string) {
+// Event implements Director: it adds a line for an event of the trace.
+func (s *script) Event(who, what, more string) {
 	switch isAgent := strings.HasPrefix(who, "agent "); {
-	case s == nil, slices.Contains(toldOtherwise, what) && more != answerLost:
+	case slices.Contains(toldOtherwise, what) && more != world.AnswerLost:
 	case isAgent && more == "" && what != "starts":
 		s.tell(who, "host: "+what)
 	case more == "", strings.HasPrefix(more, what): // an error that says what failed
@@ -45,27 +68,21 @@ func (s *script) named(line string) string {
 	for i, id := range s.machines {
 		name := fmt.Sprintf("host-%d", i+1)
 		line = strings.ReplaceAll(line, id, name)
-		line = strings.ReplaceAll(line, "agent "+short(id), "agent "+name)
+		line = strings.ReplaceAll(line, "agent "+engine.Short(id), "agent "+name)
 	}
 	return line
 }
 
 // called adds a line for a remote call, with its error.
 func (s *script) called(what string, err error) {
-	if s == nil {
-		return
-	}
 	if err != nil {
 		what += ": " + err.Error()
 	}
-	s.tell(s.w.who(), what)
+	s.tell(s.l.Who(), what)
 }
 
 // record adds a line for a write of a host's record: what it changes.
 func (s *script) record(before, after lifecycle.Record) {
-	if s == nil {
-		return
-	}
 	var changes []string
 	switch {
 	case before.Version == 0:
@@ -87,9 +104,6 @@ func (s *script) record(before, after lifecycle.Record) {
 
 // request adds a line for a write of a request: what it changes.
 func (s *script) request(before, after lifecycle.Request) {
-	if s == nil {
-		return
-	}
 	var changes []string
 	if before.Version == 0 {
 		changes = append(changes, fmt.Sprintf("new, %d host for %s", after.Spec.Count, after.RunID))
@@ -119,9 +133,6 @@ func (s *script) request(before, after lifecycle.Request) {
 
 // report adds a line for a report of an agent, if it differs from the last one.
 func (s *script) report(who string, p lifecycle.Report) {
-	if s == nil {
-		return
-	}
 	line := fmt.Sprintf("reports for assignment %d: %s", p.Assignment, cmp.Or(string(p.Signal), "no signal yet"))
 	if p.Busy {
 		line += ", busy"
@@ -138,7 +149,7 @@ func (s *script) write(row string, changes []string, reason string) {
 	if reason != "" {
 		line += " (" + reason + ")"
 	}
-	s.tell(s.w.who(), line)
+	s.tell(s.l.Who(), line)
 }
 
 // due says when a sweep looks at a row if nothing else happens.
@@ -146,10 +157,10 @@ func (s *script) due(at time.Time) string {
 	switch {
 	case at.IsZero():
 		return "never due"
-	case !at.After(s.w.now):
+	case !at.After(s.l.Now):
 		return "due at once"
 	}
-	return "due in " + at.Sub(s.w.now).Round(time.Second).String()
+	return "due in " + at.Sub(s.l.Now).Round(time.Second).String()
 }
 
 // changed is a reason, if it is another one.
@@ -166,28 +177,25 @@ func (s *script) show() {
 		s.lines = append(s.lines, s.named("          "+fmt.Sprintf(format, args...)))
 	}
 	for i, id := range s.machines {
-		m := s.w.machines[id]
+		m := s.l.Machines[id]
 		add("machine host-%d: %s", i+1, m.State)
-		if r, err := s.w.truth.Instance(background, id); err == nil {
+		if r, err := s.l.Truth.Instance(engine.Background, id); err == nil {
 			add("record  host-%d: %s, assignment %d, run %q, trust key %q: %s", i+1, r.Condition(), r.Assignment, r.RunID, r.TrustKey, r.Reason)
 		}
 	}
-	for _, r := range s.w.github.runners {
-		add("runner  %s of %s, online %t", r.Name, r.repository, r.Online)
+	for _, r := range s.l.GitHub.Runners {
+		add("runner  %s of %s, online %t", r.Name, r.Repository, r.Online)
 	}
 }
 
 // launched adds a line for a launch that EC2 has made, even if its answer gets lost.
 func (s *script) launched(order lifecycle.LaunchOrder, machines []lifecycle.Machine) {
-	if s == nil {
-		return
-	}
 	for _, m := range machines {
 		if !slices.Contains(s.machines, m.InstanceID) {
 			s.machines = append(s.machines, m.InstanceID)
 		}
 	}
-	s.called(fmt.Sprintf("EC2: launch %d of %s: %s", order.Number, order.RequestID, launchedIDs(machines)), nil)
+	s.called(fmt.Sprintf("EC2: launch %d of %s: %s", order.Number, order.RequestID, world.LaunchedIDs(machines)), nil)
 }
 
 // described adds a line for a description of machines.
@@ -206,13 +214,4 @@ func (s *script) received(got []lifecycle.Delivery, err error) {
 		keys = append(keys, d.Message.HostKey)
 	}
 	s.called("queue: receive: "+cmp.Or(strings.Join(keys, ", "), "nothing"), err)
-}
-
-// launchedIDs are the ids of machines, for a line.
-func launchedIDs(machines []lifecycle.Machine) string {
-	var ids []string
-	for _, m := range machines {
-		ids = append(ids, m.InstanceID)
-	}
-	return cmp.Or(strings.Join(ids, ", "), "none")
 }

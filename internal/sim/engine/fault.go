@@ -1,9 +1,6 @@
-package sim
+package engine
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // Fault is a kind of fault that the world injects.
 type Fault string
@@ -133,76 +130,4 @@ var meanIntervals = map[Fault]time.Duration{
 	FaultAgentKilled: 6 * time.Minute, FaultListenerDies: 5 * time.Minute, FaultHostile: 20 * time.Minute,
 	FaultTerminate: 12 * time.Minute, FaultHold: 15 * time.Minute, FaultUnhold: 15 * time.Minute, FaultRefresh: 12 * time.Minute,
 	FaultGhost: 25 * time.Minute, FaultLeaked: 20 * time.Minute, FaultTaskDies: 6 * time.Minute, FaultFleetHold: 8 * time.Minute, FaultFleetUnhold: 8 * time.Minute,
-}
-
-// drawFaultRates draws a factor for each fault: in one life some faults never occur and
-// others occur often. Lives that differ find more than lives that are all alike.
-func (w *world) drawFaultRates() {
-	w.odds = map[Fault]float64{}
-	for _, f := range allFaults {
-		switch w.rng.IntN(8) {
-		case 0, 1:
-			w.odds[f] = 0
-		case 2:
-			w.odds[f] = 4
-		default:
-			w.odds[f] = 1
-		}
-	}
-}
-
-// chance draws whether a fault strikes now, and counts it.
-func (w *world) chance(f Fault) bool {
-	if w.script != nil {
-		return w.script.strikes(f)
-	}
-	if !w.chaos || f == "" {
-		return false
-	}
-	if w.rng.Float64() >= rates[f]*w.odds[f] {
-		return false
-	}
-	w.coverage.Faults[f]++
-	return true
-}
-
-// recur has a fault strike at random times while the faults last. strike reports whether it
-// found something to strike.
-func (w *world) recur(f Fault, strike func() bool) {
-	odds := w.odds[f]
-	if odds == 0 {
-		return
-	}
-	mean := time.Duration(float64(meanIntervals[f]) / odds)
-	var again func()
-	again = func() {
-		if !w.chaos {
-			return
-		}
-		if strike() {
-			w.coverage.Faults[f]++
-		}
-		w.after(w.exp(mean, 10*mean), again)
-	}
-	w.after(w.exp(mean, 10*mean), again)
-}
-
-// exp draws an exponentially distributed time with the mean, at most limit.
-func (w *world) exp(mean, limit time.Duration) time.Duration {
-	if w.script != nil {
-		return min(mean, limit)
-	}
-	d := time.Duration(-math.Log(1-w.rng.Float64()) * float64(mean))
-	return min(d, limit)
-}
-
-// between draws a time from low to high.
-func (w *world) between(low, high time.Duration) time.Duration {
-	if high <= low {
-		return low
-	}
-	if w.script != nil {
-		return low + (high-low)/2
-	}
-	return low + time.Duration(w.rng.Int64N(int64(high-low)))
 }

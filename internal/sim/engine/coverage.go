@@ -1,4 +1,4 @@
-package sim
+package engine
 
 import (
 	"fmt"
@@ -115,28 +115,28 @@ var allEffects = []agent.Effect{
 
 // The marks.
 const (
-	markReady     = "request: ready"
-	markShort     = "request: short"
-	markReleased  = "request: released before it was settled"
-	markReused    = "host: reused by another run"
-	markBound     = "host: fresh, and bound by its first run"
-	markJobDone   = "job: done"
-	markRefused   = "job: refused by the hook"
-	markDrained   = "job: finished after its run's release"
-	markTakeover  = "request: carried on by a sweep"
-	markLeak      = "machine: leaked, and ended by the cloud sweep"
-	markSelfEnded = "host: ended itself"
-	markRestarted = "agent: restarted under a live job"
-	markOverlap   = "replica: two sweepers at once"
-	markWorked    = "service: a worker has a job"
-	markWorkLost  = "service: a worker is told that its job is another's"
-	markScaledIn  = "service: scaled in"
+	MarkReady     = "request: ready"
+	MarkShort     = "request: short"
+	MarkReleased  = "request: released before it was settled"
+	MarkReused    = "host: reused by another run"
+	MarkBound     = "host: fresh, and bound by its first run"
+	MarkJobDone   = "job: done"
+	MarkRefused   = "job: refused by the hook"
+	MarkDrained   = "job: finished after its run's release"
+	MarkTakeover  = "request: carried on by a sweep"
+	MarkLeak      = "machine: leaked, and ended by the cloud sweep"
+	MarkSelfEnded = "host: ended itself"
+	MarkRestarted = "agent: restarted under a live job"
+	MarkOverlap   = "replica: two sweepers at once"
+	MarkWorked    = "service: a worker has a job"
+	MarkWorkLost  = "service: a worker is told that its job is another's"
+	MarkScaledIn  = "service: scaled in"
 )
 
 var allMarks = []string{
-	markReady, markShort, markReleased, markReused, markBound, markJobDone, markRefused, markDrained,
-	markTakeover, markLeak, markSelfEnded, markRestarted, markOverlap,
-	markWorked, markWorkLost, markScaledIn,
+	MarkReady, MarkShort, MarkReleased, MarkReused, MarkBound, MarkJobDone, MarkRefused, MarkDrained,
+	MarkTakeover, MarkLeak, MarkSelfEnded, MarkRestarted, MarkOverlap,
+	MarkWorked, MarkWorkLost, MarkScaledIn,
 }
 
-func (w *world) mark(m string) { w.coverage.Marks[m]++ }
+func (e *Engine) Mark(m string) { e.Coverage.Marks[m]++ }

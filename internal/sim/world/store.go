@@ -1,28 +1,56 @@
-package sim
+package world
 
 import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/store/memory"
 )
 
-// background: the worlds never let a real timer decide anything.
-var background = context.Background()
+// noteSweep marks that a replica sweeps without holding the lease. That must do no harm, so
+// it must happen in some life.
+func (w *World) noteSweep() {
+	l, err := w.Truth.Lease(engine.Background, "sweep")
+	if err == nil && strings.HasSuffix(w.Current.Name, " sweep") && !strings.HasPrefix(l.Holder, w.Current.Proc.Name+".") {
+		w.Mark(engine.MarkOverlap)
+	}
+}
+
+// eventsAdded counts the actions of the history.
+func (w *World) eventsAdded(events []lifecycle.Event) {
+	for _, e := range events {
+		switch e.Action {
+		case lifecycle.ActionHold, lifecycle.ActionSettle, lifecycle.ActionRetire,
+			lifecycle.ActionMarkOrphan, lifecycle.ActionUnmarkOrphan, lifecycle.ActionMarkIdle, lifecycle.ActionUnmarkIdle:
+			w.Coverage.Actions[e.Action]++
+		}
+	}
+}
+
+// PutReport writes a report.
+func (w *World) PutReport(p lifecycle.Report) {
+	engine.Must(w.Truth.ForHost(p.HostKey).PutReport(engine.Background, p))
+	w.lag.report(p)
+	w.emit(ReportWritten{p})
+}
+
+func (w *World) reportDeleted(hostKey string) { w.lag.noReport(hostKey) }
 
 // storePort is the database as a replica of controld reaches it: rows of every kind go through its methods, and
 // meet the world's faults and rules there.
-type storePort struct{ w *world }
+type storePort struct{ w *World }
 
 var _ store.Backend = storePort{}
 
-// store is the store as a replica reaches it.
-func (w *world) store() store.Store { return store.New(storePort{w}) }
+// Store is the store as a replica reaches it.
+func (w *World) Store() store.Store { return store.New(storePort{w}) }
 
 // unavailable is what a dependency says that does not answer.
 func unavailable(what, why string) error {
@@ -32,13 +60,13 @@ func unavailable(what, why string) error {
 // before is the way of a call to the store.
 func (s storePort) before(call string) error {
 	w := s.w
-	w.calls++
-	w.interrupt(call)
+	w.Calls++
+	w.Interrupt(call)
 	switch {
-	case w.storeAway():
+	case w.StoreAway():
 		return unavailable(call, "the store is away")
-	case w.chance(FaultStoreRefused):
-		w.tell(w.who(), call, "refused")
+	case w.Chance(engine.FaultStoreRefused):
+		w.Tell(w.Who(), call, "refused")
 		return unavailable(call, "throttled")
 	}
 	return nil
@@ -47,27 +75,27 @@ func (s storePort) before(call string) error {
 // after is the way of its answer back.
 func (s storePort) after(call string, wrote bool) error {
 	w := s.w
-	if wrote && w.chance(FaultStoreLost) {
-		w.tell(w.who(), call, "answer lost")
-		w.interrupt(call)
+	if wrote && w.Chance(engine.FaultStoreLost) {
+		w.Tell(w.Who(), call, "answer lost")
+		w.Interrupt(call)
 		return unavailable(call, "no answer")
 	}
-	w.interrupt(call)
+	w.Interrupt(call)
 	return nil
 }
 
 // write makes one write of a row, under the world's misfortunes. The store has
 // the row's name for lagging reads.
 func write[T any](s storePort, call string, do func(*memory.Store) (T, error), wrote func(T)) (T, error) {
-	defer s.w.fall(s.w.current)
+	defer s.w.Fall(s.w.Current)
 	var none T
 	if err := s.before(call); err != nil {
 		return none, err
 	}
-	stored, err := do(s.w.truth)
+	stored, err := do(s.w.Truth)
 	if err != nil {
-		s.w.tell(s.w.who(), call, err.Error())
-		s.w.interrupt(call)
+		s.w.Tell(s.w.Who(), call, err.Error())
+		s.w.Interrupt(call)
 		return none, err
 	}
 	wrote(stored)
@@ -78,14 +106,14 @@ func write[T any](s storePort, call string, do func(*memory.Store) (T, error), w
 }
 
 // read makes a read that may be an old one by the chance of f ("": never).
-func read[T any](s storePort, call string, f Fault, do func(*memory.Store) (T, error)) (T, error) {
-	defer s.w.fall(s.w.current)
+func read[T any](s storePort, call string, f engine.Fault, do func(*memory.Store) (T, error)) (T, error) {
+	defer s.w.Fall(s.w.Current)
 	var none T
 	if err := s.before(call); err != nil {
 		return none, err
 	}
-	from := s.w.truth
-	if f != "" && s.w.chance(f) {
+	from := s.w.Truth
+	if f != "" && s.w.Chance(f) {
 		from = s.w.lag.old
 	}
 	got, err := do(from)
@@ -111,36 +139,50 @@ func (s storePort) put(
 	var before store.Row // nil: there is none
 	key := k.Key(row)
 	_, err := write(s, verb+k.Label(key), func(m *memory.Store) (store.Row, error) {
-		before, _ = m.Get(background, k, key)
-		return k.Copy(row), do(m, background, k, row)
+		before, _ = m.Get(engine.Background, k, key)
+		return k.Copy(row), do(m, engine.Background, k, row)
 	}, func(after store.Row) { s.w.rowWritten(before, after) })
 	return err
 }
 
-// rowWritten tells the rules of a write. Before is nil for a new row.
-func (w *world) rowWritten(before, after store.Row) {
+// rowWritten takes up a write. Before is nil for a new row.
+func (w *World) rowWritten(before, after store.Row) {
 	switch after := after.(type) {
 	case *lifecycle.Record:
-		if before == nil {
-			w.recordCreated(*after)
-			return
-		}
-		w.recordWritten(*before.(*lifecycle.Record), *after)
+		w.recordWritten(valueOf[lifecycle.Record](before), *after)
 	case *lifecycle.Request:
-		if before == nil {
-			w.requestCreated(*after)
-			return
-		}
-		w.requestWritten(*before.(*lifecycle.Request), *after)
+		w.lag.request(*after)
+		w.Tell(w.Who(), verb(before), "request "+RequestLine(*after))
+		w.emit(RequestWritten{valueOf[lifecycle.Request](before), *after})
 	case *model.Job:
-		w.workWritten(valueOf[model.Job](before), *after)
+		w.Tell(w.Who(), "writes", jobLine(*after))
+		w.emit(WorkWritten{valueOf[model.Job](before), *after})
 	case *lifecycle.FleetHold:
-		w.fleetHoldWritten(valueOf[lifecycle.FleetHold](before), *after)
+		w.Tell(w.Who(), "fleet hold", "until "+engine.SinceEpoch(after.Until))
+		w.emit(HoldWritten{valueOf[lifecycle.FleetHold](before), *after})
 	case *lifecycle.QuotaLedger:
-		w.accountWritten(*after)
+		w.Tell(w.Who(), "writes", "account "+AccountLine(*after))
 	case *model.Service:
-		w.tell(w.who(), "writes", "service: "+after.Reason)
+		w.Tell(w.Who(), "writes", "service: "+after.Reason)
 	}
+}
+
+// verb is what a trace calls a write.
+func verb(before store.Row) string {
+	if before == nil {
+		return "creates"
+	}
+	return "writes"
+}
+
+func (w *World) recordWritten(before, after lifecycle.Record) {
+	w.lag.record(after)
+	if before.Version == 0 {
+		w.Tell(w.Who(), "creates", after.HostKey+" "+RecordLine(after))
+	} else {
+		w.Tell(w.Who(), "writes", after.HostKey+" "+RecordLine(after))
+	}
+	w.emit(RecordWritten{before, after})
 }
 
 // valueOf is the row; the empty one for nil.
@@ -155,16 +197,16 @@ func valueOf[T any](row store.Row) (v T) {
 func (s storePort) Get(_ context.Context, k *store.Kind, key store.Key) (store.Row, error) {
 	return read(s, "read "+k.Name, "", func(m *memory.Store) (store.Row, error) {
 		if k == store.FleetHolds.Kind {
-			s.w.current.holdRead = readMark{s.w.now, s.w.current.stalled}
+			s.w.Sees(SeesHold)
 		}
-		return m.Get(background, k, key)
+		return m.Get(engine.Background, k, key)
 	})
 }
 
 // GetMany reads rows, which are never old ones.
 func (s storePort) GetMany(_ context.Context, k *store.Kind, keys []store.Key) ([]store.Row, error) {
 	return read(s, "read many of "+k.Name, "", func(m *memory.Store) ([]store.Row, error) {
-		return m.GetMany(background, k, keys)
+		return m.GetMany(engine.Background, k, keys)
 	})
 }
 
@@ -181,18 +223,18 @@ type page struct {
 func (s storePort) List(_ context.Context, q store.Query) ([]store.Row, string, error) {
 	switch q.Op {
 	case "instances_of_run":
-		s.w.current.listed = s.w.now
+		s.w.Sees(SeesHostsOfRun)
 	case "pooled_instances":
-		s.w.current.asked = s.w.now
+		s.w.Sees(SeesPool)
 	case "due_instances":
 		s.w.noteSweep()
 	}
-	var fault Fault
+	var fault engine.Fault
 	if slices.Contains(staleListings, q.Op) {
-		fault = FaultStaleIndex
+		fault = engine.FaultStaleIndex
 	}
 	got, err := read(s, "list "+q.Index.Name, fault, func(m *memory.Store) (page, error) {
-		rows, next, err := m.List(background, q)
+		rows, next, err := m.List(engine.Background, q)
 		return page{rows, next}, err
 	})
 	return got.rows, got.next, err
@@ -200,93 +242,106 @@ func (s storePort) List(_ context.Context, q store.Query) ([]store.Row, string, 
 
 // Keys reads keys from an index.
 func (s storePort) Keys(_ context.Context, q store.Query) ([]store.Key, error) {
-	return read(s, "list keys of "+q.Index.Name, "", func(m *memory.Store) ([]store.Key, error) { return m.Keys(background, q) })
+	return read(s, "list keys of "+q.Index.Name, "", func(m *memory.Store) ([]store.Key, error) { return m.Keys(engine.Background, q) })
 }
 
 // Count counts rows of an index.
 func (s storePort) Count(_ context.Context, q store.Query, atMost int) ([]int, error) {
 	return read(s, "count "+q.Index.Name, "", func(m *memory.Store) ([]int, error) {
-		s.w.current.counted = s.w.now
-		return m.Count(background, q, atMost)
+		s.w.Sees(SeesJobCounts)
+		return m.Count(engine.Background, q, atMost)
 	})
 }
 
 func (s storePort) ClaimInstance(_ context.Context, c lifecycle.Claim) (lifecycle.Record, error) {
 	var before lifecycle.Record
 	return write(s, "claim instance "+c.HostKey, func(m *memory.Store) (lifecycle.Record, error) {
-		before, _ = m.Instance(background, c.HostKey)
-		return m.ClaimInstance(background, c)
+		before, _ = m.Instance(engine.Background, c.HostKey)
+		return m.ClaimInstance(engine.Background, c)
 	}, func(after lifecycle.Record) {
-		s.w.checkCondition(c, before)
+		s.w.emit(Claimed{c, before})
 		s.w.recordWritten(before, after)
 	})
 }
 
 func (s storePort) Reports(_ context.Context, hostKeys []string) (map[string]lifecycle.Report, error) {
-	return read(s, "read reports", FaultStaleBatch, func(m *memory.Store) (map[string]lifecycle.Report, error) {
+	return read(s, "read reports", engine.FaultStaleBatch, func(m *memory.Store) (map[string]lifecycle.Report, error) {
 		for _, key := range hostKeys {
-			s.w.current.reads[key] = readMark{s.w.now, s.w.current.stalled}
+			s.w.Sees(SeesReport(key))
 		}
-		return m.Reports(background, hostKeys)
+		return m.Reports(engine.Background, hostKeys)
 	})
 }
 
 func (s storePort) AllReports(_ context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Report], error) {
-	return read(s, "list reports", FaultStaleBatch, func(m *memory.Store) (lifecycle.Page[lifecycle.Report], error) {
-		s.w.current.allRead = readMark{s.w.now, s.w.current.stalled}
-		return m.AllReports(background, page)
+	return read(s, "list reports", engine.FaultStaleBatch, func(m *memory.Store) (lifecycle.Page[lifecycle.Report], error) {
+		s.w.Sees(SeesAllReports)
+		return m.AllReports(engine.Background, page)
 	})
 }
 
 func (s storePort) DeleteReport(_ context.Context, hostKey string) error {
 	_, err := write(s, "delete report "+hostKey, func(m *memory.Store) (string, error) {
-		return hostKey, m.DeleteReport(background, hostKey)
+		return hostKey, m.DeleteReport(engine.Background, hostKey)
 	}, s.w.reportDeleted)
 	return err
 }
 
 func (s storePort) AddEvents(_ context.Context, events []lifecycle.Event) error {
 	_, err := write(s, "add events", func(m *memory.Store) (int, error) {
-		return len(events), m.AddEvents(background, events)
+		return len(events), m.AddEvents(engine.Background, events)
 	}, func(int) { s.w.eventsAdded(events) })
 	return err
 }
 
 func (s storePort) EventsOfRun(_ context.Context, repository, runID string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error) {
-	return read(s, "list events of run", FaultStaleIndex, func(m *memory.Store) (lifecycle.Page[lifecycle.Event], error) {
-		return m.EventsOfRun(background, repository, runID, page)
+	return read(s, "list events of run", engine.FaultStaleIndex, func(m *memory.Store) (lifecycle.Page[lifecycle.Event], error) {
+		return m.EventsOfRun(engine.Background, repository, runID, page)
 	})
 }
 
 func (s storePort) EventsOfInstance(_ context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
 	return read(s, "list events of instance", "", func(m *memory.Store) (lifecycle.HostHistory, error) {
-		return m.EventsOfInstance(background, instanceID, since, limit)
+		return m.EventsOfInstance(engine.Background, instanceID, since, limit)
 	})
 }
 
 func (s storePort) EventsSince(_ context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error) {
 	return read(s, "list events", "", func(m *memory.Store) (lifecycle.Page[lifecycle.Event], error) {
-		return m.EventsSince(background, page)
+		return m.EventsSince(engine.Background, page)
 	})
 }
 
 func (s storePort) LastEvent(context.Context) (string, error) {
-	return read(s, "find the last event", "", func(m *memory.Store) (string, error) { return m.LastEvent(background) })
+	return read(s, "find the last event", "", func(m *memory.Store) (string, error) { return m.LastEvent(engine.Background) })
 }
 
 func (s storePort) Lease(_ context.Context, name string) (lifecycle.Lease, error) {
-	return read(s, "read lease", "", func(m *memory.Store) (lifecycle.Lease, error) { return m.Lease(background, name) })
+	return read(s, "read lease", "", func(m *memory.Store) (lifecycle.Lease, error) { return m.Lease(engine.Background, name) })
 }
 
 func (s storePort) TakeLease(_ context.Context, l lifecycle.Lease) (lifecycle.Lease, error) {
 	return write(s, "take lease", func(m *memory.Store) (lifecycle.Lease, error) {
-		return m.TakeLease(background, l)
+		return m.TakeLease(engine.Background, l)
 	}, func(lifecycle.Lease) {})
 }
 
 func (s storePort) SeeOnce(_ context.Context, kind, id string, until time.Time) error {
 	_, err := write(s, "remember "+kind, func(m *memory.Store) (string, error) {
-		return id, m.SeeOnce(background, kind, id, until)
+		return id, m.SeeOnce(engine.Background, kind, id, until)
 	}, func(string) {})
 	return err
 }
+
+func (w *World) StoreAway() bool { return w.Now.Before(w.StoreAwayUntil) }
+
+// What actors read, as far as rules ask when they did.
+var (
+	SeesAllReports = engine.Sight{Kind: "reports"}
+	SeesHold       = engine.Sight{Kind: "hold of the fleet"}
+	SeesPool       = engine.Sight{Kind: "hosts in the pool"}
+	SeesHostsOfRun = engine.Sight{Kind: "hosts of a run"}
+	SeesJobCounts  = engine.Sight{Kind: "counts of jobs"}
+)
+
+func SeesReport(hostKey string) engine.Sight { return engine.Sight{Kind: "report", Key: hostKey} }

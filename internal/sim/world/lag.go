@@ -1,47 +1,48 @@
-package sim
+package world
 
 import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/store/memory"
 )
 
 // lag is the store as eventually consistent reads and its indexes show it: a
 // copy to which each write comes later, row by row in order.
 type lag struct {
-	w   *world
+	w   *World
 	old *memory.Store
 	// upTo is until when the writes of a row are under way.
 	upTo map[string]time.Time
 }
 
-func newLag(w *world) *lag {
-	return &lag{w: w, old: memory.New(w.clock), upTo: map[string]time.Time{}}
+func newLag(w *World) *lag {
+	return &lag{w: w, old: memory.New(w.Clock), upTo: map[string]time.Time{}}
 }
 
-// maxLag bounds how late a write comes to the lagging copy.
-const maxLag = 15 * time.Second
+// MaxLag bounds how late a write comes to the lagging copy.
+const MaxLag = 15 * time.Second
 
 // follow makes a write of a row reach the copy, later or at once.
 func (l *lag) follow(row string, put func(*memory.Store)) {
 	d := time.Duration(0)
-	if l.w.chaos {
-		d = l.w.exp(300*time.Millisecond, 3*time.Second)
-		if l.w.chance(FaultLongLag) {
-			d = l.w.between(3*time.Second, maxLag)
+	if l.w.Chaos {
+		d = l.w.Exp(300*time.Millisecond, 3*time.Second)
+		if l.w.Chance(engine.FaultLongLag) {
+			d = l.w.Between(3*time.Second, MaxLag)
 		}
 	}
-	at := l.w.now.Add(d)
+	at := l.w.Now.Add(d)
 	if last := l.upTo[row]; at.Before(last) {
 		at = last
 	}
-	if !at.After(l.w.now) {
+	if !at.After(l.w.Now) {
 		put(l.old)
 		return
 	}
 	l.upTo[row] = at
-	l.w.at(at, func() {
+	l.w.At(at, func() {
 		if l.upTo[row].Equal(at) {
 			delete(l.upTo, row)
 		}
@@ -52,41 +53,29 @@ func (l *lag) follow(row string, put func(*memory.Store)) {
 func (l *lag) record(after lifecycle.Record) {
 	l.follow("host "+after.HostKey, func(m *memory.Store) {
 		if after.Version == 1 {
-			must(m.CreateInstance(background, after))
+			engine.Must(m.CreateInstance(engine.Background, after))
 			return
 		}
 		after.Version--
-		must1(m.UpdateInstance(background, after))
+		engine.Must1(m.UpdateInstance(engine.Background, after))
 	})
 }
 
 func (l *lag) request(after lifecycle.Request) {
 	l.follow("request "+lifecycle.RunKey(after.Repository, after.RunID)+" "+after.RequestID, func(m *memory.Store) {
 		if after.Version == 1 {
-			must(m.CreateRequest(background, after))
+			engine.Must(m.CreateRequest(engine.Background, after))
 			return
 		}
 		after.Version--
-		must1(m.UpdateRequest(background, after))
+		engine.Must1(m.UpdateRequest(engine.Background, after))
 	})
 }
 
 func (l *lag) report(p lifecycle.Report) {
-	l.follow("report "+p.HostKey, func(m *memory.Store) { must(m.ForHost(p.HostKey).PutReport(background, p)) })
+	l.follow("report "+p.HostKey, func(m *memory.Store) { engine.Must(m.ForHost(p.HostKey).PutReport(engine.Background, p)) })
 }
 
 func (l *lag) noReport(hostKey string) {
-	l.follow("report "+hostKey, func(m *memory.Store) { must(m.DeleteReport(background, hostKey)) })
-}
-
-// must is for calls that cannot fail: a fault of the simulator itself.
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
-func must1[T any](v T, err error) T {
-	must(err)
-	return v
+	l.follow("report "+hostKey, func(m *memory.Store) { engine.Must(m.DeleteReport(engine.Background, hostKey)) })
 }

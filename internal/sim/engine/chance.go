@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"math"
+	"time"
+)
+
+// drawFaultRates draws a factor for each fault: in one life some faults never occur and
+// others occur often. Lives that differ find more than lives that are all alike.
+func (e *Engine) drawFaultRates() {
+	e.Odds = map[Fault]float64{}
+	for _, f := range allFaults {
+		switch e.Rand.IntN(8) {
+		case 0, 1:
+			e.Odds[f] = 0
+		case 2:
+			e.Odds[f] = 4
+		default:
+			e.Odds[f] = 1
+		}
+	}
+}
+
+// Chance draws whether a fault strikes now, and counts it.
+func (e *Engine) Chance(f Fault) bool {
+	if e.Director != nil {
+		return e.Director.Strikes(f)
+	}
+	if !e.Chaos || f == "" {
+		return false
+	}
+	if e.Rand.Float64() >= rates[f]*e.Odds[f] {
+		return false
+	}
+	e.Coverage.Faults[f]++
+	return true
+}
+
+// Recur has a fault strike at random times while the faults last. strike reports whether it
+// found something to strike.
+func (e *Engine) Recur(f Fault, strike func() bool) {
+	odds := e.Odds[f]
+	if odds == 0 {
+		return
+	}
+	mean := time.Duration(float64(meanIntervals[f]) / odds)
+	var again func()
+	again = func() {
+		if !e.Chaos {
+			return
+		}
+		if strike() {
+			e.Coverage.Faults[f]++
+		}
+		e.After(e.Exp(mean, 10*mean), again)
+	}
+	e.After(e.Exp(mean, 10*mean), again)
+}
+
+// Exp draws an exponentially distributed time with the mean, at most limit.
+func (e *Engine) Exp(mean, limit time.Duration) time.Duration {
+	if e.Director != nil {
+		return min(mean, limit)
+	}
+	d := time.Duration(-math.Log(1-e.Rand.Float64()) * float64(mean))
+	return min(d, limit)
+}
+
+// Between draws a time from low to high.
+func (e *Engine) Between(low, high time.Duration) time.Duration {
+	if high <= low {
+		return low
+	}
+	if e.Director != nil {
+		return low + (high-low)/2
+	}
+	return low + time.Duration(e.Rand.Int64N(int64(high-low)))
+}
+
+// Spread is a wait as fleet.Drive makes it: a tenth shorter or longer.
+func (e *Engine) Spread(d time.Duration) time.Duration {
+	if e.Director != nil {
+		return d
+	}
+	return time.Duration(float64(d) * (0.9 + 0.2*e.Rand.Float64()))
+}
+
+// Latency is what a step costs at least.
+func (e *Engine) Latency() time.Duration { return e.Between(time.Millisecond, 10*time.Millisecond) }
+
+// Backoff is how long the daemon waits after so many failures.
+func (e *Engine) Backoff(failures int) time.Duration {
+	return e.Between(time.Millisecond, min(50*time.Millisecond<<min(failures, 6), 2*time.Second))
+}

@@ -1,0 +1,48 @@
+package rules
+
+import (
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// history is what is remembered of one host's record.
+type history struct {
+	assignedAt time.Time // when its run was last set or cleared
+	readyAt    time.Time // when it last became running
+	maxRuntime time.Duration
+	readyFor   map[string]bool // requests
+	pooledAt   time.Time
+	servedRuns []string // by assignment: the run key, "" between runs
+	busySince  time.Time
+	ended      string // why its record was terminated
+}
+
+// served notes the run of the record's assignment.
+func (h *history) served(r lifecycle.Record) {
+	for int64(len(h.servedRuns)) <= r.Assignment {
+		h.servedRuns = append(h.servedRuns, "")
+	}
+	if r.RunID != "" {
+		h.servedRuns[r.Assignment] = lifecycle.RunKey(r.Repository, r.RunID)
+	}
+}
+
+// runOf is the run of an assignment.
+func (h *history) runOf(assignment int64) string {
+	if assignment < 0 || assignment >= int64(len(h.servedRuns)) {
+		return ""
+	}
+	return h.servedRuns[assignment]
+}
+
+// reportWritten notes since when a host is busy.
+func (w *Watcher) reportWritten(p lifecycle.Report) {
+	l := w.of(p.HostKey)
+	switch {
+	case !p.Busy:
+		l.busySince = time.Time{}
+	case l.busySince.IsZero():
+		l.busySince = w.Now
+	}
+}

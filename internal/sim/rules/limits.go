@@ -1,0 +1,157 @@
+package rules
+
+import (
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
+	"github.com/remuda-ci/remuda/internal/sim/world"
+)
+
+// checkLimits checks that there are never more hosts than a limit allows.
+func (w *Watcher) checkLimits() {
+	for _, l := range w.AllLimits() {
+		if n := w.hostsOf(l); n > l.Hosts {
+			w.Broken(RuleLimit, "there are %d: %s; the account is %s", n, l, world.AccountLine(w.Account(l)))
+		}
+	}
+}
+
+// hostsOf counts the hosts within a limit: machines from their launch to their
+// end for a pool; for a repository or owner those that serve its runs, and those
+// that its requests have said to launch.
+func (w *Watcher) hostsOf(l policy.Limit) int {
+	if l.Kind == lifecycle.QuotaPool {
+		return w.machinesOf(l.Of)
+	}
+	n := w.launching(l)
+	untaken := map[string]int{} // by request
+	for _, m := range w.Living() {
+		r, err := w.Truth.Instance(engine.Background, m.HostKey)
+		if err != nil || r.RunID == "" || !within(l, r.Repository) {
+			continue
+		}
+		q, err := w.Truth.Request(engine.Background, r.Repository, r.RunID, r.RequestID)
+		if err == nil && !q.Settled() && !q.Has(r.HostKey) {
+			// Two callers of one request each claim what it lacks as far as they know, and
+			// what is too much goes back once they have written down what they won.
+			if untaken[q.RequestID]++; len(q.Taken)+untaken[q.RequestID] > w.Account(l).ReservationOf(q, 0).Hosts {
+				continue
+			}
+		}
+		n++
+	}
+	return n
+}
+
+// machinesOf counts the machines of a pool. It leaves out a machine that was launched long
+// after its request was over, by a replica that was suspended just before the call.
+func (w *Watcher) machinesOf(pool string) int {
+	n := 0
+	for _, m := range w.Living() {
+		if m.Pool == pool && !w.late[m.InstanceID] && !strings.HasPrefix(m.RequestID, world.LeakedName) {
+			n++
+		}
+	}
+	return n
+}
+
+// lateLaunch reports whether the request of a launch was over half a minute before its call
+// was made.
+func (w *Watcher) lateLaunch(m lifecycle.Machine) bool {
+	q, err := w.Truth.Request(engine.Background, m.Repository, m.RunID, m.RequestID)
+	return err == nil && q.Settled() && w.Now.Sub(w.settledAt[q.RequestID]) > 30*time.Second
+}
+
+// launching counts the hosts of open launches that have no record yet.
+func (w *Watcher) launching(l policy.Limit) int {
+	n := 0
+	for _, r := range w.Runs {
+		if !within(l, r.Repository) {
+			continue
+		}
+		for _, q := range engine.Must1(w.Truth.RequestsOfRun(engine.Background, r.Repository, r.ID)) {
+			if q.Launch == nil || q.Settled() {
+				continue
+			}
+			n += q.Launch.Count - w.recorded(q)
+		}
+	}
+	return n
+}
+
+// recorded counts the machines of a request's open launch that have a record, or
+// are gone.
+func (w *Watcher) recorded(q lifecycle.Request) int {
+	n := 0
+	for _, m := range w.Machines {
+		if m.RequestID != q.RequestID || m.RunID != q.RunID || m.Launch != q.Launch.Number {
+			continue
+		}
+		if _, err := w.Truth.Instance(engine.Background, m.HostKey); err == nil || m.State == lifecycle.MachineGone {
+			n++
+		}
+	}
+	return n
+}
+
+func within(l policy.Limit, repository string) bool {
+	if l.Kind == lifecycle.QuotaOwner {
+		return lifecycle.Owner(repository) == l.Of
+	}
+	return repository == l.Of
+}
+
+// roomLook is how long there may be room for a request that waits for it. The request looks
+// every ten seconds, and audits a full account as often; the machines of an interrupted
+// launch are believed a minute later.
+const roomLook = 3 * time.Minute
+
+// checkRoom checks that no request waits for room that is there, once the faults are over.
+func (w *Watcher) checkRoom() {
+	if len(w.AllLimits()) == 0 || w.CalmSince.IsZero() || w.Now.Sub(w.CalmSince) < settleAfter {
+		return
+	}
+	for _, r := range w.Runs {
+		for _, q := range engine.Must1(w.Truth.RequestsOfRun(engine.Background, r.Repository, r.ID)) {
+			if q.Settled() || q.QuotaReason == "" || !w.roomFor(q) {
+				delete(w.roomSince, q.RequestID)
+				continue
+			}
+			since, ok := w.roomSince[q.RequestID]
+			if !ok {
+				w.roomSince[q.RequestID] = w.Now
+			} else if w.Now.Sub(since) > roomLook {
+				w.Broken(RuleRoom, "request %s waits since %s for room that is there: %s", q.RequestID, engine.SinceEpoch(since), q.QuotaReason)
+			}
+		}
+	}
+}
+
+// roomFor reports whether every limit on the request leaves room for the hosts that it needs.
+func (w *Watcher) roomFor(q lifecycle.Request) bool {
+	limits := w.Limits.Of(q.Repository)
+	if most := w.Pools[q.Spec.Pool].Maximum; most > 0 {
+		limits = append(limits, policy.PoolLimit(q.Spec.Pool, most))
+	}
+	for _, l := range limits {
+		if w.hostsOf(l)+w.bookedOf(l, q)+max(q.Spec.MinimumCount-len(q.Taken), 1) > l.Hosts {
+			return false
+		}
+	}
+	return true
+}
+
+// bookedOf counts the hosts that other waiting requests have reserved.
+func (w *Watcher) bookedOf(l policy.Limit, q lifecycle.Request) int {
+	n := 0
+	for _, e := range w.Account(l).Reservations {
+		other, err := w.Truth.Request(engine.Background, e.Repository, e.RunID, e.RequestID)
+		if err == nil && !other.Settled() && e.RequestID != q.RequestID {
+			n += e.Hosts
+		}
+	}
+	return n
+}

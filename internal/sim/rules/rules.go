@@ -1,0 +1,43 @@
+package rules
+
+import "github.com/remuda-ci/remuda/internal/sim/engine"
+
+// The rules of the design. Their names are what the planted bugs must be caught by.
+const (
+	RuleTransition      engine.Rule = "transition"         // only what the table of the design allows
+	RuleUnexpected      engine.Rule = "unexpected error"   // only the errors that the ports and use-cases name
+	RuleVersion         engine.Rule = "version"            // +1 on every write
+	RuleAssignment      engine.Rule = "assignment"         // +1 exactly when the run id is set or cleared
+	RuleTrust           engine.Rule = "trust"              // a host never crosses its trust key
+	RuleClaim           engine.Rule = "claim"              // only pooled hosts, nor retiring, held or late ones
+	RuleDue             engine.Rule = "due"                // a live record is looked at by its threshold
+	RuleForget          engine.Rule = "forget"             // no record is forgotten while its machine lives
+	RulePooledDirty     engine.Rule = "pooled dirty"       // what is pooled was cleaned
+	RuleReady           engine.Rule = "ready"              // what runs has registered for its assignment
+	RuleRunningEnded    engine.Rule = "running ended"      // a running host ends for its reasons only
+	RuleBusyEnded       engine.Rule = "busy ended"         // a job is never killed by bookkeeping
+	RuleHeld            engine.Rule = "held"               // what an operator holds is not claimed or ended
+	RuleFleetHeld       engine.Rule = "fleet held"         // no machine of a held fleet is ended
+	RuleLimit           engine.Rule = "limit"              // never more hosts than a limit allows
+	RuleRoom            engine.Rule = "room"               // no request waits for room that is there
+	RuleWorkTwice       engine.Rule = "work twice"         // one attempt of a job is one worker's
+	RuleBusyScaledIn    engine.Rule = "busy scaled in"     // no service is scaled in while a runner is busy
+	RuleUnserved        engine.Rule = "unserved"           // a job that waits gets a runner
+	RuleMachineEnded    engine.Rule = "machine ended"      // a machine ends after its record
+	RuleLaunch          engine.Rule = "launch"             // no launch is made twice or exceeds its request
+	RuleForeignJob      engine.Rule = "foreign job"        // a host serves the jobs of its run only
+	RuleRefused         engine.Rule = "refused"            // no job of its own run is refused while it serves
+	RuleDirtyHost       engine.Rule = "dirty host"         // no job on what another run left
+	RuleLateJob         engine.Rule = "late job"           // no job begins on a released host
+	RuleFalseSignal     engine.Rule = "false signal"       // an agent signals only what it did
+	RuleSelfEnd         engine.Rule = "self end"           // an agent ends its host for its reasons only
+	RuleCleanBusy       engine.Rule = "clean while busy"   // nothing is cleaned under a job
+	RuleTwiceGiven      engine.Rule = "given twice"        // no host is given to two requests at once
+	RuleKept            engine.Rule = "kept"               // no host stays with a request that has no use for it
+	RuleReuse           engine.Rule = "reuse"              // nothing is launched while a fitting host idles
+	RuleUnregistered    engine.Rule = "unregistered"       // no live runner loses its registration
+	RuleUnsettled       engine.Rule = "unsettled"          // every request has its outcome
+	RuleLeftover        engine.Rule = "left over"          // nothing is left at the end
+	RuleRestless        engine.Rule = "restless"           // an operation that has nothing to do pauses
+	RuleReleaseComplete engine.Rule = "release incomplete" // after a release no record names the run
+)

@@ -1,0 +1,118 @@
+package rules
+
+import (
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/sim/world"
+)
+
+// Watcher holds a world against the rules.
+type Watcher struct {
+	*world.World
+
+	hosts    map[string]*history
+	launches map[string]lifecycle.LaunchOrder // by request and number
+	given    map[string]string                // host and assignment, to the request it was given to
+	// late are the machines that were launched long after their request was over.
+	late map[string]bool
+	// writtenAt is when the store got a request, which may be long after its
+	// own clock said that it was created.
+	writtenAt map[string]time.Time
+	// settledAt is when a request first had no use for some host.
+	settledAt map[string]time.Time
+	// heldSince is when the fleet's hold came into force. roomSince is when there was first
+	// room for a request that waits for it, by request id.
+	heldSince time.Time
+	roomSince map[string]time.Time
+	// claimedAt is when a job of the service began to run, waitsSince when it began to wait, by
+	// its id. had is the worker that has an attempt of a job.
+	claimedAt, waitsSince map[string]time.Time
+	had                   map[string]string
+}
+
+// New watches a world.
+func New(of *world.World) *Watcher {
+	w := &Watcher{
+		World: of,
+		hosts: map[string]*history{}, launches: map[string]lifecycle.LaunchOrder{}, given: map[string]string{}, late: map[string]bool{},
+		writtenAt: map[string]time.Time{}, settledAt: map[string]time.Time{}, roomSince: map[string]time.Time{},
+		claimedAt: map[string]time.Time{}, waitsSince: map[string]time.Time{}, had: map[string]string{},
+	}
+	of.Observe(w.event)
+	return w
+}
+
+// Begin starts the rules that look at the whole world, every 30 s.
+func (w *Watcher) Begin() {
+	const every = 30 * time.Second
+	var again func()
+	again = func() {
+		w.checkKept()
+		w.checkRoom()
+		w.checkWork()
+		w.After(every, again)
+	}
+	w.After(every, again)
+}
+
+// event holds an event against the rules.
+func (w *Watcher) event(event any) {
+	switch e := event.(type) {
+	case world.RecordWritten:
+		w.recordWritten(e.Before, e.After)
+	case world.RequestWritten:
+		w.requestWritten(e.Before, e.After)
+	case world.WorkWritten:
+		w.workWritten(e.Before, e.After)
+	case world.HoldWritten:
+		w.holdWritten(e.Before, e.After)
+	case world.Claimed:
+		w.checkCondition(e.Claim, e.Before)
+	case world.ReportWritten:
+		w.reportWritten(e.Report)
+	case world.Reporting:
+		w.checkReport(e.Host, e.Report)
+	case world.Registering:
+		w.checkRegister(e.Host, e.Assignment)
+	case world.Cleaning:
+		w.checkClean(e.Host)
+	case world.PoweringOff:
+		w.checkPowerOff(e.Host, e.Why)
+	case world.JobBegins:
+		w.checkJob(e.Host, e.Job)
+	case world.JobRefused:
+		w.checkRefused(e.Host, e.Job)
+	default:
+		w.cloudEvent(event)
+	}
+}
+
+// cloudEvent is event, for what happens in the cloud.
+func (w *Watcher) cloudEvent(event any) {
+	switch e := event.(type) {
+	case world.Launched:
+		w.checkLaunch(e.Order, e.Machines)
+	case world.LaunchBooked:
+		w.checkLimits()
+	case world.Appearing:
+		w.late[e.Machine.InstanceID] = w.lateLaunch(e.Machine)
+	case world.Terminating:
+		w.checkFleetHeld(e.InstanceID)
+	case world.Ending:
+		w.checkEnd(e.Machine)
+	case world.DeletingRunner:
+		w.checkDeleteRunner(e.Runner)
+	case world.Scaling:
+		w.checkScaled(e.Desired)
+	}
+}
+
+func (w *Watcher) of(hostKey string) *history {
+	l := w.hosts[hostKey]
+	if l == nil {
+		l = &history{readyFor: map[string]bool{}}
+		w.hosts[hostKey] = l
+	}
+	return l
+}

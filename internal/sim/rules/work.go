@@ -1,0 +1,74 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
+	"github.com/remuda-ci/remuda/internal/sim/world"
+)
+
+// WorkGiven checks that one attempt of a job belongs to one worker.
+func (w *Watcher) WorkGiven(worker string, j model.Job) {
+	attempt := fmt.Sprintf("%s attempt %d", j.ID, j.Attempt)
+	if other := w.had[attempt]; other != "" && other != worker {
+		w.Broken(RuleWorkTwice, "%s is given to %s, and %s has it", attempt, worker, other)
+	}
+	w.had[attempt] = worker
+}
+
+// workWritten follows a job.
+func (w *Watcher) workWritten(before, after model.Job) {
+	if before.State == model.JobRunning && after.State == model.JobRunning && before.WorkerID != after.WorkerID || after.Version != before.Version+1 {
+		w.Broken(RuleWorkTwice, "%s goes from %q to %q, version %d to %d", after.ID, before.WorkerID, after.WorkerID, before.Version, after.Version)
+	}
+	if after.State == model.JobRunning && before.State != model.JobRunning {
+		w.claimedAt[after.ID] = w.Now
+	}
+	if after.State == model.JobWaiting {
+		w.waitsSince[after.ID] = w.Now
+	}
+}
+
+// workBound is how long a job may wait once the faults are over: until the next check of the
+// service, the start of a container, and the jobs before it. Each of those takes at most
+// 4 minutes, or fails after a silence and is started once more.
+const workBound = 45 * time.Minute
+
+// runnerBound is how long a service may have no runner while a job waits.
+const runnerBound = 5 * time.Minute
+
+// checkWork checks that a waiting job gets a runner within bounded time.
+func (w *Watcher) checkWork() {
+	if w.CalmSince.IsZero() {
+		return
+	}
+	for _, id := range w.WorkIDs {
+		j, err := w.Truth.Work(engine.Background, world.ServiceName, id)
+		if err != nil || j.State != model.JobWaiting {
+			continue
+		}
+		waits := min(w.Now.Sub(w.waitsSince[id]), w.Now.Sub(w.CalmSince)-settleAfter)
+		if waits > workBound || waits > runnerBound && w.ECS.Desired == 0 {
+			w.Broken(RuleUnserved, "job %s waits since %s, and the service has a desired count of %d", id, engine.SinceEpoch(w.waitsSince[id]), w.ECS.Desired)
+		}
+	}
+}
+
+// checkScaled checks that a service is not scaled in while a runner is busy, as far as the
+// replica that does it could see when it counted last.
+func (w *Watcher) checkScaled(desired int) {
+	if desired >= w.ECS.Desired {
+		return
+	}
+	counted := w.Current.LastLook(world.SeesJobCounts).At
+	for _, id := range w.WorkIDs {
+		j, err := w.Truth.Work(engine.Background, world.ServiceName, id)
+		if err == nil && j.State == model.JobRunning && w.claimedAt[id].Before(counted) {
+			w.Broken(RuleBusyScaledIn, "the service goes from %d to %d while %s has %s since %s; it was counted at %s",
+				w.ECS.Desired, desired, j.WorkerID, id, engine.SinceEpoch(w.claimedAt[id]), engine.SinceEpoch(counted))
+		}
+	}
+	w.Mark(engine.MarkScaledIn)
+}

@@ -1,0 +1,120 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
+)
+
+// ComputePort is the cloud as a replica reaches it.
+type ComputePort struct{ w *World }
+
+// AnswerLost is what a trace says of a call that had its effect and whose answer did not
+// reach the caller.
+const AnswerLost = "answer lost"
+
+// describeLag is how long the cloud's answers may trail behind.
+const describeLag = 15 * time.Second
+
+// listLag is how long a listing may lack a new machine. It is shorter than the time that
+// internal/fleet waits before it believes that there is none.
+const listLag = 45 * time.Second
+
+func (c ComputePort) call(what string, changes bool, do func() error) error {
+	w := c.w
+	w.Calls++
+	w.Interrupt(what)
+	switch {
+	case w.Now.Before(w.CloudAwayUntil):
+		return unavailable(what, "the cloud is away")
+	case w.Chance(engine.FaultComputeRefused):
+		return unavailable(what, "request limit exceeded")
+	}
+	err := do()
+	lost := changes && w.Chance(engine.FaultComputeLost)
+	w.Interrupt(what)
+	if lost {
+		w.Tell(w.Who(), what, AnswerLost)
+		return unavailable(what, "no answer")
+	}
+	return err
+}
+
+func (c ComputePort) Launch(_ context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
+	var got []lifecycle.Machine
+	err := c.call("launch", true, func() (err error) {
+		got, err = c.w.Compute.Launch(engine.Background, order)
+		c.w.Tell(c.w.Who(), "launch", fmt.Sprintf("request %s number %d count %d: %d machines", order.RequestID, order.Number, order.Count, len(got)))
+		c.w.launched(order, got)
+		return err
+	})
+	var short *lifecycle.ShortageError
+	if err != nil && !errors.As(err, &short) {
+		return nil, err
+	}
+	return got, err
+}
+
+func (c ComputePort) Launched(_ context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
+	var got []lifecycle.Machine
+	err := c.call("find launched machines", false, func() error {
+		all, err := c.w.Compute.Launched(engine.Background, order)
+		for _, m := range all {
+			if c.w.Machines[m.InstanceID].unlisted(c.w.Now) && c.w.Chance(engine.FaultTagLag) {
+				continue
+			}
+			got = append(got, c.w.Machines[m.InstanceID].lagging(c.w, m))
+		}
+		return err
+	})
+	c.w.called("EC2: find the machines of "+order.RequestID+"'s launch: "+LaunchedIDs(got), err)
+	return got, err
+}
+
+func (c ComputePort) Describe(_ context.Context, instanceIDs []string) ([]lifecycle.Machine, error) {
+	var got []lifecycle.Machine
+	err := c.call("describe machines", false, func() (err error) {
+		got, err = c.w.Compute.Describe(engine.Background, instanceIDs)
+		for i, m := range got {
+			got[i] = c.w.Machines[m.InstanceID].lagging(c.w, m)
+		}
+		return err
+	})
+	c.w.emit(Described{got, err})
+	return got, err
+}
+
+func (c ComputePort) List(_ context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error) {
+	var got lifecycle.Page[lifecycle.Machine]
+	err := c.call("list machines", false, func() error {
+		all, err := c.w.Compute.List(engine.Background, page)
+		got.Next = all.Next
+		for _, m := range all.Items {
+			if c.w.Machines[m.InstanceID].unlisted(c.w.Now) && c.w.Chance(engine.FaultTagLag) {
+				continue
+			}
+			got.Items = append(got.Items, m)
+		}
+		return err
+	})
+	c.w.called("EC2: list machines: "+LaunchedIDs(got.Items), err)
+	return got, err
+}
+
+func (c ComputePort) Terminate(_ context.Context, instanceIDs []string) error {
+	return c.call("terminate machines", true, func() error {
+		for _, id := range instanceIDs {
+			c.w.Tell(c.w.Who(), "terminate machine", id)
+			c.w.emit(Terminating{id})
+			c.w.endMachine(id)
+		}
+		return nil
+	})
+}
+
+// ComputePort is the cloud as a replica reaches it.
+func (w *World) ComputePort() ComputePort { return ComputePort{w} }

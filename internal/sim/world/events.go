@@ -1,0 +1,89 @@
+package world
+
+import (
+	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
+)
+
+// The events of a world, which it passes to its observers (World.Observe): the rules check
+// them, and a story tells them. They come just after the effect unless it says "before".
+type (
+	// RecordWritten is a write of a host's record. Before has version 0 if the record is new.
+	RecordWritten struct{ Before, After lifecycle.Record }
+	// RequestWritten is a write of a request. Before has version 0 if the request is new.
+	RequestWritten struct{ Before, After lifecycle.Request }
+	// WorkWritten is a write of a job of the service. Before has version 0 if the job is new.
+	WorkWritten struct{ Before, After model.Job }
+	// HoldWritten is a write of the fleet's hold.
+	HoldWritten struct{ Before, After lifecycle.FleetHold }
+	// Claimed is a claim that took effect, with the record as it was. RecordWritten follows.
+	Claimed struct {
+		Claim  lifecycle.Claim
+		Before lifecycle.Record
+	}
+	// ReportWritten is a write of a report, by an agent or by a job that forged it.
+	ReportWritten struct{ Report lifecycle.Report }
+	// Reporting comes before an agent writes its report.
+	Reporting struct {
+		Host   *Host
+		Report lifecycle.Report
+	}
+
+	// Launched is a launch that the cloud has made.
+	Launched struct {
+		Order    lifecycle.LaunchOrder
+		Machines []lifecycle.Machine
+	}
+	// LaunchBooked follows Launched once the new machines are in the world.
+	LaunchBooked struct{}
+	// Appearing comes before a new machine is in the world.
+	Appearing struct{ Machine lifecycle.Machine }
+	// Described is a description of machines, as the caller gets it.
+	Described struct {
+		Machines []lifecycle.Machine
+		Err      error
+	}
+	// Terminating comes before a call ends a machine, whether that exists or not.
+	Terminating struct{ InstanceID string }
+	// Ending comes before the end of a living machine.
+	Ending struct{ Machine *Machine }
+
+	// Received is what came from a queue.
+	Received struct {
+		Deliveries []lifecycle.Delivery
+		Err        error
+	}
+	// DeletingRunner comes before a call deletes a registration.
+	DeletingRunner struct{ Runner *Runner }
+	// Scaling comes before the desired count of the service is set.
+	Scaling struct{ Desired int }
+	// Called is any other remote call, as a sentence.
+	Called struct {
+		What string
+		Err  error
+	}
+
+	// Registering comes before a host registers.
+	Registering struct {
+		Host       *Host
+		Assignment agent.Assignment
+	}
+	// Cleaning comes before a host cleans up.
+	Cleaning struct{ Host *Host }
+	// PoweringOff comes before a host ends itself.
+	PoweringOff struct {
+		Host *Host
+		Why  string
+	}
+	// JobBegins comes before a job begins on a host.
+	JobBegins struct {
+		Host *Host
+		Job  *Job
+	}
+	// JobRefused is a job that the host's job-started hook refused.
+	JobRefused struct {
+		Host *Host
+		Job  *Job
+	}
+)

@@ -1,0 +1,76 @@
+package world
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// GitHub is GitHub: tokens, registrations and waiting jobs.
+type GitHub struct {
+	w       *World
+	tokens  map[lifecycle.Secret]token
+	Runners []*Runner // in order of id
+	lastID  int64
+	minted  int
+	queued  []*Job
+	Away    time.Time // until when it does not answer
+}
+
+type token struct {
+	kind       lifecycle.RegistrationKind
+	repository string
+	expires    time.Time
+}
+
+// Runner is one registration.
+type Runner struct {
+	lifecycle.Runner
+	Repository string
+	labels     []string
+	Host       *Host
+	Job        *Job
+	Deleted    bool
+}
+
+func (g *GitHub) up() bool { return !g.w.Now.Before(g.Away) }
+
+func (g *GitHub) mint(kind lifecycle.RegistrationKind, repository string) lifecycle.Registration {
+	g.minted++
+	secret := lifecycle.Secret(string(kind) + "-" + strconv.Itoa(g.minted))
+	expires := g.w.Now.Add(g.w.Between(10*time.Minute, time.Hour))
+	g.tokens[secret] = token{kind, repository, expires}
+	return lifecycle.Registration{Kind: kind, URL: "https://github.test/" + repository, Secret: secret, ExpiresAt: expires}
+}
+
+// valid reports whether a token can be used now.
+func (g *GitHub) valid(kind lifecycle.RegistrationKind, secret lifecycle.Secret, repository string) bool {
+	t, ok := g.tokens[secret]
+	return ok && t.kind == kind && t.repository == repository && g.w.Now.Before(t.expires)
+}
+
+// register adds a registration, in place of one with the same name.
+func (g *GitHub) register(h *Host, repository, name string, labels []string) *Runner {
+	for _, r := range g.Runners {
+		if r.Repository == repository && r.Name == name {
+			g.Remove(r)
+			break
+		}
+	}
+	g.lastID++
+	r := &Runner{Runner: lifecycle.Runner{ID: g.lastID, Name: name}, Repository: repository, labels: labels, Host: h}
+	g.Runners = append(g.Runners, r)
+	g.w.Tell("github", "registered", name)
+	return r
+}
+
+func (g *GitHub) Remove(r *Runner) {
+	if r.Deleted {
+		return
+	}
+	r.Deleted, r.Online = true, false
+	g.Runners = slices.DeleteFunc(g.Runners, func(o *Runner) bool { return o == r })
+	g.w.Tell("github", "registration removed", r.Name)
+}

@@ -1,0 +1,51 @@
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
+)
+
+func AccountLine(a lifecycle.QuotaLedger) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s v%d", a.Name, a.Version)
+	for _, e := range a.Reservations {
+		fmt.Fprintf(&b, " %s.%d:%d", e.RequestID, e.Launch, e.Hosts)
+	}
+	return b.String()
+}
+
+func RequestLine(q lifecycle.Request) string {
+	launch := "-"
+	if q.Launch != nil {
+		launch = fmt.Sprintf("%d of %d", q.Launch.Number, q.Launch.Count)
+	}
+	taken := ""
+	for _, t := range q.Taken {
+		taken += " " + engine.Short(t.HostKey)
+	}
+	return fmt.Sprintf("%s v%d outcome %q taken%s launch %s launches %d released %s due %s: %s", q.RequestID, q.Version, q.Outcome,
+		taken, launch, q.Launches, engine.SinceEpoch(q.ReleasedAt), engine.SinceEpoch(q.DueAt), q.Reason)
+}
+
+func RecordLine(r lifecycle.Record) string {
+	return fmt.Sprintf("v%d %s a%d run %q request %q threshold %s due %s: %s", r.Version, r.Condition(), r.Assignment,
+		r.RunID, r.RequestID, engine.SinceEpoch(r.Threshold), engine.SinceEpoch(r.DueAt), r.Reason)
+}
+
+func jobLine(j model.Job) string {
+	return fmt.Sprintf("job %s v%d %s of %q attempt %d", j.ID, j.Version, j.State, j.WorkerID, j.Attempt)
+}
+
+// LaunchedIDs are the ids of machines, for a line.
+func LaunchedIDs(machines []lifecycle.Machine) string {
+	var ids []string
+	for _, m := range machines {
+		ids = append(ids, m.InstanceID)
+	}
+	return cmp.Or(strings.Join(ids, ", "), "none")
+}
