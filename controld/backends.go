@@ -11,8 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/store"
 )
 
-// backends are the adapters that a configuration names, and what the use-cases must know of
-// them.
+// backends are the adapters that a configuration names, and what the use-cases must know of them.
 type backends struct {
 	store           store.Store
 	queue           fleet.Queue

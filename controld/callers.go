@@ -12,8 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/server/idtoken"
 )
 
-// issuerTimeout bounds a call to the issuer of ID tokens. Once an hour a workflow waits for
-// that call.
+// issuerTimeout bounds a call to the issuer of ID tokens. Once an hour a workflow waits for that call.
 const issuerTimeout = 10 * time.Second
 
 // callers decides who may call. Workflows may call where a rule allows it.
@@ -30,8 +29,7 @@ func callers(c *config.Config, jobs fleet.JobStore, f *fleet.Fleet) (server.Call
 	return who, err
 }
 
-// issuerClient trusts the certificate authority of a GitHub Enterprise Server, which is its
-// own issuer.
+// issuerClient trusts the certificate authority of a GitHub Enterprise Server, which is its own issuer.
 func issuerClient(caFile string) (*http.Client, error) {
 	var authorities []byte
 	if caFile != "" {

@@ -16,11 +16,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/dev"
 )
 
-// configCheck prints one line for each error in a configuration file, or "ok" and a line for
-// each warning. It reads the token files of services as serve does at start, except that a
-// missing one is a warning, since a configuration may be checked on another machine. With
-// --aws it also checks the account. With --dev it checks the file over the defaults of
-// `controld dev`.
+// configCheck prints one line for each error in a configuration file, or "ok" and a line for each warning. It
+// reads the token files of services as serve does at start, except that a missing one is a warning, since a
+// configuration may be checked on another machine. With --aws it also checks the account. With --dev it
+// checks the file over the defaults of `controld dev`.
 func configCheck(ctx context.Context, call *call) error {
 	var inAWS, ofDev bool
 	files, err := call.parse(1, func(f *flag.FlagSet) {

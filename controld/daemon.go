@@ -28,9 +28,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/web"
 )
 
-// drainWithin is how long calls may go on after a signal. A call that is cut off then has its
-// progress in the store, and a sweep continues it. The rest of stopWithin is for dev, which
-// ends its hosts and its stand-in.
+// drainWithin is how long calls may go on after a signal. A call that is cut off then has its progress in the
+// store, and a sweep continues it. The rest of stopWithin is for dev, which ends its hosts and its stand-in.
 const drainWithin = 3 * time.Second
 
 // daemon is controld, wired: the adapters that a configuration names, the
@@ -45,8 +44,7 @@ type daemon struct {
 	web      *web.Server
 }
 
-// newDaemon builds everything. Nothing runs before serve. No other process may have the same
-// replica name.
+// newDaemon builds everything. Nothing runs before serve. No other process may have the same replica name.
 func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.Writer) (_ *daemon, err error) {
 	d := &daemon{log: telemetry.NewLogger("controld", string(c.Log.Level), string(c.Log.Format), stderr)}
 	warnings, wrong := checkTokens(c)

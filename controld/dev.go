@@ -14,9 +14,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
-// endWithin is how long the hosts may take to end after the last call. Killed processes take
-// milliseconds; removing their files takes longer. Together with drainWithin it leaves a
-// second of stopWithin for the rest.
+// endWithin is how long the hosts may take to end after the last call. Killed processes take milliseconds;
+// removing their files takes longer. Together with drainWithin it leaves a second of stopWithin for the rest.
 const endWithin = 5 * time.Second
 
 // runDev runs everything on this machine. What it starts ends with it, unless it is killed:
@@ -95,9 +94,8 @@ func devConfiguration(o *dev.Options, programs dev.Programs) (*config.Config, er
 	return c, nil
 }
 
-// sendWebhooks makes the stand-in sign its deliveries with the first secret of the
-// configuration and send them to an address. Without webhooks in the configuration it sends
-// none.
+// sendWebhooks makes the stand-in sign its deliveries with the first secret of the configuration and send
+// them to an address. Without webhooks in the configuration it sends none.
 func sendWebhooks(ctx context.Context, standin *dev.Standin, to net.Addr, c *config.Webhooks) error {
 	if c == nil {
 		return nil

@@ -74,8 +74,7 @@ func permissions() []aws.Permission {
 	})
 }
 
-// policyNames are the names that a policy allows. Where the configuration names no region
-// they allow any.
+// policyNames are the names that a policy allows. Where the configuration names no region they allow any.
 func policyNames(c *config.Config, account, hostRole string) aws.Names {
 	a := c.AWS
 	if a == nil { // on this machine, with nothing in AWS but services

@@ -33,8 +33,7 @@ func jobOptions(c *config.Config, store fleet.JobStore, hub fleet.GitHubJobs) *f
 	return o
 }
 
-// scope returns whose runners the hosts of a repository become: the repository's or its
-// owner's.
+// scope returns whose runners the hosts of a repository become: the repository's or its owner's.
 func scope(c *config.Config) func(string) string {
 	if c.GitHub.Scope == config.ScopeOrganization {
 		return func(repository string) string { return strings.ToLower(lifecycle.Owner(repository)) }
@@ -89,8 +88,7 @@ func sweptRepositories(c *config.Config) []string {
 	return list
 }
 
-// runnerReleases lists the releases of actions/runner in the types of the policy for the age
-// of runners.
+// runnerReleases lists the releases of actions/runner in the types of the policy for the age of runners.
 func runnerReleases(hub *github.Client) func(context.Context) ([]policy.Release, error) {
 	return func(ctx context.Context) ([]policy.Release, error) {
 		releases, err := hub.RunnerReleases(ctx)
@@ -102,8 +100,7 @@ func runnerReleases(hub *github.Client) func(context.Context) ([]policy.Release,
 	}
 }
 
-// webhookSecrets returns the source of the webhook secrets, and the configuration key that
-// names it.
+// webhookSecrets returns the source of the webhook secrets, and the configuration key that names it.
 func webhookSecrets(c *config.Webhooks) (web.SecretSource, string) {
 	if c.SecretEnv != "" {
 		return web.SecretVariable(c.SecretEnv), "webhooks.secret_env"

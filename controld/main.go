@@ -21,8 +21,7 @@ import (
 const (
 	exitFailure = 1
 	exitUsage   = 2
-	// exitConfiguration is EX_CONFIG of sysexits.h: a restart will not help
-	// (RestartPreventExitStatus=78).
+	// exitConfiguration is EX_CONFIG of sysexits.h: a restart will not help (RestartPreventExitStatus=78).
 	exitConfiguration = 78
 )
 

@@ -87,8 +87,7 @@ func processOptions(c *config.Config, log hclog.Logger) process.Options {
 	}
 }
 
-// agentSettings is the configuration file of a host's agentd, as far as it differs from
-// agentd's defaults.
+// agentSettings is the configuration file of a host's agentd, as far as it differs from agentd's defaults.
 type agentSettings struct {
 	InstanceID string `yaml:"instance_id"`
 	HostKey    string `yaml:"host_key"`

@@ -9,8 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
-// scaleDown is the scale-down of the configuration, or nil if no idle host of a run is to be
-// ended.
+// scaleDown is the scale-down of the configuration, or nil if no idle host of a run is to be ended.
 func scaleDown(c *config.Config, hub fleet.Registrations, metrics *telemetry.Metrics) (*fleet.ScaleDown, error) {
 	if c.ScaleDown == nil {
 		return nil, nil

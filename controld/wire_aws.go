@@ -77,8 +77,7 @@ func patient(o *sqsapi.Options) {
 	}
 }
 
-// hostRoleID asks for the id of an instance profile's role, which is the prefix of every host
-// key.
+// hostRoleID asks for the id of an instance profile's role, which is the prefix of every host key.
 func hostRoleID(ctx context.Context, cfg sdk.Config, profile string) (string, error) {
 	what := "aws.instance_profile: find the role of " + profile
 	out, err := iam.NewFromConfig(cfg).GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &profile})

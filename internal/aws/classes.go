@@ -46,8 +46,7 @@ var codes = map[string]Class{
 	"MissingAuthenticationToken": Expired, "MissingAuthenticationTokenException": Expired, "RequestTimeTooSkewed": Expired,
 	"OptInRequired": Terminal, "Blocked": Terminal, "PendingVerification": Terminal, // the account, and no policy
 
-	// DynamoDB. LimitExceededException is about how many tables and indexes are
-	// being made at once.
+	// DynamoDB. LimitExceededException is about how many tables and indexes are being made at once.
 	"ProvisionedThroughputExceededException": Throttled, "LimitExceededException": Throttled,
 	"TransactionInProgressException": Retry, "TransactionConflictException": Retry,
 	"ReplicatedWriteConflictException": Retry, "InternalServerError": Retry,
@@ -104,9 +103,8 @@ func ClassOf(err error) Class {
 	return ofStatus(err, api)
 }
 
-// OfFleetCode is the class of a code that CreateFleet gives for one of its
-// offerings. There, what a call could not do anywhere is only not to be had of
-// this offering: another type or zone may do.
+// OfFleetCode is the class of a code that CreateFleet gives for one of its offerings. There, what a call
+// could not do anywhere is only not to be had of this offering: another type or zone may do.
 func OfFleetCode(code string) Class {
 	switch code {
 	case "Unsupported", "UnsupportedOperation", "InvalidFleetConfiguration":

@@ -22,12 +22,10 @@ import (
 // The times of one try. A call may be tried several times (see Retryer); its
 // caller's context bounds all of them.
 const (
-	// tryTimeout must outlast the longest answer that is waited for, a receive
-	// of 1 s and a CreateFleet of some seconds; much longer, and one lost
-	// packet holds up a whole Provision.
+	// tryTimeout must outlast the longest answer that is waited for, a receive of 1 s and a CreateFleet of
+	// some seconds; much longer, and one lost packet holds up a whole Provision.
 	tryTimeout = 15 * time.Second
-	// dialTimeout: endpoints are in the same region and answer within
-	// milliseconds, or not at all.
+	// dialTimeout: endpoints are in the same region and answer within milliseconds, or not at all.
 	dialTimeout = 2 * time.Second
 	// connections per host: one for each caller that waits at the same time.
 	// With the default of 2 idle ones, callers would open a new one each time.
@@ -45,16 +43,14 @@ type Options struct {
 	Logger hclog.Logger
 	// Calls counts every request that is sent; nil for no counting.
 	Calls *Calls
-	// Retryer is how often a call is tried; nil: each client has a
-	// NewRetryer(RetryOptions{}), so that one service that is down does not use
-	// up the budget of the others.
+	// Retryer is how often a call is tried; nil: each client has a NewRetryer(RetryOptions{}), so that one
+	// service that is down does not use up the budget of the others.
 	Retryer sdk.Retryer
 }
 
-// Load sets up the SDK. Endpoints come from the SDK's own variables
-// (AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>), so that every emulator can
-// stand in for AWS. No call is made, so missing credentials show with the first
-// one.
+// Load sets up the SDK. Endpoints come from the SDK's own variables (AWS_ENDPOINT_URL and
+// AWS_ENDPOINT_URL_<SERVICE>), so that every emulator can stand in for AWS. No call is made, so missing
+// credentials show with the first one.
 func Load(ctx context.Context, o Options) (sdk.Config, error) {
 	retryer := func() sdk.Retryer { return o.Retryer }
 	if o.Retryer == nil {

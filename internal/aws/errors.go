@@ -14,8 +14,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Wrap makes an error of an SDK call one of lifecycle's, by its class, with a
-// remedy where there is one:
+// Wrap makes an error of an SDK call one of lifecycle's, by its class, with a remedy where there is one:
 //
 //	Retry, Throttled    ErrUnavailable
 //	Lost                ErrLost
@@ -24,9 +23,8 @@ import (
 //	Denied, Expired,    ErrRefused
 //	Capacity, Terminal
 //
-// What is the verb and the object, such as "read instance i-1". An adapter for
-// which a class means something else looks at ClassOf first: a missing table is
-// Gone, and is no missing row.
+// What is the verb and the object, such as "read instance i-1". An adapter for which a class means something
+// else looks at ClassOf first: a missing table is Gone, and is no missing row.
 func Wrap(what string, err error) error {
 	switch ClassOf(err) {
 	case Retry, Throttled:
@@ -41,8 +39,7 @@ func Wrap(what string, err error) error {
 	return Refused(what, err, Remedy(err))
 }
 
-// Refused returns an error that lasts until an operator does what remedy says. remedy
-// may be empty.
+// Refused returns an error that lasts until an operator does what remedy says. remedy may be empty.
 func Refused(what string, err error, remedy string) error {
 	return classed(what, err, lifecycle.ErrRefused, remedy)
 }
@@ -78,8 +75,7 @@ var clockCodes = map[string]bool{
 	"RequestExpired": true, "RequestTimeTooSkewed": true, "SignatureDoesNotMatch": true, "InvalidSignatureException": true,
 }
 
-// Action is the action of the call that failed, as IAM names it; empty if the
-// error is of no call.
+// Action is the action of the call that failed, as IAM names it; empty if the error is of no call.
 func Action(err error) string {
 	if call, ok := callOf(err); ok {
 		return call.Action()
@@ -87,8 +83,7 @@ func Action(err error) string {
 	return ""
 }
 
-// callOf is the outermost call: within it, the SDK may have made another to get
-// credentials.
+// callOf is the outermost call: within it, the SDK may have made another to get credentials.
 func callOf(err error) (Call, bool) {
 	var op *smithy.OperationError
 	if !errors.As(err, &op) {
@@ -97,9 +92,8 @@ func callOf(err error) (Call, bool) {
 	return Call{iamService(op.Service()), op.Operation()}, true
 }
 
-// refusedAction is how a service names the action that no policy allows. It is
-// another than the call's own where one call needs several: CreateFleet needs
-// ec2:RunInstances and iam:PassRole.
+// refusedAction is how a service names the action that no policy allows. It is another than the call's own
+// where one call needs several: CreateFleet needs ec2:RunInstances and iam:PassRole.
 var refusedAction = regexp.MustCompile(`is not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)`)
 
 // missingAction returns the action to allow. It reads a text, which is acceptable here
@@ -161,9 +155,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// sayable cuts off what is not for everybody's eyes. What a service says of a
-// wrong signature goes on with the whole request, session token and all; what
-// EC2 says of a missing permission, with an encoded blob.
+// sayable cuts off what is not for everybody's eyes. What a service says of a wrong signature goes on with
+// the whole request, session token and all; what EC2 says of a missing permission, with an encoded blob.
 func sayable(message string) string {
 	message, _, _ = strings.Cut(strings.TrimSpace(message), "\n")
 	message, _, _ = strings.Cut(message, " Encoded authorization failure message:")

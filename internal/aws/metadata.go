@@ -10,11 +10,10 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// Metadata returns a client of this machine's instance metadata service. It uses only
-// version 2: with version 1, an attacker who makes a program on the machine fetch an
-// address gets the machine's credentials. Its endpoint comes from the SDK's own
-// variables. Calls counts its requests as "imds:…", apart from all others, since they
-// cost nothing; it may be nil.
+// Metadata returns a client of this machine's instance metadata service. It uses only version 2: with version
+// 1, an attacker who makes a program on the machine fetch an address gets the machine's credentials. Its
+// endpoint comes from the SDK's own variables. Calls counts its requests as "imds:…", apart from all others,
+// since they cost nothing; it may be nil.
 func Metadata(calls *Calls) (*imds.Client, error) {
 	env, err := config.NewEnvConfig()
 	if err != nil {
@@ -29,8 +28,7 @@ func Metadata(calls *Calls) (*imds.Client, error) {
 	}), nil
 }
 
-// nameMetadata tells service and operation as all other clients do by
-// themselves.
+// nameMetadata tells service and operation as all other clients do by themselves.
 func nameMetadata(stack *middleware.Stack) error {
 	return stack.Initialize.Add(&awsmiddleware.RegisterServiceMetadata{
 		ServiceID: imds.ServiceID, OperationName: stack.ID(),

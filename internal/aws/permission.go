@@ -23,8 +23,7 @@ const (
 	RoleHost     Role = "host"
 )
 
-// Kind is what an action acts on. The renderer of policies makes ARNs and
-// conditions of it.
+// Kind is what an action acts on. The renderer of policies makes ARNs and conditions of it.
 type Kind string
 
 // The kinds.

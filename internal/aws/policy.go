@@ -8,8 +8,7 @@ import (
 	"unicode"
 )
 
-// Names are what policies speak of: where a fleet is, and what its things are
-// called there.
+// Names are what policies speak of: where a fleet is, and what its things are called there.
 type Names struct {
 	Partition string // "aws" outside China and the government's clouds
 	Region    string // "*" if it is not known
@@ -17,8 +16,7 @@ type Names struct {
 	Prefix    string // of tables, queues and launch templates
 	// Services are those on ECS; none: no policy speaks of them.
 	Services []ServiceName
-	// HostRole and HostProfile are the names of the hosts' role and instance
-	// profile, or "*".
+	// HostRole and HostProfile are the names of the hosts' role and instance profile, or "*".
 	HostRole, HostProfile string
 }
 

@@ -13,9 +13,8 @@ import (
 
 // The defaults of RetryOptions.
 const (
-	// defaultTries: with the waits below, all tries together take a few
-	// seconds. A step that still failed is repeated by its operation, which
-	// knows how long it may take.
+	// defaultTries: with the waits below, all tries together take a few seconds. A step that still failed is
+	// repeated by its operation, which knows how long it may take.
 	defaultTries = 5
 	// firstWait is about the time of an answer: less repeats into the same
 	// hiccup, more makes a single lost packet felt.
@@ -25,8 +24,7 @@ const (
 	longestWait = 2 * time.Second
 )
 
-// RetryOptions say how often and how fast a call is repeated. The zero value
-// takes the defaults.
+// RetryOptions say how often and how fast a call is repeated. The zero value takes the defaults.
 type RetryOptions struct {
 	Tries                  int
 	FirstWait, LongestWait time.Duration
@@ -34,10 +32,9 @@ type RetryOptions struct {
 	Random func() float64
 }
 
-// NewRetryer repeats calls that may go well another time. Waits have full
-// jitter at every step, also at the cap, where the SDK's own backoff loses it
-// and makes throttled callers come back in step. The SDK's budget bounds how
-// many repetitions there may be altogether while nothing goes well.
+// NewRetryer repeats calls that may go well another time. Waits have full jitter at every step, also at the
+// cap, where the SDK's own backoff loses it and makes throttled callers come back in step. The SDK's budget
+// bounds how many repetitions there may be altogether while nothing goes well.
 func NewRetryer(o RetryOptions) sdk.Retryer {
 	if o.Tries <= 0 {
 		o.Tries = defaultTries

@@ -22,15 +22,13 @@ const (
 	longestWait = 20 * time.Millisecond
 )
 
-// patience replaces the product's limits of 2 s for a connection and 15 s for a
-// try: on a machine that is busy with everything else, an emulator may take
-// longer, and a call that is tried again would be counted twice. Faults do not
-// need the limits: see Timeout.
+// patience replaces the product's limits of 2 s for a connection and 15 s for a try: on a machine that is
+// busy with everything else, an emulator may take longer, and a call that is tried again would be counted
+// twice. Faults do not need the limits: see Timeout.
 const patience = 2 * time.Minute
 
-// Config sets up the SDK as the product does, for an emulator or a Proxy, in
-// the world of this test. With may change how, such as to count the calls.
-// The developer's own environment and files play no part.
+// Config sets up the SDK as the product does, for an emulator or a Proxy, in the world of this test. With may
+// change how, such as to count the calls. The developer's own environment and files play no part.
 func Config(t testing.TB, endpoint string, with ...func(*aws.Options)) sdk.Config {
 	t.Helper()
 	o := aws.Options{Region: region}

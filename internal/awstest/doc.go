@@ -1,7 +1,6 @@
-// Package awstest is AWS for tests: Amazon's DynamoDB Local for the store, and
-// moto's server for EC2, ECS, SQS, STS and IAM. make test starts each once and
-// hands it over to all test binaries; a lone go test starts it when a test
-// first asks for it. scripts/emulators installs them by itself.
+// Package awstest is AWS for tests: Amazon's DynamoDB Local for the store, and moto's server for EC2, ECS,
+// SQS, STS and IAM. make test starts each once and hands it over to all test binaries; a lone go test starts
+// it when a test first asks for it. scripts/emulators installs them by itself.
 //
 // Every test has a world of its own in them, so that tests may run in parallel
 // and give the same names to their tables, queues and machines:

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// startTimeout is for a machine that is busy with everything else: a start
-	// takes 2 s of processor time.
+	// startTimeout is for a machine that is busy with everything else: a start takes 2 s of processor time.
 	startTimeout = 2 * time.Minute
 	// lookEvery is how often a starting emulator is looked at.
 	lookEvery = 20 * time.Millisecond
@@ -24,8 +23,7 @@ const (
 // emulator is how to run one.
 type emulator struct {
 	name string
-	// command is the program, to listen on a port. With the port 0 it chooses
-	// one.
+	// command is the program, to listen on a port. With the port 0 it chooses one.
 	command func(i installation, port int) *exec.Cmd
 	// port that is asked for.
 	port func() (int, error)
@@ -33,8 +31,7 @@ type emulator struct {
 	ready func(ctx context.Context, endpoint string) error
 }
 
-// start runs an emulator until stop is called, or else until this process is
-// gone, however it goes.
+// start runs an emulator until stop is called, or else until this process is gone, however it goes.
 func (e emulator) start() (endpoint string, stop func(), err error) {
 	i, err := installed()
 	if err != nil {
@@ -105,9 +102,8 @@ func (e emulator) await(pid int, ended <-chan struct{}) (string, error) {
 	}
 }
 
-// startBound starts a program that the kernel kills when this process is gone.
-// That signal comes when the thread ends that started the program, so the
-// thread is kept until the program has ended.
+// startBound starts a program that the kernel kills when this process is gone. That signal comes when the
+// thread ends that started the program, so the thread is kept until the program has ended.
 func startBound(cmd *exec.Cmd) (ended <-chan struct{}, err error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started, done := make(chan error), make(chan struct{})

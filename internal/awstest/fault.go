@@ -9,8 +9,7 @@ import (
 // Kind is how a call goes wrong.
 type Kind int
 
-// The kinds. With the last three, the caller cannot know whether the call took
-// effect.
+// The kinds. With the last three, the caller cannot know whether the call took effect.
 const (
 	NoFault Kind = iota
 	// Throttle refuses the call with the code that its service really uses.
@@ -22,11 +21,9 @@ const (
 	// Timeout lets the time of one try run out; the emulator hears nothing.
 	// For clients of Config that is at once. Others wait as with Hang.
 	Timeout
-	// Hang gives no answer before the caller gives up; the emulator hears
-	// nothing.
+	// Hang gives no answer before the caller gives up; the emulator hears nothing.
 	Hang
-	// LostAfterSuccess lets the emulator carry out the call and closes the
-	// connection before its answer.
+	// LostAfterSuccess lets the emulator carry out the call and closes the connection before its answer.
 	LostAfterSuccess
 )
 
@@ -60,9 +57,8 @@ func (f Fault) strikes(n int) bool {
 	return n >= f.From
 }
 
-// serviceErrors are how the services say what a fault says. Sources: their API
-// references, "Common errors" and the pages on request throttling.
-// Those of "" are newer services'.
+// serviceErrors are how the services say what a fault says. Sources: their API references, "Common errors"
+// and the pages on request throttling. Those of "" are newer services'.
 var serviceErrors = map[Kind]map[string]serviceError{
 	Throttle: {
 		"dynamodb": {http.StatusBadRequest, "ThrottlingException"}, // of tables with on-demand capacity
@@ -89,8 +85,7 @@ type serviceError struct {
 	code   string
 }
 
-// refusal is the answer to a call that its service refuses; nil if the fault is
-// of the connection.
+// refusal is the answer to a call that its service refuses; nil if the fault is of the connection.
 func refusal(r *http.Request, call aws.Call, kind Kind) *Answer {
 	codes, ok := serviceErrors[kind]
 	if !ok {

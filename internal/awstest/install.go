@@ -40,8 +40,7 @@ func pinned() (root string, err error) {
 	return root, nil
 }
 
-// installed installs the emulators where they are missing: the first test
-// binary does it and all others wait.
+// installed installs the emulators where they are missing: the first test binary does it and all others wait.
 var installed = sync.OnceValues(func() (installation, error) {
 	root, err := pinned()
 	if err != nil {

@@ -23,9 +23,8 @@ func Moto(t testing.TB) string {
 
 var sharedMoto = sharedBy(motoVariable, moto)
 
-// NewMoto is the endpoint of a moto of the test's own, which ends with it. It
-// takes a second or two to start and 180 MB, so it is for tests that change
-// what a moto has only one of.
+// NewMoto is the endpoint of a moto of the test's own, which ends with it. It takes a second or two to start
+// and 180 MB, so it is for tests that change what a moto has only one of.
 func NewMoto(t testing.TB) string {
 	t.Helper()
 	endpoint, stop, err := moto.start()
@@ -43,9 +42,8 @@ var moto = emulator{
 		cmd := exec.Command(filepath.Join(i.emulators, "moto/bin/python"), "-m", "moto.server",
 			"-H", "127.0.0.1", "-p", strconv.Itoa(port))
 		cmd.Dir = i.emulators // Python would also look for modules where the test is
-		// Nothing else of the environment: MOTO_ACCOUNT_ID would be stronger
-		// than the header. The 600 images that moto has by itself would take
-		// each account a third of a second and 4 MB.
+		// Nothing else of the environment: MOTO_ACCOUNT_ID would be stronger than the header. The 600 images
+		// that moto has by itself would take each account a third of a second and 4 MB.
 		cmd.Env = []string{"MOTO_AMIS_PATH=" + i.images}
 		return cmd
 	},

@@ -14,10 +14,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/aws"
 )
 
-// AWS's protocols, as far as tests need them: JSON names the operation in a
-// header (DynamoDB, SQS), Query in the form (EC2, STS, IAM). The service is in
-// the scope of the signature. Sources: smithy.io, "AWS JSON 1.0", "AWS Query",
-// "EC2 Query".
+// AWS's protocols, as far as tests need them: JSON names the operation in a header (DynamoDB, SQS), Query in
+// the form (EC2, STS, IAM). The service is in the scope of the signature. Sources: smithy.io, "AWS JSON 1.0",
+// "AWS Query", "EC2 Query".
 const (
 	targetHeader = "X-Amz-Target"
 	jsonType     = "application/x-amz-json-1.0"
@@ -59,8 +58,7 @@ func withAccessKey(authorization, accessKey string) string {
 	return authorization[:m[2]] + accessKey + authorization[m[3]:]
 }
 
-// Form is the form of a request in the Query protocol. The request can still be
-// forwarded.
+// Form is the form of a request in the Query protocol. The request can still be forwarded.
 func Form(r *http.Request) (url.Values, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

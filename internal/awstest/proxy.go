@@ -21,13 +21,11 @@ const (
 	forwards = 128
 )
 
-// Proxy stands between the SDK and the emulators. It records the calls, makes
-// some of them fail, and lets a test answer what an emulator cannot. It does
-// not look at signatures, nor do the emulators.
+// Proxy stands between the SDK and the emulators. It records the calls, makes some of them fail, and lets a
+// test answer what an emulator cannot. It does not look at signatures, nor do the emulators.
 //
-// A caller that was not set up by Config, such as a daemon of its own, is in
-// the world of the test that made the proxy, whatever its credentials are: so
-// each may have an identity of its own.
+// A caller that was not set up by Config, such as a daemon of its own, is in the world of the test that made
+// the proxy, whatever its credentials are: so each may have an identity of its own.
 type Proxy struct {
 	server *httptest.Server
 	client *http.Client
@@ -120,9 +118,8 @@ func (p *Proxy) Handle(service, operation string, hook Hook) {
 // struckCalls is how many calls with a fault are remembered for tests that wait for one.
 const struckCalls = 1024
 
-// Inject makes calls fail from now on. The channel gives each of them as the
-// fault meets it, and may be ignored. Of faults that meet the same call, the
-// first one counts.
+// Inject makes calls fail from now on. The channel gives each of them as the fault meets it, and may be
+// ignored. Of faults that meet the same call, the first one counts.
 func (p *Proxy) Inject(f Fault) (struck <-chan Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -281,8 +278,7 @@ func (p *Proxy) upstream(service string) string {
 	return p.upstreams[""]
 }
 
-// place puts a request of a caller that Config did not set up into the world of
-// this test.
+// place puts a request of a caller that Config did not set up into the world of this test.
 func (p *Proxy) place(r *http.Request) {
 	if r.Header.Get(accountHeader) != "" {
 		return

@@ -42,20 +42,17 @@ const (
 	defaultRootVolumeGiB = 50
 )
 
-// EC2 is how hosts are launched. In a pool, a value that is left out is that of
-// AWS.EC2.
+// EC2 is how hosts are launched. In a pool, a value that is left out is that of AWS.EC2.
 type EC2 struct {
 	// Images are the ids of the machine images, by architecture: x86_64, arm64. A
 	// pool launches only types of the architectures that it has images for.
 	Images map[string]string `yaml:"images"`
-	// Subnets are where hosts are launched, each in its zone. More zones, fewer
-	// shortages.
+	// Subnets are where hosts are launched, each in its zone. More zones, fewer shortages.
 	Subnets        []string `yaml:"subnets"`
 	SecurityGroups []string `yaml:"security_groups"`
 	// RootVolumeGiB is the size of the encrypted root volume.
 	RootVolumeGiB int `yaml:"root_volume_gib"`
-	// Burstable allows types such as t3, which are slow once their credits are
-	// spent.
+	// Burstable allows types such as t3, which are slow once their credits are spent.
 	Burstable *bool `yaml:"burstable"`
 	// Tags are added to the instances and volumes, for cost allocation.
 	Tags map[string]string `yaml:"tags"`

@@ -56,8 +56,7 @@ type CallerRule struct {
 	UsageClasses    []lifecycle.UsageClass `yaml:"usage_classes"`
 	// MaxHosts a run may have at once.
 	MaxHosts int `yaml:"max_hosts"`
-	// MaxRuntime is the longest that may be asked for; nil: the longest of the
-	// pools.
+	// MaxRuntime is the longest that may be asked for; nil: the longest of the pools.
 	MaxRuntime *time.Duration `yaml:"max_runtime"`
 	// SpotForPullRequests allows them spot hosts only.
 	SpotForPullRequests bool `yaml:"spot_for_pull_requests"`
@@ -220,8 +219,7 @@ func (c *Config) validateRule(at strictyaml.Place, r CallerRule) {
 	}
 }
 
-// validateSubject: a rule is found by ids, and a name beside them tells a
-// repository that was renamed.
+// validateSubject: a rule is found by ids, and a name beside them tells a repository that was renamed.
 func (r CallerRule) validateSubject(at strictyaml.Place) {
 	id, name, owner := at.At("repository_id"), at.At("repository"), at.At("owner_id")
 	if r.RepositoryID != 0 || id.Written() {

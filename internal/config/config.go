@@ -21,9 +21,8 @@ type Config struct {
 	HTTP    HTTP    `yaml:"http"`
 	Store   Store   `yaml:"store"`
 	Compute Compute `yaml:"compute"`
-	// AWS is nil when records and hosts are on this machine. With it, records
-	// are in DynamoDB, the queue is in SQS and hosts are EC2 instances, and
-	// neither Store nor Compute counts.
+	// AWS is nil when records and hosts are on this machine. With it, records are in DynamoDB, the queue is
+	// in SQS and hosts are EC2 instances, and neither Store nor Compute counts.
 	AWS    *AWS   `yaml:"aws"`
 	GitHub GitHub `yaml:"github"`
 	// Callers is who may call beside this machine.
@@ -58,8 +57,7 @@ type GRPC struct {
 type TLS struct {
 	CertFile string `yaml:"cert_file"`
 	KeyFile  string `yaml:"key_file"`
-	// ClientCAFile has the authorities of operators' certificates; empty:
-	// callers are asked for none.
+	// ClientCAFile has the authorities of operators' certificates; empty: callers are asked for none.
 	ClientCAFile string `yaml:"client_ca_file"`
 }
 
@@ -97,9 +95,8 @@ type Process struct {
 	// differ visibly. Too near to Timeouts.Creation and no host ever gets ready.
 	BootDelay time.Duration `yaml:"boot_delay"`
 	Zones     []string      `yaml:"zones"`
-	// Capacity is how many hosts may live at once whose instance type matches
-	// the pattern, so that shortage can be shown; SpotCapacity the same for
-	// spot hosts, in addition.
+	// Capacity is how many hosts may live at once whose instance type matches the pattern, so that shortage
+	// can be shown; SpotCapacity the same for spot hosts, in addition.
 	Capacity     map[string]int `yaml:"capacity"`
 	SpotCapacity map[string]int `yaml:"spot_capacity"`
 	// Environment is added to that of jobs, by name. It is no place for
@@ -113,8 +110,7 @@ type ResourceClass struct {
 	MemoryMiB int `yaml:"memory_mib"`
 }
 
-// DefaultPool is the name of the pool of a request that names none. It always
-// exists.
+// DefaultPool is the name of the pool of a request that names none. It always exists.
 const DefaultPool = "default"
 
 // Pool is one kind of hosts.
@@ -130,8 +126,7 @@ type Pool struct {
 	// Privileged says that a job may become root on its host, with sudo or
 	// docker. Nothing that the host holds is safe from its jobs then.
 	Privileged bool `yaml:"privileged"`
-	// JobsReadMetadata lets jobs read the instance metadata, and with it the
-	// credentials of their host.
+	// JobsReadMetadata lets jobs read the instance metadata, and with it the credentials of their host.
 	JobsReadMetadata bool `yaml:"jobs_read_metadata"`
 	// MaxUses is how many runs a host serves before it is ended; 0: any number.
 	MaxUses int `yaml:"max_uses"`
@@ -174,8 +169,7 @@ type SpotBreaker struct {
 	Pause         time.Duration `yaml:"pause"`
 }
 
-// SetDefaults makes a pool that a file names start from the same values as the
-// default pool.
+// SetDefaults makes a pool that a file names start from the same values as the default pool.
 func (p *Pool) SetDefaults() {
 	p.Reuse, p.Drift = lifecycle.ReuseSameRepository, lifecycle.DriftLeave
 	p.SpotBreaker = SpotBreaker{Within: 10 * time.Minute, Pause: 30 * time.Minute}
@@ -198,16 +192,14 @@ type Timeouts struct {
 	// Idle: how long a pooled host waits for the next run. It is paid for all
 	// that time; what is shorter than ClaimMargin is never claimed.
 	Idle time.Duration `yaml:"idle"`
-	// Silence: without a heartbeat for so long a host is ended. Heartbeats come
-	// every 15 s: near that, one lost heartbeat is a lost host; much longer, and
-	// runs are given hosts that are dead.
+	// Silence: without a heartbeat for so long a host is ended. Heartbeats come every 15 s: near that, one
+	// lost heartbeat is a lost host; much longer, and runs are given hosts that are dead.
 	Silence time.Duration `yaml:"silence"`
 	// External bounds a release that GitHub or AWS hold up. At Release or below
 	// an outage of GitHub would end the pool; longer pays for hosts through it.
 	External time.Duration `yaml:"external"`
-	// Unattended: a ready host whose caller went away is released when it got
-	// no job for so long. Shorter than a workflow takes to queue its jobs takes
-	// hosts from runs that are about to use them.
+	// Unattended: a ready host whose caller went away is released when it got no job for so long. Shorter
+	// than a workflow takes to queue its jobs takes hosts from runs that are about to use them.
 	Unattended time.Duration `yaml:"unattended"`
 	// ClaimMargin: a pooled host so close to its end is not claimed. At 0 an
 	// agent may end itself, by its own clock, while it is being claimed.
@@ -225,24 +217,20 @@ type Sweeps struct {
 	// Liveness: heartbeats. It reads all reports, so shorter costs with the
 	// size of the fleet; it adds to Timeouts.Silence.
 	Liveness time.Duration `yaml:"liveness"`
-	// Cloud: machines without record, records without machine, registrations
-	// without host. Shorter spends the request limits of EC2 and GitHub; longer
-	// pays for leaked machines.
+	// Cloud: machines without record, records without machine, registrations without host. Shorter spends the
+	// request limits of EC2 and GitHub; longer pays for leaked machines.
 	Cloud time.Duration `yaml:"cloud"`
-	// Services: what waits for services of runners, and what they run. Shorter
-	// spends requests on services that are idle; longer has a job wait whose
-	// nudge was lost. It times Service.IdleChecks.
+	// Services: what waits for services of runners, and what they run. Shorter spends requests on services
+	// that are idle; longer has a job wait whose nudge was lost. It times Service.IdleChecks.
 	Services time.Duration `yaml:"services"`
-	// ScaleDown: hosts that are idle, or unknown to GitHub. Shorter spends the
-	// request limit of GitHub, by a call for each owner and hundred of its
-	// runners; longer pays for idle hosts.
+	// ScaleDown: hosts that are idle, or unknown to GitHub. Shorter spends the request limit of GitHub, by a
+	// call for each owner and hundred of its runners; longer pays for idle hosts.
 	ScaleDown time.Duration `yaml:"scale_down"`
 	// Warm: how many fresh hosts are ready. Shorter costs reads of each warm pool's
 	// row and hosts; longer has runs find none, by as much.
 	Warm time.Duration `yaml:"warm"`
-	// Lease: how long the sweeping replica may be quiet before another takes
-	// over. Shorter than a slow sweep's steps makes replicas take turns, which
-	// is harmless and wasteful.
+	// Lease: how long the sweeping replica may be quiet before another takes over. Shorter than a slow
+	// sweep's steps makes replicas take turns, which is harmless and wasteful.
 	Lease time.Duration `yaml:"lease"`
 	// Grace: a machine younger than this is never called leaked. Shorter than
 	// a launch takes to be recorded ends hosts that were just ordered.

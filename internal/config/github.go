@@ -11,16 +11,14 @@ import (
 // GitHub is the API that gives out tokens and knows the registrations. It is
 // called with one of TokenFile, TokenEnv and Apps.
 type GitHub struct {
-	// URL is the base of the API: https://api.github.com, or
-	// https://HOST/api/v3.
+	// URL is the base of the API: https://api.github.com, or https://HOST/api/v3.
 	URL string `yaml:"url"`
 	// CAFile has the authorities, beside the system's, of the server's
 	// certificate; empty: the system's alone.
 	CAFile string `yaml:"ca_file"`
 	// Scope is whose runners hosts become.
 	Scope Scope `yaml:"scope"`
-	// RunnerGroup is the name of the group that runners of an organization join;
-	// empty: Default.
+	// RunnerGroup is the name of the group that runners of an organization join; empty: Default.
 	RunnerGroup string `yaml:"runner_group"`
 	// TokenFile is read at each call, so the token may be replaced.
 	TokenFile string `yaml:"token_file"`
@@ -46,8 +44,7 @@ const (
 // Scopes lists every scope.
 var Scopes = []Scope{ScopeRepository, ScopeOrganization}
 
-// GitHubApp is a GitHub App. It has one of AppID and ClientID, and one of
-// PrivateKeyFile and PrivateKeyEnv.
+// GitHubApp is a GitHub App. It has one of AppID and ClientID, and one of PrivateKeyFile and PrivateKeyEnv.
 type GitHubApp struct {
 	AppID    int    `yaml:"app_id"`
 	ClientID string `yaml:"client_id"`

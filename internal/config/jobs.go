@@ -10,8 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Jobs makes a pool a job pool: jobs whose labels match are given hosts, each
-// registered for exactly one job.
+// Jobs makes a pool a job pool: jobs whose labels match are given hosts, each registered for exactly one job.
 type Jobs struct {
 	// Labels are those of the pool's runners. A job is served whose labels are
 	// all among them, beside what every runner has.
@@ -22,13 +21,11 @@ type Jobs struct {
 	UsageClass            lifecycle.UsageClass `yaml:"usage_class"`
 	InstanceTypes         []string             `yaml:"instance_types"`
 	AllowOnDemandFallback bool                 `yaml:"allow_on_demand_fallback"`
-	// Minimum hosts stand registered and wait for a job. They are paid for all
-	// the time.
+	// Minimum hosts stand registered and wait for a job. They are paid for all the time.
 	Minimum int `yaml:"minimum"`
 	// Maximum hosts are at work or wait at once. Jobs beyond it wait.
 	Maximum int `yaml:"maximum"`
-	// Repositories are those whose jobs are served: names, or patterns such as
-	// acme/*.
+	// Repositories are those whose jobs are served: names, or patterns such as acme/*.
 	Repositories []string `yaml:"repositories"`
 	// Forks admits jobs with a commit of a fork, which any GitHub user may have written.
 	Forks bool `yaml:"forks"`

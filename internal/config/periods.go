@@ -22,8 +22,7 @@ func wrongPeriod(at strictyaml.Place, parse func() (policy.Period, error)) {
 	}
 }
 
-// periodWarnings are sentences about periods, of the list at key, that are hardly what
-// was meant.
+// periodWarnings are sentences about periods, of the list at key, that are hardly what was meant.
 func periodWarnings(key string, periods []policy.Period) []string {
 	var warnings []string
 	for i, p := range periods {

@@ -28,8 +28,7 @@ const (
 	maxHosts     = 100_000
 	maxUses      = 1_000_000
 	day          = 24 * time.Hour
-	// minAge is more than a boot and a short run take: below it every host would
-	// be launched for one run.
+	// minAge is more than a boot and a short run take: below it every host would be launched for one run.
 	minAge     = 5 * time.Minute
 	maxAge     = 30 * day // after which GitHub gives an old runner no jobs
 	maxRuntime = 5 * day  // after which GitHub ends a job on a self-hosted runner

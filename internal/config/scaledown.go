@@ -10,20 +10,16 @@ import (
 // ScaleDown has hosts ended that have no job, and such as GitHub does not know.
 // All hosts run Linux, so that its durations are of that.
 type ScaleDown struct {
-	// MinimumRunning: a host that has been there for its run for less is left
-	// alone. Shorter than GitHub takes to give a run its jobs, and hosts go that
-	// are about to be used; longer pays for idle ones.
+	// MinimumRunning: a host that has been there for its run for less is left alone. Shorter than GitHub
+	// takes to give a run its jobs, and hosts go that are about to be used; longer pays for idle ones.
 	MinimumRunning time.Duration `yaml:"minimum_running_time"`
-	// BootTime: a host that GitHub does not list for longer is an orphan.
-	// Shorter than a boot with its registration and each new host is looked at
-	// twice; longer pays for hosts that no job can reach.
+	// BootTime: a host that GitHub does not list for longer is an orphan. Shorter than a boot with its
+	// registration and each new host is looked at twice; longer pays for hosts that no job can reach.
 	BootTime time.Duration `yaml:"boot_time"`
-	// IdleConfirmation: how long a host must have been idle, from the first idle
-	// reading on; 0: one reading is enough. Longer spares hosts between two
-	// jobs of a run, and pays for them.
+	// IdleConfirmation: how long a host must have been idle, from the first idle reading on; 0: one reading
+	// is enough. Longer spares hosts between two jobs of a run, and pays for them.
 	IdleConfirmation time.Duration `yaml:"idle_confirmation"`
-	// Idle are the periods in which idle hosts are kept; the first that holds
-	// counts.
+	// Idle are the periods in which idle hosts are kept; the first that holds counts.
 	Idle []IdlePeriod `yaml:"idle"`
 }
 

@@ -13,9 +13,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
-// Service is a service of runners in containers, with a queue of its own. With a
-// Cluster it is scaled from zero and back on ECS; without one its workers are
-// started by others, and only its queue is kept.
+// Service is a service of runners in containers, with a queue of its own. With a Cluster it is scaled from
+// zero and back on ECS; without one its workers are started by others, and only its queue is kept.
 type Service struct {
 	// Region of the cluster; empty: that of AWS.
 	Region string `yaml:"region"`
@@ -27,9 +26,8 @@ type Service struct {
 	// BacklogPerRunner is how many jobs may wait for each runner before there is
 	// one more. Small and a burst starts many for little; large and it waits.
 	BacklogPerRunner int `yaml:"backlog_per_runner"`
-	// IdleChecks is how often in a row, Sweeps.Services apart, nothing may wait
-	// and run before the service is scaled to zero. A task takes a minute or so
-	// to start: 1 has the next job wait for it after each pause.
+	// IdleChecks is how often in a row, Sweeps.Services apart, nothing may wait and run before the service is
+	// scaled to zero. A task takes a minute or so to start: 1 has the next job wait for it after each pause.
 	IdleChecks int `yaml:"idle_checks"`
 	// Queue tells what waits; by default it is the service's own worker jobs.
 	Queue ServiceQueue `yaml:"queue"`
@@ -61,8 +59,7 @@ type ServiceQueue struct {
 type PostgREST struct {
 	// URL of the API, below which the tables are.
 	URL string `yaml:"url"`
-	// Queued and Busy are a table with a filter each: what waits for a runner,
-	// and what a runner works on.
+	// Queued and Busy are a table with a filter each: what waits for a runner, and what a runner works on.
 	Queued string `yaml:"queued"`
 	Busy   string `yaml:"busy"`
 	// TokenFile holds the bearer token, read at each call; empty: none is sent.

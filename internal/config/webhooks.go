@@ -2,8 +2,7 @@ package config
 
 import "github.com/remuda-ci/remuda/internal/config/strictyaml"
 
-// Webhooks is what GitHub's deliveries are signed with. It has one of SecretFile
-// and SecretEnv.
+// Webhooks is what GitHub's deliveries are signed with. It has one of SecretFile and SecretEnv.
 type Webhooks struct {
 	// SecretFile holds a secret in each line. All of them are valid, so that one may be
 	// replaced by the next. It is read at each delivery.

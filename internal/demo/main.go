@@ -1,7 +1,6 @@
-// Command demo shows Remuda at work on this machine: a workflow served cold,
-// the next one warm by the same hosts, a third that needs more than the pool
-// has, hosts that expire, and nothing left behind. It exits 0 only if all of
-// that happened.
+// Command demo shows Remuda at work on this machine: a workflow served cold, the next one warm by the same
+// hosts, a third that needs more than the pool has, hosts that expire, and nothing left behind. It exits 0
+// only if all of that happened.
 package main
 
 import (

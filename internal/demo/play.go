@@ -18,11 +18,9 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// configuration of the demo: a boot of 3 s stands for EC2's minute, and an
-// idle host expires after 20 s instead of 5 minutes. It is given to a run until
-// 2 s before that, which leaves a busy machine the time to come that far. The
-// due sweep comes rarely, so that the Refresh is what ends the hosts that have
-// expired.
+// configuration of the demo: a boot of 3 s stands for EC2's minute, and an idle host expires after 20 s
+// instead of 5 minutes. It is given to a run until 2 s before that, which leaves a busy machine the time to
+// come that far. The due sweep comes rarely, so that the Refresh is what ends the hosts that have expired.
 //
 // Jobs share this machine's Go build cache, or the sample that builds a Go
 // program would compile the standard library first.
@@ -241,8 +239,7 @@ func (d *demo) nothingLeft(ctx context.Context) error {
 	}
 }
 
-// nothingRuns checks, after controld's end, that no process of the system is
-// left, the stand-in included.
+// nothingRuns checks, after controld's end, that no process of the system is left, the stand-in included.
 func (d *demo) nothingRuns() error {
 	processes, err := local.Processes(d.state)
 	if err == nil && len(processes) > 0 {

@@ -57,8 +57,7 @@ type sections struct {
 	} `yaml:"pools"`
 }
 
-// sectionsOf looks into a file that may be wrong in any way. What is wrong is reported when
-// the file is read.
+// sectionsOf looks into a file that may be wrong in any way. What is wrong is reported when the file is read.
 func sectionsOf(data []byte) sections {
 	var s sections
 	if yaml.Unmarshal(data, &s) != nil {

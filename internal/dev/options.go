@@ -11,8 +11,7 @@ import (
 // Options are the flags of controld dev.
 type Options struct {
 	GRPCAddr, HTTPAddr, GitHubAddr string
-	// StateDir is absolute after Complete, since hosts and stand-in have working
-	// directories of their own.
+	// StateDir is absolute after Complete, since hosts and stand-in have working directories of their own.
 	StateDir string
 	// Config is the path of a configuration file; empty: there is none.
 	Config string
@@ -90,6 +89,5 @@ func (o *Options) GitHubDir() string { return filepath.Join(o.StateDir, "github"
 // tokenFile holds a token for the stand-in, which takes any.
 func (o *Options) tokenFile() string { return filepath.Join(o.StateDir, "github-token") }
 
-// webhookSecret is the secret file for a configuration that has job pools and names no
-// secret.
+// webhookSecret is the secret file for a configuration that has job pools and names no secret.
 func (o *Options) webhookSecret() string { return filepath.Join(o.StateDir, "webhook-secret") }

@@ -50,14 +50,12 @@ type StandinID struct {
 type Standin struct {
 	StandinID
 	dir string
-	// exited is closed when our own child has ended; nil for a process that was there
-	// before.
+	// exited is closed when our own child has ended; nil for a process that was there before.
 	exited chan struct{}
 }
 
-// StartStandin attaches to the stand-in of the directory, or to another one that answers at
-// addr and that is left alone at the end, or starts one. It waits until the stand-in
-// answers.
+// StartStandin attaches to the stand-in of the directory, or to another one that answers at addr and that is
+// left alone at the end, or starts one. It waits until the stand-in answers.
 func StartStandin(ctx context.Context, program, addr, dir string) (*Standin, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, standinWithin, fmt.Errorf("the GitHub stand-in did not answer within %s", standinWithin))
 	defer cancel()
@@ -98,8 +96,7 @@ func (s *Standin) held() bool {
 	return err == nil && !free
 }
 
-// start starts a stand-in in a session of its own, so that signals of dev's terminal do not
-// reach it.
+// start starts a stand-in in a session of its own, so that signals of dev's terminal do not reach it.
 func (s *Standin) start(program, addr string) error {
 	log, err := os.OpenFile(filepath.Join(s.dir, standinLog), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -182,8 +179,7 @@ func Answers(ctx context.Context, addr string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// EndIfStarted ends a stand-in that was started here. Another one is left to the hosts that
-// may be using it.
+// EndIfStarted ends a stand-in that was started here. Another one is left to the hosts that may be using it.
 func (s *Standin) EndIfStarted() error {
 	if s.exited == nil {
 		return nil
@@ -209,9 +205,8 @@ func (s *Standin) End() error {
 	return fmt.Errorf("end the GitHub stand-in: process %d does not end", s.PID)
 }
 
-// signal sends a signal to the stand-in and to no later process with its pid:
-// the handle is bound to one process before its arguments are looked at
-// (os.FindProcess opens a pidfd).
+// signal sends a signal to the stand-in and to no later process with its pid: the handle is bound to one
+// process before its arguments are looked at (os.FindProcess opens a pidfd).
 func (s *Standin) signal(signal syscall.Signal) error {
 	handle, err := os.FindProcess(s.PID)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	// lockWithin is how long to wait for the lock of the state directory: a dev that was
-	// killed while it started a process has left its lock to that process, until the new
-	// program is loaded.
+	// lockWithin is how long to wait for the lock of the state directory: a dev that was killed while it
+	// started a process has left its lock to that process, until the new program is loaded.
 	lockWithin = 2 * time.Second
 	// lockPause is the pause between two tries.
 	lockPause = 10 * time.Millisecond

@@ -22,12 +22,10 @@ const (
 	// foundFor is how long an installation is known before it is asked for
 	// again; one that was taken away is found out at once, by its token.
 	foundFor = time.Hour
-	// missingFor is the same for none. It is how long a new installation takes
-	// to be used.
+	// missingFor is the same for none. It is how long a new installation takes to be used.
 	missingFor = time.Minute
-	// tokenMargin is how long before its expiry, an hour after it was made, a
-	// token of an installation is replaced. A call and a clock that is off fit
-	// into it.
+	// tokenMargin is how long before its expiry, an hour after it was made, a token of an installation is
+	// replaced. A call and a clock that is off fit into it.
 	tokenMargin = 5 * time.Minute
 )
 
@@ -67,8 +65,7 @@ func (a App) signer(key *rsa.PrivateKey) ghinstallation.Signer {
 	return clientSigner{signer, a.ClientID}
 }
 
-// clientSigner names a client id as the issuer, where the library knows app ids
-// alone.
+// clientSigner names a client id as the issuer, where the library knows app ids alone.
 type clientSigner struct {
 	ghinstallation.Signer
 	clientID string
@@ -114,9 +111,8 @@ func (c *Client) newApp(of App) (*app, error) {
 // asItself is the choice of calls that the App makes in its own name.
 func (a *app) asItself(context.Context) (*credential, error) { return a.itself, nil }
 
-// choose tells who makes a call about a place: the token, or the App with the
-// most calls left; the first of them in the configuration, if several have as
-// many.
+// choose tells who makes a call about a place: the token, or the App with the most calls left; the first of
+// them in the configuration, if several have as many.
 func (c *Client) choose(ctx context.Context, at place) (*credential, error) {
 	if c.token != nil {
 		return c.token, nil

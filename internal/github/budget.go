@@ -10,17 +10,15 @@ import (
 )
 
 const (
-	// assumedLimit is how many calls an hour a credential has until GitHub says:
-	// the least that an App's installation or a token gets (docs.github.com,
-	// rate limits for the REST API).
+	// assumedLimit is how many calls an hour a credential has until GitHub says: the least that an App's
+	// installation or a token gets (docs.github.com, rate limits for the REST API).
 	assumedLimit = 5000
 	// keptShare is the part of the limit, one in so many, that is kept for
 	// registrations: 500 calls of 5,000 bring up some hundred hosts.
 	keptShare = 10
 	// maxRest bounds a Retry-After: GitHub's windows are an hour.
 	maxRest = time.Hour
-	// maxWindow bounds how far ahead a reset is believed to be: that hour, by a
-	// clock that is off by another.
+	// maxWindow bounds how far ahead a reset is believed to be: that hour, by a clock that is off by another.
 	maxWindow = 2 * time.Hour
 )
 
@@ -95,8 +93,7 @@ func (b *budget) count(n int) {
 	b.inFlight += n
 }
 
-// observe learns from an answer. Answers overtake each other, so within a
-// window the least counts.
+// observe learns from an answer. Answers overtake each other, so within a window the least counts.
 func (b *budget) observe(h http.Header, now time.Time) {
 	limit, err := strconv.Atoi(h.Get("X-RateLimit-Limit"))
 	remaining, err2 := strconv.Atoi(h.Get("X-RateLimit-Remaining"))

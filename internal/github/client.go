@@ -1,8 +1,6 @@
-// Package github talks to the GitHub API: the public one, a GitHub Enterprise
-// Server, or the stand-in. It mints the tokens and configurations with which
-// hosts register and deregister, and reads registrations, runs, jobs and lost
-// webhooks. It calls with a token or as one or more Apps, within GitHub's
-// limits.
+// Package github talks to the GitHub API: the public one, a GitHub Enterprise Server, or the stand-in. It
+// mints the tokens and configurations with which hosts register and deregister, and reads registrations,
+// runs, jobs and lost webhooks. It calls with a token or as one or more Apps, within GitHub's limits.
 package github
 
 import (
@@ -37,8 +35,7 @@ const (
 	retriesAtOnce    = 10
 )
 
-// Config is what a Client is made of. URL and one of Token and Apps are
-// required.
+// Config is what a Client is made of. URL and one of Token and Apps are required.
 type Config struct {
 	// URL is the base of the API: https://api.github.com, or
 	// https://HOST/api/v3. Plain http is for loopback only.
@@ -48,21 +45,17 @@ type Config struct {
 	// Apps authenticate the calls instead of a token. Each call is made by the
 	// one, of those installed on its repository, that has the most calls left.
 	Apps []App
-	// Organization says that runners belong to a repository's organization, not to the
-	// repository.
+	// Organization says that runners belong to a repository's organization, not to the repository.
 	Organization bool
-	// RunnerGroup is the name of the group that an organization's runners join;
-	// empty: Default.
+	// RunnerGroup is the name of the group that an organization's runners join; empty: Default.
 	RunnerGroup string
-	// Transport carries the calls; nil: that of NewTransport without
-	// authorities. The credentials are added above it, so it must not log
-	// headers.
+	// Transport carries the calls; nil: that of NewTransport without authorities. The credentials are added
+	// above it, so it must not log headers.
 	Transport http.RoundTripper
 	Log       hclog.Logger
 }
 
-// Client is the adapter of the fleet's GitHub ports. It is safe for concurrent
-// use.
+// Client is the adapter of the fleet's GitHub ports. It is safe for concurrent use.
 type Client struct {
 	base         *url.URL
 	web          string
@@ -122,8 +115,7 @@ func New(c Config) (*Client, error) {
 	return client, nil
 }
 
-// bearing makes a credential that calls with a token, and makes its reads
-// conditional.
+// bearing makes a credential that calls with a token, and makes its reads conditional.
 func (c *Client) bearing(name string, token TokenSource) *credential {
 	return newCredential(name, c.base, &conditional{name, c.answers, &bearer{token, c.transport}}, c.transport)
 }
@@ -146,8 +138,7 @@ func (c *Client) Budgets() []Budget {
 	return all
 }
 
-// do makes a call about a place that is safe to repeat, and repeats it while
-// that may help.
+// do makes a call about a place that is safe to repeat, and repeats it while that may help.
 func (c *Client) do(ctx context.Context, op operation, f call) error {
 	return c.doAs(ctx, op, func(ctx context.Context) (*credential, error) { return c.choose(ctx, op.at) }, f)
 }
@@ -195,8 +186,7 @@ func (c *Client) mayHelp(ctx context.Context, err error, who *credential, first 
 	return transient(err) && c.retries.Allow() && pause(ctx, attempt)
 }
 
-// once makes one call, if it may be made now. The breaker learns how it ended,
-// unless its caller gave it up.
+// once makes one call, if it may be made now. The breaker learns how it ended, unless its caller gave it up.
 func (c *Client) once(caller, ctx context.Context, who *credential, op operation, f call) error {
 	if err := who.enter(ctx, op, &c.breaker); err != nil {
 		return err

@@ -15,10 +15,9 @@ const (
 	maxAnswer = 1 << 20
 )
 
-// answers keeps what GitHub answered, for conditional requests. They count
-// against no limit when nothing has changed (docs.github.com, best practices
-// for the REST API). A new token makes new tags, so that an App's installation
-// pays for each answer once an hour (github/docs#34689).
+// answers keeps what GitHub answered, for conditional requests. They count against no limit when nothing has
+// changed (docs.github.com, best practices for the REST API). A new token makes new tags, so that an App's
+// installation pays for each answer once an hour (github/docs#34689).
 type answers struct {
 	mu   sync.Mutex
 	kept *lru[string, *storedAnswer]

@@ -15,9 +15,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// TokenSource gives the token of a call: a personal access token, or that of a
-// GitHub App's installation. It is asked for each call, so that tokens may change
-// while the daemon runs.
+// TokenSource gives the token of a call: a personal access token, or that of a GitHub App's installation. It
+// is asked for each call, so that tokens may change while the daemon runs.
 type TokenSource func(ctx context.Context) (lifecycle.Secret, error)
 
 // StaticToken always gives the same token.
@@ -57,8 +56,7 @@ type credential struct {
 	api    *api.Client
 	budget budget
 	pacer  *pacer
-	// renew drops a token that GitHub refuses, so that the next call brings
-	// another; nil: there is no other.
+	// renew drops a token that GitHub refuses, so that the next call brings another; nil: there is no other.
 	renew func()
 }
 
@@ -71,8 +69,7 @@ func newCredential(name string, base *url.URL, signed, plain http.RoundTripper) 
 	return c
 }
 
-// enter waits until a call may be made, or says why it may not. After nil comes
-// leave.
+// enter waits until a call may be made, or says why it may not. After nil comes leave.
 func (c *credential) enter(ctx context.Context, op operation, b *breaker) error {
 	// What will not go out must not take a turn from what can.
 	if rest := c.budget.admit(op.lane, time.Now()); rest != nil {

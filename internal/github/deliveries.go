@@ -20,10 +20,9 @@ import (
 // App, which is some minutes of a fleet that runs 10,000 jobs an hour.
 const maxDeliveryPages = 30
 
-// MissedDeliveries lists the deliveries since a time that GitHub could not hand
-// over, the oldest first: those of the webhook of each App, of all events. With
-// a personal access token, or when no App has a webhook, there are none to be
-// asked for: lifecycle.ErrNotFound.
+// MissedDeliveries lists the deliveries since a time that GitHub could not hand over, the oldest first: those
+// of the webhook of each App, of all events. With a personal access token, or when no App has a webhook,
+// there are none to be asked for: lifecycle.ErrNotFound.
 func (c *Client) MissedDeliveries(ctx context.Context, since time.Time) ([]lifecycle.MissedDelivery, error) {
 	var missed []lifecycle.MissedDelivery
 	asked := false

@@ -20,8 +20,7 @@ import (
 // "at least one minute" (docs.github.com, best practices for the REST API).
 const limitedFor = time.Minute
 
-// StatusError is an answer that says no. Below 500 trying again does not change
-// it.
+// StatusError is an answer that says no. Below 500 trying again does not change it.
 type StatusError struct {
 	// Status is the HTTP status of the answer.
 	Status int
@@ -99,8 +98,7 @@ func unavailable(op operation, wait time.Duration, err error) error {
 	return &lifecycle.UnavailableError{What: op.String(), RetryAfter: wait, Err: err}
 }
 
-// asksToWait is the wait that an answer asks for, in seconds or until a date; 0
-// when it does not.
+// asksToWait is the wait that an answer asks for, in seconds or until a date; 0 when it does not.
 func asksToWait(h http.Header, now time.Time) time.Duration {
 	asked := h.Get("Retry-After")
 	if s, err := strconv.Atoi(asked); err == nil && s > 0 {
@@ -112,8 +110,7 @@ func asksToWait(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// untilReset is how long the primary rate limit of an answer lasts; 0 when it
-// does not say.
+// untilReset is how long the primary rate limit of an answer lasts; 0 when it does not say.
 func untilReset(h http.Header, now time.Time) time.Duration {
 	s, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 const (
 	// defaultGroup is the id of the group Default, the only one of a repository.
 	defaultGroup = 1
-	// groupFor is how long a group's id is known; one that is deleted is found
-	// out at once, by a refusal.
+	// groupFor is how long a group's id is known; one that is deleted is found out at once, by a refusal.
 	groupFor = time.Hour
 	// maxGroupPages bounds the listing: an organization has some dozens of groups.
 	maxGroupPages = 20

@@ -19,17 +19,14 @@ const (
 	// maxTakeovers bounds how often a name is taken over in one call. Once
 	// suffices, unless GitHub's own parts do not agree yet.
 	maxTakeovers = 3
-	// workFolder is GitHub's own default, named because the parameter has none
-	// in older Enterprise Servers.
+	// workFolder is GitHub's own default, named because the parameter has none in older Enterprise Servers.
 	workFolder = "_work"
 )
 
-// JIT registers a runner for exactly one job, and returns the configuration
-// that its listener starts with, and the id of the registration. A name that an
-// earlier call took, whose answer was lost, is taken over: GitHub answers 409
-// to it, also when it had itself failed to answer the first time
-// (runs-on/runs-on#546). While the runner of that name runs a job it is
-// lifecycle.ErrBusy.
+// JIT registers a runner for exactly one job, and returns the configuration that its listener starts with,
+// and the id of the registration. A name that an earlier call took, whose answer was lost, is taken over:
+// GitHub answers 409 to it, also when it had itself failed to answer the first time (runs-on/runs-on#546).
+// While the runner of that name runs a job it is lifecycle.ErrBusy.
 func (c *Client) JIT(ctx context.Context, repository, name string, labels []string) (lifecycle.Registration, int64, error) {
 	op, err := c.about("register runner "+name, repository, registering, registrations)
 	if err != nil {

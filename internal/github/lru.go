@@ -2,8 +2,7 @@ package github
 
 import "container/list"
 
-// lru keeps the values that were used last, up to a total weight. Its owner
-// locks it.
+// lru keeps the values that were used last, up to a total weight. Its owner locks it.
 type lru[K comparable, V any] struct {
 	most   int // what all values may weigh together
 	weight int
@@ -30,8 +29,7 @@ func (l *lru[K, V]) get(k K) (value V, ok bool) {
 	return e.Value.(*lruEntry[K, V]).value, true
 }
 
-// put keeps a value in the place of the key's old one. One that is too heavy
-// for all the room is not kept.
+// put keeps a value in the place of the key's old one. One that is too heavy for all the room is not kept.
 func (l *lru[K, V]) put(k K, v V, weight int) {
 	l.drop(k)
 	if weight > l.most {

@@ -7,8 +7,7 @@ import (
 	api "github.com/google/go-github/v62/github"
 )
 
-// lane says who waits for a call. While little is left of a rate limit, only
-// the registering lane goes on.
+// lane says who waits for a call. While little is left of a rate limit, only the registering lane goes on.
 type lane int
 
 const (
@@ -22,8 +21,7 @@ type operation struct {
 	at   place  // zero: the App itself, or public
 	lane lane
 	pace pace
-	// ofRepository says that it is about the repository, even where runners belong to
-	// the organization.
+	// ofRepository says that it is about the repository, even where runners belong to the organization.
 	ofRepository bool
 }
 

@@ -8,13 +8,11 @@ import (
 	"github.com/remuda-ci/remuda/internal/retry"
 )
 
-// GitHub's secondary limits, by docs.github.com (rate limits for the REST API)
-// and what its staff says of registrations (actions/runner#1339): 10,000
-// registrations an hour; 900 points a minute for one endpoint, at 5 a write,
-// which is 180 writes; 80 writes a minute that make content; 100 calls at once.
-// All of them hold for a token or an App. A bucket lets through what it holds
-// at once and then its rate, so that no minute has more than their sum. Each
-// replica has buckets of its own: GitHub's own limits are what they share.
+// GitHub's secondary limits, by docs.github.com (rate limits for the REST API) and what its staff says of
+// registrations (actions/runner#1339): 10,000 registrations an hour; 900 points a minute for one endpoint, at
+// 5 a write, which is 180 writes; 80 writes a minute that make content; 100 calls at once. All of them hold
+// for a token or an App. A bucket lets through what it holds at once and then its rate, so that no minute has
+// more than their sum. Each replica has buckets of its own: GitHub's own limits are what they share.
 const (
 	// 150 a minute and 16 at once: at most 166 in any minute, and 9,016 an hour.
 	registrationsPerMinute = 150
@@ -25,8 +23,7 @@ const (
 	writesAtOnce    = 10
 	// callsAtOnce leaves half of what GitHub allows to other replicas.
 	callsAtOnce = 50
-	// maxPause is how long a call may wait for its turn. It is half of what a
-	// call may take at all.
+	// maxPause is how long a call may wait for its turn. It is half of what a call may take at all.
 	maxPause = callTimeout / 2
 )
 

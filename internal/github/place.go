@@ -7,8 +7,7 @@ import (
 	api "github.com/google/go-github/v62/github"
 )
 
-// place is where the hosts of a repository register their runners: the repository or
-// its organization.
+// place is where the hosts of a repository register their runners: the repository or its organization.
 type place struct {
 	owner, name  string
 	organization bool
@@ -22,8 +21,7 @@ func (p place) String() string {
 	return p.owner + "/" + p.name
 }
 
-// key is the same for all ways to write a place: GitHub does not tell the cases
-// apart.
+// key is the same for all ways to write a place: GitHub does not tell the cases apart.
 func (p place) key() string { return strings.ToLower(p.String()) }
 
 func (p place) createRegistrationToken(ctx context.Context, a *api.Client) (string, api.Timestamp, *api.Response, error) {

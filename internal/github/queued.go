@@ -18,14 +18,12 @@ const (
 	// maxRuns bounds of how many runs the jobs are listed: each costs a call.
 	// The oldest are taken, whose jobs have waited longest.
 	maxRuns = 200
-	// maxJobPages bounds how many pages of a run's jobs are read: a matrix has
-	// 256 jobs at most.
+	// maxJobPages bounds how many pages of a run's jobs are read: a matrix has 256 jobs at most.
 	maxJobPages = 10
 )
 
-// QueuedJobs lists the jobs of a repository that wait for a runner, the oldest
-// run's first. It is what is left of a webhook that was lost, where GitHub
-// cannot be asked for the webhook itself.
+// QueuedJobs lists the jobs of a repository that wait for a runner, the oldest run's first. It is what is
+// left of a webhook that was lost, where GitHub cannot be asked for the webhook itself.
 func (c *Client) QueuedJobs(ctx context.Context, repository string) ([]lifecycle.WorkflowJob, error) {
 	op, err := c.aboutRuns("list queued jobs", repository, housekeeping)
 	if err != nil {

@@ -18,9 +18,8 @@ type Release struct {
 	PublishedAt time.Time
 }
 
-// RunnerReleases lists the newest releases of actions/runner, 100 at most, the
-// newest first. An Enterprise Server may not have the repository:
-// lifecycle.ErrNotFound.
+// RunnerReleases lists the newest releases of actions/runner, 100 at most, the newest first. An Enterprise
+// Server may not have the repository: lifecycle.ErrNotFound.
 func (c *Client) RunnerReleases(ctx context.Context) ([]Release, error) {
 	op := operation{what: "list releases of actions/runner", lane: housekeeping}
 	var list []*api.RepositoryRelease

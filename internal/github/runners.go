@@ -26,8 +26,7 @@ func (c *Client) find(ctx context.Context, l lane, repository, name string) (lif
 	if err != nil {
 		return lifecycle.Runner{}, err
 	}
-	// GitHub filters by name, an older Enterprise Server does not: there the
-	// runner may be on any page.
+	// GitHub filters by name, an older Enterprise Server does not: there the runner may be on any page.
 	for page := 1; page != 0; {
 		runners, next, err := c.list(ctx, op, api.ListRunnersOptions{
 			Name: &name, ListOptions: api.ListOptions{Page: page, PerPage: maxPerPage}})
@@ -97,9 +96,8 @@ func registration(r *api.Runner) lifecycle.Runner {
 	return lifecycle.Runner{ID: r.GetID(), Name: r.GetName(), Online: r.GetStatus() == "online", Busy: r.GetBusy()}
 }
 
-// Runner asks for a registration by its id: lifecycle.ErrNotFound if there is
-// none. GitHub answers the same for a repository that is not visible, so that
-// this counts only together with a listing that went well.
+// Runner asks for a registration by its id: lifecycle.ErrNotFound if there is none. GitHub answers the same
+// for a repository that is not visible, so that this counts only together with a listing that went well.
 func (c *Client) Runner(ctx context.Context, repository string, id int64) (lifecycle.Runner, error) {
 	op, err := c.about("find runner "+strconv.FormatInt(id, 10), repository, housekeeping, reads)
 	if err != nil {

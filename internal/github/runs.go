@@ -12,16 +12,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// workflowRun is a run as GitHub describes it, with the fields that the client library
-// leaves out.
+// workflowRun is a run as GitHub describes it, with the fields that the client library leaves out.
 type workflowRun struct {
 	api.WorkflowRun
 	Path string `json:"path"`
 }
 
-// WorkflowRun reads a run as it is now: lifecycle.ErrNotFound if the
-// repository has none of that id. Asking again costs nothing of the rate limit
-// while nothing has changed.
+// WorkflowRun reads a run as it is now: lifecycle.ErrNotFound if the repository has none of that id. Asking
+// again costs nothing of the rate limit while nothing has changed.
 func (c *Client) WorkflowRun(ctx context.Context, repository, runID string) (lifecycle.WorkflowRun, error) {
 	op, err := c.aboutRuns("get run "+runID, repository, registering)
 	if err != nil {
@@ -60,9 +58,8 @@ func (r *workflowRun) ours(repository string) lifecycle.WorkflowRun {
 	}
 }
 
-// RerunFailedJobs starts those jobs of a completed run again that did not
-// succeed, and those that need them. A run that GitHub does not start again, since
-// it runs, is too old or is gone, is lifecycle.ErrRefused.
+// RerunFailedJobs starts those jobs of a completed run again that did not succeed, and those that need them.
+// A run that GitHub does not start again, since it runs, is too old or is gone, is lifecycle.ErrRefused.
 func (c *Client) RerunFailedJobs(ctx context.Context, repository, runID string) error {
 	op, err := c.aboutRuns("start the failed jobs of run "+runID+" again", repository, registering)
 	op.pace = writes
@@ -78,8 +75,7 @@ func (c *Client) RerunFailedJobs(ctx context.Context, repository, runID string) 
 	})
 }
 
-// WorkflowJob reads a job as it is now: lifecycle.ErrNotFound if the
-// repository has none of that id.
+// WorkflowJob reads a job as it is now: lifecycle.ErrNotFound if the repository has none of that id.
 func (c *Client) WorkflowJob(ctx context.Context, repository string, id int64) (lifecycle.WorkflowJob, error) {
 	op, err := c.aboutRuns("get job "+strconv.FormatInt(id, 10), repository, housekeeping)
 	if err != nil {
@@ -108,9 +104,8 @@ func ourJob(j *api.WorkflowJob, repository string) lifecycle.WorkflowJob {
 	}
 }
 
-// missing makes a 404 lifecycle.ErrNotFound, if the repository's runs can be
-// seen at all: GitHub answers the same to who may not see them, and what cannot
-// be seen is not gone.
+// missing makes a 404 lifecycle.ErrNotFound, if the repository's runs can be seen at all: GitHub answers the
+// same to who may not see them, and what cannot be seen is not gone.
 func (c *Client) missing(ctx context.Context, op operation, err error) error {
 	if !hasStatus(err, http.StatusNotFound) {
 		return err

@@ -10,22 +10,19 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// renewBefore is how long before its expiry a token is replaced. GitHub's tokens
-// live for an hour; the port promises 10 minutes, and two more cover the way
-// to the host and a clock that is off.
+// renewBefore is how long before its expiry a token is replaced. GitHub's tokens live for an hour; the port
+// promises 10 minutes, and two more cover the way to the host and a clock that is off.
 const renewBefore = 12 * time.Minute
 
-// RegistrationToken returns a token with which hosts register for a repository,
-// or its organization. It is good for at least 10 minutes, and shared: GitHub
-// lets any number of hosts use one, and limits how many are minted. Who asks for
-// one is about to have hosts register: while GitHub does not answer they cannot,
-// and then what is remembered is not given out.
+// RegistrationToken returns a token with which hosts register for a repository, or its organization. It is
+// good for at least 10 minutes, and shared: GitHub lets any number of hosts use one, and limits how many are
+// minted. Who asks for one is about to have hosts register: while GitHub does not answer they cannot, and
+// then what is remembered is not given out.
 func (c *Client) RegistrationToken(ctx context.Context, repository string) (lifecycle.Registration, error) {
 	return c.registration(ctx, lifecycle.RegistrationToken, "create a registration token", repository, place.createRegistrationToken)
 }
 
-// RemoveToken returns a token with which hosts deregister, as long-lived and
-// shared.
+// RemoveToken returns a token with which hosts deregister, as long-lived and shared.
 func (c *Client) RemoveToken(ctx context.Context, repository string) (lifecycle.Registration, error) {
 	return c.registration(ctx, lifecycle.RegistrationRemove, "create a remove token", repository, place.createRemoveToken)
 }

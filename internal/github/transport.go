@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// maxBody bounds an answer: a page of 100 runners is below 200 KiB, a webhook
-// of ours below 100 KiB.
+// maxBody bounds an answer: a page of 100 runners is below 200 KiB, a webhook of ours below 100 KiB.
 const maxBody = 8 << 20
 
 // NewTransport returns a transport that trusts, beside the system's

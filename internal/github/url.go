@@ -33,9 +33,8 @@ func loopback(host string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// webURL is where people find the repositories of an API, and what runners are
-// registered with: api.github.com serves those of github.com, an Enterprise
-// Server its own beside /api/v3.
+// webURL is where people find the repositories of an API, and what runners are registered with:
+// api.github.com serves those of github.com, an Enterprise Server its own beside /api/v3.
 func webURL(base *url.URL) string {
 	web := *base
 	web.Host = strings.TrimPrefix(base.Host, "api.")

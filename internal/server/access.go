@@ -17,8 +17,7 @@ type access struct {
 	worker bool
 }
 
-// accesses says who may call each of our methods. A method that is not listed is
-// refused to all.
+// accesses says who may call each of our methods. A method that is not listed is refused to all.
 var accesses = map[string]access{
 	remudav1.FleetService_Provision_FullMethodName:         {policy.RoleOperator, true, false},
 	remudav1.FleetService_Release_FullMethodName:           {policy.RoleOperator, true, false},

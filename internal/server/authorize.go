@@ -29,8 +29,7 @@ func (e *interceptors) ownRunUnary(ctx context.Context, req any, info *grpc.Unar
 	return next(ctx, req)
 }
 
-// ownRun refuses a request that is about another run than the token's, and
-// fills in the attempt.
+// ownRun refuses a request that is about another run than the token's, and fills in the attempt.
 func ownRun(t *Token, req any) error {
 	if r, ok := req.(*remudav1.ExplainRunRequest); ok && r.GetInstanceId() != "" {
 		return nil // the host's record names its run: see explanation

@@ -31,9 +31,8 @@ type Callers struct {
 
 // Tokens checks ID tokens.
 type Tokens interface {
-	// Verify tells what a token says that is good: *TokenError if it is not,
-	// lifecycle.ErrUnavailable if that cannot be known now. Whether it was used
-	// before is not its business.
+	// Verify tells what a token says that is good: *TokenError if it is not, lifecycle.ErrUnavailable if that
+	// cannot be known now. Whether it was used before is not its business.
 	Verify(ctx context.Context, raw string) (Token, error)
 }
 

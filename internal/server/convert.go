@@ -59,8 +59,7 @@ func action(a lifecycle.Action) remudav1.Action {
 	return remudav1.Action(remudav1.Action_value["ACTION_"+strings.ToUpper(string(a))])
 }
 
-// condition is the state in a Record.Condition, which tells the halves of idle
-// apart.
+// condition is the state in a Record.Condition, which tells the halves of idle apart.
 func condition(c string) remudav1.State {
 	word, _, _ := strings.Cut(c, " ")
 	return states[lifecycle.State(word)]

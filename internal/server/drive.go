@@ -24,10 +24,9 @@ type operation interface {
 	Begun() bool
 }
 
-// drive steps an operation until it is done, fails, its caller leaves or
-// controld stops. While a dependency is away, a call that has done nothing yet
-// soon says so, since its caller can try elsewhere; one that has begun goes on
-// for as long as patience, since its work would go on without it.
+// drive steps an operation until it is done, fails, its caller leaves or controld stops. While a dependency
+// is away, a call that has done nothing yet soon says so, since its caller can try elsewhere; one that has
+// begun goes on for as long as patience, since its work would go on without it.
 func (s *service) drive(ctx context.Context, op operation, patience time.Duration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -25,8 +25,7 @@ import (
 // retryAfter is the delay that callers get when nothing better is known.
 const retryAfter = 2 * time.Second
 
-// invalid is INVALID_ARGUMENT for the violations that protovalidate found,
-// each with its field and its rule.
+// invalid is INVALID_ARGUMENT for the violations that protovalidate found, each with its field and its rule.
 func invalid(err error) error {
 	var violations *protovalidate.ValidationError
 	if !errors.As(err, &violations) {

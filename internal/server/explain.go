@@ -12,8 +12,7 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// ExplainRun says why a run has, or has not yet, what it asked for, or why a
-// host is as it is.
+// ExplainRun says why a run has, or has not yet, what it asked for, or why a host is as it is.
 func (s *service) ExplainRun(ctx context.Context, req *remudav1.ExplainRunRequest) (*remudav1.ExplainRunResponse, error) {
 	e, err := s.explanation(ctx, req)
 	if err != nil {

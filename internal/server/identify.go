@@ -30,9 +30,8 @@ const (
 	identifyTimeout = 10 * time.Second
 )
 
-// identify tells who makes a call. What a caller shows is held against it: one
-// with a token is a workflow, or a worker where the method is of workers,
-// whatever certificate or machine it comes from.
+// identify tells who makes a call. What a caller shows is held against it: one with a token is a workflow, or
+// a worker where the method is of workers, whatever certificate or machine it comes from.
 func (e *interceptors) identify(ctx context.Context, method string) (caller, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

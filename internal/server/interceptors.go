@@ -23,8 +23,7 @@ import (
 const (
 	// callTimeout bounds a call without a deadline of its caller.
 	callTimeout = time.Minute
-	// releaseTimeout bounds a Release without a deadline that waits for its hosts, and
-	// so for their last job.
+	// releaseTimeout bounds a Release without a deadline that waits for its hosts, and so for their last job.
 	releaseTimeout = 30 * time.Minute
 )
 

@@ -24,8 +24,7 @@ import (
 )
 
 const (
-	// maxMessage bounds a request; ours are below 100 KiB. It is read before its
-	// caller is known.
+	// maxMessage bounds a request; ours are below 100 KiB. It is read before its caller is known.
 	maxMessage = 256 << 10
 	// maxHeaders bounds the metadata of a call, in bytes: an ID token is the
 	// largest of it, and is bounded by who checks it.
@@ -130,8 +129,7 @@ func New(o Options) (*Server, error) {
 // Workers takes in JSON what the WorkerService takes.
 func (s *Server) Workers() *WorkerJSON { return s.workers }
 
-// Serve answers until Stop. Plaintext is refused off loopback, since every caller may
-// order and end hosts.
+// Serve answers until Stop. Plaintext is refused off loopback, since every caller may order and end hosts.
 func (s *Server) Serve(l net.Listener) error {
 	if s.plain && !loopback(l.Addr()) {
 		return fmt.Errorf("serve gRPC on %s: plaintext is for loopback only; configure grpc.tls", l.Addr())
@@ -143,8 +141,7 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// loopback reports whether an address is reachable from this machine alone. So is a
-// listener in memory.
+// loopback reports whether an address is reachable from this machine alone. So is a listener in memory.
 func loopback(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return !ok || tcp.IP.IsLoopback()
@@ -178,8 +175,7 @@ func (s *Server) setHealth() {
 	s.health.SetServingStatus(remudav1.WorkerService_ServiceDesc.ServiceName, status)
 }
 
-// handOverWithin is what calls that wait for hosts get to answer that controld
-// stops.
+// handOverWithin is what calls that wait for hosts get to answer that controld stops.
 const handOverWithin = 500 * time.Millisecond
 
 // Stop ends the streams and lets calls finish until ctx ends. Then calls that wait for

@@ -25,9 +25,8 @@ type service struct {
 	stopping, handOver context.Context
 }
 
-// Provision gets a run its hosts. A request without an id gets one, which the
-// log and the errors tell as well as the answer: who sends it with the request
-// again resumes it.
+// Provision gets a run its hosts. A request without an id gets one, which the log and the errors tell as well
+// as the answer: who sends it with the request again resumes it.
 func (s *service) Provision(ctx context.Context, req *remudav1.ProvisionRequest) (*remudav1.ProvisionResponse, error) {
 	if req.GetRequestId() == "" {
 		req.RequestId = randomID()
@@ -67,8 +66,7 @@ func (s *service) provision(ctx context.Context, d fleet.Demand) (*remudav1.Prov
 	return resp, nil
 }
 
-// demand is the use-case's form of a request. Absent fields stay zero: the
-// fleet knows the defaults.
+// demand is the use-case's form of a request. Absent fields stay zero: the fleet knows the defaults.
 func demand(req *remudav1.ProvisionRequest) fleet.Demand {
 	return fleet.Demand{
 		Repository: req.GetRepository(), RunID: req.GetRunId(), RequestID: req.GetRequestId(),

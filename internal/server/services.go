@@ -35,8 +35,7 @@ func (s *service) ListServices(ctx context.Context, req *remudav1.ListServicesRe
 	return resp, nil
 }
 
-// runnerService is a service as callers see it: as the configuration has it, and
-// as it was last looked at.
+// runnerService is a service as callers see it: as the configuration has it, and as it was last looked at.
 func runnerService(s services.Status) *remudav1.Service {
 	one := &remudav1.Service{
 		Name: s.Name, Region: s.Region, Cluster: s.Cluster, EcsService: s.ECSService,

@@ -13,11 +13,10 @@ import (
 // one; rotation then needs no restart.
 const reloadEvery = time.Minute
 
-// LoadTLS reads the server's certificate and, for operators, the authorities of
-// their certificates (empty: callers are asked for none). Workflows have none to
-// show, so that one is there is not for TLS to say; one that is must be good.
-// Its errors name the file. A certificate that is renewed on disk is taken up
-// by itself.
+// LoadTLS reads the server's certificate and, for operators, the authorities of their certificates (empty:
+// callers are asked for none). Workflows have none to show, so that one is there is not for TLS to say; one
+// that is must be good. Its errors name the file. A certificate that is renewed on disk is taken up by
+// itself.
 func LoadTLS(certFile, keyFile, clientCAFile string) (*tls.Config, error) {
 	source := &certificate{certFile: certFile, keyFile: keyFile}
 	if err := source.load(time.Now()); err != nil {

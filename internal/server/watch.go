@@ -14,8 +14,7 @@ import (
 // watchEvery is how often a watcher reads what is new: one query each.
 const watchEvery = 500 * time.Millisecond
 
-// maxWatchers bounds the streams of one controld, and so what they read: 200
-// queries a second at the most.
+// maxWatchers bounds the streams of one controld, and so what they read: 200 queries a second at the most.
 const maxWatchers = 100
 
 // WatchFleet streams what happens from now on, of one run or of all.

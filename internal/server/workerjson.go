@@ -15,9 +15,8 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// WorkerJSON takes the calls of the WorkerService in JSON, from who has a worker
-// token. A call passes what it would pass as gRPC, and has the same errors, as
-// statuses of gRPC.
+// WorkerJSON takes the calls of the WorkerService in JSON, from who has a worker token. A call passes what it
+// would pass as gRPC, and has the same errors, as statuses of gRPC.
 type WorkerJSON struct {
 	edge    *interceptors
 	workers *workers

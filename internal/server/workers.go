@@ -81,8 +81,7 @@ func (s *workers) GetJob(ctx context.Context, req *remudav1.GetJobRequest) (*rem
 	return &remudav1.GetJobResponse{Job: s.job(j)}, nil
 }
 
-// ListJobs pages through the jobs of a service. They may be large, and go without
-// payloads and logs.
+// ListJobs pages through the jobs of a service. They may be large, and go without payloads and logs.
 func (s *workers) ListJobs(ctx context.Context, req *remudav1.ListJobsRequest) (*remudav1.ListJobsResponse, error) {
 	var states []model.JobState
 	for state, asked := range workStates {

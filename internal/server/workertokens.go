@@ -23,23 +23,20 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// The bounds of a file of tokens. A token must not be guessable, so it has to be as
-// long as a key.
+// The bounds of a file of tokens. A token must not be guessable, so it has to be as long as a key.
 const (
 	MinWorkerToken     = 32
 	maxWorkerTokens    = 16
 	maxWorkerTokenFile = 16 << 10
 )
 
-// TokenSource gives the tokens that are good. It is asked for each call, so
-// that a token may be replaced while the daemon runs: the new one is added, the
-// callers get it, and then the old one is removed.
+// TokenSource gives the tokens that are good. It is asked for each call, so that a token may be replaced
+// while the daemon runs: the new one is added, the callers get it, and then the old one is removed.
 type TokenSource func() ([]lifecycle.Secret, error)
 
-// TokenFile reads tokens from a file, one in each line, each of at least
-// MinWorkerToken bytes. An error names the file and nothing of what is in it. The
-// file is read again once it was replaced or has changed, not for each call, since
-// unknown callers can call too.
+// TokenFile reads tokens from a file, one in each line, each of at least MinWorkerToken bytes. An error names
+// the file and nothing of what is in it. The file is read again once it was replaced or has changed, not for
+// each call, since unknown callers can call too.
 func TokenFile(path string) TokenSource {
 	var (
 		mu     sync.Mutex

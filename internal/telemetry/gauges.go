@@ -65,8 +65,7 @@ func newHosts() *hosts {
 	return &hosts{desc: prometheus.NewDesc("remuda_hosts", "Hosts when they were last counted.", []string{"state", "pool"}, nil)}
 }
 
-// SetHosts replaces the counts of hosts, all at once. A group that is missing
-// is gone.
+// SetHosts replaces the counts of hosts, all at once. A group that is missing is gone.
 func (m *Metrics) SetHosts(counts map[HostsOf]int) {
 	if m == nil {
 		return

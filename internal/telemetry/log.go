@@ -29,8 +29,7 @@ func NewLogger(program, level, format string, out io.Writer) hclog.Logger {
 	})
 }
 
-// color decides on colors instead of hclog, which also colors JSON and every output
-// that is not a file.
+// color decides on colors instead of hclog, which also colors JSON and every output that is not a file.
 func color(format string, out io.Writer) hclog.ColorOption {
 	f, ok := out.(*os.File)
 	if ok && format != LogJSON && isatty.IsTerminal(f.Fd()) {

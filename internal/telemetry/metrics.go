@@ -14,9 +14,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// The buckets, in seconds. A phase of a host's life takes from 10 ms, warm and
-// on one machine, to the 30 minutes that the longest Provision may wait. A
-// request may be as quick as a read of one row.
+// The buckets, in seconds. A phase of a host's life takes from 10 ms, warm and on one machine, to the 30
+// minutes that the longest Provision may wait. A request may be as quick as a read of one row.
 var (
 	phaseBuckets = []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 45, 60, 90, 120, 300, 600, 1800}
 	sweepBuckets = []float64{.001, .005, .01, .05, .1, .5, 1, 2.5, 5, 10, 30, 60, 300}
@@ -132,8 +131,7 @@ func (m *Metrics) Swept(sweep string, d time.Duration, err error) {
 	m.ages.swept(sweep, err == nil, time.Now())
 }
 
-// Called counts a call of a port, such as "store.claim_instance", by its class
-// of error.
+// Called counts a call of a port, such as "store.claim_instance", by its class of error.
 func (m *Metrics) Called(operation string, err error) {
 	if m != nil {
 		m.calls.WithLabelValues(operation, resultOf(err)).Inc()

@@ -1,6 +1,5 @@
-// Package telemetry holds what both daemons report about themselves: their version,
-// their metrics and the root of their logs. Everything may be measured, so it knows
-// nothing but the words of lifecycle.
+// Package telemetry holds what both daemons report about themselves: their version, their metrics and the
+// root of their logs. Everything may be measured, so it knows nothing but the words of lifecycle.
 package telemetry
 
 import (
@@ -16,8 +15,7 @@ var (
 	Commit  = ""
 )
 
-// VersionLine is what `program version` prints: version, commit, Go version
-// and platform.
+// VersionLine is what `program version` prints: version, commit, Go version and platform.
 func VersionLine(program string) string {
 	return fmt.Sprintf("%s %s (commit %s, %s, %s/%s)",
 		program, Version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)

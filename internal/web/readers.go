@@ -2,10 +2,9 @@ package web
 
 import "sync"
 
-// maxReaders is how many bodies are read at once for one token. Bodies come as
-// slowly as their senders like: what waits for one holds no place that callers
-// with another token need, and the memory for them is bounded by how many tokens
-// are good.
+// maxReaders is how many bodies are read at once for one token. Bodies come as slowly as their senders like:
+// what waits for one holds no place that callers with another token need, and the memory for them is bounded
+// by how many tokens are good.
 const maxReaders = 64
 
 // readers counts the bodies that are being read, by token.

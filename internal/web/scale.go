@@ -19,8 +19,7 @@ const (
 	maxScaleBody = 64 << 10
 )
 
-// Scale takes the calls that say that a job waits for a service. Both functions
-// are required.
+// Scale takes the calls that say that a job waits for a service. Both functions are required.
 type Scale struct {
 	// Services are those that a token is good for. What cannot be read of their
 	// tokens is an error beside those that could.
@@ -78,8 +77,7 @@ func (h *scaler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	say(w, status, text)
 }
 
-// take notes the services of a call. Until its caller is known, nothing of its
-// body is read.
+// take notes the services of a call. Until its caller is known, nothing of its body is read.
 func (h *scaler) take(w http.ResponseWriter, r *http.Request) (status int, text string) {
 	token, err := bearer(r)
 	if err != nil {
@@ -120,9 +118,8 @@ func (h *scaler) take(w http.ResponseWriter, r *http.Request) (status int, text 
 	return http.StatusAccepted, "looking at " + strings.Join(services, ", ")
 }
 
-// namedService is the one of the token's services that is meant, by the query or
-// by a JSON body; empty: all of them. Whatever else a database sends along when
-// a row comes is no concern of ours.
+// namedService is the one of the token's services that is meant, by the query or by a JSON body; empty: all
+// of them. Whatever else a database sends along when a row comes is no concern of ours.
 func namedService(r *http.Request, body []byte) string {
 	if named := r.URL.Query().Get("service"); named != "" {
 		return named

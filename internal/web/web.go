@@ -1,8 +1,7 @@
-// Package web serves controld's HTTP: whether it lives, whether it is ready,
-// its metrics, where GitHub delivers its webhooks, and where workers of services
-// call. It is plain HTTP: what needs no credentials changes nothing and tells
-// nothing of runs, a delivery is signed, and workers have a token. A load
-// balancer brings TLS.
+// Package web serves controld's HTTP: whether it lives, whether it is ready, its metrics, where GitHub
+// delivers its webhooks, and where workers of services call. It is plain HTTP: what needs no credentials
+// changes nothing and tells nothing of runs, a delivery is signed, and workers have a token. A load balancer
+// brings TLS.
 package web
 
 import (
@@ -18,9 +17,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// The bounds of a call. A caller who is slower, or asks for more, has no
-// business here: the largest answer is some 100 KiB of metrics. Deliveries have
-// bounds of their own.
+// The bounds of a call. A caller who is slower, or asks for more, has no business here: the largest answer is
+// some 100 KiB of metrics. Deliveries have bounds of their own.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
@@ -34,8 +32,7 @@ const (
 	readyTimeout = 2 * time.Second
 )
 
-// Options are the parts that a Server shows. All but Webhooks, Workers,
-// Scale and Log are required.
+// Options are the parts that a Server shows. All but Webhooks, Workers, Scale and Log are required.
 type Options struct {
 	// Ready says what keeps controld from serving; nil when nothing does.
 	Ready func(ctx context.Context) error
@@ -113,8 +110,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	return nil
 }
 
-// Stop takes no more calls and lets those under way end until ctx does. Then it
-// cuts them off.
+// Stop takes no more calls and lets those under way end until ctx does. Then it cuts them off.
 func (s *Server) Stop(ctx context.Context) {
 	if err := s.http.Shutdown(ctx); err != nil {
 		s.log.Warn("cut off http calls that had not ended", logkey.Error, err)

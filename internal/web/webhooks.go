@@ -59,8 +59,7 @@ const (
 	outcomeUnavailable = "unavailable"  // it could not be written down: 503
 )
 
-// Webhooks is what takes GitHub's deliveries. All but Observer and Now are
-// required.
+// Webhooks is what takes GitHub's deliveries. All but Observer and Now are required.
 type Webhooks struct {
 	Secrets SecretSource
 	// Take writes a delivery down, and returns before its context ends. ErrExists
@@ -130,8 +129,7 @@ func knownEvent(r *http.Request) string {
 
 func eventOf(r *http.Request) string { return r.Header.Get("X-GitHub-Event") }
 
-// receive handles one delivery. Until its signature is checked, nothing of it
-// is believed, logged or kept.
+// receive handles one delivery. Until its signature is checked, nothing of it is believed, logged or kept.
 func (h *receiver) receive(w http.ResponseWriter, r *http.Request) answer {
 	select {
 	case h.slots <- struct{}{}:
@@ -152,8 +150,7 @@ func (h *receiver) receive(w http.ResponseWriter, r *http.Request) answer {
 	return h.handle(r, body)
 }
 
-// authentic returns the body of a delivery that GitHub signed. Any error but an
-// answer is ours.
+// authentic returns the body of a delivery that GitHub signed. Any error but an answer is ours.
 func (h *receiver) authentic(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.Method != http.MethodPost {
 		return nil, refuse(http.StatusMethodNotAllowed, outcomeMethod, "deliveries come by POST")

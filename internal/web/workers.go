@@ -33,8 +33,7 @@ const (
 type Workers[C any] interface {
 	// Caller tells whose token it is.
 	Caller(token string) (C, error)
-	// Call makes a call by its name, with fields beside those of the request,
-	// which is JSON as the answer is.
+	// Call makes a call by its name, with fields beside those of the request, which is JSON as the answer is.
 	Call(ctx context.Context, from C, call string, fields map[string]string, request []byte) ([]byte, error)
 }
 
@@ -75,8 +74,7 @@ func NewWorkerRoutes[C any](w Workers[C], log hclog.Logger) *WorkerRoutes {
 	return r
 }
 
-// add puts the routes into a mux. They have a mux of their own, which answers other
-// methods at their paths.
+// add puts the routes into a mux. They have a mux of their own, which answers other methods at their paths.
 func (r *WorkerRoutes) add(mux *http.ServeMux) {
 	own := http.NewServeMux()
 	for pattern, handler := range r.handlers {

@@ -1,5 +1,4 @@
-// Package ec2gap makes up for what moto lacks of EC2, as hooks of an
-// awstest.Proxy in front of it:
+// Package ec2gap makes up for what moto lacks of EC2, as hooks of an awstest.Proxy in front of it:
 //
 //   - CreateFleet takes InstanceRequirements, and several subnets; moto wants one
 //     instance type and takes the first override alone.
@@ -86,8 +85,7 @@ func (e *EC2) SetLimits(limits ...Limit) {
 	e.limits = limits
 }
 
-// HideNew hides instances that are launched from now on from DescribeInstances,
-// until Show.
+// HideNew hides instances that are launched from now on from DescribeInstances, until Show.
 func (e *EC2) HideNew() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -115,8 +113,7 @@ type remembered struct {
 	answer *awstest.Answer
 }
 
-// once carries a call out if its token is new, and else answers as the first
-// time, if it is the same call.
+// once carries a call out if its token is new, and else answers as the first time, if it is the same call.
 func (e *EC2) once(w http.ResponseWriter, r *http.Request, carryOut func() *awstest.Answer) {
 	form, err := awstest.Form(r)
 	if err != nil {

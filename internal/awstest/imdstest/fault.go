@@ -7,8 +7,7 @@ import (
 
 // Fault makes requests fail.
 type Fault struct {
-	// Path begins the paths of the requests, such as
-	// "/latest/meta-data/iam"; empty: all.
+	// Path begins the paths of the requests, such as "/latest/meta-data/iam"; empty: all.
 	Path string
 	// Status is the answer; 0: none comes until the caller goes away.
 	Status int

@@ -23,11 +23,9 @@ type Machine struct {
 	Arch string
 	// Lifecycle is on-demand or spot.
 	Lifecycle string
-	// Tags in metadata; nil: they are not enabled, and the whole branch is not
-	// found.
+	// Tags in metadata; nil: they are not enabled, and the whole branch is not found.
 	Tags map[string]string
-	// Role is the name of the instance profile's role; empty: there is no
-	// profile.
+	// Role is the name of the instance profile's role; empty: there is no profile.
 	Role        string
 	Credentials Credentials
 	// InterruptionAt is when EC2 will take the machine; zero: no notice.
@@ -91,8 +89,7 @@ func (s *Service) Change(f func(m *Machine)) {
 	f(&s.machine)
 }
 
-// Revoke makes every token that was given invalid, as when a machine was
-// stopped and started.
+// Revoke makes every token that was given invalid, as when a machine was stopped and started.
 func (s *Service) Revoke() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

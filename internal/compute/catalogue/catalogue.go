@@ -19,11 +19,10 @@ type Type struct {
 	Arch      string // ArchX86 or ArchArm
 }
 
-// families is the catalogue: every type of a family has the family's memory for
-// each of its vCPU. The numbers are those of DescribeInstanceTypes
-// (VCpuInfo.DefaultVCpus, MemoryInfo.SizeInMiB, ProcessorInfo), as published in
-// https://docs.aws.amazon.com/ec2/latest/instancetypes/ and checked in August
-// 2026 against the table that kubernetes/autoscaler generates from that call.
+// families is the catalogue: every type of a family has the family's memory for each of its vCPU. The numbers
+// are those of DescribeInstanceTypes (VCpuInfo.DefaultVCpus, MemoryInfo.SizeInMiB, ProcessorInfo), as
+// published in https://docs.aws.amazon.com/ec2/latest/instancetypes/ and checked in August 2026 against the
+// table that kubernetes/autoscaler generates from that call.
 var families = []struct {
 	names     string
 	memoryMiB int // per vCPU

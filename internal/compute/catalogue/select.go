@@ -18,18 +18,16 @@ type Need struct {
 // which is one size up. Beyond it a host costs more than it is worth.
 const generous = 2
 
-// Select returns the types that satisfy the need, match one of the patterns
-// (none: all match) and have the architecture (empty: any). A type satisfies a
-// need when it has at least the vCPU and the memory, and at most twice of
-// either. If no type is that close, those of the smallest size that has enough
-// do: a caller who allows r* only gets a host with more memory than asked for
-// rather than none, but never the largest there is.
+// Select returns the types that satisfy the need, match one of the patterns (none: all match) and have the
+// architecture (empty: any). A type satisfies a need when it has at least the vCPU and the memory, and at
+// most twice of either. If no type is that close, those of the smallest size that has enough do: a caller who
+// allows r* only gets a host with more memory than asked for rather than none, but never the largest there
+// is.
 //
 // The smallest come first: by vCPU, then memory, then name. Nothing that fits
 // is an empty answer; a malformed pattern is a *PatternError.
 //
-// With more lists of patterns, such as those of a pool, a type must match each
-// of the lists.
+// With more lists of patterns, such as those of a pool, a type must match each of the lists.
 func Select(need Need, patterns []string, arch string, more ...[]string) ([]Type, error) {
 	lists := append([][]string{patterns}, more...)
 	for _, p := range slices.Concat(lists...) {
@@ -81,8 +79,7 @@ func CheckPattern(p string) error {
 	return nil
 }
 
-// Match reports whether a type's name matches a pattern. Nothing matches a
-// malformed one.
+// Match reports whether a type's name matches a pattern. Nothing matches a malformed one.
 func Match(p, name string) bool {
 	if CheckPattern(p) != nil {
 		return false

@@ -22,8 +22,7 @@ const (
 	pageSize      = 1000
 )
 
-// instanceID: what is not one is gone without asking. In a filter it would be a
-// pattern.
+// instanceID: what is not one is gone without asking. In a filter it would be a pattern.
 var instanceID = regexp.MustCompile(`^i-[0-9a-f]{8,17}$`)
 
 func valid(ids []string) []string {
@@ -36,9 +35,8 @@ func valid(ids []string) []string {
 	return list
 }
 
-// Describe returns each machine asked for, in that order. One that EC2 does not know is
-// gone, unless this process launched it within the last minutes: then EC2 does not show
-// it yet, and it is pending.
+// Describe returns each machine asked for, in that order. One that EC2 does not know is gone, unless this
+// process launched it within the last minutes: then EC2 does not show it yet, and it is pending.
 func (c *Compute) Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error) {
 	what := fmt.Sprintf("describe %d machines", len(instanceIDs))
 	if err := ctx.Err(); err != nil {
@@ -90,9 +88,8 @@ func (c *Compute) inOrder(ids []string, shown map[string]lifecycle.Machine) []li
 	return machines
 }
 
-// findImpaired asks for EC2's own checks of the machines that run. An instance
-// that is gone by now fails its batch: that of the batch stays unknown, and
-// unknown is not impaired.
+// findImpaired asks for EC2's own checks of the machines that run. An instance that is gone by now fails its
+// batch: that of the batch stays unknown, and unknown is not impaired.
 func (c *Compute) findImpaired(ctx context.Context, what string, machines map[string]lifecycle.Machine) error {
 	var running []string
 	for id, m := range machines {

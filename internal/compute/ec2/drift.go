@@ -15,9 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// drift are the fields in which a stored template differs from what it should
-// be, by name: what is missing, different or there beside it. The two types
-// have the same fields, so they are compared by those.
+// drift are the fields in which a stored template differs from what it should be, by name: what is missing,
+// different or there beside it. The two types have the same fields, so they are compared by those.
 func drift(want *types.RequestLaunchTemplateData, got *types.ResponseLaunchTemplateData) []string {
 	wanted, stored := map[string]string{}, map[string]string{}
 	flatten("", reflect.ValueOf(want), wanted)
@@ -83,8 +82,7 @@ func flatten(path string, v reflect.Value, into map[string]string) {
 	}
 }
 
-// elementName makes the order of a list not matter where its elements have a
-// name of their own.
+// elementName makes the order of a list not matter where its elements have a name of their own.
 func elementName(v reflect.Value, i int) string {
 	if v.Kind() == reflect.String {
 		return v.String()
@@ -98,8 +96,7 @@ func elementName(v reflect.Value, i int) string {
 	return strconv.Itoa(i)
 }
 
-// unpackUserData: what is compressed is compared, since another compressor may
-// write the same in another way.
+// unpackUserData: what is compressed is compared, since another compressor may write the same in another way.
 func unpackUserData(fields map[string]string) {
 	const path = ".UserData"
 	packed, err := base64.StdEncoding.DecodeString(fields[path])
@@ -116,8 +113,7 @@ func unpackUserData(fields map[string]string) {
 	}
 }
 
-// maxUnpacked bounds what a template edited by hand may unfold to; it is more
-// than any of ours could.
+// maxUnpacked bounds what a template edited by hand may unfold to; it is more than any of ours could.
 const maxUnpacked = 64 << 20
 
 // latestOf is the version with the highest number.

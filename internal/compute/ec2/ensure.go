@@ -26,10 +26,9 @@ import (
 // hardly changed ten times in that. EC2 keeps up to 10,000.
 const keptVersions = 10
 
-// Ensure makes the launch template of every pool match the configuration, as a
-// new version where it does not, and tells what it did, or with dryRun what it
-// would do. What a pool names and what is not there, such as its image, is an
-// error; one pool's does not keep the others from being made right.
+// Ensure makes the launch template of every pool match the configuration, as a new version where it does not,
+// and tells what it did, or with dryRun what it would do. What a pool names and what is not there, such as
+// its image, is an error; one pool's does not keep the others from being made right.
 func (c *Compute) Ensure(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error) {
 	var changes []lifecycle.Resource
 	var errs []error

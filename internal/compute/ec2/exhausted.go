@@ -39,9 +39,8 @@ func (c *Compute) rememberShort(o lifecycle.LaunchOrder, places []place, errs []
 	}
 }
 
-// Exhausted are the offerings of a usage class that this process found out of
-// capacity within the last minutes. An order is given them (Without) before it
-// is stored, so that it is the same whenever it is made.
+// Exhausted are the offerings of a usage class that this process found out of capacity within the last
+// minutes. An order is given them (Without) before it is stored, so that it is the same whenever it is made.
 func (c *Compute) Exhausted(usage lifecycle.UsageClass) []lifecycle.Offering {
 	now := c.now()
 	c.mu.Lock()

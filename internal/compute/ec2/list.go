@@ -22,10 +22,9 @@ type listing struct {
 	at       time.Time
 }
 
-// List pages through the fleet's machines that are not gone, by id. The first
-// page reads them all, since EC2 lists in no order and pages by tokens that do
-// not last; what follows is dealt from that, or if it is old from another.
-// Impaired is not asked for: Describe does.
+// List pages through the fleet's machines that are not gone, by id. The first page reads them all, since EC2
+// lists in no order and pages by tokens that do not last; what follows is dealt from that, or if it is old
+// from another. Impaired is not asked for: Describe does.
 func (c *Compute) List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error) {
 	if err := ctx.Err(); err != nil {
 		return lifecycle.Page[lifecycle.Machine]{}, fmt.Errorf("list machines: %w", err)

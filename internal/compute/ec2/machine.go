@@ -72,9 +72,8 @@ func state(s *types.InstanceState) (state lifecycle.MachineState, impaired bool)
 	return lifecycle.MachineRunning, false
 }
 
-// settling is how long EC2 may not show an instance that it has launched. Its
-// answers are consistent only after a while, mostly seconds; one that is not
-// shown for longer is gone.
+// settling is how long EC2 may not show an instance that it has launched. Its answers are consistent only
+// after a while, mostly seconds; one that is not shown for longer is gone.
 const settling = 3 * time.Minute
 
 // freshMachine is a machine that this process launched, as the answer described it.

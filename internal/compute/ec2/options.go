@@ -15,15 +15,13 @@ import (
 
 // Options say what a fleet launches. Prefix, Region and Pools are required.
 type Options struct {
-	// Prefix names the deployment: the value of the tag remuda:fleet, which sets
-	// its machines apart from all others of the account, and the beginning of
-	// the names of its launch templates. 1 to 64 characters.
+	// Prefix names the deployment: the value of the tag remuda:fleet, which sets its machines apart from all
+	// others of the account, and the beginning of the names of its launch templates. 1 to 64 characters.
 	Prefix string
 	// Region is passed to the hosts, which find their tables by it and the prefix.
 	Region string
-	// RoleID is the id of the hosts' role, such as AROAEXAMPLE; it becomes a tag
-	// of each machine, so that a host of an older role keeps its host key. Empty:
-	// the host key is the instance id.
+	// RoleID is the id of the hosts' role, such as AROAEXAMPLE; it becomes a tag of each machine, so that a
+	// host of an older role keeps its host key. Empty: the host key is the instance id.
 	RoleID string
 	// InstanceProfile is the name of the hosts' profile. Empty: hosts have no
 	// credentials, which only an emulator can do with.
@@ -39,15 +37,13 @@ type Options struct {
 	Logger hclog.Logger
 }
 
-// Pool is how the machines of a pool are made. What hosts a request gets is in
-// its order; this is the rest.
+// Pool is how the machines of a pool are made. What hosts a request gets is in its order; this is the rest.
 type Pool struct {
 	// Images are the ids of the machine images by architecture, x86_64 or arm64
 	// or both. Only types of these architectures are launched.
 	Images map[string]string
-	// Subnets to launch into. A launch uses one of each zone, since a fleet
-	// cannot have two: the others spread the load and stand in for one without
-	// free addresses.
+	// Subnets to launch into. A launch uses one of each zone, since a fleet cannot have two: the others
+	// spread the load and stand in for one without free addresses.
 	Subnets []string
 	// SecurityGroups of the machines, by id; none: the default group of the VPC.
 	SecurityGroups []string
@@ -56,13 +52,11 @@ type Pool struct {
 	// Burstable allows types such as t3, which are slow once their credits are
 	// spent: a build on one takes as long as its luck says.
 	Burstable bool
-	// Tags for cost allocation, on instances, volumes, network interfaces and
-	// launch templates. At most 30; keys must be such that a host can read them
-	// in its metadata: letters, digits and + - = . _ : @.
+	// Tags for cost allocation, on instances, volumes, network interfaces and launch templates. At most 30;
+	// keys must be such that a host can read them in its metadata: letters, digits and + - = . _ : @.
 	Tags map[string]string
-	// PreRunner is a script that the agent runs once per boot before it registers
-	// the first runner; it begins with #!. It must not have secrets: everyone
-	// with permission to describe launch templates can read it.
+	// PreRunner is a script that the agent runs once per boot before it registers the first runner; it begins
+	// with #!. It must not have secrets: everyone with permission to describe launch templates can read it.
 	PreRunner []byte
 	// PostRelease is a script that the host runs as root whenever it has been
 	// cleaned after a run; as PreRunner else.

@@ -13,10 +13,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// A host may have this many times the vCPU and the memory that its class asks
-// for: one size up, and the families with four times the memory of the leanest
-// (c has 2 GiB for a vCPU, r has 8). Without bounds a shortage of small types
-// would be answered with the largest there are.
+// A host may have this many times the vCPU and the memory that its class asks for: one size up, and the
+// families with four times the memory of the leanest (c has 2 GiB for a vCPU, r has 8). Without bounds a
+// shortage of small types would be answered with the largest there are.
 const (
 	cpuAtMost    = 2
 	memoryAtMost = 4
@@ -46,8 +45,7 @@ func (c *Compute) checkOrder(o lifecycle.LaunchOrder) error {
 	return nil
 }
 
-// clientToken is the order's, in this fleet: another in the same account may
-// serve the same run.
+// clientToken is the order's, in this fleet: another in the same account may serve the same run.
 func (c *Compute) clientToken(o lifecycle.LaunchOrder) string { return c.o.Prefix + "-" + o.Token }
 
 // request is the call that an order becomes. It is a function of the order, the

@@ -13,17 +13,15 @@ import (
 	"github.com/remuda-ci/remuda/internal/retry"
 )
 
-// Rate is a bucket of tokens: how many there may be, and how many come back
-// each second.
+// Rate is a bucket of tokens: how many there may be, and how many come back each second.
 type Rate struct {
 	PerSecond float64
 	Burst     int
 }
 
-// Rates keep the calls of a process below those at which EC2 throttles, which
-// holds for the whole account and region: a throttled launch costs more time
-// than a paced one, and throttles others too. What other programs of the account
-// use up is left to the retries.
+// Rates keep the calls of a process below those at which EC2 throttles, which holds for the whole account and
+// region: a throttled launch costs more time than a paced one, and throttles others too. What other programs
+// of the account use up is left to the retries.
 //
 // Source of the defaults: "Request throttling for the Amazon EC2 API". Refill as
 // EC2's, and half of its buckets, so that a second replica has the other half.

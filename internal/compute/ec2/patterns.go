@@ -48,11 +48,9 @@ func allowedTypes(o lifecycle.LaunchOrder) (patterns []string, none bool) {
 	return patterns, false
 }
 
-// allowedIn is what is left of the allowed types in a zone from which an order
-// leaves some out; false: nothing is. A pattern that would bring one back
-// becomes the types of the catalogue that it means otherwise: for the minutes
-// that a shortage is remembered, types that the catalogue does not know are left
-// out too.
+// allowedIn is what is left of the allowed types in a zone from which an order leaves some out; false:
+// nothing is. A pattern that would bring one back becomes the types of the catalogue that it means otherwise:
+// for the minutes that a shortage is remembered, types that the catalogue does not know are left out too.
 func allowedIn(zone string, patterns []string, o lifecycle.LaunchOrder) ([]string, bool) {
 	var out []string
 	for _, w := range o.Exclude {
@@ -111,9 +109,8 @@ func reduce(patterns []string) []string {
 	})
 }
 
-// intersect are patterns that match what both a and b match, or if that takes
-// too many of them, the types of the catalogue that both match and that are of
-// the order's size.
+// intersect are patterns that match what both a and b match, or if that takes too many of them, the types of
+// the catalogue that both match and that are of the order's size.
 func intersect(a, b string, o lifecycle.LaunchOrder) []string {
 	a, b = squeeze(a), squeeze(b)
 	switch {

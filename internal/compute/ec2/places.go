@@ -61,9 +61,8 @@ func (c *Compute) askPlaces(ctx context.Context, pool string) ([]place, error) {
 	return places, nil
 }
 
-// onePerZone: a fleet cannot have two subnets of one zone ("EC2 Fleet
-// limitations"). The token picks, so that a repeat is the same call and the
-// load is spread; what the order leaves out is not picked.
+// onePerZone: a fleet cannot have two subnets of one zone ("EC2 Fleet limitations"). The token picks, so that
+// a repeat is the same call and the load is spread; what the order leaves out is not picked.
 func onePerZone(places []place, o lifecycle.LaunchOrder) []place {
 	sum := sha256.Sum256([]byte(o.Token))
 	lot := binary.BigEndian.Uint64(sum[:])

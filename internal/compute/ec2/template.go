@@ -56,9 +56,8 @@ type knownTemplate struct {
 }
 
 const (
-	// templateAge is how old an answer of Template may be. An order with a version
-	// that is no longer the default is still valid, so this only bounds how long
-	// other replicas take to use a change.
+	// templateAge is how old an answer of Template may be. An order with a version that is no longer the
+	// default is still valid, so this only bounds how long other replicas take to use a change.
 	templateAge = time.Minute
 	// askTimeout bounds the one call that all callers of Template wait for.
 	askTimeout = 10 * time.Second

@@ -1,6 +1,5 @@
-// Package memory is a cloud that exists only in memory, for tests and for the
-// simulator. It is deterministic: nothing happens in it unless the caller
-// makes it happen.
+// Package memory is a cloud that exists only in memory, for tests and for the simulator. It is deterministic:
+// nothing happens in it unless the caller makes it happen.
 package memory
 
 import (
@@ -88,8 +87,7 @@ func (c *Compute) Kill(id string) bool {
 	})
 }
 
-// Impair sets whether the cloud's own health checks fail for a machine. It
-// reports whether there is one.
+// Impair sets whether the cloud's own health checks fail for a machine. It reports whether there is one.
 func (c *Compute) Impair(id string, impaired bool) bool {
 	return c.change(id, func(m *lifecycle.Machine) bool {
 		m.Impaired = impaired

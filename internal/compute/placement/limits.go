@@ -19,9 +19,8 @@ type Limits struct {
 	Zones []string
 	// Arch of all hosts; empty: this machine's own.
 	Arch string
-	// Capacity is how many hosts may live at once whose type matches the
-	// pattern. Every pattern that matches a type holds for it; a type that
-	// none matches is without limit.
+	// Capacity is how many hosts may live at once whose type matches the pattern. Every pattern that matches
+	// a type holds for it; a type that none matches is without limit.
 	Capacity map[string]int
 	// SpotCapacity limits spot hosts in the same way, in addition.
 	SpotCapacity map[string]int

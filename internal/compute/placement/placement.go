@@ -21,8 +21,7 @@ type Plan struct {
 	Why string
 }
 
-// Shortage is the *lifecycle.ShortageError of a plan with fewer machines than
-// were ordered, else nil.
+// Shortage is the *lifecycle.ShortageError of a plan with fewer machines than were ordered, else nil.
 func (p Plan) Shortage() error {
 	if p.Why == "" {
 		return nil
@@ -49,10 +48,9 @@ func (p Plan) otherOrder() error {
 		p.Order.Number, p.Order.RequestID, lifecycle.ErrExists)
 }
 
-// Place plans an order beside the machines that are live. Types are taken from
-// the catalogue, the smallest first, and the next one when a limit leaves no
-// room for more of one; zones are filled evenly. The salt sets the ids of one
-// cloud apart from those that another gives to the same token.
+// Place plans an order beside the machines that are live. Types are taken from the catalogue, the smallest
+// first, and the next one when a limit leaves no room for more of one; zones are filled evenly. The salt sets
+// the ids of one cloud apart from those that another gives to the same token.
 func (l Limits) Place(order lifecycle.LaunchOrder, live []lifecycle.Machine, salt string, now time.Time) (Plan, error) {
 	plan := Plan{Order: order}
 	if order.Token == "" || order.Count < 1 {

@@ -1,7 +1,6 @@
-// Package strictyaml reads configuration files and says all that is wrong with
-// one at once, each thing with its line and column and with what to write
-// instead. A key that means nothing is an error, since a misspelt option that
-// is silently ignored is found out in production.
+// Package strictyaml reads configuration files and says all that is wrong with one at once, each thing with
+// its line and column and with what to write instead. A key that means nothing is an error, since a misspelt
+// option that is silently ignored is found out in production.
 //
 // Keys that a file leaves out keep the value that the struct had before, so
 // defaults are filled in beforehand; Defaulter does that for entries of maps.
@@ -44,10 +43,9 @@ func Values[T ~string](values ...T) Option {
 	return func(d *decoder) { d.enums[reflect.TypeFor[T]()] = names }
 }
 
-// Decode reads data, one YAML document, into the struct that into points to,
-// by its fields' `yaml` tags; fields without one are not configurable. If into
-// is a Validator its rules are checked too. What is wrong with the file comes
-// back as an *Error under the file's name.
+// Decode reads data, one YAML document, into the struct that into points to, by its fields' `yaml` tags;
+// fields without one are not configurable. If into is a Validator its rules are checked too. What is wrong
+// with the file comes back as an *Error under the file's name.
 func Decode(name string, data []byte, into any, options ...Option) error {
 	target := reflect.ValueOf(into)
 	if target.Kind() != reflect.Pointer || target.IsNil() || target.Elem().Kind() != reflect.Struct {
@@ -105,8 +103,7 @@ func (d *decoder) parse(data []byte) *yaml.Node {
 	return doc.Content[0]
 }
 
-// yamlError is how the parser words what it cannot read: there is no other way
-// to its line.
+// yamlError is how the parser words what it cannot read: there is no other way to its line.
 var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 func (d *decoder) syntax(err error) {

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// suggestion tells what to write instead of an unknown word: the one it was
-// most likely meant to be, or all there are. It is worked out when printed,
-// which a file with a hundred thousand wrong keys never comes to.
+// suggestion tells what to write instead of an unknown word: the one it was most likely meant to be, or all
+// there are. It is worked out when printed, which a file with a hundred thousand wrong keys never comes to.
 type suggestion struct {
 	word  string
 	known []string
@@ -21,9 +20,8 @@ func (s suggestion) String() string {
 	return "known here: " + strings.Join(slices.Sorted(slices.Values(s.known)), ", ")
 }
 
-// nearest returns the known word that word is short for, or else the one that
-// is at most half its letters away from it, so that two letters swapped in a
-// word of three are still found; or "".
+// nearest returns the known word that word is short for, or else the one that is at most half its letters
+// away from it, so that two letters swapped in a word of three are still found; or "".
 func nearest(word string, known []string) string {
 	const longest = 64 // no key of ours is longer, so nothing is near beyond it
 	if len(word) > longest {

@@ -10,8 +10,7 @@ import (
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// value reads a node into a settable value. A value that is wrong keeps what
-// it had.
+// value reads a node into a settable value. A value that is wrong keeps what it had.
 func (d *decoder) value(path string, n *yaml.Node, into reflect.Value) {
 	if !d.spend(n) {
 		return

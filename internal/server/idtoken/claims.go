@@ -51,8 +51,7 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(a))
 }
 
-// compact is three parts of base64url. The other form of a JWS, JSON, is none
-// that GitHub sends.
+// compact is three parts of base64url. The other form of a JWS, JSON, is none that GitHub sends.
 var compact = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
 
 // read takes a token apart and checks its form; its signature is not checked.

@@ -1,6 +1,5 @@
-// Package idtoken checks the ID tokens that GitHub Actions gives to workflows
-// (docs.github.com, "OpenID Connect reference"), with the keys that their
-// issuer publishes.
+// Package idtoken checks the ID tokens that GitHub Actions gives to workflows (docs.github.com, "OpenID
+// Connect reference"), with the keys that their issuer publishes.
 package idtoken
 
 import (
@@ -17,8 +16,7 @@ import (
 )
 
 const (
-	// MaxToken is the longest token that is looked at, in bytes. GitHub's are
-	// below 2 KiB.
+	// MaxToken is the longest token that is looked at, in bytes. GitHub's are below 2 KiB.
 	MaxToken = 8 << 10
 	// Leeway is how far the issuer's clock and ours may differ.
 	Leeway = time.Minute

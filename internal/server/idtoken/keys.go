@@ -24,9 +24,8 @@ const (
 	// freshFor is how long keys are used before they are asked for again. A
 	// key that was withdrawn is taken for so long.
 	freshFor = time.Hour
-	// keepFor is how long they are used when the issuer cannot be asked: an
-	// outage of GitHub is shorter, and who can cut us off from the issuer cannot
-	// keep a withdrawn key alive for longer.
+	// keepFor is how long they are used when the issuer cannot be asked: an outage of GitHub is shorter, and
+	// who can cut us off from the issuer cannot keep a withdrawn key alive for longer.
 	keepFor = 24 * time.Hour
 	// askEvery bounds how often the issuer is asked, however many tokens come with
 	// unknown keys, and while it does not answer.
@@ -47,8 +46,7 @@ type keys struct {
 	flight singleflight.Group
 
 	mu sync.Mutex
-	// byID are the keys as of fetched; asked is when they were last asked for,
-	// and trouble why that failed.
+	// byID are the keys as of fetched; asked is when they were last asked for, and trouble why that failed.
 	byID           map[string]*rsa.PublicKey
 	fetched, asked time.Time
 	trouble        error
@@ -88,8 +86,7 @@ func (k *keys) find(ctx context.Context, id string) (*rsa.PublicKey, error) {
 	return nil, bad("is signed with a key that %s does not have", k.issuer)
 }
 
-// known is the key of an id, nil if it is not known; and whether to ask for the
-// keys before relying on that.
+// known is the key of an id, nil if it is not known; and whether to ask for the keys before relying on that.
 func (k *keys) known(id string) (key *rsa.PublicKey, ask bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

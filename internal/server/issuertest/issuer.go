@@ -46,8 +46,7 @@ type Issuer struct {
 	keysURL, moved, keys string
 }
 
-// Claims are what a token says beside, or instead of, what is usual. A nil
-// value leaves one out.
+// Claims are what a token says beside, or instead of, what is usual. A nil value leaves one out.
 type Claims map[string]any
 
 // New starts an issuer. All of a process have the same key until Rotate.

@@ -1,10 +1,9 @@
 // Package ecs has services of runners on Amazon ECS, in any regions and
 // clusters: what they run, and how many runners they are to have.
 //
-// There is no pacing here as for EC2: a request describes ten services, so even
-// a hundred in ten clusters take ten a minute, and a service is changed a few
-// times an hour. ECS gives back 20 reads and 5 changes a second ("Request
-// throttling for the Amazon ECS API").
+// There is no pacing here as for EC2: a request describes ten services, so even a hundred in ten clusters
+// take ten a minute, and a service is changed a few times an hour. ECS gives back 20 reads and 5 changes a
+// second ("Request throttling for the Amazon ECS API").
 package ecs
 
 import (
@@ -26,9 +25,8 @@ import (
 const (
 	// describeBatch is how many services one DescribeServices may name.
 	describeBatch = 10
-	// callTimeout bounds a call with all its tries. Shorter than a try and ECS
-	// being slow is taken for away; longer, and one region that does not answer
-	// holds up the services of the others.
+	// callTimeout bounds a call with all its tries. Shorter than a try and ECS being slow is taken for away;
+	// longer, and one region that does not answer holds up the services of the others.
 	callTimeout = 20 * time.Second
 	// atOnce is how many clusters are asked at the same time.
 	atOnce = 8
@@ -127,8 +125,7 @@ func lookAt(p Place, out *api.DescribeServicesOutput) model.Observation {
 	}}
 }
 
-// SetDesired tells ECS how many runners a service is to have. To say it again
-// changes nothing.
+// SetDesired tells ECS how many runners a service is to have. To say it again changes nothing.
 func (s *Scaler) SetDesired(ctx context.Context, service string, desired int) error {
 	p, ok := s.places[service]
 	if !ok {

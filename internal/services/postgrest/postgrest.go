@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	// callTimeout bounds a request whose caller sets no bound. Counting a large
-	// table exactly takes a second.
+	// callTimeout bounds a request whose caller sets no bound. Counting a large table exactly takes a second.
 	callTimeout = 10 * time.Second
 	// maxHeaderBytes and maxBodyBytes bound what is read of an answer. There is
 	// nothing to read in it but a header.
@@ -34,8 +33,7 @@ const (
 type Options struct {
 	// URL is the API, below which the tables are.
 	URL string
-	// Queued and Busy are a table with a filter each, such as
-	// "jobs?status=eq.queued".
+	// Queued and Busy are a table with a filter each, such as "jobs?status=eq.queued".
 	Queued, Busy string
 	// TokenFile holds the bearer token; empty: none is sent.
 	TokenFile string
@@ -96,8 +94,7 @@ func (q *Queue) token() (lifecycle.Secret, error) {
 func (q *Queue) rows(ctx context.Context, what, table string, token lifecycle.Secret) (*int, error) {
 	name, _, _ := strings.Cut(table, "?")
 	what += " in table " + name
-	// HEAD has no rows in its answer; a server that does not know it is asked
-	// for one row.
+	// HEAD has no rows in its answer; a server that does not know it is asked for one row.
 	answer, err := q.ask(ctx, http.MethodHead, what, table, token)
 	if err == nil && (answer.StatusCode == http.StatusMethodNotAllowed || answer.StatusCode == http.StatusNotImplemented) {
 		answer, err = q.ask(ctx, http.MethodGet, what, table, token)
@@ -135,9 +132,8 @@ func (q *Queue) ask(ctx context.Context, method, what, table string, token lifec
 // "*/0", and "0-24/*" where the server did not count.
 var contentRange = regexp.MustCompile(`^(?:items )?(?:[0-9]{1,18}-[0-9]{1,18}|\*)/([0-9]{1,15})$`)
 
-// total returns the count in an answer. The status is 206 for some of the rows and
-// 200 for all of them or none. Some servers answer 416 for none, since the range is
-// then out of bounds.
+// total returns the count in an answer. The status is 206 for some of the rows and 200 for all of them or
+// none. Some servers answer 416 for none, since the range is then out of bounds.
 func total(what string, answer *http.Response) (*int, error) {
 	switch status := answer.StatusCode; {
 	case status == http.StatusOK, status == http.StatusPartialContent, status == http.StatusRequestedRangeNotSatisfiable:
