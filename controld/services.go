@@ -30,9 +30,7 @@ func (d *daemon) serviceOptions(ctx context.Context, c *config.Config) (*service
 	if len(c.Services) == 0 {
 		return nil, nil
 	}
-	o := &services.Options{
-		Store: d.records(), Services: map[string]services.Service{},
-	}
+	o := &services.Options{Store: d.records(), Services: map[string]services.Service{}}
 	scaled := false
 	for name, s := range c.Services {
 		o.Services[name] = services.Service{

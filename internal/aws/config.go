@@ -111,8 +111,7 @@ func sdkLogger(log hclog.Logger) logging.Logger {
 }
 
 func httpClient() *awshttp.BuildableClient {
-	return awshttp.NewBuildableClient().
-		WithTimeout(tryTimeout).
+	return awshttp.NewBuildableClient().WithTimeout(tryTimeout).
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
 		WithTransportOptions(func(t *http.Transport) {
 			t.MaxIdleConns, t.MaxIdleConnsPerHost = connections, connections

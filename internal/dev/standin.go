@@ -234,9 +234,7 @@ func lastLine(path string) string {
 
 // SendWebhooks makes the stand-in send its deliveries to an address, signed with a secret.
 func (s *Standin) SendWebhooks(ctx context.Context, to net.Addr, secret string) error {
-	body, err := json.Marshal(map[string]string{
-		"target": fmt.Sprintf("http://%s/webhooks/github", to), "secret": secret,
-	})
+	body, err := json.Marshal(map[string]string{"target": fmt.Sprintf("http://%s/webhooks/github", to), "secret": secret})
 	if err != nil {
 		return fmt.Errorf("set webhooks: %w", err)
 	}

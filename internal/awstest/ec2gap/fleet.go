@@ -155,9 +155,7 @@ func (f *fleet) run(o offering, n int) {
 		ids.Nodes = append(ids.Nodes, text("item", id))
 		f.e.launched(id)
 	}
-	f.sets = append(f.sets, element("item",
-		o.used(), text("lifecycle", string(o.usage)), ids, text("instanceType", o.Name),
-	))
+	f.sets = append(f.sets, element("item", o.used(), text("lifecycle", string(o.usage)), ids, text("instanceType", o.Name)))
 }
 
 func (e *EC2) launched(id string) {

@@ -51,11 +51,7 @@ func Decode(name string, data []byte, into any, options ...Option) error {
 	if target.Kind() != reflect.Pointer || target.IsNil() || target.Elem().Kind() != reflect.Struct {
 		return fmt.Errorf("decode %s: target is a %T, not a pointer to a struct", name, into)
 	}
-	d := &decoder{
-		problems:  newProblems(),
-		positions: map[string]position{},
-		enums:     map[reflect.Type][]string{},
-	}
+	d := &decoder{problems: newProblems(), positions: map[string]position{}, enums: map[reflect.Type][]string{}}
 	for _, o := range options {
 		o(d)
 	}
