@@ -3,24 +3,9 @@ package server
 import (
 	"context"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
-
-func (e *interceptors) admitUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	if err := e.admit(ctx, info.FullMethod, logFields(req)); err != nil {
-		return nil, err
-	}
-	return next(ctx, req)
-}
-
-func (e *interceptors) admitStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	if err := e.admit(stream.Context(), info.FullMethod, nil); err != nil {
-		return err
-	}
-	return next(srv, stream)
-}
 
 // admit refuses unknown callers, and those that may not call the method at all
 // (docs/design.md#security). It logs its decision with what the call is about.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/go-hclog"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -18,15 +16,18 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// ownRunUnary checks that the request of a workflow is about the run of its token.
-func (e *interceptors) ownRunUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	if t := callerOf(ctx).token; t != nil && ours(info.FullMethod) {
-		if err := ownRun(t, req); err != nil {
-			audit(ctx, e.log, info.FullMethod, logFields(req), err, "")
-			return nil, err
-		}
+// checkOwn refuses a workflow's request about another run, and a worker's about another service.
+func (e *interceptors) checkOwn(ctx context.Context, method string, req any) (err error) {
+	switch c := callerOf(ctx); {
+	case c.token != nil && ours(method):
+		err = ownRun(c.token, req)
+	case c.services != nil:
+		err = ownService(c.services, req)
 	}
-	return next(ctx, req)
+	if err != nil {
+		audit(ctx, e.log, method, logFields(req), err, "")
+	}
+	return err
 }
 
 // ownRun refuses a request that is about another run than the token's, and fills in the attempt.
@@ -66,14 +67,7 @@ func ownAttempt(t *Token, attempt **int32) error {
 
 // notOwn is PERMISSION_DENIED for a field that is not as the token has it.
 func notOwn(field, asked, own string) error {
-	return refused(field, fmt.Sprintf("%s is not the ID token's, which is %s", asked, own))
-}
-
-// refused is PERMISSION_DENIED for a field and the rule that it broke.
-func refused(field, rule string) error {
-	return withDetails(status.Error(codes.PermissionDenied, field+": "+rule), &errdetails.BadRequest{
-		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: rule}},
-	})
+	return violation(codes.PermissionDenied, field, fmt.Sprintf("%s is not the ID token's, which is %s", asked, own))
 }
 
 // authorize checks what a workflow asks for by the rule of its repository, and fills in

@@ -121,7 +121,12 @@ func unavailable(err error) error {
 
 // badField is INVALID_ARGUMENT for one field and the rule that it broke.
 func badField(field, rule string) error {
-	return withDetails(status.Error(codes.InvalidArgument, field+": "+rule), &errdetails.BadRequest{
+	return violation(codes.InvalidArgument, field, rule)
+}
+
+// violation is an error of a code that names a field and the rule that it broke.
+func violation(code codes.Code, field, rule string) error {
+	return withDetails(status.Error(code, field+": "+rule), &errdetails.BadRequest{
 		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: rule}},
 	})
 }

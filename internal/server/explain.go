@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -41,7 +43,7 @@ func (s *service) explanation(ctx context.Context, req *remudav1.ExplainRunReque
 	e, err := s.fleet.ExplainHost(ctx, id, own, now)
 	if t != nil && errors.Is(err, lifecycle.ErrNotFound) {
 		// The same answer for every other host, so that a workflow learns of none.
-		err = refused("instance_id", fmt.Sprintf("%s does not serve run %s of %s, which is the ID token's", id, own.RunID, own.Repository))
+		err = violation(codes.PermissionDenied, "instance_id", fmt.Sprintf("%s does not serve run %s of %s, which is the ID token's", id, own.RunID, own.Repository))
 		audit(ctx, s.log, remudav1.FleetService_ExplainRun_FullMethodName, []any{logkey.Instance, id}, err, "")
 		return e, err
 	}

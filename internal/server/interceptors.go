@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -36,29 +37,56 @@ type interceptors struct {
 	callers   Callers
 }
 
-func (e *interceptors) observeUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	began := time.Now()
-	ctx = withCaller(ctx)
-	resp, err := next(ctx, req)
-	e.observe(ctx, info.FullMethod, req, time.Since(began), err)
-	return resp, err
+// unary handles a call with one request and one answer.
+func (e *interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	return e.handle(ctx, req, info.FullMethod, next, func(ctx context.Context) error { return e.admit(ctx, info.FullMethod, logFields(req)) })
 }
 
-func (e *interceptors) observeStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	began := time.Now()
-	ctx := withCaller(stream.Context())
-	err := next(srv, &knownStream{ServerStream: stream, ctx: ctx})
-	e.observe(ctx, info.FullMethod, nil, time.Since(began), err)
-	return err
+// handle is unary with the caller's way to admit the call.
+func (e *interceptors) handle(ctx context.Context, req any, method string, next grpc.UnaryHandler, admit func(context.Context) error) (resp any, err error) {
+	ctx, began := withCaller(ctx), time.Now()
+	defer func() { e.observe(ctx, method, req, time.Since(began), err) }()
+	defer e.recovered(method, &err)
+	if err := admit(ctx); err != nil {
+		return nil, err
+	}
+	if err := e.validate(req); err != nil {
+		return nil, err
+	}
+	if err := e.checkOwn(ctx, method, req); err != nil {
+		return nil, err
+	}
+	ctx, cancel := withDeadline(ctx, req)
+	defer cancel()
+	return next(ctx, req)
 }
 
-// knownStream is a stream whose context has its caller.
-type knownStream struct {
+// stream handles a call that streams.
+func (e *interceptors) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+	ctx, began := withCaller(stream.Context()), time.Now()
+	defer func() { e.observe(ctx, info.FullMethod, nil, time.Since(began), err) }()
+	defer e.recovered(info.FullMethod, &err)
+	if err := e.admit(ctx, info.FullMethod, nil); err != nil {
+		return err
+	}
+	return next(srv, &checkedStream{stream, ctx, e})
+}
+
+// checkedStream is a stream whose context has its caller. It validates each message that comes in.
+type checkedStream struct {
 	grpc.ServerStream
-	ctx context.Context
+	ctx          context.Context
+	interceptors *interceptors
 }
 
-func (s *knownStream) Context() context.Context { return s.ctx }
+func (s *checkedStream) Context() context.Context { return s.ctx }
+
+func (s *checkedStream) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	return s.interceptors.validate(m)
+}
 
 // observe logs and counts a call. Requests carry no secrets; of their fields
 // only those that name a thing are logged.
@@ -85,46 +113,36 @@ func (e *interceptors) observe(ctx context.Context, method string, req any, took
 // maxLogField is how many bytes of a field are logged. No valid request has more.
 const maxLogField = 200
 
+// loggedFields are the log keys of the fields that name a thing, in the order in which they are logged.
+var loggedFields = []struct {
+	name protoreflect.Name
+	key  string
+}{
+	{"repository", logkey.Repository}, {"run_id", logkey.Run}, {"request_id", logkey.Request}, {"instance_id", logkey.Instance},
+	{"service", logkey.Service}, {"job_id", logkey.Job}, {"worker_id", logkey.Worker},
+}
+
 // logFields are the keys and values that say what a request is about.
 func logFields(req any) []any {
+	m, ok := req.(proto.Message)
+	if !ok {
+		return nil
+	}
 	var fields []any
-	add := func(key, value string) {
-		if value != "" { // it is not validated yet, and may be of any length
-			fields = append(fields, key, value[:min(len(value), maxLogField)])
+	for _, f := range loggedFields {
+		if value := textField(m.ProtoReflect(), f.name); value != "" { // it is not validated yet, and may be of any length
+			fields = append(fields, f.key, value[:min(len(value), maxLogField)])
 		}
-	}
-	if r, ok := req.(interface{ GetRepository() string }); ok {
-		add(logkey.Repository, r.GetRepository())
-	}
-	if r, ok := req.(interface{ GetRunId() string }); ok {
-		add(logkey.Run, r.GetRunId())
-	}
-	if r, ok := req.(interface{ GetRequestId() string }); ok {
-		add(logkey.Request, r.GetRequestId())
-	}
-	if r, ok := req.(interface{ GetInstanceId() string }); ok {
-		add(logkey.Instance, r.GetInstanceId())
-	}
-	if r, ok := req.(interface{ GetService() string }); ok {
-		add(logkey.Service, r.GetService())
-	}
-	if r, ok := req.(interface{ GetJobId() string }); ok {
-		add(logkey.Job, r.GetJobId())
-	}
-	if r, ok := req.(interface{ GetWorkerId() string }); ok {
-		add(logkey.Worker, r.GetWorkerId())
 	}
 	return fields
 }
 
-func (e *interceptors) recoverUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
-	defer e.recovered(info.FullMethod, &err)
-	return next(ctx, req)
-}
-
-func (e *interceptors) recoverStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
-	defer e.recovered(info.FullMethod, &err)
-	return next(srv, stream)
+// textField is a field of a message; empty if it is empty or the message has none of that name.
+func textField(m protoreflect.Message, name protoreflect.Name) string {
+	if f := m.Descriptor().Fields().ByName(name); f != nil {
+		return m.Get(f).String()
+	}
+	return ""
 }
 
 // recovered turns a panic into an error that gives its caller only an id. The log has
@@ -144,14 +162,12 @@ func randomID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// boundUnary gives a deadline to a call whose caller set none.
-func (e *interceptors) boundUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+// withDeadline gives a deadline to a call whose caller set none.
+func withDeadline(ctx context.Context, req any) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
-		return next(ctx, req)
+		return ctx, func() {}
 	}
-	ctx, cancel := context.WithTimeout(ctx, defaultTimeout(req))
-	defer cancel()
-	return next(ctx, req)
+	return context.WithTimeout(ctx, defaultTimeout(req))
 }
 
 // defaultTimeout is how long a call without a deadline may take.
@@ -170,38 +186,12 @@ func defaultTimeout(req any) time.Duration {
 	return callTimeout
 }
 
-func (e *interceptors) validateUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	if err := e.validate(req); err != nil {
-		return nil, err
-	}
-	return next(ctx, req)
-}
-
-func (e *interceptors) validateStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	return next(srv, &checkedStream{ServerStream: stream, interceptors: e})
-}
-
-// checkedStream checks each message that comes in.
-type checkedStream struct {
-	grpc.ServerStream
-	interceptors *interceptors
-}
-
-func (s *checkedStream) RecvMsg(m any) error {
-	if err := s.ServerStream.RecvMsg(m); err != nil {
-		return err
-	}
-	return s.interceptors.validate(m)
-}
-
 // validate checks a message by the rules in its proto.
 func (e *interceptors) validate(req any) error {
-	m, ok := req.(proto.Message)
-	if !ok {
-		return nil
-	}
-	if err := e.validator.Validate(m); err != nil {
-		return invalid(err)
+	if m, ok := req.(proto.Message); ok {
+		if err := e.validator.Validate(m); err != nil {
+			return invalid(err)
+		}
 	}
 	return nil
 }

@@ -105,8 +105,8 @@ func New(o Options) (*Server, error) {
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
-		grpc.ChainUnaryInterceptor(edge.observeUnary, edge.recoverUnary, edge.admitUnary, edge.validateUnary, edge.ownRunUnary, edge.ownServiceUnary, edge.boundUnary),
-		grpc.ChainStreamInterceptor(edge.observeStream, edge.recoverStream, edge.admitStream, edge.validateStream),
+		grpc.UnaryInterceptor(edge.unary),
+		grpc.StreamInterceptor(edge.stream),
 		// What a call uses, such as the store, is closed after Stop.
 		grpc.WaitForHandlers(true),
 	}

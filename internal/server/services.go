@@ -9,10 +9,6 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// Services are the names of the services with this token, found in constant time. A
-// source that fails hides no other service: the error names it.
-func (t WorkerTokens) Services(token string) ([]string, error) { return t.services(token) }
-
 // NudgeService looks at a service now instead of at the next sweep.
 func (s *service) NudgeService(ctx context.Context, req *remudav1.NudgeServiceRequest) (*remudav1.NudgeServiceResponse, error) {
 	status, err := s.fleet.NudgeService(ctx, req.GetService())

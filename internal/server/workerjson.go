@@ -51,24 +51,13 @@ func (w *WorkerJSON) Call(ctx context.Context, from WorkerCaller, call string, f
 	return nil, status.Errorf(codes.Unimplemented, "there is no call %s", call)
 }
 
-// admitted are the interceptors of a call whose caller is known.
+// admitted passes a call whose caller is known through what all calls pass.
 func (w *WorkerJSON) admitted(from caller) grpc.UnaryServerInterceptor {
-	e := w.edge
-	admit := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		*callerOf(ctx) = from
-		if err := from.mayCall(info.FullMethod); err != nil {
-			return nil, err
-		}
-		return next(ctx, req)
-	}
-	chain := []grpc.UnaryServerInterceptor{e.observeUnary, e.recoverUnary, admit, e.validateUnary, e.ownServiceUnary, e.boundUnary}
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, last grpc.UnaryHandler) (any, error) {
-		next := last
-		for i := len(chain) - 1; i >= 0; i-- {
-			step, after := chain[i], next
-			next = func(ctx context.Context, req any) (any, error) { return step(ctx, req, info, after) }
-		}
-		return next(ctx, req)
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		return w.edge.handle(ctx, req, info.FullMethod, next, func(ctx context.Context) error {
+			*callerOf(ctx) = from
+			return from.mayCall(info.FullMethod)
+		})
 	}
 }
 
@@ -85,7 +74,7 @@ func (c WorkerCaller) read(req any, fields map[string]string, text []byte) error
 	}
 	own := c.caller.services
 	switch {
-	case said(m, "service") != "":
+	case textField(m.ProtoReflect(), "service") != "":
 		return nil
 	case len(own) == 1:
 		return fill(m.ProtoReflect(), "service", own[0])
@@ -102,18 +91,11 @@ func reason(err error) string {
 	return what
 }
 
-// said is a field of text.
-func said(m proto.Message, name protoreflect.Name) string {
-	f := m.ProtoReflect().Descriptor().Fields().ByName(name)
-	return m.ProtoReflect().Get(f).String()
-}
-
 // fill gives a field a value. A body that says something else is refused.
 func fill(m protoreflect.Message, name, value string) error {
-	f := m.Descriptor().Fields().ByName(protoreflect.Name(name))
-	if is := m.Get(f).String(); is != "" && is != value {
+	if is := textField(m, protoreflect.Name(name)); is != "" && is != value {
 		return badField(name, "is not the one of the path")
 	}
-	m.Set(f, protoreflect.ValueOfString(value))
+	m.Set(m.Descriptor().Fields().ByName(protoreflect.Name(name)), protoreflect.ValueOfString(value))
 	return nil
 }

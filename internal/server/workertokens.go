@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -15,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -114,9 +112,9 @@ func splitTokens(text []byte) ([]lifecycle.Secret, error) {
 // WorkerTokens are where the tokens of the workers come from, by service.
 type WorkerTokens map[string]TokenSource
 
-// services are those whose token this is, by name. It takes as long whichever it
-// is, and however much of it is right. A source that fails hides no other.
-func (t WorkerTokens) services(token string) (found []string, err error) {
+// Services are the names of the services whose token this is. It takes as long whichever it is, and however
+// much of it is right. A source that fails hides no other: the error names it.
+func (t WorkerTokens) Services(token string) (found []string, err error) {
 	is := sha256.Sum256([]byte(token))
 	for _, name := range slices.Sorted(maps.Keys(t)) {
 		tokens, wrong := t[name]()
@@ -137,7 +135,7 @@ func (t WorkerTokens) services(token string) (found []string, err error) {
 
 // worker tells which services' worker has a token.
 func (e *interceptors) worker(token string) (caller, error) {
-	services, err := e.callers.Workers.services(token)
+	services, err := e.callers.Workers.Services(token)
 	if err != nil {
 		e.log.Error("cannot read worker tokens", logkey.Error, err)
 	}
@@ -150,13 +148,10 @@ func (e *interceptors) worker(token string) (caller, error) {
 	return caller{}, status.Error(codes.Unauthenticated, "the token is not the worker token of a service")
 }
 
-// ownServiceUnary keeps a worker to the services of its token.
-func (e *interceptors) ownServiceUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	r, ok := req.(interface{ GetService() string })
-	if own := callerOf(ctx).services; own != nil && (!ok || !slices.Contains(own, r.GetService())) {
-		err := status.Errorf(codes.PermissionDenied, "the token is that of a worker of %s: it is good for no other service", strings.Join(own, ", "))
-		audit(ctx, e.log, info.FullMethod, logFields(req), err, "")
-		return nil, err
+// ownService keeps a worker to the services of its token.
+func ownService(own []string, req any) error {
+	if r, ok := req.(interface{ GetService() string }); ok && slices.Contains(own, r.GetService()) {
+		return nil
 	}
-	return next(ctx, req)
+	return status.Errorf(codes.PermissionDenied, "the token is that of a worker of %s: it is good for no other service", strings.Join(own, ", "))
 }
