@@ -1,12 +1,10 @@
 package server
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -19,20 +17,17 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
+	"github.com/remuda-ci/remuda/internal/secretfile"
 )
 
-// The bounds of a file of tokens. A token must not be guessable, so it has to be as long as a key.
-const (
-	MinWorkerToken     = 32
-	maxWorkerTokens    = 16
-	maxWorkerTokenFile = 16 << 10
-)
+// workerToken is one in a file. It must not be guessable, so it has to be as long as a key.
+var workerToken = secretfile.Kind{Noun: "token", Least: 32}
 
 // TokenSource gives the tokens that are good. It is asked for each call, so that a token may be replaced
 // while the daemon runs: the new one is added, the callers get it, and then the old one is removed.
 type TokenSource func() ([]lifecycle.Secret, error)
 
-// TokenFile reads tokens from a file, one in each line, each of at least MinWorkerToken bytes. An error names
+// TokenFile reads tokens from a file, one in each line, each of at least 32 bytes. An error names
 // the file and nothing of what is in it. The file is read again once it was replaced or has changed, not for
 // each call, since unknown callers can call too.
 func TokenFile(path string) TokenSource {
@@ -56,7 +51,9 @@ func TokenFile(path string) TokenSource {
 		if time.Since(info.ModTime()) > settled {
 			last = info
 		}
-		tokens, wrong = readTokens(path)
+		if tokens, wrong = workerToken.Read(path); wrong != nil {
+			wrong = fmt.Errorf("read tokens: %w", wrong)
+		}
 		return tokens, wrong
 	}
 }
@@ -65,49 +62,6 @@ func TokenFile(path string) TokenSource {
 // kept: file systems tell times apart by a few milliseconds, some by a second or two,
 // and one that is written twice in that time would look the same.
 const settled = 3 * time.Second
-
-func readTokens(path string) ([]lifecycle.Secret, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read tokens: %w", err)
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, maxWorkerTokenFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read tokens: %w", err)
-	}
-	tokens, err := splitTokens(text)
-	if err != nil {
-		return nil, fmt.Errorf("read tokens: %s %w", path, err)
-	}
-	return tokens, nil
-}
-
-func splitTokens(text []byte) ([]lifecycle.Secret, error) {
-	if len(text) > maxWorkerTokenFile {
-		return nil, fmt.Errorf("is larger than %d bytes", maxWorkerTokenFile)
-	}
-	var tokens []lifecycle.Secret
-	n := 0
-	for line := range bytes.Lines(text) {
-		n++
-		token := bytes.TrimSpace(line)
-		switch {
-		case len(token) == 0:
-			continue
-		case len(token) < MinWorkerToken:
-			return nil, fmt.Errorf("has a token of %d bytes in line %d; write at least %d, such as those of `openssl rand -hex 32`", len(token), n, MinWorkerToken)
-		}
-		tokens = append(tokens, lifecycle.Secret(token))
-	}
-	switch {
-	case len(tokens) == 0:
-		return nil, errors.New("holds no token; write one in a line of its own")
-	case len(tokens) > maxWorkerTokens:
-		return nil, fmt.Errorf("holds %d tokens; write at most %d", len(tokens), maxWorkerTokens)
-	}
-	return tokens, nil
-}
 
 // WorkerTokens are where the tokens of the workers come from, by service.
 type WorkerTokens map[string]TokenSource

@@ -1,24 +1,20 @@
 package web
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/secretfile"
 )
 
-// The bounds of a file of secrets.
-const (
-	maxSecretsBytes = 16 << 10
-	maxSecrets      = 16
-)
+// webhookSecret is one in a file or a variable.
+var webhookSecret = secretfile.Kind{Noun: "secret"}
 
 // SecretSource gives the secrets with which a delivery may be signed. It is
 // asked for each delivery, so that secrets may be replaced while the daemon runs: add
@@ -28,18 +24,9 @@ type SecretSource func() ([]lifecycle.Secret, error)
 // SecretFile reads the secrets from a file, one in each line.
 func SecretFile(path string) SecretSource {
 	return func() ([]lifecycle.Secret, error) {
-		f, err := os.Open(path)
+		secrets, err := webhookSecret.Read(path)
 		if err != nil {
 			return nil, fmt.Errorf("read webhook secrets: %w", err)
-		}
-		defer func() { _ = f.Close() }() // it was only read
-		text, err := io.ReadAll(io.LimitReader(f, maxSecretsBytes+1))
-		if err != nil {
-			return nil, fmt.Errorf("read webhook secrets: %w", err)
-		}
-		secrets, err := splitSecrets(text)
-		if err != nil {
-			return nil, fmt.Errorf("read webhook secrets: %s %w", path, err)
 		}
 		return secrets, nil
 	}
@@ -48,33 +35,12 @@ func SecretFile(path string) SecretSource {
 // SecretVariable reads them from an environment variable, one in each line.
 func SecretVariable(name string) SecretSource {
 	return func() ([]lifecycle.Secret, error) {
-		secrets, err := splitSecrets([]byte(os.Getenv(name)))
+		secrets, err := webhookSecret.Split([]byte(os.Getenv(name)))
 		if err != nil {
 			return nil, fmt.Errorf("read webhook secrets: the variable %s %w", name, err)
 		}
 		return secrets, nil
 	}
-}
-
-// splitSecrets takes a secret from each line that is not blank. With an empty
-// secret anyone could sign, so there is none.
-func splitSecrets(text []byte) ([]lifecycle.Secret, error) {
-	if len(text) > maxSecretsBytes {
-		return nil, fmt.Errorf("is larger than %d bytes", maxSecretsBytes)
-	}
-	var secrets []lifecycle.Secret
-	for line := range bytes.Lines(text) {
-		if secret := bytes.TrimSpace(line); len(secret) > 0 {
-			secrets = append(secrets, lifecycle.Secret(secret))
-		}
-	}
-	switch {
-	case len(secrets) == 0:
-		return nil, errors.New("holds no secret; write one in a line of its own")
-	case len(secrets) > maxSecrets:
-		return nil, fmt.Errorf("holds %d secrets; write at most %d", len(secrets), maxSecrets)
-	}
-	return secrets, nil
 }
 
 // secrets are those of the source. None, or an empty one, is an error.
