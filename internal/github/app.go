@@ -168,12 +168,8 @@ func (a *app) on(ctx context.Context, at place) (*credential, error) {
 }
 
 func (a *app) find(ctx context.Context, at place) (*credential, error) {
-	op := operation{what: "find the installation of " + a.name, at: at}
-	var found *api.Installation
-	err := a.client.doAs(ctx, op, a.asItself, func(ctx context.Context, as *api.Client) (response *api.Response, err error) {
-		found, response, err = at.findInstallation(ctx, as)
-		return response, err
-	})
+	op := operation{what: "find the installation of " + a.name, at: at, as: a.asItself}
+	found, err := fetch(ctx, a.client, op, at.findInstallation)
 	switch {
 	case hasStatus(err, http.StatusNotFound):
 		return nil, fmt.Errorf("%s is not installed on %s: %w; install it there", a.name, at, &StatusError{Status: http.StatusNotFound})
@@ -234,11 +230,9 @@ func (t *installationTokens) token(ctx context.Context) (lifecycle.Secret, error
 }
 
 func (t *installationTokens) create(ctx context.Context) (installationToken, time.Time, error) {
-	op := operation{what: fmt.Sprintf("create a token of %s, installation %d,", t.app.name, t.id), at: t.at, pace: writes}
-	var made *api.InstallationToken
-	err := t.app.client.doAs(ctx, op, t.app.asItself, func(ctx context.Context, as *api.Client) (response *api.Response, err error) {
-		made, response, err = as.Apps.CreateInstallationToken(ctx, t.id, nil)
-		return response, err
+	op := operation{what: fmt.Sprintf("create a token of %s, installation %d,", t.app.name, t.id), at: t.at, pace: writes, as: t.app.asItself}
+	made, err := fetch(ctx, t.app.client, op, func(ctx context.Context, as *api.Client) (*api.InstallationToken, *api.Response, error) {
+		return as.Apps.CreateInstallationToken(ctx, t.id, nil)
 	})
 	switch {
 	case hasStatus(err, http.StatusNotFound), hasStatus(err, http.StatusForbidden):

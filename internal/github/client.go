@@ -138,13 +138,12 @@ func (c *Client) Budgets() []Budget {
 	return all
 }
 
-// do makes a call about a place that is safe to repeat, and repeats it while that may help.
+// do makes a call that is safe to repeat, and repeats it while that may help.
 func (c *Client) do(ctx context.Context, op operation, f call) error {
-	return c.doAs(ctx, op, func(ctx context.Context) (*credential, error) { return c.choose(ctx, op.at) }, f)
-}
-
-// doAs is do with the caller's choice of who calls.
-func (c *Client) doAs(ctx context.Context, op operation, choose chooser, f call) error {
+	choose := op.as
+	if choose == nil {
+		choose = func(ctx context.Context) (*credential, error) { return c.choose(ctx, op.at) }
+	}
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var before *credential

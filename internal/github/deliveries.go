@@ -48,17 +48,17 @@ func (c *Client) MissedDeliveries(ctx context.Context, since time.Time) ([]lifec
 
 // deliveries lists an App's since a time, the newest first as GitHub gives them.
 func (a *app) deliveries(ctx context.Context, since time.Time) ([]*api.HookDelivery, error) {
-	op := operation{what: "list deliveries of " + a.name, lane: housekeeping}
+	op := operation{what: "list deliveries of " + a.name, lane: housekeeping, as: a.asItself}
 	options := api.ListCursorOptions{PerPage: maxPerPage}
 	var all []*api.HookDelivery
 	for range maxDeliveryPages {
-		var list []*api.HookDelivery
 		var next string
-		err := a.client.doAs(ctx, op, a.asItself, func(ctx context.Context, as *api.Client) (response *api.Response, err error) {
-			if list, response, err = as.Apps.ListHookDeliveries(ctx, &options); response != nil {
+		list, err := fetch(ctx, a.client, op, func(ctx context.Context, as *api.Client) ([]*api.HookDelivery, *api.Response, error) {
+			list, response, err := as.Apps.ListHookDeliveries(ctx, &options)
+			if response != nil {
 				next = response.Cursor
 			}
-			return response, err
+			return list, response, err
 		})
 		if err != nil {
 			return nil, err
@@ -101,11 +101,9 @@ func missedOf(deliveries []*api.HookDelivery) []lifecycle.MissedDelivery {
 func (c *Client) DeliveryPayload(ctx context.Context, d lifecycle.MissedDelivery) ([]byte, error) {
 	what := "get delivery " + strconv.FormatInt(d.ID, 10)
 	for _, a := range c.apps {
-		op := operation{what: what + " of " + a.name, lane: housekeeping}
-		var delivery *api.HookDelivery
-		err := c.doAs(ctx, op, a.asItself, func(ctx context.Context, as *api.Client) (response *api.Response, err error) {
-			delivery, response, err = as.Apps.GetHookDelivery(ctx, d.ID)
-			return response, err
+		op := operation{what: what + " of " + a.name, lane: housekeeping, as: a.asItself}
+		delivery, err := fetch(ctx, c, op, func(ctx context.Context, as *api.Client) (*api.HookDelivery, *api.Response, error) {
+			return as.Apps.GetHookDelivery(ctx, d.ID)
 		})
 		switch {
 		case hasStatus(err, http.StatusNotFound):

@@ -2,9 +2,9 @@ package github
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	api "github.com/google/go-github/v62/github"
@@ -34,39 +34,21 @@ func (c *Client) forgetGroup(at place) { c.groups.forget(at.key()) }
 
 func (c *Client) findGroup(ctx context.Context, at place) (int64, error) {
 	op := operation{what: fmt.Sprintf("find runner group %q", c.runnerGroup), at: at, lane: registering}
-	options := api.ListOrgRunnerGroupOptions{ListOptions: api.ListOptions{Page: 1, PerPage: maxPerPage}}
-	for range maxGroupPages {
-		var list *api.RunnerGroups
-		var next int
-		err := c.do(ctx, op, func(ctx context.Context, a *api.Client) (response *api.Response, err error) {
-			list, response, err = a.Actions.ListOrganizationRunnerGroups(ctx, at.owner, &options)
-			next = nextPage(response, options.Page)
-			return response, err
-		})
-		switch {
-		case err != nil:
-			return 0, err
-		case list == nil:
-			return 0, unavailable(op, 0, errors.New("the answer is empty"))
-		}
-		for _, g := range list.RunnerGroups {
-			if g.GetName() == c.runnerGroup {
-				return g.GetID(), nil
+	var found *api.RunnerGroup
+	err := listPages(ctx, c, op, maxGroupPages,
+		func(ctx context.Context, a *api.Client, page api.ListOptions) (*api.RunnerGroups, *api.Response, error) {
+			return a.Actions.ListOrganizationRunnerGroups(ctx, at.owner, &api.ListOrgRunnerGroupOptions{ListOptions: page})
+		},
+		func(list *api.RunnerGroups) bool {
+			i := slices.IndexFunc(list.RunnerGroups, func(g *api.RunnerGroup) bool { return g.GetName() == c.runnerGroup })
+			if i >= 0 {
+				found = list.RunnerGroups[i]
 			}
-		}
-		if options.Page = next; next == 0 {
-			break
-		}
+			return i >= 0
+		})
+	if err != nil || found != nil {
+		return found.GetID(), err
 	}
 	return 0, fmt.Errorf("%s: %w", op, &StatusError{Status: http.StatusNotFound,
 		Hint: "the organisation has no runner group of that name, or it is not visible to the credentials"})
-}
-
-// nextPage is the number of the page after the one that was asked for; 0: it
-// was the last. A page that leads back would be read for ever.
-func nextPage(r *api.Response, page int) int {
-	if r == nil || r.NextPage <= page {
-		return 0
-	}
-	return r.NextPage
 }

@@ -57,10 +57,8 @@ func (c *Client) JIT(ctx context.Context, repository, name string, labels []stri
 }
 
 func (c *Client) generateJIT(ctx context.Context, op operation, request *api.GenerateJITConfigRequest) (lifecycle.Registration, int64, error) {
-	var made *api.JITRunnerConfig
-	err := c.do(ctx, op, func(ctx context.Context, a *api.Client) (response *api.Response, err error) {
-		made, response, err = op.at.generateJIT(ctx, a, request)
-		return response, err
+	made, err := fetch(ctx, c, op, func(ctx context.Context, a *api.Client) (*api.JITRunnerConfig, *api.Response, error) {
+		return op.at.generateJIT(ctx, a, request)
 	})
 	if err == nil && (made.GetEncodedJITConfig() == "" || made.GetRunner().GetID() == 0) {
 		err = unavailable(op, 0, errors.New("the answer has no configuration or no runner"))

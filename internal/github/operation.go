@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	api "github.com/google/go-github/v62/github"
@@ -23,6 +24,8 @@ type operation struct {
 	pace pace
 	// ofRepository says that it is about the repository, even where runners belong to the organization.
 	ofRepository bool
+	// as tells who makes the call; nil: who may call about the place, and has the most calls left.
+	as chooser
 }
 
 // about is an operation of runners of a repository's place.
@@ -60,3 +63,46 @@ type call func(ctx context.Context, a *api.Client) (*api.Response, error)
 
 // chooser tells who makes a call.
 type chooser func(ctx context.Context) (*credential, error)
+
+// fetch makes a call and returns what it answers.
+func fetch[T any](ctx context.Context, c *Client, op operation, ask func(context.Context, *api.Client) (T, *api.Response, error)) (T, error) {
+	var answer T
+	err := c.do(ctx, op, func(ctx context.Context, a *api.Client) (response *api.Response, err error) {
+		answer, response, err = ask(ctx, a)
+		return response, err
+	})
+	return answer, err
+}
+
+// maxPerPage is the most that GitHub puts on a page.
+const maxPerPage = 100
+
+// asker asks for a page of a listing.
+type asker[T any] func(context.Context, *api.Client, api.ListOptions) (*T, *api.Response, error)
+
+// listPage reads one page and tells the number of the next; 0: it was the last.
+func listPage[T any](ctx context.Context, c *Client, op operation, page api.ListOptions, ask asker[T]) (list *T, next int, err error) {
+	list, err = fetch(ctx, c, op, func(ctx context.Context, a *api.Client) (*T, *api.Response, error) {
+		list, response, err := ask(ctx, a, page)
+		if next = 0; response != nil && response.NextPage > page.Page {
+			next = response.NextPage // a page that leads back would be read for ever
+		}
+		return list, response, err
+	})
+	if err == nil && list == nil {
+		err = unavailable(op, 0, errors.New("the answer is empty"))
+	}
+	return list, next, err
+}
+
+// listPages reads a listing, of most pages at the most, until take has enough.
+func listPages[T any](ctx context.Context, c *Client, op operation, most int, ask asker[T], take func(*T) (enough bool)) error {
+	for page := 1; page != 0 && most > 0; most-- {
+		list, next, err := listPage(ctx, c, op, api.ListOptions{Page: page, PerPage: maxPerPage}, ask)
+		if err != nil || take(list) {
+			return err
+		}
+		page = next
+	}
+	return nil
+}

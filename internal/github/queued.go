@@ -57,27 +57,19 @@ func (c *Client) QueuedJobs(ctx context.Context, repository string) ([]lifecycle
 func (c *Client) runsUnderWay(ctx context.Context, op operation) ([]int64, error) {
 	var ids []int64
 	for _, status := range []string{lifecycle.StatusQueued, lifecycle.StatusInProgress} {
-		options := api.ListWorkflowRunsOptions{Status: status, ListOptions: api.ListOptions{Page: 1, PerPage: maxPerPage}}
-		for range maxRunPages {
-			var list *api.WorkflowRuns
-			var next int
-			err := c.do(ctx, op, func(ctx context.Context, a *api.Client) (response *api.Response, err error) {
-				list, response, err = a.Actions.ListRepositoryWorkflowRuns(ctx, op.at.owner, op.at.name, &options)
-				next = nextPage(response, options.Page)
-				return response, err
+		err := listPages(ctx, c, op, maxRunPages,
+			func(ctx context.Context, a *api.Client, page api.ListOptions) (*api.WorkflowRuns, *api.Response, error) {
+				options := api.ListWorkflowRunsOptions{Status: status, ListOptions: page}
+				return a.Actions.ListRepositoryWorkflowRuns(ctx, op.at.owner, op.at.name, &options)
+			},
+			func(list *api.WorkflowRuns) bool {
+				for _, r := range list.WorkflowRuns {
+					ids = append(ids, r.GetID())
+				}
+				return false
 			})
-			switch {
-			case err != nil:
-				return nil, err
-			case list == nil:
-				return nil, unavailable(op, 0, errors.New("the answer is empty"))
-			}
-			for _, r := range list.WorkflowRuns {
-				ids = append(ids, r.GetID())
-			}
-			if options.Page = next; next == 0 {
-				break
-			}
+		if err != nil {
+			return nil, err
 		}
 	}
 	slices.Sort(ids)
@@ -87,29 +79,21 @@ func (c *Client) runsUnderWay(ctx context.Context, op operation) ([]int64, error
 // jobsOf lists the jobs of a run's newest attempt; none if the run is gone.
 func (c *Client) jobsOf(ctx context.Context, op operation, run int64) ([]*api.WorkflowJob, error) {
 	op.what = fmt.Sprintf("list jobs of run %d", run)
-	options := api.ListWorkflowJobsOptions{Filter: "latest", ListOptions: api.ListOptions{Page: 1, PerPage: maxPerPage}}
 	var jobs []*api.WorkflowJob
-	for range maxJobPages {
-		var list *api.Jobs
-		var next int
-		err := c.do(ctx, op, func(ctx context.Context, a *api.Client) (response *api.Response, err error) {
-			list, response, err = a.Actions.ListWorkflowJobs(ctx, op.at.owner, op.at.name, run, &options)
-			next = nextPage(response, options.Page)
-			return response, err
+	err := listPages(ctx, c, op, maxJobPages,
+		func(ctx context.Context, a *api.Client, page api.ListOptions) (*api.Jobs, *api.Response, error) {
+			options := api.ListWorkflowJobsOptions{Filter: "latest", ListOptions: page}
+			return a.Actions.ListWorkflowJobs(ctx, op.at.owner, op.at.name, run, &options)
+		},
+		func(list *api.Jobs) bool {
+			jobs = append(jobs, list.Jobs...)
+			return false
 		})
-		switch {
-		case err != nil:
-			if err = c.missing(ctx, op, err); errors.Is(err, lifecycle.ErrNotFound) {
-				return nil, nil // deleted since it was listed
-			}
-			return nil, err
-		case list == nil:
-			return nil, unavailable(op, 0, errors.New("the answer is empty"))
-		}
-		jobs = append(jobs, list.Jobs...)
-		if options.Page = next; next == 0 {
-			break
-		}
+	if err == nil {
+		return jobs, nil
 	}
-	return jobs, nil
+	if err = c.missing(ctx, op, err); errors.Is(err, lifecycle.ErrNotFound) {
+		return nil, nil // deleted since it was listed
+	}
+	return nil, err
 }

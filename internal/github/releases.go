@@ -21,11 +21,9 @@ type Release struct {
 // RunnerReleases lists the newest releases of actions/runner, 100 at most, the newest first. An Enterprise
 // Server may not have the repository: lifecycle.ErrNotFound.
 func (c *Client) RunnerReleases(ctx context.Context) ([]Release, error) {
-	op := operation{what: "list releases of actions/runner", lane: housekeeping}
-	var list []*api.RepositoryRelease
-	err := c.doAs(ctx, op, c.publicCredential, func(ctx context.Context, a *api.Client) (response *api.Response, err error) {
-		list, response, err = a.Repositories.ListReleases(ctx, "actions", "runner", &api.ListOptions{PerPage: maxPerPage})
-		return response, err
+	op := operation{what: "list releases of actions/runner", lane: housekeeping, as: c.publicCredential}
+	list, err := fetch(ctx, c, op, func(ctx context.Context, a *api.Client) ([]*api.RepositoryRelease, *api.Response, error) {
+		return a.Repositories.ListReleases(ctx, "actions", "runner", &api.ListOptions{PerPage: maxPerPage})
 	})
 	switch {
 	case hasStatus(err, http.StatusNotFound):

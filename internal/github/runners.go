@@ -12,9 +12,6 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// maxPerPage is the most that GitHub puts on a page.
-const maxPerPage = 100
-
 // FindRunner finds a registration by its exact name: lifecycle.ErrNotFound if
 // the repository, or its organization, has none.
 func (c *Client) FindRunner(ctx context.Context, repository, name string) (lifecycle.Runner, error) {
@@ -72,18 +69,12 @@ func (c *Client) Runners(ctx context.Context, repository string, page lifecycle.
 
 // list reads one page and tells the number of the next; 0: it was the last.
 func (c *Client) list(ctx context.Context, op operation, options api.ListRunnersOptions) ([]lifecycle.Runner, int, error) {
-	var list *api.Runners
-	var next int
-	err := c.do(ctx, op, func(ctx context.Context, a *api.Client) (response *api.Response, err error) {
-		list, response, err = op.at.listRunners(ctx, a, &options)
-		next = nextPage(response, options.Page)
-		return response, err
-	})
-	switch {
-	case err != nil:
+	list, next, err := listPage(ctx, c, op, options.ListOptions,
+		func(ctx context.Context, a *api.Client, _ api.ListOptions) (*api.Runners, *api.Response, error) {
+			return op.at.listRunners(ctx, a, &options)
+		})
+	if err != nil {
 		return nil, 0, err
-	case list == nil:
-		return nil, 0, unavailable(op, 0, errors.New("the answer is empty"))
 	}
 	runners := make([]lifecycle.Runner, 0, len(list.Runners))
 	for _, r := range list.Runners {
@@ -103,10 +94,8 @@ func (c *Client) Runner(ctx context.Context, repository string, id int64) (lifec
 	if err != nil {
 		return lifecycle.Runner{}, err
 	}
-	var found *api.Runner
-	err = c.do(ctx, op, func(ctx context.Context, a *api.Client) (response *api.Response, err error) {
-		found, response, err = op.at.getRunner(ctx, a, id)
-		return response, err
+	found, err := fetch(ctx, c, op, func(ctx context.Context, a *api.Client) (*api.Runner, *api.Response, error) {
+		return op.at.getRunner(ctx, a, id)
 	})
 	switch {
 	case hasStatus(err, http.StatusNotFound):

@@ -29,15 +29,14 @@ func (c *Client) WorkflowRun(ctx context.Context, repository, runID string) (lif
 	if err != nil || id <= 0 {
 		return lifecycle.WorkflowRun{}, fmt.Errorf("%s: it is no number: %w", op, lifecycle.ErrNotFound)
 	}
-	var run workflowRun
 	path := fmt.Sprintf("repos/%s/%s/actions/runs/%d", op.at.owner, op.at.name, id)
-	err = c.do(ctx, op, func(ctx context.Context, a *api.Client) (*api.Response, error) {
-		run = workflowRun{}
+	run, err := fetch(ctx, c, op, func(ctx context.Context, a *api.Client) (run workflowRun, _ *api.Response, err error) {
 		request, err := a.NewRequest(http.MethodGet, path, nil)
 		if err != nil {
-			return nil, err
+			return run, nil, err
 		}
-		return a.Do(ctx, request, &run)
+		response, err := a.Do(ctx, request, &run)
+		return run, response, err
 	})
 	switch {
 	case err != nil:
@@ -81,10 +80,8 @@ func (c *Client) WorkflowJob(ctx context.Context, repository string, id int64) (
 	if err != nil {
 		return lifecycle.WorkflowJob{}, err
 	}
-	var job *api.WorkflowJob
-	err = c.do(ctx, op, func(ctx context.Context, a *api.Client) (response *api.Response, err error) {
-		job, response, err = a.Actions.GetWorkflowJobByID(ctx, op.at.owner, op.at.name, id)
-		return response, err
+	job, err := fetch(ctx, c, op, func(ctx context.Context, a *api.Client) (*api.WorkflowJob, *api.Response, error) {
+		return a.Actions.GetWorkflowJobByID(ctx, op.at.owner, op.at.name, id)
 	})
 	switch {
 	case err != nil:
