@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// page is what operators read.
-const page = "../../../docs/operations.md"
+// pages are what operators read of a host, and the rest of what it shows.
+var pages = []string{"../../../docs/operations.md", "testdata/transcripts.md"}
 
-// shown is what a host showed, for the blocks of the page: each follows a
+// shown is what a host showed, for the blocks of the pages: each follows a
 // comment <!-- test-host: NAME -->, and is compared with what was seen under
 // that name, times and ids set aside. The names of those of the tests of a host's
 // end begin with end-, and the others are TestLife's.
@@ -35,20 +35,33 @@ func (s *shown) see(name, text string) {
 	s.seen[name] = normal(text)
 }
 
-// pageLock is held by who compares, and may write.
+// pageLock is held by the test that compares, and may write.
 var pageLock sync.Mutex
 
-// block is one in the page: the comment, and the fence after it.
+// block is one in a page: the comment, and the fence after it.
 var block = regexp.MustCompile("(?s)(<!-- test-host: ([a-z-]+) -->\n```text\n)(.*?)(```\n)")
 
-// compare reports where the page shows something else, or writes it anew.
+// compare reports where the pages show something else, or writes them again.
 func (s *shown) compare(t testing.TB) {
 	t.Helper()
 	pageLock.Lock()
 	defer pageLock.Unlock()
+	named := map[string]bool{}
+	for _, page := range pages {
+		s.comparePage(t, page, named)
+	}
+	for name := range s.seen {
+		if !named[name] {
+			t.Errorf("no page shows %q:\n%s", name, s.seen[name])
+		}
+	}
+}
+
+// comparePage compares one page, and adds the names of its blocks to named.
+func (s *shown) comparePage(t testing.TB, page string, named map[string]bool) {
+	t.Helper()
 	text, err := os.ReadFile(page)
 	check(t, err)
-	named := map[string]bool{}
 	want := block.ReplaceAllStringFunc(string(text), func(all string) string {
 		parts := block.FindStringSubmatch(all)
 		if strings.HasPrefix(parts[2], "end-") != s.ends {
@@ -65,17 +78,12 @@ func (s *shown) compare(t testing.TB) {
 		}
 		return parts[1] + seen + parts[4]
 	})
-	for name := range s.seen {
-		if !named[name] {
-			t.Errorf("%s does not show %q:\n%s", page, name, s.seen[name])
-		}
-	}
 	if *update {
 		check(t, os.WriteFile(page, []byte(want), 0o644))
 		return
 	}
 	if diff := cmp.Diff(string(text), want); diff != "" {
-		t.Errorf("%s shows something else than a host (-page +host); -update writes it anew:\n%s", page, diff)
+		t.Errorf("%s shows something else than a host (-page +host); -update writes it again:\n%s", page, diff)
 	}
 }
 

@@ -28,7 +28,7 @@ type life struct {
 }
 
 // TestLife is one story: each part goes on where the one before it ended. What
-// an operator sees meanwhile is in docs/operations.md.
+// an operator sees on the way is compared with the pages: see docs_test.go.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	l := &life{stage: newStage(t, nil), shown: newShown(false)}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// update rewrites what docs/operations.md shows of a host.
-var update = flag.Bool("update", false, "write docs/operations.md anew where a host shows something else")
+// update rewrites what the pages show of a host.
+var update = flag.Bool("update", false, "rewrite the pages where a host shows something else")
 
 // What scripts/test-host tells.
 const (
