@@ -27,8 +27,7 @@ import (
 // program is the name of agentd in the user agent of AWS calls.
 const program = "remuda-agentd"
 
-// findAWS finds a host whose rows are in DynamoDB: an EC2 instance, unless the
-// configuration names the host.
+// findAWS finds a host whose rows are in DynamoDB: an EC2 instance, unless the configuration names the host.
 func findAWS(ctx context.Context, c config, fail func(error)) (place, error) {
 	if c.InstanceID == "" {
 		return findInstance(ctx, c, fail)
@@ -58,8 +57,7 @@ func findInstance(ctx context.Context, c config, fail func(error)) (place, error
 	if c.Systemd == nil && !c.Host.JobsReadMetadata {
 		log.Warn("jobs run as agentd's own user and can read the instance metadata: serve only repositories that you trust")
 	}
-	// Calls about the machine itself go to its region, those about its rows to the
-	// region of the tables.
+	// Calls about the machine itself go to its region, those about its rows to the region of the tables.
 	here, err := load(ctx, id.Region)
 	if err != nil {
 		return place{}, err

@@ -21,8 +21,7 @@ type config struct {
 	// InstanceID is the id of this host. With DynamoDB it may be left out: then this
 	// is an EC2 instance, and its metadata has the id.
 	InstanceID string `yaml:"instance_id"`
-	// HostKey is the key of its two rows; by default the instance id. An EC2 instance
-	// asks STS for it.
+	// HostKey is the key of its two rows; by default the instance id. An EC2 instance asks STS for it.
 	HostKey string `yaml:"host_key"`
 	// HostFile is the file in which user data writes region, prefix and pool.
 	HostFile string `yaml:"host_file"`
@@ -40,8 +39,7 @@ type config struct {
 	// BootTimeout is how long the host waits for its record.
 	BootTimeout time.Duration `yaml:"boot_timeout"`
 	Intervals   intervals     `yaml:"intervals"`
-	// PowerOff is the command that powers off an EC2 instance that EC2 does not
-	// terminate.
+	// PowerOff is the command that powers off an EC2 instance that EC2 does not terminate.
 	PowerOff []string `yaml:"power_off"`
 	// LogLevel is one of trace, debug, info, warn and error.
 	LogLevel string `yaml:"log_level"`

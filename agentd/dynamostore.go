@@ -16,8 +16,7 @@ import (
 type dynamoStore struct {
 	tables *dynamo.Store
 	learn  func(context.Context) (string, error)
-	// fail is called with the error of a key that is not this host's. The agent cannot
-	// work then.
+	// fail is called with the error of a key that is not this host's. The agent cannot work then.
 	fail func(error)
 
 	key  string

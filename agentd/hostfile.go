@@ -8,9 +8,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 )
 
-// hostFile is what the user data of a host's launch template tells its agent: where the
-// host belongs. cloud-init writes the file at boot, before agentd starts. It is JSON, which
-// is YAML too.
+// hostFile is what the user data of a host's launch template tells its agent: where the host belongs.
+// cloud-init writes the file at boot, before agentd starts. It is JSON, which is YAML too.
 type hostFile struct {
 	Region string `yaml:"region"`
 	Prefix string `yaml:"prefix"`
@@ -22,8 +21,7 @@ type hostFile struct {
 	PostRelease string `yaml:"post_release"`
 	// Privileged says that jobs may become root.
 	Privileged bool `yaml:"privileged"`
-	// JobsReadMetadata says that the pool lets its jobs read the instance
-	// metadata.
+	// JobsReadMetadata says that the pool lets its jobs read the instance metadata.
 	JobsReadMetadata bool `yaml:"jobs_read_metadata"`
 }
 
@@ -39,8 +37,7 @@ func (h *hostFile) Validate(root strictyaml.Place) {
 	}
 }
 
-// readHostFile fills in what the configuration leaves out. The configuration takes
-// precedence.
+// readHostFile fills in what the configuration leaves out. The configuration takes precedence.
 func (c *config) readHostFile() error {
 	if c.HostFile != "" {
 		data, err := os.ReadFile(c.HostFile)

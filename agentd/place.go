@@ -7,12 +7,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/host"
 )
 
-// place is the environment that agentd runs in: a local host with a database file, or an
-// EC2 instance.
+// place is the environment that agentd runs in: a local host with a database file, or an EC2 instance.
 type place struct {
 	instanceID string
-	// hostKey is the key of the host's rows. The store fills it in where it has to be
-	// asked for first.
+	// hostKey is the key of the host's rows. The store fills it in where it has to be asked for first.
 	hostKey string
 	store   interface {
 		agent.Store
@@ -27,8 +25,7 @@ type place struct {
 // powerSwitch ends a machine, and makes sure that it ends.
 type powerSwitch interface {
 	host.Power
-	// Await waits for the end that Off has begun. An error means that it does not
-	// come.
+	// Await waits for the end that Off has begun. An error means that it does not come.
 	Await(ctx context.Context) error
 }
 

@@ -37,8 +37,7 @@ var sharedDirs = []string{"/tmp", "/var/tmp", "/dev/shm"}
 // leastInodes is what a checkout needs, with room for a build.
 const leastInodes = 50_000
 
-// reset returns the reset after an assignment; 0 for the preparation of the host, which
-// follows none.
+// reset returns the reset after an assignment; 0 for the preparation of the host, which follows none.
 func (c config) reset(s *host.Systemd, assignment int64, log hclog.Logger) hostReset {
 	runner := tree.Owner{UID: s.UID, GID: s.GID}
 	plan := reset.Plan{

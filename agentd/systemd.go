@@ -32,8 +32,7 @@ type limitConfig struct {
 
 const (
 	defaultUser = "runner"
-	// defaultTasks is more than builds use, and few enough that the host can still end
-	// a fork bomb.
+	// defaultTasks is more than builds use, and few enough that the host can still end a fork bomb.
 	defaultTasks = 32768
 	// defaultOpenFiles is what GitHub's own runners have.
 	defaultOpenFiles = 65536

@@ -96,10 +96,9 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Step observes the host, reads the record if that is due, begins at most one
-// effect, and reports if something changed or a heartbeat is due. It returns when
-// to call it again at the latest; sooner is always fine. over is true once the
-// host has been powered off. now is the time of the host's own clock.
+// Step observes the host, reads the record if that is due, begins at most one effect, and reports if
+// something changed or a heartbeat is due. It returns when to call it again at the latest; sooner is always
+// fine. over is true once the host has been powered off. now is the time of the host's own clock.
 func (a *Agent) Step(ctx context.Context, now time.Time) (next time.Time, over bool) {
 	a.observe(ctx, now)
 	a.expectRelease(now)
@@ -118,8 +117,7 @@ func (a *Agent) Step(ctx context.Context, now time.Time) (next time.Time, over b
 // failure of the call means nothing.
 func stopping(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
-// observe reads the state of the host. A host that cannot be observed counts as
-// unchanged.
+// observe reads the state of the host. A host that cannot be observed counts as unchanged.
 func (a *Agent) observe(ctx context.Context, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()

@@ -21,8 +21,7 @@ type Facts struct {
 	Memory   Memory
 	// Tried says that a removal was already tried with the record's registration.
 	Tried bool
-	// Confirmed says that a consistent read was made since there was a reason to
-	// end the host.
+	// Confirmed says that a consistent read was made since there was a reason to end the host.
 	Confirmed bool
 	// BootTimeout is how long the host waits for its first record.
 	BootTimeout time.Duration
@@ -112,8 +111,7 @@ func (d Decision) recheckAt(t time.Time) Decision {
 	return d
 }
 
-// usable reports whether the record has an unexpired registration of one of these
-// kinds.
+// usable reports whether the record has an unexpired registration of one of these kinds.
 func (v decider) usable(kinds ...lifecycle.RegistrationKind) bool {
 	reg := v.Record.Registration
 	if reg == nil || reached(reg.ExpiresAt, v.now) {

@@ -7,8 +7,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// end powers the host off, after one more consistent read: the last read may have
-// been stale.
+// end powers the host off, after one more consistent read: the last read may have been stale.
 func (v decider) end(reason string) Decision {
 	if !v.Confirmed {
 		return do(EffectConfirm, "reading consistently before the end: "+reason)
@@ -68,9 +67,8 @@ func (v decider) deadline() (at time.Time, margin time.Duration) {
 	return v.Record.Threshold, endMargin
 }
 
-// scriptEnd returns when a host whose pre-runner script failed ends itself: it can
-// serve no run in this boot. It is zero if the script did not fail, or while an
-// earlier runner lives.
+// scriptEnd returns when a host whose pre-runner script failed ends itself: it can serve no run in this boot.
+// It is zero if the script did not fail, or while an earlier runner lives.
 func (v decider) scriptEnd() time.Time {
 	failedAt := v.Memory.ScriptFailedAt
 	if failedAt.IsZero() || v.Observed.Prepared.Phase != PhaseFailed || v.busy() || v.Observed.Listener.alive() {

@@ -7,10 +7,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// release releases the host from its run: no new job may start, the running one
-// may finish, then the registration is removed and everything of the run deleted.
-// A pooled host has done all of that. A fresh host, which had no run, is prepared
-// first, so that it is pooled ready to serve.
+// release releases the host from its run: no new job may start, the running one may finish, then the
+// registration is removed and everything of the run deleted. A pooled host has done all of that. A fresh
+// host, which had no run, is prepared first, so that it is pooled ready to serve.
 func (v decider) release() Decision {
 	s := v.Observed
 	switch {
@@ -32,9 +31,8 @@ func (v decider) release() Decision {
 	return v.clean()
 }
 
-// jit reports whether the runner has a JIT registration. The agent does not remove
-// it and gets no token for that: it ends with its job, or is deleted on GitHub by
-// its name. The clean-up deletes its files.
+// jit reports whether the runner has a JIT registration. The agent does not remove it and gets no token for
+// that: it ends with its job, or is deleted on GitHub by its name. The clean-up deletes its files.
 func (v decider) jit() bool {
 	return v.Observed.RegisteredAs == lifecycle.RegistrationJIT || v.Record.JobsOf != ""
 }

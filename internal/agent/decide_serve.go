@@ -35,16 +35,14 @@ func (v decider) serve() Decision {
 	return v.register()
 }
 
-// hasOtherRunner reports whether there is a runner of another assignment. A clean
-// host cannot have one.
+// hasOtherRunner reports whether there is a runner of another assignment. A clean host cannot have one.
 func (v decider) hasOtherRunner() bool {
 	s, a := v.Observed, v.Record.Assignment
 	return (s.Registration && s.Registered.Assignment != a) || (s.Listener.alive() && s.Listener.Assignment != a)
 }
 
-// jobOver reports whether a job-scoped host has begun its one job and no longer
-// runs it. It waits for its release, whatever the state of its runner, which takes
-// no other job.
+// jobOver reports whether a job-scoped host has begun its one job and no longer runs it. It waits for its
+// release, whatever the state of its runner, which takes no other job.
 func (v decider) jobOver() bool {
 	return v.Record != nil && v.Record.JobsOf != "" && v.Observed.Jobs > 0 && !v.busy()
 }
@@ -104,10 +102,9 @@ func explained(what, log string) string {
 // complaint matches a line of a log that probably describes an error.
 var complaint = regexp.MustCompile(`(?i)error|exception|fail|denied|refused|cannot|could not|unable|invalid|not found`)
 
-// explainedByLog adds the last line of a log that matches complaint. Below that
-// first line, which is all that most readers see, it adds as many of the last lines
-// of the log as fit into a report: the end of a log alone explains little. Lines
-// are kept whole, so that secrets in them can be recognized.
+// explainedByLog adds the last line of a log that matches complaint. Below that first line, which is all that
+// most readers see, it adds as many of the last lines of the log as fit into a report: the end of a log alone
+// explains little. Lines are kept whole, so that secrets in them can be recognized.
 func explainedByLog(what, log string) string {
 	for _, line := range slices.Backward(strings.Split(log, "\n")) {
 		if complaint.MatchString(line) && len(line) < detailLimit/2 {
@@ -216,10 +213,9 @@ func (v decider) exited(l Listener) Decision {
 	return do(EffectListen, fmt.Sprintf("the listener ended with exit code %d", l.Code)).answering(v.progress())
 }
 
-// leftWithoutJob handles the listener of a JIT registration that has ended before
-// a job began on this host. actions/runner exits with 0 when GitHub revokes its
-// token, which is how it learns that its registration is gone, and with 1 when it
-// then asks for a session. It also ends after a job that was canceled before its
+// leftWithoutJob handles the listener of a JIT registration that has ended before a job began on this host.
+// actions/runner exits with 0 when GitHub revokes its token, which is how it learns that its registration is
+// gone, and with 1 when it then asks for a session. It also ends after a job that was canceled before its
 // first step. None of that is the host's fault, unless its hook refused the job.
 func (v decider) leftWithoutJob(l Listener) Decision {
 	if run := v.refused(); run != "" {
@@ -239,8 +235,7 @@ func restartPause(code, restarts int) time.Duration {
 	return doubled(restarts+1, restartBase, restartCap)
 }
 
-// exitCause returns who caused an exit code. A retryable error and a session
-// conflict come from the server.
+// exitCause returns who caused an exit code. A retryable error and a session conflict come from the server.
 func exitCause(code int) lifecycle.Cause {
 	if code == CodeRetryable || code == CodeSessionConflict {
 		return lifecycle.CauseGitHub

@@ -9,8 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// effects is what the agent remembers of the effects it tried: enough not to
-// repeat one in a tight loop.
+// effects is what the agent remembers of the effects it tried: enough not to repeat one in a tight loop.
 type effects struct {
 	last      Effect
 	failures  int
@@ -45,8 +44,7 @@ func (a *Agent) act(ctx context.Context, now time.Time, d Decision) (began, over
 		a.log.Error("effect failed", logkey.Effect, d.Effect, logkey.Error, err)
 		return false, false
 	}
-	// The next observation shows what was begun. If it does not, the effect is not
-	// repeated in a tight loop.
+	// The next observation shows what was begun. If it does not, the effect is not repeated in a tight loop.
 	e.failures, e.err, e.notBefore = 0, nil, now.Add(effectBackoff)
 	return true, d.Effect == EffectPowerOff
 }
@@ -87,8 +85,7 @@ func (a *Agent) performFor(ctx context.Context, r lifecycle.Record, e Effect) er
 	return fmt.Errorf("unknown effect %q", e)
 }
 
-// stuck returns the failure to report if the host repeatedly cannot begin what
-// the record asks for.
+// stuck returns the failure to report if the host repeatedly cannot begin what the record asks for.
 func (a *Agent) stuck() (Answer, bool) {
 	if a.effects.failures < stuckAfter {
 		return Answer{}, false

@@ -10,13 +10,11 @@ import (
 // Intervals are the agent's polling and reporting intervals. The cost page
 // (docs/cost.md) is computed from them.
 type Intervals struct {
-	// ReadIdle is between reads of the record while nothing runs. A claim waits
-	// for the next read, so it is half of what a warm Provision takes. Jittered
-	// reads may not come to more than 7,400 an hour.
+	// ReadIdle is between reads of the record while nothing runs. A claim waits for the next read, so it is
+	// half of what a warm Provision takes. Jittered reads may not come to more than 7,400 an hour.
 	ReadIdle time.Duration
-	// ReadRunning is between reads while the host serves its run. Only a release
-	// waits for the next read, and hosts spend most of their hours here. Once the
-	// one job of a job-scoped host is over, ReadIdle applies.
+	// ReadRunning is between reads while the host serves its run. Only a release waits for the next read, and
+	// hosts spend most of their hours here. Once the one job of a job-scoped host is over, ReadIdle applies.
 	ReadRunning time.Duration
 	// Heartbeat is between reports that say nothing new. A host counts as silent
 	// after 60 s, so three may be lost.
@@ -32,36 +30,30 @@ const (
 	// jitter spreads every interval by a tenth to either side, so that hosts
 	// launched together do not call together; the mean stays the interval.
 	jitter = 0.1
-	// callTimeout bounds a call to the store. It is far above what a healthy store
-	// takes, and short enough that a hanging store does not keep the agent from its
-	// runner.
+	// callTimeout bounds a call to the store. It is far above what a healthy store takes, and short enough
+	// that a hanging store does not keep the agent from its runner.
 	callTimeout = 3 * time.Second
 	// observeTimeout bounds an observation of the host, which reads files and /proc.
 	observeTimeout = 5 * time.Second
-	// EffectTimeout bounds the begin of an effect. That is one call to systemd.
-	// Only the end of the machine may take long: internal/host/power and what comes
-	// before it stay below this.
+	// EffectTimeout bounds the begin of an effect. That is one call to systemd. Only the end of the machine
+	// may take long: internal/host/power and what comes before it stay below this.
 	EffectTimeout = 30 * time.Second
-	// LongestStep is how long a step may take by its own deadlines: an observation,
-	// a read, an effect and a report. A watchdog that is fed by steps must wait at
-	// least twice as long.
+	// LongestStep is how long a step may take by its own deadlines: an observation, a read, an effect and a
+	// report. A watchdog that is fed by steps must wait at least twice as long.
 	LongestStep = observeTimeout + callTimeout + EffectTimeout + callTimeout
-	// storeBackoffCap is the longest pause between calls to a failing store. Once
-	// the store is back, hosts report again well within the 60 s after which they
-	// count as silent.
+	// storeBackoffCap is the longest pause between calls to a failing store. Once the store is back, hosts
+	// report again well within the 60 s after which they count as silent.
 	storeBackoffCap = 10 * time.Second
-	// observeInterval is between observations while something may change without
-	// an event, such as a worker that is killed. Changes that matter for speed wake
-	// the agent.
+	// observeInterval is between observations while something may change without an event, such as a worker
+	// that is killed. Changes that matter for speed wake the agent.
 	observeInterval = time.Second
 
 	// endMargin is how long after its threshold a host ends itself. The control
 	// plane should have ended it at the threshold.
 	endMargin = 60 * time.Second
-	// scriptMargin is how long a host whose pre-runner script failed waits to be
-	// ended, after it first tried to report that. The host is useless, but its
-	// report says why: the next heartbeats repeat it if the store was unavailable
-	// for a moment, and an operator has time to look.
+	// scriptMargin is how long a host whose pre-runner script failed waits to be ended, after it first tried
+	// to report that. The host is useless, but its report says why: the next heartbeats repeat it if the
+	// store was unavailable for a moment, and an operator has time to look.
 	scriptMargin = 60 * time.Second
 	// goneMargin is how long an existing record must be missing before the host
 	// concludes that it was deleted.
@@ -95,11 +87,9 @@ const (
 	// restartLimit is how many restarts in a row are tried before the runner
 	// counts as lost: about two minutes with their pauses.
 	restartLimit = 7
-	// stableTime is how long a listener must live for its count of restarts to
-	// start over.
+	// stableTime is how long a listener must live for its count of restarts to start over.
 	stableTime = 5 * time.Minute
-	// updateWait is how long actions/runner may take to replace its own files after
-	// it exited with 3 or 4.
+	// updateWait is how long actions/runner may take to replace its own files after it exited with 3 or 4.
 	updateWait = 30 * time.Second
 	// conflictWait is between attempts to get a session that another listener of
 	// the same name still has. GitHub drops a dead session after minutes.
@@ -111,8 +101,7 @@ func spread(d time.Duration, r *rand.Rand) time.Duration {
 	return time.Duration(float64(d) * (1 - jitter + 2*jitter*r.Float64()))
 }
 
-// backoff returns a pause before attempt n+1 (n ≥ 1 failures): full jitter up
-// to base·2ⁿ⁻¹, also at the cap.
+// backoff returns a pause before attempt n+1 (n ≥ 1 failures): full jitter up to base·2ⁿ⁻¹, also at the cap.
 func backoff(n int, base, limit time.Duration, r *rand.Rand) time.Duration {
 	return retry.Backoff{Base: base, Max: limit}.Pause(n, r.Float64())
 }

@@ -6,23 +6,19 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Memory is what the agent keeps on disk, so that a restarted agent continues
-// where the last one stopped, even while the store is unavailable. It holds no
-// secret, and nothing that can be observed on the host.
+// Memory is what the agent keeps on disk, so that a restarted agent continues where the last one stopped,
+// even while the store is unavailable. It holds no secret, and nothing that can be observed on the host.
 type Memory struct {
 	BootID string `json:"bootId,omitempty"`
 	// StartedAt is when the agent first started in this boot.
 	StartedAt time.Time `json:"startedAt,omitzero"`
 	// ClockOffset is how far the store's clock is ahead of the host's.
 	ClockOffset time.Duration `json:"clockOffset,omitempty"`
-	// Record is the newest record seen, without its registration; nil before
-	// the first.
+	// Record is the newest record seen, without its registration; nil before the first.
 	Record *lifecycle.Record `json:"record,omitempty"`
-	// Refused is the run whose job was refused here. It is never cleared: such a
-	// host is not used again.
+	// Refused is the run whose job was refused here. It is never cleared: such a host is not used again.
 	Refused string `json:"refused,omitempty"`
-	// Restarts counts the restarts of the listener in a row for the record's
-	// assignment.
+	// Restarts counts the restarts of the listener in a row for the record's assignment.
 	Restarts int `json:"restarts,omitempty"`
 	// ScriptFailedAt is when the agent first reported, or tried to report, that the
 	// pre-runner script failed in this boot.
@@ -57,8 +53,7 @@ func (m Memory) booted(bootID string, now time.Time) Memory {
 	return m
 }
 
-// prepared returns the memory after the pre-runner script was observed by an agent
-// that reports it.
+// prepared returns the memory after the pre-runner script was observed by an agent that reports it.
 func (m Memory) prepared(p Progress, now time.Time) Memory {
 	switch {
 	case p.Phase != PhaseFailed:

@@ -22,15 +22,13 @@ type Observed struct {
 	// Registration is true while a registration is on disk.
 	Registration bool
 	Listener     Listener
-	// RunnerVersion is the version of the runner on the host, such as "2.330.0";
-	// empty if it is unknown.
+	// RunnerVersion is the version of the runner on the host, such as "2.330.0"; empty if it is unknown.
 	RunnerVersion string
 	// Removed is the removal of the registration, Cleaned the clean-up.
 	Removed Progress
 	Cleaned Progress
 
-	// Busy is true while a worker lives or a job has begun and not ended, and
-	// while neither is known.
+	// Busy is true while a worker lives or a job has begun and not ended, and while neither is known.
 	Busy bool
 	// Jobs counts the jobs begun since the last clean-up.
 	Jobs int
@@ -39,8 +37,7 @@ type Observed struct {
 	Job string
 	// Refused names the run whose job the hook refused; empty when none.
 	Refused string
-	// InterruptionAt is when the cloud will reclaim the machine, by its notice;
-	// zero without one.
+	// InterruptionAt is when the cloud will reclaim the machine, by its notice; zero without one.
 	InterruptionAt time.Time
 	// RebalanceAt is when the cloud recommended to leave the machine, since it may
 	// be reclaimed; zero if it never did.
@@ -163,8 +160,7 @@ func (s Observed) changing() bool {
 		s.Registered.Phase == PhaseRunning || s.Removed.Phase == PhaseRunning || s.Cleaned.Phase == PhaseRunning
 }
 
-// shifted returns the state with every time moved by d: from the host's clock to
-// the store's.
+// shifted returns the state with every time moved by d: from the host's clock to the store's.
 func (s Observed) shifted(d time.Duration) Observed {
 	for _, p := range []*Progress{&s.Prepared, &s.Registered, &s.Removed, &s.Cleaned} {
 		p.At = shift(p.At, d)

@@ -20,8 +20,7 @@ type Store interface {
 // method waits for what it begins; Observe returns how far that has come. Every
 // method is safe to repeat. An error means that nothing was begun.
 type Host interface {
-	// Observe returns the actual state of the host, from its processes and files
-	// and not from memory.
+	// Observe returns the actual state of the host, from its processes and files and not from memory.
 	Observe(ctx context.Context) (Observed, error)
 	// Prepare begins the pre-runner script. Observed.Prepared follows it.
 	Prepare(ctx context.Context) error
@@ -32,8 +31,7 @@ type Host interface {
 	// Register begins the configuration of the runner, again if one failed
 	// before. Observed.Registered follows it.
 	Register(ctx context.Context, a Assignment) error
-	// Listen starts the listener of a configured runner. Observed.Listener
-	// follows it.
+	// Listen starts the listener of a configured runner. Observed.Listener follows it.
 	Listen(ctx context.Context, a Assignment) error
 	// Stop asks the listener to end, and kills it if it was asked before and did
 	// not end. It does nothing while a worker lives.
@@ -50,9 +48,8 @@ type Host interface {
 
 // State keeps the agent's memory on the host's disk.
 type State interface {
-	// Load returns what was saved last, or the zero Memory if nothing was. An
-	// error means that the saved state could not be used. It has been moved out of
-	// the way then, if that was possible.
+	// Load returns what was saved last, or the zero Memory if nothing was. An error means that the saved
+	// state could not be used. It has been moved out of the way then, if that was possible.
 	Load() (Memory, error)
 	// Save replaces what was saved, all or nothing.
 	Save(m Memory) error
@@ -68,8 +65,7 @@ type Assignment struct {
 	// Labels are the runner's labels. The first is the run id, except for a
 	// job-scoped host, whose JIT configuration has labels of its own.
 	Labels []string
-	// Registration is the short-lived secret; its Secret is empty when the
-	// record no longer has it.
+	// Registration is the short-lived secret; its Secret is empty when the record no longer has it.
 	Registration lifecycle.Registration
 }
 

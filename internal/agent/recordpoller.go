@@ -11,8 +11,7 @@ import (
 
 // recordPoller is what the agent knows about its record, and when it reads again.
 type recordPoller struct {
-	// record is the newest one seen, with its registration if this agent has read
-	// it.
+	// record is the newest one seen, with its registration if this agent has read it.
 	record   *lifecycle.Record
 	nextRead time.Time
 	// consistent says that the next read must be strongly consistent.
@@ -56,8 +55,7 @@ func (a *Agent) read(ctx context.Context, now time.Time) {
 	}
 }
 
-// setClock adopts the store's clock. Small differences are the duration of the
-// call and the store's rounding.
+// setClock adopts the store's clock. Small differences are the duration of the call and the store's rounding.
 func (a *Agent) setClock(offset time.Duration) {
 	if (offset - a.memory.ClockOffset).Abs() < offsetSlack {
 		return
@@ -115,8 +113,7 @@ func (a *Agent) expectRelease(now time.Time) {
 
 func (a *Agent) jobOver() bool { return decider{Facts: a.facts()}.jobOver() }
 
-// readFailed backs off. The runner is not touched: an unavailable store says
-// nothing about the run.
+// readFailed backs off. The runner is not touched: an unavailable store says nothing about the run.
 func (a *Agent) readFailed(ctx context.Context, now time.Time, err error) {
 	if a.poller.failures == 0 {
 		if !stopping(ctx) {

@@ -16,8 +16,7 @@ import (
 // is kept: what is cut off later must be whole during the search.
 const logLimit = 16 << 10
 
-// shortestSecret is the length of the shortest secret that is searched for in
-// encoded text, in bytes.
+// shortestSecret is the length of the shortest secret that is searched for in encoded text, in bytes.
 const shortestSecret = 8
 
 // hidden replaces a secret: it is how lifecycle.Secret prints itself.
@@ -59,10 +58,9 @@ var (
 	word    = regexp.MustCompile(`[A-Za-z0-9+/=_.~-]{8,}`)
 )
 
-// redact returns the end of a text without the known secrets, whole or in pieces,
-// plain, in base64 or in URL encoding, and without anything that has the shape of
-// a secret. The result is valid UTF-8 and has no control characters except line
-// breaks and tabs.
+// redact returns the end of a text without the known secrets, whole or in pieces, plain, in base64 or in URL
+// encoding, and without anything that has the shape of a secret. The result is valid UTF-8 and has no control
+// characters except line breaks and tabs.
 func redact(s string, known ...lifecycle.Secret) string {
 	s = withoutControls(strings.ToValidUTF8(whole(s), "\uFFFD"))
 	s = hidePlain(s, known)
@@ -144,10 +142,8 @@ func holdsSecret(w string, known []lifecycle.Secret) bool {
 	return false
 }
 
-// legible is what a decoded text must contain to be searched. Most words are not
-// base64 and decode to noise.
+// legible is what a decoded text must contain to be searched. Most words are not base64 and decode to noise.
 var legible = regexp.MustCompile(fmt.Sprintf(`[!-~]{%d}`, shortestSecret))
 
-// base64Alphabet converts the URL alphabet of base64 into the standard one, without
-// padding.
+// base64Alphabet converts the URL alphabet of base64 into the standard one, without padding.
 var base64Alphabet = strings.NewReplacer("-", "+", "_", "/", "=", "")

@@ -89,8 +89,7 @@ func sameExceptHeartbeat(p, q lifecycle.Report) bool {
 	return p == q
 }
 
-// presentable returns the end of a text without secrets, as valid UTF-8 of at
-// most detailLimit bytes.
+// presentable returns the end of a text without secrets, as valid UTF-8 of at most detailLimit bytes.
 func (a *Agent) presentable(s string) string {
 	t, raw := &a.reporter, rawDetail{text: s, token: a.effects.token, registration: a.registration()}
 	if t.raw != raw {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Waker tells Run when a step is worth making before it is due, and is called
-// after every step.
+// Waker tells Run when a step is worth making before it is due, and is called after every step.
 type Waker struct {
 	// Changed receives a value when something on the host may have changed. It may
 	// be nil; then changes are noticed within a second.
@@ -14,14 +13,12 @@ type Waker struct {
 	// Stepped is called after every step, for a watchdog: it shows that the
 	// agent's own loop advances. It may be nil.
 	Stepped func(at time.Time)
-	// Status is called with the status line (see Status) after a step that
-	// changed it. It may be nil.
+	// Status is called with the status line (see Status) after a step that changed it. It may be nil.
 	Status func(line string)
 }
 
-// Run makes steps until the host is powered off, and returns nil, or until ctx is
-// done, and returns its error. The runner is left alone in either case: a
-// restarted agent finds it again.
+// Run makes steps until the host is powered off, and returns nil, or until ctx is done, and returns its
+// error. The runner is left alone in either case: a restarted agent finds it again.
 func (a *Agent) Run(ctx context.Context, w Waker) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -9,8 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Longest parts of a status line, in characters. Names come from workflows and
-// may be anything.
+// Longest parts of a status line, in characters. Names come from workflows and may be anything.
 const (
 	longestStatus = 200
 	longestReason = 110
@@ -20,15 +19,13 @@ const (
 const (
 	// exactBelow is the remaining time below which it is shown in seconds.
 	exactBelow = 2 * time.Minute
-	// statusStep is the resolution of such a time. A new line for each second would
-	// only cost work.
+	// statusStep is the resolution of such a time. A new line for each second would only cost work.
 	statusStep = 5 * time.Second
 )
 
-// Status returns one line about the host for people: state, run, job, time left.
-// awaySince is since when the store has not answered; zero if it does. The line
-// has at most 200 printable characters. Times in it change every minute, and below
-// two minutes every five seconds. It is pure.
+// Status returns one line about the host for people: state, run, job, time left. awaySince is since when the
+// store has not answered; zero if it does. The line has at most 200 printable characters. Times in it change
+// every minute, and below two minutes every five seconds. It is pure.
 func Status(f Facts, awaySince, now time.Time) string {
 	v := decider{Facts: f, now: now}
 	line := v.status()
@@ -215,8 +212,7 @@ func short(d time.Duration) string {
 	return strings.Join(parts, " ")
 }
 
-// printable returns a text without secrets, as one line of at most so many
-// printable characters.
+// printable returns a text without secrets, as one line of at most so many printable characters.
 func printable(s string, most int) string {
 	s = redact(strings.Map(func(r rune) rune {
 		switch {

@@ -142,9 +142,8 @@ func (h *Host) checkDisk() error {
 	return nil
 }
 
-// killAll kills every process of the host until none is left. The next scan finds those
-// that were started in the meantime. Unclear ones are scanned again until they are
-// clear or gone.
+// killAll kills every process of the host until none is left. The next scan finds those that were started in
+// the meantime. Unclear ones are scanned again until they are clear or gone.
 func (h *Host) killAll(limit time.Duration) error {
 	end := time.Now().Add(limit)
 	for quiet := 0; quiet < proc.QuietScans; time.Sleep(proc.KillPause) {
@@ -170,9 +169,8 @@ func (h *Host) killAll(limit time.Duration) error {
 	return nil
 }
 
-// PowerOff ends everything that runs on the host except the agent, and then powers off
-// the machine. Without Options.Power the agent ends itself after that, and its init
-// treats that as the end of the machine.
+// PowerOff ends everything that runs on the host except the agent, and then powers off the machine. Without
+// Options.Power the agent ends itself after that, and its init treats that as the end of the machine.
 func (h *Host) PowerOff(ctx context.Context, reason string) error {
 	h.log.Warn("powering off", logkey.Reason, reason)
 	err := h.processes.endAll()

@@ -107,9 +107,8 @@ func (l *groupLayout) setUp() error {
 	return h.mirrorRunner(self())
 }
 
-// protectCredentials creates the files for the secrets of a JIT configuration, readable
-// by their owner only. The runner keeps the mode of an existing file, and would create
-// one that everybody can read.
+// protectCredentials creates the files for the secrets of a JIT configuration, readable by their owner only.
+// The runner keeps the mode of an existing file, and would create one that everybody can read.
 func (l *groupLayout) protectCredentials() error {
 	for _, name := range []string{"runner/.credentials", "runner/.credentials_rsaparams"} {
 		f, err := os.OpenFile(l.h.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -27,9 +27,8 @@ type groupProcesses struct {
 
 var _ processes = (*groupProcesses)(nil)
 
-// wrapper runs a command and records its pid and its exit code. It holds the lock, file
-// descriptor 3, and the command does not. The command must not run if its pid cannot be
-// written: it could not be ended.
+// wrapper runs a command and records its pid and its exit code. It holds the lock, file descriptor 3, and the
+// command does not. The command must not run if its pid cannot be written: it could not be ended.
 const wrapper = `echo "$$" >"$1.pid" || exit 126
 name=$1
 shift

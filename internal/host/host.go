@@ -75,10 +75,9 @@ type Host struct {
 
 var _ agent.Host = (*Host)(nil)
 
-// New opens the host and makes its directories. An error means that it can never work. A
-// host that was set up before is opened even if something is missing now, or if its disk
-// cannot be written, since a job may be running on it. What cannot be done there fails
-// when it is tried, and is reported.
+// New opens the host and makes its directories. An error means that it can never work. A host that was set up
+// before is opened even if something is missing now, or if its disk cannot be written, since a job may be
+// running on it. What cannot be done there fails when it is tried, and is reported.
 func New(o Options) (*Host, error) {
 	if err := o.complete(); err != nil {
 		return nil, fmt.Errorf("open host: %w", err)
@@ -179,8 +178,7 @@ func (h *Host) Interrupted(at time.Time) {
 	h.notify()
 }
 
-// Rebalance records that the cloud advised to leave the host. It too may be called by any
-// goroutine.
+// Rebalance records that the cloud advised to leave the host. It too may be called by any goroutine.
 func (h *Host) Rebalance(at time.Time) {
 	h.rebalanceAt.Store(at.UnixNano())
 	h.notify()
@@ -192,8 +190,7 @@ func (h *Host) SetIdentity(instanceID string, power Power, log hclog.Logger) {
 	h.o.InstanceID, h.o.Power, h.log = instanceID, power, log
 }
 
-// RemoveSecrets removes secrets that a killed agent has left in memory. Only the agent
-// itself may call it.
+// RemoveSecrets removes secrets that a killed agent has left in memory. Only the agent itself may call it.
 func (h *Host) RemoveSecrets() { h.processes.removeSecrets() }
 
 // Changed receives a value when something on the host may have changed.
@@ -245,8 +242,7 @@ func (h *Host) Observe(ctx context.Context) (agent.Observed, error) {
 		s.RebalanceAt = time.Unix(0, at)
 	}
 	var errs [5]error
-	// The clean-up comes first: while it runs the rest is changing, and once it has
-	// ended nothing is.
+	// The clean-up comes first: while it runs the rest is changing, and once it has ended nothing is.
 	s.Cleaned, errs[0] = h.cleanProgress(ctx)
 	s.Prepared, errs[1] = h.prepareProgress(ctx)
 	errs[2] = h.observeJob(&s)

@@ -47,9 +47,8 @@ func (h *Host) Listen(ctx context.Context, a agent.Assignment) error {
 	return nil
 }
 
-// Stop asks the listener to end, by the signal that ctrl-c sends. The second time it kills
-// everything that the listener has started. It does nothing while there is a worker,
-// whose job would die too.
+// Stop asks the listener to end, by the signal that ctrl-c sends. The second time it kills everything that
+// the listener has started. It does nothing while there is a worker, whose job would die too.
 func (h *Host) Stop(ctx context.Context) error {
 	f, err := h.listener(ctx)
 	if err != nil || f.pid == 0 {

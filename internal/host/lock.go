@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// lockTries and lockPause bound the wait for a lock that is held only for a moment: a
-// process that is just being started inherits all open files, and one that was killed
-// keeps its files until the kernel has closed them. Two seconds are far more than that
-// takes, even on a busy machine.
+// lockTries and lockPause bound the wait for a lock that is held only for a moment: a process that is just
+// being started inherits all open files, and one that was killed keeps its files until the kernel has closed
+// them. Two seconds are far more than that takes, even on a busy machine.
 const (
 	lockTries = 2000
 	lockPause = time.Millisecond

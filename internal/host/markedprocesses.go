@@ -10,16 +10,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/proc"
 )
 
-// markedProcesses lists the processes that belong to this host, except the agent itself
-// and its ancestors: all that carry the host's mark, and all in the session of a marked
-// init that the agent runs under.
+// markedProcesses lists the processes that belong to this host, except the agent itself and its ancestors:
+// all that carry the host's mark, and all in the session of a marked init that the agent runs under.
 func (h *Host) markedProcesses() ([]int, error) {
 	pids, _, err := h.scanMarked()
 	return pids, err
 }
 
-// scanMarked is markedProcesses. unclear is how many others may turn out to be marked: see
-// proc.Environ.
+// scanMarked is markedProcesses. unclear is how many others may turn out to be marked: see proc.Environ.
 func (h *Host) scanMarked() (pids []int, unclear int, err error) {
 	all, err := h.proc.PIDs()
 	if err != nil {
@@ -98,9 +96,8 @@ func sessionOf(pid int) int {
 	return 0
 }
 
-// notifyAtExit notifies Changed as soon as a process ends: after a release the listener
-// must be stopped before it takes another job. If pidfd_open fails, polling notices the
-// end.
+// notifyAtExit notifies Changed as soon as a process ends: after a release the listener must be stopped
+// before it takes another job. If pidfd_open fails, polling notices the end.
 func (h *Host) notifyAtExit(pid int) {
 	if h.watchedWorker.Swap(int64(pid)) == int64(pid) {
 		return

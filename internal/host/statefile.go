@@ -21,8 +21,7 @@ type StateFile struct {
 
 var _ agent.State = StateFile{}
 
-// Load reads the file. A damaged one is moved aside, so that it can be examined and is
-// not in the way.
+// Load reads the file. A damaged one is moved aside, so that it can be examined and is not in the way.
 func (f StateFile) Load() (agent.Memory, error) {
 	data, err := os.ReadFile(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,8 +57,7 @@ func (f StateFile) Save(m agent.Memory) error {
 // ErrInUse is returned by Lock when another agent works on the host.
 var ErrInUse = errors.New("another agentd works on this host")
 
-// Lock keeps a second agent from using the host's directory, until the file is closed or
-// this process ends.
+// Lock keeps a second agent from using the host's directory, until the file is closed or this process ends.
 func Lock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -46,9 +46,8 @@ type startRecord struct {
 	Kind       lifecycle.RegistrationKind `json:"kind,omitempty"`
 	// LogOffset is where its output begins in its log.
 	LogOffset int64 `json:"logOffset"`
-	// Started says that its start was seen, so that a unit that is gone without
-	// NAME.exit has ended: systemd 252 forgets ExecStopPost= of a transient unit when
-	// it is reloaded, as the upgrade of a package does.
+	// Started says that its start was seen, so that a unit that is gone without NAME.exit has ended: systemd
+	// 252 forgets ExecStopPost= of a transient unit when it is reloaded, as the upgrade of a package does.
 	Started bool `json:"started,omitempty"`
 }
 

@@ -32,8 +32,7 @@ func (l *unitLayout) registrationDir() string { return l.h.path(rootRunner) }
 // rootRunner is a copy of the runner that no job can change and that runs no job.
 const rootRunner = "registered"
 
-// removeCommand runs where no job could write, and as root, so that no job can read its
-// environment.
+// removeCommand runs where no job could write, and as root, so that no job can read its environment.
 func (l *unitLayout) removeCommand() command {
 	dir := l.registrationDir()
 	return command{

@@ -26,11 +26,9 @@ type Systemd struct {
 	Limits units.Limits
 	// Privileged lets jobs become root.
 	Privileged bool
-	// JobsReadMetadata lets them read the instance metadata, and with it the
-	// host's credentials.
+	// JobsReadMetadata lets them read the instance metadata, and with it the host's credentials.
 	JobsReadMetadata bool
-	// Program is the absolute path of agentd, which units run as root; Config is
-	// that of its configuration.
+	// Program is the absolute path of agentd, which units run as root; Config is that of its configuration.
 	Program, Config string
 	// Secrets is a directory in memory that only root can read.
 	Secrets string
@@ -132,8 +130,7 @@ func (l *unitProcesses) find(ctx context.Context, t task, b startRecord) (taskPr
 	return f, nil
 }
 
-// adopt ignores an unseen end: systemd sees every end, and a unit in its last moments is
-// not adopted.
+// adopt ignores an unseen end: systemd sees every end, and a unit in its last moments is not adopted.
 func (l *unitProcesses) adopt(ctx context.Context, unseen bool) (*startRecord, taskProcess, error) {
 	if unseen {
 		return nil, taskProcess{}, nil

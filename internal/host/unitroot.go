@@ -16,8 +16,7 @@ import (
 // The rest of this file runs as root, in units of their own that agentd starts: agentd
 // itself has no rights over the runner's user.
 
-// Reset resets everything that jobs can write to on this machine: see package
-// reset.
+// Reset resets everything that jobs can write to on this machine: see package reset.
 type Reset interface {
 	// Record remembers the state of the machine before its first job.
 	Record(ctx context.Context) error
@@ -34,8 +33,7 @@ func (h *Host) PrepareNow(ctx context.Context) error {
 	if !ok {
 		return errors.New("prepare host: its configuration has no section systemd")
 	}
-	// It deletes what a job works on. A runner may be running if the files of its
-	// task were lost.
+	// It deletes what a job works on. A runner may be running if the files of its task were lost.
 	if running, err := l.processes.manager.Running(ctx, runnerUnits); err != nil || len(running) > 0 {
 		return fmt.Errorf("prepare host: %w", errors.Join(err, inUse(running)))
 	}
@@ -90,8 +88,7 @@ func (h *Host) runPreRunner(ctx context.Context) error {
 	return nil
 }
 
-// Modes of the directories of the runner's user. The runner's own directory has the mode
-// of the distribution.
+// Modes of the directories of the runner's user. The runner's own directory has the mode of the distribution.
 const (
 	ModeWork = 0o755
 	modeBox  = 0o775
@@ -154,9 +151,8 @@ func (l *unitLayout) clean(ctx context.Context) error {
 
 func (l *unitLayout) verify(ctx context.Context) error { return l.o.Reset.Verify(ctx) }
 
-// makeReady runs the pre-runner script again, since what it had made was renewed. Then it
-// records the state of the machine as the baseline of the next clean-up: the
-// verification has just found nothing else.
+// makeReady runs the pre-runner script again, since what it had made was renewed. Then it records the state
+// of the machine as the baseline of the next clean-up: the verification has just found nothing else.
 func (l *unitLayout) makeReady(ctx context.Context) error {
 	if l.h.o.PreRunner == "" {
 		return nil

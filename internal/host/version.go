@@ -13,9 +13,8 @@ const manifest = "runner/bin/Runner.Listener.deps.json"
 // versionFormat is that of the releases of actions/runner.
 var versionFormat = regexp.MustCompile(`^\d{1,6}\.\d{1,6}\.\d{1,6}$`)
 
-// readRunnerVersion reads the version of the runner that is in its place, at the agent's
-// start and before each registration. A job can write there, so what does not look like a
-// version is ignored.
+// readRunnerVersion reads the version of the runner that is in its place, at the agent's start and before
+// each registration. A job can write there, so what does not look like a version is ignored.
 func (h *Host) readRunnerVersion() { h.version = runnerVersion(h.path(manifest)) }
 
 func runnerVersion(path string) string {

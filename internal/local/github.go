@@ -94,8 +94,7 @@ func (g *GitHub) Cancel(ctx context.Context, runID string) error {
 	return g.call(ctx, http.MethodPost, "/_standin/runs/"+runID+"/cancel", nil, nil)
 }
 
-// RerunFailed starts the next attempt of a run, with the jobs that did not
-// succeed.
+// RerunFailed starts the next attempt of a run, with the jobs that did not succeed.
 func (g *GitHub) RerunFailed(ctx context.Context, runID string) error {
 	return g.call(ctx, http.MethodPost, "/_standin/runs/"+runID+"/rerun", map[string]any{"failed_only": true}, nil)
 }
@@ -104,8 +103,7 @@ func (g *GitHub) RerunFailed(ctx context.Context, runID string) error {
 type Webhooks struct {
 	Target string `json:"target"`
 	Secret string `json:"secret"`
-	// LoseEvery loses every so many-th delivery, and RepeatEvery sends it twice.
-	// 0: none.
+	// LoseEvery loses every so many-th delivery, and RepeatEvery sends it twice. 0: none.
 	LoseEvery   int `json:"lose_every"`
 	RepeatEvery int `json:"repeat_every"`
 }
@@ -115,16 +113,14 @@ func (g *GitHub) SetWebhooks(ctx context.Context, w Webhooks) error {
 	return g.call(ctx, http.MethodPut, "/_standin/webhooks", w, nil)
 }
 
-// Delay makes the next call of a route, "METHOD /path", wait before it is
-// answered.
+// Delay makes the next call of a route, "METHOD /path", wait before it is answered.
 func (g *GitHub) Delay(ctx context.Context, route string, delay time.Duration) error {
 	return g.call(ctx, http.MethodPost, "/_standin/faults", map[string]any{
 		"route": route, "count": 1, "delay_ms": delay.Milliseconds(),
 	}, nil)
 }
 
-// InstallApp makes a GitHub App, whose key is the PEM of a public one, and
-// installs it on an account.
+// InstallApp makes a GitHub App, whose key is the PEM of a public one, and installs it on an account.
 func (g *GitHub) InstallApp(ctx context.Context, appID int64, publicKey, owner string) error {
 	return g.call(ctx, http.MethodPut, "/_standin/apps", map[string]any{
 		"app_id": appID, "public_key": publicKey, "owners": []string{owner},

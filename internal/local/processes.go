@@ -15,9 +15,8 @@ type Process struct {
 	Command string
 }
 
-// Processes lists what runs of the system under stateDir: every process that
-// names the directory in its arguments, its environment or its working
-// directory, zombies left out.
+// Processes lists what runs of the system under stateDir: every process that names the directory in its
+// arguments, its environment or its working directory, zombies left out.
 func Processes(stateDir string) ([]Process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

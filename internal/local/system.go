@@ -37,8 +37,7 @@ type Options struct {
 	Bin string
 	// StateDir holds everything that the system writes.
 	StateDir string
-	// GitHubAddr is where the stand-in listens or is to listen; empty: a free
-	// port of loopback.
+	// GitHubAddr is where the stand-in listens or is to listen; empty: a free port of loopback.
 	GitHubAddr string
 	// Config is the path of a configuration; empty: the defaults.
 	Config string

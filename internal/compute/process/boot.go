@@ -17,9 +17,8 @@ import (
 // With the one before it, a host's log takes little more than twice of it.
 const logBytes = 8 << 20
 
-// boot makes sure that the host's init was started, once and by one replica only, and
-// returns when init has recorded its pid. A host that has begun to end, or whose init is
-// dead, is left alone.
+// boot makes sure that the host's init was started, once and by one replica only, and returns when init has
+// recorded its pid. A host that has begun to end, or whose init is dead, is left alone.
 //
 // The lock is passed on to init, which releases it only once its pid is written: if the
 // lock is free and there is no pid, no init lives.

@@ -16,20 +16,17 @@
 //	    ending              the host is to end: nothing may start in it
 //	    ended               when it ended; only machine.json is left beside it
 //
-// These files and /proc are the whole state, so a replica can die at any instruction and
-// another continues. A host whose launch was cut short before
-// init is pending until its order is made again, Launched finds it, or it is
-// terminated.
+// These files and /proc are the whole state, so a replica can die at any instruction and another continues. A
+// host whose launch was cut short before init is pending until its order is made again, Launched finds it, or
+// it is terminated.
 //
-// Init leads a session and process group of its own and starts agentd again
-// unless it exits with a terminal code: 0, the host powered itself off, or 78
-// (EX_CONFIG of sysexits.h), its configuration can never work. Then init ends,
-// and the host with it, as a machine without power does. What it leaves running
-// (runners have process groups of their own) is ended by the next Describe, List
-// or Terminate, and the host is gone only when nothing of it is left.
+// Init leads a session and process group of its own and starts agentd again unless it exits with a terminal
+// code: 0, the host powered itself off, or 78 (EX_CONFIG of sysexits.h), its configuration can never work.
+// Then init ends, and the host with it, as a machine without power does. What it leaves running (runners have
+// process groups of their own) is ended by the next Describe, List or Terminate, and the host is gone only
+// when nothing of it is left.
 //
-// To a host belongs every process of our own user in init's session and every
-// one that was started with REMUDA_INSTANCE_ID=<instance id> in its
-// environment. A process that leaves the session and drops that variable
-// escapes; only a cgroup or a real machine could hold it.
+// To a host belongs every process of our own user in init's session and every one that was started with
+// REMUDA_INSTANCE_ID=<instance id> in its environment. A process that leaves the session and drops that
+// variable escapes; only a cgroup or a real machine could hold it.
 package process

@@ -16,9 +16,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// Terminate ends machines as if their power was cut: every process is killed, and what
-// they had on disk is removed. After an error some of them are still ending, and the next
-// Describe, List or Terminate continues.
+// Terminate ends machines as if their power was cut: every process is killed, and what they had on disk is
+// removed. After an error some of them are still ending, and the next Describe, List or Terminate continues.
 func (c *Compute) Terminate(ctx context.Context, instanceIDs []string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("terminate machines: %w", err)

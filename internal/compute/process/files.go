@@ -16,8 +16,7 @@ import (
 // maxFile bounds what is read of a file that a host could have written, in bytes.
 const maxFile = 1 << 20
 
-// readFile reads a small regular file and follows no link: the files of a host
-// are within reach of its jobs.
+// readFile reads a small regular file and follows no link: the files of a host are within reach of its jobs.
 func readFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -50,12 +49,10 @@ func writeFile(path string, data []byte) error {
 	return nil
 }
 
-// lockLook is how often a lock that another holds is tried again. Locks are
-// held for some milliseconds.
+// lockLook is how often a lock that another holds is tried again. Locks are held for some milliseconds.
 const lockLook = 5 * time.Millisecond
 
-// lockFile waits for the lock. It is released by closing the file, and by the
-// kernel when its holder dies.
+// lockFile waits for the lock. It is released by closing the file, and by the kernel when its holder dies.
 func lockFile(ctx context.Context, path string) (*os.File, error) {
 	for {
 		f, ok, err := tryLockFile(path)

@@ -12,8 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// instanceID matches our instance ids. Anything else that is asked for is unknown, and
-// never becomes a path.
+// instanceID matches our instance ids. Anything else that is asked for is unknown, and never becomes a path.
 var instanceID = regexp.MustCompile(`^i-[0-9a-f]{17}$`)
 
 // host is the directory of one host.

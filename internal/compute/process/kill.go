@@ -58,10 +58,9 @@ func (c *Compute) kill(ctx context.Context, ids []string) error {
 	}
 }
 
-// signals returns the signal for each process: SIGKILL, except for an init beside which
-// other processes of its host live. Such an init is stopped, so that it starts nothing
-// more, and killed last: while it lives, its pid is certainly the id of its session, by
-// which the others are found.
+// signals returns the signal for each process: SIGKILL, except for an init beside which other processes of
+// its host live. Such an init is stopped, so that it starts nothing more, and killed last: while it lives,
+// its pid is certainly the id of its session, by which the others are found.
 func signals(members []member) map[member]syscall.Signal {
 	others := map[string]bool{}
 	for _, m := range members {

@@ -40,8 +40,7 @@ func (c *Compute) Launch(ctx context.Context, order lifecycle.LaunchOrder) ([]li
 	return launched, plan.Shortage()
 }
 
-// bootAll makes sure that machines which are not gone were started, and brings
-// their states up to date.
+// bootAll makes sure that machines which are not gone were started, and brings their states up to date.
 func (c *Compute) bootAll(ctx context.Context, machines []lifecycle.Machine) error {
 	boots, bootCtx := errgroup.WithContext(ctx)
 	boots.SetLimit(bootsAtOnce)
@@ -57,9 +56,8 @@ func (c *Compute) bootAll(ctx context.Context, machines []lifecycle.Machine) err
 	return nil
 }
 
-// settle records what the order becomes, unless another replica has, and makes the
-// directories of its hosts. It is the only part that needs the root's lock: two orders
-// must not get the same capacity.
+// settle records what the order becomes, unless another replica has, and makes the directories of its hosts.
+// It is the only part that needs the root's lock: two orders must not get the same capacity.
 func (c *Compute) settle(ctx context.Context, order lifecycle.LaunchOrder) (placement.Plan, error) {
 	if err := ctx.Err(); err != nil {
 		return placement.Plan{}, fmt.Errorf("launch order %s: %w", order.Token, err)

@@ -20,9 +20,8 @@ type orderJSON struct {
 	PlannedAt time.Time             `json:"plannedAt"`
 }
 
-// machineJSON is lifecycle.Machine with the names it has in files. The state is
-// not stored: it is what the processes say. Nor is Bypass, which has a file of
-// its own.
+// machineJSON is lifecycle.Machine with the names it has in files. The state is not stored: it is what the
+// processes say. Nor is Bypass, which has a file of its own.
 type machineJSON struct {
 	InstanceID      string                 `json:"instanceId"`
 	HostKey         string                 `json:"hostKey"`

@@ -25,9 +25,8 @@ const (
 // InstanceIDVariable is the environment variable that marks a host's processes.
 const InstanceIDVariable = "REMUDA_INSTANCE_ID"
 
-// DefaultRestartDelay is how long init waits before it starts agentd again:
-// short enough that a heartbeat is hardly late, long enough that an agentd that
-// cannot start does not use up a core.
+// DefaultRestartDelay is how long init waits before it starts agentd again: short enough that a heartbeat is
+// hardly late, long enough that an agentd that cannot start does not use up a core.
 const DefaultRestartDelay = time.Second
 
 // Options of the cloud.
@@ -36,8 +35,7 @@ type Options struct {
 	Root string
 	// AgentPath is the agentd binary, run as "agentd --config FILE".
 	AgentPath string
-	// AgentConfig returns the configuration of a host's agentd. It is called
-	// before hostDir exists.
+	// AgentConfig returns the configuration of a host's agentd. It is called before hostDir exists.
 	AgentConfig func(m lifecycle.Machine, hostDir string) ([]byte, error)
 	// Env is the environment of hosts besides REMUDA_INSTANCE_ID. Nil means only
 	// PATH, HOME and TMPDIR of this process, since others may be secret.
@@ -47,15 +45,13 @@ type Options struct {
 	ReadOnly bool
 	// BootDelay is how long a host is pending before its agentd starts.
 	BootDelay time.Duration
-	// RestartDelay is how long init waits before it starts agentd again; 0:
-	// DefaultRestartDelay.
+	// RestartDelay is how long init waits before it starts agentd again; 0: DefaultRestartDelay.
 	RestartDelay time.Duration
 	// Limits are zones, architecture and capacity.
 	placement.Limits
 	// Log may be nil: nothing is logged then.
 	Log hclog.Logger
-	// Now is the clock of launch times and of the age of ended hosts; nil:
-	// time.Now.
+	// Now is the clock of launch times and of the age of ended hosts; nil: time.Now.
 	Now func() time.Time
 }
 
@@ -141,9 +137,8 @@ func inherited(names ...string) []string {
 	return env
 }
 
-// unavailable says that this machine could not do what was asked for now: its
-// disk is full or read-only, or it has no more processes. A caller who has left
-// is no fault of the machine.
+// unavailable says that this machine could not do what was asked for now: its disk is full or read-only, or
+// it has no more processes. A caller who has left is no fault of the machine.
 func unavailable(what string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w", what, err)

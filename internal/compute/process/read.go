@@ -9,9 +9,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// Launched finds the machines that a launch made, gone ones too, by id. Those
-// whose launch was cut short before they were started are started: who finds
-// them all does not make the order again.
+// Launched finds the machines that a launch made, gone ones too, by id. Those whose launch was cut short
+// before they were started are started: who finds them all does not make the order again.
 func (c *Compute) Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
 	ids, err := c.ids()
 	if err != nil {
@@ -51,9 +50,8 @@ func (c *Compute) List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Pa
 
 func isGone(m lifecycle.Machine) bool { return m.State == lifecycle.MachineGone }
 
-// look returns each machine in its present state, after it has ended completely those that
-// are to end or have powered off. A machine that could not be ended completely is ending,
-// and the next look tries again.
+// look returns each machine in its present state, after it has ended completely those that are to end or have
+// powered off. A machine that could not be ended completely is ending, and the next look tries again.
 func (c *Compute) look(ctx context.Context, ids []string) []lifecycle.Machine {
 	var machines []lifecycle.Machine
 	var ending []string

@@ -15,10 +15,9 @@ type CallerIdentity interface {
 	GetCallerIdentity(context.Context, *sts.GetCallerIdentityInput, ...func(*sts.Options)) (*sts.GetCallerIdentityOutput, error)
 }
 
-// HostKey asks STS for the key of this instance's rows: the user id of the
-// credentials of an instance profile, <role id>:<instance id>, which is what
-// the policy variable ${aws:userid} expands to. *IdentityError,
-// lifecycle.ErrUnavailable, ErrRefused.
+// HostKey asks STS for the key of this instance's rows: the user id of the credentials of an instance
+// profile, <role id>:<instance id>, which is what the policy variable ${aws:userid} expands to.
+// *IdentityError, lifecycle.ErrUnavailable, ErrRefused.
 func HostKey(ctx context.Context, client CallerIdentity, id Identity) (string, error) {
 	out, err := client.GetCallerIdentity(ctx, nil)
 	if err != nil {
@@ -35,13 +34,11 @@ func HostKey(ctx context.Context, client CallerIdentity, id Identity) (string, e
 	return key, nil
 }
 
-// IdentityError means that the credentials are not those with which this instance was
-// launched. Then it cannot use its rows: the store's policy admits only the instance
-// itself.
+// IdentityError means that the credentials are not those with which this instance was launched. Then it
+// cannot use its rows: the store's policy admits only the instance itself.
 type IdentityError struct {
 	InstanceID string
-	// LaunchRole is the id of the role that the instance was launched with; empty
-	// if that is not known.
+	// LaunchRole is the id of the role that the instance was launched with; empty if that is not known.
 	LaunchRole string
 	// UserID is the user id of the credentials.
 	UserID string

@@ -17,10 +17,9 @@ import (
 // LifecycleSpot is the lifecycle of an instance that EC2 may reclaim at any time.
 const LifecycleSpot = "spot"
 
-// The tags that an instance reads about itself. Their keys are used unescaped in a
-// path: with tags in metadata, EC2 allows only letters, digits and
-// + - = . , _ : @ in keys ("View tags for your EC2 instances using instance
-// metadata").
+// The tags that an instance reads about itself. Their keys are used unescaped in a path: with tags in
+// metadata, EC2 allows only letters, digits and + - = . , _ : @ in keys ("View tags for your EC2 instances
+// using instance metadata").
 const (
 	tagPool = "remuda:pool"
 	tagRole = "remuda:role"
@@ -33,9 +32,8 @@ type Identity struct {
 	Arch string
 	// Lifecycle is spot, on-demand or another value of EC2.
 	Lifecycle string
-	// Pool and Role are from the instance's tags: its pool, and the id of the
-	// role that it was launched with. Empty where it has no such tag, or where
-	// tags are not in its metadata.
+	// Pool and Role are from the instance's tags: its pool, and the id of the role that it was launched with.
+	// Empty where it has no such tag, or where tags are not in its metadata.
 	Pool, Role string
 }
 

@@ -13,10 +13,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// NoticeInterval is between polls for a notice. An interruption notice comes at best
-// two minutes before the end, and every 5 s is what the EC2 User Guide
-// recommends for both ("Spot Instance interruption notices", "EC2 instance
-// rebalance recommendations"). A poll costs nothing.
+// NoticeInterval is between polls for a notice. An interruption notice comes at best two minutes before the
+// end, and every 5 s is what the EC2 User Guide recommends for both ("Spot Instance interruption notices",
+// "EC2 instance rebalance recommendations"). A poll costs nothing.
 const NoticeInterval = 5 * time.Second
 
 // action is the notice of the path spot/instance-action. What EC2 will do is
@@ -26,8 +25,7 @@ type action struct {
 	Time   time.Time `json:"time"`
 }
 
-// Interruption returns when EC2 will reclaim this instance, by its notice; zero without
-// one.
+// Interruption returns when EC2 will reclaim this instance, by its notice; zero without one.
 func Interruption(ctx context.Context, client *sdk.Client) (time.Time, error) {
 	var a action
 	err := notice(ctx, client, "look for an interruption notice", "spot/instance-action", &a)
@@ -39,9 +37,8 @@ type recommendation struct {
 	NoticeTime time.Time `json:"noticeTime"`
 }
 
-// Rebalance returns when EC2 recommended to leave this instance; zero if it never did. It
-// is not an interruption: it only says that the risk has grown, and most such instances
-// continue to work for hours.
+// Rebalance returns when EC2 recommended to leave this instance; zero if it never did. It is not an
+// interruption: it only says that the risk has grown, and most such instances continue to work for hours.
 func Rebalance(ctx context.Context, client *sdk.Client) (time.Time, error) {
 	var r recommendation
 	err := notice(ctx, client, "look for a rebalance recommendation", "events/recommendations/rebalance", &r)
@@ -63,10 +60,9 @@ func notice(ctx context.Context, client *sdk.Client, what, path string, into any
 	return nil
 }
 
-// Watch polls for an interruption notice at every interval, first at once, and calls tell
-// with the time at which EC2 will reclaim this instance whenever that is new. It returns
-// when ctx is done. A service that does not answer is asked again, and its silence is not
-// a notice.
+// Watch polls for an interruption notice at every interval, first at once, and calls tell with the time at
+// which EC2 will reclaim this instance whenever that is new. It returns when ctx is done. A service that does
+// not answer is asked again, and its silence is not a notice.
 func Watch(ctx context.Context, client *sdk.Client, interval time.Duration, log hclog.Logger, tell func(at time.Time)) {
 	watcher{client: client, read: Interruption, log: log, changed: func(at time.Time) {
 		log.Warn("EC2 will take this machine", logkey.At, at)
@@ -74,8 +70,7 @@ func Watch(ctx context.Context, client *sdk.Client, interval time.Duration, log 
 	}}.run(ctx, interval)
 }
 
-// WatchRebalance is Watch for a rebalance recommendation, with the time at which that was
-// made.
+// WatchRebalance is Watch for a rebalance recommendation, with the time at which that was made.
 func WatchRebalance(ctx context.Context, client *sdk.Client, interval time.Duration, log hclog.Logger, tell func(at time.Time)) {
 	watcher{client: client, read: Rebalance, log: log, changed: func(at time.Time) {
 		log.Warn("EC2 recommends to leave this machine", logkey.At, at)

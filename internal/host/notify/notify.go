@@ -14,10 +14,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// WatchdogLimit is the WatchdogSec= of agentd.service: without a message for that long,
-// systemd kills and restarts agentd. It is more than twice the longest step of the agent
-// (agent.LongestStep), so that an agent is killed only if it hangs, and not if it waits
-// for a store or for EC2.
+// WatchdogLimit is the WatchdogSec= of agentd.service: without a message for that long, systemd kills and
+// restarts agentd. It is more than twice the longest step of the agent (agent.LongestStep), so that an agent
+// is killed only if it hangs, and not if it waits for a store or for EC2.
 const WatchdogLimit = 90 * time.Second
 
 // feedPause is the shortest time between messages to the watchdog. The agent may make

@@ -17,19 +17,17 @@ import (
 )
 
 const (
-	// callLimit bounds all tries of the call, with the SDK's pauses between them.
-	// Less would give up after a short failure, and the machine costs money until
-	// the next try. More, with commandLimit, would keep the agent from feeding its
-	// watchdog.
+	// callLimit bounds all tries of the call, with the SDK's pauses between them. Less would give up after a
+	// short failure, and the machine costs money until the next try. More, with commandLimit, would keep the
+	// agent from feeding its watchdog.
 	callLimit = 15 * time.Second
 	// commandLimit bounds the command, which only has to ask init to power off.
 	commandLimit = 10 * time.Second
 	// killLimit is how long to wait for children of the command after it was killed.
 	killLimit = time.Second
-	// Grace is how long a machine may live after EC2 accepted to terminate it. EC2
-	// signals the shutdown within seconds, and init takes some more to do it. Less
-	// would cut off services that are shutting down; more pays for a machine whose
-	// termination failed.
+	// Grace is how long a machine may live after EC2 accepted to terminate it. EC2 signals the shutdown
+	// within seconds, and init takes some more to do it. Less would cut off services that are shutting down;
+	// more pays for a machine whose termination failed.
 	Grace = 60 * time.Second
 )
 
@@ -56,9 +54,8 @@ func Actions() []aws.Permission {
 type EC2 struct {
 	Client     Terminator
 	InstanceID string
-	// Command powers the machine off if the call does not terminate it: the launch
-	// template makes EC2 terminate an instance that powers itself off. Empty for
-	// none.
+	// Command powers the machine off if the call does not terminate it: the launch template makes EC2
+	// terminate an instance that powers itself off. Empty for none.
 	Command []string
 	Logger  hclog.Logger
 }

@@ -29,8 +29,7 @@ func New(changed func()) *Manager { return &Manager{changed: changed} }
 // callLimit bounds a call to systemd. A healthy one answers in a millisecond.
 const callLimit = 5 * time.Second
 
-// do calls f with a connection, and once more with a new one if the old one turns out to
-// be dead.
+// do calls f with a connection, and once more with a new one if the old one turns out to be dead.
 func (m *Manager) do(ctx context.Context, f func(ctx context.Context, c *dbus.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -80,15 +79,13 @@ func (m *Manager) listen(c *dbus.Conn) {
 // ErrNotStarted means that a unit did not start, or not in time.
 var ErrNotStarted = errors.New("the unit did not start")
 
-// replaceTries and replacePause bound the wait for the rest of an earlier unit of the same
-// name to go.
+// replaceTries and replacePause bound the wait for the rest of an earlier unit of the same name to go.
 const (
 	replaceTries = 100
 	replacePause = 10 * time.Millisecond
 )
 
-// Start returns once the unit's program has been started. A program that cannot be run
-// ends at once.
+// Start returns once the unit's program has been started. A program that cannot be run ends at once.
 func (m *Manager) Start(ctx context.Context, u Unit) error {
 	result := make(chan string, 1)
 	err := m.do(ctx, func(ctx context.Context, c *dbus.Conn) error {
@@ -133,8 +130,7 @@ type State struct {
 	Running bool
 	// MainPID is the pid of its program; 0 if that has ended or not started yet.
 	MainPID int
-	// Failed says that it has failed. Code is its exit status, or the number of the
-	// signal that killed it.
+	// Failed says that it has failed. Code is its exit status, or the number of the signal that killed it.
 	Failed bool
 	Code   int
 }

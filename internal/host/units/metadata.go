@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Metadata are the addresses of the instance metadata service ("Access instance
-// metadata", EC2 User Guide).
+// Metadata are the addresses of the instance metadata service ("Access instance metadata", EC2 User Guide).
 var Metadata = []netip.Addr{netip.MustParseAddr("169.254.169.254"), netip.MustParseAddr("fd00:ec2::254")}
 
 // addressPrefix is the D-Bus type of one entry of IPAddressDeny=.
@@ -46,8 +45,7 @@ const (
 // with it the credentials of the instance's role.
 var ErrMetadataReached = errors.New("the instance metadata service can be reached from here")
 
-// CheckMetadata tries to reach the instance metadata service and fails if that
-// succeeds.
+// CheckMetadata tries to reach the instance metadata service and fails if that succeeds.
 func CheckMetadata(ctx context.Context) error {
 	reached := make(chan error, len(Metadata))
 	for _, a := range Metadata {

@@ -7,8 +7,7 @@ import (
 	godbus "github.com/godbus/dbus/v5"
 )
 
-// Slice holds all of our units, so that what jobs use can be measured and limited as a
-// whole.
+// Slice holds all of our units, so that what jobs use can be measured and limited as a whole.
 const Slice = "remuda.slice"
 
 // Unit describes a service to start. It needs no unit file.
@@ -24,9 +23,8 @@ type Unit struct {
 	Dir  string
 	// Env can be read by every user of the machine, so it must not have secrets.
 	Env []string
-	// EnvFile is a file of variables for secrets, which systemd reads as root when
-	// the unit starts. It may be gone when Last runs, for which systemd reads it
-	// again.
+	// EnvFile is a file of variables for secrets, which systemd reads as root when the unit starts. It may be
+	// gone when Last runs, for which systemd reads it again.
 	EnvFile string
 	// Identifier is its SYSLOG_IDENTIFIER in the journal.
 	Identifier string
