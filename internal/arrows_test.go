@@ -101,6 +101,7 @@ var rooms = []room{
 	{"internal/host/power", []string{"internal/aws"}, "it ends a machine of EC2 and knows nothing else of a host"},
 	{"internal/aws", []string{"internal/lifecycle"}, "the AWS adapters share it, so it knows none of them"},
 	{"internal/proc", nil, "it reads /proc and knows nothing of hosts"},
+	{"internal/safefile", nil, "it reads and writes files and does not know of what"},
 	{"internal/retry", nil, "it waits between tries and does not know of what"},
 	{"internal/logkey", nil, "it is a list of names"},
 	{"internal/secretfile", []string{"internal/lifecycle"}, "it reads secrets, whatever they are for"},
@@ -140,7 +141,7 @@ var rooms = []room{
 }
 
 // common are the rooms that every other may import that imports any of ours and is not pure.
-var common = []string{"internal/logkey", "internal/retry"}
+var common = []string{"internal/logkey", "internal/retry", "internal/safefile"}
 
 // unreachable are the rooms that no other may import, not even for a test.
 var unreachable = []string{"controld", "agentd", "internal/demo", "internal/bench"}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 const (
@@ -89,7 +91,7 @@ func StartStandin(ctx context.Context, program, addr, dir string) (*Standin, err
 // held reports whether a stand-in holds the lock of the directory. It must not be called
 // while our own child starts, which could then find the lock taken.
 func (s *Standin) held() bool {
-	lock, free, err := lockFile(filepath.Join(s.dir, standinLock))
+	lock, free, err := safefile.TryLock(filepath.Join(s.dir, standinLock))
 	if free {
 		lock.Close()
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/githubsim"
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // HoldStandinDir makes the state directory of a stand-in and keeps other stand-ins out of it
@@ -20,7 +21,7 @@ func HoldStandinDir(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("--state-dir %s: make it: %w", dir, err)
 	}
-	lock, free, err := lockFile(filepath.Join(dir, standinLock))
+	lock, free, err := safefile.TryLock(filepath.Join(dir, standinLock))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("--state-dir %s: not writable: %w", dir, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 const (
@@ -25,10 +26,10 @@ func HoldStateDir(ctx context.Context, dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("--state-dir %s: make it: %w", dir, err)
 	}
-	lock, free, err := lockFile(filepath.Join(dir, "dev.lock"))
+	lock, free, err := safefile.TryLock(filepath.Join(dir, "dev.lock"))
 	for until := time.Now().Add(lockWithin); err == nil && !free && ctx.Err() == nil && time.Now().Before(until); {
 		time.Sleep(lockPause)
-		lock, free, err = lockFile(filepath.Join(dir, "dev.lock"))
+		lock, free, err = safefile.TryLock(filepath.Join(dir, "dev.lock"))
 	}
 	switch {
 	case err != nil:

@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/proc"
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // The directories that a job writes to and that Clean renews.
@@ -112,7 +113,7 @@ func (h *Host) cleanProgress(ctx context.Context) (agent.Progress, error) {
 	if st.running {
 		return h.progress(ctx, h.task(taskClean), st, 0), nil
 	}
-	data, err := readFile(h.path(cleanResultFile))
+	data, err := safefile.Read(h.path(cleanResultFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return agent.Progress{}, nil
 	}

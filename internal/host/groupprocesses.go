@@ -136,13 +136,9 @@ func (g *groupProcesses) endAll() error { return g.h.killAll(endLimit) }
 
 // lock takes the lock of a task.
 func (t task) lock() (*os.File, error) {
-	lock, err := os.OpenFile(t.path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
+	lock, free, err := lockWithin(t.path + ".lock")
+	if err == nil && !free {
+		err = fmt.Errorf("lock %s.lock: %w", t.path, syscall.EWOULDBLOCK)
 	}
-	if err := lockWithin(lock); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
-	}
-	return lock, nil
+	return lock, err
 }

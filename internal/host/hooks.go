@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // The job hooks, which the runner's worker runs before the first and after the
@@ -50,7 +51,7 @@ func (h *Host) writeHooks() error {
 	dir := []byte(shellQuoted(h.path("job")))
 	for name, script := range map[string][]byte{hookStarted: jobStarted, hookCompleted: jobCompleted} {
 		script = bytes.ReplaceAll(script, placeholder, dir)
-		if old, err := readFile(h.path(name)); err == nil && bytes.Equal(old, script) {
+		if old, err := safefile.Read(h.path(name)); err == nil && bytes.Equal(old, script) {
 			continue
 		}
 		if err := writeFileMode(h.path(name), script, 0o755); err != nil {
@@ -105,8 +106,8 @@ func (a allowance) text() []byte {
 }
 
 func (h *Host) allowance() (allowance, error) {
-	data, err := readFile(h.path(markAllow))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) {
+	data, err := safefile.Read(h.path(markAllow))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, safefile.ErrNotRegular) {
 		return allowance{}, nil
 	}
 	if err != nil {
@@ -136,12 +137,12 @@ func (h *Host) observeJob(s *agent.Observed) error {
 	}
 	if h.hasBusyMarker() {
 		// An unreadable marker has no name.
-		name, _ := readFile(h.path(markBusy))
+		name, _ := safefile.Read(h.path(markBusy))
 		s.Job = clip(strings.TrimSpace(string(name)), longestName)
 	}
-	refused, err := readFile(h.path(markRefused))
+	refused, err := safefile.Read(h.path(markRefused))
 	switch {
-	case err == nil, errors.Is(err, errNotRegular):
+	case err == nil, errors.Is(err, safefile.ErrNotRegular):
 		s.Refused = clip(strings.TrimSpace(string(refused)), longestName)
 		if s.Refused == "" {
 			s.Refused = "unknown"

@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // lockTries and lockPause bound the wait for a lock that is held only for a moment: a process that is just
@@ -17,15 +19,14 @@ const (
 	lockPause = time.Millisecond
 )
 
-func lockWithin(f *os.File) (err error) {
+func lockWithin(path string) (lock *os.File, free bool, err error) {
 	for range lockTries {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return err
+		if lock, free, err = safefile.TryLock(path); free || err != nil {
+			break
 		}
 		time.Sleep(lockPause)
 	}
-	return err
+	return lock, free, err
 }
 
 // isLocked reports whether the file is locked by a process.
@@ -38,11 +39,10 @@ func isLocked(path string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	switch err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); {
+	case errors.Is(err, syscall.EWOULDBLOCK):
 		return true, nil
-	}
-	if err != nil {
+	case err != nil:
 		return false, fmt.Errorf("test lock %s: %w", path, err)
 	}
 	return false, nil

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // logScan searches a log that is still being written for a text. It reads what is new in
@@ -24,7 +26,7 @@ func (c *logScan) contains(path string, b startRecord, text []byte) bool {
 	if c.found {
 		return true
 	}
-	f, err := openRegular(path)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return false
 	}

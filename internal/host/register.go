@@ -16,6 +16,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // configureLimit is how long config.sh may take. It takes seconds unless GitHub does not
@@ -140,7 +141,7 @@ func (h *Host) readRegistration(s *agent.Observed) {
 	if info, err := os.Stat(path); err == nil {
 		s.Registered.At = info.ModTime()
 	}
-	data, err := readFile(path)
+	data, err := safefile.Read(path)
 	if err != nil {
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/agent"
@@ -59,17 +58,12 @@ var ErrInUse = errors.New("another agentd works on this host")
 
 // Lock keeps a second agent from using the host's directory, until the file is closed or this process ends.
 func Lock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	lock, free, err := lockWithin(path)
+	if err == nil && !free {
+		err = fmt.Errorf("%w (%s)", ErrInUse, path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("lock host: %w", err)
 	}
-	err = lockWithin(f)
-	if err == nil {
-		return f, nil
-	}
-	f.Close()
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = ErrInUse
-	}
-	return nil, fmt.Errorf("lock host: %w (%s)", err, path)
+	return lock, nil
 }

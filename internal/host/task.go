@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // task is something that runs on the host and outlives the agent. Its files are
@@ -131,7 +132,7 @@ func (h *Host) taskStatus(ctx context.Context, t task) (taskStatus, error) {
 
 // readStart reads NAME.json. It returns nil if that is missing or damaged.
 func (t task) readStart() (*startRecord, error) {
-	data, err := readFile(t.path + ".json")
+	data, err := safefile.Read(t.path + ".json")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -147,7 +148,7 @@ func (t task) readStart() (*startRecord, error) {
 
 // readExit reads NAME.exit. An empty one was not written completely.
 func (t task) readExit() (code int, at time.Time, ended bool) {
-	data, err := readFile(t.path + ".exit")
+	data, err := safefile.Read(t.path + ".exit")
 	text := strings.TrimSpace(string(data))
 	if err != nil || text == "" {
 		return 0, time.Time{}, false

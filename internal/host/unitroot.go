@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/host/script"
 	"github.com/remuda-ci/remuda/internal/host/tree"
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // The rest of this file runs as root, in units of their own that agentd starts: agentd
@@ -128,8 +129,8 @@ func (l *unitLayout) owner() tree.Owner { return tree.Owner{UID: l.o.UID} }
 // write in the box but do not own it, so they cannot close it to the agent.
 func (l *unitLayout) layOutBox() error {
 	box := l.h.path(jobBox)
-	refused, err := readFile(l.h.path(markRefused))
-	kept := err == nil || errors.Is(err, errNotRegular)
+	refused, err := safefile.Read(l.h.path(markRefused))
+	kept := err == nil || errors.Is(err, safefile.ErrNotRegular)
 	if err := tree.Renew(box, tree.Owner{GID: l.o.GID}, modeBox); err != nil {
 		return err
 	}

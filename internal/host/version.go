@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // manifest lists the parts of the runner's listener with their versions. .NET writes it
@@ -18,7 +20,7 @@ var versionFormat = regexp.MustCompile(`^\d{1,6}\.\d{1,6}\.\d{1,6}$`)
 func (h *Host) readRunnerVersion() { h.version = runnerVersion(h.path(manifest)) }
 
 func runnerVersion(path string) string {
-	data, err := readFile(path)
+	data, err := safefile.Read(path)
 	if err != nil {
 		return ""
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/retry"
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // logBytes is the size from which agentd.log is put aside when agentd starts.
@@ -24,7 +25,7 @@ const logBytes = 8 << 20
 // lock is free and there is no pid, no init lives.
 func (c *Compute) boot(ctx context.Context, h host) error {
 	for !h.started() {
-		lock, free, err := tryLockFile(h.path("lock"))
+		lock, free, err := safefile.TryLock(h.path("lock"))
 		if err != nil {
 			return fmt.Errorf("boot host %s: %w", h.id, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // Terminate ends machines as if their power was cut: every process is killed, and what they had on disk is
@@ -125,7 +126,7 @@ func (c *Compute) bury(h host) error {
 			return err
 		}
 	}
-	return writeFile(h.path("ended"), []byte(c.opts.Now().UTC().Format(time.RFC3339)))
+	return safefile.Replace(h.path("ended"), []byte(c.opts.Now().UTC().Format(time.RFC3339)), 0o600, false)
 }
 
 // openHost opens a host's directory, and not what a link in its place points to.

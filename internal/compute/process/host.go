@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // instanceID matches our instance ids. Anything else that is asked for is unknown, and never becomes a path.
@@ -70,7 +71,7 @@ func (c *Compute) machine(h host) lifecycle.Machine {
 		return bare
 	}
 	var stored machineJSON
-	data, err := readFile(h.path("machine.json"))
+	data, err := safefile.Read(h.path("machine.json"))
 	if err == nil {
 		err = json.Unmarshal(data, &stored)
 	}
@@ -86,7 +87,7 @@ func (c *Compute) machine(h host) lifecycle.Machine {
 // bypassed reports whether an operator excludes the host from scale-down, by a file
 // bypass-removal in its directory that contains true, like the tag in EC2.
 func (h host) bypassed() bool {
-	word, err := readFile(h.path("bypass-removal"))
+	word, err := safefile.Read(h.path("bypass-removal"))
 	return err == nil && strings.TrimSpace(string(word)) == "true"
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/compute/placement"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // orderJSON is the file of an order: what it became, and when.
@@ -52,7 +53,7 @@ func (c *Compute) orderPath(token string) string {
 
 func readOrder(path string) (orderJSON, error) {
 	var o orderJSON
-	data, err := readFile(path)
+	data, err := safefile.Read(path)
 	if err != nil {
 		return o, err
 	}
@@ -71,7 +72,7 @@ func writeOrder(path string, plan placement.Plan, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(path, data)
+	return safefile.Replace(path, data, 0o600, false)
 }
 
 func (o orderJSON) plan() placement.Plan {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/proc"
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // ownProcesses returns the living processes of our user. One that ends during the scan is left out.
@@ -34,7 +35,7 @@ func ownProcesses() ([]proc.Stat, error) {
 // initOf returns the host's init as it recorded itself. ok is false when it recorded nothing, or in an earlier boot of
 // the kernel.
 func (c *Compute) initOf(h host) (id proc.ID, ok bool) {
-	data, err := readFile(h.path("init.pid"))
+	data, err := safefile.Read(h.path("init.pid"))
 	if err != nil {
 		return proc.ID{}, false
 	}

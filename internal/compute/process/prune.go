@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // tombstoneAge is how long an ended host and its order are remembered. An order is made
@@ -21,7 +23,7 @@ func (c *Compute) prune(now time.Time) error {
 	}
 	for _, id := range ids {
 		h := c.host(id)
-		data, err := readFile(h.path("ended"))
+		data, err := safefile.Read(h.path("ended"))
 		if err != nil {
 			continue
 		}

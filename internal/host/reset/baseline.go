@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/host/reset/fingerprint"
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // baseline is what a host has before its first run. Its processes are updated by each verification without findings: see
@@ -54,7 +54,7 @@ func (p Plan) recordKnown(base baseline, known []procID) error {
 func (p Plan) write(base baseline) error {
 	data, err := json.Marshal(base)
 	if err == nil {
-		err = replaceFile(p.Baseline, data)
+		err = safefile.Replace(p.Baseline, data, 0o600, true)
 	}
 	if err != nil {
 		return fmt.Errorf("record baseline: %w", err)
@@ -110,20 +110,4 @@ func (p Plan) readBaseline() (baseline, error) {
 		return b, fmt.Errorf("read baseline %s: it was recorded in another boot: prepare the host again", p.Baseline)
 	}
 	return b, nil
-}
-
-// replaceFile writes a file as a whole or not at all.
-func replaceFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }
