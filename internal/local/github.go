@@ -54,11 +54,37 @@ type Runner struct {
 
 // StartRun starts a workflow run of the workflow's text, under a given id.
 func (g *GitHub) StartRun(ctx context.Context, repository, runID, workflow string) (Run, error) {
+	return g.StartRunFrom(ctx, repository, runID, workflow, Origin{})
+}
+
+// Origin is where a run comes from. An empty field is as for a workflow that a user
+// started by hand on the default branch.
+type Origin struct {
+	Event string `json:"event,omitempty"`
+	// HeadRepository has the commit; another one than the run's is a fork of it.
+	HeadRepository string `json:"head_repository,omitempty"`
+}
+
+// StartRunFrom is StartRun of a run that something else has started.
+func (g *GitHub) StartRunFrom(ctx context.Context, repository, runID, workflow string, from Origin) (Run, error) {
 	var run Run
-	err := g.call(ctx, http.MethodPost, "/_standin/runs", map[string]any{
-		"repository": repository, "run_id": json.Number(runID), "workflow": workflow,
-	}, &run)
+	err := g.call(ctx, http.MethodPost, "/_standin/runs", struct {
+		Repository string      `json:"repository"`
+		RunID      json.Number `json:"run_id"`
+		Workflow   string      `json:"workflow"`
+		Origin
+	}{repository, json.Number(runID), workflow, from}, &run)
 	return run, err
+}
+
+// IDToken signs claims. What GitHub fills in is filled in where they say
+// nothing, as the ids of their repository.
+func (g *GitHub) IDToken(ctx context.Context, claims map[string]any) (string, error) {
+	var answer struct {
+		Value string `json:"value"`
+	}
+	err := g.call(ctx, http.MethodPost, "/_standin/oidc/token", map[string]any{"claims": claims}, &answer)
+	return answer.Value, err
 }
 
 // Run reads a run.
@@ -158,36 +184,38 @@ func (g *GitHub) Runners(ctx context.Context) ([]Runner, error) {
 }
 
 func (g *GitHub) call(ctx context.Context, method, path string, body, into any) error {
-	what := fmt.Sprintf("stand-in: %s %s", method, path)
+	if err := g.exchange(ctx, method, path, body, into); err != nil {
+		return fmt.Errorf("stand-in: %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+func (g *GitHub) exchange(ctx context.Context, method, path string, body, into any) error {
 	var reader io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
+			return err
 		}
 		reader = bytes.NewReader(text)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, g.base+path, reader)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return err
 	}
 	resp, err := g.client.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return err
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	if resp.StatusCode >= 300 {
-		return fmt.Errorf("%s: %s: %s", what, resp.Status, bytes.TrimSpace(answer))
-	}
-	if into == nil {
+	switch {
+	case err != nil:
+		return err
+	case resp.StatusCode >= 300:
+		return fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(answer))
+	case into == nil:
 		return nil
 	}
-	if err := json.Unmarshal(answer, into); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	return json.Unmarshal(answer, into)
 }
