@@ -9,7 +9,6 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	metadata "github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/hashicorp/go-hclog"
@@ -21,7 +20,6 @@ import (
 	"github.com/remuda-ci/remuda/internal/host/power"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/retry"
-	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
 // program is the name of agentd in the user agent of AWS calls.
@@ -38,7 +36,7 @@ func findAWS(ctx context.Context, c config, fail func(error)) (place, error) {
 		return place{}, err
 	}
 	known := func(context.Context) (string, error) { return c.HostKey, nil }
-	return place{instanceID: c.InstanceID, hostKey: c.HostKey, store: newDynamoStore(config, c, log, known, fail)}, nil
+	return place{instanceID: c.InstanceID, hostKey: c.HostKey, store: openDynamo(config, c, log, known, fail)}, nil
 }
 
 // findInstance asks the EC2 instance which one it is.
@@ -68,7 +66,7 @@ func findInstance(ctx context.Context, c config, fail func(error)) (place, error
 	learn := func(ctx context.Context) (string, error) { return imds.HostKey(ctx, whoami, id) }
 	p := place{
 		instanceID: id.InstanceID, hostKey: id.InstanceID,
-		store: newDynamoStore(tables, c, log, learn, fail),
+		store: openDynamo(tables, c, log, learn, fail),
 		power: power.EC2{Client: ec2.NewFromConfig(here), InstanceID: id.InstanceID, Command: c.powerOff(), Logger: log.Named("power")},
 	}
 	if id.Lifecycle == imds.LifecycleSpot {
@@ -132,13 +130,4 @@ func (c config) powerOff() []string {
 		return []string{"systemctl", "poweroff"}
 	}
 	return c.PowerOff
-}
-
-func newDynamoStore(
-	tables sdk.Config, c config, log hclog.Logger, learn func(context.Context) (string, error), fail func(error),
-) *dynamoStore {
-	return &dynamoStore{
-		tables: dynamo.New(dynamodb.NewFromConfig(tables), dynamo.Options{Prefix: c.Store.DynamoDB.Prefix, Logger: log.Named("store")}),
-		learn:  learn, fail: fail,
-	}
 }

@@ -148,9 +148,7 @@ func (c *config) Validate(root strictyaml.Place) {
 	c.validateStore(root)
 	path(root.At("directory"), c.Directory)
 	path(root.At("runner", "distribution"), c.Runner.Distribution)
-	if c.PreRunner.Script != "" {
-		path(root.At("pre_runner", "script"), c.PreRunner.Script)
-	}
+	optionalPath(root.At("pre_runner", "script"), c.PreRunner.Script)
 	c.validateSystemd(root)
 	if c.Runner.MinimumFreeMiB < 0 {
 		root.At("runner", "minimum_free_mib").Errorf("is %d; write 0 or more", c.Runner.MinimumFreeMiB)
@@ -193,9 +191,7 @@ func (c *config) validateStore(root strictyaml.Place) {
 	if c.InstanceID == "" && c.HostKey != "" {
 		root.At("host_key").Errorf("is there without instance_id; an EC2 instance asks for its key, so remove it")
 	}
-	if c.HostFile != "" {
-		path(root.At("host_file"), c.HostFile)
-	}
+	optionalPath(root.At("host_file"), c.HostFile)
 	for i, arg := range c.PowerOff {
 		if arg == "" {
 			root.At("power_off").Item(i).Errorf("is empty; write a program and its arguments")
@@ -230,10 +226,14 @@ func matches(p strictyaml.Place, value string, pattern *regexp.Regexp, want stri
 }
 
 func path(p strictyaml.Place, value string) {
-	switch {
-	case value == "":
+	if value == "" {
 		p.Errorf("is missing; write an absolute path")
-	case !filepath.IsAbs(value):
+	}
+	optionalPath(p, value)
+}
+
+func optionalPath(p strictyaml.Place, value string) {
+	if value != "" && !filepath.IsAbs(value) {
 		p.Errorf("is %q; write an absolute path", value)
 	}
 }

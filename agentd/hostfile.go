@@ -29,12 +29,8 @@ type hostFile struct {
 func (h *hostFile) Validate(root strictyaml.Place) {
 	matches(root.At("prefix"), h.Prefix, prefixName, "1 to 20 of a-z 0-9 and -, a letter first")
 	matches(root.At("region"), h.Region, regionName, "a region such as eu-west-1")
-	if h.PreRunner != "" {
-		path(root.At("pre_runner"), h.PreRunner)
-	}
-	if h.PostRelease != "" {
-		path(root.At("post_release"), h.PostRelease)
-	}
+	optionalPath(root.At("pre_runner"), h.PreRunner)
+	optionalPath(root.At("post_release"), h.PostRelease)
 }
 
 // readHostFile fills in what the configuration leaves out. The configuration takes precedence.

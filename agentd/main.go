@@ -93,12 +93,20 @@ func command(ctx context.Context, args []string) error {
 	}
 	saveMemory()
 	switch o.what {
+	case "":
+		return run(ctx, c)
 	case "prepare":
-		return prepare(ctx, c)
-	case "clean":
-		return clean(ctx, c, o.assignment)
+		o.assignment = 0 // it follows none
 	}
-	return run(ctx, c)
+	// What follows runs as root, in units that the agent starts: see package host.
+	h, err := c.host(o.assignment)
+	switch {
+	case err != nil:
+		return &configError{err}
+	case o.what == "prepare":
+		return h.PrepareNow(ctx)
+	}
+	return h.CleanNow(ctx, o.assignment)
 }
 
 // readOrder reads a command, and flags before or after it.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 
-	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host"
 )
 
@@ -12,10 +11,7 @@ type place struct {
 	instanceID string
 	// hostKey is the key of the host's rows. The store fills it in where it has to be asked for first.
 	hostKey string
-	store   interface {
-		agent.Store
-		Close() error
-	}
+	store   *lazyStore
 	// power powers off the machine; nil if the host ends with agentd.
 	power powerSwitch
 	// watches report notices about the machine's end to the host, until ctx is done.
@@ -35,8 +31,5 @@ func findPlace(ctx context.Context, c config, fail func(error)) (place, error) {
 	if c.Store.DynamoDB != nil {
 		return findAWS(ctx, c, fail)
 	}
-	return place{
-		instanceID: c.InstanceID, hostKey: c.HostKey,
-		store: &sqliteStore{path: c.Store.SQLite.Path, hostKey: c.HostKey},
-	}, nil
+	return place{instanceID: c.InstanceID, hostKey: c.HostKey, store: openSQLite(c.Store.SQLite.Path, c.HostKey)}, nil
 }

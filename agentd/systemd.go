@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -53,9 +54,7 @@ const (
 )
 
 func (c *config) validateSystemd(root strictyaml.Place) {
-	if c.PostRelease.Script != "" {
-		path(root.At("post_release", "script"), c.PostRelease.Script)
-	}
+	optionalPath(root.At("post_release", "script"), c.PostRelease.Script)
 	if c.Systemd == nil {
 		if c.PostRelease.Script != "" {
 			root.At("post_release", "script").Errorf("is for hosts with systemd; write a systemd section, or leave it out")
@@ -95,11 +94,8 @@ func (c config) systemd(assignment int64, log hclog.Logger) (*host.Systemd, erro
 		return nil, fmt.Errorf("systemd.user: %w; the package remuda-agentd makes the user %s", err, defaultUser)
 	}
 	uid, err := strconv.Atoi(who.Uid)
-	if err != nil {
-		return nil, fmt.Errorf("systemd.user: %w", err)
-	}
-	gid, err := strconv.Atoi(who.Gid)
-	if err != nil {
+	gid, gidErr := strconv.Atoi(who.Gid)
+	if err := errors.Join(err, gidErr); err != nil {
 		return nil, fmt.Errorf("systemd.user: %w", err)
 	}
 	program, err := os.Executable()

@@ -18,31 +18,24 @@ import (
 // "EC2 instance rebalance recommendations"). A poll costs nothing.
 const NoticeInterval = 5 * time.Second
 
-// action is the notice of the path spot/instance-action. What EC2 will do is
+// Interruption returns when EC2 will reclaim this instance, by its notice; zero without one. What EC2 will do is
 // terminate, stop or hibernate: the host is lost to its run in any case.
-type action struct {
-	Action string    `json:"action"`
-	Time   time.Time `json:"time"`
-}
-
-// Interruption returns when EC2 will reclaim this instance, by its notice; zero without one.
 func Interruption(ctx context.Context, client *sdk.Client) (time.Time, error) {
-	var a action
-	err := notice(ctx, client, "look for an interruption notice", "spot/instance-action", &a)
-	return a.Time, err
+	var action struct {
+		Time time.Time `json:"time"`
+	}
+	err := notice(ctx, client, "look for an interruption notice", "spot/instance-action", &action)
+	return action.Time, err
 }
 
-// recommendation is the notice of the path events/recommendations/rebalance.
-type recommendation struct {
-	NoticeTime time.Time `json:"noticeTime"`
-}
-
-// Rebalance returns when EC2 recommended to leave this instance; zero if it never did. It is not an
-// interruption: it only says that the risk has grown, and most such instances continue to work for hours.
+// Rebalance returns when EC2 recommended to leave this instance; zero if it never did. It is not an interruption:
+// it only says that the risk has grown, and most such instances continue to work for hours.
 func Rebalance(ctx context.Context, client *sdk.Client) (time.Time, error) {
-	var r recommendation
-	err := notice(ctx, client, "look for a rebalance recommendation", "events/recommendations/rebalance", &r)
-	return r.NoticeTime, err
+	var recommendation struct {
+		NoticeTime time.Time `json:"noticeTime"`
+	}
+	err := notice(ctx, client, "look for a rebalance recommendation", "events/recommendations/rebalance", &recommendation)
+	return recommendation.NoticeTime, err
 }
 
 // notice reads the notice at a path. It does not touch its target if there is none.
@@ -64,43 +57,39 @@ func notice(ctx context.Context, client *sdk.Client, what, path string, into any
 // which EC2 will reclaim this instance whenever that is new. It returns when ctx is done. A service that does
 // not answer is asked again, and its silence is not a notice.
 func Watch(ctx context.Context, client *sdk.Client, interval time.Duration, log hclog.Logger, tell func(at time.Time)) {
-	watcher{client: client, read: Interruption, log: log, changed: func(at time.Time) {
+	watch(ctx, client, interval, log, Interruption, func(at time.Time) {
 		log.Warn("EC2 will take this machine", logkey.At, at)
 		tell(at)
-	}}.run(ctx, interval)
+	})
 }
 
 // WatchRebalance is Watch for a rebalance recommendation, with the time at which that was made.
 func WatchRebalance(ctx context.Context, client *sdk.Client, interval time.Duration, log hclog.Logger, tell func(at time.Time)) {
-	watcher{client: client, read: Rebalance, log: log, changed: func(at time.Time) {
+	watch(ctx, client, interval, log, Rebalance, func(at time.Time) {
 		log.Warn("EC2 recommends to leave this machine", logkey.At, at)
 		tell(at)
-	}}.run(ctx, interval)
+	})
 }
 
-// watcher polls for one kind of notice.
-type watcher struct {
-	client  *sdk.Client
-	read    func(context.Context, *sdk.Client) (time.Time, error)
-	log     hclog.Logger
-	changed func(at time.Time)
-}
-
-func (w watcher) run(ctx context.Context, interval time.Duration) {
+// watch polls for one kind of notice.
+func watch(
+	ctx context.Context, client *sdk.Client, interval time.Duration, log hclog.Logger,
+	read func(context.Context, *sdk.Client) (time.Time, error), changed func(at time.Time),
+) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	var last time.Time
 	silent := false
 	for ctx.Err() == nil {
-		at, err := w.read(ctx, w.client)
+		at, err := read(ctx, client)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !silent:
-			w.log.Warn("instance metadata does not answer", logkey.Error, err)
+			log.Warn("instance metadata does not answer", logkey.Error, err)
 		case !at.IsZero() && !at.Equal(last):
 			last = at
-			w.changed(at)
+			changed(at)
 		}
 		silent = err != nil
 		select {
