@@ -251,7 +251,9 @@ func TestSnapshotOnlyReads(t *testing.T) {
 	}
 	if err := p.store.CreateInstance(t.Context(), lifecycle.Record{
 		HostKey: machines[0].HostKey, InstanceID: machines[0].InstanceID, Pool: "default", State: lifecycle.StateRunning, Repository: "acme/shop", RunID: "1",
-		Assignment: 1, ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, LaunchedAt: time.Now(), CreatedAt: time.Now(), Threshold: time.Now().Add(time.Hour),
+		Assignment: 1,
+		Hardware:   lifecycle.Hardware{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand},
+		LaunchedAt: time.Now(), CreatedAt: time.Now(), Threshold: time.Now().Add(time.Hour),
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -121,8 +121,12 @@ func (w *world) pool(ctx context.Context, i int, now time.Time, dueAt func(int) 
 	id := hostID(i)
 	r := lifecycle.Record{
 		HostKey: id, InstanceID: id, Pool: "default", State: lifecycle.StateIdle, Repository: repository,
-		Assignment: 2, Version: 1, MaxRuntime: time.Hour, ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand,
-		InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096, TrustKey: repository, Uses: 1,
+		Assignment: 2, Version: 1, MaxRuntime: time.Hour,
+		Hardware: lifecycle.Hardware{
+			ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large",
+			CPU: 2, MemoryMiB: 4096,
+		},
+		TrustKey: repository, Uses: 1,
 		PooledAt: now, Threshold: now.Add(time.Hour), DueAt: now.Add(time.Hour), CreatedAt: now, UpdatedAt: now,
 	}
 	if dueAt != nil {

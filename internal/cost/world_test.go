@@ -214,9 +214,12 @@ func (w *world) pooled(instanceID string) lifecycle.Record {
 	return lifecycle.Record{
 		HostKey: hostKey(instanceID), InstanceID: instanceID, Pool: "default", State: lifecycle.StateIdle, Version: 1,
 		Repository: repository, Assignment: 2, Threshold: now.Add(5 * time.Minute), MaxRuntime: 6 * time.Hour,
-		DueAt:         now.Add(5 * time.Minute),
-		ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096,
-		Arch: "x86_64", Zone: "us-east-1a", TrustKey: repository, Uses: 1, TemplateVersion: "7", PooledAt: now,
+		DueAt: now.Add(5 * time.Minute),
+		Hardware: lifecycle.Hardware{
+			ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large", CPU: 2,
+			MemoryMiB: 4096, Arch: "x86_64", Zone: "us-east-1a",
+		},
+		TrustKey: repository, Uses: 1, TemplateVersion: "7", PooledAt: now,
 		LaunchedAt: now, CreatedAt: now, UpdatedAt: now, Reason: "it is clean and waits for a run of its repository",
 	}
 }

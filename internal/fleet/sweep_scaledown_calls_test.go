@@ -123,8 +123,9 @@ func mapKeys(m map[string]int) func(func(string) bool) {
 func runningHost(m lifecycle.Machine, repository string) lifecycle.Record {
 	return lifecycle.Record{
 		HostKey: m.HostKey, InstanceID: m.InstanceID, Pool: "default", State: lifecycle.StateRunning, RunID: "7", Repository: repository,
-		Assignment: 1, ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: m.InstanceType,
-		Threshold: m.LaunchedAt.Add(6 * time.Hour), RuntimeEndsAt: m.LaunchedAt.Add(6 * time.Hour), DueAt: m.LaunchedAt.Add(6 * time.Hour),
+		Assignment: 1,
+		Hardware:   lifecycle.Hardware{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: m.InstanceType},
+		Threshold:  m.LaunchedAt.Add(6 * time.Hour), RuntimeEndsAt: m.LaunchedAt.Add(6 * time.Hour), DueAt: m.LaunchedAt.Add(6 * time.Hour),
 		RunnerName: lifecycle.RunnerName(1, m.InstanceID), LaunchedAt: m.LaunchedAt, CreatedAt: m.LaunchedAt, UpdatedAt: m.LaunchedAt,
 	}
 }
@@ -155,7 +156,9 @@ func (c *largeCloud) launch(repository string, at time.Time) []lifecycle.Machine
 	for range manyHosts {
 		id := fmt.Sprintf("i-%017x", len(c.machines))
 		c.machines = append(c.machines, lifecycle.Machine{
-			InstanceID: id, HostKey: id, State: lifecycle.MachineRunning, InstanceType: "c6i.large", LaunchedAt: at, Pool: "default", Repository: repository,
+			InstanceID: id, HostKey: id, State: lifecycle.MachineRunning,
+			Hardware:   lifecycle.Hardware{InstanceType: "c6i.large"},
+			LaunchedAt: at, Pool: "default", Repository: repository,
 		})
 	}
 	return c.machines[from:]
@@ -175,7 +178,9 @@ func (c *largeCloud) List(_ context.Context, page lifecycle.PageOf) (lifecycle.P
 func (c *largeCloud) Describe(_ context.Context, ids []string) ([]lifecycle.Machine, error) {
 	var machines []lifecycle.Machine
 	for _, id := range ids {
-		m := lifecycle.Machine{InstanceID: id, InstanceType: "c6i.large", State: lifecycle.MachineRunning}
+		m := lifecycle.Machine{InstanceID: id,
+			Hardware: lifecycle.Hardware{InstanceType: "c6i.large"},
+			State:    lifecycle.MachineRunning}
 		if c.ended[id] > 0 {
 			m.State = lifecycle.MachineGone
 		}

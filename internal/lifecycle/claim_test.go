@@ -113,12 +113,15 @@ func TestClaimBindsAFreshHost(t *testing.T) {
 // longer in the pool, though never beyond its maximum age.
 func TestWarmed(t *testing.T) {
 	p := lifecycle.DefaultPolicy()
-	m := lifecycle.Machine{InstanceID: hostKey, HostKey: hostKey, ResourceClass: "large", UsageClass: lifecycle.UsageSpot, LaunchedAt: start}
+	m := lifecycle.Machine{InstanceID: hostKey, HostKey: hostKey,
+		Hardware:   lifecycle.Hardware{ResourceClass: "large", UsageClass: lifecycle.UsageSpot},
+		LaunchedAt: start}
 	q := lifecycle.Request{RequestID: "warm", Spec: lifecycle.Spec{Pool: "default"}}
 	r := lifecycle.LaunchedWarm(m, q, start, p)
 	want := lifecycle.Record{
 		HostKey: hostKey, InstanceID: hostKey, Pool: "default", State: lifecycle.StateIdle, RequestID: "warm", Assignment: 1,
-		ResourceClass: "large", UsageClass: lifecycle.UsageSpot, Threshold: start.Add(p.CreationTimeout), ReleasedAt: start,
+		Hardware:  lifecycle.Hardware{ResourceClass: "large", UsageClass: lifecycle.UsageSpot},
+		Threshold: start.Add(p.CreationTimeout), ReleasedAt: start,
 		DueAt: start.Add(p.ReleasePoll), LaunchedAt: start, CreatedAt: start, UpdatedAt: start,
 		Reason: "launched ahead of need, for the first run that claims it",
 	}

@@ -30,7 +30,7 @@ func TestOutdated(t *testing.T) {
 		"separators only":                      {"arm64", "/", "/", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := lifecycle.Record{Arch: test.arch, TemplateVersion: test.had}
+			r := lifecycle.Record{Hardware: lifecycle.Hardware{Arch: test.arch}, TemplateVersion: test.had}
 			if got := r.Outdated(test.current); got != test.want {
 				t.Errorf("%s from %q, now %q: outdated %v", test.arch, test.had, test.current, got)
 			}

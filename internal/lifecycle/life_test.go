@@ -82,8 +82,12 @@ func (l *life) launch(args []string) error {
 			q.RunID, q.RequestID, q.Spec.JobsOf, reg.Kind = "job:7", "turn-small-1", scope, lifecycle.RegistrationJIT
 		}
 	}
-	m := lifecycle.Machine{InstanceID: hostKey, HostKey: hostKey, ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand,
-		InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096, LaunchedAt: l.now, TemplateVersion: l.facts.Template}
+	m := lifecycle.Machine{InstanceID: hostKey, HostKey: hostKey,
+		Hardware: lifecycle.Hardware{
+			ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large",
+			CPU: 2, MemoryMiB: 4096,
+		},
+		LaunchedAt: l.now, TemplateVersion: l.facts.Template}
 	l.facts.Request = q
 	l.facts.Record = lifecycle.Launched(m, *q, reg, l.now, l.policy)
 	l.show()

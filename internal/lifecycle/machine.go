@@ -13,19 +13,25 @@ const (
 	MachineGone    MachineState = "gone"
 )
 
+// Hardware is what a machine is and how it is bought.
+type Hardware struct {
+	ResourceClass string     `json:"resourceClass"`
+	UsageClass    UsageClass `json:"usageClass"`
+	InstanceType  string     `json:"instanceType"`
+	CPU           int        `json:"cpu"`
+	MemoryMiB     int        `json:"mmem"`
+	Arch          string     `json:"arch,omitempty"`
+	Zone          string     `json:"zone,omitempty"`
+}
+
 // Machine is a host as the cloud sees it, with the tags we gave it.
 type Machine struct {
-	InstanceID   string
-	HostKey      string
-	State        MachineState
-	Impaired     bool // the cloud's own health checks fail
-	InstanceType string
-	CPU          int
-	MemoryMiB    int
-	Arch         string
-	Zone         string
-	UsageClass   UsageClass
-	LaunchedAt   time.Time
+	InstanceID string
+	HostKey    string
+	State      MachineState
+	Impaired   bool // the cloud's own health checks fail
+	Hardware
+	LaunchedAt time.Time
 
 	// From the tags of the launch.
 	Pool            string
@@ -33,7 +39,6 @@ type Machine struct {
 	RunID           string
 	RequestID       string
 	Launch          int
-	ResourceClass   string
 	TemplateVersion string
 	// Bypass is set by an operator's tag: scale-down leaves the machine alone.
 	Bypass bool

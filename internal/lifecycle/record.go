@@ -52,13 +52,7 @@ type Record struct {
 	// machine is confirmed.
 	DueAt time.Time `json:"dueAt,omitzero"`
 
-	ResourceClass string     `json:"resourceClass"`
-	UsageClass    UsageClass `json:"usageClass"`
-	InstanceType  string     `json:"instanceType"`
-	CPU           int        `json:"cpu"`
-	MemoryMiB     int        `json:"mmem"`
-	Arch          string     `json:"arch,omitempty"`
-	Zone          string     `json:"zone,omitempty"`
+	Hardware
 	// Labels are the request's runner labels, beside the run id.
 	Labels []string `json:"labels,omitempty"`
 	// TrustKey says whose runs may follow on this host; see Reuse. Empty: no run has

@@ -48,8 +48,12 @@ func TestRecordJSONRoundTrip(t *testing.T) {
 	want := lifecycle.Record{
 		HostKey: "AROA:i-1", InstanceID: "i-1", Pool: "default", State: lifecycle.StateClaimed, RunID: "101", RunAttempt: 2,
 		Repository: "acme/web", RequestID: "q1", Assignment: 3, Version: 9, Threshold: now, MaxRuntime: time.Hour, RuntimeEndsAt: now,
-		ReleasedAt: now, DueAt: now, ResourceClass: "large", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.large", CPU: 2,
-		MemoryMiB: 4096, Arch: "x86_64", Zone: "a", Labels: []string{"gpu"}, TrustKey: "acme/web", Uses: 2, TemplateVersion: "4",
+		ReleasedAt: now, DueAt: now,
+		Hardware: lifecycle.Hardware{
+			ResourceClass: "large", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.large", CPU: 2,
+			MemoryMiB: 4096, Arch: "x86_64", Zone: "a",
+		},
+		Labels: []string{"gpu"}, TrustKey: "acme/web", Uses: 2, TemplateVersion: "4",
 		Registration: &lifecycle.Registration{Kind: lifecycle.RegistrationJIT, URL: "u", Secret: token, ExpiresAt: now},
 		RunnerName:   "remuda-3-i-1", GitHubRunnerID: 12, PooledAt: now, ClaimFailures: 1, Retiring: true, Hold: now, OrphanAt: now,
 		InterruptionAt: now, ReplacedBy: "replace-i-1-3", LostJob: "acme/web/101/2",

@@ -108,8 +108,7 @@ func Launched(m Machine, q Request, reg *Registration, now time.Time, p Policy) 
 		HostKey: m.HostKey, InstanceID: m.InstanceID, Pool: q.Spec.Pool, State: StateCreated,
 		RunID: q.RunID, RunAttempt: q.Spec.RunAttempt, Repository: q.Repository, RequestID: q.RequestID, JobsOf: q.Spec.JobsOf,
 		Assignment: 1, MaxRuntime: q.Spec.MaxRuntime, Threshold: now.Add(p.CreationTimeout),
-		ResourceClass: m.ResourceClass, UsageClass: m.UsageClass, InstanceType: m.InstanceType,
-		CPU: m.CPU, MemoryMiB: m.MemoryMiB, Arch: m.Arch, Zone: m.Zone, Labels: q.Spec.Labels,
+		Hardware: m.Hardware, Labels: q.Spec.Labels,
 		TrustKey: p.Reuse.TrustKey(q.Repository), Uses: 1, TemplateVersion: m.TemplateVersion,
 		Registration: reg, RunnerName: RunnerName(1, m.InstanceID),
 		LaunchedAt: m.LaunchedAt, CreatedAt: now, UpdatedAt: now,
@@ -125,8 +124,7 @@ func LaunchedWarm(m Machine, q Request, now time.Time, p Policy) Record {
 	r := Record{
 		HostKey: m.HostKey, InstanceID: m.InstanceID, Pool: q.Spec.Pool, State: StateIdle, RequestID: q.RequestID,
 		Assignment: 1, Threshold: now.Add(p.CreationTimeout), ReleasedAt: now,
-		ResourceClass: m.ResourceClass, UsageClass: m.UsageClass, InstanceType: m.InstanceType,
-		CPU: m.CPU, MemoryMiB: m.MemoryMiB, Arch: m.Arch, Zone: m.Zone, TemplateVersion: m.TemplateVersion,
+		Hardware: m.Hardware, TemplateVersion: m.TemplateVersion,
 		LaunchedAt: m.LaunchedAt, CreatedAt: now, UpdatedAt: now,
 		Reason: "launched ahead of need, for the first run that claims it",
 	}

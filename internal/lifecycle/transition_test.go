@@ -152,15 +152,23 @@ func TestLaunched(t *testing.T) {
 		Spec: lifecycle.Spec{RunAttempt: 2, Pool: "big", MaxRuntime: time.Hour, Labels: []string{"gpu"}},
 	}
 	m := lifecycle.Machine{
-		InstanceID: "i-1", HostKey: "AROA:i-1", InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096, Arch: "x86_64", Zone: "a",
-		UsageClass: lifecycle.UsageSpot, ResourceClass: "large", TemplateVersion: "4", LaunchedAt: start,
+		InstanceID: "i-1", HostKey: "AROA:i-1",
+		Hardware: lifecycle.Hardware{
+			InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096, Arch: "x86_64",
+			Zone: "a", UsageClass: lifecycle.UsageSpot, ResourceClass: "large",
+		},
+		TemplateVersion: "4", LaunchedAt: start,
 	}
 	reg := &lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: token}
 	want := lifecycle.Record{
 		HostKey: "AROA:i-1", InstanceID: "i-1", Pool: "big", State: lifecycle.StateCreated, RunID: "101", RunAttempt: 2,
 		Repository: "Acme/Web", RequestID: "q1", Assignment: 1, Threshold: now.Add(10 * time.Minute), MaxRuntime: time.Hour,
-		DueAt: now.Add(10 * time.Minute), ResourceClass: "large", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.large",
-		CPU: 2, MemoryMiB: 4096, Arch: "x86_64", Zone: "a", Labels: []string{"gpu"}, TrustKey: "acme/web", Uses: 1,
+		DueAt: now.Add(10 * time.Minute),
+		Hardware: lifecycle.Hardware{
+			ResourceClass: "large", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.large", CPU: 2,
+			MemoryMiB: 4096, Arch: "x86_64", Zone: "a",
+		},
+		Labels: []string{"gpu"}, TrustKey: "acme/web", Uses: 1,
 		TemplateVersion: "4", Registration: reg, RunnerName: "remuda-1-i-1", LaunchedAt: start, CreatedAt: now, UpdatedAt: now,
 		Reason: "launched for run 101",
 	}

@@ -29,8 +29,11 @@ var ignoreState = cmpopts.IgnoreFields(lifecycle.Machine{}, "State")
 func testLaunch(t *testing.T, c Cloud) {
 	machines := launch(t, c.First, order("q", 1, 2))
 	want := lifecycle.Machine{
-		InstanceType: types[0], CPU: 2, MemoryMiB: 4096, Arch: catalogue.LocalArch(), UsageClass: lifecycle.UsageOnDemand,
-		Pool: "default", Repository: "acme/shop", RunID: "77", RequestID: "q", Launch: 1, ResourceClass: "large", TemplateVersion: "3",
+		Hardware: lifecycle.Hardware{
+			InstanceType: types[0], CPU: 2, MemoryMiB: 4096, Arch: catalogue.LocalArch(),
+			UsageClass: lifecycle.UsageOnDemand, ResourceClass: "large",
+		},
+		Pool: "default", Repository: "acme/shop", RunID: "77", RequestID: "q", Launch: 1, TemplateVersion: "3",
 	}
 	for _, m := range machines {
 		if diff := cmp.Diff(want, m, ignoreState, cmpopts.IgnoreFields(m, "InstanceID", "HostKey", "Zone", "LaunchedAt")); diff != "" {

@@ -48,7 +48,7 @@ func tagged(id string, tags map[string]string) lifecycle.Machine {
 	return lifecycle.Machine{
 		InstanceID: id, HostKey: hostKey(tags, id), Pool: tags[TagPool], Repository: tags[TagRepository],
 		RunID: tags[TagRunID], RequestID: tags[TagRequestID], Launch: launch,
-		ResourceClass: tags[TagResourceClass], TemplateVersion: tags[TagTemplateVersion],
+		Hardware: lifecycle.Hardware{ResourceClass: tags[TagResourceClass]}, TemplateVersion: tags[TagTemplateVersion],
 		Bypass: tags[TagBypass] == "true",
 	}
 }

@@ -84,10 +84,12 @@ func (l Limits) Place(order lifecycle.LaunchOrder, live []lifecycle.Machine, sal
 func machine(o lifecycle.LaunchOrder, t catalogue.Type, zone, id string, now time.Time) lifecycle.Machine {
 	return lifecycle.Machine{
 		InstanceID: id, HostKey: id, State: lifecycle.MachinePending,
-		InstanceType: t.Name, CPU: t.CPU, MemoryMiB: t.MemoryMiB, Arch: t.Arch, Zone: zone,
-		UsageClass: o.UsageClass, LaunchedAt: now.UTC().Round(0),
-		Pool: o.Pool, Repository: o.Repository, RunID: o.RunID, RequestID: o.RequestID, Launch: o.Number,
-		ResourceClass: o.ResourceClass, TemplateVersion: o.TemplateVersion,
+		Hardware: lifecycle.Hardware{
+			InstanceType: t.Name, CPU: t.CPU, MemoryMiB: t.MemoryMiB, Arch: t.Arch,
+			Zone: zone, UsageClass: o.UsageClass, ResourceClass: o.ResourceClass,
+		},
+		LaunchedAt: now.UTC().Round(0),
+		Pool:       o.Pool, Repository: o.Repository, RunID: o.RunID, RequestID: o.RequestID, Launch: o.Number, TemplateVersion: o.TemplateVersion,
 	}
 }
 

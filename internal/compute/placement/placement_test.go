@@ -32,8 +32,8 @@ func ofPool(o lifecycle.LaunchOrder, patterns ...string) lifecycle.LaunchOrder {
 func TestPlace(t *testing.T) {
 	const onDemand, spot = lifecycle.UsageOnDemand, lifecycle.UsageSpot
 	live := []lifecycle.Machine{
-		{InstanceType: "c6i.large", Zone: "a", UsageClass: onDemand},
-		{InstanceType: "c6i.large", Zone: "a", UsageClass: spot},
+		{Hardware: lifecycle.Hardware{InstanceType: "c6i.large", Zone: "a", UsageClass: onDemand}},
+		{Hardware: lifecycle.Hardware{InstanceType: "c6i.large", Zone: "a", UsageClass: spot}},
 	}
 	large := order(1, onDemand)
 	large.CPU = 99
@@ -125,9 +125,13 @@ func TestPlacedMachine(t *testing.T) {
 	}
 	id := placement.InstanceID("salt", "t", 0)
 	want := []lifecycle.Machine{{
-		InstanceID: id, HostKey: id, State: lifecycle.MachinePending, InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096,
-		Arch: "x86_64", Zone: placement.DefaultZone, UsageClass: lifecycle.UsageSpot, LaunchedAt: now, Pool: "default",
-		Repository: "acme/shop", RunID: "7", RequestID: "q", Launch: 1, ResourceClass: "large", TemplateVersion: "3",
+		InstanceID: id, HostKey: id, State: lifecycle.MachinePending,
+		Hardware: lifecycle.Hardware{
+			InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096, Arch: "x86_64",
+			Zone: placement.DefaultZone, UsageClass: lifecycle.UsageSpot, ResourceClass: "large",
+		},
+		LaunchedAt: now, Pool: "default",
+		Repository: "acme/shop", RunID: "7", RequestID: "q", Launch: 1, TemplateVersion: "3",
 	}}
 	if diff := cmp.Diff(want, plan.Machines); diff != "" {
 		t.Errorf("machines (-want +got):\n%s", diff)

@@ -24,25 +24,19 @@ type orderJSON struct {
 // machineJSON is lifecycle.Machine with the names it has in files. The state is not stored: it is what the
 // processes say. Nor is Bypass, which has a file of its own.
 type machineJSON struct {
-	InstanceID      string                 `json:"instanceId"`
-	HostKey         string                 `json:"hostKey"`
-	State           lifecycle.MachineState `json:"-"`
-	Impaired        bool                   `json:"-"`
-	InstanceType    string                 `json:"instanceType"`
-	CPU             int                    `json:"cpu"`
-	MemoryMiB       int                    `json:"mmem"`
-	Arch            string                 `json:"arch"`
-	Zone            string                 `json:"zone"`
-	UsageClass      lifecycle.UsageClass   `json:"usageClass"`
-	LaunchedAt      time.Time              `json:"launchedAt"`
-	Pool            string                 `json:"pool"`
-	Repository      string                 `json:"repository"`
-	RunID           string                 `json:"runId"`
-	RequestID       string                 `json:"requestId"`
-	Launch          int                    `json:"launch"`
-	ResourceClass   string                 `json:"resourceClass"`
-	TemplateVersion string                 `json:"templateVersion,omitempty"`
-	Bypass          bool                   `json:"-"`
+	InstanceID string                 `json:"instanceId"`
+	HostKey    string                 `json:"hostKey"`
+	State      lifecycle.MachineState `json:"-"`
+	Impaired   bool                   `json:"-"`
+	lifecycle.Hardware
+	LaunchedAt      time.Time `json:"launchedAt"`
+	Pool            string    `json:"pool"`
+	Repository      string    `json:"repository"`
+	RunID           string    `json:"runId"`
+	RequestID       string    `json:"requestId"`
+	Launch          int       `json:"launch"`
+	TemplateVersion string    `json:"templateVersion,omitempty"`
+	Bypass          bool      `json:"-"`
 }
 
 // orderPath names the file of an order by its token, which may hold anything.

@@ -102,9 +102,13 @@ func (p *ports) launch(there *cloud, order lifecycle.LaunchOrder) lifecycle.Mach
 	host := len(there.machines)
 	key := hostKey(host)
 	m := lifecycle.Machine{
-		InstanceID: key, HostKey: key, State: lifecycle.MachineRunning, InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096, Zone: "a",
-		UsageClass: lifecycle.UsageOnDemand, LaunchedAt: p.now(), Pool: order.Pool, Repository: repository,
-		RunID: order.RunID, RequestID: order.RequestID, Launch: order.Number, ResourceClass: className,
+		InstanceID: key, HostKey: key, State: lifecycle.MachineRunning,
+		Hardware: lifecycle.Hardware{
+			InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096, Zone: "a",
+			UsageClass: lifecycle.UsageOnDemand, ResourceClass: className,
+		},
+		LaunchedAt: p.now(), Pool: order.Pool, Repository: repository,
+		RunID: order.RunID, RequestID: order.RequestID, Launch: order.Number,
 	}
 	there.machines = append(there.machines, machine{m, order.Token})
 	p.put(agentCell+cell(host), agent{})

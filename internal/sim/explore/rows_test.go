@@ -56,7 +56,8 @@ func aWrite(ctx context.Context, draw *rand.Rand) func(fleet.Store) (any, error)
 		func(s fleet.Store) (any, error) {
 			r := lifecycle.Record{
 				HostKey: key, Pool: "default", State: lifecycle.StateClaimed, RunID: run, RequestID: ask, Repository: "acme/app", Assignment: 1,
-				ResourceClass: "small", UsageClass: lifecycle.UsageOnDemand, TrustKey: "acme/app", DueAt: due, Threshold: noon.Add(time.Hour),
+				Hardware: lifecycle.Hardware{ResourceClass: "small", UsageClass: lifecycle.UsageOnDemand},
+				TrustKey: "acme/app", DueAt: due, Threshold: noon.Add(time.Hour),
 			}
 			if pooled {
 				r.State, r.RunID, r.PooledAt = lifecycle.StateIdle, "", due

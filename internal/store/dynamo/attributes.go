@@ -169,8 +169,9 @@ func (e damagedError) Error() string {
 func attributesOf(row reflect.Type) []string {
 	var names []string
 	for _, field := range reflect.VisibleFields(row) {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		names = append(names, name)
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" { // an embedded struct has none
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	return names

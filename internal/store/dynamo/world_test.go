@@ -134,9 +134,12 @@ func pooledRecord(hostKey string) lifecycle.Record {
 	return lifecycle.Record{
 		HostKey: hostKey, InstanceID: "i-0123456789abcdef0", Pool: "default", State: lifecycle.StateIdle, Version: 1,
 		Repository: repository, Assignment: 2, Threshold: began.Add(5 * time.Minute), MaxRuntime: 6 * time.Hour,
-		DueAt:         began.Add(5 * time.Minute),
-		ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096,
-		Arch: "x86_64", Zone: "eu-west-1a", TrustKey: repository, Uses: 1, TemplateVersion: "7", PooledAt: began,
+		DueAt: began.Add(5 * time.Minute),
+		Hardware: lifecycle.Hardware{
+			ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large", CPU: 2,
+			MemoryMiB: 4096, Arch: "x86_64", Zone: "eu-west-1a",
+		},
+		TrustKey: repository, Uses: 1, TemplateVersion: "7", PooledAt: began,
 		LaunchedAt: began, CreatedAt: began, UpdatedAt: began,
 		Reason: "it is clean and waits for a run of its repository",
 	}

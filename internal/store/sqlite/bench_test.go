@@ -27,8 +27,11 @@ func pooled(n int) lifecycle.Record {
 	return lifecycle.Record{
 		HostKey: hostKey(n), InstanceID: fmt.Sprintf("i-%017x", n), Pool: "default", State: lifecycle.StateIdle,
 		Repository: "acme/site", Assignment: 2, Version: 1, Threshold: began.Add(time.Hour), DueAt: began.Add(time.Hour),
-		ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096,
-		Arch: "x64", Zone: "local-a", TrustKey: "acme/site", Uses: 1, TemplateVersion: "1", PooledAt: began,
+		Hardware: lifecycle.Hardware{
+			ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large", CPU: 2,
+			MemoryMiB: 4096, Arch: "x64", Zone: "local-a",
+		},
+		TrustKey: "acme/site", Uses: 1, TemplateVersion: "1", PooledAt: began,
 		LaunchedAt: began, CreatedAt: began, UpdatedAt: began, Reason: "UD_REMOVE_REG_OK: clean",
 	}
 }

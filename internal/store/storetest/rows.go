@@ -26,8 +26,11 @@ func fullRecord(hostKey string) lifecycle.Record {
 		HostKey: hostKey, InstanceID: "i-" + hostKey, Pool: "default", State: lifecycle.StateRunning,
 		RunID: runID, RunAttempt: 2, Repository: repository, RequestID: "request-1", JobsOf: "acme",
 		Assignment: 3, Version: 1, Threshold: at(1), MaxRuntime: 6 * time.Hour, RuntimeEndsAt: at(2), ReleasedAt: at(3), DueAt: at(4),
-		ResourceClass: "large", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096,
-		Arch: "x64", Zone: "local-a", Labels: []string{"gpu", "fast"}, TrustKey: repository, Uses: 4, TemplateVersion: "7",
+		Hardware: lifecycle.Hardware{
+			ResourceClass: "large", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.large", CPU: 2,
+			MemoryMiB: 4096, Arch: "x64", Zone: "local-a",
+		},
+		Labels: []string{"gpu", "fast"}, TrustKey: repository, Uses: 4, TemplateVersion: "7",
 		Registration: &lifecycle.Registration{
 			Kind: lifecycle.RegistrationToken, URL: "https://github.com/" + repository, Secret: secret, ExpiresAt: at(5),
 		},
@@ -44,7 +47,10 @@ func pooledRecord(hostKey string) lifecycle.Record {
 	return lifecycle.Record{
 		HostKey: hostKey, InstanceID: "i-" + hostKey, Pool: "default", State: lifecycle.StateIdle, Version: 1,
 		Repository: repository, Assignment: 2, Threshold: start.Add(5 * time.Minute), DueAt: start.Add(5 * time.Minute),
-		ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096,
+		Hardware: lifecycle.Hardware{
+			ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large",
+			CPU: 2, MemoryMiB: 4096,
+		},
 		TrustKey: repository, Uses: 1, PooledAt: start, CreatedAt: start,
 	}
 }
@@ -162,9 +168,9 @@ func equal(t *testing.T, what string, want, got any) {
 func isFull(t *testing.T, row any) {
 	t.Helper()
 	fields := reflect.ValueOf(row)
-	for i := range fields.NumField() {
-		if fields.Field(i).IsZero() {
-			t.Errorf("the full %s has no %s", fields.Type().Name(), fields.Type().Field(i).Name)
+	for _, field := range reflect.VisibleFields(fields.Type()) {
+		if fields.FieldByIndex(field.Index).IsZero() {
+			t.Errorf("the full %s has no %s", fields.Type().Name(), field.Name)
 		}
 	}
 }
