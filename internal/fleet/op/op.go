@@ -22,6 +22,24 @@ type Op interface {
 	Step(ctx context.Context, now time.Time) (Progress, error)
 }
 
+// Stated is an operation that says what it keeps in memory. Two operations of a kind and a
+// demand with equal states do the same from there on, given the same answers. The explorer
+// of package sim/explore rests on it.
+type Stated interface {
+	Op
+	// State has every value on which a later step depends, also those of an operation in hand.
+	State() []any
+}
+
+// StateOf is the state of an operation in hand, nil if there is none. An operation that does
+// not say its state stands for itself.
+func StateOf(o Op) any {
+	if s, ok := o.(Stated); ok {
+		return s.State()
+	}
+	return o
+}
+
 // Progress is how far a step has brought its operation.
 type Progress struct {
 	Done bool

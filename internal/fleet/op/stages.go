@@ -51,6 +51,9 @@ func (s *Stages) Past(ctx context.Context, err error) bool {
 // GoPast keeps an error that the operation went past for its last step.
 func (s *Stages) GoPast(err error) { s.passed = append(s.passed, err) }
 
+// Passed are the errors that the operation went past so far.
+func (s *Stages) Passed() []error { return s.passed }
+
 // Begun reports whether the operation has had an effect and has not only read.
 // Its work then goes on without it.
 func (s *Stages) Begun() bool { return s.Events.Effects > 0 }

@@ -44,6 +44,16 @@ type requestCleanup struct {
 	freed []lifecycle.Record
 }
 
+// state is what op.Stated says of a cleanup in hand; empty if there is none.
+func (t *requestCleanup) state() []any {
+	if t == nil {
+		return nil
+	}
+	return []any{
+		t.q, t.launcher.state(), t.adopted, t.loaded, t.decided, t.known, t.pending, t.reports, t.left, t.kept, t.coming, t.limits, t.freed,
+	}
+}
+
 // Step does the first thing that is left to do.
 func (t *requestCleanup) Step(ctx context.Context, now time.Time) (op.Progress, error) {
 	switch {

@@ -31,6 +31,10 @@ type Launcher struct {
 	Short *lifecycle.ShortageError
 }
 
+func (l Launcher) state() []any {
+	return []any{l.fresh, l.reserved, l.called, l.Result.Machines, l.Result.Answered, l.recorded, l.Short != nil}
+}
+
 // NewLauncher returns the launcher of an order that was just written, whose call
 // nothing has tried.
 func NewLauncher() Launcher { return Launcher{fresh: true} }

@@ -29,6 +29,8 @@ type booking struct {
 	done, late bool
 }
 
+func (b booking) state() []any { return []any{b.hosts, b.rooms, b.tries, b.done, b.late} }
+
 // limited reports whether limits are on.
 func (p *Provision) limited() bool { return p.env.Quota.On() }
 

@@ -138,6 +138,16 @@ func (p *Provision) step(ctx context.Context, now time.Time) (op.Progress, error
 	return p.await(ctx, now)
 }
 
+// State implements op.Stated. Without began, which is only measured, and looks, which only
+// says how long to wait.
+func (p *Provision) State() []any {
+	return []any{
+		p.attended, p.exists, p.loaded, p.q, p.readAt, p.token, p.jit.runner, p.jit.id, p.hosts, p.unrecorded,
+		p.checkReplaced, p.checkLimit, p.limitTries, int(p.search), p.sel.state(), p.booking.state(), p.full, p.refusal, p.deferred,
+		p.launcher.state(), p.unknownClaim, p.round, p.reports, p.rereadAt, p.askCloud, p.dead, p.cleanup.state(), p.launchErr, p.retryAt,
+	}
+}
+
 // NewProvision begins a request, or resumes the one that has its id. It fills in the
 // defaults of the spec and returns *hosts.InvalidError if the spec is not valid.
 func (pr *Provisioner) NewProvision(d Demand) (*Provision, error) {

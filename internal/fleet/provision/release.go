@@ -23,6 +23,7 @@ type Release struct {
 	attempt           int
 	wait              bool
 
+	stage    releaseStage
 	requests []lifecycle.Request
 	// relisted is set once the requests have been listed again after all were marked.
 	relisted bool
@@ -42,12 +43,45 @@ type answered struct {
 	report lifecycle.Report
 }
 
+// releaseStage is what a release works on.
+type releaseStage int
+
+const (
+	loading  releaseStage = iota // it lists the run's requests
+	marking                      // it marks them as released
+	freeing                      // it cleans them up
+	watching                     // it follows their hosts
+)
+
+func (r *Release) step(ctx context.Context, now time.Time) (op.Progress, error) {
+	switch r.stage {
+	case loading:
+		return r.load(ctx, now)
+	case marking:
+		return r.mark(ctx, now)
+	case freeing:
+		return r.free(ctx, now)
+	}
+	return r.watch(ctx, now)
+}
+
+// State implements op.Stated.
+func (r *Release) State() []any {
+	round := make([]any, 0, 2*len(r.round))
+	for _, a := range r.round {
+		round = append(round, a.host, a.report)
+	}
+	return []any{
+		int(r.stage), r.attempt, r.wait, r.requests, r.relisted, r.reread, r.cleanup.state(), r.hosts, r.cleaning, round, r.pooled, r.failed,
+	}
+}
+
 // NewRelease begins a release. It leaves requests of a later run attempt than attempt
 // alone; 0 means all attempts are released. With wait it is done once every host is pooled
 // or ended; a busy host gets there after its job.
 func (pr *Provisioner) NewRelease(repository, runID string, attempt int, wait bool) *Release {
 	r := &Release{env: pr, Stages: pr.Ops.Stages(""), repository: repository, runID: runID, attempt: attempt, wait: wait}
-	r.Next = r.load
+	r.Next = r.step
 	return r
 }
 
@@ -69,7 +103,7 @@ func (r *Release) load(ctx context.Context, _ time.Time) (op.Progress, error) {
 	r.requests = slices.DeleteFunc(requests, func(q lifecycle.Request) bool {
 		return r.attempt > 0 && q.Spec.RunAttempt > r.attempt
 	})
-	r.Next = r.mark
+	r.stage = marking
 	return op.Again, nil
 }
 
@@ -80,10 +114,10 @@ func (r *Release) mark(ctx context.Context, now time.Time) (op.Progress, error) 
 	switch {
 	case i < 0 && !r.relisted && slices.ContainsFunc(r.requests, replaces):
 		// A replacement may have been requested between the listing and the mark.
-		r.relisted, r.Next = true, r.load
+		r.relisted, r.stage = true, loading
 		return op.Again, nil
 	case i < 0:
-		r.Next = r.free
+		r.stage = freeing
 		return op.Again, nil
 	}
 	q := r.requests[i]
@@ -96,7 +130,7 @@ func (r *Release) mark(ctx context.Context, now time.Time) (op.Progress, error) 
 	stored, err := r.env.Store.UpdateRequest(ctx, q)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
-		r.Next = r.load // it moved: look again
+		r.stage = loading // it moved: look again
 		return op.Again, nil
 	case err != nil:
 		return op.Again, fmt.Errorf("write request %s: %w", q.RequestID, err)
@@ -110,7 +144,7 @@ func (r *Release) mark(ctx context.Context, now time.Time) (op.Progress, error) 
 func (r *Release) free(ctx context.Context, now time.Time) (op.Progress, error) {
 	if r.cleanup == nil {
 		if len(r.requests) == 0 {
-			r.Next = r.watch
+			r.stage = watching
 			return op.Again, nil
 		}
 		r.cleanup = &requestCleanup{env: r.env, journal: &r.Events, q: r.requests[0]}

@@ -51,6 +51,14 @@ const indexPages = 10
 // does not reach.
 const maxRounds = 20
 
+func (s selection) state() []any {
+	return []any{
+		s.open, s.fresh, s.spent, s.unfit, s.candidates, s.queueDone, s.ofKey.state(), s.ofNobody.state(), s.fallback.state(), s.rounds,
+	}
+}
+
+func (i indexed) state() []any { return []any{i.after, i.pages, i.done} }
+
 // held counts the messages in hand, which must be deleted or returned.
 func (s selection) held() int { return len(s.open) + len(s.fresh) + len(s.spent) + len(s.unfit) }
 

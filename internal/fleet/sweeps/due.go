@@ -17,10 +17,12 @@ type DueSweep struct {
 	op.Stages
 	env *Sweeps
 
+	stage    dueStage
 	hosts    []lifecycle.Facts
-	left     left                 // terminated: their runs follow
-	ending   []lifecycle.Record   // terminated: the machine follows
-	hold     *lifecycle.FleetHold // which kept the machines of ending; nil: none did
+	left     left                         // terminated: their runs follow
+	ending   []lifecycle.Record           // terminated: the machine follows
+	clouds   map[string]lifecycle.Machine // those machines, as the cloud describes them
+	hold     *lifecycle.FleetHold         // which kept the machines of ending; nil: none did
 	requests []lifecycle.Request
 	op       op.Op // the request in hand
 	// unavailable counts the requests in a row that could not be carried on.
@@ -31,10 +33,54 @@ type DueSweep struct {
 	page lifecycle.PageOf
 }
 
+// dueStage is what a due sweep works on.
+type dueStage int
+
+const (
+	listingHosts    dueStage = iota // it reads a page of due hosts
+	decidingHosts                   // it decides on each
+	lookingAtLeft                   // it looks at the runs that terminated ones have left
+	providing                       // and provides for the jobs of such a run
+	describing                      // it asks the cloud for the machines of terminated ones
+	endingMachines                  // it ends those that still run
+	endingHosts                     // it does the rest for each
+	listingRequests                 // it reads a page of due requests
+	resuming                        // it resumes each
+)
+
+func (s *DueSweep) step(ctx context.Context, now time.Time) (op.Progress, error) {
+	switch s.stage {
+	case listingHosts:
+		return s.listHosts(ctx, now)
+	case decidingHosts:
+		return s.host(ctx, now)
+	case lookingAtLeft:
+		return s.lookAtLeft(ctx, now)
+	case providing:
+		return s.provide(ctx, now)
+	case describing:
+		return s.machines(ctx, now)
+	case endingMachines:
+		return s.endMachines(ctx, now)
+	case endingHosts:
+		return s.endHost(ctx, now)
+	case listingRequests:
+		return s.listRequests(ctx, now)
+	}
+	return s.request(ctx, now)
+}
+
+// State implements op.Stated.
+func (s *DueSweep) State() []any {
+	return []any{
+		int(s.stage), s.hosts, s.left.state(), s.ending, s.clouds, s.hold, s.requests, op.StateOf(s.op), s.unavailable, s.seen, s.page.After, s.Passed(),
+	}
+}
+
 // NewDueSweep begins a sweep.
 func (sw *Sweeps) NewDueSweep() *DueSweep {
 	s := &DueSweep{env: sw, Stages: sw.Ops.Stages("due"), seen: map[string]bool{}, page: lifecycle.PageOf{Limit: op.PageSize}}
-	s.Next = s.listHosts
+	s.Next = s.step
 	return s
 }
 
@@ -52,7 +98,7 @@ func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (op.Progress, e
 	}
 	if len(due) == 0 {
 		if s.page.After = page.Next; page.Next == "" {
-			s.Next = s.listRequests
+			s.stage = listingRequests
 		}
 		return op.Again, nil
 	}
@@ -60,7 +106,7 @@ func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (op.Progress, e
 		return op.Again, err
 	}
 	s.left, s.ending = newLeft(), nil
-	s.Next = s.host
+	s.stage = decidingHosts
 	return op.Again, nil
 }
 
@@ -68,7 +114,7 @@ func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (op.Progress, e
 // are looked at, and the cloud is asked about them, many at once.
 func (s *DueSweep) host(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.hosts) == 0 {
-		s.Next = s.lookAtLeft
+		s.stage = lookingAtLeft
 		return op.Again, nil
 	}
 	facts := s.hosts[0]
@@ -114,7 +160,7 @@ func (s *DueSweep) listRequests(ctx context.Context, now time.Time) (op.Progress
 		}
 	}
 	if len(s.requests) > 0 {
-		s.Next = s.request
+		s.stage = resuming
 		return op.Again, nil
 	}
 	if s.page.After = page.Next; page.Next == "" {
@@ -127,7 +173,7 @@ func (s *DueSweep) listRequests(ctx context.Context, now time.Time) (op.Progress
 // sweep goes on with it.
 func (s *DueSweep) request(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.requests) == 0 {
-		s.Next = s.listRequests
+		s.stage = listingRequests
 		return op.Again, nil
 	}
 	if s.op == nil {

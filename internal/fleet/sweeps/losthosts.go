@@ -29,7 +29,13 @@ type left struct {
 	requests map[string]*lifecycle.Request
 	// looked are the runs whose jobs were looked at, with class and labels.
 	looked map[string]bool
+	// jobs wait for a host in place of the first of hosts, and run is theirs.
+	jobs []lifecycle.Job
+	run  lifecycle.WorkflowRun
 }
+
+// state is part of the sweep's. The run follows from the jobs.
+func (l left) state() []any { return []any{l.hosts, l.requests, l.looked, l.jobs} }
 
 func newLeft() left {
 	return left{requests: map[string]*lifecycle.Request{}, looked: map[string]bool{}}
@@ -40,7 +46,7 @@ func newLeft() left {
 // needs less room now. The record has the note until this is done.
 func (s *DueSweep) lookAtLeft(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.left.hosts) == 0 {
-		s.Next = s.machines
+		s.stage = describing
 		return op.Again, nil
 	}
 	host := s.left.hosts[0]
@@ -76,7 +82,7 @@ func (s *DueSweep) lookAtLeft(ctx context.Context, now time.Time) (op.Progress, 
 		return op.Again, err
 	}
 	s.left.looked[key] = true
-	s.Next = s.provideFor(jobs, s.env.runOf(ctx, jobs))
+	s.stage, s.left.jobs, s.left.run = providing, jobs, s.env.runOf(ctx, jobs)
 	return op.Again, nil
 }
 
@@ -88,19 +94,17 @@ func (sw *Sweeps) runOf(ctx context.Context, jobs []lifecycle.Job) lifecycle.Wor
 	return sw.LostJobs.RunOf(ctx, jobs)
 }
 
-// provideFor has the next of the jobs looked at as if its webhook came now.
-func (s *DueSweep) provideFor(jobs []lifecycle.Job, run lifecycle.WorkflowRun) func(context.Context, time.Time) (op.Progress, error) {
-	return func(ctx context.Context, now time.Time) (op.Progress, error) {
-		if len(jobs) == 0 {
-			return s.lookedAtLeft(ctx)
-		}
-		j, host := jobs[0], s.left.hosts[0]
-		if err := s.env.LostJobs.ProvideAgain(ctx, host, j, run, now); !s.Past(ctx, err) {
-			return op.Again, err
-		}
-		s.Next = s.provideFor(jobs[1:], run)
-		return op.Again, nil
+// provide has the next of the jobs looked at as if its webhook came now.
+func (s *DueSweep) provide(ctx context.Context, now time.Time) (op.Progress, error) {
+	l := &s.left
+	if len(l.jobs) == 0 {
+		return s.lookedAtLeft(ctx)
 	}
+	if err := s.env.LostJobs.ProvideAgain(ctx, l.hosts[0], l.jobs[0], l.run, now); !s.Past(ctx, err) {
+		return op.Again, err
+	}
+	l.jobs = l.jobs[1:]
+	return op.Again, nil
 }
 
 // lookedAtLeft notes that nothing is left to be looked at. The machine follows.
@@ -117,6 +121,6 @@ func (s *DueSweep) lookedAtLeft(ctx context.Context) (op.Progress, error) {
 	default:
 		s.ending = append(s.ending, stored)
 	}
-	s.left.hosts, s.Next = s.left.hosts[1:], s.lookAtLeft
+	s.left.hosts, s.stage = s.left.hosts[1:], lookingAtLeft
 	return op.Again, nil
 }

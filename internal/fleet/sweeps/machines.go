@@ -17,7 +17,7 @@ import (
 // its registration and forget the host.
 func (s *DueSweep) machines(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.ending) == 0 {
-		s.Next = s.listHosts
+		s.stage, s.clouds = listingHosts, nil
 		return op.Again, nil
 	}
 	clouds, err := s.env.Hosts.Describe(ctx, s.ending, now)
@@ -26,17 +26,17 @@ func (s *DueSweep) machines(ctx context.Context, now time.Time) (op.Progress, er
 	} else if err != nil {
 		return op.Again, err
 	}
-	s.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return s.endMachines(ctx, now, clouds) }
+	s.stage, s.clouds = endingMachines, clouds
 	return op.Again, nil
 }
 
 // endMachines tells the cloud of every machine that it still runs, in one
 // call, and then goes through the hosts one by one.
-func (s *DueSweep) endMachines(ctx context.Context, now time.Time, clouds map[string]lifecycle.Machine) (op.Progress, error) {
+func (s *DueSweep) endMachines(ctx context.Context, now time.Time) (op.Progress, error) {
 	s.hold = nil
 	var ids []string
 	for _, r := range s.ending {
-		if s.env.Hosts.Decide(hosts.CloudFacts(r, clouds), now).Action == lifecycle.ActionEndMachine {
+		if s.env.Hosts.Decide(hosts.CloudFacts(r, s.clouds), now).Action == lifecycle.ActionEndMachine {
 			ids = append(ids, r.InstanceID)
 		}
 	}
@@ -51,18 +51,18 @@ func (s *DueSweep) endMachines(ctx context.Context, now time.Time, clouds map[st
 			s.env.Log.Warn("machines not ended; tried again later", logkey.Instances, ids, logkey.Error, err)
 		}
 	}
-	s.Next = func(ctx context.Context, now time.Time) (op.Progress, error) { return s.endHost(ctx, now, clouds) }
+	s.stage = endingHosts
 	return op.Again, nil
 }
 
 // endHost does the next effect for one terminated host.
-func (s *DueSweep) endHost(ctx context.Context, now time.Time, clouds map[string]lifecycle.Machine) (op.Progress, error) {
+func (s *DueSweep) endHost(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.ending) == 0 {
-		s.Next = s.listHosts
+		s.stage, s.clouds = listingHosts, nil
 		return op.Again, nil
 	}
 	r := s.ending[0]
-	facts := hosts.CloudFacts(r, clouds)
+	facts := hosts.CloudFacts(r, s.clouds)
 	facts.FleetHold = s.hold
 	d := s.env.Hosts.Decide(facts, now)
 	if d.Action == lifecycle.ActionDeleteRunner {

@@ -8,7 +8,7 @@
 // unit, and the clock stands still until the choice is made that a unit
 // passes. The agent is reduced to its contract: it reads its record, and later
 // writes its answer to what it read. States differ if anything differs on which
-// decisions depend, including the progress of every operation, and each is
+// decisions depend, including what an operation says of its state (op.Stated), and each is
 // visited once. The bounds are declared; nothing is cut off silently.
 //
 // Two things keep the states few and their visits cheap:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store"
 )
@@ -21,8 +22,6 @@ type node struct {
 	// steps are how the operation came here. What it keeps in memory cannot be
 	// copied, so it is rebuilt from them when a step has to be tried.
 	steps []step
-	// open is since which step a closure may hold something of its progress.
-	open int
 	// text is its progress, and what the rules remember of it; known are the
 	// newest versions of the rows it knows.
 	text     text
@@ -40,7 +39,7 @@ type kind struct {
 	// ask is the number of a provision's request, run that of a release.
 	ask   int
 	run   string
-	begin func(*fleet.Fleet) fleet.Op
+	begin func(*fleet.Fleet) op.Stated
 	start *node
 }
 
@@ -128,21 +127,18 @@ func goesOn(b **branch, l look) **branch {
 // that others see, and see nothing that others change. It also returns the cells on
 // which the outcome depended.
 func (x *explorer) try(n *node, w world, lose bool) (*outcome, []look) {
-	op := x.rebuilt(n)
+	o := x.rebuilt(n)
 	p := x.ports
 	p.world, p.lose = w, lose
 	p.look(clockCell)
-	next := node{kind: n.kind, steps: slices.Clip(n.steps), open: n.open}
+	next := node{kind: n.kind, steps: slices.Clip(n.steps)}
 	done := false
 	for !done {
 		p.script = nil
-		progress, err := op.Step(background, p.now())
+		progress, err := o.Step(background, p.now())
 		next.steps = append(next.steps, step{p.now(), p.script})
 		p.checkStep(n.kind.name, err)
 		done = progress.Done || (err != nil && !errors.Is(err, lifecycle.ErrUnavailable))
-		if !holdsClosure(op) {
-			next.open = len(next.steps)
-		}
 		if len(p.script) > 0 || progress.Wait > 0 {
 			break
 		}
@@ -154,33 +150,28 @@ func (x *explorer) try(n *node, w world, lose bool) (*outcome, []look) {
 		}
 	}
 	if !done {
-		out.next = x.rested(&next, op)
+		out.next = x.rested(&next, o)
 	}
 	return out, slices.Clone(p.looked)
 }
 
 // rebuilt is the operation as it stands before its next step.
-func (x *explorer) rebuilt(n *node) fleet.Op {
+func (x *explorer) rebuilt(n *node) op.Stated {
 	*x.ports = ports{x: x, busy: map[string]bool{}}
-	op := n.kind.begin(x.fleet)
+	o := n.kind.begin(x.fleet)
 	for _, st := range n.steps {
 		x.ports.script, x.ports.replaying = st.answers, true
-		_, _ = op.Step(background, st.now)
+		_, _ = o.Step(background, st.now)
 	}
 	x.ports.script, x.ports.replaying, x.ports.looked = nil, false, nil
-	return op
+	return o
 }
 
 // rested is the one node for the progress that the operation has made.
-func (x *explorer) rested(n *node, op fleet.Op) *node {
+func (x *explorer) rested(n *node, o op.Stated) *node {
 	t := &n.text
 	t.add(n.kind.name)
-	t.value(op)
-	t.value(x.ports.named)
-	t.value(x.ports.busy)
-	for _, st := range n.steps[n.open:] {
-		t.answers(st)
-	}
+	t.values(o.State(), x.ports.named, x.ports.busy)
 	key := t.exact()
 	if known, ok := x.nodes[key]; ok {
 		return known
@@ -189,17 +180,6 @@ func (x *explorer) rested(n *node, op fleet.Op) *node {
 	n.number = len(x.nodes) + 1
 	x.nodes[key] = n
 	return n
-}
-
-// answers adds what an operation got while a closure held its progress.
-func (t *text) answers(st step) {
-	for _, a := range st.answers {
-		t.add(a.call)
-		t.value(a.value)
-		if a.err != nil {
-			t.add(a.err.Error())
-		}
-	}
 }
 
 // newFleet is the one fleet whose use-cases are explored.
@@ -213,7 +193,7 @@ func newFleet(p *ports) *fleet.Fleet {
 }
 
 // newKind is an operation at its beginning.
-func (x *explorer) newKind(name string, begin func(*fleet.Fleet) fleet.Op) *kind {
+func (x *explorer) newKind(name string, begin func(*fleet.Fleet) op.Stated) *kind {
 	k := &kind{name: name, begin: begin, provision: strings.HasPrefix(name, "provision"), sweep: name == "sweep"}
 	k.start = &node{kind: k}
 	k.start = x.rested(k.start, x.rebuilt(k.start))
@@ -223,7 +203,7 @@ func (x *explorer) newKind(name string, begin func(*fleet.Fleet) fleet.Op) *kind
 // provision asks for request i.
 func (x *explorer) provision(i int) *kind {
 	ask := x.bounds.Asks[i]
-	k := x.newKind("provision "+requestID(i), func(f *fleet.Fleet) fleet.Op {
+	k := x.newKind("provision "+requestID(i), func(f *fleet.Fleet) op.Stated {
 		return must1(f.NewProvision(fleet.Demand{Repository: repository, RunID: ask.Run, RequestID: requestID(i), Spec: lifecycle.Spec{
 			Count: ask.Count, MinimumCount: ask.Minimum, ResourceClass: className, Timeout: unit,
 		}}))
@@ -233,11 +213,11 @@ func (x *explorer) provision(i int) *kind {
 }
 
 func (x *explorer) release(run string) *kind {
-	k := x.newKind("release "+run, func(f *fleet.Fleet) fleet.Op { return f.NewRelease(repository, run, 0, false) })
+	k := x.newKind("release "+run, func(f *fleet.Fleet) op.Stated { return f.NewRelease(repository, run, 0, false) })
 	k.run = run
 	return k
 }
 
 func (x *explorer) sweep() *kind {
-	return x.newKind("sweep", func(f *fleet.Fleet) fleet.Op { return f.NewDueSweep() })
+	return x.newKind("sweep", func(f *fleet.Fleet) op.Stated { return f.NewDueSweep() })
 }

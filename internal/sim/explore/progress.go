@@ -1,151 +1,154 @@
 package explore
 
 import (
-	"reflect"
-	"runtime"
+	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	limits "github.com/remuda-ci/remuda/internal/policy"
 )
 
-// value adds any value to the text: all its fields, also those that are not
-// exported, since an operation's progress is in them. What an operation shares
-// with others and what decides nothing (its recorder) is left out: see shared.
-func (t *text) value(v any) { t.reflected(reflect.ValueOf(v)) }
-
-var (
-	driverType   = reflect.TypeFor[*op.Driver]()
-	timeType     = reflect.TypeFor[time.Time]()
-	recordType   = reflect.TypeFor[lifecycle.Record]()
-	requestType  = reflect.TypeFor[lifecycle.Request]()
-	registerType = reflect.TypeFor[lifecycle.Registration]()
-)
-
-// sharedTypes remembers what shared reports.
-var sharedTypes = map[reflect.Type]bool{}
-
-// shared reports whether a type is what operations share: the use-cases that begin them
-// and their recorders, which are the structs that hold a driver.
-func shared(t reflect.Type) bool {
-	if t.Kind() != reflect.Struct {
-		return false
+// values adds what operations say of their state (op.Stated) and what the ports remember.
+func (t *text) values(values ...any) {
+	for _, v := range values {
+		t.value(v)
 	}
-	is, known := sharedTypes[t]
-	if !known {
-		for i := range t.NumField() {
-			is = is || t.Field(i).Type == driverType
-		}
-		sharedTypes[t] = is
-	}
-	return is
 }
 
-func (t *text) reflected(v reflect.Value) {
-	if !v.IsValid() {
+// value adds one value. It panics on a type that no explored operation has had yet: add a
+// case for it with all of its fields on which a decision depends.
+func (t *text) value(v any) {
+	switch v := v.(type) {
+	case nil:
+		t.add("nil")
+	case bool, string, int:
+		t.add(v)
+	case time.Time:
+		t.time(v)
+	case error:
+		t.add(v.Error())
+	case []any:
+		t.add(len(v))
+		t.values(v...)
+	case []error:
+		list(t, v)
+	case []string:
+		list(t, v)
+	case map[string]bool:
+		table(t, v)
+	default:
+		t.row(v)
+	}
+}
+
+// row is value for the words of lifecycle.
+func (t *text) row(v any) {
+	switch v := v.(type) {
+	case lifecycle.Record:
+		t.record(v)
+	case lifecycle.Request:
+		t.request(v)
+	case *lifecycle.Request:
+		optional(t, v)
+	case lifecycle.Report:
+		t.report(v)
+		t.time(v.HeartbeatAt)
+	case *lifecycle.Report:
+		optional(t, v)
+	case lifecycle.Machine:
+		t.add(v.InstanceID, string(v.State), v.Impaired, v.RequestID, v.Launch)
+		t.time(v.LaunchedAt)
+	case *lifecycle.Machine:
+		optional(t, v)
+	case lifecycle.Message:
+		t.add(v.HostKey, v.Assignment, v.TrustKey)
+		t.time(v.Threshold)
+	case lifecycle.Delivery:
+		t.row(v.Message)
+		t.add(v.Handle)
+	case lifecycle.Facts:
+		t.values(v.Record, v.Report, v.Request, v.Cloud, v.Runner, v.StoreReadableSince, v.MassSilence, v.Template, v.GitHubUnavailable, v.FleetHold)
+	case *lifecycle.Registration: // any is as good as another
+		t.add(v != nil)
+	default:
+		t.rows(v)
+	}
+}
+
+// rows is value for lists and tables of them.
+func (t *text) rows(v any) {
+	switch v := v.(type) {
+	case []lifecycle.Record:
+		list(t, v)
+	case []lifecycle.Request:
+		list(t, v)
+	case []lifecycle.Machine:
+		list(t, v)
+	case []lifecycle.Message:
+		list(t, v)
+	case []lifecycle.Delivery:
+		list(t, v)
+	case []lifecycle.Facts:
+		list(t, v)
+	case map[string]lifecycle.Record:
+		table(t, v)
+	case map[string]lifecycle.Report:
+		table(t, v)
+	case map[string]lifecycle.Machine:
+		table(t, v)
+	case map[string]*lifecycle.Request:
+		table(t, v)
+	default:
+		t.unexplored(v)
+	}
+}
+
+// unexplored is value for what no explored fleet has: limits, jobs, holds and runners as
+// GitHub sees them.
+func (t *text) unexplored(v any) {
+	none := false
+	switch v := v.(type) {
+	case []limits.Limit:
+		none = len(v) == 0
+	case []limits.Quota:
+		none = len(v) == 0
+	case []lifecycle.Job:
+		none = len(v) == 0
+	case int64: // of a registration for one job
+		none = v == 0
+	case *limits.Quota:
+		none = v == nil
+	case *lifecycle.FleetHold:
+		none = v == nil
+	case *lifecycle.Runner:
+		none = v == nil
+	}
+	if !none {
+		panic(fmt.Sprintf("no text of %T", v))
+	}
+}
+
+func optional[T any](t *text, v *T) {
+	if v == nil {
 		t.add("nil")
 		return
 	}
-	if shared(v.Type()) {
-		return
-	}
-	switch v.Type() {
-	case registerType:
-		return
-	case timeType:
-		t.time(v.Interface().(time.Time))
-		return
-	case recordType:
-		t.record(v.Interface().(lifecycle.Record))
-		return
-	case requestType:
-		t.request(v.Interface().(lifecycle.Request))
-		return
-	}
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		t.reflected(v.Elem())
-	case reflect.Struct:
-		t.fields(v)
-	case reflect.Slice:
-		t.add(v.Len())
-		for i := range v.Len() {
-			t.reflected(v.Index(i))
-		}
-	case reflect.Map:
-		t.entries(v)
-	case reflect.Func:
-		t.add(funcName(v))
-	case reflect.String:
-		t.add(v.String())
-	case reflect.Bool:
-		t.add(v.Bool())
-	case reflect.Int, reflect.Int64:
-		t.add(v.Int())
-	default:
-		panic("no text of a " + v.Type().String())
+	t.value(*v)
+}
+
+func list[T any](t *text, values []T) {
+	t.add(len(values))
+	for _, v := range values {
+		t.value(v)
 	}
 }
 
-// undecided are the fields of operations that decide nothing here: what is
-// only measured, and how long to wait for the next look.
-var undecided = []string{"began", "looks"}
-
-func (t *text) fields(v reflect.Value) {
-	for i := range v.NumField() {
-		if f := v.Type().Field(i); !slices.Contains(undecided, f.Name) {
-			t.add(f.Name)
-			t.reflected(field(v, i))
-		}
+func table[T any](t *text, values map[string]T) {
+	t.add(len(values))
+	for _, k := range slices.Sorted(maps.Keys(values)) {
+		t.add(k)
+		t.value(values[k])
 	}
-}
-
-func (t *text) entries(v reflect.Value) {
-	keys := v.MapKeys()
-	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-	for _, k := range keys {
-		t.add(k.String())
-		t.reflected(v.MapIndex(k))
-	}
-}
-
-// field is a field of a struct, readable also when it is not exported.
-func field(v reflect.Value, i int) reflect.Value {
-	f := v.Field(i)
-	if f.CanInterface() || !f.CanAddr() {
-		return f
-	}
-	return reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem()
-}
-
-func funcName(v reflect.Value) string {
-	if v.IsNil() {
-		return "nil"
-	}
-	return runtime.FuncForPC(v.Pointer()).Name()
-}
-
-// holdsClosure reports whether an operation keeps something in a function
-// literal, which cannot be looked into. Its methods are no literals.
-func holdsClosure(v any) bool { return closureIn(reflect.ValueOf(v)) }
-
-func closureIn(v reflect.Value) bool {
-	if !v.IsValid() || shared(v.Type()) || v.Type() == timeType {
-		return false
-	}
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		return closureIn(v.Elem())
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if closureIn(field(v, i)) {
-				return true
-			}
-		}
-	case reflect.Func:
-		return !strings.HasSuffix(funcName(v), "-fm")
-	}
-	return false
 }
