@@ -27,18 +27,11 @@ type backends struct {
 	close    func() error
 }
 
-func newBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*backends, error) {
-	if c.Backend() == config.BackendAWS {
-		return newAWSBackends(ctx, c, log)
-	}
-	return newLocalBackends(c, log, false)
-}
-
-// newReadBackends are for commands that only read. On this machine they open the store
+// newBackends makes them. With readOnly, for commands that only read, they open the store on this machine
 // read-only; in AWS the command's role must not allow changes.
-func newReadBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*backends, error) {
+func newBackends(ctx context.Context, c *config.Config, log hclog.Logger, readOnly bool) (*backends, error) {
 	if c.Backend() == config.BackendAWS {
 		return newAWSBackends(ctx, c, log)
 	}
-	return newLocalBackends(c, log, true)
+	return newLocalBackends(c, log, readOnly)
 }

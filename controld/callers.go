@@ -1,13 +1,11 @@
 package main
 
 import (
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
-	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/server/idtoken"
 )
@@ -21,26 +19,11 @@ func callers(c *config.Config, jobs fleet.JobStore, f *fleet.Fleet) (server.Call
 	if len(who.Rules) == 0 || c.Callers.Audience == "" {
 		return who, nil
 	}
-	client, err := issuerClient(c.GitHub.CAFile)
+	transport, err := githubTransport(c.GitHub.CAFile) // a GitHub Enterprise Server is its own issuer
 	if err != nil {
 		return who, err
 	}
+	client := &http.Client{Transport: transport, Timeout: issuerTimeout}
 	who.Tokens, err = idtoken.New(idtoken.Options{Issuer: c.Callers.Issuer, Audience: c.Callers.Audience, Client: client})
 	return who, err
-}
-
-// issuerClient trusts the certificate authority of a GitHub Enterprise Server, which is its own issuer.
-func issuerClient(caFile string) (*http.Client, error) {
-	var authorities []byte
-	if caFile != "" {
-		var err error
-		if authorities, err = readPEM(caFile); err != nil {
-			return nil, &configError{fmt.Errorf("github.ca_file: %w", err)}
-		}
-	}
-	transport, err := github.NewTransport(authorities)
-	if err != nil {
-		return nil, &configError{fmt.Errorf("github.ca_file: %s: %w", caFile, err)}
-	}
-	return &http.Client{Transport: transport, Timeout: issuerTimeout}, nil
 }

@@ -57,7 +57,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	if d.hub, err = newGitHub(ctx, c.GitHub, d.log); err != nil {
 		return nil, err
 	}
-	if d.backends, err = newBackends(ctx, c, d.log); err != nil {
+	if d.backends, err = newBackends(ctx, c, d.log, false); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -67,13 +67,12 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	}()
 	d.metrics = telemetry.NewMetrics()
 	metrics, p := d.metrics, d.backends
-	counts := func(port string) instrument.Calls { return instrument.Calls{Metrics: metrics, Port: port} }
 	records := d.records()
 	hosts, err := pools(c)
 	if err != nil {
 		return nil, &configError{err}
 	}
-	idle, err := scaleDown(c, d.hub, metrics)
+	idle, err := d.scaleDown(c)
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +83,9 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	if d.fleet, err = fleet.New(fleet.Options{
 		Store:   records,
 		Guards:  records,
-		Queue:   instrument.Queue{Queue: p.queue, Calls: counts("queue")},
-		Compute: instrument.Compute{Compute: p.compute, Calls: counts("compute")},
-		GitHub:  instrument.GitHub{GitHub: d.hub, Calls: counts("github")},
+		Queue:   instrument.Queue{Queue: p.queue, Calls: d.calls("queue")},
+		Compute: instrument.Compute{Compute: p.compute, Calls: d.calls("compute")},
+		GitHub:  instrument.GitHub{GitHub: d.hub, Calls: d.calls("github")},
 		Jobs:    jobOptions(c, records, d.hub), Releases: runnerReleases(d.hub),
 		Workers: workerOptions(c, records),
 		Pools:   hosts, Classes: classes(c), Sells: p.sells, Repositories: sweptRepositories(c),
@@ -101,7 +100,12 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 
 // records is the store whose calls are counted.
 func (d *daemon) records() store.Store {
-	return d.backends.store.Observed(instrument.Calls{Metrics: d.metrics, Port: "store"}.Called)
+	return d.backends.store.Observed(d.calls("store").Called)
+}
+
+// calls counts the calls of a port.
+func (d *daemon) calls(port string) instrument.Calls {
+	return instrument.Calls{Metrics: d.metrics, Port: port}
 }
 
 // front builds the servers.

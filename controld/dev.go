@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net"
 	"time"
 
@@ -72,7 +71,9 @@ func runDev(ctx context.Context, call *call) (err error) {
 	if err != nil {
 		return errors.Join(err, standin.EndIfStarted())
 	}
-	err = d.serve(ctx, grpc, http, func() { announceDev(call.stdout, grpc, http, standin, o.StateDir) })
+	err = d.serve(ctx, grpc, http, func() {
+		fmt.Fprintf(call.stdout, "ready grpc=%s http=%s github=%s state=%s\n", grpc.Addr(), http.Addr(), standin.Addr, o.StateDir) // for scripts
+	})
 	return errors.Join(err, d.endHostsAnd(standin), d.close())
 }
 
@@ -106,11 +107,6 @@ func sendWebhooks(ctx context.Context, standin *dev.Standin, to net.Addr, c *con
 		return &configError{err}
 	}
 	return standin.SendWebhooks(ctx, to, secrets[0].Reveal())
-}
-
-// announceDev writes the one line on stdout, for scripts.
-func announceDev(stdout io.Writer, grpc, http net.Listener, standin *dev.Standin, stateDir string) {
-	fmt.Fprintf(stdout, "ready grpc=%s http=%s github=%s state=%s\n", grpc.Addr(), http.Addr(), standin.Addr, stateDir)
 }
 
 // endHostsAnd ends the hosts and the stand-in at the same time: killed hosts do not need the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 
 	"github.com/hashicorp/go-hclog"
@@ -24,15 +25,9 @@ func newGitHub(ctx context.Context, c config.GitHub, log hclog.Logger) (*github.
 	made := github.Config{
 		URL: c.URL, Organization: c.Scope == config.ScopeOrganization, RunnerGroup: c.RunnerGroup, Log: log.Named("github"),
 	}
-	var authorities []byte
 	var err error
-	if c.CAFile != "" {
-		if authorities, err = readPEM(c.CAFile); err != nil {
-			return nil, &configError{fmt.Errorf("github.ca_file: %w", err)}
-		}
-	}
-	if made.Transport, err = github.NewTransport(authorities); err != nil {
-		return nil, &configError{fmt.Errorf("github.ca_file: %s: %w", c.CAFile, err)}
+	if made.Transport, err = githubTransport(c.CAFile); err != nil {
+		return nil, err
 	}
 	if made.Apps, err = githubApps(c.Apps); err != nil {
 		return nil, &configError{err}
@@ -47,6 +42,22 @@ func newGitHub(ctx context.Context, c config.GitHub, log hclog.Logger) (*github.
 		return nil, &configError{fmt.Errorf("github: %w", err)}
 	}
 	return client, nil
+}
+
+// githubTransport trusts the authorities of github.ca_file, if there is one, beside the system's.
+func githubTransport(caFile string) (http.RoundTripper, error) {
+	var authorities []byte
+	if caFile != "" {
+		var err error
+		if authorities, err = readPEM(caFile); err != nil {
+			return nil, &configError{fmt.Errorf("github.ca_file: %w", err)}
+		}
+	}
+	transport, err := github.NewTransport(authorities)
+	if err != nil {
+		return nil, &configError{fmt.Errorf("github.ca_file: %s: %w", caFile, err)}
+	}
+	return transport, nil
 }
 
 func githubToken(ctx context.Context, c config.GitHub) (github.TokenSource, error) {

@@ -53,11 +53,7 @@ func jobPools(c *config.Config) map[string]fleet.JobPool {
 			JobPool: policy.JobPool{
 				Minimum: j.Minimum, Maximum: j.Maximum, UnclaimedTimeout: strandedAfter, Repository: repository, Scope: scope(c)(repository),
 			},
-			Labels: j.Labels,
-			Spec: lifecycle.Spec{
-				ResourceClass: j.ResourceClass, UsageClass: j.UsageClass, InstanceTypes: j.InstanceTypes, AllowOnDemand: j.AllowOnDemandFallback,
-			},
-			Repositories: j.Repositories, Forks: j.Forks,
+			Labels: j.Labels, Spec: j.Spec(), Repositories: j.Repositories, Forks: j.Forks,
 		}
 	}
 	return pools

@@ -44,12 +44,7 @@ func warmPool(w *config.Warm) (*fleet.WarmPool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("warm: %w", err)
 	}
-	return &fleet.WarmPool{
-		Policy: policy,
-		Spec: lifecycle.Spec{
-			ResourceClass: w.ResourceClass, UsageClass: w.UsageClass, InstanceTypes: w.InstanceTypes, AllowOnDemand: w.AllowOnDemandFallback,
-		},
-	}, nil
+	return &fleet.WarmPool{Policy: policy, Spec: w.Spec()}, nil
 }
 
 func classes(c *config.Config) map[string]fleet.Class {

@@ -6,11 +6,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/instrument"
-	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
 // scaleDown is the scale-down of the configuration, or nil if no idle host of a run is to be ended.
-func scaleDown(c *config.Config, hub fleet.Registrations, metrics *telemetry.Metrics) (*fleet.ScaleDown, error) {
+func (d *daemon) scaleDown(c *config.Config) (*fleet.ScaleDown, error) {
 	if c.ScaleDown == nil {
 		return nil, nil
 	}
@@ -19,6 +18,6 @@ func scaleDown(c *config.Config, hub fleet.Registrations, metrics *telemetry.Met
 		return nil, &configError{fmt.Errorf("scale_down: %w", err)}
 	}
 	return &fleet.ScaleDown{
-		Policy: policy, GitHub: instrument.Registrations{Registrations: hub, Calls: instrument.Calls{Metrics: metrics, Port: "github"}}, Scope: scope(c), Every: c.Sweeps.ScaleDown,
+		Policy: policy, GitHub: instrument.Registrations{Registrations: d.hub, Calls: d.calls("github")}, Scope: scope(c), Every: c.Sweeps.ScaleDown,
 	}, nil
 }

@@ -47,7 +47,7 @@ func (d *daemon) serviceOptions(ctx context.Context, c *config.Config) (*service
 	if err != nil {
 		return nil, err
 	}
-	o.Scaler = instrument.Scaler{Scaler: scaler, Calls: instrument.Calls{Metrics: d.metrics, Port: "services"}}
+	o.Scaler = instrument.Scaler{Scaler: scaler, Calls: d.calls("services")}
 	return o, nil
 }
 
@@ -55,7 +55,7 @@ func (d *daemon) serviceOptions(ctx context.Context, c *config.Config) (*service
 func (d *daemon) backlog(s config.Service) services.Backlog {
 	if p := s.Queue.PostgREST; p != nil {
 		q := postgrest.New(postgrest.Options{URL: p.URL, Queued: p.Queued, Busy: p.Busy, TokenFile: p.TokenFile})
-		return instrument.Backlog{Backlog: q, Calls: instrument.Calls{Metrics: d.metrics, Port: "backlog"}}
+		return instrument.Backlog{Backlog: q, Calls: d.calls("backlog")}
 	}
 	return workqueue.Backlog{Store: d.records(), AtMost: s.CountedJobs()}
 }
@@ -102,11 +102,10 @@ func scaleTokens(c *config.Config) server.WorkerTokens {
 			continue
 		}
 		var sources []server.TokenSource
-		if s.NudgeTokenFile != "" {
-			sources = append(sources, server.TokenFile(s.NudgeTokenFile))
-		}
-		if s.WorkerTokenFile != "" {
-			sources = append(sources, server.TokenFile(s.WorkerTokenFile))
+		for _, path := range []string{s.NudgeTokenFile, s.WorkerTokenFile} {
+			if path != "" {
+				sources = append(sources, server.TokenFile(path))
+			}
 		}
 		if len(sources) > 0 {
 			tokens[name] = anyOf(sources)

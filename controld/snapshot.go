@@ -105,7 +105,7 @@ func takeSnapshot(ctx context.Context, c *config.Config, call *call) (_ policy.S
 	if err != nil {
 		return policy.Snapshot{}, nil, err
 	}
-	p, err := newReadBackends(ctx, c, log)
+	p, err := newBackends(ctx, c, log, true)
 	if err != nil {
 		return policy.Snapshot{}, nil, err
 	}

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"net"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -189,13 +187,8 @@ func (c Callers) validateTokens(at strictyaml.Place) {
 	case strings.HasPrefix(c.Audience, "https://github.com/"):
 		audience.Errorf("is that of tokens for which nobody said one; write this controld's own address, such as https://remuda.acme.com")
 	}
-	u, err := url.Parse(c.Issuer)
-	switch issuer := at.At("issuer"); {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "https" && u.Scheme != "http"):
-		issuer.Errorf("is not the URL of an issuer; write https://token.actions.githubusercontent.com or https://HOST/_services/token")
-	case u.Scheme == "http" && !isLoopback(net.JoinHostPort(u.Hostname(), "0")):
-		issuer.Errorf("would be asked for its keys in plaintext; write https")
-	}
+	baseURL(at.At("issuer"), c.Issuer, "the URL of an issuer; write https://token.actions.githubusercontent.com or https://HOST/_services/token",
+		"would be asked for its keys in plaintext")
 }
 
 func (c *Config) validateRule(at strictyaml.Place, r CallerRule) {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -37,6 +38,25 @@ func file(at strictyaml.Place, path string) {
 		at.Errorf("is missing; write an absolute path")
 	case !filepath.IsAbs(path) || strings.ContainsRune(path, 0):
 		at.Errorf("is %.80q; write an absolute path", path)
+	}
+}
+
+// fileIfAny checks the path of a file that may be left out.
+func fileIfAny(at strictyaml.Place, path string) {
+	if path != "" {
+		file(at, path)
+	}
+}
+
+// baseURL checks a URL of https, or of http on this machine. What says what it should be, and what to write;
+// plaintext says what is wrong with http to another machine, and allows it if it is empty.
+func baseURL(at strictyaml.Place, raw, what, plaintext string) {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "https" && u.Scheme != "http"):
+		at.Errorf("is not %s", what)
+	case u.Scheme == "http" && plaintext != "" && !isLoopback(net.JoinHostPort(u.Hostname(), "0")):
+		at.Errorf("%s; write https", plaintext)
 	}
 }
 

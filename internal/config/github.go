@@ -1,7 +1,6 @@
 package config
 
 import (
-	"net"
 	"net/url"
 	"regexp"
 
@@ -63,7 +62,7 @@ var (
 )
 
 func (g GitHub) validate(at strictyaml.Place) {
-	validateURL(at.At("url"), g.URL)
+	baseURL(at.At("url"), g.URL, "the base URL of an API; write https://api.github.com or https://HOST/api/v3", "would send the token in plaintext")
 	g.validateCA(at.At("ca_file"))
 	switch group := at.At("runner_group"); {
 	case g.RunnerGroup == "":
@@ -104,9 +103,7 @@ func (g GitHub) validateCredentials(at strictyaml.Place) {
 	if first == "" {
 		at.Errorf("has no token; write token_file with a path, token_env with the name of a variable, or apps")
 	}
-	if g.TokenFile != "" {
-		file(at.At("token_file"), g.TokenFile)
-	}
+	fileIfAny(at.At("token_file"), g.TokenFile)
 	variable(at.At("token_env"), g.TokenEnv, "GITHUB_TOKEN")
 	few(at.At("apps"), len(g.Apps))
 	seen := map[GitHubApp]bool{}
@@ -149,15 +146,5 @@ func (a GitHubApp) validate(at strictyaml.Place) {
 func variable(at strictyaml.Place, name, such string) {
 	if name != "" && !variableName.MatchString(name) {
 		at.Errorf("is not the name of an environment variable; write one such as %s", such)
-	}
-}
-
-func validateURL(at strictyaml.Place, raw string) {
-	u, err := url.Parse(raw)
-	switch {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "https" && u.Scheme != "http"):
-		at.Errorf("is not the base URL of an API; write https://api.github.com or https://HOST/api/v3")
-	case u.Scheme == "http" && !isLoopback(net.JoinHostPort(u.Hostname(), "0")):
-		at.Errorf("would send the token in plaintext; write https")
 	}
 }

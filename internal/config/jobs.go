@@ -38,6 +38,28 @@ func (j *Jobs) SetDefaults() {
 	j.InstanceTypes = []string{"c*", "m*", "r*"}
 }
 
+// Spec is what each host is asked for with.
+func (j *Jobs) Spec() lifecycle.Spec {
+	return lifecycle.Spec{ResourceClass: j.ResourceClass, UsageClass: j.UsageClass, InstanceTypes: j.InstanceTypes, AllowOnDemand: j.AllowOnDemandFallback}
+}
+
+// validateSpec checks what the hosts of a job pool or a warm pool are asked for with.
+func (c *Config) validateSpec(at strictyaml.Place, pool string, s lifecycle.Spec) {
+	if classes := c.PoolResourceClasses(pool); !slices.Contains(classes, s.ResourceClass) {
+		at.At("resource_class").Errorf("is %.80q, and not of this pool; write one of %s", s.ResourceClass, strings.Join(classes, ", "))
+	}
+	if classes := c.PoolUsageClasses(pool); !slices.Contains(classes, s.UsageClass) {
+		at.At("usage_class").Errorf("is %s, and not of this pool; write %s", s.UsageClass, classes[0])
+	}
+	if s.AllowOnDemand && s.UsageClass != lifecycle.UsageSpot {
+		at.At("allow_on_demand_fallback").Errorf("means nothing with usage_class: %s; leave it out", s.UsageClass)
+	}
+	words(at.At("instance_types"), s.InstanceTypes, instancePattern, "a pattern such as c6i.* or c*")
+	if len(s.InstanceTypes) == 0 {
+		at.At("instance_types").Errorf("is empty; write at least one pattern such as c*, or leave it out")
+	}
+}
+
 const (
 	defaultResourceClass = "large"
 	// maxJobHosts is how many hosts a job pool may have: its turns are one row.
@@ -81,19 +103,7 @@ func (c *Config) validateJobs(root strictyaml.Place) {
 
 func (c *Config) validateJobPool(at strictyaml.Place, pool string, j *Jobs) {
 	validateJobLabels(at.At("labels"), j.Labels)
-	if classes := c.PoolResourceClasses(pool); !slices.Contains(classes, j.ResourceClass) {
-		at.At("resource_class").Errorf("is %.80q, and not of this pool; write one of %s", j.ResourceClass, strings.Join(classes, ", "))
-	}
-	if classes := c.PoolUsageClasses(pool); !slices.Contains(classes, j.UsageClass) {
-		at.At("usage_class").Errorf("is %s, and not of this pool; write %s", j.UsageClass, classes[0])
-	}
-	if j.AllowOnDemandFallback && j.UsageClass != lifecycle.UsageSpot {
-		at.At("allow_on_demand_fallback").Errorf("means nothing with usage_class: %s; leave it out", j.UsageClass)
-	}
-	words(at.At("instance_types"), j.InstanceTypes, instancePattern, "a pattern such as c6i.* or c*")
-	if len(j.InstanceTypes) == 0 {
-		at.At("instance_types").Errorf("is empty; write at least one pattern such as c*, or leave it out")
-	}
+	c.validateSpec(at, pool, j.Spec())
 	number(at.At("maximum"), j.Maximum, 1, maxJobHosts)
 	number(at.At("minimum"), j.Minimum, 0, maxJobHosts)
 	if j.Minimum > j.Maximum {

@@ -125,9 +125,7 @@ func (g GRPC) validate(at strictyaml.Place) {
 	}
 	file(at.At("tls", "cert_file"), g.TLS.CertFile)
 	file(at.At("tls", "key_file"), g.TLS.KeyFile)
-	if g.TLS.ClientCAFile != "" {
-		file(at.At("tls", "client_ca_file"), g.TLS.ClientCAFile)
-	}
+	fileIfAny(at.At("tls", "client_ca_file"), g.TLS.ClientCAFile)
 }
 
 func (p Process) validate(at strictyaml.Place) {
@@ -196,12 +194,8 @@ func (c *Config) validatePool(at strictyaml.Place, name string) {
 	if p.RerunInterrupted && c.Webhooks == nil {
 		at.At("rerun_interrupted").Errorf("means nothing without webhooks, which tell that a run has failed; add the webhooks section or leave it out")
 	}
-	if p.PreRunner != "" {
-		file(at.At("pre_runner"), p.PreRunner)
-	}
-	if p.PostRelease != "" {
-		file(at.At("post_release"), p.PostRelease)
-	}
+	fileIfAny(at.At("pre_runner"), p.PreRunner)
+	fileIfAny(at.At("post_release"), p.PostRelease)
 	if p.JobsReadMetadata && c.Backend() == BackendLocal {
 		at.At("jobs_read_metadata").Errorf("is for hosts in EC2, and there is no aws section; leave it out")
 	}

@@ -2,8 +2,6 @@ package config
 
 import (
 	"maps"
-	"net"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -182,28 +180,21 @@ func (s Service) validate(at strictyaml.Place) {
 			}
 		}
 	}
-	if s.WorkerTokenFile != "" {
-		file(at.At("worker_token_file"), s.WorkerTokenFile)
-	}
-	if s.NudgeTokenFile != "" {
-		file(at.At("nudge_token_file"), s.NudgeTokenFile)
-	}
+	fileIfAny(at.At("worker_token_file"), s.WorkerTokenFile)
+	fileIfAny(at.At("nudge_token_file"), s.NudgeTokenFile)
 	words(at.At("labels"), s.Labels, jobLabel, "a label of 1 to 64 of a-z A-Z 0-9 . _ -")
 }
 
 func (p PostgREST) validate(at strictyaml.Place) {
-	switch u, err := url.Parse(p.URL); {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "https" && u.Scheme != "http"):
-		at.At("url").Errorf("is not the base URL of an API; write one such as https://db.acme.com/rest/v1")
-	case u.Scheme == "http" && p.TokenFile != "" && !isLoopback(net.JoinHostPort(u.Hostname(), "0")):
-		at.At("url").Errorf("would send the token in plaintext; write https")
+	secret := ""
+	if p.TokenFile != "" {
+		secret = "would send the token in plaintext"
 	}
+	baseURL(at.At("url"), p.URL, "the base URL of an API; write one such as https://db.acme.com/rest/v1", secret)
 	for key, table := range map[string]string{"queued": p.Queued, "busy": p.Busy} {
 		if !restTable.MatchString(table) {
 			at.At(key).Errorf("is %.80q; write a table and its filter, such as jobs?status=eq.queued", table)
 		}
 	}
-	if p.TokenFile != "" {
-		file(at.At("token_file"), p.TokenFile)
-	}
+	fileIfAny(at.At("token_file"), p.TokenFile)
 }

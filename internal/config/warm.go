@@ -1,8 +1,6 @@
 package config
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
@@ -52,6 +50,11 @@ func (w *Warm) SetDefaults() {
 // SetDefaults are those of a schedule that has its cron alone.
 func (p *WarmPeriod) SetDefaults() { p.TimeZone = "UTC" }
 
+// Spec is what each host is launched with.
+func (w *Warm) Spec() lifecycle.Spec {
+	return lifecycle.Spec{ResourceClass: w.ResourceClass, UsageClass: w.UsageClass, InstanceTypes: w.InstanceTypes, AllowOnDemand: w.AllowOnDemandFallback}
+}
+
 // Bounds of a warm pool: its hosts are listed in one row.
 const (
 	maxWarmHosts = 1000
@@ -67,19 +70,7 @@ func (c *Config) validateWarm(at strictyaml.Place, pool string) {
 		return
 	}
 	at = at.At("warm")
-	if classes := c.PoolResourceClasses(pool); !slices.Contains(classes, w.ResourceClass) {
-		at.At("resource_class").Errorf("is %.80q, and not of this pool; write one of %s", w.ResourceClass, strings.Join(classes, ", "))
-	}
-	if classes := c.PoolUsageClasses(pool); !slices.Contains(classes, w.UsageClass) {
-		at.At("usage_class").Errorf("is %s, and not of this pool; write %s", w.UsageClass, classes[0])
-	}
-	if w.AllowOnDemandFallback && w.UsageClass != lifecycle.UsageSpot {
-		at.At("allow_on_demand_fallback").Errorf("means nothing with usage_class: %s; leave it out", w.UsageClass)
-	}
-	words(at.At("instance_types"), w.InstanceTypes, instancePattern, "a pattern such as c6i.* or c*")
-	if len(w.InstanceTypes) == 0 {
-		at.At("instance_types").Errorf("is empty; write at least one pattern such as c*, or leave it out")
-	}
+	c.validateSpec(at, pool, w.Spec())
 	w.validateCount(at.At("minimum_idle"), w.MinimumIdle, p.Maximum)
 	w.validateTimes(at, c.Timeouts.Creation, p.MaxAge)
 	few(at.At("schedules"), len(w.Schedules))

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/remuda-ci/remuda/internal/local"
+	"github.com/remuda-ci/remuda/internal/retry"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -199,7 +200,7 @@ func (d *demo) expire(ctx context.Context, hosts int) error {
 		}
 	}
 	d.say("\n%d hosts are idle; the last of them expires in %s ...", len(listed.GetInstances()), seconds(time.Until(last)))
-	if err := pause(ctx, time.Until(last)+100*time.Millisecond); err != nil {
+	if err := retry.Sleep(ctx, time.Until(last)+100*time.Millisecond); err != nil {
 		return err
 	}
 	refreshed, err := d.system.Fleet.Refresh(ctx, &remudav1.RefreshRequest{})
@@ -233,7 +234,7 @@ func (d *demo) nothingLeft(ctx context.Context) error {
 			d.say("  no host process and no registration is left")
 			return nil
 		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
+		if err := retry.Sleep(ctx, 200*time.Millisecond); err != nil {
 			return fmt.Errorf("%w; left over: %d registrations, processes %v", err, len(runners), processes)
 		}
 	}
@@ -246,15 +247,6 @@ func (d *demo) nothingRuns() error {
 		err = fmt.Errorf("left over after the end: %v", processes)
 	}
 	return err
-}
-
-func pause(ctx context.Context, t time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(t):
-		return nil
-	}
 }
 
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }

@@ -21,7 +21,7 @@ const (
 	// CountEvery is the least time between two counts: each reads every host.
 	// Collectors scrape about as often. A replica that is not scraped never counts.
 	CountEvery = 30 * time.Second
-	// countTimeout is less than collectors wait for an answer (10 s).
+	// countTimeout bounds each count. It is less than collectors wait for an answer (10 s).
 	countTimeout = 5 * time.Second
 	// pageSize is how many rows are read at once.
 	pageSize = 1000
@@ -52,10 +52,11 @@ func (g *HostGauges) Before(next http.Handler) http.Handler {
 			g.Metrics.SetBudget(b.Credential, b.Remaining)
 		}
 		if g.due(time.Now()) {
-			g.countHosts(r.Context())
-			g.countJobs(r.Context())
-			g.countServices(r.Context())
-			g.readHold(r.Context())
+			for _, count := range []func(context.Context){g.countHosts, g.countJobs, g.countServices, g.readHold} {
+				ctx, cancel := context.WithTimeout(r.Context(), countTimeout)
+				count(ctx)
+				cancel()
+			}
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -74,8 +75,6 @@ func (g *HostGauges) due(now time.Time) bool {
 
 // countHosts leaves the last counts in place when the store cannot be read.
 func (g *HostGauges) countHosts(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, countTimeout)
-	defer cancel()
 	counts := map[telemetry.HostsOf]int{}
 	living := lifecycle.Filter{States: slices.DeleteFunc(slices.Clone(lifecycle.States),
 		func(s lifecycle.State) bool { return s == lifecycle.StateTerminated })}
@@ -98,8 +97,6 @@ func (g *HostGauges) countHosts(ctx context.Context) {
 // countServices sets the gauges of services. The tasks of a scaled service are those of its
 // last check; only its workers are counted now.
 func (g *HostGauges) countServices(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, countTimeout)
-	defer cancel()
 	counts := map[string]telemetry.ServiceCounts{}
 	for page := (lifecycle.PageOf{Limit: pageSize}); ; {
 		services, err := g.Services(ctx, page)
@@ -131,8 +128,6 @@ func serviceCounts(s services.Status) telemetry.ServiceCounts {
 
 // readHold sets the gauge of the hold on the whole fleet.
 func (g *HostGauges) readHold(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, countTimeout)
-	defer cancel()
 	hold, err := g.Guards.FleetHold(ctx)
 	if err != nil {
 		g.Log.Warn("fleet hold not read", logkey.Error, err)
@@ -147,8 +142,6 @@ const maxWaiting = 2000
 
 // countJobs counts the waiting jobs and the open slots of the job pools.
 func (g *HostGauges) countJobs(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, countTimeout)
-	defer cancel()
 	for _, pool := range g.Pools {
 		slots, err := g.Jobs.SlotTable(ctx, pool)
 		if err != nil {
