@@ -261,12 +261,13 @@ func TestMachineThatIsNotInEC2(t *testing.T) {
 // A host that is told its identity asks nobody for it.
 func TestConfiguredIdentity(t *testing.T) {
 	t.Parallel()
+	id := anyID()
 	i := newInstance(t, func(c map[string]any) {
 		c["store"] = map[string]any{"dynamodb": map[string]any{"region": region, "prefix": "acme"}}
 		delete(c, "host_file")
 		delete(c, "power_off")
-	}, func(c map[string]any) { c["instance_id"], c["host_key"] = "i-told", "ROLE:i-told" })
-	i.id, i.key = "i-told", "ROLE:i-told"
+	}, func(c map[string]any) { c["instance_id"], c["host_key"] = id, "ROLE:"+id })
+	i.id, i.key = id, "ROLE:"+id
 	i.env = i.aws.Environ()
 	i.start()
 	i.ready("101")
@@ -290,7 +291,7 @@ func inDynamoDB(key, value string) func(config map[string]any) {
 
 func TestHostThatIsToldNoRegion(t *testing.T) {
 	t.Parallel()
-	m := emptyMachine(t, "i-told")
+	m := emptyMachine(t, anyID())
 	m.configure(map[string]any{"instance_id": m.id, "store": map[string]any{"dynamodb": map[string]any{}}}, nil)
 	m.env = []string{"AWS_REGION=", "AWS_DEFAULT_REGION=", "AWS_PROFILE=", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null"}
 	m.start()

@@ -41,6 +41,8 @@ func TestMain(m *testing.M) {
 const (
 	repository = "acme/app"
 	patience   = 3 * time.Minute // for processes on a machine that is busy
+	// longestLook is the pause between two looks at something that takes long.
+	longestLook = 100 * time.Millisecond
 )
 
 // machine is one host with its agentd, the store and the stand-in.
@@ -68,7 +70,7 @@ type rows interface {
 // newMachine is one of a launcher, with a database file.
 func newMachine(t *testing.T, edits ...func(config map[string]any)) *machine {
 	t.Helper()
-	m := emptyMachine(t, "i-"+strings.ToLower(rand.Text()[:17]))
+	m := emptyMachine(t, anyID())
 	file, err := db.Open(m.path("remuda.db"), db.Options{})
 	check(t, err)
 	t.Cleanup(func() { check(t, file.Close()) })
@@ -78,6 +80,10 @@ func newMachine(t *testing.T, edits ...func(config map[string]any)) *machine {
 	}, edits)
 	return m
 }
+
+// anyID is an instance id that no other machine has, in this test binary or another
+// one: machine.end kills all processes that are marked with the id.
+func anyID() string { return "i-" + strings.ToLower(rand.Text()[:17]) }
 
 // emptyMachine has no store and no configuration yet.
 func emptyMachine(t *testing.T, id string) *machine {
@@ -204,13 +210,16 @@ func (m *machine) processes() []int {
 	return pids
 }
 
-// eventually waits until f is true.
+// eventually waits until f is true. It asks less often the longer that takes: f may
+// ask an emulator, which needs more processor time for the answer than the test.
 func (m *machine) eventually(what string, f func() bool) {
 	m.t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	pause := 5 * time.Millisecond
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(pause) {
 		if f() {
 			return
 		}
+		pause = min(pause*9/8, longestLook)
 	}
 	m.t.Fatalf("not within %s: %s", patience, what)
 }
