@@ -20,27 +20,23 @@ type caller struct {
 const secretKey = "secret"
 
 // prober asks whether an emulator is ready.
-var prober = newCaller(0)
+var prober = caller{account: account(0), accessKey: accessKey(0)}
 
-// The callers of a test binary are numbered from firstCaller, which is drawn by
-// lot: test binaries that run side by side may share their emulators.
+// The accounts of a test binary are numbered from firstAccount, which is drawn by
+// lot: test binaries that run side by side may share their moto.
 const (
-	callersOfOne = 10_000
-	blocks       = 80_000_000
+	accountsOfOne = 10_000
+	blocks        = 80_000_000
 )
 
-var firstCaller = callersOfOne * (1 + rand.IntN(blocks))
+var firstAccount = accountsOfOne * (1 + rand.IntN(blocks))
 
-func newCaller(n int) caller {
-	return caller{
-		account: fmt.Sprintf("%012d", 100_000_000_000+n),
-		// DynamoDB Local takes letters and digits, AWS's own keys have 20.
-		accessKey: fmt.Sprintf("AKIATEST%012d", n),
-	}
-}
+func account(n int) string { return fmt.Sprintf("%012d", 100_000_000_000+n) }
 
-func (c caller) credentials() sdk.CredentialsProvider {
-	return credentials.NewStaticCredentialsProvider(c.accessKey, secretKey, "")
+func (c caller) credentials() sdk.CredentialsProvider { return credentialsOf(c.accessKey) }
+
+func credentialsOf(accessKey string) sdk.CredentialsProvider {
+	return credentials.NewStaticCredentialsProvider(accessKey, secretKey, "")
 }
 
 var callers struct {
@@ -49,24 +45,33 @@ var callers struct {
 	tests map[testing.TB]caller
 }
 
-// callerOf is the caller of a test: another one for each test and each time
-// that it is run, since the emulators outlive it.
+// callerOf is the caller of a test. Its account is another one for each test and
+// each time that it is run, since moto outlives it; its access key is that of no
+// other test that runs at the moment, and has an empty database.
 func callerOf(t testing.TB) caller {
+	t.Helper()
 	callers.mu.Lock()
 	defer callers.mu.Unlock()
 	if c, ok := callers.tests[t]; ok {
 		return c
 	}
+	key, err := takeAccessKey()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if callers.tests == nil {
 		callers.tests = map[testing.TB]caller{}
 	}
 	callers.last++
-	c := newCaller(firstCaller + callers.last)
+	c := caller{account: account(firstAccount + callers.last), accessKey: key}
 	callers.tests[t] = c
 	t.Cleanup(func() {
 		callers.mu.Lock()
-		defer callers.mu.Unlock()
 		delete(callers.tests, t)
+		callers.mu.Unlock()
+		if err := giveAccessKeyBack(key); err != nil {
+			t.Error(err)
+		}
 	})
 	return c
 }

@@ -11,6 +11,7 @@
 //     subtest has another one, unless it uses the configuration of its parent.
 //   - What moto keeps for the whole process, such as its transitions of
 //     states, is for a test that owns its moto: NewMoto.
-//   - Worlds stay until the emulators end. Machines and rows of a test that
-//     is over disturb no other test.
+//   - Machines and queues stay until moto ends, and disturb no other test. When
+//     a test is over, its tables are deleted, and a later test gets its access
+//     key: a database costs DynamoDB Local something even if it is idle.
 package awstest

@@ -11,10 +11,13 @@ import (
 )
 
 // DynamoDB is the endpoint of a DynamoDB Local, such as http://127.0.0.1:40000:
-// this test binary's own, unless one was handed over.
+// that of the whole run in make test, this test binary's own otherwise.
 func DynamoDB(t testing.TB) string {
 	t.Helper()
 	endpoint, err := sharedDynamoDB()
+	if err == nil {
+		err = useDynamoDB()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,13 @@
 package awstest
 
 import (
-	"fmt"
+	"os"
 	"sync"
 	"syscall"
 )
 
 // The variables that hand over an emulator which runs already: its endpoint, such as
-// http://127.0.0.1:40000. make test hands over moto.
+// http://127.0.0.1:40000. make test hands over both.
 const (
 	dynamodbVariable = "REMUDA_TEST_DYNAMODB"
 	motoVariable     = "REMUDA_TEST_MOTO"
@@ -28,14 +28,27 @@ func sharedBy(variable string, e emulator) func() (string, error) {
 	})
 }
 
-// Start starts moto for several test binaries, until stop is called or this process ends, and returns the
-// variable that hands it over. DynamoDB Local is not shared: it keeps a database with nine threads for each
-// account for as long as it runs, and with the 500 accounts of a whole run they took 13 minutes of processor
-// time. Both emulators together took 4 when each test binary started its own.
+// Start starts the emulators for several test binaries, until stop is called or this
+// process ends, and returns the variables that hand them over.
 func Start() (environ []string, stop func(), err error) {
-	endpoint, stop, err := moto.start()
+	keys, err := os.MkdirTemp("", "remuda-test-keys-")
 	if err != nil {
-		return nil, nil, fmt.Errorf("start moto: %w", err)
+		return nil, nil, err
 	}
-	return []string{motoVariable + "=" + endpoint}, stop, nil
+	environ = []string{keysVariable + "=" + keys}
+	stops := []func(){func() { _ = os.RemoveAll(keys) }} // a leftover in the temporary directory is harmless
+	stop = func() {
+		for _, f := range stops {
+			f()
+		}
+	}
+	for variable, e := range map[string]emulator{dynamodbVariable: dynamodbLocal, motoVariable: moto} {
+		endpoint, end, err := e.start()
+		if err != nil {
+			stop()
+			return nil, nil, err
+		}
+		environ, stops = append(environ, variable+"="+endpoint), append(stops, end)
+	}
+	return environ, stop, nil
 }

@@ -1,0 +1,156 @@
+package awstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// accessKeys are those of the tests that run at the moment. DynamoDB Local keeps a
+// database for each access key as long as it runs, with nine threads, which take
+// 3 ms of processor time a second. So the next test gets the access key, and
+// the emptied database, of one that is over.
+var accessKeys struct {
+	mu   sync.Mutex
+	last int
+	// free are the access keys of tests that are over; their databases are empty.
+	free []string
+	// used: this test binary uses DynamoDB Local, so the databases must be emptied.
+	used bool
+	// locks of access keys that no other test binary may use; each stays open.
+	locks map[string]*os.File
+}
+
+// keysVariable hands over the directory with the locks of access keys, with
+// dynamodbVariable: test binaries that share DynamoDB Local share no database.
+const keysVariable = "REMUDA_TEST_DYNAMODB_KEYS"
+
+// takeAccessKey is an access key that no other test uses at the moment.
+func takeAccessKey() (string, error) {
+	accessKeys.mu.Lock()
+	defer accessKeys.mu.Unlock()
+	if n := len(accessKeys.free); n > 0 {
+		key := accessKeys.free[n-1]
+		accessKeys.free = accessKeys.free[:n-1]
+		return key, nil
+	}
+	for {
+		accessKeys.last++
+		key := accessKey(accessKeys.last)
+		locked, err := lock(key)
+		if err != nil {
+			return "", err
+		}
+		if !locked {
+			continue
+		}
+		// Another test binary may have ended without emptying it.
+		if accessKeys.used && len(accessKeys.locks) > 0 {
+			return key, empty(key)
+		}
+		return key, nil
+	}
+}
+
+// giveAccessKeyBack is called when no request of the test is under way any longer.
+func giveAccessKeyBack(key string) error {
+	accessKeys.mu.Lock()
+	used := accessKeys.used
+	accessKeys.mu.Unlock()
+	if used {
+		if err := empty(key); err != nil {
+			return err // and the key is not used again
+		}
+	}
+	accessKeys.mu.Lock()
+	defer accessKeys.mu.Unlock()
+	accessKeys.free = append(accessKeys.free, key)
+	return nil
+}
+
+// lock locks an access key until this process ends. It reports false if another
+// test binary has it.
+func lock(key string) (bool, error) {
+	dir, shared := syscall.Getenv(keysVariable)
+	if !shared || dir == "" {
+		return true, nil
+	}
+	file, err := os.OpenFile(filepath.Join(dir, key), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return false, fmt.Errorf("lock an access key: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		file.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return false, nil
+		}
+		return false, fmt.Errorf("lock the access key %s: %w", key, err)
+	}
+	if accessKeys.locks == nil {
+		accessKeys.locks = map[string]*os.File{}
+	}
+	accessKeys.locks[key] = file
+	return true, nil
+}
+
+// useDynamoDB notes that this test binary uses DynamoDB Local from now on. It empties
+// the databases of the access keys that were taken before.
+func useDynamoDB() error {
+	accessKeys.mu.Lock()
+	defer accessKeys.mu.Unlock()
+	if accessKeys.used {
+		return nil
+	}
+	for key := range accessKeys.locks {
+		if err := empty(key); err != nil {
+			return err
+		}
+	}
+	accessKeys.used = true
+	return nil
+}
+
+// emptyTimeout is for a machine that is busy.
+const emptyTimeout = time.Minute
+
+// empty deletes all tables of a database.
+func empty(key string) error {
+	endpoint, err := sharedDynamoDB()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), emptyTimeout)
+	defer cancel()
+	client := dynamodb.New(dynamodb.Options{Region: region, BaseEndpoint: &endpoint, Credentials: credentialsOf(key)})
+	for {
+		listed, err := client.ListTables(ctx, nil)
+		if err != nil {
+			return fmt.Errorf("empty a database: %w", err)
+		}
+		if len(listed.TableNames) == 0 {
+			return nil
+		}
+		for _, table := range listed.TableNames {
+			_, err := client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &table})
+			// An index of it may be under construction for a moment.
+			if busy := new(types.ResourceInUseException); errors.As(err, &busy) {
+				time.Sleep(lookEvery)
+			} else if gone := new(types.ResourceNotFoundException); err != nil && !errors.As(err, &gone) {
+				return fmt.Errorf("empty a database: %w", err)
+			}
+		}
+	}
+}
+
+// accessKey is made of letters and digits, as DynamoDB Local wants them; AWS's own
+// keys have 20.
+func accessKey(n int) string { return "AKIATEST" + fmt.Sprintf("%012s", strconv.Itoa(n)) }
