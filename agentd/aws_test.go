@@ -28,7 +28,7 @@ func TestLifeOfAnInstance(t *testing.T) {
 		t.Errorf("job of run 101: %s\n%s", j.Conclusion, j.Log)
 	}
 	i.release()
-	if p := i.signalled(lifecycle.SignalRemoveRegOK); p.HostKey != i.roleID+":"+i.id {
+	if p := i.signaled(lifecycle.SignalRemoveRegOK); p.HostKey != i.roleID+":"+i.id {
 		t.Errorf("the report is of %s", p.HostKey)
 	}
 	i.apply(lifecycle.ActionTerminate, false)
@@ -56,7 +56,7 @@ func TestLifeOfAnInstance(t *testing.T) {
 	if n := i.metadata.V1Calls(); n != 0 {
 		t.Errorf("asked the metadata %d times without a token", n)
 	}
-	// A date has whole seconds: the clocks are the same all the same.
+	// A date has whole seconds: the clocks still agree.
 	if strings.Contains(i.log(), "clock corrected") {
 		t.Error("the clock was corrected by that of this same machine")
 	}
@@ -67,7 +67,7 @@ func TestInterruptionNoticeIsReported(t *testing.T) {
 	i := newInstance(t)
 	i.start()
 	i.create("101")
-	i.signalled(lifecycle.SignalRegOK)
+	i.signaled(lifecycle.SignalRegOK)
 	if p := i.report(); !p.InterruptionAt.IsZero() {
 		t.Errorf("interruption at %s without a notice", p.InterruptionAt)
 	}
@@ -76,14 +76,14 @@ func TestInterruptionNoticeIsReported(t *testing.T) {
 	i.eventually("the notice is reported", func() bool { return i.report().InterruptionAt.Equal(at) })
 }
 
-// Nobody would take an on-demand instance, so nobody is asked.
+// EC2 does not take on-demand instances back, so the agent does not ask.
 func TestOnDemandInstanceLooksForNoNotice(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t)
 	i.metadata.Change(func(m *imdstest.Machine) { m.Lifecycle = "on-demand" })
 	i.start()
 	i.create("101")
-	i.signalled(lifecycle.SignalRegOK)
+	i.signaled(lifecycle.SignalRegOK)
 	for _, c := range i.metadata.Calls() {
 		if strings.Contains(c.Path, "/spot/") {
 			t.Errorf("asked for %s", c.Path)
@@ -121,16 +121,16 @@ func TestLateInstance(t *testing.T) {
 	i.metadata.Heal()
 	i.eventually("STS is asked", func() bool { return i.calls()["sts:GetCallerIdentity"] > 0 })
 	i.aws.Heal()
-	i.signalled(lifecycle.SignalRegOK)
+	i.signaled(lifecycle.SignalRegOK)
 }
 
-// An agent that starts while nobody says who it is leaves the job alone.
+// An agent that starts without an identity leaves the job alone.
 func TestJobOutlivesALostIdentity(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, func(c map[string]any) { c["boot_timeout"] = "1s" })
 	i.create("101")
 	i.start()
-	i.signalled(lifecycle.SignalRegOK)
+	i.signaled(lifecycle.SignalRegOK)
 	i.apply(lifecycle.ActionReady, false)
 	open := i.jobBehind()
 	i.aws.Inject(awstest.Fault{Service: "sts", Kind: awstest.InternalError})
@@ -164,8 +164,8 @@ func TestEndThatEC2Refuses(t *testing.T) {
 	i.logs("allow the action ec2:TerminateInstances")
 }
 
-// What makes a host useless for now is said at once, with what to do, and ends
-// it when its boot has taken too long: it costs money for nobody.
+// What makes a host useless for now is reported at once, with advice, and ends
+// the host when its boot takes too long: it costs money and does no work.
 func TestHostWithoutItsRecord(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -210,7 +210,7 @@ func TestHostWithoutItsRecord(t *testing.T) {
 	}
 }
 
-// What no waiting can mend ends agentd for good.
+// A problem that waiting cannot solve ends agentd permanently.
 func TestInstanceThatIsSomebodyElse(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -258,7 +258,7 @@ func TestMachineThatIsNotInEC2(t *testing.T) {
 	}
 }
 
-// A host that is told its identity asks nobody for it.
+// A host with a configured identity asks neither the metadata nor STS for it.
 func TestConfiguredIdentity(t *testing.T) {
 	t.Parallel()
 	id := anyID()

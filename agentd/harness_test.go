@@ -91,8 +91,8 @@ func emptyMachine(t *testing.T, id string) *machine {
 	m := &machine{t: t, id: id, key: id, dir: t.TempDir(), policy: lifecycle.DefaultPolicy()}
 	self, err := os.Executable()
 	check(t, err)
-	// A process that is being started meanwhile would hold the scripts open, and
-	// what is open for writing cannot be run.
+	// A process that starts at the same time would hold the scripts open, and
+	// a file that is open for writing cannot be run.
 	syscall.ForkLock.RLock()
 	err = runner.LayOut(filepath.Join(m.dir, "distribution"), self)
 	syscall.ForkLock.RUnlock()
@@ -194,7 +194,7 @@ func (m *machine) end() {
 	}
 }
 
-// processes are the living ones of the machine, but for agentd.
+// processes are the running ones of the machine, except agentd.
 func (m *machine) processes() []int {
 	entries, err := os.ReadDir("/proc")
 	check(m.t, err)
@@ -298,8 +298,8 @@ func (m *machine) claim(runID string) {
 	})
 }
 
-// signalled waits until the agent answers the record's assignment.
-func (m *machine) signalled(want lifecycle.Signal) lifecycle.Report {
+// signaled waits until the agent answers the record's assignment.
+func (m *machine) signaled(want lifecycle.Signal) lifecycle.Report {
 	m.t.Helper()
 	var p lifecycle.Report
 	assignment := m.record().Assignment
@@ -314,7 +314,7 @@ func (m *machine) signalled(want lifecycle.Signal) lifecycle.Report {
 func (m *machine) ready(runID string) {
 	m.t.Helper()
 	m.create(runID)
-	m.signalled(lifecycle.SignalRegOK)
+	m.signaled(lifecycle.SignalRegOK)
 	m.apply(lifecycle.ActionReady, false)
 }
 

@@ -51,7 +51,7 @@ func (m *machine) readyForJob(scope, label string) jitRunner {
 	m.create("job:7", func(r *lifecycle.Record) {
 		r.JobsOf, r.GitHubRunnerID, r.Registration = scope, j.id, m.jitRegistration(j)
 	})
-	m.signalled(lifecycle.SignalRegOK)
+	m.signaled(lifecycle.SignalRegOK)
 	m.apply(lifecycle.ActionReady, false)
 	return j
 }
@@ -124,7 +124,7 @@ func TestOneJobAndBack(t *testing.T) {
 		t.Error("the configuration is in the agent's log")
 	}
 	m.claim("102")
-	m.signalled(lifecycle.SignalRegOK)
+	m.signaled(lifecycle.SignalRegOK)
 	if diff := cmp.Diff([]string{lifecycle.RunnerName(3, m.id)}, m.runners()); diff != "" {
 		t.Errorf("registrations (-want +got):\n%s", diff)
 	}
@@ -191,21 +191,21 @@ func TestForeignJobOfAJobPool(t *testing.T) {
 		t.Error("a step of the foreign job ran")
 	}
 	m.decided(lifecycle.ActionRelease)
-	p := m.signalled(lifecycle.SignalRemoveRegFailed)
+	p := m.signaled(lifecycle.SignalRemoveRegFailed)
 	if p.Cause != lifecycle.CauseHost || !strings.Contains(p.Detail, "refused a job of run 999") {
 		t.Errorf("report %+v", p)
 	}
 }
 
 // A registration that is deleted on GitHub before a job came sends the host
-// back, with an agent that was killed meanwhile and the runner's files left.
+// back. Here the agent was killed in between and the runner's files are left.
 func TestRegistrationDeletedOnGitHub(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	j := m.readyForJob("acme", "small")
 	m.deleteRunner(j.id)
-	p := m.signalled(lifecycle.SignalRegFailed)
+	p := m.signaled(lifecycle.SignalRegFailed)
 	if p.Cause != lifecycle.CauseGitHub || !strings.Contains(p.Detail, "its registration is gone from GitHub") {
 		t.Errorf("report %+v", p)
 	}
@@ -229,7 +229,7 @@ func TestBadJITConfiguration(t *testing.T) {
 	m.create("job:7", func(r *lifecycle.Record) {
 		r.JobsOf, r.Registration = "acme", m.jitRegistration(jitRunner{secret: "no-such-s3cret"})
 	})
-	p := m.signalled(lifecycle.SignalRegFailed)
+	p := m.signaled(lifecycle.SignalRegFailed)
 	if p.Cause != lifecycle.CauseHost || !strings.Contains(p.Detail, "exit code 1") || strings.Contains(p.Detail, "s3cret") {
 		t.Errorf("report %+v", p)
 	}

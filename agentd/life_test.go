@@ -41,7 +41,7 @@ func TestLifeOfAHost(t *testing.T) {
 	m.eventually("the report counts the job", func() bool { p := m.report(); return p.Jobs == 1 && !p.Busy })
 
 	m.release()
-	m.signalled(lifecycle.SignalRemoveRegOK)
+	m.signaled(lifecycle.SignalRemoveRegOK)
 	if names := m.runners(); len(names) > 0 {
 		t.Errorf("registrations are left: %v", names)
 	}
@@ -51,7 +51,7 @@ func TestLifeOfAHost(t *testing.T) {
 	m.apply(lifecycle.ActionPool, false)
 
 	m.claim("102")
-	m.signalled(lifecycle.SignalRegOK)
+	m.signaled(lifecycle.SignalRegOK)
 	m.apply(lifecycle.ActionReady, false)
 	m.startRun("102", "${{ github.run_id }}", "ls -la . \"$HOME\"\n! ls left-by-101 \"$HOME/home-101\" 2>/dev/null")
 	if j := m.finished("102"); j.Conclusion != "success" {
@@ -80,7 +80,7 @@ func TestReleaseWhileBusy(t *testing.T) {
 		t.Errorf("report of a draining host: %+v", p)
 	}
 	check(t, os.WriteFile(gate, nil, 0o600))
-	m.signalled(lifecycle.SignalRemoveRegOK)
+	m.signaled(lifecycle.SignalRemoveRegOK)
 	if j := m.finished("101"); j.Conclusion != "success" {
 		t.Errorf("the job was not left to finish: %s\n%s", j.Conclusion, j.Log)
 	}
@@ -104,7 +104,7 @@ func TestForeignJobIsRefused(t *testing.T) {
 		t.Errorf("its own job: %s\n%s", j.Conclusion, j.Log)
 	}
 	m.release()
-	p := m.signalled(lifecycle.SignalRemoveRegFailed)
+	p := m.signaled(lifecycle.SignalRemoveRegFailed)
 	if p.Cause != lifecycle.CauseHost || !strings.Contains(p.Detail, "refused a job of run 999") {
 		t.Errorf("report: %+v", p)
 	}
@@ -133,5 +133,5 @@ func TestAgentKilledInTheMiddleOfAJob(t *testing.T) {
 	m.start()
 	m.eventually("no longer busy", func() bool { return !m.report().Busy })
 	m.release()
-	m.signalled(lifecycle.SignalRemoveRegOK)
+	m.signaled(lifecycle.SignalRemoveRegOK)
 }

@@ -58,7 +58,7 @@ func TestAgentKilledOverAndOver(t *testing.T) {
 	m.release()
 	m.eventually("the release is acknowledged", func() bool { return m.report().Assignment == 2 })
 	open()
-	m.signalled(lifecycle.SignalRemoveRegOK)
+	m.signaled(lifecycle.SignalRemoveRegOK)
 	close(stop)
 	<-stopped
 	if j := m.finished("101"); j.Conclusion != "success" {
@@ -112,13 +112,13 @@ func TestDamagedStateInTheMiddleOfAJob(t *testing.T) {
 		t.Errorf("job: %s\n%s", j.Conclusion, j.Log)
 	}
 	m.release()
-	m.signalled(lifecycle.SignalRemoveRegOK)
+	m.signaled(lifecycle.SignalRemoveRegOK)
 	if names := m.runners(); len(names) > 0 {
 		t.Errorf("registrations are left: %v", names)
 	}
 }
 
-// A state directory that cannot be written is told, and harms no job. It
+// A state directory that cannot be written is reported, and harms no job. It
 // cannot be cleaned up either, so the host is not used again.
 func TestReadOnlyState(t *testing.T) {
 	t.Parallel()
@@ -137,7 +137,7 @@ func TestReadOnlyState(t *testing.T) {
 		t.Errorf("job: %s\n%s", j.Conclusion, j.Log)
 	}
 	m.release()
-	p := m.signalled(lifecycle.SignalRemoveRegFailed)
+	p := m.signaled(lifecycle.SignalRemoveRegFailed)
 	if p.Cause != lifecycle.CauseHost || !strings.Contains(p.Detail, "allow jobs: ") {
 		t.Errorf("report: %+v", p)
 	}
@@ -173,7 +173,7 @@ func TestSecondAgent(t *testing.T) {
 	m := newMachine(t)
 	m.start()
 	m.create("101")
-	m.signalled(lifecycle.SignalRegOK)
+	m.signaled(lifecycle.SignalRegOK)
 	second := exec.Command(m.path("agentd"), "--config", m.path("agentd.yaml"))
 	out, err := second.CombinedOutput()
 	if second.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "another agentd works on this host") {
@@ -199,7 +199,7 @@ func TestPreRunnerScript(t *testing.T) {
 			m := newMachine(t, func(c map[string]any) { c["pre_runner"] = map[string]any{"script": script} })
 			m.start()
 			m.create("101")
-			p := m.signalled(test.want)
+			p := m.signaled(test.want)
 			if test.want == lifecycle.SignalFailed {
 				if p.Cause != lifecycle.CauseHost || !strings.Contains(p.Detail, "no network") {
 					t.Errorf("report: %+v", p)
@@ -208,10 +208,10 @@ func TestPreRunnerScript(t *testing.T) {
 			}
 			m.apply(lifecycle.ActionReady, false)
 			m.release()
-			m.signalled(lifecycle.SignalRemoveRegOK)
+			m.signaled(lifecycle.SignalRemoveRegOK)
 			m.apply(lifecycle.ActionPool, false)
 			m.claim("102")
-			m.signalled(lifecycle.SignalRegOK)
+			m.signaled(lifecycle.SignalRegOK)
 			if ran, err := os.ReadFile(m.path("host/ran")); err != nil || string(ran) != "ran\n" {
 				t.Errorf("the script ran not once in this boot: %q, %v", ran, err)
 			}
@@ -226,7 +226,7 @@ func TestRegistrationRefused(t *testing.T) {
 	m := newMachine(t)
 	m.start()
 	m.create("101", func(r *lifecycle.Record) { r.Registration.Secret = "a-token-that-is-not-one" })
-	p := m.signalled(lifecycle.SignalRegFailed)
+	p := m.signaled(lifecycle.SignalRegFailed)
 	if p.Cause != lifecycle.CauseHost || strings.Contains(p.Detail, "a-token-that-is-not-one") {
 		t.Errorf("report: %+v", p)
 	}
@@ -253,13 +253,13 @@ func TestSecretsStaySecret(t *testing.T) {
 	m.start()
 	m.create("101")
 	secrets := []string{m.record().Registration.Secret.Reveal()}
-	m.signalled(lifecycle.SignalRegOK)
+	m.signaled(lifecycle.SignalRegOK)
 	m.apply(lifecycle.ActionReady, false)
 	m.startRun("101", "${{ github.run_id }}", "env | sort\ncat /proc/[0-9]*/cmdline | tr '\\0' ' '")
 	j := m.finished("101")
 	m.release()
 	secrets = append(secrets, m.record().Registration.Secret.Reveal())
-	p := m.signalled(lifecycle.SignalRemoveRegOK)
+	p := m.signaled(lifecycle.SignalRemoveRegOK)
 	places := map[string]string{"the log of the job": j.Log, "the report": p.Detail}
 	for _, name := range []string{"host/arguments", "agentd.log", "host/logs/runner.log", "host/state/agent.json"} {
 		text, err := os.ReadFile(m.path(name))
@@ -296,7 +296,7 @@ func TestUnmarkedProcessOfTheSession(t *testing.T) {
 	alive := func() bool { a, err := os.ReadFile(args); return err == nil && strings.Contains(string(a), "sleep") }
 	m.eventually("what the script leaves is there", alive) // or nothing could be proven
 	m.release()
-	m.signalled(lifecycle.SignalRemoveRegOK)
+	m.signaled(lifecycle.SignalRemoveRegOK)
 	if alive() {
 		t.Error("a process of the session is left")
 	}

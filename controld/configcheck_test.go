@@ -26,8 +26,8 @@ func TestEveryExampleCanBeChecked(t *testing.T) {
 	}
 }
 
-// TestConfigCheckOfDev: what dev takes is checked as dev reads it, and without
-// --dev the way there is told.
+// TestConfigCheckOfDev: a file for dev is checked as dev reads it, and without
+// --dev the output names that flag.
 func TestConfigCheckOfDev(t *testing.T) {
 	file := "../examples/job-pool.yaml"
 	if got, hint := controld(t, "config", "check", file), file+": `controld dev` takes it, with what it has by itself: for that, check it with --dev\n"; got.code != exitFailure || !strings.HasSuffix(got.stdout, hint) {

@@ -32,7 +32,7 @@ func appKeyPEM(t *testing.T) string {
 }
 
 // TestGitHubIsReachedAsConfigured runs against an Enterprise Server with a
-// certificate of its own, at organisation scope and with an App.
+// certificate of its own, at organization scope and with an App.
 func TestGitHubIsReachedAsConfigured(t *testing.T) {
 	var calls []string
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

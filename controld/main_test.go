@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	testrun.System.Remove()
 	testrun.GRPCurl.Remove()
 	if binDir != "" {
-		_ = os.RemoveAll(binDir) // a leftover in the temporary directory harms nobody
+		_ = os.RemoveAll(binDir) // a leftover in the temporary directory does no harm
 	}
 	os.Exit(code)
 }

@@ -135,7 +135,7 @@ func (r *servicesRoom) desired(name string) int {
 	return int(out.Services[0].DesiredCount)
 }
 
-// await waits until ECS was told.
+// await waits until ECS has got the call.
 func (r *servicesRoom) await(name string, desired int, when string) {
 	r.t.Helper()
 	deadline := time.Now().Add(time.Minute)

@@ -67,8 +67,8 @@ func shellOf(t *testing.T, path, test string) string {
 	return block
 }
 
-// TestTokensOfServices: a check tells of the files that controld would not start
-// with, and both of the services whose workers nobody could tell apart.
+// TestTokensOfServices: a check reports the files that controld would not start
+// with, and both services whose workers share a token.
 func TestTokensOfServices(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
 	short, one := write(t, "short", "too-short\n"), write(t, "one", strings.Repeat("a", 32)+"\n")

@@ -155,7 +155,7 @@ var pure = []string{"internal/lifecycle", "internal/policy", "internal/services/
 // impure are the packages of the standard library that a pure room has no use for.
 var impure = []string{"context", "crypto/rand", "database/sql", "io/fs", "log", "log/slog", "math/rand", "math/rand/v2", "net", "net/http", "os", "os/exec", "syscall"}
 
-// goPackage is what go list tells of a package.
+// goPackage is what go list says about a package.
 type goPackage struct {
 	ImportPath                         string
 	Imports, TestImports, XTestImports []string

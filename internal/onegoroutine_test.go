@@ -48,7 +48,7 @@ func TestOneGoroutine(t *testing.T) {
 }
 
 // notOneGoroutine says which functions in the files call racepass.OneGoroutine and start
-// a goroutine, themselves or by what they call. Functions and methods are told apart by
+// a goroutine, themselves or by what they call. Functions and methods are distinguished by
 // their names alone, so it errs on the safe side.
 func notOneGoroutine(files []*ast.File) []string {
 	calls := map[string][]string{} // names that a function mentions

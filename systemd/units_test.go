@@ -222,7 +222,7 @@ func TestGuardMetadata(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			// A stand-in for nft keeps what it is told.
+			// A stand-in for nft keeps what it is given.
 			write(t, filepath.Join(dir, "nft"), "#!/bin/sh\n[ \"$2\" = - ] || exec <\"$2\"\ncat >"+dir+"/told\n", 0o755)
 			write(t, filepath.Join(dir, "rules"), "RULES", 0o644)
 			if test.file != "" {

@@ -96,7 +96,7 @@ func exited(code int, up time.Duration) edit {
 
 func restarts(n int) edit { return func(f *agent.Facts) { f.Memory.Restarts = n } }
 
-// disallowed is a observed after the hook was told of a release.
+// disallowed is a observed after the hook learned of a release.
 func disallowed(f *agent.Facts) { f.Observed.Allowed = agent.Allowed{} }
 
 // stopped is a observed after the listener was stopped.

@@ -46,7 +46,7 @@ func TestFailedScriptEndsTheHost(t *testing.T) {
 	}
 }
 
-// The store may be away: then nobody hears of it, and nobody else ends it.
+// The store may be away: then controld gets no report, and only the agent ends the host.
 func TestFailedScriptEndsTheHostWithoutTheStore(t *testing.T) {
 	inBubble(t, func(w *world) { scriptFails(w); w.hold = true }, func(b *bubble) {
 		b.after(time.Second)
@@ -58,8 +58,8 @@ func TestFailedScriptEndsTheHostWithoutTheStore(t *testing.T) {
 	})
 }
 
-// An agent that was away tells of the failure before it acts on it, and one
-// that is restarted again and again does not wait anew each time.
+// An agent that was away reports the failure before it acts on it, and one
+// that restarts repeatedly does not begin the wait again each time.
 func TestFailedScriptAndRestarts(t *testing.T) {
 	inBubble(t, scriptFails, func(b *bubble) {
 		b.observed.Prepared = agent.Progress{Phase: agent.PhaseFailed, At: b.now().Add(-time.Hour), Cause: lifecycle.CauseHost}
@@ -105,8 +105,8 @@ func TestPowerOffIsTriedAgain(t *testing.T) {
 	})
 }
 
-// An interruption is told in the step that sees it, and the listener is stopped
-// in it or the next.
+// An interruption is reported in the step that sees it, and the listener is stopped
+// in that step or the next.
 func TestInterruptionOfAnIdleRunner(t *testing.T) {
 	inBubble(t, serving, func(b *bubble) {
 		b.after(7300 * time.Millisecond)

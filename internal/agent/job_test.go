@@ -43,7 +43,7 @@ func TestJobScopedLife(t *testing.T) {
 	}
 }
 
-// The end of the one job is told in the very step that sees it: the next job
+// The end of the one job is reported in the step that sees it: the next job
 // waits for this host.
 func TestEndOfTheOneJobIsToldAtOnce(t *testing.T) {
 	w, a := jobHost(t)
@@ -129,7 +129,7 @@ func TestExpectedReleaseDoesNotHurryABrokenStore(t *testing.T) {
 	}
 }
 
-// A registration that is gone before a job came is told, so that the host goes
+// A registration that is gone before a job came is reported, so that the host goes
 // back. Neither its release nor a restarted agent waits for a remove token,
 // whatever the runner left on disk.
 func TestRegistrationGoneWithoutAJob(t *testing.T) {

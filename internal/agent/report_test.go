@@ -71,8 +71,7 @@ func TestDetailHidesTheLastToken(t *testing.T) {
 	}
 }
 
-// A disk that takes nothing, or a state that was damaged, is told and harms no
-// job.
+// A full disk, or a damaged state, is reported and harms no job.
 func TestUnusableState(t *testing.T) {
 	tests := map[string]struct {
 		disk disk

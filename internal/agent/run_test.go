@@ -175,7 +175,7 @@ func TestStoreAwayForTwoMinutes(t *testing.T) {
 	}
 }
 
-// A record that is gone for good ends the host, but no job.
+// A record that is permanently gone ends the host, but no job.
 func TestRecordGone(t *testing.T) {
 	tests := map[string]struct {
 		world func(w *world)

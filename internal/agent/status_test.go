@@ -170,8 +170,8 @@ func TestStatusIsSaidOnChangeOnly(t *testing.T) {
 	})
 }
 
-// The time that an interruption leaves is right within five seconds, and nobody
-// reads the store more often for it.
+// The time that an interruption leaves is right within five seconds, and the
+// agent does not read the store more often for it.
 func TestStatusOfAnInterruptionIsRight(t *testing.T) {
 	said(t, func(w *world) { resting(w); w.away = true; w.disk.memory = remembering(w) }, func(w *world, changed chan<- struct{}, lines *[]string) {
 		wait(w, 20*time.Second)

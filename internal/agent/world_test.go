@@ -11,8 +11,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// world is one host and its two rows. What the host is told to do is done by
-// the next Look. Every call to it may be the agent's last one (crashAt).
+// world is one host and its two rows. The next Look carries out the effects that
+// the host was given. Every call to it may be the agent's last one (crashAt).
 type world struct {
 	mu sync.Mutex
 

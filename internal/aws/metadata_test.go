@@ -41,7 +41,7 @@ func TestCredentialsOfTheInstanceProfile(t *testing.T) {
 	}
 }
 
-// The first version of the metadata service gives credentials to whoever makes
+// The first version of the metadata service gives credentials to anything that makes
 // a program on the machine fetch an address.
 func TestCredentialsAreNotAskedForWithoutAToken(t *testing.T) {
 	for _, status := range []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed} {

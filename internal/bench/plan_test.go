@@ -44,8 +44,8 @@ func plan(tb testing.TB, data []byte, hosts int) {
 	}
 }
 
-// BenchmarkPlan is a plan of 10,000 hosts. What it allocates is told as a
-// multiple of the file too.
+// BenchmarkPlan is a plan of 10,000 hosts. Its allocations are also reported as a
+// multiple of the file.
 func BenchmarkPlan(b *testing.B) {
 	const hosts = 10_000
 	data := snapshotOf(b, hosts)

@@ -12,7 +12,7 @@ const (
 	dueRecords  = 100
 )
 
-// BenchmarkDueSweep sweeps 100,000 live records of which 100 are due, and
+// BenchmarkDueSweep sweeps 100,000 live records, 100 of them due, and
 // fails if it reads more than what is due.
 func BenchmarkDueSweep(b *testing.B) {
 	w := newWorld(b)

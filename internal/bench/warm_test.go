@@ -40,7 +40,7 @@ func startSystem(b *testing.B) *local.System {
 		if err := s.Stop(); err != nil {
 			b.Error(err)
 		}
-		_ = log.Close() // nobody reads it any more
+		_ = log.Close() // it has no reader left
 	})
 	return s
 }

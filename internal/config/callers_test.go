@@ -16,7 +16,7 @@ import (
 // mutual is what operators need.
 const mutual = "grpc: {tls: {cert_file: /c, key_file: /k, client_ca_file: /a}}\n"
 
-// ruled is a rule for whom is given first, with more of it.
+// ruled is a rule for the repository that is given first, with more of it.
 func ruled(whom, more string) string {
 	return "callers: {audience: a, repositories: [{" + whom + more + "}]}\n"
 }

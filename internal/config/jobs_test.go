@@ -14,8 +14,8 @@ import (
 // signed is the section that job pools need.
 const signed = "webhooks: {secret_file: /s}\n"
 
-// organisation makes hosts the runners of an organisation.
-const organisation = "github: {token_env: X, scope: organisation}\n"
+// orgScope is the configuration under which hosts are runners of an organization.
+const orgScope = "github: {token_env: X, scope: organisation}\n"
 
 func TestAJobPoolIsRead(t *testing.T) {
 	c := parse(t, signed+`
@@ -54,7 +54,7 @@ pools:
 	}
 }
 
-// jobs is a job pool that is fine but for what is given.
+// jobs is a job pool that is fine except for what is given.
 func jobs(more string) string {
 	text := "pools: {small: {jobs: {" + more
 	for key, value := range map[string]string{"labels": "[a]", "maximum": "9", "repositories": "[acme/app]"} {
@@ -110,9 +110,9 @@ func TestRulesOfJobs(t *testing.T) {
 		{"a repository twice", signed + jobs("repositories: [acme/a, acme/a]"), `pools.small.jobs.repositories[1]: is here twice`},
 		{"minimum for two repositories", signed + jobs("minimum: 1, repositories: [acme/a, acme/b]"), `pools.small.jobs.minimum: needs repositories to be one, without a *`},
 		{"minimum for a pattern", signed + jobs("minimum: 1, repositories: [\"acme/*\"]"), `pools.small.jobs.minimum: needs repositories to be one, without a *`},
-		{"minimum for two owners", organisation + signed + strings.Replace(jobs("minimum: 1, repositories: [acme/a, other/a]"), "{jobs:", "{reuse: none, jobs:", 1), `pools.small.jobs.minimum: needs repositories to be of one owner`},
-		{"reuse in an organisation", organisation + signed + jobs("minimum: 0"), `3:9: pools.small.reuse: is same-repository, and the hosts of a job pool take jobs of any repository of the organisation (github.scope); write same-owner or none`},
-		{"written reuse in an organisation", organisation + signed + strings.Replace(jobs("minimum: 0"), "{jobs:", "{reuse: same-repository, jobs:", 1), `3:17: pools.small.reuse: is same-repository`},
+		{"minimum for two owners", orgScope + signed + strings.Replace(jobs("minimum: 1, repositories: [acme/a, other/a]"), "{jobs:", "{reuse: none, jobs:", 1), `pools.small.jobs.minimum: needs repositories to be of one owner`},
+		{"reuse in an organisation", orgScope + signed + jobs("minimum: 0"), `3:9: pools.small.reuse: is same-repository, and the hosts of a job pool take jobs of any repository of the organisation (github.scope); write same-owner or none`},
+		{"written reuse in an organisation", orgScope + signed + strings.Replace(jobs("minimum: 0"), "{jobs:", "{reuse: same-repository, jobs:", 1), `3:17: pools.small.reuse: is same-repository`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -139,9 +139,9 @@ func TestWhatJobPoolsMay(t *testing.T) {
 		"no minimum, many repositories":   token + signed + jobs("repositories: [\"acme/*\", other/app, \"acme/app-*\"]"),
 		"labels within another's":         token + signed + "pools: {a: {jobs: {labels: [x], maximum: 1, repositories: [a/b]}}, b: {jobs: {labels: [x, y], maximum: 1, repositories: [a/b]}}}",
 		"labels of different machines":    token + signed + "pools: {a: {jobs: {labels: [x, x64], maximum: 1, repositories: [a/b]}}, b: {jobs: {labels: [x, arm64], maximum: 1, repositories: [a/b]}}}",
-		"a minimum for an organisation":   organisation + signed + strings.Replace(jobs("minimum: 1, repositories: [\"acme/*\", ACME/app]"), "{jobs:", "{reuse: same-owner, jobs:", 1),
+		"a minimum for an organisation":   orgScope + signed + strings.Replace(jobs("minimum: 1, repositories: [\"acme/*\", ACME/app]"), "{jobs:", "{reuse: same-owner, jobs:", 1),
 		"a fallback from spot":            token + signed + jobs("usage_class: spot, allow_on_demand_fallback: true"),
-		"the organisation's other pools":  organisation + "pools: {x: {reuse: same-repository}}",
+		"the organisation's other pools":  orgScope + "pools: {x: {reuse: same-repository}}",
 		"a label that has a number in it": token + signed + jobs("labels: [ubuntu-24.04, 8core]"),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 )
 
-// All that is wrong with a period is told at once, each with its place.
+// Everything wrong with a period is reported at once, each with its place.
 func TestAllThatIsWrongWithAPeriod(t *testing.T) {
 	for place, text := range map[string]string{
 		"pools.x.warm.schedules[0]": `pools: {x: {warm: {schedules: [{cron: "61 * * * *", time_zone: Mars/Base}]}}}`,

@@ -10,7 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 )
 
-// service is a configuration with a service x of which more is written.
+// service is a configuration with a service x, and more about it.
 func service(more string) string {
 	return token + "services: {x: {region: eu-west-1, cluster: c, ecs_service: s" + more + "}}\n"
 }

@@ -112,7 +112,7 @@ func (w *world) live(ctx context.Context, s stay, key string, seed uint64) error
 	return nil
 }
 
-// still is a host to which nothing happens, and which is told to do nothing.
+// still is a host to which nothing happens, and which gets no order.
 type still struct {
 	t        testing.TB
 	observed agent.Observed

@@ -20,13 +20,13 @@ import (
 
 // poolJobs is what the jobs of job pools use.
 type poolJobs struct {
-	// told is one warm job, by what GitHub tells of it, in pools in which so many
-	// other hosts are at work.
+	// told is one warm job, by GitHub's webhooks, in pools in which this number of
+	// other hosts is at work.
 	told map[int][]told
 	// looks are due sweeps that find so many running job-scoped hosts due, without
 	// what one that finds nothing uses.
 	looks map[int]cost.Usage
-	// news is what the first such look at a host uses beside: it is told of.
+	// news is what the first such look at a host uses in addition, for its event.
 	news cost.Usage
 	rest []atRest
 }
@@ -49,7 +49,7 @@ var othersAtWork = []int{0, 19, 199, 999}
 
 func jobPoolName(n int) string { return fmt.Sprintf("jobs-%d", n) }
 
-// withJobPools gives a fleet some job pools, of which the first serves jobLabel.
+// withJobPools gives a fleet some job pools. The first serves jobLabel.
 func (w *world) withJobPools(h *hub, pools, maximum int) func(*fleet.Options) {
 	return func(o *fleet.Options) {
 		o.GitHub = h
@@ -155,8 +155,8 @@ func (w *world) runJob(h *hub, run string, id int64) (all []told) {
 	return all
 }
 
-// answerAfter is when the host does what it is told: between the first look of
-// whoever waits for it and the second.
+// answerAfter is when the host carries out its order: between the first and the second
+// look of the operation that waits for it.
 const answerAfter = 200 * time.Millisecond
 
 // hear takes a webhook and lets all that follows happen.

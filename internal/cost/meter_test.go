@@ -18,7 +18,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/cost"
 )
 
-// meter counts the requests as the product counts them, but for those that a
+// meter counts the requests as the product counts them, except those that a
 // busy emulator made necessary again, and asks DynamoDB for the units of each.
 type meter struct {
 	calls aws.Calls

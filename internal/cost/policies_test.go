@@ -78,7 +78,7 @@ func withWarm(n int) func(*fleet.Options) {
 	}
 }
 
-// idle are the host keys of those that serve nobody.
+// idle are the keys of the hosts that serve no run.
 func (w *world) idle() (keys []string) {
 	w.t.Helper()
 	idle := lifecycle.Filter{States: []lifecycle.State{lifecycle.StateIdle}}
@@ -127,7 +127,7 @@ func measureServices(t *testing.T) map[int]cost.Usage {
 		w.fleet = w.newFleet(w.compute, func(o *fleet.Options) {
 			o.Services = &services.Options{Store: w.store, Scaler: scaler, Services: all}
 		})
-		for range 2 { // the first look at each is told
+		for range 2 { // the first look at each writes an event
 			w.clock.set(w.clock.now().Add(serviceLook))
 			looks[n+1] = w.sweep(w.fleet.NewServiceSweep())
 		}

@@ -59,7 +59,7 @@ func (w *world) fillPool(from, to int) {
 	w.must(w.queue.Send(w.t.Context(), messages...))
 }
 
-// provision gets a run n hosts, of which so many are from the pool. They answer
+// provision gets a run n hosts, warm of them from the pool. They answer
 // from ready on.
 func (w *world) provision(run string, n, warm int, ready time.Time) {
 	w.t.Helper()

@@ -62,9 +62,9 @@ func (c *clock) set(at time.Time) {
 	c.at = at
 }
 
-// dated is an HTTP client that hears the clock's date in every answer. Where
-// bubbles are used no connection outlives its call: time stands still in a
-// bubble while somebody reads from one.
+// dated is an HTTP client that gets the clock's date in every answer. In
+// bubbles, no connection outlives its call: time stands still in a
+// bubble while a goroutine reads from one.
 type dated struct {
 	sdk.HTTPClient
 	clock *clock

@@ -56,7 +56,7 @@ func (s *stage) gated(runID string) (open func()) {
 func TestFullDiskOfAHost(t *testing.T) {
 	t.Parallel()
 	onSmallDisk(t, func(d *smallDisk) {
-		if d.limited { // which holds for the store as well, and so nobody would hear of it
+		if d.limited { // which holds for the store as well, so no report would get out
 			d.t.Log("NOT PROVEN HERE, since nothing may be mounted: the full disk of a host; agentd's TestReadOnlyState comes next to it")
 			return
 		}

@@ -71,13 +71,13 @@ func onSmallDisk(t *testing.T, test func(d *smallDisk)) {
 	}
 }
 
-// namespace is a way to a mount that nobody else sees.
+// namespace is a way to a mount that no other process sees.
 type namespace struct {
 	flags uintptr
 }
 
-// namespaces are the ways in the order of their likeliness. A container's root
-// may not mount, and then a user namespace may be allowed all the same.
+// namespaces are the ways, the likeliest first. A container's root
+// may not mount, and then a user namespace may still be allowed.
 func namespaces() []namespace {
 	ways := []namespace{{flags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER}}
 	if os.Geteuid() == 0 {
@@ -168,7 +168,7 @@ func (d *smallDisk) ballast() string { return filepath.Join(d.dir, "ballast") }
 // those they start, may write.
 func (d *smallDisk) limit(size uint64) {
 	d.t.Helper()
-	for range 3 { // those that are being started meanwhile, too
+	for range 3 { // those that are just being started, too
 		processes, err := local.Processes(d.dir)
 		if err != nil || len(processes) == 0 {
 			d.t.Fatalf("processes on the disk: %v, %v", processes, err)

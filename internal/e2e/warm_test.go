@@ -7,7 +7,7 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// TestTheFirstRunClaimsAFreshHost: nobody has used the host that waits, and the
+// TestTheFirstRunClaimsAFreshHost: no run has used the host that waits, and the
 // first run of a repository gets it instead of a cold start.
 func TestTheFirstRunClaimsAFreshHost(t *testing.T) {
 	t.Parallel()

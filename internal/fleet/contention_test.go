@@ -26,7 +26,7 @@ const (
 
 // TestContention lets 64 callers loose on a pool of 32 hosts and 8 machines
 // more, on the embedded store with two replicas: each host is claimed exactly
-// once, and who gets none is told so.
+// once, and each caller without a host gets an error that says so.
 func TestContention(t *testing.T) {
 	step := racepass.Every(t, struckUnderRace)
 	for round := 0; round < contentionRounds; round += step {

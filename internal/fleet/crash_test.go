@@ -121,7 +121,7 @@ func loseAnswerAt(t *testing.T, at int, scene func(*world, context.Context)) *fa
 	return f
 }
 
-// runAllOnce has five jobs run on a pool, and checks meanwhile what must always
+// runAllOnce has five jobs run on a pool, and checks on the way what must always
 // hold and at the end what must be left.
 func (w *world) runAllOnce(ctx context.Context) {
 	w.t.Helper()
@@ -152,8 +152,8 @@ func (w *world) runAllOnce(ctx context.Context) {
 // anyRun may be provisioned by webhook.
 var anyRun = byWebhook(policy.Rule{MaxHosts: 5})
 
-// provideOnce has a run whose two jobs are queued and nobody asks for hosts: it
-// gets two, and they go back when it is over.
+// provideOnce has a run whose two jobs are queued without a call of Provision: it
+// gets two hosts, and they go back when it is over.
 func (w *world) provideOnce(ctx context.Context) {
 	w.t.Helper()
 	for id := range int64(2) {

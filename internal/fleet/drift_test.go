@@ -13,7 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// templateVersion is the version of a pool's launch template, which somebody
+// templateVersion is the version of a pool's launch template, which an operator
 // may change, and how often it was asked for.
 type templateVersion struct {
 	current string

@@ -16,7 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// explained is what is told of a host, with "i-1" for its id.
+// explained are the sentences about a host, with "i-1" for its id.
 func (w *world) explained(ctx context.Context, id string) []string {
 	w.t.Helper()
 	e, err := w.fleet.ExplainHost(ctx, id, fleet.OfRun{}, time.Now())
@@ -27,7 +27,7 @@ func (w *world) explained(ctx context.Context, id string) []string {
 	return strings.Split(strings.ReplaceAll(text, id, "i-1"), "\n")
 }
 
-// says fails unless all of these are told, in this order.
+// says fails unless all of these sentences are there, in this order.
 func (w *world) says(ctx context.Context, id string, want ...string) {
 	w.t.Helper()
 	sentences := w.explained(ctx, id)
@@ -42,7 +42,7 @@ func (w *world) says(ctx context.Context, id string, want ...string) {
 	}
 }
 
-// TestExplainAHost is all that is told of a host in the pool.
+// TestExplainAHost is the whole explanation of a host in the pool.
 func TestExplainAHost(t *testing.T) {
 	diaryWorld(t, func(ctx context.Context, w *world, _ *diary, _ *pace) {
 		id := w.mustProvision(ctx, demand("1", "a", 1))[0].InstanceID
@@ -135,8 +135,8 @@ func TestExplainAHostOfAHeldFleet(t *testing.T) {
 	})
 }
 
-// TestAfterTheHoldOfTheFleet: what it kept is no host that a run could claim, and
-// is ended by a time that is told.
+// TestAfterTheHoldOfTheFleet: what the hold kept is no host that a run could claim, and
+// is ended by a time that the explanation names.
 func TestAfterTheHoldOfTheFleet(t *testing.T) {
 	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
 		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
@@ -206,7 +206,7 @@ func TestExplainAHostThatIsSilent(t *testing.T) {
 	})
 }
 
-// TestExplainAHostOfARun: a run is told what a host did in it, and of no other.
+// TestExplainAHostOfARun: a run learns what a host did in it, and nothing about others.
 func TestExplainAHostOfARun(t *testing.T) {
 	diaryWorld(t, func(ctx context.Context, w *world, _ *diary, _ *pace) {
 		id := w.mustProvision(ctx, demand("1", "a", 1))[0].InstanceID
@@ -313,7 +313,7 @@ func TestExplainAHostThatScaleDownMayEnd(t *testing.T) {
 }
 
 // TestExplainNamesWhoAnswersForTheMachine: where hosts are processes of this
-// machine, nothing was heard of EC2.
+// machine, the explanation does not speak of EC2.
 func TestExplainNamesWhoAnswersForTheMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(o *fleet.Options) {

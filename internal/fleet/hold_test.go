@@ -14,7 +14,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// holdScenes are hosts that somebody is about to end, each for another reason.
+// holdScenes are hosts that are about to be ended, each for another reason.
 var holdScenes = map[string]func(ctx context.Context, w *world){
 	"idle until its threshold": func(ctx context.Context, w *world) {
 		w.mustProvision(ctx, demand("1", "a", 2))
@@ -271,7 +271,7 @@ func (w *world) holdHost(ctx context.Context, r lifecycle.Record, d time.Duratio
 	}
 }
 
-// While nobody can tell whether the fleet is held, nothing is ended.
+// While it is not known whether the fleet is held, nothing is ended.
 func TestAHoldThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		guards := &awayGuards{}
@@ -377,7 +377,7 @@ func TestTheMarkOfAHoldGoesWithItsCause(t *testing.T) {
 }
 
 // The agent of a host whose pre-runner script failed ends it after a minute: the
-// mark is there before, though nobody waits for the host.
+// mark is there before, though no request waits for the host.
 func TestAFailedScriptInAHeldFleet(t *testing.T) {
 	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
 		w.set(func() { w.mute = true })
@@ -398,8 +398,8 @@ func TestAFailedScriptInAHeldFleet(t *testing.T) {
 	})
 }
 
-// Scale-down marks nobody in a held fleet and takes no host from GitHub; where the
-// hold comes in the middle of an end, that goes on once it is taken away.
+// Scale-down marks no host in a held fleet and takes none from GitHub. If the
+// hold comes in the middle of an end, the end goes on once the hold is taken away.
 func TestAScaleDownOfAHeldFleet(t *testing.T) {
 	for name, midway := range map[string]bool{"before it": false, "after a registration was deleted": true} {
 		t.Run(name, func(t *testing.T) {

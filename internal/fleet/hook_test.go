@@ -182,7 +182,7 @@ func TestWhoIsNotProvisionedByWebhook(t *testing.T) {
 				if n := len(w.records()); n != 0 {
 					t.Errorf("%d hosts", n)
 				}
-				if c.why == "no rule" { // and nobody asked for hosts: it is nobody's
+				if c.why == "no rule" { // no caller asked for hosts, and the job belongs to no pool
 					if _, err := w.store.Webhook(ctx, "delivery-1"); !errors.Is(err, lifecycle.ErrNotFound) {
 						t.Errorf("the webhook was kept: %v", err)
 					}
@@ -303,7 +303,7 @@ func TestRequestsAtOnceGetWhatTheRunMayHave(t *testing.T) {
 	})
 }
 
-// Where nobody can ask for deliveries the jobs that wait are listed, and runs
+// Where deliveries cannot be listed, the jobs that wait are listed, and runs
 // are provisioned for those too.
 func TestQueuedJobsAreFoundWithoutDeliveries(t *testing.T) {
 	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {

@@ -13,8 +13,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Whoever has runners of their own may call them as ours are called: what jobs
-// do on them is nothing to our hosts.
+// A user with runners of their own may give them names like ours: what jobs
+// do on them does not change our hosts.
 func TestARunnerElsewhereHasTheNameOfOurs(t *testing.T) {
 	t.Run("in another repository", func(t *testing.T) { testNamesake(t, true) })
 	t.Run("beside the organisation's", func(t *testing.T) { testNamesake(t, false) })
@@ -101,8 +101,8 @@ func TestTheLimitOfARunOutlivesItsCaller(t *testing.T) {
 	}
 }
 
-// mumHub is GitHub that tells nothing of some jobs, and has deliveries of which
-// some cannot be read.
+// mumHub is GitHub that says nothing about some jobs, and has some deliveries that
+// cannot be read.
 type mumHub struct {
 	*hub
 	mum        map[int64]bool

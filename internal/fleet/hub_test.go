@@ -29,7 +29,7 @@ type hub struct {
 	runners map[string]*hubRunner // by name
 	said    int
 	missed  []lifecycle.Webhook
-	// noDeliveries: nobody may ask for those that were missed.
+	// noDeliveries: the missed ones cannot be listed.
 	noDeliveries bool
 	// refuses is a repository for which nothing is registered.
 	refuses string
@@ -197,7 +197,7 @@ func (h *hub) report(r lifecycle.Record) lifecycle.Report {
 	return p
 }
 
-// steal lets somebody else's runner take a job.
+// steal lets another runner take a job.
 func (h *hub) steal(ctx context.Context, id int64) {
 	h.mu.Lock()
 	j := h.jobs[id]
@@ -310,8 +310,8 @@ func (h *hub) WorkflowJob(_ context.Context, _ string, id int64) (lifecycle.Work
 	return j.WorkflowJob, nil
 }
 
-// RerunFailedJobs begins the next attempt of a run that is over, and says "no
-// answer" after that where it is told to.
+// RerunFailedJobs begins the next attempt of a run that is over. It then returns "no
+// answer" if the test asks for it.
 func (h *hub) RerunFailedJobs(_ context.Context, _, runID string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

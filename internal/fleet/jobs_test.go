@@ -177,7 +177,7 @@ func TestALateJobTakesItsPlace(t *testing.T) {
 	})
 }
 
-// A host whose job somebody else took serves the next one, or goes back.
+// A host whose job another runner took serves the next one, or goes back.
 func TestAStolenJobLeavesNoHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := jobWorld(t, 2)
@@ -242,7 +242,7 @@ func TestRepeatedWebhooksDoNothingTwice(t *testing.T) {
 					t.Errorf("a repeat of %s: got %v", webhook.DeliveryID, again)
 				}
 			}
-			webhook.DeliveryID += "-again" // as somebody would who replays it: the id is not signed
+			webhook.DeliveryID += "-again" // as a replay would have it: the id is not signed
 			_ = hear(ctx, webhook)
 			return err
 		}
@@ -392,7 +392,7 @@ func (w *world) setDown(down bool) {
 	w.github.down = down
 }
 
-// With nobody to work on it, a webhook that was acknowledged is in the store,
+// A webhook that was acknowledged is in the store, though no worker serves it,
 // and a sweep goes on with it.
 func TestAcknowledgedIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -405,7 +405,7 @@ func TestAcknowledgedIsNotLost(t *testing.T) {
 		for id := range int64(4) {
 			w.hub.queue(ctx, poolJob(id+1, time.Now()), time.Second)
 		}
-		go w.fleet.Sweep(ctx) // and nobody serves jobs
+		go w.fleet.Sweep(ctx) // and no worker serves jobs
 		w.until("all jobs over", 30*time.Minute, w.allOver)
 		w.until("the pool at rest", 10*time.Minute, w.atRest)
 	})
@@ -434,8 +434,8 @@ func TestARefusedRepositoryHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// A job that is over before anybody notes that it began says nothing against the
-// job for which its host's turn was given: that is not passed over.
+// A job that is over before its begin is noted says nothing against the
+// job for which its host's slot was given: that one is not passed over.
 func TestShortJobsPassNobodyOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := jobWorld(t, 3)

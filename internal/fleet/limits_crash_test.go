@@ -68,7 +68,7 @@ func live(t *testing.T, f *fate, dies bool) {
 	if err := first.Drive(mortal, first.NewRelease(repository, "1", 0, true), patience); err != nil && !f.isDead() {
 		t.Fatal(err)
 	}
-	if f.isDead() { // and its caller has somebody else release the run
+	if f.isDead() { // and another caller releases the run
 		time.Sleep(3 * time.Minute)
 		w.release(ctx, "1", false)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// lateCloud makes its first launch two seconds before the deadline of who asks for it,
-// loses the answer, and lists what it made only after a lag. Meanwhile it takes no other
-// call, as of a replica that takes the request over.
+// lateCloud makes its first launch two seconds before the deadline of its request,
+// loses the answer, and lists what it made only after a lag. Until then it takes no other
+// call, as from a replica that takes the request over.
 type lateCloud struct {
 	fleet.Compute
 	deadline func(context.Context) time.Time

@@ -48,7 +48,7 @@ func watched(ctx context.Context, ok func() bool) {
 	}
 }
 
-// A full pool still gives its idle hosts, launches none, and says whom for it did.
+// A full pool still gives its idle hosts, launches none, and says which runs have them.
 func TestAFullPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, atMost(2))

@@ -101,8 +101,8 @@ func TestReleaseDuringALaunch(t *testing.T) {
 	}
 }
 
-// stillAccounts stand still once, for longer than a release keeps room, and then somebody
-// else was faster.
+// stillAccounts stand still once, for longer than a release keeps its reservation, and then
+// another writer is faster.
 type stillAccounts struct {
 	fleet.GuardStore
 	once   *sync.Once
@@ -163,8 +163,8 @@ func (s lateAccounts) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLe
 	return stored, err
 }
 
-// What a Provision writes behind the release of its run, and dies, is given back by
-// whoever sweeps.
+// If a Provision writes after the release of its run, and dies, the next sweep gives back
+// what it wrote.
 func TestRoomTakenBehindARelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := policy.Limits{HostsPerRepository: 2}

@@ -154,7 +154,7 @@ func TestARequestTakesTheRoomThereIs(t *testing.T) {
 func TestRoomOfAnOpenRequest(t *testing.T) {
 	limitedWorld(t, policy.Limits{HostsPerRepository: 2}, func(ctx context.Context, w *world) {
 		d := demandOf(repository, "1", 2, 1, 5*time.Minute)
-		d.Spec.UsageClass = lifecycle.UsageSpot // of which there is one
+		d.Spec.UsageClass = lifecycle.UsageSpot // there is one
 		first := make(chan error, 1)
 		go func() {
 			_, err := w.provision(ctx, d)
@@ -174,7 +174,7 @@ func TestRoomOfAnOpenRequest(t *testing.T) {
 	})
 }
 
-// A request that no limit will ever have room for is told so at once.
+// A request that no limit will ever allow is refused at once.
 func TestARequestBeyondALimit(t *testing.T) {
 	limitedWorld(t, policy.Limits{HostsPerOwner: 2}, func(ctx context.Context, w *world) {
 		begun := time.Now()
@@ -209,8 +209,8 @@ func TestARetriedRequestCountsOnce(t *testing.T) {
 	})
 }
 
-// A host that dies with nobody releasing its run takes no room for long: the next
-// one that lacks it looks, or the cloud sweep does.
+// A host that dies while its run is not released takes no quota for long: the next
+// request that lacks it audits, or the cloud sweep does.
 func TestRoomOfADeadHost(t *testing.T) {
 	l := policy.Limits{HostsPerRepository: 2}
 	kill := func(ctx context.Context, w *world) {

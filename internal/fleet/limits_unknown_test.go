@@ -41,8 +41,8 @@ func (w *world) cutShort(ctx context.Context, request string, at time.Time) {
 	}
 }
 
-// Room of which nobody can say whether it is needed keeps the room behind it from
-// nobody.
+// A reservation that may or may not be needed does not keep the room behind it from
+// other requests.
 func TestRoomBehindRoomThatCannotBeJudged(t *testing.T) {
 	options := func(o *fleet.Options) {
 		atMost(4)(o)
@@ -58,7 +58,7 @@ func TestRoomBehindRoomThatCannotBeJudged(t *testing.T) {
 	})
 }
 
-// A request waits for room also while nobody can say who needs it.
+// A request waits for room also while it is not known which requests need it.
 func TestARequestWaitsForRoomThatCannotBeJudged(t *testing.T) {
 	options := func(o *fleet.Options) {
 		atMost(2)(o)
@@ -132,8 +132,8 @@ func TestAWarmPoolThatFailsKeepsNoOtherWaiting(t *testing.T) {
 	}
 }
 
-// Times that a replica wrote whose clock is ahead keep no room from anybody: not that
-// of a look, and not that of a launch which was cut short.
+// Times written by a replica whose clock is ahead keep no room from a request: neither that
+// of a look, nor that of a launch which was cut short.
 func TestRoomAfterAClockThatIsAhead(t *testing.T) {
 	tests := map[string]struct{ looked, cut time.Duration }{
 		"of a look":   {looked: time.Hour, cut: -2 * time.Minute},

@@ -115,7 +115,7 @@ func TestNotices(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				a.say(test.kind, h.InstanceID, time.Now().Add(-test.late))
-				a.say(test.kind, "i-0123456789abcdef0", time.Now()) // somebody else's
+				a.say(test.kind, "i-0123456789abcdef0", time.Now()) // not one of this fleet
 				time.Sleep(21 * time.Second)
 				r := w.record(h.HostKey)
 				if ended := r.State == lifecycle.StateTerminated; ended != test.ended || !ended && r.Retiring != test.leaves {

@@ -9,7 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// noQueue is a queue that nobody made.
+// noQueue is a queue that does not exist.
 type noQueue struct{ fleet.Queue }
 
 func (noQueue) Send(context.Context, ...lifecycle.Message) error { return lifecycle.ErrRefused }

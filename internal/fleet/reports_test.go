@@ -29,8 +29,8 @@ func forAllMalformed(t *testing.T, test func(ctx context.Context, t *testing.T, 
 	}
 }
 
-// A request that comes out short gives its hosts back, but for the busy ones:
-// a job on a host whose report is malformed lives on, said or not.
+// A request that comes out short gives its hosts back, except the busy ones:
+// a job on a host whose report is malformed lives on, reported or not.
 func TestAMalformedReportEndsNoJobAtARollBack(t *testing.T) {
 	forAllMalformed(t, func(ctx context.Context, t *testing.T, w *world, forge func(*lifecycle.Report)) {
 		w.compute.SetCapacity("*", 2)
@@ -91,7 +91,7 @@ func TestAMalformedReportEndsNoJobOfAStartingHost(t *testing.T) {
 	})
 }
 
-// Nobody is pooled on a malformed word, and what was not believed is not shown.
+// A host with a malformed report is not pooled, and what was not believed is not shown.
 func TestAMalformedReportIsNoSignal(t *testing.T) {
 	forAllMalformed(t, func(ctx context.Context, t *testing.T, w *world, forge func(*lifecycle.Report)) {
 		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
@@ -149,7 +149,7 @@ func TestTheGitHubSweepLeavesWhatMayBeBusy(t *testing.T) {
 	}
 }
 
-// A host cannot hide its machine's end behind what nobody can believe.
+// A host cannot hide its machine's end behind a report that is not believed.
 func TestALostMachineIsFoundBehindAMalformedReport(t *testing.T) {
 	forAllMalformed(t, func(ctx context.Context, t *testing.T, w *world, forge func(*lifecycle.Report)) {
 		host := w.mustProvision(ctx, demand("1", "a", 1))[0]

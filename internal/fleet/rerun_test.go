@@ -114,7 +114,7 @@ func TestARunThatLostAJobIsStartedAgain(t *testing.T) {
 	}
 }
 
-// TestARunIsStartedAgainThoughGitHubIsAway, for longer than anybody waits.
+// TestARunIsStartedAgainThoughGitHubIsAway, for longer than any caller waits.
 func TestARunIsStartedAgainThoughGitHubIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := rerunWorld(t, rerunning)

@@ -16,7 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// endings notes what a fleet tells of the versions of runners.
+// endings notes what a fleet reports about the versions of runners.
 type endings struct {
 	silent
 	at map[string]time.Time

@@ -15,8 +15,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
-// A sweep whose counts take long takes nothing back of what a nudge did meanwhile,
-// whichever of the services it is that hangs.
+// A sweep whose counts take long takes nothing back of what a nudge did in between,
+// whichever of the services hangs.
 func TestAStaleLookScalesNothingIn(t *testing.T) {
 	for _, hangs := range []string{"jobs", "slow"} {
 		t.Run(hangs, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestAStaleLookScalesNothingIn(t *testing.T) {
 	}
 }
 
-// Whoever else sets the count in ECS, a scale-out never makes it less.
+// If the count in ECS is also set from elsewhere, a scale-out never makes it less.
 func TestAScaleOutNeverSetsLess(t *testing.T) {
 	inServices(t, func(t *testing.T, w *serviceWorld) {
 		w.containers.desired["jobs"] = 1
@@ -74,7 +74,7 @@ func TestANudgeWhileAServiceGoesToZero(t *testing.T) {
 		w.containers.desired["jobs"] = 1
 		counts := 0
 		w.containers.counting = func(string) {
-			if counts++; counts != 6 { // the last one before ECS is told
+			if counts++; counts != 6 { // the last one before the call of ECS
 				return
 			}
 			w.containers.jobs("jobs", 31, 0)
@@ -136,8 +136,8 @@ func TestQueuesThatHangHoldUpNoOther(t *testing.T) {
 	}
 }
 
-// A held fleet ends no runner in a container either, nor does one of which nobody
-// can tell whether it is held; what waits has runners all the same.
+// A held fleet ends no runner in a container either, nor does a fleet that cannot
+// tell whether it is held; waiting jobs still get runners.
 func TestAHeldFleetScalesNothingIn(t *testing.T) {
 	const idle = "; else it would go to zero: nothing waits and nothing is worked on, at 5 checks in a row"
 	hold := func(t *testing.T, w *serviceWorld, d time.Duration) { w.hold(t.Context(), w.fleet, d) }
@@ -209,7 +209,7 @@ func (s damagedServices) Service(ctx context.Context, name string) (model.Servic
 	return s.Store.Service(ctx, name)
 }
 
-// A service whose row cannot be read keeps no other from being looked at and told of.
+// A service whose row cannot be read keeps no other from being looked at and listed.
 func TestADamagedServiceKeepsNoOther(t *testing.T) {
 	inServices(t, func(t *testing.T, w *serviceWorld) {
 		w.fleet = w.newFleet("b", w.options("a", "b"), func(o *fleet.Options) {
@@ -240,7 +240,7 @@ func TestADamagedServiceKeepsNoOther(t *testing.T) {
 	}, "a", "b")
 }
 
-// A replica whose clock was ahead counted last: a service goes to zero all the same.
+// A replica whose clock was ahead counted last: a service still goes to zero.
 func TestCountedByAClockAhead(t *testing.T) {
 	inServices(t, func(t *testing.T, w *serviceWorld) {
 		w.containers.desired["jobs"] = 1

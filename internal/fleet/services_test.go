@@ -133,7 +133,7 @@ func TestACrashBetweenADecisionAndItsEffect(t *testing.T) {
 	}
 }
 
-// losing is a store of which others are faster a few times.
+// losing is a store in which other writers are faster a few times.
 type losing struct {
 	services.Store
 	left *int
@@ -375,7 +375,7 @@ func TestServeServicesSweepsAndHearsNudges(t *testing.T) {
 	}, "jobs")
 }
 
-// Whoever nudges for each of a thousand jobs costs a look a second, and a count
+// A source that nudges for each of a thousand jobs costs a look a second, and a count
 // that lags behind the nudge is found out.
 func TestNudgesAreFewLooks(t *testing.T) {
 	inServices(t, func(t *testing.T, w *serviceWorld) {

@@ -111,7 +111,7 @@ func (c *containers) called() map[string]int {
 	return maps.Clone(c.calls)
 }
 
-// serviceWorld is a world with services of those names, of which nothing waits.
+// serviceWorld is a world with services of those names, with nothing that waits.
 type serviceWorld struct {
 	*world
 	containers *containers

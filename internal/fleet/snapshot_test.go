@@ -126,7 +126,7 @@ func TestASnapshotOfAHeldFleet(t *testing.T) {
 	})
 }
 
-// TestASnapshotLeavesOutWhatItCannotTell: and says of whom, and why.
+// TestASnapshotLeavesOutWhatItCannotTell: and names each host, and the reason.
 func TestASnapshotLeavesOutWhatItCannotTell(t *testing.T) {
 	inScaleDown(t, policy.ScaleDown{}, 2, func(t *testing.T, s *scaleDownScene) {
 		q, err := s.store.Request(t.Context(), repository, "7", "q-7")

@@ -85,7 +85,7 @@ func TestADamagedRequestStopsNoSweep(t *testing.T) {
 }
 
 // A machine whose request cannot be read may be that request's: it stays, and others
-// that are nobody's go.
+// that belong to no request go.
 func TestADamagedRequestKeepsItsMachineAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, rows := damagedWorld(t)
@@ -187,7 +187,7 @@ func TestAHostThatCannotBeWrittenStopsNoSweep(t *testing.T) {
 	}
 }
 
-// With the store away all would fail: no sweep goes on in vain.
+// With the store away everything would fail: no sweep goes on without success.
 func TestASweepStopsWithTheStoreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := &awayForWrites{}
@@ -223,7 +223,7 @@ func (a *awayForWrites) UpdateInstance(ctx context.Context, r lifecycle.Record) 
 }
 
 // A sweep that went past something has its next turn when it is due: that will fail
-// again. The sweeper tells of it.
+// again. The sweeper reports it.
 func TestWhatASweepWentPastIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := &sweepsTold{}
@@ -258,7 +258,7 @@ func (s *sweepsTold) Swept(name string, _ time.Duration, err error) {
 }
 
 // GitHub lists, and does not answer a question for one id: three orphans of an owner
-// are asked about in vain, and the other owners have their turn.
+// are asked about without success, and the other owners have their turn.
 func TestOrphansThatAreNotAnsweredForKeepNoOtherOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mute := &muteByID{}
@@ -299,8 +299,8 @@ func (g *muteByID) Runner(context.Context, string, int64) (lifecycle.Runner, err
 	return lifecycle.Runner{}, errDown
 }
 
-// TestWhatStaysDueHidesNothing: a page of due hosts that cannot be written keeps
-// nobody from those behind it.
+// TestWhatStaysDueHidesNothing: a page of due hosts that cannot be written does not
+// hide those behind it.
 func TestWhatStaysDueHidesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, rows := damagedWorld(t)

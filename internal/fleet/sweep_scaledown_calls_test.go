@@ -143,7 +143,7 @@ func stepAll(t *testing.T, op fleet.Op, now time.Time) {
 	}
 }
 
-// largeCloud is a cloud that notes how often each machine is told to end.
+// largeCloud is a cloud that counts how often the end of each machine is ordered.
 type largeCloud struct {
 	fleet.Compute // what it is not asked for
 	machines      []lifecycle.Machine

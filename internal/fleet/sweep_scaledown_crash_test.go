@@ -63,7 +63,7 @@ func (s *scaleDownScene) cutShort(f *fate) (struck string) {
 	}
 	time.Sleep(5 * time.Minute)
 	s.sweepDown()
-	time.Sleep(lifecycle.DefaultPolicy().EndPoll) // for a machine of which it is not known whether it was told
+	time.Sleep(lifecycle.DefaultPolicy().EndPoll) // for a machine whose end may have been ordered or not
 	if err := s.fleet.Drive(s.t.Context(), s.fleet.NewDueSweep(), patience); err != nil {
 		s.t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func TestAStoreOutageEndsNobody(t *testing.T) {
 		outage.set(true)
 		time.Sleep(2 * time.Minute)
 		outage.set(false)
-		time.Sleep(40 * time.Second) // nobody has reported yet
+		time.Sleep(40 * time.Second) // no agent has reported yet
 		w.set(func() { w.mute = false })
 		time.Sleep(time.Minute)
 		if n := len(w.records(lifecycle.StateRunning)); n != 2 {
@@ -107,7 +107,7 @@ func TestAFullStoreEndsNobody(t *testing.T) {
 		outage.full.Store(true)
 		time.Sleep(2 * time.Minute)
 		outage.full.Store(false)
-		time.Sleep(40 * time.Second) // nobody has reported yet
+		time.Sleep(40 * time.Second) // no agent has reported yet
 		w.set(func() { w.mute = false })
 		time.Sleep(10 * time.Second)
 		for _, r := range w.records(lifecycle.StateTerminated) {
@@ -304,7 +304,7 @@ func TestRefresh(t *testing.T) {
 		go w.agents(ctx)
 		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
 		w.release(ctx, "1", true)
-		time.Sleep(6 * time.Minute) // past the idle time, and nobody sweeps
+		time.Sleep(6 * time.Minute) // past the idle time, with no sweep running
 		dry := w.fleet.NewRefresh(true)
 		w.set(func() { w.mute = true })
 		before := w.store.Dump()

@@ -18,7 +18,7 @@ func TestAMachineThatDiesWhileItBootsIsReplaced(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		go func() {
-			time.Sleep(2 * time.Second) // nobody has spoken yet
+			time.Sleep(2 * time.Second) // no agent has reported yet
 			for _, r := range w.records() {
 				w.compute.Kill(r.InstanceID)
 				w.set(func() { w.deaf[r.HostKey] = true })

@@ -115,8 +115,8 @@ func TestAFreshHostIsBoundOnce(t *testing.T) {
 	})
 }
 
-// The index tells of a host whose message was lost, however many others are idle
-// that have been for longer and that the run may not have.
+// The index has a host whose message was lost, however many others have been idle
+// for longer and may not be used by the run.
 func TestIdleHostsHideNoOther(t *testing.T) {
 	const crowd = 2*lifecycle.DefaultPageSize + 10
 	bound := func(r *lifecycle.Record) { r.TrustKey, r.Uses, r.Assignment = repository, 1, 2 }

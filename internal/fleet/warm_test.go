@@ -50,7 +50,7 @@ func inWarmBubble(t *testing.T, options func(*fleet.Options), test func(ctx cont
 	})
 }
 
-// inBubbleOf is a world with agents, and nobody who sweeps yet.
+// inBubbleOf is a world with agents, and no sweeper yet.
 func inBubbleOf(t *testing.T, options func(*fleet.Options), test func(ctx context.Context, t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestWarmHostsWithoutReuse(t *testing.T) {
 	})
 }
 
-// One that nobody claims is ended after its time, and another one is there before.
+// One that no run claims is ended after its time, and another one is there before.
 func TestWarmHostsAreReplacedInTime(t *testing.T) {
 	inWarmBubble(t, withWarm(warmPool(1)), func(_ context.Context, t *testing.T, w *world) {
 		w.until("a fresh host", time.Minute, w.hasFresh(1))
@@ -357,8 +357,8 @@ func TestWarmSweepsOfTwoReplicas(t *testing.T) {
 	}
 }
 
-// While a launch is not recorded yet its machines are nobody's leak, though the pool
-// may have no warm hosts any more: the due sweep records them then.
+// While a launch is not recorded yet its machines are not leaked, though the pool
+// may have no warm hosts any longer: the due sweep records them then.
 func TestWarmLaunchIsNoLeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, withWarm(warmPool(1)))
@@ -388,7 +388,7 @@ func TestWarmLaunchIsNoLeak(t *testing.T) {
 }
 
 // A launch that was cut short long ago is not made again: what it made is recorded,
-// and what lacks is decided on anew.
+// and what is still missing is decided on again.
 func TestWarmLaunchCutShortLongAgo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, withWarm(warmPool(2)))
@@ -416,7 +416,7 @@ func TestWarmLaunchCutShortLongAgo(t *testing.T) {
 	})
 }
 
-// A host that is too many ends with a reason that says of which pool, and by what.
+// A host that is too many ends with a reason that names its pool, and by how many.
 func TestWarmHostsThatAreTooMany(t *testing.T) {
 	inWarmBubble(t, withWarm(warmPool(3)), func(ctx context.Context, t *testing.T, w *world) {
 		w.until("three fresh hosts", time.Minute, w.hasFresh(3))

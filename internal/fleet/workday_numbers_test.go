@@ -9,7 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/cost"
 )
 
-// soon is a wait that no one minds: that of hosts which only had to register.
+// soon is a wait that users accept: that of hosts which only had to register.
 const soon = 5 * time.Second
 
 // at24 is the look at a time of the day, which begins at four in the morning.

@@ -71,7 +71,7 @@ func TestAWorkingDay(t *testing.T) {
 	})
 }
 
-// dayBlock is where the page tells of the day.
+// dayBlock is the part of the page about the day.
 var dayBlock = regexp.MustCompile(`(?s)<!-- working-day -->\n.*<!-- end -->\n`)
 
 // play lives through the day, and sees that nothing is left of it.
@@ -164,7 +164,7 @@ func dayCPU() time.Duration {
 	return 10 * time.Second
 }
 
-// cpuTime is how long this process has had a core, whoever else is at work.
+// cpuTime is how long this process has had a core, whatever else runs.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage

@@ -14,10 +14,10 @@ import (
 	store "github.com/remuda-ci/remuda/internal/store/memory"
 )
 
-// What the hosts of the day do by themselves takes so long. A boot is that of a
+// How long the hosts of the day take for what they do by themselves. A boot is that of a
 // launch template with an image of its own, from the call to the agent's first
-// word. A host in the pool reads its record every 500 ms, one at work every 5 s:
-// it hears of a claim, or of its release, after half of that.
+// report. A host in the pool reads its record every 500 ms, one at work every 5 s:
+// it learns of a claim, or of its release, after half of that.
 const (
 	dayBoot      = 60 * time.Second
 	dayHears     = 250 * time.Millisecond
@@ -63,7 +63,7 @@ type dayLook struct {
 type dayHost struct {
 	key    string
 	bootAt time.Time
-	// assignment is the last that it has heard of; it answers at answerAt.
+	// assignment is the last one that it has read; it answers at answerAt.
 	assignment int64
 	answerAt   time.Time
 	// scaledDown: scale-down has begun to end it.
@@ -227,7 +227,7 @@ func (d *workday) setBusy(h lifecycle.Record, busy bool) {
 	}
 }
 
-// hears is what a host hears of its record: a new one boots first.
+// hears is how a host takes a change of its record: a new one boots first.
 func (d *workday) hears(r lifecycle.Record) {
 	h := d.hosts[r.HostKey]
 	if h == nil && r.State != lifecycle.StateTerminated {

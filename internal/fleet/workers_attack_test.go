@@ -15,7 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
-// A worker that was restarted and asks again is heard of its job by that.
+// A worker that was restarted and asks again gets its job by that.
 func TestAClaimOfTheSameJobIsAWordOfIt(t *testing.T) {
 	w := newWorkWorld(t)
 	w.submit("render", "j")
@@ -63,7 +63,7 @@ func TestTheFirstAttemptDoesNotEndTheSecond(t *testing.T) {
 	}
 }
 
-// A job that nobody takes has failed after a time, and is no backlog any more.
+// A job that no worker takes has failed after a time, and is no longer backlog.
 func TestNoJobWaitsForEver(t *testing.T) {
 	w := newWorkWorld(t)
 	w.submit("render", "j")
@@ -85,7 +85,7 @@ func TestNoJobWaitsForEver(t *testing.T) {
 	}
 }
 
-// A job that waits once more is nobody's, and its worker is listed without it.
+// A job that waits once more has no worker, and its former worker is listed without it.
 func TestAJobThatWaitsOnceMoreIsNobodys(t *testing.T) {
 	w := newWorkWorld(t)
 	w.submit("archive", "j")
@@ -116,7 +116,7 @@ func (w *workWorld) refresh(dry bool, now time.Time) []fleet.Decided {
 	}
 }
 
-// What is decided on jobs is told by a refresh, and in the history with its
+// What is decided on jobs is in a refresh, and in the history with its
 // reason once it is done.
 func TestWhatIsDecidedOnJobs(t *testing.T) {
 	w := newWorkWorld(t)
@@ -161,7 +161,7 @@ func TestWhatIsDecidedOnJobs(t *testing.T) {
 	}
 }
 
-// What a service has that is not scaled is counted for whoever asks.
+// The jobs of a service that is not scaled are counted for every caller that asks.
 func TestAServiceWithOnlyAQueue(t *testing.T) {
 	var queue workqueue.Backlog
 	w := &workWorld{}

@@ -25,7 +25,7 @@ func (s damagedWork) Work(ctx context.Context, service, id string) (model.Job, e
 	return s.Store.Work(ctx, service, id)
 }
 
-// A job that cannot be read is given to nobody, and keeps no other.
+// A job that cannot be read is given to no worker, and keeps no other.
 func TestADamagedJobKeepsNoOther(t *testing.T) {
 	w := newWorkWorld(t)
 	w.submit("render", "a", "b", "c", "d")
@@ -45,7 +45,7 @@ func TestADamagedJobKeepsNoOther(t *testing.T) {
 	}
 }
 
-// contended is a store in which somebody else is always faster with a job.
+// contended is a store in which another writer is always faster with a job.
 type contended struct {
 	workqueue.Store
 	tries int

@@ -20,7 +20,7 @@ import (
 
 var workBegan = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-// workStore is a store of which some writes are not carried out, or whose
+// workStore is a store in which some writes are not carried out, or their
 // answer does not come.
 type workStore struct {
 	workqueue.Store
@@ -62,7 +62,7 @@ func (s *workStore) WaitingWork(ctx context.Context, service string, limit int) 
 type workWorld struct {
 	*world
 	work   *workStore
-	queued []string // the services that were told of
+	queued []string // the services that got a nudge
 }
 
 func newWorkWorld(t *testing.T) *workWorld {

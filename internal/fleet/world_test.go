@@ -21,7 +21,7 @@ const (
 	patience   = 5 * time.Second
 )
 
-// world is a fleet on memory adapters with hosts that do as they are told. It
+// world is a fleet on memory adapters with hosts that follow their records. It
 // lives in a synctest bubble, so its clock costs nothing.
 type world struct {
 	t       *testing.T

@@ -24,12 +24,12 @@ var (
 const pat = "ghp_0123456789abcdefTOPSECRET"
 
 // fake answers as docs.github.com describes, for the repository acme/app and
-// the organisation acme, which have the same runners.
+// the organization acme, which have the same runners.
 type fake struct {
 	mu      sync.Mutex
 	runners []map[string]any
 	calls   []string
-	// by tells of each call who made it: "token", "app 1" or "installation 11".
+	// by has the caller of each call: "token", "app 1" or "installation 11".
 	by     []string
 	minted int
 	// times are those of the calls, for tests that keep them.

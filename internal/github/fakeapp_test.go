@@ -68,7 +68,7 @@ func (f *fake) withApps(n int) []github.App {
 	return apps
 }
 
-// who tells who calls; false: nobody who may.
+// who returns the caller; false: it may not call.
 func (f *fake) who(authorization string) (string, bool) {
 	token := strings.TrimPrefix(authorization, "Bearer ")
 	if token == pat {

@@ -185,7 +185,7 @@ func TestRunnerGroups(t *testing.T) {
 		if _, _, err := c.JIT(t.Context(), "acme/app", "x", []string{"l"}); err != nil || f.runners[0]["runner_group_id"] != int64(152) {
 			t.Errorf("got %v, %v", f.runners, err)
 		}
-		// It is made anew with another id: the refusal makes it be looked for.
+		// It is made again with another id: the refusal makes it be looked for.
 		f.groups = append([]string{"last"}, f.groups[:10]...)
 		if _, _, err := c.JIT(t.Context(), "acme/app", "y", []string{"l"}); !errors.Is(err, lifecycle.ErrRefused) {
 			t.Errorf("a group that is gone: got %v", err)
@@ -199,8 +199,8 @@ func TestRunnerGroups(t *testing.T) {
 	}
 }
 
-// At organisation scope every operation of a repository's runners is one of its
-// organisation, which has one token for all.
+// At organization scope every operation of a repository's runners is one of its
+// organization, which has one token for all.
 func TestOrganizationScope(t *testing.T) {
 	f := newFake("a", "b")
 	c := newClient(t, github.Config{Transport: direct{f}, Organization: true})

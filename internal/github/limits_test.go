@@ -439,8 +439,8 @@ func TestImpatientCallersDoNotMakeGitHubLookDown(t *testing.T) {
 	})
 }
 
-// Answers overtake each other: within an hour the least that was told counts,
-// and what was told of the hour before does not.
+// Answers overtake each other: within an hour the lowest answer counts,
+// and an answer about the hour before does not.
 func TestBudgetsBelieveTheNewestWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")

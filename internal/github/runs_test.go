@@ -110,7 +110,7 @@ func TestQueuedJobs(t *testing.T) {
 	add(1, "in_progress", "completed", "in_progress", "queued")
 	add(2, "completed", "queued") // cannot be
 	add(3, "queued", "queued", "waiting")
-	add(4, "queued") // deleted meanwhile: its jobs are 404
+	add(4, "queued") // deleted by now: its jobs are 404
 	add(5, "in_progress", slices.Repeat([]string{"queued"}, 150)...)
 	for i := range 120 {
 		add(10+i, "queued", "queued")

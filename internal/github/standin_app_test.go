@@ -12,7 +12,7 @@ import (
 )
 
 // An App on the stand-in does all that jobs need, for repositories and for an
-// organisation.
+// organization.
 func TestAnAppAgainstTheStandIn(t *testing.T) {
 	for _, organisation := range []bool{false, true} {
 		s := startStandin(t)
@@ -110,7 +110,7 @@ func checkRecovered(t *testing.T, c *github.Client) {
 	t.Errorf("no queued job in %+v", missed)
 }
 
-// Runners of an organisation join its group, by JIT and by token.
+// Runners of an organization join its group, by JIT and by token.
 func TestAGroupOnTheStandIn(t *testing.T) {
 	s := startStandin(t)
 	s.call(204, "PUT", "/_standin/runner-groups", "", map[string]any{"groups": []map[string]any{{"id": 7, "name": "Big builders"}}}, nil)

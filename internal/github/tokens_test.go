@@ -39,8 +39,8 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// While GitHub does not answer no host can register, and so nobody is to take
-// any: a token that is remembered would say otherwise.
+// While GitHub does not answer no host can register, so no host may be claimed:
+// a token that is remembered would say otherwise.
 func TestNoTokenIsGivenOutWhileGitHubIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
@@ -99,7 +99,7 @@ func TestTokensAreSharedUntilTheyRunOut(t *testing.T) {
 	})
 }
 
-// A token that is short-lived from the start is handed out all the same, once.
+// A token that is short-lived from the start is still handed out, once.
 func TestShortLivedTokensAreNotKept(t *testing.T) {
 	f := newFake()
 	f.lifetime = time.Minute

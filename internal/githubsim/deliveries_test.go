@@ -208,7 +208,7 @@ func TestDeliveriesGoOutSideBySide(t *testing.T) {
 				s.startRun("on: push\njobs:\n  a: {runs-on: x, steps: [{run: 'true'}]}\n  b: {runs-on: x, steps: [{run: 'true'}]}\n  c: {runs-on: x, steps: [{run: 'true'}]}\n")
 			}
 			for _, d := range a.awaitDeliveries(4) {
-				if d.GetStatus() != "OK" { // it waited for the others in vain
+				if d.GetStatus() != "OK" { // it waited for the others without success
 					t.Errorf("%v", d)
 				}
 			}

@@ -71,8 +71,8 @@ func start(t *testing.T) *standin {
 	return s
 }
 
-// reserve has the kernel keep a port for the test: it is bound and not listened on, so that calls are refused, nobody else is given
-// it, and the stand-in can listen on it again and again.
+// reserve has the kernel keep a port for the test: it is bound and not listened on, so that calls are refused, no other process
+// gets it, and the stand-in can listen on it again and again.
 func reserve(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

@@ -100,8 +100,8 @@ func (b *bed) check(err error) {
 
 func (b *bed) path(name string) string { return filepath.Join(b.dir, name) }
 
-// write writes a file. A process that is being started meanwhile would hold it
-// open, and what is open for writing cannot be run.
+// write writes a file. A process that starts at the same time would hold it
+// open, and a file that is open for writing cannot be run.
 func (b *bed) write(name, text string, mode os.FileMode) {
 	b.Helper()
 	syscall.ForkLock.RLock()

@@ -14,7 +14,7 @@ import (
 )
 
 // jitListener writes down its configuration as actions/runner does: into files
-// that it makes for everybody to read. It ends as it is told to.
+// that every user can read. It ends when its file says so.
 const jitListener = `#!/bin/sh
 trap 'exit 0' INT
 umask 022

@@ -70,7 +70,7 @@ func TestLostTasks(t *testing.T) {
 	}
 }
 
-// A wrapper that is killed takes nobody's knowledge with it.
+// When a wrapper is killed, what it knew is still in its file.
 func TestKilledWrapper(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

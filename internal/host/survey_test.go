@@ -10,8 +10,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/proc"
 )
 
-// nobody is a process id that the kernel gives to none (PID_MAX_LIMIT is 2^22).
-const nobody = "4194305"
+// noProcess is a process id that the kernel never gives (PID_MAX_LIMIT is 2^22).
+const noProcess = "4194305"
 
 func put(t *testing.T, path, text string) {
 	t.Helper()
@@ -27,13 +27,13 @@ func put(t *testing.T, path, text string) {
 // /proc.
 func pretend(t *testing.T, dir, environ, stat string) {
 	t.Helper()
-	put(t, filepath.Join(dir, nobody, "environ"), environ)
-	put(t, filepath.Join(dir, nobody, "stat"), stat)
+	put(t, filepath.Join(dir, noProcess, "environ"), environ)
+	put(t, filepath.Join(dir, noProcess, "stat"), stat)
 }
 
 // statFile has the state, the flags and the bounds of the environment.
 func statFile(state, flags, envStart, envEnd string) string {
-	return nobody + " (it) is here) " + state + " 1 7 7 0 -1 " + flags + strings.Repeat(" 0", 40) + " " + envStart + " " + envEnd + " 0\n"
+	return noProcess + " (it) is here) " + state + " 1 7 7 0 -1 " + flags + strings.Repeat(" 0", 40) + " " + envStart + " " + envEnd + " 0\n"
 }
 
 func TestSurvey(t *testing.T) {
@@ -79,14 +79,14 @@ func TestKillAllWaitsForTheUnclear(t *testing.T) {
 	killed := make(chan error)
 	go func() { killed <- h.killAll(proc.KillLimit) }()
 	for _, environ := range []string{"", InstanceIDVariable + "=i-1\x00"} {
-		put(t, filepath.Join(string(h.proc), nobody, "environ"), environ)
+		put(t, filepath.Join(string(h.proc), noProcess, "environ"), environ)
 		select {
 		case err := <-killed:
 			t.Fatalf("all were said to be dead (%v), and one lives", err)
 		case <-time.After(10 * proc.KillPause):
 		}
 	}
-	if err := os.RemoveAll(string(h.proc) + "/" + nobody); err != nil {
+	if err := os.RemoveAll(string(h.proc) + "/" + noProcess); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-killed; err != nil {

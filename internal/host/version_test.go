@@ -58,7 +58,7 @@ func TestRunnerVersionAfterAnUpdate(t *testing.T) {
 	}
 }
 
-// What a job puts in the place of the manifest stops nobody.
+// What a job puts in the place of the manifest stops no report.
 func TestRunnerVersionReplacedByAJob(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// A recommendation to leave a machine ends a host that serves nobody, and no run.
+// A recommendation to leave a machine ends a host that serves no run, and no run.
 func TestRebalanceRecommendation(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

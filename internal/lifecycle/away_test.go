@@ -7,8 +7,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// While GitHub is away nobody can be given an idle host, so its time does not
-// count, up to the bound for whatever others hold up.
+// While GitHub is away no run can be given an idle host, so its time does not
+// count, up to the bound for external failures.
 func TestIdleHostsOutlastAnOutageOfGitHub(t *testing.T) {
 	p := lifecycle.DefaultPolicy()
 	r := baseRecord()

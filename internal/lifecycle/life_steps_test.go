@@ -55,7 +55,7 @@ func (l *life) setPolicy(args []string) error {
 	return nil
 }
 
-// wait lets time pass. With "heard" the agent's heartbeats go on meanwhile.
+// wait lets time pass. With "heard" the agent's heartbeats go on.
 func (l *life) wait(args []string) error {
 	d, err := time.ParseDuration(args[0])
 	l.now = l.now.Add(d)

@@ -9,7 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// life is one host with everything that Decide is told of it, driven by the
+// life is one host with all the facts that Decide gets about it, driven by the
 // events of a script.
 type life struct {
 	now    time.Time

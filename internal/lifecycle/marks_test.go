@@ -78,7 +78,7 @@ func TestAScaleDownIsTakenBack(t *testing.T) {
 	}
 }
 
-// Only a host that serves leaves somebody behind, and only where its end says so.
+// Only a host that serves leaves a run behind, and only where its end says so.
 func TestARunThatIsLeft(t *testing.T) {
 	serving := lifecycle.Record{State: lifecycle.StateRunning, RunID: "7", Labels: []string{"gpu"}, Repository: "acme/web", Assignment: 1, RequestID: "q"}
 	jobScoped, unused := serving, serving
@@ -155,7 +155,7 @@ func TestWhatEndsLeaveARun(t *testing.T) {
 	}
 }
 
-// A host that left a run is not forgotten before somebody has looked at the run.
+// A host that left a run is not forgotten before a sweep has looked at the run.
 func TestWhoLeftARunIsNotForgotten(t *testing.T) {
 	r := lifecycle.Record{State: lifecycle.StateTerminated, DueAt: now, LostBy: &lifecycle.LostRun{RunID: "7"}}
 	facts := lifecycle.Facts{Record: r, Cloud: &lifecycle.Machine{State: lifecycle.MachineGone}}

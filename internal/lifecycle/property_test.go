@@ -62,7 +62,7 @@ func TestAnyLife(t *testing.T) {
 
 // TestEveryLifeEnds: whatever happened to a host, and whatever its agent went
 // on to say, when nothing new happens it is ended and forgotten in bounded time
-// by somebody who looks only when told to.
+// by a sweep that looks only when a decision says so.
 func TestEveryLifeEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -84,7 +84,7 @@ func TestEveryLifeEnds(t *testing.T) {
 			case lifecycle.Allowed(w.rec(), d.Action):
 				w.carry(t, w.rec(), d)
 			case d.Action == lifecycle.ActionKeep && w.rec().LostBy != nil:
-				w.facts.Record.LostBy = nil // somebody has looked at the run
+				w.facts.Record.LostBy = nil // a sweep has looked at the run
 			case d.Action == lifecycle.ActionEndMachine:
 				w.facts.Cloud = &lifecycle.Machine{State: lifecycle.MachineGone}
 			default:

@@ -32,7 +32,7 @@ func (s *seen) is(hosts ...string) bool {
 func (s *seen) reported() bool { return s.answer != "none" }
 func (s *seen) jobRuns() bool  { return s.reported() && s.busy == "busy" }
 
-// mayWork: a host that serves a run and of which nothing is heard may run a job.
+// mayWork: a silent host that serves a run may run a job.
 func (s *seen) mayWork() bool {
 	return s.jobRuns() || !s.reported() && strings.HasPrefix(s.host, "running")
 }

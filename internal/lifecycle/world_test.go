@@ -163,7 +163,7 @@ func (w *world) sweep(t *rapid.T) {
 			w.mayEnd(t)
 		}
 		if !lifecycle.Allowed(w.rec(), d.Action) {
-			w.carry(t, w.rec(), d) // refused by nobody, changes nothing
+			w.carry(t, w.rec(), d) // refused by no rule, changes nothing
 			return
 		}
 		if slices.Contains(done, d.Action) || len(done) > 4 {

@@ -133,7 +133,7 @@ func TestFind(t *testing.T) {
 			}
 		})
 	}
-	// Whoever takes the name of a repository with a rule is not served by the owner's.
+	// A repository that takes the name of one with a rule is not served by the owner's.
 	origin := policy.Origin{Repository: "acme/app", RepositoryID: 2, OwnerID: 7, Event: "push"}
 	if _, v := rules.Admit(origin, lifecycle.Spec{Count: 1, Pool: "default"}); v.Allowed {
 		t.Errorf("got %+v", v)

@@ -28,8 +28,8 @@ func TestSimulationFindsBrokenBalances(t *testing.T) {
 	}
 }
 
-// brokenBalances are policy.Balance with one rule changed, by what it is told or
-// by what it says.
+// brokenBalances are policy.Balance with one rule changed, by its input or
+// by its output.
 var brokenBalances = map[string]balanceFunc{
 	"turns that are over stay on the accounts": says(not(policy.MoveEnd)),
 	"nobody is sent back":                      says(not(policy.MoveReturn)),

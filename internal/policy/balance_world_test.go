@@ -209,7 +209,7 @@ func (w *poolWorld) hostFails() {
 	}
 }
 
-// hostDies with its job, of which GitHub will say some day that it failed.
+// hostDies with its job. GitHub will say some day that the job failed.
 func (w *poolWorld) hostDies() {
 	if h := w.anyHost(policy.SlotReady, policy.SlotStarted, policy.SlotReturned); h != nil {
 		h.phase = policy.SlotOver
@@ -307,8 +307,8 @@ func (w *poolWorld) decide(waiting []lifecycle.Job, more bool) (look time.Time) 
 	return look
 }
 
-// replicaActs carries out what was decided, unless another wrote the accounts
-// meanwhile. A crash may come before hosts are sent back.
+// replicaActs carries out what was decided, unless another replica wrote the accounts
+// first. A crash may come before hosts are sent back.
 func (w *poolWorld) replicaActs() { w.act(w.pick(4, "crash") == 0) }
 
 func (w *poolWorld) act(crash bool) {

@@ -60,8 +60,8 @@ func TestABreakerStaysSmall(t *testing.T) {
 	}
 }
 
-// A breaker that a replica opened whose clock is ahead is not open for as long, and is
-// opened anew by what is heard now.
+// A breaker that was opened by a replica whose clock is ahead is not open for as long, and
+// is opened again by new interruptions.
 func TestSpotBreakerAfterAClockThatIsAhead(t *testing.T) {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	p := policy.SpotBreaker{Interruptions: 1, Within: 10 * time.Minute, Pause: 30 * time.Minute}

@@ -13,8 +13,8 @@ import (
 )
 
 // TestTopUpOfAnyFacts: whatever the facts are, a top-up launches or retires, never
-// both but for hosts of another kind; it stays within the maximum, retires nobody
-// who is busy, held or gone already, depends on no order, and once it is carried
+// both except for hosts of another kind; it stays within the maximum, retires no host
+// that is busy, held or gone already, depends on no order, and once it is carried
 // out nothing is left to be done.
 func TestTopUpOfAnyFacts(t *testing.T) {
 	t.Parallel()

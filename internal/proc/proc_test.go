@@ -184,7 +184,7 @@ func TestLineage(t *testing.T) {
 	born(1, 0)
 	born(7, 1)
 	born(8, 7)
-	born(9, 4) // of which the parent has ended
+	born(9, 4) // its parent has ended
 	for pid, want := range map[int][]int{1: {1}, 7: {7, 1}, 8: {8, 7, 1}, 9: {9}} {
 		line, err := proc.FS(dir).Lineage(pid)
 		check(t, err)

@@ -2,7 +2,7 @@ package server
 
 import "context"
 
-// asked are tokens of which none is good.
+// asked are tokens, none of them good.
 type asked struct{ times int }
 
 func (a *asked) Verify(context.Context, string) (Token, error) {

@@ -15,7 +15,7 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// wire is a bad call: what is wrong with it, and what its caller is told.
+// wire is a bad call: what is wrong with it, and the answer of its caller.
 type wire struct {
 	call  func(ctx context.Context, w *world) error
 	code  codes.Code

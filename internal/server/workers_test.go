@@ -127,7 +127,7 @@ func TestAJobOfAService(t *testing.T) {
 	}
 }
 
-// workerErrors are calls of a worker of render, and what each is told.
+// workerErrors are calls of a worker of render, and the answer of each.
 var workerErrors = []struct {
 	name string
 	call string

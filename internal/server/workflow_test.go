@@ -103,7 +103,7 @@ func (c *ci) callers(t testing.TB, rules ...policy.Rule) server.Callers {
 	return server.Callers{Operators: operators, Tokens: tokens, Rules: rules, Once: c.seen.once, Fork: c.forks.of}
 }
 
-// retryOf is when the caller is told to try again.
+// retryOf is when the answer says to try again.
 func retryOf(err error) time.Duration {
 	for _, d := range status.Convert(err).Details() {
 		if retry, ok := d.(*errdetails.RetryInfo); ok {
@@ -121,8 +121,8 @@ func with(ctx context.Context, authorization ...string) context.Context {
 	return ctx
 }
 
-// explain asks about the run of the issuer's tokens: NOT_FOUND is what who is
-// let in is told.
+// explain asks about the run of the issuer's tokens: a caller that is let in
+// gets NOT_FOUND.
 func (c *ci) explain(ctx context.Context, authorization ...string) error {
 	_, err := c.ExplainRun(with(ctx, authorization...), &remudav1.ExplainRunRequest{Repository: repository, RunId: "42"})
 	return err
@@ -437,7 +437,7 @@ func TestRulesAreKept(t *testing.T) {
 	}
 }
 
-// A token for our audience is to be had by anybody on GitHub: it is worth no
+// Any GitHub user can get a token for our audience: it is worth no
 // write.
 func TestStrangersCostNothing(t *testing.T) {
 	c := newCI(t, rule())

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// bugSeeds are the lives in which every planted bug must be caught, and in all
-// of which every rule must hold without it (TestLives).
+// bugSeeds are the lives in which every planted bug must be caught, and in which
+// every rule must hold without it (TestLives).
 const bugSeeds = 200
 
 // bugsAtOnce bounds how many programs run beside each other.

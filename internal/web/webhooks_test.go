@@ -124,7 +124,7 @@ func send(t testing.TB, client *http.Client, method, url string, header http.Hea
 	return response.StatusCode, strings.TrimSpace(string(text)), response.Header
 }
 
-// TestDeliveries: each case is a delivery that is fine but for one thing.
+// TestDeliveries: each case is a delivery that is fine except for one thing.
 func TestDeliveries(t *testing.T) {
 	job := exampleJob(t)
 	with := func(body []byte, keys ...string) func(http.Header) {
@@ -348,8 +348,8 @@ func TestNoSecretNoStart(t *testing.T) {
 	}
 }
 
-// TestSecretsThatGoAway: without secrets nobody is let in, whatever the body is
-// signed with, and GitHub is told that the delivery failed.
+// TestSecretsThatGoAway: without secrets no delivery is let in, whatever the body is
+// signed with, and GitHub sees that the delivery failed.
 func TestSecretsThatGoAway(t *testing.T) {
 	job := exampleJob(t)
 	for name, later := range map[string][]lifecycle.Secret{"none": {}, "an empty one": {""}} {
@@ -371,7 +371,7 @@ func TestSecretsThatGoAway(t *testing.T) {
 }
 
 // TestTheLogSaysNothingOfBodies but the keys by which to find the rest, and
-// nothing at all of what nobody signed.
+// nothing at all of what is not signed.
 func TestTheLogSaysNothingOfBodies(t *testing.T) {
 	job := exampleJob(t)
 	bad := bytes.Replace(job, []byte(`"action": "queued"`), []byte(`"action": "SECRET WORD"`), 1)

@@ -121,7 +121,7 @@ func TestWorkerRoutes(t *testing.T) {
 	}
 }
 
-// TestWorkerTokens: who has none is told so before anything of a body is read.
+// TestWorkerTokens: a caller without one gets 401 before anything of a body is read.
 func TestWorkerTokens(t *testing.T) {
 	url := startWorkers(t, &callees{})
 	for name, test := range map[string]struct {
@@ -185,8 +185,8 @@ func TestTooManyWorkerCalls(t *testing.T) {
 	}
 }
 
-// Bodies that do not come keep out none but the callers with that token, and no
-// more of them are awaited than there are places.
+// Bodies that do not come keep out only the callers with that token, and at most as
+// many of them are awaited as there are places.
 func TestBodiesThatDoNotComeKeepNoOthersOut(t *testing.T) {
 	url := startWorkers(t, &callees{})
 	for range 300 {

@@ -119,7 +119,7 @@ func tag(key, value string) types.Tag {
 	return types.Tag{Key: sdk.String(key), Value: sdk.String(value)}
 }
 
-// userData is what cloud-init is told by the template's default version.
+// userData is what cloud-init gets from the template's default version.
 func (w world) userData(t testing.TB) string {
 	t.Helper()
 	out, err := w.client.DescribeLaunchTemplateVersions(t.Context(), &service.DescribeLaunchTemplateVersionsInput{

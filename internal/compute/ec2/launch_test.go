@@ -169,7 +169,7 @@ func TestALaunchWithoutAnAnswerIsRepeatedWithItsToken(t *testing.T) {
 	equal(t, "launched", len(machines), len(w.living(t)))
 }
 
-// Between a crash and the repeat of its launch, somebody changed the
+// Between a crash and the repeat of its launch, an operator changed the
 // configuration, so that the same order would be another call.
 func TestALaunchOfAnotherConfigurationIsFound(t *testing.T) {
 	w := newWorld(t)
@@ -369,7 +369,7 @@ func TestTemplateIsAskedForOnceAMinute(t *testing.T) {
 	now.seconds.Add(1)
 	ask("2", 2)
 	w.ready(t, w.options())
-	// A version that was deleted meanwhile is asked for again.
+	// A version that was deleted in the meantime is asked for again.
 	o := order(t, c, 1, 1)
 	o.TemplateVersion = "9"
 	short(t, c, o, 0)

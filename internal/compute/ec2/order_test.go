@@ -20,7 +20,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// cloud is an EC2 without a network: it launches whatever it is told to.
+// cloud is an EC2 without a network: it launches every order.
 type cloud struct {
 	ec2.API
 	launches   []*service.CreateFleetInput
@@ -176,7 +176,7 @@ func TestWhatAnOrderLeavesOut(t *testing.T) {
 	tests := map[string]struct {
 		types   []string
 		without []lifecycle.Offering
-		want    map[string]string // but for the two subnets of zone a, of which the token takes one
+		want    map[string]string // except for the two subnets of zone a: the token takes one of them
 	}{
 		"nothing":         {all, nil, map[string]string{"a": "c6i.large m*", "b": "c6i.large m*", "c": "c6i.large m*"}},
 		"a name":          {all, []lifecycle.Offering{{InstanceType: "c6i.large", Place: "b"}}, map[string]string{"a": "c6i.large m*", "b": "m*", "c": "c6i.large m*"}},

@@ -108,7 +108,7 @@ func TestClone(t *testing.T) {
 	}
 }
 
-// TestDeterministic: two clouds that are told the same do the same.
+// TestDeterministic: two clouds that get the same calls do the same.
 func TestDeterministic(t *testing.T) {
 	var clouds [2]lifecycle.Page[lifecycle.Machine]
 	for i := range clouds {

@@ -63,7 +63,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestPoweredOffHostMakesRoom: also when nobody looked at it in between.
+// TestPoweredOffHostMakesRoom: also when it was not looked at in between.
 func TestPoweredOffHostMakesRoom(t *testing.T) {
 	dir := root(t)
 	c := open(t, dir, starts+"exit 0", func(o *process.Options) { o.Capacity = map[string]int{"*": 1} })
@@ -142,8 +142,8 @@ func TestReaped(t *testing.T) {
 	})
 }
 
-// TestUnreadableTags: what a job did to the files of its host costs the tags
-// and no more.
+// TestUnreadableTags: what a job did to the files of its host costs only
+// the tags.
 func TestUnreadableTags(t *testing.T) {
 	spoil := map[string]func(tags string) error{
 		"damaged":        func(tags string) error { return os.WriteFile(tags, []byte("{"), 0o600) },

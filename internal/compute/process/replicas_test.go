@@ -195,8 +195,8 @@ func copyTo(t *testing.T, from, to, name string) {
 	}
 }
 
-// TestCrashInTerminate: a host that was marked and then left is ended by
-// whoever looks at it next, and is not started by a launch in between.
+// TestCrashInTerminate: a host that was marked and then left is ended by the
+// next call that looks at it, and no launch starts it in between.
 func TestCrashInTerminate(t *testing.T) {
 	dir := root(t)
 	c := open(t, dir, stays, nil)

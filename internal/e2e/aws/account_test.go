@@ -20,7 +20,7 @@ const (
 )
 
 // account is the AWS account of a test: the emulators, with a proxy for each
-// party, so that the calls of controld and of the hosts can be told apart.
+// party, so that the calls of controld and those of the hosts are counted apart.
 type account struct {
 	t        *testing.T
 	controld *awstest.Proxy

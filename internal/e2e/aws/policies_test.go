@@ -14,7 +14,7 @@ import (
 )
 
 // uncalled are the actions that no call of this test needs, and why each is
-// allowed all the same.
+// still allowed.
 var uncalled = map[string]string{
 	"ec2:RunInstances":                   "EC2 asks for it when CreateFleet is called",
 	"ec2:CreateTags":                     "EC2 asks for it when something is made with tags",
@@ -35,7 +35,7 @@ var uncalled = map[string]string{
 }
 
 // policiesAreWhatWasCalled: every call was allowed by its caller's policies,
-// and every action that they allow was called, but for those that need another
+// and every action that they allow was called, except those that need another
 // occasion.
 func (s *stage) policiesAreWhatWasCalled() {
 	s.Helper()

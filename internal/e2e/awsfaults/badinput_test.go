@@ -113,7 +113,7 @@ func (w *world) refuse(service, operation, code string) {
 	})
 }
 
-// repair makes good whatever a test broke, but for an image.
+// repair restores everything that a test broke, except an image.
 func (w *world) repair() {
 	w.gap = ec2gap.Install(w.proxy)
 	w.proxy.Handle("dynamodb", "PutItem", func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {

@@ -73,8 +73,7 @@ func (w *world) wantAgreement(when string) {
 	}
 }
 
-// wantNothing: no machine, no registration, and nothing that anybody still has
-// to look at.
+// wantNothing: no machine, no registration, and nothing that is still due.
 func (w *world) wantNothing(when string) {
 	w.t.Helper()
 	w.wantAgreement(when)
@@ -113,8 +112,8 @@ func (w *world) wantAccounts(runs ...string) {
 	w.wantTokens()
 }
 
-// wantTokens: a launch had one token, whatever became of its calls, and no more
-// machines than were ordered with it.
+// wantTokens: a launch had one token, whatever became of its calls, and at most as many
+// machines as were ordered with it.
 func (w *world) wantTokens() {
 	w.t.Helper()
 	tokens, ordered, made := map[string]string{}, map[string]string{}, map[string]int{}
@@ -152,7 +151,7 @@ func (w *world) wantTokens() {
 	}
 }
 
-// warmLaunch is the one launch of the two warm requests, whoever came late.
+// warmLaunch is the one launch of the two warm requests, whichever came late.
 func warmLaunch(made map[string]int) string {
 	if made["request-102/1"] > 0 {
 		return "request-102/1"

@@ -85,6 +85,6 @@ func (w *world) pass(d time.Duration) {
 	w.answer()
 	for range 3 {
 		w.must("due sweep", w.fleet.NewDueSweep())
-		w.ahead += 11 * time.Second // a machine that was told to end is looked at again
+		w.ahead += 11 * time.Second // a machine whose end was ordered is looked at again
 	}
 }

@@ -62,7 +62,7 @@ func makeGroups(name string) (groups, error) {
 	return g, nil
 }
 
-// remove kills whoever is left in the groups and deletes them.
+// remove kills the processes left in the groups and deletes the groups.
 func (g groups) remove() error {
 	for _, dir := range g {
 		if err := killGroup(dir); err != nil {

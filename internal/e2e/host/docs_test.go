@@ -139,7 +139,7 @@ func normal(text string) string {
 	return strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n"
 }
 
-// alike texts have the same lines: what happens at the same time may be told in
+// alike texts have the same lines: lines about the same moment may come in
 // any order.
 func alike(a, b string) bool {
 	return slices.Equal(slices.Sorted(strings.Lines(a)), slices.Sorted(strings.Lines(b)))

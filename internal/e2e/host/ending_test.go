@@ -22,7 +22,7 @@ func refuseEnds(a *account) {
 	})
 }
 
-// TestHostsWithoutControl: nobody knows these instances, and each ends itself:
+// TestHostsWithoutControl: no controld knows these instances, and each ends itself:
 // the machine goes down, and with it the instance.
 func TestHostsWithoutControl(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestHostsWithoutControl(t *testing.T) {
 	}
 }
 
-// TestHostsThatLoseControl: controld dies, and nobody ends what it has left.
+// TestHostsThatLoseControl: controld dies, and the hosts that it leaves end themselves.
 func TestHostsThatLoseControl(t *testing.T) {
 	t.Parallel()
 	t.Run("the store is unreachable past the threshold", func(t *testing.T) {

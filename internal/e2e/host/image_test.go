@@ -50,8 +50,8 @@ var theImage = sync.OnceValues(func() (provisioned, error) {
 	return provisioned{s.layer, out}, errors.Join(err, unix.Unmount(s.root, 0))
 })
 
-// provision runs packer/scripts as Packer does, but for where the runner comes
-// from: a stand-in of GitHub's downloads.
+// provision runs packer/scripts as Packer does, except that the runner comes
+// from a stand-in of GitHub's downloads.
 func provision(w *world, s *system) (string, error) {
 	const name, at = "image", "var/tmp/remuda-image"
 	url, sum, err := serveRunner(w)

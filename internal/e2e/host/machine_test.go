@@ -42,7 +42,7 @@ type machine struct {
 }
 
 // boot starts a machine, which may make these system calls besides the usual
-// ones. It is dead when the test ends; if that failed, its journal is told.
+// ones. It is dead when the test ends; if the test failed, its journal is logged.
 func boot(t testing.TB, s *system, l link, calls ...string) *machine {
 	t.Helper()
 	m := &machine{system: s, link: l, t: t, name: l.namespace, off: make(chan struct{})}

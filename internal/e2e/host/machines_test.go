@@ -28,8 +28,8 @@ type instance struct {
 }
 
 // machines boot for every instance that EC2 says is running. EC2 presses the
-// power button when it ends one, and is told when one powers itself off: that
-// ends it too (InstanceInitiatedShutdownBehavior=terminate).
+// power button when it ends one. When one powers itself off, EC2 learns of it and
+// ends the instance too (InstanceInitiatedShutdownBehavior=terminate).
 type machines struct {
 	t       testing.TB
 	account *account
@@ -136,8 +136,8 @@ func (m *machines) of(t testing.TB, id string) *instance {
 // authorities are those that a machine trusts.
 const authorities = "etc/ssl/certs/ca-certificates.crt"
 
-// furnish adds what only a test needs: where AWS is, and whom to believe that
-// it is GitHub. Credentials come from the instance's metadata, which is at its
+// furnish adds what only a test needs: where AWS is, and the certificate that stands
+// for GitHub's. Credentials come from the instance's metadata, which is at its
 // real address.
 func (s *system) furnish(t testing.TB, aws string, github []byte) {
 	t.Helper()

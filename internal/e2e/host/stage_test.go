@@ -128,8 +128,8 @@ func (s *stage) configure() string {
 	return config
 }
 
-// startControld runs it in the world, where GitHub has the address that hosts
-// are told.
+// startControld runs it in the world, where GitHub has the address that is in
+// the hosts' records.
 func (s *stage) startControld(config string) {
 	s.Helper()
 	log := &local.Log{}

@@ -7,8 +7,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/local"
 )
 
-// TestLostAndRepeatedWebhooks: of the webhooks every third is lost and every
-// fourth comes twice, and every job runs once all the same.
+// TestLostAndRepeatedWebhooks: every third webhook is lost and every
+// fourth comes twice, and every job still runs once.
 func TestLostAndRepeatedWebhooks(t *testing.T) {
 	const jobs, maximum = 30, 5
 	s := newServed(t, 1, fmt.Sprintf(jobPool, maximum)+"sweeps:\n  cloud: 2s\n  due: 1s\n")

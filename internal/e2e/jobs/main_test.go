@@ -130,14 +130,14 @@ func (s *stage) run(runID, workflow string) local.Run {
 	return run
 }
 
-// succeeds waits for the end of runs, each of whose jobs must succeed. meanwhile,
+// succeeds waits for the end of runs. Each of their jobs must succeed. between,
 // if any, is called again and again.
-func (s *stage) succeeds(meanwhile func(), runIDs ...string) {
+func (s *stage) succeeds(between func(), runIDs ...string) {
 	s.Helper()
 	for _, id := range runIDs {
 		s.eventually(func() string {
-			if meanwhile != nil {
-				meanwhile()
+			if between != nil {
+				between()
 			}
 			return s.runIs(id, "completed")
 		})

@@ -18,7 +18,7 @@ const (
 
 // TestThreeHundredJobs: they are queued at once for a pool of 20. The first 20
 // stand at gates, so that all others are known before any of them is served; the
-// webhook of the next one is lost, and it is heard of after later ones. There
+// webhook of the next one is lost, and controld learns of it after later ones. There
 // are two Apps, since one may register 150 runners a minute.
 func TestThreeHundredJobs(t *testing.T) {
 	s := newServed(t, 2, fmt.Sprintf(jobPool, manyHosts)+"sweeps:\n  cloud: 30s\n")

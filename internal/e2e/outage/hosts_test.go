@@ -16,7 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-const base = "http://127.0.0.1:1" // nobody listens there: the wire leads to the stand-in
+const base = "http://127.0.0.1:1" // no server listens there: the wire leads to the stand-in
 
 // runner is the listener of a host, as far as the stand-in can tell.
 type runner struct {
@@ -112,7 +112,7 @@ func (n *runner) listen(ctx context.Context, session string) {
 	call(context.WithoutCancel(ctx), n.t, n.handler, "DELETE", protocol.PathSession+"?session="+session, n.credential, nil, nil)
 }
 
-// run runs a job. Its listener polls meanwhile, or GitHub would take it for lost.
+// run runs a job. Its listener polls while the job runs, or GitHub would take it for lost.
 func (n *runner) run(ctx context.Context, id int64) {
 	var job protocol.Job
 	if call(ctx, n.t, n.handler, "POST", fmt.Sprintf(protocol.PathAcquire, id), n.credential, nil, &job) != http.StatusOK {

@@ -35,7 +35,7 @@ func TestGitHubIsDownForTenMinutes(t *testing.T) {
 		began := time.Now()
 		w.start(0, "remuda-small", time.Second) // its webhooks do not
 
-		// A run of which there is a token already asks for hosts, and waits.
+		// A run whose token exists already asks for hosts, and waits.
 		meanwhile := make(chan error, 1)
 		go func() {
 			time.Sleep(time.Minute)
@@ -95,8 +95,8 @@ func TestGitHubIsDownForTenMinutes(t *testing.T) {
 	})
 }
 
-// checkRefusal: who asks for hosts of a repository of which there is no token is
-// told to come again, no later than GitHub asks for.
+// checkRefusal: a caller that asks for hosts of a repository without a token
+// gets the advice to come again, no later than GitHub asks for.
 func (w *world) checkRefusal(ctx context.Context) {
 	w.t.Helper()
 	err := w.provision(ctx, stranger, "9", 1, 0)

@@ -73,7 +73,7 @@ func answer(r *http.Request, status int, body string) *http.Response {
 	}
 }
 
-// who tells the credentials apart: the App itself signs each call anew.
+// which distinguishes the credentials: the App itself signs each call again
 func who(r *http.Request) string {
 	bearer := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if strings.Count(bearer, ".") == 2 {
@@ -104,7 +104,7 @@ func (w *wire) called(m mode) (n int) {
 	return n
 }
 
-// checkRests: after a 403 with Retry-After nobody called again before it.
+// checkRests: after a 403 with Retry-After no call came before that time.
 func (w *wire) checkRests(t *testing.T, rest time.Duration) {
 	t.Helper()
 	w.mu.Lock()

@@ -1,6 +1,6 @@
 // Package outage_test has GitHub fail the fleet for ten minutes: the use-cases,
 // the client and the stand-in are the real ones, joined without a network, so
-// that the minutes of a synctest bubble cost nothing. Hosts are told what to do.
+// that the minutes of a synctest bubble cost nothing. The test acts for the hosts.
 package outage_test
 
 import (
@@ -33,7 +33,7 @@ import (
 
 const (
 	repository = "acme/app"
-	stranger   = "acme/other" // of which the client has no token yet
+	stranger   = "acme/other" // the client has no token of it yet
 	jobPool    = "jobs"
 	appID      = 7
 )

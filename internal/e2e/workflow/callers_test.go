@@ -65,7 +65,7 @@ func TestWhoMayNotProvision(t *testing.T) {
 		"alg HS256":                    {token: s.signedWithPublicKey(), code: codes.Unauthenticated, says: "RS256"},
 		"altered":                      {token: s.altered(), code: codes.Unauthenticated, says: "signature"},
 		"run of a fork":                {token: s.token(with(s.rightClaims(), "event_name", "pull_request", "run_id", "4001")), asks: &remudav1.ProvisionRequest{Repository: repository, RunId: "4001"}, code: codes.PermissionDenied, says: "fork"},
-		// It gets no connection, and how it hears of that is up to its timing.
+		// It gets no connection, and which error it sees depends on its timing.
 		"certificate of another CA":  {caller: s.caller(s.authority.client(other, "alice")), code: codes.Unavailable},
 		"certificate without a role": {caller: s.caller(s.authority.client(s.authority, "mallory")), code: codes.PermissionDenied, says: "CN=mallory"},
 		"viewer":                     {caller: s.caller(s.authority.client(s.authority, "dashboard")), code: codes.PermissionDenied, says: "viewer"},
@@ -142,8 +142,8 @@ func with(claims map[string]any, pairs ...string) map[string]any {
 	return claims
 }
 
-// claim is a token that is right but for one claim, which the issuer signed all
-// the same. The ids are those of the repository, whatever its name is said to be.
+// claim is a token that the issuer signed and in which one claim is wrong.
+// The ids are those of the repository, whatever its name is said to be.
 func (s *stage) claim(name string, value any) string {
 	s.Helper()
 	claims := s.claims(s.token(s.rightClaims()))
@@ -214,7 +214,7 @@ func (s *stage) header(part, algorithm string) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// altered is a right token for which somebody changed a claim.
+// altered is a right token in which an attacker changed a claim.
 func (s *stage) altered() string {
 	s.Helper()
 	parts := strings.Split(s.token(with(s.rightClaims(), "run_id", "9999")), ".")

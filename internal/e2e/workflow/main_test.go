@@ -1,4 +1,4 @@
-// Package workflow_test runs the workflow that users copy, and whoever wants
+// Package workflow_test runs the workflow that users copy, and callers that want
 // what is not theirs, against the daemons as processes: controld with TLS, a
 // GitHub App, webhooks and callers, agentd, the GitHub stand-in, its runner and
 // its stand-ins for GitHub's own machines.
@@ -36,6 +36,6 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	testrun.System.Remove()
 	testrun.GRPCurl.Remove()
-	_ = os.RemoveAll(dir) // a leftover in the temporary directory harms nobody
+	_ = os.RemoveAll(dir) // a leftover in the temporary directory does no harm
 	os.Exit(code)
 }

@@ -52,7 +52,7 @@ func TestExample(t *testing.T) {
 	s.noTokenIsIn(s.log.String() + logs(run) + logs(s.run("1002")))
 }
 
-// TestCancelledRunIsReleasedByWebhook: nobody calls Release for it.
+// TestCancelledRunIsReleasedByWebhook: no workflow calls Release for it.
 func TestCancelledRunIsReleasedByWebhook(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStage(t)
@@ -202,7 +202,7 @@ func (s *stage) pooled(n int) []string {
 	return ids
 }
 
-// calls are what a run's workflow called at controld and what it was told, by
+// calls are the calls that a run's workflow made at controld, with their answers, by
 // controld's log.
 func (s *stage) calls(runID string) []string {
 	var list []string

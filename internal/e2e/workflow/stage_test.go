@@ -210,7 +210,7 @@ func (s *stage) nothingLeft() {
 		s.Errorf("processes left after the end: %v %v", left, err)
 	}
 	for _, p := range left {
-		_ = syscall.Kill(p.PID, syscall.SIGKILL) // it has ended meanwhile: just as well
+		_ = syscall.Kill(p.PID, syscall.SIGKILL) // it has ended by now: that is fine
 	}
 	if s.Failed() {
 		for line := range strings.Lines(s.log.String()) {

@@ -134,7 +134,7 @@ func later(t *testing.T, body []byte, ahead time.Duration) []byte {
 	return text
 }
 
-// record starts a run and returns the delivery that tells of its job.
+// record starts a run and returns the delivery about its job.
 func (s *stage) record(runID string) delivery {
 	s.Helper()
 	heard := make(chan delivery, 1)

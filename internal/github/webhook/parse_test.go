@@ -338,7 +338,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// trimmed is a delivery without most of what nobody reads: the fuzzer spends its
+// trimmed is a delivery without most of what is never read: the fuzzer spends its
 // time on making large inputs smaller.
 func trimmed(t testing.TB, body []byte) []byte {
 	t.Helper()

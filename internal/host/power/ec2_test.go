@@ -166,7 +166,7 @@ func TestSlowEC2IsNotWaitedForLong(t *testing.T) {
 	})
 }
 
-// An agent that is told to stop leaves the machine alone.
+// An agent that is stopped leaves the machine alone.
 func TestStoppedAgentPowersNothingOff(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

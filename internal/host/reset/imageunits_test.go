@@ -370,7 +370,7 @@ func TestReadUnit(t *testing.T) {
 	}
 }
 
-// The baseline has no inodes: those of a boot are told of nowhere else.
+// The baseline has no inodes: those of a boot are described nowhere else.
 func TestBaselineWithoutInodes(t *testing.T) {
 	t.Parallel()
 	p := fakeHost(t)

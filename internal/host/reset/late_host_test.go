@@ -18,8 +18,8 @@ func listenAt(port int) string {
 	return fmt.Sprintf(`/usr/bin/perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(Listen => 1, LocalPort => %d, ReuseAddr => 1) or die; sleep 60'`, port)
 }
 
-// lateUnits are of the image, and not started before the first run: a service, one whose script leaves a daemon, one in
-// which somebody logs in, as with ssh, one that is itself the login, as at a console, one that takes long to be reloaded and
+// lateUnits are of the image, and not started before the first run: a service, one whose script leaves a daemon, one for
+// logins, as with ssh, one that is itself the login, as at a console, one that takes long to be reloaded and
 // to be stopped, one whose workers outlive it, as those of amazon-ssm-agent, a socket that systemd listens at, a mount and one by /etc/fstab.
 var lateUnits = map[string]string{
 	"reset-late.service":    "[Service]\nExecStart=" + listenAt(4251) + "\n",

@@ -24,7 +24,7 @@ func newDockerHost(t *testing.T) reset.Plan {
 	if began := sh(t, "systemctl show --value -p InactiveExitTimestampMonotonic docker.service"); began != "0" {
 		t.Fatal("this needs a machine on which docker was not started since the boot")
 	}
-	// systemd-nspawn protects /proc/sys, of which docker writes what concerns its own network namespace. The root file
+	// systemd-nspawn protects /proc/sys, where docker writes what concerns its own network namespace. The root file
 	// system of a container is one of layers, on which docker could not lay its own.
 	sh(t, "mount -o remount,bind,rw /proc/sys; mkdir -p /var/lib/docker; mount -t tmpfs docker /var/lib/docker")
 	t.Cleanup(func() {

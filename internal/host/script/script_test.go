@@ -76,7 +76,7 @@ func TestGroupIsKilled(t *testing.T) {
 	if err := script.Run(t.Context(), write(t, text), time.Second, hclog.NewNullLogger()); err == nil {
 		t.Error("the script was not killed")
 	}
-	if _, err := f.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // once nobody has it open for writing any more
+	if _, err := f.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // once no process has it open for writing
 		t.Errorf("error %v", err)
 	}
 }

@@ -281,7 +281,7 @@ func TestClearTakesAttributesOff(t *testing.T) {
 	}
 }
 
-// Whoever writes meanwhile may win, but it ends, and what he moves about leads nowhere.
+// A process that writes at the same time may win, but the removal ends, and what is moved about leads nowhere.
 func TestAgainstAWriter(t *testing.T) {
 	t.Parallel()
 	writers := map[string]func(dir, outside string, i int){

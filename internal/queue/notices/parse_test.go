@@ -73,7 +73,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse: what is let through is whole, and no input is told back at
+// FuzzParse: what is let through is whole, and no error quotes its input at
 // length.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(event(warning, `{"instance-id":"i-1234567890abcdef0","instance-action":"terminate"}`)))

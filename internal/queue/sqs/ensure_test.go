@@ -167,7 +167,7 @@ func (w *world) deny(operation, queue string) {
 }
 
 // TestEnsureWithoutPermission: the error names the queue and the action, and
-// the other queues are made all the same.
+// the other queues are still made.
 func TestEnsureWithoutPermission(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -208,7 +208,7 @@ func TestEnsureWithoutPermission(t *testing.T) {
 	}
 }
 
-// TestEnsureIsOvertaken: between the look and the creation, somebody else makes
+// TestEnsureIsOvertaken: between the look and the creation, another caller makes
 // the queue, with other times.
 func TestEnsureIsOvertaken(t *testing.T) {
 	t.Parallel()

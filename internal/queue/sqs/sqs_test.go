@@ -207,7 +207,7 @@ func TestMalformedBodiesArePutAside(t *testing.T) {
 }
 
 // TestMalformedBodiesThatCannotBePutAside stay in their queue; the good ones
-// come all the same.
+// still come.
 func TestMalformedBodiesThatCannotBePutAside(t *testing.T) {
 	t.Parallel()
 	w := newQueues(t)

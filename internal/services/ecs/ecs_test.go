@@ -123,7 +123,7 @@ func TestServicesInRegionsAndClusters(t *testing.T) {
 	}
 }
 
-// A request tells of ten services of a cluster.
+// A request describes ten services of a cluster.
 func TestDescribeCostsARequestForTenServices(t *testing.T) {
 	t.Parallel()
 	places := map[string]ecs.Place{"elsewhere": {virginia, "runners", "s"}}

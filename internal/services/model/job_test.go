@@ -96,7 +96,7 @@ func TestJobLog(t *testing.T) {
 	}
 }
 
-// TestJobOfAnother: whoever does not have the job changes nothing.
+// TestJobOfAnother: a worker that does not have the job changes nothing.
 func TestJobOfAnother(t *testing.T) {
 	waiting := model.NewJob("render", "a", nil, once, startTime)
 	silent := begun(t).CheckDeadline(once, startTime.Add(time.Hour))

@@ -159,7 +159,7 @@ func TestAServerWithoutHeadIsAskedForARow(t *testing.T) {
 	}
 }
 
-// The token goes to nobody but the server that was configured.
+// The token goes only to the server that was configured.
 func TestRedirectsAreRefused(t *testing.T) {
 	t.Parallel()
 	var reached atomic.Bool

@@ -39,7 +39,7 @@ func TestSmall(t *testing.T) {
 	}
 }
 
-// TestLateReads: reads that are made late lose no behaviour. Whatever an
+// TestLateReads: reads that are made late lose no behavior. Whatever an
 // operation or an agent does to the world when each step is a move of its own,
 // it also does in the same world when steps are put together, and nothing else.
 func TestLateReads(t *testing.T) {

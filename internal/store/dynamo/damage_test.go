@@ -15,8 +15,8 @@ import (
 
 func hostRow(n int) map[string]string { return map[string]string{"hostKey": hostKeyOf(n)} }
 
-// TestDamagedRowsHideNoOther: what sweeps and callers list is all but the rows
-// that somebody edited badly, which are told of once.
+// TestDamagedRowsHideNoOther: what sweeps and callers list is everything except the rows
+// that were edited badly by hand, which are reported once.
 func TestDamagedRowsHideNoOther(t *testing.T) {
 	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
@@ -113,7 +113,7 @@ func (w world) wantLog(t *testing.T, message string, times int, words ...string)
 }
 
 // TestForeignReports: what an agent wrote is not believed to be a report, and
-// hides nobody else's.
+// hides no other host's.
 func TestForeignReports(t *testing.T) {
 	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
@@ -153,7 +153,7 @@ func TestForeignReports(t *testing.T) {
 	}
 	w.wantLog(t, "ignoring a report", 2, hostKeyOf(1), hostKeyOf(2))
 
-	// One that can be read again is told of when it cannot once more.
+	// One that can be read again is reported when it cannot once more.
 	if err := w.ForHost(hostKeyOf(1)).PutReport(t.Context(), lifecycle.Report{}); err != nil {
 		t.Fatal(err)
 	}

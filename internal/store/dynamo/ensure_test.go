@@ -154,7 +154,7 @@ func TestEnsureMakesTheTables(t *testing.T) {
 	}
 }
 
-// TestEnsureMends what somebody changed, or an older version made.
+// TestEnsureMends what an operator changed, or an older version made.
 func TestEnsureMends(t *testing.T) {
 	t.Parallel()
 	w, backups := ensuring(t)
@@ -329,7 +329,7 @@ func TestEnsureWithoutBackups(t *testing.T) {
 	w.wantEnsure(t, false)
 }
 
-// TestReplicasEnsureAtOnce: whoever comes second finds what the first made.
+// TestReplicasEnsureAtOnce: the second replica finds what the first made.
 func TestReplicasEnsureAtOnce(t *testing.T) {
 	t.Parallel()
 	w, _ := ensuring(t)

@@ -161,7 +161,7 @@ func TestForeignTablesAreNamed(t *testing.T) {
 	s := dynamo.New(client, dynamo.Options{Prefix: "foreign"})
 	calls := methods(s)
 	for name := range calls {
-		if strings.HasSuffix(name, "AllReports") { // whoever scans an empty table sees no schema
+		if strings.HasSuffix(name, "AllReports") { // a scan of an empty table sees no schema
 			delete(calls, name)
 		}
 	}
@@ -319,7 +319,7 @@ func (w world) wantNoJobs(t *testing.T) {
 	}
 }
 
-// TestCallersThatGoWhileTheyWait are told unavailable, with their own reason.
+// TestCallersThatGoWhileTheyWait get unavailable, with their own reason.
 func TestCallersThatGoWhileTheyWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

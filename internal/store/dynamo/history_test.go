@@ -97,7 +97,7 @@ func TestTheFirstEventsOfTwoReplicas(t *testing.T) {
 	}
 }
 
-// TestHistoryCalls: alone, a replica needs one call for what it has to tell of
+// TestHistoryCalls: alone, a replica needs one call for what it has to write about
 // one run, and two for several.
 func TestHistoryCalls(t *testing.T) {
 	t.Parallel()

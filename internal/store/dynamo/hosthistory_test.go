@@ -11,8 +11,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// TestHistoryOfAHostIsBounded: of a long history as much is read as the
-// question is about, and no more than a person waits for.
+// TestHistoryOfAHostIsBounded: of a long history only the part in question is read,
+// and at most what a person waits for.
 func TestHistoryOfAHostIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -23,7 +23,7 @@ func jobsRow(key string) map[string]string { return map[string]string{"rowKey": 
 func jobRow(id int64) map[string]string { return jobsRow(fmt.Sprintf("job/%019d", id)) }
 
 // TestJobsAreInIndexesWhileTheyMust: an index costs a write at each change of
-// its keys, and what is in one is read by whoever lists.
+// its keys, and every list reads what is in it.
 func TestJobsAreInIndexesWhileTheyMust(t *testing.T) {
 	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestJobsAreInIndexesWhileTheyMust(t *testing.T) {
 }
 
 // TestJobsThatWaitNoMore: an index lags behind its table, and its rows are read
-// anew. Here the row is changed behind the index's back.
+// again. Here the row is changed behind the index's back.
 func TestJobsThatWaitNoMore(t *testing.T) {
 	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
@@ -100,8 +100,8 @@ func TestJobsThatWaitNoMore(t *testing.T) {
 	}
 }
 
-// TestDamagedJobsHideNoOther: what is listed is all but the rows that somebody
-// edited badly, which are told of once.
+// TestDamagedJobsHideNoOther: a list has everything except the rows that were
+// edited badly by hand, which are reported once.
 func TestDamagedJobsHideNoOther(t *testing.T) {
 	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestDamagedJobsHideNoOther(t *testing.T) {
 	}
 }
 
-// TestDamagedTurns are an error, and never no turns: those would be given anew.
+// TestDamagedTurns are an error, and never no turns: those would be given again.
 func TestDamagedTurns(t *testing.T) {
 	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()

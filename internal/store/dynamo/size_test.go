@@ -265,7 +265,7 @@ func TestManyRowsOfOneTime(t *testing.T) {
 }
 
 // TestRowsThatAreInAnIndexNoMore: an index lags behind its table, and its rows
-// are read anew. Here the row is changed behind the index's back.
+// are read again. Here the row is changed behind the index's back.
 func TestRowsThatAreInAnIndexNoMore(t *testing.T) {
 	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()

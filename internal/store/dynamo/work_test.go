@@ -18,7 +18,7 @@ func newWork(id string) model.Job {
 	return model.NewJob("render", id, []byte(`{"film":"1"}`), model.JobPolicy{QueueTime: time.Hour}, began)
 }
 
-// newWorker is a worker of render that was never heard of before.
+// newWorker is a worker of render that has never reported before.
 func newWorker(id string) model.Worker {
 	return model.Worker{Service: "render", ID: id, JobID: "a"}.WithHeartbeat("1.0", began)
 }
@@ -84,7 +84,7 @@ func TestLogsAreSmall(t *testing.T) {
 	}
 }
 
-// TestDamagedWork is told of, and hides no other.
+// TestDamagedWork is reported, and hides no other.
 func TestDamagedWork(t *testing.T) {
 	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()

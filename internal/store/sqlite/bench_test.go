@@ -129,7 +129,7 @@ func BenchmarkGroupCommit(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s")
 }
 
-// BenchmarkDue is the due query of a fleet of 100,000 of which 100 are due.
+// BenchmarkDue is the due query of a fleet of 100,000 hosts, 100 of them due.
 func BenchmarkDue(b *testing.B) {
 	s, file := benchStore(b, hosts, func(n int, r *lifecycle.Record) {
 		if n%(hosts/100) == 7 {

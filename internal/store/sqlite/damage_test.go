@@ -30,7 +30,7 @@ func execute(t *testing.T, file *db.DB, query string, args ...any) {
 }
 
 // TestForeignReports: what an agent wrote is not believed to be a report, nor
-// to be of the host it names, and hides nobody else's.
+// to be of the host it names, and hides no other host's.
 func TestForeignReports(t *testing.T) {
 	racepass.OneGoroutine(t)
 	var log bytes.Buffer
@@ -126,8 +126,8 @@ func TestExpiredRowsGo(t *testing.T) {
 	}
 }
 
-// TestDamagedRowsHideNoOther: what sweeps and callers list is all but the
-// damaged rows, which are told of once.
+// TestDamagedRowsHideNoOther: what sweeps and callers list is everything except the
+// damaged rows, which are reported once.
 func TestDamagedRowsHideNoOther(t *testing.T) {
 	var log bytes.Buffer
 	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})

@@ -30,8 +30,8 @@ func dueWebhook(id string) lifecycle.Webhook {
 	return lifecycle.Webhook{DeliveryID: id, Action: "queued", ReceivedAt: began, DueAt: began}
 }
 
-// TestDamagedJobsHideNoOther: what is listed is all but the damaged rows, which
-// are told of once and not told from.
+// TestDamagedJobsHideNoOther: a list has everything except the damaged rows, which
+// are reported once, without their content.
 func TestDamagedJobsHideNoOther(t *testing.T) {
 	racepass.OneGoroutine(t)
 	var log bytes.Buffer

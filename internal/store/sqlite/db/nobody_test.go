@@ -8,7 +8,7 @@ import (
 )
 
 // asNobody runs fn without the rights of root, which no permission stops: for
-// root, the thread's file system user becomes nobody in the meantime.
+// root, the thread's file system user is an unprivileged one until then.
 func asNobody(t *testing.T, fn func()) {
 	t.Helper()
 	if os.Getuid() != 0 {

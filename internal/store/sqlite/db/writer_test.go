@@ -17,7 +17,7 @@ import (
 )
 
 // hold keeps the writer in a transaction until it is let go, so that what
-// comes meanwhile waits and makes one batch.
+// comes in between waits and makes one batch.
 func hold(t *testing.T, file *db.DB) (letGo func()) {
 	t.Helper()
 	held, release := make(chan struct{}), make(chan struct{})
@@ -139,7 +139,7 @@ func TestGivingUp(t *testing.T) {
 func testGivingUp(t *testing.T, light bool) {
 	file := open(t, tempFile(t), db.Options{Light: light})
 	// late starts a write that comes while the writer is held up, and lets its
-	// caller go once meanwhile has passed.
+	// caller go once the write waits.
 	late := func(meanwhile func()) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(context.Background())
@@ -158,7 +158,7 @@ func testGivingUp(t *testing.T, light bool) {
 	late(func() {})
 	letGo()
 
-	// The writer takes two at once, of which the first keeps it busy.
+	// The writer takes two at once, and the first keeps it busy.
 	letGo = hold(t, file)
 	begun, release, ended := make(chan struct{}), make(chan struct{}), make(chan error)
 	go func() {
