@@ -27,8 +27,8 @@ func scrape(m *telemetry.Metrics) string {
 
 type failingStore struct{ store.Backend }
 
-func (failingStore) Lease(context.Context, string) (lifecycle.Lease, error) {
-	return lifecycle.Lease{}, &lifecycle.UnavailableError{What: "read lease", Err: errors.New("disk gone")}
+func (failingStore) Get(context.Context, *store.Kind, store.Key) (store.Row, error) {
+	return nil, &lifecycle.UnavailableError{What: "read lease", Err: errors.New("disk gone")}
 }
 
 func TestCallsAreCountedByResult(t *testing.T) {

@@ -105,9 +105,9 @@ type Delivery struct {
 // stands still for the length of a lease on the watcher's own clock, so no two
 // clocks are compared. A lease only saves work; safety never depends on it.
 type Lease struct {
-	Name    string
-	Holder  string
-	Version int64
+	Name    string `json:"name"`
+	Holder  string `json:"holder"`
+	Version int64  `json:"version"`
 }
 
 // Event is one transition or decision, kept for 24 hours for people and

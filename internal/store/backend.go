@@ -55,11 +55,6 @@ type Special interface {
 	// LastEvent is the page token of the newest event.
 	LastEvent(ctx context.Context) (string, error)
 
-	// Lease reads a lease: ErrNotFound if it was never taken.
-	Lease(ctx context.Context, name string) (lifecycle.Lease, error)
-	// TakeLease writes the lease if its stored version is l.Version (0: it does not exist): else ErrConflict.
-	TakeLease(ctx context.Context, l lifecycle.Lease) (lifecycle.Lease, error)
-
 	// SeeOnce remembers an id of a kind until a time: ErrExists if it is remembered already.
 	SeeOnce(ctx context.Context, kind, id string, until time.Time) error
 }

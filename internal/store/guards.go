@@ -38,6 +38,17 @@ var Breakers = define(Spec[lifecycle.Breaker]{
 	SQL:        Table{Name: "guards", Prefix: "breaker/"}, Dynamo: Table{Name: "leases", Prefix: "guard/breaker/"},
 })
 
+// Leases say which replica sweeps.
+var Leases = define(Spec[lifecycle.Lease]{
+	Name:       "lease",
+	Key:        func(l *lifecycle.Lease) Key { return Key{l.Name} },
+	KeyColumns: []string{"name"},
+	Version:    func(l *lifecycle.Lease) *int64 { return &l.Version },
+	Upsert:     true,
+	Normalize:  func(l lifecycle.Lease) lifecycle.Lease { return l },
+	SQL:        Table{Name: "guards", Prefix: "lease/"}, Dynamo: Table{Name: "leases"},
+})
+
 // maxReservations is how many bytes the reservations of a ledger have as JSON, at most.
 const maxReservations = 1 << 20
 
@@ -101,4 +112,14 @@ func (s Store) QuotaLedger(ctx context.Context, name string) (lifecycle.QuotaLed
 // UpdateQuotaLedger replaces the ledger whose stored version is a.Version (0: there is none): else ErrConflict.
 func (s Store) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
 	return update(ctx, s, QuotaLedgers, a)
+}
+
+// Lease reads a lease: ErrNotFound if it was never taken.
+func (s Store) Lease(ctx context.Context, name string) (lifecycle.Lease, error) {
+	return get(ctx, s, Leases, Key{name})
+}
+
+// TakeLease writes the lease if its stored version is l.Version (0: it does not exist): else ErrConflict.
+func (s Store) TakeLease(ctx context.Context, l lifecycle.Lease) (lifecycle.Lease, error) {
+	return updateAs(ctx, s, "take_", Leases, l)
 }

@@ -87,15 +87,3 @@ func (s Store) LastEvent(ctx context.Context) (_ string, err error) {
 	defer s.observed("", "last_event", &err)
 	return s.backend.LastEvent(ctx)
 }
-
-// Lease reads a lease: ErrNotFound if it was never taken.
-func (s Store) Lease(ctx context.Context, name string) (_ lifecycle.Lease, err error) {
-	defer s.observed("", "lease", &err)
-	return s.backend.Lease(ctx, name)
-}
-
-// TakeLease writes the lease if its stored version is l.Version (0: it does not exist): else ErrConflict.
-func (s Store) TakeLease(ctx context.Context, l lifecycle.Lease) (_ lifecycle.Lease, err error) {
-	defer s.observed("", "take_lease", &err)
-	return s.backend.TakeLease(ctx, l)
-}

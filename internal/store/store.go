@@ -48,8 +48,13 @@ func create[T any](ctx context.Context, s Store, k KindOf[T], r T) (err error) {
 }
 
 // update returns the row as stored.
-func update[T any](ctx context.Context, s Store, k KindOf[T], r T) (_ T, err error) {
-	defer s.observed(updating, k.Name, &err)
+func update[T any](ctx context.Context, s Store, k KindOf[T], r T) (T, error) {
+	return updateAs(ctx, s, updating, k, r)
+}
+
+// updateAs is update as an operation of another name.
+func updateAs[T any](ctx context.Context, s Store, verb string, k KindOf[T], r T) (_ T, err error) {
+	defer s.observed(verb, k.Name, &err)
 	row := k.spec.Normalize(r)
 	*k.spec.Version(&row)++
 	if err := s.backend.Update(ctx, k.Kind, &row); err != nil {

@@ -340,13 +340,3 @@ func (p *ports) EventsSince(context.Context, lifecycle.PageOf) (lifecycle.Page[l
 }
 
 func (p *ports) LastEvent(context.Context) (string, error) { return "", nil }
-
-// The lease only saves work: the explorer lets any replica sweep.
-
-func (p *ports) Lease(context.Context, string) (lifecycle.Lease, error) {
-	panic("no lease is explored")
-}
-
-func (p *ports) TakeLease(context.Context, lifecycle.Lease) (lifecycle.Lease, error) {
-	panic("no lease is explored")
-}

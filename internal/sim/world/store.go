@@ -316,16 +316,6 @@ func (s storePort) LastEvent(context.Context) (string, error) {
 	return read(s, "find the last event", "", func(m *memory.Store) (string, error) { return m.LastEvent(engine.Background) })
 }
 
-func (s storePort) Lease(_ context.Context, name string) (lifecycle.Lease, error) {
-	return read(s, "read lease", "", func(m *memory.Store) (lifecycle.Lease, error) { return m.Lease(engine.Background, name) })
-}
-
-func (s storePort) TakeLease(_ context.Context, l lifecycle.Lease) (lifecycle.Lease, error) {
-	return write(s, "take lease", func(m *memory.Store) (lifecycle.Lease, error) {
-		return m.TakeLease(engine.Background, l)
-	}, func(lifecycle.Lease) {})
-}
-
 func (s storePort) SeeOnce(_ context.Context, kind, id string, until time.Time) error {
 	_, err := write(s, "remember "+kind, func(m *memory.Store) (string, error) {
 		return id, m.SeeOnce(engine.Background, kind, id, until)

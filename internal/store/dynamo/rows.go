@@ -100,7 +100,7 @@ func rowOf(k *store.Kind, key store.Key, it item) (store.Row, error) {
 			delete(it, large.Name)
 		}
 	}
-	if k.Dynamo.Name == leases {
+	if k.Dynamo.Name == leases && k.Dynamo.Prefix != "" {
 		delete(it, leaseName) // which has the prefix of the kind
 	}
 	restoreExpiry(it)

@@ -45,9 +45,6 @@ func (s *Store) dumpState(b *strings.Builder) {
 	for _, key := range slices.Sorted(maps.Keys(s.reports)) {
 		dumpRow(b, "report", s.reports[key])
 	}
-	for _, key := range slices.Sorted(maps.Keys(s.leases)) {
-		dumpRow(b, "lease", s.leases[key])
-	}
 	for _, key := range slices.SortedFunc(maps.Keys(s.seen), compareSeenKeys) {
 		dumpRow(b, "seen", []any{key.kind, key.id, s.seen[key]})
 	}

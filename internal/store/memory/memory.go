@@ -29,7 +29,6 @@ type Store struct {
 	reports   map[string]lifecycle.Report
 	events    []lifecycle.Event // in order of id
 	lastEvent int64
-	leases    map[string]lifecycle.Lease
 	seen      map[seenKey]time.Time // until when
 	purgedAt  time.Time
 }
@@ -47,7 +46,6 @@ func New(now func() time.Time) *Store {
 		Now:     now,
 		tables:  make([]map[store.Key]store.Row, len(store.Kinds)),
 		reports: map[string]lifecycle.Report{},
-		leases:  map[string]lifecycle.Lease{},
 		seen:    map[seenKey]time.Time{},
 	}
 	for i := range s.tables {
@@ -68,7 +66,6 @@ func (s *Store) Clone() *Store {
 		reports:   maps.Clone(s.reports),
 		events:    slices.Clip(s.events),
 		lastEvent: s.lastEvent,
-		leases:    maps.Clone(s.leases),
 		seen:      maps.Clone(s.seen),
 		purgedAt:  s.purgedAt,
 	}

@@ -17,7 +17,7 @@ var _ = add(group{name: "claim", concurrent: true, tests: []suiteTest{
 }})
 
 func testClaim(t *testing.T, w world) {
-	w.create(t, pooledRecord("a"))
+	instances.put(t, w, pooledRecord("a"))
 	claim := claimOf("a")
 	claim.Labels = append(claim.Labels, "more")
 	got, err := w.Store.ClaimInstance(t.Context(), claim)
@@ -35,7 +35,7 @@ func testClaim(t *testing.T, w world) {
 	got.Labels[1] = "scribbled"
 	want, _ = pooledRecord("a").Claimed(claimOf("a"))
 	want.Version, want.Labels = 2, []string{"fast", "more"}
-	equal(t, "record", want, w.instance(t, "a"))
+	equal(t, "record", want, instances.stored(t, w, "a"))
 
 	_, err = w.Store.ClaimInstance(t.Context(), claimOf("a"))
 	wantError(t, "second claim", err, lifecycle.ErrConflict)
@@ -46,7 +46,7 @@ func testClaim(t *testing.T, w world) {
 func testClaimFresh(t *testing.T, w world) {
 	fresh := pooledRecord("a")
 	fresh.TrustKey, fresh.Uses, fresh.Repository = "", 0, ""
-	w.create(t, fresh)
+	instances.put(t, w, fresh)
 	pooled := func(trustKey string) []string {
 		return listed(t, func(of lifecycle.PageOf) (recordPage, error) {
 			return w.Store.PooledInstances(t.Context(), "default", lifecycle.QueueName{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}, trustKey, of)
@@ -61,7 +61,7 @@ func testClaimFresh(t *testing.T, w world) {
 	claim.TrustKey = ""
 	_, err = w.Store.ClaimInstance(t.Context(), claim)
 	wantError(t, "a claim that binds to nobody", err, lifecycle.ErrUnbound)
-	equal(t, "record after both", fresh, w.instance(t, "a"))
+	equal(t, "record after both", fresh, instances.stored(t, w, "a"))
 
 	claim.BindTo = repository
 	got, err := w.Store.ClaimInstance(t.Context(), claim)
@@ -74,10 +74,10 @@ func testClaimFresh(t *testing.T, w world) {
 	}
 	want.Version = 2
 	equal(t, "what claim returns", want, got)
-	equal(t, "record", want, w.instance(t, "a"))
+	equal(t, "record", want, instances.stored(t, w, "a"))
 	equal(t, "fresh hosts after the claim", []string(nil), pooled(""))
 
-	w.create(t, pooledRecord("b"))
+	instances.put(t, w, pooledRecord("b"))
 	claim.HostKey = "b"
 	_, err = w.Store.ClaimInstance(t.Context(), claim)
 	wantError(t, "the claim of a fresh host on a bound one", err, lifecycle.ErrConflict)
@@ -100,7 +100,7 @@ func testClaimForJob(t *testing.T, w world) {
 		record lifecycle.Record
 		claim  lifecycle.Claim
 	}{{pooledRecord("a"), claim}, {left, claimOf("b")}} {
-		w.create(t, test.record)
+		instances.put(t, w, test.record)
 		got, err := w.Store.ClaimInstance(t.Context(), test.claim)
 		if err != nil {
 			t.Fatal(err)
@@ -111,7 +111,7 @@ func testClaimForJob(t *testing.T, w world) {
 		}
 		want.Version = 2
 		equal(t, "what claim returns", want, got)
-		equal(t, "record", want, w.instance(t, test.record.HostKey))
+		equal(t, "record", want, instances.stored(t, w, test.record.HostKey))
 		if want.JobsOf != test.claim.JobsOf || want.GitHubRunnerID != test.claim.GitHubRunnerID {
 			t.Errorf("the words say JobsOf %q and runner %d, the claim %q and %d",
 				want.JobsOf, want.GitHubRunnerID, test.claim.JobsOf, test.claim.GitHubRunnerID)
@@ -155,10 +155,10 @@ func testClaimCondition(t *testing.T, w world) {
 			if test.claim != nil {
 				test.claim(&claim)
 			}
-			w.create(t, r)
+			instances.put(t, w, r)
 			_, err := w.Store.ClaimInstance(t.Context(), claim)
 			wantError(t, "claim", err, lifecycle.ErrConflict)
-			equal(t, "record", r, w.instance(t, test.name))
+			equal(t, "record", r, instances.stored(t, w, test.name))
 		})
 	}
 }
@@ -177,7 +177,7 @@ func testClaimEdges(t *testing.T, w world) {
 		t.Run(test.name, func(t *testing.T) {
 			r := pooledRecord(test.name)
 			test.record(&r)
-			w.create(t, r)
+			instances.put(t, w, r)
 			if _, err := w.Store.ClaimInstance(t.Context(), claimOf(test.name)); err != nil {
 				t.Error(err)
 			}

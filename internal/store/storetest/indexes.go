@@ -10,16 +10,16 @@ import (
 var _ = add(group{name: "indexes", concurrent: true, tests: []suiteTest{
 	{"by run", testByRun},
 	{"by pool", testByPool},
-	{"by due", testByDue},
-	{"requests by due", testRequestsByDue},
+	{"by due", instances.byDue},
+	{"requests by due", requests.byDue},
 	{"the filter of a listing", testFilter},
 }})
 
 type (
-	recordPage  = lifecycle.Page[lifecycle.Record]
-	requestPage = lifecycle.Page[lifecycle.Request]
-	reportPage  = lifecycle.Page[lifecycle.Report]
-	eventPage   = lifecycle.Page[lifecycle.Event]
+	recordPage = lifecycle.Page[lifecycle.Record]
+	jobPage    = lifecycle.Page[lifecycle.Job]
+	reportPage = lifecycle.Page[lifecycle.Report]
+	eventPage  = lifecycle.Page[lifecycle.Event]
 )
 
 // listed are the keys of a whole listing, in its order.
@@ -32,7 +32,7 @@ func testByRun(t *testing.T, w world) {
 	for key, run := range map[string]string{"c": "1", "a": "1", "b": "11", "d": "", "e": "1"} {
 		r := pooledRecord(key)
 		r.RunID = run
-		w.create(t, r)
+		instances.put(t, w, r)
 	}
 	ofRun := func(run string) func(lifecycle.PageOf) (recordPage, error) {
 		return func(of lifecycle.PageOf) (recordPage, error) { return w.Store.InstancesOfRun(t.Context(), run, of) }
@@ -42,9 +42,7 @@ func testByRun(t *testing.T, w world) {
 	equal(t, "run unheard of", []string(nil), listed(t, ofRun("2")))
 	equal(t, "no run", []string(nil), listed(t, ofRun("")))
 
-	r := w.instance(t, "c")
-	r.RunID = ""
-	w.update(t, r)
+	instances.change(t, w, func(r *lifecycle.Record) { r.RunID = "" }, "c")
 	equal(t, "run 1 after c was released", []string{"a", "e"}, listed(t, ofRun("1")))
 	claim := claimOf("c")
 	claim.RunID = "1"
@@ -59,7 +57,7 @@ func testByPool(t *testing.T, w world) {
 		r := pooledRecord(key)
 		r.PooledAt = start.Add(time.Duration(seconds) * time.Second)
 		change(&r)
-		w.create(t, r)
+		instances.put(t, w, r)
 	}
 	as := func(*lifecycle.Record) {}
 	add("d", 1, as)
@@ -97,76 +95,15 @@ func testByPool(t *testing.T, w world) {
 	if _, err := w.Store.ClaimInstance(t.Context(), claimOf("b")); err != nil {
 		t.Fatal(err)
 	}
-	r := w.instance(t, "d")
-	r.PooledAt = start.Add(time.Minute)
-	w.update(t, r)
+	instances.change(t, w, func(r *lifecycle.Record) { r.PooledAt = start.Add(time.Minute) }, "d")
 	equal(t, "after b was claimed and d pooled again", []string{"c", "a", "d"}, pooled("large", lifecycle.UsageOnDemand, repository))
-}
-
-func testByDue(t *testing.T, w world) {
-	for key, due := range map[string]time.Time{
-		"early": start.Add(-time.Hour), "now-b": start, "now-a": start, "later": start.Add(time.Nanosecond), "never": {},
-	} {
-		r := pooledRecord(key)
-		r.DueAt = due
-		w.create(t, r)
-	}
-	due := func(now time.Time) []string {
-		t.Helper()
-		return listed(t, func(of lifecycle.PageOf) (recordPage, error) { return w.Store.DueInstances(t.Context(), now, of) })
-	}
-	equal(t, "the longest due first", []string{"early", "now-a", "now-b"}, due(start))
-	equal(t, "a nanosecond later", []string{"early", "now-a", "now-b", "later"}, due(start.Add(time.Nanosecond)))
-	equal(t, "long before", []string(nil), due(start.Add(-2*time.Hour)))
-	equal(t, "in another zone", []string{"early"}, due(start.Add(-time.Hour).In(time.FixedZone("elsewhere", -7*60*60))))
-
-	r := w.instance(t, "early")
-	r.DueAt = time.Time{}
-	w.update(t, r)
-	r = w.instance(t, "now-a")
-	r.DueAt = start.Add(time.Minute)
-	w.update(t, r)
-	equal(t, "after one is no longer due and one later", []string{"now-b"}, due(start))
-}
-
-func testRequestsByDue(t *testing.T, w world) {
-	add := func(repository, run, id string, due time.Time) {
-		q := fullRequest(id)
-		q.Repository, q.RunID, q.DueAt = repository, run, due
-		w.createRequests(t, q)
-	}
-	add("b/b", "1", "x", start)
-	add("a/a", "2", "x", start)
-	add("a/a", "1", "y", start)
-	add("a/a", "1", "x", start.Add(-time.Hour))
-	add("a/a", "3", "x", start.Add(time.Nanosecond))
-	add("a/a", "4", "x", time.Time{})
-	due := func() []string {
-		t.Helper()
-		var found []string
-		for _, q := range all(t, 2, func(of lifecycle.PageOf) (requestPage, error) { return w.Store.DueRequests(t.Context(), start, of) }) {
-			found = append(found, q.Repository+" "+q.RunID+" "+q.RequestID)
-		}
-		return found
-	}
-	equal(t, "the longest due first", []string{"a/a 1 x", "a/a 1 y", "a/a 2 x", "b/b 1 x"}, due())
-
-	q, err := w.Store.Request(t.Context(), "a/a", "1", "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	q.DueAt = time.Time{}
-	if _, err := w.Store.UpdateRequest(t.Context(), q); err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "after one is no longer due", []string{"a/a 1 y", "a/a 2 x", "b/b 1 x"}, due())
 }
 
 func testFilter(t *testing.T, w world) {
 	add := func(key string, state lifecycle.State, run, class string) {
 		r := pooledRecord(key)
 		r.State, r.RunID, r.ResourceClass = state, run, class
-		w.create(t, r)
+		instances.put(t, w, r)
 	}
 	add("d", lifecycle.StateIdle, "", "large")
 	add("a", lifecycle.StateRunning, "1", "large")

@@ -1,127 +1,82 @@
 package storetest
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store"
 )
 
-var _ = add(group{name: "instances", tests: []suiteTest{
-	{"a record comes back as it was written", testInstanceRoundTrip},
-	{"empty attributes come back empty", testInstanceEmpty},
-	{"times come back in UTC, to the nanosecond", testInstanceTimes},
-	{"a host key is taken once", testInstanceExists},
-	{"an update needs the stored version", testInstanceVersion},
-	{"an update replaces every attribute", testInstanceReplace},
-	{"rows share nothing with their callers", testInstanceAliasing},
-	{"an unknown host is not found", testInstanceNotFound},
-	{"a batch leaves out what is missing", testInstanceBatch},
-}})
-
-func testInstanceRoundTrip(t *testing.T, w world) {
-	want := fullRecord("a")
-	isFull(t, want)
-	w.create(t, want)
-	equal(t, "record", want, w.instance(t, "a"))
+var instances = kind[lifecycle.Record]{
+	KindOf: store.Instances, noun: "a record",
+	keys:    []store.Key{{"a"}, {"b"}, {"c"}, {"d"}, {"e"}, {"f"}},
+	strange: []store.Key{{""}, {"A"}, {"a "}, {"aa"}, {"%"}},
+	full:    func(key store.Key) lifecycle.Record { return fullRecord(key[0]) },
+	bare: func(key store.Key) lifecycle.Record {
+		return lifecycle.Record{HostKey: key[0], InstanceID: "i-" + key[0], Pool: "default", State: lifecycle.StateTerminated}
+	},
+	create: store.Store.CreateInstance, update: store.Store.UpdateInstance, due: store.Store.DueInstances,
+	get: func(s store.Store, ctx context.Context, key store.Key) (lifecycle.Record, error) {
+		return s.Instance(ctx, key[0])
+	},
+	lists: map[string]func(context.Context, store.Store) ([]lifecycle.Record, error){
+		"of its run": func(ctx context.Context, s store.Store) ([]lifecycle.Record, error) {
+			page, err := s.InstancesOfRun(ctx, runID, lifecycle.PageOf{})
+			return page.Items, err
+		},
+	},
 }
 
-func testInstanceEmpty(t *testing.T, w world) {
-	want := lifecycle.Record{HostKey: "a", InstanceID: "i-a", Pool: "default", State: lifecycle.StateCreated, Version: 1}
-	r := want
-	r.Version = 0 // a new record has version 1, whatever the caller says
-	r.Labels = []string{}
-	w.create(t, r)
-	equal(t, "record", want, w.instance(t, "a"))
-}
+var _ = add(group{name: "instances", tests: append(instances.cases(),
+	suiteTest{"a batch leaves out what is missing", testInstanceBatch},
+)})
 
-func testInstanceTimes(t *testing.T, w world) {
-	r := fullRecord("a")
-	r.Threshold = start.In(time.FixedZone("elsewhere", 2*60*60))
-	r.CreatedAt = time.Now() // with a monotonic reading
-	w.create(t, r)
-	got := w.instance(t, "a")
-	if !got.Threshold.Equal(start) || !got.CreatedAt.Equal(r.CreatedAt) {
-		t.Errorf("times: got %v and %v, want %v and %v", got.Threshold, got.CreatedAt, start, r.CreatedAt)
+// fullRecord has a value in every attribute.
+func fullRecord(hostKey string) lifecycle.Record {
+	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
+	return lifecycle.Record{
+		HostKey: hostKey, InstanceID: "i-" + hostKey, Pool: "default", State: lifecycle.StateRunning,
+		RunID: runID, RunAttempt: 2, Repository: repository, RequestID: "request-1", JobsOf: "acme",
+		Assignment: 3, Version: 1, Threshold: at(1), MaxRuntime: 6 * time.Hour, RuntimeEndsAt: at(2), ReleasedAt: at(3), DueAt: at(4),
+		Hardware: lifecycle.Hardware{
+			ResourceClass: "large", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.large", CPU: 2,
+			MemoryMiB: 4096, Arch: "x64", Zone: "local-a",
+		},
+		Labels: []string{"gpu", "fast"}, TrustKey: repository, Uses: 4, TemplateVersion: "7",
+		Registration: &lifecycle.Registration{
+			Kind: lifecycle.RegistrationToken, URL: "https://github.com/" + repository, RunnerGroup: "builders", Secret: secret, ExpiresAt: at(5),
+		},
+		RunnerName: "remuda-3-i-" + hostKey, GitHubRunnerID: 99,
+		PooledAt: at(6), ClaimFailures: 1, Retiring: true, RetiringReason: "surplus", Hold: at(7), FleetHeld: true, OrphanAt: at(8), IdleDetectedAt: at(9), ScaleDownAt: at(14),
+		InterruptionAt: at(13), ReplacedBy: "replace-i-1", LostJob: "acme/site/4711/2",
+		LostBy:     &lifecycle.LostRun{RunID: "4711", RequestID: "req-4711", Labels: []string{"gpu"}},
+		LaunchedAt: at(10), CreatedAt: at(11), UpdatedAt: at(12), ExpiresAt: at(600), Reason: "because it's \"so\" — 100%",
 	}
-	if got.CreatedAt != got.CreatedAt.Round(0) {
-		t.Error("createdAt still has a monotonic reading")
+}
+
+// pooledRecord is a host that waits in the pool of large on-demand hosts.
+func pooledRecord(hostKey string) lifecycle.Record {
+	return lifecycle.Record{
+		HostKey: hostKey, InstanceID: "i-" + hostKey, Pool: "default", State: lifecycle.StateIdle, Version: 1,
+		Repository: repository, Assignment: 2, Threshold: start.Add(5 * time.Minute), DueAt: start.Add(5 * time.Minute),
+		Hardware: lifecycle.Hardware{
+			ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large",
+			CPU: 2, MemoryMiB: 4096,
+		},
+		TrustKey: repository, Uses: 1, PooledAt: start, CreatedAt: start,
 	}
-	isUTC(t, "threshold", got.Threshold)
-	isUTC(t, "createdAt", got.CreatedAt)
-	isUTC(t, "the registration's expiry", got.Registration.ExpiresAt)
-
-	updated := w.update(t, r)
-	isUTC(t, "threshold as update returns it", updated.Threshold)
-	equal(t, "what update returns and what is stored", updated, w.instance(t, "a"))
 }
 
-func testInstanceExists(t *testing.T, w world) {
-	w.create(t, fullRecord("a"))
-	wantError(t, "second create", w.Store.CreateInstance(t.Context(), pooledRecord("a")), lifecycle.ErrExists)
-	equal(t, "record", fullRecord("a"), w.instance(t, "a"))
-}
-
-func testInstanceVersion(t *testing.T, w world) {
-	w.create(t, fullRecord("a"))
-	r := w.update(t, fullRecord("a"))
-	if r.Version != 2 {
-		t.Fatalf("version after one update: got %d, want 2", r.Version)
-	}
-	for _, version := range []int64{-1, 0, 1, 3} {
-		stale := r
-		stale.Version, stale.Reason = version, "must not be written"
-		_, err := w.Store.UpdateInstance(t.Context(), stale)
-		wantError(t, "update with another version", err, lifecycle.ErrConflict)
-	}
-	equal(t, "record", r, w.instance(t, "a"))
-
-	_, err := w.Store.UpdateInstance(t.Context(), fullRecord("nobody"))
-	wantError(t, "update of an unknown host", err, lifecycle.ErrConflict)
-	_, err = w.Store.Instance(t.Context(), "nobody")
-	wantError(t, "read of an unknown host", err, lifecycle.ErrNotFound)
-}
-
-func testInstanceReplace(t *testing.T, w world) {
-	w.create(t, fullRecord("a"))
-	want := lifecycle.Record{HostKey: "a", InstanceID: "i-a", Pool: "default", State: lifecycle.StateTerminated, Version: 1}
-	got := w.update(t, want)
-	want.Version = 2
-	equal(t, "what update returns", want, got)
-	equal(t, "record", want, w.instance(t, "a"))
-}
-
-func testInstanceAliasing(t *testing.T, w world) {
-	scribble := func(r lifecycle.Record) {
-		r.Labels[0] = "scribbled"
-		r.Registration.Secret = "scribbled"
-	}
-	r := fullRecord("a")
-	w.create(t, r)
-	scribble(r)
-	equal(t, "record after the caller changed its own", fullRecord("a"), w.instance(t, "a"))
-	scribble(w.instance(t, "a"))
-	equal(t, "record after a reader changed its own", fullRecord("a"), w.instance(t, "a"))
-
-	r = fullRecord("a")
-	updated := w.update(t, r)
-	scribble(r)
-	scribble(updated)
-	want := fullRecord("a")
-	want.Version = 2
-	equal(t, "record after both sides of an update changed their own", want, w.instance(t, "a"))
-	scribble(all(t, 0, func(of lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-		return w.Store.InstancesOfRun(t.Context(), runID, of)
-	})[0])
-	equal(t, "record after a lister changed its own", want, w.instance(t, "a"))
-}
-
-func testInstanceNotFound(t *testing.T, w world) {
-	w.create(t, fullRecord("a"))
-	for _, key := range []string{"", "A", "a ", "aa", "%"} {
-		_, err := w.Store.Instance(t.Context(), key)
-		wantError(t, "read of "+key, err, lifecycle.ErrNotFound)
+// claimOf is a claim whose condition holds for pooledRecord.
+func claimOf(hostKey string) lifecycle.Claim {
+	return lifecycle.Claim{
+		HostKey: hostKey, Assignment: 2, TrustKey: repository, Now: start, Margin: 30 * time.Second,
+		RunID: runID, RunAttempt: 1, Repository: repository, RequestID: "request-1", MaxRuntime: time.Hour,
+		Labels: []string{"fast"}, Threshold: start.Add(2 * time.Minute),
+		Registration: &lifecycle.Registration{Kind: lifecycle.RegistrationToken, URL: "https://github.com/" + repository, Secret: secret},
 	}
 }
 
@@ -129,7 +84,7 @@ func testInstanceNotFound(t *testing.T, w world) {
 func testInstanceBatch(t *testing.T, w world) {
 	present := hostKeys(250)
 	for _, key := range present {
-		w.create(t, pooledRecord(key))
+		instances.put(t, w, pooledRecord(key))
 	}
 	asked := slices.Concat([]string{"missing-1", "missing-1"}, present, []string{"missing-2"})
 	got, err := w.Store.Instances(t.Context(), asked)

@@ -1,26 +1,65 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store"
 )
 
-var _ = add(group{name: "jobs", tests: []suiteTest{
-	{"a job comes back as it was written", testJobRoundTrip},
-	{"an id is taken once", testJobExists},
-	{"an update needs the stored version", testJobVersion},
-	{"rows share nothing with their callers", testJobAliasing},
-	{"open jobs of a run", testOpenJobs},
-	{"waiting jobs come by queuedAt and then by id", testWaitingOrder},
-	{"a job waits until it begins", testWaitingJobs},
-	{"by due", testJobsByDue},
-	{"more than a batch of them", testManyJobs},
-}})
+// beyondFloat is an id that a number of JavaScript's kind does not hold. Its neighbours are the same number there.
+const beyondFloat = 1<<53 + 1
+
+var jobs = kind[lifecycle.Job]{
+	KindOf: store.Jobs, noun: "a job",
+	keys: []store.Key{
+		jobKey(9), jobKey(10), jobKey(beyondFloat - 1), jobKey(beyondFloat), jobKey(beyondFloat + 1), jobKey(math.MaxInt64),
+	},
+	strange: []store.Key{jobKey(0), jobKey(1), jobKey(90)},
+	full:    func(key store.Key) lifecycle.Job { return fullJob(jobID(key)) },
+	bare:    func(key store.Key) lifecycle.Job { return lifecycle.Job{ID: jobID(key)} },
+	create:  store.Store.CreateJob, update: store.Store.UpdateJob, due: store.Store.DueJobs,
+	get: func(s store.Store, ctx context.Context, key store.Key) (lifecycle.Job, error) {
+		return s.Job(ctx, jobID(key))
+	},
+	lists: map[string]func(context.Context, store.Store) ([]lifecycle.Job, error){
+		"waiting": func(ctx context.Context, s store.Store) ([]lifecycle.Job, error) {
+			page, err := s.WaitingJobs(ctx, jobPool, lifecycle.PageOf{})
+			return page.Items, err
+		},
+		"due": func(ctx context.Context, s store.Store) ([]lifecycle.Job, error) {
+			page, err := s.DueJobs(ctx, start.Add(time.Hour), lifecycle.PageOf{})
+			return page.Items, err
+		},
+		"open": func(ctx context.Context, s store.Store) ([]lifecycle.Job, error) {
+			return s.OpenJobsOfRun(ctx, repository, runID)
+		},
+	},
+}
+
+var _ = add(group{name: "jobs", tests: append(jobs.cases(),
+	suiteTest{"open jobs of a run", testOpenJobs},
+	suiteTest{"waiting jobs come by queuedAt and then by id", testWaitingOrder},
+	suiteTest{"a job waits until it begins", testWaitingJobs},
+	suiteTest{"by due", jobs.byDue},
+	suiteTest{"more than a batch of them", testManyJobs},
+)})
+
+func jobKey(id int64) store.Key { return store.Key{fmt.Sprintf("%019d", id)} }
+
+func jobID(key store.Key) int64 {
+	id, err := strconv.ParseInt(key[0], 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
 
 // jobPool is the pool of fullJob.
 const jobPool = "small-jobs"
@@ -32,34 +71,6 @@ func fullJob(id int64) lifecycle.Job {
 		Pool: jobPool, Scope: "acme", State: lifecycle.JobWaiting, QueuedAt: start, RunnerName: "remuda-3-i-a",
 		StartedAt: start.Add(time.Second), EndedAt: start.Add(time.Minute), NotBefore: start.Add(time.Hour), Passed: 3, Reason: "it's \"queued\" — 100%",
 		DueAt: start.Add(5 * time.Minute), Version: 1, ExpiresAt: start.Add(10 * time.Hour),
-	}
-}
-
-func (w world) createJobs(t *testing.T, jobs ...lifecycle.Job) {
-	t.Helper()
-	for _, j := range jobs {
-		if err := w.Store.CreateJob(t.Context(), j); err != nil {
-			t.Fatalf("CreateJob(%d): %v", j.ID, err)
-		}
-	}
-}
-
-func (w world) job(t *testing.T, id int64) lifecycle.Job {
-	t.Helper()
-	j, err := w.Store.Job(t.Context(), id)
-	if err != nil {
-		t.Fatalf("Job(%d): %v", id, err)
-	}
-	return j
-}
-
-// changeJob updates a stored job.
-func (w world) changeJob(t *testing.T, id int64, change func(*lifecycle.Job)) {
-	t.Helper()
-	j := w.job(t, id)
-	change(&j)
-	if _, err := w.Store.UpdateJob(t.Context(), j); err != nil {
-		t.Fatalf("UpdateJob(%d): %v", id, err)
 	}
 }
 
@@ -92,102 +103,11 @@ func (w world) dueJobs(t *testing.T, now time.Time) []int64 {
 	return idsOf(all(t, 2, func(of lifecycle.PageOf) (jobPage, error) { return w.Store.DueJobs(t.Context(), now, of) }))
 }
 
-func testJobRoundTrip(t *testing.T, w world) {
-	want := fullJob(math.MaxInt64)
-	isFull(t, want)
-	w.createJobs(t, want)
-	got := w.job(t, math.MaxInt64)
-	equal(t, "job", want, got)
-	isUTC(t, "queuedAt", got.QueuedAt)
-	for name, list := range map[string][]lifecycle.Job{
-		"waiting": all(t, 0, func(of lifecycle.PageOf) (jobPage, error) { return w.Store.WaitingJobs(t.Context(), jobPool, of) }),
-		"due": all(t, 0, func(of lifecycle.PageOf) (jobPage, error) {
-			return w.Store.DueJobs(t.Context(), start.Add(time.Hour), of)
-		}),
-	} {
-		equal(t, name, []lifecycle.Job{want}, list)
-	}
-	open, err := w.Store.OpenJobsOfRun(t.Context(), repository, runID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "open", []lifecycle.Job{want}, open)
-
-	w.createJobs(t, lifecycle.Job{ID: 1, Labels: []string{}, Version: 7})
-	equal(t, "job without attributes", lifecycle.Job{ID: 1, Version: 1}, w.job(t, 1))
-}
-
-func testJobExists(t *testing.T, w world) {
-	w.createJobs(t, fullJob(beyondFloat))
-	wantError(t, "second create", w.Store.CreateJob(t.Context(), lifecycle.Job{ID: beyondFloat}), lifecycle.ErrExists)
-	equal(t, "job", fullJob(beyondFloat), w.job(t, beyondFloat))
-	w.createJobs(t, fullJob(beyondFloat-1), fullJob(beyondFloat+1)) // the same as floating point numbers
-	equal(t, "job after its neighbours", fullJob(beyondFloat), w.job(t, beyondFloat))
-}
-
-func testJobVersion(t *testing.T, w world) {
-	w.createJobs(t, fullJob(1))
-	want := lifecycle.Job{ID: 1, Repository: repository, RunID: runID, State: lifecycle.JobDone, Version: 1}
-	want.QueuedAt = start.In(time.FixedZone("elsewhere", 2*60*60))
-	got, err := w.Store.UpdateJob(t.Context(), want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want.Version = 2
-	equal(t, "what update returns", want, got)
-	isUTC(t, "queuedAt as update returns it", got.QueuedAt)
-	for _, version := range []int64{-1, 0, 1, 3} {
-		stale := fullJob(1)
-		stale.Version = version
-		_, err := w.Store.UpdateJob(t.Context(), stale)
-		wantError(t, "update with another version", err, lifecycle.ErrConflict)
-	}
-	equal(t, "job", want, w.job(t, 1))
-
-	_, err = w.Store.UpdateJob(t.Context(), fullJob(2))
-	wantError(t, "update of an unknown job", err, lifecycle.ErrConflict)
-	for _, id := range []int64{0, 2, 10} {
-		_, err = w.Store.Job(t.Context(), id)
-		wantError(t, "read of an unknown job", err, lifecycle.ErrNotFound)
-	}
-}
-
-func testJobAliasing(t *testing.T, w world) {
-	scribble := func(j lifecycle.Job) { j.Labels[0] = "scribbled" }
-	j := fullJob(1)
-	w.createJobs(t, j)
-	scribble(j)
-	equal(t, "job after the caller changed its own", fullJob(1), w.job(t, 1))
-	scribble(w.job(t, 1))
-	page, err := w.Store.WaitingJobs(t.Context(), jobPool, lifecycle.PageOf{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	scribble(page.Items[0])
-	open, err := w.Store.OpenJobsOfRun(t.Context(), repository, runID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	scribble(open[0])
-	equal(t, "job after readers changed their own", fullJob(1), w.job(t, 1))
-
-	j = fullJob(1)
-	updated, err := w.Store.UpdateJob(t.Context(), j)
-	if err != nil {
-		t.Fatal(err)
-	}
-	scribble(j)
-	scribble(updated)
-	want := fullJob(1)
-	want.Version = 2
-	equal(t, "job after both sides of an update changed their own", want, w.job(t, 1))
-}
-
 func testOpenJobs(t *testing.T, w world) {
 	add := func(id int64, repository, run string, state lifecycle.JobState) {
 		j := fullJob(id)
 		j.Repository, j.RunID, j.State = repository, run, state
-		w.createJobs(t, j)
+		jobs.put(t, w, j)
 	}
 	add(3, repository, runID, lifecycle.JobWaiting)
 	add(1, repository, runID, lifecycle.JobRunning)
@@ -200,9 +120,9 @@ func testOpenJobs(t *testing.T, w world) {
 	equal(t, "of odd names", []int64{6}, w.openOf(t, "o'brien/né \"x\"", "{}"))
 	equal(t, "of a run unheard of", []int64(nil), w.openOf(t, repository, "1"))
 
-	w.changeJob(t, 1, func(j *lifecycle.Job) { j.State = lifecycle.JobDone })
+	jobs.change(t, w, func(j *lifecycle.Job) { j.State = lifecycle.JobDone }, jobKey(1)[0])
 	equal(t, "after one is done", []int64{3}, w.openOf(t, repository, runID))
-	w.changeJob(t, 1, func(j *lifecycle.Job) { j.State = lifecycle.JobWaiting }) // it was a mistake
+	jobs.change(t, w, func(j *lifecycle.Job) { j.State = lifecycle.JobWaiting }, jobKey(1)[0]) // it was a mistake
 	equal(t, "after it is open again", []int64{1, 3}, w.openOf(t, repository, runID))
 }
 
@@ -219,12 +139,12 @@ func testWaitingOrder(t *testing.T, w world) {
 		case 2:
 			j.QueuedAt = start.Add(time.Nanosecond)
 		}
-		w.createJobs(t, j)
+		jobs.put(t, w, j)
 		want = append(want, j)
 	}
 	same := fullJob(1)
 	same.QueuedAt = start.In(time.FixedZone("elsewhere", 7*60*60))
-	w.createJobs(t, same)
+	jobs.put(t, w, same)
 	want = append(want, same)
 	slices.SortFunc(want, func(a, b lifecycle.Job) int {
 		if a.Before(b) {
@@ -238,7 +158,7 @@ func testWaitingOrder(t *testing.T, w world) {
 
 	late := fullJob(3)
 	late.QueuedAt = start.Add(-time.Hour)
-	w.createJobs(t, late)
+	jobs.put(t, w, late)
 	equal(t, "after a late one took its place", append([]int64{3}, idsOf(want)...), w.waiting(t, jobPool, 2))
 }
 
@@ -246,7 +166,7 @@ func testWaitingJobs(t *testing.T, w world) {
 	add := func(id int64, pool string, state lifecycle.JobState) {
 		j := fullJob(id)
 		j.Pool, j.State = pool, state
-		w.createJobs(t, j)
+		jobs.put(t, w, j)
 	}
 	add(1, jobPool, lifecycle.JobWaiting)
 	add(2, jobPool, lifecycle.JobWaiting)
@@ -254,47 +174,25 @@ func testWaitingJobs(t *testing.T, w world) {
 	add(4, jobPool, lifecycle.JobDone)
 	add(5, jobPool+"s", lifecycle.JobWaiting)
 	add(6, "", lifecycle.JobWaiting) // its run's hosts serve it
-	if _, err := w.Store.UpdateSlotTable(t.Context(), fullTurns(jobPool)); err != nil {
-		t.Fatal(err)
-	}
+	slotTables.seed(t, w)
 	equal(t, "waiting", []int64{1, 2}, w.waiting(t, jobPool, 1))
 	equal(t, "of another pool", []int64{5}, w.waiting(t, jobPool+"s", 1))
 	equal(t, "of a pool unheard of", []int64(nil), w.waiting(t, "nowhere", 1))
 	equal(t, "of no pool", []int64(nil), w.waiting(t, "", 1))
 
-	w.changeJob(t, 1, func(j *lifecycle.Job) { j.State = lifecycle.JobRunning })
+	jobs.change(t, w, func(j *lifecycle.Job) { j.State = lifecycle.JobRunning }, jobKey(1)[0])
 	equal(t, "after one began", []int64{2}, w.waiting(t, jobPool, 1))
-	w.changeJob(t, 2, func(j *lifecycle.Job) { j.State = lifecycle.JobDone })
+	jobs.change(t, w, func(j *lifecycle.Job) { j.State = lifecycle.JobDone }, jobKey(2)[0])
 	equal(t, "after the other was cancelled", []int64(nil), w.waiting(t, jobPool, 1))
-	w.changeJob(t, 1, func(j *lifecycle.Job) { j.State = lifecycle.JobWaiting })
+	jobs.change(t, w, func(j *lifecycle.Job) { j.State = lifecycle.JobWaiting }, jobKey(1)[0])
 	equal(t, "after the first waits again", []int64{1}, w.waiting(t, jobPool, 1))
-}
-
-func testJobsByDue(t *testing.T, w world) {
-	for id, due := range map[int64]time.Time{
-		7: start.Add(-time.Hour), 10: start, 9: start, beyondFloat: start, 1: start.Add(time.Nanosecond), 2: {},
-	} {
-		j := fullJob(id)
-		j.DueAt = due
-		w.createJobs(t, j)
-	}
-	h := fullWebhook("a")
-	h.DueAt = start
-	w.createWebhooks(t, h) // is no job
-	equal(t, "the longest due first", []int64{7, 9, 10, beyondFloat}, w.dueJobs(t, start))
-	equal(t, "a nanosecond later", []int64{7, 9, 10, beyondFloat, 1}, w.dueJobs(t, start.Add(time.Nanosecond)))
-	equal(t, "long before", []int64(nil), w.dueJobs(t, start.Add(-2*time.Hour)))
-
-	w.changeJob(t, 9, func(j *lifecycle.Job) { j.State, j.DueAt = lifecycle.JobDone, time.Time{} })
-	w.changeJob(t, 7, func(j *lifecycle.Job) { j.DueAt = start.Add(time.Minute) })
-	equal(t, "after one is done and one later", []int64{10, beyondFloat}, w.dueJobs(t, start))
 }
 
 // testManyJobs has more jobs than a DynamoDB batch takes (100), queued at once.
 func testManyJobs(t *testing.T, w world) {
 	var want []int64
 	for id := int64(1); id <= 130; id++ {
-		w.createJobs(t, fullJob(id))
+		jobs.put(t, w, fullJob(id))
 		want = append(want, id)
 	}
 	for _, limit := range []int{0, 7, 1000} {

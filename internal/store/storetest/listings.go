@@ -1,12 +1,14 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store"
 )
 
 // listing is one of the port's listings with its items told by name, and rows
@@ -15,7 +17,7 @@ type listing struct {
 	name string
 	add  func(t *testing.T, w world, n int) (name string)
 	drop func(t *testing.T, w world, name string) // nil where nothing goes
-	list func(t *testing.T, w world, of lifecycle.PageOf) (names []string, next string, err error)
+	list func(ctx context.Context, s store.Store, of lifecycle.PageOf) (names []string, next string, err error)
 	// endless listings give a token on the last page as well.
 	endless bool
 	// unordered listings give their items in any order, but each once.
@@ -40,22 +42,13 @@ func addRecord(t *testing.T, w world, n int) string {
 	r.RunID = runID
 	r.PooledAt = start.Add(time.Duration(n) * time.Second)
 	r.DueAt = r.PooledAt
-	w.create(t, r)
+	instances.put(t, w, r)
 	return r.HostKey
 }
 
 // dropRecord takes a record out of every index but the table's own order.
 func dropRecord(t *testing.T, w world, hostKey string) {
-	r := w.instance(t, hostKey)
-	r.RunID, r.PooledAt, r.DueAt = "", time.Time{}, time.Time{}
-	w.update(t, r)
-}
-
-func addRequest(t *testing.T, w world, n int) string {
-	q := fullRequest(fmt.Sprintf("request-%04d", n))
-	q.DueAt = start.Add(time.Duration(n) * time.Second)
-	w.createRequests(t, q)
-	return q.RequestID
+	instances.change(t, w, func(r *lifecycle.Record) { r.RunID, r.PooledAt, r.DueAt = "", time.Time{}, time.Time{} }, hostKey)
 }
 
 func addReport(t *testing.T, w world, n int) string {
@@ -71,20 +64,13 @@ func addEvent(t *testing.T, w world, n int) string {
 	return e.Reason
 }
 
-func addWebhook(t *testing.T, w world, n int) string {
-	h := fullWebhook(fmt.Sprintf("delivery-%04d", n))
-	h.DueAt = start.Add(time.Duration(n) * time.Second)
-	w.createWebhooks(t, h)
-	return h.DeliveryID
-}
-
 // addJob makes a job that is in every index. Four of a name's neighbours are
 // queued and due at the same time.
 func addJob(t *testing.T, w world, n int) string {
 	j := fullJob(beyondFloat + int64(n))
 	j.QueuedAt = start.Add(time.Duration(n/8) * time.Second)
 	j.DueAt = j.QueuedAt
-	w.createJobs(t, j)
+	jobs.put(t, w, j)
 	return fmt.Sprint(j.ID)
 }
 
@@ -94,34 +80,57 @@ func dropJob(t *testing.T, w world, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.changeJob(t, id, func(j *lifecycle.Job) { j.State, j.DueAt = lifecycle.JobDone, time.Time{} })
+	jobs.change(t, w, func(j *lifecycle.Job) { j.State, j.DueAt = lifecycle.JobDone, time.Time{} }, jobKey(id)[0])
 }
 
 func jobNames(page jobPage, err error) ([]string, string, error) {
 	return names(page, err, func(j lifecycle.Job) string { return fmt.Sprint(j.ID) })
 }
 
+// dueListing is the listing of the rows of a kind that are due, by the texts of their keys.
+func dueListing[T any](name string, k kind[T], key func(n int) store.Key) listing {
+	drops := map[string]store.Key{}
+	return listing{
+		name: name,
+		add: func(t *testing.T, w world, n int) string {
+			row := k.full(key(n))
+			*timeIn(&row, "DueAt") = start.Add(time.Duration(n) * time.Second)
+			k.put(t, w, row)
+			drops[k.String(key(n))] = key(n)
+			return k.String(key(n))
+		},
+		drop: func(t *testing.T, w world, name string) {
+			key := drops[name]
+			k.change(t, w, func(row *T) { *timeIn(row, "DueAt") = time.Time{} }, key[:]...)
+		},
+		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
+			page, err := k.due(s, ctx, start.Add(24*time.Hour), of)
+			return names(page, err, func(row T) string { return k.String(k.Key(&row)) })
+		},
+	}
+}
+
 var listings = []listing{
 	{name: "instances of a run", add: addRecord, drop: dropRecord,
-		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
-			return recordNames(w.Store.InstancesOfRun(t.Context(), runID, of))
+		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
+			return recordNames(s.InstancesOfRun(ctx, runID, of))
 		}},
 	{name: "pooled instances", add: addRecord, drop: dropRecord,
-		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
+		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
 			q := lifecycle.QueueName{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}
-			return recordNames(w.Store.PooledInstances(t.Context(), "default", q, repository, of))
+			return recordNames(s.PooledInstances(ctx, "default", q, repository, of))
 		}},
 	{name: "due instances", add: addRecord, drop: dropRecord,
-		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
-			return recordNames(w.Store.DueInstances(t.Context(), start.Add(24*time.Hour), of))
+		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
+			return recordNames(s.DueInstances(ctx, start.Add(24*time.Hour), of))
 		}},
 	{name: "all instances", add: addRecord,
-		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
-			return recordNames(w.Store.ListInstances(t.Context(), lifecycle.Filter{}, of))
+		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
+			return recordNames(s.ListInstances(ctx, lifecycle.Filter{}, of))
 		}},
 	{name: "filtered instances", add: addRecord, drop: dropRecord,
-		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
-			return recordNames(w.Store.ListInstances(t.Context(), lifecycle.Filter{RunID: runID}, of))
+		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
+			return recordNames(s.ListInstances(ctx, lifecycle.Filter{RunID: runID}, of))
 		}},
 	{name: "reports", add: addReport, unordered: true,
 		drop: func(t *testing.T, w world, hostKey string) {
@@ -129,53 +138,28 @@ var listings = []listing{
 				t.Fatal(err)
 			}
 		},
-		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
-			page, err := w.Store.AllReports(t.Context(), of)
+		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
+			page, err := s.AllReports(ctx, of)
 			return names(page, err, func(p lifecycle.Report) string { return p.HostKey })
 		}},
-	{name: "due requests", add: addRequest,
-		drop: func(t *testing.T, w world, id string) {
-			q, err := w.Store.Request(t.Context(), repository, runID, id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			q.DueAt = time.Time{}
-			if _, err := w.Store.UpdateRequest(t.Context(), q); err != nil {
-				t.Fatal(err)
-			}
-		},
-		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
-			page, err := w.Store.DueRequests(t.Context(), start.Add(24*time.Hour), of)
-			return names(page, err, func(q lifecycle.Request) string { return q.RequestID })
-		}},
-	{name: "due webhooks", add: addWebhook,
-		drop: func(t *testing.T, w world, id string) {
-			h := w.webhook(t, id)
-			h.DueAt = time.Time{}
-			if _, err := w.Store.UpdateWebhook(t.Context(), h); err != nil {
-				t.Fatal(err)
-			}
-		},
-		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
-			page, err := w.Store.DueWebhooks(t.Context(), start.Add(24*time.Hour), of)
-			return names(page, err, func(h lifecycle.Webhook) string { return h.DeliveryID })
-		}},
+	dueListing("due requests", requests, func(n int) store.Key { return store.Key{repository, runID, fmt.Sprintf("request-%04d", n)} }),
+	dueListing("due webhooks", webhooks, func(n int) store.Key { return store.Key{fmt.Sprintf("delivery-%04d", n)} }),
 	{name: "waiting jobs", add: addJob, drop: dropJob,
-		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
-			return jobNames(w.Store.WaitingJobs(t.Context(), jobPool, of))
+		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
+			return jobNames(s.WaitingJobs(ctx, jobPool, of))
 		}},
 	{name: "due jobs", add: addJob, drop: dropJob,
-		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
-			return jobNames(w.Store.DueJobs(t.Context(), start.Add(24*time.Hour), of))
+		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
+			return jobNames(s.DueJobs(ctx, start.Add(24*time.Hour), of))
 		}},
 	{name: "events of a run", add: addEvent,
-		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
-			page, err := w.Store.EventsOfRun(t.Context(), repository, runID, of)
+		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
+			page, err := s.EventsOfRun(ctx, repository, runID, of)
 			return names(page, err, func(e lifecycle.Event) string { return e.Reason })
 		}},
 	{name: "events", add: addEvent, endless: true,
-		list: func(t *testing.T, w world, of lifecycle.PageOf) ([]string, string, error) {
-			page, err := w.Store.EventsSince(t.Context(), of)
+		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
+			page, err := s.EventsSince(ctx, of)
 			return names(page, err, func(e lifecycle.Event) string { return e.Reason })
 		}},
 }

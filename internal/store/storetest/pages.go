@@ -45,7 +45,7 @@ func (l listing) through(t *testing.T, w world, limit int, between func(page int
 	t.Helper()
 	pages := 0
 	found := all(t, limit, func(of lifecycle.PageOf) (lifecycle.Page[string], error) {
-		names, next, err := l.list(t, w, of)
+		names, next, err := l.list(t.Context(), w.Store, of)
 		if l.endless && err == nil && next == "" {
 			t.Fatal("a page without a token to go on from")
 		}
@@ -71,7 +71,7 @@ func testPageLimits(t *testing.T, w world, l listing) {
 	for _, limit := range []int{-1, 0, 1, 2, 7, rows - 1, rows, rows + 1, math.MaxInt} {
 		equal(t, fmt.Sprintf("%d a page", limit), want, l.through(t, w, limit, quietly))
 	}
-	first, next, err := l.list(t, w, lifecycle.PageOf{})
+	first, next, err := l.list(t.Context(), w.Store, lifecycle.PageOf{})
 	if err != nil || len(first) > lifecycle.DefaultPageSize || next == "" {
 		t.Errorf("first page: %d items, token %q and error %v, want at most %d, a token and none",
 			len(first), next, err, lifecycle.DefaultPageSize)
@@ -109,7 +109,7 @@ func testPageStability(t *testing.T, w world, l listing) {
 
 func testPageTokens(t *testing.T, w world, l listing) {
 	l.fill(t, w, 3)
-	_, next, err := l.list(t, w, lifecycle.PageOf{Limit: 1})
+	_, next, err := l.list(t.Context(), w.Store, lifecycle.PageOf{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func testPageTokens(t *testing.T, w world, l listing) {
 		"a sentence":         "page 2, please",
 	}
 	for name, bad := range tokens {
-		_, _, err := l.list(t, w, lifecycle.PageOf{After: bad})
+		_, _, err := l.list(t.Context(), w.Store, lifecycle.PageOf{After: bad})
 		wantError(t, name, err, lifecycle.ErrPageToken)
 	}
 }

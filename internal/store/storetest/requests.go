@@ -1,114 +1,68 @@
 package storetest
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store"
 )
 
-var _ = add(group{name: "requests", tests: []suiteTest{
-	{"a request comes back as it was written", testRequestRoundTrip},
-	{"an id is taken once in a run", testRequestExists},
-	{"an update needs the stored version", testRequestVersion},
-	{"rows share nothing with their callers", testRequestAliasing},
-	{"the requests of a run come by id", testRequestsOfRun},
-}})
-
-func (w world) request(t *testing.T, id string) lifecycle.Request {
-	t.Helper()
-	q, err := w.Store.Request(t.Context(), repository, runID, id)
-	if err != nil {
-		t.Fatalf("Request(%s): %v", id, err)
-	}
-	return q
+var requests = kind[lifecycle.Request]{
+	KindOf: store.Requests, noun: "a request",
+	keys:    []store.Key{{"a/a", "1", "x"}, {"a/a", "1", "y"}, {"a/a", "2", "x"}, {"b/b", "1", "x"}, {"b/b", "1", "z"}, {"b/b", "3", "x"}},
+	strange: []store.Key{{"a/a", "1", "nobody"}, {"acme/other", "1", "x"}, {"a/a", "3", "x"}},
+	full: func(key store.Key) lifecycle.Request {
+		q := fullRequest(key[2])
+		q.Repository, q.RunID = key[0], key[1]
+		return q
+	},
+	bare: func(key store.Key) lifecycle.Request {
+		return lifecycle.Request{Repository: key[0], RunID: key[1], RequestID: key[2]}
+	},
+	create: store.Store.CreateRequest, update: store.Store.UpdateRequest, due: store.Store.DueRequests,
+	get: func(s store.Store, ctx context.Context, key store.Key) (lifecycle.Request, error) {
+		return s.Request(ctx, key[0], key[1], key[2])
+	},
+	lists: map[string]func(context.Context, store.Store) ([]lifecycle.Request, error){
+		"of its run": func(ctx context.Context, s store.Store) ([]lifecycle.Request, error) {
+			return s.RequestsOfRun(ctx, "a/a", "1")
+		},
+	},
 }
 
-func testRequestRoundTrip(t *testing.T, w world) {
-	want := fullRequest("a")
-	isFull(t, want)
-	isFull(t, want.Spec)
-	w.createRequests(t, want)
-	got := w.request(t, "a")
-	equal(t, "request", want, got)
-	isUTC(t, "deadline", got.Deadline)
-	if !got.Spec.Equal(want.Spec) {
-		t.Error("the spec is not equal any more")
+var _ = add(group{name: "requests", tests: append(requests.cases(),
+	suiteTest{"the requests of a run come by id", testRequestsOfRun},
+)})
+
+// fullRequest has a value in every attribute.
+func fullRequest(requestID string) lifecycle.Request {
+	return lifecycle.Request{
+		Repository: repository, RunID: runID, RequestID: requestID, Version: 1,
+		Spec: lifecycle.Spec{
+			RunAttempt: 1, Count: 3, MinimumCount: 2, Pool: "default", ResourceClass: "large", UsageClass: lifecycle.UsageSpot,
+			InstanceTypes: []string{"c*", "m6i.*"}, MaxRuntime: time.Hour, Timeout: 10 * time.Minute, Labels: []string{"fast"}, AllowOnDemand: true,
+			JobsOf: "acme", ReplaceInterrupted: true,
+		},
+		ReplacementOf: &lifecycle.ReplacementOf{RequestID: "request-0", InstanceID: "i-c", Generation: 2},
+		CreatedAt:     start, Deadline: start.Add(10 * time.Minute),
+		Taken: []lifecycle.Taken{{HostKey: "a", InstanceID: "i-a", Reused: true}, {HostKey: "b", InstanceID: "i-b"}},
+		Launch: &lifecycle.LaunchOrder{
+			Token: "token", RequestID: requestID, Number: 1, Count: 1, Pool: "default", Repository: repository, RunID: runID,
+			ResourceClass: "large", CPU: 2, MemoryMiB: 4096, UsageClass: lifecycle.UsageSpot, InstanceTypes: []string{"c6i.large"}, PoolTypes: []string{"c*"}, TemplateVersion: "7",
+			Exclude: []lifecycle.Offering{{InstanceType: "c6i.large", Place: "local-a"}, {Place: "subnet-1"}},
+		},
+		Launches: 2, OnDemand: true, Shortage: "no c6i.large in zone local-a", QuotaReason: "all 10 are taken", Failures: 3, NotBefore: start.Add(3 * time.Minute),
+		ReleasedAt: start.Add(time.Minute), Outcome: lifecycle.OutcomeReady, Reason: "all there", Unattended: true, MaxHosts: 7,
+		DueAt: start.Add(2 * time.Minute), ExpiresAt: start.Add(10 * time.Hour),
 	}
-
-	want = lifecycle.Request{Repository: repository, RunID: runID, RequestID: "empty", Version: 1}
-	w.createRequests(t, lifecycle.Request{Repository: repository, RunID: runID, RequestID: "empty", Taken: []lifecycle.Taken{}})
-	equal(t, "request without attributes", want, w.request(t, "empty"))
-}
-
-func testRequestExists(t *testing.T, w world) {
-	w.createRequests(t, fullRequest("a"))
-	wantError(t, "second create", w.Store.CreateRequest(t.Context(), lifecycle.Request{
-		Repository: repository, RunID: runID, RequestID: "a",
-	}), lifecycle.ErrExists)
-	equal(t, "request", fullRequest("a"), w.request(t, "a"))
-
-	other := fullRequest("a")
-	other.RunID = "another"
-	elsewhere := fullRequest("a")
-	elsewhere.Repository = "acme/other"
-	w.createRequests(t, other, elsewhere)
-	equal(t, "request after its namesakes", fullRequest("a"), w.request(t, "a"))
-}
-
-func testRequestVersion(t *testing.T, w world) {
-	w.createRequests(t, fullRequest("a"))
-	want := fullRequest("a")
-	want.Taken, want.Launch, want.Outcome = nil, nil, lifecycle.OutcomeShort
-	got, err := w.Store.UpdateRequest(t.Context(), want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want.Version = 2
-	equal(t, "what update returns", want, got)
-	for _, version := range []int64{-1, 0, 1, 3} {
-		stale := fullRequest("a")
-		stale.Version = version
-		_, err := w.Store.UpdateRequest(t.Context(), stale)
-		wantError(t, "update with another version", err, lifecycle.ErrConflict)
-	}
-	equal(t, "request", want, w.request(t, "a"))
-
-	_, err = w.Store.UpdateRequest(t.Context(), fullRequest("nobody"))
-	wantError(t, "update of an unknown request", err, lifecycle.ErrConflict)
-	_, err = w.Store.Request(t.Context(), repository, runID, "nobody")
-	wantError(t, "read of an unknown request", err, lifecycle.ErrNotFound)
-	_, err = w.Store.Request(t.Context(), "acme/other", runID, "a")
-	wantError(t, "read in another repository", err, lifecycle.ErrNotFound)
-}
-
-func testRequestAliasing(t *testing.T, w world) {
-	scribble := func(q lifecycle.Request) {
-		q.Taken[0].HostKey, q.Spec.Labels[0], q.Spec.InstanceTypes[0] = "scribbled", "scribbled", "scribbled"
-		q.Launch.Token, q.Launch.InstanceTypes[0] = "scribbled", "scribbled"
-	}
-	q := fullRequest("a")
-	w.createRequests(t, q)
-	scribble(q)
-	equal(t, "request after the caller changed its own", fullRequest("a"), w.request(t, "a"))
-	scribble(w.request(t, "a"))
-	equal(t, "request after a reader changed its own", fullRequest("a"), w.request(t, "a"))
-
-	q = fullRequest("a")
-	updated, err := w.Store.UpdateRequest(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	scribble(q)
-	scribble(updated)
-	want := fullRequest("a")
-	want.Version = 2
-	equal(t, "request after both sides of an update changed their own", want, w.request(t, "a"))
 }
 
 func testRequestsOfRun(t *testing.T, w world) {
 	other := fullRequest("d")
 	other.Repository = "acme/other"
-	w.createRequests(t, fullRequest("c"), fullRequest("a"), fullRequest("b"), other)
+	requests.put(t, w, fullRequest("c"), fullRequest("a"), fullRequest("b"), other)
 	got, err := w.Store.RequestsOfRun(t.Context(), repository, runID)
 	if err != nil {
 		t.Fatal(err)

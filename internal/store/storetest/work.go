@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -12,22 +13,41 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/services/model"
+	"github.com/remuda-ci/remuda/internal/store"
 )
 
-var _ = add(group{name: "work", concurrent: true, tests: []suiteTest{
-	{"a job comes back as it was written", testWorkRoundTrip},
-	{"an id is taken once in a service", testWorkExists},
-	{"an update needs the stored version", testWorkVersion},
-	{"rows share nothing with their callers", testWorkAliasing},
-	{"the longest payload and log", testWorkLong},
-	{"waiting jobs come by age and then by id", testWaitingWork},
-	{"what waits and runs is counted", testCountWork},
-	{"no more is counted than is asked for", testCountWorkAtMost},
-	{"jobs of a service by state", testListWork},
-	{"by due", testWorkByDue},
-	{"one of 64 claims a job", testOneClaimsWork},
-	{"64 workers share 40 jobs", testWorkShared},
-}})
+var work = kind[model.Job]{
+	KindOf: store.Work, noun: "a job",
+	keys:    []store.Key{{"archive", "z"}, {service, "a"}, {service, "b"}, {service, "late"}, {service + "-2", "a"}, {service + "-2", "b"}},
+	strange: []store.Key{{service, "A"}, {"other", "a"}},
+	full: func(key store.Key) model.Job {
+		j := fullWork(key[1])
+		j.Service = key[0]
+		return j
+	},
+	bare:   func(key store.Key) model.Job { return model.Job{Service: key[0], ID: key[1], State: model.JobFailed} },
+	create: store.Store.CreateWork, update: store.Store.UpdateWork, due: store.Store.DueWork,
+	get: func(s store.Store, ctx context.Context, key store.Key) (model.Job, error) {
+		return s.Work(ctx, key[0], key[1])
+	},
+	lists: map[string]func(context.Context, store.Store) ([]model.Job, error){
+		"due": func(ctx context.Context, s store.Store) ([]model.Job, error) {
+			page, err := s.DueWork(ctx, start.Add(time.Hour), lifecycle.PageOf{})
+			return page.Items, err
+		},
+	},
+}
+
+var _ = add(group{name: "work", concurrent: true, tests: append(work.cases(),
+	suiteTest{"the longest payload and log", testWorkLong},
+	suiteTest{"waiting jobs come by age and then by id", testWaitingWork},
+	suiteTest{"what waits and runs is counted", testCountWork},
+	suiteTest{"no more is counted than is asked for", testCountWorkAtMost},
+	suiteTest{"jobs of a service by state", testListWork},
+	suiteTest{"by due", work.byDue},
+	suiteTest{"one of 64 claims a job", testOneClaimsWork},
+	suiteTest{"64 workers share 40 jobs", testWorkShared},
+)})
 
 // service is that of fullWork.
 const service = "render"
@@ -39,34 +59,6 @@ func fullWork(id string) model.Job {
 		CreatedAt: start, StartedAt: start.Add(time.Second), ActivityAt: start.Add(time.Minute), EndedAt: start.Add(time.Hour),
 		Reason: "it's \"stalled\" — 100%", LogTail: "line 1\nline 2: né\t\x00\n", LogBytes: math.MaxInt64,
 		DueAt: start.Add(5 * time.Minute), Version: 1, ExpiresAt: start.Add(10 * time.Hour),
-	}
-}
-
-func (w world) createWork(t *testing.T, jobs ...model.Job) {
-	t.Helper()
-	for _, j := range jobs {
-		if err := w.Store.CreateWork(t.Context(), j); err != nil {
-			t.Fatalf("CreateWork(%s): %v", j.ID, err)
-		}
-	}
-}
-
-func (w world) work(t *testing.T, id string) model.Job {
-	t.Helper()
-	j, err := w.Store.Work(t.Context(), service, id)
-	if err != nil {
-		t.Fatalf("Work(%s): %v", id, err)
-	}
-	return j
-}
-
-// changeWork updates a stored job.
-func (w world) changeWork(t *testing.T, id string, change func(*model.Job)) {
-	t.Helper()
-	j := w.work(t, id)
-	change(&j)
-	if _, err := w.Store.UpdateWork(t.Context(), j); err != nil {
-		t.Fatalf("UpdateWork(%s): %v", id, err)
 	}
 }
 
@@ -88,96 +80,6 @@ func (w world) countWork(t *testing.T, service string) model.JobCount {
 	return n
 }
 
-func (w world) dueWork(t *testing.T, now time.Time) []string {
-	t.Helper()
-	var ids []string
-	for _, j := range all(t, 2, func(of lifecycle.PageOf) (lifecycle.Page[model.Job], error) {
-		return w.Store.DueWork(t.Context(), now, of)
-	}) {
-		ids = append(ids, j.Service+"/"+j.ID)
-	}
-	return ids
-}
-
-func testWorkRoundTrip(t *testing.T, w world) {
-	want := fullWork("a")
-	isFull(t, want)
-	w.createWork(t, want)
-	got := w.work(t, "a")
-	equal(t, "job", want, got)
-	isUTC(t, "createdAt", got.CreatedAt)
-	due, err := w.Store.DueWork(t.Context(), start.Add(time.Hour), lifecycle.PageOf{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "due", []model.Job{want}, due.Items)
-
-	w.createWork(t, model.Job{Service: service, ID: "b", State: model.JobFailed, Payload: []byte{}, Version: 7})
-	equal(t, "job without attributes", model.Job{Service: service, ID: "b", State: model.JobFailed, Version: 1}, w.work(t, "b"))
-}
-
-func testWorkExists(t *testing.T, w world) {
-	w.createWork(t, fullWork("a"))
-	wantError(t, "second create", w.Store.CreateWork(t.Context(), model.Job{Service: service, ID: "a"}), lifecycle.ErrExists)
-	equal(t, "job", fullWork("a"), w.work(t, "a"))
-	other := fullWork("a")
-	other.Service = "render-2"
-	w.createWork(t, other, fullWork("A"))
-	equal(t, "job after those of like names", fullWork("a"), w.work(t, "a"))
-}
-
-func testWorkVersion(t *testing.T, w world) {
-	w.createWork(t, fullWork("a"))
-	want := model.Job{Service: service, ID: "a", State: model.JobSucceeded, CreatedAt: start, Version: 1}
-	want.EndedAt = start.In(time.FixedZone("elsewhere", 2*60*60))
-	got, err := w.Store.UpdateWork(t.Context(), want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want.Version = 2
-	equal(t, "what update returns", want, got)
-	isUTC(t, "endedAt as update returns it", got.EndedAt)
-	for _, version := range []int64{-1, 0, 1, 3} {
-		stale := fullWork("a")
-		stale.Version = version
-		_, err := w.Store.UpdateWork(t.Context(), stale)
-		wantError(t, "update with another version", err, lifecycle.ErrConflict)
-	}
-	equal(t, "job", want, w.work(t, "a"))
-
-	_, err = w.Store.UpdateWork(t.Context(), fullWork("b"))
-	wantError(t, "update of an unknown job", err, lifecycle.ErrConflict)
-	_, err = w.Store.Work(t.Context(), service, "b")
-	wantError(t, "read of an unknown job", err, lifecycle.ErrNotFound)
-	_, err = w.Store.Work(t.Context(), "other", "a")
-	wantError(t, "read in another service", err, lifecycle.ErrNotFound)
-}
-
-func testWorkAliasing(t *testing.T, w world) {
-	scribble := func(j model.Job) { j.Payload[0] = 'X' }
-	j := fullWork("a")
-	w.createWork(t, j)
-	scribble(j)
-	scribble(w.work(t, "a"))
-	page, err := w.Store.DueWork(t.Context(), start.Add(time.Hour), lifecycle.PageOf{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	scribble(page.Items[0])
-	equal(t, "job after callers changed their own", fullWork("a"), w.work(t, "a"))
-
-	j = fullWork("a")
-	updated, err := w.Store.UpdateWork(t.Context(), j)
-	if err != nil {
-		t.Fatal(err)
-	}
-	scribble(j)
-	scribble(updated)
-	want := fullWork("a")
-	want.Version = 2
-	equal(t, "job after both sides of an update changed their own", want, w.work(t, "a"))
-}
-
 // testWorkLong has what is hard to make small: all that a row may have.
 func testWorkLong(t *testing.T, w world) {
 	noise := make([]byte, model.MaxJobPayload)
@@ -192,8 +94,8 @@ func testWorkLong(t *testing.T, w world) {
 	}
 	want := fullWork("a")
 	want.Payload, want.LogTail = noise, log.String()
-	w.createWork(t, want)
-	equal(t, "job", want, w.work(t, "a"))
+	work.put(t, w, want)
+	equal(t, "job", want, work.stored(t, w, service, "a"))
 }
 
 func testWaitingWork(t *testing.T, w world) {
@@ -202,7 +104,7 @@ func testWaitingWork(t *testing.T, w world) {
 	for i, id := range ids {
 		j := fullWork(id)
 		j.CreatedAt = start.Add(time.Duration(i%3-1) * time.Nanosecond)
-		w.createWork(t, j)
+		work.put(t, w, j)
 		want = append(want, j)
 	}
 	slices.SortFunc(want, func(a, b model.Job) int {
@@ -219,18 +121,18 @@ func testWaitingWork(t *testing.T, w world) {
 	other.Service = "render-2"
 	running, ended := fullWork("running"), fullWork("ended")
 	running.State, ended.State = model.JobRunning, model.JobFailed
-	w.createWork(t, other, running, ended)
-	w.createJobs(t, fullJob(1)) // waits for a host
+	work.put(t, w, other, running, ended)
+	jobs.seed(t, w) // waits for a host
 	for _, limit := range []int{1, 2, len(order), 1000} {
 		equal(t, fmt.Sprintf("at most %d", limit), order[:min(limit, len(order))], w.waitingWork(t, service, limit))
 	}
 	equal(t, "of another service", []string{"other"}, w.waitingWork(t, "render-2", 10))
 	equal(t, "of a service unheard of", []string(nil), w.waitingWork(t, "rende", 10))
 
-	w.changeWork(t, order[0], func(j *model.Job) { j.State = model.JobRunning })
-	w.changeWork(t, order[1], func(j *model.Job) { j.State = model.JobSucceeded })
+	work.change(t, w, func(j *model.Job) { j.State = model.JobRunning }, service, order[0])
+	work.change(t, w, func(j *model.Job) { j.State = model.JobSucceeded }, service, order[1])
 	equal(t, "after one began and one ended", order[2:], w.waitingWork(t, service, 10))
-	w.changeWork(t, order[0], func(j *model.Job) { j.State = model.JobWaiting })
+	work.change(t, w, func(j *model.Job) { j.State = model.JobWaiting }, service, order[0])
 	equal(t, "after the first waits again", append(order[:1:1], order[2:]...), w.waitingWork(t, service, 10))
 }
 
@@ -240,7 +142,7 @@ func testCountWork(t *testing.T, w world) {
 		for i := range n {
 			j := fullWork(fmt.Sprintf("%s-%d", state, i))
 			j.Service, j.State = of, state
-			w.createWork(t, j)
+			work.put(t, w, j)
 		}
 	}
 	add(130, service, model.JobWaiting)
@@ -250,8 +152,8 @@ func testCountWork(t *testing.T, w world) {
 	add(1, "render-2", model.JobRunning)
 	equal(t, "count", model.JobCount{Waiting: 130, Running: 3}, w.countWork(t, service))
 	equal(t, "count of another", model.JobCount{Running: 1}, w.countWork(t, "render-2"))
-	w.changeWork(t, "waiting-0", func(j *model.Job) { j.State = model.JobRunning })
-	w.changeWork(t, "running-0", func(j *model.Job) { j.State = model.JobFailed })
+	work.change(t, w, func(j *model.Job) { j.State = model.JobRunning }, service, "waiting-0")
+	work.change(t, w, func(j *model.Job) { j.State = model.JobFailed }, service, "running-0")
 	equal(t, "count after a claim and an end", model.JobCount{Waiting: 129, Running: 3}, w.countWork(t, service))
 }
 
@@ -261,7 +163,7 @@ func testCountWorkAtMost(t *testing.T, w world) {
 		if i%2 == 0 {
 			j.State = model.JobRunning
 		}
-		w.createWork(t, j)
+		work.put(t, w, j)
 	}
 	for _, atMost := range []int{0, 1, 29, 30, 31, math.MaxInt} {
 		n, err := w.Store.CountWork(t.Context(), service, atMost)
@@ -292,7 +194,7 @@ func testListWork(t *testing.T, w world) {
 		j := fullWork(fmt.Sprintf("job-%02d", 11-i)) // neither by id nor as they were created
 		j.State = model.JobStates[i%4]
 		j.CreatedAt = start.Add(time.Duration(i/5) * time.Second)
-		w.createWork(t, j)
+		work.put(t, w, j)
 	}
 	for _, i := range []int{4, 3, 2, 1, 0, 9, 8, 7, 6, 5, 11, 10} {
 		id := fmt.Sprintf("job-%02d", 11-i)
@@ -302,8 +204,8 @@ func testListWork(t *testing.T, w world) {
 	}
 	other := fullWork("job-99")
 	other.Service = "render-2"
-	w.createWork(t, other)
-	w.createJobs(t, fullJob(1))
+	work.put(t, w, other)
+	jobs.seed(t, w)
 	for _, limit := range []int{1, 2, 5, 12, 0} {
 		equal(t, fmt.Sprintf("all, %d at once", limit), ids, w.listWork(t, service, limit, model.JobStates...))
 		for state, want := range byState {
@@ -323,7 +225,7 @@ func testListWork(t *testing.T, w world) {
 	want := fullWork(byState[model.JobWaiting][0])
 	equal(t, "a job of the list", want, page.Items[0])
 
-	w.changeWork(t, ids[0], func(j *model.Job) { j.State = model.JobFailed })
+	work.change(t, w, func(j *model.Job) { j.State = model.JobFailed }, service, ids[0])
 	equal(t, "after one failed", ids, w.listWork(t, service, 5, model.JobStates...))
 	if got := w.listWork(t, service, 5, model.JobFailed); !slices.Contains(got, ids[0]) {
 		t.Errorf("%s failed and is not among %v", ids[0], got)
@@ -332,31 +234,9 @@ func testListWork(t *testing.T, w world) {
 	wantError(t, "a token of nobody's", err, lifecycle.ErrPageToken)
 }
 
-func testWorkByDue(t *testing.T, w world) {
-	add := func(service, id string, due time.Time) {
-		j := fullWork(id)
-		j.Service, j.State, j.DueAt = service, model.JobRunning, due
-		w.createWork(t, j)
-	}
-	add(service, "late", start.Add(-time.Hour))
-	add(service, "b", start)
-	add(service, "a", start)
-	add("archive", "z", start)
-	add(service, "soon", start.Add(time.Nanosecond))
-	add(service, "never", time.Time{})
-	w.createJobs(t, fullJob(1))
-	w.createWebhooks(t, fullWebhook("a"))
-	equal(t, "the longest due first", []string{"render/late", "archive/z", "render/a", "render/b"}, w.dueWork(t, start))
-	equal(t, "a nanosecond later", 5, len(w.dueWork(t, start.Add(time.Nanosecond))))
-	w.changeWork(t, "a", func(j *model.Job) { j.DueAt = start.Add(time.Minute) })
-	w.changeWork(t, "late", func(j *model.Job) { j.State, j.DueAt = model.JobFailed, time.Time{} })
-	equal(t, "after one was put off and one ended", []string{"archive/z", "render/b"}, w.dueWork(t, start))
-	equal(t, "jobs of GitHub", []int64{1}, w.dueJobs(t, start.Add(time.Hour)))
-}
-
 // testOneClaimsWork: all of them read it while it waits.
 func testOneClaimsWork(t *testing.T, w world) {
-	w.createWork(t, fullWork("a"))
+	work.put(t, w, fullWork("a"))
 	winner := make(chan string, writers)
 	wantOneWinner(t, race(t, lifecycle.ErrConflict, func(i int) error {
 		id := fmt.Sprintf("worker-%d", i)
@@ -369,7 +249,7 @@ func testOneClaimsWork(t *testing.T, w world) {
 		}
 		return err
 	}))
-	got := w.work(t, "a")
+	got := work.stored(t, w, service, "a")
 	equal(t, "its worker", <-winner, got.WorkerID)
 	equal(t, "its state and version", fmt.Sprint(model.JobRunning, 2), fmt.Sprint(got.State, got.Version))
 }
@@ -379,7 +259,7 @@ func testOneClaimsWork(t *testing.T, w world) {
 func testWorkShared(t *testing.T, w world) {
 	const jobs = 40
 	for i := range jobs {
-		w.createWork(t, fullWork(fmt.Sprintf("job-%02d", i)))
+		work.put(t, w, fullWork(fmt.Sprintf("job-%02d", i)))
 	}
 	var mu sync.Mutex
 	taken := map[string]int{}
@@ -409,7 +289,7 @@ func testWorkShared(t *testing.T, w world) {
 	})
 	for i := range jobs {
 		id := fmt.Sprintf("job-%02d", i)
-		if j := w.work(t, id); taken[id] != 1 || j.Attempt != 2 || j.Version != 2 {
+		if j := work.stored(t, w, service, id); taken[id] != 1 || j.Attempt != 2 || j.Version != 2 {
 			t.Errorf("%s was claimed %d times, and is of attempt %d, version %d; want once, 2, 2", id, taken[id], j.Attempt, j.Version)
 		}
 	}

@@ -17,7 +17,7 @@ const writers = 64
 
 var _ = add(group{name: "writers", concurrent: true, tests: []suiteTest{
 	{"one of 64 creates", testOneCreates},
-	{"one of 64 updates wins", testOneUpdates},
+	{"one of 64 updates wins", instances.oneUpdates},
 	{"no update is lost among 64", testUpdatesAddUp},
 	{"one of 64 claims wins", testOneClaims},
 	{"64 claimers share 32 hosts", testClaimersShare},
@@ -59,43 +59,13 @@ func wantOneWinner(t *testing.T, won int) {
 }
 
 func testOneCreates(t *testing.T, w world) {
-	wantOneWinner(t, race(t, lifecycle.ErrExists, func(int) error {
-		return w.Store.CreateInstance(t.Context(), pooledRecord("a"))
-	}))
-	wantOneWinner(t, race(t, lifecycle.ErrExists, func(int) error {
-		return w.Store.CreateRequest(t.Context(), fullRequest("a"))
-	}))
-	wantOneWinner(t, race(t, lifecycle.ErrExists, func(int) error {
-		return w.Store.CreateWebhook(t.Context(), fullWebhook("a"))
-	}))
-	wantOneWinner(t, race(t, lifecycle.ErrExists, func(int) error {
-		return w.Store.CreateJob(t.Context(), fullJob(1))
-	}))
-	wantOneWinner(t, race(t, lifecycle.ErrConflict, func(int) error {
-		_, err := w.Store.UpdateSlotTable(t.Context(), fullTurns(jobPool))
-		return err
-	}))
-}
-
-func testOneUpdates(t *testing.T, w world) {
-	w.create(t, pooledRecord("a"))
-	winner := make(chan string, writers)
-	wantOneWinner(t, race(t, lifecycle.ErrConflict, func(i int) error {
-		r := pooledRecord("a")
-		r.Reason = fmt.Sprintf("writer %d", i)
-		_, err := w.Store.UpdateInstance(t.Context(), r)
-		if err == nil {
-			winner <- r.Reason
-		}
-		return err
-	}))
-	if got, want := w.instance(t, "a").Reason, <-winner; got != want {
-		t.Errorf("stored is the update of %s, want that of %s", got, want)
+	for _, k := range []anyKind{instances, requests, webhooks, jobs, slotTables} {
+		k.oneCreates(t, w)
 	}
 }
 
 func testUpdatesAddUp(t *testing.T, w world) {
-	w.create(t, pooledRecord("a"))
+	instances.put(t, w, pooledRecord("a"))
 	race(t, nil, func(int) error {
 		for {
 			r, err := w.Store.Instance(t.Context(), "a")
@@ -110,11 +80,11 @@ func testUpdatesAddUp(t *testing.T, w world) {
 	})
 	want := pooledRecord("a")
 	want.Uses, want.Version = want.Uses+writers, want.Version+writers
-	equal(t, "record", want, w.instance(t, "a"))
+	equal(t, "record", want, instances.stored(t, w, "a"))
 }
 
 func testOneClaims(t *testing.T, w world) {
-	w.create(t, pooledRecord("a"))
+	instances.put(t, w, pooledRecord("a"))
 	wantOneWinner(t, race(t, lifecycle.ErrConflict, func(int) error {
 		_, err := w.Store.ClaimInstance(t.Context(), claimOf("a"))
 		return err
@@ -126,7 +96,7 @@ func testOneClaims(t *testing.T, w world) {
 func testClaimersShare(t *testing.T, w world) {
 	hosts := hostKeys(32)
 	for _, key := range hosts {
-		w.create(t, pooledRecord(key))
+		instances.put(t, w, pooledRecord(key))
 	}
 	var mu sync.Mutex
 	taken := map[string]string{}
@@ -152,7 +122,7 @@ func testClaimersShare(t *testing.T, w world) {
 		t.Errorf("got %d claims, want %d", won, len(hosts))
 	}
 	for _, key := range hosts {
-		r := w.instance(t, key)
+		r := instances.stored(t, w, key)
 		if r.State != lifecycle.StateClaimed || r.RunID != taken[key] || r.Assignment != 3 || r.Version != 2 {
 			t.Errorf("%s: got %s for %q, assignment %d, version %d; want claimed for %q, 3, 2",
 				key, r.State, r.RunID, r.Assignment, r.Version, taken[key])
@@ -170,29 +140,8 @@ func testOneLeases(t *testing.T, w world) {
 }
 
 func testOneChanges(t *testing.T, w world) {
-	w.createWebhooks(t, fullWebhook("a"))
-	w.createJobs(t, fullJob(1))
-	winner := make(chan string, 2*writers)
-	wantOneWinner(t, race(t, lifecycle.ErrConflict, func(i int) error {
-		h := fullWebhook("a")
-		h.Reason = fmt.Sprintf("writer %d", i)
-		_, err := w.Store.UpdateWebhook(t.Context(), h)
-		if err == nil {
-			winner <- h.Reason
-		}
-		return err
-	}))
-	equal(t, "stored webhook", <-winner, w.webhook(t, "a").Reason)
-	wantOneWinner(t, race(t, lifecycle.ErrConflict, func(i int) error {
-		j := fullJob(1)
-		j.Reason = fmt.Sprintf("writer %d", i)
-		_, err := w.Store.UpdateJob(t.Context(), j)
-		if err == nil {
-			winner <- j.Reason
-		}
-		return err
-	}))
-	equal(t, "stored job", <-winner, w.job(t, 1).Reason)
+	webhooks.oneUpdates(t, w)
+	jobs.oneUpdates(t, w)
 }
 
 // testTurnsAddUp: each of them gives one turn, from none on.
@@ -214,7 +163,7 @@ func testTurnsAddUp(t *testing.T, w world) {
 	for n := range int64(writers) {
 		want.Open = append(want.Open, fullTurn(n+1))
 	}
-	equal(t, "turns", want, w.turns(t, jobPool))
+	equal(t, "turns", want, slotTables.stored(t, w, jobPool))
 }
 
 // testOneSees also when the id was seen before, and its time is over.
