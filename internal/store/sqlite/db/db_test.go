@@ -35,9 +35,9 @@ func open(t *testing.T, path string, o db.Options) *db.DB {
 
 func tempFile(t *testing.T) string { return filepath.Join(t.TempDir(), "remuda.db") }
 
-// insert adds a lease, for want of a simpler table.
+// insert adds a row to the simplest table.
 func insert(c *db.Conn, name string) error {
-	_, err := c.Exec("INSERT INTO leases (name, holder, version) VALUES (?1, '', 1)", name)
+	_, err := c.Exec("INSERT INTO guards (name, version, doc) VALUES (?1, 1, '')", name)
 	return err
 }
 
@@ -45,13 +45,13 @@ func write(file *db.DB, name string) error {
 	return file.Write(context.Background(), "insert "+name, func(c *db.Conn) error { return insert(c, name) })
 }
 
-// names are the leases that have been committed.
+// names are the rows that have been committed.
 func names(t *testing.T, file *db.DB) []string {
 	t.Helper()
 	var found []string
 	err := file.Read(context.Background(), "list", func(c *db.Conn) error {
 		found = nil
-		return c.Each("SELECT name FROM leases ORDER BY name", nil, func(rows *sql.Rows) error {
+		return c.Each("SELECT name FROM guards ORDER BY name", nil, func(rows *sql.Rows) error {
 			var name string
 			err := rows.Scan(&name)
 			found = append(found, name)
@@ -130,14 +130,17 @@ func TestOpenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	script(t, in("foreign"), "CREATE TABLE customers (name TEXT)")
-	open(t, in("newer"), db.Options{})
-	script(t, in("newer"), "PRAGMA user_version = 99")
+	for name, version := range map[string]int{"newer": 99, "older": 7} {
+		open(t, in(name), db.Options{})
+		script(t, in(name), fmt.Sprintf("PRAGMA user_version = %d", version))
+	}
 	tests := []struct{ path, says string }{
 		{in("missing/remuda.db"), "create the directory first"},
 		{dir, "choose a path for a file"},
 		{in("text"), "choose another path"},
 		{in("foreign"), "belongs to another program"},
 		{in("newer"), "use the newer program"},
+		{in("older"), "use the program that writes it"},
 	}
 	for _, test := range tests {
 		t.Run(filepath.Base(test.path), func(t *testing.T) {

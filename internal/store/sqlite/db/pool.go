@@ -32,7 +32,7 @@ func (d *DB) connect(light bool) error {
 	if err != nil {
 		return err
 	}
-	if err := d.migrate(first); err != nil {
+	if err := d.prepare(first, d.checkOwner, walMode, d.makeSchema); err != nil {
 		return err
 	}
 	d.writer = make(chan *Conn, 1)
@@ -64,7 +64,7 @@ func (d *DB) connectReader() error {
 	if err != nil {
 		return err
 	}
-	if err := d.checkSchema(only); err != nil {
+	if err := d.prepare(only, d.checkOwner, d.checkVersion); err != nil {
 		return err
 	}
 	d.writer = make(chan *Conn, 1)

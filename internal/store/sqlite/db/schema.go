@@ -2,7 +2,7 @@ package db
 
 import (
 	"context"
-	"embed"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,27 +11,12 @@ import (
 	"path/filepath"
 )
 
-// migrationFiles are in the order of their names. The first makes a new file; each
-// later one is a step of its own.
+// schema makes the tables of a new file, and schemaVersion is in its header. Another version's file is refused.
 //
-//go:embed migrations/*.sql
-var migrationFiles embed.FS
+//go:embed schema.sql
+var schema string
 
-// migrations[i] brings the file from version i to i+1.
-var migrations = func() (all []string) {
-	entries, err := migrationFiles.ReadDir("migrations")
-	for _, e := range entries {
-		var text []byte
-		if err == nil {
-			text, err = migrationFiles.ReadFile("migrations/" + e.Name())
-		}
-		all = append(all, string(text))
-	}
-	if err != nil {
-		panic(err) // they are in the program
-	}
-	return all
-}()
+const schemaVersion = 8
 
 // applicationID marks the file as ours in its header: "rmda".
 const applicationID = 0x726d6461
@@ -94,41 +79,16 @@ func fileURL(path string, query url.Values) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// migrate looks whose file this is and brings its schema up to date. Of two
-// processes that open a new file at once, one does it and the other waits.
-func (d *DB) migrate(c *Conn) error {
+// prepare takes each step, again while another process has the file locked.
+func (d *DB) prepare(c *Conn, steps ...func(*Conn) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d.wait)
 	defer cancel()
-	steps := []func(*Conn) error{d.checkOwner, walMode, d.applyMigrations}
 	for _, step := range steps {
 		if err := d.retry(ctx, func() error { return step(c) }); err != nil {
 			return d.fault("open", err)
 		}
 	}
 	return nil
-}
-
-// checkSchema looks whose file this is and whether its schema is ours, without a
-// change.
-func (d *DB) checkSchema(c *Conn) error {
-	ctx, cancel := context.WithTimeout(context.Background(), d.wait)
-	defer cancel()
-	for _, look := range []func(*Conn) error{d.checkOwner, d.checkVersion} {
-		if err := d.retry(ctx, func() error { return look(c) }); err != nil {
-			return d.fault("open", err)
-		}
-	}
-	return nil
-}
-
-// checkVersion is for who may not migrate.
-func (d *DB) checkVersion(c *Conn) error {
-	version, err := d.version(c)
-	if newest := len(migrations); err == nil && version < int64(newest) {
-		return fmt.Errorf("read database %s: its schema has version %d, this program reads %d: use the program that writes it, "+
-			"or start this one's daemon on it, which brings it up to date", d.path, version, newest)
-	}
-	return err
 }
 
 // checkOwner keeps us from writing into another program's file.
@@ -152,41 +112,43 @@ func walMode(c *Conn) error {
 	return c.Get("PRAGMA journal_mode = WAL", nil, &mode)
 }
 
-func (d *DB) applyMigrations(c *Conn) error {
+// makeSchema makes the tables of a new file. Of two processes that open one at once, one does it and the other waits.
+func (d *DB) makeSchema(c *Conn) error {
 	if _, err := c.Exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	if err := d.applyMissing(c); err != nil {
+	version, err := schemaOf(c)
+	switch {
+	case err == nil && version == 0:
+		_, err = c.conn.ExecContext(context.Background(),
+			fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", schema, applicationID, schemaVersion))
+	case err == nil:
+		err = d.checkVersion(c)
+	}
+	if err != nil {
 		return errors.Join(err, rollback(c))
 	}
-	_, err := c.Exec("COMMIT")
+	_, err = c.Exec("COMMIT")
 	return err
 }
 
-func (d *DB) applyMissing(c *Conn) error {
-	version, err := d.version(c)
-	if err != nil || version == int64(len(migrations)) {
+// schemaOf is the version of the file's schema: 0 for a new file.
+func schemaOf(c *Conn) (version int64, err error) {
+	err = c.Get("PRAGMA user_version", nil, &version)
+	return version, err
+}
+
+func (d *DB) checkVersion(c *Conn) error {
+	version, err := schemaOf(c)
+	switch {
+	case err != nil:
 		return err
+	case version > schemaVersion:
+		return fmt.Errorf("open database %s: its schema has version %d, this program knows up to %d: "+
+			"use the newer program, or another file", d.path, version, schemaVersion)
+	case version < schemaVersion:
+		return fmt.Errorf("open database %s: its schema has version %d, this program reads %d: "+
+			"use the program that writes it, or another file", d.path, version, schemaVersion)
 	}
-	for _, migration := range migrations[version:] {
-		if _, err := c.conn.ExecContext(context.Background(), migration); err != nil {
-			return err
-		}
-	}
-	_, err = c.conn.ExecContext(context.Background(),
-		fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(migrations)))
-	return err
-}
-
-// version is that of the file's schema, which is none that is newer than ours.
-func (d *DB) version(c *Conn) (int64, error) {
-	var version int64
-	if err := c.Get("PRAGMA user_version", nil, &version); err != nil {
-		return 0, err
-	}
-	if newest := len(migrations); version > int64(newest) {
-		return 0, fmt.Errorf("open database %s: its schema has version %d, this program knows up to %d: "+
-			"use the newer program, or another file", d.path, version, newest)
-	}
-	return version, nil
+	return nil
 }

@@ -67,7 +67,7 @@ func testWritesShareACommit(t *testing.T) {
 			return err
 		}
 		var here int64
-		if err := c.Get("SELECT count(*) FROM leases", nil, &here); err != nil {
+		if err := c.Get("SELECT count(*) FROM guards", nil, &here); err != nil {
 			return err
 		}
 		// What is here and not committed shares this transaction.
@@ -101,7 +101,7 @@ func testCulprit(t *testing.T) {
 			if err := insert(c, fmt.Sprintf("half of %02d", i)); err != nil {
 				return err
 			}
-			_, err := c.Exec("INSERT INTO leases (name) VALUES (?1)", "no holder")
+			_, err := c.Exec("INSERT INTO guards (name) VALUES (?1)", "no version")
 			return err
 		}
 		return insert(c, fmt.Sprintf("%02d", i))
