@@ -141,10 +141,18 @@ func (p *Provision) step(ctx context.Context, now time.Time) (op.Progress, error
 // State implements op.Stated. Without began, which is only measured, and looks, which only
 // says how long to wait.
 func (p *Provision) State() []any {
+	var readAt time.Time // only an open launch depends on it: see changedWhileStill
+	if p.q.Launch != nil {
+		readAt = p.readAt
+	}
+	var reports map[string]lifecycle.Report // each round reads them again
+	if len(p.round) > 0 {
+		reports = p.reports
+	}
 	return []any{
-		p.attended, p.exists, p.loaded, p.q, p.readAt, p.token, p.jit.runner, p.jit.id, p.hosts, p.unrecorded,
+		p.attended, p.exists, p.loaded, p.q, readAt, p.token, p.jit.runner, p.jit.id, p.hosts, p.unrecorded,
 		p.checkReplaced, p.checkLimit, p.limitTries, int(p.search), p.sel.state(), p.booking.state(), p.full, p.refusal, p.deferred,
-		p.launcher.state(), p.unknownClaim, p.round, p.reports, p.rereadAt, p.askCloud, p.dead, p.cleanup.state(), p.launchErr, p.retryAt,
+		p.launcher.state(), p.unknownClaim, p.round, reports, p.rereadAt, p.askCloud, p.dead, p.cleanup.state(), p.launchErr, p.retryAt,
 	}
 }
 
