@@ -20,7 +20,8 @@ type Coverage struct {
 	Marks map[string]int
 }
 
-func newCoverage() Coverage {
+// NewCoverage returns a coverage of nothing, to add to.
+func NewCoverage() Coverage {
 	return Coverage{
 		Faults: map[Fault]int{}, Actions: map[lifecycle.Action]int{},
 		Effects: map[agent.Effect]int{}, Marks: map[string]int{},
@@ -40,9 +41,6 @@ func add[K comparable](to, from map[K]int) {
 		to[k] += n
 	}
 }
-
-// NewCoverage returns a coverage of nothing, to add to.
-func NewCoverage() Coverage { return newCoverage() }
 
 // Missing are the kinds that never occurred.
 func (c Coverage) Missing() []string {

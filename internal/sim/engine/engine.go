@@ -47,7 +47,7 @@ type Director interface {
 func New(c Config) *Engine {
 	e := &Engine{
 		Config: c, Rand: rand.New(rand.NewPCG(c.Seed, 0x72656d756461)), Now: Epoch, Chaos: true,
-		trace: newTrace(c.Keep), Coverage: newCoverage(),
+		trace: newTrace(c.Keep), Coverage: NewCoverage(),
 	}
 	e.drawFaultRates()
 	return e

@@ -13,11 +13,12 @@ func (w *Watcher) checkReport(h *world.Host, p lifecycle.Report) {
 		return
 	}
 	r, err := w.Truth.Instance(engine.Background, h.ID)
+	l := w.of(h.ID)
 	switch {
 	case err != nil:
 		return
-	case p.Assignment < h.ReportedFor:
-		w.Broken(RuleFalseSignal, "%s reports for assignment %d after it did for %d", h.ID, p.Assignment, h.ReportedFor)
+	case p.Assignment < l.reportedFor:
+		w.Broken(RuleFalseSignal, "%s reports for assignment %d after it did for %d", h.ID, p.Assignment, l.reportedFor)
 	case p.Assignment > r.Assignment:
 		w.Broken(RuleFalseSignal, "%s reports for assignment %d, its record has %d", h.ID, p.Assignment, r.Assignment)
 	case p.Signal == lifecycle.SignalRegOK && !h.Registered[p.Assignment]:
@@ -25,7 +26,7 @@ func (w *Watcher) checkReport(h *world.Host, p lifecycle.Report) {
 	case p.Signal == lifecycle.SignalRemoveRegOK && !h.Cleaned[p.Assignment]:
 		w.Broken(RuleFalseSignal, "%s signals %s for assignment %d and was not cleaned in it", h.ID, p.Signal, p.Assignment)
 	}
-	h.ReportedFor = p.Assignment
+	l.reportedFor = p.Assignment
 }
 
 // checkJob checks that a job begins only on a host of its run.

@@ -16,6 +16,8 @@ type history struct {
 	servedRuns []string // by assignment: the run key, "" between runs
 	busySince  time.Time
 	ended      string // why its record was terminated
+	// reportedFor is the assignment that its agent reported for last.
+	reportedFor int64
 }
 
 // served notes the run of the record's assignment.

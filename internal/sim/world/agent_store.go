@@ -59,6 +59,7 @@ func (s agentStore) PutReport(_ context.Context, p lifecycle.Report) error {
 	return nil
 }
 
+// ReportLine is a report in a line of the trace.
 func ReportLine(p lifecycle.Report) string {
 	return fmt.Sprintf("%d %q busy %t cause %q jobs %d %q", p.Assignment, p.Signal, p.Busy, p.Cause, p.Jobs, p.Detail)
 }

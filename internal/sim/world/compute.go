@@ -115,6 +115,3 @@ func (c ComputePort) Terminate(_ context.Context, instanceIDs []string) error {
 		return nil
 	})
 }
-
-// ComputePort is the cloud as a replica reaches it.
-func (w *World) ComputePort() ComputePort { return ComputePort{w} }

@@ -123,6 +123,3 @@ func (w *World) EndTask(t *Task, why string) {
 	t.Ended = true
 	w.ECS.Tasks = slices.DeleteFunc(w.ECS.Tasks, func(o *Task) bool { return o == t })
 }
-
-// ECSPort is the ECS as a replica reaches it.
-func (w *World) ECSPort() ECSPort { return ECSPort{w} }

@@ -123,6 +123,3 @@ func (p GitHubPort) Runner(_ context.Context, repository string, id int64) (life
 	})
 	return found, err
 }
-
-// GitHubPort is the GitHub as a replica reaches it.
-func (w *World) GitHubPort() GitHubPort { return GitHubPort{w} }

@@ -31,11 +31,10 @@ type Host struct {
 	Hostile bool      // a job took it over: what it reports proves nothing
 
 	// The truth, for the rules.
-	Dirty       bool   // something of a run is on it
-	LastRun     string // whose job ran here last
-	Registered  map[int64]bool
-	Cleaned     map[int64]bool
-	ReportedFor int64 // the assignment that its agent reported for last
+	Dirty      bool   // something of a run is on it
+	LastRun    string // whose job ran here last
+	Registered map[int64]bool
+	Cleaned    map[int64]bool
 }
 
 func (w *World) newHost(m *Machine) {

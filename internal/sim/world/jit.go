@@ -70,6 +70,3 @@ func (h *Host) oneJobDone() {
 	h.World.GitHub.Remove(h.Runner)
 	h.Exit(agent.CodeDone)
 }
-
-// JobsPort is the part of GitHub for jobs and job-scoped runners as a replica reaches it.
-func (w *World) JobsPort() JobsPort { return JobsPort{w} }

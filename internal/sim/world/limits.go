@@ -26,6 +26,7 @@ func (w *World) AllLimits() []policy.Limit {
 	return all
 }
 
+// Account is the ledger of a limit.
 func (w *World) Account(l policy.Limit) lifecycle.QuotaLedger {
 	return engine.Must1(w.Truth.QuotaLedger(engine.Background, l.LedgerName()))
 }

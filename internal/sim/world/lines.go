@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 )
 
+// AccountLine is a quota ledger in a line of the trace.
 func AccountLine(a lifecycle.QuotaLedger) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s v%d", a.Name, a.Version)
@@ -19,6 +20,7 @@ func AccountLine(a lifecycle.QuotaLedger) string {
 	return b.String()
 }
 
+// RequestLine is a request in a line of the trace.
 func RequestLine(q lifecycle.Request) string {
 	launch := "-"
 	if q.Launch != nil {
@@ -32,6 +34,7 @@ func RequestLine(q lifecycle.Request) string {
 		taken, launch, q.Launches, engine.SinceEpoch(q.ReleasedAt), engine.SinceEpoch(q.DueAt), q.Reason)
 }
 
+// RecordLine is a host's record in a line of the trace.
 func RecordLine(r lifecycle.Record) string {
 	return fmt.Sprintf("v%d %s a%d run %q request %q threshold %s due %s: %s", r.Version, r.Condition(), r.Assignment,
 		r.RunID, r.RequestID, engine.SinceEpoch(r.Threshold), engine.SinceEpoch(r.DueAt), r.Reason)
@@ -41,7 +44,7 @@ func jobLine(j model.Job) string {
 	return fmt.Sprintf("job %s v%d %s of %q attempt %d", j.ID, j.Version, j.State, j.WorkerID, j.Attempt)
 }
 
-// LaunchedIDs are the ids of machines, for a line.
+// LaunchedIDs are the ids of machines in a line of a story.
 func LaunchedIDs(machines []lifecycle.Machine) string {
 	var ids []string
 	for _, m := range machines {

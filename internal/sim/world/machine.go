@@ -169,4 +169,5 @@ func (w *World) AnyHost(matches func(*Host) bool) *Host {
 	return hosts[w.Rand.IntN(len(hosts))]
 }
 
+// EveryHost matches every host: see AnyHost.
 func EveryHost(*Host) bool { return true }

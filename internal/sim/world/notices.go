@@ -42,6 +42,3 @@ func (w *World) Announce(instanceID string) {
 		w.notices = append(w.notices, lifecycle.NoticeDelivery{Notice: n, Handle: strconv.Itoa(w.announced)})
 	})
 }
-
-// NoticePort is the queue of notices as a replica reaches it.
-func (w *World) NoticePort() NoticePort { return NoticePort{w} }

@@ -80,6 +80,3 @@ func (q QueuePort) Return(_ context.Context, name lifecycle.QueueName, handles .
 		return q.w.queue.Return(engine.Background, name, handles...)
 	})
 }
-
-// QueuePort is the queue as a replica reaches it.
-func (w *World) QueuePort() QueuePort { return QueuePort{w} }

@@ -4,53 +4,19 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/store/memory"
 )
-
-// noteSweep marks that a replica sweeps without holding the lease. That must do no harm, so
-// it must happen in some life.
-func (w *World) noteSweep() {
-	l, err := w.Truth.Lease(engine.Background, "sweep")
-	if err == nil && strings.HasSuffix(w.Current.Name, " sweep") && !strings.HasPrefix(l.Holder, w.Current.Proc.Name+".") {
-		w.Mark(engine.MarkOverlap)
-	}
-}
-
-// eventsAdded counts the actions of the history.
-func (w *World) eventsAdded(events []lifecycle.Event) {
-	for _, e := range events {
-		switch e.Action {
-		case lifecycle.ActionHold, lifecycle.ActionSettle, lifecycle.ActionRetire,
-			lifecycle.ActionMarkOrphan, lifecycle.ActionUnmarkOrphan, lifecycle.ActionMarkIdle, lifecycle.ActionUnmarkIdle:
-			w.Coverage.Actions[e.Action]++
-		}
-	}
-}
-
-// PutReport writes a report.
-func (w *World) PutReport(p lifecycle.Report) {
-	engine.Must(w.Truth.ForHost(p.HostKey).PutReport(engine.Background, p))
-	w.lag.report(p)
-	w.emit(ReportWritten{p})
-}
-
-func (w *World) reportDeleted(hostKey string) { w.lag.noReport(hostKey) }
 
 // storePort is the database as a replica of controld reaches it: rows of every kind go through its methods, and
 // meet the world's faults and rules there.
 type storePort struct{ w *World }
 
 var _ store.Backend = storePort{}
-
-// Store is the store as a replica reaches it.
-func (w *World) Store() store.Store { return store.New(storePort{w}) }
 
 // unavailable is what a dependency says that does not answer.
 func unavailable(what, why string) error {
@@ -143,54 +109,6 @@ func (s storePort) put(
 		return k.Copy(row), do(m, engine.Background, k, row)
 	}, func(after store.Row) { s.w.rowWritten(before, after) })
 	return err
-}
-
-// rowWritten takes up a write. Before is nil for a new row.
-func (w *World) rowWritten(before, after store.Row) {
-	switch after := after.(type) {
-	case *lifecycle.Record:
-		w.recordWritten(valueOf[lifecycle.Record](before), *after)
-	case *lifecycle.Request:
-		w.lag.request(*after)
-		w.Tell(w.Who(), verb(before), "request "+RequestLine(*after))
-		w.emit(RequestWritten{valueOf[lifecycle.Request](before), *after})
-	case *model.Job:
-		w.Tell(w.Who(), "writes", jobLine(*after))
-		w.emit(WorkWritten{valueOf[model.Job](before), *after})
-	case *lifecycle.FleetHold:
-		w.Tell(w.Who(), "fleet hold", "until "+engine.SinceEpoch(after.Until))
-		w.emit(HoldWritten{valueOf[lifecycle.FleetHold](before), *after})
-	case *lifecycle.QuotaLedger:
-		w.Tell(w.Who(), "writes", "account "+AccountLine(*after))
-	case *model.Service:
-		w.Tell(w.Who(), "writes", "service: "+after.Reason)
-	}
-}
-
-// verb is what a trace calls a write.
-func verb(before store.Row) string {
-	if before == nil {
-		return "creates"
-	}
-	return "writes"
-}
-
-func (w *World) recordWritten(before, after lifecycle.Record) {
-	w.lag.record(after)
-	if before.Version == 0 {
-		w.Tell(w.Who(), "creates", after.HostKey+" "+RecordLine(after))
-	} else {
-		w.Tell(w.Who(), "writes", after.HostKey+" "+RecordLine(after))
-	}
-	w.emit(RecordWritten{before, after})
-}
-
-// valueOf is the row; the empty one for nil.
-func valueOf[T any](row store.Row) (v T) {
-	if r, ok := row.(*T); ok {
-		v = *r
-	}
-	return v
 }
 
 // Get reads a row, which is never an old one.
@@ -322,16 +240,3 @@ func (s storePort) SeeOnce(_ context.Context, kind, id string, until time.Time) 
 	}, func(string) {})
 	return err
 }
-
-func (w *World) StoreAway() bool { return w.Now.Before(w.StoreAwayUntil) }
-
-// What actors read, as far as rules ask when they did.
-var (
-	SeesAllReports = engine.Sight{Kind: "reports"}
-	SeesHold       = engine.Sight{Kind: "hold of the fleet"}
-	SeesPool       = engine.Sight{Kind: "hosts in the pool"}
-	SeesHostsOfRun = engine.Sight{Kind: "hosts of a run"}
-	SeesJobCounts  = engine.Sight{Kind: "counts of jobs"}
-)
-
-func SeesReport(hostKey string) engine.Sight { return engine.Sight{Kind: "report", Key: hostKey} }

@@ -99,3 +99,6 @@ func (w *World) emit(event any) {
 
 // called emits Called.
 func (w *World) called(what string, err error) { w.emit(Called{what, err}) }
+
+// StoreAway reports whether the store does not answer now.
+func (w *World) StoreAway() bool { return w.Now.Before(w.StoreAwayUntil) }

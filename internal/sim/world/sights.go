@@ -1,0 +1,15 @@
+package world
+
+import "github.com/remuda-ci/remuda/internal/sim/engine"
+
+// What actors read, as far as a rule asks when they did.
+var (
+	SeesAllReports = engine.Sight{Kind: "reports"}
+	SeesHold       = engine.Sight{Kind: "hold of the fleet"}
+	SeesPool       = engine.Sight{Kind: "hosts in the pool"}
+	SeesHostsOfRun = engine.Sight{Kind: "hosts of a run"}
+	SeesJobCounts  = engine.Sight{Kind: "counts of jobs"}
+)
+
+// SeesReport is the report of one host.
+func SeesReport(hostKey string) engine.Sight { return engine.Sight{Kind: "report", Key: hostKey} }
