@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -82,11 +81,11 @@ func New(o Options) (*Host, error) {
 	if err := o.complete(); err != nil {
 		return nil, fmt.Errorf("open host: %w", err)
 	}
-	bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	bootID, err := proc.Default.BootID()
 	if err != nil {
-		return nil, fmt.Errorf("open host: read boot id: %w", err)
+		return nil, fmt.Errorf("open host: %w", err)
 	}
-	h := &Host{o: o, log: o.Logger, bootID: strings.TrimSpace(string(bootID)), proc: proc.Default, changed: make(chan struct{}, 1)}
+	h := &Host{o: o, log: o.Logger, bootID: bootID, proc: proc.Default, changed: make(chan struct{}, 1)}
 	h.poll = time.AfterFunc(time.Hour, h.notify)
 	h.poll.Stop()
 	h.processes, h.layout = h.newProcesses()

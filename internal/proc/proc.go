@@ -60,6 +60,15 @@ func (s Stat) Exited() bool { return s.Dead() && s.Threads <= 1 }
 // Gone reports whether err, from reading a file below /proc/PID, means that the process has ended.
 func Gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
+// BootID returns the kernel's id of this boot.
+func (p FS) BootID() (string, error) {
+	id, err := os.ReadFile(filepath.Join(string(p), "sys/kernel/random/boot_id"))
+	if err != nil {
+		return "", fmt.Errorf("read boot id: %w", err)
+	}
+	return strings.TrimSpace(string(id)), nil
+}
+
 // PIDs lists all processes, in the order of their pids. It fails only if the directory itself cannot be read.
 func (p FS) PIDs() ([]int, error) {
 	dir, err := os.Open(string(p))

@@ -7,13 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/compute/placement"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/proc"
 )
 
 // Terminal exit codes of agentd, after which init does not start it again.
@@ -67,9 +67,9 @@ func New(o Options) (*Compute, error) {
 	if err := o.complete(); err != nil {
 		return nil, fmt.Errorf("open compute: %w", err)
 	}
-	bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	bootID, err := proc.Default.BootID()
 	if err != nil {
-		return nil, fmt.Errorf("open compute: read boot id: %w", err)
+		return nil, fmt.Errorf("open compute: %w", err)
 	}
 	for _, dir := range []string{"hosts", "orders"} {
 		if o.ReadOnly {
@@ -83,7 +83,7 @@ func New(o Options) (*Compute, error) {
 	if o.Root, err = filepath.EvalSymlinks(o.Root); err != nil {
 		return nil, fmt.Errorf("open compute: %w", err)
 	}
-	return &Compute{opts: o, bootID: strings.TrimSpace(string(bootID)), log: o.Log.Named("compute")}, nil
+	return &Compute{opts: o, bootID: bootID, log: o.Log.Named("compute")}, nil
 }
 
 // complete checks the options, all at once, and fills in the defaults.

@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/host/reset/fingerprint"
 	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
-// baseline is what a host has before its first run. Its processes are updated by each verification without findings: see
-// recordKnown.
+// baseline is what a host has before its first run. A verification without findings replaces Processes by those that it has
+// accounted for. The next one knows those that are still there.
 type baseline struct {
 	// BootID is that of /proc/sys/kernel/random/boot_id: mounts and listeners belong to one boot.
 	BootID     string          `json:"bootId"`
@@ -44,13 +43,6 @@ func Record(_ context.Context, p Plan) error {
 	return p.write(base)
 }
 
-// recordKnown records the processes that a verification without findings has accounted for. The next one knows those
-// that are still there.
-func (p Plan) recordKnown(base baseline, known []procID) error {
-	base.Processes = known
-	return p.write(base)
-}
-
 func (p Plan) write(base baseline) error {
 	data, err := json.Marshal(base)
 	if err == nil {
@@ -63,30 +55,19 @@ func (p Plan) write(base baseline) error {
 }
 
 // observe returns the state of the host now, in everything that a baseline has.
-func (p Plan) observe() (b baseline, err error) {
-	b.BootID, err = p.bootID()
-	steps := []func() error{
-		func() (err error) { b.Mounts, err = p.mounts(); return err },
-		func() (err error) { b.Listeners, err = p.listeners(); return err },
-		func() (err error) { b.Transients, err = p.transients(); return err },
-		func() (err error) { b.Processes, err = p.processIDs(); return err },
-		func() (err error) { b.Startup, err = p.startupFingerprints(); return err },
-		func() (err error) { b.Generated, err = p.generatedFingerprints(); return err },
-		func() (err error) { b.Own, err = p.ownFingerprints(); return err },
-		func() (err error) { b.Sockets, err = p.sockets(); return err },
-	}
-	for _, step := range steps {
-		err = errors.Join(err, step())
-	}
-	return b, err
-}
-
-func (p Plan) bootID() (string, error) {
-	id, err := os.ReadFile(p.at("/proc/sys/kernel/random/boot_id"))
-	if err != nil {
-		return "", fmt.Errorf("read boot id: %w", err)
-	}
-	return strings.TrimSpace(string(id)), nil
+func (p Plan) observe() (baseline, error) {
+	var b baseline
+	var errs [9]error
+	b.BootID, errs[0] = p.proc().BootID()
+	b.Mounts, errs[1] = p.mounts()
+	b.Listeners, errs[2] = p.listeners()
+	b.Transients, errs[3] = p.transients()
+	b.Processes, errs[4] = p.processIDs()
+	b.Startup, errs[5] = p.startupFingerprints()
+	b.Generated, errs[6] = p.generatedFingerprints()
+	b.Own, errs[7] = p.ownFingerprints()
+	b.Sockets, errs[8] = p.sockets()
+	return b, errors.Join(errs[:]...)
 }
 
 // readBaseline reads what Record has written. A baseline of another boot is an error.
@@ -102,7 +83,7 @@ func (p Plan) readBaseline() (baseline, error) {
 	if err := json.Unmarshal(data, &b); err != nil {
 		return b, fmt.Errorf("read baseline %s: %w", p.Baseline, err)
 	}
-	id, err := p.bootID()
+	id, err := p.proc().BootID()
 	if err != nil {
 		return b, err
 	}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
 
 	"github.com/remuda-ci/remuda/internal/host/tree"
 )
@@ -56,7 +55,7 @@ func (p Plan) leftoversIn(dir string, deeper int, do func(path string) error) er
 			if err != nil {
 				return ignoreUnseen(err)
 			}
-			if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) == p.UID {
+			if ownerOf(info).UID == p.UID {
 				return do(path)
 			}
 		}
@@ -102,14 +101,7 @@ func (p Plan) removeLeftovers() error {
 
 // checkLeftovers stops once there are more findings than are listed.
 func (p Plan) checkLeftovers(d *Findings) {
-	err := p.leftovers(func(path string) error {
-		d.add("%q of user %s is left: delete it", path, p.User)
-		if d.More > 0 {
-			return errEnough
-		}
-		return nil
-	})
-	if !errors.Is(err, errEnough) {
-		d.addErr(err)
-	}
+	d.addErr(p.leftovers(func(path string) error {
+		return d.addMore("%q of user %s is left: delete it", path, p.User)
+	}))
 }

@@ -3,7 +3,6 @@ package reset
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -46,42 +45,26 @@ func parsePorts(text string) (ports, error) {
 // the kernel chose: those ports are left out. No client finds a listener there without being told its port; with TCP all
 // are taken.
 func (p Plan) listeners() ([]listener, error) {
-	all, err := p.listListeners()
+	text, err := os.ReadFile(p.at("/proc/sys/net/ipv4/ip_local_port_range"))
 	if err != nil {
 		return nil, fmt.Errorf("list listeners: %w", err)
 	}
-	return all, nil
-}
-
-func (p Plan) listListeners() ([]listener, error) {
-	text, err := os.ReadFile(p.at("/proc/sys/net/ipv4/ip_local_port_range"))
-	if err != nil {
-		return nil, err
-	}
 	outgoing, err := parsePorts(string(text))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list listeners: %w", err)
 	}
 	root, err := procfs.NewFS(p.at("/proc"))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list listeners: %w", err)
 	}
 	// agentd may open no netlink sockets (RestrictAddressFamilies of its unit), which is what these are deprecated for.
-	tcp, err := root.NetTCP() //lint:ignore SA1019 see above
-	if err != nil {
-		return nil, err
-	}
-	tcp6, err := root.NetTCP6()                        //lint:ignore SA1019 see above
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // else a kernel without IPv6
-		return nil, err
-	}
-	udp, err := root.NetUDP()
-	if err != nil {
-		return nil, err
-	}
-	udp6, err := root.NetUDP6()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	tcp, err1 := root.NetTCP()   //lint:ignore SA1019 see above
+	tcp6, err2 := root.NetTCP6() //lint:ignore SA1019 see above
+	udp, err3 := root.NetUDP()
+	udp6, err4 := root.NetUDP6()
+	// A kernel without IPv6 has neither of its files.
+	if err := errors.Join(err1, ignoreMissing(err2), err3, ignoreMissing(err4)); err != nil {
+		return nil, fmt.Errorf("list listeners: %w", err)
 	}
 	var all []listener
 	for _, s := range slices.Concat(tcp, tcp6) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,22 +39,16 @@ func parseMounts(text string) ([]mount, error) {
 
 // unescape resolves \ooo, a byte in octal: the kernel escapes space, tab, newline, \ and # that way.
 func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if c, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(c))
-				i += 3
-				continue
-			}
+	return octal.ReplaceAllStringFunc(s, func(escape string) string {
+		c, err := strconv.ParseUint(escape[1:], 8, 8)
+		if err != nil {
+			return escape
 		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
+		return string([]byte{byte(c)})
+	})
 }
+
+var octal = regexp.MustCompile(`\\[0-7]{3}`)
 
 func (p Plan) mounts() ([]mount, error) {
 	text, err := os.ReadFile(p.at("/proc/self/mountinfo"))

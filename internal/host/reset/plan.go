@@ -68,6 +68,14 @@ type Mirror struct {
 // at returns a path of the system, below Root.
 func (p Plan) at(path string) string { return filepath.Join("/", p.Root, path) }
 
+func (p Plan) atEach(paths []string) []string {
+	var below []string
+	for _, path := range paths {
+		below = append(below, p.at(path))
+	}
+	return below
+}
+
 // proc is the proc file system of the host.
 func (p Plan) proc() proc.FS { return proc.FS(p.at("/proc")) }
 

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/remuda-ci/remuda/internal/host/tree"
 )
@@ -57,22 +56,18 @@ func (p Plan) removeScheduledJobs() error {
 // ownedIn lists the user's files in a directory. The directory may be missing.
 func (p Plan) ownedIn(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list %s: %w", dir, err)
-	}
 	var found []string
 	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		info, err := os.Lstat(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		info, infoErr := e.Info()
+		switch {
+		case infoErr != nil:
+			err = errors.Join(err, ignoreMissing(infoErr))
+		case ownerOf(info).UID == p.UID && !info.IsDir():
+			found = append(found, filepath.Join(dir, e.Name()))
 		}
-		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", dir, err)
-		}
-		if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) == p.UID && !info.IsDir() {
-			found = append(found, path)
-		}
+	}
+	if ignoreMissing(err) != nil {
+		return nil, fmt.Errorf("list %s: %w", dir, err)
 	}
 	return found, nil
 }

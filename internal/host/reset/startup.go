@@ -37,39 +37,19 @@ const transientDir = "/run/systemd/transient"
 // startupFingerprints returns the fingerprints of what starts by itself.
 func (p Plan) startupFingerprints() (fingerprint.Set, error) {
 	all := fingerprint.Set{}
-	for _, path := range startupPaths {
-		if err := all.Add(p.at(path)); err != nil {
-			return nil, err
-		}
-	}
-	for _, path := range regeneratedPaths {
-		if err := all.AddContent(p.at(path)); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	return all, errors.Join(all.Add(p.atEach(startupPaths)...), all.AddContent(p.atEach(regeneratedPaths)...))
 }
 
 // ownFingerprints returns the fingerprints of our own files, Plan.Unchanged.
 func (p Plan) ownFingerprints() (fingerprint.Set, error) {
 	all := fingerprint.Set{}
-	for _, path := range p.Unchanged {
-		if err := all.Add(path); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	return all, all.Add(p.Unchanged...)
 }
 
 // generatedFingerprints returns the fingerprints of the units that generators make.
 func (p Plan) generatedFingerprints() (fingerprint.Set, error) {
 	all := fingerprint.Set{}
-	for _, dir := range generatedDirs {
-		if err := all.AddContent(p.at(dir)); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	return all, all.AddContent(p.atEach(generatedDirs)...)
 }
 
 // loginUnits are the units in which logind holds what users run. They come and go, and their processes are checked one

@@ -2,6 +2,7 @@ package reset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -15,13 +16,14 @@ type systemd struct{ conn *dbus.Conn }
 
 var _ manager = systemd{}
 
-// property returns one property of a unit, of the type that org.freedesktop.systemd1(5) documents.
-func property[T any](properties map[string]any, name string) (T, error) {
+// property stores one property of a unit, of the type that org.freedesktop.systemd1(5) documents.
+func property[T any](properties map[string]any, name string, into *T) error {
 	value, ok := properties[name].(T)
 	if !ok {
-		return value, fmt.Errorf("unexpected value %v of property %s", properties[name], name)
+		return fmt.Errorf("unexpected value %v of property %s", properties[name], name)
 	}
-	return value, nil
+	*into = value
+	return nil
 }
 
 func (s systemd) unit(ctx context.Context, name string) (unit, error) {
@@ -80,26 +82,17 @@ func (s systemd) mainPIDs(ctx context.Context) (map[int]string, error) {
 // readUnit reads the properties of org.freedesktop.systemd1.Unit.
 func readUnit(properties map[string]any) (u unit, err error) {
 	var began, ready uint64 // in microseconds
-	steps := []func() error{
-		func() (err error) { u.name, err = property[string](properties, "Id"); return err },
-		func() (err error) { u.fragment, err = property[string](properties, "FragmentPath"); return err },
-		func() (err error) { u.dropIns, err = property[[]string](properties, "DropInPaths"); return err },
-		func() (err error) { u.transient, err = property[bool](properties, "Transient"); return err },
-		func() (err error) { u.active, err = property[string](properties, "ActiveState"); return err },
-		func() (err error) { u.sub, err = property[string](properties, "SubState"); return err },
-		func() (err error) {
-			began, err = property[uint64](properties, "InactiveExitTimestampMonotonic")
-			return err
-		},
-		func() (err error) {
-			ready, err = property[uint64](properties, "ActiveEnterTimestampMonotonic")
-			return err
-		},
-	}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return unit{}, err
-		}
+	if err := errors.Join(
+		property(properties, "Id", &u.name),
+		property(properties, "FragmentPath", &u.fragment),
+		property(properties, "DropInPaths", &u.dropIns),
+		property(properties, "Transient", &u.transient),
+		property(properties, "ActiveState", &u.active),
+		property(properties, "SubState", &u.sub),
+		property(properties, "InactiveExitTimestampMonotonic", &began),
+		property(properties, "ActiveEnterTimestampMonotonic", &ready),
+	); err != nil {
+		return unit{}, err
 	}
 	u.began, u.ready = time.Duration(began)*time.Microsecond, time.Duration(ready)*time.Microsecond
 	return u, nil

@@ -32,11 +32,11 @@ var privateTmp = regexp.MustCompile(`^systemd-private-[0-9a-f]{32}-(.+\.[a-z]+)-
 func (p Plan) sockets() (fingerprint.Set, error) {
 	found := fingerprint.Set{}
 	for _, dir := range p.Empty {
-		err := eachName(dir.Path, func(name string) error {
-			if !slices.Contains(displayDirs, name) {
-				return p.socket(found, filepath.Join(dir.Path, name))
+		err := eachEntry(dir.Path, func(e fs.DirEntry) error {
+			path := filepath.Join(dir.Path, e.Name())
+			if !slices.Contains(displayDirs, e.Name()) {
+				return p.socket(found, path)
 			}
-			path := filepath.Join(dir.Path, name)
 			info, err := os.Lstat(path)
 			if err != nil || !info.IsDir() {
 				return ignoreMissing(err)
@@ -44,7 +44,7 @@ func (p Plan) sockets() (fingerprint.Set, error) {
 			if found[path], err = fingerprint.Of(path, info); err != nil {
 				return err
 			}
-			return eachName(path, func(name string) error { return p.socket(found, filepath.Join(path, name)) })
+			return eachEntry(path, func(e fs.DirEntry) error { return p.socket(found, filepath.Join(path, e.Name())) })
 		})
 		if err != nil {
 			return nil, fmt.Errorf("list sockets: %w", err)
@@ -59,7 +59,7 @@ func (p Plan) socket(found fingerprint.Set, path string) error {
 	if err != nil || info.Mode()&fs.ModeSocket == 0 {
 		return ignoreMissing(err)
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) == p.UID {
+	if owner := ownerOf(info).UID; owner < 0 || owner == p.UID {
 		return nil
 	}
 	found[path], err = fingerprint.Of(path, info)
@@ -76,12 +76,7 @@ func ignoreMissing(err error) error {
 // namesAtOnce bounds how many names of a directory are read at a time.
 const namesAtOnce = 1024
 
-// eachName calls do for each name in a directory. There may be very many.
-func eachName(dir string, do func(name string) error) error {
-	return eachEntry(dir, func(e fs.DirEntry) error { return do(e.Name()) })
-}
-
-// eachEntry is eachName with the type of each file.
+// eachEntry calls do for each file in a directory. There may be very many.
 func eachEntry(dir string, do func(e fs.DirEntry) error) error {
 	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
 	if err != nil {
@@ -110,11 +105,10 @@ func (p Plan) keptNames(ctx context.Context, conn *dbus.Conn, dir string, base f
 	kept := unchangedIn(dir, base)
 	var units []string
 	private := map[string][]string{} // the directories of a unit
-	err := eachName(dir, func(name string) error {
-		unit, ok := privateUnit(dir, name)
-		if ok {
+	err := eachEntry(dir, func(e fs.DirEntry) error {
+		if unit, ok := privateUnit(dir, e.Name()); ok {
 			units = append(units, unit)
-			private[unit] = append(private[unit], name)
+			private[unit] = append(private[unit], e.Name())
 		}
 		return nil
 	})
@@ -162,11 +156,7 @@ func privateUnit(dir, name string) (string, bool) {
 		return "", false
 	}
 	info, err := os.Lstat(filepath.Join(dir, name))
-	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
-		return "", false
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return match[1], ok && st.Uid == 0
+	return match[1], err == nil && info.IsDir() && info.Mode().Perm()&0o077 == 0 && ownerOf(info).UID == 0
 }
 
 // emptyTemporary empties the directories of the system, Plan.Empty.

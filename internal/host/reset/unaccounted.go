@@ -153,10 +153,10 @@ func (i imageUnits) findUnaccounted(ctx context.Context, base baseline) (found [
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, name := range added(names, base.Transients) {
-		found = append(found, finding{
-			sentence: fmt.Sprintf("unit %s was made by a call: stop it, or make it before the host is prepared", name),
-		})
+	for _, name := range names {
+		if !slices.Contains(base.Transients, name) {
+			found = append(found, finding{sentence: fmt.Sprintf("unit %s was made by a call: stop it, or make it before the host is prepared", name)})
+		}
 	}
 	rest, known, err := i.unaccounted(ctx, base)
 	for _, h := range rest {

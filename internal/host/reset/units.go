@@ -72,18 +72,15 @@ func (p Plan) findLeftoverUnits(ctx context.Context, conn *dbus.Conn) (leftoverU
 func populatedGroups(root string, patterns []string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && matches(patterns, d.Name()) {
+			var events []byte
+			events, err = os.ReadFile(filepath.Join(path, "cgroup.events"))
+			if err == nil && !slices.Contains(strings.Split(string(events), "\n"), "populated 0") {
+				found = append(found, path)
+			}
+		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
 			return nil
-		}
-		if err != nil || !d.IsDir() || !matches(patterns, d.Name()) {
-			return err
-		}
-		events, err := os.ReadFile(filepath.Join(path, "cgroup.events"))
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
-			return nil
-		}
-		if err == nil && !slices.Contains(strings.Split(string(events), "\n"), "populated 0") {
-			found = append(found, path)
 		}
 		return err
 	})

@@ -2,6 +2,7 @@ package reset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -38,6 +39,17 @@ func (d *Findings) add(format string, args ...any) {
 	d.All = append(d.All, fmt.Sprintf(format, args...))
 }
 
+// errEnough ends a search once there are more findings than are listed.
+var errEnough = errors.New("enough")
+
+// addMore adds one of possibly very many findings. It returns errEnough once there are more than are listed.
+func (d *Findings) addMore(format string, args ...any) error {
+	if d.add(format, args...); d.More > 0 {
+		return errEnough
+	}
+	return nil
+}
+
 // join adds the findings of another.
 func (d *Findings) join(other Findings) {
 	for _, sentence := range other.All {
@@ -48,10 +60,11 @@ func (d *Findings) join(other Findings) {
 
 // addErr adds an error as a finding, and reports whether it was one: what could not be checked may be wrong.
 func (d *Findings) addErr(err error) bool {
-	if err != nil {
+	wrong := err != nil && !errors.Is(err, errEnough)
+	if wrong {
 		d.add("%v", err)
 	}
-	return err != nil
+	return wrong
 }
 
 // Verify checks a host as if something else had reset it. Its error is a *Findings with a sentence for each thing that is
@@ -90,7 +103,8 @@ func Verify(ctx context.Context, p Plan) error {
 	for _, part := range parts {
 		d.join(part)
 	}
-	if len(d.All) > 0 || d.addErr(p.recordKnown(base, known)) {
+	base.Processes = known
+	if len(d.All) > 0 || d.addErr(p.write(base)) {
 		return d
 	}
 	return nil
@@ -155,19 +169,4 @@ func (p Plan) checkChanges(ctx context.Context, d *Findings, m manager, base bas
 	for _, sentence := range fingerprint.Differences(now.Own, base.Own) {
 		d.add("%s, and is ours: no run may change it", sentence)
 	}
-}
-
-// added returns the names that were not there before.
-func added(now, base []string) []string {
-	known := map[string]bool{}
-	for _, name := range base {
-		known[name] = true
-	}
-	var added []string
-	for _, name := range now {
-		if !known[name] {
-			added = append(added, name)
-		}
-	}
-	return added
 }

@@ -2,7 +2,6 @@ package reset
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -48,23 +47,13 @@ func ownerOf(info fs.FileInfo) tree.Owner {
 	return tree.Owner{UID: int(st.Uid), GID: int(st.Gid)}
 }
 
-// errEnough ends the walk of a directory once there are more findings than are listed.
-var errEnough = errors.New("enough")
-
 func (p Plan) checkEmpty(d *Findings, dir string, kept []string) {
-	err := eachName(dir, func(name string) error {
-		if slices.Contains(kept, name) {
+	d.addErr(eachEntry(dir, func(e fs.DirEntry) error {
+		if slices.Contains(kept, e.Name()) {
 			return nil
 		}
-		d.add("%q is left: delete it", filepath.Join(dir, name))
-		if d.More > 0 {
-			return errEnough
-		}
-		return nil
-	})
-	if !errors.Is(err, errEnough) {
-		d.addErr(err)
-	}
+		return d.addMore("%q is left: delete it", filepath.Join(dir, e.Name()))
+	}))
 }
 
 func (p Plan) checkTemporary(ctx context.Context, d *Findings, conn *dbus.Conn, base baseline) {

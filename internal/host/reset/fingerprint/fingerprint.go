@@ -21,51 +21,33 @@ import (
 // Set has fingerprints by path.
 type Set map[string]string
 
-// Add adds the fingerprints of a file, or of a directory and all in it. A path that does not exist adds none, so that it
+// Add adds the fingerprints of files, or of directories and all in them. A path that does not exist adds none, so that it
 // is noticed as new when it appears.
-func (s Set) Add(root string) error {
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		print, err := Of(path, info)
-		if err != nil {
-			return err
-		}
-		s[path] = print
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("take fingerprints of %s: %w", root, err)
-	}
-	return nil
-}
+func (s Set) Add(roots ...string) error { return s.add(Of, roots) }
 
 // AddContent is Add for files that are rewritten without being changed: their fingerprints depend on their mode, owner and
 // content alone.
-func (s Set) AddContent(root string) error {
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil {
-			s[path], err = ofContent(path, d)
+func (s Set) AddContent(roots ...string) error { return s.add(ofContent, roots) }
+
+func (s Set) add(of func(path string, info fs.FileInfo) (string, error), roots []string) error {
+	for _, root := range roots {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			var info fs.FileInfo
+			if err == nil {
+				info, err = d.Info()
+			}
+			if err == nil {
+				s[path], err = of(path, info)
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				delete(s, path)
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("take fingerprints of %s: %w", root, err)
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			delete(s, path)
-			return nil
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("take fingerprints of the content of %s: %w", root, err)
 	}
 	return nil
 }
@@ -90,18 +72,11 @@ func Of(path string, info fs.FileInfo) (string, error) {
 		return print, nil
 	}
 	target, err := os.Readlink(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
 	return print + " to " + target, err
 }
 
 // ofContent returns a fingerprint that changes with the mode of a file, its owner, and its content or link target.
-func ofContent(path string, d fs.DirEntry) (string, error) {
-	info, err := d.Info()
-	if err != nil {
-		return "", err
-	}
+func ofContent(path string, info fs.FileInfo) (string, error) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return "", errNoStat
