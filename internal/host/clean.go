@@ -40,7 +40,7 @@ func (h *Host) Clean(ctx context.Context, assignment int64) error {
 	if err != nil || st.running {
 		return err
 	}
-	err = h.removeFile(cleanResultFile)
+	err = removeFiles(h.path(cleanResultFile))
 	if err == nil {
 		err = h.layout.startClean(ctx, t, h.nextAttempt(startRecord{Assignment: assignment}, st))
 	}
@@ -93,7 +93,8 @@ func (h *Host) clean(ctx context.Context) error {
 	if err := h.writeHooks(); err != nil {
 		return err
 	}
-	if err := h.removeJobMarkers(); err != nil {
+	// What the hooks wrote for the last run goes, except that a job was refused, which stays.
+	if err := removeFiles(h.path(markJobs), h.path(markBusy)); err != nil {
 		return err
 	}
 	for _, name := range []string{taskListen, taskDeregister, taskRegister} {

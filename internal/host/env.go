@@ -25,20 +25,15 @@ func (h *Host) environment() []string {
 // lastOfEach keeps the last value of each variable, as exec does: systemd refuses a unit
 // with a variable twice.
 func lastOfEach(env []string) []string {
-	last := map[string]int{}
-	name := func(variable string) string {
-		name, _, _ := strings.Cut(variable, "=")
-		return name
-	}
-	for i, variable := range env {
-		last[name(variable)] = i
-	}
 	var kept []string
-	for i, variable := range env {
-		if last[name(variable)] == i {
+	seen := map[string]bool{}
+	for _, variable := range slices.Backward(env) {
+		if name, _, _ := strings.Cut(variable, "="); !seen[name] {
+			seen[name] = true
 			kept = append(kept, variable)
 		}
 	}
+	slices.Reverse(kept)
 	return kept
 }
 

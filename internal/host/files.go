@@ -33,6 +33,16 @@ func withRemedy(err error) error {
 	return err
 }
 
+// removeFiles removes files. Missing ones are not an error.
+func removeFiles(paths ...string) error {
+	for _, path := range paths {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

@@ -159,13 +159,3 @@ const longestName = 200
 func clip(s string, most int) string { return s[:min(len(s), most)] }
 
 func (h *Host) hasBusyMarker() bool { return exists(h.path(markBusy)) }
-
-// removeJobMarkers removes what the hooks wrote for the last run, except that a job was refused, which stays.
-func (h *Host) removeJobMarkers() error {
-	for _, name := range []string{markJobs, markBusy} {
-		if err := os.Remove(h.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}

@@ -2,9 +2,7 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"syscall"
 
@@ -38,7 +36,7 @@ func (h *Host) Listen(ctx context.Context, a agent.Assignment) error {
 		}
 		c.secrets = []string{inputPrefix + "JITCONFIG=" + a.Registration.Secret.Reveal()}
 	}
-	if err := h.removeFile("state/tasks/listen.stop"); err != nil {
+	if err := removeFiles(h.path("state/tasks/listen.stop")); err != nil {
 		return fmt.Errorf("start listener: %w", err)
 	}
 	if err := h.startTask(ctx, taskListen, startRecord{Assignment: a.Number}, c); err != nil {
@@ -161,7 +159,7 @@ func (h *Host) observeWorker(ctx context.Context, s *agent.Observed, listener in
 	if h.hasBusyMarker() {
 		// Its worker was killed. If the marker cannot be removed, the worker is
 		// looked for again each time, which only costs time.
-		_ = h.removeFile(markBusy)
+		_ = removeFiles(h.path(markBusy))
 	}
 	return nil
 }
@@ -187,11 +185,4 @@ func (h *Host) currentWorker(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return h.workerOf(f.pid)
-}
-
-func (h *Host) removeFile(name string) error {
-	if err := os.Remove(h.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }

@@ -88,10 +88,8 @@ func (h *Host) nextAttempt(b startRecord, before taskStatus) startRecord {
 
 // recordStart writes what is about to start, and removes what is left of the last start.
 func (t task) recordStart(b startRecord) error {
-	for _, ext := range []string{".exit", ".pid"} {
-		if err := os.Remove(t.path + ext); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	if err := removeFiles(t.path+".exit", t.path+".pid"); err != nil {
+		return err
 	}
 	return t.writeStart(b)
 }
@@ -182,10 +180,5 @@ func (h *Host) enforceLimit(ctx context.Context, t task, s taskStatus, limit tim
 
 // removeFiles removes the files of a task that has ended.
 func (t task) removeFiles() error {
-	for _, ext := range []string{".json", ".exit", ".pid", ".stop"} {
-		if err := os.Remove(t.path + ext); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	return removeFiles(t.path+".json", t.path+".exit", t.path+".pid", t.path+".stop")
 }

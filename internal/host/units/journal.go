@@ -46,7 +46,14 @@ func Tail(ctx context.Context, unit string, since time.Time, limit int) string {
 func Said(ctx context.Context, unit string, since time.Time, text []byte) bool {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "journalctl", selection(unit, since)...)
+	return search(ctx, selection(unit, since), text)
+}
+
+// search reports whether the output of journalctl contains a text.
+func search(ctx context.Context, args []string, text []byte) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "journalctl", args...)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -56,7 +63,7 @@ func Said(ctx context.Context, unit string, since time.Time, text []byte) bool {
 	}
 	found := contains(out, text)
 	cancel()
-	_ = cmd.Wait() // it has said what there was
+	_ = cmd.Wait() // it has printed what there was, or need not
 	return found
 }
 
@@ -105,28 +112,12 @@ const againAfter = time.Second
 func (w *Watch) run(ctx context.Context, args []string, text []byte, seen func()) {
 	defer w.cancel()
 	for ctx.Err() == nil {
-		cmd := exec.CommandContext(ctx, "journalctl", args...)
-		out, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err == nil {
-			found := contains(out, text)
-			w.cancelIf(found)
-			_ = cmd.Wait() // it was stopped, or is restarted
-			if found {
-				w.seen.Store(true)
-				seen()
-				return
-			}
+		if search(ctx, args, text) {
+			w.seen.Store(true)
+			seen()
+			return
 		}
 		_ = retry.Sleep(ctx, againAfter) // the loop looks at ctx itself
-	}
-}
-
-func (w *Watch) cancelIf(found bool) {
-	if found {
-		w.cancel()
 	}
 }
 

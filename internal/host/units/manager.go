@@ -160,45 +160,34 @@ func (m *Manager) State(ctx context.Context, name string) (State, error) {
 }
 
 func (s *State) detail(ctx context.Context, c *dbus.Conn, name string) error {
-	service := func(property string) (any, error) {
-		p, err := c.GetUnitTypePropertyContext(ctx, name, "Service", property)
-		if err != nil {
-			return nil, err
-		}
-		return p.Value.Value(), nil
-	}
-	pid, err := service("MainPID")
-	if err != nil {
+	pid, err := serviceProperty[uint32](ctx, c, name, "MainPID")
+	s.MainPID = int(pid)
+	if err != nil || s.Running {
 		return err
 	}
-	if n, ok := pid.(uint32); ok {
-		s.MainPID = int(n)
-	}
-	if s.Running {
-		return nil
-	}
-	code, err := service("ExecMainStatus")
-	if n, ok := code.(int32); ok {
-		s.Code = int(n)
-	}
+	code, err := serviceProperty[int32](ctx, c, name, "ExecMainStatus")
+	s.Code = int(code)
 	return err
 }
 
+// serviceProperty returns a property of a service; the zero value if it is of another type.
+func serviceProperty[T any](ctx context.Context, c *dbus.Conn, name, property string) (value T, err error) {
+	p, err := c.GetUnitTypePropertyContext(ctx, name, "Service", property)
+	if err == nil {
+		value, _ = p.Value.Value().(T)
+	}
+	return value, err
+}
+
 // StartedAt returns when the program of a unit was started.
-func (m *Manager) StartedAt(ctx context.Context, name string) (time.Time, error) {
-	var at time.Time
-	err := m.do(ctx, func(ctx context.Context, c *dbus.Conn) error {
-		p, err := c.GetUnitTypePropertyContext(ctx, name, "Service", "ExecMainStartTimestamp")
-		if err != nil {
-			return err
-		}
-		if us, ok := p.Value.Value().(uint64); ok {
-			at = time.UnixMicro(int64(us))
-		}
-		return nil
+func (m *Manager) StartedAt(ctx context.Context, name string) (at time.Time, err error) {
+	err = m.do(ctx, func(ctx context.Context, c *dbus.Conn) error {
+		us, err := serviceProperty[uint64](ctx, c, name, "ExecMainStartTimestamp")
+		at = time.UnixMicro(int64(us))
+		return err
 	})
 	if err != nil {
-		return at, fmt.Errorf("look at %s: %w", name, err)
+		return time.Time{}, fmt.Errorf("look at %s: %w", name, err)
 	}
 	return at, nil
 }
