@@ -89,9 +89,7 @@ func (s Store) WaitingWork(ctx context.Context, service string, limit int) (_ []
 
 // CountWork counts the jobs of a service that wait and run, up to atMost of each.
 func (s Store) CountWork(ctx context.Context, service string, atMost int) (_ model.JobCount, err error) {
-	q := Query{
-		Op: "count_work", Index: WorkByState, Partitions: workPartitions(service, model.JobWaiting, model.JobRunning),
-	}
+	q := Query{Op: "count_work", Index: WorkByState, Partitions: workPartitions(service, model.JobWaiting, model.JobRunning)}
 	defer s.observed("", q.Op, &err)
 	counts, err := s.backend.Count(ctx, q, atMost)
 	if err != nil {

@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	// Visibility is how long a received message is hidden from others. It must
-	// outlast the selection of hosts by one request, which waits for each
-	// receive at most 1 s; longer, it only keeps the host of a request that
-	// crashed out of sight (the by-pool index still finds it).
+	// Visibility is how long a received message is hidden from others. It must outlast the selection of hosts
+	// by one request, which waits for each receive at most 1 s; longer, it only keeps the host of a request
+	// that crashed out of sight (the by-pool index still finds it).
 	Visibility = 30 * time.Second
 	// Retention is how long a message is kept. It must outlast the idle time
 	// of a pool; a message of a host that is gone costs one failed claim.

@@ -1,6 +1,5 @@
-// Package memory is the queue of idle hosts in memory: the reference of the
-// port, and what the simulator and the explorer build on. It is deterministic,
-// and never waits for a message.
+// Package memory is the queue of idle hosts in memory: the reference of the port, and what the simulator and
+// the explorer build on. It is deterministic, and never waits for a message.
 package memory
 
 import (
@@ -22,9 +21,8 @@ import (
 
 // Queue keeps the messages of every resource and usage class.
 type Queue struct {
-	// Now is the queue's clock. Visibility is how long a received message is
-	// hidden, Retention how long one is kept. Change them only while nothing
-	// calls, such as on a new Clone.
+	// Now is the queue's clock. Visibility is how long a received message is hidden, Retention how long one
+	// is kept. Change them only while nothing calls, such as on a new Clone.
 	Now        func() time.Time
 	Visibility time.Duration
 	Retention  time.Duration
@@ -133,8 +131,7 @@ func (q *Queue) Delete(ctx context.Context, name lifecycle.QueueName, handles ..
 	return q.settle(ctx, "delete messages", name, handles, func(m message) { q.remove(name, m.id) })
 }
 
-// Return makes deliveries visible at once; an unknown or outdated handle is no
-// error.
+// Return makes deliveries visible at once; an unknown or outdated handle is no error.
 func (q *Queue) Return(ctx context.Context, name lifecycle.QueueName, handles ...string) error {
 	return q.settle(ctx, "return messages", name, handles, func(m message) {
 		if now := q.Now(); m.visibleAt.After(now) {
@@ -144,8 +141,7 @@ func (q *Queue) Return(ctx context.Context, name lifecycle.QueueName, handles ..
 	})
 }
 
-// settle does something with each message whose newest delivery has one of the
-// handles.
+// settle does something with each message whose newest delivery has one of the handles.
 func (q *Queue) settle(ctx context.Context, what string, name lifecycle.QueueName, handles []string, do func(message)) error {
 	if err := hint.CheckHandles(what, handles); err != nil {
 		return err

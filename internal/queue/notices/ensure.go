@@ -25,10 +25,9 @@ const (
 	arn        = string(types.QueueAttributeNameQueueArn)
 )
 
-// Ensure makes the queue what it should be, with a policy that lets the rules of
-// its account and region write to it, and tells what it created or changed; a dry
-// run changes nothing and tells what it would. The rule itself is its owner's:
-// docs/configuration.md has it.
+// Ensure makes the queue what it should be, with a policy that lets the rules of its account and region write
+// to it, and tells what it created or changed; a dry run changes nothing and tells what it would. The rule
+// itself is its owner's: docs/configuration.md has it.
 func (q *Queue) Ensure(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error) {
 	told := func(change lifecycle.ResourceChange, why ...string) []lifecycle.Resource {
 		return []lifecycle.Resource{{Kind: "queue", Name: q.name, Change: change, Detail: strings.Join(why, "; ")}}

@@ -23,15 +23,13 @@ import (
 )
 
 const (
-	// ReceiveWait is how long a receive waits for a first notice: the longest that
-	// SQS knows, so that an empty queue costs the fewest calls. The HTTP client
-	// must wait longer.
+	// ReceiveWait is how long a receive waits for a first notice: the longest that SQS knows, so that an
+	// empty queue costs the fewest calls. The HTTP client must wait longer.
 	ReceiveWait = 20 * time.Second
 	// atOnce is the most that SQS hands out in one answer.
 	atOnce = 10
-	// visibility is how long a received notice is hidden: more than ten of them
-	// take to be worked on. An interruption that was not acknowledged is then received
-	// again well before it happens.
+	// visibility is how long a received notice is hidden: more than ten of them take to be worked on. An
+	// interruption that was not acknowledged is then received again well before it happens.
 	visibility = 30 * time.Second
 	// retention is how long a notice is kept that is not received: what was
 	// announced before that has happened.
@@ -56,8 +54,7 @@ type Queue struct {
 	url string // once it was asked for
 }
 
-// New returns the queue behind the client. It makes no call: Ensure makes the
-// queue.
+// New returns the queue behind the client. It makes no call: Ensure makes the queue.
 func New(client *sqs.Client, o Options) *Queue {
 	if o.Prefix == "" {
 		o.Prefix = "remuda"

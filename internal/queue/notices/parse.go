@@ -10,8 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// ErrIgnored is an event of EventBridge that is sound and announces
-// nothing that matters to a host.
+// ErrIgnored is an event of EventBridge that is sound and announces nothing that matters to a host.
 var ErrIgnored = errors.New("announces nothing that matters to a host")
 
 // maxNotice bounds the body of an event; EC2's are below 1 KiB.
@@ -19,9 +18,8 @@ const maxNotice = 16 << 10
 
 var noticedID = regexp.MustCompile(`^i-[0-9a-f]{8,17}$`)
 
-// Parse reads an event of EventBridge, as its rule puts it into a queue.
-// Source of its form: EC2 user guide, "Monitor Amazon EC2 using EventBridge". An
-// event of another kind is ErrIgnored.
+// Parse reads an event of EventBridge, as its rule puts it into a queue. Source of its form: EC2 user guide,
+// "Monitor Amazon EC2 using EventBridge". An event of another kind is ErrIgnored.
 func Parse(body []byte) (lifecycle.Notice, error) {
 	malformed := func(format string, args ...any) (lifecycle.Notice, error) {
 		return lifecycle.Notice{}, fmt.Errorf("parse notice: %w", fmt.Errorf(format, args...))

@@ -88,8 +88,7 @@ const (
 	retention  = time.Hour
 )
 
-// Run runs the suite. open makes a new service, whose clock is o.Now, and ends
-// it with the test.
+// Run runs the suite. open makes a new service, whose clock is o.Now, and ends it with the test.
 func Run(t *testing.T, open func(t *testing.T, o Options) Service) {
 	for _, test := range suite {
 		t.Run(test.name, func(t *testing.T) {

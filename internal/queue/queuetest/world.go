@@ -24,8 +24,7 @@ type world struct {
 	logMu sync.Mutex
 	log   bytes.Buffer
 
-	// When each message was sent, and when the receive began that brought it
-	// last, by the machine's clock.
+	// When each message was sent, and when the receive began that brought it last, by the machine's clock.
 	sent, received map[string]time.Time
 }
 
@@ -87,8 +86,7 @@ func (w *world) logged() string {
 // so a service that ignores the visibility it was given is found out.
 const patience = 20 * time.Second
 
-// receiveAll receives; in real time until all that are wanted have come, since
-// a service may be late.
+// receiveAll receives; in real time until all that are wanted have come, since a service may be late.
 func (w *world) receiveAll(t *testing.T, q lifecycle.QueueName, want []string) map[string]lifecycle.Delivery {
 	t.Helper()
 	got := w.receive(t, q)
@@ -110,13 +108,11 @@ func (w *world) lacks(got map[string]lifecycle.Delivery, want []string) bool {
 	return false
 }
 
-// mayBeBack: so much time has passed since the message was received that it may
-// be visible again. Only a stalled machine makes it so where a test expects it
-// to be hidden.
+// mayBeBack: so much time has passed since the message was received that it may be visible again. Only a
+// stalled machine makes it so where a test expects it to be hidden.
 func (w *world) mayBeBack(id string) bool { return w.real && over(w.received[id], w.visibility) }
 
-// mayBeGone: so much time has passed since the message was sent that it may
-// have expired.
+// mayBeGone: so much time has passed since the message was sent that it may have expired.
 func (w *world) mayBeGone(id string) bool { return w.real && over(w.sent[id], w.retention) }
 
 func over(since time.Time, d time.Duration) bool { return !since.IsZero() && time.Since(since) >= d }

@@ -1,7 +1,6 @@
-// Package sqlite is the queue of idle hosts of the embedded default. It keeps
-// its messages in the SQLite file of the state store, and never waits for one:
-// a look costs microseconds, and by-pool finds what a moment would have
-// brought.
+// Package sqlite is the queue of idle hosts of the embedded default. It keeps its messages in the SQLite file
+// of the state store, and never waits for one: a look costs microseconds, and by-pool finds what a moment
+// would have brought.
 package sqlite
 
 import (
@@ -177,8 +176,7 @@ func (q *Queue) Delete(ctx context.Context, name lifecycle.QueueName, handles ..
 	})
 }
 
-// Return makes deliveries visible at once; an unknown or outdated handle is no
-// error.
+// Return makes deliveries visible at once; an unknown or outdated handle is no error.
 func (q *Queue) Return(ctx context.Context, name lifecycle.QueueName, handles ...string) error {
 	return q.settle(ctx, "return messages", name, handles, func(c *db.Conn, key []any) error {
 		_, err := c.Exec(returnMessage, append(key, db.Nanos(q.db.Now()))...)
@@ -186,8 +184,7 @@ func (q *Queue) Return(ctx context.Context, name lifecycle.QueueName, handles ..
 	})
 }
 
-// settle does something with each message whose newest delivery has one of the
-// handles.
+// settle does something with each message whose newest delivery has one of the handles.
 func (q *Queue) settle(ctx context.Context, what string, name lifecycle.QueueName, handles []string, do func(c *db.Conn, key []any) error) error {
 	if err := hint.CheckHandles(what, handles); err != nil || len(handles) == 0 {
 		return err

@@ -16,8 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/retry"
 )
 
-// batch is a call for several entries at once, which may fail as a whole or for
-// some of them.
+// batch is a call for several entries at once, which may fail as a whole or for some of them.
 type batch struct {
 	what      string // the verb, such as "send to"
 	operation string
@@ -43,9 +42,8 @@ func (q *Queue) inBatches(ctx context.Context, b batch) error {
 	return errors.Join(errs...)
 }
 
-// do makes one call, and again for the entries that failed and may go well
-// another time: as often, and after the same waits, as the SDK repeats a call
-// that failed as a whole.
+// do makes one call, and again for the entries that failed and may go well another time: as often, and after
+// the same waits, as the SDK repeats a call that failed as a whole.
 func (q *Queue) do(ctx context.Context, b batch, entries []int) error {
 	retryer := q.client.Options().Retryer
 	var refused error
@@ -89,8 +87,7 @@ func (b batch) sort(failures []types.BatchResultErrorEntry) (left []int, worst, 
 	return left, worst, passing
 }
 
-// failure is why the call failed for one entry, as if it had been made for that
-// alone.
+// failure is why the call failed for one entry, as if it had been made for that alone.
 func (b batch) failure(e types.BatchResultErrorEntry) error {
 	fault := smithy.FaultServer
 	if e.SenderFault {

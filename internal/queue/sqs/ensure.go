@@ -15,9 +15,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Ensure makes the queues what they should be and tells what it created or
-// changed; a dry run changes nothing and tells what it would. It deletes
-// nothing. One queue that fails does not keep it from the others.
+// Ensure makes the queues what they should be and tells what it created or changed; a dry run changes nothing
+// and tells what it would. It deletes nothing. One queue that fails does not keep it from the others.
 func (q *Queue) Ensure(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error) {
 	want := []ensurer{{Queue: q, queue: q.malformed(), retention: maxRetention, dry: dryRun}}
 	for _, n := range q.queues {

@@ -2,8 +2,7 @@ package sqs
 
 import "github.com/remuda-ci/remuda/internal/aws"
 
-// Actions are what the queue calls. A batch is allowed by the action of a
-// single message.
+// Actions are what the queue calls. A batch is allowed by the action of a single message.
 func Actions() []aws.Permission {
 	return []aws.Permission{
 		{Action: "sqs:GetQueueUrl", Role: aws.RoleControld, On: aws.OnQueues, Why: "finds a queue by its name, once"},

@@ -54,8 +54,7 @@ func (q *Queue) receive(ctx context.Context, queue string, limit int) ([]types.M
 	return got, err
 }
 
-// parse tells good messages from malformed ones, each once: SQS may have the
-// same one in an answer twice.
+// parse tells good messages from malformed ones, each once: SQS may have the same one in an answer twice.
 func (q *Queue) parse(queue string, got []types.Message) (good []lifecycle.Delivery, malformed []types.Message) {
 	seen := map[string]bool{}
 	for _, m := range got {
@@ -75,9 +74,8 @@ func (q *Queue) parse(queue string, got []types.Message) (good []lifecycle.Deliv
 	return good, malformed
 }
 
-// putAside moves messages to the queue of malformed ones, for people to look
-// at. One that cannot be moved stays where it is, and is tried again when its
-// visibility has run out.
+// putAside moves messages to the queue of malformed ones, for people to look at. One that cannot be moved
+// stays where it is, and is tried again when its visibility has run out.
 func (q *Queue) putAside(ctx context.Context, queue string, messages []types.Message) {
 	var moved []string
 	for _, m := range messages { // each for itself: they may be large

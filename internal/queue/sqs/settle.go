@@ -38,8 +38,7 @@ func (q *Queue) delete(ctx context.Context, name string, handles []string) error
 	})
 }
 
-// Return makes deliveries visible at once; an unknown or outdated handle is no
-// error.
+// Return makes deliveries visible at once; an unknown or outdated handle is no error.
 func (q *Queue) Return(ctx context.Context, name lifecycle.QueueName, handles ...string) error {
 	if err := hint.CheckHandles("return messages", handles); err != nil {
 		return err
@@ -70,9 +69,8 @@ func proper(handles []string) []string {
 	return slices.DeleteFunc(handles, func(h string) bool { return h == "" })
 }
 
-// isOutdated: the handle of an entry is of no message, or of one that others
-// may have by now. SQS says so in one way for a delete and another for a
-// return; nothing else of an entry could be an invalid value.
+// isOutdated: the handle of an entry is of no message, or of one that others may have by now. SQS says so in
+// one way for a delete and another for a return; nothing else of an entry could be an invalid value.
 func isOutdated(err error) bool {
 	return aws.ClassOf(err) == aws.Gone || aws.Code(err) == "InvalidParameterValue"
 }

@@ -5,11 +5,10 @@
 // No queue has a redrive policy: a message about a host that fits no request is
 // received many times, and must not end among the malformed ones for that.
 //
-// A receive waits up to a second for a first message, for two reasons. Without
-// a wait SQS asks only some of its servers and may miss what is there; the
-// by-pool index would still find the host, but all replicas would look at the same
-// hosts first. And only a request that finds too few hosts waits at all, before
-// it launches one, which takes half a minute.
+// A receive waits up to a second for a first message, for two reasons. Without a wait SQS asks only some of
+// its servers and may miss what is there; the by-pool index would still find the host, but all replicas would
+// look at the same hosts first. And only a request that finds too few hosts waits at all, before it launches
+// one, which takes half a minute.
 package sqs
 
 import (
@@ -63,8 +62,7 @@ type Queue struct {
 	urls sync.Map // of queues, by name
 }
 
-// New returns the queues behind the client. It makes no call: Ensure makes the
-// queues.
+// New returns the queues behind the client. It makes no call: Ensure makes the queues.
 func New(client *sqs.Client, o Options) *Queue {
 	if o.Prefix == "" {
 		o.Prefix = "remuda"

@@ -9,9 +9,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/aws"
 )
 
-// at makes a call to a queue. Its URL is asked for once; when the queue turns
-// out to be missing, once more, since it may have been made again elsewhere.
-// What is the verb, such as "receive from".
+// at makes a call to a queue. Its URL is asked for once; when the queue turns out to be missing, once more,
+// since it may have been made again elsewhere. What is the verb, such as "receive from".
 func (q *Queue) at(ctx context.Context, what, name string, call func(url string) error) error {
 	if url, known := q.urls.Load(name); known {
 		err := call(url.(string))

@@ -115,8 +115,7 @@ func setExpiry(it item, at time.Time) {
 	it[expiresAt] = number(seconds)
 }
 
-// restoreExpiry gives an item its exact time of expiry, which expiresAt has rounded up
-// to a second.
+// restoreExpiry gives an item its exact time of expiry, which expiresAt has rounded up to a second.
 func restoreExpiry(it item) {
 	nano, ok := numberOf(it, expiresAtNano)
 	if rounded := expiryOf(it); ok && !rounded.IsZero() {

@@ -19,13 +19,11 @@ const (
 	batchWrites = 25
 )
 
-// patientTries is how often the rest of a batch is sent while nothing of it is
-// taken. With the waits of the retryer that is a few seconds; then the table is
-// as good as down.
+// patientTries is how often the rest of a batch is sent while nothing of it is taken. With the waits of the
+// retryer that is a few seconds; then the table is as good as down.
 const patientTries = 8
 
-// batchGet reads rows by key, in any order; missing ones are left out. No key
-// may come twice.
+// batchGet reads rows by key, in any order; missing ones are left out. No key may come twice.
 func (s *Store) batchGet(ctx context.Context, what, table string, keys []item, consistent bool) ([]item, error) {
 	if err := begin(ctx, what); err != nil {
 		return nil, err

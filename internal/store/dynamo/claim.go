@@ -21,9 +21,8 @@ var claimed = []string{
 	"jobsOf", "githubRunnerId", "threshold", dueAt, dueShard, "updatedAt", "reason", "trustKey",
 }
 
-// ClaimInstance takes a pooled host if c.Holds for its record: else ErrConflict. It
-// is one write without a read, so what depends on the record as stored is
-// computed by DynamoDB.
+// ClaimInstance takes a pooled host if c.Holds for its record: else ErrConflict. It is one write without a
+// read, so what depends on the record as stored is computed by DynamoDB.
 func (s *Store) ClaimInstance(ctx context.Context, c lifecycle.Claim) (record, error) {
 	what := "claim instance " + c.HostKey
 	if err := begin(ctx, what); err != nil {

@@ -63,8 +63,7 @@ type Store struct {
 	unsound, damaged sync.Map
 }
 
-// New returns the store behind the client. It makes no call: Ensure makes the
-// tables.
+// New returns the store behind the client. It makes no call: Ensure makes the tables.
 func New(client *dynamodb.Client, o Options) *Store {
 	if o.Prefix == "" {
 		o.Prefix = "remuda"
@@ -75,10 +74,7 @@ func New(client *dynamodb.Client, o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Store{
-		client: client, prefix: o.Prefix, log: o.Logger, now: o.Now,
-		writer: rand.Text()[:12], history: newHistory(),
-	}
+	s := &Store{client: client, prefix: o.Prefix, log: o.Logger, now: o.Now, writer: rand.Text()[:12], history: newHistory()}
 	s.Store = store.New(s)
 	return s
 }

@@ -13,10 +13,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Ensure makes the tables what they should be and returns what it created or
-// changed; a dry run changes nothing and returns what it would change. It deletes
-// nothing. A table or index of our name that was made with other keys is
-// ErrRefused. A table that fails does not keep it from the others.
+// Ensure makes the tables what they should be and returns what it created or changed; a dry run changes
+// nothing and returns what it would change. It deletes nothing. A table or index of our name that was made
+// with other keys is ErrRefused. A table that fails does not keep it from the others.
 func (s *Store) Ensure(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error) {
 	ensuring := make([]ensurer, len(schemas))
 	errs := make([]error, len(schemas))

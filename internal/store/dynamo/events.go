@@ -22,17 +22,15 @@ const (
 	eventsOfRunListing = "events of run"
 )
 
-// What an item of the history holds at most. DynamoDB takes 400 KB. A write
-// unit pays for 1 KB, so that larger items save calls and no units: this is what
-// a claim of 200 hosts has to tell, with room to spare.
+// What an item of the history holds at most. DynamoDB takes 400 KB. A write unit pays for 1 KB, so that
+// larger items save calls and no units: this is what a claim of 200 hosts has to tell, with room to spare.
 const (
 	maxEvents     = 500
 	maxEventBytes = 256 << 10
 )
 
-// AddEvents appends to the history and gives the events their ids. What is all
-// of one run is one item, which the index by run has too: one call. Of what is
-// not, each run gets a copy of its own.
+// AddEvents appends to the history and gives the events their ids. What is all of one run is one item, which
+// the index by run has too: one call. Of what is not, each run gets a copy of its own.
 func (s *Store) AddEvents(ctx context.Context, added []event) error {
 	const what = "add events"
 	if err := begin(ctx, what); err != nil {
@@ -110,10 +108,9 @@ func (s *Store) EventsOfRun(ctx context.Context, repository, run string, of life
 	return page, err
 }
 
-// EventsSince lists the whole history after a token, oldest first. Next is
-// never empty: it goes on from the last event there is. The read is consistent:
-// of items that are new, DynamoDB does not promise that an old read has the
-// first when it has the second, and the second would be gone on from.
+// EventsSince lists the whole history after a token, oldest first. Next is never empty: it goes on from the
+// last event there is. The read is consistent: of items that are new, DynamoDB does not promise that an old
+// read has the first when it has the second, and the second would be gone on from.
 func (s *Store) EventsSince(ctx context.Context, of lifecycle.PageOf) (eventPage, error) {
 	after, err := parsePosition(eventsListing, of.After)
 	if err == nil {
@@ -143,9 +140,8 @@ func (s *Store) LastEvent(ctx context.Context) (string, error) {
 	return token.New(eventsListing, behind(textOf(last, eventID))), nil
 }
 
-// A position in the history is the id of the event that was read last, or, if
-// that was the last of its item, what sorts behind all ids of the item and
-// before the next one, so that the item is not read again.
+// A position in the history is the id of the event that was read last, or, if that was the last of its item,
+// what sorts behind all ids of the item and before the next one, so that the item is not read again.
 
 // behind is the position behind an item.
 func behind(id string) string { return id[:min(len(id), placeDigits)] + "ffff" }
@@ -208,8 +204,7 @@ func itemAt(position string) string {
 	return position[:placeDigits]
 }
 
-// soundEvents are the events of an item that have not expired. A damaged item
-// has none and is logged once.
+// soundEvents are the events of an item that have not expired. A damaged item has none and is logged once.
 func (s *Store) soundEvents(it item) []event {
 	r, err := decode[struct {
 		Events []event `json:"events"`

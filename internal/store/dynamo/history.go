@@ -15,13 +15,11 @@ import (
 	"github.com/remuda-ci/remuda/internal/store"
 )
 
-// The history is one chain of items, each with the events of one operation. A
-// watcher reads on from where it was, so no item may ever appear before a place
-// that a watcher has passed. Clocks cannot promise that: those of two replicas
-// differ, and a write may take its time. A chain can: an item is written at the
-// place after the last one, under the condition that this place is free. A
-// replica that finds it taken looks for the end and tries again. So when an item
-// can be seen, all before it can.
+// The history is one chain of items, each with the events of one operation. A watcher reads on from where it
+// was, so no item may ever appear before a place that a watcher has passed. Clocks cannot promise that: those
+// of two replicas differ, and a write may take its time. A chain can: an item is written at the place after
+// the last one, under the condition that this place is free. A replica that finds it taken looks for the end
+// and tries again. So when an item can be seen, all before it can.
 //
 // A replica appends one item at a time, and remembers the end when it wrote it
 // itself. A single replica thus needs one call for each item.
@@ -30,17 +28,14 @@ import (
 const chain = "fleet"
 
 const (
-	// The place of an item has 16 hexadecimal digits, and an event's id 4 more,
-	// for where it is in its item.
+	// The place of an item has 16 hexadecimal digits, and an event's id 4 more, for where it is in its item.
 	placeDigits, indexDigits = 16, 4
 	// endKnown is how long a replica takes its own last item for the end without
 	// reading. It must be much shorter than chainRests.
 	endKnown = time.Hour
-	// chainRests is how little of its retention the last item has left when
-	// the chain goes on elsewhere, at a place that the clock gives: once
-	// DynamoDB has removed that item, the end could not be found. Twelve hours
-	// without an event have passed then, so no replica takes an older item for
-	// the end.
+	// chainRests is how little of its retention the last item has left when the chain goes on elsewhere, at a
+	// place that the clock gives: once DynamoDB has removed that item, the end could not be found. Twelve
+	// hours without an event have passed then, so no replica takes an older item for the end.
 	chainRests = store.EventRetention / 2
 )
 
@@ -68,8 +63,7 @@ func newHistory() history {
 	return h
 }
 
-// append writes events as the next item of the chain, and returns them with
-// their ids.
+// append writes events as the next item of the chain, and returns them with their ids.
 func (s *Store) append(ctx context.Context, what string, batch []event) ([]event, error) {
 	h := &s.history
 	select {
@@ -139,17 +133,14 @@ func (s *Store) findEnd(ctx context.Context, what string) error {
 	return nil
 }
 
-// begun is the lease that says where the chain was begun last: its holder is
-// that place.
+// begun is the lease that says where the chain was begun last: its holder is that place.
 const begun = "history"
 
-// settle finds where the chain goes on when its end does not say it: at one
-// place for all replicas, whatever their clocks say. Two places at once would
-// make two chains, and watchers would see only the later one. A place that another
-// replica settled counts if nothing was written there yet.
+// settle finds where the chain goes on when its end does not say it: at one place for all replicas, whatever
+// their clocks say. Two places at once would make two chains, and watchers would see only the later one. A
+// place that another replica settled counts if nothing was written there yet.
 func (s *Store) settle(ctx context.Context, what string, last uint64) error {
-	// A place by the clock is behind every place that was ever taken: an hour
-	// has room for 4 billion items.
+	// A place by the clock is behind every place that was ever taken: an hour has room for 4 billion items.
 	byClock := placeAt(s.now())
 	for range racingTries {
 		l, err := s.Lease(ctx, begun)

@@ -39,8 +39,7 @@ func (v *HostView) Record(ctx context.Context, consistent bool) (record, time.Ti
 // reportAttributes are all that a report may have.
 var reportAttributes = attributesOf(reflect.TypeFor[report]())
 
-// PutReport replaces the host's report in one write, and refuses one of another
-// host.
+// PutReport replaces the host's report in one write, and refuses one of another host.
 func (v *HostView) PutReport(ctx context.Context, p report) error {
 	what := "write report of " + v.hostKey
 	if p.HostKey != "" && p.HostKey != v.hostKey {

@@ -12,14 +12,12 @@ import (
 	"github.com/remuda-ci/remuda/internal/store"
 )
 
-// The history has no index by host: the events of an operation, about many hosts, are
-// one item. A copy for each host would cost every claim and release a write unit a
-// host, for a question that a person asks now and then. So the question pays: the
-// chain is read backwards, until it is older than what was asked for.
+// The history has no index by host: the events of an operation, about many hosts, are one item. A copy for
+// each host would cost every claim and release a write unit a host, for a question that a person asks now and
+// then. So the question pays: the chain is read backwards, until it is older than what was asked for.
 const (
-	// hostHistoryReads bounds the calls of one question, 1 MB each: 128 read
-	// units, about 3,500 events. A fleet of 1,000 hosts with jobs of 10 minutes
-	// writes that in some 8 minutes, one of 50 in 3 hours.
+	// hostHistoryReads bounds the calls of one question, 1 MB each: 128 read units, about 3,500 events. A
+	// fleet of 1,000 hosts with jobs of 10 minutes writes that in some 8 minutes, one of 50 in 3 hours.
 	hostHistoryReads = 24
 	// straggle is how much older the events of an item may be than those of the
 	// item before: an operation writes what it has to tell when it comes to rest.

@@ -17,9 +17,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/store/token"
 )
 
-// place is where a row stands in a listing: by the index's sort attribute, then
-// by its own key, which orders rows whose times are equal. DynamoDB says
-// nothing of their order.
+// place is where a row stands in a listing: by the index's sort attribute, then by its own key, which orders
+// rows whose times are equal. DynamoDB says nothing of their order.
 type place struct{ sort, key string }
 
 func (p place) compare(o place) int {
@@ -198,8 +197,7 @@ func (l listing) after(pageToken string) (place, error) {
 	return place{parts[0], parts[1]}, nil
 }
 
-// maxPage is how many rows a page has at most, whatever is asked for: a page is
-// in memory as a whole.
+// maxPage is how many rows a page has at most, whatever is asked for: a page is in memory as a whole.
 const maxPage = 1000
 
 func sizeOf(of lifecycle.PageOf) int { return min(of.Size(), maxPage) }

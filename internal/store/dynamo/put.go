@@ -39,11 +39,10 @@ func isNone(key string) condition {
 
 // put writes a row under a condition, and gives it an id: errCondition.
 //
-// The SDK sends a write again when its answer does not come. If the first one
-// was carried out, the second finds its own row and fails its condition. So
-// every such write has an id, and a failed one returns the row that it found,
-// which shows whose it is and costs no read. Comparing the rest would not do:
-// two writers may well write the same.
+// The SDK sends a write again when its answer does not come. If the first one was carried out, the second
+// finds its own row and fails its condition. So every such write has an id, and a failed one returns the row
+// that it found, which shows whose it is and costs no read. Comparing the rest would not do: two writers may
+// well write the same.
 func (s *Store) put(ctx context.Context, what, table string, row item, c condition) error {
 	id := s.writeID()
 	row[writeID] = text(id)

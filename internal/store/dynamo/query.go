@@ -43,9 +43,8 @@ func (s *Store) entries(ctx context.Context, what string, q query) ([]entry, err
 	return all[:min(len(all), q.count)], nil
 }
 
-// partition are at least the first entries of one partition, if it has so
-// many, and every one that has the time of the last of them: DynamoDB may give
-// those in any order.
+// partition are at least the first entries of one partition, if it has so many, and every one that has the
+// time of the last of them: DynamoDB may give those in any order.
 func (s *Store) partition(ctx context.Context, what string, q query, partition string) ([]entry, error) {
 	input := q.input(s, partition)
 	var found []entry
@@ -66,8 +65,7 @@ func (s *Store) partition(ctx context.Context, what string, q query, partition s
 	}
 }
 
-// enough reports whether the entries of a partition, in its order, are those
-// that the query needs of it.
+// enough reports whether the entries of a partition, in its order, are those that the query needs of it.
 func (q query) enough(found []entry) bool {
 	if len(found) < q.count {
 		return false

@@ -72,9 +72,8 @@ func (s *Store) AllReports(ctx context.Context, of lifecycle.PageOf) (reportPage
 	return page, nil
 }
 
-// soundReport is the report of an item. What an agent wrote is untrusted: an
-// item that is no report counts as none. It is logged once until it is a report
-// again, since reports are read several times a second.
+// soundReport is the report of an item. What an agent wrote is untrusted: an item that is no report counts as
+// none. It is logged once until it is a report again, since reports are read several times a second.
 func (s *Store) soundReport(it item) (report, bool) {
 	key := textOf(it, hostKey)
 	p, err := decode[report](it)

@@ -73,13 +73,11 @@ type indexSchema struct {
 	whole bool
 }
 
-// Indexes hold keys alone, and the rows they name are read in batches. Whole
-// rows would save that read, 1 unit a row, and cost a write unit, which is five
-// times the price, in each index at every write of a row, two and more of a row
-// above 1 KB. Nor are the secrets of a record in its indexes then, and what is
-// decided on is never older than the index. The history is different: its rows
-// are written once and never change, and each is written into an index in any
-// case.
+// Indexes hold keys alone, and the rows they name are read in batches. Whole rows would save that read, 1
+// unit a row, and cost a write unit, which is five times the price, in each index at every write of a row,
+// two and more of a row above 1 KB. Nor are the secrets of a record in its indexes then, and what is decided
+// on is never older than the index. The history is different: its rows are written once and never change, and
+// each is written into an index in any case.
 var schemas = []schema{
 	{
 		name: instances, hash: hostKey, expires: true, backup: true,

@@ -18,10 +18,7 @@ func (s *Store) SeeOnce(ctx context.Context, kind, id string, until time.Time) e
 	if err := begin(ctx, what); err != nil {
 		return err
 	}
-	it := item{
-		subject: text("seen/" + url.PathEscape(kind) + "/" + id), eventID: text(seenID),
-		untilKey: timeValue(until),
-	}
+	it := item{subject: text("seen/" + url.PathEscape(kind) + "/" + id), eventID: text(seenID), untilKey: timeValue(until)}
 	setExpiry(it, until)
 	err := s.put(ctx, what, events, it, s.isOver())
 	if errors.Is(err, errCondition) {
@@ -30,8 +27,7 @@ func (s *Store) SeeOnce(ctx context.Context, kind, id string, until time.Time) e
 	return err
 }
 
-// isOver holds for no row, and for one whose time is over and that has not gone
-// yet.
+// isOver holds for no row, and for one whose time is over and that has not gone yet.
 func (s *Store) isOver() condition {
 	return condition{
 		"attribute_not_exists(#subject) OR #until <= :now",

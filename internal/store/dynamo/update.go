@@ -21,8 +21,7 @@ func (u *update) when(c condition) *string {
 	return &c.expression
 }
 
-// to gives the attribute the value that the row has, and removes it if the row
-// has none.
+// to gives the attribute the value that the row has, and removes it if the row has none.
 func (u *update) to(row item, attribute string) {
 	u.names["#"+attribute] = attribute
 	value, ok := row[attribute]

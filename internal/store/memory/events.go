@@ -40,8 +40,7 @@ func (s *Store) EventsOfRun(ctx context.Context, repository, runID string, of li
 	return page, err
 }
 
-// EventsOfInstance lists the newest events of a host, at most so many and none
-// from before since.
+// EventsOfInstance lists the newest events of a host, at most so many and none from before since.
 func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
 	end, err := s.begin(ctx, "list events of instance")
 	if err != nil {

@@ -75,8 +75,7 @@ type HostView struct {
 // ForHost returns the view of the host's agent.
 func (s *Store) ForHost(hostKey string) *HostView { return &HostView{store: s, hostKey: hostKey} }
 
-// Record reads the host's record, with the store's time: ErrNotFound. Every
-// read is consistent.
+// Record reads the host's record, with the store's time: ErrNotFound. Every read is consistent.
 func (v *HostView) Record(ctx context.Context, _ bool) (lifecycle.Record, time.Time, error) {
 	r, err := v.store.Instance(ctx, v.hostKey)
 	return r, v.store.Now(), err

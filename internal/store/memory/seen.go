@@ -8,8 +8,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// SeeOnce remembers an id of a kind until a time: ErrExists if it is remembered
-// already.
+// SeeOnce remembers an id of a kind until a time: ErrExists if it is remembered already.
 func (s *Store) SeeOnce(ctx context.Context, kind, id string, until time.Time) error {
 	what := "remember " + kind + " " + id
 	end, err := s.beginWrite(ctx, what)

@@ -49,8 +49,7 @@ func (s *Store) logDamaged(what, key string, err error) {
 	}
 }
 
-// damaged says where a document stops being one of ours, and nothing of what
-// is in it, which may be a secret.
+// damaged says where a document stops being one of ours, and nothing of what is in it, which may be a secret.
 func damaged(what string, err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError

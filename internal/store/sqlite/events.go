@@ -30,9 +30,8 @@ const (
 	selectLastEvent = `SELECT coalesce(max(id), 0) FROM events`
 )
 
-// Event ids are the row ids in hexadecimal, of one width so that they sort.
-// Rows are numbered inside the transaction that commits them, so a reader who
-// has seen one has seen all before it.
+// Event ids are the row ids in hexadecimal, of one width so that they sort. Rows are numbered inside the
+// transaction that commits them, so a reader who has seen one has seen all before it.
 func eventID(id int64) string { return fmt.Sprintf("%016x", id) }
 
 // The listings of the history, as their page tokens name them.
@@ -56,8 +55,7 @@ func afterEvent(index string, of lifecycle.PageOf) (int64, error) {
 
 func eventToken(index string, id int64) string { return token.New(index, strconv.FormatInt(id, 10)) }
 
-// oneMore is how many rows to ask for: one more than a page holds tells whether
-// it is the last.
+// oneMore is how many rows to ask for: one more than a page holds tells whether it is the last.
 func oneMore(of lifecycle.PageOf) int64 { return int64(min(of.Size(), math.MaxInt64-1)) + 1 }
 
 // AddEvents appends to the history and gives the events their ids.
@@ -92,8 +90,7 @@ func (s *Store) EventsOfRun(ctx context.Context, repository, runID string, of li
 	return page, err
 }
 
-// EventsOfInstance lists the newest events of a host, at most limit and none
-// from before since.
+// EventsOfInstance lists the newest events of a host, at most limit and none from before since.
 func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
 	of := lifecycle.PageOf{Limit: limit + 1} // so that all are on one page
 	page, _, err := s.listEvents(ctx, "events of instance", of, selectEventsOfInstance, instanceID, int64(limit)+1)

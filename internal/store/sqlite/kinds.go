@@ -37,9 +37,8 @@ func (s *Store) put(ctx context.Context, verb string, k *store.Kind, row store.R
 	return s.change(ctx, what, otherwise, query, args...)
 }
 
-// ClaimInstance takes a pooled host if c.Holds for its record: else ErrConflict.
-// The caller does not read, but the transaction does: no other write comes between
-// its look at the condition and its change.
+// ClaimInstance takes a pooled host if c.Holds for its record: else ErrConflict. The caller does not read,
+// but the transaction does: no other write comes between its look at the condition and its change.
 func (s *Store) ClaimInstance(ctx context.Context, claim lifecycle.Claim) (lifecycle.Record, error) {
 	what := "claim instance " + claim.HostKey
 	var claimed lifecycle.Record

@@ -27,8 +27,7 @@ const (
 	deleteReport  = `DELETE FROM reports WHERE host_key = ?1`
 )
 
-// reportRow is one row of the agents' table. Its key is the store's word, its
-// document the agent's.
+// reportRow is one row of the agents' table. Its key is the store's word, its document the agent's.
 type reportRow struct {
 	hostKey string
 	report  report

@@ -32,8 +32,7 @@ func New(file *db.DB) *Store {
 	return s
 }
 
-// lost is the error of a write whose condition did not hold, which shows in
-// that it changed no row.
+// lost is the error of a write whose condition did not hold, which shows in that it changed no row.
 func lost(what string) error { return fmt.Errorf("%s: %w", what, lifecycle.ErrConflict) }
 
 // change runs a statement that changes one row, or none when its condition does

@@ -89,8 +89,7 @@ func testClaimFresh(t *testing.T, w world) {
 	equal(t, "trust key of a bound host after a claim", repository, got.TrustKey)
 }
 
-// testClaimForJob also claims for a run a host that still has what a claim for a
-// job set: that must go.
+// testClaimForJob also claims for a run a host that still has what a claim for a job set: that must go.
 func testClaimForJob(t *testing.T, w world) {
 	claim := claimOf("a")
 	claim.RunID, claim.JobsOf, claim.GitHubRunnerID = "job:9007199254740993", "acme", 1<<53+1

@@ -13,8 +13,7 @@ var _ = add(group{name: "expiry", tests: []suiteTest{
 	{"the history is kept for 24 h", testHistoryKept},
 }})
 
-// churn writes something every few minutes, since stores clear up behind
-// writes.
+// churn writes something every few minutes, since stores clear up behind writes.
 func (w world) churn(t *testing.T, d time.Duration) {
 	t.Helper()
 	const step = 7 * time.Minute

@@ -103,8 +103,7 @@ func testGuardNames(t *testing.T, w world) {
 	equal(t, "the hold, which was never set", lifecycle.FleetHold{}, fleetHolds.stored(t, w))
 }
 
-// testLargeAccount is of the largest limit that can be configured, with every host
-// in a launch of its own.
+// testLargeAccount is of the largest limit that can be configured, with every host in a launch of its own.
 func testLargeAccount(t *testing.T, w world) {
 	a := lifecycle.QuotaLedger{Name: "pool/large"}
 	for _, key := range hostKeys(1000) {

@@ -64,8 +64,7 @@ func addEvent(t *testing.T, w world, n int) string {
 	return e.Reason
 }
 
-// addJob makes a job that is in every index. Four of a name's neighbours are
-// queued and due at the same time.
+// addJob makes a job that is in every index. Four of a name's neighbours are queued and due at the same time.
 func addJob(t *testing.T, w world, n int) string {
 	j := fullJob(beyondFloat + int64(n))
 	j.QueuedAt = start.Add(time.Duration(n/8) * time.Second)

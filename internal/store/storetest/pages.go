@@ -28,8 +28,7 @@ func perListing(name string, run func(t *testing.T, w world, l listing)) []suite
 	return tests
 }
 
-// fill adds rows with even numbers, so that others fit between, and returns
-// their names in order.
+// fill adds rows with even numbers, so that others fit between, and returns their names in order.
 func (l listing) fill(t *testing.T, w world, rows int) []string {
 	t.Helper()
 	var names []string

@@ -32,8 +32,7 @@ func (w world) addEvents(t *testing.T, events ...lifecycle.Event) {
 	}
 }
 
-// isUTC is for times, which must come back in UTC and not only as the same
-// moment.
+// isUTC is for times, which must come back in UTC and not only as the same moment.
 func isUTC(t *testing.T, what string, at time.Time) {
 	t.Helper()
 	if !at.IsZero() && at.Location() != time.UTC {

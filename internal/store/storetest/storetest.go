@@ -43,8 +43,7 @@ func add(g group) group {
 	return g
 }
 
-// Run runs the suite. open makes a new database, whose own clock is now, and
-// ends it with the test.
+// Run runs the suite. open makes a new database, whose own clock is now, and ends it with the test.
 func Run(t *testing.T, open func(t *testing.T, now func() time.Time) Database) {
 	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {

@@ -25,8 +25,7 @@ var _ = add(group{name: "webhooks", tests: append(webhooks.cases(),
 	suiteTest{"by due", webhooks.byDue},
 )})
 
-// fullWebhook has a value in every attribute. No delivery of GitHub's is of a
-// job and of a run.
+// fullWebhook has a value in every attribute. No delivery of GitHub's is of a job and of a run.
 func fullWebhook(deliveryID string) lifecycle.Webhook {
 	return lifecycle.Webhook{
 		DeliveryID: deliveryID, Action: "completed",

@@ -254,8 +254,7 @@ func testOneClaimsWork(t *testing.T, w world) {
 	equal(t, "its state and version", fmt.Sprint(model.JobRunning, 2), fmt.Sprint(got.State, got.Version))
 }
 
-// testWorkShared: each worker takes jobs until there are none, each time the
-// oldest that it can get.
+// testWorkShared: each worker takes jobs until there are none, each time the oldest that it can get.
 func testWorkShared(t *testing.T, w world) {
 	const jobs = 40
 	for i := range jobs {

@@ -27,8 +27,7 @@ var _ = add(group{name: "writers", concurrent: true, tests: []suiteTest{
 	{"one of 64 sees an id", testOneSees},
 }})
 
-// race runs write in 64 goroutines at once and returns how many of them won;
-// the others must have lost.
+// race runs write in 64 goroutines at once and returns how many of them won; the others must have lost.
 func race(t *testing.T, loses error, write func(writer int) error) int {
 	t.Helper()
 	racepass.Goroutines(t)
@@ -91,8 +90,7 @@ func testOneClaims(t *testing.T, w world) {
 	}))
 }
 
-// testClaimersShare: each claimer wants one host and tries them all, each
-// beginning elsewhere.
+// testClaimersShare: each claimer wants one host and tries them all, each beginning elsewhere.
 func testClaimersShare(t *testing.T, w world) {
 	hosts := hostKeys(32)
 	for _, key := range hosts {

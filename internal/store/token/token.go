@@ -1,6 +1,5 @@
-// Package token makes page tokens: the key of the last row of a page, bound to
-// the index that it orders. A token names a place in the order and not a
-// position, so rows that come and go elsewhere do not move it.
+// Package token makes page tokens: the key of the last row of a page, bound to the index that it orders. A
+// token names a place in the order and not a position, so rows that come and go elsewhere do not move it.
 package token
 
 import (
@@ -18,9 +17,8 @@ func New(index string, key ...string) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// Parse returns the key in a token of the index, which has so many parts, or
-// nil for the empty token of a first page. Any other is a
-// lifecycle.ErrPageToken.
+// Parse returns the key in a token of the index, which has so many parts, or nil for the empty token of a
+// first page. Any other is a lifecycle.ErrPageToken.
 func Parse(index, token string, parts int) ([]string, error) {
 	if token == "" {
 		return nil, nil

@@ -6,18 +6,16 @@ const (
 	// checkpointAfter is how many writes are let pile up in the log (the -wal
 	// file) before they are copied into the file proper: about 10 MiB.
 	checkpointAfter = 1000
-	// longLog is the length of the log, in pages of 4 KiB, at which writes
-	// must stand still for a moment. The log starts over only when all of it
-	// has been copied, and while writes go on there is always a rest.
+	// longLog is the length of the log, in pages of 4 KiB, at which writes must stand still for a moment. The
+	// log starts over only when all of it has been copied, and while writes go on there is always a rest.
 	longLog = 8192
 	// lightCheckpoint is the length at which an agent copies the log itself,
 	// for the case that no controld is there to do it.
 	lightCheckpoint = 4 * longLog
 )
 
-// checkpointLoop copies the log into the file beside the writer. SQLite's own
-// way, in the commit that makes the log too long, would have every writer wait
-// for a disk to sync, twice.
+// checkpointLoop copies the log into the file beside the writer. SQLite's own way, in the commit that makes
+// the log too long, would have every writer wait for a disk to sync, twice.
 func (d *DB) checkpointLoop(c *Conn) {
 	for {
 		select {

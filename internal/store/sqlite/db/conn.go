@@ -11,8 +11,7 @@ import (
 	sqlite "modernc.org/sqlite"
 )
 
-// Conn is one connection with the statements it has prepared. One goroutine
-// uses it at a time.
+// Conn is one connection with the statements it has prepared. One goroutine uses it at a time.
 //
 // Its calls take no context: the driver would start a goroutine to watch each,
 // and they are short. Waiting, which is not, happens outside.
@@ -55,8 +54,7 @@ func (c *Conn) Each(query string, args []any, row func(*sql.Rows) error) error {
 	return rows.Err()
 }
 
-// Get runs a query for one row and reads its columns, or returns
-// sql.ErrNoRows.
+// Get runs a query for one row and reads its columns, or returns sql.ErrNoRows.
 func (c *Conn) Get(query string, args []any, columns ...any) error {
 	found := false
 	err := c.Each(query, args, func(rows *sql.Rows) error {
@@ -81,8 +79,7 @@ func (c *Conn) prepare(query string) (*sql.Stmt, error) {
 	return s, nil
 }
 
-// close also closes the statements: those of a sql.Conn do not go with it, and
-// keep the file open.
+// close also closes the statements: those of a sql.Conn do not go with it, and keep the file open.
 func (c *Conn) close() error {
 	var errs []error
 	for _, s := range c.statements {

@@ -1,7 +1,6 @@
-// Package db is the one SQLite file of the embedded default: its schema, its
-// connections, and writes that share their commits. The state store and the
-// queue keep their rows in it. Several processes use the file at once: every
-// controld and, through Options.Light, every agentd of the machine.
+// Package db is the one SQLite file of the embedded default: its schema, its connections, and writes that
+// share their commits. The state store and the queue keep their rows in it. Several processes use the file at
+// once: every controld and, through Options.Light, every agentd of the machine.
 package db
 
 import (
@@ -21,9 +20,8 @@ type Options struct {
 	Now func() time.Time
 	// Logger gets the rows that cannot be read; none if nil.
 	Logger hclog.Logger
-	// Wait bounds how long a call waits for another process that has the file
-	// locked; 5 s if zero. Transactions last about a millisecond, so a longer
-	// wait means that a process hangs in one.
+	// Wait bounds how long a call waits for another process that has the file locked; 5 s if zero.
+	// Transactions last about a millisecond, so a longer wait means that a process hangs in one.
 	Wait time.Duration
 	// Light is for an agent, which does two reads a second: one connection
 	// with a small cache, and the clearing of expired rows left to controld.
@@ -94,8 +92,7 @@ func Open(path string, o Options) (*DB, error) {
 	return d, nil
 }
 
-// Close waits for the calls under way and closes the file. Later calls get an
-// ErrUnavailable.
+// Close waits for the calls under way and closes the file. Later calls get an ErrUnavailable.
 func (d *DB) Close() error {
 	d.closeOnce.Do(func() {
 		close(d.closing)

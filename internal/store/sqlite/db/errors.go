@@ -15,12 +15,10 @@ import (
 // busyPause is the mean time between two looks at a locked file.
 const busyPause = 2 * time.Millisecond
 
-// jitter is a time between half of d and one and a half of it, so that two
-// processes do not keep meeting.
+// jitter is a time between half of d and one and a half of it, so that two processes do not keep meeting.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
-// codeError is SQLite's code for mistakes in the use of SQL, such as a
-// roll-back without a transaction.
+// codeError is SQLite's code for mistakes in the use of SQL, such as a roll-back without a transaction.
 const codeError = sqlite3.SQLITE_ERROR
 
 // code is SQLite's primary result code in err; ok is false without one.
@@ -32,8 +30,7 @@ func code(err error) (primary int, ok bool) {
 	return e.Code() & 0xff, true
 }
 
-// isFault tells an error of the database from one that a write returned by
-// itself.
+// isFault tells an error of the database from one that a write returned by itself.
 func isFault(err error) bool {
 	_, ok := code(err)
 	return ok
@@ -55,8 +52,7 @@ var remedies = map[int]string{
 	sqlite3.SQLITE_READONLY: "make the file and its directory writable for this user",
 }
 
-// fault gives an error of the database its file and remedy, as ErrUnavailable.
-// Others pass as they are.
+// fault gives an error of the database its file and remedy, as ErrUnavailable. Others pass as they are.
 func (d *DB) fault(what string, err error) error {
 	primary, ok := code(err)
 	if !ok {

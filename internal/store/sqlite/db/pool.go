@@ -21,8 +21,7 @@ const (
 	lightCacheKiB = 256
 )
 
-// connect opens the connections: one for an agent, else a writer, readers and
-// a checkpointer.
+// connect opens the connections: one for an agent, else a writer, readers and a checkpointer.
 func (d *DB) connect(light bool) error {
 	cache, autoCheckpoint := cacheKiB, 0
 	if light {
@@ -110,9 +109,8 @@ func (d *DB) disconnect() error {
 	return errors.Join(errs...)
 }
 
-// PagesRead is how many times queries have looked at a page of the file since
-// Open, from a cache or not: what they cost, whatever they returned. It waits
-// until no connection reads.
+// PagesRead is how many times queries have looked at a page of the file since Open, from a cache or not: what
+// they cost, whatever they returned. It waits until no connection reads.
 func (d *DB) PagesRead(ctx context.Context) (int64, error) {
 	var held []*Conn
 	defer func() {

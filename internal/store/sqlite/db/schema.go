@@ -21,9 +21,8 @@ const schemaVersion = 8
 // applicationID marks the file as ours in its header: "rmda".
 const applicationID = 0x726d6461
 
-// createFile makes sure that the file is there, for this user alone: the
-// registrations in it are secrets. SQLite gives its -wal and -shm files the
-// same mode.
+// createFile makes sure that the file is there, for this user alone: the registrations in it are secrets.
+// SQLite gives its -wal and -shm files the same mode.
 func createFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	switch {

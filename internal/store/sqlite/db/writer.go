@@ -20,8 +20,7 @@ const maxBatch = 128
 type write struct {
 	what string
 	fn   func(*Conn) error
-	// stage settles the race between the writer that begins and the caller
-	// that gives up.
+	// stage settles the race between the writer that begins and the caller that gives up.
 	stage atomic.Int32
 	err   error         // the answer, once done is closed
 	done  chan struct{} // closed after the commit
@@ -33,11 +32,10 @@ const (
 	stageAbandoned
 )
 
-// Write runs fn in a transaction, which it may share with others that came at
-// the same time: they are committed together and then all answered. fn returns
-// errors of its own before its first change, and they do not affect the others. It may
-// be called again after a roll-back, so it must start from the beginning; what it sets
-// outside is good only when Write returns nil.
+// Write runs fn in a transaction, which it may share with others that came at the same time: they are
+// committed together and then all answered. fn returns errors of its own before its first change, and they do
+// not affect the others. It may be called again after a roll-back, so it must start from the beginning; what
+// it sets outside is good only when Write returns nil.
 //
 // A caller whose context ends while waiting gets an ErrUnavailable: a write
 // that has begun may take effect, one that has not never will.
@@ -62,9 +60,8 @@ func (d *DB) Write(ctx context.Context, what string, fn func(*Conn) error) error
 	}
 }
 
-// writeLoop is the writer: it takes what waits, commits it and answers it. A
-// lone write is not made to wait for company; under load, company gathers
-// while the batch before is being committed.
+// writeLoop is the writer: it takes what waits, commits it and answers it. A lone write is not made to wait
+// for company; under load, company gathers while the batch before is being committed.
 func (d *DB) writeLoop() {
 	for {
 		select {
@@ -89,9 +86,8 @@ func (d *DB) gather(first *write) []*write {
 	return batch
 }
 
-// commit runs a batch in one transaction. When a statement of one write fails,
-// all are rolled back and each runs again in a transaction of its own, so that
-// only the culprit gets the error.
+// commit runs a batch in one transaction. When a statement of one write fails, all are rolled back and each
+// runs again in a transaction of its own, so that only the culprit gets the error.
 func (d *DB) commit(batch []*write) {
 	c := <-d.writer
 	defer func() { d.writer <- c }()
@@ -115,9 +111,8 @@ func (d *DB) commit(batch []*write) {
 	}
 }
 
-// transact runs writes in one transaction. An error means that nothing was
-// changed, or, where the commit itself failed, that it is not known. culprit
-// is the write whose statement failed.
+// transact runs writes in one transaction. An error means that nothing was changed, or, where the commit
+// itself failed, that it is not known. culprit is the write whose statement failed.
 func (d *DB) transact(c *Conn, batch []*write) (culprit *write, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.wait)
 	defer cancel()
@@ -165,9 +160,8 @@ func (w *write) answer(err error) {
 	close(w.done)
 }
 
-// retry repeats fn while another process has the file locked, until ctx ends.
-// SQLite's own waiting grows to 100 ms between looks, far beyond what its
-// transactions take, so this looks more often.
+// retry repeats fn while another process has the file locked, until ctx ends. SQLite's own waiting grows to
+// 100 ms between looks, far beyond what its transactions take, so this looks more often.
 func (d *DB) retry(ctx context.Context, fn func() error) error {
 	for {
 		err := fn()
