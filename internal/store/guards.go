@@ -18,11 +18,7 @@ var FleetHolds = define(Spec[lifecycle.FleetHold]{
 	Version:    func(h *lifecycle.FleetHold) *int64 { return &h.Version },
 	Upsert:     true,
 	Blank:      func(Key) lifecycle.FleetHold { return lifecycle.FleetHold{} },
-	Normalize: func(h lifecycle.FleetHold) lifecycle.FleetHold {
-		toUTC(&h.Until, &h.SetAt)
-		return h
-	},
-	SQL: Table{Name: "guards", Prefix: "hold"}, Dynamo: Table{Name: "leases", Prefix: "guard/hold"},
+	SQL:        Table{Name: "guards", Prefix: "hold"}, Dynamo: Table{Name: "leases", Prefix: "guard/hold"},
 })
 
 // Breakers are the breakers of the pools.
@@ -34,7 +30,6 @@ var Breakers = define(Spec[lifecycle.Breaker]{
 	Version:    func(b *lifecycle.Breaker) *int64 { return &b.Version },
 	Upsert:     true,
 	Blank:      func(key Key) lifecycle.Breaker { return lifecycle.Breaker{Pool: key[0]} },
-	Normalize:  normalizeBreaker,
 	SQL:        Table{Name: "guards", Prefix: "breaker/"}, Dynamo: Table{Name: "leases", Prefix: "guard/breaker/"},
 })
 
@@ -45,7 +40,6 @@ var Leases = define(Spec[lifecycle.Lease]{
 	KeyColumns: []string{"name"},
 	Version:    func(l *lifecycle.Lease) *int64 { return &l.Version },
 	Upsert:     true,
-	Normalize:  func(l lifecycle.Lease) lifecycle.Lease { return l },
 	SQL:        Table{Name: "guards", Prefix: "lease/"}, Dynamo: Table{Name: "leases"},
 })
 
@@ -60,29 +54,9 @@ var QuotaLedgers = define(Spec[lifecycle.QuotaLedger]{
 	Version:    func(a *lifecycle.QuotaLedger) *int64 { return &a.Version },
 	Upsert:     true,
 	Blank:      func(key Key) lifecycle.QuotaLedger { return lifecycle.QuotaLedger{Name: key[0]} },
-	Normalize:  normalizeLedger,
 	SQL:        Table{Name: "guards", Prefix: "account/"}, Dynamo: Table{Name: "leases", Prefix: "guard/account/"},
 	Large: []Large[lifecycle.QuotaLedger]{{"entries", func(a *lifecycle.QuotaLedger) any { return &a.Reservations }, maxReservations}},
 })
-
-func normalizeBreaker(b lifecycle.Breaker) lifecycle.Breaker {
-	toUTC(&b.OpenUntil)
-	b.Interruptions = cloned(b.Interruptions)
-	for i := range b.Interruptions {
-		toUTC(&b.Interruptions[i].At)
-	}
-	return b
-}
-
-func normalizeLedger(a lifecycle.QuotaLedger) lifecycle.QuotaLedger {
-	toUTC(&a.AuditedAt)
-	a.Reservations = cloned(a.Reservations)
-	for i := range a.Reservations {
-		toUTC(&a.Reservations[i].At)
-		a.Reservations[i].HostKeys = cloned(a.Reservations[i].HostKeys)
-	}
-	return a
-}
 
 // FleetHold reads the hold on the whole fleet. One that was never set is empty and of version 0.
 func (s Store) FleetHold(ctx context.Context) (lifecycle.FleetHold, error) {

@@ -24,7 +24,6 @@ var Instances = define(Spec[lifecycle.Record]{
 	KeyColumns: []string{"host_key"},
 	Version:    func(r *lifecycle.Record) *int64 { return &r.Version },
 	Expires:    func(r *lifecycle.Record) time.Time { return r.ExpiresAt },
-	Normalize:  normalizeRecord,
 	Columns: []Column[lifecycle.Record]{
 		{"state", func(r *lifecycle.Record) Value { return TextValue(string(r.State)) }},
 		{"run_id", func(r *lifecycle.Record) Value { return TextIf(r.RunID != "", r.RunID) }},
@@ -38,19 +37,6 @@ var Instances = define(Spec[lifecycle.Record]{
 	Indexes: []*Index{InstancesByKey, InstancesByRun, InstancesByPool, InstancesByDue},
 	SQL:     Table{Name: "instances"}, Dynamo: Table{Name: "instances"},
 })
-
-func normalizeRecord(r lifecycle.Record) lifecycle.Record {
-	toUTC(&r.Threshold, &r.RuntimeEndsAt, &r.ReleasedAt, &r.DueAt, &r.PooledAt, &r.Hold, &r.OrphanAt,
-		&r.IdleDetectedAt, &r.ScaleDownAt, &r.InterruptionAt, &r.LaunchedAt, &r.CreatedAt, &r.UpdatedAt, &r.ExpiresAt)
-	r.Labels = cloned(r.Labels)
-	if r.Registration = pointer(r.Registration); r.Registration != nil {
-		toUTC(&r.Registration.ExpiresAt)
-	}
-	if r.LostBy = pointer(r.LostBy); r.LostBy != nil {
-		r.LostBy.Labels = cloned(r.LostBy.Labels)
-	}
-	return r
-}
 
 // CreateInstance writes a new record: ErrExists if the host key is taken.
 func (s Store) CreateInstance(ctx context.Context, r lifecycle.Record) error {

@@ -23,9 +23,8 @@ var Jobs = define(Spec[lifecycle.Job]{
 	Label:      func(key Key) string { return "job " + cmp.Or(strings.TrimLeft(key[0], "0"), "0") },
 	Key:        func(j *lifecycle.Job) Key { return jobKey(j.ID) },
 	KeyColumns: []string{"id"}, NumberKey: true,
-	Version:   func(j *lifecycle.Job) *int64 { return &j.Version },
-	Expires:   func(j *lifecycle.Job) time.Time { return j.ExpiresAt },
-	Normalize: normalizeJob,
+	Version: func(j *lifecycle.Job) *int64 { return &j.Version },
+	Expires: func(j *lifecycle.Job) time.Time { return j.ExpiresAt },
 	Columns: []Column[lifecycle.Job]{
 		{"repository", func(j *lifecycle.Job) Value { return TextValue(j.Repository) }},
 		{"open_run", func(j *lifecycle.Job) Value { return TextIf(j.State != lifecycle.JobDone, j.RunID) }},
@@ -41,12 +40,6 @@ var Jobs = define(Spec[lifecycle.Job]{
 
 // jobKey has the id in a fixed width, so that keys sort as ids do. Ids are positive.
 func jobKey(id int64) Key { return Key{fmt.Sprintf("%019d", id)} }
-
-func normalizeJob(j lifecycle.Job) lifecycle.Job {
-	j.Labels = cloned(j.Labels)
-	toUTC(&j.QueuedAt, &j.StartedAt, &j.EndedAt, &j.NotBefore, &j.DueAt, &j.ExpiresAt)
-	return j
-}
 
 // CreateJob writes a new job: ErrExists if its id is taken.
 func (s Store) CreateJob(ctx context.Context, j lifecycle.Job) error {

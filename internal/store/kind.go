@@ -1,6 +1,7 @@
 package store
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -37,11 +38,6 @@ type Spec[T any] struct {
 
 	// Expires is when the row may be removed; nil or zero: never.
 	Expires func(*T) time.Time
-	// Normalize returns the form in which every store keeps the row, so that each adapter gives back the same: a
-	// copy that shares no memory, times in UTC without a monotonic reading, and nil for an empty list (an empty
-	// value is a removed attribute).
-	Normalize func(T) T
-
 	// Columns are what the indexes go by, beside the key.
 	Columns []Column[T]
 	Indexes []*Index
@@ -119,7 +115,7 @@ type Kind struct {
 	Expiring bool
 	// New returns an empty row, or for a kind with blank rows the blank one of the key.
 	New func(Key) Row
-	// Copy returns the row in its normal form.
+	// Copy returns the row in its normal form; see normalizer.
 	Copy func(Row) Row
 	// Value is what the row has in the column of that position.
 	Value func(Row, int) Value
@@ -143,6 +139,7 @@ var Kinds []*Kind
 
 // define declares a kind. It panics on a declaration that contradicts itself.
 func define[T any](spec Spec[T]) KindOf[T] {
+	normalize := normalizerOf(reflect.TypeFor[T]())
 	k := &Kind{
 		ID: len(Kinds), Name: spec.Name, KeyColumns: spec.KeyColumns, NumberKey: spec.NumberKey, Upsert: spec.Upsert,
 		Indexes: spec.Indexes, SQL: spec.SQL, Dynamo: spec.Dynamo,
@@ -163,7 +160,8 @@ func define[T any](spec Spec[T]) KindOf[T] {
 			return &blank
 		},
 		Copy: func(r Row) Row {
-			row := spec.Normalize(*r.(*T))
+			row := *r.(*T)
+			normalize(reflect.ValueOf(&row).Elem())
 			return &row
 		},
 		Value: func(r Row, i int) Value { return spec.Columns[i].Of(r.(*T)) },

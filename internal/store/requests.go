@@ -20,25 +20,12 @@ var Requests = define(Spec[lifecycle.Request]{
 	KeyColumns: []string{"repository", "run_id", "request_id"},
 	Version:    func(q *lifecycle.Request) *int64 { return &q.Version },
 	Expires:    func(q *lifecycle.Request) time.Time { return q.ExpiresAt },
-	Normalize:  normalizeRequest,
 	Columns: []Column[lifecycle.Request]{
 		{Due, func(q *lifecycle.Request) Value { return TimeIf(!q.DueAt.IsZero(), q.DueAt) }},
 	},
 	Indexes: []*Index{RequestsByRun, RequestsByDue},
 	SQL:     Table{Name: "requests"}, Dynamo: Table{Name: "requests"},
 })
-
-func normalizeRequest(q lifecycle.Request) lifecycle.Request {
-	toUTC(&q.CreatedAt, &q.Deadline, &q.ReleasedAt, &q.NotBefore, &q.DueAt, &q.ExpiresAt)
-	q.Spec.InstanceTypes, q.Spec.Labels = cloned(q.Spec.InstanceTypes), cloned(q.Spec.Labels)
-	q.Taken = cloned(q.Taken)
-	q.ReplacementOf = pointer(q.ReplacementOf)
-	if q.Launch = pointer(q.Launch); q.Launch != nil {
-		q.Launch.InstanceTypes, q.Launch.PoolTypes = cloned(q.Launch.InstanceTypes), cloned(q.Launch.PoolTypes)
-		q.Launch.Exclude = cloned(q.Launch.Exclude)
-	}
-	return q
-}
 
 // CreateRequest writes a new request: ErrExists if its id is taken in the run.
 func (s Store) CreateRequest(ctx context.Context, q lifecycle.Request) error {

@@ -15,12 +15,7 @@ var Services = define(Spec[model.Service]{
 	Version:    func(v *model.Service) *int64 { return &v.Version },
 	Upsert:     true,
 	Blank:      func(key Key) model.Service { return model.Service{Name: key[0]} },
-	Normalize: func(v model.Service) model.Service {
-		toUTC(&v.CountedAt, &v.CheckedAt)
-		v.Queued, v.Busy = pointer(v.Queued), pointer(v.Busy)
-		return v
-	},
-	SQL: Table{Name: "services"}, Dynamo: Table{Name: "leases", Prefix: "service/"},
+	SQL:        Table{Name: "services"}, Dynamo: Table{Name: "leases", Prefix: "service/"},
 })
 
 // Service reads a service. One that was never written has only its name.

@@ -22,18 +22,9 @@ var SlotTables = define(Spec[lifecycle.SlotTable]{
 	Version:    func(t *lifecycle.SlotTable) *int64 { return &t.Version },
 	Upsert:     true,
 	Blank:      func(key Key) lifecycle.SlotTable { return lifecycle.SlotTable{Pool: key[0]} },
-	Normalize:  normalizeSlots,
 	SQL:        Table{Name: "turns"}, Dynamo: Table{Name: "jobs", Prefix: "turns/"},
 	Large: []Large[lifecycle.SlotTable]{{"open", func(t *lifecycle.SlotTable) any { return &t.Open }, maxOpenSlots}},
 })
-
-func normalizeSlots(t lifecycle.SlotTable) lifecycle.SlotTable {
-	t.Open = cloned(t.Open)
-	for i := range t.Open {
-		toUTC(&t.Open[i].AssignedAt)
-	}
-	return t
-}
 
 // SlotTable reads the slots of a pool, consistently. The table of a pool that has none is empty and of version 0.
 func (s Store) SlotTable(ctx context.Context, pool string) (lifecycle.SlotTable, error) {

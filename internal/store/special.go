@@ -11,15 +11,17 @@ import (
 // EventRetention is how long an event is kept after its time.
 const EventRetention = 24 * time.Hour
 
-// NormalizeEvent returns the event in its normal form; see Spec.Normalize.
+// NormalizeEvent returns the event in its normal form.
 func NormalizeEvent(e lifecycle.Event) lifecycle.Event {
-	toUTC(&e.At)
+	setUTC(&e.At)
 	return e
 }
 
-// NormalizeReport returns the report in its normal form; see Spec.Normalize.
+// NormalizeReport returns the report in its normal form.
 func NormalizeReport(p lifecycle.Report) lifecycle.Report {
-	toUTC(&p.HeartbeatAt, &p.RegisteredAt, &p.InterruptionAt, &p.RebalanceAt)
+	for _, at := range []*time.Time{&p.HeartbeatAt, &p.RegisteredAt, &p.InterruptionAt, &p.RebalanceAt} {
+		setUTC(at)
+	}
 	return p
 }
 

@@ -42,9 +42,9 @@ const (
 
 func create[T any](ctx context.Context, s Store, k KindOf[T], r T) (err error) {
 	defer s.observed(creating, k.Name, &err)
-	row := k.spec.Normalize(r)
-	*k.spec.Version(&row) = 1
-	return s.backend.Create(ctx, k.Kind, &row)
+	row := k.Copy(&r)
+	*k.Version(row) = 1
+	return s.backend.Create(ctx, k.Kind, row)
 }
 
 // update returns the row as stored.
@@ -55,13 +55,13 @@ func update[T any](ctx context.Context, s Store, k KindOf[T], r T) (T, error) {
 // updateAs is update as an operation of another name.
 func updateAs[T any](ctx context.Context, s Store, verb string, k KindOf[T], r T) (_ T, err error) {
 	defer s.observed(verb, k.Name, &err)
-	row := k.spec.Normalize(r)
-	*k.spec.Version(&row)++
-	if err := s.backend.Update(ctx, k.Kind, &row); err != nil {
+	row := k.Copy(&r)
+	*k.Version(row)++
+	if err := s.backend.Update(ctx, k.Kind, row); err != nil {
 		var none T
 		return none, err
 	}
-	return row, nil
+	return *row.(*T), nil
 }
 
 func get[T any](ctx context.Context, s Store, k KindOf[T], key Key) (r T, err error) {

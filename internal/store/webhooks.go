@@ -17,23 +17,12 @@ var Webhooks = define(Spec[lifecycle.Webhook]{
 	KeyColumns: []string{"delivery_id"},
 	Version:    func(w *lifecycle.Webhook) *int64 { return &w.Version },
 	Expires:    func(w *lifecycle.Webhook) time.Time { return w.ExpiresAt },
-	Normalize:  normalizeWebhook,
 	Columns: []Column[lifecycle.Webhook]{
 		{Due, func(w *lifecycle.Webhook) Value { return TimeIf(!w.DueAt.IsZero(), w.DueAt) }},
 	},
 	Indexes: []*Index{WebhooksByDue},
 	SQL:     Table{Name: "webhooks"}, Dynamo: Table{Name: "jobs", Prefix: "webhook/"},
 })
-
-func normalizeWebhook(w lifecycle.Webhook) lifecycle.Webhook {
-	toUTC(&w.ReceivedAt, &w.DueAt, &w.ExpiresAt)
-	if w.Job = pointer(w.Job); w.Job != nil {
-		w.Job.Labels = cloned(w.Job.Labels)
-		toUTC(&w.Job.QueuedAt, &w.Job.StartedAt, &w.Job.CompletedAt)
-	}
-	w.Run = pointer(w.Run)
-	return w
-}
 
 // CreateWebhook remembers a delivery: ErrExists if its id is known.
 func (s Store) CreateWebhook(ctx context.Context, w lifecycle.Webhook) error {

@@ -25,11 +25,6 @@ var Work = define(Spec[model.Job]{
 	KeyColumns: []string{"service", "id"},
 	Version:    func(j *model.Job) *int64 { return &j.Version },
 	Expires:    func(j *model.Job) time.Time { return j.ExpiresAt },
-	Normalize: func(j model.Job) model.Job {
-		j.Payload = cloned(j.Payload)
-		toUTC(&j.CreatedAt, &j.StartedAt, &j.ActivityAt, &j.EndedAt, &j.DueAt, &j.ExpiresAt)
-		return j
-	},
 	Columns: []Column[model.Job]{
 		{"state", func(j *model.Job) Value { return TextValue(string(j.State)) }},
 		{"created_at", func(j *model.Job) Value { return TimeValue(j.CreatedAt) }},
@@ -49,12 +44,8 @@ var Workers = define(Spec[model.Worker]{
 	Version:    func(w *model.Worker) *int64 { return &w.Version },
 	Upsert:     true,
 	Expires:    func(w *model.Worker) time.Time { return w.ExpiresAt },
-	Normalize: func(w model.Worker) model.Worker {
-		toUTC(&w.HeartbeatAt, &w.ExpiresAt)
-		return w
-	},
-	Indexes: []*Index{WorkersByID},
-	SQL:     Table{Name: "workers"}, Dynamo: Table{Name: "jobs", Prefix: "worker/"},
+	Indexes:    []*Index{WorkersByID},
+	SQL:        Table{Name: "workers"}, Dynamo: Table{Name: "jobs", Prefix: "worker/"},
 })
 
 // CreateWork writes a new job: ErrExists if the service has one of its id.
