@@ -53,7 +53,7 @@ lint: $(LINT_TOOLS) ## formatting, vet, staticcheck, protos, dead code, import a
 test: ## everything that proves the project without root (PACKAGES= FRESH=1 FLAGS=)
 	@scripts/emulators >/dev/null
 	@scripts/host-tools systemd-analyze
-	@go run ./internal/testrun/cmd/testrun $(if $(FRESH),-fresh) $(if $(PACKAGES),-packages '$(PACKAGES)') -- $(FLAGS)
+	@CGO_ENABLED=0 go run -trimpath ./internal/testrun/cmd/testrun $(if $(FRESH),-fresh) $(if $(PACKAGES),-packages '$(PACKAGES)') -- $(FLAGS)
 
 test-host: ## what needs root on Debian: agentd under a real systemd, the image scripts, the packages (FLAGS="-run TestLife")
 	@[[ $$(id -u) != 0 ]] || $(MAKE) --silent --no-print-directory $(TOOLS)/nfpm
@@ -68,7 +68,7 @@ run: build $(TOOLS)/grpcurl ## the whole system on this machine, staying up, wit
 	@exec scripts/run $(ARGS)
 
 sim: ## the deterministic fleet simulation (SEED= SEEDS= HOSTS= HOURS=)
-	go run ./internal/sim/cmd/sim $(if $(SEED),-seed=$(SEED)) $(if $(SEEDS),-seeds=$(SEEDS)) $(if $(HOSTS),-hosts=$(HOSTS)) $(if $(HOURS),-hours=$(HOURS))
+	CGO_ENABLED=0 go run -trimpath ./internal/sim/cmd/sim $(if $(SEED),-seed=$(SEED)) $(if $(SEEDS),-seeds=$(SEEDS)) $(if $(HOSTS),-hosts=$(HOSTS)) $(if $(HOURS),-hours=$(HOURS))
 
 soak: ## the long ones: soak tests, races repeated, fuzzing (COUNT= FUZZTIME=)
 	@COUNT='$(COUNT)' FUZZTIME='$(FUZZTIME)' scripts/soak

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
 // bugSeeds are the lives in which every planted bug must be caught, and in which
@@ -109,8 +111,9 @@ func build(t *testing.T, root string, planted map[string]string) string {
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-overlay", config, "-o", binary, "./internal/sim/cmd/sim")
-	cmd.Dir = root
+	args := append([]string{"build", "-ldflags=-s -w", "-overlay", config, "-o", binary}, testrun.BuildFlags...)
+	cmd := exec.CommandContext(t.Context(), "go", append(args, "./internal/sim/cmd/sim")...)
+	cmd.Dir, cmd.Env = root, append(os.Environ(), testrun.BuildEnviron...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}

@@ -88,9 +88,10 @@ func (p *Programs) Build(dir string) error {
 	}
 	for _, name := range p.Names {
 		// Without the commit in it, a program changes only with its code.
-		cmd := exec.Command("go", "build", "-ldflags=-s -w", "-buildvcs=false", "-o", filepath.Join(dir, name), programs[name].pkg)
+		args := append([]string{"build", "-ldflags=-s -w", "-buildvcs=false", "-o", filepath.Join(dir, name)}, BuildFlags...)
+		cmd := exec.Command("go", append(args, programs[name].pkg)...)
 		cmd.Dir = filepath.Join(root, programs[name].in)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		cmd.Env = append(os.Environ(), BuildEnviron...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build %s: %w\n%s", name, err, out)
 		}

@@ -21,6 +21,13 @@ var Sequential = []string{
 	"internal/sim",
 }
 
+// Everything that is built without the race detector is built in one way, that of
+// make build, so that each package is compiled at most twice in a run.
+var (
+	BuildFlags   = []string{"-trimpath"}
+	BuildEnviron = []string{"CGO_ENABLED=0"}
+)
+
 // The variables that the command sets for tests.
 const (
 	// BinVariable is the directory below which the Programs are.

@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+
+	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
 // startEmulators starts what stands in for AWS. It ends when stop is called,
 // and also if this process is killed: its standard input ends then.
 func startEmulators(ctx context.Context) (environ []string, stop func(), err error) {
-	cmd := exec.CommandContext(ctx, "go", "run", "./internal/awstest/cmd/emulators")
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"run"}, testrun.BuildFlags, []string{"./internal/awstest/cmd/emulators"})...)
+	cmd.Env = append(os.Environ(), testrun.BuildEnviron...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

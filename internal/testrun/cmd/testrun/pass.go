@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
 // timeout is for one package on a machine that is busy.
@@ -52,7 +54,8 @@ type event struct {
 
 // run runs go test and prints what it says of packages and of tests that fail.
 func (p *pass) run(ctx context.Context, flags, environ []string) error {
-	args := slices.Concat([]string{"test", "-json", "-vet=off", "-timeout=" + timeout, "-p=" + strconv.Itoa(p.atOnce)}, p.flags, flags, p.packages)
+	args := slices.Concat([]string{"test", "-json", "-vet=off", "-timeout=" + timeout, "-p=" + strconv.Itoa(p.atOnce)},
+		testrun.BuildFlags, p.flags, flags, p.packages)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(environ, p.environ...)
 	cmd.Stderr = os.Stderr

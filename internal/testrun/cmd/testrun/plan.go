@@ -104,8 +104,8 @@ var first = []string{
 
 // plan is the passes of these packages.
 func plan(all []testPackage) []*pass {
-	race := &pass{name: "race", flags: []string{"-race"}, environ: []string{racepass.Variable + "=" + racepass.Value}, atOnce: 2}
-	plain := &pass{name: "plain", atOnce: 1}
+	race := &pass{name: "race", flags: []string{"-race"}, environ: []string{"CGO_ENABLED=1", racepass.Variable + "=" + racepass.Value}, atOnce: 2}
+	plain := &pass{name: "plain", environ: testrun.BuildEnviron, atOnce: 1}
 	for _, p := range all {
 		if !p.sequential() {
 			race.packages = append(race.packages, p.ImportPath)
