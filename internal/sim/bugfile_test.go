@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/remuda-ci/remuda/internal/sim/explore"
 )
 
 // bug is a planted bug: which rules may catch it, how the program looks for them, and
@@ -16,6 +19,7 @@ type bug struct {
 	name     string
 	caughtBy []string
 	how      []string
+	first    []string // how the program looks at first, where the bug was caught last; nil: as always
 	edits    []edit
 }
 
@@ -32,13 +36,16 @@ type edit struct {
 
 // bugKey is a key at the begin of a line of a .bug file: its value is the rest of the line
 // and all lines up to the next key. Lines of code are indented.
-var bugKey = regexp.MustCompile(`(?m)^(caught by|explored to|func|find|find #\d+|delete|replace by|insert before|insert after):`)
+var bugKey = regexp.MustCompile(`(?m)^(caught by|explored to|first in life|first in bounds|func|find|find #\d+|delete|replace by|insert before|insert after):`)
 
 // readBug reads a .bug file:
 //
 //	# what the bug is, in a sentence
 //	caught by: the rules that may catch it in a simulated life, with commas between them
 //	explored to: (instead) the rules that may catch it in the explored states
+//	first in life: the seed of the first life in which it is caught. It saves time only: if
+//		it is caught there no more, all lives are looked at, and the test says what to write.
+//	first in bounds: (instead, for explored states) the name of the first bounds
 //	func: decider.running
 //	find: case v.busy(): ...
 //	insert before:
@@ -71,6 +78,16 @@ func parseBug(name, text string) (bug, error) {
 			b.how, b.caughtBy = simulated, strings.Split(value, ", ")
 		case "explored to":
 			b.how, b.caughtBy = explored, strings.Split(value, ", ")
+		case "first in life":
+			if seed, err := strconv.Atoi(value); err != nil || seed < 1 || seed > bugSeeds {
+				return b, fmt.Errorf("no life %q among the first %d", value, bugSeeds)
+			}
+			b.first = []string{"-seed", value, "-keep", keptEvents}
+		case "first in bounds":
+			if !slices.ContainsFunc(explore.Small, func(s explore.Bounds) bool { return s.Name == value }) {
+				return b, fmt.Errorf("no small bounds %q", value)
+			}
+			b.first = []string{"-explore", value}
 		case "func":
 			next = edit{fn: value}
 		case "find":

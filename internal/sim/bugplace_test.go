@@ -194,6 +194,9 @@ func TestBugFileRefused(t *testing.T) {
 		"a find at the end":  head + "find: x\ndelete:\nfind: y\n",
 		"a delete with text": head + "find: x\ndelete: y\n",
 		"no text":            head + "find: x\nreplace by:\n",
+		"no such life":       head + "find: x\ndelete:\nfirst in life: 0\n",
+		"a life too far":     head + "find: x\ndelete:\nfirst in life: 201\n",
+		"no such bounds":     head + "find: x\ndelete:\nfirst in bounds: everything\n",
 	} {
 		if b, err := parseBug("b", text); err == nil {
 			t.Errorf("%s: %+v", name, b)
