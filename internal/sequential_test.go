@@ -23,8 +23,10 @@ var waited = map[string]string{
 	"internal/sim/engine/beside.go: MakeStep": "a step that fell ends with runtime.Goexit, which would end the simulator itself",
 }
 
-// shared are imports that nothing needs in a room where one goroutine runs.
-var shared = []string{"sync", "sync/atomic", "golang.org/x/sync/errgroup", "golang.org/x/sync/semaphore", "golang.org/x/sync/singleflight"}
+// shared are imports that nothing needs in a room where one goroutine runs: what shares
+// something between goroutines, and what starts some.
+var shared = []string{"sync", "sync/atomic", "golang.org/x/sync/errgroup", "golang.org/x/sync/semaphore", "golang.org/x/sync/singleflight",
+	"net/http", "net/http/httptest", "google.golang.org/grpc"}
 
 // callbacks are functions of the standard library that call another one on a
 // goroutine of its own.
@@ -45,15 +47,8 @@ func TestSequentialRooms(t *testing.T) {
 				return err
 			}
 			files++
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			rel, err := filepath.Rel("..", path)
-			for _, wrong := range concurrency(t, filepath.ToSlash(rel), string(text)) {
-				t.Errorf("%s: %s is run without the race detector (internal/testrun.Sequential)", wrong, dir)
-			}
-			return err
+			checkSequential(t, dir, path)
+			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -61,6 +56,36 @@ func TestSequentialRooms(t *testing.T) {
 		if files == 0 {
 			t.Errorf("%s has no code: take it out of testrun.Sequential", dir)
 		}
+	}
+}
+
+// TestSequentialPackages proves the same for testrun.SequentialTests, of their tests too.
+// None of them serves HTTP, which answers each call on a goroutine.
+func TestSequentialPackages(t *testing.T) {
+	for _, dir := range testrun.SequentialTests {
+		files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Errorf("%s has no code: take it out of testrun.SequentialTests (%v)", dir, err)
+		}
+		for _, path := range files {
+			checkSequential(t, dir, path)
+		}
+	}
+}
+
+// checkSequential fails the test if a file of a directory needs more than one goroutine.
+func checkSequential(t *testing.T, dir, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rel, err := filepath.Rel("..", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range concurrency(t, filepath.ToSlash(rel), string(text)) {
+		t.Errorf("%s: %s is run without the race detector (internal/testrun)", wrong, dir)
 	}
 }
 

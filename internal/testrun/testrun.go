@@ -4,8 +4,8 @@
 //
 // The command runs two passes at the same time. The race pass has every package
 // whose code may start goroutines. The plain pass, without the race detector, has
-// the rooms of Sequential, and completely every package that leaves something
-// out of the race pass (see package racepass).
+// the rooms of Sequential, the packages of SequentialTests, and completely every
+// package that leaves something out of the race pass (see package racepass).
 package testrun
 
 import "os"
@@ -19,6 +19,28 @@ var Sequential = []string{
 	"internal/lifecycle",
 	"internal/policy",
 	"internal/sim",
+}
+
+// SequentialTests are single packages of which that is true of their code and of their tests.
+var SequentialTests = []string{
+	"internal",
+	"internal/compute/catalogue",
+	"internal/compute/placement",
+	"internal/config",
+	"internal/config/strictyaml",
+	"internal/github/webhook",
+	"internal/githubsim/expr",
+	"internal/githubsim/journal",
+	"internal/githubsim/workflow",
+	"internal/host/notify",
+	"internal/host/reset/fingerprint",
+	"internal/host/script",
+	"internal/proc",
+	"internal/queue/hint",
+	"internal/services/model",
+	"internal/store",
+	"internal/store/token",
+	"systemd",
 }
 
 // Everything that is built without the race detector is built in one way, that of

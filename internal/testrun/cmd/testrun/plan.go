@@ -91,7 +91,8 @@ func imports(all map[string]testPackage, paths []string, library string, seen ma
 // sequential packages can have no data race.
 func (p testPackage) sequential() bool {
 	rel, _ := strings.CutPrefix(p.ImportPath, module)
-	return slices.ContainsFunc(testrun.Sequential, func(room string) bool { return strings.HasPrefix(rel+"/", room+"/") })
+	return slices.Contains(testrun.SequentialTests, rel) ||
+		slices.ContainsFunc(testrun.Sequential, func(room string) bool { return strings.HasPrefix(rel+"/", room+"/") })
 }
 
 // first are the packages that take longest, below the module: what begins last
