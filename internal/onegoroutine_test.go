@@ -61,8 +61,14 @@ func notOneGoroutine(files []*ast.File) []string {
 				continue
 			}
 			name := f.Name.Name
-			ast.Inspect(f.Body, func(n ast.Node) bool {
+			var visit func(n ast.Node) bool
+			visit = func(n ast.Node) bool {
 				switch n := n.(type) {
+				case *ast.KeyValueExpr:
+					if _, field := n.Key.(*ast.Ident); field { // or a constant: no function
+						ast.Inspect(n.Value, visit)
+						return false
+					}
 				case *ast.GoStmt:
 					starts[name] = true
 				case *ast.CallExpr:
@@ -75,7 +81,8 @@ func notOneGoroutine(files []*ast.File) []string {
 					says[name] = says[name] || n.Name == "OneGoroutine"
 				}
 				return true
-			})
+			}
+			ast.Inspect(f.Body, visit)
 		}
 	}
 	var wrong []string
@@ -122,6 +129,8 @@ func TestNotOneGoroutine(t *testing.T) {
 func TestOne(t *testing.T)     { racepass.OneGoroutine(t); quiet() }
 func TestItself(t *testing.T)  { racepass.OneGoroutine(t); go quiet() }
 func TestByAnother(t *testing.T) { racepass.OneGoroutine(t); w.together() }
+func TestByField(t *testing.T) { racepass.OneGoroutine(t); run(demand{together: 1}) }
+func TestByValue(t *testing.T) { racepass.OneGoroutine(t); run(scene{then: w.together}) }
 func TestCovered(t *testing.T) { racepass.CoveredBy(t, "TestSaysNothing") }
 func TestUncovered(t *testing.T) { racepass.CoveredBy(t, "TestOne") }
 func TestSaysNothing(t *testing.T) { w.together() }
@@ -132,7 +141,8 @@ func (w *world) together() { wg.Go(quiet) }`
 		t.Fatal(err)
 	}
 	want := []string{"TestUncovered is covered by TestOne, which is not in the race pass",
-		"TestByAnother calls OneGoroutine, and together starts a goroutine", "TestItself calls OneGoroutine, and TestItself starts a goroutine"}
+		"TestByAnother calls OneGoroutine, and together starts a goroutine",
+		"TestByValue calls OneGoroutine, and together starts a goroutine", "TestItself calls OneGoroutine, and TestItself starts a goroutine"}
 	if diff := cmp.Diff(want, notOneGoroutine([]*ast.File{file})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

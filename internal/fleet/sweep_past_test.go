@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // damaged is a store with one request that cannot be read, and one host or all of
@@ -302,6 +303,7 @@ func (g *muteByID) Runner(context.Context, string, int64) (lifecycle.Runner, err
 // TestWhatStaysDueHidesNothing: a page of due hosts that cannot be written does not
 // hide those behind it.
 func TestWhatStaysDueHidesNothing(t *testing.T) {
+	racepass.CoveredBy(t, "TestASlowSweepKeepsNoOther")
 	synctest.Test(t, func(t *testing.T) {
 		w, rows := damagedWorld(t)
 		rows.stuck = map[string]bool{}

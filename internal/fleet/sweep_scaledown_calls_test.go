@@ -16,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 	queue "github.com/remuda-ci/remuda/internal/queue/memory"
 	store "github.com/remuda-ci/remuda/internal/store/memory"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 const (
@@ -29,6 +30,7 @@ const (
 // and page, and makes two calls for each host that it ends: one that deletes its
 // registration and one that ends its machine.
 func TestTheCallsOfALargeScaleDown(t *testing.T) {
+	racepass.OneGoroutine(t)
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	hub := newPagedGitHub()
 	clock := func() time.Time { return now }

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // In a held fleet warm hosts stay beyond their time, and none is launched in their
 // place for as long; after it the pool is what it was.
 func TestWarmHostsOfAHeldFleet(t *testing.T) {
+	racepass.CoveredBy(t, "TestWarmHostsAreReplacedInTime")
 	inWarmBubble(t, withWarm(warmPool(2)), func(ctx context.Context, t *testing.T, w *world) {
 		w.until("two fresh hosts", time.Minute, w.hasFresh(2))
 		w.hold(ctx, w.fleet, 10*time.Hour)

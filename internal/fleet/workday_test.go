@@ -16,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/cost"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 var update = flag.Bool("update", false, "write docs/working-day.svg, and its numbers in docs/policies.md")
@@ -41,6 +42,7 @@ var daySchedules = []struct {
 // TestAWorkingDay plays a recorded day twice, with a warm pool and without any,
 // and draws both.
 func TestAWorkingDay(t *testing.T) {
+	racepass.OneGoroutine(t)
 	began := cpuTime(t)
 	zone, err := time.LoadLocation(dayZone)
 	if err != nil {
@@ -79,7 +81,7 @@ func play(t *testing.T, warm *fleet.WarmPool, runs []dayRun, from time.Time) (d 
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		d = newWorkday(t, warm)
-		d.live(runs, from)
+		d.playThrough(runs, from)
 		if len(d.waits) != len(runs) || d.wanted != 0 {
 			t.Errorf("%d of %d runs had their hosts, and %d jobs are not done", len(d.waits), len(runs), d.wanted)
 		}

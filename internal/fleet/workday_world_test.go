@@ -120,9 +120,9 @@ func newWorkday(t *testing.T, warm *fleet.WarmPool) *workday {
 	return d
 }
 
-// live lives through the runs, from the beginning of their day until two hours
+// playThrough lives through the runs, from the beginning of their day until two hours
 // after its end.
-func (d *workday) live(runs []dayRun, from time.Time) {
+func (d *workday) playThrough(runs []dayRun, from time.Time) {
 	time.Sleep(time.Until(from))
 	d.drive(d.fleet.NewSweeper(), nil)
 	d.arrive(runs)

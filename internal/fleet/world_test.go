@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +43,15 @@ type world struct {
 	forge map[string]func(*lifecycle.Report)
 	mute  bool
 	calls map[string]int
+
+	// keptAt is after how many changes the limits of the test were last found to be kept.
+	keptAt atomic.Int64
+	// read are all records as they were after so many changes.
+	read struct {
+		sync.Mutex
+		at      int
+		records []lifecycle.Record
+	}
 }
 
 func newWorld(t *testing.T, change ...func(*fleet.Options)) *world {
@@ -105,7 +116,7 @@ func (w *world) answer(ctx context.Context) {
 	if w.mute {
 		return
 	}
-	for _, r := range w.records() {
+	for _, r := range w.allRecords() {
 		if w.deaf[r.HostKey] {
 			continue
 		}
@@ -164,12 +175,35 @@ func (w *world) set(do func()) {
 }
 
 func (w *world) records(states ...lifecycle.State) []lifecycle.Record {
-	w.t.Helper()
-	page, err := w.store.ListInstances(context.Background(), lifecycle.Filter{States: states}, lifecycle.PageOf{Limit: 1000})
-	if err != nil {
-		w.t.Fatal(err)
+	var some []lifecycle.Record
+	all := w.allRecords()
+	for i := range all {
+		if len(states) == 0 || slices.Contains(states, all[i].State) {
+			some = append(some, all[i])
+		}
 	}
-	return page.Items
+	return some
+}
+
+// allRecords are all records, not to be changed. They are read again only after a change: most
+// of what the tests do is to look whether something has changed.
+func (w *world) allRecords() []lifecycle.Record {
+	w.read.Lock()
+	defer w.read.Unlock()
+	if changes := w.store.Changes(); w.read.records == nil || w.read.at != changes {
+		w.read.at, w.read.records = changes, []lifecycle.Record{}
+		for of := (lifecycle.PageOf{Limit: 1000}); ; {
+			page, err := w.store.ListInstances(context.Background(), lifecycle.Filter{}, of)
+			if err != nil {
+				w.t.Fatalf("list the records: %v", err)
+			}
+			w.read.records = append(w.read.records, page.Items...)
+			if of.After = page.Next; page.Next == "" {
+				break
+			}
+		}
+	}
+	return w.read.records
 }
 
 func (w *world) record(key string) lifecycle.Record {

@@ -21,7 +21,7 @@ var Sequential = []string{
 	"internal/sim",
 }
 
-// SequentialTests are single packages of which that is true of their code and of their tests.
+// SequentialTests are single packages. That is true of their code and of their tests.
 var SequentialTests = []string{
 	"internal",
 	"internal/compute/catalogue",

@@ -31,6 +31,7 @@ type Store struct {
 	lastEvent int64
 	seen      map[seenKey]time.Time // until when
 	purgedAt  time.Time
+	changes   int // of tables
 }
 
 var _ store.Backend = (*Store)(nil)
@@ -68,12 +69,27 @@ func (s *Store) Clone() *Store {
 		lastEvent: s.lastEvent,
 		seen:      maps.Clone(s.seen),
 		purgedAt:  s.purgedAt,
+		changes:   s.changes,
 	}
 	for i, table := range s.tables {
 		c.tables[i] = maps.Clone(table)
 	}
 	c.Store = store.New(c)
 	return c
+}
+
+// Changes counts the changes of rows, those of reports and of the history left out. While it
+// stays the same, so does what any read of rows returns.
+func (s *Store) Changes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changes
+}
+
+// put stores a row, which is in its normal form.
+func (s *Store) put(k *store.Kind, key store.Key, row store.Row) {
+	s.tables[k.ID][key] = row
+	s.changes++
 }
 
 // begin starts an operation: it refuses one whose caller has gone and takes
@@ -100,6 +116,7 @@ func (s *Store) purge(now time.Time) {
 		return
 	}
 	s.purgedAt = now
+	s.changes++
 	for _, k := range store.Kinds {
 		if k.Expiring {
 			maps.DeleteFunc(s.tables[k.ID], func(_ store.Key, r store.Row) bool { return expired(k.Expires(r), now) })

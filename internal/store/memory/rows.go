@@ -23,7 +23,7 @@ func (s *Store) Create(ctx context.Context, k *store.Kind, row store.Row) error 
 	if _, ok := s.tables[k.ID][key]; ok {
 		return fmt.Errorf("%s: %w", what, lifecycle.ErrExists)
 	}
-	s.tables[k.ID][key] = k.Copy(row)
+	s.put(k, key, k.Copy(row))
 	return nil
 }
 
@@ -44,7 +44,7 @@ func (s *Store) Update(ctx context.Context, k *store.Kind, row store.Row) error 
 	if !ok && !k.Upsert || version != *k.Version(row)-1 {
 		return lost(what)
 	}
-	s.tables[k.ID][key] = k.Copy(row)
+	s.put(k, key, k.Copy(row))
 	return nil
 }
 
@@ -193,8 +193,7 @@ func (s *Store) ClaimInstance(ctx context.Context, c lifecycle.Claim) (lifecycle
 		return lifecycle.Record{}, err
 	}
 	defer end()
-	table := s.tables[store.Instances.ID]
-	old, ok := table[store.Key{c.HostKey}].(*lifecycle.Record)
+	old, ok := s.tables[store.Instances.ID][store.Key{c.HostKey}].(*lifecycle.Record)
 	if !ok || !c.Holds(*old) {
 		return lifecycle.Record{}, lost(what)
 	}
@@ -203,6 +202,6 @@ func (s *Store) ClaimInstance(ctx context.Context, c lifecycle.Claim) (lifecycle
 		return lifecycle.Record{}, fmt.Errorf("%s: %w", what, err)
 	}
 	claimed.Version++
-	table[store.Key{c.HostKey}] = store.Instances.Copy(&claimed)
+	s.put(store.Instances.Kind, store.Key{c.HostKey}, store.Instances.Copy(&claimed))
 	return *store.Instances.Copy(&claimed).(*lifecycle.Record), nil
 }
