@@ -21,8 +21,8 @@ const (
 type installation struct {
 	// emulators is the directory that the installer made.
 	emulators string
-	// images are the machine images that moto has.
-	images string
+	// pins has what is the project's own: how moto is started, and its machine images.
+	pins string
 }
 
 // pinned looks at the files that say which emulators there are, and returns the
@@ -32,7 +32,7 @@ func pinned() (root string, err error) {
 	if root, err = moduleRoot(); err != nil {
 		return "", err
 	}
-	for _, file := range []string{installer, pins + "/pom.xml", pins + "/requirements.txt", pins + "/amis.json"} {
+	for _, file := range []string{installer, pins + "/pom.xml", pins + "/requirements.txt", pins + "/amis.json", pins + "/motoserver.py"} {
 		if _, err := os.Stat(filepath.Join(root, file)); err != nil {
 			return "", err
 		}
@@ -46,7 +46,6 @@ var installed = sync.OnceValues(func() (installation, error) {
 	if err != nil {
 		return installation{}, err
 	}
-	images := filepath.Join(root, pins, "amis.json")
 	var stderr bytes.Buffer
 	cmd := exec.Command(filepath.Join(root, installer))
 	cmd.Stderr = &stderr
@@ -54,7 +53,7 @@ var installed = sync.OnceValues(func() (installation, error) {
 	if err != nil {
 		return installation{}, fmt.Errorf("run %s: %w\n%s", installer, err, &stderr)
 	}
-	return installation{emulators: strings.TrimSpace(string(out)), images: images}, nil
+	return installation{emulators: strings.TrimSpace(string(out)), pins: filepath.Join(root, pins)}, nil
 })
 
 // moduleRoot is where go.mod is: a test runs in the directory of its package.

@@ -39,12 +39,12 @@ var moto = emulator{
 	name: "moto",
 	port: anyPort,
 	command: func(i installation, port int) *exec.Cmd {
-		cmd := exec.Command(filepath.Join(i.emulators, "moto/bin/python"), "-m", "moto.server",
+		cmd := exec.Command(filepath.Join(i.emulators, "moto/bin/python"), filepath.Join(i.pins, "motoserver.py"),
 			"-H", "127.0.0.1", "-p", strconv.Itoa(port))
 		cmd.Dir = i.emulators // Python would also look for modules where the test is
 		// Nothing else of the environment: MOTO_ACCOUNT_ID would be stronger than the header. The 600 images
 		// that moto has by itself would take each account a third of a second and 4 MB.
-		cmd.Env = []string{"MOTO_AMIS_PATH=" + i.images}
+		cmd.Env = []string{"MOTO_AMIS_PATH=" + filepath.Join(i.pins, "amis.json")}
 		return cmd
 	},
 	ready: func(ctx context.Context, endpoint string) error {
