@@ -95,5 +95,5 @@ func refusal(r *http.Request, call aws.Call, kind Kind) *Answer {
 	if !ok {
 		e = codes[""]
 	}
-	return failed(r, e.status, e.code, "injected: "+kind.String())
+	return Failure(r, e.status, e.code, "injected: "+kind.String())
 }

@@ -78,10 +78,11 @@ func WithForm(r *http.Request, form url.Values) *http.Request {
 
 // Fail answers r with an error, as its service would write it.
 func Fail(w http.ResponseWriter, r *http.Request, status int, code, message string) {
-	failed(r, status, code, message).Write(w)
+	Failure(r, status, code, message).Write(w)
 }
 
-func failed(r *http.Request, status int, code, message string) *Answer {
+// Failure is such an answer.
+func Failure(r *http.Request, status int, code, message string) *Answer {
 	switch service := serviceOf(r); {
 	case r.Header.Get(targetHeader) != "":
 		return jsonError(service, status, code, message)

@@ -235,7 +235,7 @@ func (p *Proxy) carryOut(r *http.Request, call aws.Call) *Answer {
 func (p *Proxy) forward(r *http.Request) *Answer {
 	answer, err := p.ask(r)
 	if err != nil {
-		return failed(r, http.StatusBadGateway, "Proxy", err.Error())
+		return Failure(r, http.StatusBadGateway, "Proxy", err.Error())
 	}
 	return answer
 }

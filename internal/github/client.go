@@ -97,7 +97,7 @@ func New(c Config) (*Client, error) {
 	}
 	client := &Client{
 		base: base, web: webURL(base), organisation: c.Organization, runnerGroup: c.RunnerGroup,
-		transport: c.Transport, log: c.Log, answers: newAnswers(),
+		transport: c.Transport, log: c.Log, answers: newLRU[string, *storedAnswer](maxAnswers),
 		retries: rate.NewLimiter(retriesPerSecond, retriesAtOnce),
 		minted:  newMemo[lifecycle.Registration](), groups: newMemo[int64](),
 	}

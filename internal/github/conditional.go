@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"net/http"
-	"sync"
 )
 
 const (
@@ -18,30 +17,12 @@ const (
 // answers keeps what GitHub answered, for conditional requests. They count against no limit when nothing has
 // changed (docs.github.com, best practices for the REST API). A new token makes new tags, so that an App's
 // installation pays for each answer once an hour (github/docs#34689).
-type answers struct {
-	mu   sync.Mutex
-	kept *lru[string, *storedAnswer]
-}
+type answers = lru[string, *storedAnswer]
 
 type storedAnswer struct {
 	tag    string
 	header http.Header
 	body   []byte
-}
-
-func newAnswers() *answers { return &answers{kept: newLRU[string, *storedAnswer](maxAnswers)} }
-
-func (a *answers) get(key string) *storedAnswer {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s, _ := a.kept.get(key)
-	return s
-}
-
-func (a *answers) put(key string, s *storedAnswer) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.kept.put(key, s, len(key)+len(s.body))
 }
 
 // conditional makes the reads of one credential conditional on what is kept.
@@ -57,7 +38,7 @@ func (c *conditional) RoundTrip(r *http.Request) (*http.Response, error) {
 		return c.next.RoundTrip(r)
 	}
 	key := c.credential + " " + r.URL.String()
-	old := c.answers.get(key)
+	old, _ := c.answers.get(key)
 	if old != nil {
 		r.Header.Set("If-None-Match", old.tag)
 	}
@@ -82,7 +63,7 @@ func (c *conditional) keep(key string, response *http.Response) (*http.Response,
 	}
 	response.Body = io.NopCloser(bytes.NewReader(body))
 	if len(body) <= maxAnswer {
-		c.answers.put(key, &storedAnswer{response.Header.Get("ETag"), response.Header.Clone(), body})
+		c.answers.put(key, &storedAnswer{response.Header.Get("ETag"), response.Header.Clone(), body}, len(key)+len(body))
 	}
 	return response, nil
 }

@@ -2,7 +2,6 @@ package github
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -14,7 +13,6 @@ const maxMemo = 10_000
 
 // memo remembers answers for a while, and asks for each of them one at a time.
 type memo[V any] struct {
-	mu     sync.Mutex
 	kept   *lru[string, remembered[V]]
 	asking singleflight.Group
 }
@@ -40,7 +38,7 @@ func (m *memo[V]) get(ctx context.Context, key string, ask func(context.Context)
 		}
 		v, until, err := ask(context.WithoutCancel(ctx))
 		if err == nil {
-			m.remember(key, v, until)
+			m.kept.put(key, remembered[V]{v, until}, 1)
 		}
 		return v, err
 	})
@@ -57,28 +55,12 @@ func (m *memo[V]) get(ctx context.Context, key string, ask func(context.Context)
 }
 
 func (m *memo[V]) recall(key string) (V, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	r, ok := m.kept.get(key)
 	return r.value, ok && !time.Now().After(r.until)
 }
 
-func (m *memo[V]) remember(key string, v V, until time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.kept.put(key, remembered[V]{v, until}, 1)
-}
-
 // forget makes the next get of the key ask.
-func (m *memo[V]) forget(key string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.kept.drop(key)
-}
+func (m *memo[V]) forget(key string) { m.kept.drop(key) }
 
 // clear forgets everything.
-func (m *memo[V]) clear() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.kept = newLRU[string, remembered[V]](maxMemo)
-}
+func (m *memo[V]) clear() { m.kept.clear() }

@@ -24,26 +24,24 @@ func (p place) String() string {
 // key is the same for all ways to write a place: GitHub does not tell the cases apart.
 func (p place) key() string { return strings.ToLower(p.String()) }
 
-func (p place) createRegistrationToken(ctx context.Context, a *api.Client) (string, api.Timestamp, *api.Response, error) {
-	create := func() (*api.RegistrationToken, *api.Response, error) {
-		if p.organization {
-			return a.Actions.CreateOrganizationRegistrationToken(ctx, p.owner)
-		}
-		return a.Actions.CreateRegistrationToken(ctx, p.owner, p.name)
-	}
-	t, response, err := create()
-	return t.GetToken(), t.GetExpiresAt(), response, err
+// mintedToken is a token for registrations, or one for their removal.
+type mintedToken interface {
+	GetToken() string
+	GetExpiresAt() api.Timestamp
 }
 
-func (p place) createRemoveToken(ctx context.Context, a *api.Client) (string, api.Timestamp, *api.Response, error) {
-	create := func() (*api.RemoveToken, *api.Response, error) {
-		if p.organization {
-			return a.Actions.CreateOrganizationRemoveToken(ctx, p.owner)
-		}
-		return a.Actions.CreateRemoveToken(ctx, p.owner, p.name)
+func (p place) createRegistrationToken(ctx context.Context, a *api.Client) (mintedToken, *api.Response, error) {
+	if p.organization {
+		return a.Actions.CreateOrganizationRegistrationToken(ctx, p.owner)
 	}
-	t, response, err := create()
-	return t.GetToken(), t.GetExpiresAt(), response, err
+	return a.Actions.CreateRegistrationToken(ctx, p.owner, p.name)
+}
+
+func (p place) createRemoveToken(ctx context.Context, a *api.Client) (mintedToken, *api.Response, error) {
+	if p.organization {
+		return a.Actions.CreateOrganizationRemoveToken(ctx, p.owner)
+	}
+	return a.Actions.CreateRemoveToken(ctx, p.owner, p.name)
 }
 
 func (p place) generateJIT(ctx context.Context, a *api.Client, r *api.GenerateJITConfigRequest) (*api.JITRunnerConfig, *api.Response, error) {

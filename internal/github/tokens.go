@@ -28,7 +28,7 @@ func (c *Client) RemoveToken(ctx context.Context, repository string) (lifecycle.
 }
 
 // create is one of the calls that mint.
-type create func(place, context.Context, *api.Client) (string, api.Timestamp, *api.Response, error)
+type create func(place, context.Context, *api.Client) (mintedToken, *api.Response, error)
 
 func (c *Client) registration(ctx context.Context, kind lifecycle.RegistrationKind, what, repository string, f create) (lifecycle.Registration, error) {
 	op, err := c.about(what, repository, registering, registrations)
@@ -50,13 +50,12 @@ func (c *Client) registration(ctx context.Context, kind lifecycle.RegistrationKi
 }
 
 func (c *Client) mint(ctx context.Context, op operation, f create) (lifecycle.Registration, error) {
-	r := lifecycle.Registration{URL: c.web + "/" + op.at.String()}
-	err := c.do(ctx, op, func(ctx context.Context, a *api.Client) (*api.Response, error) {
-		token, expires, response, err := f(op.at, ctx, a)
-		r.Secret, r.ExpiresAt = lifecycle.Secret(token), expires.Time
-		return response, err
-	})
-	if err == nil && (r.Secret == "" || r.ExpiresAt.IsZero()) {
+	token, err := fetch(ctx, c, op, func(ctx context.Context, a *api.Client) (mintedToken, *api.Response, error) { return f(op.at, ctx, a) })
+	if err != nil {
+		return lifecycle.Registration{}, err
+	}
+	r := lifecycle.Registration{URL: c.web + "/" + op.at.String(), Secret: lifecycle.Secret(token.GetToken()), ExpiresAt: token.GetExpiresAt().Time}
+	if r.Secret == "" || r.ExpiresAt.IsZero() {
 		err = unavailable(op, 0, errors.New("the answer has no token or no expiry"))
 	}
 	return r, err

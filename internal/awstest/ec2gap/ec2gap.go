@@ -115,9 +115,8 @@ type remembered struct {
 
 // once carries a call out if its token is new, and else answers as the first time, if it is the same call.
 func (e *EC2) once(w http.ResponseWriter, r *http.Request, carryOut func() *awstest.Answer) {
-	form, err := awstest.Form(r)
-	if err != nil {
-		awstest.Fail(w, r, http.StatusBadRequest, "MalformedQueryString", err.Error())
+	form, ok := formOf(w, r)
+	if !ok {
 		return
 	}
 	key, parameters := form.Get("Action")+" "+form.Get("ClientToken"), form.Encode()

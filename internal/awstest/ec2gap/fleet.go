@@ -24,9 +24,7 @@ func (e *EC2) createFleet(w http.ResponseWriter, r *http.Request, forward func(*
 		f := fleet{e: e, r: r, forward: forward, form: form}
 		answer, failure := f.launch()
 		if failure != nil {
-			failed := &recorder{header: http.Header{}}
-			awstest.Fail(failed, r, http.StatusBadRequest, failure.code, failure.message)
-			return failed.answer()
+			return awstest.Failure(r, http.StatusBadRequest, failure.code, failure.message)
 		}
 		return answer
 	})
@@ -185,22 +183,4 @@ func (o offering) used() node {
 		element("launchTemplateSpecification",
 			text("launchTemplateName", o.template.Get("LaunchTemplateName")), text("version", o.template.Get("Version"))),
 		overrides)
-}
-
-// recorder keeps an answer that is written.
-type recorder struct {
-	header http.Header
-	status int
-	body   []byte
-}
-
-func (w *recorder) Header() http.Header    { return w.header }
-func (w *recorder) WriteHeader(status int) { w.status = status }
-func (w *recorder) Write(p []byte) (int, error) {
-	w.body = append(w.body, p...)
-	return len(p), nil
-}
-
-func (w *recorder) answer() *awstest.Answer {
-	return &awstest.Answer{Status: w.status, Header: w.header, Body: w.body}
 }

@@ -14,6 +14,15 @@ import (
 // forward asks moto.
 type forward = func(*http.Request) *awstest.Answer
 
+// formOf is the form of a request, which is answered if it has none.
+func formOf(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
+	form, err := awstest.Form(r)
+	if err != nil {
+		awstest.Fail(w, r, http.StatusBadRequest, "MalformedQueryString", err.Error())
+	}
+	return form, err == nil
+}
+
 // under are the values whose names begin with a prefix, without it.
 func under(form url.Values, prefix string) url.Values {
 	part := url.Values{}

@@ -13,9 +13,8 @@ import (
 // createLaunchTemplate tags the template by a call of its own: moto would put
 // the tags into what the template says of instances.
 func createLaunchTemplate(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
-	form, err := awstest.Form(r)
-	if err != nil {
-		awstest.Fail(w, r, http.StatusBadRequest, "MalformedQueryString", err.Error())
+	form, ok := formOf(w, r)
+	if !ok {
 		return
 	}
 	tags := url.Values{}
@@ -47,9 +46,8 @@ func (e *EC2) createVersion(w http.ResponseWriter, r *http.Request, forward func
 // deleteVersions only notes what is deleted: describeVersions leaves it out.
 // The default version cannot be deleted.
 func (e *EC2) deleteVersions(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
-	form, err := awstest.Form(r)
-	if err != nil {
-		awstest.Fail(w, r, http.StatusBadRequest, "MalformedQueryString", err.Error())
+	form, ok := formOf(w, r)
+	if !ok {
 		return
 	}
 	name := form.Get("LaunchTemplateName")

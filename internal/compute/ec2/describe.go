@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -57,11 +58,7 @@ func (c *Compute) look(ctx context.Context, what string, ids []string) (map[stri
 	shown := map[string]lifecycle.Machine{}
 	for batch := range slices.Chunk(valid(ids), describeBatch) {
 		// By a filter: asked for as ids, one unknown fails the call for all.
-		instances, err := c.instances(ctx, what, filter("instance-id", batch...))
-		if err != nil {
-			return nil, err
-		}
-		machines, err := c.machines(ctx, instances)
+		machines, err := c.found(ctx, what, filter("instance-id", batch...))
 		if err != nil {
 			return nil, err
 		}
@@ -99,15 +96,12 @@ func (c *Compute) findImpaired(ctx context.Context, what string, machines map[st
 	}
 	slices.Sort(running)
 	for batch := range slices.Chunk(running, statusBatch) {
-		if err := await(ctx, c.pace.reads, 1, what); err != nil {
-			return err
-		}
-		out, err := c.api.DescribeInstanceStatus(ctx, &service.DescribeInstanceStatusInput{InstanceIds: batch})
+		out, err := paced(ctx, c.pace.reads, what, c.api.DescribeInstanceStatus, &service.DescribeInstanceStatusInput{InstanceIds: batch})
 		switch {
-		case aws.ClassOf(err) == aws.Gone:
+		case errors.Is(err, lifecycle.ErrNotFound):
 			continue
 		case err != nil:
-			return aws.Wrap(what, err)
+			return err
 		}
 		for _, s := range out.InstanceStatuses {
 			if impaired(s.InstanceStatus) || impaired(s.SystemStatus) {
@@ -143,6 +137,15 @@ func (c *Compute) instances(ctx context.Context, what string, filters ...types.F
 		}
 	}
 	return all, nil
+}
+
+// found are the machines that the filters let through.
+func (c *Compute) found(ctx context.Context, what string, filters ...types.Filter) ([]lifecycle.Machine, error) {
+	instances, err := c.instances(ctx, what, filters...)
+	if err != nil {
+		return nil, err
+	}
+	return c.machines(ctx, instances)
 }
 
 func filter(name string, values ...string) types.Filter {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -37,12 +38,7 @@ func drift(want *types.RequestLaunchTemplateData, got *types.ResponseLaunchTempl
 			differ[field(path)] = true
 		}
 	}
-	var names []string
-	for name := range differ {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(differ))
 }
 
 // toldByEC2 are fields that EC2 adds to an answer although they were not requested.

@@ -174,18 +174,14 @@ func (e *ensuring) create(t template, want *types.RequestLaunchTemplateData) (in
 	if e.dryRun {
 		return 0, nil
 	}
-	what := "create launch template " + t.name
-	if err := await(e.ctx, e.c.pace.changes, 1, what); err != nil {
-		return 0, err
-	}
-	out, err := e.c.api.CreateLaunchTemplate(e.ctx, &service.CreateLaunchTemplateInput{
+	out, err := paced(e.ctx, e.c.pace.changes, "create launch template "+t.name, e.c.api.CreateLaunchTemplate, &service.CreateLaunchTemplateInput{
 		LaunchTemplateName: sdk.String(t.name), LaunchTemplateData: want, VersionDescription: sdk.String(description),
 		TagSpecifications: []types.TagSpecification{{
 			ResourceType: types.ResourceTypeLaunchTemplate, Tags: tagList(e.c.poolTags(e.pool)),
 		}},
 	})
 	if err != nil {
-		return 0, aws.Wrap(what, err)
+		return 0, err
 	}
 	return sdk.ToInt64(out.LaunchTemplate.DefaultVersionNumber), nil
 }
@@ -197,10 +193,8 @@ const description = "made by remuda's Refresh from its configuration"
 func (e *ensuring) correct(t template, want *types.RequestLaunchTemplateData, stored []types.LaunchTemplateVersion) (int64, error) {
 	latest := latestOf(stored)
 	current := latest
-	for _, v := range stored {
-		if sdk.ToBool(v.DefaultVersion) {
-			current = v
-		}
+	if i := slices.IndexFunc(stored, func(v types.LaunchTemplateVersion) bool { return sdk.ToBool(v.DefaultVersion) }); i >= 0 {
+		current = stored[i]
 	}
 	number := sdk.ToInt64(current.VersionNumber)
 	differs := drift(want, current.LaunchTemplateData)
@@ -230,29 +224,20 @@ func (e *ensuring) makeDefault(t template, v types.LaunchTemplateVersion, instea
 
 func (e *ensuring) setDefault(t template, number int64) error {
 	what := "set the default version of launch template " + t.name
-	if err := await(e.ctx, e.c.pace.changes, 1, what); err != nil {
-		return err
-	}
-	_, err := e.c.api.ModifyLaunchTemplate(e.ctx, &service.ModifyLaunchTemplateInput{
+	_, err := paced(e.ctx, e.c.pace.changes, what, e.c.api.ModifyLaunchTemplate, &service.ModifyLaunchTemplateInput{
 		LaunchTemplateName: sdk.String(t.name), DefaultVersion: sdk.String(strconv.FormatInt(number, 10)),
 	})
-	if err != nil {
-		return aws.Wrap(what, err)
-	}
-	return nil
+	return err
 }
 
 func (e *ensuring) createVersion(t template, want *types.RequestLaunchTemplateData, latest types.LaunchTemplateVersion) (int64, error) {
 	what := "create a version of launch template " + t.name
-	if err := await(e.ctx, e.c.pace.changes, 1, what); err != nil {
-		return 0, err
-	}
-	out, err := e.c.api.CreateLaunchTemplateVersion(e.ctx, &service.CreateLaunchTemplateVersionInput{
+	out, err := paced(e.ctx, e.c.pace.changes, what, e.c.api.CreateLaunchTemplateVersion, &service.CreateLaunchTemplateVersionInput{
 		LaunchTemplateName: sdk.String(t.name), LaunchTemplateData: want, VersionDescription: sdk.String(description),
 		ClientToken: sdk.String(versionToken(want, latest)),
 	})
 	if err != nil {
-		return 0, aws.Wrap(what, err)
+		return 0, err
 	}
 	made := out.LaunchTemplateVersion
 	if odd := drift(want, made.LaunchTemplateData); len(odd) > 0 {
@@ -304,14 +289,11 @@ const deleteBatch = 200
 func (e *ensuring) delete(t template, versions []string) error {
 	what := "delete old versions of launch template " + t.name
 	for batch := range slices.Chunk(versions, deleteBatch) {
-		if err := await(e.ctx, e.c.pace.changes, 1, what); err != nil {
-			return err
-		}
-		out, err := e.c.api.DeleteLaunchTemplateVersions(e.ctx, &service.DeleteLaunchTemplateVersionsInput{
+		out, err := paced(e.ctx, e.c.pace.changes, what, e.c.api.DeleteLaunchTemplateVersions, &service.DeleteLaunchTemplateVersionsInput{
 			LaunchTemplateName: sdk.String(t.name), Versions: batch,
 		})
 		if err != nil {
-			return aws.Wrap(what, err)
+			return err
 		}
 		for _, failed := range out.UnsuccessfullyDeletedLaunchTemplateVersions {
 			// Another replica was or will be faster. The next Ensure looks again.

@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,7 +103,10 @@ func (c *Compute) launched(ctx context.Context, what string, o lifecycle.LaunchO
 	}
 	c.remember(fresh)
 	c.rememberShort(o, places, out.Errors)
-	ids := idsOf(fresh)
+	var ids []string
+	for _, m := range fresh {
+		ids = append(ids, m.InstanceID)
+	}
 	shown, err := c.look(ctx, what, ids)
 	if err != nil {
 		return nil, err
@@ -128,7 +132,7 @@ func (c *Compute) freshMachines(ctx context.Context, o lifecycle.LaunchOrder, pl
 			m := tagged(id, tags)
 			m.State, m.LaunchedAt = lifecycle.MachinePending, c.now().UTC().Round(0)
 			m.UsageClass = o.UsageClass
-			m.Zone = zoneOf(places, set.SubnetId, set.AvailabilityZone, set.LaunchTemplateAndOverrides)
+			m.Zone = zoneOf(places, sdk.ToString(set.SubnetId), sdk.ToString(set.AvailabilityZone), set.LaunchTemplateAndOverrides)
 			sizes[string(set.InstanceType)].describe(&m, string(set.InstanceType))
 			machines = append(machines, m)
 		}
@@ -155,34 +159,14 @@ func (c *Compute) withEarlier(ctx context.Context, what string, o lifecycle.Laun
 }
 
 // zoneOf a part of an answer, which names its place in one way or another.
-func zoneOf(places []place, subnet, zone *string, used *types.LaunchTemplateAndOverridesResponse) string {
+func zoneOf(places []place, subnet, zone string, used *types.LaunchTemplateAndOverridesResponse) string {
 	if used != nil && used.Overrides != nil {
-		zone, subnet = orElse(zone, used.Overrides.AvailabilityZone), orElse(subnet, used.Overrides.SubnetId)
+		zone, subnet = cmp.Or(zone, sdk.ToString(used.Overrides.AvailabilityZone)), cmp.Or(subnet, sdk.ToString(used.Overrides.SubnetId))
 	}
-	if sdk.ToString(zone) != "" {
-		return *zone
+	if i := slices.IndexFunc(places, func(p place) bool { return p.subnet == subnet }); zone == "" && i >= 0 {
+		return places[i].zone
 	}
-	for _, p := range places {
-		if p.subnet == sdk.ToString(subnet) {
-			return p.zone
-		}
-	}
-	return ""
-}
-
-func orElse(a, b *string) *string {
-	if sdk.ToString(a) != "" {
-		return a
-	}
-	return b
-}
-
-func idsOf(machines []lifecycle.Machine) []string {
-	ids := make([]string, 0, len(machines))
-	for _, m := range machines {
-		ids = append(ids, m.InstanceID)
-	}
-	return ids
+	return zone
 }
 
 // Launched finds the machines that a launch made, gone ones too while EC2 shows
@@ -195,11 +179,7 @@ func (c *Compute) Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]
 	if strings.ContainsAny(order.RequestID+order.RunID+order.Repository, "*?\\") {
 		return nil, nil // EC2 would take it for a pattern, and no request has such an id
 	}
-	instances, err := c.instances(ctx, what, launchFilters(c.o.Prefix, order)...)
-	if err != nil {
-		return nil, err
-	}
-	machines, err := c.machines(ctx, instances)
+	machines, err := c.found(ctx, what, launchFilters(c.o.Prefix, order)...)
 	if err != nil {
 		return nil, err
 	}

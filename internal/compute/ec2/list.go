@@ -68,11 +68,7 @@ func (c *Compute) list(ctx context.Context) ([]lifecycle.Machine, error) {
 			states = append(states, string(s))
 		}
 	}
-	instances, err := c.instances(ctx, "list machines", filter("tag:"+TagFleet, c.o.Prefix), filter("instance-state-name", states...))
-	if err != nil {
-		return nil, err
-	}
-	machines, err := c.machines(ctx, instances)
+	machines, err := c.found(ctx, "list machines", filter("tag:"+TagFleet, c.o.Prefix), filter("instance-state-name", states...))
 	if err != nil {
 		return nil, err
 	}

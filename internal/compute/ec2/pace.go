@@ -7,8 +7,10 @@ import (
 	"slices"
 	"time"
 
+	service "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"golang.org/x/time/rate"
 
+	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/retry"
 )
@@ -85,6 +87,18 @@ func await(ctx context.Context, l *rate.Limiter, n int, what string) error {
 		return fmt.Errorf("%s: %w", what, ctx.Err())
 	}
 	return nil
+}
+
+// paced makes a call to EC2 when its turn has come. It describes an error by what, and keeps its class.
+func paced[In, Out any](ctx context.Context, l *rate.Limiter, what string, call func(context.Context, *In, ...func(*service.Options)) (*Out, error), in *In) (*Out, error) {
+	if err := await(ctx, l, 1, what); err != nil {
+		return nil, err
+	}
+	out, err := call(ctx, in)
+	if err != nil {
+		return nil, aws.Wrap(what, err)
+	}
+	return out, nil
 }
 
 var errPaced = errors.New("calls to EC2 are paced to stay below its limits, and the caller's deadline comes before its turn")

@@ -12,7 +12,6 @@ import (
 	service "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -37,16 +36,12 @@ func (c *Compute) placesOf(ctx context.Context, pool string) ([]place, error) {
 
 func (c *Compute) askPlaces(ctx context.Context, pool string) ([]place, error) {
 	what := "find the subnets of pool " + pool
-	if err := await(ctx, c.pace.reads, 1, what); err != nil {
-		return nil, err
-	}
 	subnets := c.o.Pools[pool].Subnets
-	out, err := c.api.DescribeSubnets(ctx, &service.DescribeSubnetsInput{
-		// By a filter, since one unknown id would fail the call for all.
-		Filters: []types.Filter{{Name: sdk.String("subnet-id"), Values: subnets}},
-	})
+	// By a filter, since one unknown id would fail the call for all.
+	in := &service.DescribeSubnetsInput{Filters: []types.Filter{filter("subnet-id", subnets...)}}
+	out, err := paced(ctx, c.pace.reads, what, c.api.DescribeSubnets, in)
 	if err != nil {
-		return nil, aws.Wrap(what, err)
+		return nil, err
 	}
 	var places []place
 	for _, id := range subnets {

@@ -44,7 +44,7 @@ type failure struct {
 func failureOf(e types.CreateFleetError, o lifecycle.LaunchOrder, places []place) failure {
 	f := failure{code: sdk.ToString(e.ErrorCode), message: aws.Reason(sdk.ToString(e.ErrorMessage))}
 	used := e.LaunchTemplateAndOverrides
-	f.zone = zoneOf(places, nil, nil, used)
+	f.zone = zoneOf(places, "", "", used)
 	if used != nil && used.Overrides != nil {
 		f.subnet = sdk.ToString(used.Overrides.SubnetId)
 		if t := used.Overrides.InstanceType; t != "" {

@@ -9,6 +9,7 @@ import (
 	service "github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
 // terminateBatch is how many machines are ended in one call. EC2 takes more; but
@@ -66,13 +67,9 @@ func (c *Compute) terminate(ctx context.Context, ids []string) error {
 	if err := await(ctx, c.pace.terminated, len(ids), what); err != nil {
 		return err
 	}
-	if err := await(ctx, c.pace.terminations, 1, what); err != nil {
-		return err
-	}
-	_, err := c.api.TerminateInstances(ctx, &service.TerminateInstancesInput{InstanceIds: ids})
-	switch {
-	case err == nil, len(ids) == 1 && aws.ClassOf(err) == aws.Gone:
+	_, err := paced(ctx, c.pace.terminations, what, c.api.TerminateInstances, &service.TerminateInstancesInput{InstanceIds: ids})
+	if len(ids) == 1 && errors.Is(err, lifecycle.ErrNotFound) {
 		return nil
 	}
-	return aws.Wrap(what, err)
+	return err
 }

@@ -8,7 +8,6 @@ import (
 	service "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -49,15 +48,10 @@ func (c *Compute) sizesOf(ctx context.Context, names []string) (map[string]size,
 	}
 	c.mu.Unlock()
 	for batch := range slices.Chunk(unknown, typesBatch) {
-		const what = "describe instance types"
-		if err := await(ctx, c.pace.reads, 1, what); err != nil {
-			return nil, err
-		}
-		out, err := c.api.DescribeInstanceTypes(ctx, &service.DescribeInstanceTypesInput{
-			Filters: []types.Filter{{Name: sdk.String("instance-type"), Values: batch}},
-		})
+		in := &service.DescribeInstanceTypesInput{Filters: []types.Filter{filter("instance-type", batch...)}}
+		out, err := paced(ctx, c.pace.reads, "describe instance types", c.api.DescribeInstanceTypes, in)
 		if err != nil {
-			return nil, aws.Wrap(what, err)
+			return nil, err
 		}
 		c.learn(out.InstanceTypes, sizes)
 	}

@@ -102,13 +102,13 @@ func plain(script []byte) bool {
 func pack(text []byte) ([]byte, error) {
 	var packed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	if err == nil {
+		err = w.Close()
+	}
 	if err != nil {
-		return nil, fmt.Errorf("compress user data: %w", err)
-	}
-	if _, err := w.Write(text); err != nil {
-		return nil, fmt.Errorf("compress user data: %w", err)
-	}
-	if err := w.Close(); err != nil {
 		return nil, fmt.Errorf("compress user data: %w", err)
 	}
 	return packed.Bytes(), nil
