@@ -13,6 +13,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // accessKeys are those of the tests that run at the moment. DynamoDB Local keeps a
@@ -84,16 +86,9 @@ func lock(key string) (bool, error) {
 	if !shared || dir == "" {
 		return true, nil
 	}
-	file, err := os.OpenFile(filepath.Join(dir, key), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return false, fmt.Errorf("lock an access key: %w", err)
-	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		file.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return false, nil
-		}
-		return false, fmt.Errorf("lock the access key %s: %w", key, err)
+	file, free, err := safefile.TryLock(filepath.Join(dir, key))
+	if err != nil || !free {
+		return false, err
 	}
 	if accessKeys.locks == nil {
 		accessKeys.locks = map[string]*os.File{}

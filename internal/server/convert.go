@@ -108,11 +108,11 @@ var failures = map[remudav1.Signal]bool{
 func (s *service) instances(records []lifecycle.Record, reports map[string]lifecycle.Report) []*remudav1.Instance {
 	list := make([]*remudav1.Instance, 0, len(records))
 	for _, r := range records {
-		if report, ok := reports[r.HostKey]; ok {
-			list = append(list, s.instance(r, &report))
-		} else {
-			list = append(list, s.instance(r, nil))
+		var report *lifecycle.Report
+		if told, ok := reports[r.HostKey]; ok {
+			report = &told
 		}
+		list = append(list, s.instance(r, report))
 	}
 	return list
 }

@@ -54,36 +54,50 @@ type HostsOf struct {
 	State lifecycle.State
 }
 
-// hosts tells how many hosts there were when they were last counted.
-type hosts struct {
-	desc   *prometheus.Desc
+// gauges are replaced all at once, so that a scrape sees those of one count.
+type gauges struct {
+	descs []*prometheus.Desc
+
 	mu     sync.Mutex
-	counts map[HostsOf]int
+	values []prometheus.Metric
 }
 
-func newHosts() *hosts {
-	return &hosts{desc: prometheus.NewDesc("remuda_hosts", "Hosts when they were last counted.", []string{"state", "pool"}, nil)}
+func (g *gauges) set(values []prometheus.Metric) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.values = values
 }
+
+// Describe implements prometheus.Collector.
+func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
+	for _, desc := range g.descs {
+		ch <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (g *gauges) Collect(ch chan<- prometheus.Metric) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, v := range g.values {
+		ch <- v
+	}
+}
+
+func gauge(desc *prometheus.Desc, value int, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
+}
+
+var hostsDesc = prometheus.NewDesc("remuda_hosts", "Hosts when they were last counted.", []string{"state", "pool"}, nil)
 
 // SetHosts replaces the counts of hosts, all at once. A group that is missing is gone.
 func (m *Metrics) SetHosts(counts map[HostsOf]int) {
 	if m == nil {
 		return
 	}
-	m.hosts.mu.Lock()
-	defer m.hosts.mu.Unlock()
-	m.hosts.counts = maps.Clone(counts)
-}
-
-// Describe implements prometheus.Collector.
-func (h *hosts) Describe(ch chan<- *prometheus.Desc) { ch <- h.desc }
-
-// Collect implements prometheus.Collector.
-func (h *hosts) Collect(ch chan<- prometheus.Metric) {
-	h.mu.Lock()
-	counts := h.counts // replaced as a whole, never changed
-	h.mu.Unlock()
+	var values []prometheus.Metric
 	for of, n := range counts {
-		ch <- prometheus.MustNewConstMetric(h.desc, prometheus.GaugeValue, float64(n), string(of.State), of.Pool)
+		values = append(values, gauge(hostsDesc, n, string(of.State), of.Pool))
 	}
+	m.hosts.set(values)
 }

@@ -30,7 +30,7 @@ type Metrics struct {
 	calls    *prometheus.CounterVec
 	sweeps   *prometheus.HistogramVec
 	ages     *ages
-	hosts    *hosts
+	hosts    *gauges
 	rpcs     *prometheus.HistogramVec
 	webhooks *prometheus.CounterVec
 	runners  *prometheus.GaugeVec
@@ -38,7 +38,7 @@ type Metrics struct {
 	waiting  *prometheus.GaugeVec
 	turns    *prometheus.GaugeVec
 	held     prometheus.Gauge
-	services *services
+	services *gauges
 }
 
 // NewMetrics returns metrics that count from zero.
@@ -57,7 +57,7 @@ func NewMetrics() *Metrics {
 			Name: "remuda_sweep_duration_seconds", Help: "How long sweeps took.", Buckets: sweepBuckets,
 		}, []string{"sweep", "result"}),
 		ages:  newAges(),
-		hosts: newHosts(),
+		hosts: &gauges{descs: []*prometheus.Desc{hostsDesc}},
 		rpcs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "remuda_grpc_request_duration_seconds", Help: "gRPC requests; the count is that of the requests.", Buckets: rpcBuckets,
 		}, []string{"method", "code"}),
@@ -79,8 +79,8 @@ func NewMetrics() *Metrics {
 		held: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "remuda_fleet_held", Help: "1 while an operator holds the whole fleet, so that nothing is ended; else 0.",
 		}),
+		services: &gauges{descs: []*prometheus.Desc{queuedDesc, desiredDesc, runningDesc, onlineDesc}},
 	}
-	m.services = newServices()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "remuda_build_info", Help: "Always 1; the labels are what was built.",
 		ConstLabels: prometheus.Labels{"version": Version, "commit": commit(), "go": runtime.Version()},

@@ -33,17 +33,11 @@ func (p Plan) Shortage() error {
 // one that was planned: a token stands for one exact order.
 func (p Plan) Repeats(order lifecycle.LaunchOrder) error {
 	planned := p.Order
-	if !slices.Equal(planned.InstanceTypes, order.InstanceTypes) || !slices.Equal(planned.PoolTypes, order.PoolTypes) {
-		return p.otherOrder()
-	}
+	types := slices.Equal(planned.InstanceTypes, order.InstanceTypes) && slices.Equal(planned.PoolTypes, order.PoolTypes)
 	planned.InstanceTypes, planned.PoolTypes = order.InstanceTypes, order.PoolTypes
-	if !reflect.DeepEqual(planned, order) {
-		return p.otherOrder()
+	if types && reflect.DeepEqual(planned, order) {
+		return nil
 	}
-	return nil
-}
-
-func (p Plan) otherOrder() error {
 	return fmt.Errorf("launch %d of request %s: its token stands for another order: %w",
 		p.Order.Number, p.Order.RequestID, lifecycle.ErrExists)
 }
