@@ -92,9 +92,6 @@ var hostsDesc = prometheus.NewDesc("remuda_hosts", "Hosts when they were last co
 
 // SetHosts replaces the counts of hosts, all at once. A group that is missing is gone.
 func (m *Metrics) SetHosts(counts map[HostsOf]int) {
-	if m == nil {
-		return
-	}
 	var values []prometheus.Metric
 	for of, n := range counts {
 		values = append(values, gauge(hostsDesc, n, string(of.State), of.Pool))

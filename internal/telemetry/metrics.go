@@ -22,8 +22,7 @@ var (
 	rpcBuckets   = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800}
 )
 
-// Metrics are the counts of one process, on a registry of their own. A nil
-// *Metrics counts nothing. It is safe for concurrent use.
+// Metrics are the counts of one process, on a registry of their own. It is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	phase    map[string]prometheus.Histogram
@@ -101,9 +100,6 @@ func phase(name, help string) prometheus.Histogram {
 
 // Handler serves the metrics in the formats of Prometheus.
 func (m *Metrics) Handler() http.Handler {
-	if m == nil {
-		return http.NotFoundHandler()
-	}
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
@@ -117,48 +113,34 @@ func (m *Metrics) Registered(d time.Duration) { m.observe("register", d) }
 func (m *Metrics) Released(d time.Duration) { m.observe("release", d) }
 
 func (m *Metrics) observe(phase string, d time.Duration) {
-	if m != nil {
-		m.phase[phase].Observe(d.Seconds())
-	}
+	m.phase[phase].Observe(d.Seconds())
 }
 
 // Swept counts a sweep that ended after d, with err or well.
 func (m *Metrics) Swept(sweep string, d time.Duration, err error) {
-	if m == nil {
-		return
-	}
 	m.sweeps.WithLabelValues(sweep, resultOf(err)).Observe(d.Seconds())
 	m.ages.swept(sweep, err == nil, time.Now())
 }
 
 // Called counts a call of a port, such as "store.claim_instance", by its class of error.
 func (m *Metrics) Called(operation string, err error) {
-	if m != nil {
-		m.calls.WithLabelValues(operation, resultOf(err)).Inc()
-	}
+	m.calls.WithLabelValues(operation, resultOf(err)).Inc()
 }
 
 // Requested counts a gRPC request by its method and status code.
 func (m *Metrics) Requested(method, code string, d time.Duration) {
-	if m != nil {
-		m.rpcs.WithLabelValues(method, code).Observe(d.Seconds())
-	}
+	m.rpcs.WithLabelValues(method, code).Observe(d.Seconds())
 }
 
 // Delivered counts a delivery of GitHub's by its event and what came of it, such
 // as "accepted". The caller bounds both: neither is what a sender wrote.
 func (m *Metrics) Delivered(event, outcome string) {
-	if m != nil {
-		m.webhooks.WithLabelValues(event, outcome).Inc()
-	}
+	m.webhooks.WithLabelValues(event, outcome).Inc()
 }
 
 // RunnersEnd replaces what is known of the versions of actions/runner that hosts
 // have: when they get no jobs any more.
 func (m *Metrics) RunnersEnd(at map[string]time.Time) {
-	if m == nil {
-		return
-	}
 	m.runners.Reset()
 	for version, t := range at {
 		m.runners.WithLabelValues(version).Set(float64(t.Unix()))
@@ -167,16 +149,11 @@ func (m *Metrics) RunnersEnd(at map[string]time.Time) {
 
 // SetBudget says how many requests to GitHub a credential has left.
 func (m *Metrics) SetBudget(credential string, remaining int) {
-	if m != nil {
-		m.budgets.WithLabelValues(credential).Set(float64(remaining))
-	}
+	m.budgets.WithLabelValues(credential).Set(float64(remaining))
 }
 
 // SetFleetHeld tells whether an operator holds the whole fleet.
 func (m *Metrics) SetFleetHeld(held bool) {
-	if m == nil {
-		return
-	}
 	m.held.Set(0)
 	if held {
 		m.held.Set(1)
@@ -185,10 +162,8 @@ func (m *Metrics) SetFleetHeld(held bool) {
 
 // SetJobs says how many jobs of a job pool wait and how many turns are open.
 func (m *Metrics) SetJobs(pool string, waiting, turns int) {
-	if m != nil {
-		m.waiting.WithLabelValues(pool).Set(float64(waiting))
-		m.turns.WithLabelValues(pool).Set(float64(turns))
-	}
+	m.waiting.WithLabelValues(pool).Set(float64(waiting))
+	m.turns.WithLabelValues(pool).Set(float64(turns))
 }
 
 // results are the classes of error, by the word under which they are counted.

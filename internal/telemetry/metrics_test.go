@@ -124,20 +124,3 @@ func TestSweepAges(t *testing.T) {
 		}
 	})
 }
-
-func TestNoMetrics(t *testing.T) {
-	var m *telemetry.Metrics
-	m.Claimed(1)
-	m.Registered(1)
-	m.Released(1)
-	m.Swept("due", 1, nil)
-	m.Called("x", nil)
-	m.Requested("x", "OK", 1)
-	m.Delivered("x", "y")
-	m.SetHosts(map[telemetry.HostsOf]int{{}: 1})
-	w := httptest.NewRecorder()
-	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
-	if w.Code != 404 {
-		t.Errorf("got %d", w.Code)
-	}
-}

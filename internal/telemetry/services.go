@@ -26,9 +26,6 @@ var (
 
 // SetServices replaces the counts of runner services, all at once.
 func (m *Metrics) SetServices(counts map[string]ServiceCounts) {
-	if m == nil {
-		return
-	}
 	var values []prometheus.Metric
 	for name, c := range counts {
 		for desc, n := range map[*prometheus.Desc]*int{queuedDesc: c.Queued, desiredDesc: c.Desired, runningDesc: c.Running, onlineDesc: c.Online} {
