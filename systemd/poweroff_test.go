@@ -38,16 +38,16 @@ func TestPowerOffWhenIdle(t *testing.T) {
 		limit   string   // seconds
 		want    []string
 	}{
-		"no job":                    {agent: agentFailed, want: []string{"poweroff"}},
-		"systemd does not answer":   {agent: noSystemd, want: []string{"poweroff"}},
-		"after a job":               {agent: agentFailed, owner: me.Uid, ends: "3", want: []string{"slept 3", "poweroff"}},
-		"a script is a worker too":  {agent: agentFailed, owner: me.Uid, program: "/bin/sh /r/Runner.Worker x", ends: "3", want: []string{"slept 3", "poweroff"}},
-		"a job that does not end":   {agent: agentFailed, owner: me.Uid, limit: "0", want: []string{"poweroff"}},
-		"a worker of somebody else": {agent: agentFailed, owner: another, want: []string{"poweroff"}},
-		"a user that is gone":       {agent: agentFailed, user: "no-such-user", owner: another, ends: "3", want: []string{"slept 3", "poweroff"}},
-		"another program":           {agent: agentFailed, owner: me.Uid, program: "/r/Runner.Listener run", want: []string{"poweroff"}},
-		"the agent is back":         {agent: agentBack, want: nil},
-		"systemd refuses":           {agent: agentFailed, refuses: []string{"poweroff"}, want: []string{"poweroff", "poweroff --force"}},
+		"no job":                   {agent: agentFailed, want: []string{"poweroff"}},
+		"systemd does not answer":  {agent: noSystemd, want: []string{"poweroff"}},
+		"after a job":              {agent: agentFailed, owner: me.Uid, ends: "3", want: []string{"slept 3", "poweroff"}},
+		"a script is a worker too": {agent: agentFailed, owner: me.Uid, program: "/bin/sh /r/Runner.Worker x", ends: "3", want: []string{"slept 3", "poweroff"}},
+		"a job that does not end":  {agent: agentFailed, owner: me.Uid, limit: "0", want: []string{"poweroff"}},
+		"a worker of another user": {agent: agentFailed, owner: another, want: []string{"poweroff"}},
+		"a user that is gone":      {agent: agentFailed, user: "no-such-user", owner: another, ends: "3", want: []string{"slept 3", "poweroff"}},
+		"another program":          {agent: agentFailed, owner: me.Uid, program: "/r/Runner.Listener run", want: []string{"poweroff"}},
+		"the agent is back":        {agent: agentBack, want: nil},
+		"systemd refuses":          {agent: agentFailed, refuses: []string{"poweroff"}, want: []string{"poweroff", "poweroff --force"}},
 		"systemd refuses twice": {agent: agentFailed, refuses: []string{"poweroff", "poweroff --force"},
 			want: []string{"poweroff", "poweroff --force", "poweroff --force --force"}},
 	} {

@@ -129,7 +129,7 @@ func TestVerifyFinds(t *testing.T) {
 func TestWhatMatters(t *testing.T) {
 	for _, test := range []struct{ unit, setting, want, why string }{
 		{"agentd.service", "Service.Type", "notify", "its status line and its watchdog come by the same socket"},
-		{"agentd.service", "Service.Restart", "always", "agentd ends with 1 also when somebody killed it, and a host needs its agent"},
+		{"agentd.service", "Service.Restart", "always", "agentd ends with 1 also when it was killed, and a host needs its agent"},
 		{"agentd.service", "Service.RestartPreventExitStatus", "0 78", "0 is powered off, 78 a configuration that can never work"},
 		{"agentd.service", "Service.SuccessExitStatus", "1", "a stop would be a failure, and power off a host with a job on it"},
 		{"agentd.service", "Service.WatchdogSec", "90", "a hung agent is as bad as none"},
@@ -142,7 +142,7 @@ func TestWhatMatters(t *testing.T) {
 		{"agentd.service", "Service.ProtectProc", "default", "it finds the worker of a job in /proc"},
 		{"agentd.service", "Service.PrivateTmp", "", "the reset takes its directory in /tmp away"},
 		{"agentd.service", "Service.UMask", "0022", "the runner's user reads the hooks"},
-		{"agentd.service", "Unit.OnFailure", "remuda-power-off.service", "a host without an agent costs money for nobody"},
+		{"agentd.service", "Unit.OnFailure", "remuda-power-off.service", "a host without an agent costs money and does no work"},
 		{"agentd.service", "Unit.StartLimitBurst", "10", "without a limit a broken agent is restarted for ever"},
 		{"agentd.service", "Unit.StartLimitIntervalSec", "10min", "ten starts with growing delays take less"},
 		{"agentd.service", "Unit.Requires", "", "stopping the firewall would stop the agent; the listener checks for itself"},
@@ -234,7 +234,7 @@ func TestGuardMetadata(t *testing.T) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			if diff := cmp.Diff(test.want, read(t, filepath.Join(dir, "told"))); diff != "" {
-				t.Errorf("nft is told (-want +got):\n%s", diff)
+				t.Errorf("nft was given (-want +got):\n%s", diff)
 			}
 		})
 	}
