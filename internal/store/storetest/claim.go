@@ -16,29 +16,40 @@ var _ = add(group{name: "claim", concurrent: true, tests: []suiteTest{
 	{"an unknown host is lost", testClaimUnknown},
 }})
 
+// claimed takes a host, and holds what the store returns and has then against Record.Claimed.
+func (w world) claimed(t *testing.T, before lifecycle.Record, c lifecycle.Claim) lifecycle.Record {
+	t.Helper()
+	got, want := must(w.Store.ClaimInstance(t.Context(), c))(t), must(before.Claimed(c))(t)
+	want.Version = 2
+	equal(t, "what claim returns", want, got)
+	equal(t, "record", want, instances.stored(t, w, c.HostKey))
+	return got
+}
+
+func (w world) refused(t *testing.T, what string, c lifecycle.Claim, want error) {
+	t.Helper()
+	_, err := w.Store.ClaimInstance(t.Context(), c)
+	wantError(t, what, err, want)
+}
+
+// pooled are the keys of the idle hosts of a pool.
+func (w world) pooled(t *testing.T, pool, class string, usage lifecycle.UsageClass, trustKey string) []string {
+	t.Helper()
+	return listed(t, func(of lifecycle.PageOf) (recordPage, error) {
+		return w.Store.PooledInstances(t.Context(), pool, lifecycle.QueueName{ResourceClass: class, UsageClass: usage}, trustKey, of)
+	})
+}
+
 func testClaim(t *testing.T, w world) {
 	instances.put(t, w, pooledRecord("a"))
 	claim := claimOf("a")
 	claim.Labels = append(claim.Labels, "more")
-	got, err := w.Store.ClaimInstance(t.Context(), claim)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := pooledRecord("a").Claimed(claim)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want.Version = 2
-	equal(t, "what claim returns", want, got)
-
-	claim.Labels[0], claim.Registration.Secret = "scribbled", "scribbled"
-	got.Labels[1] = "scribbled"
-	want, _ = pooledRecord("a").Claimed(claimOf("a"))
-	want.Version, want.Labels = 2, []string{"fast", "more"}
-	equal(t, "record", want, instances.stored(t, w, "a"))
-
-	_, err = w.Store.ClaimInstance(t.Context(), claimOf("a"))
-	wantError(t, "second claim", err, lifecycle.ErrConflict)
+	got := w.claimed(t, pooledRecord("a"), claim)
+	stored := instances.stored(t, w, "a")
+	scribble(claim)
+	scribble(got)
+	equal(t, "record after both sides changed their own", stored, instances.stored(t, w, "a"))
+	w.refused(t, "second claim", claimOf("a"), lifecycle.ErrConflict)
 }
 
 // testClaimFresh: a host that no run has used is bound by the claim, found in the
@@ -48,44 +59,27 @@ func testClaimFresh(t *testing.T, w world) {
 	fresh.TrustKey, fresh.Uses, fresh.Repository = "", 0, ""
 	instances.put(t, w, fresh)
 	pooled := func(trustKey string) []string {
-		return listed(t, func(of lifecycle.PageOf) (recordPage, error) {
-			return w.Store.PooledInstances(t.Context(), "default", lifecycle.QueueName{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}, trustKey, of)
-		})
+		return w.pooled(t, "default", "large", lifecycle.UsageOnDemand, trustKey)
 	}
 	equal(t, "fresh hosts", []string{"a"}, pooled(""))
 	equal(t, "hosts of the repository", []string(nil), pooled(repository))
 
-	_, err := w.Store.ClaimInstance(t.Context(), claimOf("a"))
-	wantError(t, "the claim of a bound host", err, lifecycle.ErrConflict)
+	w.refused(t, "the claim of a bound host", claimOf("a"), lifecycle.ErrConflict)
 	claim := claimOf("a")
 	claim.TrustKey = ""
-	_, err = w.Store.ClaimInstance(t.Context(), claim)
-	wantError(t, "a claim that binds to nobody", err, lifecycle.ErrUnbound)
+	w.refused(t, "a claim that binds to no repository", claim, lifecycle.ErrUnbound)
 	equal(t, "record after both", fresh, instances.stored(t, w, "a"))
 
 	claim.BindTo = repository
-	got, err := w.Store.ClaimInstance(t.Context(), claim)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := fresh.Claimed(claim)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want.Version = 2
-	equal(t, "what claim returns", want, got)
-	equal(t, "record", want, instances.stored(t, w, "a"))
+	w.claimed(t, fresh, claim)
 	equal(t, "fresh hosts after the claim", []string(nil), pooled(""))
 
 	instances.put(t, w, pooledRecord("b"))
 	claim.HostKey = "b"
-	_, err = w.Store.ClaimInstance(t.Context(), claim)
-	wantError(t, "the claim of a fresh host on a bound one", err, lifecycle.ErrConflict)
+	w.refused(t, "the claim of a fresh host on a bound one", claim, lifecycle.ErrConflict)
 	bound := claimOf("b")
 	bound.BindTo = "acme/other"
-	if got, err = w.Store.ClaimInstance(t.Context(), bound); err != nil {
-		t.Fatal(err)
-	}
+	got := must(w.Store.ClaimInstance(t.Context(), bound))(t)
 	equal(t, "trust key of a bound host after a claim", repository, got.TrustKey)
 }
 
@@ -93,27 +87,16 @@ func testClaimFresh(t *testing.T, w world) {
 func testClaimForJob(t *testing.T, w world) {
 	claim := claimOf("a")
 	claim.RunID, claim.JobsOf, claim.GitHubRunnerID = "job:9007199254740993", "acme", 1<<53+1
-	left := pooledRecord("b")
-	left.JobsOf, left.GitHubRunnerID = "acme", 7
+	used := pooledRecord("b")
+	used.JobsOf, used.GitHubRunnerID = "acme", 7
 	for _, test := range []struct {
 		record lifecycle.Record
 		claim  lifecycle.Claim
-	}{{pooledRecord("a"), claim}, {left, claimOf("b")}} {
+	}{{pooledRecord("a"), claim}, {used, claimOf("b")}} {
 		instances.put(t, w, test.record)
-		got, err := w.Store.ClaimInstance(t.Context(), test.claim)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := test.record.Claimed(test.claim)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want.Version = 2
-		equal(t, "what claim returns", want, got)
-		equal(t, "record", want, instances.stored(t, w, test.record.HostKey))
-		if want.JobsOf != test.claim.JobsOf || want.GitHubRunnerID != test.claim.GitHubRunnerID {
-			t.Errorf("the words say JobsOf %q and runner %d, the claim %q and %d",
-				want.JobsOf, want.GitHubRunnerID, test.claim.JobsOf, test.claim.GitHubRunnerID)
+		if got := w.claimed(t, test.record, test.claim); got.JobsOf != test.claim.JobsOf || got.GitHubRunnerID != test.claim.GitHubRunnerID {
+			t.Errorf("the record says JobsOf %q and runner %d, the claim %q and %d",
+				got.JobsOf, got.GitHubRunnerID, test.claim.JobsOf, test.claim.GitHubRunnerID)
 		}
 	}
 }
@@ -155,8 +138,7 @@ func testClaimCondition(t *testing.T, w world) {
 				test.claim(&claim)
 			}
 			instances.put(t, w, r)
-			_, err := w.Store.ClaimInstance(t.Context(), claim)
-			wantError(t, "claim", err, lifecycle.ErrConflict)
+			w.refused(t, "claim", claim, lifecycle.ErrConflict)
 			equal(t, "record", r, instances.stored(t, w, test.name))
 		})
 	}
@@ -185,8 +167,7 @@ func testClaimEdges(t *testing.T, w world) {
 }
 
 func testClaimUnknown(t *testing.T, w world) {
-	_, err := w.Store.ClaimInstance(t.Context(), claimOf("nobody"))
-	wantError(t, "claim", err, lifecycle.ErrConflict)
-	_, err = w.Store.Instance(t.Context(), "nobody")
+	w.refused(t, "claim", claimOf("nobody"), lifecycle.ErrConflict)
+	_, err := w.Store.Instance(t.Context(), "nobody")
 	wantError(t, "read after the claim", err, lifecycle.ErrNotFound)
 }

@@ -41,10 +41,7 @@ func testEventRoundTrip(t *testing.T, w world) {
 	w.addEvents(t, want[:2]...)
 	w.addEvents(t)
 	w.addEvents(t, want[2])
-	page, err := w.Store.EventsSince(t.Context(), lifecycle.PageOf{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(w.Store.EventsSince(t.Context(), lifecycle.PageOf{}))(t)
 	var ids []string
 	for i, e := range page.Items {
 		isUTC(t, "at", e.At)
@@ -60,20 +57,10 @@ func testEventRoundTrip(t *testing.T, w world) {
 func testLastEvent(t *testing.T, w world) {
 	since := func() (string, []string) {
 		t.Helper()
-		last, err := w.Store.LastEvent(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		last := must(w.Store.LastEvent(t.Context()))(t)
 		w.addEvents(t, fullEvent("after"))
-		page, err := w.Store.EventsSince(t.Context(), lifecycle.PageOf{After: last})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var reasons []string
-		for _, e := range page.Items {
-			reasons = append(reasons, e.Reason)
-		}
-		return last, reasons
+		page := must(w.Store.EventsSince(t.Context(), lifecycle.PageOf{After: last}))(t)
+		return last, reasons(page.Items)
 	}
 	none, got := since()
 	equal(t, "events after none", []string{"after"}, got)
@@ -137,20 +124,14 @@ func testLongHistoryOfInstance(t *testing.T, w world) {
 
 func (w world) historyOf(t *testing.T, instanceID string, since time.Time, limit int) lifecycle.HostHistory {
 	t.Helper()
-	got, err := w.Store.EventsOfInstance(t.Context(), instanceID, since, limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(w.Store.EventsOfInstance(t.Context(), instanceID, since, limit))(t)
 	return got
 }
 
 func testEventsResume(t *testing.T, w world) {
 	since := func(token string, limit int) ([]string, string) {
 		t.Helper()
-		page, err := w.Store.EventsSince(t.Context(), lifecycle.PageOf{After: token, Limit: limit})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must(w.Store.EventsSince(t.Context(), lifecycle.PageOf{After: token, Limit: limit}))(t)
 		if page.Next == "" {
 			t.Fatal("no token to go on from")
 		}
@@ -196,10 +177,7 @@ func testEventsConcurrent(t *testing.T, w world) {
 	seen := map[string]bool{}
 	last, of := "", lifecycle.PageOf{Limit: 7}
 	for done := false; ; {
-		page, err := w.Store.EventsSince(t.Context(), of)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must(w.Store.EventsSince(t.Context(), of))(t)
 		for _, e := range page.Items {
 			if e.ID <= last || seen[e.Reason] {
 				t.Fatalf("event %s (%s) came after %s", e.ID, e.Reason, last)

@@ -58,17 +58,11 @@ func testExpiredWhole(t *testing.T, w world) {
 func testHistoryKept(t *testing.T, w world) {
 	since := func(of lifecycle.PageOf) []string {
 		t.Helper()
-		page, err := w.Store.EventsSince(t.Context(), of)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must(w.Store.EventsSince(t.Context(), of))(t)
 		return reasons(page.Items)
 	}
 	w.addEvents(t, fullEvent("old"))
-	page, err := w.Store.EventsSince(t.Context(), lifecycle.PageOf{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(w.Store.EventsSince(t.Context(), lifecycle.PageOf{}))(t)
 	w.churn(t, 24*time.Hour-time.Nanosecond)
 	equal(t, "after just under 24 h", []string{"old"}, since(lifecycle.PageOf{}))
 

@@ -46,9 +46,7 @@ func testByRun(t *testing.T, w world) {
 	equal(t, "run 1 after c was released", []string{"a", "e"}, listed(t, ofRun("1")))
 	claim := claimOf("c")
 	claim.RunID = "1"
-	if _, err := w.Store.ClaimInstance(t.Context(), claim); err != nil {
-		t.Fatal(err)
-	}
+	must(w.Store.ClaimInstance(t.Context(), claim))(t)
 	equal(t, "run 1 after c was claimed for it", []string{"a", "c", "e"}, listed(t, ofRun("1")))
 }
 
@@ -72,29 +70,21 @@ func testByPool(t *testing.T, w world) {
 	add("stranger", 0, func(r *lifecycle.Record) { r.TrustKey = "acme/other" })
 	add("releasing", 0, func(r *lifecycle.Record) { r.PooledAt = time.Time{} })
 
-	pooledIn := func(pool, class string, usage lifecycle.UsageClass, trustKey string) []string {
-		t.Helper()
-		return listed(t, func(of lifecycle.PageOf) (recordPage, error) {
-			return w.Store.PooledInstances(t.Context(), pool, lifecycle.QueueName{ResourceClass: class, UsageClass: usage}, trustKey, of)
-		})
-	}
 	pooled := func(class string, usage lifecycle.UsageClass, trustKey string) []string {
 		t.Helper()
-		return pooledIn("default", class, usage, trustKey)
+		return w.pooled(t, "default", class, usage, trustKey)
 	}
 	equal(t, "the longest pooled first", []string{"d", "b", "c", "a"}, pooled("large", lifecycle.UsageOnDemand, repository))
 	equal(t, "spot", []string{"spot"}, pooled("large", lifecycle.UsageSpot, repository))
 	equal(t, "small", []string{"small"}, pooled("small", lifecycle.UsageOnDemand, repository))
 	equal(t, "another trust key", []string{"stranger"}, pooled("large", lifecycle.UsageOnDemand, "acme/other"))
 	equal(t, "fresh", []string{"fresh"}, pooled("large", lifecycle.UsageOnDemand, ""))
-	equal(t, "another pool", []string{"build"}, pooledIn("build", "large", lifecycle.UsageOnDemand, repository))
-	equal(t, "fresh, of another pool", []string{"fresh build"}, pooledIn("build", "large", lifecycle.UsageOnDemand, ""))
-	equal(t, "a pool unheard of", []string(nil), pooledIn("site", "large", lifecycle.UsageOnDemand, repository))
+	equal(t, "another pool", []string{"build"}, w.pooled(t, "build", "large", lifecycle.UsageOnDemand, repository))
+	equal(t, "fresh, of another pool", []string{"fresh build"}, w.pooled(t, "build", "large", lifecycle.UsageOnDemand, ""))
+	equal(t, "a pool unheard of", []string(nil), w.pooled(t, "site", "large", lifecycle.UsageOnDemand, repository))
 	equal(t, "a trust key unheard of", []string(nil), pooled("large", lifecycle.UsageOnDemand, "acme"))
 
-	if _, err := w.Store.ClaimInstance(t.Context(), claimOf("b")); err != nil {
-		t.Fatal(err)
-	}
+	must(w.Store.ClaimInstance(t.Context(), claimOf("b")))(t)
 	instances.change(t, w, func(r *lifecycle.Record) { r.PooledAt = start.Add(time.Minute) }, "d")
 	equal(t, "after b was claimed and d pooled again", []string{"c", "a", "d"}, pooled("large", lifecycle.UsageOnDemand, repository))
 }

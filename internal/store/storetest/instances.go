@@ -87,10 +87,7 @@ func testInstanceBatch(t *testing.T, w world) {
 		instances.put(t, w, pooledRecord(key))
 	}
 	asked := slices.Concat([]string{"missing-1", "missing-1"}, present, []string{"missing-2"})
-	got, err := w.Store.Instances(t.Context(), asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(w.Store.Instances(t.Context(), asked))(t)
 	keys := keysOf(got)
 	slices.Sort(keys)
 	equal(t, "host keys", present, keys)

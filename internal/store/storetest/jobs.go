@@ -91,10 +91,7 @@ func (w world) waiting(t *testing.T, pool string, limit int) []int64 {
 // openOf are the ids of a run's open jobs, which come in any order, sorted.
 func (w world) openOf(t *testing.T, repository, runID string) []int64 {
 	t.Helper()
-	open, err := w.Store.OpenJobsOfRun(t.Context(), repository, runID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	open := must(w.Store.OpenJobsOfRun(t.Context(), repository, runID))(t)
 	return slices.Sorted(slices.Values(idsOf(open)))
 }
 

@@ -3,7 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,8 +32,9 @@ func names[T any](page lifecycle.Page[T], err error, name func(T) string) ([]str
 	return found, page.Next, err
 }
 
-func recordNames(page recordPage, err error) ([]string, string, error) {
-	return names(page, err, func(r lifecycle.Record) string { return r.HostKey })
+// pageKeys are the keys of a page's rows.
+func (k kind[T]) pageKeys(page lifecycle.Page[T], err error) ([]string, string, error) {
+	return names(page, err, func(row T) string { return k.String(k.Key(&row)) })
 }
 
 // addRecord makes a record that is in every index.
@@ -70,41 +71,29 @@ func addJob(t *testing.T, w world, n int) string {
 	j.QueuedAt = start.Add(time.Duration(n/8) * time.Second)
 	j.DueAt = j.QueuedAt
 	jobs.put(t, w, j)
-	return fmt.Sprint(j.ID)
+	return jobKey(j.ID)[0]
 }
 
 // dropJob takes a job out of every index.
 func dropJob(t *testing.T, w world, name string) {
-	id, err := strconv.ParseInt(name, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	jobs.change(t, w, func(j *lifecycle.Job) { j.State, j.DueAt = lifecycle.JobDone, time.Time{} }, jobKey(id)[0])
-}
-
-func jobNames(page jobPage, err error) ([]string, string, error) {
-	return names(page, err, func(j lifecycle.Job) string { return fmt.Sprint(j.ID) })
+	jobs.change(t, w, func(j *lifecycle.Job) { j.State, j.DueAt = lifecycle.JobDone, time.Time{} }, name)
 }
 
 // dueListing is the listing of the rows of a kind that are due, by the texts of their keys.
 func dueListing[T any](name string, k kind[T], key func(n int) store.Key) listing {
-	drops := map[string]store.Key{}
 	return listing{
 		name: name,
 		add: func(t *testing.T, w world, n int) string {
 			row := k.full(key(n))
 			*timeIn(&row, "DueAt") = start.Add(time.Duration(n) * time.Second)
 			k.put(t, w, row)
-			drops[k.String(key(n))] = key(n)
 			return k.String(key(n))
 		},
 		drop: func(t *testing.T, w world, name string) {
-			key := drops[name]
-			k.change(t, w, func(row *T) { *timeIn(row, "DueAt") = time.Time{} }, key[:]...)
+			k.change(t, w, func(row *T) { *timeIn(row, "DueAt") = time.Time{} }, strings.Fields(name)...)
 		},
 		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
-			page, err := k.due(s, ctx, start.Add(24*time.Hour), of)
-			return names(page, err, func(row T) string { return k.String(k.Key(&row)) })
+			return k.pageKeys(k.due(s, ctx, start.Add(24*time.Hour), of))
 		},
 	}
 }
@@ -112,24 +101,24 @@ func dueListing[T any](name string, k kind[T], key func(n int) store.Key) listin
 var listings = []listing{
 	{name: "instances of a run", add: addRecord, drop: dropRecord,
 		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
-			return recordNames(s.InstancesOfRun(ctx, runID, of))
+			return instances.pageKeys(s.InstancesOfRun(ctx, runID, of))
 		}},
 	{name: "pooled instances", add: addRecord, drop: dropRecord,
 		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
 			q := lifecycle.QueueName{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}
-			return recordNames(s.PooledInstances(ctx, "default", q, repository, of))
+			return instances.pageKeys(s.PooledInstances(ctx, "default", q, repository, of))
 		}},
 	{name: "due instances", add: addRecord, drop: dropRecord,
 		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
-			return recordNames(s.DueInstances(ctx, start.Add(24*time.Hour), of))
+			return instances.pageKeys(s.DueInstances(ctx, start.Add(24*time.Hour), of))
 		}},
 	{name: "all instances", add: addRecord,
 		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
-			return recordNames(s.ListInstances(ctx, lifecycle.Filter{}, of))
+			return instances.pageKeys(s.ListInstances(ctx, lifecycle.Filter{}, of))
 		}},
 	{name: "filtered instances", add: addRecord, drop: dropRecord,
 		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
-			return recordNames(s.ListInstances(ctx, lifecycle.Filter{RunID: runID}, of))
+			return instances.pageKeys(s.ListInstances(ctx, lifecycle.Filter{RunID: runID}, of))
 		}},
 	{name: "reports", add: addReport, unordered: true,
 		drop: func(t *testing.T, w world, hostKey string) {
@@ -145,11 +134,11 @@ var listings = []listing{
 	dueListing("due webhooks", webhooks, func(n int) store.Key { return store.Key{fmt.Sprintf("delivery-%04d", n)} }),
 	{name: "waiting jobs", add: addJob, drop: dropJob,
 		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
-			return jobNames(s.WaitingJobs(ctx, jobPool, of))
+			return jobs.pageKeys(s.WaitingJobs(ctx, jobPool, of))
 		}},
 	{name: "due jobs", add: addJob, drop: dropJob,
 		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
-			return jobNames(s.DueJobs(ctx, start.Add(24*time.Hour), of))
+			return jobs.pageKeys(s.DueJobs(ctx, start.Add(24*time.Hour), of))
 		}},
 	{name: "events of a run", add: addEvent,
 		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {

@@ -34,10 +34,7 @@ func testReportRoundTrip(t *testing.T, w world) {
 	for _, p := range want {
 		w.report(t, p)
 	}
-	got, err := w.Store.Reports(t.Context(), []string{"a", "b"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(w.Store.Reports(t.Context(), []string{"a", "b"}))(t)
 	equal(t, "reports", want, got)
 	isCanonical(t, got["a"])
 }
@@ -46,10 +43,7 @@ func testReportReplace(t *testing.T, w world) {
 	w.report(t, fullReport("a"))
 	want := lifecycle.Report{HostKey: "a", HeartbeatAt: start.Add(time.Minute), Assignment: 4}
 	w.report(t, want)
-	got, err := w.Store.Reports(t.Context(), []string{"a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(w.Store.Reports(t.Context(), []string{"a"}))(t)
 	equal(t, "reports", map[string]lifecycle.Report{"a": want}, got)
 }
 
@@ -60,12 +54,9 @@ func testReportBatch(t *testing.T, w world) {
 		want[key] = fullReport(key)
 		w.report(t, want[key])
 	}
-	got, err := w.Store.Reports(t.Context(), slices.Concat([]string{"missing"}, hostKeys(150), []string{"host-0000"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(w.Store.Reports(t.Context(), slices.Concat([]string{"missing"}, hostKeys(150), []string{"host-0000"})))(t)
 	equal(t, "reports", want, got)
-	got, err = w.Store.Reports(t.Context(), nil)
+	got, err := w.Store.Reports(t.Context(), nil)
 	if err != nil || len(got) != 0 {
 		t.Errorf("reports of nobody: got %d and error %v, want none of either", len(got), err)
 	}

@@ -63,12 +63,9 @@ func testRequestsOfRun(t *testing.T, w world) {
 	other := fullRequest("d")
 	other.Repository = "acme/other"
 	requests.put(t, w, fullRequest("c"), fullRequest("a"), fullRequest("b"), other)
-	got, err := w.Store.RequestsOfRun(t.Context(), repository, runID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(w.Store.RequestsOfRun(t.Context(), repository, runID))(t)
 	equal(t, "requests", []lifecycle.Request{fullRequest("a"), fullRequest("b"), fullRequest("c")}, got)
-	got, err = w.Store.RequestsOfRun(t.Context(), repository, "another")
+	got, err := w.Store.RequestsOfRun(t.Context(), repository, "another")
 	if err != nil || len(got) != 0 {
 		t.Errorf("requests of an unknown run: got %d and error %v, want none of either", len(got), err)
 	}

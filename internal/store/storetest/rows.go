@@ -47,6 +47,17 @@ func equal(t *testing.T, what string, want, got any) {
 	}
 }
 
+// must is a value that comes without an error, or the end of the test: must(f())(t).
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
 func wantError(t *testing.T, what string, got, want error) {
 	t.Helper()
 	if !errors.Is(got, want) {

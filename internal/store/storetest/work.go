@@ -64,19 +64,13 @@ func fullWork(id string) model.Job {
 
 func (w world) waitingWork(t *testing.T, service string, limit int) []string {
 	t.Helper()
-	ids, err := w.Store.WaitingWork(t.Context(), service, limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := must(w.Store.WaitingWork(t.Context(), service, limit))(t)
 	return ids
 }
 
 func (w world) countWork(t *testing.T, service string) model.JobCount {
 	t.Helper()
-	n, err := w.Store.CountWork(t.Context(), service, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must(w.Store.CountWork(t.Context(), service, 1000))(t)
 	return n
 }
 
@@ -166,10 +160,7 @@ func testCountWorkAtMost(t *testing.T, w world) {
 		work.put(t, w, j)
 	}
 	for _, atMost := range []int{0, 1, 29, 30, 31, math.MaxInt} {
-		n, err := w.Store.CountWork(t.Context(), service, atMost)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must(w.Store.CountWork(t.Context(), service, atMost))(t)
 		want := min(atMost, 30)
 		equal(t, fmt.Sprintf("at most %d", atMost), model.JobCount{Waiting: want, Running: want}, n)
 	}
@@ -218,10 +209,7 @@ func testListWork(t *testing.T, w world) {
 	}
 	equal(t, "of no state", []string(nil), w.listWork(t, service, 5))
 	equal(t, "of another service", []string{"job-99"}, w.listWork(t, "render-2", 5, model.JobStates...))
-	page, err := w.Store.ListWork(t.Context(), service, model.JobStates[:1], lifecycle.PageOf{Limit: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(w.Store.ListWork(t.Context(), service, model.JobStates[:1], lifecycle.PageOf{Limit: 1}))(t)
 	want := fullWork(byState[model.JobWaiting][0])
 	equal(t, "a job of the list", want, page.Items[0])
 
@@ -230,7 +218,7 @@ func testListWork(t *testing.T, w world) {
 	if got := w.listWork(t, service, 5, model.JobFailed); !slices.Contains(got, ids[0]) {
 		t.Errorf("%s failed and is not among %v", ids[0], got)
 	}
-	_, err = w.Store.ListWork(t.Context(), service, model.JobStates, lifecycle.PageOf{After: "nonsense"})
+	_, err := w.Store.ListWork(t.Context(), service, model.JobStates, lifecycle.PageOf{After: "nonsense"})
 	wantError(t, "a token of nobody's", err, lifecycle.ErrPageToken)
 }
 
