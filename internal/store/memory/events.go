@@ -20,17 +20,14 @@ const (
 
 // AddEvents appends to the history and gives the events their ids.
 func (s *Store) AddEvents(ctx context.Context, events []lifecycle.Event) error {
-	end, err := s.beginWrite(ctx, "add events")
-	if err != nil {
-		return err
-	}
-	defer end()
-	for _, e := range events {
-		s.lastEvent++
-		e.ID = fmt.Sprintf("%016x", s.lastEvent)
-		s.events = append(s.events, store.NormalizeEvent(e))
-	}
-	return nil
+	return s.write(ctx, "add events", func() error {
+		for _, e := range events {
+			s.lastEvent++
+			e.ID = fmt.Sprintf("%016x", s.lastEvent)
+			s.events = append(s.events, store.NormalizeEvent(e))
+		}
+		return nil
+	})
 }
 
 // EventsOfRun lists the history of a run, oldest first.
@@ -42,18 +39,15 @@ func (s *Store) EventsOfRun(ctx context.Context, repository, runID string, of li
 
 // EventsOfInstance lists the newest events of a host, at most so many and none from before since.
 func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
-	end, err := s.begin(ctx, "list events of instance")
-	if err != nil {
-		return lifecycle.HostHistory{}, err
-	}
-	defer end()
-	var newest []lifecycle.Event
-	for _, e := range slices.Backward(s.events) {
-		if e.InstanceID == instanceID && len(newest) <= limit {
-			newest = append(newest, e)
+	return read(ctx, s, "list events of instance", func() (lifecycle.HostHistory, error) {
+		var newest []lifecycle.Event
+		for _, e := range slices.Backward(s.events) {
+			if e.InstanceID == instanceID && len(newest) <= limit {
+				newest = append(newest, e)
+			}
 		}
-	}
-	return store.NewestOf(newest, since, limit), nil
+		return store.NewestOf(newest, since, limit), nil
+	})
 }
 
 // EventsSince lists the whole history after a token, oldest first. Next is
@@ -68,47 +62,44 @@ func (s *Store) EventsSince(ctx context.Context, of lifecycle.PageOf) (lifecycle
 
 // LastEvent is the page token of the newest event.
 func (s *Store) LastEvent(ctx context.Context) (string, error) {
-	end, err := s.begin(ctx, "find the last event")
-	if err != nil {
-		return "", err
-	}
-	defer end()
-	last := beforeAllEvents
-	if n := len(s.events); n > 0 {
-		last = s.events[n-1].ID
-	}
-	return token.New(eventsIndex, last), nil
+	return read(ctx, s, "find the last event", func() (string, error) {
+		last := beforeAllEvents
+		if n := len(s.events); n > 0 {
+			last = s.events[n-1].ID
+		}
+		return token.New(eventsIndex, last), nil
+	})
 }
 
 // listEvents also returns the id after which the listing goes on.
-func (s *Store) listEvents(ctx context.Context, index string, of lifecycle.PageOf, in func(lifecycle.Event) bool) (page lifecycle.Page[lifecycle.Event], last string, err error) {
+func (s *Store) listEvents(
+	ctx context.Context, index string, of lifecycle.PageOf, in func(lifecycle.Event) bool,
+) (page lifecycle.Page[lifecycle.Event], last string, err error) {
 	after, err := token.Parse(index, of.After, 1)
 	if err != nil {
 		return page, "", err
 	}
-	end, err := s.begin(ctx, "list "+index)
-	if err != nil {
-		return page, "", err
-	}
-	defer end()
 	last = beforeAllEvents
 	if after != nil {
 		last = after[0]
 	}
-	start, found := slices.BinarySearchFunc(s.events, last, func(e lifecycle.Event, id string) int { return cmp.Compare(e.ID, id) })
-	if found {
-		start++
-	}
-	for _, e := range s.events[start:] {
-		if !in(e) {
-			continue
+	page, err = read(ctx, s, "list "+index, func() (page lifecycle.Page[lifecycle.Event], _ error) {
+		start, found := slices.BinarySearchFunc(s.events, last, func(e lifecycle.Event, id string) int { return cmp.Compare(e.ID, id) })
+		if found {
+			start++
 		}
-		if len(page.Items) == of.Size() {
-			page.Next = token.New(index, last)
-			break
+		for _, e := range s.events[start:] {
+			if !in(e) {
+				continue
+			}
+			if len(page.Items) == of.Size() {
+				page.Next = token.New(index, last)
+				break
+			}
+			page.Items = append(page.Items, e)
+			last = e.ID
 		}
-		page.Items = append(page.Items, e)
-		last = e.ID
-	}
-	return page, last, nil
+		return page, nil
+	})
+	return page, last, err
 }

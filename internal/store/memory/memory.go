@@ -92,23 +92,28 @@ func (s *Store) put(k *store.Kind, key store.Key, row store.Row) {
 	s.changes++
 }
 
-// begin starts an operation: it refuses one whose caller has gone and takes
-// the lock, which the returned function gives back.
-func (s *Store) begin(ctx context.Context, what string) (end func(), err error) {
+// read makes an operation under the lock, and refuses one whose caller has gone. Its errors name the operation.
+func read[T any](ctx context.Context, s *Store, what string, do func() (T, error)) (T, error) {
+	var none T
 	if err := ctx.Err(); err != nil {
-		return nil, &lifecycle.UnavailableError{What: what, Err: err}
+		return none, &lifecycle.UnavailableError{What: what, Err: err}
 	}
 	s.mu.Lock()
-	return s.mu.Unlock, nil
+	defer s.mu.Unlock()
+	got, err := do()
+	if err != nil {
+		return none, fmt.Errorf("%s: %w", what, err)
+	}
+	return got, nil
 }
 
-// beginWrite is begin for a write, which also removes what has expired.
-func (s *Store) beginWrite(ctx context.Context, what string) (end func(), err error) {
-	end, err = s.begin(ctx, what)
-	if err == nil {
+// write is read for a write, which also removes what has expired.
+func (s *Store) write(ctx context.Context, what string, do func() error) error {
+	_, err := read(ctx, s, what, func() (struct{}, error) {
 		s.purge(s.Now())
-	}
-	return end, err
+		return struct{}{}, do()
+	})
+	return err
 }
 
 func (s *Store) purge(now time.Time) {
@@ -131,5 +136,3 @@ func (s *Store) purge(now time.Time) {
 }
 
 func expired(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
-
-func lost(what string) error { return fmt.Errorf("%s: %w", what, lifecycle.ErrConflict) }

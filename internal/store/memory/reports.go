@@ -16,54 +16,44 @@ const reportsIndex = "reports"
 
 // Reports reads the reports of the hosts that have one, by host key.
 func (s *Store) Reports(ctx context.Context, hostKeys []string) (map[string]lifecycle.Report, error) {
-	end, err := s.begin(ctx, "read reports")
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	found := make(map[string]lifecycle.Report, len(hostKeys))
-	for _, key := range hostKeys {
-		if p, ok := s.reports[key]; ok {
-			found[key] = p
+	return read(ctx, s, "read reports", func() (map[string]lifecycle.Report, error) {
+		found := make(map[string]lifecycle.Report, len(hostKeys))
+		for _, key := range hostKeys {
+			if p, ok := s.reports[key]; ok {
+				found[key] = p
+			}
 		}
-	}
-	return found, nil
+		return found, nil
+	})
 }
 
 // AllReports lists every report, in order of host key.
 func (s *Store) AllReports(ctx context.Context, of lifecycle.PageOf) (lifecycle.Page[lifecycle.Report], error) {
-	end, err := s.begin(ctx, "list reports")
-	if err != nil {
-		return lifecycle.Page[lifecycle.Report]{}, err
-	}
-	defer end()
 	after, err := token.Parse(reportsIndex, of.After, 1)
 	if err != nil {
 		return lifecycle.Page[lifecycle.Report]{}, err
 	}
-	var page lifecycle.Page[lifecycle.Report]
-	for _, key := range slices.Sorted(maps.Keys(s.reports)) {
-		if after != nil && key <= after[0] {
-			continue
+	return read(ctx, s, "list reports", func() (page lifecycle.Page[lifecycle.Report], _ error) {
+		for _, key := range slices.Sorted(maps.Keys(s.reports)) {
+			if after != nil && key <= after[0] {
+				continue
+			}
+			if len(page.Items) == of.Size() {
+				page.Next = token.New(reportsIndex, page.Items[len(page.Items)-1].HostKey)
+				break
+			}
+			page.Items = append(page.Items, s.reports[key])
 		}
-		if len(page.Items) == of.Size() {
-			page.Next = token.New(reportsIndex, page.Items[len(page.Items)-1].HostKey)
-			break
-		}
-		page.Items = append(page.Items, s.reports[key])
-	}
-	return page, nil
+		return page, nil
+	})
 }
 
 // DeleteReport removes a report; none is no error.
 func (s *Store) DeleteReport(ctx context.Context, hostKey string) error {
-	end, err := s.beginWrite(ctx, "delete report of "+hostKey)
-	if err != nil {
-		return err
-	}
-	defer end()
-	delete(s.reports, hostKey)
-	return nil
+	return s.write(ctx, "delete report of "+hostKey, func() error {
+		delete(s.reports, hostKey)
+		return nil
+	})
 }
 
 // HostView is the store as one host's agent may see it: its own two rows.
@@ -87,12 +77,9 @@ func (v *HostView) PutReport(ctx context.Context, p lifecycle.Report) error {
 	if p.HostKey != "" && p.HostKey != v.hostKey {
 		return fmt.Errorf("%s: it names host %s", what, p.HostKey)
 	}
-	end, err := v.store.beginWrite(ctx, what)
-	if err != nil {
-		return err
-	}
-	defer end()
-	p.HostKey = v.hostKey
-	v.store.reports[v.hostKey] = store.NormalizeReport(p)
-	return nil
+	return v.store.write(ctx, what, func() error {
+		p.HostKey = v.hostKey
+		v.store.reports[v.hostKey] = store.NormalizeReport(p)
+		return nil
+	})
 }

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -14,125 +13,105 @@ import (
 // Create writes a row: ErrExists if its key is taken.
 func (s *Store) Create(ctx context.Context, k *store.Kind, row store.Row) error {
 	key := k.Key(row)
-	what := "create " + k.Label(key)
-	end, err := s.beginWrite(ctx, what)
-	if err != nil {
-		return err
-	}
-	defer end()
-	if _, ok := s.tables[k.ID][key]; ok {
-		return fmt.Errorf("%s: %w", what, lifecycle.ErrExists)
-	}
-	s.put(k, key, k.Copy(row))
-	return nil
+	return s.write(ctx, "create "+k.Label(key), func() error {
+		if _, ok := s.tables[k.ID][key]; ok {
+			return lifecycle.ErrExists
+		}
+		s.put(k, key, k.Copy(row))
+		return nil
+	})
 }
 
 // Update replaces the row whose stored version is one less than the row's: else ErrConflict.
 func (s *Store) Update(ctx context.Context, k *store.Kind, row store.Row) error {
 	key := k.Key(row)
-	what := "update " + k.Label(key)
-	end, err := s.beginWrite(ctx, what)
-	if err != nil {
-		return err
-	}
-	defer end()
-	var version int64 // 0 where there is no row
-	old, ok := s.tables[k.ID][key]
-	if ok {
-		version = *k.Version(old)
-	}
-	if !ok && !k.Upsert || version != *k.Version(row)-1 {
-		return lost(what)
-	}
-	s.put(k, key, k.Copy(row))
-	return nil
+	return s.write(ctx, "update "+k.Label(key), func() error {
+		var version int64 // 0 where there is no row
+		old, ok := s.tables[k.ID][key]
+		if ok {
+			version = *k.Version(old)
+		}
+		if !ok && !k.Upsert || version != *k.Version(row)-1 {
+			return lifecycle.ErrConflict
+		}
+		s.put(k, key, k.Copy(row))
+		return nil
+	})
 }
 
 // Get reads one row: ErrNotFound.
 func (s *Store) Get(ctx context.Context, k *store.Kind, key store.Key) (store.Row, error) {
-	what := "read " + k.Label(key)
-	end, err := s.begin(ctx, what)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	row, ok := s.tables[k.ID][key]
-	if !ok {
-		return nil, fmt.Errorf("%s: %w", what, lifecycle.ErrNotFound)
-	}
-	return k.Copy(row), nil
+	return read(ctx, s, "read "+k.Label(key), func() (store.Row, error) {
+		row, ok := s.tables[k.ID][key]
+		if !ok {
+			return nil, lifecycle.ErrNotFound
+		}
+		return k.Copy(row), nil
+	})
 }
 
 // GetMany reads many rows, in order of their keys; missing ones are left out.
 func (s *Store) GetMany(ctx context.Context, k *store.Kind, keys []store.Key) ([]store.Row, error) {
-	end, err := s.begin(ctx, "read many of "+k.Name)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	var rows []store.Row
-	for _, key := range slices.Compact(slices.SortedFunc(slices.Values(keys), compareKeys)) {
-		if row, ok := s.tables[k.ID][key]; ok {
-			rows = append(rows, k.Copy(row))
+	return read(ctx, s, "read many of "+k.Name, func() (rows []store.Row, _ error) {
+		for _, key := range slices.Compact(slices.SortedFunc(slices.Values(keys), compareKeys)) {
+			if row, ok := s.tables[k.ID][key]; ok {
+				rows = append(rows, k.Copy(row))
+			}
 		}
-	}
-	return rows, nil
+		return rows, nil
+	})
 }
 
 func compareKeys(a, b store.Key) int { return slices.Compare(a[:], b[:]) }
 
 // List returns a page of the rows that the query asks for.
-func (s *Store) List(ctx context.Context, q store.Query) ([]store.Row, string, error) {
-	end, err := s.begin(ctx, "list "+q.Index.Name)
+func (s *Store) List(ctx context.Context, q store.Query) (rows []store.Row, next string, err error) {
+	after, err := placeAfter(q)
 	if err != nil {
 		return nil, "", err
 	}
-	defer end()
-	found, next, err := s.find(q)
-	if err != nil {
-		return nil, "", err
-	}
-	rows := make([]store.Row, len(found))
-	for i, e := range found {
-		rows[i] = q.Index.Kind().Copy(e.row)
-	}
-	return rows, next, nil
+	rows, err = read(ctx, s, "list "+q.Index.Name, func() (rows []store.Row, _ error) {
+		var found []entry
+		found, next = s.find(q, after)
+		for _, e := range found {
+			rows = append(rows, q.Index.Kind().Copy(e.row))
+		}
+		return rows, nil
+	})
+	return rows, next, err
 }
 
 // Keys is List for the keys alone.
 func (s *Store) Keys(ctx context.Context, q store.Query) ([]store.Key, error) {
-	end, err := s.begin(ctx, "list "+q.Index.Name)
+	after, err := placeAfter(q)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
-	found, _, err := s.find(q)
-	var keys []store.Key
-	for _, e := range found {
-		keys = append(keys, q.Index.Kind().Key(e.row))
-	}
-	return keys, err
+	return read(ctx, s, "list "+q.Index.Name, func() (keys []store.Key, _ error) {
+		found, _ := s.find(q, after)
+		for _, e := range found {
+			keys = append(keys, q.Index.Kind().Key(e.row))
+		}
+		return keys, nil
+	})
 }
 
 // Count counts the rows of each partition, up to atMost.
 func (s *Store) Count(ctx context.Context, q store.Query, atMost int) ([]int, error) {
-	end, err := s.begin(ctx, "count "+q.Index.Name)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	counts := make([]int, len(q.Partitions))
-	for i, partition := range q.Partitions {
-		of := q
-		of.Partitions = [][]string{partition}
-		for _, row := range s.tables[q.Index.Kind().ID] {
-			if of.Matches(row) {
-				counts[i]++
+	return read(ctx, s, "count "+q.Index.Name, func() ([]int, error) {
+		counts := make([]int, len(q.Partitions))
+		for i, partition := range q.Partitions {
+			of := q
+			of.Partitions = [][]string{partition}
+			for _, row := range s.tables[q.Index.Kind().ID] {
+				if of.Matches(row) {
+					counts[i]++
+				}
 			}
+			counts[i] = min(counts[i], atMost)
 		}
-		counts[i] = min(counts[i], atMost)
-	}
-	return counts, nil
+		return counts, nil
+	})
 }
 
 // entry is a row with its place in an index, as texts that sort.
@@ -141,18 +120,19 @@ type entry struct {
 	row   store.Row
 }
 
-// find returns the stored rows of a page and the token of the next one. It looks at every row of the table and sorts
-// only those after the token.
-func (s *Store) find(q store.Query) ([]entry, string, error) {
-	x := q.Index
-	parts := len(x.Tail())
-	if x.Order != "" {
+// placeAfter is the place after which a page begins; nil for a first page.
+func placeAfter(q store.Query) ([]string, error) {
+	parts := len(q.Index.Tail())
+	if q.Index.Order != "" {
 		parts++
 	}
-	after, err := token.Parse(x.Name, q.Page.After, parts)
-	if err != nil {
-		return nil, "", err
-	}
+	return token.Parse(q.Index.Name, q.Page.After, parts)
+}
+
+// find returns the stored rows of a page after a place, and the token of the next one. It looks at every row of the
+// table and sorts only those after the place.
+func (s *Store) find(q store.Query, after []string) ([]entry, string) {
+	x := q.Index
 	var found []entry
 	for _, row := range s.tables[x.Kind().ID] {
 		if !q.Matches(row) {
@@ -164,10 +144,10 @@ func (s *Store) find(q store.Query) ([]entry, string, error) {
 	}
 	slices.SortFunc(found, func(a, b entry) int { return slices.Compare(a.place, b.place) })
 	if len(found) <= q.Size() {
-		return found, "", nil
+		return found, ""
 	}
 	found = found[:q.Size()]
-	return found, token.New(x.Name, found[len(found)-1].place...), nil
+	return found, token.New(x.Name, found[len(found)-1].place...)
 }
 
 func placeOf(x *store.Index, row store.Row) []string {
@@ -186,22 +166,20 @@ func placeOf(x *store.Index, row store.Row) []string {
 func sortable(t time.Time) string { return t.Format("2006-01-02T15:04:05.000000000") }
 
 // ClaimInstance takes a pooled host if c.Holds for its record: else ErrConflict.
-func (s *Store) ClaimInstance(ctx context.Context, c lifecycle.Claim) (lifecycle.Record, error) {
-	what := "claim instance " + c.HostKey
-	end, err := s.beginWrite(ctx, what)
-	if err != nil {
-		return lifecycle.Record{}, err
-	}
-	defer end()
-	old, ok := s.tables[store.Instances.ID][store.Key{c.HostKey}].(*lifecycle.Record)
-	if !ok || !c.Holds(*old) {
-		return lifecycle.Record{}, lost(what)
-	}
-	claimed, err := old.Claimed(c)
-	if err != nil {
-		return lifecycle.Record{}, fmt.Errorf("%s: %w", what, err)
-	}
-	claimed.Version++
-	s.put(store.Instances.Kind, store.Key{c.HostKey}, store.Instances.Copy(&claimed))
-	return *store.Instances.Copy(&claimed).(*lifecycle.Record), nil
+func (s *Store) ClaimInstance(ctx context.Context, c lifecycle.Claim) (claimed lifecycle.Record, err error) {
+	err = s.write(ctx, "claim instance "+c.HostKey, func() error {
+		old, ok := s.tables[store.Instances.ID][store.Key{c.HostKey}].(*lifecycle.Record)
+		if !ok || !c.Holds(*old) {
+			return lifecycle.ErrConflict
+		}
+		after, err := old.Claimed(c)
+		if err != nil {
+			return err
+		}
+		after.Version++
+		s.put(store.Instances.Kind, store.Key{c.HostKey}, store.Instances.Copy(&after))
+		claimed = *store.Instances.Copy(&after).(*lifecycle.Record)
+		return nil
+	})
+	return claimed, err
 }
