@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/safefile"
 )
@@ -61,7 +62,7 @@ type taskStatus struct {
 }
 
 const (
-	codeUnknown = -1
+	codeUnknown = agent.CodeUnknown
 	codeOverdue = -2
 	// overdue is the content of NAME.exit for a task that was killed at its limit.
 	overdue = "overdue"

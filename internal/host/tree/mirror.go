@@ -13,13 +13,11 @@ import (
 // what is not in from is deleted. The directories of to get the given owner. Files keep theirs if possible: then the owner
 // of the directories can replace a file but not write to it, which would change the original too.
 func Mirror(from, to string, owner Owner) error {
-	return mirror(from, to, mirroring{owner: owner, link: true})
+	return mirroring{owner: owner, link: true}.tree(from, to)
 }
 
 // Copy makes the tree to equal to from, with everything in it a copy that belongs to the given owner.
-func Copy(from, to string, owner Owner) error {
-	return mirror(from, to, mirroring{owner: owner})
-}
+func Copy(from, to string, owner Owner) error { return mirroring{owner: owner}.tree(from, to) }
 
 // mirroring holds what is the same for a whole tree.
 type mirroring struct {
@@ -28,7 +26,7 @@ type mirroring struct {
 	link bool
 }
 
-func mirror(from, to string, m mirroring) error {
+func (m mirroring) tree(from, to string) error {
 	source, err := os.Open(from)
 	if err != nil {
 		return failed("open", from, err)
@@ -94,10 +92,7 @@ func (m mirroring) dir(from, to *os.File, path string) error {
 	if err != nil {
 		return failed("look at", from.Name(), err)
 	}
-	if err := own(to, m.owner, info.Mode()); err != nil {
-		return failed("give away", path, err)
-	}
-	return nil
+	return own(to, path, m.owner, info.Mode())
 }
 
 // removeOthers deletes all names except those that are wanted. Each round except the last deletes something.
@@ -168,13 +163,11 @@ func (m mirroring) entry(from, to *os.File, name, path string) error {
 }
 
 func (m mirroring) below(from, to *os.File, name, path string) error {
-	fd, err := retried(func() (int, error) {
-		return unix.Openat(int(from.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	})
+	shown := filepath.Join(from.Name(), name)
+	source, err := openAt(int(from.Fd()), name, shown, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return failed("open", filepath.Join(from.Name(), name), err)
+		return failed("open", shown, err)
 	}
-	source := os.NewFile(uintptr(fd), filepath.Join(from.Name(), name))
 	defer source.Close()
 	target, err := replaceDir(int(to.Fd()), name, path)
 	if err != nil {
@@ -247,21 +240,15 @@ func (m mirroring) file(from, to *os.File, name string, want unix.Stat_t) error 
 	if m.link && unix.Linkat(source, name, target, name, 0) == nil {
 		return nil
 	}
-	fd, err := retried(func() (int, error) {
-		return unix.Openat(source, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	})
+	in, err := openAt(source, name, name, unix.O_RDONLY)
 	if err != nil {
 		return err
 	}
-	in := os.NewFile(uintptr(fd), name)
 	defer in.Close()
-	fd, err = retried(func() (int, error) {
-		return unix.Openat(target, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	})
+	out, err := openAt(target, name, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
 	if err != nil {
 		return err
 	}
-	out := os.NewFile(uintptr(fd), name)
 	_, err = io.Copy(out, in)
 	if err == nil {
 		err = m.finishCopy(int(out.Fd()), want)

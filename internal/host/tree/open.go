@@ -22,10 +22,7 @@ func identityOf(fd int) (identity, error) {
 // openBelow opens the directory name in parent for reading. It is an error when that is a link (ELOOP), another kind of
 // file (ENOTDIR) or a mount (ErrMount). A directory that its owner may not read is made readable.
 func openBelow(parent int, name string) (*os.File, error) {
-	f, err := openDir(parent, name, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_XDEV)
-	if errors.Is(err, unix.EACCES) && permit(parent, name) == nil {
-		f, err = openDir(parent, name, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_XDEV)
-	}
+	f, err := openPermitted(parent, name, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_XDEV)
 	if errors.Is(err, ErrMount) && movedAway(parent, name) {
 		return nil, unix.ENOENT
 	}
@@ -45,9 +42,14 @@ func movedAway(parent int, name string) bool {
 
 // openTop opens a directory that may be a mount but not a link.
 func openTop(parent int, name string) (*os.File, error) {
-	f, err := openDir(parent, name, unix.RESOLVE_NO_SYMLINKS)
+	return openPermitted(parent, name, unix.RESOLVE_NO_SYMLINKS)
+}
+
+// openPermitted opens a directory, and makes it readable first if its owner may not read it.
+func openPermitted(parent int, name string, resolve uint64) (*os.File, error) {
+	f, err := openDir(parent, name, resolve)
 	if errors.Is(err, unix.EACCES) && permit(parent, name) == nil {
-		f, err = openDir(parent, name, unix.RESOLVE_NO_SYMLINKS)
+		f, err = openDir(parent, name, resolve)
 	}
 	return f, err
 }
@@ -67,6 +69,17 @@ func openDir(parent int, name string, resolve uint64) (*os.File, error) {
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), name), nil
+}
+
+// openAt opens a name in a directory, which may not be a link. The file is called shown.
+func openAt(parent int, name, shown string, flags int) (*os.File, error) {
+	fd, err := retried(func() (int, error) {
+		return unix.Openat(parent, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), shown), nil
 }
 
 // pin opens what has a name as a path only. What is done through its procPath is done to that very file.

@@ -25,34 +25,13 @@ func Remove(path string) error {
 	return removeAt(parent, name, path)
 }
 
-// Empty deletes everything in a directory except the names to keep. The directory itself stays as it is, and may be a mount.
-func Empty(dir string, keep ...string) error {
-	parent, name, err := split(dir)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(parent)
-	top, err := openTop(parent, name)
-	if err != nil {
-		return failed("open", dir, err)
-	}
-	defer top.Close()
-	return emptyDir(top, dir, keep)
-}
-
 // removeAt deletes a name in a directory; path is what errors call it.
 func removeAt(parent int, name, path string) error {
 	for range maxRounds {
-		err := unix.Unlinkat(parent, name, 0)
-		if denied(err) {
-			unlockIn(parent, name)
-			err = unix.Unlinkat(parent, name, 0)
-		}
+		err := unlink(parent, name, 0, func() { unlockIn(parent, name) })
 		switch {
 		case done(err):
 			return nil
-		case errors.Is(err, unix.EBUSY):
-			return failed("delete", path, ErrMount)
 		case !errors.Is(err, unix.EISDIR):
 			return failed("delete", path, err)
 		}
@@ -76,33 +55,35 @@ func removeDirAt(parent int, name, path string) (gone bool, err error) {
 	if err := errors.Join(emptyDir(dir, path, nil), dir.Close()); err != nil {
 		return false, err
 	}
-	err = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
-	if denied(err) {
-		unlockIn(parent, name)
-		err = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
-	}
+	err = unlink(parent, name, unix.AT_REMOVEDIR, func() { unlockIn(parent, name) })
 	switch {
 	case done(err):
 		return true, nil
 	case swapped(err), filled(err):
 		return false, nil
-	case errors.Is(err, unix.EBUSY):
-		return false, failed("delete", path, ErrMount)
 	}
 	return false, failed("delete", path, err)
 }
 
+// unlink deletes a name in a directory. If that is denied, it calls unlock and tries once more. A mount is ErrMount.
+func unlink(parent int, name string, flags int, unlock func()) error {
+	err := unix.Unlinkat(parent, name, flags)
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		unlock()
+		err = unix.Unlinkat(parent, name, flags)
+	}
+	if errors.Is(err, unix.EBUSY) {
+		return ErrMount
+	}
+	return err
+}
+
 // unlockIn is unlock for a directory that is open as a path only. If it cannot be opened for reading it stays as it is.
 func unlockIn(parent int, name string) {
-	fd, err := retried(func() (int, error) {
-		return unix.Openat(parent, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	})
-	if err != nil {
-		return
+	if dir, err := openAt(parent, ".", name, unix.O_RDONLY|unix.O_DIRECTORY); err == nil {
+		defer dir.Close()
+		unlock(dir, name)
 	}
-	dir := os.NewFile(uintptr(fd), name)
-	defer dir.Close()
-	unlock(dir, name)
 }
 
 // swapped reports whether the error means that a name is no longer a directory.
@@ -115,8 +96,6 @@ func filled(err error) bool { return errors.Is(err, unix.ENOTEMPTY) || errors.Is
 
 // done reports whether the error means that a name is gone.
 func done(err error) bool { return err == nil || errors.Is(err, unix.ENOENT) }
-
-func denied(err error) bool { return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) }
 
 // level is a directory that is being emptied.
 type level struct {
@@ -212,18 +191,12 @@ func bornAfter(start time.Time, dir int, name string) bool {
 
 // delete deletes a file, or goes down into a directory.
 func (w *walk) delete(l *level, name string) error {
-	err := unix.Unlinkat(int(l.dir.Fd()), name, 0)
-	if denied(err) {
-		unlock(l.dir, name)
-		err = unix.Unlinkat(int(l.dir.Fd()), name, 0)
-	}
+	err := unlink(int(l.dir.Fd()), name, 0, func() { unlock(l.dir, name) })
 	switch {
 	case done(err):
 		return nil
 	case errors.Is(err, unix.EISDIR):
 		return w.down(l, name)
-	case errors.Is(err, unix.EBUSY):
-		return failed("delete", w.where(name), ErrMount)
 	}
 	return failed("delete", w.where(name), err)
 }
@@ -260,19 +233,12 @@ func (w *walk) finish(l *level) error {
 			return err
 		}
 	}
-	parent := int(above.dir.Fd())
-	err := unix.Unlinkat(parent, l.name, unix.AT_REMOVEDIR)
-	if denied(err) {
-		unlock(above.dir, l.name)
-		err = unix.Unlinkat(parent, l.name, unix.AT_REMOVEDIR)
-	}
+	err := unlink(int(above.dir.Fd()), l.name, unix.AT_REMOVEDIR, func() { unlock(above.dir, l.name) })
 	switch {
 	case done(err), swapped(err): // the next round of the level above handles what is there now
 		l.dir.Close()
 		w.levels = w.levels[:len(w.levels)-1]
 		return nil
-	case errors.Is(err, unix.EBUSY):
-		return failed("delete", w.where(""), ErrMount)
 	case filled(err):
 		return w.again(l)
 	}

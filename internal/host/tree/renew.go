@@ -32,10 +32,7 @@ func Renew(path string, owner Owner, mode fs.FileMode) error {
 		return failed("open", path, err)
 	}
 	defer dir.Close()
-	if err := own(dir, owner, mode); err != nil {
-		return failed("give away", path, err)
-	}
-	return nil
+	return own(dir, path, owner, mode)
 }
 
 // isMount reports whether a directory cannot be opened below its parent only because it is a mount.
@@ -63,15 +60,18 @@ func Clear(path string, owner Owner, mode fs.FileMode, keep ...string) error {
 	if err := emptyDir(dir, path, keep); err != nil {
 		return err
 	}
-	if err := own(dir, owner, mode); err != nil {
+	return own(dir, path, owner, mode)
+}
+
+// own gives a directory its owner and mode, and removes everything else that could be set.
+func own(dir *os.File, path string, owner Owner, mode fs.FileMode) error {
+	if err := ownFD(int(dir.Fd()), owner, mode); err != nil {
 		return failed("give away", path, err)
 	}
 	return nil
 }
 
-// own gives a directory its owner and mode, and removes everything else that could be set.
-func own(dir *os.File, owner Owner, mode fs.FileMode) error {
-	fd := int(dir.Fd())
+func ownFD(fd int, owner Owner, mode fs.FileMode) error {
 	unkeep(fd)
 	if err := strip(fd); err != nil {
 		return err

@@ -193,17 +193,17 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-func TestEmpty(t *testing.T) {
+func TestClearIsInPlace(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, path string) {
 		info, err := os.Lstat(path)
 		if err != nil || !info.IsDir() {
-			if err := tree.Empty(path); err == nil {
+			if err := tree.Clear(path, self(), 0o755); err == nil {
 				t.Error("what is no directory was emptied")
 			}
 			return
 		}
-		check(t, tree.Empty(path))
+		check(t, tree.Clear(path, self(), 0o755))
 		again, err := os.Lstat(path)
 		check(t, err)
 		if !os.SameFile(info, again) {
@@ -215,14 +215,14 @@ func TestEmpty(t *testing.T) {
 	})
 }
 
-func TestEmptyKeeps(t *testing.T) {
+func TestClearKeeps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, path := range []string{"keep/inside", "keep2", "gone/keep", "gone2"} {
 		put(t, filepath.Join(dir, path), "x")
 	}
 	for range 2 {
-		check(t, tree.Empty(dir, "keep", "keep2", "not there"))
+		check(t, tree.Clear(dir, self(), 0o755, "keep", "keep2", "not there"))
 		want := map[string]string{".": "directory", "keep": "directory", "keep/inside": "file x", "keep2": "file x"}
 		if diff := cmp.Diff(want, list(t, dir)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
