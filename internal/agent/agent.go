@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,9 +83,7 @@ func (o Options) check() error {
 }
 
 func (o *Options) setDefaults() {
-	if o.Intervals == (Intervals{}) {
-		o.Intervals = DefaultIntervals()
-	}
+	o.Intervals = cmp.Or(o.Intervals, DefaultIntervals())
 	if o.BootTimeout <= 0 {
 		o.BootTimeout = DefaultBootTimeout
 	}
@@ -177,37 +176,30 @@ func (a *Agent) remember(d Decision) {
 
 // next returns when the agent has something to do again.
 func (a *Agent) next(now time.Time, d Decision) time.Time {
-	next := earliest(a.poller.nextRead, a.reporter.nextReport)
-	next = earliest(next, a.effects.notBefore)
+	next := earliest(a.poller.nextRead, a.reporter.nextReport, a.effects.notBefore, a.statusChange(now))
 	if !d.RecheckAt.IsZero() {
 		next = earliest(next, d.RecheckAt.Add(-a.memory.ClockOffset))
 	}
 	if a.blindErr != nil || a.observed.changing() {
 		next = earliest(next, now.Add(observeInterval))
 	}
-	next = earliest(next, a.statusChange(now))
 	return latest(next, now)
 }
 
 // faults returns what is wrong with the agent itself, for the report's detail.
 func (a *Agent) faults() string {
-	var all []error
+	var blind error
 	if a.blindErr != nil {
-		all = append(all, fmt.Errorf("observe host: %w", a.blindErr))
+		blind = fmt.Errorf("observe host: %w", a.blindErr)
 	}
-	if a.saveErr != nil {
-		all = append(all, a.saveErr)
+	err := errors.Join(blind, a.saveErr, a.effects.err)
+	if err == nil {
+		err = a.loadErr
 	}
-	if a.effects.err != nil {
-		all = append(all, a.effects.err)
-	}
-	if len(all) == 0 && a.loadErr != nil {
-		all = append(all, a.loadErr)
-	}
-	if len(all) == 0 {
+	if err == nil {
 		return ""
 	}
-	return errors.Join(all...).Error()
+	return err.Error()
 }
 
 func (a *Agent) state() lifecycle.State {

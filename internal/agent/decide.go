@@ -111,18 +111,10 @@ func (d Decision) recheckAt(t time.Time) Decision {
 	return d
 }
 
-// usable reports whether the record has an unexpired registration of one of these kinds.
-func (v decider) usable(kinds ...lifecycle.RegistrationKind) bool {
+// usable reports whether the record has an unexpired registration of this kind.
+func (v decider) usable(kind lifecycle.RegistrationKind) bool {
 	reg := v.Record.Registration
-	if reg == nil || reached(reg.ExpiresAt, v.now) {
-		return false
-	}
-	for _, k := range kinds {
-		if reg.Kind == k {
-			return true
-		}
-	}
-	return false
+	return reg != nil && reg.Kind == kind && !reached(reg.ExpiresAt, v.now)
 }
 
 // refused returns the run whose job was refused on this host, or "".
@@ -139,12 +131,14 @@ func retryAt(p Progress) time.Time { return p.At.Add(doubled(p.Attempt, retryBas
 // reached reports whether the time t has come. The zero time never comes.
 func reached(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
 
-// earliest returns the earlier of two times, ignoring a zero one.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
+// earliest returns the earliest of some times, ignoring zero ones.
+func earliest(times ...time.Time) (first time.Time) {
+	for _, t := range times {
+		if first.IsZero() || (!t.IsZero() && t.Before(first)) {
+			first = t
+		}
 	}
-	return a
+	return first
 }
 
 func latest(a, b time.Time) time.Time {

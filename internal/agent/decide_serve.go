@@ -245,8 +245,7 @@ func exitCause(code int) lifecycle.Cause {
 
 // lost reports that the host cannot serve this assignment and has stopped trying.
 func (v decider) lost(c lifecycle.Cause, detail string) Decision {
-	return wait("the runner is lost").answering(
-		Answer{Signal: lifecycle.SignalRegFailed, Cause: c, Detail: detail})
+	return wait("the runner is lost").answering(Answer{Signal: lifecycle.SignalRegFailed, Cause: c, Detail: detail})
 }
 
 // working returns the answer of a host that serves its run.

@@ -87,9 +87,6 @@ func (a *Agent) performFor(ctx context.Context, r lifecycle.Record, e Effect) er
 
 // stuck returns the failure to report if the host repeatedly cannot begin what the record asks for.
 func (a *Agent) stuck() (Answer, bool) {
-	if a.effects.failures < stuckAfter {
-		return Answer{}, false
-	}
 	answer := Answer{Signal: lifecycle.SignalRegFailed, Cause: lifecycle.CauseHost}
 	switch a.state() {
 	case lifecycle.StateIdle:
@@ -98,5 +95,5 @@ func (a *Agent) stuck() (Answer, bool) {
 	default:
 		return Answer{}, false
 	}
-	return answer, true
+	return answer, a.effects.failures >= stuckAfter
 }

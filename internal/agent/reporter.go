@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -115,14 +114,10 @@ func (a *Agent) registration() lifecycle.Secret {
 	return ""
 }
 
-// tail returns the last bytes of s, beginning with a whole character.
+// tail returns the last bytes of s, which is valid UTF-8, beginning with a whole character.
 func tail(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	s = s[len(s)-limit:]
-	for len(s) > 0 && !utf8.RuneStart(s[0]) {
-		s = s[1:]
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[len(s)-limit:], "")
 	}
 	return s
 }

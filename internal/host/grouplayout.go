@@ -73,11 +73,8 @@ func (l *groupLayout) verify(context.Context) error {
 	}
 	for _, dir := range jobDirs {
 		info, err := os.Lstat(l.h.path(dir))
-		if err != nil {
-			return err
-		}
-		entries, err := os.ReadDir(l.h.path(dir))
-		if err != nil {
+		entries, readErr := os.ReadDir(l.h.path(dir))
+		if err := cmp.Or(err, readErr); err != nil {
 			return err
 		}
 		if !info.IsDir() || len(entries) > 0 {

@@ -167,15 +167,17 @@ func (h *Host) observeWorker(ctx context.Context, s *agent.Observed, listener in
 // workerOf finds the worker among the listener's children; 0 if there is none.
 func (h *Host) workerOf(listener int) (int, error) {
 	pids, err := proc.Default.Children(listener)
-	if err != nil {
-		return 0, err
-	}
+	return firstOf(pids, workerProgram), err
+}
+
+// firstOf returns the first process that was started by the name of a program; 0 if there is none.
+func firstOf(pids []int, program string) int {
 	for _, pid := range pids {
-		if proc.Default.Program(pid) == workerProgram {
-			return pid, nil
+		if proc.Default.Program(pid) == program {
+			return pid
 		}
 	}
-	return 0, nil
+	return 0
 }
 
 // currentWorker finds the worker of the running listener; 0 if there is none.

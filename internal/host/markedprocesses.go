@@ -77,15 +77,7 @@ func (h *Host) isMarked(pid int) (marked, clear bool) {
 // findMarked finds a process of this host by its program; 0 if there is none.
 func (h *Host) findMarked(program string) (int, error) {
 	pids, err := h.markedProcesses()
-	if err != nil {
-		return 0, err
-	}
-	for _, pid := range pids {
-		if proc.Default.Program(pid) == program {
-			return pid, nil
-		}
-	}
-	return 0, nil
+	return firstOf(pids, program), err
 }
 
 // sessionOf is the session of a living process; 0 for a dead one.

@@ -27,27 +27,31 @@ type Reset interface {
 	Verify(ctx context.Context) error
 }
 
-// PrepareNow makes the host ready for its first job in this boot: it lays out the disk,
-// runs the pre-runner script, and then records the baseline of the machine.
+// PrepareNow makes the host ready for its first job in this boot: it lays out the disk, runs the pre-runner script,
+// and then records the baseline of the machine.
 func (h *Host) PrepareNow(ctx context.Context) error {
 	l, ok := h.layout.(*unitLayout)
 	if !ok {
 		return errors.New("prepare host: its configuration has no section systemd")
 	}
 	// It deletes what a job works on. A runner may be running if the files of its task were lost.
-	if running, err := l.processes.manager.Running(ctx, runnerUnits); err != nil || len(running) > 0 {
-		return fmt.Errorf("prepare host: %w", errors.Join(err, inUse(running)))
+	running, err := l.processes.manager.Running(ctx, runnerUnits)
+	if err == nil && len(running) > 0 {
+		err = fmt.Errorf("%s is running: release the host first", strings.Join(running, ", "))
 	}
-	if err := l.layOut(); err != nil {
-		return fmt.Errorf("prepare host: %w", err)
+	if err == nil {
+		err = l.layOut()
 	}
-	if err := h.runPreRunner(ctx); err != nil {
-		return fmt.Errorf("prepare host: %w", err)
+	if err == nil {
+		err = h.runPreRunner(ctx)
 	}
-	if err := l.maskUserManager(); err != nil {
-		return fmt.Errorf("prepare host: %w", err)
+	if err == nil {
+		err = l.maskUserManager()
 	}
-	if err := l.o.Reset.Record(ctx); err != nil {
+	if err == nil {
+		err = l.o.Reset.Record(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("prepare host: %w", err)
 	}
 	return nil
@@ -65,17 +69,11 @@ func (l *unitLayout) maskUserManager() error {
 	if err := os.MkdirAll(filepath.Dir(mask), 0o755); err != nil {
 		return err
 	}
-	if err := os.Symlink(os.DevNull, mask); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
-}
-
-func inUse(running []string) error {
-	if len(running) == 0 {
+	err := os.Symlink(os.DevNull, mask)
+	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	return fmt.Errorf("%s is running: release the host first", strings.Join(running, ", "))
+	return err
 }
 
 // runPreRunner runs the operator's script, if there is one.

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -62,11 +63,8 @@ func (p FS) startedWithout(pid int) (bool, error) {
 		return false, fmt.Errorf("malformed /proc/%d/stat: %d fields", pid, len(fields))
 	}
 	start, err := strconv.ParseUint(fields[envStartField], 10, 64)
-	if err != nil {
-		return false, fmt.Errorf("malformed /proc/%d/stat: %w", pid, err)
-	}
-	end, err := strconv.ParseUint(fields[envEndField], 10, 64)
-	if err != nil {
+	end, err2 := strconv.ParseUint(fields[envEndField], 10, 64)
+	if err := errors.Join(err, err2); err != nil {
 		return false, fmt.Errorf("malformed /proc/%d/stat: %w", pid, err)
 	}
 	return end != 0 && start == end, nil

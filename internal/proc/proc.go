@@ -160,11 +160,7 @@ func (p FS) UIDs(pid int) ([4]int, error) {
 	if err != nil {
 		return [4]int{}, fmt.Errorf("malformed /proc/%d/status: %w", pid, err)
 	}
-	var uids [4]int
-	for i, uid := range s.UIDs {
-		uids[i] = int(uid)
-	}
-	return uids, nil
+	return [4]int{int(s.UIDs[0]), int(s.UIDs[1]), int(s.UIDs[2]), int(s.UIDs[3])}, nil
 }
 
 // Cgroup returns the path of the process's control group of version 2, without the leading slash: see cgroups(7). It is

@@ -13,11 +13,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/retry"
 )
 
-const (
-	// killTimeout is how long the processes of hosts may take to die. They take
-	// milliseconds unless they are stuck in the kernel.
-	killTimeout = 5 * time.Second
-)
+// killTimeout is how long the processes of hosts may take to die. They take milliseconds unless they are stuck in
+// the kernel.
+const killTimeout = 5 * time.Second
 
 // member is a process of a host.
 type member struct {

@@ -121,13 +121,12 @@ func (c *Compute) makeHost(h host, m lifecycle.Machine) error {
 	}
 	// The root's lock is held, so what has this name was left by a crash.
 	draft := host{id: h.id, dir: filepath.Join(c.opts.Root, "draft")}
-	if err := c.fill(draft, map[string][]byte{
-		"machine.json": tags, "agentd.yaml": config, "init": initScript, "agentd.log": nil,
-	}); err != nil {
-		return fmt.Errorf("make host %s: %w", h.id, errors.Join(err, os.RemoveAll(draft.dir)))
+	err = c.fill(draft, map[string][]byte{"machine.json": tags, "agentd.yaml": config, "init": initScript, "agentd.log": nil})
+	if err == nil {
+		err = os.Rename(draft.dir, h.dir)
 	}
-	if err := os.Rename(draft.dir, h.dir); err != nil {
-		return fmt.Errorf("make host %s: %w", h.id, err)
+	if err != nil {
+		return fmt.Errorf("make host %s: %w", h.id, errors.Join(err, os.RemoveAll(draft.dir)))
 	}
 	return nil
 }

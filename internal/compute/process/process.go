@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,9 +115,7 @@ func (o *Options) complete() error {
 	if o.Env == nil {
 		o.Env = inherited("PATH", "HOME", "TMPDIR")
 	}
-	if o.RestartDelay == 0 {
-		o.RestartDelay = DefaultRestartDelay
-	}
+	o.RestartDelay = cmp.Or(o.RestartDelay, DefaultRestartDelay)
 	if o.Log == nil {
 		o.Log = hclog.NewNullLogger()
 	}

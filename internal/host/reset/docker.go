@@ -102,19 +102,14 @@ func (p Plan) dockerObjects(ctx context.Context, m manager) ([][]string, error) 
 // removeDockerObjects deletes all objects of docker except images.
 func (p Plan) removeDockerObjects(ctx context.Context, m manager) error {
 	found, err := p.dockerObjects(ctx, m)
+	if err == nil && len(found[dockerNetworks]) > 0 {
+		var left bool
+		if left, err = p.leaveSwarm(ctx); left && err == nil {
+			found, err = p.dockerObjects(ctx, m)
+		}
+	}
 	if err != nil {
 		return err
-	}
-	if len(found[dockerNetworks]) > 0 {
-		left, err := p.leaveSwarm(ctx)
-		if err != nil {
-			return err
-		}
-		if left {
-			if found, err = p.dockerObjects(ctx, m); err != nil {
-				return err
-			}
-		}
 	}
 	return p.removeListed(ctx, found)
 }
@@ -139,9 +134,6 @@ func (p Plan) removeListed(ctx context.Context, found [][]string) (err error) {
 				return err
 			}
 		}
-		if len(names) == 0 {
-			continue
-		}
 		if err := p.removeKind(ctx, l, names); err != nil {
 			return err
 		}
@@ -159,18 +151,19 @@ const (
 // removeKind deletes objects of a kind. docker fails when one of them is just going away by itself, as a container that was
 // run with --rm does and those of a swarm do. Then the rest is tried again.
 func (p Plan) removeKind(ctx context.Context, l dockerList, names []string) error {
-	for try := 1; ; try++ {
-		_, err := p.docker(ctx, append(slices.Clone(l.remove), names...)...)
+	for try := 1; len(names) > 0; try++ {
+		_, err := p.docker(ctx, slices.Concat(l.remove, names)...)
 		if err == nil || try == removeTries {
 			return err
 		}
 		if err := retry.Sleep(ctx, removePause); err != nil {
 			return err
 		}
-		if names, err = p.docker(ctx, l.list...); err != nil || len(names) == 0 {
+		if names, err = p.docker(ctx, l.list...); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // docker runs a command of docker and returns the words of its output.

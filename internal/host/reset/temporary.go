@@ -138,12 +138,10 @@ func unchangedIn(dir string, base fingerprint.Set) []string {
 		if filepath.Dir(path) != dir {
 			continue
 		}
-		info, err := os.Lstat(path)
-		if err != nil {
-			continue
-		}
-		if now, err := fingerprint.Of(path, info); err == nil && now == print {
-			names = append(names, filepath.Base(path))
+		if info, err := os.Lstat(path); err == nil {
+			if now, err := fingerprint.Of(path, info); err == nil && now == print {
+				names = append(names, filepath.Base(path))
+			}
 		}
 	}
 	return names
@@ -167,12 +165,10 @@ func (p Plan) emptyTemporary(ctx context.Context, conn *dbus.Conn, base fingerpr
 			return err
 		}
 		for _, name := range kept {
-			path := filepath.Join(dir.Path, name)
-			if !slices.Contains(displayDirs, name) {
-				continue
-			}
-			if err := tree.Clear(path, tree.Owner{}, displayMode, unchangedIn(path, base)...); err != nil {
-				return err
+			if path := filepath.Join(dir.Path, name); slices.Contains(displayDirs, name) {
+				if err := tree.Clear(path, tree.Owner{}, displayMode, unchangedIn(path, base)...); err != nil {
+					return err
+				}
 			}
 		}
 		if err := tree.Clear(dir.Path, dir.Owner, dir.Mode, kept...); err != nil {

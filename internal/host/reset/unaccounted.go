@@ -41,11 +41,9 @@ func (i imageUnits) unaccounted(ctx context.Context, base baseline) (rest []proc
 	for _, h := range all {
 		before := h.pid == 1 || slices.Contains(base.Processes, h.id())
 		if !before {
-			now, err := i.isAccountedFor(ctx, h, base, mains)
-			if err != nil {
+			if now, err := i.isAccountedFor(ctx, h, base, mains); err != nil {
 				return nil, nil, err
-			}
-			if !now {
+			} else if !now {
 				continue
 			}
 		}

@@ -22,31 +22,25 @@ type userProcess struct {
 // userProcesses lists the living processes through which the user could do anything: those with its uid as the real,
 // effective or saved one, or for files alone.
 func (p Plan) userProcesses() ([]userProcess, error) {
-	fs := p.proc()
-	pids, err := fs.PIDs()
+	pids, err := p.proc().PIDs()
 	if err != nil {
 		return nil, err
 	}
 	var found []userProcess
 	for _, pid := range pids {
-		one, ours, err := p.userProcess(fs, pid)
-		if err != nil && !proc.Gone(err) {
-			return nil, fmt.Errorf("read process %d: %w", pid, err)
+		uids, err := p.proc().UIDs(pid)
+		var s proc.Stat
+		if err == nil && slices.Contains(uids[:], p.UID) {
+			s, err = p.proc().Stat(pid)
 		}
-		if err == nil && ours {
-			found = append(found, one)
+		switch {
+		case err != nil && !proc.Gone(err):
+			return nil, fmt.Errorf("read process %d: %w", pid, err)
+		case err == nil && s.PID == pid && !s.Exited():
+			found = append(found, userProcess{pid: pid, name: s.Name})
 		}
 	}
 	return found, nil
-}
-
-func (p Plan) userProcess(fs proc.FS, pid int) (one userProcess, ours bool, err error) {
-	uids, err := fs.UIDs(pid)
-	if err != nil || !slices.Contains(uids[:], p.UID) {
-		return userProcess{}, false, err
-	}
-	s, err := fs.Stat(pid)
-	return userProcess{pid: pid, name: s.Name}, err == nil && !s.Exited(), err
 }
 
 // killProcesses kills every process of the user until none is left.
