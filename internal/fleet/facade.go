@@ -17,8 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// Callers of a fleet know this package alone. These are the names of the rooms that they
-// need.
+// Callers of a fleet know this package alone. These are the names of the rooms that they need.
 type (
 	// Ports and settings:
 

@@ -1,6 +1,5 @@
-// Package fleet is the root of the use-cases of controld: it makes their rooms of one set
-// of ports, registers what they do for each other, and has the table of sweeps, Refresh,
-// and the names that callers use.
+// Package fleet is the root of the use-cases of controld: it makes their rooms of one set of ports, registers
+// what they do for each other, and has the table of sweeps, Refresh, and the names that callers use.
 //
 // Each use-case is made of operations in small steps; see package op. The rooms, from the
 // bottom: ports (interfaces and settings), op (operations), hosts (one host), quota (limits),
@@ -31,8 +30,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
-// Options are the parts that a Fleet is made of. Store, Queue, Compute, GitHub
-// and Pools are required.
+// Options are the parts that a Fleet is made of. Store, Queue, Compute, GitHub and Pools are required.
 type Options struct {
 	Store   ports.Store
 	Queue   ports.Queue
@@ -41,13 +39,11 @@ type Options struct {
 
 	Pools   map[string]ports.Pool
 	Classes map[string]ports.Class
-	// Sells reports whether the cloud has an instance type, free or not, that
-	// satisfies a class and matches each of the lists of patterns (an empty
-	// list: all). nil where only a launch tells.
+	// Sells reports whether the cloud has an instance type, free or not, that satisfies a class and matches
+	// each of the lists of patterns (an empty list: all). nil where only a launch tells.
 	Sells func(c ports.Class, patterns ...[]string) bool
-	// TemplateVersion is the version of what the hosts of a pool are launched
-	// from. A launch names it, so that a repeat is the same launch; nil: there
-	// are no versions.
+	// TemplateVersion is the version of what the hosts of a pool are launched from. A launch names it, so
+	// that a repeat is the same launch; nil: there are no versions.
 	TemplateVersion func(ctx context.Context, pool string) (string, error)
 	// Exhausted are the offerings of a usage class that were short of capacity a
 	// short while ago: a launch leaves them out. nil: none are known.

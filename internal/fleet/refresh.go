@@ -54,8 +54,7 @@ func (f *Fleet) NewRefresh(dryRun bool) *Refresh {
 // Decisions are those made so far, one or more per host.
 func (r *Refresh) Decisions() []op.Decided { return r.decided }
 
-// list takes a page of hosts. A refresh is an order by a person, so it may go
-// through everything there is.
+// list takes a page of hosts. A refresh is an order by a person, so it may go through everything there is.
 func (r *Refresh) list(ctx context.Context, now time.Time) (op.Progress, error) {
 	got, err := r.f.store.ListInstances(ctx, lifecycle.Filter{States: hosts.LiveStates}, r.page)
 	if err != nil {

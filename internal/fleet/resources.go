@@ -9,14 +9,12 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Ensure brings the tables, queues and launch templates that the adapters need
-// to what the configuration says, and returns each that was changed. In a dry
-// run it changes nothing and returns what it would change. What it could not do
-// is in the error, one for each thing, beside what it did.
+// Ensure brings the tables, queues and launch templates that the adapters need to what the configuration
+// says, and returns each that was changed. In a dry run it changes nothing and returns what it would change.
+// What it could not do is in the error, one for each thing, beside what it did.
 type Ensure func(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error)
 
-// ensure is the first step of a refresh: nothing can be swept before the
-// tables are there.
+// ensure is the first step of a refresh: nothing can be swept before the tables are there.
 func (r *Refresh) ensure(ctx context.Context, _ time.Time) (op.Progress, error) {
 	if r.f.ensure != nil {
 		resources, err := r.f.ensure(ctx, r.Events.Dry)

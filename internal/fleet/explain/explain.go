@@ -77,8 +77,7 @@ func (ex *Explainer) newestEvents(ctx context.Context, repository, runID string)
 		newest = append(newest, page.Items...)
 		newest = newest[max(0, len(newest)-explainEvents):]
 		if page.Next == "" {
-			// Each operation writes its own together, so they are stored a
-			// little out of turn.
+			// Each operation writes its own together, so they are stored a little out of turn.
 			slices.SortStableFunc(newest, byTime)
 			return newest, nil
 		}
@@ -157,8 +156,7 @@ func releasedPart(q lifecycle.Request) string {
 	return fmt.Sprintf(" The run was released at %s.", hosts.ClockTime(q.ReleasedAt))
 }
 
-// hostSentences are about one host of a run: how it stands, what is noted on
-// it, and what sweeps say of it.
+// hostSentences are about one host of a run: how it stands, what is noted on it, and what sweeps say of it.
 func (ex *Explainer) hostSentences(facts lifecycle.Facts, history []lifecycle.Event, now time.Time) []string {
 	r := facts.Record
 	d := ex.Hosts.Decide(facts, now)

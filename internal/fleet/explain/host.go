@@ -16,10 +16,9 @@ import (
 // OfRun names a workflow run.
 type OfRun struct{ Repository, RunID string }
 
-// ExplainHost describes one host: what it does, what is known of it and from which source, what
-// is awaited and what happens then, and how it came to this. With a run it describes only a
-// host that serves the run now, and only that run. Any other host is ErrNotFound, like an
-// unknown one.
+// ExplainHost describes one host: what it does, what is known of it and from which source, what is awaited
+// and what happens then, and how it came to this. With a run it describes only a host that serves the run
+// now, and only that run. Any other host is ErrNotFound, like an unknown one.
 func (ex *Explainer) ExplainHost(ctx context.Context, instanceID string, of OfRun, now time.Time) (Explanation, error) {
 	var e Explanation
 	r, err := ex.Hosts.Find(ctx, instanceID)
@@ -64,9 +63,8 @@ func (ex *Explainer) ExplainHost(ctx context.Context, instanceID string, of OfRu
 // straysBefore is how long before its record the history of a host may begin.
 const straysBefore = time.Minute
 
-// historyOf is the history of a host. Of a run it is what happened to the host
-// in that run. Else, where the history is too long to be read to its beginning,
-// what there is of its run goes before it.
+// historyOf is the history of a host. Of a run it is what happened to the host in that run. Else, where the
+// history is too long to be read to its beginning, what there is of its run goes before it.
 func (ex *Explainer) historyOf(ctx context.Context, r lifecycle.Record, of OfRun) (lifecycle.HostHistory, error) {
 	if of.RunID != "" {
 		events, err := ex.inRun(ctx, r)
@@ -134,8 +132,7 @@ func (t *hostExplainer) askCloud(ctx context.Context) string {
 	return fmt.Sprintf("%s says that its machine %s.", name, says)
 }
 
-// askGitHub asks GitHub about the runner: one or two calls, and none for a host
-// that has no registration.
+// askGitHub asks GitHub about the runner: one or two calls, and none for a host that has no registration.
 func (t *hostExplainer) askGitHub(ctx context.Context) string {
 	r := t.Record
 	if r.RunnerName == "" {
@@ -313,8 +310,7 @@ func (t *hostExplainer) awaited() time.Time {
 	return end
 }
 
-// at is what would be decided at another time, if its agent and all others went
-// on saying what they say now.
+// at is what would be decided at another time, if its agent and all others went on saying what they say now.
 func (t *hostExplainer) at(then time.Time) lifecycle.Decision {
 	facts := t.Facts
 	if p := facts.Report; p != nil && t.now.Sub(p.HeartbeatAt) < t.env.Hosts.Policy(facts.Record.Pool).Silence {

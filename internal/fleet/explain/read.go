@@ -21,8 +21,7 @@ func (ex *Explainer) List(ctx context.Context, filter lifecycle.Filter, page lif
 	return got, reports, err
 }
 
-// ReportsOf reads the reports of records, by host key, as far as they may be
-// believed.
+// ReportsOf reads the reports of records, by host key, as far as they may be believed.
 func (ex *Explainer) ReportsOf(ctx context.Context, records []lifecycle.Record, now time.Time) (map[string]lifecycle.Report, error) {
 	keys := make([]string, 0, len(records))
 	for _, r := range records {
@@ -31,15 +30,13 @@ func (ex *Explainer) ReportsOf(ctx context.Context, records []lifecycle.Record, 
 	return ex.Hosts.Reports(ctx, keys, now)
 }
 
-// Healthy reports whether a host reports and is not about to end, which is what an operator
-// means by it.
+// Healthy reports whether a host reports and is not about to end, which is what an operator means by it.
 func Healthy(r lifecycle.Record, report *lifecycle.Report, now time.Time, p lifecycle.Policy) bool {
 	return r.State != lifecycle.StateTerminated && report != nil &&
 		now.Sub(report.HeartbeatAt) < p.Silence && report.InterruptionAt.IsZero() && r.InterruptionAt.IsZero() && !r.Retiring
 }
 
-// Events lists the history after a page token, oldest first. With a run it is
-// that run's only.
+// Events lists the history after a page token, oldest first. With a run it is that run's only.
 func (ex *Explainer) Events(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error) {
 	got, err := ex.Store.EventsSince(ctx, page)
 	if err != nil {
@@ -60,13 +57,11 @@ func (ex *Explainer) LastEvent(ctx context.Context) (lifecycle.PageOf, error) {
 // Counts are the live hosts of one pool.
 type Counts struct {
 	States map[lifecycle.State]int
-	// Pooled of the idle ones may be claimed now. Fresh of those were never used, so any run
-	// may claim them.
+	// Pooled of the idle ones may be claimed now. Fresh of those were never used, so any run may claim them.
 	Pooled, Fresh int
 }
 
-// Count counts the live hosts by pool. It is for people: it goes through every
-// host.
+// Count counts the live hosts by pool. It is for people: it goes through every host.
 func (ex *Explainer) Count(ctx context.Context, now time.Time) (map[string]Counts, error) {
 	counts := map[string]Counts{}
 	for page := (lifecycle.PageOf{Limit: 1000}); ; {

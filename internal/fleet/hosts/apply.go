@@ -31,10 +31,9 @@ func (hs *Hosts) ApplyChecked(ctx context.Context, j *op.Recorder, r lifecycle.R
 	return hs.apply(ctx, j, r, d, now)
 }
 
-// apply does the effect that a decision has on the store: one conditional write. It returns the
-// record as it now stands. ErrConflict means that the record has changed: the caller reads it
-// and decides again. The due sweep does the effects outside the store (end_machine,
-// delete_runner).
+// apply does the effect that a decision has on the store: one conditional write. It returns the record as it
+// now stands. ErrConflict means that the record has changed: the caller reads it and decides again. The due
+// sweep does the effects outside the store (end_machine, delete_runner).
 func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
 	switch d.Action {
 	case lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner:
@@ -115,9 +114,8 @@ func (hs *Hosts) followedUp(r lifecycle.Record) bool {
 	return hs.Limited || hs.JobStore != nil && r.JobsOf == ""
 }
 
-// Reconcile decides on one host and does one effect. It returns the record as it now stands and
-// what was decided. A lost race is not an error: the record that won is returned with
-// ActionKeep.
+// Reconcile decides on one host and does one effect. It returns the record as it now stands and what was
+// decided. A lost race is not an error: the record that won is returned with ActionKeep.
 func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.Facts, now time.Time) (lifecycle.Record, lifecycle.Decision, error) {
 	d, err := hs.decideUnderHold(ctx, facts, now)
 	if err != nil {

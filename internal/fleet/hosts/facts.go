@@ -25,8 +25,7 @@ var LiveStates = []lifecycle.State{
 	lifecycle.StateCreated, lifecycle.StateRunning, lifecycle.StateIdle, lifecycle.StateClaimed,
 }
 
-// LoadFacts reads what is known about hosts, in batches: their reports and the requests that
-// they name.
+// LoadFacts reads what is known about hosts, in batches: their reports and the requests that they name.
 func (hs *Hosts) LoadFacts(ctx context.Context, records []lifecycle.Record, now time.Time) ([]lifecycle.Facts, error) {
 	keys := make([]string, 0, len(records))
 	for _, r := range records {
@@ -86,9 +85,8 @@ func (hs *Hosts) RequestOf(ctx context.Context, r lifecycle.Record, seen map[str
 	return seen[key], nil
 }
 
-// LoadFactsWithCloud reads all that is known about hosts, including what the cloud says. It
-// asks the cloud first and the store second, so that a host that is new to one of them is not
-// taken for lost.
+// LoadFactsWithCloud reads all that is known about hosts, including what the cloud says. It asks the cloud
+// first and the store second, so that a host that is new to one of them is not taken for lost.
 func (hs *Hosts) LoadFactsWithCloud(ctx context.Context, keys []string, reports map[string]lifecycle.Report, now time.Time) ([]lifecycle.Facts, error) {
 	records, err := hs.Store.Instances(ctx, keys)
 	if err != nil {
@@ -120,9 +118,8 @@ func (hs *Hosts) LoadFactsWithCloud(ctx context.Context, keys []string, reports 
 	return facts, nil
 }
 
-// Describe asks the cloud about hosts, by instance id. The cloud may not know a new machine
-// yet: while the host is younger than the grace period, an unknown machine is left out and does
-// not count as gone.
+// Describe asks the cloud about hosts, by instance id. The cloud may not know a new machine yet: while the
+// host is younger than the grace period, an unknown machine is left out and does not count as gone.
 func (hs *Hosts) Describe(ctx context.Context, records []lifecycle.Record, now time.Time) (map[string]lifecycle.Machine, error) {
 	ids := make([]string, 0, len(records))
 	young := map[string]bool{}

@@ -9,11 +9,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// The hold on the whole fleet acts in three places, since a host ends in three ways. Reconcile
-// and ApplyChecked do not write the end of a host. EndMachines, the only way to
-// Compute.Terminate, ends no machine. A record whose end is due is marked, so that its agent,
-// which leaves held hosts alone, does not end it either. TestTheWaysToEndAHost checks all
-// three.
+// The hold on the whole fleet acts in three places, since a host ends in three ways. Reconcile and
+// ApplyChecked do not write the end of a host. EndMachines, the only way to Compute.Terminate, ends no
+// machine. A record whose end is due is marked, so that its agent, which leaves held hosts alone, does not
+// end it either. TestTheWaysToEndAHost checks all three.
 
 // HoldFleet keeps every host of the fleet from being ended until now + d (at most
 // lifecycle.MaxHold); d of 0 removes the hold. by is who asked for it, and is shown to people.
@@ -102,8 +101,7 @@ func (hs *Hosts) decideUnderHold(ctx context.Context, facts lifecycle.Facts, now
 	return hs.Decide(facts, now), nil
 }
 
-// EndMachines is the only way to Compute.Terminate. It returns a *FleetHeldError while the
-// fleet is held.
+// EndMachines is the only way to Compute.Terminate. It returns a *FleetHeldError while the fleet is held.
 func (hs *Hosts) EndMachines(ctx context.Context, instanceIDs []string, now time.Time) error {
 	if err := hs.MayEnd(ctx, now); err != nil {
 		return err

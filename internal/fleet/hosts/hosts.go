@@ -1,7 +1,6 @@
-// Package hosts is what a fleet does with one host: it loads what is known of it,
-// asks lifecycle.Decide, and applies the decision in one conditional write. It also
-// keeps what decisions depend on beside the record: reports, the fleet's hold, and
-// the health of the store and of GitHub.
+// Package hosts is what a fleet does with one host: it loads what is known of it, asks lifecycle.Decide, and
+// applies the decision in one conditional write. It also keeps what decisions depend on beside the record:
+// reports, the fleet's hold, and the health of the store and of GitHub.
 package hosts
 
 import (

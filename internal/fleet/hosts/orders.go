@@ -14,8 +14,7 @@ import (
 // WriteTries bounds how often a write is repeated because another replica changed the row.
 const WriteTries = 10
 
-// Instance reads one host with its agent's report, if it has one that may be
-// believed.
+// Instance reads one host with its agent's report, if it has one that may be believed.
 func (hs *Hosts) Instance(ctx context.Context, instanceID string, now time.Time) (lifecycle.Record, *lifecycle.Report, error) {
 	r, err := hs.Find(ctx, instanceID)
 	if err != nil {

@@ -26,10 +26,9 @@ func (hs *Hosts) withdrawRunner(ctx context.Context, r lifecycle.Record, d lifec
 	return ""
 }
 
-// withdrawJobRunner deletes the registration of a job-scoped host that is released before it
-// had a job. If GitHub is just giving it one, the result says so and the host stays. If GitHub
-// does not answer the release goes on, since the agent stops the listener; the GitHub sweep
-// removes what remains.
+// withdrawJobRunner deletes the registration of a job-scoped host that is released before it had a job. If
+// GitHub is just giving it one, the result says so and the host stays. If GitHub does not answer the release
+// goes on, since the agent stops the listener; the GitHub sweep removes what remains.
 func (hs *Hosts) withdrawJobRunner(ctx context.Context, facts lifecycle.Facts, d lifecycle.Decision) string {
 	r := facts.Record
 	if r.JobsOf == "" || r.GitHubRunnerID == 0 || (d.Action != lifecycle.ActionRelease && d.Action != lifecycle.ActionReturn) {
@@ -48,8 +47,7 @@ func (hs *Hosts) withdrawJobRunner(ctx context.Context, facts lifecycle.Facts, d
 	return ""
 }
 
-// DeleteRunner removes the registration of a host, by its name. It reports whether none is
-// left.
+// DeleteRunner removes the registration of a host, by its name. It reports whether none is left.
 func (hs *Hosts) DeleteRunner(ctx context.Context, r lifecycle.Record) (gone bool, err error) {
 	runner, err := hs.GitHub.FindRunner(ctx, r.Repository, r.RunnerName)
 	if errors.Is(err, lifecycle.ErrNotFound) {

@@ -40,8 +40,7 @@ func (t *Templates) last(pool string) string {
 	return t.heard[pool]
 }
 
-// TemplateVersion asks for the current version of a pool's launch template; empty:
-// there are no versions.
+// TemplateVersion asks for the current version of a pool's launch template; empty: there are no versions.
 func (hs *Hosts) TemplateVersion(ctx context.Context, pool string) (string, error) {
 	return hs.Templates.version(ctx, pool)
 }

@@ -21,9 +21,8 @@ const (
 	backgroundAtOnce = 1024
 )
 
-// ServeJobs works on webhooks and slots as they come, until ctx ends. Work that is
-// cut short then, or for which there is no place, is in the store, and the sweeps
-// of any replica continue it.
+// ServeJobs works on webhooks and slots as they come, until ctx ends. Work that is cut short then, or for
+// which there is no place, is in the store, and the sweeps of any replica continue it.
 func (js *Jobs) ServeJobs(ctx context.Context) {
 	b := &background{env: js, places: make(chan struct{}, backgroundAtOnce)}
 	js.serve(func(what string, op op.Op) {
@@ -41,8 +40,7 @@ func (js *Jobs) ServeJobs(ctx context.Context) {
 // begins one in the background and does not wait for it.
 func (js *Jobs) ServeJobsWith(start func(what string, o op.Op)) { js.serve(start) }
 
-// background runs operations without their callers waiting for them. It is bounded
-// by places.
+// background runs operations without their callers waiting for them. It is bounded by places.
 type background struct {
 	env    *Jobs
 	places chan struct{}
@@ -84,17 +82,15 @@ func (b *background) stop() {
 	b.running.Wait()
 }
 
-// givenUp notifies a coalesced operation that it is not stepped any more. Other
-// operations need no notice.
+// givenUp notifies a coalesced operation that it is not stepped any more. Other operations need no notice.
 func givenUp(op op.Op) {
 	if o, ok := op.(*coalesced); ok {
 		o.ended()
 	}
 }
 
-// logBackground logs how an operation in the background failed. A request that
-// came out short or was released is logged as information only: it has its own
-// events.
+// logBackground logs how an operation in the background failed. A request that came out short or was released
+// is logged as information only: it has its own events.
 func (js *Jobs) logBackground(what string, err error) {
 	var short *provision.ShortError
 	var released *provision.ReleasedError

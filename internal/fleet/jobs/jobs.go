@@ -1,6 +1,5 @@
-// Package jobs provides hosts for jobs as GitHub announces them: it handles webhooks,
-// reconciles job pools with their jobs, finds missed deliveries, and starts the
-// failed jobs of an interrupted run again.
+// Package jobs provides hosts for jobs as GitHub announces them: it handles webhooks, reconciles job pools
+// with their jobs, finds missed deliveries, and starts the failed jobs of an interrupted run again.
 package jobs
 
 import (
@@ -22,8 +21,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// Options are the parts for webhooks and job pools. Store and GitHub are
-// required.
+// Options are the parts for webhooks and job pools. Store and GitHub are required.
 type Options struct {
 	Store  ports.JobStore
 	GitHub ports.GitHubJobs
@@ -47,8 +45,7 @@ type Jobs struct {
 	Hosts     *hosts.Hosts
 	Provision *provision.Provisioner
 	Pools     map[string]ports.Pool
-	// Repositories are those whose waiting jobs are listed where there are no missed
-	// deliveries to ask for.
+	// Repositories are those whose waiting jobs are listed where there are no missed deliveries to ask for.
 	Repositories []string
 	// OnJob is called with the job of each webhook that TakeWebhook gets, whether the
 	// fleet serves the job or not.
@@ -69,8 +66,7 @@ type Jobs struct {
 	// looked at since. looked is when all hosts of a pool were last looked at.
 	freed  map[string][]string
 	looked map[string]time.Time
-	// forks remembers by lifecycle.RunKey whether a run's commit is a fork's. That never
-	// changes.
+	// forks remembers by lifecycle.RunKey whether a run's commit is a fork's. That never changes.
 	forks  map[string]bool
 	asking singleflight.Group
 	// recovered is the time up to which missed deliveries were recovered. The next
@@ -102,8 +98,7 @@ func New(o Options, pools map[string]ports.Pool) (*Jobs, error) {
 	return d, nil
 }
 
-// submit runs an operation in the background, if ServeJobs runs. Otherwise the sweeps
-// find it in the store.
+// submit runs an operation in the background, if ServeJobs runs. Otherwise the sweeps find it in the store.
 func (js *Jobs) submit(what string, op op.Op) {
 	js.mu.Lock()
 	start := js.start

@@ -20,9 +20,8 @@ const (
 	missedOverlap = 10 * time.Minute
 )
 
-// MissedSweep recovers webhooks that did not arrive. It goes by the deliveries that
-// GitHub lists as failed or, where the fleet cannot list those, by the jobs that wait
-// in the configured repositories.
+// MissedSweep recovers webhooks that did not arrive. It goes by the deliveries that GitHub lists as failed
+// or, where the fleet cannot list those, by the jobs that wait in the configured repositories.
 type MissedSweep struct {
 	op.Stages
 	env *Jobs
@@ -31,8 +30,7 @@ type MissedSweep struct {
 	missed       []lifecycle.MissedDelivery
 	repositories []string
 	found        []lifecycle.WorkflowJob
-	// unread is set when a delivery could not be read; unavailable counts such
-	// deliveries in a row.
+	// unread is set when a delivery could not be read; unavailable counts such deliveries in a row.
 	unread      bool
 	unavailable int
 }
@@ -94,8 +92,7 @@ func (s *MissedSweep) recover(ctx context.Context, now time.Time) (op.Progress, 
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
 	case err != nil:
-		// A delivery that cannot be read does not hold up the others. The next
-		// sweep tries it again.
+		// A delivery that cannot be read does not hold up the others. The next sweep tries it again.
 		if s.unavailable++; s.unavailable >= op.UnavailableAtMost {
 			return op.Again, fmt.Errorf("read delivery %s: %w", m.DeliveryID, err)
 		}

@@ -19,14 +19,12 @@ import (
 // the pool has slots or room for: jobs of other scopes may be among them.
 const waitingBeyond = 10
 
-// waitingAtMost is the most waiting jobs that a reconciliation reads where many of
-// them are passed over.
+// waitingAtMost is the most waiting jobs that a reconciliation reads where many of them are passed over.
 const waitingAtMost = 2000
 
-// passOver is how long a job is passed over after its slot ended without a job. The
-// job may lack something, such as a repository that still exists, and other jobs need
-// not wait for that. The time doubles up to passOverAtMost, since each slot may cost a
-// launch.
+// passOver is how long a job is passed over after its slot ended without a job. The job may lack something,
+// such as a repository that still exists, and other jobs need not wait for that. The time doubles up to
+// passOverAtMost, since each slot may cost a launch.
 const (
 	passOver       = time.Minute
 	passOverAtMost = time.Hour
@@ -42,11 +40,10 @@ const fullEvery = time.Minute
 // After a crash between the two writes the slot loses this time.
 const orphanAfter = 10 * time.Second
 
-// reconcilePool brings the slot table of a job pool in line with the pool's jobs and
-// hosts. It reads both, decides, writes the table once, and then begins the requests
-// of new slots and the releases of hosts that no job needs. The next reconciliation
-// finds what a crash leaves undone. It reads the hosts that may take a job and those
-// that were handed back; a full reconciliation reads all hosts.
+// reconcilePool brings the slot table of a job pool in line with the pool's jobs and hosts. It reads both,
+// decides, writes the table once, and then begins the requests of new slots and the releases of hosts that no
+// job needs. The next reconciliation finds what a crash leaves undone. It reads the hosts that may take a job
+// and those that were handed back; a full reconciliation reads all hosts.
 type reconcilePool struct {
 	op.Stages
 	env  *Jobs
@@ -97,9 +94,8 @@ func (b *reconcilePool) load(ctx context.Context, now time.Time) (op.Progress, e
 	return op.Again, nil
 }
 
-// readWaiting reads as many waiting jobs as the pool has slots for, including the
-// slots that may still be assigned. If there are none it reads no job, and leaves more
-// set, since there may be waiting jobs.
+// readWaiting reads as many waiting jobs as the pool has slots for, including the slots that may still be
+// assigned. If there are none it reads no job, and leaves more set, since there may be waiting jobs.
 func (b *reconcilePool) readWaiting(ctx context.Context, now time.Time) error {
 	b.waiting, b.more = nil, true
 	started := 0
@@ -276,9 +272,8 @@ func (b *reconcilePool) decide(ctx context.Context, now time.Time) (op.Progress,
 	return op.Again, nil
 }
 
-// apply returns the slot table after the moves, and three lists of slots: those that
-// were assigned, those whose hosts are to be returned, and those that ended without a
-// job as far as is known.
+// apply returns the slot table after the moves, and three lists of slots: those that were assigned, those
+// whose hosts are to be returned, and those that ended without a job as far as is known.
 func (b *reconcilePool) apply(moves []policy.Move, now time.Time) (next lifecycle.SlotTable, assigned, returned, ended []lifecycle.Slot) {
 	next = b.slots
 	next.Pool, next.Open = b.name, slices.Clone(b.slots.Open)
@@ -318,9 +313,8 @@ func (b *reconcilePool) logMoves(moves []policy.Move) {
 	}
 }
 
-// act begins one of the things that the moves ask for: the request of a new slot, or
-// the release of a host that no job needs. A request is in the store before an
-// operation in the background works on it.
+// act begins one of the things that the moves ask for: the request of a new slot, or the release of a host
+// that no job needs. A request is in the store before an operation in the background works on it.
 func (b *reconcilePool) act(ctx context.Context, now time.Time, assigned, returned *[]lifecycle.Slot) (op.Progress, error) {
 	switch {
 	case len(*assigned) > 0:
@@ -380,8 +374,7 @@ func (b *reconcilePool) askAbout(ctx context.Context, t lifecycle.Slot, now time
 	}
 }
 
-// withReconcile is an operation after which a pool is reconciled, however the
-// operation ends.
+// withReconcile is an operation after which a pool is reconciled, however the operation ends.
 type withReconcile struct {
 	op.Op
 	env      *Jobs

@@ -14,16 +14,14 @@ const (
 	// rerunKind is the kind of the rows that record each attempt of a run whose
 	// failed jobs were started again.
 	rerunKind = "rerun"
-	// rerunAttempts is the attempt from which an interrupted run is left to people,
-	// so it is started again only once. Where capacity is taken back twice it is
-	// likely to be taken back again.
+	// rerunAttempts is the attempt from which an interrupted run is left to people, so it is started again
+	// only once. Where capacity is taken back twice it is likely to be taken back again.
 	rerunAttempts = 2
 )
 
-// lostJob reports whether an attempt of a run failed and lost a job with an
-// interrupted host, in a pool that has such runs started again. It counts hosts
-// whose record says that they took the job with them, and interrupted hosts that
-// were busy by the last report of their agent.
+// lostJob reports whether an attempt of a run failed and lost a job with an interrupted host, in a pool that
+// has such runs started again. It counts hosts whose record says that they took the job with them, and
+// interrupted hosts that were busy by the last report of their agent.
 func (js *Jobs) lostJob(ctx context.Context, requests []lifecycle.Request, run lifecycle.WorkflowRun, now time.Time) (bool, error) {
 	if run.Conclusion != "failure" || run.RunAttempt >= rerunAttempts {
 		return false, nil
@@ -56,10 +54,9 @@ func (js *Jobs) lostJob(ctx context.Context, requests []lifecycle.Request, run l
 	return false, nil
 }
 
-// startAgain has the failed jobs of an attempt started again, once. The intent is
-// written before GitHub is called. A replica that finds it written asks GitHub
-// whether the jobs were started, so a crash in between loses nothing and repeats
-// nothing.
+// startAgain has the failed jobs of an attempt started again, once. The intent is written before GitHub is
+// called. A replica that finds it written asks GitHub whether the jobs were started, so a crash in between
+// loses nothing and repeats nothing.
 func (h *webhookOp) startAgain(released string) func(context.Context, time.Time) (op.Progress, error) {
 	run := *h.w.Run
 	return func(ctx context.Context, now time.Time) (op.Progress, error) {

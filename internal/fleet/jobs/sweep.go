@@ -13,9 +13,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// Sweep continues unfinished work: webhooks that are not processed, jobs whose state
-// was not reported for long, and the slot tables of the pools. Its cost grows with
-// the number of due rows and of job pools.
+// Sweep continues unfinished work: webhooks that are not processed, jobs whose state was not reported for
+// long, and the slot tables of the pools. Its cost grows with the number of due rows and of job pools.
 type Sweep struct {
 	op.Stages
 	env *Jobs
@@ -77,9 +76,8 @@ func (s *Sweep) webhook(ctx context.Context, now time.Time) (op.Progress, error)
 	}
 	w.DueAt = now.Add(webhookRetry)
 	if errors.Is(err, lifecycle.ErrRefused) {
-		// A refusal lasts until an operator changes something, so the wait grows
-		// with the webhook's age: many of these must not use up the calls that
-		// GitHub allows.
+		// A refusal lasts until an operator changes something, so the wait grows with the webhook's age: many
+		// of these must not use up the calls that GitHub allows.
 		w.DueAt = now.Add(max(webhookRetry, now.Sub(w.ReceivedAt)/2))
 	}
 	if _, err := s.env.Options.Store.UpdateWebhook(ctx, w); err != nil && !errors.Is(err, lifecycle.ErrConflict) {
@@ -146,10 +144,9 @@ func (s *Sweep) confirm(ctx context.Context, j lifecycle.Job, is lifecycle.Workf
 // waitsAtMost is how long GitHub lets a job wait for a runner before it gives up.
 const waitsAtMost = 24 * time.Hour
 
-// unconfirmed stands for GitHub's answer about a job where GitHub refuses to answer,
-// for instance because the repository was deleted. It says nothing new, unless the job
-// has waited for as long as GitHub lets a job wait: then the job is over. Otherwise it
-// would use slots of its pool for as long as its row is kept.
+// unconfirmed stands for GitHub's answer about a job where GitHub refuses to answer, for instance because the
+// repository was deleted. It says nothing new, unless the job has waited for as long as GitHub lets a job
+// wait: then the job is over. Otherwise it would use slots of its pool for as long as its row is kept.
 func unconfirmed(j lifecycle.Job, now time.Time) lifecycle.WorkflowJob {
 	is := lifecycle.WorkflowJob{ID: j.ID}
 	if j.State == lifecycle.JobWaiting && now.Sub(j.QueuedAt) >= waitsAtMost {

@@ -17,26 +17,21 @@ import (
 )
 
 const (
-	// webhookTakeover is how long a webhook may stay unprocessed before the jobs
-	// sweep picks it up.
+	// webhookTakeover is how long a webhook may stay unprocessed before the jobs sweep picks it up.
 	webhookTakeover = 10 * time.Second
-	// webhookRetry is how long a webhook is put off after a failure, such as an
-	// outage of GitHub.
+	// webhookRetry is how long a webhook is put off after a failure, such as an outage of GitHub.
 	webhookRetry = 30 * time.Second
-	// keepWebhooks is how long a delivery is remembered, so that a repeat is known.
-	// The webhook of a job that was queued more than a day ago is refused by its
-	// time, so this is more than enough.
+	// keepWebhooks is how long a delivery is remembered, so that a repeat is known. The webhook of a job that
+	// was queued more than a day ago is refused by its time, so this is more than enough.
 	keepWebhooks = 3 * 24 * time.Hour
 )
 
-// ErrNotOurs is returned for a webhook about a job or run that this fleet does not
-// serve.
+// ErrNotOurs is returned for a webhook about a job or run that this fleet does not serve.
 var ErrNotOurs = fmt.Errorf("about no job or run of ours: %w", lifecycle.ErrWebhookIgnored)
 
-// TakeWebhook stores a delivery and starts to process it in the background. The
-// caller acknowledges the delivery to GitHub only after TakeWebhook returns, when it is
-// safe in the store. The error is ErrNotOurs for a webhook that does not concern the
-// fleet, and lifecycle.ErrExists for a delivery that is known.
+// TakeWebhook stores a delivery and starts to process it in the background. The caller acknowledges the
+// delivery to GitHub only after TakeWebhook returns, when it is safe in the store. The error is ErrNotOurs
+// for a webhook that does not concern the fleet, and lifecycle.ErrExists for a delivery that is known.
 func (js *Jobs) TakeWebhook(ctx context.Context, w lifecycle.Webhook, now time.Time) error {
 	if js.Options.Parse == nil {
 		return ErrNotOurs
@@ -182,9 +177,8 @@ func (h *webhookOp) runStep(ctx context.Context, now time.Time) (op.Progress, er
 	return op.Again, nil
 }
 
-// stillOver asks GitHub whether a run is still over, where the webhook of its end was
-// recovered late: the run may have been started again since. A run that GitHub does
-// not know any more is over.
+// stillOver asks GitHub whether a run is still over, where the webhook of its end was recovered late: the run
+// may have been started again since. A run that GitHub does not know any more is over.
 func (h *webhookOp) stillOver(ctx context.Context, run lifecycle.WorkflowRun) (bool, error) {
 	is, err := h.env.Options.GitHub.WorkflowRun(ctx, run.Repository, run.RunID)
 	switch {
@@ -313,9 +307,8 @@ func (h *webhookOp) reconcile(result string) func(context.Context, time.Time) (o
 }
 
 const (
-	// freeTries and freeLook bound how long the end of a short job waits until its
-	// host is known to be ready, which the host's request finds out when it looks
-	// next. After that the due sweep finds the host.
+	// freeTries and freeLook bound how long the end of a short job waits until its host is known to be ready,
+	// which the host's request finds out when it looks next. After that the due sweep finds the host.
 	freeTries = 40
 	freeLook  = 250 * time.Millisecond
 )
@@ -382,8 +375,7 @@ func (js *Jobs) noteJob(ctx context.Context, row lifecycle.Job, now time.Time) (
 }
 
 const (
-	// jobLook is after what time without news GitHub is asked about a job, in case
-	// its webhooks were lost.
+	// jobLook is after what time without news GitHub is asked about a job, in case its webhooks were lost.
 	jobLook = time.Hour
 	// keepJobs is how long the row of a job is kept: longer than GitHub lets a job
 	// wait (a day) and run (five days).

@@ -149,8 +149,7 @@ func (f runFacts) standing(class string) (hosts int, asked string) {
 	return hosts, asked
 }
 
-// mayBegin reports whether no caller has asked for hosts of this run, so that a rule
-// may.
+// mayBegin reports whether no caller has asked for hosts of this run, so that a rule may.
 func (f runFacts) mayBegin() bool {
 	return !slices.ContainsFunc(f.requests, byCaller)
 }
@@ -161,10 +160,9 @@ func byCaller(q lifecycle.Request) bool {
 	return !strings.HasPrefix(q.RequestID, webhookRequest) && q.ReplacementOf == nil
 }
 
-// demand repeats the run's stored request for a job that is queued after the run's
-// hosts are gone: a re-run of failed jobs comes without a call of Provision. It asks for
-// one host for each open job, up to the number that was asked for then. Without a
-// demand it returns the reason.
+// demand repeats the run's stored request for a job that is queued after the run's hosts are gone: a re-run
+// of failed jobs comes without a call of Provision. It asks for one host for each open job, up to the number
+// that was asked for then. Without a demand it returns the reason.
 func (f runFacts) demand() (*provision.Demand, string) {
 	hosts, asked := f.standing("")
 	last, limit := f.last()
@@ -192,9 +190,8 @@ func (f runFacts) one(spec lifecycle.Spec, limit int) *provision.Demand {
 	}
 }
 
-// requestID is derived from the job, so repeated webhooks share one request. A second
-// request is made only after a host of the run has ended, since it may have been this
-// request's host.
+// requestID is derived from the job, so repeated webhooks share one request. A second request is made only
+// after a host of the run has ended, since it may have been this request's host.
 func (f runFacts) requestID() string {
 	first := fmt.Sprintf("%s%d-%d", webhookRequest, f.job.RunAttempt, f.job.ID)
 	made := 0
@@ -332,10 +329,9 @@ func (h *webhookOp) specByRule(rule policy.Rule, origin policy.Origin) lifecycle
 	return spec
 }
 
-// originOf is where a run comes from, as GitHub describes it, without its ref: what
-// GitHub calls the head branch may be a tag of that name, and anyone with push access
-// can make one. So neither ref nor workflow file is known, and a rule that asks for
-// either admits no run that comes without an ID token.
+// originOf is where a run comes from, as GitHub describes it, without its ref: what GitHub calls the head
+// branch may be a tag of that name, and anyone with push access can make one. So neither ref nor workflow
+// file is known, and a rule that asks for either admits no run that comes without an ID token.
 func originOf(w lifecycle.Webhook, run lifecycle.WorkflowRun) policy.Origin {
 	o := policy.Origin{
 		Repository: run.Repository, RepositoryID: w.RepositoryID, OwnerID: w.OwnerID, RunID: run.RunID,

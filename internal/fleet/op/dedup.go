@@ -11,10 +11,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// decisionDedup remembers what each sweep last decided on each host, so that a
-// decision is recorded when it changes, and not each time a sweep runs: the
-// history then grows with what happens and not with what exists. It is a
-// replica's own memory and may be lost: each decision is then recorded once more.
+// decisionDedup remembers what each sweep last decided on each host, so that a decision is recorded when it
+// changes, and not each time a sweep runs: the history then grows with what happens and not with what exists.
+// It is a replica's own memory and may be lost: each decision is then recorded once more.
 type decisionDedup struct {
 	mu sync.Mutex
 	// last is by instance id and then by sweep.
@@ -28,9 +27,8 @@ type recorded struct {
 	at     time.Time
 }
 
-// repeatAfter is how long the history keeps an event (docs/design.md#what-is-stored). A
-// decision that has not changed by then is recorded again, or the history would
-// have no trace of it.
+// repeatAfter is how long the history keeps an event (docs/design.md#what-is-stored). A decision that has not
+// changed by then is recorded again, or the history would have no trace of it.
 const repeatAfter = 24 * time.Hour
 
 // pruneEvery is how often decisions older than repeatAfter are dropped: those on
@@ -58,8 +56,7 @@ func (t *decisionDedup) changed(r lifecycle.Record, sweep string, d lifecycle.De
 	return true
 }
 
-// forget drops the decisions on a host that has ended, or whose events could not
-// be written.
+// forget drops the decisions on a host that has ended, or whose events could not be written.
 func (t *decisionDedup) forget(instanceID string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

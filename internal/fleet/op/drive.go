@@ -18,9 +18,8 @@ type History interface {
 	AddEvents(ctx context.Context, events []lifecycle.Event) error
 }
 
-// Driver drives operations. It holds what all operations of a replica share:
-// their history, what was recorded last, and the source of jitter. It is safe for
-// concurrent use.
+// Driver drives operations. It holds what all operations of a replica share: their history, what was recorded
+// last, and the source of jitter. It is safe for concurrent use.
 type Driver struct {
 	history   History
 	log       hclog.Logger
@@ -50,8 +49,7 @@ func (d *Driver) Stages(sweep string) Stages { return Stages{Events: d.Recorder(
 // Recorder returns the recorder of an operation; see Stages.
 func (d *Driver) Recorder(sweep string) Recorder { return Recorder{driver: d, Sweep: sweep} }
 
-// Jitter spreads an interval over ±10 %, so that replicas and operations do not
-// fall into step.
+// Jitter spreads an interval over ±10 %, so that replicas and operations do not fall into step.
 func (d *Driver) Jitter(interval time.Duration) time.Duration {
 	d.randMu.Lock()
 	defer d.randMu.Unlock()
@@ -74,15 +72,13 @@ func (d *Driver) Shuffle(n int, swap func(i, j int)) {
 	d.rand.Shuffle(n, swap)
 }
 
-// answerMargin is how long before its caller's deadline an operation whose
-// dependency is unavailable gives up, or a quarter of the time that there was: an
-// answer at the deadline or later does not reach the caller.
+// answerMargin is how long before its caller's deadline an operation whose dependency is unavailable gives
+// up, or a quarter of the time that there was: an answer at the deadline or later does not reach the caller.
 const answerMargin = 250 * time.Millisecond
 
-// Drive steps an operation until it is done, fails, or ctx ends. A dependency
-// that is unavailable is tried again until patience has passed without a
-// successful step. If the operation ends with ctx, or just before the deadline of
-// ctx, while a dependency is unavailable, the error is a *CutError.
+// Drive steps an operation until it is done, fails, or ctx ends. A dependency that is unavailable is tried
+// again until patience has passed without a successful step. If the operation ends with ctx, or just before
+// the deadline of ctx, while a dependency is unavailable, the error is a *CutError.
 func (d *Driver) Drive(ctx context.Context, o Op, patience time.Duration) error {
 	failures := 0
 	lastGood := time.Now()

@@ -1,10 +1,9 @@
 // Package op holds what the operations of a fleet are made of: steps, the driver
 // that takes them, and the recorder of their history.
 //
-// An operation does its work in small steps. Each step reads, decides and does at
-// most one effect, and the progress that matters is in the store. A daemon drives
-// the steps in a loop, the simulator takes them one at a time, and a crash between
-// any two of them is finished by a sweep.
+// An operation does its work in small steps. Each step reads, decides and does at most one effect, and the
+// progress that matters is in the store. A daemon drives the steps in a loop, the simulator takes them one at
+// a time, and a crash between any two of them is finished by a sweep.
 package op
 
 import (
@@ -15,16 +14,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Op is an operation in small steps. Step reads, decides and does at most one
-// effect. After an error an Op may be stepped again: the step that failed is
-// repeated.
+// Op is an operation in small steps. Step reads, decides and does at most one effect. After an error an Op
+// may be stepped again: the step that failed is repeated.
 type Op interface {
 	Step(ctx context.Context, now time.Time) (Progress, error)
 }
 
-// Stated is an operation that says what it keeps in memory. Two operations of a kind and a
-// demand with equal states do the same from there on, given the same answers. The explorer
-// of package sim/explore rests on it.
+// Stated is an operation that says what it keeps in memory. Two operations of a kind and a demand with equal
+// states do the same from there on, given the same answers. The explorer of package sim/explore rests on it.
 type Stated interface {
 	Op
 	// State has every value on which a later step depends, also those of an operation in hand.
@@ -66,10 +63,9 @@ func Transient(ctx context.Context, err error) bool {
 const (
 	// PageSize is how many due rows a sweep reads at once.
 	PageSize = 100
-	// UnavailableAtMost is how many items in a row (requests, hosts of an owner,
-	// registrations of a page) may find a dependency unavailable before a sweep leaves
-	// the rest. One such item does not hold up the others, and with the dependency
-	// away the others are not tried either.
+	// UnavailableAtMost is how many items in a row (requests, hosts of an owner, registrations of a page) may
+	// find a dependency unavailable before a sweep leaves the rest. One such item does not hold up the
+	// others, and with the dependency away the others are not tried either.
 	UnavailableAtMost = 3
 	// RepeatLogAfter is how long the same failure of a loop is not logged again.
 	RepeatLogAfter = time.Minute

@@ -8,9 +8,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// Recorder collects the events of one operation and writes them together: one
-// write where the operation pauses instead of one for each step. Driver.Recorder
-// makes one.
+// Recorder collects the events of one operation and writes them together: one write where the operation
+// pauses instead of one for each step. Driver.Recorder makes one.
 type Recorder struct {
 	driver *Driver
 	events []lifecycle.Event
@@ -18,9 +17,8 @@ type Recorder struct {
 	Effects int
 	// Dry: the operation decides, but does nothing.
 	Dry bool
-	// Sweep is the name of the sweep whose recorder this is. A sweep records all
-	// that it decides, a decision that stays the same once. An operation that was
-	// asked for has no name, and records what it does.
+	// Sweep is the name of the sweep whose recorder this is. A sweep records all that it decides, a decision
+	// that stays the same once. An operation that was asked for has no name, and records what it does.
 	Sweep string
 	// Now is the time of the current step.
 	Now time.Time
@@ -42,9 +40,8 @@ func (j *Recorder) RecordMachine(instanceID string, d lifecycle.Decision) {
 	j.RecordDecision(lifecycle.Record{InstanceID: instanceID}, d)
 }
 
-// RecordDecision records a decision on a host, by a sweep if it has changed. A
-// decision that leads to a write of the record is recorded by RecordEffect, once
-// it is written.
+// RecordDecision records a decision on a host, by a sweep if it has changed. A decision that leads to a write
+// of the record is recorded by RecordEffect, once it is written.
 func (j *Recorder) RecordDecision(r lifecycle.Record, d lifecycle.Decision) {
 	j.Collect(r.InstanceID, d.Action, d.Reason)
 	if j.Dry || j.Sweep == "" || !j.Changed(r, d) {
@@ -109,9 +106,8 @@ func (j *Recorder) Flush(ctx context.Context) {
 // batchFor is how long an event may wait for others to be written with it.
 const batchFor = time.Second
 
-// pause flushes when the operation is done, and when it comes to rest with
-// events that have waited for batchFor: a claim that is ready at once then
-// costs one write of history, and watchers still see a slow one.
+// pause flushes when the operation is done, and when it comes to rest with events that have waited for
+// batchFor: a claim that is ready at once then costs one write of history, and watchers still see a slow one.
 func (j *Recorder) pause(ctx context.Context, p Progress, now time.Time) Progress {
 	old := len(j.events) > 0 && now.Sub(j.events[0].At) >= batchFor
 	if p.Done || (p.Wait > 0 && old) {

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Stages runs an operation as a sequence of stages: Next does one step, and
-// sets itself to the stage that comes after it. An operation embeds Stages and
-// gets Step from it.
+// Stages runs an operation as a sequence of stages: Next does one step, and sets itself to the stage that
+// comes after it. An operation embeds Stages and gets Step from it.
 type Stages struct {
 	Events Recorder
 	Next   func(context.Context, time.Time) (Progress, error)
@@ -16,9 +15,8 @@ type Stages struct {
 	passed []error
 }
 
-// Step does one step. The history of what it decided is written where the
-// operation comes to rest. The last step returns the errors that the operation
-// went past.
+// Step does one step. The history of what it decided is written where the operation comes to rest. The last
+// step returns the errors that the operation went past.
 func (s *Stages) Step(ctx context.Context, now time.Time) (Progress, error) {
 	s.Events.driver.stepped(now)
 	s.Events.Now = now
@@ -33,10 +31,9 @@ func (s *Stages) Step(ctx context.Context, now time.Time) (Progress, error) {
 	return progress, err
 }
 
-// Past reports whether a sweep goes on to the next item after err. It does after
-// success, and after an error that belongs to the item alone, such as a damaged
-// row: that must not keep the other items from their turn. If a dependency is
-// unavailable or ctx has ended, the sweep stops: the rest would fail as well.
+// Past reports whether a sweep goes on to the next item after err. It does after success, and after an error
+// that belongs to the item alone, such as a damaged row: that must not keep the other items from their turn.
+// If a dependency is unavailable or ctx has ended, the sweep stops: the rest would fail as well.
 func (s *Stages) Past(ctx context.Context, err error) bool {
 	if err == nil {
 		return true
@@ -58,6 +55,5 @@ func (s *Stages) Passed() []error { return s.passed }
 // Its work then goes on without it.
 func (s *Stages) Begun() bool { return s.Events.Effects > 0 }
 
-// Recorder returns the recorder of the operation, for a caller that wants a dry run or
-// every decision.
+// Recorder returns the recorder of the operation, for a caller that wants a dry run or every decision.
 func (s *Stages) Recorder() *Recorder { return &s.Events }

@@ -27,11 +27,9 @@ type JobStore interface {
 	UpdateJob(ctx context.Context, j lifecycle.Job) (lifecycle.Job, error)
 	// Job reads one, consistently: ErrNotFound.
 	Job(ctx context.Context, id int64) (lifecycle.Job, error)
-	// OpenJobsOfRun lists the jobs of a run that are not done, in any order. The
-	// index may lag.
+	// OpenJobsOfRun lists the jobs of a run that are not done, in any order. The index may lag.
 	OpenJobsOfRun(ctx context.Context, repository, runID string) ([]lifecycle.Job, error)
-	// WaitingJobs lists the waiting jobs of a pool, in the order of Job.Before.
-	// The index may lag.
+	// WaitingJobs lists the waiting jobs of a pool, in the order of Job.Before. The index may lag.
 	WaitingJobs(ctx context.Context, pool string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Job], error)
 	// DueJobs is DueInstances for jobs.
 	DueJobs(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Job], error)
@@ -39,9 +37,8 @@ type JobStore interface {
 	// SlotTable reads the accounts of a pool, consistently. A pool that has none has
 	// empty ones, of version 0.
 	SlotTable(ctx context.Context, pool string) (lifecycle.SlotTable, error)
-	// UpdateSlotTable replaces the accounts whose stored version is t.Version (0:
-	// there are none) and returns them as stored, with the next version. Else:
-	// ErrLost.
+	// UpdateSlotTable replaces the accounts whose stored version is t.Version (0: there are none) and returns
+	// them as stored, with the next version. Else: ErrLost.
 	UpdateSlotTable(ctx context.Context, t lifecycle.SlotTable) (lifecycle.SlotTable, error)
 
 	// SeeOnce remembers an id of a kind until a time: ErrExists if it is
@@ -51,10 +48,9 @@ type JobStore interface {
 
 // GitHubJobs is what jobs need of GitHub beside the registrations of runs.
 type GitHubJobs interface {
-	// JIT registers a runner for exactly one job, and returns the configuration
-	// that its listener starts with, and the id of the registration. A name that
-	// an earlier call took, whose answer was lost, is taken over; while the
-	// runner of that name runs a job it is ErrBusy.
+	// JIT registers a runner for exactly one job, and returns the configuration that its listener starts
+	// with, and the id of the registration. A name that an earlier call took, whose answer was lost, is taken
+	// over; while the runner of that name runs a job it is ErrBusy.
 	JIT(ctx context.Context, repository, name string, labels []string) (lifecycle.Registration, int64, error)
 	// WorkflowRun reads a run as it is now: ErrNotFound.
 	WorkflowRun(ctx context.Context, repository, runID string) (lifecycle.WorkflowRun, error)

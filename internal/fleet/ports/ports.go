@@ -15,9 +15,8 @@ type Machines interface {
 	List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error)
 }
 
-// Store is the truth. Every write is conditional. Methods return
-// lifecycle.ErrNotFound, ErrExists, ErrLost (the condition did not hold) or
-// ErrUnavailable (it may or may not have taken effect), wrapped.
+// Store is the truth. Every write is conditional. Methods return lifecycle.ErrNotFound, ErrExists, ErrLost
+// (the condition did not hold) or ErrUnavailable (it may or may not have taken effect), wrapped.
 type Store interface {
 	// CreateInstance writes a new record: ErrExists if the host key is taken.
 	CreateInstance(ctx context.Context, r lifecycle.Record) error
@@ -88,9 +87,8 @@ type Store interface {
 type Queue interface {
 	// Send puts each message into the queue of its resource and usage class.
 	Send(ctx context.Context, messages ...lifecycle.Message) error
-	// Receive hands out at most limit (1 to 10) messages and hides them for the
-	// queue's visibility time. It may wait up to 1 s for a first one. A body
-	// that cannot be parsed is logged and deleted.
+	// Receive hands out at most limit (1 to 10) messages and hides them for the queue's visibility time. It
+	// may wait up to 1 s for a first one. A body that cannot be parsed is logged and deleted.
 	Receive(ctx context.Context, q lifecycle.QueueName, limit int) ([]lifecycle.Delivery, error)
 	// Delete removes deliveries (1 to 10). An unknown handle is no error.
 	Delete(ctx context.Context, q lifecycle.QueueName, handles ...string) error
@@ -100,12 +98,10 @@ type Queue interface {
 
 // Compute launches and ends machines.
 type Compute interface {
-	// Launch starts order.Count machines. The same order gives the same
-	// machines, however often it is made. With fewer than ordered it returns
-	// those, and a *lifecycle.ShortageError.
+	// Launch starts order.Count machines. The same order gives the same machines, however often it is made.
+	// With fewer than ordered it returns those, and a *lifecycle.ShortageError.
 	Launch(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error)
-	// Launched finds the machines that a launch made, by their tags
-	// (lifecycle.Machine.From).
+	// Launched finds the machines that a launch made, by their tags (lifecycle.Machine.From).
 	Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error)
 	// Describe reads each machine asked for; an unknown one is MachineGone.
 	Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error)
@@ -123,8 +119,7 @@ type GitHub interface {
 	RemoveToken(ctx context.Context, repository string) (lifecycle.Registration, error)
 	// FindRunner finds a registration by its exact name: ErrNotFound.
 	FindRunner(ctx context.Context, repository, name string) (lifecycle.Runner, error)
-	// DeleteRunner removes a registration; one that is gone is no error. A
-	// runner that runs a job is ErrBusy.
+	// DeleteRunner removes a registration; one that is gone is no error. A runner that runs a job is ErrBusy.
 	DeleteRunner(ctx context.Context, repository string, id int64) error
 	// Runners pages through the registrations of a repository.
 	Runners(ctx context.Context, repository string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Runner], error)

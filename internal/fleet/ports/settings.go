@@ -34,16 +34,14 @@ type Pool struct {
 	Warm *WarmPool
 }
 
-// Timing holds the intervals of the use-cases. The zero value of a field means
-// its default.
+// Timing holds the intervals of the use-cases. The zero value of a field means its default.
 type Timing struct {
 	// Poll is how often a waiting operation reads the reports it waits for.
 	Poll time.Duration
 	// Takeover is how long a request may stand still before a sweep goes on
 	// with it. An operation that is alive renews it at half that time.
 	Takeover time.Duration
-	// Relaunch is how long a request that was short of capacity waits before
-	// it looks again.
+	// Relaunch is how long a request that was short of capacity waits before it looks again.
 	Relaunch time.Duration
 	// Grace: machines younger than this are never called leaked.
 	Grace time.Duration
@@ -86,8 +84,7 @@ type JobPool struct {
 	Labels []string
 	// Spec is what a turn asks for. Count, labels and scope are filled in.
 	Spec lifecycle.Spec
-	// Repositories may use it: patterns of "owner/name" in which * stands for
-	// any part of a name.
+	// Repositories may use it: patterns of "owner/name" in which * stands for any part of a name.
 	Repositories []string
 	// Forks lets jobs through whose run is of a fork.
 	Forks bool

@@ -59,10 +59,9 @@ func (p *Provision) unready() []string {
 	return keys
 }
 
-// firstWaits are the waits after the first looks, in parts of Timing.Poll. An
-// idle agent reads its record every 500 ms, so of the hosts that were claimed
-// more than half have answered after 340 ms and nearly all after 580 ms: the
-// looks of the first second come then, and are no more of them for it.
+// firstWaits are the waits after the first looks, in parts of Timing.Poll. An idle agent reads its record
+// every 500 ms, so of the hosts that were claimed more than half have answered after 340 ms and nearly all
+// after 580 ms: the looks of the first second come then, and are no more of them for it.
 var firstWaits = []float64{1.36, 0.48, 0.48, 2.68}
 
 // untilNextLook is how long a round without an answer waits.
@@ -171,8 +170,7 @@ func (p *Provision) lostHost() bool {
 	return false
 }
 
-// giveUpLost takes the lost hosts off the request's list; while there is time
-// they are replaced.
+// giveUpLost takes the lost hosts off the request's list; while there is time they are replaced.
 func (p *Provision) giveUpLost(ctx context.Context, now time.Time) (op.Progress, error) {
 	q := p.q
 	q.Taken = nil
@@ -265,8 +263,7 @@ func (p *Provision) shortReason(ready int) string {
 	return why
 }
 
-// finish brings what is left in line with a settled or released request, and
-// says how it came out.
+// finish brings what is left in line with a settled or released request, and says how it came out.
 func (p *Provision) finish(ctx context.Context, now time.Time) (op.Progress, error) {
 	if p.attended && p.q.Unattended {
 		q := p.q

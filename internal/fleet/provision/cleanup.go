@@ -36,11 +36,9 @@ type requestCleanup struct {
 	// coming counts the hosts that an open launch may still add: its call may be in
 	// progress, and listings show its machines late.
 	coming int
-	// limits are those in whose ledgers the request's reservation has still to be
-	// lowered to kept and coming.
+	// limits are those in whose ledgers the request's reservation has still to be lowered to kept and coming.
 	limits []policy.Limit
-	// freed are the hosts that were released, returned or ended by this cleanup or
-	// just before it.
+	// freed are the hosts that were released, returned or ended by this cleanup or just before it.
 	freed []lifecycle.Record
 }
 
@@ -196,10 +194,9 @@ func (t *requestCleanup) countDraining(now time.Time) {
 	}
 }
 
-// awaitCallers keeps a request due that was released before it was settled, if limits
-// are on. A caller that does not know of the release yet may write a reservation again
-// after it is freed here, and crash before it notices. So the request is checked again
-// quota.ListedAfter after its release.
+// awaitCallers keeps a request due that was released before it was settled, if limits are on. A caller that
+// does not know of the release yet may write a reservation again after it is freed here, and crash before it
+// notices. So the request is checked again quota.ListedAfter after its release.
 func (t *requestCleanup) awaitCallers(now time.Time) {
 	until := t.q.ReleasedAt.Add(quota.ListedAfter)
 	if t.env.Quota.On() && t.q.Outcome == lifecycle.OutcomeReleased && now.Before(until) {
@@ -207,9 +204,8 @@ func (t *requestCleanup) awaitCallers(now time.Time) {
 	}
 }
 
-// giveBack lowers the request's reservation to the hosts that it still has or may still
-// get, one ledger per step. It does so while the request is still due, so that the due
-// sweep finishes it after a crash.
+// giveBack lowers the request's reservation to the hosts that it still has or may still get, one ledger per
+// step. It does so while the request is still due, so that the due sweep finishes it after a crash.
 func (t *requestCleanup) giveBack(ctx context.Context, now time.Time) (op.Progress, error) {
 	for len(t.limits) > 0 {
 		changed, err := t.env.Quota.GiveBack(ctx, t.limits[0], t.q, t.kept+t.coming)

@@ -1,6 +1,5 @@
-// Package provision gets a run its hosts and takes them back: Provision claims hosts
-// from the pool, launches the rest and waits until they are ready; Release marks a run
-// as over and frees its hosts.
+// Package provision gets a run its hosts and takes them back: Provision claims hosts from the pool, launches
+// the rest and waits until they are ready; Release marks a run as over and frees its hosts.
 package provision
 
 import (
@@ -13,9 +12,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Provisioner begins and resumes requests and releases. Its exported fields are its
-// parts: they are set before the first call and not changed after it. It is safe for
-// concurrent use.
+// Provisioner begins and resumes requests and releases. Its exported fields are its parts: they are set
+// before the first call and not changed after it. It is safe for concurrent use.
 type Provisioner struct {
 	Store   ports.Store
 	Queue   ports.Queue

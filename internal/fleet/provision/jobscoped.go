@@ -25,9 +25,8 @@ type jit struct {
 	id           int64
 }
 
-// registrationFor is what the host of a message is claimed with: the run's
-// token, or for a job-scoped host a registration under the name that it will
-// have. A repeated try uses the registration of the one before.
+// registrationFor is what the host of a message is claimed with: the run's token, or for a job-scoped host a
+// registration under the name that it will have. A repeated try uses the registration of the one before.
 func (p *Provision) registrationFor(ctx context.Context, m lifecycle.Message) (*lifecycle.Registration, int64, error) {
 	if !p.jobScoped() {
 		return p.token, 0, nil
@@ -51,10 +50,9 @@ func (p *Provision) registrationFor(ctx context.Context, m lifecycle.Message) (*
 	return &p.jit.registration, p.jit.id, nil
 }
 
-// stillPooled reads whether the host of a message can be claimed by it, before a
-// runner is registered under its next name: messages and the index are old now
-// and then, and the name of a host that was claimed would be taken over from it.
-// If not: ErrLost.
+// stillPooled reads whether the host of a message can be claimed by it, before a runner is registered under
+// its next name: messages and the index are old now and then, and the name of a host that was claimed would
+// be taken over from it. If not: ErrLost.
 func (p *Provision) stillPooled(ctx context.Context, m lifecycle.Message) (lifecycle.Record, error) {
 	r, err := p.env.Store.Instance(ctx, m.HostKey)
 	switch {
@@ -67,9 +65,8 @@ func (p *Provision) stillPooled(ctx context.Context, m lifecycle.Message) (lifec
 	return r, fmt.Errorf("claim host %s: %w: its message is old", m.InstanceID, lifecycle.ErrConflict)
 }
 
-// runnerLabels are those of a runner that is registered for one job. A runner
-// that registers by itself has these by default; with a JIT configuration it has
-// what is sent, and a job may ask for any of them.
+// runnerLabels are those of a runner that is registered for one job. A runner that registers by itself has
+// these by default; with a JIT configuration it has what is sent, and a job may ask for any of them.
 func runnerLabels(labels []string, arch string) []string {
 	machine := "x64"
 	if arch == "arm64" {
@@ -100,10 +97,9 @@ func (p *Provision) withdrawJIT(ctx context.Context) {
 // process is about to claim: that takes one call to GitHub.
 const reservedLook = 50 * time.Millisecond
 
-// reserve keeps the other requests of this process from registering a runner of
-// the same name while this one does and claims its host: the later would take
-// the name over. Another replica's may, and then the host that was claimed finds
-// its registration gone, and goes back.
+// reserve keeps the other requests of this process from registering a runner of the same name while this one
+// does and claims its host: the later would take the name over. Another replica's may, and then the host that
+// was claimed finds its registration gone, and goes back.
 func (p *Provision) reserve(m lifecycle.Message) bool {
 	return !p.jobScoped() || p.env.claiming.begin(m.HostKey)
 }
@@ -114,8 +110,7 @@ func (p *Provision) unreserve(m lifecycle.Message) {
 	}
 }
 
-// claiming is the set of hosts, by key, that a job-scoped request of this process is
-// about to claim.
+// claiming is the set of hosts, by key, that a job-scoped request of this process is about to claim.
 type claiming struct {
 	mu    sync.Mutex
 	hosts map[string]bool
@@ -195,9 +190,8 @@ func (p *Provision) registerHost(ctx context.Context, now time.Time) (op.Progres
 	return op.Again, nil
 }
 
-// settleRefused ends a request for a job-scoped host that GitHub refuses, as for
-// a repository that is gone: until its deadline it would keep a turn of the pool
-// from others.
+// settleRefused ends a request for a job-scoped host that GitHub refuses, as for a repository that is gone:
+// until its deadline it would keep a turn of the pool from others.
 func (p *Provision) settleRefused(ctx context.Context, refusal error, now time.Time) (op.Progress, error) {
 	q := p.q
 	q.Outcome, q.Taken, q.DueAt = lifecycle.OutcomeShort, nil, now.Add(p.env.Timing.Takeover)

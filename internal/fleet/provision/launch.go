@@ -28,8 +28,7 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (op.Progress, err
 	if err != nil {
 		return op.Again, fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err)
 	}
-	// A launch that was short of capacity had no offering left to try: the next one
-	// tries all of them again.
+	// A launch that was short of capacity had no offering left to try: the next one tries all of them again.
 	var without []lifecycle.Offering
 	if q.Shortage == "" {
 		without = p.env.Exhausted(quota.UsageOf(q))
@@ -172,9 +171,8 @@ func (pr *Provisioner) record(ctx context.Context, m lifecycle.Machine, q lifecy
 	return r, nil
 }
 
-// closeLaunch closes the intent, and climbs the request's ladder when capacity
-// was short: other types and zones are the cloud adapter's part, on-demand is
-// ours.
+// closeLaunch closes the intent, and climbs the request's ladder when capacity was short: other types and
+// zones are the cloud adapter's part, on-demand is ours.
 func (p *Provision) closeLaunch(ctx context.Context, now time.Time) (op.Progress, error) {
 	if err := p.env.Quota.SettleLaunch(ctx, p.q, p.launcher.Result, now); err != nil {
 		return op.Again, err

@@ -10,10 +10,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// Launcher makes a launch whose order is written in a request's row: it reserves
-// quota, makes the call, and hands out one machine a step to be recorded; then the
-// row is closed by its owner. A crash at any point repeats the launch from the
-// beginning: the reservation is the launch's own, the order's token makes the
+// Launcher makes a launch whose order is written in a request's row: it reserves quota, makes the call, and
+// hands out one machine a step to be recorded; then the row is closed by its owner. A crash at any point
+// repeats the launch from the beginning: the reservation is the launch's own, the order's token makes the
 // repeated call the same call, and a machine that has a record keeps it.
 //
 // It is plain data, so that an operation which has one can be compared with another.
@@ -35,8 +34,7 @@ func (l Launcher) state() []any {
 	return []any{l.fresh, l.reserved, l.called, l.Result.Machines, l.Result.Answered, l.recorded, l.Short != nil}
 }
 
-// NewLauncher returns the launcher of an order that was just written, whose call
-// nothing has tried.
+// NewLauncher returns the launcher of an order that was just written, whose call nothing has tried.
 func NewLauncher() Launcher { return Launcher{fresh: true} }
 
 // MustReserve reports whether the launch of q needs a reservation that it does not

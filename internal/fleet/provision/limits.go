@@ -12,10 +12,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// booking is what a request has reserved within the limits on hosts: a reservation in
-// the ledger of each limit, made after the request's row and before its first host is
-// taken. A reservation carries the request's id, so that any replica that continues the
-// request finds it.
+// booking is what a request has reserved within the limits on hosts: a reservation in the ledger of each
+// limit, made after the request's row and before its first host is taken. A reservation carries the request's
+// id, so that any replica that continues the request finds it.
 type booking struct {
 	// hosts is how many hosts the request may take; 0 if nothing is reserved yet.
 	hosts int
@@ -37,8 +36,7 @@ func (p *Provision) limited() bool { return p.env.Quota.On() }
 // taken is how many hosts the request has, in its row or not yet.
 func (p *Provision) taken() int { return len(p.q.Taken) + len(p.unrecorded) }
 
-// lacksQuota reports whether the request lacks a reservation for some of the hosts that it
-// asks for.
+// lacksQuota reports whether the request lacks a reservation for some of the hosts that it asks for.
 func (p *Provision) lacksQuota() bool {
 	return p.limited() && p.booking.hosts < p.q.Spec.Count && p.taken() < p.q.Spec.Count
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// poolLaunches returns how many of the hosts that the request lacks its pool's maximum
-// lets it launch. If there are none, or on an error, it is stopped, and the caller returns
-// progress and err.
+// poolLaunches returns how many of the hosts that the request lacks its pool's maximum lets it launch. If
+// there are none, or on an error, it is stopped, and the caller returns progress and err.
 func (p *Provision) poolLaunches(ctx context.Context, now time.Time) (count int, stopped bool, progress op.Progress, err error) {
 	l, ok := p.env.Quota.MaximumOf(p.q.Spec.Pool)
 	if !ok {
@@ -30,9 +29,8 @@ func (p *Provision) poolLaunches(ctx context.Context, now time.Time) (count int,
 	return min(p.lacks(), room.Remaining()), false, op.Again, nil
 }
 
-// reserveLaunch makes room in the pool for the launch that is written down. If another
-// request has taken it since, the launch is given up, and has not been made: its
-// reservation comes before its call.
+// reserveLaunch makes room in the pool for the launch that is written down. If another request has taken it
+// since, the launch is given up, and has not been made: its reservation comes before its call.
 func (p *Provision) reserveLaunch(ctx context.Context, now time.Time) (op.Progress, error) {
 	room, reserved, err := p.launcher.Reserve(ctx, p.env, p.q, now)
 	switch {
@@ -52,9 +50,8 @@ func (p *Provision) reserveLaunch(ctx context.Context, now time.Time) (op.Progre
 	})
 }
 
-// quotaReason says what uses up the quota that a request lacks. In a pool these may be idle
-// hosts that are bound to another trust key: it says when used hosts leave, not whose they
-// are.
+// quotaReason says what uses up the quota that a request lacks. In a pool these may be idle hosts that are
+// bound to another trust key: it says when used hosts leave, not whose they are.
 func (pr *Provisioner) quotaReason(room policy.Quota, q lifecycle.Request, needs int) string {
 	why := room.Reason(q, needs)
 	rules := pr.Hosts.Policy(q.Spec.Pool)

@@ -22,22 +22,19 @@ type Demand struct {
 	// RequestID names the request. A call that repeats it resumes the request.
 	RequestID string
 	Spec      lifecycle.Spec
-	// MaxHosts is how many hosts the run may have at once, over all its requests;
-	// 0 means any number.
+	// MaxHosts is how many hosts the run may have at once, over all its requests; 0 means any number.
 	MaxHosts int
 }
 
-// Provision gets a run its hosts: it claims from the pool, launches the rest,
-// waits until they are ready and commits, or rolls back at the deadline. Its
-// progress is in the request's row, so that any process can resume it. What it
-// keeps in memory beside the row is plain data, and step looks at nothing else.
+// Provision gets a run its hosts: it claims from the pool, launches the rest, waits until they are ready and
+// commits, or rolls back at the deadline. Its progress is in the request's row, so that any process can
+// resume it. What it keeps in memory beside the row is plain data, and step looks at nothing else.
 type Provision struct {
 	op.Stages
 	env *Provisioner
 
 	demand Demand
-	// attended: a caller waits for the outcome. A sweep that resumes a request
-	// does not.
+	// attended: a caller waits for the outcome. A sweep that resumes a request does not.
 	attended bool
 	// began is when this process began to work on the request. It is only measured.
 	began time.Time
@@ -49,17 +46,15 @@ type Provision struct {
 	// readAt is when the request's row was last read or written here.
 	readAt time.Time
 	token  *lifecycle.Registration
-	// jit is the registration of the host that a job-scoped request is trying to
-	// claim.
+	// jit is the registration of the host that a job-scoped request is trying to claim.
 	jit jit
 	// hosts are the request's records as last seen, by host key: those of q.Taken
 	// and those that are not in the row yet.
 	hosts map[string]lifecycle.Record
 	// unrecorded are hosts that were claimed or launched and are not in q.Taken yet.
 	unrecorded []lifecycle.Record
-	// checkReplaced and checkLimit: the request has not taken anything, and it has to be
-	// checked first whether the host that it replaces is still wanted, and whether the
-	// run stays within MaxHosts.
+	// checkReplaced and checkLimit: the request has not taken anything, and it has to be checked first
+	// whether the host that it replaces is still wanted, and whether the run stays within MaxHosts.
 	checkReplaced, checkLimit bool
 	// limitTries counts how often checkLimit waited for later requests.
 	limitTries int
@@ -84,8 +79,7 @@ type Provision struct {
 	reports map[string]lifecycle.Report
 	// looks counts the rounds without an answer since hosts were last recorded.
 	looks int
-	// rereadAt is when the unready records are read again: another operation may
-	// have ended them.
+	// rereadAt is when the unready records are read again: another operation may have ended them.
 	rereadAt time.Time
 	// askCloud is when the cloud is next asked for hosts that have never reported,
 	// and dead are the machines that the cloud lists as gone, by host key.
@@ -172,8 +166,7 @@ func (pr *Provisioner) NewProvision(d Demand) (*Provision, error) {
 	return p, nil
 }
 
-// NewUnattended begins a request that no caller waits for: its hosts return to the
-// pool if they get no job.
+// NewUnattended begins a request that no caller waits for: its hosts return to the pool if they get no job.
 func (pr *Provisioner) NewUnattended(d Demand) (*Provision, error) {
 	p, err := pr.NewProvision(d)
 	if err != nil {
@@ -205,8 +198,7 @@ func (p *Provision) Instances() []lifecycle.Record {
 	return list
 }
 
-// create writes the request row. The token comes first: with GitHub unavailable
-// nothing is claimed.
+// create writes the request row. The token comes first: with GitHub unavailable nothing is claimed.
 func (p *Provision) create(ctx context.Context, now time.Time) (op.Progress, error) {
 	if p.began.IsZero() {
 		p.began = now
@@ -240,11 +232,10 @@ func (p *Provision) untouched() bool {
 	return p.q.Launches == 0 && len(p.q.Taken)+len(p.unrecorded) == 0
 }
 
-// checkRunLimit refuses the request if the run has more hosts with it than it may
-// have. It looks after its row is written, so that of two requests made at once
-// at least one sees the other. If only later requests are in its way, it waits until
-// they are settled: they give way to it, and if each refused itself for the others, the
-// run would get no host.
+// checkRunLimit refuses the request if the run has more hosts with it than it may have. It looks after its
+// row is written, so that of two requests made at once at least one sees the other. If only later requests
+// are in its way, it waits until they are settled: they give way to it, and if each refused itself for the
+// others, the run would get no host.
 func (p *Provision) checkRunLimit(ctx context.Context, now time.Time) (op.Progress, error) {
 	requests, err := p.env.Store.RequestsOfRun(ctx, p.q.Repository, p.q.RunID)
 	if err != nil {
@@ -364,9 +355,8 @@ func (p *Provision) reload() {
 	p.booking.rooms = nil
 }
 
-// loadHosts reads the request's hosts: those that its row names, those whose records
-// name the request because a crash came between the claim and the write of the row,
-// and those that this operation has seen before.
+// loadHosts reads the request's hosts: those that its row names, those whose records name the request because
+// a crash came between the claim and the write of the row, and those that this operation has seen before.
 func (p *Provision) loadHosts(ctx context.Context) error {
 	records, _, err := p.env.Hosts.OfRequest(ctx, p.q, p.known())
 	if err != nil {
@@ -379,8 +369,7 @@ func (p *Provision) loadHosts(ctx context.Context) error {
 	return nil
 }
 
-// known are the keys of the hosts that this operation has seen. The index may not
-// list them yet.
+// known are the keys of the hosts that this operation has seen. The index may not list them yet.
 func (p *Provision) known() []string { return slices.Sorted(maps.Keys(p.hosts)) }
 
 // noteClaim notes a host that serves the request. What a crash or a lost answer made
@@ -420,8 +409,7 @@ func (p *Provision) write(ctx context.Context, q lifecycle.Request, now time.Tim
 		p.reload()
 		return op.Again, nil
 	case err != nil:
-		// The write may have taken effect. A repeat would then lose to
-		// itself, and load the row.
+		// The write may have taken effect. A repeat would then lose to itself, and load the row.
 		return op.Again, fmt.Errorf("write request %s: %w", q.RequestID, err)
 	}
 	p.Events.Effects++

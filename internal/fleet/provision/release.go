@@ -11,10 +11,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Release gives a run's hosts back. First it marks the run's requests, so that no more
-// hosts are taken for it. Then it frees the hosts that the requests name and those whose
-// records name the run. It is safe to repeat, and a repeat waits for the hosts that the
-// first release freed. A run without hosts is not an error.
+// Release gives a run's hosts back. First it marks the run's requests, so that no more hosts are taken for
+// it. Then it frees the hosts that the requests name and those whose records name the run. It is safe to
+// repeat, and a repeat waits for the hosts that the first release freed. A run without hosts is not an error.
 type Release struct {
 	op.Stages
 	env *Provisioner
@@ -163,8 +162,7 @@ func (r *Release) free(ctx context.Context, now time.Time) (op.Progress, error) 
 	return op.Again, nil
 }
 
-// watch follows the freed hosts until they are pooled or ended. Without wait it counts
-// at once.
+// watch follows the freed hosts until they are pooled or ended. Without wait it counts at once.
 func (r *Release) watch(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(r.round) > 0 {
 		return r.decideNext(ctx, now)

@@ -10,9 +10,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// checkReplacement is the first step of a replacement: it is given up if the run was
-// released. Release marks what it finds and then looks again, so one of the two
-// sees the other.
+// checkReplacement is the first step of a replacement: it is given up if the run was released. Release marks
+// what it finds and then looks again, so one of the two sees the other.
 func (p *Provision) checkReplacement(ctx context.Context, now time.Time) (op.Progress, error) {
 	of, err := p.env.Store.Request(ctx, p.q.Repository, p.q.RunID, p.q.ReplacementOf.RequestID)
 	gone := errors.Is(err, lifecycle.ErrNotFound)

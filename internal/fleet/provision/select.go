@@ -21,9 +21,8 @@ type selection struct {
 	// open are the messages that were received and not tried yet. fresh are the
 	// messages of fresh hosts, which wait until no bound host is left.
 	open, fresh []lifecycle.Delivery
-	// spent are the handles of messages to delete, unfit those of messages to return
-	// when the pass ends. An unfit message stays hidden until then: returned earlier, it
-	// would be received again at once.
+	// spent are the handles of messages to delete, unfit those of messages to return when the pass ends. An
+	// unfit message stays hidden until then: returned earlier, it would be received again at once.
 	spent, unfit []string
 	// candidates come from the index, after the queue is empty.
 	candidates []lifecycle.Message
@@ -46,9 +45,8 @@ type indexed struct {
 // if, of a thousand idle hosts that the run may have, none has a type that it asks for.
 const indexPages = 10
 
-// maxRounds is how often one selection receives from the queue at most, so that it does
-// not hide the whole queue from others. The index finds the hosts of the messages that it
-// does not reach.
+// maxRounds is how often one selection receives from the queue at most, so that it does not hide the whole
+// queue from others. The index finds the hosts of the messages that it does not reach.
 const maxRounds = 20
 
 func (s selection) state() []any {
@@ -75,8 +73,7 @@ func (p *Provision) lacks() int {
 	return max(0, may-p.taken())
 }
 
-// selectHosts makes one step of the selection. If GitHub refuses a job-scoped host, the
-// selection ends.
+// selectHosts makes one step of the selection. If GitHub refuses a job-scoped host, the selection ends.
 func (p *Provision) selectHosts(ctx context.Context, now time.Time) (op.Progress, error) {
 	progress, err := p.selectNext(ctx, now)
 	if p.jobScoped() && errors.Is(err, lifecycle.ErrRefused) {
@@ -218,9 +215,8 @@ func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progres
 	return op.Again, nil
 }
 
-// claim claims the host of a message in one write. A conflict is not an error: the
-// message was stale, or an earlier attempt of this operation took effect and its answer
-// was lost.
+// claim claims the host of a message in one write. A conflict is not an error: the message was stale, or an
+// earlier attempt of this operation took effect and its answer was lost.
 func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Time) error {
 	policy := p.policy()
 	registration, runnerID, err := p.registrationFor(ctx, m)
@@ -261,9 +257,8 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Tim
 	return nil
 }
 
-// settleMessages ends the pass over the queue, one batch per step. It deletes messages
-// whose host was tried or that were stale, and returns those that did not fit or were not
-// needed, for others to receive.
+// settleMessages ends the pass over the queue, one batch per step. It deletes messages whose host was tried
+// or that were stale, and returns those that did not fit or were not needed, for others to receive.
 func (p *Provision) settleMessages(ctx context.Context) (op.Progress, error) {
 	s := &p.sel
 	for _, d := range slices.Concat(s.open, s.fresh) {
@@ -303,8 +298,7 @@ func (p *Provision) askIndex(ctx context.Context, q lifecycle.QueueName, trustKe
 	return op.Again, nil
 }
 
-// claimable reports whether a claim of the host would succeed if its record is still as
-// it was read.
+// claimable reports whether a claim of the host would succeed if its record is still as it was read.
 func (p *Provision) claimable(r lifecycle.Record, now time.Time) bool {
 	return lifecycle.Claim{Assignment: r.Assignment, TrustKey: r.TrustKey, Now: now, Margin: p.policy().ClaimMargin}.Holds(r)
 }

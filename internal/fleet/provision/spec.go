@@ -26,9 +26,8 @@ const (
 // DefaultInstanceTypes are the instance type patterns of a request that names none.
 var DefaultInstanceTypes = []string{"c*", "m*", "r*"}
 
-// Fill fills in the defaults of a spec and checks it against the pools. The server
-// checks the bounds of single fields; Fill checks how the fields go together. The error
-// is *hosts.InvalidError.
+// Fill fills in the defaults of a spec and checks it against the pools. The server checks the bounds of
+// single fields; Fill checks how the fields go together. The error is *hosts.InvalidError.
 func (pr *Provisioner) Fill(s lifecycle.Spec) (lifecycle.Spec, error) {
 	def := func(v *string, d string) {
 		if *v == "" {
@@ -88,8 +87,7 @@ func (pr *Provisioner) check(s lifecycle.Spec, pool ports.Pool) error {
 	return pr.checkTypes(s, pool)
 }
 
-// checkTypes refuses instance types that the cloud does not offer: waiting would not
-// help.
+// checkTypes refuses instance types that the cloud does not offer: waiting would not help.
 func (pr *Provisioner) checkTypes(s lifecycle.Spec, pool ports.Pool) error {
 	class := pr.Classes[s.ResourceClass]
 	if pr.Sells == nil || pr.Sells(class, s.InstanceTypes, pool.InstanceTypes) {

@@ -13,9 +13,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// lookEvery is how often the reservations of a full ledger are compared with their requests and
-// hosts. A comparison costs a few reads for each of them, and a listing for a launch that was
-// cut short.
+// lookEvery is how often the reservations of a full ledger are compared with their requests and hosts. A
+// comparison costs a few reads for each of them, and a listing for a launch that was cut short.
 const lookEvery = 10 * time.Second
 
 // lookAtMost bounds the reservations of one audit. Those that stay go behind the others, so
@@ -28,10 +27,9 @@ func (ld *Ledger) MayAudit(a lifecycle.QuotaLedger, now time.Time) bool {
 	return len(a.Reservations) > 0 && now.Sub(a.AuditedAt).Abs() >= lookEvery
 }
 
-// Audit removes from a ledger what is not needed: a host that died without its run's release,
-// and what a crash left of a request. It is a single conditional write. If another replica
-// wrote first, that write wins and this one is dropped. A reservation that cannot be judged
-// stays as it is.
+// Audit removes from a ledger what is not needed: a host that died without its run's release, and what a
+// crash left of a request. It is a single conditional write. If another replica wrote first, that write wins
+// and this one is dropped. A reservation that cannot be judged stays as it is.
 func (ld *Ledger) Audit(ctx context.Context, room policy.Quota, now time.Time) error {
 	a := room.Ledger
 	n := min(len(a.Reservations), lookAtMost)

@@ -27,8 +27,7 @@ func (ld *Ledger) Read(ctx context.Context, l policy.Limit) (policy.Quota, error
 	return policy.Quota{Limit: l, Ledger: a}, nil
 }
 
-// Write writes a ledger that was read and changed: ErrConflict if another replica wrote it
-// since.
+// Write writes a ledger that was read and changed: ErrConflict if another replica wrote it since.
 func (ld *Ledger) Write(ctx context.Context, l policy.Limit, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
 	stored, err := ld.Guards.UpdateQuotaLedger(ctx, a)
 	if err != nil {

@@ -41,8 +41,7 @@ func (ld *Ledger) ReserveLaunch(ctx context.Context, l policy.Limit, q lifecycle
 	return room, err == nil, err
 }
 
-// SettleLaunch puts the hosts that came of a launch into its reservation, before the launch is
-// closed.
+// SettleLaunch puts the hosts that came of a launch into its reservation, before the launch is closed.
 func (ld *Ledger) SettleLaunch(ctx context.Context, q lifecycle.Request, m LaunchResult, now time.Time) error {
 	l, ok := ld.MaximumOf(q.Spec.Pool)
 	if !ok {
@@ -146,9 +145,8 @@ func (ld *Ledger) HostForgotten(ctx context.Context, action lifecycle.Action, r,
 	}
 }
 
-// neededLaunch is what the reservation of a launch has to be: unchanged while the launch is
-// under way, and afterwards the hosts of it that are not forgotten, and its machines without a
-// record.
+// neededLaunch is what the reservation of a launch has to be: unchanged while the launch is under way, and
+// afterwards the hosts of it that are not forgotten, and its machines without a record.
 func (ld *Ledger) neededLaunch(ctx context.Context, e lifecycle.Reservation, now time.Time) (lifecycle.Reservation, error) {
 	q, err := ld.Store.Request(ctx, e.Repository, e.RunID, e.RequestID)
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {

@@ -1,7 +1,6 @@
-// Package quota bounds how many hosts a fleet has: limits on the hosts of each
-// repository and owner, the maximum of each pool, and the breaker that pauses spot
-// launches. What counts against a limit is kept in one row for each limit, with an
-// entry for each request or launch.
+// Package quota bounds how many hosts a fleet has: limits on the hosts of each repository and owner, the
+// maximum of each pool, and the breaker that pauses spot launches. What counts against a limit is kept in one
+// row for each limit, with an entry for each request or launch.
 package quota
 
 import (
@@ -13,9 +12,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// Ledger reserves room within limits and gives it back. Its exported fields are its
-// parts: they are set before the first call and not changed after it. It is safe for
-// concurrent use.
+// Ledger reserves room within limits and gives it back. Its exported fields are its parts: they are set
+// before the first call and not changed after it. It is safe for concurrent use.
 type Ledger struct {
 	Store ports.Store
 	// Guards keeps the rows; nil: there are no limits, maxima and breakers.

@@ -28,10 +28,9 @@ func (s *Sweep) carries(step func(context.Context, judged, time.Time) (op.Progre
 	}
 }
 
-// carryOut begins what was decided about a host. Its end takes three effects:
-// the mark that it is going, the deletion of its registrations, and the end of
-// the record, after which the due sweep ends the machine. Before each of them
-// the host is looked at again.
+// carryOut begins what was decided about a host. Its end takes three effects: the mark that it is going, the
+// deletion of its registrations, and the end of the record, after which the due sweep ends the machine.
+// Before each of them the host is looked at again.
 func (s *Sweep) carryOut(ctx context.Context, h judged, now time.Time) (op.Progress, error) {
 	if heldBack(h.Action) {
 		if held, err := s.held(ctx, h, now); held || err != nil {
@@ -204,8 +203,7 @@ func (s *Sweep) end(ctx context.Context, h judged, now time.Time) (op.Progress, 
 	return s.over(h, lifecycle.ActionTerminate, h.Reason), nil
 }
 
-// held reports whether the fleet is: then the host in hand is left as it is, with
-// the marks that it has.
+// held reports whether the fleet is: then the host in hand is left as it is, with the marks that it has.
 func (s *Sweep) held(ctx context.Context, h judged, now time.Time) (bool, error) {
 	hold, err := s.env.Hosts.FleetHold(ctx)
 	if err != nil || !hold.InForce(now) {

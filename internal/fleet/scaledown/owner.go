@@ -12,8 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// list reads a page of the registrations of the next owner. What is judged by
-// them must have them all.
+// list reads a page of the registrations of the next owner. What is judged by them must have them all.
 func (s *Sweep) list(ctx context.Context, _ time.Time) (op.Progress, error) {
 	if len(s.owners) == 0 {
 		return op.Done, nil
@@ -38,8 +37,7 @@ func (s *Sweep) list(ctx context.Context, _ time.Time) (op.Progress, error) {
 	return op.Again, nil
 }
 
-// runner is a registration in the words of the policy. GitHub does not tell
-// since when one is offline.
+// runner is a registration in the words of the policy. GitHub does not tell since when one is offline.
 func (o *ownerHosts) runner(r lifecycle.Runner) policy.Runner {
 	status := "offline"
 	if r.Online {
@@ -150,9 +148,8 @@ func (s *Sweep) lastChance(ctx context.Context, h scaleDownHost) (op.Progress, e
 	return op.Again, nil
 }
 
-// resume looks after a host whose end was cut short and that GitHub does not
-// list. When its registration is gone, as it should be by then, the rest of its
-// end follows. Else it is judged like others.
+// resume looks after a host whose end was cut short and that GitHub does not list. When its registration is
+// gone, as it should be by then, the rest of its end follows. Else it is judged like others.
 func (s *Sweep) resume(ctx context.Context, h scaleDownHost) (op.Progress, error) {
 	o, id := s.owners[0], h.record.InstanceID
 	runner, err := s.env.GitHub.FindRunner(ctx, h.record.Repository, h.record.RunnerName)

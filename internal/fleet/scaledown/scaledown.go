@@ -11,9 +11,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 )
 
-// Scaler begins sweeps of scale-down and takes snapshots. Its exported fields are its
-// parts: they are set before the first call and not changed after it. It is safe for
-// concurrent use.
+// Scaler begins sweeps of scale-down and takes snapshots. Its exported fields are its parts: they are set
+// before the first call and not changed after it. It is safe for concurrent use.
 type Scaler struct {
 	Store   ports.Store
 	Compute ports.Machines

@@ -11,11 +11,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// Snapshot is the fleet as the next scale-down would find it, for `controld plan`: the same
-// hosts, reports and registrations, read and put together by the same code. A snapshot has no
-// words for some of the reasons for which that sweep leaves a host alone. Such hosts are
-// returned as decisions. They do not count among those that are kept idle, so the others are
-// judged as if they were there.
+// Snapshot is the fleet as the next scale-down would find it, for `controld plan`: the same hosts, reports
+// and registrations, read and put together by the same code. A snapshot has no words for some of the reasons
+// for which that sweep leaves a host alone. Such hosts are returned as decisions. They do not count among
+// those that are kept idle, so the others are judged as if they were there.
 func (sc *Scaler) Snapshot(ctx context.Context, now time.Time) (policy.Snapshot, []op.Decided, error) {
 	if sc.Options == nil {
 		return policy.Snapshot{}, nil, errors.New("take a snapshot: this fleet has no scale-down")
@@ -45,8 +44,7 @@ func (sc *Scaler) Snapshot(ctx context.Context, now time.Time) (policy.Snapshot,
 type snapshotBuilder struct {
 	policy.Snapshot
 	env *Scaler
-	// seen is how the policy sees each host, by instance id, and missing are the
-	// hosts that are left out.
+	// seen is how the policy sees each host, by instance id, and missing are the hosts that are left out.
 	seen    map[string]policy.Candidate
 	missing map[string]bool
 	left    []op.Decided

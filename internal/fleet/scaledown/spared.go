@@ -48,8 +48,7 @@ func (sc *Scaler) starting(ctx context.Context, r lifecycle.Record, now time.Tim
 	return fmt.Sprintf("starting: GitHub does not list it yet, and its request %s waits for it until %s", q.RequestID, hosts.ClockTime(r.Threshold)), nil
 }
 
-// leftAlone says why the sweep leaves a host alone for which the policy has an
-// action, or "".
+// leftAlone says why the sweep leaves a host alone for which the policy has an action, or "".
 func (sc *Scaler) leftAlone(ctx context.Context, r lifecycle.Record, v policy.HostVerdict, hold lifecycle.FleetHold, now time.Time) (string, error) {
 	if heldBack(v.Action) && hold.InForce(now) {
 		return underHold(hold, v), nil
@@ -63,8 +62,7 @@ func (sc *Scaler) leftAlone(ctx context.Context, r lifecycle.Record, v policy.Ho
 	return "", nil
 }
 
-// heldBack reports whether the fleet's hold forbids the action: an end, or a mark
-// that leads to one.
+// heldBack reports whether the fleet's hold forbids the action: an end, or a mark that leads to one.
 func heldBack(a lifecycle.Action) bool {
 	switch a {
 	case policy.ActionDeregisterAndTerminate, lifecycle.ActionTerminate, lifecycle.ActionMarkIdle, lifecycle.ActionMarkOrphan:

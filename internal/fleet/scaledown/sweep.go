@@ -18,8 +18,7 @@ type Registrations interface {
 	Runner(ctx context.Context, repository string, id int64) (lifecycle.Runner, error)
 }
 
-// Options are the parts of scale-down, which ends idle hosts and hosts that GitHub does not
-// know.
+// Options are the parts of scale-down, which ends idle hosts and hosts that GitHub does not know.
 type Options struct {
 	Policy policy.ScaleDown
 	GitHub Registrations
@@ -30,9 +29,8 @@ type Options struct {
 	Every time.Duration
 }
 
-// scaleDownEvery is often enough that an idle host costs little more than the
-// idle time it is allowed, and seldom enough that listing every owner's runners
-// is a small part of GitHub's hourly budget.
+// scaleDownEvery is often enough that an idle host costs little more than the idle time it is allowed, and
+// seldom enough that listing every owner's runners is a small part of GitHub's hourly budget.
 const scaleDownEvery = 5 * time.Minute
 
 func (s Options) Interval() time.Duration {
@@ -81,8 +79,7 @@ type scaleDownHost struct {
 	seen   policy.Candidate
 }
 
-// judged is a host with what is to be done with it. unregistered: GitHub has no
-// registration of it.
+// judged is a host with what is to be done with it. unregistered: GitHub has no registration of it.
 type judged struct {
 	scaleDownHost
 	policy.HostVerdict
@@ -130,8 +127,7 @@ func (sc *Scaler) machines(ctx context.Context) ([]lifecycle.Machine, error) {
 	}
 }
 
-// scaleDownHosts are the hosts of the machines that scale-down looks at, in the
-// order of the machines.
+// scaleDownHosts are the hosts of the machines that scale-down looks at, in the order of the machines.
 func (sc *Scaler) scaleDownHosts(ctx context.Context, machines []lifecycle.Machine, now time.Time) ([]scaleDownHost, error) {
 	keys := make([]string, 0, len(machines))
 	for _, m := range machines {
@@ -169,9 +165,8 @@ func (sc *Scaler) scaleDownHosts(ctx context.Context, machines []lifecycle.Machi
 	return hosts, nil
 }
 
-// Registers reports whether the host is, or should be, on GitHub, and free to
-// go: none in the pool or on its way there, none that an operator holds, and
-// none that leaves for another reason anyway.
+// Registers reports whether the host is, or should be, on GitHub, and free to go: none in the pool or on its
+// way there, none that an operator holds, and none that leaves for another reason anyway.
 func Registers(r lifecycle.Record, now time.Time) bool {
 	if r.Held(now) || r.Retiring && !r.ScalingDown() {
 		return false

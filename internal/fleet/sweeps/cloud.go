@@ -92,8 +92,7 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (op.Progress, e
 	return s.findLost(ctx, known, now)
 }
 
-// whileHeld keeps what was found in a held fleet: no machine is ended, and no host
-// is marked to be.
+// whileHeld keeps what was found in a held fleet: no machine is ended, and no host is marked to be.
 func (s *CloudSweep) whileHeld(ctx context.Context, now time.Time) error {
 	if len(s.leaked)+len(s.retiring) == 0 {
 		return nil
@@ -141,9 +140,8 @@ func (sw *Sweeps) leak(ctx context.Context, m lifecycle.Machine, records map[str
 	return sw.unrecorded(ctx, m, why)
 }
 
-// unrecorded returns why if the machine has no record. It asks once more, after
-// the request: that may have recorded the machine and closed its launch between
-// the two reads. And a record that cannot be read is one.
+// unrecorded returns why if the machine has no record. It asks once more, after the request: that may have
+// recorded the machine and closed its launch between the two reads. And a record that cannot be read is one.
 func (sw *Sweeps) unrecorded(ctx context.Context, m lifecycle.Machine, why string) (string, error) {
 	_, err := sw.Store.Instance(ctx, m.HostKey)
 	switch {
@@ -157,8 +155,7 @@ func (sw *Sweeps) unrecorded(ctx context.Context, m lifecycle.Machine, why strin
 	return "", nil
 }
 
-// findLost looks closer at the hosts that report, or did, from no machine of
-// the list.
+// findLost looks closer at the hosts that report, or did, from no machine of the list.
 func (s *CloudSweep) findLost(ctx context.Context, known map[string]bool, now time.Time) (op.Progress, error) {
 	keys, reports, err := s.env.Hosts.AllReports(ctx, now)
 	if err != nil {

@@ -169,8 +169,7 @@ func (s *DueSweep) listRequests(ctx context.Context, now time.Time) (op.Progress
 	return op.Again, nil
 }
 
-// request steps one request until it is done or has to wait; then the next
-// sweep goes on with it.
+// request steps one request until it is done or has to wait; then the next sweep goes on with it.
 func (s *DueSweep) request(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.requests) == 0 {
 		s.stage = listingRequests

@@ -11,9 +11,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// GitHubSweep removes ghosts: registrations of our hosts that no host stands
-// behind any more. A registration of a host that the store does not know is
-// left alone, since another installation may own it.
+// GitHubSweep removes ghosts: registrations of our hosts that no host stands behind any more. A registration
+// of a host that the store does not know is left alone, since another installation may own it.
 type GitHubSweep struct {
 	op.Stages
 	env *Sweeps
@@ -102,10 +101,9 @@ func (s *GitHubSweep) find(ctx context.Context, repository string, runners []lif
 	return ghosts, nil
 }
 
-// ofComingClaim reports whether a registration is for an assignment that the host
-// does not have yet: a job-scoped runner is registered before its host is claimed.
-// If the claim does not follow, the registration is a ghost from the host's next
-// assignment on, which its end is too.
+// ofComingClaim reports whether a registration is for an assignment that the host does not have yet: a
+// job-scoped runner is registered before its host is claimed. If the claim does not follow, the registration
+// is a ghost from the host's next assignment on, which its end is too.
 func ofComingClaim(runnerName string, r lifecycle.Record) bool {
 	assignment, ok := lifecycle.AssignmentOf(runnerName)
 	return ok && assignment > r.Assignment && r.State != lifecycle.StateTerminated

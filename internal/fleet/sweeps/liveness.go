@@ -56,8 +56,7 @@ func (s *LivenessSweep) read(ctx context.Context, now time.Time) (op.Progress, e
 	return op.Again, nil
 }
 
-// suspect: this report is reason enough to look at its host. So is a report that cannot be
-// believed.
+// suspect: this report is reason enough to look at its host. So is a report that cannot be believed.
 func (sw *Sweeps) suspect(p lifecycle.Report, now time.Time) bool {
 	return sw.quiet(p, now) || !p.InterruptionAt.IsZero() || p.Signal == lifecycle.SignalRegFailed || p.Signal == lifecycle.SignalFailed ||
 		!p.RebalanceAt.IsZero() && p.Signal == lifecycle.SignalRemoveRegOK // one that a run is on is looked at when that is over

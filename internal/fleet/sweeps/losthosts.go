@@ -16,14 +16,12 @@ type LostHostJobs interface {
 	// RunOf asks for the run of jobs and its ids that the rules go by, once for all
 	// of them. The run is empty where GitHub does not answer or no rule needs it.
 	RunOf(ctx context.Context, jobs []lifecycle.Job) lifecycle.WorkflowRun
-	// ProvideAgain handles a waiting job that lost host as if its webhook came now.
-	// It is safe to repeat.
+	// ProvideAgain handles a waiting job that lost host as if its webhook came now. It is safe to repeat.
 	ProvideAgain(ctx context.Context, host lifecycle.Record, j lifecycle.Job, run lifecycle.WorkflowRun, now time.Time) error
 }
 
-// left are the hosts of one page of the due sweep that ended and left a run behind.
-// All had ended before the first of their runs is looked at, so that hosts of one run
-// and the same labels need one look.
+// left are the hosts of one page of the due sweep that ended and left a run behind. All had ended before the
+// first of their runs is looked at, so that hosts of one run and the same labels need one look.
 type left struct {
 	hosts    []lifecycle.Record
 	requests map[string]*lifecycle.Request

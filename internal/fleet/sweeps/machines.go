@@ -12,9 +12,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// machines is the second half of a termination, for all that are due: ask the
-// cloud once, tell it once, and when a machine is gone remove what is left of
-// its registration and forget the host.
+// machines is the second half of a termination, for all that are due: ask the cloud once, tell it once, and
+// when a machine is gone remove what is left of its registration and forget the host.
 func (s *DueSweep) machines(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.ending) == 0 {
 		s.stage, s.clouds = listingHosts, nil

@@ -51,9 +51,8 @@ func (sw *Sweeps) HearNotices(ctx context.Context) {
 	}
 }
 
-// NoticeRound takes the notices that there are: it writes each on the record of
-// its host and does at once what follows from it. They are acknowledged after
-// that, so a round that is cut short is had again.
+// NoticeRound takes the notices that there are: it writes each on the record of its host and does at once
+// what follows from it. They are acknowledged after that, so a round that is cut short is had again.
 type NoticeRound struct {
 	op.Stages
 	env *Sweeps
@@ -82,8 +81,7 @@ func (r *NoticeRound) receive(ctx context.Context, _ time.Time) (op.Progress, er
 	return op.Again, nil
 }
 
-// notice takes up the next one. One that cannot be worked on stays in its queue
-// and keeps no other waiting.
+// notice takes up the next one. One that cannot be worked on stays in its queue and keeps no other waiting.
 func (r *NoticeRound) notice(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(r.open) == 0 {
 		r.Next = r.acknowledge
@@ -147,9 +145,8 @@ func (r *NoticeRound) acknowledge(ctx context.Context, _ time.Time) (op.Progress
 	return op.Again, nil
 }
 
-// note writes a notice on the record of its host, in one conditional write, and returns the key
-// of the host if it needs an action now. A machine without a living host does not belong to
-// this fleet, or no longer.
+// note writes a notice on the record of its host, in one conditional write, and returns the key of the host
+// if it needs an action now. A machine without a living host does not belong to this fleet, or no longer.
 func (sw *Sweeps) note(ctx context.Context, j *op.Recorder, n lifecycle.Notice, now time.Time) (hostKey string, err error) {
 	if now.Sub(n.At) > noticeAge || n.At.Sub(now) > noticeAhead {
 		sw.Log.Info("notice ignored: it is not of now", logkey.Instance, n.InstanceID, logkey.Notice, n.Kind, logkey.At, n.At)

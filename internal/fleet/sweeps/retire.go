@@ -27,15 +27,13 @@ func (sw *Sweeps) ofOldRole(machines []lifecycle.Machine, records map[string]lif
 	return old
 }
 
-// driftedPart: of the idle hosts of a pool one sweep retires at most every
-// fourth for drift, and one at least. All at once would make the next runs wait
-// for cold starts; so a pool is renewed within a few sweeps while runs go on
-// being given the rest.
+// driftedPart: of the idle hosts of a pool one sweep retires at most every fourth for drift, and one at
+// least. All at once would make the next runs wait for cold starts; so a pool is renewed within a few sweeps
+// while runs go on being given the rest.
 const driftedPart = 4
 
-// ofOldTemplate are idle hosts to be retired since their pool's launch template
-// has changed, those first that have been idle the longest. It asks once for
-// each pool that has hosts of a template.
+// ofOldTemplate are idle hosts to be retired since their pool's launch template has changed, those first that
+// have been idle the longest. It asks once for each pool that has hosts of a template.
 func (sw *Sweeps) ofOldTemplate(ctx context.Context, records []lifecycle.Record, now time.Time) []hosts.Retirement {
 	idle := map[string][]lifecycle.Record{}
 	for _, r := range records {

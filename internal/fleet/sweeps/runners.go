@@ -19,8 +19,7 @@ import (
 // by the day, and the warning is said again each time.
 const RunnersEvery = time.Hour
 
-// runnerVersions are the versions of actions/runner that hosts have, as the liveness
-// sweep last heard them.
+// runnerVersions are the versions of actions/runner that hosts have, as the liveness sweep last heard them.
 type runnerVersions struct {
 	mu   sync.Mutex
 	seen map[string]int
@@ -44,8 +43,7 @@ func (v *runnerVersions) all() map[string]int {
 	return maps.Clone(v.seen)
 }
 
-// RunnerSweep warns of runners that GitHub will soon give no jobs, since they
-// are too old.
+// RunnerSweep warns of runners that GitHub will soon give no jobs, since they are too old.
 type RunnerSweep struct{ env *Sweeps }
 
 // NewRunnerSweep begins a sweep.

@@ -30,8 +30,7 @@ type Sweeper struct {
 	slowsTurn   bool
 }
 
-// slowFrom is the interval from which on a sweep is a slow one: so long it may
-// take without being missed.
+// slowFrom is the interval from which on a sweep is a slow one: so long it may take without being missed.
 const slowFrom = time.Minute
 
 // lane runs its sweeps one after the other, each to its end.
@@ -52,8 +51,7 @@ type Kind struct {
 	New   func() op.Op
 	// Apart: the sweep runs in a loop of its own, and not in the sweeper's.
 	Apart bool
-	// Dry: with Recorder.Dry set the sweep decides and changes nothing. Others are left
-	// out of a dry run.
+	// Dry: with Recorder.Dry set the sweep decides and changes nothing. Others are left out of a dry run.
 	Dry bool
 	// Measures: the sweep only measures, so its failure does not fail a refresh.
 	Measures bool
@@ -128,8 +126,7 @@ func (s *Sweeper) lane(now time.Time) *lane {
 
 func (s *Sweeper) holds() bool { return s.lease.Holder == s.env.Replica }
 
-// keepLease renews our lease, or takes over one whose version stood still for
-// as long as a lease lasts.
+// keepLease renews our lease, or takes over one whose version stood still for as long as a lease lasts.
 func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
 	s.renewAt = now.Add(s.env.Ops.Jitter(s.env.Timing.Lease / 3))
 	defer func() { s.env.sweeping.Store(s.holds()) }()
@@ -152,8 +149,7 @@ func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
 		s.lease.Holder = "" // another replica took it: read again next time
 		return nil
 	case err != nil:
-		// Where nothing can be written, as on a full disk, no agent can report:
-		// its silence says nothing.
+		// Where nothing can be written, as on a full disk, no agent can report: its silence says nothing.
 		s.env.Hosts.LostStore()
 		return fmt.Errorf("take lease %s: %w", sweepLease, err)
 	}
@@ -164,8 +160,7 @@ func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// ready reports whether a lane has a sweep under way, or takes up the one that
-// has been due the longest.
+// ready reports whether a lane has a sweep under way, or takes up the one that has been due the longest.
 func (s *Sweeper) ready(h *lane, now time.Time) bool {
 	if h.op != nil {
 		return true
@@ -200,8 +195,7 @@ func (s *Sweeper) untilNext(now time.Time) time.Duration {
 // next turn: what it could not see for the length of an outage is waited for.
 const sweepAgain = 30 * time.Second
 
-// Sweep runs a sweeper of the table until ctx ends. A sweep that fails is tried again at
-// its next turn.
+// Sweep runs a sweeper of the table until ctx ends. A sweep that fails is tried again at its next turn.
 func (sw *Sweeps) Sweep(ctx context.Context, table []Kind) {
 	defer sw.sweeping.Store(false)
 	s := sw.NewSweeper(table)

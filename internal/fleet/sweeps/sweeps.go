@@ -31,8 +31,7 @@ type Sweeps struct {
 	LostJobs LostHostJobs
 	// Notices are what EC2 announces of machines; nil: nothing is received.
 	Notices ports.Notices
-	// Releases lists the releases of actions/runner; nil: the age of runners is not
-	// checked.
+	// Releases lists the releases of actions/runner; nil: the age of runners is not checked.
 	Releases func(context.Context) ([]policy.Release, error)
 	// Repositories are those that the GitHub sweep goes through.
 	Repositories []string

@@ -18,10 +18,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-// Sweep has fresh hosts ready ahead of need, pool by pool: what policy.TopUp
-// decides it carries out in small steps. A launch is written into the pool's own
-// row before it is made, so that a crash repeats the same launch, and two replicas
-// make it once. A pool whose launch fails keeps no other waiting.
+// Sweep has fresh hosts ready ahead of need, pool by pool: what policy.TopUp decides it carries out in small
+// steps. A launch is written into the pool's own row before it is made, so that a crash repeats the same
+// launch, and two replicas make it once. A pool whose launch fails keeps no other waiting.
 type Sweep struct {
 	op.Stages
 	env   *Pools
@@ -129,8 +128,7 @@ func (s *Sweep) decide(ctx context.Context, now time.Time) (op.Progress, error) 
 	return s.rest(ctx, q, s.end)
 }
 
-// rest writes the row of a pool that launches nothing now, if that has changed, and
-// goes on with next.
+// rest writes the row of a pool that launches nothing now, if that has changed, and goes on with next.
 func (s *Sweep) rest(ctx context.Context, q lifecycle.Request, next func(context.Context, time.Time) (op.Progress, error)) (op.Progress, error) {
 	q.OnDemand = false
 	if len(q.Taken) == len(s.q.Taken) && q.Failures == s.q.Failures && q.OnDemand == s.q.OnDemand && q.DueAt.Equal(s.q.DueAt) {
@@ -149,8 +147,7 @@ func (s *Sweep) willRetire(d policy.WarmDecision, fresh warmHosts) {
 	}
 }
 
-// topUp asks the policy. What may keep a host from being launched or retired is
-// asked only when one is to be.
+// topUp asks the policy. What may keep a host from being launched or retired is asked only when one is to be.
 func (w *Pools) topUp(ctx context.Context, q lifecycle.Request, facts policy.WarmFacts, now time.Time) (lifecycle.Request, policy.WarmDecision, error) {
 	pool := q.Spec.Pool
 	rules := w.Pools[pool].Warm.Policy
@@ -306,9 +303,8 @@ func (s *Sweep) reserveLaunch(ctx context.Context, now time.Time) (op.Progress, 
 	return s.write(ctx, q, s.end)
 }
 
-// callLaunch makes the launch of the row, or finds what it has made before a crash.
-// Later than its hosts had to be ready, or for a pool without warm hosts, it is not
-// made any more.
+// callLaunch makes the launch of the row, or finds what it has made before a crash. Later than its hosts had
+// to be ready, or for a pool without warm hosts, it is not made any more.
 func (s *Sweep) callLaunch(ctx context.Context, now time.Time) (op.Progress, error) {
 	order, late := *s.q.Launch, !now.Before(s.q.Deadline) || s.env.Pools[s.q.Spec.Pool].Warm == nil
 	if err := s.launcher.Call(ctx, s.env.Provision, order, late); err != nil {
@@ -369,8 +365,7 @@ func (s *Sweep) closeLaunch(ctx context.Context, now time.Time) (op.Progress, er
 	})
 }
 
-// end retires the next of the surplus hosts. A host that was claimed or changed in between
-// stays.
+// end retires the next of the surplus hosts. A host that was claimed or changed in between stays.
 func (s *Sweep) end(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.retire) == 0 {
 		return s.skip()

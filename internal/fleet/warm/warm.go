@@ -32,9 +32,8 @@ func (w *Pools) WarmWanted(pool string, now time.Time) int {
 	return wanted
 }
 
-// warmHosts are the records that a pool's row names and that live, as the policy
-// sees them, and what is left of the row's list: a host that was claimed is not
-// fresh any more, and one that has ended is gone.
+// warmHosts are the records that a pool's row names and that live, as the policy sees them, and what is left
+// of the row's list: a host that was claimed is not fresh any more, and one that has ended is gone.
 type warmHosts struct {
 	records map[string]lifecycle.Record // by instance id
 	seen    []policy.WarmHost
