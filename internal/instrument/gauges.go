@@ -78,18 +78,15 @@ func (g *HostGauges) countHosts(ctx context.Context) {
 	counts := map[telemetry.HostsOf]int{}
 	living := lifecycle.Filter{States: slices.DeleteFunc(slices.Clone(lifecycle.States),
 		func(s lifecycle.State) bool { return s == lifecycle.StateTerminated })}
-	for page := (lifecycle.PageOf{Limit: pageSize}); ; {
-		hosts, err := g.Store.ListInstances(ctx, living, page)
+	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+		return g.Store.ListInstances(ctx, living, page)
+	}
+	for r, err := range lifecycle.Pages(lifecycle.PageOf{Limit: pageSize}, list) {
 		if err != nil {
 			g.Log.Warn("hosts not counted", logkey.Error, err)
 			return
 		}
-		for _, r := range hosts.Items {
-			counts[telemetry.HostsOf{Pool: r.Pool, State: r.State}]++
-		}
-		if page.After = hosts.Next; page.After == "" {
-			break
-		}
+		counts[telemetry.HostsOf{Pool: r.Pool, State: r.State}]++
 	}
 	g.Metrics.SetHosts(counts)
 }
@@ -98,18 +95,13 @@ func (g *HostGauges) countHosts(ctx context.Context) {
 // last check; only its workers are counted now.
 func (g *HostGauges) countServices(ctx context.Context) {
 	counts := map[string]telemetry.ServiceCounts{}
-	for page := (lifecycle.PageOf{Limit: pageSize}); ; {
-		services, err := g.Services(ctx, page)
+	list := func(page lifecycle.PageOf) (lifecycle.Page[services.Status], error) { return g.Services(ctx, page) }
+	for s, err := range lifecycle.Pages(lifecycle.PageOf{Limit: pageSize}, list) {
 		if err != nil {
 			g.Log.Warn("services not counted", logkey.Error, err)
 			return
 		}
-		for _, s := range services.Items {
-			counts[s.Name] = serviceCounts(s)
-		}
-		if page.After = services.Next; page.After == "" {
-			break
-		}
+		counts[s.Name] = serviceCounts(s)
 	}
 	g.Metrics.SetServices(counts)
 }
@@ -159,13 +151,12 @@ func (g *HostGauges) countJobs(ctx context.Context) {
 
 func (g *HostGauges) waiting(ctx context.Context, pool string) (int, error) {
 	waiting := 0
-	for page := (lifecycle.PageOf{Limit: pageSize}); waiting < maxWaiting; {
-		jobs, err := g.Jobs.WaitingJobs(ctx, pool, page)
+	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Job], error) { return g.Jobs.WaitingJobs(ctx, pool, page) }
+	for _, err := range lifecycle.Pages(lifecycle.PageOf{Limit: pageSize}, list) {
 		if err != nil {
 			return 0, err
 		}
-		waiting += len(jobs.Items)
-		if page.After = jobs.Next; page.After == "" {
+		if waiting++; waiting == maxWaiting {
 			break
 		}
 	}

@@ -69,20 +69,19 @@ func (ex *Explainer) Explain(ctx context.Context, repository, runID string, now 
 // newestEvents are the last explainEvents of a run's history, oldest first.
 func (ex *Explainer) newestEvents(ctx context.Context, repository, runID string) ([]lifecycle.Event, error) {
 	var newest []lifecycle.Event
-	for of := (lifecycle.PageOf{Limit: explainEvents}); ; {
-		page, err := ex.Store.EventsOfRun(ctx, repository, runID, of)
+	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error) {
+		return ex.Store.EventsOfRun(ctx, repository, runID, page)
+	}
+	for e, err := range lifecycle.Pages(lifecycle.PageOf{Limit: explainEvents}, list) {
 		if err != nil {
 			return nil, fmt.Errorf("list events of run %s: %w", runID, err)
 		}
-		newest = append(newest, page.Items...)
+		newest = append(newest, e)
 		newest = newest[max(0, len(newest)-explainEvents):]
-		if page.Next == "" {
-			// Each operation writes its own together, so they are stored a little out of turn.
-			slices.SortStableFunc(newest, byTime)
-			return newest, nil
-		}
-		of.After = page.Next
 	}
+	// Each operation writes its own together, so they are stored a little out of turn.
+	slices.SortStableFunc(newest, byTime)
+	return newest, nil
 }
 
 // openJobsOf are the jobs of a run that are not over, the longest queued first; none where

@@ -64,28 +64,25 @@ type Counts struct {
 // Count counts the live hosts by pool. It is for people: it goes through every host.
 func (ex *Explainer) Count(ctx context.Context, now time.Time) (map[string]Counts, error) {
 	counts := map[string]Counts{}
-	for page := (lifecycle.PageOf{Limit: 1000}); ; {
-		got, err := ex.Store.ListInstances(ctx, lifecycle.Filter{States: hosts.LiveStates}, page)
+	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+		return ex.Store.ListInstances(ctx, lifecycle.Filter{States: hosts.LiveStates}, page)
+	}
+	for r, err := range lifecycle.Pages(lifecycle.PageOf{Limit: 1000}, list) {
 		if err != nil {
 			return nil, fmt.Errorf("list instances: %w", err)
 		}
-		for _, r := range got.Items {
-			c, ok := counts[r.Pool]
-			if !ok {
-				c.States = map[lifecycle.State]int{}
-			}
-			c.States[r.State]++
-			if r.Claimable(now, ex.Hosts.Policy(r.Pool).ClaimMargin) {
-				c.Pooled++
-				if r.Unused() {
-					c.Fresh++
-				}
-			}
-			counts[r.Pool] = c
+		c, ok := counts[r.Pool]
+		if !ok {
+			c.States = map[lifecycle.State]int{}
 		}
-		if got.Next == "" {
-			return counts, nil
+		c.States[r.State]++
+		if r.Claimable(now, ex.Hosts.Policy(r.Pool).ClaimMargin) {
+			c.Pooled++
+			if r.Unused() {
+				c.Fresh++
+			}
 		}
-		page.After = got.Next
+		counts[r.Pool] = c
 	}
+	return counts, nil
 }

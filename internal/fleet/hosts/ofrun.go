@@ -53,19 +53,16 @@ func Serves(r lifecycle.Record, q lifecycle.Request) bool {
 // ofRun lists the records that name the run, by the index.
 func (hs *Hosts) ofRun(ctx context.Context, repository, runID string) ([]lifecycle.Record, error) {
 	var records []lifecycle.Record
-	for page := (lifecycle.PageOf{}); ; {
-		got, err := hs.Store.InstancesOfRun(ctx, runID, page)
+	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+		return hs.Store.InstancesOfRun(ctx, runID, page)
+	}
+	for r, err := range lifecycle.Pages(lifecycle.PageOf{}, list) {
 		if err != nil {
 			return nil, fmt.Errorf("list hosts of run %s: %w", runID, err)
 		}
-		for _, r := range got.Items {
-			if r.Repository == repository {
-				records = append(records, r)
-			}
+		if r.Repository == repository {
+			records = append(records, r)
 		}
-		if got.Next == "" {
-			return records, nil
-		}
-		page.After = got.Next
 	}
+	return records, nil
 }

@@ -27,20 +27,28 @@ func (hs *Hosts) Reports(ctx context.Context, hostKeys []string, now time.Time) 
 // nothing that may be believed.
 func (hs *Hosts) AllReports(ctx context.Context, now time.Time) (keys []string, believed map[string]lifecycle.Report, err error) {
 	believed = map[string]lifecycle.Report{}
-	for page := (lifecycle.PageOf{Limit: 1000}); ; {
-		got, err := hs.Store.AllReports(ctx, page)
+	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Report], error) { return hs.Store.AllReports(ctx, page) }
+	for p, err := range lifecycle.Pages(lifecycle.PageOf{Limit: 1000}, list) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("list reports: %w", err)
 		}
-		for _, p := range got.Items {
-			keys = append(keys, p.HostKey)
-			hs.believe(believed, p.HostKey, p, now)
-		}
-		if got.Next == "" {
-			return keys, believed, nil
-		}
-		page.After = got.Next
+		keys = append(keys, p.HostKey)
+		hs.believe(believed, p.HostKey, p, now)
 	}
+	return keys, believed, nil
+}
+
+// Machines lists every machine with the fleet's tag that is not gone.
+func (hs *Hosts) Machines(ctx context.Context) ([]lifecycle.Machine, error) {
+	var machines []lifecycle.Machine
+	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error) { return hs.Compute.List(ctx, page) }
+	for m, err := range lifecycle.Pages(lifecycle.PageOf{Limit: 1000}, list) {
+		if err != nil {
+			return nil, fmt.Errorf("list machines: %w", err)
+		}
+		machines = append(machines, m)
+	}
+	return machines, nil
 }
 
 // believe adds what may be believed of a report, and logs a malformed one, once until it is

@@ -19,7 +19,7 @@ func (sc *Scaler) Snapshot(ctx context.Context, now time.Time) (policy.Snapshot,
 	if sc.Options == nil {
 		return policy.Snapshot{}, nil, errors.New("take a snapshot: this fleet has no scale-down")
 	}
-	machines, err := sc.machines(ctx)
+	machines, err := sc.Hosts.Machines(ctx)
 	if err != nil {
 		return policy.Snapshot{}, nil, err
 	}
@@ -53,10 +53,15 @@ type snapshotBuilder struct {
 // owner lists the registrations of an owner, and asks for its orphans that are not among them.
 // Hosts are left out if GitHub does not answer about them.
 func (p *snapshotBuilder) owner(ctx context.Context, o *ownerHosts) error {
-	for o.name != "" {
-		got, err := p.env.GitHub.Runners(ctx, o.repository, o.page)
+	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Runner], error) {
+		if o.name == "" {
+			return lifecycle.Page[lifecycle.Runner]{}, nil // there is no owner to ask
+		}
+		return p.env.GitHub.Runners(ctx, o.repository, page)
+	}
+	for r, err := range lifecycle.Pages(o.page, list) {
 		if ctx.Err() != nil {
-			return fmt.Errorf("list runners: %w", err)
+			return fmt.Errorf("list runners: %w", context.Cause(ctx))
 		}
 		if err != nil {
 			for _, h := range o.hosts {
@@ -64,12 +69,7 @@ func (p *snapshotBuilder) owner(ctx context.Context, o *ownerHosts) error {
 			}
 			return nil
 		}
-		for _, r := range got.Items {
-			o.listed = append(o.listed, o.runner(r))
-		}
-		if o.page.After = got.Next; got.Next == "" {
-			break
-		}
+		o.listed = append(o.listed, o.runner(r))
 	}
 	for _, r := range o.listed {
 		p.Runners = append(p.Runners, policy.SnapshotRunner{Runner: r, Listed: true})

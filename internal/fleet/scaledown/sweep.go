@@ -98,7 +98,7 @@ func (sc *Scaler) NewSweep() *Sweep {
 
 // read finds the hosts, the cloud first: an operator's tag is on the machine.
 func (s *Sweep) read(ctx context.Context, now time.Time) (op.Progress, error) {
-	machines, err := s.env.machines(ctx)
+	machines, err := s.env.Hosts.Machines(ctx)
 	if err != nil {
 		return op.Again, err
 	}
@@ -109,22 +109,6 @@ func (s *Sweep) read(ctx context.Context, now time.Time) (op.Progress, error) {
 	s.owners, s.kept = byOwner(hosts), s.env.Options.Policy.ActivePeriod(now)
 	s.Next = s.list
 	return op.Again, nil
-}
-
-// machines is every machine with our tag that is not gone.
-func (sc *Scaler) machines(ctx context.Context) ([]lifecycle.Machine, error) {
-	var machines []lifecycle.Machine
-	for page := (lifecycle.PageOf{Limit: 1000}); ; {
-		got, err := sc.Compute.List(ctx, page)
-		if err != nil {
-			return nil, fmt.Errorf("list machines: %w", err)
-		}
-		machines = append(machines, got.Items...)
-		if got.Next == "" {
-			return machines, nil
-		}
-		page.After = got.Next
-	}
 }
 
 // scaleDownHosts are the hosts of the machines that scale-down looks at, in the order of the machines.

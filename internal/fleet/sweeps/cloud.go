@@ -40,20 +40,12 @@ func (sw *Sweeps) NewCloudSweep() *CloudSweep {
 }
 
 func (s *CloudSweep) listMachines(ctx context.Context, _ time.Time) (op.Progress, error) {
-	s.machines = nil
-	for page := (lifecycle.PageOf{Limit: 1000}); ; {
-		got, err := s.env.Compute.List(ctx, page)
-		if err != nil {
-			return op.Again, fmt.Errorf("list machines: %w", err)
-		}
-		s.machines = append(s.machines, got.Items...)
-		if got.Next == "" {
-			break
-		}
-		page.After = got.Next
+	machines, err := s.env.Hosts.Machines(ctx)
+	s.machines = machines
+	if err == nil {
+		s.Next = s.compare
 	}
-	s.Next = s.compare
-	return op.Again, nil
+	return op.Again, err
 }
 
 // compare finds machines without a record, and hosts without a machine.
