@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
@@ -37,10 +38,15 @@ func (hs *Hosts) LoadFacts(ctx context.Context, records []lifecycle.Record, now 
 	if err != nil {
 		return nil, err
 	}
+	return hs.factsOf(ctx, records, reports, nil)
+}
+
+// factsOf puts together what is known about hosts, and reads the requests that they name.
+func (hs *Hosts) factsOf(ctx context.Context, records []lifecycle.Record, reports map[string]lifecycle.Report, clouds map[string]lifecycle.Machine) (_ []lifecycle.Facts, err error) {
 	requests := map[string]*lifecycle.Request{}
 	facts := make([]lifecycle.Facts, 0, len(records))
 	for _, r := range records {
-		fact := lifecycle.Facts{Record: r}
+		fact := CloudFacts(r, clouds)
 		if report, ok := reports[r.HostKey]; ok {
 			fact.Report = &report
 		}
@@ -100,22 +106,9 @@ func (hs *Hosts) LoadFactsWithCloud(ctx context.Context, keys []string, reports 
 	if records, err = hs.Store.Instances(ctx, keys); err != nil {
 		return nil, fmt.Errorf("read hosts: %w", err)
 	}
-	requests := map[string]*lifecycle.Request{}
-	facts := make([]lifecycle.Facts, 0, len(records))
-	for _, r := range records {
-		if r.State == lifecycle.StateTerminated {
-			continue // the due sweep's
-		}
-		fact := CloudFacts(r, clouds)
-		if report, ok := reports[r.HostKey]; ok {
-			fact.Report = &report
-		}
-		if fact.Request, err = hs.requestIfReadable(ctx, r, requests); err != nil {
-			return nil, err
-		}
-		facts = append(facts, fact)
-	}
-	return facts, nil
+	// Terminated hosts are the due sweep's.
+	living := slices.DeleteFunc(records, func(r lifecycle.Record) bool { return r.State == lifecycle.StateTerminated })
+	return hs.factsOf(ctx, living, reports, clouds)
 }
 
 // Describe asks the cloud about hosts, by instance id. The cloud may not know a new machine yet: while the

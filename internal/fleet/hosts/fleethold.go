@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -25,10 +26,10 @@ func (hs *Hosts) HoldFleet(ctx context.Context, d time.Duration, reason, by stri
 	}
 	j := new(hs.Ops.Recorder(""))
 	defer j.Flush(ctx)
-	for range WriteTries {
-		h, err := hs.Guards.FleetHold(ctx)
-		if err != nil {
-			return h, fmt.Errorf("hold the fleet: %w", err)
+	var h lifecycle.FleetHold
+	err := op.Rewrite("the fleet's hold", func() (err error) {
+		if h, err = hs.Guards.FleetHold(ctx); err != nil {
+			return err
 		}
 		h.SetAt, h.By, h.Reason, h.Until = now, by, reason, time.Time{}
 		why := reasoned("the fleet's hold was taken away by "+by, reason)
@@ -36,19 +37,15 @@ func (hs *Hosts) HoldFleet(ctx context.Context, d time.Duration, reason, by stri
 			h.Until = now.Add(d)
 			why = h.String()
 		}
-		stored, err := hs.Guards.UpdateFleetHold(ctx, h)
-		if errors.Is(err, lifecycle.ErrConflict) {
-			continue
+		if h, err = hs.Guards.UpdateFleetHold(ctx, h); err == nil {
+			j.RecordEffect(lifecycle.Event{At: now, Action: lifecycle.ActionHold, Reason: why})
 		}
-		if err != nil {
-			return h, fmt.Errorf("hold the fleet: %w", err)
-		}
-		j.RecordEffect(lifecycle.Event{At: now, Action: lifecycle.ActionHold, Reason: why})
-		return stored, nil
+		return err
+	})
+	if err != nil {
+		return h, fmt.Errorf("hold the fleet: %w", err)
 	}
-	return lifecycle.FleetHold{}, &lifecycle.UnavailableError{
-		What: "hold the fleet", RetryAfter: time.Second, Err: errors.New("the hold keeps changing"),
-	}
+	return h, nil
 }
 
 // FleetHold is the hold on the whole fleet, in force or not.

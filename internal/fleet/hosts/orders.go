@@ -11,9 +11,6 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// WriteTries bounds how often a write is repeated because another replica changed the row.
-const WriteTries = 10
-
 // Instance reads one host with its agent's report, if it has one that may be believed.
 func (hs *Hosts) Instance(ctx context.Context, instanceID string, now time.Time) (lifecycle.Record, *lifecycle.Report, error) {
 	r, err := hs.Find(ctx, instanceID)
@@ -117,17 +114,13 @@ func reasoned(what, reason string) string {
 }
 
 // Change reads a record and applies do to it, again if the record changed in between.
-func (hs *Hosts) Change(ctx context.Context, instanceID string, do func(lifecycle.Record) (lifecycle.Record, error)) (lifecycle.Record, error) {
-	for range WriteTries {
-		r, err := hs.Find(ctx, instanceID)
-		if err != nil {
-			return r, fmt.Errorf("instance %s: %w", instanceID, err)
+func (hs *Hosts) Change(ctx context.Context, instanceID string, do func(lifecycle.Record) (lifecycle.Record, error)) (r lifecycle.Record, err error) {
+	err = op.Rewrite("instance "+instanceID, func() (err error) {
+		if r, err = hs.Find(ctx, instanceID); err != nil {
+			return fmt.Errorf("instance %s: %w", instanceID, err)
 		}
-		if r, err = do(r); !errors.Is(err, lifecycle.ErrConflict) {
-			return r, err
-		}
-	}
-	return lifecycle.Record{}, &lifecycle.UnavailableError{
-		What: "instance " + instanceID, RetryAfter: time.Second, Err: errors.New("its record keeps moving"),
-	}
+		r, err = do(r)
+		return err
+	})
+	return r, err
 }

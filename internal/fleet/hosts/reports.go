@@ -27,7 +27,9 @@ func (hs *Hosts) Reports(ctx context.Context, hostKeys []string, now time.Time) 
 // nothing that may be believed.
 func (hs *Hosts) AllReports(ctx context.Context, now time.Time) (keys []string, believed map[string]lifecycle.Report, err error) {
 	believed = map[string]lifecycle.Report{}
-	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Report], error) { return hs.Store.AllReports(ctx, page) }
+	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Report], error) {
+		return hs.Store.AllReports(ctx, page)
+	}
 	for p, err := range lifecycle.Pages(lifecycle.PageOf{Limit: 1000}, list) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("list reports: %w", err)
@@ -41,7 +43,9 @@ func (hs *Hosts) AllReports(ctx context.Context, now time.Time) (keys []string, 
 // Machines lists every machine with the fleet's tag that is not gone.
 func (hs *Hosts) Machines(ctx context.Context) ([]lifecycle.Machine, error) {
 	var machines []lifecycle.Machine
-	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error) { return hs.Compute.List(ctx, page) }
+	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error) {
+		return hs.Compute.List(ctx, page)
+	}
 	for m, err := range lifecycle.Pages(lifecycle.PageOf{Limit: 1000}, list) {
 		if err != nil {
 			return nil, fmt.Errorf("list machines: %w", err)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -348,30 +347,22 @@ func (h *webhookOp) freeHost(ctx context.Context, _ time.Time) (op.Progress, err
 
 // noteJob writes what is newly known about a job, and returns the stored row. A job's
 // state only moves forward, since webhooks come late and more than once.
-func (js *Jobs) noteJob(ctx context.Context, row lifecycle.Job, now time.Time) (lifecycle.Job, error) {
-	for range hosts.WriteTries {
-		stored, err := js.Options.Store.Job(ctx, row.ID)
+func (js *Jobs) noteJob(ctx context.Context, row lifecycle.Job, now time.Time) (stored lifecycle.Job, err error) {
+	err = op.Rewrite(fmt.Sprintf("job %d", row.ID), func() (err error) {
+		stored, err = js.Options.Store.Job(ctx, row.ID)
 		switch {
 		case errors.Is(err, lifecycle.ErrNotFound):
-			n := newJob(row, now)
-			if err = js.Options.Store.CreateJob(ctx, n); err == nil {
-				return n, nil
-			}
-		case err == nil && !ahead(row.State, stored.State):
-			return stored, nil
-		case err == nil:
-			n := advance(stored, row, now)
-			if n, err = js.Options.Store.UpdateJob(ctx, n); err == nil {
-				return n, nil
-			}
+			stored = newJob(row, now)
+			err = js.Options.Store.CreateJob(ctx, stored)
+		case err == nil && ahead(row.State, stored.State):
+			stored, err = js.Options.Store.UpdateJob(ctx, advance(stored, row, now))
 		}
-		if !errors.Is(err, lifecycle.ErrExists) && !errors.Is(err, lifecycle.ErrConflict) {
-			return row, fmt.Errorf("write job %d: %w", row.ID, err)
+		if err != nil {
+			return fmt.Errorf("write job %d: %w", row.ID, err)
 		}
-	}
-	return row, &lifecycle.UnavailableError{
-		What: fmt.Sprintf("job %d", row.ID), RetryAfter: time.Second, Err: errors.New("its row keeps moving"),
-	}
+		return nil
+	})
+	return stored, err
 }
 
 const (

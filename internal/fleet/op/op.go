@@ -60,6 +60,20 @@ func Transient(ctx context.Context, err error) bool {
 	return errors.Is(err, lifecycle.ErrUnavailable) || ctx.Err() != nil
 }
 
+// writeTries bounds how often Rewrite repeats a change.
+const writeTries = 10
+
+// Rewrite changes a row that other replicas write too. do reads the row and writes it changed. It is repeated while
+// another replica writes first: do returns lifecycle.ErrConflict, or ErrExists for a new row. what names the row.
+func Rewrite(what string, do func() error) error {
+	for range writeTries {
+		if err := do(); !errors.Is(err, lifecycle.ErrConflict) && !errors.Is(err, lifecycle.ErrExists) {
+			return err
+		}
+	}
+	return &lifecycle.UnavailableError{What: what, RetryAfter: time.Second, Err: errors.New("too many concurrent writers")}
+}
+
 const (
 	// PageSize is how many due rows a sweep reads at once.
 	PageSize = 100

@@ -7,14 +7,6 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Machines is Compute without the means to end any: see endMachines.
-type Machines interface {
-	Launch(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error)
-	Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error)
-	Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error)
-	List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error)
-}
-
 // Store is the truth. Every write is conditional. Methods return lifecycle.ErrNotFound, ErrExists, ErrLost
 // (the condition did not hold) or ErrUnavailable (it may or may not have taken effect), wrapped.
 type Store interface {
@@ -96,8 +88,8 @@ type Queue interface {
 	Return(ctx context.Context, q lifecycle.QueueName, handles ...string) error
 }
 
-// Compute launches and ends machines.
-type Compute interface {
+// Machines launches machines and finds them.
+type Machines interface {
 	// Launch starts order.Count machines. The same order gives the same machines, however often it is made.
 	// With fewer than ordered it returns those, and a *lifecycle.ShortageError.
 	Launch(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error)
@@ -107,6 +99,11 @@ type Compute interface {
 	Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error)
 	// List pages through every machine with our tag that is not gone.
 	List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error)
+}
+
+// Compute is Machines with the means to end some, which only hosts.EndMachines uses.
+type Compute interface {
+	Machines
 	// Terminate ends machines; one that is unknown or gone is no error.
 	Terminate(ctx context.Context, instanceIDs []string) error
 }

@@ -2,11 +2,11 @@ package quota
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
@@ -18,7 +18,7 @@ func (ld *Ledger) CountInterruption(ctx context.Context, r lifecycle.Record, now
 	if ld.Guards == nil || !breaker.On() || r.UsageClass != lifecycle.UsageSpot || r.State == lifecycle.StateTerminated {
 		return nil
 	}
-	for range hosts.WriteTries {
+	return op.Rewrite("breaker of pool "+r.Pool, func() error {
 		b, err := ld.Guards.Breaker(ctx, r.Pool)
 		if err != nil {
 			return fmt.Errorf("read the breaker of pool %s: %w", r.Pool, err)
@@ -27,20 +27,14 @@ func (ld *Ledger) CountInterruption(ctx context.Context, r lifecycle.Record, now
 		if !news {
 			return nil
 		}
-		_, err = ld.Guards.UpdateBreaker(ctx, next)
-		switch {
-		case errors.Is(err, lifecycle.ErrConflict):
-			continue
-		case err != nil:
+		if _, err = ld.Guards.UpdateBreaker(ctx, next); err != nil {
 			return fmt.Errorf("write the breaker of pool %s: %w", r.Pool, err)
-		case next.OpenUntil.After(b.OpenUntil):
+		}
+		if next.OpenUntil.After(b.OpenUntil) {
 			ld.Log.Warn("too many spot hosts were interrupted", logkey.Pool, r.Pool, logkey.Hosts, len(next.Interruptions), logkey.Until, next.OpenUntil)
 		}
 		return nil
-	}
-	return &lifecycle.UnavailableError{
-		What: "breaker of pool " + r.Pool, RetryAfter: time.Second, Err: errors.New("it keeps changing"),
-	}
+	})
 }
 
 // SpotPaused returns why and until when the breaker of its pool pauses the spot hosts that a

@@ -2,11 +2,10 @@ package quota
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -36,29 +35,33 @@ func (ld *Ledger) Write(ctx context.Context, l policy.Limit, a lifecycle.QuotaLe
 	return stored, nil
 }
 
-// GiveBack reduces the reservation of a settled request to the hosts that still serve it, in
-// one ledger. Repeating it changes nothing.
-func (ld *Ledger) GiveBack(ctx context.Context, l policy.Limit, q lifecycle.Request, serving int) (changed bool, err error) {
-	for range hosts.WriteTries {
+// rewrite replaces a reservation in the ledger of a limit by what change makes of the ledger, unless change reports
+// false. It reports whether the ledger was written.
+func (ld *Ledger) rewrite(ctx context.Context, l policy.Limit, change func(lifecycle.QuotaLedger) (lifecycle.Reservation, bool)) (changed bool, err error) {
+	err = op.Rewrite("ledger "+l.LedgerName(), func() error {
 		room, err := ld.Read(ctx, l)
 		if err != nil {
-			return false, err
+			return err
 		}
-		e := room.Ledger.ReservationOf(q, 0)
-		if e.Hosts == 0 || e.Hosts == serving {
-			return false, nil
+		e, ok := change(room.Ledger)
+		if ok {
+			_, err = ld.Write(ctx, l, room.Ledger.With(e))
 		}
-		e.Hosts = serving
-		if _, err = ld.Write(ctx, l, room.Ledger.With(e)); !errors.Is(err, lifecycle.ErrConflict) {
-			return err == nil, err
-		}
-	}
-	return false, accountBusy(l)
+		changed = ok && err == nil
+		return err
+	})
+	return changed, err
 }
 
-// accountBusy is the error when other replicas keep changing a ledger.
-func accountBusy(l policy.Limit) error {
-	return &lifecycle.UnavailableError{What: "account " + l.LedgerName(), RetryAfter: time.Second, Err: errors.New("it keeps changing")}
+// GiveBack reduces the reservation of a settled request to the hosts that still serve it, in one ledger. Repeating
+// it changes nothing.
+func (ld *Ledger) GiveBack(ctx context.Context, l policy.Limit, q lifecycle.Request, serving int) (changed bool, err error) {
+	return ld.rewrite(ctx, l, func(a lifecycle.QuotaLedger) (lifecycle.Reservation, bool) {
+		e := a.ReservationOf(q, 0)
+		lower := e.Hosts != 0 && e.Hosts != serving
+		e.Hosts = serving
+		return e, lower
+	})
 }
 
 // HostLeft makes the request of a host due that ended before the release of its run: the due

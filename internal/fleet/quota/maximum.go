@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
@@ -48,12 +47,15 @@ func (ld *Ledger) SettleLaunch(ctx context.Context, q lifecycle.Request, m Launc
 		return nil
 	}
 	keys := liveKeys(m.Machines)
-	return ld.changeLaunch(ctx, l, q, func(e lifecycle.Reservation) lifecycle.Reservation {
+	_, err := ld.rewrite(ctx, l, func(a lifecycle.QuotaLedger) (lifecycle.Reservation, bool) {
+		before := a.ReservationOf(q, q.Launch.Number)
+		e := madeOf(before, q, len(keys), keys)
 		if !m.Answered {
-			return adopted(e, q, keys, now)
+			e = adopted(before, q, keys, now)
 		}
-		return madeOf(e, q, len(keys), keys)
+		return e, e.Hosts != before.Hosts || !e.At.Equal(before.At) || !slices.Equal(e.HostKeys, before.HostKeys)
 	})
+	return err
 }
 
 // madeOf is the reservation of a request's open launch with a number of hosts.
@@ -80,25 +82,6 @@ func adopted(e lifecycle.Reservation, q lifecycle.Request, listed []string, now 
 	return madeOf(e, q, max(e.Hosts, len(keys)), keys)
 }
 
-// changeLaunch changes the reservation of a request's open launch.
-func (ld *Ledger) changeLaunch(ctx context.Context, l policy.Limit, q lifecycle.Request, change func(lifecycle.Reservation) lifecycle.Reservation) error {
-	for range hosts.WriteTries {
-		room, err := ld.Read(ctx, l)
-		if err != nil {
-			return err
-		}
-		before := room.Ledger.ReservationOf(q, q.Launch.Number)
-		e := change(before)
-		if e.Hosts == before.Hosts && e.At.Equal(before.At) && slices.Equal(e.HostKeys, before.HostKeys) {
-			return nil
-		}
-		if _, err = ld.Write(ctx, l, room.Ledger.With(e)); !errors.Is(err, lifecycle.ErrConflict) {
-			return err
-		}
-	}
-	return accountBusy(l)
-}
-
 // together are the keys of both, in order and each once.
 func together(a, b []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
@@ -123,25 +106,18 @@ func (ld *Ledger) HostForgotten(ctx context.Context, action lifecycle.Action, r,
 	if action != lifecycle.ActionForget || !ok {
 		return
 	}
-	for range hosts.WriteTries {
-		room, err := ld.Read(ctx, l)
-		if err == nil {
-			i := slices.IndexFunc(room.Ledger.Reservations, func(e lifecycle.Reservation) bool { return slices.Contains(e.HostKeys, r.HostKey) })
-			if i < 0 {
-				return
-			}
-			e := room.Ledger.Reservations[i]
-			e.HostKeys = slices.DeleteFunc(slices.Clone(e.HostKeys), func(key string) bool { return key == r.HostKey })
-			e.Hosts = max(e.Hosts-1, len(e.HostKeys)) // one that was cut short may have more than it has keys of
-			_, err = ld.Write(ctx, l, room.Ledger.With(e))
+	_, err := ld.rewrite(ctx, l, func(a lifecycle.QuotaLedger) (e lifecycle.Reservation, has bool) {
+		i := slices.IndexFunc(a.Reservations, func(e lifecycle.Reservation) bool { return slices.Contains(e.HostKeys, r.HostKey) })
+		if i < 0 {
+			return e, false
 		}
-		switch {
-		case errors.Is(err, lifecycle.ErrConflict):
-			continue
-		case err != nil:
-			ld.Log.Warn("room of an ended host not given back; a later look will", logkey.Instance, r.InstanceID, logkey.Pool, r.Pool, logkey.Error, err)
-		}
-		return
+		e = a.Reservations[i]
+		e.HostKeys = slices.DeleteFunc(slices.Clone(e.HostKeys), func(key string) bool { return key == r.HostKey })
+		e.Hosts = max(e.Hosts-1, len(e.HostKeys)) // one that was cut short may have more than it has keys of
+		return e, true
+	})
+	if err != nil {
+		ld.Log.Warn("room of an ended host not given back; the next audit will", logkey.Instance, r.InstanceID, logkey.Pool, r.Pool, logkey.Error, err)
 	}
 }
 
