@@ -151,7 +151,9 @@ func (g *HostGauges) countJobs(ctx context.Context) {
 
 func (g *HostGauges) waiting(ctx context.Context, pool string) (int, error) {
 	waiting := 0
-	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Job], error) { return g.Jobs.WaitingJobs(ctx, pool, page) }
+	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Job], error) {
+		return g.Jobs.WaitingJobs(ctx, pool, page)
+	}
 	for _, err := range lifecycle.Pages(lifecycle.PageOf{Limit: pageSize}, list) {
 		if err != nil {
 			return 0, err
