@@ -115,14 +115,11 @@ func (h *Host) cleanProgress(ctx context.Context) (agent.Progress, error) {
 		return h.progress(ctx, h.task(taskClean), st, 0), nil
 	}
 	data, err := safefile.Read(h.path(cleanResultFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return agent.Progress{}, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return agent.Progress{}, fmt.Errorf("read state of clean-up: %w", err)
 	}
 	var result cleanResult
-	if json.Unmarshal(data, &result) != nil {
+	if json.Unmarshal(data, &result) != nil { // also if there is none
 		return agent.Progress{}, nil
 	}
 	p := agent.Progress{Phase: agent.PhaseOK, Assignment: result.Assignment, At: result.At}

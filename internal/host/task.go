@@ -132,14 +132,11 @@ func (h *Host) taskStatus(ctx context.Context, t task) (taskStatus, error) {
 // readStart reads NAME.json. It returns nil if that is missing or damaged.
 func (t task) readStart() (*startRecord, error) {
 	data, err := safefile.Read(t.path + ".json")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var b startRecord
-	if json.Unmarshal(data, &b) != nil {
+	if json.Unmarshal(data, &b) != nil { // also if there is none
 		return nil, nil
 	}
 	return &b, nil

@@ -6,9 +6,12 @@ import (
 	"strings"
 )
 
-// unitKinds are the parts of the unit names that stand for the tasks.
-var unitKinds = map[string]string{
-	taskPrepare: "prepare", taskRegister: "register", taskListen: "runner", taskDeregister: "deregister", taskClean: "clean",
+// unitKind is the part of the unit names that stands for a task.
+func (t task) unitKind() string {
+	if t.name == taskListen {
+		return "runner"
+	}
+	return t.name
 }
 
 // runnerUnits is the pattern of the units that jobs run in.
@@ -33,7 +36,7 @@ func unitName(t task, b startRecord) string {
 	if t.name == taskPrepare {
 		return prepareUnit
 	}
-	return fmt.Sprintf("remuda-%s-%d.service", unitKinds[t.name], b.Assignment)
+	return fmt.Sprintf("remuda-%s-%d.service", t.unitKind(), b.Assignment)
 }
 
 // assignmentOf returns the assignment in the name of a runner's unit; 0 if it is not one.
@@ -50,5 +53,5 @@ func unitDescription(t task, b startRecord) string {
 	if t.name == taskPrepare {
 		return "Remuda: prepare this host"
 	}
-	return fmt.Sprintf("Remuda: %s for assignment %d", unitKinds[t.name], b.Assignment)
+	return fmt.Sprintf("Remuda: %s for assignment %d", t.unitKind(), b.Assignment)
 }

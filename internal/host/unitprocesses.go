@@ -70,7 +70,7 @@ func (l *unitProcesses) start(ctx context.Context, t task, b startRecord, c comm
 	}
 	u := units.Unit{
 		Name: unitName(t, b), Description: unitDescription(t, b), Args: c.args, Dir: c.dir, Env: lastOfEach(c.env),
-		Last: l.exitCommand(t, b), Identifier: "remuda-" + unitKinds[t.name],
+		Last: l.exitCommand(t, b), Identifier: "remuda-" + t.unitKind(),
 		Limit: c.limit,
 	}
 	if !c.root {

@@ -20,14 +20,10 @@ var versionFormat = regexp.MustCompile(`^\d{1,6}\.\d{1,6}\.\d{1,6}$`)
 func (h *Host) readRunnerVersion() { h.version = runnerVersion(h.path(manifest)) }
 
 func runnerVersion(path string) string {
-	data, err := safefile.Read(path)
-	if err != nil {
-		return ""
-	}
 	var m struct {
 		Libraries map[string]json.RawMessage `json:"libraries"`
 	}
-	if json.Unmarshal(data, &m) != nil {
+	if data, err := safefile.Read(path); err != nil || json.Unmarshal(data, &m) != nil {
 		return ""
 	}
 	found := ""

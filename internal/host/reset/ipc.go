@@ -22,10 +22,7 @@ type ipcKind struct {
 const ipcRemove = 0
 
 var ipcKinds = []ipcKind{
-	{"shm", "shmid", func(id int) error {
-		_, err := unix.SysvShmCtl(id, ipcRemove, nil)
-		return err
-	}},
+	{"shm", "shmid", func(id int) error { return call(unix.SYS_SHMCTL, id, ipcRemove, 0) }},
 	{"msg", "msqid", func(id int) error { return call(unix.SYS_MSGCTL, id, ipcRemove, 0) }},
 	{"sem", "semid", func(id int) error { return call(unix.SYS_SEMCTL, id, 0, ipcRemove) }},
 }
@@ -70,10 +67,10 @@ func (p Plan) ipcObjects(kind ipcKind) ([]int, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("list IPC: %w", err)
+	var ids []int
+	if err == nil {
+		ids, err = parseIPC(string(text), kind.id, p.UID)
 	}
-	ids, err := parseIPC(string(text), kind.id, p.UID)
 	if err != nil {
 		return nil, fmt.Errorf("list IPC %s: %w", kind.name, err)
 	}

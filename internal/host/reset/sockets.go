@@ -16,31 +16,23 @@ func (p Plan) socketOwners(inodes map[uint64]bool) (map[uint64][]process, error)
 	}
 	found := map[uint64][]process{}
 	for _, pid := range pids {
-		if err := p.addSocketOwner(found, pid, inodes); err != nil && !proc.Gone(err) {
+		sockets, err := p.proc().Sockets(pid)
+		maps.DeleteFunc(sockets, func(inode uint64, _ bool) bool { return !inodes[inode] })
+		var h process
+		if err == nil && len(sockets) > 0 {
+			h, err = p.readProcess(pid)
+		}
+		if err != nil {
+			if proc.Gone(err) {
+				continue
+			}
 			return nil, fmt.Errorf("read process %d: %w", pid, err)
+		}
+		for inode := range sockets {
+			found[inode] = append(found[inode], h)
 		}
 	}
 	return found, nil
-}
-
-// addSocketOwner adds the process to the owners of each of these sockets that it has open.
-func (p Plan) addSocketOwner(found map[uint64][]process, pid int, inodes map[uint64]bool) error {
-	sockets, err := p.proc().Sockets(pid)
-	if err != nil {
-		return err
-	}
-	maps.DeleteFunc(sockets, func(inode uint64, _ bool) bool { return !inodes[inode] })
-	if len(sockets) == 0 {
-		return nil
-	}
-	h, err := p.readProcess(pid)
-	if err != nil {
-		return err
-	}
-	for inode := range sockets {
-		found[inode] = append(found[inode], h)
-	}
-	return nil
 }
 
 // checkListeners checks the listeners that were not there before. Only for those are the owners of their sockets looked up.
