@@ -1,7 +1,7 @@
 package server
 
 import (
-	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,60 +9,37 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// The words of the contract for the words of lifecycle.
-var (
-	states = map[lifecycle.State]remudav1.State{
-		lifecycle.StateCreated:    remudav1.State_STATE_CREATED,
-		lifecycle.StateRunning:    remudav1.State_STATE_RUNNING,
-		lifecycle.StateIdle:       remudav1.State_STATE_IDLE,
-		lifecycle.StateClaimed:    remudav1.State_STATE_CLAIMED,
-		lifecycle.StateTerminated: remudav1.State_STATE_TERMINATED,
-	}
-	usageClasses = map[lifecycle.UsageClass]remudav1.UsageClass{
-		lifecycle.UsageOnDemand: remudav1.UsageClass_USAGE_CLASS_ON_DEMAND,
-		lifecycle.UsageSpot:     remudav1.UsageClass_USAGE_CLASS_SPOT,
-	}
-	signals = map[lifecycle.Signal]remudav1.Signal{
-		lifecycle.SignalOK:              remudav1.Signal_SIGNAL_UD_OK,
-		lifecycle.SignalFailed:          remudav1.Signal_SIGNAL_UD_FAILED,
-		lifecycle.SignalRegOK:           remudav1.Signal_SIGNAL_UD_REG_OK,
-		lifecycle.SignalRegFailed:       remudav1.Signal_SIGNAL_UD_REG_FAILED,
-		lifecycle.SignalRemoveRegOK:     remudav1.Signal_SIGNAL_UD_REMOVE_REG_OK,
-		lifecycle.SignalRemoveRegFailed: remudav1.Signal_SIGNAL_UD_REMOVE_REG_FAILED,
-	}
-	reuses = map[lifecycle.Reuse]remudav1.Reuse{
-		lifecycle.ReuseSameRepository: remudav1.Reuse_REUSE_SAME_REPOSITORY,
-		lifecycle.ReuseSameOwner:      remudav1.Reuse_REUSE_SAME_OWNER,
-		lifecycle.ReuseNone:           remudav1.Reuse_REUSE_NONE,
-	}
-	resourceChanges = map[lifecycle.ResourceChange]remudav1.ResourceChange{
-		lifecycle.ResourceCreated: remudav1.ResourceChange_RESOURCE_CHANGE_CREATED,
-		lifecycle.ResourceUpdated: remudav1.ResourceChange_RESOURCE_CHANGE_UPDATED,
-	}
-	statesBack       = invert(states)
-	usageClassesBack = invert(usageClasses)
-)
-
-func invert[K, V comparable](m map[K]V) map[V]K {
-	back := make(map[V]K, len(m))
-	for k, v := range maps.All(m) {
-		back[v] = k
-	}
-	return back
+// enum makes the contract's name of a word of lifecycle: that word in capitals, after the prefix of its kind.
+func enum[W ~string, E ~int32](values map[string]int32, prefix string) func(W) E {
+	return func(word W) E { return E(values[prefix+strings.ToUpper(strings.ReplaceAll(string(word), "-", "_"))]) }
 }
 
-// action is the contract's name of an action: ACTION_ and its own in capitals.
-func action(a lifecycle.Action) remudav1.Action {
-	return remudav1.Action(remudav1.Action_value["ACTION_"+strings.ToUpper(string(a))])
+var (
+	state          = enum[lifecycle.State, remudav1.State](remudav1.State_value, "STATE_")
+	usageClass     = enum[lifecycle.UsageClass, remudav1.UsageClass](remudav1.UsageClass_value, "USAGE_CLASS_")
+	signal         = enum[lifecycle.Signal, remudav1.Signal](remudav1.Signal_value, "SIGNAL_")
+	reuse          = enum[lifecycle.Reuse, remudav1.Reuse](remudav1.Reuse_value, "REUSE_")
+	resourceChange = enum[lifecycle.ResourceChange, remudav1.ResourceChange](remudav1.ResourceChange_value, "RESOURCE_CHANGE_")
+	action         = enum[lifecycle.Action, remudav1.Action](remudav1.Action_value, "ACTION_")
+	workState      = enum[model.JobState, remudav1.WorkerJobState](remudav1.WorkerJobState_value, "WORKER_JOB_STATE_")
+)
+
+// wordOf is the one of the words that the contract calls by a name; empty if it is none of them.
+func wordOf[E comparable, W ~string](name E, words []W, nameOf func(W) E) W {
+	if i := slices.IndexFunc(words, func(w W) bool { return nameOf(w) == name }); i >= 0 {
+		return words[i]
+	}
+	return ""
 }
 
 // condition is the state in a Record.Condition, which tells the halves of idle apart.
 func condition(c string) remudav1.State {
 	word, _, _ := strings.Cut(c, " ")
-	return states[lifecycle.State(word)]
+	return state(lifecycle.State(word))
 }
 
 // timestampOrNil is absent for the zero time.
@@ -76,9 +53,9 @@ func timestampOrNil(t time.Time) *timestamppb.Timestamp {
 // instance is a host as callers see it: its record, and what its agent says.
 func (s *service) instance(r lifecycle.Record, report *lifecycle.Report) *remudav1.Instance {
 	i := &remudav1.Instance{
-		InstanceId: r.InstanceID, Pool: r.Pool, State: states[r.State], Repository: r.Repository, RunId: r.RunID,
+		InstanceId: r.InstanceID, Pool: r.Pool, State: state(r.State), Repository: r.Repository, RunId: r.RunID,
 		RunAttempt: int32(r.RunAttempt), RequestId: r.RequestID, Labels: r.Labels, Assignment: r.Assignment,
-		Threshold: timestampOrNil(r.Threshold), ResourceClass: r.ResourceClass, UsageClass: usageClasses[r.UsageClass],
+		Threshold: timestampOrNil(r.Threshold), ResourceClass: r.ResourceClass, UsageClass: usageClass(r.UsageClass),
 		InstanceType: r.InstanceType, Cpu: int32(r.CPU), MemoryMib: int32(r.MemoryMiB), Zone: r.Zone,
 		PooledTime: timestampOrNil(r.PooledAt), CreateTime: timestampOrNil(r.CreatedAt), UpdateTime: timestampOrNil(r.UpdatedAt),
 		HoldTime: timestampOrNil(r.Hold), Retiring: r.Retiring, InterruptionTime: timestampOrNil(r.InterruptionAt), Reason: r.Reason,
@@ -92,7 +69,7 @@ func (s *service) instance(r lifecycle.Record, report *lifecycle.Report) *remuda
 	}
 	i.Busy, i.HeartbeatTime = report.Busy, timestampOrNil(report.HeartbeatAt)
 	if report.Assignment == r.Assignment {
-		i.Signal, i.Detail = signals[report.Signal], strings.ToValidUTF8(report.Detail, "\uFFFD")
+		i.Signal, i.Detail = signal(report.Signal), strings.ToValidUTF8(report.Detail, "\uFFFD")
 	}
 	i.Healthy = fleet.Healthy(r, report, time.Now(), s.fleet.Policy(r.Pool)) && !failures[i.GetSignal()]
 	return i

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -33,16 +32,15 @@ func complete[K comparable, V ~int32](t *testing.T, what string, words []K, to f
 }
 
 func TestTheWordsOfTheContractAreComplete(t *testing.T) {
-	lookup := func(m map[lifecycle.State]remudav1.State) func(lifecycle.State) remudav1.State {
-		return func(s lifecycle.State) remudav1.State { return m[s] }
-	}
-	complete(t, "state", lifecycle.States, lookup(states), remudav1.State_name)
-	complete(t, "usage class", lifecycle.UsageClasses, func(u lifecycle.UsageClass) remudav1.UsageClass { return usageClasses[u] }, remudav1.UsageClass_name)
-	complete(t, "signal", lifecycle.Signals[1:], func(s lifecycle.Signal) remudav1.Signal { return signals[s] }, remudav1.Signal_name)
-	complete(t, "reuse", lifecycle.Reuses, func(r lifecycle.Reuse) remudav1.Reuse { return reuses[r] }, remudav1.Reuse_name)
+	complete(t, "state", lifecycle.States, state, remudav1.State_name)
+	complete(t, "usage class", lifecycle.UsageClasses, usageClass, remudav1.UsageClass_name)
+	complete(t, "signal", lifecycle.Signals[1:], signal, remudav1.Signal_name)
+	complete(t, "reuse", lifecycle.Reuses, reuse, remudav1.Reuse_name)
+	complete(t, "resource change", []lifecycle.ResourceChange{lifecycle.ResourceCreated, lifecycle.ResourceUpdated}, resourceChange, remudav1.ResourceChange_name)
+	complete(t, "state of a worker job", model.JobStates, workState, remudav1.WorkerJobState_name)
 	complete(t, "action", lifecycle.Actions, action, remudav1.Action_name)
-	for _, s := range slices.Sorted(maps.Keys(states)) {
-		if statesBack[states[s]] != s {
+	for _, s := range lifecycle.States {
+		if wordOf(state(s), lifecycle.States, state) != s {
 			t.Errorf("state %s does not come back", s)
 		}
 	}

@@ -24,8 +24,8 @@ func (s *service) GetInstance(ctx context.Context, req *remudav1.GetInstanceRequ
 // ListInstances pages through the hosts.
 func (s *service) ListInstances(ctx context.Context, req *remudav1.ListInstancesRequest) (*remudav1.ListInstancesResponse, error) {
 	filter := lifecycle.Filter{RunID: req.GetRunId(), ResourceClass: req.GetResourceClass()}
-	for _, state := range req.GetStates() {
-		filter.States = append(filter.States, statesBack[state])
+	for _, s := range req.GetStates() {
+		filter.States = append(filter.States, wordOf(s, lifecycle.States, state))
 	}
 	of := lifecycle.PageOf{After: req.GetPageToken(), Limit: int(req.GetPageSize())}
 	page, reports, err := s.fleet.List(ctx, filter, of, time.Now())
@@ -81,14 +81,14 @@ func (s *service) ListPools(ctx context.Context, req *remudav1.ListPoolsRequest)
 		p := pools[name]
 		pool := &remudav1.Pool{
 			Name: name, ResourceClasses: p.ResourceClasses, AllowedInstanceTypes: p.InstanceTypes,
-			Reuse: reuses[p.Policy.Reuse], Privileged: p.Privileged, MaxRuntime: durationpb.New(p.Policy.MaxRuntime),
+			Reuse: reuse(p.Policy.Reuse), Privileged: p.Privileged, MaxRuntime: durationpb.New(p.Policy.MaxRuntime),
 		}
 		for _, u := range p.UsageClasses {
-			pool.UsageClasses = append(pool.UsageClasses, usageClasses[u])
+			pool.UsageClasses = append(pool.UsageClasses, usageClass(u))
 		}
-		for _, state := range lifecycle.States {
-			if n := counts[name].States[state]; n > 0 {
-				pool.Counts = append(pool.Counts, &remudav1.StateCount{State: states[state], Count: int32(n)})
+		for _, s := range lifecycle.States {
+			if n := counts[name].States[s]; n > 0 {
+				pool.Counts = append(pool.Counts, &remudav1.StateCount{State: state(s), Count: int32(n)})
 			}
 		}
 		pool.PooledCount, pool.FreshCount = int32(counts[name].Pooled), int32(counts[name].Fresh)

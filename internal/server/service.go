@@ -72,7 +72,7 @@ func demand(req *remudav1.ProvisionRequest) fleet.Demand {
 		Repository: req.GetRepository(), RunID: req.GetRunId(), RequestID: req.GetRequestId(),
 		Spec: lifecycle.Spec{
 			RunAttempt: int(req.GetRunAttempt()), Count: int(req.GetInstanceCount()), MinimumCount: int(req.GetMinimumCount()),
-			Pool: req.GetPool(), ResourceClass: req.GetResourceClass(), UsageClass: usageClassesBack[req.GetUsageClass()],
+			Pool: req.GetPool(), ResourceClass: req.GetResourceClass(), UsageClass: wordOf(req.GetUsageClass(), lifecycle.UsageClasses, usageClass),
 			InstanceTypes: req.GetAllowedInstanceTypes(), MaxRuntime: req.GetMaxRuntime().AsDuration(),
 			Timeout: req.GetTimeout().AsDuration(), Labels: req.GetLabels(), AllowOnDemand: req.GetAllowOnDemandFallback(),
 			ReplaceInterrupted: req.GetReplaceInterrupted(),
@@ -109,7 +109,7 @@ func (s *service) Refresh(ctx context.Context, req *remudav1.RefreshRequest) (*r
 	}
 	for _, resource := range r.Resources() {
 		resp.Resources = append(resp.Resources, &remudav1.Resource{
-			Kind: resource.Kind, Name: resource.Name, Change: resourceChanges[resource.Change], Detail: resource.Detail,
+			Kind: resource.Kind, Name: resource.Name, Change: resourceChange(resource.Change), Detail: resource.Detail,
 		})
 	}
 	return resp, nil

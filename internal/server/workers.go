@@ -84,8 +84,8 @@ func (s *workers) GetJob(ctx context.Context, req *remudav1.GetJobRequest) (*rem
 // ListJobs pages through the jobs of a service. They may be large, and go without payloads and logs.
 func (s *workers) ListJobs(ctx context.Context, req *remudav1.ListJobsRequest) (*remudav1.ListJobsResponse, error) {
 	var states []model.JobState
-	for state, asked := range workStates {
-		if slices.Contains(req.GetStates(), asked) {
+	for _, state := range model.JobStates {
+		if slices.Contains(req.GetStates(), workState(state)) {
 			states = append(states, state)
 		}
 	}
@@ -124,17 +124,10 @@ func turn(req interface {
 	return model.JobAttempt{WorkerID: req.GetWorkerId(), Number: int(req.GetAttempt())}
 }
 
-var workStates = map[model.JobState]remudav1.WorkerJobState{
-	model.JobWaiting:   remudav1.WorkerJobState_WORKER_JOB_STATE_WAITING,
-	model.JobRunning:   remudav1.WorkerJobState_WORKER_JOB_STATE_RUNNING,
-	model.JobSucceeded: remudav1.WorkerJobState_WORKER_JOB_STATE_SUCCEEDED,
-	model.JobFailed:    remudav1.WorkerJobState_WORKER_JOB_STATE_FAILED,
-}
-
 // job is a job as callers see it.
 func (s *workers) job(j model.Job) *remudav1.WorkerJob {
 	return &remudav1.WorkerJob{
-		JobId: j.ID, Service: j.Service, State: workStates[j.State], Payload: j.Payload, WorkerId: j.WorkerID, Attempt: int32(j.Attempt),
+		JobId: j.ID, Service: j.Service, State: workState(j.State), Payload: j.Payload, WorkerId: j.WorkerID, Attempt: int32(j.Attempt),
 		CreateTime: timestampOrNil(j.CreatedAt), StartTime: timestampOrNil(j.StartedAt), ActivityTime: timestampOrNil(j.ActivityAt), EndTime: timestampOrNil(j.EndedAt),
 		Reason: j.Reason, LogTail: j.LogTail, LogBytes: j.LogBytes, Awaited: s.fleet.WorkAwaited(j),
 	}
