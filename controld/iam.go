@@ -81,11 +81,8 @@ func policyNames(c *config.Config, account, hostRole string) aws.Names {
 		a = &config.AWS{}
 	}
 	n := aws.Names{
-		Partition: partition(a.Region), Region: "*", Account: account, Prefix: a.Prefix,
+		Partition: partition(a.Region), Region: cmp.Or(a.Region, "*"), Account: account, Prefix: a.Prefix,
 		HostProfile: a.InstanceProfile, HostRole: cmp.Or(hostRole, a.InstanceProfile),
-	}
-	if a.Region != "" {
-		n.Region = a.Region
 	}
 	for name, s := range c.Services {
 		if s.Scaled() {

@@ -14,9 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
 	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
-	"github.com/hashicorp/go-hclog"
-
-	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // The times of one try. A call may be tried several times (see Retryer); its
@@ -39,8 +36,6 @@ type Options struct {
 	Region string
 	// Program is the name in the user agent of calls, such as "remuda-controld".
 	Program string
-	// Logger gets the messages of the SDK, at level debug; nil for none.
-	Logger hclog.Logger
 	// Calls counts every request that is sent; nil for no counting.
 	Calls *Calls
 	// Retryer is how often a call is tried; nil: each client has a NewRetryer(RetryOptions{}), so that one
@@ -64,7 +59,7 @@ func Load(ctx context.Context, o Options) (sdk.Config, error) {
 		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) { o.Client = metadata }),
 		config.WithHTTPClient(httpClient()),
 		config.WithRetryer(retryer),
-		config.WithLogger(sdkLogger(o.Logger)),
+		config.WithLogger(logging.Nop{}), // it would write to stderr
 	}
 	if o.Region != "" {
 		with = append(with, config.WithRegion(o.Region))
@@ -98,16 +93,6 @@ func (e *RegionError) Error() string {
 		return "set up the AWS SDK: no region: write it in the configuration or set AWS_REGION"
 	}
 	return fmt.Sprintf("set up the AWS SDK: %q is no region: write one such as eu-west-1 in the configuration or AWS_REGION", e.Region)
-}
-
-// sdkLogger keeps the SDK from writing to stderr by itself.
-func sdkLogger(log hclog.Logger) logging.Logger {
-	if log == nil {
-		return logging.Nop{}
-	}
-	return logging.LoggerFunc(func(class logging.Classification, format string, v ...any) {
-		log.Debug("the AWS SDK says", logkey.Class, string(class), logkey.Text, fmt.Sprintf(format, v...))
-	})
 }
 
 func httpClient() *awshttp.BuildableClient {

@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -36,15 +37,8 @@ type RetryOptions struct {
 // cap, where the SDK's own backoff loses it and makes throttled callers come back in step. The SDK's budget
 // bounds how many repetitions there may be altogether while nothing goes well.
 func NewRetryer(o RetryOptions) sdk.Retryer {
-	if o.Tries <= 0 {
-		o.Tries = defaultTries
-	}
-	if o.FirstWait <= 0 {
-		o.FirstWait = firstWait
-	}
-	if o.LongestWait <= 0 {
-		o.LongestWait = longestWait
-	}
+	o.Tries = cmp.Or(o.Tries, defaultTries)
+	o.FirstWait, o.LongestWait = cmp.Or(o.FirstWait, firstWait), cmp.Or(o.LongestWait, longestWait)
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}

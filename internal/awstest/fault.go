@@ -1,6 +1,7 @@
 package awstest
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/remuda-ci/remuda/internal/aws"
@@ -91,9 +92,6 @@ func refusal(r *http.Request, call aws.Call, kind Kind) *Answer {
 	if !ok {
 		return nil
 	}
-	e, ok := codes[call.Service]
-	if !ok {
-		e = codes[""]
-	}
+	e := cmp.Or(codes[call.Service], codes[""])
 	return Failure(r, e.status, e.code, "injected: "+kind.String())
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 
@@ -74,12 +75,7 @@ func (c *Config) PoolEC2(pool string) EC2 {
 	if own.SecurityGroups != nil {
 		e.SecurityGroups = own.SecurityGroups
 	}
-	if own.RootVolumeGiB != 0 {
-		e.RootVolumeGiB = own.RootVolumeGiB
-	}
-	if own.Burstable != nil {
-		e.Burstable = own.Burstable
-	}
+	e.RootVolumeGiB, e.Burstable = cmp.Or(own.RootVolumeGiB, e.RootVolumeGiB), cmp.Or(own.Burstable, e.Burstable)
 	if e.Tags == nil {
 		e.Tags = map[string]string{}
 	}

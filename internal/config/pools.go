@@ -79,21 +79,20 @@ func (c *Config) Warnings() []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Pools)) {
 		p := c.Pools[name]
-		if p.Privileged {
-			say("pool %s is privileged: a job can become root on its host and read and change all that is on it", name)
-		}
-		if p.JobsReadMetadata {
-			say("pool %s lets jobs read the instance metadata: they can end their host and write its report, as its own agent can", name)
-		}
-		if p.Reuse == lifecycle.ReuseSameOwner {
-			say("pool %s reuses hosts across the repositories of an owner: what one leaves behind can reach another", name)
-		}
-		if p.Jobs != nil && p.Jobs.Forks {
-			say("pool %s gives hosts to jobs of forks: who opens a pull request runs what they like there", name)
-		}
-		if p.Privileged && p.Reuse != lifecycle.ReuseNone {
-			say("pool %s is privileged and reused: a job can leave something behind that no clean-up finds, for every later run with %s",
-				name, trusted(p.Reuse))
+		for _, w := range []struct {
+			holds bool
+			text  string
+		}{
+			{p.Privileged, "is privileged: a job can become root on its host and read and change all that is on it"},
+			{p.JobsReadMetadata, "lets jobs read the instance metadata: they can end their host and write its report, as its own agent can"},
+			{p.Reuse == lifecycle.ReuseSameOwner, "reuses hosts across the repositories of an owner: what one leaves behind can reach another"},
+			{p.Jobs != nil && p.Jobs.Forks, "gives hosts to jobs of forks: who opens a pull request runs what they like there"},
+			{p.Privileged && p.Reuse != lifecycle.ReuseNone,
+				"is privileged and reused: a job can leave something behind that no clean-up finds, for every later run with " + trusted(p.Reuse)},
+		} {
+			if w.holds {
+				say("pool %s %s", name, w.text)
+			}
 		}
 	}
 	return warnings

@@ -4,6 +4,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,9 +93,7 @@ func New(c Config) (*Client, error) {
 			return nil, fmt.Errorf("new GitHub client: %w", err)
 		}
 	}
-	if c.Log == nil {
-		c.Log = hclog.NewNullLogger()
-	}
+	c.Log = cmp.Or(c.Log, hclog.NewNullLogger())
 	client := &Client{
 		base: base, web: webURL(base), organisation: c.Organization, runnerGroup: c.RunnerGroup,
 		transport: c.Transport, log: c.Log, answers: newLRU[string, *storedAnswer](maxAnswers),

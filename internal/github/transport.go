@@ -2,6 +2,7 @@ package github
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -103,9 +104,7 @@ func limitOf(response *http.Response, now time.Time) *restError {
 	wait := asksToWait(header, now)
 	switch {
 	case header.Get("X-RateLimit-Remaining") == "0":
-		if wait == 0 {
-			wait = untilReset(header, now)
-		}
+		wait = cmp.Or(wait, untilReset(header, now))
 		return &restError{primaryLimit, max(wait, time.Second), status}
 	case wait > 0:
 		return &restError{secondaryLimit, wait, status}

@@ -87,7 +87,6 @@ const (
 	GRPC      = "grpc"      // listening address of the API
 	HTTP      = "http"      // listening address of HTTP
 	Line      = "line"      // line of a program's output
-	Text      = "text"      // text of another program
 	Region    = "region"    // AWS region
 	Zone      = "zone"      // availability zone
 	Type      = "type"      // instance type

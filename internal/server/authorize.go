@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,21 +117,11 @@ func (s *service) admit(ctx context.Context, o policy.Origin, spec lifecycle.Spe
 // withDefaults fills in the defaults of the fields that rules are about. The fleet would
 // fill in the same values, so the admitted request is the one that is carried out.
 func (s *service) withDefaults(spec lifecycle.Spec, rule policy.Rule) lifecycle.Spec {
-	if spec.Pool == "" {
-		spec.Pool = fleet.DefaultPool
-	}
-	if spec.ResourceClass == "" {
-		spec.ResourceClass = fleet.DefaultResourceClass
-	}
-	if spec.UsageClass == "" {
-		spec.UsageClass = lifecycle.UsageOnDemand
-	}
-	if spec.Count == 0 {
-		spec.Count = 1
-	}
-	if spec.MaxRuntime == 0 {
-		spec.MaxRuntime = rule.Runtime(s.fleet.Pools()[spec.Pool].Policy.MaxRuntime)
-	}
+	spec.Pool = cmp.Or(spec.Pool, fleet.DefaultPool)
+	spec.ResourceClass = cmp.Or(spec.ResourceClass, fleet.DefaultResourceClass)
+	spec.UsageClass = cmp.Or(spec.UsageClass, lifecycle.UsageOnDemand)
+	spec.Count = cmp.Or(spec.Count, 1)
+	spec.MaxRuntime = cmp.Or(spec.MaxRuntime, rule.Runtime(s.fleet.Pools()[spec.Pool].Policy.MaxRuntime))
 	return spec
 }
 

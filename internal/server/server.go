@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -86,15 +87,9 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new server: %w", err)
 	}
-	if o.Patience == 0 {
-		o.Patience = 5 * time.Second
-	}
-	if o.ReadyEvery == 0 {
-		o.ReadyEvery = 5 * time.Second
-	}
-	if o.Log == nil {
-		o.Log = hclog.NewNullLogger()
-	}
+	o.Patience = cmp.Or(o.Patience, 5*time.Second)
+	o.ReadyEvery = cmp.Or(o.ReadyEvery, 5*time.Second)
+	o.Log = cmp.Or(o.Log, hclog.NewNullLogger())
 	s := &Server{ready: o.Ready, every: o.ReadyEvery, log: o.Log, plain: o.TLS == nil, health: health.NewServer()}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.handOver, s.handOverNow = context.WithCancel(context.Background())

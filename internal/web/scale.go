@@ -65,16 +65,10 @@ func newScaler(o Scale, log hclog.Logger) (*scaler, error) {
 // 202 promises a look, not its result.
 func (h *scaler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, text := h.take(w, r)
-	switch status {
-	case http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	case http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", "2")
-	}
 	if status != http.StatusAccepted {
 		h.log.Debug("scale refused", logkey.Status, status, logkey.Reason, text)
 	}
-	say(w, status, text)
+	answerCall(w, status, text)
 }
 
 // take notes the services of a call. Until its caller is known, nothing of its body is read.

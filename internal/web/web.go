@@ -5,6 +5,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,9 +60,7 @@ func New(o Options) (*Server, error) {
 	if o.Ready == nil || o.Metrics == nil {
 		return nil, errors.New("new web server: ready and metrics are required")
 	}
-	if o.Log == nil {
-		o.Log = hclog.NewNullLogger()
-	}
+	o.Log = cmp.Or(o.Log, hclog.NewNullLogger())
 	s := &Server{ready: o.Ready, log: o.Log}
 	handler, err := s.routes(o)
 	if err != nil {
@@ -132,6 +131,17 @@ func (s *Server) readiness(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	say(w, http.StatusOK, "ready")
+}
+
+// answerCall answers who came with a token. A refusal says how to call, or when to call again.
+func answerCall(w http.ResponseWriter, status int, text string) {
+	switch status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "2")
+	}
+	say(w, status, text)
 }
 
 // say answers with one line that no cache may keep.

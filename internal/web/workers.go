@@ -61,27 +61,23 @@ var workerCalls = []workerCall{
 
 // WorkerRoutes serves the calls of workers. Its handlers are in Options.Workers.
 type WorkerRoutes struct {
-	handlers map[string]http.Handler
+	own *http.ServeMux // which answers other methods at their paths
 }
 
 // NewWorkerRoutes has the calls taken by w.
 func NewWorkerRoutes[C any](w Workers[C], log hclog.Logger) *WorkerRoutes {
 	slots, reading := make(chan struct{}, maxWorkerCalls), newReaders()
-	r := &WorkerRoutes{handlers: map[string]http.Handler{}}
+	r := &WorkerRoutes{http.NewServeMux()}
 	for _, c := range workerCalls {
-		r.handlers[c.pattern] = &workerHandler[C]{Workers: w, workerCall: c, log: log, slots: slots, reading: reading}
+		r.own.Handle(c.pattern, &workerHandler[C]{Workers: w, workerCall: c, log: log, slots: slots, reading: reading})
 	}
 	return r
 }
 
-// add puts the routes into a mux. They have a mux of their own, which answers other methods at their paths.
+// add puts the routes into a mux.
 func (r *WorkerRoutes) add(mux *http.ServeMux) {
-	own := http.NewServeMux()
-	for pattern, handler := range r.handlers {
-		own.Handle(pattern, handler)
-	}
 	for _, path := range []string{"/api/jobs", "/api/jobs/", "/api/workers", "/api/workers/"} {
-		mux.Handle(path, own)
+		mux.Handle(path, r.own)
 	}
 }
 
@@ -222,12 +218,6 @@ func (h *workerHandler[C]) refuse(w http.ResponseWriter, err error) {
 			code = known
 		}
 	}
-	switch code {
-	case http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	case http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", "2")
-	}
 	h.log.Debug("worker's call refused", logkey.Call, h.call, logkey.Status, code, logkey.Reason, text)
-	say(w, code, text)
+	answerCall(w, code, text)
 }

@@ -15,6 +15,7 @@
 package ec2gap
 
 import (
+	"cmp"
 	"net/http"
 	"sync"
 
@@ -39,12 +40,7 @@ func (l Limit) matches(o offering) bool {
 		(l.Usage == "" || l.Usage == o.usage)
 }
 
-func (l Limit) code() string {
-	if l.Code == "" {
-		return "InsufficientInstanceCapacity"
-	}
-	return l.Code
-}
+func (l Limit) code() string { return cmp.Or(l.Code, "InsufficientInstanceCapacity") }
 
 // EC2 is what a test may change of it.
 type EC2 struct {

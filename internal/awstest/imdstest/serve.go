@@ -103,23 +103,11 @@ func (m Machine) data(path string) answer {
 	if role, ok := strings.CutPrefix(name, "iam/security-credentials/"); ok {
 		return m.credentials(role)
 	}
-	switch name {
-	case "instance-id":
-		return found(m.InstanceID)
-	case "instance-type":
-		return found(m.Type)
-	case "instance-life-cycle":
-		return found(m.Lifecycle)
-	case "placement/availability-zone":
-		return found(m.Zone)
-	case "placement/region":
-		return found(m.Region)
-	case "spot/instance-action":
-		return found(m.notice())
-	case "events/recommendations/rebalance":
-		return found(m.recommendation())
-	}
-	return notFound
+	return found(map[string]string{
+		"instance-id": m.InstanceID, "instance-type": m.Type, "instance-life-cycle": m.Lifecycle,
+		"placement/availability-zone": m.Zone, "placement/region": m.Region,
+		"spot/instance-action": m.notice(), "events/recommendations/rebalance": m.recommendation(),
+	}[name])
 }
 
 func (m Machine) document() string {

@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -65,9 +66,7 @@ func New(api API, o Options) (*Compute, error) {
 	if c.now == nil {
 		c.now = time.Now
 	}
-	if c.log == nil {
-		c.log = hclog.NewNullLogger()
-	}
+	c.log = cmp.Or(c.log, hclog.NewNullLogger())
 	return c, nil
 }
 

@@ -49,10 +49,12 @@ type ensuring struct {
 	changes []lifecycle.Resource
 }
 
-func (e *ensuring) changed(t template, change lifecycle.ResourceChange, format string, args ...any) {
+// change notes a change, and reports whether to make it.
+func (e *ensuring) change(t template, change lifecycle.ResourceChange, format string, args ...any) bool {
 	e.changes = append(e.changes, lifecycle.Resource{
 		Kind: "launch-template", Name: t.name, Change: change, Detail: fmt.Sprintf(format, args...),
 	})
+	return !e.dryRun
 }
 
 // subnets looks for those of the pool, and renews what is known of them.
@@ -75,17 +77,15 @@ func (e *ensuring) subnets() error {
 }
 
 func (e *ensuring) templates() error {
-	var names []string
-	defaults := map[string]int64{}
+	var versions []string
 	var errs []error
 	for _, t := range e.c.templatesOf(e.pool) {
 		version, err := e.template(t)
-		errs = append(errs, err)
-		names, defaults[t.name] = append(names, t.name), version
+		errs, versions = append(errs, err), append(versions, strconv.FormatInt(version, 10))
 	}
 	err := errors.Join(errs...)
 	if err == nil && !e.dryRun {
-		e.c.knowTemplate(e.pool, joinVersions(names, defaults))
+		e.c.knowTemplate(e.pool, strings.Join(versions, versionSeparator))
 	}
 	return err
 }
@@ -170,8 +170,7 @@ func (e *ensuring) versions(name string, which ...string) ([]types.LaunchTemplat
 }
 
 func (e *ensuring) create(t template, want *types.RequestLaunchTemplateData) (int64, error) {
-	e.changed(t, lifecycle.ResourceCreated, "it was missing")
-	if e.dryRun {
+	if !e.change(t, lifecycle.ResourceCreated, "it was missing") {
 		return 0, nil
 	}
 	out, err := paced(e.ctx, e.c.pace.changes, "create launch template "+t.name, e.c.api.CreateLaunchTemplate, &service.CreateLaunchTemplateInput{
@@ -204,22 +203,19 @@ func (e *ensuring) correct(t template, want *types.RequestLaunchTemplateData, st
 	if len(drift(want, latest.LaunchTemplateData)) == 0 {
 		return e.makeDefault(t, latest, number)
 	}
-	e.changed(t, lifecycle.ResourceUpdated, "version %d differs from the configuration in %s: a new version replaces it",
-		number, strings.Join(differs, ", "))
-	if e.dryRun {
-		return number, nil
+	if e.change(t, lifecycle.ResourceUpdated, "version %d differs from the configuration in %s: a new version replaces it", number, strings.Join(differs, ", ")) {
+		return e.createVersion(t, want, latest)
 	}
-	return e.createVersion(t, want, latest)
+	return number, nil
 }
 
 // makeDefault finishes what a crash cut short, or undoes what a person did.
 func (e *ensuring) makeDefault(t template, v types.LaunchTemplateVersion, instead int64) (int64, error) {
 	number := sdk.ToInt64(v.VersionNumber)
-	e.changed(t, lifecycle.ResourceUpdated, "version %d is right and was not the default, which was %d", number, instead)
-	if e.dryRun {
-		return instead, nil
+	if e.change(t, lifecycle.ResourceUpdated, "version %d is right and was not the default, which was %d", number, instead) {
+		return number, e.setDefault(t, number)
 	}
-	return number, e.setDefault(t, number)
+	return instead, nil
 }
 
 func (e *ensuring) setDefault(t template, number int64) error {
@@ -273,14 +269,10 @@ func (e *ensuring) prune(t template, latest int64) error {
 			old = append(old, strconv.FormatInt(sdk.ToInt64(v.VersionNumber), 10))
 		}
 	}
-	if len(old) == 0 {
-		return nil
+	if len(old) > 0 && e.change(t, lifecycle.ResourceUpdated, "%d versions older than the newest %d are deleted", len(old), keptVersions) {
+		return e.delete(t, old)
 	}
-	e.changed(t, lifecycle.ResourceUpdated, "%d versions older than the newest %d are deleted", len(old), keptVersions)
-	if e.dryRun {
-		return nil
-	}
-	return e.delete(t, old)
+	return nil
 }
 
 // deleteBatch is EC2's limit for a call.

@@ -129,17 +129,13 @@ func (c *Compute) askTemplate(ctx context.Context, pool string) (string, error) 
 	for _, t := range out.LaunchTemplates {
 		defaults[sdk.ToString(t.LaunchTemplateName)] = sdk.ToInt64(t.DefaultVersionNumber)
 	}
-	version := joinVersions(names, defaults)
-	c.knowTemplate(pool, version)
-	return version, nil
-}
-
-func joinVersions(names []string, defaults map[string]int64) string {
 	var versions []string
 	for _, name := range names {
 		versions = append(versions, strconv.FormatInt(defaults[name], 10))
 	}
-	return strings.Join(versions, versionSeparator)
+	version := strings.Join(versions, versionSeparator)
+	c.knowTemplate(pool, version)
+	return version, nil
 }
 
 // errVersion: the order was stored by something else than this adapter.

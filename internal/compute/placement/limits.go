@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,12 +45,7 @@ func (l Limits) Check() error {
 	return nil
 }
 
-func (l Limits) arch() string {
-	if l.Arch == "" {
-		return catalogue.LocalArch()
-	}
-	return l.Arch
-}
+func (l Limits) arch() string { return cmp.Or(l.Arch, catalogue.LocalArch()) }
 
 func (l Limits) zones() []string {
 	if len(l.Zones) == 0 {

@@ -1,6 +1,7 @@
 package idtoken
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"regexp"
@@ -86,9 +87,7 @@ const latest = 1 << 40
 
 // times checks when the token is good.
 func (c claims) times(now time.Time) error {
-	if c.NotBefore == 0 {
-		c.NotBefore = c.IssuedAt
-	}
+	c.NotBefore = cmp.Or(c.NotBefore, c.IssuedAt)
 	switch {
 	case c.Expiry <= 0 || c.Expiry > latest:
 		return bad("has no exp that is a time")

@@ -3,6 +3,7 @@
 package issuertest
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/hmac"
 	"crypto/rand"
@@ -111,9 +112,7 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
 		at := i.keysURL
-		if at == "" {
-			at = i.URL + "/.well-known/jwks"
-		}
+		at = cmp.Or(at, i.URL+"/.well-known/jwks")
 		answer = map[string]any{"issuer": i.URL, "jwks_uri": at, "id_token_signing_alg_values_supported": []string{"RS256"}}
 	case "/.well-known/jwks":
 		i.Asked.Add(1)
