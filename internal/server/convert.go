@@ -28,7 +28,7 @@ var (
 	workState      = enum[model.JobState, remudav1.WorkerJobState](remudav1.WorkerJobState_value, "WORKER_JOB_STATE_")
 )
 
-// wordOf is the one of the words that the contract calls by a name; empty if it is none of them.
+// wordOf is the one of the words that the contract calls by a name; empty if no word is called so.
 func wordOf[E comparable, W ~string](name E, words []W, nameOf func(W) E) W {
 	if i := slices.IndexFunc(words, func(w W) bool { return nameOf(w) == name }); i >= 0 {
 		return words[i]
