@@ -25,9 +25,6 @@ const patientTries = 8
 
 // batchGet reads rows by key, in any order; missing ones are left out. No key may come twice.
 func (s *Store) batchGet(ctx context.Context, what, table string, keys []item, consistent bool) ([]item, error) {
-	if err := begin(ctx, what); err != nil {
-		return nil, err
-	}
 	var found []item
 	for chunk := range slices.Chunk(keys, batchReads) {
 		p := s.patience(what)

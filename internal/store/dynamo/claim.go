@@ -25,9 +25,6 @@ var claimed = []string{
 // read, so what depends on the record as stored is computed by DynamoDB.
 func (s *Store) ClaimInstance(ctx context.Context, c lifecycle.Claim) (record, error) {
 	what := "claim instance " + c.HostKey
-	if err := begin(ctx, what); err != nil {
-		return record{}, err
-	}
 	u, err := claimUpdate(c)
 	if err != nil {
 		return record{}, fmt.Errorf("%s: %w", what, err)

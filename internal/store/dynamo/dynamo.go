@@ -18,7 +18,6 @@
 package dynamo
 
 import (
-	"context"
 	"crypto/rand"
 	"fmt"
 	"strconv"
@@ -88,14 +87,6 @@ func (s *Store) table(name string) *string {
 // writeID is unique to one write, however often the SDK sends it.
 func (s *Store) writeID() string {
 	return s.writer + strconv.FormatInt(s.writes.Add(1), 36)
-}
-
-// begin refuses an operation whose caller has gone.
-func begin(ctx context.Context, what string) error {
-	if err := ctx.Err(); err != nil {
-		return &lifecycle.UnavailableError{What: what, Err: err}
-	}
-	return nil
 }
 
 func lost(what string) error     { return fmt.Errorf("%s: %w", what, lifecycle.ErrConflict) }

@@ -33,9 +33,6 @@ const (
 // the index by run has too: one call. Of what is not, each run gets a copy of its own.
 func (s *Store) AddEvents(ctx context.Context, added []event) error {
 	const what = "add events"
-	if err := begin(ctx, what); err != nil {
-		return err
-	}
 	for len(added) > 0 {
 		n := fitting(added)
 		written, err := s.append(ctx, what, added[:n])
@@ -93,9 +90,6 @@ func (s *Store) addCopies(ctx context.Context, what string, written []event) err
 // EventsOfRun lists the history of a run, oldest first.
 func (s *Store) EventsOfRun(ctx context.Context, repository, run string, of lifecycle.PageOf) (eventPage, error) {
 	after, err := parsePosition(eventsOfRunListing, of.After)
-	if err == nil {
-		err = begin(ctx, "list "+eventsOfRunListing)
-	}
 	if err != nil || run == "" {
 		return eventPage{}, err
 	}
@@ -113,9 +107,6 @@ func (s *Store) EventsOfRun(ctx context.Context, repository, run string, of life
 // read has the first when it has the second, and the second would be gone on from.
 func (s *Store) EventsSince(ctx context.Context, of lifecycle.PageOf) (eventPage, error) {
 	after, err := parsePosition(eventsListing, of.After)
-	if err == nil {
-		err = begin(ctx, "list "+eventsListing)
-	}
 	if err != nil {
 		return eventPage{}, err
 	}
@@ -130,9 +121,6 @@ func (s *Store) EventsSince(ctx context.Context, of lifecycle.PageOf) (eventPage
 // LastEvent is the page token of the newest event.
 func (s *Store) LastEvent(ctx context.Context) (string, error) {
 	const what = "find the last event"
-	if err := begin(ctx, what); err != nil {
-		return "", err
-	}
 	last, err := s.lastItem(ctx, what)
 	if err != nil || last == nil {
 		return token.New(eventsListing, ""), err

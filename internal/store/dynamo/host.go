@@ -45,9 +45,6 @@ func (v *HostView) PutReport(ctx context.Context, p report) error {
 	if p.HostKey != "" && p.HostKey != v.hostKey {
 		return fmt.Errorf("%s: it names host %s", what, p.HostKey)
 	}
-	if err := begin(ctx, what); err != nil {
-		return err
-	}
 	it, err := encode(store.NormalizeReport(p), noExpiry)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)

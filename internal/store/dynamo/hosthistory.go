@@ -27,9 +27,6 @@ const (
 // EventsOfInstance lists the newest events of a host, at most so many and none
 // from before since. It reads no more of the history than hostHistoryReads.
 func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
-	if err := begin(ctx, "list events of instance"); err != nil {
-		return lifecycle.HostHistory{}, err
-	}
 	input := &dynamodb.QueryInput{
 		TableName:                 s.table(events),
 		KeyConditionExpression:    sdk.String("#subject = :chain"),

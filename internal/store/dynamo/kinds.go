@@ -36,9 +36,6 @@ func (s *Store) Update(ctx context.Context, k *store.Kind, row store.Row) error 
 }
 
 func (s *Store) putRow(ctx context.Context, what string, k *store.Kind, row store.Row, c condition) error {
-	if err := begin(ctx, what); err != nil {
-		return err
-	}
 	it, err := itemOf(k, row)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -55,9 +52,6 @@ func (s *Store) Get(ctx context.Context, k *store.Kind, key store.Key) (store.Ro
 // get also returns the answer as the SDK has it.
 func (s *Store) get(ctx context.Context, k *store.Kind, key store.Key, consistent bool) (store.Row, *dynamodb.GetItemOutput, error) {
 	what, it := "read "+k.Label(key), keyItem(k, key)
-	if err := begin(ctx, what); err != nil {
-		return nil, nil, err
-	}
 	if !schemaOf(k).validKey(it) {
 		return nil, nil, notFound(what)
 	}
@@ -137,9 +131,6 @@ func (s *Store) List(ctx context.Context, q store.Query) ([]store.Row, string, e
 // Keys is List for the keys alone. It reads the index and no rows.
 func (s *Store) Keys(ctx context.Context, q store.Query) ([]store.Key, error) {
 	what := "list " + q.Index.Name
-	if err := begin(ctx, what); err != nil {
-		return nil, err
-	}
 	search := searchFor(q)
 	search.count = sizeOf(q.Page)
 	found, err := s.entries(ctx, what, search)
@@ -159,9 +150,6 @@ func (s *Store) Keys(ctx context.Context, q store.Query) ([]store.Key, error) {
 // unit.
 func (s *Store) Count(ctx context.Context, q store.Query, atMost int) ([]int, error) {
 	what := "count " + q.Index.Name
-	if err := begin(ctx, what); err != nil {
-		return nil, err
-	}
 	search := searchFor(q)
 	counts := make([]int, len(search.partitions))
 	for i, partition := range search.partitions {

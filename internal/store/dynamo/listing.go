@@ -206,9 +206,6 @@ func sizeOf(of lifecycle.PageOf) int { return min(of.Size(), maxPage) }
 func (s *Store) listPage(ctx context.Context, q store.Query) ([]store.Row, string, error) {
 	what, search := "list "+q.Index.Name, searchFor(q)
 	after, err := search.listing.after(q.Page.After)
-	if err == nil {
-		err = begin(ctx, what)
-	}
 	if err != nil {
 		return nil, "", err
 	}
@@ -264,9 +261,6 @@ func (s *Store) rows(ctx context.Context, what string, q store.Query, entries []
 // listTable lists rows of a partition of the table itself, consistently.
 func (s *Store) listTable(ctx context.Context, q store.Query) ([]store.Row, error) {
 	l, what := listings[q.Index], "list "+q.Index.Name
-	if err := begin(ctx, what); err != nil {
-		return nil, err
-	}
 	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
 		TableName: s.table(l.table.name), ConsistentRead: sdk.Bool(true),
 		KeyConditionExpression:    sdk.String("#hash = :hash"),

@@ -43,9 +43,6 @@ func (s *Store) Reports(ctx context.Context, hostKeys []string) (map[string]repo
 func (s *Store) AllReports(ctx context.Context, of lifecycle.PageOf) (reportPage, error) {
 	const what = "list reports"
 	after, err := token.Parse(reportsListing, of.After, 1)
-	if err == nil {
-		err = begin(ctx, what)
-	}
 	if err != nil {
 		return reportPage{}, err
 	}
@@ -90,9 +87,6 @@ func (s *Store) soundReport(it item) (report, bool) {
 // DeleteReport removes a report; none is no error.
 func (s *Store) DeleteReport(ctx context.Context, key string) error {
 	what := "delete report of " + key
-	if err := begin(ctx, what); err != nil {
-		return err
-	}
 	if key == "" { // which no key can be
 		return nil
 	}

@@ -15,9 +15,6 @@ const seenID = "seen"
 // partition has them all; watchers read another subject and never meet them.
 func (s *Store) SeeOnce(ctx context.Context, kind, id string, until time.Time) error {
 	what := "remember " + kind + " " + id
-	if err := begin(ctx, what); err != nil {
-		return err
-	}
 	it := item{subject: text("seen/" + url.PathEscape(kind) + "/" + id), eventID: text(seenID), untilKey: timeValue(until)}
 	setExpiry(it, until)
 	err := s.put(ctx, what, events, it, s.isOver())
