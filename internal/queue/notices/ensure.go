@@ -5,15 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
-	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/queue/named"
 )
 
 // The attributes that are looked at.
@@ -26,60 +23,21 @@ const (
 )
 
 // Ensure makes the queue what it should be, with a policy that lets the rules of its account and region write
-// to it, and tells what it created or changed; a dry run changes nothing and tells what it would. The rule
+// to it, and returns what it created or changed; a dry run changes nothing and returns what it would. The rule
 // itself is its owner's: docs/configuration.md has it.
 func (q *Queue) Ensure(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error) {
-	told := func(change lifecycle.ResourceChange, why ...string) []lifecycle.Resource {
-		return []lifecycle.Resource{{Kind: "queue", Name: q.name, Change: change, Detail: strings.Join(why, "; ")}}
-	}
-	q.know("")
-	url, err := q.find(ctx)
-	if isMissing(err) {
-		created := told(lifecycle.ResourceCreated, fmt.Sprintf("it was missing; notices are kept for %v, encrypted", retention))
-		if dryRun {
-			return created, nil
-		}
-		if url, err = q.create(ctx); err != nil {
-			return nil, err
-		}
-		_, err := q.correct(ctx, url, false) // its policy names it
-		return created, err
-	}
-	if err != nil {
-		return nil, aws.Wrap("find queue "+q.name, err)
-	}
-	why, err := q.correct(ctx, url, dryRun)
-	if err != nil || len(why) == 0 {
-		return nil, err
-	}
-	return told(lifecycle.ResourceUpdated, why...), nil
+	return q.all.Ensure(ctx, q.name, named.Wanted{
+		Created:     fmt.Sprintf("notices are kept for %v, encrypted", retention),
+		Attributes:  map[string]string{keep: named.Seconds(retention), encryption: "true"},
+		Differences: differences, Afterwards: true, // its policy names it
+	}, dryRun)
 }
 
-func (q *Queue) create(ctx context.Context) (string, error) {
-	out, err := q.client.CreateQueue(ctx, &sqs.CreateQueueInput{
-		QueueName: &q.name, Attributes: map[string]string{keep: number(retention), encryption: "true"},
-	})
-	switch {
-	case err == nil:
-		q.know(*out.QueueUrl)
-		return *out.QueueUrl, nil
-	case aws.ClassOf(err) == aws.Exists: // another replica was faster, and made one that differs
-		return q.find(ctx)
-	}
-	return "", aws.Wrap("create queue "+q.name, err)
-}
-
-// correct sets what differs, and says in sentences what did.
-func (q *Queue) correct(ctx context.Context, url string, dryRun bool) (why []string, err error) {
-	out, err := q.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
-		QueueUrl: &url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll},
-	})
-	if err != nil {
-		return nil, aws.Wrap("look at queue "+q.name, err)
-	}
-	found, set := out.Attributes, map[string]string{}
-	if found[keep] != number(retention) {
-		set[keep], why = number(retention), append(why, fmt.Sprintf("notices were kept for %s s, not for %s", found[keep], number(retention)))
+// differences are the attributes to set, and why, in sentences.
+func differences(found map[string]string) (set map[string]string, why []string) {
+	set = map[string]string{}
+	if want := named.Seconds(retention); found[keep] != want {
+		set[keep], why = want, append(why, fmt.Sprintf("notices were kept for %s s, not for %s", found[keep], want))
 	}
 	if found[encryption] != "true" && found[ownKey] == "" { // a key of the owner's choice is as good
 		set[encryption], why = "true", append(why, "notices were not encrypted")
@@ -87,13 +45,7 @@ func (q *Queue) correct(ctx context.Context, url string, dryRun bool) (why []str
 	if want := policyOf(found[arn]); !samePolicy(found[policy], want) {
 		set[policy], why = want, append(why, "EventBridge was not let write to it, or others were")
 	}
-	if len(set) == 0 || dryRun {
-		return why, nil
-	}
-	if _, err := q.client.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: set}); err != nil {
-		return nil, aws.Wrap("change queue "+q.name, err)
-	}
-	return why, nil
+	return set, why
 }
 
 // policyOf lets only the rules of the queue's own account and region write to it: a
@@ -124,5 +76,3 @@ func samePolicy(a, b string) bool {
 	var x, y any
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
 }
-
-func number(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }

@@ -9,7 +9,6 @@ package notices
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -17,9 +16,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
+	"github.com/remuda-ci/remuda/internal/queue/named"
 )
 
 const (
@@ -47,11 +46,9 @@ type Options struct {
 // Queue is the queue of notices.
 type Queue struct {
 	client *sqs.Client
+	all    *named.Queues
 	name   string
 	log    hclog.Logger
-
-	mu  sync.Mutex
-	url string // once it was asked for
 }
 
 // New returns the queue behind the client. It makes no call: Ensure makes the queue.
@@ -62,22 +59,22 @@ func New(client *sqs.Client, o Options) *Queue {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
-	return &Queue{client: client, name: o.Prefix + "-notices", log: o.Logger}
+	all := &named.Queues{Client: client, Missing: "run Refresh, which makes it, or leave aws.notices out"}
+	return &Queue{client: client, all: all, name: o.Prefix + "-notices", log: o.Logger}
 }
 
 // Receive hands out at most ten notices, and waits up to ReceiveWait for a first
 // one. What is no notice, or none that matters, is deleted.
 func (q *Queue) Receive(ctx context.Context) ([]lifecycle.NoticeDelivery, error) {
-	what := "receive from queue " + q.name
-	url, err := q.find(ctx)
-	if err != nil {
-		return nil, q.failed(what, err)
-	}
-	out, err := q.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-		QueueUrl: &url, MaxNumberOfMessages: atOnce, VisibilityTimeout: seconds(visibility), WaitTimeSeconds: seconds(ReceiveWait),
+	var out *sqs.ReceiveMessageOutput
+	err := q.all.At(ctx, "receive from", q.name, func(url string) (err error) {
+		out, err = q.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: &url, MaxNumberOfMessages: atOnce, VisibilityTimeout: seconds(visibility), WaitTimeSeconds: seconds(ReceiveWait),
+		})
+		return err
 	})
 	if err != nil {
-		return nil, q.failed(what, err)
+		return nil, err
 	}
 	var notices []lifecycle.NoticeDelivery
 	var others []string
@@ -106,63 +103,23 @@ func (q *Queue) Receive(ctx context.Context) ([]lifecycle.NoticeDelivery, error)
 // Delete removes deliveries, at most ten; an outdated handle is no error. One
 // that SQS does not delete comes again, and is worked on again.
 func (q *Queue) Delete(ctx context.Context, handles ...string) error {
-	what := "delete from queue " + q.name
-	url, err := q.find(ctx)
-	if err != nil {
-		return q.failed(what, err)
-	}
-	in := &sqs.DeleteMessageBatchInput{QueueUrl: &url}
+	in := &sqs.DeleteMessageBatchInput{}
 	for i := range handles {
 		in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: sdk.String(string(rune('a' + i))), ReceiptHandle: &handles[i]})
 	}
-	out, err := q.client.DeleteMessageBatch(ctx, in)
+	var out *sqs.DeleteMessageBatchOutput
+	err := q.all.At(ctx, "delete from", q.name, func(url string) (err error) {
+		in.QueueUrl = &url
+		out, err = q.client.DeleteMessageBatch(ctx, in)
+		return err
+	})
 	if err != nil {
-		return q.failed(what, err)
+		return err
 	}
 	for _, f := range out.Failed {
 		q.log.Debug("notice not deleted, it comes again", logkey.Queue, q.name, logkey.Code, sdk.ToString(f.Code), logkey.Error, sdk.ToString(f.Message))
 	}
 	return nil
-}
-
-// find asks for the URL of the queue, once.
-func (q *Queue) find(ctx context.Context) (string, error) {
-	q.mu.Lock()
-	url := q.url
-	q.mu.Unlock()
-	if url != "" {
-		return url, nil
-	}
-	out, err := q.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.name})
-	if err != nil {
-		return "", err
-	}
-	q.know(*out.QueueUrl)
-	return *out.QueueUrl, nil
-}
-
-func (q *Queue) know(url string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.url = url
-}
-
-// isMissing: there is no such queue.
-func isMissing(err error) bool {
-	switch aws.Code(err) {
-	case "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue":
-		return true
-	}
-	return false
-}
-
-// failed says what to do when the queue is missing, and has it asked for again.
-func (q *Queue) failed(what string, err error) error {
-	if !isMissing(err) {
-		return aws.Wrap(what, err)
-	}
-	q.know("")
-	return aws.Refused(what, err, "run Refresh, which makes it, or leave aws.notices out")
 }
 
 func seconds(d time.Duration) int32 { return int32(d / time.Second) }

@@ -49,7 +49,7 @@ func (q *Queue) do(ctx context.Context, b batch, entries []int) error {
 	var refused error
 	for try := 1; ; try++ {
 		var failures []types.BatchResultErrorEntry
-		err := q.at(ctx, b.what, b.queue, func(url string) (err error) {
+		err := q.all.At(ctx, b.what, b.queue, func(url string) (err error) {
 			failures, err = b.call(url, entries)
 			return err
 		})
@@ -57,12 +57,12 @@ func (q *Queue) do(ctx context.Context, b batch, entries []int) error {
 			return err
 		}
 		left, worst, passing := b.sort(failures)
-		refused = errors.Join(refused, q.failed(b.what, b.queue, worst))
+		refused = errors.Join(refused, q.all.Failed(b.what, b.queue, worst))
 		if entries = left; len(entries) == 0 {
 			return refused
 		}
 		if try >= retryer.MaxAttempts() {
-			return errors.Join(refused, q.failed(b.what, b.queue, passing))
+			return errors.Join(refused, q.all.Failed(b.what, b.queue, passing))
 		}
 		if err := wait(ctx, retryer, try, passing); err != nil {
 			return errors.Join(refused, &lifecycle.UnavailableError{What: b.what + " queue " + b.queue, Err: err})

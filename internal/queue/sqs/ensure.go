@@ -5,68 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/queue/named"
 )
 
-// Ensure makes the queues what they should be and tells what it created or changed; a dry run changes nothing
-// and tells what it would. It deletes nothing. One queue that fails does not keep it from the others.
+// Ensure makes the queues what they should be and returns what it created or changed; a dry run changes nothing
+// and returns what it would. It deletes nothing. One queue that fails does not keep it from the others.
 func (q *Queue) Ensure(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error) {
-	want := []ensurer{{Queue: q, queue: q.malformed(), retention: maxRetention, dry: dryRun}}
+	changes, err := q.ensure(ctx, q.malformed(), maxRetention, dryRun)
+	errs := []error{err}
 	for _, n := range q.queues {
-		want = append(want, ensurer{Queue: q, queue: q.name(n), retention: q.retention, dry: dryRun})
-	}
-	var changes []lifecycle.Resource
-	var errs []error
-	for _, e := range want {
-		change, err := e.ensure(ctx)
+		change, err := q.ensure(ctx, q.name(n), q.retention, dryRun)
 		changes, errs = append(changes, change...), append(errs, err)
 	}
 	return changes, errors.Join(errs...)
 }
 
-// ensurer makes one queue what it should be.
-type ensurer struct {
-	*Queue
-	queue     string // its full name
-	retention time.Duration
-	dry       bool
-}
-
-// ensure returns what it did: nothing, or one change.
-func (e ensurer) ensure(ctx context.Context) ([]lifecycle.Resource, error) {
-	url, err := e.find(ctx, e.queue)
-	switch {
-	case err == nil:
-		return e.correct(ctx, url)
-	case !isMissing(err):
-		return nil, aws.Wrap("find queue "+e.queue, err)
+func (q *Queue) ensure(ctx context.Context, name string, keep time.Duration, dryRun bool) ([]lifecycle.Resource, error) {
+	// Visibility and wait are for people and others who look into it: our own calls say what they want.
+	attributes := map[string]string{
+		retention: named.Seconds(keep), visibility: named.Seconds(q.visibility), waitTime: named.Seconds(receiveWait), delay: "0", encryption: "true",
 	}
-	created := e.told(lifecycle.ResourceCreated, fmt.Sprintf("it was missing; messages are kept for %v, encrypted", e.retention))
-	if e.dry {
-		return created, nil
-	}
-	out, err := e.client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &e.queue, Attributes: e.attributes()})
-	switch {
-	case err == nil:
-		e.urls.Store(e.queue, *out.QueueUrl)
-		return created, nil
-	case aws.ClassOf(err) == aws.Exists: // another replica was faster, and made one that differs
-		if url, err := e.find(ctx, e.queue); err == nil {
-			return e.correct(ctx, url)
-		}
-	}
-	return nil, aws.Wrap("create queue "+e.queue, err)
-}
-
-func (e ensurer) told(change lifecycle.ResourceChange, detail string) []lifecycle.Resource {
-	return []lifecycle.Resource{{Kind: "queue", Name: e.queue, Change: change, Detail: detail}}
+	return q.all.Ensure(ctx, name, named.Wanted{
+		Created: fmt.Sprintf("messages are kept for %v, encrypted", keep), Attributes: attributes,
+		Differences: func(found map[string]string) (map[string]string, []string) { return differences(found, attributes) },
+	}, dryRun)
 }
 
 // The attributes that are looked at.
@@ -80,42 +47,9 @@ const (
 	redrive    = string(types.QueueAttributeNameRedrivePolicy)
 )
 
-// attributes of a new queue. Visibility and wait are for people and others who
-// look into it: our own calls say what they want.
-func (e ensurer) attributes() map[string]string {
-	return map[string]string{
-		retention: number(e.retention), visibility: number(e.visibility), waitTime: number(receiveWait), delay: "0", encryption: "true",
-	}
-}
-
-func number(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
-
-// correct sets what differs.
-func (e ensurer) correct(ctx context.Context, url string) ([]lifecycle.Resource, error) {
-	out, err := e.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
-		QueueUrl: &url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll},
-	})
-	if err != nil {
-		return nil, aws.Wrap("look at queue "+e.queue, err)
-	}
-	set, why := e.differences(out.Attributes)
-	if len(set) == 0 {
-		return nil, nil
-	}
-	updated := e.told(lifecycle.ResourceUpdated, strings.Join(why, "; "))
-	if e.dry {
-		return updated, nil
-	}
-	if _, err := e.client.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: set}); err != nil {
-		return nil, aws.Wrap("change queue "+e.queue, err)
-	}
-	return updated, nil
-}
-
 // differences are the attributes to set, and why, in sentences.
-func (e ensurer) differences(found map[string]string) (set map[string]string, why []string) {
+func differences(found, want map[string]string) (set map[string]string, why []string) {
 	set = map[string]string{}
-	want := e.attributes()
 	for _, a := range []struct{ name, sentence string }{
 		{retention, "messages were kept for %s, not for %s"},
 		{visibility, "a received message was hidden for %s, not for %s"},

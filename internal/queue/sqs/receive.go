@@ -41,7 +41,7 @@ func (q *Queue) Receive(ctx context.Context, name lifecycle.QueueName, limit int
 
 func (q *Queue) receive(ctx context.Context, queue string, limit int) ([]types.Message, error) {
 	var got []types.Message
-	err := q.at(ctx, "receive from", queue, func(url string) error {
+	err := q.all.At(ctx, "receive from", queue, func(url string) error {
 		out, err := q.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 			QueueUrl: &url, MaxNumberOfMessages: int32(limit),
 			VisibilityTimeout: seconds(q.visibility), WaitTimeSeconds: seconds(receiveWait),

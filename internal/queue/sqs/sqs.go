@@ -12,7 +12,7 @@
 package sqs
 
 import (
-	"sync"
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/queue/hint"
+	"github.com/remuda-ci/remuda/internal/queue/named"
 )
 
 // The bounds of SQS. Source: its API reference, SetQueueAttributes.
@@ -53,13 +54,12 @@ type Options struct {
 // Queue keeps the messages of every resource and usage class.
 type Queue struct {
 	client     *sqs.Client
+	all        *named.Queues
 	prefix     string
 	queues     []lifecycle.QueueName
 	log        hclog.Logger
 	visibility time.Duration
 	retention  time.Duration
-
-	urls sync.Map // of queues, by name
 }
 
 // New returns the queues behind the client. It makes no call: Ensure makes the queues.
@@ -77,9 +77,14 @@ func New(client *sqs.Client, o Options) *Queue {
 		o.Retention = hint.Retention
 	}
 	return &Queue{
-		client: client, prefix: o.Prefix, queues: o.Queues, log: o.Logger,
+		client: client, all: &named.Queues{Client: client, Missing: missing(client)}, prefix: o.Prefix, queues: o.Queues, log: o.Logger,
 		visibility: within(minVisibility, o.Visibility, maxVisibility), retention: within(minRetention, o.Retention, maxRetention),
 	}
+}
+
+func missing(client *sqs.Client) string {
+	return fmt.Sprintf("it is not in %s in the account of these credentials: run Refresh, or `controld config check --aws` to see what is missing",
+		client.Options().Region)
 }
 
 // within is d in whole seconds, rounded up, and within the bounds.
