@@ -132,6 +132,8 @@ type LargeField struct {
 type KindOf[T any] struct {
 	*Kind
 	spec Spec[T]
+	// normalize gives a row its normal form, in place.
+	normalize func(*T)
 }
 
 // Kinds are all kinds, as declared.
@@ -139,7 +141,8 @@ var Kinds []*Kind
 
 // define declares a kind. It panics on a declaration that contradicts itself.
 func define[T any](spec Spec[T]) KindOf[T] {
-	normalize := normalizerOf(reflect.TypeFor[T]())
+	normalizer := normalizerOf(reflect.TypeFor[T]())
+	normalize := func(row *T) { normalizer(reflect.ValueOf(row).Elem()) }
 	k := &Kind{
 		ID: len(Kinds), Name: spec.Name, KeyColumns: spec.KeyColumns, NumberKey: spec.NumberKey, Upsert: spec.Upsert,
 		Indexes: spec.Indexes, SQL: spec.SQL, Dynamo: spec.Dynamo,
@@ -161,7 +164,7 @@ func define[T any](spec Spec[T]) KindOf[T] {
 		},
 		Copy: func(r Row) Row {
 			row := *r.(*T)
-			normalize(reflect.ValueOf(&row).Elem())
+			normalize(&row)
 			return &row
 		},
 		Value: func(r Row, i int) Value { return spec.Columns[i].Of(r.(*T)) },
@@ -180,7 +183,7 @@ func define[T any](spec Spec[T]) KindOf[T] {
 		x.resolve(k)
 	}
 	Kinds = append(Kinds, k)
-	return KindOf[T]{k, spec}
+	return KindOf[T]{k, spec, normalize}
 }
 
 // Index is an order of the rows of a kind, or of some of them: those that have a value in each of its columns.

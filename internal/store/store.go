@@ -42,9 +42,9 @@ const (
 
 func create[T any](ctx context.Context, s Store, k KindOf[T], r T) (err error) {
 	defer s.observed(creating, k.Name, &err)
-	row := k.Copy(&r)
-	*k.Version(row) = 1
-	return s.backend.Create(ctx, k.Kind, row)
+	k.normalize(&r)
+	*k.Version(&r) = 1
+	return s.backend.Create(ctx, k.Kind, &r)
 }
 
 // update returns the row as stored.
@@ -55,13 +55,13 @@ func update[T any](ctx context.Context, s Store, k KindOf[T], r T) (T, error) {
 // updateAs is update as an operation of another name.
 func updateAs[T any](ctx context.Context, s Store, verb string, k KindOf[T], r T) (_ T, err error) {
 	defer s.observed(verb, k.Name, &err)
-	row := k.Copy(&r)
-	*k.Version(row)++
-	if err := s.backend.Update(ctx, k.Kind, row); err != nil {
+	k.normalize(&r)
+	*k.Version(&r)++
+	if err := s.backend.Update(ctx, k.Kind, &r); err != nil {
 		var none T
 		return none, err
 	}
-	return *row.(*T), nil
+	return r, nil
 }
 
 func get[T any](ctx context.Context, s Store, k KindOf[T], key Key) (r T, err error) {
