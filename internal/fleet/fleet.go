@@ -227,7 +227,7 @@ func (f *Fleet) upperRooms(o Options) {
 
 // resume goes on with a request that stood still.
 func (f *Fleet) resume(q lifecycle.Request) op.Op {
-	if lifecycle.IsWarm(q.RunID) {
+	if q.Kind == lifecycle.RequestWarm {
 		return f.warm.NewClose(q.Spec.Pool)
 	}
 	return f.provision.Resume(q)

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -164,10 +163,10 @@ func (t Slot) RunID(pool string) string {
 	return fmt.Sprintf("%s%s:%d", slotRun, pool, t.Number)
 }
 
-// IsSlot reports whether a run id is a slot's and not a workflow run's.
-func IsSlot(runID string) bool {
-	return strings.HasPrefix(runID, slotRun) || IsSpare(runID)
+// RequestKind is the kind of the request for the slot's host.
+func (t Slot) RequestKind() RequestKind {
+	if t.JobID == 0 {
+		return RequestForSpare
+	}
+	return RequestForSlot
 }
-
-// IsSpare reports whether a run id is that of a slot that keeps a pool's minimum.
-func IsSpare(runID string) bool { return strings.HasPrefix(runID, spareRun) }

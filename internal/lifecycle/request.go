@@ -41,12 +41,27 @@ const (
 	OutcomeReleased Outcome = "released" // released before it was settled
 )
 
+// RequestKind says what a request was made for.
+type RequestKind string
+
+// The kinds of requests.
+const (
+	RequestByCaller    RequestKind = "caller"      // a call of Provision
+	RequestReplacement RequestKind = "replacement" // an interrupted host: see ReplacementOf
+	RequestByWebhook   RequestKind = "webhook"     // a queued job of a run
+	RequestForSlot     RequestKind = "slot"        // a slot of a job pool that was assigned for a job
+	RequestForSpare    RequestKind = "spare"       // a slot that keeps a job pool's minimum
+	RequestWarm        RequestKind = "warm"        // the hosts of a warm pool
+)
+
 // Request is one Provision with its progress, so that any replica can finish it.
 type Request struct {
 	Repository string `json:"repository"`
 	RunID      string `json:"runId"`
 	RequestID  string `json:"requestId"`
 	Spec       Spec   `json:"spec"`
+	// Kind is written when the row is made.
+	Kind RequestKind `json:"kind,omitempty"`
 
 	// MaxHosts is how many hosts the run may have at once, by all its requests
 	// together; 0: any number. It is checked before the first host is taken.
@@ -120,7 +135,7 @@ func (q Request) Replacement(r Record, now time.Time) Request {
 	spec := q.Spec
 	spec.Count, spec.MinimumCount = 1, 1
 	return Request{
-		Repository: q.Repository, RunID: q.RunID, RequestID: r.ReplacementID(), Spec: spec, MaxHosts: q.MaxHosts,
+		Repository: q.Repository, RunID: q.RunID, RequestID: r.ReplacementID(), Spec: spec, Kind: RequestReplacement, MaxHosts: q.MaxHosts,
 		CreatedAt: now, Deadline: now.Add(spec.Timeout), DueAt: now, Unattended: q.Unattended, Version: 1,
 		ReplacementOf: &ReplacementOf{RequestID: q.RequestID, InstanceID: r.InstanceID, Generation: q.generation() + 1},
 	}

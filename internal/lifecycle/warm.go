@@ -1,9 +1,6 @@
 package lifecycle
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 // WarmRepository stands for the repository in the rows and tags of launches for
 // warm pools, which serve no repository yet. No repository has such a name.
@@ -16,9 +13,6 @@ const warmRun = "warm:"
 // a pool's warm hosts: two replicas that top it up at once write the same row.
 func WarmRun(pool string) string { return warmRun + pool }
 
-// IsWarm reports whether a run id is that of a warm pool.
-func IsWarm(runID string) bool { return strings.HasPrefix(runID, warmRun) }
-
 // warmLook is how long the sweep of warm pools may leave the row of a pool alone
 // before the due sweep takes it up, because no pool of that name has warm hosts any
 // more. Each row is written twice in that time, and the hosts of a removed pool stay
@@ -28,7 +22,8 @@ const warmLook = 5 * time.Minute
 // NewWarm is the row of a warm pool before its first launch. The sweep of warm pools
 // postpones it before it is due; it is never released or settled.
 func NewWarm(spec Spec, now time.Time) Request {
-	q := Request{Repository: WarmRepository, RunID: WarmRun(spec.Pool), RequestID: WarmRun(spec.Pool), Spec: spec, CreatedAt: now, Version: 1}
+	run := WarmRun(spec.Pool)
+	q := Request{Repository: WarmRepository, RunID: run, RequestID: run, Spec: spec, Kind: RequestWarm, CreatedAt: now, Version: 1}
 	return q.WarmChecked(now)
 }
 

@@ -15,12 +15,24 @@ const (
 // the error around it says why.
 var ErrWebhookIgnored = errors.New("ignored")
 
+// WebhookKind says where a Webhook comes from.
+type WebhookKind string
+
+// The kinds of webhooks.
+const (
+	WebhookDelivered WebhookKind = "delivered" // GitHub made it, whether it was received or recovered
+	WebhookFound     WebhookKind = "found"     // for a job that GitHub lists as queued
+	WebhookHostEnded WebhookKind = "ended"     // for a waiting job whose run lost a host
+)
+
 // Webhook is what is kept of one delivery of GitHub's: a row that is written
 // before the delivery is acknowledged, so that a crash loses nothing and a
 // repeated delivery is known.
 type Webhook struct {
 	// DeliveryID is GitHub's, from X-GitHub-Delivery.
 	DeliveryID string `json:"deliveryId"`
+	// Kind is written when the row is made.
+	Kind WebhookKind `json:"kind,omitempty"`
 	// Action is GitHub's: "queued", "in_progress", "completed" and others.
 	Action string `json:"action"`
 	// Job is set for workflow_job, Run for workflow_run.

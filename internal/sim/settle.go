@@ -39,7 +39,7 @@ func (l *life) leftover() []string {
 	var left []string
 	far := l.Now.Add(100 * 365 * 24 * time.Hour)
 	for _, q := range engine.Must1(l.Truth.DueRequests(engine.Background, far, lifecycle.PageOf{})).Items {
-		if lifecycle.IsWarm(q.RunID) {
+		if q.Kind == lifecycle.RequestWarm {
 			continue // it exists while the configuration gives its pool warm hosts
 		}
 		left = append(left, "request "+world.RequestLine(q))

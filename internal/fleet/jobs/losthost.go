@@ -10,10 +10,6 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// endedDelivery is the prefix of the ids of the webhooks that are made up for the jobs
-// of a run that lost a host.
-const endedDelivery = "ended-"
-
 // RunOf asks GitHub for the run of some jobs, which must all be of the same run. The
 // rules need the run's repository and owner ids, and one call answers for all jobs. If
 // GitHub does not answer, the webhook of each job asks when it is handled.
@@ -32,7 +28,7 @@ func (js *Jobs) RunOf(ctx context.Context, jobs []lifecycle.Job) lifecycle.Workf
 // delivery is named after the assignment of the host, so a repeat does nothing.
 func (js *Jobs) ProvideAgain(ctx context.Context, host lifecycle.Record, j lifecycle.Job, run lifecycle.WorkflowRun, now time.Time) error {
 	err := js.TakeWebhook(ctx, lifecycle.Webhook{
-		DeliveryID: fmt.Sprintf("%s%s-%d-%d", endedDelivery, host.InstanceID, host.Assignment, j.ID), Action: lifecycle.StatusQueued,
+		DeliveryID: fmt.Sprintf("ended-%s-%d-%d", host.InstanceID, host.Assignment, j.ID), Kind: lifecycle.WebhookHostEnded, Action: lifecycle.StatusQueued,
 		RepositoryID: run.RepositoryID, OwnerID: run.OwnerID,
 		Job: &lifecycle.WorkflowJob{
 			ID: j.ID, Repository: j.Repository, RunID: j.RunID, RunAttempt: j.RunAttempt, Labels: j.Labels,

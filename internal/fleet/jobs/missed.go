@@ -161,7 +161,7 @@ func (s *MissedSweep) noteQueued(ctx context.Context, now time.Time) (op.Progres
 	_, err := s.env.Options.Store.Job(ctx, j.ID)
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
-		err = s.note(ctx, lifecycle.Webhook{DeliveryID: fmt.Sprintf("found-%d", j.ID), Action: j.Status, Job: &j}, now)
+		err = s.note(ctx, lifecycle.Webhook{DeliveryID: fmt.Sprintf("found-%d", j.ID), Kind: lifecycle.WebhookFound, Action: j.Status, Job: &j}, now)
 	case err != nil:
 		err = fmt.Errorf("read job %d: %w", j.ID, err)
 	}

@@ -346,7 +346,7 @@ func (b *reconcilePool) beginSlot(ctx context.Context, now time.Time, t lifecycl
 	spec := b.pool.Spec
 	spec.Pool, spec.Count, spec.MinimumCount, spec.RunAttempt = b.name, 1, 1, 1
 	spec.Labels, spec.JobsOf = b.pool.Labels, t.Scope
-	p, err := b.env.Provision.NewUnattended(provision.Demand{Repository: t.Repository, RunID: t.RunID(b.name), RequestID: t.RunID(b.name), Spec: spec})
+	p, err := b.env.Provision.NewUnattended(provision.Demand{Repository: t.Repository, RunID: t.RunID(b.name), RequestID: t.RunID(b.name), Kind: t.RequestKind(), Spec: spec})
 	if err != nil {
 		return fmt.Errorf("begin turn %d of pool %s: %w", t.Number, b.name, err)
 	}
@@ -407,7 +407,7 @@ func (js *Jobs) toLookAt(pool string, now time.Time) (freed []string, full bool)
 // HandedBack has a pool reconciled once the host of one of its slots is clean or has
 // ended. If a crash loses this, the next full reconciliation finds the host.
 func (js *Jobs) HandedBack(_ context.Context, _ lifecycle.Action, before, after lifecycle.Record) {
-	if !lifecycle.IsSlot(before.RequestID) || (!after.Pooled() && after.State != lifecycle.StateTerminated) {
+	if before.JobsOf == "" || before.RequestID == "" || (!after.Pooled() && after.State != lifecycle.StateTerminated) {
 		return
 	}
 	js.mu.Lock()

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ func (js *Jobs) TakeWebhook(ctx context.Context, w lifecycle.Webhook, now time.T
 	} else if !ours {
 		return ErrNotOurs
 	}
+	w.Kind = cmp.Or(w.Kind, lifecycle.WebhookDelivered)
 	w.ReceivedAt, w.DueAt, w.ExpiresAt, w.Version = now, now.Add(webhookTakeover), now.Add(keepWebhooks), 1
 	if err := js.Options.Store.CreateWebhook(ctx, w); err != nil {
 		return fmt.Errorf("take webhook %s: %w", w.DeliveryID, err)
@@ -327,7 +329,7 @@ func (h *webhookOp) freeHost(ctx context.Context, _ time.Time) (op.Progress, err
 	}
 	over := fmt.Sprintf("job %d is over on %s", h.row.ID, h.row.RunnerName)
 	switch {
-	case err != nil || r.RunnerName != h.row.RunnerName || !lifecycle.IsSlot(r.RequestID):
+	case err != nil || r.RunnerName != h.row.RunnerName || r.JobsOf == "" || r.RequestID == "":
 		h.Next = h.reconcile(over + ", whose host is free already")
 		return op.Again, nil
 	case !strings.EqualFold(r.JobsOf, h.row.Scope), !h.isRunner(r.GitHubRunnerID):

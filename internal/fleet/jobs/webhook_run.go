@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
@@ -14,9 +13,6 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
-
-// webhookRequest is the prefix of the ids of the requests that webhooks make.
-const webhookRequest = "webhook-"
 
 // endingLook is how often a run whose hosts scale-down is ending is looked at for a
 // queued job, which would otherwise wait for these hosts without success.
@@ -79,7 +75,7 @@ type runFacts struct {
 }
 
 func (h *webhookOp) runFacts(ctx context.Context) (runFacts, error) {
-	facts := runFacts{job: h.row, live: map[string]bool{}, ended: strings.HasPrefix(h.w.DeliveryID, endedDelivery)}
+	facts := runFacts{job: h.row, live: map[string]bool{}, ended: h.w.Kind == lifecycle.WebhookHostEnded}
 	var err error
 	if facts.requests, err = h.env.Store.RequestsOfRun(ctx, h.row.Repository, h.row.RunID); err != nil {
 		return facts, fmt.Errorf("list requests of run %s: %w", h.row.RunID, err)
@@ -142,7 +138,7 @@ func (f runFacts) standing(class string) (hosts int, asked string) {
 			}
 		}
 		hosts += n
-		if n > 0 && byCaller(q) {
+		if n > 0 && q.Kind == lifecycle.RequestByCaller {
 			asked = q.RequestID
 		}
 	}
@@ -151,13 +147,7 @@ func (f runFacts) standing(class string) (hosts int, asked string) {
 
 // mayBegin reports whether no caller has asked for hosts of this run, so that a rule may.
 func (f runFacts) mayBegin() bool {
-	return !slices.ContainsFunc(f.requests, byCaller)
-}
-
-// byCaller reports whether a caller of Provision made a request, as opposed to a
-// webhook or the replacement of an interrupted host.
-func byCaller(q lifecycle.Request) bool {
-	return !strings.HasPrefix(q.RequestID, webhookRequest) && q.ReplacementOf == nil
+	return !slices.ContainsFunc(f.requests, func(q lifecycle.Request) bool { return q.Kind == lifecycle.RequestByCaller })
 }
 
 // demand repeats the run's stored request for a job that is queued after the run's hosts are gone: a re-run
@@ -186,24 +176,19 @@ func (f runFacts) one(spec lifecycle.Spec, limit int) *provision.Demand {
 	spec.Count, spec.MinimumCount = 1, 1
 	return &provision.Demand{
 		Repository: f.job.Repository, RunID: f.job.RunID, Spec: spec, MaxHosts: limit,
-		RequestID: f.requestID(),
+		RequestID: f.requestID(), Kind: lifecycle.RequestByWebhook,
 	}
 }
 
 // requestID is derived from the job, so repeated webhooks share one request. A second request is made only
 // after a host of the run has ended, since it may have been this request's host.
 func (f runFacts) requestID() string {
-	first := fmt.Sprintf("%s%d-%d", webhookRequest, f.job.RunAttempt, f.job.ID)
-	made := 0
-	for _, q := range f.requests {
-		if q.RequestID == first || strings.HasPrefix(q.RequestID, first+"-") {
-			made++
-		}
+	first := fmt.Sprintf("webhook-%d-%d", f.job.RunAttempt, f.job.ID)
+	id := first
+	for n := 2; f.ended && slices.ContainsFunc(f.requests, func(q lifecycle.Request) bool { return q.RequestID == id }); n++ {
+		id = fmt.Sprintf("%s-%d", first, n)
 	}
-	if f.ended && made > 0 {
-		return fmt.Sprintf("%s-%d", first, made+1)
-	}
-	return first
+	return id
 }
 
 // last returns the newest request that a caller made for the run, and how many hosts
@@ -212,7 +197,7 @@ func (f runFacts) last() (*lifecycle.Request, int) {
 	var last *lifecycle.Request
 	limit := 0
 	for _, q := range f.requests {
-		if !byCaller(q) {
+		if q.Kind != lifecycle.RequestByCaller {
 			continue
 		}
 		switch {

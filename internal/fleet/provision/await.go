@@ -196,8 +196,8 @@ func (p *Provision) settle(ctx context.Context, now time.Time) (op.Progress, err
 	q.DueAt = now.Add(p.env.Timing.Takeover)
 	if len(ready) >= q.Spec.MinimumCount {
 		q.Outcome, q.Taken = lifecycle.OutcomeReady, ready
-		if q.ReplacementOf == nil { // which is as attended as what it stands in for
-			q.Unattended = !p.attended && !lifecycle.IsSpare(q.RunID) // that waits for as long as it takes
+		if q.Kind != lifecycle.RequestReplacement { // which is as attended as what it stands in for
+			q.Unattended = !p.attended && q.Kind != lifecycle.RequestForSpare // that waits for as long as it takes
 		}
 		q.Reason = fmt.Sprintf("%d of %d hosts are ready", len(ready), q.Spec.Count)
 		if all && p.attended && !p.reservedMore(len(ready)) {

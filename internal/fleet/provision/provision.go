@@ -24,6 +24,8 @@ type Demand struct {
 	Spec      lifecycle.Spec
 	// MaxHosts is how many hosts the run may have at once, over all its requests; 0 means any number.
 	MaxHosts int
+	// Kind is what the request is for; empty: lifecycle.RequestByCaller.
+	Kind lifecycle.RequestKind
 }
 
 // Provision gets a run its hosts: it claims from the pool, launches the rest, waits until they are ready and
@@ -208,7 +210,7 @@ func (p *Provision) create(ctx context.Context, now time.Time) (op.Progress, err
 	}
 	q := lifecycle.Request{
 		Repository: p.demand.Repository, RunID: p.demand.RunID, RequestID: p.demand.RequestID,
-		Spec: p.demand.Spec, MaxHosts: p.demand.MaxHosts, CreatedAt: now, Deadline: now.Add(p.demand.Spec.Timeout),
+		Spec: p.demand.Spec, Kind: cmp.Or(p.demand.Kind, lifecycle.RequestByCaller), MaxHosts: p.demand.MaxHosts, CreatedAt: now, Deadline: now.Add(p.demand.Spec.Timeout),
 		DueAt: now.Add(p.env.Timing.Takeover), Version: 1,
 	}
 	err := p.env.Store.CreateRequest(ctx, q)

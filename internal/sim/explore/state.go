@@ -190,7 +190,7 @@ func (x *explorer) initial() *state {
 	there := cloud{}
 	for host := range x.bounds.Pooled {
 		m := p.launch(&there, lifecycle.LaunchOrder{Token: fmt.Sprint("before ", host), RunID: "before", RequestID: "before"})
-		q := lifecycle.Request{Repository: repository, RunID: "before", RequestID: "before", Spec: lifecycle.Spec{Pool: fleet.DefaultPool}}
+		q := lifecycle.Request{Repository: repository, RunID: "before", RequestID: "before", Kind: lifecycle.RequestByCaller, Spec: lifecycle.Spec{Pool: fleet.DefaultPool}}
 		r := lifecycle.Launched(m, q, nil, epoch, policy())
 		r.Version = 1
 		for _, a := range []lifecycle.Action{lifecycle.ActionReady, lifecycle.ActionRelease, lifecycle.ActionPool} {

@@ -33,7 +33,7 @@ func (w *Watcher) requestWritten(before, after lifecycle.Request) {
 	if strings.HasSuffix(w.Current.Name, " sweep") {
 		w.Mark(engine.MarkTakeover)
 	}
-	if before.Launch == nil && after.Launch != nil && !lifecycle.IsWarm(after.RunID) {
+	if before.Launch == nil && after.Launch != nil && after.Kind != lifecycle.RequestWarm {
 		w.checkReuse(after)
 	}
 	switch after.Outcome {
@@ -94,7 +94,7 @@ func (w *Watcher) checkLaunch(order lifecycle.LaunchOrder, got []lifecycle.Machi
 			fresh++
 		}
 	}
-	if has := w.outstanding(q); !lifecycle.IsWarm(q.RunID) && fresh > 0 && has+fresh > q.Spec.Count {
+	if has := w.outstanding(q); q.Kind != lifecycle.RequestWarm && fresh > 0 && has+fresh > q.Spec.Count {
 		w.Broken(RuleLaunch, "request %s launches %d machines beside %d, and asked for %d", key, fresh, has, q.Spec.Count)
 	}
 }

@@ -28,7 +28,7 @@ var _ = add(group{name: "webhooks", tests: append(webhooks.cases(),
 // fullWebhook has a value in every attribute. No delivery of GitHub's is of a job and of a run.
 func fullWebhook(deliveryID string) lifecycle.Webhook {
 	return lifecycle.Webhook{
-		DeliveryID: deliveryID, Action: "completed",
+		DeliveryID: deliveryID, Kind: lifecycle.WebhookHostEnded, Action: "completed",
 		Job: &lifecycle.WorkflowJob{
 			ID: beyondFloat, Repository: repository, RunID: runID, RunAttempt: 2, Labels: []string{"gpu", "fast"},
 			Status: lifecycle.StatusCompleted, Conclusion: "success", RunnerName: "remuda-3-i-a", RunnerID: 1<<40 + 7,
