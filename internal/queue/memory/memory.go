@@ -112,7 +112,7 @@ func (q *Queue) Receive(ctx context.Context, name lifecycle.QueueName, limit int
 		if len(deliveries) == limit {
 			break
 		}
-		parsed, err := lifecycle.ParseMessage([]byte(m.body))
+		parsed, err := hint.ParseMessage([]byte(m.body))
 		if err != nil {
 			q.Logger.Warn("deleting a queue message that cannot be parsed", logkey.Class, name.ResourceClass, logkey.Usage, name.UsageClass, logkey.Error, err)
 			q.remove(name, m.id)

@@ -143,7 +143,7 @@ func (q *Queue) take(c *db.Conn, name lifecycle.QueueName, limit int) ([]lifecyc
 				return err
 			}
 			received++
-			m, err := lifecycle.ParseMessage(body)
+			m, err := hint.ParseMessage(body)
 			if err != nil {
 				q.db.Logger().Warn("deleting a queue message that cannot be parsed",
 					logkey.Class, name.ResourceClass, logkey.Usage, name.UsageClass, logkey.Error, err)

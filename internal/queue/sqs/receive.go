@@ -63,7 +63,7 @@ func (q *Queue) parse(queue string, got []types.Message) (good []lifecycle.Deliv
 			continue
 		}
 		seen[id] = true
-		message, err := lifecycle.ParseMessage([]byte(sdk.ToString(m.Body)))
+		message, err := hint.ParseMessage([]byte(sdk.ToString(m.Body)))
 		if err != nil {
 			q.log.Warn("putting a queue message aside that cannot be parsed", logkey.Queue, queue, logkey.Message, id, logkey.To, q.malformed(), logkey.Error, err)
 			malformed = append(malformed, m)

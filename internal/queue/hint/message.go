@@ -1,9 +1,11 @@
-package lifecycle
+package hint
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
 // maxMessage bounds a queue message; ours are below 1 KiB.
@@ -11,16 +13,16 @@ const maxMessage = 8 << 10
 
 // ParseMessage reads the body of a queue message. Unknown fields are allowed,
 // since other producers may add their own, and `instanceId` is taken for `id`.
-func ParseMessage(body []byte) (Message, error) {
+func ParseMessage(body []byte) (lifecycle.Message, error) {
 	if len(body) > maxMessage {
-		return Message{}, fmt.Errorf("parse queue message: %d bytes, at most %d allowed", len(body), maxMessage)
+		return lifecycle.Message{}, fmt.Errorf("parse queue message: %d bytes, at most %d allowed", len(body), maxMessage)
 	}
 	var m struct {
-		Message
+		lifecycle.Message
 		Alias string `json:"instanceId"`
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		return Message{}, fmt.Errorf("parse queue message: %w", err)
+		return lifecycle.Message{}, fmt.Errorf("parse queue message: %w", err)
 	}
 	if m.InstanceID == "" {
 		m.InstanceID = m.Alias
@@ -28,13 +30,13 @@ func ParseMessage(body []byte) (Message, error) {
 	if m.HostKey == "" {
 		m.HostKey = m.InstanceID
 	}
-	if err := m.check(); err != nil {
-		return Message{}, err
+	if err := check(m.Message); err != nil {
+		return lifecycle.Message{}, err
 	}
 	return m.Message, nil
 }
 
-func (m Message) check() error {
+func check(m lifecycle.Message) error {
 	switch {
 	case m.InstanceID == "":
 		return errors.New("parse queue message: id is missing")

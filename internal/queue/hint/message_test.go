@@ -1,4 +1,4 @@
-package lifecycle_test
+package hint_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/queue/hint"
 )
 
 func TestParseMessage(t *testing.T) {
@@ -47,7 +48,7 @@ func TestParseMessage(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := lifecycle.ParseMessage([]byte(tt.body))
+			got, err := hint.ParseMessage([]byte(tt.body))
 			if tt.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.wantErr) || !strings.HasPrefix(err.Error(), "parse queue message") {
 					t.Errorf("ParseMessage: %v, want %q", err, tt.wantErr)
@@ -68,20 +69,23 @@ func TestParseMessage(t *testing.T) {
 }
 
 func TestRecordMessageRoundTrip(t *testing.T) {
-	facts, _ := scene{host: "pooled", answer: "none", deadline: "ahead"}.facts()
-	r := facts.Record
-	r.ResourceClass, r.UsageClass, r.InstanceType, r.CPU, r.MemoryMiB = "large", lifecycle.UsageSpot, "c6i.large", 2, 4096
+	const hostKey = "i-0123456789abcdef0"
+	r := lifecycle.Record{
+		HostKey: hostKey, InstanceID: hostKey, Pool: "default", State: lifecycle.StateIdle, Assignment: 3,
+		PooledAt: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC), Threshold: time.Date(2026, 3, 2, 12, 5, 0, 0, time.UTC), TrustKey: "acme/web",
+		Hardware: lifecycle.Hardware{ResourceClass: "large", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096},
+	}
 	body, err := json.Marshal(r.Message())
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := lifecycle.ParseMessage(body)
+	got, err := hint.ParseMessage(body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := lifecycle.Message{
 		InstanceID: hostKey, ResourceClass: "large", InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096, UsageClass: "spot",
-		HostKey: hostKey, Pool: "default", Assignment: assignment, Threshold: r.Threshold, TrustKey: "acme/web",
+		HostKey: hostKey, Pool: "default", Assignment: 3, Threshold: r.Threshold, TrustKey: "acme/web",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -95,7 +99,7 @@ func FuzzParseMessage(f *testing.F) {
 	f.Add([]byte(`{"instanceId":"i-1","ID":null,"assignment":9223372036854775807}`))
 	f.Add([]byte(`{"id":"\ud800"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		m, err := lifecycle.ParseMessage(body)
+		m, err := hint.ParseMessage(body)
 		if err != nil {
 			return
 		}
@@ -109,7 +113,7 @@ func FuzzParseMessage(f *testing.F) {
 		if len(again) > 8<<10 {
 			return // escaping made it longer than a message may be
 		}
-		back, err := lifecycle.ParseMessage(again)
+		back, err := hint.ParseMessage(again)
 		if err != nil {
 			t.Fatal(err)
 		}
