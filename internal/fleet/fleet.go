@@ -114,7 +114,7 @@ func New(o Options) (*Fleet, error) {
 	f := &Fleet{
 		store: o.Store, pools: o.Pools, ensure: o.Ensure, scaleDown: o.ScaleDown,
 		log: o.Log, observer: o.Observer, timing: o.Timing,
-		ops: op.NewDriver(o.Store, o.Log, o.Rand, health.Step),
+		ops: op.NewDriver(o.Store, o.Log, o.Rand, health.Step, o.Observer.Decided),
 	}
 	o.GitHub = health.Watch(o.GitHub)
 	if o.Jobs != nil {

@@ -29,6 +29,8 @@ func (silent) Registered(time.Duration)           {}
 func (silent) Released(time.Duration)             {}
 func (silent) Swept(string, time.Duration, error) {}
 
+func (silent) Decided(lifecycle.Action, lifecycle.ReasonCode) {}
+
 func (e *endings) RunnersEnd(at map[string]time.Time) { e.at = at }
 
 func TestOldRunnersAreReportedAhead(t *testing.T) {

@@ -331,7 +331,7 @@ func TestADryRefreshScalesNothing(t *testing.T) {
 			if err := w.fleet.Drive(t.Context(), r, patience); err != nil {
 				t.Fatal(err)
 			}
-			want := []fleet.Decided{{Action: lifecycle.ActionScale, Reason: "service jobs goes from 0 to 1: 1 job waits and there are no runners", Sweep: "services"}}
+			want := []fleet.Decided{{Action: lifecycle.ActionScale, Code: lifecycle.ReasonJobsWaiting, Reason: "service jobs goes from 0 to 1: 1 job waits and there are no runners", Sweep: "services"}}
 			if diff := cmp.Diff(want, r.Decisions()); diff != "" {
 				t.Errorf("dry run %t (-want +got):\n%s", dry, diff)
 			}

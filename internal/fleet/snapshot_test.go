@@ -46,7 +46,7 @@ func (s *scaleDownScene) agree(want int) map[string]lifecycle.Action {
 		if v.Action == policy.ActionDeregisterAndTerminate {
 			v.Action = lifecycle.ActionTerminate // as a host's action it is one
 		}
-		planned = append(planned, fleet.Decided{InstanceID: v.InstanceID, Action: v.Action, Reason: v.Reason, Sweep: "scale_down"})
+		planned = append(planned, fleet.Decided{InstanceID: v.InstanceID, Action: v.Action, Code: v.Code, Reason: v.Reason, Sweep: "scale_down"})
 	}
 	before := s.store.Dump()
 	refresh := s.fleet.NewRefresh(true)

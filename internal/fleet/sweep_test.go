@@ -314,7 +314,7 @@ func TestRefresh(t *testing.T) {
 		if diff := cmp.Diff(before, w.store.Dump()); diff != "" {
 			t.Errorf("a dry run changed the store:\n%s", diff)
 		}
-		want := []fleet.Decided{{InstanceID: host.InstanceID, Action: lifecycle.ActionTerminate, Reason: "idle until its threshold", Sweep: "refresh"}}
+		want := []fleet.Decided{{InstanceID: host.InstanceID, Action: lifecycle.ActionTerminate, Code: lifecycle.ReasonIdleTimeout, Reason: "idle until its threshold", Sweep: "refresh"}}
 		if diff := cmp.Diff(want, dry.Decisions()); diff != "" {
 			t.Errorf("dry run (-want +got):\n%s", diff)
 		}

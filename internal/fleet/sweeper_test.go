@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -30,6 +31,8 @@ func (*dueSweeps) Claimed(time.Duration)           {}
 func (*dueSweeps) Registered(time.Duration)        {}
 func (*dueSweeps) Released(time.Duration)          {}
 func (*dueSweeps) RunnersEnd(map[string]time.Time) {}
+
+func (*dueSweeps) Decided(lifecycle.Action, lifecycle.ReasonCode) {}
 
 func (d *dueSweeps) Swept(sweep string, _ time.Duration, _ error) {
 	if sweep != "due" {

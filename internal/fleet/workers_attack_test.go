@@ -132,11 +132,11 @@ func TestWhatIsDecidedOnJobs(t *testing.T) {
 	now, before := workBegan.Add(time.Hour), w.store.Dump()
 	const silence = " was not heard of it since 2026-03-04T05:06:07Z, for longer than 5m0s"
 	want := []fleet.Decided{
-		{Action: lifecycle.ActionRequeueJob, Sweep: "work", Reason: "job silent of service archive: worker a" + silence + ": it waits for another"},
-		{Action: lifecycle.ActionFailJob, Sweep: "work", Reason: "job dead of service render: worker b" + silence},
-		{Action: lifecycle.ActionKeep, Sweep: "work", Reason: "job heard of service render: worker c has it; " +
+		{Action: lifecycle.ActionRequeueJob, Code: lifecycle.ReasonWorkerSilent, Sweep: "work", Reason: "job silent of service archive: worker a" + silence + ": it waits for another"},
+		{Action: lifecycle.ActionFailJob, Code: lifecycle.ReasonWorkerSilent, Sweep: "work", Reason: "job dead of service render: worker b" + silence},
+		{Action: lifecycle.ActionKeep, Code: lifecycle.ReasonWorkerBusy, Sweep: "work", Reason: "job heard of service render: worker c has it; " +
 			"it awaits a word of worker c until 2026-03-04T06:09:07Z; then it has failed"},
-		{Action: lifecycle.ActionFailJob, Sweep: "work", Reason: "job untaken of service render: " +
+		{Action: lifecycle.ActionFailJob, Code: lifecycle.ReasonNotTaken, Sweep: "work", Reason: "job untaken of service render: " +
 			"no worker took it until 2026-03-04T06:06:07Z; it was submitted at 2026-03-04T05:06:07Z"},
 	}
 	if diff := cmp.Diff(want, w.refresh(true, now)); diff != "" {
@@ -154,7 +154,7 @@ func TestWhatIsDecidedOnJobs(t *testing.T) {
 	}
 	var told []fleet.Decided
 	for _, e := range h.Items {
-		told = append(told, fleet.Decided{Action: e.Action, Reason: e.Reason, Sweep: e.Sweep})
+		told = append(told, fleet.Decided{Action: e.Action, Code: e.Code, Reason: e.Reason, Sweep: e.Sweep})
 	}
 	if diff := cmp.Diff([]fleet.Decided{want[0], want[1], want[3]}, told); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)

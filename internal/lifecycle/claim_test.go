@@ -71,7 +71,7 @@ func TestClaimed(t *testing.T) {
 	want.Assignment, want.Uses, want.MaxRuntime, want.Labels = assignment+1, 4, time.Hour, []string{"gpu"}
 	want.Registration, want.RunnerName = c.Registration, "remuda-8-i-1"
 	want.Threshold, want.DueAt, want.UpdatedAt = c.Threshold, c.Threshold, now
-	want.Reason = "claimed for run 102"
+	want.Reason, want.ReasonCode = "claimed for run 102", lifecycle.CodeOf(lifecycle.ActionClaim)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -123,7 +123,7 @@ func TestWarmed(t *testing.T) {
 		Hardware:  lifecycle.Hardware{ResourceClass: "large", UsageClass: lifecycle.UsageSpot},
 		Threshold: start.Add(p.CreationTimeout), ReleasedAt: start,
 		DueAt: start.Add(p.ReleasePoll), LaunchedAt: start, CreatedAt: start, UpdatedAt: start,
-		Reason: "launched ahead of need, for the first run that claims it",
+		Reason: "launched ahead of need, for the first run that claims it", ReasonCode: lifecycle.CodeOf(lifecycle.ActionLaunch),
 	}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)

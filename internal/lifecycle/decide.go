@@ -6,9 +6,8 @@ import (
 	"unicode"
 )
 
-// Facts are what is known about one host. An absent fact is unknown, never
-// false: a host without a report is not silent, and one whose machine was not
-// looked up is not gone.
+// Facts are what is known about one host. An absent fact is unknown, never false: a host without a report is
+// not silent, and one whose machine was not looked up is not gone.
 type Facts struct {
 	Record Record
 	// Report is what the host's agent wrote, as far as it is believed: see Report.Believed.
@@ -39,8 +38,7 @@ type Facts struct {
 // Decision is what to do with a host now, when to look at it next, and why.
 type Decision struct {
 	Action Action
-	// CheckAt is when the host must be looked at next; zero when the action itself
-	// sets a new time.
+	// CheckAt is when the host must be looked at next; zero when the action itself sets a new time.
 	CheckAt time.Time
 	// Code says why in a word that programs may count by; Reason in a sentence for people.
 	Code   ReasonCode
@@ -48,9 +46,8 @@ type Decision struct {
 	// Busy and HostFault shape a release: see Apply.
 	Busy      bool
 	HostFault bool
-	// Deregister: before the host is ended its registration is to be deleted, so
-	// that GitHub gives it no job any more. If GitHub has given it one just now,
-	// it is not ended.
+	// Deregister: before the host is ended its registration is to be deleted, so that GitHub gives it no job
+	// any more. If GitHub has given it one just now, it is not ended.
 	Deregister bool
 	// Deregistered: its registration was deleted just now, and nothing is left to
 	// remove once its machine is gone.
@@ -60,11 +57,9 @@ type Decision struct {
 	// LosesRun is set when the host ends before its run was released. Once the host
 	// has ended the run is looked at again: see Record.LostBy.
 	LosesRun bool
-	// Gone is set when EC2 says that the machine is gone, so that only the record
-	// has to end.
+	// Gone is set when EC2 says that the machine is gone, so that only the record has to end.
 	Gone bool
-	// Hold is until when ActionHold keeps the host for the fleet's hold; zero takes
-	// the mark away.
+	// Hold is until when ActionHold keeps the host for the fleet's hold; zero takes the mark away.
 	Hold time.Time
 }
 
@@ -73,7 +68,7 @@ type Decision struct {
 func Decide(f Facts, now time.Time, p Policy) Decision {
 	v := decider{Facts: f, now: now, p: p}
 	d := v.underFleetHold(v.withoutFleetMark().decide())
-	d.LosesRun = d.Action == ActionTerminate && f.Record.RunID != "" && !v.unwanted().given()
+	d.LosesRun = d.Action == ActionTerminate && f.Record.RunID != "" && !v.unwanted().Given()
 	return d
 }
 
@@ -113,7 +108,7 @@ func (v decider) byState() Decision {
 		}
 		return v.pooled()
 	}
-	return keep(v.now.Add(v.p.DrainPoll), because(ReasonUnknownState, "state %q is not one of ours", v.Record.State))
+	return keep(v.now.Add(v.p.DrainPoll), Because(ReasonUnknownState, "state %q is not one of ours", v.Record.State))
 }
 
 // decider is the facts, the clock and the policy of one decision, with the questions that the states ask.
@@ -176,7 +171,7 @@ func (v decider) workless() bool {
 
 // lostMachine ends a host whose machine is as good as gone. If EC2 had announced
 // the end, the job that the host was last known to run is lost with it.
-func (v decider) lostMachine(why reason) Decision {
+func (v decider) lostMachine(why Reason) Decision {
 	d := terminate(why)
 	d.LostJob = v.interrupted() && v.busy() && v.Record.RunID != "" && v.Record.JobsOf == ""
 	return d
@@ -192,8 +187,7 @@ func (v decider) replacementOwed() bool {
 
 func (v decider) runnerGone() bool { return v.Runner != nil && v.Runner.Gone }
 
-// interrupted reports whether EC2 announced, to the host or to controld, that it
-// takes the machine back.
+// interrupted reports whether EC2 announced, to the host or to controld, that it takes the machine back.
 func (v decider) interrupted() bool {
 	return !v.Record.InterruptionAt.IsZero() || v.Report != nil && !v.Report.InterruptionAt.IsZero()
 }

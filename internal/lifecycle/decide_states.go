@@ -16,8 +16,8 @@ func (v decider) created() Decision {
 		return terminate(v.preRunnerFailed())
 	case v.signal() == SignalRegFailed && !v.Report.Cause.external():
 		return terminate(v.failed(ReasonRegistrationFailed, "registration failed"))
-	case v.unwanted().given():
-		return terminate(v.unwanted().and(" before the host was ready"))
+	case v.unwanted().Given():
+		return terminate(v.unwanted().And(" before the host was ready"))
 	case v.silent():
 		return terminate(v.hasBeenSilent("while starting"))
 	case v.expired():
@@ -42,20 +42,19 @@ func (v decider) claimed() Decision {
 		return v.registrationFailed()
 	case v.expired():
 		return terminate(notReadyAgain)
-	case v.unwanted().given():
-		return act(ActionReturn, v.unwanted().and(" before the host was ready"))
+	case v.unwanted().Given():
+		return act(ActionReturn, v.unwanted().And(" before the host was ready"))
 	}
 	return keep(r.Threshold, registeringAgain)
 }
 
-// becomesReady is the only way to running. A host that its request no longer
-// wants, or that is past its threshold, does not become ready unless a job
-// already runs on it.
+// becomesReady is the only way to running. A host that its request no longer wants, or that is past its
+// threshold, does not become ready unless a job already runs on it.
 func (v decider) becomesReady() (Decision, bool) {
 	if v.signal() != SignalRegOK || !v.fresh() {
 		return Decision{}, false
 	}
-	if !v.busy() && (v.unwanted().given() || v.expired()) {
+	if !v.busy() && (v.unwanted().Given() || v.expired()) {
 		return Decision{}, false
 	}
 	d := act(ActionReady, v.registered())
@@ -98,7 +97,7 @@ func (v decider) running() Decision {
 	switch {
 	case v.expired():
 		return terminate(v.runtimeOver())
-	case v.unwanted().given():
+	case v.unwanted().Given():
 		d := act(ActionRelease, v.unwanted())
 		d.Busy = v.Report == nil || v.busy()
 		return d
@@ -114,16 +113,14 @@ func (v decider) running() Decision {
 	return v.runningIdle()
 }
 
-// jobOver reports whether a job-scoped host has begun and ended its one job,
-// with whatever conclusion. A report under the previous assignment is about
-// another job.
+// jobOver reports whether a job-scoped host has begun and ended its one job, with whatever conclusion. A
+// report under the previous assignment is about another job.
 func (v decider) jobOver() bool {
 	return v.Record.JobsOf != "" && v.acknowledged() && v.Report.Jobs > 0 && !v.busy()
 }
 
-// lookBy is when a host that is, or becomes, running is looked at next: at t, or
-// sooner for a job-scoped one, since the webhook about the end of its job may be
-// lost.
+// lookBy is when a host that is, or becomes, running is looked at next: at t, or sooner for a job-scoped one,
+// since the webhook about the end of its job may be lost.
 func (v decider) lookBy(t time.Time) time.Time {
 	if v.Record.JobsOf == "" {
 		return t
@@ -209,10 +206,9 @@ func (v decider) acknowledged() bool {
 	return v.Report != nil && v.Report.Assignment == v.Record.Assignment
 }
 
-// needsToken reports whether the agent cannot deregister with what the record has.
-// A job-scoped host never needs to: its registration ends with its job or is
-// deleted by name. While GitHub gives no token, it is asked only when the record
-// is due, not at every look.
+// needsToken reports whether the agent cannot deregister with what the record has. A job-scoped host never
+// needs to: its registration ends with its job or is deleted by name. While GitHub gives no token, it is
+// asked only when the record is due, not at every look.
 func (v decider) needsToken() bool {
 	r := v.Record
 	if r.RunnerName == "" || r.JobsOf != "" || v.now.Before(r.DueAt) {
@@ -227,7 +223,7 @@ func (v decider) clean() Decision {
 	switch {
 	case v.p.Reuse == ReuseNone && !r.Unused():
 		return terminate(noReuse)
-	case v.drifted().given():
+	case v.drifted().Given():
 		return terminate(v.drifted())
 	case r.Retiring:
 		return terminate(r.retiring())
@@ -235,7 +231,7 @@ func (v decider) clean() Decision {
 		return terminate(leaveAdvised)
 	case v.p.MaxUses > 0 && r.Uses >= v.p.MaxUses:
 		return terminate(v.usedUp())
-	case v.aged().given():
+	case v.aged().Given():
 		return terminate(v.aged())
 	}
 	if r.Unused() {
@@ -244,9 +240,8 @@ func (v decider) clean() Decision {
 	return act(ActionPool, clean)
 }
 
-// advised reports whether EC2 recommended to leave the machine because it is likely
-// to take it back. Most such machines work on for hours, so a run keeps its host,
-// and no other run gets it.
+// advised reports whether EC2 recommended to leave the machine because it is likely to take it back. Most
+// such machines work on for hours, so a run keeps its host, and no other run gets it.
 func (v decider) advised() bool { return v.Report != nil && !v.Report.RebalanceAt.IsZero() }
 
 func (v decider) removalFailed() Decision {
@@ -273,7 +268,7 @@ func (v decider) pooled() Decision {
 		return keep(v.now.Add(v.p.DrainPoll), busyPooled)
 	}
 	switch {
-	case r.Retiring && v.drifted().given():
+	case r.Retiring && v.drifted().Given():
 		return terminate(v.drifted())
 	case r.Retiring:
 		return terminate(r.retiring())
@@ -281,7 +276,7 @@ func (v decider) pooled() Decision {
 		return terminate(leaveAdvised)
 	case v.silent():
 		return terminate(v.hasBeenSilent("while idle"))
-	case v.aged().given():
+	case v.aged().Given():
 		return terminate(v.aged())
 	case v.expired() && v.GitHubUnavailable && v.now.Before(r.PooledAt.Add(v.p.ExternalTimeout)):
 		return act(ActionExtend, githubAway)
@@ -314,7 +309,7 @@ func (v decider) terminated() Decision {
 	return act(ActionForget, v.endConfirmed())
 }
 
-func (v decider) endMachine(why reason) Decision {
+func (v decider) endMachine(why Reason) Decision {
 	d := act(ActionEndMachine, why)
 	d.CheckAt = v.now.Add(v.p.EndPoll)
 	return d

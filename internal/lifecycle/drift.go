@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Drift says what becomes of a host that was launched from an older version of
-// its pool's launch template than the current one: another image, other user
-// data, other security groups.
+// Drift says what becomes of a host that was launched from an older version of its pool's launch template
+// than the current one: another image, other user data, other security groups.
 type Drift string
 
 // The rules for drift. Leave: a host whose run is over is ended instead of
@@ -34,8 +33,7 @@ func (r Record) agesAt(p Policy) time.Time {
 	return launched.Add(p.MaxAge)
 }
 
-// archARM is the architecture whose version comes second where a pool has two
-// templates, as EC2 spells it.
+// archARM is the architecture whose version comes second where a pool has two templates, as EC2 spells it.
 const archARM = "arm64"
 
 // Drifted says that the host was launched from an older version of its launch
@@ -47,10 +45,9 @@ func (r Record) Drifted(current string) string {
 	return fmt.Sprintf("launched from version %s of its pool's launch template, which is at version %s by now", r.TemplateVersion, current)
 }
 
-// Outdated reports whether the host was launched from an older version of its
-// launch template than current. A pool with templates for two architectures has
-// a version of each, as in 7/5, and a host is as old as its own. What is not
-// known, or is no number, is not older.
+// Outdated reports whether the host was launched from an older version of its launch template than current. A
+// pool with templates for two architectures has a version of each, as in 7/5, and a host is as old as its
+// own. What is not known, or is no number, is not older.
 func (r Record) Outdated(current string) bool {
 	if r.TemplateVersion == "" || current == "" {
 		return false

@@ -37,9 +37,8 @@ const (
 	// at, and so the delay after which it notices that the hold was taken away. Each
 	// look costs a read of the hold and a write of the record.
 	fleetHoldLook = time.Minute
-	// fleetHoldMargin is how much longer than the fleet's hold the mark on a record
-	// lasts: its agent ends the host when the mark does, and a hold that is made
-	// longer in its last minute must reach it before.
+	// fleetHoldMargin is how much longer than the fleet's hold the mark on a record lasts: its agent ends the
+	// host when the mark does, and a hold that is made longer in its last minute must reach it before.
 	fleetHoldMargin = 2 * fleetHoldLook
 )
 
@@ -95,8 +94,7 @@ func (v decider) holdBack(h FleetHold, d Decision) Decision {
 	return marked
 }
 
-// mark carries out an ActionHold: it sets the mark of the fleet's hold, or takes it
-// away.
+// mark carries out an ActionHold: it sets the mark of the fleet's hold, or takes it away.
 func (r *Record) mark(d Decision, now time.Time) {
 	r.Hold, r.FleetHeld = d.Hold, !d.Hold.IsZero()
 	r.DueAt = latest(d.CheckAt, now)

@@ -24,10 +24,9 @@ type Interruption struct {
 	At time.Time `json:"at"`
 }
 
-// QuotaLedger holds what counts against one limit on hosts: a Reservation for each
-// request that has hosts or is about to get them, or, for a pool's maximum, for each
-// launch. It is one row, written under its version, so that no number of replicas
-// together exceeds the limit.
+// QuotaLedger holds what counts against one limit on hosts: a Reservation for each request that has hosts or
+// is about to get them, or, for a pool's maximum, for each launch. It is one row, written under its version,
+// so that no number of replicas together exceeds the limit.
 type QuotaLedger struct {
 	// Name is that of the limit: see QuotaName.
 	Name         string        `json:"name"`
@@ -53,8 +52,7 @@ type Reservation struct {
 	At time.Time `json:"at"`
 }
 
-// BelongsTo reports whether the reservation is for a launch of a request, or, with 0,
-// for the request itself.
+// BelongsTo reports whether the reservation is for a launch of a request, or, with 0, for the request itself.
 func (e Reservation) BelongsTo(q Request, launch int) bool {
 	return e.same(Reservation{Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Launch: launch})
 }

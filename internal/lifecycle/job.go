@@ -38,8 +38,7 @@ type WorkflowRun struct {
 	// HeadRepositoryID is where its commit comes from: another one than
 	// RepositoryID is a fork. 0: GitHub did not say.
 	HeadRepositoryID int64 `json:"headRepositoryId,omitempty"`
-	// Event is what started it, such as "push". HeadBranch is its branch, and Path
-	// its workflow file.
+	// Event is what started it, such as "push". HeadBranch is its branch, and Path its workflow file.
 	Event      string `json:"event,omitempty"`
 	HeadBranch string `json:"headBranch,omitempty"`
 	Path       string `json:"path,omitempty"`
@@ -95,8 +94,7 @@ type Job struct {
 	// Reason is the sentence of the last change.
 	Reason string `json:"reason,omitempty"`
 
-	// DueAt is when GitHub is asked about it, in case its webhooks were lost;
-	// zero once it is done.
+	// DueAt is when GitHub is asked about it, in case its webhooks were lost; zero once it is done.
 	DueAt     time.Time `json:"dueAt,omitzero"`
 	Version   int64     `json:"version"`
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
@@ -105,8 +103,7 @@ type Job struct {
 // PassedOver reports whether the job gets no slot for now.
 func (j Job) PassedOver(now time.Time) bool { return now.Before(j.NotBefore) }
 
-// Before is the order in which jobs of a pool are served: by queuedAt, and then
-// by id.
+// Before is the order in which jobs of a pool are served: by queuedAt, and then by id.
 func (j Job) Before(o Job) bool {
 	if !j.QueuedAt.Equal(o.QueuedAt) {
 		return j.QueuedAt.Before(o.QueuedAt)
@@ -114,9 +111,8 @@ func (j Job) Before(o Job) bool {
 	return j.ID < o.ID
 }
 
-// SlotTable is the row of a job pool: one Slot for each host that works for it.
-// Every change is one conditional write, so that no number of replicas together
-// assigns more slots than the pool's maximum.
+// SlotTable is the row of a job pool: one Slot for each host that works for it. Every change is one
+// conditional write, so that no number of replicas together assigns more slots than the pool's maximum.
 type SlotTable struct {
 	Pool string `json:"pool"`
 	// Assigned counts all slots that were ever assigned.
@@ -131,15 +127,13 @@ type SlotTable struct {
 // a job waits, but GitHub chooses which job its host runs.
 type Slot struct {
 	Number int64 `json:"number"`
-	// JobID is the job that the slot was assigned for; 0: the slot keeps the pool's
-	// minimum.
+	// JobID is the job that the slot was assigned for; 0: the slot keeps the pool's minimum.
 	JobID      int64  `json:"jobId,omitempty"`
 	Repository string `json:"repository"`
 	// Scope says which jobs its host can run: see Job.Scope.
 	Scope      string    `json:"scope"`
 	AssignedAt time.Time `json:"givenAt"`
-	// HostKey and Runner, its registration's name, are those of its host once
-	// that is ready.
+	// HostKey and Runner, its registration's name, are those of its host once that is ready.
 	HostKey string `json:"hostKey,omitempty"`
 	Runner  string `json:"runner,omitempty"`
 	// RunnerID is the id of that registration.

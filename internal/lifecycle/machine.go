@@ -44,8 +44,7 @@ type Machine struct {
 	Bypass bool
 }
 
-// From reports whether the launch of an order made the machine. Request ids are
-// unique within a run.
+// From reports whether the launch of an order made the machine. Request ids are unique within a run.
 func (m Machine) From(o LaunchOrder) bool {
 	return m.RequestID == o.RequestID && m.Launch == o.Number && m.RunID == o.RunID && m.Repository == o.Repository
 }
@@ -61,9 +60,8 @@ type Runner struct {
 	Gone bool
 }
 
-// Message is an idle host's entry in the queue. It is a hint: the claim's
-// condition decides. The JSON names are in docs/interfaces.md#the-queue-message and must
-// not change.
+// Message is an idle host's entry in the queue. It is a hint: the claim's condition decides. The JSON names
+// are in docs/interfaces.md#the-queue-message and must not change.
 type Message struct {
 	InstanceID    string     `json:"id"`
 	ResourceClass string     `json:"resourceClass"`
@@ -110,8 +108,7 @@ type Lease struct {
 	Version int64  `json:"version"`
 }
 
-// Event is one transition or decision, kept for 24 hours for people and
-// watchers.
+// Event is one transition or decision, kept for 24 hours for people and watchers.
 type Event struct {
 	// ID is unique and sorts by time within a store.
 	ID         string    `json:"id"`
@@ -128,8 +125,7 @@ type Event struct {
 	Reason string `json:"reason"`
 	// Code is the reason in a word; empty in rows of an older controld.
 	Code ReasonCode `json:"code,omitempty"`
-	// Sweep names the sweep that decided; empty for a request, an order and
-	// what a host did.
+	// Sweep names the sweep that decided; empty for a request, an order and what a host did.
 	Sweep string `json:"sweep,omitempty"`
 }
 

@@ -6,12 +6,10 @@ import "time"
 // is to end the host, ScaleDownAt, with Retiring beside it. They speak of one
 // assignment, and go with it; a host that was to be ended stays Retiring.
 
-// ScalingDown reports whether scale-down has begun to end the host: its
-// registration may be deleted already.
+// ScalingDown reports whether scale-down has begun to end the host: its registration may be deleted already.
 func (r Record) ScalingDown() bool { return !r.ScaleDownAt.IsZero() && r.State != StateTerminated }
 
-// BeginScaleDown marks a host that scale-down is to end, which is not Retiring
-// for another reason.
+// BeginScaleDown marks a host that scale-down is to end, which is not Retiring for another reason.
 func (r *Record) BeginScaleDown(now time.Time) {
 	r.Retiring, r.ScaleDownAt = true, now
 	if r.IdleDetectedAt.IsZero() {
@@ -35,9 +33,8 @@ func (r *Record) forgetMarks() {
 	r.OrphanAt, r.IdleDetectedAt, r.ScaleDownAt = time.Time{}, time.Time{}, time.Time{}
 }
 
-// ServingSince is since when the host has been there for its assignment: its
-// launch, or of one that came out of the pool when it was claimed, respectively
-// became ready. Zero: not known.
+// ServingSince is since when the host has been there for its assignment: its launch, or of one that came out
+// of the pool when it was claimed, respectively became ready. Zero: not known.
 func (r Record) ServingSince(p Policy) time.Time {
 	since := r.LaunchedAt
 	if since.IsZero() {

@@ -23,8 +23,7 @@ type Notice struct {
 	At time.Time
 }
 
-// NoticeDelivery is one notice as handed out by its queue. It comes again until
-// it is deleted.
+// NoticeDelivery is one notice as handed out by its queue. It comes again until it is deleted.
 type NoticeDelivery struct {
 	Notice Notice
 	// Handle names this delivery to Delete.

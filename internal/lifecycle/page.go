@@ -27,8 +27,7 @@ func (p PageOf) Size() int {
 	return p.Limit
 }
 
-// Filter narrows the operator's listing of instances. An empty field matches
-// everything.
+// Filter narrows the operator's listing of instances. An empty field matches everything.
 type Filter struct {
 	States        []State
 	RunID         string

@@ -21,9 +21,8 @@ type Policy struct {
 	ReleaseTimeout time.Duration
 	// IdleTime: how long a pooled host waits for the next run.
 	IdleTime time.Duration
-	// WarmTime is the same for a fresh host, which no run has used: it was
-	// launched ahead of need. Then it is ended, and another one is launched if it
-	// is still wanted, so that what waits is never older than this.
+	// WarmTime is the same for a fresh host, which no run has used: it was launched ahead of need. Then it is
+	// ended, and another one is launched if it is still wanted, so that what waits is never older than this.
 	WarmTime time.Duration
 	// Silence: without a heartbeat for this long a host is silent. Heartbeats
 	// come every 15 s, so 60 s means three were lost.

@@ -4,7 +4,7 @@ package lifecycle
 // for people, and may change; the codes are part of the API (docs/interfaces.md).
 type ReasonCode string
 
-// The reasons of Decide. Where an action has only one reason, its code is the action's name: see CodeOf.
+// The reasons. Where an action has only one reason, its code is the action's name: see CodeOf.
 const (
 	// A host that starts or was claimed.
 	ReasonWaitingForRegistration  ReasonCode = "waiting_for_registration"
@@ -72,6 +72,60 @@ const (
 	ReasonNoRecord           ReasonCode = "no_record"            // a machine without a record
 	ReasonConflict           ReasonCode = "conflict"             // another writer was faster
 	ReasonRunnerNotWithdrawn ReasonCode = "runner_not_withdrawn" // GitHub keeps the registration, or gave it a job
+
+	// Scale-down.
+	ReasonBypassed        ReasonCode = "bypassed"
+	ReasonNoOwner         ReasonCode = "no_owner"
+	ReasonNoScope         ReasonCode = "no_scope"
+	ReasonYoung           ReasonCode = "young"
+	ReasonBooting         ReasonCode = "booting"
+	ReasonKeptIdle        ReasonCode = "kept_idle"
+	ReasonIdle            ReasonCode = "idle"
+	ReasonIdleFirstSeen   ReasonCode = "idle_first_seen"
+	ReasonIdleUnconfirmed ReasonCode = "idle_unconfirmed"
+	ReasonIdleUnreadable  ReasonCode = "idle_mark_unreadable"
+	ReasonAgentBusy       ReasonCode = "agent_busy"
+	ReasonRunnerBusy      ReasonCode = "runner_busy"
+	ReasonBusyAgain       ReasonCode = "busy_again"
+	ReasonRunnerOffline   ReasonCode = "runner_offline"
+	ReasonNotListed       ReasonCode = "not_listed"
+	ReasonRunnerFound     ReasonCode = "runner_found"
+	ReasonOrphan          ReasonCode = "orphan"
+	ReasonRequestOpen     ReasonCode = "request_open"
+	ReasonJobWaiting      ReasonCode = "job_waiting"
+	ReasonPoolMinimum     ReasonCode = "pool_minimum"
+	ReasonEndInterrupted  ReasonCode = "end_interrupted"
+	ReasonFailed          ReasonCode = "failed"
+
+	// Warm pools and job pools.
+	ReasonWarmEnough     ReasonCode = "warm_enough"
+	ReasonWarmMissing    ReasonCode = "warm_missing"
+	ReasonWarmSurplus    ReasonCode = "warm_surplus"
+	ReasonWarmRemoved    ReasonCode = "warm_removed"
+	ReasonWarmUnfit      ReasonCode = "warm_unfit"
+	ReasonSpotPaused     ReasonCode = "spot_paused"
+	ReasonLaunchesFailed ReasonCode = "launches_failed"
+	ReasonPoolFull       ReasonCode = "pool_full"
+	ReasonHostOver       ReasonCode = "host_over"
+	ReasonUnclaimed      ReasonCode = "unclaimed"
+
+	// Requests.
+	ReasonRequestReady   ReasonCode = "request_ready"
+	ReasonRequestRefused ReasonCode = "request_refused"
+	ReasonQuota          ReasonCode = "quota"
+	ReasonShortage       ReasonCode = "shortage"
+
+	// Services and their jobs.
+	ReasonJobsWaiting    ReasonCode = "jobs_waiting"
+	ReasonJobsRunning    ReasonCode = "jobs_running"
+	ReasonServiceFull    ReasonCode = "service_full"
+	ReasonServiceIdle    ReasonCode = "service_idle"
+	ReasonServiceEmpty   ReasonCode = "service_empty"
+	ReasonBacklogUnknown ReasonCode = "backlog_unknown"
+	ReasonNotObserved    ReasonCode = "not_observed"
+	ReasonWorkerSilent   ReasonCode = "worker_silent"
+	ReasonWorkerBusy     ReasonCode = "worker_busy"
+	ReasonNotTaken       ReasonCode = "not_taken"
 
 	// A host whose record has ended.
 	ReasonEndingMachine        ReasonCode = "ending_machine"

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Record is the truth about one host. Only controld writes it, always under a
-// condition; the host's agent reads it and obeys. Attribute names in the store
-// are the JSON names; an empty attribute is an absent one.
+// Record is the truth about one host. Only controld writes it, always under a condition; the host's agent
+// reads it and obeys. Attribute names in the store are the JSON names; an empty attribute is an absent one.
 type Record struct {
 	// HostKey is `<instance role id>:<instance id>`, or the instance id where
 	// there is no role (docs/design.md#what-is-stored).
@@ -27,9 +26,8 @@ type Record struct {
 	Repository string `json:"repository,omitempty"`
 	// RequestID is the request that the host serves, or is being released for.
 	RequestID string `json:"requestId,omitempty"`
-	// JobsOf makes the host job-scoped: it serves one job, of any run of the
-	// repository ("owner/name") or of the owner ("owner") named here. Empty for
-	// a run-scoped host, which serves all jobs of its run.
+	// JobsOf makes the host job-scoped: it serves one job, of any run of the repository ("owner/name") or of
+	// the owner ("owner") named here. Empty for a run-scoped host, which serves all jobs of its run.
 	JobsOf string `json:"jobsOf,omitempty"`
 
 	// Assignment is +1 each time the run id is set or cleared. A signal counts
@@ -48,8 +46,7 @@ type Record struct {
 	// ReleasedAt is when the current release began, and once a drained host is
 	// no longer busy, when its clock began; zero in other states.
 	ReleasedAt time.Time `json:"releasedAt,omitzero"`
-	// DueAt is when the host must be looked at next; zero only once the end of the
-	// machine is confirmed.
+	// DueAt is when the host must be looked at next; zero only once the end of the machine is confirmed.
 	DueAt time.Time `json:"dueAt,omitzero"`
 
 	Hardware
@@ -62,18 +59,15 @@ type Record struct {
 	Uses            int    `json:"uses,omitempty"`
 	TemplateVersion string `json:"templateVersion,omitempty"`
 
-	// Registration is the short-lived secret the agent needs next; removed
-	// once used.
+	// Registration is the short-lived secret the agent needs next; removed once used.
 	Registration *Registration `json:"registration,omitempty"`
-	// RunnerName is the registration that may exist on GitHub; removed when it
-	// is known to be gone.
+	// RunnerName is the registration that may exist on GitHub; removed when it is known to be gone.
 	RunnerName     string `json:"runnerName,omitempty"`
 	GitHubRunnerID int64  `json:"githubRunnerId,omitempty"`
 
 	// PooledAt is set while the host may be claimed.
 	PooledAt time.Time `json:"pooledAt,omitzero"`
-	// ClaimFailures counts registrations in a row that failed by the host's
-	// own fault.
+	// ClaimFailures counts registrations in a row that failed by the host's own fault.
 	ClaimFailures int `json:"claimFailures,omitempty"`
 	// Retiring hosts are not claimed; they leave when they are next idle.
 	Retiring bool `json:"retiring,omitempty"`
@@ -87,8 +81,7 @@ type Record struct {
 	// InterruptionAt is when EC2 takes the machine back, as it announced to
 	// controld: nothing claims or pools the host.
 	InterruptionAt time.Time `json:"interruptionAt,omitzero"`
-	// ReplacedBy is the request for another host in place of this one, which was
-	// interrupted.
+	// ReplacedBy is the request for another host in place of this one, which was interrupted.
 	ReplacedBy string `json:"replacedBy,omitempty"`
 	// LostJob is the run, with its attempt, one of whose jobs ran on the host when
 	// EC2 took its machine back: see LostJobOf.
@@ -98,9 +91,8 @@ type Record struct {
 	// ScaleDownAt is when scale-down began to end the host. Retiring beside it is
 	// scale-down's own, and is taken back with it.
 	ScaleDownAt time.Time `json:"scaleDownAt,omitzero"`
-	// LostBy is the run that lost this host before its release. The record is kept
-	// until the run's waiting jobs have been looked for and the quota that its request
-	// needs now has been settled.
+	// LostBy is the run that lost this host before its release. The record is kept until the run's waiting
+	// jobs have been looked for and the quota that its request needs now has been settled.
 	LostBy *LostRun `json:"left,omitempty"`
 
 	LaunchedAt time.Time `json:"launchedAt,omitzero"`
@@ -108,8 +100,9 @@ type Record struct {
 	UpdatedAt  time.Time `json:"updatedAt,omitzero"`
 	// ExpiresAt is when the store may forget a terminated record.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
-	// Reason is the sentence of the last transition.
-	Reason string `json:"reason,omitempty"`
+	// Reason is the sentence of the last transition, and ReasonCode its code.
+	Reason     string     `json:"reason,omitempty"`
+	ReasonCode ReasonCode `json:"reasonCode,omitempty"`
 }
 
 // LostRun is a run that lost a host, with the request that had taken the host for it
@@ -126,8 +119,7 @@ func (r Record) Releasing() bool { return r.State == StateIdle && r.PooledAt.IsZ
 // Pooled reports whether the host is idle, clean and waiting for a run.
 func (r Record) Pooled() bool { return r.State == StateIdle && !r.PooledAt.IsZero() }
 
-// Unused reports whether no run has used the host yet: a run of any repository may be
-// the first.
+// Unused reports whether no run has used the host yet: a run of any repository may be the first.
 func (r Record) Unused() bool { return r.TrustKey == "" && r.Uses == 0 }
 
 // Held reports whether an operator's hold is in force.
@@ -172,8 +164,7 @@ func InstanceOf(runnerName string) string {
 	return id
 }
 
-// AssignmentOf is the assignment in the name of one of our runners; false where
-// the name has none.
+// AssignmentOf is the assignment in the name of one of our runners; false where the name has none.
 func AssignmentOf(runnerName string) (assignment int64, ok bool) {
 	rest, ours := strings.CutPrefix(runnerName, "remuda-")
 	number, _, cut := strings.Cut(rest, "-")
@@ -229,8 +220,7 @@ type Secret string
 // String hides the secret from logs and errors.
 func (Secret) String() string { return "[secret]" }
 
-// Format hides the secret from every verb: fmt prints the bare string where a
-// verb does not fit the type.
+// Format hides the secret from every verb: fmt prints the bare string where a verb does not fit the type.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // Reveal returns the secret itself, for the one call that needs it.

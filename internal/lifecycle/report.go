@@ -37,8 +37,7 @@ type Report struct {
 	Jobs int `json:"jobs,omitempty"`
 	// InterruptionAt is when EC2 will take the machine, by its own notice.
 	InterruptionAt time.Time `json:"interruptionAt,omitzero"`
-	// RebalanceAt is when EC2 recommended to leave the machine, since it is
-	// likely to take it.
+	// RebalanceAt is when EC2 recommended to leave the machine, since it is likely to take it.
 	RebalanceAt time.Time `json:"rebalanceAt,omitzero"`
 }
 
@@ -66,12 +65,10 @@ func (p Report) Check(now time.Time) error {
 	return nil
 }
 
-// Believed returns the part of a report that may be believed at now, nil for
-// nothing, and what is wrong with it. A malformed report counts neither as a signal
-// nor as a heartbeat, and it does not prove that no job runs: an absent fact is
-// unknown, never false. That a job runs is believed even then. A forger could say
-// so in a well-formed report too, and a real job must not end because of its
-// agent's mistake.
+// Believed returns the part of a report that may be believed at now, nil for nothing, and what is wrong with
+// it. A malformed report counts neither as a signal nor as a heartbeat, and it does not prove that no job
+// runs: an absent fact is unknown, never false. That a job runs is believed even then. A forger could say so
+// in a well-formed report too, and a real job must not end because of its agent's mistake.
 func (p Report) Believed(now time.Time) (*Report, error) {
 	err := p.Check(now)
 	switch {

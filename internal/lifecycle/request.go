@@ -115,9 +115,8 @@ type ReplacementOf struct {
 	Generation int `json:"generation"`
 }
 
-// maxGenerations bounds how often a host is replaced in a row: after so many losses
-// another host would be lost too. It also bounds how many launches a host that lies
-// about interruptions can cause.
+// maxGenerations bounds how often a host is replaced in a row: after so many losses another host would be
+// lost too. It also bounds how many launches a host that lies about interruptions can cause.
 const maxGenerations = 3
 
 // generation is that of the request's hosts; 0: they are not replacements.
@@ -141,8 +140,7 @@ func (q Request) Replacement(r Record, now time.Time) Request {
 	}
 }
 
-// ReplacementID is the id of the request for a host in place of this one in its
-// current assignment.
+// ReplacementID is the id of the request for a host in place of this one in its current assignment.
 func (r Record) ReplacementID() string {
 	return fmt.Sprintf("replace-%s-%d", r.InstanceID, r.Assignment)
 }
@@ -204,8 +202,7 @@ type LaunchOrder struct {
 	Exclude []Offering `json:"without,omitempty"`
 }
 
-// Offering is an instance type in a zone, or with an empty InstanceType a place
-// as a whole, such as a subnet.
+// Offering is an instance type in a zone, or with an empty InstanceType a place as a whole, such as a subnet.
 type Offering struct {
 	InstanceType string `json:"instanceType,omitempty"`
 	Place        string `json:"place"`

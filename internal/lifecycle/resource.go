@@ -1,8 +1,7 @@
 package lifecycle
 
-// Resource is something that a fleet's adapters keep in the cloud, such as a
-// table, a queue or a launch template, and what was done to make it match the
-// configuration.
+// Resource is something that a fleet's adapters keep in the cloud, such as a table, a queue or a launch
+// template, and what was done to make it match the configuration.
 type Resource struct {
 	// Kind is "table", "index", "queue" or "launch-template".
 	Kind string

@@ -1,13 +1,11 @@
-// Package lifecycle is the ground floor of Remuda: the words, the records, the
-// allowed transitions and the one decision function. It is pure. It does no
-// I/O, reads no clock and imports nothing of ours, so that the daemons, the
-// simulator and the offline planner all decide alike.
+// Package lifecycle is the ground floor of Remuda: the words, the records, the allowed transitions and the
+// one decision function. It is pure. It does no I/O, reads no clock and imports nothing of ours, so that the
+// daemons, the simulator and the offline planner all decide alike.
 package lifecycle
 
 import "slices"
 
-// State is where a host stands in its life. The zero value is no state at all
-// and is never stored.
+// State is where a host stands in its life. The zero value is no state at all and is never stored.
 type State string
 
 // The states of a host. An idle host is releasing until it is clean

@@ -72,22 +72,20 @@ var transitions = map[Action][]string{
 		string(StateClaimed), string(StateTerminated)},
 }
 
-// Allowed reports whether the table has a transition by action from the
-// record's condition.
+// Allowed reports whether the table has a transition by action from the record's condition.
 func Allowed(r Record, action Action) bool {
 	return slices.Contains(transitions[action], r.Condition())
 }
 
-// begin checks the table and stamps what every transition stamps. The reason
-// stays that of the last change of state: why a host ended is worth more than
-// that its machine is gone by now.
-func (r Record) begin(action Action, now time.Time, why string) (Record, error) {
+// begin checks the table and stamps what every transition stamps. The reason stays that of the last change of
+// state: why a host ended is worth more than that its machine is gone by now.
+func (r Record) begin(action Action, now time.Time, why Reason) (Record, error) {
 	if !Allowed(r, action) {
 		return r, &TransitionError{HostKey: r.HostKey, From: r.Condition(), Action: action}
 	}
 	r.UpdatedAt = now
 	if changesState(action) {
-		r.Reason = why
+		r.Reason, r.ReasonCode = why.Text, why.Code
 		r.unmark()
 	}
 	return r, nil
@@ -113,7 +111,7 @@ func Launched(m Machine, q Request, reg *Registration, now time.Time, p Policy) 
 		Registration: reg, RunnerName: RunnerName(1, m.InstanceID),
 		LaunchedAt: m.LaunchedAt, CreatedAt: now, UpdatedAt: now,
 	}
-	r.Reason = "launched for " + r.purpose()
+	r.Reason, r.ReasonCode = "launched for "+r.purpose(), CodeOf(ActionLaunch)
 	r.DueAt = r.Threshold
 	return r
 }
@@ -126,7 +124,7 @@ func LaunchedWarm(m Machine, q Request, now time.Time, p Policy) Record {
 		Assignment: 1, Threshold: now.Add(p.CreationTimeout), ReleasedAt: now,
 		Hardware: m.Hardware, TemplateVersion: m.TemplateVersion,
 		LaunchedAt: m.LaunchedAt, CreatedAt: now, UpdatedAt: now,
-		Reason: "launched ahead of need, for the first run that claims it",
+		Reason: "launched ahead of need, for the first run that claims it", ReasonCode: CodeOf(ActionLaunch),
 	}
 	r.DueAt = earliest(r.Threshold, now.Add(p.ReleasePoll))
 	return r
@@ -138,7 +136,7 @@ var ErrUnbound = errors.New("the claim of a fresh host binds it to nobody")
 
 // Claimed is the record of a pooled host after a request took it.
 func (r Record) Claimed(c Claim) (Record, error) {
-	n, err := r.begin(ActionClaim, c.Now, "")
+	n, err := r.begin(ActionClaim, c.Now, Reason{})
 	if err != nil {
 		return r, err
 	}
@@ -154,7 +152,7 @@ func (r Record) Claimed(c Claim) (Record, error) {
 	n.JobsOf, n.GitHubRunnerID = c.JobsOf, c.GitHubRunnerID
 	n.Threshold = c.Threshold
 	n.DueAt = n.Threshold
-	n.Reason = "claimed for " + n.purpose()
+	n.Reason, n.ReasonCode = "claimed for "+n.purpose(), CodeOf(ActionClaim)
 	return n, nil
 }
 
@@ -212,8 +210,7 @@ func (r Record) Claimable(now time.Time, margin time.Duration) bool {
 	return r.Pooled() && !r.Retiring && r.InterruptionAt.IsZero() && !r.Held(now) && r.Threshold.After(now.Add(margin))
 }
 
-// boundTo is the trust key of the host after the claim. One that has a key
-// keeps it.
+// boundTo is the trust key of the host after the claim. One that has a key keeps it.
 func (c Claim) boundTo() string {
 	if c.TrustKey != "" {
 		return c.TrustKey
@@ -221,9 +218,8 @@ func (c Claim) boundTo() string {
 	return c.BindTo
 }
 
-// Apply carries out a decision on the record: it returns the record to be
-// written, under the condition that the stored one still has r's version.
-// Actions of the world outside and ActionKeep do not change a record.
+// Apply carries out a decision on the record: it returns the record to be written, under the condition that
+// the stored one still has r's version. Actions of the world outside and ActionKeep do not change a record.
 func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 	switch d.Action {
 	case ActionKeep, ActionEndMachine, ActionDeleteRunner:
@@ -231,7 +227,7 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 	case ActionClaim: // takes a Claim; see Claimed
 		return r, &TransitionError{HostKey: r.HostKey, From: r.Condition(), Action: d.Action}
 	}
-	n, err := r.begin(d.Action, now, d.Reason)
+	n, err := r.begin(d.Action, now, Reason{d.Code, d.Reason})
 	if err != nil {
 		return r, err
 	}
@@ -298,8 +294,7 @@ func (r *Record) release(now time.Time, d Decision, p Policy) {
 	}
 }
 
-// startRelease starts the clock of a release: at once, or when a host that was
-// busy is first seen not busy.
+// startRelease starts the clock of a release: at once, or when a host that was busy is first seen not busy.
 func (r *Record) startRelease(now time.Time, p Policy) {
 	r.ReleasedAt = now
 	r.Threshold = now.Add(p.ReleaseTimeout)

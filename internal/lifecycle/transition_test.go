@@ -116,6 +116,7 @@ func TestApplyClears(t *testing.T) {
 			want.UpdatedAt = now
 			if tt.name != "forget" {
 				tt.decision.Reason, want.Reason = "a test", "a test"
+				tt.decision.Code, want.ReasonCode = lifecycle.ReasonOrdered, lifecycle.ReasonOrdered
 			}
 			got, err := lifecycle.Apply(full(tt.host), tt.decision, now, p)
 			if err != nil {
@@ -170,7 +171,7 @@ func TestLaunched(t *testing.T) {
 		},
 		Labels: []string{"gpu"}, TrustKey: "acme/web", Uses: 1,
 		TemplateVersion: "4", Registration: reg, RunnerName: "remuda-1-i-1", LaunchedAt: start, CreatedAt: now, UpdatedAt: now,
-		Reason: "launched for run 101",
+		Reason: "launched for run 101", ReasonCode: lifecycle.CodeOf(lifecycle.ActionLaunch),
 	}
 	if diff := cmp.Diff(want, lifecycle.Launched(m, q, reg, now, lifecycle.DefaultPolicy())); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -13,10 +13,9 @@ const warmRun = "warm:"
 // a pool's warm hosts: two replicas that top it up at once write the same row.
 func WarmRun(pool string) string { return warmRun + pool }
 
-// warmLook is how long the sweep of warm pools may leave the row of a pool alone
-// before the due sweep takes it up, because no pool of that name has warm hosts any
-// more. Each row is written twice in that time, and the hosts of a removed pool stay
-// for as long.
+// warmLook is how long the sweep of warm pools may leave the row of a pool alone before the due sweep takes
+// it up, because no pool of that name has warm hosts any more. Each row is written twice in that time, and
+// the hosts of a removed pool stay for as long.
 const warmLook = 5 * time.Minute
 
 // NewWarm is the row of a warm pool before its first launch. The sweep of warm pools

@@ -25,9 +25,8 @@ const (
 	WebhookHostEnded WebhookKind = "ended"     // for a waiting job whose run lost a host
 )
 
-// Webhook is what is kept of one delivery of GitHub's: a row that is written
-// before the delivery is acknowledged, so that a crash loses nothing and a
-// repeated delivery is known.
+// Webhook is what is kept of one delivery of GitHub's: a row that is written before the delivery is
+// acknowledged, so that a crash loses nothing and a repeated delivery is known.
 type Webhook struct {
 	// DeliveryID is GitHub's, from X-GitHub-Delivery.
 	DeliveryID string `json:"deliveryId"`

@@ -27,7 +27,7 @@ const (
 const (
 	Error      = "error"      // an error's text
 	Reason     = "reason"     // a sentence: why something was decided or refused
-	Code       = "code"       // a code of a dependency, such as SQS's
+	Code       = "code"       // a reason code, or a code of a dependency, such as SQS's
 	Warning    = "warning"    // a sentence for operators
 	Action     = "action"     // lifecycle.Action, or a webhook's action
 	Move       = "move"       // policy.MoveKind

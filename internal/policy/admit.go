@@ -10,26 +10,21 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Find is the rule of a repository, or, if it has none of its own, that of its
-// owner.
+// Find is the rule of a repository, or, if it has none of its own, that of its owner.
 func (rs Rules) Find(repositoryID, ownerID int64) (Rule, bool) {
-	for _, r := range rs {
-		if r.RepositoryID != 0 && r.RepositoryID == repositoryID {
-			return r, true
-		}
+	i := slices.IndexFunc(rs, func(r Rule) bool { return r.RepositoryID != 0 && r.RepositoryID == repositoryID })
+	if i < 0 {
+		i = slices.IndexFunc(rs, func(r Rule) bool { return r.RepositoryID == 0 && r.OwnerID != 0 && r.OwnerID == ownerID })
 	}
-	for _, r := range rs {
-		if r.RepositoryID == 0 && r.OwnerID != 0 && r.OwnerID == ownerID {
-			return r, true
-		}
+	if i < 0 {
+		return Rule{}, false
 	}
-	return Rule{}, false
+	return rs[i], true
 }
 
-// Admit says whether a run may have what it asks for, and by which rule. The
-// defaults of s are filled in: see Rule.Runtime for the one that depends on the
-// rule. Admit does not know how many hosts the run has by other requests: the
-// caller compares their number with Rule.MaxHosts.
+// Admit says whether a run may have what it asks for, and by which rule. The defaults of s are filled in: see
+// Rule.Runtime for the one that depends on the rule. Admit does not know how many hosts the run has by other
+// requests: the caller compares their number with Rule.MaxHosts.
 func (rs Rules) Admit(o Origin, s lifecycle.Spec) (Rule, Verdict) {
 	r, found := rs.Find(o.RepositoryID, o.OwnerID)
 	why := rs.unruled(o, r, found)
@@ -146,8 +141,7 @@ func (r Rule) refusesLabels(_ Origin, s lifecycle.Spec) string {
 	return ""
 }
 
-// defaultPool is the pool of a request that names none, and all that a rule
-// without pools allows.
+// defaultPool is the pool of a request that names none, and all that a rule without pools allows.
 const defaultPool = "default"
 
 func (r Rule) refusesUsage(o Origin, s lifecycle.Spec) string {

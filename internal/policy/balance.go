@@ -14,18 +14,16 @@ type JobPool struct {
 	Maximum int
 	// Repository and Scope say which jobs the minimum waits for.
 	Repository, Scope string
-	// UnclaimedTimeout is how long a host may stay registered without a job that needs
-	// it before its slot ends. Shorter than webhooks are late, and needed hosts go
-	// back; longer pays for idle hosts.
+	// UnclaimedTimeout is how long a host may stay registered without a job that needs it before its slot
+	// ends. Shorter than webhooks are late, and needed hosts go back; longer pays for idle hosts.
 	UnclaimedTimeout time.Duration
 }
 
 // SlotPhase is how far the host of a slot has come.
 type SlotPhase string
 
-// The phases. A pending or ready slot is free: it can take a job of its scope, and
-// none if its scope is not known. Started and returned slots, and those in an unknown
-// phase, only count against the maximum.
+// The phases. A pending or ready slot is free: it can take a job of its scope, and none if its scope is not
+// known. Started and returned slots, and those in an unknown phase, only count against the maximum.
 const (
 	SlotPending  SlotPhase = "coming" // it has no host yet, or one that is not ready
 	SlotReady    SlotPhase = "ready"  // its host is registered and has no job yet
@@ -61,7 +59,9 @@ type Move struct {
 	// minimum, and Job has only the Repository and Scope of the new slot.
 	Job lifecycle.Job
 	// Slot is the number of the slot that ends or is returned.
-	Slot   int64
+	Slot int64
+	// Code is why, and Reason says it in a sentence for people.
+	Code   lifecycle.ReasonCode
 	Reason string
 }
 
@@ -78,30 +78,25 @@ const (
 // Balance says which slots to assign, to end and to return, all at once, so that
 // waiting jobs get hosts in their order and hosts get jobs.
 //
-// A registered host takes whichever job of its scope GitHub gives it. So Balance
-// matches hosts with jobs by number and not by name: each waiting job, in the order
-// of Job.Before, is matched with a free slot of its scope, for whichever job that was
-// assigned, or with a new one while the maximum allows it. If job A runs on the host
-// that was launched for job B, B runs on the host of A, and nothing is counted twice.
-// At the maximum, no job gets a new slot before one that waits longer, whatever its
-// scope.
+// A registered host takes whichever job of its scope GitHub gives it. So Balance matches hosts with jobs by
+// number and not by name: each waiting job, in the order of Job.Before, is matched with a free slot of its
+// scope, for whichever job that was assigned, or with a new one while the maximum allows it. If job A runs on
+// the host that was launched for job B, B runs on the host of A, and nothing is counted twice. At the
+// maximum, no job gets a new slot before one that waits longer, whatever its scope.
 //
-// Of the free slots that no job needs, the first of the pool's scope are its minimum.
-// Missing ones are assigned when every job has a slot. The others are returned, the
-// youngest first, once they have been ready for p.UnclaimedTimeout, or are not ready
-// that long after their assignment. Jobs that wait at the maximum go before the
-// minimum: one slot of the minimum counts as not needed for each of them. Otherwise a
-// job of another scope would wait forever in a pool whose minimum is its maximum.
+// Of the free slots that no job needs, the first of the pool's scope are its minimum. Missing ones are
+// assigned when every job has a slot. The others are returned, the youngest first, once they have been ready
+// for p.UnclaimedTimeout, or are not ready that long after their assignment. Jobs that wait at the maximum go
+// before the minimum: one slot of the minimum counts as not needed for each of them. Otherwise a job of
+// another scope would wait forever in a pool whose minimum is its maximum.
 //
-// more says that more jobs wait than those in waiting, and may need the free slots.
-// Then no slot is assigned for the minimum, and none is returned unless a job that
-// was read waits at the maximum.
+// more says that more jobs wait than those in waiting, and may need the free slots. Then no slot is assigned
+// for the minimum, and none is returned unless a job that was read waits at the maximum.
 //
-// waiting may be stale: if a job is listed twice its latest version counts, one that
-// does not wait is skipped, and one that has begun since costs a slot that is returned
-// later. moves are the ends, then the assignments, then the returns. Called again
-// after they are made, Balance has no more moves. look is when the next host is
-// returned if nothing changes; zero: never.
+// waiting may be stale: if a job is listed twice its latest version counts, one that does not wait is
+// skipped, and one that has begun since costs a slot that is returned later. moves are the ends, then the
+// assignments, then the returns. Called again after they are made, Balance has no more moves. look is when
+// the next host is returned if nothing changes; zero: never.
 func Balance(p JobPool, slots []SlotFacts, waiting []lifecycle.Job, more bool, now time.Time) (moves []Move, look time.Time) {
 	a := newSlotPlan(p, slots)
 	a.serve(servable(waiting))

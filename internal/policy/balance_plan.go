@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -31,7 +30,7 @@ func newSlotPlan(p JobPool, slots []SlotFacts) *slotPlan {
 	open := 0
 	for _, f := range slices.SortedFunc(slices.Values(slots), usedFirst) {
 		if f.Phase == SlotOver {
-			a.moves = append(a.moves, Move{Kind: MoveEnd, Slot: f.Slot.Number, Reason: "its host is over"})
+			a.move(Move{Kind: MoveEnd, Slot: f.Slot.Number}, hostOver)
 			continue
 		}
 		open++
@@ -87,7 +86,7 @@ func (a *slotPlan) serve(jobs []lifecycle.Job) {
 		case len(free) > 0:
 			a.free[j.Scope] = free[1:]
 		case a.room > 0:
-			a.give(j, fmt.Sprintf("job %d waits and no host of %s is free", j.ID, j.Scope))
+			a.give(j, jobWaiting(j))
 		default:
 			a.lacking++
 		}
@@ -98,14 +97,18 @@ func (a *slotPlan) serve(jobs []lifecycle.Job) {
 func (a *slotPlan) giveMinimum() {
 	stand := len(a.free[a.pool.Scope])
 	for n := stand; n < a.pool.Minimum && a.room > 0; n++ {
-		a.give(lifecycle.Job{Repository: a.pool.Repository, Scope: a.pool.Scope},
-			fmt.Sprintf("%d of at least %d hosts wait for a job", n, a.pool.Minimum))
+		a.give(lifecycle.Job{Repository: a.pool.Repository, Scope: a.pool.Scope}, poolMinimum(n, a.pool.Minimum))
 	}
 }
 
-func (a *slotPlan) give(j lifecycle.Job, why string) {
+func (a *slotPlan) give(j lifecycle.Job, why lifecycle.Reason) {
 	a.room--
-	a.moves = append(a.moves, Move{Kind: MoveAssign, Job: j, Reason: why})
+	a.move(Move{Kind: MoveAssign, Job: j}, why)
+}
+
+func (a *slotPlan) move(m Move, why lifecycle.Reason) {
+	m.Code, m.Reason = why.Code, why.Text
+	a.moves = append(a.moves, m)
 }
 
 // sendBack returns the slots that no job has needed for too long, and says when the
@@ -114,7 +117,7 @@ func (a *slotPlan) sendBack(now time.Time) (look time.Time) {
 	for _, f := range a.surplus() {
 		switch at := f.unclaimedAt(a.pool); {
 		case !at.After(now):
-			a.moves = append(a.moves, Move{Kind: MoveReturn, Slot: f.Slot.Number, Reason: "no job has needed its host for " + a.pool.UnclaimedTimeout.String()})
+			a.move(Move{Kind: MoveReturn, Slot: f.Slot.Number}, unclaimed(a.pool.UnclaimedTimeout))
 		case look.IsZero() || at.Before(look):
 			look = at
 		}

@@ -7,9 +7,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// SpotBreaker says when a pool stops launching spot hosts for a while: EC2 has
-// taken so many back that the next ones would not last either. The zero value
-// never does.
+// SpotBreaker says when a pool stops launching spot hosts for a while: EC2 has taken so many back that the
+// next ones would not last either. The zero value never does.
 type SpotBreaker struct {
 	// Interruptions of so many hosts within Within open it for Pause. 0: never.
 	Interruptions int
@@ -26,9 +25,8 @@ func (p SpotBreaker) Open(b lifecycle.Breaker, now time.Time) bool {
 	return p.On() && now.Before(b.OpenUntil) && b.OpenUntil.Sub(now) <= p.Pause
 }
 
-// Heard counts the interruption of a host, once for each host, and reports whether
-// that changed anything. While the breaker is open another interruption prolongs
-// nothing: those are of hosts from before.
+// Heard counts the interruption of a host, once for each host, and reports whether that changed anything.
+// While the breaker is open another interruption prolongs nothing: those are of hosts from before.
 func (p SpotBreaker) Heard(b lifecycle.Breaker, instanceID string, now time.Time) (lifecycle.Breaker, bool) {
 	known := func(i lifecycle.Interruption) bool { return i.InstanceID == instanceID }
 	if !p.On() || slices.ContainsFunc(b.Interruptions, known) {

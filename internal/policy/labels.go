@@ -36,14 +36,8 @@ func setOf(labels []string) labelSet {
 	return set
 }
 
-// namesArchitecture reports whether the set says what machine it is for.
-func (s labelSet) namesArchitecture() bool {
-	return s[architectures[0]] || s[architectures[1]]
-}
-
-// serves reports whether runners with the labels of s can take a job with those
-// of job, and how far s is from what the job says: by how many labels that only
-// one of the two has.
+// serves reports whether runners with the labels of s can take a job with those of job, and how far s is from
+// what the job says: by how many labels that only one of the two has.
 func (s labelSet) serves(job labelSet) (distance int, ok bool) {
 	named := false
 	if job[architectures[0]] && job[architectures[1]] {
@@ -54,7 +48,7 @@ func (s labelSet) serves(job labelSet) (distance int, ok bool) {
 		case s[l]:
 			named = named || !implicit(l)
 		case isUniversal(l):
-		case isArchitecture(l) && !s.namesArchitecture():
+		case isArchitecture(l) && !s[architectures[0]] && !s[architectures[1]]:
 			distance++ // its hosts may be of any
 		default:
 			return 0, false
@@ -68,12 +62,11 @@ func (s labelSet) serves(job labelSet) (distance int, ok bool) {
 	return distance, named
 }
 
-// MatchPool returns the job pool that serves a job; pools are the labels of each
-// pool by its name. A pool serves a job if all labels of the job are among the
-// pool's own and those that every runner gives itself (self-hosted, linux, and x64
-// or arm64 unless the pool names one), and at least one is the pool's own. Case does
-// not matter. Of several pools the most specific counts: the one with the fewest
-// labels that the job does not have, then the first by name.
+// MatchPool returns the job pool that serves a job; pools are the labels of each pool by its name. A pool
+// serves a job if all labels of the job are among the pool's own and those that every runner gives itself
+// (self-hosted, linux, and x64 or arm64 unless the pool names one), and at least one is the pool's own. Case
+// does not matter. Of several pools the most specific counts: the one with the fewest labels that the job
+// does not have, then the first by name.
 func MatchPool(pools map[string][]string, labels []string) (name string, ok bool) {
 	job, least := setOf(labels), 0
 	for _, pool := range slices.Sorted(maps.Keys(pools)) {
@@ -84,23 +77,17 @@ func MatchPool(pools map[string][]string, labels []string) (name string, ok bool
 	return name, ok
 }
 
-// ServesRepository reports whether a repository is among those that may use a
-// job pool: names, or patterns such as acme/* in which a * stands for any
-// characters but a slash. Case does not matter.
+// ServesRepository reports whether a repository is among those that may use a job pool: names, or patterns
+// such as acme/* in which a * stands for any characters but a slash. Case does not matter.
 func ServesRepository(patterns []string, repository string) bool {
-	for _, p := range patterns {
-		if repository != "" && matches(strings.ToLower(p), strings.ToLower(repository)) {
-			return true
-		}
-	}
-	return false
+	repository = strings.ToLower(repository)
+	return repository != "" && slices.ContainsFunc(patterns, func(p string) bool { return matches(strings.ToLower(p), repository) })
 }
 
-// RunLabels reports whether the labels of a job hold the id of its run, which
-// says that it waits for the hosts of its run. rest are those that the runners
-// need beside the run id and what they give themselves, each once and as it was
-// written; the label of the class is one of them. class is the resource class of
-// a label such as remuda-large: empty where there is none, or more than one.
+// RunLabels reports whether the labels of a job hold the id of its run, which says that it waits for the
+// hosts of its run. rest are those that the runners need beside the run id and what they give themselves,
+// each once and as it was written; the label of the class is one of them. class is the resource class of a
+// label such as remuda-large: empty where there is none, or more than one.
 func RunLabels(labels []string, runID string) (rest []string, class string, ok bool) {
 	seen, classes := labelSet{}, 0
 	for _, l := range labels {
@@ -119,10 +106,10 @@ func RunLabels(labels []string, runID string) (rest []string, class string, ok b
 			classes++
 		}
 	}
-	if !ok {
+	switch {
+	case !ok:
 		return nil, "", false
-	}
-	if classes != 1 {
+	case classes != 1:
 		class = ""
 	}
 	return rest, class, true

@@ -8,8 +8,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// Limits bound how many hosts may serve the runs of one repository and of one
-// owner at once; 0: any number.
+// Limits bound how many hosts may serve the runs of one repository and of one owner at once; 0: any number.
 type Limits struct {
 	HostsPerRepository, HostsPerOwner int
 }
@@ -31,8 +30,7 @@ type Limit struct {
 // key is lower-cased; otherwise Acme and acme would have separate quotas.
 func (l Limit) LedgerName() string { return lifecycle.QuotaName(l.Kind, strings.ToLower(l.Of)) }
 
-// Of are the limits on the hosts of a repository's runs, in the order in which they
-// are reserved.
+// Of are the limits on the hosts of a repository's runs, in the order in which they are reserved.
 func (l Limits) Of(repository string) []Limit {
 	var all []Limit
 	if l.HostsPerRepository > 0 {
@@ -51,15 +49,10 @@ func PoolLimit(pool string, maximum int) Limit {
 
 // String describes the limit in a sentence.
 func (l Limit) String() string {
-	hosts := "hosts"
-	if l.Hosts == 1 {
-		hosts = "host"
-	}
-	return fmt.Sprintf("%s allows %s %d %s at once", l.Key, l.Of, l.Hosts, hosts)
+	return fmt.Sprintf("%s allows %s %s at once", l.Key, l.Of, plural(l.Hosts, "host", "hosts"))
 }
 
-// BelowMinimum finds a limit below the minimum of a request. Such a request could wait
-// forever.
+// BelowMinimum finds a limit below the minimum of a request. Such a request could wait forever.
 func BelowMinimum(q lifecycle.Request, limits []Limit) (Limit, bool) {
 	i := slices.IndexFunc(limits, func(l Limit) bool { return l.Hosts < q.Spec.MinimumCount })
 	if i < 0 {
@@ -74,14 +67,12 @@ type Quota struct {
 	Ledger lifecycle.QuotaLedger
 }
 
-// Remaining is how many more hosts there may be. It is never negative: lowering a limit
-// ends no host.
+// Remaining is how many more hosts there may be. It is never negative: lowering a limit ends no host.
 func (r Quota) Remaining() int { return max(r.Limit.Hosts-r.Ledger.Used(), 0) }
 
-// Granted is how many hosts a request may have under all of its limits: as many as it
-// asks for or as remain, but none if that is less than its minimum. It keeps the hosts
-// that it has taken already: none is given back for a limit. short is the index of the
-// limit with the least left; -1 if everything is granted.
+// Granted is how many hosts a request may have under all of its limits: as many as it asks for or as remain,
+// but none if that is less than its minimum. It keeps the hosts that it has taken already: none is given back
+// for a limit. short is the index of the limit with the least left; -1 if everything is granted.
 func Granted(q lifecycle.Request, taken int, rooms []Quota) (hosts, short int) {
 	hosts, short = q.Spec.Count, -1
 	for i, r := range rooms {
@@ -98,9 +89,8 @@ func Granted(q lifecycle.Request, taken int, rooms []Quota) (hosts, short int) {
 // runsNamed bounds how many runs a sentence about a limit names.
 const runsNamed = 5
 
-// Reason is the sentence about a limit that does not leave a request the hosts that it
-// needs. It names runs of the request's own repository; of other repositories it only
-// gives the number of hosts.
+// Reason is the sentence about a limit that does not leave a request the hosts that it needs. It names runs
+// of the request's own repository; of other repositories it only gives the number of hosts.
 func (r Quota) Reason(q lifecycle.Request, needs int) string {
 	s := r.Limit.String() + ", and "
 	switch left := r.Remaining(); {
@@ -114,12 +104,7 @@ func (r Quota) Reason(q lifecycle.Request, needs int) string {
 	return s + r.holders(q.Repository)
 }
 
-func areLeft(n int) string {
-	if n == 1 {
-		return "1 is left"
-	}
-	return fmt.Sprintf("%d are left", n)
-}
+func areLeft(n int) string { return plural(n, "is left", "are left") }
 
 // holders says who has the hosts, the runs with the most first.
 func (r Quota) holders(repository string) string {

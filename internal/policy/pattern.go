@@ -3,15 +3,15 @@ package policy
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // MaxPattern is the longest pattern there may be, in bytes.
 const MaxPattern = 256
 
-// CheckPattern says what is wrong with a pattern of a Rule. Everything in it
-// but * stands for itself, so nothing that has a meaning in other patterns is
-// taken: it would never match what its author thought of.
+// CheckPattern says what is wrong with a pattern of a Rule. Everything in it but * stands for itself, so
+// nothing that has a meaning in other patterns is taken: it would never match what its author thought of.
 func CheckPattern(p string) error {
 	switch {
 	case p == "":
@@ -27,13 +27,11 @@ func CheckPattern(p string) error {
 }
 
 func matchesAny(patterns []string, s string) bool {
-	for _, p := range patterns {
-		if s != "" && matches(p, s) {
-			return true
-		}
-	}
-	return false
+	return s != "" && slices.ContainsFunc(patterns, func(p string) bool { return matches(p, s) })
 }
+
+// stars makes an expression of a quoted pattern. The longer pair comes first, so it wins.
+var stars = strings.NewReplacer(`\*\*`, `.*`, `\*`, `[^/]*`)
 
 // matches holds a whole string against a pattern: * stands for any characters
 // but a slash, ** for any. What CheckPattern refuses matches nothing.
@@ -41,20 +39,6 @@ func matches(pattern, s string) bool {
 	if CheckPattern(pattern) != nil {
 		return false
 	}
-	var expr strings.Builder
-	expr.WriteString(`(?s)\A`)
-	for i, across := range strings.Split(pattern, "**") {
-		if i > 0 {
-			expr.WriteString(`.*`)
-		}
-		for j, literal := range strings.Split(across, "*") {
-			if j > 0 {
-				expr.WriteString(`[^/]*`)
-			}
-			expr.WriteString(regexp.QuoteMeta(literal))
-		}
-	}
-	expr.WriteString(`\z`)
-	re, err := regexp.Compile(expr.String())
+	re, err := regexp.Compile(`(?s)\A` + stars.Replace(regexp.QuoteMeta(pattern)) + `\z`)
 	return err == nil && re.MatchString(s)
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,9 +41,8 @@ type Period struct {
 // are given, as in crontab(5).
 const syntax = cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Extended | cron.DowOrDom
 
-// searchYears is how far a cron expression is searched for a day on which it
-// holds: the fifth Friday of a February comes once in 28 years, and once in 40
-// where the leap year of a century is left out.
+// searchYears is how far a cron expression is searched for a day on which it holds: the fifth Friday of a
+// February comes once in 28 years, and once in 40 where the leap year of a century is left out.
 const searchYears = 41
 
 // PeriodError says what is wrong with one field of a period.
@@ -63,15 +63,11 @@ func (all PeriodErrors) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// ParsePeriod reads a period. The cron expression has five fields, and holds for
-// the whole minute that it matches, or six with seconds first, and holds for
-// the second. The zone is a name of the IANA database; "" is UTC. The eviction
-// may be empty. An error is PeriodErrors, with all fields that are wrong.
+// ParsePeriod reads a period. The cron expression has five fields, and holds for the whole minute that it
+// matches, or six with seconds first, and holds for the second. The zone is a name of the IANA database; ""
+// is UTC. The eviction may be empty. An error is PeriodErrors, with all fields that are wrong.
 func ParsePeriod(expression, zone string, idleCount int, eviction Eviction) (Period, error) {
-	p := Period{Cron: expression, TimeZone: zone, IdleCount: idleCount, Eviction: eviction}
-	if p.Eviction == "" {
-		p.Eviction = EvictOldest
-	}
+	p := Period{Cron: expression, TimeZone: zone, IdleCount: idleCount, Eviction: cmp.Or(eviction, EvictOldest)}
 	var wrong PeriodErrors
 	bad := func(field, format string, args ...any) {
 		wrong = append(wrong, PeriodError{field, fmt.Sprintf(format, args...)})
@@ -139,8 +135,7 @@ func (p Period) Holds(now time.Time) bool {
 	if p.schedule == nil {
 		return false
 	}
-	// The schedule sees the face of the clock as if it were UTC, where no hour
-	// is missing or comes twice.
+	// The schedule sees the face of the clock as if it were UTC, where no hour is missing or comes twice.
 	l := now.In(p.zone)
 	clock := time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), 0, time.UTC)
 	return p.schedule.Next(clock.Add(-time.Second)).Equal(clock)
@@ -150,9 +145,8 @@ func (p Period) Holds(now time.Time) bool {
 // how long they are: all of an hour, and the way to the next.
 const stretches = 100
 
-// Brief is the longest time for which it holds at a stretch, if that is a minute or
-// less, as with "0 8 * * *", or with "0 * 8 * * *" a second: all of the hour was meant,
-// as a rule. Zero: it holds for longer.
+// Brief is the longest time for which it holds at a stretch, if that is a minute or less, as with "0 8 * *
+// *", or with "0 * 8 * * *" a second: all of the hour was meant, as a rule. Zero: it holds for longer.
 func (p Period) Brief() time.Duration {
 	var longest time.Duration
 	at := p.schedule.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))

@@ -18,9 +18,8 @@ type Rule struct {
 	// was written: under another name it is refused. Empty with an owner's rule.
 	Repository string
 
-	// Events, Refs and Workflows are patterns (see CheckPattern; * stops at a
-	// slash, and ** does not). One of each must match; none: any. A workflow is
-	// named by its job_workflow_ref, "owner/name/path@ref".
+	// Events, Refs and Workflows are patterns (see CheckPattern; * stops at a slash, and ** does not). One of
+	// each must match; none: any. A workflow is named by its job_workflow_ref, "owner/name/path@ref".
 	Events, Refs, Workflows []string
 
 	// Pools may be asked for; none: only the default pool.
@@ -28,18 +27,16 @@ type Rule struct {
 	// ResourceClasses and UsageClasses may be asked for; none: those of the pool.
 	ResourceClasses []string
 	UsageClasses    []lifecycle.UsageClass
-	// Labels are patterns of the runner labels that may be asked for, beside the
-	// run's id and remuda-<resource class>. A label brings every job that names
-	// it to the host, those of other runs too, so none is allowed by itself, and
-	// the id of another run never is.
+	// Labels are patterns of the runner labels that may be asked for, beside the run's id and
+	// remuda-<resource class>. A label brings every job that names it to the host, those of other runs too,
+	// so none is allowed by itself, and the id of another run never is.
 	Labels []string
 	// MaxHosts is how many hosts a run may have at once, 1 to 200.
 	MaxHosts int
 	// MaxRuntime is the longest that may be asked for. Who asks for none gets
 	// that of the pool, or this where it is shorter: see Runtime. 0: no bound.
 	MaxRuntime time.Duration
-	// SpotForPullRequests allows runs of pull requests spot hosts only, without
-	// a fall-back to on-demand.
+	// SpotForPullRequests allows runs of pull requests spot hosts only, without a fall-back to on-demand.
 	SpotForPullRequests bool
 	// Forks lets runs through whose commit is of a fork.
 	Forks bool
@@ -47,8 +44,7 @@ type Rule struct {
 	Webhook bool
 }
 
-// Rules are all of them; the first that matches counts, a repository's own
-// before its owner's.
+// Rules are all of them; the first that matches counts, a repository's own before its owner's.
 type Rules []Rule
 
 // Fork says whether a run's commit is of a fork.
@@ -72,8 +68,7 @@ type Origin struct {
 	Fork                 Fork
 }
 
-// Verdict says whether something is allowed, and why: a sentence for the log and for
-// the refused caller.
+// Verdict says whether something is allowed, and why: a sentence for the log and for the refused caller.
 type Verdict struct {
 	Allowed bool
 	Reason  string

@@ -8,12 +8,10 @@ import (
 	"time"
 )
 
-// runnerGrace is how long after the release that followed it a runner version
-// gets jobs: "If you do not perform a software update within 30 days, the
-// GitHub Actions service will not queue jobs to your runner", and major, minor
-// and patch releases all count (docs.github.com, "Self-hosted runners reference",
-// runner software updates). Image builds pin the runner's version, so nothing
-// updates it but a new image.
+// runnerGrace is how long after the release that followed it a runner version gets jobs: "If you do not
+// perform a software update within 30 days, the GitHub Actions service will not queue jobs to your runner",
+// and major, minor and patch releases all count (docs.github.com, "Self-hosted runners reference", runner
+// software updates). Image builds pin the runner's version, so nothing updates it but a new image.
 const runnerGrace = 30 * 24 * time.Hour
 
 // runnerNotice is how long ahead of its end a version is warned of: time enough
@@ -26,22 +24,16 @@ type Release struct {
 	// Version is its tag or number, such as "v2.330.0" or "2.330.0". One of
 	// another form, such as that of a prerelease, does not count.
 	Version string
-	// PublishedAt is when it was published. Without it, as a draft has it, it
-	// does not count.
+	// PublishedAt is when it was published. Without it, as a draft has it, it does not count.
 	PublishedAt time.Time
 }
 
-// RunnerEnds is when runners of a version stop getting jobs: 30 days after the
-// first release that is newer. false: no version of a release, or none is newer.
-// releases may be in any order. When the list does not go back to the version,
-// the end lies at that moment or earlier. GitHub may end a version sooner for
-// its security, and has ended some later.
+// RunnerEnds is when runners of a version stop getting jobs: 30 days after the first release that is newer.
+// false: no version of a release, or none is newer. releases may be in any order. When the list does not go
+// back to the version, the end lies at that moment or earlier. GitHub may end a version sooner for its
+// security, and has ended some later.
 func RunnerEnds(version string, releases []Release) (time.Time, bool) {
-	own, ok := parseVersion(version)
-	if !ok {
-		return time.Time{}, false
-	}
-	ends, _, ok := runnerEnds(own, releases)
+	_, ends, _, ok := runnerEnds(version, releases)
 	return ends, ok
 }
 
@@ -49,31 +41,27 @@ func RunnerEnds(version string, releases []Release) (time.Time, bool) {
 // version stop getting jobs, and ever after: which version, on which day (UTC),
 // in how many full days, and what is to be done. false: there is nothing to say.
 func RunnerWarning(version string, releases []Release, now time.Time) (string, bool) {
-	own, ok := parseVersion(version)
-	if !ok {
-		return "", false
-	}
-	ends, newest, ok := runnerEnds(own, releases)
+	own, ends, newest, ok := runnerEnds(version, releases)
 	if !ok || ends.Sub(now) > runnerNotice {
 		return "", false
 	}
 	day := ends.UTC().Format(time.DateOnly)
-	remedy := fmt.Sprintf("put runner %s into the image and let hosts be replaced", newest)
+	since := "from " + day + " on, in less than a day"
 	switch days := int(ends.Sub(now) / (24 * time.Hour)); {
 	case !now.Before(ends):
-		return fmt.Sprintf("runner %s gets no jobs since %s: %s", own, day, remedy), true
-	case days == 0:
-		return fmt.Sprintf("runner %s gets no jobs from %s on, in less than a day: %s", own, day, remedy), true
-	case days == 1:
-		return fmt.Sprintf("runner %s gets no jobs from %s on, in 1 day: %s", own, day, remedy), true
-	default:
-		return fmt.Sprintf("runner %s gets no jobs from %s on, in %d days: %s", own, day, days, remedy), true
+		since = "since " + day
+	case days > 0:
+		since = fmt.Sprintf("from %s on, in %s", day, plural(days, "day", "days"))
 	}
+	return fmt.Sprintf("runner %s gets no jobs %s: put runner %s into the image and let hosts be replaced", own, since, newest), true
 }
 
-// runnerEnds is when a version ends and the newest there is; false if no
-// release is newer.
-func runnerEnds(own runnerVersion, releases []Release) (ends time.Time, newest runnerVersion, ok bool) {
+// runnerEnds is when a version ends and the newest there is; false if it is no version, or no release is newer.
+func runnerEnds(version string, releases []Release) (own runnerVersion, ends time.Time, newest runnerVersion, ok bool) {
+	own, is := parseVersion(version)
+	if !is {
+		return own, ends, newest, false
+	}
 	for _, r := range releases {
 		v, valid := parseVersion(r.Version)
 		if !valid || r.PublishedAt.IsZero() || v.compare(own) <= 0 {
@@ -87,7 +75,7 @@ func runnerEnds(own runnerVersion, releases []Release) (ends time.Time, newest r
 		}
 		ok = true
 	}
-	return ends, newest, ok
+	return own, ends, newest, ok
 }
 
 // runnerVersion is major, minor and patch.

@@ -15,8 +15,7 @@ const ActionDeregisterAndTerminate lifecycle.Action = "deregister_and_terminate"
 // ByOS is a duration by the operating system of a host, in small letters.
 type ByOS map[string]time.Duration
 
-// linux is what a host of an operating system without a duration of its own is
-// taken for.
+// linux is what a host of an operating system without a duration of its own is taken for.
 const linux = "linux"
 
 // operatingSystems are those that runners run on.
@@ -28,14 +27,12 @@ func DefaultMinimumRunning() ByOS {
 	return ByOS{linux: 5 * time.Minute, "windows": 15 * time.Minute}
 }
 
-// DefaultBootTime is how long a host may take from its launch until it is
-// online on GitHub.
+// DefaultBootTime is how long a host may take from its launch until it is online on GitHub.
 func DefaultBootTime() ByOS {
 	return ByOS{linux: 5 * time.Minute, "windows": 20 * time.Minute}
 }
 
-// of is the duration for an operating system: what was given for it, else its
-// default, else that of Linux.
+// of is the duration for an operating system: what was given for it, else its default, else that of Linux.
 func (b ByOS) of(os string, defaults ByOS) time.Duration {
 	for _, name := range []string{strings.ToLower(os), linux} {
 		for _, by := range []ByOS{b, defaults} {
@@ -64,8 +61,7 @@ func (p ScaleDown) minimumRunning(c Candidate) time.Duration {
 	return p.MinimumRunning.of(c.OS, DefaultMinimumRunning())
 }
 
-// YoungUntil is when a host has had the minimum running time, in which it stays
-// whether it is idle or not.
+// YoungUntil is when a host has had the minimum running time, in which it stays whether it is idle or not.
 func (p ScaleDown) YoungUntil(c Candidate) time.Time { return c.LaunchedAt.Add(p.minimumRunning(c)) }
 
 // Runner is a registration as GitHub describes it.
@@ -135,9 +131,12 @@ type RunnerLookup struct {
 type HostVerdict struct {
 	InstanceID string
 	Action     lifecycle.Action
-	// Reason is a sentence for people.
+	// Code is why, and Reason says it in a sentence for people.
+	Code   lifecycle.ReasonCode
 	Reason string
-	// RunnerIDs are the registrations to delete before the host is ended, all
-	// that its name has.
+	// RunnerIDs are the registrations to delete before the host is ended, all that its name has.
 	RunnerIDs []int64
 }
+
+// Why is the verdict's code and sentence.
+func (v HostVerdict) Why() lifecycle.Reason { return lifecycle.Reason{Code: v.Code, Text: v.Reason} }

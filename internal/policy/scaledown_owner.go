@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -19,12 +18,10 @@ func (p ScaleDown) ActivePeriod(now time.Time) Period {
 	return Period{Eviction: EvictOldest}
 }
 
-// DecideOwner is the second phase of a scale-down, for all hosts of one owner and all
-// registrations on its list, which must be complete: who is missing from it is
-// taken for missing. Orphans have no part in it. The verdicts are in the order
-// in which hosts are given their place among those that are kept idle: those
-// that the period evicts last come first, and those as old by instance id. The
-// period is what Kept says.
+// DecideOwner is the second phase of a scale-down, for all hosts of one owner and all registrations on its
+// list, which must be complete: who is missing from it is taken for missing. Orphans have no part in it. The
+// verdicts are in the order in which hosts are given their place among those that are kept idle: those that
+// the period evicts last come first, and those as old by instance id. The period is what Kept says.
 func (p ScaleDown) DecideOwner(hosts []Candidate, listed []Runner, period Period, now time.Time) []HostVerdict {
 	hosts = slices.DeleteFunc(slices.Clone(hosts), func(c Candidate) bool { return c.Orphan })
 	slices.SortStableFunc(hosts, period.Eviction.compare)
@@ -37,8 +34,7 @@ func (p ScaleDown) DecideOwner(hosts []Candidate, listed []Runner, period Period
 	return verdicts
 }
 
-// compare orders hosts: those that go last come first. One without a launch
-// time is as young as can be.
+// compare orders hosts: those that go last come first. One without a launch time is as young as can be.
 func (e Eviction) compare(a, b Candidate) int {
 	byAge := b.LaunchedAt.Compare(a.LaunchedAt)
 	if a.LaunchedAt.IsZero() != b.LaunchedAt.IsZero() {
@@ -50,8 +46,7 @@ func (e Eviction) compare(a, b Candidate) int {
 	return cmp.Or(byAge, strings.Compare(a.InstanceID, b.InstanceID))
 }
 
-// ByHost are the registrations of each host, by its instance id, with which the
-// names of its runners end.
+// ByHost are the registrations of each host, by its instance id, with which the names of its runners end.
 func ByHost(hosts []Candidate, listed []Runner) map[string][]Runner {
 	ids, lengths := map[string]bool{}, map[int]bool{}
 	for _, c := range hosts {
@@ -80,29 +75,30 @@ type ownerSweep struct {
 }
 
 func (s *ownerSweep) judge(c Candidate, runners []Runner) HostVerdict {
-	v := HostVerdict{InstanceID: c.InstanceID, Action: lifecycle.ActionKeep}
+	action, why := lifecycle.ActionKeep, lifecycle.Reason{}
 	busy, whoSays := saysBusy(c, runners)
 	switch {
 	case c.Bypass:
-		v.Reason = whyBypass
+		why = bypassed
 	case c.Owner == "":
-		v.Reason = "left alone: it has no owner on whose list it could be"
+		why = noOwner
 	case c.Scope == "":
-		v.Reason = "left alone: it has no scope, so it is not known on which list it should be"
+		why = noScope
 	case len(runners) == 0:
-		v.Action, v.Reason = s.missing(c)
+		action, why = s.missing(c)
 	case busy:
-		v.Action, v.Reason = s.busy(c, runners, whoSays)
+		action, why = s.busy(c, runners, whoSays)
 	case s.young(c):
-		v.Reason = "young: " + s.had(c, "the minimum running time", s.minimumRunning(c))
+		why = s.isYoung(c)
 	case !slices.ContainsFunc(runners, Runner.online) && !s.reached(c.LaunchedAt, s.bootTime(c)):
-		v.Reason = "still booting: it is registered and not online; " + s.had(c, "the boot time", s.bootTime(c))
+		why = s.booting(c, "it is registered and not online")
 	case s.kept < s.quota:
 		s.kept++
-		v.Reason = fmt.Sprintf("kept idle, as %d of %d for its owner", s.kept, s.quota)
+		why = s.keptIdle()
 	default:
-		v.Action, v.Reason = s.idle(c)
+		action, why = s.idle(c)
 	}
+	v := HostVerdict{InstanceID: c.InstanceID, Action: action, Code: why.Code, Reason: why.Text}
 	if v.Action == ActionDeregisterAndTerminate {
 		for _, r := range runners {
 			v.RunnerIDs = append(v.RunnerIDs, r.ID)
@@ -111,38 +107,35 @@ func (s *ownerSweep) judge(c Candidate, runners []Runner) HostVerdict {
 	return v
 }
 
-// saysBusy reports whether its agent or GitHub says that the host runs a job, and
-// which of them.
-func saysBusy(c Candidate, runners []Runner) (bool, string) {
+// saysBusy reports whether its agent or GitHub says that the host runs a job, and which of them.
+func saysBusy(c Candidate, runners []Runner) (bool, lifecycle.Reason) {
 	if c.agentBusy() {
-		return true, "its agent says that it runs a job"
+		return true, agentBusy
 	}
 	for _, r := range runners {
 		if r.Busy {
-			return true, fmt.Sprintf("GitHub says that runner %d is %s", r.ID, r.condition())
+			return true, runnerBusy(r)
 		}
 	}
-	return false, ""
+	return false, lifecycle.Reason{}
 }
 
 // missing judges a host without a registration.
-func (s *ownerSweep) missing(c Candidate) (lifecycle.Action, string) {
-	boot := s.bootTime(c)
-	if s.reached(c.LaunchedAt, boot) {
-		return lifecycle.ActionMarkOrphan, "GitHub does not list it: " + s.had(c, "the boot time", boot)
+func (s *ownerSweep) missing(c Candidate) (lifecycle.Action, lifecycle.Reason) {
+	if s.reached(c.LaunchedAt, s.bootTime(c)) {
+		return lifecycle.ActionMarkOrphan, s.notListed(c)
 	}
-	return lifecycle.ActionKeep, "still booting: GitHub does not list it yet; " + s.had(c, "the boot time", boot)
+	return lifecycle.ActionKeep, s.booting(c, "GitHub does not list it yet")
 }
 
 // busy decides for a host that its agent or GitHub says is busy. If it was read as
 // idle before, the confirmation of that starts over.
-func (s *ownerSweep) busy(c Candidate, runners []Runner, who string) (lifecycle.Action, string) {
+func (s *ownerSweep) busy(c Candidate, runners []Runner, who lifecycle.Reason) (lifecycle.Action, lifecycle.Reason) {
 	switch {
 	case !s.young(c) && s.lost(c, runners):
-		return lifecycle.ActionMarkOrphan,
-			fmt.Sprintf("GitHub has had it offline and busy for the boot time of %s, in which its agent was not seen", s.bootTime(c))
+		return lifecycle.ActionMarkOrphan, s.runnerOffline(c)
 	case s.IdleConfirmation > 0 && c.marked():
-		return lifecycle.ActionUnmarkIdle, who + ": it was read as idle before, which starts over"
+		return lifecycle.ActionUnmarkIdle, busyAgain(who)
 	}
 	return lifecycle.ActionKeep, who
 }
@@ -168,19 +161,18 @@ func (s *ownerSweep) lost(c Candidate, runners []Runner) bool {
 }
 
 // idle judges a host that is idle and for which no place is left.
-func (s *ownerSweep) idle(c Candidate) (lifecycle.Action, string) {
-	noPlace := fmt.Sprintf("idle, beyond the %d that are kept so for its owner", s.quota)
+func (s *ownerSweep) idle(c Candidate) (lifecycle.Action, lifecycle.Reason) {
 	switch {
 	case s.IdleConfirmation <= 0:
-		return ActionDeregisterAndTerminate, noPlace
+		return ActionDeregisterAndTerminate, s.noPlace()
 	case c.UnreadableIdle:
-		return lifecycle.ActionMarkIdle, "idle, but the mark of its first idle reading cannot be read: it starts over"
+		return lifecycle.ActionMarkIdle, idleUnreadable
 	case c.IdleDetectedAt.IsZero():
-		return lifecycle.ActionMarkIdle, fmt.Sprintf("idle for the first time: it goes if it still is in %s", s.IdleConfirmation)
+		return lifecycle.ActionMarkIdle, s.idleFirstSeen()
 	case !s.reached(c.IdleDetectedAt, s.IdleConfirmation):
-		return lifecycle.ActionKeep, fmt.Sprintf("idle for %s of the %s after which it goes", s.since(c.IdleDetectedAt), s.IdleConfirmation)
+		return lifecycle.ActionKeep, s.idleUnconfirmed(c)
 	}
-	return ActionDeregisterAndTerminate, fmt.Sprintf("%s; first read so %s ago", noPlace, s.since(c.IdleDetectedAt))
+	return ActionDeregisterAndTerminate, s.idleConfirmed(c)
 }
 
 func (r Runner) online() bool { return !r.offline() }
@@ -197,25 +189,8 @@ func (s *ownerSweep) reached(t time.Time, d time.Duration) bool {
 	return !t.IsZero() && !s.now.Before(t.Add(d))
 }
 
-// since is the time since t in whole seconds. It is rounded down, so that no sentence
-// says that a limit is reached before it is. By another clock t may lie ahead: then it
-// is 0.
+// since is the time since t in whole seconds. It is rounded down, so that no sentence says that a limit is
+// reached before it is. By another clock t may lie ahead: then it is 0.
 func (s *ownerSweep) since(t time.Time) time.Duration {
 	return max(0, s.now.Sub(t)).Truncate(time.Second)
-}
-
-// clockSkew is how far the clocks of two machines may be apart without a word: those
-// of EC2 and of ours are kept to far less.
-const clockSkew = time.Minute
-
-// had is the time that a host has had, beside a limit, in words. It may have been
-// launched long before it got its assignment: see Candidate.
-func (s *ownerSweep) had(c Candidate, limit string, d time.Duration) string {
-	if c.LaunchedAt.IsZero() {
-		return "when it was launched is not known"
-	}
-	if ahead := c.LaunchedAt.Sub(s.now); ahead > clockSkew {
-		return fmt.Sprintf("its launch is %s ahead of now", ahead.Truncate(time.Second))
-	}
-	return fmt.Sprintf("it has had %s, and %s is %s", s.since(c.LaunchedAt), limit, d)
 }

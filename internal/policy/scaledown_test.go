@@ -18,13 +18,13 @@ func TestOrphanWhenGitHubCannotBeAsked(t *testing.T) {
 		want policy.HostVerdict
 	}{
 		"with an id": {policy.Candidate{InstanceID: "i-1", RunnerID: 7},
-			policy.HostVerdict{InstanceID: "i-1", Action: lifecycle.ActionKeep, Reason: "an orphan, and GitHub could not be asked for its runner 7: the next sweep asks again"}},
+			policy.HostVerdict{InstanceID: "i-1", Action: lifecycle.ActionKeep, Code: lifecycle.ReasonGitHubUnavailable, Reason: "an orphan, and GitHub could not be asked for its runner 7: the next sweep asks again"}},
 		"without an id": {policy.Candidate{InstanceID: "i-1"},
-			policy.HostVerdict{InstanceID: "i-1", Action: lifecycle.ActionTerminate, Reason: "an orphan that has no runner id"}},
+			policy.HostVerdict{InstanceID: "i-1", Action: lifecycle.ActionTerminate, Code: lifecycle.ReasonOrphan, Reason: "an orphan that has no runner id"}},
 		"with the tag": {policy.Candidate{InstanceID: "i-1", RunnerID: 7, Bypass: true},
-			policy.HostVerdict{InstanceID: "i-1", Action: lifecycle.ActionKeep, Reason: "hold: it is tagged remuda:bypass-removal=true"}},
+			policy.HostVerdict{InstanceID: "i-1", Action: lifecycle.ActionKeep, Code: lifecycle.ReasonBypassed, Reason: "hold: it is tagged remuda:bypass-removal=true"}},
 		"busy by its agent": {policy.Candidate{InstanceID: "i-1", AgentBusy: &busy},
-			policy.HostVerdict{InstanceID: "i-1", Action: lifecycle.ActionKeep, Reason: "an orphan for GitHub, but its agent says that it runs a job"}},
+			policy.HostVerdict{InstanceID: "i-1", Action: lifecycle.ActionKeep, Code: lifecycle.ReasonAgentBusy, Reason: "an orphan for GitHub, but its agent says that it runs a job"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -51,9 +51,9 @@ func TestRegistrationsOfWhoGoes(t *testing.T) {
 	orphan.Orphan = true
 	got := policy.ScaleDown{}.DecideOwner([]policy.Candidate{orphan, host("i-2"), host("i-1"), host("i-4")}, listed, policy.Period{}, now)
 	want := []policy.HostVerdict{
-		{InstanceID: "i-1", Action: policy.ActionDeregisterAndTerminate, Reason: "idle, beyond the 0 that are kept so for its owner", RunnerIDs: []int64{3, 1}},
-		{InstanceID: "i-2", Action: lifecycle.ActionKeep, Reason: "GitHub says that runner 4 is online and busy"},
-		{InstanceID: "i-4", Action: lifecycle.ActionMarkOrphan, Reason: "GitHub does not list it: it has had 1h0m0s, and the boot time is 5m0s"},
+		{InstanceID: "i-1", Action: policy.ActionDeregisterAndTerminate, Code: lifecycle.ReasonIdle, Reason: "idle, beyond the 0 that are kept so for its owner", RunnerIDs: []int64{3, 1}},
+		{InstanceID: "i-2", Action: lifecycle.ActionKeep, Code: lifecycle.ReasonRunnerBusy, Reason: "GitHub says that runner 4 is online and busy"},
+		{InstanceID: "i-4", Action: lifecycle.ActionMarkOrphan, Code: lifecycle.ReasonNotListed, Reason: "GitHub does not list it: it has had 1h0m0s, and the boot time is 5m0s"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("verdicts (-want +got):\n%s", diff)

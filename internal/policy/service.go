@@ -1,16 +1,14 @@
 package policy
 
-import "fmt"
+import "github.com/remuda-ci/remuda/internal/lifecycle"
 
 // ServicePolicy is how a service of runners in containers is scaled.
 type ServicePolicy struct {
 	// Maximum runners are asked for at once.
 	Maximum int
-	// BacklogPerRunner is how many jobs may wait for each runner before there is
-	// one more.
+	// BacklogPerRunner is how many jobs may wait for each runner before there is one more.
 	BacklogPerRunner int
-	// IdleChecks is how often in a row nothing may wait and be worked on before
-	// the service goes to zero.
+	// IdleChecks is how often in a row nothing may wait and be worked on before the service goes to zero.
 	IdleChecks int
 }
 
@@ -45,57 +43,46 @@ type ServiceDecision struct {
 	Desired int
 	// IdleChecks is the count with this look.
 	IdleChecks int
-	// Reason is a sentence for people.
+	// Code is why, and Reason says it in a sentence for people.
+	Code   lifecycle.ReasonCode
 	Reason string
 }
 
-// Scale decides on a service. It scales out as soon as something waits, and in
-// only to zero, when nothing waited and nothing was worked on for IdleChecks in
-// a row: ECS chooses which runners it ends. Unknown numbers change nothing, except
-// that a first runner only needs to know that something waits.
+// Scale decides on a service. It scales out as soon as something waits, and in only to zero, when nothing
+// waited and nothing was worked on for IdleChecks in a row: ECS chooses which runners it ends. Unknown
+// numbers change nothing, except that a first runner only needs to know that something waits.
 func (p ServicePolicy) Scale(f ServiceFacts) ServiceDecision {
 	f.Queued, f.Busy = knownCount(f.Queued), knownCount(f.Busy)
 	switch {
 	case aboveZero(f.Queued):
 		return p.scaleOut(f)
 	case aboveZero(f.Busy):
-		return f.keep(0, "%s worked on", jobsAre(*f.Busy))
+		return f.keep(0, jobsRunning(*f.Busy))
 	case f.Queued == nil:
-		return f.keep(f.IdleChecks, "it is not known what waits")
+		return f.keep(f.IdleChecks, queuedUnknown)
 	case f.Busy == nil:
-		return f.keep(f.IdleChecks, "nothing waits, and it is not known what is worked on")
+		return f.keep(f.IdleChecks, busyUnknown)
 	case f.Desired == 0:
-		return f.keep(0, "nothing waits, and there are no runners")
+		return f.keep(0, serviceEmpty)
 	}
 	return p.idle(f)
 }
 
 // scaleOut: something waits.
 func (p ServicePolicy) scaleOut(f ServiceFacts) ServiceDecision {
-	queued := *f.Queued
 	wanted := f.Desired
-	wait := jobsWait(queued)
-	if f.More {
-		wait = fmt.Sprintf("%d or more jobs wait", queued)
+	switch {
+	case f.Busy != nil:
+		wanted = max(wanted, p.needed(*f.Queued))
+	case wanted <= 0:
+		wanted = 1
 	}
-	why := fmt.Sprintf("%s for %s, within %d for each", wait, runnersOf(f.Desired), p.BacklogPerRunner)
-	switch needed := p.needed(queued); {
-	case f.Busy == nil && f.Desired > 0:
-		why = wait + ", and it is not known what is worked on"
-	case f.Busy == nil:
-		wanted, why = 1, wait+" and there are no runners; it is not known what is worked on"
-	case needed > f.Desired && f.Desired == 0:
-		wanted, why = needed, wait+" and there are no runners"
-	case needed > f.Desired:
-		wanted, why = needed, fmt.Sprintf("%s for %s, more than %d for each", wait, runnersOf(f.Desired), p.BacklogPerRunner)
-	case f.Desired >= p.Maximum && queued > f.Desired*p.BacklogPerRunner:
-		why = fmt.Sprintf("%s, and there are %s, the most there may be", wait, runnersOf(f.Desired))
-	}
-	action := ServiceKeep
+	why := p.jobsWaiting(f, wanted)
+	d := ServiceDecision{Action: ServiceKeep, Desired: wanted, Code: why.Code, Reason: why.Text}
 	if wanted > f.Desired {
-		action = ServiceScaleOut
+		d.Action = ServiceScaleOut
 	}
-	return ServiceDecision{Action: action, Desired: wanted, Reason: why}
+	return d
 }
 
 // needed is how many runners a backlog needs: 1 to Maximum.
@@ -113,20 +100,18 @@ func (p ServicePolicy) needed(queued int) int {
 // idle: nothing waits, nothing is worked on, and there are runners.
 func (p ServicePolicy) idle(f ServiceFacts) ServiceDecision {
 	if f.Between {
-		return f.keep(f.IdleChecks, "nothing waits and nothing is worked on, at %d of %d checks; this look is not one of them", f.IdleChecks, p.IdleChecks)
+		return f.keep(f.IdleChecks, serviceIdle("%d of %d checks; this look is not one of them", f.IdleChecks, p.IdleChecks))
 	}
 	checks := min(max(f.IdleChecks, 0)+1, max(p.IdleChecks, 1))
 	if checks < p.IdleChecks {
-		return f.keep(checks, "nothing waits and nothing is worked on, at %d of %d checks in a row", checks, p.IdleChecks)
+		return f.keep(checks, serviceIdle("%d of %d checks in a row", checks, p.IdleChecks))
 	}
-	return ServiceDecision{
-		Action: ServiceScaleIn, IdleChecks: checks,
-		Reason: fmt.Sprintf("nothing waits and nothing is worked on, at %d checks in a row", checks),
-	}
+	why := serviceIdle("%d checks in a row", checks)
+	return ServiceDecision{Action: ServiceScaleIn, IdleChecks: checks, Code: why.Code, Reason: why.Text}
 }
 
-func (f ServiceFacts) keep(checks int, why string, values ...any) ServiceDecision {
-	return ServiceDecision{Action: ServiceKeep, Desired: f.Desired, IdleChecks: checks, Reason: fmt.Sprintf(why, values...)}
+func (f ServiceFacts) keep(checks int, why lifecycle.Reason) ServiceDecision {
+	return ServiceDecision{Action: ServiceKeep, Desired: f.Desired, IdleChecks: checks, Code: why.Code, Reason: why.Text}
 }
 
 // knownCount is a count that can be one; nil: it is not known.
@@ -138,24 +123,3 @@ func knownCount(n *int) *int {
 }
 
 func aboveZero(n *int) bool { return n != nil && *n > 0 }
-
-func jobsAre(n int) string {
-	if n == 1 {
-		return "1 job is"
-	}
-	return fmt.Sprintf("%d jobs are", n)
-}
-
-func jobsWait(n int) string {
-	if n == 1 {
-		return "1 job waits"
-	}
-	return fmt.Sprintf("%d jobs wait", n)
-}
-
-func runnersOf(n int) string {
-	if n == 1 {
-		return "1 runner"
-	}
-	return fmt.Sprintf("%d runners", n)
-}

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -18,49 +19,49 @@ func TestScale(t *testing.T) {
 	t.Parallel()
 	type facts = policy.ServiceFacts
 	type decision = policy.ServiceDecision
-	keep := func(desired, checks int, why string) decision {
-		return decision{Action: policy.ServiceKeep, Desired: desired, IdleChecks: checks, Reason: why}
+	keep := func(desired, checks int, code lifecycle.ReasonCode, why string) decision {
+		return decision{Action: policy.ServiceKeep, Desired: desired, IdleChecks: checks, Code: code, Reason: why}
 	}
-	out := func(desired int, why string) decision {
-		return decision{Action: policy.ServiceScaleOut, Desired: desired, Reason: why}
+	out := func(desired int, code lifecycle.ReasonCode, why string) decision {
+		return decision{Action: policy.ServiceScaleOut, Desired: desired, Code: code, Reason: why}
 	}
 	for _, tt := range []struct {
 		name  string
 		facts facts
 		want  decision
 	}{
-		{"a job waits for nobody", facts{Queued: some(1), Busy: some(0)}, out(1, "1 job waits and there are no runners")},
-		{"as many as one runner may have wait for nobody", facts{Queued: some(10), Busy: some(0)}, out(1, "10 jobs wait and there are no runners")},
-		{"more wait for nobody", facts{Queued: some(11), Busy: some(0)}, out(2, "11 jobs wait and there are no runners")},
-		{"a job waits between two checks", facts{Queued: some(1), Busy: some(0), Between: true}, out(1, "1 job waits and there are no runners")},
-		{"a job waits for nobody, busy unknown", facts{Queued: some(50)}, out(1, "50 jobs wait and there are no runners; it is not known what is worked on")},
-		{"jobs wait for one, busy unknown", facts{Desired: 1, Queued: some(50), IdleChecks: 3}, keep(1, 0, "50 jobs wait, and it is not known what is worked on")},
-		{"jobs wait for one, within the bound", facts{Desired: 1, Running: 1, Queued: some(10), Busy: some(1)}, keep(1, 0, "10 jobs wait for 1 runner, within 10 for each")},
-		{"jobs wait for one, beyond the bound", facts{Desired: 1, Running: 1, Queued: some(31), Busy: some(1)}, out(4, "31 jobs wait for 1 runner, more than 10 for each")},
-		{"more wait than were counted", facts{Desired: 1, Running: 1, Queued: some(41), More: true, Busy: some(1)}, out(4, "41 or more jobs wait for 1 runner, more than 10 for each")},
-		{"one that starts counts", facts{Desired: 2, Pending: 2, Queued: some(20), Busy: some(0)}, keep(2, 0, "20 jobs wait for 2 runners, within 10 for each")},
-		{"more wait than the maximum may have", facts{Desired: 1, Queued: some(1000), Busy: some(1)}, out(4, "1000 jobs wait for 1 runner, more than 10 for each")},
-		{"the maximum is there", facts{Desired: 4, Queued: some(1000), Busy: some(4)}, keep(4, 0, "1000 jobs wait, and there are 4 runners, the most there may be")},
-		{"more than the maximum is there", facts{Desired: 7, Queued: some(1), Busy: some(7)}, keep(7, 0, "1 job waits for 7 runners, within 10 for each")},
-		{"fewer wait than there are runners", facts{Desired: 3, Queued: some(1), Busy: some(0), IdleChecks: 4}, keep(3, 0, "1 job waits for 3 runners, within 10 for each")},
-		{"nobody and nothing", facts{Queued: some(0), Busy: some(0), IdleChecks: 5}, keep(0, 0, "nothing waits, and there are no runners")},
-		{"the first idle check", facts{Desired: 1, Queued: some(0), Busy: some(0)}, keep(1, 1, "nothing waits and nothing is worked on, at 1 of 5 checks in a row")},
-		{"the fourth", facts{Desired: 1, Queued: some(0), Busy: some(0), IdleChecks: 3}, keep(1, 4, "nothing waits and nothing is worked on, at 4 of 5 checks in a row")},
+		{"a job waits for nobody", facts{Queued: some(1), Busy: some(0)}, out(1, lifecycle.ReasonJobsWaiting, "1 job waits and there are no runners")},
+		{"as many as one runner may have wait for nobody", facts{Queued: some(10), Busy: some(0)}, out(1, lifecycle.ReasonJobsWaiting, "10 jobs wait and there are no runners")},
+		{"more wait for nobody", facts{Queued: some(11), Busy: some(0)}, out(2, lifecycle.ReasonJobsWaiting, "11 jobs wait and there are no runners")},
+		{"a job waits between two checks", facts{Queued: some(1), Busy: some(0), Between: true}, out(1, lifecycle.ReasonJobsWaiting, "1 job waits and there are no runners")},
+		{"a job waits for nobody, busy unknown", facts{Queued: some(50)}, out(1, lifecycle.ReasonJobsWaiting, "50 jobs wait and there are no runners; it is not known what is worked on")},
+		{"jobs wait for one, busy unknown", facts{Desired: 1, Queued: some(50), IdleChecks: 3}, keep(1, 0, lifecycle.ReasonBacklogUnknown, "50 jobs wait, and it is not known what is worked on")},
+		{"jobs wait for one, within the bound", facts{Desired: 1, Running: 1, Queued: some(10), Busy: some(1)}, keep(1, 0, lifecycle.ReasonJobsWaiting, "10 jobs wait for 1 runner, within 10 for each")},
+		{"jobs wait for one, beyond the bound", facts{Desired: 1, Running: 1, Queued: some(31), Busy: some(1)}, out(4, lifecycle.ReasonJobsWaiting, "31 jobs wait for 1 runner, more than 10 for each")},
+		{"more wait than were counted", facts{Desired: 1, Running: 1, Queued: some(41), More: true, Busy: some(1)}, out(4, lifecycle.ReasonJobsWaiting, "41 or more jobs wait for 1 runner, more than 10 for each")},
+		{"one that starts counts", facts{Desired: 2, Pending: 2, Queued: some(20), Busy: some(0)}, keep(2, 0, lifecycle.ReasonJobsWaiting, "20 jobs wait for 2 runners, within 10 for each")},
+		{"more wait than the maximum may have", facts{Desired: 1, Queued: some(1000), Busy: some(1)}, out(4, lifecycle.ReasonJobsWaiting, "1000 jobs wait for 1 runner, more than 10 for each")},
+		{"the maximum is there", facts{Desired: 4, Queued: some(1000), Busy: some(4)}, keep(4, 0, lifecycle.ReasonServiceFull, "1000 jobs wait, and there are 4 runners, the most there may be")},
+		{"more than the maximum is there", facts{Desired: 7, Queued: some(1), Busy: some(7)}, keep(7, 0, lifecycle.ReasonJobsWaiting, "1 job waits for 7 runners, within 10 for each")},
+		{"fewer wait than there are runners", facts{Desired: 3, Queued: some(1), Busy: some(0), IdleChecks: 4}, keep(3, 0, lifecycle.ReasonJobsWaiting, "1 job waits for 3 runners, within 10 for each")},
+		{"nobody and nothing", facts{Queued: some(0), Busy: some(0), IdleChecks: 5}, keep(0, 0, lifecycle.ReasonServiceEmpty, "nothing waits, and there are no runners")},
+		{"the first idle check", facts{Desired: 1, Queued: some(0), Busy: some(0)}, keep(1, 1, lifecycle.ReasonServiceIdle, "nothing waits and nothing is worked on, at 1 of 5 checks in a row")},
+		{"the fourth", facts{Desired: 1, Queued: some(0), Busy: some(0), IdleChecks: 3}, keep(1, 4, lifecycle.ReasonServiceIdle, "nothing waits and nothing is worked on, at 4 of 5 checks in a row")},
 		{"the fifth", facts{Desired: 3, Queued: some(0), Busy: some(0), IdleChecks: 4},
-			decision{policy.ServiceScaleIn, 0, 5, "nothing waits and nothing is worked on, at 5 checks in a row"}},
+			decision{policy.ServiceScaleIn, 0, 5, lifecycle.ReasonServiceIdle, "nothing waits and nothing is worked on, at 5 checks in a row"}},
 		{"once more after a crash", facts{Desired: 3, Queued: some(0), Busy: some(0), IdleChecks: 5},
-			decision{policy.ServiceScaleIn, 0, 5, "nothing waits and nothing is worked on, at 5 checks in a row"}},
+			decision{policy.ServiceScaleIn, 0, 5, lifecycle.ReasonServiceIdle, "nothing waits and nothing is worked on, at 5 checks in a row"}},
 		{"between two checks", facts{Desired: 1, Queued: some(0), Busy: some(0), IdleChecks: 4, Between: true},
-			keep(1, 4, "nothing waits and nothing is worked on, at 4 of 5 checks; this look is not one of them")},
+			keep(1, 4, lifecycle.ReasonServiceIdle, "nothing waits and nothing is worked on, at 4 of 5 checks; this look is not one of them")},
 		{"one that does not come up counts as idle", facts{Desired: 1, Pending: 1, Queued: some(0), Busy: some(0), IdleChecks: 1},
-			keep(1, 2, "nothing waits and nothing is worked on, at 2 of 5 checks in a row")},
-		{"a busy runner", facts{Desired: 2, Queued: some(0), Busy: some(1), IdleChecks: 4}, keep(2, 0, "1 job is worked on")},
-		{"a busy runner, the queue unknown", facts{Desired: 2, Busy: some(2), IdleChecks: 4}, keep(2, 0, "2 jobs are worked on")},
-		{"busy unknown", facts{Desired: 2, Queued: some(0), IdleChecks: 4}, keep(2, 4, "nothing waits, and it is not known what is worked on")},
-		{"the queue unknown", facts{Desired: 2, Busy: some(0), IdleChecks: 4}, keep(2, 4, "it is not known what waits")},
-		{"nothing known", facts{Desired: 2, IdleChecks: 4}, keep(2, 4, "it is not known what waits")},
-		{"a queue below zero is unknown", facts{Desired: 2, Queued: some(-1), Busy: some(0), IdleChecks: 4}, keep(2, 4, "it is not known what waits")},
-		{"busy below zero is unknown", facts{Desired: 2, Queued: some(0), Busy: some(-1), IdleChecks: 4}, keep(2, 4, "nothing waits, and it is not known what is worked on")},
+			keep(1, 2, lifecycle.ReasonServiceIdle, "nothing waits and nothing is worked on, at 2 of 5 checks in a row")},
+		{"a busy runner", facts{Desired: 2, Queued: some(0), Busy: some(1), IdleChecks: 4}, keep(2, 0, lifecycle.ReasonJobsRunning, "1 job is worked on")},
+		{"a busy runner, the queue unknown", facts{Desired: 2, Busy: some(2), IdleChecks: 4}, keep(2, 0, lifecycle.ReasonJobsRunning, "2 jobs are worked on")},
+		{"busy unknown", facts{Desired: 2, Queued: some(0), IdleChecks: 4}, keep(2, 4, lifecycle.ReasonBacklogUnknown, "nothing waits, and it is not known what is worked on")},
+		{"the queue unknown", facts{Desired: 2, Busy: some(0), IdleChecks: 4}, keep(2, 4, lifecycle.ReasonBacklogUnknown, "it is not known what waits")},
+		{"nothing known", facts{Desired: 2, IdleChecks: 4}, keep(2, 4, lifecycle.ReasonBacklogUnknown, "it is not known what waits")},
+		{"a queue below zero is unknown", facts{Desired: 2, Queued: some(-1), Busy: some(0), IdleChecks: 4}, keep(2, 4, lifecycle.ReasonBacklogUnknown, "it is not known what waits")},
+		{"busy below zero is unknown", facts{Desired: 2, Queued: some(0), Busy: some(-1), IdleChecks: 4}, keep(2, 4, lifecycle.ReasonBacklogUnknown, "nothing waits, and it is not known what is worked on")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +100,7 @@ func TestScaleKeepsItsPromises(t *testing.T) {
 		queued, busy := f.Queued != nil && *f.Queued > 0, f.Busy != nil && *f.Busy > 0
 		unknown := f.Queued == nil || f.Busy == nil
 		switch {
-		case d.Reason == "":
+		case d.Reason == "" || d.Code == "":
 			t.Fatal("a decision without a reason")
 		case (d.Action == policy.ServiceKeep) != (d.Desired == f.Desired), (d.Action == policy.ServiceScaleOut) != (d.Desired > f.Desired):
 			t.Fatalf("%s from %d to %d", d.Action, f.Desired, d.Desired)

@@ -28,8 +28,7 @@ func (i SnapshotInstance) exists() bool { return i.State == "running" || i.State
 // SnapshotRunner is a registration of a snapshot.
 type SnapshotRunner struct {
 	Runner
-	// Listed is false when GitHub answers for it, asked by its id, and leaves it
-	// out of the list.
+	// Listed is false when GitHub answers for it, asked by its id, and leaves it out of the list.
 	Listed bool
 }
 
@@ -58,8 +57,7 @@ func (s Snapshot) Plan() []HostVerdict {
 	return verdicts
 }
 
-// phases are the orphans, and the other hosts by their owners, whose order is
-// that in which they come first.
+// phases are the orphans, and the other hosts by their owners, whose order is that in which they come first.
 func (s Snapshot) phases() (orphans []Candidate, owners []string, hosts map[string][]Candidate) {
 	hosts = map[string][]Candidate{}
 	for _, i := range s.Instances {

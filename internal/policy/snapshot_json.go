@@ -11,13 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// document is a JSON document that encoding/json has found to be one. Its values
-// are read where they stand and none is kept: a tree of them, with their places,
-// would take many times the memory of the document.
+// document is a JSON document that encoding/json has found to be one. Its values are read where they stand
+// and none is kept: a tree of them, with their places, would take many times the memory of the document.
 type document []byte
 
-// node is a value of a document. It is absent when it has no bytes: then in is
-// where it should be.
+// node is a value of a document. It is absent when it has no bytes: then in is where it should be.
 type node struct {
 	in         *node  // the list or object that it is in; nil: it is the document
 	name       string // its name in an object
@@ -63,8 +61,7 @@ func join(path, name string) string {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// check looks whether it is one JSON value in UTF-8, and says where it is not
-// and what to do.
+// check looks whether it is one JSON value in UTF-8, and says where it is not and what to do.
 func (d document) check() (offset int, err error) {
 	begin := d.space(0)
 	switch {

@@ -14,13 +14,11 @@ import (
 // MaxSnapshot bounds a snapshot, in bytes: some hundred thousand hosts.
 const MaxSnapshot = 64 << 20
 
-// maxProblems bounds what is said about one snapshot: its writer makes the same
-// mistake with each host.
+// maxProblems bounds what is said about one snapshot: its writer makes the same mistake with each host.
 const maxProblems = 20
 
-// ParseSnapshot reads a snapshot: docs/policies.md has the format. All that is
-// wrong with it is said at once, a line for each thing with its place: line and
-// column, and the path to it.
+// ParseSnapshot reads a snapshot: docs/policies.md has the format. All that is wrong with it is said at once,
+// a line for each thing with its place: line and column, and the path to it.
 func ParseSnapshot(data []byte) (Snapshot, error) {
 	if len(data) > MaxSnapshot {
 		return Snapshot{}, fmt.Errorf("a snapshot may have %d bytes, and this one has more", MaxSnapshot)

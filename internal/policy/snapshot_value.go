@@ -131,8 +131,7 @@ func (r *snapshotReader) time(n node) time.Time {
 	return t
 }
 
-// readTime reads a time that can be written again: in UTC, its year has four
-// digits.
+// readTime reads a time that can be written again: in UTC, its year has four digits.
 func readTime(text string) (time.Time, bool) {
 	t, err := time.Parse(time.RFC3339, text)
 	t = t.UTC()
@@ -161,8 +160,7 @@ func (r *snapshotReader) whole(n node, least int64) int64 {
 	return i
 }
 
-// runnerID reads an id that is written as a text, as in the tag in which it is
-// kept, or as a number.
+// runnerID reads an id that is written as a text, as in the tag in which it is kept, or as a number.
 func (r *snapshotReader) runnerID(n node) int64 {
 	if r.kind(n) != kindText {
 		return r.whole(n, 1)

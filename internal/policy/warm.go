@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// WarmPolicy is how many hosts that no run has used a pool keeps ready for the next run
-// of any repository.
+// WarmPolicy is how many hosts that no run has used a pool keeps ready for the next run of any repository.
 type WarmPolicy struct {
 	// MinimumIdle hosts wait at any time.
 	MinimumIdle int
@@ -30,11 +31,9 @@ type WarmHost struct {
 	EndsAt time.Time
 	// No run gets a host that is busy, held, retiring or interrupted.
 	Busy, Held, Retiring, Interrupted bool
-	// Kept: only a hold on the whole fleet keeps it, and it ends after that. No run gets
-	// it either.
+	// Kept: only a hold on the whole fleet keeps it, and it ends after that. No run gets it either.
 	Kept bool
-	// Unfit says why it is not what the pool launches now, as of another class;
-	// empty: it is.
+	// Unfit says why it is not what the pool launches now, as of another class; empty: it is.
 	Unfit string
 }
 
@@ -72,14 +71,14 @@ type WarmDecision struct {
 	Wanted, Idle, Coming, Kept int
 	// Full: hosts are missing, and the pool's maximum leaves room for fewer.
 	Full bool
-	// Reason is a sentence for people.
+	// Code is why, and Reason says it in a sentence for people.
+	Code   lifecycle.ReasonCode
 	Reason string
 }
 
-// TopUp says how many fresh hosts to launch ahead of need, or which to end since
-// neither now nor a lead from now wants them. It counts what can be claimed and
-// will be still a lead from now, and what is coming; what is launched stays within
-// the pool's maximum. While the fleet is held nothing goes, and what stays beyond
+// TopUp says how many fresh hosts to launch ahead of need, or which to end since neither now nor a lead from
+// now wants them. It counts what can be claimed and will be still a lead from now, and what is coming; what
+// is launched stays within the pool's maximum. While the fleet is held nothing goes, and what stays beyond
 // its time counts too: else its replacements would pile up for as long.
 func TopUp(p WarmPolicy, f WarmFacts, now time.Time) WarmDecision {
 	wanted, of := p.Wanted(now)
@@ -101,24 +100,20 @@ func TopUp(p WarmPolicy, f WarmFacts, now time.Time) WarmDecision {
 	}
 	slices.Sort(d.Retire)
 	d.Idle, d.Coming = len(idle), len(coming)
-	d.Reason = fmt.Sprintf("%d wanted (%s), %d idle and %d coming", wanted, of, d.Idle, d.Coming)
-	if d.Kept > 0 {
-		d.Reason += fmt.Sprintf(", %d kept beyond their time", d.Kept)
-	}
+	d.counted(of)
 	switch missing := wanted - d.Idle - d.Coming - d.Kept; {
 	case missing > 0:
 		d.launch(p, f, missing, now)
 	case missing < 0 && f.Held != "":
-		d.Reason += fmt.Sprintf(": %d too many, and %s", -missing, f.Held)
+		d.because(lifecycle.ReasonFleetHeld, ": %d too many, and %s", -missing, f.Held)
 	case missing < 0:
 		d.Retire = append(d.Retire, surplus(idle, coming, -missing)...)
-		d.Reason += fmt.Sprintf(": %d too many", -missing)
+		d.because(lifecycle.ReasonWarmSurplus, ": %d too many", -missing)
 	}
 	return d
 }
 
-// Wanted is how many hosts are wanted now or a lead from now, whichever is more,
-// and by what.
+// Wanted is how many hosts are wanted now or a lead from now, whichever is more, and by what.
 func (p WarmPolicy) Wanted(now time.Time) (int, string) {
 	most, of := p.MinimumIdle, "minimum_idle"
 	for _, at := range []time.Time{now, now.Add(p.Lead)} {
@@ -135,13 +130,13 @@ func (p WarmPolicy) Wanted(now time.Time) (int, string) {
 // launch is as many as are missing and there is room for.
 func (d *WarmDecision) launch(p WarmPolicy, f WarmFacts, missing int, now time.Time) {
 	if now.Before(f.NotBefore) {
-		d.Reason += fmt.Sprintf(": %d missing, and none is launched before %s, since the last ones did not come up",
+		d.because(lifecycle.ReasonLaunchesFailed, ": %d missing, and none is launched before %s, since the last ones did not come up",
 			missing, f.NotBefore.UTC().Format(time.RFC3339))
 		return
 	}
-	d.Reason += fmt.Sprintf(": %d missing", missing)
+	d.because(lifecycle.ReasonWarmMissing, ": %d missing", missing)
 	if f.Paused != "" {
-		d.Reason += ", and none is launched: " + f.Paused
+		d.because(lifecycle.ReasonSpotPaused, ", and none is launched: %s", f.Paused)
 		return
 	}
 	d.Launch = missing
@@ -151,12 +146,11 @@ func (d *WarmDecision) launch(p WarmPolicy, f WarmFacts, missing int, now time.T
 	live := len(f.Hosts) + f.Others
 	if room := max(p.Maximum-live, 0); room < missing {
 		d.Launch, d.Full = room, true
-		d.Reason += fmt.Sprintf(", and room for %d: the pool has %d of at most %d hosts", room, live, p.Maximum)
+		d.because(lifecycle.ReasonPoolFull, ", and room for %d: the pool has %d of at most %d hosts", room, live, p.Maximum)
 	}
 }
 
-// surplus are n of the hosts: first those that cannot be claimed yet, then those
-// whose time ends first.
+// surplus are n of the hosts: first those that cannot be claimed yet, then those whose time ends first.
 func surplus(idle, coming []WarmHost, n int) []string {
 	byEnd := func(a, b WarmHost) int {
 		return cmp.Or(a.EndsAt.Compare(b.EndsAt), cmp.Compare(a.InstanceID, b.InstanceID))

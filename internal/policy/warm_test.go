@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -53,55 +54,55 @@ func TestTopUp(t *testing.T) {
 		now    time.Time
 		want   policy.WarmDecision
 	}{
-		"nothing wanted, nothing there": {want: policy.WarmDecision{Reason: "0 wanted (minimum_idle), 0 idle and 0 coming"}},
+		"nothing wanted, nothing there": {want: policy.WarmDecision{Code: lifecycle.ReasonWarmEnough, Reason: "0 wanted (minimum_idle), 0 idle and 0 coming"}},
 		"the minimum": {policy: policy.WarmPolicy{MinimumIdle: 2}, now: noon, want: policy.WarmDecision{
-			Launch: 2, Wanted: 2, Reason: "2 wanted (minimum_idle), 0 idle and 0 coming: 2 missing"}},
+			Launch: 2, Wanted: 2, Code: lifecycle.ReasonWarmMissing, Reason: "2 wanted (minimum_idle), 0 idle and 0 coming: 2 missing"}},
 		"a schedule wants more": {policy: policy.WarmPolicy{MinimumIdle: 2, Schedules: day}, facts: policy.WarmFacts{Hosts: hosts(3)}, now: noon,
-			want: policy.WarmDecision{Launch: 1, Wanted: 4, Idle: 3, Reason: "4 wanted (schedule * 9-17 * * 1-5), 3 idle and 0 coming: 1 missing"}},
+			want: policy.WarmDecision{Launch: 1, Wanted: 4, Idle: 3, Code: lifecycle.ReasonWarmMissing, Reason: "4 wanted (schedule * 9-17 * * 1-5), 3 idle and 0 coming: 1 missing"}},
 		"a schedule wants less than the minimum": {policy: policy.WarmPolicy{MinimumIdle: 6, Schedules: day}, facts: policy.WarmFacts{Hosts: hosts(6)}, now: noon,
-			want: policy.WarmDecision{Wanted: 6, Idle: 6, Reason: "6 wanted (minimum_idle), 6 idle and 0 coming"}},
+			want: policy.WarmDecision{Wanted: 6, Idle: 6, Code: lifecycle.ReasonWarmEnough, Reason: "6 wanted (minimum_idle), 6 idle and 0 coming"}},
 		"the first that holds counts": {policy: policy.WarmPolicy{Schedules: []policy.Period{day[1], day[0]}}, now: noon,
-			want: policy.WarmDecision{Launch: 1, Wanted: 1, Reason: "1 wanted (schedule * * * * *), 0 idle and 0 coming: 1 missing"}},
+			want: policy.WarmDecision{Launch: 1, Wanted: 1, Code: lifecycle.ReasonWarmMissing, Reason: "1 wanted (schedule * * * * *), 0 idle and 0 coming: 1 missing"}},
 		"ahead of a period": {policy: policy.WarmPolicy{Schedules: day[:1], Lead: lead}, now: at(7, 57), want: policy.WarmDecision{
-			Launch: 4, Wanted: 4, Reason: "4 wanted (schedule * 9-17 * * 1-5 in 3m0s), 0 idle and 0 coming: 4 missing"}},
+			Launch: 4, Wanted: 4, Code: lifecycle.ReasonWarmMissing, Reason: "4 wanted (schedule * 9-17 * * 1-5 in 3m0s), 0 idle and 0 coming: 4 missing"}},
 		"not so early": {policy: policy.WarmPolicy{Schedules: day[:1], Lead: lead}, now: at(7, 57).Add(-time.Second),
-			want: policy.WarmDecision{Reason: "0 wanted (minimum_idle), 0 idle and 0 coming"}},
+			want: policy.WarmDecision{Code: lifecycle.ReasonWarmEnough, Reason: "0 wanted (minimum_idle), 0 idle and 0 coming"}},
 		"before the end of a period nothing goes": {policy: policy.WarmPolicy{Schedules: day[:1], Lead: lead}, now: at(16, 59),
 			facts: policy.WarmFacts{Hosts: []policy.WarmHost{idleHost("i-1", time.Hour, at(16, 59))}},
-			want:  policy.WarmDecision{Launch: 3, Wanted: 4, Idle: 1, Reason: "4 wanted (schedule * 9-17 * * 1-5), 1 idle and 0 coming: 3 missing"}},
+			want:  policy.WarmDecision{Launch: 3, Wanted: 4, Idle: 1, Code: lifecycle.ReasonWarmMissing, Reason: "4 wanted (schedule * 9-17 * * 1-5), 1 idle and 0 coming: 3 missing"}},
 		"after the end of a period all go, those that end first first": {policy: policy.WarmPolicy{Lead: lead}, facts: policy.WarmFacts{Hosts: hosts(3)}, now: noon,
-			want: policy.WarmDecision{Retire: []string{"i-1", "i-2", "i-3"}, Idle: 3, Reason: "0 wanted (minimum_idle), 3 idle and 0 coming: 3 too many"}},
+			want: policy.WarmDecision{Retire: []string{"i-1", "i-2", "i-3"}, Idle: 3, Code: lifecycle.ReasonWarmSurplus, Reason: "0 wanted (minimum_idle), 3 idle and 0 coming: 3 too many"}},
 		"what is coming goes before what is there": {policy: policy.WarmPolicy{MinimumIdle: 2}, now: noon,
 			facts: policy.WarmFacts{Hosts: append(hosts(2), policy.WarmHost{InstanceID: "i-8", Coming: true}, policy.WarmHost{InstanceID: "i-9", Coming: true})},
-			want:  policy.WarmDecision{Retire: []string{"i-9", "i-8"}, Wanted: 2, Idle: 2, Coming: 2, Reason: "2 wanted (minimum_idle), 2 idle and 2 coming: 2 too many"}},
+			want:  policy.WarmDecision{Retire: []string{"i-9", "i-8"}, Wanted: 2, Idle: 2, Coming: 2, Code: lifecycle.ReasonWarmSurplus, Reason: "2 wanted (minimum_idle), 2 idle and 2 coming: 2 too many"}},
 		"what is coming counts": {policy: policy.WarmPolicy{MinimumIdle: 3}, facts: policy.WarmFacts{Hosts: append(hosts(2), policy.WarmHost{InstanceID: "i-9", Coming: true})}, now: noon,
-			want: policy.WarmDecision{Wanted: 3, Idle: 2, Coming: 1, Reason: "3 wanted (minimum_idle), 2 idle and 1 coming"}},
+			want: policy.WarmDecision{Wanted: 3, Idle: 2, Coming: 1, Code: lifecycle.ReasonWarmEnough, Reason: "3 wanted (minimum_idle), 2 idle and 1 coming"}},
 		"one that ends within the lead is replaced": {policy: policy.WarmPolicy{MinimumIdle: 2, Lead: 10 * time.Minute}, facts: policy.WarmFacts{Hosts: hosts(2)}, now: noon,
-			want: policy.WarmDecision{Launch: 1, Wanted: 2, Idle: 1, Reason: "2 wanted (minimum_idle), 1 idle and 0 coming: 1 missing"}},
+			want: policy.WarmDecision{Launch: 1, Wanted: 2, Idle: 1, Code: lifecycle.ReasonWarmMissing, Reason: "2 wanted (minimum_idle), 1 idle and 0 coming: 1 missing"}},
 		"within the maximum": {policy: policy.WarmPolicy{MinimumIdle: 4, Maximum: 6}, facts: policy.WarmFacts{Hosts: hosts(1), Others: 3}, now: noon,
 			want: policy.WarmDecision{Launch: 2, Wanted: 4, Idle: 1, Full: true,
-				Reason: "4 wanted (minimum_idle), 1 idle and 0 coming: 3 missing, and room for 2: the pool has 4 of at most 6 hosts"}},
+				Code: lifecycle.ReasonPoolFull, Reason: "4 wanted (minimum_idle), 1 idle and 0 coming: 3 missing, and room for 2: the pool has 4 of at most 6 hosts"}},
 		"beyond the maximum": {policy: policy.WarmPolicy{MinimumIdle: 4, Maximum: 6}, facts: policy.WarmFacts{Hosts: hosts(1), Others: 7}, now: noon,
 			want: policy.WarmDecision{Wanted: 4, Idle: 1, Full: true,
-				Reason: "4 wanted (minimum_idle), 1 idle and 0 coming: 3 missing, and room for 0: the pool has 8 of at most 6 hosts"}},
+				Code: lifecycle.ReasonPoolFull, Reason: "4 wanted (minimum_idle), 1 idle and 0 coming: 3 missing, and room for 0: the pool has 8 of at most 6 hosts"}},
 		"none while they do not come up": {policy: policy.WarmPolicy{MinimumIdle: 1}, facts: policy.WarmFacts{NotBefore: noon.Add(1)}, now: noon,
-			want: policy.WarmDecision{Wanted: 1, Reason: "1 wanted (minimum_idle), 0 idle and 0 coming: 1 missing, and none is launched before 2026-01-05T12:00:00Z, since the last ones did not come up"}},
+			want: policy.WarmDecision{Wanted: 1, Code: lifecycle.ReasonLaunchesFailed, Reason: "1 wanted (minimum_idle), 0 idle and 0 coming: 1 missing, and none is launched before 2026-01-05T12:00:00Z, since the last ones did not come up"}},
 		"none while spot is paused": {policy: policy.WarmPolicy{MinimumIdle: 2}, facts: policy.WarmFacts{Hosts: hosts(1), Paused: "too many were interrupted"}, now: noon,
-			want: policy.WarmDecision{Wanted: 2, Idle: 1, Reason: "2 wanted (minimum_idle), 1 idle and 0 coming: 1 missing, and none is launched: too many were interrupted"}},
+			want: policy.WarmDecision{Wanted: 2, Idle: 1, Code: lifecycle.ReasonSpotPaused, Reason: "2 wanted (minimum_idle), 1 idle and 0 coming: 1 missing, and none is launched: too many were interrupted"}},
 		"held beyond their time they are not replaced": {policy: policy.WarmPolicy{MinimumIdle: 4, Lead: 11 * time.Minute}, now: noon,
 			facts: policy.WarmFacts{Held: "held", Hosts: with(func(h *policy.WarmHost) { h.Kept = true })},
-			want:  policy.WarmDecision{Wanted: 4, Idle: 2, Kept: 2, Reason: "4 wanted (minimum_idle), 2 idle and 0 coming, 2 kept beyond their time"}},
+			want:  policy.WarmDecision{Wanted: 4, Idle: 2, Kept: 2, Code: lifecycle.ReasonWarmEnough, Reason: "4 wanted (minimum_idle), 2 idle and 0 coming, 2 kept beyond their time"}},
 		"nor is one that did not come up": {policy: policy.WarmPolicy{MinimumIdle: 1}, now: noon,
 			facts: policy.WarmFacts{Held: "held", Hosts: []policy.WarmHost{{InstanceID: "i-1", Coming: true, Kept: true}}},
-			want:  policy.WarmDecision{Wanted: 1, Kept: 1, Reason: "1 wanted (minimum_idle), 0 idle and 0 coming, 1 kept beyond their time"}},
+			want:  policy.WarmDecision{Wanted: 1, Kept: 1, Code: lifecycle.ReasonWarmEnough, Reason: "1 wanted (minimum_idle), 0 idle and 0 coming, 1 kept beyond their time"}},
 		"in a held fleet none goes": {policy: policy.WarmPolicy{}, facts: policy.WarmFacts{Held: "the fleet is held", Hosts: hosts(2)}, now: noon,
-			want: policy.WarmDecision{Idle: 2, Reason: "0 wanted (minimum_idle), 2 idle and 0 coming: 2 too many, and the fleet is held"}},
+			want: policy.WarmDecision{Idle: 2, Code: lifecycle.ReasonFleetHeld, Reason: "0 wanted (minimum_idle), 2 idle and 0 coming: 2 too many, and the fleet is held"}},
 		"nor one of another class": {policy: policy.WarmPolicy{MinimumIdle: 4}, now: noon,
 			facts: policy.WarmFacts{Held: "held", Hosts: with(func(h *policy.WarmHost) { h.Unfit = "x" })}, want: oneMissing},
 		"after the hold what it kept is replaced": {policy: policy.WarmPolicy{MinimumIdle: 4}, now: noon,
 			facts: policy.WarmFacts{Hosts: with(func(h *policy.WarmHost) { h.Kept = true })}, want: oneMissing},
 		"again once the time has come": {policy: policy.WarmPolicy{MinimumIdle: 1}, facts: policy.WarmFacts{NotBefore: noon}, now: noon,
-			want: policy.WarmDecision{Launch: 1, Wanted: 1, Reason: "1 wanted (minimum_idle), 0 idle and 0 coming: 1 missing"}},
+			want: policy.WarmDecision{Launch: 1, Wanted: 1, Code: lifecycle.ReasonWarmMissing, Reason: "1 wanted (minimum_idle), 0 idle and 0 coming: 1 missing"}},
 		"a busy one is no idle one":      {policy: policy.WarmPolicy{MinimumIdle: 4}, facts: policy.WarmFacts{Hosts: with(func(h *policy.WarmHost) { h.Busy = true })}, now: noon, want: oneMissing},
 		"nor is a held one":              {policy: policy.WarmPolicy{MinimumIdle: 4}, facts: policy.WarmFacts{Hosts: with(func(h *policy.WarmHost) { h.Held = true })}, now: noon, want: oneMissing},
 		"nor is a retiring one":          {policy: policy.WarmPolicy{MinimumIdle: 4}, facts: policy.WarmFacts{Hosts: with(func(h *policy.WarmHost) { h.Retiring = true })}, now: noon, want: oneMissing},
@@ -120,8 +121,8 @@ func TestTopUp(t *testing.T) {
 }
 
 var (
-	oneMissing = policy.WarmDecision{Launch: 1, Wanted: 4, Idle: 3, Reason: "4 wanted (minimum_idle), 3 idle and 0 coming: 1 missing"}
-	oneUnfit   = policy.WarmDecision{Launch: 1, Retire: []string{"i-1"}, Wanted: 4, Idle: 3, Reason: oneMissing.Reason}
+	oneMissing = policy.WarmDecision{Launch: 1, Wanted: 4, Idle: 3, Code: lifecycle.ReasonWarmMissing, Reason: "4 wanted (minimum_idle), 3 idle and 0 coming: 1 missing"}
+	oneUnfit   = policy.WarmDecision{Launch: 1, Retire: []string{"i-1"}, Wanted: 4, Idle: 3, Code: oneMissing.Code, Reason: oneMissing.Reason}
 	noRoom     = policy.WarmDecision{Wanted: 4, Idle: 3, Full: true,
-		Reason: "4 wanted (minimum_idle), 3 idle and 0 coming: 1 missing, and room for 0: the pool has 4 of at most 4 hosts"}
+		Code: lifecycle.ReasonPoolFull, Reason: "4 wanted (minimum_idle), 3 idle and 0 coming: 1 missing, and room for 0: the pool has 4 of at most 4 hosts"}
 )

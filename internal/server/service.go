@@ -104,7 +104,7 @@ func (s *service) Refresh(ctx context.Context, req *remudav1.RefreshRequest) (*r
 	resp := &remudav1.RefreshResponse{}
 	for _, d := range r.Decisions() {
 		resp.Decisions = append(resp.Decisions, &remudav1.Decision{
-			InstanceId: d.InstanceID, Action: action(d.Action), Reason: d.Reason, Sweep: d.Sweep,
+			InstanceId: d.InstanceID, Action: action(d.Action), Reason: d.Reason, ReasonCode: string(d.Code), Sweep: d.Sweep,
 		})
 	}
 	for _, resource := range r.Resources() {

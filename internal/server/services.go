@@ -37,7 +37,7 @@ func runnerService(s services.Status) *remudav1.Service {
 		Name: s.Name, Region: s.Region, Cluster: s.Cluster, EcsService: s.ECSService,
 		DesiredCount: bounded(s.Seen.Wanted), RunningCount: bounded(s.Seen.Running),
 		QueuedCount: known(s.Seen.Queued), BusyCount: known(s.Seen.Busy), IdleChecks: bounded(s.Seen.IdleChecks),
-		CheckTime: timestampOrNil(s.Seen.CheckedAt), Reason: s.Seen.Reason,
+		CheckTime: timestampOrNil(s.Seen.CheckedAt), Reason: s.Seen.Reason, ReasonCode: string(s.Seen.ReasonCode),
 		MoreQueued: s.Seen.More,
 	}
 	if s.Workers == nil {

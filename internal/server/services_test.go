@@ -71,7 +71,7 @@ func TestNudgeService(t *testing.T) {
 	}
 	want := &remudav1.Service{
 		Name: "jobs-eu", Region: "eu-west-1", Cluster: "runners", EcsService: "jobs", DesiredCount: 1, QueuedCount: 1,
-		Reason: "1 job waits and there are no runners", CheckTime: got.GetService().GetCheckTime(),
+		Reason: "1 job waits and there are no runners", ReasonCode: "jobs_waiting", CheckTime: got.GetService().GetCheckTime(),
 	}
 	if diff := cmp.Diff(want, got.GetService(), protocmp.Transform()); diff != "" || want.GetCheckTime() == nil {
 		t.Errorf("service (-want +got):\n%s", diff)

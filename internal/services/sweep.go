@@ -203,8 +203,8 @@ func (w *Sweep) decision(ctx context.Context, c *check, now time.Time) (policy.S
 	row.CheckedAt = now
 	if seen.Err != nil {
 		w.failed[row.Name] = seen.Err
-		d := policy.ServiceDecision{Action: policy.ServiceKeep, Desired: row.Wanted, IdleChecks: row.IdleChecks, Reason: "it could not be looked at: " + op.OneLine(seen.Err)}
-		row.Reason = d.Reason
+		d := policy.ServiceDecision{Action: policy.ServiceKeep, Desired: row.Wanted, IdleChecks: row.IdleChecks, Code: lifecycle.ReasonNotObserved, Reason: "it could not be looked at: " + op.OneLine(seen.Err)}
+		row.Reason, row.ReasonCode = d.Reason, d.Code
 		return d, row
 	}
 	// A clock that was ahead may have written a time in the future: that must not delay anything.
@@ -227,7 +227,7 @@ func (w *Sweep) decision(ctx context.Context, c *check, now time.Time) (policy.S
 		row.CountedAt = now
 	}
 	row.Tasks, row.Backlog = seen.Tasks, backlog.Backlog
-	row.IdleChecks, row.Wanted, row.Reason = d.IdleChecks, d.Desired, d.Reason
+	row.IdleChecks, row.Wanted, row.Reason, row.ReasonCode = d.IdleChecks, d.Desired, d.Reason, d.Code
 	return d, row
 }
 
@@ -238,7 +238,10 @@ func (w *Sweep) unlessHeld(ctx context.Context, d policy.ServiceDecision, c *che
 		return d
 	}
 	w.fail(c.row.Name, err)
-	d.Action, d.Desired = policy.ServiceKeep, c.observation.Desired
+	d.Action, d.Desired, d.Code = policy.ServiceKeep, c.observation.Desired, lifecycle.ReasonFailed
+	if held := new(lifecycle.FleetHeldError); errors.As(err, &held) {
+		d.Code = lifecycle.ReasonFleetHeld
+	}
 	d.Reason = op.OneLine(err) + "; else it would go to zero: " + d.Reason
 	return d
 }
@@ -250,22 +253,22 @@ func (w *Sweep) fail(name string, err error) {
 	}
 }
 
-// recordDecision gives a decision to a caller that collects them. A sweep that keeps a service also records the reason
-// in the history, if it differs from that of the check before. noteOutcome records the calls to ECS.
+// recordDecision gives a decision to a caller that collects them. A sweep that keeps a service also records that in
+// the history, if its reason or the number of runners differs from that of the check before. noteOutcome records the calls to ECS.
 func (w *Sweep) recordDecision(before model.Service, d policy.ServiceDecision, after model.Service, now time.Time) {
-	e := lifecycle.Event{At: now, Action: lifecycle.ActionKeep, Reason: fmt.Sprintf("service %s: %s", before.Name, d.Reason)}
+	e := lifecycle.Event{At: now, Action: lifecycle.ActionKeep, Code: d.Code, Reason: fmt.Sprintf("service %s: %s", before.Name, d.Reason)}
 	if d.Action != policy.ServiceKeep {
 		e = scaleEvent(after, d, now)
 	}
-	w.Events.Collect("", e.Action, e.Reason)
-	if d.Action == policy.ServiceKeep && !w.nudged && !w.Events.Dry && before.Reason != after.Reason {
+	w.Events.Collect("", e.Action, lifecycle.Reason{Code: e.Code, Text: e.Reason})
+	if d.Action == policy.ServiceKeep && !w.nudged && !w.Events.Dry && (before.ReasonCode != after.ReasonCode || before.Wanted != after.Wanted) {
 		w.Events.Record(e)
 	}
 }
 
 func scaleEvent(row model.Service, d policy.ServiceDecision, now time.Time) lifecycle.Event {
 	return lifecycle.Event{
-		At: now, Action: lifecycle.ActionScale,
+		At: now, Action: lifecycle.ActionScale, Code: d.Code,
 		Reason: fmt.Sprintf("service %s goes from %d to %d: %s", row.Name, row.Desired, d.Desired, d.Reason),
 	}
 }

@@ -27,6 +27,7 @@ type Metrics struct {
 	registry *prometheus.Registry
 	phase    map[string]prometheus.Histogram
 	calls    *prometheus.CounterVec
+	decided  *prometheus.CounterVec
 	sweeps   *prometheus.HistogramVec
 	ages     *ages
 	hosts    *gauges
@@ -52,6 +53,9 @@ func NewMetrics() *Metrics {
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "remuda_calls_total", Help: "Calls to the store, the queue, the cloud and GitHub.",
 		}, []string{"operation", "result"}),
+		decided: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "remuda_decisions_total", Help: "Decisions and actions that the history has, by their reason codes.",
+		}, []string{"action", "code"}),
 		sweeps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "remuda_sweep_duration_seconds", Help: "How long sweeps took.", Buckets: sweepBuckets,
 		}, []string{"sweep", "result"}),
@@ -88,7 +92,7 @@ func NewMetrics() *Metrics {
 	for _, h := range m.phase {
 		m.registry.MustRegister(h)
 	}
-	m.registry.MustRegister(m.calls, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.turns, m.held, m.services, build,
+	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.turns, m.held, m.services, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -120,6 +124,13 @@ func (m *Metrics) observe(phase string, d time.Duration) {
 func (m *Metrics) Swept(sweep string, d time.Duration, err error) {
 	m.sweeps.WithLabelValues(sweep, resultOf(err)).Observe(d.Seconds())
 	m.ages.swept(sweep, err == nil, time.Now())
+}
+
+// Decided counts an event of the history. Both labels are from the lists of package lifecycle.
+func (m *Metrics) Decided(action lifecycle.Action, code lifecycle.ReasonCode) {
+	if m != nil {
+		m.decided.WithLabelValues(string(action), string(code)).Inc()
+	}
 }
 
 // Called counts a call of a port, such as "store.claim_instance", by its class of error.

@@ -46,11 +46,16 @@ func TestMetrics(t *testing.T) {
 	m.Delivered("workflow_job", "accepted")
 	m.Delivered("workflow_job", "accepted")
 	m.Delivered("other", "ignored")
+	m.Decided(lifecycle.ActionTerminate, lifecycle.ReasonIdleTimeout)
+	m.Decided(lifecycle.ActionTerminate, lifecycle.ReasonIdleTimeout)
+	m.Decided(lifecycle.ActionKeep, lifecycle.ReasonYoung)
 	m.SetHosts(map[telemetry.HostsOf]int{{Pool: "default", State: lifecycle.StateIdle}: 7, {Pool: "gone", State: lifecycle.StateRunning}: 1})
 	m.SetHosts(map[telemetry.HostsOf]int{{Pool: "default", State: lifecycle.StateIdle}: 3})
 	want := []string{
 		"remuda_claim_duration_seconds_sum 0.25",
 		"remuda_claim_duration_seconds_count 1",
+		`remuda_decisions_total{action="keep",code="young"} 1`,
+		`remuda_decisions_total{action="terminate",code="idle_timeout"} 2`,
 		`remuda_grpc_request_duration_seconds_sum{code="OK",method="Provision"} 0.5`,
 		`remuda_grpc_request_duration_seconds_count{code="OK",method="Provision"} 1`,
 		`remuda_hosts{pool="default",state="idle"} 3`,
@@ -61,7 +66,7 @@ func TestMetrics(t *testing.T) {
 		`remuda_webhooks_total{event="other",outcome="ignored"} 1`,
 		`remuda_webhooks_total{event="workflow_job",outcome="accepted"} 2`,
 	}
-	got := scrape(m, "remuda_claim", "remuda_register", "remuda_release", "remuda_grpc", "remuda_hosts", "remuda_webhooks")
+	got := scrape(m, "remuda_claim", "remuda_decisions", "remuda_register", "remuda_release", "remuda_grpc", "remuda_hosts", "remuda_webhooks")
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -171,7 +171,7 @@ func (ex *Explainer) hostSentences(facts lifecycle.Facts, history []lifecycle.Ev
 	if d.Action == lifecycle.ActionKeep {
 		sentences = append(sentences, compact(t.scaleDown())...)
 	}
-	return append(sentences, said(history, r, d.Reason)...)
+	return append(sentences, said(history, r, d.Code)...)
 }
 
 func eventSentence(e lifecycle.Event) string {

@@ -49,7 +49,7 @@ func (ex *Explainer) ExplainHost(ctx context.Context, instanceID string, of OfRu
 	e.Sentences = append(e.Sentences, compact(cloud, runner)...)
 	e.Sentences = append(e.Sentences, compact(holdSentence(hold, now))...)
 	e.Sentences = append(e.Sentences, told.marks()...)
-	e.Sentences = append(e.Sentences, said(history.Events, r, ex.Hosts.Decide(told.Facts, now).Reason)...)
+	e.Sentences = append(e.Sentences, said(history.Events, r, ex.Hosts.Decide(told.Facts, now).Code)...)
 	e.Sentences = append(e.Sentences, told.next()...)
 	if !history.From.IsZero() {
 		e.Sentences = append(e.Sentences, fmt.Sprintf("Its history is long; it is told from %s on.", hosts.ClockTime(history.From)))
@@ -331,14 +331,14 @@ func (t *hostExplainer) when(at time.Time) string {
 
 // said is what each sweep last said of a host on its current assignment, if it stays as it is,
 // for another reason than but.
-func said(history []lifecycle.Event, r lifecycle.Record, but string) (sentences []string) {
+func said(history []lifecycle.Event, r lifecycle.Record, but lifecycle.ReasonCode) (sentences []string) {
 	heard := map[string]bool{}
 	for _, e := range slices.Backward(history) {
 		if e.InstanceID != r.InstanceID || e.Assignment != r.Assignment || e.Sweep == "" || heard[e.Sweep] {
 			continue
 		}
 		heard[e.Sweep] = true
-		if e.Action == lifecycle.ActionKeep && e.Reason != but {
+		if e.Action == lifecycle.ActionKeep && e.Code != but {
 			sentences = append(sentences, fmt.Sprintf("The %s sweep said at %s, and nothing else since: keep %s, %s.", e.Sweep, hosts.ClockTime(e.At), e.InstanceID, e.Reason))
 		}
 	}

@@ -38,7 +38,7 @@ func (hs *Hosts) HoldFleet(ctx context.Context, d time.Duration, reason, by stri
 			why = h.String()
 		}
 		if h, err = hs.Guards.UpdateFleetHold(ctx, h); err == nil {
-			j.RecordEffect(lifecycle.Event{At: now, Action: lifecycle.ActionHold, Reason: why})
+			j.RecordEffect(lifecycle.Event{At: now, Action: lifecycle.ActionHold, Code: lifecycle.ReasonOrdered, Reason: why})
 		}
 		return err
 	})

@@ -100,7 +100,7 @@ func (hs *Hosts) Hold(ctx context.Context, instanceID string, d time.Duration, r
 		if err != nil {
 			return before, fmt.Errorf("hold host %s: %w", instanceID, err)
 		}
-		j.RecordEffect(op.TransitionEvent(before, stored, lifecycle.Decision{Action: lifecycle.ActionHold, Reason: why}, now))
+		j.RecordEffect(op.TransitionEvent(before, stored, lifecycle.Decision{Action: lifecycle.ActionHold, Code: lifecycle.ReasonOrdered, Reason: why}, now))
 		return stored, nil
 	})
 }

@@ -12,17 +12,17 @@ import (
 // Retirement is a host that gets no further run, and why.
 type Retirement struct {
 	lifecycle.Record
-	Why string
+	Why lifecycle.Reason
 }
 
 // Retire marks a host, in one conditional write.
 func (hs *Hosts) Retire(ctx context.Context, j *op.Recorder, h Retirement, now time.Time) error {
 	r := h.Record
-	r.Retiring, r.RetiringReason, r.UpdatedAt, r.DueAt = true, h.Why, now, now
+	r.Retiring, r.RetiringReason, r.UpdatedAt, r.DueAt = true, h.Why.Text, now, now
 	stored, err := hs.Store.UpdateInstance(ctx, r)
 	if err != nil {
 		return fmt.Errorf("retire host %s: %w", r.InstanceID, err)
 	}
-	j.RecordEffect(op.TransitionEvent(h.Record, stored, lifecycle.Decision{Action: lifecycle.ActionRetire, Code: lifecycle.ReasonRetiring, Reason: h.Why}, now))
+	j.RecordEffect(op.TransitionEvent(h.Record, stored, h.Why.Decision(lifecycle.ActionRetire), now))
 	return nil
 }

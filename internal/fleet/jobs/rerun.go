@@ -83,7 +83,7 @@ func (h *webhookOp) startAgain(released string) func(context.Context, time.Time)
 				return op.Again, nil
 			}
 			h.Events.RecordEffect(lifecycle.Event{
-				At: now, Repository: run.Repository, RunID: run.RunID, Action: lifecycle.ActionSettle,
+				At: now, Repository: run.Repository, RunID: run.RunID, Action: lifecycle.ActionSettle, Code: lifecycle.ReasonInterruption,
 				Reason: fmt.Sprintf("attempt %d lost a job with an interrupted host: its failed jobs are started again", run.RunAttempt),
 			})
 			h.finish(released + "; its failed jobs are started again, since a job was lost with an interrupted host")

@@ -3,10 +3,8 @@ package op
 import (
 	"fmt"
 	"hash/fnv"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -80,20 +78,10 @@ func (t *decisionDedup) prune(now time.Time) {
 	}
 }
 
-// digest identifies a decision by its action and its reason code. Where a decision has
-// no code, as those of scale-down, its sentence without its numbers stands for it: a
-// reason that counts minutes would otherwise be another one each time.
+// digest identifies a decision by its action and its reason code. Its sentence may count
+// minutes, and would be another one each time.
 func digest(assignment int64, d lifecycle.Decision) uint64 {
 	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, assignment, d.Action, d.Code)
-	if d.Code != "" {
-		return h.Sum64()
-	}
-	for _, word := range strings.Fields(d.Reason) {
-		if strings.ContainsFunc(word, unicode.IsDigit) {
-			word = "#"
-		}
-		_, _ = h.Write([]byte(" " + word))
-	}
+	_, _ = fmt.Fprint(h, assignment, d.Action, codeOf(d.Action, d.Code))
 	return h.Sum64()
 }

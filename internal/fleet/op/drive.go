@@ -25,15 +25,18 @@ type Driver struct {
 	log       hclog.Logger
 	decisions decisionDedup
 	onStep    func(now time.Time)
+	onEvent   func(lifecycle.Action, lifecycle.ReasonCode)
 
 	randMu sync.Mutex
 	rand   *rand.Rand
 }
 
 // NewDriver returns a driver. onStep is called with the time of each step of an
-// operation, before the step; nil: nothing is.
-func NewDriver(history History, log hclog.Logger, random *rand.Rand, onStep func(now time.Time)) *Driver {
-	return &Driver{history: history, log: log, rand: random, onStep: onStep}
+// operation, before the step, and onEvent with each event that is recorded; nil: nothing is.
+func NewDriver(
+	history History, log hclog.Logger, random *rand.Rand, onStep func(now time.Time), onEvent func(lifecycle.Action, lifecycle.ReasonCode),
+) *Driver {
+	return &Driver{history: history, log: log, rand: random, onStep: onStep, onEvent: onEvent}
 }
 
 func (d *Driver) stepped(now time.Time) {

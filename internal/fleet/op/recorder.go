@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -30,6 +31,7 @@ type Recorder struct {
 type Decided struct {
 	InstanceID string
 	Action     lifecycle.Action
+	Code       lifecycle.ReasonCode
 	Reason     string
 	// Sweep is the name of the sweep that decided.
 	Sweep string
@@ -43,7 +45,7 @@ func (j *Recorder) RecordMachine(instanceID string, d lifecycle.Decision) {
 // RecordDecision records a decision on a host, by a sweep if it has changed. A decision that leads to a write
 // of the record is recorded by RecordEffect, once it is written.
 func (j *Recorder) RecordDecision(r lifecycle.Record, d lifecycle.Decision) {
-	j.Collect(r.InstanceID, d.Action, d.Reason)
+	j.Collect(r.InstanceID, d.Action, lifecycle.Reason{Code: d.Code, Text: d.Reason})
 	if j.Dry || j.Sweep == "" || !j.Changed(r, d) {
 		return
 	}
@@ -62,9 +64,11 @@ func (j *Recorder) Changed(r lifecycle.Record, d lifecycle.Decision) bool {
 }
 
 // Collect gives a decision to a caller that wants them all.
-func (j *Recorder) Collect(instanceID string, action lifecycle.Action, why string) {
+func (j *Recorder) Collect(instanceID string, action lifecycle.Action, why lifecycle.Reason) {
 	if j.Decided != nil {
-		*j.Decided = append(*j.Decided, Decided{InstanceID: instanceID, Action: action, Reason: why, Sweep: j.Sweep})
+		*j.Decided = append(*j.Decided, Decided{
+			InstanceID: instanceID, Action: action, Code: codeOf(action, why.Code), Reason: why.Text, Sweep: j.Sweep,
+		})
 	}
 }
 
@@ -80,12 +84,18 @@ func (j *Recorder) RecordEffect(e lifecycle.Event) {
 // Record logs an event and adds it to those that are written next.
 func (j *Recorder) Record(e lifecycle.Event) {
 	e.Sweep = j.Sweep
-	if e.Code == "" {
-		e.Code = lifecycle.CodeOf(e.Action)
+	e.Code = codeOf(e.Action, e.Code)
+	if j.driver.onEvent != nil {
+		j.driver.onEvent(e.Action, e.Code)
 	}
 	j.driver.log.Info("decided", logkey.Action, e.Action, logkey.Instance, e.InstanceID, logkey.Run, e.RunID,
-		logkey.From, e.From, logkey.To, e.To, logkey.Sweep, e.Sweep, logkey.Reason, e.Reason)
+		logkey.From, e.From, logkey.To, e.To, logkey.Sweep, e.Sweep, logkey.Code, e.Code, logkey.Reason, e.Reason)
 	j.events = append(j.events, e)
+}
+
+// codeOf is the code of a decision: its own, or that of an action with one reason.
+func codeOf(action lifecycle.Action, code lifecycle.ReasonCode) lifecycle.ReasonCode {
+	return cmp.Or(code, lifecycle.CodeOf(action))
 }
 
 // Flush writes what was collected. The history is for people: a failure to
@@ -131,8 +141,8 @@ func TransitionEvent(before, after lifecycle.Record, d lifecycle.Decision, now t
 }
 
 // RequestEvent describes a step of a request that is no host's transition.
-func RequestEvent(q lifecycle.Request, action lifecycle.Action, why string, now time.Time) lifecycle.Event {
+func RequestEvent(q lifecycle.Request, action lifecycle.Action, why lifecycle.Reason, now time.Time) lifecycle.Event {
 	return lifecycle.Event{
-		At: now, Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Action: action, Reason: why,
+		At: now, Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Action: action, Reason: why.Text, Code: why.Code,
 	}
 }

@@ -2,6 +2,8 @@ package ports
 
 import (
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
 // Observer hears what is worth measuring.
@@ -14,6 +16,8 @@ type Observer interface {
 	Released(d time.Duration)
 	// Swept: a sweep ended after d, with err or well.
 	Swept(sweep string, d time.Duration, err error)
+	// Decided: an action was decided, or carried out, for a reason.
+	Decided(action lifecycle.Action, code lifecycle.ReasonCode)
 	// RunnersEnd: when the versions of actions/runner that hosts have get no
 	// jobs any more, as far as that is known.
 	RunnersEnd(at map[string]time.Time)
@@ -28,5 +32,7 @@ func (SilentObserver) Registered(time.Duration) {}
 func (SilentObserver) Released(time.Duration) {}
 
 func (SilentObserver) Swept(string, time.Duration, error) {}
+
+func (SilentObserver) Decided(lifecycle.Action, lifecycle.ReasonCode) {}
 
 func (SilentObserver) RunnersEnd(map[string]time.Time) {}

@@ -212,8 +212,16 @@ func (p *Provision) settle(ctx context.Context, now time.Time) (op.Progress, err
 		q.Reason = p.shortReason(len(ready))
 	}
 	return p.write(ctx, q, now, func() {
-		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, q.Reason, now))
+		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, settled(q), now))
 	})
+}
+
+// settled is why a request has its outcome.
+func settled(q lifecycle.Request) lifecycle.Reason {
+	if q.Outcome == lifecycle.OutcomeReady {
+		return lifecycle.Reason{Code: lifecycle.ReasonRequestReady, Text: q.Reason}
+	}
+	return lifecycle.Reason{Code: lifecycle.ReasonRequestShort, Text: q.Reason}
 }
 
 // serving counts the hosts that are assigned to the request, taken or not.

@@ -198,7 +198,7 @@ func (p *Provision) settleRefused(ctx context.Context, refusal error, now time.T
 	q.ExpiresAt = now.Add(p.env.Timing.KeepRequests)
 	q.Reason = refusal.Error()
 	return p.write(ctx, q, now, func() {
-		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, q.Reason, now))
+		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, lifecycle.Reason{Code: lifecycle.ReasonRequestRefused, Text: q.Reason}, now))
 	})
 }
 

@@ -36,7 +36,7 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (op.Progress, err
 	q = p.env.WithIntent(q, count, version, without)
 	return p.write(ctx, q, now, func() {
 		if why != "" {
-			p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, why, now))
+			p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, lifecycle.Reason{Code: lifecycle.ReasonSpotPaused, Text: why}, now))
 		}
 		p.launcher = Launcher{fresh: true}
 	})
@@ -187,7 +187,7 @@ func (p *Provision) closeLaunch(ctx context.Context, now time.Time) (op.Progress
 		q.Shortage = short.Reason
 		fellBack = q.Spec.UsageClass == lifecycle.UsageSpot && q.Spec.AllowOnDemand && !q.OnDemand
 		q.OnDemand = q.OnDemand || fellBack
-		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, short.Error(), now))
+		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, lifecycle.Reason{Code: lifecycle.ReasonShortage, Text: short.Error()}, now))
 	}
 	return p.write(ctx, q, now, func() {
 		p.unrecorded, p.launcher = nil, Launcher{}

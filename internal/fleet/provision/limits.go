@@ -3,7 +3,6 @@ package provision
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -142,7 +141,7 @@ func (p *Provision) waitForQuota(ctx context.Context, room policy.Quota, needs i
 	q := p.q
 	q.QuotaReason = why
 	return p.write(ctx, q, now, func() {
-		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionKeep, fmt.Sprintf("waiting for room: %s", why), now))
+		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionKeep, lifecycle.Because(lifecycle.ReasonQuota, "waiting for room: %s", why), now))
 	})
 }
 

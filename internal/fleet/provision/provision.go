@@ -266,7 +266,7 @@ func (p *Provision) giveUpShort(ctx context.Context, why string, now time.Time) 
 	q := p.q
 	q.Outcome, q.ExpiresAt, q.Reason = lifecycle.OutcomeShort, now.Add(p.env.Timing.KeepRequests), why
 	return p.write(ctx, q, now, func() {
-		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, q.Reason, now))
+		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, settled(q), now))
 	})
 }
 

@@ -135,7 +135,7 @@ func (r *Release) mark(ctx context.Context, now time.Time) (op.Progress, error) 
 		return op.Again, fmt.Errorf("write request %s: %w", q.RequestID, err)
 	}
 	r.requests[i] = stored
-	r.Events.RecordEffect(op.RequestEvent(stored, lifecycle.ActionRelease, "run released", now))
+	r.Events.RecordEffect(op.RequestEvent(stored, lifecycle.ActionRelease, lifecycle.Because(lifecycle.ReasonRunReleased, "run released"), now))
 	return op.Again, nil
 }
 

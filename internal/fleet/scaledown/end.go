@@ -22,7 +22,7 @@ func (s *Sweep) carries(step func(context.Context, judged, time.Time) (op.Progre
 			return progress, err
 		}
 		if err != nil {
-			return s.over(h, lifecycle.ActionKeep, "it could not be carried on with, and the next sweep tries again: "+op.OneLine(err)), nil
+			return s.over(h, lifecycle.ActionKeep, failed(err)), nil
 		}
 		return progress, nil
 	}
@@ -43,7 +43,7 @@ func (s *Sweep) carryOut(ctx context.Context, h judged, now time.Time) (op.Progr
 		if err != nil {
 			return op.Again, err
 		}
-		if why != "" {
+		if why.Given() {
 			return s.keep(ctx, h, why, now)
 		}
 	}
@@ -52,7 +52,7 @@ func (s *Sweep) carryOut(ctx context.Context, h judged, now time.Time) (op.Progr
 		return s.begin(ctx, h, now)
 	case lifecycle.ActionTerminate:
 		if s.Events.Dry {
-			return s.over(h, lifecycle.ActionTerminate, h.Reason), nil
+			return s.over(h, lifecycle.ActionTerminate, h.Why()), nil
 		}
 		s.Next = s.carries(s.end)
 		return op.Again, nil
@@ -61,20 +61,18 @@ func (s *Sweep) carryOut(ctx context.Context, h judged, now time.Time) (op.Progr
 }
 
 // over leaves the host in hand, with what became of it.
-func (s *Sweep) over(h judged, action lifecycle.Action, why string) op.Progress {
-	s.Events.RecordDecision(h.record, lifecycle.Decision{Action: action, Reason: why})
+func (s *Sweep) over(h judged, action lifecycle.Action, why lifecycle.Reason) op.Progress {
+	s.Events.RecordDecision(h.record, why.Decision(action))
 	o := s.owners[0]
 	o.judged, s.Next = o.judged[1:], s.host
 	return op.Again
 }
 
 // keep leaves a host alone for which the policy has an action.
-func (s *Sweep) keep(ctx context.Context, h judged, why string, now time.Time) (op.Progress, error) {
-	h.Action, h.Reason = lifecycle.ActionKeep, why
+func (s *Sweep) keep(ctx context.Context, h judged, why lifecycle.Reason, now time.Time) (op.Progress, error) {
+	h.Action, h.Code, h.Reason = lifecycle.ActionKeep, why.Code, why.Text
 	return s.mark(ctx, h, now)
 }
-
-const whyMoved = "somebody else changed it meanwhile: the next sweep looks again"
 
 // mark writes what scale-down has seen of a host into its record, if that is not
 // there yet. A host that is to stay is none that is going.
@@ -95,16 +93,16 @@ func (s *Sweep) mark(ctx context.Context, h judged, now time.Time) (op.Progress,
 		after.UndoScaleDown()
 	}
 	if s.Events.Dry || action == lifecycle.ActionKeep && after.GitHubRunnerID == before.GitHubRunnerID {
-		return s.over(h, action, h.Reason), nil
+		return s.over(h, action, h.Why()), nil
 	}
-	_, err := s.write(ctx, before, after, lifecycle.Decision{Action: action, Reason: h.Reason}, now)
+	_, err := s.write(ctx, before, after, h.Why().Decision(action), now)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
-		return s.over(h, lifecycle.ActionKeep, whyMoved), nil
+		return s.over(h, lifecycle.ActionKeep, changedSince), nil
 	case err != nil:
 		return op.Again, err
 	}
-	return s.over(h, action, h.Reason), nil
+	return s.over(h, action, h.Why()), nil
 }
 
 // write is one conditional write. Learning the id of a runner is not an event.
@@ -130,12 +128,12 @@ func (s *Sweep) begin(ctx context.Context, h judged, now time.Time) (op.Progress
 		if err != nil {
 			return op.Again, err
 		}
-		if why != "" {
+		if why.Given() {
 			return s.keep(ctx, h, why, now)
 		}
 	}
 	if s.Events.Dry {
-		return s.over(h, lifecycle.ActionTerminate, h.Reason), nil
+		return s.over(h, lifecycle.ActionTerminate, h.Why()), nil
 	}
 	if h.record.ScalingDown() {
 		s.Next = s.carries(s.deregister)
@@ -144,10 +142,10 @@ func (s *Sweep) begin(ctx context.Context, h judged, now time.Time) (op.Progress
 	after := h.record
 	after.GitHubRunnerID = h.seen.RunnerID
 	after.BeginScaleDown(now)
-	stored, err := s.write(ctx, h.record, after, lifecycle.Decision{Action: lifecycle.ActionRetire, Reason: h.Reason}, now)
+	stored, err := s.write(ctx, h.record, after, h.Why().Decision(lifecycle.ActionRetire), now)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
-		return s.over(h, lifecycle.ActionKeep, whyMoved), nil
+		return s.over(h, lifecycle.ActionKeep, changedSince), nil
 	case err != nil:
 		return op.Again, err
 	}
@@ -168,19 +166,19 @@ func (s *Sweep) deregister(ctx context.Context, h judged, now time.Time) (op.Pro
 	err := s.env.GitHub.DeleteRunner(ctx, h.record.Repository, id)
 	switch {
 	case errors.Is(err, lifecycle.ErrBusy):
-		s.busyWhy, s.Next = fmt.Sprintf("not idle any more: GitHub has given runner %d a job", id), s.carries(s.takeBack)
+		s.busyWhy, s.Next = gotJob(id), s.carries(s.takeBack)
 		return op.Again, nil
 	case err != nil && op.Transient(ctx, err):
 		if s.unanswered++; s.unanswered >= op.UnavailableAtMost || ctx.Err() != nil {
 			return s.leave(ctx, fmt.Sprintf("delete runner %d", id), err)
 		}
 		s.env.Log.Warn("GitHub does not answer; the host stays, and the next sweep tries again", logkey.Instance, h.record.InstanceID, logkey.Runner, id, logkey.Error, err)
-		return s.over(h, lifecycle.ActionKeep, fmt.Sprintf("idle, but GitHub does not answer to delete its runner %d: the next sweep tries again", id)), nil
+		return s.over(h, lifecycle.ActionKeep, notAnswered(id)), nil
 	case err != nil:
 		s.env.Log.Warn("registration not deleted; the host stays, and the next sweep tries again", logkey.Instance, h.record.InstanceID, logkey.Runner, id, logkey.Error, err)
-		return s.over(h, lifecycle.ActionKeep, fmt.Sprintf("idle, but GitHub refuses to delete its runner %d: the next sweep tries again", id)), nil
+		return s.over(h, lifecycle.ActionKeep, notDeleted(id)), nil
 	}
-	d := lifecycle.Decision{Action: lifecycle.ActionDeleteRunner, Reason: fmt.Sprintf("runner %d was deleted: %s", id, h.Reason)}
+	d := deleted(id, h.HostVerdict).Decision(lifecycle.ActionDeleteRunner)
 	s.Events.RecordEffect(op.TransitionEvent(h.record, h.record, d, now))
 	s.owners[0].judged[0].RunnerIDs, s.unanswered = h.RunnerIDs[1:], 0
 	return op.Again, nil
@@ -192,15 +190,16 @@ func (s *Sweep) end(ctx context.Context, h judged, now time.Time) (op.Progress, 
 	if ok, err := s.still(ctx, h, now); !ok {
 		return op.Again, err
 	}
-	d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Reason: h.Reason, Deregistered: h.unregistered, LosesRun: true}
+	d := h.Why().Decision(lifecycle.ActionTerminate)
+	d.Deregistered, d.LosesRun = h.unregistered, true
 	_, err := s.env.Hosts.ApplyChecked(ctx, &s.Events, h.record, d, now)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
-		return s.over(h, lifecycle.ActionKeep, whyMoved), nil
+		return s.over(h, lifecycle.ActionKeep, changedSince), nil
 	case err != nil:
 		return op.Again, err
 	}
-	return s.over(h, lifecycle.ActionTerminate, h.Reason), nil
+	return s.over(h, lifecycle.ActionTerminate, h.Why()), nil
 }
 
 // held reports whether the fleet is: then the host in hand is left as it is, with the marks that it has.
@@ -224,7 +223,7 @@ func (s *Sweep) still(ctx context.Context, h judged, now time.Time) (bool, error
 		return false, fmt.Errorf("read host %s: %w", h.record.InstanceID, err)
 	}
 	if err != nil || r.Version != h.record.Version {
-		s.over(h, lifecycle.ActionKeep, whyMoved)
+		s.over(h, lifecycle.ActionKeep, changedSince)
 		return false, nil
 	}
 	reports, err := s.env.Hosts.Reports(ctx, []string{h.record.HostKey}, now)
@@ -232,7 +231,7 @@ func (s *Sweep) still(ctx context.Context, h judged, now time.Time) (bool, error
 		return false, err
 	}
 	if reports[h.record.HostKey].Busy {
-		s.busyWhy, s.Next = "not to be ended: its agent says that it runs a job", s.carries(s.takeBack)
+		s.busyWhy, s.Next = atWork, s.carries(s.takeBack)
 		return false, nil
 	}
 	return true, nil

@@ -92,9 +92,7 @@ func (s *Sweep) leave(ctx context.Context, what string, err error) (op.Progress,
 	}
 	s.env.Log.Warn("the hosts of an owner are left to the next sweep", logkey.Owner, o.name, logkey.Hosts, len(left), logkey.Call, what, logkey.Error, err)
 	for _, h := range left {
-		s.Events.RecordDecision(h.record, lifecycle.Decision{
-			Action: lifecycle.ActionKeep, Code: lifecycle.ReasonGitHubUnavailable, Reason: "GitHub does not answer about the runners of " + o.name,
-		})
+		s.Events.RecordDecision(h.record, notListed(o.name).Decision(lifecycle.ActionKeep))
 	}
 	return s.nextOwner(ctx)
 }
@@ -156,17 +154,15 @@ func (s *Sweep) resume(ctx context.Context, h scaleDownHost) (op.Progress, error
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
 		s.unanswered = 0
-		why := "its registration was deleted by a scale-down that was cut short"
-		o.judged = append(o.judged, judged{h, policy.HostVerdict{InstanceID: id, Action: policy.ActionDeregisterAndTerminate, Reason: why}, true})
+		o.judged = append(o.judged, judged{h, policy.HostVerdict{
+			InstanceID: id, Action: policy.ActionDeregisterAndTerminate, Code: unregistered.Code, Reason: unregistered.Text,
+		}, true})
 	case err != nil:
 		if s.unanswered++; s.unanswered >= op.UnavailableAtMost || ctx.Err() != nil {
 			return s.leave(ctx, "find runner "+h.record.RunnerName, err)
 		}
 		s.env.Log.Warn("GitHub does not answer; the next sweep goes on with the host", logkey.Instance, id, logkey.Runner, h.record.RunnerName, logkey.Error, err)
-		s.Events.RecordDecision(h.record, lifecycle.Decision{
-			Action: lifecycle.ActionKeep, Code: lifecycle.ReasonGitHubUnavailable,
-			Reason: "its end was cut short, and GitHub does not answer whether its registration is gone",
-		})
+		s.Events.RecordDecision(h.record, notKnownGone.Decision(lifecycle.ActionKeep))
 	default:
 		s.unanswered = 0
 		o.listed, o.hosts = append(o.listed, o.runner(runner)), append(o.hosts, h)

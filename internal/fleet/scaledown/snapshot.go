@@ -65,7 +65,7 @@ func (p *snapshotBuilder) owner(ctx context.Context, o *ownerHosts) error {
 		}
 		if err != nil {
 			for _, h := range o.hosts {
-				p.leave(h, fmt.Sprintf("GitHub does not answer about the runners of %s: %v", o.name, err))
+				p.leave(h, notListed(o.name).And(fmt.Sprintf(": %v", err)))
 			}
 			return nil
 		}
@@ -79,7 +79,7 @@ func (p *snapshotBuilder) owner(ctx context.Context, o *ownerHosts) error {
 		p.seen[h.record.InstanceID] = h.seen
 	}
 	for _, h := range o.cut {
-		p.leave(h, "its end was begun by a scale-down that was cut short: the next one goes on with it")
+		p.leave(h, endInterrupted)
 	}
 	return p.lastChances(ctx, o)
 }
@@ -101,15 +101,15 @@ func (p *snapshotBuilder) lastChances(ctx context.Context, o *ownerHosts) error 
 		case ctx.Err() != nil:
 			return fmt.Errorf("find runner %d: %w", h.seen.RunnerID, err)
 		case !errors.Is(err, lifecycle.ErrNotFound):
-			p.leave(h, fmt.Sprintf("an orphan, and GitHub could not be asked for its runner %d: %v", h.seen.RunnerID, err))
+			p.leave(h, orphanNotAsked(h.seen.RunnerID, err))
 		}
 	}
 	return nil
 }
 
-func (p *snapshotBuilder) leave(h scaleDownHost, why string) {
+func (p *snapshotBuilder) leave(h scaleDownHost, why lifecycle.Reason) {
 	p.missing[h.record.InstanceID] = true
-	p.left = append(p.left, op.Decided{InstanceID: h.record.InstanceID, Action: lifecycle.ActionKeep, Reason: why, Sweep: "scale_down"})
+	p.left = append(p.left, op.Decided{InstanceID: h.record.InstanceID, Action: lifecycle.ActionKeep, Code: why.Code, Reason: why.Text, Sweep: "scale_down"})
 }
 
 // instances writes down the hosts, in the order of the machines.
@@ -141,7 +141,7 @@ func (p *snapshotBuilder) withoutSpared(ctx context.Context, hosts []scaleDownHo
 		if err != nil {
 			return err
 		}
-		if why != "" {
+		if why.Given() {
 			p.leave(byID[v.InstanceID], why)
 		}
 	}

@@ -2,31 +2,29 @@ package scaledown
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // spared says why an idle host is left alone anyway, or "".
-func (sc *Scaler) spared(ctx context.Context, r lifecycle.Record) (string, error) {
+func (sc *Scaler) spared(ctx context.Context, r lifecycle.Record) (why lifecycle.Reason, err error) {
 	if sc.WantedIdle(r) {
-		return fmt.Sprintf("idle, as its job pool wants it: %d hosts or more wait for a job there", sc.JobPools[r.Pool].Minimum), nil
+		return poolMinimum(sc.JobPools[r.Pool].Minimum), nil
 	}
 	q, err := sc.Hosts.RequestOf(ctx, r, map[string]*lifecycle.Request{})
 	if err != nil {
-		return "", err
+		return why, err
 	}
 	if q != nil && !q.Settled() {
-		return fmt.Sprintf("idle, but its request %s does not have all its hosts yet", q.RequestID), nil
+		return requestOpen(*q), nil
 	}
 	jobs, err := sc.Hosts.WaitingJobs(ctx, r)
 	if err != nil || len(jobs) == 0 {
-		return "", err
+		return why, err
 	}
-	return fmt.Sprintf("idle, but job %d of its run waits for a host", jobs[0].ID), nil
+	return jobWaits(jobs[0]), nil
 }
 
 // WantedIdle reports whether the host belongs to a job pool that has a minimum of idle hosts itself.
@@ -37,19 +35,19 @@ func (sc *Scaler) WantedIdle(r lifecycle.Record) bool {
 // starting says why a host that GitHub does not list is left alone: it has time left to come
 // up, and its request waits for it. "" if it is not starting or no request waits. A host that
 // does not come up in time is ended by its threshold.
-func (sc *Scaler) starting(ctx context.Context, r lifecycle.Record, now time.Time) (string, error) {
+func (sc *Scaler) starting(ctx context.Context, r lifecycle.Record, now time.Time) (why lifecycle.Reason, err error) {
 	if r.State != lifecycle.StateCreated && r.State != lifecycle.StateClaimed || !now.Before(r.Threshold) {
-		return "", nil
+		return why, nil
 	}
 	q, err := sc.Hosts.RequestOf(ctx, r, map[string]*lifecycle.Request{})
 	if err != nil || q == nil || q.Settled() {
-		return "", err
+		return why, err
 	}
-	return fmt.Sprintf("starting: GitHub does not list it yet, and its request %s waits for it until %s", q.RequestID, hosts.ClockTime(r.Threshold)), nil
+	return requestAwaits(*q, r), nil
 }
 
 // leftAlone says why the sweep leaves a host alone for which the policy has an action, or "".
-func (sc *Scaler) leftAlone(ctx context.Context, r lifecycle.Record, v policy.HostVerdict, hold lifecycle.FleetHold, now time.Time) (string, error) {
+func (sc *Scaler) leftAlone(ctx context.Context, r lifecycle.Record, v policy.HostVerdict, hold lifecycle.FleetHold, now time.Time) (why lifecycle.Reason, err error) {
 	if heldBack(v.Action) && hold.InForce(now) {
 		return underHold(hold, v), nil
 	}
@@ -59,7 +57,7 @@ func (sc *Scaler) leftAlone(ctx context.Context, r lifecycle.Record, v policy.Ho
 	case lifecycle.ActionTerminate, lifecycle.ActionMarkOrphan:
 		return sc.starting(ctx, r, now)
 	}
-	return "", nil
+	return why, nil
 }
 
 // heldBack reports whether the fleet's hold forbids the action: an end, or a mark that leads to one.
@@ -69,13 +67,4 @@ func heldBack(a lifecycle.Action) bool {
 		return true
 	}
 	return false
-}
-
-// underHold is what becomes of a verdict while the fleet is held.
-func underHold(hold lifecycle.FleetHold, v policy.HostVerdict) string {
-	done := "ended"
-	if v.Action == lifecycle.ActionMarkIdle || v.Action == lifecycle.ActionMarkOrphan {
-		done = "marked"
-	}
-	return fmt.Sprintf("%s; else it would be %s: %s", hold, done, v.Reason)
 }

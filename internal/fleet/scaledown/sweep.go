@@ -52,7 +52,7 @@ type Sweep struct {
 	// unanswered counts the hosts of an owner in a row for which GitHub did not answer.
 	unanswered int
 	// busyWhy is why the host in hand is not ended after all.
-	busyWhy string
+	busyWhy lifecycle.Reason
 }
 
 // ownerHosts are the hosts of one owner on their way through a sweep.

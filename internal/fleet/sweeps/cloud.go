@@ -97,7 +97,7 @@ func (s *CloudSweep) whileHeld(ctx context.Context, now time.Time) error {
 		s.Events.RecordMachine(m.instanceID, keptByHold(hold, "; else it would be ended: "+m.why))
 	}
 	for _, r := range s.retiring {
-		s.Events.RecordMachine(r.InstanceID, keptByHold(hold, "; else it would be retired: "+r.Why))
+		s.Events.RecordMachine(r.InstanceID, keptByHold(hold, "; else it would be retired: "+r.Why.Text))
 	}
 	s.leaked, s.retiring = nil, nil
 	return nil

@@ -115,7 +115,7 @@ func (s *GitHubSweep) remove(ctx context.Context, _ time.Time) (op.Progress, err
 		return op.Again, nil
 	}
 	g := s.ghosts[0]
-	s.Events.RecordMachine(g.instanceID, lifecycle.Decision{Action: lifecycle.ActionDeleteRunner, Reason: g.why})
+	s.Events.RecordMachine(g.instanceID, lifecycle.Decision{Action: lifecycle.ActionDeleteRunner, Code: lifecycle.ReasonDeletingRunner, Reason: g.why})
 	if !s.Events.Dry {
 		err := s.delete(ctx, g)
 		if !s.Past(ctx, err) {

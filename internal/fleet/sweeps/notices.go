@@ -189,11 +189,11 @@ func noted(r lifecycle.Record, n lifecycle.Notice, now time.Time) (_ lifecycle.R
 		return r, d, false
 	case n.Kind == lifecycle.NoticeInterruption && r.InterruptionAt.IsZero():
 		r.InterruptionAt = n.At.Add(lifecycle.InterruptionLead)
-		d = lifecycle.Decision{Action: lifecycle.ActionNotice, Reason: fmt.Sprintf(
+		d = lifecycle.Decision{Action: lifecycle.ActionNotice, Code: lifecycle.ReasonInterruption, Reason: fmt.Sprintf(
 			"EC2 announced at %s that it will take the machine back at about %s", hosts.ClockTime(n.At), hosts.ClockTime(r.InterruptionAt))}
 	case n.Kind == lifecycle.NoticeRebalance && !r.Retiring:
 		r.Retiring, r.RetiringReason = true, "EC2 recommends to rebalance, since it may soon take the machine back"
-		d = lifecycle.Decision{Action: lifecycle.ActionRetire, Reason: r.RetiringReason + ": it leaves when it is next idle"}
+		d = lifecycle.Decision{Action: lifecycle.ActionRetire, Code: lifecycle.ReasonRebalanceAdvised, Reason: r.RetiringReason + ": it leaves when it is next idle"}
 	default:
 		return r, d, false
 	}

@@ -21,7 +21,7 @@ func (sw *Sweeps) ofOldRole(machines []lifecycle.Machine, records map[string]lif
 	for _, m := range machines {
 		r, ok := records[m.HostKey]
 		if ok && m.HostKey != sw.HostKey(m.InstanceID) && !r.Retiring && r.State != lifecycle.StateTerminated {
-			old = append(old, hosts.Retirement{Record: r, Why: "its role was made anew"})
+			old = append(old, hosts.Retirement{Record: r, Why: lifecycle.Because(lifecycle.ReasonRetiring, "its role was made anew")})
 		}
 	}
 	return old
@@ -54,7 +54,7 @@ func (sw *Sweeps) ofOldTemplate(ctx context.Context, records []lifecycle.Record,
 			return cmp.Or(a.PooledAt.Compare(b.PooledAt), cmp.Compare(a.HostKey, b.HostKey))
 		})
 		for _, r := range drifted[:min(most, len(drifted))] {
-			old = append(old, hosts.Retirement{Record: r, Why: r.Drifted(version)})
+			old = append(old, hosts.Retirement{Record: r, Why: lifecycle.Because(lifecycle.ReasonTemplateDrift, "%s", r.Drifted(version))})
 		}
 	}
 	return old
@@ -68,7 +68,7 @@ func (s *CloudSweep) retire(ctx context.Context, now time.Time) (op.Progress, er
 		return op.Again, nil
 	}
 	next := s.retiring[0]
-	s.Events.RecordDecision(next.Record, lifecycle.Decision{Action: lifecycle.ActionRetire, Code: lifecycle.ReasonRetiring, Reason: next.Why})
+	s.Events.RecordDecision(next.Record, next.Why.Decision(lifecycle.ActionRetire))
 	if !s.Events.Dry {
 		if err := s.env.Hosts.Retire(ctx, &s.Events, next, now); !errors.Is(err, lifecycle.ErrConflict) && !s.Past(ctx, err) {
 			return op.Again, err

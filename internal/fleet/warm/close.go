@@ -32,7 +32,7 @@ func (s *Sweep) close(ctx context.Context, q lifecycle.Request, hosts warmHosts,
 		facts.Held = hold.String()
 	}
 	d := policy.TopUp(policy.WarmPolicy{}, facts, now)
-	d.Reason = "the configuration has no warm hosts for it any more"
+	d.Code, d.Reason = lifecycle.ReasonWarmRemoved, "the configuration has no warm hosts for it any more"
 	if facts.Held != "" {
 		d.Reason += ", and " + facts.Held
 	}

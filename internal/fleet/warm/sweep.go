@@ -1,7 +1,6 @@
 package warm
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -142,7 +141,10 @@ func (s *Sweep) rest(ctx context.Context, q lifecycle.Request, next func(context
 func (s *Sweep) willRetire(d policy.WarmDecision, fresh warmHosts) {
 	s.retire = nil
 	for _, id := range d.Retire {
-		why := fmt.Sprintf("not wanted in warm pool %s: %s", s.q.Spec.Pool, cmp.Or(fresh.unfit(id), d.Reason))
+		why := lifecycle.Because(d.Code, "not wanted in warm pool %s: %s", s.q.Spec.Pool, d.Reason)
+		if unfit := fresh.unfit(id); unfit != "" {
+			why = lifecycle.Because(lifecycle.ReasonWarmUnfit, "not wanted in warm pool %s: %s", s.q.Spec.Pool, unfit)
+		}
 		s.retire = append(s.retire, hosts.Retirement{Record: fresh.records[id], Why: why})
 	}
 }
@@ -207,9 +209,9 @@ func (s *Sweep) tell(q lifecycle.Request, d policy.WarmDecision, now time.Time) 
 	case len(d.Retire) > 0:
 		action = lifecycle.ActionRetire
 	}
-	why := fmt.Sprintf("warm pool %s: %s", q.Spec.Pool, d.Reason)
+	why := lifecycle.Because(d.Code, "warm pool %s: %s", q.Spec.Pool, d.Reason)
 	s.Events.Collect("", action, why)
-	if !s.Events.Dry && s.Events.Changed(lifecycle.Record{InstanceID: q.RunID}, lifecycle.Decision{Action: action, Reason: why}) {
+	if !s.Events.Dry && s.Events.Changed(lifecycle.Record{InstanceID: q.RunID}, why.Decision(action)) {
 		s.Events.Record(op.RequestEvent(q, action, why, now))
 	}
 }
@@ -323,7 +325,7 @@ func (s *Sweep) record(ctx context.Context, now time.Time) (op.Progress, error) 
 		err := s.env.Store.CreateInstance(ctx, r)
 		switch {
 		case err == nil:
-			e := op.RequestEvent(s.q, lifecycle.ActionLaunch, r.Reason, now)
+			e := op.RequestEvent(s.q, lifecycle.ActionLaunch, lifecycle.Reason{Code: r.ReasonCode, Text: r.Reason}, now)
 			e.InstanceID, e.Assignment, e.To = r.InstanceID, r.Assignment, r.Condition()
 			s.Events.RecordEffect(e)
 		case !errors.Is(err, lifecycle.ErrExists):
@@ -352,7 +354,7 @@ func (s *Sweep) closeLaunch(ctx context.Context, now time.Time) (op.Progress, er
 	}
 	if short != nil {
 		q.Shortage = short.Reason
-		s.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, fmt.Sprintf("warm pool %s: %v", q.Spec.Pool, short), now))
+		s.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, lifecycle.Because(lifecycle.ReasonShortage, "warm pool %s: %v", q.Spec.Pool, short), now))
 		if wasSpot && q.Spec.AllowOnDemand {
 			q.OnDemand = true
 			next = s.decide

@@ -22,8 +22,7 @@ type Error struct {
 	Field string
 	// Why is the rest of the sentence that Field begins.
 	Why string
-	// Future is set when what is wrong is a time ahead of ours: a clock is, or
-	// the delivery was made up.
+	// Future is set when what is wrong is a time ahead of ours: a clock is, or the delivery was made up.
 	Future bool
 }
 
@@ -101,16 +100,14 @@ type deliveryRun struct {
 	} `json:"head_repository"`
 }
 
-// Parse reads a delivery of an event, the value of X-GitHub-Event, under
-// its id, that of X-GitHub-Delivery, as of now. It does not ask who sent it: the
-// signature is checked before.
+// Parse reads a delivery of an event, the value of X-GitHub-Event, under its id, that of X-GitHub-Delivery,
+// as of now. It does not ask who sent it: the signature is checked before.
 //
-// Of workflow_job it takes the actions queued, in_progress and completed, and of
-// workflow_run completed. The status beside the action is another at times, in
-// GitHub's own examples too. Of a job the further of the two is returned as its
-// status. A completed run whose status is another one may have been started
-// again: it is returned as completed, and Late, so that GitHub is asked. What is
-// of no use is lifecycle.ErrWebhookIgnored, what is malformed a *Error.
+// Of workflow_job it takes the actions queued, in_progress and completed, and of workflow_run completed. The
+// status beside the action is another at times, in GitHub's own examples too. Of a job the further of the two
+// is returned as its status. A completed run whose status is another one may have been started again: it is
+// returned as completed, and Late, so that GitHub is asked. What is of no use is lifecycle.ErrWebhookIgnored,
+// what is malformed a *Error.
 func Parse(event, id string, body []byte, now time.Time) (lifecycle.Webhook, error) {
 	if !deliveryID.MatchString(id) {
 		return lifecycle.Webhook{}, malformed("delivery id", "is not 1 to 64 of 0-9, A-Z, a-z and -")
@@ -201,8 +198,7 @@ func (d delivery) job(now time.Time) (*lifecycle.WorkflowJob, error) {
 	return out, nil
 }
 
-// further is the later of two statuses in a job's life. An unknown one, such as
-// waiting, comes before all.
+// further is the later of two statuses in a job's life. An unknown one, such as waiting, comes before all.
 func further(a, b string) string {
 	life := []string{lifecycle.StatusQueued, lifecycle.StatusInProgress, lifecycle.StatusCompleted}
 	if slices.Index(life, b) > slices.Index(life, a) {

@@ -3,10 +3,11 @@ package model
 import (
 	"errors"
 	"fmt"
-	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
 // JobState is how far a Job has come.
@@ -60,6 +61,9 @@ type Job struct {
 	EndedAt    time.Time `json:"endedAt,omitzero"`
 	// Reason is the sentence of the last change.
 	Reason string `json:"reason,omitempty"`
+	// SilentWorkerID is the worker of an earlier attempt that went silent at SilentSince; empty: none did.
+	SilentWorkerID string    `json:"silentWorkerId,omitempty"`
+	SilentSince    time.Time `json:"silentSince,omitzero"`
 	// LogTail is the end of the log of this attempt, at most MaxLogTail bytes; LogBytes is the size of the whole log.
 	LogTail  string `json:"logTail,omitempty"`
 	LogBytes int64  `json:"logBytes,omitempty"`
@@ -108,10 +112,9 @@ func (j Job) Claim(workerID string, now time.Time) (Job, error) {
 	j.State, j.WorkerID, j.Attempt = JobRunning, workerID, j.Attempt+1
 	j.StartedAt, j.ActivityAt, j.DueAt = now, now, now.Add(JobSilence)
 	j.LogTail, j.LogBytes = "", 0
-	before, again := strings.CutSuffix(j.Reason, waitsAgain)
 	j.Reason = fmt.Sprintf("worker %s has it", workerID)
-	if again {
-		j.Reason += ", for the second time: " + before
+	if j.SilentWorkerID != "" {
+		j.Reason += ", for the second time: " + j.silence()
 	}
 	return j, nil
 }
@@ -181,9 +184,6 @@ func (j Job) Finish(of JobAttempt, succeeded bool, reason string, now time.Time)
 	return j.end(end, reason, now), nil
 }
 
-// waitsAgain is the end of the reason of a job that waits for another worker.
-const waitsAgain = ": it waits for another"
-
 // CheckDeadline returns the job as it should be at now. A waiting job fails at the end of its queue time. A running job
 // whose worker is silent is queued again, if p allows that and it was the first attempt, or fails. Any other running
 // job only gets its next DueAt: the check does not count as a report of the worker.
@@ -197,13 +197,18 @@ func (j Job) CheckDeadline(p JobPolicy, now time.Time) Job {
 		j.DueAt = j.ActivityAt.Add(JobSilence)
 		return j
 	}
-	why := fmt.Sprintf("worker %s was not heard of it since %s, for longer than %s", j.WorkerID, clock(j.ActivityAt), JobSilence)
+	j.SilentWorkerID, j.SilentSince = j.WorkerID, j.ActivityAt
 	if !j.again(p) {
-		return j.end(JobFailed, why, now)
+		return j.end(JobFailed, j.silence(), now)
 	}
-	j.State, j.DueAt, j.Reason = JobWaiting, now.Add(p.QueueTime), why+waitsAgain
+	j.State, j.DueAt, j.Reason = JobWaiting, now.Add(p.QueueTime), j.silence()+": it waits for another"
 	j.WorkerID, j.StartedAt, j.ActivityAt = "", time.Time{}, time.Time{}
 	return j
+}
+
+// silence says which worker went silent.
+func (j Job) silence() string {
+	return fmt.Sprintf("worker %s was not heard of it since %s, for longer than %s", j.SilentWorkerID, clock(j.SilentSince), JobSilence)
 }
 
 // again reports whether the job is queued again when its worker goes silent.
@@ -229,8 +234,8 @@ func (j Job) Awaited(p JobPolicy) string {
 // untaken is the reason of a job that no worker took in time.
 func (j Job) untaken() string {
 	why := fmt.Sprintf("no worker took it until %s; it was submitted at %s", clock(j.DueAt), clock(j.CreatedAt))
-	if before, again := strings.CutSuffix(j.Reason, waitsAgain); again {
-		why += ", and " + before
+	if j.SilentWorkerID != "" {
+		why += ", and " + j.silence()
 	}
 	return why
 }

@@ -198,13 +198,16 @@ func TestJobSilence(t *testing.T) {
 		{"heard of meanwhile", heard, twice, end, func(j *model.Job) { j.DueAt = startTime.Add(6 * time.Minute) }},
 		{"silent", begun(t), once, end, func(j *model.Job) {
 			j.State, j.Reason, j.EndedAt, j.DueAt, j.ExpiresAt = model.JobFailed, why, end, time.Time{}, end.Add(7*24*time.Hour)
+			j.SilentWorkerID, j.SilentSince = "w", startTime
 		}},
 		{"queued once more", begun(t), twice, end, func(j *model.Job) {
 			j.State, j.Reason, j.DueAt = model.JobWaiting, why+": it waits for another", end.Add(24*time.Hour)
 			j.WorkerID, j.StartedAt, j.ActivityAt = "", time.Time{}, time.Time{}
+			j.SilentWorkerID, j.SilentSince = "w", startTime
 		}},
 		{"silent again", second, twice, end, func(j *model.Job) {
 			j.State, j.Reason, j.EndedAt, j.DueAt, j.ExpiresAt = model.JobFailed, why, end, time.Time{}, end.Add(7*24*time.Hour)
+			j.SilentWorkerID, j.SilentSince = "w", startTime
 		}},
 		{"one that waits", model.NewJob("render", "a", nil, once, startTime), twice, startTime.Add(24*time.Hour - 1), func(*model.Job) {}},
 		{"waited for too long", model.NewJob("render", "a", nil, once, startTime), twice, startTime.Add(24 * time.Hour), func(j *model.Job) {

@@ -1,6 +1,10 @@
 package model
 
-import "time"
+import (
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
 
 // Service is what was last observed of a service of runners in containers, and the decision that followed.
 type Service struct {
@@ -17,9 +21,10 @@ type Service struct {
 	CountedAt time.Time `json:"countedAt"`
 	// CheckedAt is the time of the last check.
 	CheckedAt time.Time `json:"checkedAt"`
-	// Wanted is the number of runners that the last check decided on, and Reason is why.
-	Wanted int    `json:"wanted"`
-	Reason string `json:"reason"`
+	// Wanted is the number of runners that the last check decided on. Reason is why, and ReasonCode its code.
+	Wanted     int                  `json:"wanted"`
+	Reason     string               `json:"reason"`
+	ReasonCode lifecycle.ReasonCode `json:"reasonCode,omitempty"`
 }
 
 // Tasks is how many runners a service has, 0 or more each.

@@ -56,7 +56,7 @@ func (s *Sweep) job(ctx context.Context, now time.Time) (op.Progress, error) {
 	s.due = s.due[1:]
 	next := j.CheckDeadline(s.q.Services[j.Service], now)
 	decision := s.decision(j, next)
-	s.Events.Collect("", decision.Action, decision.Reason)
+	s.Events.Collect("", decision.Action, lifecycle.Reason{Code: decision.Code, Text: decision.Reason})
 	if s.Events.Dry {
 		return op.Again, nil
 	}
@@ -84,13 +84,16 @@ func (s *Sweep) job(ctx context.Context, now time.Time) (op.Progress, error) {
 
 // decision describes what becomes of a due job, and why.
 func (s *Sweep) decision(j, next model.Job) lifecycle.Event {
-	e := lifecycle.Event{At: s.Events.Now, Action: lifecycle.ActionKeep}
+	e := lifecycle.Event{At: s.Events.Now, Action: lifecycle.ActionKeep, Code: lifecycle.ReasonWorkerBusy}
 	why := next.Reason + "; it awaits " + s.q.Awaited(next)
 	switch {
 	case next.State.Ended():
-		e.Action, why = lifecycle.ActionFailJob, next.Reason
+		e.Action, e.Code, why = lifecycle.ActionFailJob, lifecycle.ReasonWorkerSilent, next.Reason
+		if j.State == model.JobWaiting {
+			e.Code = lifecycle.ReasonNotTaken
+		}
 	case next.State != j.State:
-		e.Action, why = lifecycle.ActionRequeueJob, next.Reason
+		e.Action, e.Code, why = lifecycle.ActionRequeueJob, lifecycle.ReasonWorkerSilent, next.Reason
 	}
 	e.Reason = fmt.Sprintf("job %s of service %s: %s", j.ID, j.Service, why)
 	return e

@@ -33,7 +33,7 @@ func fullService(name string) model.Service {
 	return model.Service{
 		Name: name, Version: 1, Tasks: model.Tasks{Desired: 3, Running: 2, Pending: 1},
 		Backlog: model.Backlog{Queued: &queued, Busy: &busy, More: true}, IdleChecks: 4,
-		CountedAt: start, CheckedAt: start.Add(time.Second), Wanted: 2, Reason: "7 jobs are worked on",
+		CountedAt: start, CheckedAt: start.Add(time.Second), Wanted: 2, Reason: "7 jobs are worked on", ReasonCode: lifecycle.ReasonJobsRunning,
 	}
 }
 

@@ -57,6 +57,7 @@ func fullWork(id string) model.Job {
 	return model.Job{
 		Service: service, ID: id, State: model.JobWaiting, Payload: []byte{0, 0xff, '"', 0xc3, '\n'}, WorkerID: "task/1", Attempt: 1,
 		CreatedAt: start, StartedAt: start.Add(time.Second), ActivityAt: start.Add(time.Minute), EndedAt: start.Add(time.Hour),
+		SilentWorkerID: "task/0", SilentSince: start.Add(2 * time.Minute),
 		Reason: "it's \"stalled\" — 100%", LogTail: "line 1\nline 2: né\t\x00\n", LogBytes: math.MaxInt64,
 		DueAt: start.Add(5 * time.Minute), Version: 1, ExpiresAt: start.Add(10 * time.Hour),
 	}

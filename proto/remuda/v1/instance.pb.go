@@ -272,7 +272,9 @@ type Instance struct {
 	// Since when the host has been known to be on no list of GitHub's though it should be; absent unless it is an orphan.
 	OrphanTime *timestamppb.Timestamp `protobuf:"bytes,29,opt,name=orphan_time,json=orphanTime,proto3" json:"orphan_time,omitempty"`
 	// Since when scale-down has seen the host idle; absent unless its removal waits to be confirmed.
-	IdleTime      *timestamppb.Timestamp `protobuf:"bytes,30,opt,name=idle_time,json=idleTime,proto3" json:"idle_time,omitempty"`
+	IdleTime *timestamppb.Timestamp `protobuf:"bytes,30,opt,name=idle_time,json=idleTime,proto3" json:"idle_time,omitempty"`
+	// The reason in a word, such as "registered" (docs/interfaces.md); empty in records that an older controld wrote last.
+	ReasonCode    string `protobuf:"bytes,31,opt,name=reason_code,json=reasonCode,proto3" json:"reason_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -517,11 +519,18 @@ func (x *Instance) GetIdleTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Instance) GetReasonCode() string {
+	if x != nil {
+		return x.ReasonCode
+	}
+	return ""
+}
+
 var File_remuda_v1_instance_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\n" +
-	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb0\t\n" +
+	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd1\t\n" +
 	"\bInstance\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x12\n" +
@@ -566,7 +575,9 @@ const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\x06detail\x18\x1c \x01(\tR\x06detail\x12;\n" +
 	"\vorphan_time\x18\x1d \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"orphanTime\x127\n" +
-	"\tidle_time\x18\x1e \x01(\v2\x1a.google.protobuf.TimestampR\bidleTime*}\n" +
+	"\tidle_time\x18\x1e \x01(\v2\x1a.google.protobuf.TimestampR\bidleTime\x12\x1f\n" +
+	"\vreason_code\x18\x1f \x01(\tR\n" +
+	"reasonCode*}\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_CREATED\x10\x01\x12\x11\n" +

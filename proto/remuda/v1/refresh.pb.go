@@ -237,7 +237,9 @@ type Decision struct {
 	// Why: a sentence for a person.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The sweep that decided: "due", "liveness", "cloud", "github", "scale_down", "services", "warm" or "work"; "refresh" for the look at each host with which a refresh begins.
-	Sweep         string `protobuf:"bytes,4,opt,name=sweep,proto3" json:"sweep,omitempty"`
+	Sweep string `protobuf:"bytes,4,opt,name=sweep,proto3" json:"sweep,omitempty"`
+	// The reason in a word, such as "idle_timeout" (docs/interfaces.md).
+	ReasonCode    string `protobuf:"bytes,5,opt,name=reason_code,json=reasonCode,proto3" json:"reason_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -296,6 +298,13 @@ func (x *Decision) GetReason() string {
 func (x *Decision) GetSweep() string {
 	if x != nil {
 		return x.Sweep
+	}
+	return ""
+}
+
+func (x *Decision) GetReasonCode() string {
+	if x != nil {
+		return x.ReasonCode
 	}
 	return ""
 }
@@ -478,13 +487,15 @@ var File_remuda_v1_refresh_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\n" +
-	"\x17remuda/v1/refresh.proto\x12\tremuda.v1\"\x84\x01\n" +
+	"\x17remuda/v1/refresh.proto\x12\tremuda.v1\"\xa5\x01\n" +
 	"\bDecision\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12)\n" +
 	"\x06action\x18\x02 \x01(\x0e2\x11.remuda.v1.ActionR\x06action\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
-	"\x05sweep\x18\x04 \x01(\tR\x05sweep\"}\n" +
+	"\x05sweep\x18\x04 \x01(\tR\x05sweep\x12\x1f\n" +
+	"\vreason_code\x18\x05 \x01(\tR\n" +
+	"reasonCode\"}\n" +
 	"\bResource\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x121\n" +

@@ -53,7 +53,9 @@ type Service struct {
 	// The workers of its queue that were heard of in the last 24 hours, by their version; none where its jobs are elsewhere.
 	Workers []*WorkerVersion `protobuf:"bytes,13,rep,name=workers,proto3" json:"workers,omitempty"`
 	// Whether there are more workers than those, which were counted no further.
-	MoreWorkers   bool `protobuf:"varint,14,opt,name=more_workers,json=moreWorkers,proto3" json:"more_workers,omitempty"`
+	MoreWorkers bool `protobuf:"varint,14,opt,name=more_workers,json=moreWorkers,proto3" json:"more_workers,omitempty"`
+	// The reason in a word, such as "jobs_waiting" (docs/interfaces.md); empty before the first look.
+	ReasonCode    string `protobuf:"bytes,15,opt,name=reason_code,json=reasonCode,proto3" json:"reason_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -184,6 +186,13 @@ func (x *Service) GetMoreWorkers() bool {
 		return x.MoreWorkers
 	}
 	return false
+}
+
+func (x *Service) GetReasonCode() string {
+	if x != nil {
+		return x.ReasonCode
+	}
+	return ""
 }
 
 // WorkerVersion is how many workers of a service have a version.
@@ -456,7 +465,7 @@ var File_remuda_v1_service_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_service_proto_rawDesc = "" +
 	"\n" +
-	"\x17remuda/v1/service.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe8\x03\n" +
+	"\x17remuda/v1/service.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x89\x04\n" +
 	"\aService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06region\x18\x02 \x01(\tR\x06region\x12\x18\n" +
@@ -477,7 +486,9 @@ const file_remuda_v1_service_proto_rawDesc = "" +
 	"\vmore_queued\x18\f \x01(\bR\n" +
 	"moreQueued\x122\n" +
 	"\aworkers\x18\r \x03(\v2\x18.remuda.v1.WorkerVersionR\aworkers\x12!\n" +
-	"\fmore_workers\x18\x0e \x01(\bR\vmoreWorkers\"q\n" +
+	"\fmore_workers\x18\x0e \x01(\bR\vmoreWorkers\x12\x1f\n" +
+	"\vreason_code\x18\x0f \x01(\tR\n" +
+	"reasonCode\"q\n" +
 	"\rWorkerVersion\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12!\n" +
 	"\fonline_count\x18\x02 \x01(\x05R\vonlineCount\x12#\n" +
