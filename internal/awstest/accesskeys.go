@@ -17,10 +17,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
-// accessKeys are those of the tests that run at the moment. DynamoDB Local keeps a
-// database for each access key as long as it runs, with nine threads, which take
-// 3 ms of processor time a second. So the next test gets the access key, and
-// the emptied database, of one that is over.
+// accessKeys are those of the tests that run at the moment. DynamoDB Local keeps a database for each access
+// key as long as it runs, with nine threads, which take 3 ms of processor time a second. So the next test
+// gets the access key, and the emptied database, of one that is over.
 var accessKeys struct {
 	mu   sync.Mutex
 	last int
@@ -79,8 +78,7 @@ func giveAccessKeyBack(key string) error {
 	return nil
 }
 
-// lock locks an access key until this process ends. It reports false if another
-// test binary has it.
+// lock locks an access key until this process ends. It reports false if another test binary has it.
 func lock(key string) (bool, error) {
 	dir, shared := syscall.Getenv(keysVariable)
 	if !shared || dir == "" {
@@ -146,6 +144,5 @@ func empty(key string) error {
 	}
 }
 
-// accessKey is made of letters and digits, as DynamoDB Local wants them; AWS's own
-// keys have 20.
+// accessKey is made of letters and digits, as DynamoDB Local wants them; AWS's own keys have 20.
 func accessKey(n int) string { return "AKIATEST" + fmt.Sprintf("%012s", strconv.Itoa(n)) }

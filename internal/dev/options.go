@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -32,10 +33,7 @@ func (o *Options) Define(f *flag.FlagSet) {
 func OptionsFor(config, stateDir string) (Options, error) {
 	var o Options
 	o.Define(flag.NewFlagSet("", flag.ContinueOnError))
-	o.Config = config
-	if stateDir != "" {
-		o.StateDir = stateDir
-	}
+	o.Config, o.StateDir = config, cmp.Or(stateDir, o.StateDir)
 	return o, o.resolve()
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rsa"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -201,13 +202,8 @@ func (a *app) installation(id int64, at place) *credential {
 func (a *app) installations() []*credential {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var ids []int64
-	for id := range a.of {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
 	var all []*credential
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(a.of)) {
 		all = append(all, a.of[id])
 	}
 	return all

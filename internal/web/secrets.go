@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -49,12 +50,10 @@ func (s SecretSource) secrets() ([]lifecycle.Secret, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, secret := range secrets {
-		if secret.Reveal() == "" {
-			return nil, errors.New("a webhook secret is empty")
-		}
-	}
-	if len(secrets) == 0 {
+	switch {
+	case slices.Contains(secrets, ""):
+		return nil, errors.New("a webhook secret is empty")
+	case len(secrets) == 0:
 		return nil, errors.New("there is no webhook secret")
 	}
 	return secrets, nil

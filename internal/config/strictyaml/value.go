@@ -1,7 +1,9 @@
 package strictyaml
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,10 +60,7 @@ func fresh(t reflect.Type) reflect.Value {
 
 func (d *decoder) structure(path string, n *yaml.Node, into reflect.Value) {
 	fields := fieldsOf(into.Type())
-	names := make([]string, 0, len(fields))
-	for name := range fields {
-		names = append(names, name)
-	}
+	names := slices.Collect(maps.Keys(fields))
 	d.entries(path, n, func(key string, at *yaml.Node, v *yaml.Node) {
 		i, ok := fields[key]
 		if !ok {

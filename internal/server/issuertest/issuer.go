@@ -53,7 +53,11 @@ type Claims map[string]any
 // New starts an issuer. All of a process have the same key until Rotate.
 func New(tb testing.TB) *Issuer {
 	tb.Helper()
-	i := &Issuer{tb: tb, Now: time.Now, kid: "first", key: first(tb)}
+	key, err := generated()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	i := &Issuer{tb: tb, Now: time.Now, kid: "first", key: key}
 	i.Server = httptest.NewServer(i)
 	tb.Cleanup(i.Close)
 	return i
@@ -61,15 +65,6 @@ func New(tb testing.TB) *Issuer {
 
 // generated is the first key of every issuer: making one takes a while.
 var generated = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
-
-func first(tb testing.TB) *rsa.PrivateKey {
-	tb.Helper()
-	key, err := generated()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return key
-}
 
 // Rotate makes another key, under an id, and withdraws the last one.
 func (i *Issuer) Rotate(kid string) {
@@ -111,8 +106,7 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var answer any
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
-		at := i.keysURL
-		at = cmp.Or(at, i.URL+"/.well-known/jwks")
+		at := cmp.Or(i.keysURL, i.URL+"/.well-known/jwks")
 		answer = map[string]any{"issuer": i.URL, "jwks_uri": at, "id_token_signing_alg_values_supported": []string{"RS256"}}
 	case "/.well-known/jwks":
 		i.Asked.Add(1)
