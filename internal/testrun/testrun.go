@@ -28,7 +28,6 @@ var SequentialTests = []string{
 	"internal/compute/placement",
 	"internal/config",
 	"internal/config/strictyaml",
-	"internal/github/webhook",
 	"internal/githubsim/expr",
 	"internal/githubsim/journal",
 	"internal/githubsim/workflow",

@@ -11,14 +11,15 @@ import (
 	"github.com/remuda-ci/remuda/internal/store/token"
 )
 
-// pageTests are those of each listing, every one with a database of its own.
+// pageTests are those of each listing, every one with a database of its own. The listings read
+// in the same few ways, and each case writes a hundred rows: some are enough under the race detector.
 var pageTests = slices.Concat(
 	perListing("every limit gives every item once", testPageLimits),
 	perListing("rows that come and go do not move the others", testPageStability),
 	perListing("a token of nobody is an error", testPageTokens),
 )
 
-var _ = add(group{name: "pages", concurrent: true, tests: pageTests})
+var _ = add(group{name: "pages", concurrent: true, underRace: 5, tests: pageTests})
 
 func perListing(name string, run func(t *testing.T, w world, l listing)) []suiteTest {
 	var tests []suiteTest

@@ -32,6 +32,8 @@ type group struct {
 	name       string
 	tests      []suiteTest
 	concurrent bool
+	// underRace: in make test, one case of so many is run under the race detector; 0: each.
+	underRace int
 }
 
 // groups are in the order of their files.
@@ -50,7 +52,12 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) Database) {
 			if !group.concurrent {
 				racepass.OneGoroutine(t)
 			}
-			for _, test := range group.tests {
+			step := 1
+			if group.underRace > 0 {
+				step = racepass.Every(t, group.underRace)
+			}
+			for i := 0; i < len(group.tests); i += step {
+				test := group.tests[i]
 				t.Run(test.name, func(t *testing.T) {
 					c := &clock{now: start}
 					test.run(t, world{Database: open(t, c.Now), clock: c})
