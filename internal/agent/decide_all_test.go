@@ -103,9 +103,14 @@ func TestRules(t *testing.T) {
 func checkRules(t *testing.T, axes [][]edit) {
 	t.Helper()
 	broken := map[string]int{}
-	var walk func(f agent.Facts, rest [][]edit)
-	walk = func(f agent.Facts, rest [][]edit) {
-		if len(rest) == 0 {
+	// Each depth of the walk has one place for its facts: there are millions of them.
+	places := make([]struct {
+		facts  agent.Facts
+		record lifecycle.Record
+	}, len(axes))
+	var walk func(f agent.Facts, depth int)
+	walk = func(f agent.Facts, depth int) {
+		if depth == len(axes) {
 			d := agent.Decide(f, start)
 			found := rulesBroken(f, d)
 			if d.Effect == agent.EffectConfirm {
@@ -119,17 +124,17 @@ func checkRules(t *testing.T, axes [][]edit) {
 			}
 			return
 		}
-		for _, e := range rest[0] {
-			g := f
-			if g.Record != nil {
-				r := *g.Record
-				g.Record = &r
+		for _, e := range axes[depth] {
+			p := &places[depth]
+			if p.facts = f; f.Record != nil {
+				p.record = *f.Record
+				p.facts.Record = &p.record
 			}
-			e(&g)
-			walk(g, rest[1:])
+			e(&p.facts)
+			walk(p.facts, depth+1)
 		}
 	}
-	walk(facts(), axes)
+	walk(facts(), 0)
 }
 
 func alive(l agent.Listener) bool {

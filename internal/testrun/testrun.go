@@ -24,6 +24,7 @@ var Sequential = []string{
 // SequentialTests are single packages. That is true of their code and of their tests.
 var SequentialTests = []string{
 	"internal",
+	"internal/compute",
 	"internal/compute/catalogue",
 	"internal/compute/placement",
 	"internal/config",
@@ -39,6 +40,7 @@ var SequentialTests = []string{
 	"internal/services/model",
 	"internal/store",
 	"internal/store/token",
+	"proto/remuda/v1",
 	"systemd",
 }
 
