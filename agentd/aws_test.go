@@ -219,8 +219,8 @@ func TestInstanceThatIsSomebodyElse(t *testing.T) {
 	}{
 		"credentials of another instance": {func(m *imdstest.Machine) { m.InstanceID = "i-0fedcba9876543210" },
 			[]string{"not of the instance profile of i-0fedcba9876543210"}},
-		"a role that was made anew": {func(m *imdstest.Machine) { m.Tags["remuda:role"] = "AROAOLDEXAMPLE" },
-			[]string{"AROAOLDEXAMPLE", "the role was made anew"}},
+		"a role that was created again": {func(m *imdstest.Machine) { m.Tags["remuda:role"] = "AROAOLDEXAMPLE" },
+			[]string{"AROAOLDEXAMPLE", "the role was created again"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -56,7 +56,7 @@ func checkTokens(c *config.Config) (warnings []string, wrong []error) {
 	for _, services := range have {
 		if len(services) > 1 {
 			warnings = append(warnings, fmt.Sprintf("services %s have a worker token in common: "+
-				"whoever shows it may submit, take and end the jobs of each of them; give each a token of its own", strings.Join(services, " and ")))
+				"any caller that shows it may submit, take and end the jobs of each of them; give each a token of its own", strings.Join(services, " and ")))
 		}
 	}
 	slices.Sort(warnings)

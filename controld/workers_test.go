@@ -73,7 +73,7 @@ func TestTokensOfServices(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
 	short, one := write(t, "short", "too-short\n"), write(t, "one", strings.Repeat("a", 32)+"\n")
 	two := write(t, "two", strings.Repeat("b", 32)+"\n"+strings.Repeat("a", 32)+"\n"+strings.Repeat("a", 32)+"\n")
-	const apart = "whoever shows it may submit, take and end the jobs of each of them; give each a token of its own"
+	const apart = "any caller that shows it may submit, take and end the jobs of each of them; give each a token of its own"
 	for name, test := range map[string]struct {
 		services string
 		want     []string // lines that a check tells

@@ -11,7 +11,7 @@ import (
 // TestCauseOfAListenersEnd: its first line, which is what people see, has the last
 // line of the log that complains, and none that does not.
 func TestCauseOfAListenersEnd(t *testing.T) {
-	const ended = "the listener ended for good (exit code 1)"
+	const ended = "the listener ended and does not restart (exit code 1)"
 	for name, test := range map[string]struct{ log, want string }{
 		"no log":         {"", ended},
 		"nothing wrong":  {"√ Connected to GitHub\n\nListening for Jobs", ended + "\n√ Connected to GitHub\n\nListening for Jobs"},

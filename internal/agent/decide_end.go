@@ -25,14 +25,14 @@ func (v decider) mustEnd() string {
 	case !reached(v.endsAt(), v.now):
 		return ""
 	case reached(v.scriptEnd(), v.now):
-		return fmt.Sprintf("its pre-runner script failed %s ago and nobody ended it",
+		return fmt.Sprintf("its pre-runner script failed %s ago and controld has not ended it",
 			v.now.Sub(v.Memory.ScriptFailedAt).Round(time.Second))
 	case v.Record == nil:
 		return fmt.Sprintf("no record of this host for %s", v.now.Sub(v.Memory.StartedAt).Round(time.Second))
 	case v.recordGone():
 		return fmt.Sprintf("its record is gone since %s", v.MissingSince.UTC().Format(time.RFC3339))
 	}
-	return fmt.Sprintf("its threshold of %s has passed by %s and nobody ended it",
+	return fmt.Sprintf("its threshold of %s has passed by %s and controld has not ended it",
 		v.Record.Threshold.UTC().Format(time.RFC3339), v.now.Sub(v.Record.Threshold).Round(time.Second))
 }
 

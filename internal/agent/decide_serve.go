@@ -193,7 +193,7 @@ func (v decider) exited(l Listener) Decision {
 	}
 	switch l.Code {
 	case CodeTerminated:
-		return v.lost(lifecycle.CauseHost, explainedByLog("the listener ended for good (exit code 1)", l.Detail))
+		return v.lost(lifecycle.CauseHost, explainedByLog("the listener ended and does not restart (exit code 1)", l.Detail))
 	case CodeDeprecated:
 		return v.lost(lifecycle.CauseHost, explainedByLog("GitHub no longer accepts this version of the runner (exit code 7)", l.Detail))
 	}

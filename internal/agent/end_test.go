@@ -54,7 +54,7 @@ func TestFailedScriptEndsTheHostWithoutTheStore(t *testing.T) {
 		b.after(59 * time.Second)
 		b.wantOn("it may still be told")
 		b.after(15 * time.Second)
-		b.wantOff("nobody ended it")
+		b.wantOff("controld has not ended it")
 	})
 }
 

@@ -68,7 +68,7 @@ func TestStatus(t *testing.T) {
 		"pooled":         {[]edit{inThePool, until(4*time.Minute + 30*time.Second)}, 0, "idle: clean, in the pool, 4m left"},
 		"pooled, over":   {[]edit{inThePool, until(-10 * time.Second)}, 0, "idle: clean, in the pool, its time is over, ends itself in 50s"},
 		"threshold passed": {[]edit{inThePool, until(-time.Minute)}, 0,
-			"ending: powering off: its threshold of 2026-01-01T11:59:00Z has passed by 1m0s and nobody ended it"},
+			"ending: powering off: its threshold of 2026-01-01T11:59:00Z has passed by 1m0s and controld has not ended it"},
 		"terminated":        {[]edit{terminated}, 0, "terminated: powering off: idle until its threshold"},
 		"held":              {[]edit{inThePool, heldFor(2*time.Hour + 5*time.Minute)}, 0, "held until 14:05 UTC; idle: clean, in the pool"},
 		"held for a day":    {[]edit{inThePool, heldFor(24 * time.Hour)}, 0, "held until 2026-01-02 12:00 UTC; idle: clean, in the pool"},

@@ -141,7 +141,7 @@ func (c *Config) validateCallers(root strictyaml.Place) {
 		name := strings.ToLower(r.Repository)
 		switch {
 		case ids[id] && id != [2]int{}:
-			item.Errorf("is for whom a rule above is; remove one")
+			item.Errorf("repeats the repository or owner of a rule above; remove one")
 		case name != "" && names[name]:
 			item.At("repository").Errorf("is here twice; remove one")
 		}
@@ -169,7 +169,7 @@ func (c *Config) validateOperators(root, at strictyaml.Place) {
 	}
 	switch {
 	case asked && len(c.Callers.Operators) == 0:
-		root.At("grpc", "tls", "client_ca_file").Errorf("tells who callers are, and none of them has a role, so nobody could call with a certificate; add callers.operators, or remove it")
+		root.At("grpc", "tls", "client_ca_file").Errorf("identifies callers by certificate, and no certificate has a role; add callers.operators, or remove it")
 	case !asked && len(c.Callers.Operators) > 0:
 		at.Errorf("means nothing without certificates; add grpc.tls.client_ca_file or remove it")
 	}
@@ -185,7 +185,7 @@ func (c Callers) validateTokens(at strictyaml.Place) {
 	case !tokenAudience.MatchString(c.Audience):
 		audience.Errorf("is %.80q; write 1 to 256 characters without blanks, such as https://remuda.acme.com", c.Audience)
 	case strings.HasPrefix(c.Audience, "https://github.com/"):
-		audience.Errorf("is that of tokens for which nobody said one; write this controld's own address, such as https://remuda.acme.com")
+		audience.Errorf("is GitHub's default audience, which any token may have; write this controld's own address, such as https://remuda.acme.com")
 	}
 	baseURL(at.At("issuer"), c.Issuer, "the URL of an issuer; write https://token.actions.githubusercontent.com or https://HOST/_services/token",
 		"would be asked for its keys in plaintext")
@@ -208,7 +208,7 @@ func (c *Config) validateRule(at strictyaml.Place, r CallerRule) {
 		between(at.At("max_runtime"), *r.MaxRuntime, time.Second, maxRuntime)
 	}
 	if r.Webhook && c.Webhooks == nil {
-		at.At("webhook").Errorf("means nothing without webhooks, which tell of jobs; add the webhooks section or remove it")
+		at.At("webhook").Errorf("means nothing without webhooks, which announce jobs; add the webhooks section or remove it")
 	}
 }
 

@@ -87,7 +87,7 @@ func TestCallerRules(t *testing.T) {
 	}
 	operators := func(list string) string { return mutual + "callers: {operators: [" + list + "]}\n" }
 	tests := []struct{ name, text, want string }{
-		{"nobody has a role", mutual, `2:43: grpc.tls.client_ca_file: tells who callers are, and none of them has a role`},
+		{"nobody has a role", mutual, `2:43: grpc.tls.client_ca_file: identifies callers by certificate, and no certificate has a role`},
 		{"roles without certificates", "callers: {operators: [{subject: CN=a, role: admin}]}", `callers.operators: means nothing without certificates`},
 		{"no subject", operators("{role: admin}"), `callers.operators[0].subject: is ""; write the subject`},
 		{"a name for a subject", operators("{subject: alice, role: admin}"), `callers.operators[0].subject: is "alice"`},
@@ -97,7 +97,7 @@ func TestCallerRules(t *testing.T) {
 		{"no audience", "callers: {repositories: [{owner_id: 7}]}", `callers.audience: is missing, and repositories need it`},
 		{"audience for nothing", "callers: {audience: a}", `callers.audience: means nothing without repositories`},
 		{"audience", strings.Replace(ruled(own, ""), "audience: a", `audience: "a b"`, 1), `callers.audience: is "a b"`},
-		{"anybody's audience", strings.Replace(ruled(own, ""), "audience: a", "audience: https://github.com/acme", 1), `callers.audience: is that of tokens for which nobody said one`},
+		{"anybody's audience", strings.Replace(ruled(own, ""), "audience: a", "audience: https://github.com/acme", 1), `callers.audience: is GitHub's default audience, which any token may have`},
 		{"issuer", "callers: {issuer: token.actions.githubusercontent.com}", `callers.issuer: is not the URL of an issuer`},
 		{"issuer with a query", "callers: {issuer: \"https://x/?a\"}", `callers.issuer: is not the URL of an issuer`},
 		{"issuer in plaintext", "callers: {issuer: \"http://ghes.acme.com/_services/token\"}", `callers.issuer: would be asked for its keys in plaintext`},
@@ -107,8 +107,8 @@ func TestCallerRules(t *testing.T) {
 		{"an id alone", ruled("repository_id: 1", ""), `callers.repositories[0].repository: is ""; write the name that repository_id has`},
 		{"name", ruled("repository_id: 1, repository: acme", ""), `callers.repositories[0].repository: is "acme"`},
 		{"owner", ruled(own, ", owner_id: -1"), `callers.repositories[0].owner_id: is -1`},
-		{"an id twice", ruled(own+"}, {repository_id: 1, repository: acme/new", ""), `callers.repositories[1]: is for whom a rule above is`},
-		{"an owner twice", ruled("owner_id: 7}, {owner_id: 7", ""), `callers.repositories[1]: is for whom a rule above is`},
+		{"an id twice", ruled(own+"}, {repository_id: 1, repository: acme/new", ""), `callers.repositories[1]: repeats the repository or owner of a rule above`},
+		{"an owner twice", ruled("owner_id: 7}, {owner_id: 7", ""), `callers.repositories[1]: repeats the repository or owner of a rule above`},
 		{"a name twice", ruled(own+"}, {repository_id: 2, repository: Acme/App", ""), `callers.repositories[1].repository: is here twice`},
 		{"too many", "callers: {audience: a, repositories: [" + many.String() + "]}", `callers.repositories: has 101 entries; write at most 100`},
 		{"no events", ruled(own, ", events: []"), `callers.repositories[0].events: is empty; write what is allowed, or leave it out`},

@@ -145,7 +145,7 @@ pools:
   again: {privileged: true, reuse: same-owner}
 `).Warnings()
 	want := []string{
-		"grpc.tls is there without client_ca_file and callers: whoever reaches :7443 is refused, since nothing tells who they are",
+		"grpc.tls is there without client_ca_file and callers: every call to :7443 is refused, since callers cannot be identified",
 		own,
 		"scale_down is there without webhooks: a run whose hosts were all idle and ended gets none for a job that is queued after that",
 		"pool again is privileged: a job can become root on its host and read and change all that is on it",

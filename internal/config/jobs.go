@@ -88,7 +88,7 @@ func (c *Config) validateJobs(root strictyaml.Place) {
 		pool := root.At("pools", name)
 		at := pool.At("jobs")
 		if c.Webhooks == nil {
-			at.Errorf("means nothing without webhooks, which tell of jobs; add the webhooks section or remove it")
+			at.Errorf("means nothing without webhooks, which announce jobs; add the webhooks section or remove it")
 		}
 		c.validateJobPool(at, name, j)
 		c.validateJobScope(pool, name, j)
@@ -111,7 +111,7 @@ func (c *Config) validateJobPool(at strictyaml.Place, pool string, j *Jobs) {
 	}
 	words(at.At("repositories"), j.Repositories, repositoryPattern, "a repository as owner/name, or a pattern such as owner/*")
 	if len(j.Repositories) == 0 {
-		at.At("repositories").Errorf("is empty, so that nobody could use the pool; write at least one repository, or a pattern such as owner/*")
+		at.At("repositories").Errorf("is empty, so no repository could use the pool; write at least one repository, or a pattern such as owner/*")
 	}
 }
 
@@ -134,7 +134,7 @@ func (c *Config) validateJobScope(at strictyaml.Place, pool string, j *Jobs) {
 		minimum.Errorf("needs repositories to be of one owner: a host that waits is registered with one; write 0, or those of one owner")
 	}
 	if c.Pools[pool].Reuse == lifecycle.ReuseSameRepository {
-		at.At("reuse").Errorf("is %s, and the hosts of a job pool take jobs of any repository of the organisation (github.scope); write %s or %s",
+		at.At("reuse").Errorf("is %s, and the hosts of a job pool take jobs of any repository of the organization (github.scope); write %s or %s",
 			lifecycle.ReuseSameRepository, lifecycle.ReuseSameOwner, lifecycle.ReuseNone)
 	}
 }

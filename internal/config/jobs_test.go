@@ -104,14 +104,14 @@ func TestRulesOfJobs(t *testing.T) {
 		{"maximum", signed + jobs("maximum: 1001"), `3:24: pools.small.jobs.maximum: is 1001; write a number from 1 to 1000`},
 		{"minimum", signed + jobs("minimum: -1"), `pools.small.jobs.minimum: is -1; write a number from 0 to 1000`},
 		{"minimum above maximum", signed + jobs("minimum: 10"), `3:24: pools.small.jobs.minimum: is 10, more than maximum (9)`},
-		{"nobody", signed + jobs("repositories: []"), `pools.small.jobs.repositories: is empty, so that nobody could use the pool`},
+		{"nobody", signed + jobs("repositories: []"), `pools.small.jobs.repositories: is empty, so no repository could use the pool`},
 		{"everybody", signed + jobs("repositories: [\"*/*\"]"), `3:39: pools.small.jobs.repositories[0]: is "*/*"; write a repository as owner/name, or a pattern such as owner/*`},
 		{"no repository", signed + jobs("repositories: [acme]"), `pools.small.jobs.repositories[0]: is "acme"; write a repository`},
 		{"a repository twice", signed + jobs("repositories: [acme/a, acme/a]"), `pools.small.jobs.repositories[1]: is here twice`},
 		{"minimum for two repositories", signed + jobs("minimum: 1, repositories: [acme/a, acme/b]"), `pools.small.jobs.minimum: needs repositories to be one, without a *`},
 		{"minimum for a pattern", signed + jobs("minimum: 1, repositories: [\"acme/*\"]"), `pools.small.jobs.minimum: needs repositories to be one, without a *`},
 		{"minimum for two owners", orgScope + signed + strings.Replace(jobs("minimum: 1, repositories: [acme/a, other/a]"), "{jobs:", "{reuse: none, jobs:", 1), `pools.small.jobs.minimum: needs repositories to be of one owner`},
-		{"reuse in an organisation", orgScope + signed + jobs("minimum: 0"), `3:9: pools.small.reuse: is same-repository, and the hosts of a job pool take jobs of any repository of the organisation (github.scope); write same-owner or none`},
+		{"reuse in an organisation", orgScope + signed + jobs("minimum: 0"), `3:9: pools.small.reuse: is same-repository, and the hosts of a job pool take jobs of any repository of the organization (github.scope); write same-owner or none`},
 		{"written reuse in an organisation", orgScope + signed + strings.Replace(jobs("minimum: 0"), "{jobs:", "{reuse: same-repository, jobs:", 1), `3:17: pools.small.reuse: is same-repository`},
 	}
 	for _, test := range tests {

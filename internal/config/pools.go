@@ -66,7 +66,7 @@ func (c *Config) Warnings() []string {
 		say("ignored, since controld dev has its own (its flags have the addresses and the directory): %s", strings.Join(c.Ignored, ", "))
 	}
 	if c.GRPC.TLS != nil && c.GRPC.TLS.ClientCAFile == "" && len(c.Callers.Repositories) == 0 {
-		say("grpc.tls is there without client_ca_file and callers: whoever reaches %s is refused, since nothing tells who they are", c.GRPC.Addr)
+		say("grpc.tls is there without client_ca_file and callers: every call to %s is refused, since callers cannot be identified", c.GRPC.Addr)
 	}
 	warnings = append(warnings, c.callerWarnings()...)
 	warnings = append(warnings, c.serviceWarnings()...)

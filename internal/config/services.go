@@ -128,7 +128,7 @@ func (c *Config) validateServices(root strictyaml.Place) {
 		}
 		s.validate(at)
 		if c.Webhooks == nil && len(s.Labels) > 0 {
-			at.At("labels").Errorf("means nothing without webhooks, which tell of jobs; add the webhooks section or leave it out")
+			at.At("labels").Errorf("means nothing without webhooks, which announce jobs; add the webhooks section or leave it out")
 		}
 		if !s.Scaled() {
 			s.validateUnscaled(at)

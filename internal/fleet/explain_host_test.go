@@ -107,7 +107,7 @@ func TestExplainAHostThroughItsLife(t *testing.T) {
 		w.says(ctx, id, "it says: first.")
 		w.set(func() { w.busy[host.HostKey] = false })
 		time.Sleep(10 * time.Minute)
-		w.says(ctx, id, "is terminated since", "served 1 runs", "not listened to any more", "EC2 confirmed the end", "Nothing is left to be done for it", "forget")
+		w.says(ctx, id, "is terminated since", "served 1 runs", "Its agent's reports are ignored", "EC2 confirmed the end", "Nothing is left to be done for it", "forget")
 	})
 }
 
@@ -202,7 +202,7 @@ func TestExplainAHostThatIsSilent(t *testing.T) {
 		if err := w.store.DeleteReport(ctx, host.HostKey); err != nil {
 			t.Fatal(err)
 		}
-		w.says(ctx, host.InstanceID, "Nothing that may be believed was heard of its agent.")
+		w.says(ctx, host.InstanceID, "There is no valid report from its agent.")
 	})
 }
 

@@ -252,7 +252,7 @@ func TestAnInterruptedHostIsReplaced(t *testing.T) {
 					interrupt(newest)
 				}
 				e, err := w.fleet.Explain(ctx, repository, "1", time.Now())
-				if err != nil || !strings.Contains(strings.Join(e.Sentences, "\n"), "in the place of "+hosts[0].InstanceID+", which EC2 interrupted") {
+				if err != nil || !strings.Contains(strings.Join(e.Sentences, "\n"), "replaces host "+hosts[0].InstanceID+", which EC2 reclaimed") {
 					w.t.Errorf("explained %v: %v", e.Sentences, err)
 				}
 				w.set(func() { clear(w.busy) })

@@ -61,7 +61,7 @@ func TestAScaleOutNeverSetsLess(t *testing.T) {
 		}
 		got := w.nudge("jobs")
 		w.want("jobs", 3, "set by hand meanwhile")
-		if got.Seen.Wanted != 3 || !strings.HasSuffix(got.Seen.Reason, ", and by now it was told to have 3") || len(w.containers.sets) != 0 {
+		if got.Seen.Wanted != 3 || !strings.HasSuffix(got.Seen.Reason, ", and in the meantime its desired count was set to 3") || len(w.containers.sets) != 0 {
 			t.Errorf("it wants %d: %s; ECS was told %v", got.Seen.Wanted, got.Seen.Reason, w.containers.sets)
 		}
 	}, "jobs")
@@ -233,7 +233,7 @@ func TestADamagedServiceKeepsNoOther(t *testing.T) {
 		if err != nil || len(page.Items) != 2 {
 			t.Fatalf("listed: %d services, error %v", len(page.Items), err)
 		}
-		const why = "it cannot be told of: read: damaged document: no JSON from byte 1 on"
+		const why = "its state cannot be read: read: damaged document: no JSON from byte 1 on"
 		if a, b := page.Items[0].Seen, page.Items[1].Seen; a.Reason != why || a.Queued != nil || b.Desired != 1 && b.Wanted != 1 {
 			t.Errorf("listed: %+v and %+v", a, b)
 		}

@@ -130,7 +130,7 @@ func TestWhatIsDecidedOnJobs(t *testing.T) {
 	}
 	w.submit("render", "untaken")
 	now, before := workBegan.Add(time.Hour), w.store.Dump()
-	const silence = " was not heard of it since 2026-03-04T05:06:07Z, for longer than 5m0s"
+	const silence = " has not reported it since 2026-03-04T05:06:07Z, for longer than 5m0s"
 	want := []fleet.Decided{
 		{Action: lifecycle.ActionRequeueJob, Code: lifecycle.ReasonWorkerSilent, Sweep: "work", Reason: "job silent of service archive: worker a" + silence + ": it waits for another"},
 		{Action: lifecycle.ActionFailJob, Code: lifecycle.ReasonWorkerSilent, Sweep: "work", Reason: "job dead of service render: worker b" + silence},

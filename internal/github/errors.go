@@ -50,11 +50,11 @@ func hint(status int, at place) string {
 	case status == http.StatusUnauthorized:
 		return "the credentials are not valid; check that the token has not expired or been revoked, or that the App's id and key belong together and the clock is right"
 	case status == http.StatusForbidden && at.organization:
-		return "the credentials lack a permission; they need self-hosted runners: write on the organisation, and actions: read on its repositories"
+		return "the credentials lack a permission; they need self-hosted runners: write on the organization, and actions: read on its repositories"
 	case status == http.StatusForbidden:
 		return "the credentials lack a permission; they need administration: write and actions: read on the repository"
 	case status == http.StatusNotFound && at.organization:
-		return "the organisation is unknown, or not visible to the credentials"
+		return "the organization is unknown, or not visible to the credentials"
 	case status == http.StatusNotFound:
 		return "the repository is unknown, or not visible to the credentials"
 	}

@@ -50,5 +50,5 @@ func (c *Client) findGroup(ctx context.Context, at place) (int64, error) {
 		return found.GetID(), err
 	}
 	return 0, fmt.Errorf("%s: %w", op, &StatusError{Status: http.StatusNotFound,
-		Hint: "the organisation has no runner group of that name, or it is not visible to the credentials"})
+		Hint: "the organization has no runner group of that name, or it is not visible to the credentials"})
 }

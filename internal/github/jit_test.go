@@ -178,7 +178,7 @@ func TestRunnerGroups(t *testing.T) {
 		}
 		c := newClient(t, github.Config{Transport: direct{f}, Organization: true, RunnerGroup: "last"})
 		_, _, err := c.JIT(t.Context(), "acme/app", "x", []string{"l"})
-		if !errors.Is(err, lifecycle.ErrRefused) || !strings.Contains(err.Error(), `find runner group "last" for acme: GitHub answered 404: the organisation has no runner group of that name`) {
+		if !errors.Is(err, lifecycle.ErrRefused) || !strings.Contains(err.Error(), `find runner group "last" for acme: GitHub answered 404: the organization has no runner group of that name`) {
 			t.Errorf("got %v", err)
 		}
 		f.groups = append(f.groups, "last")
@@ -228,7 +228,7 @@ func TestOrganizationScope(t *testing.T) {
 		t.Error(d)
 	}
 	_, err := c.RegistrationToken(t.Context(), "unknown/app")
-	if err == nil || !strings.Contains(err.Error(), "create a registration token for unknown: GitHub answered 404 (Not Found): the organisation is unknown") {
+	if err == nil || !strings.Contains(err.Error(), "create a registration token for unknown: GitHub answered 404 (Not Found): the organization is unknown") {
 		t.Errorf("got %v", err)
 	}
 }

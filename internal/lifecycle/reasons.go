@@ -47,7 +47,7 @@ var (
 	runningJob       = Because(ReasonRunningJob, "running a job")
 	runningLastJob   = Because(ReasonRunningJob, "running a job, until it is done or EC2 takes the machine back as announced")
 	jobDone          = Because(ReasonJobDone, "its one job is done")
-	awaitingFirstJob = Because(ReasonWaitingForFirstJob, "running: waiting for a first job, since nobody waited for the request")
+	awaitingFirstJob = Because(ReasonWaitingForFirstJob, "running: waiting for a first job, since no caller waited for the request")
 
 	releasedBusy = Because(ReasonReleasedBusy, "released while busy: the job may finish")
 	draining     = Because(ReasonDraining, "released while busy: waiting for the job to finish")
@@ -62,7 +62,7 @@ var (
 	clean         = Because(ReasonClean, "deregistered and clean")
 	leaveAdvised  = Because(ReasonRebalanceAdvised, "EC2 recommends to leave the machine, and no run is on it")
 	busyPooled    = Because(ReasonBusyWhilePooled, "busy by its agent's word although pooled; a job is never ended by bookkeeping")
-	githubAway    = Because(ReasonGitHubUnavailable, "idle until its threshold, and nobody can be given a host while GitHub is away")
+	githubAway    = Because(ReasonGitHubUnavailable, "idle until its threshold, and no run can be given a host while GitHub is away")
 	idleTimeout   = Because(ReasonIdleTimeout, "idle until its threshold")
 	awaitingRun   = Because(ReasonWaitingForRun, "idle: waiting for a run")
 	interrupted   = Because(ReasonInterruption, "EC2 announced an interruption and no job runs")
@@ -118,7 +118,7 @@ func (v decider) awaitingJobs() Reason {
 }
 
 func (v decider) unattended() Reason {
-	return Because(ReasonUnattended, "no job for %s, and nobody waited for the request", v.p.UnattendedTimeout)
+	return Because(ReasonUnattended, "no job for %s, and no caller waited for the request", v.p.UnattendedTimeout)
 }
 
 func (v decider) noLongerBusy() Reason {

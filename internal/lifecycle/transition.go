@@ -132,7 +132,7 @@ func LaunchedWarm(m Machine, q Request, now time.Time, p Policy) Record {
 
 // ErrUnbound means that a claim of an unused host has no trust key to bind it to. After
 // such a claim, runs that do not trust each other could follow on the host.
-var ErrUnbound = errors.New("the claim of a fresh host binds it to nobody")
+var ErrUnbound = errors.New("the claim of a fresh host binds it to no trust key")
 
 // Claimed is the record of a pooled host after a request took it.
 func (r Record) Claimed(c Claim) (Record, error) {

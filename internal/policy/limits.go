@@ -146,7 +146,7 @@ func (r Quota) holders(repository string) string {
 		parts = append(parts, fmt.Sprintf(other, others))
 	}
 	if len(parts) == 0 {
-		return "nobody has any"
+		return "no host is reserved"
 	}
 	return strings.Join(parts, ", ")
 }

@@ -21,7 +21,7 @@ func TestGranted(t *testing.T) {
 		repository, owner []lifecycle.Reservation
 		hosts, short      int
 	}{
-		"nobody has any":                  {0, nil, nil, 4, -1},
+		"no host is reserved":             {0, nil, nil, 4, -1},
 		"room for all":                    {0, nil, []lifecycle.Reservation{others(2)}, 4, -1},
 		"room for some":                   {0, nil, []lifecycle.Reservation{others(4)}, 2, 1},
 		"room for fewer than the minimum": {0, nil, []lifecycle.Reservation{others(5)}, 0, 1},

@@ -185,7 +185,7 @@ func (r *snapshotReader) period(n node) Period {
 	f := r.fields(n, periodFields)
 	expression, count := r.required(f.get("cron")), r.whole(f.get("idle_count"), 0)
 	if count > math.MaxInt32 {
-		r.problem(f.get("idle_count"), "%d is more hosts than anybody has", count)
+		r.problem(f.get("idle_count"), "%d is more hosts than a fleet can have", count)
 	}
 	zone, eviction := r.text(f.get("time_zone")), Eviction(r.text(f.get("eviction_strategy")))
 	if expression == "" {

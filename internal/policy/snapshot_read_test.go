@@ -82,7 +82,7 @@ policy.idle_confirmation_seconds: 1e999 is more than 3153600000`},
 
 		"a negative idle count": {periodOf(`"cron": "* * * * *", "idle_count": -2`), `policy.idle[0].idle_count: -2 is negative`},
 		"half an idle count":    {periodOf(`"cron": "* * * * *", "idle_count": 1.5`), `policy.idle[0].idle_count: 1.5 is no whole number, or too large a one`},
-		"a huge idle count":     {periodOf(`"cron": "* * * * *", "idle_count": 4000000000`), `policy.idle[0].idle_count: 4000000000 is more hosts than anybody has`},
+		"a huge idle count":     {periodOf(`"cron": "* * * * *", "idle_count": 4000000000`), `policy.idle[0].idle_count: 4000000000 is more hosts than a fleet can have`},
 		"a larger idle count":   {periodOf(`"cron": "* * * * *", "idle_count": 99999999999999999999`), `policy.idle[0].idle_count: 99999999999999999999 is no whole number, or too large a one`},
 		"an unknown zone":       {periodOf(`"cron": "* * * * *", "time_zone": "Mars/Olympus"`), `policy.idle[0].time_zone: "Mars/Olympus" is no time zone; write a name of the IANA database, as Europe/Amsterdam`},
 		"an unknown eviction":   {periodOf(`"cron": "* * * * *", "eviction_strategy": "oldest"`), `policy.idle[0].eviction_strategy: "oldest" is none of oldest_first, newest_first`},

@@ -38,7 +38,7 @@ func (c caller) mayCall(method string) error {
 	a, known := accesses[method]
 	switch {
 	case !known:
-		return status.Errorf(codes.PermissionDenied, "nobody may call %s", short(method))
+		return status.Errorf(codes.PermissionDenied, "no role may call %s", short(method))
 	case c.token != nil && !a.run:
 		return status.Errorf(codes.PermissionDenied, "a workflow may call Provision, Release and ExplainRun of its own run, and not %s", short(method))
 	case c.services != nil && !a.worker:

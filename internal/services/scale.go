@@ -93,7 +93,7 @@ func (w *Sweep) noteOutcome(ctx context.Context, c *check, now time.Time) (op.Pr
 		w.overtaken = true
 	case c.outcome.enough != nil:
 		c.row.Tasks, c.row.Wanted = *c.outcome.enough, c.outcome.enough.Desired
-		c.row.Reason = fmt.Sprintf("%s, and by now it was told to have %d", c.decision.Reason, c.row.Wanted)
+		c.row.Reason = fmt.Sprintf("%s, and in the meantime its desired count was set to %d", c.decision.Reason, c.row.Wanted)
 		w.correct(ctx, c.row)
 	case c.outcome.err != nil && ctx.Err() != nil:
 		return op.Again, c.outcome.err

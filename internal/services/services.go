@@ -152,7 +152,7 @@ func (s *Services) status(ctx context.Context, service Service) (Status, error) 
 	if service.Scaled() {
 		status.Seen, err = s.Store.Service(ctx, service.Name)
 		if err != nil && !op.Transient(ctx, err) {
-			status.Seen, err = model.Service{Name: service.Name, Reason: "it cannot be told of: " + op.OneLine(err)}, nil
+			status.Seen, err = model.Service{Name: service.Name, Reason: "its state cannot be read: " + op.OneLine(err)}, nil
 		}
 	} else {
 		status.Seen = s.unscaled(ctx, service)

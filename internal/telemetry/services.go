@@ -19,9 +19,9 @@ func serviceDesc(name, help string) *prometheus.Desc {
 
 var (
 	queuedDesc  = serviceDesc("jobs_waiting", "Jobs of a runner service that wait, as far as they are counted.")
-	desiredDesc = serviceDesc("runners_desired", "Runners that ECS was told to run for a service, when it was last looked at.")
+	desiredDesc = serviceDesc("runners_desired", "Desired count of a service's runners on ECS, when the service was last checked.")
 	runningDesc = serviceDesc("runners_running", "Runners that ECS ran for a service, when it was last looked at.")
-	onlineDesc  = serviceDesc("workers_online", "Workers of a service's queue that were heard of in the last 60 seconds, at most 1000.")
+	onlineDesc  = serviceDesc("workers_online", "Workers of a service's queue that reported in the last 60 seconds, at most 1000.")
 )
 
 // SetServices replaces the counts of runner services, all at once.

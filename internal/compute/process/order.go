@@ -52,7 +52,7 @@ func readOrder(path string) (orderJSON, error) {
 		return o, err
 	}
 	if err := json.Unmarshal(data, &o); err != nil {
-		return o, fmt.Errorf("order file %s is damaged (without it the order is planned anew): %w", path, err)
+		return o, fmt.Errorf("order file %s is damaged (without it the order is planned again): %w", path, err)
 	}
 	return o, nil
 }

@@ -22,8 +22,8 @@ type journal struct {
 // entry is what the tests read of a line.
 type entry struct {
 	Message string `json:"@message"`
-	Move    string `json:"move"`   // of "balanced"
-	Job     int64  `json:"job"`    // of "balanced"
+	Move    string `json:"move"`   // of "slot moved"
+	Job     int64  `json:"job"`    // of "slot moved"
 	Result  string `json:"result"` // of "webhook worked on"
 }
 
@@ -51,7 +51,7 @@ func (j *journal) moves(kind string) []int64 {
 	defer j.mu.Unlock()
 	var list []int64
 	for _, e := range j.entries {
-		if e.Message == "balanced" && e.Move == kind {
+		if e.Message == "slot moved" && e.Move == kind {
 			list = append(list, e.Job)
 		}
 	}

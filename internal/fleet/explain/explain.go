@@ -116,7 +116,7 @@ func jobSentence(j lifecycle.Job) string {
 
 func requestSentence(q lifecycle.Request, now time.Time) string {
 	if of := q.ReplacementOf; of != nil {
-		return fmt.Sprintf("Request %s is for a host in the place of %s, which EC2 interrupted. %s",
+		return fmt.Sprintf("Request %s replaces host %s, which EC2 reclaimed. %s",
 			q.RequestID, of.InstanceID, askedSentence(q, now))
 	}
 	return askedSentence(q, now)

@@ -52,7 +52,7 @@ func (ex *Explainer) ExplainHost(ctx context.Context, instanceID string, of OfRu
 	e.Sentences = append(e.Sentences, said(history.Events, r, ex.Hosts.Decide(told.Facts, now).Code)...)
 	e.Sentences = append(e.Sentences, told.next()...)
 	if !history.From.IsZero() {
-		e.Sentences = append(e.Sentences, fmt.Sprintf("Its history is long; it is told from %s on.", hosts.ClockTime(history.From)))
+		e.Sentences = append(e.Sentences, fmt.Sprintf("Its history is long; events before %s are not shown.", hosts.ClockTime(history.From)))
 	}
 	for _, event := range e.Events {
 		e.Sentences = append(e.Sentences, eventSentence(event))
@@ -152,7 +152,7 @@ func (t *hostExplainer) askGitHub(ctx context.Context) string {
 	if runner.Busy {
 		busy = "busy"
 	}
-	return fmt.Sprintf("GitHub has its runner %s, id %d, %s and %s (busy lags there: the agent's word counts).", r.RunnerName, runner.ID, status, busy)
+	return fmt.Sprintf("GitHub has its runner %s, id %d, %s and %s (busy lags there: the agent's report counts).", r.RunnerName, runner.ID, status, busy)
 }
 
 // state says what the host is, and since when.
@@ -209,16 +209,16 @@ func (t *hostExplainer) agent() string {
 	p := t.Report
 	switch {
 	case t.Record.State == lifecycle.StateTerminated:
-		return "Its agent is not listened to any more."
+		return "Its agent's reports are ignored."
 	case p == nil || p.HeartbeatAt.IsZero():
-		return "Nothing that may be believed was heard of its agent."
+		return "There is no valid report from its agent."
 	}
 	s := fmt.Sprintf("Its agent was last heard at %s: %s", t.when(p.HeartbeatAt), cmp.Or(string(p.Signal), "no signal"))
 	if p.Cause != lifecycle.CauseNone {
 		s += fmt.Sprintf(" (cause: %s)", p.Cause)
 	}
 	if p.Assignment != t.Record.Assignment {
-		s += fmt.Sprintf(" for assignment %d, which is not the one of now", p.Assignment)
+		s += fmt.Sprintf(" for assignment %d, which is not the current one", p.Assignment)
 	}
 	if p.Busy {
 		s += ", a job runs"
@@ -250,7 +250,7 @@ func (t *hostExplainer) marks() (sentences []string) {
 	note(r.Retiring && r.RetiringReason != "", "Why it retires: %s.", r.RetiringReason)
 	note(!r.InterruptionAt.IsZero(), "EC2 announced that it takes the machine back at %s.", t.when(r.InterruptionAt))
 	note(r.ReplacedBy != "", "Request %s gets its run another host in its place.", r.ReplacedBy)
-	note(!r.OrphanAt.IsZero(), "Scale-down has it for an orphan since %s: GitHub did not list it.", t.when(r.OrphanAt))
+	note(!r.OrphanAt.IsZero(), "Scale-down has marked it as an orphan since %s: GitHub did not list it.", t.when(r.OrphanAt))
 	note(!r.IdleDetectedAt.IsZero(), "Scale-down first read it as idle at %s.", t.when(r.IdleDetectedAt))
 	note(r.ClaimFailures > 0, "Its last %d registrations failed by its own fault.", r.ClaimFailures)
 	return sentences

@@ -137,7 +137,7 @@ func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.
 	next, err := hs.apply(ctx, j, facts.Record, d, now)
 	if errors.Is(err, lifecycle.ErrConflict) {
 		next, err = hs.Store.Instance(ctx, facts.Record.HostKey)
-		d = lifecycle.Decision{Action: lifecycle.ActionKeep, Code: lifecycle.ReasonConflict, Reason: "somebody else was faster"}
+		d = lifecycle.Decision{Action: lifecycle.ActionKeep, Code: lifecycle.ReasonConflict, Reason: "another replica wrote the record first"}
 	}
 	return next, d, err
 }

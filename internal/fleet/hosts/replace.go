@@ -30,6 +30,6 @@ func (hs *Hosts) makeReplacement(ctx context.Context, j *op.Recorder, r lifecycl
 	case err != nil:
 		return fmt.Errorf("create request %s: %w", n.RequestID, err)
 	}
-	j.RecordEffect(op.RequestEvent(n, lifecycle.ActionReplace, lifecycle.Because(lifecycle.ReasonInterruption, "another host in the place of %s, which EC2 interrupts", r.InstanceID), now))
+	j.RecordEffect(op.RequestEvent(n, lifecycle.ActionReplace, lifecycle.Because(lifecycle.ReasonInterruption, "another host replaces %s, which EC2 interrupts", r.InstanceID), now))
 	return nil
 }

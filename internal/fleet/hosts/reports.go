@@ -67,7 +67,7 @@ func (hs *Hosts) believe(believed map[string]lifecycle.Report, key string, p lif
 		return
 	}
 	if _, told := hs.malformed.LoadOrStore(key, true); !told {
-		hs.Log.Warn("malformed report; what it says does not count, but that it is busy", logkey.Instance, key, logkey.Busy, p.Busy, logkey.Error, err)
+		hs.Log.Warn("malformed report; only its busy flag is used", logkey.Instance, key, logkey.Busy, p.Busy, logkey.Error, err)
 	}
 }
 

@@ -27,7 +27,7 @@ func (js *Jobs) ServeJobs(ctx context.Context) {
 	b := &background{env: js, places: make(chan struct{}, backgroundAtOnce)}
 	js.serve(func(what string, op op.Op) {
 		if !b.start(ctx, what, op) {
-			js.Log.Warn("too much at once, or stopping; the sweeps go on with it", logkey.Op, what)
+			js.Log.Warn("background operation not started; the sweeps go on with it", logkey.Op, what)
 			givenUp(op)
 		}
 	})
@@ -96,11 +96,11 @@ func (js *Jobs) logBackground(what string, err error) {
 	var released *provision.ReleasedError
 	switch {
 	case errors.As(err, &short), errors.As(err, &released):
-		js.Log.Info("not provided", logkey.Op, what, logkey.Reason, err)
+		js.Log.Info("background request got no hosts", logkey.Op, what, logkey.Reason, err)
 	case errors.Is(err, lifecycle.ErrUnavailable):
-		js.Log.Warn("something is away; the sweeps go on with it", logkey.Op, what, logkey.Error, err)
+		js.Log.Warn("background operation deferred to the sweeps", logkey.Op, what, logkey.Error, err)
 	default:
-		js.Log.Error("failed; the sweeps go on with it", logkey.Op, what, logkey.Error, err)
+		js.Log.Error("background operation failed; the sweeps go on with it", logkey.Op, what, logkey.Error, err)
 	}
 }
 

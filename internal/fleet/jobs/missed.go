@@ -114,7 +114,7 @@ func (s *MissedSweep) recover(ctx context.Context, now time.Time) (op.Progress, 
 func (s *MissedSweep) take(ctx context.Context, m lifecycle.MissedDelivery, body []byte, now time.Time) error {
 	w, err := s.env.Options.Parse(m.Event, m.DeliveryID, body, now)
 	if err != nil {
-		s.env.Log.Debug("missed delivery is of no use", logkey.Delivery, m.DeliveryID, logkey.Event, m.Event, logkey.Error, err)
+		s.env.Log.Debug("missed delivery skipped", logkey.Delivery, m.DeliveryID, logkey.Event, m.Event, logkey.Error, err)
 		return nil
 	}
 	w.Late = true

@@ -309,7 +309,7 @@ func (b *reconcilePool) unclaimed(t lifecycle.Slot, now time.Time) bool {
 
 func (b *reconcilePool) logMoves(moves []policy.Move) {
 	for _, m := range moves {
-		b.env.Log.Info("balanced", logkey.Pool, b.name, logkey.Move, m.Kind, logkey.Slot, m.Slot, logkey.Job, m.Job.ID, logkey.Code, m.Code, logkey.Reason, m.Reason)
+		b.env.Log.Info("slot moved", logkey.Pool, b.name, logkey.Move, m.Kind, logkey.Slot, m.Slot, logkey.Job, m.Job.ID, logkey.Code, m.Code, logkey.Reason, m.Reason)
 	}
 }
 

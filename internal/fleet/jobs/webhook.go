@@ -190,7 +190,7 @@ func (h *webhookOp) stillOver(ctx context.Context, run lifecycle.WorkflowRun) (b
 	case is.Status == lifecycle.StatusCompleted && is.RunAttempt == run.RunAttempt:
 		return true, nil
 	}
-	h.finish(fmt.Sprintf("ignored: heard late, and attempt %d of run %s is %s", is.RunAttempt, run.RunID, is.Status))
+	h.finish(fmt.Sprintf("ignored: it came late, and attempt %d of run %s is %s", is.RunAttempt, run.RunID, is.Status))
 	return false, nil
 }
 
@@ -202,7 +202,7 @@ func (h *webhookOp) jobStep(ctx context.Context, now time.Time) (op.Progress, er
 		is, err := h.env.Options.GitHub.WorkflowJob(ctx, job.Repository, job.ID)
 		switch {
 		case errors.Is(err, lifecycle.ErrNotFound):
-			h.finish("ignored: heard late, and GitHub knows the job no more")
+			h.finish("ignored: it came late, and GitHub no longer has the job")
 			return op.Again, nil
 		case err != nil:
 			return op.Again, fmt.Errorf("confirm job %d: %w", job.ID, err)
@@ -320,7 +320,7 @@ const (
 func (h *webhookOp) freeHost(ctx context.Context, _ time.Time) (op.Progress, error) {
 	instanceID := lifecycle.InstanceOf(h.row.RunnerName)
 	if instanceID == "" {
-		h.Next = h.reconcile(fmt.Sprintf("job %d is over: it ran on %s, which is none of ours", h.row.ID, h.row.RunnerName))
+		h.Next = h.reconcile(fmt.Sprintf("job %d is over: it ran on %s, which is not a runner of this fleet", h.row.ID, h.row.RunnerName))
 		return op.Again, nil
 	}
 	r, err := h.env.Hosts.Find(ctx, instanceID)
@@ -333,7 +333,7 @@ func (h *webhookOp) freeHost(ctx context.Context, _ time.Time) (op.Progress, err
 		h.Next = h.reconcile(over + ", whose host is free already")
 		return op.Again, nil
 	case !strings.EqualFold(r.JobsOf, h.row.Scope), !h.isRunner(r.GitHubRunnerID):
-		h.Next = h.reconcile(over + ", a runner of " + h.row.Scope + " that is called like one of ours")
+		h.Next = h.reconcile(over + ", a runner of " + h.row.Scope + " with the name of a host of this fleet")
 		return op.Again, nil
 	case !r.Releasing() && r.State != lifecycle.StateRunning && h.tries < freeTries:
 		h.tries++
@@ -377,7 +377,7 @@ const (
 
 func newJob(row lifecycle.Job, now time.Time) lifecycle.Job {
 	row.Version, row.ExpiresAt = 1, now.Add(keepJobs)
-	row.Reason = fmt.Sprintf("first heard of, %s", row.State)
+	row.Reason = fmt.Sprintf("new, %s", row.State)
 	if row.State != lifecycle.JobDone {
 		row.DueAt = now.Add(jobLook)
 	}
@@ -386,7 +386,7 @@ func newJob(row lifecycle.Job, now time.Time) lifecycle.Job {
 
 func advance(stored, row lifecycle.Job, now time.Time) lifecycle.Job {
 	n := stored
-	n.State, n.Reason = row.State, fmt.Sprintf("%s, by GitHub's word", row.State)
+	n.State, n.Reason = row.State, fmt.Sprintf("%s, as GitHub reports", row.State)
 	n.RunnerName, n.StartedAt, n.EndedAt = row.RunnerName, row.StartedAt, row.EndedAt
 	n.NotBefore, n.Passed = time.Time{}, 0
 	n.DueAt = now.Add(jobLook)

@@ -160,7 +160,7 @@ func (f runFacts) demand() (*provision.Demand, string) {
 	case asked != "":
 		return nil, fmt.Sprintf("run %s has hosts, by request %s", f.job.RunID, asked)
 	case last == nil:
-		return nil, fmt.Sprintf("nobody asked for hosts of run %s", f.job.RunID)
+		return nil, fmt.Sprintf("no caller asked for hosts of run %s", f.job.RunID)
 	case f.job.RunAttempt < last.Spec.RunAttempt:
 		return nil, fmt.Sprintf("ignored: job %d is of attempt %d, and attempt %d has hosts", f.job.ID, f.job.RunAttempt, last.Spec.RunAttempt)
 	case hosts >= min(limit, len(f.jobs)):
@@ -267,7 +267,7 @@ func (h *webhookOp) byRule(ctx context.Context, facts runFacts) (*provision.Dema
 	if _, verdict := h.env.Options.Rules.Admit(origin, spec); !verdict.Allowed {
 		return nil, "not provisioned: " + verdict.Reason, nil
 	}
-	return facts.one(spec, rule.MaxHosts), fmt.Sprintf("job %d is queued and nobody asked for hosts of run %s: provisioned by its rule", h.row.ID, h.row.RunID), nil
+	return facts.one(spec, rule.MaxHosts), fmt.Sprintf("job %d is queued and no caller asked for hosts of run %s: provisioned by its rule", h.row.ID, h.row.RunID), nil
 }
 
 // stillAllowed checks a repeated request, which a rule allowed once, against the

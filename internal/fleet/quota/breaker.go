@@ -63,7 +63,7 @@ func (ld *Ledger) ThroughBreaker(ctx context.Context, q lifecycle.Request, now t
 	case err != nil || why == "":
 		return q, "", err
 	case !q.Spec.AllowOnDemand:
-		return q, why + "; launching spot hosts all the same, since the request allows no others", nil
+		return q, why + "; launching spot hosts anyway, since the request allows no others", nil
 	}
 	q.OnDemand = true
 	return q, fmt.Sprintf("%s: on-demand hosts are launched until %s", why, hosts.ClockTime(until)), nil

@@ -12,7 +12,7 @@ import (
 var because = lifecycle.Because
 
 var (
-	changedSince   = because(lifecycle.ReasonConflict, "somebody else changed it meanwhile: the next sweep looks again")
+	changedSince   = because(lifecycle.ReasonConflict, "the record changed in the meantime: the next sweep decides again")
 	atWork         = because(lifecycle.ReasonAgentBusy, "not to be ended: its agent says that it runs a job")
 	unregistered   = because(lifecycle.ReasonEndInterrupted, "its registration was deleted by a scale-down that was cut short")
 	endInterrupted = because(lifecycle.ReasonEndInterrupted, "its end was begun by a scale-down that was cut short: the next one goes on with it")
@@ -20,7 +20,7 @@ var (
 )
 
 func failed(err error) lifecycle.Reason {
-	return because(lifecycle.ReasonFailed, "it could not be carried on with, and the next sweep tries again: %s", op.OneLine(err))
+	return because(lifecycle.ReasonFailed, "its step failed, and the next sweep tries again: %s", op.OneLine(err))
 }
 
 func notListed(owner string) lifecycle.Reason {

@@ -149,7 +149,7 @@ func (r *NoticeRound) acknowledge(ctx context.Context, _ time.Time) (op.Progress
 // if it needs an action now. A machine without a living host does not belong to this fleet, or no longer.
 func (sw *Sweeps) note(ctx context.Context, j *op.Recorder, n lifecycle.Notice, now time.Time) (hostKey string, err error) {
 	if now.Sub(n.At) > noticeAge || n.At.Sub(now) > noticeAhead {
-		sw.Log.Info("notice ignored: it is not of now", logkey.Instance, n.InstanceID, logkey.Notice, n.Kind, logkey.At, n.At)
+		sw.Log.Info("stale interruption notice ignored", logkey.Instance, n.InstanceID, logkey.Notice, n.Kind, logkey.At, n.At)
 		return "", nil
 	}
 	r, err := sw.Hosts.Change(ctx, n.InstanceID, func(r lifecycle.Record) (lifecycle.Record, error) {

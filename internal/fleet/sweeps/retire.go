@@ -21,7 +21,7 @@ func (sw *Sweeps) ofOldRole(machines []lifecycle.Machine, records map[string]lif
 	for _, m := range machines {
 		r, ok := records[m.HostKey]
 		if ok && m.HostKey != sw.HostKey(m.InstanceID) && !r.Retiring && r.State != lifecycle.StateTerminated {
-			old = append(old, hosts.Retirement{Record: r, Why: lifecycle.Because(lifecycle.ReasonRetiring, "its role was made anew")})
+			old = append(old, hosts.Retirement{Record: r, Why: lifecycle.Because(lifecycle.ReasonRetiring, "its role was created again")})
 		}
 	}
 	return old

@@ -51,5 +51,5 @@ func (e *IdentityError) Error() string {
 			"launch the host with an instance profile, and give agentd no other credentials", e.UserID, e.InstanceID)
 	}
 	return fmt.Sprintf("%s was launched with the role %s, and its credentials are of the role %s: "+
-		"the role was made anew, so end this host and launch another", e.InstanceID, e.LaunchRole, role)
+		"the role was created again, so end this host and launch another", e.InstanceID, e.LaunchRole, role)
 }

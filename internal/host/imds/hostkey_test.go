@@ -63,7 +63,7 @@ func TestCredentialsOfSomebodyElse(t *testing.T) {
 	}{
 		"of another instance": {others, "", []string{"i-0fedcba9876543210", "not of the instance profile of " + instanceID}},
 		"of no role":          {sts.NewFromConfig(c), "", []string{"not of the instance profile of " + instanceID}},
-		"of another role":     {mine, "AROAOLDEXAMPLE", []string{"AROAOLDEXAMPLE", "made anew"}},
+		"of another role":     {mine, "AROAOLDEXAMPLE", []string{"AROAOLDEXAMPLE", "created again"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

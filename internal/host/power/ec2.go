@@ -46,7 +46,7 @@ type Terminator interface {
 func Actions() []aws.Permission {
 	return []aws.Permission{{
 		Action: "ec2:TerminateInstances", Role: aws.RoleHost, On: aws.OnOwn,
-		Why: "the agent ends its own machine when nobody else did",
+		Why: "the agent ends its own machine when controld did not",
 	}}
 }
 

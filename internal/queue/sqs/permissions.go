@@ -6,7 +6,7 @@ import "github.com/remuda-ci/remuda/internal/aws"
 func Actions() []aws.Permission {
 	return []aws.Permission{
 		{Action: "sqs:GetQueueUrl", Role: aws.RoleControld, On: aws.OnQueues, Why: "finds a queue by its name, once"},
-		{Action: "sqs:SendMessage", Role: aws.RoleControld, On: aws.OnQueues, Why: "tells of a host that came into the pool, and puts malformed messages aside"},
+		{Action: "sqs:SendMessage", Role: aws.RoleControld, On: aws.OnQueues, Why: "announces a host that came into the pool, and puts malformed messages aside"},
 		{Action: "sqs:ReceiveMessage", Role: aws.RoleControld, On: aws.OnQueues, Why: "looks for idle hosts"},
 		{Action: "sqs:DeleteMessage", Role: aws.RoleControld, On: aws.OnQueues, Why: "removes the messages of hosts that were claimed or are gone"},
 		{Action: "sqs:ChangeMessageVisibility", Role: aws.RoleControld, On: aws.OnQueues, Why: "gives back the messages of hosts that did not fit"},

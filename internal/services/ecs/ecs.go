@@ -118,7 +118,7 @@ func lookAt(p Place, out *api.DescribeServicesOutput) model.Observation {
 	v := out.Services[i]
 	// The statuses of ECS: ACTIVE, DRAINING while it is deleted, and INACTIVE.
 	if status := sdk.ToString(v.Status); status != "ACTIVE" {
-		return model.Observation{Err: fmt.Errorf("describe %s: it is %s: %w: create it anew", p, status, lifecycle.ErrNotFound)}
+		return model.Observation{Err: fmt.Errorf("describe %s: it is %s: %w: create it again", p, status, lifecycle.ErrNotFound)}
 	}
 	return model.Observation{Tasks: model.Tasks{
 		Desired: int(v.DesiredCount), Running: int(v.RunningCount), Pending: int(v.PendingCount),

@@ -208,7 +208,7 @@ func (j Job) CheckDeadline(p JobPolicy, now time.Time) Job {
 
 // silence says which worker went silent.
 func (j Job) silence() string {
-	return fmt.Sprintf("worker %s was not heard of it since %s, for longer than %s", j.SilentWorkerID, clock(j.SilentSince), JobSilence)
+	return fmt.Sprintf("worker %s has not reported it since %s, for longer than %s", j.SilentWorkerID, clock(j.SilentSince), JobSilence)
 }
 
 // again reports whether the job is queued again when its worker goes silent.

@@ -113,10 +113,10 @@ func TestJobOfAnother(t *testing.T) {
 		"of another": {begun(t), first("other"), "attempt 1 of job a is with another worker, and " +
 			"the job is with worker w, attempt 1 (worker w has it); worker other has to stop it: nothing was changed"},
 		"waiting":           {waiting, first("w"), "attempt 1 of job a was not begun, and the job is waiting (it waits for a worker); send the attempt that ClaimJob gave: nothing was changed"},
-		"silent":            {silent, first("w"), "job a has ended: it failed (worker w was not heard of it since 2026-"},
-		"waiting once more": {requeued, first("w"), "attempt 1 of job a is over, and the job is waiting (worker w was not heard of it since 2026-"},
+		"silent":            {silent, first("w"), "job a has ended: it failed (worker w has not reported it since 2026-"},
+		"waiting once more": {requeued, first("w"), "attempt 1 of job a is over, and the job is waiting (worker w has not reported it since 2026-"},
 		"its own second attempt": {again, first("w"), "attempt 1 of job a is over, and the job is with worker w, attempt 2 " +
-			"(worker w has it, for the second time: worker w was not heard of it since 2026-"},
+			"(worker w has it, for the second time: worker w has not reported it since 2026-"},
 		"an attempt to come": {begun(t), model.JobAttempt{WorkerID: "w", Number: 2}, "attempt 2 of job a was not begun, and " +
 			"the job is with worker w, attempt 1 (worker w has it); send the attempt that ClaimJob gave: nothing was changed"},
 		"no attempt": {begun(t), model.JobAttempt{WorkerID: "w"}, "attempt 0 of job a is over, and "},
@@ -186,7 +186,7 @@ func TestJobSilence(t *testing.T) {
 	}
 	second := begun(t)
 	second.Attempt = 2
-	const why = "worker w was not heard of it since 2026-03-04T05:06:07Z, for longer than 5m0s"
+	const why = "worker w has not reported it since 2026-03-04T05:06:07Z, for longer than 5m0s"
 	tests := []struct {
 		name   string
 		job    model.Job

@@ -127,7 +127,7 @@ const (
 	MarkRestarted = "agent: restarted under a live job"
 	MarkOverlap   = "replica: two sweepers at once"
 	MarkWorked    = "service: a worker has a job"
-	MarkWorkLost  = "service: a worker is told that its job is another's"
+	MarkWorkLost  = "service: a worker learns that its job is another's"
 	MarkScaledIn  = "service: scaled in"
 )
 

@@ -88,7 +88,7 @@ const (
 	FaultInterruption  Fault = "machine interrupted with notice"
 	FaultImpaired      Fault = "machine impaired"
 	FaultShortage      Fault = "capacity short"
-	FaultLeaked        Fault = "machine with our tag that nobody recorded"
+	FaultLeaked        Fault = "machine with our tag and no record"
 	FaultReplicaKilled Fault = "replica killed"
 	FaultAgentKilled   Fault = "agent killed"
 	FaultListenerDies  Fault = "listener dies"

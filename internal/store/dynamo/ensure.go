@@ -132,7 +132,7 @@ func (e *ensurer) create(ctx context.Context) error {
 // keys refuses a table that is not ours.
 func (e *ensurer) keys(found *types.TableDescription) error {
 	if !sameKeys(found.KeySchema, found.AttributeDefinitions, e.schema.hash, e.schema.sort) {
-		return fmt.Errorf("table %s has other keys than ours: %w: choose another prefix, or delete the table if nobody needs it",
+		return fmt.Errorf("table %s has other keys than ours: %w: choose another prefix, or delete the table if it is not needed",
 			*e.name(), lifecycle.ErrRefused)
 	}
 	return nil
