@@ -87,6 +87,7 @@ func (j *journal) count(message string) int {
 var (
 	heardWaiting = regexp.MustCompile(`^job (\d+) is waiting$`)
 	heardRunning = regexp.MustCompile(`^job (\d+) runs on `)
+	heardOver    = regexp.MustCompile(`^job (\d+) is over`)
 )
 
 // heard are the jobs whose webhook had a result, in the order of their webhooks.

@@ -13,9 +13,21 @@ func TestLostAndRepeatedWebhooks(t *testing.T) {
 	const jobs, maximum = 30, 5
 	s := newServed(t, 1, fmt.Sprintf(jobPool, maximum)+"sweeps:\n  cloud: 2s\n  due: 1s\n")
 	s.deliver(local.Webhooks{LoseEvery: 3, RepeatEvery: 4})
-	s.run("5001", workflow(jobs, onPool, "'true'"))
+	run := s.run("5001", workflow(jobs, onPool, "'true'"))
 	most := 0
-	s.succeeds(func() { most = max(most, len(s.live())) }, "5001")
+	census := func() { most = max(most, len(s.live())) }
+	s.succeeds(census, "5001")
+	s.eventually(func() string {
+		if missing := lacking(ids(run), s.log.heard(heardOver)); len(missing) > 0 {
+			return fmt.Sprintf("jobs are not known to be over: %v", missing)
+		}
+		return ""
+	})
+	// A turn that was given while the start of a job was unknown has a host without a
+	// job, which waits two minutes for one. It gets one of these.
+	s.deliver(local.Webhooks{})
+	s.run("5002", workflow(maximum, onPool, "'true'"))
+	s.succeeds(census, "5002")
 	s.atRest()
 	s.nothingOpen()
 	if ever := len(s.hosts()); most > maximum || ever > maximum {
