@@ -7,6 +7,7 @@
 package notices
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -53,14 +54,11 @@ type Queue struct {
 
 // New returns the queue behind the client. It makes no call: Ensure makes the queue.
 func New(client *sqs.Client, o Options) *Queue {
-	if o.Prefix == "" {
-		o.Prefix = "remuda"
-	}
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
 	all := &named.Queues{Client: client, Missing: "run Refresh, which makes it, or leave aws.notices out"}
-	return &Queue{client: client, all: all, name: o.Prefix + "-notices", log: o.Logger}
+	return &Queue{client: client, all: all, name: cmp.Or(o.Prefix, "remuda") + "-notices", log: o.Logger}
 }
 
 // Receive hands out at most ten notices, and waits up to ReceiveWait for a first

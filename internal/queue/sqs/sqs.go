@@ -12,6 +12,7 @@
 package sqs
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -64,9 +65,6 @@ type Queue struct {
 
 // New returns the queues behind the client. It makes no call: Ensure makes the queues.
 func New(client *sqs.Client, o Options) *Queue {
-	if o.Prefix == "" {
-		o.Prefix = "remuda"
-	}
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
@@ -77,7 +75,7 @@ func New(client *sqs.Client, o Options) *Queue {
 		o.Retention = hint.Retention
 	}
 	return &Queue{
-		client: client, all: &named.Queues{Client: client, Missing: missing(client)}, prefix: o.Prefix, queues: o.Queues, log: o.Logger,
+		client: client, all: &named.Queues{Client: client, Missing: missing(client)}, prefix: cmp.Or(o.Prefix, "remuda"), queues: o.Queues, log: o.Logger,
 		visibility: within(minVisibility, o.Visibility, maxVisibility), retention: within(minRetention, o.Retention, maxRetention),
 	}
 }

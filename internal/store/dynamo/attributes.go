@@ -175,6 +175,3 @@ func attributesOf(row reflect.Type) []string {
 	slices.Sort(names)
 	return names
 }
-
-// noExpiry is that of rows that stay.
-var noExpiry time.Time

@@ -18,6 +18,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"strconv"
@@ -64,16 +65,13 @@ type Store struct {
 
 // New returns the store behind the client. It makes no call: Ensure makes the tables.
 func New(client *dynamodb.Client, o Options) *Store {
-	if o.Prefix == "" {
-		o.Prefix = "remuda"
-	}
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Store{client: client, prefix: o.Prefix, log: o.Logger, now: o.Now, writer: rand.Text()[:12], history: newHistory()}
+	s := &Store{client: client, prefix: cmp.Or(o.Prefix, "remuda"), log: o.Logger, now: o.Now, writer: rand.Text()[:12], history: newHistory()}
 	s.Store = store.New(s)
 	return s
 }

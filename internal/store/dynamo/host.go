@@ -45,7 +45,7 @@ func (v *HostView) PutReport(ctx context.Context, p report) error {
 	if p.HostKey != "" && p.HostKey != v.hostKey {
 		return fmt.Errorf("%s: it names host %s", what, p.HostKey)
 	}
-	it, err := encode(store.NormalizeReport(p), noExpiry)
+	it, err := encode(store.NormalizeReport(p), time.Time{})
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}

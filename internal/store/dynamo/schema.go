@@ -26,7 +26,7 @@ const (
 	runKey    = "runKey" // repository and run id
 	requestID = "requestId"
 	leaseName = "name"
-	rowKey    = "rowKey" // of the jobs table; see jobs.go
+	rowKey    = "rowKey" // of the jobs table; see keyItem
 	// subject and eventID are the key of the history; see history.go.
 	subject = "subject"
 	eventID = "id"
