@@ -33,15 +33,8 @@ func (s Store) observed(verb, name string, err *error) {
 	}
 }
 
-// The prefixes of operations' names.
-const (
-	creating = "create_"
-	updating = "update_"
-	reading  = ""
-)
-
 func create[T any](ctx context.Context, s Store, k KindOf[T], r T) (err error) {
-	defer s.observed(creating, k.Name, &err)
+	defer s.observed("create_", k.Name, &err)
 	k.normalize(&r)
 	*k.Version(&r) = 1
 	return s.backend.Create(ctx, k.Kind, &r)
@@ -49,7 +42,7 @@ func create[T any](ctx context.Context, s Store, k KindOf[T], r T) (err error) {
 
 // update returns the row as stored.
 func update[T any](ctx context.Context, s Store, k KindOf[T], r T) (T, error) {
-	return updateAs(ctx, s, updating, k, r)
+	return updateAs(ctx, s, "update_", k, r)
 }
 
 // updateAs is update as an operation of another name.
@@ -65,7 +58,7 @@ func updateAs[T any](ctx context.Context, s Store, verb string, k KindOf[T], r T
 }
 
 func get[T any](ctx context.Context, s Store, k KindOf[T], key Key) (r T, err error) {
-	defer s.observed(reading, k.Name, &err)
+	defer s.observed("", k.Name, &err)
 	row, err := s.backend.Get(ctx, k.Kind, key)
 	switch {
 	case err == nil:
@@ -77,7 +70,7 @@ func get[T any](ctx context.Context, s Store, k KindOf[T], key Key) (r T, err er
 }
 
 func getMany[T any](ctx context.Context, s Store, op string, k KindOf[T], keys []Key) (_ []T, err error) {
-	defer s.observed(reading, op, &err)
+	defer s.observed("", op, &err)
 	rows, err := s.backend.GetMany(ctx, k.Kind, keys)
 	if err != nil {
 		return nil, err
@@ -86,7 +79,7 @@ func getMany[T any](ctx context.Context, s Store, op string, k KindOf[T], keys [
 }
 
 func list[T any](ctx context.Context, s Store, _ KindOf[T], q Query) (page lifecycle.Page[T], err error) {
-	defer s.observed(reading, q.Op, &err)
+	defer s.observed("", q.Op, &err)
 	rows, next, err := s.backend.List(ctx, q)
 	if err != nil {
 		return page, err

@@ -18,9 +18,6 @@ const busyPause = 2 * time.Millisecond
 // jitter is a time between half of d and one and a half of it, so that two processes do not keep meeting.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
-// codeError is SQLite's code for mistakes in the use of SQL, such as a roll-back without a transaction.
-const codeError = sqlite3.SQLITE_ERROR
-
 // code is SQLite's primary result code in err; ok is false without one.
 func code(err error) (primary int, ok bool) {
 	var e *sqlite.Error

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	sqlite "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -134,12 +135,12 @@ func (d *DB) transact(c *Conn, batch []*write) (culprit *write, err error) {
 	return nil, nil
 }
 
-// rollback ends a transaction that failed. SQLite has ended it already after
-// some faults, such as a full disk; its complaint about that says nothing.
+// rollback ends a transaction that failed. SQLite has ended it already after some faults, such as a full disk;
+// its complaint about that, of a mistake in the use of SQL, says nothing.
 func rollback(c *Conn) error {
 	_, err := c.Exec("ROLLBACK")
 	var e *sqlite.Error
-	if errors.As(err, &e) && e.Code() == codeError {
+	if errors.As(err, &e) && e.Code() == sqlite3.SQLITE_ERROR {
 		return nil
 	}
 	return err
