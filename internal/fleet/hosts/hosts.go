@@ -5,11 +5,13 @@ package hosts
 
 import (
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
 // Hosts acts on single hosts. Its exported fields are its parts: they are set before
@@ -44,4 +46,17 @@ type Hosts struct {
 	watch storeHealth
 	// malformed has the keys of the hosts whose report was last malformed.
 	malformed sync.Map
+}
+
+func ClockTime(t time.Time) string { return t.UTC().Format("15:04:05Z") }
+
+// Policy is that of a pool. A pool that is not configured has the default numbers, and its
+// hosts are not reused.
+func (hs *Hosts) Policy(pool string) lifecycle.Policy {
+	if p, ok := hs.Pools[pool]; ok {
+		return p.Policy
+	}
+	p := lifecycle.DefaultPolicy()
+	p.Reuse = lifecycle.ReuseNone
+	return p
 }
