@@ -58,8 +58,7 @@ func testExpiredWhole(t *testing.T, w world) {
 func testHistoryKept(t *testing.T, w world) {
 	since := func(of lifecycle.PageOf) []string {
 		t.Helper()
-		page := must(w.Store.EventsSince(t.Context(), of))(t)
-		return reasons(page.Items)
+		return reasons(must(w.Store.EventsSince(t.Context(), of))(t).Items)
 	}
 	w.addEvents(t, fullEvent("old"))
 	page := must(w.Store.EventsSince(t.Context(), lifecycle.PageOf{}))(t)

@@ -95,11 +95,6 @@ func (w world) openOf(t *testing.T, repository, runID string) []int64 {
 	return slices.Sorted(slices.Values(idsOf(open)))
 }
 
-func (w world) dueJobs(t *testing.T, now time.Time) []int64 {
-	t.Helper()
-	return idsOf(all(t, 2, func(of lifecycle.PageOf) (jobPage, error) { return w.Store.DueJobs(t.Context(), now, of) }))
-}
-
 func testOpenJobs(t *testing.T, w world) {
 	add := func(id int64, repository, run string, state lifecycle.JobState) {
 		j := fullJob(id)
@@ -196,5 +191,8 @@ func testManyJobs(t *testing.T, w world) {
 		equal(t, "waiting", want, w.waiting(t, jobPool, limit))
 	}
 	equal(t, "open", want, w.openOf(t, repository, runID))
-	equal(t, "due", want, w.dueJobs(t, start.Add(time.Hour)))
+	due := func(of lifecycle.PageOf) (jobPage, error) {
+		return w.Store.DueJobs(t.Context(), start.Add(time.Hour), of)
+	}
+	equal(t, "due", want, idsOf(all(t, 2, due)))
 }
