@@ -191,8 +191,7 @@ func testManyJobs(t *testing.T, w world) {
 		equal(t, "waiting", want, w.waiting(t, jobPool, limit))
 	}
 	equal(t, "open", want, w.openOf(t, repository, runID))
-	due := func(of lifecycle.PageOf) (jobPage, error) {
-		return w.Store.DueJobs(t.Context(), start.Add(time.Hour), of)
-	}
-	equal(t, "due", want, idsOf(all(t, 2, due)))
+	later := start.Add(time.Hour)
+	due := all(t, 2, func(of lifecycle.PageOf) (jobPage, error) { return w.Store.DueJobs(t.Context(), later, of) })
+	equal(t, "due", want, idsOf(due))
 }
