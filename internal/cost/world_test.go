@@ -122,7 +122,12 @@ func newWorld(t testing.TB, with ...func(*world)) *world {
 	uncounted := awstest.Config(t, proxy.URL())
 	w.ec2 = ec2api.NewFromConfig(uncounted)
 	w.findPlace()
-	w.queue = sqs.New(sqsapi.NewFromConfig(counted), sqs.Options{Queues: []lifecycle.QueueName{large}})
+	w.queue = sqs.New(sqsapi.NewFromConfig(counted), sqs.Options{
+		Queues: []lifecycle.QueueName{large},
+		// Moto's clock is the real one: on a busy machine a message would show up again in
+		// the middle of a claim.
+		Visibility: time.Hour,
+	})
 	var err error
 	w.compute, err = ec2.New(ec2api.NewFromConfig(counted), ec2.Options{
 		Prefix: prefix, Region: region, RoleID: roleID, InstanceProfile: "remuda-host",
