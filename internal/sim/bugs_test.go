@@ -17,7 +17,7 @@ import (
 
 // bugSeeds are the lives in which every planted bug must be caught, and in which
 // every rule must hold without it (TestLives).
-const bugSeeds = 200
+const bugSeeds = 260
 
 // bugsAtOnce bounds how many programs run beside each other.
 const bugsAtOnce = 2
