@@ -27,7 +27,7 @@ func (p ScaleDown) DecideOwner(hosts []Candidate, listed []Runner, period Period
 	slices.SortStableFunc(hosts, period.Eviction.compare)
 	found := ByHost(hosts, listed)
 	s := ownerSweep{ScaleDown: p, now: now, quota: period.IdleCount}
-	var verdicts []HostVerdict
+	verdicts := make([]HostVerdict, 0, len(hosts))
 	for _, c := range hosts {
 		verdicts = append(verdicts, s.judge(c, found[c.InstanceID]))
 	}

@@ -46,7 +46,7 @@ func (s Snapshot) Plan() []HostVerdict {
 	for owner, cs := range ofOwner {
 		maps.Copy(byName, ByHost(cs, lists[owner]))
 	}
-	var verdicts []HostVerdict
+	verdicts := make([]HostVerdict, 0, len(s.Instances))
 	for _, c := range orphans {
 		verdicts = append(verdicts, s.Policy.DecideOrphan(c, s.ask(c), byName[c.InstanceID]))
 	}
