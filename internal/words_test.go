@@ -57,7 +57,7 @@ var ownWords = []string{
 // names are literals with a mark that are not English: the values of configuration and of ids.
 var names = []string{
 	"organisation", // a value of github.scope
-	"nobody",       // the credential that is none, in the metrics of calls to GitHub
+	"nobody",       // the label of calls to GitHub without a credential, in the metrics
 }
 
 // goFile is a parsed file of the module.

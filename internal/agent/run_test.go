@@ -193,7 +193,7 @@ func TestRecordGone(t *testing.T) {
 				b.wantOn("it may come back")
 				b.after(time.Minute)
 				if test.off {
-					b.wantOff("nobody knows this host")
+					b.wantOff("the host is unknown")
 				} else {
 					b.wantOn("a job runs")
 				}

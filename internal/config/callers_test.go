@@ -87,7 +87,7 @@ func TestCallerRules(t *testing.T) {
 	}
 	operators := func(list string) string { return mutual + "callers: {operators: [" + list + "]}\n" }
 	tests := []struct{ name, text, want string }{
-		{"nobody has a role", mutual, `2:43: grpc.tls.client_ca_file: identifies callers by certificate, and no certificate has a role`},
+		{"no certificate has a role", mutual, `2:43: grpc.tls.client_ca_file: identifies callers by certificate, and no certificate has a role`},
 		{"roles without certificates", "callers: {operators: [{subject: CN=a, role: admin}]}", `callers.operators: means nothing without certificates`},
 		{"no subject", operators("{role: admin}"), `callers.operators[0].subject: is ""; write the subject`},
 		{"a name for a subject", operators("{subject: alice, role: admin}"), `callers.operators[0].subject: is "alice"`},
@@ -101,7 +101,7 @@ func TestCallerRules(t *testing.T) {
 		{"issuer", "callers: {issuer: token.actions.githubusercontent.com}", `callers.issuer: is not the URL of an issuer`},
 		{"issuer with a query", "callers: {issuer: \"https://x/?a\"}", `callers.issuer: is not the URL of an issuer`},
 		{"issuer in plaintext", "callers: {issuer: \"http://ghes.acme.com/_services/token\"}", `callers.issuer: would be asked for its keys in plaintext`},
-		{"nobody's rule", ruled("max_hosts: 1", ""), `callers.repositories[0]: has neither repository_id nor owner_id`},
+		{"a rule without a subject", ruled("max_hosts: 1", ""), `callers.repositories[0]: has neither repository_id nor owner_id`},
 		{"no id", ruled("repository_id: 0, repository: acme/app", ""), `callers.repositories[0].repository_id: is 0; write a number from 1 to 9999999999`},
 		{"a name alone", ruled("owner_id: 7, repository: acme/app", ""), `callers.repositories[0].repository: is there without repository_id, and names change hands`},
 		{"an id alone", ruled("repository_id: 1", ""), `callers.repositories[0].repository: is ""; write the name that repository_id has`},

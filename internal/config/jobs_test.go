@@ -104,7 +104,7 @@ func TestRulesOfJobs(t *testing.T) {
 		{"maximum", signed + jobs("maximum: 1001"), `3:24: pools.small.jobs.maximum: is 1001; write a number from 1 to 1000`},
 		{"minimum", signed + jobs("minimum: -1"), `pools.small.jobs.minimum: is -1; write a number from 0 to 1000`},
 		{"minimum above maximum", signed + jobs("minimum: 10"), `3:24: pools.small.jobs.minimum: is 10, more than maximum (9)`},
-		{"nobody", signed + jobs("repositories: []"), `pools.small.jobs.repositories: is empty, so no repository could use the pool`},
+		{"no repository", signed + jobs("repositories: []"), `pools.small.jobs.repositories: is empty, so no repository could use the pool`},
 		{"everybody", signed + jobs("repositories: [\"*/*\"]"), `3:39: pools.small.jobs.repositories[0]: is "*/*"; write a repository as owner/name, or a pattern such as owner/*`},
 		{"no repository", signed + jobs("repositories: [acme]"), `pools.small.jobs.repositories[0]: is "acme"; write a repository`},
 		{"a repository twice", signed + jobs("repositories: [acme/a, acme/a]"), `pools.small.jobs.repositories[1]: is here twice`},

@@ -32,8 +32,8 @@ func TestSimulationFindsBrokenBalances(t *testing.T) {
 // by its output.
 var brokenBalances = map[string]balanceFunc{
 	"turns that are over stay on the accounts": says(not(policy.MoveEnd)),
-	"nobody is sent back":                      says(not(policy.MoveReturn)),
-	"nobody is given a turn":                   says(not(policy.MoveAssign)),
+	"no host is sent back":                     says(not(policy.MoveReturn)),
+	"no job is given a slot":                   says(not(policy.MoveAssign)),
 	"moves are made twice": says(func(q question, moves []policy.Move) []policy.Move {
 		return slices.Concat(moves, moves)
 	}),

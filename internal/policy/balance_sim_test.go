@@ -147,7 +147,7 @@ func (w *poolWorld) goesWell() bool {
 func (w *poolWorld) atRest() {
 	for _, j := range w.jobs {
 		if j.State != lifecycle.JobDone {
-			w.broken("job %d is %s, and nobody will see to it", j.ID, j.State)
+			w.broken("job %d is %s, and no replica will look at it", j.ID, j.State)
 		}
 	}
 	if open, want := len(w.turns.Open), min(w.pool.Minimum, w.pool.Maximum); open != want {

@@ -136,12 +136,12 @@ var scaleDownRules = map[string]func(policy.Snapshot, policy.SnapshotInstance, p
 	"without owner or scope it is left alone, unless an orphan": func(_ policy.Snapshot, i policy.SnapshotInstance, v policy.HostVerdict) bool {
 		return i.Orphan || i.Owner != "" && i.Scope != "" || v.Action == lifecycle.ActionKeep
 	},
-	"with a confirmation, nobody goes without a mark of its age": func(s policy.Snapshot, i policy.SnapshotInstance, v policy.HostVerdict) bool {
+	"with a confirmation, no host goes without a mark of its age": func(s policy.Snapshot, i policy.SnapshotInstance, v policy.HostVerdict) bool {
 		confirmation := s.Policy.IdleConfirmation
 		return v.Action != policy.ActionDeregisterAndTerminate || confirmation == 0 ||
 			!i.IdleDetectedAt.IsZero() && noon.Sub(i.IdleDetectedAt) >= confirmation
 	},
-	"without one, nobody is marked as idle": func(s policy.Snapshot, _ policy.SnapshotInstance, v policy.HostVerdict) bool {
+	"without one, no host is marked as idle": func(s policy.Snapshot, _ policy.SnapshotInstance, v policy.HostVerdict) bool {
 		return s.Policy.IdleConfirmation > 0 || v.Action != lifecycle.ActionMarkIdle && v.Action != lifecycle.ActionUnmarkIdle
 	},
 	"there is a reason": func(_ policy.Snapshot, _ policy.SnapshotInstance, v policy.HostVerdict) bool { return v.Reason != "" },

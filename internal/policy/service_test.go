@@ -30,11 +30,11 @@ func TestScale(t *testing.T) {
 		facts facts
 		want  decision
 	}{
-		{"a job waits for nobody", facts{Queued: some(1), Busy: some(0)}, out(1, lifecycle.ReasonJobsWaiting, "1 job waits and there are no runners")},
-		{"as many as one runner may have wait for nobody", facts{Queued: some(10), Busy: some(0)}, out(1, lifecycle.ReasonJobsWaiting, "10 jobs wait and there are no runners")},
-		{"more wait for nobody", facts{Queued: some(11), Busy: some(0)}, out(2, lifecycle.ReasonJobsWaiting, "11 jobs wait and there are no runners")},
+		{"a job waits without a runner", facts{Queued: some(1), Busy: some(0)}, out(1, lifecycle.ReasonJobsWaiting, "1 job waits and there are no runners")},
+		{"as many as one runner may have wait without a runner", facts{Queued: some(10), Busy: some(0)}, out(1, lifecycle.ReasonJobsWaiting, "10 jobs wait and there are no runners")},
+		{"more wait without a runner", facts{Queued: some(11), Busy: some(0)}, out(2, lifecycle.ReasonJobsWaiting, "11 jobs wait and there are no runners")},
 		{"a job waits between two checks", facts{Queued: some(1), Busy: some(0), Between: true}, out(1, lifecycle.ReasonJobsWaiting, "1 job waits and there are no runners")},
-		{"a job waits for nobody, busy unknown", facts{Queued: some(50)}, out(1, lifecycle.ReasonJobsWaiting, "50 jobs wait and there are no runners; it is not known what is worked on")},
+		{"a job waits without a runner, busy unknown", facts{Queued: some(50)}, out(1, lifecycle.ReasonJobsWaiting, "50 jobs wait and there are no runners; it is not known what is worked on")},
 		{"jobs wait for one, busy unknown", facts{Desired: 1, Queued: some(50), IdleChecks: 3}, keep(1, 0, lifecycle.ReasonBacklogUnknown, "50 jobs wait, and it is not known what is worked on")},
 		{"jobs wait for one, within the bound", facts{Desired: 1, Running: 1, Queued: some(10), Busy: some(1)}, keep(1, 0, lifecycle.ReasonJobsWaiting, "10 jobs wait for 1 runner, within 10 for each")},
 		{"jobs wait for one, beyond the bound", facts{Desired: 1, Running: 1, Queued: some(31), Busy: some(1)}, out(4, lifecycle.ReasonJobsWaiting, "31 jobs wait for 1 runner, more than 10 for each")},
@@ -44,7 +44,7 @@ func TestScale(t *testing.T) {
 		{"the maximum is there", facts{Desired: 4, Queued: some(1000), Busy: some(4)}, keep(4, 0, lifecycle.ReasonServiceFull, "1000 jobs wait, and there are 4 runners, the most there may be")},
 		{"more than the maximum is there", facts{Desired: 7, Queued: some(1), Busy: some(7)}, keep(7, 0, lifecycle.ReasonJobsWaiting, "1 job waits for 7 runners, within 10 for each")},
 		{"fewer wait than there are runners", facts{Desired: 3, Queued: some(1), Busy: some(0), IdleChecks: 4}, keep(3, 0, lifecycle.ReasonJobsWaiting, "1 job waits for 3 runners, within 10 for each")},
-		{"nobody and nothing", facts{Queued: some(0), Busy: some(0), IdleChecks: 5}, keep(0, 0, lifecycle.ReasonServiceEmpty, "nothing waits, and there are no runners")},
+		{"no runners and no jobs", facts{Queued: some(0), Busy: some(0), IdleChecks: 5}, keep(0, 0, lifecycle.ReasonServiceEmpty, "nothing waits, and there are no runners")},
 		{"the first idle check", facts{Desired: 1, Queued: some(0), Busy: some(0)}, keep(1, 1, lifecycle.ReasonServiceIdle, "nothing waits and nothing is worked on, at 1 of 5 checks in a row")},
 		{"the fourth", facts{Desired: 1, Queued: some(0), Busy: some(0), IdleChecks: 3}, keep(1, 4, lifecycle.ReasonServiceIdle, "nothing waits and nothing is worked on, at 4 of 5 checks in a row")},
 		{"the fifth", facts{Desired: 3, Queued: some(0), Busy: some(0), IdleChecks: 4},
@@ -109,7 +109,7 @@ func TestScaleKeepsItsPromises(t *testing.T) {
 		case d.Desired < f.Desired && (d.Desired != 0 || queued || busy || unknown || f.Between || d.IdleChecks < p.IdleChecks):
 			t.Fatalf("scaled in to %d: %s", d.Desired, d.Reason)
 		case f.Desired == 0 && queued && d.Desired == 0:
-			t.Fatal("a job waits for nobody")
+			t.Fatal("a job waits without a runner")
 		case unknown && d.Desired != f.Desired && (f.Desired != 0 || d.Desired != 1 && f.Busy == nil || !queued):
 			t.Fatalf("unknown facts changed %d to %d", f.Desired, d.Desired)
 		case (queued || busy) && d.IdleChecks != 0:

@@ -62,7 +62,7 @@ func TestCallersAreAdmitted(t *testing.T) {
 		"another that reads":            {peer.Peer{Addr: far, LocalAddr: far}, remudav1.FleetService_ListInstances_FullMethodName, codes.Unauthenticated, ""},
 		"another that asks for health":  {peer.Peer{Addr: far, LocalAddr: far}, health, codes.OK, ""},
 		"from afar to loopback":         {peer.Peer{Addr: far, LocalAddr: near}, provision, codes.Unauthenticated, ""},
-		"a method of which nobody knew": {peer.Peer{Addr: near, LocalAddr: near}, provision + "Twice", codes.PermissionDenied, "loopback"},
+		"an unknown method": {peer.Peer{Addr: near, LocalAddr: near}, provision + "Twice", codes.PermissionDenied, "loopback"},
 	}
 	e := &interceptors{log: hclog.NewNullLogger(), callers: Callers{Operators: map[string]policy.Role{"CN=ci,O=Acme": policy.RoleOperator}}}
 	for name, tt := range tests {

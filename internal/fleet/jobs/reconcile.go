@@ -191,7 +191,7 @@ func (b *reconcilePool) request(ctx context.Context, t *lifecycle.Slot, now time
 		}
 		return policy.SlotPending, nil
 	case err != nil:
-		return "", fmt.Errorf("read the request of turn %d: %w", t.Number, err)
+		return "", fmt.Errorf("read the request of slot %d: %w", t.Number, err)
 	case !q.Settled():
 		return policy.SlotPending, nil
 	case q.Released() && !q.DueAt.IsZero():
@@ -348,7 +348,7 @@ func (b *reconcilePool) beginSlot(ctx context.Context, now time.Time, t lifecycl
 	spec.Labels, spec.JobsOf = b.pool.Labels, t.Scope
 	p, err := b.env.Provision.NewUnattended(provision.Demand{Repository: t.Repository, RunID: t.RunID(b.name), RequestID: t.RunID(b.name), Kind: t.RequestKind(), Spec: spec})
 	if err != nil {
-		return fmt.Errorf("begin turn %d of pool %s: %w", t.Number, b.name, err)
+		return fmt.Errorf("begin slot %d of pool %s: %w", t.Number, b.name, err)
 	}
 	if _, err := p.Step(ctx, now); err != nil {
 		return err

@@ -33,7 +33,7 @@ func TestStatesAreWhole(t *testing.T) {
 		t.Run(test.of, func(t *testing.T) {
 			fields, said := stateOf(t, filepath.Join("..", "..", "fleet", test.dir), test.of)
 			if len(fields) == 0 || len(said) == 0 {
-				t.Fatalf("%d fields, of which its state has %d", len(fields), len(said))
+				t.Fatalf("its state has %d values and its type %d fields", len(said), len(fields))
 			}
 			for _, f := range fields {
 				if _, without := test.without[f]; without == slices.Contains(said, f) {

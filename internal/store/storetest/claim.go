@@ -167,7 +167,7 @@ func testClaimEdges(t *testing.T, w world) {
 }
 
 func testClaimUnknown(t *testing.T, w world) {
-	w.refused(t, "claim", claimOf("nobody"), lifecycle.ErrConflict)
-	_, err := w.Store.Instance(t.Context(), "nobody")
+	w.refused(t, "claim", claimOf("unknown"), lifecycle.ErrConflict)
+	_, err := w.Store.Instance(t.Context(), "unknown")
 	wantError(t, "read after the claim", err, lifecycle.ErrNotFound)
 }

@@ -111,7 +111,7 @@ func testFilter(t *testing.T, w world) {
 		{"a run", lifecycle.Filter{RunID: "1"}, []string{"a", "b"}},
 		{"a class", lifecycle.Filter{ResourceClass: "small"}, []string{"b", "c"}},
 		{"all three", lifecycle.Filter{States: []lifecycle.State{lifecycle.StateRunning}, RunID: "2", ResourceClass: "small"}, []string{"c"}},
-		{"nobody", lifecycle.Filter{RunID: "1", ResourceClass: "medium"}, nil},
+		{"no host", lifecycle.Filter{RunID: "1", ResourceClass: "medium"}, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

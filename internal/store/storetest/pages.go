@@ -16,7 +16,7 @@ import (
 var pageTests = slices.Concat(
 	perListing("every limit gives every item once", testPageLimits),
 	perListing("rows that come and go do not move the others", testPageStability),
-	perListing("a token of nobody is an error", testPageTokens),
+	perListing("a token that no listing gave is an error", testPageTokens),
 )
 
 var _ = add(group{name: "pages", concurrent: true, underRace: 5, tests: pageTests})

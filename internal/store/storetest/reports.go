@@ -58,7 +58,7 @@ func testReportBatch(t *testing.T, w world) {
 	equal(t, "reports", want, got)
 	got, err := w.Store.Reports(t.Context(), nil)
 	if err != nil || len(got) != 0 {
-		t.Errorf("reports of nobody: got %d and error %v, want none of either", len(got), err)
+		t.Errorf("reports of no host: got %d and error %v, want none of either", len(got), err)
 	}
 }
 
@@ -86,7 +86,7 @@ func testViewRecord(t *testing.T, w world) {
 		if !at.IsZero() && !at.Equal(w.clock.Now()) {
 			t.Errorf("time of the answer: got %v, want %v", at, w.clock.Now())
 		}
-		_, _, err = w.ForHost("nobody").Record(t.Context(), consistent)
+		_, _, err = w.ForHost("unknown").Record(t.Context(), consistent)
 		wantError(t, "record of an unknown host", err, lifecycle.ErrNotFound)
 	}
 }

@@ -12,7 +12,7 @@ import (
 var requests = kind[lifecycle.Request]{
 	KindOf: store.Requests, noun: "a request",
 	keys:    []store.Key{{"a/a", "1", "x"}, {"a/a", "1", "y"}, {"a/a", "2", "x"}, {"b/b", "1", "x"}, {"b/b", "1", "z"}, {"b/b", "3", "x"}},
-	strange: []store.Key{{"a/a", "1", "nobody"}, {"acme/other", "1", "x"}, {"a/a", "3", "x"}},
+	strange: []store.Key{{"a/a", "1", "unknown"}, {"acme/other", "1", "x"}, {"a/a", "3", "x"}},
 	full: func(key store.Key) lifecycle.Request {
 		q := fullRequest(key[2])
 		q.Repository, q.RunID = key[0], key[1]

@@ -220,7 +220,7 @@ func testListWork(t *testing.T, w world) {
 		t.Errorf("%s failed and is not among %v", ids[0], got)
 	}
 	_, err := w.Store.ListWork(t.Context(), service, model.JobStates, lifecycle.PageOf{After: "nonsense"})
-	wantError(t, "a token of nobody's", err, lifecycle.ErrPageToken)
+	wantError(t, "a token that no listing gave", err, lifecycle.ErrPageToken)
 }
 
 // testOneClaimsWork: all of them read it while it waits.

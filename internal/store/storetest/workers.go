@@ -59,7 +59,7 @@ func testWorkers(t *testing.T, w world) {
 		equal(t, "workers", ids, got)
 	}
 	_, err := w.Store.Workers(t.Context(), service, lifecycle.PageOf{After: "nonsense"})
-	wantError(t, "a token of nobody's", err, lifecycle.ErrPageToken)
+	wantError(t, "a token that no listing gave", err, lifecycle.ErrPageToken)
 }
 
 func testHeartbeatsAddUp(t *testing.T, w world) {

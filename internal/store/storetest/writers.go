@@ -23,7 +23,7 @@ var _ = add(group{name: "writers", concurrent: true, tests: []suiteTest{
 	{"64 claimers share 32 hosts", testClaimersShare},
 	{"one of 64 takes the lease", testOneLeases},
 	{"one of 64 changes a webhook and a job", testOneChanges},
-	{"no turn is lost among 64", testTurnsAddUp},
+	{"no slot is lost among 64", testTurnsAddUp},
 	{"one of 64 sees an id", testOneSees},
 }})
 
