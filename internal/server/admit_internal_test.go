@@ -50,19 +50,19 @@ func TestCallersAreAdmitted(t *testing.T) {
 		want   codes.Code
 		caller string
 	}{
-		"this machine":                  {peer.Peer{Addr: near, LocalAddr: near}, provision, codes.OK, "loopback"},
-		"this machine with TLS":         {peer.Peer{Addr: near, LocalAddr: near, AuthInfo: nothing}, provision, codes.Unauthenticated, ""},
-		"another with a certificate":    {peer.Peer{Addr: far, LocalAddr: far, AuthInfo: named("ci")}, provision, codes.OK, "CN=ci,O=Acme"},
-		"this machine with another's":   {peer.Peer{Addr: near, LocalAddr: near, AuthInfo: named("eve")}, provision, codes.PermissionDenied, "CN=eve,O=Acme"},
-		"a certificate without a role":  {peer.Peer{Addr: far, LocalAddr: far, AuthInfo: named("eve")}, provision, codes.PermissionDenied, "CN=eve,O=Acme"},
-		"an unreadable certificate":     {peer.Peer{Addr: far, LocalAddr: far, AuthInfo: credentials.TLSInfo{State: tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{NotAfter: time.Now().Add(time.Hour)}}}}}}, provision, codes.Unauthenticated, ""},
-		"one that has expired since":    {peer.Peer{Addr: far, LocalAddr: far, AuthInfo: expired()}, provision, codes.Unauthenticated, ""},
-		"another without one":           {peer.Peer{Addr: far, LocalAddr: far, AuthInfo: nothing}, provision, codes.Unauthenticated, ""},
-		"another that watches":          {peer.Peer{Addr: far, LocalAddr: far}, remudav1.FleetService_WatchFleet_FullMethodName, codes.Unauthenticated, ""},
-		"another that reads":            {peer.Peer{Addr: far, LocalAddr: far}, remudav1.FleetService_ListInstances_FullMethodName, codes.Unauthenticated, ""},
-		"another that asks for health":  {peer.Peer{Addr: far, LocalAddr: far}, health, codes.OK, ""},
-		"from afar to loopback":         {peer.Peer{Addr: far, LocalAddr: near}, provision, codes.Unauthenticated, ""},
-		"an unknown method": {peer.Peer{Addr: near, LocalAddr: near}, provision + "Twice", codes.PermissionDenied, "loopback"},
+		"this machine":                 {peer.Peer{Addr: near, LocalAddr: near}, provision, codes.OK, "loopback"},
+		"this machine with TLS":        {peer.Peer{Addr: near, LocalAddr: near, AuthInfo: nothing}, provision, codes.Unauthenticated, ""},
+		"another with a certificate":   {peer.Peer{Addr: far, LocalAddr: far, AuthInfo: named("ci")}, provision, codes.OK, "CN=ci,O=Acme"},
+		"this machine with another's":  {peer.Peer{Addr: near, LocalAddr: near, AuthInfo: named("eve")}, provision, codes.PermissionDenied, "CN=eve,O=Acme"},
+		"a certificate without a role": {peer.Peer{Addr: far, LocalAddr: far, AuthInfo: named("eve")}, provision, codes.PermissionDenied, "CN=eve,O=Acme"},
+		"an unreadable certificate":    {peer.Peer{Addr: far, LocalAddr: far, AuthInfo: credentials.TLSInfo{State: tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{NotAfter: time.Now().Add(time.Hour)}}}}}}, provision, codes.Unauthenticated, ""},
+		"one that has expired since":   {peer.Peer{Addr: far, LocalAddr: far, AuthInfo: expired()}, provision, codes.Unauthenticated, ""},
+		"another without one":          {peer.Peer{Addr: far, LocalAddr: far, AuthInfo: nothing}, provision, codes.Unauthenticated, ""},
+		"another that watches":         {peer.Peer{Addr: far, LocalAddr: far}, remudav1.FleetService_WatchFleet_FullMethodName, codes.Unauthenticated, ""},
+		"another that reads":           {peer.Peer{Addr: far, LocalAddr: far}, remudav1.FleetService_ListInstances_FullMethodName, codes.Unauthenticated, ""},
+		"another that asks for health": {peer.Peer{Addr: far, LocalAddr: far}, health, codes.OK, ""},
+		"from afar to loopback":        {peer.Peer{Addr: far, LocalAddr: near}, provision, codes.Unauthenticated, ""},
+		"an unknown method":            {peer.Peer{Addr: near, LocalAddr: near}, provision + "Twice", codes.PermissionDenied, "loopback"},
 	}
 	e := &interceptors{log: hclog.NewNullLogger(), callers: Callers{Operators: map[string]policy.Role{"CN=ci,O=Acme": policy.RoleOperator}}}
 	for name, tt := range tests {
