@@ -1,15 +1,160 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
 
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ec2api "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	sqsapi "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/compute/ec2"
+	"github.com/remuda-ci/remuda/internal/compute/process"
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/queue/notices"
+	queue "github.com/remuda-ci/remuda/internal/queue/sqlite"
+	"github.com/remuda-ci/remuda/internal/queue/sqs"
 	"github.com/remuda-ci/remuda/internal/store"
+	"github.com/remuda-ci/remuda/internal/store/dynamo"
+	"github.com/remuda-ci/remuda/internal/store/sqlite"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 )
+
+// newAWSBackends makes the backends of a fleet in AWS. It makes one call, for the id of the
+// hosts' role, which fails early if there are no credentials.
+func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*backends, error) {
+	cfg, err := aws.Load(ctx, aws.Options{Region: c.AWS.Region, Program: "remuda-controld"})
+	if err != nil {
+		return nil, &configError{fmt.Errorf("aws: %w", err)}
+	}
+	roleID, err := hostRoleID(ctx, cfg, c.AWS.InstanceProfile)
+	if err != nil {
+		return nil, err
+	}
+	pools, err := ec2Pools(c)
+	if err != nil {
+		return nil, err
+	}
+	compute, err := ec2.New(ec2api.NewFromConfig(cfg), ec2.Options{
+		Prefix: c.AWS.Prefix, Region: cfg.Region, RoleID: roleID, InstanceProfile: c.AWS.InstanceProfile, Pools: pools, Logger: log.Named("ec2"),
+	})
+	if err != nil {
+		return nil, &configError{err}
+	}
+	records := dynamo.New(dynamodb.NewFromConfig(cfg), dynamo.Options{Prefix: c.AWS.Prefix, Logger: log.Named("store")})
+	messages := sqs.New(sqsapi.NewFromConfig(cfg), sqs.Options{
+		Prefix: c.AWS.Prefix, Queues: queues(c), Retention: retention(c), Logger: log.Named("queue"),
+	})
+	ensure := []fleet.Ensure{records.Ensure, messages.Ensure, compute.Ensure}
+	var heard fleet.Notices
+	if c.AWS.Notices {
+		queue := notices.New(sqsapi.NewFromConfig(cfg, patient), notices.Options{Prefix: c.AWS.Prefix, Logger: log.Named("notices")})
+		heard, ensure = queue, append(ensure, queue.Ensure)
+	}
+	return &backends{
+		store: records.Store, queue: messages, compute: compute,
+		hostKey:         func(instanceID string) string { return roleID + ":" + instanceID },
+		templateVersion: compute.Template,
+		exhausted:       compute.Exhausted,
+		ensure:          fleet.Together(ensure...),
+		notices:         heard,
+		close:           func() error { return nil },
+	}, nil
+}
+
+// patient makes a client wait for the answer of a long poll.
+func patient(o *sqsapi.Options) {
+	if client, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
+		o.HTTPClient = client.WithTimeout(notices.ReceiveWait + client.GetTimeout())
+	}
+}
+
+// hostRoleID asks for the id of an instance profile's role, which is the prefix of every host key.
+func hostRoleID(ctx context.Context, cfg sdk.Config, profile string) (string, error) {
+	what := "aws.instance_profile: find the role of " + profile
+	out, err := iam.NewFromConfig(cfg).GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &profile})
+	switch {
+	case err != nil && aws.ClassOf(err) == aws.Gone:
+		return "", &configError{aws.Refused(what, err, "create it (docs/iam), or write the name of another")}
+	case err != nil:
+		return "", aws.Wrap(what, err)
+	case len(out.InstanceProfile.Roles) != 1:
+		return "", &configError{fmt.Errorf("%s: it has no role; add one (docs/iam)", what)}
+	}
+	return sdk.ToString(out.InstanceProfile.Roles[0].RoleId), nil
+}
+
+// ec2Pools are the pools of the configuration, in the types of the EC2 adapter.
+func ec2Pools(c *config.Config) (map[string]ec2.Pool, error) {
+	pools := map[string]ec2.Pool{}
+	for name, p := range c.Pools {
+		e := c.PoolEC2(name)
+		pool := ec2.Pool{
+			Images: e.Images, Subnets: e.Subnets, SecurityGroups: e.SecurityGroups, RootVolumeGiB: e.RootVolumeGiB,
+			Burstable: e.Burstable != nil && *e.Burstable, Tags: e.Tags, Privileged: p.Privileged,
+			JobsReadMetadata: p.JobsReadMetadata,
+		}
+		var err error
+		if pool.PreRunner, err = script(p.PreRunner); err != nil {
+			return nil, &configError{fmt.Errorf("pools.%s.pre_runner: %w", name, err)}
+		}
+		if pool.PostRelease, err = script(p.PostRelease); err != nil {
+			return nil, &configError{fmt.Errorf("pools.%s.post_release: %w", name, err)}
+		}
+		pools[name] = pool
+	}
+	return pools, nil
+}
+
+// script reads a script of a pool; without a path there is none.
+func script(path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	return os.ReadFile(path)
+}
+
+// queues are the queues of every resource and usage class that a pool offers.
+func queues(c *config.Config) []lifecycle.QueueName {
+	all := map[lifecycle.QueueName]bool{}
+	for name := range c.Pools {
+		for _, class := range c.PoolResourceClasses(name) {
+			for _, usage := range c.PoolUsageClasses(name) {
+				all[lifecycle.QueueName{ResourceClass: class, UsageClass: usage}] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b lifecycle.QueueName) int {
+		return cmp.Or(strings.Compare(a.ResourceClass, b.ResourceClass), strings.Compare(string(a.UsageClass), string(b.UsageClass)))
+	})
+}
+
+// retentionMargin is how much longer a message is kept than its host may wait.
+const retentionMargin = 2 * time.Minute
+
+// retention is how long a message is kept: the longest that a host may wait in
+// a pool, since pools share queues.
+func retention(c *config.Config) time.Duration {
+	var longest time.Duration
+	for name := range c.Pools {
+		longest = max(longest, c.Policy(name).IdleTime)
+	}
+	return longest + retentionMargin
+}
 
 // backends are the adapters that a configuration names, and what the use-cases must know of them.
 type backends struct {
@@ -34,4 +179,35 @@ func newBackends(ctx context.Context, c *config.Config, log hclog.Logger, readOn
 		return newAWSBackends(ctx, c, log)
 	}
 	return newLocalBackends(c, log, readOnly)
+}
+
+// newLocalBackends makes the backends of a fleet on this machine: records and queue in one
+// file, and hosts as processes. With readOnly they change nothing.
+func newLocalBackends(c *config.Config, log hclog.Logger, readOnly bool) (*backends, error) {
+	if err := checkRunner(c.Compute.Process.Runner); err != nil {
+		return nil, err
+	}
+	options := processOptions(c, log)
+	options.ReadOnly = readOnly
+	compute, err := process.New(options)
+	if err != nil {
+		return nil, err
+	}
+	file, err := db.Open(c.Store.SQLite.Path, db.Options{Logger: log.Named("store"), ReadOnly: readOnly})
+	if err != nil {
+		return nil, err
+	}
+	return &backends{
+		store: sqlite.New(file).Store, queue: queue.New(file, queue.Options{}), compute: compute,
+		sells: sells(c), endHosts: compute.EndAll, close: file.Close,
+	}, nil
+}
+
+// checkRunner checks that the runner's directory has the first file that hosts copy: without
+// it they would all fail.
+func checkRunner(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "config.sh")); err != nil {
+		return &configError{fmt.Errorf("compute.process.runner: %s holds no unpacked actions/runner: %w", dir, err)}
+	}
+	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
 // command is one subcommand.
@@ -117,4 +119,12 @@ func flagUsage(flags *flag.FlagSet) string {
 // misused is the error for a command line of this command that cannot be understood.
 func (c *call) misused(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...), fmt.Sprintf("usage: controld %s (`controld %s --help` says more)", c.line(), c.name)}
+}
+
+func version(_ context.Context, c *call) error {
+	if _, err := c.parse(0, nil); err != nil {
+		return err
+	}
+	fmt.Fprintln(c.stdout, telemetry.VersionLine("controld"))
+	return nil
 }

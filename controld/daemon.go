@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/server"
+	"github.com/remuda-ci/remuda/internal/server/idtoken"
 	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 	"github.com/remuda-ci/remuda/internal/web"
@@ -205,4 +207,36 @@ func newReplica() string {
 		host = "unknown"
 	}
 	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8])
+}
+
+// issuerTimeout bounds a call to the issuer of ID tokens. Once an hour a workflow waits for that call.
+const issuerTimeout = 10 * time.Second
+
+// callers decides who may call. Workflows may call where a rule allows it.
+func callers(c *config.Config, jobs fleet.JobStore, f *fleet.Fleet) (server.Callers, error) {
+	who := server.Callers{Operators: c.Callers.Roles(), Rules: c.Rules(), Once: jobs.SeeOnce, Fork: f.Fork}
+	if len(who.Rules) == 0 || c.Callers.Audience == "" {
+		return who, nil
+	}
+	transport, err := githubTransport(c.GitHub.CAFile) // a GitHub Enterprise Server is its own issuer
+	if err != nil {
+		return who, err
+	}
+	client := &http.Client{Transport: transport, Timeout: issuerTimeout}
+	who.Tokens, err = idtoken.New(idtoken.Options{Issuer: c.Callers.Issuer, Audience: c.Callers.Audience, Client: client})
+	return who, err
+}
+
+// scaleDown is the scale-down of the configuration, or nil if no idle host of a run is to be ended.
+func (d *daemon) scaleDown(c *config.Config) (*fleet.ScaleDown, error) {
+	if c.ScaleDown == nil {
+		return nil, nil
+	}
+	policy, err := c.ScaleDown.Policy()
+	if err != nil {
+		return nil, &configError{fmt.Errorf("scale_down: %w", err)}
+	}
+	return &fleet.ScaleDown{
+		Policy: policy, GitHub: instrument.Registrations{Registrations: d.hub, Calls: d.calls("github")}, Scope: scope(c), Every: c.Sweeps.ScaleDown,
+	}, nil
 }

@@ -5,8 +5,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
+
+	sdnotify "github.com/coreos/go-systemd/v22/daemon"
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // serve runs the daemon of a configuration. Its hosts outlive it: another replica, or the
@@ -44,4 +49,17 @@ func serve(ctx context.Context, call *call) (err error) {
 		fmt.Fprintf(call.stdout, "ready grpc=%s http=%s\n", grpc.Addr(), http.Addr())
 		tellReady(ctx, grpc.Addr(), http.Addr(), d.log)
 	})
+}
+
+// tellReady notifies systemd (sd_notify(3), Type=notify) that callers can connect, and when
+// ctx ends that controld stops. Without systemd it does nothing.
+func tellReady(ctx context.Context, grpc, http net.Addr, log hclog.Logger) {
+	tell(fmt.Sprintf("%s\nSTATUS=serving, grpc %s, http %s", sdnotify.SdNotifyReady, grpc, http), log)
+	context.AfterFunc(ctx, func() { tell(sdnotify.SdNotifyStopping+"\nSTATUS=letting calls under way finish", log) })
+}
+
+func tell(state string, log hclog.Logger) {
+	if _, err := sdnotify.SdNotify(false, state); err != nil {
+		log.Warn("sd_notify failed", logkey.Error, err)
+	}
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -146,4 +147,187 @@ func latest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// release releases the host from its run: no new job may start, the running one may finish, then the
+// registration is removed and everything of the run deleted. A pooled host has done all of that. A fresh
+// host, which had no run, is prepared first, so that it is pooled ready to serve.
+func (v decider) release() Decision {
+	s := v.Observed
+	switch {
+	case s.Allowed != Allowed{}:
+		return do(EffectAllow, "released: no further job may start")
+	case s.Busy:
+		return wait("released: the job may finish")
+	case s.Prepared.Phase == PhaseRunning || s.Registered.Phase == PhaseRunning:
+		return wait("released: what was begun comes to its end first")
+	case s.Listener.alive():
+		return v.stop("released, and no job runs")
+	case s.Registration && !v.jit():
+		return v.deregister()
+	case v.Record.Releasing() && v.Record.Unused() && s.Prepared.Phase == PhaseNone && !v.interrupted():
+		return do(EffectPrepare, "the host is new, and the first run that claims it must not wait for this")
+	case v.refused() != "":
+		return v.notClean(lifecycle.CauseHost, fmt.Sprintf("refused a job of run %s", v.refused()))
+	}
+	return v.clean()
+}
+
+// jit reports whether the runner has a JIT registration. The agent does not remove it and gets no token for
+// that: it ends with its job, or is deleted on GitHub by its name. The clean-up deletes its files.
+func (v decider) jit() bool {
+	return v.Observed.RegisteredAs == lifecycle.RegistrationJIT || v.Record.JobsOf != ""
+}
+
+// stop asks the listener to end, and kills it if it has not ended after stopLimit.
+func (v decider) stop(reason string) Decision {
+	l := v.Observed.Listener
+	if l.Phase != ListenerStopping {
+		return do(EffectStop, reason)
+	}
+	if limit := l.At.Add(stopLimit); !reached(limit, v.now) {
+		return wait("the listener was asked to end").recheckAt(limit)
+	}
+	return do(EffectStop, fmt.Sprintf("the listener did not end within %s", stopLimit))
+}
+
+// deregister needs the record's remove token. A token with which a removal failed
+// is used again only if the failure was GitHub's; a new token always is.
+func (v decider) deregister() Decision {
+	p := v.Observed.Removed.of(v.Record.Assignment)
+	usable, detail := v.usable(lifecycle.RegistrationRemove), cmp.Or(p.Detail, "the registration could not be removed")
+	switch {
+	case p.Phase == PhaseRunning:
+		return wait("the registration is being removed")
+	case p.Phase == PhaseNone && !usable:
+		return wait("waiting for a remove token")
+	case p.Phase == PhaseNone:
+		return do(EffectDeregister, "released, and no job runs")
+	case p.Phase == PhaseOK:
+		return v.notClean(lifecycle.CauseHost, "the registration is still on disk after its removal")
+	case usable && (!v.Tried || (p.Cause == lifecycle.CauseGitHub && reached(retryAt(p), v.now))):
+		return do(EffectDeregister, fmt.Sprintf("removal, attempt %d", p.Attempt+1)).
+			answering(Answer{Signal: lifecycle.SignalRemoveRegFailed, Cause: p.Cause, Detail: detail})
+	}
+	d := v.notClean(p.Cause, detail)
+	if usable && p.Cause == lifecycle.CauseGitHub {
+		d = d.recheckAt(retryAt(p))
+	}
+	return d
+}
+
+func (v decider) clean() Decision {
+	switch p := v.Observed.Cleaned.of(v.Record.Assignment); p.Phase {
+	case PhaseNone:
+		return do(EffectClean, "nothing is registered and nothing runs")
+	case PhaseRunning:
+		return wait("the host is being cleaned")
+	case PhaseFailed:
+		return v.notClean(p.Cause, cmp.Or(p.Detail, "the host could not be cleaned"))
+	}
+	if v.Observed.Registration {
+		return v.notClean(lifecycle.CauseHost, "a registration is on disk after the clean-up")
+	}
+	if p := v.Observed.Prepared; p.Phase == PhaseFailed {
+		return v.notClean(lifecycle.CauseHost, scriptFailure(p))
+	}
+	if v.Record.Pooled() && v.Observed.Prepared.Phase == PhaseNone && !v.interrupted() {
+		return do(EffectPrepare, "the pre-runner script has not run in this boot").
+			answering(Answer{Signal: lifecycle.SignalRemoveRegOK})
+	}
+	return wait("deregistered and clean").answering(Answer{Signal: lifecycle.SignalRemoveRegOK})
+}
+
+func (v decider) notClean(c lifecycle.Cause, detail string) Decision {
+	return wait("deregistration or clean-up failed").answering(
+		Answer{Signal: lifecycle.SignalRemoveRegFailed, Cause: c, Detail: detail})
+}
+
+// end powers the host off, after one more consistent read: the last read may have been stale.
+func (v decider) end(reason string) Decision {
+	if !v.Confirmed {
+		return do(EffectConfirm, "reading consistently before the end: "+reason)
+	}
+	return do(EffectPowerOff, reason)
+}
+
+// mustEnd returns why the host must end now, or "".
+func (v decider) mustEnd() string {
+	switch {
+	case v.held():
+		return ""
+	case v.Record != nil && v.Record.State == lifecycle.StateTerminated:
+		return "its record is terminated: " + v.Record.Reason
+	case !reached(v.endsAt(), v.now):
+		return ""
+	case reached(v.scriptEnd(), v.now):
+		return fmt.Sprintf("its pre-runner script failed %s ago and controld has not ended it",
+			v.now.Sub(v.Memory.ScriptFailedAt).Round(time.Second))
+	case v.Record == nil:
+		return fmt.Sprintf("no record of this host for %s", v.now.Sub(v.Memory.StartedAt).Round(time.Second))
+	case v.recordGone():
+		return fmt.Sprintf("its record is gone since %s", v.MissingSince.UTC().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("its threshold of %s has passed by %s and controld has not ended it",
+		v.Record.Threshold.UTC().Format(time.RFC3339), v.now.Sub(v.Record.Threshold).Round(time.Second))
+}
+
+// endsAt returns when the host ends itself if its record does not change; zero for
+// never. It does not depend on whether the store answers (docs/design.md#the-lifecycle).
+func (v decider) endsAt() time.Time {
+	if v.held() {
+		return v.Record.Hold
+	}
+	at, margin := v.deadline()
+	if !at.IsZero() {
+		at = at.Add(margin)
+	}
+	return earliest(at, v.scriptEnd())
+}
+
+// deadline returns until when the host may exist (zero for no limit), and for how
+// long after that it waits for the control plane to end it.
+func (v decider) deadline() (at time.Time, margin time.Duration) {
+	switch {
+	case v.Record == nil && v.busy():
+		return v.runtimeEnd(), endMargin
+	case v.Record == nil:
+		return v.Memory.StartedAt.Add(v.BootTimeout), 0
+	case v.recordGone():
+		return v.MissingSince, goneMargin
+	case v.Record.Threshold.IsZero():
+		return time.Time{}, 0
+	case v.busy():
+		return latest(v.Record.Threshold, v.runtimeEnd()), endMargin
+	}
+	return v.Record.Threshold, endMargin
+}
+
+// scriptEnd returns when a host whose pre-runner script failed ends itself: it can serve no run in this boot.
+// It is zero if the script did not fail, or while an earlier runner lives.
+func (v decider) scriptEnd() time.Time {
+	failedAt := v.Memory.ScriptFailedAt
+	if failedAt.IsZero() || v.Observed.Prepared.Phase != PhaseFailed || v.busy() || v.Observed.Listener.alive() {
+		return time.Time{}
+	}
+	return failedAt.Add(scriptMargin)
+}
+
+// recordGone reports whether an existing record was deleted. Its threshold is gone
+// with it, but a running job may continue to the end of its runtime.
+func (v decider) recordGone() bool { return !v.MissingSince.IsZero() && !v.busy() }
+
+func (v decider) held() bool { return v.Record != nil && v.Record.Held(v.now) }
+
+// runtimeEnd returns when the running job has used up its maximum runtime. Unknown
+// times are assumed as late as possible.
+func (v decider) runtimeEnd() time.Time {
+	registered, most := v.Observed.Registered.At, lifecycle.DefaultPolicy().MaxRuntime
+	if registered.IsZero() || v.Observed.Registered.Phase != PhaseOK {
+		registered = v.Memory.StartedAt
+	}
+	if v.Record != nil && v.Record.MaxRuntime > 0 {
+		most = v.Record.MaxRuntime
+	}
+	return registered.Add(most)
 }

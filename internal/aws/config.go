@@ -1,3 +1,6 @@
+// Package aws is what the AWS adapters have in common: how the SDK is set up,
+// how often and how long a call is tried, what its errors mean, and a count of
+// the calls that were really made. It knows none of the adapters.
 package aws
 
 import (
@@ -6,12 +9,15 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 )
@@ -101,4 +107,66 @@ func httpClient() *awshttp.BuildableClient {
 		WithTransportOptions(func(t *http.Transport) {
 			t.MaxIdleConns, t.MaxIdleConnsPerHost = connections, connections
 		})
+}
+
+// credentials makes an error of its provider known by its type.
+type credentials struct {
+	sdk.CredentialsProvider
+	given atomic.Bool // at least once
+}
+
+func (p *credentials) Retrieve(ctx context.Context) (sdk.Credentials, error) {
+	c, err := p.CredentialsProvider.Retrieve(ctx)
+	switch {
+	case err == nil:
+		p.given.Store(true)
+	case ctx.Err() == nil:
+		err = &CredentialsError{Err: err, Before: p.given.Load()}
+	}
+	return c, err
+}
+
+// CredentialsError says that there are no credentials to sign a call with.
+type CredentialsError struct {
+	Err error
+	// Before says that this process had credentials earlier. Then their source does
+	// not answer at the moment; otherwise none is configured.
+	Before bool
+}
+
+func (e *CredentialsError) Error() string { return "no AWS credentials: " + e.Err.Error() }
+
+// Unwrap returns what the places where credentials may be have said.
+func (e *CredentialsError) Unwrap() error { return e.Err }
+
+func (e *CredentialsError) class() Class {
+	if e.Before {
+		return Retry
+	}
+	return Expired
+}
+
+// Metadata returns a client of this machine's instance metadata service. It uses only version 2: with version
+// 1, an attacker who makes a program on the machine fetch an address gets the machine's credentials. Its
+// endpoint comes from the SDK's own variables. Calls counts its requests as "imds:…", apart from all others,
+// since they cost nothing; it may be nil.
+func Metadata(calls *Calls) (*imds.Client, error) {
+	env, err := config.NewEnvConfig()
+	if err != nil {
+		return nil, fmt.Errorf("set up instance metadata: %w", err)
+	}
+	return imds.NewFromConfig(sdk.Config{ConfigSources: []any{env}}, func(o *imds.Options) {
+		o.EnableFallback = sdk.FalseTernary
+		o.Retryer, o.DisableDefaultMaxBackoff = NewRetryer(RetryOptions{}), true
+		if calls != nil {
+			o.APIOptions = append(o.APIOptions, nameMetadata, calls.count)
+		}
+	}), nil
+}
+
+// nameMetadata tells service and operation as all other clients do by themselves.
+func nameMetadata(stack *middleware.Stack) error {
+	return stack.Initialize.Add(&awsmiddleware.RegisterServiceMetadata{
+		ServiceID: imds.ServiceID, OperationName: stack.ID(),
+	}, middleware.Before)
 }

@@ -1,3 +1,22 @@
+// Package host is the machine that the agent works on: the runner, its configuration, the pre-runner script and the
+// clean-up. They all outlive the agent.
+//
+// Each of them is a task. processes starts tasks and finds them again, as units of systemd (Options.Systemd) or, in the
+// embedded default, in process groups of the agent's own user. layout says what is where on the host for either.
+//
+// Below the host's directory are
+//
+//	runner/   the runner: config.sh, bin/Runner.Listener; renewed by Clean
+//	work/     of the jobs; renewed by Clean
+//	hooks/    the job hooks, written by the agent
+//	job/      what hooks and agent tell each other; see hooks
+//	state/    agent.json, the agent's memory
+//	state/tasks/   what was started and how it ended; see task
+//	home/ tmp/ logs/   where there are no units: with them jobs have the home of
+//	          their user and the machine's /tmp, and logs are in the journal
+//
+// Everything that Observe returns comes from there, from systemd and from /proc, so an agent that was killed finds all of
+// it again.
 package host
 
 import (
@@ -252,4 +271,28 @@ func (h *Host) Observe(ctx context.Context) (agent.Observed, error) {
 	}
 	h.setPoll(s)
 	return s, nil
+}
+
+// layout is what is where on a host, who owns it, and how it is cleaned between runs.
+type layout interface {
+	// setUp makes what must exist before anything can run, as far as the agent has the right to.
+	setUp() error
+	// environment returns the variables that tasks get because of the way they run.
+	environment() []string
+	// registrationDir is where the registration of the runner is kept, and removeCommand the command that removes it.
+	registrationDir() string
+	removeCommand() command
+	// protectCredentials makes sure that no other user can read the secrets of a JIT configuration, which the runner
+	// writes to files.
+	protectCredentials() error
+	// prepareCommand is what runs once in each boot before anything else; nil for nothing.
+	prepareCommand() *command
+	// startClean starts the clean-up, which ends with Host.CleanNow.
+	startClean(ctx context.Context, t task, r startRecord) error
+	// clean ends what the last run left running and renews what it wrote to.
+	clean(ctx context.Context) error
+	// verify checks the result of clean, as if something else had done it.
+	verify(ctx context.Context) error
+	// makeReady returns a clean host to the state before its first run.
+	makeReady(ctx context.Context) error
 }

@@ -2,13 +2,18 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
 // Prepare begins the pre-runner script.
@@ -83,3 +88,69 @@ func (h *Host) progress(ctx context.Context, t task, s taskStatus, limit time.Du
 	p.Detail = strings.TrimSuffix(how+": "+h.processes.tail(ctx, t, *s.start), ": ")
 	return p
 }
+
+// manifest lists the parts of the runner's listener with their versions. .NET writes it
+// when the program is built, so the version is known without running it.
+const manifest = "runner/bin/Runner.Listener.deps.json"
+
+// versionFormat is that of the releases of actions/runner.
+var versionFormat = regexp.MustCompile(`^\d{1,6}\.\d{1,6}\.\d{1,6}$`)
+
+// readRunnerVersion reads the version of the runner that is in its place, at the agent's start and before
+// each registration. A job can write there, so what does not look like a version is ignored.
+func (h *Host) readRunnerVersion() { h.version = runnerVersion(h.path(manifest)) }
+
+func runnerVersion(path string) string {
+	var m struct {
+		Libraries map[string]json.RawMessage `json:"libraries"`
+	}
+	if data, err := safefile.Read(path); err != nil || json.Unmarshal(data, &m) != nil {
+		return ""
+	}
+	found := ""
+	for name := range m.Libraries {
+		version, ok := strings.CutPrefix(name, "Runner.Listener/")
+		if !ok {
+			continue
+		}
+		if found != "" || !versionFormat.MatchString(version) {
+			return ""
+		}
+		found = version
+	}
+	return found
+}
+
+// environment is the environment of runner and pre-runner script. Nothing of the agent's
+// own environment is in it except, without systemd, PATH.
+func (h *Host) environment() []string {
+	env := []string{
+		InstanceIDVariable + "=" + h.o.InstanceID,
+		"LANG=C.UTF-8",
+		"ACTIONS_RUNNER_HOOK_JOB_STARTED=" + h.path(hookStarted),
+		"ACTIONS_RUNNER_HOOK_JOB_COMPLETED=" + h.path(hookCompleted),
+	}
+	env = append(env, h.layout.environment()...)
+	for _, name := range slices.Sorted(maps.Keys(h.o.Env)) {
+		env = append(env, name+"="+h.o.Env[name])
+	}
+	return env
+}
+
+// lastOfEach keeps the last value of each variable, as exec does: systemd refuses a unit
+// with a variable twice.
+func lastOfEach(env []string) []string {
+	var kept []string
+	seen := map[string]bool{}
+	for _, variable := range slices.Backward(env) {
+		if name, _, _ := strings.Cut(variable, "="); !seen[name] {
+			seen[name] = true
+			kept = append(kept, variable)
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+// usualPath is the PATH of tasks where none is given.
+const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

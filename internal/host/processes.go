@@ -1,9 +1,16 @@
 package host
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"os"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/remuda-ci/remuda/internal/proc"
 )
 
 // processes starts the tasks of a host so that they outlive the agent, and finds them again. The files of a task record
@@ -64,4 +71,106 @@ type command struct {
 	limit time.Duration
 	// root says that it runs as root. It is the operator's command or our own, and no job's.
 	root bool
+}
+
+// markedProcesses lists the processes that belong to this host, except the agent itself and its ancestors:
+// all that carry the host's mark, and all in the session of a marked init that the agent runs under.
+func (h *Host) markedProcesses() ([]int, error) {
+	pids, _, err := h.scanMarked()
+	return pids, err
+}
+
+// scanMarked is markedProcesses. unclear is how many others may turn out to be marked: see proc.Environ.
+func (h *Host) scanMarked() (pids []int, unclear int, err error) {
+	all, err := h.proc.PIDs()
+	if err != nil {
+		return nil, 0, err
+	}
+	spared := ancestors()
+	session := h.ownSession(spared)
+	for _, pid := range all {
+		if spared[pid] {
+			continue
+		}
+		ours, clear := h.isMarked(pid)
+		switch {
+		case ours || (session != 0 && sessionOf(pid) == session):
+			pids = append(pids, pid)
+		case !clear:
+			unclear++
+		}
+	}
+	return pids, unclear, nil
+}
+
+// ancestors returns this process and those it descends from.
+func ancestors() map[int]bool {
+	up := map[int]bool{os.Getpid(): true}
+	line, _ := proc.Default.Lineage(os.Getpid()) // as far as it can be read
+	for _, p := range line {
+		up[p.PID] = true
+	}
+	return up
+}
+
+// ownSession returns the session that the agent shares with the host's init. It is 0 if
+// something else started the agent: that session is not ours to end.
+func (h *Host) ownSession(ancestors map[int]bool) int {
+	session := sessionOf(os.Getpid())
+	if session <= 0 || !ancestors[session] {
+		return 0
+	}
+	if marked, _ := h.isMarked(session); !marked {
+		return 0
+	}
+	return session
+}
+
+// isMarked reports whether the process was started with this host's mark. clear is false
+// while that cannot be seen: see proc.Environ.
+func (h *Host) isMarked(pid int) (marked, clear bool) {
+	if h.o.InstanceID == "" {
+		return false, true // before SetIdentity no process has been marked
+	}
+	environ, clear := h.proc.Environ(pid)
+	mark := []byte(InstanceIDVariable + "=" + h.o.InstanceID + "\x00")
+	return bytes.HasPrefix(environ, mark) || bytes.Contains(environ, append([]byte{0}, mark...)), clear
+}
+
+// findMarked finds a process of this host by its program; 0 if there is none.
+func (h *Host) findMarked(program string) (int, error) {
+	pids, err := h.markedProcesses()
+	return firstOf(pids, program), err
+}
+
+// sessionOf is the session of a living process; 0 for a dead one.
+func sessionOf(pid int) int {
+	if s, err := proc.Default.Stat(pid); err == nil && !s.Dead() {
+		return s.Session
+	}
+	return 0
+}
+
+// notifyAtExit notifies Changed as soon as a process ends: after a release the listener must be stopped
+// before it takes another job. If pidfd_open fails, polling notices the end.
+func (h *Host) notifyAtExit(pid int) {
+	if h.watchedWorker.Swap(int64(pid)) == int64(pid) {
+		return
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		h.notify()
+		return
+	}
+	go func() {
+		defer unix.Close(fd)
+		for {
+			_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+			if !errors.Is(err, unix.EINTR) {
+				break
+			}
+		}
+		h.watchedWorker.CompareAndSwap(int64(pid), 0)
+		h.notify()
+	}()
 }

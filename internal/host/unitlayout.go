@@ -2,11 +2,16 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/host/units"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // unitLayout is the layout of a host whose tasks are units. What needs rights over the runner's user is done by root, in
@@ -84,5 +89,143 @@ func (l *unitLayout) agentdCommand(what string, args ...string) command {
 	return command{
 		args: append([]string{l.o.Program, what, "--config", l.o.Config}, args...), dir: "/", root: true,
 		env: []string{"PATH=" + usualPath},
+	}
+}
+
+// unitKind is the part of the unit names that stands for a task.
+func (t task) unitKind() string {
+	if t.name == taskListen {
+		return "runner"
+	}
+	return t.name
+}
+
+// runnerUnits is the pattern of the units that jobs run in.
+const runnerUnits = "remuda-runner-*.service"
+
+// RunUnits are patterns of the units of a run.
+var RunUnits = []string{runnerUnits, "remuda-register-*.service", "remuda-deregister-*.service"}
+
+// OwnUnits are the units that may run while the host is cleaned after an assignment or,
+// with assignment 0, prepared.
+func OwnUnits(assignment int64) []string {
+	if assignment > 0 {
+		return []string{unitName(task{name: taskClean}, startRecord{Assignment: assignment})}
+	}
+	return []string{prepareUnit}
+}
+
+const prepareUnit = "remuda-prepare.service"
+
+// unitOf is the name of a task's unit.
+func unitName(t task, b startRecord) string {
+	if t.name == taskPrepare {
+		return prepareUnit
+	}
+	return fmt.Sprintf("remuda-%s-%d.service", t.unitKind(), b.Assignment)
+}
+
+// assignmentOf returns the assignment in the name of a runner's unit; 0 if it is not one.
+func assignmentOf(unit string) int64 {
+	number := strings.TrimSuffix(strings.TrimPrefix(unit, "remuda-runner-"), ".service")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func unitDescription(t task, b startRecord) string {
+	if t.name == taskPrepare {
+		return "Remuda: prepare this host"
+	}
+	return fmt.Sprintf("Remuda: %s for assignment %d", t.unitKind(), b.Assignment)
+}
+
+// tailEntry is the end of the output of a task at a certain time.
+type tailEntry struct {
+	start startRecord
+	text  string
+	at    time.Time
+}
+
+// hasWritten watches the journal for the text. Once the unit has ended, its output is
+// complete and is searched once.
+func (l *unitProcesses) hasWritten(ctx context.Context, t task, b startRecord, text []byte) bool {
+	if l.watch == nil || l.watchedStart != b {
+		if l.watch != nil {
+			l.watch.Stop()
+		}
+		l.watchedStart, l.searched = b, false
+		l.watch = units.For(unitName(t, b), b.BegunAt, text, l.h.notify)
+	}
+	if !l.watch.Seen() && !l.searched && exists(t.path+".exit") {
+		l.searched = true
+		l.watch.Stop()
+		if units.Said(ctx, unitName(t, b), b.BegunAt, text) {
+			l.watch.See()
+		}
+	}
+	return l.watch.Seen()
+}
+
+// tailAge is for how long the tail of a running task is reused.
+const tailAge = time.Second
+
+// tail reads the journal at most once in tailAge, and once for a task that has ended.
+func (l *unitProcesses) tail(ctx context.Context, t task, b startRecord) string {
+	ended := exists(t.path + ".exit")
+	if w := l.tails[t.name]; w.start == b && (time.Since(w.at) < tailAge && !ended || w.at.IsZero()) {
+		return w.text
+	}
+	w := tailEntry{start: b, text: units.Tail(ctx, unitName(t, b), b.BegunAt, tailLimit)}
+	w.text = strings.TrimSpace(strings.ToValidUTF8(w.text, ""))
+	if !ended {
+		w.at = time.Now()
+	}
+	l.tails[t.name] = w
+	return w.text
+}
+
+// withUnitOutput adds the output of the unit to an error of its start.
+func (l *unitProcesses) withUnitOutput(ctx context.Context, unit string, since time.Time, err error) error {
+	if !errors.Is(err, units.ErrNotStarted) {
+		return err
+	}
+	said := strings.TrimSpace(units.Tail(ctx, unit, since, tailLimit/4))
+	if said == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, said)
+}
+
+// writeSecrets writes secrets to a file that systemd reads for the unit and that only root can read.
+func (l *unitProcesses) writeSecrets(t task, secrets []string) (string, error) {
+	var text strings.Builder
+	for _, s := range secrets {
+		name, value, _ := strings.Cut(s, "=")
+		if strings.ContainsAny(value, "\n\r\x00") {
+			return "", fmt.Errorf("write secret %s: its value has a line break", name)
+		}
+		fmt.Fprintf(&text, "%s=\"%s\"\n", name, escaper.Replace(value))
+	}
+	path := filepath.Join(l.o.Secrets, t.name+".env")
+	if err := writeFile(path, []byte(text.String())); err != nil {
+		return "", fmt.Errorf("write secrets: %w", err)
+	}
+	return path, nil
+}
+
+// escaper is for double quotes in environment files (systemd.exec(5)).
+var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`)
+
+// removeSecrets removes the files of secrets that a killed agent has left.
+func (l *unitProcesses) removeSecrets() {
+	left, err := filepath.Glob(filepath.Join(l.o.Secrets, "*.env"))
+	for _, path := range left {
+		err = errors.Join(err, os.Remove(path))
+	}
+	if err != nil {
+		l.h.log.Error("cannot remove old secrets", logkey.Error, err)
 	}
 }

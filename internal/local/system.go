@@ -4,11 +4,22 @@
 package local
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
 
+	"github.com/prometheus/procfs"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -98,4 +109,141 @@ func (s *System) disconnect() {
 func (s *System) Stop() error {
 	s.disconnect()
 	return s.child.stop()
+}
+
+const (
+	// readyWithin bounds the start of controld, its stand-in included. It takes a second, and many where
+	// everything is busy.
+	readyWithin = 2 * time.Minute
+	// stopWithin is for a controld that does not end by itself: within 10 s of SIGTERM it does, and says by its
+	// exit code if it was not done then.
+	stopWithin = 30 * time.Second
+)
+
+// child is a controld that prints "ready NAME=VALUE ..." once it serves.
+type child struct {
+	name   string
+	cmd    *exec.Cmd
+	exited chan struct{}
+	exit   error // once exited is closed
+}
+
+// startChild starts the controld in bin and returns the values of its ready line.
+func startChild(ctx context.Context, name, bin string, stderr io.Writer, args ...string) (*child, map[string]string, error) {
+	c := &child{name: name, cmd: exec.Command(filepath.Join(bin, "controld"), args...), exited: make(chan struct{})}
+	c.cmd.Stderr = stderr
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a ^C is ours to pass on
+	stdout, err := c.cmd.StdoutPipe()
+	if err == nil {
+		err = c.cmd.Start()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	ready := make(chan string, 1)
+	go c.follow(stdout, ready)
+	select {
+	case line := <-ready:
+		values := map[string]string{}
+		for _, field := range strings.Fields(line)[1:] {
+			key, value, _ := strings.Cut(field, "=")
+			values[key] = value
+		}
+		return c, values, nil
+	case <-c.exited:
+		return nil, nil, fmt.Errorf("start %s: it ended before it was ready: %w", name, c.exit)
+	case <-ctx.Done():
+		c.kill()
+		return nil, nil, fmt.Errorf("start %s: %w", name, context.Cause(ctx))
+	case <-time.After(readyWithin):
+		c.kill()
+		return nil, nil, fmt.Errorf("start %s: not ready within %s", name, readyWithin)
+	}
+}
+
+// follow reads the output to its end and then reaps the process.
+func (c *child) follow(stdout io.Reader, ready chan<- string) {
+	lines := bufio.NewReader(stdout)
+	for {
+		line, err := lines.ReadString('\n')
+		if strings.HasPrefix(line, "ready ") {
+			ready <- line
+		}
+		if err != nil {
+			break
+		}
+	}
+	c.exit = c.cmd.Wait()
+	close(c.exited)
+}
+
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill() // an error means that it has ended already
+	<-c.exited
+}
+
+// stop ends the process with SIGTERM.
+func (c *child) stop() error {
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop %s: %w", c.name, err)
+	}
+	select {
+	case <-c.exited:
+		if c.exit != nil {
+			return fmt.Errorf("stop %s: %w", c.name, c.exit)
+		}
+		return nil
+	case <-time.After(stopWithin):
+		c.kill()
+		return fmt.Errorf("stop %s: still there %s after SIGTERM", c.name, stopWithin)
+	}
+}
+
+// Process is one process of the system.
+type Process struct {
+	PID     int
+	Command string
+}
+
+// Processes lists what runs of the system under stateDir: every process that names the directory in its
+// arguments, its environment or its working directory, zombies left out.
+func Processes(stateDir string) ([]Process, error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var list []Process
+	for _, p := range all {
+		args, err := p.CmdLine()
+		if err != nil || len(args) == 0 || p.PID == os.Getpid() { // ended, a zombie or of the kernel, or ourselves
+			continue
+		}
+		environ, _ := p.Environ() // not ours to read: not ours
+		cwd, _ := p.Cwd()
+		command := strings.Join(args, " ")
+		if strings.Contains(command, stateDir) || strings.Contains(strings.Join(environ, " "), stateDir) || strings.HasPrefix(cwd, stateDir) {
+			list = append(list, Process{PID: p.PID, Command: command})
+		}
+	}
+	return list, nil
+}
+
+// Log keeps what processes print, and can be read while they print more.
+type Log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write adds to the log.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// String is all that was printed so far.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

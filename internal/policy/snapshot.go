@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -99,4 +101,111 @@ func (s Snapshot) ask(c Candidate) RunnerLookup {
 		}
 	}
 	return RunnerLookup{Known: true}
+}
+
+// unreadable is written for a mark that could not be read.
+const unreadable = "unreadable"
+
+// The names of a snapshot are in docs/policies.md#controld-plan and must not change. Times that
+// are not known are "", which some of the readers of others want to see.
+type (
+	snapshotJSON struct {
+		Now       string         `json:"now"`
+		Policy    policyJSON     `json:"policy"`
+		Instances []instanceJSON `json:"instances"`
+		Runners   []runnerJSON   `json:"runners"`
+	}
+	policyJSON struct {
+		MinimumRunning   map[string]float64 `json:"minimum_running_time_minutes"`
+		BootTime         map[string]float64 `json:"boot_time_minutes"`
+		IdleConfirmation float64            `json:"idle_confirmation_seconds"`
+		Idle             []periodJSON       `json:"idle"`
+	}
+	periodJSON struct {
+		Cron      string   `json:"cron"`
+		TimeZone  string   `json:"time_zone"`
+		IdleCount int      `json:"idle_count"`
+		Eviction  Eviction `json:"eviction_strategy"`
+	}
+	instanceJSON struct {
+		InstanceID     string `json:"instance_id"`
+		LaunchTime     string `json:"launch_time"`
+		Owner          string `json:"owner"`
+		Scope          string `json:"scope"`
+		OS             string `json:"os"`
+		State          string `json:"state"`
+		Orphan         bool   `json:"orphan"`
+		GitHubRunnerID string `json:"github_runner_id"`
+		Bypass         bool   `json:"bypass_removal"`
+		IdleDetectedAt string `json:"idle_detected_at"`
+		AgentBusy      *bool  `json:"agent_busy"`
+		AgentSeenAt    string `json:"agent_seen_at"`
+	}
+	runnerJSON struct {
+		ID           int64  `json:"id"`
+		Name         string `json:"name"`
+		Owner        string `json:"owner"`
+		Status       string `json:"status"`
+		Busy         bool   `json:"busy"`
+		Listed       bool   `json:"listed"`
+		OfflineSince string `json:"offline_since"`
+	}
+)
+
+// MarshalJSON writes the snapshot as ParseSnapshot reads it. The policy's defaults are
+// written out, so that every reader decides the same.
+func (s Snapshot) MarshalJSON() ([]byte, error) {
+	out := snapshotJSON{Now: timeText(s.Now), Policy: s.Policy.json(), Instances: []instanceJSON{}, Runners: []runnerJSON{}}
+	for _, i := range s.Instances {
+		out.Instances = append(out.Instances, i.json())
+	}
+	for _, r := range s.Runners {
+		out.Runners = append(out.Runners, runnerJSON{
+			ID: r.ID, Name: r.Name, Owner: r.Owner, Status: r.Status, Busy: r.Busy, Listed: r.Listed, OfflineSince: timeText(r.OfflineSince),
+		})
+	}
+	return json.Marshal(out)
+}
+
+func (p ScaleDown) json() policyJSON {
+	out := policyJSON{
+		MinimumRunning:   minutes(p.MinimumRunning, DefaultMinimumRunning()),
+		BootTime:         minutes(p.BootTime, DefaultBootTime()),
+		IdleConfirmation: p.IdleConfirmation.Seconds(), Idle: []periodJSON{},
+	}
+	for _, i := range p.Idle {
+		out.Idle = append(out.Idle, periodJSON{i.Cron, i.TimeZone, i.IdleCount, i.Eviction})
+	}
+	return out
+}
+
+func (i SnapshotInstance) json() instanceJSON {
+	out := instanceJSON{
+		InstanceID: i.InstanceID, LaunchTime: timeText(i.LaunchedAt), Owner: i.Owner, Scope: i.Scope, OS: i.OS, State: i.State,
+		Orphan: i.Orphan, Bypass: i.Bypass, IdleDetectedAt: timeText(i.IdleDetectedAt),
+		AgentBusy: i.AgentBusy, AgentSeenAt: timeText(i.AgentSeenAt),
+	}
+	if i.UnreadableIdle {
+		out.IdleDetectedAt = unreadable
+	}
+	if i.RunnerID != 0 {
+		out.GitHubRunnerID = strconv.FormatInt(i.RunnerID, 10)
+	}
+	return out
+}
+
+func minutes(by, defaults ByOS) map[string]float64 {
+	maps.Copy(defaults, by)
+	out := map[string]float64{}
+	for os, d := range defaults {
+		out[os] = d.Minutes()
+	}
+	return out
+}
+
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
 }

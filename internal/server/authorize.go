@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc/codes"
@@ -133,4 +134,98 @@ func audit(ctx context.Context, log hclog.Logger, method string, about []any, er
 	}
 	args := append([]any{logkey.Method, method, logkey.Caller, callerOf(ctx).name, logkey.Decision, decision, logkey.Reason, reason}, about...)
 	log.Info("admission", args...)
+}
+
+// access is who may call a method.
+type access struct {
+	// least is the role that an operator needs.
+	least policy.Role
+	// run lets a workflow call it, for its own run.
+	run bool
+	// worker lets a worker call it, for the services of its token.
+	worker bool
+}
+
+// accesses says who may call each of our methods. A method that is not listed is refused to all.
+var accesses = map[string]access{
+	remudav1.FleetService_Provision_FullMethodName:         {policy.RoleOperator, true, false},
+	remudav1.FleetService_Release_FullMethodName:           {policy.RoleOperator, true, false},
+	remudav1.FleetService_Refresh_FullMethodName:           {policy.RoleOperator, false, false},
+	remudav1.FleetService_HoldInstance_FullMethodName:      {policy.RoleOperator, false, false},
+	remudav1.FleetService_GetInstance_FullMethodName:       {policy.RoleViewer, false, false},
+	remudav1.FleetService_ListInstances_FullMethodName:     {policy.RoleViewer, false, false},
+	remudav1.FleetService_ListPools_FullMethodName:         {policy.RoleViewer, false, false},
+	remudav1.FleetService_WatchFleet_FullMethodName:        {policy.RoleViewer, false, false},
+	remudav1.FleetService_ExplainRun_FullMethodName:        {policy.RoleViewer, true, false},
+	remudav1.FleetService_TerminateInstance_FullMethodName: {policy.RoleAdmin, false, false},
+	remudav1.FleetService_HoldFleet_FullMethodName:         {policy.RoleAdmin, false, false},
+	remudav1.FleetService_NudgeService_FullMethodName:      {policy.RoleOperator, false, false},
+	remudav1.FleetService_ListServices_FullMethodName:      {policy.RoleViewer, false, false},
+
+	remudav1.WorkerService_SubmitJob_FullMethodName:    {policy.RoleOperator, false, true},
+	remudav1.WorkerService_Heartbeat_FullMethodName:    {policy.RoleOperator, false, true},
+	remudav1.WorkerService_ClaimJob_FullMethodName:     {policy.RoleOperator, false, true},
+	remudav1.WorkerService_AppendJobLog_FullMethodName: {policy.RoleOperator, false, true},
+	remudav1.WorkerService_FinishJob_FullMethodName:    {policy.RoleOperator, false, true},
+	remudav1.WorkerService_GetJob_FullMethodName:       {policy.RoleViewer, false, true},
+	remudav1.WorkerService_ListJobs_FullMethodName:     {policy.RoleViewer, false, true},
+	remudav1.WorkerService_ListWorkers_FullMethodName:  {policy.RoleViewer, false, true},
+}
+
+// ours reports whether a method is of the fleet or of workers, and not of health
+// or reflection, which tell nothing and are open to all.
+func ours(method string) bool {
+	return strings.HasPrefix(method, "/"+remudav1.FleetService_ServiceDesc.ServiceName+"/") || ofWorkers(method)
+}
+
+// ofWorkers reports whether a method is of the WorkerService.
+func ofWorkers(method string) bool {
+	return strings.HasPrefix(method, "/"+remudav1.WorkerService_ServiceDesc.ServiceName+"/")
+}
+
+// short is a method's name without its service, for sentences.
+func short(method string) string { return method[strings.LastIndex(method, "/")+1:] }
+
+// admit refuses unknown callers, and those that may not call the method at all
+// (docs/design.md#security). It logs its decision with what the call is about.
+func (e *interceptors) admit(ctx context.Context, method string, about []any) error {
+	if !ours(method) {
+		return nil
+	}
+	c, err := e.identify(ctx, method)
+	*callerOf(ctx) = c
+	if err == nil {
+		err = c.mayCall(method)
+	}
+	audit(ctx, e.log, method, about, err, c.standing())
+	return err
+}
+
+// standing is why a caller may call at all.
+func (c caller) standing() string {
+	if c.token != nil {
+		return "its ID token is good, and its repository has a rule"
+	}
+	if c.services != nil {
+		return "its worker token is good"
+	}
+	return "it has the role " + string(c.role)
+}
+
+// mayCall says whether a caller may call a method, for whichever run or host.
+func (c caller) mayCall(method string) error {
+	a, known := accesses[method]
+	switch {
+	case !known:
+		return status.Errorf(codes.PermissionDenied, "no role may call %s", short(method))
+	case c.token != nil && !a.run:
+		return status.Errorf(codes.PermissionDenied, "a workflow may call Provision, Release and ExplainRun of its own run, and not %s", short(method))
+	case c.services != nil && !a.worker:
+		return status.Errorf(codes.PermissionDenied, "a worker may call the WorkerService, and not %s", short(method))
+	case c.services != nil:
+		return nil
+	case c.token == nil && !c.role.Includes(a.least):
+		return status.Errorf(codes.PermissionDenied, "%s may not call %s: it has the role %s, and needs %s", c.name, short(method), c.role, a.least)
+	}
+	return nil
 }

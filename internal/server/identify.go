@@ -2,12 +2,18 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/subtle"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -17,7 +23,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/secretfile"
 )
 
 const (
@@ -132,4 +140,179 @@ func bearer(header []string) (string, bool) {
 	}
 	scheme, token, ok := strings.Cut(header[0], " ")
 	return token, ok && strings.EqualFold(scheme, "bearer") && token != ""
+}
+
+// Callers says who may call what. The zero value knows only callers in plaintext on
+// this machine, which may do everything.
+type Callers struct {
+	// Operators are roles by the subject of a client certificate, in the text
+	// of RFC 2253. Certificates of no role are refused.
+	Operators map[string]policy.Role
+	// Tokens checks the ID tokens of workflows; nil: none is taken.
+	Tokens Tokens
+	// Rules are what workflows may ask for.
+	Rules policy.Rules
+	// Once remembers an id of a kind until a time, in one conditional write:
+	// lifecycle.ErrExists if it is remembered already. Required with Tokens.
+	Once func(ctx context.Context, kind, id string, until time.Time) error
+	// Fork says whether the commit of a run is of a fork. It is asked for pull
+	// requests of repositories whose rule refuses those. Nil: it is never known.
+	Fork func(ctx context.Context, repository, runID string) (policy.Fork, error)
+	// Workers are the tokens of the workers of services; none: there are none.
+	Workers WorkerTokens
+}
+
+// Tokens checks ID tokens.
+type Tokens interface {
+	// Verify tells what a token says that is good: *TokenError if it is not, lifecycle.ErrUnavailable if that
+	// cannot be known now. Whether it was used before is not its business.
+	Verify(ctx context.Context, raw string) (Token, error)
+}
+
+// Token is what an ID token of GitHub Actions says.
+type Token struct {
+	// ID is its jti, of at most 256 printable characters.
+	ID string
+	// Until is when it is good no longer, leeway included.
+	Until time.Time
+	// Origin is the run that it was given to; Fork is not known.
+	Origin     policy.Origin
+	RunAttempt int
+}
+
+// TokenError is an ID token that is not good. It holds nothing secret.
+type TokenError struct {
+	// Why is a half sentence that begins with a verb: "expired at …".
+	Why string
+}
+
+func (e *TokenError) Error() string { return "the ID token " + e.Why }
+
+func (c Callers) validate() error {
+	if c.Tokens != nil && c.Once == nil {
+		return errors.New("callers: tokens without something that remembers them")
+	}
+	return nil
+}
+
+// caller is who makes a call.
+type caller struct {
+	// name is for the log.
+	name string
+	// role is an operator's; empty for a workflow.
+	role policy.Role
+	// token is a workflow's; nil for an operator.
+	token *Token
+	// services are those that a worker works for; nil for others.
+	services []string
+}
+
+func workflow(t Token) caller {
+	return caller{name: fmt.Sprintf("run %s of %s, attempt %d", t.Origin.RunID, t.Origin.Repository, t.RunAttempt), token: &t}
+}
+
+// callerKey is where a context has its *caller: the edge puts an empty one
+// there, and fills it in once it knows.
+type callerKey struct{}
+
+func withCaller(ctx context.Context) context.Context {
+	return context.WithValue(ctx, callerKey{}, &caller{})
+}
+
+// callerOf is who makes the call; one without role and token if that is not known.
+func callerOf(ctx context.Context) *caller {
+	if c, ok := ctx.Value(callerKey{}).(*caller); ok {
+		return c
+	}
+	return &caller{}
+}
+
+// workerToken is one in a file. It must not be guessable, so it has to be as long as a key.
+var workerToken = secretfile.Kind{Noun: "token", Least: 32}
+
+// TokenSource gives the tokens that are good. It is asked for each call, so that a token may be replaced
+// while the daemon runs: the new one is added, the callers get it, and then the old one is removed.
+type TokenSource func() ([]lifecycle.Secret, error)
+
+// TokenFile reads tokens from a file, one in each line, each of at least 32 bytes. An error names
+// the file and nothing of what is in it. The file is read again once it was replaced or has changed, not for
+// each call, since unknown callers can call too.
+func TokenFile(path string) TokenSource {
+	var (
+		mu     sync.Mutex
+		last   os.FileInfo // of the file as it was read; nil: to be read
+		tokens []lifecycle.Secret
+		wrong  error
+	)
+	return func() ([]lifecycle.Secret, error) {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("read tokens: %w", err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if last != nil && os.SameFile(info, last) && info.ModTime().Equal(last.ModTime()) && info.Size() == last.Size() {
+			return tokens, wrong
+		}
+		last = nil
+		if time.Since(info.ModTime()) > settled {
+			last = info
+		}
+		if tokens, wrong = workerToken.Read(path); wrong != nil {
+			wrong = fmt.Errorf("read tokens: %w", wrong)
+		}
+		return tokens, wrong
+	}
+}
+
+// settled is for how long a file must not have changed before what was read of it is
+// kept: file systems tell times apart by a few milliseconds, some by a second or two,
+// and one that is written twice in that time would look the same.
+const settled = 3 * time.Second
+
+// WorkerTokens are where the tokens of the workers come from, by service.
+type WorkerTokens map[string]TokenSource
+
+// Services are the names of the services whose token this is. It takes as long whichever it is, and however
+// much of it is right. A source that fails hides no other: the error names it.
+func (t WorkerTokens) Services(token string) (found []string, err error) {
+	is := sha256.Sum256([]byte(token))
+	for _, name := range slices.Sorted(maps.Keys(t)) {
+		tokens, wrong := t[name]()
+		if wrong != nil {
+			err = errors.Join(err, fmt.Errorf("service %s: %w", name, wrong))
+		}
+		good := 0
+		for _, one := range tokens {
+			want := sha256.Sum256([]byte(one.Reveal()))
+			good |= subtle.ConstantTimeCompare(is[:], want[:])
+		}
+		if good == 1 {
+			found = append(found, name)
+		}
+	}
+	return found, err
+}
+
+// worker tells which services' worker has a token.
+func (e *interceptors) worker(token string) (caller, error) {
+	services, err := e.callers.Workers.Services(token)
+	if err != nil {
+		e.log.Error("cannot read worker tokens", logkey.Error, err)
+	}
+	switch {
+	case len(services) > 0:
+		return caller{name: "a worker of " + strings.Join(services, ", "), services: services}, nil
+	case err != nil:
+		return caller{}, unavailable(errors.New("the worker tokens cannot be read now"))
+	}
+	return caller{}, status.Error(codes.Unauthenticated, "the token is not the worker token of a service")
+}
+
+// ownService keeps a worker to the services of its token.
+func ownService(own []string, req any) error {
+	if r, ok := req.(interface{ GetService() string }); ok && slices.Contains(own, r.GetService()) {
+		return nil
+	}
+	return status.Errorf(codes.PermissionDenied, "the token is that of a worker of %s: it is good for no other service", strings.Join(own, ", "))
 }

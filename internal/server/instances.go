@@ -2,13 +2,21 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -96,4 +104,113 @@ func (s *service) ListPools(ctx context.Context, req *remudav1.ListPoolsRequest)
 		resp.Pools = append(resp.Pools, pool)
 	}
 	return resp, nil
+}
+
+// ExplainRun says why a run has, or has not yet, what it asked for, or why a host is as it is.
+func (s *service) ExplainRun(ctx context.Context, req *remudav1.ExplainRunRequest) (*remudav1.ExplainRunResponse, error) {
+	e, err := s.explanation(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	resp := &remudav1.ExplainRunResponse{Sentences: e.Sentences}
+	for _, one := range e.Events {
+		resp.Events = append(resp.Events, event(one))
+	}
+	return resp, nil
+}
+
+// explanation explains the run or the host of the request. A workflow sees only hosts
+// that serve its own run, and only what they did in it.
+func (s *service) explanation(ctx context.Context, req *remudav1.ExplainRunRequest) (fleet.Explanation, error) {
+	id, now := req.GetInstanceId(), time.Now()
+	if id == "" {
+		e, err := s.fleet.Explain(ctx, req.GetRepository(), req.GetRunId(), now)
+		return e, s.toStatus(ctx, err)
+	}
+	var own fleet.OfRun
+	t := callerOf(ctx).token
+	if t != nil {
+		own = fleet.OfRun{Repository: t.Origin.Repository, RunID: t.Origin.RunID}
+	}
+	e, err := s.fleet.ExplainHost(ctx, id, own, now)
+	if t != nil && errors.Is(err, lifecycle.ErrNotFound) {
+		// The same answer for every other host, so that a workflow learns of none.
+		err = violation(codes.PermissionDenied, "instance_id", fmt.Sprintf("%s does not serve run %s of %s, which is the ID token's", id, own.RunID, own.Repository))
+		audit(ctx, s.log, remudav1.FleetService_ExplainRun_FullMethodName, []any{logkey.Instance, id}, err, "")
+		return e, err
+	}
+	return e, s.toStatus(ctx, err)
+}
+
+// HoldFleet keeps every host from being ended, or takes that back.
+func (s *service) HoldFleet(ctx context.Context, req *remudav1.HoldFleetRequest) (*remudav1.HoldFleetResponse, error) {
+	now := time.Now()
+	hold, err := s.fleet.HoldFleet(ctx, req.GetDuration().AsDuration(), req.GetReason(), callerOf(ctx).name, now)
+	if err != nil {
+		return nil, s.toStatus(ctx, err)
+	}
+	resp := &remudav1.HoldFleetResponse{}
+	if hold.InForce(now) {
+		resp.UntilTime = timestamppb.New(hold.Until)
+	}
+	return resp, nil
+}
+
+// watchEvery is how often a watcher reads what is new: one query each.
+const watchEvery = 500 * time.Millisecond
+
+// maxWatchers bounds the streams of one controld, and so what they read: 200 queries a second at the most.
+const maxWatchers = 100
+
+// WatchFleet streams what happens from now on, of one run or of all.
+func (s *service) WatchFleet(req *remudav1.WatchFleetRequest, stream grpc.ServerStreamingServer[remudav1.WatchFleetResponse]) error {
+	select {
+	case s.watchers <- struct{}{}:
+		defer func() { <-s.watchers }()
+	default:
+		return status.Errorf(codes.ResourceExhausted, "%d callers watch already; end one of them, or ask another controld", maxWatchers)
+	}
+	ctx := stream.Context()
+	page, err := s.fleet.LastEvent(ctx)
+	if err != nil {
+		return s.toStatus(ctx, err)
+	}
+	// The header tells the caller that the watch has begun.
+	if err := stream.SendHeader(nil); err != nil {
+		return err
+	}
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		got, err := s.fleet.Events(ctx, page)
+		if err != nil {
+			return s.toStatus(ctx, err)
+		}
+		page.After = got.Next
+		if err := s.send(stream, req.GetRunId(), got.Items); err != nil {
+			return err
+		}
+		if len(got.Items) == page.Size() {
+			continue // there is more
+		}
+		select {
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		case <-s.stopping.Done():
+			return status.Error(codes.Unavailable, "controld is stopping; watch again")
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *service) send(stream grpc.ServerStreamingServer[remudav1.WatchFleetResponse], runID string, events []lifecycle.Event) error {
+	for _, e := range events {
+		if runID != "" && e.RunID != runID {
+			continue
+		}
+		if err := stream.Send(&remudav1.WatchFleetResponse{Event: event(e)}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

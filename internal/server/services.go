@@ -3,9 +3,13 @@ package server
 import (
 	"context"
 	"math"
+	"slices"
+	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/services"
+	"github.com/remuda-ci/remuda/internal/services/model"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -60,3 +64,131 @@ func known(n *int) int32 {
 
 // bounded is a count as the contract has it. A table may have more rows.
 func bounded(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
+
+// workers is the WorkerService.
+type workers struct {
+	remudav1.UnimplementedWorkerServiceServer
+	fleet *fleet.Fleet
+	// errors maps those of the use-cases.
+	errors func(context.Context, error) error
+}
+
+// SubmitJob puts a job into the queue of a service. One without an id gets one.
+func (s *workers) SubmitJob(ctx context.Context, req *remudav1.SubmitJobRequest) (*remudav1.SubmitJobResponse, error) {
+	if req.GetJobId() == "" {
+		req.JobId = randomID()
+	}
+	j, err := s.fleet.SubmitWork(ctx, req.GetService(), req.GetJobId(), req.GetPayload(), time.Now())
+	if err != nil {
+		return nil, s.errors(ctx, err)
+	}
+	return &remudav1.SubmitJobResponse{Job: s.job(j)}, nil
+}
+
+// Heartbeat tells that a worker is there.
+func (s *workers) Heartbeat(ctx context.Context, req *remudav1.HeartbeatRequest) (*remudav1.HeartbeatResponse, error) {
+	now := time.Now()
+	w, err := s.fleet.HearWorker(ctx, req.GetService(), req.GetWorkerId(), req.GetVersion(), now)
+	if err != nil {
+		return nil, s.errors(ctx, err)
+	}
+	return &remudav1.HeartbeatResponse{Worker: worker(w, now)}, nil
+}
+
+// ClaimJob gives a worker a job.
+func (s *workers) ClaimJob(ctx context.Context, req *remudav1.ClaimJobRequest) (*remudav1.ClaimJobResponse, error) {
+	j, found, err := s.fleet.ClaimWork(ctx, req.GetService(), req.GetWorkerId(), req.GetVersion(), time.Now())
+	if err != nil {
+		return nil, s.errors(ctx, err)
+	}
+	resp := &remudav1.ClaimJobResponse{}
+	if found {
+		resp.Job = s.job(j)
+	}
+	return resp, nil
+}
+
+// AppendJobLog adds to a job's log.
+func (s *workers) AppendJobLog(ctx context.Context, req *remudav1.AppendJobLogRequest) (*remudav1.AppendJobLogResponse, error) {
+	j, err := s.fleet.AppendWorkLog(ctx, req.GetService(), req.GetJobId(), turn(req), req.GetOffset(), req.GetLines(), time.Now())
+	if err != nil {
+		return nil, s.errors(ctx, err)
+	}
+	return &remudav1.AppendJobLogResponse{LogBytes: j.LogBytes}, nil
+}
+
+// FinishJob ends a job.
+func (s *workers) FinishJob(ctx context.Context, req *remudav1.FinishJobRequest) (*remudav1.FinishJobResponse, error) {
+	j, err := s.fleet.FinishWork(ctx, req.GetService(), req.GetJobId(), turn(req), req.GetSucceeded(), req.GetReason(), time.Now())
+	if err != nil {
+		return nil, s.errors(ctx, err)
+	}
+	return &remudav1.FinishJobResponse{Job: s.job(j)}, nil
+}
+
+// GetJob reads one job.
+func (s *workers) GetJob(ctx context.Context, req *remudav1.GetJobRequest) (*remudav1.GetJobResponse, error) {
+	j, err := s.fleet.Work(ctx, req.GetService(), req.GetJobId())
+	if err != nil {
+		return nil, s.errors(ctx, err)
+	}
+	return &remudav1.GetJobResponse{Job: s.job(j)}, nil
+}
+
+// ListJobs pages through the jobs of a service. They may be large, and go without payloads and logs.
+func (s *workers) ListJobs(ctx context.Context, req *remudav1.ListJobsRequest) (*remudav1.ListJobsResponse, error) {
+	var states []model.JobState
+	for _, state := range model.JobStates {
+		if slices.Contains(req.GetStates(), workState(state)) {
+			states = append(states, state)
+		}
+	}
+	of := lifecycle.PageOf{After: req.GetPageToken(), Limit: int(req.GetPageSize())}
+	page, err := s.fleet.ListWork(ctx, req.GetService(), states, of)
+	if err != nil {
+		return nil, s.errors(ctx, err)
+	}
+	resp := &remudav1.ListJobsResponse{NextPageToken: page.Next}
+	for _, j := range page.Items {
+		j.Payload, j.LogTail = nil, ""
+		resp.Jobs = append(resp.Jobs, s.job(j))
+	}
+	return resp, nil
+}
+
+// ListWorkers pages through the workers of a service.
+func (s *workers) ListWorkers(ctx context.Context, req *remudav1.ListWorkersRequest) (*remudav1.ListWorkersResponse, error) {
+	of := lifecycle.PageOf{After: req.GetPageToken(), Limit: int(req.GetPageSize())}
+	page, err := s.fleet.Workers(ctx, req.GetService(), of)
+	if err != nil {
+		return nil, s.errors(ctx, err)
+	}
+	resp, now := &remudav1.ListWorkersResponse{NextPageToken: page.Next}, time.Now()
+	for _, w := range page.Items {
+		resp.Workers = append(resp.Workers, worker(w, now))
+	}
+	return resp, nil
+}
+
+// turn is the worker and the attempt that a call is about.
+func turn(req interface {
+	GetWorkerId() string
+	GetAttempt() int32
+}) model.JobAttempt {
+	return model.JobAttempt{WorkerID: req.GetWorkerId(), Number: int(req.GetAttempt())}
+}
+
+// job is a job as callers see it.
+func (s *workers) job(j model.Job) *remudav1.WorkerJob {
+	return &remudav1.WorkerJob{
+		JobId: j.ID, Service: j.Service, State: workState(j.State), Payload: j.Payload, WorkerId: j.WorkerID, Attempt: int32(j.Attempt),
+		CreateTime: timestampOrNil(j.CreatedAt), StartTime: timestampOrNil(j.StartedAt), ActivityTime: timestampOrNil(j.ActivityAt), EndTime: timestampOrNil(j.EndedAt),
+		Reason: j.Reason, LogTail: j.LogTail, LogBytes: j.LogBytes, Awaited: s.fleet.WorkAwaited(j),
+	}
+}
+
+func worker(w model.Worker, now time.Time) *remudav1.Worker {
+	return &remudav1.Worker{
+		WorkerId: w.ID, Service: w.Service, Version: w.WorkerVersion, Online: w.Online(now), HeartbeatTime: timestampOrNil(w.HeartbeatAt), JobId: w.JobID,
+	}
+}

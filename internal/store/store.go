@@ -1,8 +1,18 @@
+// Package store declares the rows that every state store keeps and gives them typed methods.
+//
+// A kind of rows is declared once: its name, key, version, expiry, normal form and indexes (Spec). A database
+// implements Backend, which is seven methods for rows of any kind and a few for what is no plain row: claims,
+// reports, the history, leases and ids that are seen once. Store has the typed methods that the use cases' ports
+// ask for, written once over a Backend.
+//
+// Packages memory, sqlite and dynamo are the databases, storetest is the conformance suite of all three, and
+// token makes page tokens.
 package store
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -111,4 +121,138 @@ func typed[T any](rows []Row) []T {
 		items[i] = *row.(*T)
 	}
 	return items
+}
+
+// EventRetention is how long an event is kept after its time.
+const EventRetention = 24 * time.Hour
+
+// NormalizeEvent returns the event in its normal form.
+func NormalizeEvent(e lifecycle.Event) lifecycle.Event {
+	setUTC(&e.At)
+	return e
+}
+
+// NormalizeReport returns the report in its normal form.
+func NormalizeReport(p lifecycle.Report) lifecycle.Report {
+	for _, at := range []*time.Time{&p.HeartbeatAt, &p.RegisteredAt, &p.InterruptionAt, &p.RebalanceAt} {
+		setUTC(at)
+	}
+	return p
+}
+
+// NewestOf is the history of a host made of its newest events, newest first: at most limit of them, and none from
+// before since.
+func NewestOf(newest []lifecycle.Event, since time.Time, limit int) lifecycle.HostHistory {
+	var h lifecycle.HostHistory
+	for _, e := range newest {
+		switch {
+		case e.At.Before(since):
+		case len(h.Events) == limit:
+			h.From = h.Events[limit-1].At
+		default:
+			h.Events = append(h.Events, e)
+		}
+	}
+	slices.Reverse(h.Events)
+	return h
+}
+
+// Reports reads the reports of the hosts that have one, by host key.
+func (s Store) Reports(ctx context.Context, hostKeys []string) (_ map[string]lifecycle.Report, err error) {
+	defer s.observed("", "reports", &err)
+	return s.backend.Reports(ctx, hostKeys)
+}
+
+// AllReports lists every report.
+func (s Store) AllReports(ctx context.Context, page lifecycle.PageOf) (_ lifecycle.Page[lifecycle.Report], err error) {
+	defer s.observed("", "all_reports", &err)
+	return s.backend.AllReports(ctx, page)
+}
+
+// DeleteReport removes a report; a missing one is no error.
+func (s Store) DeleteReport(ctx context.Context, hostKey string) (err error) {
+	defer s.observed("", "delete_report", &err)
+	return s.backend.DeleteReport(ctx, hostKey)
+}
+
+// AddEvents appends to the history; the store gives ids.
+func (s Store) AddEvents(ctx context.Context, events []lifecycle.Event) (err error) {
+	defer s.observed("", "add_events", &err)
+	return s.backend.AddEvents(ctx, events)
+}
+
+// EventsOfRun lists the history of a run, oldest first.
+func (s Store) EventsOfRun(ctx context.Context, repository, runID string, page lifecycle.PageOf) (_ lifecycle.Page[lifecycle.Event], err error) {
+	defer s.observed("", "events_of_run", &err)
+	return s.backend.EventsOfRun(ctx, repository, runID, page)
+}
+
+// EventsOfInstance lists the newest events of a host, at most limit and none from before since, oldest first.
+func (s Store) EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (_ lifecycle.HostHistory, err error) {
+	defer s.observed("", "events_of_instance", &err)
+	return s.backend.EventsOfInstance(ctx, instanceID, since, limit)
+}
+
+// EventsSince lists the whole history after a page token, oldest first.
+func (s Store) EventsSince(ctx context.Context, page lifecycle.PageOf) (_ lifecycle.Page[lifecycle.Event], err error) {
+	defer s.observed("", "events_since", &err)
+	return s.backend.EventsSince(ctx, page)
+}
+
+// LastEvent is the page token of the newest event.
+func (s Store) LastEvent(ctx context.Context) (_ string, err error) {
+	defer s.observed("", "last_event", &err)
+	return s.backend.LastEvent(ctx)
+}
+
+// Backend is a database: what an adapter implements, once for all kinds.
+//
+// Every write is conditional. Methods return lifecycle.ErrNotFound, ErrExists, ErrConflict (the condition did not hold)
+// or ErrUnavailable (the write may or may not have taken effect), wrapped. Rows come in their normal form, with the
+// version that they are stored under; a backend keeps no reference to them, and gives away none to its own.
+type Backend interface {
+	// Create writes a row of version 1: ErrExists if its key is taken.
+	Create(ctx context.Context, k *Kind, row Row) error
+	// Update replaces the row whose stored version is one less than the row's: else ErrConflict. For an Upsert kind
+	// version 1 means that there is no row yet.
+	Update(ctx context.Context, k *Kind, row Row) error
+	// Get reads one row, consistently: ErrNotFound.
+	Get(ctx context.Context, k *Kind, key Key) (Row, error)
+	// GetMany reads many rows, consistently and in any order. Missing and damaged ones are left out.
+	GetMany(ctx context.Context, k *Kind, keys []Key) ([]Row, error)
+	// List reads a page of an index, which may lag, and the token of the next page. Damaged rows are left out.
+	List(ctx context.Context, q Query) (rows []Row, next string, err error)
+	// Keys is List for the keys alone, without the rows.
+	Keys(ctx context.Context, q Query) ([]Key, error)
+	// Count counts the rows of each of the query's partitions, up to atMost.
+	Count(ctx context.Context, q Query, atMost int) ([]int, error)
+
+	Special
+}
+
+// Special is what is no plain row.
+type Special interface {
+	// ClaimInstance takes a pooled host in one write without a read, if c.Holds for its record: else ErrConflict.
+	ClaimInstance(ctx context.Context, c lifecycle.Claim) (lifecycle.Record, error)
+
+	// Reports are written by the agents and untrusted: one that cannot be read counts as none.
+	Reports(ctx context.Context, hostKeys []string) (map[string]lifecycle.Report, error)
+	// AllReports lists every report.
+	AllReports(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Report], error)
+	// DeleteReport removes a report; a missing one is no error.
+	DeleteReport(ctx context.Context, hostKey string) error
+
+	// AddEvents appends to the history, which is kept for EventRetention; the store gives ids.
+	AddEvents(ctx context.Context, events []lifecycle.Event) error
+	// EventsOfRun lists the history of a run, oldest first.
+	EventsOfRun(ctx context.Context, repository, runID string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error)
+	// EventsOfInstance lists the newest events of a host, at most limit and none before since, oldest first.
+	EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error)
+	// EventsSince lists the whole history after a page token, oldest first. Next is never empty.
+	EventsSince(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error)
+	// LastEvent is the page token of the newest event.
+	LastEvent(ctx context.Context) (string, error)
+
+	// SeeOnce remembers an id of a kind until a time: ErrExists if it is remembered already.
+	SeeOnce(ctx context.Context, kind, id string, until time.Time) error
 }

@@ -3,8 +3,10 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -205,4 +207,128 @@ func resultOf(err error) string {
 		return "shortage"
 	}
 	return "error"
+}
+
+// ages tells, at each scrape, how long ago each sweep last went well.
+type ages struct {
+	desc *prometheus.Desc
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+func newAges() *ages {
+	return &ages{
+		desc: prometheus.NewDesc("remuda_sweep_age_seconds",
+			"Time since this replica's sweep last went well, or was first tried. One replica sweeps at a time: take the least over all.",
+			[]string{"sweep"}, nil),
+		last: map[string]time.Time{},
+	}
+}
+
+func (a *ages) swept(sweep string, well bool, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, tried := a.last[sweep]; well || !tried {
+		a.last[sweep] = now
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (a *ages) Describe(ch chan<- *prometheus.Desc) { ch <- a.desc }
+
+// Collect implements prometheus.Collector.
+func (a *ages) Collect(ch chan<- prometheus.Metric) {
+	a.mu.Lock()
+	last := maps.Clone(a.last)
+	a.mu.Unlock()
+	now := time.Now()
+	for sweep, at := range last {
+		ch <- prometheus.MustNewConstMetric(a.desc, prometheus.GaugeValue, now.Sub(at).Seconds(), sweep)
+	}
+}
+
+// HostsOf names a group of hosts.
+type HostsOf struct {
+	Pool  string
+	State lifecycle.State
+}
+
+// gauges are replaced all at once, so that a scrape sees those of one count.
+type gauges struct {
+	descs []*prometheus.Desc
+
+	mu     sync.Mutex
+	values []prometheus.Metric
+}
+
+func (g *gauges) set(values []prometheus.Metric) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.values = values
+}
+
+// Describe implements prometheus.Collector.
+func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
+	for _, desc := range g.descs {
+		ch <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (g *gauges) Collect(ch chan<- prometheus.Metric) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, v := range g.values {
+		ch <- v
+	}
+}
+
+func gauge(desc *prometheus.Desc, value int, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
+}
+
+var hostsDesc = prometheus.NewDesc("remuda_hosts", "Hosts when they were last counted.", []string{"state", "pool"}, nil)
+
+// SetHosts replaces the counts of hosts, all at once. A group that is missing is gone.
+func (m *Metrics) SetHosts(counts map[HostsOf]int) {
+	var values []prometheus.Metric
+	for of, n := range counts {
+		values = append(values, gauge(hostsDesc, n, string(of.State), of.Pool))
+	}
+	m.hosts.set(values)
+}
+
+// ServiceCounts are how many of what a runner service has. nil: it is not known,
+// or the service has no such thing.
+type ServiceCounts struct {
+	// Queued jobs wait.
+	Queued *int
+	// Desired and Running are runners, of a service that is scaled.
+	Desired, Running *int
+	// Online are workers of its queue.
+	Online *int
+}
+
+func serviceDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("remuda_service_"+name, help, []string{"service"}, nil)
+}
+
+var (
+	queuedDesc  = serviceDesc("jobs_waiting", "Jobs of a runner service that wait, as far as they are counted.")
+	desiredDesc = serviceDesc("runners_desired", "Desired count of a service's runners on ECS, when the service was last checked.")
+	runningDesc = serviceDesc("runners_running", "Runners that ECS ran for a service, when it was last looked at.")
+	onlineDesc  = serviceDesc("workers_online", "Workers of a service's queue that reported in the last 60 seconds, at most 1000.")
+)
+
+// SetServices replaces the counts of runner services, all at once.
+func (m *Metrics) SetServices(counts map[string]ServiceCounts) {
+	var values []prometheus.Metric
+	for name, c := range counts {
+		for desc, n := range map[*prometheus.Desc]*int{queuedDesc: c.Queued, desiredDesc: c.Desired, runningDesc: c.Running, onlineDesc: c.Online} {
+			if n != nil {
+				values = append(values, gauge(desc, *n, name))
+			}
+		}
+	}
+	m.services.set(values)
 }

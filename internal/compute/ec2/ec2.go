@@ -1,8 +1,34 @@
+// Package ec2 launches and ends hosts on EC2: fleets of type instant from a launch template per pool, with
+// the requirements of a resource class in place of instance types, so that EC2 picks among all that fit.
+//
+// The request for an order is a function of the order and the configuration alone, because EC2 accepts a
+// client token again only with the same parameters. What the adapter learns in the meantime, such as which
+// offerings are short, goes into the next order before that is stored (Exhausted, Template).
+//
+// What a call of the port costs in requests to EC2, for n machines:
+//
+//	Launch      1 CreateFleet, ⌈n/200⌉ DescribeInstances; once per pool and process 1 DescribeSubnets;
+//	            short of machines: 1 DescribeInstances more
+//	Launched    1 DescribeInstances for each 1,000 machines found
+//	Describe    ⌈n/200⌉ DescribeInstances, ⌈r/100⌉ DescribeInstanceStatus for the r of them that run
+//	List        1 DescribeInstances for each 1,000 machines of the fleet, whatever the size of the pages
+//	Terminate   ⌈n/100⌉ TerminateInstances; one more for each machine of a batch that was refused as a whole
+//	Template    1 DescribeLaunchTemplates, at most once a minute and pool
+//	Exhausted   none
+//	Ensure      for each pool: 1 DescribeSubnets, and for each architecture 1 DescribeImages and 1 or 2
+//	            DescribeLaunchTemplateVersions if all is well, up to 3 more if not
+//
+// A machine of a type that the catalogue does not know costs one DescribeInstanceTypes per type and process.
 package ec2
 
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -10,6 +36,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/compute/catalogue"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -74,4 +102,133 @@ func New(api API, o Options) (*Compute, error) {
 type offering struct {
 	usage lifecycle.UsageClass
 	lifecycle.Offering
+}
+
+// Options say what a fleet launches. Prefix, Region and Pools are required.
+type Options struct {
+	// Prefix names the deployment: the value of the tag remuda:fleet, which sets its machines apart from all
+	// others of the account, and the beginning of the names of its launch templates. 1 to 64 characters.
+	Prefix string
+	// Region is passed to the hosts, which find their tables by it and the prefix.
+	Region string
+	// RoleID is the id of the hosts' role, such as AROAEXAMPLE; it becomes a tag of each machine, so that a
+	// host of an older role keeps its host key. Empty: the host key is the instance id.
+	RoleID string
+	// InstanceProfile is the name of the hosts' profile. Empty: hosts have no
+	// credentials, which only an emulator can do with.
+	InstanceProfile string
+	// Pools, by name.
+	Pools map[string]Pool
+
+	// Rates are how fast EC2 is called. The zero value of each takes its default.
+	Rates Rates
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+	// Logger gets warnings about what is odd but harmless; nil for none.
+	Logger hclog.Logger
+}
+
+// Pool is how the machines of a pool are made. What hosts a request gets is in its order; this is the rest.
+type Pool struct {
+	// Images are the ids of the machine images by architecture, x86_64 or arm64
+	// or both. Only types of these architectures are launched.
+	Images map[string]string
+	// Subnets to launch into. A launch uses one of each zone, since a fleet cannot have two: the others
+	// spread the load and stand in for one without free addresses.
+	Subnets []string
+	// SecurityGroups of the machines, by id; none: the default group of the VPC.
+	SecurityGroups []string
+	// RootVolumeGiB is the size of the root volume, 1 to 16384; 0: the image's own.
+	RootVolumeGiB int
+	// Burstable allows types such as t3, which are slow once their credits are
+	// spent: a build on one takes as long as its luck says.
+	Burstable bool
+	// Tags for cost allocation, on instances, volumes, network interfaces and launch templates. At most 30;
+	// keys must be such that a host can read them in its metadata: letters, digits and + - = . _ : @.
+	Tags map[string]string
+	// PreRunner is a script that the agent runs once per boot before it registers the first runner; it begins
+	// with #!. It must not have secrets: everyone with permission to describe launch templates can read it.
+	PreRunner []byte
+	// PostRelease is a script that the host runs as root whenever it has been
+	// cleaned after a run; as PreRunner else.
+	PostRelease []byte
+	// Privileged says that a job may become root on its host: the agent leaves it
+	// the ways to that, sudo and docker.
+	Privileged bool
+	// JobsReadMetadata lets jobs read the instance metadata, and with it the
+	// credentials of the host's role. Only for pools that run trusted code.
+	JobsReadMetadata bool
+}
+
+// maxTags leaves room for our own among EC2's 50 of a resource.
+const maxTags = 30
+
+// check says everything that is wrong, and gives the user data of each pool.
+func (o Options) check() (map[string]string, error) {
+	var wrong []error
+	if o.Prefix == "" || o.Region == "" || len(o.Pools) == 0 {
+		wrong = append(wrong, errors.New("a prefix, a region and at least one pool are required"))
+	}
+	userData := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(o.Pools)) {
+		pool := o.Pools[name]
+		data, err := o.userData(name)
+		userData[name] = data
+		for _, err := range append(pool.check(), err) {
+			if err != nil {
+				wrong = append(wrong, fmt.Errorf("pool %s: %w", name, err))
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, fmt.Errorf("set up EC2: %w", errors.Join(wrong...))
+	}
+	return userData, nil
+}
+
+func (p Pool) check() []error {
+	var wrong []error
+	if len(p.Images) == 0 || len(p.Subnets) == 0 {
+		wrong = append(wrong, errors.New("at least one image and one subnet are required"))
+	}
+	for _, arch := range slices.Sorted(maps.Keys(p.Images)) {
+		if arch != catalogue.ArchX86 && arch != catalogue.ArchArm {
+			wrong = append(wrong, fmt.Errorf("architecture %q: must be %s or %s", arch, catalogue.ArchX86, catalogue.ArchArm))
+		}
+	}
+	if len(p.Tags) > maxTags {
+		wrong = append(wrong, fmt.Errorf("%d tags: must be at most %d", len(p.Tags), maxTags))
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.Tags)) {
+		if strings.HasPrefix(key, tagPrefix) || strings.HasPrefix(strings.ToLower(key), "aws:") {
+			wrong = append(wrong, fmt.Errorf("tag %s: keys that begin with aws: or %s are taken", key, tagPrefix))
+		}
+	}
+	return wrong
+}
+
+// Actions are what the adapter calls, and what EC2 does for it in the caller's
+// name, for the policies of docs/iam.
+func Actions() []aws.Permission {
+	return []aws.Permission{
+		{Action: "ec2:CreateFleet", Role: aws.RoleControld, On: aws.OnFleet, Why: "launch the hosts of a request"},
+		{Action: "ec2:RunInstances", Role: aws.RoleControld, On: aws.OnFleet, Why: "CreateFleet launches instances in the caller's name"},
+		{Action: "ec2:CreateTags", Role: aws.RoleControld, On: aws.OnNewTags, Why: "CreateFleet tags what it launches; only while it launches it"},
+		{Action: "iam:PassRole", Role: aws.RoleControld, On: aws.OnHostRole, Why: "CreateFleet gives the hosts their role"},
+		{Action: "ec2:TerminateInstances", Role: aws.RoleControld, On: aws.OnMachines, Why: "end hosts; only those with the tag of the fleet"},
+		{Action: "ec2:DescribeInstances", Role: aws.RoleControld, On: aws.OnAll, Why: "look for the machines of a launch, of hosts, and of the fleet"},
+		{Action: "ec2:DescribeInstanceStatus", Role: aws.RoleControld, On: aws.OnAll, Why: "see whether a silent host is impaired"},
+		{Action: "ec2:DescribeInstanceTypes", Role: aws.RoleControld, On: aws.OnAll, Why: "learn the vCPU and memory of a type that the catalogue lacks"},
+		{Action: "ec2:DescribeSubnets", Role: aws.RoleControld, On: aws.OnAll, Why: "learn the zones of the subnets to launch into"},
+		{Action: "ec2:DescribeLaunchTemplates", Role: aws.RoleControld, On: aws.OnAll, Why: "find the version that a launch names"},
+
+		{Action: "ec2:DescribeSubnets", Role: aws.RoleRefresh, On: aws.OnAll, Why: "check that the subnets of a pool are there"},
+		{Action: "ec2:DescribeImages", Role: aws.RoleRefresh, On: aws.OnAll, Why: "check a pool's images and find their root devices"},
+		{Action: "ec2:DescribeLaunchTemplateVersions", Role: aws.RoleRefresh, On: aws.OnAll, Why: "compare launch templates with the configuration"},
+		{Action: "ec2:CreateLaunchTemplate", Role: aws.RoleRefresh, On: aws.OnNewTemplates, Why: "create the launch template of a pool"},
+		{Action: "ec2:CreateTags", Role: aws.RoleRefresh, On: aws.OnNewTags, Why: "CreateLaunchTemplate tags the template; only while it creates it"},
+		{Action: "ec2:CreateLaunchTemplateVersion", Role: aws.RoleRefresh, On: aws.OnTemplates, Why: "correct a launch template"},
+		{Action: "ec2:ModifyLaunchTemplate", Role: aws.RoleRefresh, On: aws.OnTemplates, Why: "make the right version the default"},
+		{Action: "ec2:DeleteLaunchTemplateVersions", Role: aws.RoleRefresh, On: aws.OnTemplates, Why: "delete versions that nothing names any more"},
+	}
 }

@@ -1,11 +1,16 @@
+// Package placement decides which machines a launch order becomes: their ids, types and zones. It is pure,
+// and shared by the adapters that stand in for EC2's own placement.
 package placement
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
@@ -94,4 +99,124 @@ const idDigits = 17
 func InstanceID(salt, token string, i int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", salt, token, i))
 	return "i-" + hex.EncodeToString(sum[:])[:idDigits]
+}
+
+// DefaultZone is the zone of a cloud without configured zones.
+const DefaultZone = "local-a"
+
+// Limits are what the stand-in for a cloud has to give.
+type Limits struct {
+	// Zones to spread hosts over; none: DefaultZone.
+	Zones []string
+	// Arch of all hosts; empty: this machine's own.
+	Arch string
+	// Capacity is how many hosts may live at once whose type matches the pattern. Every pattern that matches
+	// a type holds for it; a type that none matches is without limit.
+	Capacity map[string]int
+	// SpotCapacity limits spot hosts in the same way, in addition.
+	SpotCapacity map[string]int
+}
+
+// Check says what is wrong with the limits.
+func (l Limits) Check() error {
+	if slices.Contains(l.Zones, "") {
+		return fmt.Errorf("zones: a zone has no name")
+	}
+	for name, capacity := range map[string]map[string]int{"capacity": l.Capacity, "spot capacity": l.SpotCapacity} {
+		for _, pattern := range slices.Sorted(maps.Keys(capacity)) {
+			if err := catalogue.CheckPattern(pattern); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			if n := capacity[pattern]; n < 0 {
+				return fmt.Errorf("%s of %s: must be at least 0, is %d", name, pattern, n)
+			}
+		}
+	}
+	return nil
+}
+
+func (l Limits) arch() string { return cmp.Or(l.Arch, catalogue.LocalArch()) }
+
+func (l Limits) zones() []string {
+	if len(l.Zones) == 0 {
+		return []string{DefaultZone}
+	}
+	return l.Zones
+}
+
+// firstWithRoom returns the first type with capacity for one more host.
+func (l Limits) firstWithRoom(types []catalogue.Type, usage lifecycle.UsageClass, live []lifecycle.Machine) (catalogue.Type, bool) {
+	for _, t := range types {
+		spot := usage != lifecycle.UsageSpot || room(l.SpotCapacity, t.Name, live, isSpot)
+		if spot && room(l.Capacity, t.Name, live, isAny) {
+			return t, true
+		}
+	}
+	return catalogue.Type{}, false
+}
+
+func isAny(lifecycle.Machine) bool    { return true }
+func isSpot(m lifecycle.Machine) bool { return m.UsageClass == lifecycle.UsageSpot }
+
+// room reports whether every limit that holds for the type leaves room for one
+// more beside the live machines that count.
+func room(capacity map[string]int, name string, live []lifecycle.Machine, counts func(lifecycle.Machine) bool) bool {
+	for pattern, limit := range capacity {
+		if !catalogue.Match(pattern, name) {
+			continue
+		}
+		used := 0
+		for _, m := range live {
+			if counts(m) && catalogue.Match(pattern, m.InstanceType) {
+				used++
+			}
+		}
+		if used >= limit {
+			return false
+		}
+	}
+	return true
+}
+
+// emptiestZone is the zone with the fewest live machines, the first of equals.
+func (l Limits) emptiestZone(live []lifecycle.Machine) string {
+	used := map[string]int{}
+	for _, m := range live {
+		used[m.Zone]++
+	}
+	return slices.MinFunc(l.zones(), func(a, b string) int { return used[a] - used[b] })
+}
+
+// Sells reports whether there is a type, with or without free capacity, that has at least
+// the vCPU and the memory and matches each of the lists of patterns. If there is none,
+// there is no point in waiting for capacity.
+func (l Limits) Sells(cpu, memoryMiB int, patterns ...[]string) bool {
+	types, err := catalogue.Select(catalogue.Need{CPU: cpu, MemoryMiB: memoryMiB}, nil, l.arch(), patterns...)
+	return err == nil && len(types) > 0
+}
+
+func (l Limits) nothingFits(o lifecycle.LaunchOrder) string {
+	patterns := "*"
+	if len(o.InstanceTypes) > 0 {
+		patterns = strings.Join(o.InstanceTypes, ", ")
+	}
+	if len(o.PoolTypes) > 0 {
+		patterns += fmt.Sprintf(" and, for pool %s, %s", o.Pool, strings.Join(o.PoolTypes, ", "))
+	}
+	return fmt.Sprintf("no %s type that matches %s has %d vCPU and %d MiB", l.arch(), patterns, o.CPU, o.MemoryMiB)
+}
+
+// namedTypes is how many types a sentence names before it only counts them.
+const namedTypes = 4
+
+func (l Limits) allFull(o lifecycle.LaunchOrder, types []catalogue.Type) string {
+	var names []string
+	for _, t := range types[:min(namedTypes, len(types))] {
+		names = append(names, t.Name)
+	}
+	sentence := fmt.Sprintf("no %s capacity of %s", o.UsageClass, strings.Join(names, ", "))
+	if more := len(types) - len(names); more > 0 {
+		sentence += fmt.Sprintf(" and %d more types", more)
+	}
+	return sentence + " in " + strings.Join(l.zones(), ", ")
 }

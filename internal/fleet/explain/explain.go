@@ -1,3 +1,5 @@
+// Package explain answers operators: which hosts there are, what happened, and why a
+// run or a host is as it is.
 package explain
 
 import (
@@ -7,7 +9,10 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/fleet/ports"
+	"github.com/remuda-ci/remuda/internal/fleet/scaledown"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // Explanation is why a run has, or has not yet, what it asked for.
@@ -189,4 +194,176 @@ func eventSentence(e lifecycle.Event) string {
 		return fmt.Sprintf("%s %s: %s.", hosts.ClockTime(e.At), what, e.Reason)
 	}
 	return fmt.Sprintf("%s %s %s: %s.", hosts.ClockTime(e.At), e.InstanceID, what, e.Reason)
+}
+
+// Explainer answers questions. Its exported fields are its parts: they are set before
+// the first call and not changed after it. It is safe for concurrent use.
+type Explainer struct {
+	Store  ports.Store
+	GitHub ports.GitHub
+	// JobStore keeps the jobs; nil: there are none.
+	JobStore  ports.JobStore
+	Hosts     *hosts.Hosts
+	Scaledown *scaledown.Scaler
+	// Options are those of scale-down; nil: it is off.
+	Options *scaledown.Options
+	Pools   map[string]ports.Pool
+}
+
+// List pages through the hosts that match the filter, with their reports.
+func (ex *Explainer) List(ctx context.Context, filter lifecycle.Filter, page lifecycle.PageOf, now time.Time) (
+	lifecycle.Page[lifecycle.Record], map[string]lifecycle.Report, error,
+) {
+	got, err := ex.Store.ListInstances(ctx, filter, page)
+	if err != nil {
+		return got, nil, fmt.Errorf("list instances: %w", err)
+	}
+	reports, err := ex.ReportsOf(ctx, got.Items, now)
+	return got, reports, err
+}
+
+// ReportsOf reads the reports of records, by host key, as far as they may be believed.
+func (ex *Explainer) ReportsOf(ctx context.Context, records []lifecycle.Record, now time.Time) (map[string]lifecycle.Report, error) {
+	keys := make([]string, 0, len(records))
+	for _, r := range records {
+		keys = append(keys, r.HostKey)
+	}
+	return ex.Hosts.Reports(ctx, keys, now)
+}
+
+// Healthy reports whether a host reports and is not about to end, which is what an operator means by it.
+func Healthy(r lifecycle.Record, report *lifecycle.Report, now time.Time, p lifecycle.Policy) bool {
+	return r.State != lifecycle.StateTerminated && report != nil &&
+		now.Sub(report.HeartbeatAt) < p.Silence && report.InterruptionAt.IsZero() && r.InterruptionAt.IsZero() && !r.Retiring
+}
+
+// Events lists the history after a page token, oldest first. With a run it is that run's only.
+func (ex *Explainer) Events(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error) {
+	got, err := ex.Store.EventsSince(ctx, page)
+	if err != nil {
+		return got, fmt.Errorf("list events: %w", err)
+	}
+	return got, nil
+}
+
+// LastEvent is the page after which nothing has happened yet.
+func (ex *Explainer) LastEvent(ctx context.Context) (lifecycle.PageOf, error) {
+	after, err := ex.Store.LastEvent(ctx)
+	if err != nil {
+		return lifecycle.PageOf{}, fmt.Errorf("find the last event: %w", err)
+	}
+	return lifecycle.PageOf{After: after, Limit: explainEvents}, nil
+}
+
+// Counts are the live hosts of one pool.
+type Counts struct {
+	States map[lifecycle.State]int
+	// Pooled of the idle ones may be claimed now. Fresh of those were never used, so any run may claim them.
+	Pooled, Fresh int
+}
+
+// Count counts the live hosts by pool. It is for people: it goes through every host.
+func (ex *Explainer) Count(ctx context.Context, now time.Time) (map[string]Counts, error) {
+	counts := map[string]Counts{}
+	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+		return ex.Store.ListInstances(ctx, lifecycle.Filter{States: hosts.LiveStates}, page)
+	}
+	for r, err := range lifecycle.Pages(lifecycle.PageOf{Limit: 1000}, list) {
+		if err != nil {
+			return nil, fmt.Errorf("list instances: %w", err)
+		}
+		c, ok := counts[r.Pool]
+		if !ok {
+			c.States = map[lifecycle.State]int{}
+		}
+		c.States[r.State]++
+		if r.Claimable(now, ex.Hosts.Policy(r.Pool).ClaimMargin) {
+			c.Pooled++
+			if r.Unused() {
+				c.Fresh++
+			}
+		}
+		counts[r.Pool] = c
+	}
+	return counts, nil
+}
+
+// scaleDown is what the next sweeps of scale-down may do about a host: one that
+// they have marked, or one that serves a run and may be idle. Empty: nothing.
+func (t *hostExplainer) scaleDown() string {
+	r, p := t.Record, t.env.Options
+	switch {
+	case p == nil || r.State == lifecycle.StateTerminated:
+		return ""
+	case !r.OrphanAt.IsZero():
+		return "The next scale-down asks GitHub for it once more, and ends it unless it is found there."
+	case !r.IdleDetectedAt.IsZero():
+		return fmt.Sprintf("The first scale-down after %s ends it if it still is idle and more are than may be.", t.when(r.IdleDetectedAt.Add(p.Policy.IdleConfirmation)))
+	case r.State != lifecycle.StateRunning || !scaledown.Registers(r, t.now) || t.leftByScaleDown():
+		return ""
+	}
+	return t.endOfYouth() + t.keptIdle()
+}
+
+// leftByScaleDown: as far as is known here, it leaves the host alone, idle or not.
+func (t *hostExplainer) leftByScaleDown() bool {
+	held := t.FleetHold != nil && t.FleetHold.InForce(t.now)
+	busy := t.Report != nil && t.Report.Busy
+	bypass := t.Cloud != nil && t.Cloud.Bypass
+	return held || busy || bypass || t.env.Scaledown.WantedIdle(t.Record)
+}
+
+// endOfYouth says from when on scale-down may end the host, and after what.
+func (t *hostExplainer) endOfYouth() string {
+	p := t.env.Options
+	from := p.Policy.YoungUntil(t.env.Scaledown.Candidate(t.Record, lifecycle.Machine{}))
+	when := fmt.Sprintf("Each scale-down, every %s,", p.Interval())
+	if from.After(t.now) {
+		when = fmt.Sprintf("From %s on scale-down", t.when(from))
+	}
+	if p.Policy.IdleConfirmation > 0 {
+		return fmt.Sprintf("%s may mark it as idle, if it is, and end it %s later if it is still.", when, p.Policy.IdleConfirmation)
+	}
+	return when + " may end it, if it is idle."
+}
+
+// keptIdle says how many idle hosts stay now, and by which period.
+func (t *hostExplainer) keptIdle() string {
+	period, ok := policy.Now(t.env.Options.Policy.Idle, t.now)
+	if !ok || period.IdleCount == 0 {
+		return ""
+	}
+	cron := period.Cron
+	if period.TimeZone != "" {
+		cron += " " + period.TimeZone
+	}
+	return fmt.Sprintf(" Of each owner %d idle stay while %s holds, as it does now.", period.IdleCount, cron)
+}
+
+// warm says why a fresh host is there, which no run has asked for: how many its
+// pool is to have, and by what. Empty for every other host.
+func (t *hostExplainer) warm() string {
+	r := t.Record
+	if r.State != lifecycle.StateIdle || !r.Unused() {
+		return ""
+	}
+	pool, ok := t.env.Pools[r.Pool]
+	switch {
+	case !ok:
+		return fmt.Sprintf("It was launched ahead of need for pool %s, which the configuration does not have any more: it is retired.", r.Pool)
+	case pool.Warm == nil:
+		return fmt.Sprintf("It was launched ahead of need; by the configuration pool %s has no warm hosts any more: it is retired.", r.Pool)
+	}
+	wanted, of := pool.Warm.Policy.Wanted(t.now)
+	return fmt.Sprintf("It was launched ahead of need: warm pool %s is to have %s ready by %s.", r.Pool, freshHosts(wanted), of)
+}
+
+func freshHosts(n int) string {
+	switch n {
+	case 0:
+		return "no fresh host"
+	case 1:
+		return "1 fresh host"
+	}
+	return fmt.Sprintf("%d fresh hosts", n)
 }

@@ -160,3 +160,45 @@ func (hs *Hosts) Postpone(ctx context.Context, r lifecycle.Record, d lifecycle.D
 	}
 	return nil
 }
+
+// Retirement is a host that gets no further run, and why.
+type Retirement struct {
+	lifecycle.Record
+	Why lifecycle.Reason
+}
+
+// Retire marks a host, in one conditional write.
+func (hs *Hosts) Retire(ctx context.Context, j *op.Recorder, h Retirement, now time.Time) error {
+	r := h.Record
+	r.Retiring, r.RetiringReason, r.UpdatedAt, r.DueAt = true, h.Why.Text, now, now
+	stored, err := hs.Store.UpdateInstance(ctx, r)
+	if err != nil {
+		return fmt.Errorf("retire host %s: %w", r.InstanceID, err)
+	}
+	j.RecordEffect(op.TransitionEvent(h.Record, stored, h.Why.Decision(lifecycle.ActionRetire), now))
+	return nil
+}
+
+// makeReplacement writes the request for a host in the place of an interrupted one. The id of
+// the request is made from the host and its assignment, so there is only one, however often and
+// by whichever replica this is done. The due sweep resumes it like any other request. If the
+// run was released in between, the result is ErrConflict: the host has moved on.
+func (hs *Hosts) makeReplacement(ctx context.Context, j *op.Recorder, r lifecycle.Record, now time.Time) error {
+	q, err := hs.Store.Request(ctx, r.Repository, r.RunID, r.RequestID)
+	if err != nil {
+		return fmt.Errorf("read request %s: %w", r.RequestID, err)
+	}
+	if q.Released() {
+		return fmt.Errorf("replace host %s: run %s was released: %w", r.InstanceID, r.RunID, lifecycle.ErrConflict)
+	}
+	n := q.Replacement(r, now)
+	err = hs.Store.CreateRequest(ctx, n)
+	switch {
+	case errors.Is(err, lifecycle.ErrExists):
+		return nil
+	case err != nil:
+		return fmt.Errorf("create request %s: %w", n.RequestID, err)
+	}
+	j.RecordEffect(op.RequestEvent(n, lifecycle.ActionReplace, lifecycle.Because(lifecycle.ReasonInterruption, "another host replaces %s, which EC2 interrupts", r.InstanceID), now))
+	return nil
+}

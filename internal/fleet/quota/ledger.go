@@ -5,7 +5,10 @@ package quota
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -14,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -98,4 +102,116 @@ func (ld *Ledger) HostLeft(ctx context.Context, q lifecycle.Request, now time.Ti
 		return q, fmt.Errorf("have request %s give room back: %w", q.RequestID, err)
 	}
 	return stored, nil
+}
+
+// lookEvery is how often the reservations of a full ledger are compared with their requests and hosts. A
+// comparison costs a few reads for each of them, and a listing for a launch that was cut short.
+const lookEvery = 10 * time.Second
+
+// lookAtMost bounds the reservations of one audit. Those that stay go behind the others, so
+// that the next audit has other ones.
+const lookAtMost = 50
+
+// MayAudit reports whether it is time to audit a ledger again. An audit in the future was made
+// by a replica whose clock is ahead.
+func (ld *Ledger) MayAudit(a lifecycle.QuotaLedger, now time.Time) bool {
+	return len(a.Reservations) > 0 && now.Sub(a.AuditedAt).Abs() >= lookEvery
+}
+
+// Audit removes from a ledger what is not needed: a host that died without its run's release, and what a
+// crash left of a request. It is a single conditional write. If another replica wrote first, that write wins
+// and this one is dropped. A reservation that cannot be judged stays as it is.
+func (ld *Ledger) Audit(ctx context.Context, room policy.Quota, now time.Time) error {
+	a := room.Ledger
+	n := min(len(a.Reservations), lookAtMost)
+	entries := slices.Clone(a.Reservations[n:])
+	for i, e := range a.Reservations[:n] {
+		needed, err := ld.neededOf(ctx, room.Limit, e, now)
+		if err != nil {
+			ld.Log.Warn("not known whether hosts that count against a limit are needed; a later look will tell",
+				logkey.Limit, room.Limit.Key, logkey.Request, e.RequestID, logkey.Error, err)
+		}
+		if needed.Hosts > 0 {
+			entries = append(entries, needed)
+		}
+		if errors.Is(err, lifecycle.ErrUnavailable) { // nor would the others be
+			entries = slices.Concat(a.Reservations[i+1:n], entries)
+			break
+		}
+	}
+	a.Reservations, a.AuditedAt = entries, now
+	_, err := ld.Write(ctx, room.Limit, a)
+	if errors.Is(err, lifecycle.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// neededOf is what a reservation in the ledger of a limit has to be.
+func (ld *Ledger) neededOf(ctx context.Context, l policy.Limit, e lifecycle.Reservation, now time.Time) (lifecycle.Reservation, error) {
+	if l.Kind == lifecycle.QuotaPool {
+		return ld.neededLaunch(ctx, e, now)
+	}
+	return ld.needed(ctx, e)
+}
+
+// needed is what the reservation of a request has to be. An open request may take hosts up to
+// it, and one that is settled and due gives back by itself. For any other request the hosts
+// that serve it count, and their number only falls.
+func (ld *Ledger) needed(ctx context.Context, e lifecycle.Reservation) (lifecycle.Reservation, error) {
+	q, err := ld.Store.Request(ctx, e.Repository, e.RunID, e.RequestID)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		// Its row is written before its entry, and expires long after its hosts.
+		q = lifecycle.Request{Repository: e.Repository, RunID: e.RunID, RequestID: e.RequestID}
+	case err != nil:
+		return e, fmt.Errorf("read request %s: %w", e.RequestID, err)
+	case !q.Settled() || !q.DueAt.IsZero():
+		return e, nil
+	}
+	serving, _, err := ld.Hosts.OfRequest(ctx, q, nil)
+	if err != nil {
+		return e, err
+	}
+	e.Hosts = min(e.Hosts, len(serving))
+	return e, nil
+}
+
+// sweepAccounts is how many ledgers a cloud sweep audits: the others have their turn in the
+// next sweeps, and a request that finds a ledger full audits it itself.
+const sweepAccounts = 20
+
+// ToAudit chooses the limits whose ledgers a sweep audits, among those of the repositories of
+// machines and hosts, and those of the pools.
+func (ld *Ledger) ToAudit(machines []lifecycle.Machine, records []lifecycle.Record) []policy.Limit {
+	var all []policy.Limit
+	seen := map[string]bool{}
+	add := func(limits ...policy.Limit) {
+		for _, l := range limits {
+			if !seen[l.LedgerName()] {
+				seen[l.LedgerName()] = true
+				all = append(all, l)
+			}
+		}
+	}
+	for _, m := range machines {
+		if m.Repository != lifecycle.WarmRepository {
+			add(ld.LimitsOf(m.Repository)...)
+		}
+	}
+	for _, r := range records {
+		if r.Repository != "" {
+			add(ld.LimitsOf(r.Repository)...)
+		}
+	}
+	for _, pool := range slices.Sorted(maps.Keys(ld.Pools)) {
+		if l, ok := ld.MaximumOf(pool); ok {
+			add(l)
+		}
+	}
+	if len(all) > sweepAccounts {
+		ld.Ops.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		all = all[:sweepAccounts]
+	}
+	return all
 }

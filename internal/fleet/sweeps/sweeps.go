@@ -4,7 +4,10 @@ package sweeps
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/fleet/quota"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -49,3 +53,217 @@ type Sweeps struct {
 	// sweeping: this replica holds the lease of the sweeps.
 	sweeping atomic.Bool
 }
+
+// sweepLease is the lease that says which replica sweeps. It only saves work: two replicas that
+// sweep at once do no harm.
+const sweepLease = "sweep"
+
+// Sweeper runs the sweeps at their intervals while it holds the lease.
+type Sweeper struct {
+	env *Sweeps
+
+	lease   lifecycle.Lease // as last read
+	seenAt  time.Time       // when its version last moved, on our own clock
+	renewAt time.Time       // when to renew or read the lease again
+
+	// The slow sweeps get a step whenever the quick ones have come to the end of
+	// one: a sweep that deletes a thousand registrations, at the pace that GitHub
+	// allows, does not keep hosts from being looked at, nor is it kept for ever.
+	quick, slow lane
+	slowsTurn   bool
+}
+
+// slowFrom is the interval from which on a sweep is a slow one: so long it may take without being missed.
+const slowFrom = time.Minute
+
+// lane runs its sweeps one after the other, each to its end.
+type lane struct {
+	sweeps []*schedule
+	op     op.Op // nil: none is under way
+	of     *schedule
+	began  time.Time
+}
+
+// Kind is a row of the table of sweeps, from which the sweeper and Refresh work.
+type Kind struct {
+	// Name is that of the sweep in metrics, logs and docs/architecture.md.
+	Name string
+	// Every is the interval at which the sweeper begins one. From slowFrom on the
+	// sweep runs in the slow lane.
+	Every time.Duration
+	New   func() op.Op
+	// Apart: the sweep runs in a loop of its own, and not in the sweeper's.
+	Apart bool
+	// Dry: with Recorder.Dry set the sweep decides and changes nothing. Others are left out of a dry run.
+	Dry bool
+	// Measures: the sweep only measures, so its failure does not fail a refresh.
+	Measures bool
+}
+
+// schedule is a kind of sweep and when it is next due.
+type schedule struct {
+	Kind
+	due time.Time
+}
+
+// NewSweeper returns a sweeper of a table that does not hold the lease yet.
+func (sw *Sweeps) NewSweeper(table []Kind) *Sweeper {
+	s := &Sweeper{env: sw}
+	for _, k := range table {
+		if k.Apart {
+			continue
+		}
+		l := &s.quick
+		if k.Every >= slowFrom {
+			l = &s.slow
+		}
+		l.sweeps = append(l.sweeps, &schedule{Kind: k})
+	}
+	return s
+}
+
+// Step does one step: of the lease when it is time, else of a sweep that is
+// under way or due. It is never done.
+func (s *Sweeper) Step(ctx context.Context, now time.Time) (op.Progress, error) {
+	if !now.Before(s.renewAt) {
+		return op.Again, s.keepLease(ctx, now)
+	}
+	if !s.holds() {
+		s.quick.op, s.slow.op = nil, nil
+		return op.Wait(s.renewAt.Sub(now)), nil
+	}
+	h := s.lane(now)
+	if h == nil {
+		return op.Wait(s.untilNext(now)), nil
+	}
+	progress, err := h.op.Step(ctx, now)
+	if err != nil || progress.Done || progress.Wait > 0 {
+		s.env.Observer.Swept(h.of.Name, now.Sub(h.began), err)
+		h.op = nil
+	}
+	s.slowsTurn = h == &s.quick && h.op == nil
+	if err != nil {
+		// One that came to its end went past something that will fail again.
+		if retry := now.Add(s.env.Ops.Jitter(sweepAgain)); !progress.Done && retry.Before(h.of.due) {
+			h.of.due = retry
+		}
+		return op.Again, fmt.Errorf("%s sweep: %w", h.of.Name, err)
+	}
+	return op.Again, nil
+}
+
+// lane is the one whose sweep gets the next step; nil: nothing is due.
+func (s *Sweeper) lane(now time.Time) *lane {
+	first, second := &s.quick, &s.slow
+	if s.slowsTurn {
+		first, second = second, first
+	}
+	switch {
+	case s.ready(first, now):
+		return first
+	case s.ready(second, now):
+		return second
+	}
+	return nil
+}
+
+func (s *Sweeper) holds() bool { return s.lease.Holder == s.env.Replica }
+
+// keepLease renews our lease, or takes over one whose version stood still for as long as a lease lasts.
+func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
+	s.renewAt = now.Add(s.env.Ops.Jitter(s.env.Timing.Lease / 3))
+	defer func() { s.env.sweeping.Store(s.holds()) }()
+	stored, err := s.env.Store.Lease(ctx, sweepLease)
+	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+		s.env.Hosts.LostStore()
+		return fmt.Errorf("read lease %s: %w", sweepLease, err)
+	}
+	if stored.Version != s.lease.Version || stored.Holder != s.lease.Holder || s.seenAt.IsZero() {
+		s.lease, s.seenAt = stored, now
+	}
+	ours := stored.Holder == s.env.Replica
+	free := stored.Version == 0 || now.Sub(s.seenAt) >= s.env.Timing.Lease
+	if !ours && !free {
+		return nil
+	}
+	taken, err := s.env.Store.TakeLease(ctx, lifecycle.Lease{Name: sweepLease, Holder: s.env.Replica, Version: stored.Version})
+	switch {
+	case errors.Is(err, lifecycle.ErrConflict):
+		s.lease.Holder = "" // another replica took it: read again next time
+		return nil
+	case err != nil:
+		// Where nothing can be written, as on a full disk, no agent can report: its silence says nothing.
+		s.env.Hosts.LostStore()
+		return fmt.Errorf("take lease %s: %w", sweepLease, err)
+	}
+	if !ours {
+		s.env.Log.Info("sweeping from now on", logkey.Replica, s.env.Replica, logkey.Previous, stored.Holder)
+	}
+	s.lease, s.seenAt = taken, now
+	return nil
+}
+
+// ready reports whether a lane has a sweep under way, or takes up the one that has been due the longest.
+func (s *Sweeper) ready(h *lane, now time.Time) bool {
+	if h.op != nil {
+		return true
+	}
+	var next *schedule
+	for _, c := range h.sweeps {
+		if !now.Before(c.due) && (next == nil || c.due.Before(next.due)) {
+			next = c
+		}
+	}
+	if next == nil {
+		return false
+	}
+	next.due = now.Add(s.env.Ops.Jitter(next.Every))
+	h.of, h.op, h.began = next, next.New(), now
+	return true
+}
+
+func (s *Sweeper) untilNext(now time.Time) time.Duration {
+	next := s.renewAt
+	for _, h := range []lane{s.quick, s.slow} {
+		for _, c := range h.sweeps {
+			if c.due.Before(next) {
+				next = c.due
+			}
+		}
+	}
+	return max(next.Sub(now), time.Millisecond)
+}
+
+// sweepAgain is when a sweep that failed is tried again, if that is sooner than its
+// next turn: what it could not see for the length of an outage is waited for.
+const sweepAgain = 30 * time.Second
+
+// Sweep runs a sweeper of the table until ctx ends. A sweep that fails is tried again at its next turn.
+func (sw *Sweeps) Sweep(ctx context.Context, table []Kind) {
+	defer sw.sweeping.Store(false)
+	s := sw.NewSweeper(table)
+	failures := 0
+	var said string
+	var saidAt time.Time
+	for ctx.Err() == nil {
+		now := time.Now()
+		p, err := s.Step(ctx, now)
+		pause := p.Wait
+		if err != nil && ctx.Err() == nil {
+			if text := err.Error(); text != said || now.Sub(saidAt) >= op.RepeatLogAfter {
+				sw.Log.Error("sweep failed; trying again", logkey.Error, err)
+				said, saidAt = text, now
+			}
+			pause = sw.Ops.Backoff(failures)
+			failures++
+		} else if p.Wait > 0 {
+			failures = 0
+		}
+		if op.Sleep(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// Sweeping reports whether this replica holds the lease of the sweeps.
+func (sw *Sweeps) Sweeping() bool { return sw.sweeping.Load() }

@@ -1,3 +1,4 @@
+// Package warm keeps pools topped up with hosts that were launched ahead of need.
 package warm
 
 import (
@@ -6,6 +7,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/fleet/ports"
+	"github.com/remuda-ci/remuda/internal/fleet/provision"
+	"github.com/remuda-ci/remuda/internal/fleet/quota"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -103,4 +111,56 @@ func (w *Pools) warmHost(r lifecycle.Record, p lifecycle.Report, spec lifecycle.
 		h.Unfit = fmt.Sprintf("it is of class %s on %s, and its fresh hosts are of class %s on %s now", r.ResourceClass, r.UsageClass, spec.ResourceClass, spec.UsageClass)
 	}
 	return h
+}
+
+// NewClose begins a sweep of one pool whose row is due because no sweep tops it up: the
+// configuration has no warm hosts for it, or no such pool. A launch that was cut short is
+// adopted, the unused hosts are retired, and the row goes once none of them is left.
+func (w *Pools) NewClose(pool string) *Sweep {
+	s := &Sweep{env: w, Stages: w.Ops.Stages("due")}
+	if w.Pools[pool].Warm == nil {
+		s.pools = []string{pool}
+	}
+	s.Next = s.load
+	return s
+}
+
+// close retires the hosts of a pool without warm hosts.
+func (s *Sweep) close(ctx context.Context, q lifecycle.Request, hosts warmHosts, now time.Time) (op.Progress, error) {
+	hold, err := s.env.Hosts.FleetHold(ctx)
+	if err != nil {
+		return op.Again, err
+	}
+	facts := policy.WarmFacts{Hosts: hosts.seen}
+	if hold.InForce(now) {
+		facts.Held = hold.String()
+	}
+	d := policy.TopUp(policy.WarmPolicy{}, facts, now)
+	d.Code, d.Reason = lifecycle.ReasonWarmRemoved, "the configuration has no warm hosts for it any more"
+	if facts.Held != "" {
+		d.Reason += ", and " + facts.Held
+	}
+	s.tell(q, d, now)
+	s.willRetire(d, hosts)
+	q = q.WarmChecked(now)
+	if len(q.Taken) == 0 {
+		q.DueAt, q.ExpiresAt = time.Time{}, now.Add(s.env.Timing.KeepRequests)
+	}
+	return s.write(ctx, q, s.end)
+}
+
+// Pools are the warm pools of a fleet. The exported fields are its parts: they are set
+// before the first call and not changed after it. It is safe for concurrent use.
+type Pools struct {
+	Store     ports.Store
+	Hosts     *hosts.Hosts
+	Quota     *quota.Ledger
+	Provision *provision.Provisioner
+	Pools     map[string]ports.Pool
+	// Exhausted are the offerings of a usage class that were short of capacity
+	// recently: a launch leaves them out.
+	Exhausted func(lifecycle.UsageClass) []lifecycle.Offering
+	Timing    ports.Timing
+	Log       hclog.Logger
+	Ops       *op.Driver
 }

@@ -9,7 +9,12 @@ package notices
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -121,3 +126,138 @@ func (q *Queue) Delete(ctx context.Context, handles ...string) error {
 }
 
 func seconds(d time.Duration) int32 { return int32(d / time.Second) }
+
+// ErrIgnored is an event of EventBridge that is sound and announces nothing that matters to a host.
+var ErrIgnored = errors.New("announces nothing that matters to a host")
+
+// maxNotice bounds the body of an event; EC2's are below 1 KiB.
+const maxNotice = 16 << 10
+
+var noticedID = regexp.MustCompile(`^i-[0-9a-f]{8,17}$`)
+
+// Parse reads an event of EventBridge, as its rule puts it into a queue. Source of its form: EC2 user guide,
+// "Monitor Amazon EC2 using EventBridge". An event of another kind is ErrIgnored.
+func Parse(body []byte) (lifecycle.Notice, error) {
+	malformed := func(format string, args ...any) (lifecycle.Notice, error) {
+		return lifecycle.Notice{}, fmt.Errorf("parse notice: %w", fmt.Errorf(format, args...))
+	}
+	if len(body) > maxNotice {
+		return malformed("%d bytes, at most %d allowed", len(body), maxNotice)
+	}
+	var event struct {
+		Version    string    `json:"version"`
+		DetailType string    `json:"detail-type"`
+		Source     string    `json:"source"`
+		Time       time.Time `json:"time"`
+		Detail     struct {
+			InstanceID string `json:"instance-id"`
+			Action     string `json:"instance-action"`
+			State      string `json:"state"`
+		} `json:"detail"`
+	}
+	if err := json.Unmarshal(body, &event); err != nil {
+		return malformed("%w", err)
+	}
+	n := lifecycle.Notice{InstanceID: event.Detail.InstanceID, At: event.Time.UTC()}
+	switch {
+	case event.Version != "0":
+		return malformed("version is %.20q, not of an event of EventBridge", event.Version)
+	case event.Source != "aws.ec2":
+		return lifecycle.Notice{}, fmt.Errorf("source %.40q: %w", event.Source, ErrIgnored)
+	}
+	switch event.DetailType {
+	case "EC2 Spot Instance Interruption Warning":
+		n.Kind = lifecycle.NoticeInterruption
+	case "EC2 Instance Rebalance Recommendation":
+		n.Kind = lifecycle.NoticeRebalance
+	case "EC2 Instance State-change Notification":
+		switch event.Detail.State {
+		case "stopping", "stopped", "shutting-down", "terminated":
+			n.Kind = lifecycle.NoticeEnding
+		case "pending", "running":
+			return lifecycle.Notice{}, fmt.Errorf("state %s: %w", event.Detail.State, ErrIgnored)
+		default:
+			return malformed("state %.40q is not one of EC2's", event.Detail.State)
+		}
+	default:
+		return lifecycle.Notice{}, fmt.Errorf("%.80q: %w", event.DetailType, ErrIgnored)
+	}
+	switch {
+	case !noticedID.MatchString(n.InstanceID):
+		return malformed("instance-id %.40q is not an instance's", n.InstanceID)
+	case n.At.IsZero():
+		return malformed("time is missing")
+	case n.Kind == lifecycle.NoticeInterruption && !interrupting(event.Detail.Action):
+		return malformed("instance-action %.40q is not one of EC2's", event.Detail.Action)
+	}
+	return n, nil
+}
+
+// interrupting: whichever of these EC2 does, no job outlives it.
+func interrupting(action string) bool {
+	return action == "terminate" || action == "stop" || action == "hibernate"
+}
+
+// The attributes that are looked at.
+const (
+	keep       = string(types.QueueAttributeNameMessageRetentionPeriod)
+	encryption = string(types.QueueAttributeNameSqsManagedSseEnabled)
+	ownKey     = string(types.QueueAttributeNameKmsMasterKeyId)
+	policy     = string(types.QueueAttributeNamePolicy)
+	arn        = string(types.QueueAttributeNameQueueArn)
+)
+
+// Ensure makes the queue what it should be, with a policy that lets the rules of its account and region write
+// to it, and returns what it created or changed; a dry run changes nothing and returns what it would. The rule
+// itself is its owner's: docs/configuration.md has it.
+func (q *Queue) Ensure(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error) {
+	return q.all.Ensure(ctx, q.name, named.Wanted{
+		Created:     fmt.Sprintf("notices are kept for %v, encrypted", retention),
+		Attributes:  map[string]string{keep: named.Seconds(retention), encryption: "true"},
+		Differences: differences, Afterwards: true, // its policy names it
+	}, dryRun)
+}
+
+// differences are the attributes to set, and why, in sentences.
+func differences(found map[string]string) (set map[string]string, why []string) {
+	set = map[string]string{}
+	if want := named.Seconds(retention); found[keep] != want {
+		set[keep], why = want, append(why, fmt.Sprintf("notices were kept for %s s, not for %s", found[keep], want))
+	}
+	if found[encryption] != "true" && found[ownKey] == "" { // a key of the owner's choice is as good
+		set[encryption], why = "true", append(why, "notices were not encrypted")
+	}
+	if want := policyOf(found[arn]); !samePolicy(found[policy], want) {
+		set[policy], why = want, append(why, "EventBridge was not let write to it, or others were")
+	}
+	return set, why
+}
+
+// policyOf lets only the rules of the queue's own account and region write to it: a
+// writer of notices can have hosts ended.
+func policyOf(queueARN string) string {
+	parts := strings.SplitN(queueARN, ":", 6) // arn:PARTITION:sqs:REGION:ACCOUNT:NAME
+	if len(parts) != 6 {
+		return ""
+	}
+	text, err := json.Marshal(map[string]any{
+		"Version": "2012-10-17",
+		"Statement": []any{map[string]any{
+			"Sid": "remuda", "Effect": "Allow", "Principal": map[string]string{"Service": "events.amazonaws.com"},
+			"Action": "sqs:SendMessage", "Resource": queueARN,
+			"Condition": map[string]any{"ArnLike": map[string]string{
+				"aws:SourceArn": fmt.Sprintf("arn:%s:events:%s:%s:rule/*", parts[1], parts[3], parts[4]),
+			}},
+		}},
+	})
+	if err != nil {
+		panic(err) // text alone can be encoded
+	}
+	return string(text)
+}
+
+// samePolicy compares what they say and not how it is written.
+func samePolicy(a, b string) bool {
+	var x, y any
+	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
+}

@@ -13,13 +13,21 @@ package sqs
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/queue/hint"
 	"github.com/remuda-ci/remuda/internal/queue/named"
 )
@@ -99,3 +107,196 @@ func (q *Queue) name(n lifecycle.QueueName) string {
 
 // malformed is the name of the queue of bodies that cannot be parsed.
 func (q *Queue) malformed() string { return q.prefix + "-malformed" }
+
+// Send puts each message into the queue of its class. A call whose answer is
+// lost is repeated, so a message may come twice.
+func (q *Queue) Send(ctx context.Context, messages ...lifecycle.Message) error {
+	bodies := map[string][]string{}
+	for _, m := range messages {
+		body, err := json.Marshal(m)
+		if err != nil {
+			return fmt.Errorf("send message of %s: %w", m.InstanceID, err)
+		}
+		name := q.name(hint.QueueOf(m))
+		bodies[name] = append(bodies[name], string(body))
+	}
+	var errs []error
+	for name, bodies := range bodies {
+		errs = append(errs, q.send(ctx, name, bodies))
+	}
+	return errors.Join(errs...)
+}
+
+func (q *Queue) send(ctx context.Context, name string, bodies []string) error {
+	return q.inBatches(ctx, batch{
+		what: "send to", operation: "SendMessageBatch", queue: name, entries: len(bodies),
+		call: func(url string, entries []int) ([]types.BatchResultErrorEntry, error) {
+			in := &sqs.SendMessageBatchInput{QueueUrl: &url}
+			for _, i := range entries {
+				in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{Id: id(i), MessageBody: &bodies[i]})
+			}
+			out, err := q.client.SendMessageBatch(ctx, in)
+			if err != nil {
+				return nil, err
+			}
+			return out.Failed, nil
+		},
+	})
+}
+
+// maxReceives bounds the calls of one Receive that finds malformed bodies only,
+// whatever another producer does.
+const maxReceives = 10
+
+// Receive hands out at most limit messages, and waits up to a second for a
+// first one. A body that cannot be parsed goes to the queue of such.
+func (q *Queue) Receive(ctx context.Context, name lifecycle.QueueName, limit int) ([]lifecycle.Delivery, error) {
+	if err := hint.CheckLimit(limit); err != nil {
+		return nil, err
+	}
+	queue := q.name(name)
+	for range maxReceives {
+		got, err := q.receive(ctx, queue, limit)
+		if err != nil {
+			return nil, err
+		}
+		deliveries, malformed := q.parse(queue, got)
+		if len(malformed) > 0 {
+			q.putAside(ctx, queue, malformed)
+		}
+		if len(deliveries) > 0 || len(malformed) == 0 {
+			return deliveries, nil
+		}
+	}
+	return nil, nil
+}
+
+func (q *Queue) receive(ctx context.Context, queue string, limit int) ([]types.Message, error) {
+	var got []types.Message
+	err := q.all.At(ctx, "receive from", queue, func(url string) error {
+		out, err := q.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: &url, MaxNumberOfMessages: int32(limit),
+			VisibilityTimeout: seconds(q.visibility), WaitTimeSeconds: seconds(receiveWait),
+		})
+		if err == nil {
+			got = out.Messages
+		}
+		return err
+	})
+	return got, err
+}
+
+// parse tells good messages from malformed ones, each once: SQS may have the same one in an answer twice.
+func (q *Queue) parse(queue string, got []types.Message) (good []lifecycle.Delivery, malformed []types.Message) {
+	seen := map[string]bool{}
+	for _, m := range got {
+		id := sdk.ToString(m.MessageId)
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		message, err := hint.ParseMessage([]byte(sdk.ToString(m.Body)))
+		if err != nil {
+			q.log.Warn("putting a queue message aside that cannot be parsed", logkey.Queue, queue, logkey.Message, id, logkey.To, q.malformed(), logkey.Error, err)
+			malformed = append(malformed, m)
+			continue
+		}
+		good = append(good, lifecycle.Delivery{Message: message, Handle: sdk.ToString(m.ReceiptHandle)})
+	}
+	return good, malformed
+}
+
+// putAside moves messages to the queue of malformed ones, for people to look at. One that cannot be moved
+// stays where it is, and is tried again when its visibility has run out.
+func (q *Queue) putAside(ctx context.Context, queue string, messages []types.Message) {
+	var moved []string
+	for _, m := range messages { // each for itself: they may be large
+		if err := q.send(ctx, q.malformed(), []string{sdk.ToString(m.Body)}); err != nil {
+			q.log.Error("cannot put a queue message aside", logkey.Queue, queue, logkey.Message, sdk.ToString(m.MessageId), logkey.Error, err)
+			continue
+		}
+		moved = append(moved, sdk.ToString(m.ReceiptHandle))
+	}
+	if err := q.delete(ctx, queue, moved); err != nil {
+		q.log.Error("cannot delete queue messages that were put aside", logkey.Queue, queue, logkey.Error, err)
+	}
+}
+
+// Delete removes deliveries; an unknown or outdated handle is no error.
+func (q *Queue) Delete(ctx context.Context, name lifecycle.QueueName, handles ...string) error {
+	if err := hint.CheckHandles("delete messages", handles); err != nil {
+		return err
+	}
+	return q.delete(ctx, q.name(name), handles)
+}
+
+func (q *Queue) delete(ctx context.Context, name string, handles []string) error {
+	handles = proper(handles)
+	return q.inBatches(ctx, batch{
+		what: "delete from", operation: "DeleteMessageBatch", queue: name, entries: len(handles), forgives: isOutdated,
+		call: func(url string, entries []int) ([]types.BatchResultErrorEntry, error) {
+			in := &sqs.DeleteMessageBatchInput{QueueUrl: &url}
+			for _, i := range entries {
+				in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: id(i), ReceiptHandle: &handles[i]})
+			}
+			out, err := q.client.DeleteMessageBatch(ctx, in)
+			if err != nil {
+				return nil, err
+			}
+			return out.Failed, nil
+		},
+	})
+}
+
+// Return makes deliveries visible at once; an unknown or outdated handle is no error.
+func (q *Queue) Return(ctx context.Context, name lifecycle.QueueName, handles ...string) error {
+	if err := hint.CheckHandles("return messages", handles); err != nil {
+		return err
+	}
+	handles = proper(handles)
+	return q.inBatches(ctx, batch{
+		what: "return to", operation: "ChangeMessageVisibilityBatch", queue: q.name(name), entries: len(handles), forgives: isOutdated,
+		call: func(url string, entries []int) ([]types.BatchResultErrorEntry, error) {
+			in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &url}
+			for _, i := range entries {
+				in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{
+					Id: id(i), ReceiptHandle: &handles[i], VisibilityTimeout: 0,
+				})
+			}
+			out, err := q.client.ChangeMessageVisibilityBatch(ctx, in)
+			if err != nil {
+				return nil, err
+			}
+			return out.Failed, nil
+		},
+	})
+}
+
+// proper are the handles that may be some, each once: SQS refuses a whole batch
+// for one that is empty or there twice.
+func proper(handles []string) []string {
+	handles = slices.Compact(slices.Sorted(slices.Values(handles)))
+	return slices.DeleteFunc(handles, func(h string) bool { return h == "" })
+}
+
+// isOutdated: the handle of an entry is of no message, or of one that others may have by now. SQS says so in
+// one way for a delete and another for a return; nothing else of an entry could be an invalid value.
+func isOutdated(err error) bool {
+	return aws.ClassOf(err) == aws.Gone || aws.Code(err) == "InvalidParameterValue"
+}
+
+// Actions are what the queue calls. A batch is allowed by the action of a single message.
+func Actions() []aws.Permission {
+	return []aws.Permission{
+		{Action: "sqs:GetQueueUrl", Role: aws.RoleControld, On: aws.OnQueues, Why: "finds a queue by its name, once"},
+		{Action: "sqs:SendMessage", Role: aws.RoleControld, On: aws.OnQueues, Why: "announces a host that came into the pool, and puts malformed messages aside"},
+		{Action: "sqs:ReceiveMessage", Role: aws.RoleControld, On: aws.OnQueues, Why: "looks for idle hosts"},
+		{Action: "sqs:DeleteMessage", Role: aws.RoleControld, On: aws.OnQueues, Why: "removes the messages of hosts that were claimed or are gone"},
+		{Action: "sqs:ChangeMessageVisibility", Role: aws.RoleControld, On: aws.OnQueues, Why: "gives back the messages of hosts that did not fit"},
+
+		{Action: "sqs:GetQueueUrl", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "looks whether a queue exists"},
+		{Action: "sqs:GetQueueAttributes", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "compares the queues with what they should be"},
+		{Action: "sqs:CreateQueue", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "makes a queue that is missing"},
+		{Action: "sqs:SetQueueAttributes", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "corrects the times and the encryption of a queue"},
+	}
+}

@@ -20,6 +20,7 @@ package dynamo
 import (
 	"cmp"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -29,7 +30,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/store"
 )
 
@@ -92,3 +95,56 @@ func notFound(what string) error { return fmt.Errorf("%s: %w", what, lifecycle.E
 func exists(what string) error   { return fmt.Errorf("%s: %w", what, lifecycle.ErrExists) }
 
 func expired(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
+
+// failed is the error of a call to a table. What names a table or a schema that
+// is not as it should be says what to do.
+func (s *Store) failed(what, table string, err error) error {
+	name := *s.table(table)
+	switch aws.Code(err) {
+	case "ResourceNotFoundException":
+		return aws.Refused(what, err, fmt.Sprintf(
+			"there is no table %s in %s: run Refresh, or `controld config check --aws` to see what is missing", name, s.client.Options().Region))
+	case "ValidationException":
+		return aws.Refused(what, err, fmt.Sprintf(
+			"table %s is perhaps not as it should be: `controld config check --aws` compares it", name))
+	}
+	return aws.Wrap(what, err)
+}
+
+// logDamaged logs a row of ours that cannot be read, once.
+func (s *Store) logDamaged(table, key string, err error) {
+	if _, logged := s.damaged.LoadOrStore(table+" "+key, true); !logged {
+		s.log.Error("leaving out a row that cannot be read: repair it or delete it", logkey.Table, *s.table(table), logkey.Row, key, logkey.Error, err)
+	}
+}
+
+// Reasons to give up a call that may succeed at another time.
+var (
+	errThrottled = errors.New("the table takes no more for now")
+	errRaced     = errors.New("others were faster each time")
+)
+
+// Actions are what the store calls.
+func Actions() []aws.Permission {
+	return []aws.Permission{
+		{Action: "dynamodb:GetItem", Role: aws.RoleControld, On: aws.OnTables, Why: "reads one record, request, job, webhook, lease or service, and the turns of a pool"},
+		{Action: "dynamodb:BatchGetItem", Role: aws.RoleControld, On: aws.OnTables, Why: "reads the records, reports, requests, jobs and webhooks that it waits for or that are due"},
+		{Action: "dynamodb:PutItem", Role: aws.RoleControld, On: aws.OnTables, Why: "writes records, requests, jobs, webhooks, turns, leases, services, the history and what is seen once, each under a condition"},
+		{Action: "dynamodb:BatchWriteItem", Role: aws.RoleControld, On: aws.OnTables, Why: "writes the history of several runs at once"},
+		{Action: "dynamodb:UpdateItem", Role: aws.RoleControld, On: aws.OnTables, Why: "claims a host in one write"},
+		{Action: "dynamodb:DeleteItem", Role: aws.RoleControld, On: aws.OnTables, Why: "removes the report of a host that has ended"},
+		{Action: "dynamodb:Query", Role: aws.RoleControld, On: aws.OnTables, Why: "lists by run, by pool and by due, and reads the history"},
+		{Action: "dynamodb:Scan", Role: aws.RoleControld, On: aws.OnTables, Why: "reads all reports in the liveness sweep"},
+
+		{Action: "dynamodb:DescribeTable", Role: aws.RoleRefresh, On: aws.OnTables, Why: "compares the tables and indexes with what they should be"},
+		{Action: "dynamodb:CreateTable", Role: aws.RoleRefresh, On: aws.OnTables, Why: "makes a table that is missing"},
+		{Action: "dynamodb:UpdateTable", Role: aws.RoleRefresh, On: aws.OnTables, Why: "adds an index that is missing, and makes a table on-demand"},
+		{Action: "dynamodb:DescribeTimeToLive", Role: aws.RoleRefresh, On: aws.OnTables, Why: "looks whether expired rows are removed"},
+		{Action: "dynamodb:UpdateTimeToLive", Role: aws.RoleRefresh, On: aws.OnTables, Why: "has expired rows removed"},
+		{Action: "dynamodb:DescribeContinuousBackups", Role: aws.RoleRefresh, On: aws.OnTables, Why: "looks whether there is point-in-time recovery"},
+		{Action: "dynamodb:UpdateContinuousBackups", Role: aws.RoleRefresh, On: aws.OnTables, Why: "turns on point-in-time recovery"},
+
+		{Action: "dynamodb:GetItem", Role: aws.RoleHost, On: aws.OnInstances, Why: "the agent reads its own record"},
+		{Action: "dynamodb:UpdateItem", Role: aws.RoleHost, On: aws.OnReports, Why: "the agent writes its own report"},
+	}
+}
