@@ -1,6 +1,7 @@
 package githubsim_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -67,12 +68,18 @@ func TestExampleGoBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, env := range map[string]string{"written by the workflow": "EXAMPLE_SOURCE=", "from a directory": "EXAMPLE_SOURCE=" + source} {
-		t.Run(name, func(t *testing.T) {
-			s := start(t)
-			s.online("a", "77", "HOME=", "GOCACHE="+strings.TrimSpace(string(cache)), env)
-			s.startExample(77, example(t, "go-build.yml"))
-			j := s.completed(77).Jobs[0]
+	s := start(t)
+	defer func() { s.t = t }()
+	// One after the other, so that the second uses what the first has compiled.
+	for i, tc := range []struct{ name, env string }{
+		{"written by the workflow", "EXAMPLE_SOURCE="}, {"from a directory", "EXAMPLE_SOURCE=" + source},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s.t = t
+			id := int64(77 + i)
+			s.online(fmt.Sprint("host-", id), fmt.Sprint(id), "HOME=", "GOCACHE="+strings.TrimSpace(string(cache)), tc.env)
+			s.startExample(id, example(t, "go-build.yml"))
+			j := s.completed(id).Jobs[0]
 			if j.conclusion() != "success" || !strings.Contains(j.Log, "Hello, acme/app!") || !strings.Contains(j.Log, "ok  \texample.com/hello/greet") {
 				t.Errorf("%s: %s", j.conclusion(), j.Log)
 			}
