@@ -103,9 +103,15 @@ var first = []string{
 	"internal/store/sqlite",
 }
 
+// exitAtOnce keeps a program with the race detector from sleeping for a second before
+// it exits, after all of its tests. Each test binary does that, and so do the children
+// that are a test binary again. A GORACE of the caller's environment counts instead.
+const exitAtOnce = "GORACE=atexit_sleep_ms=0"
+
 // plan is the passes of these packages.
 func plan(all []testPackage) []*pass {
-	race := &pass{name: "race", flags: []string{"-race"}, environ: []string{"CGO_ENABLED=1", racepass.Variable + "=" + racepass.Value}, atOnce: 2}
+	race := &pass{name: "race", flags: []string{"-race"}, atOnce: 2,
+		environ: []string{"CGO_ENABLED=1", racepass.Variable + "=" + racepass.Value, exitAtOnce + " " + os.Getenv("GORACE")}}
 	plain := &pass{name: "plain", environ: testrun.BuildEnviron, atOnce: 1}
 	for _, p := range all {
 		if !p.sequential() {
