@@ -10,6 +10,7 @@ import (
 // TestLostAndRepeatedWebhooks: every third webhook is lost and every
 // fourth comes twice, and every job still runs once.
 func TestLostAndRepeatedWebhooks(t *testing.T) {
+	t.Parallel()
 	const jobs, maximum = 30, 5
 	s := newServed(t, 1, fmt.Sprintf(jobPool, maximum)+"sweeps:\n  cloud: 2s\n  due: 1s\n")
 	s.deliver(local.Webhooks{LoseEvery: 3, RepeatEvery: 4})

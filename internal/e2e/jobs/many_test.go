@@ -19,9 +19,11 @@ const (
 // TestThreeHundredJobs: they are queued at once for a pool of 20. The first 20
 // stand at gates, so that all others are known before any of them is served; the
 // webhook of the next one is lost, and controld learns of it after later ones. There
-// are two Apps, since one may register 150 runners a minute.
+// are four Apps, since one may register 150 runners a minute and the hosts of this test
+// are free more often.
 func TestThreeHundredJobs(t *testing.T) {
-	s := newServed(t, 2, fmt.Sprintf(jobPool, manyHosts)+"sweeps:\n  cloud: 30s\n")
+	t.Parallel()
+	s := newServed(t, 4, fmt.Sprintf(jobPool, manyHosts)+"sweeps:\n  cloud: 30s\n")
 	began := time.Now()
 	g := s.gates(manyHosts)
 	held := ids(s.run("1001", workflow(manyHosts, onPool, g.step())))

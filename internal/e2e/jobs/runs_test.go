@@ -11,6 +11,7 @@ import (
 )
 
 func TestARunThatIsCancelledIsReleasedByWebhookAlone(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		stage func(*testing.T) *stage
 		lost  bool
@@ -20,6 +21,7 @@ func TestARunThatIsCancelledIsReleasedByWebhookAlone(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := test.stage(t)
 			s.provision("2001", 2)
 			s.run("2001", workflow(2, onRun, s.gates(2).step()))
@@ -74,6 +76,7 @@ func (s *stage) releasedByWebhook(runID, hosts string) {
 }
 
 func TestAReRunOfFailedJobsGetsHostsAgain(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "")
 	mended := filepath.Join(t.TempDir(), "mended")
 	s.provision("3001", 2)
@@ -101,6 +104,7 @@ func TestAReRunOfFailedJobsGetsHostsAgain(t *testing.T) {
 }
 
 func TestARunIsProvisionedByItsRule(t *testing.T) {
+	t.Parallel()
 	s := newServed(t, 1, `callers:
   audience: https://remuda.test
   issuer: `+standinURL+`
