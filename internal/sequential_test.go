@@ -75,6 +75,53 @@ func TestSequentialPackages(t *testing.T) {
 	}
 }
 
+// besideTheSystem are the packages of this module that the tests of testrun.SystemTests may
+// use, beside those that are sequential: they start the programs and stand in for GitHub and
+// AWS. Each is under the race detector in tests of its own or, internal/local, of controld.
+var besideTheSystem = []string{
+	"internal/awstest", "internal/githubsim/openapitest", "internal/githubsim/runner", "internal/local", "internal/testrun",
+}
+
+// TestSystemTests proves that nothing of the product runs in the process of the tests of
+// testrun.SystemTests: they have no code beside the tests, and import none.
+func TestSystemTests(t *testing.T) {
+	for _, dir := range testrun.SystemTests {
+		files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Errorf("%s has no tests: take it out of testrun.SystemTests (%v)", dir, err)
+		}
+		for _, path := range files {
+			if !strings.HasSuffix(path, "_test.go") {
+				t.Errorf("%s is code: %s is run without the race detector (internal/testrun)", path, dir)
+			}
+			for _, imported := range productImports(t, path) {
+				t.Errorf("%s imports %s: %s is run without the race detector (internal/testrun)", path, imported, dir)
+			}
+		}
+	}
+}
+
+// productImports are the packages of this module that a file imports, except sequential ones
+// and those that are or lie below besideTheSystem.
+func productImports(t *testing.T, path string) []string {
+	t.Helper()
+	rooms := slices.Concat(besideTheSystem, testrun.Sequential)
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, spec := range file.Imports {
+		full, _ := strconv.Unquote(spec.Path.Value)
+		rel, ours := strings.CutPrefix(full, "github.com/remuda-ci/remuda/")
+		within := func(room string) bool { return strings.HasPrefix(rel+"/", room+"/") }
+		if ours && !slices.ContainsFunc(rooms, within) && !slices.Contains(testrun.SequentialTests, rel) {
+			found = append(found, rel)
+		}
+	}
+	return found
+}
+
 // checkSequential fails the test if a file of a directory needs more than one goroutine.
 func checkSequential(t *testing.T, dir, path string) {
 	t.Helper()

@@ -4,8 +4,9 @@
 //
 // The command runs two passes at the same time. The race pass has every package
 // whose code may start goroutines. The plain pass, without the race detector, has
-// the rooms of Sequential, the packages of SequentialTests, and completely every
-// package that leaves something out of the race pass (see package racepass).
+// the rooms of Sequential, the packages of SequentialTests and SystemTests, and
+// completely every package that leaves something out of the race pass (see package
+// racepass).
 package testrun
 
 import "os"
@@ -42,6 +43,17 @@ var SequentialTests = []string{
 	"internal/store/token",
 	"proto/remuda/v1",
 	"systemd",
+}
+
+// SystemTests are packages whose tests start the programs as processes. Those are
+// built without the race detector, and in the process of the tests there is nothing
+// of the product: TestSystemTests proves that. What the programs do on their goroutines
+// is under the race detector in the tests of agentd, controld and the rooms.
+var SystemTests = []string{
+	"internal/e2e",
+	"internal/e2e/aws",
+	"internal/e2e/jobs",
+	"internal/e2e/workflow",
 }
 
 // Everything that is built without the race detector is built in one way, that of

@@ -54,6 +54,9 @@ type event struct {
 
 // run runs go test and prints what it says of packages and of tests that fail.
 func (p *pass) run(ctx context.Context, flags, environ []string) error {
+	if len(p.packages) == 0 {
+		return nil // go test would take the working directory
+	}
 	args := slices.Concat([]string{"test", "-json", "-vet=off", "-timeout=" + timeout, "-p=" + strconv.Itoa(p.atOnce)},
 		testrun.BuildFlags, p.flags, flags, p.packages)
 	cmd := exec.CommandContext(ctx, "go", args...)

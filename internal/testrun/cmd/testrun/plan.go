@@ -88,10 +88,10 @@ func imports(all map[string]testPackage, paths []string, library string, seen ma
 	return false
 }
 
-// sequential packages can have no data race.
-func (p testPackage) sequential() bool {
+// plainOnly reports whether the race detector could find nothing in the package.
+func (p testPackage) plainOnly() bool {
 	rel, _ := strings.CutPrefix(p.ImportPath, module)
-	return slices.Contains(testrun.SequentialTests, rel) ||
+	return slices.Contains(testrun.SequentialTests, rel) || slices.Contains(testrun.SystemTests, rel) ||
 		slices.ContainsFunc(testrun.Sequential, func(room string) bool { return strings.HasPrefix(rel+"/", room+"/") })
 }
 
@@ -112,12 +112,12 @@ const exitAtOnce = "GORACE=atexit_sleep_ms=0"
 func plan(all []testPackage) []*pass {
 	race := &pass{name: "race", flags: []string{"-race"}, atOnce: 2,
 		environ: []string{"CGO_ENABLED=1", racepass.Variable + "=" + racepass.Value, exitAtOnce + " " + os.Getenv("GORACE")}}
-	plain := &pass{name: "plain", environ: testrun.BuildEnviron, atOnce: 1}
+	plain := &pass{name: "plain", environ: testrun.BuildEnviron, atOnce: 2}
 	for _, p := range all {
-		if !p.sequential() {
+		if !p.plainOnly() {
 			race.packages = append(race.packages, p.ImportPath)
 		}
-		if p.sequential() || p.leavesOut {
+		if p.plainOnly() || p.leavesOut {
 			plain.packages = append(plain.packages, p.ImportPath)
 		}
 	}
