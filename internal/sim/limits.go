@@ -34,5 +34,7 @@ func (l *life) limitHosts() {
 // cutLaunches makes launches be interrupted often and machines be listed late, which is
 // when the room of a launch could be given back too early.
 func (l *life) cutLaunches() {
-	l.Odds[engine.FaultComputeLost], l.Odds[engine.FaultTagLag], l.Odds[engine.FaultReleaseInterim] = 14, 2, 6
+	l.SetOdds(engine.FaultComputeLost, 14)
+	l.SetOdds(engine.FaultTagLag, 2)
+	l.SetOdds(engine.FaultReleaseInterim, 6)
 }

@@ -62,12 +62,7 @@ func (e *Engine) WakeAt(a *Actor, t time.Time) {
 		t = e.Now
 	}
 	a.wake = t
-	e.At(t, func() {
-		if a.wake.Equal(t) && !a.Over && !a.on {
-			a.wake = time.Time{}
-			e.stepActor(a)
-		}
-	})
+	e.plan(event{at: t, actor: a})
 }
 
 func (e *Engine) stepActor(a *Actor) {

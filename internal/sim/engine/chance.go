@@ -8,17 +8,22 @@ import (
 // drawFaultRates draws a factor for each fault: in one life some faults never occur and
 // others occur often. Lives that differ find more than lives that are all alike.
 func (e *Engine) drawFaultRates() {
-	e.Odds = map[Fault]float64{}
+	e.odds, e.chances = map[Fault]float64{}, map[Fault]float64{}
 	for _, f := range allFaults {
 		switch e.Rand.IntN(8) {
 		case 0, 1:
-			e.Odds[f] = 0
+			e.SetOdds(f, 0)
 		case 2:
-			e.Odds[f] = 4
+			e.SetOdds(f, 4)
 		default:
-			e.Odds[f] = 1
+			e.SetOdds(f, 1)
 		}
 	}
+}
+
+// SetOdds sets how often a fault strikes in this life, as a factor of its usual rate.
+func (e *Engine) SetOdds(f Fault, factor float64) {
+	e.odds[f], e.chances[f] = factor, rates[f]*factor
 }
 
 // Chance draws whether a fault strikes now, and counts it.
@@ -29,7 +34,7 @@ func (e *Engine) Chance(f Fault) bool {
 	if !e.Chaos || f == "" {
 		return false
 	}
-	if e.Rand.Float64() >= rates[f]*e.Odds[f] {
+	if e.Rand.Float64() >= e.chances[f] {
 		return false
 	}
 	e.Coverage.Faults[f]++
@@ -39,7 +44,7 @@ func (e *Engine) Chance(f Fault) bool {
 // Recur has a fault strike at random times while the faults last. strike reports whether it
 // found something to strike.
 func (e *Engine) Recur(f Fault, strike func() bool) {
-	odds := e.Odds[f]
+	odds := e.odds[f]
 	if odds == 0 {
 		return
 	}

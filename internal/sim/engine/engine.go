@@ -18,9 +18,11 @@ type Engine struct {
 
 	// Current is the actor whose step is made now; nil between steps.
 	Current *Actor
-	// Chaos is set while faults strike. Odds are how often, as factors of their usual rates.
-	Chaos bool
-	Odds  map[Fault]float64
+	// Chaos is set while faults strike. odds are how often, as factors of their usual rates, and
+	// chances those of the faults of single calls, 0 to 1: the products of both.
+	Chaos   bool
+	odds    map[Fault]float64
+	chances map[Fault]float64
 	// Director is set in a story, which has no chance; nil in all other lives.
 	Director Director
 
@@ -70,7 +72,14 @@ func Must1[T any](v T, err error) T {
 }
 
 // Background is the context of every call: no real timer decides anything.
-var Background = context.Background()
+var Background context.Context = untimed{context.Background()}
+
+// untimed is a context that never ends. Its deadline is the zero time, so
+// that a context with a timeout that is derived from it starts no real timer: that of its parent
+// is earlier.
+type untimed struct{ context.Context }
+
+func (untimed) Deadline() (time.Time, bool) { return time.Time{}, true }
 
 // Random is the source of what is random in a process. A story has none.
 func (e *Engine) Random(stream uint64) *rand.Rand {

@@ -9,6 +9,9 @@ import (
 
 // CheckError checks that use-cases fail only in the ways that they document.
 func (w *Watcher) CheckError(what string, err error) {
+	if err == nil {
+		return
+	}
 	var transition *lifecycle.TransitionError
 	var short *fleet.ShortError
 	var released *fleet.ReleasedError
@@ -16,7 +19,6 @@ func (w *Watcher) CheckError(what string, err error) {
 	var fleetHeld *fleet.FleetHeldError
 	var state *fleet.StateError
 	switch {
-	case err == nil:
 	case errors.As(err, &transition):
 		w.Broken(RuleTransition, "%s: %v", what, err)
 	case errors.Is(err, lifecycle.ErrUnavailable), errors.Is(err, lifecycle.ErrNotFound), errors.Is(err, fleet.ErrSpecDiffers),
