@@ -28,7 +28,7 @@ const (
 // more, on the embedded store with two replicas: each host is claimed exactly
 // once, and each caller without a host gets an error that says so.
 func TestContention(t *testing.T) {
-	step := racepass.Every(t, struckUnderRace)
+	step := racepass.Every(t, contentionRounds)
 	for round := 0; round < contentionRounds; round += step {
 		t.Run(fmt.Sprint(round), func(t *testing.T) { synctest.Test(t, contend) })
 	}

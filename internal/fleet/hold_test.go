@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // holdScenes are hosts that are about to be ended, each for another reason.
@@ -149,6 +150,7 @@ func (w *world) endThemselves(ctx context.Context, ended func(r lifecycle.Record
 // Whatever would end a host, a hold on the fleet stops it, and its agent does not
 // do it either. Once the hold is taken away, all of it happens.
 func TestAHeldFleetEndsNothing(t *testing.T) {
+	racepass.CoveredBy(t, "TestAHoldThatGoesOn")
 	for name, scene := range holdScenes {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 const jobPool = "jobs"
@@ -209,6 +210,7 @@ func TestAStolenJobLeavesNoHost(t *testing.T) {
 // What GitHub could not tell is found out: queued jobs by the deliveries that
 // failed, the ends of jobs by the hosts themselves.
 func TestLostWebhooksLoseNoJob(t *testing.T) {
+	racepass.CoveredBy(t, "TestJobsOfAPoolAllRun")
 	for name, lost := range map[string]func(lifecycle.Webhook) bool{
 		"all":         func(lifecycle.Webhook) bool { return true },
 		"queued":      func(w lifecycle.Webhook) bool { return w.Action == lifecycle.StatusQueued },
@@ -303,6 +305,7 @@ func TestWhoMayUseAPool(t *testing.T) {
 }
 
 func TestTheMinimumWaitsForJobs(t *testing.T) {
+	racepass.CoveredBy(t, "TestJobsOfAPoolAllRun")
 	synctest.Test(t, func(t *testing.T) {
 		w := jobWorld(t, 3, func(o *fleet.JobOptions) {
 			p := o.Pools[jobPool]
@@ -437,6 +440,7 @@ func TestARefusedRepositoryHoldsUpNoOther(t *testing.T) {
 // A job that is over before its begin is noted says nothing against the
 // job for which its host's slot was given: that one is not passed over.
 func TestShortJobsPassNobodyOver(t *testing.T) {
+	racepass.CoveredBy(t, "TestJobsOfAPoolAllRun")
 	synctest.Test(t, func(t *testing.T) {
 		w := jobWorld(t, 3)
 		w.hub.lose = func(w lifecycle.Webhook) bool { return w.Action == lifecycle.StatusInProgress }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // lateCloud makes its first launch two seconds before the deadline of its request,
@@ -85,6 +86,7 @@ func TestAMaximumAfterALaunchThatIsCutShortByItsDeadline(t *testing.T) {
 }
 
 func TestAMaximumAfterALaunchOfAWarmPoolThatIsCutShortByItsDeadline(t *testing.T) {
+	racepass.CoveredBy(t, "TestAMaximumAfterALaunchThatIsCutShortByItsDeadline")
 	c := &lateCloud{lag: 45 * time.Second}
 	options := func(o *fleet.Options) {
 		withWarm(warmPool(2), func(p *fleet.Pool) { p.Maximum = 2 })(o)

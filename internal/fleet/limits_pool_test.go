@@ -14,6 +14,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	store "github.com/remuda-ci/remuda/internal/store/memory"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 const ofPool = "pool/default"
@@ -50,6 +51,7 @@ func watched(ctx context.Context, ok func() bool) {
 
 // A full pool still gives its idle hosts, launches none, and says which runs have them.
 func TestAFullPool(t *testing.T) {
+	racepass.CoveredBy(t, "TestAMaximumUnderConcurrency")
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, atMost(2))
 		ctx, cancel := context.WithCancel(t.Context())

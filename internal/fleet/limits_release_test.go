@@ -13,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // slowCloud is EC2 on a bad day, for one run: a launch takes long or has no answer, and
@@ -51,6 +52,7 @@ func (c slowCloud) Launched(ctx context.Context, order lifecycle.LaunchOrder) ([
 // A run that is released while its launch is under way gives the room of hosts that may
 // come still back once they have come, and ended, or come no more.
 func TestReleaseDuringALaunch(t *testing.T) {
+	racepass.CoveredBy(t, "TestLimitsUnderConcurrency")
 	l := policy.Limits{HostsPerRepository: 2, HostsPerOwner: 2}
 	for name, test := range map[string]struct {
 		takes  time.Duration

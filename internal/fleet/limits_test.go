@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 const (
@@ -277,7 +278,9 @@ func TestABusyHostCountsAfterItsRelease(t *testing.T) {
 // be, each is accounted for, and in the end no room is taken.
 func TestLimitsUnderConcurrency(t *testing.T) {
 	l := policy.Limits{HostsPerRepository: 4, HostsPerOwner: 6}
-	for seed := range uint64(5) {
+	const seeds = 5
+	step := uint64(racepass.Every(t, seeds))
+	for seed := uint64(0); seed < seeds; seed += step {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			limitedWorld(t, l, func(ctx context.Context, w *world) {
 				replicas := []*fleet.Fleet{w.fleet, w.newFleet("b", limited(l)), w.newFleet("c", limited(l))}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // announced is the queue of notices: each comes again until it is deleted, and
@@ -218,6 +219,7 @@ func (w *world) replacements(run string) []lifecycle.Request {
 // TestAnInterruptedHostIsReplaced: once for each host, long after the answer,
 // whether EC2 told controld or the host, and until the run is released.
 func TestAnInterruptedHostIsReplaced(t *testing.T) {
+	racepass.CoveredBy(t, "TestACrashWhileAHostIsReplaced")
 	for name, byHost := range map[string]bool{"as controld hears": false, "as the host says": true} {
 		t.Run(name, func(t *testing.T) {
 			noticeWorld(t, func(ctx context.Context, w *world, a *announced) {

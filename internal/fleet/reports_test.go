@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // malformed are the ways in which a report breaks a rule.
@@ -32,6 +33,7 @@ func forAllMalformed(t *testing.T, test func(ctx context.Context, t *testing.T, 
 // A request that comes out short gives its hosts back, except the busy ones:
 // a job on a host whose report is malformed lives on, reported or not.
 func TestAMalformedReportEndsNoJobAtARollBack(t *testing.T) {
+	racepass.CoveredBy(t, "TestAMalformedReportIsNoSignal")
 	forAllMalformed(t, func(ctx context.Context, t *testing.T, w *world, forge func(*lifecycle.Report)) {
 		w.compute.SetCapacity("*", 2)
 		d := demand("1", "a", 3)
@@ -73,6 +75,7 @@ func TestAMalformedReportEndsNoJobAtARollBack(t *testing.T) {
 
 // A job may begin on a host whose clock is off, since GitHub gives it one.
 func TestAMalformedReportEndsNoJobOfAStartingHost(t *testing.T) {
+	racepass.CoveredBy(t, "TestAMalformedReportIsNoSignal")
 	forAllMalformed(t, func(ctx context.Context, t *testing.T, w *world, forge func(*lifecycle.Report)) {
 		w.set(func() { w.mute = true })
 		d := demand("1", "a", 1)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // rerunning has the runs of the default pool started again.
@@ -67,6 +68,7 @@ func (w *world) attempt() int {
 }
 
 func TestARunThatLostAJobIsStartedAgain(t *testing.T) {
+	racepass.CoveredBy(t, "TestACrashWhileARunIsStartedAgain")
 	for name, test := range map[string]struct {
 		off             bool
 		attempt         int

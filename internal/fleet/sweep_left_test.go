@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // ends are the ways in which a host that serves a run ends before its run is released.
@@ -38,6 +39,7 @@ var ends = map[string]func(context.Context, *world, lifecycle.Record){
 // A job was queued while the host of its run was there, so its webhook did nothing.
 // However the host ends, the job gets another.
 func TestAJobOutlivesTheHostOfItsRun(t *testing.T) {
+	racepass.CoveredBy(t, "TestARunThatLosesManyHostsIsLookedAtOnce")
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {

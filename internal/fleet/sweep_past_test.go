@@ -261,6 +261,7 @@ func (s *sweepsTold) Swept(name string, _ time.Duration, err error) {
 // GitHub lists, and does not answer a question for one id: three orphans of an owner
 // are asked about without success, and the other owners have their turn.
 func TestOrphansThatAreNotAnsweredForKeepNoOtherOwner(t *testing.T) {
+	racepass.CoveredBy(t, "TestOneOrphanKeepsNoOther")
 	synctest.Test(t, func(t *testing.T) {
 		mute := &muteByID{}
 		w := newWorld(t, func(o *fleet.Options) {

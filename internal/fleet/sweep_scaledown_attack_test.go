@@ -9,13 +9,15 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // A job of a run is queued while the run's last idle host is being ended. At
 // whatever step of the sweep its webhook is worked on, before GitHub gives the
 // job to a runner: the run has a host for it.
 func TestAJobThatIsQueuedDuringAScaleDownGetsAHost(t *testing.T) {
-	for step, over := 0, false; !over; step++ {
+	every := racepass.Every(t, 5)
+	for step, over := 0, false; !over; step += every {
 		synctest.Test(t, func(t *testing.T) {
 			w := jobWorld(t, 4)
 			down := w.newFleet("down", func(o *fleet.Options) {
@@ -61,6 +63,7 @@ func waitingJob(id int64) lifecycle.WorkflowJob {
 
 // A host with a job that could run on it is not idle for nothing.
 func TestAHostIsKeptForAJobThatWaits(t *testing.T) {
+	racepass.CoveredBy(t, "TestAHostOfAnOpenRequestIsKept")
 	for name, test := range map[string]struct {
 		labels []string
 		stays  bool

@@ -14,6 +14,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // diary is a store that counts what is written into the history, and may
@@ -89,6 +90,7 @@ func (p *pace) agents(ctx context.Context, w *world) {
 // TestAQuietFleetWritesNoHistory: neither in an hour of sweeps nor when an
 // operator has all hosts looked at over and over, in a fleet of any size.
 func TestAQuietFleetWritesNoHistory(t *testing.T) {
+	racepass.CoveredBy(t, "TestAKeepIsToldOnce")
 	for _, hosts := range []int{3, 40} {
 		diaryWorld(t, func(ctx context.Context, w *world, d *diary, p *pace) {
 			w.mustProvision(ctx, demand("1", "a", hosts))

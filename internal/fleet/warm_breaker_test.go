@@ -9,11 +9,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // While the breaker of its pool is open a warm pool launches on demand or, where
 // that is not allowed, nothing, and says so; then spot again.
 func TestWarmHostsAskTheSpotBreaker(t *testing.T) {
+	racepass.CoveredBy(t, "TestTheSpotBreaker")
 	const open = 30 * time.Minute
 	tests := map[string]struct {
 		allow bool

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // withoutPool takes the default pool out of the configuration.
@@ -17,6 +18,7 @@ func withoutPool(o *fleet.Options) { delete(o.Pools, "default") }
 // the fresh ones that it has within minutes; its row goes after them, and what was
 // launched just before is adopted first.
 func TestWarmPoolsThatAreNoMore(t *testing.T) {
+	racepass.CoveredBy(t, "TestWarmHostsAreReplacedBeforeTheClaimMargin")
 	tests := map[string]func(*fleet.Options){
 		"without warm hosts": func(*fleet.Options) {},
 		"removed":            withoutPool,

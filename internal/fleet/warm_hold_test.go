@@ -12,7 +12,7 @@ import (
 // In a held fleet warm hosts stay beyond their time, and none is launched in their
 // place for as long; after it the pool is what it was.
 func TestWarmHostsOfAHeldFleet(t *testing.T) {
-	racepass.CoveredBy(t, "TestWarmHostsAreReplacedInTime")
+	racepass.CoveredBy(t, "TestWarmHostsAreReplacedBeforeTheClaimMargin")
 	inWarmBubble(t, withWarm(warmPool(2)), func(ctx context.Context, t *testing.T, w *world) {
 		w.until("two fresh hosts", time.Minute, w.hasFresh(2))
 		w.hold(ctx, w.fleet, 10*time.Hour)
@@ -28,6 +28,7 @@ func TestWarmHostsOfAHeldFleet(t *testing.T) {
 
 // Nor is a host that did not come up launched again while the hold keeps it.
 func TestWarmHostsOfAHeldFleetThatDoNotComeUp(t *testing.T) {
+	racepass.CoveredBy(t, "TestWarmHostsThatDoNotComeUp")
 	inWarmBubble(t, withWarm(warmPool(1)), func(ctx context.Context, t *testing.T, w *world) {
 		w.set(func() { w.broken["*"] = lifecycle.CauseHost })
 		w.hold(ctx, w.fleet, 10*time.Hour)

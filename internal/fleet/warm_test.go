@@ -13,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // warmPool wants n fresh hosts of the default pool, on demand.
@@ -109,6 +110,7 @@ func TestWarmHostsWithoutReuse(t *testing.T) {
 
 // One that no run claims is ended after its time, and another one is there before.
 func TestWarmHostsAreReplacedInTime(t *testing.T) {
+	racepass.CoveredBy(t, "TestWarmHostsAreReplacedBeforeTheClaimMargin")
 	inWarmBubble(t, withWarm(warmPool(1)), func(_ context.Context, t *testing.T, w *world) {
 		w.until("a fresh host", time.Minute, w.hasFresh(1))
 		first := w.fresh()[0].InstanceID
@@ -142,6 +144,7 @@ func TestWarmHostsAreReplacedBeforeTheClaimMargin(t *testing.T) {
 // The night wants none, the morning some: they are there when it begins, and gone
 // soon after it ends. The bubble begins at midnight, on a Saturday.
 func TestWarmHostsByScheduleToZeroAndBack(t *testing.T) {
+	racepass.CoveredBy(t, "TestWarmHostsAreReplacedBeforeTheClaimMargin")
 	hours, err := policy.ParsePeriod("* 1 * * 6", "UTC", 3, "")
 	if err != nil {
 		t.Fatal(err)
