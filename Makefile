@@ -51,7 +51,6 @@ lint: $(LINT_TOOLS) ## formatting, vet, staticcheck, protos, dead code, import a
 
 # What is run how: internal/testrun. Results of packages that nothing has changed for come from go's cache, but with FRESH=1.
 test: ## everything that proves the project without root (PACKAGES= FRESH=1 FLAGS=)
-	@scripts/emulators >/dev/null
 	@scripts/host-tools systemd-analyze
 	@CGO_ENABLED=0 go run -trimpath ./internal/testrun/cmd/testrun $(if $(FRESH),-fresh) $(if $(PACKAGES),-packages '$(PACKAGES)') -- $(FLAGS)
 

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -30,10 +29,6 @@ var accessKeys struct {
 	// locks of access keys that no other test binary may use; each stays open.
 	locks map[string]*os.File
 }
-
-// keysVariable hands over the directory with the locks of access keys, with
-// dynamodbVariable: test binaries that share DynamoDB Local share no database.
-const keysVariable = "REMUDA_TEST_DYNAMODB_KEYS"
 
 // takeAccessKey is an access key that no other test uses at the moment.
 func takeAccessKey() (string, error) {
@@ -78,10 +73,11 @@ func giveAccessKeyBack(key string) error {
 	return nil
 }
 
-// lock locks an access key until this process ends. It reports false if another test binary has it.
+// lock locks an access key until this process ends. It reports false if another test
+// binary has it: test binaries that share DynamoDB Local share no database.
 func lock(key string) (bool, error) {
-	dir, shared := syscall.Getenv(keysVariable)
-	if !shared || dir == "" {
+	dir := sharedDir()
+	if dir == "" {
 		return true, nil
 	}
 	file, free, err := safefile.TryLock(filepath.Join(dir, key))

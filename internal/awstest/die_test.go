@@ -22,7 +22,7 @@ func TestEmulatorsDieWithAKilledTest(t *testing.T) {
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	// Those of make test are not the child's, and stay.
-	cmd.Env = append(os.Environ(), child+"=1", "REMUDA_TEST_DYNAMODB=", "REMUDA_TEST_MOTO=")
+	cmd.Env = append(os.Environ(), child+"=1", awstest.SharedVariable+"=")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

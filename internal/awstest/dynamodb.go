@@ -24,7 +24,7 @@ func DynamoDB(t testing.TB) string {
 	return endpoint
 }
 
-var sharedDynamoDB = sharedBy(dynamodbVariable, dynamodbLocal)
+var sharedDynamoDB = sharedBy(dynamodbLocal)
 
 // dynamodbLocal keeps everything in memory, in one database for each access
 // key and region. It takes no port of its own choice.

@@ -21,7 +21,7 @@ func Moto(t testing.TB) string {
 	return endpoint
 }
 
-var sharedMoto = sharedBy(motoVariable, moto)
+var sharedMoto = sharedBy(moto)
 
 // NewMoto is the endpoint of a moto of the test's own, which ends with it. It takes a second or two to start
 // and 180 MB, so it is for tests that change what a moto has only one of.

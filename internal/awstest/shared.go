@@ -1,54 +1,102 @@
 package awstest
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
-// The variables that hand over an emulator which runs already: its endpoint, such as
-// http://127.0.0.1:40000. make test hands over both.
-const (
-	dynamodbVariable = "REMUDA_TEST_DYNAMODB"
-	motoVariable     = "REMUDA_TEST_MOTO"
-)
+// SharedVariable hands over emulators that several test binaries share, as make test
+// does: it is the directory that Start fills. A test that needs an emulator waits for it,
+// so tests may begin before the emulators have been installed and started.
+const SharedVariable = "REMUDA_TEST_EMULATORS"
 
-// sharedBy is the endpoint of an emulator that was handed over, or else of one that this test binary starts.
-func sharedBy(variable string, e emulator) func() (string, error) {
+// Failed is the file that the caller of Start makes in the directory if the emulators
+// did not start. It says why. Tests that wait for an emulator fail then.
+const Failed = "failed"
+
+// sharedTimeout bounds the wait for an emulator. An installation takes half a minute.
+const sharedTimeout = 10 * time.Minute
+
+// sharedBy is the endpoint of the emulator that was handed over, or else of one that this test binary starts.
+func sharedBy(e emulator) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
-		// Past the os package, so that go test does not note the variable: an
-		// endpoint changes from run to run and says nothing about a result.
-		endpoint, ok := syscall.Getenv(variable)
-		if !ok || endpoint == "" {
+		dir := sharedDir()
+		if dir == "" {
 			endpoint, _, err := e.start()
 			return endpoint, err
 		}
-		_, err := pinned()
-		return endpoint, err
+		if _, err := pinned(); err != nil {
+			return "", err
+		}
+		return e.awaitShared(dir)
 	})
 }
 
+// sharedDir is the directory that was handed over, or "". It is asked for past the os
+// package, so that go test does not note the variable: the directory changes from run
+// to run and says nothing about a result. Go test notes no file in it, since the
+// directory is not in the module.
+func sharedDir() string {
+	dir, _ := syscall.Getenv(SharedVariable)
+	return dir
+}
+
+// awaitShared returns the endpoint of an emulator that another process starts.
+func (e emulator) awaitShared(dir string) (string, error) {
+	for end := time.Now().Add(sharedTimeout); ; time.Sleep(lookEvery) {
+		if reason, err := os.ReadFile(filepath.Join(dir, Failed)); err == nil {
+			return "", fmt.Errorf("wait for %s: %s", e.name, reason)
+		}
+		endpoint, err := os.ReadFile(filepath.Join(dir, e.name))
+		if err == nil {
+			return string(endpoint), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) || time.Now().After(end) {
+			return "", fmt.Errorf("wait for %s: %w", e.name, err)
+		}
+	}
+}
+
 // Start starts the emulators for several test binaries, until stop is called or this
-// process ends, and returns the variables that hand them over.
-func Start() (environ []string, stop func(), err error) {
-	keys, err := os.MkdirTemp("", "remuda-test-keys-")
-	if err != nil {
-		return nil, nil, err
+// process ends. The directory hands them over: see SharedVariable.
+func Start(dir string) (stop func(), err error) {
+	var starting sync.WaitGroup
+	all := []emulator{dynamodbLocal, moto}
+	ends, errs := make([]func(), len(all)), make([]error, len(all))
+	for i, e := range all {
+		starting.Go(func() { ends[i], errs[i] = e.startShared(dir) })
 	}
-	environ = []string{keysVariable + "=" + keys}
-	stops := []func(){func() { _ = os.RemoveAll(keys) }} // a leftover in the temporary directory is harmless
+	starting.Wait()
 	stop = func() {
-		for _, f := range stops {
-			f()
+		for _, end := range ends {
+			if end != nil {
+				end()
+			}
 		}
 	}
-	for variable, e := range map[string]emulator{dynamodbVariable: dynamodbLocal, motoVariable: moto} {
-		endpoint, end, err := e.start()
-		if err != nil {
-			stop()
-			return nil, nil, err
-		}
-		environ, stops = append(environ, variable+"="+endpoint), append(stops, end)
+	if err := errors.Join(errs...); err != nil {
+		stop()
+		return nil, err
 	}
-	return environ, stop, nil
+	return stop, nil
+}
+
+func (e emulator) startShared(dir string) (stop func(), err error) {
+	endpoint, stop, err := e.start()
+	if err != nil {
+		return nil, err
+	}
+	if err := safefile.Replace(filepath.Join(dir, e.name), []byte(endpoint), 0o600, false); err != nil {
+		stop()
+		return nil, fmt.Errorf("hand over %s: %w", e.name, err)
+	}
+	return stop, nil
 }

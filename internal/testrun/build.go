@@ -6,35 +6,35 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
 
 const module = "github.com/remuda-ci/remuda"
 
-// program is one that tests start as a process.
-type program struct {
-	pkg string
-	// in is where go build runs, below the root of the module: the tools have a module of their own, which pins them.
-	in string
-}
-
-var programs = map[string]program{
-	"controld":       {module + "/controld", "."},
-	"agentd":         {module + "/agentd", "."},
-	"standin-runner": {module + "/internal/githubsim/cmd/standin-runner", "."},
-	"grpcurl":        {"github.com/fullstorydev/grpcurl/cmd/grpcurl", "internal/tools"},
-}
-
 // System are the programs that the whole system consists of.
-var System = Programs{Names: []string{"controld", "agentd", "standin-runner"}}
+var System = Programs{
+	Names:    []string{"controld", "agentd", "standin-runner"},
+	module:   ".",
+	packages: []string{module + "/controld", module + "/agentd", module + "/internal/githubsim/cmd/standin-runner"},
+}
 
 // GRPCurl is the pinned grpcurl.
-var GRPCurl = Programs{Names: []string{"grpcurl"}}
+var GRPCurl = Programs{
+	Names:    []string{"grpcurl"},
+	module:   "internal/tools",
+	packages: []string{"github.com/fullstorydev/grpcurl/cmd/grpcurl"},
+}
 
-// Programs are programs in one directory, which has nothing else in it.
+// Programs are programs in one directory, which has nothing else in it. Tests start them
+// as processes.
 type Programs struct {
+	// Names are those of the files.
 	Names []string
+	// module is where go build runs, below the root of this module: the tools have a module of their own, which pins them.
+	module   string
+	packages []string
 
 	once  sync.Once
 	dir   string
@@ -86,15 +86,13 @@ func (p *Programs) Build(dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range p.Names {
-		// Without the commit in it, a program changes only with its code.
-		args := append([]string{"build", "-ldflags=-s -w", "-buildvcs=false", "-o", filepath.Join(dir, name)}, BuildFlags...)
-		cmd := exec.Command("go", append(args, programs[name].pkg)...)
-		cmd.Dir = filepath.Join(root, programs[name].in)
-		cmd.Env = append(os.Environ(), BuildEnviron...)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", name, err, out)
-		}
+	// Without the commit in it, a program changes only with its code.
+	args := append([]string{"build", "-ldflags=-s -w", "-buildvcs=false", "-o", dir + string(filepath.Separator)}, BuildFlags...)
+	cmd := exec.Command("go", append(args, p.packages...)...)
+	cmd.Dir = filepath.Join(root, p.module)
+	cmd.Env = append(os.Environ(), BuildEnviron...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", strings.Join(p.Names, ", "), err, out)
 	}
 	return nil
 }

@@ -1,9 +1,10 @@
-// Command emulators runs the emulators of AWS for several test binaries. It
-// prints the variables that hand them over, one in a line, then an empty line,
-// and ends, with the emulators, when its standard input does.
+// Command emulators runs the emulators of AWS for several test binaries: see
+// awstest.Start. Its argument is the directory that hands them over. It ends, with the
+// emulators, when its standard input does.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,23 +13,21 @@ import (
 )
 
 func main() {
-	if err := run(os.Stdin, os.Stdout); err != nil {
+	if err := run(os.Args[1:], os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, "emulators:", err)
 		os.Exit(1)
 	}
 }
 
-func run(in io.Reader, out io.Writer) error {
-	environ, stop, err := awstest.Start()
+func run(args []string, in io.Reader) error {
+	if len(args) != 1 {
+		return errors.New("want one argument, the directory that hands over the emulators")
+	}
+	stop, err := awstest.Start(args[0])
 	if err != nil {
 		return err
 	}
 	defer stop()
-	for _, variable := range append(environ, "") {
-		if _, err := fmt.Fprintln(out, variable); err != nil {
-			return err
-		}
-	}
 	_, err = io.Copy(io.Discard, in)
 	return err
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/testrun"
@@ -14,18 +16,26 @@ import (
 // build builds all programs into a directory. It does so in every run, so that
 // none is stale; go build leaves those alone whose code has not changed.
 func build(dir string) error {
-	for _, programs := range []*testrun.Programs{&testrun.System, &testrun.GRPCurl} {
-		in := programs.In(dir)
-		if err := os.MkdirAll(in, 0o755); err != nil {
+	all := []*testrun.Programs{&testrun.System, &testrun.GRPCurl}
+	errs := make([]error, len(all))
+	var building sync.WaitGroup
+	for i, programs := range all {
+		building.Go(func() { errs[i] = buildPrograms(programs, programs.In(dir)) })
+	}
+	building.Wait()
+	return errors.Join(errs...)
+}
+
+func buildPrograms(programs *testrun.Programs, in string) error {
+	if err := os.MkdirAll(in, 0o755); err != nil {
+		return err
+	}
+	if err := programs.Build(in); err != nil {
+		return err
+	}
+	for _, name := range programs.Names {
+		if err := dateByContent(filepath.Join(in, name)); err != nil {
 			return err
-		}
-		if err := programs.Build(in); err != nil {
-			return err
-		}
-		for _, name := range programs.Names {
-			if err := dateByContent(filepath.Join(in, name)); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

@@ -46,20 +46,30 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	begin := time.Now()
-	all, err := list(ctx, strings.Fields(*packages))
+	if os.Getenv("GOGC") == "" {
+		if err := os.Setenv("GOGC", rareCollection); err != nil {
+			return err
+		}
+	}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	all, environ, err := prepare(ctx, strings.Fields(*packages))
 	if err != nil {
 		return err
 	}
-	environ, stop, err := prepare(ctx, slices.ContainsFunc(all, func(p testPackage) bool { return p.asksAWS }))
-	if err != nil {
-		return err
+	if slices.ContainsFunc(all, func(p testPackage) bool { return p.asksAWS }) {
+		emulators, err := startEmulators(ctx, fail)
+		if err != nil {
+			return err
+		}
+		defer emulators.end()
+		environ = append(environ, emulatorsVariable+"="+emulators.dir)
 	}
-	defer stop()
 	goFlags := flags.Args()
 	if *fresh {
 		goFlags = append([]string{"-count=1"}, goFlags...)
 	}
-	fmt.Printf("the programs, and the emulators if they are needed, are ready after %v\n", time.Since(begin).Round(time.Second))
+	fmt.Printf("the programs are ready after %v\n", time.Since(begin).Round(time.Second))
 
 	passes := plan(all)
 	var running sync.WaitGroup
@@ -67,6 +77,9 @@ func run(ctx context.Context, args []string) error {
 		running.Go(func() { p.err = p.run(ctx, goFlags, environ) })
 	}
 	running.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	return report(all, passes, time.Since(begin))
 }
 
@@ -74,33 +87,31 @@ func run(ctx context.Context, args []string) error {
 // where go test must find them to notice that they changed.
 const bin = "bin/test"
 
-// rareCollection lets the heap of a test grow to five times what is live before it is
-// collected. That takes a third of the processor time from tests that make many small
-// worlds (internal/fleet: 46 s to 27 s), and at most some tens of megabytes more. A
-// GOGC of the caller's environment counts instead.
-const rareCollection = "GOGC=400"
+// rareCollection is the GOGC of the tests and of what builds them. It lets the heap grow
+// to five times what is live before it is collected. That takes a third of the processor
+// time from tests that make many small worlds (internal/fleet: 46 s to 27 s), and at most
+// some tens of megabytes more. A GOGC of the caller's environment counts instead.
+const rareCollection = "400"
 
-// prepare builds the programs and starts the emulators, if any test may need
-// them, and returns the variables that hand them over.
-func prepare(ctx context.Context, emulated bool) (environ []string, stop func(), err error) {
+// prepare lists the packages that have tests and builds the programs at the same time. It
+// returns the variables that hand over the programs.
+func prepare(ctx context.Context, patterns []string) (all []testPackage, environ []string, err error) {
 	dir, err := filepath.Abs(bin)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := build(dir); err != nil {
+	var listing sync.WaitGroup
+	var listErr error
+	listing.Go(func() { all, listErr = list(ctx, patterns) })
+	err = build(dir)
+	listing.Wait()
+	if err := errors.Join(err, listErr); err != nil {
 		return nil, nil, err
 	}
-	var emulators []string
-	stop = func() {}
-	if emulated {
-		if emulators, stop, err = startEmulators(ctx); err != nil {
-			return nil, nil, err
-		}
-	}
-	return slices.Concat([]string{rareCollection}, os.Environ(), emulators, []string{
-		testrun.BinVariable + "=" + dir,
+	return all, append(os.Environ(),
+		testrun.BinVariable+"="+dir,
 		// The tests of the stand-in know nothing of this module's packages.
-		"REMUDA_TEST_RUNNER=" + filepath.Join(testrun.System.In(dir), "standin-runner"),
-		testrun.RunVariable + "=" + strconv.FormatInt(time.Now().UnixNano(), 36),
-	}), stop, nil
+		"REMUDA_TEST_RUNNER="+filepath.Join(testrun.System.In(dir), "standin-runner"),
+		testrun.RunVariable+"="+strconv.FormatInt(time.Now().UnixNano(), 36),
+	), nil
 }
