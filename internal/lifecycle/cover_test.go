@@ -1,18 +1,13 @@
 package lifecycle_test
 
-import (
-	"strings"
-
-	"github.com/remuda-ci/remuda/internal/lifecycle"
-)
+import "strings"
 
 // cover says for which combinations of the axes a host gets each answer, in
 // few lines: for each answer, in order of first appearance, boxes that together
 // hold exactly its combinations. Boxes of one answer may overlap, so that each
 // is as wide as it can be.
 type cover struct {
-	answers []lifecycle.Decision // by number
-	given   []int                // number of the answer to each combination, see unit
+	*decided
 	covered []bool
 }
 
@@ -20,21 +15,8 @@ type cover struct {
 type box [][]int
 
 func newCover(host string) *cover {
-	c := &cover{}
-	numbers := map[lifecycle.Decision]int{}
-	everyScene(host, func(s scene) {
-		f, p := s.facts()
-		d := lifecycle.Decide(f, now, p)
-		n, seen := numbers[d]
-		if !seen {
-			n = len(c.answers)
-			numbers[d] = n
-			c.answers = append(c.answers, d)
-		}
-		c.given = append(c.given, n)
-	})
-	c.covered = make([]bool, len(c.given))
-	return c
+	d := decidedOf(host)
+	return &cover{d, make([]bool, len(d.given))}
 }
 
 // rows returns the boxes of each answer.

@@ -20,8 +20,9 @@ var generalRules = []rule{
 		return s.does(lifecycle.ActionEndMachine) || s.does(lifecycle.ActionDeleteRunner)
 	}, func(s *seen) bool { return s.got.CheckAt.After(now) }},
 	{"Apply carries out what Decide says, and dueAt lies at or before the threshold", (*seen).sampled, func(s *seen) bool {
-		r, err := lifecycle.Apply(s.facts.Record, s.got, now, s.policy)
-		changed := lifecycle.Allowed(s.facts.Record, s.got.Action)
+		f, p := s.facts()
+		r, err := lifecycle.Apply(f.Record, s.got, now, p)
+		changed := lifecycle.Allowed(f.Record, s.got.Action)
 		return err == nil && (!changed || r.Threshold.IsZero() || !r.DueAt.After(r.Threshold))
 	}},
 	{"a signal of another assignment is no signal", func(s *seen) bool { return strings.HasPrefix(s.answer, "old ") },
@@ -40,9 +41,9 @@ var generalRules = []rule{
 		}},
 	{"nothing is decided on GitHub's word while a host lives", func(s *seen) bool { return !s.is("terminated") && s.sampled() },
 		func(s *seen) bool {
-			f := s.facts
+			f, p := s.facts()
 			f.Runner = &lifecycle.Runner{Busy: !s.jobRuns(), Gone: true}
-			return s.got == lifecycle.Decide(f, now, s.policy)
+			return s.got == lifecycle.Decide(f, now, p)
 		}},
 }
 
@@ -52,9 +53,9 @@ var endRules = []rule{
 		func(s *seen) bool { return !s.ends() }},
 	{"a held host goes on as if it were not, but for its end", func(s *seen) bool { return s.held() && s.sampled() },
 		func(s *seen) bool {
-			f := s.facts
+			f, p := s.facts()
 			f.Record.Hold = time.Time{}
-			free := lifecycle.Decide(f, now, s.policy)
+			free := lifecycle.Decide(f, now, p)
 			return s.got == free || free.Action == lifecycle.ActionTerminate
 		}},
 	{"a host whose machine is gone is ended, held or not", func(s *seen) bool { return s.gone() && !s.is("terminated") },

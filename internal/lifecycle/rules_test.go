@@ -13,16 +13,10 @@ import (
 // rules answered from the words of the scene rather than by the code under test.
 type seen struct {
 	scene
-	base   string // the host without what stands after the comma
-	facts  lifecycle.Facts
-	policy lifecycle.Policy
-	got    lifecycle.Decision
-}
-
-func look(s scene) *seen {
-	f, p := s.facts()
-	base, _, _ := strings.Cut(s.host, ",")
-	return &seen{s, base, f, p, lifecycle.Decide(f, now, p)}
+	base string // the host without what stands after the comma
+	got  lifecycle.Decision
+	// decided has the answers to all scenes of the host.
+	decided *decided
 }
 
 func (s *seen) is(hosts ...string) bool {
@@ -113,12 +107,14 @@ func TestRules(t *testing.T) {
 
 func holdAgainst(t *testing.T, host string, all []rule, applied []atomic.Bool) {
 	const shown = 5
-	broken := 0
+	broken, index := 0, -1
+	base, _, _ := strings.Cut(host, ",")
+	s := &seen{base: base, decided: decidedOf(host)}
 	everyScene(host, func(sc scene) {
-		if sc.common() {
+		if index++; sc.common() {
 			return
 		}
-		s := look(sc)
+		s.scene, s.got = sc, s.decided.answers[s.decided.given[index]]
 		for i, r := range all {
 			if !r.when(s) {
 				continue
@@ -154,5 +150,5 @@ func always(*seen) bool { return true }
 func (s *seen) same(change func(*scene)) bool {
 	other := s.scene
 	change(&other)
-	return s.got == look(other).got
+	return s.got == s.decided.at(other)
 }

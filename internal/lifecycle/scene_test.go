@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -89,6 +90,45 @@ func everyScene(host string, visit func(scene)) {
 	walk(0)
 }
 
+// decided are the answers of Decide to every combination of the axes for one host.
+type decided struct {
+	answers []lifecycle.Decision // by number, in order of first appearance
+	given   []int                // number of the answer to each combination, in the order of everyScene
+}
+
+// decidedOf asks Decide once for all tests.
+func decidedOf(host string) *decided {
+	once, _ := allDecided.LoadOrStore(host, sync.OnceValue(func() *decided {
+		d, numbers, last := &decided{}, map[lifecycle.Decision]int{}, -1
+		everyScene(host, func(s scene) {
+			f, p := s.facts()
+			answer := lifecycle.Decide(f, now, p)
+			if last < 0 || answer != d.answers[last] {
+				var known bool
+				if last, known = numbers[answer]; !known {
+					last = len(d.answers)
+					numbers[answer] = last
+					d.answers = append(d.answers, answer)
+				}
+			}
+			d.given = append(d.given, last)
+		})
+		return d
+	}))
+	return once.(func() *decided)()
+}
+
+// at is the answer to one scene.
+func (d *decided) at(s scene) lifecycle.Decision {
+	index := 0
+	for _, a := range axes {
+		index = index*len(a.values) + slices.Index(a.values, *a.field(&s))
+	}
+	return d.answers[d.given[index]]
+}
+
+var allDecided sync.Map // func() *decided by host
+
 func (s scene) String() string {
 	words := []string{s.host}
 	for _, a := range axes {
@@ -113,16 +153,22 @@ func (s scene) parts() (signal lifecycle.Signal, cause lifecycle.Cause, old, kno
 // beginning is what every scene of a host begins with. Scenes copy it, and change
 // nothing that it points to.
 type beginning struct {
-	facts  lifecycle.Facts
-	policy lifecycle.Policy
+	facts    lifecycle.Facts
+	policy   lifecycle.Policy
+	requests map[string]*lifecycle.Request // by the word for it
 }
 
 // beginnings are those of all hosts, built once: there are a million scenes.
 var beginnings = sync.OnceValue(func() map[string]beginning {
 	all := make(map[string]beginning, len(hosts))
 	for name, build := range hosts {
-		b := beginning{lifecycle.Facts{Record: baseRecord(), StoreReadableSince: start}, lifecycle.DefaultPolicy()}
+		b := beginning{
+			lifecycle.Facts{Record: baseRecord(), StoreReadableSince: start}, lifecycle.DefaultPolicy(), map[string]*lifecycle.Request{},
+		}
 		build(&b.facts, &b.policy)
+		for _, word := range []string{"unknown", "wanted", "released", "settled", ""} {
+			b.requests[word] = scene{request: word}.requestOf(b.facts)
+		}
 		all[name] = b
 	}
 	return all
@@ -139,8 +185,8 @@ func (s scene) facts() (lifecycle.Facts, lifecycle.Policy) {
 		}
 	}
 	f.Report = s.report(f.Report)
-	f.Cloud = s.machine()
-	f.Request = s.requestOf(f)
+	f.Cloud = machines[s.cloud]
+	f.Request = b.requests[s.request]
 	switch s.beat {
 	case "unwatched":
 		f.StoreReadableSince = time.Time{}
@@ -191,19 +237,14 @@ func (s scene) report(hint *lifecycle.Report) *lifecycle.Report {
 	return &r
 }
 
-func (s scene) machine() *lifecycle.Machine {
-	m := lifecycle.Machine{InstanceID: hostKey, State: lifecycle.MachineRunning}
-	switch s.cloud {
-	case "unknown":
-		return nil
-	case "impaired":
-		m.Impaired = true
-	case "ending":
-		m.State = lifecycle.MachineEnding
-	case "gone":
-		m.State = lifecycle.MachineGone
-	}
-	return &m
+// machines are what the cloud says, by the word for it.
+var machines = map[string]*lifecycle.Machine{
+	"unknown":  nil,
+	"":         {InstanceID: hostKey, State: lifecycle.MachineRunning},
+	"running":  {InstanceID: hostKey, State: lifecycle.MachineRunning},
+	"impaired": {InstanceID: hostKey, State: lifecycle.MachineRunning, Impaired: true},
+	"ending":   {InstanceID: hostKey, State: lifecycle.MachineEnding},
+	"gone":     {InstanceID: hostKey, State: lifecycle.MachineGone},
 }
 
 func (s scene) requestOf(f lifecycle.Facts) *lifecycle.Request {
