@@ -1,9 +1,7 @@
 package github_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -238,7 +236,7 @@ func TestUnchangedAnswersAreFree(t *testing.T) {
 func TestAnswersAreNotKeptForEver(t *testing.T) {
 	f := newFake()
 	asked := map[string]bool{}
-	filler := strings.Repeat("x", 900<<10)
+	filler := strings.Repeat("\n", 900<<10) // behind what is decoded, which for a text of that length takes seconds
 	f.before = func(w http.ResponseWriter, r *http.Request) bool {
 		asked[r.URL.Path] = r.Header.Get("If-None-Match") != ""
 		if asked[r.URL.Path] {
@@ -246,11 +244,11 @@ func TestAnswersAreNotKeptForEver(t *testing.T) {
 			return true
 		}
 		w.Header().Set("ETag", `"1"`)
-		body, _ := json.Marshal(map[string]any{"id": json.Number(r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]), "name": filler})
+		body := fmt.Sprintf(`{"id": %s}`, r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]) + filler
 		if strings.HasSuffix(r.URL.Path, "/99") {
-			body = bytes.Replace(body, []byte("xxx"), []byte(filler+filler), 1)
+			body += filler + filler
 		}
-		answer(w, http.StatusOK, string(body))
+		answer(w, http.StatusOK, body)
 		return true
 	}
 	c := newClient(t, github.Config{Transport: direct{f}})

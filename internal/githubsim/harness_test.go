@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -291,7 +292,13 @@ var buildRunner = sync.OnceValues(func() (string, error) {
 	return binary, nil
 })
 
+// together is how many tests run at the same time: they wait for processes far more than they work.
+const together = "5"
+
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", together); err != nil { // a -parallel of the command line is read later, and counts
+		panic(err)
+	}
 	code := m.Run()
 	if runnerDir != "" {
 		os.RemoveAll(runnerDir)

@@ -5,6 +5,7 @@
 package workflow_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,10 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/testrun"
 )
+
+// together is how many tests run at the same time: all that are parallel, which wait
+// far more than they compute.
+const together = "3"
 
 // toolsDir is a directory with curl and jq of our own.
 var toolsDir string
@@ -32,6 +37,9 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "make curl and jq:", err)
 		os.Exit(1)
+	}
+	if err := flag.Set("test.parallel", together); err != nil { // a -parallel of the command line is read later, and counts
+		panic(err)
 	}
 	code := m.Run()
 	testrun.System.Remove()
