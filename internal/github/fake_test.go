@@ -10,14 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-)
-
-var (
-	_ fleet.GitHub     = (*github.Client)(nil)
-	_ fleet.GitHubJobs = (*github.Client)(nil)
 )
 
 // pat is the token that must never show.

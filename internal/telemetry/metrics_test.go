@@ -13,12 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
-
-var _ fleet.Observer = (*telemetry.Metrics)(nil)
 
 // scrape returns the lines of our metrics that begin with one of the prefixes,
 // buckets left out.

@@ -25,7 +25,6 @@ var Sequential = []string{
 // SequentialTests are single packages. That is true of their code and of their tests.
 var SequentialTests = []string{
 	"internal",
-	"internal/compute",
 	"internal/compute/catalogue",
 	"internal/compute/placement",
 	"internal/config",

@@ -3,12 +3,9 @@ package memory_test
 import (
 	"testing"
 
-	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/queue/memory"
 	"github.com/remuda-ci/remuda/internal/queue/queuetest"
 )
-
-var _ fleet.Queue = (*memory.Queue)(nil)
 
 func TestQueue(t *testing.T) {
 	queuetest.Run(t, func(_ *testing.T, o queuetest.Options) queuetest.Service {

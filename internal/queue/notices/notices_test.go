@@ -17,12 +17,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/awstest"
-	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/queue/notices"
 )
-
-var _ fleet.Notices = (*notices.Queue)(nil)
 
 const queueName = "remuda-notices"
 

@@ -4,13 +4,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/queue/queuetest"
 	"github.com/remuda-ci/remuda/internal/queue/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 )
-
-var _ fleet.Queue = (*sqlite.Queue)(nil)
 
 func open(t testing.TB, o db.Options) *db.DB {
 	t.Helper()

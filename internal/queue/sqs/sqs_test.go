@@ -18,13 +18,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/awstest"
-	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/queue/queuetest"
 	"github.com/remuda-ci/remuda/internal/queue/sqs"
 )
-
-var _ fleet.Queue = (*sqs.Queue)(nil)
 
 // TestQueue: on moto, as on SQS, the handle of an earlier delivery may work.
 func TestQueue(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/awstest"
-	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
@@ -20,8 +19,6 @@ import (
 )
 
 var (
-	_ fleet.Store     = (*dynamo.Store)(nil)
-	_ fleet.JobStore  = (*dynamo.Store)(nil)
 	_ workqueue.Store = (*dynamo.Store)(nil)
 	_ agent.Store     = (*dynamo.HostView)(nil)
 )

@@ -5,15 +5,12 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/agent"
-	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/store/memory"
 	"github.com/remuda-ci/remuda/internal/store/storetest"
 )
 
 var (
-	_ fleet.Store    = (*memory.Store)(nil)
-	_ fleet.JobStore = (*memory.Store)(nil)
-	_ agent.Store    = (*memory.HostView)(nil)
+	_ agent.Store = (*memory.HostView)(nil)
 )
 
 func TestStore(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/agent"
-	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
@@ -14,8 +13,6 @@ import (
 )
 
 var (
-	_ fleet.Store     = (*sqlite.Store)(nil)
-	_ fleet.JobStore  = (*sqlite.Store)(nil)
 	_ workqueue.Store = (*sqlite.Store)(nil)
 	_ agent.Store     = (*sqlite.HostView)(nil)
 )
