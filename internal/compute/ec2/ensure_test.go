@@ -23,6 +23,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
 	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 const templateName = prefix + "-default"
@@ -79,6 +80,7 @@ var created = []lifecycle.Resource{
 }
 
 func TestEnsureCreatesWhatTheConfigurationSays(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	c := w.open(t, w.options())
 	equal(t, "changes", created, ensure(t, c))
@@ -144,6 +146,7 @@ func (w world) userData(t testing.TB) string {
 }
 
 func TestUserDataTellsAHostWhereItBelongs(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	type file struct{ Path, Permissions, Encoding, Content string }
 	host := func(more string) file {
 		return file{"/etc/remuda/host.json", "0644", "", `{"region":"us-east-1","prefix":"remuda","pool":"default"` + more + "}\n"}
@@ -186,6 +189,7 @@ func TestUserDataTellsAHostWhereItBelongs(t *testing.T) {
 }
 
 func TestDriftIsCorrected(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	const replaced = ": a new version replaces it"
 	tests := map[string]struct {
 		drift  func(t *testing.T, w world)
@@ -261,6 +265,7 @@ func TestDriftIsCorrected(t *testing.T) {
 }
 
 func TestADryRunChangesNothing(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	changes, err := w.open(t, w.options()).Ensure(t.Context(), true)
 	if err != nil {
@@ -275,6 +280,7 @@ func TestADryRunChangesNothing(t *testing.T) {
 }
 
 func TestOldVersionsArePruned(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	c := w.ready(t, w.options())
 	for range 11 {
@@ -288,6 +294,7 @@ func TestOldVersionsArePruned(t *testing.T) {
 }
 
 func TestAPoolWithTwoArchitecturesHasTwoTemplates(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	o := pool(w.options(), func(p *ec2.Pool) { p.Images = w.images })
 	c := w.ready(t, o)
@@ -302,6 +309,7 @@ func TestAPoolWithTwoArchitecturesHasTwoTemplates(t *testing.T) {
 }
 
 func TestEnsureSaysWhatIsWrong(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	tests := map[string]struct {
 		break_ func(t *testing.T, w world, p *ec2.Pool)
 		want   []string
@@ -357,6 +365,7 @@ func (w world) deny(operation string) {
 }
 
 func TestALostAnswerMakesNoSecondVersion(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	for _, operation := range []string{"CreateLaunchTemplate", "CreateLaunchTemplateVersion", "ModifyLaunchTemplate"} {
 		t.Run(operation, func(t *testing.T) {
 			w := newWorld(t)
@@ -388,6 +397,7 @@ func TestReplicasThatSeeTheSameDriftMakeOneVersion(t *testing.T) {
 }
 
 func TestOptionsAreChecked(t *testing.T) {
+	racepass.OneGoroutine(t)
 	// Noise cannot be compressed.
 	noise := make([]byte, 17*1024)
 	rand.New(rand.NewSource(1)).Read(noise)

@@ -18,6 +18,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
 	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 func launch(t testing.TB, c *ec2.Compute, o lifecycle.LaunchOrder) []lifecycle.Machine {
@@ -40,6 +41,7 @@ func ids(machines []lifecycle.Machine) []string {
 var ignoreState = cmpopts.IgnoreFields(lifecycle.Machine{}, "State")
 
 func TestTwoHundredHostsInOneOrder(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	c := w.ready(t, w.options())
 	before := len(w.proxy.Calls())
@@ -91,6 +93,7 @@ func (w world) operations(n int) []string {
 }
 
 func TestSpotIsSpot(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	c := w.ready(t, w.options())
 	o := order(t, c, 1, 2)
@@ -104,6 +107,7 @@ func TestSpotIsSpot(t *testing.T) {
 }
 
 func TestBothArchitecturesOfAPoolAreLaunched(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	c := w.ready(t, pool(w.options(), func(p *ec2.Pool) { p.Images = w.images }))
 	for number, types := range [][]string{{"c7i.*"}, {"c7g.*"}} {
@@ -117,6 +121,7 @@ func TestBothArchitecturesOfAPoolAreLaunched(t *testing.T) {
 }
 
 func TestBurstableTypesOnlyIfThePoolAsks(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	for number, burstable := range []bool{false, true} {
 		c := w.ready(t, pool(w.options(), func(p *ec2.Pool) { p.Burstable = burstable }))
@@ -135,6 +140,7 @@ func TestBurstableTypesOnlyIfThePoolAsks(t *testing.T) {
 }
 
 func TestNoFaultMakesASecondFleet(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	faults := []awstest.Fault{
 		{Operation: "DescribeSubnets", Kind: awstest.InternalError},
 		{Operation: "DescribeInstances", Kind: awstest.LostAfterSuccess},
@@ -157,6 +163,7 @@ func TestNoFaultMakesASecondFleet(t *testing.T) {
 }
 
 func TestALaunchWithoutAnAnswerIsRepeatedWithItsToken(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	c := w.ready(t, w.options())
 	o := order(t, c, 1, 2)
@@ -172,6 +179,7 @@ func TestALaunchWithoutAnAnswerIsRepeatedWithItsToken(t *testing.T) {
 // Between a crash and the repeat of its launch, an operator changed the
 // configuration, so that the same order would be another call.
 func TestALaunchOfAnotherConfigurationIsFound(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	o := order(t, w.ready(t, w.options()), 1, 2)
 	first := launch(t, w.open(t, w.options()), o)
@@ -204,6 +212,7 @@ func short(t testing.TB, c *ec2.Compute, o lifecycle.LaunchOrder, want int) *lif
 }
 
 func TestWhatIsShortIsSaid(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	only := []string{"c6i.large", "m6i.large"}
 	if catalogue.LocalArch() == catalogue.ArchArm {
 		only = []string{"c6g.large", "m6g.large"}
@@ -250,6 +259,7 @@ func TestWhatIsShortIsSaid(t *testing.T) {
 }
 
 func TestWhatNoLaterOrderCuresIsRefused(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	tests := map[string]struct {
 		break_ func(t *testing.T, w world)
 		want   []string
@@ -304,6 +314,7 @@ type clock struct{ seconds atomic.Int64 }
 func (c *clock) now() time.Time { return time.Unix(1_800_000_000+c.seconds.Load(), 0) }
 
 func TestWhatWasShortIsLeftOutOfTheNextOrders(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	types := []string{"c6i.large", "m6i.large"}
 	if catalogue.LocalArch() == catalogue.ArchArm {
 		types = []string{"c6g.large", "m6g.large"}
@@ -334,6 +345,7 @@ func TestWhatWasShortIsLeftOutOfTheNextOrders(t *testing.T) {
 }
 
 func TestAFullSubnetIsLeftOut(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	c := w.ready(t, w.options())
 	w.SetLimits(ec2gap.Limit{Zone: "us-east-1a", Most: 0, Code: "InsufficientFreeAddressesInSubnet"}, ec2gap.Limit{Most: 1})
@@ -349,6 +361,7 @@ func TestAFullSubnetIsLeftOut(t *testing.T) {
 }
 
 func TestTemplateIsAskedForOnceAMinute(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	var now clock
 	w := newWorld(t)
 	w.ready(t, w.options())
@@ -377,6 +390,7 @@ func TestTemplateIsAskedForOnceAMinute(t *testing.T) {
 }
 
 func TestAMissingTemplateIsRefused(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	_, err := w.open(t, w.options()).Template(t.Context(), "default")
 	if !errors.Is(err, lifecycle.ErrRefused) || !strings.Contains(err.Error(), "find launch template remuda-default") || !strings.Contains(err.Error(), "run Refresh") {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 func states(t testing.TB, machines []lifecycle.Machine, err error) []lifecycle.MachineState {
@@ -35,6 +36,7 @@ const (
 )
 
 func TestAMachineThatEC2DoesNotShowYetIsNotGone(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	var now clock
 	w := newWorld(t)
 	o := w.options()
@@ -68,6 +70,7 @@ func TestAMachineThatEC2DoesNotShowYetIsNotGone(t *testing.T) {
 }
 
 func TestManyMachinesAreDescribedInBatches(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	c := w.ready(t, w.options())
 	machines := launch(t, c, order(t, c, 1, 3))
@@ -90,6 +93,7 @@ func TestManyMachinesAreDescribedInBatches(t *testing.T) {
 }
 
 func TestImpairedMachines(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	c := w.ready(t, w.options())
 	machines := launch(t, c, order(t, c, 1, 3))
@@ -118,6 +122,7 @@ func TestImpairedMachines(t *testing.T) {
 }
 
 func TestAPoisonedBatchIsEndedOneByOne(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	c := w.ready(t, w.options())
 	machines := launch(t, c, order(t, c, 1, 3))
@@ -140,6 +145,7 @@ func TestAPoisonedBatchIsEndedOneByOne(t *testing.T) {
 }
 
 func TestAnOutageIsNoPoison(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	c := w.ready(t, w.options())
 	machines := launch(t, c, order(t, c, 1, 3))
@@ -158,6 +164,7 @@ func TestAnOutageIsNoPoison(t *testing.T) {
 }
 
 func TestAListingIsReadOnce(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	var now clock
 	w := newWorld(t)
 	o := w.options()
@@ -193,6 +200,7 @@ func TestAListingIsReadOnce(t *testing.T) {
 }
 
 func TestAbsentPermissionsAreNamed(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
 	for _, operation := range []string{"DescribeInstances", "DescribeInstanceStatus", "TerminateInstances", "DescribeSubnets", "DescribeLaunchTemplates"} {
 		t.Run(operation, func(t *testing.T) {
 			w := newWorld(t)

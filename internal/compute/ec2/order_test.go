@@ -18,6 +18,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
 	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // cloud is an EC2 without a network: it launches every order.
@@ -101,6 +102,7 @@ func call(t testing.TB, o lifecycle.LaunchOrder) (in *service.CreateFleetInput, 
 }
 
 func TestTypesAreThoseOfRequestAndPool(t *testing.T) {
+	racepass.OneGoroutine(t)
 	tests := map[string]struct{ request, pool, want string }{
 		"any":                 {"", "", ""},
 		"any, said":           {"*", "", ""},
@@ -131,6 +133,7 @@ func TestTypesAreThoseOfRequestAndPool(t *testing.T) {
 // Whatever the patterns are, a type of the right size is allowed if and only if
 // both lists allow it.
 func TestAllowedTypesAreTheIntersection(t *testing.T) {
+	racepass.OneGoroutine(t)
 	r := rand.New(rand.NewSource(1))
 	pattern := func() string {
 		parts := []string{"*", "c", "m", "6", "7", "i", "g", ".", "large", "xl", "*"}
@@ -172,6 +175,7 @@ func TestAllowedTypesAreTheIntersection(t *testing.T) {
 }
 
 func TestWhatAnOrderLeavesOut(t *testing.T) {
+	racepass.OneGoroutine(t)
 	all := []string{"c6i.large", "m*"}
 	tests := map[string]struct {
 		types   []string
@@ -205,6 +209,7 @@ func TestWhatAnOrderLeavesOut(t *testing.T) {
 }
 
 func TestAnyTypeButOne(t *testing.T) {
+	racepass.OneGoroutine(t)
 	o := plain(1, 1)
 	o.Exclude = []lifecycle.Offering{{InstanceType: "c6i.large", Place: "b"}}
 	_, allowed := call(t, o)
@@ -214,6 +219,7 @@ func TestAnyTypeButOne(t *testing.T) {
 }
 
 func TestTwoSubnetsOfAZoneShareTheLoad(t *testing.T) {
+	racepass.OneGoroutine(t)
 	used := map[string]int{}
 	for number := range 40 {
 		_, allowed := call(t, plain(number, 1))
@@ -235,6 +241,7 @@ func TestTwoSubnetsOfAZoneShareTheLoad(t *testing.T) {
 }
 
 func TestTheSameOrderIsTheSameCall(t *testing.T) {
+	racepass.OneGoroutine(t)
 	o := plain(7, 3)
 	o.InstanceTypes, o.PoolTypes = []string{"c*", "m*"}, []string{"*.large", "*6i*"}
 	o.Exclude = []lifecycle.Offering{{InstanceType: "c6i.large", Place: "b"}}
@@ -256,6 +263,7 @@ func TestTheSameOrderIsTheSameCall(t *testing.T) {
 }
 
 func TestARepeatThatTellsOfNothingIsLookedInto(t *testing.T) {
+	racepass.OneGoroutine(t)
 	api, c := open(t, ec2.Rates{})
 	api.forgetful = true
 	first := launch(t, c, plain(1, 3))
@@ -270,6 +278,7 @@ func TestARepeatThatTellsOfNothingIsLookedInto(t *testing.T) {
 // EC2 lets an account launch 1,000 machines at once and 2 a second after that;
 // half of the bucket is ours.
 func TestBurstsArePaced(t *testing.T) {
+	racepass.OneGoroutine(t)
 	synctest.Test(t, func(t *testing.T) {
 		api, c := open(t, ec2.Rates{})
 		began := time.Now()
@@ -299,6 +308,7 @@ func TestBurstsArePaced(t *testing.T) {
 }
 
 func TestWhoCannotWaitIsToldAtOnce(t *testing.T) {
+	racepass.OneGoroutine(t)
 	synctest.Test(t, func(t *testing.T) {
 		api, c := open(t, ec2.Rates{Launched: ec2.Rate{PerSecond: 1, Burst: 10}})
 		began := time.Now()
@@ -322,6 +332,7 @@ func TestWhoCannotWaitIsToldAtOnce(t *testing.T) {
 }
 
 func TestEveryCallHasItsAction(t *testing.T) {
+	racepass.OneGoroutine(t)
 	named := map[string]bool{}
 	for _, p := range ec2.Actions() {
 		named[p.Action] = true
