@@ -16,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/host/power"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 func TestLifeOfAnInstance(t *testing.T) {
@@ -78,6 +79,7 @@ func TestInterruptionNoticeIsReported(t *testing.T) {
 
 // EC2 does not take on-demand instances back, so the agent does not ask.
 func TestOnDemandInstanceLooksForNoNotice(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAnInstance")
 	t.Parallel()
 	i := newInstance(t)
 	i.metadata.Change(func(m *imdstest.Machine) { m.Lifecycle = "on-demand" })
@@ -92,6 +94,7 @@ func TestOnDemandInstanceLooksForNoNotice(t *testing.T) {
 }
 
 func TestClockOfTheStoreCounts(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAnInstance")
 	t.Parallel()
 	i := newInstance(t)
 	const ahead = time.Hour
@@ -109,6 +112,7 @@ func TestClockOfTheStoreCounts(t *testing.T) {
 
 // Credentials, STS and metadata may all come late: the host waits.
 func TestLateInstance(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAnInstance")
 	t.Parallel()
 	i := newInstance(t)
 	i.metadata.Fail(imdstest.Fault{Path: "/latest/dynamic", Status: http.StatusNotFound, Times: 2})
@@ -126,6 +130,7 @@ func TestLateInstance(t *testing.T) {
 
 // An agent that starts without an identity leaves the job alone.
 func TestJobOutlivesALostIdentity(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAnInstance")
 	t.Parallel()
 	i := newInstance(t, func(c map[string]any) { c["boot_timeout"] = "1s" })
 	i.create("101")
@@ -149,6 +154,7 @@ func TestJobOutlivesALostIdentity(t *testing.T) {
 
 // EC2 may not let a host end itself. Then the host powers itself off.
 func TestEndThatEC2Refuses(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAnInstance")
 	t.Parallel()
 	i := newInstance(t)
 	i.aws.Handle("ec2", "TerminateInstances", refuse("UnauthorizedOperation"))
@@ -167,6 +173,7 @@ func TestEndThatEC2Refuses(t *testing.T) {
 // What makes a host useless for now is reported at once, with advice, and ends
 // the host when its boot takes too long: it costs money and does no work.
 func TestHostWithoutItsRecord(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAnInstance")
 	t.Parallel()
 	tests := map[string]struct {
 		spoil  func(i *instance)
@@ -212,6 +219,7 @@ func TestHostWithoutItsRecord(t *testing.T) {
 
 // A problem that waiting cannot solve ends agentd permanently.
 func TestInstanceThatIsSomebodyElse(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAnInstance")
 	t.Parallel()
 	tests := map[string]struct {
 		change func(m *imdstest.Machine)
@@ -244,6 +252,7 @@ func TestInstanceThatIsSomebodyElse(t *testing.T) {
 }
 
 func TestMachineThatIsNotInEC2(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAnInstance")
 	t.Parallel()
 	i := bareInstance(t, func(c map[string]any) { c["boot_timeout"] = "1s" })
 	i.metadata.Fail(imdstest.Fault{Status: http.StatusNotFound})
@@ -260,6 +269,7 @@ func TestMachineThatIsNotInEC2(t *testing.T) {
 
 // A host with a configured identity asks neither the metadata nor STS for it.
 func TestConfiguredIdentity(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAnInstance")
 	t.Parallel()
 	id := anyID()
 	i := newInstance(t, func(c map[string]any) {
@@ -290,6 +300,7 @@ func inDynamoDB(key, value string) func(config map[string]any) {
 }
 
 func TestHostThatIsToldNoRegion(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAnInstance")
 	t.Parallel()
 	m := emptyMachine(t, anyID())
 	m.configure(map[string]any{"instance_id": m.id, "store": map[string]any{"dynamodb": map[string]any{}}}, nil)

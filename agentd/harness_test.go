@@ -23,19 +23,19 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
-// TestMain lets the test binary stand in for agentd and for the two programs
-// of the stand-in runner, by the name that it is called with.
+// TestMain lets the test binary stand in for agentd, by the name that it is called with:
+// what is tested is this code, under the race detector if the tests are.
 func TestMain(m *testing.M) {
-	switch filepath.Base(os.Args[0]) {
-	case "agentd":
+	if filepath.Base(os.Args[0]) == "agentd" {
 		main()
 		os.Exit(0)
-	case "Runner.Listener", "Runner.Worker":
-		os.Exit(runner.Main(os.Args, os.Environ, os.Stdin, os.Stdout, os.Stderr))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	testrun.System.Remove()
+	os.Exit(code)
 }
 
 const (
@@ -91,10 +91,11 @@ func emptyMachine(t *testing.T, id string) *machine {
 	m := &machine{t: t, id: id, key: id, dir: t.TempDir(), policy: lifecycle.DefaultPolicy()}
 	self, err := os.Executable()
 	check(t, err)
+	standin := filepath.Join(testrun.System.Dir(t), "standin-runner")
 	// A process that starts at the same time would hold the scripts open, and
 	// a file that is open for writing cannot be run.
 	syscall.ForkLock.RLock()
-	err = runner.LayOut(filepath.Join(m.dir, "distribution"), self)
+	err = runner.LayOut(filepath.Join(m.dir, "distribution"), standin)
 	syscall.ForkLock.RUnlock()
 	check(t, err)
 	check(t, os.Symlink(self, filepath.Join(m.dir, "agentd")))
@@ -113,11 +114,7 @@ func (m *machine) configure(own map[string]any, edits []func(config map[string]a
 	m.t.Helper()
 	config := map[string]any{
 		"directory": m.path("host"),
-		"runner": map[string]any{
-			"distribution": m.path("distribution"), "minimum_free_mib": 1,
-			// A program with the race detector sleeps a second before it ends.
-			"env": map[string]any{"GORACE": "atexit_sleep_ms=0"},
-		},
+		"runner":    map[string]any{"distribution": m.path("distribution"), "minimum_free_mib": 1},
 		"intervals": map[string]any{
 			"read_idle": "50ms", "read_running": "50ms", "heartbeat": "500ms",
 		},
@@ -151,6 +148,7 @@ func (m *machine) start() {
 		m.agent = exec.Command("/bin/sh", "-c", `"$@"; exit $?`, "init", m.path("agentd"), "--config", m.path("agentd.yaml"))
 		m.agent.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	}
+	// A program with the race detector sleeps a second before it ends.
 	m.agent.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", host.InstanceIDVariable+"="+m.id)
 	m.agent.Env = append(m.agent.Env, m.env...)
 	log, err := os.OpenFile(m.path("agentd.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -167,6 +165,9 @@ func (m *machine) kill() {
 	_ = m.agent.Wait()
 	m.agent = nil
 }
+
+// raceFound is in the log of an agentd that the race detector found something in.
+const raceFound = "WARNING: DATA RACE"
 
 // end ends everything of the machine and shows the logs of a failed test.
 func (m *machine) end() {
@@ -185,6 +186,9 @@ func (m *machine) end() {
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
+	}
+	if strings.Contains(m.log(), raceFound) {
+		m.t.Error("agentd has a data race")
 	}
 	if m.t.Failed() {
 		for _, name := range []string{"agentd.log", "host/logs/runner.log"} {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // jitRunner is a registration that GitHub made for one job.
@@ -100,6 +101,7 @@ func (m *machine) secretsLeft(j jitRunner) []string {
 // A host takes one job of a job pool, of whatever run, and goes back by its
 // agent's word alone; then it serves a run, and no trace of the job is left.
 func TestOneJobAndBack(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAHost")
 	t.Parallel()
 	m := newMachine(t)
 	m.start()
@@ -132,6 +134,7 @@ func TestOneJobAndBack(t *testing.T) {
 
 // A job that fails, or is cancelled, is one job too.
 func TestOneJobHoweverItEnds(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAHost")
 	t.Parallel()
 	for name, end := range map[string]func(m *machine){
 		"failed": func(m *machine) { check(m.t, os.WriteFile(m.path("gate"), nil, 0o600)) },
@@ -158,6 +161,7 @@ func TestOneJobHoweverItEnds(t *testing.T) {
 
 // A job that runs at the release of a job-scoped host may finish.
 func TestReleaseDuringTheOneJob(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAHost")
 	t.Parallel()
 	m := newMachine(t)
 	m.start()
@@ -179,6 +183,7 @@ func TestReleaseDuringTheOneJob(t *testing.T) {
 // A job of another repository does not start, whatever labels it asks for, and
 // the host is not used again.
 func TestForeignJobOfAJobPool(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAHost")
 	t.Parallel()
 	m := newMachine(t)
 	m.start()
@@ -200,6 +205,7 @@ func TestForeignJobOfAJobPool(t *testing.T) {
 // A registration that is deleted on GitHub before a job came sends the host
 // back. Here the agent was killed in between and the runner's files are left.
 func TestRegistrationDeletedOnGitHub(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAHost")
 	t.Parallel()
 	m := newMachine(t)
 	m.start()
@@ -223,6 +229,7 @@ func TestRegistrationDeletedOnGitHub(t *testing.T) {
 
 // A JIT configuration that is of no use sends the host back, and tells why.
 func TestBadJITConfiguration(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAHost")
 	t.Parallel()
 	m := newMachine(t)
 	m.start()

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // exited waits for agentd to end and returns its exit code.
@@ -67,6 +68,7 @@ func TestLifeOfAHost(t *testing.T) {
 }
 
 func TestReleaseWhileBusy(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAHost")
 	t.Parallel()
 	m := newMachine(t)
 	m.start()
@@ -87,6 +89,7 @@ func TestReleaseWhileBusy(t *testing.T) {
 }
 
 func TestForeignJobIsRefused(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAHost")
 	t.Parallel()
 	m := newMachine(t)
 	m.start()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // jobBehind starts a job of run 101 that ends when the gate opens.
@@ -32,6 +33,7 @@ func (m *machine) heard() lifecycle.Report {
 // An agent that is killed over and over, whatever it is doing, gets its host
 // through a life.
 func TestAgentKilledOverAndOver(t *testing.T) {
+	racepass.CoveredBy(t, "TestAgentKilledInTheMiddleOfAJob")
 	t.Parallel()
 	m := newMachine(t)
 	m.start()
@@ -86,6 +88,7 @@ func TestStoppedAgentLeavesItsRunner(t *testing.T) {
 }
 
 func TestDamagedStateInTheMiddleOfAJob(t *testing.T) {
+	racepass.CoveredBy(t, "TestAgentKilledInTheMiddleOfAJob")
 	t.Parallel()
 	m := newMachine(t)
 	m.start()
@@ -121,6 +124,7 @@ func TestDamagedStateInTheMiddleOfAJob(t *testing.T) {
 // A state directory that cannot be written is reported, and harms no job. It
 // cannot be cleaned up either, so the host is not used again.
 func TestReadOnlyState(t *testing.T) {
+	racepass.CoveredBy(t, "TestAgentKilledInTheMiddleOfAJob")
 	t.Parallel()
 	m := newMachine(t)
 	m.start()
@@ -169,6 +173,7 @@ func readOnly(t *testing.T, dirs []string) {
 }
 
 func TestSecondAgent(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAHost")
 	t.Parallel()
 	m := newMachine(t)
 	m.start()
@@ -183,6 +188,7 @@ func TestSecondAgent(t *testing.T) {
 }
 
 func TestPreRunnerScript(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAHost")
 	t.Parallel()
 	tests := map[string]struct {
 		script string
@@ -222,6 +228,7 @@ func TestPreRunnerScript(t *testing.T) {
 // A token that GitHub does not take is the host's failure to register; nothing
 // of it is in the report.
 func TestRegistrationRefused(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAHost")
 	t.Parallel()
 	m := newMachine(t)
 	m.start()
@@ -243,6 +250,7 @@ exec ./config-itself.sh "$@"
 
 // No process has a secret in its arguments, and no log has one at all.
 func TestSecretsStaySecret(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAHost")
 	t.Parallel()
 	m := newMachine(t)
 	check(t, os.Rename(m.path("distribution/config.sh"), m.path("distribution/config-itself.sh")))
@@ -283,6 +291,7 @@ func TestSecretsStaySecret(t *testing.T) {
 // What drops the host's mark but stays in the session of its init is ended
 // with the host.
 func TestUnmarkedProcessOfTheSession(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAHost")
 	t.Parallel()
 	script := filepath.Join(t.TempDir(), "pre.sh")
 	check(t, os.WriteFile(script, []byte("env -i sleep 1000 &\necho $! >../left\n"), 0o600))
