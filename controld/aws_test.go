@@ -21,6 +21,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest/ec2gap"
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 var update = flag.Bool("update", false, "write the files that are compared with what the code makes")
@@ -160,6 +161,7 @@ pools:
 // TestCheckInTheAccount looks, brings what is missing as a refresh does, and
 // looks again.
 func TestCheckInTheAccount(t *testing.T) {
+	racepass.CoveredBy(t, "TestSnapshotOnlyReads")
 	a := newAccount(t)
 	path := a.configuration(t)
 	if got := controld(t, "config", "check", "--aws", path); got.code != exitConfiguration || !strings.Contains(got.stderr, "aws.instance_profile: ") ||
@@ -198,6 +200,7 @@ func TestCheckInTheAccount(t *testing.T) {
 }
 
 func TestCheckWithoutCredentials(t *testing.T) {
+	racepass.CoveredBy(t, "TestSnapshotOnlyReads")
 	a := newAccount(t)
 	path := a.configuration(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", "")

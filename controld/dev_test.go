@@ -17,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/dev"
 	"github.com/remuda-ci/remuda/internal/githubsim"
 	"github.com/remuda-ci/remuda/internal/local"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -52,6 +53,7 @@ func TestDevServesARunColdAndWarm(t *testing.T) {
 }
 
 func TestDevGoesOnAfterAKill(t *testing.T) {
+	racepass.CoveredBy(t, "TestDevServesARunColdAndWarm")
 	s := startDev(t, "")
 	host := s.provision("201").GetInstances()[0].GetInstanceId()
 	github := s.GitHub.URL()
@@ -69,6 +71,7 @@ func TestDevGoesOnAfterAKill(t *testing.T) {
 }
 
 func TestDevAttachesToAStandinThatSomebodyElseRuns(t *testing.T) {
+	racepass.CoveredBy(t, "TestDevServesARunColdAndWarm")
 	hub, err := githubsim.New(githubsim.Options{StateDir: t.TempDir(), Log: hclog.NewNullLogger()})
 	if err != nil {
 		t.Fatal(err)
@@ -102,6 +105,7 @@ func TestDevAttachesToAStandinThatSomebodyElseRuns(t *testing.T) {
 
 // TestDevRefuses makes starts that cannot succeed: each says why and where.
 func TestDevRefuses(t *testing.T) {
+	racepass.CoveredBy(t, "TestDevServesARunColdAndWarm")
 	s := startDev(t, "")
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -207,6 +211,7 @@ func (s *stage) endBySignals(more bool) {
 }
 
 func TestStandinIsOnePerDirectory(t *testing.T) {
+	racepass.CoveredBy(t, "TestDevServesARunColdAndWarm")
 	dir := filepath.Join(t.TempDir(), "github")
 	program := filepath.Join(programsBesideEachOther(t), "controld")
 	first, err := dev.StartStandin(t.Context(), program, "127.0.0.1:0", dir)

@@ -20,6 +20,7 @@ import (
 
 	standinrunner "github.com/remuda-ci/remuda/internal/githubsim/runner"
 	"github.com/remuda-ci/remuda/internal/local"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -127,6 +128,7 @@ github: {url: "http://%[3]s/api/v3", token_file: %[1]s/token}
 
 // TestServeRefuses are configurations that are right and cannot be served.
 func TestServeRefuses(t *testing.T) {
+	racepass.CoveredBy(t, "TestServe")
 	dir := t.TempDir()
 	word, words := write(t, "token", "word\n"), write(t, "token", "two words\n")
 	if err := standinrunner.LayOut(filepath.Join(dir, "runner"), "/bin/true"); err != nil {

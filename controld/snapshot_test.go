@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	standinrunner "github.com/remuda-ci/remuda/internal/githubsim/runner"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -106,6 +107,7 @@ scale_down:
 // TestSnapshotOfADev: its state directory says all, what goes into plan by a
 // pipe is planned, and nothing is changed.
 func TestSnapshotOfADev(t *testing.T) {
+	racepass.CoveredBy(t, "TestSnapshot")
 	s := startDev(t, "scale_down: {minimum_running_time: 0s}\n")
 	host := s.provision("301").GetInstances()[0].GetInstanceId()
 	controld := filepath.Join(s.options.Bin, "controld")

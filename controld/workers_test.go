@@ -15,11 +15,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/testrun"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // TestTheQueueByHand runs the lines of docs/services.md against a fleet on this
 // machine, with curl and grpcurl.
 func TestTheQueueByHand(t *testing.T) {
+	racepass.CoveredBy(t, "TestServicesGoFromZeroAndBack")
 	const token = "the-token-of-the-workers-of-render"
 	file := write(t, "tokens", token+"\n")
 	s := startDev(t, "services: {render: {worker_token_file: "+file+", requeue: true}}\n")
