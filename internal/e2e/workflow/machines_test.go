@@ -2,12 +2,12 @@ package workflow_test
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -58,54 +58,28 @@ func (s *stage) hireMachines(tools toolset) {
 	s.Cleanup(func() { stop(); running.Wait() })
 }
 
-// archive writes what grpcurl's makers publish, made of the pinned sources, to a file and
-// returns its SHA-256. It is not compressed: under the race detector that takes five
-// seconds of processor time, and tar -z unpacks it either way.
-func archive(grpcurl, file string) (sum string, err error) {
-	program, err := os.ReadFile(grpcurl)
-	if err != nil {
-		return "", err
-	}
-	f, err := os.Create(file)
-	if err != nil {
-		return "", err
-	}
-	hash := sha256.New()
-	packed, err := gzip.NewWriterLevel(io.MultiWriter(f, hash), gzip.NoCompression)
-	if err != nil {
-		return "", errors.Join(err, f.Close())
-	}
+// release is what grpcurl's makers publish, except that it has a link to the program that was built from the pinned
+// sources. The program itself is 30 MB, which each job that installs it would download, hash and unpack.
+func release(grpcurl string) ([]byte, error) {
+	var out bytes.Buffer
+	packed := gzip.NewWriter(&out)
 	files := tar.NewWriter(packed)
-	for name, content := range map[string][]byte{"LICENSE": []byte("MIT\n"), "grpcurl": program} {
-		err = errors.Join(err, files.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}))
-		_, wrong := files.Write(content)
-		err = errors.Join(err, wrong)
-	}
-	err = errors.Join(err, files.Close(), packed.Close(), f.Close())
-	return fmt.Sprintf("%x", hash.Sum(nil)), err
+	err := errors.Join(files.WriteHeader(&tar.Header{Name: "LICENSE"}),
+		files.WriteHeader(&tar.Header{Name: "grpcurl", Typeflag: tar.TypeSymlink, Linkname: grpcurl}),
+		files.Close(), packed.Close())
+	return out.Bytes(), err
 }
 
-// published is the archive that all tests share.
-var published struct {
-	once      sync.Once
-	file, sum string
-	err       error
-}
-
-// publish serves the archive, and returns where, and its SHA-256.
+// publish serves that, and returns where, and its SHA-256.
 func publish(t *testing.T) (url, sum string) {
 	t.Helper()
-	grpcurl := filepath.Join(testrun.GRPCurl.Dir(t), "grpcurl")
-	published.once.Do(func() {
-		published.file = filepath.Join(filepath.Dir(toolsDir), "grpcurl.tar.gz")
-		published.sum, published.err = archive(grpcurl, published.file)
-	})
-	if published.err != nil {
-		t.Fatal(published.err)
+	text, err := release(filepath.Join(testrun.GRPCurl.Dir(t), "grpcurl"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.ServeFile(w, r, published.file) // a client that goes away fails its own step
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(text) // a client that goes away fails its own step
 	}))
 	t.Cleanup(server.Close)
-	return server.URL, published.sum
+	return server.URL, fmt.Sprintf("%x", sha256.Sum256(text))
 }
