@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/cost"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 var update = flag.Bool("update", false, "write docs/cost.md")
@@ -24,6 +25,7 @@ var batchRead = call{Service: "dynamodb", Operation: "BatchGetItem"}
 // TestThePage measures, holds what it found against the bars, and compares the
 // page with it.
 func TestThePage(t *testing.T) {
+	racepass.CoveredBy(t, "TestJobsAreServed")
 	m := measured{sweeps: map[int]swept{}}
 	var small, large swept
 	t.Run("measure", func(t *testing.T) {

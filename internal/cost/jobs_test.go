@@ -81,6 +81,13 @@ func measureJobs(t *testing.T) map[int][]told {
 	return all
 }
 
+// TestJobsAreServed has in the race pass what starts goroutines in a measurement:
+// ServeJobs, beside the meter, the clock and the hub that it shares with the test.
+func TestJobsAreServed(t *testing.T) {
+	t.Parallel()
+	measureJob(t, othersAtWork[1])
+}
+
 // measureJob lets one host of a pool run two jobs, of two runs, while the fleet
 // serves jobs and so many other hosts of it are at work. The sweeps are measured
 // apart. The first job finds a process that has not been at work.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/cost"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
 // atRest are the sweeps that come with webhooks, with so many job pools. The
@@ -78,7 +79,9 @@ func (w *world) work(from, to int) {
 	}
 	_, err = w.plain.UpdateSlotTable(w.t.Context(), turns)
 	w.must(err)
-	w.together(len(records), func(ctx context.Context, n int) error { return w.plain.CreateRequest(ctx, w.settled(records[n])) })
+	w.written(len(records), func(ctx context.Context, s *dynamo.Store, n int) error {
+		return s.CreateRequest(ctx, w.settled(records[n]))
+	})
 	w.create(records...)
 }
 
@@ -113,9 +116,9 @@ func (w *world) settled(r lifecycle.Record) lifecycle.Request {
 // so many.
 func (w *world) queueUp(from, to int) {
 	w.t.Helper()
-	w.together(to-from, func(ctx context.Context, n int) error {
+	w.written(to-from, func(ctx context.Context, s *dynamo.Store, n int) error {
 		now := w.clock.now()
-		return w.plain.CreateJob(ctx, lifecycle.Job{
+		return s.CreateJob(ctx, lifecycle.Job{
 			ID: firstJob + poolMaximum + int64(from+n), Repository: repository, RunID: "15872034118", RunAttempt: 1,
 			Labels: []string{"self-hosted", "linux", "x64", jobLabel}, Pool: jobPoolName(1), Scope: repository,
 			State: lifecycle.JobWaiting, QueuedAt: now.Add(time.Duration(from+n) * time.Second), Reason: "new, waiting",

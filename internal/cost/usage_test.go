@@ -10,9 +10,11 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/cost"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 func TestUsage(t *testing.T) {
+	racepass.OneGoroutine(t)
 	u := cost.Usage{
 		Calls: map[call]float64{
 			{Service: "dynamodb", Operation: "GetItem"}: 1, {Service: "dynamodb", Operation: "BatchGetItem"}: 2,
@@ -46,6 +48,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestBars(t *testing.T) {
+	racepass.OneGoroutine(t)
 	for _, test := range []struct {
 		name      string
 		got, want []int
@@ -65,6 +68,7 @@ func TestBars(t *testing.T) {
 }
 
 func TestWords(t *testing.T) {
+	racepass.OneGoroutine(t)
 	for want, got := range map[string]string{
 		"$0":         money(0),
 		"$0.0000103": money(0.0000103),

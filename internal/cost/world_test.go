@@ -2,6 +2,7 @@ package cost_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -92,6 +93,7 @@ type world struct {
 
 	// Past the meter: what tests and hosts do.
 	plain  *dynamo.Store
+	batch  *batch
 	ec2    *ec2api.Client
 	image  string
 	subnet string
@@ -113,7 +115,7 @@ func newWorld(t testing.TB, with ...func(*world)) *world {
 	for _, change := range with {
 		change(w)
 	}
-	w.store, w.plain = w.newStore(w.meter), w.newStore(nil)
+	w.store, w.plain, w.batch = w.newStore(w.meter), w.newStore(nil), w.newBatch()
 	proxy := awstest.NewProxy(t, awstest.Moto(t))
 	ec2gap.Install(proxy)
 	counted := awstest.Config(t, proxy.URL(), func(o *aws.Options) { o.Calls = &w.meter.calls })
@@ -173,6 +175,11 @@ func (w *world) newFleet(compute fleet.Compute, with ...func(*fleet.Options)) *f
 // newStore is the store, counted by the meter unless it is nil.
 func (w *world) newStore(m *meter) *dynamo.Store {
 	w.t.Helper()
+	return dynamo.New(dynamodb.NewFromConfig(w.storeConfig(m)), dynamo.Options{Now: w.clock.now})
+}
+
+func (w *world) storeConfig(m *meter) sdk.Config {
+	w.t.Helper()
 	config := awstest.Config(w.t, awstest.DynamoDB(w.t), func(o *aws.Options) {
 		if m != nil {
 			o.Calls = &m.calls
@@ -182,7 +189,7 @@ func (w *world) newStore(m *meter) *dynamo.Store {
 	if m != nil {
 		config.APIOptions = append(config.APIOptions, m.add)
 	}
-	return dynamo.New(dynamodb.NewFromConfig(config), dynamo.Options{Now: w.clock.now})
+	return config
 }
 
 func (w *world) dated(c sdk.HTTPClient) sdk.HTTPClient { return dated{c, w.clock, w.bubbles} }
@@ -232,35 +239,25 @@ func (w *world) pooled(instanceID string) lifecycle.Record {
 // create writes hosts with their reports, past the meter.
 func (w *world) create(records ...lifecycle.Record) {
 	w.t.Helper()
-	w.together(len(records), func(ctx context.Context, n int) error {
+	w.written(len(records), func(ctx context.Context, s *dynamo.Store, n int) error {
 		r := records[n]
-		if err := w.plain.CreateInstance(ctx, r); err != nil {
+		if err := s.CreateInstance(ctx, r); err != nil {
 			return err
 		}
-		return w.plain.ForHost(r.HostKey).PutReport(ctx, w.report(r))
+		return s.ForHost(r.HostKey).PutReport(ctx, w.report(r))
 	})
 }
 
-// togetherAtMost: more only wait for each other.
-const togetherAtMost = 8
-
-// together does n things, several at once.
+// together does n things at once.
 func (w *world) together(n int, do func(ctx context.Context, n int) error) {
 	w.t.Helper()
 	var wg sync.WaitGroup
-	errs := make(chan error, n)
-	slots := make(chan bool, togetherAtMost)
+	errs := make([]error, n)
 	for i := range n {
-		slots <- true
-		wg.Go(func() {
-			errs <- do(w.t.Context(), i)
-			<-slots
-		})
+		wg.Go(func() { errs[i] = do(w.t.Context(), i) })
 	}
 	wg.Wait()
-	for range n {
-		w.must(<-errs)
-	}
+	w.must(errors.Join(errs...))
 }
 
 // drive steps an operation of a run to its end. While it waits the hosts that
@@ -288,8 +285,8 @@ func (w *world) answer() {
 	w.t.Helper()
 	records, err := w.plain.Instances(w.t.Context(), w.keys)
 	w.must(err)
-	w.together(len(records), func(ctx context.Context, n int) error {
-		return w.plain.ForHost(records[n].HostKey).PutReport(ctx, w.report(records[n]))
+	w.written(len(records), func(ctx context.Context, s *dynamo.Store, n int) error {
+		return s.ForHost(records[n].HostKey).PutReport(ctx, w.report(records[n]))
 	})
 }
 
