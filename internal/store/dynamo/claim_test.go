@@ -7,11 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // TestClaimIsWhatLifecycleSays: the claim is an expression of DynamoDB's, and
 // must give what Record.Claimed does, whatever the record has.
 func TestClaimIsWhatLifecycleSays(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	bare := lifecycle.Record{

@@ -20,6 +20,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // backups are point-in-time recovery, which DynamoDB Local has not.
@@ -95,6 +96,7 @@ var created = []string{
 }
 
 func TestEnsureMakesTheTables(t *testing.T) {
+	racepass.CoveredBy(t, "TestReplicasEnsureAtOnce")
 	t.Parallel()
 	w, backups := ensuring(t)
 	backups.early = 2
@@ -156,6 +158,7 @@ func TestEnsureMakesTheTables(t *testing.T) {
 
 // TestEnsureMends what an operator changed, or an older version made.
 func TestEnsureMends(t *testing.T) {
+	racepass.CoveredBy(t, "TestReplicasEnsureAtOnce")
 	t.Parallel()
 	w, backups := ensuring(t)
 	w.wantEnsure(t, false, created...)
@@ -221,6 +224,7 @@ func provision(t *testing.T, client *dynamodb.Client, table string) {
 
 // TestEnsureRefusesWhatIsForeign, leaves it as it is, and does the rest.
 func TestEnsureRefusesWhatIsForeign(t *testing.T) {
+	racepass.CoveredBy(t, "TestReplicasEnsureAtOnce")
 	t.Parallel()
 	w, _ := ensuring(t)
 	createTable(t, w.client, "remuda-instances", "id")
@@ -254,6 +258,7 @@ func TestEnsureRefusesWhatIsForeign(t *testing.T) {
 }
 
 func TestEnsureRefusesForeignIndexesAndExpiry(t *testing.T) {
+	racepass.CoveredBy(t, "TestReplicasEnsureAtOnce")
 	t.Parallel()
 	w, _ := ensuring(t)
 	w.wantEnsure(t, false, created...)
@@ -286,6 +291,7 @@ func TestEnsureRefusesForeignIndexesAndExpiry(t *testing.T) {
 // TestEnsureSaysWhatIsMissing: each action that is not allowed is named, and
 // what another action does is done.
 func TestEnsureSaysWhatIsMissing(t *testing.T) {
+	racepass.CoveredBy(t, "TestReplicasEnsureAtOnce")
 	t.Parallel()
 	for _, p := range ofRole(aws.RoleRefresh) {
 		t.Run(p.Action, func(t *testing.T) {
@@ -322,6 +328,7 @@ func TestEnsureSaysWhatIsMissing(t *testing.T) {
 
 // TestEnsureWithoutBackups: an emulator that knows none is no error.
 func TestEnsureWithoutBackups(t *testing.T) {
+	racepass.CoveredBy(t, "TestReplicasEnsureAtOnce")
 	t.Parallel()
 	w := world{client: newClient(t, awstest.DynamoDB(t))}
 	w.Store = dynamo.New(w.client, dynamo.Options{})

@@ -16,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // TestAWatcherMissesNothingOfReplicas whose clocks differ by an hour.
@@ -71,6 +72,7 @@ func TestAWatcherMissesNothingOfReplicas(t *testing.T) {
 // TestTheFirstEventsOfTwoReplicas: one has found an empty history, and before it
 // writes its first event another one does, whose clock is ahead.
 func TestTheFirstEventsOfTwoReplicas(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	ahead := dynamo.New(w.client, dynamo.Options{Now: func() time.Time { return time.Now().Add(2 * time.Hour) }})
@@ -100,6 +102,7 @@ func TestTheFirstEventsOfTwoReplicas(t *testing.T) {
 // TestHistoryCalls: alone, a replica needs one call for what it has to write about
 // one run, and two for several.
 func TestHistoryCalls(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	other := newEvent("of another run")
@@ -145,6 +148,7 @@ func TestHistoryCalls(t *testing.T) {
 // TestPagesEndWithinItems: events that were written together may come on
 // several pages.
 func TestPagesEndWithinItems(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	var want, ofRun []string
@@ -190,6 +194,7 @@ func TestPagesEndWithinItems(t *testing.T) {
 
 // TestManyEventsAtOnce: more than an item takes, by number and by size.
 func TestManyEventsAtOnce(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	var added []lifecycle.Event
@@ -215,6 +220,7 @@ func TestManyEventsAtOnce(t *testing.T) {
 // TestAnEmptyHistoryGoesOn: a day without an event, after which DynamoDB has
 // removed all of it or only the last: a watcher's place stays good.
 func TestAnEmptyHistoryGoesOn(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	for name, removed := range map[string]int{"all is removed": 3, "the last is removed": 1, "nothing is removed": 0} {
 		t.Run(name, func(t *testing.T) {

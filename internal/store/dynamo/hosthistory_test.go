@@ -9,11 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // TestHistoryOfAHostIsBounded: of a long history only the part in question is read,
 // and at most what a person waits for.
 func TestHistoryOfAHostIsBounded(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
 	w.ReadHistoryIn(3)

@@ -7,7 +7,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-var _ = add(group{name: "claim", concurrent: true, tests: []suiteTest{
+var _ = add(group{name: "claim", tests: []suiteTest{
 	{"takes the host", testClaim},
 	{"binds a fresh host", testClaimFresh},
 	{"for a job names its registration", testClaimForJob},

@@ -11,15 +11,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
-var _ = add(group{name: "events", concurrent: true, tests: []suiteTest{
+var _ = add(group{name: "events", tests: []suiteTest{
 	{"events come back as they were written, with ids", testEventRoundTrip},
 	{"the history of a run is its own", testEventsOfRun},
 	{"the history of a host is its own", testEventsOfInstance},
 	{"of a long history of a host the newest are told", testLongHistoryOfInstance},
 	{"a watch begins after the last event", testLastEvent},
 	{"a watcher goes on where it was", testEventsResume},
-	{"a watcher misses nothing of 8 writers", testEventsConcurrent},
-}})
+}, concurrent: []suiteTest{{"a watcher misses nothing of 8 writers", testEventsConcurrent}}})
 
 func fullEvent(reason string) lifecycle.Event {
 	return lifecycle.Event{

@@ -7,7 +7,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-var _ = add(group{name: "indexes", concurrent: true, underRace: 3, tests: []suiteTest{
+var _ = add(group{name: "indexes", underRace: 3, tests: []suiteTest{
 	{"by run", testByRun},
 	{"by pool", testByPool},
 	{"by due", instances.byDue},

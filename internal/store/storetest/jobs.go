@@ -192,6 +192,6 @@ func testManyJobs(t *testing.T, w world) {
 	}
 	equal(t, "open", want, w.openOf(t, repository, runID))
 	later := start.Add(time.Hour)
-	due := all(t, 2, func(of lifecycle.PageOf) (jobPage, error) { return w.Store.DueJobs(t.Context(), later, of) })
+	due := all(t, 110, func(of lifecycle.PageOf) (jobPage, error) { return w.Store.DueJobs(t.Context(), later, of) })
 	equal(t, "due", want, idsOf(due))
 }

@@ -26,14 +26,16 @@ type Database struct {
 	ForHost func(hostKey string) HostView
 }
 
-// group are the cases about one thing. Those that are concurrent are run under the race detector in make test: they
-// write from many goroutines, or read what a store may ask for from several.
+// group are the cases about one thing.
 type group struct {
-	name       string
-	tests      []suiteTest
-	concurrent bool
-	// underRace: in make test, one case of so many is run under the race detector; 0: each.
+	name string
+	// tests use one goroutine.
+	tests []suiteTest
+	// underRace is for tests of listings, which a store may read from several goroutines: in make test, one of so many
+	// is run under the race detector; 0: none.
 	underRace int
+	// concurrent tests write from many goroutines. The race detector sees all of them.
+	concurrent []suiteTest
 }
 
 // groups are in the order of their files.
@@ -49,19 +51,20 @@ func add(g group) group {
 func Run(t *testing.T, open func(t *testing.T, now func() time.Time) Database) {
 	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
-			if !group.concurrent {
-				racepass.OneGoroutine(t)
-			}
 			step := 1
 			if group.underRace > 0 {
 				step = racepass.Every(t, group.underRace)
 			}
 			for i := 0; i < len(group.tests); i += step {
-				test := group.tests[i]
-				t.Run(test.name, func(t *testing.T) {
-					c := &clock{now: start}
-					test.run(t, world{Database: open(t, c.Now), clock: c})
+				t.Run(group.tests[i].name, func(t *testing.T) {
+					if group.underRace == 0 {
+						racepass.OneGoroutine(t)
+					}
+					group.tests[i].in(t, open)
 				})
+			}
+			for _, test := range group.concurrent {
+				t.Run(test.name, func(t *testing.T) { test.in(t, open) })
 			}
 		})
 	}
@@ -70,6 +73,12 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) Database) {
 type suiteTest struct {
 	name string
 	run  func(t *testing.T, w world)
+}
+
+// in runs the test in a database of its own.
+func (test suiteTest) in(t *testing.T, open func(t *testing.T, now func() time.Time) Database) {
+	c := &clock{now: start}
+	test.run(t, world{Database: open(t, c.Now), clock: c})
 }
 
 // world is a database with the clock that it reads.

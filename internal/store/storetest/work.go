@@ -38,16 +38,17 @@ var work = kind[model.Job]{
 	},
 }
 
-var _ = add(group{name: "work", concurrent: true, tests: append(work.cases(),
+var _ = add(group{name: "work", tests: append(work.cases(),
 	suiteTest{"the longest payload and log", testWorkLong},
 	suiteTest{"waiting jobs come by age and then by id", testWaitingWork},
 	suiteTest{"what waits and runs is counted", testCountWork},
 	suiteTest{"no more is counted than is asked for", testCountWorkAtMost},
 	suiteTest{"jobs of a service by state", testListWork},
 	suiteTest{"by due", work.byDue},
-	suiteTest{"one of 64 claims a job", testOneClaimsWork},
-	suiteTest{"64 workers share 40 jobs", testWorkShared},
-)})
+), concurrent: []suiteTest{
+	{"one of 64 claims a job", testOneClaimsWork},
+	{"64 workers share 40 jobs", testWorkShared},
+}})
 
 // service is that of fullWork.
 const service = "render"
