@@ -108,6 +108,8 @@ func TestRules(t *testing.T) {
 		{"no subnets", aws("ec2: {images: {arm64: ami-12345678}, security_groups: [sg-12345678]}"), `aws.ec2.subnets: is missing, and pool default needs it`},
 		{"subnet", aws("ec2: {images: {arm64: ami-12345678}, subnets: [subnet], security_groups: [sg-12345678]}"), `aws.ec2.subnets[0]: is "subnet"; write the id of a subnet`},
 		{"taken tag", aws("") + "pools: {default: {ec2: {tags: {\"remuda:pool\": x}}}}", `pools.default.ec2.tags["remuda:pool"]: begins with aws: or remuda:`},
+		{"long tag", aws("") + "pools: {default: {ec2: {tags: {a: " + strings.Repeat("é", 257) + "}}}}", `pools.default.ec2.tags.a: is no value of a tag`},
+		{"odd tag", aws("") + "pools: {default: {ec2: {tags: {a: \"b;c\"}}}}", `pools.default.ec2.tags.a: is no value of a tag`},
 		{"small volume", aws("") + "pools: {default: {ec2: {root_volume_gib: 4}}}", `pools.default.ec2.root_volume_gib: is 4; write a number from 8 to 16384`},
 		{"EC2 without AWS", "pools: {default: {ec2: {burstable: true}}}", `pools.default.ec2: means nothing without aws`},
 		{"level", "log: {level: loud}", `log.level: "loud" is not allowed; known here: debug, error, info, trace, warn`},
@@ -141,6 +143,7 @@ func TestWhatIsAllowed(t *testing.T) {
 		"no hosts of a kind": "compute: {process: {capacity: {\"*\": 0}}}",
 		"once and no more":   "pools: {default: {reuse: none, max_uses: 1}}",
 		"no margin":          "timeouts: {claim_margin: 0s, idle: 1s}",
+		"the longest tag":    aws("region: eu-west-1, ec2: {images: {arm64: ami-12345678}, subnets: [subnet-12345678], security_groups: [sg-12345678], tags: {a: " + strings.Repeat("é", 256) + "}}"),
 	} {
 		t.Run(name, func(t *testing.T) { parse(t, text) })
 	}
