@@ -1,7 +1,6 @@
 package store
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -115,8 +114,9 @@ type Kind struct {
 	Expiring bool
 	// New returns an empty row, or for a kind with blank rows the blank one of the key.
 	New func(Key) Row
-	// Copy returns the row in its normal form; see normalizer.
-	Copy func(Row) Row
+	// Copy returns the row in its normal form; see normalizer. Clone is Copy for a row that is in its normal form.
+	Copy  func(Row) Row
+	Clone func(Row) Row
 	// Value is what the row has in the column of that position.
 	Value func(Row, int) Value
 }
@@ -141,8 +141,7 @@ var Kinds []*Kind
 
 // define declares a kind. It panics on a declaration that contradicts itself.
 func define[T any](spec Spec[T]) KindOf[T] {
-	normalizer := normalizerOf(reflect.TypeFor[T]())
-	normalize := func(row *T) { normalizer(reflect.ValueOf(row).Elem()) }
+	normalize, own := inPlace[T](true), inPlace[T](false)
 	k := &Kind{
 		ID: len(Kinds), Name: spec.Name, KeyColumns: spec.KeyColumns, NumberKey: spec.NumberKey, Upsert: spec.Upsert,
 		Indexes: spec.Indexes, SQL: spec.SQL, Dynamo: spec.Dynamo,
@@ -165,6 +164,11 @@ func define[T any](spec Spec[T]) KindOf[T] {
 		Copy: func(r Row) Row {
 			row := *r.(*T)
 			normalize(&row)
+			return &row
+		},
+		Clone: func(r Row) Row {
+			row := *r.(*T)
+			own(&row)
 			return &row
 		},
 		Value: func(r Row, i int) Value { return spec.Columns[i].Of(r.(*T)) },

@@ -13,28 +13,41 @@ import (
 type normalizer func(v reflect.Value)
 
 // normalizerOf is made once for a type, from the fields that have a normal form; nil for a
-// number, a text or the like.
-func normalizerOf(t reflect.Type) normalizer {
+// number, a text or the like. Without times it is for values that are in their normal form:
+// it gives them memory of their own.
+func normalizerOf(t reflect.Type, times bool) normalizer {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
+		if !times {
+			return nil
+		}
 		return func(v reflect.Value) { setUTC(v.Addr().Interface().(*time.Time)) }
 	case t.Kind() == reflect.Pointer:
-		return pointerNormalizer(t.Elem())
+		return pointerNormalizer(t.Elem(), times)
 	case t == reflect.TypeFor[[]string]():
 		return func(v reflect.Value) {
 			list := v.Addr().Interface().(*[]string)
 			*list = append([]string(nil), *list...)
 		}
 	case t.Kind() == reflect.Slice:
-		return sliceNormalizer(t)
+		return sliceNormalizer(t, times)
 	case t.Kind() == reflect.Struct:
-		return structNormalizer(t)
+		return structNormalizer(t, times)
 	}
 	return nil
 }
 
-func pointerNormalizer(t reflect.Type) normalizer {
-	inner := normalizerOf(t)
+// inPlace is the normalizer of a type of rows. See normalizerOf for times.
+func inPlace[T any](times bool) func(*T) {
+	normalize := normalizerOf(reflect.TypeFor[T](), times)
+	if normalize == nil {
+		return func(*T) {}
+	}
+	return func(row *T) { normalize(reflect.ValueOf(row).Elem()) }
+}
+
+func pointerNormalizer(t reflect.Type, times bool) normalizer {
+	inner := normalizerOf(t, times)
 	return func(v reflect.Value) {
 		if v.IsNil() {
 			return
@@ -48,8 +61,8 @@ func pointerNormalizer(t reflect.Type) normalizer {
 	}
 }
 
-func sliceNormalizer(t reflect.Type) normalizer {
-	inner := normalizerOf(t.Elem())
+func sliceNormalizer(t reflect.Type, times bool) normalizer {
+	inner := normalizerOf(t.Elem(), times)
 	return func(v reflect.Value) {
 		if v.Len() == 0 {
 			v.SetZero()
@@ -62,16 +75,19 @@ func sliceNormalizer(t reflect.Type) normalizer {
 	}
 }
 
-func structNormalizer(t reflect.Type) normalizer {
+func structNormalizer(t reflect.Type, times bool) normalizer {
 	type field struct {
 		index     int
 		normalize normalizer
 	}
 	var fields []field
 	for i := range t.NumField() {
-		if normalize := normalizerOf(t.Field(i).Type); normalize != nil {
+		if normalize := normalizerOf(t.Field(i).Type, times); normalize != nil {
 			fields = append(fields, field{i, normalize})
 		}
+	}
+	if fields == nil {
+		return nil
 	}
 	return func(v reflect.Value) {
 		for _, f := range fields {

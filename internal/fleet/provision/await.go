@@ -3,6 +3,7 @@ package provision
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
@@ -321,16 +322,13 @@ func (p *Provision) outcome() (op.Progress, error) {
 // a request wait for a machine that died while it booted.
 const cloudLookAfter = 15 * time.Second
 
-// unheard are the new hosts whose agent has not reported yet. No sweep checks them
-// before their threshold, since only the cloud knows their state.
-func (p *Provision) unheard() []lifecycle.Record {
-	var records []lifecycle.Record
-	for _, key := range p.unready() {
-		if _, heard := p.reports[key]; !heard && p.hosts[key].State == lifecycle.StateCreated {
-			records = append(records, p.hosts[key])
-		}
-	}
-	return records
+// unheard are the keys of the new hosts whose agent has not reported yet. No sweep checks
+// them before their threshold, since only the cloud knows their state.
+func (p *Provision) unheard() []string {
+	return slices.DeleteFunc(p.unready(), func(key string) bool {
+		_, heard := p.reports[key]
+		return heard || p.hosts[key].State != lifecycle.StateCreated
+	})
 }
 
 // cloudLook reports whether it is time to ask the cloud, and sets the next time. The
@@ -346,13 +344,17 @@ func (p *Provision) cloudLook(now time.Time) bool {
 
 // lookForDead notes which of the unheard hosts have lost their machine. The decisions
 // that follow in this round use it.
-func (p *Provision) lookForDead(ctx context.Context, unheard []lifecycle.Record, now time.Time) {
-	machines, err := p.env.Hosts.Describe(ctx, unheard, now)
+func (p *Provision) lookForDead(ctx context.Context, unheard []string, now time.Time) {
+	var records []lifecycle.Record
+	for _, key := range unheard {
+		records = append(records, p.hosts[key])
+	}
+	machines, err := p.env.Hosts.Describe(ctx, records, now)
 	if err != nil {
 		p.env.Log.Warn("EC2 does not answer; deciding without it", logkey.Error, err)
 		return
 	}
-	for _, r := range unheard {
+	for _, r := range records {
 		if m, ok := machines[r.InstanceID]; ok && m.State == lifecycle.MachineGone {
 			p.dead[r.HostKey] = m
 		}

@@ -120,9 +120,9 @@ func cellOf(k *store.Kind, key store.Key) (cell, bool) {
 func (p *ports) rowIn(c cell) store.Row {
 	switch v := p.x.values.all[p.look(c)].v.(type) {
 	case lifecycle.Record:
-		return store.Instances.Copy(&v)
+		return store.Instances.Clone(&v)
 	case lifecycle.Request:
-		return store.Requests.Copy(&v)
+		return store.Requests.Clone(&v)
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ func (p *ports) Get(_ context.Context, k *store.Kind, key store.Key) (store.Row,
 		if row == nil {
 			return nil
 		}
-		return k.Copy(row)
+		return k.Clone(row)
 	}
 	return ask(p, "read "+k.Name, copied, func() (store.Row, error) {
 		row := p.row(k, key)

@@ -46,7 +46,7 @@ func (s *Store) Get(ctx context.Context, k *store.Kind, key store.Key) (store.Ro
 		if !ok {
 			return nil, lifecycle.ErrNotFound
 		}
-		return k.Copy(row), nil
+		return k.Clone(row), nil
 	})
 }
 
@@ -55,7 +55,7 @@ func (s *Store) GetMany(ctx context.Context, k *store.Kind, keys []store.Key) ([
 	return read(ctx, s, "read many of "+k.Name, func() (rows []store.Row, _ error) {
 		for _, key := range slices.Compact(slices.SortedFunc(slices.Values(keys), compareKeys)) {
 			if row, ok := s.tables[k.ID][key]; ok {
-				rows = append(rows, k.Copy(row))
+				rows = append(rows, k.Clone(row))
 			}
 		}
 		return rows, nil
@@ -74,7 +74,7 @@ func (s *Store) List(ctx context.Context, q store.Query) (rows []store.Row, next
 		var found []entry
 		found, next = s.find(q, after)
 		for _, e := range found {
-			rows = append(rows, q.Index.Kind().Copy(e.row))
+			rows = append(rows, q.Index.Kind().Clone(e.row))
 		}
 		return rows, nil
 	})
