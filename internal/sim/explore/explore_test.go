@@ -15,8 +15,7 @@ import (
 var choiceKinds = []string{"start", "step", "lose", "crash", "report", "job", "pass"}
 
 // TestSmall explores the first of the small bounds, which are enough to try
-// every kind of choice. All of them are explored by a program of their own
-// (TestPlantedBugs of the simulator), which no race detector slows down.
+// every kind of choice. TestPlantedBugs of the simulator explores all of them.
 func TestSmall(t *testing.T) {
 	choices := map[string]int{}
 	for _, b := range explore.Small[:4] {
