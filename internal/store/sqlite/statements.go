@@ -76,7 +76,7 @@ func arguments(what string, k *store.Kind, row store.Row) ([]any, error) {
 	if k.Expiring {
 		values = append(values, db.Time(k.Expires(row)))
 	}
-	return append(values, keyArguments(k, k.Key(row))...), nil
+	return addKey(values, k, k.Key(row)), nil
 }
 
 func argument(v store.Value) any {
@@ -91,15 +91,19 @@ func argument(v store.Value) any {
 
 // keyArguments are the parts of a key as its columns have them.
 func keyArguments(k *store.Kind, key store.Key) []any {
-	args := make([]any, len(k.KeyColumns))
-	for i, text := range k.Texts(key) {
-		args[i] = text
-	}
-	switch {
-	case k.SQL.Prefix != "":
-		args[0] = k.SQL.Prefix + key[0]
-	case k.NumberKey:
-		args[0] = numberOf(key[0])
+	return addKey(make([]any, 0, len(k.KeyColumns)), k, key)
+}
+
+func addKey(args []any, k *store.Kind, key store.Key) []any {
+	for i := range k.KeyColumns {
+		switch {
+		case i == 0 && k.SQL.Prefix != "":
+			args = append(args, k.SQL.Prefix+key[0])
+		case i == 0 && k.NumberKey:
+			args = append(args, numberOf(key[0]))
+		default:
+			args = append(args, key[i])
+		}
 	}
 	return args
 }
