@@ -73,8 +73,7 @@ func (r *Refresh) list(ctx context.Context, now time.Time) (op.Progress, error) 
 	if r.hosts, err = r.f.hosts.LoadFactsWithCloud(ctx, keys, reports, now); err != nil {
 		return op.Again, err
 	}
-	r.Next = r.host
-	return op.Again, nil
+	return r.Then(r.host)
 }
 
 func (r *Refresh) host(ctx context.Context, now time.Time) (op.Progress, error) {
@@ -132,8 +131,7 @@ func (r *Refresh) ensure(ctx context.Context, _ time.Time) (op.Progress, error) 
 	if r.Events.Dry && lacksTable(r.resources) {
 		return op.Done, nil // without its tables a fleet has no hosts to decide on
 	}
-	r.Next = r.list
-	return op.Again, nil
+	return r.Then(r.list)
 }
 
 // Resources are those that were created or changed, or in a dry run would be.

@@ -176,8 +176,7 @@ func (w *Sweep) decide(ctx context.Context, c *check, now time.Time) (op.Progres
 	d, next := w.decision(ctx, c, now)
 	if w.Events.Dry {
 		w.recordDecision(c.row, d, next, now)
-		w.Next = w.await
-		return op.Again, nil
+		return w.Then(w.await)
 	}
 	stored, err := w.s.Store.UpdateService(ctx, next)
 	switch {

@@ -90,8 +90,7 @@ func (b *reconcilePool) load(ctx context.Context, now time.Time) (op.Progress, e
 	if len(slots.Open) == 0 && len(b.waiting) == 0 && b.pool.Minimum == 0 {
 		return op.Done, nil
 	}
-	b.Next = b.decide
-	return op.Again, nil
+	return b.Then(b.decide)
 }
 
 // readWaiting reads as many waiting jobs as the pool has slots for, including the slots that may still be
@@ -254,8 +253,7 @@ func (b *reconcilePool) decide(ctx context.Context, now time.Time) (op.Progress,
 		stored, err := b.env.Options.Store.UpdateSlotTable(ctx, next)
 		switch {
 		case errors.Is(err, lifecycle.ErrConflict):
-			b.Next = b.load
-			return op.Again, nil
+			return b.Then(b.load)
 		case err != nil:
 			return op.Again, fmt.Errorf("write the turns of pool %s: %w", b.name, err)
 		}

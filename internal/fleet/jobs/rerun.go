@@ -66,8 +66,7 @@ func (h *webhookOp) startAgain(released string) func(context.Context, time.Time)
 			var is lifecycle.WorkflowRun
 			if is, err = h.env.Options.GitHub.WorkflowRun(ctx, run.Repository, run.RunID); err == nil &&
 				(is.Status != lifecycle.StatusCompleted || is.RunAttempt != run.RunAttempt) {
-				h.finish(released + "; its failed jobs were started again")
-				return op.Again, nil
+				return h.finish(released + "; its failed jobs were started again")
 			}
 		}
 		if err != nil {
@@ -80,15 +79,13 @@ func (h *webhookOp) startAgain(released string) func(context.Context, time.Time)
 				h.Next = h.startAgain(released) // the call may have taken effect
 				return op.Again, err
 			case err != nil:
-				h.finish(released + "; its failed jobs were not started again: " + err.Error())
-				return op.Again, nil
+				return h.finish(released + "; its failed jobs were not started again: " + err.Error())
 			}
 			h.Events.RecordEffect(lifecycle.Event{
 				At: now, Repository: run.Repository, RunID: run.RunID, Action: lifecycle.ActionSettle, Code: lifecycle.ReasonInterruption,
 				Reason: fmt.Sprintf("attempt %d lost a job with an interrupted host: its failed jobs are started again", run.RunAttempt),
 			})
-			h.finish(released + "; its failed jobs are started again, since a job was lost with an interrupted host")
-			return op.Again, nil
+			return h.finish(released + "; its failed jobs are started again, since a job was lost with an interrupted host")
 		}
 		return op.Again, nil
 	}

@@ -56,8 +56,7 @@ func (s *Sweep) listWebhooks(ctx context.Context, now time.Time) (op.Progress, e
 // put off, so it does not hold up the others.
 func (s *Sweep) webhook(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.webhooks) == 0 {
-		s.Next = s.listWebhooks
-		return op.Again, nil
+		return s.Then(s.listWebhooks)
 	}
 	if s.op == nil {
 		s.op = s.env.newWebhookOp(s.webhooks[0])
@@ -102,8 +101,7 @@ func (s *Sweep) listJobs(ctx context.Context, now time.Time) (op.Progress, error
 // job asks GitHub about one job.
 func (s *Sweep) job(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.jobs) == 0 {
-		s.Next = s.reconcile
-		return op.Again, nil
+		return s.Then(s.reconcile)
 	}
 	j := s.jobs[0]
 	s.jobs = s.jobs[1:]
@@ -316,8 +314,7 @@ func (s *MissedSweep) listQueued(ctx context.Context, _ time.Time) (op.Progress,
 // row is known already and needs nothing.
 func (s *MissedSweep) noteQueued(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.found) == 0 {
-		s.Next = s.listQueued
-		return op.Again, nil
+		return s.Then(s.listQueued)
 	}
 	j := s.found[0]
 	s.found = s.found[1:]

@@ -118,9 +118,9 @@ func (js *Jobs) newWebhookOp(w lifecycle.Webhook) *webhookOp {
 	return h
 }
 
-// finish writes the result of the webhook, which is then no longer due.
-func (h *webhookOp) finish(result string) {
-	h.Next = func(ctx context.Context, _ time.Time) (op.Progress, error) {
+// finish has the result of the webhook written by the next step. The webhook is then no longer due.
+func (h *webhookOp) finish(result string) (op.Progress, error) {
+	return h.Then(func(ctx context.Context, _ time.Time) (op.Progress, error) {
 		w := h.w
 		w.Reason, w.DueAt = result, time.Time{}
 		_, err := h.env.Options.Store.UpdateWebhook(ctx, w)
@@ -129,7 +129,7 @@ func (h *webhookOp) finish(result string) {
 		}
 		h.env.Log.Info("webhook worked on", logkey.Delivery, w.DeliveryID, logkey.Action, w.Action, logkey.Result, result)
 		return op.Done, nil
-	}
+	})
 }
 
 // runStep releases the hosts of a run that has ended. It does nothing if a request is
@@ -137,9 +137,12 @@ func (h *webhookOp) finish(result string) {
 func (h *webhookOp) runStep(ctx context.Context, now time.Time) (op.Progress, error) {
 	run := *h.w.Run
 	if h.w.Late {
-		confirmed, err := h.stillOver(ctx, run)
-		if err != nil || !confirmed {
+		ignored, err := h.startedAgain(ctx, run)
+		switch {
+		case err != nil:
 			return op.Again, err
+		case ignored != "":
+			return h.finish(ignored)
 		}
 	}
 	requests, err := h.env.Store.RequestsOfRun(ctx, run.Repository, run.RunID)
@@ -148,8 +151,7 @@ func (h *webhookOp) runStep(ctx context.Context, now time.Time) (op.Progress, er
 	}
 	for _, q := range requests {
 		if q.Spec.RunAttempt > run.RunAttempt {
-			h.finish(fmt.Sprintf("ignored: attempt %d of run %s is over, and attempt %d has hosts", run.RunAttempt, run.RunID, q.Spec.RunAttempt))
-			return op.Again, nil
+			return h.finish(fmt.Sprintf("ignored: attempt %d of run %s is over, and attempt %d has hosts", run.RunAttempt, run.RunID, q.Spec.RunAttempt))
 		}
 	}
 	lost, err := h.env.lostJob(ctx, requests, run, now)
@@ -169,29 +171,26 @@ func (h *webhookOp) runStep(ctx context.Context, now time.Time) (op.Progress, er
 		}
 		released := fmt.Sprintf("run %s is over: released %d hosts", run.RunID, len(h.release.Instances()))
 		if lost {
-			h.Next = h.startAgain(released)
-			return op.Again, nil
+			return h.Then(h.startAgain(released))
 		}
-		h.finish(released)
-		return op.Again, nil
+		return h.finish(released)
 	}
 	return op.Again, nil
 }
 
-// stillOver asks GitHub whether a run is still over, where the webhook of its end was recovered late: the run
-// may have been started again since. A run that GitHub does not know any more is over.
-func (h *webhookOp) stillOver(ctx context.Context, run lifecycle.WorkflowRun) (bool, error) {
+// startedAgain asks GitHub whether a run was started again since the end that a late webhook reports, and returns
+// why the webhook is ignored then. A run that GitHub does not know any more is over.
+func (h *webhookOp) startedAgain(ctx context.Context, run lifecycle.WorkflowRun) (ignored string, err error) {
 	is, err := h.env.Options.GitHub.WorkflowRun(ctx, run.Repository, run.RunID)
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
-		return true, nil
+		return "", nil
 	case err != nil:
-		return false, fmt.Errorf("confirm the end of run %s: %w", run.RunID, err)
+		return "", fmt.Errorf("confirm the end of run %s: %w", run.RunID, err)
 	case is.Status == lifecycle.StatusCompleted && is.RunAttempt == run.RunAttempt:
-		return true, nil
+		return "", nil
 	}
-	h.finish(fmt.Sprintf("ignored: it came late, and attempt %d of run %s is %s", is.RunAttempt, run.RunID, is.Status))
-	return false, nil
+	return fmt.Sprintf("ignored: it came late, and attempt %d of run %s is %s", is.RunAttempt, run.RunID, is.Status), nil
 }
 
 // jobStep brings the row of a job up to date. A late webhook is confirmed with GitHub
@@ -202,8 +201,7 @@ func (h *webhookOp) jobStep(ctx context.Context, now time.Time) (op.Progress, er
 		is, err := h.env.Options.GitHub.WorkflowJob(ctx, job.Repository, job.ID)
 		switch {
 		case errors.Is(err, lifecycle.ErrNotFound):
-			h.finish("ignored: it came late, and GitHub no longer has the job")
-			return op.Again, nil
+			return h.finish("ignored: it came late, and GitHub no longer has the job")
 		case err != nil:
 			return op.Again, fmt.Errorf("confirm job %d: %w", job.ID, err)
 		}
@@ -211,22 +209,20 @@ func (h *webhookOp) jobStep(ctx context.Context, now time.Time) (op.Progress, er
 	}
 	row, ours := h.env.served(job)
 	if !ours {
-		h.finish("ignored: " + ErrNotOurs.Error())
-		return op.Again, nil
+		return h.finish("ignored: " + ErrNotOurs.Error())
 	}
-	if why, err := h.refused(ctx, row); err != nil || why != "" {
-		if why != "" {
-			h.finish("refused: " + why)
-		}
+	switch why, err := h.refused(ctx, row); {
+	case err != nil:
 		return op.Again, err
+	case why != "":
+		return h.finish("refused: " + why)
 	}
 	h.row, h.runner = row, job.RunnerID
 	stored, err := h.env.noteJob(ctx, row, now)
 	if err != nil {
 		return op.Again, err
 	}
-	h.Next = h.followUp(stored)
-	return op.Again, nil
+	return h.Then(h.followUp(stored))
 }
 
 // refused returns the reason why a job may not use its pool, or "".
@@ -275,8 +271,7 @@ func (h *webhookOp) markStarted(ctx context.Context, _ time.Time) (op.Progress, 
 	})
 	runs := fmt.Sprintf("job %d runs on %s", h.row.ID, h.row.RunnerName)
 	if i < 0 {
-		h.Next = h.reconcile(runs)
-		return op.Again, nil
+		return h.Then(h.reconcile(runs))
 	}
 	if !slots.Open[i].Started {
 		slots.Open[i].Started = true
@@ -288,8 +283,7 @@ func (h *webhookOp) markStarted(ctx context.Context, _ time.Time) (op.Progress, 
 			return op.Again, fmt.Errorf("write the turns of pool %s: %w", h.row.Pool, err)
 		}
 	}
-	h.finish(runs) // one waiting job less and one free host less: the pool needs no reconciliation
-	return op.Again, nil
+	return h.finish(runs) // one waiting job less and one free host less: the pool needs no reconciliation
 }
 
 // isRunner reports whether the job ran on the runner registration with this id, as
@@ -302,8 +296,7 @@ func (h *webhookOp) reconcile(result string) func(context.Context, time.Time) (o
 		if h.row.Pool != "" {
 			h.env.enqueuePool(h.row.Pool)
 		}
-		h.finish(result)
-		return op.Again, nil
+		return h.finish(result)
 	}
 }
 
@@ -320,8 +313,7 @@ const (
 func (h *webhookOp) freeHost(ctx context.Context, _ time.Time) (op.Progress, error) {
 	instanceID := lifecycle.InstanceOf(h.row.RunnerName)
 	if instanceID == "" {
-		h.Next = h.reconcile(fmt.Sprintf("job %d is over: it ran on %s, which is not a runner of this fleet", h.row.ID, h.row.RunnerName))
-		return op.Again, nil
+		return h.Then(h.reconcile(fmt.Sprintf("job %d is over: it ran on %s, which is not a runner of this fleet", h.row.ID, h.row.RunnerName)))
 	}
 	r, err := h.env.Hosts.Find(ctx, instanceID)
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
@@ -330,21 +322,17 @@ func (h *webhookOp) freeHost(ctx context.Context, _ time.Time) (op.Progress, err
 	over := fmt.Sprintf("job %d is over on %s", h.row.ID, h.row.RunnerName)
 	switch {
 	case err != nil || r.RunnerName != h.row.RunnerName || r.JobsOf == "" || r.RequestID == "":
-		h.Next = h.reconcile(over + ", whose host is free already")
-		return op.Again, nil
+		return h.Then(h.reconcile(over + ", whose host is free already"))
 	case !strings.EqualFold(r.JobsOf, h.row.Scope), !h.isRunner(r.GitHubRunnerID):
-		h.Next = h.reconcile(over + ", a runner of " + h.row.Scope + " with the name of a host of this fleet")
-		return op.Again, nil
+		return h.Then(h.reconcile(over + ", a runner of " + h.row.Scope + " with the name of a host of this fleet"))
 	case !r.Releasing() && r.State != lifecycle.StateRunning && h.tries < freeTries:
 		h.tries++
 		return op.Wait(freeLook), nil
 	case !r.Releasing() && r.State != lifecycle.StateRunning:
-		h.finish(over + ", whose host is not ready yet: it is released once it is") // its agent reports that it had its job
-		return op.Again, nil
+		return h.finish(over + ", whose host is not ready yet: it is released once it is") // its agent reports that it had its job
 	}
 	h.env.submit("release of "+r.RequestID, h.env.Provision.NewRelease(r.Repository, r.RequestID, 0, true))
-	h.finish(over) // the pool is reconciled once its host is clean
-	return op.Again, nil
+	return h.finish(over) // the pool is reconciled once its host is clean
 }
 
 // noteJob writes what is newly known about a job, and returns the stored row. A job's

@@ -41,21 +41,18 @@ func (h *webhookOp) provide(ctx context.Context, _ time.Time) (op.Progress, erro
 		}
 	}
 	if demand == nil {
-		h.finish(why)
-		return op.Again, nil
+		return h.finish(why)
 	}
 	p, err := h.env.Provision.NewUnattended(*demand)
 	if err != nil {
-		h.finish("not provisioned: " + err.Error())
-		return op.Again, nil
+		return h.finish("not provisioned: " + err.Error())
 	}
 	h.Next = func(ctx context.Context, now time.Time) (op.Progress, error) {
 		if _, err := p.Step(ctx, now); err != nil {
 			return op.Again, err
 		}
 		h.env.submit("request "+demand.RequestID, p)
-		h.finish(why)
-		return op.Again, nil
+		return h.finish(why)
 	}
 	return op.Again, nil
 }

@@ -111,6 +111,12 @@ func (s *Stages) Step(ctx context.Context, now time.Time) (Progress, error) {
 	return progress, err
 }
 
+// Then has next as the following step.
+func (s *Stages) Then(next func(context.Context, time.Time) (Progress, error)) (Progress, error) {
+	s.Next = next
+	return Again, nil
+}
+
 // Past reports whether a sweep goes on to the next item after err. It does after success, and after an error
 // that belongs to the item alone, such as a damaged row: that must not keep the other items from their turn.
 // If a dependency is unavailable or ctx has ended, the sweep stops: the rest would fail as well.

@@ -54,8 +54,7 @@ func (s *Sweep) carryOut(ctx context.Context, h judged, now time.Time) (op.Progr
 		if s.Events.Dry {
 			return s.over(h, lifecycle.ActionTerminate, h.Why()), nil
 		}
-		s.Next = s.carries(s.end)
-		return op.Again, nil
+		return s.Then(s.carries(s.end))
 	}
 	return s.mark(ctx, h, now)
 }
@@ -136,8 +135,7 @@ func (s *Sweep) begin(ctx context.Context, h judged, now time.Time) (op.Progress
 		return s.over(h, lifecycle.ActionTerminate, h.Why()), nil
 	}
 	if h.record.ScalingDown() {
-		s.Next = s.carries(s.deregister)
-		return op.Again, nil
+		return s.Then(s.carries(s.deregister))
 	}
 	after := h.record
 	after.GitHubRunnerID = h.seen.RunnerID

@@ -21,8 +21,7 @@ func (s *Sweep) list(ctx context.Context, _ time.Time) (op.Progress, error) {
 	o := s.owners[0]
 	if o.name == "" { // there is no owner to ask
 		o.sort()
-		s.Next = s.host
-		return op.Again, nil
+		return s.Then(s.host)
 	}
 	got, err := s.env.GitHub.Runners(ctx, o.repository, o.page)
 	if err != nil {

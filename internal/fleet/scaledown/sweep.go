@@ -114,8 +114,7 @@ func (s *Sweep) read(ctx context.Context, now time.Time) (op.Progress, error) {
 		return op.Again, err
 	}
 	s.owners, s.kept = byOwner(hosts), s.env.Options.Policy.ActivePeriod(now)
-	s.Next = s.list
-	return op.Again, nil
+	return s.Then(s.list)
 }
 
 // scaleDownHosts are the hosts of the machines that scale-down looks at, in the order of the machines.

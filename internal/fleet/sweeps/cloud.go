@@ -157,8 +157,7 @@ func (s *CloudSweep) findLost(ctx context.Context, known map[string]bool, now ti
 	if s.hosts, err = s.env.Hosts.LoadFactsWithCloud(ctx, keys, reports, now); err != nil {
 		return op.Again, err
 	}
-	s.Next = s.end
-	return op.Again, nil
+	return s.Then(s.end)
 }
 
 func (s *CloudSweep) end(ctx context.Context, now time.Time) (op.Progress, error) {

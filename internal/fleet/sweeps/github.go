@@ -61,8 +61,7 @@ func (s *GitHubSweep) list(ctx context.Context, now time.Time) (op.Progress, err
 	if s.ghosts, err = s.find(ctx, repository, got.Items, now); err != nil {
 		return op.Again, err
 	}
-	s.Next = s.remove
-	return op.Again, nil
+	return s.Then(s.remove)
 }
 
 // find picks the ghosts among the runners of a page. A host that is busy may be
@@ -115,8 +114,7 @@ func ofComingClaim(runnerName string, r lifecycle.Record) bool {
 
 func (s *GitHubSweep) remove(ctx context.Context, _ time.Time) (op.Progress, error) {
 	if len(s.ghosts) == 0 {
-		s.Next = s.list
-		return op.Again, nil
+		return s.Then(s.list)
 	}
 	g := s.ghosts[0]
 	s.Events.RecordMachine(g.instanceID, lifecycle.Decision{Action: lifecycle.ActionDeleteRunner, Code: lifecycle.ReasonDeletingRunner, Reason: g.why})

@@ -52,8 +52,7 @@ func (s *LivenessSweep) read(ctx context.Context, now time.Time) (op.Progress, e
 		return op.Again, err
 	}
 	s.markMassSilence(hosts, now)
-	s.Next = s.host
-	return op.Again, nil
+	return s.Then(s.host)
 }
 
 // suspect: this report is reason enough to look at its host. So is a report that cannot be believed.

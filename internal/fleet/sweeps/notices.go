@@ -84,8 +84,7 @@ func (r *NoticeRound) receive(ctx context.Context, _ time.Time) (op.Progress, er
 // notice takes up the next one. One that cannot be worked on stays in its queue and keeps no other waiting.
 func (r *NoticeRound) notice(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(r.open) == 0 {
-		r.Next = r.acknowledge
-		return op.Again, nil
+		return r.Then(r.acknowledge)
 	}
 	d := r.open[0]
 	host, err := r.env.note(ctx, &r.Events, d.Notice, now)

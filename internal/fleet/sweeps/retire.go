@@ -64,8 +64,7 @@ func (sw *Sweeps) ofOldTemplate(ctx context.Context, records []lifecycle.Record,
 // it is next idle. A host that changed in between is left to the next sweep.
 func (s *CloudSweep) retire(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.retiring) == 0 {
-		s.Next = s.host
-		return op.Again, nil
+		return s.Then(s.host)
 	}
 	next := s.retiring[0]
 	s.Events.RecordDecision(next.Record, next.Why.Decision(lifecycle.ActionRetire))

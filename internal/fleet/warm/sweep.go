@@ -86,8 +86,7 @@ func (s *Sweep) load(ctx context.Context, now time.Time) (op.Progress, error) {
 // skip goes on with the next pool.
 func (s *Sweep) skip() (op.Progress, error) {
 	s.pools = s.pools[1:]
-	s.Next = s.load
-	return op.Again, nil
+	return s.Then(s.load)
 }
 
 // decide asks policy.TopUp, and writes down what it is about to do.
@@ -131,8 +130,7 @@ func (s *Sweep) decide(ctx context.Context, now time.Time) (op.Progress, error) 
 func (s *Sweep) rest(ctx context.Context, q lifecycle.Request, next func(context.Context, time.Time) (op.Progress, error)) (op.Progress, error) {
 	q.OnDemand = false
 	if len(q.Taken) == len(s.q.Taken) && q.Failures == s.q.Failures && q.OnDemand == s.q.OnDemand && q.DueAt.Equal(s.q.DueAt) {
-		s.Next = next
-		return op.Again, nil
+		return s.Then(next)
 	}
 	return s.write(ctx, q, next)
 }
@@ -273,8 +271,7 @@ func (s *Sweep) look(ctx context.Context, now time.Time) (op.Progress, error) {
 			return op.Again, err
 		}
 	}
-	s.Next = s.end
-	return op.Again, nil
+	return s.Then(s.end)
 }
 
 // launch does the next step of the launch of the row.

@@ -45,14 +45,12 @@ func (s *Sweep) list(ctx context.Context, now time.Time) (op.Progress, error) {
 		return op.Again, fmt.Errorf("list due jobs of services: %w", err)
 	}
 	s.due, s.page.After, s.last = page.Items, page.Next, page.Next == ""
-	s.Next = s.job
-	return op.Again, nil
+	return s.Then(s.job)
 }
 
 func (s *Sweep) job(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.due) == 0 {
-		s.Next = s.list
-		return op.Again, nil
+		return s.Then(s.list)
 	}
 	j := s.due[0]
 	s.due = s.due[1:]
