@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -137,18 +137,16 @@ func readConfig(path string) (config, error) {
 	if err := c.readHostFile(); err != nil {
 		return c, err
 	}
-	if c.HostKey == "" {
-		c.HostKey = c.InstanceID
-	}
+	c.HostKey = cmp.Or(c.HostKey, c.InstanceID)
 	return c, nil
 }
 
 // Validate reports every rule that the configuration breaks.
 func (c *config) Validate(root strictyaml.Place) {
 	c.validateStore(root)
-	path(root.At("directory"), c.Directory)
-	path(root.At("runner", "distribution"), c.Runner.Distribution)
-	optionalPath(root.At("pre_runner", "script"), c.PreRunner.Script)
+	root.At("directory").Path(c.Directory)
+	root.At("runner", "distribution").Path(c.Runner.Distribution)
+	root.At("pre_runner", "script").OptionalPath(c.PreRunner.Script)
 	c.validateSystemd(root)
 	if c.Runner.MinimumFreeMiB < 0 {
 		root.At("runner", "minimum_free_mib").Errorf("is %d; write 0 or more", c.Runner.MinimumFreeMiB)
@@ -164,12 +162,12 @@ func (c *config) Validate(root strictyaml.Place) {
 	if c.LogFormat != telemetry.LogText && c.LogFormat != telemetry.LogJSON {
 		root.At("log_format").Errorf("is %q; write %s or %s", c.LogFormat, telemetry.LogText, telemetry.LogJSON)
 	}
-	between(root.At("pre_runner", "timeout"), c.PreRunner.Timeout, time.Second, longestPreRunner)
-	between(root.At("post_release", "timeout"), c.PostRelease.Timeout, time.Second, longestPostRelease)
-	between(root.At("boot_timeout"), c.BootTimeout, time.Second, 24*time.Hour)
-	between(root.At("intervals", "read_idle"), c.Intervals.ReadIdle, shortestInterval, longestRead)
-	between(root.At("intervals", "read_running"), c.Intervals.ReadRunning, shortestInterval, longestRead)
-	between(root.At("intervals", "heartbeat"), c.Intervals.Heartbeat, shortestInterval, longestHeartbeat)
+	root.At("pre_runner", "timeout").Between(c.PreRunner.Timeout, time.Second, longestPreRunner)
+	root.At("post_release", "timeout").Between(c.PostRelease.Timeout, time.Second, longestPostRelease)
+	root.At("boot_timeout").Between(c.BootTimeout, time.Second, 24*time.Hour)
+	root.At("intervals", "read_idle").Between(c.Intervals.ReadIdle, shortestInterval, longestRead)
+	root.At("intervals", "read_running").Between(c.Intervals.ReadRunning, shortestInterval, longestRead)
+	root.At("intervals", "heartbeat").Between(c.Intervals.Heartbeat, shortestInterval, longestHeartbeat)
 }
 
 func (c *config) validateStore(root strictyaml.Place) {
@@ -181,17 +179,17 @@ func (c *config) validateStore(root strictyaml.Place) {
 		at.Errorf("has sqlite and dynamodb; remove one of them")
 	}
 	if s.SQLite != nil {
-		path(at.At("sqlite", "path"), s.SQLite.Path)
+		at.At("sqlite", "path").Path(s.SQLite.Path)
 		c.validateLocal(root)
 	}
 	if s.DynamoDB != nil {
-		matches(at.At("dynamodb", "prefix"), s.DynamoDB.Prefix, prefixName, "1 to 20 of a-z 0-9 and -, a letter first")
-		matches(at.At("dynamodb", "region"), s.DynamoDB.Region, regionName, "a region such as eu-west-1")
+		at.At("dynamodb", "prefix").Match(s.DynamoDB.Prefix, prefixName, "1 to 20 of a-z 0-9 and -, a letter first")
+		at.At("dynamodb", "region").Match(s.DynamoDB.Region, regionName, "a region such as eu-west-1")
 	}
 	if c.InstanceID == "" && c.HostKey != "" {
 		root.At("host_key").Errorf("is there without instance_id; an EC2 instance asks for its key, so remove it")
 	}
-	optionalPath(root.At("host_file"), c.HostFile)
+	root.At("host_file").OptionalPath(c.HostFile)
 	for i, arg := range c.PowerOff {
 		if arg == "" {
 			root.At("power_off").Item(i).Errorf("is empty; write a program and its arguments")
@@ -217,29 +215,3 @@ var (
 	prefixName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
 	regionName = regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$`)
 )
-
-// matches checks the format of a value. Another rule reports an empty one.
-func matches(p strictyaml.Place, value string, pattern *regexp.Regexp, want string) {
-	if value != "" && !pattern.MatchString(value) {
-		p.Errorf("is %.80q; write %s", value, want)
-	}
-}
-
-func path(p strictyaml.Place, value string) {
-	if value == "" {
-		p.Errorf("is missing; write an absolute path")
-	}
-	optionalPath(p, value)
-}
-
-func optionalPath(p strictyaml.Place, value string) {
-	if value != "" && !filepath.IsAbs(value) {
-		p.Errorf("is %q; write an absolute path", value)
-	}
-}
-
-func between(p strictyaml.Place, value, least, most time.Duration) {
-	if value < least || value > most {
-		p.Errorf("is %s; write a duration from %s to %s", value, least, most)
-	}
-}

@@ -165,10 +165,10 @@ type hostFile struct {
 
 // Validate reports every rule that the file breaks.
 func (h *hostFile) Validate(root strictyaml.Place) {
-	matches(root.At("prefix"), h.Prefix, prefixName, "1 to 20 of a-z 0-9 and -, a letter first")
-	matches(root.At("region"), h.Region, regionName, "a region such as eu-west-1")
-	optionalPath(root.At("pre_runner"), h.PreRunner)
-	optionalPath(root.At("post_release"), h.PostRelease)
+	root.At("prefix").Match(h.Prefix, prefixName, "1 to 20 of a-z 0-9 and -, a letter first")
+	root.At("region").Match(h.Region, regionName, "a region such as eu-west-1")
+	root.At("pre_runner").OptionalPath(h.PreRunner)
+	root.At("post_release").OptionalPath(h.PostRelease)
 }
 
 // readHostFile fills in what the configuration leaves out. The configuration takes precedence.

@@ -60,7 +60,7 @@ const (
 )
 
 func (c *config) validateSystemd(root strictyaml.Place) {
-	optionalPath(root.At("post_release", "script"), c.PostRelease.Script)
+	root.At("post_release", "script").OptionalPath(c.PostRelease.Script)
 	if c.Systemd == nil {
 		if c.PostRelease.Script != "" {
 			root.At("post_release", "script").Errorf("is for hosts with systemd; write a systemd section, or leave it out")

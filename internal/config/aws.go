@@ -113,9 +113,7 @@ func (c *Config) validateAWS(root strictyaml.Place) {
 			root.At(local).Errorf("is there beside aws, which keeps records and hosts in AWS; remove one of them")
 		}
 	}
-	if a.Region != "" && !regionName.MatchString(a.Region) {
-		at.At("region").Errorf("is %.80q; write a region such as eu-west-1", a.Region)
-	}
+	at.At("region").Match(a.Region, regionName, "a region such as eu-west-1")
 	if !prefixName.MatchString(a.Prefix) {
 		at.At("prefix").Errorf("is %.80q; write 1 to 20 of a-z 0-9 and -, a letter first", a.Prefix)
 	}
@@ -151,7 +149,7 @@ func (c *Config) validateComplete(common, pool strictyaml.Place, name string) {
 		missing("security_groups").Errorf("is missing, and pool %s needs it; write at least one security group", name)
 	}
 	if e.RootVolumeGiB < minRootVolumeGiB || e.RootVolumeGiB > maxRootVolumeGiB {
-		number(missing("root_volume_gib"), e.RootVolumeGiB, minRootVolumeGiB, maxRootVolumeGiB)
+		missing("root_volume_gib").Number(e.RootVolumeGiB, minRootVolumeGiB, maxRootVolumeGiB)
 	}
 }
 

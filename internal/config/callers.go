@@ -203,9 +203,9 @@ func (c *Config) validateRule(at strictyaml.Place, r CallerRule) {
 	named(at.At("resource_classes"), r.ResourceClasses, "resource class", func(name string) bool { _, ok := c.ResourceClasses[name]; return ok })
 	notEmpty(at.At("usage_classes"), len(r.UsageClasses))
 	distinct(at.At("usage_classes"), r.UsageClasses)
-	number(at.At("max_hosts"), r.MaxHosts, 1, maxRunHosts)
+	at.At("max_hosts").Number(r.MaxHosts, 1, maxRunHosts)
 	if r.MaxRuntime != nil {
-		between(at.At("max_runtime"), *r.MaxRuntime, time.Second, maxRuntime)
+		at.At("max_runtime").Between(*r.MaxRuntime, time.Second, maxRuntime)
 	}
 	if r.Webhook && c.Webhooks == nil {
 		at.At("webhook").Errorf("means nothing without webhooks, which announce jobs; add the webhooks section or remove it")
@@ -216,10 +216,10 @@ func (c *Config) validateRule(at strictyaml.Place, r CallerRule) {
 func (r CallerRule) validateSubject(at strictyaml.Place) {
 	id, name, owner := at.At("repository_id"), at.At("repository"), at.At("owner_id")
 	if r.RepositoryID != 0 || id.Written() {
-		number(id, r.RepositoryID, 1, maxGitHubID)
+		id.Number(r.RepositoryID, 1, maxGitHubID)
 	}
 	if r.OwnerID != 0 || owner.Written() {
-		number(owner, r.OwnerID, 1, maxGitHubID)
+		owner.Number(r.OwnerID, 1, maxGitHubID)
 	}
 	switch {
 	case r.RepositoryID == 0 && r.Repository != "" && !id.Written():

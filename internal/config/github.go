@@ -82,7 +82,7 @@ func (g GitHub) validateCA(at strictyaml.Place) {
 	case err == nil && u.Scheme == "http":
 		at.Errorf("means nothing with a url of http; leave it out")
 	default:
-		file(at, g.CAFile)
+		at.Path(g.CAFile)
 	}
 }
 
@@ -103,7 +103,7 @@ func (g GitHub) validateCredentials(at strictyaml.Place) {
 	if first == "" {
 		at.Errorf("has no token; write token_file with a path, token_env with the name of a variable, or apps")
 	}
-	fileIfAny(at.At("token_file"), g.TokenFile)
+	at.At("token_file").OptionalPath(g.TokenFile)
 	variable(at.At("token_env"), g.TokenEnv, "GITHUB_TOKEN")
 	few(at.At("apps"), len(g.Apps))
 	seen := map[GitHubApp]bool{}
@@ -123,7 +123,7 @@ func (a GitHubApp) validate(at strictyaml.Place) {
 	case a.ClientID == "" && a.AppID == 0 && !id.Written():
 		at.Errorf("has neither app_id nor client_id; write one of them")
 	case a.ClientID == "":
-		number(id, a.AppID, 1, maxAppID)
+		id.Number(a.AppID, 1, maxAppID)
 	case a.AppID != 0:
 		at.At("client_id").Errorf("is there beside app_id; write one of them")
 	case !clientID.MatchString(a.ClientID):
@@ -136,7 +136,7 @@ func (a GitHubApp) validate(at strictyaml.Place) {
 	case a.PrivateKeyFile != "" && a.PrivateKeyEnv != "":
 		at.At("private_key_env").Errorf("is there beside private_key_file; write one of them")
 	case a.PrivateKeyFile != "":
-		file(at.At("private_key_file"), a.PrivateKeyFile)
+		at.At("private_key_file").Path(a.PrivateKeyFile)
 	}
 	variable(at.At("private_key_env"), a.PrivateKeyEnv, "GITHUB_APP_KEY")
 }
@@ -165,7 +165,7 @@ func (w Webhooks) validate(at strictyaml.Place) {
 	case w.SecretFile != "" && w.SecretEnv != "":
 		at.At("secret_env").Errorf("is there beside secret_file; remove one of them")
 	case w.SecretFile != "":
-		file(at.At("secret_file"), w.SecretFile)
+		at.At("secret_file").Path(w.SecretFile)
 	case !variableName.MatchString(w.SecretEnv):
 		// The value is not repeated: it may be the secret itself.
 		at.At("secret_env").Errorf("is not the name of an environment variable; write a name such as WEBHOOK_SECRET")

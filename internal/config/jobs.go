@@ -104,8 +104,8 @@ func (c *Config) validateJobs(root strictyaml.Place) {
 func (c *Config) validateJobPool(at strictyaml.Place, pool string, j *Jobs) {
 	validateJobLabels(at.At("labels"), j.Labels)
 	c.validateSpec(at, pool, j.Spec())
-	number(at.At("maximum"), j.Maximum, 1, maxJobHosts)
-	number(at.At("minimum"), j.Minimum, 0, maxJobHosts)
+	at.At("maximum").Number(j.Maximum, 1, maxJobHosts)
+	at.At("minimum").Number(j.Minimum, 0, maxJobHosts)
 	if j.Minimum > j.Maximum {
 		at.At("minimum").Errorf("is %d, more than maximum (%d); write at most as much", j.Minimum, j.Maximum)
 	}

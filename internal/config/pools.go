@@ -133,8 +133,8 @@ type Limits struct {
 const maxLimited = 1000
 
 func (l Limits) validate(at strictyaml.Place) {
-	number(at.At("hosts_per_repository"), l.HostsPerRepository, 0, maxLimited)
-	number(at.At("hosts_per_owner"), l.HostsPerOwner, 0, maxLimited)
+	at.At("hosts_per_repository").Number(l.HostsPerRepository, 0, maxLimited)
+	at.At("hosts_per_owner").Number(l.HostsPerOwner, 0, maxLimited)
 	if l.HostsPerRepository > 0 && l.HostsPerOwner > 0 && l.HostsPerRepository > l.HostsPerOwner {
 		at.At("hosts_per_repository").Errorf("is %d, more than hosts_per_owner (%d); write at most as much", l.HostsPerRepository, l.HostsPerOwner)
 	}
@@ -199,7 +199,7 @@ const (
 // validateWarm checks a pool's maximum and its warm hosts.
 func (c *Config) validateWarm(at strictyaml.Place, pool string) {
 	p := c.Pools[pool]
-	number(at.At("maximum"), p.Maximum, 0, maxLimited)
+	at.At("maximum").Number(p.Maximum, 0, maxLimited)
 	w := p.Warm
 	if w == nil {
 		return
@@ -218,7 +218,7 @@ func (c *Config) validateWarm(at strictyaml.Place, pool string) {
 }
 
 func (w *Warm) validateCount(at strictyaml.Place, n, maximum int) {
-	number(at, n, 0, maxWarmHosts)
+	at.Number(n, 0, maxWarmHosts)
 	if maximum > 0 && n > maximum {
 		at.Errorf("is %d, more than the pool's maximum (%d); write at most as much", n, maximum)
 	}
@@ -227,8 +227,8 @@ func (w *Warm) validateCount(at strictyaml.Place, n, maximum int) {
 // validateTimes: a host counts as ready until a lead before its end. With a lead
 // that is most of its time, hosts would be replaced as soon as they are there.
 func (w *Warm) validateTimes(at strictyaml.Place, creation, oldest time.Duration) {
-	between(at.At("lead"), w.Lead, 0, maxLead)
-	between(at.At("warm_time"), w.WarmTime, minAge, day)
+	at.At("lead").Between(w.Lead, 0, maxLead)
+	at.At("warm_time").Between(w.WarmTime, minAge, day)
 	switch {
 	case w.WarmTime < creation:
 		at.At("warm_time").Errorf("is %s, less than timeouts.creation (%s); write at least as much", w.WarmTime, creation)

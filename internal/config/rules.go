@@ -3,7 +3,6 @@ package config
 import (
 	"net"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -104,7 +103,7 @@ func (c *Config) validateForDev(root strictyaml.Place) {
 
 // validateLocal is for a fleet on this machine.
 func (c *Config) validateLocal(root strictyaml.Place) {
-	file(root.At("store", "sqlite", "path"), c.Store.SQLite.Path)
+	root.At("store", "sqlite", "path").Path(c.Store.SQLite.Path)
 	c.Compute.Process.validate(root.At("compute", "process"))
 	if delay := c.Compute.Process.BootDelay; delay >= c.Timeouts.Creation {
 		root.At("compute", "process", "boot_delay").Errorf("is %s, not less than timeouts.creation (%s): no host would ever be ready; write less", delay, c.Timeouts.Creation)
@@ -127,18 +126,18 @@ func (g GRPC) validate(at strictyaml.Place) {
 		}
 		return
 	}
-	file(at.At("tls", "cert_file"), g.TLS.CertFile)
-	file(at.At("tls", "key_file"), g.TLS.KeyFile)
-	fileIfAny(at.At("tls", "client_ca_file"), g.TLS.ClientCAFile)
+	at.At("tls", "cert_file").Path(g.TLS.CertFile)
+	at.At("tls", "key_file").Path(g.TLS.KeyFile)
+	at.At("tls", "client_ca_file").OptionalPath(g.TLS.ClientCAFile)
 }
 
 func (p Process) validate(at strictyaml.Place) {
-	file(at.At("directory"), p.Directory)
+	at.At("directory").Path(p.Directory)
 	if p.Agentd == "" {
 		at.At("agentd").Errorf("is missing; write a path, or a name found in PATH")
 	}
-	file(at.At("runner"), p.Runner)
-	between(at.At("boot_delay"), p.BootDelay, 0, 10*time.Minute)
+	at.At("runner").Path(p.Runner)
+	at.At("boot_delay").Between(p.BootDelay, 0, 10*time.Minute)
 	words(at.At("zones"), p.Zones, zoneName, "a zone such as local-a")
 	if len(p.Zones) == 0 {
 		at.At("zones").Errorf("is empty; write at least one zone")
@@ -160,7 +159,7 @@ func capacity(at strictyaml.Place, hosts map[string]int) {
 		if !instancePattern.MatchString(pattern) {
 			at.At(pattern).Errorf("is not a pattern of instance types; write one such as c6i.* or c*")
 		}
-		number(at.At(pattern), n, 0, maxHosts)
+		at.At(pattern).Number(n, 0, maxHosts)
 	}
 }
 
@@ -168,8 +167,8 @@ func (r ResourceClass) validate(at strictyaml.Place, name string) {
 	if !className.MatchString(name) {
 		at.Errorf("is no name of a resource class; write 1 to 32 of a-z 0-9 and -")
 	}
-	number(at.At("cpu"), r.CPU, 1, maxCPU)
-	number(at.At("memory_mib"), r.MemoryMiB, 128, maxMemoryMiB)
+	at.At("cpu").Number(r.CPU, 1, maxCPU)
+	at.At("memory_mib").Number(r.MemoryMiB, 128, maxMemoryMiB)
 }
 
 func (c *Config) validatePool(at strictyaml.Place, name string) {
@@ -185,21 +184,21 @@ func (c *Config) validatePool(at strictyaml.Place, name string) {
 	}
 	distinct(at.At("usage_classes"), p.UsageClasses)
 	words(at.At("instance_types"), p.InstanceTypes, instancePattern, "a pattern such as c6i.* or c*")
-	number(at.At("max_uses"), p.MaxUses, 0, maxUses)
+	at.At("max_uses").Number(p.MaxUses, 0, maxUses)
 	if p.MaxRuntime != nil {
-		between(at.At("max_runtime"), *p.MaxRuntime, time.Second, maxRuntime)
+		at.At("max_runtime").Between(*p.MaxRuntime, time.Second, maxRuntime)
 	}
 	if p.MaxAge != 0 {
-		between(at.At("max_age"), p.MaxAge, minAge, maxAge)
+		at.At("max_age").Between(p.MaxAge, minAge, maxAge)
 	}
-	number(at.At("spot_breaker", "interruptions"), p.SpotBreaker.Interruptions, 0, maxUses)
-	between(at.At("spot_breaker", "within"), p.SpotBreaker.Within, time.Minute, day)
-	between(at.At("spot_breaker", "pause"), p.SpotBreaker.Pause, time.Minute, day)
+	at.At("spot_breaker", "interruptions").Number(p.SpotBreaker.Interruptions, 0, maxUses)
+	at.At("spot_breaker", "within").Between(p.SpotBreaker.Within, time.Minute, day)
+	at.At("spot_breaker", "pause").Between(p.SpotBreaker.Pause, time.Minute, day)
 	if p.RerunInterrupted && c.Webhooks == nil {
 		at.At("rerun_interrupted").Errorf("means nothing without webhooks, which tell that a run has failed; add the webhooks section or leave it out")
 	}
-	fileIfAny(at.At("pre_runner"), p.PreRunner)
-	fileIfAny(at.At("post_release"), p.PostRelease)
+	at.At("pre_runner").OptionalPath(p.PreRunner)
+	at.At("post_release").OptionalPath(p.PostRelease)
 	if p.JobsReadMetadata && c.Backend() == BackendLocal {
 		at.At("jobs_read_metadata").Errorf("is for hosts in EC2, and there is no aws section; leave it out")
 	}
@@ -219,7 +218,7 @@ func (c *Config) validateReuse(at strictyaml.Place, p Pool) {
 	case p.Reuse == lifecycle.ReuseNone && p.IdleTime != nil:
 		at.At("idle_time").Errorf("means nothing with reuse: none; leave it out")
 	case p.IdleTime != nil:
-		between(at.At("idle_time"), *p.IdleTime, time.Second, day)
+		at.At("idle_time").Between(*p.IdleTime, time.Second, day)
 		c.validateMargin(at.At("idle_time"), *p.IdleTime)
 	}
 }
@@ -233,65 +232,35 @@ func (c *Config) validateMargin(at strictyaml.Place, idle time.Duration) {
 }
 
 func (t Timeouts) validate(at strictyaml.Place) {
-	between(at.At("creation"), t.Creation, time.Second, 2*time.Hour)
-	between(at.At("claim"), t.Claim, time.Second, time.Hour)
-	between(at.At("max_runtime"), t.MaxRuntime, time.Second, maxRuntime)
-	between(at.At("release"), t.Release, time.Second, time.Hour)
-	between(at.At("idle"), t.Idle, time.Second, day)
-	between(at.At("silence"), t.Silence, 30*time.Second, 30*time.Minute)
-	between(at.At("external"), t.External, time.Second, day)
-	between(at.At("unattended"), t.Unattended, time.Second, day)
-	between(at.At("claim_margin"), t.ClaimMargin, 0, 10*time.Minute)
-	between(at.At("forget"), t.Forget, time.Minute, 30*day)
+	at.At("creation").Between(t.Creation, time.Second, 2*time.Hour)
+	at.At("claim").Between(t.Claim, time.Second, time.Hour)
+	at.At("max_runtime").Between(t.MaxRuntime, time.Second, maxRuntime)
+	at.At("release").Between(t.Release, time.Second, time.Hour)
+	at.At("idle").Between(t.Idle, time.Second, day)
+	at.At("silence").Between(t.Silence, 30*time.Second, 30*time.Minute)
+	at.At("external").Between(t.External, time.Second, day)
+	at.At("unattended").Between(t.Unattended, time.Second, day)
+	at.At("claim_margin").Between(t.ClaimMargin, 0, 10*time.Minute)
+	at.At("forget").Between(t.Forget, time.Minute, 30*day)
 	if t.External < t.Release {
 		at.At("external").Errorf("is %s, less than timeouts.release (%s); write at least as much", t.External, t.Release)
 	}
 }
 
 func (s Sweeps) validate(at strictyaml.Place) {
-	between(at.At("due"), s.Due, 100*time.Millisecond, 5*time.Minute)
-	between(at.At("liveness"), s.Liveness, time.Second, 5*time.Minute)
-	between(at.At("cloud"), s.Cloud, time.Second, day)
-	between(at.At("services"), s.Services, time.Second, time.Hour)
-	between(at.At("scale_down"), s.ScaleDown, 10*time.Second, day)
-	between(at.At("warm"), s.Warm, time.Second, 10*time.Minute)
-	between(at.At("lease"), s.Lease, time.Second, 5*time.Minute)
-	between(at.At("grace"), s.Grace, 10*time.Second, day)
-}
-
-func between(at strictyaml.Place, v, least, most time.Duration) {
-	if v < least || v > most {
-		at.Errorf("is %s; write a duration from %s to %s", v, least, most)
-	}
-}
-
-func number(at strictyaml.Place, v, least, most int) {
-	if v < least || v > most {
-		at.Errorf("is %d; write a number from %d to %d", v, least, most)
-	}
+	at.At("due").Between(s.Due, 100*time.Millisecond, 5*time.Minute)
+	at.At("liveness").Between(s.Liveness, time.Second, 5*time.Minute)
+	at.At("cloud").Between(s.Cloud, time.Second, day)
+	at.At("services").Between(s.Services, time.Second, time.Hour)
+	at.At("scale_down").Between(s.ScaleDown, 10*time.Second, day)
+	at.At("warm").Between(s.Warm, time.Second, 10*time.Minute)
+	at.At("lease").Between(s.Lease, time.Second, 5*time.Minute)
+	at.At("grace").Between(s.Grace, 10*time.Second, day)
 }
 
 func few(at strictyaml.Place, n int) {
 	if n > maxEntries {
 		at.Errorf("has %d entries; write at most %d", n, maxEntries)
-	}
-}
-
-// file checks the path of a file. A relative one would depend on where the
-// daemon was started, and hosts are started elsewhere.
-func file(at strictyaml.Place, path string) {
-	switch {
-	case path == "":
-		at.Errorf("is missing; write an absolute path")
-	case !filepath.IsAbs(path) || strings.ContainsRune(path, 0):
-		at.Errorf("is %.80q; write an absolute path", path)
-	}
-}
-
-// fileIfAny checks the path of a file that may be left out.
-func fileIfAny(at strictyaml.Place, path string) {
-	if path != "" {
-		file(at, path)
 	}
 }
 

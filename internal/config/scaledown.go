@@ -52,13 +52,13 @@ const linux = "linux"
 const maxIdle = 10_000
 
 func (s ScaleDown) validate(at strictyaml.Place) {
-	between(at.At("minimum_running_time"), s.MinimumRunning, 0, day)
-	between(at.At("boot_time"), s.BootTime, 10*time.Second, day)
-	between(at.At("idle_confirmation"), s.IdleConfirmation, 0, day)
+	at.At("minimum_running_time").Between(s.MinimumRunning, 0, day)
+	at.At("boot_time").Between(s.BootTime, 10*time.Second, day)
+	at.At("idle_confirmation").Between(s.IdleConfirmation, 0, day)
 	few(at.At("idle"), len(s.Idle))
 	for i, p := range s.Idle {
 		item := at.At("idle").Item(i)
-		number(item.At("idle_count"), p.IdleCount, 0, maxIdle)
+		item.At("idle_count").Number(p.IdleCount, 0, maxIdle)
 		p.IdleCount = 0 // it has been looked at
 		wrongPeriod(item, p.period)
 	}

@@ -157,9 +157,7 @@ func (s Service) validateUnscaled(at strictyaml.Place) {
 }
 
 func (s Service) validate(at strictyaml.Place) {
-	if s.Region != "" && !regionName.MatchString(s.Region) {
-		at.At("region").Errorf("is %.80q; write a region such as eu-west-1", s.Region)
-	}
+	at.At("region").Match(s.Region, regionName, "a region such as eu-west-1")
 	for _, n := range []struct{ key, value, other string }{{"cluster", s.Cluster, s.ECSService}, {"ecs_service", s.ECSService, s.Cluster}} {
 		switch {
 		case n.value == "" && n.other != "":
@@ -168,10 +166,10 @@ func (s Service) validate(at strictyaml.Place) {
 			at.At(n.key).Errorf("is %.80q; write its name in ECS, 1 to 255 of a-z A-Z 0-9 _ -", n.value)
 		}
 	}
-	number(at.At("maximum"), s.Maximum, 1, maxServiceRunners)
-	number(at.At("backlog_per_runner"), s.BacklogPerRunner, 1, maxBacklogPerRunner)
-	number(at.At("idle_checks"), s.IdleChecks, 1, maxIdleChecks)
-	between(at.At("queue_timeout"), s.QueueTimeout, time.Minute, maxQueueTimeout)
+	at.At("maximum").Number(s.Maximum, 1, maxServiceRunners)
+	at.At("backlog_per_runner").Number(s.BacklogPerRunner, 1, maxBacklogPerRunner)
+	at.At("idle_checks").Number(s.IdleChecks, 1, maxIdleChecks)
+	at.At("queue_timeout").Between(s.QueueTimeout, time.Minute, maxQueueTimeout)
 	if s.Queue.PostgREST != nil {
 		s.Queue.PostgREST.validate(at.At("queue", "postgrest"))
 		for key, written := range map[string]bool{"worker_token_file": s.WorkerTokenFile != "", "requeue": s.Requeue, "queue_timeout": at.At("queue_timeout").Written()} {
@@ -180,8 +178,8 @@ func (s Service) validate(at strictyaml.Place) {
 			}
 		}
 	}
-	fileIfAny(at.At("worker_token_file"), s.WorkerTokenFile)
-	fileIfAny(at.At("nudge_token_file"), s.NudgeTokenFile)
+	at.At("worker_token_file").OptionalPath(s.WorkerTokenFile)
+	at.At("nudge_token_file").OptionalPath(s.NudgeTokenFile)
 	words(at.At("labels"), s.Labels, jobLabel, "a label of 1 to 64 of a-z A-Z 0-9 . _ -")
 }
 
@@ -196,5 +194,5 @@ func (p PostgREST) validate(at strictyaml.Place) {
 			at.At(key).Errorf("is %.80q; write a table and its filter, such as jobs?status=eq.queued", table)
 		}
 	}
-	fileIfAny(at.At("token_file"), p.TokenFile)
+	at.At("token_file").OptionalPath(p.TokenFile)
 }

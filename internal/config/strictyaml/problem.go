@@ -3,10 +3,12 @@ package strictyaml
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // maxProblems bounds how many problems are reported at once: a file with more is not
@@ -213,6 +215,42 @@ func (p Place) Errorf(format string, args ...any) {
 	}
 	p.problems.broken[p.path] = true
 	p.problems.add(p.path, p.position(), func() string { return fmt.Sprintf(format, args...) })
+}
+
+// Between reports a duration that is out of bounds.
+func (p Place) Between(v, least, most time.Duration) {
+	if v < least || v > most {
+		p.Errorf("is %s; write a duration from %s to %s", v, least, most)
+	}
+}
+
+// Number reports a number that is out of bounds.
+func (p Place) Number(v, least, most int) {
+	if v < least || v > most {
+		p.Errorf("is %d; write a number from %d to %d", v, least, most)
+	}
+}
+
+// Path reports a path that is missing or relative: that would depend on where the program was started.
+func (p Place) Path(path string) {
+	if path == "" {
+		p.Errorf("is missing; write an absolute path")
+	}
+	p.OptionalPath(path)
+}
+
+// OptionalPath is Path for one that may be left out.
+func (p Place) OptionalPath(path string) {
+	if path != "" && (!filepath.IsAbs(path) || strings.ContainsRune(path, 0)) {
+		p.Errorf("is %.80q; write an absolute path", path)
+	}
+}
+
+// Match reports a text that does not have the form that want describes. It may be left out.
+func (p Place) Match(text string, form *regexp.Regexp, want string) {
+	if text != "" && !form.MatchString(text) {
+		p.Errorf("is %.80q; write %s", text, want)
+	}
 }
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
