@@ -101,9 +101,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 }
 
 // records is the store whose calls are counted.
-func (d *daemon) records() store.Store {
-	return d.backends.store.Observed(d.calls("store").Called)
-}
+func (d *daemon) records() store.Store { return d.backends.store.Observed(d.calls("store").Called) }
 
 // calls counts the calls of a port.
 func (d *daemon) calls(port string) instrument.Calls {

@@ -93,12 +93,8 @@ func (o *Options) setDefaults() {
 	if o.BootTimeout <= 0 {
 		o.BootTimeout = DefaultBootTimeout
 	}
-	if o.Rand == nil {
-		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	}
-	if o.Logger == nil {
-		o.Logger = hclog.NewNullLogger()
-	}
+	o.Rand = cmp.Or(o.Rand, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+	o.Logger = cmp.Or(o.Logger, hclog.NewNullLogger())
 }
 
 // Step observes the host, reads the record if that is due, begins at most one effect, and reports if

@@ -150,9 +150,7 @@ const (
 )
 
 // alive reports whether the listener's process runs.
-func (l Listener) alive() bool {
-	return l.Phase != ListenerNone && l.Phase != ListenerExited
-}
+func (l Listener) alive() bool { return l.Phase != ListenerNone && l.Phase != ListenerExited }
 
 // changing reports whether something on the host may change by itself.
 func (s Observed) changing() bool {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -65,9 +66,7 @@ func (a *Agent) report(now time.Time, answer Answer) lifecycle.Report {
 	}
 	if f := a.faults(); f != "" {
 		answer.Detail = strings.TrimSpace(answer.Detail + "\n" + f)
-		if answer.Cause == lifecycle.CauseNone {
-			answer.Cause = lifecycle.CauseHost
-		}
+		answer.Cause = cmp.Or(answer.Cause, lifecycle.CauseHost)
 	}
 	s := a.observed
 	p := lifecycle.Report{

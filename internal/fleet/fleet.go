@@ -7,6 +7,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -168,15 +169,9 @@ func (o *Options) fill() {
 	if o.Exhausted == nil {
 		o.Exhausted = func(lifecycle.UsageClass) []lifecycle.Offering { return nil }
 	}
-	if o.Log == nil {
-		o.Log = hclog.NewNullLogger()
-	}
-	if o.Observer == nil {
-		o.Observer = ports.SilentObserver{}
-	}
-	if o.Rand == nil {
-		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	}
+	o.Log = cmp.Or(o.Log, hclog.NewNullLogger())
+	o.Observer = cmp.Or[ports.Observer](o.Observer, ports.SilentObserver{})
+	o.Rand = cmp.Or(o.Rand, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 }
 
 // lowerRooms makes the rooms that act on single hosts, and provision.

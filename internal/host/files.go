@@ -17,9 +17,7 @@ import (
 )
 
 // writeFile writes a file as a whole or not at all.
-func writeFile(path string, data []byte) error {
-	return writeFileMode(path, data, 0o600)
-}
+func writeFile(path string, data []byte) error { return writeFileMode(path, data, 0o600) }
 
 func writeFileMode(path string, data []byte, mode fs.FileMode) error {
 	return withRemedy(safefile.Replace(path, data, mode, false))

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -143,10 +144,7 @@ func (h *Host) observeJob(s *agent.Observed) error {
 	refused, err := safefile.Read(h.path(markRefused))
 	switch {
 	case err == nil, errors.Is(err, safefile.ErrNotRegular):
-		s.Refused = clip(strings.TrimSpace(string(refused)), longestName)
-		if s.Refused == "" {
-			s.Refused = "unknown"
-		}
+		s.Refused = cmp.Or(clip(strings.TrimSpace(string(refused)), longestName), "unknown")
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("read job markers: %w", err)
 	}

@@ -20,6 +20,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,9 +126,7 @@ func (o *Options) complete() error {
 	if o.PreRunnerLimit <= 0 {
 		o.PreRunnerLimit = DefaultPreRunnerLimit
 	}
-	if o.Logger == nil {
-		o.Logger = hclog.NewNullLogger()
-	}
+	o.Logger = cmp.Or(o.Logger, hclog.NewNullLogger())
 	if !filepath.IsAbs(o.Dir) {
 		return fmt.Errorf("directory %q is not absolute", o.Dir)
 	}

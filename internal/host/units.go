@@ -28,9 +28,7 @@ type unitLayout struct {
 var _ layout = (*unitLayout)(nil)
 
 // environment has only what systemd does not derive from the user.
-func (l *unitLayout) environment() []string {
-	return []string{"HOME=" + l.o.Home, "PATH=" + usualPath}
-}
+func (l *unitLayout) environment() []string { return []string{"HOME=" + l.o.Home, "PATH=" + usualPath} }
 
 // registrationDir is root's own copy of what the registration wrote. Jobs can write to
 // the runner's directory. A removal token is valid for every runner of its scope, so it

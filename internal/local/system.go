@@ -57,9 +57,7 @@ type System struct {
 
 // Start starts controld and waits for its ready line.
 func Start(ctx context.Context, o Options) (*System, error) {
-	if o.GitHubAddr == "" {
-		o.GitHubAddr = "127.0.0.1:0"
-	}
+	o.GitHubAddr = cmp.Or(o.GitHubAddr, "127.0.0.1:0")
 	child, values, err := startChild(ctx, "controld", o.Bin, o.Stderr, o.args()...)
 	if err != nil {
 		return nil, err

@@ -120,9 +120,7 @@ func unavailable(err error) error {
 }
 
 // badField is INVALID_ARGUMENT for one field and the rule that it broke.
-func badField(field, rule string) error {
-	return violation(codes.InvalidArgument, field, rule)
-}
+func badField(field, rule string) error { return violation(codes.InvalidArgument, field, rule) }
 
 // violation is an error of a code that names a field and the rule that it broke.
 func violation(code codes.Code, field, rule string) error {

@@ -42,9 +42,7 @@ var Jobs = define(Spec[lifecycle.Job]{
 func jobKey(id int64) Key { return Key{fmt.Sprintf("%019d", id)} }
 
 // CreateJob writes a new job: ErrExists if its id is taken.
-func (s Store) CreateJob(ctx context.Context, j lifecycle.Job) error {
-	return create(ctx, s, Jobs, j)
-}
+func (s Store) CreateJob(ctx context.Context, j lifecycle.Job) error { return create(ctx, s, Jobs, j) }
 
 // UpdateJob replaces the job whose stored version is j.Version: else ErrConflict.
 func (s Store) UpdateJob(ctx context.Context, j lifecycle.Job) (lifecycle.Job, error) {

@@ -49,9 +49,7 @@ var Workers = define(Spec[model.Worker]{
 })
 
 // CreateWork writes a new job: ErrExists if the service has one of its id.
-func (s Store) CreateWork(ctx context.Context, j model.Job) error {
-	return create(ctx, s, Work, j)
-}
+func (s Store) CreateWork(ctx context.Context, j model.Job) error { return create(ctx, s, Work, j) }
 
 // UpdateWork replaces the job whose stored version is j.Version: else ErrConflict.
 func (s Store) UpdateWork(ctx context.Context, j model.Job) (model.Job, error) {

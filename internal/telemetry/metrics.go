@@ -118,9 +118,7 @@ func (m *Metrics) Registered(d time.Duration) { m.observe("register", d) }
 // Released counts a host that was clean d after its release.
 func (m *Metrics) Released(d time.Duration) { m.observe("release", d) }
 
-func (m *Metrics) observe(phase string, d time.Duration) {
-	m.phase[phase].Observe(d.Seconds())
-}
+func (m *Metrics) observe(phase string, d time.Duration) { m.phase[phase].Observe(d.Seconds()) }
 
 // Swept counts a sweep that ended after d, with err or well.
 func (m *Metrics) Swept(sweep string, d time.Duration, err error) {
@@ -147,9 +145,7 @@ func (m *Metrics) Requested(method, code string, d time.Duration) {
 
 // Delivered counts a delivery of GitHub's by its event and what came of it, such
 // as "accepted". The caller bounds both: neither is what a sender wrote.
-func (m *Metrics) Delivered(event, outcome string) {
-	m.webhooks.WithLabelValues(event, outcome).Inc()
-}
+func (m *Metrics) Delivered(event, outcome string) { m.webhooks.WithLabelValues(event, outcome).Inc() }
 
 // RunnersEnd replaces what is known of the versions of actions/runner that hosts
 // have: when they get no jobs any more.

@@ -24,9 +24,7 @@ type host struct {
 	dir string
 }
 
-func (c *Compute) host(id string) host {
-	return host{id: id, dir: filepath.Join(c.hostsDir(), id)}
-}
+func (c *Compute) host(id string) host { return host{id: id, dir: filepath.Join(c.hostsDir(), id)} }
 
 func (c *Compute) hostsDir() string  { return filepath.Join(c.opts.Root, "hosts") }
 func (c *Compute) ordersDir() string { return filepath.Join(c.opts.Root, "orders") }
@@ -118,9 +116,7 @@ func (c *Compute) Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]
 	if err != nil {
 		return nil, unavailable("find launched machines", err)
 	}
-	found := slices.DeleteFunc(c.look(ctx, ids), func(m lifecycle.Machine) bool {
-		return !m.From(order)
-	})
+	found := slices.DeleteFunc(c.look(ctx, ids), func(m lifecycle.Machine) bool { return !m.From(order) })
 	if err := c.bootAll(ctx, found); err != nil {
 		return nil, unavailable("find launched machines", err)
 	}

@@ -149,9 +149,7 @@ func (o *Options) complete() error {
 		o.Env = inherited("PATH", "HOME", "TMPDIR")
 	}
 	o.RestartDelay = cmp.Or(o.RestartDelay, DefaultRestartDelay)
-	if o.Log == nil {
-		o.Log = hclog.NewNullLogger()
-	}
+	o.Log = cmp.Or(o.Log, hclog.NewNullLogger())
 	if o.Now == nil {
 		o.Now = time.Now
 	}

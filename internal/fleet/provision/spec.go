@@ -1,10 +1,12 @@
 package provision
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -30,38 +32,21 @@ var DefaultInstanceTypes = []string{"c*", "m*", "r*"}
 // Fill fills in the defaults of a spec and checks it against the pools. The server checks the bounds of
 // single fields; Fill checks how the fields go together. The error is *hosts.InvalidError.
 func (pr *Provisioner) Fill(s lifecycle.Spec) (lifecycle.Spec, error) {
-	def := func(v *string, d string) {
-		if *v == "" {
-			*v = d
-		}
-	}
-	def(&s.Pool, DefaultPool)
-	def(&s.ResourceClass, DefaultResourceClass)
-	if s.UsageClass == "" {
-		s.UsageClass = lifecycle.UsageOnDemand
-	}
-	if s.RunAttempt == 0 {
-		s.RunAttempt = 1
-	}
-	if s.Count == 0 {
-		s.Count = 1
-	}
-	if s.MinimumCount == 0 {
-		s.MinimumCount = s.Count
-	}
+	s.Pool = cmp.Or(s.Pool, DefaultPool)
+	s.ResourceClass = cmp.Or(s.ResourceClass, DefaultResourceClass)
+	s.UsageClass = cmp.Or(s.UsageClass, lifecycle.UsageOnDemand)
+	s.RunAttempt = cmp.Or(s.RunAttempt, 1)
+	s.Count = cmp.Or(s.Count, 1)
+	s.MinimumCount = cmp.Or(s.MinimumCount, s.Count)
+	s.Timeout = cmp.Or(s.Timeout, DefaultTimeout)
 	if len(s.InstanceTypes) == 0 {
 		s.InstanceTypes = DefaultInstanceTypes
 	}
-	if s.Timeout == 0 {
-		s.Timeout = DefaultTimeout
-	}
 	pool, ok := pr.Pools[s.Pool]
 	if !ok {
-		return s, invalid("pool", fmt.Sprintf("there is no pool %q; configured: %s", s.Pool, names(pr.Pools)))
+		return s, invalid("pool", fmt.Sprintf("there is no pool %q; configured: %v", s.Pool, slices.Sorted(maps.Keys(pr.Pools))))
 	}
-	if s.MaxRuntime == 0 {
-		s.MaxRuntime = pool.Policy.MaxRuntime
-	}
+	s.MaxRuntime = cmp.Or(s.MaxRuntime, pool.Policy.MaxRuntime)
 	return s, pr.check(s, pool)
 }
 
@@ -103,15 +88,6 @@ func (pr *Provisioner) checkTypes(s lifecycle.Spec, pool ports.Pool) error {
 }
 
 func invalid(field, rule string) error { return &hosts.InvalidError{Field: field, Rule: rule} }
-
-func names(pools map[string]ports.Pool) string {
-	list := make([]string, 0, len(pools))
-	for name := range pools {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return fmt.Sprintf("%v", list)
-}
 
 // matchesAny reports whether the instance type matches one of the patterns.
 func matchesAny(patterns []string, instanceType string) bool {

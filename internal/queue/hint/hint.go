@@ -3,6 +3,7 @@
 package hint
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,12 +77,8 @@ func ParseMessage(body []byte) (lifecycle.Message, error) {
 	if err := json.Unmarshal(body, &m); err != nil {
 		return lifecycle.Message{}, fmt.Errorf("parse queue message: %w", err)
 	}
-	if m.InstanceID == "" {
-		m.InstanceID = m.Alias
-	}
-	if m.HostKey == "" {
-		m.HostKey = m.InstanceID
-	}
+	m.InstanceID = cmp.Or(m.InstanceID, m.Alias)
+	m.HostKey = cmp.Or(m.HostKey, m.InstanceID)
 	if err := check(m.Message); err != nil {
 		return lifecycle.Message{}, err
 	}

@@ -59,9 +59,7 @@ type Queue struct {
 
 // New returns the queue behind the client. It makes no call: Ensure makes the queue.
 func New(client *sqs.Client, o Options) *Queue {
-	if o.Logger == nil {
-		o.Logger = hclog.NewNullLogger()
-	}
+	o.Logger = cmp.Or(o.Logger, hclog.NewNullLogger())
 	all := &named.Queues{Client: client, Missing: "run Refresh, which makes it, or leave aws.notices out"}
 	return &Queue{client: client, all: all, name: cmp.Or(o.Prefix, "remuda") + "-notices", log: o.Logger}
 }

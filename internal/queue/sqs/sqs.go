@@ -76,9 +76,7 @@ type Queue struct {
 
 // New returns the queues behind the client. It makes no call: Ensure makes the queues.
 func New(client *sqs.Client, o Options) *Queue {
-	if o.Logger == nil {
-		o.Logger = hclog.NewNullLogger()
-	}
+	o.Logger = cmp.Or(o.Logger, hclog.NewNullLogger())
 	if o.Visibility <= 0 {
 		o.Visibility = hint.Visibility
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -120,9 +121,7 @@ func (j Job) Claim(workerID string, now time.Time) (Job, error) {
 }
 
 // RunBy reports whether the worker has the job.
-func (j Job) RunBy(workerID string) bool {
-	return j.State == JobRunning && j.WorkerID == workerID
-}
+func (j Job) RunBy(workerID string) bool { return j.State == JobRunning && j.WorkerID == workerID }
 
 // JobAttempt identifies one attempt at a job. A worker's calls name the attempt that they belong to: a worker that was
 // given the same job twice must not end its second attempt with a late call of the first.
@@ -177,11 +176,8 @@ func (j Job) Finish(of JobAttempt, succeeded bool, reason string, now time.Time)
 	case j.State != JobRunning || j.attempt() != of:
 		return j, j.staleAttempt(of)
 	}
-	if reason == "" {
-		reason = fmt.Sprintf("worker %s says that it %s", of.WorkerID, end)
-	}
 	j.ActivityAt = now
-	return j.end(end, reason, now), nil
+	return j.end(end, cmp.Or(reason, fmt.Sprintf("worker %s says that it %s", of.WorkerID, end)), now), nil
 }
 
 // CheckDeadline returns the job as it should be at now. A waiting job fails at the end of its queue time. A running job

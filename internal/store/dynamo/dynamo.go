@@ -68,9 +68,7 @@ type Store struct {
 
 // New returns the store behind the client. It makes no call: Ensure makes the tables.
 func New(client *dynamodb.Client, o Options) *Store {
-	if o.Logger == nil {
-		o.Logger = hclog.NewNullLogger()
-	}
+	o.Logger = cmp.Or(o.Logger, hclog.NewNullLogger())
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -86,9 +84,7 @@ func (s *Store) table(name string) *string {
 }
 
 // writeID is unique to one write, however often the SDK sends it.
-func (s *Store) writeID() string {
-	return s.writer + strconv.FormatInt(s.writes.Add(1), 36)
-}
+func (s *Store) writeID() string { return s.writer + strconv.FormatInt(s.writes.Add(1), 36) }
 
 func lost(what string) error     { return fmt.Errorf("%s: %w", what, lifecycle.ErrConflict) }
 func notFound(what string) error { return fmt.Errorf("%s: %w", what, lifecycle.ErrNotFound) }
