@@ -16,8 +16,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/host"
 	"github.com/remuda-ci/remuda/internal/host/reset"
-	"github.com/remuda-ci/remuda/internal/host/tree"
 	"github.com/remuda-ci/remuda/internal/host/units"
+	"github.com/remuda-ci/remuda/internal/tree"
 )
 
 // systemdConfig configures how the tasks of a host run as units.

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/host/tree"
 	"github.com/remuda-ci/remuda/internal/proc"
+	"github.com/remuda-ci/remuda/internal/tree"
 )
 
 // groupLayout is the layout of the embedded default: everything belongs to the agent's own user.

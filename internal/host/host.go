@@ -32,9 +32,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/agent"
-	"github.com/remuda-ci/remuda/internal/host/tree"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/proc"
+	"github.com/remuda-ci/remuda/internal/tree"
 )
 
 // InstanceIDVariable is the environment variable that marks the processes of a host. The

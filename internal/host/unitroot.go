@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/host/script"
-	"github.com/remuda-ci/remuda/internal/host/tree"
 	"github.com/remuda-ci/remuda/internal/safefile"
+	"github.com/remuda-ci/remuda/internal/tree"
 )
 
 // The rest of this file runs as root, in units of their own that agentd starts: agentd

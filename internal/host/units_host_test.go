@@ -19,9 +19,9 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host"
-	"github.com/remuda-ci/remuda/internal/host/tree"
 	"github.com/remuda-ci/remuda/internal/host/units"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/tree"
 )
 
 // These run as root in a machine of their own that systemd has booted, one after

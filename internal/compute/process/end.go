@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/safefile"
+	"github.com/remuda-ci/remuda/internal/tree"
 )
 
 // Terminate ends machines as if their power was cut: every process is killed, and what they had on disk is
@@ -110,60 +110,10 @@ var tombstone = []string{"machine.json", "ending", "ended"}
 // bury removes what a dead host had on disk, except its tombstone. Links are removed and
 // never followed, wherever the host's jobs made them point.
 func (c *Compute) bury(h host) error {
-	dir, err := c.openHost(h)
-	if err != nil {
+	if err := tree.Clear(h.dir, tree.Owner{UID: os.Getuid(), GID: os.Getgid()}, 0o700, tombstone...); err != nil {
 		return err
-	}
-	defer dir.Close()
-	entries, err := fs.ReadDir(dir.FS(), ".")
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if slices.Contains(tombstone, e.Name()) {
-			continue
-		}
-		if err := removeTree(dir, e.Name()); err != nil {
-			return err
-		}
 	}
 	return safefile.Replace(h.path("ended"), []byte(c.opts.Now().UTC().Format(time.RFC3339)), 0o600, false)
-}
-
-// openHost opens a host's directory, and not what a link in its place points to.
-func (c *Compute) openHost(h host) (*os.Root, error) {
-	hosts, err := os.OpenRoot(c.hostsDir())
-	if err != nil {
-		return nil, err
-	}
-	defer hosts.Close()
-	info, err := hosts.Lstat(h.id)
-	if err != nil {
-		return nil, err
-	}
-	if !info.IsDir() {
-		return nil, fmt.Errorf("%s is no directory", h.dir)
-	}
-	return hosts.OpenRoot(h.id)
-}
-
-// removeTree removes name and all below it, also out of directories without
-// write permission, such as those of the Go module cache.
-func removeTree(root *os.Root, name string) error {
-	err := root.RemoveAll(name)
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	openUp := func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			return root.Chmod(path, 0o700)
-		}
-		return err
-	}
-	if walkErr := fs.WalkDir(root.FS(), name, openUp); walkErr != nil {
-		return errors.Join(err, walkErr)
-	}
-	return root.RemoveAll(name)
 }
 
 // tombstoneAge is how long an ended host and its order are remembered. An order is made

@@ -28,7 +28,7 @@ type hostile struct {
 }
 
 // TestHostileJobs: some jobs that harm their host, through the whole of it. The
-// many are tested in internal/host/reset and internal/host/tree, in machines
+// many are tested in internal/host/reset and internal/tree, in machines
 // too. A host is pooled again, and the next run finds nothing there, or it is
 // withdrawn for the doubt that its job is meant to raise, and for no other.
 func TestHostileJobs(t *testing.T) {

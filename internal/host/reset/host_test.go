@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/remuda-ci/remuda/internal/host/reset"
-	"github.com/remuda-ci/remuda/internal/host/tree"
+	"github.com/remuda-ci/remuda/internal/tree"
 )
 
 const (

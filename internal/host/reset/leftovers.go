@@ -17,7 +17,7 @@ import (
 	"github.com/coreos/go-systemd/v22/dbus"
 
 	"github.com/remuda-ci/remuda/internal/host/reset/fingerprint"
-	"github.com/remuda-ci/remuda/internal/host/tree"
+	"github.com/remuda-ci/remuda/internal/tree"
 )
 
 // writableParents are the directories of the system that have world-writable directories in them, such as /run/lock,

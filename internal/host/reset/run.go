@@ -27,9 +27,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/host/script"
-	"github.com/remuda-ci/remuda/internal/host/tree"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/proc"
+	"github.com/remuda-ci/remuda/internal/tree"
 )
 
 // Run ends everything that runs have left running, removes what they have left on disk and in the kernel, renews what they

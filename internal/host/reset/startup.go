@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/host/reset/fingerprint"
-	"github.com/remuda-ci/remuda/internal/host/tree"
+	"github.com/remuda-ci/remuda/internal/tree"
 )
 
 // startupPaths are files and directories that hold what starts by itself, or what such programs read. Nothing

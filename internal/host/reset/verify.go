@@ -15,7 +15,7 @@ import (
 	"github.com/coreos/go-systemd/v22/dbus"
 
 	"github.com/remuda-ci/remuda/internal/host/reset/fingerprint"
-	"github.com/remuda-ci/remuda/internal/host/tree"
+	"github.com/remuda-ci/remuda/internal/tree"
 )
 
 // maxFindings is how many findings an error lists. More of them would not say more, and the error goes into a record.

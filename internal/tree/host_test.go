@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/remuda-ci/remuda/internal/host/tree"
+	"github.com/remuda-ci/remuda/internal/tree"
 )
 
 func mount(t *testing.T, source, target, kind string, flags uintptr) {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/remuda-ci/remuda/internal/host/tree"
+	"github.com/remuda-ci/remuda/internal/tree"
 )
 
 // original makes what is to be mirrored.
