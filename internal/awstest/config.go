@@ -1,7 +1,9 @@
 package awstest
 
 import (
+	"context"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,7 +37,7 @@ func Config(t testing.TB, endpoint string, with ...func(*aws.Options)) sdk.Confi
 	for _, change := range with {
 		change(&o)
 	}
-	c, err := aws.Load(t.Context(), o)
+	c, err := load(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +57,17 @@ func Config(t testing.TB, endpoint string, with ...func(*aws.Options)) sdk.Confi
 	c.APIOptions = append(c.APIOptions, caller.addHeader)
 	return c
 }
+
+// load sets up the SDK. What most tests want is set up once for all of them.
+func load(o aws.Options) (sdk.Config, error) {
+	if o != (aws.Options{Region: region}) {
+		return aws.Load(context.Background(), o)
+	}
+	c, err := loadOnce()
+	return c.Copy(), err
+}
+
+var loadOnce = sync.OnceValues(func() (sdk.Config, error) { return aws.Load(context.Background(), aws.Options{Region: region}) })
 
 // accountHeader tells moto whose state a call is about.
 const accountHeader = "X-Moto-Account-Id"

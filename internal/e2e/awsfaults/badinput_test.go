@@ -13,11 +13,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/awstest/ec2gap"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // TestACallerIsToldWhatIsWrong: what comes of a Provision names the thing and
 // the remedy, and when its time is over nothing is left of it.
 func TestACallerIsToldWhatIsWrong(t *testing.T) {
+	racepass.CoveredBy(t, "TestEveryCallOfALifeInTurn")
 	tests := map[string]struct {
 		break_ func(w *world)
 		want   []string
@@ -70,6 +72,7 @@ func TestACallerIsToldWhatIsWrong(t *testing.T) {
 
 // A queue is a hint: one that belongs to another account costs no host.
 func TestAQueueOfAnotherAccountHoldsNobodyUp(t *testing.T) {
+	racepass.CoveredBy(t, "TestEveryCallOfALifeInTurn")
 	w := newWorld(t, 1)
 	w.must("refresh", w.fleet.NewRefresh(false))
 	w.made = true
@@ -96,6 +99,7 @@ func TestAQueueOfAnotherAccountHoldsNobodyUp(t *testing.T) {
 
 // TestAnotherRegionHasNoTables, and says so.
 func TestAnotherRegionHasNoTables(t *testing.T) {
+	racepass.CoveredBy(t, "TestEveryCallOfALifeInTurn")
 	w := newWorld(t, 1)
 	w.must("refresh", w.fleet.NewRefresh(false))
 	w.region = "eu-west-1"

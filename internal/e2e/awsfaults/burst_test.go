@@ -20,6 +20,7 @@ const burst = 200
 // TestTwoHundredHostsInOneProvision are launched in one call, and each is
 // recorded, given to the run and ended once.
 func TestTwoHundredHostsInOneProvision(t *testing.T) {
+	racepass.CoveredBy(t, "TestEveryCallOfALifeInTurn")
 	w := newWorld(t, 1)
 	w.must("refresh", w.fleet.NewRefresh(false))
 	w.made = true
@@ -61,7 +62,7 @@ func TestTwoHundredHostsInOneProvision(t *testing.T) {
 // TestTwoHundredHostsAreRolledBack when none of them answers: the launch is one
 // call, and nothing of it is left.
 func TestTwoHundredHostsAreRolledBack(t *testing.T) {
-	racepass.CoveredBy(t, "TestTwoHundredHostsInOneProvision")
+	racepass.CoveredBy(t, "TestEveryCallOfALifeInTurn")
 	w := newWorld(t, 1)
 	w.must("refresh", w.fleet.NewRefresh(false))
 	w.made, w.mute = true, true

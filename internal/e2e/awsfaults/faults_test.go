@@ -27,8 +27,9 @@ func TestEveryCallOfARefreshInTurn(t *testing.T) {
 	everyCallInTurn(t, func(*world) {}, refreshes)
 }
 
-// livesUnderRace: in make test, one life of so many is lived under the race detector.
-const livesUnderRace = 5
+// livesUnderRace: in make test, one life of so many is lived under the race detector, and as many more as it takes to
+// meet every kind of fault. Each life makes all of the calls.
+const livesUnderRace = 20
 
 // everyCallInTurn prepares and plays once to see which calls there are, and then
 // again with some of them failing: in each phase of a life one call fails. Every phase
@@ -37,9 +38,9 @@ func everyCallInTurn(t *testing.T, prepare func(*world), phases []phase) {
 	e := &everyCall{prepare: prepare, phases: phases}
 	planned := e.plan(t)
 	lives := together(planned, len(phases))
-	step := racepass.Every(t, livesUnderRace)
+	chosen := choose(lives, racepass.Every(t, livesUnderRace))
 	t.Run("lives", func(t *testing.T) {
-		for n := 0; n < len(lives); n += step {
+		for _, n := range chosen {
 			t.Run(fmt.Sprint(n+1), func(t *testing.T) { t.Parallel(); e.live(t, lives[n]) })
 		}
 	})
@@ -49,7 +50,7 @@ func everyCallInTurn(t *testing.T, prepare func(*world), phases []phase) {
 			t.Run(f.String(), func(t *testing.T) { t.Parallel(); e.live(t, []fault{f}) })
 		}
 	})
-	e.wantEachOnce(t, lives, step)
+	e.wantEachOnce(t, lives, chosen)
 	t.Logf("%d faults in %d lives, %d of them in a life of their own", len(planned), len(lives)+len(alone), len(alone))
 }
 
@@ -124,6 +125,22 @@ func together(planned []fault, phases int) [][]fault {
 	return lives
 }
 
+// choose returns the numbers of every step-th life, and of those that meet a kind of fault which none before them does.
+func choose(lives [][]fault, step int) []int {
+	var chosen []int
+	kinds := map[awstest.Kind]bool{}
+	for n, faults := range lives {
+		if n%step > 0 && !slices.ContainsFunc(faults, func(f fault) bool { return !kinds[f.kind] }) {
+			continue
+		}
+		chosen = append(chosen, n)
+		for _, f := range faults {
+			kinds[f.kind] = true
+		}
+	}
+	return chosen
+}
+
 // live goes through a life in which these calls fail. An earlier fault may have a later
 // phase make other calls, so that a fault meets none: it then gets a life of its own.
 func (e *everyCall) live(t *testing.T, faults []fault) {
@@ -168,9 +185,9 @@ func (e *everyCall) note(t *testing.T, f fault, struck int, alone bool) {
 }
 
 // wantEachOnce: every fault of the lives that were lived met one call, once.
-func (e *everyCall) wantEachOnce(t *testing.T, lives [][]fault, step int) {
+func (e *everyCall) wantEachOnce(t *testing.T, lives [][]fault, chosen []int) {
 	t.Helper()
-	for n := 0; n < len(lives); n += step {
+	for _, n := range chosen {
 		for _, f := range lives[n] {
 			if e.met[f] != 1 {
 				t.Errorf("%v was met %d times", f, e.met[f])
