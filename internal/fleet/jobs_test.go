@@ -417,6 +417,7 @@ func TestAcknowledgedIsNotLost(t *testing.T) {
 // What GitHub refuses for one repository, such as one that is gone, keeps no
 // other waiting.
 func TestARefusedRepositoryHoldsUpNoOther(t *testing.T) {
+	racepass.CoveredBy(t, "TestJobsOfAPoolAllRun")
 	synctest.Test(t, func(t *testing.T) {
 		w := jobWorld(t, 1)
 		w.hub.refuses = "acme/gone"

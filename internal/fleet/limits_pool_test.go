@@ -151,6 +151,7 @@ func TestACrashWithAMaximum(t *testing.T) {
 }
 
 func TestALostAnswerWithAMaximum(t *testing.T) {
+	racepass.CoveredBy(t, "TestACrashWithAMaximum")
 	strikeEach(t, func(t *testing.T, at int) *fate { return launchAt(t, at, false) })
 }
 

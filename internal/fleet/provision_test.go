@@ -17,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/placement"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 func TestProvisionSameRequestResumes(t *testing.T) {
@@ -45,6 +46,7 @@ func ids(records []lifecycle.Record) []string {
 }
 
 func TestProvisionShort(t *testing.T) {
+	racepass.CoveredBy(t, "TestColdWarmExpire")
 	tests := map[string]struct {
 		count, minimum, capacity int
 		wantHosts                int

@@ -7,6 +7,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 func TestReleaseIsIdempotent(t *testing.T) {
@@ -31,6 +32,7 @@ func TestReleaseIsIdempotent(t *testing.T) {
 }
 
 func TestReleaseOfABusyHostDrains(t *testing.T) {
+	racepass.CoveredBy(t, "TestReleaseWaitsForTheJob")
 	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
 		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
 		w.set(func() { w.busy[host.HostKey] = true })
@@ -50,6 +52,7 @@ func TestReleaseOfABusyHostDrains(t *testing.T) {
 }
 
 func TestADrainEndsWithTheRuntime(t *testing.T) {
+	racepass.CoveredBy(t, "TestReleaseWaitsForTheJob")
 	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
 		d := demand("1", "a", 1)
 		d.Spec.MaxRuntime = time.Hour

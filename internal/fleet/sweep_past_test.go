@@ -114,6 +114,7 @@ func TestADamagedRequestKeepsItsMachineAlone(t *testing.T) {
 // A host that cannot be written stays as it is, and no other with it. The sweep says
 // at its end what it went past.
 func TestAHostThatCannotBeWrittenStopsNoSweep(t *testing.T) {
+	racepass.CoveredBy(t, "TestADamagedRequestStopsNoSweep")
 	ended := func(r lifecycle.Record) bool { return r.State == lifecycle.StateTerminated }
 	orphan := func(r lifecycle.Record) bool { return r.Orphan() }
 	tests := map[string]struct {

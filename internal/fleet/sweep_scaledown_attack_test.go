@@ -103,6 +103,7 @@ func TestAHostIsKeptForAJobThatWaits(t *testing.T) {
 // A host that starts within its time, longer than the boot time, and that its
 // request waits for, is no orphan.
 func TestAHostThatStartsWithinItsTimeIsNoOrphan(t *testing.T) {
+	racepass.CoveredBy(t, "TestAHostOfAnOpenRequestIsKept")
 	for name, earlier := range map[string]bool{"not marked before": false, "marked by an earlier sweep": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

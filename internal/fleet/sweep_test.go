@@ -14,9 +14,11 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 func TestSilentHosts(t *testing.T) {
+	racepass.CoveredBy(t, "TestColdWarmExpire")
 	tests := map[string]struct {
 		hosts, silent int
 		run           bool // silent while running, else while pooled

@@ -74,6 +74,7 @@ func TestWarmPoolsThatAreNoMore(t *testing.T) {
 
 // While the fleet is held they stay, and go after it.
 func TestWarmPoolThatIsNoMoreInAHeldFleet(t *testing.T) {
+	racepass.CoveredBy(t, "TestWarmHostsAreReplacedBeforeTheClaimMargin")
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, withWarm(warmPool(2)))
 		ctx, cancel := context.WithCancel(t.Context())

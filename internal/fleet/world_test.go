@@ -52,6 +52,12 @@ type world struct {
 		at      int
 		records []lifecycle.Record
 	}
+	// ledgers are how many hosts each one counted after so many changes, as far as a test asked.
+	ledgers struct {
+		sync.Mutex
+		at   int
+		used map[string]int
+	}
 }
 
 func newWorld(t *testing.T, change ...func(*fleet.Options)) *world {
