@@ -94,7 +94,7 @@ func (h *Host) scanMarked() (pids []int, unclear int, err error) {
 		}
 		ours, clear := h.isMarked(pid)
 		switch {
-		case ours || (session != 0 && sessionOf(pid) == session):
+		case ours || (session != 0 && inSession(pid, session)):
 			pids = append(pids, pid)
 		case !clear:
 			unclear++
@@ -141,6 +141,15 @@ func (h *Host) isMarked(pid int) (marked, clear bool) {
 func (h *Host) findMarked(program string) (int, error) {
 	pids, err := h.markedProcesses()
 	return firstOf(pids, program), err
+}
+
+// inSession reports whether a living process belongs to the session. It asks the kernel first: the
+// scan looks at every process of the machine, and only few have to be read from /proc then.
+func inSession(pid, session int) bool {
+	if id, err := unix.Getsid(pid); err == nil && id != session {
+		return false
+	}
+	return sessionOf(pid) == session
 }
 
 // sessionOf is the session of a living process; 0 for a dead one.
