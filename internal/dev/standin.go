@@ -298,9 +298,5 @@ func writeStandinID(dir string, id StandinID) error {
 	if err != nil {
 		return err
 	}
-	draft := filepath.Join(dir, standinFile+".new")
-	if err := os.WriteFile(draft, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(draft, filepath.Join(dir, standinFile))
+	return safefile.Replace(filepath.Join(dir, standinFile), data, 0o600, false)
 }
