@@ -138,7 +138,7 @@ func (r *servicesRoom) desired(name string) int {
 // await waits until ECS has got the call.
 func (r *servicesRoom) await(name string, desired int, when string) {
 	r.t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(8 * time.Minute)
 	for r.desired(name) != desired {
 		if time.Now().After(deadline) {
 			r.t.Fatalf("%s: %s has %d runners, want %d", when, name, r.desired(name), desired)

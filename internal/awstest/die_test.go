@@ -44,7 +44,7 @@ func TestEmulatorsDieWithAKilledTest(t *testing.T) {
 		t.Fatalf("the child started %q, want two emulators", addresses)
 	}
 	for _, address := range addresses {
-		for deadline := time.Now().Add(time.Minute); ; {
+		for deadline := time.Now().Add(5 * time.Minute); ; {
 			conn, err := net.Dial("tcp", address)
 			if err != nil {
 				break

@@ -25,7 +25,7 @@ import (
 )
 
 // patience bounds every wait for a real process, on a machine that has much else to do.
-const patience = 3 * time.Minute
+const patience = 8 * time.Minute
 
 // clock is a time that a test moves.
 type clock struct {

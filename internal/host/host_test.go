@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 var beforeTests = func() {}
 
 // patience is for processes on a machine that is busy.
-const patience = 3 * time.Minute
+const patience = 8 * time.Minute
 
 // The programs of a runner that does what a test tells it by files beside it.
 const (

@@ -114,7 +114,7 @@ func TestCallsAreCounted(t *testing.T) {
 func TestGitHubDownIsUnavailable(t *testing.T) {
 	w := newWorld(t)
 	w.github.down.Store(true)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	_, err := w.Provision(ctx, &remudav1.ProvisionRequest{Repository: repository, RunId: "1"})
 	s := status.Convert(err)
@@ -179,7 +179,7 @@ func TestAPanicIsAnErrorOfOneCall(t *testing.T) {
 
 func TestWatchFleetTellsWhatHappensFromNowOn(t *testing.T) {
 	w := newWorld(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if _, err := w.Provision(ctx, &remudav1.ProvisionRequest{Repository: repository, RunId: "2", RequestId: "before"}); err != nil {
 		t.Fatal(err)
@@ -212,7 +212,7 @@ func TestWatchFleetTellsWhatHappensFromNowOn(t *testing.T) {
 func TestHealthAndReflection(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	service := remudav1.FleetService_ServiceDesc.ServiceName
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		got, err := healthv1.NewHealthClient(w.conn).Check(ctx, &healthv1.HealthCheckRequest{Service: service})
 		if err == nil && got.GetStatus() == healthv1.HealthCheckResponse_SERVING {

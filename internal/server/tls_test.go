@@ -140,7 +140,7 @@ func TestMutualTLS(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			_, err := remudav1.NewFleetServiceClient(dial(t, addr, tt.client)).GetInstance(ctx, &remudav1.GetInstanceRequest{InstanceId: "i-none"})
 			if status.Code(err) != tt.want {

@@ -43,7 +43,7 @@ func (w *world) created(t *testing.T) []lifecycle.Record {
 
 func (w *world) eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}
@@ -83,7 +83,7 @@ func TestACallThatOnlyReadHasNotBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.store.requestsFull.Store(true)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	err := release(&remudav1.ReleaseRequest{Repository: repository, RunId: "1", Wait: true})(ctx, w)
 	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "free some space") {

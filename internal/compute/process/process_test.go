@@ -26,7 +26,7 @@ const (
 )
 
 // patience bounds every wait for a real process; none takes a tenth of it.
-const patience = 2 * time.Minute
+const patience = 8 * time.Minute
 
 // root is a directory for one cloud, which is ended with the test.
 func root(t *testing.T) string {

@@ -55,7 +55,7 @@ func (p *process) kill() {
 // ready waits for a program's ready line and returns what it says under a name.
 func (p *process) ready(t *testing.T, out *buffer, names ...string) []string {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(8 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		for line := range strings.Lines(out.String()) {
 			if fields, ok := strings.CutPrefix(line, "ready "); ok && strings.HasSuffix(line, "\n") {
 				return values(fields, names)
