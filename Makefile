@@ -84,4 +84,4 @@ clean: ## remove what was built, the pinned tools too
 $(TOOLS)/%:
 	@echo 'building $* (once for each set of pinned tools)'
 	@mkdir -p $(TOOLS)
-	@GOFLAGS=-mod=readonly go build -C internal/tools -trimpath -o $@ $(tool_$*)
+	@CGO_ENABLED=0 GOFLAGS=-mod=readonly go build -C internal/tools -trimpath -o $@ $(tool_$*)

@@ -9,9 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/store/storetest"
 )
 
-var (
-	_ agent.Store = (*memory.HostView)(nil)
-)
+var _ agent.Store = (*memory.HostView)(nil)
 
 func TestStore(t *testing.T) {
 	storetest.Run(t, func(_ *testing.T, now func() time.Time) storetest.Database {
