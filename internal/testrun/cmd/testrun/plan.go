@@ -99,8 +99,8 @@ func (p testPackage) plainOnly() bool {
 // must be short, or one core waits for it. The first two of each pass need no
 // emulator, since those are still being started. Others follow by their names.
 var first = []string{
-	"internal/sim", "internal/fleet", "internal/e2e/jobs",
-	"internal/cost", "internal/store/dynamo", "internal/e2e/awsfaults", "internal/githubsim", "internal/e2e/workflow", "controld",
+	"internal/sim", "internal/fleet", "internal/e2e/jobs", "internal/githubsim",
+	"internal/cost", "internal/store/dynamo", "internal/e2e/awsfaults", "internal/e2e/workflow", "controld",
 	"internal/e2e/aws", "internal/compute/ec2", "agentd", "internal/e2e", "internal/store/sqlite", "internal/queue/sqs",
 }
 
