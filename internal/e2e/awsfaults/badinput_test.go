@@ -73,6 +73,7 @@ func TestACallerIsToldWhatIsWrong(t *testing.T) {
 // A queue is a hint: one that belongs to another account costs no host.
 func TestAQueueOfAnotherAccountHoldsNobodyUp(t *testing.T) {
 	racepass.CoveredBy(t, "TestEveryCallOfALifeInTurn")
+	t.Parallel()
 	w := newWorld(t, 1)
 	w.must("refresh", w.fleet.NewRefresh(false))
 	w.made = true
@@ -100,6 +101,7 @@ func TestAQueueOfAnotherAccountHoldsNobodyUp(t *testing.T) {
 // TestAnotherRegionHasNoTables, and says so.
 func TestAnotherRegionHasNoTables(t *testing.T) {
 	racepass.CoveredBy(t, "TestEveryCallOfALifeInTurn")
+	t.Parallel()
 	w := newWorld(t, 1)
 	w.must("refresh", w.fleet.NewRefresh(false))
 	w.region = "eu-west-1"

@@ -21,6 +21,7 @@ const burst = 200
 // recorded, given to the run and ended once.
 func TestTwoHundredHostsInOneProvision(t *testing.T) {
 	racepass.CoveredBy(t, "TestEveryCallOfALifeInTurn")
+	t.Parallel()
 	w := newWorld(t, 1)
 	w.must("refresh", w.fleet.NewRefresh(false))
 	w.made = true
@@ -63,6 +64,7 @@ func TestTwoHundredHostsInOneProvision(t *testing.T) {
 // call, and nothing of it is left.
 func TestTwoHundredHostsAreRolledBack(t *testing.T) {
 	racepass.CoveredBy(t, "TestEveryCallOfALifeInTurn")
+	t.Parallel()
 	w := newWorld(t, 1)
 	w.must("refresh", w.fleet.NewRefresh(false))
 	w.made, w.mute = true, true

@@ -18,12 +18,14 @@ import (
 // Whatever it is, the fleet comes through: nothing is leaked, nothing is claimed
 // twice, every request is settled, and no launch is repeated with another token.
 func TestEveryCallOfALifeInTurn(t *testing.T) {
+	t.Parallel()
 	everyCallInTurn(t, func(w *world) { w.must("refresh", w.fleet.NewRefresh(false)); w.made = true }, life)
 }
 
 // TestEveryCallOfARefreshInTurn: one of them fails, and in the end everything
 // was still made.
 func TestEveryCallOfARefreshInTurn(t *testing.T) {
+	t.Parallel()
 	everyCallInTurn(t, func(*world) {}, refreshes)
 }
 
