@@ -65,38 +65,26 @@ func (e emulator) awaitShared(dir string) (string, error) {
 	}
 }
 
-// Start starts the emulators for several test binaries, until stop is called or this
-// process ends. The directory hands them over: see SharedVariable.
-func Start(dir string) (stop func(), err error) {
+// Start starts the emulators for several test binaries. They end with this process. The
+// directory hands them over: see SharedVariable.
+func Start(dir string) error {
 	var starting sync.WaitGroup
 	all := []emulator{dynamodbLocal, moto}
-	ends, errs := make([]func(), len(all)), make([]error, len(all))
+	errs := make([]error, len(all))
 	for i, e := range all {
-		starting.Go(func() { ends[i], errs[i] = e.startShared(dir) })
+		starting.Go(func() { errs[i] = e.startShared(dir) })
 	}
 	starting.Wait()
-	stop = func() {
-		for _, end := range ends {
-			if end != nil {
-				end()
-			}
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		stop()
-		return nil, err
-	}
-	return stop, nil
+	return errors.Join(errs...)
 }
 
-func (e emulator) startShared(dir string) (stop func(), err error) {
-	endpoint, stop, err := e.start()
+func (e emulator) startShared(dir string) error {
+	endpoint, _, err := e.start()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := safefile.Replace(filepath.Join(dir, e.name), []byte(endpoint), 0o600, false); err != nil {
-		stop()
-		return nil, fmt.Errorf("hand over %s: %w", e.name, err)
+		return fmt.Errorf("hand over %s: %w", e.name, err)
 	}
-	return stop, nil
+	return nil
 }

@@ -23,11 +23,20 @@ func run(args []string, in io.Reader) error {
 	if len(args) != 1 {
 		return errors.New("want one argument, the directory that hands over the emulators")
 	}
-	stop, err := awstest.Start(args[0])
-	if err != nil {
-		return err
+	ended := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, in) // an error is an end too
+		close(ended)
+	}()
+	started := make(chan error, 1)
+	go func() { started <- awstest.Start(args[0]) }()
+	select {
+	case err := <-started:
+		if err != nil {
+			return err
+		}
+		<-ended
+	case <-ended: // while they start
 	}
-	defer stop()
-	_, err = io.Copy(io.Discard, in)
-	return err
+	return nil // the kernel ends them with this process
 }
