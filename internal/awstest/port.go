@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 
 	"github.com/prometheus/procfs"
 )
@@ -28,15 +29,17 @@ const listening = 0x0A
 
 // listensAt is the port at which a process listens.
 func listensAt(pid int) (int, error) {
-	fs, err := procfs.NewDefaultFS()
-	if err != nil {
-		return 0, err
-	}
-	process, err := fs.Proc(pid)
+	process, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, err
 	}
 	open, err := process.FileDescriptorTargets()
+	if err != nil {
+		return 0, err
+	}
+	// The sockets of that process's network namespace. /proc/net is that of this process's main thread,
+	// which a test may have moved into another one.
+	fs, err := procfs.NewFS(procfs.DefaultMountPoint + "/" + strconv.Itoa(pid))
 	if err != nil {
 		return 0, err
 	}
