@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +14,7 @@ import (
 	queue "github.com/remuda-ci/remuda/internal/queue/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db/dbtest"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -35,15 +35,7 @@ func TestContention(t *testing.T) {
 }
 
 func contend(t *testing.T) {
-	file, err := db.Open(filepath.Join(t.TempDir(), "remuda.db"), db.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := file.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	file := dbtest.Open(t, dbtest.File(t), db.Options{})
 	w := newWorld(t)
 	rows := &answering{Store: sqlite.New(file)}
 	onFile := func(o *fleet.Options) {

@@ -26,7 +26,7 @@ var (
 // TestStore has the agents use a client of their own, as they do.
 func TestStore(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T, now func() time.Time) storetest.Database {
+	storetest.Run(t, storetest.ListsInGoroutines, func(t *testing.T, now func() time.Time) storetest.Database {
 		client := open(t, dynamo.Options{Now: now})
 		// The suite's clock stands in the past: its rows must not go by ours.
 		for _, table := range []string{"remuda-instances", "remuda-requests", "remuda-jobs", "remuda-events"} {

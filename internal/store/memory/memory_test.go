@@ -12,7 +12,7 @@ import (
 var _ agent.Store = (*memory.HostView)(nil)
 
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(_ *testing.T, now func() time.Time) storetest.Database {
+	storetest.Run(t, storetest.ListsInCaller, func(_ *testing.T, now func() time.Time) storetest.Database {
 		s := memory.New(now)
 		return storetest.Database{Store: s.Store, ForHost: func(key string) storetest.HostView { return s.ForHost(key) }}
 	})

@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db/dbtest"
 )
 
 // hosts is the size of the fleet that the benchmarks run on: the bar of the
@@ -69,7 +69,7 @@ func unchanged(int, *lifecycle.Record) {}
 
 func benchStore(b *testing.B, n int, change func(int, *lifecycle.Record)) (*sqlite.Store, *db.DB) {
 	b.Helper()
-	file := open(b, filepath.Join(b.TempDir(), "remuda.db"), db.Options{Now: func() time.Time { return began }})
+	file := dbtest.Open(b, dbtest.File(b), db.Options{Now: func() time.Time { return began }})
 	s := sqlite.New(file)
 	fill(b, s, n, change)
 	b.ReportAllocs()

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +17,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db/dbtest"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // The test binary is also the processes that these tests start and kill:
@@ -100,7 +101,8 @@ func changed(r lifecycle.Record) lifecycle.Record {
 // TestKill kills processes in the middle of their writes: the file opens again,
 // no row is half written, and what was acknowledged is there.
 func TestKill(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "remuda.db")
+	racepass.CoveredBy(t, "TestStore")
+	path := dbtest.File(t)
 	first, err := db.Open(path, db.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -183,8 +185,9 @@ func claimAll(s *sqlite.Store) error {
 
 // TestProcesses has four processes claim the same hosts: each host goes to one.
 func TestProcesses(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "remuda.db")
-	s := sqlite.New(open(t, path, db.Options{}))
+	racepass.CoveredBy(t, "TestStore")
+	path := dbtest.File(t)
+	s := sqlite.New(dbtest.Open(t, path, db.Options{}))
 	fill(t, s, wanted, unchanged)
 	var cmds []*exec.Cmd
 	var outs []io.Reader

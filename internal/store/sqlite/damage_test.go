@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"bytes"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db/dbtest"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -34,7 +34,7 @@ func execute(t *testing.T, file *db.DB, query string, args ...any) {
 func TestForeignReports(t *testing.T) {
 	racepass.OneGoroutine(t)
 	var log bytes.Buffer
-	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
+	file := dbtest.Open(t, dbtest.File(t), db.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
 	s := sqlite.New(file)
 	const insert = `INSERT INTO reports (host_key, doc) VALUES (?1, ?2)`
 	for key, doc := range map[string]string{
@@ -81,7 +81,8 @@ func TestForeignReports(t *testing.T) {
 
 // TestDamagedRecord: the error names the row and tells nothing of what is in it.
 func TestDamagedRecord(t *testing.T) {
-	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{})
+	racepass.CoveredBy(t, "TestStore")
+	file := dbtest.Open(t, dbtest.File(t), db.Options{})
 	s := sqlite.New(file)
 	fill(t, s, 1, unchanged)
 	for name, doc := range map[string]string{
@@ -100,14 +101,15 @@ func TestDamagedRecord(t *testing.T) {
 
 // TestExpiredRowsGo: what the suite allows to linger goes with a write.
 func TestExpiredRowsGo(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "remuda.db")
-	begin := sqlite.New(open(t, path, db.Options{Now: func() time.Time { return began }}))
+	racepass.CoveredBy(t, "TestStore")
+	path := dbtest.File(t)
+	begin := sqlite.New(dbtest.Open(t, path, db.Options{Now: func() time.Time { return began }}))
 	fill(t, begin, 4, func(n int, r *lifecycle.Record) {
 		if n%2 == 0 {
 			r.ExpiresAt = began.Add(time.Second)
 		}
 	})
-	later := sqlite.New(open(t, path, db.Options{Now: func() time.Time { return began.Add(time.Second) }}))
+	later := sqlite.New(dbtest.Open(t, path, db.Options{Now: func() time.Time { return began.Add(time.Second) }}))
 	for range 2 { // the clearing comes after the answer, and so before the next write
 		if err := later.DeleteReport(t.Context(), "nobody"); err != nil {
 			t.Fatal(err)
@@ -129,8 +131,9 @@ func TestExpiredRowsGo(t *testing.T) {
 // TestDamagedRowsHideNoOther: what sweeps and callers list is everything except the
 // damaged rows, which are reported once.
 func TestDamagedRowsHideNoOther(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
 	var log bytes.Buffer
-	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
+	file := dbtest.Open(t, dbtest.File(t), db.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
 	s := sqlite.New(file)
 	fill(t, s, 6, func(_ int, r *lifecycle.Record) { r.DueAt = began })
 	for _, id := range []string{"a", "b"} {
@@ -195,7 +198,7 @@ func TestDamagedRowsHideNoOther(t *testing.T) {
 // TestDamagedJobsOfServices: they hide no sound one of any state, on whichever page.
 func TestDamagedJobsOfServices(t *testing.T) {
 	racepass.OneGoroutine(t)
-	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{Now: func() time.Time { return began }})
+	file := dbtest.Open(t, dbtest.File(t), db.Options{Now: func() time.Time { return began }})
 	s := sqlite.New(file)
 	var want, got []string
 	for i := range 12 {

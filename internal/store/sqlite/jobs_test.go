@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db/dbtest"
 	"github.com/remuda-ci/remuda/internal/store/token"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -35,7 +35,7 @@ func dueWebhook(id string) lifecycle.Webhook {
 func TestDamagedJobsHideNoOther(t *testing.T) {
 	racepass.OneGoroutine(t)
 	var log bytes.Buffer
-	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
+	file := dbtest.Open(t, dbtest.File(t), db.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
 	s := sqlite.New(file)
 	for n := range 4 {
 		if err := errors.Join(s.CreateJob(t.Context(), waitingJob(int64(n))), s.CreateWebhook(t.Context(), dueWebhook(fmt.Sprint(n)))); err != nil {
@@ -78,7 +78,7 @@ func TestDamagedJobsHideNoOther(t *testing.T) {
 // TestTokensOfJobs: the id in them is a number.
 func TestTokensOfJobs(t *testing.T) {
 	racepass.OneGoroutine(t)
-	s := sqlite.New(open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{}))
+	s := sqlite.New(dbtest.Open(t, dbtest.File(t), db.Options{}))
 	_, err := s.WaitingJobs(t.Context(), "small", lifecycle.PageOf{After: token.New("jobs by pool", "1", "first")})
 	if !errors.Is(err, lifecycle.ErrPageToken) {
 		t.Errorf("got error %v, want %v", err, lifecycle.ErrPageToken)
@@ -88,8 +88,8 @@ func TestTokensOfJobs(t *testing.T) {
 // TestExpiredJobsGo: what the suite allows to linger goes with a write.
 func TestExpiredJobsGo(t *testing.T) {
 	racepass.OneGoroutine(t)
-	path := filepath.Join(t.TempDir(), "remuda.db")
-	s := sqlite.New(open(t, path, db.Options{Now: func() time.Time { return began }}))
+	path := dbtest.File(t)
+	s := sqlite.New(dbtest.Open(t, path, db.Options{Now: func() time.Time { return began }}))
 	for n := range 4 {
 		j, h := waitingJob(int64(n)), dueWebhook(fmt.Sprint(n))
 		j.ExpiresAt = began.Add(time.Duration(n+1) * time.Second)
@@ -99,7 +99,7 @@ func TestExpiredJobsGo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	file := open(t, path, db.Options{Now: func() time.Time { return began.Add(time.Hour) }})
+	file := dbtest.Open(t, path, db.Options{Now: func() time.Time { return began.Add(time.Hour) }})
 	later := sqlite.New(file)
 	for range 2 { // the clearing comes after the answer, and so before the next write
 		if err := later.DeleteReport(t.Context(), "nobody"); err != nil {
@@ -129,7 +129,7 @@ func rowsOf(t *testing.T, file *db.DB, table string) (rows int) {
 // acknowledged, and one that was is there.
 func TestFullDiskKeepsWhatWasAcknowledged(t *testing.T) {
 	racepass.OneGoroutine(t)
-	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{})
+	file := dbtest.Open(t, dbtest.File(t), db.Options{})
 	s := sqlite.New(file)
 	limit := func(pages int) {
 		t.Helper()

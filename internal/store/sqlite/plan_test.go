@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db/dbtest"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -18,7 +18,7 @@ import (
 // its rows in order there.
 func TestQueryPlans(t *testing.T) {
 	racepass.OneGoroutine(t)
-	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{})
+	file := dbtest.Open(t, dbtest.File(t), db.Options{})
 	for index, query := range sqlite.Queries {
 		t.Run(index, func(t *testing.T) {
 			plan := planOf(t, file, query)
@@ -56,9 +56,9 @@ func planOf(t *testing.T, file *db.DB, query string) string {
 
 // TestDueCost: the due query reads what is due, whatever else there is.
 func TestDueCost(t *testing.T) {
-	racepass.CoveredBy(t, "TestProcesses")
+	racepass.CoveredBy(t, "TestStore")
 	const hosts, due = 4000, 20
-	file := open(t, filepath.Join(t.TempDir(), "remuda.db"), db.Options{Now: func() time.Time { return began }})
+	file := dbtest.Open(t, dbtest.File(t), db.Options{Now: func() time.Time { return began }})
 	s := sqlite.New(file)
 	fill(t, s, hosts, func(n int, r *lifecycle.Record) {
 		if n%(hosts/due) == 7 {

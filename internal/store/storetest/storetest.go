@@ -31,8 +31,8 @@ type group struct {
 	name string
 	// tests use one goroutine.
 	tests []suiteTest
-	// underRace is for tests of listings, which a store may read from several goroutines: in make test, one of so many
-	// is run under the race detector; 0: none.
+	// underRace is for tests of listings, for which a store may start goroutines (ListsInGoroutines): in make test, one
+	// of so many is run under the race detector; 0: none.
 	underRace int
 	// concurrent tests write from many goroutines. The race detector sees all of them.
 	concurrent []suiteTest
@@ -47,17 +47,27 @@ func add(g group) group {
 	return g
 }
 
+// Listing is how a store lists rows.
+type Listing bool
+
+const (
+	// ListsInCaller is a store that lists in the goroutine of its caller.
+	ListsInCaller Listing = false
+	// ListsInGoroutines is a store that starts goroutines for some listings.
+	ListsInGoroutines Listing = true
+)
+
 // Run runs the suite. open makes a new database, whose own clock is now, and ends it with the test.
-func Run(t *testing.T, open func(t *testing.T, now func() time.Time) Database) {
+func Run(t *testing.T, listing Listing, open func(t *testing.T, now func() time.Time) Database) {
 	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
-			step := 1
-			if group.underRace > 0 {
+			step, concurrent := 1, group.underRace > 0 && listing == ListsInGoroutines
+			if concurrent {
 				step = racepass.Every(t, group.underRace)
 			}
 			for i := 0; i < len(group.tests); i += step {
 				t.Run(group.tests[i].name, func(t *testing.T) {
-					if group.underRace == 0 {
+					if !concurrent {
 						racepass.OneGoroutine(t)
 					}
 					group.tests[i].in(t, open)

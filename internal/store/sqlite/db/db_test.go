@@ -17,23 +17,9 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db/dbtest"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
-
-func open(t *testing.T, path string, o db.Options) *db.DB {
-	t.Helper()
-	file, err := db.Open(path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := file.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return file
-}
-
-func tempFile(t *testing.T) string { return filepath.Join(t.TempDir(), "remuda.db") }
 
 // insert adds a row to the simplest table.
 func insert(c *db.Conn, name string) error {
@@ -78,6 +64,7 @@ func script(t *testing.T, path, text string) {
 }
 
 func TestOpenKeepsWhatIsThere(t *testing.T) {
+	racepass.CoveredBy(t, "TestOpenAtOnce")
 	path := filepath.Join(t.TempDir(), "a file?with=odd#name%20.db")
 	first, err := db.Open(path, db.Options{})
 	if err != nil {
@@ -89,7 +76,7 @@ func TestOpenKeepsWhatIsThere(t *testing.T) {
 	if _, err := os.Stat(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the last to close left a log behind: %v", err)
 	}
-	if got := names(t, open(t, path, db.Options{})); len(got) != 1 {
+	if got := names(t, dbtest.Open(t, path, db.Options{})); len(got) != 1 {
 		t.Errorf("after opening again: got %v, want the one row", got)
 	}
 	for _, suffix := range []string{"", "-wal"} {
@@ -104,7 +91,7 @@ func TestOpenKeepsWhatIsThere(t *testing.T) {
 }
 
 func TestOpenAtOnce(t *testing.T) {
-	path := tempFile(t)
+	path := filepath.Join(t.TempDir(), "remuda.db")
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -118,12 +105,13 @@ func TestOpenAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := names(t, open(t, path, db.Options{})); len(got) != 8 {
+	if got := names(t, dbtest.Open(t, path, db.Options{})); len(got) != 8 {
 		t.Errorf("got %v, want 8 rows", got)
 	}
 }
 
 func TestOpenRefuses(t *testing.T) {
+	racepass.CoveredBy(t, "TestOpenAtOnce")
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	if err := os.WriteFile(in("text"), []byte(strings.Repeat("this is not a database ", 100)), 0o600); err != nil {
@@ -131,7 +119,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	script(t, in("foreign"), "CREATE TABLE customers (name TEXT)")
 	for name, version := range map[string]int{"newer": 99, "older": 7} {
-		open(t, in(name), db.Options{})
+		dbtest.Open(t, in(name), db.Options{})
 		script(t, in(name), fmt.Sprintf("PRAGMA user_version = %d", version))
 	}
 	tests := []struct{ path, says string }{
@@ -157,8 +145,9 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestFullDisk(t *testing.T) {
-	path := tempFile(t)
-	file := open(t, path, db.Options{})
+	racepass.CoveredBy(t, "TestOpenAtOnce")
+	path := dbtest.File(t)
+	file := dbtest.Open(t, path, db.Options{})
 	limit := func(pages int) {
 		t.Helper()
 		err := file.Write(t.Context(), "limit", func(c *db.Conn) error {
@@ -193,6 +182,7 @@ func wantFault(t *testing.T, err error, path, says string) {
 }
 
 func TestReadOnly(t *testing.T) {
+	racepass.CoveredBy(t, "TestOpenAtOnce")
 	dir := t.TempDir()
 	path := filepath.Join(dir, "remuda.db")
 	file, err := db.Open(path, db.Options{})
@@ -214,8 +204,9 @@ func TestReadOnly(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
+	racepass.CoveredBy(t, "TestOpenAtOnce")
 	for _, light := range []bool{false, true} {
-		file, err := db.Open(tempFile(t), db.Options{Light: light})
+		file, err := db.Open(dbtest.File(t), db.Options{Light: light})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,17 +10,20 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db/dbtest"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // TestReadOnlyChangesNothing: what is open elsewhere is read as it is now, what
 // is not stays as it was, and a write fails.
 func TestReadOnlyChangesNothing(t *testing.T) {
-	path := tempFile(t)
-	file := open(t, path, db.Options{})
+	racepass.CoveredBy(t, "TestOpenAtOnce")
+	path := dbtest.File(t)
+	file := dbtest.Open(t, path, db.Options{})
 	if err := write(file, "a"); err != nil {
 		t.Fatal(err)
 	}
-	reader := open(t, path, db.Options{ReadOnly: true})
+	reader := dbtest.Open(t, path, db.Options{ReadOnly: true})
 	if got := names(t, reader); len(got) != 1 {
 		t.Errorf("beside a writer: %v, want the one row", got)
 	}
@@ -31,7 +34,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := sum(t, path)
-	if got := names(t, open(t, path, db.Options{ReadOnly: true})); len(got) != 2 {
+	if got := names(t, dbtest.Open(t, path, db.Options{ReadOnly: true})); len(got) != 2 {
 		t.Errorf("alone: %v, want two rows", got)
 	}
 	if sum(t, path) != before {
@@ -51,10 +54,11 @@ func sum(t *testing.T, path string) [sha256.Size]byte {
 // TestReadOnlyRefuses: a file that is not there is not made, and one of another
 // version stays at it.
 func TestReadOnlyRefuses(t *testing.T) {
+	racepass.CoveredBy(t, "TestOpenAtOnce")
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for name, setting := range map[string]string{"older": "PRAGMA user_version = 3", "newer": "PRAGMA user_version = 99"} {
-		if err := open(t, in(name), db.Options{}).Close(); err != nil {
+		if err := dbtest.Open(t, in(name), db.Options{}).Close(); err != nil {
 			t.Fatal(err)
 		}
 		script(t, in(name), setting)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db/dbtest"
 )
 
 // hold keeps the writer in a transaction until it is let go, so that what
@@ -59,7 +60,7 @@ func batch(t *testing.T, file *db.DB, n int, fn func(c *db.Conn, i int) error) [
 func TestWritesShareACommit(t *testing.T) { synctest.Test(t, testWritesShareACommit) }
 
 func testWritesShareACommit(t *testing.T) {
-	file := open(t, tempFile(t), db.Options{})
+	file := dbtest.Open(t, dbtest.File(t), db.Options{})
 	const n = 64
 	most := 0
 	errs := batch(t, file, n, func(c *db.Conn, i int) error {
@@ -90,8 +91,8 @@ func testWritesShareACommit(t *testing.T) {
 func TestCulprit(t *testing.T) { synctest.Test(t, testCulprit) }
 
 func testCulprit(t *testing.T) {
-	path := tempFile(t)
-	file := open(t, path, db.Options{})
+	path := dbtest.File(t)
+	file := dbtest.Open(t, path, db.Options{})
 	refused := errors.New("refused")
 	errs := batch(t, file, 30, func(c *db.Conn, i int) error {
 		switch i % 3 {
@@ -137,7 +138,7 @@ func TestGivingUp(t *testing.T) {
 }
 
 func testGivingUp(t *testing.T, light bool) {
-	file := open(t, tempFile(t), db.Options{Light: light})
+	file := dbtest.Open(t, dbtest.File(t), db.Options{Light: light})
 	// late starts a write that comes while the writer is held up, and lets its
 	// caller go once the write waits.
 	late := func(meanwhile func()) {
@@ -180,7 +181,7 @@ func testGivingUp(t *testing.T, light bool) {
 
 // TestGivingUpWhileBegun: a caller is not kept by a write that has begun.
 func TestGivingUpWhileBegun(t *testing.T) {
-	file := open(t, tempFile(t), db.Options{})
+	file := dbtest.Open(t, dbtest.File(t), db.Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	release := make(chan struct{})
 	err := file.Write(ctx, "insert", func(c *db.Conn) error {
@@ -203,9 +204,9 @@ func TestGivingUpWhileBegun(t *testing.T) {
 // TestLocked: another process has the file locked for longer, or shorter, than
 // a call may wait.
 func TestLocked(t *testing.T) {
-	path := tempFile(t)
-	hasty := open(t, path, db.Options{Wait: 50 * time.Millisecond})
-	patient := open(t, path, db.Options{Wait: time.Minute})
+	path := dbtest.File(t)
+	hasty := dbtest.Open(t, path, db.Options{Wait: 50 * time.Millisecond})
+	patient := dbtest.Open(t, path, db.Options{Wait: time.Minute})
 	other, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
@@ -240,10 +241,10 @@ func TestPurge(t *testing.T) {
 	var passed atomic.Int64
 	begin := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	clock := func() time.Time { return begin.Add(time.Duration(passed.Load())) }
-	path := tempFile(t)
-	file := open(t, path, db.Options{Now: clock})
+	path := dbtest.File(t)
+	file := dbtest.Open(t, path, db.Options{Now: clock})
 	later := func() time.Time { return begin.Add(time.Hour) }
-	agent := open(t, path, db.Options{Now: later, Light: true})
+	agent := dbtest.Open(t, path, db.Options{Now: later, Light: true})
 	events := func() (n int64) {
 		t.Helper()
 		err := file.Read(t.Context(), "count", func(c *db.Conn) error { return c.Get("SELECT count(*) FROM events", nil, &n) })
