@@ -26,14 +26,11 @@ var (
 // TestStore has the agents use a client of their own, as they do.
 func TestStore(t *testing.T) {
 	t.Parallel()
+	d := newSuiteDatabase(t)
 	storetest.Run(t, storetest.ListsInGoroutines, func(t *testing.T, now func() time.Time) storetest.Database {
-		client := open(t, dynamo.Options{Now: now})
-		// The suite's clock stands in the past: its rows must not go by ours.
-		for _, table := range []string{"remuda-instances", "remuda-requests", "remuda-jobs", "remuda-events"} {
-			expireRows(t, client, table, "expiresAt", false)
-		}
-		s := dynamo.New(client, dynamo.Options{Now: now})
-		agents := dynamo.New(newClient(t, awstest.DynamoDB(t)), dynamo.Options{Now: now})
+		o := d.empty(t)
+		o.Now = now
+		s, agents := dynamo.New(d.stores, o), dynamo.New(d.agents, o)
 		return storetest.Database{Store: s.Store, ForHost: func(key string) storetest.HostView { return suiteView{t, agents.ForHost(key)} }}
 	})
 }
