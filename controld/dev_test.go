@@ -22,6 +22,7 @@ import (
 )
 
 func TestDevServesARunColdAndWarm(t *testing.T) {
+	t.Parallel()
 	s := startDev(t, "")
 	cold := s.provision("101")
 	if cold.GetCreatedCount() != 1 {
@@ -54,6 +55,7 @@ func TestDevServesARunColdAndWarm(t *testing.T) {
 
 func TestDevGoesOnAfterAKill(t *testing.T) {
 	racepass.CoveredBy(t, "TestDevServesARunColdAndWarm")
+	t.Parallel()
 	s := startDev(t, "")
 	host := s.provision("201").GetInstances()[0].GetInstanceId()
 	github := s.GitHub.URL()
@@ -72,6 +74,7 @@ func TestDevGoesOnAfterAKill(t *testing.T) {
 
 func TestDevAttachesToAStandinThatSomebodyElseRuns(t *testing.T) {
 	racepass.CoveredBy(t, "TestDevServesARunColdAndWarm")
+	t.Parallel()
 	hub, err := githubsim.New(githubsim.Options{StateDir: t.TempDir(), Log: hclog.NewNullLogger()})
 	if err != nil {
 		t.Fatal(err)
@@ -106,6 +109,7 @@ func TestDevAttachesToAStandinThatSomebodyElseRuns(t *testing.T) {
 // TestDevRefuses makes starts that cannot succeed: each says why and where.
 func TestDevRefuses(t *testing.T) {
 	racepass.CoveredBy(t, "TestDevServesARunColdAndWarm")
+	t.Parallel()
 	s := startDev(t, "")
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -161,6 +165,7 @@ func TestDevRefuses(t *testing.T) {
 // TestDevStopsWhileACallWaits: a Provision for which there is no capacity is
 // cut short, and a second signal cuts short even that.
 func TestDevStopsWhileACallWaits(t *testing.T) {
+	t.Parallel()
 	s := startDev(t, "compute:\n  process:\n    capacity: {\"*\": 1}\n")
 	s.provision("301")
 	s.waitInVain("302")
@@ -212,6 +217,7 @@ func (s *stage) endBySignals(more bool) {
 
 func TestStandinIsOnePerDirectory(t *testing.T) {
 	racepass.CoveredBy(t, "TestDevServesARunColdAndWarm")
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "github")
 	program := filepath.Join(programsBesideEachOther(t), "controld")
 	first, err := dev.StartStandin(t.Context(), program, "127.0.0.1:0", dir)

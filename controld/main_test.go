@@ -21,6 +21,10 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "controld" {
 		main()
 	}
+	// A program with the race detector sleeps a second before it ends.
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+		panic(err) // the name is a valid one
+	}
 	code := m.Run()
 	testrun.System.Remove()
 	testrun.GRPCurl.Remove()
@@ -41,8 +45,6 @@ var (
 // programsBesideEachOther is that directory; its controld is this test binary.
 func programsBesideEachOther(t *testing.T) string {
 	t.Helper()
-	// A program with the race detector sleeps a second before it ends.
-	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	built := testrun.System.Dir(t)
 	binOnce.Do(func() {
 		if binDir, errBin = os.MkdirTemp("", "remuda-controld-bin-"); errBin != nil {

@@ -11,6 +11,7 @@ import (
 // TestRunSuggestsWhatWorks: the lines that make run prints have the addresses, the
 // directory and the configuration of the dev that runs.
 func TestRunSuggestsWhatWorks(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	script, err := os.ReadFile("../scripts/run")
 	if err != nil {

@@ -78,6 +78,7 @@ func (d *daemonProcess) fleet() remudav1.FleetServiceClient {
 // TestServe: two replicas of a configuration share hosts and store, and hosts
 // outlive both.
 func TestServe(t *testing.T) {
+	t.Parallel()
 	dir, programs := t.TempDir(), programsBesideEachOther(t)
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
@@ -129,6 +130,7 @@ github: {url: "http://%[3]s/api/v3", token_file: %[1]s/token}
 // TestServeRefuses are configurations that are right and cannot be served.
 func TestServeRefuses(t *testing.T) {
 	racepass.CoveredBy(t, "TestServe")
+	t.Parallel()
 	dir := t.TempDir()
 	word, words := write(t, "token", "word\n"), write(t, "token", "two words\n")
 	if err := standinrunner.LayOut(filepath.Join(dir, "runner"), "/bin/true"); err != nil {

@@ -24,6 +24,7 @@ import (
 // TestSnapshot: of a fleet that runs, a plan of its snapshot and a dry run of
 // its refresh say the same about every host.
 func TestSnapshot(t *testing.T) {
+	t.Parallel()
 	dir, programs := t.TempDir(), programsBesideEachOther(t)
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
@@ -108,6 +109,7 @@ scale_down:
 // pipe is planned, and nothing is changed.
 func TestSnapshotOfADev(t *testing.T) {
 	racepass.CoveredBy(t, "TestSnapshot")
+	t.Parallel()
 	s := startDev(t, "scale_down: {minimum_running_time: 0s}\n")
 	host := s.provision("301").GetInstances()[0].GetInstanceId()
 	controld := filepath.Join(s.options.Bin, "controld")

@@ -22,6 +22,7 @@ import (
 // machine, with curl and grpcurl.
 func TestTheQueueByHand(t *testing.T) {
 	racepass.CoveredBy(t, "TestServicesGoFromZeroAndBack")
+	t.Parallel()
 	const token = "the-token-of-the-workers-of-render"
 	file := write(t, "tokens", token+"\n")
 	s := startDev(t, "services: {render: {worker_token_file: "+file+", requeue: true}}\n")
