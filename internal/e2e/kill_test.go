@@ -123,12 +123,12 @@ func TestKillControldDuringRelease(t *testing.T) {
 
 func TestKillControldDuringSweeps(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "timeouts:\n  idle: 2s\n  claim_margin: 500ms\nsweeps:\n  due: 1s\n")
+	s := newStage(t, "timeouts:\n  idle: 1s\n  claim_margin: 500ms\nsweeps:\n  due: 1s\n")
 	for n, moment := range moments {
 		run := fmt.Sprintf("30%02d", n)
 		s.mustProvision(run, run, 2)
 		s.release(run, true)
-		time.Sleep(2*time.Second + moment*time.Millisecond) // expired, and being swept
+		time.Sleep(time.Second + moment*time.Millisecond) // expired, and being swept
 		s.crash()
 	}
 	s.eventually(func() string {
