@@ -18,17 +18,9 @@ func TestLostAndRepeatedWebhooks(t *testing.T) {
 	most := 0
 	census := func() { most = max(most, len(s.live())) }
 	s.succeeds(census, "5001")
-	s.eventually(func() string {
-		if missing := lacking(ids(run), s.log.heard(heardOver)); len(missing) > 0 {
-			return fmt.Sprintf("jobs are not known to be over: %v", missing)
-		}
-		return ""
-	})
-	// A turn that was given while the start of a job was unknown has a host without a
-	// job, which waits two minutes for one. It gets one of these.
+	s.allOver(ids(run))
 	s.deliver(local.Webhooks{})
-	s.run("5002", workflow(maximum, onPool, "'true'"))
-	s.succeeds(census, "5002")
+	s.spare(maximum, "5002", census)
 	s.atRest()
 	s.nothingOpen()
 	if ever := len(s.hosts()); most > maximum || ever > maximum {
@@ -40,4 +32,25 @@ func TestLostAndRepeatedWebhooks(t *testing.T) {
 	if given := len(s.log.moves("give")); given < jobs {
 		t.Errorf("%d turns were given for %d jobs", given, jobs)
 	}
+}
+
+// allOver waits until controld knows that these jobs are over. It gives no turn for
+// them then.
+func (s *stage) allOver(jobs []int64) {
+	s.Helper()
+	s.eventually(func() string {
+		if missing := lacking(jobs, s.log.heard(heardOver)); len(missing) > 0 {
+			return fmt.Sprintf("jobs are not known to be over: %v", missing)
+		}
+		return ""
+	})
+}
+
+// spare runs a job for each host of the pool. A turn that was given while the start of
+// a job was unknown has a host without a job, which waits two minutes for one. It gets
+// one of these.
+func (s *stage) spare(hosts int, runID string, between func()) {
+	s.Helper()
+	s.run(runID, workflow(hosts, onPool, "'true'"))
+	s.succeeds(between, runID)
 }
