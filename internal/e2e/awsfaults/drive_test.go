@@ -77,14 +77,30 @@ func (w *world) release(run string) *fleet.Release {
 	return w.fleet.NewRelease(repository, run, 0, true)
 }
 
-// pass lets time pass, in which the hosts live on, and sweeps what is due as
-// often as it takes: an operator sees no more of it than the sweeper's interval.
+// sweepsInPass are as many due sweeps as it takes to end a host, even if a call fails in each.
+const sweepsInPass = 3
+
+// pass lets time pass and sweeps what is due as often as it takes: an operator sees
+// only the sweeper's interval of it.
 func (w *world) pass(d time.Duration) {
+	w.t.Helper()
+	w.letPass(d)
+	for range sweepsInPass {
+		w.sweepDue()
+	}
+}
+
+// letPass lets time pass, in which the hosts live on.
+func (w *world) letPass(d time.Duration) {
 	w.t.Helper()
 	w.ahead += d
 	w.answer()
-	for range 3 {
-		w.must("due sweep", w.fleet.NewDueSweep())
-		w.ahead += 11 * time.Second // a machine whose end was ordered is looked at again
-	}
+}
+
+// sweepDue sweeps what is due, and lets enough time pass for the next sweep to look
+// again at a machine whose end was ordered.
+func (w *world) sweepDue() {
+	w.t.Helper()
+	w.must("due sweep", w.fleet.NewDueSweep())
+	w.ahead += 11 * time.Second
 }

@@ -34,8 +34,8 @@ func TestEveryCallOfARefreshInTurn(t *testing.T) {
 const livesUnderRace = 20
 
 // everyCallInTurn prepares and plays once to see which calls there are, and then
-// again with some of them failing: in each phase of a life one call fails. Every phase
-// ends in a settled state, which is checked, so each fault is alone in its phase.
+// again with some of them failing: in each phase of a life one call fails, so each fault
+// is alone in its phase.
 func everyCallInTurn(t *testing.T, prepare func(*world), phases []phase) {
 	e := &everyCall{prepare: prepare, phases: phases}
 	planned := e.plan(t)

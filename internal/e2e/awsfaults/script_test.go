@@ -9,6 +9,9 @@ import (
 const launched = 3
 
 // phase is a part of a life. It ends in a state that is settled, and checks that.
+// An expiry is several phases, one for each of its sweeps: after a fault in one of
+// them, the next sweep goes on with what is left. The last of them checks that no more
+// sweeps are needed, however many of them had a fault.
 type phase struct {
 	name string
 	play func(w *world)
@@ -55,8 +58,13 @@ var life = []phase{
 		w.must("cloud sweep", w.fleet.NewCloudSweep())
 		w.wantPooled("after the second release and a cloud sweep", launched)
 	}},
-	{"expiry", func(w *world) {
-		w.pass(6 * time.Minute) // the idle time is 5
+	{"expiry, first sweep", func(w *world) {
+		w.letPass(6 * time.Minute) // the idle time is 5
+		w.sweepDue()
+	}},
+	{"expiry, second sweep", (*world).sweepDue},
+	{"expiry, third sweep", func(w *world) {
+		w.sweepDue()
 		w.wantNothing("after the idle time")
 	}},
 	{"afterwards", func(w *world) {
