@@ -236,7 +236,7 @@ func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since t
 	}
 	var newest []event
 	var from time.Time // how far back was read
-	for range s.history.reads {
+	for range hostHistoryReads {
 		out, err := s.client.Query(ctx, input)
 		if err != nil {
 			return lifecycle.HostHistory{}, s.failed("list events of instance", events, err)

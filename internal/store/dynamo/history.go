@@ -53,12 +53,10 @@ type history struct {
 	endedAt time.Time
 	// raced: others append too, so that it is cheaper to look for the end first.
 	raced bool
-	// reads is how many calls a question about a host may take.
-	reads int
 }
 
 func newHistory() history {
-	h := history{turn: make(chan struct{}, 1), reads: hostHistoryReads}
+	h := history{turn: make(chan struct{}, 1)}
 	h.turn <- struct{}{}
 	return h
 }
