@@ -22,30 +22,53 @@ const shortestSecret = 8
 // hidden replaces a secret: it is how lifecycle.Secret prints itself.
 var hidden = lifecycle.Secret("").String()
 
-// shapes match what looks like a secret. The first group is kept. A log may
-// contain secrets that the agent does not know.
-var shapes = []*regexp.Regexp{
+// shape matches what looks like a secret. The first group is kept.
+type shape struct {
+	// words are in lower case. Every match has one of them. Most texts have none and need no search.
+	words []string
+	form  *regexp.Regexp
+}
+
+// names are the words of names that say what their value is.
+var names = []string{"token", "secret", "passw", "key", "jitconfig", "_pat", "sig", "credential"}
+
+// shapes are needed beside the known secrets: a log may contain secrets that the agent does not know.
+var shapes = []shape{
 	// Keys in PEM, also if only one end of them is left.
-	regexp.MustCompile(`(?s)()-----BEGIN [^-]{0,80}-----.*?(?:-----END [^-]{0,80}-----|\z)`),
-	regexp.MustCompile(`(?s)()\A.*-----END [^-]{0,80}KEY-----`),
+	{[]string{"-----begin "}, regexp.MustCompile(`(?s)()-----BEGIN [^-]{0,80}-----.*?(?:-----END [^-]{0,80}-----|\z)`)},
+	{[]string{"-----end "}, regexp.MustCompile(`(?s)()\A.*-----END [^-]{0,80}KEY-----`)},
 	// Headers: to the end of the line, since the scheme may be any.
-	regexp.MustCompile(`(?i)((?:authorization|cookie|x-aws-ec2-metadata-token)["']?\s*[:=][ \t]*)[^\r\n]+`),
-	regexp.MustCompile(`(?i)(\b(?:bearer|basic|remoteauth)\s+)[A-Za-z0-9+/=_.~-]{16,}`),
+	{[]string{"authorization", "cookie", "x-aws-ec2-metadata-token"},
+		regexp.MustCompile(`(?i)((?:authorization|cookie|x-aws-ec2-metadata-token)["']?\s*[:=][ \t]*)[^\r\n]+`)},
+	{[]string{"bearer", "basic", "remoteauth"}, regexp.MustCompile(`(?i)(\b(?:bearer|basic|remoteauth)\s+)[A-Za-z0-9+/=_.~-]{16,}`)},
 	// Arguments of config.sh and its like: --token XYZ, --pat=XYZ.
-	regexp.MustCompile(`(?i)(--?(?:token|pat|jitconfig|password|secret)\b(?:\s+|\s*=\s*))\S+`),
+	{[]string{"-token", "-pat", "-jitconfig", "-password", "-secret"},
+		regexp.MustCompile(`(?i)(--?(?:token|pat|jitconfig|password|secret)\b(?:\s+|\s*=\s*))\S+`)},
 	// Names that say what their value is. Prose such as "token: expired" stays.
-	regexp.MustCompile(`(?i)((?:token|secret|passw(?:or)?d|api_?key|access_?key|private_?key|jitconfig|_pat|signature|credential|\bsig)` +
-		`[a-z_-]{0,20}\\?["']?\s*[:=]\s*\\?["'])[^"'\r\n]{4,}`),
-	regexp.MustCompile(`(?i)((?:token|secret|passw(?:or)?d|api_?key|access_?key|private_?key|jitconfig|_pat|signature|credential|\bsig)` +
-		`[a-z_-]{0,20}=)[^\s"',;&]{4,}`),
-	regexp.MustCompile(`(?i)((?:token|secret|passw(?:or)?d|api_?key|access_?key|private_?key|jitconfig)[a-z_-]{0,20}:\s*)[^\s"',;&]{16,}`),
+	{names, regexp.MustCompile(`(?i)((?:token|secret|passw(?:or)?d|api_?key|access_?key|private_?key|jitconfig|_pat|signature|credential|\bsig)` +
+		`[a-z_-]{0,20}\\?["']?\s*[:=]\s*\\?["'])[^"'\r\n]{4,}`)},
+	{names, regexp.MustCompile(`(?i)((?:token|secret|passw(?:or)?d|api_?key|access_?key|private_?key|jitconfig|_pat|signature|credential|\bsig)` +
+		`[a-z_-]{0,20}=)[^\s"',;&]{4,}`)},
+	{names, regexp.MustCompile(`(?i)((?:token|secret|passw(?:or)?d|api_?key|access_?key|private_?key|jitconfig)[a-z_-]{0,20}:\s*)[^\s"',;&]{16,}`)},
 	// The private parts of an RSA key, as the runner writes them.
-	regexp.MustCompile(`("(?:d|p|q|dp|dq|inverseQ)"\s*:\s*")[^"]{16,}`),
-	regexp.MustCompile(`(://)[^/\s@]+@`),
+	{[]string{`"`}, regexp.MustCompile(`("(?:d|p|q|dp|dq|inverseQ)"\s*:\s*")[^"]{16,}`)},
+	{[]string{"://"}, regexp.MustCompile(`(://)[^/\s@]+@`)},
 	// GitHub, AWS, and JSON in base64: a JWT or a JIT configuration.
-	regexp.MustCompile(`()(?:gh[opsur]_|github_pat_)[A-Za-z0-9_.-]{8,}`),
-	regexp.MustCompile(`()(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}`),
-	regexp.MustCompile(`()eyJ[A-Za-z0-9+/=_.-]{16,}`),
+	{[]string{"gh"}, regexp.MustCompile(`()(?:gh[opsur]_|github_pat_)[A-Za-z0-9_.-]{8,}`)},
+	{[]string{"akia", "asia", "abia", "acca"}, regexp.MustCompile(`()(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}`)},
+	{[]string{"eyj"}, regexp.MustCompile(`()eyJ[A-Za-z0-9+/=_.-]{16,}`)},
+}
+
+// folded returns a text in which every letter that a form with (?i) takes for one of a to z is that letter.
+// Lower case alone would leave the long s (U+017F).
+func folded(s string) string { return strings.ToLower(strings.ToUpper(s)) }
+
+// hide replaces what has the shape. fold is the text folded.
+func (p shape) hide(s, fold string) string {
+	if !slices.ContainsFunc(p.words, func(w string) bool { return strings.Contains(fold, w) }) {
+		return s
+	}
+	return p.form.ReplaceAllString(s, "${1}"+hidden)
 }
 
 var (
@@ -66,12 +89,14 @@ func redact(s string, known ...lifecycle.Secret) string {
 	s = hidePlain(s, known)
 	// A secret of a few letters would be found in every second decoded word.
 	known = slices.DeleteFunc(slices.Clone(known), func(k lifecycle.Secret) bool { return len(k) < shortestSecret })
-	s = escaped.ReplaceAllStringFunc(s, func(w string) string {
-		if text, err := url.QueryUnescape(w); err == nil && hidePlain(text, known) != text {
-			return hidden
-		}
-		return w
-	})
+	if strings.Contains(s, "%") {
+		s = escaped.ReplaceAllStringFunc(s, func(w string) string {
+			if text, err := url.QueryUnescape(w); err == nil && hidePlain(text, known) != text {
+				return hidden
+			}
+			return w
+		})
+	}
 	return encoded.ReplaceAllStringFunc(s, func(w string) string {
 		if holdsSecret(w, known) {
 			return hidden
@@ -108,16 +133,21 @@ func hidePlain(s string, known []lifecycle.Secret) string {
 			s = strings.ReplaceAll(s, secret.Reveal(), hidden)
 		}
 	}
-	s = word.ReplaceAllStringFunc(s, func(w string) string {
-		for _, secret := range known {
-			if strings.Contains(secret.Reveal(), w) {
-				return hidden
+	if len(known) > 0 {
+		s = word.ReplaceAllStringFunc(s, func(w string) string {
+			for _, secret := range known {
+				if strings.Contains(secret.Reveal(), w) {
+					return hidden
+				}
 			}
+			return w
+		})
+	}
+	fold := folded(s)
+	for _, p := range shapes {
+		if without := p.hide(s, fold); without != s {
+			s, fold = without, folded(without)
 		}
-		return w
-	})
-	for _, shape := range shapes {
-		s = shape.ReplaceAllString(s, "${1}"+hidden)
 	}
 	return s
 }
