@@ -92,6 +92,7 @@ type world struct {
 	fleet   *fleet.Fleet
 
 	// Past the meter: what tests and hosts do.
+	reads  *knownReads // of all clients of DynamoDB
 	plain  *dynamo.Store
 	batch  *batch
 	ec2    *ec2api.Client
@@ -111,7 +112,7 @@ type world struct {
 
 func newWorld(t testing.TB, with ...func(*world)) *world {
 	t.Helper()
-	w := &world{t: t, clock: &clock{at: began}, meter: &meter{}}
+	w := &world{t: t, clock: &clock{at: began}, meter: &meter{}, reads: newKnownReads()}
 	for _, change := range with {
 		change(w)
 	}
@@ -185,7 +186,7 @@ func (w *world) storeConfig(m *meter) sdk.Config {
 			o.Calls = &m.calls
 		}
 	})
-	config.HTTPClient = w.dated(config.HTTPClient)
+	config.HTTPClient = w.dated(w.reads.through(config.HTTPClient))
 	if m != nil {
 		config.APIOptions = append(config.APIOptions, m.add)
 	}
