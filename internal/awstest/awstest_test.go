@@ -1,7 +1,9 @@
 package awstest_test
 
 import (
+	"net"
 	"slices"
+	"strings"
 	"testing"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -46,8 +48,20 @@ func TestConfigurationsOfOneTestShareItsWorld(t *testing.T) {
 	if !slices.Contains(listed.TableNames, "shared") {
 		t.Errorf("tables %q, without the one made through another configuration", listed.TableNames)
 	}
-	if a, b := account(t, awstest.Moto(t)), account(t, awstest.NewMoto(t)); a != b {
-		t.Errorf("the account is %s in one moto and %s in another", a, b)
+}
+
+// TestAMotoOfItsOwn has the same account as any other, and ends with its test.
+func TestAMotoOfItsOwn(t *testing.T) {
+	var own string
+	t.Run("test", func(t *testing.T) {
+		own = awstest.NewMoto(t)
+		if a, b := account(t, awstest.Moto(t)), account(t, own); a != b {
+			t.Errorf("the account is %s in one moto and %s in another", a, b)
+		}
+	})
+	if conn, err := net.Dial("tcp", strings.TrimPrefix(own, "http://")); err == nil {
+		conn.Close()
+		t.Errorf("%s still answers", own)
 	}
 }
 

@@ -1,7 +1,6 @@
 package awstest
 
 import (
-	"net"
 	"os/exec"
 	"strings"
 	"testing"
@@ -31,33 +30,5 @@ func TestAFailedStartSaysWhy(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A port is free when it is chosen and may be taken when the emulator comes.
-func TestAnotherPortIfOneIsTaken(t *testing.T) {
-	taken, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	e, asked := dynamodbLocal, 0
-	e.port = func() (int, error) {
-		if asked++; asked == 1 {
-			return taken.Addr().(*net.TCPAddr).Port, nil
-		}
-		return freePort()
-	}
-	endpoint, stop, err := e.start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
-	if asked != 2 {
-		t.Errorf("%s after asking for %d ports, want 2", endpoint, asked)
-	}
-	stop()
-	if err := e.ready(t.Context(), endpoint); err == nil {
-		t.Errorf("%s still answers", endpoint)
 	}
 }
