@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
 
@@ -51,11 +53,8 @@ func bareInstance(t *testing.T, edits ...func(config map[string]any)) *instance 
 	i := &instance{ec2: ec2.NewFromConfig(moto), aws: awstest.NewProxy(t, awstest.Moto(t))}
 	i.aws.Route("dynamodb", awstest.DynamoDB(t))
 	i.machine = emptyMachine(t, launch(t, i.ec2))
-	role, err := iam.NewFromConfig(moto).CreateRole(t.Context(), &iam.CreateRoleInput{
-		RoleName: sdk.String("remuda-host"), AssumeRolePolicyDocument: sdk.String("{}"),
-	})
-	check(t, err)
-	i.roleID = *role.Role.RoleId
+	role := hostRole(t, iam.NewFromConfig(moto))
+	i.roleID = *role.RoleId
 	i.key = i.roleID + ":" + i.id
 	i.tables = dynamo.New(dynamodb.NewFromConfig(awstest.Config(t, awstest.DynamoDB(t))), dynamo.Options{Prefix: "acme"})
 	i.store = i.tables
@@ -63,7 +62,7 @@ func bareInstance(t *testing.T, edits ...func(config map[string]any)) *instance 
 	i.metadata = imdstest.Start(t, imdstest.Machine{
 		InstanceID: i.id, Region: region, Zone: region + "a", Type: "c5.large", Arch: "x86_64", Lifecycle: "spot",
 		Tags: map[string]string{"remuda:pool": "build", "remuda:role": i.roleID},
-		Role: "remuda-host", Credentials: credentials(t, moto, *role.Role.Arn, i.id),
+		Role: "remuda-host", Credentials: credentials(t, moto, *role.Arn, i.id),
 	})
 	i.env = append(append(i.aws.Environ(), i.metadata.Environment()...), "AWS_REGION=")
 
@@ -75,6 +74,20 @@ func bareInstance(t *testing.T, edits ...func(config map[string]any)) *instance 
 		"power_off": []string{"touch", i.path("powered-off")},
 	}, edits)
 	return i
+}
+
+// hostRole makes the role of hosts. If the SDK repeats the call because an answer was lost, the role is there already.
+func hostRole(t *testing.T, client *iam.Client) *iamtypes.Role {
+	t.Helper()
+	name := sdk.String("remuda-host")
+	created, err := client.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: name, AssumeRolePolicyDocument: sdk.String("{}")})
+	if exists := new(iamtypes.EntityAlreadyExistsException); errors.As(err, &exists) {
+		found, err := client.GetRole(t.Context(), &iam.GetRoleInput{RoleName: name})
+		check(t, err)
+		return found.Role
+	}
+	check(t, err)
+	return created.Role
 }
 
 func launch(t *testing.T, client *ec2.Client) string {
