@@ -44,7 +44,7 @@ type machine struct {
 }
 
 // lookEvery is how often EC2 is asked which instances run.
-const lookEvery = 200 * time.Millisecond
+const lookEvery = 500 * time.Millisecond
 
 func startMachines(t *testing.T, a *account) *machines {
 	t.Helper()
