@@ -19,7 +19,7 @@ import (
 // twice, every request is settled, and no launch is repeated with another token.
 func TestEveryCallOfALifeInTurn(t *testing.T) {
 	t.Parallel()
-	everyCallInTurn(t, func(w *world) { w.must("refresh", w.fleet.NewRefresh(false)); w.made = true }, life)
+	everyCallInTurn(t, (*world).prepare, life)
 }
 
 // TestEveryCallOfARefreshInTurn: one of them fails, and in the end everything

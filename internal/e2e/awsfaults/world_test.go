@@ -44,7 +44,9 @@ type world struct {
 	proxy *awstest.Proxy
 	gap   *ec2gap.EC2
 	fleet *fleet.Fleet
-	ec2   ec2.Options
+	// ensure makes what the fleet needs in AWS, as a refresh does before its sweeps.
+	ensure fleet.Ensure
+	ec2    ec2.Options
 	// config is for calls through the proxy, and tries are the SDK's there. Region is what is called.
 	config sdk.Config
 	tries  int
@@ -109,6 +111,7 @@ func (w *world) newFleet() *fleet.Fleet {
 	check(w.t, err)
 	records := dynamo.New(dynamodb.NewFromConfig(cfg), dynamo.Options{Now: w.now})
 	messages := w.newQueue()
+	w.ensure = fleet.Together(records.Ensure, messages.Ensure, compute.Ensure)
 	f, err := fleet.New(fleet.Options{
 		Store: records, Queue: messages, Compute: compute, GitHub: w.github,
 		Pools: map[string]fleet.Pool{"default": {
@@ -116,11 +119,19 @@ func (w *world) newFleet() *fleet.Fleet {
 		}},
 		Classes:         map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}},
 		TemplateVersion: compute.Template, Exhausted: compute.Exhausted,
-		Ensure:  fleet.Together(records.Ensure, messages.Ensure, compute.Ensure),
+		Ensure:  w.ensure,
 		Replica: "a", HostKey: func(id string) string { return roleID + ":" + id }, Rand: rand.New(rand.NewPCG(1, 2)),
 	})
 	check(w.t, err)
 	return f
+}
+
+// prepare makes what the fleet needs in AWS, and without the sweeps of a refresh.
+func (w *world) prepare() {
+	w.t.Helper()
+	_, err := w.ensure(w.t.Context(), false)
+	check(w.t, err)
+	w.made = true
 }
 
 func (w *world) newQueue() *sqs.Queue {
