@@ -93,7 +93,9 @@ func within(path string, dirs []string) bool {
 // goFiles are the module's files that people write, tests included.
 func goFiles(t *testing.T) []goFile {
 	t.Helper()
-	var files []goFile
+	if parsedFiles != nil {
+		return parsedFiles
+	}
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		switch name := d.Name(); {
 		case err != nil:
@@ -109,36 +111,67 @@ func goFiles(t *testing.T) []goFile {
 			return err
 		}
 		if !ast.IsGenerated(f) {
-			files = append(files, goFile{strings.TrimPrefix(filepath.ToSlash(path), "../"), fset, f})
+			parsedFiles = append(parsedFiles, goFile{strings.TrimPrefix(filepath.ToSlash(path), "../"), fset, f})
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) == 0 {
+	if len(parsedFiles) == 0 {
 		t.Fatal("no Go files found")
 	}
-	return files
+	return parsedFiles
 }
+
+// parsedFiles are kept for the next test.
+var parsedFiles []goFile
 
 // at is a position as editors understand it.
 func (f goFile) at(p token.Pos) string { return fmt.Sprintf("%s:%d", f.path, f.fset.Position(p).Line) }
 
-var markPatterns = func() []*regexp.Regexp {
-	var all []*regexp.Regexp
+// markPattern finds a mark. It is tried on texts with one of its stems alone: to look for those is much cheaper.
+type markPattern struct {
+	*regexp.Regexp
+	// stems has a word of each alternative.
+	stems []string
+}
+
+var markPatterns = func() []markPattern {
+	var all []markPattern
 	for _, m := range marks {
-		all = append(all, regexp.MustCompile(`(?i)\b(`+strings.ReplaceAll(m.words, " ", `\s+`)+`)\b`))
+		pattern := regexp.MustCompile(`(?i)\b(` + strings.ReplaceAll(m.words, " ", `\s+`) + `)\b`)
+		all = append(all, markPattern{pattern, stems(m.words)})
 	}
 	return all
 }()
+
+var groups = regexp.MustCompile(`\([^)]*\)\??`)
+
+// stems are the longest words of a mark's alternatives, beside those in groups.
+func stems(words string) []string {
+	var all []string
+	for alternative := range strings.SplitSeq(groups.ReplaceAllString(words, " "), "|") {
+		all = append(all, slices.MaxFunc(strings.Fields(alternative), func(a, b string) int { return len(a) - len(b) }))
+	}
+	return all
+}
+
+// mayMatch reports whether the text, in lower case, has one of the stems.
+func (p markPattern) mayMatch(lower string) bool {
+	return slices.ContainsFunc(p.stems, func(stem string) bool { return strings.Contains(lower, stem) })
+}
 
 // wrongWords are sentences about the marks in a file's comments and string literals: errors, log messages, reasons
 // and descriptions are read more often than comments.
 func wrongWords(f goFile) []string {
 	var wrong []string
 	report := func(text string, line func(offset int) int) {
+		lower := strings.ToLower(text)
 		for i, pattern := range markPatterns {
+			if !pattern.mayMatch(lower) {
+				continue
+			}
 			for _, m := range pattern.FindAllStringIndex(text, -1) {
 				found := strings.Join(strings.Fields(text[m[0]:m[1]]), " ")
 				wrong = append(wrong, fmt.Sprintf("%s:%d: %q: write %s", f.path, line(m[0]), found, marks[i].instead))
