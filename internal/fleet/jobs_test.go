@@ -80,9 +80,9 @@ func (w *world) until(what string, most time.Duration, ok func() bool) {
 }
 
 func (w *world) turns() lifecycle.SlotTable {
-	w.t.Helper()
 	turns, err := w.store.SlotTable(context.Background(), jobPool)
 	if err != nil {
+		w.t.Helper()
 		w.t.Fatal(err)
 	}
 	return turns

@@ -31,9 +31,9 @@ func atMost(hosts int) func(*fleet.Options) {
 // below reports, and fails otherwise, whether the cloud has no more machines than may
 // be, and than are accounted for.
 func (w *world) below(hosts int) bool {
-	w.t.Helper()
 	n, used := w.machines(), w.used(ofPool)
 	if n > hosts || n > used {
+		w.t.Helper()
 		w.t.Errorf("%d machines, where %d may be, and %d are accounted for", n, hosts, used)
 	}
 	return n <= hosts && n <= used

@@ -48,7 +48,6 @@ func demandOf(repository, run string, count, minimum int, timeout time.Duration)
 }
 
 func (w *world) used(name string) int {
-	w.t.Helper()
 	w.ledgers.Lock()
 	defer w.ledgers.Unlock()
 	if changes := w.store.Changes(); w.ledgers.used == nil || w.ledgers.at != changes {
@@ -58,6 +57,7 @@ func (w *world) used(name string) int {
 	if !ok {
 		a, err := w.store.QuotaLedger(context.Background(), name)
 		if err != nil {
+			w.t.Helper()
 			w.t.Fatal(err)
 		}
 		n = a.Used()

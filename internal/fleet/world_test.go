@@ -71,7 +71,7 @@ func newWorld(t *testing.T, change ...func(*fleet.Options)) *world {
 	}
 	w := &world{
 		t: t, store: store.New(time.Now), queue: queue.New(time.Now), compute: compute,
-		github: &fakeGitHub{runners: map[int64]lifecycle.Runner{}},
+		github: &fakeGitHub{runners: map[int64]lifecycle.Runner{}, ids: map[string]int64{}},
 		deaf:   map[string]bool{}, broken: map[string]lifecycle.Cause{}, busy: map[string]bool{}, forge: map[string]func(*lifecycle.Report){}, calls: map[string]int{},
 	}
 	w.fleet = w.newFleet("a", change...)
@@ -213,18 +213,18 @@ func (w *world) allRecords() []lifecycle.Record {
 }
 
 func (w *world) record(key string) lifecycle.Record {
-	w.t.Helper()
 	r, err := w.store.Instance(context.Background(), key)
 	if err != nil {
+		w.t.Helper()
 		w.t.Fatal(err)
 	}
 	return r
 }
 
 func (w *world) machines() int {
-	w.t.Helper()
 	page, err := w.compute.List(context.Background(), lifecycle.PageOf{Limit: 1000})
 	if err != nil {
+		w.t.Helper()
 		w.t.Fatal(err)
 	}
 	return len(page.Items)
@@ -268,6 +268,7 @@ type fakeGitHub struct {
 	down    bool
 	downFor string // a repository whose tokens are not to be had
 	runners map[int64]lifecycle.Runner
+	ids     map[string]int64 // by name, also of runners that are gone
 	next    int64
 	tokens  int
 	// deleting may refuse the deletion of a registration; nil: none is.
@@ -347,12 +348,11 @@ func (g *fakeGitHub) Runners(context.Context, string, lifecycle.PageOf) (lifecyc
 func (g *fakeGitHub) register(r lifecycle.Record) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, known := range g.runners {
-		if known.Name == r.RunnerName {
-			return
-		}
+	if _, known := g.runners[g.ids[r.RunnerName]]; known {
+		return
 	}
 	g.next++
+	g.ids[r.RunnerName] = g.next
 	g.runners[g.next] = lifecycle.Runner{ID: g.next, Name: r.RunnerName, Online: true}
 }
 
