@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(0)
 	}
+	testrun.Together()
 	code := m.Run()
 	testrun.System.Remove()
 	os.Exit(code)

@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		panic(err) // the name is a valid one
 	}
+	testrun.Together()
 	code := m.Run()
 	testrun.System.Remove()
 	testrun.GRPCurl.Remove()

@@ -4,7 +4,6 @@ package e2e_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,25 +42,10 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(m.Run())
 	}
-	runTogether()
+	testrun.Together()
 	code := m.Run()
 	testrun.System.Remove()
 	os.Exit(code)
-}
-
-// together is how many tests run at the same time: they wait far more than they
-// compute, so that all of them fit on a small machine.
-const together = "9"
-
-func runTogether() {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		if err := flag.Set("test.parallel", together); err != nil {
-			panic(err) // it is a flag of every test binary
-		}
-	}
 }
 
 // stage is one system under test on a directory of its own.

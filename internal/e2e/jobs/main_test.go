@@ -28,6 +28,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	testrun.Together()
 	code := m.Run()
 	testrun.System.Remove()
 	os.Exit(code)

@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", together); err != nil { // a -parallel of the command line is read later, and counts
 		panic(err)
 	}
+	testrun.Together()
 	code := m.Run()
 	testrun.System.Remove()
 	testrun.GRPCurl.Remove()
