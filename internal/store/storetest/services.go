@@ -106,16 +106,20 @@ func testWorkers(t *testing.T, w world) {
 }
 
 func testHeartbeatsAddUp(t *testing.T, w world) {
-	raceToEnd(t, func() error {
-		of, err := w.Store.Worker(t.Context(), service, "a")
-		if errors.Is(err, lifecycle.ErrNotFound) {
-			of, err = model.Worker{Service: service, ID: "a"}, nil
-		}
-		if err == nil {
+	race(t, nil, func(int) error {
+		for {
+			of, err := w.Store.Worker(t.Context(), service, "a")
+			if errors.Is(err, lifecycle.ErrNotFound) {
+				of, err = model.Worker{Service: service, ID: "a"}, nil
+			}
+			if err != nil {
+				return err
+			}
 			of.HeartbeatAt = start
-			_, err = w.Store.UpdateWorker(t.Context(), of)
+			if _, err = w.Store.UpdateWorker(t.Context(), of); !errors.Is(err, lifecycle.ErrConflict) {
+				return err
+			}
 		}
-		return err
 	})
 	equal(t, "version", int64(writersIn(t)), workers.stored(t, w, service, "a").Version)
 }

@@ -3,7 +3,6 @@ package storetest
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -61,23 +60,6 @@ func race(t *testing.T, loses error, write func(writer int) error) int {
 	return int(won.Load())
 }
 
-// longestPause between two tries of a writer keeps calls down. All of them begin at once, and those that lost come back one by
-// one, as replicas do: if they all came back at once, most calls would lose again, and prove nothing new.
-const longestPause = 200 * time.Millisecond
-
-// raceToEnd runs a read and a write of the same row in many goroutines at once. Each tries until it wins.
-func raceToEnd(t *testing.T, readAndWrite func() error) {
-	t.Helper()
-	race(t, nil, func(int) error {
-		for {
-			if err := readAndWrite(); !errors.Is(err, lifecycle.ErrConflict) {
-				return err
-			}
-			time.Sleep(rand.N(longestPause))
-		}
-	})
-}
-
 func wantOneWinner(t *testing.T, won int) {
 	t.Helper()
 	if won != 1 {
@@ -93,13 +75,17 @@ func testOneCreates(t *testing.T, w world) {
 
 func testUpdatesAddUp(t *testing.T, w world) {
 	instances.put(t, w, pooledRecord("a"))
-	raceToEnd(t, func() error {
-		r, err := w.Store.Instance(t.Context(), "a")
-		if err == nil {
+	race(t, nil, func(int) error {
+		for {
+			r, err := w.Store.Instance(t.Context(), "a")
+			if err != nil {
+				return err
+			}
 			r.Uses++
-			_, err = w.Store.UpdateInstance(t.Context(), r)
+			if _, err = w.Store.UpdateInstance(t.Context(), r); !errors.Is(err, lifecycle.ErrConflict) {
+				return err
+			}
 		}
-		return err
 	})
 	want := pooledRecord("a")
 	n := writersIn(t)
@@ -169,14 +155,18 @@ func testOneChanges(t *testing.T, w world) {
 
 // testTurnsAddUp: each of them gives one turn, from none on.
 func testTurnsAddUp(t *testing.T, w world) {
-	raceToEnd(t, func() error {
-		turns, err := w.Store.SlotTable(t.Context(), jobPool)
-		if err == nil {
+	race(t, nil, func(int) error {
+		for {
+			turns, err := w.Store.SlotTable(t.Context(), jobPool)
+			if err != nil {
+				return err
+			}
 			turns.Assigned++
 			turns.Open = append(turns.Open, fullTurn(turns.Assigned))
-			_, err = w.Store.UpdateSlotTable(t.Context(), turns)
+			if _, err = w.Store.UpdateSlotTable(t.Context(), turns); !errors.Is(err, lifecycle.ErrConflict) {
+				return err
+			}
 		}
-		return err
 	})
 	n := int64(writersIn(t))
 	want := lifecycle.SlotTable{Pool: jobPool, Assigned: n, Version: n}
