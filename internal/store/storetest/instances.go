@@ -99,3 +99,168 @@ func testInstanceBatch(t *testing.T, w world) {
 		}
 	}
 }
+
+var _ = add(group{name: "claim", tests: []suiteTest{
+	{"takes the host", testClaim},
+	{"binds a fresh host", testClaimFresh},
+	{"for a job names its registration", testClaimForJob},
+	{"needs every fact", testClaimCondition},
+	{"is allowed up to the edges", testClaimEdges},
+	{"an unknown host is lost", testClaimUnknown},
+}})
+
+// claimed takes a host, and holds what the store returns and has then against Record.Claimed.
+func (w world) claimed(t *testing.T, before lifecycle.Record, c lifecycle.Claim) lifecycle.Record {
+	t.Helper()
+	got, want := must(w.Store.ClaimInstance(t.Context(), c))(t), must(before.Claimed(c))(t)
+	want.Version = 2
+	equal(t, "what claim returns", want, got)
+	equal(t, "record", want, instances.stored(t, w, c.HostKey))
+	return got
+}
+
+func (w world) refused(t *testing.T, what string, c lifecycle.Claim, want error) {
+	t.Helper()
+	_, err := w.Store.ClaimInstance(t.Context(), c)
+	wantError(t, what, err, want)
+}
+
+// pooled are the keys of the idle hosts of a pool.
+func (w world) pooled(t *testing.T, pool, class string, usage lifecycle.UsageClass, trustKey string) []string {
+	t.Helper()
+	return listed(t, func(of lifecycle.PageOf) (recordPage, error) {
+		return w.Store.PooledInstances(t.Context(), pool, lifecycle.QueueName{ResourceClass: class, UsageClass: usage}, trustKey, of)
+	})
+}
+
+func testClaim(t *testing.T, w world) {
+	instances.put(t, w, pooledRecord("a"))
+	claim := claimOf("a")
+	claim.Labels = append(claim.Labels, "more")
+	got := w.claimed(t, pooledRecord("a"), claim)
+	stored := instances.stored(t, w, "a")
+	scribble(claim)
+	scribble(got)
+	equal(t, "record after both sides changed their own", stored, instances.stored(t, w, "a"))
+	w.refused(t, "second claim", claimOf("a"), lifecycle.ErrConflict)
+}
+
+// testClaimFresh: a host that no run has used is bound by the claim, found in the
+// index before it and under its key after it, and never bound again.
+func testClaimFresh(t *testing.T, w world) {
+	fresh := pooledRecord("a")
+	fresh.TrustKey, fresh.Uses, fresh.Repository = "", 0, ""
+	instances.put(t, w, fresh)
+	pooled := func(trustKey string) []string {
+		return w.pooled(t, "default", "large", lifecycle.UsageOnDemand, trustKey)
+	}
+	equal(t, "fresh hosts", []string{"a"}, pooled(""))
+	equal(t, "hosts of the repository", []string(nil), pooled(repository))
+
+	w.refused(t, "the claim of a bound host", claimOf("a"), lifecycle.ErrConflict)
+	claim := claimOf("a")
+	claim.TrustKey = ""
+	w.refused(t, "a claim that binds to no repository", claim, lifecycle.ErrUnbound)
+	equal(t, "record after both", fresh, instances.stored(t, w, "a"))
+
+	claim.BindTo = repository
+	w.claimed(t, fresh, claim)
+	equal(t, "fresh hosts after the claim", []string(nil), pooled(""))
+
+	instances.put(t, w, pooledRecord("b"))
+	claim.HostKey = "b"
+	w.refused(t, "the claim of a fresh host on a bound one", claim, lifecycle.ErrConflict)
+	bound := claimOf("b")
+	bound.BindTo = "acme/other"
+	got := must(w.Store.ClaimInstance(t.Context(), bound))(t)
+	equal(t, "trust key of a bound host after a claim", repository, got.TrustKey)
+}
+
+// testClaimForJob also claims for a run a host that still has what a claim for a job set: that must go.
+func testClaimForJob(t *testing.T, w world) {
+	claim := claimOf("a")
+	claim.RunID, claim.JobsOf, claim.GitHubRunnerID = "job:9007199254740993", "acme", 1<<53+1
+	used := pooledRecord("b")
+	used.JobsOf, used.GitHubRunnerID = "acme", 7
+	for _, test := range []struct {
+		record lifecycle.Record
+		claim  lifecycle.Claim
+	}{{pooledRecord("a"), claim}, {used, claimOf("b")}} {
+		instances.put(t, w, test.record)
+		if got := w.claimed(t, test.record, test.claim); got.JobsOf != test.claim.JobsOf || got.GitHubRunnerID != test.claim.GitHubRunnerID {
+			t.Errorf("the record says JobsOf %q and runner %d, the claim %q and %d",
+				got.JobsOf, got.GitHubRunnerID, test.claim.JobsOf, test.claim.GitHubRunnerID)
+		}
+	}
+}
+
+// testClaimCondition breaks one fact of the condition at a time.
+func testClaimCondition(t *testing.T, w world) {
+	tests := []struct {
+		name   string
+		record func(*lifecycle.Record)
+		claim  func(*lifecycle.Claim)
+	}{
+		{name: "created", record: func(r *lifecycle.Record) { r.State = lifecycle.StateCreated }},
+		{name: "running", record: func(r *lifecycle.Record) { r.State = lifecycle.StateRunning }},
+		{name: "claimed", record: func(r *lifecycle.Record) { r.State = lifecycle.StateClaimed }},
+		{name: "terminated", record: func(r *lifecycle.Record) { r.State = lifecycle.StateTerminated }},
+		{name: "releasing", record: func(r *lifecycle.Record) { r.PooledAt = time.Time{} }},
+		{name: "a later assignment", record: func(r *lifecycle.Record) { r.Assignment++ }},
+		{name: "an earlier assignment", record: func(r *lifecycle.Record) { r.Assignment-- }},
+		{name: "another trust key", record: func(r *lifecycle.Record) { r.TrustKey = "acme/other" }},
+		{name: "no trust key", record: func(r *lifecycle.Record) { r.TrustKey = "" }},
+		{name: "retiring", record: func(r *lifecycle.Record) { r.Retiring = true }},
+		{name: "interrupted", record: func(r *lifecycle.Record) { r.InterruptionAt = start.Add(-time.Hour) }},
+		{name: "held", record: func(r *lifecycle.Record) { r.Hold = start.Add(time.Nanosecond) }},
+		{name: "threshold at the margin", record: func(r *lifecycle.Record) { r.Threshold = start.Add(30 * time.Second) }},
+		{name: "threshold passed", record: func(r *lifecycle.Record) { r.Threshold = start.Add(-time.Second) }},
+		{name: "no threshold", record: func(r *lifecycle.Record) { r.Threshold = time.Time{} }},
+		{name: "a claim of another assignment", claim: func(c *lifecycle.Claim) { c.Assignment = 0 }},
+		{name: "a claim with another trust key", claim: func(c *lifecycle.Claim) { c.TrustKey = "ACME/site" }},
+		{name: "a claim with a longer margin", claim: func(c *lifecycle.Claim) { c.Margin = 5 * time.Minute }},
+		{name: "a claim later on", claim: func(c *lifecycle.Claim) { c.Now = start.Add(5 * time.Minute) }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r, claim := pooledRecord(test.name), claimOf(test.name)
+			if test.record != nil {
+				test.record(&r)
+			}
+			if test.claim != nil {
+				test.claim(&claim)
+			}
+			instances.put(t, w, r)
+			w.refused(t, "claim", claim, lifecycle.ErrConflict)
+			equal(t, "record", r, instances.stored(t, w, test.name))
+		})
+	}
+}
+
+func testClaimEdges(t *testing.T, w world) {
+	tests := []struct {
+		name   string
+		record func(*lifecycle.Record)
+	}{
+		{"threshold just beyond the margin", func(r *lifecycle.Record) { r.Threshold = start.Add(30*time.Second + time.Nanosecond) }},
+		{"hold that ends now", func(r *lifecycle.Record) { r.Hold = start }},
+		{"pooled in the future", func(r *lifecycle.Record) { r.PooledAt = start.Add(time.Hour) }},
+		{"earlier claims failed", func(r *lifecycle.Record) { r.ClaimFailures = 1 }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := pooledRecord(test.name)
+			test.record(&r)
+			instances.put(t, w, r)
+			if _, err := w.Store.ClaimInstance(t.Context(), claimOf(test.name)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func testClaimUnknown(t *testing.T, w world) {
+	w.refused(t, "claim", claimOf("unknown"), lifecycle.ErrConflict)
+	_, err := w.Store.Instance(t.Context(), "unknown")
+	wantError(t, "read after the claim", err, lifecycle.ErrNotFound)
+}
