@@ -14,8 +14,8 @@ import (
 const (
 	// startTimeout is for a machine that is busy with everything else: a start takes 2 s of processor time.
 	startTimeout = 2 * time.Minute
-	// lookEvery is how often a starting emulator is looked at.
-	lookEvery = 20 * time.Millisecond
+	// lookEvery is how often a starting emulator is looked at. Each look reads the machine's table of sockets.
+	lookEvery = 100 * time.Millisecond
 	// starts are tried so often when another program was faster to take a port.
 	starts = 5
 )

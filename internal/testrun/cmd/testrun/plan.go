@@ -100,8 +100,8 @@ func (p testPackage) plainOnly() bool {
 // emulator, since those are still being started. Others follow by their names.
 var first = []string{
 	"internal/sim", "internal/fleet", "internal/e2e/jobs", "internal/githubsim",
-	"internal/cost", "internal/store/dynamo", "internal/e2e/awsfaults", "internal/e2e/workflow", "controld",
-	"internal/e2e/aws", "internal/compute/ec2", "agentd", "internal/e2e", "internal/store/sqlite", "internal/queue/sqs",
+	"internal/store/dynamo", "internal/e2e/aws", "internal/e2e/awsfaults", "internal/cost", "controld", "internal/e2e",
+	"internal/e2e/workflow", "agentd", "internal/compute/ec2", "internal/store/sqlite", "internal/queue/sqs",
 }
 
 // exitAtOnce keeps a program with the race detector from sleeping for a second before
