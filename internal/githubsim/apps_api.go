@@ -85,9 +85,9 @@ func (s *Server) createAccessToken(r *http.Request) (*rest.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	random, _ := newSecret()
+	random, _ := state.NewSecret()
 	secret := installationPrefix + random
-	hash := hashOf(secret)
+	hash := state.HashOf(secret)
 	var made *rest.Answer
 	err = s.change(func() error {
 		a, in := s.installationOf(id)

@@ -47,7 +47,7 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 	case strings.HasPrefix(secret, installationPrefix):
 		return s.identifyInstallation(secret)
 	}
-	return caller{key: "token " + hashOf(secret)}, nil
+	return caller{key: "token " + state.HashOf(secret)}, nil
 }
 
 func (s *Server) identifyApp(secret string) (caller, error) {
@@ -67,7 +67,7 @@ func (s *Server) identifyApp(secret string) (caller, error) {
 }
 
 func (s *Server) identifyInstallation(secret string) (caller, error) {
-	t := s.tokens[hashOf(secret)]
+	t := s.tokens[state.HashOf(secret)]
 	if t == nil || t.Purpose != purposeInstallation || !s.now().Before(t.ExpiresAt) {
 		return caller{key: "anonymous"}, errCredentials
 	}

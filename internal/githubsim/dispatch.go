@@ -5,13 +5,11 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/remuda-ci/remuda/internal/githubsim/broker"
 	"github.com/remuda-ci/remuda/internal/githubsim/journal"
 	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
 	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
-
-// lostMessage is GitHub's annotation on a job whose runner is gone.
-const lostMessage = "The self-hosted runner lost communication with the server. Verify the machine is running and has a healthy network connection."
 
 // dispatch gives each queued job, oldest first, to one idle runner that is listening and has its labels. It listens from when its
 // session is open, as it says itself then: its first poll may still be on its way. After a restart that is not known of a runner
@@ -35,7 +33,7 @@ func (s *Server) dispatch() {
 func (s *Server) idleRunners() []*state.Runner {
 	var out []*state.Runner
 	for r := range maps.Values(s.runners) {
-		if r.JobID == 0 && r.Heard && s.present(r) {
+		if r.JobID == 0 && r.Heard && s.broker.Present(r) {
 			out = append(out, r)
 		}
 	}
@@ -70,26 +68,6 @@ func (s *Server) freeRunner(j *state.Job) {
 	s.put(state.KindRunner, r.ID, r)
 }
 
-// nextMessage is what a runner's listener has not yet been told.
-func (s *Server) nextMessage(r *state.Runner) *protocol.Message {
-	j := s.jobs[r.JobID]
-	if j == nil {
-		return nil
-	}
-	m := protocol.Message{Kind: protocol.MessageJob, JobID: j.ID}
-	if j.Status == state.StatusInProgress {
-		if j.CancelledAt.IsZero() {
-			return nil
-		}
-		m.Kind = protocol.MessageCancel
-	}
-	if r.Sent[state.SentMessage{Kind: m.Kind, JobID: m.JobID}] {
-		return nil
-	}
-	r.Sent[state.SentMessage{Kind: m.Kind, JobID: m.JobID}] = true
-	return &m
-}
-
 func (s *Server) online(r *state.Runner) bool {
 	return r.Session != "" && (r.Polls > 0 || s.now().Sub(r.LastSeen) < OfflineAfter)
 }
@@ -109,7 +87,7 @@ func (s *Server) Tick() {
 			case j.Status == state.StatusInProgress && !j.CancelledAt.IsZero() && now.Sub(j.CancelledAt) >= CancelTime:
 				s.complete(j, state.ConclusionCancelled, "The runner did not stop the job in time.")
 			case j.Status == state.StatusInProgress && (r == nil || r.Polls == 0 && now.Sub(r.LastSeen) >= LostAfter):
-				s.complete(j, state.ConclusionFailure, lostMessage)
+				s.complete(j, state.ConclusionFailure, broker.LostMessage)
 			}
 		}
 		for hash, t := range s.tokens {

@@ -19,7 +19,7 @@ func (s *Server) giveIDTokens(j *state.Job) (url, secret string) {
 	if !j.IDToken {
 		return "", ""
 	}
-	secret, j.IDTokenKey = newSecret()
+	secret, j.IDTokenKey = state.NewSecret()
 	return fmt.Sprintf("%s/_standin/oidc/jobs/%d?api-version=2.0", s.baseURL, j.ID), secret
 }
 
@@ -31,7 +31,7 @@ func (s *Server) jobIDToken(r *http.Request) (*rest.Answer, error) {
 	}
 	s.mu.Lock()
 	j := s.jobs[id]
-	if j == nil || j.Status != state.StatusInProgress || j.IDTokenKey == "" || j.IDTokenKey != hashOf(rest.Bearer(r)) {
+	if j == nil || j.Status != state.StatusInProgress || j.IDTokenKey == "" || j.IDTokenKey != state.HashOf(rest.Bearer(r)) {
 		s.mu.Unlock()
 		return nil, rest.Problem(http.StatusUnauthorized, "The token is not that of a running job that may ask for ID tokens.")
 	}

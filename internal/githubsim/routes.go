@@ -89,13 +89,13 @@ func (s *Server) ownRoutes() []route {
 
 		{"POST /_standin/runner/register", s.register, false},
 		{"POST /_standin/runner/remove", s.remove, false},
-		{"POST /_standin/runner/session", s.openSession, false},
-		{"DELETE /_standin/runner/session", s.closeSession, false},
-		{"GET /_standin/runner/messages", s.poll, false},
-		{"POST /_standin/runner/jobs/{id}/acquire", s.acquire, false},
-		{"POST /_standin/runner/jobs/{id}/log", s.jobLog, false},
-		{"POST /_standin/runner/jobs/{id}/steps", s.jobSteps, false},
-		{"POST /_standin/runner/jobs/{id}/complete", s.jobComplete, false},
+		{"POST /_standin/runner/session", s.broker.OpenSession, false},
+		{"DELETE /_standin/runner/session", s.broker.CloseSession, false},
+		{"GET /_standin/runner/messages", s.broker.Poll, false},
+		{"POST /_standin/runner/jobs/{id}/acquire", s.broker.Acquire, false},
+		{"POST /_standin/runner/jobs/{id}/log", s.broker.AppendLog, false},
+		{"POST /_standin/runner/jobs/{id}/steps", s.broker.SetSteps, false},
+		{"POST /_standin/runner/jobs/{id}/complete", s.broker.Complete, false},
 	}
 }
 

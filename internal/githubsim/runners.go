@@ -49,7 +49,7 @@ func (s *Server) addRunner(q registration) (*state.Runner, string, error) {
 		return nil, "", err
 	}
 	scope, name := q.scope, q.name
-	secret, hash := newSecret()
+	secret, hash := state.NewSecret()
 	r := s.runnerNamed(scope, name)
 	switch {
 	case r == nil:

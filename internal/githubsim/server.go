@@ -20,6 +20,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/remuda-ci/remuda/internal/githubsim/broker"
 	"github.com/remuda-ci/remuda/internal/githubsim/journal"
 	"github.com/remuda-ci/remuda/internal/githubsim/oidc"
 	"github.com/remuda-ci/remuda/internal/githubsim/payload"
@@ -66,6 +67,7 @@ type Server struct {
 	calls    *rest.Calls
 	faults   *rest.Faults
 	limit    *rest.RateLimiter
+	broker   *broker.Broker
 	logs     *state.JobLogs
 	stop     chan struct{} // closed by Close
 	stopOnce sync.Once
@@ -118,6 +120,7 @@ func New(o Options) (*Server, error) {
 	s.outbox = webhook.NewOutbox(s.log.Named("webhooks"), s.now)
 	s.oidc = oidc.New(filepath.Join(o.StateDir, "oidc-key.pem"))
 	s.calls, s.faults, s.limit = rest.NewCalls(), rest.NewFaults(), rest.NewRateLimiter(o.RateLimit, s.now)
+	s.broker = broker.New(brokerState{s})
 	s.logs = state.NewJobLogs(filepath.Join(o.StateDir, "logs"))
 	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("load state of the GitHub stand-in: %w", err)

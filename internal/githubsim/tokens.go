@@ -1,9 +1,6 @@
 package githubsim
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 	"strings"
 	"time"
@@ -21,17 +18,6 @@ const (
 	purposeInstallation = "installation"
 )
 
-// newSecret returns a secret and the hash by which it is kept.
-func newSecret() (secret, hash string) {
-	secret = rand.Text()
-	return secret, hashOf(secret)
-}
-
-func hashOf(secret string) string {
-	sum := sha256.Sum256([]byte(secret))
-	return hex.EncodeToString(sum[:])
-}
-
 // scopeOf is the repository or organization in the path of a call, "" if it has neither.
 func scopeOf(r *http.Request) string {
 	if org := r.PathValue("org"); org != "" {
@@ -47,7 +33,7 @@ func repositoryOf(r *http.Request) string { return r.PathValue("owner") + "/" + 
 
 func (s *Server) createToken(purpose string) rest.Endpoint {
 	return func(r *http.Request) (*rest.Answer, error) {
-		secret, hash := newSecret()
+		secret, hash := state.NewSecret()
 		t := &state.Token{Purpose: purpose, Scope: scopeOf(r), ExpiresAt: s.now().Add(TokenLife)}
 		err := s.change(func() error {
 			s.tokens[hash] = t
@@ -60,7 +46,7 @@ func (s *Server) createToken(purpose string) rest.Endpoint {
 
 // checkToken reports whether secret is a live token for this purpose and scope.
 func (s *Server) checkToken(secret, purpose, scope string) error {
-	t := s.tokens[hashOf(secret)]
+	t := s.tokens[state.HashOf(secret)]
 	if t == nil || t.Purpose != purpose || !strings.EqualFold(t.Scope, scope) || !s.now().Before(t.ExpiresAt) {
 		return rest.ErrNotFound // what GitHub answers to a wrong or expired token
 	}

@@ -1,0 +1,195 @@
+// Package broker is the side of the stand-in that its runners talk to, as GitHub's broker and run service are: sessions, messages,
+// and the jobs that a runner takes, reports on and ends.
+package broker
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
+	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
+)
+
+// State is what the stand-in keeps. Every method except Change, Look, AppendLog and Stopped is called within Change or Look.
+type State interface {
+	// Change runs f with the state locked and writes what f changed.
+	Change(f func() error) error
+	// Look runs f with the state locked.
+	Look(f func())
+	Now() time.Time
+	// RunnerOf returns the runner of a credential, by the credential's hash; nil if there is none.
+	RunnerOf(credential string) *state.Runner
+	Runner(id int64) *state.Runner
+	Job(id int64) *state.Job
+	SaveRunner(*state.Runner)
+	SaveJob(*state.Job)
+
+	// Begin marks an assigned job as running.
+	Begin(*state.Job)
+	// Complete ends a job. reason, if any, goes into its log.
+	Complete(j *state.Job, conclusion, reason string)
+	// Unassign takes a job from its runner and puts it first in the queue.
+	Unassign(*state.Job)
+	// Describe is what a worker needs for a job. token is the worker's Authorization.
+	Describe(j *state.Job, token string) protocol.Job
+
+	AppendLog(job, offset int64, data []byte) error
+	// Stopped is closed when the stand-in ends.
+	Stopped() <-chan struct{}
+}
+
+// Broker answers the runners of a stand-in.
+type Broker struct{ state State }
+
+// New returns a broker on the state.
+func New(s State) *Broker { return &Broker{s} }
+
+// sessionGrace is how long a session without a poll still keeps others out. A listener polls again at once, so more would only
+// delay a new one.
+const sessionGrace = 10 * time.Second
+
+// LostMessage is GitHub's annotation on a job whose runner is gone.
+const LostMessage = "The self-hosted runner lost communication with the server. Verify the machine is running and has a healthy network connection."
+
+// errGone tells a listener that its registration is no more.
+var errGone = rest.Problem(http.StatusUnauthorized, "The runner registration has been deleted from the server.")
+
+// caller is the runner whose credential the call bears.
+func (b *Broker) caller(r *http.Request) (*state.Runner, error) {
+	if rn := b.state.RunnerOf(state.HashOf(rest.Bearer(r))); rn != nil {
+		return rn, nil
+	}
+	return nil, errGone
+}
+
+// Present reports whether a listener speaks for the runner: it polls, or is about to.
+func (b *Broker) Present(rn *state.Runner) bool {
+	return rn.Session != "" && (rn.Polls > 0 || !rn.Abandoned && b.state.Now().Sub(rn.LastSeen) < sessionGrace)
+}
+
+// OpenSession lets one listener speak for a runner. A second one is refused while the first is there. A job that was running
+// on a listener now gone went with it.
+func (b *Broker) OpenSession(r *http.Request) (a *rest.Answer, err error) {
+	err = b.state.Change(func() error {
+		rn, err := b.caller(r)
+		if err != nil {
+			return err
+		}
+		if b.Present(rn) {
+			return rest.Problem(http.StatusConflict, "A session for this runner already exists.")
+		}
+		if j := b.state.Job(rn.JobID); j != nil && j.Status == state.StatusInProgress {
+			b.state.Complete(j, state.ConclusionFailure, LostMessage)
+		}
+		if b.state.Runner(rn.ID) == nil { // it was ephemeral, and that was its job
+			return errGone
+		}
+		secret, hash := state.NewSecret()
+		rn.Session, rn.Abandoned, rn.Heard, rn.LastSeen = hash, false, true, b.state.Now()
+		clear(rn.Sent)
+		b.state.SaveRunner(rn)
+		a = rest.Created(protocol.Session{ID: secret})
+		return nil
+	})
+	return a, err
+}
+
+// CloseSession ends a session at the listener's request. A job that it has not acquired goes back to the queue.
+func (b *Broker) CloseSession(r *http.Request) (*rest.Answer, error) {
+	return nil, b.state.Change(func() error {
+		rn, err := b.sessionOf(r)
+		if err != nil {
+			return err
+		}
+		rn.Session = ""
+		b.state.SaveRunner(rn)
+		rn.Notify()
+		if j := b.state.Job(rn.JobID); j != nil && j.Status == state.StatusQueued {
+			b.state.Unassign(j)
+		}
+		return nil
+	})
+}
+
+func (b *Broker) sessionOf(r *http.Request) (*state.Runner, error) {
+	rn, err := b.caller(r)
+	if err != nil {
+		return nil, err
+	}
+	if rn.Session != state.HashOf(r.URL.Query().Get("session")) {
+		return nil, rest.Problem(http.StatusConflict, "A session for this runner already exists.")
+	}
+	return rn, nil
+}
+
+// Poll holds a listener's call until there is a message for it.
+func (b *Broker) Poll(r *http.Request) (*rest.Answer, error) {
+	var rn *state.Runner
+	err := b.state.Change(func() (err error) {
+		if rn, err = b.sessionOf(r); err == nil {
+			rn.Polls++
+			rn.Heard = true
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	a, err := b.awaitMessage(r, rn)
+	b.state.Look(func() {
+		rn.Polls--
+		rn.LastSeen = b.state.Now()
+		rn.Abandoned = r.Context().Err() != nil
+	})
+	return a, err
+}
+
+func (b *Broker) awaitMessage(r *http.Request, rn *state.Runner) (*rest.Answer, error) {
+	expired := time.NewTimer(protocol.PollTime)
+	defer expired.Stop()
+	for {
+		var m *protocol.Message
+		var changed <-chan struct{}
+		var err error
+		b.state.Look(func() {
+			_, err = b.sessionOf(r)
+			m, changed = b.nextMessage(rn), rn.Changed
+		})
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			return rest.OK(m), nil
+		}
+		select {
+		case <-changed:
+		case <-expired.C:
+			return nil, nil
+		case <-r.Context().Done():
+			return nil, nil
+		case <-b.state.Stopped():
+			return nil, rest.Problem(http.StatusServiceUnavailable, "the GitHub stand-in is stopping")
+		}
+	}
+}
+
+// nextMessage is what a runner's listener has not yet been told.
+func (b *Broker) nextMessage(r *state.Runner) *protocol.Message {
+	j := b.state.Job(r.JobID)
+	if j == nil {
+		return nil
+	}
+	m := protocol.Message{Kind: protocol.MessageJob, JobID: j.ID}
+	if j.Status == state.StatusInProgress {
+		if j.CancelledAt.IsZero() {
+			return nil
+		}
+		m.Kind = protocol.MessageCancel
+	}
+	if r.Sent[state.SentMessage{Kind: m.Kind, JobID: m.JobID}] {
+		return nil
+	}
+	r.Sent[state.SentMessage{Kind: m.Kind, JobID: m.JobID}] = true
+	return &m
+}
