@@ -101,7 +101,7 @@ func emptyMachine(t *testing.T, id string) *machine {
 	check(t, err)
 	check(t, os.Symlink(self, filepath.Join(m.dir, "agentd")))
 
-	sim, err := githubsim.New(githubsim.Options{StateDir: filepath.Join(m.dir, "github")})
+	sim, err := githubsim.New(githubsim.Options{StateDir: filepath.Join(m.dir, "github"), Times: githubsim.QuickTimes})
 	check(t, err)
 	m.github = httptest.NewServer(sim.Handler())
 	t.Cleanup(func() { check(t, sim.Close()); m.github.Close() })

@@ -56,7 +56,7 @@ func runDev(ctx context.Context, call *call) (err error) {
 	if err := dev.LayOutRunner(c.Compute.Process.Runner, programs.Runner); err != nil {
 		return fmt.Errorf("--state-dir %s: %w", o.StateDir, err)
 	}
-	standin, err := dev.StartStandin(ctx, programs.Controld, o.GitHubAddr, o.GitHubDir())
+	standin, err := dev.StartStandin(ctx, programs.Controld, o.GitHubAddr, o.GitHubDir(), o.GitHub)
 	if err != nil {
 		return fmt.Errorf("--github-addr %s: %w", o.GitHubAddr, err)
 	}
@@ -122,9 +122,11 @@ func (d *daemon) endHostsAnd(standin *dev.Standin) error {
 // githubStandin runs the GitHub stand-in alone.
 func githubStandin(ctx context.Context, call *call) error {
 	var addr, dir string
+	var times dev.StandinTimes
 	if _, err := call.parse(0, func(f *flag.FlagSet) {
 		f.StringVar(&addr, "addr", "", "where to listen, `HOST:PORT`; port 0 takes a free one")
 		f.StringVar(&dir, "state-dir", "", "the `DIR` that everything is kept in")
+		times.Define(f)
 	}); err != nil {
 		return err
 	}
@@ -145,5 +147,5 @@ func githubStandin(ctx context.Context, call *call) error {
 	}
 	defer l.Close()
 	log := telemetry.NewLogger("github-standin", "info", telemetry.LogText, call.stderr)
-	return dev.ServeStandin(ctx, l, dir, log, call.stdout)
+	return dev.ServeStandin(ctx, l, dir, times, log, call.stdout)
 }

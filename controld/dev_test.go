@@ -220,7 +220,7 @@ func TestStandinIsOnePerDirectory(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "github")
 	program := filepath.Join(programsBesideEachOther(t), "controld")
-	first, err := dev.StartStandin(t.Context(), program, "127.0.0.1:0", dir)
+	first, err := dev.StartStandin(t.Context(), program, "127.0.0.1:0", dir, dev.StandinTimes{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestStandinIsOnePerDirectory(t *testing.T) {
 			t.Errorf("the stand-in lives on: %v", err)
 		}
 	})
-	again, err := dev.StartStandin(t.Context(), program, "127.0.0.1:0", dir)
+	again, err := dev.StartStandin(t.Context(), program, "127.0.0.1:0", dir, dev.StandinTimes{})
 	if err != nil || again.StandinID != first.StandinID {
 		t.Errorf("attached to %v (%v), want %v", again, err, first.StandinID)
 	}

@@ -140,7 +140,7 @@ func commands() []command {
 		{"plan", "--snapshot FILE [--output json|table]", "say what a scale-down would do with a fleet described in a file, and why", plan},
 		{"snapshot", "{--config FILE | --state-dir DIR} [--output FILE]", "write the fleet as it is now, in the format that plan reads", snapshot},
 		{"iam", "--config FILE [--role ROLE] [--account ID] | --explain", "print the IAM policy of a role, made from a configuration", iamPolicy},
-		{"github-standin", "--addr ADDR --state-dir DIR", "run the GitHub stand-in alone", githubStandin},
+		{"github-standin", "--addr ADDR --state-dir DIR [flags]", "run the GitHub stand-in alone", githubStandin},
 		{"version", "", "print version, commit and Go version", version},
 	}
 }

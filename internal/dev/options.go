@@ -22,6 +22,8 @@ type Options struct {
 	GRPCAddr, HTTPAddr, GitHubAddr string
 	// StateDir is absolute after Complete, since hosts and stand-in have working directories of their own.
 	StateDir string
+	// GitHub is how slow the stand-in is, if dev starts it.
+	GitHub StandinTimes
 	// Config is the path of a configuration file; empty: there is none.
 	Config string
 }
@@ -32,6 +34,7 @@ func (o *Options) Define(f *flag.FlagSet) {
 	f.StringVar(&o.HTTPAddr, "http-addr", "127.0.0.1:7080", "where health and metrics are served, an `ADDR`")
 	f.StringVar(&o.GitHubAddr, "github-addr", "127.0.0.1:7081", "where the GitHub stand-in listens, an `ADDR`")
 	f.StringVar(&o.StateDir, "state-dir", filepath.Join(".state", "dev"), "the `DIR` of store, hosts and stand-in, with which the next start goes on")
+	o.GitHub.Define(f)
 	f.StringVar(&o.Config, "config", "", "a configuration `FILE`: pools, classes, timeouts, sweeps, boot delay, zones, capacity, log;\n"+
 		"addresses, TLS, paths, and the URL and token of GitHub are those of dev, whatever it says")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -60,9 +61,27 @@ type Standin struct {
 	exited chan struct{}
 }
 
+// StandinTimes are how slow a stand-in is.
+type StandinTimes struct {
+	// API is the time of each call, Configure that of config.sh as a whole, and Listen what a listener takes before it opens its session.
+	API, Configure, Listen time.Duration
+}
+
+// Define declares the flags. Each default is no time at all.
+func (t *StandinTimes) Define(f *flag.FlagSet) {
+	f.DurationVar(&t.API, "api-time", 0, "how long the GitHub stand-in takes for each call, a `TIME`")
+	f.DurationVar(&t.Configure, "configure-time", 0, "how long the stand-in runner's config.sh takes, a `TIME`")
+	f.DurationVar(&t.Listen, "listen-time", 0, "how long the stand-in runner's listener takes before it opens its session, a `TIME`")
+}
+
+// args are the flags that Define reads.
+func (t StandinTimes) args() []string {
+	return []string{"--api-time", t.API.String(), "--configure-time", t.Configure.String(), "--listen-time", t.Listen.String()}
+}
+
 // StartStandin attaches to the stand-in of the directory, or to another one that answers at addr and that is
 // left alone at the end, or starts one. It waits until the stand-in answers.
-func StartStandin(ctx context.Context, program, addr, dir string) (*Standin, error) {
+func StartStandin(ctx context.Context, program, addr, dir string, times StandinTimes) (*Standin, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, standinWithin, fmt.Errorf("the GitHub stand-in did not answer within %s", standinWithin))
 	defer cancel()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -75,7 +94,7 @@ func StartStandin(ctx context.Context, program, addr, dir string) (*Standin, err
 	}
 	for {
 		if s.exited == nil && !s.held() {
-			if err := s.start(program, addr); err != nil {
+			if err := s.start(program, addr, times); err != nil {
 				return nil, fmt.Errorf("start the GitHub stand-in: %w", err)
 			}
 		}
@@ -103,7 +122,7 @@ func (s *Standin) held() bool {
 }
 
 // start starts a stand-in in a session of its own, so that signals of dev's terminal do not reach it.
-func (s *Standin) start(program, addr string) error {
+func (s *Standin) start(program, addr string, times StandinTimes) error {
 	log, err := os.OpenFile(filepath.Join(s.dir, standinLog), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -112,7 +131,7 @@ func (s *Standin) start(program, addr string) error {
 	if err := os.Remove(filepath.Join(s.dir, standinFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	cmd := exec.Command(program, "github-standin", "--addr", addr, "--state-dir", s.dir)
+	cmd := exec.Command(program, append([]string{"github-standin", "--addr", addr, "--state-dir", s.dir}, times.args()...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -278,10 +297,12 @@ func HoldStandinDir(dir string) (*os.File, error) {
 	return lock, nil
 }
 
-// ServeStandin runs the GitHub stand-in of a directory until ctx ends. It writes one line to
-// stdout once it can be reached.
-func ServeStandin(ctx context.Context, l net.Listener, dir string, log hclog.Logger, stdout io.Writer) error {
-	sim, err := githubsim.New(githubsim.Options{StateDir: dir, Log: log})
+// ServeStandin runs the GitHub stand-in of a directory until ctx ends. It writes one line to stdout once it can be reached. What
+// GitHub takes minutes to notice, this stand-in notices at once: see githubsim.QuickTimes.
+func ServeStandin(ctx context.Context, l net.Listener, dir string, t StandinTimes, log hclog.Logger, stdout io.Writer) error {
+	times := githubsim.QuickTimes
+	times.API, times.Configure, times.Listen = t.API, t.Configure, t.Listen
+	sim, err := githubsim.New(githubsim.Options{StateDir: dir, Log: log, Times: times})
 	if err != nil {
 		return err
 	}

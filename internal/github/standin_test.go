@@ -29,7 +29,7 @@ type standin struct {
 
 func startStandin(t *testing.T) standin {
 	t.Helper()
-	server, err := githubsim.New(githubsim.Options{StateDir: t.TempDir()})
+	server, err := githubsim.New(githubsim.Options{StateDir: t.TempDir(), Times: githubsim.QuickTimes})
 	if err != nil {
 		t.Fatal(err)
 	}

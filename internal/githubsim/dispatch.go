@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/broker"
 	"github.com/remuda-ci/remuda/internal/githubsim/journal"
@@ -43,7 +44,7 @@ func (s *Server) idleRunners() []*state.Runner {
 
 func (s *Server) assign(j *state.Job, r *state.Runner) {
 	j.RunnerID, j.RunnerName, j.AssignedAt, j.GroupID, j.Hosted = r.ID, r.Name, s.now(), r.Group(), r.Hosted
-	r.JobID = j.ID
+	r.SetJob(j.ID, s.now(), s.times.BusyLag)
 	s.put(state.KindJob, j.ID, j)
 	s.put(state.KindRunner, r.ID, r)
 	r.Notify()
@@ -63,33 +64,33 @@ func (s *Server) freeRunner(j *state.Job) {
 	if r == nil || r.JobID != j.ID {
 		return
 	}
-	r.JobID = 0
+	r.SetJob(0, s.now(), s.times.BusyLag)
 	delete(r.Sent, state.SentMessage{Kind: protocol.MessageJob, JobID: j.ID})
 	s.put(state.KindRunner, r.ID, r)
 }
 
 func (s *Server) online(r *state.Runner) bool {
-	return r.Session != "" && (r.Polls > 0 || s.now().Sub(r.LastSeen) < OfflineAfter)
+	return r.Session != "" && (r.Polls > 0 || s.now().Sub(r.LastSeen) < s.times.Offline)
 }
 
-// Tick applies what time has done: assigned jobs not picked up, runners lost in a job, cancels without an answer, tokens that
-// expired. The server calls it every half second of real time; a test that owns the clock calls it itself.
+// Tick applies what time has done: assigned jobs not picked up, jobs whose lock ran out, cancels without an answer, idle
+// just-in-time runners, tokens that expired. The server calls it every half second of real time; a test that owns the clock calls it itself.
 func (s *Server) Tick() {
 	// An error of the journal is logged where it happens, and what could not be written goes with the next change.
 	_ = s.change(func() error {
 		now := s.now()
 		for _, j := range s.busyJobs() {
-			r := s.runners[j.RunnerID]
 			switch {
 			case j.Status == state.StatusQueued && now.Sub(j.AssignedAt) >= PickUpTime:
 				s.log.Info("assigned job was not picked up", "job", j.ID, "runner", j.RunnerName)
 				s.unassign(j)
 			case j.Status == state.StatusInProgress && !j.CancelledAt.IsZero() && now.Sub(j.CancelledAt) >= CancelTime:
 				s.complete(j, state.ConclusionCancelled, "The runner did not stop the job in time.")
-			case j.Status == state.StatusInProgress && (r == nil || r.Polls == 0 && now.Sub(r.LastSeen) >= LostAfter):
+			case j.Status == state.StatusInProgress && !now.Before(j.LockedUntil):
 				s.complete(j, state.ConclusionFailure, broker.LostMessage)
 			}
 		}
+		s.removeIdleJIT(now)
 		for hash, t := range s.tokens {
 			if !now.Before(t.ExpiresAt) {
 				delete(s.tokens, hash)
@@ -98,6 +99,15 @@ func (s *Server) Tick() {
 		}
 		return nil
 	})
+}
+
+// removeIdleJIT removes just-in-time runners that have listened for too long without a job.
+func (s *Server) removeIdleJIT(now time.Time) {
+	for _, r := range s.runners {
+		if r.JIT && r.JobID == 0 && r.Session != "" && now.Sub(r.IdleSince) >= s.times.IdleJIT {
+			s.removeRunner(r)
+		}
+	}
 }
 
 // busyJobs are those assigned to a runner or running on one, in order of their ids.

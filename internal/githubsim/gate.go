@@ -17,6 +17,7 @@ import (
 func (s *Server) gate(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.calls.Add(rt.pattern)
+		s.pause(r, s.times.API)
 		c, refused := s.identify(r)
 		within := s.limit.Take(c.key)
 		a, err := s.pass(rt, withCaller(r, c), c, within, refused)

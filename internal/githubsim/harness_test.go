@@ -58,15 +58,23 @@ type standin struct {
 	stop func()
 }
 
-// start also makes the test parallel: what it waits for is other processes.
+// start also makes the test parallel: what it waits for is other processes. The stand-in has the times of tests, except that the lock
+// of a job is GitHub's: the tests move the clock, and a runner renews in real time.
 func start(t *testing.T) *standin {
+	t.Helper()
+	times := githubsim.QuickTimes
+	times.Lock = 0
+	return startWith(t, times)
+}
+
+func startWith(t *testing.T, times githubsim.Times) *standin {
 	t.Helper()
 	t.Parallel()
 	s := &standin{t: t, addr: reserve(t), clock: &clock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}}
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	s.client = &http.Client{Transport: checkAnswers(t, transport)}
-	s.opts = githubsim.Options{StateDir: filepath.Join(t.TempDir(), "state"), Now: s.clock.Now}
+	s.opts = githubsim.Options{StateDir: filepath.Join(t.TempDir(), "state"), Now: s.clock.Now, Times: times}
 	s.up()
 	t.Cleanup(func() { s.stop() })
 	return s
@@ -260,6 +268,8 @@ type runnerView struct {
 	Labels []string
 	Status string
 	Busy   bool
+
+	Polling bool
 }
 
 func (s *standin) runners() []runnerView {

@@ -89,5 +89,5 @@ func (s *Server) loadApp(raw json.RawMessage) (err error) {
 }
 
 func (s *Server) revive(r *state.Runner) {
-	r.LastSeen, r.Sent, r.Changed = s.now(), map[state.SentMessage]bool{}, make(chan struct{})
+	r.LastSeen, r.IdleSince, r.Sent, r.Changed = s.now(), s.now(), map[state.SentMessage]bool{}, make(chan struct{})
 }

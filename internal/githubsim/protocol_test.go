@@ -80,7 +80,7 @@ func TestJobNotPickedUpGoesToAnotherRunner(t *testing.T) {
 }
 
 func TestCancelThatIsNotAnsweredEndsInTime(t *testing.T) {
-	s := start(t)
+	s := startWith(t, githubsim.QuickTimes)
 	p := s.newPuppet("deaf")
 	id := s.startRun(oneJob)
 	m := p.poll()
@@ -90,7 +90,7 @@ func TestCancelThatIsNotAnsweredEndsInTime(t *testing.T) {
 	if got := p.poll(); got.Kind != protocol.MessageCancel || got.JobID != m.JobID {
 		t.Fatalf("%+v", got)
 	}
-	s.clock.advance(githubsim.LostAfter - 1) // still counted as there
+	s.clock.advance(s.opts.Times.Lock - 1) // still its job
 	s.Tick()
 	if v := s.run(id); v.Status != "in_progress" {
 		t.Fatalf("%+v", v)

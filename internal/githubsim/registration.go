@@ -39,7 +39,7 @@ func (s *Server) register(r *http.Request) (a *rest.Answer, err error) {
 			scope: scope, name: q.Name, labels: q.Labels, ephemeral: q.Ephemeral, replace: q.Replace, hosted: q.Hosted,
 		})
 		if err == nil {
-			a = rest.Created(protocol.Registered{ID: rn.ID, Credential: secret})
+			a = rest.Created(protocol.Registered{ID: rn.ID, Credential: secret, Times: s.times.OfRunner()})
 		}
 		return err
 	})

@@ -92,7 +92,9 @@ func (s *Server) ownRoutes() []route {
 		{"POST /_standin/runner/session", s.broker.OpenSession, false},
 		{"DELETE /_standin/runner/session", s.broker.CloseSession, false},
 		{"GET /_standin/runner/messages", s.broker.Poll, false},
+		{"POST /_standin/runner/jobs/{id}/acknowledge", s.broker.Acknowledge, false},
 		{"POST /_standin/runner/jobs/{id}/acquire", s.broker.Acquire, false},
+		{"POST /_standin/runner/jobs/{id}/renew", s.broker.Renew, false},
 		{"POST /_standin/runner/jobs/{id}/log", s.broker.AppendLog, false},
 		{"POST /_standin/runner/jobs/{id}/steps", s.broker.SetSteps, false},
 		{"POST /_standin/runner/jobs/{id}/complete", s.broker.Complete, false},
@@ -148,6 +150,9 @@ func (s *Server) observe(pattern string, next http.Handler) http.Handler {
 			route = r.Method + " (unknown)"
 		}
 		s.calls.Add(route)
+		if strings.Contains(route, " /_standin/runner/") {
+			s.pause(r, s.times.API)
+		}
 		if err := s.strike(r, route); err != nil {
 			s.writeError(w, r, err)
 			return

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/remuda-ci/remuda/internal/githubsim"
 )
@@ -35,7 +36,7 @@ func TestRunnerLooksLikeTheRealOne(t *testing.T) {
 		t.Error(l.output())
 	}
 	want := []runnerView{{ID: 1, Name: "a", Labels: []string{"self-hosted", "Linux", "X64", "one", "two"}, Status: "online"}}
-	if d := cmp.Diff(want, s.runners()); d != "" {
+	if d := cmp.Diff(want, s.runners(), cmpopts.IgnoreFields(runnerView{}, "Polling")); d != "" {
 		t.Error(d)
 	}
 	out, err := h.command(nil, "config.sh", "--unattended", "--url", s.url+"/acme/app", "--token", "x").CombinedOutput()
@@ -256,15 +257,14 @@ func TestJobOfAKilledListenerFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.exitCode()
-	// The silence counts from when the server noticed, which is some real time from now: so each look is one OfflineAfter later.
-	s.awaitRunner("offline and busy", func(r runnerView) bool {
-		s.clock.advance(githubsim.OfflineAfter)
-		return s.runners()[0].Status == "offline" && r.Busy
-	})
+	// The silence counts from when the server noticed, which is some real time from now.
+	s.awaitRunner("silent", func(r runnerView) bool { return !r.Polling })
+	s.clock.advance(s.opts.Times.Offline)
+	s.awaitRunner("offline and busy", func(r runnerView) bool { return r.Status == "offline" && r.Busy })
 	if v := s.run(id); v.Status != "in_progress" {
 		t.Errorf("before its time: %+v", v)
 	}
-	s.clock.advance(githubsim.LostAfter - githubsim.OfflineAfter)
+	s.clock.advance(lockTime - s.opts.Times.Offline)
 	v := s.completed(id)
 	if *v.Conclusion != "failure" || !strings.Contains(v.Jobs[0].Log, "##[error]The self-hosted runner lost communication with the server.") {
 		t.Errorf("%+v", v)

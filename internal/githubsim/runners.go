@@ -62,7 +62,7 @@ func (s *Server) addRunner(q registration) (*state.Runner, string, error) {
 		return nil, "", stillBusy(r)
 	}
 	r.Labels, r.Ephemeral, r.Credential, r.Session = makeLabels(q.labels, q.hosted || q.jit), q.ephemeral, hash, ""
-	r.GroupID, r.Hosted = q.group, q.hosted
+	r.GroupID, r.Hosted, r.JIT = q.group, q.hosted, q.jit
 	r.Notify()
 	s.put(state.KindRunner, r.ID, r)
 	s.log.Info("runner registered", "runner", r.Name, "id", r.ID, "scope", scope)
@@ -111,6 +111,11 @@ func stillBusy(r *state.Runner) error {
 	return rest.Problem(http.StatusUnprocessableEntity, "Bad request - Runner %q is still running a job", r.Name)
 }
 
+// shown is the runner as GitHub's API shows it.
+func (s *Server) shown(r *state.Runner) rest.Object {
+	return s.site().Runner(r, s.online(r), r.Busy(s.now(), s.times.BusyLag))
+}
+
 func (s *Server) removeRunner(r *state.Runner) {
 	delete(s.runners, r.ID)
 	s.put(state.KindRunner, r.ID, nil)
@@ -146,7 +151,7 @@ func (s *Server) listRunners(r *http.Request) (*rest.Answer, error) {
 	from, to, header := rest.Paginate(r, s.baseURL, len(found), page, perPage)
 	list := []rest.Object{}
 	for _, rn := range found[from:to] {
-		list = append(list, s.site().Runner(rn, s.online(rn)))
+		list = append(list, s.shown(rn))
 	}
 	a := rest.OK(rest.Object{"total_count": len(found), "runners": list})
 	a.Header = header
@@ -171,7 +176,7 @@ func (s *Server) getRunner(r *http.Request) (*rest.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rest.OK(s.site().Runner(rn, s.online(rn))), nil
+	return rest.OK(s.shown(rn)), nil
 }
 
 func (s *Server) deleteRunner(r *http.Request) (*rest.Answer, error) {
@@ -276,16 +281,17 @@ func (s *Server) generateJIT(r *http.Request) (*rest.Answer, error) {
 		if err != nil {
 			return err
 		}
-		encoded, err := encodeJIT(s.baseURL, rn, secret, cmp.Or(q.WorkFolder, "_work"))
-		a = rest.Created(rest.Object{"runner": s.site().Runner(rn, s.online(rn)), "encoded_jit_config": encoded})
+		encoded, err := s.encodeJIT(rn, secret, cmp.Or(q.WorkFolder, "_work"))
+		a = rest.Created(rest.Object{"runner": s.shown(rn), "encoded_jit_config": encoded})
 		return err
 	})
 	return a, err
 }
 
-func encodeJIT(base string, r *state.Runner, secret, workFolder string) (string, error) {
+func (s *Server) encodeJIT(r *state.Runner, secret, workFolder string) (string, error) {
 	files, err := runnerfiles.Files(runnerfiles.Settings{
-		AgentID: r.ID, AgentName: r.Name, ServerURL: base, GitHubURL: base + "/" + r.Scope, WorkFolder: workFolder, Ephemeral: true,
+		AgentID: r.ID, AgentName: r.Name, ServerURL: s.baseURL, GitHubURL: s.baseURL + "/" + r.Scope, WorkFolder: workFolder, Ephemeral: true,
+		Times: s.times.OfRunner(),
 	}, secret)
 	if err != nil {
 		return "", err

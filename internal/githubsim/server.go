@@ -29,16 +29,12 @@ import (
 	"github.com/remuda-ci/remuda/internal/githubsim/webhook"
 )
 
-// The times of the stand-in. Tests steer them through Options.Now and Tick.
+// The times of the stand-in that no option changes. Tests steer them through Options.Now and Tick.
 const (
 	// TokenLife is how long registration and remove tokens are good for, as GitHub documents.
 	TokenLife = time.Hour
 	// PickUpTime is how long a runner has to take an assigned job before the job goes back to the queue, as on GitHub.
 	PickUpTime = 60 * time.Second
-	// OfflineAfter is the silence after which a runner is shown as offline. A listener polls all the time, also during a job.
-	OfflineAfter = 30 * time.Second
-	// LostAfter is the silence after which the job of a runner fails. GitHub waits ten minutes; a demo cannot.
-	LostAfter = 60 * time.Second
 	// CancelTime is how long a job may take to stop after a cancel before it is called cancelled without its runner's word.
 	CancelTime = 5 * time.Minute
 
@@ -54,12 +50,21 @@ type Options struct {
 	BaseURL  string           // how clients reach the server, for URLs in answers; default: the Host of the last call
 	// RateLimit is the number of GitHub calls of each credential in an hour. Default 1,000,000: no test meets it. GitHub gives 5,000 to 15,000.
 	RateLimit int
+	// Times are those of GitHub and of its runner. Default: the real ones, except that nothing is slow.
+	Times Times
 }
+
+// Times are how long things take.
+type Times = state.Times
+
+// QuickTimes are for tests and demos that wait in real time.
+var QuickTimes = state.QuickTimes
 
 // Server is the stand-in. All its state is behind one mutex; no call to the outside is made with it held.
 type Server struct {
 	log      hclog.Logger
 	now      func() time.Time
+	times    Times
 	dir      string
 	handler  http.Handler
 	outbox   *webhook.Outbox
@@ -102,7 +107,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("make state directory: %w", err)
 	}
 	s := &Server{
-		log: o.Log, now: o.Now, dir: o.StateDir, stop: make(chan struct{}), maxRuns: maxRuns,
+		log: o.Log, now: o.Now, times: o.Times.WithDefaults(), dir: o.StateDir, stop: make(chan struct{}), maxRuns: maxRuns,
 		baseURL: o.BaseURL, fixedURL: o.BaseURL != "",
 		dirty: map[journal.Key]any{}, runners: map[int64]*state.Runner{}, runs: map[int64]*state.Run{}, jobs: map[int64]*state.Job{},
 		tokens: map[string]*state.Token{}, counters: map[string]int64{}, apps: map[int64]*state.App{}, releases: state.KnownReleases,
@@ -120,7 +125,7 @@ func New(o Options) (*Server, error) {
 	s.outbox = webhook.NewOutbox(s.log.Named("webhooks"), s.now)
 	s.oidc = oidc.New(filepath.Join(o.StateDir, "oidc-key.pem"))
 	s.calls, s.faults, s.limit = rest.NewCalls(), rest.NewFaults(), rest.NewRateLimiter(o.RateLimit, s.now)
-	s.broker = broker.New(brokerState{s})
+	s.broker = broker.New(brokerState{s}, s.times)
 	s.logs = state.NewJobLogs(filepath.Join(o.StateDir, "logs"))
 	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("load state of the GitHub stand-in: %w", err)

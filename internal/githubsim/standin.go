@@ -168,7 +168,9 @@ type runnerView struct {
 	Scope  string   `json:"scope"`
 	Labels []string `json:"labels"`
 	Status string   `json:"status"`
-	Busy   bool     `json:"busy"`
+	Busy   bool     `json:"busy"` // at once, unlike in GitHub's answers
+	// Polling says that a listener waits for a message.
+	Polling bool `json:"polling"`
 }
 
 func (s *Server) standinRunners(*http.Request) (*rest.Answer, error) {
@@ -176,7 +178,7 @@ func (s *Server) standinRunners(*http.Request) (*rest.Answer, error) {
 	defer s.mu.Unlock()
 	list := []runnerView{}
 	for _, r := range s.runners {
-		v := runnerView{ID: r.ID, Name: r.Name, Scope: r.Scope, Status: "offline", Busy: r.JobID != 0, Labels: []string{}}
+		v := runnerView{ID: r.ID, Name: r.Name, Scope: r.Scope, Status: "offline", Busy: r.JobID != 0, Polling: r.Polls > 0, Labels: []string{}}
 		if s.online(r) {
 			v.Status = "online"
 		}

@@ -97,7 +97,7 @@ func (s *stage) startGitHub() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(s, err)
 	s.url = "https://" + s.world.forwardTLS(s, l.Addr().String())
-	sim, err := githubsim.New(githubsim.Options{StateDir: s.TempDir(), BaseURL: s.url})
+	sim, err := githubsim.New(githubsim.Options{StateDir: s.TempDir(), BaseURL: s.url, Times: githubsim.QuickTimes})
 	check(s, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)

@@ -112,7 +112,7 @@ func (n *runner) listen(ctx context.Context, session string) {
 	call(context.WithoutCancel(ctx), n.t, n.handler, "DELETE", protocol.PathSession+"?session="+session, n.credential, nil, nil)
 }
 
-// run runs a job. Its listener polls while the job runs, or GitHub would take it for lost.
+// run runs a job. Its listener polls and renews the job's lock while it runs, or GitHub would take it for lost.
 func (n *runner) run(ctx context.Context, id int64) {
 	var job protocol.Job
 	if call(ctx, n.t, n.handler, "POST", fmt.Sprintf(protocol.PathAcquire, id), n.credential, nil, &job) != http.StatusOK {
@@ -124,7 +124,10 @@ func (n *runner) run(ctx context.Context, id int64) {
 		n.t.Error(err)
 	}
 	go func() {
-		time.Sleep(takes)
+		for left := takes; left > 0; left -= time.Minute {
+			call(context.WithoutCancel(ctx), n.t, n.handler, "POST", fmt.Sprintf(protocol.PathRenew, id), job.Token, nil, nil)
+			time.Sleep(min(left, time.Minute))
+		}
 		done := protocol.Complete{Conclusion: "success"}
 		if status := call(context.WithoutCancel(ctx), n.t, n.handler, "POST", fmt.Sprintf(protocol.PathComplete, id), job.Token, done, nil); status != http.StatusNoContent {
 			n.t.Errorf("job %s was not to be completed: %d", job.Name, status)

@@ -20,7 +20,6 @@ type State interface {
 	Now() time.Time
 	// RunnerOf returns the runner of a credential, by the credential's hash; nil if there is none.
 	RunnerOf(credential string) *state.Runner
-	Runner(id int64) *state.Runner
 	Job(id int64) *state.Job
 	SaveRunner(*state.Runner)
 	SaveJob(*state.Job)
@@ -40,13 +39,15 @@ type State interface {
 }
 
 // Broker answers the runners of a stand-in.
-type Broker struct{ state State }
+type Broker struct {
+	state State
+	times state.Times
+}
 
-// New returns a broker on the state.
-func New(s State) *Broker { return &Broker{s} }
+// New returns a broker on the state. Times without a value are not filled in.
+func New(s State, times state.Times) *Broker { return &Broker{s, times} }
 
-// sessionGrace is how long a session without a poll still keeps others out. A listener polls again at once, so more would only
-// delay a new one.
+// sessionGrace is how long a session lasts at least after a poll that was answered. A listener polls again at once.
 const sessionGrace = 10 * time.Second
 
 // LostMessage is GitHub's annotation on a job whose runner is gone.
@@ -63,13 +64,17 @@ func (b *Broker) caller(r *http.Request) (*state.Runner, error) {
 	return nil, errGone
 }
 
-// Present reports whether a listener speaks for the runner: it polls, or is about to.
+// Present reports whether a listener speaks for the runner as far as GitHub knows: it polls, or did until a moment ago.
 func (b *Broker) Present(rn *state.Runner) bool {
-	return rn.Session != "" && (rn.Polls > 0 || !rn.Abandoned && b.state.Now().Sub(rn.LastSeen) < sessionGrace)
+	grace := b.times.Session
+	if !rn.Abandoned {
+		grace = max(grace, sessionGrace)
+	}
+	return rn.Session != "" && (rn.Polls > 0 || b.state.Now().Sub(rn.LastSeen) < grace)
 }
 
-// OpenSession lets one listener speak for a runner. A second one is refused while the first is there. A job that was running
-// on a listener now gone went with it.
+// OpenSession lets one listener speak for a runner. A second one is refused while the first is there. A job that the first one had
+// acquired stays the runner's until its lock runs out: no listener says that it is gone.
 func (b *Broker) OpenSession(r *http.Request) (a *rest.Answer, err error) {
 	err = b.state.Change(func() error {
 		rn, err := b.caller(r)
@@ -79,14 +84,8 @@ func (b *Broker) OpenSession(r *http.Request) (a *rest.Answer, err error) {
 		if b.Present(rn) {
 			return rest.Problem(http.StatusConflict, "A session for this runner already exists.")
 		}
-		if j := b.state.Job(rn.JobID); j != nil && j.Status == state.StatusInProgress {
-			b.state.Complete(j, state.ConclusionFailure, LostMessage)
-		}
-		if b.state.Runner(rn.ID) == nil { // it was ephemeral, and that was its job
-			return errGone
-		}
 		secret, hash := state.NewSecret()
-		rn.Session, rn.Abandoned, rn.Heard, rn.LastSeen = hash, false, true, b.state.Now()
+		rn.Session, rn.Abandoned, rn.Heard, rn.LastSeen, rn.IdleSince = hash, false, true, b.state.Now(), b.state.Now()
 		clear(rn.Sent)
 		b.state.SaveRunner(rn)
 		a = rest.Created(protocol.Session{ID: secret})

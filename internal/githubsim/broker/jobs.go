@@ -10,6 +10,21 @@ import (
 	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
+// Acknowledge takes a listener's word that it has the message of a job. 404 says that the job is no longer assigned to it.
+func (b *Broker) Acknowledge(r *http.Request) (*rest.Answer, error) {
+	id, err := rest.PathID(r, "id")
+	if err != nil {
+		return nil, err
+	}
+	return nil, b.state.Change(func() error {
+		rn, err := b.caller(r)
+		if err == nil && rn.JobID != id {
+			err = rest.ErrNotFound
+		}
+		return err
+	})
+}
+
 // Acquire begins an assigned job. A repeated call by the same runner gets the job again: the first answer may have been lost.
 func (b *Broker) Acquire(r *http.Request) (a *rest.Answer, err error) {
 	id, err := rest.PathID(r, "id")
@@ -26,7 +41,7 @@ func (b *Broker) Acquire(r *http.Request) (a *rest.Answer, err error) {
 			return rest.Problem(http.StatusConflict, "The job is not assigned to this runner any more.")
 		}
 		secret, hash := state.NewSecret()
-		j.Token = hash
+		j.Token, j.LockedUntil = hash, b.state.Now().Add(b.times.Lock)
 		b.state.SaveJob(j)
 		if j.Status == state.StatusQueued {
 			b.state.Begin(j)
@@ -35,6 +50,15 @@ func (b *Broker) Acquire(r *http.Request) (a *rest.Answer, err error) {
 		return nil
 	})
 	return a, err
+}
+
+// Renew keeps a running job with its runner (actions/runner 2.336, src/Runner.Listener/JobDispatcher.cs 748-790).
+func (b *Broker) Renew(r *http.Request) (*rest.Answer, error) {
+	return nil, b.ofWorker(r, func(j *state.Job) error {
+		j.LockedUntil = b.state.Now().Add(b.times.Lock)
+		b.state.SaveJob(j)
+		return nil
+	})
 }
 
 // ofWorker runs f on the job of the path if the call bears the token of its worker.

@@ -27,13 +27,13 @@ func (s Site) API(format string, args ...any) string {
 	return s.URL + "/api/v3" + fmt.Sprintf(format, args...)
 }
 
-func (s Site) Runner(r *state.Runner, online bool) rest.Object {
+func (s Site) Runner(r *state.Runner, online, busy bool) rest.Object {
 	status := "offline"
 	if online {
 		status = "online"
 	}
 	return rest.Object{
-		"id": r.ID, "runner_group_id": r.Group(), "name": r.Name, "os": "linux", "status": status, "busy": r.JobID != 0,
+		"id": r.ID, "runner_group_id": r.Group(), "name": r.Name, "os": "linux", "status": status, "busy": busy,
 		"ephemeral": r.Ephemeral, "labels": Labels(r.Labels),
 	}
 }

@@ -21,7 +21,9 @@ const (
 	PathRemove   = "/_standin/runner/remove"
 	PathSession  = "/_standin/runner/session"
 	PathMessages = "/_standin/runner/messages"
+	PathAck      = "/_standin/runner/jobs/%d/acknowledge"
 	PathAcquire  = "/_standin/runner/jobs/%d/acquire"
+	PathRenew    = "/_standin/runner/jobs/%d/renew"
 	PathLog      = "/_standin/runner/jobs/%d/log"
 	PathSteps    = "/_standin/runner/jobs/%d/steps"
 	PathComplete = "/_standin/runner/jobs/%d/complete"
@@ -41,6 +43,17 @@ type Register struct {
 type Registered struct {
 	ID         int64  `json:"id"`
 	Credential string `json:"credential"` // what the listener authenticates with from now on
+	Times      Times  `json:"times"`
+}
+
+// Times are how long a runner takes for what the real one does and the stand-in does not. The server says them when it registers a
+// runner, in nanoseconds.
+type Times struct {
+	ConflictPause time.Duration `json:"conflict_pause"` // between tries to open a session that another listener has
+	ConflictLimit time.Duration `json:"conflict_limit"` // for all of them; then exit 5
+	Renew         time.Duration `json:"renew"`          // between renewals of a job's lock
+	Configure     time.Duration `json:"configure"`      // for config.sh as a whole
+	Listen        time.Duration `json:"listen"`         // before a listener opens its session
 }
 
 // Remove asks for the end of a registration; its Authorization is the remove token.

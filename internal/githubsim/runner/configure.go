@@ -31,8 +31,9 @@ func invalidInput(name string) error {
 	return message("Invalid configuration provided for " + name + ". Terminating unattended configuration.")
 }
 
-// configure registers the runner and writes its files.
+// configure registers the runner and writes its files. It takes as long as the server says that config.sh takes.
 func configure(root string, in inputs, out io.Writer) error {
+	begun := time.Now()
 	if _, _, err := runnerfiles.Load(root); !errors.Is(err, runnerfiles.ErrNotConfigured) {
 		return message("Cannot configure the runner because it is already configured. To reconfigure the runner, run './config.sh remove' first.")
 	}
@@ -60,10 +61,11 @@ func configure(root string, in inputs, out io.Writer) error {
 	if err := once(server, in.values["token"], protocol.PathRegister, q, &reg); err != nil {
 		return fmt.Errorf("register runner %s: %w", name, err)
 	}
+	time.Sleep(time.Until(begun.Add(reg.Times.Configure)))
 	fmt.Fprint(out, "√ Connected to GitHub\n\n# Runner Registration\n\n√ Runner successfully added\n√ Runner connection is good\n\n# Runner settings\n\n")
 	files, err := runnerfiles.Files(runnerfiles.Settings{
 		AgentID: reg.ID, AgentName: name, ServerURL: server, GitHubURL: in.values["url"], WorkFolder: cmp.Or(in.values["work"], "_work"),
-		Ephemeral: in.flags["ephemeral"], DisableUpdate: in.flags["disableupdate"],
+		Ephemeral: in.flags["ephemeral"], DisableUpdate: in.flags["disableupdate"], Times: reg.Times,
 	}, reg.Credential)
 	if err != nil {
 		return err
@@ -87,8 +89,10 @@ func once(server, secret, path string, q, into any) error {
 // unconfigure takes the registration off the server and then deletes the files. As in actions/runner, without .runner it takes
 // nothing off the server, and says so, and succeeds.
 func unconfigure(root string, in inputs, out io.Writer) error {
+	begun := time.Now()
 	fmt.Fprint(out, "\n# Runner removal\n\n")
 	settings, _, err := runnerfiles.Load(root)
+	defer func() { time.Sleep(time.Until(begun.Add(settings.Times.Configure))) }()
 	missing := errors.Is(err, runnerfiles.ErrNotConfigured)
 	if err == nil && !in.flags["local"] {
 		err = removeFromServer(settings, in.values["token"], out)

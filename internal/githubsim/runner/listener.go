@@ -27,8 +27,8 @@ type listener struct {
 	out      io.Writer
 	errOut   io.Writer
 
-	current *workerProcess // nil: idle
-	next    int64          // a job given while the worker of the last one, already complete, had not yet ended; 0: none
+	current *dispatcher // nil: idle
+	next    int64       // a job given while the worker of the last one, already complete, had not yet ended; 0: none
 }
 
 // listen is the run command. Its result is the exit code.
@@ -42,6 +42,9 @@ func listen(root string, in inputs, out, errOut io.Writer) int {
 	if err := l.configuration(in); err != nil {
 		fmt.Fprintln(errOut, "An error occurred:", err)
 		return exitTerminatedError
+	}
+	if !l.warmUp(stop) {
+		return exitSuccess
 	}
 	if code, err := l.connect(stop); err != nil {
 		if stop.Err() != nil {
@@ -104,6 +107,16 @@ func (l *listener) loadEnvironment() error {
 	return nil
 }
 
+// warmUp takes the time that the real listener takes before it opens its session, and reports whether it may go on.
+func (l *listener) warmUp(stop context.Context) bool {
+	select {
+	case <-time.After(l.settings.Times.Listen):
+		return true
+	case <-stop.Done():
+		return false
+	}
+}
+
 func now() string { return time.Now().UTC().Format("2006-01-02 15:04:05Z") }
 
 // serve takes jobs until it is asked to stop, its registration is gone, or its one job is done.
@@ -118,15 +131,14 @@ func (l *listener) serve(stop context.Context) int {
 			l.shutDown()
 			return exitSuccess
 		case m := <-messages:
-			l.handle(stop, m)
+			l.handle(m)
 		case <-l.current.done():
-			l.jobEnded()
-			if l.settings.Ephemeral {
+			if l.jobEnded() && l.settings.Ephemeral {
 				return l.leave()
 			}
 			if id := l.next; id != 0 {
 				l.next = 0
-				l.take(stop, id)
+				l.current = l.dispatch(id)
 			}
 		case err := <-ended:
 			if stop.Err() != nil {
@@ -141,8 +153,7 @@ func (l *listener) serve(stop context.Context) int {
 func (l *listener) pollEnded(err error) int {
 	if l.current != nil {
 		<-l.current.done()
-		l.jobEnded()
-		if l.settings.Ephemeral {
+		if l.jobEnded() && l.settings.Ephemeral {
 			return l.leave()
 		}
 	}
@@ -156,38 +167,26 @@ func (l *listener) pollEnded(err error) int {
 	return exitTerminatedError
 }
 
-func (l *listener) handle(ctx context.Context, m protocol.Message) {
+func (l *listener) handle(m protocol.Message) {
 	switch {
 	case m.Kind == protocol.MessageJob && l.current == nil:
-		l.take(ctx, m.JobID)
+		l.current = l.dispatch(m.JobID)
 	case m.Kind == protocol.MessageJob:
 		l.next = m.JobID
-	case m.Kind == protocol.MessageCancel && l.current != nil && l.current.job.ID == m.JobID:
+	case m.Kind == protocol.MessageCancel && l.current != nil && l.current.id == m.JobID:
 		l.current.tell(tellCancel)
 	}
 }
 
-// take acquires a job and starts its worker. A job it cannot acquire goes back to the queue by itself.
-func (l *listener) take(ctx context.Context, id int64) {
-	var job protocol.Job
-	err := insist(ctx, connectTime, func() error {
-		_, err := l.client.call(ctx, callTime, http.MethodPost, fmt.Sprintf(protocol.PathAcquire, id), nil, nil, &job)
-		return err
-	})
-	if err != nil {
-		fmt.Fprintf(l.errOut, "%s: Cannot acquire job %d: %v\n", now(), id, err)
-		return
+// jobEnded forgets the job, and reports whether a run-once listener is done with it: every job that it acquired counts.
+func (l *listener) jobEnded() bool {
+	d := l.current
+	l.current = nil
+	if d.worker == nil {
+		return d.taken
 	}
-	fmt.Fprintf(l.out, "%s: Running job: %s\n", now(), job.Name)
-	l.current, err = startWorker(l.root, job, l.errOut)
-	if err != nil {
-		l.failJob(job, fmt.Sprintf("The worker could not be started: %v", err))
-	}
-}
-
-func (l *listener) jobEnded() {
-	job, result, known := l.current.job, "Failed", true
-	switch l.current.exitCode() {
+	result, known := "Failed", true
+	switch d.worker.exitCode() {
 	case workerSucceeded:
 		result = "Succeeded"
 	case workerFailed:
@@ -196,11 +195,11 @@ func (l *listener) jobEnded() {
 	default:
 		known = false
 	}
-	if !known {
-		l.failJob(job, "The worker ended before its job did.")
+	if !known { // the listener ends the job in its place (JobDispatcher.cs 551-577 and 1208-1226)
+		l.failJob(d.job, "The worker ended before its job did.")
 	}
-	l.current = nil
-	fmt.Fprintf(l.out, "%s: Job %s completed with result: %s\n", now(), job.Name, result)
+	fmt.Fprintf(l.out, "%s: Job %s completed with result: %s\n", now(), d.job.Name, result)
+	return true
 }
 
 // failJob ends a job in the place of a worker that cannot.
@@ -211,7 +210,8 @@ func (l *listener) failJob(job protocol.Job, reason string) {
 	}
 }
 
-// shutDown ends a running job as failed, which is what actions/runner does when it is stopped.
+// shutDown ends a running job as failed, which is what actions/runner does when it is stopped. Of a job without a worker it says
+// nothing: see dispatcher.
 func (l *listener) shutDown() {
 	fmt.Fprintln(l.out, "Exiting...")
 	if l.current != nil {

@@ -58,12 +58,7 @@ func startWorker(root string, job protocol.Job, errOut io.Writer) (*workerProces
 // tell writes to the worker. An error is ignored: a worker that has just ended needs no message.
 func (w *workerProcess) tell(text string) { _, _ = io.WriteString(w.input, text) }
 
-// done is closed when the worker has ended; of no worker it never is.
-func (w *workerProcess) done() <-chan struct{} {
-	if w == nil {
-		return nil
-	}
-	return w.ended
-}
+// done is closed when the worker has ended.
+func (w *workerProcess) done() <-chan struct{} { return w.ended }
 
 func (w *workerProcess) exitCode() int { return w.cmd.ProcessState.ExitCode() }

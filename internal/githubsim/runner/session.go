@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -13,9 +14,11 @@ import (
 const (
 	connectTime   = 10 * time.Second // to open the first session; then exit 2, so that its supervisor starts it again
 	reconnectTime = 5 * time.Minute  // without a job, to find a server that went away; then exit 2
-	conflictTime  = 3 * time.Second  // for an old session to end; actions/runner waits four minutes, then exit 5
-	conflictPause = 500 * time.Millisecond
-	closeTime     = 5 * time.Second // to close the session; the stop of the listener waits for it
+	closeTime     = 30 * time.Second // to close the session; the stop of the listener waits for it (BrokerMessageListener.cs 249)
+
+	// How often and how long a listener tries to get a session that another one has, where the server says nothing else.
+	usualConflictPause = 30 * time.Second
+	usualConflictLimit = 4 * time.Minute
 )
 
 // connect opens the session. With its error comes the exit code that it stands for.
@@ -27,18 +30,11 @@ func (l *listener) connect(ctx context.Context) (int, error) {
 			return err
 		})
 	}
-	err := open()
-	for waited := time.Duration(0); codeOf(err) == http.StatusConflict && waited < conflictTime && ctx.Err() == nil; waited += conflictPause {
-		select {
-		case <-time.After(conflictPause):
-			err = open()
-		case <-ctx.Done():
-		}
-	}
+	err := l.outlast(ctx, open)
 	switch code := codeOf(err); {
 	case err == nil:
 	case code == http.StatusConflict:
-		return exitSessionConflict, fmt.Errorf("%s: Runner connect error: %w", now(), err)
+		return exitSessionConflict, message("Failed to create session. " + err.Error())
 	case code == http.StatusUnauthorized:
 		return exitTerminatedError, message("Failed to create a session. The runner registration has been deleted from the server, please re-configure. Runner registrations are automatically deleted for runners that have not connected to the service recently.")
 	case passing(err):
@@ -49,6 +45,29 @@ func (l *listener) connect(ctx context.Context) (int, error) {
 	l.session = url.Values{"session": {s.ID}}
 	fmt.Fprintf(l.out, "\n√ Connected to GitHub\n\nCurrent runner version: '%s'\n%s: Listening for Jobs\n", Version, now())
 	return exitSuccess, nil
+}
+
+// outlast repeats open while another listener has the session. As in actions/runner, the first refusal is not counted, and the
+// pauses are counted without the time that the calls take (2.336, src/Runner.Listener/BrokerMessageListener.cs 472-491).
+func (l *listener) outlast(ctx context.Context, open func() error) error {
+	pause, limit := cmp.Or(l.settings.Times.ConflictPause, usualConflictPause), cmp.Or(l.settings.Times.ConflictLimit, usualConflictLimit)
+	err := open()
+	for refused := time.Duration(1); codeOf(err) == http.StatusConflict; refused++ {
+		fmt.Fprintln(l.errOut, "A session for this runner already exists.")
+		if refused == 1 {
+			fmt.Fprintf(l.errOut, "%s: Runner connect error: %v. Retrying until reconnected.\n", now(), err)
+		} else if refused*pause >= limit {
+			fmt.Fprintf(l.errOut, "Stop retry on SessionConflictException after retried for %v seconds.\n", limit.Seconds())
+			return err
+		}
+		select {
+		case <-time.After(pause):
+			err = open()
+		case <-ctx.Done():
+			return err
+		}
+	}
+	return err
 }
 
 // pollLoop hands on messages until ctx ends or the server will not have it any more.

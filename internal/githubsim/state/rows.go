@@ -48,15 +48,19 @@ type Runner struct {
 	Credential string    `json:"credential"` // hash of what its listener authenticates with
 	Session    string    `json:"session"`    // of its listener; empty: none
 	JobID      int64     `json:"job_id"`     // assigned or running; 0: none
+	JIT        bool      `json:"jit"`        // it is a just-in-time runner
 	CreatedAt  time.Time `json:"created_at"`
 
 	// What follows is of this process only.
+	IdleSince time.Time            `json:"-"` // when its session was opened
 	Polls     int                  `json:"-"` // open polls
 	LastSeen  time.Time            `json:"-"` // end of the last poll
 	Abandoned bool                 `json:"-"` // its listener hung up in the middle of a poll
 	Heard     bool                 `json:"-"` // since the server began: its session was opened, or it polled
 	Sent      map[SentMessage]bool `json:"-"` // messages this session was given
 	Changed   chan struct{}        `json:"-"` // closed when there may be a message
+	jobSince  time.Time            // when JobID last changed
+	wasBusy   bool                 // whether it was shown as busy then
 }
 
 type SentMessage struct {
@@ -73,6 +77,20 @@ type Label struct {
 func (r *Runner) Notify() {
 	close(r.Changed)
 	r.Changed = make(chan struct{})
+}
+
+// Busy reports whether the runner is shown as busy at a time, which follows its jobs with a lag.
+func (r *Runner) Busy(now time.Time, lag time.Duration) bool {
+	if now.Sub(r.jobSince) < lag {
+		return r.wasBusy
+	}
+	return r.JobID != 0
+}
+
+// SetJob gives the runner a job; 0 is none. lag is that of Busy.
+func (r *Runner) SetJob(id int64, now time.Time, lag time.Duration) {
+	r.wasBusy, r.jobSince = r.Busy(now, lag), now
+	r.JobID = id
 }
 
 // Has reports whether the runner has every one of labels, without regard to case.
@@ -145,6 +163,7 @@ type Job struct {
 	StartedAt   time.Time            `json:"started_at"`
 	CompletedAt time.Time            `json:"completed_at"`
 	CancelledAt time.Time            `json:"cancelled_at"` // when it was asked to stop
+	LockedUntil time.Time            `json:"locked_until"` // while it runs: it fails as lost then
 }
 
 // Token is a registration, remove or installation token, kept by its hash.

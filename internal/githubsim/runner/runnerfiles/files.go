@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
 )
 
 // The names of the files. Only RSAParams holds a secret.
@@ -37,6 +39,9 @@ type Settings struct {
 	WorkFolder    string `json:"workFolder"` // relative to the runner's directory unless absolute
 	Ephemeral     bool   `json:"ephemeral,omitempty"`
 	DisableUpdate bool   `json:"disableUpdate,omitempty"`
+
+	// Times is not in the file of actions/runner.
+	Times protocol.Times `json:"standInTimes"`
 }
 
 type credentials struct {
