@@ -237,9 +237,9 @@ func TestDecide(t *testing.T) {
 		"draining":                      {[]edit{released, disallowed, busyNow}, decided{}},
 		"released: listener stops":      {[]edit{released, disallowed}, decided{Effect: agent.EffectStop}},
 		"released: listener is stopping": {[]edit{released, disallowed, observed(func(s *agent.Observed) { s.Listener.Phase = agent.ListenerStopping })},
-			decided{Look: 10 * time.Second}},
+			decided{Look: 45 * time.Second}},
 		"released: listener does not stop": {[]edit{released, disallowed, observed(func(s *agent.Observed) {
-			s.Listener.Phase, s.Listener.At = agent.ListenerStopping, start.Add(-10*time.Second)
+			s.Listener.Phase, s.Listener.At = agent.ListenerStopping, start.Add(-45*time.Second)
 		})}, decided{Effect: agent.EffectStop}},
 		"released: configuring": {[]edit{released, disallowed, registered(agent.PhaseRunning, "", 1)}, decided{}},
 		"released: deregister":  {[]edit{released, stopped}, decided{Effect: agent.EffectDeregister}},
@@ -295,7 +295,7 @@ func TestDecide(t *testing.T) {
 		"interrupted: deregistered":         {[]edit{interruptedIn(time.Minute), released, stopped}, decided{Effect: agent.EffectDeregister}},
 		"interrupted: no token comes":       {[]edit{interruptedIn(time.Minute), released, stopped, func(f *agent.Facts) { f.Record.Registration = nil }}, decided{}},
 		"interrupted: does not stop in time": {[]edit{interruptedIn(time.Minute), observed(func(s *agent.Observed) {
-			s.Listener.Phase, s.Listener.At = agent.ListenerStopping, start.Add(-10*time.Second)
+			s.Listener.Phase, s.Listener.At = agent.ListenerStopping, start.Add(-45*time.Second)
 		})},
 			decided{Effect: agent.EffectStop, Signal: regFailed, Cause: aws}},
 		"a rebalance recommendation stops nothing": {[]edit{observed(func(s *agent.Observed) { s.RebalanceAt = start })}, decided{Signal: regOK}},

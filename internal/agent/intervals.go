@@ -75,9 +75,11 @@ const (
 	retryBase = 5 * time.Second
 	retryCap  = 60 * time.Second
 
-	// stopLimit is how long a listener may take to end when asked. It returns its
-	// session to GitHub then, without which the next registration has to wait.
-	stopLimit = 10 * time.Second
+	// stopLimit is how long a listener may take to end when asked, the same as a
+	// stop of its unit allows. It returns its session to GitHub then, for up to 30 s
+	// (actions/runner 2.336, src/Runner.Listener/BrokerMessageListener.cs 249). A
+	// session that is not returned keeps the next listener out for minutes.
+	stopLimit = 45 * time.Second
 	// connectLimit is how long a listener may take to connect. One that has not
 	// written by then that it listens has not reached GitHub. It continues to try.
 	connectLimit = 60 * time.Second

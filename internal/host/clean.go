@@ -87,6 +87,7 @@ func (h *Host) cleanAndCheck(ctx context.Context) error {
 }
 
 func (h *Host) clean(ctx context.Context) error {
+	h.keepDiagnostics()
 	if err := h.layout.clean(ctx); err != nil {
 		return err
 	}

@@ -292,8 +292,11 @@ func (l *unitProcesses) start(ctx context.Context, t task, b startRecord, c comm
 	if !c.root {
 		u.Confined = l.confinement()
 	}
-	if t.name == taskListen && !l.o.JobsReadMetadata {
-		u.Check = []string{l.o.Program, "check-metadata"}
+	if t.name == taskListen {
+		u.Interrupt = listenerStopLimit
+		if !l.o.JobsReadMetadata {
+			u.Check = []string{l.o.Program, "check-metadata"}
+		}
 	}
 	if len(c.secrets) > 0 {
 		path, err := l.writeSecrets(t, c.secrets)
@@ -309,6 +312,11 @@ func (l *unitProcesses) start(ctx context.Context, t task, b startRecord, c comm
 	b.Started = true
 	return t.writeStart(b)
 }
+
+// listenerStopLimit is for a listener that was asked to end: it ends its worker, which uploads its log and completes the job, and closes
+// its session. actions/runner gives each of the two 30 s (2.336, src/Runner.Common/Constants.cs 89 and
+// src/Runner.Listener/BrokerMessageListener.cs 249). A listener that is killed leaves its job hanging on GitHub until the lock runs out.
+const listenerStopLimit = 45 * time.Second
 
 // exitCommand records the exit of a task. It also copies a registration with a token, at a
 // time when no job can have touched it.

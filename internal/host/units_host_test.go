@@ -182,9 +182,10 @@ func TestUnitsOfARun(t *testing.T) {
 	if len(left) > 0 {
 		t.Errorf("secrets are left: %v", left)
 	}
-	shown := b.systemctl("show", "remuda-runner-7.service", "-p", "User,ControlGroup,NoNewPrivileges,KillMode,TasksMax,LimitNPROC,LimitNOFILE,OOMPolicy")
+	shown := b.systemctl("show", "remuda-runner-7.service", "-p", "User,ControlGroup,NoNewPrivileges,KillMode,KillSignal,TimeoutStopUSec,TasksMax,LimitNPROC,LimitNOFILE,OOMPolicy")
 	for _, want := range []string{
-		"User=runner", "ControlGroup=/remuda.slice/remuda-runner-7.service", "NoNewPrivileges=yes", "KillMode=control-group",
+		"User=runner", "ControlGroup=/remuda.slice/remuda-runner-7.service", "NoNewPrivileges=yes", "KillMode=mixed",
+		"KillSignal=2", "TimeoutStopUSec=45s",
 		"TasksMax=500", "LimitNPROC=500", "LimitNOFILE=4096", "OOMPolicy=continue",
 	} {
 		if !strings.Contains(shown, want+"\n") {
@@ -329,7 +330,7 @@ func TestCleanUnit(t *testing.T) {
 	b.prepare()
 	b.register()
 	b.write("work/leftover", "", 0o644)
-	b.write("runner/_diag/leftover", "", 0o644)
+	b.write("runner/_diag/leftover", "said", 0o644)
 	s := b.clean(8)
 	if s.Cleaned.Phase != agent.PhaseOK || s.Cleaned.Assignment != 8 || s.Registration || s.Registered.Phase != agent.PhaseNone {
 		t.Errorf("scene %+v", s)
@@ -338,6 +339,12 @@ func TestCleanUnit(t *testing.T) {
 		if fileExists(b.path(name)) {
 			t.Errorf("%s is left", name)
 		}
+	}
+	if kept := b.read("state/diag/leftover"); kept != "said" {
+		t.Errorf("kept of _diag: %q", kept)
+	}
+	if info, err := os.Stat(b.path("state/diag")); err != nil || info.Mode() != os.ModeDir|0o700 || info.Sys().(*syscall.Stat_t).Uid != 0 {
+		t.Errorf("state/diag: %v, %v", info, err)
 	}
 	if words := b.read("../reset"); words != "record\nclean\ncheck\n" {
 		t.Errorf("asked of the reset: %q", words)

@@ -249,6 +249,9 @@ type Unit struct {
 	Identifier string
 	// Limit is how long it may run; 0 for no limit.
 	Limit time.Duration
+	// Interrupt, if it is not 0, makes a stop of the unit send SIGINT to its program alone, and SIGKILL after this time to everything that
+	// is left. With 0 every process gets SIGTERM, and SIGKILL after stopLimit.
+	Interrupt time.Duration
 	// Confined makes it run as another user in a sandbox; nil for root without one.
 	Confined *Confinement
 }
@@ -308,9 +311,8 @@ func (u Unit) properties() []dbus.Property {
 		property("StandardOutput", "journal"),
 		property("StandardError", "journal"),
 		property("SyslogIdentifier", u.Identifier),
-		property("KillMode", "control-group"),
-		property("TimeoutStopUSec", microseconds(stopLimit)),
 	}
+	all = append(all, u.stopping()...)
 	if len(u.Check) > 0 {
 		all = append(all, property("ExecStartPreEx", commands(u.Check)))
 	}
@@ -327,6 +329,16 @@ func (u Unit) properties() []dbus.Property {
 		all = append(all, u.Confined.properties()...)
 	}
 	return all
+}
+
+// stopping says how the unit is stopped.
+func (u Unit) stopping() []dbus.Property {
+	if u.Interrupt == 0 {
+		return []dbus.Property{property("KillMode", "control-group"), property("TimeoutStopUSec", microseconds(stopLimit))}
+	}
+	return []dbus.Property{
+		property("KillMode", "mixed"), property("KillSignal", int32(syscall.SIGINT)), property("TimeoutStopUSec", microseconds(u.Interrupt)),
+	}
 }
 
 type environmentFile struct {
