@@ -434,6 +434,13 @@ func (h *host) script(name, body string) string {
 	return path
 }
 
+func (h *host) write(name, text string) {
+	h.s.t.Helper()
+	if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o644); err != nil {
+		h.s.t.Fatal(err)
+	}
+}
+
 func (h *host) read(name string) string {
 	h.s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(h.dir, name))

@@ -7,6 +7,7 @@ package expr
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,10 +15,11 @@ import (
 // Op says what a Node does.
 type Op string
 
-// The operations of a Node. There are no functions: the stand-in refuses them by name.
+// The operations of a Node. Of the functions there are those of a job's status; the stand-in refuses all others by name.
 const (
 	OpLiteral   Op = "literal" // Value
 	OpContext   Op = "context" // the context called Name
+	OpStatus    Op = "status"  // the status function called Name: always, cancelled, failure or success
 	OpIndex     Op = "index"   // Args[0][Args[1]]
 	OpNot       Op = "!"
 	OpAnd       Op = "&&"
@@ -33,7 +35,7 @@ const (
 // Node is one node of an expression tree.
 type Node struct {
 	Op    Op     `json:"op"`
-	Name  string `json:"name,omitempty"`  // of a context
+	Name  string `json:"name,omitempty"`  // of a context or a status function
 	Value any    `json:"value,omitempty"` // of a literal: nil, bool, float64 or string
 	Args  []Node `json:"args,omitempty"`
 }
@@ -53,6 +55,8 @@ func (n Node) Eval(c Contexts) (any, error) {
 			return nil, fmt.Errorf("context %q is not available here", n.Name)
 		}
 		return v, nil
+	case OpStatus:
+		return status(n.Name, c)
 	case OpAnd, OpOr:
 		left, err := n.Args[0].Eval(c)
 		if err != nil || truthy(left) == (n.Op == OpOr) {
@@ -75,6 +79,33 @@ func (n Node) Eval(c Contexts) (any, error) {
 		return index(left, right), nil
 	}
 	return compare(n.Op, left, right), nil
+}
+
+// Holds reports whether n, as a condition, is met.
+func (n Node) Holds(c Contexts) (bool, error) {
+	v, err := n.Eval(c)
+	return truthy(v), err
+}
+
+// Status is the entry of Contexts that status functions read: success, failure or cancelled.
+const Status = "job.status"
+
+// StatusFunction is the call of a status function.
+func StatusFunction(name string) Node { return Node{Op: OpStatus, Name: name} }
+
+// HasStatusFunction reports whether n calls a status function. A condition that calls none stands for success() && n.
+func (n Node) HasStatusFunction() bool {
+	return n.Op == OpStatus || slices.ContainsFunc(n.Args, Node.HasStatusFunction)
+}
+
+// status evaluates a status function (actions/runner 2.336, src/Runner.Worker/Expressions). A failed job that is then canceled is
+// canceled and no longer failed.
+func status(name string, c Contexts) (bool, error) {
+	now, ok := c[Status]
+	if !ok {
+		return false, fmt.Errorf("function %q is not available here", name+"()")
+	}
+	return name == "always" || name == now, nil
 }
 
 // Text turns a value into what GitHub writes in its place.

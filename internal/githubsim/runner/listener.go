@@ -36,8 +36,15 @@ func listen(root string, in inputs, out, errOut io.Writer) int {
 	// A listener goes on when its output is no longer read: its job matters more. Caught and not ignored, so that steps do not
 	// inherit it.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	stop, done := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	stop, done := signal.NotifyContext(context.Background(), syscall.SIGINT)
 	defer done()
+	stop, end := context.WithCancel(stop)
+	defer end()
+	terminated := exitOnSIGTERM()
+	go func() {
+		<-terminated
+		end()
+	}()
 	l := &listener{root: root, out: out, errOut: errOut}
 	if err := l.configuration(in); err != nil {
 		fmt.Fprintln(errOut, "An error occurred:", err)
@@ -54,6 +61,9 @@ func listen(root string, in inputs, out, errOut io.Writer) int {
 		return code
 	}
 	code := l.serve(stop)
+	if stop.Err() != nil {
+		time.Sleep(durationOf(os.Environ(), stopTimeVariable, 0))
+	}
 	l.closeSession()
 	return code
 }
@@ -79,15 +89,9 @@ func (l *listener) configuration(in inputs) error {
 	return err
 }
 
-// loadEnvironment sets what the files .env and .path of the runner's directory say, as actions/runner does before it listens.
+// loadEnvironment sets what the file .env of the runner's directory says (actions/runner 2.336, src/Runner.Listener/Program.cs:172).
+// The file .path is not read: only runsvc.sh does that (src/Misc/layoutbin/runsvc.sh:7).
 func (l *listener) loadEnvironment() error {
-	path, err := os.ReadFile(filepath.Join(l.root, ".path"))
-	if err == nil {
-		err = os.Setenv("PATH", strings.TrimSpace(string(path)))
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("load .path: %w", err)
-	}
 	env, err := os.ReadFile(filepath.Join(l.root, ".env"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

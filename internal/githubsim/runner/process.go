@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
 )
@@ -55,8 +56,19 @@ func startWorker(root string, job protocol.Job, errOut io.Writer) (*workerProces
 	return w, nil
 }
 
-// tell writes to the worker. An error is ignored: a worker that has just ended needs no message.
-func (w *workerProcess) tell(text string) { _, _ = io.WriteString(w.input, text) }
+// cancelTime is what a canceled job has to end before its worker is killed: five minutes, unless the server says otherwise
+// (actions/runner 2.336, src/Runner.Listener/JobDispatcher.cs:660).
+const cancelTime = 5 * time.Minute
+
+// tell writes to the worker. An error is ignored: a worker that has just ended needs no message. A worker that is asked to cancel
+// its job may still run steps whose condition holds for a canceled job, within cancelTime.
+func (w *workerProcess) tell(text string) {
+	_, _ = io.WriteString(w.input, text)
+	if text == tellCancel {
+		// A worker that has ended by then has no process to kill.
+		time.AfterFunc(cancelTime, func() { _ = w.cmd.Process.Kill() })
+	}
+}
 
 // done is closed when the worker has ended.
 func (w *workerProcess) done() <-chan struct{} { return w.ended }

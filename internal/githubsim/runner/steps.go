@@ -25,31 +25,6 @@ const drainTime = time.Second
 // killAfter is the patience with a step that is to stop: SIGINT, SIGTERM, SIGKILL, with the pauses of actions/runner.
 var killAfter = []time.Duration{7500 * time.Millisecond, 2500 * time.Millisecond}
 
-func (w *worker) runSteps(ctx context.Context) {
-	for i, s := range w.job.Steps {
-		name, err := w.stepName(s)
-		if w.failed || ctx.Err() != nil {
-			w.cut = w.cut || !w.failed
-			w.skip(name)
-			continue
-		}
-		w.begin(name)
-		if err == nil {
-			err = w.runStep(ctx, s, i)
-		}
-		w.end(err)
-	}
-}
-
-func (w *worker) stepName(s step.Step) (string, error) {
-	if len(s.Name) > 0 {
-		return s.Name.Render(w.contexts(nil))
-	}
-	script, err := s.Run.Render(w.contexts(nil))
-	first, _, _ := strings.Cut(strings.TrimSpace(script), "\n")
-	return "Run " + first, err
-}
-
 // contexts are what the expressions of a step see. stepEnv is the env of the step itself.
 func (w *worker) contexts(stepEnv map[string]string) expr.Contexts {
 	env := map[string]any{}
@@ -62,16 +37,30 @@ func (w *worker) contexts(stepEnv map[string]string) expr.Contexts {
 	return expr.Contexts{"github": w.job.GitHub, "matrix": w.job.Matrix, "env": env}
 }
 
-func (w *worker) runStep(ctx context.Context, s step.Step, number int) error {
+// stepEnv evaluates the env of a step.
+func (w *worker) stepEnv(s step.Step) (map[string]string, error) {
 	env := map[string]string{}
 	for _, v := range s.Env {
 		value, err := v.Value.Render(w.contexts(nil))
 		if err != nil {
-			return fmt.Errorf("evaluate env %s: %w", v.Name, err)
+			return nil, fmt.Errorf("evaluate env %s: %w", v.Name, err)
 		}
 		env[v.Name] = value
 	}
-	text, err := s.Run.Render(w.contexts(env))
+	return env, nil
+}
+
+func (w *worker) runStep(ctx context.Context, e entry, env map[string]string) error {
+	s := e.step
+	if e.prefix != "Post " && len(s.Post) > 0 && !w.registered[e.number] {
+		// An action cleans up whichever of its scripts has begun (src/Runner.Worker/ActionRunner.cs:110).
+		w.registered[e.number] = true
+		w.posts = append(w.posts, entry{step: s, number: e.number, prefix: "Post ", script: s.Post, when: expr.StatusFunction("always")})
+	}
+	if w.image != "" && !w.contained {
+		return message("Value cannot be null. (Parameter 'ContainerId')") // src/Runner.Worker/ActionRunner.cs:165
+	}
+	text, err := e.script.Render(w.contexts(env))
 	if err != nil {
 		return fmt.Errorf("evaluate run: %w", err)
 	}
@@ -85,14 +74,25 @@ func (w *worker) runStep(ctx context.Context, s step.Step, number int) error {
 	}
 	argv := shellOf(s.Shell, script)
 	w.logf("##[group]Run %s\nshell: %s\n##[endgroup]\n", strings.TrimSpace(text), strings.Join(argv[:len(argv)-1], " ")+" {0}")
-	env["GITHUB_ACTION"] = s.ID
+	vars := maps.Clone(w.jobEnv)
+	maps.Copy(vars, env)
+	vars["GITHUB_ACTION"] = s.ID
 	if s.ID == "" {
-		env["GITHUB_ACTION"] = fmt.Sprintf("__run_%d", number+1)
+		vars["GITHUB_ACTION"] = fmt.Sprintf("__run_%d", e.number+1)
 	}
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(w.workspace, dir)
 	}
-	return w.exec(ctx, argv, dir, env)
+	return w.exec(ctx, argv, dir, vars)
+}
+
+// startContainer pulls the image of the job's container. It goes no further: the steps of the job run outside it.
+func (w *worker) startContainer(ctx context.Context) error {
+	if err := w.exec(ctx, []string{"docker", "pull", w.image}, w.workspace, nil); err != nil {
+		return err
+	}
+	w.contained = true
+	return nil
 }
 
 // shellOf is how GitHub calls the shell (https://docs.github.com/actions/reference/workflow-syntax-for-github-actions, "shell").
@@ -106,29 +106,29 @@ func shellOf(shell, script string) []string {
 	return []string{"bash", "-e", script}
 }
 
-// runHook runs the script that the environment variable names, if it is set. A hook that fails fails the job.
-func (w *worker) runHook(ctx context.Context, name, variable string) {
-	script := w.environ[variable]
-	if script == "" {
-		return
+// hook runs a script of the runner's administrator. It gets no env of the job (actions/runner 2.336,
+// src/Runner.Worker/JobHookProvider.cs:74), and bash has the options that a step without a shell has
+// (src/Runner.Worker/Handlers/ScriptHandler.cs:207-216).
+func (w *worker) hook(script string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		w.logf("A job hook has been configured by the self-hosted runner administrator\nRun '%s'\n", script)
+		if !strings.HasSuffix(script, ".sh") {
+			return fmt.Errorf("%s is not a valid path to a script. Make sure it ends in '.sh'", script)
+		}
+		if _, err := os.Stat(script); err != nil {
+			return message("File doesn't exist")
+		}
+		return w.exec(ctx, shellOf("", script), w.workspace, nil)
 	}
-	w.begin(name)
-	w.logf("A job hook has been configured by the self-hosted runner administrator\nRun '%s'\n", script)
-	if !strings.HasSuffix(script, ".sh") {
-		w.end(fmt.Errorf("%s is not a valid path to a script. Make sure it ends in '.sh'", script))
-		return
-	}
-	w.end(w.exec(ctx, shellOf("bash", script), w.workspace, nil))
 }
 
-// exec runs one script with the environment of the job and env, and takes over what it wrote to its command files.
+// exec runs one program with the environment of the runner and env, and takes over what it wrote to its command files.
 func (w *worker) exec(ctx context.Context, argv []string, dir string, env map[string]string) error {
 	files, err := newCommandFiles(w.temp)
 	if err != nil {
 		return err
 	}
 	all := maps.Clone(w.environ)
-	maps.Copy(all, w.jobEnv)
 	maps.Copy(all, env)
 	maps.Copy(all, files)
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -164,23 +164,29 @@ func (w *worker) runCommand(ctx context.Context, cmd *exec.Cmd) error {
 	}()
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
+	stopped := false
 	select {
 	case err = <-exited:
-	case <-ctx.Done():
-		err = stopProcess(cmd.Process.Pid, w.tracking, exited)
+	case <-w.ended:
+		w.jobEnds(ctx)
+		if stopped = !w.outlives(); stopped {
+			err = stopProcess(cmd.Process.Pid, w.tracking, exited)
+		} else {
+			err = <-exited
+		}
 	}
 	select {
 	case <-drained:
 	case <-time.After(drainTime):
 	}
-	return w.verdict(ctx, err)
-}
-
-func (w *worker) verdict(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		w.cut = true
+	if stopped {
 		return context.Cause(ctx)
 	}
+	return verdict(err)
+}
+
+// verdict is the error of a process, in the words of actions/runner.
+func verdict(err error) error {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:

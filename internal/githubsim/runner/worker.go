@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -43,14 +44,26 @@ type worker struct {
 	workspace string
 	temp      string
 	progress  []protocol.StepState
-	failed    bool
-	cut       bool // a step was ended or left out because the job was
+	status    string      // of the job so far: success, failure or cancelled
+	stopping  atomic.Bool // the runner itself stops: no step begins any more
+
+	posts      []entry      // registered by what has run; the last one runs first
+	registered map[int]bool // the steps whose post script is among posts, by number
+
+	// Of the running step: closed when the job ends, nil if it had ended before; and whether the step goes on then.
+	ended    <-chan struct{}
+	outlives func() bool
+
+	image     string // of the job's container; empty for none
+	contained bool   // the container has been started
 }
 
 // work is the worker process: the job comes on the first line of in, then what the listener has to tell. It returns the
 // exit code.
 func work(root string, environ []string, in io.Reader, errOut io.Writer) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	// A worker leaves ctrl-c to its listener (actions/runner 2.336, src/Runner.Worker/Program.cs:26).
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT)
 	lines := bufio.NewReader(in)
 	first, err := lines.ReadBytes('\n')
 	if err != nil {
@@ -68,11 +81,18 @@ func work(root string, environ []string, in io.Reader, errOut io.Writer) int {
 	}
 	ctx, end := context.WithCancelCause(context.Background())
 	defer end(nil)
-	go heed(lines, end)
+	stop := func(why error) {
+		w.stopping.Store(true)
+		end(why)
+	}
+	go heed(lines, end, stop)
 	c := newClient(w.settings.ServerURL, w.job.Token)
-	w.report = newReporter(c, w.job.ID, func() { end(errLost) })
+	w.report = newReporter(c, w.job.ID, func() { stop(errLost) })
 	conclusion := w.run(ctx, environ)
 	w.report.close()
+	if w.stopping.Load() {
+		time.Sleep(durationOf(environ, stopTimeVariable, 0))
+	}
 	if err := completeJob(c, w.job.ID, protocol.Complete{Conclusion: conclusion}); err != nil {
 		fmt.Fprintf(errOut, "%s: Cannot complete job %s: %v\n", now(), w.job.Name, err)
 	}
@@ -85,25 +105,25 @@ func work(root string, environ []string, in io.Reader, errOut io.Writer) int {
 	return workerFailed
 }
 
-// heed ends the job when the listener says so, when it is gone, or on a signal.
-func heed(lines *bufio.Reader, end context.CancelCauseFunc) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	told := make(chan error, 1)
+// heed cancels the job when the listener says so, and stops the worker when the listener says that or is gone, or on SIGTERM.
+func heed(lines *bufio.Reader, cancel, stop func(error)) {
+	terminated := exitOnSIGTERM()
+	gone := make(chan struct{})
 	go func() {
-		line, err := lines.ReadString('\n')
-		if err == nil && line == tellCancel {
-			told <- errCanceled
-			return
+		defer close(gone)
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil || line != tellCancel {
+				return
+			}
+			cancel(errCanceled)
 		}
-		told <- errShutdown
 	}()
 	select {
-	case <-signals:
-		end(errShutdown)
-	case why := <-told:
-		end(why)
+	case <-terminated:
+	case <-gone:
 	}
+	stop(errShutdown)
 }
 
 func completeJob(c *client, id int64, q protocol.Complete) error {
@@ -113,17 +133,16 @@ func completeJob(c *client, id int64, q protocol.Complete) error {
 	})
 }
 
-// run goes through the job and returns its conclusion. The completed hook runs however the job went.
+// run goes through the job and returns its conclusion.
 func (w *worker) run(ctx context.Context, environ []string) string {
+	w.status = "success"
 	w.begin("Set up job")
 	w.logf("Current runner version: '%s'\nRunner name: '%s'\nMachine name: '%s'\nJob name: %s\n", Version, w.settings.AgentName, hostname(), w.job.Name)
 	err := w.prepare(environ)
 	w.end(err)
 	defer w.cleanUp()
 	if err == nil {
-		w.runHook(ctx, "Set up runner", "ACTIONS_RUNNER_HOOK_JOB_STARTED")
 		w.runSteps(ctx)
-		w.runHook(context.WithoutCancel(ctx), "Complete runner", "ACTIONS_RUNNER_HOOK_JOB_COMPLETED")
 	}
 	w.begin("Complete job")
 	w.logf("Cleaning up orphan processes\n")
@@ -131,13 +150,7 @@ func (w *worker) run(ctx context.Context, environ []string) string {
 		w.logf("Terminate orphan process: pid (%d) (%s)\n", p.pid, p.name)
 	}
 	w.end(nil)
-	switch {
-	case w.cut && errors.Is(context.Cause(ctx), errCanceled):
-		return "cancelled"
-	case w.failed || w.cut:
-		return "failure"
-	}
-	return "success"
+	return w.status
 }
 
 func hostname() string {
@@ -172,6 +185,14 @@ func (w *worker) prepare(environ []string) error {
 		w.jobEnv = map[string]string{}
 	}
 	w.environ = w.defaults(environ, work)
+	w.registered = map[int]bool{}
+	var err error
+	if len(w.job.Steps) > 0 && len(w.job.Steps[0].Container) > 0 {
+		w.image, err = w.job.Steps[0].Container.Render(w.contexts(nil))
+	}
+	if err != nil {
+		return fmt.Errorf("evaluate container: %w", err)
+	}
 	event := filepath.Join(w.temp, eventDir, "event.json")
 	if err := os.WriteFile(event, []byte("{}\n"), 0o644); err != nil {
 		return fmt.Errorf("write event: %w", err)
@@ -195,13 +216,15 @@ func (w *worker) begin(name string) {
 	w.report.steps(w.progress)
 }
 
-// end closes the step that begin opened. A step that did not succeed fails the job.
+// end closes the step that begin opened. A step that failed fails the job, unless that is canceled.
 func (w *worker) end(err error) {
 	at, conclusion := time.Now().UTC(), "success"
 	if err != nil {
-		w.failed, conclusion = true, "failure"
+		conclusion = "failure"
 		if errors.Is(err, errCanceled) {
 			conclusion = "cancelled"
+		} else if w.status == "success" {
+			w.status = "failure"
 		}
 		w.logf("##[error]%v\n", err)
 	}
@@ -210,7 +233,7 @@ func (w *worker) end(err error) {
 	w.report.steps(w.progress)
 }
 
-// skip notes a step that is not run because an earlier one failed or the job is ending.
+// skip notes a step that is not run because its condition is not met or the runner stops.
 func (w *worker) skip(name string) {
 	conclusion := "skipped"
 	w.progress = append(w.progress, protocol.StepState{Name: name, Status: "completed", Conclusion: &conclusion, Number: len(w.progress) + 1})

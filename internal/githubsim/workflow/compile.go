@@ -103,11 +103,46 @@ func compile(n actionlint.ExprNode, allowed []string) (node expr.Node, what stri
 	case *actionlint.LogicalOpNode:
 		return join(expr.Op(n.Kind.String()), allowed, nil, n.Left, n.Right)
 	case *actionlint.FuncCallNode:
+		if name := strings.ToLower(n.Callee); slices.Contains(allowed, statusFunctions) && slices.Contains(statusNames, name) && len(n.Args) == 0 {
+			return expr.StatusFunction(name), ""
+		}
 		return node, fmt.Sprintf("function %q", n.Callee+"()")
 	case *actionlint.ArrayDerefNode:
 		return node, `object filter ".*"`
 	}
 	return node, fmt.Sprintf("expression %T", n)
+}
+
+// statusFunctions stands among the allowed contexts where the functions of statusNames may be called.
+const statusFunctions = "status functions"
+
+var statusNames = []string{"always", "cancelled", "failure", "success"}
+
+// condition compiles an if: an expression, in ${{ }} or without. One that calls no status function is met only while the job
+// succeeds (actions/runner 2.336, src/Sdk/WorkflowParser/Conversion/WorkflowTemplateConverter.cs, ConvertToIfCondition).
+func (p *parser) condition(s *actionlint.String, where string, allowed ...string) *expr.Node {
+	source := strings.TrimSpace(s.Value)
+	if inner, ok := strings.CutPrefix(source, "${{"); ok && strings.HasSuffix(inner, "}}") {
+		source = strings.TrimSuffix(inner, "}}")
+	}
+	if strings.Contains(source, "${{") {
+		p.refuse(s.Pos, "text around an expression", "in "+where)
+		return nil
+	}
+	tree, err := actionlint.NewExprParser().Parse(actionlint.NewExprLexer(source + "}}"))
+	if err != nil {
+		p.refuse(s.Pos, "expression in "+where, err.Message)
+		return nil
+	}
+	node, what := compile(tree, append(allowed, statusFunctions))
+	if what != "" {
+		p.refuse(s.Pos, what, "in "+where)
+		return nil
+	}
+	if !node.HasStatusFunction() {
+		node = expr.Node{Op: expr.OpAnd, Args: []expr.Node{expr.StatusFunction("success"), node}}
+	}
+	return &node
 }
 
 func join(op expr.Op, allowed []string, last []expr.Node, args ...actionlint.ExprNode) (expr.Node, string) {

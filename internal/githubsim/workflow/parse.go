@@ -128,6 +128,9 @@ func (p *parser) job(t *actionlint.Job, defaults *actionlint.Defaults) Job {
 	if t.Defaults != nil {
 		defaults = t.Defaults
 	}
+	if t.Container != nil {
+		j.steps = append(j.steps, p.container(t.Container, "jobs."+j.ID+".container"))
+	}
 	for i, s := range t.Steps {
 		j.steps = append(j.steps, p.step(s, defaults, fmt.Sprintf("jobs.%s.steps[%d]", j.ID, i)))
 	}
@@ -143,9 +146,6 @@ func (p *parser) refuseJobKeys(t *actionlint.Job) {
 	}
 	if t.If != nil && !always.MatchString(t.If.Value) {
 		p.refuse(t.If.Pos, `"if"`, in+`; "always()" is`)
-	}
-	if t.Container != nil {
-		p.refuse(t.Container.Pos, `"container"`, in)
 	}
 	if t.Services != nil {
 		p.refuse(cmp.Or(t.Services.Pos, t.Pos), `"services"`, in)
@@ -223,46 +223,73 @@ func (p *parser) env(e *actionlint.Env, where string, allowed ...string) []step.
 }
 
 func (p *parser) step(t *actionlint.Step, defaults *actionlint.Defaults, where string) step.Step {
-	if t.If != nil {
-		p.refuse(t.If.Pos, `"if"`, "in "+where)
-	}
 	if t.ContinueOnError != nil {
 		p.refuse(t.ContinueOnError.Pos, `"continue-on-error"`, "in "+where)
 	}
 	if t.TimeoutMinutes != nil {
 		p.refuse(t.TimeoutMinutes.Pos, `"timeout-minutes"`, "in "+where)
 	}
-	run, ok := t.Exec.(*actionlint.ExecRun)
-	if !ok {
-		pos, name := t.Pos, ""
-		if a, ok := t.Exec.(*actionlint.ExecAction); ok && a.Uses != nil {
-			pos, name = a.Uses.Pos, " "+a.Uses.Value
-		}
-		p.refuse(pos, `"uses"`, "action"+name+" in "+where)
-		return step.Step{}
-	}
-	return p.runStep(t, run, defaults, where)
-}
-
-func (p *parser) runStep(t *actionlint.Step, run *actionlint.ExecRun, defaults *actionlint.Defaults, where string) step.Step {
-	contexts := []string{"github", "matrix", "env"}
-	out := step.Step{}
+	out := step.Step{Env: p.env(t.Env, where+".env", stepContexts...)}
 	if t.ID != nil {
 		out.ID = t.ID.Value
 	}
 	if t.Name != nil {
-		out.Name = p.template(t.Name, where+".name", contexts...)
+		out.Name = p.template(t.Name, where+".name", stepContexts...)
 	}
+	if t.If != nil {
+		out.If = p.condition(t.If, where+".if", stepContexts...)
+	}
+	switch exec := t.Exec.(type) {
+	case *actionlint.ExecRun:
+		p.script(exec, defaults, where, &out)
+	case *actionlint.ExecAction:
+		p.action(exec, where, &out)
+	}
+	return out
+}
+
+// stepContexts are the contexts that the keys of a step may use.
+var stepContexts = []string{"github", "matrix", "env"}
+
+// action reads a call of the stand-in's own action; there is no other.
+func (p *parser) action(t *actionlint.ExecAction, where string, out *step.Step) {
+	if t.Uses == nil {
+		return // which the syntax check has refused
+	}
+	if t.Uses.Value != step.PrePost {
+		p.refuse(t.Uses.Pos, `"uses"`, "action "+t.Uses.Value+" in "+where)
+		return
+	}
+	out.Uses = step.PrePost
+	into := map[string]*expr.Template{"pre": &out.Pre, "main": &out.Run, "post": &out.Post}
+	for name, input := range t.Inputs {
+		if into[name] == nil {
+			p.refuse(input.Name.Pos, fmt.Sprintf("input %q", name), "of "+step.PrePost+" in "+where)
+			continue
+		}
+		*into[name] = p.template(input.Value, where+".with."+name, stepContexts...)
+	}
+}
+
+// container reads the container of a job, which may be an image and nothing else.
+func (p *parser) container(t *actionlint.Container, where string) step.Step {
+	if t.Image == nil || t.Credentials != nil || t.Env != nil || t.Options != nil || len(t.Ports)+len(t.Volumes) > 0 {
+		p.refuse(t.Pos, `"container"`, "in "+where+`; "image" alone is`)
+		return step.Step{}
+	}
+	return step.Step{Container: p.template(t.Image, where+".image", "github", "matrix")}
+}
+
+func (p *parser) script(run *actionlint.ExecRun, defaults *actionlint.Defaults, where string, out *step.Step) {
 	if run.Run != nil {
-		out.Run = p.template(run.Run, where+".run", contexts...)
+		out.Run = p.template(run.Run, where+".run", stepContexts...)
 	}
-	out.Env = p.env(t.Env, where+".env", contexts...)
 	shell, dir := run.Shell, run.WorkingDirectory
 	if defaults != nil && defaults.Run != nil {
 		shell, dir = cmp.Or(shell, defaults.Run.Shell), cmp.Or(dir, defaults.Run.WorkingDirectory)
 	}
 	if dir != nil {
-		out.WorkingDirectory = p.template(dir, where+".working-directory", contexts...)
+		out.WorkingDirectory = p.template(dir, where+".working-directory", stepContexts...)
 	}
 	if shell != nil {
 		out.Shell = shell.Value
@@ -270,7 +297,6 @@ func (p *parser) runStep(t *actionlint.Step, run *actionlint.ExecRun, defaults *
 			p.refuse(shell.Pos, fmt.Sprintf("shell %q", shell.Value), "in "+where+`; "bash" and "sh" are`)
 		}
 	}
-	return out
 }
 
 // scalarKinds notes the YAML tag of every scalar of the file by its place.

@@ -23,7 +23,7 @@ func TestRefusalsNameTheConstructAndItsPlace(t *testing.T) {
 	for name, tc := range map[string]struct{ source, want string }{
 		"if of a job":           {inJob("if: failure()"), `line 5, column 9: "if" is not supported by the GitHub stand-in: in job j; "always()" is`},
 		"more than always":      {inJob("if: always() && github.ref"), `line 5, column 9: "if" is not supported`},
-		"container":             {inJob("container: {image: y}"), `line 5, column 5: "container" is not supported`},
+		"container":             {inJob("container: {image: y, options: z}"), `line 5, column 5: "container" is not supported by the GitHub stand-in: in jobs.j.container; "image" alone is`},
 		"services":              {inJob("services: {db: {image: y}}"), `"services" is not supported`},
 		"environment":           {inJob("environment: prod"), `line 5, column 5: "environment" is not supported`},
 		"concurrency":           {inJob("concurrency: one"), `line 5, column 5: "concurrency" is not supported`},
@@ -36,7 +36,12 @@ func TestRefusalsNameTheConstructAndItsPlace(t *testing.T) {
 		"env of a job from env": {inJob("env: {A: '${{ env.B }}'}"), `line 5, column 15: context "env" is not supported by the GitHub stand-in: in jobs.j.env.A`},
 		"reusable workflow":     {"on: push\njobs:\n  j:\n    uses: ./x.yml\n", `line 4, column 11: "uses" is not supported by the GitHub stand-in: a reusable workflow in job j`},
 		"runner group":          {"on: push\njobs:\n  j: {runs-on: {group: g}, steps: [{run: x}]}\n", `line 3, column 24: "group" is not supported`},
-		"if of a step":          {inStep("if: failure()"), `line 7, column 13: "if" is not supported by the GitHub stand-in: in jobs.j.steps[0]`},
+		"if of a step":          {inStep("if: hashFiles('x')"), `line 7, column 13: function "hashFiles()" is not supported by the GitHub stand-in: in jobs.j.steps[0].if`},
+		"if with text around":   {inStep("if: a ${{ env.A }}"), `line 7, column 13: text around an expression is not supported by the GitHub stand-in: in jobs.j.steps[0].if`},
+		"broken if":             {inStep("if: env."), `line 7, column 13: expression in jobs.j.steps[0].if is not supported`},
+		"status of another key": {inStep("name: ${{ always() }}"), `function "always()" is not supported by the GitHub stand-in: in jobs.j.steps[0].name`},
+		"status with arguments": {inStep("if: success(1)"), `function "success()" is not supported`},
+		"input of the action":   {"on: push\njobs:\n  j:\n    runs-on: x\n    steps:\n      - {uses: standin/pre-post@v1, with: {before: x}}\n", `input "before" is not supported by the GitHub stand-in: of standin/pre-post@v1 in jobs.j.steps[0]`},
 		"continue of a step":    {inStep("continue-on-error: true"), `"continue-on-error" is not supported`},
 		"timeout of a step":     {inStep("timeout-minutes: 1"), `"timeout-minutes" is not supported`},
 		"shell":                 {inStep("shell: python"), `line 7, column 16: shell "python" is not supported`},
@@ -87,6 +92,9 @@ func TestAccepted(t *testing.T) {
 		"always":      inJob("if: always()"),
 		"in braces":   inJob("if: ${{ always() }}"),
 		"shells":      inStep("shell: sh"),
+		"container":   inJob("container: y"),
+		"condition":   inStep("if: ${{ !cancelled() && github.ref_name == 'main' }}"),
+		"action":      "on: push\njobs:\n  j:\n    runs-on: x\n    steps:\n      - {uses: standin/pre-post@v1, with: {pre: a, main: b, post: c}}\n",
 		"defaults":    "defaults: {run: {shell: bash, working-directory: sub}}\n" + inJob("defaults: {run: {shell: sh}}"),
 	} {
 		if _, err := workflow.Parse([]byte(source)); err != nil {

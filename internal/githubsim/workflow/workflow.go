@@ -1,5 +1,6 @@
 // Package workflow reads workflow files as GitHub does, as far as the stand-in goes: jobs with needs, runs-on, strategy.matrix,
-// env and steps[].run, if: always() of jobs, and the expressions github.*, matrix.* and env.*. Anything else is refused by name, with its place.
+// container.image, env, steps[].run and steps[].if, the action step.PrePost, if: always() of jobs, and the expressions github.*,
+// matrix.* and env.*. Anything else is refused by name, with its place.
 package workflow
 
 import (

@@ -3,7 +3,8 @@ package step
 
 import "github.com/remuda-ci/remuda/internal/githubsim/expr"
 
-// Step is one run step. Its templates are rendered by the worker, since env changes while a job runs.
+// Step is one step of a job: a script, the stand-in's own action, or what the job's container becomes. Its templates are rendered by
+// the worker, since env changes while a job runs.
 type Step struct {
 	ID               string        `json:"id,omitempty"`
 	Name             expr.Template `json:"name,omitempty"` // empty: "Run " and the first line of the script
@@ -11,7 +12,20 @@ type Step struct {
 	Shell            string        `json:"shell,omitempty"` // "", "bash" or "sh"
 	WorkingDirectory expr.Template `json:"working_directory,omitempty"`
 	Env              []Variable    `json:"env,omitempty"`
+	If               *expr.Node    `json:"if,omitempty"` // nil: success()
+
+	// Uses is the action that the step calls, PrePost or empty. Pre and Post are its scripts; those that are empty are no steps.
+	Uses string        `json:"uses,omitempty"`
+	Pre  expr.Template `json:"pre,omitempty"`
+	Post expr.Template `json:"post,omitempty"`
+
+	// Container is the image of the job's container. Such a step has no script, and is the first of its job.
+	Container expr.Template `json:"container,omitempty"`
 }
+
+// PrePost is the one action of the stand-in. Its inputs pre, main and post are scripts, which it runs where an action runs its own
+// (https://docs.github.com/en/actions/reference/workflows-and-actions/metadata-syntax, "runs.pre").
+const PrePost = "standin/pre-post@v1"
 
 // Variable is one variable of a step's env.
 type Variable struct {
