@@ -50,7 +50,10 @@ type Agent struct {
 	loadErr  error // why the memory could not be loaded at the start
 	saveErr  error
 	observed Observed // on the store's clock
-	blindErr error
+	// refusedWorker is the refused worker seen last, and refusedSince when it was first seen, on the store's clock.
+	refusedWorker int
+	refusedSince  time.Time
+	blindErr      error
 
 	poller   recordPoller
 	effects  effects
@@ -138,6 +141,9 @@ func (a *Agent) observe(ctx context.Context, now time.Time) {
 		a.log.Warn("job of another run refused; the host will not be used again", logkey.Run, observed.Refused)
 		a.memory.Refused = observed.Refused
 	}
+	if observed.RefusedWorker != a.refusedWorker {
+		a.refusedWorker, a.refusedSince = observed.RefusedWorker, a.storeTime(now)
+	}
 	a.observed.Job = a.withoutSecrets(observed.Job)
 	if a.poller.record != nil { // before the first record nothing is reported
 		a.memory = a.memory.prepared(a.observed.Prepared, a.storeTime(now))
@@ -150,7 +156,7 @@ func (a *Agent) storeTime(now time.Time) time.Time { return now.Add(a.memory.Clo
 func (a *Agent) facts() Facts {
 	return Facts{
 		Record: a.poller.record, MissingSince: a.poller.missingSince, Observed: a.observed, Blind: a.blindErr != nil,
-		Memory: a.memory, Tried: a.effects.tried(a.poller.record), Confirmed: a.poller.confirmed,
+		Memory: a.memory, RefusedSince: a.refusedSince, Tried: a.effects.tried(a.poller.record), Confirmed: a.poller.confirmed,
 		BootTimeout: a.o.BootTimeout,
 	}
 }

@@ -20,6 +20,8 @@ type Facts struct {
 	Observed Observed
 	Blind    bool
 	Memory   Memory
+	// RefusedSince is when the agent first saw the refused worker that lives; zero if there is none.
+	RefusedSince time.Time
 	// Tried says that a removal was already tried with the record's registration.
 	Tried bool
 	// Confirmed says that a consistent read was made since there was a reason to end the host.
@@ -49,6 +51,7 @@ const (
 	EffectRegister   Effect = "register"
 	EffectListen     Effect = "listen"
 	EffectStop       Effect = "stop"
+	EffectEndRefused Effect = "end_refused"
 	EffectDeregister Effect = "deregister"
 	EffectClean      Effect = "clean"
 	EffectConfirm    Effect = "confirm" // read the record consistently
@@ -68,7 +71,7 @@ func Decide(f Facts, now time.Time) Decision {
 	if reason := v.mustEnd(); reason != "" {
 		return v.end(reason)
 	}
-	d := v.keepInStep()
+	d := v.endRefused(v.keepInStep())
 	d.RecheckAt = earliest(d.RecheckAt, v.endsAt())
 	return d
 }
@@ -93,6 +96,19 @@ func (v decider) keepInStep() Decision {
 		return v.release()
 	}
 	return wait(fmt.Sprintf("state %q is not one of ours", v.Record.State))
+}
+
+// endRefused ends the worker of a job that the hook refused and did not end, whatever the record says: the job's steps would run
+// here. Everything else waits for that. A worker whose job was let in is never one of these.
+func (v decider) endRefused(d Decision) Decision {
+	if v.Blind || v.Observed.RefusedWorker == 0 || v.RefusedSince.IsZero() {
+		return d
+	}
+	at := v.RefusedSince.Add(refusalGrace)
+	if !reached(at, v.now) {
+		return d.recheckAt(earliest(d.RecheckAt, at))
+	}
+	return do(EffectEndRefused, "a job was refused and its worker lives on").answering(d.Answer)
 }
 
 // busy reports whether a job may be running. A host that cannot be observed is busy.

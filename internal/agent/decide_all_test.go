@@ -35,7 +35,7 @@ var axes = [][]edit{
 	},
 	{as, jobScopedIfAny(0), jobScopedIfAny(1)},
 	{as, disallowed},
-	{as, func(f *agent.Facts) { f.Observed.Refused = "9" }, interruptedIn(time.Minute)},
+	{as, func(f *agent.Facts) { f.Observed.Refused = "9" }, interruptedIn(time.Minute), refusedWorker(time.Minute)},
 	{
 		as,
 		func(f *agent.Facts) {
@@ -60,6 +60,13 @@ var axes = [][]edit{
 }
 
 func as(*agent.Facts) {}
+
+// refusedWorker is a worker that has lived on for so long after its job was refused.
+func refusedWorker(since time.Duration) edit {
+	return func(f *agent.Facts) {
+		f.Observed.Busy, f.Observed.RefusedWorker, f.RefusedSince = true, 42, start.Add(-since)
+	}
+}
 
 func jobScopedIfAny(jobs int) edit {
 	return func(f *agent.Facts) {
@@ -166,6 +173,15 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 	rule(d.Effect != agent.EffectConfirm || !f.Confirmed, "it reads consistently once")
 	if ends {
 		return broken
+	}
+	refusedFor := time.Duration(0)
+	if s.RefusedWorker != 0 && !f.Blind {
+		refusedFor = start.Sub(f.RefusedSince)
+	}
+	rule(refusedFor < time.Minute || d.Effect == agent.EffectEndRefused, "a worker that outlives its refusal is ended")
+	if d.Effect == agent.EffectEndRefused {
+		rule(refusedFor > time.Second, "only a refused worker is ended, and not before its hook could")
+		d.Effect = agent.EffectNone // the other rules are about what the host serves
 	}
 	rule(!busy || d.Effect == agent.EffectNone || d.Effect == agent.EffectAllow, "nothing but the hook is touched while a job runs")
 	rule(!f.Blind || d.Effect == agent.EffectNone, "what cannot be seen is left alone")

@@ -63,6 +63,8 @@ func (a *Agent) perform(ctx context.Context, now time.Time, d Decision) error {
 		return host.Prepare(ctx)
 	case EffectStop:
 		return host.Stop(ctx)
+	case EffectEndRefused:
+		return host.EndRefused(ctx)
 	}
 	return a.performFor(ctx, *a.poller.record, d.Effect)
 }

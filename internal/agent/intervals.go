@@ -80,6 +80,9 @@ const (
 	// (actions/runner 2.336, src/Runner.Listener/BrokerMessageListener.cs 249). A
 	// session that is not returned keeps the next listener out for minutes.
 	stopLimit = 45 * time.Second
+	// refusalGrace is how long a worker whose job was refused may live on after the agent first saw it. The
+	// job-started hook ends the worker after 2 s, when its message is on GitHub, so this is for a hook that could not.
+	refusalGrace = 3 * time.Second
 	// connectLimit is how long a listener may take to connect. One that has not
 	// written by then that it listens has not reached GitHub. It continues to try.
 	connectLimit = 60 * time.Second

@@ -37,6 +37,9 @@ type Observed struct {
 	Job string
 	// Refused names the run whose job the hook refused; empty when none.
 	Refused string
+	// RefusedWorker is the pid of the living worker if the hook refused its job; 0
+	// if it let the job in, or none lives. The hook ends such a worker itself.
+	RefusedWorker int
 	// InterruptionAt is when the cloud will reclaim the machine, by its notice; zero without one.
 	InterruptionAt time.Time
 	// RebalanceAt is when the cloud recommended to leave the machine, since it may

@@ -36,6 +36,9 @@ type Host interface {
 	// Stop asks the listener to end, and kills it if it was asked before and did
 	// not end. It does nothing while a worker lives.
 	Stop(ctx context.Context) error
+	// EndRefused kills the worker whose job the hook refused, with what that job
+	// runs. It does nothing to a worker whose job was let in.
+	EndRefused(ctx context.Context) error
 	// Deregister begins the removal of the registration, again if one failed
 	// before. Observed.Removed follows it.
 	Deregister(ctx context.Context, assignment int64, remove lifecycle.Registration) error

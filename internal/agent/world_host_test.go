@@ -103,6 +103,14 @@ func (w *world) Stop(context.Context) error {
 	return w.effect("stop", func() { w.observed.Listener.Phase, w.observed.Listener.At = agent.ListenerStopping, w.now() })
 }
 
+// EndRefused ends the refused worker and the listener with it.
+func (w *world) EndRefused(context.Context) error {
+	return w.effect("end refused", func() {
+		w.observed.RefusedWorker, w.observed.Busy = 0, false
+		w.observed.Listener.Phase, w.observed.Listener.Code, w.observed.Listener.At = agent.ListenerExited, agent.CodeUnknown, w.now()
+	})
+}
+
 func (w *world) Deregister(_ context.Context, assignment int64, r lifecycle.Registration) error {
 	return w.effect("deregister "+r.Secret.Reveal(), func() { w.begin(&w.observed.Removed, assignment) })
 }

@@ -95,7 +95,7 @@ func (h *Host) clean(ctx context.Context) error {
 		return err
 	}
 	// What the hooks wrote for the last run goes, except that a job was refused, which stays.
-	if err := removeFiles(h.path(markJobs), h.path(markBusy)); err != nil {
+	if err := removeFiles(h.path(markJobs), h.path(markBusy), h.path(markRefusedWorker)); err != nil {
 		return err
 	}
 	for _, name := range []string{taskListen, taskDeregister, taskRegister} {

@@ -11,8 +11,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/proc"
 	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
@@ -26,32 +29,40 @@ import (
 //	box/jobs      one byte for every job that has begun since the last clean-up
 //	box/busy      there while a job runs; its name
 //	box/refused   the run whose job was refused; stays permanently
+//	box/refused-worker  the worker whose job was refused, for whatever reason: its pid and
+//	          when it started, in clock ticks since the boot
 //
 // Jobs can write to the box, and delete what is in it.
 const (
 	hookStarted   = "hooks/job-started.sh"
 	hookCompleted = "hooks/job-completed.sh"
 
-	jobBox      = "job/box"
-	markAllow   = "job/allow"
-	markJobs    = "job/box/jobs"
-	markBusy    = "job/box/busy"
-	markRefused = "job/box/refused"
+	jobBox            = "job/box"
+	markAllow         = "job/allow"
+	markJobs          = "job/box/jobs"
+	markBusy          = "job/box/busy"
+	markRefused       = "job/box/refused"
+	markRefusedWorker = "job/box/refused-worker"
 )
 
+// DefaultRefusalWait is how long the job-started hook waits between its message and the end of the worker. The worker sends what a
+// step writes every half second (actions/runner 2.336, src/Runner.Common/JobServerQueue.cs).
+const DefaultRefusalWait = 2 * time.Second
+
 //go:embed job-started.sh
-var jobStarted []byte
+var jobStarted string
 
 //go:embed job-completed.sh
-var jobCompleted []byte
+var jobCompleted string
 
-// placeholder is replaced in the hooks by the quoted path of job.
-var placeholder = []byte("@JOB_DIR@")
-
+// writeHooks writes the hooks with their placeholders replaced. They take nothing from the environment that a job could set.
 func (h *Host) writeHooks() error {
-	dir := []byte(shellQuoted(h.path("job")))
-	for name, script := range map[string][]byte{hookStarted: jobStarted, hookCompleted: jobCompleted} {
-		script = bytes.ReplaceAll(script, placeholder, dir)
+	fill := strings.NewReplacer(
+		"@JOB_DIR@", shellQuoted(h.path("job")),
+		"@REFUSAL_WAIT@", strconv.FormatFloat(h.o.RefusalWait.Seconds(), 'f', -1, 64),
+	)
+	for name, text := range map[string]string{hookStarted: jobStarted, hookCompleted: jobCompleted} {
+		script := []byte(fill.Replace(text))
 		if old, err := safefile.Read(h.path(name)); err == nil && bytes.Equal(old, script) {
 			continue
 		}
@@ -155,5 +166,65 @@ func (h *Host) observeJob(s *agent.Observed) error {
 const longestName = 200
 
 func clip(s string, most int) string { return s[:min(len(s), most)] }
+
+// observeRefusal returns the pid of the living worker if the hook refused its job, else 0. The host remembers that for as long as
+// the worker lives, since a step of its job could delete the file. Whatever a job writes to the file, it names no other worker than
+// one of its own runner: pid and start have to be those of the worker that was found.
+func (h *Host) observeRefusal(worker int) (pid int) {
+	if worker == 0 {
+		h.refused = proc.ID{}
+		return 0
+	}
+	s, err := h.proc.Stat(worker)
+	if err != nil || s.Dead() {
+		return 0
+	}
+	if data, err := safefile.Read(h.path(markRefusedWorker)); err == nil && refusedWorker(string(data)) == s.ID {
+		h.refused = s.ID
+	}
+	if h.refused != s.ID {
+		return 0
+	}
+	return worker
+}
+
+// refusedWorker reads the content of markRefusedWorker; zero if that names no worker.
+func refusedWorker(text string) proc.ID {
+	pid, start, _ := strings.Cut(strings.TrimSpace(text), " ")
+	id := proc.ID{}
+	var err, startErr error
+	id.PID, err = strconv.Atoi(pid)
+	id.Start, startErr = strconv.ParseUint(start, 10, 64)
+	if err != nil || startErr != nil {
+		return proc.ID{}
+	}
+	return id
+}
+
+// EndRefused kills the worker whose job the hook refused, together with everything that its listener has started. The worker alone
+// is not enough: its steps would live on. No other job can be among them, since a listener has one worker at a time. A worker whose
+// job was let in is left alone.
+func (h *Host) EndRefused(ctx context.Context) error {
+	st, err := h.listenerStatus(ctx)
+	if err != nil {
+		return fmt.Errorf("end refused job: %w", err)
+	}
+	worker, err := h.findLivingWorker(ctx, st.pid, true)
+	if err != nil {
+		return fmt.Errorf("end refused job: %w", err)
+	}
+	if h.observeRefusal(worker) == 0 {
+		return nil
+	}
+	if st.handle == (handle{}) { // the listener and its task are gone, and only what they started is left
+		err = h.processes.endAll()
+	} else {
+		err = h.processes.signal(ctx, st.taskProcess, syscall.SIGKILL, true)
+	}
+	if err != nil {
+		return fmt.Errorf("end refused job: %w", err)
+	}
+	return nil
+}
 
 func (h *Host) hasBusyMarker() bool { return exists(h.path(markBusy)) }

@@ -13,13 +13,19 @@ import (
 	"github.com/remuda-ci/remuda/internal/agent"
 )
 
-// job runs a hook as the runner's worker would, by a shell that ends at the
-// first failing command.
+// workerScript runs a hook as the runner's worker does, by a shell that ends at
+// the first failing command. Like the worker it goes on if the hook fails.
+const workerScript = `bash -e "$0" || echo "the worker goes on"`
+
+// job runs a hook in a worker, which a refusal must end.
 func (b *bed) job(hook, runID, repository string) (output string, ok bool) {
 	b.Helper()
-	cmd := exec.Command("bash", "-e", b.path("hooks/"+hook))
+	cmd := exec.Command("bash", "-c", workerScript, b.path("hooks/"+hook))
 	cmd.Env = append(os.Environ(), "GITHUB_RUN_ID="+runID, "GITHUB_REPOSITORY="+repository)
 	out, err := cmd.CombinedOutput()
+	if strings.Contains(string(out), "the worker goes on") {
+		b.Errorf("a refusal left the worker alive: %s", out)
+	}
 	return string(out), err == nil
 }
 

@@ -57,6 +57,8 @@ type Options struct {
 	Env map[string]string
 	// MinimumFree is the disk space that a clean host must have, in bytes.
 	MinimumFree uint64
+	// RefusalWait is how long a refused job has to send the hook's message; 0 for DefaultRefusalWait.
+	RefusalWait time.Duration
 	// Systemd makes tasks run as units of systemd; nil for process groups.
 	Systemd *Systemd
 	// Power ends the machine. If it is nil, the host ends with its agent, for which
@@ -87,6 +89,7 @@ type Host struct {
 	changed       chan struct{}
 	poll          *time.Timer
 	version       string       // of the runner; empty if unknown
+	refused       proc.ID      // the living worker whose job the hook refused; zero if there is none
 	watchedWorker atomic.Int64 // pid of the worker whose end is waited for
 	interruptedAt atomic.Int64 // when the cloud reclaims the machine, in Unix nanoseconds; 0 if that is not announced
 	rebalanceAt   atomic.Int64 // when the cloud advised to leave it, likewise
@@ -125,6 +128,9 @@ func New(o Options) (*Host, error) {
 func (o *Options) complete() error {
 	if o.PreRunnerLimit <= 0 {
 		o.PreRunnerLimit = DefaultPreRunnerLimit
+	}
+	if o.RefusalWait <= 0 {
+		o.RefusalWait = DefaultRefusalWait
 	}
 	o.Logger = cmp.Or(o.Logger, hclog.NewNullLogger())
 	if !filepath.IsAbs(o.Dir) {

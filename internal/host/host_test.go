@@ -70,7 +70,9 @@ func newBed(t *testing.T, edits ...func(o *host.Options)) *bed {
 	for name, script := range map[string]string{"config.sh": configScript, "bin/Runner.Listener": listenerScript} {
 		b.write("../distribution/"+name, script, 0o755)
 	}
-	b.options = host.Options{InstanceID: b.id, Dir: b.dir, Distribution: filepath.Join(b.dir, "../distribution")}
+	b.options = host.Options{
+		InstanceID: b.id, Dir: b.dir, Distribution: filepath.Join(b.dir, "../distribution"), RefusalWait: time.Millisecond,
+	}
 	for _, edit := range edits {
 		edit(&b.options)
 	}

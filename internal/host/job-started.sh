@@ -1,8 +1,12 @@
 #!/bin/sh
-# Written by agentd. The runner runs it before the first step of every job and
-# fails the job when it fails. A runner label is no lock: any workflow can name
-# another run's. So only jobs of the run that this host serves may start, or of
-# a job-scoped host one job of its scope.
+# Written by agentd. The runner runs it before everything else of a job. A
+# runner label is no lock: any workflow can name another run's. So only jobs of
+# the run that this host serves may start, or of a job-scoped host one job of
+# its scope.
+#
+# A hook that fails does not end its job: steps with always() and the pre
+# scripts of actions still run. So a refusal ends the worker, and the listener
+# then fails the job.
 set -u
 job=@JOB_DIR@
 
@@ -26,6 +30,29 @@ start() {
 	exit 0
 }
 
+# When a process started, which tells it from a later one with its pid.
+start_of() {
+	read -r stat <"/proc/$1/stat" || return
+	# shellcheck disable=SC2086 # into fields, from the third on
+	set -- ${stat##*) }
+	echo "${20}"
+} 2>/dev/null
+
+# Nothing in here may fail or wait before the worker is dead. A job can put a
+# pipe in the place of a file, on which a write waits; the agent reads the
+# files, and ends a worker that this script did not.
+note() { [ -p "$1" ] || echo "$2" >"$1" || :; }
+
+refuse() {
+	echo "remuda: $1" || :
+	started=$(start_of "$PPID") || started=''
+	note "$job/box/refused-worker" "$PPID $started"
+	sleep @REFUSAL_WAIT@ || : # until the line above is on GitHub
+	# After the end of the worker its pid may be another's.
+	[ "$(start_of "$PPID")" != "$started" ] || [ "$PPID" -le 1 ] || kill -KILL "$PPID" || :
+	exit 1
+}
+
 # A scope is a repository, or an owner and all repositories of it.
 in_scope() {
 	named=$(lower "$1") whole=$(lower "$2")
@@ -43,26 +70,22 @@ if [ -n "$run" ] && [ "$its_run" = "$run" ] &&
 fi
 if in_scope "$its_repository" "$scope"; then
 	[ -f "$job/box/jobs" ] && [ -s "$job/box/jobs" ] || start
-	echo "remuda: this host serves one job, and has had it. Run the job again to get another host."
-	exit 1
+	refuse "this host serves one job, and has had it. Run the job again to get another host."
 fi
 
 # The worker that runs this hook had taken the job before the release.
 if [ -n "$its_run" ] && [ "$its_run" = "$released" ]; then
 	[ "$PPID" != "$worker" ] || start
-	echo "remuda: this host was released from run $its_run and takes no further job of it. Run the job again to get another host."
-	exit 1
+	refuse "this host was released from run $its_run and takes no further job of it. Run the job again to get another host."
 fi
 if in_scope "$its_repository" "$released_scope"; then
 	[ "$PPID" != "$worker" ] || start
-	echo "remuda: this host was released and takes no further job. Run the job again to get another host."
-	exit 1
+	refuse "this host was released and takes no further job. Run the job again to get another host."
 fi
 serves='no run'
 [ -z "$run" ] || serves="run $run of $repository"
 [ -z "$scope" ] || serves="one job of $scope"
 hint="A job may only run on the hosts of its own run: use runs-on: \${{ github.run_id }}."
 [ -z "$scope" ] || hint="A job may only run on a host of its own repository or owner."
-echo "$its_run of $its_repository" >"$job/box/refused" || :
-echo "remuda: refused. This is a job of run $its_run of $its_repository, and this host serves $serves. $hint"
-exit 1
+note "$job/box/refused" "$its_run of $its_repository"
+refuse "refused. This is a job of run $its_run of $its_repository, and this host serves $serves. $hint"

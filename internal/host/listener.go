@@ -144,18 +144,12 @@ func (h *Host) phaseOfRunning(ctx context.Context, st taskStatus, l *agent.Liste
 // observeWorker reads whether a job runs. The hook's marker shows its begin first. Only
 // the end of the worker shows its end.
 func (h *Host) observeWorker(ctx context.Context, s *agent.Observed, listener int) error {
-	var worker int
-	var err error
-	if listener != 0 {
-		worker, err = h.workerOf(listener)
-	}
 	orphaned := s.Listener.Phase == agent.ListenerExited && s.Listener.Code == codeUnknown
-	if err == nil && worker == 0 && (h.hasBusyMarker() || orphaned) {
-		worker, err = h.processes.findWorker(ctx)
-	}
+	worker, err := h.findLivingWorker(ctx, listener, orphaned)
 	if err != nil {
 		return fmt.Errorf("find worker: %w", err)
 	}
+	s.RefusedWorker = h.observeRefusal(worker)
 	if s.Busy = worker != 0; s.Busy {
 		h.notifyAtExit(worker)
 		return nil
@@ -166,6 +160,17 @@ func (h *Host) observeWorker(ctx context.Context, s *agent.Observed, listener in
 		_ = removeFiles(h.path(markBusy))
 	}
 	return nil
+}
+
+// findLivingWorker finds the worker of the listener, or one that outlived its listener if there may be one; 0 if there is none.
+func (h *Host) findLivingWorker(ctx context.Context, listener int, orphaned bool) (worker int, err error) {
+	if listener != 0 {
+		worker, err = h.workerOf(listener)
+	}
+	if err == nil && worker == 0 && (h.hasBusyMarker() || orphaned) {
+		worker, err = h.processes.findWorker(ctx)
+	}
+	return worker, err
 }
 
 // workerOf finds the worker among the listener's children; 0 if there is none.

@@ -170,6 +170,9 @@ func (p hostPort) Stop(context.Context) error {
 	})
 }
 
+// EndRefused has nothing to end: in this world the hook itself ends every worker whose job it refuses.
+func (p hostPort) EndRefused(context.Context) error { return nil }
+
 func (p hostPort) Deregister(_ context.Context, assignment int64, remove lifecycle.Registration) error {
 	return p.effect(agent.EffectDeregister, func() error {
 		h, w := p.h, p.h.World

@@ -1,0 +1,68 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// foreignJobs are jobs of another run that name this one's label. All that GitHub's runner runs after a hook that failed is in
+// them, and writes to LOOT.
+const foreignJobs = `
+on: push
+env: {BASH_ENV: LOOT/env}
+jobs:
+  steps:
+    runs-on: [self-hosted, "6001"]
+    steps:
+      - uses: standin/pre-post@v1
+        if: always()
+        with: {pre: touch LOOT/pre, main: touch LOOT/main, post: touch LOOT/post}
+      - {if: always(), run: touch LOOT/always}
+      - {if: failure(), run: touch LOOT/failure}
+      - {if: '!cancelled()', run: touch LOOT/not-cancelled}
+      - run: touch LOOT/plain
+  container:
+    runs-on: [self-hosted, "6001"]
+    container: alpine
+    steps:
+      - uses: standin/pre-post@v1
+        with: {pre: touch LOOT/pre-of-container}
+      - {if: always(), run: touch LOOT/always-of-container}
+`
+
+// TestNothingOfARefusedJobRuns has jobs of another run come to a host. They fail with the hook's message, nothing of them runs, and
+// the run that the host serves goes on.
+func TestNothingOfARefusedJobRuns(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	s.mustProvision("6001", "a", 1)
+	loot := t.TempDir()
+	if _, err := s.GitHub.StartRun(s.ctx, repository, "6666", strings.ReplaceAll(foreignJobs, "LOOT", loot)); err != nil {
+		t.Fatal(err)
+	}
+	run, err := s.GitHub.WaitRun(s.ctx, "6666", nil)
+	if err != nil || run.Conclusion != "failure" {
+		t.Fatalf("the foreign run came out as %q (%v): %v", run.Conclusion, err, run.Jobs)
+	}
+	for _, j := range run.Jobs {
+		if !strings.Contains(j.Log, "remuda: refused. This is a job of run 6666") || j.Conclusion != "failure" {
+			t.Errorf("%s: %s:\n%s", j.Name, j.Conclusion, j.Log)
+		}
+	}
+	taken, err := filepath.Glob(loot + "/*")
+	if err != nil || len(taken) > 0 {
+		t.Errorf("of the refused jobs ran %v (%v)", taken, err)
+	}
+	mark := filepath.Join(loot, "own")
+	if _, err := s.GitHub.StartRun(s.ctx, repository, "6001", workflow("touch "+mark)); err != nil {
+		t.Fatal(err)
+	}
+	if run, err := s.GitHub.WaitRun(s.ctx, "6001", nil); err != nil || run.Conclusion != "success" {
+		t.Errorf("its own run came out as %q (%v): %v", run.Conclusion, err, run.Jobs)
+	}
+	if _, err := os.Stat(mark); err != nil {
+		t.Error(err)
+	}
+}
