@@ -1,7 +1,9 @@
 package main
 
 import (
+	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +87,37 @@ func TestReleaseWhileBusy(t *testing.T) {
 	m.signaled(lifecycle.SignalRemoveRegOK)
 	if j := m.finished("101"); j.Conclusion != "success" {
 		t.Errorf("the job was not left to finish: %s\n%s", j.Conclusion, j.Log)
+	}
+}
+
+// TestReleaseBetweenAJobAndItsWorker releases a host whose listener has acquired a job and renews the job's lock before it starts a worker. A
+// listener that is stopped then tells GitHub nothing, and the job hangs until it is lost.
+func TestReleaseBetweenAJobAndItsWorker(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAHost")
+	t.Parallel()
+	const renew = "/_standin/runner/jobs/{id}/renew"
+	m := newMachine(t)
+	m.start()
+	m.ready("101")
+	m.post("/_standin/faults", map[string]any{"route": renew, "delay_ms": patience.Milliseconds(), "count": 100}, nil)
+	m.startRun("101", "${{ github.run_id }}", "echo done")
+	m.eventually("the job's lock is being renewed", func() bool {
+		var got struct{ Calls []struct{ Route string } }
+		m.get("/_standin/calls", &got)
+		return slices.ContainsFunc(got.Calls, func(c struct{ Route string }) bool { return c.Route == renew })
+	})
+	m.eventually("the report says busy", func() bool { return m.report().Busy })
+	m.release()
+	m.eventually("the release is acknowledged", func() bool { return m.report().Assignment == 2 })
+	if p := m.report(); !p.Busy || p.Signal != lifecycle.SignalNone {
+		t.Errorf("report of a draining host: %+v", p)
+	}
+	req, err := http.NewRequest(http.MethodDelete, m.github.URL+"/_standin/faults", nil)
+	check(t, err)
+	m.call(req, nil)
+	m.signaled(lifecycle.SignalRemoveRegOK)
+	if j := m.finished("101"); j.Conclusion != "success" {
+		t.Errorf("the job was not left to run: %s\n%s", j.Conclusion, j.Log)
 	}
 }
 

@@ -171,6 +171,8 @@ func latest(a, b time.Time) time.Time {
 func (v decider) release() Decision {
 	s := v.Observed
 	switch {
+	case s.Taken && s.Allowed != Allowed{}: // the hook knows a job that was taken before the release by its worker
+		return wait("released: a job that was taken before is about to start")
 	case s.Allowed != Allowed{}:
 		return do(EffectAllow, "released: no further job may start")
 	case s.Busy:

@@ -241,10 +241,11 @@ func TestDecide(t *testing.T) {
 		"released: listener does not stop": {[]edit{released, disallowed, observed(func(s *agent.Observed) {
 			s.Listener.Phase, s.Listener.At = agent.ListenerStopping, start.Add(-45*time.Second)
 		})}, decided{Effect: agent.EffectStop}},
-		"released: configuring": {[]edit{released, disallowed, registered(agent.PhaseRunning, "", 1)}, decided{}},
-		"released: deregister":  {[]edit{released, stopped}, decided{Effect: agent.EffectDeregister}},
-		"released: no token":    {[]edit{released, stopped, func(f *agent.Facts) { f.Record.Registration = nil }}, decided{}},
-		"released: JIT":         {[]edit{released, jobScoped, stopped}, decided{Effect: agent.EffectClean}},
+		"released: a job was taken": {[]edit{released, observed(func(s *agent.Observed) { s.Busy, s.Taken = true, true })}, decided{}},
+		"released: configuring":     {[]edit{released, disallowed, registered(agent.PhaseRunning, "", 1)}, decided{}},
+		"released: deregister":      {[]edit{released, stopped}, decided{Effect: agent.EffectDeregister}},
+		"released: no token":        {[]edit{released, stopped, func(f *agent.Facts) { f.Record.Registration = nil }}, decided{}},
+		"released: JIT":             {[]edit{released, jobScoped, stopped}, decided{Effect: agent.EffectClean}},
 		"released: JIT, by what is left on disk": {[]edit{released, stopped, observed(func(s *agent.Observed) { s.RegisteredAs = lifecycle.RegistrationJIT })},
 			decided{Effect: agent.EffectClean}},
 		"released: JIT, by the record alone": {[]edit{released, jobScoped, stopped, observed(func(s *agent.Observed) { s.RegisteredAs = lifecycle.RegistrationToken })},

@@ -30,6 +30,9 @@ type Observed struct {
 
 	// Busy is true while a worker lives or a job has begun and not ended, and while neither is known.
 	Busy bool
+	// Taken is true while the listener has a job from GitHub and no worker for it yet. Busy is true too. A listener that is
+	// stopped now tells GitHub nothing, and the job hangs until its lock runs out.
+	Taken bool
 	// Jobs counts the jobs begun since the last clean-up.
 	Jobs int
 	// Job is the name of the running job, which its workflow chooses freely; empty

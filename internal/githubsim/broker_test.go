@@ -270,3 +270,32 @@ func TestCallsTakeTheirTime(t *testing.T) {
 		}
 	}
 }
+
+func TestClearedFaultsEndTheirDelays(t *testing.T) {
+	s := start(t)
+	s.call(204, "POST", "/_standin/faults", map[string]any{"route": "GET /repos/{owner}/{repo}/actions/runners", "delay_ms": patience.Milliseconds()}, nil)
+	answered := make(chan int)
+	go func() {
+		resp, err := http.Get(s.url + "/repos/acme/app/actions/runners")
+		if err != nil {
+			t.Error(err)
+			answered <- 0
+			return
+		}
+		resp.Body.Close()
+		answered <- resp.StatusCode
+	}()
+	for s.calls()["GET /repos/{owner}/{repo}/actions/runners"] == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for ended := false; !ended; { // the call is counted before its fault strikes
+		s.call(204, "DELETE", "/_standin/faults", nil, nil)
+		select {
+		case status := <-answered:
+			if ended = true; status == 0 || status >= 500 {
+				t.Errorf("status %d", status)
+			}
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}

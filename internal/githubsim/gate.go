@@ -17,7 +17,7 @@ import (
 func (s *Server) gate(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.calls.Add(rt.pattern)
-		s.pause(r, s.times.API)
+		s.pause(r, s.times.API, nil)
 		c, refused := s.identify(r)
 		within := s.limit.Take(c.key)
 		a, err := s.pass(rt, withCaller(r, c), c, within, refused)
@@ -50,9 +50,10 @@ func (s *Server) pass(rt route, r *http.Request, c caller, within bool, refused 
 
 // strike lets a fault of the route take the call.
 func (s *Server) strike(r *http.Request, pattern string) error {
+	cleared := s.faults.Cleared()
 	f := s.faults.Take(pattern)
 	if f.DelayMS > 0 {
-		s.pause(r, f.Delay())
+		s.pause(r, f.Delay(), cleared)
 	}
 	if f.Status == 0 {
 		return nil

@@ -151,7 +151,7 @@ func (s *Server) observe(pattern string, next http.Handler) http.Handler {
 		}
 		s.calls.Add(route)
 		if strings.Contains(route, " /_standin/runner/") {
-			s.pause(r, s.times.API)
+			s.pause(r, s.times.API, nil)
 		}
 		if err := s.strike(r, route); err != nil {
 			s.writeError(w, r, err)

@@ -44,11 +44,12 @@ func (s *Server) writeError(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // pause waits for d, or until the caller has gone or the server stops.
-func (s *Server) pause(r *http.Request, d time.Duration) {
+func (s *Server) pause(r *http.Request, d time.Duration, ended <-chan struct{}) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
+	case <-ended:
 	case <-r.Context().Done():
 	case <-s.stop:
 	}

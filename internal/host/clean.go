@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/host/diag"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/proc"
@@ -86,8 +87,14 @@ func (h *Host) cleanAndCheck(ctx context.Context) error {
 	return nil
 }
 
+// keptDiagnostics is a copy of the runner's _diag as the last run left it, which GitHub's support asks for first. Only the user that cleans
+// the host can read it, root where tasks are units: the logs name repositories and may quote what a job printed.
+const keptDiagnostics = "state/diag"
+
 func (h *Host) clean(ctx context.Context) error {
-	h.keepDiagnostics()
+	if err := diag.Keep(h.path("runner"), h.path(keptDiagnostics)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		h.log.Warn("cannot keep the runner's diagnostics", logkey.Error, err) // which the next run does not need
+	}
 	if err := h.layout.clean(ctx); err != nil {
 		return err
 	}

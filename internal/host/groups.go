@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/host/jobline"
 	"github.com/remuda-ci/remuda/internal/proc"
 	"github.com/remuda-ci/remuda/internal/tree"
 )
@@ -145,6 +146,7 @@ func (l *groupLayout) environment() []string {
 type groupProcesses struct {
 	h    *Host
 	scan logScan
+	jobs logLines
 }
 
 var _ processes = (*groupProcesses)(nil)
@@ -241,6 +243,13 @@ func (g *groupProcesses) findWorker(context.Context) (int, error) {
 
 func (g *groupProcesses) hasWritten(_ context.Context, _ task, b startRecord, text []byte) bool {
 	return g.scan.contains(g.h.runnerLog(), b, text)
+}
+
+func (g *groupProcesses) taken(_ context.Context, _ task, b *startRecord) jobline.Job {
+	if b == nil {
+		return jobline.Job{}
+	}
+	return g.jobs.taken(g.h.runnerLog(), *b)
 }
 
 func (g *groupProcesses) tail(_ context.Context, t task, b startRecord) string {

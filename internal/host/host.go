@@ -90,6 +90,7 @@ type Host struct {
 	poll          *time.Timer
 	version       string       // of the runner; empty if unknown
 	refused       proc.ID      // the living worker whose job the hook refused; zero if there is none
+	started       startedJob   // whose worker was last seen
 	watchedWorker atomic.Int64 // pid of the worker whose end is waited for
 	interruptedAt atomic.Int64 // when the cloud reclaims the machine, in Unix nanoseconds; 0 if that is not announced
 	rebalanceAt   atomic.Int64 // when the cloud advised to leave it, likewise

@@ -50,13 +50,14 @@ func (h *Host) Listen(ctx context.Context, a agent.Assignment) error {
 }
 
 // Stop asks the listener to end, by the signal that ctrl-c sends. The second time it kills everything that
-// the listener has started. It does nothing while there is a worker, whose job would die too.
+// the listener has started. It does nothing while there is a worker, whose job would die too, or a
+// job that the listener has taken and given to no worker yet: GitHub would wait for that one until its lock runs out.
 func (h *Host) Stop(ctx context.Context) error {
-	f, err := h.listener(ctx)
+	f, err := h.listenerStatus(ctx)
 	if err != nil || f.pid == 0 {
 		return err
 	}
-	if worker, err := h.workerOf(f.pid); err != nil || worker != 0 {
+	if worker, err := h.workerOf(f.pid); err != nil || worker != 0 || h.hasTaken(ctx, f) {
 		return err
 	}
 	t := h.task(taskListen)
@@ -66,7 +67,7 @@ func (h *Host) Stop(ctx context.Context) error {
 	} else if err := os.WriteFile(marker, nil, 0o600); err != nil {
 		return fmt.Errorf("stop listener: %w", err)
 	}
-	if err := h.processes.signal(ctx, f, sig, all); err != nil {
+	if err := h.processes.signal(ctx, f.taskProcess, sig, all); err != nil {
 		return fmt.Errorf("stop listener: %w", err)
 	}
 	return nil
@@ -124,7 +125,7 @@ func (h *Host) observeListener(ctx context.Context, s *agent.Observed) error {
 	default:
 		*l = agent.Listener{}
 	}
-	return h.observeWorker(ctx, s, st.pid)
+	return h.observeWorker(ctx, s, st)
 }
 
 func (h *Host) phaseOfRunning(ctx context.Context, st taskStatus, l *agent.Listener) agent.ListenerPhase {
@@ -141,17 +142,22 @@ func (h *Host) phaseOfRunning(ctx context.Context, st taskStatus, l *agent.Liste
 	return agent.ListenerStarting
 }
 
-// observeWorker reads whether a job runs. The hook's marker shows its begin first. Only
-// the end of the worker shows its end.
-func (h *Host) observeWorker(ctx context.Context, s *agent.Observed, listener int) error {
+// observeWorker reads whether a job runs. The listener's output shows its begin first, then the
+// hook's marker. Only the end of the worker shows its end.
+func (h *Host) observeWorker(ctx context.Context, s *agent.Observed, listener taskStatus) error {
 	orphaned := s.Listener.Phase == agent.ListenerExited && s.Listener.Code == codeUnknown
-	worker, err := h.findLivingWorker(ctx, listener, orphaned)
+	worker, err := h.findLivingWorker(ctx, listener.pid, orphaned)
 	if err != nil {
 		return fmt.Errorf("find worker: %w", err)
 	}
 	s.RefusedWorker = h.observeRefusal(worker)
 	if s.Busy = worker != 0; s.Busy {
+		h.sawWorker(ctx, listener)
 		h.notifyAtExit(worker)
+		return nil
+	}
+	if s.Taken = h.hasTaken(ctx, listener); s.Taken {
+		s.Busy = true
 		return nil
 	}
 	if h.hasBusyMarker() {

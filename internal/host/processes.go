@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/remuda-ci/remuda/internal/host/jobline"
 	"github.com/remuda-ci/remuda/internal/proc"
 )
 
@@ -29,6 +30,8 @@ type processes interface {
 	findWorker(ctx context.Context) (pid int, err error)
 	// hasWritten reports whether the output of the task contains text.
 	hasWritten(ctx context.Context, t task, r startRecord, text []byte) bool
+	// taken returns the job that a listener has by its output; r is nil when there is no listener.
+	taken(ctx context.Context, t task, r *startRecord) jobline.Job
 	// tail returns the end of the task's output, at most tailLimit bytes.
 	tail(ctx context.Context, t task, r startRecord) string
 	// pollInterval is how soon to look again at a task that runs.

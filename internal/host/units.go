@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/host/jobline"
 	"github.com/remuda-ci/remuda/internal/host/units"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -170,6 +171,22 @@ func (l *unitProcesses) hasWritten(ctx context.Context, t task, b startRecord, t
 	return l.watch.Seen()
 }
 
+// taken follows the journal of a listener for as long as it runs.
+func (l *unitProcesses) taken(_ context.Context, t task, b *startRecord) jobline.Job {
+	if l.follow != nil && (b == nil || l.followed != *b) {
+		l.follow.Stop()
+		l.follow = nil
+	}
+	if b == nil {
+		return jobline.Job{}
+	}
+	if l.follow == nil {
+		l.followed, l.jobs = *b, &jobline.Reader{}
+		l.follow = units.Follow(unitName(t, *b), b.BegunAt, l.jobs, l.h.notify)
+	}
+	return l.jobs.Job()
+}
+
 // tailAge is for how long the tail of a running task is reused.
 const tailAge = time.Second
 
@@ -259,7 +276,10 @@ type unitProcesses struct {
 	manager      *units.Manager
 	watch        *units.Watch
 	watchedStart startRecord
-	searched     bool                 // through the whole output of the watched unit
+	searched     bool            // through the whole output of the watched unit
+	jobs         *jobline.Reader // of the followed unit
+	follow       *units.Watch
+	followed     startRecord
 	tails        map[string]tailEntry // by task
 }
 

@@ -148,3 +148,67 @@ func TestExitCodesOfTheListener(t *testing.T) {
 		})
 	}
 }
+
+// takesJobs has a listener that prints that it has a job, and starts a worker for it when a file opens the gate.
+const takesJobs = `#!/bin/bash
+trap 'exit 0' INT
+stamp() { date -u '+%Y-%m-%d %H:%M:%SZ'; }
+echo "$(stamp): Listening for Jobs"
+for n in 1 2; do
+	until [ -e ../take$n ]; do sleep 0.01; done
+	echo "$(stamp): Running job: job $n"
+	until [ -e ../gate$n ]; do sleep 0.01; done
+	bash -c "exec -a Runner.Worker bash -c 'until [ -e ../end$n ]; do sleep 0.01; done'" &
+	wait "$!"
+	echo "$(stamp): Job job $n completed with result: Succeeded"
+done
+while :; do sleep 0.01; done
+`
+
+// TestJobTakenAndNotStarted looks at a listener between "Running job:" and its worker, for two jobs in a row and after the agent was
+// restarted: it counts as busy and is not stopped.
+func TestJobTakenAndNotStarted(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	ctx := context.Background()
+	b.check(os.RemoveAll(b.path("runner")))
+	b.write("../distribution/bin/Runner.Listener", takesJobs, 0o755)
+	b.register()
+	b.listen()
+	for _, n := range []string{"1", "2"} {
+		if s := b.look(); s.Busy || s.Taken {
+			t.Errorf("before job %s: %+v", n, s)
+		}
+		b.write("take"+n, "", 0o644)
+		b.until("the job is taken", func(s agent.Observed) bool { return s.Taken && s.Busy })
+		b.reopen()
+		b.check(b.Stop(ctx))
+		if s := b.look(); !s.Taken || !s.Busy || s.Listener.Phase != agent.ListenerListening {
+			t.Errorf("job %s after a stop that must not be: %+v", n, s)
+		}
+		b.write("gate"+n, "", 0o644)
+		b.until("a worker lives", func(s agent.Observed) bool { return s.Busy && !s.Taken })
+		b.write("end"+n, "", 0o644)
+		b.until("the job is over", func(s agent.Observed) bool { return !s.Busy })
+	}
+	b.check(b.Stop(ctx))
+	b.until("the listener ends", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
+}
+
+// TestJobTakenAndNeverStarted has a job that the listener took long ago and gave to no worker: it has given it up.
+func TestJobTakenAndNeverStarted(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.check(os.RemoveAll(b.path("runner")))
+	long := strings.ReplaceAll(takesJobs, "date -u", "date -u -d '2 minutes ago'")
+	b.write("../distribution/bin/Runner.Listener", long, 0o755)
+	b.register()
+	b.listen()
+	b.write("take1", "", 0o644)
+	b.until("the job is taken", func(agent.Observed) bool { return strings.Contains(b.read("logs/runner.log"), "Running job") })
+	if s := b.look(); s.Busy || s.Taken {
+		t.Errorf("scene %+v", s)
+	}
+	b.check(b.Stop(context.Background()))
+	b.until("the listener ends", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
+}

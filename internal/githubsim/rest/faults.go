@@ -31,8 +31,9 @@ func (f Fault) matches(pattern string) bool {
 type Faults struct {
 	github map[string]bool // every route there is, and whether it is of GitHub's API
 
-	mu     sync.Mutex
-	faults []Fault
+	mu      sync.Mutex
+	faults  []Fault
+	cleared chan struct{} // closed by the next Clear
 }
 
 func (l *Faults) Know(pattern string, github bool) { l.github[pattern] = github }
@@ -41,11 +42,20 @@ func (l *Faults) strikes(f Fault, pattern string) bool {
 	return f.Route == "*" && l.github[pattern] || f.matches(pattern)
 }
 
-// Clear takes back all that have not struck.
+// Clear takes back all that have not struck, and ends the delays of those that have.
 func (l *Faults) Clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.faults = nil
+	close(l.cleared)
+	l.cleared = make(chan struct{})
+}
+
+// Cleared is closed by the next Clear.
+func (l *Faults) Cleared() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cleared
 }
 
 // Add refuses a fault that could never strike.
@@ -82,4 +92,4 @@ func (l *Faults) Take(pattern string) Fault {
 	return f
 }
 
-func NewFaults() *Faults { return &Faults{github: map[string]bool{}} }
+func NewFaults() *Faults { return &Faults{github: map[string]bool{}, cleared: make(chan struct{})} }

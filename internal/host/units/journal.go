@@ -96,6 +96,40 @@ func For(unit string, since time.Time, text []byte, seen func()) *Watch {
 	return w
 }
 
+// Follow hands what a unit writes, from a time on, to a writer until the watch is stopped, and calls wrote each time. After journald was
+// replaced all of it comes again: restart is called first.
+func Follow(unit string, since time.Time, to Follower, wrote func()) *Watch {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &Watch{cancel: cancel}
+	go func() {
+		for ctx.Err() == nil {
+			to.Restart()
+			cmd := exec.CommandContext(ctx, "journalctl", append(selection(unit, since), "--follow", "--lines=all")...)
+			cmd.Stdout = notifying{to, wrote}
+			_ = cmd.Run() // it ends by itself when journald is replaced
+			_ = retry.Sleep(ctx, againAfter)
+		}
+	}()
+	return w
+}
+
+// Follower takes the output of a unit.
+type Follower interface {
+	io.Writer
+	// Restart is called before the output begins, each time that it does.
+	Restart()
+}
+
+type notifying struct {
+	io.Writer
+	wrote func()
+}
+
+func (n notifying) Write(p []byte) (int, error) {
+	defer n.wrote()
+	return n.Writer.Write(p)
+}
+
 // Seen reports whether the text has appeared.
 func (w *Watch) Seen() bool { return w.seen.Load() }
 
