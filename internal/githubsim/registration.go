@@ -36,7 +36,7 @@ func (s *Server) register(r *http.Request) (a *rest.Answer, err error) {
 			return err
 		}
 		rn, secret, err := s.addRunner(registration{
-			scope: scope, name: q.Name, labels: q.Labels, ephemeral: q.Ephemeral, replace: q.Replace, hosted: q.Hosted,
+			scope: scope, name: q.Name, labels: q.Labels, ephemeral: q.Ephemeral, replace: q.Replace, hosted: q.Hosted, alone: q.Hosted || q.NoDefaultLabels,
 		})
 		if err == nil {
 			a = rest.Created(protocol.Registered{ID: rn.ID, Credential: secret, Times: s.times.OfRunner()})

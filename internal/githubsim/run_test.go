@@ -135,6 +135,39 @@ func TestJobWaitsForARunnerWithItsLabelsAndScope(t *testing.T) {
 	}
 }
 
+// A job that names none but the default labels goes to any runner that registered with them, whatever that runner is for.
+func TestJobOfDefaultLabelsAlone(t *testing.T) {
+	s := start(t)
+	own := s.newHost("own")
+	own.configure("blue", "--no-default-labels")
+	own.listen().awaitOutput("Listening for Jobs")
+	job := func(labels string) int64 {
+		return s.startRun("on: push\njobs:\n  j: {runs-on: " + labels + ", steps: [{run: 'true'}]}\n")
+	}
+	defaults := []int64{job("[self-hosted, linux, x64]"), job("self-hosted"), job("x64")}
+	both := job("[self-hosted, blue]")
+	if v := s.completed(job("blue")); *v.Conclusion != "success" {
+		t.Errorf("its own label: %+v", v)
+	}
+	for _, id := range append(defaults, both) {
+		if v := s.run(id); v.Jobs[0].Status != "queued" || v.Jobs[0].Runner != nil {
+			t.Errorf("beside a runner without default labels: %+v", v)
+		}
+	}
+	if d := cmp.Diff([]string{"blue"}, s.runners()[0].Labels); d != "" {
+		t.Error(d)
+	}
+	s.online("other", "green")
+	for _, id := range defaults {
+		if v := s.completed(id); *v.Conclusion != "success" || *v.Jobs[0].Runner != "other" {
+			t.Errorf("beside a runner with default labels: %+v", v)
+		}
+	}
+	if v := s.run(both); v.Jobs[0].Status != "queued" {
+		t.Errorf("its labels are on no runner together: %+v", v)
+	}
+}
+
 func TestCancelStopsARunningJob(t *testing.T) {
 	s := start(t)
 	_, l := s.online("a", "box")

@@ -59,6 +59,7 @@ func TestConfigureIsRefused(t *testing.T) {
 		"name taken":      {[]string{"--url", s.url + "/acme/app", "--name", "taken"}, []string{"ACTIONS_RUNNER_INPUT_TOKEN=" + s.token("registration")}, "A runner with the name taken already exists"},
 		"no token":        {[]string{"--url", s.url + "/acme/app"}, nil, "Invalid configuration provided for token"},
 		"no url":          {nil, []string{"ACTIONS_RUNNER_INPUT_TOKEN=x"}, "Invalid configuration provided for url"},
+		"no labels":       {[]string{"--url", s.url + "/acme/app", "--no-default-labels"}, []string{"ACTIONS_RUNNER_INPUT_TOKEN=" + s.token("registration")}, "--no-default-labels without specifying --labels is not supported"},
 		"unknown option":  {[]string{"--colour", "blue"}, nil, "Unrecognized command-line input arguments: 'colour'"},
 	} {
 		t.Run(name, func(t *testing.T) {

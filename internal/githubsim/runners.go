@@ -27,7 +27,7 @@ type registration struct {
 	labels                     []string
 	group                      int64
 	ephemeral, replace, hosted bool
-	jit                        bool
+	jit, alone                 bool // alone: it has no labels but these
 }
 
 func (q registration) check() error {
@@ -61,7 +61,7 @@ func (s *Server) addRunner(q registration) (*state.Runner, string, error) {
 	case r.JobID != 0:
 		return nil, "", stillBusy(r)
 	}
-	r.Labels, r.Ephemeral, r.Credential, r.Session = makeLabels(q.labels, q.hosted || q.jit), q.ephemeral, hash, ""
+	r.Labels, r.Ephemeral, r.Credential, r.Session = makeLabels(q.labels, q.alone), q.ephemeral, hash, ""
 	r.GroupID, r.Hosted, r.JIT = q.group, q.hosted, q.jit
 	r.Notify()
 	s.put(state.KindRunner, r.ID, r)
@@ -69,11 +69,12 @@ func (s *Server) addRunner(q registration) (*state.Runner, string, error) {
 	return r, secret, nil
 }
 
-// defaultLabels are those of a runner that registers by itself.
+// defaultLabels are those that config.sh adds to the runner's own (actions/runner 2.336,
+// src/Runner.Listener/Configuration/ConfigurationManager.cs 657-662 and 691-696).
 var defaultLabels = []string{"self-hosted", "Linux", "X64"}
 
-// makeLabels puts the default labels before the custom ones, unless the runner has those alone that it was given: a machine of GitHub's
-// own, and one with a JIT configuration.
+// makeLabels puts the default labels before the custom ones, unless the runner has exactly those that it was given: a machine of
+// GitHub's own, a runner with a JIT configuration, and one that registers with --no-default-labels.
 func makeLabels(custom []string, alone bool) []state.Label {
 	out := []state.Label{}
 	add := func(name, kind string) {
@@ -275,7 +276,7 @@ func (s *Server) generateJIT(r *http.Request) (*rest.Answer, error) {
 		if !s.hasGroup(r.PathValue("org") != "", *q.RunnerGroupID) {
 			return rest.ErrNotFound
 		}
-		rn, secret, err := s.addRunner(registration{jit: true,
+		rn, secret, err := s.addRunner(registration{jit: true, alone: true,
 			scope: scopeOf(r), name: q.Name, labels: q.Labels, group: *q.RunnerGroupID, ephemeral: true,
 		})
 		if err != nil {

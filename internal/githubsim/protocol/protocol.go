@@ -33,10 +33,12 @@ const (
 type Register struct {
 	URL       string   `json:"url"` // of the repository or organization
 	Name      string   `json:"name"`
-	Labels    []string `json:"labels"` // beside the default ones
+	Labels    []string `json:"labels"` // beside the default ones, or alone
 	Replace   bool     `json:"replace"`
 	Ephemeral bool     `json:"ephemeral"`
 	Hosted    bool     `json:"hosted,omitempty"` // it stands for a machine of GitHub's own
+
+	NoDefaultLabels bool `json:"no_default_labels,omitempty"` // it gets no labels beside Labels
 }
 
 // Registered answers Register.

@@ -52,11 +52,15 @@ func configure(root string, in inputs, out io.Writer) error {
 			return fmt.Errorf("name the runner: %w", err)
 		}
 	}
+	// actions/runner 2.336, src/Runner.Listener/Configuration/ConfigurationManager.cs 663-666 and 697-700
+	if in.flags["no-default-labels"] && len(in.list("labels")) == 0 {
+		return message("Disabling default labels via --no-default-labels without specifying --labels is not supported")
+	}
 	fmt.Fprint(out, "\n# Authentication\n\n")
 	var reg protocol.Registered
 	q := protocol.Register{
 		URL: in.values["url"], Name: name, Labels: in.list("labels"), Replace: in.flags["replace"], Ephemeral: in.flags["ephemeral"],
-		Hosted: in.flags["hosted"],
+		Hosted: in.flags["hosted"], NoDefaultLabels: in.flags["no-default-labels"],
 	}
 	if err := once(server, in.values["token"], protocol.PathRegister, q, &reg); err != nil {
 		return fmt.Errorf("register runner %s: %w", name, err)

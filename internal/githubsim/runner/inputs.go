@@ -14,7 +14,7 @@ const inputPrefix = "ACTIONS_RUNNER_INPUT_"
 var (
 	valueOptions = []string{"url", "token", "name", "labels", "work", "runnergroup", "jitconfig"}
 	// hosted is none of actions/runner's: it makes the stand-in for a machine of GitHub's own.
-	flagOptions = []string{"unattended", "replace", "ephemeral", "disableupdate", "local", "hosted"}
+	flagOptions = []string{"unattended", "replace", "ephemeral", "disableupdate", "no-default-labels", "local", "hosted"}
 )
 
 // inputs are the command and the options of one call.
