@@ -33,7 +33,7 @@ func (m *machine) jit(name, label string) jitRunner {
 		Config string `json:"encoded_jit_config"`
 	}
 	m.post("/repos/"+repository+"/actions/runners/generate-jitconfig", map[string]any{
-		"name": name, "runner_group_id": 1, "labels": []string{"self-hosted", label}, "work_folder": "_work",
+		"name": name, "runner_group_id": 1, "labels": []string{label}, "work_folder": "_work",
 	}, &got)
 	return jitRunner{got.Runner.ID, lifecycle.Secret(got.Config)}
 }

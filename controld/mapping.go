@@ -28,7 +28,7 @@ func pools(c *config.Config) (map[string]fleet.Pool, error) {
 		}
 		pools[name] = fleet.Pool{
 			Name: name, ResourceClasses: c.PoolResourceClasses(name), UsageClasses: c.PoolUsageClasses(name),
-			InstanceTypes: p.InstanceTypes, Privileged: p.Privileged, RerunInterrupted: p.RerunInterrupted, Policy: times,
+			InstanceTypes: p.InstanceTypes, Privileged: p.Privileged, DefaultLabels: p.DefaultLabels, RerunInterrupted: p.RerunInterrupted, Policy: times,
 			Maximum: p.Maximum, Warm: warm, SpotBreaker: policy.SpotBreaker(p.SpotBreaker),
 		}
 	}

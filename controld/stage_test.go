@@ -129,7 +129,7 @@ func (s *stage) release(runID string) *remudav1.ReleaseResponse {
 // job runs a workflow of one job on the run's host.
 func (s *stage) job(runID, script string) local.Job {
 	s.t.Helper()
-	workflow := "on: push\njobs:\n  only:\n    runs-on: [self-hosted, \"${{ github.run_id }}\"]\n    steps:\n      - run: " + script + "\n"
+	workflow := "on: push\njobs:\n  only:\n    runs-on: \"${{ github.run_id }}\"\n    steps:\n      - run: " + script + "\n"
 	if _, err := s.GitHub.StartRun(s.ctx, repository, runID, workflow); err != nil {
 		s.t.Fatal(err)
 	}

@@ -132,6 +132,9 @@ type Pool struct {
 	Privileged bool `yaml:"privileged"`
 	// JobsReadMetadata lets jobs read the instance metadata, and with it the credentials of their host.
 	JobsReadMetadata bool `yaml:"jobs_read_metadata"`
+	// DefaultLabels registers runners with GitHub's default labels (self-hosted, linux, and x64 or arm64) beside
+	// their own. Any job of the scope that names these alone then comes to the pool's hosts.
+	DefaultLabels bool `yaml:"default_labels"`
 	// MaxUses is how many runs a host serves before it is ended; 0: any number.
 	MaxUses int `yaml:"max_uses"`
 	// MaxAge is how long after its launch a host may still go back to the pool;

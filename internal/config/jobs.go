@@ -8,12 +8,13 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // Jobs makes a pool a job pool: jobs whose labels match are given hosts, each registered for exactly one job.
 type Jobs struct {
 	// Labels are those of the pool's runners. A job is served whose labels are
-	// all among them, beside what every runner has.
+	// all among them. With Pool.DefaultLabels it may name GitHub's default labels too.
 	Labels []string `yaml:"labels"`
 	// ResourceClass, UsageClass, InstanceTypes and AllowOnDemandFallback are what
 	// each host is asked for with, as in a Provision.
@@ -74,7 +75,7 @@ var (
 	repositoryPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,39}/[A-Za-z0-9._*-]{1,100}$`)
 )
 
-// universalLabels are on every runner of the fleet.
+// universalLabels are the default labels of GitHub's runner that do not depend on the machine.
 var universalLabels = []string{"self-hosted", "linux"}
 
 // validateJobs checks the job pools, alone and against each other.
@@ -102,7 +103,7 @@ func (c *Config) validateJobs(root strictyaml.Place) {
 }
 
 func (c *Config) validateJobPool(at strictyaml.Place, pool string, j *Jobs) {
-	validateJobLabels(at.At("labels"), j.Labels)
+	validateJobLabels(at.At("labels"), j.Labels, c.Pools[pool].DefaultLabels)
 	c.validateSpec(at, pool, j.Spec())
 	at.At("maximum").Number(j.Maximum, 1, maxJobHosts)
 	at.At("minimum").Number(j.Minimum, 0, maxJobHosts)
@@ -139,7 +140,7 @@ func (c *Config) validateJobScope(at strictyaml.Place, pool string, j *Jobs) {
 	}
 }
 
-func validateJobLabels(at strictyaml.Place, labels []string) {
+func validateJobLabels(at strictyaml.Place, labels []string, defaults bool) {
 	words(at, labels, jobLabel, "a label of 1 to 64 of a-z A-Z 0-9 . _ -")
 	for i, l := range labels {
 		if runLabel.MatchString(l) {
@@ -148,14 +149,20 @@ func validateJobLabels(at strictyaml.Place, labels []string) {
 	}
 	switch {
 	case labelKey(labels) == "" && !slices.Contains(labels, ""): // an empty or unreadable label is reported already
-		at.Errorf("has nothing but what every runner has; write at least one label of its own, such as remuda-small")
+		at.Errorf("has nothing but GitHub's default labels; write at least one label of its own, such as remuda-small")
 	case len(labels) > maxJobLabels:
 		at.Errorf("has %d entries; write at most %d", len(labels), maxJobLabels)
+	case !defaults:
+		for i, l := range labels {
+			if policy.IsDefaultLabel(l) {
+				at.Item(i).Errorf("is a default label of GitHub's runner, which jobs of anyone name; remove it, or write default_labels: true for the pool")
+			}
+		}
 	}
 }
 
 // labelKey is the same for labels that mean the same: GitHub compares them
-// without case, and what every runner has tells no pool from another.
+// without case, and default labels of every machine tell no pool from another.
 func labelKey(labels []string) string {
 	var own []string
 	machines := 0

@@ -22,6 +22,7 @@ func TestAJobPoolIsRead(t *testing.T) {
 pools:
   least: {jobs: {labels: [a], maximum: 1, repositories: [acme/app]}}
   most:
+    default_labels: true
     resource_classes: [xlarge]
     usage_classes: [spot]
     jobs: {labels: [b, Self-Hosted], resource_class: xlarge, usage_class: spot, instance_types: ["c6*"], allow_on_demand_fallback: true,
@@ -48,9 +49,12 @@ pools:
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	const warning = "pool most gives hosts to jobs of forks: who opens a pull request runs what they like there"
-	if warnings := c.Warnings(); len(warnings) != 2 || warnings[1] != warning {
-		t.Errorf("warnings: %q", warnings)
+	wanted := []string{
+		"pool most registers its runners with GitHub's default labels (default_labels): any job of the same scope that names these alone, a fork's too, comes to its hosts",
+		"pool most gives hosts to jobs of forks: who opens a pull request runs what they like there",
+	}
+	if d := cmp.Diff(wanted, c.Warnings()[1:]); d != "" {
+		t.Errorf("warnings: %s", d)
 	}
 }
 
@@ -79,10 +83,10 @@ func TestRulesOfJobs(t *testing.T) {
 		{"relative secret", "webhooks: {secret_file: s}", `2:12: webhooks.secret_file: is "s"; write an absolute path`},
 		{"secret's variable", "webhooks: {secret_env: \"a secret\"}", `2:12: webhooks.secret_env: is not the name of an environment variable`},
 		{"no webhooks", jobs("minimum: 0"), `2:17: pools.small.jobs: means nothing without webhooks`},
-		{"no labels", signed + jobs("labels: []"), `3:24: pools.small.jobs.labels: has nothing but what every runner has`},
-		{"labels left out", signed + "pools: {small: {jobs: {maximum: 1, repositories: [a/b]}}}", `pools.small.jobs.labels: has nothing but what every runner has`},
-		{"no label of its own", signed + jobs("labels: [self-hosted, Linux]"), `pools.small.jobs.labels: has nothing but what every runner has`},
-		{"a machine alone", signed + jobs("labels: [self-hosted, arm64]"), `pools.small.jobs.labels: has nothing but what every runner has`},
+		{"no labels", signed + jobs("labels: []"), `3:24: pools.small.jobs.labels: has nothing but GitHub's default labels`},
+		{"labels left out", signed + "pools: {small: {jobs: {maximum: 1, repositories: [a/b]}}}", `pools.small.jobs.labels: has nothing but GitHub's default labels`},
+		{"no label of its own", signed + jobs("labels: [self-hosted, Linux]"), `pools.small.jobs.labels: has nothing but GitHub's default labels`},
+		{"a machine alone", signed + jobs("labels: [self-hosted, arm64]"), `pools.small.jobs.labels: has nothing but GitHub's default labels`},
 		{"a label that is a number", signed + jobs("labels: [12]"), `pools.small.jobs.labels[0]: `},
 		{"an empty label alone", signed + jobs("labels: [\"\"]"), `pools.small.jobs.labels[0]: is ""; write a label`},
 		{"an empty label", signed + jobs("labels: [a, \"\"]"), `3:36: pools.small.jobs.labels[1]: is ""; write a label`},
@@ -92,7 +96,8 @@ func TestRulesOfJobs(t *testing.T) {
 		{"many labels", signed + jobs("labels: ["+many+"]"), `pools.small.jobs.labels: has 21 entries; write at most 20`},
 		{"labels of another pool", signed + two("[a, b]", "[b, a]"), `5:16: pools.two.jobs.labels: are those of pool one too`},
 		{"in another case", signed + two("[a]", "[A]"), `pools.two.jobs.labels: are those of pool one too`},
-		{"with what every runner has", signed + two("[a]", "[self-hosted, a]"), `pools.two.jobs.labels: are those of pool one too`},
+		{"with a default label", signed + strings.Replace(two("[a]", "[self-hosted, a]"), "two: {", "two: {default_labels: true, ", 1), `pools.two.jobs.labels: are those of pool one too`},
+		{"a default label", signed + jobs("labels: [a, X64]"), `3:36: pools.small.jobs.labels[1]: is a default label of GitHub's runner, which jobs of anyone name; remove it, or write default_labels: true`},
 		{"resource class", signed + jobs("resource_class: huge"), `3:24: pools.small.jobs.resource_class: is "huge", and not of this pool; write one of 2xlarge, 4xlarge, 8xlarge, large, xlarge`},
 		{"another pool's resource class", signed + "pools: {small: {resource_classes: [xlarge], jobs: {labels: [a], maximum: 1, repositories: [a/b]}}}", `pools.small.jobs.resource_class: is "large", and not of this pool; write one of xlarge`},
 		{"usage class", signed + jobs("usage_class: sport"), `pools.small.jobs.usage_class: "sport" is not allowed; did you mean spot?`},
@@ -138,7 +143,7 @@ func TestWhatJobPoolsMay(t *testing.T) {
 		"a minimum for one repository":    token + signed + jobs("minimum: 9"),
 		"no minimum, many repositories":   token + signed + jobs("repositories: [\"acme/*\", other/app, \"acme/app-*\"]"),
 		"labels within another's":         token + signed + "pools: {a: {jobs: {labels: [x], maximum: 1, repositories: [a/b]}}, b: {jobs: {labels: [x, y], maximum: 1, repositories: [a/b]}}}",
-		"labels of different machines":    token + signed + "pools: {a: {jobs: {labels: [x, x64], maximum: 1, repositories: [a/b]}}, b: {jobs: {labels: [x, arm64], maximum: 1, repositories: [a/b]}}}",
+		"labels of different machines":    token + signed + "pools: {a: {default_labels: true, jobs: {labels: [x, x64], maximum: 1, repositories: [a/b]}}, b: {default_labels: true, jobs: {labels: [x, arm64], maximum: 1, repositories: [a/b]}}}",
 		"a minimum for an organisation":   orgScope + signed + strings.Replace(jobs("minimum: 1, repositories: [\"acme/*\", ACME/app]"), "{jobs:", "{reuse: same-owner, jobs:", 1),
 		"a fallback from spot":            token + signed + jobs("usage_class: spot, allow_on_demand_fallback: true"),
 		"the organisation's other pools":  orgScope + "pools: {x: {reuse: same-repository}}",

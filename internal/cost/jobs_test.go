@@ -122,7 +122,7 @@ func (w *world) runJob(h *hub, run string, id int64) (all []told) {
 	w.t.Helper()
 	job := lifecycle.WorkflowJob{
 		ID: firstJob + poolMaximum + id, Repository: repository, RunID: run, RunAttempt: 1, QueuedAt: w.clock.now(),
-		Labels: []string{"self-hosted", "linux", "x64", jobLabel}, Status: lifecycle.StatusQueued,
+		Labels: []string{jobLabel}, Status: lifecycle.StatusQueued,
 	}
 	hear := func(what string) {
 		hook := lifecycle.Webhook{

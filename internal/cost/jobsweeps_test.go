@@ -120,7 +120,7 @@ func (w *world) queueUp(from, to int) {
 		now := w.clock.now()
 		return s.CreateJob(ctx, lifecycle.Job{
 			ID: firstJob + poolMaximum + int64(from+n), Repository: repository, RunID: "15872034118", RunAttempt: 1,
-			Labels: []string{"self-hosted", "linux", "x64", jobLabel}, Pool: jobPoolName(1), Scope: repository,
+			Labels: []string{jobLabel}, Pool: jobPoolName(1), Scope: repository,
 			State: lifecycle.JobWaiting, QueuedAt: now.Add(time.Duration(from+n) * time.Second), Reason: "new, waiting",
 			DueAt: now.Add(time.Hour), Version: 1, ExpiresAt: now.Add(7 * 24 * time.Hour),
 		})

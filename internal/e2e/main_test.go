@@ -170,6 +170,6 @@ func (s *stage) eventually(check func() string) {
 
 // workflow is one job with one step on a runner of the run.
 func workflow(script string) string {
-	return "on: push\njobs:\n  work:\n    runs-on: [self-hosted, \"${{ github.run_id }}\"]\n    steps:\n      - run: |\n          " +
+	return "on: push\njobs:\n  work:\n    runs-on: \"${{ github.run_id }}\"\n    steps:\n      - run: |\n          " +
 		strings.ReplaceAll(strings.TrimSpace(script), "\n", "\n          ") + "\n"
 }

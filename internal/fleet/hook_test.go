@@ -17,7 +17,7 @@ import (
 )
 
 func runJob(id int64, run string, attempt int) lifecycle.WorkflowJob {
-	return lifecycle.WorkflowJob{ID: id, RunID: run, RunAttempt: attempt, Labels: []string{"self-hosted", run, "remuda-large"}}
+	return lifecycle.WorkflowJob{ID: id, RunID: run, RunAttempt: attempt, Labels: []string{run, "remuda-large"}}
 }
 
 func ended(run string, attempt int) lifecycle.WorkflowRun {

@@ -68,11 +68,12 @@ func TestAHostIsKeptForAJobThatWaits(t *testing.T) {
 		labels []string
 		stays  bool
 	}{
-		"of its class":                   {[]string{"self-hosted", "5", "remuda-large"}, true},
-		"of any":                         {[]string{"self-hosted", "5"}, true},
-		"of another class":               {[]string{"self-hosted", "5", "remuda-small"}, false},
-		"of a label that it has not":     {[]string{"self-hosted", "5", "gpu"}, false},
-		"and of one of these two labels": {[]string{"self-hosted", "5", "remuda-large", "gpu"}, false},
+		"of its class":                   {[]string{"5", "remuda-large"}, true},
+		"of any":                         {[]string{"5"}, true},
+		"of another class":               {[]string{"5", "remuda-small"}, false},
+		"of a label that it has not":     {[]string{"5", "gpu"}, false},
+		"and of one of these two labels": {[]string{"5", "remuda-large", "gpu"}, false},
+		"of a default label":             {[]string{"self-hosted", "5", "remuda-large"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

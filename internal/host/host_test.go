@@ -186,7 +186,7 @@ func TestRegisterListenStopDeregisterClean(t *testing.T) {
 	if s.Registered.Phase != agent.PhaseOK || s.Registered.Assignment != 7 || s.Registered.Attempt != 1 || !s.Registration {
 		t.Errorf("scene after registration: %+v", s)
 	}
-	want := "config.sh --unattended --disableupdate --replace --url http://github/acme/app --name remuda-7-i-1 --labels 101,gpu --work " + b.path("work")
+	want := "config.sh --unattended --disableupdate --replace --no-default-labels --url http://github/acme/app --name remuda-7-i-1 --labels 101,gpu --work " + b.path("work")
 	if log := b.read("logs/runner.log"); !strings.Contains(log, want+"\n") {
 		t.Errorf("config.sh was called otherwise: %s", log)
 	}

@@ -41,7 +41,9 @@ func (h *Host) Register(ctx context.Context, a agent.Assignment) error {
 		args: []string{"/bin/true"}, dir: h.path("runner"), env: h.environment(), log: h.runnerLog(), limit: configureLimit,
 	}
 	if a.Registration.Kind != lifecycle.RegistrationJIT {
-		c.args = []string{h.path("runner/config.sh"), "--unattended", "--disableupdate", "--replace",
+		// Without --no-default-labels the runner would take any job of the scope that names these labels alone. The
+		// record has them where the pool wants them.
+		c.args = []string{h.path("runner/config.sh"), "--unattended", "--disableupdate", "--replace", "--no-default-labels",
 			"--url", a.Registration.URL, "--name", a.RunnerName, "--labels", strings.Join(a.Labels, ","),
 			"--work", h.path("work")}
 		if group := a.Registration.RunnerGroup; group != "" {

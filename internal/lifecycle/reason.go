@@ -112,6 +112,7 @@ const (
 	// Requests.
 	ReasonRequestReady   ReasonCode = "request_ready"
 	ReasonRequestRefused ReasonCode = "request_refused"
+	ReasonDefaultLabels  ReasonCode = "default_labels" // a job asks for a default label that the hosts do not have
 	ReasonQuota          ReasonCode = "quota"
 	ReasonShortage       ReasonCode = "shortage"
 

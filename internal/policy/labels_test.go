@@ -9,7 +9,7 @@ import (
 )
 
 func TestMatchPool(t *testing.T) {
-	pools := map[string][]string{
+	pools := withDefaults(map[string][]string{
 		"small": {"remuda-small"},
 		"gpu":   {"remuda-small", "gpu"},
 		"beta":  {"beta", "remuda-b"},
@@ -21,7 +21,7 @@ func TestMatchPool(t *testing.T) {
 		"wider": {"wide", "wider"},
 		"any":   {"anywhere"},
 		"any64": {"anywhere", "arm64"},
-	}
+	})
 	tests := []struct {
 		name   string
 		labels []string
@@ -62,8 +62,63 @@ func TestMatchPool(t *testing.T) {
 	if got, ok := policy.MatchPool(nil, []string{"remuda-small"}); ok || got != "" {
 		t.Errorf("without pools: got %q", got)
 	}
-	if got, ok := policy.MatchPool(map[string][]string{"x": {}}, []string{"remuda-small"}); ok || got != "" {
+	if got, ok := policy.MatchPool(withDefaults(map[string][]string{"x": {}}), []string{"remuda-small"}); ok || got != "" {
 		t.Errorf("a pool without labels: got %q", got)
+	}
+}
+
+// withDefaults are pools whose runners have GitHub's default labels too.
+func withDefaults(own map[string][]string) map[string]policy.PoolLabels {
+	pools := map[string]policy.PoolLabels{}
+	for name, labels := range own {
+		pools[name] = policy.PoolLabels{Own: labels, Default: true}
+	}
+	return pools
+}
+
+// GitHub gives a job to a runner that has all of its labels, so a pool without default labels has no host for a
+// job that names one.
+func TestMatchPoolWithoutDefaultLabels(t *testing.T) {
+	pools := map[string]policy.PoolLabels{
+		"small":    {Own: []string{"remuda-small"}},
+		"gpu":      {Own: []string{"remuda-small", "gpu"}},
+		"named":    {Own: []string{"self-hosted", "x64", "named"}},
+		"defaults": {Own: []string{"old"}, Default: true},
+	}
+	for name, tt := range map[string]struct {
+		labels []string
+		want   string
+	}{
+		"its one label":             {[]string{"Remuda-Small"}, "small"},
+		"two of its labels":         {[]string{"gpu", "remuda-small"}, "gpu"},
+		"a default label beside it": {[]string{"self-hosted", "remuda-small"}, ""},
+		"its machine beside it":     {[]string{"remuda-small", "x64"}, ""},
+		"default labels alone":      {[]string{"self-hosted", "linux", "x64"}, ""},
+		"one that the pool names":   {[]string{"self-hosted", "named"}, "named"},
+		"those that it names alone": {[]string{"self-hosted", "x64"}, ""},
+		"a pool that asks for them": {[]string{"self-hosted", "linux", "old"}, "defaults"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, ok := policy.MatchPool(pools, tt.labels); got != tt.want || ok != (tt.want != "") {
+				t.Errorf("%v: got %q, %t, want %q", tt.labels, got, ok, tt.want)
+			}
+		})
+	}
+}
+
+func TestWithDefaultLabels(t *testing.T) {
+	for _, tt := range []struct {
+		labels []string
+		arch   string
+		want   []string
+	}{
+		{nil, "x86_64", []string{"self-hosted", "linux", "x64"}},
+		{[]string{"a"}, "arm64", []string{"a", "self-hosted", "linux", "arm64"}},
+		{[]string{"Linux", "a", "X64"}, "", []string{"Linux", "a", "X64", "self-hosted"}},
+	} {
+		if d := cmp.Diff(tt.want, policy.WithDefaultLabels(tt.labels, tt.arch)); d != "" {
+			t.Errorf("%v on %s: %s", tt.labels, tt.arch, d)
+		}
 	}
 }
 
@@ -104,9 +159,9 @@ func TestRunLabels(t *testing.T) {
 		ok     bool
 	}{
 		{"the run alone", []string{run}, nil, "", true},
-		{"the run and a class", []string{"self-hosted", run, "remuda-large"}, []string{"remuda-large"}, "large", true},
+		{"the run and a class", []string{"self-hosted", run, "remuda-large"}, []string{"self-hosted", "remuda-large"}, "large", true},
 		{"a class in another case", []string{run, "Remuda-Memory-Large"}, []string{"Remuda-Memory-Large"}, "memory-large", true},
-		{"other labels stay as they are", []string{"GPU", run, "linux", "X64", "arm64", "Remuda"}, []string{"GPU", "Remuda"}, "", true},
+		{"other labels stay as they are", []string{"GPU", run, "linux", "X64", "arm64", "Remuda"}, []string{"GPU", "linux", "X64", "arm64", "Remuda"}, "", true},
 		{"each once", []string{run, "gpu", "GPU", run}, []string{"gpu"}, "", true},
 		{"the same class twice", []string{run, "remuda-large", "remuda-Large"}, []string{"remuda-large"}, "large", true},
 		{"two classes", []string{run, "remuda-large", "remuda-xlarge"}, []string{"remuda-large", "remuda-xlarge"}, "", true},

@@ -203,7 +203,7 @@ func (r Rule) refusesLabels(_ Origin, s lifecycle.Spec) string {
 	for _, l := range s.Labels {
 		lower := strings.ToLower(l)
 		switch {
-		case implicit(lower), lower == classLabel+s.ResourceClass:
+		case IsDefaultLabel(l), lower == classLabel+s.ResourceClass: // the pool says whether its runners have them
 		case runID.MatchString(l):
 			return fmt.Sprintf("label %s may be the id of a run, whose jobs would come to this one's hosts", l)
 		case !matchesAny(r.Labels, l):
@@ -244,8 +244,8 @@ const classLabel = "remuda-"
 
 var resourceClass = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 
-// GitHub's runner gives itself some labels, whatever it is registered with:
-// those that all hosts' runners have, and that of the machine that it is on.
+// The default labels: those that config.sh adds unless it is called with --no-default-labels, the same for all
+// machines and by architecture. Jobs of anyone name them, so a runner with all three takes jobs of anyone.
 var (
 	universal     = []string{"self-hosted", "linux"}
 	architectures = []string{"x64", "arm64"}
@@ -254,8 +254,26 @@ var (
 func isUniversal(label string) bool    { return slices.Contains(universal, label) }
 func isArchitecture(label string) bool { return slices.Contains(architectures, label) }
 
-// implicit reports whether a runner gives itself the label, in lower case.
-func implicit(label string) bool { return isUniversal(label) || isArchitecture(label) }
+// IsDefaultLabel reports whether a label is one of the default labels of GitHub's runner. Case does not matter.
+func IsDefaultLabel(label string) bool {
+	label = strings.ToLower(label)
+	return isUniversal(label) || isArchitecture(label)
+}
+
+// WithDefaultLabels returns labels and, after them, the default labels of a machine's runner that they lack.
+func WithDefaultLabels(labels []string, arch string) []string {
+	machine := architectures[0]
+	if arch == architectures[1] {
+		machine = arch
+	}
+	all, set := slices.Clone(labels), setOf(labels)
+	for _, l := range append(slices.Clone(universal), machine) {
+		if !set[l] {
+			all = append(all, l)
+		}
+	}
+	return all
+}
 
 // labelSet holds labels in lower case: GitHub compares them so.
 type labelSet map[string]bool
@@ -268,9 +286,9 @@ func setOf(labels []string) labelSet {
 	return set
 }
 
-// serves reports whether runners with the labels of s can take a job with those of job, and how far s is from
-// what the job says: by how many labels that only one of the two has.
-func (s labelSet) serves(job labelSet) (distance int, ok bool) {
+// serves reports whether runners with the labels of s, and with defaults the default labels beside them, can
+// take a job with those of job. distance is by how many labels that only one of the two has they differ.
+func (s labelSet) serves(job labelSet, defaults bool) (distance int, ok bool) {
 	named := false
 	if job[architectures[0]] && job[architectures[1]] {
 		return 0, false // no machine is both
@@ -278,7 +296,9 @@ func (s labelSet) serves(job labelSet) (distance int, ok bool) {
 	for l := range job {
 		switch {
 		case s[l]:
-			named = named || !implicit(l)
+			named = named || !IsDefaultLabel(l)
+		case !defaults:
+			return 0, false
 		case isUniversal(l):
 		case isArchitecture(l) && !s[architectures[0]] && !s[architectures[1]]:
 			distance++ // its hosts may be of any
@@ -294,15 +314,23 @@ func (s labelSet) serves(job labelSet) (distance int, ok bool) {
 	return distance, named
 }
 
+// PoolLabels are the labels of the runners of a pool.
+type PoolLabels struct {
+	Own []string
+	// Default says that the runners have the default labels of GitHub's runner too.
+	Default bool
+}
+
 // MatchPool returns the job pool that serves a job; pools are the labels of each pool by its name. A pool
-// serves a job if all labels of the job are among the pool's own and those that every runner gives itself
-// (self-hosted, linux, and x64 or arm64 unless the pool names one), and at least one is the pool's own. Case
-// does not matter. Of several pools the most specific counts: the one with the fewest labels that the job
-// does not have, then the first by name.
-func MatchPool(pools map[string][]string, labels []string) (name string, ok bool) {
+// serves a job if all labels of the job are among the pool's own and at least one is no default label. With
+// PoolLabels.Default a job may name the default labels too: self-hosted, linux, and x64 or arm64 unless the
+// pool names one. Case does not matter. Of several pools the most specific counts: the one with the fewest
+// labels that the job does not have, then the first by name.
+func MatchPool(pools map[string]PoolLabels, labels []string) (name string, ok bool) {
 	job, least := setOf(labels), 0
 	for _, pool := range slices.Sorted(maps.Keys(pools)) {
-		if distance, serves := setOf(pools[pool]).serves(job); serves && (!ok || distance < least) {
+		p := pools[pool]
+		if distance, serves := setOf(p.Own).serves(job, p.Default); serves && (!ok || distance < least) {
 			name, least, ok = pool, distance, true
 		}
 	}
@@ -317,9 +345,9 @@ func ServesRepository(patterns []string, repository string) bool {
 }
 
 // RunLabels reports whether the labels of a job hold the id of its run, which says that it waits for the
-// hosts of its run. rest are those that the runners need beside the run id and what they give themselves,
-// each once and as it was written; the label of the class is one of them. class is the resource class of a
-// label such as remuda-large: empty where there is none, or more than one.
+// hosts of its run. rest are those that the runners need beside the run id, each once and as it was written; the
+// label of the class is one of them. class is the resource class of a label such as remuda-large: empty where
+// there is none, or more than one.
 func RunLabels(labels []string, runID string) (rest []string, class string, ok bool) {
 	seen, classes := labelSet{}, 0
 	for _, l := range labels {
@@ -328,7 +356,7 @@ func RunLabels(labels []string, runID string) (rest []string, class string, ok b
 			ok = true
 			continue
 		}
-		if seen[lower] || implicit(lower) {
+		if seen[lower] {
 			continue
 		}
 		seen[lower] = true

@@ -76,13 +76,13 @@ type Env struct {
 type Services struct {
 	Options
 	env    Env
-	labels map[string][]string // for policy.MatchPool
+	labels map[string]policy.PoolLabels // for policy.MatchPool
 	nudges *nudges
 }
 
 // New checks the options and returns the services.
 func New(o Options, env Env) (*Services, error) {
-	s := &Services{Options: o, env: env, labels: map[string][]string{}, nudges: newNudges()}
+	s := &Services{Options: o, env: env, labels: map[string]policy.PoolLabels{}, nudges: newNudges()}
 	for name, service := range o.Services {
 		if service.Name != name {
 			return nil, fmt.Errorf("services: %s is called %s", name, service.Name)
@@ -94,7 +94,8 @@ func New(o Options, env Env) (*Services, error) {
 			return nil, fmt.Errorf("services: store, scaler and a backlog are required, and %s has not all of them", name)
 		}
 		if len(service.Labels) > 0 {
-			s.labels[name] = service.Labels
+			// Runners of a service register by themselves, mostly with the default labels.
+			s.labels[name] = policy.PoolLabels{Own: service.Labels, Default: true}
 		}
 	}
 	return s, nil

@@ -135,7 +135,7 @@ func (s *stage) release(runID string) *remudav1.ReleaseResponse {
 // work runs a workflow of so many jobs on the run's hosts.
 func (s *stage) work(runID, script string) {
 	s.Helper()
-	workflow := "on: push\njobs:\n  work:\n    runs-on: [self-hosted, \"${{ github.run_id }}\"]\n    steps:\n      - run: " + script + "\n"
+	workflow := "on: push\njobs:\n  work:\n    runs-on: \"${{ github.run_id }}\"\n    steps:\n      - run: " + script + "\n"
 	if _, err := s.github.StartRun(s.ctx, repository, runID, workflow); err != nil {
 		s.Fatal(err)
 	}

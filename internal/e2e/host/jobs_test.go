@@ -31,7 +31,7 @@ func (s *stage) begin(runID string, jobs ...job) {
 	var text strings.Builder
 	text.WriteString("on: push\njobs:\n")
 	for n, j := range jobs {
-		fmt.Fprintf(&text, "  %s:\n    runs-on: [self-hosted, \"${{ github.run_id }}\"]\n", j.name)
+		fmt.Fprintf(&text, "  %s:\n    runs-on: \"${{ github.run_id }}\"\n", j.name)
 		if n > 0 {
 			fmt.Fprintf(&text, "    needs: [%s]\n", jobs[n-1].name)
 		}

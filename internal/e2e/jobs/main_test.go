@@ -41,6 +41,9 @@ type stage struct {
 	ctx context.Context
 	dir string
 	log *journal
+	// replaces is set where a pool has a minimum of hosts: controld launches another for each that ends, so they
+	// are killed when it has stopped.
+	replaces bool
 }
 
 // newStage starts `controld dev` with a configuration to which log and webhooks

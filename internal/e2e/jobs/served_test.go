@@ -50,6 +50,13 @@ github:
 // two have twice the budget of one.
 func newServed(t *testing.T, apps int, config string) *stage {
 	t.Helper()
+	s, _ := newServedBeside(t, apps, config)
+	return s
+}
+
+// newServedBeside is newServed, with the stand-in for another `controld serve` beside it.
+func newServedBeside(t *testing.T, apps int, config string) (*stage, *local.Standin) {
+	t.Helper()
 	s := emptyStage(t)
 	github := filepath.Join(s.dir, "github")
 	if err := os.Mkdir(github, 0o700); err != nil {
@@ -60,20 +67,31 @@ func newServed(t *testing.T, apps int, config string) *stage {
 		t.Fatalf("%v\n%s", err, s.log)
 	}
 	t.Cleanup(func() { s.nothingRuns(standin) })
+	ids := make([]int64, apps)
+	for i := range ids {
+		ids[i] = int64(i + 1)
+	}
+	s.serve(standin, ids, config)
+	s.deliver(local.Webhooks{})
+	return s, standin
+}
+
+// serve starts a `controld serve` with new Apps of these ids on a stand-in that runs.
+func (s *stage) serve(standin *local.Standin, apps []int64, config string) {
+	t := s.T
+	t.Helper()
 	if err := runner.LayOut(filepath.Join(s.dir, "runner"), filepath.Join(testrun.System.Dir(t), "standin-runner")); err != nil {
 		t.Fatal(err)
 	}
 	// Every call that controld makes is held against GitHub's description.
 	checked := openapitest.Proxy(t, standin.GitHub.URL())
 	text := fmt.Sprintf(served, s.dir, testrun.System.Dir(t), checked.Listener.Addr())
-	for id := 1; id <= apps; id++ {
-		text += fmt.Sprintf("    - app_id: %d\n      private_key_file: %s\n", id, s.app(standin.GitHub, int64(id)))
+	for _, id := range apps {
+		text += fmt.Sprintf("    - app_id: %d\n      private_key_file: %s\n", id, s.app(standin.GitHub, id))
 	}
 	config = s.fill(config, standin)
 	s.start(local.Options{Serve: true, GitHubAddr: standin.Addr, Config: s.write("controld.yaml", text+config+s.common())})
 	t.Cleanup(s.endServed)
-	s.deliver(local.Webhooks{})
-	return s
 }
 
 // What fill puts into a configuration.
@@ -139,6 +157,9 @@ func (s *stage) endServed() {
 	defer cancel()
 	s.ctx = ctx
 	s.Cleanup(s.killHosts) // after what fails here
+	if s.replaces {
+		return
+	}
 	for _, i := range s.live() {
 		_, err := s.Fleet.TerminateInstance(ctx, &remudav1.TerminateInstanceRequest{InstanceId: i.GetInstanceId(), Reason: "the test is over"})
 		if err != nil {
@@ -155,7 +176,9 @@ func (s *stage) killHosts() {
 	}
 	left, err := local.Processes(filepath.Join(s.dir, "hosts"))
 	for _, p := range left {
-		s.Errorf("killed, since it did not end: %v (%v)", p, syscall.Kill(p.PID, syscall.SIGKILL))
+		if killed := syscall.Kill(p.PID, syscall.SIGKILL); killed != nil || !s.replaces {
+			s.Errorf("killed, since it did not end: %v (%v)", p, killed)
+		}
 	}
 	if err != nil {
 		s.Error(err)
@@ -166,6 +189,10 @@ func (s *stage) killHosts() {
 func (s *stage) nothingRuns(standin *local.Standin) {
 	if err := standin.Stop(); err != nil {
 		s.Errorf("%v", err)
+	}
+	if s.replaces {
+		s.ctx = context.Background()
+		s.eventually(func() string { return s.running("hosts") }) // until they are reaped
 	}
 	if left := s.running(""); left != "" {
 		s.Error(left)

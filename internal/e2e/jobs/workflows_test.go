@@ -30,7 +30,7 @@ func workflow(count int, labels, step string) string {
 	for n := range numbers {
 		numbers[n] = fmt.Sprint(n)
 	}
-	return "on: push\njobs:\n  work:\n    runs-on: [self-hosted, " + labels + "]\n    strategy:\n      fail-fast: false\n      matrix:\n        n: [" +
+	return "on: push\njobs:\n  work:\n    runs-on: [" + labels + "]\n    strategy:\n      fail-fast: false\n      matrix:\n        n: [" +
 		strings.Join(numbers, ", ") + "]\n    steps:\n      - run: " + step + "\n"
 }
 

@@ -169,7 +169,7 @@ func (w *world) start(id int, label string, takes ...time.Duration) {
 	w.t.Helper()
 	var jobs strings.Builder
 	for i, d := range takes {
-		fmt.Fprintf(&jobs, "  j%d: {name: %s, runs-on: [self-hosted, %q], steps: [{run: 'true'}]}\n", i, d, label)
+		fmt.Fprintf(&jobs, "  j%d: {name: %s, runs-on: [%q], steps: [{run: 'true'}]}\n", i, d, label)
 	}
 	body := map[string]any{"repository": repository, "workflow": "on: push\njobs:\n" + jobs.String()}
 	if id != 0 {

@@ -23,7 +23,7 @@ import (
 const fleetByWebhook = `on: push
 jobs:
   work:
-    runs-on: [self-hosted, "${{ github.run_id }}", remuda-large]
+    runs-on: ["${{ github.run_id }}", remuda-large]
     steps: [{run: 'true'}]
 `
 

@@ -53,7 +53,7 @@ type Jobs struct {
 	Log   hclog.Logger
 	Ops   *op.Driver
 
-	labels map[string][]string // of the pools, for policy.MatchPool
+	labels map[string]policy.PoolLabels // of the job pools, for policy.MatchPool
 
 	mu sync.Mutex
 	// start runs an operation in the background; nil: ServeJobs does not run here, and
@@ -85,15 +85,16 @@ func New(o Options, pools map[string]ports.Pool) (*Jobs, error) {
 	if o.Scope == nil {
 		o.Scope = func(repository string) string { return repository }
 	}
-	d := &Jobs{Options: o, labels: map[string][]string{}, forks: map[string]bool{}, reconciling: map[string]bool{}, freed: map[string][]string{}, looked: map[string]time.Time{}}
+	d := &Jobs{Options: o, labels: map[string]policy.PoolLabels{}, forks: map[string]bool{}, reconciling: map[string]bool{}, freed: map[string][]string{}, looked: map[string]time.Time{}}
 	for name, p := range o.Pools {
-		if _, ok := pools[name]; !ok {
+		pool, ok := pools[name]
+		if !ok {
 			return nil, fmt.Errorf("job pool %s: there is no pool of that name", name)
 		}
 		if p.Maximum < 1 || p.Minimum < 0 || p.Minimum > p.Maximum {
 			return nil, fmt.Errorf("job pool %s: minimum %d and maximum %d do not fit", name, p.Minimum, p.Maximum)
 		}
-		d.labels[name] = p.Labels
+		d.labels[name] = policy.PoolLabels{Own: p.Labels, Default: pool.DefaultLabels}
 	}
 	return d, nil
 }

@@ -42,7 +42,7 @@ func (js *Jobs) TakeWebhook(ctx context.Context, w lifecycle.Webhook, now time.T
 	if ours, err := js.concerns(ctx, w); err != nil {
 		return fmt.Errorf("take webhook %s: %w", w.DeliveryID, err)
 	} else if !ours {
-		return ErrNotOurs
+		return js.notOurs(w)
 	}
 	w.Kind = cmp.Or(w.Kind, lifecycle.WebhookDelivered)
 	w.ReceivedAt, w.DueAt, w.ExpiresAt, w.Version = now, now.Add(webhookTakeover), now.Add(keepWebhooks), 1
@@ -72,6 +72,29 @@ func (js *Jobs) concerns(ctx context.Context, w lifecycle.Webhook) (bool, error)
 		return len(requests) > 0, err
 	}
 	return false, nil
+}
+
+// notOurs is ErrNotOurs, with the reason if the job of the webhook names labels of a job pool beside default
+// labels that the pool's hosts do not have: no host may be given to it, and its author expects one.
+func (js *Jobs) notOurs(w lifecycle.Webhook) error {
+	if w.Job == nil || w.Job.Status != lifecycle.StatusQueued {
+		return ErrNotOurs
+	}
+	own := slices.DeleteFunc(slices.Clone(w.Job.Labels), policy.IsDefaultLabel)
+	pool, ok := policy.MatchPool(js.labels, own)
+	if !ok || len(own) == len(w.Job.Labels) || !policy.ServesRepository(js.Options.Pools[pool].Repositories, w.Job.Repository) {
+		return ErrNotOurs
+	}
+	why := lacksDefaults(*w.Job, pool)
+	js.Log.Info("job gets no host", logkey.Job, w.Job.ID, logkey.Run, w.Job.RunID, logkey.Pool, pool, logkey.Code, why.Code, logkey.Reason, why.Text)
+	return fmt.Errorf("%s (%s): %w", why.Text, why.Code, ErrNotOurs)
+}
+
+// lacksDefaults says why a job that names default labels gets no host of a pool without them.
+func lacksDefaults(j lifecycle.WorkflowJob, pool string) lifecycle.Reason {
+	label := j.Labels[slices.IndexFunc(j.Labels, policy.IsDefaultLabel)]
+	return lifecycle.Because(lifecycle.ReasonDefaultLabels,
+		"job %d names the label %s, which the hosts of pool %s do not have: remove it from runs-on, or set default_labels: true for the pool", j.ID, label, pool)
 }
 
 // served returns the row of a job, and whether the fleet's hosts are to run it: those

@@ -25,6 +25,12 @@ func (h *webhookOp) provide(ctx context.Context, _ time.Time) (op.Progress, erro
 	if err != nil {
 		return op.Again, err
 	}
+	switch why, err := h.lacksDefaults(ctx, facts); {
+	case err != nil:
+		return op.Again, err
+	case why != "":
+		return h.finish(why)
+	}
 	demand, why := facts.demand()
 	if facts.ending && (demand != nil || facts.mayBegin()) {
 		return op.Wait(endingLook), nil // a host counts against the run's maximum until it has ended
@@ -55,6 +61,27 @@ func (h *webhookOp) provide(ctx context.Context, _ time.Time) (op.Progress, erro
 		return h.finish(why)
 	}
 	return op.Again, nil
+}
+
+// lacksDefaults returns why the job can run on no host of its run, or "": it names a default label, and the
+// pool of the run's hosts has none. The pool is that of the last request, or of the rule.
+func (h *webhookOp) lacksDefaults(ctx context.Context, facts runFacts) (string, error) {
+	if !slices.ContainsFunc(h.row.Labels, policy.IsDefaultLabel) {
+		return "", nil
+	}
+	pool := provision.DefaultPool
+	if last, _ := facts.last(); last != nil {
+		pool = last.Spec.Pool
+	} else if err := h.askIDs(ctx); err != nil {
+		return "", err
+	} else if rule, ok := h.env.Options.Rules.Find(h.w.RepositoryID, h.w.OwnerID); ok && len(rule.Pools) > 0 {
+		pool = rule.Pools[0]
+	}
+	if h.env.Pools[pool].DefaultLabels {
+		return "", nil
+	}
+	why := lacksDefaults(lifecycle.WorkflowJob{ID: h.row.ID, Labels: h.row.Labels}, pool)
+	return fmt.Sprintf("not provisioned: %s (%s)", why.Text, why.Code), nil
 }
 
 // runFacts is what is known about the run of a queued job.

@@ -263,6 +263,9 @@ type Pool struct {
 	InstanceTypes []string
 	// Privileged says out loud that a job may become root on its host.
 	Privileged bool
+	// DefaultLabels registers the pool's runners with GitHub's default labels (self-hosted, linux, and x64 or
+	// arm64) beside their own.
+	DefaultLabels bool
 	// RerunInterrupted has the failed jobs of a run started again, once,
 	// when an interrupted host took one of them with it.
 	RerunInterrupted bool

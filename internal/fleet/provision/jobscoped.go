@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
+	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // jobScoped reports whether the request is for a host that runs one job.
@@ -25,60 +24,76 @@ type jit struct {
 	id           int64
 }
 
-// registrationFor is what the host of a message is claimed with: the run's token, or for a job-scoped host a
+// runnerTerms are what the runner of a claimed host is registered with.
+type runnerTerms struct {
+	labels       []string
+	registration *lifecycle.Registration
+	id           int64 // the runner's id at GitHub; 0: it is not registered yet
+}
+
+// termsFor is what the host of a message is claimed with: the run's token, or for a job-scoped host a
 // registration under the name that it will have. A repeated try uses the registration of the one before.
-func (p *Provision) registrationFor(ctx context.Context, m lifecycle.Message) (*lifecycle.Registration, int64, error) {
-	if !p.jobScoped() {
-		return p.token, 0, nil
+func (p *Provision) termsFor(ctx context.Context, m lifecycle.Message) (runnerTerms, error) {
+	labels, err := p.claimLabels(ctx, m)
+	if err != nil || !p.jobScoped() {
+		return runnerTerms{labels: labels, registration: p.token}, err
 	}
 	name := lifecycle.RunnerName(m.Assignment+1, m.InstanceID)
 	if p.jit.runner != name {
 		p.withdrawJIT(ctx)
-		r, err := p.stillPooled(ctx, m)
-		if err != nil {
-			return nil, 0, err
+		if err := p.stillPooled(ctx, m); err != nil {
+			return runnerTerms{}, err
 		}
-		registration, id, err := p.env.GitHubJobs.JIT(ctx, p.q.Repository, name, runnerLabels(p.q.Spec.Labels, r.Arch))
+		registration, id, err := p.env.GitHubJobs.JIT(ctx, p.q.Repository, name, labels)
 		switch {
 		case errors.Is(err, lifecycle.ErrBusy):
-			return nil, 0, fmt.Errorf("register runner %s: %w: %w", name, lifecycle.ErrConflict, err) // another request claimed it in the meantime
+			return runnerTerms{}, fmt.Errorf("register runner %s: %w: %w", name, lifecycle.ErrConflict, err) // another request claimed it in the meantime
 		case err != nil:
-			return nil, 0, fmt.Errorf("register runner %s: %w", name, err)
+			return runnerTerms{}, fmt.Errorf("register runner %s: %w", name, err)
 		}
 		p.jit = jit{runner: name, registration: registration, id: id}
 	}
-	return &p.jit.registration, p.jit.id, nil
+	return runnerTerms{labels: labels, registration: &p.jit.registration, id: p.jit.id}, nil
 }
 
 // stillPooled reads whether the host of a message can be claimed by it, before a runner is registered under
 // its next name: messages and the index are old now and then, and the name of a host that was claimed would
 // be taken over from it. If not: ErrLost.
-func (p *Provision) stillPooled(ctx context.Context, m lifecycle.Message) (lifecycle.Record, error) {
+func (p *Provision) stillPooled(ctx context.Context, m lifecycle.Message) error {
 	r, err := p.env.Store.Instance(ctx, m.HostKey)
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
 	case err != nil:
-		return r, fmt.Errorf("read host %s: %w", m.InstanceID, err)
+		return fmt.Errorf("read host %s: %w", m.InstanceID, err)
 	case r.Pooled() && r.Assignment == m.Assignment:
-		return r, nil
+		return nil
 	}
-	return r, fmt.Errorf("claim host %s: %w: its message is old", m.InstanceID, lifecycle.ErrConflict)
+	return fmt.Errorf("claim host %s: %w: its message is old", m.InstanceID, lifecycle.ErrConflict)
 }
 
-// runnerLabels are those of a runner that is registered for one job. A runner that registers by itself has
-// these by default; with a JIT configuration it has what is sent, and a job may ask for any of them.
-func runnerLabels(labels []string, arch string) []string {
-	machine := "x64"
-	if arch == "arm64" {
-		machine = "arm64"
+// hostLabels are the labels of the request's hosts: exactly those of its spec, unless the pool asks for
+// GitHub's default labels too. Any job of the scope that names these alone would come to such a host.
+func (pr *Provisioner) hostLabels(s lifecycle.Spec, arch string) []string {
+	if !pr.Pools[s.Pool].DefaultLabels {
+		return s.Labels
 	}
-	all := slices.Clone(labels)
-	for _, l := range []string{"self-hosted", "linux", machine} {
-		if !slices.ContainsFunc(all, func(o string) bool { return strings.EqualFold(o, l) }) {
-			all = append(all, l)
-		}
+	return policy.WithDefaultLabels(s.Labels, arch)
+}
+
+// claimLabels are the labels of the host of a message. Only a pool with default labels costs a read: messages do
+// not say what architecture a host has.
+func (p *Provision) claimLabels(ctx context.Context, m lifecycle.Message) ([]string, error) {
+	if !p.env.Pools[p.q.Spec.Pool].DefaultLabels {
+		return p.q.Spec.Labels, nil
 	}
-	return all
+	r, err := p.env.Store.Instance(ctx, m.HostKey)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return nil, fmt.Errorf("claim host %s: %w: it has no record", m.InstanceID, lifecycle.ErrConflict)
+	case err != nil:
+		return nil, fmt.Errorf("read host %s: %w", m.InstanceID, err)
+	}
+	return p.env.hostLabels(p.q.Spec, r.Arch), nil
 }
 
 // withdrawJIT deletes a registration whose host was not won. One that stays is
@@ -166,7 +181,7 @@ func (p *Provision) unregistered() string {
 // the write the call is repeated, and takes over the name.
 func (p *Provision) registerHost(ctx context.Context, now time.Time) (op.Progress, error) {
 	r := p.hosts[p.unregistered()]
-	registration, id, err := p.env.GitHubJobs.JIT(ctx, r.Repository, r.RunnerName, runnerLabels(p.q.Spec.Labels, r.Arch))
+	registration, id, err := p.env.GitHubJobs.JIT(ctx, r.Repository, r.RunnerName, p.env.hostLabels(p.q.Spec, r.Arch))
 	if errors.Is(err, lifecycle.ErrRefused) {
 		return p.settleRefused(ctx, err, now)
 	}

@@ -160,6 +160,7 @@ func (p *Provision) requestChanged(ctx context.Context, now time.Time) (bool, er
 
 // record writes the record of a new machine, or returns the record that it has.
 func (pr *Provisioner) record(ctx context.Context, m lifecycle.Machine, q lifecycle.Request, token *lifecycle.Registration, now time.Time) (lifecycle.Record, error) {
+	q.Spec.Labels = pr.hostLabels(q.Spec, m.Arch)
 	r := lifecycle.Launched(m, q, token, now, pr.Hosts.Policy(q.Spec.Pool))
 	r.Version = 1
 	err := pr.Store.CreateInstance(ctx, r)

@@ -219,7 +219,7 @@ func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progres
 // earlier attempt of this operation took effect and its answer was lost.
 func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Time) error {
 	policy := p.policy()
-	registration, runnerID, err := p.registrationFor(ctx, m)
+	terms, err := p.termsFor(ctx, m)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
 		return nil
@@ -229,8 +229,8 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Tim
 	r, err := p.env.Store.ClaimInstance(ctx, lifecycle.Claim{
 		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: m.TrustKey, BindTo: p.trustKey(), Now: now, Margin: policy.ClaimMargin,
 		RunID: p.q.RunID, RunAttempt: p.q.Spec.RunAttempt, Repository: p.q.Repository, RequestID: p.q.RequestID,
-		MaxRuntime: p.q.Spec.MaxRuntime, Labels: p.q.Spec.Labels, Registration: registration,
-		JobsOf: p.q.Spec.JobsOf, GitHubRunnerID: runnerID, Threshold: now.Add(policy.ClaimTimeout),
+		MaxRuntime: p.q.Spec.MaxRuntime, Labels: terms.labels, Registration: terms.registration,
+		JobsOf: p.q.Spec.JobsOf, GitHubRunnerID: terms.id, Threshold: now.Add(policy.ClaimTimeout),
 	})
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict) && p.unknownClaim == m.HostKey:

@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // Defaults of a Provision (docs/interfaces.md#grpc-fleetservice).
@@ -64,6 +65,9 @@ func (pr *Provisioner) check(s lifecycle.Spec, pool ports.Pool) error {
 		return invalid("usage_class", fmt.Sprintf("pool %s has no %s hosts; it has %v", s.Pool, s.UsageClass, pool.UsageClasses))
 	case !slices.Contains(pool.ResourceClasses, s.ResourceClass):
 		return invalid("resource_class", fmt.Sprintf("pool %s has no class %q; it has %v", s.Pool, s.ResourceClass, pool.ResourceClasses))
+	}
+	if i := slices.IndexFunc(s.Labels, policy.IsDefaultLabel); i >= 0 && !pool.DefaultLabels {
+		return invalid("labels", fmt.Sprintf("%.80q is a default label of GitHub's runner, which jobs of anyone name, and the hosts of pool %s have none", s.Labels[i], s.Pool))
 	}
 	for _, pattern := range s.InstanceTypes {
 		if _, err := path.Match(pattern, ""); err != nil {
