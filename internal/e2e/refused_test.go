@@ -14,7 +14,7 @@ on: push
 env: {BASH_ENV: LOOT/env}
 jobs:
   steps:
-    runs-on: [self-hosted, "6001"]
+    runs-on: "6001"
     steps:
       - uses: standin/pre-post@v1
         if: always()
@@ -24,7 +24,7 @@ jobs:
       - {if: '!cancelled()', run: touch LOOT/not-cancelled}
       - run: touch LOOT/plain
   container:
-    runs-on: [self-hosted, "6001"]
+    runs-on: "6001"
     container: alpine
     steps:
       - uses: standin/pre-post@v1
