@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 	"github.com/remuda-ci/remuda/internal/githubsim/state"
@@ -25,6 +26,15 @@ func (s *Server) groupName(id int64) string {
 		}
 	}
 	return state.GroupName
+}
+
+// groupID is the id of a group by its name, 0 if there is none.
+func (s *Server) groupID(name string) int64 {
+	i := slices.IndexFunc(s.extraGroups, func(g group) bool { return strings.EqualFold(g.Name, name) })
+	if i < 0 {
+		return 0
+	}
+	return s.extraGroups[i].ID
 }
 
 func (s *Server) groups() []group {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
 	"github.com/remuda-ci/remuda/internal/githubsim/rest"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
 // scopeOfURL is the repository or organization that a runner was configured for.
@@ -20,6 +21,30 @@ func scopeOfURL(raw string) (string, error) {
 		return "", rest.Problem(http.StatusUnprocessableEntity, "'%s' should point to an org or repository.", raw)
 	}
 	return scope, nil
+}
+
+// authorize checks a token before it is used, and says how config.sh has to use it.
+func (s *Server) authorize(r *http.Request) (*rest.Answer, error) {
+	var q protocol.Authorize
+	if err := rest.Decode(r, &q, true); err != nil {
+		return nil, err
+	}
+	scope, err := scopeOfURL(q.URL)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.checkToken(rest.Bearer(r), q.Event, scope); err != nil {
+		return nil, err
+	}
+	a := protocol.Authorized{AdminFlow: !s.oldFlow, Groups: []string{state.GroupName}}
+	for _, g := range s.extraGroups {
+		if !strings.Contains(scope, "/") { // a repository has the default group alone
+			a.Groups = append(a.Groups, g.Name)
+		}
+	}
+	return rest.OK(a), nil
 }
 
 func (s *Server) register(r *http.Request) (a *rest.Answer, err error) {
@@ -36,7 +61,8 @@ func (s *Server) register(r *http.Request) (a *rest.Answer, err error) {
 			return err
 		}
 		rn, secret, err := s.addRunner(registration{
-			scope: scope, name: q.Name, labels: q.Labels, ephemeral: q.Ephemeral, replace: q.Replace, hosted: q.Hosted, alone: q.Hosted || q.NoDefaultLabels,
+			scope: scope, name: q.Name, labels: q.Labels, group: s.groupID(q.Group), ephemeral: q.Ephemeral, replace: q.Replace, hosted: q.Hosted,
+			alone: q.Hosted || q.NoDefaultLabels,
 		})
 		if err == nil {
 			a = rest.Created(protocol.Registered{ID: rn.ID, Credential: secret, Times: s.times.OfRunner()})

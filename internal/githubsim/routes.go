@@ -87,6 +87,7 @@ func (s *Server) ownRoutes() []route {
 		{"GET /.well-known/jwks", s.oidcKeys, false},
 		{"GET /.well-known/openid-configuration", s.oidcConfiguration, false},
 
+		{"POST /_standin/runner/authorize", s.authorize, false},
 		{"POST /_standin/runner/register", s.register, false},
 		{"POST /_standin/runner/remove", s.remove, false},
 		{"POST /_standin/runner/session", s.broker.OpenSession, false},

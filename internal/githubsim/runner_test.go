@@ -56,7 +56,7 @@ func TestConfigureIsRefused(t *testing.T) {
 		"wrong token":     {[]string{"--url", s.url + "/acme/app"}, []string{"ACTIONS_RUNNER_INPUT_TOKEN=nonsense"}, "Not Found"},
 		"token of others": {[]string{"--url", s.url + "/acme/other"}, []string{"ACTIONS_RUNNER_INPUT_TOKEN=" + s.token("registration")}, "Not Found"},
 		"remove token":    {[]string{"--url", s.url + "/acme/app"}, []string{"ACTIONS_RUNNER_INPUT_TOKEN=" + s.token("remove")}, "Not Found"},
-		"name taken":      {[]string{"--url", s.url + "/acme/app", "--name", "taken"}, []string{"ACTIONS_RUNNER_INPUT_TOKEN=" + s.token("registration")}, "A runner with the name taken already exists"},
+		"name taken":      {[]string{"--url", s.url + "/acme/app", "--name", "taken"}, []string{"ACTIONS_RUNNER_INPUT_TOKEN=" + s.token("registration")}, "A runner exists with the same name taken."},
 		"no token":        {[]string{"--url", s.url + "/acme/app"}, nil, "Invalid configuration provided for token"},
 		"no url":          {nil, []string{"ACTIONS_RUNNER_INPUT_TOKEN=x"}, "Invalid configuration provided for url"},
 		"no labels":       {[]string{"--url", s.url + "/acme/app", "--no-default-labels"}, []string{"ACTIONS_RUNNER_INPUT_TOKEN=" + s.token("registration")}, "--no-default-labels without specifying --labels is not supported"},

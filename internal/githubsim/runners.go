@@ -2,9 +2,6 @@ package githubsim
 
 import (
 	"cmp"
-	"encoding/base64"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -282,24 +279,12 @@ func (s *Server) generateJIT(r *http.Request) (*rest.Answer, error) {
 		if err != nil {
 			return err
 		}
-		encoded, err := s.encodeJIT(rn, secret, cmp.Or(q.WorkFolder, "_work"))
+		encoded, err := runnerfiles.EncodeJIT(runnerfiles.Settings{
+			AgentID: rn.ID, AgentName: rn.Name, ServerURL: s.baseURL, GitHubURL: s.baseURL + "/" + rn.Scope, WorkFolder: cmp.Or(q.WorkFolder, "_work"),
+			Times: s.times.OfRunner(),
+		}, secret)
 		a = rest.Created(rest.Object{"runner": s.shown(rn), "encoded_jit_config": encoded})
 		return err
 	})
 	return a, err
-}
-
-func (s *Server) encodeJIT(r *state.Runner, secret, workFolder string) (string, error) {
-	files, err := runnerfiles.Files(runnerfiles.Settings{
-		AgentID: r.ID, AgentName: r.Name, ServerURL: s.baseURL, GitHubURL: s.baseURL + "/" + r.Scope, WorkFolder: workFolder, Ephemeral: true,
-		Times: s.times.OfRunner(),
-	}, secret)
-	if err != nil {
-		return "", err
-	}
-	raw, err := json.Marshal(files) // a []byte is base64 in JSON, which is the real format
-	if err != nil {
-		return "", fmt.Errorf("encode JIT configuration: %w", err)
-	}
-	return base64.StdEncoding.EncodeToString(raw), nil
 }

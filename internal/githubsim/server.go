@@ -52,6 +52,9 @@ type Options struct {
 	RateLimit int
 	// Times are those of GitHub and of its runner. Default: the real ones, except that nothing is slow.
 	Times Times
+	// OldRunnerFlow is the flow of config.sh before use_v2_flow, in which "remove" takes a runner that is gone for removed. Default: the
+	// runner-admin flow, in which that is an error.
+	OldRunnerFlow bool
 }
 
 // Times are how long things take.
@@ -77,6 +80,7 @@ type Server struct {
 	stop     chan struct{} // closed by Close
 	stopOnce sync.Once
 	maxRuns  int
+	oldFlow  bool
 	done     sync.WaitGroup
 
 	mu       sync.Mutex
@@ -107,7 +111,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("make state directory: %w", err)
 	}
 	s := &Server{
-		log: o.Log, now: o.Now, times: o.Times.WithDefaults(), dir: o.StateDir, stop: make(chan struct{}), maxRuns: maxRuns,
+		log: o.Log, now: o.Now, times: o.Times.WithDefaults(), dir: o.StateDir, stop: make(chan struct{}), maxRuns: maxRuns, oldFlow: o.OldRunnerFlow,
 		baseURL: o.BaseURL, fixedURL: o.BaseURL != "",
 		dirty: map[journal.Key]any{}, runners: map[int64]*state.Runner{}, runs: map[int64]*state.Run{}, jobs: map[int64]*state.Job{},
 		tokens: map[string]*state.Token{}, counters: map[string]int64{}, apps: map[int64]*state.App{}, releases: state.KnownReleases,

@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/journal"
+	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
 	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
 // What a token is good for.
 const (
-	purposeRegister = "register"
-	purposeRemove   = "remove"
+	purposeRegister = protocol.EventRegister
+	purposeRemove   = protocol.EventRemove
 
 	purposeInstallation = "installation"
 )

@@ -17,23 +17,46 @@ const LogLimit = 1 << 20
 
 // Paths of the protocol. Those of a job take its id for %d.
 const (
-	PathRegister = "/_standin/runner/register"
-	PathRemove   = "/_standin/runner/remove"
-	PathSession  = "/_standin/runner/session"
-	PathMessages = "/_standin/runner/messages"
-	PathAck      = "/_standin/runner/jobs/%d/acknowledge"
-	PathAcquire  = "/_standin/runner/jobs/%d/acquire"
-	PathRenew    = "/_standin/runner/jobs/%d/renew"
-	PathLog      = "/_standin/runner/jobs/%d/log"
-	PathSteps    = "/_standin/runner/jobs/%d/steps"
-	PathComplete = "/_standin/runner/jobs/%d/complete"
+	PathAuthorize = "/_standin/runner/authorize"
+	PathRegister  = "/_standin/runner/register"
+	PathRemove    = "/_standin/runner/remove"
+	PathSession   = "/_standin/runner/session"
+	PathMessages  = "/_standin/runner/messages"
+	PathAck       = "/_standin/runner/jobs/%d/acknowledge"
+	PathAcquire   = "/_standin/runner/jobs/%d/acquire"
+	PathRenew     = "/_standin/runner/jobs/%d/renew"
+	PathLog       = "/_standin/runner/jobs/%d/log"
+	PathSteps     = "/_standin/runner/jobs/%d/steps"
+	PathComplete  = "/_standin/runner/jobs/%d/complete"
 )
+
+// What a token is to be used for: the runner_event of GitHub's call.
+const (
+	EventRegister = "register"
+	EventRemove   = "remove"
+)
+
+// Authorize asks whether a registration or remove token is good, and how it is used; its Authorization is the token. It stands for
+// POST /actions/runner-registration (actions/runner 2.336, src/Runner.Listener/Configuration/ConfigurationManager.cs:825-886).
+type Authorize struct {
+	URL   string `json:"url"` // of the repository or organization
+	Event string `json:"runner_event"`
+}
+
+// Authorized answers Authorize.
+type Authorized struct {
+	// AdminFlow is use_v2_flow of GitHub's answer: the runner calls the REST API with the token itself
+	// (src/Runner.Listener/Configuration/CredentialManager.cs:91-92).
+	AdminFlow bool     `json:"use_v2_flow"`
+	Groups    []string `json:"groups"` // names of the runner groups, which actions/runner asks for in a call of its own
+}
 
 // Register asks for a registration; its Authorization is the registration token.
 type Register struct {
 	URL       string   `json:"url"` // of the repository or organization
 	Name      string   `json:"name"`
 	Labels    []string `json:"labels"` // beside the default ones, or alone
+	Group     string   `json:"group,omitempty"`
 	Replace   bool     `json:"replace"`
 	Ephemeral bool     `json:"ephemeral"`
 	Hosted    bool     `json:"hosted,omitempty"` // it stands for a machine of GitHub's own

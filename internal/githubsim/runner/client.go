@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
@@ -38,9 +39,10 @@ func newClient(base, secret string) *client {
 type statusError struct {
 	code    int
 	message string
+	body    string
 }
 
-func (e *statusError) Error() string { return fmt.Sprintf("%s (HTTP %d)", e.message, e.code) }
+func (e *statusError) Error() string { return e.message }
 
 // codeOf is the status of the answer that err stands for; 0 if there was none.
 func codeOf(err error) int {
@@ -88,9 +90,7 @@ func (c *client) call(ctx context.Context, limit time.Duration, method, path str
 		return false, fmt.Errorf("%s %s: read answer: %w", method, path, err)
 	}
 	if resp.StatusCode >= 300 {
-		p := protocol.Problem{Message: resp.Status}
-		_ = json.Unmarshal(answer, &p) // an answer that is not JSON keeps the status line
-		return false, &statusError{resp.StatusCode, p.Message}
+		return false, &statusError{resp.StatusCode, problemText(answer, resp.Status), strings.TrimSpace(string(answer))}
 	}
 	if into == nil || resp.StatusCode == http.StatusNoContent {
 		return false, nil

@@ -49,9 +49,9 @@ func Main(args []string, environ func() []string, in io.Reader, out, errOut io.W
 	}
 	switch inputs.command {
 	case "configure":
-		err = configure(root, inputs, out)
+		err = configure(root, inputs, out, errOut)
 	case "remove":
-		err = unconfigure(root, inputs, out)
+		err = unconfigure(root, inputs, out, errOut)
 	case "", "run":
 		return listen(root, inputs, out, errOut)
 	default:

@@ -28,17 +28,19 @@ var bom = []byte("\xef\xbb\xbf")
 // ErrNotConfigured is returned by Load where no runner is configured.
 var ErrNotConfigured = errors.New("not configured")
 
-// Settings is the content of .runner.
+// Settings is the content of .runner (actions/runner 2.336, src/Runner.Common/ConfigurationStore.cs:14-60).
 type Settings struct {
-	AgentID       int64  `json:"agentId"`
-	AgentName     string `json:"agentName"`
-	PoolID        int    `json:"poolId"`
-	PoolName      string `json:"poolName"`
-	ServerURL     string `json:"serverUrl"`
-	GitHubURL     string `json:"gitHubUrl"`
-	WorkFolder    string `json:"workFolder"` // relative to the runner's directory unless absolute
-	Ephemeral     bool   `json:"ephemeral,omitempty"`
-	DisableUpdate bool   `json:"disableUpdate,omitempty"`
+	AgentID            int64  `json:"agentId"`
+	AgentName          string `json:"agentName"`
+	PoolID             int    `json:"poolId"`
+	PoolName           string `json:"poolName"`
+	ServerURL          string `json:"serverUrl"`
+	GitHubURL          string `json:"gitHubUrl"`
+	WorkFolder         string `json:"workFolder"` // relative to the runner's directory unless absolute
+	Ephemeral          bool   `json:"ephemeral,omitempty"`
+	DisableUpdate      bool   `json:"disableUpdate,omitempty"`
+	UseV2Flow          bool   `json:"useV2Flow,omitempty"`
+	UseRunnerAdminFlow bool   `json:"useRunnerAdminFlow,omitempty"`
 
 	// Times is not in the file of actions/runner.
 	Times protocol.Times `json:"standInTimes"`
