@@ -142,8 +142,19 @@ func (v decider) refused() string {
 	return v.Memory.Refused
 }
 
-// retryAt returns when a task that failed because of GitHub is tried again.
-func retryAt(p Progress) time.Time { return p.At.Add(doubled(p.Attempt, retryBase, retryCap)) }
+// passes reports whether a failure of this cause may be over at another attempt.
+func passes(c lifecycle.Cause) bool {
+	return c == lifecycle.CauseGitHub || c == lifecycle.CauseRateLimit
+}
+
+// retryAt returns when a task that failed because of GitHub is tried again. After a rate limit that is a
+// minute, the least that GitHub asks for.
+func retryAt(p Progress) time.Time {
+	if p.Cause == lifecycle.CauseRateLimit {
+		return p.At.Add(retryCap)
+	}
+	return p.At.Add(doubled(p.Attempt, retryBase, retryCap))
+}
 
 // reached reports whether the time t has come. The zero time never comes.
 func reached(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
@@ -223,12 +234,12 @@ func (v decider) deregister() Decision {
 		return do(EffectDeregister, "released, and no job runs")
 	case p.Phase == PhaseOK:
 		return v.notClean(lifecycle.CauseHost, "the registration is still on disk after its removal")
-	case usable && (!v.Tried || (p.Cause == lifecycle.CauseGitHub && reached(retryAt(p), v.now))):
+	case usable && (!v.Tried || (passes(p.Cause) && reached(retryAt(p), v.now))):
 		return do(EffectDeregister, fmt.Sprintf("removal, attempt %d", p.Attempt+1)).
 			answering(Answer{Signal: lifecycle.SignalRemoveRegFailed, Cause: p.Cause, Detail: detail})
 	}
 	d := v.notClean(p.Cause, detail)
-	if usable && p.Cause == lifecycle.CauseGitHub {
+	if usable && passes(p.Cause) {
 		d = d.recheckAt(retryAt(p))
 	}
 	return d

@@ -6,7 +6,33 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
+
+// The listener's own words tell a refusal of GitHub's from a fault of the host, under an exit code that both have.
+func TestWhoseFaultAListenersEndIs(t *testing.T) {
+	for name, test := range map[string]struct {
+		log  string
+		jit  bool
+		want lifecycle.Cause
+	}{
+		"a fault of its own":     {"An error occurred: Out of memory", false, lifecycle.CauseHost},
+		"a refused version":      {"Listening for Jobs\nAn error occurred: Runner version v2.329.0 is deprecated and cannot receive messages.", false, lifecycle.CauseVersion},
+		"of a just-in-time one":  {"Listening for Jobs\nAn error occurred: Runner version v2.329.0 is deprecated and cannot receive messages.", true, lifecycle.CauseVersion},
+		"a deleted registration": {"Failed to create a session. The runner registration has been deleted from the server, please re-configure.", false, lifecycle.CauseGitHub},
+		"a clock":                {"The local machine's clock may be out of sync with the server time by more than five minutes. Please sync your clock.", false, lifecycle.CauseClock},
+	} {
+		t.Run(name, func(t *testing.T) {
+			edits := []edit{exited(1, time.Minute), observed(func(s *agent.Observed) { s.Listener.Detail, s.Listener.Listened = test.log, true })}
+			if test.jit {
+				edits = append(edits, jobScoped)
+			}
+			if d := agent.Decide(facts(edits...), start); d.Answer.Signal != lifecycle.SignalRegFailed || d.Answer.Cause != test.want {
+				t.Errorf("%+v, want cause %s", d.Answer, test.want)
+			}
+		})
+	}
+}
 
 // TestCauseOfAListenersEnd: its first line, which is what people see, has the last
 // line of the log that complains, and none that does not.

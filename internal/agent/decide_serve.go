@@ -145,7 +145,7 @@ func (v decider) register() Decision {
 // created host has until its threshold to become ready.
 func (v decider) registrationFailed(p Progress) Decision {
 	a := Answer{Signal: lifecycle.SignalRegFailed, Cause: p.Cause, Detail: cmp.Or(p.Detail, "the runner could not be configured")}
-	if p.Cause != lifecycle.CauseGitHub || !v.mayRegister() {
+	if !passes(p.Cause) || !v.mayRegister() {
 		return wait("the registration failed").answering(a)
 	}
 	if at := retryAt(p); !reached(at, v.now) {
@@ -188,14 +188,19 @@ func (v decider) connecting(l Listener) Decision {
 
 // exited decides on the exit code of the listener (docs/design.md#github-and-ec2-facts).
 func (v decider) exited(l Listener) Decision {
-	if v.jit() && (l.Code == CodeDone || (l.Code == CodeTerminated && l.Listened)) {
+	refused := RefusedBy(l.Detail)
+	switch {
+	case l.Code == CodeDeprecated, l.Code == CodeTerminated && refused == lifecycle.CauseVersion:
+		return v.lost(lifecycle.CauseVersion, explainedByLog(fmt.Sprintf("GitHub no longer accepts this version of the runner (exit code %d)", l.Code), l.Detail))
+	case l.Code == CodeUpdating, l.Code == CodeUpdatingJobs:
+		return v.lost(lifecycle.CauseVersion, explainedByLog(fmt.Sprintf(
+			"the version of the runner is too old: GitHub made it update itself instead of taking a job (exit code %d)", l.Code), l.Detail))
+	case v.jit() && (l.Code == CodeDone || (l.Code == CodeTerminated && l.Listened)):
 		return v.leftWithoutJob(l)
-	}
-	switch l.Code {
-	case CodeTerminated:
-		return v.lost(lifecycle.CauseHost, explainedByLog("the listener ended and does not restart (exit code 1)", l.Detail))
-	case CodeDeprecated:
-		return v.lost(lifecycle.CauseHost, explainedByLog("GitHub no longer accepts this version of the runner (exit code 7)", l.Detail))
+	case l.Code == CodeDone && l.Unconfigured:
+		return v.lost(lifecycle.CauseGitHub, explainedByLog("GitHub has deleted the registration, so the listener ended (exit code 0)", l.Detail))
+	case l.Code == CodeTerminated:
+		return v.lost(cmp.Or(refused, lifecycle.CauseHost), explainedByLog("the listener ended and does not restart (exit code 1)", l.Detail))
 	}
 	restarts := v.Memory.Restarts
 	if l.At.Sub(l.StartedAt) >= stableTime {
@@ -226,10 +231,7 @@ func (v decider) leftWithoutJob(l Listener) Decision {
 }
 
 func restartPause(code, restarts int) time.Duration {
-	switch code {
-	case CodeUpdating, CodeUpdatingJobs:
-		return updateWait
-	case CodeSessionConflict:
+	if code == CodeSessionConflict {
 		return conflictWait
 	}
 	return doubled(restarts+1, restartBase, restartCap)

@@ -94,8 +94,6 @@ const (
 	restartLimit = 7
 	// stableTime is how long a listener must live for its count of restarts to start over.
 	stableTime = 5 * time.Minute
-	// updateWait is how long actions/runner may take to replace its own files after it exited with 3 or 4.
-	updateWait = 30 * time.Second
 	// conflictWait is between attempts to get a session that another listener of
 	// the same name still has. GitHub drops a dead session after minutes.
 	conflictWait = 30 * time.Second

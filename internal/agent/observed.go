@@ -125,6 +125,9 @@ type Listener struct {
 	Code int
 	// Listened is true if it has written that it listens for jobs.
 	Listened bool
+	// Unconfigured is true if it exited and has deleted the runner's configuration,
+	// as it does when GitHub has deleted the registration.
+	Unconfigured bool
 	// Detail is the end of its output.
 	Detail string
 }

@@ -49,6 +49,12 @@ func exists(path string) bool {
 	return err == nil
 }
 
+// missing reports whether a file is known not to exist.
+func missing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // readNumber reads a small file with one number in it; 0 if it has none.
 func readNumber(path string) int {
 	data, _ := safefile.Read(path)

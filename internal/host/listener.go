@@ -120,6 +120,7 @@ func (h *Host) observeListener(ctx context.Context, s *agent.Observed) error {
 		l.Phase = h.phaseOfRunning(ctx, st, l)
 	case st.ended:
 		l.Phase, l.Code, l.At = agent.ListenerExited, st.code, st.endedAt
+		l.Unconfigured = missing(h.path("runner/.runner"))
 		l.Listened = h.processes.hasWritten(ctx, h.task(taskListen), *st.start, listening)
 		l.Detail = h.processes.tail(ctx, h.task(taskListen), *st.start)
 	default:

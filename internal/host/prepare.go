@@ -129,6 +129,9 @@ func (h *Host) environment() []string {
 		"LANG=C.UTF-8",
 		"ACTIONS_RUNNER_HOOK_JOB_STARTED=" + h.path(hookStarted),
 		"ACTIONS_RUNNER_HOOK_JOB_COMPLETED=" + h.path(hookCompleted),
+		// Without it a refused version is exit code 1, like much else (actions/runner 2.336,
+		// src/Runner.Listener/Program.cs:142-170).
+		"ACTIONS_RUNNER_RETURN_VERSION_DEPRECATED_EXIT_CODE=1",
 	}
 	env = append(env, h.layout.environment()...)
 	for _, name := range slices.Sorted(maps.Keys(h.o.Env)) {

@@ -96,6 +96,7 @@ func (h *Host) observeRegistration(ctx context.Context, s *agent.Observed) error
 	if err != nil {
 		return fmt.Errorf("read state of removal: %w", err)
 	}
+	h.forgetRemoved(ctx, removed)
 	s.Registration = exists(h.registration())
 	s.Removed = h.configProgress(ctx, taskDeregister, removed, s.Registration, "the registration is still on disk after config.sh remove")
 	if configured.start == nil {
@@ -105,10 +106,31 @@ func (h *Host) observeRegistration(ctx context.Context, s *agent.Observed) error
 		return nil
 	}
 	s.RegisteredAs = configured.start.Kind
-	missing := s.RegisteredAs == lifecycle.RegistrationToken && !s.Registration
-	s.Registered = h.configProgress(ctx, taskRegister, configured, missing && s.Removed.Phase != agent.PhaseOK,
+	lost := s.RegisteredAs == lifecycle.RegistrationToken && !s.Registration && s.Removed.Phase != agent.PhaseOK && !h.listenerLeft(ctx)
+	s.Registered = h.configProgress(ctx, taskRegister, configured, lost,
 		"there is no registration on disk although config.sh succeeded: it was deleted")
 	return nil
+}
+
+// listenerLeft reports whether the listener has ended well, after which it is the listener that has deleted the registration.
+func (h *Host) listenerLeft(ctx context.Context) bool {
+	st, err := h.taskStatus(ctx, h.task(taskListen))
+	return err == nil && st.ended && st.code == agent.CodeDone
+}
+
+// removedBefore reports whether a config.sh remove has failed because GitHub no longer has the registration, which is what it is for.
+func (h *Host) removedBefore(ctx context.Context, removed taskStatus) bool {
+	return removed.ended && removed.code > 0 && agent.RemovedBefore(h.processes.tail(ctx, h.task(taskDeregister), *removed.start))
+}
+
+// forgetRemoved deletes the files of a registration that GitHub no longer has: config.sh leaves them then.
+func (h *Host) forgetRemoved(ctx context.Context, removed taskStatus) {
+	if !h.removedBefore(ctx, removed) {
+		return
+	}
+	dir := h.layout.registrationDir()
+	// If that fails the removal has failed too, for the file that exists.
+	_ = removeFiles(filepath.Join(dir, ".runner"), filepath.Join(dir, ".credentials"), filepath.Join(dir, ".credentials_rsaparams"))
 }
 
 func (h *Host) configStatus(ctx context.Context, name string) (taskStatus, error) {
@@ -124,6 +146,9 @@ func (h *Host) configStatus(ctx context.Context, name string) (taskStatus, error
 // exit code has failed anyway if the disk contradicts it.
 func (h *Host) configProgress(ctx context.Context, name string, st taskStatus, contradicted bool, how string) agent.Progress {
 	p := h.progress(ctx, h.task(name), st, configureLimit)
+	if name == taskDeregister && h.removedBefore(ctx, st) {
+		p.Phase, p.Detail = agent.PhaseOK, ""
+	}
 	switch {
 	case p.Phase == agent.PhaseFailed:
 		p.Cause = causeOf(st.code, p.Detail)
@@ -175,16 +200,17 @@ func (t *looseBool) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// gitHubFault matches what config.sh prints if GitHub did not answer or answered with a
-// server error. The script has a single exit code, so nothing else tells the causes
-// apart. What does not match counts against the host.
-var gitHubFault = regexp.MustCompile(`(?i)connection refused|connection reset|broken pipe|unexpected EOF|: EOF` +
+// noAnswer matches what config.sh prints if GitHub did not answer. The script has a single exit code, so
+// nothing else tells the causes apart. What matches neither this nor a refusal counts against the host.
+var noAnswer = regexp.MustCompile(`(?i)connection refused|connection reset|broken pipe|unexpected EOF|: EOF` +
 	`|no such host|name or service not known|name resolution|network is unreachable|no route to host` +
-	`|timed out|timeout|deadline exceeded|a task was canceled|toomanyrequests|internalservererror|badgateway` +
-	`|serviceunavailable|\bHTTP (429|5\d\d)\b|status code[^\n]*\b(429|5\d\d)\b`)
+	`|timed out|timeout|deadline exceeded|a task was canceled`)
 
 func causeOf(code int, output string) lifecycle.Cause {
-	if code == codeOverdue || gitHubFault.MatchString(output) {
+	if refused := agent.RefusedBy(output); refused != lifecycle.CauseNone {
+		return refused
+	}
+	if code == codeOverdue || noAnswer.MatchString(output) {
 		return lifecycle.CauseGitHub
 	}
 	return lifecycle.CauseHost

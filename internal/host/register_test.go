@@ -16,10 +16,15 @@ func TestRegistrationFails(t *testing.T) {
 		print string
 		cause lifecycle.Cause
 	}{
-		"refused":     {"Http response code: NotFound from 'POST https://api.github.com/actions/runner-registration'", lifecycle.CauseHost},
+		"not found":   {"Http response code: NotFound from 'POST https://api.github.com/actions/runner-registration' (Request Id: AB:1:2:3:4)", lifecycle.CauseGitHub},
+		"forbidden":   {"Http response code: Forbidden from 'POST https://api.github.com/actions/runner-registration' (Request Id: AB:1:2:3:4)\n{\"message\":\"no\"}", lifecycle.CauseGitHub},
+		"conflict":    {"Http response code: UnprocessableEntity from 'Post https://api.github.com/actions/runners/register' (Request Id: AB:1:2:3:4)", lifecycle.CauseGitHub},
+		"secondary":   {"Http response code: Forbidden from 'POST https://api.github.com/actions/runner-registration' (Request Id: AB:1:2:3:4)\n{\"message\":\"You have exceeded a secondary rate limit.\"}", lifecycle.CauseRateLimit},
+		"too many":    {"Http response code: TooManyRequests from 'POST https://api.github.com/actions/runner-registration' (Request Id: AB:1:2:3:4)", lifecycle.CauseRateLimit},
+		"no group":    {"Could not find any self-hosted runner group named \"gone\".", lifecycle.CauseGroup},
+		"old version": {"Http response code: Forbidden from 'Post https://api.github.com/actions/runners/register' (Request Id: AB:1:2:3:4)\n{\"message\":\"Runner version 2.300.0 is deprecated and cannot be registered.\"}", lifecycle.CauseVersion},
+		"clock":       {"The local machine's clock may be out of sync with the server time by more than five minutes. Please sync your clock with your domain or internet time and try again.", lifecycle.CauseClock},
 		"unavailable": {"Http response code: ServiceUnavailable from 'POST https://api.github.com/actions/runner-registration'", lifecycle.CauseGitHub},
-		"stand-in":    {"register runner x: The server is unwell (HTTP 503)", lifecycle.CauseGitHub},
-		"rate limit":  {"You are being limited (HTTP 429)", lifecycle.CauseGitHub},
 		"no network":  {"dial tcp 127.0.0.1:1: connect: connection refused", lifecycle.CauseGitHub},
 		"no name":     {"Name or service not known (api.github.com:443)", lifecycle.CauseGitHub},
 		"bad library": {"Libicu's dependencies is missing for Dotnet Core 6.0", lifecycle.CauseHost},
@@ -54,6 +59,47 @@ func TestRemovalThatRemovesNothing(t *testing.T) {
 	s := b.until("config.sh remove ends", func(s agent.Observed) bool { return s.Removed.Phase != agent.PhaseRunning })
 	if s.Removed.Phase != agent.PhaseFailed || s.Removed.Cause != lifecycle.CauseHost {
 		t.Errorf("removed: %+v", s.Removed)
+	}
+}
+
+// A registration that GitHub no longer has is removed, although config.sh fails for it and leaves its files.
+func TestRemovalOfARegistrationThatIsGone(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		says  string
+		phase agent.Phase
+		cause lifecycle.Cause
+	}{
+		"gone":          {"Http response code: NotFound from 'Delete https://api.github.com/repos/acme/app/actions/runners/12' (Request Id: AB:1:2:3:4)\n{\"message\":\"Not Found\"}\nFailed: Removing runner from the server", agent.PhaseOK, ""},
+		"busy":          {"Http response code: UnprocessableEntity from 'Delete https://api.github.com/repos/acme/app/actions/runners/12' (Request Id: AB:1:2:3:4)", agent.PhaseFailed, lifecycle.CauseGitHub},
+		"no such token": {"Http response code: NotFound from 'POST https://api.github.com/actions/runner-registration' (Request Id: AB:1:2:3:4)", agent.PhaseFailed, lifecycle.CauseGitHub},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t)
+			b.register()
+			b.write("print", tt.says+"\n", 0o644)
+			b.write("fail", "", 0o644)
+			b.check(b.Deregister(context.Background(), 8, lifecycle.Registration{Kind: lifecycle.RegistrationRemove, Secret: "x"}))
+			s := b.until("config.sh remove ends", func(s agent.Observed) bool { return s.Removed.Phase != agent.PhaseRunning })
+			if s.Removed.Phase != tt.phase || s.Removed.Cause != tt.cause || s.Registration != (tt.phase == agent.PhaseFailed) {
+				t.Errorf("removed %+v, registration %t", s.Removed, s.Registration)
+			}
+		})
+	}
+}
+
+// A listener that deletes its configuration and ends well has lost its registration on GitHub.
+func TestListenerThatUnconfigures(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.register()
+	b.write("exit", "0", 0o644)
+	b.check(b.Listen(context.Background(), b.assignment()))
+	b.until("the listener ends", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
+	b.check(os.Remove(b.path("runner/.runner")))
+	if s := b.look(); !s.Listener.Unconfigured || s.Registration || s.Registered.Phase != agent.PhaseOK {
+		t.Errorf("scene: %+v", s)
 	}
 }
 

@@ -48,26 +48,30 @@ var Signals = []Signal{
 // Valid reports whether s is one of Signals.
 func (s Signal) Valid() bool { return slices.Contains(Signals, s) }
 
-// Cause says whose fault a failure signal is. GitHub's and AWS's never count
-// against the host; one of unknown cause does (docs/design.md#the-lifecycle).
+// Cause says whose fault a failure signal is. Only the host's own faults and those
+// of unknown cause count against the host (docs/design.md#the-lifecycle).
 type Cause string
 
 // The causes.
 const (
-	CauseNone   Cause = ""
-	CauseHost   Cause = "host"
-	CauseGitHub Cause = "github"
-	CauseAWS    Cause = "aws"
+	CauseNone      Cause = ""
+	CauseHost      Cause = "host"
+	CauseClock     Cause = "clock" // the host's clock is wrong by minutes, so GitHub refuses its tokens
+	CauseGitHub    Cause = "github"
+	CauseRateLimit Cause = "rate_limit"     // of GitHub
+	CauseGroup     Cause = "runner_group"   // GitHub does not have the runner group of the configuration
+	CauseVersion   Cause = "runner_version" // GitHub refuses this version of actions/runner
+	CauseAWS       Cause = "aws"
 )
 
 // Causes lists every cause, the empty one first.
-var Causes = []Cause{CauseNone, CauseHost, CauseGitHub, CauseAWS}
+var Causes = []Cause{CauseNone, CauseHost, CauseClock, CauseGitHub, CauseRateLimit, CauseGroup, CauseVersion, CauseAWS}
 
 // Valid reports whether c is one of Causes.
 func (c Cause) Valid() bool { return slices.Contains(Causes, c) }
 
 // external reports whether a failure is neither the host's fault nor unknown.
-func (c Cause) external() bool { return c == CauseGitHub || c == CauseAWS }
+func (c Cause) external() bool { return c != CauseNone && c != CauseHost && c != CauseClock }
 
 // UsageClass is how a host is bought.
 type UsageClass string
