@@ -89,7 +89,7 @@ func TestRemoveLocal(t *testing.T) {
 	}
 }
 
-// A refusal is told by the name that .NET has for its status, the call, and the body.
+// A refusal is printed with the name that .NET has for its status, the call, and the body.
 func TestRefusalsReadLikeThoseOfTheRunner(t *testing.T) {
 	for status, tt := range map[int]struct {
 		name, says string
