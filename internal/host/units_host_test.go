@@ -294,6 +294,42 @@ func TestUnitsThatEndBadly(t *testing.T) {
 	})
 }
 
+// refusedUnit is a host with a listener whose worker has a job that the hook refuses.
+func refusedUnit(t *testing.T, wait time.Duration) *bed {
+	b := newUnitBed(t)
+	b.write("../distribution/bin/Runner.Listener", strings.ReplaceAll(withForeignWorker, "../", ""), 0o755)
+	b.prepare()
+	b.options.RefusalWait = wait
+	b.reopen()
+	b.check(b.Allow(context.Background(), serving("101", "acme/app")))
+	b.register()
+	b.check(b.Listen(context.Background(), b.assignment()))
+	return b
+}
+
+// The hook, as the user of jobs, ends the worker that it refused, and nothing else of the unit.
+func TestRefusalInAUnit(t *testing.T) {
+	b := refusedUnit(t, time.Millisecond)
+	b.until("the job was refused, its worker is gone, and the listener goes on", func(s agent.Observed) bool {
+		return s.Refused != "" && !s.Busy && s.Listener.Phase == agent.ListenerListening
+	})
+}
+
+// The agent, as root without the right to signal others' processes, ends all of the unit when its hook did not end the worker.
+func TestEndRefusedInAUnit(t *testing.T) {
+	b := refusedUnit(t, time.Hour)
+	b.until("the refused worker is seen", func(s agent.Observed) bool { return s.RefusedWorker != 0 })
+	step := strings.TrimSpace(b.read("runner/step"))
+	b.check(b.EndRefused(context.Background()))
+	b.gone(step)
+	s := b.until("all of it has ended", func(s agent.Observed) bool { return !s.Busy && s.Listener.Phase == agent.ListenerExited })
+	if s.Listener.Code != agent.CodeUnknown || s.RefusedWorker != 0 {
+		t.Errorf("scene %+v", s)
+	}
+	b.check(b.Listen(context.Background(), b.assignment())) // for its own run
+	b.until("it listens again", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerListening })
+}
+
 // A removal token is good for every runner of its scope: a job that has changed
 // what it found must not be given one, nor keep its runner registered.
 func TestDeregistrationIsNoJobsAffair(t *testing.T) {

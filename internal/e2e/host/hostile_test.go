@@ -81,6 +81,51 @@ sudo -n bash -c 'setsid sleep 12345 </dev/null >/dev/null 2>&1 &'`,
 			return // a host that is not clean would fail the next one too
 		}
 	}
+	t.Run("jobs of another run", func(t *testing.T) { s.as(t).refuses("701", "799") })
+}
+
+// foreignJobs are jobs of another run that name the label of one that has a host. All that GitHub's runner runs after a hook that
+// failed is in them.
+const foreignJobs = `
+on: push
+jobs:
+  steps:
+    runs-on: [self-hosted, "RUN"]
+    steps:
+      - uses: standin/pre-post@v1
+        if: always()
+        with: {pre: touch /var/tmp/loot-pre, main: touch /var/tmp/loot-main, post: touch /var/tmp/loot-post}
+      - {if: always(), run: touch /var/tmp/loot-always}
+      - {if: failure(), run: touch /var/tmp/loot-failure}
+      - {if: '!cancelled()', run: touch /var/tmp/loot-not-cancelled}
+  container:
+    runs-on: [self-hosted, "RUN"]
+    container: alpine
+    steps:
+      - uses: standin/pre-post@v1
+        with: {pre: touch /var/tmp/loot-pre-of-container}
+      - {if: always(), run: touch /var/tmp/loot-always-of-container}
+`
+
+// refuses has jobs of another run come to the host of a run. Nothing of them runs; the run goes on, and its host is then withdrawn.
+func (s *stage) refuses(runID, foreign string) {
+	s.Helper()
+	i := s.provision(runID, "default")
+	_, err := s.github.StartRun(s.ctx, repository, foreign, strings.ReplaceAll(foreignJobs, "RUN", runID))
+	check(s, err)
+	for _, name := range []string{"steps", "container"} {
+		if j := s.over(foreign, name); j.Conclusion != "failure" || !strings.Contains(j.Log, "remuda: refused. This is a job of run "+foreign) {
+			s.Errorf("job %s came out as %q:\n%s", name, j.Conclusion, j.Log)
+		}
+	}
+	s.begin(runID, job{"own", "ls /var/tmp/loot-* 2>/dev/null || true\necho looked"})
+	if found, _, _ := strings.Cut(s.succeeds(runID, "own"), "looked"); strings.TrimSpace(found) != "" {
+		s.Errorf("of the refused jobs ran:\n%s", found)
+	}
+	if s.release(runID).GetPooledCount() != 0 {
+		s.Error("a host that met a job of another run was pooled")
+	}
+	i.goesDown(within)
 }
 
 // harmedBy lets a job of the first run harm its host, and looks at what the second
