@@ -59,6 +59,59 @@ func LayOut(dir, binary string) error {
 	return nil
 }
 
+// The externals of actions/runner, which are nearly all of its files: several builds of node, each with npm and corepack (2.336,
+// src/Misc/externals.sh). Together with the programs they are about 12,000 files.
+const (
+	nodes        = 4
+	nodePackages = 300 // in npm
+	packageFiles = 10  // in each of them
+)
+
+// LayOutWhole is LayOut with as many files and symbolic links as the real distribution has, for tests of what copies and compares it.
+func LayOutWhole(dir, binary string) error {
+	if err := LayOut(dir, binary); err != nil {
+		return err
+	}
+	for n := range nodes {
+		if err := layOutNode(filepath.Join(dir, "externals", fmt.Sprintf("node%d", 20+n))); err != nil {
+			return fmt.Errorf("lay out runner: %w", err)
+		}
+	}
+	return nil
+}
+
+// layOutNode makes all files links to one, which is quicker.
+func layOutNode(dir string) error {
+	source := filepath.Join(dir, "LICENSE")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(source, []byte("'use strict'\n"), 0o644); err != nil {
+		return err
+	}
+	for i := range nodePackages {
+		at := filepath.Join(dir, "lib/node_modules/npm/node_modules", fmt.Sprintf("package-%03d", i), "lib")
+		if err := os.MkdirAll(at, 0o755); err != nil {
+			return err
+		}
+		for j := range packageFiles {
+			if err := link(source, filepath.Join(at, fmt.Sprintf("file-%d.js", j))); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
+		return err
+	}
+	for _, name := range []string{"npm", "npx", "corepack"} {
+		err := os.Symlink("../lib/node_modules/npm/node_modules/package-000/lib/file-0.js", filepath.Join(dir, "bin", name))
+		if err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // manifest is what .NET writes beside every program that it builds, as far as it matters: it says the runner's version.
 func manifest() []byte {
 	return fmt.Appendf(nil, "{\n  \"libraries\": {\n    \"Runner.Listener/%s\": {\n      \"type\": \"project\"\n    }\n  }\n}\n", Version)
