@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -16,12 +17,17 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// maxDeliveryPages bounds how far back one look goes: 3,000 deliveries of an
+// maxDeliveryPages bounds how far back one look at the deliveries of all outcomes goes: 3,000 deliveries of an
 // App, which is some minutes of a fleet that runs 10,000 jobs an hour.
 const maxDeliveryPages = 30
 
+// failedDeliveries is the value of the query parameter status by which GitHub lists only the deliveries that
+// were answered with a code from 400 to 599. Those that got no answer are not among them.
+const failedDeliveries = "failure"
+
 // MissedDeliveries lists the deliveries since a time that GitHub could not hand over, the oldest first: those
-// of the webhook of each App, of all events. With a personal access token, or when no App has a webhook,
+// of the webhook of each App, of all events. Those that failed with a status code are listed however many
+// there are; others, such as those that timed out, only among the newest 3,000. With a personal access token, or when no App has a webhook,
 // there are none to be asked for: lifecycle.ErrNotFound.
 func (c *Client) MissedDeliveries(ctx context.Context, since time.Time) ([]lifecycle.MissedDelivery, error) {
 	var missed []lifecycle.MissedDelivery
@@ -46,36 +52,76 @@ func (c *Client) MissedDeliveries(ctx context.Context, since time.Time) ([]lifec
 	return missed, nil
 }
 
-// deliveries lists an App's since a time, the newest first as GitHub gives them.
+// deliveries lists an App's since a time, the newest first: first the failed ones, since the others may be
+// too many to be listed back to that time.
 func (a *app) deliveries(ctx context.Context, since time.Time) ([]*api.HookDelivery, error) {
-	op := operation{what: "list deliveries of " + a.name, lane: housekeeping, as: a.asItself}
-	options := api.ListCursorOptions{PerPage: maxPerPage}
-	var all []*api.HookDelivery
-	for range maxDeliveryPages {
-		var next string
-		list, err := fetch(ctx, a.client, op, func(ctx context.Context, as *api.Client) ([]*api.HookDelivery, *api.Response, error) {
-			list, response, err := as.Apps.ListHookDeliveries(ctx, &options)
-			if response != nil {
-				next = response.Cursor
-			}
-			return list, response, err
-		})
+	failed, _, err := a.listDeliveries(ctx, since, failedDeliveries)
+	if err != nil {
+		return nil, err
+	}
+	all, whole, err := a.listDeliveries(ctx, since, "")
+	if err != nil {
+		return nil, err
+	}
+	if !whole {
+		a.client.log.Warn("not all deliveries were searched for ones that got no answer", logkey.App, a.name, logkey.Searched, len(all), logkey.Since, since)
+	}
+	all = append(all, failed...)
+	slices.SortStableFunc(all, func(a, b *api.HookDelivery) int {
+		return cmp.Or(b.GetDeliveredAt().Compare(a.GetDeliveredAt().Time), cmp.Compare(b.GetID(), a.GetID()))
+	})
+	return all, nil
+}
+
+// listDeliveries lists an App's deliveries of a status since a time, the newest first as GitHub gives them, and
+// reports whether these are all. Without a status it reads at most maxDeliveryPages.
+func (a *app) listDeliveries(ctx context.Context, since time.Time, status string) (all []*api.HookDelivery, whole bool, err error) {
+	cursor := ""
+	for page := 0; status != "" || page < maxDeliveryPages; page++ {
+		list, next, err := a.deliveryPage(ctx, status, cursor)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		for _, d := range list {
-			if d.GetDeliveredAt().Before(since) {
-				return all, nil
+			switch {
+			case d.GetDeliveredAt().Before(since):
+				return all, true, nil
+			case status != "" && (d.GetStatusCode() < 400 || d.GetStatusCode() > 599):
+				return all, false, nil // an old Enterprise Server, which lists deliveries of all outcomes
 			}
 			all = append(all, d)
 		}
-		if next == "" || next == options.Cursor {
-			return all, nil
+		if next == "" || next == cursor {
+			return all, true, nil
 		}
-		options.Cursor = next
+		cursor = next
 	}
-	a.client.log.Warn("not all deliveries were searched for missed ones", logkey.App, a.name, logkey.Searched, len(all), logkey.Since, since)
-	return all, nil
+	return all, false, nil
+}
+
+// deliveryPage reads one page of an App's deliveries and the cursor of the next. The client library has no field
+// for the status.
+func (a *app) deliveryPage(ctx context.Context, status, cursor string) (list []*api.HookDelivery, next string, err error) {
+	op := operation{what: "list deliveries of " + a.name, lane: housekeeping, as: a.asItself}
+	query := url.Values{"per_page": {strconv.Itoa(maxPerPage)}}
+	if status != "" {
+		query.Set("status", status)
+	}
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	list, err = fetch(ctx, a.client, op, func(ctx context.Context, as *api.Client) (list []*api.HookDelivery, _ *api.Response, err error) {
+		request, err := as.NewRequest(http.MethodGet, "app/hook/deliveries?"+query.Encode(), nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		response, err := as.Do(ctx, request, &list)
+		if response != nil {
+			next = response.Cursor
+		}
+		return list, response, err
+	})
+	return list, next, err
 }
 
 // missedOf leaves out what was handed over, at once or when it was sent again.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,6 +45,8 @@ type fakeApp struct {
 	suspended bool
 	// deliveries are those of its webhook, the newest first; nil: it has none.
 	deliveries []map[string]any
+	// ignoresStatus is set for an old Enterprise Server, which lists deliveries of any status.
+	ignoresStatus bool
 }
 
 // fakeToken is a token of an installation.
@@ -151,13 +154,21 @@ func (f *fake) appRoutes(mux *http.ServeMux, app *fakeApp) {
 
 // listDeliveries pages by a cursor, which is where the next page begins.
 func (a *fakeApp) listDeliveries(w http.ResponseWriter, r *http.Request) {
+	deliveries, status := a.deliveries, ""
+	if r.URL.Query().Get("status") == "failure" && !a.ignoresStatus {
+		status = "&status=failure"
+		deliveries = slices.DeleteFunc(slices.Clone(deliveries), func(d map[string]any) bool {
+			code := d["status_code"].(int)
+			return code < 400 || code > 599
+		})
+	}
 	from, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Query().Get("cursor"), "v1_"))
 	size, _ := strconv.Atoi(r.URL.Query().Get("per_page"))
-	to := min(from+size, len(a.deliveries))
-	if to < len(a.deliveries) {
-		w.Header().Set("Link", fmt.Sprintf(`<http://%s%s?per_page=%d&cursor=v1_%d>; rel="next"`, r.Host, r.URL.Path, size, to))
+	to := min(from+size, len(deliveries))
+	if to < len(deliveries) {
+		w.Header().Set("Link", fmt.Sprintf(`<http://%s%s?per_page=%d%s&cursor=v1_%d>; rel="next"`, r.Host, r.URL.Path, size, status, to))
 	}
-	body, _ := json.Marshal(a.deliveries[from:to])
+	body, _ := json.Marshal(deliveries[from:to])
 	answer(w, http.StatusOK, string(body))
 }
 

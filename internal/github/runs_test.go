@@ -212,12 +212,43 @@ func TestMissedDeliveriesAreBounded(t *testing.T) {
 	f := newFake()
 	apps := f.withApps(1)
 	for i := range 4000 {
-		f.apps[0].deliveries = append(f.apps[0].deliveries, delivery(9000-i, fmt.Sprint(i), 35, 500))
+		f.apps[0].deliveries = append(f.apps[0].deliveries, delivery(9000-i, fmt.Sprint(i), 35, 0))
 	}
 	c := newClient(t, github.Config{Transport: direct{f}, Apps: apps})
 	got, err := c.MissedDeliveries(t.Context(), time.Time{})
-	if err != nil || len(got) != 3000 || f.count() != 30 {
+	if err != nil || len(got) != 3000 || f.count() != 31 {
 		t.Errorf("%d deliveries by %d calls: %v", len(got), f.count(), err)
+	}
+}
+
+// Of a busy App there are more deliveries of a few minutes than a look reads. The failed ones are found behind them
+// and however many they are, where the server lists them alone.
+func TestFailedDeliveriesBehindMany(t *testing.T) {
+	for name, c := range map[string]struct {
+		ignoresStatus bool
+		missed, calls int
+	}{
+		"GitHub":                   {false, 350, 4 + 30},
+		"an old Enterprise Server": {true, 0, 1 + 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			apps := f.withApps(1)
+			app := f.apps[0]
+			app.ignoresStatus = c.ignoresStatus
+			for i := range 4000 {
+				app.deliveries = append(app.deliveries, delivery(9000-i, fmt.Sprint("fine ", i), 35, 202))
+			}
+			for i := range 350 {
+				app.deliveries = append(app.deliveries, delivery(4000-i, fmt.Sprint("failed ", i), 31, 503))
+			}
+			app.deliveries = append(app.deliveries, delivery(1, "too old", 20, 503))
+			client := newClient(t, github.Config{Transport: direct{f}, Apps: apps})
+			got, err := client.MissedDeliveries(t.Context(), time.Date(2026, 1, 2, 3, 30, 0, 0, time.UTC))
+			if err != nil || len(got) != c.missed || f.count() != c.calls {
+				t.Errorf("%d deliveries by %d calls, want %d by %d: %v", len(got), f.count(), c.missed, c.calls, err)
+			}
+		})
 	}
 }
 
