@@ -117,6 +117,47 @@ func TestALateEndIsConfirmed(t *testing.T) {
 	}
 }
 
+// A job that is queued long after it was made is confirmed first: it waited for an approval, or its webhook is old.
+func TestALateJobIsConfirmed(t *testing.T) {
+	for name, c := range map[string]struct {
+		status string // empty: GitHub has no such job
+		runs   bool
+		result string
+	}{
+		"it is queued":             {lifecycle.StatusQueued, true, ""},
+		"it waits for an approval": {"waiting", false, "ignored: it came late, and the job is waiting"},
+		"it is over":               {lifecycle.StatusCompleted, false, "job 3 is done"},
+		"GitHub forgot it":         {"", false, "GitHub no longer has the job"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+				j := poolJob(3, time.Now().Add(-29*24*time.Hour))
+				j.Repository, j.Status, j.RunAttempt = repository, c.status, 1
+				w.hub.mu.Lock()
+				w.hub.runs[j.RunID] = lifecycle.WorkflowRun{RunID: j.RunID, RunAttempt: 1, RepositoryID: repositoryID, HeadRepositoryID: repositoryID}
+				if c.status != "" {
+					w.hub.jobs[j.ID] = &hubJob{j, time.Second}
+				}
+				w.hub.mu.Unlock()
+				w.hub.hearBy(func(ctx context.Context, webhook lifecycle.Webhook) error {
+					webhook.Late = webhook.Action == lifecycle.StatusQueued
+					return w.fleet.TakeWebhook(ctx, webhook, time.Now())
+				})
+				j.Status = lifecycle.StatusQueued
+				w.hub.say(ctx, j)
+				time.Sleep(10 * time.Second)
+				if c.result != "" {
+					wantHeard(t, w, c.result)
+				}
+				time.Sleep(time.Minute)
+				if got := slices.Contains(w.hub.given, j.ID); got != c.runs {
+					t.Errorf("it ran: %t, want %t: %s", got, c.runs, w.heard(t))
+				}
+			})
+		})
+	}
+}
+
 func TestARunWithoutProvisionIsProvisionedByItsRule(t *testing.T) {
 	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
 		for id := range int64(5) {

@@ -131,6 +131,11 @@ const (
 	maxJobPages = 10
 )
 
+// underWay are the statuses of runs that may have queued jobs. Each is listed by a call of its own. A run
+// is waiting while one of its jobs waits for an approval, and pending while a job waits for its concurrency group,
+// whatever its other jobs do. It is requested until its first job is queued.
+var underWay = []string{lifecycle.StatusQueued, lifecycle.StatusInProgress, "waiting", "pending", "requested"}
+
 // QueuedJobs lists the jobs of a repository that wait for a runner, the oldest run's first. It is what is
 // left of a webhook that was lost, where GitHub cannot be asked for the webhook itself.
 func (c *Client) QueuedJobs(ctx context.Context, repository string) ([]lifecycle.WorkflowJob, error) {
@@ -165,7 +170,7 @@ func (c *Client) QueuedJobs(ctx context.Context, repository string) ([]lifecycle
 // first: a later run has a greater id.
 func (c *Client) runsUnderWay(ctx context.Context, op operation) ([]int64, error) {
 	var ids []int64
-	for _, status := range []string{lifecycle.StatusQueued, lifecycle.StatusInProgress} {
+	for _, status := range underWay {
 		err := listPages(ctx, c, op, maxRunPages,
 			func(ctx context.Context, a *api.Client, page api.ListOptions) (*api.WorkflowRuns, *api.Response, error) {
 				options := api.ListWorkflowRunsOptions{Status: status, ListOptions: page}
@@ -182,7 +187,7 @@ func (c *Client) runsUnderWay(ctx context.Context, op operation) ([]int64, error
 		}
 	}
 	slices.Sort(ids)
-	return slices.Compact(ids), nil // a run may have begun between the two
+	return slices.Compact(ids), nil // a run may have got another status between two listings
 }
 
 // jobsOf lists the jobs of a run's newest attempt; none if the run is gone.

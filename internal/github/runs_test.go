@@ -110,7 +110,10 @@ func TestQueuedJobs(t *testing.T) {
 	add(1, "in_progress", "completed", "in_progress", "queued")
 	add(2, "completed", "queued") // cannot be
 	add(3, "queued", "queued", "waiting")
-	add(4, "queued") // deleted by now: its jobs are 404
+	add(4, "queued")                       // deleted by now: its jobs are 404
+	add(6, "waiting", "waiting", "queued") // one of its jobs waits for an approval
+	add(7, "pending", "pending", "queued")
+	add(8, "requested", "queued")
 	add(5, "in_progress", slices.Repeat([]string{"queued"}, 150)...)
 	for i := range 120 {
 		add(10+i, "queued", "queued")
@@ -131,6 +134,7 @@ func TestQueuedJobs(t *testing.T) {
 	for i := range 150 {
 		want = append(want, int64(5000+i))
 	}
+	want = append(want, 6001, 7001, 8000)
 	for i := range 120 {
 		want = append(want, int64((10+i)*1000))
 	}
@@ -152,7 +156,7 @@ func TestQueuedJobsAreBounded(t *testing.T) {
 	}
 	c := newClient(t, github.Config{Transport: direct{f}})
 	got, err := c.QueuedJobs(t.Context(), "acme/app")
-	if err != nil || len(got) != 200 || got[0].ID != 500 || f.count() != 206 {
+	if err != nil || len(got) != 200 || got[0].ID != 500 || f.count() != 209 {
 		t.Errorf("%d jobs by %d calls: %v", len(got), f.count(), err)
 	}
 }

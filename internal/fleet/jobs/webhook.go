@@ -22,7 +22,7 @@ const (
 	// webhookRetry is how long a webhook is put off after a failure, such as an outage of GitHub.
 	webhookRetry = 30 * time.Second
 	// keepWebhooks is how long a delivery is remembered, so that a repeat is known. The webhook of a job that
-	// was queued more than a day ago is refused by its time, so this is more than enough.
+	// was made more than a day ago is confirmed with GitHub, so this is more than enough.
 	keepWebhooks = 3 * 24 * time.Hour
 )
 
@@ -227,6 +227,8 @@ func (h *webhookOp) jobStep(ctx context.Context, now time.Time) (op.Progress, er
 			return h.finish("ignored: it came late, and GitHub no longer has the job")
 		case err != nil:
 			return op.Again, fmt.Errorf("confirm job %d: %w", job.ID, err)
+		case !slices.Contains([]string{lifecycle.StatusQueued, lifecycle.StatusInProgress, lifecycle.StatusCompleted}, is.Status):
+			return h.finish("ignored: it came late, and the job is " + is.Status) // it waits for an approval, and is queued after that
 		}
 		job = is
 	}

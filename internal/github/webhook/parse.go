@@ -32,10 +32,13 @@ func (e *Error) Error() string { return "parse webhook: " + e.Field + " " + e.Wh
 const (
 	// webhookAhead is by how much GitHub's clock may be ahead of ours.
 	webhookAhead = 5 * time.Minute
-	// staleQueued: GitHub gives up a job that waited for a runner for 24 h. The
-	// row of a job is kept for longer, so that an old delivery, sent again under
-	// another id (the id is not signed), can never bring hosts back.
-	staleQueued = 25 * time.Hour
+	// lateQueued: GitHub gives up a job that waited for a runner for 24 h. But a job is made when it begins to wait
+	// for an approval, a wait timer (both up to 30 days) or its concurrency group, and is queued after that. So a
+	// job that was made earlier is one of these, or its delivery is an old one that was sent again under another
+	// id (the id is not signed), and GitHub is asked which.
+	lateQueued = 25 * time.Hour
+	// staleQueued: GitHub ends a run after 35 days.
+	staleQueued = 36 * 24 * time.Hour
 	// staleRun: the hosts of a run that ended so long ago are gone, by their max
 	// runtime (at most 120 h) if by nothing else.
 	staleRun = 7 * 24 * time.Hour
@@ -106,8 +109,8 @@ type deliveryRun struct {
 // Of workflow_job it takes the actions queued, in_progress and completed, and of workflow_run completed. The
 // status beside the action is another at times, in GitHub's own examples too. Of a job the further of the two
 // is returned as its status. A completed run whose status is another one may have been started again: it is
-// returned as completed, and Late, so that GitHub is asked. What is of no use is lifecycle.ErrWebhookIgnored,
-// what is malformed a *Error.
+// returned as completed, and Late, so that GitHub is asked. So is a queued job that was made more than a day ago.
+// What is of no use is lifecycle.ErrWebhookIgnored, what is malformed a *Error.
 func Parse(event, id string, body []byte, now time.Time) (lifecycle.Webhook, error) {
 	if !deliveryID.MatchString(id) {
 		return lifecycle.Webhook{}, malformed("delivery id", "is not 1 to 64 of 0-9, A-Z, a-z and -")
@@ -125,6 +128,7 @@ func Parse(event, id string, body []byte, now time.Time) (lifecycle.Webhook, err
 	}
 	if event == lifecycle.EventWorkflowJob {
 		w.Job, err = d.job(now)
+		w.Late = err == nil && d.Action == lifecycle.StatusQueued && now.Sub(w.Job.QueuedAt) > lateQueued
 	} else {
 		w.Run, err = d.run(now)
 		w.Late = err == nil && d.Run.Status != lifecycle.StatusCompleted
@@ -191,7 +195,7 @@ func (d delivery) job(now time.Time) (*lifecycle.WorkflowJob, error) {
 	case out.QueuedAt.IsZero():
 		return nil, malformed("workflow_job.created_at", "is missing")
 	case d.Action == lifecycle.StatusQueued && now.Sub(out.QueuedAt) > staleQueued:
-		return nil, ignored("the job was queued at %s, and GitHub gives up a job after 24 h", out.QueuedAt.Format(time.RFC3339))
+		return nil, ignored("the job is of %s, and GitHub ends a run after 35 days", out.QueuedAt.Format(time.RFC3339))
 	case !labelsFit(j.Labels):
 		return nil, ignored("no runner has such labels")
 	}

@@ -212,7 +212,7 @@ func TestParseIgnores(t *testing.T) {
 		{"an event of many letters", strings.Repeat("x", 10_000), jobBody, `{}`, `events "xxx`},
 		{"a waiting job", "workflow_job", `"queued","workflow_job"`, `"waiting","workflow_job"`, "a job's action waiting brings nothing to do"},
 		{"a run that begins", "workflow_run", `"action":"completed"`, `"action":"requested"`, "a run's action requested brings nothing to do"},
-		{"a job that GitHub gave up", "workflow_job", `"created_at":"2026-03-02T11:59:00Z"`, `"created_at":"2026-03-01T10:59:59Z"`, "the job was queued at 2026-03-01T10:59:59Z, and GitHub gives up a job after 24 h"},
+		{"a job that GitHub gave up", "workflow_job", `"created_at":"2026-03-02T11:59:00Z"`, `"created_at":"2026-01-25T11:59:59Z"`, "the job is of 2026-01-25T11:59:59Z, and GitHub ends a run after 35 days"},
 		{"a run of long ago", "workflow_run", `"updated_at":"2026-03-02T11:59:30Z"`, `"updated_at":"2026-02-23T11:59:59Z"`, "the run ended at 2026-02-23T11:59:59Z, more than 7 days ago"},
 		{"an empty label", "workflow_job", `["self-hosted","remuda-small"]`, `[""]`, "no runner has such labels"},
 		{"a long label", "workflow_job", `["self-hosted","remuda-small"]`, `["` + strings.Repeat("x", 257) + `"]`, "no runner has such labels"},
@@ -250,6 +250,25 @@ func TestParseAtItsBounds(t *testing.T) {
 				t.Errorf("got %+v, %v", w, err)
 			}
 		})
+	}
+}
+
+// A job that waited for an approval was made long before it was queued, so its delivery is no old one for that.
+func TestParseOfALateJob(t *testing.T) {
+	for _, tt := range []struct {
+		action, created string
+		late            bool
+	}{
+		{"queued", "2026-03-01T11:00:00Z", false},
+		{"queued", "2026-03-01T10:59:59Z", true},
+		{"queued", "2026-01-31T12:00:00Z", true}, // after an approval of 30 days
+		{"in_progress", "2026-01-31T12:00:00Z", false},
+	} {
+		body := strings.NewReplacer(`"action":"queued"`, `"action":"`+tt.action+`"`, `"created_at":"2026-03-02T11:59:00Z"`, `"created_at":"`+tt.created+`"`).Replace(jobBody)
+		w, err := webhook.Parse("workflow_job", delivery, []byte(body), now)
+		if err != nil || w.Late != tt.late {
+			t.Errorf("%s of %s: late %t (%v), want %t", tt.action, tt.created, w.Late, err, tt.late)
+		}
 	}
 }
 
