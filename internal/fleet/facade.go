@@ -102,6 +102,11 @@ func (f *Fleet) NewRelease(repository, runID string, attempt int, wait bool) *Re
 	return f.provision.NewRelease(repository, runID, attempt, wait)
 }
 
+// NewFollow begins the continuation of a release without its caller; see provision.Provisioner.NewFollow.
+func (f *Fleet) NewFollow(repository, runID string, attempt int) *Release {
+	return f.provision.NewFollow(repository, runID, attempt)
+}
+
 // TakeWebhook stores a delivery and has it handled: ErrNotOurs, lifecycle.ErrExists.
 func (f *Fleet) TakeWebhook(ctx context.Context, w lifecycle.Webhook, now time.Time) error {
 	if f.jobs == nil {

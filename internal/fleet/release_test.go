@@ -88,6 +88,26 @@ func TestReleaseWaitsForTheJob(t *testing.T) {
 	})
 }
 
+// A release that is followed without its caller ends once only busy hosts are left: their jobs may last for hours.
+func TestFollowLeavesBusyHosts(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		busy := w.mustProvision(ctx, demand("1", "a", 2))[0]
+		w.set(func() { w.busy[busy.HostKey] = true })
+		time.Sleep(time.Second)
+		w.release(ctx, "1", false)
+		follow := w.fleet.NewFollow(repository, "1", 0)
+		if err := w.fleet.Drive(ctx, follow, patience); err != nil {
+			t.Fatal(err)
+		}
+		if follow.Pooled() != 1 || len(follow.Instances()) != 2 {
+			t.Errorf("followed %d hosts until %d were pooled, want 2 and 1", len(follow.Instances()), follow.Pooled())
+		}
+		if r := w.record(busy.HostKey); !r.Releasing() {
+			t.Errorf("the busy host is %s", r.Condition())
+		}
+	})
+}
+
 func TestARepeatedReleaseWaitsForTheSameHosts(t *testing.T) {
 	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
 		w.mustProvision(ctx, demand("1", "a", 2))

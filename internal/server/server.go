@@ -71,7 +71,8 @@ type Server struct {
 	log    hclog.Logger
 	plain  bool
 	// workers takes in JSON what the WorkerService takes.
-	workers *WorkerJSON
+	workers   *WorkerJSON
+	followers *followers
 	// stopping ends the streams, which GracefulStop would wait for; handOver
 	// ends the calls that still wait for hosts when the time to stop is up.
 	stopping, handOver context.Context
@@ -112,9 +113,12 @@ func New(o Options) (*Server, error) {
 		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))
 	}
 	s.grpc = grpc.NewServer(options...)
+	s.followers = &followers{
+		fleet: o.Fleet, log: o.Log, patience: o.Patience, stopping: s.stopping, places: make(chan struct{}, followAtMost),
+	}
 	fleet := &service{
 		fleet: o.Fleet, log: o.Log, callers: o.Callers, patience: o.Patience,
-		watchers: make(chan struct{}, maxWatchers), stopping: s.stopping, handOver: s.handOver,
+		watchers: make(chan struct{}, maxWatchers), followers: s.followers, stopping: s.stopping, handOver: s.handOver,
 	}
 	s.workers = &WorkerJSON{edge: edge, workers: &workers{fleet: o.Fleet, errors: fleet.toStatus}}
 	remudav1.RegisterFleetServiceServer(s.grpc, fleet)
@@ -182,6 +186,7 @@ const handOverWithin = 500 * time.Millisecond
 func (s *Server) Stop(ctx context.Context) {
 	s.health.Shutdown()
 	s.stop()
+	defer s.followers.running.Wait()
 	finished := make(chan struct{})
 	go func() {
 		s.grpc.GracefulStop()

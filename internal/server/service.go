@@ -21,7 +21,8 @@ type service struct {
 	callers  Callers
 	patience time.Duration
 	// watchers holds a token for each WatchFleet under way.
-	watchers chan struct{}
+	watchers  chan struct{}
+	followers *followers
 	// stopping ends the streams, handOver the calls that wait for hosts.
 	stopping, handOver context.Context
 }
@@ -86,6 +87,9 @@ func (s *service) Release(ctx context.Context, req *remudav1.ReleaseRequest) (*r
 	r := s.fleet.NewRelease(req.GetRepository(), req.GetRunId(), int(req.GetRunAttempt()), req.GetWait())
 	if err := s.drive(ctx, r, untilDeadline); err != nil {
 		return nil, s.toStatus(ctx, err)
+	}
+	if !req.GetWait() && len(r.Instances()) > 0 {
+		s.followers.follow(req.GetRepository(), req.GetRunId(), int(req.GetRunAttempt()))
 	}
 	reports, err := s.fleet.ReportsOf(ctx, r.Instances(), time.Now())
 	if err != nil {

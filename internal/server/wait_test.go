@@ -233,3 +233,29 @@ func TestWatchersAreBounded(t *testing.T) {
 		return status.Code(watch("1")(ctx, w)) == codes.DeadlineExceeded
 	})
 }
+
+// No sweep runs here, so that nothing else pools the host.
+func TestAReleaseWithoutWaitIsFollowed(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.Provision(t.Context(), &remudav1.ProvisionRequest{Repository: repository, RunId: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	w.store.silent.Store(true)
+	released, err := w.Release(t.Context(), &remudav1.ReleaseRequest{Repository: repository, RunId: "1"})
+	if err != nil || len(released.GetInstances()) != 1 || released.GetPooledCount() != 0 {
+		t.Fatalf("released %v, %v", released, err)
+	}
+	w.store.silent.Store(false)
+	key := released.GetInstances()[0].GetInstanceId()
+	record := func() lifecycle.Record {
+		r, err := w.store.Instance(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if err := w.store.report(t.Context(), record()); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(t, "the host is pooled", func() bool { return record().Pooled() })
+}

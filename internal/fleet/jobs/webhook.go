@@ -190,7 +190,7 @@ func (h *webhookOp) runStep(ctx context.Context, now time.Time) (op.Progress, er
 		// A release in the background follows the hosts until they are back in the pool:
 		// the due sweep would look at them less often.
 		if len(h.release.Instances()) > 0 {
-			h.env.submit("release of run "+run.RunID, h.env.Provision.NewRelease(run.Repository, run.RunID, run.RunAttempt, true))
+			h.env.submit("release of run "+run.RunID, h.env.Provision.NewFollow(run.Repository, run.RunID, run.RunAttempt))
 		}
 		released := fmt.Sprintf("run %s is over: released %d hosts", run.RunID, len(h.release.Instances()))
 		if lost {

@@ -21,6 +21,8 @@ type Release struct {
 	repository, runID string
 	attempt           int
 	wait              bool
+	// idle makes it wait only while one of the hosts has no job.
+	idle bool
 
 	stage    releaseStage
 	requests []lifecycle.Request
@@ -71,7 +73,7 @@ func (r *Release) State() []any {
 		round = append(round, a.host, a.report)
 	}
 	return []any{
-		int(r.stage), r.attempt, r.wait, r.requests, r.relisted, r.reread, r.cleanup.state(), r.hosts, r.cleaning, round, r.pooled, r.failed,
+		int(r.stage), r.attempt, r.wait, r.idle, r.requests, r.relisted, r.reread, r.cleanup.state(), r.hosts, r.cleaning, round, r.pooled, r.failed,
 	}
 }
 
@@ -81,6 +83,14 @@ func (r *Release) State() []any {
 func (pr *Provisioner) NewRelease(repository, runID string, attempt int, wait bool) *Release {
 	r := &Release{env: pr, Stages: pr.Ops.Stages(""), repository: repository, runID: runID, attempt: attempt, wait: wait}
 	r.Next = r.step
+	return r
+}
+
+// NewFollow begins a release that waits as NewRelease does, but for busy hosts only while it waits for another one: their
+// jobs may last for hours, and the due sweep looks after them.
+func (pr *Provisioner) NewFollow(repository, runID string, attempt int) *Release {
+	r := pr.NewRelease(repository, runID, attempt, true)
+	r.idle = true
 	return r
 }
 
@@ -189,6 +199,9 @@ func (r *Release) watch(ctx context.Context, now time.Time) (op.Progress, error)
 	}
 	if len(r.round) > 0 {
 		return op.Again, nil
+	}
+	if r.idle && !slices.ContainsFunc(open, func(key string) bool { return !reports[key].Busy }) {
+		return r.count(ctx, now)
 	}
 	return op.Wait(r.env.Timing.Poll), nil
 }
