@@ -10,11 +10,11 @@ import (
 // Intervals are the agent's polling and reporting intervals. The cost page
 // (docs/cost.md) is computed from them.
 type Intervals struct {
-	// ReadIdle is between reads of the record while nothing runs. A claim waits for the next read, so it is
-	// half of what a warm Provision takes. Jittered reads may not come to more than 7,400 an hour.
+	// ReadIdle is between reads of the record while no job runs. A claim and a release wait for the next read,
+	// so it is half of what a warm Provision takes. Jittered reads may not come to more than 7,400 an hour.
 	ReadIdle time.Duration
-	// ReadRunning is between reads while the host serves its run. Only a release waits for the next read, and
-	// hosts spend most of their hours here. Once the one job of a job-scoped host is over, ReadIdle applies.
+	// ReadRunning is between reads while a job runs. Nothing but the end of the host waits for the next read
+	// then, and hosts spend most of their hours here.
 	ReadRunning time.Duration
 	// Heartbeat is between reports that say nothing new. A host counts as silent
 	// after 60 s, so three may be lost.

@@ -61,8 +61,7 @@ func TestEndOfTheOneJobIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// Once its one job is over a host reads its record as often as an idle one.
-// Before that, and after a job of a run, it does not.
+// While no job runs a host reads its record as often as an idle one: its release may come at any time.
 func TestReadsWhileAReleaseIsExpected(t *testing.T) {
 	tests := map[string]struct {
 		jobsOf      string
@@ -71,7 +70,7 @@ func TestReadsWhileAReleaseIsExpected(t *testing.T) {
 	}{
 		"its job runs":              {"acme", false, 1, 4},
 		"its job is over":           {"acme", true, 18, 23},
-		"a job of its run is over":  {"", true, 1, 4},
+		"a job of its run is over":  {"", true, 18, 23},
 		"a job of its run is going": {"", false, 1, 4},
 	}
 	for name, test := range tests {

@@ -102,16 +102,15 @@ func (a *Agent) readSucceeded(now time.Time) {
 	a.poller.nextRead = now.Add(spread(a.readInterval(), a.o.Rand))
 }
 
-// expectRelease reads sooner once the host's one job is over: a release is
-// coming, and the next job may be waiting for this host.
+// expectRelease reads sooner once the host's job is over: a release may be coming, and
+// the next run may be waiting for this host.
 func (a *Agent) expectRelease(now time.Time) {
-	soon := now.Add(a.o.Intervals.ReadIdle)
-	if a.jobOver() && a.poller.failures == 0 && a.poller.nextRead.After(soon) {
-		a.poller.nextRead = soon
+	idle := a.o.Intervals.ReadIdle
+	longest := now.Add(time.Duration(float64(idle) * (1 + jitter)))
+	if a.readInterval() == idle && a.poller.failures == 0 && a.poller.nextRead.After(longest) {
+		a.poller.nextRead = now.Add(spread(idle, a.o.Rand))
 	}
 }
-
-func (a *Agent) jobOver() bool { return decider{Facts: a.facts()}.jobOver() }
 
 // readFailed backs off. The runner is not touched: an unavailable store says nothing about the run.
 func (a *Agent) readFailed(ctx context.Context, now time.Time, err error) {
@@ -126,7 +125,7 @@ func (a *Agent) readFailed(ctx context.Context, now time.Time, err error) {
 }
 
 func (a *Agent) readInterval() time.Duration {
-	if a.state() == lifecycle.StateRunning && !a.jobOver() {
+	if a.state() == lifecycle.StateRunning && (decider{Facts: a.facts()}).busy() {
 		return a.o.Intervals.ReadRunning
 	}
 	return a.o.Intervals.ReadIdle

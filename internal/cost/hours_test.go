@@ -46,15 +46,19 @@ func stays() []stay {
 			r.PooledAt = time.Time{}
 		}
 	}
+	listening := agent.Observed{
+		BootID: bootID, Prepared: done, Allowed: allowed, Registered: done, Registration: true,
+		Listener: agent.Listener{Phase: agent.ListenerListening, Assignment: 2, StartedAt: began, At: began},
+	}
+	busy := listening
+	busy.Busy, busy.Jobs = true, 1
 	return []stay{
 		{createdName, policy.CreationTimeout, state(lifecycle.StateCreated),
 			agent.Observed{BootID: bootID, Prepared: agent.Progress{Phase: agent.PhaseRunning, At: began}}, 0},
 		{"claimed: it registers", policy.ClaimTimeout, state(lifecycle.StateClaimed),
 			agent.Observed{BootID: bootID, Prepared: done, Allowed: allowed, Registered: doing}, 0},
-		{runningName, time.Hour, state(lifecycle.StateRunning), agent.Observed{
-			BootID: bootID, Prepared: done, Allowed: allowed, Registered: done, Registration: true, Busy: true, Jobs: 1,
-			Listener: agent.Listener{Phase: agent.ListenerListening, Assignment: 2, StartedAt: began, At: began},
-		}, cost.RunningReads},
+		{"running: it waits for a job", time.Hour, state(lifecycle.StateRunning), listening, cost.IdleReads},
+		{runningName, time.Hour, state(lifecycle.StateRunning), busy, cost.RunningReads},
 		{"idle: it is being cleaned", policy.ReleaseTimeout, func(r *lifecycle.Record) { r.PooledAt = time.Time{} },
 			agent.Observed{BootID: bootID, Prepared: done, Cleaned: doing}, 0},
 		{idleName, time.Hour, func(*lifecycle.Record) {},
