@@ -182,7 +182,7 @@ func (v decider) lostMachine(why Reason) Decision {
 func (v decider) replacementOwed() bool {
 	q := v.Request
 	return v.Record.State == StateRunning && !v.expired() && v.interrupted() && v.Record.ReplacedBy == "" && q != nil && q.Spec.ReplaceInterrupted &&
-		q.Settled() && q.Wants(v.Record.HostKey) && q.generation() < maxGenerations
+		q.Settled() && q.Wants(v.Record) && q.generation() < maxGenerations
 }
 
 func (v decider) runnerGone() bool { return v.Runner != nil && v.Runner.Gone }

@@ -145,7 +145,7 @@ func (r Record) retiring() Reason {
 // unwanted is why the record's request has no use for the host; no reason if it has.
 func (v decider) unwanted() Reason {
 	switch {
-	case v.Request == nil || v.Request.Wants(v.Record.HostKey):
+	case v.Request == nil || v.Request.Wants(v.Record):
 		return Reason{}
 	case v.Request.Released() && v.Record.JobsOf != "":
 		return Because(ReasonRequestReleased, "request %s was released", v.Record.RequestID)

@@ -174,9 +174,11 @@ func (q Request) Has(hostKey string) bool {
 
 // Wants reports whether the request still has a use for the host: it is not
 // released, and it is either open or settled with this host among its own. (A
-// request that came out short keeps the hosts that already ran a job.)
-func (q Request) Wants(hostKey string) bool {
-	return !q.Released() && (!q.Settled() || q.Has(hostKey))
+// request that came out short keeps the hosts that already ran a job.) The hosts of a
+// settled request run: one that is claimed for it was lost since, and claimed again by an
+// operation that stood still and did not know.
+func (q Request) Wants(r Record) bool {
+	return !q.Released() && (!q.Settled() || q.Has(r.HostKey) && r.State != StateClaimed)
 }
 
 // LaunchOrder is one call to the cloud. It is stored exactly before it is made,

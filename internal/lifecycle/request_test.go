@@ -10,22 +10,26 @@ import (
 func TestRequestWants(t *testing.T) {
 	mine := []lifecycle.Taken{{HostKey: "i-0"}, {HostKey: hostKey}}
 	others := []lifecycle.Taken{{HostKey: "i-10"}}
+	const running = lifecycle.StateRunning
 	tests := []struct {
 		name     string
 		taken    []lifecycle.Taken
 		outcome  lifecycle.Outcome
 		released bool
+		state    lifecycle.State
 		want     bool
 	}{
-		{"open, taken", mine, lifecycle.OutcomeOpen, false, true},
-		{"open, not taken yet", others, lifecycle.OutcomeOpen, false, true},
-		{"ready, taken", mine, lifecycle.OutcomeReady, false, true},
-		{"ready, given up", others, lifecycle.OutcomeReady, false, false},
-		{"short, rolled back", nil, lifecycle.OutcomeShort, false, false},
-		{"short, committed since it runs a job", mine, lifecycle.OutcomeShort, false, true},
-		{"released before it was settled", mine, lifecycle.OutcomeReleased, true, false},
-		{"open and released", mine, lifecycle.OutcomeOpen, true, false},
-		{"ready and released", mine, lifecycle.OutcomeReady, true, false},
+		{"open, taken", mine, lifecycle.OutcomeOpen, false, running, true},
+		{"open, not taken yet", others, lifecycle.OutcomeOpen, false, running, true},
+		{"ready, taken", mine, lifecycle.OutcomeReady, false, running, true},
+		{"ready, given up", others, lifecycle.OutcomeReady, false, running, false},
+		{"short, rolled back", nil, lifecycle.OutcomeShort, false, running, false},
+		{"short, committed since it runs a job", mine, lifecycle.OutcomeShort, false, running, true},
+		{"released before it was settled", mine, lifecycle.OutcomeReleased, true, running, false},
+		{"open, claimed", mine, lifecycle.OutcomeOpen, false, lifecycle.StateClaimed, true},
+		{"ready, lost and claimed again", mine, lifecycle.OutcomeReady, false, lifecycle.StateClaimed, false},
+		{"open and released", mine, lifecycle.OutcomeOpen, true, running, false},
+		{"ready and released", mine, lifecycle.OutcomeReady, true, running, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -33,7 +37,7 @@ func TestRequestWants(t *testing.T) {
 			if tt.released {
 				q.ReleasedAt = now
 			}
-			if got := q.Wants(hostKey); got != tt.want {
+			if got := q.Wants(lifecycle.Record{HostKey: hostKey, State: tt.state}); got != tt.want {
 				t.Errorf("Wants = %t, want %t", got, tt.want)
 			}
 			if q.Settled() != (tt.outcome != "") || q.Released() != tt.released {

@@ -291,13 +291,16 @@ func (p *Provision) finish(ctx context.Context, now time.Time) (op.Progress, err
 		return progress, err
 	}
 	p.q = p.cleanup.q
+	for _, r := range p.cleanup.freed {
+		delete(p.hosts, r.HostKey)
+	}
 	return p.outcome()
 }
 
 // unwanted reports whether hosts serve the request that it has no use for.
 func (p *Provision) unwanted() bool {
-	for key, r := range p.hosts {
-		if hosts.Serves(r, p.q) && !p.q.Wants(key) {
+	for _, r := range p.hosts {
+		if hosts.Serves(r, p.q) && !p.q.Wants(r) {
 			return true
 		}
 	}

@@ -161,14 +161,14 @@ func (t *requestCleanup) host(ctx context.Context, now time.Time) (op.Progress, 
 
 // keepFor notes when the cleanup must check a host that stays.
 func (t *requestCleanup) keepFor(r lifecycle.Record, d lifecycle.Decision, now time.Time) {
-	if t.q.Wants(r.HostKey) && !t.q.Unattended {
+	if t.q.Wants(r) && !t.q.Unattended {
 		return
 	}
-	if t.q.Wants(r.HostKey) && !d.CheckAt.Before(r.Threshold) {
+	if t.q.Wants(r) && !d.CheckAt.Before(r.Threshold) {
 		return // nothing before its own threshold, which is the host's business
 	}
 	look := d.CheckAt
-	if !look.After(now) || !t.q.Wants(r.HostKey) {
+	if !look.After(now) || !t.q.Wants(r) {
 		look = now.Add(t.env.Hosts.Policy(r.Pool).DrainPoll)
 	}
 	t.lookBy(look)

@@ -86,8 +86,8 @@ func (pr *Provisioner) NewRelease(repository, runID string, attempt int, wait bo
 	return r
 }
 
-// NewFollow begins a release that waits as NewRelease does, but for busy hosts only while it waits for another one: their
-// jobs may last for hours, and the due sweep looks after them.
+// NewFollow begins a release that waits as NewRelease does, but not for busy hosts alone: their jobs may last for hours, and
+// the due sweep looks after them.
 func (pr *Provisioner) NewFollow(repository, runID string, attempt int) *Release {
 	r := pr.NewRelease(repository, runID, attempt, true)
 	r.idle = true

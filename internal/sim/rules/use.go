@@ -24,7 +24,7 @@ func (w *Watcher) checkKept() {
 			continue
 		}
 		q, err := w.Truth.Request(engine.Background, r.Repository, r.RunID, r.RequestID)
-		if err == nil && !q.Wants(r.HostKey) && w.Now.Sub(r.UpdatedAt) > settleAfter && w.Now.Sub(w.settledAt[q.RequestID]) > settleAfter {
+		if err == nil && !q.Wants(r) && w.Now.Sub(r.UpdatedAt) > settleAfter && w.Now.Sub(w.settledAt[q.RequestID]) > settleAfter {
 			w.Broken(RuleKept, "%s is %s for request %s, which has no use for it: outcome %q, released at %s",
 				r.HostKey, r.Condition(), q.RequestID, q.Outcome, engine.SinceEpoch(q.ReleasedAt))
 		}
