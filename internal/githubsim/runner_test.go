@@ -311,6 +311,10 @@ func TestJobOfAKilledWorkerFails(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	l.awaitOutput("Job j completed with result: Failed")
+	id = s.startRun("on: push\njobs:\n  j: {runs-on: box, steps: [{run: 'echo \"its last words\" >>/proc/$PPID/fd/2; kill -9 $PPID'}]}\n")
+	if v := s.completed(id); *v.Conclusion != "failure" || !strings.Contains(v.Jobs[0].Log, "##[error]its last words\n") {
+		t.Errorf("%+v", v)
+	}
 	next := s.startRun("on: push\njobs:\n  j: {runs-on: box, steps: [{run: 'true'}]}\n")
 	if v := s.completed(next); *v.Conclusion != "success" {
 		t.Errorf("the listener did not go on: %+v", v)

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -199,8 +200,8 @@ func (l *listener) jobEnded() bool {
 	default:
 		known = false
 	}
-	if !known { // the listener ends the job in its place (JobDispatcher.cs 551-577 and 1208-1226)
-		l.failJob(d.job, "The worker ended before its job did.")
+	if !known { // the listener ends the job in its place, and says what the worker said (JobDispatcher.cs 551-577 and 1208-1226)
+		l.failJob(d.job, cmp.Or(d.worker.said.String(), "The worker ended before its job did."))
 	}
 	fmt.Fprintf(l.out, "%s: Job %s completed with result: %s\n", now(), d.job.Name, result)
 	return true

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
@@ -30,8 +32,35 @@ type workerProcess struct {
 	job   protocol.Job
 	cmd   *exec.Cmd
 	input io.WriteCloser
+	said  output
 	ended chan struct{}
 }
+
+// output keeps the end of what a worker writes to its standard error.
+type output struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// outputLimit is how many bytes an output keeps.
+const outputLimit = 4 << 10
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text = append(o.text, p...)
+	o.text = o.text[max(0, len(o.text)-outputLimit):]
+	return len(p), nil
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.TrimSpace(string(o.text))
+}
+
+// outputTime is how long the output of a worker that has ended may still be held open by others.
+const outputTime = time.Second
 
 // startWorker hands the job over on standard input: it has a secret in it.
 func startWorker(root string, job protocol.Job, errOut io.Writer) (*workerProcess, error) {
@@ -40,7 +69,7 @@ func startWorker(root string, job protocol.Job, errOut io.Writer) (*workerProces
 		return nil, fmt.Errorf("encode job: %w", err)
 	}
 	w := &workerProcess{job: job, cmd: exec.Command(filepath.Join(root, "bin", "Runner.Worker")), ended: make(chan struct{})}
-	w.cmd.Dir, w.cmd.Env, w.cmd.Stderr = root, os.Environ(), errOut
+	w.cmd.Dir, w.cmd.Env, w.cmd.Stderr, w.cmd.WaitDelay = root, os.Environ(), io.MultiWriter(errOut, &w.said), outputTime
 	if w.input, err = w.cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
