@@ -47,7 +47,8 @@ func TestNothingOfARefusedJobRuns(t *testing.T) {
 		t.Fatalf("the foreign run came out as %q (%v): %v", run.Conclusion, err, run.Jobs)
 	}
 	for _, j := range run.Jobs {
-		if !strings.Contains(j.Log, "remuda: refused. This is a job of run 6666") || j.Conclusion != "failure" {
+		// In the log, and as the reason of the failure.
+		if strings.Count(j.Log, "remuda: refused. This is a job of run 6666") != 2 || !strings.Contains(j.Log, "##[error]remuda: refused") || j.Conclusion != "failure" {
 			t.Errorf("%s: %s:\n%s", j.Name, j.Conclusion, j.Log)
 		}
 	}

@@ -45,6 +45,10 @@ note() { [ -p "$1" ] || echo "$2" >"$1" || :; }
 
 refuse() {
 	echo "remuda: $1" || :
+	# The log of a step that does not end may be lost. What a worker that dies
+	# has written to its standard error is shown with the failed job. Writing to
+	# it waits if the listener is gone.
+	echo "remuda: $1" >>"/proc/$PPID/fd/2" &
 	started=$(start_of "$PPID") || started=''
 	note "$job/box/refused-worker" "$PPID $started"
 	sleep @REFUSAL_WAIT@ || : # until the line above is on GitHub
