@@ -22,13 +22,15 @@ func (b brokerState) Look(f func()) {
 	f()
 }
 
-func (b brokerState) Now() time.Time             { return b.s.now() }
-func (b brokerState) Job(id int64) *state.Job    { return b.s.jobs[id] }
-func (b brokerState) SaveRunner(r *state.Runner) { b.s.put(state.KindRunner, r.ID, r) }
-func (b brokerState) SaveJob(j *state.Job)       { b.s.put(state.KindJob, j.ID, j) }
-func (b brokerState) Begin(j *state.Job)         { b.s.begin(j) }
-func (b brokerState) Unassign(j *state.Job)      { b.s.unassign(j) }
-func (b brokerState) Stopped() <-chan struct{}   { return b.s.stop }
+func (b brokerState) Now() time.Time                 { return b.s.now() }
+func (b brokerState) Job(id int64) *state.Job        { return b.s.jobs[id] }
+func (b brokerState) SaveRunner(r *state.Runner)     { b.s.put(state.KindRunner, r.ID, r) }
+func (b brokerState) SaveJob(j *state.Job)           { b.s.put(state.KindJob, j.ID, j) }
+func (b brokerState) Begin(j *state.Job)             { b.s.begin(j) }
+func (b brokerState) Unassign(j *state.Job)          { b.s.unassign(j) }
+func (b brokerState) Removed(credential string) bool { return b.s.removed[credential] }
+func (b brokerState) Versions() state.Versions       { return b.s.versions }
+func (b brokerState) Stopped() <-chan struct{}       { return b.s.stop }
 
 func (b brokerState) Complete(j *state.Job, conclusion, reason string) {
 	b.s.complete(j, conclusion, reason)

@@ -57,6 +57,9 @@ func (s *Server) register(r *http.Request) (a *rest.Answer, err error) {
 		return nil, err
 	}
 	err = s.change(func() error {
+		if s.versions.Refuse(q.Version) { // GitHub's words are not known
+			return rest.Problem(http.StatusForbidden, "Runner version %s is deprecated and cannot be registered.", q.Version)
+		}
 		if err := s.checkToken(rest.Bearer(r), purposeRegister, scope); err != nil && !q.Hosted { // GitHub's own machines are not registered with a token
 			return err
 		}

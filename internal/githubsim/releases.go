@@ -53,3 +53,18 @@ func (s *Server) standinReleases(r *http.Request) (*rest.Answer, error) {
 	s.releases = q.Releases
 	return nil, nil
 }
+
+// standinVersions sets which versions of the runner GitHub takes, and wakes the listeners. It does not outlive a restart.
+func (s *Server) standinVersions(r *http.Request) (*rest.Answer, error) {
+	var q state.Versions
+	if err := rest.Decode(r, &q, true); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.versions = q
+	for _, rn := range s.runners {
+		rn.Notify()
+	}
+	return nil, nil
+}

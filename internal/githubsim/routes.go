@@ -82,6 +82,7 @@ func (s *Server) ownRoutes() []route {
 		{"PUT /_standin/apps", s.standinApp, false},
 		{"PUT /_standin/runner-groups", s.standinGroups, false},
 		{"PUT /_standin/releases", s.standinReleases, false},
+		{"PUT /_standin/runner-versions", s.standinVersions, false},
 		{"GET /_standin/oidc/jobs/{id}", s.jobIDToken, false},
 		{"POST /_standin/oidc/token", s.oidcToken, false},
 		{"GET /.well-known/jwks", s.oidcKeys, false},

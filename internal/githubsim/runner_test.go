@@ -193,17 +193,24 @@ func TestExitCodes(t *testing.T) {
 		}
 	})
 	t.Run("1 when not configured", func(t *testing.T) {
-		if l := start(t).newHost("a").listen(); l.exitCode() != 1 || !strings.Contains(l.output(), "Not configured") {
+		if l := start(t).newHost("a").listen(); l.exitCode() != 1 || !strings.Contains(l.output(), "Runner is not configured.") {
 			t.Error(l.output())
+		}
+	})
+	t.Run("0 when the registration goes while it listens", func(t *testing.T) {
+		s := start(t)
+		h, l := s.online("a", "box")
+		s.call(204, "DELETE", "/repos/acme/app/actions/runners/1", nil, nil)
+		if code := l.exitCode(); code != 0 || h.configured() ||
+			!strings.Contains(l.output(), "The runner no longer exists on the server. Cleaning up local configuration.\n√ Removed .credentials\n√ Removed .runner\n") {
+			t.Errorf("exit code %d, configured %t:\n%s", code, h.configured(), l.output())
 		}
 	})
 	t.Run("1 when the registration is gone", func(t *testing.T) {
 		s := start(t)
-		h, l := s.online("a", "box")
+		h := s.newHost("a")
+		h.configure("box")
 		s.call(204, "DELETE", "/repos/acme/app/actions/runners/1", nil, nil)
-		if code := l.exitCode(); code != 1 {
-			t.Errorf("while it listened: exit code %d:\n%s", code, l.output())
-		}
 		again := h.listen()
 		if code := again.exitCode(); code != 1 || !strings.Contains(again.output(), "The runner registration has been deleted from the server") {
 			t.Errorf("started again: exit code %d:\n%s", code, again.output())

@@ -116,6 +116,7 @@ func (s *Server) shown(r *state.Runner) rest.Object {
 
 func (s *Server) removeRunner(r *state.Runner) {
 	delete(s.runners, r.ID)
+	s.removed[r.Credential] = true
 	s.put(state.KindRunner, r.ID, nil)
 	r.Notify()
 	s.log.Info("runner removed", "runner", r.Name, "id", r.ID)

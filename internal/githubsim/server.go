@@ -97,6 +97,8 @@ type Server struct {
 	counters map[string]int64
 	apps     map[int64]*state.App
 	releases []state.Release
+	versions state.Versions
+	removed  map[string]bool // credentials of registrations that were deleted since the server began
 
 	extraGroups []group
 	started     time.Time
@@ -114,7 +116,7 @@ func New(o Options) (*Server, error) {
 		log: o.Log, now: o.Now, times: o.Times.WithDefaults(), dir: o.StateDir, stop: make(chan struct{}), maxRuns: maxRuns, oldFlow: o.OldRunnerFlow,
 		baseURL: o.BaseURL, fixedURL: o.BaseURL != "",
 		dirty: map[journal.Key]any{}, runners: map[int64]*state.Runner{}, runs: map[int64]*state.Run{}, jobs: map[int64]*state.Job{},
-		tokens: map[string]*state.Token{}, counters: map[string]int64{}, apps: map[int64]*state.App{}, releases: state.KnownReleases,
+		tokens: map[string]*state.Token{}, counters: map[string]int64{}, removed: map[string]bool{}, apps: map[int64]*state.App{}, releases: state.KnownReleases,
 	}
 	if s.log == nil {
 		s.log = hclog.NewNullLogger()

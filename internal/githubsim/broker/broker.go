@@ -20,6 +20,10 @@ type State interface {
 	Now() time.Time
 	// RunnerOf returns the runner of a credential, by the credential's hash; nil if there is none.
 	RunnerOf(credential string) *state.Runner
+	// Removed reports whether the credential is that of a registration that was deleted.
+	Removed(credential string) bool
+	// Versions are the versions of the runner that GitHub takes.
+	Versions() state.Versions
 	Job(id int64) *state.Job
 	SaveRunner(*state.Runner)
 	SaveJob(*state.Job)
@@ -53,13 +57,21 @@ const sessionGrace = 10 * time.Second
 // LostMessage is GitHub's annotation on a job whose runner is gone.
 const LostMessage = "The self-hosted runner lost communication with the server. Verify the machine is running and has a healthy network connection."
 
-// errGone tells a listener that its registration is no more.
-var errGone = rest.Problem(http.StatusUnauthorized, "The runner registration has been deleted from the server.")
+// Two ways in which a listener learns that its registration is no more: the message queue knows that it was deleted (RunnerNotFound,
+// actions/runner 2.336, src/Sdk/WebApi/WebApi/BrokerHttpClient.cs:115-121), everything else does not know its credential any more.
+var (
+	errGone    = rest.Problem(http.StatusUnauthorized, "The runner registration has been deleted from the server.")
+	errRemoved = rest.Problem(http.StatusNotFound, "Runner not found")
+)
 
 // caller is the runner whose credential the call bears.
 func (b *Broker) caller(r *http.Request) (*state.Runner, error) {
-	if rn := b.state.RunnerOf(state.HashOf(rest.Bearer(r))); rn != nil {
+	hash := state.HashOf(rest.Bearer(r))
+	if rn := b.state.RunnerOf(hash); rn != nil {
 		return rn, nil
+	}
+	if r.Method == http.MethodGet && b.state.Removed(hash) {
+		return nil, errRemoved
 	}
 	return nil, errGone
 }
@@ -127,6 +139,9 @@ func (b *Broker) Poll(r *http.Request) (*rest.Answer, error) {
 	var rn *state.Runner
 	err := b.state.Change(func() (err error) {
 		if rn, err = b.sessionOf(r); err == nil {
+			err = b.accepted(r)
+		}
+		if err == nil {
 			rn.Polls++
 			rn.Heard = true
 		}
@@ -153,7 +168,9 @@ func (b *Broker) awaitMessage(r *http.Request, rn *state.Runner) (*rest.Answer, 
 		var err error
 		b.state.Look(func() {
 			_, err = b.sessionOf(r)
-			m, changed = b.nextMessage(rn), rn.Changed
+			if m, changed = b.refresh(r, rn), rn.Changed; m == nil {
+				m = b.nextMessage(rn)
+			}
 		})
 		if err != nil {
 			return nil, err

@@ -57,6 +57,7 @@ type Register struct {
 	Name      string   `json:"name"`
 	Labels    []string `json:"labels"` // beside the default ones, or alone
 	Group     string   `json:"group,omitempty"`
+	Version   string   `json:"version,omitempty"` // of the runner
 	Replace   bool     `json:"replace"`
 	Ephemeral bool     `json:"ephemeral"`
 	Hosted    bool     `json:"hosted,omitempty"` // it stands for a machine of GitHub's own
@@ -94,8 +95,9 @@ type Session struct {
 
 // Message is what a poll brings. A poll that brings none is answered 204.
 type Message struct {
-	Kind  MessageKind `json:"kind"`
-	JobID int64       `json:"job_id"`
+	Kind    MessageKind `json:"kind"`
+	JobID   int64       `json:"job_id"`
+	Version string      `json:"version,omitempty"` // of MessageRefresh
 }
 
 // MessageKind says what a Message asks of the listener.
@@ -105,6 +107,8 @@ type MessageKind string
 const (
 	MessageJob    MessageKind = "job"    // acquire and run this job
 	MessageCancel MessageKind = "cancel" // stop this job
+	// MessageRefresh asks the runner to update itself to a version (actions/runner 2.336, RunnerRefreshMessage).
+	MessageRefresh MessageKind = "refresh"
 )
 
 // Job is all a worker needs, the answer to acquire.

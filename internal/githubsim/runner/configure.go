@@ -109,7 +109,7 @@ func (g *gitHub) register(in inputs, name string, out io.Writer) (reg protocol.R
 	}
 	q := protocol.Register{
 		URL: g.url, Name: name, Labels: in.list("labels"), Group: in.values["runnergroup"], Replace: in.flags["replace"],
-		Ephemeral: in.flags["ephemeral"], Hosted: in.flags["hosted"], NoDefaultLabels: in.flags["no-default-labels"],
+		Ephemeral: in.flags["ephemeral"], Hosted: in.flags["hosted"], NoDefaultLabels: in.flags["no-default-labels"], Version: in.values["version"],
 	}
 	if err = g.do("Post "+g.api("actions/runners/register"), protocol.PathRegister, q, &reg); err != nil {
 		if codeOf(err) == http.StatusConflict {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 )
 
 // The scripts of actions/runner, as far as they matter: both start the listener.
@@ -48,7 +49,7 @@ func LayOut(dir, binary string) error {
 			return fmt.Errorf("lay out runner: %w", err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "bin", "Runner.Listener.deps.json"), manifest(), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, manifestFile), manifest(Version), 0o644); err != nil {
 		return fmt.Errorf("lay out runner: %w", err)
 	}
 	for _, name := range []string{"Runner.Listener", "Runner.Worker"} {
@@ -113,9 +114,31 @@ func layOutNode(dir string) error {
 }
 
 // manifest is what .NET writes beside every program that it builds, as far as it matters: it says the runner's version.
-func manifest() []byte {
-	return fmt.Appendf(nil, "{\n  \"libraries\": {\n    \"Runner.Listener/%s\": {\n      \"type\": \"project\"\n    }\n  }\n}\n", Version)
+func manifest(version string) []byte {
+	return fmt.Appendf(nil, "{\n  \"libraries\": {\n    \"Runner.Listener/%s\": {\n      \"type\": \"project\"\n    }\n  }\n}\n", version)
 }
+
+const manifestFile = "bin/Runner.Listener.deps.json"
+
+// SetVersion makes the runner in dir one of another version.
+func SetVersion(dir, version string) error {
+	path := filepath.Join(dir, manifestFile)
+	if err := os.Remove(path); err != nil { // it may be a link to another runner's
+		return fmt.Errorf("set version of runner: %w", err)
+	}
+	return os.WriteFile(path, manifest(version), 0o644)
+}
+
+// versionOf is the version of the runner below root.
+func versionOf(root string) string {
+	text, _ := os.ReadFile(filepath.Join(root, manifestFile)) // without it the runner has its usual version
+	if m := versionOfListener.FindSubmatch(text); m != nil {
+		return string(m[1])
+	}
+	return Version
+}
+
+var versionOfListener = regexp.MustCompile(`"Runner\.Listener/([^"]+)"`)
 
 func link(binary, at string) error {
 	if err := os.Remove(at); err != nil && !errors.Is(err, os.ErrNotExist) {

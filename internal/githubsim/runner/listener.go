@@ -30,6 +30,9 @@ type listener struct {
 
 	current *dispatcher // nil: idle
 	next    int64       // a job given while the worker of the last one, already complete, had not yet ended; 0: none
+
+	updating string        // the version that it updates itself to; empty: it does not
+	updated  chan struct{} // closed when the new version is there
 }
 
 // listen is the run command. Its result is the exit code.
@@ -81,7 +84,7 @@ func (l *listener) configuration(in inputs) error {
 	}
 	settings, secret, err := runnerfiles.Load(l.root)
 	if errors.Is(err, runnerfiles.ErrNotConfigured) {
-		return message("Not configured. Run config.(sh/cmd) to configure the runner.")
+		return message("Runner is not configured.")
 	}
 	l.settings, l.client = settings, newClient(settings.ServerURL, secret)
 	if err == nil {
@@ -145,6 +148,8 @@ func (l *listener) serve(stop context.Context) int {
 				l.next = 0
 				l.current = l.dispatch(id)
 			}
+		case <-l.updated:
+			return l.leaveForUpdate()
 		case err := <-ended:
 			if stop.Err() != nil {
 				continue
@@ -156,11 +161,20 @@ func (l *listener) serve(stop context.Context) int {
 
 // pollEnded ends the listener for a reason the server gave. A job that runs is not ended by it.
 func (l *listener) pollEnded(err error) int {
+	if codeOf(err) == http.StatusNotFound && !l.settings.Ephemeral {
+		return l.registrationGone()
+	}
 	if l.current != nil {
 		<-l.current.done()
 		if l.jobEnded() && l.settings.Ephemeral {
 			return l.leave()
 		}
+	}
+	switch codeOf(err) {
+	case http.StatusNotFound:
+		return l.registrationGone()
+	case http.StatusForbidden:
+		return l.versionRefused(err)
 	}
 	fmt.Fprintf(l.errOut, "%s: Runner connect error: %v\n", now(), err)
 	switch {
@@ -174,6 +188,9 @@ func (l *listener) pollEnded(err error) int {
 
 func (l *listener) handle(m protocol.Message) {
 	switch {
+	case m.Kind == protocol.MessageRefresh:
+		l.update(m.Version)
+	case m.Kind == protocol.MessageJob && l.updating != "": // it is skipped, and goes back to the queue when its time is over
 	case m.Kind == protocol.MessageJob && l.current == nil:
 		l.current = l.dispatch(m.JobID)
 	case m.Kind == protocol.MessageJob:
@@ -228,10 +245,29 @@ func (l *listener) shutDown() {
 
 // leave deletes the configuration of an ephemeral runner, whose registration went with its job.
 func (l *listener) leave() int {
-	for _, name := range []string{runnerfiles.Credentials, runnerfiles.RSAParams, runnerfiles.Runner} {
-		if _, err := runnerfiles.Delete(l.root, name); err != nil {
-			fmt.Fprintf(l.errOut, "Cannot remove %s: %v\n", name, err)
-		}
+	if err := deleteFiles(l.root, l.out); err != nil {
+		fmt.Fprintln(l.errOut, err)
 	}
 	return exitSuccess
+}
+
+// registrationGone ends a listener whose registration GitHub has deleted, with a job that it may have
+// (actions/runner 2.336, src/Runner.Listener/Runner.cs:823-880).
+func (l *listener) registrationGone() int {
+	fmt.Fprintln(l.errOut, "The runner no longer exists on the server. Cleaning up local configuration.")
+	if l.current != nil {
+		l.current.tell(tellShutdown)
+		<-l.current.done()
+		l.jobEnded()
+	}
+	return l.leave()
+}
+
+// versionRefused ends a listener of a version to which GitHub gives no message (Program.cs:142-147,162-170).
+func (l *listener) versionRefused(err error) int {
+	fmt.Fprintf(l.errOut, "An error occurred: %v\n", err)
+	if v := os.Getenv(deprecatedVariable); v == "1" || strings.EqualFold(v, "true") {
+		return exitDeprecated
+	}
+	return exitTerminatedError
 }

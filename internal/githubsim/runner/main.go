@@ -12,16 +12,22 @@ import (
 	"slices"
 )
 
-// Version is what the runner says it is. GitHub refuses versions that are too old; the stand-in does not look.
+// Version is what a runner says it is unless its manifest says another version.
 const Version = "2.330.0"
 
-// Exit codes of the listener, as in actions/runner (src/Runner.Common/Constants.cs).
+// Exit codes of the listener, as in actions/runner (2.336, src/Runner.Common/Constants.cs:150-163).
 const (
 	exitSuccess         = 0
 	exitTerminatedError = 1 // no use in trying again
 	exitRetryableError  = 2
+	exitUpdating        = 3 // the files are being replaced by _update.sh
+	exitUpdatingRunOnce = 4
 	exitSessionConflict = 5 // another listener speaks for this runner
+	exitDeprecated      = 7 // the version is refused, if deprecatedVariable is set; else 1
 )
+
+// deprecatedVariable asks for an exit code of its own for a refused version (src/Runner.Listener/Program.cs:142-170).
+const deprecatedVariable = "ACTIONS_RUNNER_RETURN_VERSION_DEPRECATED_EXIT_CODE"
 
 // message is an error whose text is that of actions/runner.
 type message string
@@ -39,7 +45,7 @@ func Main(args []string, environ func() []string, in io.Reader, out, errOut io.W
 		return work(root, environ(), in, errOut)
 	}
 	if slices.Contains(args[1:], "--version") {
-		fmt.Fprintln(out, Version)
+		fmt.Fprintln(out, versionOf(root))
 		return exitSuccess
 	}
 	inputs, err := readInputs(args[1:], environ())
@@ -47,6 +53,7 @@ func Main(args []string, environ func() []string, in io.Reader, out, errOut io.W
 		fmt.Fprintln(errOut, err)
 		return exitTerminatedError
 	}
+	inputs.values["version"] = versionOf(root)
 	switch inputs.command {
 	case "configure":
 		err = configure(root, inputs, out, errOut)

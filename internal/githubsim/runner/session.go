@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
@@ -42,8 +43,9 @@ func (l *listener) connect(ctx context.Context) (int, error) {
 	default:
 		return exitTerminatedError, message("Failed to create session. " + err.Error())
 	}
-	l.session = url.Values{"session": {s.ID}}
-	fmt.Fprintf(l.out, "\n√ Connected to GitHub\n\nCurrent runner version: '%s'\n%s: Listening for Jobs\n", Version, now())
+	version := versionOf(l.root)
+	l.session = url.Values{"session": {s.ID}, "runnerVersion": {version}, "disableUpdate": {strconv.FormatBool(l.settings.DisableUpdate)}}
+	fmt.Fprintf(l.out, "\n√ Connected to GitHub\n\nCurrent runner version: '%s'\n%s: Listening for Jobs\n", version, now())
 	return exitSuccess, nil
 }
 
@@ -104,7 +106,7 @@ func (l *listener) pollLoop(ctx context.Context, messages chan<- protocol.Messag
 // closeSession is a courtesy: a session that is not closed ends when its poll does.
 func (l *listener) closeSession() {
 	_, err := l.client.call(context.Background(), closeTime, http.MethodDelete, protocol.PathSession, l.session, nil, nil)
-	if err != nil && codeOf(err) != http.StatusUnauthorized && codeOf(err) != http.StatusConflict {
+	if code := codeOf(err); err != nil && code != http.StatusUnauthorized && code != http.StatusConflict {
 		fmt.Fprintf(l.errOut, "%s: Cannot close the session: %v\n", now(), err)
 	}
 }

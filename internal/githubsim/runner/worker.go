@@ -137,7 +137,7 @@ func completeJob(c *client, id int64, q protocol.Complete) error {
 func (w *worker) run(ctx context.Context, environ []string) string {
 	w.status = "success"
 	w.begin("Set up job")
-	w.logf("Current runner version: '%s'\nRunner name: '%s'\nMachine name: '%s'\nJob name: %s\n", Version, w.settings.AgentName, hostname(), w.job.Name)
+	w.logf("Current runner version: '%s'\nRunner name: '%s'\nMachine name: '%s'\nJob name: %s\n", versionOf(w.root), w.settings.AgentName, hostname(), w.job.Name)
 	err := w.prepare(environ)
 	w.end(err)
 	defer w.cleanUp()
