@@ -341,6 +341,9 @@ func TestTheSecretsOfAppsStaySecret(t *testing.T) {
 		}
 	}
 	r, id, err := c.JIT(t.Context(), "acme/app", "x", []string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	show(r, id, err, github.App{AppID: 1, PrivateKey: appPEM()}, c)
 	f.before = func(w http.ResponseWriter, r *http.Request) bool {
 		answer(w, http.StatusInternalServerError, `{"message":"no"}`)

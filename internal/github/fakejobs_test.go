@@ -1,6 +1,7 @@
 package github_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -30,7 +31,16 @@ func (f *fake) jit(w http.ResponseWriter, r *http.Request) {
 	f.minted++
 	id := 100 + f.minted
 	f.runners = append(f.runners, map[string]any{"id": id, "name": request.Name, "status": "offline", "busy": false, "runner_group_id": request.RunnerGroupID})
-	answer(w, http.StatusCreated, fmt.Sprintf(`{"runner":{"id":%d,"name":%q},"encoded_jit_config":"AJIT%d"}`, id, request.Name, f.minted))
+	answer(w, http.StatusCreated, fmt.Sprintf(`{"runner":{"id":%d,"name":%q},"encoded_jit_config":%q}`, id, request.Name, jitOf(f.minted, `{"Ephemeral":"True"}`)))
+}
+
+// jitOf is a just-in-time configuration whose secret is AJIT and a number.
+func jitOf(number int, settings string) string {
+	text, err := json.Marshal(map[string][]byte{".runner": []byte(settings), ".credentials_rsaparams": fmt.Appendf(nil, "AJIT%d", number)})
+	if err != nil {
+		panic(err)
+	}
+	return base64.StdEncoding.EncodeToString(text)
 }
 
 // listGroups: the group Default has id 1, the others follow.

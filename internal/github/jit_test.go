@@ -36,7 +36,7 @@ func TestJIT(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := lifecycle.Registration{Kind: lifecycle.RegistrationJIT, URL: test.url, Secret: "AJIT1", ExpiresAt: time.Now().Add(time.Hour)}
+				want := lifecycle.Registration{Kind: lifecycle.RegistrationJIT, URL: test.url, Secret: lifecycle.Secret(jitOf(1, `{"DisableUpdate":"True","Ephemeral":"True"}`)), ExpiresAt: time.Now().Add(time.Hour)}
 				if d := cmp.Diff(want, got); d != "" || id != 101 {
 					t.Errorf("id %d: %s", id, d)
 				}
@@ -152,6 +152,7 @@ func TestJITThatIsNone(t *testing.T) {
 		"empty":     {201, ``, lifecycle.ErrUnavailable},
 		"no runner": {201, `{"encoded_jit_config":"x"}`, lifecycle.ErrUnavailable},
 		"no config": {201, `{"runner":{"id":1}}`, lifecycle.ErrUnavailable},
+		"not one":   {201, `{"runner":{"id":1},"encoded_jit_config":"s3cret!"}`, lifecycle.ErrRefused},
 		"not JSON":  {201, `<html>`, lifecycle.ErrUnavailable},
 		"too many":  {422, `{"message":"Invalid Argument - Runner group 1 has reached max limit of 10000 runners."}`, lifecycle.ErrRefused},
 		"forbidden": {403, `{"message":"Resource not accessible by integration"}`, lifecycle.ErrRefused},
@@ -162,7 +163,7 @@ func TestJITThatIsNone(t *testing.T) {
 				f.before = func(w http.ResponseWriter, _ *http.Request) bool { answer(w, test.status, test.body); return true }
 				c := newClient(t, github.Config{Transport: direct{f}})
 				r, id, err := c.JIT(t.Context(), "acme/app", "x", []string{"l"})
-				if !errors.Is(err, test.want) || id != 0 || r.Secret != "" {
+				if !errors.Is(err, test.want) || id != 0 || r.Secret != "" || strings.Contains(err.Error(), "s3cret") {
 					t.Errorf("got %v, %d, %v", r, id, err)
 				}
 			})

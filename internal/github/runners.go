@@ -12,6 +12,7 @@ import (
 
 	api "github.com/google/go-github/v62/github"
 
+	"github.com/remuda-ci/remuda/internal/github/jitconfig"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -142,7 +143,7 @@ const (
 )
 
 // JIT registers a runner for exactly one job, and returns the configuration that its listener starts with,
-// and the id of the registration. A name that an earlier call took, whose answer was lost, is taken over:
+// and the id of the registration. The runner will not update itself: see package jitconfig. A name that an earlier call took, whose answer was lost, is taken over:
 // GitHub answers 409 to it, also when it had itself failed to answer the first time (runs-on/runs-on#546).
 // While the runner of that name runs a job it is lifecycle.ErrBusy.
 func (c *Client) JIT(ctx context.Context, repository, name string, labels []string) (lifecycle.Registration, int64, error) {
@@ -184,9 +185,13 @@ func (c *Client) generateJIT(ctx context.Context, op operation, request *api.Gen
 	if err != nil {
 		return lifecycle.Registration{}, 0, err
 	}
+	config, err := jitconfig.DisableUpdate(made.GetEncodedJITConfig())
+	if err != nil { // it would be the same at another try
+		return lifecycle.Registration{}, 0, fmt.Errorf("%s: %w: %w", op, lifecycle.ErrRefused, err)
+	}
 	return lifecycle.Registration{
 		Kind: lifecycle.RegistrationJIT, URL: c.web + "/" + op.at.String(),
-		Secret: lifecycle.Secret(made.GetEncodedJITConfig()), ExpiresAt: time.Now().Add(jitLifetime),
+		Secret: lifecycle.Secret(config), ExpiresAt: time.Now().Add(jitLifetime),
 	}, made.GetRunner().GetID(), nil
 }
 

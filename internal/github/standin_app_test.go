@@ -1,6 +1,7 @@
 package github_test
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/github/webhook"
 	"github.com/remuda-ci/remuda/internal/githubsim/openapitest"
+	"github.com/remuda-ci/remuda/internal/githubsim/runner/runnerfiles"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -25,6 +27,14 @@ func TestAnAppAgainstTheStandIn(t *testing.T) {
 			r, id, err := c.JIT(t.Context(), repository, "remuda-1-i-1", []string{"box"})
 			if err != nil || r.Secret == "" || id == first {
 				t.Fatalf("got %d after %d, %v", id, first, err)
+			}
+			files, err := runnerfiles.Decode(r.Secret.Reveal())
+			var settings runnerfiles.Settings
+			if err == nil {
+				err = json.Unmarshal(files[runnerfiles.Runner], &settings)
+			}
+			if err != nil || !settings.DisableUpdate || settings.AgentID != id {
+				t.Errorf("settings of the runner: %+v, %v", settings, err)
 			}
 			first = id
 		}
