@@ -133,3 +133,15 @@ func TestAGroupOnTheStandIn(t *testing.T) {
 		t.Errorf("no such group: got %v", err)
 	}
 }
+
+// Jobs beside one that waits for an approval are queued, and their run is not.
+func TestQueuedJobsOfARunThatWaits(t *testing.T) {
+	s := startStandin(t)
+	c := newClient(t, github.Config{URL: s.url + "/api/v3", Transport: openapitest.Check(t, nil)})
+	s.call(201, "POST", "/_standin/runs", "", map[string]any{"repository": repository, "run_id": "77", "workflow": "on: push\njobs:\n" +
+		"  deploy: {runs-on: box, environment: production, steps: [{run: 'true'}]}\n  test: {runs-on: box, steps: [{run: 'true'}]}\n"}, nil)
+	jobs, err := c.QueuedJobs(t.Context(), repository)
+	if err != nil || len(jobs) != 1 || jobs[0].RunID != "77" || jobs[0].Status != lifecycle.StatusQueued {
+		t.Errorf("got %+v, %v", jobs, err)
+	}
+}

@@ -12,7 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
-// dispatch gives each queued job, oldest first, to one idle runner that is listening and has its labels. It listens from when its
+// dispatch gives each queued job, in the order of Options.Assignment, to one idle runner that is listening and has its labels. It listens from when its
 // session is open, as it says itself then: its first poll may still be on its way. After a restart that is not known of a runner
 // until it polls again.
 func (s *Server) dispatch() {
@@ -20,15 +20,14 @@ func (s *Server) dispatch() {
 		return
 	}
 	idle := s.idleRunners()
-	s.queue = slices.DeleteFunc(s.queue, func(j *state.Job) bool {
+	for _, j := range s.assignment.Due(s.queue, s.now()) {
 		i := slices.IndexFunc(idle, func(r *state.Runner) bool { return r.Serves(s.runs[j.RunID].Repository) && r.Has(j.Labels) })
-		if i < 0 {
-			return false
+		if i >= 0 {
+			s.assign(j, idle[i])
+			idle = slices.Delete(idle, i, i+1)
 		}
-		s.assign(j, idle[i])
-		idle = slices.Delete(idle, i, i+1)
-		return true
-	})
+	}
+	s.queue = slices.DeleteFunc(s.queue, func(j *state.Job) bool { return j.RunnerID != 0 })
 }
 
 func (s *Server) idleRunners() []*state.Runner {
@@ -73,8 +72,8 @@ func (s *Server) online(r *state.Runner) bool {
 	return r.Session != "" && (r.Polls > 0 || s.now().Sub(r.LastSeen) < s.times.Offline)
 }
 
-// Tick applies what time has done: assigned jobs not picked up, jobs whose lock ran out, cancels without an answer, idle
-// just-in-time runners, tokens that expired. The server calls it every half second of real time; a test that owns the clock calls it itself.
+// Tick applies what time has done: jobs that waited for a runner for too long, assigned jobs not picked up, jobs whose lock ran out,
+// cancels without an answer, idle just-in-time runners, tokens that expired. The server calls it every half second of real time; a test that owns the clock calls it itself.
 func (s *Server) Tick() {
 	// An error of the journal is logged where it happens, and what could not be written goes with the next change.
 	_ = s.change(func() error {
@@ -90,6 +89,12 @@ func (s *Server) Tick() {
 				s.complete(j, state.ConclusionFailure, broker.LostMessage)
 			}
 		}
+		for _, j := range slices.Clone(s.queue) {
+			if now.Sub(j.QueuedAt) >= QueueTime {
+				s.complete(j, state.ConclusionFailure, "The job was not picked up by a runner within 24 hours.")
+			}
+		}
+		s.scheduleGroups()
 		s.removeIdleJIT(now)
 		for hash, t := range s.tokens {
 			if !now.Before(t.ExpiresAt) {

@@ -3,6 +3,7 @@ package githubsim
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -70,7 +71,7 @@ func (s *Server) expand(r *state.Run, w *workflow.Workflow) ([]*state.Job, error
 		out = append(out, &state.Job{
 			ID: s.nextID("job", firstJobID), RunID: r.ID, Attempt: r.Attempt, Key: p.Job, Name: p.Name, Labels: p.Labels,
 			Needs: def.Needs, FailFast: def.FailFast, MaxParallel: def.MaxParallel, Always: def.Always, Matrix: p.Matrix, Env: p.Env, Steps: p.Steps,
-			IDToken: def.IDToken && s.mayHaveIDToken(r), Status: state.StatusPending, CreatedAt: s.now(),
+			IDToken: def.IDToken && s.mayHaveIDToken(r), Status: state.StatusPending, Environment: p.Environment, Group: p.Group,
 		})
 	}
 	return out, nil
@@ -115,15 +116,70 @@ func (s *Server) schedule(r *state.Run) {
 				s.finish(j, state.ConclusionSkipped)
 				moved = true
 			case ready && s.mayRun(r, j):
-				s.enqueue(r, j)
+				s.admit(r, j)
 			}
 		}
 	}
 	s.settle(r)
 }
 
+// admit makes a job whose needs are met, and queues it unless it waits for an approval or for its concurrency group.
+func (s *Server) admit(r *state.Run, j *state.Job) {
+	if j.CreatedAt.IsZero() {
+		j.CreatedAt = s.now()
+	}
+	switch {
+	case j.Environment != "" && !j.Approved:
+		j.Status = state.StatusWaiting
+		s.put(state.KindJob, j.ID, j)
+		s.emitJob(r, j, state.StatusWaiting)
+	case !s.groupTaken(r, j):
+		s.enqueue(r, j)
+	}
+}
+
+// groupTaken reports whether another job of the repository with the concurrency group of j is queued or runs. The real GitHub
+// cancels all but the last of those that wait; here they all get their turn.
+func (s *Server) groupTaken(r *state.Run, j *state.Job) bool {
+	if j.Group == "" {
+		return false
+	}
+	for _, other := range s.jobs {
+		if other.Group == j.Group && (other.Status == state.StatusQueued || other.Status == state.StatusInProgress) &&
+			strings.EqualFold(s.runs[other.RunID].Repository, r.Repository) {
+			return true
+		}
+	}
+	return false
+}
+
+// scheduleGroups goes on with the runs that have a job whose concurrency group is free now.
+func (s *Server) scheduleGroups() {
+	for _, id := range slices.Sorted(maps.Keys(s.runs)) {
+		r := s.runs[id]
+		if r.Status != state.StatusCompleted && slices.ContainsFunc(r.Jobs, func(id int64) bool {
+			j := s.jobs[id]
+			return j.Status == state.StatusPending && j.Group != "" && !j.CreatedAt.IsZero() && !s.groupTaken(r, j)
+		}) {
+			s.schedule(r)
+		}
+	}
+}
+
+// approve lets the jobs of a run that wait for an approval go on, as a person would.
+func (s *Server) approve(r *state.Run) error {
+	for _, id := range r.Jobs {
+		if j := s.jobs[id]; j.Status == state.StatusWaiting {
+			j.Status, j.Approved = state.StatusPending, true
+			s.put(state.KindJob, j.ID, j)
+		}
+	}
+	s.schedule(r)
+	return nil
+}
+
 func (s *Server) enqueue(r *state.Run, j *state.Job) {
-	j.Status = state.StatusQueued
+	j.Status, j.QueuedAt = state.StatusQueued, s.now()
 	s.queue = append(s.queue, j)
 	s.put(state.KindJob, j.ID, j)
 	s.emitJob(r, j, state.StatusQueued)
@@ -167,25 +223,43 @@ func (s *Server) settle(r *state.Run) {
 	if r.Status == state.StatusCompleted {
 		return
 	}
-	conclusion, running := state.ConclusionSuccess, false
-	for _, id := range r.Jobs {
-		j := s.jobs[id]
-		if j.Status != state.StatusCompleted {
-			conclusion = ""
-		}
-		running = running || j.Status == state.StatusInProgress
-	}
 	r.UpdatedAt = s.now()
-	if conclusion == "" {
-		if running && r.Status != state.StatusInProgress {
-			r.Status = state.StatusInProgress
-			s.emitRun(r, state.StatusInProgress)
+	if status := s.statusOf(r); status != state.StatusCompleted {
+		begins := status == state.StatusInProgress && r.Status != status
+		if r.Status = status; begins {
+			s.emitRun(r, status)
 		}
 		return
 	}
 	r.Status, r.Conclusion = state.StatusCompleted, s.verdict(r)
 	s.log.Info("run completed", "run", r.ID, "conclusion", r.Conclusion)
 	s.emitRun(r, state.StatusCompleted)
+}
+
+// statusOf is the status of a run by those of its jobs. One job that waits for an approval makes all of it waiting.
+func (s *Server) statusOf(r *state.Run) string {
+	has, begun := map[string]bool{}, false
+	for _, id := range r.Jobs {
+		j := s.jobs[id]
+		begun = begun || j.Attempt == r.Attempt && !j.StartedAt.IsZero()
+		if j.Status != state.StatusPending || !j.CreatedAt.IsZero() {
+			has[j.Status] = true
+		} else {
+			has["unmade"] = true
+		}
+	}
+	switch {
+	case has[state.StatusWaiting]:
+		return state.StatusWaiting
+	case has[state.StatusPending] && !has[state.StatusQueued] && !has[state.StatusInProgress]:
+		return state.StatusPending
+	case has[state.StatusQueued] || has[state.StatusInProgress] || has["unmade"] || has[state.StatusPending]:
+		if begun {
+			return state.StatusInProgress
+		}
+		return state.StatusQueued
+	}
+	return state.StatusCompleted
 }
 
 // verdict is the conclusion of a run whose jobs are all completed. A job that fail-fast cancelled counts with the failure that
@@ -242,6 +316,9 @@ func (s *Server) finish(j *state.Job, conclusion string) {
 	}
 	if !started {
 		j.RunnerID, j.RunnerName, j.GroupID, j.Hosted = 0, "", 0, false
+	}
+	if j.CreatedAt.IsZero() {
+		j.CreatedAt = s.now() // it was skipped, or cancelled before its needs were met
 	}
 	j.Status, j.Conclusion, j.CompletedAt, j.Token = state.StatusCompleted, conclusion, s.now(), ""
 	s.put(state.KindJob, j.ID, j)

@@ -25,7 +25,9 @@ func (s *Server) load() error {
 	}
 	for _, j := range s.jobs {
 		if j.Status == state.StatusQueued && j.RunnerID == 0 {
-			s.queue = append(s.queue, j)
+			if s.queue = append(s.queue, j); j.QueuedAt.IsZero() {
+				j.QueuedAt = s.now() // written by an older stand-in
+			}
 		}
 	}
 	slices.SortFunc(s.queue, func(a, b *state.Job) int { return cmp.Compare(a.ID, b.ID) })

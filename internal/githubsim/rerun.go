@@ -12,7 +12,7 @@ import (
 // cancelJob ends a job that no runner has begun, and asks the runner of one that runs.
 func (s *Server) cancelJob(j *state.Job) {
 	switch j.Status {
-	case state.StatusPending, state.StatusQueued:
+	case state.StatusPending, state.StatusWaiting, state.StatusQueued:
 		s.finish(j, state.ConclusionCancelled)
 	case state.StatusInProgress:
 		if j.CancelledAt.IsZero() {

@@ -76,6 +76,7 @@ func (s *Server) ownRoutes() []route {
 		{"GET /_standin/runs/{run_id}", s.standinGet, false},
 		{"POST /_standin/runs/{run_id}/cancel", s.standinCancel, false},
 		{"POST /_standin/runs/{run_id}/rerun", s.standinRerun, false},
+		{"POST /_standin/runs/{run_id}/approve", s.standinApprove, false},
 		{"GET /_standin/runners", s.standinRunners, false},
 		{"PUT /_standin/webhooks", s.standinWebhooks, false},
 		{"POST /_standin/webhooks/hold", s.standinHold, false},

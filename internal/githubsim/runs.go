@@ -52,7 +52,7 @@ func (s *Server) jobList(r *http.Request, of *state.Run, ids []int64) *rest.Answ
 	page, perPage := rest.PageOf(r)
 	jobs := []*state.Job{}
 	for _, id := range ids {
-		if j := s.jobs[id]; j.Status != state.StatusPending {
+		if j := s.jobs[id]; !j.CreatedAt.IsZero() {
 			jobs = append(jobs, j)
 		}
 	}

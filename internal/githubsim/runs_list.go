@@ -109,7 +109,7 @@ func (s *Server) getJob(r *http.Request) (*rest.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.jobs[id]
-	if j == nil || j.Status == state.StatusPending || !strings.EqualFold(s.runs[j.RunID].Repository, repositoryOf(r)) {
+	if j == nil || j.CreatedAt.IsZero() || !strings.EqualFold(s.runs[j.RunID].Repository, repositoryOf(r)) {
 		return nil, rest.ErrNotFound
 	}
 	return rest.OK(s.site().Job(s.runs[j.RunID], j, s.groupName(j.GroupID))), nil

@@ -35,6 +35,8 @@ const (
 	TokenLife = time.Hour
 	// PickUpTime is how long a runner has to take an assigned job before the job goes back to the queue, as on GitHub.
 	PickUpTime = 60 * time.Second
+	// QueueTime is how long a job waits in the queue for a runner before it fails, as GitHub documents.
+	QueueTime = 24 * time.Hour
 	// CancelTime is how long a job may take to stop after a cancel before it is called cancelled without its runner's word.
 	CancelTime = 5 * time.Minute
 
@@ -52,6 +54,8 @@ type Options struct {
 	RateLimit int
 	// Times are those of GitHub and of its runner. Default: the real ones, except that nothing is slow.
 	Times Times
+	// Assignment is how jobs are given to runners. Default: the oldest first, at once.
+	Assignment state.Assignment
 	// OldRunnerFlow is the flow of config.sh before use_v2_flow, in which "remove" takes a runner that is gone for removed. Default: the
 	// runner-admin flow, in which that is an error.
 	OldRunnerFlow bool
@@ -65,23 +69,25 @@ var QuickTimes = state.QuickTimes
 
 // Server is the stand-in. All its state is behind one mutex; no call to the outside is made with it held.
 type Server struct {
-	log      hclog.Logger
-	now      func() time.Time
-	times    Times
-	dir      string
-	handler  http.Handler
-	outbox   *webhook.Outbox
-	oidc     *oidc.Issuer
-	calls    *rest.Calls
-	faults   *rest.Faults
-	limit    *rest.RateLimiter
-	broker   *broker.Broker
-	logs     *state.JobLogs
-	stop     chan struct{} // closed by Close
-	stopOnce sync.Once
-	maxRuns  int
-	oldFlow  bool
-	done     sync.WaitGroup
+	log   hclog.Logger
+	now   func() time.Time
+	times Times
+	dir   string
+	// assignment is Options.Assignment.
+	assignment state.Assignment
+	handler    http.Handler
+	outbox     *webhook.Outbox
+	oidc       *oidc.Issuer
+	calls      *rest.Calls
+	faults     *rest.Faults
+	limit      *rest.RateLimiter
+	broker     *broker.Broker
+	logs       *state.JobLogs
+	stop       chan struct{} // closed by Close
+	stopOnce   sync.Once
+	maxRuns    int
+	oldFlow    bool
+	done       sync.WaitGroup
 
 	mu       sync.Mutex
 	baseURL  string
@@ -113,7 +119,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("make state directory: %w", err)
 	}
 	s := &Server{
-		log: o.Log, now: o.Now, times: o.Times.WithDefaults(), dir: o.StateDir, stop: make(chan struct{}), maxRuns: maxRuns, oldFlow: o.OldRunnerFlow,
+		log: o.Log, now: o.Now, times: o.Times.WithDefaults(), dir: o.StateDir, stop: make(chan struct{}), maxRuns: maxRuns, oldFlow: o.OldRunnerFlow, assignment: o.Assignment,
 		baseURL: o.BaseURL, fixedURL: o.BaseURL != "",
 		dirty: map[journal.Key]any{}, runners: map[int64]*state.Runner{}, runs: map[int64]*state.Run{}, jobs: map[int64]*state.Job{},
 		tokens: map[string]*state.Token{}, counters: map[string]int64{}, removed: map[string]bool{}, apps: map[int64]*state.App{}, releases: state.KnownReleases,

@@ -152,6 +152,10 @@ func (s *Server) standinCancel(r *http.Request) (*rest.Answer, error) {
 	return s.changeStandinRun(r, http.StatusAccepted, s.cancelRun)
 }
 
+func (s *Server) standinApprove(r *http.Request) (*rest.Answer, error) {
+	return s.changeStandinRun(r, http.StatusAccepted, s.approve)
+}
+
 func (s *Server) standinRerun(r *http.Request) (*rest.Answer, error) {
 	var q struct {
 		FailedOnly bool `json:"failed_only"`

@@ -22,10 +22,11 @@ const (
 	KindGroups  = "groups"
 )
 
-// Status and conclusion values, as GitHub writes them. A job is pending while it waits for its needs or for max-parallel;
-// GitHub does not show such a job at all.
+// Status and conclusion values, as GitHub writes them. A job is pending while it waits for its needs, for max-parallel or for
+// its concurrency group, and waiting while it waits for an approval. A run is what the first of its jobs waits for that cannot go on.
 const (
 	StatusPending    = "pending"
+	StatusWaiting    = "waiting"
 	StatusQueued     = "queued"
 	StatusInProgress = "in_progress"
 	StatusCompleted  = "completed"
@@ -148,6 +149,9 @@ type Job struct {
 	Matrix      map[string]any       `json:"matrix"`
 	Env         map[string]string    `json:"env"`
 	Steps       []step.Step          `json:"steps"`
+	Environment string               `json:"environment"` // all are protected: a person has to approve
+	Approved    bool                 `json:"approved"`
+	Group       string               `json:"group"` // of concurrency
 	Status      string               `json:"status"`
 	Conclusion  string               `json:"conclusion"`
 	RunnerID    int64                `json:"runner_id"` // while queued: assigned to it
@@ -158,7 +162,8 @@ type Job struct {
 	IDTokenKey  string               `json:"id_token_key"` // hash of what it asks for them with
 	Token       string               `json:"token"`        // hash of what its worker authenticates with
 	Progress    []protocol.StepState `json:"progress"`
-	CreatedAt   time.Time            `json:"created_at"`
+	CreatedAt   time.Time            `json:"created_at"` // zero: it waits for its needs, so GitHub has not made it yet
+	QueuedAt    time.Time            `json:"queued_at"`
 	AssignedAt  time.Time            `json:"assigned_at"`
 	StartedAt   time.Time            `json:"started_at"`
 	CompletedAt time.Time            `json:"completed_at"`

@@ -18,6 +18,8 @@ type Plan struct {
 	Matrix map[string]any    // nil without a matrix
 	Env    map[string]string // of the workflow and the job
 	Steps  []step.Step
+	// Environment is the one that the job is deployed to, and Group its concurrency group; empty: none.
+	Environment, Group string
 }
 
 // Expand makes the jobs of a run, in the order of the file and of each matrix. github is the context of that name.
@@ -73,6 +75,12 @@ func (j Job) plan(github map[string]any, combo chosen, env map[string]string) (P
 	}
 	if len(plan.Labels) == 0 {
 		return plan, fmt.Errorf("runs-on comes to no label")
+	}
+	if plan.Environment, err = j.environment.Render(c); err != nil {
+		return plan, fmt.Errorf("evaluate environment: %w", err)
+	}
+	if plan.Group, err = j.group.Render(c); err != nil {
+		return plan, fmt.Errorf("evaluate concurrency: %w", err)
 	}
 	plan.Name, err = j.title(combo, c)
 	return plan, err

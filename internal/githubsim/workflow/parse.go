@@ -118,6 +118,12 @@ func (p *parser) job(t *actionlint.Job, defaults *actionlint.Defaults) Job {
 	if t.Name != nil {
 		j.name = p.template(t.Name, "jobs."+j.ID+".name", "github", "matrix")
 	}
+	if t.Environment != nil && t.Environment.Name != nil {
+		j.environment = p.template(t.Environment.Name, "jobs."+j.ID+".environment", "github", "matrix")
+	}
+	if t.Concurrency != nil && t.Concurrency.Group != nil {
+		j.group = p.template(t.Concurrency.Group, "jobs."+j.ID+".concurrency", "github", "matrix")
+	}
 	if t.RunsOn != nil {
 		j.runsOn = p.runsOn(t.RunsOn, "jobs."+j.ID+".runs-on")
 	}
@@ -150,11 +156,8 @@ func (p *parser) refuseJobKeys(t *actionlint.Job) {
 	if t.Services != nil {
 		p.refuse(cmp.Or(t.Services.Pos, t.Pos), `"services"`, in)
 	}
-	if t.Environment != nil {
-		p.refuse(t.Environment.Pos, `"environment"`, in)
-	}
-	if t.Concurrency != nil {
-		p.refuse(t.Concurrency.Pos, `"concurrency"`, in)
+	if c := t.Concurrency; c != nil && c.CancelInProgress != nil {
+		p.refuse(c.CancelInProgress.Pos, `"cancel-in-progress"`, in)
 	}
 	if t.Snapshot != nil {
 		p.refuse(t.Snapshot.ImageName.Pos, `"snapshot"`, in)

@@ -1,5 +1,5 @@
 // Package workflow reads workflow files as GitHub does, as far as the stand-in goes: jobs with needs, runs-on, strategy.matrix,
-// container.image, env, steps[].run and steps[].if, the action step.PrePost, if: always() of jobs, and the expressions github.*,
+// environment, concurrency, container.image, env, steps[].run and steps[].if, the action step.PrePost, if: always() of jobs, and the expressions github.*,
 // matrix.* and env.*. Anything else is refused by name, with its place.
 package workflow
 
@@ -27,11 +27,13 @@ type Job struct {
 	Always      bool     // if: always(), so it runs whatever became of what it needs, and of the run
 	MaxParallel int      // how many jobs of the matrix may run at once; 0 is no bound
 
-	name   expr.Template
-	runsOn []expr.Template
-	env    []step.Variable
-	matrix *matrix
-	steps  []step.Step
+	name        expr.Template
+	environment expr.Template
+	group       expr.Template // of concurrency
+	runsOn      []expr.Template
+	env         []step.Variable
+	matrix      *matrix
+	steps       []step.Step
 }
 
 // Invalid is the error of a file that cannot run: all that is wrong with it at once.

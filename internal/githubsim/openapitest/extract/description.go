@@ -43,7 +43,7 @@ var operations = []string{
 
 // webhooks are the schemas of the deliveries that the stand-in sends.
 var webhooks = []string{
-	"webhook-workflow-job-queued", "webhook-workflow-job-in-progress", "webhook-workflow-job-completed",
+	"webhook-workflow-job-queued", "webhook-workflow-job-in-progress", "webhook-workflow-job-completed", "webhook-workflow-job-waiting",
 	"webhook-workflow-run-requested", "webhook-workflow-run-in-progress", "webhook-workflow-run-completed",
 }
 
