@@ -294,6 +294,59 @@ func TestUnitsThatEndBadly(t *testing.T) {
 	})
 }
 
+// TestTakenJobOfAUnit reads from the journal that a listener has a job before there is a worker.
+func TestTakenJobOfAUnit(t *testing.T) {
+	followers := func() int { // also those of other tests
+		out, _ := exec.Command("pgrep", "-f", "journalctl.*--follow").Output() // it fails where there are none
+		return len(strings.Fields(string(out)))
+	}
+	before := followers()
+	b := newUnitBed(t)
+	b.write("../distribution/bin/Runner.Listener", takesJobs, 0o755)
+	b.prepare()
+	b.register()
+	b.listen()
+	for _, n := range []string{"1", "2"} {
+		b.write("take"+n, "", 0o644)
+		b.until("the job is taken", func(s agent.Observed) bool { return s.Taken && s.Busy })
+		b.check(b.Stop(context.Background()))
+		if s := b.look(); !s.Taken || s.Listener.Phase != agent.ListenerListening {
+			t.Errorf("job %s after a stop that must not be: %+v", n, s)
+		}
+		b.write("gate"+n, "", 0o644)
+		b.until("a worker lives", func(s agent.Observed) bool { return s.Busy && !s.Taken })
+		b.write("end"+n, "", 0o644)
+		b.until("the job is over", func(s agent.Observed) bool { return !s.Busy })
+	}
+	b.check(b.Stop(context.Background()))
+	b.until("it ended", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
+	b.until("the journal is not followed any more", func(agent.Observed) bool { return followers() <= before })
+}
+
+// endsItsWorker has a listener with a worker. It ends the worker itself when it is interrupted.
+const endsItsWorker = `#!/bin/bash
+trap 'echo interrupted; kill -0 "$worker" && echo its worker lives; kill "$worker"; exit 0' INT
+trap 'echo terminated; exit 1' TERM
+bash -c 'exec -a Runner.Worker sleep 1000' &
+worker=$!
+echo Listening for Jobs
+while :; do sleep 0.01; done
+`
+
+// TestStopOfARunnersUnit stops the unit from outside: the listener alone is interrupted, and ends its worker in its own way.
+func TestStopOfARunnersUnit(t *testing.T) {
+	b := newUnitBed(t)
+	b.write("../distribution/bin/Runner.Listener", endsItsWorker, 0o755)
+	b.prepare()
+	b.register()
+	b.listen()
+	b.systemctl("stop", "remuda-runner-7.service")
+	s := b.until("it ended", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
+	if s.Listener.Code != 0 || !strings.Contains(s.Listener.Detail, "interrupted\nits worker lives") {
+		t.Errorf("listener %+v", s.Listener)
+	}
+}
+
 // refusedUnit is a host with a listener whose worker has a job that the hook refuses.
 func refusedUnit(t *testing.T, wait time.Duration) *bed {
 	b := newUnitBed(t)
