@@ -21,7 +21,7 @@ const (
 	workerProgram   = "Runner.Worker"
 )
 
-// listening is the only line of the runner's output that is searched for.
+// listening is the line of the runner's output that says that it is ready. Those about its jobs are read by package jobline.
 var listening = []byte("Listening for Jobs")
 
 // Listen starts the listener itself, since run.sh would hide its exit codes. It does
