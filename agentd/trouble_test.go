@@ -225,8 +225,7 @@ func TestPreRunnerScript(t *testing.T) {
 	}
 }
 
-// A token that GitHub does not take is the host's failure to register; nothing
-// of it is in the report.
+// A token that GitHub does not take is not held against the host, and is not in the report.
 func TestRegistrationRefused(t *testing.T) {
 	racepass.CoveredBy(t, "TestLifeOfAHost")
 	t.Parallel()
@@ -234,7 +233,7 @@ func TestRegistrationRefused(t *testing.T) {
 	m.start()
 	m.create("101", func(r *lifecycle.Record) { r.Registration.Secret = "a-token-that-is-not-one" })
 	p := m.signaled(lifecycle.SignalRegFailed)
-	if p.Cause != lifecycle.CauseHost || strings.Contains(p.Detail, "a-token-that-is-not-one") {
+	if p.Cause != lifecycle.CauseGitHub || strings.Contains(p.Detail, "a-token-that-is-not-one") {
 		t.Errorf("report: %+v", p)
 	}
 }

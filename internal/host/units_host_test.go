@@ -254,7 +254,7 @@ func TestUnitsThatEndBadly(t *testing.T) {
 		b := newUnitBed(t)
 		b.prepare()
 		b.write("fail", "", 0o644)
-		b.write("print", "Http response code: BadGateway from 'POST'", 0o644)
+		b.write("print", "Http response code: BadGateway from 'POST https://github/actions/runner-registration' (Request Id: 1)", 0o644)
 		b.check(b.Register(context.Background(), b.assignment()))
 		s := b.until("it failed", func(s agent.Observed) bool { return s.Registered.Phase == agent.PhaseFailed })
 		if s.Registered.Cause != lifecycle.CauseGitHub || !strings.Contains(s.Registered.Detail, "BadGateway") {
