@@ -25,6 +25,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/github/webhook"
 	"github.com/remuda-ci/remuda/internal/githubsim"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	queue "github.com/remuda-ci/remuda/internal/queue/memory"
@@ -78,7 +79,7 @@ func newKey(t *testing.T) string {
 func newWorld(t *testing.T, mail *mailbox, key string) *world {
 	t.Helper()
 	log := hclog.New(&hclog.LoggerOptions{Output: t.Output()})
-	standin, err := githubsim.New(githubsim.Options{StateDir: t.TempDir(), BaseURL: base})
+	standin, err := githubsim.New(githubsim.Options{StateDir: t.TempDir(), BaseURL: base, Assignment: state.Assignment{Seed: 5, Within: 20 * time.Second}})
 	if err != nil {
 		t.Fatal(err)
 	}
