@@ -343,7 +343,7 @@ func (s *standin) newHost(name string) *host {
 func (h *host) command(env []string, program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(h.dir, program), args...)
 	cmd.Dir = h.dir
-	cmd.Env = append(append(os.Environ(), h.env...), env...)
+	cmd.Env = append(append(os.Environ(), "RUNNER_ALLOW_RUNASROOT=1", "LANG=x.UTF-8"), append(h.env, env...)...)
 	return cmd
 }
 

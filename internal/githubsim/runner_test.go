@@ -26,6 +26,14 @@ func TestRunnerLooksLikeTheRealOne(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
+	for name, want := range map[string]string{".env": "LANG=x.UTF-8\n", ".path": os.Getenv("PATH") + "\n", "svc.sh": "#!/bin/bash\n"} {
+		if !strings.Contains(h.read(name), want) {
+			t.Errorf("%s has not %q: %s", name, want, h.read(name))
+		}
+	}
+	if logs, err := filepath.Glob(filepath.Join(h.dir, "_diag", "Runner_*-utc.log")); err != nil || len(logs) == 0 {
+		t.Errorf("files below _diag: %q, %v", logs, err)
+	}
 	settings := h.read(".runner")
 	for _, want := range []string{`"agentId": 1`, `"agentName": "a"`, `"gitHubUrl": "` + s.url + `/acme/app"`, `"workFolder": "_work"`} {
 		if !strings.Contains(settings, want) {
@@ -60,7 +68,6 @@ func TestConfigureIsRefused(t *testing.T) {
 		"no token":        {[]string{"--url", s.url + "/acme/app"}, nil, "Invalid configuration provided for token"},
 		"no url":          {nil, []string{"ACTIONS_RUNNER_INPUT_TOKEN=x"}, "Invalid configuration provided for url"},
 		"no labels":       {[]string{"--url", s.url + "/acme/app", "--no-default-labels"}, []string{"ACTIONS_RUNNER_INPUT_TOKEN=" + s.token("registration")}, "--no-default-labels without specifying --labels is not supported"},
-		"unknown option":  {[]string{"--colour", "blue"}, nil, "Unrecognized command-line input arguments: 'colour'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := s.newHost("h")
@@ -70,6 +77,32 @@ func TestConfigureIsRefused(t *testing.T) {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
+	}
+}
+
+// config.sh mentions options that it does not know, and goes on without them (src/Runner.Listener/Program.cs:106-119).
+func TestUnknownOptionsAreMentioned(t *testing.T) {
+	s := start(t)
+	h := s.newHost("a")
+	cmd := h.command([]string{"ACTIONS_RUNNER_INPUT_TOKEN=" + s.token("registration")}, "config.sh", "--unattended", "--url", s.url+"/acme/app", "--colour", "blue", "--fast")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "Unrecognized command-line input arguments for command configure: 'fast, colour'. For usage refer to: ") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, code := h.remove("--unattended"); code != 0 || !strings.HasPrefix(out, "Unrecognized command-line input arguments for command remove: 'unattended'. ") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+// config.sh does not run as root unless RUNNER_ALLOW_RUNASROOT is set (src/Misc/layoutroot/config.sh:6).
+func TestConfigureAsRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not root")
+	}
+	s := start(t)
+	h := s.newHost("a")
+	out, err := h.command([]string{"RUNNER_ALLOW_RUNASROOT="}, "config.sh", "--unattended").CombinedOutput()
+	if err == nil || string(out) != "Must not run with sudo\n" {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 

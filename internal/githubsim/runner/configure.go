@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -73,6 +74,9 @@ func configure(root string, in inputs, out, errOut io.Writer) error {
 	}
 	if err := runnerfiles.Save(root, files); err != nil {
 		return err
+	}
+	if err := os.WriteFile(filepath.Join(root, "svc.sh"), []byte(serviceScript), 0o755); err != nil {
+		return fmt.Errorf("generate service script: %w", err)
 	}
 	fmt.Fprint(out, "√ Settings Saved.\n\n")
 	return nil

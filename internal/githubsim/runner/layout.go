@@ -8,18 +8,38 @@ import (
 	"regexp"
 )
 
-// The scripts of actions/runner, as far as they matter: both start the listener.
+// The scripts of actions/runner, as far as they matter: two start the listener.
 const (
+	// configScript is without the checks for the libraries of .NET, which the stand-in does not need
+	// (actions/runner 2.336, src/Misc/layoutroot/config.sh).
 	configScript = `#!/bin/bash
 # Configures the runner, or with "remove" as its first word takes the configuration away.
+if [[ $(id -u) -eq 0 && -z "$RUNNER_ALLOW_RUNASROOT" ]]; then
+    echo "Must not run with sudo"
+    exit 1
+fi
 here="${BASH_SOURCE[0]}"
 [[ "$here" != */* ]] || cd "${here%/*}" || exit 1
+source ./env.sh
 if [[ "$1" == "remove" ]]; then
     exec ./bin/Runner.Listener "$@"
 fi
 exec ./bin/Runner.Listener configure "$@"
 `
-	runScript = `#!/bin/bash
+	// envScript keeps a part of the environment for later listeners, and PATH for runsvc.sh (src/Misc/layoutroot/env.sh).
+	envScript = `#!/bin/bash
+touch .env
+for name in LANG JAVA_HOME ANT_HOME M2_HOME ANDROID_HOME ANDROID_SDK_ROOT GRADLE_HOME NVM_BIN NVM_PATH LD_LIBRARY_PATH PERL5LIB; do
+    if [[ -n "${!name}" ]] && ! grep -q "^$name=" .env; then
+        echo "$name=${!name}" >>.env
+    fi
+done
+echo "$PATH" >.path
+`
+	// serviceScript stands for what configure generates to install the runner as a service
+	// (src/Misc/layoutbin/systemd.svc.sh.template). It does nothing.
+	serviceScript = "#!/bin/bash\necho 'This runner cannot be installed as a service.'\nexit 1\n"
+	runScript     = `#!/bin/bash
 # Runs the runner. As in actions/runner it starts again on exit codes that are worth it, and hides them all.
 here="${BASH_SOURCE[0]}"
 [[ "$here" != */* ]] || cd "${here%/*}" || exit 1
@@ -44,7 +64,7 @@ func LayOut(dir, binary string) error {
 	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
 		return fmt.Errorf("lay out runner: %w", err)
 	}
-	for name, script := range map[string]string{"config.sh": configScript, "run.sh": runScript} {
+	for name, script := range map[string]string{"config.sh": configScript, "env.sh": envScript, "run.sh": runScript} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
 			return fmt.Errorf("lay out runner: %w", err)
 		}

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 )
 
 // Version is what a runner says it is unless its manifest says another version.
@@ -42,16 +44,18 @@ func Main(args []string, environ func() []string, in io.Reader, out, errOut io.W
 		return exitTerminatedError
 	}
 	if filepath.Base(args[0]) == "Runner.Worker" {
+		openDiagnostics(root, "Worker")
 		return work(root, environ(), in, errOut)
 	}
 	if slices.Contains(args[1:], "--version") {
 		fmt.Fprintln(out, versionOf(root))
 		return exitSuccess
 	}
-	inputs, err := readInputs(args[1:], environ())
-	if err != nil {
-		fmt.Fprintln(errOut, err)
-		return exitTerminatedError
+	openDiagnostics(root, "Runner")
+	inputs, unknown := readInputs(args[1:], environ())
+	if len(unknown) > 0 { // src/Runner.Listener/Program.cs:106-119
+		fmt.Fprintf(errOut, "Unrecognized command-line input arguments for command %s: '%s'. For usage refer to: .\\config.cmd --help or ./config.sh --help\n",
+			inputs.command, strings.Join(unknown, ", "))
 	}
 	inputs.values["version"] = versionOf(root)
 	switch inputs.command {
@@ -69,6 +73,16 @@ func Main(args []string, environ func() []string, in io.Reader, out, errOut io.W
 		return exitTerminatedError
 	}
 	return exitSuccess
+}
+
+// openDiagnostics begins a file below _diag, as each program of the runner does (src/Runner.Common/HostTraceListener.cs:12-60). That it
+// cannot is no error.
+func openDiagnostics(root, program string) {
+	dir := filepath.Join(root, "_diag")
+	if os.MkdirAll(dir, 0o755) == nil {
+		name := program + "_" + time.Now().UTC().Format("20060102-150405") + "-utc.log"
+		_ = os.WriteFile(filepath.Join(dir, name), []byte(now()+" INFO HostContext] Version: "+versionOf(root)+"\n"), 0o644)
+	}
 }
 
 // rootOf is the runner's directory: the one above bin, by the name the program was called with, so that links do not matter.
