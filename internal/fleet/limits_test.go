@@ -230,6 +230,20 @@ func TestARetriedRequestCountsOnce(t *testing.T) {
 	})
 }
 
+// A host whose runner was lost is released before its run, and counts no more.
+func TestRoomOfALostRunner(t *testing.T) {
+	limitedWorld(t, policy.Limits{HostsPerRepository: 10, HostsPerOwner: 10}, func(ctx context.Context, w *world) {
+		for _, r := range w.mustProvision(ctx, demandOf(repository, "1", 2, 2, time.Minute)) {
+			w.set(func() { w.deaf[r.HostKey] = true })
+			lost := lifecycle.Report{HostKey: r.HostKey, HeartbeatAt: time.Now(), Assignment: r.Assignment, Signal: lifecycle.SignalRegFailed, Cause: lifecycle.CauseGitHub}
+			if err := w.store.ForHost(r.HostKey).PutReport(ctx, lost); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.until("the room of both is given back", time.Minute, func() bool { return w.used(ofRepository)+w.used(ofOwner) == 0 })
+	})
+}
+
 // A host that dies while its run is not released takes no quota for long: the next
 // request that lacks it audits, or the cloud sweep does.
 func TestRoomOfADeadHost(t *testing.T) {

@@ -104,6 +104,21 @@ func (ld *Ledger) HostLeft(ctx context.Context, q lifecycle.Request, now time.Ti
 	return stored, nil
 }
 
+// RunnerLost makes the request of a host due whose runner was lost and that was released for it, as HostLeft does for a host that
+// ended. What it cannot do a later audit does, once a request finds the ledger full.
+func (ld *Ledger) RunnerLost(ctx context.Context, action lifecycle.Action, r, after lifecycle.Record) {
+	if action != lifecycle.ActionRelease || after.ReasonCode != lifecycle.ReasonRunnerLost || !ld.Limits.On() {
+		return
+	}
+	q, err := ld.Store.Request(ctx, r.Repository, r.RunID, r.RequestID)
+	if err == nil && q.Settled() && !q.Released() {
+		_, err = ld.HostLeft(ctx, q, after.UpdatedAt)
+	}
+	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+		ld.Log.Warn("room of a lost runner not given back; the next audit will", logkey.Instance, r.InstanceID, logkey.Request, r.RequestID, logkey.Error, err)
+	}
+}
+
 // lookEvery is how often the reservations of a full ledger are compared with their requests and hosts. A
 // comparison costs a few reads for each of them, and a listing for a launch that was cut short.
 const lookEvery = 10 * time.Second
