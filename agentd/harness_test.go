@@ -8,16 +8,20 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/githubsim"
+	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
 	"github.com/remuda-ci/remuda/internal/githubsim/runner"
 	"github.com/remuda-ci/remuda/internal/host"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -56,8 +60,11 @@ type machine struct {
 	env    []string // added to agentd's
 	policy lifecycle.Policy
 	github *httptest.Server
-	agent  *exec.Cmd
-	init   bool // agentd is started by a leader of a session, as by its init
+	// acquiring is locked by a test that keeps listeners from acquiring jobs, and asked has a value while one tries.
+	acquiring sync.RWMutex
+	asked     chan struct{}
+	agent     *exec.Cmd
+	init      bool // agentd is started by a leader of a session, as by its init
 }
 
 // rows are what the part of controld uses of the store.
@@ -82,6 +89,21 @@ func newMachine(t *testing.T, edits ...func(config map[string]any)) *machine {
 	return m
 }
 
+// gated lets a test hold the calls with which a listener acquires a job that GitHub has assigned to it.
+func (m *machine) gated(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, path.Base(protocol.PathAcquire)) {
+			select {
+			case m.asked <- struct{}{}:
+			default:
+			}
+			m.acquiring.RLock()
+			defer m.acquiring.RUnlock()
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // anyID is an instance id that no other machine has, in this test binary or another
 // one: machine.end kills all processes that are marked with the id.
 func anyID() string { return "i-" + strings.ToLower(rand.Text()[:17]) }
@@ -89,7 +111,7 @@ func anyID() string { return "i-" + strings.ToLower(rand.Text()[:17]) }
 // emptyMachine has no store and no configuration yet.
 func emptyMachine(t *testing.T, id string) *machine {
 	t.Helper()
-	m := &machine{t: t, id: id, key: id, dir: t.TempDir(), policy: lifecycle.DefaultPolicy()}
+	m := &machine{t: t, id: id, key: id, dir: t.TempDir(), policy: lifecycle.DefaultPolicy(), asked: make(chan struct{}, 1)}
 	self, err := os.Executable()
 	check(t, err)
 	standin := filepath.Join(testrun.System.Dir(t), "standin-runner")
@@ -103,7 +125,7 @@ func emptyMachine(t *testing.T, id string) *machine {
 
 	sim, err := githubsim.New(githubsim.Options{StateDir: filepath.Join(m.dir, "github"), Times: githubsim.QuickTimes})
 	check(t, err)
-	m.github = httptest.NewServer(sim.Handler())
+	m.github = httptest.NewServer(m.gated(sim.Handler()))
 	t.Cleanup(func() { check(t, sim.Close()); m.github.Close() })
 
 	t.Cleanup(m.end)

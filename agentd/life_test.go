@@ -121,6 +121,29 @@ func TestReleaseBetweenAJobAndItsWorker(t *testing.T) {
 	}
 }
 
+// GitHub has assigned a job, and the listener has not acquired it yet: nothing on the host shows that there is a job. The
+// registration stays until the job is over, and the job runs.
+func TestReleaseWhileAJobIsAssigned(t *testing.T) {
+	racepass.CoveredBy(t, "TestLifeOfAHost")
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	m.ready("101")
+	m.acquiring.Lock()
+	m.startRun("101", "${{ github.run_id }}", "echo ran")
+	<-m.asked
+	m.release()
+	m.eventually("the removal is tried", func() bool { return strings.Contains(m.log(), "effect=deregister") })
+	m.acquiring.Unlock()
+	if j := m.finished("101"); j.Conclusion != "success" {
+		t.Errorf("the assigned job: %s\n%s", j.Conclusion, j.Log)
+	}
+	m.signaled(lifecycle.SignalRemoveRegOK)
+	if names := m.runners(); len(names) != 0 {
+		t.Errorf("registrations are left: %v", names)
+	}
+}
+
 func TestForeignJobIsRefused(t *testing.T) {
 	racepass.CoveredBy(t, "TestLifeOfAHost")
 	t.Parallel()

@@ -142,7 +142,7 @@ func TestReadOnlyState(t *testing.T) {
 	}
 	m.release()
 	p := m.signaled(lifecycle.SignalRemoveRegFailed)
-	if p.Cause != lifecycle.CauseHost || !strings.Contains(p.Detail, "allow jobs: ") {
+	if p.Cause != lifecycle.CauseHost || !strings.Contains(p.Detail, "deregister runner: ") {
 		t.Errorf("report: %+v", p)
 	}
 	if n := strings.Count(m.log(), "agentd: started"); n != 2 {

@@ -147,9 +147,9 @@ func TestWholeLife(t *testing.T) {
 	live(t, w)
 	want := []string{
 		"prepare", "allow run-1", "register run-1", "listen",
-		"allow ", "stop", "deregister remove-run-1", "clean",
+		"deregister remove-run-1", "allow ", "stop", "clean",
 		"allow run-2", "register run-2", "listen",
-		"allow ", "stop", "deregister remove-run-2", "clean",
+		"deregister remove-run-2", "allow ", "stop", "clean",
 		"power off",
 	}
 	if diff := cmp.Diff(want, w.effects); diff != "" {

@@ -46,3 +46,11 @@ var removedBefore = regexp.MustCompile(`(?i)Http response code: NotFound from 'd
 
 // RemovedBefore reports whether the output of config.sh remove says that the registration was already gone from GitHub.
 func RemovedBefore(output string) bool { return removedBefore.MatchString(output) }
+
+// jobAssigned matches the refusal to remove a registration whose runner has a job: 422 of the runner-admin flow, for which .NET
+// has two names, and the server's sentence in the older flow (ConfigurationManager.cs:560-594).
+var jobAssigned = regexp.MustCompile(`(?i)Http response code: Unprocessable(Entity|Content) from 'delete https?://[^\s']+/actions/runners/\d+'` +
+	`|is (still|currently) running a job`)
+
+// JobAssigned reports whether the output of config.sh remove says that GitHub keeps the registration since its runner has a job.
+func JobAssigned(output string) bool { return jobAssigned.MatchString(output) }

@@ -176,20 +176,25 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// release releases the host from its run: no new job may start, the running one may finish, then the
-// registration is removed and everything of the run deleted. A pooled host has done all of that. A fresh
-// host, which had no run, is prepared first, so that it is pooled ready to serve.
+// release releases the host from its run. Deleting the registration is the point after which GitHub assigns no further job,
+// so that comes first, while the listener still listens: a job that GitHub assigned before may start and finish. Then the
+// hook refuses all jobs, the listener ends, and everything of the run is deleted. A pooled host has done all of that. A
+// fresh host, which had no run, is prepared first, so that it is pooled ready to serve.
 func (v decider) release() Decision {
 	s := v.Observed
 	switch {
+	case s.Prepared.Phase == PhaseRunning || s.Registered.Phase == PhaseRunning:
+		return wait("released: what was begun comes to its end first")
+	case v.leavesGitHub() && s.Busy:
+		return wait("released: the job may finish")
+	case v.leavesGitHub():
+		return v.deregister()
 	case s.Taken && s.Allowed != Allowed{}: // the hook knows a job that was taken before the release by its worker
 		return wait("released: a job that was taken before is about to start")
 	case s.Allowed != Allowed{}:
 		return do(EffectAllow, "released: no further job may start")
 	case s.Busy:
 		return wait("released: the job may finish")
-	case s.Prepared.Phase == PhaseRunning || s.Registered.Phase == PhaseRunning:
-		return wait("released: what was begun comes to its end first")
 	case s.Listener.alive():
 		return v.stop("released, and no job runs")
 	case s.Registration && !v.jit():
@@ -200,6 +205,15 @@ func (v decider) release() Decision {
 		return v.notClean(lifecycle.CauseHost, fmt.Sprintf("refused a job of run %s", v.refused()))
 	}
 	return v.clean()
+}
+
+// leavesGitHub reports whether the registration is deleted before the listener ends. After a removal that failed the
+// listener ends first: the host may not become free soon, and must not take jobs until then.
+func (v decider) leavesGitHub() bool {
+	p := v.Observed.Removed.of(v.Record.Assignment)
+	failed := p.Phase == PhaseOK || (p.Phase == PhaseFailed && !p.Assigned)
+	l := v.Observed.Listener
+	return v.Observed.Registration && !v.jit() && l.alive() && l.Phase != ListenerStopping && !failed
 }
 
 // jit reports whether the runner has a JIT registration. The agent does not remove it and gets no token for
@@ -234,6 +248,10 @@ func (v decider) deregister() Decision {
 		return do(EffectDeregister, "released, and no job runs")
 	case p.Phase == PhaseOK:
 		return v.notClean(lifecycle.CauseHost, "the registration is still on disk after its removal")
+	case usable && p.Assigned && !reached(p.At.Add(assignedPause), v.now):
+		return wait("released: GitHub has assigned a job to the runner, and it may finish").recheckAt(p.At.Add(assignedPause))
+	case usable && p.Assigned:
+		return do(EffectDeregister, "released, and the assigned job has had its time to begin")
 	case usable && (!v.Tried || (passes(p.Cause) && reached(retryAt(p), v.now))):
 		return do(EffectDeregister, fmt.Sprintf("removal, attempt %d", p.Attempt+1)).
 			answering(Answer{Signal: lifecycle.SignalRemoveRegFailed, Cause: p.Cause, Detail: detail})

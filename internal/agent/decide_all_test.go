@@ -23,7 +23,7 @@ var axes = [][]edit{
 			f.Observed.Prepared.Phase, f.Memory.ScriptFailedAt = agent.PhaseFailed, start.Add(-time.Minute)
 		}),
 	phases(func(s *agent.Observed) *agent.Progress { return &s.Registered }, 1, agent.PhaseNone, agent.PhaseRunning, agent.PhaseOK, agent.PhaseFailed),
-	phases(func(s *agent.Observed) *agent.Progress { return &s.Removed }, 2, agent.PhaseNone, agent.PhaseFailed),
+	append(phases(func(s *agent.Observed) *agent.Progress { return &s.Removed }, 2, agent.PhaseNone, agent.PhaseFailed), assigned),
 	phases(func(s *agent.Observed) *agent.Progress { return &s.Cleaned }, 2, agent.PhaseNone, agent.PhaseRunning, agent.PhaseOK, agent.PhaseFailed),
 	{as, func(f *agent.Facts) { f.Observed.Registration = false }},
 	{
@@ -196,6 +196,9 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 	if r.JobsOf != "" {
 		its, kind = agent.Allowed{JobsOf: r.JobsOf}, lifecycle.RegistrationJIT
 	}
+	failed := s.Removed.Phase == agent.PhaseFailed && !s.Removed.Assigned
+	assignable := idle && s.Registration && s.RegisteredAs != lifecycle.RegistrationJIT && r.JobsOf == "" &&
+		alive(s.Listener) && s.Listener.Phase != agent.ListenerStopping && !failed
 	hadItsJob := r.JobsOf != "" && s.Jobs > 0
 	rule(!serves || !hadItsJob || d.Effect == agent.EffectNone, "a host that had its one job waits for its release")
 	switch d.Effect {
@@ -206,11 +209,14 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 		rule(serves && s.Registered.Phase == agent.PhaseOK && s.Allowed == its, "only a configured runner of a run listens")
 	case agent.EffectStop:
 		rule(interrupted || idle && s.Allowed == agent.Allowed{}, "a listener is stopped for a release or an interruption")
-	case agent.EffectDeregister, agent.EffectClean:
-		rule(idle && s.Allowed == agent.Allowed{}, "a host is freed once it is released and takes no job")
+		rule(!assignable, "a listener that GitHub may have given a job is not stopped by a release")
+	case agent.EffectAllow:
+		rule(!assignable, "a job that GitHub may have assigned before the registration was deleted is not refused")
+	case agent.EffectClean:
+		rule(idle && s.Allowed == agent.Allowed{}, "a host is cleaned once it is released and takes no job")
 	}
 	if d.Effect == agent.EffectDeregister {
-		rule(r.Registration != nil && s.Listener.Phase != agent.ListenerListening, "deregistration needs a token and a stopped listener")
+		rule(idle && r.Registration != nil, "deregistration needs a release and a token")
 		rule(r.JobsOf == "" && s.RegisteredAs != lifecycle.RegistrationJIT, "a JIT registration is not the agent's to remove")
 	}
 	if d.Effect == agent.EffectClean {

@@ -120,6 +120,23 @@ func removal(cause lifecycle.Cause, attempt int) edit {
 	return observed(func(s *agent.Observed) { s.Removed = failed(agent.PhaseFailed, cause, attempt) })
 }
 
+// removalAt moves the removal, which was now, by d.
+func removalAt(d time.Duration) edit {
+	return observed(func(s *agent.Observed) { s.Removed.At = s.Removed.At.Add(d) })
+}
+
+// assigned is a removal that GitHub refused because of a job.
+func assigned(f *agent.Facts) {
+	f.Observed.Removed = failed(agent.PhaseFailed, lifecycle.CauseGitHub, 1)
+	f.Observed.Removed.Assigned = true
+}
+
+// unregistered is a host whose registration was removed while it listened.
+func unregistered(f *agent.Facts) {
+	f.Observed.Registration = false
+	f.Observed.Removed = agent.Progress{Phase: agent.PhaseOK, Assignment: 2}
+}
+
 func registered(phase agent.Phase, cause lifecycle.Cause, attempt int) edit {
 	return observed(func(s *agent.Observed) {
 		s.Registered = agent.Progress{Phase: phase, Assignment: 1, At: start, Attempt: attempt, Cause: cause}
@@ -136,6 +153,7 @@ func TestDecide(t *testing.T) {
 	)
 	created, claimed := state(lifecycle.StateCreated), state(lifecycle.StateClaimed)
 	busyNow := observed(func(s *agent.Observed) { s.Busy = true })
+	connecting := observed(func(s *agent.Observed) { s.Listener.Phase = agent.ListenerStarting })
 	bare := observed(func(s *agent.Observed) {
 		s.Registered, s.Registration, s.Listener = agent.Progress{}, false, agent.Listener{}
 	})
@@ -238,10 +256,23 @@ func TestDecide(t *testing.T) {
 		"listener: killed too often":      {[]edit{exited(137, time.Minute), restarts(7)}, decided{Signal: regFailed, Cause: byHost}},
 		"created: listener exited, pause": {[]edit{created, exited(2, time.Second)}, decided{Signal: lifecycle.SignalOK, Look: time.Second}},
 
-		"released: the hook first":      {[]edit{released}, decided{Effect: agent.EffectAllow}},
-		"released while busy: the hook": {[]edit{released, busyNow}, decided{Effect: agent.EffectAllow}},
-		"draining":                      {[]edit{released, disallowed, busyNow}, decided{}},
-		"released: listener stops":      {[]edit{released, disallowed}, decided{Effect: agent.EffectStop}},
+		"released: the registration first":               {[]edit{released}, decided{Effect: agent.EffectDeregister}},
+		"released while busy: another job may come":      {[]edit{released, busyNow}, decided{}},
+		"released without a token: it listens":           {[]edit{released, func(f *agent.Facts) { f.Record.Registration = nil }}, decided{}},
+		"released: being removed while it listens":       {[]edit{released, observed(func(s *agent.Observed) { s.Removed = failed(agent.PhaseRunning, "", 1) })}, decided{}},
+		"released: GitHub has assigned a job":            {[]edit{released, assigned}, decided{Look: 5 * time.Second}},
+		"released: the assigned job runs":                {[]edit{released, assigned, busyNow}, decided{}},
+		"released: the assigned job is over":             {[]edit{released, assigned, removalAt(-5 * time.Second)}, decided{Effect: agent.EffectDeregister}},
+		"released: the assigned job outlasts the token":  {[]edit{released, assigned, func(f *agent.Facts) { f.Record.Registration.ExpiresAt = start }}, decided{Signal: remFailed, Cause: github}},
+		"released: off GitHub, then the hook":            {[]edit{released, unregistered}, decided{Effect: agent.EffectAllow}},
+		"released: off GitHub, and a job that came late": {[]edit{released, unregistered, busyNow}, decided{Effect: agent.EffectAllow}},
+		"released: off GitHub, then the listener stops":  {[]edit{released, unregistered, disallowed}, decided{Effect: agent.EffectStop}},
+		"released: removal failed, then the hook":        {[]edit{released, removal(github, 1)}, decided{Effect: agent.EffectAllow}},
+		"released: removal failed, the listener stops":   {[]edit{released, removal(github, 1), disallowed}, decided{Effect: agent.EffectStop}},
+		"released while connecting":                      {[]edit{released, connecting}, decided{Effect: agent.EffectDeregister}},
+		"released: JIT, the hook first":                  {[]edit{released, jobScoped}, decided{Effect: agent.EffectAllow}},
+		"released while busy: JIT, the hook":             {[]edit{released, jobScoped, busyNow}, decided{Effect: agent.EffectAllow}},
+		"draining":                                       {[]edit{released, unregistered, disallowed, busyNow}, decided{}},
 		"released: listener is stopping": {[]edit{released, disallowed, observed(func(s *agent.Observed) { s.Listener.Phase = agent.ListenerStopping })},
 			decided{Look: 45 * time.Second}},
 		"released: listener does not stop": {[]edit{released, disallowed, observed(func(s *agent.Observed) {

@@ -75,6 +75,10 @@ const (
 	retryBase = 5 * time.Second
 	retryCap  = 60 * time.Second
 
+	// assignedPause is between attempts to remove a registration that GitHub keeps because it has assigned a
+	// job. The listener needs a few seconds to acknowledge, acquire and start a job; after that the host is busy.
+	assignedPause = 5 * time.Second
+
 	// stopLimit is how long a listener may take to end when asked, the same as a
 	// stop of its unit allows. It returns its session to GitHub then, for up to 30 s
 	// (actions/runner 2.336, src/Runner.Listener/BrokerMessageListener.cs 249). A

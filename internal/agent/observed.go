@@ -62,6 +62,8 @@ type Progress struct {
 	// Cause and Detail explain PhaseFailed.
 	Cause  lifecycle.Cause
 	Detail string
+	// Assigned is true of a removal that failed because GitHub has assigned a job to the runner.
+	Assigned bool
 }
 
 // Phase is the state of a Progress.

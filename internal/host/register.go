@@ -152,6 +152,7 @@ func (h *Host) configProgress(ctx context.Context, name string, st taskStatus, c
 	switch {
 	case p.Phase == agent.PhaseFailed:
 		p.Cause = causeOf(st.code, p.Detail)
+		p.Assigned = name == taskDeregister && agent.JobAssigned(p.Detail)
 	case p.Phase == agent.PhaseOK && contradicted:
 		p.Phase, p.Cause, p.Detail = agent.PhaseFailed, lifecycle.CauseHost, how
 	}

@@ -193,6 +193,16 @@ func (r *caller) job(name, runID string) {
 	})
 }
 
+// jobAtRelease queues a job of the run at about the time at which the agents of its hosts see its release.
+func (r *caller) jobAtRelease(attempt int) {
+	l := r.l
+	j := &world.Job{
+		Name: fmt.Sprintf("%s.%d job at its release", r.ID, attempt), Repository: r.Repository, RunID: r.ID, Label: r.ID,
+		Length: l.Exp(30*time.Second, time.Minute),
+	}
+	l.After(l.Between(0, 10*time.Second), func() { l.GitHub.Enqueue(j) })
+}
+
 // finish ends the run: its hosts are given back, in one way or another, or it
 // runs once more.
 func (r *caller) finish() {
@@ -252,6 +262,9 @@ func (r *caller) release(attempt int, wait bool) {
 		return
 	}
 	op := replica.fleet.NewRelease(r.Repository, r.ID, attempt, wait)
+	if l.Chance(engine.FaultJobAtRelease) {
+		r.jobAtRelease(attempt)
+	}
 	l.Tell(replica.name, "release", fmt.Sprintf("%s attempt %d wait %t", r.ID, attempt, wait))
 	began := l.Now
 	replica.drive("release "+r.ID, op, func(err error) {

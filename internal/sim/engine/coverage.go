@@ -121,6 +121,7 @@ const (
 	MarkJobDone   = "job: done"
 	MarkRefused   = "job: refused by the hook"
 	MarkDrained   = "job: finished after its run's release"
+	MarkAssigned  = "job: assigned before the registration was removed"
 	MarkTakeover  = "request: carried on by a sweep"
 	MarkLeak      = "machine: leaked, and ended by the cloud sweep"
 	MarkSelfEnded = "host: ended itself"
@@ -132,7 +133,7 @@ const (
 )
 
 var allMarks = []string{
-	MarkReady, MarkShort, MarkReleased, MarkReused, MarkBound, MarkJobDone, MarkRefused, MarkDrained,
+	MarkReady, MarkShort, MarkReleased, MarkReused, MarkBound, MarkJobDone, MarkRefused, MarkDrained, MarkAssigned,
 	MarkTakeover, MarkLeak, MarkSelfEnded, MarkRestarted, MarkOverlap,
 	MarkWorked, MarkWorkLost, MarkScaledIn,
 }

@@ -76,6 +76,7 @@ const (
 	FaultNoJobs         Fault = "caller: no job comes"
 	FaultSecondRequest  Fault = "caller: second request of the run"
 	FaultReleaseInterim Fault = "caller: release while provisioning"
+	FaultJobAtRelease   Fault = "caller: a job comes with the release"
 )
 
 // The faults of the second group strike at random times, as often as meanIntervals says.
@@ -119,7 +120,7 @@ var rates = map[Fault]float64{
 	FaultWebhookLate: 0.3, FaultWebhookTwice: 0.3, FaultEarlyRelease: 0.15, FaultRerun: 0.15, FaultNeverReleased: 0.08,
 	FaultECSRefused: 0.05, FaultECSLost: 0.05, FaultECSLag: 0.5, FaultTaskSlow: 0.1,
 	FaultWorkerTwice: 0.1, FaultWorkerLate: 0.05, FaultWorkerStalls: 0.05,
-	FaultNoJobs: 0.08, FaultSecondRequest: 0.1, FaultReleaseInterim: 0.15,
+	FaultNoJobs: 0.08, FaultSecondRequest: 0.1, FaultReleaseInterim: 0.15, FaultJobAtRelease: 0.3,
 }
 
 // meanIntervals are the mean times between two faults of the second group.

@@ -43,16 +43,18 @@ func (w *Watcher) checkJob(h *world.Host, j *world.Job) {
 	case h.LastRun != "" && h.LastRun != key:
 		w.Broken(RuleDirtyHost, "%s begins on %s, which was not cleaned since %s", j, h.ID, h.LastRun)
 	}
-	if reports, _ := w.Truth.Reports(engine.Background, []string{h.ID}); !h.Hostile && reports[h.ID].Assignment > assignment {
-		w.Broken(RuleLateJob, "%s begins on %s, whose agent has seen its release (assignment %d)", j, h.ID, reports[h.ID].Assignment)
+	if h.Runner == nil || h.Runner.Deleted {
+		w.Broken(RuleLateJob, "%s begins on %s, whose runner is no longer registered", j, h.ID)
 	}
 }
 
-// checkRefused checks that the hook refuses only jobs of other runs, and jobs after a release.
+// checkRefused checks that the hook refuses only jobs of other runs, and jobs of its own run after the registration could
+// not be removed: GitHub may have assigned every other one before the release.
 func (w *Watcher) checkRefused(h *world.Host, j *world.Job) {
-	r, err := w.Truth.Instance(engine.Background, h.ID)
-	if err == nil && r.State == lifecycle.StateRunning && r.RunID == j.RunID && r.Repository == j.Repository && !h.Hostile {
-		w.Broken(RuleRefused, "%s is refused on %s, which serves its run", j, h.ID)
+	its := w.of(h.ID).runOf(h.Observed.Listener.Assignment) == lifecycle.RunKey(j.Repository, j.RunID)
+	failed := h.Observed.Removed.Phase == agent.PhaseFailed && !h.Observed.Removed.Assigned
+	if its && !failed && !h.Hostile {
+		w.Broken(RuleRefused, "%s is refused on %s, which is registered for its run", j, h.ID)
 	}
 }
 

@@ -26,9 +26,9 @@ const (
 	RuleMachineEnded    engine.Rule = "machine ended"      // a machine ends after its record
 	RuleLaunch          engine.Rule = "launch"             // no launch is made twice or exceeds its request
 	RuleForeignJob      engine.Rule = "foreign job"        // a host serves the jobs of its run only
-	RuleRefused         engine.Rule = "refused"            // no job of its own run is refused while it serves
+	RuleRefused         engine.Rule = "refused"            // no job of its own run is refused while its runner is registered
 	RuleDirtyHost       engine.Rule = "dirty host"         // no job on what another run left
-	RuleLateJob         engine.Rule = "late job"           // no job begins on a released host
+	RuleLateJob         engine.Rule = "late job"           // no job begins on a runner that GitHub no longer has
 	RuleFalseSignal     engine.Rule = "false signal"       // an agent signals only what it did
 	RuleSelfEnd         engine.Rule = "self end"           // an agent ends its host for its reasons only
 	RuleCleanBusy       engine.Rule = "clean while busy"   // nothing is cleaned under a job

@@ -182,6 +182,10 @@ func (p hostPort) Deregister(_ context.Context, assignment int64, remove lifecyc
 				return agent.PhaseFailed, lifecycle.CauseGitHub
 			case h.Runner != nil && !w.GitHub.valid(lifecycle.RegistrationRemove, remove.Secret, h.Runner.Repository):
 				return agent.PhaseFailed, lifecycle.CauseGitHub
+			case h.Runner != nil && h.Runner.Job != nil:
+				w.Mark(engine.MarkAssigned)
+				h.Observed.Removed.Assigned = true
+				return agent.PhaseFailed, lifecycle.CauseGitHub
 			case w.Chance(engine.FaultRemoveFails):
 				return agent.PhaseFailed, lifecycle.CauseGitHub
 			}
