@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,6 +33,29 @@ jobs:
       - {if: always(), run: touch LOOT/always-of-container}
 `
 
+// cancelWhileRefused cancels a foreign run while the hook waits to end its worker. A cancel lets steps with always() run.
+func (s *stage) cancelWhileRefused(runID, workflow string) {
+	s.Helper()
+	if _, err := s.GitHub.StartRun(s.ctx, repository, runID, workflow); err != nil {
+		s.Fatal(err)
+	}
+	s.eventually(func() string {
+		run, err := s.GitHub.Run(s.ctx, runID)
+		for _, j := range run.Jobs {
+			if strings.Contains(j.Log, "remuda: refused") {
+				return ""
+			}
+		}
+		return fmt.Sprintf("no job is refused (%v): %v", err, run.Jobs)
+	})
+	if err := s.GitHub.Cancel(s.ctx, runID); err != nil {
+		s.Fatal(err)
+	}
+	if run, err := s.GitHub.WaitRun(s.ctx, runID, nil); err != nil || run.Conclusion == "success" {
+		s.Errorf("the canceled run came out as %q (%v): %v", run.Conclusion, err, run.Jobs)
+	}
+}
+
 // TestNothingOfARefusedJobRuns has jobs of another run come to a host. They fail with the hook's message, nothing of them runs, and
 // the run that the host serves goes on.
 func TestNothingOfARefusedJobRuns(t *testing.T) {
@@ -55,6 +79,10 @@ func TestNothingOfARefusedJobRuns(t *testing.T) {
 	taken, err := filepath.Glob(loot + "/*")
 	if err != nil || len(taken) > 0 {
 		t.Errorf("of the refused jobs ran %v (%v)", taken, err)
+	}
+	s.cancelWhileRefused("6667", strings.ReplaceAll(foreignJobs, "LOOT", loot))
+	if taken, err := filepath.Glob(loot + "/*"); err != nil || len(taken) > 0 {
+		t.Errorf("of the canceled jobs ran %v (%v)", taken, err)
 	}
 	mark := filepath.Join(loot, "own")
 	if _, err := s.GitHub.StartRun(s.ctx, repository, "6001", workflow("touch "+mark)); err != nil {
