@@ -37,8 +37,8 @@ const (
 	// takeTimeout is for the one write that a delivery brings: with it an answer
 	// is given within a second of the body.
 	takeTimeout = 900 * time.Millisecond
-	// maxDeliveries is how many are handled at once, each with up to maxDeliveryBytes.
-	// More get 503: a delivery that GitHub could not hand over is recovered later.
+	// maxDeliveries is how many are written at once, of those that are complete and signed. More get
+	// 503: a delivery that GitHub could not hand over is recovered later.
 	maxDeliveries = 64
 )
 
@@ -80,8 +80,9 @@ type Webhooks struct {
 // receiver serves the deliveries.
 type receiver struct {
 	Webhooks
-	log   hclog.Logger
-	slots chan struct{}
+	log    hclog.Logger
+	bodies bodies
+	slots  chan struct{}
 }
 
 // newReceiver refuses to start without a secret: everybody could order hosts.
@@ -137,12 +138,6 @@ func eventOf(r *http.Request) string { return r.Header.Get("X-GitHub-Event") }
 
 // receive handles one delivery. Until its signature is checked, nothing of it is believed, logged or kept.
 func (h *receiver) receive(w http.ResponseWriter, r *http.Request) answer {
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	default:
-		return answer{http.StatusServiceUnavailable, outcomeBusy, "too many deliveries at once"}
-	}
 	body, err := h.authentic(w, r)
 	if err != nil {
 		var a *answer
@@ -152,6 +147,12 @@ func (h *receiver) receive(w http.ResponseWriter, r *http.Request) answer {
 		}
 		h.log.Error("cannot check webhooks", logkey.Error, err)
 		return answer{http.StatusServiceUnavailable, outcomeUnavailable, "cannot check signatures now"}
+	}
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	default:
+		return answer{http.StatusServiceUnavailable, outcomeBusy, tooMany}
 	}
 	return h.handle(r, body)
 }
@@ -171,7 +172,7 @@ func (h *receiver) authentic(w http.ResponseWriter, r *http.Request) ([]byte, er
 	if !ok {
 		return nil, refuse(http.StatusUnauthorized, outcomeUnsigned, "X-Hub-Signature-256 is missing or malformed; a SHA-1 signature does not count")
 	}
-	body, err := readBody(w, r)
+	body, err := h.readBody(w, r)
 	if err != nil {
 		return nil, err
 	}
@@ -189,17 +190,26 @@ func oversized() error {
 	return refuse(http.StatusRequestEntityTooLarge, outcomeOversized, "more than %d bytes", maxDeliveryBytes)
 }
 
-// readBody reads no more than there may be, and for no longer than it may take.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+const tooMany = "too many deliveries at once"
+
+// readBody reads no more than there may be, and for no longer than it may take. A slow body gives way to others.
+func (h *receiver) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(deliveryTimeout)); err != nil {
 		return nil, fmt.Errorf("bound the time of a body: %w", err)
 	}
+	in := h.bodies.begin(w, r)
+	if in == nil {
+		return nil, refuse(http.StatusServiceUnavailable, outcomeBusy, tooMany)
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDeliveryBytes))
+	gaveWay := h.bodies.end(in)
 	var long *http.MaxBytesError
 	var late net.Error
 	switch {
 	case errors.As(err, &long):
 		return nil, oversized()
+	case err != nil && gaveWay:
+		return nil, refuse(http.StatusServiceUnavailable, outcomeBusy, tooMany+", and this one is slow")
 	case errors.As(err, &late) && late.Timeout():
 		return nil, refuse(http.StatusRequestTimeout, outcomeCutOff, "the body took longer than %s", deliveryTimeout)
 	case err != nil:

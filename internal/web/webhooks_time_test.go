@@ -209,3 +209,35 @@ func TestTooManyAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowSendersShutNoDeliveryOut: bodies that do not come take no place from those that do.
+func TestSlowSendersShutNoDeliveryOut(t *testing.T) {
+	job := exampleJob(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := &desk{}
+		client, stop := inMemory(t, d.options())
+		defer stop()
+		const slow = 300
+		statuses := make(chan int, slow)
+		for range slow {
+			go func() {
+				body, more := io.Pipe()
+				defer body.Close()
+				go func() { _, _ = more.Write(job[:100]) }() // and nothing more
+				status, _, _ := send(t, client, "POST", "http://pipes", signedHeader(job), body)
+				statuses <- status
+			}()
+		}
+		time.Sleep(time.Second)
+		for n := range 148 {
+			if status, text, _ := send(t, client, "POST", "http://pipes", signedHeader(job), bytes.NewReader(job)); status != 202 && status != 200 {
+				t.Fatalf("delivery %d: %d %q", n+1, status, text)
+			}
+		}
+		for range slow {
+			if status := <-statuses; status != 503 && status != 408 {
+				t.Errorf("a slow one: %d", status)
+			}
+		}
+	})
+}
