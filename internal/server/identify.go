@@ -71,7 +71,7 @@ var errBearer = status.Error(codes.Unauthenticated, "the authorization is not on
 
 func (e *interceptors) operator(cert *x509.Certificate) (caller, error) {
 	if time.Now().After(cert.NotAfter) { // the connection was made before
-		return caller{}, status.Errorf(codes.Unauthenticated, "the client certificate expired at %s", cert.NotAfter.UTC().Format(time.RFC3339))
+		return caller{}, certificateExpired(cert)
 	}
 	name, err := subject(cert)
 	if err != nil {
@@ -82,6 +82,22 @@ func (e *interceptors) operator(cert *x509.Certificate) (caller, error) {
 		return c, status.Errorf(codes.PermissionDenied, "the certificate's subject, %s, has no role: add it to callers.operators", name)
 	}
 	return c, nil
+}
+
+func certificateExpired(cert *x509.Certificate) error {
+	return status.Errorf(codes.Unauthenticated, "the client certificate expired at %s", cert.NotAfter.UTC().Format(time.RFC3339))
+}
+
+// whileCertified is the context of a call that ends with the client certificate, whose expiry is then its cause. A call
+// without a certificate has none to outlive.
+func whileCertified(ctx context.Context) (context.Context, context.CancelFunc) {
+	if p, ok := peer.FromContext(ctx); ok {
+		if tls, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(tls.State.VerifiedChains) > 0 {
+			cert := tls.State.VerifiedChains[0][0]
+			return context.WithDeadlineCause(ctx, cert.NotAfter, certificateExpired(cert))
+		}
+	}
+	return context.WithCancel(ctx)
 }
 
 // subject is the text of RFC 2253 of a certificate's subject: all of it, as it

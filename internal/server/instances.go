@@ -170,7 +170,8 @@ func (s *service) WatchFleet(req *remudav1.WatchFleetRequest, stream grpc.Server
 	default:
 		return status.Errorf(codes.ResourceExhausted, "%d callers watch already; end one of them, or ask another controld", maxWatchers)
 	}
-	ctx := stream.Context()
+	ctx, cancel := whileCertified(stream.Context())
+	defer cancel()
 	page, err := s.fleet.LastEvent(ctx)
 	if err != nil {
 		return s.toStatus(ctx, err)
@@ -183,7 +184,10 @@ func (s *service) WatchFleet(req *remudav1.WatchFleetRequest, stream grpc.Server
 	defer tick.Stop()
 	for {
 		got, err := s.fleet.Events(ctx, page)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return watchOver(ctx)
+		case err != nil:
 			return s.toStatus(ctx, err)
 		}
 		page.After = got.Next
@@ -195,12 +199,20 @@ func (s *service) WatchFleet(req *remudav1.WatchFleetRequest, stream grpc.Server
 		}
 		select {
 		case <-ctx.Done():
-			return status.FromContextError(ctx.Err()).Err()
+			return watchOver(ctx)
 		case <-s.stopping.Done():
 			return status.Error(codes.Unavailable, "controld is stopping; watch again")
 		case <-tick.C:
 		}
 	}
+}
+
+// watchOver is the answer to a watch whose context is over.
+func watchOver(ctx context.Context) error {
+	if cause := context.Cause(ctx); cause != ctx.Err() {
+		return cause
+	}
+	return status.FromContextError(ctx.Err()).Err()
 }
 
 func (s *service) send(stream grpc.ServerStreamingServer[remudav1.WatchFleetResponse], runID string, events []lifecycle.Event) error {
