@@ -119,6 +119,25 @@ func TestJobsThatNameDefaultLabels(t *testing.T) {
 	}
 }
 
+// The explanation of a run says which of its jobs wait for a label that no host has.
+func TestExplainTellsOfDefaultLabels(t *testing.T) {
+	for _, defaults := range []bool{false, true} {
+		labelWorld(t, defaults, func(ctx context.Context, t *testing.T, w *world) {
+			w.mustProvision(ctx, demand("5", "q", 1))
+			w.hub.queue(ctx, queuedJob(1, "5", "self-hosted", "5"), time.Hour)
+			time.Sleep(time.Second)
+			e, err := w.fleet.Explain(ctx, repository, "5", time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			const want = "Job 1 names the label self-hosted, which these hosts do not have: remove it from runs-on, or set default_labels: true for their pool."
+			if slices.Contains(e.Sentences, want) == defaults {
+				t.Errorf("with default labels %t: %q", defaults, e.Sentences)
+			}
+		})
+	}
+}
+
 // What a run may not have its hosts do by a rule, it may not have by asking either.
 func TestProvisionWithDefaultLabels(t *testing.T) {
 	for _, label := range []string{"self-hosted", "Linux", "X64", "arm64"} {

@@ -64,6 +64,10 @@ func (ex *Explainer) Explain(ctx context.Context, repository, runID string, now 
 	}
 	for _, j := range jobs {
 		e.Sentences = append(e.Sentences, jobSentence(j))
+		if label := ex.lackedLabel(j, requests); label != "" {
+			e.Sentences = append(e.Sentences, fmt.Sprintf(
+				"Job %d names the label %s, which these hosts do not have: remove it from runs-on, or set default_labels: true for their pool.", j.ID, label))
+		}
 	}
 	for _, event := range e.Events {
 		e.Sentences = append(e.Sentences, eventSentence(event))
@@ -117,6 +121,22 @@ func jobSentence(j lifecycle.Job) string {
 		return fmt.Sprintf("Job %d runs on %s since %s.", j.ID, j.RunnerName, hosts.ClockTime(j.StartedAt))
 	}
 	return fmt.Sprintf("Job %d waits for %s since %s.", j.ID, served, hosts.ClockTime(j.QueuedAt))
+}
+
+// lackedLabel is a default label of GitHub's runner that a waiting job names and no host of its run has, or "". Where
+// nothing was requested for the run, any pool may be the one that it gets hosts of.
+func (ex *Explainer) lackedLabel(j lifecycle.Job, requests []lifecycle.Request) string {
+	i := slices.IndexFunc(j.Labels, policy.IsDefaultLabel)
+	if i < 0 || j.Pool != "" || j.State != lifecycle.JobWaiting {
+		return ""
+	}
+	for name, p := range ex.Pools {
+		mayServe := len(requests) == 0 || slices.ContainsFunc(requests, func(q lifecycle.Request) bool { return q.Spec.Pool == name })
+		if p.DefaultLabels && mayServe {
+			return ""
+		}
+	}
+	return j.Labels[i]
 }
 
 func requestSentence(q lifecycle.Request, now time.Time) string {
