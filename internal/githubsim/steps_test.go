@@ -182,9 +182,9 @@ func TestSIGTERMGivesALimitedTime(t *testing.T) {
 		code        int
 		status      string
 	}{
-		"within the limit":  {syscall.SIGTERM, "10ms", "10m", 0, "offline"},
-		"beyond the limit":  {syscall.SIGTERM, "10m", "10ms", 143, "online"},
-		"SIGINT has no one": {syscall.SIGINT, "10ms", "1ns", 0, "offline"},
+		"within the limit":    {syscall.SIGTERM, "10ms", "10m", 0, "offline"},
+		"beyond the limit":    {syscall.SIGTERM, "10m", "10ms", 143, "online"},
+		"SIGINT has no limit": {syscall.SIGINT, "10ms", "1ns", 0, "offline"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t)
