@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -209,6 +210,22 @@ func TestLabelsOfARunner(t *testing.T) {
 	if d := cmp.Diff([]string{"self-hosted", "Linux", "X64", "one", "three"}, names("DELETE", path+"/two")); d != "" {
 		t.Error(d)
 	}
+	put := func(want int, method string, labels []string) {
+		t.Helper()
+		s.call(want, method, path, map[string]any{"labels": labels}, nil)
+	}
+	put(200, "POST", []string{"One", "four"})
+	if d := cmp.Diff([]string{"self-hosted", "Linux", "X64", "one", "three", "four"}, names("GET", path)); d != "" {
+		t.Errorf("added: %s", d)
+	}
+	put(200, "PUT", []string{"run-7", "LINUX"})
+	if d := cmp.Diff([]string{"self-hosted", "Linux", "X64", "run-7"}, names("GET", path)); d != "" {
+		t.Errorf("set: %s", d)
+	}
+	put(422, "PUT", []string{""})
+	put(422, "POST", []string{})
+	put(422, "PUT", slices.Repeat([]string{"x"}, 101))
+	s.call(404, "PUT", strings.Replace(path, "/1/", "/77/", 1), map[string]any{"labels": []string{"x"}}, nil)
 	s.call(404, "DELETE", path+"/two", nil, nil)
 	s.call(422, "DELETE", path+"/linux", nil, nil)
 	if d := cmp.Diff([]string{"self-hosted", "Linux", "X64"}, names("DELETE", path)); d != "" {

@@ -31,6 +31,8 @@ func (s *Server) githubRoutes() []route {
 			route{pattern: "GET " + runners + "/{id}", handle: s.getRunner},
 			route{pattern: "DELETE " + runners + "/{id}", handle: s.deleteRunner},
 			route{pattern: "GET " + runners + "/{id}/labels", handle: s.listLabels},
+			route{pattern: "PUT " + runners + "/{id}/labels", handle: s.setLabels(false)},
+			route{pattern: "POST " + runners + "/{id}/labels", handle: s.setLabels(true)},
 			route{pattern: "DELETE " + runners + "/{id}/labels", handle: s.deleteLabels},
 			route{pattern: "DELETE " + runners + "/{id}/labels/{name}", handle: s.deleteLabel},
 			route{pattern: "GET " + at + "/installation", handle: s.getInstallation, appsOnly: true},

@@ -168,6 +168,23 @@ func TestJobOfDefaultLabelsAlone(t *testing.T) {
 	}
 }
 
+// GitHub matches jobs by the labels that it has itself, so a runner that listens takes jobs of a label that it was given since.
+func TestJobOfALabelThatWasSet(t *testing.T) {
+	s := start(t)
+	h := s.newHost("a")
+	h.configure("waits", "--no-default-labels")
+	h.listen().awaitOutput("Listening for Jobs")
+	id := s.startRun("on: push\njobs:\n  j: {runs-on: run-7, steps: [{run: 'true'}]}\n")
+	s.call(200, "PUT", fmt.Sprintf("/repos/acme/app/actions/runners/%d/labels", s.runners()[0].ID), map[string]any{"labels": []string{"run-7"}}, nil)
+	if v := s.completed(id); *v.Conclusion != "success" {
+		t.Errorf("%+v", v)
+	}
+	other := s.startRun("on: push\njobs:\n  j: {runs-on: waits, steps: [{run: 'true'}]}\n")
+	if v := s.run(other); v.Jobs[0].Status != "queued" || v.Jobs[0].Runner != nil {
+		t.Errorf("of the label before: %+v", v)
+	}
+}
+
 func TestCancelStopsARunningJob(t *testing.T) {
 	s := start(t)
 	_, l := s.online("a", "box")

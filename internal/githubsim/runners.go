@@ -31,7 +31,11 @@ func (q registration) check() error {
 	if q.name == "" || len(q.name) > 64 {
 		return rest.Problem(http.StatusUnprocessableEntity, "Invalid request. The runner name must have 1 to 64 characters.")
 	}
-	for _, l := range q.labels {
+	return checkLabels(q.labels)
+}
+
+func checkLabels(labels []string) error {
+	for _, l := range labels {
 		if l = strings.TrimSpace(l); l == "" || len(l) > maxLabel {
 			return rest.Problem(http.StatusUnprocessableEntity, "Invalid request. A label must have 1 to %d characters.", maxLabel)
 		}
@@ -58,42 +62,12 @@ func (s *Server) addRunner(q registration) (*state.Runner, string, error) {
 	case r.JobID != 0:
 		return nil, "", stillBusy(r)
 	}
-	r.Labels, r.Ephemeral, r.Credential, r.Session = makeLabels(q.labels, q.alone), q.ephemeral, hash, ""
+	r.Labels, r.Ephemeral, r.Credential, r.Session = state.MakeLabels(q.labels, q.alone), q.ephemeral, hash, ""
 	r.GroupID, r.Hosted, r.JIT = q.group, q.hosted, q.jit
 	r.Notify()
 	s.put(state.KindRunner, r.ID, r)
 	s.log.Info("runner registered", "runner", r.Name, "id", r.ID, "scope", scope)
 	return r, secret, nil
-}
-
-// defaultLabels are those that config.sh adds to the runner's own (actions/runner 2.336,
-// src/Runner.Listener/Configuration/ConfigurationManager.cs 657-662 and 691-696).
-var defaultLabels = []string{"self-hosted", "Linux", "X64"}
-
-// makeLabels puts the default labels before the custom ones, unless the runner has exactly those that it was given: a machine of
-// GitHub's own, a runner with a JIT configuration, and one that registers with --no-default-labels.
-func makeLabels(custom []string, alone bool) []state.Label {
-	out := []state.Label{}
-	add := func(name, kind string) {
-		name = strings.TrimSpace(name)
-		if name == "" || slices.ContainsFunc(out, func(l state.Label) bool { return strings.EqualFold(l.Name, name) }) {
-			return
-		}
-		out = append(out, state.Label{ID: state.IDOf(name), Name: name, Type: kind})
-	}
-	if !alone {
-		for _, n := range defaultLabels {
-			add(n, "read-only")
-		}
-	}
-	for _, n := range custom {
-		kind := "custom"
-		if slices.ContainsFunc(defaultLabels, func(d string) bool { return strings.EqualFold(d, strings.TrimSpace(n)) }) {
-			kind = "read-only"
-		}
-		add(n, kind)
-	}
-	return out
 }
 
 func (s *Server) runnerNamed(scope, name string) *state.Runner {
@@ -204,6 +178,34 @@ func (s *Server) listLabels(r *http.Request) (*rest.Answer, error) {
 
 func labelList(r *state.Runner) *rest.Answer {
 	return rest.OK(rest.Object{"total_count": len(r.Labels), "labels": payload.Labels(r.Labels)})
+}
+
+// setLabels sets the custom labels of a runner, or with add adds some. Jobs go by the labels that GitHub has, so it holds at once.
+func (s *Server) setLabels(add bool) rest.Endpoint {
+	return func(r *http.Request) (*rest.Answer, error) {
+		var q struct {
+			Labels []string `json:"labels"`
+		}
+		if err := rest.Decode(r, &q, false); err != nil {
+			return nil, err
+		}
+		if q.Labels == nil || add && len(q.Labels) == 0 || len(q.Labels) > maxLabels {
+			return nil, rest.Problem(http.StatusUnprocessableEntity, "Invalid request.\n\n\"labels\" must have at most %d items.", maxLabels)
+		}
+		if err := checkLabels(q.Labels); err != nil {
+			return nil, err
+		}
+		return s.changeLabels(r, func(rn *state.Runner) error {
+			kept := []string{}
+			for _, l := range rn.Labels {
+				if add || l.Type != "custom" {
+					kept = append(kept, l.Name)
+				}
+			}
+			rn.Labels = state.MakeLabels(append(kept, q.Labels...), true)
+			return nil
+		})
+	}
 }
 
 func (s *Server) deleteLabels(r *http.Request) (*rest.Answer, error) {

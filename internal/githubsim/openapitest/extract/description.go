@@ -16,6 +16,8 @@ var operations = []string{
 	"GET SCOPE/actions/runners/{runner_id}",
 	"DELETE SCOPE/actions/runners/{runner_id}",
 	"GET SCOPE/actions/runners/{runner_id}/labels",
+	"PUT SCOPE/actions/runners/{runner_id}/labels",
+	"POST SCOPE/actions/runners/{runner_id}/labels",
 	"DELETE SCOPE/actions/runners/{runner_id}/labels",
 	"DELETE SCOPE/actions/runners/{runner_id}/labels/{name}",
 	"GET SCOPE/installation",
