@@ -21,7 +21,6 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/instrument"
-	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/server/idtoken"
@@ -111,7 +110,7 @@ func (d *daemon) calls(port string) instrument.Calls {
 // front builds the servers.
 func (d *daemon) front(c *config.Config) (err error) {
 	records := d.records()
-	ready := func(ctx context.Context) error { return readable(ctx, records) }
+	ready := (&readiness{store: records}).check
 	var secure *tls.Config
 	if t := c.GRPC.TLS; t != nil {
 		if secure, err = server.LoadTLS(t.CertFile, t.KeyFile, t.ClientCAFile); err != nil {
@@ -143,14 +142,6 @@ func (d *daemon) front(c *config.Config) (err error) {
 	o.Scale = d.scale(c)
 	d.web, err = web.New(o)
 	return err
-}
-
-// readable reads one row, which takes microseconds when the store is there.
-func readable(ctx context.Context, records fleet.Store) error {
-	if _, err := records.Lease(ctx, "ready"); err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
-		return fmt.Errorf("store: %w", err)
-	}
-	return nil
 }
 
 // serve answers calls and sweeps until ctx ends, and then lets calls in progress finish for

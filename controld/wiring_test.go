@@ -34,7 +34,7 @@ func (failingStore) Get(context.Context, *store.Kind, store.Key) (store.Row, err
 func TestCallsAreCountedByResult(t *testing.T) {
 	metrics := telemetry.NewMetrics()
 	counted := store.New(failingStore{}).Observed(instrument.Calls{Metrics: metrics, Port: "store"}.Called)
-	if err := readable(t.Context(), counted); err == nil || !strings.Contains(err.Error(), "disk gone") {
+	if err := (&readiness{store: counted}).check(t.Context()); err == nil || !strings.Contains(err.Error(), "disk gone") {
 		t.Errorf("a store that is away is said to be ready: %v", err)
 	}
 	if want := `remuda_calls_total{operation="store.lease",result="unavailable"} 1`; !strings.Contains(scrape(metrics), want) {

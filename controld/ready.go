@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+const (
+	// readyRow is the lease that readiness reads and writes. No replica holds it.
+	readyRow = "ready"
+	// writeEvery is how long a write counts. A write costs money, unlike the read of a row that nothing else reads.
+	writeEvery = 30 * time.Second
+)
+
+// readiness is whether the store answers reads and takes writes: on a full disk reads go well.
+type readiness struct {
+	store fleet.Store
+	now   func() time.Time // nil: time.Now
+
+	mu    sync.Mutex
+	wrote time.Time // when a write last succeeded
+}
+
+// check returns what keeps controld from serving. It reads a row each time, and writes it at most once in writeEvery, but again
+// each time after a write that failed.
+func (r *readiness) check(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if r.now != nil {
+		now = r.now()
+	}
+	stored, err := r.store.Lease(ctx, readyRow)
+	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+		return fmt.Errorf("store: %w", err)
+	}
+	if age := now.Sub(r.wrote); age >= 0 && age < writeEvery {
+		return nil
+	}
+	stored.Name, stored.Holder = readyRow, ""
+	// Another replica's write shows as well that the store takes writes.
+	if _, err = r.store.TakeLease(ctx, stored); err != nil && !errors.Is(err, lifecycle.ErrConflict) {
+		return fmt.Errorf("store: %w", err)
+	}
+	r.wrote = now
+	return nil
+}
