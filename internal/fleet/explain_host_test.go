@@ -116,7 +116,7 @@ func TestExplainAHostOfAHeldFleet(t *testing.T) {
 	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
 		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
 		w.release(ctx, "1", true)
-		if _, err := w.fleet.HoldFleet(ctx, time.Hour, "a look", "CN=ops", time.Now()); err != nil {
+		if _, _, err := w.fleet.HoldFleet(ctx, time.Hour, "a look", "CN=ops", time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Minute)
@@ -152,7 +152,7 @@ func TestAfterTheHoldOfTheFleet(t *testing.T) {
 			t.Errorf("%d hosts in the pool, want 1", n)
 		}
 		hold := func(d time.Duration, reason string) {
-			if _, err := w.fleet.HoldFleet(ctx, d, reason, "CN=ops", time.Now()); err != nil {
+			if _, _, err := w.fleet.HoldFleet(ctx, d, reason, "CN=ops", time.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -175,7 +175,7 @@ func TestOrdersWithoutAReason(t *testing.T) {
 			if _, err := w.fleet.Hold(ctx, host.InstanceID, d, "", time.Now()); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.fleet.HoldFleet(ctx, d, "", "CN=ops", time.Now()); err != nil {
+			if _, _, err := w.fleet.HoldFleet(ctx, d, "", "CN=ops", time.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}

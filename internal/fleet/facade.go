@@ -159,7 +159,7 @@ func (f *Fleet) Hold(ctx context.Context, instanceID string, d time.Duration, re
 }
 
 // HoldFleet keeps every host from being ended; see hosts.Hosts.HoldFleet.
-func (f *Fleet) HoldFleet(ctx context.Context, d time.Duration, reason, by string, now time.Time) (lifecycle.FleetHold, error) {
+func (f *Fleet) HoldFleet(ctx context.Context, d time.Duration, reason, by string, now time.Time) (h lifecycle.FleetHold, stored bool, err error) {
 	return f.hosts.HoldFleet(ctx, d, reason, by, now)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,7 +124,7 @@ func (w *world) waitFor(hosts int) {
 
 func (w *world) hold(ctx context.Context, f *fleet.Fleet, d time.Duration) {
 	w.t.Helper()
-	if _, err := f.HoldFleet(ctx, d, "looking", "CN=ops", time.Now()); err != nil {
+	if _, _, err := f.HoldFleet(ctx, d, "looking", "CN=ops", time.Now()); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -145,6 +146,54 @@ func (w *world) endThemselves(ctx context.Context, ended func(r lifecycle.Record
 		case <-time.After(5 * time.Second):
 		}
 	}
+}
+
+// A hold works while the disk is full, and is stored once there is room again. A later one that another replica has stored wins.
+func TestAHoldOnAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ctx := t.Context()
+		var full atomic.Bool
+		f := w.newFleet("on a full disk", func(o *fleet.Options) { o.Guards = fullGuards{w.store, &full} })
+		holds := func(what string, want bool) {
+			t.Helper()
+			h, err := f.FleetHold(ctx)
+			if err != nil || h.InForce(time.Now()) != want {
+				t.Errorf("%s: %v, %v", what, h, err)
+			}
+		}
+		stored := func() bool {
+			h, err := w.store.FleetHold(ctx)
+			return err == nil && h.InForce(time.Now())
+		}
+		full.Store(true)
+		h, kept, err := f.HoldFleet(ctx, time.Hour, "looking", "CN=ops", time.Now())
+		if err != nil || kept || !h.InForce(time.Now()) {
+			t.Fatalf("hold %v, stored %t, %v", h, kept, err)
+		}
+		holds("on a full disk", true)
+		if stored() {
+			t.Error("a full disk has stored the hold")
+		}
+		if _, _, err := f.HoldFleet(ctx, 0, "", "CN=ops", time.Now()); err == nil {
+			t.Error("a hold was taken away on a full disk, and would come back")
+		}
+		full.Store(false)
+		holds("with room again", true)
+		if !stored() {
+			t.Error("the hold is not stored although there is room again")
+		}
+		full.Store(true)
+		time.Sleep(time.Second)
+		if _, kept, err := f.HoldFleet(ctx, 2*time.Hour, "", "CN=ops", time.Now()); err != nil || kept {
+			t.Fatalf("stored %t, %v", kept, err)
+		}
+		time.Sleep(time.Second)
+		w.hold(ctx, w.fleet, 0)
+		holds("taken away by another replica", false)
+		full.Store(false)
+		holds("and after that", false)
+	})
 }
 
 // Whatever would end a host, a hold on the fleet stops it, and its agent does not
@@ -221,10 +270,10 @@ func TestOrdersInAHeldFleet(t *testing.T) {
 				t.Errorf("a refresh decides to %s %s: %s", d.Action, d.InstanceID, d.Reason)
 			}
 		}
-		if _, err := w.fleet.HoldFleet(ctx, 25*time.Hour, "", "", time.Now()); err == nil {
+		if _, _, err := w.fleet.HoldFleet(ctx, 25*time.Hour, "", "", time.Now()); err == nil {
 			t.Error("a hold of 25 h was taken")
 		}
-		if _, err := w.fleet.HoldFleet(ctx, -time.Second, "", "", time.Now()); err == nil {
+		if _, _, err := w.fleet.HoldFleet(ctx, -time.Second, "", "", time.Now()); err == nil {
 			t.Error("a hold of -1 s was taken")
 		}
 	})
@@ -324,8 +373,8 @@ func holdAt(t *testing.T, at int, dies bool) *fate {
 	w.mustProvision(ctx, demand("1", "a", 2))
 	w.release(ctx, "1", true)
 	hold := func(d time.Duration) {
-		_, err := first.HoldFleet(ctx, d, "", "", time.Now())
-		for ; err != nil; _, err = w.fleet.HoldFleet(ctx, d, "", "", time.Now()) {
+		_, stored, err := first.HoldFleet(ctx, d, "", "", time.Now())
+		for ; err != nil || !stored; _, stored, err = w.fleet.HoldFleet(ctx, d, "", "", time.Now()) {
 			time.Sleep(time.Second)
 		}
 	}

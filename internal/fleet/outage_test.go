@@ -27,6 +27,19 @@ func (o *outage) err() error {
 	return nil
 }
 
+// fullGuards are guards that can be read, and not written while the store is full.
+type fullGuards struct {
+	fleet.GuardStore
+	full *atomic.Bool
+}
+
+func (g fullGuards) UpdateFleetHold(ctx context.Context, h lifecycle.FleetHold) (lifecycle.FleetHold, error) {
+	if g.full.Load() {
+		return h, lifecycle.ErrUnavailable
+	}
+	return g.GuardStore.UpdateFleetHold(ctx, h)
+}
+
 func (o *outage) AllReports(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Report], error) {
 	if err := o.err(); err != nil {
 		return lifecycle.Page[lifecycle.Report]{}, err

@@ -116,7 +116,7 @@ func TestASnapshotIsPlannedAsTheSweepDecides(t *testing.T) {
 func TestASnapshotOfAHeldFleet(t *testing.T) {
 	inScaleDown(t, policy.ScaleDown{}, 2, func(t *testing.T, s *scaleDownScene) {
 		s.says(s.hosts[0], true)
-		if _, err := s.fleet.HoldFleet(t.Context(), time.Hour, "a look", "CN=ops", time.Now()); err != nil {
+		if _, _, err := s.fleet.HoldFleet(t.Context(), time.Hour, "a look", "CN=ops", time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		actions := s.agree(2)

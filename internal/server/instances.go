@@ -145,11 +145,11 @@ func (s *service) explanation(ctx context.Context, req *remudav1.ExplainRunReque
 // HoldFleet keeps every host from being ended, or takes that back.
 func (s *service) HoldFleet(ctx context.Context, req *remudav1.HoldFleetRequest) (*remudav1.HoldFleetResponse, error) {
 	now := time.Now()
-	hold, err := s.fleet.HoldFleet(ctx, req.GetDuration().AsDuration(), req.GetReason(), callerOf(ctx).name, now)
+	hold, stored, err := s.fleet.HoldFleet(ctx, req.GetDuration().AsDuration(), req.GetReason(), callerOf(ctx).name, now)
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
-	resp := &remudav1.HoldFleetResponse{}
+	resp := &remudav1.HoldFleetResponse{Unstored: !stored}
 	if hold.InForce(now) {
 		resp.UntilTime = timestamppb.New(hold.Until)
 	}

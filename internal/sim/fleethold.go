@@ -29,7 +29,7 @@ func (l *life) holdFleet(f engine.Fault, length func() time.Duration) {
 		}
 		d := length()
 		r.order("hold the fleet", func(now time.Time) error {
-			_, err := r.fleet.HoldFleet(engine.Background, d, "the operator looks", "operator", now)
+			_, _, err := r.fleet.HoldFleet(engine.Background, d, "the operator looks", "operator", now)
 			return err
 		})
 		return true

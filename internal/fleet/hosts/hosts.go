@@ -45,7 +45,8 @@ type Hosts struct {
 	Observer     ports.Observer
 	Ops          *op.Driver
 
-	watch storeHealth
+	watch    storeHealth
+	unstored unstoredHold
 	// malformed has the keys of the hosts whose report was last malformed.
 	malformed sync.Map
 }

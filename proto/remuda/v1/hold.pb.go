@@ -83,7 +83,10 @@ func (x *HoldFleetRequest) GetReason() string {
 type HoldFleetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Until when nothing is terminated; absent: no hold is in force.
-	UntilTime     *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=until_time,json=untilTime,proto3" json:"until_time,omitempty"`
+	UntilTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=until_time,json=untilTime,proto3" json:"until_time,omitempty"`
+	// The store takes no writes now, as on a full disk. The controld that answers keeps the hold, and stores it once it can; other
+	// replicas do not know of it until then.
+	Unstored      bool `protobuf:"varint,2,opt,name=unstored,proto3" json:"unstored,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -125,6 +128,13 @@ func (x *HoldFleetResponse) GetUntilTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *HoldFleetResponse) GetUnstored() bool {
+	if x != nil {
+		return x.Unstored
+	}
+	return false
+}
+
 var File_remuda_v1_hold_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_hold_proto_rawDesc = "" +
@@ -132,10 +142,11 @@ const file_remuda_v1_hold_proto_rawDesc = "" +
 	"\x14remuda/v1/hold.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"~\n" +
 	"\x10HoldFleetRequest\x12H\n" +
 	"\bduration\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\x11\xbaH\x0e\xc8\x01\x01\xaa\x01\b\"\x04\b\x80\xa3\x052\x00R\bduration\x12 \n" +
-	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\"N\n" +
+	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\"j\n" +
 	"\x11HoldFleetResponse\x129\n" +
 	"\n" +
-	"until_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tuntilTimeB6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"
+	"until_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tuntilTime\x12\x1a\n" +
+	"\bunstored\x18\x02 \x01(\bR\bunstoredB6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"
 
 var (
 	file_remuda_v1_hold_proto_rawDescOnce sync.Once
