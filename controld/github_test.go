@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -47,7 +48,8 @@ func TestGitHubIsReachedAsConfigured(t *testing.T) {
 			fmt.Fprintf(w, `{"token":"ghs_x","expires_at":%q}`, time.Now().Add(time.Hour).Format(time.RFC3339))
 		default:
 			w.WriteHeader(http.StatusCreated)
-			fmt.Fprint(w, `{"runner":{"id":1},"encoded_jit_config":"x"}`)
+			files := base64.StdEncoding.EncodeToString([]byte(`{".runner":"e30="}`)) // {}
+			fmt.Fprintf(w, `{"runner":{"id":1},"encoded_jit_config":%q}`, files)
 		}
 	}))
 	defer server.Close()

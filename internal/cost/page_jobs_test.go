@@ -80,7 +80,7 @@ A warm job of %s costs %s: as above, with %s looks (%s) and the agent (%s).`, du
 func (m measured) jobSweepsPart(line liner) {
 	line(`
 With webhooks, two more sweeps run. The jobs sweep, %d times an hour, looks for webhooks and jobs that are due and reconciles each pool. The
-webhooks sweep, %d times an hour, asks GitHub for lost deliveries: one request for each App, or for each repository with a token.
+webhooks sweep, %d times an hour, asks GitHub for lost deliveries: two requests for each App, or five for each repository with a token.
 These find nothing to do. The first pool has as many hosts at work as it may have, or none.
 
 | job pools | hosts at work | jobs waiting | jobs sweep: reads | read units | webhooks sweep: calls | asked of GitHub | dollars an hour | dollars a month |

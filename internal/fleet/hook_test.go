@@ -150,7 +150,10 @@ func TestALateJobIsConfirmed(t *testing.T) {
 					wantHeard(t, w, c.result)
 				}
 				time.Sleep(time.Minute)
-				if got := slices.Contains(w.hub.given, j.ID); got != c.runs {
+				w.hub.mu.Lock()
+				got := slices.Contains(w.hub.given, j.ID)
+				w.hub.mu.Unlock()
+				if got != c.runs {
 					t.Errorf("it ran: %t, want %t: %s", got, c.runs, w.heard(t))
 				}
 			})
