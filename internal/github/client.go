@@ -74,6 +74,7 @@ type Client struct {
 	breaker breaker
 	minted  *memo[lifecycle.Registration]
 	groups  *memo[int64]
+	looks   *memo[struct{}]
 }
 
 // New checks the configuration and returns a Client. It makes no call.
@@ -98,7 +99,7 @@ func New(c Config) (*Client, error) {
 		base: base, web: webURL(base), organisation: c.Organization, runnerGroup: c.RunnerGroup,
 		transport: c.Transport, log: c.Log, answers: newLRU[string, *storedAnswer](maxAnswers),
 		retries: rate.NewLimiter(retriesPerSecond, retriesAtOnce),
-		minted:  newMemo[lifecycle.Registration](), groups: newMemo[int64](),
+		minted:  newMemo[lifecycle.Registration](), groups: newMemo[int64](), looks: newMemo[struct{}](),
 	}
 	client.nobody = newCredential("nobody", base, c.Transport, c.Transport)
 	if c.Token != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	api "github.com/google/go-github/v62/github"
 
@@ -111,10 +112,13 @@ func (c *Client) missing(ctx context.Context, op operation, err error) error {
 	}
 	look := op
 	look.what = "see the runs"
-	if err := c.do(ctx, look, func(ctx context.Context, a *api.Client) (*api.Response, error) {
-		_, response, err := a.Actions.ListRepositoryWorkflowRuns(ctx, op.at.owner, op.at.name,
-			&api.ListWorkflowRunsOptions{ListOptions: api.ListOptions{PerPage: 1}})
-		return response, err
+	// Many runs that are missing at once share a look. It is not remembered: what is visible may change.
+	if _, err := c.looks.get(ctx, fmt.Sprintf("%d %s", op.lane, op.target().key()), func(ctx context.Context) (struct{}, time.Time, error) {
+		return struct{}{}, time.Time{}, c.do(ctx, look, func(ctx context.Context, a *api.Client) (*api.Response, error) {
+			_, response, err := a.Actions.ListRepositoryWorkflowRuns(ctx, op.at.owner, op.at.name,
+				&api.ListWorkflowRunsOptions{ListOptions: api.ListOptions{PerPage: 1}})
+			return response, err
+		})
 	}); err != nil {
 		return err
 	}

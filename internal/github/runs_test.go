@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -317,4 +319,24 @@ func TestRunnerReleases(t *testing.T) {
 	if _, err := newClient(t, github.Config{Transport: direct{f}}).RunnerReleases(t.Context()); !errors.Is(err, lifecycle.ErrNotFound) {
 		t.Errorf("a server without the repository: got %v", err)
 	}
+}
+
+// Whether a repository can be seen at all is asked once for many of its runs that are missing.
+func TestMissingRunsShareALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		c := newClient(t, github.Config{Transport: slow{direct{f}, 250 * time.Millisecond}})
+		var all sync.WaitGroup
+		for n := range 300 {
+			all.Go(func() {
+				if _, err := c.WorkflowRun(t.Context(), "acme/app", fmt.Sprint(1000+n)); !errors.Is(err, lifecycle.ErrNotFound) {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		all.Wait()
+		if n := f.count(); n > 310 {
+			t.Errorf("%d calls for 300 runs that are missing", n)
+		}
+	})
 }

@@ -205,6 +205,8 @@ type Webhook struct {
 	// GitHub is asked whether it still holds.
 	Late       bool      `json:"late,omitempty"`
 	ReceivedAt time.Time `json:"receivedAt"`
+	// Unknown counts how often it was put off because GitHub did not know its run.
+	Unknown int `json:"unknown,omitempty"`
 	// Reason says what came of it; empty while it is not processed.
 	Reason string `json:"reason,omitempty"`
 

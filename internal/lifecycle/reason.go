@@ -113,6 +113,7 @@ const (
 	ReasonRequestReady   ReasonCode = "request_ready"
 	ReasonRequestRefused ReasonCode = "request_refused"
 	ReasonDefaultLabels  ReasonCode = "default_labels" // a job asks for a default label that the hosts do not have
+	ReasonRunUnknown     ReasonCode = "run_unknown"    // GitHub does not know the run of a webhook
 	ReasonQuota          ReasonCode = "quota"
 	ReasonShortage       ReasonCode = "shortage"
 

@@ -67,8 +67,9 @@ type Jobs struct {
 	freed  map[string][]string
 	looked map[string]time.Time
 	// forks remembers by lifecycle.RunKey whether a run's commit is a fork's. That never changes.
-	forks  map[string]bool
-	asking singleflight.Group
+	forks   map[string]bool
+	asking  singleflight.Group
+	unknown unknownRuns
 	// recovered is the time up to which missed deliveries were recovered. The next
 	// sweep asks for the later ones.
 	recovered time.Time
@@ -86,6 +87,7 @@ func New(o Options, pools map[string]ports.Pool) (*Jobs, error) {
 		o.Scope = func(repository string) string { return repository }
 	}
 	d := &Jobs{Options: o, labels: map[string]policy.PoolLabels{}, forks: map[string]bool{}, reconciling: map[string]bool{}, freed: map[string][]string{}, looked: map[string]time.Time{}}
+	d.unknown = unknownRuns{map[string]time.Time{}, map[plannedMinute]int{}}
 	for name, p := range o.Pools {
 		pool, ok := pools[name]
 		if !ok {

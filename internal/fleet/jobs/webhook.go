@@ -236,7 +236,9 @@ func (h *webhookOp) jobStep(ctx context.Context, now time.Time) (op.Progress, er
 	if !ours {
 		return h.finish("ignored: " + ErrNotOurs.Error())
 	}
-	switch why, err := h.refused(ctx, row); {
+	switch why, err := h.refused(ctx, row, now); {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return h.putOff(row, now)
 	case err != nil:
 		return op.Again, err
 	case why != "":
@@ -250,8 +252,9 @@ func (h *webhookOp) jobStep(ctx context.Context, now time.Time) (op.Progress, er
 	return h.Then(h.followUp(stored))
 }
 
-// refused returns the reason why a job may not use its pool, or "".
-func (h *webhookOp) refused(ctx context.Context, row lifecycle.Job) (string, error) {
+// refused returns the reason why a job may not use its pool, or "". The error is lifecycle.ErrNotFound while
+// GitHub does not know the job's run.
+func (h *webhookOp) refused(ctx context.Context, row lifecycle.Job, now time.Time) (string, error) {
 	pool, ok := h.env.Options.Pools[row.Pool]
 	switch {
 	case row.Pool == "" || !ok:
@@ -260,6 +263,9 @@ func (h *webhookOp) refused(ctx context.Context, row lifecycle.Job) (string, err
 		return fmt.Sprintf("%s may not use job pool %s; it may be used by %v", row.Repository, row.Pool, pool.Repositories), nil
 	case pool.Forks, row.State != lifecycle.JobWaiting:
 		return "", nil
+	}
+	if err := h.knownOrDue(row, now); err != nil {
+		return "", err
 	}
 	fork, err := h.env.ofFork(ctx, row.Repository, row.RunID)
 	if err == nil && fork {
