@@ -189,7 +189,7 @@ func (f *Fleet) lowerRooms(o Options, health *hosts.GitHubHealth) {
 		Pools: o.Pools, Classes: o.Classes, Sells: o.Sells, Exhausted: o.Exhausted,
 		Timing: o.Timing, Log: o.Log, Observer: o.Observer, Ops: f.ops,
 	}
-	f.hosts.After = []hosts.AfterFunc{f.quota.HostForgotten, f.quota.RunnerLost}
+	f.hosts.After = []hosts.AfterFunc{f.quota.HostForgotten, f.quota.RunnerLost, f.quota.VersionRefused}
 	if f.jobs != nil {
 		f.hosts.JobStore, f.provision.GitHubJobs = f.jobs.Options.Store, f.jobs.Options.GitHub
 		f.hosts.After = append(f.hosts.After, f.jobs.HandedBack)

@@ -14,8 +14,8 @@ func (v decider) created() Decision {
 	switch {
 	case v.signal() == SignalFailed:
 		return terminate(v.preRunnerFailed())
-	case v.signal() == SignalRegFailed && !v.Report.Cause.external():
-		return terminate(v.failed(ReasonRegistrationFailed, "registration failed"))
+	case v.signal() == SignalRegFailed && (!v.Report.Cause.external() || v.Report.Cause == CauseVersion):
+		return terminate(v.runnerFailed(ReasonRegistrationFailed, "registration failed"))
 	case v.unwanted().Given():
 		return terminate(v.unwanted().And(" before the host was ready"))
 	case v.silent():
@@ -85,7 +85,7 @@ func (v decider) registrationFailed() Decision {
 	if ownFault && v.Record.ClaimFailures >= claimFailuresAllowed {
 		return terminate(v.failed(ReasonRegistrationFailedTwice, "registration failed for the second time in a row"))
 	}
-	d := act(ActionReturn, v.failed(ReasonRegistrationFailed, "registration failed"))
+	d := act(ActionReturn, v.runnerFailed(ReasonRegistrationFailed, "registration failed"))
 	d.HostFault = ownFault
 	return d
 }
@@ -108,7 +108,7 @@ func (v decider) running() Decision {
 	case v.jobOver():
 		return act(ActionRelease, jobDone)
 	case v.signal() == SignalRegFailed:
-		return act(ActionRelease, v.failed(ReasonRunnerLost, "the runner was lost"))
+		return act(ActionRelease, v.runnerFailed(ReasonRunnerLost, "the runner was lost"))
 	}
 	return v.runningIdle()
 }
@@ -225,6 +225,8 @@ func (v decider) clean() Decision {
 		return terminate(noReuse)
 	case v.drifted().Given():
 		return terminate(v.drifted())
+	case r.ReasonCode == ReasonVersionRefused && r.Drifted(v.Template) != "": // whatever the pool does about drift otherwise
+		return terminate(Because(ReasonVersionRefused, "GitHub refused the version of its runner, and %s", r.Drifted(v.Template)))
 	case r.Retiring:
 		return terminate(r.retiring())
 	case v.advised():

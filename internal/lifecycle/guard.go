@@ -15,7 +15,11 @@ type Breaker struct {
 	// OpenUntil is until when the pool launches on-demand hosts in the place of
 	// spot ones, where a request allows it.
 	OpenUntil time.Time `json:"openUntil,omitzero"`
-	Version   int64     `json:"version"`
+	// RefusedTemplate is the launch template version of a host whose version of actions/runner GitHub refused,
+	// and RefusedAt when controld saw that; zero if it never did.
+	RefusedTemplate string    `json:"refusedTemplate,omitempty"`
+	RefusedAt       time.Time `json:"refusedAt,omitzero"`
+	Version         int64     `json:"version"`
 }
 
 // Interruption is one host that EC2 announced to take back.

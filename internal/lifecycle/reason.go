@@ -22,6 +22,7 @@ const (
 	ReasonMaxRuntime         ReasonCode = "max_runtime"
 	ReasonJobDone            ReasonCode = "job_done"
 	ReasonRunnerLost         ReasonCode = "runner_lost"
+	ReasonVersionRefused     ReasonCode = "runner_version_refused" // GitHub refuses the version of its runner
 	ReasonUnattended         ReasonCode = "unattended"
 
 	// A request that has no use for the host any more.

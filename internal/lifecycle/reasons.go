@@ -84,6 +84,14 @@ func (v decider) failed(code ReasonCode, what string) Reason {
 	return Reason{code, why}
 }
 
+// runnerFailed is a failure of the runner, under its own code if GitHub refuses the runner's version.
+func (v decider) runnerFailed(code ReasonCode, what string) Reason {
+	if v.Report.Cause == CauseVersion {
+		code = ReasonVersionRefused
+	}
+	return v.failed(code, what)
+}
+
 func (v decider) preRunnerFailed() Reason {
 	return v.failed(ReasonPreRunnerFailed, "the pre-runner script failed")
 }

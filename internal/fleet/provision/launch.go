@@ -29,6 +29,13 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (op.Progress, err
 	if err != nil {
 		return op.Again, fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err)
 	}
+	refused, err := p.env.Quota.ImageRefused(ctx, q.Spec.Pool, version, now)
+	if err != nil {
+		return op.Again, err
+	}
+	if refused != "" {
+		return p.waitToLaunch(ctx, refused, lifecycle.Reason{Code: lifecycle.ReasonVersionRefused, Text: refused}, now)
+	}
 	// A launch that was short of capacity had no offering left to try: the next one tries all of them again.
 	var without []lifecycle.Offering
 	if q.Shortage == "" {

@@ -134,15 +134,20 @@ func (p *Provision) waitForQuota(ctx context.Context, room policy.Quota, needs i
 		p.full = &room
 		return op.Again, nil
 	}
-	p.retryAt, p.search = now.Add(p.env.Timing.Relaunch), waiting
 	why := p.env.quotaReason(room, p.q, max(needs, 1))
+	return p.waitToLaunch(ctx, why, lifecycle.Because(lifecycle.ReasonQuota, "waiting for room: %s", why), now)
+}
+
+// waitToLaunch waits with a launch, and says in the request's row why, and in the history once.
+func (p *Provision) waitToLaunch(ctx context.Context, why string, event lifecycle.Reason, now time.Time) (op.Progress, error) {
+	p.retryAt, p.search = now.Add(p.env.Timing.Relaunch), waiting
 	if why == p.q.QuotaReason {
 		return op.Again, nil
 	}
 	q := p.q
 	q.QuotaReason = why
 	return p.write(ctx, q, now, func() {
-		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionKeep, lifecycle.Because(lifecycle.ReasonQuota, "waiting for room: %s", why), now))
+		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionKeep, event, now))
 	})
 }
 

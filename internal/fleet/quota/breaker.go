@@ -76,3 +76,54 @@ func UsageOf(q lifecycle.Request) lifecycle.UsageClass {
 	}
 	return q.Spec.UsageClass
 }
+
+// RefusedFor is how long a pool launches no host of an image after GitHub refused the version of its runner. GitHub has refused
+// versions by mistake for hours (actions/runner#3405, actions/runner#4613), so it is tried again.
+const RefusedFor = 30 * time.Minute
+
+// VersionRefused notes that GitHub refuses the version of actions/runner on the hosts of an image, so that the pool launches no
+// more of them for RefusedFor. It is a hosts.AfterFunc: a note that cannot be written is made with the next refused host.
+func (ld *Ledger) VersionRefused(ctx context.Context, _ lifecycle.Action, r, after lifecycle.Record) {
+	if ld.Guards == nil || after.ReasonCode != lifecycle.ReasonVersionRefused || r.ReasonCode == lifecycle.ReasonVersionRefused {
+		return
+	}
+	now := after.UpdatedAt
+	err := op.Rewrite("breaker of pool "+r.Pool, func() error {
+		b, err := ld.Guards.Breaker(ctx, r.Pool)
+		if err != nil {
+			return fmt.Errorf("read the breaker of pool %s: %w", r.Pool, err)
+		}
+		if refuses(b, r.TemplateVersion, now.Add(RefusedFor/2)) { // it was noted a moment ago
+			return nil
+		}
+		ld.Log.Error("GitHub refuses the version of the runner: no host of this image is launched; renew the image",
+			logkey.Pool, r.Pool, logkey.Instance, r.InstanceID, logkey.Until, now.Add(RefusedFor), logkey.Reason, after.Reason)
+		b.RefusedTemplate, b.RefusedAt = r.TemplateVersion, now
+		_, err = ld.Guards.UpdateBreaker(ctx, b)
+		return err
+	})
+	if err != nil {
+		ld.Log.Warn("refused version of the runner not noted", logkey.Pool, r.Pool, logkey.Error, err)
+	}
+}
+
+// refuses reports whether the breaker keeps the pool from launching hosts from a version of its launch template.
+func refuses(b lifecycle.Breaker, template string, now time.Time) bool {
+	return !b.RefusedAt.IsZero() && b.RefusedTemplate == template && now.Sub(b.RefusedAt).Abs() < RefusedFor
+}
+
+// ImageRefused returns why a pool launches no host from a version of its launch template now; empty: it may.
+func (ld *Ledger) ImageRefused(ctx context.Context, pool, template string, now time.Time) (why string, err error) {
+	if ld.Guards == nil {
+		return "", nil
+	}
+	b, err := ld.Guards.Breaker(ctx, pool)
+	if err != nil {
+		return "", fmt.Errorf("read the breaker of pool %s: %w", pool, err)
+	}
+	if !refuses(b, template, now) {
+		return "", nil
+	}
+	return fmt.Sprintf("GitHub refuses the version of the runner in the image of pool %s: none of it is launched until %s, or until its image is renewed",
+		pool, hosts.ClockTime(b.RefusedAt.Add(RefusedFor))), nil
+}

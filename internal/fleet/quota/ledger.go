@@ -107,7 +107,8 @@ func (ld *Ledger) HostLeft(ctx context.Context, q lifecycle.Request, now time.Ti
 // RunnerLost makes the request of a host due whose runner was lost and that was released for it, as HostLeft does for a host that
 // ended. What it cannot do a later audit does, once a request finds the ledger full.
 func (ld *Ledger) RunnerLost(ctx context.Context, action lifecycle.Action, r, after lifecycle.Record) {
-	if action != lifecycle.ActionRelease || after.ReasonCode != lifecycle.ReasonRunnerLost || !ld.Limits.On() {
+	lost := after.ReasonCode == lifecycle.ReasonRunnerLost || after.ReasonCode == lifecycle.ReasonVersionRefused
+	if action != lifecycle.ActionRelease || !lost || !ld.Limits.On() {
 		return
 	}
 	q, err := ld.Store.Request(ctx, r.Repository, r.RunID, r.RequestID)

@@ -222,6 +222,15 @@ func (s *Sweep) intend(ctx context.Context, q lifecycle.Request, count int, now 
 		s.failed(fmt.Errorf("find the launch template of pool %s: %w", q.Spec.Pool, err))
 		return s.rest(ctx, q, s.end)
 	}
+	refused, err := s.env.Quota.ImageRefused(ctx, q.Spec.Pool, version, now)
+	switch {
+	case err != nil:
+		s.failed(err)
+		return s.rest(ctx, q, s.end)
+	case refused != "":
+		s.env.Log.Warn("warm pool not topped up", logkey.Pool, q.Spec.Pool, logkey.Reason, refused)
+		return s.rest(ctx, q, s.end)
+	}
 	var without []lifecycle.Offering
 	if q.Shortage == "" { // else nothing was left to choose from: everything is tried again
 		without = s.env.Exhausted(quota.UsageOf(q))

@@ -28,7 +28,7 @@ var (
 		keys: []store.Key{{jobPool}, {"other"}},
 		full: func(key store.Key) lifecycle.Breaker {
 			return lifecycle.Breaker{
-				Pool: key[0], OpenUntil: start.Add(time.Hour), Version: 1,
+				Pool: key[0], OpenUntil: start.Add(time.Hour), RefusedTemplate: "7", RefusedAt: start, Version: 1,
 				Interruptions: []lifecycle.Interruption{{InstanceID: "i-a", At: start}, {InstanceID: "i-b", At: start.Add(1)}},
 			}
 		},

@@ -1,0 +1,91 @@
+package fleet_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// lockedBuffer is a log that may be read while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// A refused version of the runner stops the launches of the image and no host is held responsible. Half an hour later it is tried again.
+func TestARefusedVersionStopsLaunches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs := &lockedBuffer{}
+		w := newWorld(t, func(o *fleet.Options) { o.Log = hclog.New(&hclog.LoggerOptions{Output: logs}) })
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		w.set(func() { w.broken["*"] = lifecycle.CauseVersion })
+		go w.agents(ctx)
+		go w.fleet.Sweep(ctx)
+		for i, run := range []string{"1", "2"} {
+			d := demand(run, "a", 1)
+			d.Spec.Timeout = 5 * time.Minute
+			if _, err := w.provision(ctx, d); err == nil || !strings.Contains(err.Error(), "GitHub refuses the version of the runner in the image of pool default") {
+				t.Errorf("run %s: %v", run, err)
+			}
+			if n := len(w.records()); n != 1 {
+				t.Errorf("after request %d: %d hosts launched, want 1", i+1, n)
+			}
+		}
+		for _, r := range w.records() {
+			if r.State != lifecycle.StateTerminated || r.ReasonCode != lifecycle.ReasonVersionRefused || r.ClaimFailures != 0 {
+				t.Errorf("host %s is %s: %s %q", r.InstanceID, r.Condition(), r.ReasonCode, r.Reason)
+			}
+		}
+		if got := strings.Count(logs.String(), "[ERROR] GitHub refuses the version of the runner"); got != 1 {
+			t.Errorf("%d alarms in the log, want 1:\n%s", got, logs)
+		}
+		w.set(func() { delete(w.broken, "*") })
+		time.Sleep(30 * time.Minute)
+		if r := w.mustProvision(ctx, demand("3", "a", 1))[0]; r.State != lifecycle.StateRunning {
+			t.Errorf("host %s is %s", r.InstanceID, r.Condition())
+		}
+	})
+}
+
+// A pooled host whose version is refused goes back to its pool without a mark.
+func TestARefusedVersionIsNotHeldAgainstAHost(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		if err := w.fleet.Drive(ctx, w.fleet.NewRelease(repository, "1", 0, true), patience); err != nil {
+			t.Fatal(err)
+		}
+		w.set(func() { w.broken[host.HostKey] = lifecycle.CauseVersion })
+		d := demand("2", "a", 1)
+		d.Spec.Timeout = time.Minute
+		if _, err := w.provision(ctx, d); err == nil {
+			t.Error("a host whose version is refused became ready")
+		}
+		r, err := w.store.Instance(ctx, host.HostKey)
+		if err != nil || r.State == lifecycle.StateTerminated || r.ClaimFailures != 0 {
+			t.Errorf("host %s is %s, %d failures, %v", r.InstanceID, r.Condition(), r.ClaimFailures, err)
+		}
+	})
+}
