@@ -116,7 +116,7 @@ func (w *Watcher) checkRoom() {
 	}
 	for _, r := range w.Runs {
 		for _, q := range engine.Must1(w.Truth.RequestsOfRun(engine.Background, r.Repository, r.ID)) {
-			if q.Settled() || q.QuotaReason == "" || !w.roomFor(q) {
+			if q.Settled() || q.QuotaReason == "" || !w.roomFor(q) || w.imageRefused(q.Spec.Pool) {
 				delete(w.roomSince, q.RequestID)
 				continue
 			}
@@ -142,6 +142,15 @@ func (w *Watcher) roomFor(q lifecycle.Request) bool {
 		}
 	}
 	return true
+}
+
+// refusedFor is how long a pool launches nothing after GitHub refused the version of the runner in its image.
+const refusedFor = 30 * time.Minute
+
+// imageRefused reports whether requests of the pool wait for another image and not for room.
+func (w *Watcher) imageRefused(pool string) bool {
+	b := engine.Must1(w.Truth.Breaker(engine.Background, pool))
+	return !b.RefusedAt.IsZero() && w.Now.Sub(b.RefusedAt) < refusedFor
 }
 
 // bookedOf counts the hosts that other waiting requests have reserved.
