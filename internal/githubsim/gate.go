@@ -19,14 +19,14 @@ func (s *Server) gate(rt route) http.Handler {
 		s.calls.Add(rt.pattern)
 		s.pause(r, s.times.API, nil)
 		c, refused := s.identify(r)
-		within := s.limit.Take(c.key)
+		within := s.limit.Take(c.key, rt.pattern)
 		a, err := s.pass(rt, withCaller(r, c), c, within, refused)
 		if err != nil {
-			s.limit.SetHeaders(w.Header(), c.key)
+			s.limit.SetHeaders(w.Header(), c.key, rt.pattern)
 			s.writeError(w, r, err)
 			return
 		}
-		s.answerGitHub(w, r, c, a)
+		s.answerGitHub(w, r, c, a, rt.pattern)
 	})
 }
 
@@ -74,9 +74,9 @@ func (s *Server) strike(r *http.Request, pattern string) error {
 }
 
 // answerGitHub writes an answer, or that it is the one the caller has: then the call was free.
-func (s *Server) answerGitHub(w http.ResponseWriter, r *http.Request, c caller, a *rest.Answer) {
+func (s *Server) answerGitHub(w http.ResponseWriter, r *http.Request, c caller, a *rest.Answer, route string) {
 	if a == nil {
-		s.limit.SetHeaders(w.Header(), c.key)
+		s.limit.SetHeaders(w.Header(), c.key, route)
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
@@ -97,12 +97,12 @@ func (s *Server) answerGitHub(w http.ResponseWriter, r *http.Request, c caller, 
 		same = rest.MatchesETag(r.Header.Get("If-None-Match"), tag)
 	}
 	if same {
-		s.limit.Return(c.key)
-		s.limit.SetHeaders(h, c.key)
+		s.limit.Return(c.key, route)
+		s.limit.SetHeaders(h, c.key, route)
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	s.limit.SetHeaders(h, c.key)
+	s.limit.SetHeaders(h, c.key, route)
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(a.Status)
 	// Writing fails only when the client has gone away, and then the error cannot be reported.

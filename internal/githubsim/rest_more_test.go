@@ -116,6 +116,31 @@ func TestEachCredentialHasItsBudget(t *testing.T) {
 	}
 }
 
+// Registrations have a limit beside that of other calls, and neither uses up the other.
+func TestRegistrationsHaveALimitOfTheirOwn(t *testing.T) {
+	s := start(t)
+	s.stop()
+	s.opts.RateLimit, s.opts.RegistrationLimit = 3, 2
+	s.up()
+	jit := func(name string, want int, left string) {
+		t.Helper()
+		request := map[string]any{"name": name, "runner_group_id": 1, "labels": []string{"x"}}
+		h := s.call(want, "POST", "/repos/acme/app/actions/runners/generate-jitconfig", request, nil)
+		if h.Get("X-RateLimit-Resource") != "actions_runner_registration" || h.Get("X-RateLimit-Limit") != "2" || h.Get("X-RateLimit-Remaining") != left {
+			t.Errorf("runner %s: %v", name, h)
+		}
+	}
+	jit("a", 201, "1")
+	jit("b", 201, "0")
+	jit("c", 403, "0")
+	h := s.call(201, "POST", "/repos/acme/app/actions/runners/registration-token", nil, nil)
+	if h.Get("X-RateLimit-Resource") != "core" || h.Get("X-RateLimit-Remaining") != "2" {
+		t.Errorf("a registration token: %v", h)
+	}
+	s.clock.advance(time.Hour)
+	jit("c", 201, "1")
+}
+
 func TestSecondaryRateLimit(t *testing.T) {
 	s := start(t)
 	fail := func(body map[string]any) error {

@@ -6,6 +6,7 @@
 package githubsim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,6 +53,8 @@ type Options struct {
 	BaseURL  string           // how clients reach the server, for URLs in answers; default: the Host of the last call
 	// RateLimit is the number of GitHub calls of each credential in an hour. Default 1,000,000: no test meets it. GitHub gives 5,000 to 15,000.
 	RateLimit int
+	// RegistrationLimit is the number of registrations of each credential in an hour. Default 10,000, as GitHub gives.
+	RegistrationLimit int
 	// Times are those of GitHub and of its runner. Default: the real ones, except that nothing is slow.
 	Times Times
 	// Assignment is how jobs are given to runners. Default: the oldest first, at once.
@@ -136,7 +139,7 @@ func New(o Options) (*Server, error) {
 	s.started = s.now()
 	s.outbox = webhook.NewOutbox(s.log.Named("webhooks"), s.now)
 	s.oidc = oidc.New(filepath.Join(o.StateDir, "oidc-key.pem"))
-	s.calls, s.faults, s.limit = rest.NewCalls(), rest.NewFaults(), rest.NewRateLimiter(o.RateLimit, s.now)
+	s.calls, s.faults, s.limit = rest.NewCalls(), rest.NewFaults(), rest.NewRateLimiter(o.RateLimit, cmp.Or(o.RegistrationLimit, 10_000), s.now)
 	s.broker = broker.New(brokerState{s}, s.times)
 	s.logs = state.NewJobLogs(filepath.Join(o.StateDir, "logs"))
 	if err := s.load(); err != nil {
