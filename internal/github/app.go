@@ -112,9 +112,9 @@ func (c *Client) newApp(of App) (*app, error) {
 // asItself is the choice of calls that the App makes in its own name.
 func (a *app) asItself(context.Context) (*credential, error) { return a.itself, nil }
 
-// choose tells who makes a call about a place: the token, or the App with the most calls left; the first of
-// them in the configuration, if several have as many.
-func (c *Client) choose(ctx context.Context, at place) (*credential, error) {
+// choose tells who makes a call of a kind about a place: the token, or the App with the most such calls left;
+// the first of them in the configuration, if several have as many.
+func (c *Client) choose(ctx context.Context, at place, k kind) (*credential, error) {
 	if c.token != nil {
 		return c.token, nil
 	}
@@ -127,7 +127,7 @@ func (c *Client) choose(ctx context.Context, at place) (*credential, error) {
 			errs = append(errs, err)
 			continue
 		}
-		if left := who.budget.left(time.Now()); best == nil || left > most {
+		if left := who.budget.left(k, time.Now()); best == nil || left > most {
 			best, most = who, left
 		}
 	}

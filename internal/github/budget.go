@@ -3,8 +3,10 @@ package github
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -25,11 +27,14 @@ const (
 	maxRest = time.Hour
 	// maxWindow bounds how far ahead a reset is believed to be: that hour, by a clock that is off by another.
 	maxWindow = 2 * time.Hour
+	// maxWindows bounds how many resources a credential has windows of. GitHub documents about a dozen.
+	maxWindows = 32
 )
 
 // Budget is what GitHub lets a credential do, as it said last.
 type Budget struct {
-	// Credential is a name for people, such as "App 12345, installation 678".
+	// Credential is a name for people, such as "App 12345, installation 678". For a limit beside that of most
+	// calls it ends with the name of the limit, such as ", actions_runner_registration".
 	Credential string
 	// Limit is calls an hour, and Remaining how many are left until ResetAt.
 	// Credentials whose limit GitHub has not stated yet are left out.
@@ -37,13 +42,54 @@ type Budget struct {
 	ResetAt          time.Time
 }
 
+// The resources that GitHub counts calls against, as X-RateLimit-Resource names them. Any other that it names
+// gets a window too.
+const (
+	coreCalls         = "core"
+	registrationCalls = "actions_runner_registration"
+)
+
+// kind tells calls apart that may count against different resources.
+type kind string
+
+const (
+	ordinary kind = ""    // counts against coreCalls
+	jitCalls kind = "jit" // counts against registrationCalls, until GitHub says otherwise
+)
+
+// kindKey is where the context of a call has its kind.
+type kindKey struct{}
+
+func kindOf(ctx context.Context) kind {
+	k, _ := ctx.Value(kindKey{}).(kind)
+	return k
+}
+
 // budget is what a credential may do.
 type budget struct {
-	mu               sync.Mutex
+	mu        sync.Mutex
+	windows   map[string]*window // by resource
+	resources map[kind]string    // what GitHub said that calls of a kind count against
+	restUntil time.Time          // by Retry-After
+	inFlight  int
+}
+
+// window is what is left of one resource.
+type window struct {
 	limit, remaining int // limit 0: GitHub has not said, or sets none
 	resetAt          time.Time
-	restUntil        time.Time // by Retry-After
-	inFlight         int
+}
+
+// of is the window of a kind of calls. The caller holds the lock.
+func (b *budget) of(k kind) window {
+	resource := coreCalls
+	if k == jitCalls {
+		resource = cmp.Or(b.resources[k], registrationCalls)
+	}
+	if w := b.windows[resource]; w != nil {
+		return *w
+	}
+	return window{}
 }
 
 // restError says why a call of a credential was not made, or was refused for
@@ -58,34 +104,36 @@ type restError struct {
 func (e *restError) Error() string { return e.why }
 
 // admit tells why a call must not be made now; nil: it may.
-func (b *budget) admit(l lane, now time.Time) *restError {
+func (b *budget) admit(l lane, k kind, now time.Time) *restError {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	known := b.limit > 0 && b.resetAt.After(now)
+	w := b.of(k)
+	known := w.limit > 0 && w.resetAt.After(now)
 	switch {
 	case b.restUntil.After(now):
 		return &restError{why: "GitHub asked for a rest", wait: b.restUntil.Sub(now)}
-	case known && b.remaining == 0:
-		return &restError{why: "GitHub's rate limit is used up", wait: b.resetAt.Sub(now)}
-	case known && l == housekeeping && b.remaining < b.limit/keptShare:
-		return &restError{why: "what is left of GitHub's rate limit is kept for registrations", wait: b.resetAt.Sub(now)}
+	case known && w.remaining == 0:
+		return &restError{why: primaryLimit, wait: w.resetAt.Sub(now)}
+	case known && l == housekeeping && w.remaining < w.limit/keptShare:
+		return &restError{why: "what is left of GitHub's rate limit is kept for registrations", wait: w.resetAt.Sub(now)}
 	}
 	return nil
 }
 
-// left estimates how many calls the credential can make yet.
-func (b *budget) left(now time.Time) int {
+// left estimates how many calls of a kind the credential can make yet.
+func (b *budget) left(k kind, now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	w := b.of(k)
 	switch {
 	case b.restUntil.After(now):
 		return -1
-	case b.limit == 0 && b.inFlight == 0:
+	case w.limit == 0 && b.inFlight == 0:
 		return math.MaxInt // one call tells
-	case b.limit == 0 || !b.resetAt.After(now):
-		return cmp.Or(b.limit, assumedLimit) - b.inFlight
+	case w.limit == 0 || !w.resetAt.After(now):
+		return cmp.Or(w.limit, assumedLimit) - b.inFlight
 	}
-	return b.remaining - b.inFlight
+	return w.remaining - b.inFlight
 }
 
 // begin and end count the calls under way.
@@ -98,30 +146,38 @@ func (b *budget) count(n int) {
 	b.inFlight += n
 }
 
-// observe learns from an answer. Answers overtake each other, so within a window the least counts.
-func (b *budget) observe(h http.Header, now time.Time) {
+// observe learns from the answer to a call of a kind. Answers overtake each other, so within a window the least counts.
+func (b *budget) observe(h http.Header, k kind, now time.Time) {
 	limit, err := strconv.Atoi(h.Get("X-RateLimit-Limit"))
 	remaining, err2 := strconv.Atoi(h.Get("X-RateLimit-Remaining"))
 	reset, err3 := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64)
 	if err != nil || err2 != nil || err3 != nil || limit <= 0 || remaining < 0 {
 		return // an Enterprise Server may have no limits
 	}
-	if resource := h.Get("X-RateLimit-Resource"); resource != "" && resource != "core" {
-		return // one of the small budgets beside, such as that of searches
-	}
 	at := time.Unix(reset, 0)
 	if latest := now.Add(maxWindow); at.After(latest) {
 		at = latest
 	}
+	resource := cmp.Or(h.Get("X-RateLimit-Resource"), coreCalls)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	w := b.windows[resource]
 	switch {
-	case at.Before(b.resetAt):
+	case w == nil && len(b.windows) >= maxWindows:
+		return
+	case w == nil:
+		if b.windows == nil {
+			b.windows, b.resources = map[string]*window{}, map[kind]string{}
+		}
+		w = &window{}
+		b.windows[resource] = w
+	case at.Before(w.resetAt):
 		return // an answer of the window before
-	case at.Equal(b.resetAt):
-		remaining = min(remaining, b.remaining)
+	case at.Equal(w.resetAt):
+		remaining = min(remaining, w.remaining)
 	}
-	b.limit, b.remaining, b.resetAt = limit, remaining, at
+	b.resources[k] = resource
+	*w = window{limit, remaining, at}
 }
 
 // rest keeps the credential from calling for a while.
@@ -133,18 +189,29 @@ func (b *budget) rest(wait time.Duration, now time.Time) {
 	}
 }
 
-// told is the budget for people; false while GitHub has said nothing.
-func (b *budget) told(credential string) (Budget, bool) {
+// told are the windows for people, that of most calls first; none while GitHub has said nothing.
+func (b *budget) told(credential string) []Budget {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return Budget{credential, b.limit, b.remaining, b.resetAt}, b.limit > 0
+	var all []Budget
+	for _, resource := range slices.Sorted(maps.Keys(b.windows)) {
+		w := b.windows[resource]
+		if resource == coreCalls {
+			all = slices.Insert(all, 0, Budget{credential, w.limit, w.remaining, w.resetAt})
+			continue
+		}
+		all = append(all, Budget{credential + ", " + resource, w.limit, w.remaining, w.resetAt})
+	}
+	return all
 }
 
 // GitHub's secondary limits, by docs.github.com (rate limits for the REST API) and what its staff says of
 // registrations (actions/runner#1339): 10,000 registrations an hour; 900 points a minute for one endpoint, at
 // 5 a write, which is 180 writes; 80 writes a minute that make content; 100 calls at once. All of them hold
 // for a token or an App. A bucket lets through what it holds at once and then its rate, so that no minute has
-// more than their sum. Each replica has buckets of its own: GitHub's own limits are what they share.
+// more than their sum. Each replica has buckets of its own, and none knows how many replicas there are. Together
+// they may be too fast for an hour; then what GitHub says is left of actions_runner_registration reaches zero,
+// and all of them stop until it is reset.
 const (
 	// 150 a minute and 16 at once: at most 166 in any minute, and 9,016 an hour.
 	registrationsPerMinute = 150

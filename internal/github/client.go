@@ -131,9 +131,7 @@ func (c *Client) Budgets() []Budget {
 	}
 	var all []Budget
 	for _, w := range who {
-		if b, ok := w.budget.told(w.name); ok {
-			all = append(all, b)
-		}
+		all = append(all, w.budget.told(w.name)...)
 	}
 	return all
 }
@@ -142,7 +140,7 @@ func (c *Client) Budgets() []Budget {
 func (c *Client) do(ctx context.Context, op operation, f call) error {
 	choose := op.as
 	if choose == nil {
-		choose = func(ctx context.Context) (*credential, error) { return c.choose(ctx, op.at) }
+		choose = func(ctx context.Context) (*credential, error) { return c.choose(ctx, op.at, op.kind) }
 	}
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -192,7 +190,7 @@ func (c *Client) once(caller, ctx context.Context, who *credential, op operation
 	}
 	defer who.leave()
 	started := time.Now()
-	response, err := f(ctx, who.api)
+	response, err := f(context.WithValue(ctx, kindKey{}, op.kind), who.api)
 	c.log.Debug("called github", logkey.Call, op.String(), logkey.App, who.name, logkey.Status, statusOf(response, err), logkey.Took, time.Since(started))
 	var credentials *credentialsError
 	switch {
@@ -244,6 +242,7 @@ type operation struct {
 	at   place  // zero: the App itself, or public
 	lane lane
 	pace pace
+	kind kind
 	// ofRepository says that it is about the repository, even where runners belong to the organization.
 	ofRepository bool
 	// as tells who makes the call; nil: who may call about the place, and has the most calls left.

@@ -77,14 +77,14 @@ func newCredential(name string, base *url.URL, signed, plain http.RoundTripper) 
 // enter waits until a call may be made, or says why it may not. After nil comes leave.
 func (c *credential) enter(ctx context.Context, op operation, b *breaker) error {
 	// What will not go out must not take a turn from what can.
-	if rest := c.budget.admit(op.lane, time.Now()); rest != nil {
+	if rest := c.budget.admit(op.lane, op.kind, time.Now()); rest != nil {
 		return rest
 	}
 	if err := c.pacer.enter(ctx, op.pace); err != nil {
 		return err
 	}
 	// Much may have changed while it waited for its turn.
-	rest := c.budget.admit(op.lane, time.Now())
+	rest := c.budget.admit(op.lane, op.kind, time.Now())
 	if rest == nil {
 		rest = b.admit(time.Now())
 	}
@@ -219,7 +219,7 @@ func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	bound(response)
 	now := time.Now()
-	a.budget.observe(response.Header, now)
+	a.budget.observe(response.Header, kindOf(r.Context()), now)
 	if wait := asksToWait(response.Header, now); wait > 0 && response.StatusCode >= http.StatusBadRequest {
 		a.budget.rest(wait, now)
 	}

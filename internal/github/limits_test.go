@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/github"
+	"github.com/remuda-ci/remuda/internal/githubsim"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -452,7 +454,7 @@ func TestBudgetsBelieveTheNewestWindow(t *testing.T) {
 		}
 		c := newClient(t, github.Config{Transport: direct{f}})
 		now := time.Now()
-		for _, step := range []struct {
+		for i, step := range []struct {
 			left     string
 			reset    time.Duration
 			resource string
@@ -466,7 +468,14 @@ func TestBudgetsBelieveTheNewestWindow(t *testing.T) {
 			left, resource = step.left, step.resource
 			reset = fmt.Sprint(now.Add(step.reset).Unix())
 			list(t, c)
-			if got := c.Budgets(); len(got) != 1 || got[0].Remaining != step.want || got[0].Credential != "token" {
+			got := c.Budgets()
+			if i >= 4 { // searches have a budget of their own by now
+				if len(got) != 2 || got[1].Credential != "token, search" || got[1].Remaining != 2 {
+					t.Fatalf("after %+v: got %+v", step, got)
+				}
+				got = got[:1]
+			}
+			if len(got) != 1 || got[0].Remaining != step.want || got[0].Credential != "token" {
 				t.Errorf("after %+v: got %+v", step, got)
 			}
 		}
@@ -529,4 +538,106 @@ func TestOneProbeAtATime(t *testing.T) {
 			t.Errorf("%d of 20 calls went out, want one", probes)
 		}
 	})
+}
+
+// Registrations have a limit of their own. Once it is used up no call is made for them, and other calls go on.
+func TestRegistrationsHaveABudgetOfTheirOwn(t *testing.T) {
+	s := startStandin(t, func(o *githubsim.Options) { o.RateLimit, o.RegistrationLimit = 1000, 2 })
+	counts := countedCalls{next: http.DefaultTransport}
+	c := newClient(t, github.Config{URL: s.url, Transport: &counts})
+	jit := func(name string) error {
+		_, _, err := c.JIT(t.Context(), repository, name, []string{"x"})
+		return err
+	}
+	for _, name := range []string{"a", "b"} {
+		if err := jit(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := counts.made.Load()
+	for _, name := range []string{"c", "d"} {
+		if err := jit(name); waitOf(err) < 59*time.Minute || !strings.Contains(err.Error(), "used up") {
+			t.Errorf("runner %s: got %v, wait %s", name, err, waitOf(err))
+		}
+	}
+	if n := counts.made.Load() - before; n != 0 {
+		t.Errorf("%d calls were made with no registrations left", n)
+	}
+	if _, err := c.Runners(t.Context(), repository, lifecycle.PageOf{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.RegistrationToken(t.Context(), repository); err != nil {
+		t.Error(err)
+	}
+	got := map[string]int{}
+	for _, b := range c.Budgets() {
+		got[b.Credential] = b.Remaining
+	}
+	if d := cmp.Diff(map[string]int{"token": 998, "token, actions_runner_registration": 0}, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// What is left of the ordinary calls holds no registration up.
+func TestRegistrationsGoOnWithoutOtherCalls(t *testing.T) {
+	s := startStandin(t, func(o *githubsim.Options) { o.RateLimit, o.RegistrationLimit = 1, 10 })
+	c := newClient(t, github.Config{URL: s.url})
+	if _, err := c.Runners(t.Context(), repository, lifecycle.PageOf{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.RegistrationToken(t.Context(), repository); waitOf(err) < 59*time.Minute {
+		t.Errorf("a token with no calls left: got %v", err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if _, _, err := c.JIT(t.Context(), repository, name, []string{"x"}); err != nil {
+			t.Errorf("runner %s: %v", name, err)
+		}
+	}
+}
+
+// Of several Apps the one with the most registrations left registers.
+func TestTheAppWithTheMostRegistrationsLeftRegisters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		apps := f.withApps(2)
+		// App 1 has more calls left, and App 2 more registrations.
+		left := map[string]map[bool]int{"installation 11": {false: 4000, true: 1}, "installation 12": {false: 3000, true: 9000}}
+		f.before = func(w http.ResponseWriter, r *http.Request) bool {
+			who, jit := f.by[len(f.by)-1], strings.HasSuffix(r.URL.Path, "/generate-jitconfig")
+			if of, ok := left[who]; ok {
+				w.Header().Set("X-RateLimit-Limit", "10000")
+				w.Header().Set("X-RateLimit-Remaining", fmt.Sprint(of[jit]))
+				w.Header().Set("X-RateLimit-Reset", fmt.Sprint(nextHour().Unix()))
+				w.Header().Set("X-RateLimit-Resource", map[bool]string{false: "core", true: "actions_runner_registration"}[jit])
+			}
+			return false
+		}
+		c := newClient(t, github.Config{Transport: direct{f}, Apps: apps})
+		for n := range 4 {
+			list(t, c)
+			if _, _, err := c.JIT(t.Context(), "acme/app", fmt.Sprint("r", n), []string{"x"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		by := map[string]int{}
+		for i, call := range f.calls {
+			if strings.HasSuffix(call, "/generate-jitconfig") {
+				by[f.by[i]]++
+			}
+		}
+		if d := cmp.Diff(map[string]int{"installation 11": 1, "installation 12": 3}, by); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// countedCalls counts the calls that go out.
+type countedCalls struct {
+	next http.RoundTripper
+	made atomic.Int64
+}
+
+func (c *countedCalls) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.made.Add(1)
+	return c.next.RoundTrip(r)
 }

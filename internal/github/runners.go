@@ -156,6 +156,7 @@ func (c *Client) JIT(ctx context.Context, repository, name string, labels []stri
 		return lifecycle.Registration{}, 0, fmt.Errorf("%s: %w", op, err)
 	}
 	folder := workFolder
+	op.kind = jitCalls
 	request := &api.GenerateJITConfigRequest{Name: name, RunnerGroupID: group, Labels: labels, WorkFolder: &folder}
 	for takeovers := 0; ; takeovers++ {
 		r, id, err := c.generateJIT(ctx, op, request)
@@ -289,7 +290,7 @@ func (c *Client) publicCredential(context.Context) (*credential, error) {
 	best, most := c.nobody, -1
 	for _, a := range c.apps {
 		for _, who := range a.installations() {
-			if left := who.budget.left(time.Now()); left > most {
+			if left := who.budget.left(ordinary, time.Now()); left > most {
 				best, most = who, left
 			}
 		}

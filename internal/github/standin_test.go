@@ -27,9 +27,13 @@ type standin struct {
 	url string
 }
 
-func startStandin(t *testing.T) standin {
+func startStandin(t *testing.T, change ...func(*githubsim.Options)) standin {
 	t.Helper()
-	server, err := githubsim.New(githubsim.Options{StateDir: t.TempDir(), Times: githubsim.QuickTimes})
+	options := githubsim.Options{StateDir: t.TempDir(), Times: githubsim.QuickTimes}
+	for _, c := range change {
+		c(&options)
+	}
+	server, err := githubsim.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
