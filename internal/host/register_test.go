@@ -158,3 +158,14 @@ func TestHugeOutput(t *testing.T) {
 		t.Errorf("%d bytes of output are in the log, want at least %d", n, 2*3<<20)
 	}
 }
+
+// The listener tells a refused version from other ends only if it is asked to.
+func TestRefusedVersionHasItsExitCode(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.register()
+	b.listen()
+	if env := b.read("env-listener"); !strings.Contains(env, "ACTIONS_RUNNER_RETURN_VERSION_DEPRECATED_EXIT_CODE=1\n") {
+		t.Errorf("environment of the listener: %s", env)
+	}
+}
