@@ -108,6 +108,7 @@ var replacements = []struct {
 	{regexp.MustCompile(`\bno record of this host for \d+s`), "no record of this host for 3s"},
 	{regexp.MustCompile(`(Main PID:|Process:) \d+`), "$1 412"},
 	{regexp.MustCompile(`([├└]─) *\d+ `), "${1}412 "},
+	{regexp.MustCompile(`--since=@\d+\.\d+`), "--since=@1767323045.678000"},
 }
 
 // unsteady are lines that may be there or not. The last are said when systemd goes

@@ -90,7 +90,7 @@ const foreignJobs = `
 on: push
 jobs:
   steps:
-    runs-on: [self-hosted, "RUN"]
+    runs-on: "RUN"
     steps:
       - uses: standin/pre-post@v1
         if: always()
@@ -99,7 +99,7 @@ jobs:
       - {if: failure(), run: touch /var/tmp/loot-failure}
       - {if: '!cancelled()', run: touch /var/tmp/loot-not-cancelled}
   container:
-    runs-on: [self-hosted, "RUN"]
+    runs-on: "RUN"
     container: alpine
     steps:
       - uses: standin/pre-post@v1
