@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
@@ -22,16 +22,12 @@ const (
 type readiness struct {
 	store fleet.Store
 	now   func() time.Time // nil: time.Now
-
-	mu    sync.Mutex
-	wrote time.Time // when a write last succeeded
+	wrote atomic.Int64     // when a write last succeeded, in Unix nanoseconds
 }
 
 // check returns what keeps controld from serving. It reads a row each time, and writes it at most once in writeEvery, but again
 // each time after a write that failed.
 func (r *readiness) check(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	now := time.Now()
 	if r.now != nil {
 		now = r.now()
@@ -40,14 +36,14 @@ func (r *readiness) check(ctx context.Context) error {
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
 		return fmt.Errorf("store: %w", err)
 	}
-	if age := now.Sub(r.wrote); age >= 0 && age < writeEvery {
+	if age := now.Sub(time.Unix(0, r.wrote.Load())); age >= 0 && age < writeEvery {
 		return nil
 	}
 	stored.Name, stored.Holder = readyRow, ""
-	// Another replica's write shows as well that the store takes writes.
+	// The write of another replica, or of another call, shows as well that the store takes writes.
 	if _, err = r.store.TakeLease(ctx, stored); err != nil && !errors.Is(err, lifecycle.ErrConflict) {
 		return fmt.Errorf("store: %w", err)
 	}
-	r.wrote = now
+	r.wrote.Store(now.UnixNano())
 	return nil
 }
