@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -154,7 +155,7 @@ func TestAHoldOnAFullDisk(t *testing.T) {
 		w := newWorld(t)
 		ctx := t.Context()
 		var full atomic.Bool
-		f := w.newFleet("on a full disk", func(o *fleet.Options) { o.Guards = fullGuards{w.store, &full} })
+		f := w.newFleet("on a full disk", func(o *fleet.Options) { o.Guards = fullGuards{GuardStore: w.store, full: &full} })
 		holds := func(what string, want bool) {
 			t.Helper()
 			h, err := f.FleetHold(ctx)
@@ -193,6 +194,38 @@ func TestAHoldOnAFullDisk(t *testing.T) {
 		holds("taken away by another replica", false)
 		full.Store(false)
 		holds("and after that", false)
+	})
+}
+
+// The disk is full again when the hold that was kept has just been stored, and another hold comes: that one is kept.
+func TestAHoldWhileTheLastOneIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ctx := t.Context()
+		var full atomic.Bool
+		var f *fleet.Fleet
+		hold := func(d time.Duration) {
+			if _, stored, err := f.HoldFleet(ctx, d, "", "CN=ops", time.Now()); err != nil || stored {
+				t.Errorf("hold for %s: stored %t, %v", d, stored, err)
+			}
+		}
+		again := sync.OnceFunc(func() {
+			full.Store(true)
+			time.Sleep(time.Second)
+			hold(2 * time.Hour)
+		})
+		f = w.newFleet("on a full disk", func(o *fleet.Options) { o.Guards = fullGuards{w.store, &full, again} })
+		full.Store(true)
+		hold(time.Hour)
+		full.Store(false)
+		for range 2 { // the first look stores the first hold
+			if _, err := f.FleetHold(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if h, err := f.FleetHold(ctx); err != nil || !h.InForce(time.Now().Add(90*time.Minute)) {
+			t.Errorf("the second hold is lost: %v, %v", h, err)
+		}
 	})
 }
 

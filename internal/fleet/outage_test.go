@@ -31,13 +31,19 @@ func (o *outage) err() error {
 type fullGuards struct {
 	fleet.GuardStore
 	full *atomic.Bool
+	// after is called after each write; it may be nil.
+	after func()
 }
 
 func (g fullGuards) UpdateFleetHold(ctx context.Context, h lifecycle.FleetHold) (lifecycle.FleetHold, error) {
 	if g.full.Load() {
 		return h, lifecycle.ErrUnavailable
 	}
-	return g.GuardStore.UpdateFleetHold(ctx, h)
+	stored, err := g.GuardStore.UpdateFleetHold(ctx, h)
+	if g.after != nil {
+		g.after()
+	}
+	return stored, err
 }
 
 func (o *outage) AllReports(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Report], error) {

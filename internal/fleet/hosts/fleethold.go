@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
@@ -49,10 +48,10 @@ func (hs *Hosts) HoldFleet(ctx context.Context, d time.Duration, reason, by stri
 	})
 	switch {
 	case err == nil:
-		hs.unstored.set(nil)
+		hs.unstored.Store(nil)
 		return h, true, nil
 	case d > 0 && read && errors.Is(err, lifecycle.ErrUnavailable) && ctx.Err() == nil:
-		hs.unstored.set(&wanted)
+		hs.unstored.Store(&wanted)
 		hs.Log.Warn("fleet hold kept in memory; it is stored once the store takes writes", logkey.Error, err)
 		return wanted, false, nil
 	}
@@ -68,40 +67,19 @@ func (hs *Hosts) FleetHold(ctx context.Context) (lifecycle.FleetHold, error) {
 	if err != nil {
 		return h, fmt.Errorf("read the fleet's hold: %w", err)
 	}
-	kept := hs.unstored.get()
+	kept := hs.unstored.Load()
 	if kept == nil {
 		return h, nil
 	}
 	if h.SetAt.After(kept.SetAt) { // another replica has stored a later one
-		hs.unstored.set(nil)
+		hs.unstored.CompareAndSwap(kept, nil)
 		return h, nil
 	}
-	kept.Version = h.Version
-	if stored, err := hs.Guards.UpdateFleetHold(ctx, *kept); err == nil {
-		hs.unstored.set(nil)
+	again := *kept
+	again.Version = h.Version
+	if stored, err := hs.Guards.UpdateFleetHold(ctx, again); err == nil {
+		hs.unstored.CompareAndSwap(kept, nil) // a later hold may have taken its place
 		return stored, nil
 	}
-	return *kept, nil
-}
-
-// unstoredHold is a hold that the store did not take; nil: there is none.
-type unstoredHold struct {
-	mu   sync.Mutex
-	hold *lifecycle.FleetHold
-}
-
-func (u *unstoredHold) set(h *lifecycle.FleetHold) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.hold = h
-}
-
-// get returns a copy.
-func (u *unstoredHold) get() *lifecycle.FleetHold {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.hold == nil {
-		return nil
-	}
-	return new(*u.hold)
+	return again, nil
 }

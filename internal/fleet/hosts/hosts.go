@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -45,8 +46,9 @@ type Hosts struct {
 	Observer     ports.Observer
 	Ops          *op.Driver
 
-	watch    storeHealth
-	unstored unstoredHold
+	watch storeHealth
+	// unstored is a hold of the fleet that the store did not take; nil: there is none. It is never changed in place.
+	unstored atomic.Pointer[lifecycle.FleetHold]
 	// malformed has the keys of the hosts whose report was last malformed.
 	malformed sync.Map
 }
