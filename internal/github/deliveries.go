@@ -21,14 +21,17 @@ import (
 // App, which is some minutes of a fleet that runs 10,000 jobs an hour.
 const maxDeliveryPages = 30
 
+// maxFailedPages bounds a look at the failed deliveries alone, which are few: 30,000 of them.
+const maxFailedPages = 300
+
 // failedDeliveries is the value of the query parameter status by which GitHub lists only the deliveries that
 // were answered with a code from 400 to 599. Those that got no answer are not among them.
 const failedDeliveries = "failure"
 
 // MissedDeliveries lists the deliveries since a time that GitHub could not hand over, the oldest first: those
-// of the webhook of each App, of all events. Those that failed with a status code are listed however many
-// there are; others, such as those that timed out, only among the newest 3,000. With a personal access token, or when no App has a webhook,
-// there are none to be asked for: lifecycle.ErrNotFound.
+// of the webhook of each App, of all events. Those that failed with a status code are
+// listed among the newest 30,000 of their kind; others, such as those that timed out, among the newest 3,000 of all.
+// With a personal access token, or when no App has a webhook, there are none to be asked for: lifecycle.ErrNotFound.
 func (c *Client) MissedDeliveries(ctx context.Context, since time.Time) ([]lifecycle.MissedDelivery, error) {
 	var missed []lifecycle.MissedDelivery
 	asked := false
@@ -74,10 +77,13 @@ func (a *app) deliveries(ctx context.Context, since time.Time) ([]*api.HookDeliv
 }
 
 // listDeliveries lists an App's deliveries of a status since a time, the newest first as GitHub gives them, and
-// reports whether these are all. Without a status it reads at most maxDeliveryPages.
+// reports whether these are all.
 func (a *app) listDeliveries(ctx context.Context, since time.Time, status string) (all []*api.HookDelivery, whole bool, err error) {
-	cursor := ""
-	for page := 0; status != "" || page < maxDeliveryPages; page++ {
+	cursor, most := "", maxDeliveryPages
+	if status != "" {
+		most = maxFailedPages
+	}
+	for range most {
 		list, next, err := a.deliveryPage(ctx, status, cursor)
 		if err != nil {
 			return nil, false, err

@@ -227,6 +227,20 @@ func TestMissedDeliveriesAreBounded(t *testing.T) {
 	}
 }
 
+// A look ends however many deliveries have failed.
+func TestFailedDeliveriesAreBounded(t *testing.T) {
+	f := newFake()
+	apps := f.withApps(1)
+	for i := range 31_000 {
+		f.apps[0].deliveries = append(f.apps[0].deliveries, delivery(90_000-i, fmt.Sprint(i), 35, 503))
+	}
+	c := newClient(t, github.Config{Transport: direct{f}, Apps: apps})
+	got, err := c.MissedDeliveries(t.Context(), time.Time{})
+	if err != nil || len(got) != 30_000 || f.count() != 300+30 {
+		t.Errorf("%d deliveries by %d calls: %v", len(got), f.count(), err)
+	}
+}
+
 // Of a busy App there are more deliveries of a few minutes than a look reads. The failed ones are found behind them
 // and however many they are, where the server lists them alone.
 func TestFailedDeliveriesBehindMany(t *testing.T) {
