@@ -82,7 +82,7 @@ func TestConditionsOfSteps(t *testing.T) {
 }
 
 // TestCancelSparesAStepThatRunsAnyway has the cancel come while a step runs whose condition holds for a canceled job: it is not
-// ended, and neither is a job-started hook.
+// ended, and neither is a job-started hook. The step after it waits, since it may begin before the runner hears of the cancel.
 func TestCancelSparesAStepThatRunsAnyway(t *testing.T) {
 	s := start(t)
 	h := s.newHost("a")
@@ -90,7 +90,7 @@ func TestCancelSparesAStepThatRunsAnyway(t *testing.T) {
 		`echo ran started; until [ -e "$RUNNER_TOOL_CACHE/go" ]; do sleep 0.01; done; echo ran hook-to-its-end`)}
 	h.configure("box")
 	h.listen()
-	id := s.startRun("on: push\njobs:\n  j: {runs-on: box, steps: [{run: echo ran plain}, {if: always(), run: echo ran always}]}\n")
+	id := s.startRun("on: push\njobs:\n  j: {runs-on: box, steps: [{run: sleep 1000; echo ran plain}, {if: always(), run: echo ran always}]}\n")
 	s.awaitLog(id, "ran started\n")
 	s.call(202, "POST", fmt.Sprintf("/_standin/runs/%d/cancel", id), nil, nil)
 	h.write("_work/_tool/go", "")
