@@ -65,7 +65,9 @@ func TestTheEndOfARunReleasesItsHosts(t *testing.T) {
 	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
 		w.mustProvision(ctx, demand("5", "q", 2))
 		w.hub.sayRun(ctx, ended("5", 1))
-		w.until("both hosts are pooled", time.Minute, func() bool { return len(w.records(lifecycle.StateIdle)) == 2 && len(w.serving("5")) == 0 })
+		w.until("both hosts are released and the webhook is worked on", time.Minute, func() bool {
+			return len(w.records(lifecycle.StateIdle)) == 2 && len(w.serving("5")) == 0 && w.heard(t) != ""
+		})
 		wantHeard(t, w, "released 2 hosts")
 	})
 }
