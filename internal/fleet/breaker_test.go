@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/placement"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -58,7 +59,7 @@ func TestTheSpotBreaker(t *testing.T) {
 			}
 			for _, r := range w.records(lifecycle.StateRunning) {
 				if r.RunID == fmt.Sprint(n) {
-					a.say(lifecycle.NoticeInterruption, r.InstanceID, time.Now())
+					a.say(notice.Interruption, r.InstanceID, time.Now())
 				}
 			}
 			time.Sleep(time.Minute)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -111,7 +112,7 @@ type stillAccounts struct {
 	writes *atomic.Int32 // since
 }
 
-func (s stillAccounts) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
+func (s stillAccounts) UpdateQuotaLedger(ctx context.Context, a ledger.Quota) (ledger.Quota, error) {
 	lost := false
 	s.once.Do(func() {
 		time.Sleep(3 * time.Minute)
@@ -156,7 +157,7 @@ type lateAccounts struct {
 	dies context.CancelFunc
 }
 
-func (s lateAccounts) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (stored lifecycle.QuotaLedger, err error) {
+func (s lateAccounts) UpdateQuotaLedger(ctx context.Context, a ledger.Quota) (stored ledger.Quota, err error) {
 	s.once.Do(func() {
 		time.Sleep(5 * time.Second)
 		stored, err = s.GuardStore.UpdateQuotaLedger(context.WithoutCancel(ctx), a)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -366,12 +367,12 @@ type countedAccounts struct {
 	calls *int
 }
 
-func (c countedAccounts) QuotaLedger(ctx context.Context, name string) (lifecycle.QuotaLedger, error) {
+func (c countedAccounts) QuotaLedger(ctx context.Context, name string) (ledger.Quota, error) {
 	*c.calls++
 	return c.GuardStore.QuotaLedger(ctx, name)
 }
 
-func (c countedAccounts) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
+func (c countedAccounts) UpdateQuotaLedger(ctx context.Context, a ledger.Quota) (ledger.Quota, error) {
 	*c.calls++
 	return c.GuardStore.UpdateQuotaLedger(ctx, a)
 }

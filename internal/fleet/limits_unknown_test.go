@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 )
 
 // blindCloud cannot be asked about the launches of one request.
@@ -35,7 +36,7 @@ func (w *world) cutShort(ctx context.Context, request string, at time.Time) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	e := lifecycle.Reservation{Repository: repository, RunID: "1", RequestID: request, Launch: 1, Hosts: 2, At: at}
+	e := ledger.Reservation{Repository: repository, RunID: "1", RequestID: request, Launch: 1, Hosts: 2, At: at}
 	if _, err := w.store.UpdateQuotaLedger(ctx, a.With(e)); err != nil {
 		w.t.Fatal(err)
 	}

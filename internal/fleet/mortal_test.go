@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	store "github.com/remuda-ci/remuda/internal/store/memory"
 )
 
@@ -131,8 +132,8 @@ func (s mortalStore) UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (li
 	return struckBy(s.fate, "update breaker", func() (lifecycle.Breaker, error) { return s.Store.UpdateBreaker(ctx, b) })
 }
 
-func (s mortalStore) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
-	return struckBy(s.fate, "update account", func() (lifecycle.QuotaLedger, error) { return s.Store.UpdateQuotaLedger(ctx, a) })
+func (s mortalStore) UpdateQuotaLedger(ctx context.Context, a ledger.Quota) (ledger.Quota, error) {
+	return struckBy(s.fate, "update account", func() (ledger.Quota, error) { return s.Store.UpdateQuotaLedger(ctx, a) })
 }
 
 func (s mortalStore) SeeOnce(ctx context.Context, kind, id string, until time.Time) error {

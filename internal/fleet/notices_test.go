@@ -12,6 +12,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -19,28 +20,28 @@ import (
 // twice where it is said so.
 type announced struct {
 	mu       sync.Mutex
-	waiting  []lifecycle.NoticeDelivery
+	waiting  []notice.Delivery
 	received int
 	twice    bool
 }
 
-func (a *announced) say(kind lifecycle.NoticeKind, instanceID string, at time.Time) {
+func (a *announced) say(kind notice.Kind, instanceID string, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	n := lifecycle.Notice{InstanceID: instanceID, Kind: kind, At: at}
+	n := notice.Notice{InstanceID: instanceID, Kind: kind, At: at}
 	for range map[bool]int{false: 1, true: 2}[a.twice] {
-		a.waiting = append(a.waiting, lifecycle.NoticeDelivery{Notice: n, Handle: fmt.Sprint(len(a.waiting), instanceID)})
+		a.waiting = append(a.waiting, notice.Delivery{Notice: n, Handle: fmt.Sprint(len(a.waiting), instanceID)})
 	}
 }
 
-func (a *announced) look() []lifecycle.NoticeDelivery {
+func (a *announced) look() []notice.Delivery {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.received++
 	return slices.Clone(a.waiting)
 }
 
-func (a *announced) Receive(ctx context.Context) ([]lifecycle.NoticeDelivery, error) {
+func (a *announced) Receive(ctx context.Context) ([]notice.Delivery, error) {
 	if got := a.look(); len(got) > 0 {
 		return got, nil
 	}
@@ -54,7 +55,7 @@ func (a *announced) Receive(ctx context.Context) ([]lifecycle.NoticeDelivery, er
 func (a *announced) Delete(_ context.Context, handles ...string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.waiting = slices.DeleteFunc(a.waiting, func(d lifecycle.NoticeDelivery) bool { return slices.Contains(handles, d.Handle) })
+	a.waiting = slices.DeleteFunc(a.waiting, func(d notice.Delivery) bool { return slices.Contains(handles, d.Handle) })
 	return nil
 }
 
@@ -88,21 +89,21 @@ func noticeWorld(t *testing.T, test func(ctx context.Context, w *world, a *annou
 func TestNotices(t *testing.T) {
 	const pooled, running, busy = "pooled", "running", "busy"
 	for name, test := range map[string]struct {
-		kind   lifecycle.NoticeKind
+		kind   notice.Kind
 		host   string
 		late   time.Duration
 		ended  bool
 		leaves bool // marked to leave when it is next idle
 	}{
-		"interruption of a pooled host":   {kind: lifecycle.NoticeInterruption, host: pooled, ended: true},
-		"interruption of a running host":  {kind: lifecycle.NoticeInterruption, host: running, ended: true},
-		"interruption of a busy host":     {kind: lifecycle.NoticeInterruption, host: busy},
-		"rebalance of a pooled host":      {kind: lifecycle.NoticeRebalance, host: pooled, ended: true},
-		"rebalance of a running host":     {kind: lifecycle.NoticeRebalance, host: running, leaves: true},
-		"rebalance of a busy host":        {kind: lifecycle.NoticeRebalance, host: busy, leaves: true},
-		"the end of a machine that lives": {kind: lifecycle.NoticeEnding, host: running},
-		"an interruption long ago":        {kind: lifecycle.NoticeInterruption, host: pooled, late: time.Hour},
-		"an interruption of tomorrow":     {kind: lifecycle.NoticeInterruption, host: pooled, late: -24 * time.Hour},
+		"interruption of a pooled host":   {kind: notice.Interruption, host: pooled, ended: true},
+		"interruption of a running host":  {kind: notice.Interruption, host: running, ended: true},
+		"interruption of a busy host":     {kind: notice.Interruption, host: busy},
+		"rebalance of a pooled host":      {kind: notice.Rebalance, host: pooled, ended: true},
+		"rebalance of a running host":     {kind: notice.Rebalance, host: running, leaves: true},
+		"rebalance of a busy host":        {kind: notice.Rebalance, host: busy, leaves: true},
+		"the end of a machine that lives": {kind: notice.Ending, host: running},
+		"an interruption long ago":        {kind: notice.Interruption, host: pooled, late: time.Hour},
+		"an interruption of tomorrow":     {kind: notice.Interruption, host: pooled, late: -24 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			noticeWorld(t, func(ctx context.Context, w *world, a *announced) {
@@ -138,7 +139,7 @@ func TestAnInterruptedHostEndsItsJobFirst(t *testing.T) {
 	noticeWorld(t, func(ctx context.Context, w *world, a *announced) {
 		h := w.mustProvision(ctx, demand("1", "a", 1))[0]
 		w.set(func() { w.busy[h.HostKey] = true })
-		a.say(lifecycle.NoticeInterruption, h.InstanceID, time.Now())
+		a.say(notice.Interruption, h.InstanceID, time.Now())
 		time.Sleep(90 * time.Second)
 		if r := w.record(h.HostKey); r.State != lifecycle.StateRunning || r.InterruptionAt.IsZero() {
 			w.t.Fatalf("while its job runs: %s, %s", r.Condition(), r.InterruptionAt)
@@ -156,7 +157,7 @@ func TestAHostThatGitHubJustGaveAJobIsNotEnded(t *testing.T) {
 	noticeWorld(t, func(ctx context.Context, w *world, a *announced) {
 		w.github.deleting = func(int64) error { return fmt.Errorf("delete: %w", lifecycle.ErrBusy) }
 		h := w.mustProvision(ctx, demand("1", "a", 1))[0]
-		a.say(lifecycle.NoticeInterruption, h.InstanceID, time.Now())
+		a.say(notice.Interruption, h.InstanceID, time.Now())
 		time.Sleep(time.Minute)
 		if r := w.record(h.HostKey); r.State != lifecycle.StateRunning {
 			w.t.Errorf("%s: %s", r.Condition(), r.Reason)
@@ -171,7 +172,7 @@ func TestTheEndOfAMachineIsHeard(t *testing.T) {
 		time.Sleep(6 * time.Minute) // EC2's word on a new machine is not sure
 		w.set(func() { w.busy[h.HostKey], w.deaf[h.HostKey] = true, true })
 		w.compute.Kill(h.InstanceID)
-		a.say(lifecycle.NoticeEnding, h.InstanceID, time.Now())
+		a.say(notice.Ending, h.InstanceID, time.Now())
 		time.Sleep(21 * time.Second)
 		if r := w.record(h.HostKey); r.State != lifecycle.StateTerminated {
 			w.t.Errorf("%s: %s", r.Condition(), r.Reason)
@@ -236,7 +237,7 @@ func TestAnInterruptedHostIsReplaced(t *testing.T) {
 						}
 					})
 					if !byHost {
-						a.say(lifecycle.NoticeInterruption, h.InstanceID, time.Now())
+						a.say(notice.Interruption, h.InstanceID, time.Now())
 					}
 					time.Sleep(2 * time.Minute)
 				}
@@ -282,7 +283,7 @@ func TestAReleasedRunGetsNoReplacement(t *testing.T) {
 		if err := w.store.CreateRequest(ctx, q.Replacement(h, time.Now())); err != nil {
 			w.t.Fatal(err)
 		}
-		a.say(lifecycle.NoticeInterruption, h.InstanceID, time.Now())
+		a.say(notice.Interruption, h.InstanceID, time.Now())
 		time.Sleep(2 * time.Minute)
 		if n := len(w.records()); n != 1 {
 			w.t.Errorf("%d hosts, want the one that drains", n)
@@ -378,7 +379,7 @@ func replaceOnce(t *testing.T, at int, dies bool) *fate {
 	}()
 	time.Sleep(time.Second)
 	for _, h := range hosts { // one is busy, the other is not
-		a.say(lifecycle.NoticeInterruption, h.InstanceID, time.Now())
+		a.say(notice.Interruption, h.InstanceID, time.Now())
 	}
 	time.Sleep(5 * time.Minute)
 	if n := len(w.replacements("1")); n != 2 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -451,7 +452,7 @@ func TestWarmHostsOfAFullPool(t *testing.T) {
 		if err := w.store.CreateRequest(ctx, other); err != nil {
 			t.Fatal(err)
 		}
-		taken := lifecycle.QuotaLedger{Name: ofPool}.With(lifecycle.Reservation{
+		taken := ledger.Quota{Name: ofPool}.With(ledger.Reservation{
 			Repository: repository, RunID: "1", RequestID: "a", Launch: 1, Hosts: 3, At: time.Now(),
 		})
 		if _, err := w.store.UpdateQuotaLedger(ctx, taken); err != nil {

@@ -82,7 +82,7 @@ func TestConditionsOfSteps(t *testing.T) {
 }
 
 // TestCancelSparesAStepThatRunsAnyway has the cancel come while a step runs whose condition holds for a canceled job: it is not
-// ended, and neither is a job-started hook. The step after it waits, since it may begin before the runner hears of the cancel.
+// ended, and neither is a job-started hook. The step after it waits, since it may begin before the runner knows of the cancel.
 func TestCancelSparesAStepThatRunsAnyway(t *testing.T) {
 	s := start(t)
 	h := s.newHost("a")

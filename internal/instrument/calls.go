@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
 	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/telemetry"
@@ -70,7 +71,7 @@ func Notices(notices fleet.Notices, metrics *telemetry.Metrics) fleet.Notices {
 }
 
 // Receive implements fleet.Notices.
-func (q noticeQueue) Receive(ctx context.Context) (_ []lifecycle.NoticeDelivery, err error) {
+func (q noticeQueue) Receive(ctx context.Context) (_ []notice.Delivery, err error) {
 	defer q.count("receive", &err)
 	return q.Notices.Receive(ctx)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
 )
 
 // life is one host with all the facts that Decide gets about it, driven by the
@@ -64,7 +65,7 @@ func (l *life) do(event string) error {
 	case "template":
 		l.facts.Template = args[0]
 	case "announce":
-		l.facts.Record.InterruptionAt = l.now.Add(lifecycle.InterruptionLead)
+		l.facts.Record.InterruptionAt = l.now.Add(notice.Lead)
 	case "retire":
 		l.facts.Record.Retiring, l.facts.Record.RetiringReason = true, strings.Join(args, " ")
 	default:

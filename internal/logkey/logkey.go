@@ -32,7 +32,7 @@ const (
 	Action     = "action"     // lifecycle.Action, or a webhook's action
 	Move       = "move"       // policy.MoveKind
 	Event      = "event"      // GitHub event, such as workflow_job
-	Notice     = "notice"     // lifecycle.NoticeKind
+	Notice     = "notice"     // notice.Kind
 	Result     = "result"     // what came of an operation
 	Outcome    = "outcome"    // a word for the same, counted in metrics
 	Op         = "op"         // name of a background operation

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 )
 
 // Limits bound how many hosts may serve the runs of one repository and of one owner at once; 0: any number.
@@ -18,7 +19,7 @@ func (l Limits) On() bool { return l.HostsPerRepository > 0 || l.HostsPerOwner >
 
 // Limit is how many hosts one repository, owner or pool may have.
 type Limit struct {
-	Kind lifecycle.QuotaKind
+	Kind ledger.Kind
 	// Of is the repository, owner or pool.
 	Of string
 	// Hosts is how many there may be; Key is where that is configured.
@@ -28,23 +29,23 @@ type Limit struct {
 
 // LedgerName names the ledger of the limit. GitHub names are case-insensitive, so the
 // key is lower-cased; otherwise Acme and acme would have separate quotas.
-func (l Limit) LedgerName() string { return lifecycle.QuotaName(l.Kind, strings.ToLower(l.Of)) }
+func (l Limit) LedgerName() string { return ledger.Name(l.Kind, strings.ToLower(l.Of)) }
 
 // Of are the limits on the hosts of a repository's runs, in the order in which they are reserved.
 func (l Limits) Of(repository string) []Limit {
 	var all []Limit
 	if l.HostsPerRepository > 0 {
-		all = append(all, Limit{lifecycle.QuotaRepository, repository, l.HostsPerRepository, "limits.hosts_per_repository"})
+		all = append(all, Limit{ledger.OfRepository, repository, l.HostsPerRepository, "limits.hosts_per_repository"})
 	}
 	if l.HostsPerOwner > 0 {
-		all = append(all, Limit{lifecycle.QuotaOwner, lifecycle.Owner(repository), l.HostsPerOwner, "limits.hosts_per_owner"})
+		all = append(all, Limit{ledger.OfOwner, lifecycle.Owner(repository), l.HostsPerOwner, "limits.hosts_per_owner"})
 	}
 	return all
 }
 
 // PoolLimit is the limit on the hosts of a pool.
 func PoolLimit(pool string, maximum int) Limit {
-	return Limit{lifecycle.QuotaPool, pool, maximum, "pools." + pool + ".maximum"}
+	return Limit{ledger.OfPool, pool, maximum, "pools." + pool + ".maximum"}
 }
 
 // String describes the limit in a sentence.
@@ -64,7 +65,7 @@ func BelowMinimum(q lifecycle.Request, limits []Limit) (Limit, bool) {
 // Quota is a limit and what counts against it.
 type Quota struct {
 	Limit  Limit
-	Ledger lifecycle.QuotaLedger
+	Ledger ledger.Quota
 }
 
 // Remaining is how many more hosts there may be. It is never negative: lowering a limit ends no host.
@@ -127,7 +128,7 @@ func (r Quota) holders(repository string) string {
 	}
 	slices.SortStableFunc(runs, func(a, b holder) int { return b.hosts - a.hosts })
 	one, many, other := "run %s has %d", "%d more runs of %s have %d", "others have %d"
-	if r.Limit.Kind == lifecycle.QuotaPool { // its hosts may serve other runs by now, or none
+	if r.Limit.Kind == ledger.OfPool { // its hosts may serve other runs by now, or none
 		one, many, other = "for run %s %d were launched", "for %d more runs of %s %d", "for others %d"
 	}
 	var parts []string

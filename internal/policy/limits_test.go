@@ -5,36 +5,37 @@ import (
 	"testing"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
-func entry(repository, run string, hosts int) lifecycle.Reservation {
-	return lifecycle.Reservation{Repository: repository, RunID: run, RequestID: "a", Hosts: hosts}
+func entry(repository, run string, hosts int) ledger.Reservation {
+	return ledger.Reservation{Repository: repository, RunID: run, RequestID: "a", Hosts: hosts}
 }
 
 func TestGranted(t *testing.T) {
 	q := lifecycle.Request{Repository: "acme/app", RunID: "1", RequestID: "a", Spec: lifecycle.Spec{Count: 4, MinimumCount: 2}}
-	mine := func(n int) lifecycle.Reservation { return entry("acme/app", "1", n) }
-	others := func(n int) lifecycle.Reservation { return entry("acme/lib", "2", n) }
+	mine := func(n int) ledger.Reservation { return entry("acme/app", "1", n) }
+	others := func(n int) ledger.Reservation { return entry("acme/lib", "2", n) }
 	for name, test := range map[string]struct {
 		taken             int
-		repository, owner []lifecycle.Reservation
+		repository, owner []ledger.Reservation
 		hosts, short      int
 	}{
 		"no host is reserved":             {0, nil, nil, 4, -1},
-		"room for all":                    {0, nil, []lifecycle.Reservation{others(2)}, 4, -1},
-		"room for some":                   {0, nil, []lifecycle.Reservation{others(4)}, 2, 1},
-		"room for fewer than the minimum": {0, nil, []lifecycle.Reservation{others(5)}, 0, 1},
-		"its own counts once":             {0, []lifecycle.Reservation{mine(4)}, []lifecycle.Reservation{others(2), mine(4)}, 4, -1},
-		"half of it was booked":           {0, []lifecycle.Reservation{mine(4)}, []lifecycle.Reservation{others(6)}, 0, 1},
-		"what is taken stays":             {1, nil, []lifecycle.Reservation{others(6)}, 1, 1},
-		"a limit that was made smaller":   {3, []lifecycle.Reservation{mine(3)}, []lifecycle.Reservation{others(9), mine(3)}, 3, 1},
-		"the least of both":               {0, []lifecycle.Reservation{entry("acme/app", "2", 2)}, []lifecycle.Reservation{others(1)}, 3, 0},
+		"room for all":                    {0, nil, []ledger.Reservation{others(2)}, 4, -1},
+		"room for some":                   {0, nil, []ledger.Reservation{others(4)}, 2, 1},
+		"room for fewer than the minimum": {0, nil, []ledger.Reservation{others(5)}, 0, 1},
+		"its own counts once":             {0, []ledger.Reservation{mine(4)}, []ledger.Reservation{others(2), mine(4)}, 4, -1},
+		"half of it was booked":           {0, []ledger.Reservation{mine(4)}, []ledger.Reservation{others(6)}, 0, 1},
+		"what is taken stays":             {1, nil, []ledger.Reservation{others(6)}, 1, 1},
+		"a limit that was made smaller":   {3, []ledger.Reservation{mine(3)}, []ledger.Reservation{others(9), mine(3)}, 3, 1},
+		"the least of both":               {0, []ledger.Reservation{entry("acme/app", "2", 2)}, []ledger.Reservation{others(1)}, 3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var rooms []policy.Quota
 			for i, l := range (policy.Limits{HostsPerRepository: 5, HostsPerOwner: 6}).Of("acme/app") {
-				rooms = append(rooms, policy.Quota{Limit: l, Ledger: lifecycle.QuotaLedger{Reservations: [][]lifecycle.Reservation{test.repository, test.owner}[i]}})
+				rooms = append(rooms, policy.Quota{Limit: l, Ledger: ledger.Quota{Reservations: [][]ledger.Reservation{test.repository, test.owner}[i]}})
 			}
 			if hosts, short := policy.Granted(q, test.taken, rooms); hosts != test.hosts || short != test.short {
 				t.Errorf("granted %d, short of %d; want %d, %d", hosts, short, test.hosts, test.short)
@@ -46,12 +47,12 @@ func TestGranted(t *testing.T) {
 // A sentence names the runs of the caller's repository, the largest first and not all
 // of them, and nothing of others but their number.
 func TestFullNamesNobodyElse(t *testing.T) {
-	var entries []lifecycle.Reservation
+	var entries []ledger.Reservation
 	for i := range 7 {
 		entries = append(entries, entry("acme/app", fmt.Sprint(i), 1+i%3))
 	}
 	entries = append(entries, entry("Acme/App", "2", 1), entry("acme/secret", "99", 4))
-	r := policy.Quota{Limit: policy.Limits{HostsPerOwner: 20}.Of("acme/app")[0], Ledger: lifecycle.QuotaLedger{Reservations: entries}}
+	r := policy.Quota{Limit: policy.Limits{HostsPerOwner: 20}.Of("acme/app")[0], Ledger: ledger.Quota{Reservations: entries}}
 	got := r.Reason(lifecycle.Request{Repository: "acme/app"}, 3)
 	if got, want := policy.PoolLimit("tiny", 1).String(), "pools.tiny.maximum allows tiny 1 host at once"; got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 )
 
 // The guards of the fleet are few rows by name. A database keeps them in one table, apart by the prefixes of their
@@ -47,15 +48,15 @@ var Leases = define(Spec[lifecycle.Lease]{
 const maxReservations = 1 << 20
 
 // QuotaLedgers are the ledgers of limits on hosts. Their reservations are compressed for the same reason as slots.
-var QuotaLedgers = define(Spec[lifecycle.QuotaLedger]{
+var QuotaLedgers = define(Spec[ledger.Quota]{
 	Name:       "account",
-	Key:        func(a *lifecycle.QuotaLedger) Key { return Key{a.Name} },
+	Key:        func(a *ledger.Quota) Key { return Key{a.Name} },
 	KeyColumns: []string{"name"},
-	Version:    func(a *lifecycle.QuotaLedger) *int64 { return &a.Version },
+	Version:    func(a *ledger.Quota) *int64 { return &a.Version },
 	Upsert:     true,
-	Blank:      func(key Key) lifecycle.QuotaLedger { return lifecycle.QuotaLedger{Name: key[0]} },
+	Blank:      func(key Key) ledger.Quota { return ledger.Quota{Name: key[0]} },
 	SQL:        Table{Name: "guards", Prefix: "account/"}, Dynamo: Table{Name: "leases", Prefix: "guard/account/"},
-	Large: []Large[lifecycle.QuotaLedger]{{"entries", func(a *lifecycle.QuotaLedger) any { return &a.Reservations }, maxReservations}},
+	Large: []Large[ledger.Quota]{{"entries", func(a *ledger.Quota) any { return &a.Reservations }, maxReservations}},
 })
 
 // FleetHold reads the hold on the whole fleet. One that was never set is empty and of version 0.
@@ -79,12 +80,12 @@ func (s Store) UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (lifecycl
 }
 
 // QuotaLedger reads the ledger of a limit. One that was never written is empty and of version 0.
-func (s Store) QuotaLedger(ctx context.Context, name string) (lifecycle.QuotaLedger, error) {
+func (s Store) QuotaLedger(ctx context.Context, name string) (ledger.Quota, error) {
 	return get(ctx, s, QuotaLedgers, Key{name})
 }
 
 // UpdateQuotaLedger replaces the ledger whose stored version is a.Version (0: there is none): else ErrConflict.
-func (s Store) UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
+func (s Store) UpdateQuotaLedger(ctx context.Context, a ledger.Quota) (ledger.Quota, error) {
 	return update(ctx, s, QuotaLedgers, a)
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -141,9 +143,9 @@ type GuardStore interface {
 	// UpdateBreaker is UpdateFleetHold for a breaker.
 	UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (lifecycle.Breaker, error)
 	// QuotaLedger reads the account of a limit.
-	QuotaLedger(ctx context.Context, name string) (lifecycle.QuotaLedger, error)
+	QuotaLedger(ctx context.Context, name string) (ledger.Quota, error)
 	// UpdateQuotaLedger is UpdateFleetHold for an account.
-	UpdateQuotaLedger(ctx context.Context, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error)
+	UpdateQuotaLedger(ctx context.Context, a ledger.Quota) (ledger.Quota, error)
 }
 
 // JobStore keeps what GitHub told us, the jobs and the accounts of the job
@@ -212,7 +214,7 @@ type GitHubJobs interface {
 type Notices interface {
 	// Receive hands out some notices and hides them from others for a while. It may wait up to 20 s for a
 	// first one. What cannot be parsed is logged and deleted.
-	Receive(ctx context.Context) ([]lifecycle.NoticeDelivery, error)
+	Receive(ctx context.Context) ([]notice.Delivery, error)
 	// Delete removes deliveries (1 to 10). An unknown handle is no error.
 	Delete(ctx context.Context, handles ...string) error
 }

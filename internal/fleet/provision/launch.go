@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/quota"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -279,8 +280,8 @@ func (l *Launcher) Machine() lifecycle.Machine { return l.Result.Machines[l.reco
 func (l *Launcher) Recorded() { l.recorded++ }
 
 // launchEntry is the reservation of the launch of q.
-func launchEntry(q lifecycle.Request, now time.Time) lifecycle.Reservation {
-	return lifecycle.Reservation{
+func launchEntry(q lifecycle.Request, now time.Time) ledger.Reservation {
+	return ledger.Reservation{
 		Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Launch: q.Launch.Number, Hosts: q.Launch.Count, At: now,
 	}
 }

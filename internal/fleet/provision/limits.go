@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -108,7 +109,7 @@ func (p *Provision) writeReservation(ctx context.Context, i, hosts int, now time
 	room := &p.booking.rooms[i]
 	e := room.Ledger.ReservationOf(p.q, 0)
 	if e.Hosts == 0 {
-		e = lifecycle.Reservation{Repository: p.q.Repository, RunID: p.q.RunID, RequestID: p.q.RequestID, At: now}
+		e = ledger.Reservation{Repository: p.q.Repository, RunID: p.q.RunID, RequestID: p.q.RequestID, At: now}
 	}
 	e.Hosts = hosts
 	stored, err := p.env.Quota.Write(ctx, room.Limit, room.Ledger.With(e))
@@ -208,7 +209,7 @@ func (p *Provision) reserveLaunch(ctx context.Context, now time.Time) (op.Progre
 func (pr *Provisioner) quotaReason(room policy.Quota, q lifecycle.Request, needs int) string {
 	why := room.Reason(q, needs)
 	rules := pr.Hosts.Policy(q.Spec.Pool)
-	if room.Limit.Kind == lifecycle.QuotaPool && rules.Reuse != lifecycle.ReuseNone {
+	if room.Limit.Kind == ledger.OfPool && rules.Reuse != lifecycle.ReuseNone {
 		why += fmt.Sprintf("; of its hosts a used one leaves once it was idle for %s", rules.IdleTime)
 	}
 	return why

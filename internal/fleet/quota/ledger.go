@@ -17,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -52,7 +53,7 @@ func (ld *Ledger) Read(ctx context.Context, l policy.Limit) (policy.Quota, error
 }
 
 // Write writes a ledger that was read and changed: ErrConflict if another replica wrote it since.
-func (ld *Ledger) Write(ctx context.Context, l policy.Limit, a lifecycle.QuotaLedger) (lifecycle.QuotaLedger, error) {
+func (ld *Ledger) Write(ctx context.Context, l policy.Limit, a ledger.Quota) (ledger.Quota, error) {
 	stored, err := ld.Guards.UpdateQuotaLedger(ctx, a)
 	if err != nil {
 		return a, fmt.Errorf("write the hosts that count against %s: %w", l.Key, err)
@@ -62,7 +63,7 @@ func (ld *Ledger) Write(ctx context.Context, l policy.Limit, a lifecycle.QuotaLe
 
 // rewrite replaces a reservation in the ledger of a limit by what change makes of the ledger, unless change reports
 // false. It reports whether the ledger was written.
-func (ld *Ledger) rewrite(ctx context.Context, l policy.Limit, change func(lifecycle.QuotaLedger) (lifecycle.Reservation, bool)) (changed bool, err error) {
+func (ld *Ledger) rewrite(ctx context.Context, l policy.Limit, change func(ledger.Quota) (ledger.Reservation, bool)) (changed bool, err error) {
 	err = op.Rewrite("ledger "+l.LedgerName(), func() error {
 		room, err := ld.Read(ctx, l)
 		if err != nil {
@@ -81,7 +82,7 @@ func (ld *Ledger) rewrite(ctx context.Context, l policy.Limit, change func(lifec
 // GiveBack reduces the reservation of a settled request to the hosts that still serve it, in one ledger. Repeating
 // it changes nothing.
 func (ld *Ledger) GiveBack(ctx context.Context, l policy.Limit, q lifecycle.Request, serving int) (changed bool, err error) {
-	return ld.rewrite(ctx, l, func(a lifecycle.QuotaLedger) (lifecycle.Reservation, bool) {
+	return ld.rewrite(ctx, l, func(a ledger.Quota) (ledger.Reservation, bool) {
 		e := a.ReservationOf(q, 0)
 		lower := e.Hosts != 0 && e.Hosts != serving
 		e.Hosts = serving
@@ -130,7 +131,7 @@ const lookAtMost = 50
 
 // MayAudit reports whether it is time to audit a ledger again. An audit in the future was made
 // by a replica whose clock is ahead.
-func (ld *Ledger) MayAudit(a lifecycle.QuotaLedger, now time.Time) bool {
+func (ld *Ledger) MayAudit(a ledger.Quota, now time.Time) bool {
 	return len(a.Reservations) > 0 && now.Sub(a.AuditedAt).Abs() >= lookEvery
 }
 
@@ -164,8 +165,8 @@ func (ld *Ledger) Audit(ctx context.Context, room policy.Quota, now time.Time) e
 }
 
 // neededOf is what a reservation in the ledger of a limit has to be.
-func (ld *Ledger) neededOf(ctx context.Context, l policy.Limit, e lifecycle.Reservation, now time.Time) (lifecycle.Reservation, error) {
-	if l.Kind == lifecycle.QuotaPool {
+func (ld *Ledger) neededOf(ctx context.Context, l policy.Limit, e ledger.Reservation, now time.Time) (ledger.Reservation, error) {
+	if l.Kind == ledger.OfPool {
 		return ld.neededLaunch(ctx, e, now)
 	}
 	return ld.needed(ctx, e)
@@ -174,7 +175,7 @@ func (ld *Ledger) neededOf(ctx context.Context, l policy.Limit, e lifecycle.Rese
 // needed is what the reservation of a request has to be. An open request may take hosts up to
 // it, and one that is settled and due gives back by itself. For any other request the hosts
 // that serve it count, and their number only falls.
-func (ld *Ledger) needed(ctx context.Context, e lifecycle.Reservation) (lifecycle.Reservation, error) {
+func (ld *Ledger) needed(ctx context.Context, e ledger.Reservation) (ledger.Reservation, error) {
 	q, err := ld.Store.Request(ctx, e.Repository, e.RunID, e.RequestID)
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):

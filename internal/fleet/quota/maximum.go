@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -25,7 +26,7 @@ func (ld *Ledger) MaximumOf(pool string) (policy.Limit, bool) {
 // ReserveLaunch makes the reservation of a request's launch, which is written down, and reports
 // whether there is room for it. A launch that has its reservation has room. ErrConflict:
 // another replica wrote the ledger first.
-func (ld *Ledger) ReserveLaunch(ctx context.Context, l policy.Limit, q lifecycle.Request, e lifecycle.Reservation) (policy.Quota, bool, error) {
+func (ld *Ledger) ReserveLaunch(ctx context.Context, l policy.Limit, q lifecycle.Request, e ledger.Reservation) (policy.Quota, bool, error) {
 	room, err := ld.Read(ctx, l)
 	if err != nil {
 		return room, false, err
@@ -47,7 +48,7 @@ func (ld *Ledger) SettleLaunch(ctx context.Context, q lifecycle.Request, m Launc
 		return nil
 	}
 	keys := liveKeys(m.Machines)
-	_, err := ld.rewrite(ctx, l, func(a lifecycle.QuotaLedger) (lifecycle.Reservation, bool) {
+	_, err := ld.rewrite(ctx, l, func(a ledger.Quota) (ledger.Reservation, bool) {
 		before := a.ReservationOf(q, q.Launch.Number)
 		e := madeOf(before, q, len(keys), keys)
 		if !m.Answered {
@@ -59,7 +60,7 @@ func (ld *Ledger) SettleLaunch(ctx context.Context, q lifecycle.Request, m Launc
 }
 
 // madeOf is the reservation of a request's open launch with a number of hosts.
-func madeOf(e lifecycle.Reservation, q lifecycle.Request, hosts int, keys []string) lifecycle.Reservation {
+func madeOf(e ledger.Reservation, q lifecycle.Request, hosts int, keys []string) ledger.Reservation {
 	e.Repository, e.RunID, e.RequestID, e.Launch = q.Repository, q.RunID, q.RequestID, q.Launch.Number
 	e.Hosts, e.HostKeys = hosts, keys
 	return e
@@ -73,7 +74,7 @@ const ListedAfter = time.Minute
 // adopted is the reservation of a launch that was cut short, with the machines that a listing
 // shows. The listing may lack some, and another replica may still be working on the launch, so
 // the reservation does not shrink here. An audit shrinks it, ListedAfter later.
-func adopted(e lifecycle.Reservation, q lifecycle.Request, listed []string, now time.Time) lifecycle.Reservation {
+func adopted(e ledger.Reservation, q lifecycle.Request, listed []string, now time.Time) ledger.Reservation {
 	keys := together(e.HostKeys, listed)
 	if e.Hosts == 0 && len(keys) == 0 || e.Hosts == len(e.HostKeys) && len(keys) == len(e.HostKeys) {
 		return e
@@ -106,8 +107,8 @@ func (ld *Ledger) HostForgotten(ctx context.Context, action lifecycle.Action, r,
 	if action != lifecycle.ActionForget || !ok {
 		return
 	}
-	_, err := ld.rewrite(ctx, l, func(a lifecycle.QuotaLedger) (e lifecycle.Reservation, has bool) {
-		i := slices.IndexFunc(a.Reservations, func(e lifecycle.Reservation) bool { return slices.Contains(e.HostKeys, r.HostKey) })
+	_, err := ld.rewrite(ctx, l, func(a ledger.Quota) (e ledger.Reservation, has bool) {
+		i := slices.IndexFunc(a.Reservations, func(e ledger.Reservation) bool { return slices.Contains(e.HostKeys, r.HostKey) })
 		if i < 0 {
 			return e, false
 		}
@@ -123,7 +124,7 @@ func (ld *Ledger) HostForgotten(ctx context.Context, action lifecycle.Action, r,
 
 // neededLaunch is what the reservation of a launch has to be: unchanged while the launch is under way, and
 // afterwards the hosts of it that are not forgotten, and its machines without a record.
-func (ld *Ledger) neededLaunch(ctx context.Context, e lifecycle.Reservation, now time.Time) (lifecycle.Reservation, error) {
+func (ld *Ledger) neededLaunch(ctx context.Context, e ledger.Reservation, now time.Time) (ledger.Reservation, error) {
 	q, err := ld.Store.Request(ctx, e.Repository, e.RunID, e.RequestID)
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
 		return e, fmt.Errorf("read request %s: %w", e.RequestID, err)

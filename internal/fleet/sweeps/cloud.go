@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -200,7 +201,7 @@ func (s *CloudSweep) lookThrough(ctx context.Context, now time.Time) (op.Progres
 	}
 	l := s.limits[0]
 	room, err := s.env.Quota.Read(ctx, l)
-	old := func(e lifecycle.Reservation) bool { return now.Sub(e.At) >= staleAfter }
+	old := func(e ledger.Reservation) bool { return now.Sub(e.At) >= staleAfter }
 	if err == nil && s.env.Quota.MayAudit(room.Ledger, now) && slices.ContainsFunc(room.Ledger.Reservations, old) {
 		err = s.env.Quota.Audit(ctx, room, now)
 	}

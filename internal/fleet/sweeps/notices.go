@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
@@ -57,7 +58,7 @@ type NoticeRound struct {
 	op.Stages
 	env *Sweeps
 
-	open    []lifecycle.NoticeDelivery
+	open    []notice.Delivery
 	handled []string
 	// host is the key of the host that the notice in hand is about, and left is
 	// what may still be done for it.
@@ -146,7 +147,7 @@ func (r *NoticeRound) acknowledge(ctx context.Context, _ time.Time) (op.Progress
 
 // note writes a notice on the record of its host, in one conditional write, and returns the key of the host
 // if it needs an action now. A machine without a living host does not belong to this fleet, or no longer.
-func (sw *Sweeps) note(ctx context.Context, j *op.Recorder, n lifecycle.Notice, now time.Time) (hostKey string, err error) {
+func (sw *Sweeps) note(ctx context.Context, j *op.Recorder, n notice.Notice, now time.Time) (hostKey string, err error) {
 	if now.Sub(n.At) > noticeAge || n.At.Sub(now) > noticeAhead {
 		sw.Log.Info("stale interruption notice ignored", logkey.Instance, n.InstanceID, logkey.Notice, n.Kind, logkey.At, n.At)
 		return "", nil
@@ -182,15 +183,15 @@ func (sw *Sweeps) note(ctx context.Context, j *op.Recorder, n lifecycle.Notice, 
 
 // noted is the record with a notice, and the decision to record. news is false for a notice
 // that the record has, or that changes nothing in it.
-func noted(r lifecycle.Record, n lifecycle.Notice, now time.Time) (_ lifecycle.Record, d lifecycle.Decision, news bool) {
+func noted(r lifecycle.Record, n notice.Notice, now time.Time) (_ lifecycle.Record, d lifecycle.Decision, news bool) {
 	switch {
 	case r.State == lifecycle.StateTerminated:
 		return r, d, false
-	case n.Kind == lifecycle.NoticeInterruption && r.InterruptionAt.IsZero():
-		r.InterruptionAt = n.At.Add(lifecycle.InterruptionLead)
+	case n.Kind == notice.Interruption && r.InterruptionAt.IsZero():
+		r.InterruptionAt = n.At.Add(notice.Lead)
 		d = lifecycle.Decision{Action: lifecycle.ActionNotice, Code: lifecycle.ReasonInterruption, Reason: fmt.Sprintf(
 			"EC2 announced at %s that it will take the machine back at about %s", hosts.ClockTime(n.At), hosts.ClockTime(r.InterruptionAt))}
-	case n.Kind == lifecycle.NoticeRebalance && !r.Retiring:
+	case n.Kind == notice.Rebalance && !r.Retiring:
 		r.Retiring, r.RetiringReason = true, "EC2 recommends to rebalance, since it may soon take the machine back"
 		d = lifecycle.Decision{Action: lifecycle.ActionRetire, Code: lifecycle.ReasonRebalanceAdvised, Reason: r.RetiringReason + ": it leaves when it is next idle"}
 	default:

@@ -23,6 +23,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/queue/named"
 )
@@ -66,7 +67,7 @@ func New(client *sqs.Client, o Options) *Queue {
 
 // Receive hands out at most ten notices, and waits up to ReceiveWait for a first
 // one. What is no notice, or none that matters, is deleted.
-func (q *Queue) Receive(ctx context.Context) ([]lifecycle.NoticeDelivery, error) {
+func (q *Queue) Receive(ctx context.Context) ([]notice.Delivery, error) {
 	var out *sqs.ReceiveMessageOutput
 	err := q.all.At(ctx, "receive from", q.name, func(url string) (err error) {
 		out, err = q.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
@@ -77,7 +78,7 @@ func (q *Queue) Receive(ctx context.Context) ([]lifecycle.NoticeDelivery, error)
 	if err != nil {
 		return nil, err
 	}
-	var notices []lifecycle.NoticeDelivery
+	var notices []notice.Delivery
 	var others []string
 	for _, m := range out.Messages {
 		handle := sdk.ToString(m.ReceiptHandle)
@@ -88,7 +89,7 @@ func (q *Queue) Receive(ctx context.Context) ([]lifecycle.NoticeDelivery, error)
 		case err != nil:
 			q.log.Warn("deleting a message that is no notice of EC2", logkey.Queue, q.name, logkey.Message, sdk.ToString(m.MessageId), logkey.Error, err)
 		default:
-			notices = append(notices, lifecycle.NoticeDelivery{Notice: n, Handle: handle})
+			notices = append(notices, notice.Delivery{Notice: n, Handle: handle})
 			continue
 		}
 		others = append(others, handle)
@@ -135,9 +136,9 @@ var noticedID = regexp.MustCompile(`^i-[0-9a-f]{8,17}$`)
 
 // Parse reads an event of EventBridge, as its rule puts it into a queue. Source of its form: EC2 user guide,
 // "Monitor Amazon EC2 using EventBridge". An event of another kind is ErrIgnored.
-func Parse(body []byte) (lifecycle.Notice, error) {
-	malformed := func(format string, args ...any) (lifecycle.Notice, error) {
-		return lifecycle.Notice{}, fmt.Errorf("parse notice: %w", fmt.Errorf(format, args...))
+func Parse(body []byte) (notice.Notice, error) {
+	malformed := func(format string, args ...any) (notice.Notice, error) {
+		return notice.Notice{}, fmt.Errorf("parse notice: %w", fmt.Errorf(format, args...))
 	}
 	if len(body) > maxNotice {
 		return malformed("%d bytes, at most %d allowed", len(body), maxNotice)
@@ -156,36 +157,36 @@ func Parse(body []byte) (lifecycle.Notice, error) {
 	if err := json.Unmarshal(body, &event); err != nil {
 		return malformed("%w", err)
 	}
-	n := lifecycle.Notice{InstanceID: event.Detail.InstanceID, At: event.Time.UTC()}
+	n := notice.Notice{InstanceID: event.Detail.InstanceID, At: event.Time.UTC()}
 	switch {
 	case event.Version != "0":
 		return malformed("version is %.20q, not of an event of EventBridge", event.Version)
 	case event.Source != "aws.ec2":
-		return lifecycle.Notice{}, fmt.Errorf("source %.40q: %w", event.Source, ErrIgnored)
+		return notice.Notice{}, fmt.Errorf("source %.40q: %w", event.Source, ErrIgnored)
 	}
 	switch event.DetailType {
 	case "EC2 Spot Instance Interruption Warning":
-		n.Kind = lifecycle.NoticeInterruption
+		n.Kind = notice.Interruption
 	case "EC2 Instance Rebalance Recommendation":
-		n.Kind = lifecycle.NoticeRebalance
+		n.Kind = notice.Rebalance
 	case "EC2 Instance State-change Notification":
 		switch event.Detail.State {
 		case "stopping", "stopped", "shutting-down", "terminated":
-			n.Kind = lifecycle.NoticeEnding
+			n.Kind = notice.Ending
 		case "pending", "running":
-			return lifecycle.Notice{}, fmt.Errorf("state %s: %w", event.Detail.State, ErrIgnored)
+			return notice.Notice{}, fmt.Errorf("state %s: %w", event.Detail.State, ErrIgnored)
 		default:
 			return malformed("state %.40q is not one of EC2's", event.Detail.State)
 		}
 	default:
-		return lifecycle.Notice{}, fmt.Errorf("%.80q: %w", event.DetailType, ErrIgnored)
+		return notice.Notice{}, fmt.Errorf("%.80q: %w", event.DetailType, ErrIgnored)
 	}
 	switch {
 	case !noticedID.MatchString(n.InstanceID):
 		return malformed("instance-id %.40q is not an instance's", n.InstanceID)
 	case n.At.IsZero():
 		return malformed("time is missing")
-	case n.Kind == lifecycle.NoticeInterruption && !interrupting(event.Detail.Action):
+	case n.Kind == notice.Interruption && !interrupting(event.Detail.Action):
 		return malformed("instance-action %.40q is not one of EC2's", event.Detail.Action)
 	}
 	return n, nil

@@ -18,6 +18,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
 	"github.com/remuda-ci/remuda/internal/queue/notices"
 )
 
@@ -107,13 +108,13 @@ func TestNotices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := map[string]lifecycle.NoticeKind{}
+	heard := map[string]notice.Kind{}
 	var handles []string
 	for _, d := range got {
 		heard[d.Notice.InstanceID] = d.Notice.Kind
 		handles = append(handles, d.Handle)
 	}
-	if diff := cmp.Diff(map[string]lifecycle.NoticeKind{"i-00000001": "interruption", "i-00000003": "interruption"}, heard); diff != "" {
+	if diff := cmp.Diff(map[string]notice.Kind{"i-00000001": "interruption", "i-00000003": "interruption"}, heard); diff != "" {
 		t.Errorf("heard (-want +got):\n%s", diff)
 	}
 	if !strings.Contains(w.log.String(), "deleting a message that is no notice of EC2") {

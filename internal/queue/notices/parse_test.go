@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
 	"github.com/remuda-ci/remuda/internal/queue/notices"
 )
 
@@ -26,22 +26,22 @@ const (
 )
 
 func TestParse(t *testing.T) {
-	of := func(kind lifecycle.NoticeKind) lifecycle.Notice {
-		return lifecycle.Notice{InstanceID: "i-1234567890abcdef0", Kind: kind, At: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)}
+	of := func(kind notice.Kind) notice.Notice {
+		return notice.Notice{InstanceID: "i-1234567890abcdef0", Kind: kind, At: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)}
 	}
 	terminate := event(warning, `{"instance-id":"i-1234567890abcdef0","instance-action":"terminate"}`)
 	for name, test := range map[string]struct {
 		body    string
-		want    lifecycle.Notice
+		want    notice.Notice
 		ignored bool
 		says    string
 	}{
-		"interruption":      {body: terminate, want: of(lifecycle.NoticeInterruption)},
-		"to stop":           {body: strings.Replace(terminate, `"terminate"`, `"stop"`, 1), want: of(lifecycle.NoticeInterruption)},
-		"to hibernate":      {body: strings.Replace(terminate, `"terminate"`, `"hibernate"`, 1), want: of(lifecycle.NoticeInterruption)},
-		"rebalance":         {body: event(rebalance, `{"instance-id":"i-1234567890abcdef0"}`), want: of(lifecycle.NoticeRebalance)},
-		"shutting down":     {body: event(stateChange, `{"instance-id":"i-1234567890abcdef0","state":"shutting-down"}`), want: of(lifecycle.NoticeEnding)},
-		"terminated":        {body: event(stateChange, `{"instance-id":"i-1234567890abcdef0","state":"terminated"}`), want: of(lifecycle.NoticeEnding)},
+		"interruption":      {body: terminate, want: of(notice.Interruption)},
+		"to stop":           {body: strings.Replace(terminate, `"terminate"`, `"stop"`, 1), want: of(notice.Interruption)},
+		"to hibernate":      {body: strings.Replace(terminate, `"terminate"`, `"hibernate"`, 1), want: of(notice.Interruption)},
+		"rebalance":         {body: event(rebalance, `{"instance-id":"i-1234567890abcdef0"}`), want: of(notice.Rebalance)},
+		"shutting down":     {body: event(stateChange, `{"instance-id":"i-1234567890abcdef0","state":"shutting-down"}`), want: of(notice.Ending)},
+		"terminated":        {body: event(stateChange, `{"instance-id":"i-1234567890abcdef0","state":"terminated"}`), want: of(notice.Ending)},
 		"running":           {body: event(stateChange, `{"instance-id":"i-1234567890abcdef0","state":"running"}`), ignored: true},
 		"of another kind":   {body: event("EBS Volume Notification", `{}`), ignored: true},
 		"of another source": {body: strings.Replace(terminate, "aws.ec2", "aws.s3", 1), ignored: true},
@@ -83,7 +83,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		n, err := notices.Parse(body)
 		whole := strings.HasPrefix(n.InstanceID, "i-") && len(n.InstanceID) <= 19 && n.Kind != "" && !n.At.IsZero()
-		if (err == nil) != whole || err != nil && n != (lifecycle.Notice{}) {
+		if (err == nil) != whole || err != nil && n != (notice.Notice{}) {
 			t.Errorf("%+v, %v", n, err)
 		}
 		if err != nil && len(err.Error()) > 1000 {

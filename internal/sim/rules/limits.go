@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/sim/world"
@@ -23,7 +24,7 @@ func (w *Watcher) checkLimits() {
 // end for a pool; for a repository or owner those that serve its runs, and those
 // that its requests have said to launch.
 func (w *Watcher) hostsOf(l policy.Limit) int {
-	if l.Kind == lifecycle.QuotaPool {
+	if l.Kind == ledger.OfPool {
 		return w.machinesOf(l.Of)
 	}
 	n := w.launching(l)
@@ -98,7 +99,7 @@ func (w *Watcher) recorded(q lifecycle.Request) int {
 }
 
 func within(l policy.Limit, repository string) bool {
-	if l.Kind == lifecycle.QuotaOwner {
+	if l.Kind == ledger.OfOwner {
 		return lifecycle.Owner(repository) == l.Of
 	}
 	return repository == l.Of

@@ -1,7 +1,7 @@
 package world
 
 import (
-	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 )
@@ -27,6 +27,6 @@ func (w *World) AllLimits() []policy.Limit {
 }
 
 // Account is the ledger of a limit.
-func (w *World) Account(l policy.Limit) lifecycle.QuotaLedger {
+func (w *World) Account(l policy.Limit) ledger.Quota {
 	return engine.Must1(w.Truth.QuotaLedger(engine.Background, l.LedgerName()))
 }

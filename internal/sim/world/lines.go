@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 )
 
 // AccountLine is a quota ledger in a line of the trace.
-func AccountLine(a lifecycle.QuotaLedger) string {
+func AccountLine(a ledger.Quota) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s v%d", a.Name, a.Version)
 	for _, e := range a.Reservations {

@@ -9,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/placement"
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
 	"github.com/remuda-ci/remuda/internal/policy"
 	queue "github.com/remuda-ci/remuda/internal/queue/memory"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
@@ -25,7 +26,7 @@ type World struct {
 	lag   *lag
 	queue *queue.Queue
 	// notices are what EC2 announced and no replica has acknowledged; announced counts all.
-	notices   []lifecycle.NoticeDelivery
+	notices   []notice.Delivery
 	announced int
 
 	Compute    *compute.Compute

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/store"
@@ -51,7 +52,7 @@ func (w *World) rowWritten(before, after store.Row) {
 	case *lifecycle.FleetHold:
 		w.Tell(w.Who(), "fleet hold", "until "+engine.SinceEpoch(after.Until))
 		w.emit(HoldWritten{valueOf[lifecycle.FleetHold](before), *after})
-	case *lifecycle.QuotaLedger:
+	case *ledger.Quota:
 		w.Tell(w.Who(), "writes", "account "+AccountLine(*after))
 	case *model.Service:
 		w.Tell(w.Who(), "writes", "service: "+after.Reason)

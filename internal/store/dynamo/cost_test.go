@@ -19,6 +19,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
@@ -323,9 +324,9 @@ func TestCosts(t *testing.T) {
 		{"Lease", func() error { _, err := s.Lease(ctx, "sweep"); return err }, "GetItem: 1 read, 0 write"},
 		{"FleetHold", func() error { _, err := s.FleetHold(ctx); return err }, "GetItem: 1 read, 0 write"},
 		{"UpdateAccount, 20 requests", func() error {
-			a := lifecycle.QuotaLedger{Name: "owner/acme"}
+			a := ledger.Quota{Name: "owner/acme"}
 			for n := range 20 {
-				a.Reservations = append(a.Reservations, lifecycle.Reservation{Repository: repository, RunID: fmt.Sprint(1<<33 + n), RequestID: hostKeyOf(n), Hosts: 3, At: began})
+				a.Reservations = append(a.Reservations, ledger.Reservation{Repository: repository, RunID: fmt.Sprint(1<<33 + n), RequestID: hostKeyOf(n), Hosts: 3, At: began})
 			}
 			_, err := s.UpdateQuotaLedger(ctx, a)
 			return err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
@@ -97,7 +98,7 @@ func methods(s *dynamo.Store) map[string]func(context.Context) error {
 		},
 		"leases Account": func(ctx context.Context) error { _, err := s.QuotaLedger(ctx, "pool/a"); return err },
 		"leases UpdateAccount": func(ctx context.Context) error {
-			_, err := s.UpdateQuotaLedger(ctx, lifecycle.QuotaLedger{Name: "pool/a"})
+			_, err := s.UpdateQuotaLedger(ctx, ledger.Quota{Name: "pool/a"})
 			return err
 		},
 		"events SeeOnce":             func(ctx context.Context) error { return s.SeeOnce(ctx, "token", "a", began.Add(time.Hour)) },

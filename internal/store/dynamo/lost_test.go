@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -194,7 +195,7 @@ func TestLostRaces(t *testing.T) {
 			return err
 		}, lifecycle.ErrConflict},
 		{"write an account", "PutItem", func(s *dynamo.Store) error {
-			_, err := s.UpdateQuotaLedger(t.Context(), lifecycle.QuotaLedger{Name: "pool/a", Reservations: []lifecycle.Reservation{{RunID: "1", Hosts: 1}}})
+			_, err := s.UpdateQuotaLedger(t.Context(), ledger.Quota{Name: "pool/a", Reservations: []ledger.Reservation{{RunID: "1", Hosts: 1}}})
 			return err
 		}, lifecycle.ErrConflict},
 		{"see an id once", "PutItem", func(s *dynamo.Store) error {

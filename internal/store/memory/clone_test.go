@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/memory"
 )
@@ -39,7 +40,7 @@ func change(t *testing.T, s *memory.Store, name string) {
 		_, holdErr = s.UpdateFleetHold(ctx, hold)
 	}
 	_, breakerErr := s.UpdateBreaker(ctx, lifecycle.Breaker{Pool: name, Interruptions: []lifecycle.Interruption{{InstanceID: name}}})
-	_, accountErr := s.UpdateQuotaLedger(ctx, lifecycle.QuotaLedger{Name: name, Reservations: []lifecycle.Reservation{{RunID: name, HostKeys: []string{name}}}})
+	_, accountErr := s.UpdateQuotaLedger(ctx, ledger.Quota{Name: name, Reservations: []ledger.Reservation{{RunID: name, HostKeys: []string{name}}}})
 	for _, err := range []error{
 		s.CreateInstance(ctx, r),
 		s.ForHost(name).PutReport(ctx, lifecycle.Report{HeartbeatAt: began}),

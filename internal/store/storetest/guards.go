@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/store"
 )
 
@@ -38,18 +39,18 @@ var (
 			return s.Breaker(ctx, key[0])
 		},
 	}
-	ledgers = kind[lifecycle.QuotaLedger]{
+	ledgers = kind[ledger.Quota]{
 		KindOf: store.QuotaLedgers, noun: "an account", blank: true,
 		keys: []store.Key{{"repository/acme/site"}, {"pool/a"}},
-		full: func(key store.Key) lifecycle.QuotaLedger {
-			return lifecycle.QuotaLedger{Name: key[0], AuditedAt: start.Add(time.Minute), Version: 1, Reservations: []lifecycle.Reservation{
+		full: func(key store.Key) ledger.Quota {
+			return ledger.Quota{Name: key[0], AuditedAt: start.Add(time.Minute), Version: 1, Reservations: []ledger.Reservation{
 				{Repository: repository, RunID: runID, RequestID: "a", Launch: 2, Hosts: 2, HostKeys: []string{"a", "b"}, At: start},
 				{Repository: repository, RunID: runID, RequestID: "b", Hosts: 200, At: start.Add(1)},
 			}}
 		},
-		bare:   func(key store.Key) lifecycle.QuotaLedger { return lifecycle.QuotaLedger{Name: key[0]} },
+		bare:   func(key store.Key) ledger.Quota { return ledger.Quota{Name: key[0]} },
 		update: store.Store.UpdateQuotaLedger,
-		get: func(s store.Store, ctx context.Context, key store.Key) (lifecycle.QuotaLedger, error) {
+		get: func(s store.Store, ctx context.Context, key store.Key) (ledger.Quota, error) {
 			return s.QuotaLedger(ctx, key[0])
 		},
 	}
@@ -89,12 +90,12 @@ func prefixed(prefix string, tests []suiteTest) []suiteTest {
 func testGuardNames(t *testing.T, w world) {
 	names := []string{"a", "A", "a ", "hold", "pool/a", "pool/a/b", "%", "'; --", "é\"{}\\"}
 	for i, name := range names {
-		ledgers.put(t, w, lifecycle.QuotaLedger{Name: name, Reservations: []lifecycle.Reservation{{RunID: name, Hosts: i + 1, At: start}}})
+		ledgers.put(t, w, ledger.Quota{Name: name, Reservations: []ledger.Reservation{{RunID: name, Hosts: i + 1, At: start}}})
 		breakers.put(t, w, lifecycle.Breaker{Pool: name, OpenUntil: start.Add(time.Duration(i))})
 		leases.put(t, w, lifecycle.Lease{Name: name, Holder: name})
 	}
 	for i, name := range names {
-		want := lifecycle.QuotaLedger{Name: name, Reservations: []lifecycle.Reservation{{RunID: name, Hosts: i + 1, At: start}}, Version: 1}
+		want := ledger.Quota{Name: name, Reservations: []ledger.Reservation{{RunID: name, Hosts: i + 1, At: start}}, Version: 1}
 		equal(t, "account "+name, want, ledgers.stored(t, w, name))
 		breaker := lifecycle.Breaker{Pool: name, OpenUntil: start.Add(time.Duration(i)), Version: 1}
 		equal(t, "breaker "+name, breaker, breakers.stored(t, w, name))
@@ -105,9 +106,9 @@ func testGuardNames(t *testing.T, w world) {
 
 // testLargeAccount is of the largest limit that can be configured, with every host in a launch of its own.
 func testLargeAccount(t *testing.T, w world) {
-	a := lifecycle.QuotaLedger{Name: "pool/large"}
+	a := ledger.Quota{Name: "pool/large"}
 	for _, key := range hostKeys(1000) {
-		a.Reservations = append(a.Reservations, lifecycle.Reservation{
+		a.Reservations = append(a.Reservations, ledger.Reservation{
 			Repository: repository, RunID: runID, RequestID: "request-of-" + key, Launch: 1, Hosts: 1, At: start,
 			HostKeys: []string{"AROAEXAMPLEEXAMPLE123:i-" + key},
 		})
