@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -76,8 +77,12 @@ func (s *Server) strike(r *http.Request, pattern string) error {
 // answerGitHub writes an answer, or that it is the one the caller has: then the call was free.
 func (s *Server) answerGitHub(w http.ResponseWriter, r *http.Request, c caller, a *rest.Answer, route string) {
 	if a == nil {
+		a = &rest.Answer{Status: http.StatusNoContent}
+	}
+	if a.Body == nil {
+		maps.Copy(w.Header(), a.Header)
 		s.limit.SetHeaders(w.Header(), c.key, route)
-		w.WriteHeader(http.StatusNoContent)
+		w.WriteHeader(a.Status)
 		return
 	}
 	var body bytes.Buffer

@@ -87,18 +87,22 @@ func (s *Server) forgetOldRuns() {
 			oldest = r
 		}
 	}
-	if oldest == nil {
-		return
+	if oldest != nil {
+		s.forget(oldest)
 	}
-	for _, id := range slices.Concat(oldest.Jobs, oldest.Past) {
+}
+
+// forget removes a completed run with its jobs and their logs.
+func (s *Server) forget(r *state.Run) {
+	for _, id := range slices.Concat(r.Jobs, r.Past) {
 		delete(s.jobs, id)
 		s.put(state.KindJob, id, nil)
 		if err := s.logs.Remove(id); err != nil {
 			s.log.Warn("cannot remove log", "job", id, "error", err)
 		}
 	}
-	delete(s.runs, oldest.ID)
-	s.put(state.KindRun, oldest.ID, nil)
+	delete(s.runs, r.ID)
+	s.put(state.KindRun, r.ID, nil)
 }
 
 // schedule moves every job of the run as far as it can go without a runner, and the run with them. It settles in as many

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/remuda-ci/remuda/internal/githubsim/gitdata"
 	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
@@ -86,4 +87,29 @@ func (s *Server) rerunAll(r *http.Request) (*rest.Answer, error) {
 
 func (s *Server) rerunFailed(r *http.Request) (*rest.Answer, error) {
 	return s.changeRun(r, http.StatusCreated, func(found *state.Run) error { return s.rerun(found, true) })
+}
+
+// deleteRun removes a completed run. GitHub refuses to remove another one.
+func (s *Server) deleteRun(r *http.Request) (*rest.Answer, error) {
+	_, err := s.changeRun(r, http.StatusNoContent, func(found *state.Run) error {
+		if found.Status != state.StatusCompleted {
+			return rest.Problem(http.StatusForbidden, "Could not delete the workflow run")
+		}
+		s.forget(found)
+		return nil
+	})
+	return nil, err
+}
+
+// pushed starts the workflows of a branch that was made. A file that cannot run is refused, where GitHub would start a run that fails.
+func (s *Server) pushed(p gitdata.Push) error {
+	return s.change(func() error {
+		for path, text := range p.Workflows {
+			from := state.Origin{Event: "push", Ref: p.Ref, HeadBranch: strings.TrimPrefix(p.Ref, "refs/heads/"), SHA: p.SHA, Path: path}
+			if _, err := s.startRun(p.Repository, 0, text, from); err != nil {
+				return rest.Problem(http.StatusUnprocessableEntity, "%s: %v", path, err)
+			}
+		}
+		return nil
+	})
 }

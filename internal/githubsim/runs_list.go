@@ -2,6 +2,7 @@ package githubsim
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,29 +12,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
-// runFilter is a query for runs. GitHub's status takes conclusions too.
-type runFilter struct{ repository, status, event, branch, sha string }
-
-func (f runFilter) matches(r *state.Run) bool {
-	is := func(want, have string) bool { return want == "" || want == have }
-	return strings.EqualFold(f.repository, r.Repository) && (is(f.status, r.Status) || is(f.status, r.Conclusion)) &&
-		is(f.event, r.Event()) && is(f.branch, r.HeadBranch()) && is(f.sha, r.SHA())
-}
-
-// filterOf reads the query. What the stand-in does not look at is refused, so that no caller takes the answer for filtered.
-func filterOf(r *http.Request) (runFilter, error) {
-	q := r.URL.Query()
-	for _, name := range []string{"actor", "created", "check_suite_id"} {
-		if q.Has(name) {
-			return runFilter{}, rest.Problem(http.StatusUnprocessableEntity, "%s is not supported by the GitHub stand-in", name)
-		}
-	}
-	return runFilter{repositoryOf(r), q.Get("status"), q.Get("event"), q.Get("branch"), q.Get("head_sha")}, nil
-}
-
 // listRuns shows the newest run first, as GitHub does.
 func (s *Server) listRuns(r *http.Request) (*rest.Answer, error) {
-	filter, err := filterOf(r)
+	filter, err := state.FilterOf(r.URL.Query(), repositoryOf(r))
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +23,7 @@ func (s *Server) listRuns(r *http.Request) (*rest.Answer, error) {
 	defer s.mu.Unlock()
 	var found []*state.Run
 	for _, one := range s.runs {
-		if filter.matches(one) {
+		if filter.Matches(one) {
 			found = append(found, one)
 		}
 	}
@@ -101,16 +82,45 @@ func (s *Server) listAttemptJobs(r *http.Request) (*rest.Answer, error) {
 	return s.jobList(r, found, found.Jobs), nil
 }
 
-func (s *Server) getJob(r *http.Request) (*rest.Answer, error) {
+// jobIn finds the job that the path of a GitHub call names, in its repository.
+func (s *Server) jobIn(r *http.Request) (*state.Job, error) {
 	id, err := rest.PathID(r, "id")
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	j := s.jobs[id]
 	if j == nil || j.CreatedAt.IsZero() || !strings.EqualFold(s.runs[j.RunID].Repository, repositoryOf(r)) {
 		return nil, rest.ErrNotFound
 	}
+	return j, nil
+}
+
+func (s *Server) getJob(r *http.Request) (*rest.Answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j, err := s.jobIn(r)
+	if err != nil {
+		return nil, err
+	}
 	return rest.OK(s.site().Job(s.runs[j.RunID], j, s.groupName(j.GroupID))), nil
+}
+
+// getJobLog leads to the log of a completed job. GitHub's address is good for a minute and needs no credentials.
+func (s *Server) getJobLog(r *http.Request) (*rest.Answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j, err := s.jobIn(r)
+	if err != nil || j.Status != state.StatusCompleted {
+		return nil, rest.ErrNotFound
+	}
+	return rest.Found(fmt.Sprintf("%s/_standin/jobs/%d/log", s.baseURL, j.ID)), nil
+}
+
+func (s *Server) jobLog(r *http.Request) (*rest.Answer, error) {
+	id, err := rest.PathID(r, "id")
+	if err != nil {
+		return nil, err
+	}
+	text, err := s.logs.Text(id)
+	return rest.OK(rest.Text(text)), err
 }

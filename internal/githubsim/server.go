@@ -22,6 +22,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/broker"
+	"github.com/remuda-ci/remuda/internal/githubsim/gitdata"
 	"github.com/remuda-ci/remuda/internal/githubsim/journal"
 	"github.com/remuda-ci/remuda/internal/githubsim/oidc"
 	"github.com/remuda-ci/remuda/internal/githubsim/payload"
@@ -86,6 +87,7 @@ type Server struct {
 	limit      *rest.RateLimiter
 	broker     *broker.Broker
 	logs       *state.JobLogs
+	git        *gitdata.Objects
 	stop       chan struct{} // closed by Close
 	stopOnce   sync.Once
 	maxRuns    int
@@ -142,6 +144,7 @@ func New(o Options) (*Server, error) {
 	s.calls, s.faults, s.limit = rest.NewCalls(), rest.NewFaults(), rest.NewRateLimiter(o.RateLimit, cmp.Or(o.RegistrationLimit, 10_000), s.now)
 	s.broker = broker.New(brokerState{s}, s.times)
 	s.logs = state.NewJobLogs(filepath.Join(o.StateDir, "logs"))
+	s.git = gitdata.New(s.now, func() string { return s.lockedSite().URL }, s.pushed)
 	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("load state of the GitHub stand-in: %w", err)
 	}
@@ -153,6 +156,12 @@ func New(o Options) (*Server, error) {
 
 // site is the stand-in as its answers name it. The caller holds the lock.
 func (s *Server) site() payload.Site { return payload.Site{URL: s.baseURL, Since: s.started} }
+
+func (s *Server) lockedSite() payload.Site {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.site()
+}
 
 // Handler serves the whole of it.
 func (s *Server) Handler() http.Handler { return s.handler }

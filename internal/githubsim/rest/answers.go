@@ -46,7 +46,22 @@ type Answer struct {
 func OK(body any) *Answer      { return &Answer{Status: http.StatusOK, Body: body} }
 func Created(body any) *Answer { return &Answer{Status: http.StatusCreated, Body: body} }
 
+// Found leads to another address. It has no body.
+func Found(location string) *Answer {
+	return &Answer{Status: http.StatusFound, Header: http.Header{"Location": {location}}}
+}
+
+// Text is a body that is not JSON.
+type Text string
+
+// WriteJSON writes an answer: JSON, unless the body is a Text.
 func WriteJSON(w http.ResponseWriter, status int, body any) {
+	if text, ok := body.(Text); ok {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, string(text)) // it fails only when the client has gone away
+		return
+	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
 	// Encoding fails only when the client has gone away, and then the error cannot be reported.

@@ -35,10 +35,17 @@ var operations = []string{
 	"GET REPO/actions/runs/{run_id}/attempts/{attempt_number}",
 	"GET REPO/actions/runs/{run_id}/attempts/{attempt_number}/jobs",
 	"GET REPO/actions/runs/{run_id}/jobs",
+	"DELETE REPO/actions/runs/{run_id}",
 	"POST REPO/actions/runs/{run_id}/cancel",
 	"POST REPO/actions/runs/{run_id}/rerun",
 	"POST REPO/actions/runs/{run_id}/rerun-failed-jobs",
 	"GET REPO/actions/jobs/{job_id}",
+	"GET REPO/actions/jobs/{job_id}/logs",
+	"GET REPO/actions/runners/downloads",
+	"POST REPO/git/trees",
+	"POST REPO/git/commits",
+	"POST REPO/git/refs",
+	"DELETE REPO/git/refs/{ref}",
 	"GET REPO/releases",
 	"GET REPO/releases/latest",
 }
@@ -83,6 +90,9 @@ func extractDescription(path, source, out string) error {
 		return err
 	}
 	if err := correct(paths); err != nil {
+		return err
+	}
+	if err := widen(paths); err != nil {
 		return err
 	}
 	lighten(paths, false)
@@ -142,6 +152,22 @@ func correct(paths object) error {
 		return fmt.Errorf("GET /app/installations has no schema to correct")
 	}
 	list["items"] = object{"$ref": "#/components/schemas/installation"}
+	return nil
+}
+
+// widen lets the name of a branch have slashes, as the description says by x-multi-segment, which the router of the tests does not know.
+// It also gives the refusal to delete a branch the body that GitHub sends and the description leaves out.
+func widen(paths object) error {
+	const at = repo + "/git/refs/"
+	item, _ := paths[at+"{ref}"].(object)
+	operation, _ := item["delete"].(object)
+	responses, _ := operation["responses"].(object)
+	if responses["422"] == nil {
+		return fmt.Errorf("the description has no DELETE %s{ref} with a 422 to widen", at)
+	}
+	responses["422"] = object{"$ref": "#/components/responses/validation_failed_simple"}
+	delete(paths, at+"{ref}")
+	paths[at+"{ref*}"] = item
 	return nil
 }
 
