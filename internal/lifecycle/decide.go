@@ -18,6 +18,8 @@ type Facts struct {
 	Cloud *Machine
 	// Runner is the registration that the record names, as GitHub sees it.
 	Runner *Runner
+	// LabelsSet: GitHub has set the labels of the host's run. See Decision.SetLabels.
+	LabelsSet bool
 	// StoreReadableSince is since when this replica could read the store without a
 	// break. Silence is counted from it, so an outage of the store is not
 	// taken for an outage of every host. Zero: silence cannot be judged.
@@ -52,6 +54,16 @@ type Decision struct {
 	// Deregistered: its registration was deleted just now, and nothing is left to
 	// remove once its machine is gone.
 	Deregistered bool
+	// SetLabels: before the host is ready, its runner is to get the labels of its run. If GitHub no longer has the runner,
+	// it is to be decided again, with Facts.Runner.
+	SetLabels bool
+	// StandsBy: the host is to register ahead of need as soon as it is pooled, with what Standby then holds.
+	StandsBy bool
+	Standby  *Standby
+	// RunnerID is the runner of ActionStandBy, once GitHub was asked for it.
+	RunnerID int64
+	// StandbyFailed: the host is not to register ahead of need again.
+	StandbyFailed bool
 	// LostJob: EC2 takes a running job with the machine.
 	LostJob bool
 	// LosesRun is set when the host ends before its run was released. Once the host

@@ -29,6 +29,9 @@ func (v decider) created() Decision {
 // claimed decides for a host that was taken from the pool and is not yet ready.
 func (v decider) claimed() Decision {
 	r := v.Record
+	if d, ok := v.claimedHot(); ok {
+		return d
+	}
 	if d, ok := v.becomesReady(); ok {
 		return d
 	}
@@ -45,18 +48,26 @@ func (v decider) claimed() Decision {
 	case v.unwanted().Given():
 		return act(ActionReturn, v.unwanted().And(" before the host was ready"))
 	}
+	if r.servesByStandby() {
+		return keep(r.Threshold, awaitingHeartbeat)
+	}
 	return keep(r.Threshold, registeringAgain)
 }
 
-// becomesReady is the only way to running. A host that its request no longer wants, or that is past its
+// becomesReady is the only way to running, except for a host whose runner listened when it was claimed: see claimedHot. A host that its request no longer wants, or that is past its
 // threshold, does not become ready unless a job already runs on it.
 func (v decider) becomesReady() (Decision, bool) {
-	if v.signal() != SignalRegOK || !v.fresh() {
+	if v.signal() != SignalRegOK || !v.fresh() || v.Record.servesByStandby() {
 		return Decision{}, false
 	}
 	if !v.busy() && (v.unwanted().Given() || v.expired()) {
 		return Decision{}, false
 	}
+	return v.readied(), true
+}
+
+// readied makes the host ready, and says when it is looked at next.
+func (v decider) readied() Decision {
 	d := act(ActionReady, v.registered())
 	if v.Request != nil && v.Request.Unattended {
 		d.CheckAt = v.now.Add(v.p.UnattendedTimeout)
@@ -65,7 +76,7 @@ func (v decider) becomesReady() (Decision, bool) {
 	if v.jobOver() {
 		d.CheckAt = v.now
 	}
-	return d, true
+	return d
 }
 
 // busyEarly keeps a host that runs a job although it was never seen ready. The
@@ -239,7 +250,9 @@ func (v decider) clean() Decision {
 	if r.Unused() {
 		return act(ActionPool, prepared)
 	}
-	return act(ActionPool, clean)
+	d := act(ActionPool, clean)
+	d.StandsBy = v.mayStandBy()
+	return d
 }
 
 // advised reports whether EC2 recommended to leave the machine because it is likely to take it back. Most
@@ -284,8 +297,17 @@ func (v decider) pooled() Decision {
 		return act(ActionExtend, githubAway)
 	case v.expired():
 		return terminate(idleTimeout)
+	case r.Warming():
+		return v.warming()
 	}
-	return keep(earliest(r.Threshold, r.agesAt(v.p)), awaitingRun)
+	check := earliest(r.Threshold, r.agesAt(v.p))
+	if r.Hot() {
+		if d, ok := v.hot(); ok {
+			return d
+		}
+		check = earliest(check, r.PooledAt.Add(standbyMaxAge))
+	}
+	return keep(check, awaitingRun)
 }
 
 // terminated decides for a host whose record has ended. The machine follows, then

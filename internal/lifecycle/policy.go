@@ -56,6 +56,8 @@ type Policy struct {
 	// MaxAge is how long after its launch a host may still be pooled; 0 means
 	// any time. What it runs then goes on.
 	MaxAge time.Duration
+	// Standby says how a clean host waits for its next run; empty: StandbyClean.
+	Standby StandbyMode
 	// Drift says what becomes of a host that was launched from an older version
 	// of its pool's launch template.
 	Drift Drift

@@ -48,6 +48,10 @@ const (
 	ReasonPrepared          ReasonCode = "prepared"
 	ReasonClean             ReasonCode = "clean"
 	ReasonWaitingForRun     ReasonCode = "waiting_for_run"
+	ReasonListening         ReasonCode = "listening"
+	ReasonStandbyFailed     ReasonCode = "standby_failed"
+	ReasonStandbyRenewed    ReasonCode = "standby_renewed"
+	ReasonReregistered      ReasonCode = "reregistered" // claimed while it listened, and its registration was lost
 	ReasonBusyWhilePooled   ReasonCode = "busy_while_pooled"
 	ReasonIdleTimeout       ReasonCode = "idle_timeout"
 	ReasonGitHubUnavailable ReasonCode = "github_unavailable"

@@ -39,10 +39,11 @@ func (r Reason) Decision(action Action) Decision {
 }
 
 var (
-	registering      = Because(ReasonWaitingForRegistration, "starting: waiting for the agent to register")
-	registeringAgain = Because(ReasonWaitingForRegistration, "claimed: waiting for the agent to register")
-	notReadyAgain    = Because(ReasonRegistrationTimeout, "not ready by its threshold after it was claimed")
-	busyEarly        = Because(ReasonBusyBeforeReady, "busy before it was seen ready; a job is never ended by bookkeeping")
+	registering       = Because(ReasonWaitingForRegistration, "starting: waiting for the agent to register")
+	registeringAgain  = Because(ReasonWaitingForRegistration, "claimed: waiting for the agent to register")
+	awaitingHeartbeat = Because(ReasonWaitingForRegistration, "claimed while its runner listened: waiting for a heartbeat of its agent")
+	notReadyAgain     = Because(ReasonRegistrationTimeout, "not ready by its threshold after it was claimed")
+	busyEarly         = Because(ReasonBusyBeforeReady, "busy before it was seen ready; a job is never ended by bookkeeping")
 
 	runningJob       = Because(ReasonRunningJob, "running a job")
 	runningLastJob   = Because(ReasonRunningJob, "running a job, until it is done or EC2 takes the machine back as announced")
@@ -57,19 +58,22 @@ var (
 	preparing    = Because(ReasonWaitingForPreparation, "starting for the warm pool: waiting for the agent to prepare the host")
 	cleaning     = Because(ReasonWaitingForCleanUp, "released: waiting for the agent to deregister and clean up")
 
-	noReuse       = Because(ReasonNoReuse, "its pool does not reuse hosts")
-	prepared      = Because(ReasonPrepared, "prepared and clean, for the first run that claims it")
-	clean         = Because(ReasonClean, "deregistered and clean")
-	leaveAdvised  = Because(ReasonRebalanceAdvised, "EC2 recommends to leave the machine, and no run is on it")
-	busyPooled    = Because(ReasonBusyWhilePooled, "busy by its agent's word although pooled; a job is never ended by bookkeeping")
-	githubAway    = Because(ReasonGitHubUnavailable, "idle until its threshold, and no run can be given a host while GitHub is away")
-	idleTimeout   = Because(ReasonIdleTimeout, "idle until its threshold")
-	awaitingRun   = Because(ReasonWaitingForRun, "idle: waiting for a run")
-	interrupted   = Because(ReasonInterruption, "EC2 announced an interruption and no job runs")
-	replaced      = Because(ReasonInterruption, "EC2 announced an interruption, and its request asks for another host in its place")
-	holdRemoved   = Because(ReasonFleetHoldRemoved, "the fleet's hold keeps it no more")
-	deletesRunner = Because(ReasonDeletingRunner, "removing what may be left of its registration")
-	gone          = Because(ReasonGone, "gone")
+	noReuse          = Because(ReasonNoReuse, "its pool does not reuse hosts")
+	prepared         = Because(ReasonPrepared, "prepared and clean, for the first run that claims it")
+	clean            = Because(ReasonClean, "deregistered and clean")
+	leaveAdvised     = Because(ReasonRebalanceAdvised, "EC2 recommends to leave the machine, and no run is on it")
+	busyPooled       = Because(ReasonBusyWhilePooled, "busy by its agent's word although pooled; a job is never ended by bookkeeping")
+	githubAway       = Because(ReasonGitHubUnavailable, "idle until its threshold, and no run can be given a host while GitHub is away")
+	idleTimeout      = Because(ReasonIdleTimeout, "idle until its threshold")
+	awaitingRun      = Because(ReasonWaitingForRun, "idle: waiting for a run")
+	registeringAhead = Because(ReasonWaitingForRun, "idle: waiting for a run, and registering ahead of need")
+	listening        = Because(ReasonListening, "its runner listens, so a run that claims it only has to set its labels")
+	renewed          = Because(ReasonStandbyRenewed, "registered ahead of need for %s, so it registers again", standbyMaxAge)
+	interrupted      = Because(ReasonInterruption, "EC2 announced an interruption and no job runs")
+	replaced         = Because(ReasonInterruption, "EC2 announced an interruption, and its request asks for another host in its place")
+	holdRemoved      = Because(ReasonFleetHoldRemoved, "the fleet's hold keeps it no more")
+	deletesRunner    = Because(ReasonDeletingRunner, "removing what may be left of its registration")
+	gone             = Because(ReasonGone, "gone")
 )
 
 // failed is a failure that the agent reports, with its cause and the first line of its detail.
@@ -131,6 +135,18 @@ func (v decider) unattended() Reason {
 
 func (v decider) noLongerBusy() Reason {
 	return Because(ReasonNoLongerBusy, "no longer busy: %s to become clean", v.p.ReleaseTimeout)
+}
+
+func (v decider) notListening() Reason {
+	return Because(ReasonStandbyFailed, "its registration ahead of need did not listen within %s", v.p.ClaimTimeout)
+}
+
+// registrationLost is why a host that was claimed while its runner listened has to register.
+func (v decider) registrationLost() Reason {
+	if v.runnerGone() {
+		return Because(ReasonReregistered, "GitHub could not give its runner the labels of the run, so it registers again")
+	}
+	return v.runnerFailed(ReasonReregistered, "the runner that it waited with was lost, so it registers again")
 }
 
 func (v decider) deregistrationTimeout() Reason {

@@ -65,6 +65,12 @@ type Record struct {
 	RunnerName     string `json:"runnerName,omitempty"`
 	GitHubRunnerID int64  `json:"githubRunnerId,omitempty"`
 
+	// Standby is the registration with which the host waits for its next run, or by which it serves the
+	// one that claimed it; nil: it has none.
+	Standby *Standby `json:"standby,omitempty"`
+	// StandbyFailed: the last registration ahead of need failed, so the host waits without one until it has served a run.
+	StandbyFailed bool `json:"standbyFailed,omitempty"`
+
 	// PooledAt is set while the host may be claimed.
 	PooledAt time.Time `json:"pooledAt,omitzero"`
 	// ClaimFailures counts registrations in a row that failed by the host's own fault.

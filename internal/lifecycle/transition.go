@@ -22,6 +22,10 @@ const (
 	ActionClaim     Action = "claim"     // idle (pooled) to claimed
 	ActionTerminate Action = "terminate" // any to terminated
 
+	ActionStandBy      Action = "stand_by"      // a pooled host has registered ahead of need, and listens
+	ActionLeaveStandby Action = "leave_standby" // idle (pooled) to idle (releasing)
+	ActionReregister   Action = "reregister"    // a host that was claimed while it listened has to register
+
 	ActionDrain        Action = "drain"         // a releasing host is busy after all
 	ActionReleaseClock Action = "release_clock" // a draining host is no longer busy
 	ActionExtend       Action = "extend"        // a release or a claim is held up by GitHub or AWS
@@ -48,6 +52,7 @@ const (
 // Actions lists every action.
 var Actions = []Action{
 	ActionLaunch, ActionReady, ActionRelease, ActionReturn, ActionPool, ActionClaim, ActionTerminate,
+	ActionStandBy, ActionLeaveStandby, ActionReregister,
 	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionRetire, ActionNotice, ActionReplace, ActionSettle,
 	ActionMarkOrphan, ActionUnmarkOrphan, ActionMarkIdle, ActionUnmarkIdle,
 	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob,
@@ -60,6 +65,10 @@ var transitions = map[Action][]string{
 	ActionReturn:  {string(StateClaimed)},
 	ActionPool:    {"idle (releasing)"},
 	ActionClaim:   {"idle (pooled)"},
+
+	ActionStandBy:      {"idle (pooled)"},
+	ActionLeaveStandby: {"idle (pooled)"},
+	ActionReregister:   {string(StateClaimed)},
 	ActionTerminate: {string(StateCreated), string(StateRunning), "idle (releasing)", "idle (pooled)",
 		string(StateClaimed)},
 	ActionDrain:        {"idle (releasing)"},
@@ -93,7 +102,7 @@ func (r Record) begin(action Action, now time.Time, why Reason) (Record, error) 
 
 func changesState(action Action) bool {
 	switch action {
-	case ActionReady, ActionRelease, ActionReturn, ActionPool, ActionClaim, ActionTerminate:
+	case ActionReady, ActionRelease, ActionReturn, ActionPool, ActionClaim, ActionTerminate, ActionLeaveStandby, ActionReregister:
 		return true
 	}
 	return false
@@ -148,7 +157,7 @@ func (r Record) Claimed(c Claim) (Record, error) {
 	n.Assignment++
 	n.Uses++
 	n.MaxRuntime, n.Labels, n.Registration = c.MaxRuntime, c.Labels, c.Registration
-	n.RunnerName = RunnerName(n.Assignment, n.InstanceID)
+	n.RunnerName = r.NextRunnerName()
 	n.JobsOf, n.GitHubRunnerID = c.JobsOf, c.GitHubRunnerID
 	n.Threshold = c.Threshold
 	n.DueAt = n.Threshold
@@ -195,14 +204,15 @@ type Claim struct {
 	Registration *Registration
 	Threshold    time.Time
 	// JobsOf and GitHubRunnerID are set for a job-scoped host alone, whose
-	// Registration is a JIT configuration.
+	// Registration is a JIT configuration. A host with a Standby serves a run, not one job.
 	JobsOf         string
 	GitHubRunnerID int64
 }
 
 // Holds reports whether the claim's condition holds for the record as stored.
 func (c Claim) Holds(r Record) bool {
-	return r.Claimable(c.Now, c.Margin) && r.Assignment == c.Assignment && r.TrustKey == c.TrustKey
+	return r.Claimable(c.Now, c.Margin) && r.Assignment == c.Assignment && r.TrustKey == c.TrustKey &&
+		(c.JobsOf == "" || r.Standby == nil)
 }
 
 // Claimable reports whether a claim with the right trust key may take the host. Its threshold must be later than now + margin: see Policy.ClaimMargin.
@@ -237,7 +247,13 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 	case ActionRelease, ActionReturn:
 		n.release(now, d, p)
 	case ActionPool:
-		n.pool(now, p)
+		n.pool(now, d, p)
+	case ActionStandBy:
+		n.standBy(d)
+	case ActionLeaveStandby:
+		n.leaveStandby(d, now, p)
+	case ActionReregister:
+		n.reregister(now, p)
 	case ActionReplace:
 		n.ReplacedBy, n.DueAt = r.ReplacementID(), now
 	case ActionTerminate:
@@ -276,6 +292,7 @@ func (r *Record) ready(now time.Time, d Decision, p Policy) {
 	r.RuntimeEndsAt = r.Threshold
 	r.Registration = nil
 	r.ClaimFailures = 0
+	r.readyStandby()
 	r.forgetMarks()
 	r.DueAt = earliest(r.Threshold, d.CheckAt)
 }
@@ -309,7 +326,7 @@ func (r *Record) drain(now time.Time, p Policy) {
 	r.DueAt = earliest(r.Threshold, now.Add(p.DrainPoll))
 }
 
-func (r *Record) pool(now time.Time, p Policy) {
+func (r *Record) pool(now time.Time, d Decision, p Policy) {
 	r.PooledAt = now
 	r.RequestID = ""
 	r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}
@@ -320,6 +337,10 @@ func (r *Record) pool(now time.Time, p Policy) {
 	}
 	r.Threshold = earliest(now.Add(waits), r.agesAt(p))
 	r.DueAt = r.Threshold
+	if d.StandsBy && d.Standby != nil {
+		r.Standby, r.RunnerName = d.Standby, RunnerName(r.Assignment, r.InstanceID)
+		r.DueAt = earliest(r.Threshold, now.Add(p.ReleasePoll))
+	}
 }
 
 func (r *Record) terminate(now time.Time) {
@@ -348,7 +369,7 @@ func (r *Record) extend(now time.Time, p Policy) {
 // since they say what the host is still registered with, and how. The request stays
 // until the host is clean, for callers that wait for its release.
 func (r *Record) unassign() {
-	r.RunID, r.RunAttempt, r.Labels, r.Registration = "", 0, nil, nil
+	r.RunID, r.RunAttempt, r.Labels, r.Registration, r.Standby = "", 0, nil, nil, nil
 	r.Assignment++
 	r.forgetMarks()
 }

@@ -76,6 +76,10 @@ func claimCondition(c lifecycle.Claim) condition {
 			":now":   timeValue(c.Now), ":margin": timeValue(c.Now.Add(c.Margin)),
 		},
 	}
+	if c.JobsOf != "" {
+		with.expression += " AND attribute_not_exists(#standby)"
+		with.names["#standby"] = "standby"
+	}
 	if c.TrustKey == "" {
 		with.expression += " AND attribute_not_exists(#trustKey)"
 	} else {

@@ -60,7 +60,7 @@ func itemOf(k *store.Kind, row store.Row) (item, error) {
 		maps.Copy(it, listings[x].attributes(row, schemaOf(k).keyText(it)))
 	}
 	if r, ok := row.(*lifecycle.Record); ok && !r.PooledAt.IsZero() {
-		it[nextRunnerName] = text(lifecycle.RunnerName(r.Assignment+1, r.InstanceID))
+		it[nextRunnerName] = text(r.NextRunnerName())
 	}
 	return it, nil
 }

@@ -49,7 +49,7 @@ func fullRecord(hostKey string) lifecycle.Record {
 		Registration: &lifecycle.Registration{
 			Kind: lifecycle.RegistrationToken, URL: "https://github.com/" + repository, RunnerGroup: "builders", Secret: secret, ExpiresAt: at(5),
 		},
-		RunnerName: "remuda-3-i-" + hostKey, GitHubRunnerID: 99,
+		RunnerName: "remuda-3-i-" + hostKey, GitHubRunnerID: 99, Standby: &lifecycle.Standby{Assignment: 2, Label: secret, RunnerID: 98}, StandbyFailed: true,
 		PooledAt: at(6), ClaimFailures: 1, ReasonCode: lifecycle.ReasonClean, Retiring: true, RetiringReason: "surplus", Hold: at(7), FleetHeld: true, OrphanAt: at(8), IdleDetectedAt: at(9), ScaleDownAt: at(14),
 		InterruptionAt: at(13), ReplacedBy: "replace-i-1", LostJob: "acme/site/4711/2",
 		LostBy:     &lifecycle.LostRun{RunID: "4711", RequestID: "req-4711", Labels: []string{"gpu"}},
@@ -219,6 +219,7 @@ func testClaimCondition(t *testing.T, w world) {
 		{name: "a claim of another assignment", claim: func(c *lifecycle.Claim) { c.Assignment = 0 }},
 		{name: "a claim with another trust key", claim: func(c *lifecycle.Claim) { c.TrustKey = "ACME/site" }},
 		{name: "a claim with a longer margin", claim: func(c *lifecycle.Claim) { c.Margin = 5 * time.Minute }},
+		{name: "a claim for one job of a hot host", record: func(r *lifecycle.Record) { r.Standby = &lifecycle.Standby{Assignment: 2} }, claim: func(c *lifecycle.Claim) { c.JobsOf = "acme" }},
 		{name: "a claim later on", claim: func(c *lifecycle.Claim) { c.Now = start.Add(5 * time.Minute) }},
 	}
 	for _, test := range tests {
@@ -246,15 +247,15 @@ func testClaimEdges(t *testing.T, w world) {
 		{"hold that ends now", func(r *lifecycle.Record) { r.Hold = start }},
 		{"pooled in the future", func(r *lifecycle.Record) { r.PooledAt = start.Add(time.Hour) }},
 		{"earlier claims failed", func(r *lifecycle.Record) { r.ClaimFailures = 1 }},
+		{"warming", func(r *lifecycle.Record) { r.RunnerName, r.Standby = "remuda-2-warming", &lifecycle.Standby{Assignment: 2} }},
+		{"hot", func(r *lifecycle.Record) { r.RunnerName, r.Standby = "remuda-2-hot", &lifecycle.Standby{Assignment: 2, RunnerID: 99} }},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			r := pooledRecord(test.name)
 			test.record(&r)
 			instances.put(t, w, r)
-			if _, err := w.Store.ClaimInstance(t.Context(), claimOf(test.name)); err != nil {
-				t.Error(err)
-			}
+			w.claimed(t, r, claimOf(test.name))
 		})
 	}
 }

@@ -1,0 +1,151 @@
+package lifecycle
+
+import "time"
+
+// Standby is the registration with which a pooled host waits for its next run: it has registered ahead of need, and its
+// runner listens. GitHub gives it no job, since no job names its label. A claim then only has to set the labels of its run.
+type Standby struct {
+	// Assignment is the one under which the host registers. Its runner is RunnerName of that.
+	Assignment int64 `json:"assignment"`
+	// Label is the only label that the runner registers with. It cannot be guessed.
+	Label Secret `json:"label,omitempty"`
+	// RunnerID is the id of the runner on GitHub, which is known once it listens. 0: the host is not hot yet, or
+	// its registration cannot be used any more, so that a host that is claimed has to register.
+	RunnerID int64 `json:"runnerId,omitempty"`
+}
+
+// StandbyMode says how the clean hosts of a pool wait for a run.
+type StandbyMode string
+
+// The modes.
+const (
+	StandbyClean     StandbyMode = "clean"     // without a registration
+	StandbyListening StandbyMode = "listening" // registered and listening: see Standby
+)
+
+// StandbyModes lists every mode.
+var StandbyModes = []StandbyMode{StandbyListening, StandbyClean}
+
+// standbyMaxAge is how old a standby registration may be before it is renewed. GitHub deletes a registration that has not
+// been used for 14 days, and one day is far from that even if the host was out of reach for a while.
+const standbyMaxAge = 24 * time.Hour
+
+// Hot reports whether the host is pooled and its runner listens, so that a claim has only to set its labels.
+func (r Record) Hot() bool { return r.Pooled() && r.Standby != nil && r.Standby.RunnerID != 0 }
+
+// Warming reports whether the host is pooled and becomes hot: it may be claimed, and then has to register.
+func (r Record) Warming() bool { return r.Pooled() && r.Standby != nil && r.Standby.RunnerID == 0 }
+
+// servesByStandby reports whether the host serves its run by the registration with which it waited for it.
+func (r Record) servesByStandby() bool { return r.Standby != nil && r.Standby.RunnerID != 0 }
+
+// mayStandBy reports whether a clean host waits for its next run with a registration. The registration is that of
+// the repository it served last, so a host that served none has none.
+func (v decider) mayStandBy() bool {
+	r := v.Record
+	return v.p.Standby == StandbyListening && !r.Unused() && !r.StandbyFailed && !v.GitHubUnavailable && r.ReasonCode != ReasonVersionRefused
+}
+
+// warming decides for a pooled host that registers ahead of need.
+func (v decider) warming() Decision {
+	r := v.Record
+	switch end := r.PooledAt.Add(v.p.ClaimTimeout); {
+	case v.signal() == SignalRegOK && v.fresh():
+		return act(ActionStandBy, listening)
+	case v.signal() == SignalRegFailed:
+		return v.leaveStandby(v.runnerFailed(ReasonStandbyFailed, "its registration ahead of need failed"))
+	case reached(end, v.now):
+		return v.leaveStandby(v.notListening())
+	default:
+		return keep(earliest(earliest(r.Threshold, end), v.now.Add(v.p.ReleasePoll)), registeringAhead)
+	}
+}
+
+// hot decides for a pooled host that listens. It reports false if its registration needs no decision.
+func (v decider) hot() (Decision, bool) {
+	switch {
+	case v.signal() == SignalRegFailed:
+		return v.leaveStandby(v.runnerFailed(ReasonStandbyFailed, "its runner was lost")), true
+	case reached(v.Record.PooledAt.Add(standbyMaxAge), v.now):
+		return act(ActionLeaveStandby, renewed), true
+	}
+	return Decision{}, false
+}
+
+func (v decider) leaveStandby(why Reason) Decision {
+	d := act(ActionLeaveStandby, why)
+	d.StandbyFailed = true
+	return d
+}
+
+// claimedHot decides for a host that was claimed while its runner listened. It is ready as soon as its labels are set: its
+// agent need not have seen the claim, since the job-started hook waits for that. It reports false for every other host.
+func (v decider) claimedHot() (Decision, bool) {
+	lost := v.runnerGone() || v.signal() == SignalRegFailed
+	switch {
+	case !v.Record.servesByStandby() || v.silent() || v.unwanted().Given() && !v.busy():
+		return Decision{}, false
+	case lost && !v.busy():
+		return act(ActionReregister, v.registrationLost()), true
+	case v.listens() && (v.busy() || !v.expired()):
+		d := v.readied()
+		d.SetLabels = !v.LabelsSet
+		return d, true
+	}
+	return Decision{}, false
+}
+
+// listens reports whether the agent says that the runner listens, under the assignment of its registration or of the claim.
+func (v decider) listens() bool {
+	return v.Report != nil && v.fresh() && v.Report.Signal == SignalRegOK &&
+		(v.Report.Assignment == v.Record.Assignment || v.Report.Assignment == v.Record.Standby.Assignment)
+}
+
+// standBy notes the runner of a host that listens ahead of need.
+func (r *Record) standBy(d Decision) {
+	s := *r.Standby
+	s.RunnerID = d.RunnerID
+	r.Standby, r.Registration = &s, nil
+	r.DueAt = earliest(r.Threshold, r.PooledAt.Add(standbyMaxAge))
+}
+
+// readyStandby forgets what a host that is ready no longer needs of its registration ahead of need.
+func (r *Record) readyStandby() {
+	r.StandbyFailed = false
+	if !r.servesByStandby() {
+		r.Standby = nil
+		return
+	}
+	s := *r.Standby
+	s.Label = ""
+	r.Standby = &s
+}
+
+// NextRunnerName is the name of the runner of a pooled host once it is claimed: that of the runner that
+// listens already, else a new one.
+func (r Record) NextRunnerName() string {
+	if r.Hot() {
+		return r.RunnerName
+	}
+	return RunnerName(r.Assignment+1, r.InstanceID)
+}
+
+// leaveStandby has a host deregister and clean up once more.
+func (r *Record) leaveStandby(d Decision, now time.Time, p Policy) {
+	r.PooledAt = time.Time{}
+	r.unassign()
+	r.StandbyFailed = d.StandbyFailed
+	r.startRelease(now, p)
+}
+
+// reregister has a claimed host register for its run after all, because the registration that it waited with cannot be used. It is
+// a new assignment, so that no signal of the old registration counts.
+func (r *Record) reregister(now time.Time, p Policy) {
+	s := *r.Standby
+	s.RunnerID, s.Label = 0, ""
+	r.Standby = &s
+	r.Assignment++
+	r.RunnerName = RunnerName(r.Assignment, r.InstanceID)
+	r.Threshold = now.Add(p.ClaimTimeout)
+	r.DueAt = r.Threshold
+}
