@@ -68,6 +68,11 @@ func (h *hub) DeleteRunner(ctx context.Context, repository string, id int64) err
 	return h.github.DeleteRunner(ctx, repository, id)
 }
 
+func (h *hub) SetLabels(ctx context.Context, repository string, id int64, labels []string) error {
+	h.asked("SetLabels")
+	return h.github.SetLabels(ctx, repository, id, labels)
+}
+
 func (h *hub) JIT(_ context.Context, _, _ string, _ []string) (lifecycle.Registration, int64, error) {
 	h.asked("JIT")
 	r, err := h.token(lifecycle.RegistrationJIT)

@@ -349,6 +349,8 @@ func (github) FindRunner(context.Context, string, string) (lifecycle.Runner, err
 
 func (github) DeleteRunner(context.Context, string, int64) error { return nil }
 
+func (github) SetLabels(context.Context, string, int64, []string) error { return nil }
+
 func (github) Runners(context.Context, string, lifecycle.PageOf) (lifecycle.Page[lifecycle.Runner], error) {
 	return lifecycle.Page[lifecycle.Runner]{}, nil
 }

@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -271,6 +272,10 @@ type fakeGitHub struct {
 	ids     map[string]int64 // by name, also of runners that are gone
 	next    int64
 	tokens  int
+	// labels are those that were set, by runner.
+	labels map[int64][]string
+	// labeling may refuse to set the labels of a runner; nil: it does not.
+	labeling func(id int64) error
 	// deleting may refuse the deletion of a registration; nil: none is.
 	deleting func(id int64) error
 }
@@ -332,6 +337,25 @@ func (g *fakeGitHub) DeleteRunner(_ context.Context, _ string, id int64) error {
 		return g.fail()
 	}
 	delete(g.runners, id)
+	return nil
+}
+
+// SetLabels notes the labels of a runner.
+func (g *fakeGitHub) SetLabels(_ context.Context, _ string, id int64, labels []string) error {
+	if g.labeling != nil {
+		if err := g.labeling(id); err != nil {
+			return err
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, ok := g.runners[id]; !ok || g.down {
+		return cmp.Or(g.fail(), lifecycle.ErrNotFound)
+	}
+	if g.labels == nil {
+		g.labels = map[int64][]string{}
+	}
+	g.labels[id] = labels
 	return nil
 }
 

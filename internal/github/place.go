@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -75,6 +76,22 @@ func (p place) removeRunner(ctx context.Context, a *api.Client, id int64) (*api.
 		return a.Actions.RemoveOrganizationRunner(ctx, p.owner, id)
 	}
 	return a.Actions.RemoveRunner(ctx, p.owner, p.name, id)
+}
+
+// setLabels replaces the custom labels of a runner. go-github has no call for it.
+func (p place) setLabels(ctx context.Context, a *api.Client, id int64, labels []string) (*api.Response, error) {
+	at := "repos/" + p.owner + "/" + p.name
+	if p.organization {
+		at = "orgs/" + p.owner
+	}
+	body := struct {
+		Labels []string `json:"labels"`
+	}{labels}
+	request, err := a.NewRequest(http.MethodPut, fmt.Sprintf("%s/actions/runners/%d/labels", at, id), body)
+	if err != nil {
+		return nil, err
+	}
+	return a.Do(ctx, request, nil)
 }
 
 func (p place) findInstallation(ctx context.Context, a *api.Client) (*api.Installation, *api.Response, error) {

@@ -131,6 +131,22 @@ func (c *Client) DeleteRunner(ctx context.Context, repository string, id int64) 
 	return err
 }
 
+// SetLabels replaces the custom labels of a runner. From then on GitHub gives it the jobs that name these labels (REST API, "Set
+// custom labels for a self-hosted runner for a repository"). A repeat changes nothing. One that is gone is lifecycle.ErrNotFound.
+func (c *Client) SetLabels(ctx context.Context, repository string, id int64, labels []string) error {
+	op, err := c.about("set the labels of runner "+strconv.FormatInt(id, 10), repository, registering, writes)
+	if err != nil {
+		return err
+	}
+	err = c.do(ctx, op, func(ctx context.Context, a *api.Client) (*api.Response, error) {
+		return op.at.setLabels(ctx, a, id, labels)
+	})
+	if hasStatus(err, http.StatusNotFound) {
+		return fmt.Errorf("%s: %w", op, lifecycle.ErrNotFound)
+	}
+	return err
+}
+
 const (
 	// jitLifetime is how long a JIT configuration can be started with: GitHub
 	// removes a runner that has not begun within it.

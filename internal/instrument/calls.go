@@ -148,6 +148,12 @@ func (g GitHub) DeleteRunner(ctx context.Context, repository string, id int64) (
 	return g.GitHub.DeleteRunner(ctx, repository, id)
 }
 
+// SetLabels implements fleet.GitHub.
+func (g GitHub) SetLabels(ctx context.Context, repository string, id int64, labels []string) (err error) {
+	defer g.count("set_labels", &err)
+	return g.GitHub.SetLabels(ctx, repository, id, labels)
+}
+
 // Runners implements fleet.GitHub.
 func (g GitHub) Runners(ctx context.Context, repository string, page lifecycle.PageOf) (_ lifecycle.Page[lifecycle.Runner], err error) {
 	defer g.count("runners", &err)

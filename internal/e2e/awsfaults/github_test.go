@@ -42,6 +42,8 @@ func (g *fakeGitHub) FindRunner(_ context.Context, _, name string) (lifecycle.Ru
 	return lifecycle.Runner{}, lifecycle.ErrNotFound
 }
 
+func (g *fakeGitHub) SetLabels(context.Context, string, int64, []string) error { return nil }
+
 func (g *fakeGitHub) DeleteRunner(_ context.Context, _ string, id int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,11 +41,20 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 		return r, nil
 	}
 	d.LosesRun = d.LosesRun && hs.followedUp(r)
+	var token *lifecycle.Registration
+	if d.StandsBy {
+		d.Standby, token = hs.newStandby(ctx, r)
+	}
 	next, err := lifecycle.Apply(r, d, now, hs.Policy(r.Pool))
 	if err != nil {
 		return r, fmt.Errorf("carry out a decision: %w", err)
 	}
-	hs.supplyToken(ctx, &next, d.Action)
+	if token != nil {
+		next.Registration = token
+	}
+	if err := hs.supplyToken(ctx, &next, d.Action); err != nil {
+		return r, err
+	}
 	if d.Action == lifecycle.ActionReplace {
 		if err := hs.makeReplacement(ctx, j, r, now); err != nil {
 			return r, err
@@ -68,7 +78,7 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 			hs.Observer.Released(now.Sub(r.ReleasedAt))
 		}
 	}
-	if stored.Pooled() {
+	if stored.Pooled() && d.Action != lifecycle.ActionStandBy {
 		hs.offer(ctx, stored)
 	}
 	for _, after := range hs.After {
@@ -77,23 +87,31 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 	return stored, nil
 }
 
-// supplyToken puts the remove token into a record that is being released, in the same write. If
-// GitHub is down the release goes on without a token, and a later sweep provides it.
-func (hs *Hosts) supplyToken(ctx context.Context, r *lifecycle.Record, a lifecycle.Action) {
+// supplyToken puts the token that the agent needs next into a record, in the same write: to register, or to deregister. If GitHub is down, a
+// release goes on without a token, and a later sweep provides it.
+func (hs *Hosts) supplyToken(ctx context.Context, r *lifecycle.Record, a lifecycle.Action) error {
 	switch a {
-	case lifecycle.ActionRelease, lifecycle.ActionReturn, lifecycle.ActionProvideToken:
+	case lifecycle.ActionReregister:
+		token, err := hs.GitHub.RegistrationToken(ctx, r.Repository)
+		if err != nil {
+			return fmt.Errorf("mint a registration token for %s: %w", r.Repository, err)
+		}
+		r.Registration = &token
+		return nil
+	case lifecycle.ActionRelease, lifecycle.ActionReturn, lifecycle.ActionProvideToken, lifecycle.ActionLeaveStandby:
 	default:
-		return
+		return nil
 	}
 	if r.JobsOf != "" {
-		return // registered by its name, and so deleted
+		return nil // registered by its name, and so deleted
 	}
 	token, err := hs.GitHub.RemoveToken(ctx, r.Repository)
 	if err != nil {
 		hs.Log.Warn("no remove token for now", logkey.Instance, r.InstanceID, logkey.Repository, r.Repository, logkey.Error, err)
-		return
+		return nil
 	}
 	r.Registration = &token
+	return nil
 }
 
 // offer puts a pooled host into its queue. If the message is lost here, the by-pool index still
@@ -125,7 +143,21 @@ func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.
 	if j.Dry {
 		return facts.Record, d, nil
 	}
-	why := hs.withdrawJobRunner(ctx, facts, d)
+	if d.SetLabels {
+		if facts, err = hs.SetLabels(ctx, facts, now); err != nil {
+			return facts.Record, d, err
+		}
+		if d, err = hs.decideUnderHold(ctx, facts, now); err != nil {
+			return facts.Record, d, err
+		}
+		j.RecordDecision(facts.Record, d)
+	}
+	if d.Action == lifecycle.ActionStandBy {
+		if d, err = hs.findStandby(ctx, facts.Record, d, now); err != nil {
+			return facts.Record, d, err
+		}
+	}
+	why := cmp.Or(hs.withdrawJobRunner(ctx, facts, d), hs.withdrawStandby(ctx, facts, d))
 	if why == "" {
 		why = hs.withdrawRunner(ctx, facts.Record, d)
 	}

@@ -37,6 +37,8 @@ type Hosts struct {
 	// After are called in order after each write of a record.
 	After []AfterFunc
 
+	// RandomText makes the labels of hosts that listen ahead of need; nil: crypto/rand's.
+	RandomText func() string
 	// HostKey makes a host key of an instance id.
 	HostKey      func(instanceID string) string
 	GitHubHealth *GitHubHealth

@@ -123,6 +123,8 @@ type GitHub interface {
 	FindRunner(ctx context.Context, repository, name string) (lifecycle.Runner, error)
 	// DeleteRunner removes a registration; one that is gone is no error. A runner that runs a job is ErrBusy.
 	DeleteRunner(ctx context.Context, repository string, id int64) error
+	// SetLabels replaces the custom labels of a registered runner: ErrNotFound.
+	SetLabels(ctx context.Context, repository string, id int64, labels []string) error
 	// Runners pages through the registrations of a repository.
 	Runners(ctx context.Context, repository string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Runner], error)
 }

@@ -19,6 +19,8 @@ const rereadAfter = 5 * time.Second
 // the request when all are ready or its deadline is reached.
 func (p *Provision) await(ctx context.Context, now time.Time) (op.Progress, error) {
 	switch {
+	case len(p.unlabeled) > 0:
+		return p.setLabels(ctx, now)
 	case len(p.round) > 0:
 		return p.decideNext(ctx, now)
 	case p.lostHost():
@@ -91,13 +93,17 @@ func (p *Provision) look(ctx context.Context, now time.Time) (op.Progress, error
 	if err != nil {
 		return op.Again, err
 	}
-	p.reports = reports
+	p.reports, p.labeled = reports, map[string]lifecycle.Facts{}
 	if unheard := p.unheard(); len(unheard) > 0 && p.cloudLook(now) {
 		p.lookForDead(ctx, unheard, now)
 	}
 	for _, key := range keys {
-		if p.decision(key, now).Action != lifecycle.ActionKeep {
+		d := p.decision(key, now)
+		if d.Action != lifecycle.ActionKeep {
 			p.round = append(p.round, key)
+		}
+		if d.SetLabels {
+			p.unlabeled = append(p.unlabeled, key)
 		}
 	}
 	if len(p.round) > 0 {
@@ -143,7 +149,29 @@ func (p *Provision) facts(key string) lifecycle.Facts {
 	if m, ok := p.dead[key]; ok {
 		facts.Cloud = &m
 	}
+	if l, ok := p.labeled[key]; ok && l.Record.Version == facts.Record.Version {
+		facts.LabelsSet, facts.Runner = l.LabelsSet, l.Runner
+	}
 	return facts
+}
+
+// setLabels sets the labels of the hosts that listened when they were claimed, at once: each call takes a
+// while. After an error the next round repeats the calls, which changes nothing.
+func (p *Provision) setLabels(ctx context.Context, now time.Time) (op.Progress, error) {
+	unlabeled := make([]lifecycle.Facts, 0, len(p.unlabeled))
+	for _, key := range p.unlabeled {
+		unlabeled = append(unlabeled, p.facts(key))
+	}
+	p.unlabeled = nil
+	answers, err := p.env.Hosts.SetAllLabels(ctx, unlabeled, now)
+	if err != nil {
+		p.round = nil
+		return op.Again, err
+	}
+	for _, facts := range answers {
+		p.labeled[facts.Record.HostKey] = facts
+	}
+	return op.Again, nil
 }
 
 func (p *Provision) decision(key string, now time.Time) lifecycle.Decision {

@@ -86,6 +86,10 @@ type Provision struct {
 	// reports are the last reports of their agents.
 	round   []string
 	reports map[string]lifecycle.Report
+	// unlabeled are those of the round whose runners have yet to get the labels of the run, and
+	// labeled what GitHub answered about the others, by host key.
+	unlabeled []string
+	labeled   map[string]lifecycle.Facts
 	// looks counts the rounds without an answer since hosts were last recorded.
 	looks int
 	// rereadAt is when the unready records are read again: another operation may have ended them.
@@ -149,13 +153,17 @@ func (p *Provision) State() []any {
 		readAt = p.readAt
 	}
 	var reports map[string]lifecycle.Report // each round reads them again
+	var labeled []any
 	if len(p.round) > 0 {
 		reports = p.reports
+		for _, key := range slices.Sorted(maps.Keys(p.labeled)) {
+			labeled = append(labeled, key, p.labeled[key].LabelsSet) // else its runner is gone
+		}
 	}
 	return []any{
 		p.attended, p.exists, p.loaded, p.q, readAt, p.token, p.jit.runner, p.jit.id, p.hosts, p.unrecorded,
 		p.checkReplaced, p.checkLimit, p.limitTries, int(p.search), p.sel.state(), p.booking.state(), p.full, p.refusal, p.deferred,
-		p.launcher.state(), p.unknownClaim, p.round, reports, p.rereadAt, p.askCloud, p.dead, p.cleanup.state(), p.launchErr, p.retryAt,
+		p.launcher.state(), p.unknownClaim, p.round, reports, p.unlabeled, labeled, p.rereadAt, p.askCloud, p.dead, p.cleanup.state(), p.launchErr, p.retryAt,
 	}
 }
 

@@ -190,7 +190,7 @@ func (r *Release) watch(ctx context.Context, now time.Time) (op.Progress, error)
 	}
 	for i, h := range r.hosts {
 		report, ok := reports[h.HostKey]
-		if !ok || !h.Releasing() {
+		if !ok || !r.awaits(h) {
 			continue
 		}
 		if r.env.Hosts.Decide(lifecycle.Facts{Record: h, Report: &report}, now).Action != lifecycle.ActionKeep {
@@ -203,8 +203,14 @@ func (r *Release) watch(ctx context.Context, now time.Time) (op.Progress, error)
 	if r.idle && !slices.ContainsFunc(open, func(key string) bool { return !reports[key].Busy }) {
 		return r.count(ctx, now)
 	}
+	if !slices.ContainsFunc(r.hosts, lifecycle.Record.Releasing) {
+		return op.Wait(hotPoll * r.env.Timing.Poll), nil // no run waits for them
+	}
 	return op.Wait(r.env.Timing.Poll), nil
 }
+
+// hotPoll is how many polls a follower lets pass between two looks at hosts that are pooled and become hot.
+const hotPoll = 4
 
 // decideNext decides on one host of the round and applies the decision. All hosts of a
 // round are decided on with the reports of one read.
@@ -220,16 +226,18 @@ func (r *Release) decideNext(ctx context.Context, now time.Time) (op.Progress, e
 	return op.Again, nil
 }
 
-// releasing are the freed hosts that are not clean yet.
+// releasing are the freed hosts that are not clean yet. A follower also waits for those that become hot.
 func (r *Release) releasing() []string {
 	var keys []string
 	for _, h := range r.hosts {
-		if h.Releasing() {
+		if r.awaits(h) {
 			keys = append(keys, h.HostKey)
 		}
 	}
 	return keys
 }
+
+func (r *Release) awaits(h lifecycle.Record) bool { return h.Releasing() || r.idle && h.Warming() }
 
 // readRecords reads the records again: a sweep may have been faster.
 func (r *Release) readRecords(ctx context.Context, keys []string, now time.Time) (op.Progress, error) {

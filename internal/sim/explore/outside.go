@@ -185,6 +185,10 @@ func (github) FindRunner(_ context.Context, _, name string) (lifecycle.Runner, e
 
 func (github) DeleteRunner(context.Context, string, int64) error { return nil }
 
+func (github) SetLabels(context.Context, string, int64, []string) error {
+	panic("no pool of this model has hosts that listen before a claim")
+}
+
 func (github) Runners(context.Context, string, lifecycle.PageOf) (lifecycle.Page[lifecycle.Runner], error) {
 	panic("no due sweep lists registrations")
 }

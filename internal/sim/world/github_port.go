@@ -87,6 +87,11 @@ func (p GitHubPort) DeleteRunner(_ context.Context, repository string, id int64)
 	})
 }
 
+// SetLabels implements fleet.GitHub.
+func (p GitHubPort) SetLabels(context.Context, string, int64, []string) error {
+	panic("no pool of this world has hosts that listen before a claim")
+}
+
 func (p GitHubPort) Runners(_ context.Context, repository string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Runner], error) {
 	var got lifecycle.Page[lifecycle.Runner]
 	err := p.call("list runners", func() error {

@@ -247,8 +247,12 @@ func testClaimEdges(t *testing.T, w world) {
 		{"hold that ends now", func(r *lifecycle.Record) { r.Hold = start }},
 		{"pooled in the future", func(r *lifecycle.Record) { r.PooledAt = start.Add(time.Hour) }},
 		{"earlier claims failed", func(r *lifecycle.Record) { r.ClaimFailures = 1 }},
-		{"warming", func(r *lifecycle.Record) { r.RunnerName, r.Standby = "remuda-2-warming", &lifecycle.Standby{Assignment: 2} }},
-		{"hot", func(r *lifecycle.Record) { r.RunnerName, r.Standby = "remuda-2-hot", &lifecycle.Standby{Assignment: 2, RunnerID: 99} }},
+		{"warming", func(r *lifecycle.Record) {
+			r.RunnerName, r.Standby = "remuda-2-warming", &lifecycle.Standby{Assignment: 2}
+		}},
+		{"hot", func(r *lifecycle.Record) {
+			r.RunnerName, r.Standby = "remuda-2-hot", &lifecycle.Standby{Assignment: 2, RunnerID: 99}
+		}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

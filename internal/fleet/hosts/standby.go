@@ -1,0 +1,122 @@
+package hosts
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
+)
+
+// standbyPrefix begins the label of a host that listens ahead of need, for people who look at GitHub's list of runners.
+const standbyPrefix = "remuda-standby-"
+
+// newStandby is the registration ahead of need of a host that is about to be pooled, with the token for it. Both
+// are nil if GitHub gives none: then the host waits without a registration.
+func (hs *Hosts) newStandby(ctx context.Context, r lifecycle.Record) (*lifecycle.Standby, *lifecycle.Registration) {
+	token, err := hs.GitHub.RegistrationToken(ctx, r.Repository)
+	if err != nil {
+		hs.Log.Warn("no registration token, so a host waits without a registration", logkey.Instance, r.InstanceID, logkey.Repository, r.Repository, logkey.Error, err)
+		return nil, nil
+	}
+	text := rand.Text
+	if hs.RandomText != nil {
+		text = hs.RandomText
+	}
+	return &lifecycle.Standby{Assignment: r.Assignment, Label: lifecycle.Secret(standbyPrefix + text())}, &token
+}
+
+// findStandby completes the decision that a host listens ahead of need: it asks GitHub for the id of the runner. While
+// GitHub does not list the runner, the host is kept as it is.
+func (hs *Hosts) findStandby(ctx context.Context, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Decision, error) {
+	runner, err := hs.GitHub.FindRunner(ctx, r.Repository, r.RunnerName)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return lifecycle.Decision{
+			Action: lifecycle.ActionKeep, CheckAt: now.Add(hs.Policy(r.Pool).ReleasePoll),
+			Code: lifecycle.ReasonWaitingForRun, Reason: "its runner listens, and GitHub does not list it yet",
+		}, nil
+	case err != nil:
+		return d, fmt.Errorf("find runner %s: %w", r.RunnerName, err)
+	}
+	d.RunnerID = runner.ID
+	return d, nil
+}
+
+// labelPatience is how long the call that sets the labels of a run is repeated while GitHub does not answer it, before the host is
+// registered instead. The caller waits for as long.
+const labelPatience = 15 * time.Second
+
+// SetLabels gives the runner of a claimed host the labels of its run, and adds to the facts what came of it. GitHub then gives the
+// host the jobs of its run. A call whose answer was lost is repeated, which changes nothing.
+func (hs *Hosts) SetLabels(ctx context.Context, facts lifecycle.Facts, now time.Time) (lifecycle.Facts, error) {
+	r := facts.Record
+	labels := slices.Concat([]string{r.RunID}, r.Labels)
+	err := hs.GitHub.SetLabels(ctx, r.Repository, r.Standby.RunnerID, labels)
+	switch {
+	case err == nil:
+		facts.LabelsSet = true
+		return facts, nil
+	case errors.Is(err, lifecycle.ErrNotFound):
+		facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: true}
+		return facts, nil
+	case errors.Is(err, lifecycle.ErrUnavailable) && now.Before(r.UpdatedAt.Add(labelPatience)):
+		return facts, fmt.Errorf("set the labels of runner %s: %w", r.RunnerName, err)
+	}
+	hs.Log.Warn("labels not set, so the host registers for its run", logkey.Instance, r.InstanceID, logkey.Runner, r.RunnerName, logkey.Error, err)
+	err = hs.GitHub.DeleteRunner(ctx, r.Repository, r.Standby.RunnerID)
+	switch {
+	case errors.Is(err, lifecycle.ErrBusy): // its label was known to GitHub alone, so the job came by those of the run
+		facts.LabelsSet = true
+	case err != nil:
+		return facts, fmt.Errorf("delete runner %s: %w", r.RunnerName, err)
+	default:
+		facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: true}
+	}
+	return facts, nil
+}
+
+// labelsAtOnce is how many calls for labels are made at a time. GitHub asks for no more than 100 calls at once in all.
+const labelsAtOnce = 10
+
+// SetAllLabels is SetLabels for the hosts of a request at once. It returns the facts in the same order, those of the hosts that
+// could not be asked for unchanged, and the first error.
+func (hs *Hosts) SetAllLabels(ctx context.Context, all []lifecycle.Facts, now time.Time) ([]lifecycle.Facts, error) {
+	all, errs := slices.Clone(all), make([]error, len(all))
+	var calls sync.WaitGroup
+	places := make(chan struct{}, labelsAtOnce)
+	for i := range all {
+		places <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-places }()
+			all[i], errs[i] = hs.SetLabels(ctx, all[i], now)
+		})
+	}
+	calls.Wait()
+	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+		return all, errs[i]
+	}
+	return all, nil
+}
+
+// withdrawStandby deletes the registration of a host that registers for its run instead. If GitHub is just giving it a job, the
+// result says so and the host stays. If GitHub does not answer, the GitHub sweep removes what remains.
+func (hs *Hosts) withdrawStandby(ctx context.Context, facts lifecycle.Facts, d lifecycle.Decision) string {
+	r := facts.Record
+	if d.Action != lifecycle.ActionReregister || facts.Runner != nil && facts.Runner.Gone {
+		return ""
+	}
+	err := hs.GitHub.DeleteRunner(ctx, r.Repository, r.Standby.RunnerID)
+	switch {
+	case errors.Is(err, lifecycle.ErrBusy):
+		return fmt.Sprintf("to register for its run, and GitHub has just given %s a job", r.RunnerName)
+	case err != nil:
+		hs.Log.Warn("registration not deleted; the sweep goes on", logkey.Runner, r.RunnerName, logkey.Error, err)
+	}
+	return ""
+}
