@@ -142,6 +142,8 @@ type Pool struct {
 	MaxAge time.Duration `yaml:"max_age"`
 	// Drift says what becomes of hosts of an older launch template.
 	Drift lifecycle.Drift `yaml:"drift"`
+	// Standby says how a clean host waits for a run; empty: listening where that is possible.
+	Standby lifecycle.StandbyMode `yaml:"standby"`
 	// RerunInterrupted has the failed jobs of a run started again when EC2 took a
 	// host with a running job back.
 	RerunInterrupted bool `yaml:"rerun_interrupted"`
@@ -287,6 +289,7 @@ func (c *Config) Read(name string, data []byte) error {
 	return strictyaml.Decode(name, data, c,
 		strictyaml.Values(lifecycle.Reuses...),
 		strictyaml.Values(lifecycle.Drifts...),
+		strictyaml.Values(lifecycle.StandbyModes...),
 		strictyaml.Values(lifecycle.UsageClasses...),
 		strictyaml.Values(policy.Roles...),
 		strictyaml.Values(policy.Evictions...),

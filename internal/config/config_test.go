@@ -59,7 +59,9 @@ func TestTheDefaultsLackOnlyAToken(t *testing.T) {
 	if d := cmp.Diff(want, fmt.Sprint(err)); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff(lifecycle.DefaultPolicy(), config.Default().Policy(config.DefaultPool)); d != "" {
+	policy := lifecycle.DefaultPolicy()
+	policy.Standby = lifecycle.StandbyClean
+	if d := cmp.Diff(policy, config.Default().Policy(config.DefaultPool)); d != "" {
 		t.Errorf("the default pool's policy: %s", d)
 	}
 }
@@ -102,6 +104,7 @@ pools:
 		IdleTime: 41 * time.Second, WarmTime: time.Hour, Silence: 45 * time.Second, ExternalTimeout: 6 * time.Second, UnattendedTimeout: 7 * time.Second,
 		ClaimMargin: 8 * time.Second, ReleasePoll: 5 * time.Second, DrainPoll: 15 * time.Second, EndPoll: 10 * time.Second, JobPoll: 30 * time.Second,
 		ForgetAfter: 9 * time.Minute, Reuse: lifecycle.ReuseSameRepository, Drift: lifecycle.DriftLeave,
+		Standby: lifecycle.StandbyClean,
 	}
 	if d := cmp.Diff(want, c.Policy("default")); d != "" {
 		t.Error(d)

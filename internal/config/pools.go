@@ -29,7 +29,7 @@ func (c *Config) Policy(pool string) lifecycle.Policy {
 	policy.ForgetAfter = t.Forget
 	policy.Reuse = p.Reuse
 	policy.MaxUses = p.MaxUses
-	policy.MaxAge, policy.Drift = p.MaxAge, p.Drift
+	policy.MaxAge, policy.Drift, policy.Standby = p.MaxAge, p.Drift, c.standby(p)
 	if p.MaxRuntime != nil {
 		policy.MaxRuntime = *p.MaxRuntime
 	}

@@ -204,6 +204,7 @@ func (c *Config) validatePool(at strictyaml.Place, name string) {
 	}
 	c.validateWarm(at, name)
 	c.validateReuse(at, p)
+	c.validateStandby(at, p)
 }
 
 // validateReuse refuses what would be accepted and do nothing.
