@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
@@ -37,6 +38,15 @@ func TestALostAnswerWhileARunIsProvided(t *testing.T) {
 	strikeEach(t, func(t *testing.T, at int) *fate { return loseAnswerAt(t, at, (*world).provideOnce) })
 }
 
+// The same for hosts that listen before a run claims them.
+func TestACrashWhileHotHostsServe(t *testing.T) {
+	strikeEach(t, func(t *testing.T, at int) *fate { return crashAt(t, at, (*world).provideHot, listening) })
+}
+
+func TestALostAnswerWhileHotHostsServe(t *testing.T) {
+	strikeEach(t, func(t *testing.T, at int) *fate { return loseAnswerAt(t, at, (*world).provideHot, listening) })
+}
+
 // struckUnderRace: in make test, one effect of so many is struck under the race detector, from the first on.
 const struckUnderRace = 25
 
@@ -62,14 +72,15 @@ func strikeEach(t *testing.T, live func(t *testing.T, at int) *fate) {
 }
 
 // crashAt lets the first replica die, and another one live on.
-func crashAt(t *testing.T, at int, scene func(*world, context.Context)) *fate {
+func crashAt(t *testing.T, at int, scene func(*world, context.Context), change ...func(*fleet.Options)) *fate {
 	w := jobWorld(t, crashMaximum, anyRun)
+	w.fleet = w.newFleet("second", append([]func(*fleet.Options){func(o *fleet.Options) { withJobs(o, w.hub, crashMaximum, anyRun) }}, change...)...)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer synctest.Wait()
 	defer cancel()
 	mortal, die := context.WithCancel(ctx)
 	f := &fate{at: at, kill: die}
-	first, second := w.mortalFleet("first", f, crashMaximum, anyRun), w.fleet
+	first, second := w.newFleet("first", append([]func(*fleet.Options){w.mortal(f, crashMaximum, anyRun)}, change...)...), w.fleet
 	w.hub.hear = func(ctx context.Context, webhook lifecycle.Webhook) error {
 		if !f.isDead() {
 			if err := first.TakeWebhook(ctx, webhook, time.Now()); err == nil || !f.isDead() {
@@ -104,10 +115,10 @@ func crashAt(t *testing.T, at int, scene func(*world, context.Context)) *fate {
 }
 
 // loseAnswerAt has one replica, one of whose answers is lost.
-func loseAnswerAt(t *testing.T, at int, scene func(*world, context.Context)) *fate {
+func loseAnswerAt(t *testing.T, at int, scene func(*world, context.Context), change ...func(*fleet.Options)) *fate {
 	w := jobWorld(t, crashMaximum, anyRun)
 	f := &fate{at: at}
-	w.fleet = w.mortalFleet("first", f, crashMaximum, anyRun)
+	w.fleet = w.newFleet("first", append([]func(*fleet.Options){w.mortal(f, crashMaximum, anyRun)}, change...)...)
 	w.hub.hear = func(ctx context.Context, webhook lifecycle.Webhook) error {
 		err := w.fleet.TakeWebhook(ctx, webhook, time.Now())
 		if err != nil && !isExists(err) && !isNotOurs(err) {
@@ -176,6 +187,26 @@ func (w *world) provideOnce(ctx context.Context) {
 	w.hub.sayRun(ctx, over)
 	w.until("they went back", 20*time.Minute, hosts(0))
 	w.until("no registration is left", 15*time.Minute, func() bool { return len(w.github.names()) == 0 })
+}
+
+// provideHot has a run leave hot hosts behind. The next run claims them, and they become hot again.
+func (w *world) provideHot(ctx context.Context) {
+	w.t.Helper()
+	for job, run := range []string{"5", "6"} {
+		w.hub.queue(ctx, runJob(int64(job+1), run, 1), time.Hour)
+		w.until("a host serves run "+run, 20*time.Minute, func() bool { return len(w.serving(run)) == 1 && w.serving(run)[0].State == lifecycle.StateRunning })
+		r := w.serving(run)[0]
+		if labels := w.labelsOf(r); r.Standby != nil && !slices.Equal(labels, append([]string{run}, r.Labels...)) {
+			w.t.Fatalf("%s is ready for run %s with the labels %v", r.InstanceID, run, labels)
+		}
+		over := ended(run, 1)
+		w.hub.mu.Lock()
+		w.hub.runs[run] = over
+		w.hub.mu.Unlock()
+		w.hub.sayRun(ctx, over)
+		w.until("it became hot", 3*time.Minute, func() bool { return len(w.serving(run)) == 0 && slices.ContainsFunc(w.records(), lifecycle.Record.Hot) })
+	}
+	w.until("no registration is left", 25*time.Minute, func() bool { return len(w.github.names()) == 0 })
 }
 
 // checkLimits: no more turns, nor hosts at work for them, than the pool may have,

@@ -172,6 +172,10 @@ func (g mortalGitHub) DeleteRunner(ctx context.Context, repository string, id in
 	return g.fate.effect("delete runner", func() error { return g.fakeGitHub.DeleteRunner(ctx, repository, id) })
 }
 
+func (g mortalGitHub) SetLabels(ctx context.Context, repository string, id int64, labels []string) error {
+	return g.fate.effect("set labels", func() error { return g.fakeGitHub.SetLabels(ctx, repository, id, labels) })
+}
+
 // mortalCompute is the cloud as a replica with a fate calls it.
 type mortalCompute struct {
 	fleet.Compute
@@ -188,11 +192,15 @@ func (c mortalCompute) Terminate(ctx context.Context, ids []string) error {
 
 // mortalFleet is a replica with a fate.
 func (w *world) mortalFleet(replica string, f *fate, maximum int, change ...func(*fleet.JobOptions)) *fleet.Fleet {
-	return w.newFleet(replica, func(o *fleet.Options) {
+	return w.newFleet(replica, w.mortal(f, maximum, change...))
+}
+
+func (w *world) mortal(f *fate, maximum int, change ...func(*fleet.JobOptions)) func(*fleet.Options) {
+	return func(o *fleet.Options) {
 		withJobs(o, w.hub, maximum, change...)
 		rerunning(o)
 		o.GitHub, o.Compute = mortalGitHub{w.github, f}, mortalCompute{w.compute, f}
 		o.Store = mortalStore{w.store, f}
 		o.Jobs.Store, o.Jobs.GitHub = mortalStore{w.store, f}, mortalHub{w.hub, f}
-	})
+	}
 }

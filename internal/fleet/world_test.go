@@ -43,7 +43,9 @@ type world struct {
 	// forge changes the report of a host as a job that took it over would.
 	forge map[string]func(*lifecycle.Report)
 	mute  bool
-	calls map[string]int
+	// warming hosts do not listen yet.
+	warming bool
+	calls   map[string]int
 
 	// keptAt is after how many changes the limits of the test were last found to be kept.
 	keptAt atomic.Int64
@@ -161,6 +163,13 @@ func (w *world) report(r lifecycle.Record) lifecycle.Report {
 	switch {
 	case broken && (r.State == lifecycle.StateCreated || r.State == lifecycle.StateClaimed):
 		p.Signal, p.Cause, p.Detail = lifecycle.SignalRegFailed, cause, "no route to github\nmore"
+	case r.Hot() && !w.github.knows(r.RunnerName), r.State == lifecycle.StateClaimed && r.Standby != nil && r.Standby.RunnerID != 0 && !w.github.knows(r.RunnerName):
+		p.Signal, p.Cause, p.Detail = lifecycle.SignalRegFailed, lifecycle.CauseGitHub, "its registration is gone"
+	case r.Warming() && broken:
+		p.Signal, p.Cause, p.Detail = lifecycle.SignalRegFailed, cause, "no route to github"
+	case r.Warming() && r.Registration != nil && !w.warming, r.Hot():
+		p.Signal = lifecycle.SignalRegOK
+		w.github.register(r)
 	case r.State == lifecycle.StateCreated || r.State == lifecycle.StateClaimed || r.State == lifecycle.StateRunning:
 		p.Signal = lifecycle.SignalRegOK
 		w.github.register(r)
@@ -378,6 +387,13 @@ func (g *fakeGitHub) register(r lifecycle.Record) {
 	g.next++
 	g.ids[r.RunnerName] = g.next
 	g.runners[g.next] = lifecycle.Runner{ID: g.next, Name: r.RunnerName, Online: true}
+}
+
+func (g *fakeGitHub) knows(name string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, known := g.runners[g.ids[name]]
+	return known
 }
 
 func (g *fakeGitHub) deregister(name string) {

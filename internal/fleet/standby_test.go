@@ -1,0 +1,347 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// listening has the clean hosts of the default pool register ahead of need.
+func listening(o *fleet.Options) {
+	p := o.Pools["default"]
+	p.Policy.Standby = lifecycle.StandbyListening
+	o.Pools["default"] = p
+}
+
+// inHotWorld has one host that served run 1 and is hot. Agents and sweeps go on.
+func inHotWorld(t *testing.T, do func(ctx context.Context, t *testing.T, w *world), change ...func(*fleet.Options)) {
+	t.Helper()
+	inStandbyWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.makeHot(ctx)
+		do(ctx, t, w)
+	}, change...)
+}
+
+func inStandbyWorld(t *testing.T, do func(ctx context.Context, t *testing.T, w *world), change ...func(*fleet.Options)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, append([]func(*fleet.Options){listening}, change...)...)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		go w.agents(ctx)
+		go w.fleet.Sweep(ctx)
+		synctest.Wait()
+		do(ctx, t, w)
+	})
+}
+
+// makeHot has run 1 use a host and give it back, and waits until it is hot.
+func (w *world) makeHot(ctx context.Context) lifecycle.Record {
+	w.t.Helper()
+	w.mustProvision(ctx, demand("1", "first", 1))
+	w.release(ctx, "1", true)
+	w.until("the host is hot", time.Minute, func() bool { return w.only().Hot() })
+	return w.only()
+}
+
+// only is the one host.
+func (w *world) only() lifecycle.Record {
+	w.t.Helper()
+	records := w.records()
+	if len(records) != 1 {
+		w.t.Fatalf("%d hosts, want 1", len(records))
+	}
+	return records[0]
+}
+
+// labelsOf are those that were set on the runner of a host.
+func (w *world) labelsOf(r lifecycle.Record) []string {
+	w.github.mu.Lock()
+	defer w.github.mu.Unlock()
+	return w.github.labels[w.github.ids[r.RunnerName]]
+}
+
+func TestAHostBecomesHot(t *testing.T) {
+	inHotWorld(t, func(_ context.Context, t *testing.T, w *world) {
+		r := w.only()
+		want := &lifecycle.Standby{Assignment: 2, Label: r.Standby.Label, RunnerID: w.github.ids["remuda-2-"+r.InstanceID]}
+		if d := cmp.Diff(want, r.Standby); d != "" {
+			t.Error(d)
+		}
+		label, ok := strings.CutPrefix(r.Standby.Label.Reveal(), "remuda-standby-")
+		if !ok || len(label) < 26 { // 26 characters of base 32 are 130 bits
+			t.Errorf("label %q", r.Standby.Label.Reveal())
+		}
+		if r.Registration != nil || r.RunnerName != "remuda-2-"+r.InstanceID {
+			t.Errorf("registration %v, runner %s", r.Registration, r.RunnerName)
+		}
+	})
+}
+
+// A claim costs no registration and does not wait for the agent, which here says nothing any more.
+func TestAHotHostIsReadyOnceItsLabelsAreSet(t *testing.T) {
+	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		before := w.only()
+		w.set(func() { w.mute = true })
+		began := time.Now()
+		d := demand("2", "q", 1)
+		d.Spec.Labels = []string{"fast"}
+		got := w.mustProvision(ctx, d)
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("took %s", took)
+		}
+		r := w.only()
+		if len(got) != 1 || r.State != lifecycle.StateRunning || r.RunID != "2" || r.RunnerName != before.RunnerName || r.Assignment != 3 {
+			t.Errorf("record %+v", r)
+		}
+		if d := cmp.Diff(&lifecycle.Standby{Assignment: 2, RunnerID: before.Standby.RunnerID}, r.Standby); d != "" {
+			t.Error(d)
+		}
+		if d := cmp.Diff([]string{"2", "fast"}, w.labelsOf(r)); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// The next run is served by another registration: a label that was removed may still bring jobs (actions/runner#4225).
+func TestAReleasedHostRegistersAnew(t *testing.T) {
+	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		first := w.only()
+		w.mustProvision(ctx, demand("2", "q", 1))
+		w.release(ctx, "2", true)
+		w.until("the host is hot again", time.Minute, func() bool { return w.only().Hot() })
+		r := w.only()
+		if r.Standby.RunnerID == first.Standby.RunnerID || r.RunnerName == first.RunnerName || r.Standby.Label == first.Standby.Label {
+			t.Errorf("before %+v, now %+v", first.Standby, r.Standby)
+		}
+		if d := cmp.Diff([]string{r.RunnerName}, w.github.names()); d != "" {
+			t.Errorf("runners: %s", d)
+		}
+	})
+}
+
+// Where the labels cannot be set, the claimed host registers for its run within the same request.
+func TestAClaimFallsBackToRegistering(t *testing.T) {
+	refused := fmt.Errorf("set labels: %w", lifecycle.ErrRefused)
+	away := &lifecycle.UnavailableError{What: "github", RetryAfter: time.Second, Err: errors.New("502")}
+	for name, test := range map[string]struct {
+		world func(w *world, r lifecycle.Record)
+		took  time.Duration // at most
+	}{
+		"the registration is gone": {func(w *world, r lifecycle.Record) { w.github.deregister(r.RunnerName) }, 2 * time.Second},
+		"the labels are refused": {func(w *world, _ lifecycle.Record) {
+			w.github.labeling = func(int64) error { return refused }
+		}, 2 * time.Second},
+		"no answer for long": {func(w *world, _ lifecycle.Record) {
+			w.github.labeling = func(int64) error { return away }
+		}, 25 * time.Second},
+		"the runner was lost": {func(w *world, r lifecycle.Record) {
+			w.forge[r.HostKey] = func(p *lifecycle.Report) {
+				if p.Assignment < 4 {
+					p.Signal, p.Cause = lifecycle.SignalRegFailed, lifecycle.CauseGitHub
+				}
+			}
+			w.github.labeling = func(int64) error { return away }
+		}, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+				before := w.only()
+				w.set(func() { test.world(w, before) })
+				began := time.Now()
+				w.mustProvision(ctx, demand("2", "q", 1))
+				if took := time.Since(began); took > test.took {
+					t.Errorf("took %s", took)
+				}
+				r := w.only()
+				if r.State != lifecycle.StateRunning || r.Assignment != 4 || r.RunnerName != "remuda-4-"+r.InstanceID || r.Standby != nil {
+					t.Errorf("record %+v", r)
+				}
+				if d := cmp.Diff([]string{r.RunnerName}, w.github.names()); d != "" {
+					t.Errorf("runners: %s", d)
+				}
+				e, err := w.fleet.Explain(ctx, repository, "2", time.Now())
+				if err != nil || !strings.Contains(strings.Join(e.Sentences, "\n"), "so it registers again") {
+					t.Errorf("the explanation does not say so: %v\n%s", err, strings.Join(e.Sentences, "\n"))
+				}
+			})
+		})
+	}
+}
+
+// An answer that was lost is asked for again.
+func TestLostAnswersToLabels(t *testing.T) {
+	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		calls := 0
+		w.github.labeling = func(int64) error {
+			if calls++; calls <= 2 {
+				return &lifecycle.UnavailableError{What: "github", RetryAfter: time.Second, Err: context.DeadlineExceeded}
+			}
+			return nil
+		}
+		w.mustProvision(ctx, demand("2", "q", 1))
+		if r := w.only(); calls != 3 || r.RunnerName != "remuda-2-"+r.InstanceID || len(w.labelsOf(r)) != 1 {
+			t.Errorf("%d calls, record %+v", calls, r)
+		}
+	})
+}
+
+// GitHub deletes no runner that has a job, and only a run's own labels bring one: the labels were set after all.
+func TestLabelsThatWereSetAfterAll(t *testing.T) {
+	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.github.labeling = func(int64) error { return fmt.Errorf("set labels: %w", lifecycle.ErrRefused) }
+		w.github.deleting = func(int64) error { return lifecycle.ErrBusy }
+		w.mustProvision(ctx, demand("2", "q", 1))
+		if r := w.only(); r.Assignment != 3 || r.RunnerName != "remuda-2-"+r.InstanceID {
+			t.Errorf("record %+v", r)
+		}
+	})
+}
+
+// Many hosts get their labels at once, and the failure of one is no failure of the others.
+func TestLabelsOfManyHosts(t *testing.T) {
+	inStandbyWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("1", "first", 12))
+		w.release(ctx, "1", true)
+		hot := func() bool {
+			return !slices.ContainsFunc(w.records(), func(r lifecycle.Record) bool { return !r.Hot() })
+		}
+		w.until("all hosts are hot", time.Minute, hot)
+		lost := w.records()[5]
+		w.github.deregister(lost.RunnerName)
+		w.mustProvision(ctx, demand("2", "q", 12))
+		for _, r := range w.records(lifecycle.StateRunning) {
+			if r.HostKey != lost.HostKey && (r.Assignment != 3 || len(w.labelsOf(r)) != 1) {
+				t.Errorf("record %+v, labels %v", r, w.labelsOf(r))
+			}
+		}
+		if r := w.record(lost.HostKey); r.Assignment != 4 {
+			t.Errorf("the lost one: %+v", r)
+		}
+	})
+}
+
+// A host that is claimed before it listens registers for its run, as a clean one does.
+func TestAWarmingHostIsClaimed(t *testing.T) {
+	inStandbyWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.set(func() { w.warming = true })
+		w.mustProvision(ctx, demand("1", "first", 1))
+		w.release(ctx, "1", true)
+		if r := w.only(); !r.Warming() || r.Registration == nil || r.RunnerName != "remuda-2-"+r.InstanceID {
+			t.Fatalf("record %+v", r)
+		}
+		w.mustProvision(ctx, demand("2", "q", 1))
+		if r := w.only(); r.State != lifecycle.StateRunning || r.RunnerName != "remuda-3-"+r.InstanceID || r.Standby != nil || w.labelsOf(r) != nil {
+			t.Errorf("record %+v", r)
+		}
+	})
+}
+
+// A host that cannot listen waits without a registration, until it has served another run.
+func TestAHostThatCannotListen(t *testing.T) {
+	for name, broken := range map[string]bool{"registration fails": true, "it does not listen in time": false} {
+		t.Run(name, func(t *testing.T) {
+			inStandbyWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+				w.set(func() { w.warming = true })
+				w.mustProvision(ctx, demand("1", "first", 1))
+				w.release(ctx, "1", true)
+				if broken {
+					w.set(func() { w.broken["*"] = lifecycle.CauseGitHub })
+				}
+				w.until("the host waits without a registration", 4*time.Minute, func() bool { r := w.only(); return r.Pooled() && r.Standby == nil })
+				w.set(func() { delete(w.broken, "*"); w.warming = false })
+				time.Sleep(30 * time.Second)
+				if r := w.only(); r.Standby != nil || !r.StandbyFailed || r.RunnerName != "" {
+					t.Errorf("record %+v", r)
+				}
+				w.mustProvision(ctx, demand("2", "q", 1))
+				w.release(ctx, "2", true)
+				w.until("the host is hot", time.Minute, func() bool { return w.only().Hot() })
+			})
+		})
+	}
+}
+
+// A hot host whose registration is lost while no run is there deregisters what is left, and waits without one.
+func TestAHotHostLosesItsRegistration(t *testing.T) {
+	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.github.deregister(w.only().RunnerName)
+		w.until("the host waits without a registration", 2*time.Minute, func() bool { r := w.only(); return r.Pooled() && r.Standby == nil })
+		if len(w.github.names()) > 0 {
+			t.Errorf("runners: %v", w.github.names())
+		}
+	})
+}
+
+func TestAStandbyRegistrationIsRenewedEachDay(t *testing.T) {
+	longIdle := func(o *fleet.Options) {
+		p := o.Pools["default"]
+		p.Policy.IdleTime = 100 * time.Hour
+		o.Pools["default"] = p
+	}
+	inHotWorld(t, func(_ context.Context, t *testing.T, w *world) {
+		first := w.only()
+		time.Sleep(24 * time.Hour)
+		w.until("the host has registered again", 2*time.Minute, func() bool { r := w.only(); return r.Hot() && r.Assignment == 3 })
+		if r := w.only(); r.RunnerName == first.RunnerName || r.Standby.Label == first.Standby.Label {
+			t.Errorf("before %+v, now %+v", first.Standby, r.Standby)
+		}
+		if n := len(w.github.names()); n != 1 {
+			t.Errorf("%d runners", n)
+		}
+	}, longIdle)
+}
+
+// While GitHub gives no token, a clean host is pooled as it is.
+func TestAHostIsPooledWithoutAToken(t *testing.T) {
+	inStandbyWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("1", "first", 1))
+		w.release(ctx, "1", false)
+		w.github.setDownFor(repository)
+		w.until("the host is pooled", time.Minute, func() bool { return w.only().Pooled() })
+		if r := w.only(); r.Standby != nil || r.Registration != nil {
+			t.Errorf("record %+v", r)
+		}
+	})
+}
+
+// The end of an idle hot host ends its registration too.
+func TestTheEndOfAHotHost(t *testing.T) {
+	inHotWorld(t, func(_ context.Context, t *testing.T, w *world) {
+		w.until("the host is gone", 20*time.Minute, func() bool { return len(w.records(lifecycle.StateTerminated)) == 1 && w.machines() == 0 })
+		w.until("its registration is gone", 5*time.Minute, func() bool { return len(w.github.names()) == 0 })
+	})
+}
+
+// A run that is released while its labels are being set leaves no runner with them.
+func TestAReleaseDuringTheLabels(t *testing.T) {
+	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		first := w.only()
+		released := false
+		w.github.labeling = func(int64) error {
+			if !released {
+				released = true
+				w.release(ctx, "2", false)
+			}
+			return nil
+		}
+		if _, err := w.provision(ctx, demand("2", "q", 1)); err == nil {
+			t.Error("the request succeeded")
+		}
+		w.until("the host is hot again", 2*time.Minute, func() bool { return w.only().Hot() })
+		if w.github.knows(first.RunnerName) {
+			t.Error("the runner that has the labels of the run is still there")
+		}
+	})
+}
