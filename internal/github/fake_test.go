@@ -30,6 +30,8 @@ type fake struct {
 	times []time.Time
 	// lifetime of the tokens that it mints; GitHub's is an hour.
 	lifetime time.Duration
+	// labels is the body of the last call that set some.
+	labels map[string][]string
 	// unfiltered ignores the name filter, as an older server does.
 	unfiltered bool
 	// limits are calls that are left, by who makes them; without an entry there
@@ -92,6 +94,10 @@ func (f *fake) routes(who string) *http.ServeMux {
 		mux.HandleFunc("GET "+runners, f.list)
 		mux.HandleFunc("GET "+runners+"/{id}", f.get)
 		mux.HandleFunc("DELETE "+runners+"/{id}", f.remove)
+		mux.HandleFunc("PUT "+runners+"/{id}/labels", func(w http.ResponseWriter, r *http.Request) {
+			_ = json.NewDecoder(r.Body).Decode(&f.labels)
+			answer(w, http.StatusOK, `{"total_count":0,"labels":[]}`)
+		})
 	}
 	mux.HandleFunc("GET /api/v3/orgs/acme/actions/runner-groups", f.listGroups)
 	f.runRoutes(mux)

@@ -64,6 +64,7 @@ func TestRegistrationsGoBeforeHousekeeping(t *testing.T) {
 			"register":                    func() error { _, err := c.RegistrationToken(t.Context(), "acme/app"); return err },
 			"remove":                      func() error { _, err := c.RemoveToken(t.Context(), "acme/app"); return err },
 			"delete":                      func() error { return c.DeleteRunner(t.Context(), "acme/app", 1) },
+			"labels":                      func() error { return c.SetLabels(t.Context(), "acme/app", 1, []string{"1"}) },
 			"run":                         func() error { _, err := c.WorkflowRun(t.Context(), "acme/app", "1"); return err },
 			"JIT":                         func() error { return jit("2") },
 			"JIT of a name that is taken": func() error { return jit("c") },

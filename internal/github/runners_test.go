@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -145,6 +147,23 @@ func TestDeleteRunner(t *testing.T) {
 	}
 	if len(f.runners) != 1 {
 		t.Errorf("%d runners are left, want the busy one", len(f.runners))
+	}
+}
+
+func TestSetLabels(t *testing.T) {
+	for _, organization := range []bool{false, true} {
+		f := newFake("a")
+		c := newClient(t, github.Config{Transport: direct{f}, Organization: organization})
+		if err := c.SetLabels(t.Context(), "acme/app", 1, []string{"4711", "fast"}); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(map[string][]string{"labels": {"4711", "fast"}}, f.labels); d != "" {
+			t.Errorf("organization %t: %s", organization, d)
+		}
+		want := map[bool]string{false: "token: PUT /repos/acme/app/actions/runners/1/labels", true: "token: PUT /orgs/acme/actions/runners/1/labels"}[organization]
+		if got := f.callsOf(); !slices.Contains(got, want) {
+			t.Errorf("calls %v, want %s", got, want)
+		}
 	}
 }
 

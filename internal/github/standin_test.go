@@ -152,6 +152,34 @@ func checkList(t *testing.T, c *github.Client, want []string) {
 	}
 }
 
+// The labels that are set bring the jobs, whatever the runner registered with.
+func TestLabelsBringJobs(t *testing.T) {
+	s := startStandin(t)
+	c := newClient(t, github.Config{URL: s.url + "/api/v3", Transport: openapitest.Check(t, nil)})
+	registration, err := c.RegistrationToken(t.Context(), repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner := s.register(registration, "remuda-1-i-1")
+	var session protocol.Session
+	s.call(201, "POST", protocol.PathSession, runner.Credential, nil, &session)
+	for _, try := range []string{"once", "again"} {
+		if err := c.SetLabels(t.Context(), repository, runner.ID, []string{"4711", "fast"}); err != nil {
+			t.Errorf("%s: %v", try, err)
+		}
+	}
+	var m protocol.Message
+	s.call(201, "POST", "/_standin/runs", "", map[string]any{"repository": repository,
+		"workflow": "on: push\njobs:\n  j: {runs-on: [fast, '4711'], steps: [{run: 'true'}]}\n"}, nil)
+	s.call(200, "GET", protocol.PathMessages+"?session="+session.ID, runner.Credential, nil, &m)
+	if m.Kind != protocol.MessageJob {
+		t.Errorf("message %+v", m)
+	}
+	if err := c.SetLabels(t.Context(), repository, runner.ID+1, []string{"4711"}); !errors.Is(err, lifecycle.ErrNotFound) {
+		t.Errorf("a runner that is not there: %v", err)
+	}
+}
+
 func TestTheStandInKeepsBusyRunners(t *testing.T) {
 	s := startStandin(t)
 	c := newClient(t, github.Config{URL: s.url + "/api/v3", Transport: openapitest.Check(t, nil)})
