@@ -106,6 +106,7 @@ func (o *Options) setDefaults() {
 func (a *Agent) Step(ctx context.Context, now time.Time) (next time.Time, over bool) {
 	a.observe(ctx, now)
 	a.expectRelease(now)
+	a.expectClaim(now)
 	a.readIfDue(ctx, now)
 	d := Decide(a.facts(), a.storeTime(now))
 	a.remember(d)

@@ -76,6 +76,9 @@ func TestNewRefusesHalfAnAgent(t *testing.T) {
 // advance is what controld does about the host: it takes each step of a life
 // when the last one is answered, and ends the host after its second run.
 func (w *world) advance() {
+	if w.advanceStandby() {
+		return
+	}
 	switch r := w.record; {
 	case (r.State == lifecycle.StateCreated || r.State == lifecycle.StateClaimed) && w.answered(lifecycle.SignalRegOK):
 		w.running()

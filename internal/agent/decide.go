@@ -93,6 +93,9 @@ func (v decider) keepInStep() Decision {
 	case lifecycle.StateCreated, lifecycle.StateClaimed, lifecycle.StateRunning:
 		return v.serve()
 	case lifecycle.StateIdle:
+		if standsBy(*v.Record) {
+			return v.standBy()
+		}
 		return v.release()
 	}
 	return wait(fmt.Sprintf("state %q is not one of ours", v.Record.State))

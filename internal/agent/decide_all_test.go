@@ -107,6 +107,34 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// standbyAxes are those of hosts that register ahead of need, and of their claims.
+var standbyAxes = append([][]edit{
+	{warming, hot, claimedHot, claimedWarming, runningHot, func(f *agent.Facts) { hot(f); leftStandby(f) }},
+	{as, func(f *agent.Facts) { f.Observed.Busy = true }, func(f *agent.Facts) { f.Blind = true }},
+	{as, func(f *agent.Facts) { f.Observed.Prepared = agent.Progress{} }, func(f *agent.Facts) { f.Observed.Prepared.Phase = agent.PhaseFailed }},
+	append(phases(func(s *agent.Observed) *agent.Progress { return &s.Registered }, 2, agent.PhaseNone, agent.PhaseRunning, agent.PhaseOK, agent.PhaseFailed),
+		func(f *agent.Facts) { f.Observed.Registered.Assignment = 3 }),
+	append(phases(func(s *agent.Observed) *agent.Progress { return &s.Cleaned }, 2, agent.PhaseNone, agent.PhaseRunning, agent.PhaseOK),
+		phases(func(s *agent.Observed) *agent.Progress { return &s.Cleaned }, 3, agent.PhaseOK, agent.PhaseFailed)...),
+	{as, func(f *agent.Facts) { f.Observed.Listener.Assignment = 3 }},
+	{as, disallowed, hookSet},
+}, axes[6], axes[7], axes[10], axes[11])
+
+func runningHot(f *agent.Facts) {
+	claimedHot(f)
+	f.Record.State = lifecycle.StateRunning
+}
+
+// The same rules hold for hosts in standby.
+func TestRulesInStandby(t *testing.T) {
+	for i, record := range standbyAxes[0] {
+		t.Run(fmt.Sprintf("record %d", i), func(t *testing.T) {
+			t.Parallel()
+			checkRules(t, append([][]edit{{record}}, standbyAxes[1:]...))
+		})
+	}
+}
+
 func checkRules(t *testing.T, axes [][]edit) {
 	t.Helper()
 	broken := map[string]int{}
@@ -191,7 +219,18 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 	}
 	serves := r.State == lifecycle.StateCreated || r.State == lifecycle.StateClaimed || r.State == lifecycle.StateRunning
 	idle := r.State == lifecycle.StateIdle
+	standsBy := r.Pooled() && r.Standby != nil
+	idle = idle && !standsBy
+	byStandby := r.Standby != nil && r.Standby.RunnerID != 0
+	discards := r.State == lifecycle.StateClaimed && r.Standby != nil && !byStandby
+	runner := r.Assignment // that of the runner
+	if byStandby {
+		runner = r.Standby.Assignment
+	}
 	its := agent.Allowed{RunID: r.RunID, Repository: r.Repository}
+	if standsBy {
+		its, serves = agent.Allowed{Standby: true}, true
+	}
 	kind := lifecycle.RegistrationToken
 	if r.JobsOf != "" {
 		its, kind = agent.Allowed{JobsOf: r.JobsOf}, lifecycle.RegistrationJIT
@@ -204,23 +243,27 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 	switch d.Effect {
 	case agent.EffectRegister:
 		rule(serves && r.Registration != nil && r.Registration.Kind == kind && s.Allowed == its, "registration needs a run, a token and the hook")
+		rule(!byStandby, "a runner that listened is not registered again under its name")
+		rule(s.Registered.Phase == agent.PhaseNone || s.Registered.Assignment == r.Assignment, "nothing is registered beside another runner")
 	case agent.EffectListen:
 		rule(!interrupted, "no listener is started on a machine that is taken")
 		rule(serves && s.Registered.Phase == agent.PhaseOK && s.Allowed == its, "only a configured runner of a run listens")
 	case agent.EffectStop:
-		rule(interrupted || idle && s.Allowed == agent.Allowed{}, "a listener is stopped for a release or an interruption")
+		rule(interrupted || discards || idle && s.Allowed == agent.Allowed{}, "a listener is stopped for a release, an interruption or a registration of its run's own")
+		rule(interrupted || !discards || s.Listener.Assignment != r.Assignment || s.Registered.Assignment != r.Assignment, "the runner of its run is not discarded")
 		rule(!assignable, "a listener that GitHub may have given a job is not stopped by a release")
 	case agent.EffectAllow:
 		rule(!assignable, "a job that GitHub may have assigned before the registration was deleted is not refused")
 	case agent.EffectClean:
-		rule(idle && s.Allowed == agent.Allowed{}, "a host is cleaned once it is released and takes no job")
+		rule(idle && s.Allowed == agent.Allowed{} || (discards || standsBy) && !alive(s.Listener), "a host is cleaned once it is released and takes no job")
+		rule(!standsBy || s.Registered.Phase == agent.PhaseNone, "what has registered ahead of need is kept")
 	}
 	if d.Effect == agent.EffectDeregister {
 		rule(idle && r.Registration != nil, "deregistration needs a release and a token")
 		rule(r.JobsOf == "" && s.RegisteredAs != lifecycle.RegistrationJIT, "a JIT registration is not the agent's to remove")
 	}
 	if d.Effect == agent.EffectClean {
-		rule(!s.Registration || s.RegisteredAs == lifecycle.RegistrationJIT, "remove first, delete after")
+		rule(discards || !s.Registration || s.RegisteredAs == lifecycle.RegistrationJIT, "remove first, delete after")
 	}
 	if interrupted && !busy && !hadItsJob {
 		rule(d.Effect != agent.EffectPrepare && d.Effect != agent.EffectRegister, "nothing new is begun on a machine that is taken")
@@ -236,15 +279,18 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 		rule(r.State == lifecycle.StateCreated, "the script's signals are for new hosts")
 	case lifecycle.SignalRegOK:
 		rule(serves, "registered without a run")
-		rule(r.State == lifecycle.StateRunning || (s.Registered.Assignment == r.Assignment &&
+		rule(r.State == lifecycle.StateRunning || (s.Registered.Assignment == runner &&
 			(s.Busy || hadItsJob || s.Listener.Phase == agent.ListenerListening)), "ready is who listens for this assignment")
 	case lifecycle.SignalRegFailed:
 		rule(serves && d.Answer.Cause != lifecycle.CauseNone || s.Registered.Phase == agent.PhaseFailed, "a failure has a cause")
 	case lifecycle.SignalRemoveRegOK:
-		rule(idle && !busy && !s.Registration && s.Refused == "" && s.Allowed == agent.Allowed{} &&
+		rule(standsBy || idle && !busy && !s.Registration && s.Allowed == agent.Allowed{}, "clean is only a host without a runner")
+		rule(!standsBy || s.Registered.Phase != agent.PhaseOK || s.Listener.Phase != agent.ListenerListening || s.Allowed != its || d.Effect != agent.EffectNone,
+			"a host that listens says so")
+		rule(s.Refused == "" &&
 			s.Cleaned.Phase == agent.PhaseOK && s.Cleaned.Assignment == r.Assignment, "clean is only who is")
 	case lifecycle.SignalRemoveRegFailed:
-		rule(idle, "removal failed without a release")
+		rule(idle || standsBy && s.Registered.Phase == agent.PhaseNone, "removal failed without a release")
 	}
 	return broken
 }

@@ -15,14 +15,20 @@ import (
 func (v decider) serve() Decision {
 	s := v.Observed
 	switch {
+	case s.Busy && s.Allowed.Standby: // the job waits in its hook for this
+		return do(EffectAllow, fmt.Sprintf("%s may start, and a job waits for that", allowedBy(*v.Record))).answering(v.working())
 	case s.Busy:
 		return wait("a job runs").answering(v.working())
 	case s.Cleaned.Phase == PhaseRunning || s.Removed.Phase == PhaseRunning:
 		return wait("the clean-up of the last run is not over")
 	case v.interrupted() && !v.jobOver():
 		return v.leaveMachine()
+	case v.mayDiscard() && s.Registered.Phase == PhaseRunning && v.hasOldRunner():
+		return wait("claimed: the configuration of the runner that it waited with comes to its end first")
+	case v.mayDiscard() && !v.discarded():
+		return v.discard()
 	case v.hasOtherRunner():
-		return v.lost(lifecycle.CauseHost, fmt.Sprintf("a runner of assignment %d is left on the host", s.Registered.Assignment))
+		return v.otherRunner()
 	case v.jobOver():
 		return wait("its one job is done").answering(v.working())
 	}
@@ -37,7 +43,7 @@ func (v decider) serve() Decision {
 
 // hasOtherRunner reports whether there is a runner of another assignment. A clean host cannot have one.
 func (v decider) hasOtherRunner() bool {
-	s, a := v.Observed, v.Record.Assignment
+	s, a := v.Observed, v.runnerAssignment()
 	return (s.Registration && s.Registered.Assignment != a) || (s.Listener.alive() && s.Listener.Assignment != a)
 }
 
@@ -122,12 +128,15 @@ func explainedByLog(what, log string) string {
 }
 
 func (v decider) register() Decision {
-	switch p := v.Observed.Registered.of(v.Record.Assignment); p.Phase {
-	case PhaseOK:
+	p := v.Observed.Registered.of(v.runnerAssignment())
+	switch {
+	case p.Phase == PhaseOK:
 		return v.listen()
-	case PhaseRunning:
+	case p.Phase == PhaseRunning:
 		return wait("the runner is being configured").answering(v.progress())
-	case PhaseFailed:
+	case v.registeredAhead():
+		return v.notRegisteredAgain(p)
+	case p.Phase == PhaseFailed:
 		return v.registrationFailed(p)
 	}
 	switch {
@@ -137,6 +146,9 @@ func (v decider) register() Decision {
 		return wait("the record has no registration token yet").answering(v.progress())
 	case !v.mayRegister():
 		return v.lost(lifecycle.CauseGitHub, "the registration token has expired, or is not one to register with")
+	}
+	if standsBy(*v.Record) {
+		return do(EffectRegister, "the host is clean, and the next run must not wait for this").answering(v.progress())
 	}
 	return do(EffectRegister, fmt.Sprintf("%s may come to this host", allowedBy(*v.Record))).answering(v.progress())
 }
@@ -156,7 +168,7 @@ func (v decider) registrationFailed(p Progress) Decision {
 
 func (v decider) listen() Decision {
 	l := v.Observed.Listener
-	if l.Assignment != v.Record.Assignment {
+	if l.Assignment != v.runnerAssignment() {
 		l = Listener{}
 	}
 	switch l.Phase {
@@ -252,16 +264,19 @@ func (v decider) lost(c lifecycle.Cause, detail string) Decision {
 
 // working returns the answer of a host that serves its run.
 func (v decider) working() Answer {
-	if v.Observed.Registered.Assignment != v.Record.Assignment {
+	if v.Observed.Registered.Assignment != v.runnerAssignment() {
 		return v.progress()
 	}
 	return Answer{Signal: lifecycle.SignalRegOK}
 }
 
 // progress returns the answer of a host that is getting ready. It reports that the
-// pre-runner script succeeded where that is new, and never retracts a signal.
+// pre-runner script succeeded where that is new, and never retracts a signal. A host
+// in standby is clean, whether it listens or not.
 func (v decider) progress() Answer {
 	switch {
+	case standsBy(*v.Record) && v.Observed.Cleaned.of(v.Record.Assignment).Phase == PhaseOK:
+		return Answer{Signal: lifecycle.SignalRemoveRegOK}
 	case v.Record.State == lifecycle.StateRunning:
 		return Answer{Signal: lifecycle.SignalRegOK}
 	case v.Record.State == lifecycle.StateCreated && v.Observed.Prepared.Phase == PhaseOK:

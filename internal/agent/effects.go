@@ -92,7 +92,9 @@ func (a *Agent) stuck() (Answer, bool) {
 	answer := Answer{Signal: lifecycle.SignalRegFailed, Cause: lifecycle.CauseHost}
 	switch a.state() {
 	case lifecycle.StateIdle:
-		answer.Signal = lifecycle.SignalRemoveRegFailed
+		if !standsBy(*a.poller.record) {
+			answer.Signal = lifecycle.SignalRemoveRegFailed
+		}
 	case lifecycle.StateCreated, lifecycle.StateClaimed, lifecycle.StateRunning:
 	default:
 		return Answer{}, false

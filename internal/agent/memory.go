@@ -14,7 +14,7 @@ type Memory struct {
 	StartedAt time.Time `json:"startedAt,omitzero"`
 	// ClockOffset is how far the store's clock is ahead of the host's.
 	ClockOffset time.Duration `json:"clockOffset,omitempty"`
-	// Record is the newest record seen, without its registration; nil before the first.
+	// Record is the newest record seen, without its registration and without the label of its standby; nil before the first.
 	Record *lifecycle.Record `json:"record,omitempty"`
 	// Refused is the run whose job was refused here. It is never cleared: such a host is not used again.
 	Refused string `json:"refused,omitempty"`
@@ -41,6 +41,9 @@ func (m Memory) seen(r lifecycle.Record) Memory {
 		m.Restarts = 0
 	}
 	r.Registration = nil
+	if s := r.Standby; s != nil {
+		r.Standby = &lifecycle.Standby{Assignment: s.Assignment, RunnerID: s.RunnerID} // without its label
+	}
 	m.Record = &r
 	return m
 }

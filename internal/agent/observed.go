@@ -94,11 +94,16 @@ type Allowed struct {
 	// JobsOf lets one job start, of any run of the repository ("owner/name") or
 	// of the owner ("owner"). A second one is refused until the next clean-up.
 	JobsOf string `json:"jobsOf,omitempty"`
+	// Standby lets no job start yet: for a few seconds a job waits for the run, or the scope, that
+	// the agent sets as soon as it has read the claim. Then it is refused.
+	Standby bool `json:"standby,omitempty"`
 }
 
 // allowedBy returns the jobs that may start under a record.
 func allowedBy(r lifecycle.Record) Allowed {
 	switch {
+	case standsBy(r):
+		return Allowed{Standby: true}
 	case r.State == lifecycle.StateIdle:
 		return Allowed{}
 	case r.JobsOf != "":
@@ -113,6 +118,8 @@ func (a Allowed) String() string {
 		return "one job of " + a.JobsOf
 	case a.RunID != "":
 		return "jobs of run " + a.RunID
+	case a.Standby:
+		return "jobs of the run that claims this host"
 	}
 	return "no job"
 }

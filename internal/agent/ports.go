@@ -26,7 +26,8 @@ type Host interface {
 	Prepare(ctx context.Context) error
 	// Allow sets which jobs may start: the job-started hook refuses all others.
 	// The zero Allowed refuses every job except those that the runner took while
-	// they were allowed. The change is complete when Allow returns.
+	// they were allowed. Under Allowed.Standby a job waits for the next Allow, for a
+	// few seconds. The change is complete when Allow returns.
 	Allow(ctx context.Context, a Allowed) error
 	// Register begins the configuration of the runner, again if one failed
 	// before. Observed.Registered follows it.
@@ -60,6 +61,8 @@ type State interface {
 
 // Assignment is what the host needs to serve a run.
 type Assignment struct {
+	// Number is the assignment under which the runner registers and listens. A host that was
+	// claimed while it listened serves by the runner of an earlier assignment.
 	Number     int64
 	RunID      string
 	Repository string
@@ -68,15 +71,21 @@ type Assignment struct {
 	// Labels are the runner's labels. The first is the run id, except for a
 	// job-scoped host, whose JIT configuration has labels of its own.
 	Labels []string
+	// Label is the only label of a runner that registers ahead of need; Labels is empty then. It is
+	// a secret, since a job that names it would come to the host.
+	Label lifecycle.Secret
 	// Registration is the short-lived secret; its Secret is empty when the record no longer has it.
 	Registration lifecycle.Registration
 }
 
 func assignmentOf(r lifecycle.Record) Assignment {
 	a := Assignment{
-		Number: r.Assignment, RunID: r.RunID, Repository: r.Repository, RunnerName: r.RunnerName, Labels: r.Labels,
+		Number: runnerAssignment(r), RunID: r.RunID, Repository: r.Repository, RunnerName: r.RunnerName, Labels: r.Labels,
 	}
-	if r.JobsOf == "" {
+	switch {
+	case standsBy(r):
+		a.Labels, a.Label = nil, r.Standby.Label
+	case r.JobsOf == "":
 		a.Labels = append([]string{r.RunID}, r.Labels...)
 	}
 	if r.Registration != nil {

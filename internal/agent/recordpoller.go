@@ -20,6 +20,7 @@ type recordPoller struct {
 	confirmed    bool
 	failures     int
 	awaySince    time.Time // time of the first failure, on the store's clock
+	jobWaits     bool      // a job waits in its hook for the claim of its run
 }
 
 func (a *Agent) readIfDue(ctx context.Context, now time.Time) {
@@ -110,6 +111,16 @@ func (a *Agent) expectRelease(now time.Time) {
 	if a.readInterval() == idle && a.poller.failures == 0 && a.poller.nextRead.After(longest) {
 		a.poller.nextRead = now.Add(spread(idle, a.o.Rand))
 	}
+}
+
+// expectClaim reads at once when a job has come to a host in standby: its run has claimed the host, and the job waits
+// in its hook until the agent knows that.
+func (a *Agent) expectClaim(now time.Time) {
+	waits := a.observed.Busy && a.observed.Allowed.Standby
+	if waits && !a.poller.jobWaits && a.poller.failures == 0 {
+		a.poller.nextRead = now
+	}
+	a.poller.jobWaits = waits
 }
 
 // readFailed backs off. The runner is not touched: an unavailable store says nothing about the run.

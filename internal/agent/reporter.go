@@ -27,8 +27,8 @@ type reporter struct {
 }
 
 type rawDetail struct {
-	text                string
-	token, registration lifecycle.Secret
+	text                       string
+	token, registration, label lifecycle.Secret
 }
 
 // reportIfDue writes the report if it says something new or a heartbeat is due.
@@ -89,7 +89,7 @@ func sameExceptHeartbeat(p, q lifecycle.Report) bool {
 
 // presentable returns the end of a text without secrets, as valid UTF-8 of at most detailLimit bytes.
 func (a *Agent) presentable(s string) string {
-	t, raw := &a.reporter, rawDetail{text: s, token: a.effects.token, registration: a.registration()}
+	t, raw := &a.reporter, rawDetail{text: s, token: a.effects.token, registration: a.registration(), label: a.label()}
 	if t.raw != raw {
 		t.raw, t.shown = raw, tail(a.withoutSecrets(s), detailLimit)
 	}
@@ -102,13 +102,21 @@ func (a *Agent) withoutSecrets(s string) string {
 	if s == "" {
 		return ""
 	}
-	return redact(s, a.effects.token, a.registration())
+	return redact(s, a.effects.token, a.registration(), a.label())
 }
 
 // registration returns the secret of the record; empty if it has none.
 func (a *Agent) registration() lifecycle.Secret {
 	if r := a.poller.record; r != nil && r.Registration != nil {
 		return r.Registration.Secret
+	}
+	return ""
+}
+
+// label returns the label of a runner that registers ahead of need; empty if the record has none.
+func (a *Agent) label() lifecycle.Secret {
+	if r := a.poller.record; r != nil && r.Standby != nil {
+		return r.Standby.Label
 	}
 	return ""
 }

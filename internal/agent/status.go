@@ -118,6 +118,8 @@ func (v decider) activity() string {
 		return fmt.Sprintf("releasing: waiting for %s to finish", v.theJob())
 	case r.Releasing():
 		return "releasing: " + v.reason()
+	case standsBy(*r):
+		return v.standingBy()
 	case r.Pooled() && v.busy():
 		return "idle: " + v.job() + " runs"
 	case r.Pooled() && v.keepInStep().Answer.Signal == lifecycle.SignalRemoveRegOK:
@@ -130,6 +132,18 @@ func (v decider) activity() string {
 		return fmt.Sprintf("%s: %s, %s", printable(string(r.State), longestName), v.purpose(), v.job())
 	}
 	return fmt.Sprintf("%s: %s, %s", printable(string(r.State), longestName), v.purpose(), v.reason())
+}
+
+// standingBy describes a pooled host that registers ahead of need.
+func (v decider) standingBy() string {
+	listens := v.keepInStep().Answer.Signal == lifecycle.SignalRegOK
+	switch {
+	case listens && !v.busy():
+		return "hot: listening, waiting for a run"
+	case listens || v.registeredAhead():
+		return "hot: " + v.reason()
+	}
+	return "warming: " + v.reason()
 }
 
 // reason describes what the agent does or waits for.

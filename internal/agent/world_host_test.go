@@ -25,6 +25,7 @@ func (w *world) Observe(context.Context) (agent.Observed, error) {
 // finish lets come to its end what was begun.
 func (w *world) finish() {
 	s := &w.observed
+	w.judge()
 	w.end("prepare", &s.Prepared)
 	if w.end("register", &s.Registered) {
 		s.Registration = s.RegisteredAs != lifecycle.RegistrationJIT
@@ -82,11 +83,19 @@ func (w *world) Prepare(context.Context) error {
 }
 
 func (w *world) Allow(_ context.Context, a agent.Allowed) error {
-	return w.effect("allow "+a.RunID+a.JobsOf, func() { w.observed.Allowed = a })
+	name := "allow " + a.RunID + a.JobsOf
+	if a.Standby {
+		name += "standby"
+	}
+	return w.effect(name, func() { w.observed.Allowed = a })
 }
 
 func (w *world) Register(_ context.Context, a agent.Assignment) error {
-	return w.effect("register "+a.RunID, func() {
+	name := "register " + a.RunID
+	if a.Label != "" {
+		name += "standby"
+	}
+	return w.effect(name, func() {
 		w.registered = a
 		w.begin(&w.observed.Registered, a.Number)
 		w.observed.RegisteredAs = a.Registration.Kind

@@ -39,6 +39,10 @@ type world struct {
 	registered agent.Assignment // what the runner was configured by last
 	poweredOff string
 	jobsOf     string // whose job the second assignment is for; empty: it is a run
+	standby    standbyLife
+	inHook     string // the run whose job waits in the hook, since inHookAt
+	inHookAt   time.Time
+	ran        []string // the runs whose jobs the hook has let in
 	effects    []string
 	disk       disk
 
@@ -123,6 +127,7 @@ func (w *world) running() {
 func (w *world) release(token string) {
 	w.change(func(r *lifecycle.Record) {
 		r.State, r.RunID, r.Registration, r.Threshold = lifecycle.StateIdle, "", nil, w.storeNow().Add(2*time.Minute)
+		r.Standby = nil
 		r.Assignment++
 		if token != "" {
 			r.Registration = removeToken(token)
