@@ -70,6 +70,15 @@ func outcome(d lifecycle.Decision) string {
 	if d.LostJob {
 		text += " lost-job"
 	}
+	if d.SetLabels {
+		text += " set-labels"
+	}
+	if d.StandsBy {
+		text += " stands-by"
+	}
+	if d.StandbyFailed {
+		text += " standby-failed"
+	}
 	if d.LosesRun {
 		text += " leaves"
 	}

@@ -189,6 +189,51 @@ var hosts = map[string]func(*lifecycle.Facts, *lifecycle.Policy){
 		drift(f)
 		f.Record.Retiring = true
 	},
+	"pooled, warming": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		pool(f)
+		standBy(f, assignment, 0)
+		f.Record.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: token}
+	},
+	"pooled, warming for 2m": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		pool(f)
+		standBy(f, assignment, 0)
+		f.Record.PooledAt = now.Add(-2 * time.Minute)
+	},
+	"pooled, hot": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		pool(f)
+		standBy(f, assignment, runnerID)
+	},
+	"pooled, hot for a day": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		pool(f)
+		standBy(f, assignment, runnerID)
+		f.Record.PooledAt = now.Add(-24 * time.Hour)
+	},
+	"claimed, warming": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		serve(f, lifecycle.StateClaimed, 100*time.Second)
+		f.Record.Standby = &lifecycle.Standby{Assignment: assignment - 1, Label: "standby"}
+	},
+	"claimed, hot": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		serve(f, lifecycle.StateClaimed, 100*time.Second)
+		standBy(f, assignment-1, runnerID)
+	},
+	"claimed, hot, labels set": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		serve(f, lifecycle.StateClaimed, 100*time.Second)
+		standBy(f, assignment-1, runnerID)
+		f.LabelsSet = true
+	},
+	"claimed, hot, runner gone": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		serve(f, lifecycle.StateClaimed, 100*time.Second)
+		standBy(f, assignment-1, runnerID)
+		f.Runner = &lifecycle.Runner{Gone: true}
+	},
+	"running, hot": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		run(f, 2*time.Hour)
+		standBy(f, assignment-1, runnerID)
+	},
+	"releasing, to listen": func(f *lifecycle.Facts, p *lifecycle.Policy) {
+		release(f)
+		p.Standby = lifecycle.StandbyListening
+	},
 	"terminated": func(f *lifecycle.Facts, _ *lifecycle.Policy) { f.Record.State = lifecycle.StateTerminated },
 	"terminated, no runner on GitHub": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
 		f.Record.State, f.Runner = lifecycle.StateTerminated, &lifecycle.Runner{Gone: true}
@@ -240,6 +285,15 @@ func fresh(f *lifecycle.Facts) {
 
 // drift makes the host one of an older launch template.
 func drift(f *lifecycle.Facts) { f.Record.TemplateVersion, f.Template = "7", "8" }
+
+// runnerID is the runner with which the hot hosts wait.
+const runnerID = 99
+
+// standBy gives the host a registration ahead of need.
+func standBy(f *lifecycle.Facts, assignment, runner int64) {
+	f.Record.RunnerName = lifecycle.RunnerName(assignment, hostKey)
+	f.Record.Standby = &lifecycle.Standby{Assignment: assignment, Label: "standby", RunnerID: runner}
+}
 
 func pool(f *lifecycle.Facts) {
 	r := &f.Record

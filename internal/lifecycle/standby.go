@@ -39,6 +39,19 @@ func (r Record) Warming() bool { return r.Pooled() && r.Standby != nil && r.Stan
 // servesByStandby reports whether the host serves its run by the registration with which it waited for it.
 func (r Record) servesByStandby() bool { return r.Standby != nil && r.Standby.RunnerID != 0 }
 
+// allowsStandby reports whether the record has the registration ahead of need that an action is about.
+func (r Record) allowsStandby(action Action) bool {
+	switch action {
+	case ActionStandBy:
+		return r.Warming()
+	case ActionLeaveStandby:
+		return r.Standby != nil
+	case ActionReregister:
+		return r.servesByStandby()
+	}
+	return true
+}
+
 // mayStandBy reports whether a clean host waits for its next run with a registration. The registration is that of
 // the repository it served last, so a host that served none has none.
 func (v decider) mayStandBy() bool {

@@ -83,7 +83,7 @@ var transitions = map[Action][]string{
 
 // Allowed reports whether the table has a transition by action from the record's condition.
 func Allowed(r Record, action Action) bool {
-	return slices.Contains(transitions[action], r.Condition())
+	return slices.Contains(transitions[action], r.Condition()) && r.allowsStandby(action)
 }
 
 // begin checks the table and stamps what every transition stamps. The reason stays that of the last change of

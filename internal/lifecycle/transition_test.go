@@ -15,6 +15,12 @@ import (
 // of docs/design.md#the-lifecycle, written out once more.
 func TestApplyFollowsTheTable(t *testing.T) {
 	releasing := []string{"idle (releasing)"}
+	warming, hot := []string{"pooled, warming", "pooled, warming for 2m"}, []string{"pooled, hot", "pooled, hot for a day"}
+	standby := map[lifecycle.Action][]string{ // what of a condition has it, where not everything has
+		lifecycle.ActionStandBy:      warming,
+		lifecycle.ActionLeaveStandby: slices.Concat(warming, hot),
+		lifecycle.ActionReregister:   {"claimed, hot", "claimed, hot, labels set", "claimed, hot, runner gone"},
+	}
 	table := map[lifecycle.Action][]string{
 		lifecycle.ActionReady:        {"created", "claimed"},
 		lifecycle.ActionRelease:      {"running"},
@@ -31,6 +37,7 @@ func TestApplyFollowsTheTable(t *testing.T) {
 		// The mark of the fleet's hold; an operator's own one sets attributes alone.
 		lifecycle.ActionHold: {"created", "running", "idle (releasing)", "idle (pooled)", "claimed", "terminated"},
 		"":                   nil, "no such action": nil,
+		lifecycle.ActionStandBy: {"idle (pooled)"}, lifecycle.ActionLeaveStandby: {"idle (pooled)"}, lifecycle.ActionReregister: {"claimed"},
 	}
 	untouched := []lifecycle.Action{lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner}
 	for _, host := range hostNames() {
@@ -38,7 +45,7 @@ func TestApplyFollowsTheTable(t *testing.T) {
 		r := facts.Record
 		for action, from := range table {
 			got, err := lifecycle.Apply(r, lifecycle.Decision{Action: action, Reason: "a test"}, now, policy)
-			if slices.Contains(from, r.Condition()) {
+			if slices.Contains(from, r.Condition()) && (standby[action] == nil || slices.Contains(standby[action], host)) {
 				if err != nil || !got.UpdatedAt.Equal(now) {
 					t.Errorf("%s %s: %v, updated at %s", action, host, err, got.UpdatedAt)
 				}
@@ -105,6 +112,27 @@ func TestApplyClears(t *testing.T) {
 			r.State, r.Assignment, r.Labels, r.Registration, r.RequestID = lifecycle.StateTerminated, assignment+1, nil, nil, ""
 			r.ReleasedAt, r.RuntimeEndsAt, r.Threshold, r.Hold, r.DueAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}, now
 		}},
+		{"stand by", "pooled, warming", lifecycle.Decision{Action: lifecycle.ActionStandBy, RunnerID: 7}, func(r *lifecycle.Record) {
+			r.Standby, r.Registration = &lifecycle.Standby{Assignment: assignment, Label: "standby", RunnerID: 7}, nil
+			r.DueAt = now.Add(4 * time.Minute)
+		}},
+		{"leave standby", "pooled, hot", lifecycle.Decision{Action: lifecycle.ActionLeaveStandby, StandbyFailed: true}, func(r *lifecycle.Record) {
+			r.PooledAt, r.Standby, r.StandbyFailed, r.Labels, r.Assignment = time.Time{}, nil, true, nil, assignment+1
+			r.ReleasedAt, r.Threshold, r.DueAt = now, now.Add(2*time.Minute), now.Add(5*time.Second)
+		}},
+		{"reregister", "claimed, hot", lifecycle.Decision{Action: lifecycle.ActionReregister}, func(r *lifecycle.Record) {
+			r.Standby, r.Assignment, r.RunnerName = &lifecycle.Standby{Assignment: assignment - 1}, assignment+1, "remuda-8-i-1"
+			r.Threshold, r.DueAt = now.Add(2*time.Minute), now.Add(2*time.Minute)
+		}},
+		{"ready by its registration ahead of need", "claimed, hot", lifecycle.Decision{Action: lifecycle.ActionReady}, func(r *lifecycle.Record) {
+			r.State, r.Registration, r.ClaimFailures = lifecycle.StateRunning, nil, 0
+			r.Standby = &lifecycle.Standby{Assignment: assignment - 1, RunnerID: runnerID}
+			r.Threshold, r.RuntimeEndsAt, r.DueAt = now.Add(4*time.Hour), now.Add(4*time.Hour), now.Add(4*time.Hour)
+		}},
+		{"ready after it registered for its run", "claimed, warming", lifecycle.Decision{Action: lifecycle.ActionReady}, func(r *lifecycle.Record) {
+			r.State, r.Registration, r.ClaimFailures, r.Standby = lifecycle.StateRunning, nil, 0, nil
+			r.Threshold, r.RuntimeEndsAt, r.DueAt = now.Add(4*time.Hour), now.Add(4*time.Hour), now.Add(4*time.Hour)
+		}},
 		{"forget", "terminated", lifecycle.Decision{Action: lifecycle.ActionForget}, func(r *lifecycle.Record) {
 			r.DueAt, r.ExpiresAt, r.RunnerName, r.GitHubRunnerID = time.Time{}, now.Add(24*time.Hour), "", 0
 		}},
@@ -114,7 +142,7 @@ func TestApplyClears(t *testing.T) {
 			want := full(tt.host)
 			tt.want(&want)
 			want.UpdatedAt = now
-			if tt.name != "forget" {
+			if tt.name != "forget" && tt.name != "stand by" {
 				tt.decision.Reason, want.Reason = "a test", "a test"
 				tt.decision.Code, want.ReasonCode = lifecycle.ReasonOrdered, lifecycle.ReasonOrdered
 			}
