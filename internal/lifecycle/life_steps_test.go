@@ -40,8 +40,16 @@ func (l *life) setPolicy(args []string) error {
 				return err
 			}
 			l.policy.MaxAge = d
+		case "idle":
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return err
+			}
+			l.policy.IdleTime = d
 		case "drift":
 			l.policy.Drift = lifecycle.Drift(value)
+		case "standby":
+			l.policy.Standby = lifecycle.StandbyMode(value)
 		case "runtime":
 			d, err := time.ParseDuration(value)
 			if err != nil {
@@ -73,6 +81,10 @@ func (l *life) sweep() error {
 	const most = 5 // transitions that facts which stand still can cause
 	for range most {
 		d := lifecycle.Decide(l.facts, l.now, l.policy)
+		if d.SetLabels && (l.facts.Runner == nil || !l.facts.Runner.Gone) {
+			l.say("labels are to be set: %s", d.Reason)
+			return nil
+		}
 		if !lifecycle.Allowed(l.facts.Record, d.Action) {
 			at := ""
 			if !d.CheckAt.IsZero() {
@@ -91,6 +103,12 @@ func (l *life) sweep() error {
 // apply carries a decision out, with the token that fleet supplies.
 func (l *life) apply(d lifecycle.Decision) error {
 	before := l.facts.Record
+	if d.StandsBy {
+		d.Standby = &lifecycle.Standby{Assignment: before.Assignment, Label: "standby"}
+	}
+	if d.Action == lifecycle.ActionStandBy {
+		d.RunnerID = runnerID
+	}
 	r, err := lifecycle.Apply(before, d, l.now, l.policy)
 	if err != nil {
 		return err
@@ -98,7 +116,9 @@ func (l *life) apply(d lifecycle.Decision) error {
 	r.Version++
 	switch {
 	case r.JobsOf != "": // its registration is deleted by its name
-	case d.Action == lifecycle.ActionRelease, d.Action == lifecycle.ActionReturn, d.Action == lifecycle.ActionProvideToken:
+	case d.Action == lifecycle.ActionPool && r.Warming(), d.Action == lifecycle.ActionReregister:
+		r.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: token, ExpiresAt: l.now.Add(time.Hour)}
+	case d.Action == lifecycle.ActionLeaveStandby, d.Action == lifecycle.ActionRelease, d.Action == lifecycle.ActionReturn, d.Action == lifecycle.ActionProvideToken:
 		r.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationRemove, Secret: token, ExpiresAt: l.now.Add(time.Hour)}
 	}
 	l.facts.Record = r
@@ -130,6 +150,11 @@ func (l *life) show() {
 		add("registration", string(r.Registration.Kind))
 	}
 	add("runner", r.RunnerName)
+	if s := r.Standby; s != nil {
+		add("standby", fmt.Sprintf("%d", s.Assignment))
+		add("runner-id", map[bool]string{true: "", false: strconv.FormatInt(s.RunnerID, 10)}[s.RunnerID == 0])
+		add("label", map[bool]string{true: "", false: "secret"}[s.Label == ""])
+	}
 	if r.ClaimFailures > 0 {
 		add("failures", strconv.Itoa(r.ClaimFailures))
 	}

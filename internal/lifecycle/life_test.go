@@ -60,6 +60,8 @@ func (l *life) do(event string) error {
 		l.facts.MassSilence = args[0] == "silence"
 	case "runner":
 		l.facts.Runner = &lifecycle.Runner{Gone: args[0] == "gone"}
+	case "labels":
+		l.facts.LabelsSet = args[0] == "set"
 	case "unreadable":
 		l.facts.Report = nil
 	case "template":
@@ -130,6 +132,7 @@ func (l *life) claim(args []string) error {
 		return err
 	}
 	l.facts.Record, l.facts.Request = r, q
+	l.facts.LabelsSet, l.facts.Runner = false, nil
 	l.show()
 	return nil
 }

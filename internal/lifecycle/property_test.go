@@ -18,7 +18,7 @@ var edges = map[string][]string{
 	"created":          {"running", "terminated"},
 	"running":          {"idle (releasing)", "terminated"},
 	"idle (releasing)": {"idle (pooled)", "terminated"},
-	"idle (pooled)":    {"claimed", "terminated"},
+	"idle (pooled)":    {"claimed", "idle (releasing)", "terminated"},
 	"claimed":          {"running", "idle (releasing)", "terminated"},
 	"terminated":       {},
 }
@@ -82,7 +82,7 @@ func TestEveryLifeEnds(t *testing.T) {
 				}
 				return
 			case lifecycle.Allowed(w.rec(), d.Action):
-				w.carry(t, w.rec(), d)
+				w.carry(t, w.rec(), w.setLabels(t, d))
 			case d.Action == lifecycle.ActionKeep && w.rec().LostBy != nil:
 				w.facts.Record.LostBy = nil // a sweep has looked at the run
 			case d.Action == lifecycle.ActionEndMachine:
@@ -105,8 +105,8 @@ func (w *world) holds(t *rapid.T) {
 	for rule, ok := range map[string]bool{
 		"its state is one of ours":                                    r.State.Valid(),
 		"it has a run in created, running and claimed, and only then": (r.RunID != "") == (!idle && !over),
-		"it has a request with a run and until it is clean":           (r.RunID != "" || r.Releasing()) == (r.RequestID != ""),
-		"every other assignment has a run, until the end":             over || (r.RunID != "") == (r.Assignment%2 == 1) != w.warm,
+		"it has a request with a run and until it is clean":           (r.RunID != "" || r.Releasing() && !w.leaves) == (r.RequestID != ""),
+		"every other assignment has a run, until the end":             over || (r.RunID != "") == ((r.Assignment-w.left)%2 == 1) != w.warm,
 		"who has served is bound, and to its first run's key":         r.Unused() == (r.Uses == 0) && (r.Unused() || r.TrustKey == w.policy.Reuse.TrustKey("acme/web")),
 		"no threshold when terminated, and only then":                 r.Threshold.IsZero() == over,
 		"dueAt goes only when terminated":                             !r.DueAt.IsZero() || over,
@@ -114,12 +114,19 @@ func (w *world) holds(t *rapid.T) {
 		"expiresAt is set when nothing is due, and only then":         r.DueAt.IsZero() != r.ExpiresAt.IsZero(),
 		"pooledAt only when idle":                                     r.PooledAt.IsZero() || idle,
 		"releasedAt while releasing, and only then":                   !r.ReleasedAt.IsZero() == r.Releasing(),
-		"no secret that is used up":                                   r.Registration == nil || (r.State != lifecycle.StateRunning && !r.Pooled() && !over),
+		"no secret that is used up":                                   r.Registration == nil || (r.State != lifecycle.StateRunning && (!r.Pooled() || r.Warming()) && !over),
 		"a registration is good for the state":                        r.Registration == nil || r.Releasing() == (r.Registration.Kind == lifecycle.RegistrationRemove),
-		"a runner may exist in every state but pooled":                (r.RunnerName != "") != r.Pooled() || over || r.Unused(),
-		"a job-scoped host is in no pool, and has no remove token":    r.JobsOf == "" || (!r.Pooled() && (r.Registration == nil || r.Registration.Kind == lifecycle.RegistrationJIT)),
-		"a running job-scoped host is due within 30 s":                r.JobsOf == "" || r.State != lifecycle.StateRunning || !r.DueAt.After(r.UpdatedAt.Add(w.policy.JobPoll)),
-		"at most one failure of its own is forgiven":                  r.ClaimFailures <= 1,
+		"a runner may exist in every state but pooled and clean":      (r.RunnerName != "") != (r.Pooled() && r.Standby == nil) || over || r.Unused(),
+		"a pool that says so, and only it, has hosts that listen":     r.Standby == nil || w.policy.Standby == lifecycle.StandbyListening,
+		"a registration ahead of need is not of a host that leaves":   r.Standby == nil || (!r.Releasing() && !over && r.JobsOf == "" && !r.Unused()),
+		"a pooled host registers under its assignment":                r.Standby == nil || !r.Pooled() || r.Standby.Assignment == r.Assignment,
+		"a host that serves by it keeps its name, else it has another": r.Standby == nil ||
+			(r.RunnerName == lifecycle.RunnerName(r.Standby.Assignment, r.InstanceID)) == (r.Pooled() || r.Standby.RunnerID != 0),
+		"a ready host has no label that cannot be guessed":         r.State != lifecycle.StateRunning || r.Standby == nil || (r.Standby.RunnerID != 0 && r.Standby.Label == ""),
+		"a host whose registration failed has none":                !r.StandbyFailed || !r.Pooled() || r.Standby == nil,
+		"a job-scoped host is in no pool, and has no remove token": r.JobsOf == "" || (!r.Pooled() && (r.Registration == nil || r.Registration.Kind == lifecycle.RegistrationJIT)),
+		"a running job-scoped host is due within 30 s":             r.JobsOf == "" || r.State != lifecycle.StateRunning || !r.DueAt.After(r.UpdatedAt.Add(w.policy.JobPoll)),
+		"at most one failure of its own is forgiven":               r.ClaimFailures <= 1,
 		"a reason": r.Reason != "",
 	} {
 		if !ok {
@@ -139,7 +146,9 @@ func carried(t *rapid.T, before, after lifecycle.Record) {
 		t.Fatalf("forbidden transition from %s to %s", from, to)
 	}
 	grew := int64(0)
-	if before.RunID != after.RunID || (from != to && to == "terminated") {
+	leaves := from == "idle (pooled)" && to == "idle (releasing)"
+	reregisters := from == to && after.ReasonCode != before.ReasonCode && after.ReasonCode == lifecycle.ReasonReregistered
+	if before.RunID != after.RunID || leaves || reregisters || (from != to && to == "terminated") {
 		grew = 1
 	}
 	if after.Assignment != before.Assignment+grew {
@@ -151,7 +160,7 @@ func carried(t *rapid.T, before, after lifecycle.Record) {
 	if after.Version != before.Version {
 		t.Fatalf("version changed from %d to %d: that is the store's to do", before.Version, after.Version)
 	}
-	if (from == to) != (before.Reason == after.Reason) && from == to {
+	if (from == to) != (before.Reason == after.Reason) && from == to && !reregisters {
 		t.Fatalf("the reason of %s changed without a transition: %s", to, after.Reason)
 	}
 }
@@ -159,6 +168,14 @@ func carried(t *rapid.T, before, after lifecycle.Record) {
 // apply carries a decision out on a record as fleet does, without storing it.
 func (w *world) apply(t *rapid.T, r lifecycle.Record, d lifecycle.Decision) lifecycle.Record {
 	before := r
+	if d.StandsBy {
+		d.Standby = rapid.SampledFrom([]*lifecycle.Standby{ // GitHub may give no token
+			nil, {Assignment: r.Assignment, Label: "standby"}, {Assignment: r.Assignment, Label: "standby"},
+		}).Draw(t, "standby")
+	}
+	if d.Action == lifecycle.ActionStandBy {
+		d.RunnerID = runnerID
+	}
 	next, err := lifecycle.Apply(r, d, w.now, w.policy)
 	if typed := new(lifecycle.TransitionError); errors.As(err, &typed) || err != nil {
 		t.Fatalf("Decide's own answer %q was refused: %v", d.Action, err)
@@ -172,7 +189,13 @@ func (w *world) apply(t *rapid.T, r lifecycle.Record, d lifecycle.Decision) life
 		t.Fatalf("Apply repeated differs: %v\n%s", err, diff)
 	}
 	switch d.Action {
-	case lifecycle.ActionRelease, lifecycle.ActionReturn, lifecycle.ActionProvideToken:
+	case lifecycle.ActionPool:
+		if next.Warming() {
+			next.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: token, ExpiresAt: w.now.Add(time.Hour)}
+		}
+	case lifecycle.ActionReregister:
+		next.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: token, ExpiresAt: w.now.Add(time.Hour)}
+	case lifecycle.ActionRelease, lifecycle.ActionReturn, lifecycle.ActionProvideToken, lifecycle.ActionLeaveStandby:
 		if r.JobsOf != "" {
 			if d.Action == lifecycle.ActionProvideToken {
 				t.Fatalf("a remove token for a job-scoped host: %+v", r)

@@ -25,7 +25,9 @@ var generalRules = []rule{
 		changed := lifecycle.Allowed(f.Record, s.got.Action)
 		return err == nil && (!changed || r.Threshold.IsZero() || !r.DueAt.After(r.Threshold))
 	}},
-	{"a signal of another assignment is no signal", func(s *seen) bool { return strings.HasPrefix(s.answer, "old ") },
+	{"a signal of another assignment is no signal", func(s *seen) bool {
+		return strings.HasPrefix(s.answer, "old ") && !(s.hotClaim() && s.answer == "old UD_REG_OK")
+	},
 		func(s *seen) bool { return s.same(func(o *scene) { o.answer = "old seen" }) }},
 	{"an unknown cloud is not a sick one", func(s *seen) bool { return s.cloud == "unknown" && !s.is("terminated") },
 		func(s *seen) bool { return s.same(func(o *scene) { o.cloud = "running" }) }},
@@ -39,7 +41,9 @@ var generalRules = []rule{
 			return !s.does(lifecycle.ActionReady) && !s.does(lifecycle.ActionPool) && !s.does(lifecycle.ActionReleaseClock) &&
 				(!s.does(lifecycle.ActionRelease) || s.got.Busy) && !strings.HasPrefix(s.got.Reason, "silent")
 		}},
-	{"nothing is decided on GitHub's word while a host lives", func(s *seen) bool { return !s.is("terminated") && s.sampled() },
+	{"nothing is decided on GitHub's word while a host lives", func(s *seen) bool {
+		return !s.is("terminated") && !s.hotClaim() && s.sampled()
+	},
 		func(s *seen) bool {
 			f, p := s.facts()
 			f.Runner = &lifecycle.Runner{Busy: !s.jobRuns(), Gone: true}
@@ -65,7 +69,9 @@ var endRules = []rule{
 			return s.replaced() == (s.is("running, to be replaced") && s.noticed() && s.request == "wanted" && !s.late())
 		}},
 	{"only what runs no job is deregistered before its end, and only for an interruption", func(s *seen) bool { return s.got.Deregister },
-		func(s *seen) bool { return s.ends() && s.noticed() && !s.jobRuns() && !s.is("pooled") }},
+		func(s *seen) bool {
+			return s.ends() && s.noticed() && !s.jobRuns() && (!s.is("pooled") || s.standsBy())
+		}},
 	{"a job is lost with the machine that EC2 announced to take", func(s *seen) bool { return !s.jobScoped() },
 		func(s *seen) bool {
 			lost := s.noticed() && s.jobRuns() && (s.gone() || s.ec2Confirms() && !s.held()) && s.is("created", "claimed", "running") && !s.replaced()
@@ -74,7 +80,8 @@ var endRules = []rule{
 	{"a busy host is ended only by its runtime or the loss of its machine", func(s *seen) bool { return s.jobRuns() && s.open() },
 		func(s *seen) bool { return !s.ends() || s.runtimeOver() }},
 	{"a busy host ends once its runtime is over, if it never was ready or drains too long", func(s *seen) bool {
-		return s.jobRuns() && s.open() && s.runtimeOver() && !(s.answer == "UD_REG_OK" && s.spoke()) && !s.is("releasing")
+		return s.jobRuns() && s.open() && s.runtimeOver() && !s.listens() && !s.is("releasing") &&
+			s.host != "pooled, hot for a day" // it deregisters, and drains
 	}, (*seen).ends},
 	{"silence that EC2 confirms ends any host", func(s *seen) bool {
 		return s.ec2Confirms() && !s.is("terminated") && !s.held()
@@ -96,7 +103,7 @@ var endRules = []rule{
 	{"the threshold ends a host that is not busy, unless it answers or GitHub or AWS hold it up", func(s *seen) bool {
 		answered := s.answer == "UD_REMOVE_REG_OK" && s.spoke() && s.is("releasing", "draining") ||
 			strings.HasPrefix(s.answer, "UD_REG_FAILED") && s.is("claimed") ||
-			s.external() && s.is("releasing")
+			s.external() && s.is("releasing") || s.lostStandby() && s.wanted() && !s.fell() && !s.noticed()
 		return s.late() && !s.jobRuns() && s.open() && !answered
 	}, (*seen).ends},
 	{"the maximum runtime ends a running host, busy or not", func(s *seen) bool { return s.late() && s.is("running") && !s.held() },
@@ -121,10 +128,10 @@ var endRules = []rule{
 // stateRules say what each transition that is not an end needs, and that it
 // happens when it has it.
 var stateRules = []rule{
-	{"ready needs UD_REG_OK of this assignment and a fresh heartbeat", func(s *seen) bool { return s.does(lifecycle.ActionReady) },
-		func(s *seen) bool { return s.is("created", "claimed") && s.answer == "UD_REG_OK" && s.spoke() }},
+	{"ready needs UD_REG_OK of this assignment, or of a hot host's registration, and a fresh heartbeat", func(s *seen) bool { return s.does(lifecycle.ActionReady) },
+		func(s *seen) bool { return s.is("created", "claimed") && s.listens() }},
 	{"UD_REG_OK and a fresh heartbeat make a wanted host ready", func(s *seen) bool {
-		return s.is("created", "claimed") && s.open() && s.answer == "UD_REG_OK" && s.spoke() &&
+		return s.is("created", "claimed") && s.open() && s.listens() && (s.jobRuns() || !s.lostStandby()) &&
 			(s.jobRuns() || s.wanted() && !s.late() && !s.noticed())
 	}, func(s *seen) bool { return s.does(lifecycle.ActionReady) }},
 	{"an unwanted host does not become ready before its first job", func(s *seen) bool { return !s.wanted() && !s.jobRuns() },
@@ -174,7 +181,8 @@ var stateRules = []rule{
 			(s.ends() || s.does(lifecycle.ActionPool))
 	}},
 	{"the first failure of a claim returns the host, the second that is its own ends it", func(s *seen) bool {
-		return s.is("claimed") && s.open() && !s.jobRuns() && !s.noticed() && !s.fell() && strings.HasPrefix(s.answer, "UD_REG_FAILED")
+		return s.is("claimed") && s.open() && !s.jobRuns() && !s.noticed() && !s.fell() && strings.HasPrefix(s.answer, "UD_REG_FAILED") &&
+			!(s.hotClaim() && s.wanted())
 	}, func(s *seen) bool {
 		own := s.ownFault("UD_REG_FAILED")
 		if own && s.is("claimed, failed before") {
@@ -230,4 +238,46 @@ var stateRules = []rule{
 // leaving are the hosts that the rules of their pool keep from being pooled.
 var leaving = []string{
 	"releasing, retiring", "releasing, reuse none", "releasing, uses 3 of 3", "releasing, at its maximum age", "releasing, drifted",
+}
+
+// standbyRules say what a registration ahead of need is good for.
+var standbyRules = []rule{
+	{"only a pooled host that registers becomes hot, by UD_REG_OK of this assignment and a fresh heartbeat", func(s *seen) bool {
+		return s.does(lifecycle.ActionStandBy)
+	}, func(s *seen) bool {
+		return strings.HasPrefix(s.host, "pooled, warming") && s.answer == "UD_REG_OK" && s.spoke() && !s.jobRuns()
+	}},
+	{"a pooled host that listens becomes hot", func(s *seen) bool {
+		return strings.HasPrefix(s.host, "pooled, warming") && s.open() && s.answer == "UD_REG_OK" && s.spoke() && !s.jobRuns() && !s.late() && !s.noticed()
+	}, func(s *seen) bool { return s.does(lifecycle.ActionStandBy) }},
+	{"a registration ahead of need is left when it failed, took 2 m, or is a day old, and not beside a job", func(s *seen) bool {
+		return strings.HasPrefix(s.host, "pooled") && s.open() && !s.late() && !s.noticed() && !s.fell()
+	}, func(s *seen) bool {
+		failed := s.standsBy() && strings.HasPrefix(s.answer, "UD_REG_FAILED")
+		slow := s.host == "pooled, warming for 2m" && !(s.answer == "UD_REG_OK" && s.spoke())
+		left := !s.jobRuns() && (failed || slow) || s.host == "pooled, hot for a day" // longer than any job may run
+		return s.does(lifecycle.ActionLeaveStandby) == left && s.got.StandbyFailed == (left && (failed || slow))
+	}},
+	{"nothing but a pooled host leaves its registration ahead of need", func(s *seen) bool { return s.does(lifecycle.ActionLeaveStandby) },
+		func(s *seen) bool {
+			return s.standsBy() && (!s.jobRuns() || s.host == "pooled, hot for a day")
+		}},
+	{"a host that was claimed while it listened is not ready before its labels are set", func(s *seen) bool {
+		return s.does(lifecycle.ActionReady)
+	}, func(s *seen) bool { return s.got.SetLabels == (s.hotClaim() && s.host != "claimed, hot, labels set") }},
+	{"labels are set for nothing else", func(s *seen) bool { return s.got.SetLabels },
+		func(s *seen) bool { return s.does(lifecycle.ActionReady) && s.hotClaim() }},
+	{"a host whose registration was lost registers for its run", func(s *seen) bool {
+		return s.lostStandby() && s.open() && s.wanted() && !s.jobRuns() && !s.noticed() && !s.fell()
+	}, func(s *seen) bool { return s.does(lifecycle.ActionReregister) }},
+	{"no other host does, and none beside a job", func(s *seen) bool { return s.does(lifecycle.ActionReregister) },
+		func(s *seen) bool { return s.lostStandby() && !s.jobRuns() && s.wanted() }},
+	{"a claim that came before the host listened is as any other", func(s *seen) bool {
+		return s.host == "claimed, warming" && s.sampled()
+	}, func(s *seen) bool { return s.same(func(o *scene) { o.host = "claimed" }) }},
+	{"a run that is served by a registration ahead of need is as any other", func(s *seen) bool {
+		return s.host == "running, hot" && s.sampled()
+	}, func(s *seen) bool { return s.same(func(o *scene) { o.host = "running" }) }},
+	{"a clean host stands by if its pool says so", func(s *seen) bool { return s.does(lifecycle.ActionPool) },
+		func(s *seen) bool { return s.got.StandsBy == (s.host == "releasing, to listen") }},
 }

@@ -50,6 +50,25 @@ func (s *seen) does(a lifecycle.Action) bool {
 
 func (s *seen) endsOrIsReplaced() bool { return s.ends() || s.replaced() }
 
+// hotClaim: the host was claimed while its runner listened.
+func (s *seen) hotClaim() bool { return strings.HasPrefix(s.host, "claimed, hot") }
+
+// standsBy: the host is pooled, with a registration ahead of need.
+func (s *seen) standsBy() bool {
+	return strings.HasPrefix(s.host, "pooled, warming") || strings.HasPrefix(s.host, "pooled, hot")
+}
+
+// listens: the agent says that the runner listens, under the assignment of the record, or of the registration that a
+// hot host was claimed with.
+func (s *seen) listens() bool {
+	return s.spoke() && (s.answer == "UD_REG_OK" || s.hotClaim() && s.answer == "old UD_REG_OK")
+}
+
+// lostStandby: the registration of a host that was claimed while it listened cannot be used.
+func (s *seen) lostStandby() bool {
+	return s.hotClaim() && (s.host == "claimed, hot, runner gone" || strings.HasPrefix(s.answer, "UD_REG_FAILED"))
+}
+
 // answers: the report speaks of the record's assignment.
 func (s *seen) answers() bool { return s.reported() && !strings.HasPrefix(s.answer, "old ") }
 
@@ -67,6 +86,9 @@ func (s *seen) open() bool {
 func (s *seen) runtimeOver() bool {
 	if s.is("running", "draining") {
 		return s.late()
+	}
+	if s.host == "pooled, hot for a day" {
+		return true
 	}
 	return s.deadline == "overrun"
 }
@@ -88,7 +110,7 @@ type rule struct {
 
 // TestRules holds the answer to every combination of facts against the rules.
 func TestRules(t *testing.T) {
-	all := slices.Concat(generalRules, endRules, stateRules)
+	all := slices.Concat(generalRules, endRules, stateRules, standbyRules)
 	applied := make([]atomic.Bool, len(all))
 	t.Run("hosts", func(t *testing.T) {
 		for _, host := range hostNames() {

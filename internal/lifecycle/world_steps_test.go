@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +16,11 @@ func (w *world) goesWell(t *rapid.T) {
 	answer := lifecycle.SignalRegOK
 	if w.rec().Releasing() {
 		answer = lifecycle.SignalRemoveRegOK
+	}
+	if w.rec().Warming() {
+		w.facts.Report = &lifecycle.Report{HostKey: hostKey, HeartbeatAt: w.now, Assignment: w.rec().Assignment, Signal: answer}
+		w.sweep(t)
+		return
 	}
 	w.facts.Report = &lifecycle.Report{HostKey: hostKey, HeartbeatAt: w.now, Assignment: w.rec().Assignment, Signal: answer}
 	if w.rec().State == lifecycle.StateRunning && w.facts.Request != nil {
@@ -109,9 +115,12 @@ func (w *world) claim(t *rapid.T) {
 	if err != nil {
 		t.Fatalf("a claim that holds was refused: %v", err)
 	}
+	if named := r.Hot() && next.RunnerName == r.RunnerName; !named && slices.ContainsFunc(w.stale, func(o lifecycle.Record) bool { return o.RunnerName == next.RunnerName }) {
+		t.Fatalf("claimed under a name that was used: %+v", next)
+	}
 	carried(t, r, next)
 	w.store(next)
-	w.facts.Request = q
+	w.facts.Request, w.facts.LabelsSet, w.facts.Runner = q, false, nil
 	if c.Holds(w.rec()) {
 		t.Fatal("the same claim holds twice")
 	}

@@ -17,6 +17,9 @@ type world struct {
 	policy lifecycle.Policy
 	warm   bool               // it was launched ahead of need
 	stale  []lifecycle.Record // every version ever stored
+	// left counts the assignments in which the host left its registration ahead of need, and leaves: it is doing so.
+	left   int64
+	leaves bool
 }
 
 func newWorld(t *rapid.T) *world {
@@ -25,6 +28,7 @@ func newWorld(t *rapid.T) *world {
 	w.policy.Reuse = rapid.SampledFrom([]lifecycle.Reuse{
 		lifecycle.ReuseSameRepository, lifecycle.ReuseSameRepository, lifecycle.ReuseSameOwner, lifecycle.ReuseNone,
 	}).Draw(t, "reuse")
+	w.policy.Standby = rapid.SampledFrom(lifecycle.StandbyModes).Draw(t, "standby")
 	w.policy.MaxUses = rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3}).Draw(t, "max uses")
 	w.facts.StoreReadableSince = start
 	q := w.newRequest(t, "101")
@@ -89,6 +93,9 @@ func (w *world) agentReports(t *rapid.T) {
 	if w.rec().Releasing() {
 		answers = []lifecycle.Signal{lifecycle.SignalRemoveRegOK, lifecycle.SignalRemoveRegFailed, lifecycle.SignalNone}
 	}
+	if w.rec().Standby != nil && w.rec().Pooled() {
+		answers = append(answers, lifecycle.SignalRemoveRegOK)
+	}
 	w.facts.Report = &lifecycle.Report{
 		HostKey: hostKey, HeartbeatAt: w.now, Assignment: w.rec().Assignment,
 		Signal: rapid.SampledFrom(answers).Draw(t, "signal"), Cause: rapid.SampledFrom(lifecycle.Causes).Draw(t, "cause"),
@@ -125,6 +132,7 @@ func (w *world) cloudSays(t *rapid.T) {
 		w.facts.Cloud = nil
 	}
 	w.facts.Runner = &lifecycle.Runner{Gone: rapid.Bool().Draw(t, "runner gone")}
+	w.facts.LabelsSet = rapid.Bool().Draw(t, "labels set")
 }
 
 func (w *world) requestChanges(t *rapid.T) {
@@ -170,8 +178,24 @@ func (w *world) sweep(t *rapid.T) {
 			t.Fatalf("%s again, with facts that stand still: %v", d.Action, done)
 		}
 		done = append(done, d.Action)
-		w.carry(t, w.rec(), d)
+		w.carry(t, w.rec(), w.setLabels(t, d))
 	}
+}
+
+// setLabels is fleet's call to GitHub between a decision that needs labels and the write: they are set, or the runner is gone.
+func (w *world) setLabels(t *rapid.T, d lifecycle.Decision) lifecycle.Decision {
+	if !d.SetLabels {
+		return d
+	}
+	f := w.facts
+	if f.LabelsSet = rapid.Bool().Draw(t, "GitHub has the runner"); !f.LabelsSet {
+		f.Runner = &lifecycle.Runner{Gone: true}
+	}
+	d = lifecycle.Decide(f, w.now, w.policy)
+	if d.Action != lifecycle.ActionReady && d.Action != lifecycle.ActionReregister {
+		t.Fatalf("%s, once GitHub was asked to set the labels", outcome(d))
+	}
+	return d
 }
 
 func (w *world) wellFormed(t *rapid.T, d lifecycle.Decision) {
@@ -187,6 +211,14 @@ func (w *world) wellFormed(t *rapid.T, d lifecycle.Decision) {
 func (w *world) carry(t *rapid.T, r lifecycle.Record, d lifecycle.Decision) {
 	next := w.apply(t, r, d)
 	if r.Version == w.rec().Version && lifecycle.Allowed(r, d.Action) {
+		switch d.Action {
+		case lifecycle.ActionLeaveStandby:
+			w.left, w.leaves = w.left+1, true
+		case lifecycle.ActionReregister:
+			w.left++
+		case lifecycle.ActionPool, lifecycle.ActionTerminate:
+			w.leaves = false
+		}
 		w.store(next)
 	}
 }
