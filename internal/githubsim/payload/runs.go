@@ -102,6 +102,6 @@ func (s Site) GitHubContext(r *state.Run) map[string]any {
 		"workflow": r.Workflow, "event_name": r.Event(), "actor": Actor, "triggering_actor": Actor,
 		"ref": r.Ref(), "ref_name": r.RefName(), "ref_type": r.RefType(), "head_ref": r.HeadRef(), "base_ref": r.BaseRef(), "sha": r.SHA(),
 		"workflow_ref": r.WorkflowRef(), "workflow_sha": r.SHA(),
-		"server_url": s.URL, "api_url": s.URL + "/api/v3", "graphql_url": s.URL + "/api/graphql",
+		"server_url": s.URL, "api_url": s.URL + "/api/v3", "graphql_url": s.URL + "/api/graphql", "event": s.Event(r),
 	}
 }

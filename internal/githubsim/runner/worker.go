@@ -193,8 +193,17 @@ func (w *worker) prepare(environ []string) error {
 	if err != nil {
 		return fmt.Errorf("evaluate container: %w", err)
 	}
-	event := filepath.Join(w.temp, eventDir, "event.json")
-	if err := os.WriteFile(event, []byte("{}\n"), 0o644); err != nil {
+	return w.writeEvent()
+}
+
+// writeEvent writes the payload of the event that started the run, before the hooks, which find it too
+// (actions/runner 2.336, src/Runner.Worker/ExecutionContext.cs 1320-1336, JobHookProvider.cs 54).
+func (w *worker) writeEvent() error {
+	event, err := json.MarshalIndent(w.job.GitHub["event"], "", "  ")
+	if err != nil {
+		return fmt.Errorf("write event: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(w.temp, eventDir, "event.json"), event, 0o644); err != nil {
 		return fmt.Errorf("write event: %w", err)
 	}
 	return nil
