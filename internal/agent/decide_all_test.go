@@ -233,7 +233,7 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 	}
 	kind := lifecycle.RegistrationToken
 	if r.JobsOf != "" {
-		its, kind = agent.Allowed{JobsOf: r.JobsOf}, lifecycle.RegistrationJIT
+		its, kind = agent.Allowed{JobsOf: r.JobsOf, Forks: r.Forks}, lifecycle.RegistrationJIT
 	}
 	failed := s.Removed.Phase == agent.PhaseFailed && !s.Removed.Assigned
 	assignable := idle && s.Registration && s.RegisteredAs != lifecycle.RegistrationJIT && r.JobsOf == "" &&

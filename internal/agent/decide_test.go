@@ -64,7 +64,7 @@ func freshHost(f *agent.Facts) {
 // jobScoped makes record and observed those of a host for one job of acme.
 func jobScoped(f *agent.Facts) {
 	r := *f.Record
-	r.RunID, r.JobsOf = "job:7", "acme"
+	r.RunID, r.JobsOf, r.Forks = "job:7", "acme", true
 	switch {
 	case r.State == lifecycle.StateIdle:
 		r.RunID, r.Registration = "", nil
@@ -75,7 +75,7 @@ func jobScoped(f *agent.Facts) {
 	}
 	f.Record = &r
 	if f.Observed.RegisteredAs = lifecycle.RegistrationJIT; f.Observed.Allowed != (agent.Allowed{}) {
-		f.Observed.Allowed = agent.Allowed{JobsOf: "acme"}
+		f.Observed.Allowed = agent.Allowed{JobsOf: "acme", Forks: true}
 	}
 }
 

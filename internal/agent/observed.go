@@ -94,6 +94,8 @@ type Allowed struct {
 	// JobsOf lets one job start, of any run of the repository ("owner/name") or
 	// of the owner ("owner"). A second one is refused until the next clean-up.
 	JobsOf string `json:"jobsOf,omitempty"`
+	// Forks lets that job be of a fork.
+	Forks bool `json:"forks,omitempty"`
 	// Standby lets no job start yet: for a few seconds a job waits for the run, or the scope, that
 	// the agent sets as soon as it has read the claim. Then it is refused.
 	Standby bool `json:"standby,omitempty"`
@@ -107,13 +109,15 @@ func allowedBy(r lifecycle.Record) Allowed {
 	case r.State == lifecycle.StateIdle:
 		return Allowed{}
 	case r.JobsOf != "":
-		return Allowed{JobsOf: r.JobsOf}
+		return Allowed{JobsOf: r.JobsOf, Forks: r.Forks}
 	}
 	return Allowed{RunID: r.RunID, Repository: r.Repository}
 }
 
 func (a Allowed) String() string {
 	switch {
+	case a.JobsOf != "" && a.Forks:
+		return "one job of " + a.JobsOf + ", or of a fork,"
 	case a.JobsOf != "":
 		return "one job of " + a.JobsOf
 	case a.RunID != "":

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -302,6 +303,37 @@ func TestWhoMayUseAPool(t *testing.T) {
 			}
 		})
 	})
+}
+
+// The records of hosts say whether their job may be of a fork, after a launch and after a claim.
+func TestHostsThatTakeJobsOfForks(t *testing.T) {
+	racepass.CoveredBy(t, "TestJobsOfAPoolAllRun")
+	for _, forks := range []bool{false, true} {
+		t.Run(fmt.Sprint(forks), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := jobWorld(t, 1, func(o *fleet.JobOptions) {
+					p := o.Pools[jobPool]
+					p.Forks = forks
+					o.Pools[jobPool] = p
+				})
+				w.live(t, func(ctx context.Context) {
+					for id := range int64(2) {
+						w.hub.queue(ctx, poolJob(id+1, time.Now()), 10*time.Second)
+						w.until("the job runs", time.Minute, w.ran(id+1))
+						w.until("its host is known to run", time.Minute, func() bool { return len(w.records(lifecycle.StateRunning)) == 1 })
+						hosts := w.records(lifecycle.StateRunning)
+						if hosts[0].Forks != forks || hosts[0].Assignment != 1+2*id {
+							t.Errorf("job %d: forks are let in, by the record: %+v", id+1, hosts)
+						}
+						w.until("the pool at rest", time.Minute, w.atRest)
+						if hosts := w.records(lifecycle.StateIdle); len(hosts) != 1 || hosts[0].Forks {
+							t.Errorf("in the pool: %+v", hosts)
+						}
+					}
+				})
+			})
+		})
+	}
 }
 
 func TestTheMinimumWaitsForJobs(t *testing.T) {

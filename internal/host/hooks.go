@@ -25,7 +25,8 @@ import (
 //	allow     which jobs may start, written by the agent, one field on each line:
 //	          run id, repository, the run that was allowed before, the worker
 //	          that had a job of it when the host was released, the scope from
-//	          which one job may start, and the scope that was allowed before
+//	          which one job may start, the scope that was allowed before, and for
+//	          each of the two "forks" if its job may be of a fork
 //	box/jobs      one byte for every job that has begun since the last clean-up
 //	box/busy      there while a job runs; its name
 //	box/refused   the run whose job was refused; stays permanently
@@ -113,9 +114,13 @@ type allowance struct {
 }
 
 func (a allowance) text() []byte {
-	return fmt.Appendf(nil, "%s\n%s\n%s\n%d\n%s\n%s\n",
-		a.RunID, a.Repository, a.released.RunID, a.worker, a.JobsOf, a.released.JobsOf)
+	forks := map[bool]string{true: forksAllowed}
+	return fmt.Appendf(nil, "%s\n%s\n%s\n%d\n%s\n%s\n%s\n%s\n",
+		a.RunID, a.Repository, a.released.RunID, a.worker, a.JobsOf, a.released.JobsOf, forks[a.Forks], forks[a.released.Forks])
 }
+
+// forksAllowed is the line of markAllow that lets a job be of a fork. Any other line, also one that is missing, does not.
+const forksAllowed = "forks"
 
 func (h *Host) allowance() (allowance, error) {
 	data, err := safefile.Read(h.path(markAllow))
@@ -125,14 +130,14 @@ func (h *Host) allowance() (allowance, error) {
 	if err != nil {
 		return allowance{}, err
 	}
-	lines := append(strings.Split(string(data), "\n"), make([]string, 6)...) // missing lines are empty
+	lines := append(strings.Split(string(data), "\n"), make([]string, 8)...) // missing lines are empty
 	worker, err := strconv.Atoi(lines[3])
 	if err != nil {
 		worker = 0
 	}
 	return allowance{
-		Allowed:  agent.Allowed{RunID: lines[0], Repository: lines[1], JobsOf: lines[4]},
-		released: agent.Allowed{RunID: lines[2], JobsOf: lines[5]},
+		Allowed:  agent.Allowed{RunID: lines[0], Repository: lines[1], JobsOf: lines[4], Forks: lines[6] == forksAllowed},
+		released: agent.Allowed{RunID: lines[2], JobsOf: lines[5], Forks: lines[7] == forksAllowed},
 		worker:   worker,
 	}, nil
 }

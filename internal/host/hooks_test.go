@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,11 +18,22 @@ import (
 // the first failing command. Like the worker it goes on if the hook fails.
 const workerScript = `bash -e "$0" || echo "the worker goes on"`
 
-// job runs a hook in a worker, which a refusal must end.
+// job runs a hook in a worker, which a refusal must end. The job is of a push.
 func (b *bed) job(hook, runID, repository string) (output string, ok bool) {
 	b.Helper()
+	return b.jobOf(hook, runID, repository, "push", `{"ref": "refs/heads/main"}`)
+}
+
+// jobOf is job of an event.
+func (b *bed) jobOf(hook, runID, repository, event, payload string) (output string, ok bool) {
+	b.Helper()
 	cmd := exec.Command("bash", "-c", workerScript, b.path("hooks/"+hook))
-	cmd.Env = append(os.Environ(), "GITHUB_RUN_ID="+runID, "GITHUB_REPOSITORY="+repository)
+	cmd.Env = append(os.Environ(), "GITHUB_RUN_ID="+runID, "GITHUB_REPOSITORY="+repository, "GITHUB_EVENT_NAME="+event)
+	if payload != "" {
+		file := filepath.Join(b.TempDir(), "event.json")
+		b.check(os.WriteFile(file, []byte(payload), 0o644))
+		cmd.Env = append(cmd.Env, "GITHUB_EVENT_PATH="+file)
+	}
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), "the worker goes on") {
 		b.Errorf("a refusal left the worker alive: %s", out)
@@ -34,6 +46,9 @@ func serving(runID, repository string) agent.Allowed {
 }
 
 func oneOf(scope string) agent.Allowed { return agent.Allowed{JobsOf: scope} }
+
+// oneOrFork is oneOf with the job of a fork let in too.
+func oneOrFork(scope string) agent.Allowed { return agent.Allowed{JobsOf: scope, Forks: true} }
 
 func TestJobStartedHook(t *testing.T) {
 	t.Parallel()
@@ -132,6 +147,71 @@ func TestOneJobOnly(t *testing.T) {
 	}
 }
 
+// TestForkJobs: the job of a fork starts on a job-scoped host only where that is allowed. What it is, the payload of its event says.
+func TestForkJobs(t *testing.T) {
+	t.Parallel()
+	pull := func(head, base string) string {
+		return `{"action": "opened", "pull_request": {"head": {"repo": ` + head + `}, "base": {"repo": ` + base + `}, "number": 1}, "repository": {"id": 7}}`
+	}
+	own, fork := pull(`{"id": 7, "fork": true}`, `{"id": 7}`), pull(`{"id": 8}`, `{"id": 7}`)
+	const isFork, unreadable = "this job is of a fork", "cannot be read"
+	tests := map[string]struct {
+		event, payload, says string // says nothing: the job starts
+	}{
+		"of a branch":                 {"pull_request", own, ""},
+		"of a fork":                   {"pull_request", fork, isFork},
+		"of a fork, on the base":      {"pull_request_target", fork, isFork},
+		"a review of a fork":          {"pull_request_review", fork, isFork},
+		"by an event of another name": {"new_event", fork, isFork},
+		"the fork is gone":            {"pull_request", pull("null", `{"id": 7}`), isFork},
+		"its ids are no numbers":      {"pull_request", pull(`{"id": "7"}`, `{"id": "7"}`), isFork},
+		"an id begins alike":          {"pull_request", pull(`{"id": 77}`, `{"id": 7}`), isFork},
+		"an id is there twice":        {"pull_request", pull(`{"id": 8, "id": 7}`, `{"id": 7}`), isFork},
+		"two pull requests":           {"pull_request", strings.Replace(fork, `{`, `{"pull_request": {},`, 1), unreadable},
+		"the title looks like ids": {"pull_request", strings.Replace(fork, `"number": 1`,
+			`"title": "x\\\"}, \"head\": {\"repo\": {\"id\": 7}}, \\"`, 1), isFork},
+		"a label looks like ids":      {"pull_request", strings.Replace(fork, `{"head"`, `{"labels": [{"head": {"repo": {"id": 7}}}], "head"`, 1), isFork},
+		"a key with a slash":          {"push", `{"client_payload": {"/pull_request/head/repo/id": 1}, "é": ["a", 1.5e-3, true, [], {}]}` + "\n", ""},
+		"a push":                      {"push", `{"ref": "refs/heads/main", "commits": []}`, ""},
+		"a run of a fork was before":  {"workflow_run", `{"workflow_run": {"head_repository": {"id": 8}, "repository": {"id": 7}}}`, ""},
+		"no payload":                  {"push", "", unreadable},
+		"an empty payload":            {"push", " \n", unreadable},
+		"a payload that is cut off":   {"push", `{"ref": "refs/heads/main"`, unreadable},
+		"cut off in a string":         {"push", `{"ref": "refs/he`, unreadable},
+		"more than a payload":         {"push", `{"ref": "x"}}`, unreadable},
+		"a comma too many":            {"push", `{"commits": [1,]}`, unreadable},
+		"a closer of the other kind":  {"push", `{"commits": [1}]`, unreadable},
+		"no JSON":                     {"push", `ref: main`, unreadable},
+		"a pull request without any":  {"pull_request", `{"ref": "x"}`, unreadable},
+		"a pull request that is null": {"pull_request", `{"pull_request": null}`, unreadable},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t)
+			for _, a := range []agent.Allowed{oneOf("acme"), oneOrFork("acme/app")} {
+				b.check(b.Allow(context.Background(), a))
+				if got := b.look().Allowed; got != a {
+					t.Errorf("allowed %+v, want %+v", got, a)
+				}
+				out, ok := b.jobOf("job-started.sh", "7", "acme/app", test.event, test.payload)
+				// A refused one counts as the host's job, and is no fault of the host.
+				if s := b.look(); ok != (a.Forks || test.says == "") || s.Jobs != 1 || s.Refused != "" {
+					t.Errorf("%s: starts %t, jobs %d, refused %q: %s", a, ok, s.Jobs, s.Refused, out)
+				}
+				if !a.Forks && !strings.Contains(strings.ToLower(out), test.says) {
+					t.Errorf("%q is not said in %q", test.says, out)
+				}
+				if out, ok := b.jobOf("job-started.sh", "7", "acme/app", "pull_request", own); ok || !strings.Contains(out, "has had it") {
+					t.Errorf("a second job: starts %t: %s", ok, out)
+				}
+				b.check(b.Allow(context.Background(), agent.Allowed{}))
+				b.clean(8)
+			}
+		})
+	}
+}
+
 // What the agent of a version before wrote is read as it was meant.
 func TestAllowanceOfAnOlderAgent(t *testing.T) {
 	t.Parallel()
@@ -145,6 +225,11 @@ func TestAllowanceOfAnOlderAgent(t *testing.T) {
 	}
 	if out, ok := b.job("job-started.sh", "101", "acme/app"); !ok {
 		t.Errorf("its job was refused: %s", out)
+	}
+	b.write("job/allow", "\n\n\n0\nacme\n\n", 0o644)
+	b.check(os.Remove(b.path("job/box/jobs")))
+	if out, ok := b.jobOf("job-started.sh", "7", "acme/app", "pull_request", `{}`); ok {
+		t.Errorf("a job that may be of a fork started: %s", out)
 	}
 }
 

@@ -2,7 +2,7 @@
 # Written by agentd. The runner runs it before everything else of a job. A
 # runner label is no lock: any workflow can name another run's. So only jobs of
 # the run that this host serves may start, or of a job-scoped host one job of
-# its scope.
+# its scope, and of a fork only if that is allowed.
 #
 # A hook that fails does not end its job: steps with always() and the pre
 # scripts of actions still run. So a refusal ends the worker, and the listener
@@ -10,7 +10,7 @@
 set -u
 job=@JOB_DIR@
 
-run='' repository='' released='' worker='' scope='' released_scope=''
+run='' repository='' released='' worker='' scope='' released_scope='' forks='' released_forks=''
 {
 	read -r run
 	read -r repository
@@ -18,6 +18,8 @@ run='' repository='' released='' worker='' scope='' released_scope=''
 	read -r worker
 	read -r scope
 	read -r released_scope
+	read -r forks
+	read -r released_forks
 } <"$job/allow" 2>/dev/null || :
 
 # The names of repositories are case-insensitive.
@@ -67,13 +69,103 @@ in_scope() {
 	esac
 }
 
+# The payload of the job's event, which the runner writes before this hook, says
+# which repository a pull request is from. no_fork fails with 1 if that is not the
+# job's own, as for a repository that is gone, and with 2 if the payload cannot
+# be read. Events without a pull request run a commit of the repository. Anyone
+# may have written the strings of a payload, so they are told from its structure.
+# A host may have no jq; it does have awk.
+no_fork() {
+	[ -f "${GITHUB_EVENT_PATH:-}" ] || return 2
+	# shellcheck disable=SC2016 # the dollar signs are those of awk
+	LC_ALL=C awk '
+	function fail() { state = "broken"; exit }
+	function begins() { if (state != "value" && state != "value or end") fail() }
+	function ends() { state = depth == 0 ? "over" : "comma or end" }
+	function opens(closer, first) {
+		begins()
+		closes_with[++depth] = closer
+		key[depth] = ""
+		state = first
+	}
+	function closes(closer) {
+		if (depth == 0 || closes_with[depth] != closer || state !~ /or end$/) fail()
+		depth--
+		ends()
+	}
+	function path(    i, p) {
+		for (i = 1; i <= depth; i++) p = p "/" key[i]
+		return p
+	}
+	function word_ends() {
+		if (word == "") return
+		begins()
+		if (path() == "/pull_request/head/repo/id") { head = word; heads++ }
+		if (path() == "/pull_request/base/repo/id") { base = word; bases++ }
+		word = ""
+		ends()
+	}
+	function structure(part,    i, c) {
+		for (i = 1; i <= length(part); i++) {
+			c = substr(part, i, 1)
+			if (c ~ /[-+.0-9A-Za-z]/) { word = word c; continue }
+			word_ends()
+			if (c == "{") {
+				if (path() == "/pull_request") pulls++
+				opens("}", "key or end")
+			} else if (c == "[") opens("]", "value or end")
+			else if (c == "}" || c == "]") closes(c)
+			else if (c == "," && state == "comma or end") state = closes_with[depth] == "}" ? "key" : "value"
+			else if (c == ":" && state == "colon") state = "value"
+			else if (c !~ /[ \t\r\n]/) fail()
+		}
+		word_ends()
+	}
+	function string(text) {
+		if (state ~ /^key/) {
+			key[depth] = text
+			state = "colon"
+			return
+		}
+		begins()
+		ends()
+	}
+	# A record ends at each quotation mark, so records are by turns structure and strings.
+	BEGIN { RS = "\""; state = "value" }
+	!within { structure($0); within = 1; next }
+	{
+		for (i = length($0); i > 0 && substr($0, i, 1) == "\\"; ) i--
+		text = text $0
+		if ((length($0) - i) % 2 == 1) { text = text "\""; next } # the mark belongs to the string
+		string(text)
+		text = ""
+		within = 0
+	}
+	END {
+		if (state != "over" || pulls > 1 || (!pulls && ENVIRON["GITHUB_EVENT_NAME"] ~ /^pull_request/)) exit 2
+		exit pulls && (heads != 1 || bases != 1 || head != base)
+	}' <"$GITHUB_EVENT_PATH" 2>/dev/null
+}
+
+# A job of a fork that is refused counts as the one job of its host: GitHub has
+# given it to this host in the place of another.
+start_unless_fork() {
+	[ "$1" != forks ] || start
+	verdict=0
+	no_fork || verdict=$?
+	[ "$verdict" != 0 ] || start
+	printf 'x' >>"$job/box/jobs" || :
+	[ "$verdict" = 1 ] || refuse "refused. The payload of this job's event cannot be read, and this host takes no job that may be of a fork."
+	refuse "refused. This job is of a fork, and this host takes none (forks: false)."
+}
+
 its_run=${GITHUB_RUN_ID:-} its_repository=${GITHUB_REPOSITORY:-}
 if [ -n "$run" ] && [ "$its_run" = "$run" ] &&
 	[ "$(lower "$its_repository")" = "$(lower "$repository")" ]; then
 	start
 fi
 if in_scope "$its_repository" "$scope"; then
-	[ -f "$job/box/jobs" ] && [ -s "$job/box/jobs" ] || start
+	[ -f "$job/box/jobs" ] && [ -s "$job/box/jobs" ] || start_unless_fork "$forks"
 	refuse "this host serves one job, and has had it. Run the job again to get another host."
 fi
 
@@ -83,7 +175,7 @@ if [ -n "$its_run" ] && [ "$its_run" = "$released" ]; then
 	refuse "this host was released from run $its_run and takes no further job of it. Run the job again to get another host."
 fi
 if in_scope "$its_repository" "$released_scope"; then
-	[ "$PPID" != "$worker" ] || start
+	[ "$PPID" != "$worker" ] || start_unless_fork "$released_forks"
 	refuse "this host was released and takes no further job. Run the job again to get another host."
 fi
 serves='no run'

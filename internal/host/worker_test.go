@@ -20,7 +20,7 @@ trap 'exit 0' INT
 echo Listening for Jobs
 bash -c "exec -a Runner.Worker bash -c '
 	until [ -e ../gate ]; do sleep 0.01; done
-	GITHUB_RUN_ID=101 GITHUB_REPOSITORY=acme/app bash -e \"\$ACTIONS_RUNNER_HOOK_JOB_STARTED\"
+	GITHUB_RUN_ID=101 GITHUB_REPOSITORY=acme/app GITHUB_EVENT_PATH=../event.json bash -e \"\$ACTIONS_RUNNER_HOOK_JOB_STARTED\"
 	echo \$? >../result.new; mv ../result.new ../result
 	until [ -e ../end ]; do sleep 0.01; done
 '" &
@@ -31,7 +31,7 @@ while :; do sleep 0.01; done
 // is not stopped under it.
 func TestJobTakenBeforeTheRelease(t *testing.T) {
 	t.Parallel()
-	for _, allowed := range []agent.Allowed{serving("101", "acme/app"), oneOf("acme/app"), oneOf("acme")} {
+	for _, allowed := range []agent.Allowed{serving("101", "acme/app"), oneOf("acme/app"), oneOf("acme"), oneOrFork("acme")} {
 		t.Run(allowed.String(), func(t *testing.T) {
 			t.Parallel()
 			takenBeforeTheRelease(t, allowed)
@@ -44,6 +44,10 @@ func takenBeforeTheRelease(t *testing.T, allowed agent.Allowed) {
 	ctx := context.Background()
 	b.check(os.RemoveAll(b.path("runner")))
 	b.write("../distribution/bin/Runner.Listener", withWorker, 0o755)
+	b.write("event.json", "{}", 0o644)
+	if allowed.Forks {
+		b.write("event.json", `{"pull_request": {"head": {"repo": {"id": 8}}, "base": {"repo": {"id": 7}}}}`, 0o644)
+	}
 	b.check(b.Allow(ctx, allowed))
 	b.register()
 	b.listen()

@@ -29,6 +29,9 @@ type Record struct {
 	// JobsOf makes the host job-scoped: it serves one job, of any run of the repository ("owner/name") or of
 	// the owner ("owner") named here. Empty for a run-scoped host, which serves all jobs of its run.
 	JobsOf string `json:"jobsOf,omitempty"`
+	// Forks lets the one job of a job-scoped host be of a fork. Which job it gets is GitHub's choice, so the
+	// host's job-started hook refuses any other.
+	Forks bool `json:"forks,omitempty"`
 
 	// Assignment is +1 each time the run id is set or cleared. A signal counts
 	// only when it names the same assignment.

@@ -25,6 +25,8 @@ type Spec struct {
 	ReplaceInterrupted bool `json:"replaceInterrupted,omitempty"`
 	// JobsOf asks for a job-scoped host: see Record.JobsOf.
 	JobsOf string `json:"jobsOf,omitempty"`
+	// Forks lets that host's job be of a fork: see Record.Forks.
+	Forks bool `json:"forks,omitempty"`
 }
 
 // Equal reports whether two specs ask for the same.

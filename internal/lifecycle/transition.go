@@ -113,7 +113,8 @@ func changesState(action Action) bool {
 func Launched(m Machine, q Request, reg *Registration, now time.Time, p Policy) Record {
 	r := Record{
 		HostKey: m.HostKey, InstanceID: m.InstanceID, Pool: q.Spec.Pool, State: StateCreated,
-		RunID: q.RunID, RunAttempt: q.Spec.RunAttempt, Repository: q.Repository, RequestID: q.RequestID, JobsOf: q.Spec.JobsOf,
+		RunID: q.RunID, RunAttempt: q.Spec.RunAttempt, Repository: q.Repository, RequestID: q.RequestID,
+		JobsOf: q.Spec.JobsOf, Forks: q.Spec.Forks,
 		Assignment: 1, MaxRuntime: q.Spec.MaxRuntime, Threshold: now.Add(p.CreationTimeout),
 		Hardware: m.Hardware, Labels: q.Spec.Labels,
 		TrustKey: p.Reuse.TrustKey(q.Repository), Uses: 1, TemplateVersion: m.TemplateVersion,
@@ -158,7 +159,7 @@ func (r Record) Claimed(c Claim) (Record, error) {
 	n.Uses++
 	n.MaxRuntime, n.Labels, n.Registration = c.MaxRuntime, c.Labels, c.Registration
 	n.RunnerName = r.NextRunnerName()
-	n.JobsOf, n.GitHubRunnerID = c.JobsOf, c.GitHubRunnerID
+	n.JobsOf, n.Forks, n.GitHubRunnerID = c.JobsOf, c.Forks, c.GitHubRunnerID
 	n.Threshold = c.Threshold
 	n.DueAt = n.Threshold
 	n.Reason, n.ReasonCode = "claimed for "+n.purpose(), CodeOf(ActionClaim)
@@ -203,9 +204,10 @@ type Claim struct {
 	Labels       []string
 	Registration *Registration
 	Threshold    time.Time
-	// JobsOf and GitHubRunnerID are set for a job-scoped host alone, whose
+	// JobsOf, Forks and GitHubRunnerID are set for a job-scoped host alone, whose
 	// Registration is a JIT configuration. A host with a Standby serves a run, not one job.
 	JobsOf         string
+	Forks          bool
 	GitHubRunnerID int64
 }
 
@@ -330,7 +332,7 @@ func (r *Record) pool(now time.Time, d Decision, p Policy) {
 	r.PooledAt = now
 	r.RequestID = ""
 	r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}
-	r.Registration, r.RunnerName, r.GitHubRunnerID, r.JobsOf = nil, "", 0, ""
+	r.Registration, r.RunnerName, r.GitHubRunnerID, r.JobsOf, r.Forks = nil, "", 0, "", false
 	waits := p.IdleTime
 	if r.Unused() {
 		waits = p.WarmTime

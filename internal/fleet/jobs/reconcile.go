@@ -343,7 +343,7 @@ func (b *reconcilePool) act(ctx context.Context, now time.Time, assigned, return
 func (b *reconcilePool) beginSlot(ctx context.Context, now time.Time, t lifecycle.Slot) error {
 	spec := b.pool.Spec
 	spec.Pool, spec.Count, spec.MinimumCount, spec.RunAttempt = b.name, 1, 1, 1
-	spec.Labels, spec.JobsOf = b.pool.Labels, t.Scope
+	spec.Labels, spec.JobsOf, spec.Forks = b.pool.Labels, t.Scope, b.pool.Forks
 	p, err := b.env.Provision.NewUnattended(provision.Demand{Repository: t.Repository, RunID: t.RunID(b.name), RequestID: t.RunID(b.name), Kind: t.RequestKind(), Spec: spec})
 	if err != nil {
 		return fmt.Errorf("begin slot %d of pool %s: %w", t.Number, b.name, err)

@@ -230,7 +230,7 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Tim
 		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: m.TrustKey, BindTo: p.trustKey(), Now: now, Margin: policy.ClaimMargin,
 		RunID: p.q.RunID, RunAttempt: p.q.Spec.RunAttempt, Repository: p.q.Repository, RequestID: p.q.RequestID,
 		MaxRuntime: p.q.Spec.MaxRuntime, Labels: terms.labels, Registration: terms.registration,
-		JobsOf: p.q.Spec.JobsOf, GitHubRunnerID: terms.id, Threshold: now.Add(policy.ClaimTimeout),
+		JobsOf: p.q.Spec.JobsOf, Forks: p.q.Spec.Forks, GitHubRunnerID: terms.id, Threshold: now.Add(policy.ClaimTimeout),
 	})
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict) && p.unknownClaim == m.HostKey:

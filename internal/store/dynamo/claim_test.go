@@ -24,11 +24,11 @@ func TestClaimIsWhatLifecycleSays(t *testing.T) {
 	full := pooledRecord("full")
 	full.RunID, full.RunAttempt, full.RequestID, full.Labels = "old", 7, "old", []string{"old"}
 	full.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationJIT, URL: "old", Secret: "old"}
-	full.RunnerName, full.GitHubRunnerID, full.JobsOf, full.ClaimFailures = "old", 99, "old", 1
+	full.RunnerName, full.GitHubRunnerID, full.JobsOf, full.Forks, full.ClaimFailures = "old", 99, "old", true, 1
 	full.RuntimeEndsAt, full.ReleasedAt, full.Hold = began, began, began
 	full.OrphanAt, full.IdleDetectedAt, full.ScaleDownAt, full.ExpiresAt = began, began, began, began.Add(time.Hour)
 	forJob := claimOf("job", "job:12345678901")
-	forJob.JobsOf, forJob.GitHubRunnerID = repository, 1<<53+1
+	forJob.JobsOf, forJob.Forks, forJob.GitHubRunnerID = repository, true, 1<<53+1
 	job := full
 	job.HostKey = "job"
 	alone := full

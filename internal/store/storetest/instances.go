@@ -39,7 +39,7 @@ func fullRecord(hostKey string) lifecycle.Record {
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
 	return lifecycle.Record{
 		HostKey: hostKey, InstanceID: "i-" + hostKey, Pool: "default", State: lifecycle.StateRunning,
-		RunID: runID, RunAttempt: 2, Repository: repository, RequestID: "request-1", JobsOf: "acme",
+		RunID: runID, RunAttempt: 2, Repository: repository, RequestID: "request-1", JobsOf: "acme", Forks: true,
 		Assignment: 3, Version: 1, Threshold: at(1), MaxRuntime: 6 * time.Hour, RuntimeEndsAt: at(2), ReleasedAt: at(3), DueAt: at(4),
 		Hardware: lifecycle.Hardware{
 			ResourceClass: "large", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.large", CPU: 2,
@@ -179,17 +179,17 @@ func testClaimFresh(t *testing.T, w world) {
 // testClaimForJob also claims for a run a host that still has what a claim for a job set: that must go.
 func testClaimForJob(t *testing.T, w world) {
 	claim := claimOf("a")
-	claim.RunID, claim.JobsOf, claim.GitHubRunnerID = "job:9007199254740993", "acme", 1<<53+1
+	claim.RunID, claim.JobsOf, claim.Forks, claim.GitHubRunnerID = "job:9007199254740993", "acme", true, 1<<53+1
 	used := pooledRecord("b")
-	used.JobsOf, used.GitHubRunnerID = "acme", 7
+	used.JobsOf, used.Forks, used.GitHubRunnerID = "acme", true, 7
 	for _, test := range []struct {
 		record lifecycle.Record
 		claim  lifecycle.Claim
 	}{{pooledRecord("a"), claim}, {used, claimOf("b")}} {
 		instances.put(t, w, test.record)
-		if got := w.claimed(t, test.record, test.claim); got.JobsOf != test.claim.JobsOf || got.GitHubRunnerID != test.claim.GitHubRunnerID {
-			t.Errorf("the record says JobsOf %q and runner %d, the claim %q and %d",
-				got.JobsOf, got.GitHubRunnerID, test.claim.JobsOf, test.claim.GitHubRunnerID)
+		if got := w.claimed(t, test.record, test.claim); got.JobsOf != test.claim.JobsOf || got.Forks != test.claim.Forks || got.GitHubRunnerID != test.claim.GitHubRunnerID {
+			t.Errorf("the record says JobsOf %q, forks %t and runner %d, the claim %q, %t and %d",
+				got.JobsOf, got.Forks, got.GitHubRunnerID, test.claim.JobsOf, test.claim.Forks, test.claim.GitHubRunnerID)
 		}
 	}
 }

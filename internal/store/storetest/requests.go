@@ -43,7 +43,7 @@ func fullRequest(requestID string) lifecycle.Request {
 		Spec: lifecycle.Spec{
 			RunAttempt: 1, Count: 3, MinimumCount: 2, Pool: "default", ResourceClass: "large", UsageClass: lifecycle.UsageSpot,
 			InstanceTypes: []string{"c*", "m6i.*"}, MaxRuntime: time.Hour, Timeout: 10 * time.Minute, Labels: []string{"fast"}, AllowOnDemand: true,
-			JobsOf: "acme", ReplaceInterrupted: true,
+			JobsOf: "acme", Forks: true, ReplaceInterrupted: true,
 		},
 		ReplacementOf: &lifecycle.ReplacementOf{RequestID: "request-0", InstanceID: "i-c", Generation: 2},
 		CreatedAt:     start, Deadline: start.Add(10 * time.Minute),
