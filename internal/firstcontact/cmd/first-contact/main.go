@@ -1,0 +1,81 @@
+// Command first-contact holds what Remuda assumes about GitHub against GitHub itself, or against the stand-in: see
+// docs/first-contact.md. It exits 0 if nothing is refuted, 1 if something is, and 2 if the checks could not be made or something that
+// they made is left.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/remuda-ci/remuda/internal/firstcontact"
+)
+
+const (
+	exitRefuted = 1
+	exitFailed  = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code, err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(os.Stderr, "first-contact: %v\n", err)
+	}
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string, out, progress io.Writer) (int, error) {
+	var o firstcontact.Options
+	flags := flag.NewFlagSet("first-contact", flag.ContinueOnError)
+	flags.StringVar(&o.Repository, "repository", "", "`OWNER/NAME` of a repository with a commit, in which nothing else happens")
+	tokenFile := flags.String("token-file", "", "a `FILE` with the token")
+	flags.StringVar(&o.APIURL, "api-url", "https://api.github.com", "the base `URL` of the REST API; of the stand-in http://ADDR/api/v3")
+	flags.StringVar(&o.Runner, "runner", "", "the `DIR` of an unpacked actions/runner; without it the newest one is downloaded")
+	flags.StringVar(&o.OldRunner, "old-runner", "", "the `DIR` of one that GitHub would update")
+	flags.StringVar(&o.RefusedRunner, "refused-runner", "", "the `DIR` of one that GitHub refuses")
+	flags.StringVar(&o.WorkDir, "work-dir", "", "the `DIR` for runners and jobs; on the file system of the runner it needs no space")
+	flags.BoolVar(&o.Quick, "quick", false, "leave out what takes ten minutes")
+	flags.BoolVar(&o.Slow, "slow", false, "add what takes an hour")
+	flags.DurationVar(&o.Times.Poll, "poll", 0, "the `TIME` between two looks at GitHub (default 1s)")
+	flags.DurationVar(&o.Times.Quiet, "quiet-time", 0, "the `TIME` for which a job must go without a runner (default 1m)")
+	flags.DurationVar(&o.Times.Idle, "idle-time", 0, "the `TIME` for which an idle just-in-time runner is watched (default 10m)")
+	only := flags.String("only", "", "`NAMES` of checks, separated by commas: "+strings.Join(firstcontact.Checks(), ", "))
+	output := flags.String("output", "text", "text or json")
+	if err := flags.Parse(args); err != nil {
+		return exitFailed, err
+	}
+	if flags.NArg() > 0 || o.Repository == "" || *tokenFile == "" || *output != "text" && *output != "json" {
+		return exitFailed, errors.New("usage: first-contact --repository OWNER/NAME --token-file FILE [--output text|json]; --help lists the rest")
+	}
+	if *only != "" {
+		o.Only = strings.Split(*only, ",")
+	}
+	token, err := os.ReadFile(*tokenFile)
+	if err != nil {
+		return exitFailed, fmt.Errorf("--token-file: %w", err)
+	}
+	o.Token, o.Progress = strings.TrimSpace(string(token)), progress
+	report, err := firstcontact.Run(ctx, o)
+	write := report.Text
+	if *output == "json" {
+		write = report.JSON
+	}
+	if len(report.Findings) > 0 {
+		err = errors.Join(err, write(out))
+	}
+	switch {
+	case err != nil:
+		return exitFailed, err
+	case len(report.Refuted()) > 0:
+		return exitRefuted, nil
+	}
+	return 0, nil
+}

@@ -1,0 +1,70 @@
+package firstcontact
+
+import (
+	"context"
+	"time"
+)
+
+var idleCheck = check{
+	name: "idle",
+	does: "watches a just-in-time runner that listens and has no job",
+	without: func(o Options) string {
+		if o.Quick {
+			return "--quick was given"
+		}
+		return ""
+	},
+	assumptions: []Assumption{
+		{
+			Name:     "idle-jit-removed",
+			Text:     "GitHub removes a just-in-time runner that listens without a job, within ten minutes.",
+			ReliedOn: "docs/configuration.md: jobs.minimum keeps hosts that are not registered",
+		},
+		{
+			Name:     "idle-jit-listener",
+			Text:     "Its listener then ends with exit code 0 or 1.",
+			ReliedOn: "internal/agent/decide_serve.go: leftWithoutJob",
+		},
+	},
+	run: checkIdle,
+}
+
+func checkIdle(ctx context.Context, s *session) error {
+	r, err := s.newRunner(s.Runner)
+	if err != nil {
+		return err
+	}
+	j, err := s.gh.justInTime(ctx, r.name, s.name("label"))
+	if err != nil {
+		return err
+	}
+	l, err := r.listen(ctx, inputPrefix+"JITCONFIG="+j.Config)
+	if err != nil {
+		return err
+	}
+	since, _ := l.printed(lineListening)
+	_, gone, err := s.await(ctx, s.Times.Idle, "the removal of an idle just-in-time runner", func() (bool, error) {
+		_, err := s.gh.runner(ctx, j.Runner.ID)
+		return statusOf(err) == 404, unless(err, 404)
+	})
+	if err != nil {
+		return err
+	}
+	if !gone {
+		s.decide("idle-jit-removed", false, "it was there still, %s after it began to listen", seconds(time.Since(since)))
+		s.leave("idle-jit-listener", "the runner was not removed")
+		return nil
+	}
+	s.decide("idle-jit-removed", true, "it was gone %s after it began to listen", seconds(time.Since(since)))
+	took, ended, err := l.awaitEnd(ctx, s.Times.Patience)
+	switch {
+	case err != nil:
+		return err
+	case !ended:
+		s.decide("idle-jit-listener", false, "it listens still, %s later", seconds(took))
+	default:
+		s.decide("idle-jit-listener", l.code() == 0 || l.code() == 1, "it ended %s later with exit code %d, left %s and said: %s",
+			seconds(took), l.code(), listOf(r.files()), lastLines(l.output()))
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package firstcontact
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+var labelsCheck = check{
+	name: "labels",
+	does: "queues a job, gives its label to an idle listening runner by PUT, takes the label away, and registers the runner again",
+	assumptions: []Assumption{
+		{
+			Name:     "label-assigns",
+			Text:     "A job that waits is assigned to an idle runner that listens, once a PUT of its labels gives the runner the job's label.",
+			ReliedOn: "docs/design.md: hosts that listen before a run has claimed them",
+		},
+		{
+			Name:     "label-removed",
+			Text:     "A runner takes no job of a label that a PUT has taken from it, and takes that job once it has the label again.",
+			ReliedOn: "docs/first-contact.md: nowhere, since a host that listens is registered again instead",
+		},
+		{
+			Name:     "label-replaced",
+			Text:     "A runner that is registered again under its name takes no job of a label of its earlier registration.",
+			ReliedOn: "docs/first-contact.md: nowhere, since actions/runner#4225 saw the contrary; internal/fleet: each registration has a name of its own",
+		},
+	},
+	run: checkLabels,
+}
+
+func checkLabels(ctx context.Context, s *session) error {
+	r, err := s.newRunner(s.Runner)
+	if err != nil {
+		return err
+	}
+	hot, spare, third := s.name("hot"), s.name("spare"), s.name("third")
+	if err := r.register(ctx, spare); err != nil {
+		return err
+	}
+	l, err := r.listen(ctx)
+	if err != nil {
+		return err
+	}
+	if err := checkAssigned(ctx, s, l, hot); err != nil {
+		return err
+	}
+	if err := checkRemovedLabel(ctx, s, r, hot, spare); err != nil {
+		return err
+	}
+	if err := l.stop(ctx); err != nil {
+		return err
+	}
+	return checkReplaced(ctx, s, r, hot, third)
+}
+
+// checkAssigned has a job wait, and gives the runner its label.
+func checkAssigned(ctx context.Context, s *session, l *listener, hot string) error {
+	waits, err := s.startJob(ctx, hot, step{script: "true"})
+	if err != nil {
+		return err
+	}
+	if quiet, err := waits.staysQueued(ctx); err != nil || !quiet {
+		s.leave("label-assigns", "the job had a runner before the label was set")
+		return err
+	}
+	begun := time.Now()
+	if err := s.gh.setLabels(ctx, l.r.id, hot); err != nil {
+		return fmt.Errorf("set labels: %w", err)
+	}
+	set := time.Now()
+	_, came, err := s.watch(ctx, s.Times.Patience, "the job to be assigned", func() (bool, error) {
+		_, ok := l.printed(lineJob)
+		return ok, nil
+	})
+	if err != nil {
+		return err
+	}
+	if !came {
+		s.decide("label-assigns", false, "the job waits still, %s after the label was set", seconds(time.Since(set)))
+		return waits.cancel(ctx)
+	}
+	at, _ := l.printed(lineJob)
+	s.decide("label-assigns", true, "the PUT took %s, and the runner had the job %s later", seconds(set.Sub(begun)), seconds(at.Sub(set)))
+	_, _, err = waits.completed(ctx)
+	return err
+}
+
+// checkRemovedLabel takes the label away and has a job wait for it. That the job runs when the runner has it again shows that the label was
+// the only thing in its way.
+func checkRemovedLabel(ctx context.Context, s *session, r *runner, hot, spare string) error {
+	if err := s.gh.setLabels(ctx, r.id, spare); err != nil {
+		return fmt.Errorf("set labels: %w", err)
+	}
+	waits, err := s.startJob(ctx, hot, step{script: "true"})
+	if err != nil {
+		return err
+	}
+	quiet, err := waits.staysQueued(ctx)
+	if err != nil {
+		return err
+	}
+	if !quiet {
+		s.decide("label-removed", false, "a job of the removed label was assigned to the runner")
+		_, _, err := waits.completed(ctx)
+		return err
+	}
+	if err := s.gh.setLabels(ctx, r.id, hot); err != nil {
+		return fmt.Errorf("set labels: %w", err)
+	}
+	_, took, err := waits.completed(ctx)
+	if err == nil {
+		s.decide("label-removed", true, "the job waited for %s, and had run %s after the label was back", seconds(s.Times.Quiet), seconds(took))
+	}
+	return err
+}
+
+// checkReplaced registers the runner under its name with another label, while a job waits for the earlier one.
+func checkReplaced(ctx context.Context, s *session, r *runner, hot, third string) error {
+	if _, code, _, err := r.config(ctx, "", "remove", "--local"); err != nil || code != 0 {
+		return fmt.Errorf("config.sh remove --local: exit code %d, %w", code, err)
+	}
+	if err := r.register(ctx, third); err != nil {
+		return err
+	}
+	if _, err := r.listen(ctx); err != nil {
+		return err
+	}
+	waits, err := s.startJob(ctx, hot, step{script: "true"})
+	if err != nil {
+		return err
+	}
+	quiet, err := waits.staysQueued(ctx)
+	if err != nil {
+		return err
+	}
+	if !quiet {
+		s.decide("label-replaced", false, "a job of the label of the earlier registration was assigned to the runner")
+		_, _, err := waits.completed(ctx)
+		return err
+	}
+	s.decide("label-replaced", true, "the job waited for %s without a runner", seconds(s.Times.Quiet))
+	return waits.cancel(ctx)
+}

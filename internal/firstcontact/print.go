@@ -1,0 +1,35 @@
+package firstcontact
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// Text writes a table of the findings, and more about those that are refuted.
+func (r Report) Text(out io.Writer) error {
+	fmt.Fprintf(out, "What Remuda assumes, at %s with actions/runner %s:\n\n", r.APIURL, r.RunnerVersion)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CHECK\tASSUMPTION\tVERDICT\tWHAT WAS SEEN")
+	counts := map[Verdict]int{}
+	for _, f := range r.Findings {
+		counts[f.Verdict]++
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Check, f.Name, f.Verdict, f.Saw)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, f := range r.Refuted() {
+		fmt.Fprintf(out, "\n%s is refuted: %s\n  relied on in %s\n", f.Name, f.Text, f.ReliedOn)
+	}
+	_, err := fmt.Fprintf(out, "\n%d confirmed, %d refuted, %d undecided.\n", counts[Confirmed], counts[Refuted], counts[Undecided])
+	return err
+}
+
+// JSON writes the whole report as one object.
+func (r Report) JSON(out io.Writer) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
