@@ -36,6 +36,7 @@ func TestThePage(t *testing.T) {
 			"sweeps, 1,000 hosts": func(t *testing.T) { large = measureSweeps(t, sizes[1]) },
 			"jobs":                func(t *testing.T) { m.jobs.told = measureJobs(t) },
 			"sweeps, job pools":   func(t *testing.T) { m.jobs.looks, m.jobs.news, m.jobs.rest = measureJobSweeps(t) },
+			"hot hosts":           func(t *testing.T) { m.hot = measureHot(t) },
 			"warm pools":          func(t *testing.T) { m.policies.warm = measureWarm(t) },
 			"services":            func(t *testing.T) { m.policies.services = measureServices(t) },
 			"jobs of workers":     func(t *testing.T) { m.policies.work = measureWork(t) },
@@ -47,7 +48,7 @@ func TestThePage(t *testing.T) {
 		}
 	})
 	if t.Failed() || m.hours == nil || m.requests == nil || small.hosts == 0 || large.hosts == 0 || m.jobs.told == nil || m.jobs.rest == nil ||
-		len(m.policies.warm) != len(freshHosts) || m.policies.services == nil || m.policies.work == nil {
+		len(m.hot) != len(hotHosts) || len(m.policies.warm) != len(freshHosts) || m.policies.services == nil || m.policies.work == nil {
 		t.Fatal("not all was measured")
 	}
 	m.sweeps[small.hosts], m.sweeps[large.hosts] = small, large
@@ -55,6 +56,7 @@ func TestThePage(t *testing.T) {
 	m.checkClaims(t)
 	m.checkReleases(t)
 	m.checkSweeps(t)
+	m.checkHot(t)
 
 	got := m.page()
 	if *update {

@@ -14,6 +14,7 @@ import (
 type measured struct {
 	hours    []hour
 	requests []served
+	hot      []hot
 	sweeps   map[int]swept // by the number of hosts
 	jobs     poolJobs
 	policies policies
@@ -52,6 +53,7 @@ func (m measured) page() string {
 	m.jobsPart(line)
 	m.hoursPart(line)
 	m.requestsPart(line)
+	m.hotPart(line)
 	m.sweepsPart(line)
 	m.jobPoolsPart(line)
 	m.policiesPart(line)

@@ -296,7 +296,7 @@ func (w *world) report(r lifecycle.Record) lifecycle.Report {
 		HostKey: r.HostKey, HeartbeatAt: w.clock.now(), BootID: bootID, AgentVersion: "1.0.0", Assignment: r.Assignment,
 		Signal: lifecycle.SignalRegOK,
 	}
-	if r.State == lifecycle.StateIdle {
+	if r.State == lifecycle.StateIdle && r.Standby == nil {
 		p.Signal = lifecycle.SignalRemoveRegOK
 	} else {
 		p.RegisteredAt = w.clock.now()
