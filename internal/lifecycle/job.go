@@ -141,6 +141,9 @@ type Slot struct {
 	RunnerID int64 `json:"runnerId,omitempty"`
 	// Started is set once a job began on its host, which runs no other.
 	Started bool `json:"begun,omitempty"`
+	// UnannouncedAt is when a report of the host showed that a job began, until GitHub has said which
+	// one. It is one of those that wait as far as is known.
+	UnannouncedAt time.Time `json:"unannouncedAt,omitzero"`
 }
 
 // The beginnings of the run ids of slots. No workflow run's id has a colon.

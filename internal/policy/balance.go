@@ -87,6 +87,9 @@ const (
 // the host that was launched for job B, B runs on the host of A, and nothing is counted twice. At the
 // maximum, no job gets a new slot before one that waits longer, whatever its scope.
 //
+// A slot whose host has begun a job that GitHub has not announced (Slot.UnannouncedAt) is matched too: one of the
+// jobs that wait, as far as is known, is that job.
+//
 // Of the free slots that no job needs, the first of the pool's scope are its minimum. Missing ones are
 // assigned when every job has a slot. The others are returned, the youngest first, once they have been ready
 // for p.UnclaimedTimeout, or are not ready that long after their assignment. Jobs that wait at the maximum go
@@ -117,6 +120,8 @@ type slotPlan struct {
 	pool JobPool
 	// free are the slots that no job needs so far, by scope, in the order of their use.
 	free map[string][]SlotFacts
+	// unannounced counts, by scope, the slots whose job is taken for one that waits.
+	unannounced map[string]int
 	// room is how many slots may be assigned; below 0 the maximum is exceeded.
 	room int
 	// lacking is how many waiting jobs got no slot.
@@ -126,7 +131,7 @@ type slotPlan struct {
 
 // newSlotPlan counts the slots and ends those that are over.
 func newSlotPlan(p JobPool, slots []SlotFacts) *slotPlan {
-	a := &slotPlan{pool: p, free: map[string][]SlotFacts{}}
+	a := &slotPlan{pool: p, free: map[string][]SlotFacts{}, unannounced: map[string]int{}}
 	if p.Scope == "" {
 		a.pool.Minimum = 0 // no jobs could run on its hosts
 	}
@@ -139,6 +144,9 @@ func newSlotPlan(p JobPool, slots []SlotFacts) *slotPlan {
 		open++
 		if f.free() {
 			a.free[f.Slot.Scope] = append(a.free[f.Slot.Scope], f)
+		}
+		if f.Phase == SlotStarted && !f.Slot.UnannouncedAt.IsZero() {
+			a.unannounced[f.Slot.Scope]++
 		}
 	}
 	a.room = p.Maximum - open
@@ -186,6 +194,8 @@ func servable(waiting []lifecycle.Job) []lifecycle.Job {
 func (a *slotPlan) serve(jobs []lifecycle.Job) {
 	for _, j := range jobs {
 		switch free := a.free[j.Scope]; {
+		case a.unannounced[j.Scope] > 0:
+			a.unannounced[j.Scope]--
 		case len(free) > 0:
 			a.free[j.Scope] = free[1:]
 		case a.room > 0:

@@ -27,6 +27,12 @@ func turn(number int64, scope string, phase policy.SlotPhase, since int) policy.
 	return f
 }
 
+// unannounced is a turn whose job GitHub has not announced.
+func unannounced(f policy.SlotFacts) policy.SlotFacts {
+	f.Slot.UnannouncedAt = minute(-1)
+	return f
+}
+
 // waits is a job that was queued at a minute.
 func waits(id int64, scope string, queued int) lifecycle.Job {
 	return lifecycle.Job{ID: id, Repository: scope + "/r", Scope: scope, State: lifecycle.JobWaiting, QueuedAt: minute(queued), Version: 1}
@@ -73,6 +79,14 @@ func TestBalance(t *testing.T) {
 		{name: "a turn is coming for it", maximum: 2, turns: facts{turn(1, "a", coming, -9)}, waiting: jobs{waits(1, "a", -1)}},
 		{name: "the host of another's turn stands ready", maximum: 2, turns: facts{turn(1, "a", ready, -9)}, waiting: jobs{waits(7, "a", -1)}},
 		{name: "a host is at work", maximum: 2, turns: facts{turn(1, "a", begun, -9)}, waiting: jobs{waits(1, "a", -1)}, want: "give 1"},
+		{name: "a host has begun a job, and which is not known", maximum: 2, turns: facts{unannounced(turn(1, "a", begun, -9))}, waiting: jobs{waits(1, "a", -1)}},
+		{name: "and another job waits", maximum: 2, turns: facts{unannounced(turn(1, "a", begun, -9))},
+			waiting: jobs{waits(2, "a", -1), waits(1, "a", -2)}, want: "give 2"},
+		{name: "and a job of another scope waits", maximum: 2, turns: facts{unannounced(turn(1, "a", begun, -9))}, waiting: jobs{waits(1, "b", -1)}, want: "give 1"},
+		{name: "and a host is ready beside it", maximum: 3, turns: facts{unannounced(turn(1, "a", begun, -9)), turn(2, "a", ready, -9)},
+			waiting: jobs{waits(1, "a", -1)}, want: "back 2"},
+		{name: "a host has begun a job that is not known, and was sent back", maximum: 2, turns: facts{unannounced(turn(1, "a", back, -9))},
+			waiting: jobs{waits(1, "a", -1)}, want: "give 1"},
 		{name: "a host was sent back", maximum: 2, turns: facts{turn(1, "a", back, -9)}, waiting: jobs{waits(1, "a", -1)}, want: "give 1"},
 		{name: "a phase of another version", maximum: 1, turns: facts{turn(1, "a", "dreaming", -9)}, waiting: jobs{waits(1, "a", -1)}},
 		{name: "a host of another scope", maximum: 2, turns: facts{turn(1, "b", ready, -1)}, waiting: jobs{waits(1, "a", -1)}, want: "give 1", look: 4},

@@ -59,6 +59,8 @@ type reconcilePool struct {
 	// learned is set when the reads showed something about a slot that its row does
 	// not have yet: its runner, or that its job has started.
 	learned bool
+	// asked has the ids of the waiting jobs that GitHub was asked about.
+	asked map[int64]bool
 	// full is set when every host is looked at. freed are the run ids of the slots
 	// whose hosts were handed back; their hosts are looked at in any case.
 	full  bool
@@ -78,7 +80,7 @@ func (b *reconcilePool) load(ctx context.Context, now time.Time) (op.Progress, e
 	if err != nil {
 		return op.Again, fmt.Errorf("read the turns of pool %s: %w", b.name, err)
 	}
-	b.slots, b.facts, b.orphans, b.learned, b.unserved = slots, nil, nil, false, map[int64]bool{}
+	b.slots, b.facts, b.orphans, b.learned, b.unserved, b.asked = slots, nil, nil, false, map[int64]bool{}, map[int64]bool{}
 	freed, full := b.env.toLookAt(b.name, now)
 	b.freed, b.full = append(b.freed, freed...), b.full || full
 	if err := b.readHosts(ctx, now); err != nil {
@@ -90,15 +92,47 @@ func (b *reconcilePool) load(ctx context.Context, now time.Time) (op.Progress, e
 	if len(slots.Open) == 0 && len(b.waiting) == 0 && b.pool.Minimum == 0 {
 		return op.Done, nil
 	}
-	return b.Then(b.decide)
+	return b.Then(b.confirm)
+}
+
+// startPatience is how long the webhook of a job's start may come after the report of its host. Webhooks come
+// within seconds; a lost one is found only when the job is asked about, an hour later.
+const startPatience = 20 * time.Second
+
+// confirm asks GitHub about a waiting job for each slot whose job is unannounced for startPatience, the one that waits
+// longest in the scope: GitHub has likely given that to the host. After that the slot's job is taken for another.
+func (b *reconcilePool) confirm(ctx context.Context, now time.Time) (op.Progress, error) {
+	i := slices.IndexFunc(b.facts, func(f policy.SlotFacts) bool {
+		at := f.Slot.UnannouncedAt
+		return f.Phase == policy.SlotStarted && !at.IsZero() && now.Sub(at) >= startPatience
+	})
+	if i < 0 {
+		return b.Then(b.decide)
+	}
+	asked := slices.IndexFunc(b.waiting, func(j lifecycle.Job) bool { return j.Scope == b.facts[i].Slot.Scope && !b.asked[j.ID] })
+	if asked >= 0 {
+		j, err := b.env.askGitHub(ctx, b.waiting[asked], now)
+		if err != nil {
+			b.env.Log.Warn("job not confirmed; asking again", logkey.Job, b.waiting[asked].ID, logkey.Error, err)
+			return b.Then(b.decide)
+		}
+		b.waiting[asked], b.asked[j.ID] = j, true
+	}
+	b.facts[i].Slot.UnannouncedAt, b.learned = time.Time{}, true
+	open := slices.IndexFunc(b.slots.Open, func(t lifecycle.Slot) bool { return t.Number == b.facts[i].Slot.Number })
+	b.slots.Open[open].UnannouncedAt = time.Time{}
+	return op.Again, nil
 }
 
 // readWaiting reads as many waiting jobs as the pool has slots for, including the slots that may still be
 // assigned. If there are none it reads no job, and leaves more set, since there may be waiting jobs.
 func (b *reconcilePool) readWaiting(ctx context.Context, now time.Time) error {
 	b.waiting, b.more = nil, true
-	started := 0
+	started, unannounced := 0, 0
 	for _, fact := range b.facts {
+		if !fact.Slot.UnannouncedAt.IsZero() {
+			unannounced++ // and its job is read as waiting
+		}
 		if fact.Phase == policy.SlotStarted || fact.Phase == policy.SlotReturned {
 			started++
 		}
@@ -107,7 +141,7 @@ func (b *reconcilePool) readWaiting(ctx context.Context, now time.Time) error {
 	if served == 0 {
 		return nil
 	}
-	most, found := served+waitingBeyond, 0
+	most, found := served+unannounced+waitingBeyond, 0
 	for page := (lifecycle.PageOf{Limit: most}); ; {
 		got, err := b.env.Options.Store.WaitingJobs(ctx, b.name, page)
 		if err != nil {
@@ -171,7 +205,7 @@ func (b *reconcilePool) readHosts(ctx context.Context, now time.Time) error {
 		fact := policy.SlotFacts{Slot: *t, Phase: phases[i]}
 		if t.HostKey != "" && !b.passedOver(*t) {
 			report, reported := reports[t.HostKey]
-			fact.Phase, fact.Since = b.phase(t, hosts[t.HostKey], report, reported)
+			fact.Phase, fact.Since = b.phase(t, hosts[t.HostKey], report, reported, now)
 			fact.Slot = *t
 		}
 		b.facts = append(b.facts, fact)
@@ -222,12 +256,15 @@ func (b *reconcilePool) withoutHost(ctx context.Context, q lifecycle.Request) (p
 // phase is the phase of a slot whose host is known, by the host's record and its
 // agent's report, and for policy.SlotReady since when the host is ready. It sets the
 // slot's runner and Started where they are newly known.
-func (b *reconcilePool) phase(t *lifecycle.Slot, r lifecycle.Record, p lifecycle.Report, reported bool) (policy.SlotPhase, time.Time) {
+func (b *reconcilePool) phase(t *lifecycle.Slot, r lifecycle.Record, p lifecycle.Report, reported bool, now time.Time) (policy.SlotPhase, time.Time) {
 	if r.RequestID != t.RunID(b.name) {
 		return policy.SlotOver, time.Time{}
 	}
 	if t.Runner != r.RunnerName || t.RunnerID != r.GitHubRunnerID {
 		t.Runner, t.RunnerID, b.learned = r.RunnerName, r.GitHubRunnerID, true
+	}
+	if r.Releasing() && !t.UnannouncedAt.IsZero() {
+		t.UnannouncedAt, b.learned = time.Time{}, true
 	}
 	switch {
 	case r.Releasing():
@@ -237,7 +274,7 @@ func (b *reconcilePool) phase(t *lifecycle.Slot, r lifecycle.Record, p lifecycle
 	case t.Started:
 		return policy.SlotStarted, time.Time{}
 	case reported && p.Assignment == r.Assignment && (p.Busy || p.Jobs > 0):
-		t.Started, b.learned = true, true
+		t.Started, t.UnannouncedAt, b.learned = true, now, true
 		return policy.SlotStarted, time.Time{}
 	case r.State == lifecycle.StateRunning:
 		return policy.SlotReady, r.RuntimeEndsAt.Add(-r.MaxRuntime)

@@ -139,6 +139,25 @@ func (s *Sweep) confirm(ctx context.Context, j lifecycle.Job, is lifecycle.Workf
 	return nil
 }
 
+// askGitHub brings the row of a job up to date with what GitHub reports for it now. If GitHub does not know it, or
+// refuses to answer, the error is nil, and the row is as it was unless the job must be over.
+func (js *Jobs) askGitHub(ctx context.Context, j lifecycle.Job, now time.Time) (lifecycle.Job, error) {
+	is, err := js.Options.GitHub.WorkflowJob(ctx, j.Repository, j.ID)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		is = lifecycle.WorkflowJob{ID: j.ID, Status: lifecycle.StatusCompleted, CompletedAt: now}
+	case errors.Is(err, lifecycle.ErrRefused):
+		is = unconfirmed(j, now)
+	case err != nil:
+		return j, fmt.Errorf("ask GitHub about job %d: %w", j.ID, err)
+	}
+	row, _ := js.served(is)
+	if !ahead(row.State, j.State) {
+		return j, nil
+	}
+	return js.noteJob(ctx, row, now)
+}
+
 // waitsAtMost is how long GitHub lets a job wait for a runner before it gives up.
 const waitsAtMost = 24 * time.Hour
 

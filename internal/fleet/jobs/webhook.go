@@ -297,15 +297,16 @@ func (h *webhookOp) markStarted(ctx context.Context, _ time.Time) (op.Progress, 
 		return op.Again, fmt.Errorf("read the turns of pool %s: %w", h.row.Pool, err)
 	}
 	slots.Open = slices.Clone(slots.Open)
-	i := slices.IndexFunc(slots.Open, func(t lifecycle.Slot) bool {
-		return t.Runner != "" && t.Runner == h.row.RunnerName && strings.EqualFold(t.Scope, h.row.Scope) && h.isRunner(t.RunnerID)
-	})
+	i, err := h.slotOfRunner(ctx, slots.Open)
+	if err != nil {
+		return op.Again, err
+	}
 	runs := fmt.Sprintf("job %d runs on %s", h.row.ID, h.row.RunnerName)
 	if i < 0 {
 		return h.Then(h.reconcile(runs))
 	}
-	if !slots.Open[i].Started {
-		slots.Open[i].Started = true
+	if t := &slots.Open[i]; !t.Started || !t.UnannouncedAt.IsZero() {
+		t.Started, t.UnannouncedAt = true, time.Time{}
 		_, err := h.env.Options.Store.UpdateSlotTable(ctx, slots)
 		switch {
 		case errors.Is(err, lifecycle.ErrConflict):
@@ -315,6 +316,34 @@ func (h *webhookOp) markStarted(ctx context.Context, _ time.Time) (op.Progress, 
 		}
 	}
 	return h.finish(runs) // one waiting job less and one free host less: the pool needs no reconciliation
+}
+
+// slotOfRunner returns the index of the slot on whose host the job runs, or -1. The webhook may come before the slot has
+// its host: then the host of the runner's name says which it is, and the slot gets it.
+func (h *webhookOp) slotOfRunner(ctx context.Context, open []lifecycle.Slot) (int, error) {
+	i := slices.IndexFunc(open, func(t lifecycle.Slot) bool {
+		return t.Runner != "" && t.Runner == h.row.RunnerName && strings.EqualFold(t.Scope, h.row.Scope) && h.isRunner(t.RunnerID)
+	})
+	instanceID := lifecycle.InstanceOf(h.row.RunnerName)
+	if i >= 0 || instanceID == "" || !slices.ContainsFunc(open, func(t lifecycle.Slot) bool { return t.Runner == "" }) {
+		return i, nil
+	}
+	r, err := h.env.Hosts.Find(ctx, instanceID)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return -1, nil
+	case err != nil:
+		return -1, fmt.Errorf("read host %s: %w", instanceID, err)
+	case r.RunnerName != h.row.RunnerName || !h.isRunner(r.GitHubRunnerID):
+		return -1, nil
+	}
+	i = slices.IndexFunc(open, func(t lifecycle.Slot) bool {
+		return t.Runner == "" && t.RunID(h.row.Pool) == r.RequestID && strings.EqualFold(t.Scope, h.row.Scope)
+	})
+	if i >= 0 {
+		open[i].HostKey, open[i].Runner, open[i].RunnerID = r.HostKey, r.RunnerName, r.GitHubRunnerID
+	}
+	return i, nil
 }
 
 // isRunner reports whether the job ran on the runner registration with this id, as

@@ -216,7 +216,7 @@ var _ = add(group{name: "turns", tests: append(slotTables.cases(),
 func fullTurn(number int64) lifecycle.Slot {
 	return lifecycle.Slot{
 		Number: number, JobID: beyondFloat, Repository: repository, Scope: "acme", AssignedAt: start.Add(time.Duration(number)),
-		HostKey: "a", Runner: "remuda-3-i-a", RunnerID: 1<<40 + 7, Started: true,
+		HostKey: "a", Runner: "remuda-3-i-a", RunnerID: 1<<40 + 7, Started: true, UnannouncedAt: start.Add(time.Duration(number)),
 	}
 }
 
@@ -234,7 +234,7 @@ func testManyTurns(t *testing.T, w world) {
 	for n := range int64(1000) {
 		name := fmt.Sprintf("%s/%0100d", strings.Repeat("o", 39), n)
 		want.Open = append(want.Open, lifecycle.Slot{
-			Number: 99_000 + n, JobID: beyondFloat + 7919*n, Repository: name, Scope: name, AssignedAt: start.Add(7919 * time.Duration(n)), Started: n%2 == 0,
+			Number: 99_000 + n, JobID: beyondFloat + 7919*n, Repository: name, Scope: name, AssignedAt: start.Add(7919 * time.Duration(n)), Started: n%2 == 0, UnannouncedAt: start.Add(7907 * time.Duration(n)),
 			HostKey: fmt.Sprintf("AROAEXAMPLEEXAMPLE123:i-%017x", 104729*n), Runner: lifecycle.RunnerName(n, fmt.Sprintf("i-%017x", 104729*n)),
 		})
 	}

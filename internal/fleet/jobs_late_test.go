@@ -1,0 +1,85 @@
+package fleet_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
+)
+
+// An agent reports that a job has begun before GitHub's webhook does. The job does not get a second host for that,
+// whether the webhook is late, lost, or says that another job runs there.
+func TestLateStartsOfJobs(t *testing.T) {
+	racepass.CoveredBy(t, "TestJobsOfAPoolAllRun")
+	for name, test := range map[string]struct {
+		late     time.Duration // 0: the webhooks are lost
+		queued   int           // jobs that are queued at once
+		wait     time.Duration
+		assigned int64
+	}{
+		"by a few seconds":        {10 * time.Second, 1, 2 * time.Minute, 1},
+		"by a minute":             {time.Minute, 1, 2 * time.Minute, 1},
+		"never":                   {0, 1, 2 * time.Minute, 1},
+		"of three jobs":           {10 * time.Second, 3, 2 * time.Minute, 3},
+		"of three jobs, a minute": {time.Minute, 3, 2 * time.Minute, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := jobWorld(t, 6)
+				hear := w.hub.hear
+				w.hub.hear = func(ctx context.Context, webhook lifecycle.Webhook) error {
+					if webhook.Job == nil || webhook.Job.Status != lifecycle.StatusInProgress {
+						return hear(ctx, webhook)
+					}
+					if test.late > 0 {
+						time.AfterFunc(test.late, func() { _ = hear(ctx, webhook) })
+					}
+					return nil
+				}
+				w.live(t, func(ctx context.Context) {
+					for id := range int64(test.queued) {
+						w.hub.queue(ctx, poolJob(id+1, time.Now()), 3*time.Minute)
+					}
+					time.Sleep(test.wait)
+					if turns := w.turns(); turns.Assigned != test.assigned {
+						t.Errorf("%d slots for %d jobs: %+v", turns.Assigned, test.queued, turns)
+					}
+					w.until("all jobs over", 5*time.Minute, w.allOver)
+					w.until("the pool at rest", 5*time.Minute, w.atRest)
+				})
+			})
+		})
+	}
+}
+
+// A host that another job took than the one that it was assigned for leaves that without a host, which it gets once
+// GitHub has said that it still waits.
+func TestAHostThatAnotherJobTook(t *testing.T) {
+	racepass.CoveredBy(t, "TestJobsOfAPoolAllRun")
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 3)
+		w.live(t, func(ctx context.Context) {
+			other := poolJob(1, time.Now())
+			other.RunID = "2" // of a fork, which gets no host of its own
+			w.hub.runs["2"] = lifecycle.WorkflowRun{RunID: "2", Repository: repository, RepositoryID: repositoryID, HeadRepositoryID: 99}
+			lost := w.hub.lose
+			w.hub.lose = func(v lifecycle.Webhook) bool {
+				return lost(v) || v.Job.ID == 1 && v.Job.Status == lifecycle.StatusInProgress
+			}
+			w.hub.queue(ctx, other, 5*time.Minute)
+			time.Sleep(time.Second)
+			began := time.Now()
+			w.hub.queue(ctx, poolJob(2, began), time.Second)
+			w.until("the other job ran", 2*time.Minute, w.ran(1, 2))
+			if took := time.Since(began); took > time.Minute {
+				t.Errorf("the job had no host for %s", took)
+			}
+			if n := w.turns().Assigned; n != 2 {
+				t.Errorf("%d slots, want 2", n)
+			}
+		})
+	})
+}
