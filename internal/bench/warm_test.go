@@ -80,6 +80,27 @@ func BenchmarkWarmProvision(b *testing.B) {
 	reportLatency(b, took)
 }
 
+// BenchmarkRelease: from the call of Release to the answer that the host is pooled: deregistered by its agent, and clean.
+func BenchmarkRelease(b *testing.B) {
+	s := startSystem(b)
+	var took []time.Duration
+	for i := range b.N*warmProvisions + 1 {
+		run := fmt.Sprint(i)
+		if _, err := s.Fleet.Provision(b.Context(), &remudav1.ProvisionRequest{Repository: repository, RunId: run}); err != nil {
+			b.Fatal(err)
+		}
+		time.Sleep(time.Duration(i*37%500) * time.Millisecond)
+		began := time.Now()
+		if _, err := s.Fleet.Release(b.Context(), &remudav1.ReleaseRequest{Repository: repository, RunId: run, Wait: true}); err != nil {
+			b.Fatal(err)
+		}
+		if i > 0 { // the first was launched
+			took = append(took, time.Since(began))
+		}
+	}
+	reportLatency(b, took)
+}
+
 // BenchmarkIdleAgent: what an agentd costs that waits for a run: its memory
 // and its share of a core.
 func BenchmarkIdleAgent(b *testing.B) {

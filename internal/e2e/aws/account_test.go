@@ -22,7 +22,7 @@ const (
 // account is the AWS account of a test: the emulators, with a proxy for each
 // party, so that the calls of controld and those of the hosts are counted apart.
 type account struct {
-	t        *testing.T
+	t        testing.TB
 	controld *awstest.Proxy
 	hosts    *awstest.Proxy
 	gap      *ec2gap.EC2
@@ -34,7 +34,7 @@ type account struct {
 	roleID  string
 }
 
-func newAccount(t *testing.T) *account {
+func newAccount(t testing.TB) *account {
 	t.Helper()
 	a := &account{t: t, controld: newProxy(t), hosts: newProxy(t)}
 	a.gap = ec2gap.Install(a.controld)
@@ -44,7 +44,7 @@ func newAccount(t *testing.T) *account {
 	return a
 }
 
-func newProxy(t *testing.T) *awstest.Proxy {
+func newProxy(t testing.TB) *awstest.Proxy {
 	t.Helper()
 	p := awstest.NewProxy(t, awstest.Moto(t))
 	p.Route("dynamodb", awstest.DynamoDB(t))
@@ -101,7 +101,7 @@ func alive(i types.Instance) bool {
 	return i.State.Name == types.InstanceStateNameRunning || i.State.Name == types.InstanceStateNamePending
 }
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -41,9 +41,9 @@ func TestAFleetInAWS(t *testing.T) {
 func (s *stage) refreshMakesWhatIsMissing() {
 	s.Helper()
 	dry, err := s.fleet.Refresh(s.ctx, &remudav1.RefreshRequest{DryRun: true})
-	check(s.T, err)
+	check(s.TB, err)
 	made, err := s.fleet.Refresh(s.ctx, &remudav1.RefreshRequest{})
-	check(s.T, err)
+	check(s.TB, err)
 	names := func(resources []*remudav1.Resource) []string {
 		var list []string
 		for _, r := range resources {
@@ -144,7 +144,7 @@ func (s *stage) tooFewAreRolledBack() {
 	s.account.gap.SetLimits()
 	s.eventually("what was launched has gone", func() bool { return s.living() == before })
 	runners, err := s.github.Runners(s.ctx)
-	check(s.T, err)
+	check(s.TB, err)
 	if len(runners) != 0 {
 		s.eventually("no registration is left", func() bool {
 			runners, err := s.github.Runners(s.ctx)
@@ -156,7 +156,7 @@ func (s *stage) tooFewAreRolledBack() {
 func (s *stage) refreshFindsNothing() {
 	s.Helper()
 	got, err := s.fleet.Refresh(s.ctx, &remudav1.RefreshRequest{})
-	check(s.T, err)
+	check(s.TB, err)
 	if len(got.GetResources()) != 0 {
 		s.Errorf("a second refresh changed %v", got.GetResources())
 	}

@@ -29,7 +29,7 @@ import (
 // machines are what boots: an agentd for every instance that EC2 says is
 // running, which ends when EC2 says that the instance does.
 type machines struct {
-	t            *testing.T
+	t            testing.TB
 	account      *account
 	distribution string
 	stopped      chan struct{}
@@ -46,7 +46,7 @@ type machine struct {
 // lookEvery is how often EC2 is asked which instances run.
 const lookEvery = 500 * time.Millisecond
 
-func startMachines(t *testing.T, a *account) *machines {
+func startMachines(t testing.TB, a *account) *machines {
 	t.Helper()
 	m := &machines{t: t, account: a, distribution: filepath.Join(t.TempDir(), "runner"), stopped: make(chan struct{}), booted: map[string]*machine{}}
 	check(t, runner.LayOut(m.distribution, filepath.Join(testrun.System.Dir(t), "standin-runner")))

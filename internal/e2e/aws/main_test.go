@@ -28,7 +28,7 @@ type process struct {
 	exited chan struct{}
 }
 
-func start(t *testing.T, out *buffer, env []string, program string, args ...string) *process {
+func start(t testing.TB, out *buffer, env []string, program string, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(filepath.Join(testrun.System.Dir(t), program), args...), exited: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
@@ -53,7 +53,7 @@ func (p *process) kill() {
 }
 
 // ready waits for a program's ready line and returns what it says under a name.
-func (p *process) ready(t *testing.T, out *buffer, names ...string) []string {
+func (p *process) ready(t testing.TB, out *buffer, names ...string) []string {
 	t.Helper()
 	for deadline := time.Now().Add(8 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		for line := range strings.Lines(out.String()) {

@@ -39,7 +39,7 @@ var uncalled = map[string]string{
 // occasion.
 func (s *stage) policiesAreWhatWasCalled() {
 	s.Helper()
-	host, controld, refresh := allowed(s.T, "host"), allowed(s.T, "controld"), allowed(s.T, "refresh")
+	host, controld, refresh := allowed(s.TB, "host"), allowed(s.TB, "controld"), allowed(s.TB, "refresh")
 	byControld, byHosts := called(s.account.controld), called(s.account.hosts)
 	for action := range byControld {
 		if !controld[action] && !refresh[action] {
@@ -77,7 +77,7 @@ func called(p *awstest.Proxy) map[string]bool {
 }
 
 // allowed are the actions of a policy, as a user renders it.
-func allowed(t *testing.T, role string) map[string]bool {
+func allowed(t testing.TB, role string) map[string]bool {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(testrun.System.Dir(t), "controld"), "iam", "--config", "../../../examples/controld-aws.yaml", "--role", role)
 	var out bytes.Buffer

@@ -27,7 +27,7 @@ const (
 
 // stage is a fleet in an account of its own.
 type stage struct {
-	*testing.T
+	testing.TB
 	ctx      context.Context
 	account  *account
 	machines *machines
@@ -38,11 +38,11 @@ type stage struct {
 	log      *buffer
 }
 
-func newStage(t *testing.T) *stage {
+func newStage(t testing.TB) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	t.Cleanup(cancel)
-	s := &stage{T: t, ctx: ctx, account: newAccount(t), log: &buffer{}}
+	s := &stage{TB: t, ctx: ctx, account: newAccount(t), log: &buffer{}}
 	s.startGitHub()
 	s.configure()
 	s.startControld()
@@ -59,9 +59,9 @@ func newStage(t *testing.T) *stage {
 func (s *stage) startGitHub() {
 	s.Helper()
 	log := &buffer{}
-	p := start(s.T, log, nil, "controld", "github-standin", "--addr", "127.0.0.1:0", "--state-dir", s.TempDir())
+	p := start(s.TB, log, nil, "controld", "github-standin", "--addr", "127.0.0.1:0", "--state-dir", s.TempDir())
 	s.Cleanup(p.kill)
-	s.github = local.NewGitHub(p.ready(s.T, log, "github")[0])
+	s.github = local.NewGitHub(p.ready(s.TB, log, "github")[0])
 }
 
 // settings: hosts of the pool brief expire at once, and all else has time.
@@ -86,19 +86,19 @@ sweeps: {due: 500ms}
 func (s *stage) configure() {
 	s.Helper()
 	token := filepath.Join(s.TempDir(), "token")
-	check(s.T, os.WriteFile(token, []byte("standin\n"), 0o600))
+	check(s.TB, os.WriteFile(token, []byte("standin\n"), 0o600))
 	image, subnets, group := s.account.network()
 	s.config = filepath.Join(s.TempDir(), "controld.yaml")
 	text := fmt.Sprintf(settings, region, profile, image, strings.Join(subnets, ", "), group, s.github.URL(), token)
-	check(s.T, os.WriteFile(s.config, []byte(text), 0o600))
+	check(s.TB, os.WriteFile(s.config, []byte(text), 0o600))
 }
 
 func (s *stage) startControld() {
 	s.Helper()
 	out := &buffer{also: s.log}
-	s.controld = start(s.T, out, s.account.controld.Environ(), "controld", "serve", "--config", s.config)
-	conn, err := grpc.NewClient(s.controld.ready(s.T, out, "grpc")[0], grpc.WithTransportCredentials(insecure.NewCredentials()))
-	check(s.T, err)
+	s.controld = start(s.TB, out, s.account.controld.Environ(), "controld", "serve", "--config", s.config)
+	conn, err := grpc.NewClient(s.controld.ready(s.TB, out, "grpc")[0], grpc.WithTransportCredentials(insecure.NewCredentials()))
+	check(s.TB, err)
 	s.Cleanup(func() { _ = conn.Close() }) // closing twice is its only error
 	s.fleet = remudav1.NewFleetServiceClient(conn)
 }
@@ -149,7 +149,7 @@ func (s *stage) work(runID, script string) {
 func (s *stage) living() int {
 	s.Helper()
 	list, err := s.account.instances(s.ctx)
-	check(s.T, err)
+	check(s.TB, err)
 	n := 0
 	for _, i := range list {
 		if alive(i) {
