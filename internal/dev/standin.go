@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/githubsim"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 	"github.com/remuda-ci/remuda/internal/safefile"
 )
 
@@ -65,6 +67,8 @@ type Standin struct {
 type StandinTimes struct {
 	// API is the time of each call, Configure that of config.sh as a whole, and Listen what a listener takes before it opens its session.
 	API, Configure, Listen time.Duration
+	// Assign is how long a queued job may wait although a runner of its labels is idle. With any, jobs are given to runners in no order, as GitHub may.
+	Assign time.Duration
 }
 
 // Define declares the flags. Each default is no time at all.
@@ -72,11 +76,12 @@ func (t *StandinTimes) Define(f *flag.FlagSet) {
 	f.DurationVar(&t.API, "api-time", 0, "how long the GitHub stand-in takes for each call, a `TIME`")
 	f.DurationVar(&t.Configure, "configure-time", 0, "how long the stand-in runner's config.sh takes, a `TIME`")
 	f.DurationVar(&t.Listen, "listen-time", 0, "how long the stand-in runner's listener takes before it opens its session, a `TIME`")
+	f.DurationVar(&t.Assign, "assign-time", 0, "within what `TIME` the stand-in gives a queued job to an idle runner; with any, in no order")
 }
 
 // args are the flags that Define reads.
 func (t StandinTimes) args() []string {
-	return []string{"--api-time", t.API.String(), "--configure-time", t.Configure.String(), "--listen-time", t.Listen.String()}
+	return []string{"--api-time", t.API.String(), "--configure-time", t.Configure.String(), "--listen-time", t.Listen.String(), "--assign-time", t.Assign.String()}
 }
 
 // StartStandin attaches to the stand-in of the directory, or to another one that answers at addr and that is
@@ -302,7 +307,11 @@ func HoldStandinDir(dir string) (*os.File, error) {
 func ServeStandin(ctx context.Context, l net.Listener, dir string, t StandinTimes, log hclog.Logger, stdout io.Writer) error {
 	times := githubsim.QuickTimes
 	times.API, times.Configure, times.Listen = t.API, t.Configure, t.Listen
-	sim, err := githubsim.New(githubsim.Options{StateDir: dir, Log: log, Times: times})
+	o := githubsim.Options{StateDir: dir, Log: log, Times: times}
+	if t.Assign > 0 {
+		o.Assignment = state.Assignment{Seed: rand.Uint64(), Within: t.Assign}
+	}
+	sim, err := githubsim.New(o)
 	if err != nil {
 		return err
 	}
