@@ -65,6 +65,8 @@ type DB struct {
 	closeErr  error
 
 	rowsRead atomic.Int64
+	// damaged is set once the log was found damaged: see damagedLog.
+	damaged atomic.Bool
 }
 
 // Open opens the file, creates it if it is not there, and brings its schema up
@@ -168,6 +170,10 @@ func (d *DB) fault(what string, err error) error {
 		return err
 	}
 	cause := fmt.Errorf("database %s: %w", d.path, err)
+	if d.logDamaged(err) {
+		d.damaged.Store(true)
+		return &lifecycle.UnavailableError{What: what, Err: fmt.Errorf("%w: %s", cause, damagedLog)}
+	}
 	if remedy, ok := remedies[primary]; ok {
 		cause = fmt.Errorf("%w: %s", cause, remedy)
 	}

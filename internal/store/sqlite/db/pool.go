@@ -100,8 +100,12 @@ func (d *DB) addConn() (*Conn, error) {
 }
 
 // disconnect closes every connection. The last one of all processes copies the
-// log into the file and removes it.
+// log into the file and removes it. So where the log is damaged they stay open
+// until the process ends.
 func (d *DB) disconnect() error {
+	if d.damaged.Load() {
+		return nil
+	}
 	var errs []error
 	for _, c := range d.conns {
 		errs = append(errs, c.close())
@@ -158,6 +162,9 @@ func (d *DB) borrow(ctx context.Context, free chan *Conn, what string) (*Conn, e
 	case <-d.closing:
 		return nil, d.errClosed(what)
 	default:
+	}
+	if d.damaged.Load() {
+		return nil, d.errDamagedLog(what)
 	}
 	select {
 	case c := <-free:

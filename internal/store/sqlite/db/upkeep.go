@@ -97,6 +97,9 @@ func (d *DB) checkpointLoop(c *Conn) {
 }
 
 func (d *DB) checkpoint(c *Conn) error {
+	if d.damaged.Load() {
+		return d.errDamagedLog("checkpoint")
+	}
 	pages, err := c.checkpoint()
 	if err != nil || pages < longLog {
 		return err
@@ -104,6 +107,9 @@ func (d *DB) checkpoint(c *Conn) error {
 	// Only what was written during the first checkpoint is left, so this is short.
 	w := <-d.writer
 	defer func() { d.writer <- w }()
+	if d.damaged.Load() {
+		return d.errDamagedLog("checkpoint")
+	}
 	_, err = w.checkpoint()
 	return err
 }

@@ -93,6 +93,12 @@ func (d *DB) commit(batch []*write) {
 	c := <-d.writer
 	defer func() { d.writer <- c }()
 
+	if d.damaged.Load() {
+		for _, w := range batch {
+			w.answer(d.errDamagedLog(w.what))
+		}
+		return
+	}
 	culprit, err := d.transact(c, batch)
 	if culprit != nil && len(batch) > 1 {
 		for _, w := range batch {
