@@ -20,7 +20,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/local"
 )
 
-// within bounds the whole demo, which takes one minute where nothing else runs.
+// within bounds the whole demo, which takes a minute and a half where nothing else runs.
 const within = 10 * time.Minute
 
 func main() {
@@ -38,6 +38,10 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	bin := flags.String("bin", "bin", "directory with controld, agentd and standin-runner")
 	examples := flags.String("examples", "examples", "directory with the sample workflows")
 	keep := flags.Bool("keep", false, "keep the state directory, with controld's log")
+	slow := realistic
+	flags.DurationVar(&slow.API, "api-time", slow.API, "how long each call to the GitHub stand-in takes, a `TIME`")
+	flags.DurationVar(&slow.Configure, "configure-time", slow.Configure, "how long its runner's config.sh takes, a `TIME`")
+	flags.DurationVar(&slow.Listen, "listen-time", slow.Listen, "how long its runner's listener takes before it opens its session, a `TIME`")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -57,7 +61,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		err = os.RemoveAll(dir)
 	}()
 
-	d := &demo{out: out, examples: *examples, state: filepath.Join(dir, "state")}
+	d := &demo{out: out, examples: *examples, state: filepath.Join(dir, "state"), slow: slow}
 	if err := d.start(ctx, *bin, dir, logPath); err != nil {
 		return err
 	}
@@ -93,6 +97,6 @@ func (d *demo) start(ctx context.Context, bin, dir, logPath string) error {
 	}
 	defer log.Close() // controld has its own copy of the descriptor
 	d.say("Starting controld, its hosts and the GitHub stand-in on this machine ...")
-	d.system, err = local.Start(ctx, local.Options{Bin: bin, StateDir: d.state, Config: config, Stderr: log})
+	d.system, err = local.Start(ctx, local.Options{Bin: bin, StateDir: d.state, Config: config, GitHub: d.slow, Stderr: log})
 	return err
 }

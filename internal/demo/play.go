@@ -20,9 +20,9 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// configuration of the demo: a boot of 3 s stands for EC2's minute, and an idle host expires after 20 s
-// instead of 5 minutes. It is given to a run until 2 s before that, which leaves a busy machine the time to
-// come that far. The due sweep comes rarely, so that the Refresh is what ends the hosts that have expired.
+// configuration of the demo: a boot of 3 s stands for EC2's minute. An idle host expires after 20 s instead of 5 minutes. It is given
+// to a run until 2 s before that, which leaves a busy machine the time to come that far. The due sweep comes rarely, so that the
+// Refresh is what ends the hosts that have expired.
 //
 // Jobs share this machine's Go build cache, or the sample that builds a Go
 // program would compile the standard library first.
@@ -37,6 +37,9 @@ timeouts:
   claim_margin: 2s
 sweeps:
   due: 5m
+pools:
+  default:
+    standby: clean
 `
 
 const repository = "acme/shop"
@@ -47,35 +50,41 @@ type demo struct {
 	examples string
 	state    string
 	system   *local.System
+	slow     local.Times // of GitHub and its runner
 	acts     []act
 	expired  int
 }
 
 // act is one run: provisioned, run, released.
 type act struct {
-	name      string
-	runID     string
-	hosts     []string
-	reused    int32
-	created   int32
-	pooled    int32
-	provision time.Duration
-	run       local.Run
-	ran       time.Duration
+	name     string
+	runID    string
+	pool     string
+	workflow string
+	hosts    []string
+	reused   int32
+	created  int32
+	pooled   int32
+	// registered is how many of its hosts went through config.sh after the run had asked for them.
+	registered int
+	provision  time.Duration // until its runners listened
+	firstStep  time.Duration // from the same moment until a step of a job began
+	run        local.Run
+	ran        time.Duration
 }
 
 func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
 // play runs the whole demo and checks every claim that it makes.
 func (d *demo) play(ctx context.Context) error {
-	cold, err := d.act(ctx, "cold", "1001", "matrix.yml", 3)
+	cold, err := d.act(ctx, act{name: "cold", runID: "1001", pool: "default", workflow: "matrix.yml"}, 3)
 	if err != nil {
 		return err
 	}
 	if cold.created != 3 || cold.reused != 0 {
 		return fmt.Errorf("the cold run reused %d hosts and created %d, want 0 and 3", cold.reused, cold.created)
 	}
-	warm, err := d.act(ctx, "warm", "1002", "matrix.yml", 3)
+	warm, err := d.act(ctx, act{name: "warm", runID: "1002", pool: "default", workflow: "matrix.yml"}, 3)
 	if err != nil {
 		return err
 	}
@@ -85,63 +94,87 @@ func (d *demo) play(ctx context.Context) error {
 	if err := d.proveClean(cold, warm); err != nil {
 		return err
 	}
-	more, err := d.act(ctx, "more than the pool", "1003", "go-build.yml", 5)
+	more, err := d.act(ctx, act{name: "more than the pool", runID: "1003", pool: "default", workflow: "go-build.yml"}, 5)
 	if err != nil {
 		return err
 	}
 	if more.reused != 3 || more.created != 2 {
-		return fmt.Errorf("the third run reused %d hosts and created %d, want 3 and 2", more.reused, more.created)
+		return fmt.Errorf("the last run reused %d hosts and created %d, want 3 and 2", more.reused, more.created)
 	}
 	return d.expire(ctx, 5)
 }
 
 // act provisions hosts for a run, runs its workflow on them and releases them.
-func (d *demo) act(ctx context.Context, name, runID, workflow string, count int32) (act, error) {
-	a := act{name: name, runID: runID}
-	text, err := os.ReadFile(filepath.Join(d.examples, "workflows", workflow))
-	if err != nil {
-		return a, fmt.Errorf("read the workflow: %w", err)
-	}
-	d.say("\nRun %s (%s): provisioning %d hosts for %s ...", runID, name, count, workflow)
-	if err := d.provision(ctx, &a, count); err != nil {
-		return a, fmt.Errorf("provision for run %s: %w", runID, err)
-	}
-	began := time.Now()
-	if _, err := d.system.GitHub.StartRun(ctx, repository, runID, string(text)); err != nil {
+func (d *demo) act(ctx context.Context, a act, count int32) (act, error) {
+	d.say("\nRun %s (%s): provisioning %d hosts for %s ...", a.runID, a.name, count, a.workflow)
+	if err := d.serve(ctx, &a, count); err != nil {
 		return a, err
 	}
-	if a.run, err = d.system.GitHub.WaitRun(ctx, runID, d.follow()); err != nil {
+	if err := d.release(ctx, &a); err != nil {
 		return a, err
-	}
-	a.ran = time.Since(began)
-	if a.run.Conclusion != "success" {
-		return a, fmt.Errorf("run %s came out as %s:\n%s", runID, a.run.Conclusion, logs(a.run))
-	}
-	released, err := d.system.Fleet.Release(ctx, &remudav1.ReleaseRequest{Repository: repository, RunId: runID, Wait: true})
-	if err != nil {
-		return a, fmt.Errorf("release run %s: %w", runID, err)
-	}
-	if a.pooled = released.GetPooledCount(); a.pooled != count {
-		return a, fmt.Errorf("run %s: %d of %d hosts came back to the pool", runID, a.pooled, count)
 	}
 	d.say("  released: %d hosts deregistered, cleaned and pooled", a.pooled)
 	d.acts = append(d.acts, a)
 	return a, nil
 }
 
-func (d *demo) provision(ctx context.Context, a *act, count int32) error {
+// serve provisions hosts for a run and then runs its workflow, whose jobs wait for the hosts as in examples/workflow.yml.
+func (d *demo) serve(ctx context.Context, a *act, count int32) error {
+	text, err := os.ReadFile(filepath.Join(d.examples, "workflows", a.workflow))
+	if err != nil {
+		return fmt.Errorf("read the workflow: %w", err)
+	}
+	asked := time.Now()
+	if err := d.provision(ctx, a, count); err != nil {
+		return fmt.Errorf("provision for run %s: %w", a.runID, err)
+	}
+	d.say("  ready in %s: %d reused, %d created", seconds(a.provision), a.reused, a.created)
 	began := time.Now()
+	if _, err := d.system.GitHub.StartRun(ctx, repository, a.runID, string(text)); err != nil {
+		return err
+	}
+	if a.run, err = d.system.GitHub.WaitRun(ctx, a.runID, d.follow()); err != nil {
+		return err
+	}
+	a.ran = time.Since(began)
+	if a.run.Conclusion != "success" {
+		return fmt.Errorf("run %s came out as %s:\n%s", a.runID, a.run.Conclusion, logs(a.run))
+	}
+	first, err := d.firstStep(ctx, a.runID)
+	a.firstStep = first.Sub(asked)
+	return err
+}
+
+// provision gets hosts for a run, and counts the registrations that were made for it.
+func (d *demo) provision(ctx context.Context, a *act, count int32) error {
+	before, err := d.system.GitHub.Runners(ctx)
+	if err != nil {
+		return err
+	}
+	asked := time.Now()
 	got, err := d.system.Fleet.Provision(ctx, &remudav1.ProvisionRequest{
-		Repository: repository, RunId: a.runID, InstanceCount: proto.Int32(count), Timeout: durationpb.New(3 * time.Minute),
+		Repository: repository, RunId: a.runID, Pool: a.pool, InstanceCount: proto.Int32(count), Timeout: durationpb.New(3 * time.Minute),
 	})
 	if err != nil {
 		return err
 	}
-	a.provision, a.reused, a.created = time.Since(began), got.GetReusedCount(), got.GetCreatedCount()
+	a.provision, a.reused, a.created = time.Since(asked), got.GetReusedCount(), got.GetCreatedCount()
 	for _, i := range got.GetInstances() {
 		a.hosts = append(a.hosts, i.GetInstanceId())
 	}
-	d.say("  ready in %s: %d reused, %d created", seconds(a.provision), a.reused, a.created)
+	after, err := d.system.GitHub.Runners(ctx)
+	a.registered = registrations(before, after, a.hosts)
+	return err
+}
+
+func (d *demo) release(ctx context.Context, a *act) error {
+	released, err := d.system.Fleet.Release(ctx, &remudav1.ReleaseRequest{Repository: repository, RunId: a.runID, Wait: true})
+	if err != nil {
+		return fmt.Errorf("release run %s: %w", a.runID, err)
+	}
+	if a.pooled = released.GetPooledCount(); int(a.pooled) != len(a.hosts) {
+		return fmt.Errorf("run %s: %d of %d hosts came back to the pool", a.runID, a.pooled, len(a.hosts))
+	}
 	return nil
 }
 
@@ -274,10 +307,9 @@ func logs(run local.Run) string {
 func (d *demo) summary() {
 	d.say("")
 	w := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RUN\tWHAT\tHOSTS\tREUSED\tCREATED\tPROVISIONED IN\tJOBS RAN IN\tPOOLED AGAIN")
+	fmt.Fprintln(w, "RUN\tWHAT\tHOSTS\tREUSED\tCREATED\tJOBS RAN IN\tPOOLED AGAIN")
 	for _, a := range d.acts {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%d\n",
-			a.runID, a.name, len(a.hosts), a.reused, a.created, seconds(a.provision), seconds(a.ran), a.pooled)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%d\n", a.runID, a.name, len(a.hosts), a.reused, a.created, seconds(a.ran), a.pooled)
 	}
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, "RUN\tJOB\tHOST\tTOOK\tRESULT")
@@ -290,4 +322,5 @@ func (d *demo) summary() {
 	}
 	_ = w.Flush() // to a terminal or a pipe: an error cannot be reported
 	d.say("\n%d hosts expired and were ended. No process and no registration is left.", d.expired)
+	d.times()
 }

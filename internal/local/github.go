@@ -47,6 +47,7 @@ type Job struct {
 
 // Runner is a registration.
 type Runner struct {
+	ID     int64  `json:"id"` // a later registration has a higher one
 	Name   string `json:"name"`
 	Status string `json:"status"`
 	Busy   bool   `json:"busy"`
@@ -113,6 +114,34 @@ func (g *GitHub) WaitRun(ctx context.Context, runID string, seen func(Run)) (Run
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// Steps are those of the jobs of a run that have begun, as GitHub's API gives them.
+func (g *GitHub) Steps(ctx context.Context, repository, runID string) ([]Step, error) {
+	var list struct {
+		Jobs []struct {
+			Steps []Step `json:"steps"`
+		} `json:"jobs"`
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.base+"/api/v3/repos/"+repository+"/actions/runs/"+runID+"/jobs", nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer any")
+	if err := g.do(r, &list); err != nil {
+		return nil, fmt.Errorf("stand-in: list jobs of run %s: %w", runID, err)
+	}
+	var steps []Step
+	for _, j := range list.Jobs {
+		steps = append(steps, j.Steps...)
+	}
+	return steps, nil
+}
+
+// Step is one of a job. Those before and after the steps of the workflow are GitHub's own: "Set up job", "Complete job" and the hooks.
+type Step struct {
+	Name      string    `json:"name"`
+	StartedAt time.Time `json:"started_at"`
 }
 
 // Cancel stops a run.
@@ -203,6 +232,10 @@ func (g *GitHub) exchange(ctx context.Context, method, path string, body, into a
 	if err != nil {
 		return err
 	}
+	return g.do(req, into)
+}
+
+func (g *GitHub) do(req *http.Request, into any) error {
 	resp, err := g.client.Do(req)
 	if err != nil {
 		return err

@@ -36,11 +36,19 @@ type Options struct {
 	GitHubAddr string
 	// Config is the path of a configuration; empty: the defaults.
 	Config string
+	// GitHub is how slow the stand-in is.
+	GitHub Times
 	// Serve starts `controld serve`, which goes by Config alone. GitHubAddr is
 	// that of a stand-in that runs already.
 	Serve bool
 	// Stderr gets controld's log.
 	Stderr io.Writer
+}
+
+// Times are how slow GitHub and its runner are. Zero is no time at all.
+type Times struct {
+	// API is the time of each call, Configure that of config.sh as a whole, and Listen what a listener takes before it opens its session.
+	API, Configure, Listen time.Duration
 }
 
 // System is a running `controld dev`.
@@ -76,7 +84,8 @@ func (o Options) args() []string {
 	if o.Serve {
 		return []string{"serve", "--config", o.Config}
 	}
-	args := []string{"dev", "--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--github-addr", o.GitHubAddr, "--state-dir", o.StateDir}
+	args := []string{"dev", "--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--github-addr", o.GitHubAddr, "--state-dir", o.StateDir,
+		"--api-time", o.GitHub.API.String(), "--configure-time", o.GitHub.Configure.String(), "--listen-time", o.GitHub.Listen.String()}
 	if o.Config != "" {
 		args = append(args, "--config", o.Config)
 	}

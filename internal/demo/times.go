@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/local"
+)
+
+// realistic is how slow GitHub and its runner are unless the flags say otherwise: docs/testing.md has the sources.
+var realistic = local.Times{API: 250 * time.Millisecond, Configure: 3 * time.Second, Listen: 2 * time.Second}
+
+// kinds are the rows of the table of times, by the name of their acts.
+var kinds = []struct{ name, shown string }{
+	{"cold", "cold"}, {"warm", "warm, standby: clean"},
+}
+
+// row is what the acts of one kind took.
+type row struct {
+	runs, hosts, registered int
+	ready, firstStep        time.Duration // at the median
+}
+
+func (d *demo) rowOf(name string) row {
+	var r row
+	var ready, first []time.Duration
+	for _, a := range d.acts {
+		if a.name == name {
+			r.runs, r.hosts, r.registered = r.runs+1, r.hosts+len(a.hosts), r.registered+a.registered
+			ready, first = append(ready, a.provision), append(first, a.firstStep)
+		}
+	}
+	r.ready, r.firstStep = median(ready), median(first)
+	return r
+}
+
+func median(list []time.Duration) time.Duration {
+	return slices.Sorted(slices.Values(list))[len(list)/2]
+}
+
+// times prints how long a run waits for its runners and for its first step.
+func (d *demo) times() {
+	d.say("\nFrom the call of Provision, at the median of the runs:\n")
+	w := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "HOSTS ARE\tRUNS\tHOSTS\tCONFIG.SH\tRUNNERS READY IN\tFIRST STEP IN")
+	for _, kind := range kinds {
+		r := d.rowOf(kind.name)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", kind.shown, r.runs, r.hosts, r.registered, seconds(r.ready), seconds(r.firstStep))
+	}
+	_ = w.Flush() // to a terminal or a pipe: an error cannot be reported
+	d.say("\nThe times of GitHub and its runner are modeled: a call takes %s, config.sh %s, and a listener %s before its session. Machines boot in 3 s.",
+		seconds(d.slow.API), seconds(d.slow.Configure), seconds(d.slow.Listen))
+	d.say("docs/testing.md has their sources, and docs/first-contact.md measures the real ones.")
+}
+
+// registrations counts those of the hosts that were made between two lists of them.
+func registrations(before, after []local.Runner, hosts []string) int {
+	var last int64
+	for _, r := range before {
+		last = max(last, r.ID)
+	}
+	made := 0
+	for _, r := range after {
+		if r.ID > last && slices.Contains(hosts, hostOf(r.Name)) {
+			made++
+		}
+	}
+	return made
+}
+
+// firstStep is when the first step of the workflow of a run began. What GitHub and the hooks do before does not count.
+func (d *demo) firstStep(ctx context.Context, runID string) (time.Time, error) {
+	steps, err := d.system.GitHub.Steps(ctx, repository, runID)
+	if err != nil {
+		return time.Time{}, err
+	}
+	steps = slices.DeleteFunc(steps, func(s local.Step) bool {
+		return s.StartedAt.IsZero() || strings.HasPrefix(s.Name, "Set up ") || strings.HasPrefix(s.Name, "Complete ")
+	})
+	if len(steps) == 0 {
+		return time.Time{}, fmt.Errorf("run %s has no step", runID)
+	}
+	return slices.MinFunc(steps, func(a, b local.Step) int { return a.StartedAt.Compare(b.StartedAt) }).StartedAt, nil
+}
