@@ -109,7 +109,7 @@ func TestRules(t *testing.T) {
 
 // standbyAxes are those of hosts that register ahead of need, and of their claims.
 var standbyAxes = append([][]edit{
-	{warming, hot, claimedHot, claimedWarming, runningHot, func(f *agent.Facts) { hot(f); leftStandby(f) }},
+	{warming, hot, claimedHot, claimedWarming, discarding, runningHot, func(f *agent.Facts) { hot(f); leftStandby(f) }},
 	{as, func(f *agent.Facts) { f.Observed.Busy = true }, func(f *agent.Facts) { f.Blind = true }},
 	{as, func(f *agent.Facts) { f.Observed.Prepared = agent.Progress{} }, func(f *agent.Facts) { f.Observed.Prepared.Phase = agent.PhaseFailed }},
 	append(phases(func(s *agent.Observed) *agent.Progress { return &s.Registered }, 2, agent.PhaseNone, agent.PhaseRunning, agent.PhaseOK, agent.PhaseFailed),
@@ -222,9 +222,9 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 	standsBy := r.Pooled() && r.Standby != nil
 	idle = idle && !standsBy
 	byStandby := r.Standby != nil && r.Standby.RunnerID != 0
-	discards := r.State == lifecycle.StateClaimed && r.Standby != nil && !byStandby
+	discards := r.State == lifecycle.StateClaimed && r.Standby != nil && r.Standby.Discarded
 	runner := r.Assignment // that of the runner
-	if byStandby {
+	if r.Standby != nil && !r.Standby.Discarded {
 		runner = r.Standby.Assignment
 	}
 	its := agent.Allowed{RunID: r.RunID, Repository: r.Repository}
@@ -244,7 +244,7 @@ func rulesBroken(f agent.Facts, d agent.Decision) (broken []string) {
 	case agent.EffectRegister:
 		rule(serves && r.Registration != nil && r.Registration.Kind == kind && s.Allowed == its, "registration needs a run, a token and the hook")
 		rule(!byStandby, "a runner that listened is not registered again under its name")
-		rule(s.Registered.Phase == agent.PhaseNone || s.Registered.Assignment == r.Assignment, "nothing is registered beside another runner")
+		rule(s.Registered.Phase == agent.PhaseNone || s.Registered.Assignment == runner, "nothing is registered beside another runner")
 	case agent.EffectListen:
 		rule(!interrupted, "no listener is started on a machine that is taken")
 		rule(serves && s.Registered.Phase == agent.PhaseOK && s.Allowed == its, "only a configured runner of a run listens")

@@ -43,6 +43,9 @@ func (v decider) serve() Decision {
 
 // hasOtherRunner reports whether there is a runner of another assignment. A clean host cannot have one.
 func (v decider) hasOtherRunner() bool {
+	if st := v.Record.Standby; st != nil && !st.Discarded {
+		return v.hasOldRunner()
+	}
 	s, a := v.Observed, v.runnerAssignment()
 	return (s.Registration && s.Registered.Assignment != a) || (s.Listener.alive() && s.Listener.Assignment != a)
 }

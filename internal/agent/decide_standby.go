@@ -23,7 +23,7 @@ func (v decider) registeredAhead() bool {
 
 // runnerAssignment is the assignment under which the runner of this record registers.
 func runnerAssignment(r lifecycle.Record) int64 {
-	if s := r.Standby; s != nil && (s.RunnerID != 0 || r.Pooled()) {
+	if s := r.Standby; s != nil && !s.Discarded {
 		return s.Assignment
 	}
 	return r.Assignment
@@ -75,11 +75,11 @@ func (v decider) hasOldRunner() bool {
 		s.Listener.Phase != ListenerNone && s.Listener.Assignment != a
 }
 
-// mayDiscard reports whether the runner with which the host waited is of no use any more: the host was claimed before it listened,
-// or the registration cannot be used. Its record says so, and controld deletes the registration on GitHub.
+// mayDiscard reports whether the registration with which the host waited cannot be used any more. Its record
+// says so, and controld deletes the registration on GitHub.
 func (v decider) mayDiscard() bool {
 	s := v.Record.Standby
-	return v.Record.State == lifecycle.StateClaimed && s != nil && s.RunnerID == 0
+	return v.Record.State == lifecycle.StateClaimed && s != nil && s.Discarded
 }
 
 // discarded reports whether nothing is left of the runner with which the host waited. A clean-up that was cut short

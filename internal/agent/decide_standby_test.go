@@ -33,10 +33,16 @@ func claimedHot(f *agent.Facts) {
 	f.Record.State, f.Record.RunID, f.Record.PooledAt, f.Record.Assignment = lifecycle.StateClaimed, "run-2", time.Time{}, 3
 }
 
-// claimedWarming is a host that run-2 has claimed while it registered ahead of need, or whose registration cannot be used.
+// claimedWarming is a host that run-2 has claimed while it registered ahead of need: it goes on to do so.
 func claimedWarming(f *agent.Facts) {
+	warming(f)
+	f.Record.State, f.Record.RunID, f.Record.PooledAt, f.Record.Assignment = lifecycle.StateClaimed, "run-2", time.Time{}, 3
+}
+
+// discarding is a host that run-2 has claimed, and that has to register for it: what it registered ahead of need cannot be used.
+func discarding(f *agent.Facts) {
 	claimedHot(f)
-	f.Record.Standby, f.Record.RunnerName = &lifecycle.Standby{Assignment: 2}, "remuda-3-i-1"
+	f.Record.Standby, f.Record.RunnerName = &lifecycle.Standby{Assignment: 2, Discarded: true}, "remuda-3-i-1"
 	f.Record.Registration = registrationToken()
 }
 
@@ -145,23 +151,32 @@ func TestDecideInStandby(t *testing.T) {
 		"running hot: restarts":       {[]edit{claimedHot, running, hookSet, listener2(agent.ListenerExited, 2)}, decided{Signal: regOK, Look: time.Second}},
 		"running hot: lost":           {[]edit{claimedHot, running, hookSet, noRunner}, decided{Signal: regFailed, Cause: byHost}},
 
-		"claimed warming: the listener stops":       {[]edit{claimedWarming}, decided{Effect: agent.EffectStop}},
-		"claimed warming: it is stopping":           {[]edit{claimedWarming, observed(func(s *agent.Observed) { s.Listener.Phase = agent.ListenerStopping })}, decided{Look: 45 * time.Second}},
-		"claimed warming: config.sh runs":           {[]edit{claimedWarming, configured2(agent.PhaseRunning, "")}, decided{}},
-		"claimed warming: configured":               {[]edit{claimedWarming, listener2(agent.ListenerNone, 0)}, decided{Effect: agent.EffectClean}},
-		"claimed warming: config.sh failed":         {[]edit{claimedWarming, configured2(agent.PhaseFailed, github)}, decided{Effect: agent.EffectClean}},
-		"claimed warming: nothing had begun":        {[]edit{claimedWarming, noRunner}, decided{Effect: agent.EffectAllow}},
-		"claimed warming: listener gone":            {[]edit{claimedWarming, listener2(agent.ListenerExited, 0)}, decided{Effect: agent.EffectClean}},
-		"claimed warming: being cleaned":            {[]edit{claimedWarming, listener2(agent.ListenerExited, 0), cleaned(agent.PhaseRunning, 3)}, decided{}},
-		"claimed warming: clean-up cut short":       {[]edit{claimedWarming, noRunner, cleaned(agent.PhaseNone, 0)}, decided{Effect: agent.EffectClean}},
-		"claimed warming: not clean":                {[]edit{claimedWarming, listener2(agent.ListenerExited, 0), cleaned(agent.PhaseFailed, 3)}, decided{Signal: regFailed, Cause: byHost}},
-		"claimed warming: clean, the hook":          {[]edit{claimedWarming, noRunner, cleaned(agent.PhaseOK, 3)}, decided{Effect: agent.EffectAllow}},
-		"claimed warming: clean, then registration": {[]edit{claimedWarming, noRunner, cleaned(agent.PhaseOK, 3), hookSet}, decided{Effect: agent.EffectRegister}},
-		"claimed warming: clean, and a runner":      {[]edit{claimedWarming, cleaned(agent.PhaseOK, 3), listener2(agent.ListenerExited, 0)}, decided{Signal: regFailed, Cause: byHost}},
-		"claimed warming: a job of its run":         {[]edit{claimedWarming, busyNow}, decided{Effect: agent.EffectAllow}},
-		"claimed warming: that job runs":            {[]edit{claimedWarming, busyNow, hookSet}, decided{}},
-		"claimed warming: interrupted":              {[]edit{claimedWarming, interruptedIn(time.Minute)}, decided{Effect: agent.EffectStop, Signal: regFailed, Cause: lifecycle.CauseAWS}},
-		"claimed, and no record of a standby": {[]edit{claimedWarming, func(f *agent.Facts) { f.Record.Standby = nil }},
+		"claimed warming: the hook":            {[]edit{claimedWarming, noRunner}, decided{Effect: agent.EffectAllow}},
+		"claimed warming: registration":        {[]edit{claimedWarming, noRunner, hookSet}, decided{Effect: agent.EffectRegister}},
+		"claimed warming: config.sh runs":      {[]edit{claimedWarming, configured2(agent.PhaseRunning, ""), hookSet}, decided{}},
+		"claimed warming: config.sh failed":    {[]edit{claimedWarming, configured2(agent.PhaseFailed, byHost), hookSet}, decided{Signal: regFailed, Cause: byHost}},
+		"claimed warming: configured":          {[]edit{claimedWarming, listener2(agent.ListenerNone, 0), hookSet}, decided{Effect: agent.EffectListen}},
+		"claimed warming: listens":             {[]edit{claimedWarming, hookSet}, decided{Signal: regOK}},
+		"claimed warming: a job of its run":    {[]edit{claimedWarming, busyNow}, decided{Effect: agent.EffectAllow, Signal: regOK}},
+		"claimed warming: another runner":      {[]edit{claimedWarming, observed(func(s *agent.Observed) { s.Registered.Assignment = 1 })}, decided{Signal: regFailed, Cause: byHost}},
+		"claimed warming: interrupted":         {[]edit{claimedWarming, interruptedIn(time.Minute)}, decided{Effect: agent.EffectStop, Signal: regFailed, Cause: lifecycle.CauseAWS}},
+		"discarding: the listener stops":       {[]edit{discarding}, decided{Effect: agent.EffectStop}},
+		"discarding: it is stopping":           {[]edit{discarding, observed(func(s *agent.Observed) { s.Listener.Phase = agent.ListenerStopping })}, decided{Look: 45 * time.Second}},
+		"discarding: config.sh runs":           {[]edit{discarding, configured2(agent.PhaseRunning, "")}, decided{}},
+		"discarding: configured":               {[]edit{discarding, listener2(agent.ListenerNone, 0)}, decided{Effect: agent.EffectClean}},
+		"discarding: config.sh failed":         {[]edit{discarding, configured2(agent.PhaseFailed, github)}, decided{Effect: agent.EffectClean}},
+		"discarding: nothing had begun":        {[]edit{discarding, noRunner}, decided{Effect: agent.EffectAllow}},
+		"discarding: listener gone":            {[]edit{discarding, listener2(agent.ListenerExited, 0)}, decided{Effect: agent.EffectClean}},
+		"discarding: being cleaned":            {[]edit{discarding, listener2(agent.ListenerExited, 0), cleaned(agent.PhaseRunning, 3)}, decided{}},
+		"discarding: clean-up cut short":       {[]edit{discarding, noRunner, cleaned(agent.PhaseNone, 0)}, decided{Effect: agent.EffectClean}},
+		"discarding: not clean":                {[]edit{discarding, listener2(agent.ListenerExited, 0), cleaned(agent.PhaseFailed, 3)}, decided{Signal: regFailed, Cause: byHost}},
+		"discarding: clean, the hook":          {[]edit{discarding, noRunner, cleaned(agent.PhaseOK, 3)}, decided{Effect: agent.EffectAllow}},
+		"discarding: clean, then registration": {[]edit{discarding, noRunner, cleaned(agent.PhaseOK, 3), hookSet}, decided{Effect: agent.EffectRegister}},
+		"discarding: clean, and a runner":      {[]edit{discarding, cleaned(agent.PhaseOK, 3), listener2(agent.ListenerExited, 0)}, decided{Signal: regFailed, Cause: byHost}},
+		"discarding: a job of its run":         {[]edit{discarding, busyNow}, decided{Effect: agent.EffectAllow}},
+		"discarding: that job runs":            {[]edit{discarding, busyNow, hookSet}, decided{}},
+		"discarding: interrupted":              {[]edit{discarding, interruptedIn(time.Minute)}, decided{Effect: agent.EffectStop, Signal: regFailed, Cause: lifecycle.CauseAWS}},
+		"claimed, and no record of a standby": {[]edit{discarding, func(f *agent.Facts) { f.Record.Standby = nil }},
 			decided{Signal: regFailed, Cause: byHost}},
 
 		"left, configuring":          {[]edit{warming, configured2(agent.PhaseRunning, ""), leftStandby}, decided{}},
@@ -211,7 +226,7 @@ func TestStatusInStandby(t *testing.T) {
 		"a job waits": {[]edit{hot, observed(func(s *agent.Observed) { s.Busy = true })}, "hot: a job has come and waits for the claim of its run, 6h left"},
 		"lost":        {[]edit{hot, listener2(agent.ListenerExited, 1)}, "hot: the runner is lost, 4m left"},
 		"claimed":     {[]edit{claimedHot}, "claimed: run run-2 of acme/app, jobs of run run-2 may start, 4m left"},
-		"discarded":   {[]edit{claimedWarming}, "claimed: run run-2 of acme/app, claimed, and the runner that the host waited with cannot be used, 4m left"},
+		"discarded":   {[]edit{discarding}, "claimed: run run-2 of acme/app, claimed, and the runner that the host waited with cannot be used, 4m left"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -83,7 +83,7 @@ func assignmentOf(r lifecycle.Record) Assignment {
 		Number: runnerAssignment(r), RunID: r.RunID, Repository: r.Repository, RunnerName: r.RunnerName, Labels: r.Labels,
 	}
 	switch {
-	case standsBy(r):
+	case r.Standby != nil && !r.Standby.Discarded:
 		a.Labels, a.Label = nil, r.Standby.Label
 	case r.JobsOf == "":
 		a.Labels = append([]string{r.RunID}, r.Labels...)

@@ -23,12 +23,13 @@ const (
 	claimedConfigured  standbyLife = "claimed before the listener listens"
 	claimedUnseen      standbyLife = "claimed before controld knows that it listens"
 	lost               standbyLife = "claimed while it listens, and cannot be used"
+	lostConfiguring    standbyLife = "claimed while config.sh runs, and cannot be used"
 	left               standbyLife = "given up while it listens"
 	leftConfiguring    standbyLife = "given up while config.sh runs"
 )
 
 var standbyLives = []standbyLife{
-	claimedListening, claimedAtOnce, claimedConfiguring, claimedConfigured, claimedUnseen, lost, left, leftConfiguring,
+	claimedListening, claimedAtOnce, claimedConfiguring, claimedConfigured, claimedUnseen, lost, lostConfiguring, left, leftConfiguring,
 }
 
 const standbyLabel = "label-that-nobody-knows"
@@ -51,7 +52,7 @@ func (w *world) becomesHot() {
 	})
 }
 
-// claimInStandby claims a pooled host. One that is hot keeps its runner.
+// claimInStandby claims a pooled host, which keeps its runner.
 func (w *world) claimInStandby(run string) {
 	name := w.record.NextRunnerName()
 	w.claim(run)
@@ -61,7 +62,7 @@ func (w *world) claimInStandby(run string) {
 // reregisters has a claimed host register for its run.
 func (w *world) reregisters() {
 	w.change(func(r *lifecycle.Record) {
-		r.Standby = &lifecycle.Standby{Assignment: r.Standby.Assignment}
+		r.Standby = &lifecycle.Standby{Assignment: r.Standby.Assignment, Discarded: true}
 		r.Assignment++
 		r.RunnerName = lifecycle.RunnerName(r.Assignment, r.InstanceID)
 	})
@@ -75,8 +76,8 @@ func (w *world) leavesStandby(token string) {
 // runsByStandby is the write that makes a host ready.
 func (w *world) runsByStandby() {
 	w.running()
-	if s := w.record.Standby; s != nil && s.RunnerID != 0 {
-		w.record.Standby = &lifecycle.Standby{Assignment: s.Assignment, RunnerID: s.RunnerID}
+	if s := w.record.Standby; s != nil && !s.Discarded {
+		w.record.Standby = &lifecycle.Standby{Assignment: s.Assignment, RunnerID: 77}
 		return
 	}
 	w.record.Standby = nil
@@ -109,6 +110,10 @@ func (w *world) advanceStandby() bool {
 		w.leavesStandby("remove-standby")
 	case warming && w.answered(lifecycle.SignalRegOK):
 		w.becomesHot()
+	case warming && w.standby == lostConfiguring && o.Registered.Phase == agent.PhaseRunning:
+		w.claimInStandby("run-2")
+		w.reregisters()
+		w.hold = true
 	case r.Hot() && w.standby == lost:
 		w.claimInStandby("run-2")
 		w.reregisters()
@@ -153,11 +158,12 @@ func TestLivesInStandby(t *testing.T) {
 	fresh := []string{"allow run-2", "register run-2", "listen"}
 	between := map[standbyLife][]string{
 		claimedListening:   slices.Concat(hot, []string{"allow run-2"}),
-		claimedAtOnce:      fresh,
-		claimedConfiguring: slices.Concat(hot[:2], []string{"clean"}, fresh),
-		claimedConfigured:  slices.Concat(hot, []string{"stop", "clean"}, fresh),
-		claimedUnseen:      slices.Concat(hot, []string{"stop", "clean"}, fresh),
+		claimedAtOnce:      {"allow run-2", "register standby", "listen"},
+		claimedConfiguring: slices.Concat(hot[:2], []string{"allow run-2", "listen"}),
+		claimedConfigured:  slices.Concat(hot, []string{"allow run-2"}),
+		claimedUnseen:      slices.Concat(hot, []string{"allow run-2"}),
 		lost:               slices.Concat(hot, []string{"stop", "clean"}, fresh),
+		lostConfiguring:    slices.Concat(hot[:2], []string{"clean"}, fresh),
 		left:               hot,
 		leftConfiguring:    hot[:2],
 	}

@@ -93,6 +93,7 @@ func (w *world) Allow(_ context.Context, a agent.Allowed) error {
 func (w *world) Register(_ context.Context, a agent.Assignment) error {
 	name := "register " + a.RunID
 	if a.Label != "" {
+		name = "register "
 		name += "standby"
 	}
 	return w.effect(name, func() {

@@ -232,7 +232,7 @@ func TestLabelsOfManyHosts(t *testing.T) {
 	})
 }
 
-// A host that is claimed before it listens registers for its run, as a clean one does.
+// A host that is claimed before it listens goes on to do so, and then gets the labels of its run.
 func TestAWarmingHostIsClaimed(t *testing.T) {
 	inStandbyWorld(t, func(ctx context.Context, t *testing.T, w *world) {
 		w.set(func() { w.warming = true })
@@ -242,8 +242,12 @@ func TestAWarmingHostIsClaimed(t *testing.T) {
 			t.Fatalf("record %+v", r)
 		}
 		w.mustProvision(ctx, demand("2", "q", 1))
-		if r := w.only(); r.State != lifecycle.StateRunning || r.RunnerName != "remuda-3-"+r.InstanceID || r.Standby != nil || w.labelsOf(r) != nil {
-			t.Errorf("record %+v", r)
+		r := w.only()
+		if r.State != lifecycle.StateRunning || r.RunnerName != "remuda-2-"+r.InstanceID || !slices.Equal(w.labelsOf(r), []string{"2"}) {
+			t.Errorf("record %+v, labels %v", r, w.labelsOf(r))
+		}
+		if d := cmp.Diff(&lifecycle.Standby{Assignment: 2, RunnerID: w.github.ids[r.RunnerName]}, r.Standby); d != "" {
+			t.Error(d)
 		}
 	})
 }

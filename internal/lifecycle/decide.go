@@ -60,7 +60,7 @@ type Decision struct {
 	// StandsBy: the host is to register ahead of need as soon as it is pooled, with what Standby then holds.
 	StandsBy bool
 	Standby  *Standby
-	// RunnerID is the runner of ActionStandBy, once GitHub was asked for it.
+	// RunnerID is the runner that listens ahead of need, once GitHub was asked for it.
 	RunnerID int64
 	// StandbyFailed: the host is not to register ahead of need again.
 	StandbyFailed bool

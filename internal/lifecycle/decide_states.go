@@ -48,7 +48,7 @@ func (v decider) claimed() Decision {
 	case v.unwanted().Given():
 		return act(ActionReturn, v.unwanted().And(" before the host was ready"))
 	}
-	if r.servesByStandby() {
+	if r.servesByStandby() && r.Standby.RunnerID != 0 {
 		return keep(r.Threshold, awaitingHeartbeat)
 	}
 	return keep(r.Threshold, registeringAgain)

@@ -212,6 +212,10 @@ var hosts = map[string]func(*lifecycle.Facts, *lifecycle.Policy){
 		serve(f, lifecycle.StateClaimed, 100*time.Second)
 		f.Record.Standby = &lifecycle.Standby{Assignment: assignment - 1, Label: "standby"}
 	},
+	"claimed, discarding": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		serve(f, lifecycle.StateClaimed, 100*time.Second)
+		f.Record.Standby = &lifecycle.Standby{Assignment: assignment - 1, Discarded: true}
+	},
 	"claimed, hot": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
 		serve(f, lifecycle.StateClaimed, 100*time.Second)
 		standBy(f, assignment-1, runnerID)

@@ -61,7 +61,7 @@ func (l *life) do(event string) error {
 	case "runner":
 		l.facts.Runner = &lifecycle.Runner{Gone: args[0] == "gone"}
 	case "labels":
-		l.facts.LabelsSet = args[0] == "set"
+		l.facts.LabelsSet, l.facts.Runner = args[0] == "set", &lifecycle.Runner{ID: runnerID}
 	case "unreadable":
 		l.facts.Report = nil
 	case "template":

@@ -121,7 +121,7 @@ func (w *world) holds(t *rapid.T) {
 		"a registration ahead of need is not of a host that leaves":   r.Standby == nil || (!r.Releasing() && !over && r.JobsOf == "" && !r.Unused()),
 		"a pooled host registers under its assignment":                r.Standby == nil || !r.Pooled() || r.Standby.Assignment == r.Assignment,
 		"a host that serves by it keeps its name, else it has another": r.Standby == nil ||
-			(r.RunnerName == lifecycle.RunnerName(r.Standby.Assignment, r.InstanceID)) == (r.Pooled() || r.Standby.RunnerID != 0),
+			(r.RunnerName == lifecycle.RunnerName(r.Standby.Assignment, r.InstanceID)) == !r.Standby.Discarded,
 		"a ready host has no label that cannot be guessed":         r.State != lifecycle.StateRunning || r.Standby == nil || (r.Standby.RunnerID != 0 && r.Standby.Label == ""),
 		"a host whose registration failed has none":                !r.StandbyFailed || !r.Pooled() || r.Standby == nil,
 		"a job-scoped host is in no pool, and has no remove token": r.JobsOf == "" || (!r.Pooled() && (r.Registration == nil || r.Registration.Kind == lifecycle.RegistrationJIT)),

@@ -272,8 +272,8 @@ var standbyRules = []rule{
 	}, func(s *seen) bool { return s.does(lifecycle.ActionReregister) }},
 	{"no other host does, and none beside a job", func(s *seen) bool { return s.does(lifecycle.ActionReregister) },
 		func(s *seen) bool { return s.lostStandby() && !s.jobRuns() && s.wanted() }},
-	{"a claim that came before the host listened is as any other", func(s *seen) bool {
-		return s.host == "claimed, warming" && s.sampled()
+	{"a claim of a host that has to register after all is as any other", func(s *seen) bool {
+		return s.host == "claimed, discarding" && s.sampled()
 	}, func(s *seen) bool { return s.same(func(o *scene) { o.host = "claimed" }) }},
 	{"a run that is served by a registration ahead of need is as any other", func(s *seen) bool {
 		return s.host == "running, hot" && s.sampled()

@@ -50,8 +50,10 @@ func (s *seen) does(a lifecycle.Action) bool {
 
 func (s *seen) endsOrIsReplaced() bool { return s.ends() || s.replaced() }
 
-// hotClaim: the host was claimed while its runner listened.
-func (s *seen) hotClaim() bool { return strings.HasPrefix(s.host, "claimed, hot") }
+// hotClaim: the host was claimed while its runner listened, or while it was about to.
+func (s *seen) hotClaim() bool {
+	return strings.HasPrefix(s.host, "claimed, hot") || s.host == "claimed, warming"
+}
 
 // standsBy: the host is pooled, with a registration ahead of need.
 func (s *seen) standsBy() bool {

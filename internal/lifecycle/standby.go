@@ -1,6 +1,9 @@
 package lifecycle
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Standby is the registration with which a pooled host waits for its next run: it has registered ahead of need, and its
 // runner listens. GitHub gives it no job, since no job names its label. A claim then only has to set the labels of its run.
@@ -9,9 +12,10 @@ type Standby struct {
 	Assignment int64 `json:"assignment"`
 	// Label is the only label that the runner registers with. It cannot be guessed.
 	Label Secret `json:"label,omitempty"`
-	// RunnerID is the id of the runner on GitHub, which is known once it listens. 0: the host is not hot yet, or
-	// its registration cannot be used any more, so that a host that is claimed has to register.
+	// RunnerID is the id of the runner on GitHub. 0: it is not known to listen yet.
 	RunnerID int64 `json:"runnerId,omitempty"`
+	// Discarded: the registration cannot be used, so the host, which was claimed, gets rid of it and registers for its run.
+	Discarded bool `json:"discarded,omitempty"`
 }
 
 // StandbyMode says how the clean hosts of a pool wait for a run.
@@ -33,11 +37,11 @@ const standbyMaxAge = 24 * time.Hour
 // Hot reports whether the host is pooled and its runner listens, so that a claim has only to set its labels.
 func (r Record) Hot() bool { return r.Pooled() && r.Standby != nil && r.Standby.RunnerID != 0 }
 
-// Warming reports whether the host is pooled and becomes hot: it may be claimed, and then has to register.
+// Warming reports whether the host is pooled and becomes hot. It may be claimed, and is ready once it listens and has its labels.
 func (r Record) Warming() bool { return r.Pooled() && r.Standby != nil && r.Standby.RunnerID == 0 }
 
 // servesByStandby reports whether the host serves its run by the registration with which it waited for it.
-func (r Record) servesByStandby() bool { return r.Standby != nil && r.Standby.RunnerID != 0 }
+func (r Record) servesByStandby() bool { return r.Standby != nil && !r.Standby.Discarded }
 
 // allowsStandby reports whether the record has the registration ahead of need that an action is about.
 func (r Record) allowsStandby(action Action) bool {
@@ -91,8 +95,9 @@ func (v decider) leaveStandby(why Reason) Decision {
 	return d
 }
 
-// claimedHot decides for a host that was claimed while its runner listened. It is ready as soon as its labels are set: its
-// agent need not have seen the claim, since the job-started hook waits for that. It reports false for every other host.
+// claimedHot decides for a host that was claimed while its runner listened, or while it was about to. It is ready as soon as it
+// listens and its labels are set: its agent need not have seen the claim, since the job-started hook waits for that. It
+// reports false for every other host.
 func (v decider) claimedHot() (Decision, bool) {
 	lost := v.runnerGone() || v.signal() == SignalRegFailed
 	switch {
@@ -103,6 +108,9 @@ func (v decider) claimedHot() (Decision, bool) {
 	case v.listens() && (v.busy() || !v.expired()):
 		d := v.readied()
 		d.SetLabels = !v.LabelsSet
+		if v.Runner != nil {
+			d.RunnerID = v.Runner.ID
+		}
 		return d, true
 	}
 	return Decision{}, false
@@ -123,21 +131,21 @@ func (r *Record) standBy(d Decision) {
 }
 
 // readyStandby forgets what a host that is ready no longer needs of its registration ahead of need.
-func (r *Record) readyStandby() {
+func (r *Record) readyStandby(d Decision) {
 	r.StandbyFailed = false
 	if !r.servesByStandby() {
 		r.Standby = nil
 		return
 	}
 	s := *r.Standby
-	s.Label = ""
+	s.Label, s.RunnerID = "", cmp.Or(s.RunnerID, d.RunnerID)
 	r.Standby = &s
 }
 
 // NextRunnerName is the name of the runner of a pooled host once it is claimed: that of the runner that
-// listens already, else a new one.
+// has registered ahead of need, else a new one.
 func (r Record) NextRunnerName() string {
-	if r.Hot() {
+	if r.Standby != nil {
 		return r.RunnerName
 	}
 	return RunnerName(r.Assignment+1, r.InstanceID)
@@ -154,9 +162,7 @@ func (r *Record) leaveStandby(d Decision, now time.Time, p Policy) {
 // reregister has a claimed host register for its run after all, because the registration that it waited with cannot be used. It is
 // a new assignment, so that no signal of the old registration counts.
 func (r *Record) reregister(now time.Time, p Policy) {
-	s := *r.Standby
-	s.RunnerID, s.Label = 0, ""
-	r.Standby = &s
+	r.Standby = &Standby{Assignment: r.Standby.Assignment, Discarded: true}
 	r.Assignment++
 	r.RunnerName = RunnerName(r.Assignment, r.InstanceID)
 	r.Threshold = now.Add(p.ClaimTimeout)

@@ -49,10 +49,10 @@ func TestPooledWithoutAToken(t *testing.T) {
 	}
 }
 
-// A claim keeps the runner of a hot host, and gives a host that is not yet hot another name than the one it registers under.
+// A claim keeps the runner that has registered ahead of need, or does so just then.
 func TestClaimOfAHostInStandby(t *testing.T) {
 	for host, want := range map[string]string{
-		"pooled": "remuda-8-i-1", "pooled, warming": "remuda-8-i-1", "pooled, hot": "remuda-7-i-1",
+		"pooled": "remuda-8-i-1", "pooled, warming": "remuda-7-i-1", "pooled, hot": "remuda-7-i-1",
 	} {
 		f, _ := scene{host: host, answer: "none", deadline: "ahead"}.facts()
 		c := claimOf(f.Record)

@@ -294,7 +294,7 @@ func (r *Record) ready(now time.Time, d Decision, p Policy) {
 	r.RuntimeEndsAt = r.Threshold
 	r.Registration = nil
 	r.ClaimFailures = 0
-	r.readyStandby()
+	r.readyStandby(d)
 	r.forgetMarks()
 	r.DueAt = earliest(r.Threshold, d.CheckAt)
 }

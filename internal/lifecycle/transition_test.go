@@ -19,7 +19,7 @@ func TestApplyFollowsTheTable(t *testing.T) {
 	standby := map[lifecycle.Action][]string{ // what of a condition has it, where not everything has
 		lifecycle.ActionStandBy:      warming,
 		lifecycle.ActionLeaveStandby: slices.Concat(warming, hot),
-		lifecycle.ActionReregister:   {"claimed, hot", "claimed, hot, labels set", "claimed, hot, runner gone"},
+		lifecycle.ActionReregister:   {"claimed, hot", "claimed, hot, labels set", "claimed, hot, runner gone", "claimed, warming"},
 	}
 	table := map[lifecycle.Action][]string{
 		lifecycle.ActionReady:        {"created", "claimed"},
@@ -121,7 +121,7 @@ func TestApplyClears(t *testing.T) {
 			r.ReleasedAt, r.Threshold, r.DueAt = now, now.Add(2*time.Minute), now.Add(5*time.Second)
 		}},
 		{"reregister", "claimed, hot", lifecycle.Decision{Action: lifecycle.ActionReregister}, func(r *lifecycle.Record) {
-			r.Standby, r.Assignment, r.RunnerName = &lifecycle.Standby{Assignment: assignment - 1}, assignment+1, "remuda-8-i-1"
+			r.Standby, r.Assignment, r.RunnerName = &lifecycle.Standby{Assignment: assignment - 1, Discarded: true}, assignment+1, "remuda-8-i-1"
 			r.Threshold, r.DueAt = now.Add(2*time.Minute), now.Add(2*time.Minute)
 		}},
 		{"ready by its registration ahead of need", "claimed, hot", lifecycle.Decision{Action: lifecycle.ActionReady}, func(r *lifecycle.Record) {
@@ -129,7 +129,12 @@ func TestApplyClears(t *testing.T) {
 			r.Standby = &lifecycle.Standby{Assignment: assignment - 1, RunnerID: runnerID}
 			r.Threshold, r.RuntimeEndsAt, r.DueAt = now.Add(4*time.Hour), now.Add(4*time.Hour), now.Add(4*time.Hour)
 		}},
-		{"ready after it registered for its run", "claimed, warming", lifecycle.Decision{Action: lifecycle.ActionReady}, func(r *lifecycle.Record) {
+		{"ready by a registration that was not known yet", "claimed, warming", lifecycle.Decision{Action: lifecycle.ActionReady, RunnerID: 9}, func(r *lifecycle.Record) {
+			r.State, r.Registration, r.ClaimFailures = lifecycle.StateRunning, nil, 0
+			r.Standby = &lifecycle.Standby{Assignment: assignment - 1, RunnerID: 9}
+			r.Threshold, r.RuntimeEndsAt, r.DueAt = now.Add(4*time.Hour), now.Add(4*time.Hour), now.Add(4*time.Hour)
+		}},
+		{"ready after it registered for its run", "claimed, discarding", lifecycle.Decision{Action: lifecycle.ActionReady}, func(r *lifecycle.Record) {
 			r.State, r.Registration, r.ClaimFailures, r.Standby = lifecycle.StateRunning, nil, 0, nil
 			r.Threshold, r.RuntimeEndsAt, r.DueAt = now.Add(4*time.Hour), now.Add(4*time.Hour), now.Add(4*time.Hour)
 		}},

@@ -115,7 +115,7 @@ func (w *world) claim(t *rapid.T) {
 	if err != nil {
 		t.Fatalf("a claim that holds was refused: %v", err)
 	}
-	if named := r.Hot() && next.RunnerName == r.RunnerName; !named && slices.ContainsFunc(w.stale, func(o lifecycle.Record) bool { return o.RunnerName == next.RunnerName }) {
+	if named := r.Standby != nil && next.RunnerName == r.RunnerName; !named && slices.ContainsFunc(w.stale, func(o lifecycle.Record) bool { return o.RunnerName == next.RunnerName }) {
 		t.Fatalf("claimed under a name that was used: %+v", next)
 	}
 	carried(t, r, next)

@@ -131,7 +131,7 @@ func (w *world) cloudSays(t *rapid.T) {
 	if w.facts.Cloud.State == "" {
 		w.facts.Cloud = nil
 	}
-	w.facts.Runner = &lifecycle.Runner{Gone: rapid.Bool().Draw(t, "runner gone")}
+	w.facts.Runner = &lifecycle.Runner{ID: runnerID, Gone: rapid.Bool().Draw(t, "runner gone")}
 	w.facts.LabelsSet = rapid.Bool().Draw(t, "labels set")
 }
 
@@ -188,9 +188,8 @@ func (w *world) setLabels(t *rapid.T, d lifecycle.Decision) lifecycle.Decision {
 		return d
 	}
 	f := w.facts
-	if f.LabelsSet = rapid.Bool().Draw(t, "GitHub has the runner"); !f.LabelsSet {
-		f.Runner = &lifecycle.Runner{Gone: true}
-	}
+	f.LabelsSet = rapid.Bool().Draw(t, "GitHub has the runner")
+	f.Runner = &lifecycle.Runner{ID: runnerID, Gone: !f.LabelsSet}
 	d = lifecycle.Decide(f, w.now, w.policy)
 	if d.Action != lifecycle.ActionReady && d.Action != lifecycle.ActionReregister {
 		t.Fatalf("%s, once GitHub was asked to set the labels", outcome(d))

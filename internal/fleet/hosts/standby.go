@@ -56,11 +56,13 @@ const labelPatience = 15 * time.Second
 // host the jobs of its run. A call whose answer was lost is repeated, which changes nothing.
 func (hs *Hosts) SetLabels(ctx context.Context, facts lifecycle.Facts, now time.Time) (lifecycle.Facts, error) {
 	r := facts.Record
-	labels := slices.Concat([]string{r.RunID}, r.Labels)
-	err := hs.GitHub.SetLabels(ctx, r.Repository, r.Standby.RunnerID, labels)
+	id, err := hs.standbyID(ctx, facts, now)
+	if err == nil {
+		err = hs.GitHub.SetLabels(ctx, r.Repository, id, slices.Concat([]string{r.RunID}, r.Labels))
+	}
 	switch {
 	case err == nil:
-		facts.LabelsSet = true
+		facts.LabelsSet, facts.Runner = true, &lifecycle.Runner{ID: id, Name: r.RunnerName}
 		return facts, nil
 	case errors.Is(err, lifecycle.ErrNotFound):
 		facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: true}
@@ -69,16 +71,37 @@ func (hs *Hosts) SetLabels(ctx context.Context, facts lifecycle.Facts, now time.
 		return facts, fmt.Errorf("set the labels of runner %s: %w", r.RunnerName, err)
 	}
 	hs.Log.Warn("labels not set, so the host registers for its run", logkey.Instance, r.InstanceID, logkey.Runner, r.RunnerName, logkey.Error, err)
-	err = hs.GitHub.DeleteRunner(ctx, r.Repository, r.Standby.RunnerID)
+	_, err = hs.DeleteRunner(ctx, r)
 	switch {
 	case errors.Is(err, lifecycle.ErrBusy): // its label was known to GitHub alone, so the job came by those of the run
-		facts.LabelsSet = true
+		facts.LabelsSet, facts.Runner = true, &lifecycle.Runner{ID: id, Name: r.RunnerName}
 	case err != nil:
-		return facts, fmt.Errorf("delete runner %s: %w", r.RunnerName, err)
+		return facts, err
 	default:
 		facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: true}
 	}
 	return facts, nil
+}
+
+// listPatience is how long a runner that listens may be missing on GitHub's list before it is taken for gone. Listings lag.
+const listPatience = 30 * time.Second
+
+// standbyID is the id of the runner that listens ahead of need. GitHub is asked for it if the host was claimed before the
+// id was known. It is ErrNotFound once GitHub has not listed the runner for long.
+func (hs *Hosts) standbyID(ctx context.Context, facts lifecycle.Facts, now time.Time) (int64, error) {
+	r := facts.Record
+	if r.Standby.RunnerID != 0 {
+		return r.Standby.RunnerID, nil
+	}
+	runner, err := hs.GitHub.FindRunner(ctx, r.Repository, r.RunnerName)
+	since := r.UpdatedAt
+	if p := facts.Report; p != nil && p.RegisteredAt.After(since) {
+		since = p.RegisteredAt
+	}
+	if errors.Is(err, lifecycle.ErrNotFound) && now.Before(since.Add(listPatience)) {
+		return 0, &lifecycle.UnavailableError{What: "runner " + r.RunnerName, RetryAfter: time.Second, Err: errors.New("GitHub does not list it yet")}
+	}
+	return runner.ID, err
 }
 
 // labelsAtOnce is how many calls for labels are made at a time. GitHub asks for no more than 100 calls at once in all.
@@ -111,7 +134,7 @@ func (hs *Hosts) withdrawStandby(ctx context.Context, facts lifecycle.Facts, d l
 	if d.Action != lifecycle.ActionReregister || facts.Runner != nil && facts.Runner.Gone {
 		return ""
 	}
-	err := hs.GitHub.DeleteRunner(ctx, r.Repository, r.Standby.RunnerID)
+	_, err := hs.DeleteRunner(ctx, r)
 	switch {
 	case errors.Is(err, lifecycle.ErrBusy):
 		return fmt.Sprintf("to register for its run, and GitHub has just given %s a job", r.RunnerName)
