@@ -28,6 +28,11 @@ var deletionCheck = check{
 			ReliedOn: "internal/github/runners.go: it counts as deleted",
 		},
 		{
+			Name:     "label-gone",
+			Text:     "A PUT of the labels of a runner that is gone is answered 404.",
+			ReliedOn: "internal/fleet/hosts/standby.go: such a host registers again for its run",
+		},
+		{
 			Name:     "remove-without-files",
 			Text:     "config.sh remove without the registration's files succeeds.",
 			ReliedOn: "internal/host/register.go: a removal may be repeated",
@@ -100,6 +105,8 @@ func deleteListening(ctx context.Context, s *session, r *runner) error {
 	}
 	err = s.gh.deleteRunner(ctx, r.id)
 	s.decide("delete-gone", statusOf(err) == 404, "%s", answerOf(err))
+	err = s.gh.setLabels(ctx, r.id, s.name("label"))
+	s.decide("label-gone", statusOf(err) == 404, "%s", answerOf(err))
 	output, code, err := r.remove(ctx)
 	if err == nil {
 		s.decide("remove-without-files", code == 0, "exit code %d: %s", code, lastLines(output))
@@ -146,7 +153,7 @@ func deleteBusy(ctx context.Context, s *session) error {
 // answerOf is the status of an answer, with what an error says.
 func answerOf(err error) string {
 	if err == nil {
-		return "answered 204"
+		return "answered with success"
 	}
 	return fmt.Sprintf("answered %v", err)
 }

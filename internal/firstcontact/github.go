@@ -190,6 +190,11 @@ func (g *gitHub) runners(ctx context.Context) ([]registered, error) {
 	return list.Runners, g.call(ctx, "GET", "/actions/runners?per_page=100", nil, &list)
 }
 
+func (g *gitHub) runnersNamed(ctx context.Context, name string) ([]registered, error) {
+	var list struct{ Runners []registered }
+	return list.Runners, g.call(ctx, "GET", "/actions/runners?name="+url.QueryEscape(name), nil, &list)
+}
+
 func (g *gitHub) deleteRunner(ctx context.Context, id int64) error {
 	return g.call(ctx, "DELETE", fmt.Sprintf("/actions/runners/%d", id), nil, nil)
 }

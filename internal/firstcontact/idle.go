@@ -1,13 +1,16 @@
 package firstcontact
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"time"
 )
 
 var idleCheck = check{
 	name: "idle",
-	does: "watches a just-in-time runner that listens and has no job",
+	does: "watches a just-in-time runner and one of config.sh, which listen and have no job",
 	without: func(o Options) string {
 		if o.Quick {
 			return "--quick was given"
@@ -25,11 +28,40 @@ var idleCheck = check{
 			Text:     "Its listener then ends with exit code 0 or 1.",
 			ReliedOn: "internal/agent/decide_serve.go: leftWithoutJob",
 		},
+		{
+			Name:     "idle-runner-stays",
+			Text:     "A runner of config.sh that listens without a job is still registered and online by then, with its labels.",
+			ReliedOn: "internal/lifecycle/standby.go: a host listens for a day before it registers again",
+		},
 	},
 	run: checkIdle,
 }
 
 func checkIdle(ctx context.Context, s *session) error {
+	standby, err := s.newRunner(s.Runner)
+	if err != nil {
+		return err
+	}
+	label := s.name("label")
+	if err := standby.register(ctx, label); err != nil {
+		return err
+	}
+	if _, err := standby.listen(ctx); err != nil {
+		return err
+	}
+	if err := watchIdle(ctx, s); err != nil {
+		return err
+	}
+	got, err := s.gh.runner(ctx, standby.id)
+	if unless(err, 404) == nil {
+		s.decide("idle-runner-stays", err == nil && got.Status == "online" && slices.Equal(got.labels(), []string{label}),
+			"%s; it is %s, with the labels %s", answerOf(err), cmp.Or(got.Status, "gone"), strings.Join(got.labels(), ", "))
+	}
+	return unless(err, 404)
+}
+
+// watchIdle watches a just-in-time runner.
+func watchIdle(ctx context.Context, s *session) error {
 	r, err := s.newRunner(s.Runner)
 	if err != nil {
 		return err

@@ -11,9 +11,14 @@ var labelsCheck = check{
 	does: "queues a job, gives its label to an idle listening runner by PUT, takes the label away, and registers the runner again",
 	assumptions: []Assumption{
 		{
+			Name:     "found-by-name",
+			Text:     "The list of runners with a name has the runner of exactly that name, as soon as it listens.",
+			ReliedOn: "internal/fleet/hosts/standby.go: the id of a host that listens comes from GitHub",
+		},
+		{
 			Name:     "label-assigns",
 			Text:     "A job that waits is assigned to an idle runner that listens, once a PUT of its labels gives the runner the job's label.",
-			ReliedOn: "docs/design.md: hosts that listen before a run has claimed them",
+			ReliedOn: "internal/fleet/hosts/standby.go: a claim of a host that listens",
 		},
 		{
 			Name:     "label-removed",
@@ -42,6 +47,11 @@ func checkLabels(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	found, err := s.gh.runnersNamed(ctx, r.name)
+	if err != nil {
+		return err
+	}
+	s.decide("found-by-name", len(found) == 1 && found[0].ID == r.id, "the list has %d runners", len(found))
 	if err := checkAssigned(ctx, s, l, hot); err != nil {
 		return err
 	}
