@@ -19,6 +19,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/instrument"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -41,6 +42,7 @@ type daemon struct {
 	backends *backends
 	hub      *github.Client
 	fleet    *fleet.Fleet
+	presence *sweeps.Presence // how many replicas share GitHub's limits
 	grpc     *server.Server
 	web      *web.Server
 }
@@ -55,7 +57,8 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	for _, warning := range append(c.Warnings(), warnings...) {
 		d.log.Warn("configuration warning", logkey.Warning, warning)
 	}
-	if d.hub, err = newGitHub(ctx, c.GitHub, d.log); err != nil {
+	d.presence = &sweeps.Presence{Replica: replica, Log: d.log.Named("presence")}
+	if d.hub, err = newGitHub(ctx, c.GitHub, d.presence.Count, d.log); err != nil {
 		return nil, err
 	}
 	if d.backends, err = newBackends(ctx, c, d.log, false); err != nil {
@@ -69,6 +72,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	d.metrics = telemetry.NewMetrics()
 	metrics, p := d.metrics, d.backends
 	records := d.records()
+	d.presence.Store = records
 	hosts, err := pools(c)
 	if err != nil {
 		return nil, &configError{err}
@@ -158,6 +162,7 @@ func (d *daemon) serve(ctx context.Context, grpc, http net.Listener, announce fu
 	group.Go(func() error { return unlessStopping(d.web.Serve(http)) })
 	group.Go(func() error { d.fleet.Sweep(running); return nil })
 	group.Go(func() error { d.fleet.ServeJobs(running); return nil })
+	group.Go(func() error { d.presence.Run(running); return nil })
 	group.Go(func() error { d.fleet.HearNotices(running); return nil })
 	group.Go(func() error { d.fleet.ServeServices(running); return nil })
 	group.Go(func() error { <-running.Done(); d.drain(); return nil })

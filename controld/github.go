@@ -21,9 +21,9 @@ const maxPEM = 1 << 20
 
 // newGitHub makes the client of GitHub. It checks that there are credentials and that their
 // files can be read, before the first call needs them.
-func newGitHub(ctx context.Context, c config.GitHub, log hclog.Logger) (*github.Client, error) {
+func newGitHub(ctx context.Context, c config.GitHub, replicas func() int, log hclog.Logger) (*github.Client, error) {
 	made := github.Config{
-		URL: c.URL, Organization: c.Scope == config.ScopeOrganization, RunnerGroup: c.RunnerGroup, Log: log.Named("github"),
+		Replicas: replicas, URL: c.URL, Organization: c.Scope == config.ScopeOrganization, RunnerGroup: c.RunnerGroup, Log: log.Named("github"),
 	}
 	var err error
 	if made.Transport, err = githubTransport(c.CAFile); err != nil {

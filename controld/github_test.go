@@ -65,7 +65,7 @@ func TestGitHubIsReachedAsConfigured(t *testing.T) {
 			client, err := newGitHub(t.Context(), config.GitHub{
 				URL: server.URL + "/api/v3", CAFile: write(t, "ca.crt", string(authority)),
 				Scope: config.ScopeOrganization, RunnerGroup: "builders", Apps: []config.GitHubApp{app},
-			}, hclog.NewNullLogger())
+			}, nil, hclog.NewNullLogger())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestWhatGitHubNeedsIsCheckedAtStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.config.URL = "https://ghes.acme.com/api/v3"
-			_, err := newGitHub(t.Context(), test.config, hclog.NewNullLogger())
+			_, err := newGitHub(t.Context(), test.config, nil, hclog.NewNullLogger())
 			var wrong *configError
 			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got %v, want %s", err, test.want)

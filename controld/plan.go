@@ -187,7 +187,7 @@ func fleetOf(path, stateDir string) (*config.Config, error) {
 // it needs no unique replica name.
 func takeSnapshot(ctx context.Context, c *config.Config, call *call) (_ policy.Snapshot, _ []fleet.Decided, err error) {
 	log := telemetry.NewLogger("controld", string(c.Log.Level), string(c.Log.Format), call.stderr)
-	hub, err := newGitHub(ctx, c.GitHub, log)
+	hub, err := newGitHub(ctx, c.GitHub, nil, log)
 	if err != nil {
 		return policy.Snapshot{}, nil, err
 	}

@@ -135,6 +135,9 @@ A warm claim of n hosts may take 4 + 2n + 2⌈n/10⌉ calls, and %d batched read
 history, two for each host, and the messages in tens.`, cost.WaitingASecond)
 }
 
+// beats is how often an hour a replica says that it lives (sweeps.Presence).
+const beats = 60
+
 func (m measured) sweepsPart(line liner) {
 	line(`
 ## Sweeps
@@ -159,13 +162,15 @@ and 1,000 hosts are measured, the others computed: a scan takes 1,000 reports a 
 	line(`
 An hour has %d due sweeps, %d liveness sweeps, %d cloud sweeps and %d renewals of the lease (%s calls each). The GitHub sweep adds a
 batched read for each hundred registrations. With aws.notices, receives of %s come %d times an hour: %s an hour.
+Each replica, sweeping or not, says once a minute that it lives, in a read and a write: %s an hour.
 
 A due sweep costs what is due. Here hosts are due because their idle time is over:
 
 | hosts due | what it does | calls | of them EC2 | read units | write units | dollars |
 |---|---|---|---|---|---|---|`,
 		dueSweeps, livenessSweeps, cloudSweeps, leaseRenewals, count(m.at(100).lease.Total()),
-		notices.ReceiveWait, cost.NoticeReceives(notices.ReceiveWait), money(notice.Times(float64(cost.NoticeReceives(notices.ReceiveWait))).Dollars(prices)))
+		notices.ReceiveWait, cost.NoticeReceives(notices.ReceiveWait), money(notice.Times(float64(cost.NoticeReceives(notices.ReceiveWait))).Dollars(prices)),
+		money(cost.Usage{ReadUnits: beats, WriteUnits: beats}.Dollars(prices)))
 	row := func(k int, what string, u cost.Usage) {
 		line("| %d | %s | %s | %s | %s | %s | %s |", k, what, count(u.Total()), count(u.Of("ec2")),
 			count(u.ReadUnits), count(u.WriteUnits), money(u.Dollars(prices)))

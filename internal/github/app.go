@@ -104,7 +104,7 @@ func (c *Client) newApp(of App) (*app, error) {
 		return nil, err
 	}
 	return &app{
-		client: c, name: of.String(), itself: newCredential(of.String(), c.base, signed, c.transport),
+		client: c, name: of.String(), itself: c.newCredential(of.String(), signed),
 		found: newMemo[finding](), of: map[int64]*credential{},
 	}, nil
 }

@@ -209,9 +209,9 @@ func (b *budget) told(credential string) []Budget {
 // registrations (actions/runner#1339): 10,000 registrations an hour; 900 points a minute for one endpoint, at
 // 5 a write, which is 180 writes; 80 writes a minute that make content; 100 calls at once. All of them hold
 // for a token or an App. A bucket lets through what it holds at once and then its rate, so that no minute has
-// more than their sum. Each replica has buckets of its own, and none knows how many replicas there are. Together
-// they may be too fast for an hour; then what GitHub says is left of actions_runner_registration reaches zero,
-// and all of them stop until it is reset.
+// more than their sum. Each replica has buckets of its own, of the size that its share of the limits is while as many
+// replicas live as are counted. A replica that is not counted yet may make all of them too fast for minutes; then what
+// GitHub says is left of actions_runner_registration reaches zero, and all of them stop until it is reset.
 const (
 	// 150 a minute and 16 at once: at most 166 in any minute, and 9,016 an hour.
 	registrationsPerMinute = 150
@@ -220,8 +220,10 @@ const (
 	// below the limit for content anyway: at most 80 in any minute.
 	writesPerMinute = 70
 	writesAtOnce    = 10
-	// callsAtOnce leaves half of what GitHub allows to other replicas.
-	callsAtOnce = 50
+	// callsOfAll is how many calls GitHub allows at once, and callsAtOnce how many a replica makes at most: one that
+	// is alone leaves half to others that it does not know of.
+	callsOfAll  = 100
+	callsAtOnce = callsOfAll / 2
 	// maxPause is how long a call may wait for its turn. It is half of what a call may take at all.
 	maxPause = callTimeout / 2
 )
@@ -235,24 +237,64 @@ const (
 	registrations
 )
 
-// pacer spreads the calls of a credential.
-type pacer struct {
-	buckets map[pace]*rate.Limiter
-	slots   chan struct{}
+// share is what a bucket has for one replica.
+type share struct {
+	perMinute, atOnce int
 }
 
-func newPacer() *pacer {
-	return &pacer{
-		buckets: map[pace]*rate.Limiter{
-			writes:        rate.NewLimiter(writesPerMinute/60.0, writesAtOnce),
-			registrations: rate.NewLimiter(registrationsPerMinute/60.0, registrationsAtOnce),
-		},
-		slots: make(chan struct{}, callsAtOnce),
+var shares = map[pace]share{
+	writes:        {writesPerMinute, writesAtOnce},
+	registrations: {registrationsPerMinute, registrationsAtOnce},
+}
+
+// pacer spreads the calls of a credential.
+type pacer struct {
+	replicas func() int
+	buckets  map[pace]*rate.Limiter
+	slots    chan struct{}
+
+	mu     sync.Mutex
+	shared int // by how many replicas the buckets are divided
+	kept   int // the slots that are left to other replicas
+}
+
+func newPacer(replicas func() int) *pacer {
+	p := &pacer{replicas: replicas, buckets: map[pace]*rate.Limiter{}, slots: make(chan struct{}, callsAtOnce), shared: 1}
+	for of, s := range shares {
+		p.buckets[of] = rate.NewLimiter(rate.Limit(s.perMinute)/60, s.atOnce)
+	}
+	return p
+}
+
+// divide gives the buckets the sizes of this replica's share. Slots in use are kept from it as they get free.
+func (p *pacer) divide() {
+	n := p.replicas()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n != p.shared {
+		p.shared = n
+		for of, s := range shares {
+			p.buckets[of].SetLimit(rate.Limit(s.perMinute) / 60 / rate.Limit(n))
+			p.buckets[of].SetBurst(max(1, s.atOnce/n))
+		}
+	}
+	keep := callsAtOnce - min(callsAtOnce, max(1, callsOfAll/n))
+	for ; p.kept > keep; p.kept-- {
+		<-p.slots
+	}
+	for p.kept < keep {
+		select {
+		case p.slots <- struct{}{}:
+			p.kept++
+		default:
+			return
+		}
 	}
 }
 
 // enter waits for a call's turn and takes a slot, which leave gives back.
 func (p *pacer) enter(ctx context.Context, of pace) error {
+	p.divide()
 	if bucket := p.buckets[of]; bucket != nil {
 		turn := bucket.Reserve()
 		wait := turn.Delay()

@@ -53,7 +53,9 @@ type Config struct {
 	// Transport carries the calls; nil: that of NewTransport without authorities. The credentials are added
 	// above it, so it must not log headers.
 	Transport http.RoundTripper
-	Log       hclog.Logger
+	// Replicas returns how many replicas share the credentials, and with them GitHub's limits; nil: this one alone.
+	Replicas func() int
+	Log      hclog.Logger
 }
 
 // Client is the adapter of the fleet's GitHub ports. It is safe for concurrent use.
@@ -63,6 +65,7 @@ type Client struct {
 	organisation bool
 	runnerGroup  string
 	transport    http.RoundTripper
+	replicas     func() int
 	log          hclog.Logger
 
 	token   *credential // nil: apps
@@ -95,13 +98,16 @@ func New(c Config) (*Client, error) {
 		}
 	}
 	c.Log = cmp.Or(c.Log, hclog.NewNullLogger())
+	if c.Replicas == nil {
+		c.Replicas = func() int { return 1 }
+	}
 	client := &Client{
 		base: base, web: webURL(base), organisation: c.Organization, runnerGroup: c.RunnerGroup,
-		transport: c.Transport, log: c.Log, answers: newLRU[string, *storedAnswer](maxAnswers),
+		transport: c.Transport, replicas: c.Replicas, log: c.Log, answers: newLRU[string, *storedAnswer](maxAnswers),
 		retries: rate.NewLimiter(retriesPerSecond, retriesAtOnce),
 		minted:  newMemo[lifecycle.Registration](), groups: newMemo[int64](), looks: newMemo[struct{}](),
 	}
-	client.nobody = newCredential("nobody", base, c.Transport, c.Transport)
+	client.nobody = client.newCredential("nobody", c.Transport)
 	if c.Token != nil {
 		client.token = client.bearing("token", c.Token)
 	}
@@ -117,7 +123,7 @@ func New(c Config) (*Client, error) {
 
 // bearing makes a credential that calls with a token, and makes its reads conditional.
 func (c *Client) bearing(name string, token TokenSource) *credential {
-	return newCredential(name, c.base, &conditional{name, c.answers, &bearer{token, c.transport}}, c.transport)
+	return c.newCredential(name, &conditional{name, c.answers, &bearer{token, c.transport}})
 }
 
 // Budgets tells what GitHub lets each credential do, as far as it has said.

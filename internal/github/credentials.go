@@ -66,12 +66,12 @@ type credential struct {
 }
 
 // newCredential makes one whose calls to the API's host go through signed.
-func newCredential(name string, base *url.URL, signed, plain http.RoundTripper) *credential {
-	c := &credential{name: name, pacer: newPacer()}
-	c.api = api.NewClient(&http.Client{Transport: &authorized{base, signed, plain, &c.budget}})
-	c.api.BaseURL = base
-	c.api.UserAgent = "remuda"
-	return c
+func (c *Client) newCredential(name string, signed http.RoundTripper) *credential {
+	made := &credential{name: name, pacer: newPacer(c.replicas)}
+	made.api = api.NewClient(&http.Client{Transport: &authorized{c.base, signed, c.transport, &made.budget}})
+	made.api.BaseURL = c.base
+	made.api.UserAgent = "remuda"
+	return made
 }
 
 // enter waits until a call may be made, or says why it may not. After nil comes leave.

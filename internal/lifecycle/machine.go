@@ -108,6 +108,19 @@ type Lease struct {
 	Version int64  `json:"version"`
 }
 
+// Replicas is the row of the replicas that are alive. A replica whose beats stand still is gone, by the clock of the one
+// that looks. It only says how many share a limit; safety never depends on it.
+type Replicas struct {
+	Alive   []Replica `json:"alive,omitempty"`
+	Version int64     `json:"version"`
+}
+
+// Replica is one of Replicas. Beats counts how often it has said that it lives.
+type Replica struct {
+	Name  string `json:"name"`
+	Beats int64  `json:"beats"`
+}
+
 // Event is one transition or decision, kept for 24 hours for people and watchers.
 type Event struct {
 	// ID is unique and sorts by time within a store.

@@ -44,6 +44,18 @@ var Leases = define(Spec[lifecycle.Lease]{
 	SQL:        Table{Name: "guards", Prefix: "lease/"}, Dynamo: Table{Name: "leases"},
 })
 
+// ReplicaSets has one row: the replicas that are alive.
+var ReplicaSets = define(Spec[lifecycle.Replicas]{
+	Name:       "replicas",
+	Label:      func(Key) string { return "the replicas" },
+	Key:        func(*lifecycle.Replicas) Key { return Key{} },
+	KeyColumns: []string{"name"},
+	Version:    func(r *lifecycle.Replicas) *int64 { return &r.Version },
+	Upsert:     true,
+	Blank:      func(Key) lifecycle.Replicas { return lifecycle.Replicas{} },
+	SQL:        Table{Name: "guards", Prefix: "replicas"}, Dynamo: Table{Name: "leases", Prefix: "guard/replicas"},
+})
+
 // maxReservations is how many bytes the reservations of a ledger have as JSON, at most.
 const maxReservations = 1 << 20
 
@@ -87,6 +99,16 @@ func (s Store) QuotaLedger(ctx context.Context, name string) (ledger.Quota, erro
 // UpdateQuotaLedger replaces the ledger whose stored version is a.Version (0: there is none): else ErrConflict.
 func (s Store) UpdateQuotaLedger(ctx context.Context, a ledger.Quota) (ledger.Quota, error) {
 	return update(ctx, s, QuotaLedgers, a)
+}
+
+// Replicas reads the row of the replicas. One that was never written is empty and of version 0.
+func (s Store) Replicas(ctx context.Context) (lifecycle.Replicas, error) {
+	return get(ctx, s, ReplicaSets, Key{})
+}
+
+// UpdateReplicas replaces the row whose stored version is r.Version (0: there is none): else ErrConflict.
+func (s Store) UpdateReplicas(ctx context.Context, r lifecycle.Replicas) (lifecycle.Replicas, error) {
+	return update(ctx, s, ReplicaSets, r)
 }
 
 // Lease reads a lease: ErrNotFound if it was never taken.

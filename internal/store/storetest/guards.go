@@ -54,6 +54,18 @@ var (
 			return s.QuotaLedger(ctx, key[0])
 		},
 	}
+	replicaSets = kind[lifecycle.Replicas]{
+		KindOf: store.ReplicaSets, noun: "the replicas", blank: true,
+		keys: []store.Key{{}},
+		full: func(store.Key) lifecycle.Replicas {
+			return lifecycle.Replicas{Alive: []lifecycle.Replica{{Name: "a-1-X", Beats: 1}, {Name: "b.example-2-Y", Beats: beyondFloat}}, Version: 1}
+		},
+		bare:   func(store.Key) lifecycle.Replicas { return lifecycle.Replicas{} },
+		update: store.Store.UpdateReplicas,
+		get: func(s store.Store, ctx context.Context, _ store.Key) (lifecycle.Replicas, error) {
+			return s.Replicas(ctx)
+		},
+	}
 	// leases are taken without a create, but one that was never taken is not found.
 	leases = kind[lifecycle.Lease]{
 		KindOf: store.Leases, noun: "a lease",
@@ -72,6 +84,7 @@ var _ = add(group{name: "guards", tests: slices.Concat(
 	prefixed("the fleet's hold: ", fleetHolds.cases()),
 	prefixed("breakers: ", breakers.cases()),
 	prefixed("accounts: ", ledgers.cases()),
+	prefixed("the replicas: ", replicaSets.cases()),
 	[]suiteTest{
 		{"guards of one kind and name are no others'", testGuardNames},
 		{"an account of a thousand hosts", testLargeAccount},

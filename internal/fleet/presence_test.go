@@ -1,0 +1,114 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/memory"
+)
+
+// countedReplicas counts the calls about replicas. While it is away they fail.
+type countedReplicas struct {
+	*memory.Store
+	mu    sync.Mutex
+	calls int
+	away  bool
+}
+
+func (s *countedReplicas) call() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls++; s.away {
+		return &lifecycle.UnavailableError{What: "replicas", Err: errors.New("away")}
+	}
+	return nil
+}
+
+func (s *countedReplicas) Replicas(ctx context.Context) (lifecycle.Replicas, error) {
+	if err := s.call(); err != nil {
+		return lifecycle.Replicas{}, err
+	}
+	return s.Store.Replicas(ctx)
+}
+
+func (s *countedReplicas) UpdateReplicas(ctx context.Context, r lifecycle.Replicas) (lifecycle.Replicas, error) {
+	if err := s.call(); err != nil {
+		return r, err
+	}
+	return s.Store.UpdateReplicas(ctx, r)
+}
+
+// Each replica knows how many there are: those that come, that stop, and that die, and through an outage of the store.
+func TestReplicasAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &countedReplicas{Store: memory.New(time.Now)}
+		start := func(name string) (*sweeps.Presence, context.CancelFunc) {
+			p := &sweeps.Presence{Store: s, Replica: name, Log: hclog.NewNullLogger()}
+			if n := p.Count(); n != 1 {
+				t.Errorf("before it has looked, %s counts %d", name, n)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			go p.Run(ctx)
+			return p, cancel
+		}
+		counts := func(what string, want int, of ...*sweeps.Presence) {
+			t.Helper()
+			for _, p := range of {
+				if n := p.Count(); n != want {
+					t.Errorf("%s: %s counts %d replicas, want %d", what, p.Replica, n, want)
+				}
+			}
+		}
+		a, endA := start("a")
+		b, endB := start("b")
+		c, endC := start("c")
+		defer endA()
+		defer endB()
+		time.Sleep(2 * time.Minute)
+		counts("three have come", 3, a, b, c)
+
+		s.mu.Lock()
+		s.calls = 0
+		s.mu.Unlock()
+		time.Sleep(time.Hour)
+		if s.calls < 3*2*50 || s.calls > 3*2*75 {
+			t.Errorf("%d calls an hour of three replicas, want one read and one write each minute of each", s.calls)
+		}
+		endC() // it says so
+		time.Sleep(2 * time.Minute)
+		counts("one has stopped", 2, a, b)
+
+		// One that dies is counted until its beats have stood still for long enough.
+		row, err := s.Store.Replicas(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		row.Alive = append(row.Alive, lifecycle.Replica{Name: "dead", Beats: 7})
+		if _, err := s.Store.UpdateReplicas(t.Context(), row); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		counts("one has died", 3, a, b)
+		time.Sleep(5 * time.Minute)
+		counts("one is dead for minutes", 2, a, b)
+
+		s.mu.Lock()
+		s.away = true
+		s.mu.Unlock()
+		time.Sleep(time.Hour)
+		counts("the store is away", 2, a, b)
+		s.mu.Lock()
+		s.away = false
+		s.mu.Unlock()
+		time.Sleep(5 * time.Minute)
+		counts("the store is back", 2, a, b)
+	})
+}
