@@ -26,6 +26,8 @@ var refusals = []said{
 	{lifecycle.CauseRateLimit, regexp.MustCompile(`(?i)secondary rate limit|API rate limit exceeded|Http response code: TooManyRequests `)},
 	// RunnerDotcomServer.cs:159 and ConfigurationManager.cs:868: whatever the status, GitHub gave it.
 	{lifecycle.CauseGitHub, regexp.MustCompile(`(?i)Http response code: \w+ from '(get|post|patch|delete) https?://|Response status code does not indicate success: \d`)},
+	// ConfigurationManager.cs:279-335: the answer to an earlier attempt was lost, and its registration is there.
+	{lifecycle.CauseGitHub, regexp.MustCompile(`A runner exists with the same name`)},
 	// Runner.cs:823-830 and BrokerMessageListener.cs:191-206.
 	{lifecycle.CauseGitHub, regexp.MustCompile(`The runner no longer exists on the server|The runner registration has been deleted from the server`)},
 }

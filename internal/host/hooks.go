@@ -26,7 +26,8 @@ import (
 //	          run id, repository, the run that was allowed before, the worker
 //	          that had a job of it when the host was released, the scope from
 //	          which one job may start, the scope that was allowed before, and for
-//	          each of the two "forks" if its job may be of a fork
+//	          each of the two "forks" if its job may be of a fork; then "standby" if a job
+//	          waits for the agent to write another one
 //	box/jobs      one byte for every job that has begun since the last clean-up
 //	box/busy      there while a job runs; its name
 //	box/refused   the run whose job was refused; stays permanently
@@ -50,6 +51,13 @@ const (
 // step writes every half second (actions/runner 2.336, src/Runner.Common/JobServerQueue.cs).
 const DefaultRefusalWait = 2 * time.Second
 
+// DefaultStandbyWait is how long a job waits on a host in standby for the claim of its run. GitHub gets the labels of a run after the claim is
+// written, and the agent reads its record twice a second, so this is for a store that does not answer for a moment.
+const DefaultStandbyWait = 5 * time.Second
+
+// standbyPoll is between two looks of the waiting hook; job-started.sh says it too.
+const standbyPoll = 100 * time.Millisecond
+
 //go:embed job-started.sh
 var jobStarted string
 
@@ -60,6 +68,7 @@ var jobCompleted string
 func (h *Host) writeHooks() error {
 	fill := strings.NewReplacer(
 		"@JOB_DIR@", shellQuoted(h.path("job")),
+		"@STANDBY_POLLS@", strconv.Itoa(int((h.o.StandbyWait+standbyPoll-1)/standbyPoll)),
 		"@REFUSAL_WAIT@", strconv.FormatFloat(h.o.RefusalWait.Seconds(), 'f', -1, 64),
 	)
 	for name, text := range map[string]string{hookStarted: jobStarted, hookCompleted: jobCompleted} {
@@ -115,12 +124,16 @@ type allowance struct {
 
 func (a allowance) text() []byte {
 	forks := map[bool]string{true: forksAllowed}
-	return fmt.Appendf(nil, "%s\n%s\n%s\n%d\n%s\n%s\n%s\n%s\n",
-		a.RunID, a.Repository, a.released.RunID, a.worker, a.JobsOf, a.released.JobsOf, forks[a.Forks], forks[a.released.Forks])
+	standby := map[bool]string{true: standbyWaits}
+	return fmt.Appendf(nil, "%s\n%s\n%s\n%d\n%s\n%s\n%s\n%s\n%s\n",
+		a.RunID, a.Repository, a.released.RunID, a.worker, a.JobsOf, a.released.JobsOf, forks[a.Forks], forks[a.released.Forks], standby[a.Standby])
 }
 
 // forksAllowed is the line of markAllow that lets a job be of a fork. Any other line, also one that is missing, does not.
 const forksAllowed = "forks"
+
+// standbyWaits is the line of markAllow that makes a job wait.
+const standbyWaits = "standby"
 
 func (h *Host) allowance() (allowance, error) {
 	data, err := safefile.Read(h.path(markAllow))
@@ -130,13 +143,15 @@ func (h *Host) allowance() (allowance, error) {
 	if err != nil {
 		return allowance{}, err
 	}
-	lines := append(strings.Split(string(data), "\n"), make([]string, 8)...) // missing lines are empty
+	lines := append(strings.Split(string(data), "\n"), make([]string, 9)...) // missing lines are empty
 	worker, err := strconv.Atoi(lines[3])
 	if err != nil {
 		worker = 0
 	}
 	return allowance{
-		Allowed:  agent.Allowed{RunID: lines[0], Repository: lines[1], JobsOf: lines[4], Forks: lines[6] == forksAllowed},
+		Allowed: agent.Allowed{
+			RunID: lines[0], Repository: lines[1], JobsOf: lines[4], Forks: lines[6] == forksAllowed, Standby: lines[8] == standbyWaits,
+		},
 		released: agent.Allowed{RunID: lines[2], JobsOf: lines[5], Forks: lines[7] == forksAllowed},
 		worker:   worker,
 	}, nil

@@ -59,6 +59,8 @@ type Options struct {
 	MinimumFree uint64
 	// RefusalWait is how long a refused job has to send the hook's message; 0 for DefaultRefusalWait.
 	RefusalWait time.Duration
+	// StandbyWait is how long a job waits on a host in standby until Allow names its run; 0 for DefaultStandbyWait.
+	StandbyWait time.Duration
 	// Systemd makes tasks run as units of systemd; nil for process groups.
 	Systemd *Systemd
 	// Power ends the machine. If it is nil, the host ends with its agent, for which
@@ -132,6 +134,9 @@ func (o *Options) complete() error {
 	}
 	if o.RefusalWait <= 0 {
 		o.RefusalWait = DefaultRefusalWait
+	}
+	if o.StandbyWait <= 0 {
+		o.StandbyWait = DefaultStandbyWait
 	}
 	o.Logger = cmp.Or(o.Logger, hclog.NewNullLogger())
 	if !filepath.IsAbs(o.Dir) {

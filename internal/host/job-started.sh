@@ -2,7 +2,8 @@
 # Written by agentd. The runner runs it before everything else of a job. A
 # runner label is no lock: any workflow can name another run's. So only jobs of
 # the run that this host serves may start, or of a job-scoped host one job of
-# its scope, and of a fork only if that is allowed.
+# its scope, and of a fork only if that is allowed. On a host that has registered
+# ahead of need a job waits until the agent knows the run that has claimed it.
 #
 # A hook that fails does not end its job: steps with always() and the pre
 # scripts of actions still run. So a refusal ends the worker, and the listener
@@ -10,17 +11,21 @@
 set -u
 job=@JOB_DIR@
 
-run='' repository='' released='' worker='' scope='' released_scope='' forks='' released_forks=''
-{
-	read -r run
-	read -r repository
-	read -r released
-	read -r worker
-	read -r scope
-	read -r released_scope
-	read -r forks
-	read -r released_forks
-} <"$job/allow" 2>/dev/null || :
+# A file that cannot be read allows nothing.
+read_allow() {
+	run='' repository='' released='' worker='' scope='' released_scope='' forks='' released_forks='' standby=''
+	{
+		read -r run
+		read -r repository
+		read -r released
+		read -r worker
+		read -r scope
+		read -r released_scope
+		read -r forks
+		read -r released_forks
+		read -r standby
+	} <"$job/allow" 2>/dev/null || :
+}
 
 # The names of repositories are case-insensitive.
 lower() { printf '%s' "$1" | tr '[:upper:]' '[:lower:]'; }
@@ -39,6 +44,17 @@ start_of() {
 	set -- ${stat##*) }
 	echo "${20}"
 } 2>/dev/null
+
+# Whether the worker that was there at $began is known to have ended. Its steps
+# would run after an exit of this hook, so what is not known counts as no.
+worker_ended() {
+	now=$(start_of "$PPID") || now=''
+	if [ -z "$now" ]; then
+		[ ! -d "/proc/$PPID" ]
+	else
+		[ -n "$began" ] && [ "$now" != "$began" ]
+	fi
+}
 
 # Nothing in here may fail or wait before the worker is dead. A job can put a
 # pipe in the place of a file, on which a write waits; the agent reads the
@@ -158,6 +174,21 @@ start_unless_fork() {
 	[ "$verdict" = 1 ] || refuse "refused. The payload of this job's event cannot be read, and this host takes no job that may be of a fork."
 	refuse "refused. This job is of a fork, and this host takes none (forks: false)."
 }
+
+# The run of this job may have claimed the host a moment ago, and the agent does
+# not know it yet. If the worker ends before that, its job was canceled.
+read_allow
+if [ "$standby" = standby ]; then
+	echo "remuda: this host waits for a run, and this job until the host knows its run." || :
+	began=$(start_of "$PPID") || began=''
+	polls=@STANDBY_POLLS@
+	while [ "$standby" = standby ] && [ "$polls" -gt 0 ]; do
+		sleep 0.1 || :
+		polls=$((polls - 1))
+		if worker_ended; then exit 1; fi
+		read_allow
+	done
+fi
 
 its_run=${GITHUB_RUN_ID:-} its_repository=${GITHUB_REPOSITORY:-}
 if [ -n "$run" ] && [ "$its_run" = "$run" ] &&

@@ -41,20 +41,35 @@ func (h *Host) Register(ctx context.Context, a agent.Assignment) error {
 		args: []string{"/bin/true"}, dir: h.path("runner"), env: h.environment(), log: h.runnerLog(), limit: configureLimit,
 	}
 	if a.Registration.Kind != lifecycle.RegistrationJIT {
-		// Without --no-default-labels the runner would take any job of the scope that names these labels alone. The
-		// record has them where the pool wants them.
-		c.args = []string{h.path("runner/config.sh"), "--unattended", "--disableupdate", "--replace", "--no-default-labels",
-			"--url", a.Registration.URL, "--name", a.RunnerName, "--labels", strings.Join(a.Labels, ","),
-			"--work", h.path("work")}
-		if group := a.Registration.RunnerGroup; group != "" {
-			c.args = append(c.args, "--runnergroup", group)
-		}
-		c.secrets = []string{inputPrefix + "TOKEN=" + a.Registration.Secret.Reveal()}
+		c.args, c.secrets = h.configure(a)
 	}
 	if err := h.startTask(ctx, taskRegister, b, c); err != nil {
 		return fmt.Errorf("register runner: %w", err)
 	}
 	return nil
+}
+
+// configure returns the arguments of config.sh, and its secrets, which it gets in its environment.
+func (h *Host) configure(a agent.Assignment) (args, secrets []string) {
+	args = []string{h.path("runner/config.sh"), "--unattended", "--disableupdate"}
+	labels := []string{"--labels", strings.Join(a.Labels, ",")}
+	secrets = []string{inputPrefix + "TOKEN=" + a.Registration.Secret.Reveal()}
+	if a.Label == "" {
+		args = append(args, "--replace")
+	} else {
+		// A runner ahead of need must not replace another: one that did was seen to get the jobs of labels that it no longer
+		// had (actions/runner#4225). An option that the arguments lack is taken from the environment (actions/runner 2.336,
+		// src/Runner.Listener/CommandSettings.cs:111-138,369-378).
+		labels, secrets = nil, append(secrets, inputPrefix+"LABELS="+a.Label.Reveal())
+	}
+	// Without --no-default-labels the runner would take any job of the scope that names these labels alone. The
+	// record has them where the pool wants them.
+	args = append(args, "--no-default-labels", "--url", a.Registration.URL, "--name", a.RunnerName)
+	args = append(append(args, labels...), "--work", h.path("work"))
+	if group := a.Registration.RunnerGroup; group != "" {
+		args = append(args, "--runnergroup", group)
+	}
+	return args, secrets
 }
 
 // Deregister begins config.sh remove.
