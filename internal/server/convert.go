@@ -59,7 +59,7 @@ func (s *service) instance(r lifecycle.Record, report *lifecycle.Report) *remuda
 		InstanceType: r.InstanceType, Cpu: int32(r.CPU), MemoryMib: int32(r.MemoryMiB), Zone: r.Zone,
 		PooledTime: timestampOrNil(r.PooledAt), CreateTime: timestampOrNil(r.CreatedAt), UpdateTime: timestampOrNil(r.UpdatedAt),
 		HoldTime: timestampOrNil(r.Hold), Retiring: r.Retiring, InterruptionTime: timestampOrNil(r.InterruptionAt), Reason: r.Reason, ReasonCode: string(r.ReasonCode),
-		OrphanTime: timestampOrNil(r.OrphanAt), IdleTime: timestampOrNil(r.IdleDetectedAt),
+		Hot: r.Hot(), OrphanTime: timestampOrNil(r.OrphanAt), IdleTime: timestampOrNil(r.IdleDetectedAt),
 	}
 	if report == nil {
 		return i

@@ -99,7 +99,7 @@ func (s *service) ListPools(ctx context.Context, req *remudav1.ListPoolsRequest)
 				pool.Counts = append(pool.Counts, &remudav1.StateCount{State: state(s), Count: int32(n)})
 			}
 		}
-		pool.PooledCount, pool.FreshCount = int32(counts[name].Pooled), int32(counts[name].Fresh)
+		pool.PooledCount, pool.FreshCount, pool.HotCount = int32(counts[name].Pooled), int32(counts[name].Fresh), int32(counts[name].Hot)
 		pool.Maximum, pool.WantedFreshCount = int32(p.Maximum), int32(s.fleet.WarmWanted(name, now))
 		resp.Pools = append(resp.Pools, pool)
 	}

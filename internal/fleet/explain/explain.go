@@ -278,8 +278,8 @@ func (ex *Explainer) LastEvent(ctx context.Context) (lifecycle.PageOf, error) {
 // Counts are the live hosts of one pool.
 type Counts struct {
 	States map[lifecycle.State]int
-	// Pooled of the idle ones may be claimed now. Fresh of those were never used, so any run may claim them.
-	Pooled, Fresh int
+	// Pooled of the idle ones may be claimed now. Fresh of those were never used, so any run may claim them, and Hot ones listen.
+	Pooled, Fresh, Hot int
 }
 
 // Count counts the live hosts by pool. It is for people: it goes through every host.
@@ -301,6 +301,9 @@ func (ex *Explainer) Count(ctx context.Context, now time.Time) (map[string]Count
 			c.Pooled++
 			if r.Unused() {
 				c.Fresh++
+			}
+			if r.Hot() {
+				c.Hot++
 			}
 		}
 		counts[r.Pool] = c

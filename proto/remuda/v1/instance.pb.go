@@ -274,7 +274,9 @@ type Instance struct {
 	// Since when scale-down has seen the host idle; absent unless its removal waits to be confirmed.
 	IdleTime *timestamppb.Timestamp `protobuf:"bytes,30,opt,name=idle_time,json=idleTime,proto3" json:"idle_time,omitempty"`
 	// The reason in a word, such as "registered" (docs/interfaces.md); empty in records that an older controld wrote last.
-	ReasonCode    string `protobuf:"bytes,31,opt,name=reason_code,json=reasonCode,proto3" json:"reason_code,omitempty"`
+	ReasonCode string `protobuf:"bytes,31,opt,name=reason_code,json=reasonCode,proto3" json:"reason_code,omitempty"`
+	// Whether it is pooled and its runner listens, so that a claim only has to set the labels of its run.
+	Hot           bool `protobuf:"varint,32,opt,name=hot,proto3" json:"hot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -526,11 +528,18 @@ func (x *Instance) GetReasonCode() string {
 	return ""
 }
 
+func (x *Instance) GetHot() bool {
+	if x != nil {
+		return x.Hot
+	}
+	return false
+}
+
 var File_remuda_v1_instance_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\n" +
-	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd1\t\n" +
+	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe3\t\n" +
 	"\bInstance\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x12\n" +
@@ -577,7 +586,8 @@ const file_remuda_v1_instance_proto_rawDesc = "" +
 	"orphanTime\x127\n" +
 	"\tidle_time\x18\x1e \x01(\v2\x1a.google.protobuf.TimestampR\bidleTime\x12\x1f\n" +
 	"\vreason_code\x18\x1f \x01(\tR\n" +
-	"reasonCode*}\n" +
+	"reasonCode\x12\x10\n" +
+	"\x03hot\x18  \x01(\bR\x03hot*}\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_CREATED\x10\x01\x12\x11\n" +

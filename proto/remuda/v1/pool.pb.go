@@ -161,7 +161,9 @@ type Pool struct {
 	// How many fresh hosts are wanted at this moment, by the pool's minimum and its schedules.
 	WantedFreshCount int32 `protobuf:"varint,11,opt,name=wanted_fresh_count,json=wantedFreshCount,proto3" json:"wanted_fresh_count,omitempty"`
 	// How many hosts the pool may have at once; 0: any number.
-	Maximum       int32 `protobuf:"varint,12,opt,name=maximum,proto3" json:"maximum,omitempty"`
+	Maximum int32 `protobuf:"varint,12,opt,name=maximum,proto3" json:"maximum,omitempty"`
+	// How many of the pooled hosts are hot: their runners listen, so that a claim only has to set the labels of its run.
+	HotCount      int32 `protobuf:"varint,13,opt,name=hot_count,json=hotCount,proto3" json:"hot_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -276,6 +278,13 @@ func (x *Pool) GetWantedFreshCount() int32 {
 func (x *Pool) GetMaximum() int32 {
 	if x != nil {
 		return x.Maximum
+	}
+	return 0
+}
+
+func (x *Pool) GetHotCount() int32 {
+	if x != nil {
+		return x.HotCount
 	}
 	return 0
 }
@@ -398,7 +407,7 @@ const file_remuda_v1_pool_proto_rawDesc = "" +
 	"\n" +
 	"StateCount\x12&\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x10.remuda.v1.StateR\x05state\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x05R\x05count\"\xf6\x03\n" +
+	"\x05count\x18\x02 \x01(\x05R\x05count\"\x93\x04\n" +
 	"\x04Pool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x10resource_classes\x18\x02 \x03(\tR\x0fresourceClasses\x12:\n" +
@@ -416,7 +425,8 @@ const file_remuda_v1_pool_proto_rawDesc = "" +
 	" \x01(\x05R\n" +
 	"freshCount\x12,\n" +
 	"\x12wanted_fresh_count\x18\v \x01(\x05R\x10wantedFreshCount\x12\x18\n" +
-	"\amaximum\x18\f \x01(\x05R\amaximum\"d\n" +
+	"\amaximum\x18\f \x01(\x05R\amaximum\x12\x1b\n" +
+	"\thot_count\x18\r \x01(\x05R\bhotCount\"d\n" +
 	"\x10ListPoolsRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +

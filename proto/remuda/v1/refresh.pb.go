@@ -81,6 +81,12 @@ const (
 	Action_ACTION_FAIL_JOB Action = 26
 	// A job of a runner service whose worker went silent waits once more; it is about no single host.
 	Action_ACTION_REQUEUE_JOB Action = 27
+	// A pooled host has registered ahead of need, and its runner listens.
+	Action_ACTION_STAND_BY Action = 28
+	// A pooled host gives up its registration ahead of need, or renews it.
+	Action_ACTION_LEAVE_STANDBY Action = 29
+	// A claimed host registers for its run, since the registration that it waited with cannot be used.
+	Action_ACTION_REREGISTER Action = 30
 )
 
 // Enum value maps for Action.
@@ -114,6 +120,9 @@ var (
 		25: "ACTION_SCALE",
 		26: "ACTION_FAIL_JOB",
 		27: "ACTION_REQUEUE_JOB",
+		28: "ACTION_STAND_BY",
+		29: "ACTION_LEAVE_STANDBY",
+		30: "ACTION_REREGISTER",
 	}
 	Action_value = map[string]int32{
 		"ACTION_UNSPECIFIED":   0,
@@ -144,6 +153,9 @@ var (
 		"ACTION_SCALE":         25,
 		"ACTION_FAIL_JOB":      26,
 		"ACTION_REQUEUE_JOB":   27,
+		"ACTION_STAND_BY":      28,
+		"ACTION_LEAVE_STANDBY": 29,
+		"ACTION_REREGISTER":    30,
 	}
 )
 
@@ -505,7 +517,7 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"w\n" +
 	"\x0fRefreshResponse\x121\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x13.remuda.v1.DecisionR\tdecisions\x121\n" +
-	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\xd1\x04\n" +
+	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\x97\x05\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_LAUNCH\x10\x01\x12\x10\n" +
@@ -535,7 +547,10 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\x12ACTION_UNMARK_IDLE\x10\x18\x12\x10\n" +
 	"\fACTION_SCALE\x10\x19\x12\x13\n" +
 	"\x0fACTION_FAIL_JOB\x10\x1a\x12\x16\n" +
-	"\x12ACTION_REQUEUE_JOB\x10\x1b*k\n" +
+	"\x12ACTION_REQUEUE_JOB\x10\x1b\x12\x13\n" +
+	"\x0fACTION_STAND_BY\x10\x1c\x12\x18\n" +
+	"\x14ACTION_LEAVE_STANDBY\x10\x1d\x12\x15\n" +
+	"\x11ACTION_REREGISTER\x10\x1e*k\n" +
 	"\x0eResourceChange\x12\x1f\n" +
 	"\x1bRESOURCE_CHANGE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RESOURCE_CHANGE_CREATED\x10\x01\x12\x1b\n" +
