@@ -34,6 +34,7 @@ import (
 // what is tested is this code, under the race detector if the tests are.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "agentd" {
+		standbyWait, _ = time.ParseDuration(os.Getenv(standbyWaitVariable))
 		main()
 		os.Exit(0)
 	}
@@ -42,6 +43,9 @@ func TestMain(m *testing.M) {
 	testrun.System.Remove()
 	os.Exit(code)
 }
+
+// standbyWaitVariable sets how long a job waits on a host in standby.
+const standbyWaitVariable = "AGENTD_TEST_STANDBY_WAIT"
 
 const (
 	repository = "acme/app"

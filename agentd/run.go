@@ -107,9 +107,12 @@ func (c config) host(assignment int64) (*host.Host, error) {
 	return host.New(host.Options{
 		InstanceID: c.InstanceID, Dir: c.Directory, Distribution: c.Runner.Distribution,
 		PreRunner: c.PreRunner.Script, PreRunnerLimit: c.PreRunner.Timeout, Env: c.Runner.Env,
-		MinimumFree: uint64(c.Runner.MinimumFreeMiB) << 20, Systemd: systemd, Logger: log.Named("host"),
+		MinimumFree: uint64(c.Runner.MinimumFreeMiB) << 20, StandbyWait: standbyWait, Systemd: systemd, Logger: log.Named("host"),
 	})
 }
+
+// standbyWait is how long a job waits on a host in standby; 0 for the default. Only tests set it.
+var standbyWait time.Duration
 
 // stopped returns the error with which agentd ends without having powered off its host.
 func stopped(ctx context.Context, err error) error {

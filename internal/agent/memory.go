@@ -41,8 +41,10 @@ func (m Memory) seen(r lifecycle.Record) Memory {
 		m.Restarts = 0
 	}
 	r.Registration = nil
-	if s := r.Standby; s != nil {
-		r.Standby = &lifecycle.Standby{Assignment: s.Assignment, RunnerID: s.RunnerID} // without its label
+	if r.Standby != nil {
+		s := *r.Standby
+		s.Label = ""
+		r.Standby = &s
 	}
 	m.Record = &r
 	return m

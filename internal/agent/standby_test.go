@@ -257,6 +257,29 @@ func TestLabelOfAStandbyIsASecret(t *testing.T) {
 	}
 }
 
+// An agent that is restarted while it cannot read its record knows which runner is that of its record.
+func TestRestartWithoutTheRecordInStandby(t *testing.T) {
+	for name, test := range map[string]struct {
+		becomes func(w *world)
+		runner  int64
+	}{
+		"claimed":   {func(w *world) { w.claimInStandby("run-2") }, 2},
+		"running":   {func(w *world) { w.claimInStandby("run-2"); w.runsByStandby() }, 2},
+		"discarded": {func(w *world) { w.claimInStandby("run-2"); w.reregisters() }, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, a := hotHost(t)
+			test.becomes(w)
+			settle(t, w, a, lifecycle.SignalRegOK)
+			w.effects, w.unreadable = nil, true
+			passes(t, w, newAgent(t, w), time.Minute)
+			if !w.answered(lifecycle.SignalRegOK) || len(w.effects) > 0 || w.observed.Registered.Assignment != test.runner {
+				t.Errorf("report %+v, effects %q, runner of assignment %d", w.report, w.effects, w.observed.Registered.Assignment)
+			}
+		})
+	}
+}
+
 // A job that comes before the agent has read the claim makes it read at once.
 func TestJobBeforeTheClaimIsRead(t *testing.T) {
 	inBubble(t, func(w *world) { resting(w); w.poolInStandby() }, func(b *bubble) {

@@ -25,6 +25,7 @@ type world struct {
 	// stale: two reads in three return an older record; staleAlways: all do.
 	stale, staleAlways bool
 	away               bool // the store
+	unreadable         bool // the record, while reports are taken
 	hides              bool // reads that may be old find no record
 	report             lifecycle.Report
 	writes             int
@@ -175,7 +176,7 @@ func (w *world) Record(_ context.Context, consistent bool) (lifecycle.Record, ti
 	w.crash()
 	w.reads++
 	switch {
-	case w.away || w.failing():
+	case w.away || w.unreadable || w.failing():
 		return lifecycle.Record{}, time.Time{}, fmt.Errorf("read record: %w", lifecycle.ErrUnavailable)
 	case w.record == nil || (w.hides && !consistent):
 		return lifecycle.Record{}, w.storeNow(), fmt.Errorf("read record: %w", lifecycle.ErrNotFound)
