@@ -48,10 +48,13 @@ func jobPools(c *config.Config) map[string]fleet.JobPool {
 		if j == nil {
 			continue
 		}
-		repository := standsFor(j)
+		repository, minimum := standsFor(j), j.Minimum
+		if !j.RegisteredMinimum {
+			minimum = 0 // they wait in the pool: see config.Pool.Ahead
+		}
 		pools[name] = fleet.JobPool{
 			JobPool: policy.JobPool{
-				Minimum: j.Minimum, Maximum: j.Maximum, UnclaimedTimeout: strandedAfter, Repository: repository, Scope: scope(c)(repository),
+				Minimum: minimum, Maximum: j.Maximum, UnclaimedTimeout: strandedAfter, Repository: repository, Scope: scope(c)(repository),
 			},
 			Labels: j.Labels, Spec: j.Spec(), Repositories: j.Repositories, Forks: j.Forks,
 		}

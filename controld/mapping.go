@@ -18,7 +18,7 @@ import (
 func pools(c *config.Config) (map[string]fleet.Pool, error) {
 	pools := map[string]fleet.Pool{}
 	for name, p := range c.Pools {
-		warm, err := warmPool(p.Warm)
+		warm, err := warmPool(p.Ahead())
 		if err != nil {
 			return nil, fmt.Errorf("pool %s: %w", name, err)
 		}

@@ -22,8 +22,11 @@ type Jobs struct {
 	UsageClass            lifecycle.UsageClass `yaml:"usage_class"`
 	InstanceTypes         []string             `yaml:"instance_types"`
 	AllowOnDemandFallback bool                 `yaml:"allow_on_demand_fallback"`
-	// Minimum hosts stand registered and wait for a job. They are paid for all the time.
+	// Minimum hosts wait for a job, launched, clean and without a registration. They are paid for all the time.
 	Minimum int `yaml:"minimum"`
+	// RegisteredMinimum has those hosts registered, which saves each job the start of a listener, 3 to 5 seconds.
+	// GitHub removes idle just-in-time runners after minutes, so each of them is registered again and again.
+	RegisteredMinimum bool `yaml:"registered_minimum"`
 	// Maximum hosts are at work or wait at once. Jobs beyond it wait.
 	Maximum int `yaml:"maximum"`
 	// Repositories are those whose jobs are served: names, or patterns such as acme/*.
@@ -42,6 +45,38 @@ func (j *Jobs) SetDefaults() {
 // Spec is what each host is asked for with.
 func (j *Jobs) Spec() lifecycle.Spec {
 	return lifecycle.Spec{ResourceClass: j.ResourceClass, UsageClass: j.UsageClass, InstanceTypes: j.InstanceTypes, AllowOnDemand: j.AllowOnDemandFallback}
+}
+
+// Ahead is what the pool launches ahead of need, or nil for nothing: its warm hosts, or the minimum of its jobs
+// that is not registered.
+func (p Pool) Ahead() *Warm {
+	j := p.Jobs
+	if p.Warm != nil || j == nil || j.Minimum == 0 || j.RegisteredMinimum {
+		return p.Warm
+	}
+	w := &Warm{}
+	w.SetDefaults()
+	w.MinimumIdle = j.Minimum
+	w.ResourceClass, w.UsageClass, w.InstanceTypes, w.AllowOnDemandFallback = j.ResourceClass, j.UsageClass, j.InstanceTypes, j.AllowOnDemandFallback
+	if p.MaxAge > 0 {
+		w.Lead = min(w.Lead, p.MaxAge/2)
+	}
+	return w
+}
+
+// validateMinimum checks the hosts that wait for a job.
+func (c *Config) validateMinimum(at strictyaml.Place, pool string, j *Jobs) {
+	at = at.At("minimum")
+	at.Number(j.Minimum, 0, maxJobHosts)
+	p := c.Pools[pool]
+	switch {
+	case j.Minimum > j.Maximum:
+		at.Errorf("is %d, more than maximum (%d); write at most as much", j.Minimum, j.Maximum)
+	case j.Minimum > 0 && !j.RegisteredMinimum && p.Warm != nil:
+		at.Errorf("is %d, and the pool has a warm section, which keeps such hosts too; write 0 and warm.minimum_idle, or registered_minimum: true", j.Minimum)
+	case p.Maximum > 0 && j.Minimum > p.Maximum:
+		at.Errorf("is %d, more than the pool's maximum (%d); write at most as much", j.Minimum, p.Maximum)
+	}
 }
 
 // validateSpec checks what the hosts of a job pool or a warm pool are asked for with.
@@ -106,23 +141,20 @@ func (c *Config) validateJobPool(at strictyaml.Place, pool string, j *Jobs) {
 	validateJobLabels(at.At("labels"), j.Labels, c.Pools[pool].DefaultLabels)
 	c.validateSpec(at, pool, j.Spec())
 	at.At("maximum").Number(j.Maximum, 1, maxJobHosts)
-	at.At("minimum").Number(j.Minimum, 0, maxJobHosts)
-	if j.Minimum > j.Maximum {
-		at.At("minimum").Errorf("is %d, more than maximum (%d); write at most as much", j.Minimum, j.Maximum)
-	}
+	c.validateMinimum(at, pool, j)
 	words(at.At("repositories"), j.Repositories, repositoryPattern, "a repository as owner/name, or a pattern such as owner/*")
 	if len(j.Repositories) == 0 {
 		at.At("repositories").Errorf("is empty, so no repository could use the pool; write at least one repository, or a pattern such as owner/*")
 	}
 }
 
-// validateJobScope checks that a minimum names the repository or owner that its hosts
+// validateJobScope checks that a registered minimum names the repository or owner that its hosts
 // wait for: at organization scope they take the jobs of any of its repositories.
 func (c *Config) validateJobScope(at strictyaml.Place, pool string, j *Jobs) {
-	minimum := at.At("jobs", "minimum")
+	minimum, registered := at.At("jobs", "minimum"), j.Minimum > 0 && j.RegisteredMinimum
 	if c.GitHub.Scope != ScopeOrganization {
-		if j.Minimum > 0 && (len(j.Repositories) != 1 || strings.Contains(j.Repositories[0], "*")) {
-			minimum.Errorf("needs repositories to be one, without a *: a host that waits is registered with one; write 0, or that one")
+		if registered && (len(j.Repositories) != 1 || strings.Contains(j.Repositories[0], "*")) {
+			minimum.Errorf("needs repositories to be one, without a *: a host that waits is registered with one; write that one, or registered_minimum: false")
 		}
 		return
 	}
@@ -131,8 +163,8 @@ func (c *Config) validateJobScope(at strictyaml.Place, pool string, j *Jobs) {
 		owner, _, _ := strings.Cut(r, "/")
 		owners[strings.ToLower(owner)] = true
 	}
-	if j.Minimum > 0 && len(owners) != 1 {
-		minimum.Errorf("needs repositories to be of one owner: a host that waits is registered with one; write 0, or those of one owner")
+	if registered && len(owners) != 1 {
+		minimum.Errorf("needs repositories to be of one owner: a host that waits is registered with one; write those of one owner, or registered_minimum: false")
 	}
 	if c.Pools[pool].Reuse == lifecycle.ReuseSameRepository {
 		at.At("reuse").Errorf("is %s, and the hosts of a job pool take jobs of any repository of the organization (github.scope); write %s or %s",

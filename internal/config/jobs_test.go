@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -109,13 +110,15 @@ func TestRulesOfJobs(t *testing.T) {
 		{"maximum", signed + jobs("maximum: 1001"), `3:24: pools.small.jobs.maximum: is 1001; write a number from 1 to 1000`},
 		{"minimum", signed + jobs("minimum: -1"), `pools.small.jobs.minimum: is -1; write a number from 0 to 1000`},
 		{"minimum above maximum", signed + jobs("minimum: 10"), `3:24: pools.small.jobs.minimum: is 10, more than maximum (9)`},
+		{"minimum beside warm hosts", signed + strings.Replace(jobs("minimum: 1"), "{jobs:", "{warm: {minimum_idle: 1}, jobs:", 1), `pools.small.jobs.minimum: is 1, and the pool has a warm section`},
+		{"minimum above the pool's maximum", signed + strings.Replace(jobs("minimum: 3"), "{jobs:", "{maximum: 2, jobs:", 1), `pools.small.jobs.minimum: is 3, more than the pool's maximum (2)`},
 		{"no repository", signed + jobs("repositories: []"), `pools.small.jobs.repositories: is empty, so no repository could use the pool`},
 		{"everybody", signed + jobs("repositories: [\"*/*\"]"), `3:39: pools.small.jobs.repositories[0]: is "*/*"; write a repository as owner/name, or a pattern such as owner/*`},
 		{"no repository", signed + jobs("repositories: [acme]"), `pools.small.jobs.repositories[0]: is "acme"; write a repository`},
 		{"a repository twice", signed + jobs("repositories: [acme/a, acme/a]"), `pools.small.jobs.repositories[1]: is here twice`},
-		{"minimum for two repositories", signed + jobs("minimum: 1, repositories: [acme/a, acme/b]"), `pools.small.jobs.minimum: needs repositories to be one, without a *`},
-		{"minimum for a pattern", signed + jobs("minimum: 1, repositories: [\"acme/*\"]"), `pools.small.jobs.minimum: needs repositories to be one, without a *`},
-		{"minimum for two owners", orgScope + signed + strings.Replace(jobs("minimum: 1, repositories: [acme/a, other/a]"), "{jobs:", "{reuse: none, jobs:", 1), `pools.small.jobs.minimum: needs repositories to be of one owner`},
+		{"minimum for two repositories", signed + jobs("registered_minimum: true, minimum: 1, repositories: [acme/a, acme/b]"), `pools.small.jobs.minimum: needs repositories to be one, without a *`},
+		{"minimum for a pattern", signed + jobs("registered_minimum: true, minimum: 1, repositories: [\"acme/*\"]"), `pools.small.jobs.minimum: needs repositories to be one, without a *`},
+		{"minimum for two owners", orgScope + signed + strings.Replace(jobs("registered_minimum: true, minimum: 1, repositories: [acme/a, other/a]"), "{jobs:", "{reuse: none, jobs:", 1), `pools.small.jobs.minimum: needs repositories to be of one owner`},
 		{"reuse in an organisation", orgScope + signed + jobs("minimum: 0"), `3:9: pools.small.reuse: is same-repository, and the hosts of a job pool take jobs of any repository of the organization (github.scope); write same-owner or none`},
 		{"written reuse in an organisation", orgScope + signed + strings.Replace(jobs("minimum: 0"), "{jobs:", "{reuse: same-repository, jobs:", 1), `3:17: pools.small.reuse: is same-repository`},
 	}
@@ -136,15 +139,46 @@ func TestRulesOfJobs(t *testing.T) {
 	}
 }
 
+// A minimum that is not registered is launched ahead of need, as jobs ask for hosts.
+func TestTheMinimumIsLaunchedAhead(t *testing.T) {
+	c := parse(t, signed+`
+pools:
+  warm: {warm: {minimum_idle: 5}}
+  none: {jobs: {labels: [a], maximum: 1, repositories: [acme/app]}}
+  registered: {jobs: {labels: [b], minimum: 1, registered_minimum: true, maximum: 1, repositories: [acme/app]}}
+  ahead:
+    max_age: 5m
+    jobs: {labels: [c], resource_class: xlarge, usage_class: spot, instance_types: ["c6*"], allow_on_demand_fallback: true,
+           minimum: 2, maximum: 3, repositories: ["acme/*"]}
+`)
+	want := &config.Warm{
+		ResourceClass: "xlarge", UsageClass: lifecycle.UsageSpot, InstanceTypes: []string{"c6*"}, AllowOnDemandFallback: true,
+		MinimumIdle: 2, Lead: 150 * time.Second, WarmTime: lifecycle.DefaultPolicy().WarmTime,
+	}
+	if d := cmp.Diff(want, c.Pools["ahead"].Ahead()); d != "" {
+		t.Error(d)
+	}
+	for _, pool := range []string{"none", "registered"} {
+		if got := c.Pools[pool].Ahead(); got != nil {
+			t.Errorf("%s: %+v", pool, got)
+		}
+	}
+	if got := c.Pools["warm"].Ahead(); got.MinimumIdle != 5 {
+		t.Errorf("warm: %+v", got)
+	}
+}
+
 func TestWhatJobPoolsMay(t *testing.T) {
 	for name, text := range map[string]string{
 		"a variable":                      token + "webhooks: {secret_env: WEBHOOK_SECRET}",
 		"no webhooks, no job pools":       token,
-		"a minimum for one repository":    token + signed + jobs("minimum: 9"),
+		"a minimum for one repository":    token + signed + jobs("registered_minimum: true, minimum: 9"),
+		"a minimum for many":              token + signed + jobs("minimum: 9, repositories: [\"acme/*\", other/app]"),
+		"registered, beside warm hosts":   token + signed + strings.Replace(jobs("registered_minimum: true, minimum: 1"), "{jobs:", "{warm: {minimum_idle: 1}, jobs:", 1),
 		"no minimum, many repositories":   token + signed + jobs("repositories: [\"acme/*\", other/app, \"acme/app-*\"]"),
 		"labels within another's":         token + signed + "pools: {a: {jobs: {labels: [x], maximum: 1, repositories: [a/b]}}, b: {jobs: {labels: [x, y], maximum: 1, repositories: [a/b]}}}",
 		"labels of different machines":    token + signed + "pools: {a: {default_labels: true, jobs: {labels: [x, x64], maximum: 1, repositories: [a/b]}}, b: {default_labels: true, jobs: {labels: [x, arm64], maximum: 1, repositories: [a/b]}}}",
-		"a minimum for an organisation":   orgScope + signed + strings.Replace(jobs("minimum: 1, repositories: [\"acme/*\", ACME/app]"), "{jobs:", "{reuse: same-owner, jobs:", 1),
+		"a minimum for an organisation":   orgScope + signed + strings.Replace(jobs("registered_minimum: true, minimum: 1, repositories: [\"acme/*\", ACME/app]"), "{jobs:", "{reuse: same-owner, jobs:", 1),
 		"a fallback from spot":            token + signed + jobs("usage_class: spot, allow_on_demand_fallback: true"),
 		"the organisation's other pools":  orgScope + "pools: {x: {reuse: same-repository}}",
 		"a label that has a number in it": token + signed + jobs("labels: [ubuntu-24.04, 8core]"),

@@ -36,8 +36,8 @@ func (c *Config) Policy(pool string) lifecycle.Policy {
 	if p.IdleTime != nil {
 		policy.IdleTime = *p.IdleTime
 	}
-	if p.Warm != nil {
-		policy.WarmTime = p.Warm.WarmTime
+	if w := p.Ahead(); w != nil {
+		policy.WarmTime = max(w.WarmTime, t.Creation)
 	}
 	return policy
 }

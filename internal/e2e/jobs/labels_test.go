@@ -13,7 +13,7 @@ import (
 // the queue: of another repository, and of a fork.
 func TestJobsOfDefaultLabelsComeToNoHost(t *testing.T) {
 	t.Parallel()
-	const pools = "  scope: organisation\npools:\n  small-jobs:\n    reuse: none\n    jobs:\n      labels: [%s]\n      minimum: %d\n      maximum: 2\n      repositories: [acme/shop]\n"
+	const pools = "  scope: organisation\npools:\n  small-jobs:\n    reuse: none\n    jobs:\n      labels: [%s]\n      minimum: %d\n      registered_minimum: true\n      maximum: 2\n      repositories: [acme/shop]\n"
 	a, github := newServedBeside(t, 1, fmt.Sprintf(pools, onPool, 1))
 	a.replaces = true
 	b := emptyStage(t)
