@@ -58,7 +58,7 @@ test-host: ## what needs root on Debian: agentd under a real systemd, the image 
 	@[[ $$(id -u) != 0 ]] || $(MAKE) --silent --no-print-directory $(TOOLS)/nfpm
 	@scripts/test-host $(FLAGS)
 
-demo: build ## a workflow on this machine, cold and then warm, with a table of what happened (ARGS=)
+demo: build ## a workflow on this machine, cold, warm and hot, with tables of what happened (ARGS=)
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./internal/demo
 	bin/demo $(ARGS)
 

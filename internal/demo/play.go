@@ -21,8 +21,9 @@ import (
 )
 
 // configuration of the demo: a boot of 3 s stands for EC2's minute. An idle host expires after 20 s instead of 5 minutes. It is given
-// to a run until 2 s before that, which leaves a busy machine the time to come that far. The due sweep comes rarely, so that the
-// Refresh is what ends the hosts that have expired.
+// to a run until 2 s before that, which leaves a busy machine the time to come that far. A hot host has the usual time, since it
+// becomes hot while other runs go on. The due sweep comes rarely, so that a Refresh is what ends the hosts that have expired, and what
+// finds that a host has become hot.
 //
 // Jobs share this machine's Go build cache, or the sample that builds a Go
 // program would compile the standard library first.
@@ -40,6 +41,9 @@ sweeps:
 pools:
   default:
     standby: clean
+  hot:
+    standby: listening
+    idle_time: 5m
 `
 
 const repository = "acme/shop"
@@ -65,18 +69,20 @@ type act struct {
 	reused   int32
 	created  int32
 	pooled   int32
-	// registered is how many of its hosts went through config.sh after the run had asked for them.
-	registered int
-	provision  time.Duration // until its runners listened
-	firstStep  time.Duration // from the same moment until a step of a job began
-	run        local.Run
-	ran        time.Duration
+	// registered is how many of its hosts went through config.sh after the run had asked for them, and configured how many calls of
+	// config.sh GitHub got in that time, those for hosts of other runs included.
+	registered, configured int
+	provision              time.Duration // until its runners listened
+	firstStep              time.Duration // from the same moment until a step of a job began
+	run                    local.Run
+	ran                    time.Duration
 }
 
 func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
 // play runs the whole demo and checks every claim that it makes.
 func (d *demo) play(ctx context.Context) error {
+	filled := d.fillHotPool(ctx)
 	cold, err := d.act(ctx, act{name: "cold", runID: "1001", pool: "default", workflow: "matrix.yml"}, 3)
 	if err != nil {
 		return err
@@ -91,6 +97,9 @@ func (d *demo) play(ctx context.Context) error {
 	if warm.reused != 3 || !slices.Equal(sorted(cold.hosts), sorted(warm.hosts)) {
 		return fmt.Errorf("the warm run reused %d hosts (%v), want the 3 of the cold one (%v)", warm.reused, warm.hosts, cold.hosts)
 	}
+	if cold.registered != 3 || cold.configured < 3 || warm.registered != 3 { // what the hot runs do without
+		return fmt.Errorf("the cold run registered %d hosts by %d calls of config.sh, and the warm run %d", cold.registered, cold.configured, warm.registered)
+	}
 	if err := d.proveClean(cold, warm); err != nil {
 		return err
 	}
@@ -99,7 +108,10 @@ func (d *demo) play(ctx context.Context) error {
 		return err
 	}
 	if more.reused != 3 || more.created != 2 {
-		return fmt.Errorf("the last run reused %d hosts and created %d, want 3 and 2", more.reused, more.created)
+		return fmt.Errorf("the third run reused %d hosts and created %d, want 3 and 2", more.reused, more.created)
+	}
+	if err := d.hot(ctx, filled); err != nil {
+		return err
 	}
 	return d.expire(ctx, 5)
 }
@@ -147,7 +159,7 @@ func (d *demo) serve(ctx context.Context, a *act, count int32) error {
 
 // provision gets hosts for a run, and counts the registrations that were made for it.
 func (d *demo) provision(ctx context.Context, a *act, count int32) error {
-	before, err := d.system.GitHub.Runners(ctx)
+	before, calls, err := d.registrations(ctx)
 	if err != nil {
 		return err
 	}
@@ -162,8 +174,8 @@ func (d *demo) provision(ctx context.Context, a *act, count int32) error {
 	for _, i := range got.GetInstances() {
 		a.hosts = append(a.hosts, i.GetInstanceId())
 	}
-	after, err := d.system.GitHub.Runners(ctx)
-	a.registered = registrations(before, after, a.hosts)
+	after, callsNow, err := d.registrations(ctx)
+	a.registered, a.configured = registeredSince(before, after, a.hosts), callsNow-calls
 	return err
 }
 

@@ -14,9 +14,12 @@ import (
 // realistic is how slow GitHub and its runner are unless the flags say otherwise: docs/testing.md has the sources.
 var realistic = local.Times{API: 250 * time.Millisecond, Configure: 3 * time.Second, Listen: 2 * time.Second}
 
+// hotWithin is what a hot host may take to be ready, at the median and with realistic times: a conditional write and one call of GitHub.
+const hotWithin = 600 * time.Millisecond
+
 // kinds are the rows of the table of times, by the name of their acts.
 var kinds = []struct{ name, shown string }{
-	{"cold", "cold"}, {"warm", "warm, standby: clean"},
+	{"cold", "cold"}, {"warm", "warm, standby: clean"}, {"hot", "hot, standby: listening"},
 }
 
 // row is what the acts of one kind took.
@@ -57,8 +60,30 @@ func (d *demo) times() {
 	d.say("docs/testing.md has their sources, and docs/first-contact.md measures the real ones.")
 }
 
-// registrations counts those of the hosts that were made between two lists of them.
-func registrations(before, after []local.Runner, hosts []string) int {
+// checkTimes holds the hot runs to their bar.
+func (d *demo) checkTimes() error {
+	if r := d.rowOf("hot"); d.slow == realistic && r.ready > hotWithin {
+		return fmt.Errorf("hot hosts were ready after %s at the median, and may take %s", seconds(r.ready), seconds(hotWithin))
+	}
+	return nil
+}
+
+// registrations are the runners, and how often config.sh was about to register one since the stand-in began.
+func (d *demo) registrations(ctx context.Context) (runners []local.Runner, configured int, err error) {
+	if runners, err = d.system.GitHub.Runners(ctx); err != nil {
+		return nil, 0, err
+	}
+	calls, err := d.system.GitHub.Calls(ctx)
+	for _, c := range calls {
+		if c.Route == "/_standin/runner/authorize" {
+			configured = int(c.Count)
+		}
+	}
+	return runners, configured, err
+}
+
+// registeredSince counts the registrations of the hosts that were made between two lists of runners.
+func registeredSince(before, after []local.Runner, hosts []string) int {
 	var last int64
 	for _, r := range before {
 		last = max(last, r.ID)

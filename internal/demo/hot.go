@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/retry"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// hotHosts is how many hosts listen before a run claims them. Each of as many runs gets one, so that there is a median.
+const hotHosts = 3
+
+// fillHotPool has a run use hosts of the hot pool and give them back, while other runs go on. They then register ahead of need and
+// listen. The channel gets the result.
+func (d *demo) fillHotPool(ctx context.Context) <-chan error {
+	filled := make(chan error, 1)
+	go func() {
+		a := act{runID: "1000", pool: "hot"}
+		err := d.provision(ctx, &a, hotHosts)
+		if err == nil {
+			err = d.release(ctx, &a)
+		}
+		filled <- err
+	}()
+	return filled
+}
+
+// hot serves one run after another with a host that listens already, and then releases them all.
+func (d *demo) hot(ctx context.Context, filled <-chan error) error {
+	if err := <-filled; err != nil {
+		return fmt.Errorf("fill the hot pool: %w", err)
+	}
+	if err := d.awaitHot(ctx); err != nil {
+		return err
+	}
+	var acts []*act
+	for n := range hotHosts {
+		a := &act{name: "hot", runID: strconv.Itoa(1004 + n), pool: "hot", workflow: "go-build.yml"}
+		d.say("\nRun %s (hot): provisioning 1 host for %s ...", a.runID, a.workflow)
+		if err := d.serve(ctx, a, 1); err != nil {
+			return err
+		}
+		if a.reused != 1 || a.registered+a.configured != 0 {
+			return fmt.Errorf("the hot run %s reused %d hosts and there were %d calls of config.sh for it, want 1 and 0", a.runID, a.reused, a.configured)
+		}
+		acts = append(acts, a)
+	}
+	var wait sync.WaitGroup
+	errs := make([]error, len(acts))
+	for i, a := range acts {
+		wait.Go(func() { errs[i] = d.release(ctx, a) })
+	}
+	wait.Wait()
+	for i, a := range acts {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		d.acts = append(d.acts, *a)
+	}
+	d.say("  released: %d hosts deregistered, cleaned and pooled", hotHosts)
+	return d.endHot(ctx, acts)
+}
+
+// endHot ends the hosts of the hot pool, which register again by now, by order.
+func (d *demo) endHot(ctx context.Context, acts []*act) error {
+	for _, a := range acts {
+		_, err := d.system.Fleet.TerminateInstance(ctx, &remudav1.TerminateInstanceRequest{InstanceId: a.hosts[0], Reason: "the demo has shown it"})
+		if err != nil {
+			return fmt.Errorf("end a hot host: %w", err)
+		}
+		d.say("  %s is terminated by order", a.hosts[0])
+	}
+	return nil
+}
+
+// awaitHot waits until controld knows of every host of the hot pool that it listens. It is a sweep that finds that, and in the demo a
+// Refresh makes every sweep.
+func (d *demo) awaitHot(ctx context.Context) error {
+	began, hot := time.Now(), map[string]bool{}
+	for len(hot) < hotHosts {
+		refreshed, err := d.system.Fleet.Refresh(ctx, &remudav1.RefreshRequest{})
+		if err != nil {
+			return fmt.Errorf("refresh: %w", err)
+		}
+		for _, decision := range refreshed.GetDecisions() {
+			if decision.GetReasonCode() == string(lifecycle.ReasonListening) {
+				hot[decision.GetInstanceId()] = true
+			}
+		}
+		if err := retry.Sleep(ctx, 200*time.Millisecond); err != nil {
+			return fmt.Errorf("%w; %d of %d hosts listen", err, len(hot), hotHosts)
+		}
+	}
+	d.say("\n%d hosts of another pool have registered and listen, for runs that are not known yet (waited %s for them)", hotHosts, seconds(time.Since(began)))
+	return nil
+}
