@@ -75,7 +75,13 @@ type Options struct {
 	// Replica names this process in leases; it must be unique.
 	Replica string
 	// HostKey makes a host key of an instance id; nil: they are the same.
-	HostKey  func(instanceID string) string
+	HostKey func(instanceID string) string
+	// RandomText makes the labels of hosts that listen ahead of need; nil: crypto/rand's.
+	RandomText func() string
+	// LabelsAtOnce is how many calls for the labels of a run are made at a time; 0: 10. With 1 they
+	// are made on the caller's goroutine.
+	LabelsAtOnce int
+
 	Rand     *rand.Rand
 	Log      hclog.Logger
 	Observer ports.Observer
@@ -178,7 +184,7 @@ func (o *Options) fill() {
 func (f *Fleet) lowerRooms(o Options, health *hosts.GitHubHealth) {
 	f.hosts = &hosts.Hosts{
 		Store: o.Store, Queue: o.Queue, GitHub: o.GitHub, Guards: o.Guards, Compute: o.Compute, Ender: o.Compute,
-		Pools: o.Pools, Limited: o.Limits.On(), HostKey: o.HostKey, GitHubHealth: health,
+		Pools: o.Pools, Limited: o.Limits.On(), HostKey: o.HostKey, RandomText: o.RandomText, LabelsAtOnce: o.LabelsAtOnce, GitHubHealth: health,
 		Templates: hosts.Templates{Ask: o.TemplateVersion}, Timing: o.Timing, Log: o.Log, Observer: o.Observer, Ops: f.ops,
 	}
 	f.quota = &quota.Ledger{

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -112,8 +113,12 @@ const labelsAtOnce = 10
 func (hs *Hosts) SetAllLabels(ctx context.Context, all []lifecycle.Facts, now time.Time) ([]lifecycle.Facts, error) {
 	all, errs := slices.Clone(all), make([]error, len(all))
 	var calls sync.WaitGroup
-	places := make(chan struct{}, labelsAtOnce)
+	places := make(chan struct{}, cmp.Or(hs.LabelsAtOnce, labelsAtOnce))
 	for i := range all {
+		if cap(places) == 1 {
+			all[i], errs[i] = hs.SetLabels(ctx, all[i], now)
+			continue
+		}
 		places <- struct{}{}
 		calls.Go(func() {
 			defer func() { <-places }()

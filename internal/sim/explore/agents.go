@@ -3,8 +3,11 @@ package explore
 import "github.com/remuda-ci/remuda/internal/lifecycle"
 
 // reading is the answer that an agent will give to a record.
-func (h agent) reading(r lifecycle.Record, fails bool) (lifecycle.Report, bool) {
+func (h agent) reading(r lifecycle.Record, gone, fails bool) (lifecycle.Report, bool) {
 	p := lifecycle.Report{HostKey: r.HostKey, HeartbeatAt: epoch, Assignment: r.Assignment, Busy: h.busy}
+	if waits(r) {
+		return h.waiting(p, r, gone, fails)
+	}
 	switch r.State {
 	case lifecycle.StateCreated, lifecycle.StateClaimed, lifecycle.StateRunning:
 		p.Signal = lifecycle.SignalRegOK
@@ -21,13 +24,26 @@ func (h agent) reading(r lifecycle.Record, fails bool) (lifecycle.Report, bool) 
 	return p, false
 }
 
+// waiting is reading of a host that registers ahead of need, or serves its run by the registration that it waited with: it
+// registers once.
+func (h agent) waiting(p lifecycle.Report, r lifecycle.Record, gone, fails bool) (lifecycle.Report, bool) {
+	p.Signal = lifecycle.SignalRegOK
+	if gone || fails {
+		p.Signal, p.Cause = lifecycle.SignalRegFailed, lifecycle.CauseHost
+	}
+	return p, !fails || !gone && r.State != lifecycle.StateRunning
+}
+
 // reads is the agent after it has seen its record and acted on it. Its answer
 // comes later.
-func (h agent) reads(p lifecycle.Report) agent {
+func (h agent) reads(p lifecycle.Report, r lifecycle.Record) agent {
 	h.answer = &p
 	switch p.Signal {
 	case lifecycle.SignalRegOK:
 		h.registered = p.Assignment
+		if waits(r) {
+			h.registered = r.Standby.Assignment
+		}
 	case lifecycle.SignalRemoveRegOK:
 		h.cleaned = p.Assignment
 	}
@@ -69,7 +85,7 @@ func (x *explorer) readings(w *world, host int) [2]id {
 	if !x.runs(w, host) {
 		return [2]id{}
 	}
-	key := [3]id{w[instanceCell+cell(host)], w[reportCell+cell(host)], w[agentCell+cell(host)]}
+	key := [4]id{w[instanceCell+cell(host)], w[reportCell+cell(host)], w[agentCell+cell(host)], w[runnerCell+cell(host)]}
 	if known, ok := x.read[key]; ok {
 		return known
 	}
@@ -80,14 +96,38 @@ func (x *explorer) readings(w *world, host int) [2]id {
 	}
 	stored, _ := at[lifecycle.Report](x.values, w, reportCell+cell(host))
 	for i, fails := range [2]bool{false, true} {
-		p, ok := h.reading(r, fails)
+		p, ok := h.reading(r, x.gone(w, host, r), fails)
 		reported := stored.Assignment == p.Assignment && stored.Signal == p.Signal && stored.Busy == p.Busy && stored.Cause == p.Cause
 		if ok && !reported {
-			found[i] = x.values.id(h.reads(p))
+			found[i] = x.values.id(h.reads(p, r))
 		}
 	}
 	x.read[key] = found
 	return found
+}
+
+// gone reports whether GitHub has deleted the registration with which the host waits, or by which it serves.
+func (x *explorer) gone(w *world, host int, r lifecycle.Record) bool {
+	known, _ := at[runner](x.values, w, runnerCell+cell(host))
+	return r.Standby != nil && known.of == r.Standby.Assignment && known.gone
+}
+
+// forgets is GitHub deleting the registration with which a host waits, or by which it serves its run while no job runs.
+func (x *explorer) forgets(s *state, host int) {
+	h, r, ok := x.acting(&s.world, host)
+	if !ok || h.busy || r.Standby == nil || h.registered != r.Standby.Assignment || x.gone(&s.world, host, r) || s.used.failures >= x.most.failures {
+		return
+	}
+	c := runnerCell + cell(host)
+	known, _ := at[runner](x.values, &s.world, c)
+	if known.of != h.registered {
+		known = runner{of: h.registered}
+	}
+	known.gone = true
+	after := *s
+	after.used.failures++
+	after.world[c] = x.values.id(known)
+	x.land(s, after, -1, -1, "forget", "the runner of "+hostKey(host))
 }
 
 // runs reports whether the host's machine runs.

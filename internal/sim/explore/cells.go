@@ -18,14 +18,15 @@ const (
 	maxAsks  = 2
 )
 
-// The cells: for each host its record, its report and what is really there,
+// The cells: for each host its record, its report, what is really there and what GitHub has of its runner,
 // then the requests, the queue, the cloud and the clock. The crowd is how many
 // operations there are, for the rules.
 const (
 	instanceCell cell = 0
 	reportCell        = instanceCell + maxHosts
 	agentCell         = reportCell + maxHosts
-	requestCell       = agentCell + maxHosts
+	runnerCell        = agentCell + maxHosts
+	requestCell       = runnerCell + maxHosts
 	queueCell         = requestCell + maxAsks
 	cloudCell         = queueCell + 1
 	clockCell         = cloudCell + 1
@@ -100,6 +101,14 @@ type agent struct {
 	busy                bool
 }
 
+// runner is what GitHub has of the registration of an assignment, beside that it is there: the run whose labels were
+// set, and whether it was deleted.
+type runner struct {
+	of   int64
+	run  string
+	gone bool
+}
+
 // value is what an id stands for.
 type value struct {
 	v    any
@@ -138,6 +147,8 @@ func (x *values) id(v any) id {
 		t.cloud(v)
 	case agent:
 		t.agent(v)
+	case runner:
+		t.runner(v)
 	}
 	key := t.exact()
 	if known, ok := x.ids[key]; ok {

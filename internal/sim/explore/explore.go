@@ -14,6 +14,8 @@ type Bounds struct {
 	// Pooled hosts wait in the pool at the start, the first Unsent of them
 	// without a message in the queue.
 	Pooled, Unsent int
+	// Hot: clean hosts register ahead of need, and those that wait at the start have done so.
+	Hot bool
 	// Capacity is how many machines may be launched in all.
 	Capacity int
 	// Asks are the requests, each made once and then Retries times again by
@@ -94,7 +96,7 @@ type explorer struct {
 	fleet  *fleet.Fleet
 	values *values
 	nodes  map[string]*node
-	read   map[[3]id][2]id
+	read   map[[4]id][2]id
 	// kinds are the operations that may be started; sweeps is the last.
 	kinds  []*kind
 	sweeps *kind
@@ -119,11 +121,11 @@ type explorer struct {
 
 func newExplorer(b Bounds, limit int) *explorer {
 	x := &explorer{
-		bounds: b, limit: limit, seen: map[print]struct{}{}, settled: map[print]bool{}, read: map[[3]id][2]id{},
+		bounds: b, limit: limit, seen: map[print]struct{}{}, settled: map[print]bool{}, read: map[[4]id][2]id{},
 		values: newValues(), nodes: map[string]*node{}, report: Report{Choices: map[string]int{}},
 	}
 	x.ports = &ports{x: x}
-	x.fleet = newFleet(x.ports)
+	x.fleet = newFleet(x.ports, b)
 	runs := map[string]bool{}
 	for i, ask := range b.Asks {
 		x.kinds = append(x.kinds, x.provision(i))

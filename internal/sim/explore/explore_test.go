@@ -12,13 +12,14 @@ import (
 
 // choiceKinds are what must have been tried over all bounds: an exploration in
 // which something never happens proves nothing about it.
-var choiceKinds = []string{"start", "step", "lose", "crash", "report", "job", "pass"}
+var choiceKinds = []string{"start", "step", "lose", "crash", "report", "job", "forget", "pass"}
 
 // TestSmall explores the first of the small bounds, which are enough to try
 // every kind of choice. TestPlantedBugs of the simulator explores all of them.
 func TestSmall(t *testing.T) {
 	choices := map[string]int{}
-	for _, b := range explore.Small[:4] {
+	hot := slices.IndexFunc(explore.Small, func(b explore.Bounds) bool { return b.Hot })
+	for _, b := range slices.Concat(explore.Small[:4], explore.Small[hot:hot+2]) {
 		t.Run(b.Name, func(t *testing.T) {
 			r := explore.Explore(b, 0, nil)
 			if r.Violation != nil {
@@ -42,7 +43,8 @@ func TestSmall(t *testing.T) {
 // operation or an agent does to the world when each step is a move of its own,
 // it also does in the same world when steps are put together, and nothing else.
 func TestLateReads(t *testing.T) {
-	lateReads(t, slices.Concat(explore.Small[:4], explore.Small[10:11]))
+	hot := slices.IndexFunc(explore.Small, func(b explore.Bounds) bool { return b.Hot })
+	lateReads(t, slices.Concat(explore.Small[:4], explore.Small[10:11], explore.Small[hot:hot+1]))
 }
 
 func lateReads(t *testing.T, bounds []explore.Bounds) {

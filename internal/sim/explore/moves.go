@@ -41,6 +41,7 @@ func (x *explorer) expand(s *state) {
 	}
 	for host := range maxHosts {
 		x.agentMoves(s, host)
+		x.forgets(s, host)
 	}
 	x.passes(s)
 }
@@ -245,7 +246,8 @@ func (x *explorer) overtaken(e early, n *node, before, then *world) {
 
 // overtakenAgent is overtaken for the agent of a host.
 func (x *explorer) overtakenAgent(from *state, host, mover int, then *world) {
-	if host == mover || from.world[instanceCell+cell(host)] == then[instanceCell+cell(host)] {
+	c := cell(host)
+	if host == mover || from.world[instanceCell+c] == then[instanceCell+c] && from.world[runnerCell+c] == then[runnerCell+c] {
 		return
 	}
 	if _, _, ok := x.acting(then, host); !ok {

@@ -183,10 +183,11 @@ func (x *explorer) rested(n *node, o op.Stated) *node {
 }
 
 // newFleet is the one fleet whose use-cases are explored.
-func newFleet(p *ports) *fleet.Fleet {
+func newFleet(p *ports, b Bounds) *fleet.Fleet {
 	return must1(fleet.New(fleet.Options{
-		Store: store.New(p), Queue: queue{p}, Compute: compute{p}, GitHub: github{}, Pools: pools(),
-		Classes: map[string]fleet.Class{className: {CPU: 2, MemoryMiB: 4096}},
+		Store: store.New(p), Queue: queue{p}, Compute: compute{p}, GitHub: github{p}, Pools: pools(b),
+		Classes:    map[string]fleet.Class{className: {CPU: 2, MemoryMiB: 4096}},
+		RandomText: func() string { return "label" }, LabelsAtOnce: 1,
 		Replica: "any", Rand: rand.New(rand.NewPCG(1, 1)),
 		Timing: fleet.Timing{Takeover: unit, Relaunch: 100 * unit},
 	}))

@@ -168,8 +168,9 @@ func (c compute) List(context.Context, lifecycle.PageOf) (lifecycle.Page[lifecyc
 	panic("no due sweep lists machines")
 }
 
-// github gives tokens and has no registrations: they are the simulator's.
-type github struct{}
+// github gives tokens. It has registrations only where hosts register ahead of need: others are the simulator's. A
+// runner that is registered can be found at once.
+type github struct{ p *ports }
 
 func (github) RegistrationToken(context.Context, string) (lifecycle.Registration, error) {
 	return lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: "register"}, nil
@@ -179,14 +180,68 @@ func (github) RemoveToken(context.Context, string) (lifecycle.Registration, erro
 	return lifecycle.Registration{Kind: lifecycle.RegistrationRemove, Secret: "remove"}, nil
 }
 
-func (github) FindRunner(_ context.Context, _, name string) (lifecycle.Runner, error) {
-	return lifecycle.Runner{}, fmt.Errorf("find runner %s: %w", name, lifecycle.ErrNotFound)
+func (g github) FindRunner(_ context.Context, _, name string) (lifecycle.Runner, error) {
+	notFound := fmt.Errorf("find runner %s: %w", name, lifecycle.ErrNotFound)
+	if !g.p.x.bounds.Hot {
+		return lifecycle.Runner{}, notFound
+	}
+	return ask(g.p, "find runner", same, func() (lifecycle.Runner, error) {
+		host := hostOf(lifecycle.InstanceOf(name))
+		of, _ := lifecycle.AssignmentOf(name)
+		if _, ok := g.p.runner(host, of); !ok {
+			return lifecycle.Runner{}, notFound
+		}
+		return lifecycle.Runner{ID: runnerID(host, of), Name: name, Online: true}, nil
+	})
 }
 
-func (github) DeleteRunner(context.Context, string, int64) error { return nil }
+// runnerID is the id of the runner that a host has registered in an assignment, and registeredBy the other way around.
+func runnerID(host int, assignment int64) int64 { return int64(host+1)*1000 + assignment }
 
-func (github) SetLabels(context.Context, string, int64, []string) error {
-	panic("no pool of this model has hosts that listen before a claim")
+func registeredBy(id int64) (host int, assignment int64) { return int(id/1000) - 1, id % 1000 }
+
+// runner is the registration of a host's assignment; false: GitHub does not have it.
+func (p *ports) runner(host int, assignment int64) (runner, bool) {
+	h, _ := in[agent](p, agentCell+cell(host))
+	known, _ := in[runner](p, runnerCell+cell(host))
+	if known.of != assignment {
+		known = runner{of: assignment}
+	}
+	return known, h.registered == assignment && h.cleaned <= assignment && !known.gone
+}
+
+func (g github) DeleteRunner(_ context.Context, _ string, id int64) error {
+	if !g.p.x.bounds.Hot {
+		return nil
+	}
+	_, err := write(g.p, "delete runner", func() (done, error) {
+		host, of := registeredBy(id)
+		known, ok := g.p.runner(host, of)
+		switch {
+		case ok && g.p.agent(hostKey(host)).busy:
+			return done{}, fmt.Errorf("delete runner %d: %w", id, lifecycle.ErrBusy)
+		case ok:
+			known.gone = true
+			g.p.put(runnerCell+cell(host), known)
+		}
+		return done{}, nil
+	})
+	return err
+}
+
+func (g github) SetLabels(_ context.Context, _ string, id int64, labels []string) error {
+	_, err := write(g.p, "set labels", func() (done, error) {
+		host, of := registeredBy(id)
+		known, ok := g.p.runner(host, of)
+		if !ok {
+			return done{}, fmt.Errorf("set the labels of runner %d: %w", id, lifecycle.ErrNotFound)
+		}
+		g.p.checkLabels(hostKey(host), of, labels[0])
+		known.run = labels[0]
+		g.p.put(runnerCell+cell(host), known)
+		return done{}, nil
+	})
+	return err
 }
 
 func (github) Runners(context.Context, string, lifecycle.PageOf) (lifecycle.Page[lifecycle.Runner], error) {

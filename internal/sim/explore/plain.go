@@ -40,6 +40,7 @@ func (x *explorer) expandPlainly(s *state) {
 			}
 		}
 		x.agentMoves(s, host)
+		x.forgets(s, host)
 	}
 	x.passes(s)
 	if s.used.crashes < x.most.crashes {

@@ -15,7 +15,7 @@ var after = map[string][]string{
 	"created":          {"running", "terminated"},
 	"running":          {"idle (releasing)", "terminated"},
 	"idle (releasing)": {"idle (pooled)", "terminated"},
-	"idle (pooled)":    {"claimed", "terminated"},
+	"idle (pooled)":    {"claimed", "idle (releasing)", "terminated"},
 	"claimed":          {"running", "idle (releasing)", "terminated"},
 }
 
@@ -23,7 +23,7 @@ var after = map[string][]string{
 func (p *ports) checkRecord(before, now lifecycle.Record) {
 	from, to := before.Condition(), now.Condition()
 	moved := from != to
-	assigned := before.RunID != now.RunID || (moved && to == "terminated")
+	assigned := before.RunID != now.RunID || (moved && to == "terminated") || leavesStandby(before, now)
 	switch {
 	case now.Version != before.Version+1:
 		p.broken("version", "%s goes from version %d to %d", now.HostKey, before.Version, now.Version)
@@ -46,6 +46,8 @@ func (p *ports) checkRecord(before, now lifecycle.Record) {
 func (p *ports) checkMoved(before, now lifecycle.Record) {
 	h := p.agent(now.HostKey)
 	switch to := now.Condition(); {
+	case to == "running" && waits(now):
+		p.checkLabeled(now, h)
 	case to == "running" && h.registered != now.Assignment:
 		p.broken("ready", "%s is running in assignment %d and registered for %d", now.HostKey, now.Assignment, h.registered)
 	case to == "idle (pooled)" && (h.cleaned != now.Assignment || h.busy):
@@ -54,6 +56,31 @@ func (p *ports) checkMoved(before, now lifecycle.Record) {
 		p.broken("running ended", "%s is ended before its threshold: %s", now.HostKey, now.Reason)
 	case to == "terminated" && p.busy[now.HostKey] && p.runtimeLeft(before):
 		p.broken("busy ended", "%s is ended while busy: %s", now.HostKey, now.Reason)
+	}
+}
+
+// waits reports whether the host waits for a run with a registration, or serves one by it.
+func waits(r lifecycle.Record) bool { return r.Standby != nil && !r.Standby.Discarded }
+
+// leavesStandby reports whether a host that waited with a registration goes on without it, which begins another assignment.
+func leavesStandby(before, now lifecycle.Record) bool {
+	return before.Pooled() && now.Releasing() || before.RunID == now.RunID && before.State == lifecycle.StateClaimed && now.State == lifecycle.StateClaimed &&
+		waits(before) && !waits(now)
+}
+
+// checkLabels checks that the labels of a run are set only after it has claimed the host.
+func (p *ports) checkLabels(key string, of int64, run string) {
+	r, ok := p.record(key)
+	if ok && r.Standby != nil && r.Standby.Assignment == of && r.RunID != run {
+		p.broken("labels", "the runner of %s gets the labels of %s, and is that of %q", key, run, r.RunID)
+	}
+}
+
+// checkLabeled checks that a host that is ready by the registration that it waited with has the labels of its run.
+func (p *ports) checkLabeled(r lifecycle.Record, h agent) {
+	known, _ := in[runner](p, runnerCell+cell(hostOf(r.HostKey)))
+	if known.of != r.Standby.Assignment || known.run != r.RunID || h.registered != known.of {
+		p.broken("labels", "%s is ready for %s by assignment %d; GitHub has set those of %q in %d", r.HostKey, r.RunID, r.Standby.Assignment, known.run, known.of)
 	}
 }
 

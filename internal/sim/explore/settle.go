@@ -48,8 +48,8 @@ func (x *explorer) agentsAct(w world) world {
 			continue
 		}
 		h.busy = false
-		if p, ok := h.reading(r, false); ok {
-			h, p = h.reads(p).answers()
+		if p, ok := h.reading(r, x.gone(&w, host, r), false); ok {
+			h, p = h.reads(p, r).answers()
 			w[reportCell+cell(host)] = x.values.id(p)
 		}
 		w[agentCell+cell(host)] = x.values.id(h)

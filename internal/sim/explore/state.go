@@ -176,10 +176,14 @@ const (
 	className  = "small"
 )
 
-func pools() map[string]fleet.Pool {
+func pools(b Bounds) map[string]fleet.Pool {
+	p := policy()
+	if b.Hot {
+		p.Standby = lifecycle.StandbyListening
+	}
 	return map[string]fleet.Pool{fleet.DefaultPool: {
 		Name: fleet.DefaultPool, ResourceClasses: []string{className},
-		UsageClasses: lifecycle.UsageClasses, Policy: policy(),
+		UsageClasses: lifecycle.UsageClasses, Policy: p,
 	}}
 }
 
@@ -197,9 +201,15 @@ func (x *explorer) initial() *state {
 			r = must1(lifecycle.Apply(r, lifecycle.Decision{Action: a}, epoch, policy()))
 			r.Version++
 		}
+		signal, registered := lifecycle.SignalRemoveRegOK, int64(1)
+		if x.bounds.Hot {
+			signal, registered = lifecycle.SignalRegOK, r.Assignment
+			r.RunnerName = lifecycle.RunnerName(r.Assignment, r.InstanceID)
+			r.Standby = &lifecycle.Standby{Assignment: r.Assignment, Label: "label", RunnerID: runnerID(host, r.Assignment)}
+		}
 		p.put(instanceCell+cell(host), r)
-		p.put(agentCell+cell(host), agent{registered: 1, cleaned: r.Assignment})
-		p.put(reportCell+cell(host), lifecycle.Report{HeartbeatAt: epoch, Assignment: r.Assignment, Signal: lifecycle.SignalRemoveRegOK})
+		p.put(agentCell+cell(host), agent{registered: registered, cleaned: r.Assignment})
+		p.put(reportCell+cell(host), lifecycle.Report{HeartbeatAt: epoch, Assignment: r.Assignment, Signal: signal})
 		if host >= x.bounds.Unsent {
 			box.send(r.Message())
 		}

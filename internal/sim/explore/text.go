@@ -132,6 +132,12 @@ func (t *text) record(r lifecycle.Record) {
 	if r.Registration != nil {
 		t.add(string(r.Registration.Kind))
 	}
+	if s := r.Standby; s != nil {
+		t.add("standby", s.Assignment, s.RunnerID, s.Discarded)
+	}
+	if r.StandbyFailed {
+		t.add("standby failed")
+	}
 }
 
 // request adds a request, without its reason.
@@ -176,6 +182,8 @@ func (t *text) cloud(c cloud) {
 		t.apart = append(t.apart, m.token...)
 	}
 }
+
+func (t *text) runner(r runner) { t.add("runner", r.of, r.run, r.gone) }
 
 func (t *text) agent(h agent) {
 	t.add("agent", h.registered, h.cleaned, h.busy)
