@@ -56,12 +56,15 @@ func (l *life) drawWorkload() workload {
 // beginCallers starts new runs at random times while the faults last, as long as there are fewer machines than configured.
 func (l *life) beginCallers() {
 	mean := 6 * time.Minute / time.Duration(l.Config.Hosts)
+	if l.Hot {
+		mean /= 2
+	}
 	var again func()
 	again = func() {
 		if !l.Chaos {
 			return
 		}
-		if len(l.Living()) < l.Config.Hosts {
+		if len(l.Living())-l.hotHosts() < l.Config.Hosts {
 			l.newRun()
 		}
 		l.After(l.Exp(mean, 5*time.Minute), again)
@@ -186,7 +189,11 @@ func (r *caller) job(name, runID string) {
 			r.finish()
 		}
 	}
-	l.After(l.Exp(5*time.Second, time.Minute), func() {
+	wait := l.Exp(5*time.Second, time.Minute)
+	if l.Hot && l.Rand.IntN(4) > 0 {
+		wait = 0 // so that it may come before the agent has read the claim
+	}
+	l.After(wait, func() {
 		if !r.over {
 			l.GitHub.Enqueue(j)
 		}

@@ -45,6 +45,7 @@ func (l *life) scheduleFaults() {
 		return r != nil
 	})
 	l.scheduleHostFaults()
+	l.scheduleHotFaults()
 	l.scheduleServiceFaults()
 	l.operators()
 }

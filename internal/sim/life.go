@@ -21,6 +21,7 @@ type life struct {
 	replicas []*replica
 	starts   int             // of replicas
 	warm     *fleet.WarmPool // nil: no pool has warm hosts
+	labels   int             // of hosts in standby, so far
 	workload workload
 	script   *script // of a story; else nil
 }
@@ -63,6 +64,7 @@ func (l *life) configure() {
 	l.Intervals = agent.Intervals{
 		ReadIdle: pick(500*time.Millisecond, 2*time.Second), ReadRunning: 5 * time.Second, Heartbeat: 15 * time.Second,
 	}
+	l.heat()
 }
 
 // warmUp gives two pools warm hosts, until the faults end.

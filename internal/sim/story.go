@@ -114,6 +114,8 @@ func (s *script) play(text string) (string, error) {
 //	provision run-7         a caller asks for a host for a run
 //	release run-7           a caller releases a run
 //	job run-7 20s           a job of a run is queued on GitHub and takes so long
+//	standby                 the pool has hosts that listen before a run claims them; comes before replicas
+//	forget                  GitHub deletes the registration of host-1, and its listener learns of it later
 //	job-pool                adds a job pool with two slots; comes before replicas
 //	pool-job 101 20s        a job that asks for the pool's label is queued
 //	fault <name>            the next chance for this kind of fault is taken: see Fault
@@ -137,6 +139,13 @@ func (s *script) command(line string) error {
 		s.release(rest)
 	case "job":
 		return s.job(rest)
+	case "standby":
+		p := l.Pools["default"]
+		p.Policy.Standby, l.Hot = lifecycle.StandbyListening, true
+		l.Pools["default"] = p
+	case "forget":
+		id := s.machines[0] // host-1
+		l.GitHub.Forget(l.Machines[id].Host)
 	case "job-pool":
 		s.addJobPool()
 	case "pool-job":

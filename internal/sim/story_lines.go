@@ -96,6 +96,12 @@ func (s *script) record(before, after lifecycle.Record) {
 	if before.Version > 0 && before.Registration == nil && after.Registration != nil {
 		changes = append(changes, "gets what it registers with")
 	}
+	switch {
+	case after.Warming() && !before.Warming():
+		changes = append(changes, "to register ahead of need")
+	case after.Hot() && !before.Hot():
+		changes = append(changes, fmt.Sprintf("hot: waits with runner %d", after.Standby.RunnerID))
+	}
 	if !before.DueAt.Equal(after.DueAt) {
 		changes = append(changes, s.due(after.DueAt))
 	}
@@ -184,8 +190,16 @@ func (s *script) show() {
 		}
 	}
 	for _, r := range s.l.GitHub.Runners {
-		add("runner  %s of %s, online %t", r.Name, r.Repository, r.Online)
+		add("runner  %s of %s, online %t%s", r.Name, r.Repository, r.Online, s.labels(r))
 	}
+}
+
+// labels are those of a runner, where runners are given other labels than they register with.
+func (s *script) labels(r *world.Runner) string {
+	if !s.l.Hot {
+		return ""
+	}
+	return fmt.Sprintf(", labels %q", r.Labels())
 }
 
 // launched adds a line for a launch that EC2 has made, even if its answer gets lost.

@@ -84,6 +84,9 @@ func (e *Engine) stepActor(a *Actor) {
 	}
 }
 
+// Suspended reports whether the actor waits within a call while others act.
+func (a *Actor) Suspended() bool { return a.on }
+
 // endActor ends an actor whose process died.
 func (e *Engine) endActor(a *Actor) {
 	if a.Over {

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -18,6 +20,17 @@ func (e *Engine) drawFaultRates() {
 		default:
 			e.SetOdds(f, 1)
 		}
+	}
+}
+
+// DrawHotFaults has the faults of hot hosts strike in this life.
+func (e *Engine) DrawHotFaults() {
+	for _, f := range slices.Sorted(maps.Keys(hotRates)) {
+		e.odds[f] = []float64{0, 1, 1, 4}[e.Rand.IntN(4)]
+		e.chances[f] = hotRates[f] * e.odds[f]
+	}
+	for f := range hotIntervals {
+		e.odds[f] = 1
 	}
 }
 
@@ -48,7 +61,7 @@ func (e *Engine) Recur(f Fault, strike func() bool) {
 	if odds == 0 {
 		return
 	}
-	mean := time.Duration(float64(meanIntervals[f]) / odds)
+	mean := time.Duration(float64(meanIntervals[f]+hotIntervals[f]) / odds)
 	var again func()
 	again = func() {
 		if !e.Chaos {

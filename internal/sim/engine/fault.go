@@ -104,6 +104,23 @@ const (
 	FaultGhost         Fault = "registration deleted by a person"
 )
 
+// The faults of the third group are only in lives with hot hosts, and have chances of their own: see
+// DrawHotFaults. So all other lives are what they were without them.
+const (
+	FaultLabelsLost    Fault = "github: answer to labels lost after the effect"
+	FaultLabelsLate    Fault = "github: labels set after the caller gave up"
+	FaultLabelsMissing Fault = "github: no labels for a runner that is there"
+	FaultListedLate    Fault = "github: new runner not found yet"
+	FaultForgotten     Fault = "github: idle registration deleted, and its listener hears late"
+	FaultStrayJob      Fault = "github: job for a host that no run has claimed"
+)
+
+// hotRates are the chances of the third group for single calls, and hotIntervals the mean times between two others.
+var (
+	hotRates     = map[Fault]float64{FaultLabelsLost: 0.1, FaultLabelsLate: 0.1, FaultLabelsMissing: 0.1, FaultListedLate: 0.1}
+	hotIntervals = map[Fault]time.Duration{FaultForgotten: 8 * time.Minute, FaultStrayJob: 5 * time.Minute}
+)
+
 // rates are the chances of the faults of single calls, 0 to 1.
 var rates = map[Fault]float64{
 	FaultStoreRefused: 0.004, FaultStoreLost: 0.004, FaultStaleIndex: 0.3, FaultStaleBatch: 0.2, FaultStaleRecord: 0.2,

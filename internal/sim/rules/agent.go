@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"time"
+
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
@@ -21,7 +23,7 @@ func (w *Watcher) checkReport(h *world.Host, p lifecycle.Report) {
 		w.Broken(RuleFalseSignal, "%s reports for assignment %d after it did for %d", h.ID, p.Assignment, l.reportedFor)
 	case p.Assignment > r.Assignment:
 		w.Broken(RuleFalseSignal, "%s reports for assignment %d, its record has %d", h.ID, p.Assignment, r.Assignment)
-	case p.Signal == lifecycle.SignalRegOK && !h.Registered[p.Assignment]:
+	case p.Signal == lifecycle.SignalRegOK && !w.registered(h, p.Assignment):
 		w.Broken(RuleFalseSignal, "%s signals %s for assignment %d and never registered for it", h.ID, p.Signal, p.Assignment)
 	case p.Signal == lifecycle.SignalRemoveRegOK && !h.Cleaned[p.Assignment]:
 		w.Broken(RuleFalseSignal, "%s signals %s for assignment %d and was not cleaned in it", h.ID, p.Signal, p.Assignment)
@@ -38,6 +40,8 @@ func (w *Watcher) checkJob(h *world.Host, j *world.Job) {
 	l := w.of(h.ID)
 	assignment := h.Observed.Listener.Assignment
 	switch {
+	case w.unclaimed(h):
+		w.Broken(RuleUnclaimedJob, "%s begins on %s, which no run has claimed", j, h.ID)
 	case l.runOf(assignment) != key:
 		w.Broken(RuleForeignJob, "%s begins on %s, whose assignment %d is %s", j, h.ID, assignment, l.runOf(assignment))
 	case h.LastRun != "" && h.LastRun != key:
@@ -52,6 +56,9 @@ func (w *Watcher) checkJob(h *world.Host, j *world.Job) {
 // not be removed: GitHub may have assigned every other one before the release.
 func (w *Watcher) checkRefused(h *world.Host, j *world.Job) {
 	its := w.of(h.ID).runOf(h.Observed.Listener.Assignment) == lifecycle.RunKey(j.Repository, j.RunID)
+	if h.Observed.Allowed.Standby && !w.agentKnew(h, j) {
+		return // its agent did not read the claim in time
+	}
 	failed := h.Observed.Removed.Phase == agent.PhaseFailed && !h.Observed.Removed.Assigned
 	if its && !failed && !h.Hostile {
 		w.Broken(RuleRefused, "%s is refused on %s, which is registered for its run", j, h.ID)
@@ -63,10 +70,21 @@ func (w *Watcher) checkRegister(h *world.Host, a agent.Assignment) {
 	if key := lifecycle.RunKey(a.Repository, a.RunID); h.LastRun != "" && h.LastRun != key {
 		w.Broken(RuleDirtyHost, "%s registers for %s and was not cleaned since %s", h.ID, key, h.LastRun)
 	}
+	if w.listened[a.RunnerName] {
+		w.Broken(RuleRegisteredTwice, "%s registers as %s, and has listened by that name", h.ID, a.RunnerName)
+	}
 }
 
 func (w *Watcher) checkClean(h *world.Host) {
 	if h.Worker != nil {
 		w.Broken(RuleCleanBusy, "%s is cleaned while %s runs", h.ID, h.Worker)
 	}
+}
+
+// tellsWithin is how long after an agent has read a claim its hook has it, when something fails at first.
+const tellsWithin = 3 * time.Second
+
+// agentKnew reports whether the agent of a host in standby had read the claim of the job's run early enough for its hook.
+func (w *Watcher) agentKnew(h *world.Host, j *world.Job) bool {
+	return h.ReadRun == j.RunID && h.ReadAt.Add(tellsWithin).Before(w.Now) && h.Agent.Alive && !h.Actor.Suspended()
 }

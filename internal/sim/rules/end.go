@@ -121,8 +121,11 @@ func (w *Watcher) checkDeleteRunner(r *world.Runner) {
 		return
 	}
 	rec, err := w.Truth.Instance(engine.Background, h.ID)
+	if err == nil && rec.State == lifecycle.StateClaimed && waits(rec) && rec.RunnerName == r.Name {
+		return // it registers for its run instead
+	}
 	if err == nil && rec.RunnerName == r.Name && !rec.ScalingDown() && (rec.State == lifecycle.StateRunning || rec.State == lifecycle.StateClaimed ||
-		rec.State == lifecycle.StateCreated) {
+		rec.State == lifecycle.StateCreated || rec.Pooled()) {
 		w.Broken(RuleUnregistered, "%s is deleted while %s is %s", r.Name, h.ID, rec.Condition())
 	}
 }

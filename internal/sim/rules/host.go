@@ -14,8 +14,12 @@ type history struct {
 	readyFor   map[string]bool // requests
 	pooledAt   time.Time
 	servedRuns []string // by assignment: the run key, "" between runs
-	busySince  time.Time
-	ended      string // why its record was terminated
+	// byStandby has the runs that the host serves by a registration that it waited with, by the assignment of that, and
+	// registeredAs the assignment of that registration, by the one in which the host serves the run.
+	byStandby    map[int64]string
+	registeredAs map[int64]int64
+	busySince    time.Time
+	ended        string // why its record was terminated
 	// reportedFor is the assignment that its agent reported for last.
 	reportedFor int64
 }
@@ -30,8 +34,11 @@ func (h *history) served(r lifecycle.Record) {
 	}
 }
 
-// runOf is the run of an assignment.
+// runOf is the run that is served by the registration of an assignment.
 func (h *history) runOf(assignment int64) string {
+	if run := h.byStandby[assignment]; run != "" {
+		return run
+	}
 	if assignment < 0 || assignment >= int64(len(h.servedRuns)) {
 		return ""
 	}

@@ -17,7 +17,7 @@ var table = map[string][]string{
 	"created":          {"running", "terminated"},
 	"running":          {"idle (releasing)", "terminated"},
 	"idle (releasing)": {"idle (pooled)", "terminated"},
-	"idle (pooled)":    {"claimed", "terminated"},
+	"idle (pooled)":    {"claimed", "idle (releasing)", "terminated"},
 	"claimed":          {"running", "idle (releasing)", "terminated"},
 }
 
@@ -42,7 +42,7 @@ func (w *Watcher) recordWritten(before, after lifecycle.Record) {
 	l := w.of(after.HostKey)
 	from, to := before.Condition(), after.Condition()
 	moved := from != to
-	assigned := before.RunID != after.RunID || (moved && to == "terminated")
+	assigned := before.RunID != after.RunID || (moved && to == "terminated") || leavesStandby(before, after)
 	switch {
 	case after.Version != before.Version+1:
 		w.Broken(RuleVersion, "%s goes from version %d to %d", after.HostKey, before.Version, after.Version)
@@ -59,6 +59,7 @@ func (w *Watcher) recordWritten(before, after lifecycle.Record) {
 		w.checkLimits()
 	}
 	l.served(after)
+	w.standbyWritten(l, before, after)
 	if moved {
 		w.moved(l, before, after)
 	} else {
@@ -76,9 +77,12 @@ func (w *Watcher) moved(l *history, before, after lifecycle.Record) {
 		l.readyFor[after.RequestID] = true
 		w.checkReady(after)
 	case "idle (releasing)":
-		if before.State == lifecycle.StateClaimed {
+		switch {
+		case before.Pooled():
+			w.Coverage.Actions[lifecycle.ActionLeaveStandby]++
+		case before.State == lifecycle.StateClaimed:
 			w.Coverage.Actions[lifecycle.ActionReturn]++
-		} else {
+		default:
 			w.Coverage.Actions[lifecycle.ActionRelease]++
 		}
 	case "idle (pooled)":
@@ -147,7 +151,8 @@ func (w *Watcher) checkReady(r lifecycle.Record) {
 	if m == nil || m.Host == nil {
 		w.Broken(RuleReady, "%s is running and never booted", r.HostKey)
 	}
-	if !m.Host.Hostile && !m.Host.Registered[r.Assignment] {
+	w.checkLabeled(r)
+	if !m.Host.Hostile && !w.registered(m.Host, r.Assignment) {
 		w.Broken(RuleReady, "%s is running and never registered for assignment %d", r.HostKey, r.Assignment)
 	}
 }

@@ -35,6 +35,11 @@ const (
 	RuleTwiceGiven      engine.Rule = "given twice"        // no host is given to two requests at once
 	RuleKept            engine.Rule = "kept"               // no host stays with a request that has no use for it
 	RuleReuse           engine.Rule = "reuse"              // nothing is launched while a fitting host idles
+	RuleUnclaimedJob    engine.Rule = "unclaimed job"      // no job starts on a host that no run has claimed
+	RuleLabels          engine.Rule = "labels"             // a run's labels are set on the hosts that it has claimed, before they are ready
+	RuleRegisteredTwice engine.Rule = "registered twice"   // no name registers again once a runner has listened by it
+	RuleStandby         engine.Rule = "standby"            // a host waits with a registration of its own, which serves one run
+	RuleNotListening    engine.Rule = "not listening"      // a hot host listens
 	RuleUnregistered    engine.Rule = "unregistered"       // no live runner loses its registration
 	RuleUnsettled       engine.Rule = "unsettled"          // every request has its outcome
 	RuleLeftover        engine.Rule = "left over"          // nothing is left at the end

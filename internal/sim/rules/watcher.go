@@ -29,6 +29,9 @@ type Watcher struct {
 	// its id. had is the worker that has an attempt of a job.
 	claimedAt, waitsSince map[string]time.Time
 	had                   map[string]string
+	// labeled has the run whose labels a runner got last, by its id. listened are the names by which a runner has been online.
+	labeled  map[int64]string
+	listened map[string]bool
 }
 
 // New watches a world.
@@ -37,6 +40,7 @@ func New(of *world.World) *Watcher {
 		World: of,
 		hosts: map[string]*history{}, launches: map[string]lifecycle.LaunchOrder{}, given: map[string]string{}, late: map[string]bool{},
 		writtenAt: map[string]time.Time{}, settledAt: map[string]time.Time{}, roomSince: map[string]time.Time{},
+		labeled: map[int64]string{}, listened: map[string]bool{},
 		claimedAt: map[string]time.Time{}, waitsSince: map[string]time.Time{}, had: map[string]string{},
 	}
 	of.Observe(w.event)
@@ -50,6 +54,7 @@ func (w *Watcher) Begin() {
 	again = func() {
 		w.checkKept()
 		w.checkRoom()
+		w.checkListening()
 		w.checkWork()
 		w.After(every, again)
 	}
@@ -101,6 +106,10 @@ func (w *Watcher) cloudEvent(event any) {
 		w.checkFleetHeld(e.InstanceID)
 	case world.Ending:
 		w.checkEnd(e.Machine)
+	case world.LabelsSet:
+		w.checkLabels(e.Runner, e.Labels)
+	case world.Listening:
+		w.listened[e.Runner.Name] = true
 	case world.DeletingRunner:
 		w.checkDeleteRunner(e.Runner)
 	case world.Scaling:
@@ -111,7 +120,7 @@ func (w *Watcher) cloudEvent(event any) {
 func (w *Watcher) of(hostKey string) *history {
 	l := w.hosts[hostKey]
 	if l == nil {
-		l = &history{readyFor: map[string]bool{}}
+		l = &history{readyFor: map[string]bool{}, byStandby: map[int64]string{}, registeredAs: map[int64]int64{}}
 		w.hosts[hostKey] = l
 	}
 	return l

@@ -40,6 +40,9 @@ func (s agentStore) Record(_ context.Context, consistent bool) (lifecycle.Record
 	r, err := from.Instance(engine.Background, s.h.ID)
 	date := w.Now.Truncate(time.Second) // an HTTP date has whole seconds
 	w.Interrupt("read record")
+	if err == nil && s.h.ReadRun != r.RunID {
+		s.h.ReadRun, s.h.ReadAt = r.RunID, w.Now
+	}
 	return r, date, err
 }
 

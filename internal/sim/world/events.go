@@ -56,6 +56,11 @@ type (
 	}
 	// DeletingRunner comes before a call deletes a registration.
 	DeletingRunner struct{ Runner *Runner }
+	// LabelsSet is a change of a runner's labels.
+	LabelsSet struct {
+		Runner *Runner
+		Labels []string
+	}
 	// Scaling comes before the desired count of the service is set.
 	Scaling struct{ Desired int }
 	// Called is any other remote call, as a sentence.
@@ -69,6 +74,8 @@ type (
 		Host       *Host
 		Assignment agent.Assignment
 	}
+	// Listening is a listener that has reached GitHub.
+	Listening struct{ Runner *Runner }
 	// Cleaning comes before a host cleans up.
 	Cleaning struct{ Host *Host }
 	// PoweringOff comes before a host ends itself.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
 )
 
 // GitHub is GitHub: tokens, registrations and waiting jobs.
@@ -30,9 +31,16 @@ type Runner struct {
 	lifecycle.Runner
 	Repository string
 	labels     []string
-	Host       *Host
-	Job        *Job
-	Deleted    bool
+	// former are labels that it had until they were replaced, and until when GitHub may still go by them.
+	former      []string
+	formerUntil time.Time
+	// listedAt is from when it can be found.
+	listedAt time.Time
+	// Stray is set once it was given a job that named none of its labels.
+	Stray   bool
+	Host    *Host
+	Job     *Job
+	Deleted bool
 }
 
 func (g *GitHub) up() bool { return !g.w.Now.Before(g.Away) }
@@ -61,6 +69,9 @@ func (g *GitHub) register(h *Host, repository, name string, labels []string) *Ru
 	}
 	g.lastID++
 	r := &Runner{Runner: lifecycle.Runner{ID: g.lastID, Name: name}, Repository: repository, labels: labels, Host: h}
+	if g.w.Hot && g.w.Chance(engine.FaultListedLate) {
+		r.listedAt = g.w.Now.Add(g.w.Between(time.Second, 20*time.Second))
+	}
 	g.Runners = append(g.Runners, r)
 	g.w.Tell("github", "registered", name)
 	return r

@@ -58,7 +58,7 @@ func (p GitHubPort) FindRunner(_ context.Context, repository, name string) (life
 	var found lifecycle.Runner
 	err := p.call("find runner", func() error {
 		for _, r := range p.w.GitHub.Runners {
-			if r.Repository == repository && r.Name == name {
+			if r.Repository == repository && r.Name == name && !p.w.Now.Before(r.listedAt) {
 				found = r.Runner
 				return nil
 			}
@@ -87,11 +87,6 @@ func (p GitHubPort) DeleteRunner(_ context.Context, repository string, id int64)
 	})
 }
 
-// SetLabels implements fleet.GitHub.
-func (p GitHubPort) SetLabels(context.Context, string, int64, []string) error {
-	panic("no pool of this world has hosts that listen before a claim")
-}
-
 func (p GitHubPort) Runners(_ context.Context, repository string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Runner], error) {
 	var got lifecycle.Page[lifecycle.Runner]
 	err := p.call("list runners", func() error {
@@ -104,7 +99,7 @@ func (p GitHubPort) Runners(_ context.Context, repository string, page lifecycle
 				got.Next = strconv.FormatInt(got.Items[len(got.Items)-1].ID, 10)
 				return nil
 			}
-			if !p.w.Chance(engine.FaultUnlisted) {
+			if !p.w.Chance(engine.FaultUnlisted) && !p.w.Now.Before(r.listedAt) {
 				got.Items = append(got.Items, r.Runner)
 			}
 		}

@@ -26,6 +26,10 @@ type Host struct {
 
 	Runner *Runner // the registration that its listener uses
 	Worker *Job
+	waits  *hookWait // the worker's job-started hook waits; nil: it does not
+	// ReadRun is the run that the agent last read in its record, and ReadAt when it first did.
+	ReadRun string
+	ReadAt  time.Time
 
 	CutOff  time.Time // until when it does not reach the store
 	Hostile bool      // a job took it over: what it reports proves nothing

@@ -56,6 +56,7 @@ func (p hostPort) Prepare(context.Context) error {
 func (p hostPort) Allow(_ context.Context, a agent.Allowed) error {
 	return p.effect(agent.EffectAllow, func() error {
 		p.h.Observed.Allowed = a
+		p.h.hookSees()
 		return nil
 	})
 }
@@ -75,7 +76,7 @@ func (p hostPort) Register(_ context.Context, a agent.Assignment) error {
 			case w.Chance(engine.FaultRegisterFails):
 				return agent.PhaseFailed, lifecycle.CauseHost
 			}
-			r := w.GitHub.register(h, a.Repository, a.RunnerName, a.Labels)
+			r := w.GitHub.register(h, a.Repository, a.RunnerName, labelsOf(a))
 			if w.Chance(engine.FaultRegisterHalf) {
 				return agent.PhaseFailed, lifecycle.CauseHost
 			}
@@ -121,6 +122,7 @@ func (h *Host) connect(started time.Time) {
 	}
 	l.Phase, l.At = agent.ListenerListening, h.Clock()
 	h.Runner.Online = true
+	h.World.emit(Listening{h.Runner})
 	h.World.Tell(h.ID, "listening", h.Runner.Name)
 	h.Changed()
 	h.World.GitHub.Assign()

@@ -42,7 +42,7 @@ func (g *GitHub) Assign() {
 	}
 	g.queued = slices.DeleteFunc(g.queued, func(j *Job) bool {
 		for _, r := range g.Runners {
-			if r.Online && r.Job == nil && r.Repository == j.Repository && slices.Contains(r.labels, j.Label) {
+			if r.Online && r.Job == nil && r.Repository == j.Repository && r.takes(j.Label, g.w.Now) {
 				g.give(j, r)
 				return true
 			}
@@ -55,7 +55,11 @@ func (g *GitHub) Assign() {
 func (g *GitHub) give(j *Job, r *Runner) {
 	r.Job = j
 	w := g.w
-	w.After(w.Between(100*time.Millisecond, 2*time.Second), func() {
+	soon, late := 100*time.Millisecond, 2*time.Second
+	if w.Hot {
+		late = 500 * time.Millisecond
+	}
+	w.After(w.Between(soon, late), func() {
 		if !r.Online || !r.Host.startJob(j, r) {
 			w.After(time.Minute, func() {
 				r.Job = nil
@@ -88,8 +92,18 @@ func (h *Host) startJob(j *Job, r *Runner) bool {
 	if !h.Alive || h.Worker != nil || h.Runner != r || h.Observed.Listener.Phase != agent.ListenerListening {
 		return false
 	}
-	w := h.World
 	j.began = true
+	if h.Observed.Allowed.Standby {
+		h.waitInHook(j, r)
+		return true
+	}
+	h.judge(j, r)
+	return true
+}
+
+// judge is the job-started hook, once it knows what may start.
+func (h *Host) judge(j *Job, r *Runner) {
+	w := h.World
 	if !h.hookAllows(j) {
 		w.Tell(h.ID, "job refused", j.Name)
 		w.emit(JobRefused{h, j})
@@ -97,7 +111,7 @@ func (h *Host) startJob(j *Job, r *Runner) bool {
 		h.Observed.Refused = j.RunID
 		h.Changed()
 		w.After(time.Second, func() { w.GitHub.finished(j, r) })
-		return true
+		return
 	}
 	w.emit(JobBegins{h, j})
 	w.Tell(h.ID, "job begins", j.Name)
@@ -109,7 +123,6 @@ func (h *Host) startJob(j *Job, r *Runner) bool {
 	h.Observed.Jobs++
 	h.Changed()
 	w.After(j.Length, func() { h.endJob(j, r, "done") })
-	return true
 }
 
 // hookAllows is the job-started hook.
@@ -122,7 +135,7 @@ func (h *Host) endJob(j *Job, r *Runner, how string) {
 	if h.Worker != j {
 		return
 	}
-	h.Worker, h.Observed.Busy = nil, false
+	h.Worker, h.waits, h.Observed.Busy = nil, nil, false
 	h.World.Tell(h.ID, "job "+how, j.Name)
 	if how == "done" {
 		h.World.Mark(engine.MarkJobDone)

@@ -37,8 +37,12 @@ func RequestLine(q lifecycle.Request) string {
 
 // RecordLine is a host's record in a line of the trace.
 func RecordLine(r lifecycle.Record) string {
-	return fmt.Sprintf("v%d %s a%d run %q request %q threshold %s due %s: %s", r.Version, r.Condition(), r.Assignment,
-		r.RunID, r.RequestID, engine.SinceEpoch(r.Threshold), engine.SinceEpoch(r.DueAt), r.Reason)
+	standby := ""
+	if s := r.Standby; s != nil {
+		standby = fmt.Sprintf(" standby a%d runner %d", s.Assignment, s.RunnerID)
+	}
+	return fmt.Sprintf("v%d %s a%d run %q request %q%s threshold %s due %s: %s", r.Version, r.Condition(), r.Assignment,
+		r.RunID, r.RequestID, standby, engine.SinceEpoch(r.Threshold), engine.SinceEpoch(r.DueAt), r.Reason)
 }
 
 func jobLine(j model.Job) string {

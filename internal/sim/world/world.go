@@ -34,7 +34,9 @@ type World struct {
 	machineIDs []string
 	leaked     int // machines without a record, so far
 	GitHub     *GitHub
-	ECS        ECS
+	// Hot: some pool has hosts that listen before a run claims them.
+	Hot bool
+	ECS ECS
 	// StoreAwayUntil and CloudAwayUntil are when the store and the cloud answer again.
 	StoreAwayUntil, CloudAwayUntil time.Time
 	// CalmSince is when the faults ended; zero: they have not.
