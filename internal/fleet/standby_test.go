@@ -114,6 +114,42 @@ func TestAHotHostIsReadyOnceItsLabelsAreSet(t *testing.T) {
 	})
 }
 
+// A release that is followed sees to it that its host is hot, without a sweep.
+func TestAFollowedReleaseMakesHostsHot(t *testing.T) {
+	for name, waits := range map[string]bool{"the caller waited": true, "the caller did not wait": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, listening)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer synctest.Wait()
+				defer cancel()
+				go w.agents(ctx)
+				w.mustProvision(ctx, demand("1", "first", 1))
+				r := w.release(ctx, "1", waits)
+				r.Follow()
+				if err := w.fleet.Drive(ctx, r, patience); err != nil || !w.only().Hot() {
+					t.Errorf("%v, record %+v", err, w.only())
+				}
+			})
+		})
+	}
+}
+
+// A follower lets go of a host that the next run claims before it is hot.
+func TestAFollowedHostIsClaimed(t *testing.T) {
+	inStandbyWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.set(func() { w.warming = true })
+		w.mustProvision(ctx, demand("1", "first", 1))
+		r := w.release(ctx, "1", true)
+		w.mustProvision(ctx, demand("2", "q", 1))
+		began := time.Now()
+		r.Follow()
+		if err := w.fleet.Drive(ctx, r, patience); err != nil || time.Since(began) > 10*time.Second {
+			t.Errorf("%v, after %s", err, time.Since(began))
+		}
+	})
+}
+
 // The next run is served by another registration: a label that was removed may still bring jobs (actions/runner#4225).
 func TestAReleasedHostRegistersAnew(t *testing.T) {
 	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {

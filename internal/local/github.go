@@ -47,10 +47,11 @@ type Job struct {
 
 // Runner is a registration.
 type Runner struct {
-	ID     int64  `json:"id"` // a later registration has a higher one
-	Name   string `json:"name"`
-	Status string `json:"status"`
-	Busy   bool   `json:"busy"`
+	ID     int64    `json:"id"` // a later registration has a higher one
+	Name   string   `json:"name"`
+	Labels []string `json:"labels"`
+	Status string   `json:"status"`
+	Busy   bool     `json:"busy"`
 }
 
 // StartRun starts a workflow run of the workflow's text, under a given id.
@@ -210,6 +211,24 @@ func (g *GitHub) Runners(ctx context.Context) ([]Runner, error) {
 	}
 	err := g.call(ctx, http.MethodGet, "/_standin/runners", nil, &list)
 	return list.Runners, err
+}
+
+// DeleteRunner deletes a registration over the API, as a click on GitHub's page does.
+func (g *GitHub) DeleteRunner(ctx context.Context, repository string, id int64) error {
+	return g.callAPI(ctx, http.MethodDelete, fmt.Sprintf("/repos/%s/actions/runners/%d", repository, id))
+}
+
+// callAPI makes a call of GitHub's own API.
+func (g *GitHub) callAPI(ctx context.Context, method, path string) error {
+	req, err := http.NewRequestWithContext(ctx, method, g.base+path, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer standin")
+	if err := g.do(req, nil); err != nil {
+		return fmt.Errorf("stand-in: %s %s: %w", method, path, err)
+	}
+	return nil
 }
 
 func (g *GitHub) call(ctx context.Context, method, path string, body, into any) error {

@@ -20,8 +20,8 @@ const (
 	followMargin = 10 * time.Second
 )
 
-// followers continue releases whose callers do not wait, so that a host is in the pool as soon as it is clean: the due
-// sweep looks at it only every few seconds. What is not followed, or not to its end, the sweep does.
+// followers continue releases whose callers do not wait, so that a host is in the pool as soon as it is clean, and hot as soon as it
+// listens: the due sweep looks at it only every few seconds. What is not followed, or not to its end, the sweep does.
 type followers struct {
 	fleet    *fleet.Fleet
 	log      hclog.Logger
@@ -33,7 +33,7 @@ type followers struct {
 }
 
 // follow continues a release in the background, if there is a place for it.
-func (f *followers) follow(repository, runID string, attempt int) {
+func (f *followers) follow(release *fleet.Release, runID string) {
 	select {
 	case f.places <- struct{}{}:
 	default:
@@ -43,7 +43,8 @@ func (f *followers) follow(repository, runID string, attempt int) {
 		defer func() { <-f.places }()
 		ctx, cancel := context.WithTimeout(f.stopping, lifecycle.DefaultPolicy().ReleaseTimeout+followMargin)
 		defer cancel()
-		err := f.fleet.Drive(ctx, f.fleet.NewFollow(repository, runID, attempt), f.patience)
+		release.Follow()
+		err := f.fleet.Drive(ctx, release, f.patience)
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) && f.stopping.Err() == nil {
 			f.log.Warn("release not followed to its end; the due sweep continues it", logkey.Run, runID, logkey.Error, err)
 		}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -88,9 +89,12 @@ func (s *service) Release(ctx context.Context, req *remudav1.ReleaseRequest) (*r
 	if err := s.drive(ctx, r, untilDeadline); err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
-	if !req.GetWait() && len(r.Instances()) > 0 {
-		s.followers.follow(req.GetRepository(), req.GetRunId(), int(req.GetRunAttempt()))
-	}
+	// What follows the release changes it, so the answer is made first.
+	defer func() {
+		if len(r.Instances()) > 0 && (!req.GetWait() || slices.ContainsFunc(r.Instances(), lifecycle.Record.Warming)) {
+			s.followers.follow(r, req.GetRunId())
+		}
+	}()
 	reports, err := s.fleet.ReportsOf(ctx, r.Instances(), time.Now())
 	if err != nil {
 		return nil, s.toStatus(ctx, err)

@@ -94,6 +94,9 @@ func (pr *Provisioner) NewFollow(repository, runID string, attempt int) *Release
 	return r
 }
 
+// Follow has a release that is done go on as one that NewFollow begins.
+func (r *Release) Follow() { r.wait, r.idle = true, true }
+
 // Instances are the hosts that this release freed.
 func (r *Release) Instances() []lifecycle.Record { return r.hosts }
 
@@ -260,7 +263,7 @@ func (r *Release) readRecords(ctx context.Context, keys []string, now time.Time)
 // meantime. Such a host was in the pool in between, so it counts as pooled.
 func sameRelease(before, after lifecycle.Record) lifecycle.Record {
 	if after.Assignment > before.Assignment && after.State != lifecycle.StateTerminated {
-		before.PooledAt = after.UpdatedAt
+		before.PooledAt, before.Standby = after.UpdatedAt, nil
 		return before
 	}
 	return after
