@@ -20,6 +20,10 @@ import (
 // the cloud sweep, and then another host is claimed from the pool.
 const strandedAfter = 2 * time.Minute
 
+// renewAfter is how long a host of a registered minimum waits before another takes its place. GitHub removes idle
+// just-in-time runners after 2 to 6 minutes (actions/runner#4726); a renewal takes seconds, and those of a pool take turns.
+const renewAfter = 90 * time.Second
+
 // jobOptions are the fleet's options for webhooks, job pools and the origins of runs, or nil
 // if the configuration uses none of these.
 func jobOptions(c *config.Config, store fleet.JobStore, hub fleet.GitHubJobs) *fleet.JobOptions {
@@ -54,7 +58,7 @@ func jobPools(c *config.Config) map[string]fleet.JobPool {
 		}
 		pools[name] = fleet.JobPool{
 			JobPool: policy.JobPool{
-				Minimum: minimum, Maximum: j.Maximum, UnclaimedTimeout: strandedAfter, Repository: repository, Scope: scope(c)(repository),
+				Minimum: minimum, Maximum: j.Maximum, UnclaimedTimeout: strandedAfter, RenewAfter: renewAfter, Repository: repository, Scope: scope(c)(repository),
 			},
 			Labels: j.Labels, Spec: j.Spec(), Repositories: j.Repositories, Forks: j.Forks,
 		}

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -79,6 +80,48 @@ func TestAHostThatAnotherJobTook(t *testing.T) {
 			}
 			if n := w.turns().Assigned; n != 2 {
 				t.Errorf("%d slots, want 2", n)
+			}
+		})
+	})
+}
+
+// A registered minimum is renewed before GitHub removes it, one host after the other, and jobs find one ready.
+func TestTheRegisteredMinimumIsRenewed(t *testing.T) {
+	racepass.CoveredBy(t, "TestJobsOfAPoolAllRun")
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 3, func(o *fleet.JobOptions) {
+			p := o.Pools[jobPool]
+			p.Minimum, p.Repository, p.Scope, p.RenewAfter = 2, repository, repository, 90*time.Second
+			o.Pools[jobPool] = p
+		})
+		w.live(t, func(ctx context.Context) {
+			w.until("two hosts wait", time.Minute, func() bool { return len(w.records(lifecycle.StateRunning)) == 2 })
+			began, since := time.Now(), map[string]time.Time{}
+			oldest, without := time.Duration(0), 0
+			for time.Since(began) < 20*time.Minute {
+				time.Sleep(time.Second)
+				w.hub.mu.Lock()
+				for name := range w.hub.runners {
+					if _, known := since[name]; !known {
+						since[name] = time.Now()
+					}
+					oldest = max(oldest, time.Since(since[name]))
+				}
+				w.hub.mu.Unlock()
+				if len(w.records(lifecycle.StateRunning)) == 0 {
+					without++
+				}
+			}
+			if oldest > 115*time.Second || without > 0 {
+				t.Errorf("the oldest registration was %s old, and for %d s no host was ready", oldest, without)
+			}
+			if renewals := w.hub.calls("JIT") - 2; renewals < 2*20*60/115 || renewals > 2*20*60/90 {
+				t.Errorf("%d renewals of 2 hosts in 20 minutes", renewals)
+			}
+			w.hub.queue(ctx, poolJob(1, time.Now()), time.Second)
+			w.until("the job runs", time.Second, w.ran(1))
+			if n := w.machines(); n > 3 {
+				t.Errorf("%d machines", n)
 			}
 		})
 	})

@@ -20,6 +20,9 @@ type JobPool struct {
 	// UnclaimedTimeout is how long a host may stay registered without a job that needs it before its slot
 	// ends. Shorter than webhooks are late, and needed hosts go back; longer pays for idle hosts.
 	UnclaimedTimeout time.Duration
+	// RenewAfter is how long a host of the minimum stays registered without a job before it goes back, and another is
+	// registered in its place; 0: it stays. GitHub removes an idle just-in-time runner after 2 to 6 minutes.
+	RenewAfter time.Duration
 }
 
 // SlotPhase is how far the host of a slot has come.
@@ -96,6 +99,9 @@ const (
 // before the minimum: one slot of the minimum counts as not needed for each of them. Otherwise a job of
 // another scope would wait forever in a pool whose minimum is its maximum.
 //
+// A host of the minimum that has been ready for p.RenewAfter is returned, and replaced while the maximum allows it: a
+// few at a time, the oldest first, so that most of the minimum is there at any time.
+//
 // more says that more jobs wait than those in waiting, and may need the free slots. Then no slot is assigned
 // for the minimum, and none is returned unless a job that was read waits at the maximum.
 //
@@ -107,10 +113,11 @@ func Balance(p JobPool, slots []SlotFacts, waiting []lifecycle.Job, more bool, n
 	a := newSlotPlan(p, slots)
 	a.serve(servable(waiting))
 	if !more {
+		look = a.renew(now)
 		a.giveMinimum()
 	}
 	if !more || a.lacking > 0 {
-		look = a.sendBack(now)
+		look = sooner(look, a.sendBack(now))
 	}
 	return a.moves, look
 }
@@ -126,7 +133,10 @@ type slotPlan struct {
 	room int
 	// lacking is how many waiting jobs got no slot.
 	lacking int
-	moves   []Move
+	// returning is how many slots are returned already, and renewed are those whose registration is too old.
+	returning int
+	renewed   []SlotFacts
+	moves     []Move
 }
 
 // newSlotPlan counts the slots and ends those that are over.
@@ -144,6 +154,9 @@ func newSlotPlan(p JobPool, slots []SlotFacts) *slotPlan {
 		open++
 		if f.free() {
 			a.free[f.Slot.Scope] = append(a.free[f.Slot.Scope], f)
+		}
+		if f.Phase == SlotReturned {
+			a.returning++
 		}
 		if f.Phase == SlotStarted && !f.Slot.UnannouncedAt.IsZero() {
 			a.unannounced[f.Slot.Scope]++
@@ -206,6 +219,51 @@ func (a *slotPlan) serve(jobs []lifecycle.Job) {
 	}
 }
 
+// renewAtOnce bounds how many hosts of the minimum are without a registration because that is renewed. Each takes some
+// seconds, so that there are at most 30 renewals a minute of the 150 registrations that GitHub allows.
+const renewAtOnce = 5
+
+// renew takes the slots out of the minimum whose hosts are registered for too long, and says when the next one will be.
+func (a *slotPlan) renew(now time.Time) (look time.Time) {
+	free := a.free[a.pool.Scope]
+	coming := 0
+	for _, f := range free {
+		if f.Phase == SlotPending {
+			coming++
+		}
+	}
+	most := min(max(1, a.pool.Minimum/20), renewAtOnce) - coming - a.returning
+	if a.pool.RenewAfter == 0 || len(free) > a.pool.Minimum {
+		return time.Time{} // what is beyond the minimum goes back first
+	}
+	a.free[a.pool.Scope] = slices.DeleteFunc(slices.Clone(free), func(f SlotFacts) bool {
+		at := f.Since.Add(a.pool.RenewAfter)
+		switch {
+		case f.Phase != SlotReady || f.Since.IsZero():
+			return false
+		case at.After(now):
+			look = sooner(look, at)
+			return false
+		case len(a.renewed) >= most:
+			return false
+		}
+		a.renewed = append(a.renewed, f)
+		return true
+	})
+	if len(a.renewed) >= most {
+		return time.Time{} // not before one of those under way is ready
+	}
+	return look
+}
+
+// sooner is the earlier of two times. Zero is no time.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // giveMinimum assigns the slots that the minimum lacks.
 func (a *slotPlan) giveMinimum() {
 	stand := len(a.free[a.pool.Scope])
@@ -227,6 +285,9 @@ func (a *slotPlan) move(m Move, why lifecycle.Reason) {
 // sendBack returns the slots that no job has needed for too long, and says when the
 // next slot will be one of them.
 func (a *slotPlan) sendBack(now time.Time) (look time.Time) {
+	for _, f := range a.renewed {
+		a.move(Move{Kind: MoveReturn, Slot: f.Slot.Number}, renewed(a.pool.RenewAfter))
+	}
 	for _, f := range a.surplus() {
 		switch at := f.unclaimedAt(a.pool); {
 		case !at.After(now):

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,40 @@ func TestBalanceOfAnyFacts(t *testing.T) {
 		q.turns = carriedOut(q, moves)
 		if more, _ := policy.Balance(q.pool, q.turns, q.waiting, q.more, q.now); len(more) > 0 {
 			t.Fatalf("after %+v\nit wants %+v", moves, more)
+		}
+	})
+}
+
+// TestRenewalsSettle: with registrations that are renewed too, moves are made once and looked for in time.
+func TestRenewalsSettle(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		q := anyQuestion(t)
+		q.pool.RenewAfter = time.Duration(rapid.IntRange(1, 4).Draw(t, "renewed after")) * time.Minute
+		moves, _ := policy.Balance(q.pool, q.turns, q.waiting, q.more, q.now)
+		back := 0
+		for _, m := range moves {
+			if m.Kind == policy.MoveReturn && strings.Contains(m.Reason, "another is registered") {
+				back++
+			}
+		}
+		if back > 1 || back == 1 && q.more {
+			t.Fatalf("%d are renewed at once (more: %t): %+v", back, q.more, moves)
+		}
+		q.turns = carriedOut(q, moves)
+		again, look := policy.Balance(q.pool, q.turns, q.waiting, q.more, q.now)
+		if len(again) > 0 {
+			t.Fatalf("after %+v\nit wants %+v", moves, again)
+		}
+		early := q.now.Add(1000 * time.Hour)
+		if !look.IsZero() {
+			if moves, _ := policy.Balance(q.pool, q.turns, q.waiting, q.more, look); len(moves) == 0 || !look.After(q.now) {
+				t.Fatalf("there is nothing to be done at %s", look)
+			}
+			early = look.Add(-time.Nanosecond)
+		}
+		if moves, _ := policy.Balance(q.pool, q.turns, q.waiting, q.more, early); len(moves) > 0 {
+			t.Fatalf("looks at %s and would do before: %+v", look, moves)
 		}
 	})
 }

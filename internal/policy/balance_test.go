@@ -68,6 +68,7 @@ func TestBalance(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
 		minimum, maximum int
+		renew            time.Duration
 		turns            facts
 		waiting          jobs
 		more             bool
@@ -134,6 +135,18 @@ func TestBalance(t *testing.T) {
 		{name: "the minimum above the maximum", minimum: 5, maximum: 2, want: "give minimum, give minimum"},
 		{name: "beyond the minimum", minimum: 1, maximum: 3, turns: facts{turn(1, "a", ready, -9), turn(2, "a", ready, -9)}, want: "back 2"},
 		{name: "the minimum is who is ready", minimum: 1, maximum: 3, turns: facts{turn(1, "a", coming, -9), turn(2, "a", ready, -9)}, want: "back 1"},
+		{name: "a registration is too old", minimum: 1, maximum: 3, renew: 2 * time.Minute, turns: facts{turn(1, "a", ready, -2)}, want: "give minimum, back 1"},
+		{name: "it is not too old yet", minimum: 1, maximum: 3, renew: 2 * time.Minute, turns: facts{turn(1, "a", ready, -1)}, look: 1},
+		{name: "it is too old, and there is no room beside it", minimum: 1, maximum: 1, renew: 2 * time.Minute, turns: facts{turn(1, "a", ready, -9)}, want: "back 1"},
+		{name: "it was too old, and is on its way", minimum: 1, maximum: 1, renew: 2 * time.Minute, turns: facts{turn(1, "a", back, -9)}},
+		{name: "the oldest is renewed first", minimum: 2, maximum: 2, renew: 2 * time.Minute, turns: facts{turn(1, "a", ready, -9), turn(2, "a", ready, -8)}, want: "back 1"},
+		{name: "one is renewed at a time", minimum: 2, maximum: 3, renew: 2 * time.Minute, turns: facts{turn(1, "a", back, -9), turn(2, "a", ready, -8)}, want: "give minimum"},
+		{name: "another one is coming", minimum: 2, maximum: 3, renew: 2 * time.Minute, turns: facts{turn(2, "a", ready, -8), turn(3, "a", coming, -1)}},
+		{name: "a job takes the one that is too old", minimum: 1, maximum: 3, renew: 2 * time.Minute, turns: facts{turn(1, "a", ready, -9), turn(2, "a", ready, -1)},
+			waiting: jobs{waits(1, "a", -1)}, look: 1},
+		{name: "beyond the minimum, which is too old", minimum: 1, maximum: 3, renew: 2 * time.Minute, turns: facts{turn(1, "a", ready, -9), turn(2, "a", ready, -9)}, want: "back 2"},
+		{name: "not all jobs are read, and they may need it", minimum: 1, maximum: 3, renew: 2 * time.Minute, turns: facts{turn(1, "a", ready, -9)}, more: true},
+
 		{name: "a job of another scope lacks the room of the minimum", minimum: 2, maximum: 2, turns: facts{turn(1, "a", ready, -9), turn(2, "a", ready, -9)},
 			waiting: jobs{waits(1, "b", -1)}, want: "back 2"},
 		{name: "it is on its way", minimum: 2, maximum: 2, turns: facts{turn(1, "a", ready, -9), turn(2, "a", back, -9)}, waiting: jobs{waits(1, "b", -1)}},
@@ -142,7 +155,7 @@ func TestBalance(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := policy.JobPool{Minimum: tt.minimum, Maximum: tt.maximum, Repository: "a/r", Scope: "a", UnclaimedTimeout: 5 * time.Minute}
+			p := policy.JobPool{Minimum: tt.minimum, Maximum: tt.maximum, Repository: "a/r", Scope: "a", UnclaimedTimeout: 5 * time.Minute, RenewAfter: tt.renew}
 			moves, look := policy.Balance(p, tt.turns, tt.waiting, tt.more, noon)
 			if got := short(moves); got != tt.want {
 				t.Errorf("moves %q, want %q", got, tt.want)

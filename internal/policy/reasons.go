@@ -120,6 +120,10 @@ func unclaimed(d time.Duration) lifecycle.Reason {
 	return because(lifecycle.ReasonUnclaimed, "no job has needed its host for %s", d)
 }
 
+func renewed(d time.Duration) lifecycle.Reason {
+	return because(lifecycle.ReasonUnclaimed, "its host has been registered for %s without a job, and GitHub removes such runners after minutes: another is registered", d)
+}
+
 // counted begins the reason of a warm pool with what was counted.
 func (d *WarmDecision) counted(of string) {
 	d.because(lifecycle.ReasonWarmEnough, "%d wanted (%s), %d idle and %d coming", d.Wanted, of, d.Idle, d.Coming)
