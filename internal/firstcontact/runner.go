@@ -60,6 +60,9 @@ func (r *runner) config(ctx context.Context, secret string, args ...string) (out
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(r.dir, "config.sh"), args...)
 	cmd.Dir, cmd.Env = r.dir, environment(inputPrefix+"TOKEN="+secret)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// The script has a child, which would go on to register the runner.
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	begun := time.Now()
 	text, err := cmd.CombinedOutput()
 	took = time.Since(begun)
