@@ -114,11 +114,12 @@ func (a *Agent) expectRelease(now time.Time) {
 }
 
 // expectClaim reads at once when a job has come to a host in standby: its run has claimed the host, and the job waits
-// in its hook until the agent knows that.
+// in its hook until the agent knows that. The claim is written before GitHub gets the labels that bring the job, so a
+// consistent read finds it.
 func (a *Agent) expectClaim(now time.Time) {
 	waits := a.observed.Busy && a.observed.Allowed.Standby
-	if waits && !a.poller.jobWaits && a.poller.failures == 0 {
-		a.poller.nextRead = now
+	if waits && !a.poller.jobWaits {
+		a.poller.nextRead, a.poller.consistent = now, true
 	}
 	a.poller.jobWaits = waits
 }
@@ -132,7 +133,11 @@ func (a *Agent) readFailed(ctx context.Context, now time.Time, err error) {
 		a.poller.awaySince = a.storeTime(now)
 	}
 	a.poller.failures++
-	a.poller.nextRead = now.Add(backoff(a.poller.failures+1, a.readInterval(), storeBackoffCap, a.o.Rand))
+	pause := backoff(a.poller.failures+1, a.readInterval(), storeBackoffCap, a.o.Rand)
+	if a.poller.jobWaits { // its hook does so for a few seconds alone
+		pause = min(pause, spread(a.readInterval(), a.o.Rand))
+	}
+	a.poller.nextRead = now.Add(pause)
 }
 
 func (a *Agent) readInterval() time.Duration {

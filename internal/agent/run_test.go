@@ -88,6 +88,16 @@ func resting(w *world) {
 	}
 }
 
+// listening brings the world to a pooled host whose runner listens for the next run.
+func listening(w *world) {
+	resting(w)
+	w.poolInStandby()
+	w.becomesHot()
+	w.observed.Allowed, w.observed.Registration = agent.Allowed{Standby: true}, true
+	w.observed.Registered = agent.Progress{Phase: agent.PhaseOK, Assignment: 2, At: w.now()}
+	w.observed.Listener = agent.Listener{Phase: agent.ListenerListening, Assignment: 2, StartedAt: w.now(), At: w.now()}
+}
+
 func busy(w *world) { serving(w); w.observed.Busy, w.observed.Jobs = true, 1 }
 
 func TestEndsAfterItsThreshold(t *testing.T) {
@@ -97,6 +107,7 @@ func TestEndsAfterItsThreshold(t *testing.T) {
 		on, off time.Duration
 	}{
 		"pooled, 5 m": {resting, 5*time.Minute + 59*time.Second, 6*time.Minute + time.Second},
+		"hot, 5 m":    {listening, 5*time.Minute + 59*time.Second, 6*time.Minute + time.Second},
 		"pooled, the store away": {func(w *world) { resting(w); w.away = true; w.disk.memory = remembering(w) },
 			5*time.Minute + 59*time.Second, 6*time.Minute + 5*time.Second},
 		"created, 10 m":          {func(w *world) { w.hold = true }, 10*time.Minute + 59*time.Second, 11*time.Minute + time.Second},
@@ -153,7 +164,7 @@ func TestReadsConsistentlyBeforeTheEnd(t *testing.T) {
 }
 
 func TestStoreAwayForTwoMinutes(t *testing.T) {
-	tests := map[string]func(w *world){"busy": busy, "running": serving, "pooled": resting}
+	tests := map[string]func(w *world){"busy": busy, "running": serving, "pooled": resting, "hot": listening}
 	for name, world := range tests {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, world, func(b *bubble) {
@@ -209,6 +220,7 @@ func TestCallsInAnHour(t *testing.T) {
 		reads, writes int // at most
 	}{
 		"pooled":  {func(w *world) { resting(w); w.record.Threshold = w.now().Add(2 * time.Hour) }, 7400, 250},
+		"hot":     {func(w *world) { listening(w); w.record.Threshold = w.now().Add(2 * time.Hour) }, 7400, 250},
 		"running": {serving, 7400, 250},
 		"busy":    {busy, 750, 250},
 	}

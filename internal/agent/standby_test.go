@@ -286,6 +286,7 @@ func TestJobBeforeTheClaimIsRead(t *testing.T) {
 		b.after(5 * time.Second)
 		b.becomesHot()
 		b.after(5 * time.Second)
+		b.stale, b.staleAlways = true, true // a read that may be old is
 		b.claimInStandby("run-2")
 		b.jobComes("run-2")
 		b.changed <- struct{}{}
@@ -293,6 +294,7 @@ func TestJobBeforeTheClaimIsRead(t *testing.T) {
 		if b.observed.Allowed.RunID != "run-2" || !b.report.Busy || b.report.Signal != lifecycle.SignalRegOK || b.report.Assignment != 3 {
 			t.Errorf("allowed %s, report %+v", b.observed.Allowed, b.report)
 		}
+		b.stale = false
 		b.runsByStandby()
 		b.after(time.Minute)
 		if !slices.Equal(b.ran, []string{"run-2"}) || b.observed.Refused != "" {
@@ -301,18 +303,20 @@ func TestJobBeforeTheClaimIsRead(t *testing.T) {
 	})
 }
 
-// A store that is away for a moment costs the job seconds, not its life. The record is read twice a second although a job is there.
+// A store that is away for a moment more costs the job seconds, not its life. The record is read twice a second although a job is there,
+// and although the store has not answered for a while.
 func TestJobWaitsForTheStore(t *testing.T) {
 	w, a := hotHost(t)
 	w.claimInStandby("run-2")
-	w.stale, w.staleAlways = true, true // what was written last is not seen yet
+	w.unreadable = true
+	passes(t, w, a, 2*time.Minute)
 	w.jobComes("run-2")
 	before := w.reads
 	passes(t, w, a, 3*time.Second)
 	if n := w.reads - before; n < 5 || n > 9 {
 		t.Errorf("%d reads in 3 s", n)
 	}
-	w.stale = false
+	w.unreadable = false
 	passes(t, w, a, 2*time.Second)
 	if !slices.Equal(w.ran, []string{"run-2"}) {
 		t.Errorf("ran %q, refused %q", w.ran, w.observed.Refused)
