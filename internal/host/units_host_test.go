@@ -485,3 +485,46 @@ func (b *bed) prepareAgain() {
 	b.Helper()
 	b.check(b.PrepareNow(context.Background()))
 }
+
+// withPatientWorker has a listener that takes a job of run 101 at once. Its worker lives until its hook has ended well.
+const withPatientWorker = `#!/bin/bash
+trap 'exit 0' INT
+echo Listening for Jobs
+bash -c "exec -a Runner.Worker bash -c '
+	GITHUB_RUN_ID=101 GITHUB_REPOSITORY=acme/app bash -e \"\$ACTIONS_RUNNER_HOOK_JOB_STARTED\" || while :; do sleep 0.01; done
+'" &
+while :; do sleep 0.01; done
+`
+
+// A host that registered ahead of need: its label is a secret, the hook, as the user of jobs, waits for the agent, and
+// the runner can be discarded without GitHub.
+func TestStandbyInUnits(t *testing.T) {
+	b := newUnitBed(t)
+	b.write("../distribution/bin/Runner.Listener", withPatientWorker, 0o755)
+	b.prepare()
+	b.options.StandbyWait = time.Hour
+	b.reopen()
+	ctx := context.Background()
+	b.check(b.Allow(ctx, inStandby))
+	b.check(b.Register(ctx, b.aheadOfNeed()))
+	b.until("config.sh ends", func(s agent.Observed) bool { return s.Registered.Phase == agent.PhaseOK && s.Registration })
+	if shown := b.systemctl("show", "remuda-register-7.service"); strings.Contains(shown, "l4bel") {
+		t.Errorf("the label can be seen: %s", shown)
+	}
+	if env := b.read("runner/env-config"); !strings.Contains(env, "ACTIONS_RUNNER_INPUT_LABELS=l4bel-of-a-standby\n") {
+		t.Errorf("environment of config.sh: %s", env)
+	}
+	b.check(b.Listen(ctx, b.aheadOfNeed()))
+	b.until("a job waits in its hook", func(s agent.Observed) bool { return s.Busy && s.Listener.Phase == agent.ListenerListening })
+	if s := b.look(); s.Jobs != 0 || s.Refused != "" || s.Allowed != inStandby {
+		t.Errorf("scene while it waits %+v", s)
+	}
+	b.check(b.Allow(ctx, serving("101", "acme/app")))
+	b.until("the job was let in and is over", func(s agent.Observed) bool { return s.Jobs == 1 && !s.Busy })
+	b.check(b.Stop(ctx))
+	b.until("it ended", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
+	s := b.clean(8)
+	if s.Cleaned.Phase != agent.PhaseOK || s.Registration || s.Registered.Phase != agent.PhaseNone || fileExists(b.path("registered/.credentials")) {
+		t.Errorf("scene after the clean-up %+v", s)
+	}
+}

@@ -67,11 +67,12 @@ grpc: {addr: "127.0.0.1:0"}
 http: {addr: "127.0.0.1:0"}
 github: {url: "%s/api/v3", token_file: %s}
 pools:
-  default: {resource_classes: [large], idle_time: 1h}
-  brief: {resource_classes: [large], idle_time: 2s}
-  spot: {resource_classes: [large], usage_classes: [spot], idle_time: 1h}
-  rooted: {resource_classes: [large], idle_time: 1h, privileged: true}
-  fleeting: {resource_classes: [large], idle_time: 5s}
+  default: {resource_classes: [large], standby: clean, idle_time: 1h}
+  brief: {resource_classes: [large], standby: clean, idle_time: 2s}
+  spot: {resource_classes: [large], standby: clean, usage_classes: [spot], idle_time: 1h}
+  rooted: {resource_classes: [large], standby: clean, idle_time: 1h, privileged: true}
+  fleeting: {resource_classes: [large], standby: clean, idle_time: 5s}
+  hot: {resource_classes: [large], standby: listening, idle_time: 1h}
   broken: {resource_classes: [large], pre_runner: %s}
 timeouts: {claim_margin: 1s}
 sweeps: {due: 500ms, liveness: 2s}
