@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -233,14 +234,41 @@ func TestLostAnswersToLabels(t *testing.T) {
 	})
 }
 
-// GitHub deletes no runner that has a job, and only a run's own labels bring one: the labels were set after all.
+// GitHub deletes no runner that has a job, and only a run's own labels bring one: the labels were set after all. The job runs to
+// its end on a host of its run, which then registers.
 func TestLabelsThatWereSetAfterAll(t *testing.T) {
 	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
 		w.github.labeling = func(int64) error { return fmt.Errorf("set labels: %w", lifecycle.ErrRefused) }
 		w.github.deleting = func(int64) error { return lifecycle.ErrBusy }
 		w.mustProvision(ctx, demand("2", "q", 1))
-		if r := w.only(); r.Assignment != 3 || r.RunnerName != "remuda-2-"+r.InstanceID {
+		if r := w.only(); r.State != lifecycle.StateRunning || r.Assignment != 4 || r.RunnerName != "remuda-4-"+r.InstanceID {
 			t.Errorf("record %+v", r)
+		}
+	})
+}
+
+// The registration of a host that another replica has just made ready by it is not deleted.
+func TestARegistrationThatServesIsNotDeleted(t *testing.T) {
+	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		deleted := 0
+		w.github.deleting = func(int64) error { deleted++; return nil }
+		var other sync.Once
+		w.github.labeling = func(int64) error {
+			other.Do(func() { // the other replica is faster
+				r := w.only()
+				r, err := lifecycle.Apply(r, lifecycle.Decision{Action: lifecycle.ActionReady, RunnerID: r.Standby.RunnerID}, time.Now(), lifecycle.DefaultPolicy())
+				if err == nil {
+					_, err = w.store.UpdateInstance(ctx, r)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			return fmt.Errorf("set labels: %w", lifecycle.ErrRefused)
+		}
+		w.mustProvision(ctx, demand("2", "q", 1))
+		if r := w.only(); r.State != lifecycle.StateRunning || r.RunnerName != "remuda-2-"+r.InstanceID || deleted > 0 {
+			t.Errorf("%d deletions, record %+v", deleted, r)
 		}
 	})
 }

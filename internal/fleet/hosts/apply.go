@@ -1,7 +1,6 @@
 package hosts
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,7 +156,7 @@ func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.
 			return facts.Record, d, err
 		}
 	}
-	why := cmp.Or(hs.withdrawJobRunner(ctx, facts, d), hs.withdrawStandby(ctx, facts, d))
+	why := hs.withdrawJobRunner(ctx, facts, d)
 	if why == "" {
 		why = hs.withdrawRunner(ctx, facts.Record, d)
 	}
@@ -170,6 +169,9 @@ func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.
 	if errors.Is(err, lifecycle.ErrConflict) {
 		next, err = hs.Store.Instance(ctx, facts.Record.HostKey)
 		d = lifecycle.Decision{Action: lifecycle.ActionKeep, Code: lifecycle.ReasonConflict, Reason: "another replica wrote the record first"}
+	}
+	if err == nil && d.Action == lifecycle.ActionReregister {
+		hs.withdrawStandby(ctx, facts.Record)
 	}
 	return next, d, err
 }

@@ -72,15 +72,7 @@ func (hs *Hosts) SetLabels(ctx context.Context, facts lifecycle.Facts, now time.
 		return facts, fmt.Errorf("set the labels of runner %s: %w", r.RunnerName, err)
 	}
 	hs.Log.Warn("labels not set, so the host registers for its run", logkey.Instance, r.InstanceID, logkey.Runner, r.RunnerName, logkey.Error, err)
-	_, err = hs.DeleteRunner(ctx, r)
-	switch {
-	case errors.Is(err, lifecycle.ErrBusy): // its label was known to GitHub alone, so the job came by those of the run
-		facts.LabelsSet, facts.Runner = true, &lifecycle.Runner{ID: id, Name: r.RunnerName}
-	case err != nil:
-		return facts, err
-	default:
-		facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: true}
-	}
+	facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: true}
 	return facts, nil
 }
 
@@ -132,19 +124,12 @@ func (hs *Hosts) SetAllLabels(ctx context.Context, all []lifecycle.Facts, now ti
 	return all, nil
 }
 
-// withdrawStandby deletes the registration of a host that registers for its run instead. If GitHub is just giving it a job, the
-// result says so and the host stays. If GitHub does not answer, the GitHub sweep removes what remains.
-func (hs *Hosts) withdrawStandby(ctx context.Context, facts lifecycle.Facts, d lifecycle.Decision) string {
-	r := facts.Record
-	if d.Action != lifecycle.ActionReregister || facts.Runner != nil && facts.Runner.Gone {
-		return ""
+// withdrawStandby deletes the registration of a host that registers for its run instead. It is called after the record says so: another
+// operation may just have made the host ready by that registration, and then this one has lost the race. A job that GitHub has
+// given the runner is one of the run, whose labels were set after all: it runs to its end before the host registers. If GitHub
+// does not answer, the GitHub sweep removes what remains.
+func (hs *Hosts) withdrawStandby(ctx context.Context, before lifecycle.Record) {
+	if _, err := hs.DeleteRunner(ctx, before); err != nil {
+		hs.Log.Warn("registration not deleted; the sweep goes on", logkey.Runner, before.RunnerName, logkey.Error, err)
 	}
-	_, err := hs.DeleteRunner(ctx, r)
-	switch {
-	case errors.Is(err, lifecycle.ErrBusy):
-		return fmt.Sprintf("to register for its run, and GitHub has just given %s a job", r.RunnerName)
-	case err != nil:
-		hs.Log.Warn("registration not deleted; the sweep goes on", logkey.Runner, r.RunnerName, logkey.Error, err)
-	}
-	return ""
 }

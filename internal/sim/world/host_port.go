@@ -73,6 +73,8 @@ func (p hostPort) Register(_ context.Context, a agent.Assignment) error {
 				return h.registerJIT(a)
 			case !w.GitHub.valid(lifecycle.RegistrationToken, a.Registration.Secret, a.Repository):
 				return agent.PhaseFailed, lifecycle.CauseGitHub
+			case a.Label != "" && w.GitHub.taken(a.Repository, a.RunnerName):
+				return agent.PhaseFailed, lifecycle.CauseGitHub
 			case w.Chance(engine.FaultRegisterFails):
 				return agent.PhaseFailed, lifecycle.CauseHost
 			}

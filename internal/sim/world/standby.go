@@ -23,6 +23,11 @@ func labelsOf(a agent.Assignment) []string {
 // saw that, also of a runner that another had replaced under the same name.
 const formerFor = 10 * time.Minute
 
+// taken reports whether GitHub has a runner by the name. A registration ahead of need replaces none.
+func (g *GitHub) taken(repository, name string) bool {
+	return slices.ContainsFunc(g.Runners, func(r *Runner) bool { return r.Repository == repository && r.Name == name })
+}
+
 // Labels are those of the runner.
 func (r *Runner) Labels() []string { return r.labels }
 
