@@ -296,6 +296,37 @@ func TestLabelsOfManyHosts(t *testing.T) {
 	})
 }
 
+// A call that GitHub does not answer keeps no other host waiting, and no answered call is repeated.
+func TestLabelsOfOneHostAreLate(t *testing.T) {
+	inStandbyWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("1", "first", 3))
+		w.release(ctx, "1", true)
+		w.until("all hosts are hot", time.Minute, func() bool {
+			return !slices.ContainsFunc(w.records(), func(r lifecycle.Record) bool { return !r.Hot() })
+		})
+		late, calls := w.records()[1], map[int64]int{}
+		w.github.labeling = func(id int64) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if calls[id]++; id == late.Standby.RunnerID {
+				return &lifecycle.UnavailableError{What: "github", RetryAfter: time.Second, Err: context.DeadlineExceeded}
+			}
+			return nil
+		}
+		began := time.Now()
+		w.mustProvision(ctx, demand("2", "q", 3))
+		for _, r := range w.records(lifecycle.StateRunning) {
+			took := r.RuntimeEndsAt.Add(-r.MaxRuntime).Sub(began)
+			if r.HostKey != late.HostKey && (took > 2*time.Second || r.Standby == nil || calls[r.Standby.RunnerID] != 1) {
+				t.Errorf("%s was ready after %s: %+v; calls %v", r.InstanceID, took, r.Standby, calls)
+			}
+		}
+		if n := calls[late.Standby.RunnerID]; n < 5 || n > 20 {
+			t.Errorf("GitHub was asked %d times within 15 s", n)
+		}
+	})
+}
+
 // A host that is claimed before it listens goes on to do so, and then gets the labels of its run.
 func TestAWarmingHostIsClaimed(t *testing.T) {
 	inStandbyWorld(t, func(ctx context.Context, t *testing.T, w *world) {

@@ -155,8 +155,11 @@ func (p *Provision) facts(key string) lifecycle.Facts {
 	return facts
 }
 
+// labelsAgain is how long after a call for labels that GitHub did not answer it is repeated. Each costs as much as five reads.
+const labelsAgain = time.Second
+
 // setLabels sets the labels of the hosts that listened when they were claimed, at once: each call takes a
-// while. After an error the next round repeats the calls, which changes nothing.
+// while. What GitHub did not answer is asked again in the next round, and keeps no other host from being ready.
 func (p *Provision) setLabels(ctx context.Context, now time.Time) (op.Progress, error) {
 	unlabeled := make([]lifecycle.Facts, 0, len(p.unlabeled))
 	for _, key := range p.unlabeled {
@@ -164,12 +167,16 @@ func (p *Provision) setLabels(ctx context.Context, now time.Time) (op.Progress, 
 	}
 	p.unlabeled = nil
 	answers, err := p.env.Hosts.SetAllLabels(ctx, unlabeled, now)
-	if err != nil {
-		p.round = nil
-		return op.Again, err
-	}
 	for _, facts := range answers {
-		p.labeled[facts.Record.HostKey] = facts
+		if key := facts.Record.HostKey; facts.LabelsSet || facts.Runner != nil {
+			p.labeled[key] = facts
+		} else {
+			p.round = slices.DeleteFunc(p.round, func(k string) bool { return k == key })
+		}
+	}
+	if err != nil && len(p.round) == 0 {
+		p.env.Log.Warn("labels not set; the call is repeated", logkey.Request, p.q.RequestID, logkey.Error, err)
+		return op.Wait(labelsAgain), nil
 	}
 	return op.Again, nil
 }
