@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/retry"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -66,8 +65,12 @@ func (d *demo) hot(ctx context.Context, filled <-chan error) error {
 	return d.endHot(ctx, acts)
 }
 
-// endHot ends the hosts of the hot pool, which register again by now, by order.
+// endHot waits until the hosts of the hot pool listen again, and ends them by order.
 func (d *demo) endHot(ctx context.Context, acts []*act) error {
+	if err := d.awaitListening(ctx); err != nil {
+		return err
+	}
+	d.say("  they listen again, under new names")
 	for _, a := range acts {
 		_, err := d.system.Fleet.TerminateInstance(ctx, &remudav1.TerminateInstanceRequest{InstanceId: a.hosts[0], Reason: "the demo has shown it"})
 		if err != nil {
@@ -78,24 +81,38 @@ func (d *demo) endHot(ctx context.Context, acts []*act) error {
 	return nil
 }
 
-// awaitHot waits until controld knows of every host of the hot pool that it listens. It is a sweep that finds that, and in the demo a
-// Refresh makes every sweep.
+// awaitHot waits until every host of the hot pool is hot. A sweep that finds that it listens makes it so, unless the Release that is still
+// followed has done so already; in the demo a Refresh makes every sweep.
 func (d *demo) awaitHot(ctx context.Context) error {
-	began, hot := time.Now(), map[string]bool{}
-	for len(hot) < hotHosts {
-		refreshed, err := d.system.Fleet.Refresh(ctx, &remudav1.RefreshRequest{})
-		if err != nil {
-			return fmt.Errorf("refresh: %w", err)
-		}
-		for _, decision := range refreshed.GetDecisions() {
-			if decision.GetReasonCode() == string(lifecycle.ReasonListening) {
-				hot[decision.GetInstanceId()] = true
-			}
-		}
-		if err := retry.Sleep(ctx, 200*time.Millisecond); err != nil {
-			return fmt.Errorf("%w; %d of %d hosts listen", err, len(hot), hotHosts)
-		}
+	began := time.Now()
+	if err := d.awaitListening(ctx); err != nil {
+		return err
+	}
+	if _, err := d.system.Fleet.Refresh(ctx, &remudav1.RefreshRequest{}); err != nil {
+		return fmt.Errorf("refresh: %w", err)
 	}
 	d.say("\n%d hosts of another pool have registered and listen, for runs that are not known yet (waited %s for them)", hotHosts, seconds(time.Since(began)))
 	return nil
+}
+
+// awaitListening waits until the agents of the hot pool say that their runners listen.
+func (d *demo) awaitListening(ctx context.Context) error {
+	for {
+		listed, err := d.system.Fleet.ListInstances(ctx, &remudav1.ListInstancesRequest{States: []remudav1.State{remudav1.State_STATE_IDLE}})
+		if err != nil {
+			return fmt.Errorf("list the hot pool: %w", err)
+		}
+		listen := 0
+		for _, i := range listed.GetInstances() {
+			if i.GetPool() == "hot" && i.GetSignal() == remudav1.Signal_SIGNAL_UD_REG_OK {
+				listen++
+			}
+		}
+		if listen == hotHosts {
+			return nil
+		}
+		if err := retry.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return fmt.Errorf("%w; %d of %d hosts listen", err, listen, hotHosts)
+		}
+	}
 }
