@@ -11,6 +11,10 @@ func (h agent) reading(r lifecycle.Record, gone, fails bool) (lifecycle.Report, 
 	switch r.State {
 	case lifecycle.StateCreated, lifecycle.StateClaimed, lifecycle.StateRunning:
 		p.Signal = lifecycle.SignalRegOK
+		if s := r.Standby; s != nil && h.busy && h.registered <= s.Assignment {
+			p.Signal = lifecycle.SignalNone // its job ends before the host registers for its run
+			return p, !fails
+		}
 		if fails {
 			p.Signal, p.Cause = lifecycle.SignalRegFailed, lifecycle.CauseHost
 		}
@@ -110,6 +114,12 @@ func (x *explorer) readings(w *world, host int) [2]id {
 func (x *explorer) gone(w *world, host int, r lifecycle.Record) bool {
 	known, _ := at[runner](x.values, w, runnerCell+cell(host))
 	return r.Standby != nil && known.of == r.Standby.Assignment && known.gone
+}
+
+// labeled reports whether GitHub may give the host a job because the labels of its run were set, and the hook lets that in.
+func (x *explorer) labeled(w *world, host int, h agent, r lifecycle.Record) bool {
+	known, _ := at[runner](x.values, w, runnerCell+cell(host))
+	return known.run != "" && !known.gone && known.of == h.registered && h.cleaned <= known.of && r.RunID == known.run
 }
 
 // forgets is GitHub deleting the registration with which a host waits, or by which it serves its run while no job runs.

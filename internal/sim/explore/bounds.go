@@ -28,6 +28,7 @@ var Small = []Bounds{
 	{Name: "a hot host, a lost runner and a crash", Pooled: 1, Hot: true, Asks: oneAsk, Lost: 1, Failures: 1, Crashes: 1, Passes: 1, Assignments: 4},
 	{Name: "a hot host, a release and a crash", Pooled: 1, Hot: true, Asks: oneAsk, Releases: 1, Lost: 1, Crashes: 1, Passes: 1, Assignments: 4},
 	{Name: "a hot host, a release and a sweep", Pooled: 1, Hot: true, Asks: oneAsk, Releases: 1, Crashes: 1, Passes: 1, Sweeps: 1, Assignments: 4},
+	{Name: "a hot host, a job and a lost runner", Pooled: 1, Hot: true, Asks: oneAsk, Jobs: 1, Lost: 1, Failures: 1, Passes: 1, Assignments: 4},
 	{Name: "two hot hosts", Pooled: 2, Hot: true, Asks: twoAsks, Lost: 1, Passes: 1, Assignments: 4},
 	{Name: "a launch, a crash and a lost answer", Capacity: 1, Asks: oneAsk, Releases: 1, Failures: 1, Crashes: 1, Lost: 1, Passes: 1, Assignments: 3},
 }
@@ -44,6 +45,7 @@ var Large = []Bounds{
 	{Name: "a host in the pool and one to launch", Pooled: 1, Capacity: 1, Asks: twoAsks, Releases: 1, Crashes: 1, Passes: 1, Assignments: 3},
 	{Name: "sweeps and a failed registration", Pooled: 2, Asks: twoAsks, Failures: 1, Passes: 1, Sweeps: 1, Assignments: 3},
 	{Name: "a host in the pool and one to launch, and sweeps", Pooled: 1, Capacity: 1, Asks: twoAsks, Releases: 1, Passes: 1, Sweeps: 1, Assignments: 3},
+	{Name: "a hot host, a release, a job and a lost runner", Pooled: 1, Hot: true, Asks: oneAsk, Releases: 1, Jobs: 1, Lost: 1, Failures: 1, Passes: 1, Assignments: 4},
 	{Name: "two hot hosts, a release and a crash", Pooled: 2, Hot: true, Asks: twoAsks, Releases: 1, Crashes: 1, Passes: 1, Assignments: 4},
 	{Name: "a hot host, a release, a lost answer and a crash", Pooled: 1, Hot: true, Asks: oneAsk, Releases: 1, Lost: 1, Failures: 1, Crashes: 1, Passes: 1, Sweeps: 1, Assignments: 4},
 	{Name: "everything", Pooled: 2, Asks: twoAsks, Releases: 1, Crashes: 1, Passes: 1, Sweeps: 1, Assignments: 3},

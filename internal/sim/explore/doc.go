@@ -28,7 +28,7 @@
 // until a host has had three assignments. The other bounds have less of this,
 // and in addition two sweeps at once, two releases, launches, failed
 // registrations, lost answers, jobs, callers that ask twice, or more time. Some have hosts that listen before a
-// run claims them. There the labels of a runner are set, GitHub may delete its registration, and no job comes.
+// run claims them. There the labels of a runner are set, and GitHub may delete its registration.
 //
 // What is not covered: all of these things together in one life. Silence,
 // interruptions, holds, orders, the sweeps of the cloud and of GitHub, old reads

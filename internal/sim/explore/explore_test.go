@@ -44,7 +44,7 @@ func TestSmall(t *testing.T) {
 // it also does in the same world when steps are put together, and nothing else.
 func TestLateReads(t *testing.T) {
 	hot := slices.IndexFunc(explore.Small, func(b explore.Bounds) bool { return b.Hot })
-	lateReads(t, slices.Concat(explore.Small[:4], explore.Small[10:11], explore.Small[hot:hot+1]))
+	lateReads(t, slices.Concat(explore.Small[:4], explore.Small[10:11], explore.Small[hot:hot+1], explore.Small[hot+3:hot+4]))
 }
 
 func lateReads(t *testing.T, bounds []explore.Bounds) {

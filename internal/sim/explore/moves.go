@@ -149,7 +149,7 @@ func (x *explorer) advance(from *state, s state, place int, kind string) {
 
 // agentMoves are what a host's agent, its runner and its machine may do.
 func (x *explorer) agentMoves(s *state, host int) {
-	h, _, ok := x.acting(&s.world, host)
+	h, r, ok := x.acting(&s.world, host)
 	if !ok {
 		return
 	}
@@ -176,7 +176,7 @@ func (x *explorer) agentMoves(s *state, host int) {
 			h.busy = false
 			after.world[c] = x.values.id(h)
 			x.land(s, after, -1, host, "job", "ends on "+hostKey(host))
-		case s.used.jobs < x.most.jobs && h.serving():
+		case s.used.jobs < x.most.jobs && (h.serving() || x.labeled(&s.world, host, h, r)):
 			h.busy = true
 			after.used.jobs++
 			after.world[c] = x.values.id(h)
