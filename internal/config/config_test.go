@@ -60,7 +60,7 @@ func TestTheDefaultsLackOnlyAToken(t *testing.T) {
 		t.Error(d)
 	}
 	policy := lifecycle.DefaultPolicy()
-	policy.Standby = lifecycle.StandbyClean
+	policy.Standby = lifecycle.StandbyListening
 	if d := cmp.Diff(policy, config.Default().Policy(config.DefaultPool)); d != "" {
 		t.Errorf("the default pool's policy: %s", d)
 	}
@@ -104,12 +104,12 @@ pools:
 		IdleTime: 41 * time.Second, WarmTime: time.Hour, Silence: 45 * time.Second, ExternalTimeout: 6 * time.Second, UnattendedTimeout: 7 * time.Second,
 		ClaimMargin: 8 * time.Second, ReleasePoll: 5 * time.Second, DrainPoll: 15 * time.Second, EndPoll: 10 * time.Second, JobPoll: 30 * time.Second,
 		ForgetAfter: 9 * time.Minute, Reuse: lifecycle.ReuseSameRepository, Drift: lifecycle.DriftLeave,
-		Standby: lifecycle.StandbyClean,
+		Standby: lifecycle.StandbyListening,
 	}
 	if d := cmp.Diff(want, c.Policy("default")); d != "" {
 		t.Error(d)
 	}
-	want.MaxAge, want.Drift = 48*time.Hour, lifecycle.DriftIgnore
+	want.MaxAge, want.Drift, want.Standby = 48*time.Hour, lifecycle.DriftIgnore, lifecycle.StandbyClean // an owner has several repositories
 	want.MaxRuntime, want.IdleTime, want.MaxUses, want.Reuse = 30*time.Second, 50*time.Second, 3, lifecycle.ReuseSameOwner
 	if d := cmp.Diff(want, c.Policy("own")); d != "" {
 		t.Error(d)

@@ -13,7 +13,7 @@ func (c *Config) standby(p Pool) lifecycle.StandbyMode {
 	case c.cannotListen(p) != "":
 		return lifecycle.StandbyClean
 	}
-	return lifecycle.StandbyClean
+	return lifecycle.StandbyListening
 }
 
 // cannotListen is why a host of the pool cannot register before a run has claimed it; empty: it can. The registration

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -53,6 +54,14 @@ type Runner struct {
 	Status string   `json:"status"`
 	Busy   bool     `json:"busy"`
 }
+
+// StandsBy reports whether the runner is that of a pooled host, which waits for the claim of its next run.
+func (r Runner) StandsBy() bool {
+	return len(r.Labels) == 1 && strings.HasPrefix(r.Labels[0], "remuda-standby-")
+}
+
+// OfRuns are the runners that do not stand by.
+func OfRuns(runners []Runner) []Runner { return slices.DeleteFunc(runners, Runner.StandsBy) }
 
 // StartRun starts a workflow run of the workflow's text, under a given id.
 func (g *GitHub) StartRun(ctx context.Context, repository, runID, workflow string) (Run, error) {

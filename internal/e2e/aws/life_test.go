@@ -12,6 +12,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/awstest/ec2gap"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/local"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -145,10 +146,10 @@ func (s *stage) tooFewAreRolledBack() {
 	s.eventually("what was launched has gone", func() bool { return s.living() == before })
 	runners, err := s.github.Runners(s.ctx)
 	check(s.TB, err)
-	if len(runners) != 0 {
+	if len(local.OfRuns(runners)) != 0 {
 		s.eventually("no registration is left", func() bool {
 			runners, err := s.github.Runners(s.ctx)
-			return err == nil && len(runners) == 0
+			return err == nil && len(local.OfRuns(runners)) == 0
 		})
 	}
 }

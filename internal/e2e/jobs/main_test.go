@@ -193,7 +193,7 @@ func (s *stage) live() []*remudav1.Instance {
 	return s.hosts(remudav1.State_STATE_CREATED, remudav1.State_STATE_RUNNING, remudav1.State_STATE_IDLE, remudav1.State_STATE_CLAIMED)
 }
 
-// atRest waits until every live host is in the pool, and nothing is registered.
+// atRest waits until every live host is in the pool, and nothing is registered except hosts that wait there.
 func (s *stage) atRest() {
 	s.Helper()
 	s.eventually(func() string {
@@ -203,8 +203,8 @@ func (s *stage) atRest() {
 			}
 		}
 		runners, err := s.GitHub.Runners(s.ctx)
-		if err != nil || len(runners) > 0 {
-			return fmt.Sprintf("registrations are left: %v %v", runners, err)
+		if left := local.OfRuns(runners); err != nil || len(left) > 0 {
+			return fmt.Sprintf("registrations are left: %v %v", left, err)
 		}
 		return ""
 	})

@@ -192,7 +192,7 @@ func (s *stage) pooled(n int) []string {
 			return err.Error()
 		}
 		for _, r := range runners {
-			if strings.HasPrefix(r.Name, "remuda-") {
+			if strings.HasPrefix(r.Name, "remuda-") && !r.StandsBy() {
 				return "registration " + r.Name + " is left"
 			}
 		}
