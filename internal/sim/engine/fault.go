@@ -113,11 +113,12 @@ const (
 	FaultListedLate    Fault = "github: new runner not found yet"
 	FaultForgotten     Fault = "github: idle registration deleted, and its listener hears late"
 	FaultStrayJob      Fault = "github: job for a host that no run has claimed"
+	FaultHookCanceled  Fault = "github: job canceled while it waits in its hook"
 )
 
 // hotRates are the chances of the third group for single calls, and hotIntervals the mean times between two others.
 var (
-	hotRates     = map[Fault]float64{FaultLabelsLost: 0.1, FaultLabelsLate: 0.1, FaultLabelsMissing: 0.1, FaultListedLate: 0.1}
+	hotRates     = map[Fault]float64{FaultLabelsLost: 0.1, FaultLabelsLate: 0.1, FaultLabelsMissing: 0.1, FaultListedLate: 0.1, FaultHookCanceled: 0.3}
 	hotIntervals = map[Fault]time.Duration{FaultForgotten: 8 * time.Minute, FaultStrayJob: 5 * time.Minute}
 )
 

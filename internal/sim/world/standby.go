@@ -102,6 +102,20 @@ func (h *Host) waitInHook(j *Job, r *Runner) {
 	h.World.Tell(h.ID, "job waits in its hook", j.Name)
 	h.Changed()
 	h.World.After(hookPatience, func() { h.hookJudges(w) })
+	if h.World.Chance(engine.FaultHookCanceled) {
+		h.World.After(h.World.Between(0, hookPatience), func() { h.hookEnds(w) })
+	}
+}
+
+// hookEnds is the end of a worker whose job was canceled while it waited.
+func (h *Host) hookEnds(w *hookWait) {
+	if !h.Alive || h.waits != w {
+		return
+	}
+	h.Worker, h.waits, h.Observed.Busy = nil, nil, false
+	h.World.Tell(h.ID, "job canceled in its hook", w.job.Name)
+	h.Changed()
+	h.World.GitHub.finished(w.job, w.runner)
 }
 
 // hookSees lets the waiting hook see what may start now.
