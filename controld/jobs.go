@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/github/webhook"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/runnerage"
 	"github.com/remuda-ci/remuda/internal/web"
 )
 
@@ -92,12 +93,12 @@ func sweptRepositories(c *config.Config) []string {
 }
 
 // runnerReleases lists the releases of actions/runner in the types of the policy for the age of runners.
-func runnerReleases(hub *github.Client) func(context.Context) ([]policy.Release, error) {
-	return func(ctx context.Context) ([]policy.Release, error) {
+func runnerReleases(hub *github.Client) func(context.Context) ([]runnerage.Release, error) {
+	return func(ctx context.Context) ([]runnerage.Release, error) {
 		releases, err := hub.RunnerReleases(ctx)
-		list := make([]policy.Release, 0, len(releases))
+		list := make([]runnerage.Release, 0, len(releases))
 		for _, r := range releases {
-			list = append(list, policy.Release(r))
+			list = append(list, runnerage.Release(r))
 		}
 		return list, err
 	}

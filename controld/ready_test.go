@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 	"github.com/remuda-ci/remuda/internal/store/memory"
 )
 
@@ -20,7 +21,7 @@ type fullStore struct {
 	writes int
 }
 
-func (s *fullStore) TakeLease(ctx context.Context, l lifecycle.Lease) (lifecycle.Lease, error) {
+func (s *fullStore) TakeLease(ctx context.Context, l replicas.Lease) (replicas.Lease, error) {
 	s.writes++
 	if s.full {
 		return l, &lifecycle.UnavailableError{What: "write lease", Err: errors.New("database or disk is full: free some space")}

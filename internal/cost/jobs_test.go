@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/github/webhook"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -132,14 +133,14 @@ func (w *world) runJob(h *hub, run string, id int64) (all []told) {
 		w.hear(h, what, &all, func() error { return w.fleet.TakeWebhook(w.t.Context(), hook, w.clock.now()) })
 	}
 	hear("queued: a slot, a host is claimed and ready")
-	w.wantTurn(lifecycle.StateRunning, &lifecycle.Slot{})
+	w.wantTurn(lifecycle.StateRunning, &slots.Slot{})
 
 	w.busy, w.begun = true, 1
 	w.answer()
 	r := w.host()
 	job.Status, job.RunnerName, job.StartedAt = lifecycle.StatusInProgress, r.RunnerName, w.clock.now()
 	hear("in progress: the slot has started")
-	w.wantTurn(lifecycle.StateRunning, &lifecycle.Slot{Started: true})
+	w.wantTurn(lifecycle.StateRunning, &slots.Slot{Started: true})
 
 	time.Sleep(jobTime)
 	w.busy = false
@@ -194,15 +195,15 @@ func (w *world) host() lifecycle.Record {
 
 // wantTurn wants the host to be in a state, and to have a turn that is begun as
 // want is, or none.
-func (w *world) wantTurn(state lifecycle.State, want *lifecycle.Slot) {
+func (w *world) wantTurn(state lifecycle.State, want *slots.Slot) {
 	w.t.Helper()
 	turns, err := w.plain.SlotTable(w.t.Context(), jobPoolName(1))
 	w.must(err)
 	r := w.host()
-	var has *lifecycle.Slot
+	var has *slots.Slot
 	for _, turn := range turns.Open {
 		if turn.HostKey == r.HostKey && turn.Runner == r.RunnerName {
-			has = &lifecycle.Slot{Started: turn.Started}
+			has = &slots.Slot{Started: turn.Started}
 		}
 	}
 	if diff := cmp.Diff(want, has); diff != "" || r.State != state || want == nil && !r.Pooled() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/cost"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
@@ -71,7 +72,7 @@ func (w *world) work(from, to int) {
 	records := make([]lifecycle.Record, to-from)
 	for i := range records {
 		n := from + i
-		turn := lifecycle.Slot{
+		turn := slots.Slot{
 			Number: int64(n + 1), JobID: firstJob + int64(n), Repository: repository, Scope: repository, AssignedAt: w.clock.now(),
 			HostKey: hostKey(instanceID(n)), Runner: lifecycle.RunnerName(2, instanceID(n)), Started: true,
 		}
@@ -86,7 +87,7 @@ func (w *world) work(from, to int) {
 }
 
 // working is a host that runs the job of a turn.
-func (w *world) working(instanceID string, turn lifecycle.Slot) lifecycle.Record {
+func (w *world) working(instanceID string, turn slots.Slot) lifecycle.Record {
 	r, now := w.pooled(instanceID), w.clock.now()
 	r.Pool, r.State, r.PooledAt = jobPoolName(1), lifecycle.StateRunning, time.Time{}
 	r.RunID, r.RunAttempt, r.RequestID = turn.RunID(r.Pool), 1, turn.RunID(r.Pool)

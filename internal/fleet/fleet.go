@@ -27,6 +27,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/warm"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/runnerage"
 	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
@@ -64,7 +65,7 @@ type Options struct {
 	// Notices are what EC2 announces of machines; nil: nothing is received.
 	Notices ports.Notices
 	// Releases lists the releases of actions/runner; nil: the age of runners is not checked.
-	Releases func(ctx context.Context) ([]policy.Release, error)
+	Releases func(ctx context.Context) ([]runnerage.Release, error)
 	// Repositories are those whose registrations the GitHub sweep goes through
 	// for ghosts. Each host's own registration is removed without it.
 	Repositories []string

@@ -15,6 +15,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -80,7 +81,7 @@ func (w *world) until(what string, most time.Duration, ok func() bool) {
 	w.t.Fatalf("not within %s: %s; turns %+v", most, what, w.turns())
 }
 
-func (w *world) turns() lifecycle.SlotTable {
+func (w *world) turns() slots.Table {
 	turns, err := w.store.SlotTable(context.Background(), jobPool)
 	if err != nil {
 		w.t.Helper()

@@ -9,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	store "github.com/remuda-ci/remuda/internal/store/memory"
 )
 
@@ -100,8 +101,8 @@ func (s mortalStore) UpdateJob(ctx context.Context, j lifecycle.Job) (lifecycle.
 	return struckBy(s.fate, "update job", func() (lifecycle.Job, error) { return s.Store.UpdateJob(ctx, j) })
 }
 
-func (s mortalStore) UpdateSlotTable(ctx context.Context, t lifecycle.SlotTable) (lifecycle.SlotTable, error) {
-	return struckBy(s.fate, "update turns", func() (lifecycle.SlotTable, error) { return s.Store.UpdateSlotTable(ctx, t) })
+func (s mortalStore) UpdateSlotTable(ctx context.Context, t slots.Table) (slots.Table, error) {
+	return struckBy(s.fate, "update turns", func() (slots.Table, error) { return s.Store.UpdateSlotTable(ctx, t) })
 }
 
 func (s mortalStore) CreateRequest(ctx context.Context, q lifecycle.Request) error {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 )
 
 // outage is a store that can be away for a while. Only what the sweeps begin
@@ -60,16 +61,16 @@ func (o *outage) DueInstances(ctx context.Context, now time.Time, page lifecycle
 	return o.Store.DueInstances(ctx, now, page)
 }
 
-func (o *outage) Lease(ctx context.Context, name string) (lifecycle.Lease, error) {
+func (o *outage) Lease(ctx context.Context, name string) (replicas.Lease, error) {
 	if err := o.err(); err != nil {
-		return lifecycle.Lease{}, err
+		return replicas.Lease{}, err
 	}
 	return o.Store.Lease(ctx, name)
 }
 
-func (o *outage) TakeLease(ctx context.Context, l lifecycle.Lease) (lifecycle.Lease, error) {
+func (o *outage) TakeLease(ctx context.Context, l replicas.Lease) (replicas.Lease, error) {
 	if o.full.Load() {
-		return lifecycle.Lease{}, lifecycle.ErrUnavailable
+		return replicas.Lease{}, lifecycle.ErrUnavailable
 	}
 	return o.Store.TakeLease(ctx, l)
 }

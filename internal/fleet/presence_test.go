@@ -12,6 +12,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 	"github.com/remuda-ci/remuda/internal/store/memory"
 )
 
@@ -32,14 +33,14 @@ func (s *countedReplicas) call() error {
 	return nil
 }
 
-func (s *countedReplicas) Replicas(ctx context.Context) (lifecycle.Replicas, error) {
+func (s *countedReplicas) Replicas(ctx context.Context) (replicas.Row, error) {
 	if err := s.call(); err != nil {
-		return lifecycle.Replicas{}, err
+		return replicas.Row{}, err
 	}
 	return s.Store.Replicas(ctx)
 }
 
-func (s *countedReplicas) UpdateReplicas(ctx context.Context, r lifecycle.Replicas) (lifecycle.Replicas, error) {
+func (s *countedReplicas) UpdateReplicas(ctx context.Context, r replicas.Row) (replicas.Row, error) {
 	if err := s.call(); err != nil {
 		return r, err
 	}
@@ -91,7 +92,7 @@ func TestReplicasAreCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		row.Alive = append(row.Alive, lifecycle.Replica{Name: "dead", Beats: 7})
+		row.Alive = append(row.Alive, replicas.Replica{Name: "dead", Beats: 7})
 		if _, err := s.Store.UpdateReplicas(t.Context(), row); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
@@ -24,7 +25,7 @@ type Refresh struct {
 	hosts  []lifecycle.Facts
 	sweeps []running
 
-	resources []lifecycle.Resource
+	resources []resources.Resource
 	decided   []op.Decided
 }
 
@@ -114,16 +115,16 @@ func (r *Refresh) sweep(ctx context.Context, now time.Time) (op.Progress, error)
 // Ensure brings the tables, queues and launch templates that the adapters need to what the configuration
 // says, and returns each that was changed. In a dry run it changes nothing and returns what it would change.
 // What it could not do is in the error, one for each thing, beside what it did.
-type Ensure func(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error)
+type Ensure func(ctx context.Context, dryRun bool) ([]resources.Resource, error)
 
 // ensure is the first step of a refresh: nothing can be swept before the tables are there.
 func (r *Refresh) ensure(ctx context.Context, _ time.Time) (op.Progress, error) {
 	if r.f.ensure != nil {
-		resources, err := r.f.ensure(ctx, r.Events.Dry)
+		changed, err := r.f.ensure(ctx, r.Events.Dry)
 		if r.Events.Dry {
 			r.resources = nil // a repeat tells everything again
 		}
-		r.resources = append(r.resources, resources...)
+		r.resources = append(r.resources, changed...)
 		if err != nil {
 			return op.Again, err
 		}
@@ -135,11 +136,11 @@ func (r *Refresh) ensure(ctx context.Context, _ time.Time) (op.Progress, error) 
 }
 
 // Resources are those that were created or changed, or in a dry run would be.
-func (r *Refresh) Resources() []lifecycle.Resource { return r.resources }
+func (r *Refresh) Resources() []resources.Resource { return r.resources }
 
-func lacksTable(resources []lifecycle.Resource) bool {
-	for _, r := range resources {
-		if r.Kind == "table" && r.Change == lifecycle.ResourceCreated {
+func lacksTable(changed []resources.Resource) bool {
+	for _, r := range changed {
+		if r.Kind == "table" && r.Change == resources.Created {
 			return true
 		}
 	}
@@ -148,13 +149,13 @@ func lacksTable(resources []lifecycle.Resource) bool {
 
 // Together is all of several, each whatever becomes of the others.
 func Together(all ...Ensure) Ensure {
-	return func(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error) {
-		var resources []lifecycle.Resource
+	return func(ctx context.Context, dryRun bool) ([]resources.Resource, error) {
+		var changed []resources.Resource
 		var errs []error
 		for _, ensure := range all {
 			some, err := ensure(ctx, dryRun)
-			resources, errs = append(resources, some...), append(errs, err)
+			changed, errs = append(changed, some...), append(errs, err)
 		}
-		return resources, errors.Join(errs...)
+		return changed, errors.Join(errs...)
 	}
 }

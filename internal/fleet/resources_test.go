@@ -12,40 +12,41 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 )
 
 var (
-	tables = lifecycle.Resource{Kind: "table", Name: "remuda-instances", Change: lifecycle.ResourceCreated, Detail: "it was missing"}
-	queue1 = lifecycle.Resource{Kind: "queue", Name: "remuda-large-spot", Change: lifecycle.ResourceUpdated, Detail: "retention was 4 days"}
+	tables = resources.Resource{Kind: "table", Name: "remuda-instances", Change: resources.Created, Detail: "it was missing"}
+	queue1 = resources.Resource{Kind: "queue", Name: "remuda-large-spot", Change: resources.Updated, Detail: "retention was 4 days"}
 )
 
 func TestRefreshEnsures(t *testing.T) {
 	errDenied := errors.New("allow the action dynamodb:CreateTable")
 	tests := map[string]struct {
 		dry       bool
-		resources []lifecycle.Resource
+		resources []resources.Resource
 		err       error
 		sweeps    bool // are there decisions
 	}{
 		"all is right":               {sweeps: true},
-		"a queue was wrong":          {resources: []lifecycle.Resource{queue1}, sweeps: true},
-		"a table was made":           {resources: []lifecycle.Resource{tables}, sweeps: true},
-		"a table would be made":      {dry: true, resources: []lifecycle.Resource{tables, queue1}},
-		"a queue would be put right": {dry: true, resources: []lifecycle.Resource{queue1}, sweeps: true},
-		"a permission is missing":    {resources: []lifecycle.Resource{queue1}, err: errDenied},
+		"a queue was wrong":          {resources: []resources.Resource{queue1}, sweeps: true},
+		"a table was made":           {resources: []resources.Resource{tables}, sweeps: true},
+		"a table would be made":      {dry: true, resources: []resources.Resource{tables, queue1}},
+		"a queue would be put right": {dry: true, resources: []resources.Resource{queue1}, sweeps: true},
+		"a permission is missing":    {resources: []resources.Resource{queue1}, err: errDenied},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, func(o *fleet.Options) {
 					o.Ensure = fleet.Together(
-						func(_ context.Context, dry bool) ([]lifecycle.Resource, error) {
+						func(_ context.Context, dry bool) ([]resources.Resource, error) {
 							if dry != tt.dry {
 								t.Errorf("dry run %t, want %t", dry, tt.dry)
 							}
 							return nil, tt.err
 						},
-						func(context.Context, bool) ([]lifecycle.Resource, error) { return tt.resources, nil },
+						func(context.Context, bool) ([]resources.Resource, error) { return tt.resources, nil },
 					)
 				})
 				ctx, cancel := context.WithCancel(t.Context())
@@ -85,13 +86,13 @@ func TestARefreshTellsEachResourceOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			tries := 0
 			w := newWorld(t, func(o *fleet.Options) {
-				o.Ensure = func(context.Context, bool) ([]lifecycle.Resource, error) {
+				o.Ensure = func(context.Context, bool) ([]resources.Resource, error) {
 					tries++
 					switch {
 					case tries == 1:
-						return []lifecycle.Resource{queue1}, &lifecycle.UnavailableError{What: "ensure", Err: context.DeadlineExceeded}
+						return []resources.Resource{queue1}, &lifecycle.UnavailableError{What: "ensure", Err: context.DeadlineExceeded}
 					case dry:
-						return []lifecycle.Resource{queue1}, nil
+						return []resources.Resource{queue1}, nil
 					}
 					return nil, nil
 				}
@@ -100,7 +101,7 @@ func TestARefreshTellsEachResourceOnce(t *testing.T) {
 			if err := w.fleet.Drive(t.Context(), r, patience); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]lifecycle.Resource{queue1}, r.Resources()); diff != "" {
+			if diff := cmp.Diff([]resources.Resource{queue1}, r.Resources()); diff != "" {
 				t.Errorf("dry run %t: resources (-want +got):\n%s", dry, diff)
 			}
 		})

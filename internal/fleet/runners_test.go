@@ -13,7 +13,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/runnerage"
 )
 
 // endings notes what a fleet reports about the versions of runners.
@@ -43,8 +43,8 @@ func TestOldRunnersAreReportedAhead(t *testing.T) {
 		w := newWorld(t, func(o *fleet.Options) {
 			o.Log = hclog.New(&hclog.LoggerOptions{Output: &logs})
 			o.Observer = heard
-			o.Releases = func(context.Context) ([]policy.Release, error) {
-				return []policy.Release{{Version: "2.330.0", PublishedAt: published.Add(-24 * time.Hour)}, {Version: "2.331.0", PublishedAt: published}}, err
+			o.Releases = func(context.Context) ([]runnerage.Release, error) {
+				return []runnerage.Release{{Version: "2.330.0", PublishedAt: published.Add(-24 * time.Hour)}, {Version: "2.331.0", PublishedAt: published}}, err
 			}
 		})
 		for host, version := range map[string]string{"i-1": "2.330.0", "i-2": "2.331.0", "i-3": ""} {

@@ -16,7 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/scaledown"
 	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/runnerage"
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
 
@@ -32,7 +32,7 @@ func everySweep(t *testing.T) *Fleet {
 		},
 		ScaleDown: &scaledown.Options{GitHub: struct{ scaledown.Registrations }{}},
 		Workers:   &workqueue.Options{Store: struct{ workqueue.Store }{}},
-		Releases:  func(context.Context) ([]policy.Release, error) { return nil, nil },
+		Releases:  func(context.Context) ([]runnerage.Release, error) { return nil, nil },
 	})
 	if err != nil {
 		t.Fatal(err)

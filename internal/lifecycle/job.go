@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -110,63 +109,6 @@ func (j Job) Before(o Job) bool {
 		return j.QueuedAt.Before(o.QueuedAt)
 	}
 	return j.ID < o.ID
-}
-
-// SlotTable is the row of a job pool: one Slot for each host that works for it. Every change is one
-// conditional write, so that no number of replicas together assigns more slots than the pool's maximum.
-type SlotTable struct {
-	Pool string `json:"pool"`
-	// Assigned counts all slots that were ever assigned.
-	Assigned int64 `json:"given"`
-	// Open are the slots that have not ended, in the order of their assignment.
-	Open    []Slot `json:"open,omitempty"`
-	Version int64  `json:"version"`
-}
-
-// Slot is a place for one host in a job pool, from before the host is claimed or
-// launched until it is in the pool again or has ended. A slot is assigned because
-// a job waits, but GitHub chooses which job its host runs.
-type Slot struct {
-	Number int64 `json:"number"`
-	// JobID is the job that the slot was assigned for; 0: the slot keeps the pool's minimum.
-	JobID      int64  `json:"jobId,omitempty"`
-	Repository string `json:"repository"`
-	// Scope says which jobs its host can run: see Job.Scope.
-	Scope      string    `json:"scope"`
-	AssignedAt time.Time `json:"givenAt"`
-	// HostKey and Runner, its registration's name, are those of its host once that is ready.
-	HostKey string `json:"hostKey,omitempty"`
-	Runner  string `json:"runner,omitempty"`
-	// RunnerID is the id of that registration.
-	RunnerID int64 `json:"runnerId,omitempty"`
-	// Started is set once a job began on its host, which runs no other.
-	Started bool `json:"begun,omitempty"`
-	// UnannouncedAt is when a report of the host showed that a job began, until GitHub has said which
-	// one. It is one of those that wait as far as is known.
-	UnannouncedAt time.Time `json:"unannouncedAt,omitzero"`
-}
-
-// The beginnings of the run ids of slots. No workflow run's id has a colon.
-const (
-	slotRun  = "turn:"
-	spareRun = "spare:"
-)
-
-// RunID is the run id under which the slot's host is requested, and the id of the
-// request. Each slot has its own, so that a release frees that host alone.
-func (t Slot) RunID(pool string) string {
-	if t.JobID == 0 {
-		return fmt.Sprintf("%s%s:%d", spareRun, pool, t.Number)
-	}
-	return fmt.Sprintf("%s%s:%d", slotRun, pool, t.Number)
-}
-
-// RequestKind is the kind of the request for the slot's host.
-func (t Slot) RequestKind() RequestKind {
-	if t.JobID == 0 {
-		return RequestForSpare
-	}
-	return RequestForSlot
 }
 
 // The events of GitHub's that are of use here.

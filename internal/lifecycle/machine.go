@@ -99,28 +99,6 @@ type Delivery struct {
 	Handle string
 }
 
-// Lease is a row that says which replica sweeps. A holder is dead when Version
-// stands still for the length of a lease on the watcher's own clock, so no two
-// clocks are compared. A lease only saves work; safety never depends on it.
-type Lease struct {
-	Name    string `json:"name"`
-	Holder  string `json:"holder"`
-	Version int64  `json:"version"`
-}
-
-// Replicas is the row of the replicas that are alive. A replica whose beats stand still is gone, by the clock of the one
-// that looks. It only says how many share a limit; safety never depends on it.
-type Replicas struct {
-	Alive   []Replica `json:"alive,omitempty"`
-	Version int64     `json:"version"`
-}
-
-// Replica is one of Replicas. Beats counts how often it has said that it lives.
-type Replica struct {
-	Name  string `json:"name"`
-	Beats int64  `json:"beats"`
-}
-
 // Event is one transition or decision, kept for 24 hours for people and watchers.
 type Event struct {
 	// ID is unique and sorts by time within a store.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 )
 
 // JobPool is how many hosts a job pool may have.
@@ -40,7 +41,7 @@ const (
 
 // SlotFacts are what is known about one slot.
 type SlotFacts struct {
-	Slot  lifecycle.Slot
+	Slot  slots.Slot
 	Phase SlotPhase
 	// Since is when its host became ready; zero before.
 	Since time.Time

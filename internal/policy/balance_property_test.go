@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -105,7 +106,7 @@ func anyQuestion(t *rapid.T) question {
 		Scope: scope.Draw(t, "scope of the minimum"), UnclaimedTimeout: time.Duration(rapid.IntRange(0, 5).Draw(t, "stranded")) * time.Minute,
 	}}
 	for n := range rapid.IntRange(0, 8).Draw(t, "turns") {
-		f := policy.SlotFacts{Slot: lifecycle.Slot{
+		f := policy.SlotFacts{Slot: slots.Slot{
 			Number: int64(n + 1), Scope: scope.Draw(t, "scope"), JobID: rapid.Int64Range(0, 8).Draw(t, "given for"), AssignedAt: ago("given minutes ago"),
 		}}
 		f.Phase = rapid.SampledFrom([]policy.SlotPhase{
@@ -154,7 +155,7 @@ func carriedOut(q question, moves []policy.Move) []policy.SlotFacts {
 			turns[i].Phase = policy.SlotReturned
 		case policy.MoveAssign:
 			number++
-			turns = append(turns, policy.SlotFacts{Phase: policy.SlotPending, Slot: lifecycle.Slot{
+			turns = append(turns, policy.SlotFacts{Phase: policy.SlotPending, Slot: slots.Slot{
 				Number: number, JobID: m.Job.ID, Repository: m.Job.Repository, Scope: m.Job.Scope, AssignedAt: q.now,
 			}})
 		}

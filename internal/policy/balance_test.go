@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -20,7 +21,7 @@ func minute(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
 
 // turn has a number, a scope, a phase and the minute since which it is in it.
 func turn(number int64, scope string, phase policy.SlotPhase, since int) policy.SlotFacts {
-	f := policy.SlotFacts{Slot: lifecycle.Slot{Number: number, JobID: 100 + number, Scope: scope, AssignedAt: minute(since)}, Phase: phase}
+	f := policy.SlotFacts{Slot: slots.Slot{Number: number, JobID: 100 + number, Scope: scope, AssignedAt: minute(since)}, Phase: phase}
 	if phase == policy.SlotReady {
 		f.Slot.AssignedAt, f.Since = minute(since-3), minute(since)
 	}
@@ -113,7 +114,7 @@ func TestBalance(t *testing.T) {
 		{name: "stranded", maximum: 3, turns: facts{turn(1, "a", ready, -5)}, want: "back 1"},
 		{name: "not stranded yet", maximum: 3, turns: facts{turn(1, "a", ready, -4), turn(2, "a", ready, -3)}, look: 1},
 		{name: "stranded by its host, not by its turn", maximum: 3, turns: facts{turn(1, "a", ready, -3)}, look: 2},
-		{name: "ready, who knows since when", maximum: 3, turns: facts{{Slot: lifecycle.Slot{Number: 1, AssignedAt: minute(-4)}, Phase: ready}}, look: 1},
+		{name: "ready, who knows since when", maximum: 3, turns: facts{{Slot: slots.Slot{Number: 1, AssignedAt: minute(-4)}, Phase: ready}}, look: 1},
 		{name: "stranded before it was ready", maximum: 3, turns: facts{turn(1, "a", coming, -5), turn(2, "a", coming, -1)}, want: "back 1", look: 4},
 		{name: "stranded, of unknown scope", maximum: 3, turns: facts{turn(1, "", ready, -5)}, want: "back 1"},
 		{name: "the youngest first", maximum: 5, turns: facts{turn(1, "a", ready, -9), turn(2, "b", ready, -9), turn(3, "a", ready, -9)}, want: "back 3, back 2, back 1"},

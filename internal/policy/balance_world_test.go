@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -31,7 +32,7 @@ type poolWorld struct {
 	hooks []lifecycle.Job
 	lists [][]lifecycle.Job
 
-	turns lifecycle.SlotTable
+	turns slots.Table
 	hosts map[int64]*turnHost
 	plan  *poolPlan
 
@@ -61,7 +62,7 @@ func newPoolWorld(balance balanceFunc, pick func(int, string) int) *poolWorld {
 	w := &poolWorld{
 		balance: balance, pick: pick, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		rows: map[int64]lifecycle.Job{}, hosts: map[int64]*turnHost{},
-		turns: lifecycle.SlotTable{Pool: "small-jobs"},
+		turns: slots.Table{Pool: "small-jobs"},
 	}
 	w.pool = policy.JobPool{
 		Minimum: pick(4, "minimum"), Maximum: 1 + pick(5, "maximum"),
@@ -332,7 +333,7 @@ func (w *poolWorld) act(crash bool) {
 func (w *poolWorld) open(j lifecycle.Job) {
 	w.turns.Version++
 	w.turns.Assigned++
-	w.turns.Open = append(w.turns.Open, lifecycle.Slot{
+	w.turns.Open = append(w.turns.Open, slots.Slot{
 		Number: w.turns.Assigned, JobID: j.ID, Repository: j.Repository, Scope: j.Scope, AssignedAt: w.now,
 	})
 	w.hosts[w.turns.Assigned] = &turnHost{scope: j.Scope, phase: policy.SlotPending}
@@ -340,7 +341,7 @@ func (w *poolWorld) open(j lifecycle.Job) {
 
 func (w *poolWorld) close(number int64) {
 	w.turns.Version++
-	w.turns.Open = slices.DeleteFunc(w.turns.Open, func(t lifecycle.Slot) bool { return t.Number == number })
+	w.turns.Open = slices.DeleteFunc(w.turns.Open, func(t slots.Slot) bool { return t.Number == number })
 	if h := w.hosts[number]; h == nil || h.phase != policy.SlotOver {
 		w.broken("turn %d ends, and its host is not over", number)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -23,7 +24,7 @@ var (
 	usageClass     = enum[lifecycle.UsageClass, remudav1.UsageClass](remudav1.UsageClass_value, "USAGE_CLASS_")
 	signal         = enum[lifecycle.Signal, remudav1.Signal](remudav1.Signal_value, "SIGNAL_")
 	reuse          = enum[lifecycle.Reuse, remudav1.Reuse](remudav1.Reuse_value, "REUSE_")
-	resourceChange = enum[lifecycle.ResourceChange, remudav1.ResourceChange](remudav1.ResourceChange_value, "RESOURCE_CHANGE_")
+	resourceChange = enum[resources.Change, remudav1.ResourceChange](remudav1.ResourceChange_value, "RESOURCE_CHANGE_")
 	action         = enum[lifecycle.Action, remudav1.Action](remudav1.Action_value, "ACTION_")
 	workState      = enum[model.JobState, remudav1.WorkerJobState](remudav1.WorkerJobState_value, "WORKER_JOB_STATE_")
 )

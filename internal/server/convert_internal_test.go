@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -36,7 +37,7 @@ func TestTheWordsOfTheContractAreComplete(t *testing.T) {
 	complete(t, "usage class", lifecycle.UsageClasses, usageClass, remudav1.UsageClass_name)
 	complete(t, "signal", lifecycle.Signals[1:], signal, remudav1.Signal_name)
 	complete(t, "reuse", lifecycle.Reuses, reuse, remudav1.Reuse_name)
-	complete(t, "resource change", []lifecycle.ResourceChange{lifecycle.ResourceCreated, lifecycle.ResourceUpdated}, resourceChange, remudav1.ResourceChange_name)
+	complete(t, "resource change", []resources.Change{resources.Created, resources.Updated}, resourceChange, remudav1.ResourceChange_name)
 	complete(t, "state of a worker job", model.JobStates, workState, remudav1.WorkerJobState_name)
 	complete(t, "action", lifecycle.Actions, action, remudav1.Action_name)
 	for _, s := range lifecycle.States {

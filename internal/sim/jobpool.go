@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/sim/world"
@@ -128,7 +129,7 @@ func (j jobStore) UpdateJob(ctx context.Context, job lifecycle.Job) (lifecycle.J
 	return j.Store.UpdateJob(ctx, job)
 }
 
-func (j jobStore) UpdateSlotTable(ctx context.Context, t lifecycle.SlotTable) (lifecycle.SlotTable, error) {
+func (j jobStore) UpdateSlotTable(ctx context.Context, t slots.Table) (slots.Table, error) {
 	var open []string
 	for _, o := range t.Open {
 		slot := fmt.Sprintf("%d for job %d", o.Number, o.JobID)

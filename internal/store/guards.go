@@ -5,6 +5,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 )
 
 // The guards of the fleet are few rows by name. A database keeps them in one table, apart by the prefixes of their
@@ -35,24 +36,24 @@ var Breakers = define(Spec[lifecycle.Breaker]{
 })
 
 // Leases say which replica sweeps.
-var Leases = define(Spec[lifecycle.Lease]{
+var Leases = define(Spec[replicas.Lease]{
 	Name:       "lease",
-	Key:        func(l *lifecycle.Lease) Key { return Key{l.Name} },
+	Key:        func(l *replicas.Lease) Key { return Key{l.Name} },
 	KeyColumns: []string{"name"},
-	Version:    func(l *lifecycle.Lease) *int64 { return &l.Version },
+	Version:    func(l *replicas.Lease) *int64 { return &l.Version },
 	Upsert:     true,
 	SQL:        Table{Name: "guards", Prefix: "lease/"}, Dynamo: Table{Name: "leases"},
 })
 
 // ReplicaSets has one row: the replicas that are alive.
-var ReplicaSets = define(Spec[lifecycle.Replicas]{
+var ReplicaSets = define(Spec[replicas.Row]{
 	Name:       "replicas",
 	Label:      func(Key) string { return "the replicas" },
-	Key:        func(*lifecycle.Replicas) Key { return Key{} },
+	Key:        func(*replicas.Row) Key { return Key{} },
 	KeyColumns: []string{"name"},
-	Version:    func(r *lifecycle.Replicas) *int64 { return &r.Version },
+	Version:    func(r *replicas.Row) *int64 { return &r.Version },
 	Upsert:     true,
-	Blank:      func(Key) lifecycle.Replicas { return lifecycle.Replicas{} },
+	Blank:      func(Key) replicas.Row { return replicas.Row{} },
 	SQL:        Table{Name: "guards", Prefix: "replicas"}, Dynamo: Table{Name: "leases", Prefix: "guard/replicas"},
 })
 
@@ -102,21 +103,21 @@ func (s Store) UpdateQuotaLedger(ctx context.Context, a ledger.Quota) (ledger.Qu
 }
 
 // Replicas reads the row of the replicas. One that was never written is empty and of version 0.
-func (s Store) Replicas(ctx context.Context) (lifecycle.Replicas, error) {
+func (s Store) Replicas(ctx context.Context) (replicas.Row, error) {
 	return get(ctx, s, ReplicaSets, Key{})
 }
 
 // UpdateReplicas replaces the row whose stored version is r.Version (0: there is none): else ErrConflict.
-func (s Store) UpdateReplicas(ctx context.Context, r lifecycle.Replicas) (lifecycle.Replicas, error) {
+func (s Store) UpdateReplicas(ctx context.Context, r replicas.Row) (replicas.Row, error) {
 	return update(ctx, s, ReplicaSets, r)
 }
 
 // Lease reads a lease: ErrNotFound if it was never taken.
-func (s Store) Lease(ctx context.Context, name string) (lifecycle.Lease, error) {
+func (s Store) Lease(ctx context.Context, name string) (replicas.Lease, error) {
 	return get(ctx, s, Leases, Key{name})
 }
 
 // TakeLease writes the lease if its stored version is l.Version (0: it does not exist): else ErrConflict.
-func (s Store) TakeLease(ctx context.Context, l lifecycle.Lease) (lifecycle.Lease, error) {
+func (s Store) TakeLease(ctx context.Context, l replicas.Lease) (replicas.Lease, error) {
 	return updateAs(ctx, s, "take_", Leases, l)
 }

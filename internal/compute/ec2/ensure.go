@@ -23,6 +23,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
@@ -34,8 +35,8 @@ const keptVersions = 10
 // Ensure makes the launch template of every pool match the configuration, as a new version where it does not,
 // and tells what it did, or with dryRun what it would do. What a pool names and what is not there, such as
 // its image, is an error; one pool's does not keep the others from being made right.
-func (c *Compute) Ensure(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error) {
-	var changes []lifecycle.Resource
+func (c *Compute) Ensure(ctx context.Context, dryRun bool) ([]resources.Resource, error) {
+	var changes []resources.Resource
 	var errs []error
 	for _, pool := range c.poolNames() {
 		e := ensuring{c: c, ctx: ctx, pool: pool, dryRun: dryRun}
@@ -51,12 +52,12 @@ type ensuring struct {
 	ctx     context.Context
 	pool    string
 	dryRun  bool
-	changes []lifecycle.Resource
+	changes []resources.Resource
 }
 
 // change notes a change, and reports whether to make it.
-func (e *ensuring) change(t template, change lifecycle.ResourceChange, format string, args ...any) bool {
-	e.changes = append(e.changes, lifecycle.Resource{
+func (e *ensuring) change(t template, change resources.Change, format string, args ...any) bool {
+	e.changes = append(e.changes, resources.Resource{
 		Kind: "launch-template", Name: t.name, Change: change, Detail: fmt.Sprintf(format, args...),
 	})
 	return !e.dryRun
@@ -175,7 +176,7 @@ func (e *ensuring) versions(name string, which ...string) ([]types.LaunchTemplat
 }
 
 func (e *ensuring) create(t template, want *types.RequestLaunchTemplateData) (int64, error) {
-	if !e.change(t, lifecycle.ResourceCreated, "it was missing") {
+	if !e.change(t, resources.Created, "it was missing") {
 		return 0, nil
 	}
 	out, err := paced(e.ctx, e.c.pace.changes, "create launch template "+t.name, e.c.api.CreateLaunchTemplate, &service.CreateLaunchTemplateInput{
@@ -208,7 +209,7 @@ func (e *ensuring) correct(t template, want *types.RequestLaunchTemplateData, st
 	if len(drift(want, latest.LaunchTemplateData)) == 0 {
 		return e.makeDefault(t, latest, number)
 	}
-	if e.change(t, lifecycle.ResourceUpdated, "version %d differs from the configuration in %s: a new version replaces it", number, strings.Join(differs, ", ")) {
+	if e.change(t, resources.Updated, "version %d differs from the configuration in %s: a new version replaces it", number, strings.Join(differs, ", ")) {
 		return e.createVersion(t, want, latest)
 	}
 	return number, nil
@@ -217,7 +218,7 @@ func (e *ensuring) correct(t template, want *types.RequestLaunchTemplateData, st
 // makeDefault finishes what a crash cut short, or undoes what a person did.
 func (e *ensuring) makeDefault(t template, v types.LaunchTemplateVersion, instead int64) (int64, error) {
 	number := sdk.ToInt64(v.VersionNumber)
-	if e.change(t, lifecycle.ResourceUpdated, "version %d is right and was not the default, which was %d", number, instead) {
+	if e.change(t, resources.Updated, "version %d is right and was not the default, which was %d", number, instead) {
 		return number, e.setDefault(t, number)
 	}
 	return instead, nil
@@ -274,7 +275,7 @@ func (e *ensuring) prune(t template, latest int64) error {
 			old = append(old, strconv.FormatInt(sdk.ToInt64(v.VersionNumber), 10))
 		}
 	}
-	if len(old) > 0 && e.change(t, lifecycle.ResourceUpdated, "%d versions older than the newest %d are deleted", len(old), keptVersions) {
+	if len(old) > 0 && e.change(t, resources.Updated, "%d versions older than the newest %d are deleted", len(old), keptVersions) {
 		return e.delete(t, old)
 	}
 	return nil

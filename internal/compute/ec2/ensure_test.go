@@ -23,6 +23,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
 	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -71,12 +72,12 @@ func (w world) setDefault(t testing.TB, version int64) {
 	}
 }
 
-func updated(detail string) []lifecycle.Resource {
-	return []lifecycle.Resource{{Kind: "launch-template", Name: templateName, Change: lifecycle.ResourceUpdated, Detail: detail}}
+func updated(detail string) []resources.Resource {
+	return []resources.Resource{{Kind: "launch-template", Name: templateName, Change: resources.Updated, Detail: detail}}
 }
 
-var created = []lifecycle.Resource{
-	{Kind: "launch-template", Name: templateName, Change: lifecycle.ResourceCreated, Detail: "it was missing"},
+var created = []resources.Resource{
+	{Kind: "launch-template", Name: templateName, Change: resources.Created, Detail: "it was missing"},
 }
 
 func TestEnsureCreatesWhatTheConfigurationSays(t *testing.T) {
@@ -84,7 +85,7 @@ func TestEnsureCreatesWhatTheConfigurationSays(t *testing.T) {
 	w := newWorld(t)
 	c := w.open(t, w.options())
 	equal(t, "changes", created, ensure(t, c))
-	equal(t, "changes the second time", []lifecycle.Resource(nil), ensure(t, c))
+	equal(t, "changes the second time", []resources.Resource(nil), ensure(t, c))
 	versions, _ := w.versions(t)
 	if len(versions) != 1 {
 		t.Fatalf("%d versions, want 1", len(versions))
@@ -194,7 +195,7 @@ func TestDriftIsCorrected(t *testing.T) {
 	tests := map[string]struct {
 		drift  func(t *testing.T, w world)
 		change func(*ec2.Pool) // of the configuration
-		want   []lifecycle.Resource
+		want   []resources.Resource
 		// current and count of the versions afterwards.
 		current int64
 		count   int
@@ -255,7 +256,7 @@ func TestDriftIsCorrected(t *testing.T) {
 			equal(t, "changes", test.want, ensure(t, c))
 			versions, current := w.versions(t)
 			equal(t, "default version and count", []int64{test.current, int64(test.count)}, []int64{current, int64(len(versions))})
-			equal(t, "changes the second time", []lifecycle.Resource(nil), ensure(t, c))
+			equal(t, "changes the second time", []resources.Resource(nil), ensure(t, c))
 			version, err := c.Template(t.Context(), "default")
 			if err != nil || version != fmt.Sprint(test.current) {
 				t.Errorf("template: got %q, %v", version, err)
@@ -290,7 +291,7 @@ func TestOldVersionsArePruned(t *testing.T) {
 	equal(t, "changes", want, ensure(t, c))
 	versions, current := w.versions(t)
 	equal(t, "versions left and the default", []int64{11, 1}, []int64{int64(len(versions)), current})
-	equal(t, "changes the second time", []lifecycle.Resource(nil), ensure(t, c))
+	equal(t, "changes the second time", []resources.Resource(nil), ensure(t, c))
 }
 
 func TestAPoolWithTwoArchitecturesHasTwoTemplates(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
 	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 )
 
 const (
@@ -110,7 +111,7 @@ func (w world) ready(t testing.TB, o ec2.Options) *ec2.Compute {
 	return c
 }
 
-func ensure(t testing.TB, c *ec2.Compute) []lifecycle.Resource {
+func ensure(t testing.TB, c *ec2.Compute) []resources.Resource {
 	t.Helper()
 	changes, err := c.Ensure(t.Context(), false)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -50,12 +51,12 @@ type reconcilePool struct {
 	name string
 	pool ports.JobPool
 
-	slots   lifecycle.SlotTable
+	slots   slots.Table
 	facts   []policy.SlotFacts
 	waiting []lifecycle.Job
 	more    bool
 	// orphans are slots whose request was not written within orphanAfter.
-	orphans []lifecycle.Slot
+	orphans []slots.Slot
 	// learned is set when the reads showed something about a slot that its row does
 	// not have yet: its runner, or that its job has started.
 	learned bool
@@ -119,7 +120,7 @@ func (b *reconcilePool) confirm(ctx context.Context, now time.Time) (op.Progress
 		b.waiting[asked], b.asked[j.ID] = j, true
 	}
 	b.facts[i].Slot.UnannouncedAt, b.learned = time.Time{}, true
-	open := slices.IndexFunc(b.slots.Open, func(t lifecycle.Slot) bool { return t.Number == b.facts[i].Slot.Number })
+	open := slices.IndexFunc(b.slots.Open, func(t slots.Slot) bool { return t.Number == b.facts[i].Slot.Number })
 	b.slots.Open[open].UnannouncedAt = time.Time{}
 	return op.Again, nil
 }
@@ -162,7 +163,7 @@ func (b *reconcilePool) readWaiting(ctx context.Context, now time.Time) error {
 
 // passedOver reports whether a slot is not looked at: its host has started its job
 // and was not handed back since. A full reconciliation passes over no slot.
-func (b *reconcilePool) passedOver(t lifecycle.Slot) bool {
+func (b *reconcilePool) passedOver(t slots.Slot) bool {
 	return t.Started && !b.full && !slices.Contains(b.freed, t.RunID(b.name))
 }
 
@@ -215,7 +216,7 @@ func (b *reconcilePool) readHosts(ctx context.Context, now time.Time) error {
 
 // request is the phase of a slot whose host is not known yet. If the slot's request
 // has a host, request sets the slot's HostKey.
-func (b *reconcilePool) request(ctx context.Context, t *lifecycle.Slot, now time.Time) (policy.SlotPhase, error) {
+func (b *reconcilePool) request(ctx context.Context, t *slots.Slot, now time.Time) (policy.SlotPhase, error) {
 	q, err := b.env.Store.Request(ctx, t.Repository, t.RunID(b.name), t.RunID(b.name))
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
@@ -256,7 +257,7 @@ func (b *reconcilePool) withoutHost(ctx context.Context, q lifecycle.Request) (p
 // phase is the phase of a slot whose host is known, by the host's record and its
 // agent's report, and for policy.SlotReady since when the host is ready. It sets the
 // slot's runner and Started where they are newly known.
-func (b *reconcilePool) phase(t *lifecycle.Slot, r lifecycle.Record, p lifecycle.Report, reported bool, now time.Time) (policy.SlotPhase, time.Time) {
+func (b *reconcilePool) phase(t *slots.Slot, r lifecycle.Record, p lifecycle.Report, reported bool, now time.Time) (policy.SlotPhase, time.Time) {
 	if r.RequestID != t.RunID(b.name) {
 		return policy.SlotOver, time.Time{}
 	}
@@ -309,11 +310,11 @@ func (b *reconcilePool) decide(ctx context.Context, now time.Time) (op.Progress,
 
 // apply returns the slot table after the moves, and three lists of slots: those that were assigned, those
 // whose hosts are to be returned, and those that ended without a job as far as is known.
-func (b *reconcilePool) apply(moves []policy.Move, now time.Time) (next lifecycle.SlotTable, assigned, returned, ended []lifecycle.Slot) {
+func (b *reconcilePool) apply(moves []policy.Move, now time.Time) (next slots.Table, assigned, returned, ended []slots.Slot) {
 	next = b.slots
 	next.Pool, next.Open = b.name, slices.Clone(b.slots.Open)
 	for _, m := range moves {
-		i := slices.IndexFunc(next.Open, func(t lifecycle.Slot) bool { return t.Number == m.Slot })
+		i := slices.IndexFunc(next.Open, func(t slots.Slot) bool { return t.Number == m.Slot })
 		switch {
 		case m.Kind == policy.MoveEnd && i >= 0:
 			if b.unclaimed(next.Open[i], now) {
@@ -324,7 +325,7 @@ func (b *reconcilePool) apply(moves []policy.Move, now time.Time) (next lifecycl
 			returned = append(returned, next.Open[i])
 		case m.Kind == policy.MoveAssign:
 			next.Assigned++
-			t := lifecycle.Slot{Number: next.Assigned, JobID: m.Job.ID, Repository: m.Job.Repository, Scope: m.Job.Scope, AssignedAt: now}
+			t := slots.Slot{Number: next.Assigned, JobID: m.Job.ID, Repository: m.Job.Repository, Scope: m.Job.Scope, AssignedAt: now}
 			if m.Job.ID == 0 {
 				t.Repository, t.Scope = b.pool.Repository, b.pool.Scope
 			}
@@ -338,7 +339,7 @@ func (b *reconcilePool) apply(moves []policy.Move, now time.Time) (next lifecycl
 // unclaimed reports whether no job used a slot that is over: its request got no host,
 // or UnattendedTimeout has passed since the slot was assigned. Before that the host may
 // have run a short job that ended before its start was noted.
-func (b *reconcilePool) unclaimed(t lifecycle.Slot, now time.Time) bool {
+func (b *reconcilePool) unclaimed(t slots.Slot, now time.Time) bool {
 	return !t.Started && (b.unserved[t.Number] || now.Sub(t.AssignedAt) >= b.env.Hosts.Policy(b.name).UnattendedTimeout)
 }
 
@@ -350,7 +351,7 @@ func (b *reconcilePool) logMoves(moves []policy.Move) {
 
 // act begins one of the things that the moves ask for: the request of a new slot, or the release of a host
 // that no job needs. A request is in the store before an operation in the background works on it.
-func (b *reconcilePool) act(ctx context.Context, now time.Time, assigned, returned *[]lifecycle.Slot) (op.Progress, error) {
+func (b *reconcilePool) act(ctx context.Context, now time.Time, assigned, returned *[]slots.Slot) (op.Progress, error) {
 	switch {
 	case len(*assigned) > 0:
 		if err := b.beginSlot(ctx, now, (*assigned)[0]); err != nil {
@@ -377,7 +378,7 @@ func (b *reconcilePool) act(ctx context.Context, now time.Time, assigned, return
 	return op.Again, nil
 }
 
-func (b *reconcilePool) beginSlot(ctx context.Context, now time.Time, t lifecycle.Slot) error {
+func (b *reconcilePool) beginSlot(ctx context.Context, now time.Time, t slots.Slot) error {
 	spec := b.pool.Spec
 	spec.Pool, spec.Count, spec.MinimumCount, spec.RunAttempt = b.name, 1, 1, 1
 	spec.Labels, spec.JobsOf, spec.Forks = b.pool.Labels, t.Scope, b.pool.Forks
@@ -394,7 +395,7 @@ func (b *reconcilePool) beginSlot(ctx context.Context, now time.Time, t lifecycl
 
 // askAbout passes over the job of a slot that ended without a job, and has the next
 // sweep ask GitHub about it: the webhook of the job's end may have been lost.
-func (b *reconcilePool) askAbout(ctx context.Context, t lifecycle.Slot, now time.Time) {
+func (b *reconcilePool) askAbout(ctx context.Context, t slots.Slot, now time.Time) {
 	if t.JobID == 0 {
 		return
 	}

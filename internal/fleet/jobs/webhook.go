@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -320,12 +321,12 @@ func (h *webhookOp) markStarted(ctx context.Context, _ time.Time) (op.Progress, 
 
 // slotOfRunner returns the index of the slot on whose host the job runs, or -1. The webhook may come before the slot has
 // its host: then the host of the runner's name says which it is, and the slot gets it.
-func (h *webhookOp) slotOfRunner(ctx context.Context, open []lifecycle.Slot) (int, error) {
-	i := slices.IndexFunc(open, func(t lifecycle.Slot) bool {
+func (h *webhookOp) slotOfRunner(ctx context.Context, open []slots.Slot) (int, error) {
+	i := slices.IndexFunc(open, func(t slots.Slot) bool {
 		return t.Runner != "" && t.Runner == h.row.RunnerName && strings.EqualFold(t.Scope, h.row.Scope) && h.isRunner(t.RunnerID)
 	})
 	instanceID := lifecycle.InstanceOf(h.row.RunnerName)
-	if i >= 0 || instanceID == "" || !slices.ContainsFunc(open, func(t lifecycle.Slot) bool { return t.Runner == "" }) {
+	if i >= 0 || instanceID == "" || !slices.ContainsFunc(open, func(t slots.Slot) bool { return t.Runner == "" }) {
 		return i, nil
 	}
 	r, err := h.env.Hosts.Find(ctx, instanceID)
@@ -337,7 +338,7 @@ func (h *webhookOp) slotOfRunner(ctx context.Context, open []lifecycle.Slot) (in
 	case r.RunnerName != h.row.RunnerName || !h.isRunner(r.GitHubRunnerID):
 		return -1, nil
 	}
-	i = slices.IndexFunc(open, func(t lifecycle.Slot) bool {
+	i = slices.IndexFunc(open, func(t slots.Slot) bool {
 		return t.Runner == "" && t.RunID(h.row.Pool) == r.RequestID && strings.EqualFold(t.Scope, h.row.Scope)
 	})
 	if i >= 0 {

@@ -9,6 +9,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
+	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -74,10 +76,10 @@ type Store interface {
 	LastEvent(ctx context.Context) (string, error)
 
 	// Lease reads a lease: ErrNotFound if no replica ever held it.
-	Lease(ctx context.Context, name string) (lifecycle.Lease, error)
+	Lease(ctx context.Context, name string) (replicas.Lease, error)
 	// TakeLease writes the lease if its stored version is still l.Version (0:
 	// it does not exist) and returns it with the next one. Else: ErrLost.
-	TakeLease(ctx context.Context, l lifecycle.Lease) (lifecycle.Lease, error)
+	TakeLease(ctx context.Context, l replicas.Lease) (replicas.Lease, error)
 }
 
 // Queue holds hints to idle hosts. Delivery is at least once, in no order.
@@ -179,10 +181,10 @@ type JobStore interface {
 
 	// SlotTable reads the accounts of a pool, consistently. A pool that has none has
 	// empty ones, of version 0.
-	SlotTable(ctx context.Context, pool string) (lifecycle.SlotTable, error)
+	SlotTable(ctx context.Context, pool string) (slots.Table, error)
 	// UpdateSlotTable replaces the accounts whose stored version is t.Version (0: there are none) and returns
 	// them as stored, with the next version. Else: ErrLost.
-	UpdateSlotTable(ctx context.Context, t lifecycle.SlotTable) (lifecycle.SlotTable, error)
+	UpdateSlotTable(ctx context.Context, t slots.Table) (slots.Table, error)
 
 	// SeeOnce remembers an id of a kind until a time: ErrExists if it is
 	// remembered already. It is one conditional write.

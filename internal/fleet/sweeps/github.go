@@ -12,7 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
-	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/runnerage"
 )
 
 // GitHubSweep removes ghosts: registrations of our hosts that no host stands behind any more. A registration
@@ -196,10 +196,10 @@ func (s *RunnerSweep) Step(ctx context.Context, now time.Time) (op.Progress, err
 	}
 	at := map[string]time.Time{}
 	for _, version := range slices.Sorted(maps.Keys(seen)) {
-		if warning, ok := policy.RunnerWarning(version, releases, now); ok {
+		if warning, ok := runnerage.Warning(version, releases, now); ok {
 			s.env.Log.Warn("hosts have an old runner", logkey.Hosts, seen[version], logkey.Warning, warning)
 		}
-		if ends, ok := policy.RunnerEnds(version, releases); ok {
+		if ends, ok := runnerage.Ends(version, releases); ok {
 			at[version] = ends
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/retry"
 )
@@ -34,8 +35,8 @@ const (
 type Presence struct {
 	// Store has the row of the replicas.
 	Store interface {
-		Replicas(ctx context.Context) (lifecycle.Replicas, error)
-		UpdateReplicas(ctx context.Context, r lifecycle.Replicas) (lifecycle.Replicas, error)
+		Replicas(ctx context.Context) (replicas.Row, error)
+		UpdateReplicas(ctx context.Context, r replicas.Row) (replicas.Row, error)
 	}
 	// Replica names this process.
 	Replica string
@@ -67,8 +68,8 @@ func (p *Presence) Run(ctx context.Context) {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
 	defer cancel()
-	err := p.change(last, func(alive []lifecycle.Replica) []lifecycle.Replica {
-		return slices.DeleteFunc(alive, func(r lifecycle.Replica) bool { return r.Name == p.Replica })
+	err := p.change(last, func(alive []replicas.Replica) []replicas.Replica {
+		return slices.DeleteFunc(alive, func(r replicas.Replica) bool { return r.Name == p.Replica })
 	})
 	if err != nil {
 		p.Log.Info("replica stays in the count for some minutes", logkey.Error, err)
@@ -78,9 +79,9 @@ func (p *Presence) Run(ctx context.Context) {
 // Beat says once that this replica lives, and counts those whose beats have grown within goneAfter. A replica that was
 // left out and lives after all is back with its next beat.
 func (p *Presence) Beat(ctx context.Context, now time.Time) error {
-	return p.change(ctx, func(alive []lifecycle.Replica) []lifecycle.Replica {
-		seen, own := map[string]sighting{}, lifecycle.Replica{Name: p.Replica}
-		alive = slices.DeleteFunc(alive, func(r lifecycle.Replica) bool {
+	return p.change(ctx, func(alive []replicas.Replica) []replicas.Replica {
+		seen, own := map[string]sighting{}, replicas.Replica{Name: p.Replica}
+		alive = slices.DeleteFunc(alive, func(r replicas.Replica) bool {
 			if r.Name == p.Replica {
 				own = r
 				return true
@@ -100,7 +101,7 @@ func (p *Presence) Beat(ctx context.Context, now time.Time) error {
 }
 
 // change applies fn to the row. If another replica writes it first, fn is applied to what that has written.
-func (p *Presence) change(ctx context.Context, fn func([]lifecycle.Replica) []lifecycle.Replica) error {
+func (p *Presence) change(ctx context.Context, fn func([]replicas.Replica) []replicas.Replica) error {
 	for try := 1; ; try++ {
 		row, err := p.Store.Replicas(ctx)
 		if err != nil {

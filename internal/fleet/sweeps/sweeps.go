@@ -16,8 +16,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/fleet/quota"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 	"github.com/remuda-ci/remuda/internal/logkey"
-	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/runnerage"
 )
 
 // Sweeps begins sweeps. Its exported fields are its parts: they are set before the
@@ -36,7 +37,7 @@ type Sweeps struct {
 	// Notices are what EC2 announces of machines; nil: nothing is received.
 	Notices ports.Notices
 	// Releases lists the releases of actions/runner; nil: the age of runners is not checked.
-	Releases func(context.Context) ([]policy.Release, error)
+	Releases func(context.Context) ([]runnerage.Release, error)
 	// Repositories are those that the GitHub sweep goes through.
 	Repositories []string
 
@@ -62,9 +63,9 @@ const sweepLease = "sweep"
 type Sweeper struct {
 	env *Sweeps
 
-	lease   lifecycle.Lease // as last read
-	seenAt  time.Time       // when its version last moved, on our own clock
-	renewAt time.Time       // when to renew or read the lease again
+	lease   replicas.Lease // as last read
+	seenAt  time.Time      // when its version last moved, on our own clock
+	renewAt time.Time      // when to renew or read the lease again
 
 	// The slow sweeps get a step whenever the quick ones have come to the end of
 	// one: a sweep that deletes a thousand registrations, at the pace that GitHub
@@ -186,7 +187,7 @@ func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
 	if !ours && !free {
 		return nil
 	}
-	taken, err := s.env.Store.TakeLease(ctx, lifecycle.Lease{Name: sweepLease, Holder: s.env.Replica, Version: stored.Version})
+	taken, err := s.env.Store.TakeLease(ctx, replicas.Lease{Name: sweepLease, Holder: s.env.Replica, Version: stored.Version})
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
 		s.lease.Holder = "" // another replica took it: read again next time

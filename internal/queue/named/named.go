@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/remuda-ci/remuda/internal/aws"
-	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 )
 
 // Queues are the queues of one account and region.
@@ -92,8 +92,8 @@ type Wanted struct {
 
 // Ensure makes a queue what it should be and returns what it created or changed: nothing, or one change. A dry run
 // changes nothing and returns what it would change. It deletes nothing.
-func (q *Queues) Ensure(ctx context.Context, name string, w Wanted, dryRun bool) ([]lifecycle.Resource, error) {
-	created := changed(name, lifecycle.ResourceCreated, "it was missing; "+w.Created)
+func (q *Queues) Ensure(ctx context.Context, name string, w Wanted, dryRun bool) ([]resources.Resource, error) {
+	created := changed(name, resources.Created, "it was missing; "+w.Created)
 	url, err := q.find(ctx, name)
 	switch {
 	case err == nil:
@@ -119,12 +119,12 @@ func (q *Queues) Ensure(ctx context.Context, name string, w Wanted, dryRun bool)
 	return nil, aws.Wrap("create queue "+name, err)
 }
 
-func changed(name string, change lifecycle.ResourceChange, detail string) []lifecycle.Resource {
-	return []lifecycle.Resource{{Kind: "queue", Name: name, Change: change, Detail: detail}}
+func changed(name string, change resources.Change, detail string) []resources.Resource {
+	return []resources.Resource{{Kind: "queue", Name: name, Change: change, Detail: detail}}
 }
 
 // correct sets what differs.
-func (q *Queues) correct(ctx context.Context, name, url string, w Wanted, dryRun bool) ([]lifecycle.Resource, error) {
+func (q *Queues) correct(ctx context.Context, name, url string, w Wanted, dryRun bool) ([]resources.Resource, error) {
 	out, err := q.Client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl: &url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll},
 	})
@@ -141,5 +141,5 @@ func (q *Queues) correct(ctx context.Context, name, url string, w Wanted, dryRun
 	if err != nil {
 		return nil, aws.Wrap("change queue "+name, err)
 	}
-	return changed(name, lifecycle.ResourceUpdated, strings.Join(why, "; ")), nil
+	return changed(name, resources.Updated, strings.Join(why, "; ")), nil
 }

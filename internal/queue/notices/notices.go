@@ -22,8 +22,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
+	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/queue/named"
 )
@@ -209,7 +209,7 @@ const (
 // Ensure makes the queue what it should be, with a policy that lets the rules of its account and region write
 // to it, and returns what it created or changed; a dry run changes nothing and returns what it would. The rule
 // itself is its owner's: docs/configuration.md has it.
-func (q *Queue) Ensure(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error) {
+func (q *Queue) Ensure(ctx context.Context, dryRun bool) ([]resources.Resource, error) {
 	return q.all.Ensure(ctx, q.name, named.Wanted{
 		Created:     fmt.Sprintf("notices are kept for %v, encrypted", retention),
 		Attributes:  map[string]string{keep: named.Seconds(retention), encryption: "true"},

@@ -19,6 +19,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
+	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/queue/notices"
 )
 
@@ -54,7 +55,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) ensure(dryRun bool) []lifecycle.Resource {
+func (w *world) ensure(dryRun bool) []resources.Resource {
 	w.t.Helper()
 	changes, err := w.Ensure(w.t.Context(), dryRun)
 	if err != nil {
@@ -145,11 +146,11 @@ func TestEnsure(t *testing.T) {
 	if _, err := w.Receive(t.Context()); !errors.Is(err, lifecycle.ErrRefused) || !strings.Contains(err.Error(), "run Refresh") {
 		t.Errorf("without a queue: %v", err)
 	}
-	created := []lifecycle.Resource{{Kind: "queue", Name: queueName, Change: lifecycle.ResourceCreated, Detail: "it was missing; notices are kept for 15m0s, encrypted"}}
+	created := []resources.Resource{{Kind: "queue", Name: queueName, Change: resources.Created, Detail: "it was missing; notices are kept for 15m0s, encrypted"}}
 	for _, test := range []struct {
 		what string
 		dry  bool
-		want []lifecycle.Resource
+		want []resources.Resource
 	}{{"a dry run", true, created}, {"a run", false, created}, {"another", false, nil}, {"a dry run after it", true, nil}} {
 		if diff := cmp.Diff(test.want, w.ensure(test.dry)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.what, diff)
@@ -177,7 +178,7 @@ func TestEnsureCorrects(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	want := []lifecycle.Resource{{Kind: "queue", Name: queueName, Change: lifecycle.ResourceUpdated,
+	want := []resources.Resource{{Kind: "queue", Name: queueName, Change: resources.Updated,
 		Detail: "notices were kept for 60 s, not for 900; EventBridge was not let write to it, or others were"}}
 	for _, dry := range []bool{true, false} {
 		if diff := cmp.Diff(want, w.ensure(dry)); diff != "" {

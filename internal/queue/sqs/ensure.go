@@ -9,13 +9,13 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/queue/named"
 )
 
 // Ensure makes the queues what they should be and returns what it created or changed; a dry run changes nothing
 // and returns what it would. It deletes nothing. One queue that fails does not keep it from the others.
-func (q *Queue) Ensure(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error) {
+func (q *Queue) Ensure(ctx context.Context, dryRun bool) ([]resources.Resource, error) {
 	changes, err := q.ensure(ctx, q.malformed(), maxRetention, dryRun)
 	errs := []error{err}
 	for _, n := range q.queues {
@@ -25,7 +25,7 @@ func (q *Queue) Ensure(ctx context.Context, dryRun bool) ([]lifecycle.Resource, 
 	return changes, errors.Join(errs...)
 }
 
-func (q *Queue) ensure(ctx context.Context, name string, keep time.Duration, dryRun bool) ([]lifecycle.Resource, error) {
+func (q *Queue) ensure(ctx context.Context, name string, keep time.Duration, dryRun bool) ([]resources.Resource, error) {
 	// Visibility and wait are for people and others who look into it: our own calls say what they want.
 	attributes := map[string]string{
 		retention: named.Seconds(keep), visibility: named.Seconds(q.visibility), waitTime: named.Seconds(receiveWait), delay: "0", encryption: "true",

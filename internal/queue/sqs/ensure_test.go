@@ -12,21 +12,22 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/queue/sqs"
 )
 
-func created(name, kept string) lifecycle.Resource {
-	return lifecycle.Resource{
-		Kind: "queue", Name: name, Change: lifecycle.ResourceCreated, Detail: "it was missing; messages are kept for " + kept + ", encrypted",
+func created(name, kept string) resources.Resource {
+	return resources.Resource{
+		Kind: "queue", Name: name, Change: resources.Created, Detail: "it was missing; messages are kept for " + kept + ", encrypted",
 	}
 }
 
-func updated(name, detail string) lifecycle.Resource {
-	return lifecycle.Resource{Kind: "queue", Name: name, Change: lifecycle.ResourceUpdated, Detail: detail}
+func updated(name, detail string) resources.Resource {
+	return resources.Resource{Kind: "queue", Name: name, Change: resources.Updated, Detail: detail}
 }
 
 // wantChanges runs Ensure and checks what it tells.
-func (w *world) wantChanges(t *testing.T, what string, dryRun bool, want ...lifecycle.Resource) {
+func (w *world) wantChanges(t *testing.T, what string, dryRun bool, want ...resources.Resource) {
 	t.Helper()
 	got, err := w.Ensure(t.Context(), dryRun)
 	if err != nil {
@@ -53,7 +54,7 @@ func relevant(found map[string]string) map[string]string {
 func TestEnsure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	all := []lifecycle.Resource{created(malformedQueue, "336h0m0s"), created(largeQueue, "7m0s"), created(spotQueue, "7m0s")}
+	all := []resources.Resource{created(malformedQueue, "336h0m0s"), created(largeQueue, "7m0s"), created(spotQueue, "7m0s")}
 	w.wantChanges(t, "a dry run", true, all...)
 	if w.urlOf(t, largeQueue) != "" {
 		t.Error("a dry run made a queue")
@@ -102,7 +103,7 @@ func TestEnsureCorrects(t *testing.T) {
 				test.set[name] = strings.ReplaceAll(value, "ACCOUNT", arn)
 			}
 			w.set(t, largeQueue, test.set)
-			var want []lifecycle.Resource
+			var want []resources.Resource
 			if test.want != "" {
 				want = append(want, updated(largeQueue, test.want))
 			} else {

@@ -20,6 +20,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
@@ -252,9 +254,9 @@ func TestCosts(t *testing.T) {
 			return err
 		}, "PutItem: 0 read, 3 write"}, // out of by-run and by-due
 		{"UpdateTurns, 20 open", func() error {
-			turns := lifecycle.SlotTable{Pool: jobPool}
+			turns := slots.Table{Pool: jobPool}
 			for n := range int64(20) {
-				turns.Open = append(turns.Open, lifecycle.Slot{
+				turns.Open = append(turns.Open, slots.Slot{
 					Number: n, JobID: waits.ID + n, Repository: repository, Scope: repository, AssignedAt: began,
 					HostKey: hostKeyOf(int(n)), Runner: lifecycle.RunnerName(n, "i-0123456789abcdef0"),
 				})
@@ -319,7 +321,7 @@ func TestCosts(t *testing.T) {
 			}
 			return err
 		}, "2 Query: 2 read, 0 write"}, // 1 for LastEvent
-		{"TakeLease", func() error { _, err := s.TakeLease(ctx, lifecycle.Lease{Name: "sweep", Holder: "a"}); return err },
+		{"TakeLease", func() error { _, err := s.TakeLease(ctx, replicas.Lease{Name: "sweep", Holder: "a"}); return err },
 			"PutItem: 0 read, 1 write"},
 		{"Lease", func() error { _, err := s.Lease(ctx, "sweep"); return err }, "GetItem: 1 read, 0 write"},
 		{"FleetHold", func() error { _, err := s.FleetHold(ctx); return err }, "GetItem: 1 read, 0 write"},

@@ -14,13 +14,14 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // Ensure makes the tables what they should be and returns what it created or changed; a dry run changes
 // nothing and returns what it would change. It deletes nothing. A table or index of our name that was made
 // with other keys is ErrRefused. A table that fails does not keep it from the others.
-func (s *Store) Ensure(ctx context.Context, dryRun bool) ([]lifecycle.Resource, error) {
+func (s *Store) Ensure(ctx context.Context, dryRun bool) ([]resources.Resource, error) {
 	ensuring := make([]ensurer, len(schemas))
 	errs := make([]error, len(schemas))
 	var wg sync.WaitGroup
@@ -29,7 +30,7 @@ func (s *Store) Ensure(ctx context.Context, dryRun bool) ([]lifecycle.Resource, 
 		wg.Go(func() { errs[i] = ensuring[i].table(ctx) })
 	}
 	wg.Wait()
-	var changes []lifecycle.Resource
+	var changes []resources.Resource
 	for _, e := range ensuring {
 		changes = append(changes, e.changes...)
 	}
@@ -41,18 +42,18 @@ type ensurer struct {
 	*Store
 	schema  schema
 	dry     bool
-	changes []lifecycle.Resource
+	changes []resources.Resource
 }
 
 func (e *ensurer) name() *string { return e.Store.table(e.schema.name) }
 
-func (e *ensurer) changed(change lifecycle.ResourceChange, detail string) {
-	e.changes = append(e.changes, lifecycle.Resource{Kind: "table", Name: *e.name(), Change: change, Detail: detail})
+func (e *ensurer) changed(change resources.Change, detail string) {
+	e.changes = append(e.changes, resources.Resource{Kind: "table", Name: *e.name(), Change: change, Detail: detail})
 }
 
 func (e *ensurer) changedIndex(name, detail string) {
 	full := *e.name() + "/" + name
-	e.changes = append(e.changes, lifecycle.Resource{Kind: "index", Name: full, Change: lifecycle.ResourceCreated, Detail: detail})
+	e.changes = append(e.changes, resources.Resource{Kind: "index", Name: full, Change: resources.Created, Detail: detail})
 }
 
 func (e *ensurer) failed(what string, err error) error { return aws.Wrap(what+" "+*e.name(), err) }
@@ -63,7 +64,7 @@ func (e *ensurer) table(ctx context.Context) error {
 		return err
 	}
 	if found == nil {
-		e.changed(lifecycle.ResourceCreated, "it was missing; on-demand"+e.features())
+		e.changed(resources.Created, "it was missing; on-demand"+e.features())
 		if e.dry {
 			return nil
 		}
@@ -146,7 +147,7 @@ func (e *ensurer) billing(ctx context.Context, found *types.TableDescription) er
 	if b := found.BillingModeSummary; b != nil && b.BillingMode == types.BillingModePayPerRequest {
 		return nil
 	}
-	e.changed(lifecycle.ResourceUpdated, "it had provisioned capacity; it is on-demand")
+	e.changed(resources.Updated, "it had provisioned capacity; it is on-demand")
 	if e.dry {
 		return nil
 	}
@@ -324,7 +325,7 @@ func (e *ensurer) expiry(ctx context.Context) error {
 			return e.failed("turn on the expiry of table", err)
 		}
 	}
-	e.changed(lifecycle.ResourceUpdated, "expired rows were not removed; they are (TTL)")
+	e.changed(resources.Updated, "expired rows were not removed; they are (TTL)")
 	return nil
 }
 
@@ -368,7 +369,7 @@ func (e *ensurer) backups(ctx context.Context) error {
 			return err
 		}
 	}
-	e.changed(lifecycle.ResourceUpdated, "there was no point-in-time recovery; it is on")
+	e.changed(resources.Updated, "there was no point-in-time recovery; it is on")
 	return nil
 }
 

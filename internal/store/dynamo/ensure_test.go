@@ -19,6 +19,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -82,7 +83,7 @@ func (w world) wantEnsure(t *testing.T, dryRun bool, want ...string) {
 	}
 }
 
-func short(changes []lifecycle.Resource) []string {
+func short(changes []resources.Resource) []string {
 	var all []string
 	for _, c := range changes {
 		all = append(all, fmt.Sprintf("%s %s %s", c.Kind, c.Name, c.Change))

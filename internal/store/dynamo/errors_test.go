@@ -17,6 +17,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
@@ -55,7 +57,7 @@ func methods(s *dynamo.Store) map[string]func(context.Context) error {
 		"events LastEvent":        func(ctx context.Context) error { _, err := s.LastEvent(ctx); return err },
 		"leases Lease":            func(ctx context.Context) error { _, err := s.Lease(ctx, "sweep"); return err },
 		"leases TakeLease": func(ctx context.Context) error {
-			_, err := s.TakeLease(ctx, lifecycle.Lease{Name: "sweep"})
+			_, err := s.TakeLease(ctx, replicas.Lease{Name: "sweep"})
 			return err
 		},
 		"jobs CreateWebhook": func(ctx context.Context) error { return s.CreateWebhook(ctx, newWebhook("new")) },
@@ -70,7 +72,7 @@ func methods(s *dynamo.Store) map[string]func(context.Context) error {
 		"jobs DueJobs":       func(ctx context.Context) error { _, err := s.DueJobs(ctx, began, of); return err },
 		"jobs Turns":         func(ctx context.Context) error { _, err := s.SlotTable(ctx, jobPool); return err },
 		"jobs UpdateTurns": func(ctx context.Context) error {
-			_, err := s.UpdateSlotTable(ctx, lifecycle.SlotTable{Pool: jobPool})
+			_, err := s.UpdateSlotTable(ctx, slots.Table{Pool: jobPool})
 			return err
 		},
 		"jobs CreateWork":  func(ctx context.Context) error { return s.CreateWork(ctx, newWork("new")) },

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -144,7 +145,7 @@ func TestDamagedTurns(t *testing.T) {
 	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
-	turns := lifecycle.SlotTable{Pool: jobPool, Assigned: 1, Open: []lifecycle.Slot{{Number: 1, Repository: repository}}}
+	turns := slots.Table{Pool: jobPool, Assigned: 1, Open: []slots.Slot{{Number: 1, Repository: repository}}}
 	if _, err := w.UpdateSlotTable(t.Context(), turns); err != nil {
 		t.Fatal(err)
 	}
@@ -201,12 +202,12 @@ func TestTurnsThatCouldNotBeRead(t *testing.T) {
 	racepass.CoveredBy(t, "TestStore")
 	t.Parallel()
 	w := newWorld(t)
-	turns := lifecycle.SlotTable{Pool: jobPool, Open: slices.Repeat([]lifecycle.Slot{{Repository: strings.Repeat("x", 1000)}}, 1100)}
+	turns := slots.Table{Pool: jobPool, Open: slices.Repeat([]slots.Slot{{Repository: strings.Repeat("x", 1000)}}, 1100)}
 	if _, err := w.UpdateSlotTable(t.Context(), turns); err == nil || !strings.Contains(err.Error(), jobPool) {
 		t.Errorf("got error %v, want one that names the pool", err)
 	}
 	got, err := w.SlotTable(t.Context(), jobPool)
-	if diff := cmp.Diff(lifecycle.SlotTable{Pool: jobPool}, got); diff != "" || err != nil {
+	if diff := cmp.Diff(slots.Table{Pool: jobPool}, got); diff != "" || err != nil {
 		t.Errorf("error %v, turns (-want +got):\n%s", err, diff)
 	}
 }

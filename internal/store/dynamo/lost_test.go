@@ -12,6 +12,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -62,11 +64,11 @@ func TestLostAnswers(t *testing.T) {
 			return q.Version, err
 		}, 2},
 		{"take a lease", "PutItem", func(ctx context.Context) (int64, error) {
-			l, err := w.TakeLease(ctx, lifecycle.Lease{Name: "sweep", Holder: "a"})
+			l, err := w.TakeLease(ctx, replicas.Lease{Name: "sweep", Holder: "a"})
 			return l.Version, err
 		}, 1},
 		{"take it again", "PutItem", func(ctx context.Context) (int64, error) {
-			l, err := w.TakeLease(ctx, lifecycle.Lease{Name: "sweep", Holder: "a", Version: 1})
+			l, err := w.TakeLease(ctx, replicas.Lease{Name: "sweep", Holder: "a", Version: 1})
 			return l.Version, err
 		}, 2},
 		{"create a webhook", "PutItem", func(ctx context.Context) (int64, error) { return 1, w.CreateWebhook(ctx, newWebhook("new")) }, 1},
@@ -80,11 +82,11 @@ func TestLostAnswers(t *testing.T) {
 			return j.Version, err
 		}, 2},
 		{"give the first turn", "PutItem", func(ctx context.Context) (int64, error) {
-			turns, err := w.UpdateSlotTable(ctx, lifecycle.SlotTable{Pool: jobPool, Assigned: 1})
+			turns, err := w.UpdateSlotTable(ctx, slots.Table{Pool: jobPool, Assigned: 1})
 			return turns.Version, err
 		}, 1},
 		{"give another turn", "PutItem", func(ctx context.Context) (int64, error) {
-			turns, err := w.UpdateSlotTable(ctx, lifecycle.SlotTable{Pool: jobPool, Assigned: 2, Version: 1})
+			turns, err := w.UpdateSlotTable(ctx, slots.Table{Pool: jobPool, Assigned: 2, Version: 1})
 			return turns.Version, err
 		}, 2},
 		{"see an id once", "PutItem", func(ctx context.Context) (int64, error) {
@@ -167,7 +169,7 @@ func TestLostRaces(t *testing.T) {
 			return err
 		}, lifecycle.ErrConflict},
 		{"take a lease", "PutItem", func(s *dynamo.Store) error {
-			_, err := s.TakeLease(t.Context(), lifecycle.Lease{Name: "sweep", Holder: "a"})
+			_, err := s.TakeLease(t.Context(), replicas.Lease{Name: "sweep", Holder: "a"})
 			return err
 		}, lifecycle.ErrConflict},
 		{"create a webhook", "PutItem", func(s *dynamo.Store) error {
@@ -183,11 +185,11 @@ func TestLostRaces(t *testing.T) {
 			return err
 		}, lifecycle.ErrConflict},
 		{"give the first turn", "PutItem", func(s *dynamo.Store) error {
-			_, err := s.UpdateSlotTable(t.Context(), lifecycle.SlotTable{Pool: jobPool, Assigned: 1})
+			_, err := s.UpdateSlotTable(t.Context(), slots.Table{Pool: jobPool, Assigned: 1})
 			return err
 		}, lifecycle.ErrConflict},
 		{"give another turn", "PutItem", func(s *dynamo.Store) error {
-			_, err := s.UpdateSlotTable(t.Context(), lifecycle.SlotTable{Pool: jobPool, Assigned: 2, Version: 1})
+			_, err := s.UpdateSlotTable(t.Context(), slots.Table{Pool: jobPool, Assigned: 2, Version: 1})
 			return err
 		}, lifecycle.ErrConflict},
 		{"hold the fleet", "PutItem", func(s *dynamo.Store) error {

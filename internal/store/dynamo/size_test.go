@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -143,11 +144,11 @@ func TestSizesOfJobs(t *testing.T) {
 	}
 	check("a job", "job/0000000051234567890", kib)
 
-	turns := lifecycle.SlotTable{Pool: jobPool, Assigned: 100_000}
+	turns := slots.Table{Pool: jobPool, Assigned: 100_000}
 	for _, step := range []struct{ open, limit int }{{20, 2 * kib}, {100, 8 * kib}, {1000, 64 * kib}} {
 		for n := len(turns.Open); n < step.open; n++ {
 			host := fmt.Sprintf("i-%017x", rand.New(rand.NewPCG(uint64(n), 0)).Uint64())
-			turns.Open = append(turns.Open, lifecycle.Slot{
+			turns.Open = append(turns.Open, slots.Slot{
 				Number: int64(99_000 + n), JobID: 51234567890 + 7919*int64(n), Repository: fmt.Sprintf("acme/service-%d", n%40),
 				Scope: fmt.Sprintf("acme/service-%d", n%40), AssignedAt: began.Add(time.Duration(n) * 317 * time.Microsecond),
 				HostKey: "AROAEXAMPLEEXAMPLE123:" + host, Runner: lifecycle.RunnerName(int64(n%9), host), Started: n%7 > 0,

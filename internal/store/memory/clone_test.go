@@ -8,6 +8,8 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/store/memory"
 )
@@ -30,10 +32,10 @@ func change(t *testing.T, s *memory.Store, name string) {
 		HostKey: name, State: lifecycle.StateRunning, Labels: []string{"fast"},
 		Registration: &lifecycle.Registration{Secret: "do-not-print-me"},
 	}
-	_, leaseErr := s.TakeLease(ctx, lifecycle.Lease{Name: name, Holder: "me"})
+	_, leaseErr := s.TakeLease(ctx, replicas.Lease{Name: name, Holder: "me"})
 	_, serviceErr := s.UpdateService(ctx, model.Service{Name: name, Reason: "nothing waits"})
 	_, workerErr := s.UpdateWorker(ctx, model.Worker{Service: "render", ID: name})
-	_, turnsErr := s.UpdateSlotTable(ctx, lifecycle.SlotTable{Pool: name, Assigned: 1, Open: []lifecycle.Slot{{Number: 1}}})
+	_, turnsErr := s.UpdateSlotTable(ctx, slots.Table{Pool: name, Assigned: 1, Open: []slots.Slot{{Number: 1}}})
 	hold, holdErr := s.FleetHold(ctx)
 	hold.Until, hold.Reason = began, name
 	if holdErr == nil {
@@ -107,7 +109,7 @@ func TestFingerprint(t *testing.T) {
 			return s.CreateRequest(ctx, lifecycle.Request{Repository: "acme/site", RunID: "1", RequestID: "b"})
 		}, true},
 		"lease": {func(s *memory.Store) error {
-			_, err := s.TakeLease(ctx, lifecycle.Lease{Name: "a", Holder: "me", Version: 1})
+			_, err := s.TakeLease(ctx, replicas.Lease{Name: "a", Holder: "me", Version: 1})
 			return err
 		}, true},
 		"webhook": {func(s *memory.Store) error { return s.CreateWebhook(ctx, lifecycle.Webhook{DeliveryID: "b"}) }, true},
@@ -116,7 +118,7 @@ func TestFingerprint(t *testing.T) {
 			return err
 		}, true},
 		"turns": {func(s *memory.Store) error {
-			_, err := s.UpdateSlotTable(ctx, lifecycle.SlotTable{Pool: "a", Version: 1})
+			_, err := s.UpdateSlotTable(ctx, slots.Table{Pool: "a", Version: 1})
 			return err
 		}, true},
 		"work": {func(s *memory.Store) error { return s.CreateWork(ctx, model.Job{Service: "render", ID: "b"}) }, true},

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db/dbtest"
@@ -42,7 +43,7 @@ func TestDamagedJobsHideNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.UpdateSlotTable(t.Context(), lifecycle.SlotTable{Pool: "small"}); err != nil {
+	if _, err := s.UpdateSlotTable(t.Context(), slots.Table{Pool: "small"}); err != nil {
 		t.Fatal(err)
 	}
 	execute(t, file, `UPDATE jobs SET doc = '{"labels":"do-not-print-me"}' WHERE id IN (0, 2)`)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 	"github.com/remuda-ci/remuda/internal/store"
 )
 
@@ -54,27 +55,27 @@ var (
 			return s.QuotaLedger(ctx, key[0])
 		},
 	}
-	replicaSets = kind[lifecycle.Replicas]{
+	replicaSets = kind[replicas.Row]{
 		KindOf: store.ReplicaSets, noun: "the replicas", blank: true,
 		keys: []store.Key{{}},
-		full: func(store.Key) lifecycle.Replicas {
-			return lifecycle.Replicas{Alive: []lifecycle.Replica{{Name: "a-1-X", Beats: 1}, {Name: "b.example-2-Y", Beats: beyondFloat}}, Version: 1}
+		full: func(store.Key) replicas.Row {
+			return replicas.Row{Alive: []replicas.Replica{{Name: "a-1-X", Beats: 1}, {Name: "b.example-2-Y", Beats: beyondFloat}}, Version: 1}
 		},
-		bare:   func(store.Key) lifecycle.Replicas { return lifecycle.Replicas{} },
+		bare:   func(store.Key) replicas.Row { return replicas.Row{} },
 		update: store.Store.UpdateReplicas,
-		get: func(s store.Store, ctx context.Context, _ store.Key) (lifecycle.Replicas, error) {
+		get: func(s store.Store, ctx context.Context, _ store.Key) (replicas.Row, error) {
 			return s.Replicas(ctx)
 		},
 	}
 	// leases are taken without a create, but one that was never taken is not found.
-	leases = kind[lifecycle.Lease]{
+	leases = kind[replicas.Lease]{
 		KindOf: store.Leases, noun: "a lease",
 		keys:    []store.Key{{"sweep"}, {"other"}},
 		strange: []store.Key{{"swee"}},
-		full:    func(key store.Key) lifecycle.Lease { return lifecycle.Lease{Name: key[0], Holder: "a", Version: 1} },
-		bare:    func(key store.Key) lifecycle.Lease { return lifecycle.Lease{Name: key[0]} },
+		full:    func(key store.Key) replicas.Lease { return replicas.Lease{Name: key[0], Holder: "a", Version: 1} },
+		bare:    func(key store.Key) replicas.Lease { return replicas.Lease{Name: key[0]} },
 		update:  store.Store.TakeLease,
-		get: func(s store.Store, ctx context.Context, key store.Key) (lifecycle.Lease, error) {
+		get: func(s store.Store, ctx context.Context, key store.Key) (replicas.Lease, error) {
 			return s.Lease(ctx, key[0])
 		},
 	}
@@ -105,14 +106,14 @@ func testGuardNames(t *testing.T, w world) {
 	for i, name := range names {
 		ledgers.put(t, w, ledger.Quota{Name: name, Reservations: []ledger.Reservation{{RunID: name, Hosts: i + 1, At: start}}})
 		breakers.put(t, w, lifecycle.Breaker{Pool: name, OpenUntil: start.Add(time.Duration(i))})
-		leases.put(t, w, lifecycle.Lease{Name: name, Holder: name})
+		leases.put(t, w, replicas.Lease{Name: name, Holder: name})
 	}
 	for i, name := range names {
 		want := ledger.Quota{Name: name, Reservations: []ledger.Reservation{{RunID: name, Hosts: i + 1, At: start}}, Version: 1}
 		equal(t, "account "+name, want, ledgers.stored(t, w, name))
 		breaker := lifecycle.Breaker{Pool: name, OpenUntil: start.Add(time.Duration(i)), Version: 1}
 		equal(t, "breaker "+name, breaker, breakers.stored(t, w, name))
-		equal(t, "lease "+name, lifecycle.Lease{Name: name, Holder: name, Version: 1}, leases.stored(t, w, name))
+		equal(t, "lease "+name, replicas.Lease{Name: name, Holder: name, Version: 1}, leases.stored(t, w, name))
 	}
 	equal(t, "the hold, which was never set", lifecycle.FleetHold{}, fleetHolds.stored(t, w))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store"
+	"github.com/remuda-ci/remuda/internal/store/storetest/rowtest"
 )
 
 var instances = kind[lifecycle.Record]{
@@ -139,8 +140,8 @@ func testClaim(t *testing.T, w world) {
 	claim.Labels = append(claim.Labels, "more")
 	got := w.claimed(t, pooledRecord("a"), claim)
 	stored := instances.stored(t, w, "a")
-	scribble(claim)
-	scribble(got)
+	rowtest.Scribble(claim)
+	rowtest.Scribble(got)
 	equal(t, "record after both sides changed their own", stored, instances.stored(t, w, "a"))
 	w.refused(t, "second claim", claimOf("a"), lifecycle.ErrConflict)
 }

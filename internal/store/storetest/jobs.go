@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/store"
 )
 
@@ -197,13 +198,13 @@ func testManyJobs(t *testing.T, w world) {
 	equal(t, "due", want, idsOf(due))
 }
 
-var slotTables = kind[lifecycle.SlotTable]{
+var slotTables = kind[slots.Table]{
 	KindOf: store.SlotTables, noun: "a table of slots", blank: true,
 	keys:   []store.Key{{jobPool}, {"other"}},
-	full:   func(key store.Key) lifecycle.SlotTable { return fullTurns(key[0]) },
-	bare:   func(key store.Key) lifecycle.SlotTable { return lifecycle.SlotTable{Pool: key[0]} },
+	full:   func(key store.Key) slots.Table { return fullTurns(key[0]) },
+	bare:   func(key store.Key) slots.Table { return slots.Table{Pool: key[0]} },
 	update: store.Store.UpdateSlotTable,
-	get: func(s store.Store, ctx context.Context, key store.Key) (lifecycle.SlotTable, error) {
+	get: func(s store.Store, ctx context.Context, key store.Key) (slots.Table, error) {
 		return s.SlotTable(ctx, key[0])
 	},
 }
@@ -213,16 +214,16 @@ var _ = add(group{name: "turns", tests: append(slotTables.cases(),
 	suiteTest{"whatever the pool is called", slotTables.oddKeys},
 )})
 
-func fullTurn(number int64) lifecycle.Slot {
-	return lifecycle.Slot{
+func fullTurn(number int64) slots.Slot {
+	return slots.Slot{
 		Number: number, JobID: beyondFloat, Repository: repository, Scope: "acme", AssignedAt: start.Add(time.Duration(number)),
 		HostKey: "a", Runner: "remuda-3-i-a", RunnerID: 1<<40 + 7, Started: true, UnannouncedAt: start.Add(time.Duration(number)),
 	}
 }
 
 // fullTurns has a value in every attribute.
-func fullTurns(pool string) lifecycle.SlotTable {
-	return lifecycle.SlotTable{Pool: pool, Assigned: beyondFloat, Version: 1, Open: []lifecycle.Slot{
+func fullTurns(pool string) slots.Table {
+	return slots.Table{Pool: pool, Assigned: beyondFloat, Version: 1, Open: []slots.Slot{
 		fullTurn(1), {Number: 2, Repository: repository, Scope: repository, AssignedAt: start}, fullTurn(beyondFloat),
 	}}
 }
@@ -230,10 +231,10 @@ func fullTurns(pool string) lifecycle.SlotTable {
 // testManyTurns has as many turns as a pool can have, each as long as GitHub and
 // AWS allow: owners of 39 characters, repositories of 100.
 func testManyTurns(t *testing.T, w world) {
-	want := lifecycle.SlotTable{Pool: jobPool, Assigned: 100_000}
+	want := slots.Table{Pool: jobPool, Assigned: 100_000}
 	for n := range int64(1000) {
 		name := fmt.Sprintf("%s/%0100d", strings.Repeat("o", 39), n)
-		want.Open = append(want.Open, lifecycle.Slot{
+		want.Open = append(want.Open, slots.Slot{
 			Number: 99_000 + n, JobID: beyondFloat + 7919*n, Repository: name, Scope: name, AssignedAt: start.Add(7919 * time.Duration(n)), Started: n%2 == 0, UnannouncedAt: start.Add(7907 * time.Duration(n)),
 			HostKey: fmt.Sprintf("AROAEXAMPLEEXAMPLE123:i-%017x", 104729*n), Runner: lifecycle.RunnerName(n, fmt.Sprintf("i-%017x", 104729*n)),
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store"
+	"github.com/remuda-ci/remuda/internal/store/storetest/rowtest"
 )
 
 // kind is a kind of rows as the suite sees it: how its rows are made, and the store's methods for them. The cases that
@@ -133,11 +134,11 @@ func keyOf(parts ...string) (key store.Key) {
 // lists as none. A row that was created has version 1, whatever the caller says.
 func (k kind[T]) comesBack(t *testing.T, w world) {
 	want, given := k.row(), k.row()
-	isFull(t, k.Name, reflect.ValueOf(want))
-	relocate(&given)
+	rowtest.IsFull(t, k.Name, reflect.ValueOf(want))
+	rowtest.Relocate(&given)
 	k.put(t, w, given)
 	equal(t, k.Name, want, k.at(t, w, k.keys[0]))
-	isCanonical(t, k.at(t, w, k.keys[0]))
+	rowtest.IsCanonical(t, k.at(t, w, k.keys[0]))
 	for name, list := range k.lists {
 		got, err := list(t.Context(), w.Store)
 		if err != nil {
@@ -147,12 +148,12 @@ func (k kind[T]) comesBack(t *testing.T, w world) {
 	}
 	got := k.replace(t, w, given)
 	equal(t, "what update returns", k.version(want, 2), got)
-	isCanonical(t, got)
+	rowtest.IsCanonical(t, got)
 	equal(t, k.Name+" after the update", got, k.at(t, w, k.keys[0]))
 
 	if len(k.keys) > 1 {
 		hollow := k.version(k.bare(k.keys[1]), 7)
-		emptyLists(&hollow)
+		rowtest.EmptyLists(&hollow)
 		k.put(t, w, hollow)
 		equal(t, k.Name+" without attributes", k.version(k.bare(k.keys[1]), 1), k.at(t, w, k.keys[1]))
 	}
@@ -217,22 +218,22 @@ func (k kind[T]) isMissing(t *testing.T, w world, key store.Key) {
 func (k kind[T]) sharesNothing(t *testing.T, w world) {
 	row := k.row()
 	k.put(t, w, row)
-	scribble(row)
+	rowtest.Scribble(row)
 	equal(t, k.Name+" after the caller changed its own", k.row(), k.at(t, w, k.keys[0]))
-	scribble(k.at(t, w, k.keys[0]))
+	rowtest.Scribble(k.at(t, w, k.keys[0]))
 	for _, list := range k.lists {
 		found, err := list(t.Context(), w.Store)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("listed %d rows, error %v", len(found), err)
 		}
-		scribble(found[0])
+		rowtest.Scribble(found[0])
 	}
 	equal(t, k.Name+" after readers changed their own", k.row(), k.at(t, w, k.keys[0]))
 
 	row = k.row()
 	updated := k.replace(t, w, row)
-	scribble(row)
-	scribble(updated)
+	rowtest.Scribble(row)
+	rowtest.Scribble(updated)
 	equal(t, k.Name+" after both sides of an update changed their own", k.version(k.row(), 2), k.at(t, w, k.keys[0]))
 }
 
@@ -255,7 +256,7 @@ func (k kind[T]) byDue(t *testing.T, w world) {
 	at := []time.Time{start, start, start.Add(-time.Hour), start, start.Add(time.Nanosecond), {}}
 	for i := range slices.Backward(at) {
 		row := k.full(k.keys[i])
-		*timeIn(&row, "DueAt") = at[i]
+		*rowtest.TimeIn(&row, "DueAt") = at[i]
 		k.put(t, w, row)
 	}
 	for _, other := range kinds {
@@ -279,8 +280,8 @@ func (k kind[T]) byDue(t *testing.T, w world) {
 	isDue("long before", start.Add(-2*time.Hour))
 	isDue("in another zone", start.Add(-time.Hour).In(time.FixedZone("elsewhere", -7*60*60)), 2)
 
-	k.change(t, w, func(row *T) { *timeIn(row, "DueAt") = time.Time{} }, k.keys[2][:]...)
-	k.change(t, w, func(row *T) { *timeIn(row, "DueAt") = start.Add(time.Minute) }, k.keys[0][:]...)
+	k.change(t, w, func(row *T) { *rowtest.TimeIn(row, "DueAt") = time.Time{} }, k.keys[2][:]...)
+	k.change(t, w, func(row *T) { *rowtest.TimeIn(row, "DueAt") = start.Add(time.Minute) }, k.keys[0][:]...)
 	isDue("after one is no longer due and one later", start, 1, 3)
 }
 
@@ -289,7 +290,7 @@ func (k kind[T]) seed(t *testing.T, w world) { k.put(t, w, k.row()) }
 func (k kind[T]) addDue(t *testing.T, w world, at time.Time) {
 	row := k.row()
 	if k.due != nil {
-		*timeIn(&row, "DueAt") = at
+		*rowtest.TimeIn(&row, "DueAt") = at
 		k.put(t, w, row)
 	}
 }
@@ -320,9 +321,9 @@ func (k kind[T]) putLive(t *testing.T, w world) (soon, forever func()) {
 		}
 	}
 	if k.Expiring {
-		*timeIn(&stays, "ExpiresAt") = time.Time{}
+		*rowtest.TimeIn(&stays, "ExpiresAt") = time.Time{}
 		goes = append(goes, k.full(k.keys[1]))
-		*timeIn(&goes[0], "ExpiresAt") = start.Add(time.Hour)
+		*rowtest.TimeIn(&goes[0], "ExpiresAt") = start.Add(time.Hour)
 	}
 	k.put(t, w, append(goes, stays)...)
 	return checks(goes...), checks(stays)
@@ -334,7 +335,7 @@ func (k kind[T]) putExpiring(t *testing.T, w world) (check func()) {
 		return func() {}
 	}
 	row := k.row()
-	*timeIn(&row, "ExpiresAt") = start.Add(time.Minute)
+	*rowtest.TimeIn(&row, "ExpiresAt") = start.Add(time.Minute)
 	k.put(t, w, row)
 	return func() {
 		got, err := k.get(w.Store, t.Context(), k.keys[0])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store"
+	"github.com/remuda-ci/remuda/internal/store/storetest/rowtest"
 )
 
 // listing is one of the port's listings with its items told by name, and rows
@@ -85,12 +86,12 @@ func dueListing[T any](name string, k kind[T], key func(n int) store.Key) listin
 		name: name,
 		add: func(t *testing.T, w world, n int) string {
 			row := k.full(key(n))
-			*timeIn(&row, "DueAt") = start.Add(time.Duration(n) * time.Second)
+			*rowtest.TimeIn(&row, "DueAt") = start.Add(time.Duration(n) * time.Second)
 			k.put(t, w, row)
 			return k.String(key(n))
 		},
 		drop: func(t *testing.T, w world, name string) {
-			k.change(t, w, func(row *T) { *timeIn(row, "DueAt") = time.Time{} }, strings.Fields(name)...)
+			k.change(t, w, func(row *T) { *rowtest.TimeIn(row, "DueAt") = time.Time{} }, strings.Fields(name)...)
 		},
 		list: func(ctx context.Context, s store.Store, of lifecycle.PageOf) ([]string, string, error) {
 			return k.pageKeys(k.due(s, ctx, start.Add(24*time.Hour), of))

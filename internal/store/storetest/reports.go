@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/store/storetest/rowtest"
 )
 
 var _ = add(group{name: "reports", tests: []suiteTest{
@@ -30,13 +31,13 @@ func fullReport(hostKey string) lifecycle.Report {
 
 func testReportRoundTrip(t *testing.T, w world) {
 	want := map[string]lifecycle.Report{"a": fullReport("a"), "b": {HostKey: "b"}}
-	isFull(t, "report", reflect.ValueOf(want["a"]))
+	rowtest.IsFull(t, "report", reflect.ValueOf(want["a"]))
 	for _, p := range want {
 		w.report(t, p)
 	}
 	got := must(w.Store.Reports(t.Context(), []string{"a", "b"}))(t)
 	equal(t, "reports", want, got)
-	isCanonical(t, got["a"])
+	rowtest.IsCanonical(t, got["a"])
 }
 
 func testReportReplace(t *testing.T, w world) {

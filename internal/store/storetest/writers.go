@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -142,7 +144,7 @@ func testClaimersShare(t *testing.T, w world) {
 func testOneLeases(t *testing.T, w world) {
 	for version := range int64(2) {
 		wantOneWinner(t, race(t, lifecycle.ErrConflict, func(i int) error {
-			_, err := w.Store.TakeLease(t.Context(), lifecycle.Lease{Name: "sweep", Holder: fmt.Sprint(i), Version: version})
+			_, err := w.Store.TakeLease(t.Context(), replicas.Lease{Name: "sweep", Holder: fmt.Sprint(i), Version: version})
 			return err
 		}))
 	}
@@ -169,7 +171,7 @@ func testTurnsAddUp(t *testing.T, w world) {
 		}
 	})
 	n := int64(writersIn(t))
-	want := lifecycle.SlotTable{Pool: jobPool, Assigned: n, Version: n}
+	want := slots.Table{Pool: jobPool, Assigned: n, Version: n}
 	for n := range n {
 		want.Open = append(want.Open, fullTurn(n+1))
 	}

@@ -1,11 +1,11 @@
-package policy_test
+package runnerage_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/runnerage"
 )
 
 // runnerDay is a moment of a day of 2026.
@@ -13,12 +13,12 @@ func runnerDay(month time.Month, day int) time.Time {
 	return time.Date(2026, month, day, 16, 30, 0, 0, time.UTC)
 }
 
-func release(version string, month time.Month, day int) policy.Release {
-	return policy.Release{Version: version, PublishedAt: runnerDay(month, day)}
+func release(version string, month time.Month, day int) runnerage.Release {
+	return runnerage.Release{Version: version, PublishedAt: runnerDay(month, day)}
 }
 
 // runnerReleases are not in order, as a list that was edited may be.
-var runnerReleases = []policy.Release{
+var runnerReleases = []runnerage.Release{
 	release("v2.331.0", time.March, 10),
 	release("v2.330.0", time.February, 1),
 	release("v2.331.1", time.March, 20),
@@ -56,7 +56,7 @@ func TestRunnerEnds(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, ok := policy.RunnerEnds(tt.version, runnerReleases)
+			got, ok := runnerage.Ends(tt.version, runnerReleases)
 			if ok != !tt.want.IsZero() || !got.Equal(tt.want) {
 				t.Errorf("RunnerEnds(%q) = %s, %t, want %s", tt.version, got, ok, tt.want)
 			}
@@ -86,13 +86,13 @@ func TestRunnerWarning(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, ok := policy.RunnerWarning(tt.version, runnerReleases, tt.now)
+			got, ok := runnerage.Warning(tt.version, runnerReleases, tt.now)
 			if got != tt.want || ok != (tt.want != "") {
 				t.Errorf("says %q, %t\nwant %q", got, ok, tt.want)
 			}
 		})
 	}
-	if got, ok := policy.RunnerWarning("2.330.0", nil, ends); ok {
+	if got, ok := runnerage.Warning("2.330.0", nil, ends); ok {
 		t.Errorf("says %q without knowing any release", got)
 	}
 }
@@ -105,8 +105,8 @@ func FuzzRunnerWarning(f *testing.F) {
 	}
 	now := runnerDay(time.December, 1)
 	f.Fuzz(func(t *testing.T, version string) {
-		says, ok := policy.RunnerWarning(version, runnerReleases, now)
-		if _, ends := policy.RunnerEnds(version, runnerReleases); ok != ends {
+		says, ok := runnerage.Warning(version, runnerReleases, now)
+		if _, ends := runnerage.Ends(version, runnerReleases); ok != ends {
 			t.Fatalf("%q ends: %t, and is warned of: %t", version, ends, ok)
 		}
 		if !ok {

@@ -1,4 +1,5 @@
-package storetest
+// Package rowtest is what the tests of every kind do to a row whose type they do not know.
+package rowtest
 
 import (
 	"reflect"
@@ -6,31 +7,30 @@ import (
 	"time"
 )
 
-// What the cases of every kind do to a row whose type they do not know. A row has no other types of attributes than
-// these functions look into: see TestNormalForms of package store.
+// A row has no other types of attributes than these functions look into: see TestNormalForms of package store.
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// timeIn is a time of a row, by its field.
-func timeIn(row any, field string) *time.Time {
+// TimeIn is a time of a row, by its field.
+func TimeIn(row any, field string) *time.Time {
 	return reflect.ValueOf(row).Elem().FieldByName(field).Addr().Interface().(*time.Time)
 }
 
-// isFull: an attribute that was added to the type and forgotten in the full row would show nothing. Of a list it looks
+// IsFull: an attribute that was added to the type and forgotten in the full row would show nothing. Of a list it looks
 // at the first element.
-func isFull(t *testing.T, name string, v reflect.Value) {
+func IsFull(t *testing.T, name string, v reflect.Value) {
 	t.Helper()
 	switch {
 	case v.IsZero():
 		t.Errorf("the full row has no %s", name)
 	case v.Type() == timeType:
 	case v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct:
-		isFull(t, name, v.Elem())
+		IsFull(t, name, v.Elem())
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
-		isFull(t, name, v.Index(0))
+		IsFull(t, name, v.Index(0))
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
-			isFull(t, name+"."+v.Type().Field(i).Name, v.Field(i))
+			IsFull(t, name+"."+v.Type().Field(i).Name, v.Field(i))
 		}
 	}
 }
@@ -54,8 +54,8 @@ func eachTime(v reflect.Value, fn func(*time.Time)) {
 	}
 }
 
-// relocate gives the times of a row, in turn, another zone and a monotonic reading. They stay the same moments.
-func relocate(row any) {
+// Relocate gives the times of a row, in turn, another zone and a monotonic reading. They stay the same moments.
+func Relocate(row any) {
 	n := 0
 	eachTime(reflect.ValueOf(row), func(at *time.Time) {
 		if n++; n%2 == 0 {
@@ -67,8 +67,8 @@ func relocate(row any) {
 	})
 }
 
-// isCanonical: the times of a row are in UTC, and not only the same moments, and have no monotonic reading.
-func isCanonical[T any](t *testing.T, row T) {
+// IsCanonical: the times of a row are in UTC, and not only the same moments, and have no monotonic reading.
+func IsCanonical[T any](t *testing.T, row T) {
 	t.Helper()
 	eachTime(reflect.ValueOf(&row), func(at *time.Time) {
 		if at.Location() != time.UTC || *at != at.Round(0) {
@@ -77,8 +77,8 @@ func isCanonical[T any](t *testing.T, row T) {
 	})
 }
 
-// emptyLists has the lists of a row be empty and not nil.
-func emptyLists(row any) {
+// EmptyLists has the lists of a row be empty and not nil.
+func EmptyLists(row any) {
 	for fields, i := reflect.ValueOf(row).Elem(), 0; i < fields.NumField(); i++ {
 		if field := fields.Field(i); field.Kind() == reflect.Slice {
 			field.Set(reflect.MakeSlice(field.Type(), 0, 0))
@@ -86,8 +86,8 @@ func emptyLists(row any) {
 	}
 }
 
-// scribble overwrites all memory that a row refers to, and none of its own.
-func scribble(row any) { overwrite(reflect.ValueOf(row)) }
+// Scribble overwrites all memory that a row refers to, and none of its own.
+func Scribble(row any) { overwrite(reflect.ValueOf(row)) }
 
 func overwrite(v reflect.Value) {
 	switch v.Kind() {

@@ -1,4 +1,5 @@
-package policy
+// Package runnerage says when GitHub stops to give jobs to a version of actions/runner.
+package runnerage
 
 import (
 	"fmt"
@@ -28,19 +29,19 @@ type Release struct {
 	PublishedAt time.Time
 }
 
-// RunnerEnds is when runners of a version stop getting jobs: 30 days after the first release that is newer.
+// Ends is when runners of a version stop getting jobs: 30 days after the first release that is newer.
 // false: no version of a release, or none is newer. releases may be in any order. When the list does not go
 // back to the version, the end lies at that moment or earlier. GitHub may end a version sooner for its
 // security, and has ended some later.
-func RunnerEnds(version string, releases []Release) (time.Time, bool) {
+func Ends(version string, releases []Release) (time.Time, bool) {
 	_, ends, _, ok := runnerEnds(version, releases)
 	return ends, ok
 }
 
-// RunnerWarning is a sentence for people from 10 days before runners of a
+// Warning is a sentence for people from 10 days before runners of a
 // version stop getting jobs, and ever after: which version, on which day (UTC),
 // in how many full days, and what is to be done. false: there is nothing to say.
-func RunnerWarning(version string, releases []Release, now time.Time) (string, bool) {
+func Warning(version string, releases []Release, now time.Time) (string, bool) {
 	own, ends, newest, ok := runnerEnds(version, releases)
 	if !ok || ends.Sub(now) > runnerNotice {
 		return "", false
@@ -50,8 +51,10 @@ func RunnerWarning(version string, releases []Release, now time.Time) (string, b
 	switch days := int(ends.Sub(now) / (24 * time.Hour)); {
 	case !now.Before(ends):
 		since = "since " + day
+	case days == 1:
+		since = fmt.Sprintf("from %s on, in 1 day", day)
 	case days > 0:
-		since = fmt.Sprintf("from %s on, in %s", day, plural(days, "day", "days"))
+		since = fmt.Sprintf("from %s on, in %d days", day, days)
 	}
 	return fmt.Sprintf("runner %s gets no jobs %s: put runner %s into the image and let hosts be replaced", own, since, newest), true
 }
