@@ -16,7 +16,7 @@ func TimeIn(row any, field string) *time.Time {
 	return reflect.ValueOf(row).Elem().FieldByName(field).Addr().Interface().(*time.Time)
 }
 
-// IsFull: an attribute that was added to the type and forgotten in the full row would show nothing. Of a list it looks
+// IsFull fails for an attribute without a value: one that was added to the type and forgotten in the full row would show nothing. Of a list it looks
 // at the first element.
 func IsFull(t *testing.T, name string, v reflect.Value) {
 	t.Helper()
@@ -67,7 +67,7 @@ func Relocate(row any) {
 	})
 }
 
-// IsCanonical: the times of a row are in UTC, and not only the same moments, and have no monotonic reading.
+// IsCanonical fails unless the times of a row are in UTC, and not only the same moments, and have no monotonic reading.
 func IsCanonical[T any](t *testing.T, row T) {
 	t.Helper()
 	eachTime(reflect.ValueOf(&row), func(at *time.Time) {
