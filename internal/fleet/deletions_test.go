@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,9 +35,9 @@ func TestDeletionBeforeAnInterruptedHostEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			noticeWorld(t, func(ctx context.Context, w *world, a *announced) {
 				h := w.mustProvision(ctx, demand("1", "a", 1))[0]
-				w.github.deleting = func(int64) error { return answer.err }
+				w.github.refuses(func(int64) error { return answer.err }, nil)
 				a.say("interruption", h.InstanceID, time.Now())
-				time.Sleep(20 * time.Second)
+				time.Sleep(30 * time.Second) // a receive takes 20
 				if r := w.record(h.HostKey); (r.State == lifecycle.StateRunning) != answer.left {
 					w.t.Errorf("%s: %s", r.Condition(), r.Reason)
 				}
@@ -59,13 +60,11 @@ func TestDeletionBeforeAnUnneededHostIsReleased(t *testing.T) {
 					w.hub.steal(ctx, 1)
 					w.set(func() { w.mute = false })
 					w.until("a host without a job", time.Minute, func() bool { return len(w.records(lifecycle.StateRunning)) == 1 })
-					asked := 0
-					w.github.mu.Lock()
-					w.github.deleting = func(int64) error { asked++; return answer.err }
-					w.github.mu.Unlock()
+					var asked atomic.Int64
+					w.github.refuses(func(int64) error { asked.Add(1); return answer.err }, nil)
 					time.Sleep(4 * time.Minute)
-					if running := len(w.records(lifecycle.StateRunning)); (running == 1) != answer.left || asked == 0 {
-						t.Errorf("%d hosts run after %d tries", running, asked)
+					if running := len(w.records(lifecycle.StateRunning)); (running == 1) != answer.left || asked.Load() == 0 {
+						t.Errorf("%d hosts run after %d tries", running, asked.Load())
 					}
 				})
 			})
@@ -116,13 +115,13 @@ func TestDeletionAfterTheEndOfAHost(t *testing.T) {
 			inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
 				host := w.mustProvision(ctx, demand("1", "a", 1))[0]
 				runner := w.record(host.HostKey).RunnerName
-				answers := true
-				w.github.deleting = func(int64) error {
-					if answers {
+				var over atomic.Bool
+				w.github.refuses(func(int64) error {
+					if !over.Load() {
 						return answer.err
 					}
 					return nil
-				}
+				}, nil)
 				if _, err := w.fleet.Terminate(ctx, host.InstanceID, "test", time.Now()); err != nil {
 					t.Fatal(err)
 				}
@@ -139,7 +138,7 @@ func TestDeletionAfterTheEndOfAHost(t *testing.T) {
 				if r := w.record(host.HostKey); (r.RunnerName != "") != (answer.err != nil) {
 					t.Errorf("the record names %q", r.RunnerName)
 				}
-				answers = false
+				over.Store(true)
 				sweep()
 				if names := w.github.names(); slices.Contains(names, runner) {
 					t.Errorf("left in the end: %v", names)

@@ -80,8 +80,11 @@ func TestReplicasAreCounted(t *testing.T) {
 		s.calls = 0
 		s.mu.Unlock()
 		time.Sleep(time.Hour)
-		if s.calls < 3*2*50 || s.calls > 3*2*75 {
-			t.Errorf("%d calls an hour of three replicas, want one read and one write each minute of each", s.calls)
+		s.mu.Lock()
+		calls := s.calls
+		s.mu.Unlock()
+		if calls < 3*2*50 || calls > 3*2*75 {
+			t.Errorf("%d calls an hour of three replicas, want one read and one write each minute of each", calls)
 		}
 		endC() // it says so
 		time.Sleep(2 * time.Minute)

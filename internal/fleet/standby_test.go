@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,10 +179,10 @@ func TestAClaimFallsBackToRegistering(t *testing.T) {
 	}{
 		"the registration is gone": {func(w *world, r lifecycle.Record) { w.github.deregister(r.RunnerName) }, 2 * time.Second},
 		"the labels are refused": {func(w *world, _ lifecycle.Record) {
-			w.github.labeling = func(int64) error { return refused }
+			w.github.refuses(nil, func(int64) error { return refused })
 		}, 2 * time.Second},
 		"no answer for long": {func(w *world, _ lifecycle.Record) {
-			w.github.labeling = func(int64) error { return away }
+			w.github.refuses(nil, func(int64) error { return away })
 		}, 25 * time.Second},
 		"the runner was lost": {func(w *world, r lifecycle.Record) {
 			w.forge[r.HostKey] = func(p *lifecycle.Report) {
@@ -189,7 +190,7 @@ func TestAClaimFallsBackToRegistering(t *testing.T) {
 					p.Signal, p.Cause = lifecycle.SignalRegFailed, lifecycle.CauseGitHub
 				}
 			}
-			w.github.labeling = func(int64) error { return away }
+			w.github.refuses(nil, func(int64) error { return away })
 		}, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -221,12 +222,12 @@ func TestAClaimFallsBackToRegistering(t *testing.T) {
 func TestLostAnswersToLabels(t *testing.T) {
 	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
 		calls := 0
-		w.github.labeling = func(int64) error {
+		w.github.refuses(nil, func(int64) error {
 			if calls++; calls <= 2 {
 				return &lifecycle.UnavailableError{What: "github", RetryAfter: time.Second, Err: context.DeadlineExceeded}
 			}
 			return nil
-		}
+		})
 		w.mustProvision(ctx, demand("2", "q", 1))
 		if r := w.only(); calls != 3 || r.RunnerName != "remuda-2-"+r.InstanceID || len(w.labelsOf(r)) != 1 {
 			t.Errorf("%d calls, record %+v", calls, r)
@@ -238,8 +239,7 @@ func TestLostAnswersToLabels(t *testing.T) {
 // its end on a host of its run, which then registers.
 func TestLabelsThatWereSetAfterAll(t *testing.T) {
 	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
-		w.github.labeling = func(int64) error { return fmt.Errorf("set labels: %w", lifecycle.ErrRefused) }
-		w.github.deleting = func(int64) error { return lifecycle.ErrBusy }
+		w.github.refuses(func(int64) error { return lifecycle.ErrBusy }, func(int64) error { return fmt.Errorf("set labels: %w", lifecycle.ErrRefused) })
 		w.mustProvision(ctx, demand("2", "q", 1))
 		if r := w.only(); r.State != lifecycle.StateRunning || r.Assignment != 4 || r.RunnerName != "remuda-4-"+r.InstanceID {
 			t.Errorf("record %+v", r)
@@ -250,10 +250,9 @@ func TestLabelsThatWereSetAfterAll(t *testing.T) {
 // The registration of a host that another replica has just made ready by it is not deleted.
 func TestARegistrationThatServesIsNotDeleted(t *testing.T) {
 	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
-		deleted := 0
-		w.github.deleting = func(int64) error { deleted++; return nil }
+		var deleted atomic.Int64
 		var other sync.Once
-		w.github.labeling = func(int64) error {
+		w.github.refuses(func(int64) error { deleted.Add(1); return nil }, func(int64) error {
 			other.Do(func() { // the other replica is faster
 				r := w.only()
 				r, err := lifecycle.Apply(r, lifecycle.Decision{Action: lifecycle.ActionReady, RunnerID: r.Standby.RunnerID}, time.Now(), lifecycle.DefaultPolicy())
@@ -265,10 +264,10 @@ func TestARegistrationThatServesIsNotDeleted(t *testing.T) {
 				}
 			})
 			return fmt.Errorf("set labels: %w", lifecycle.ErrRefused)
-		}
+		})
 		w.mustProvision(ctx, demand("2", "q", 1))
-		if r := w.only(); r.State != lifecycle.StateRunning || r.RunnerName != "remuda-2-"+r.InstanceID || deleted > 0 {
-			t.Errorf("%d deletions, record %+v", deleted, r)
+		if r := w.only(); r.State != lifecycle.StateRunning || r.RunnerName != "remuda-2-"+r.InstanceID || deleted.Load() > 0 {
+			t.Errorf("%d deletions, record %+v", deleted.Load(), r)
 		}
 	})
 }
@@ -305,14 +304,14 @@ func TestLabelsOfOneHostAreLate(t *testing.T) {
 			return !slices.ContainsFunc(w.records(), func(r lifecycle.Record) bool { return !r.Hot() })
 		})
 		late, calls := w.records()[1], map[int64]int{}
-		w.github.labeling = func(id int64) error {
+		w.github.refuses(nil, func(id int64) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if calls[id]++; id == late.Standby.RunnerID {
 				return &lifecycle.UnavailableError{What: "github", RetryAfter: time.Second, Err: context.DeadlineExceeded}
 			}
 			return nil
-		}
+		})
 		began := time.Now()
 		w.mustProvision(ctx, demand("2", "q", 3))
 		for _, r := range w.records(lifecycle.StateRunning) {
@@ -428,13 +427,13 @@ func TestAReleaseDuringTheLabels(t *testing.T) {
 	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
 		first := w.only()
 		released := false
-		w.github.labeling = func(int64) error {
+		w.github.refuses(nil, func(int64) error {
 			if !released {
 				released = true
 				w.release(ctx, "2", false)
 			}
 			return nil
-		}
+		})
 		if _, err := w.provision(ctx, demand("2", "q", 1)); err == nil {
 			t.Error("the request succeeded")
 		}

@@ -334,9 +334,19 @@ func (g *fakeGitHub) FindRunner(_ context.Context, _, name string) (lifecycle.Ru
 	return lifecycle.Runner{}, lifecycle.ErrNotFound
 }
 
+// refuses sets what refuses deletions and labels; nil: nothing does.
+func (g *fakeGitHub) refuses(deleting, labeling func(id int64) error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.deleting, g.labeling = deleting, labeling
+}
+
 func (g *fakeGitHub) DeleteRunner(_ context.Context, _ string, id int64) error {
-	if g.deleting != nil {
-		if err := g.deleting(id); err != nil {
+	g.mu.Lock()
+	deleting := g.deleting
+	g.mu.Unlock()
+	if deleting != nil {
+		if err := deleting(id); err != nil {
 			return err
 		}
 	}
@@ -351,8 +361,11 @@ func (g *fakeGitHub) DeleteRunner(_ context.Context, _ string, id int64) error {
 
 // SetLabels notes the labels of a runner.
 func (g *fakeGitHub) SetLabels(_ context.Context, _ string, id int64, labels []string) error {
-	if g.labeling != nil {
-		if err := g.labeling(id); err != nil {
+	g.mu.Lock()
+	labeling := g.labeling
+	g.mu.Unlock()
+	if labeling != nil {
+		if err := labeling(id); err != nil {
 			return err
 		}
 	}
