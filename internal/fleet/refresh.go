@@ -85,7 +85,7 @@ func (r *Refresh) host(ctx context.Context, now time.Time) (op.Progress, error) 
 		}
 		return op.Again, nil
 	}
-	if _, _, err := r.f.hosts.Reconcile(ctx, &r.Events, r.hosts[0], now); !r.Past(ctx, err) {
+	if _, _, err := r.f.hosts.ReconcileSwept(ctx, &r.Events, r.hosts[0], now); !r.Past(ctx, err) {
 		return op.Again, err
 	}
 	r.hosts = r.hosts[1:]

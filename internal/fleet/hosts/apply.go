@@ -93,7 +93,7 @@ func (hs *Hosts) supplyToken(ctx context.Context, r *lifecycle.Record, a lifecyc
 	case lifecycle.ActionReregister:
 		token, err := hs.GitHub.RegistrationToken(ctx, r.Repository)
 		if err != nil {
-			return fmt.Errorf("mint a registration token for %s: %w", r.Repository, err)
+			return awaiting(fmt.Errorf("mint a registration token for %s: %w", r.Repository, err))
 		}
 		r.Registration = &token
 		return nil
@@ -144,7 +144,7 @@ func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.
 	}
 	if d.SetLabels {
 		if facts, err = hs.SetLabels(ctx, facts, now); err != nil {
-			return facts.Record, d, err
+			return facts.Record, d, awaiting(err)
 		}
 		if d, err = hs.decideUnderHold(ctx, facts, now); err != nil {
 			return facts.Record, d, err
@@ -153,7 +153,7 @@ func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.
 	}
 	if d.Action == lifecycle.ActionStandBy {
 		if d, err = hs.findStandby(ctx, facts.Record, d, now); err != nil {
-			return facts.Record, d, err
+			return facts.Record, d, awaiting(err)
 		}
 	}
 	why := hs.withdrawJobRunner(ctx, facts, d)
@@ -174,6 +174,34 @@ func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.
 		hs.withdrawStandby(ctx, facts.Record)
 	}
 	return next, d, err
+}
+
+// ReconcileSwept is Reconcile for a caller that has other hosts to look at too. What GitHub does not answer about
+// the registration of this one host keeps none of them waiting: the host stays as it is, and is looked at again.
+func (hs *Hosts) ReconcileSwept(ctx context.Context, j *op.Recorder, facts lifecycle.Facts, now time.Time) (lifecycle.Record, lifecycle.Decision, error) {
+	r, d, err := hs.Reconcile(ctx, j, facts, now)
+	var away *awaitingError
+	if !errors.As(err, &away) || ctx.Err() != nil {
+		return r, d, err
+	}
+	hs.Log.Warn("GitHub does not answer about one host; it is looked at again", logkey.Instance, r.InstanceID, logkey.Runner, r.RunnerName, logkey.Error, err)
+	return r, lifecycle.Decision{
+		Action: lifecycle.ActionKeep, CheckAt: now.Add(hs.Policy(r.Pool).ReleasePoll), Code: d.Code, Reason: "GitHub does not answer about its runner",
+	}, nil
+}
+
+// awaitingError says that GitHub did not answer what one host alone waits for.
+type awaitingError struct{ err error }
+
+func (e *awaitingError) Error() string { return e.err.Error() }
+
+func (e *awaitingError) Unwrap() error { return e.err }
+
+func awaiting(err error) error {
+	if errors.Is(err, lifecycle.ErrUnavailable) {
+		return &awaitingError{err}
+	}
+	return err
 }
 
 // Postpone writes when a sweep must look again at a host that stays as it is.

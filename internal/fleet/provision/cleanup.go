@@ -138,7 +138,7 @@ func (t *requestCleanup) host(ctx context.Context, now time.Time) (op.Progress, 
 	if report, ok := t.reports[r.HostKey]; ok {
 		facts.Report = &report
 	}
-	after, d, err := t.env.Hosts.Reconcile(ctx, t.journal, facts, now)
+	after, d, err := t.env.Hosts.ReconcileSwept(ctx, t.journal, facts, now)
 	if err != nil {
 		return op.Again, err
 	}

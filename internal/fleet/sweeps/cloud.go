@@ -183,7 +183,7 @@ func (s *CloudSweep) host(ctx context.Context, now time.Time) (op.Progress, erro
 	if len(s.hosts) == 0 {
 		return s.lookThrough(ctx, now)
 	}
-	if _, _, err := s.env.Hosts.Reconcile(ctx, &s.Events, s.hosts[0], now); !s.Past(ctx, err) {
+	if _, _, err := s.env.Hosts.ReconcileSwept(ctx, &s.Events, s.hosts[0], now); !s.Past(ctx, err) {
 		return op.Again, err
 	}
 	s.hosts = s.hosts[1:]

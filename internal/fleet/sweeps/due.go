@@ -123,7 +123,7 @@ func (s *DueSweep) host(ctx context.Context, now time.Time) (op.Progress, error)
 		s.hosts = s.hosts[1:]
 		return op.Again, nil
 	}
-	r, d, err := s.env.Hosts.Reconcile(ctx, &s.Events, facts, now)
+	r, d, err := s.env.Hosts.ReconcileSwept(ctx, &s.Events, facts, now)
 	if err == nil && d.Action == lifecycle.ActionKeep && r.Version == facts.Record.Version {
 		err = s.env.Hosts.Postpone(ctx, r, d, now)
 	}

@@ -96,7 +96,7 @@ func (s *LivenessSweep) host(ctx context.Context, now time.Time) (op.Progress, e
 			return op.Again, err
 		}
 	}
-	if _, _, err := s.env.Hosts.Reconcile(ctx, &s.Events, s.hosts[0], now); !s.Past(ctx, err) {
+	if _, _, err := s.env.Hosts.ReconcileSwept(ctx, &s.Events, s.hosts[0], now); !s.Past(ctx, err) {
 		return op.Again, err
 	}
 	s.hosts = s.hosts[1:]
