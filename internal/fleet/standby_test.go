@@ -77,7 +77,7 @@ func (w *world) labelsOf(r lifecycle.Record) []string {
 func TestAHostBecomesHot(t *testing.T) {
 	inHotWorld(t, func(_ context.Context, t *testing.T, w *world) {
 		r := w.only()
-		want := &lifecycle.Standby{Assignment: 2, Label: r.Standby.Label, RunnerID: w.github.ids["remuda-2-"+r.InstanceID]}
+		want := &lifecycle.Standby{Assignment: 2, Label: r.Standby.Label, RunnerID: w.github.ids["remuda-2-"+r.InstanceID], URL: "https://github.test/" + repository}
 		if d := cmp.Diff(want, r.Standby); d != "" {
 			t.Error(d)
 		}
@@ -342,6 +342,52 @@ func TestAWarmingHostIsClaimed(t *testing.T) {
 		}
 		if d := cmp.Diff(&lifecycle.Standby{Assignment: 2, RunnerID: w.github.ids[r.RunnerName]}, r.Standby); d != "" {
 			t.Error(d)
+		}
+	})
+}
+
+// GitHub has its time to answer from when the host listens, and not from its claim.
+func TestLabelsOfAWarmingHostAreLate(t *testing.T) {
+	inStandbyWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.set(func() { w.warming = true })
+		w.mustProvision(ctx, demand("1", "first", 1))
+		w.release(ctx, "1", true)
+		claimed := time.Now()
+		w.forge[w.only().HostKey] = func(p *lifecycle.Report) {
+			if time.Since(claimed) < 40*time.Second {
+				p.Signal = lifecycle.SignalNone
+				return
+			}
+			p.RegisteredAt = claimed.Add(40 * time.Second)
+		}
+		calls := 0
+		w.github.labeling = func(int64) error {
+			if calls++; calls <= 2 {
+				return &lifecycle.UnavailableError{What: "github", RetryAfter: time.Second, Err: context.DeadlineExceeded}
+			}
+			return nil
+		}
+		w.mustProvision(ctx, demand("2", "q", 1))
+		if r := w.only(); calls != 3 || r.Assignment != 3 || r.RunnerName != "remuda-2-"+r.InstanceID {
+			t.Errorf("%d calls, record %+v", calls, r)
+		}
+	})
+}
+
+// A repository and its organization give ids to their runners independently. After a change of the scope the id of
+// a runner that listens may be that of somebody else's, which must not get the jobs of a run.
+func TestARunnerOfAnotherScopeGetsNoLabels(t *testing.T) {
+	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.github.mu.Lock()
+		w.github.place = "acme"
+		w.github.mu.Unlock()
+		w.github.labeling = func(id int64) error {
+			t.Errorf("labels for runner %d", id)
+			return nil
+		}
+		w.mustProvision(ctx, demand("2", "q", 1))
+		if r := w.only(); r.State != lifecycle.StateRunning || r.Assignment != 4 || r.Standby != nil {
+			t.Errorf("record %+v", r)
 		}
 	})
 }

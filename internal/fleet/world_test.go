@@ -281,6 +281,7 @@ type fakeGitHub struct {
 	ids     map[string]int64 // by name, also of runners that are gone
 	next    int64
 	tokens  int
+	place   string // where all runners belong; empty: to their repositories
 	// labels are those that were set, by runner.
 	labels map[int64][]string
 	// labeling may refuse to set the labels of a runner; nil: it does not.
@@ -304,7 +305,7 @@ func (g *fakeGitHub) token(kind lifecycle.RegistrationKind, repository string) (
 		return lifecycle.Registration{}, &lifecycle.UnavailableError{What: "github", RetryAfter: time.Second, Err: context.DeadlineExceeded}
 	}
 	return lifecycle.Registration{
-		Kind: kind, URL: "https://github.test/" + repository,
+		Kind: kind, URL: "https://github.test/" + cmp.Or(g.place, repository),
 		Secret: lifecycle.Secret(fmt.Sprintf("%s-%d", kind, g.tokens)), ExpiresAt: time.Now().Add(time.Hour),
 	}, g.fail()
 }

@@ -14,6 +14,8 @@ type Standby struct {
 	Label Secret `json:"label,omitempty"`
 	// RunnerID is the id of the runner on GitHub. 0: it is not known to listen yet.
 	RunnerID int64 `json:"runnerId,omitempty"`
+	// URL is the repository or organization that the runner belongs to, until the host is ready. Each has runner ids of its own.
+	URL string `json:"url,omitempty"`
 	// Discarded: the registration cannot be used, so the host, which was claimed, gets rid of it and registers for its run.
 	Discarded bool `json:"discarded,omitempty"`
 }
@@ -138,7 +140,7 @@ func (r *Record) readyStandby(d Decision) {
 		return
 	}
 	s := *r.Standby
-	s.Label, s.RunnerID = "", cmp.Or(s.RunnerID, d.RunnerID)
+	s.Label, s.URL, s.RunnerID = "", "", cmp.Or(s.RunnerID, d.RunnerID)
 	r.Standby = &s
 }
 

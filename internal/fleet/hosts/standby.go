@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,7 +30,7 @@ func (hs *Hosts) newStandby(ctx context.Context, r lifecycle.Record) (*lifecycle
 	if hs.RandomText != nil {
 		text = hs.RandomText
 	}
-	return &lifecycle.Standby{Assignment: r.Assignment, Label: lifecycle.Secret(standbyPrefix + text())}, &token
+	return &lifecycle.Standby{Assignment: r.Assignment, Label: lifecycle.Secret(standbyPrefix + text()), URL: token.URL}, &token
 }
 
 // findStandby completes the decision that a host listens ahead of need: it asks GitHub for the id of the runner. While
@@ -57,6 +58,11 @@ const labelPatience = 15 * time.Second
 // host the jobs of its run. A call whose answer was lost is repeated, which changes nothing.
 func (hs *Hosts) SetLabels(ctx context.Context, facts lifecycle.Facts, now time.Time) (lifecycle.Facts, error) {
 	r := facts.Record
+	if movedAway(r) {
+		hs.Log.Warn("its runner belongs to another place than the hosts of this repository do now, so the host registers for its run", logkey.Instance, r.InstanceID, logkey.Runner, r.RunnerName)
+		facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: true}
+		return facts, nil
+	}
 	id, err := hs.standbyID(ctx, facts, now)
 	if err == nil {
 		err = hs.GitHub.SetLabels(ctx, r.Repository, id, slices.Concat([]string{r.RunID}, r.Labels))
@@ -68,12 +74,18 @@ func (hs *Hosts) SetLabels(ctx context.Context, facts lifecycle.Facts, now time.
 	case errors.Is(err, lifecycle.ErrNotFound):
 		facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: true}
 		return facts, nil
-	case errors.Is(err, lifecycle.ErrUnavailable) && now.Before(r.UpdatedAt.Add(labelPatience)):
+	case errors.Is(err, lifecycle.ErrUnavailable) && now.Before(askedSince(facts).Add(labelPatience)):
 		return facts, fmt.Errorf("set the labels of runner %s: %w", r.RunnerName, err)
 	}
 	hs.Log.Warn("labels not set, so the host registers for its run", logkey.Instance, r.InstanceID, logkey.Runner, r.RunnerName, logkey.Error, err)
 	facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: true}
 	return facts, nil
+}
+
+// movedAway reports whether the runner that listens belongs to another place than the one that the host was claimed with: the scope of
+// registrations has changed since. There the id of the runner may be that of somebody else's.
+func movedAway(r lifecycle.Record) bool {
+	return r.Registration != nil && r.Standby.URL != "" && !strings.EqualFold(r.Registration.URL, r.Standby.URL)
 }
 
 // listPatience is how long a runner that listens may be missing on GitHub's list before it is taken for gone. Listings lag.
@@ -87,14 +99,19 @@ func (hs *Hosts) standbyID(ctx context.Context, facts lifecycle.Facts, now time.
 		return r.Standby.RunnerID, nil
 	}
 	runner, err := hs.GitHub.FindRunner(ctx, r.Repository, r.RunnerName)
-	since := r.UpdatedAt
-	if p := facts.Report; p != nil && p.RegisteredAt.After(since) {
-		since = p.RegisteredAt
-	}
-	if errors.Is(err, lifecycle.ErrNotFound) && now.Before(since.Add(listPatience)) {
+	if errors.Is(err, lifecycle.ErrNotFound) && now.Before(askedSince(facts).Add(listPatience)) {
 		return 0, &lifecycle.UnavailableError{What: "runner " + r.RunnerName, RetryAfter: time.Second, Err: errors.New("GitHub does not list it yet")}
 	}
 	return runner.ID, err
+}
+
+// askedSince is since when the runner of a claimed host can have been asked for: it may have been claimed before it listened.
+func askedSince(facts lifecycle.Facts) time.Time {
+	r := facts.Record
+	if p := facts.Report; p != nil && p.RegisteredAt.After(r.UpdatedAt) && p.RegisteredAt.Before(r.Threshold) {
+		return p.RegisteredAt
+	}
+	return r.UpdatedAt
 }
 
 // labelsAtOnce is how many calls for labels are made at a time. GitHub asks for no more than 100 calls at once in all.

@@ -50,7 +50,7 @@ func fullRecord(hostKey string) lifecycle.Record {
 		Registration: &lifecycle.Registration{
 			Kind: lifecycle.RegistrationToken, URL: "https://github.com/" + repository, RunnerGroup: "builders", Secret: secret, ExpiresAt: at(5),
 		},
-		RunnerName: "remuda-3-i-" + hostKey, GitHubRunnerID: 99, Standby: &lifecycle.Standby{Assignment: 2, Label: secret, RunnerID: 98, Discarded: true}, StandbyFailed: true,
+		RunnerName: "remuda-3-i-" + hostKey, GitHubRunnerID: 99, Standby: &lifecycle.Standby{Assignment: 2, Label: secret, RunnerID: 98, URL: "https://github.com/acme/app", Discarded: true}, StandbyFailed: true,
 		PooledAt: at(6), ClaimFailures: 1, ReasonCode: lifecycle.ReasonClean, Retiring: true, RetiringReason: "surplus", Hold: at(7), FleetHeld: true, OrphanAt: at(8), IdleDetectedAt: at(9), ScaleDownAt: at(14),
 		InterruptionAt: at(13), ReplacedBy: "replace-i-1", LostJob: "acme/site/4711/2",
 		LostBy:     &lifecycle.LostRun{RunID: "4711", RequestID: "req-4711", Labels: []string{"gpu"}},
@@ -252,7 +252,7 @@ func testClaimEdges(t *testing.T, w world) {
 			r.RunnerName, r.Standby = "remuda-2-warming", &lifecycle.Standby{Assignment: 2}
 		}},
 		{"hot", func(r *lifecycle.Record) {
-			r.RunnerName, r.Standby = "remuda-2-hot", &lifecycle.Standby{Assignment: 2, RunnerID: 99}
+			r.RunnerName, r.Standby = "remuda-2-hot", &lifecycle.Standby{Assignment: 2, RunnerID: 99, URL: "https://github.com/acme/app"}
 		}},
 	}
 	for _, test := range tests {
