@@ -417,6 +417,31 @@ func TestAHostThatCannotListen(t *testing.T) {
 	}
 }
 
+// A host that only says that it listens is not looked up on GitHub for as long as it is idle.
+func TestAHostThatOnlySaysThatItListens(t *testing.T) {
+	longIdle := func(o *fleet.Options) {
+		p := o.Pools["default"]
+		p.Policy.IdleTime = 24 * time.Hour
+		o.Pools["default"] = p
+	}
+	inStandbyWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.set(func() { w.warming = true })
+		w.mustProvision(ctx, demand("1", "first", 1))
+		w.release(ctx, "1", true)
+		w.set(func() {
+			w.forge[w.only().HostKey] = func(p *lifecycle.Report) {
+				if w.only().Warming() {
+					p.Signal = lifecycle.SignalRegOK
+				}
+			}
+		})
+		w.until("the host waits without a registration", 4*time.Minute, func() bool { r := w.only(); return r.Pooled() && r.Standby == nil })
+		if r := w.only(); !r.StandbyFailed {
+			t.Errorf("record %+v", r)
+		}
+	}, longIdle)
+}
+
 // A hot host whose registration is lost while no run is there deregisters what is left, and waits without one.
 func TestAHotHostLosesItsRegistration(t *testing.T) {
 	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {

@@ -34,10 +34,15 @@ func (hs *Hosts) newStandby(ctx context.Context, r lifecycle.Record) (*lifecycle
 }
 
 // findStandby completes the decision that a host listens ahead of need: it asks GitHub for the id of the runner. While
-// GitHub does not list the runner, the host is kept as it is.
+// GitHub does not list the runner, the host is kept as it is, but not for longer than it has to listen: its word costs a call each time.
 func (hs *Hosts) findStandby(ctx context.Context, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Decision, error) {
 	runner, err := hs.GitHub.FindRunner(ctx, r.Repository, r.RunnerName)
 	switch {
+	case errors.Is(err, lifecycle.ErrNotFound) && !now.Before(r.PooledAt.Add(hs.Policy(r.Pool).ClaimTimeout)):
+		return lifecycle.Decision{
+			Action: lifecycle.ActionLeaveStandby, StandbyFailed: true,
+			Code: lifecycle.ReasonStandbyFailed, Reason: "it says that it listens, and GitHub does not list its runner",
+		}, nil
 	case errors.Is(err, lifecycle.ErrNotFound):
 		return lifecycle.Decision{
 			Action: lifecycle.ActionKeep, CheckAt: now.Add(hs.Policy(r.Pool).ReleasePoll),
