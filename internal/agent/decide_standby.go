@@ -88,9 +88,14 @@ func (v decider) discarded() bool {
 	return !v.hasOldRunner() && (v.Observed.Cleaned.Phase == PhaseOK || v.hasRunner())
 }
 
-// discard removes the runner with which the host waited, so that it can register for its run. It is called while no job runs.
+// discard removes the runner with which the host waited, so that it can register for its run. It is called while no job runs. The
+// listener goes on for a moment: the labels may have been set although no answer came, and controld deletes the registration now. A job
+// that GitHub has assigned by then shows itself, and runs to its end.
 func (v decider) discard() Decision {
 	s := v.Observed
+	if at := v.Record.UpdatedAt.Add(assignedPause); s.Listener.alive() && !v.Record.UpdatedAt.IsZero() && !reached(at, v.now) {
+		return wait("claimed: a job that GitHub has assigned to the runner that the host waited with may begin").recheckAt(at)
+	}
 	if s.Listener.alive() {
 		return v.stop("claimed, and the runner that the host waited with cannot be used")
 	}

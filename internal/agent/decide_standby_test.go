@@ -160,6 +160,8 @@ func TestDecideInStandby(t *testing.T) {
 		"claimed warming: a job of its run":    {[]edit{claimedWarming, busyNow}, decided{Effect: agent.EffectAllow, Signal: regOK}},
 		"claimed warming: another runner":      {[]edit{claimedWarming, observed(func(s *agent.Observed) { s.Registered.Assignment = 1 })}, decided{Signal: regFailed, Cause: byHost}},
 		"claimed warming: interrupted":         {[]edit{claimedWarming, interruptedIn(time.Minute)}, decided{Effect: agent.EffectStop, Signal: regFailed, Cause: lifecycle.CauseAWS}},
+		"discarding: a job may come first":     {[]edit{discarding, func(f *agent.Facts) { f.Record.UpdatedAt = start.Add(-time.Second) }}, decided{Look: 4 * time.Second}},
+		"discarding: no job came":              {[]edit{discarding, func(f *agent.Facts) { f.Record.UpdatedAt = start.Add(-5 * time.Second) }}, decided{Effect: agent.EffectStop}},
 		"discarding: the listener stops":       {[]edit{discarding}, decided{Effect: agent.EffectStop}},
 		"discarding: it is stopping":           {[]edit{discarding, observed(func(s *agent.Observed) { s.Listener.Phase = agent.ListenerStopping })}, decided{Look: 45 * time.Second}},
 		"discarding: config.sh runs":           {[]edit{discarding, configured2(agent.PhaseRunning, "")}, decided{}},

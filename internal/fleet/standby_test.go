@@ -375,7 +375,7 @@ func TestLabelsOfAWarmingHostAreLate(t *testing.T) {
 }
 
 // A repository and its organization give ids to their runners independently. After a change of the scope the id of
-// a runner that listens may be that of somebody else's, which must not get the jobs of a run.
+// a runner that listens may be that of another runner there, which must not get the jobs of a run.
 func TestARunnerOfAnotherScopeGetsNoLabels(t *testing.T) {
 	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
 		w.github.mu.Lock()

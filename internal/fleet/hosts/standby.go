@@ -88,7 +88,7 @@ func (hs *Hosts) SetLabels(ctx context.Context, facts lifecycle.Facts, now time.
 }
 
 // movedAway reports whether the runner that listens belongs to another place than the one that the host was claimed with: the scope of
-// registrations has changed since. There the id of the runner may be that of somebody else's.
+// registrations has changed since. There the id may be that of another runner.
 func movedAway(r lifecycle.Record) bool {
 	return r.Registration != nil && r.Standby.URL != "" && !strings.EqualFold(r.Registration.URL, r.Standby.URL)
 }
