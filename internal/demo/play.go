@@ -245,7 +245,7 @@ func (d *demo) expire(ctx context.Context, hosts int) error {
 			last = t
 		}
 	}
-	d.say("\n%d hosts are idle; the last of them expires in %s ...", len(listed.GetInstances()), seconds(time.Until(last)))
+	d.say("\n%d hosts are idle; the last of them expires in %s ...", len(listed.GetInstances()), seconds(max(0, time.Until(last))))
 	if err := retry.Sleep(ctx, time.Until(last)+100*time.Millisecond); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func checkLabels(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	s.decide("found-by-name", len(found) == 1 && found[0].ID == r.id, "the list has %d runners", len(found))
+	s.decide("found-by-name", len(found) == 1 && found[0].ID == r.id, "runners on the list: %d", len(found))
 	if err := checkAssigned(ctx, s, l, hot); err != nil {
 		return err
 	}
@@ -70,9 +70,12 @@ func checkAssigned(ctx context.Context, s *session, l *listener, hot string) err
 	if err != nil {
 		return err
 	}
-	if quiet, err := waits.staysQueued(ctx); err != nil || !quiet {
-		s.leave("label-assigns", "the job had a runner before the label was set")
+	switch quiet, err := waits.staysQueued(ctx); {
+	case err != nil:
 		return err
+	case !quiet:
+		s.leave("label-assigns", "the job had a runner before the label was set")
+		return nil
 	}
 	begun := time.Now()
 	if err := s.gh.setLabels(ctx, l.r.id, hot); err != nil {

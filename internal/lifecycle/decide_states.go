@@ -305,7 +305,7 @@ func (v decider) pooled() Decision {
 		if d, ok := v.hot(); ok {
 			return d
 		}
-		check = earliest(check, r.PooledAt.Add(standbyMaxAge))
+		return keep(earliest(check, r.PooledAt.Add(standbyMaxAge)), hotAwaitingRun)
 	}
 	return keep(check, awaitingRun)
 }

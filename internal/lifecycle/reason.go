@@ -9,6 +9,7 @@ const (
 	// A host that starts or was claimed.
 	ReasonWaitingForRegistration  ReasonCode = "waiting_for_registration"
 	ReasonRegistered              ReasonCode = "registered"
+	ReasonLabeled                 ReasonCode = "labeled" // its runner listened before the claim, and has the labels of the run
 	ReasonRegistrationTimeout     ReasonCode = "registration_timeout"
 	ReasonRegistrationFailed      ReasonCode = "registration_failed"
 	ReasonRegistrationFailedTwice ReasonCode = "registration_failed_twice"

@@ -68,6 +68,7 @@ var (
 	awaitingRun      = Because(ReasonWaitingForRun, "idle: waiting for a run")
 	registeringAhead = Because(ReasonWaitingForRun, "idle: waiting for a run, and registering ahead of need")
 	listening        = Because(ReasonListening, "its runner listens, so a run that claims it only has to set its labels")
+	hotAwaitingRun   = Because(ReasonWaitingForRun, "hot: its runner listens, waiting for a run")
 	renewed          = Because(ReasonStandbyRenewed, "registered ahead of need for %s, so it registers again", standbyMaxAge)
 	interrupted      = Because(ReasonInterruption, "EC2 announced an interruption and no job runs")
 	replaced         = Because(ReasonInterruption, "EC2 announced an interruption, and its request asks for another host in its place")
@@ -115,6 +116,10 @@ func (v decider) notPrepared() Reason {
 
 func (v decider) registered() Reason {
 	return Because(ReasonRegistered, "registered for %s", v.Record.purpose())
+}
+
+func (v decider) labeled() Reason {
+	return Because(ReasonLabeled, "its runner registered before the claim, and has the labels of run %s", v.Record.RunID)
 }
 
 func (v decider) busyTooLong() Reason {
