@@ -19,6 +19,7 @@ type history struct {
 	byStandby    map[int64]string
 	registeredAs map[int64]int64
 	busySince    time.Time
+	idleSince    time.Time
 	ended        string // why its record was terminated
 	// reportedFor is the assignment that its agent reported for last.
 	reportedFor int64
@@ -45,12 +46,13 @@ func (h *history) runOf(assignment int64) string {
 	return h.servedRuns[assignment]
 }
 
-// reportWritten notes since when a host is busy.
+// reportWritten notes since when a host is busy, and since when it is not any more.
 func (w *Watcher) reportWritten(p lifecycle.Report) {
 	l := w.of(p.HostKey)
 	switch {
+	case !p.Busy && !l.busySince.IsZero():
+		l.busySince, l.idleSince = time.Time{}, w.Now
 	case !p.Busy:
-		l.busySince = time.Time{}
 	case l.busySince.IsZero():
 		l.busySince = w.Now
 	}

@@ -121,13 +121,13 @@ func (w *Watcher) outstanding(q lifecycle.Request) int {
 
 // Released checks a release: after it no request of the run is open and no record names the
 // run. Excepted are the hosts of a later attempt, what was under way when the release began,
-// and hosts that a job or an operator keeps.
+// and hosts that a job or an operator keeps, or that a job kept when the release looked at them.
 func (w *Watcher) Released(repository, runID string, attempt int, began time.Time) {
 	w.marked(repository, runID, attempt, began)
 	records := engine.Must1(w.Truth.ListInstances(engine.Background, lifecycle.Filter{RunID: runID}, lifecycle.PageOf{Limit: 1000})).Items
 	for _, r := range records {
 		reports := engine.Must1(w.Truth.Reports(engine.Background, []string{r.HostKey}))
-		if r.Repository != repository || attempt > 0 && r.RunAttempt > attempt || reports[r.HostKey].Busy || r.Held(began) ||
+		if r.Repository != repository || attempt > 0 && r.RunAttempt > attempt || reports[r.HostKey].Busy || r.Held(began) || w.of(r.HostKey).idleSince.After(began.Add(-world.MaxLag)) ||
 			!w.of(r.HostKey).assignedAt.Before(began.Add(-world.MaxLag)) {
 			continue
 		}
