@@ -54,8 +54,9 @@ func (v decider) claimed() Decision {
 	return keep(r.Threshold, registeringAgain)
 }
 
-// becomesReady is the only way to running, except for a host whose runner listened when it was claimed: see claimedHot. A host that its request no longer wants, or that is past its
-// threshold, does not become ready unless a job already runs on it.
+// becomesReady is the only way to running, except for a host whose runner listened when it was claimed: see claimedHot.
+// A host that its request no longer wants, or that is past its threshold, does not become ready unless a job already
+// runs on it.
 func (v decider) becomesReady() (Decision, bool) {
 	if v.signal() != SignalRegOK || !v.fresh() || v.Record.servesByStandby() {
 		return Decision{}, false

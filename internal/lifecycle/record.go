@@ -33,8 +33,9 @@ type Record struct {
 	// host's job-started hook refuses any other.
 	Forks bool `json:"forks,omitempty"`
 
-	// Assignment is +1 each time the run id is set or cleared. A signal counts
-	// only when it names the same assignment.
+	// Assignment is 1 at the launch and +1 with each claim, release, return and termination, and each time that a
+	// host gives up its registration ahead of need: leave_standby and reregister. A signal counts only when it
+	// names the same assignment.
 	Assignment int64 `json:"assignment"`
 	// Version is +1 on every write; writes are conditional on it.
 	Version int64 `json:"version"`

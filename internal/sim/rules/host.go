@@ -8,7 +8,7 @@ import (
 
 // history is what is remembered of one host's record.
 type history struct {
-	assignedAt time.Time // when its run was last set or cleared
+	assignedAt time.Time // when its assignment last changed
 	readyAt    time.Time // when it last became running
 	maxRuntime time.Duration
 	readyFor   map[string]bool // requests

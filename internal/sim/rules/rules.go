@@ -7,7 +7,7 @@ const (
 	RuleTransition      engine.Rule = "transition"         // only what the table of the design allows
 	RuleUnexpected      engine.Rule = "unexpected error"   // only the errors that the ports and use-cases name
 	RuleVersion         engine.Rule = "version"            // +1 on every write
-	RuleAssignment      engine.Rule = "assignment"         // +1 exactly when the run id is set or cleared
+	RuleAssignment      engine.Rule = "assignment"         // +1 exactly when a host gets a run, loses it, ends, or gives up its registration
 	RuleTrust           engine.Rule = "trust"              // a host never crosses its trust key
 	RuleClaim           engine.Rule = "claim"              // only pooled hosts, nor retiring, held or late ones
 	RuleDue             engine.Rule = "due"                // a live record is looked at by its threshold

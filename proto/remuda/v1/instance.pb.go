@@ -223,7 +223,7 @@ type Instance struct {
 	// The run the host serves; empty when it serves none. A host of a job pool serves one job of any run: it has the id of its slot,
 	// "turn:<pool>:<number>", or "spare:<pool>:<number>" while it stands ready for the pool's minimum.
 	RunId string `protobuf:"bytes,5,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// Counts the times the run id was set or cleared: 1 for the run the host was launched for.
+	// 1 for the run the host was launched for, and +1 when the host gets a run, loses it, or gives up a registration ahead of need.
 	Assignment int64 `protobuf:"varint,6,opt,name=assignment,proto3" json:"assignment,omitempty"`
 	// Deadline of the current state, after which the host is ended; absent once it is terminated.
 	Threshold *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=threshold,proto3" json:"threshold,omitempty"`
