@@ -77,11 +77,11 @@ func (js *Jobs) newReconcilePool(name string) *reconcilePool {
 }
 
 func (b *reconcilePool) load(ctx context.Context, now time.Time) (op.Progress, error) {
-	slots, err := b.env.Options.Store.SlotTable(ctx, b.name)
+	table, err := b.env.Options.Store.SlotTable(ctx, b.name)
 	if err != nil {
 		return op.Again, fmt.Errorf("read the turns of pool %s: %w", b.name, err)
 	}
-	b.slots, b.facts, b.orphans, b.learned, b.unserved, b.asked = slots, nil, nil, false, map[int64]bool{}, map[int64]bool{}
+	b.slots, b.facts, b.orphans, b.learned, b.unserved, b.asked = table, nil, nil, false, map[int64]bool{}, map[int64]bool{}
 	freed, full := b.env.toLookAt(b.name, now)
 	b.freed, b.full = append(b.freed, freed...), b.full || full
 	if err := b.readHosts(ctx, now); err != nil {
@@ -90,7 +90,7 @@ func (b *reconcilePool) load(ctx context.Context, now time.Time) (op.Progress, e
 	if err := b.readWaiting(ctx, now); err != nil {
 		return op.Again, err
 	}
-	if len(slots.Open) == 0 && len(b.waiting) == 0 && b.pool.Minimum == 0 {
+	if len(table.Open) == 0 && len(b.waiting) == 0 && b.pool.Minimum == 0 {
 		return op.Done, nil
 	}
 	return b.Then(b.confirm)

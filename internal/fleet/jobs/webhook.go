@@ -293,12 +293,12 @@ func (h *webhookOp) followUp(row lifecycle.Job) func(context.Context, time.Time)
 // markStarted notes in the slot table that a job started on a host of the pool,
 // whichever job the slot was assigned for. The host serves no other job.
 func (h *webhookOp) markStarted(ctx context.Context, _ time.Time) (op.Progress, error) {
-	slots, err := h.env.Options.Store.SlotTable(ctx, h.row.Pool)
+	table, err := h.env.Options.Store.SlotTable(ctx, h.row.Pool)
 	if err != nil {
 		return op.Again, fmt.Errorf("read the turns of pool %s: %w", h.row.Pool, err)
 	}
-	slots.Open = slices.Clone(slots.Open)
-	i, err := h.slotOfRunner(ctx, slots.Open)
+	table.Open = slices.Clone(table.Open)
+	i, err := h.slotOfRunner(ctx, table.Open)
 	if err != nil {
 		return op.Again, err
 	}
@@ -306,9 +306,9 @@ func (h *webhookOp) markStarted(ctx context.Context, _ time.Time) (op.Progress, 
 	if i < 0 {
 		return h.Then(h.reconcile(runs))
 	}
-	if t := &slots.Open[i]; !t.Started || !t.UnannouncedAt.IsZero() {
+	if t := &table.Open[i]; !t.Started || !t.UnannouncedAt.IsZero() {
 		t.Started, t.UnannouncedAt = true, time.Time{}
-		_, err := h.env.Options.Store.UpdateSlotTable(ctx, slots)
+		_, err := h.env.Options.Store.UpdateSlotTable(ctx, table)
 		switch {
 		case errors.Is(err, lifecycle.ErrConflict):
 			return op.Again, nil // the table has changed: read it again
