@@ -57,7 +57,6 @@ var ownWords = []string{
 // names are literals with a mark that are not English: the values of configuration and of ids.
 var names = []string{
 	"organisation", // a value of github.scope
-	"nobody",       // the label of calls to GitHub without a credential, in the metrics
 }
 
 // goFile is a parsed file of the module.
@@ -371,7 +370,7 @@ package x
 // one reads. Its behaviour is told here.
 func F() {
 	x := "for " + "no one" + y
-	z := "nobody" // a name
+	z := "organisation" // a name
 	/* all the
 	   same */
 	s.log.Warn("whoever " + "comes")

@@ -120,7 +120,7 @@ func TestATokenThatIsRefusedIsMadeAnew(t *testing.T) {
 	f.tokens = map[string]fakeToken{} // revoked
 	list(t, c)
 	want := []string{
-		"nobody: GET /repos/acme/app/actions/runners", "app 1: POST /app/installations/11/access_tokens",
+		"anonymous: GET /repos/acme/app/actions/runners", "app 1: POST /app/installations/11/access_tokens",
 		"installation 11: GET /repos/acme/app/actions/runners",
 	}
 	if d := cmp.Diff(want, f.callsOf()); d != "" {

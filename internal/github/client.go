@@ -68,10 +68,10 @@ type Client struct {
 	replicas     func() int
 	log          hclog.Logger
 
-	token   *credential // nil: apps
-	apps    []*app
-	nobody  *credential // calls without credentials
-	answers *answers
+	token     *credential // nil: apps
+	apps      []*app
+	anonymous *credential // calls without credentials
+	answers   *answers
 
 	retries *rate.Limiter
 	breaker breaker
@@ -107,7 +107,7 @@ func New(c Config) (*Client, error) {
 		retries: rate.NewLimiter(retriesPerSecond, retriesAtOnce),
 		minted:  newMemo[lifecycle.Registration](), groups: newMemo[int64](), looks: newMemo[struct{}](),
 	}
-	client.nobody = client.newCredential("nobody", c.Transport)
+	client.anonymous = client.newCredential("anonymous", c.Transport)
 	if c.Token != nil {
 		client.token = client.bearing("token", c.Token)
 	}

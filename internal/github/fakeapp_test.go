@@ -85,7 +85,7 @@ func (f *fake) who(authorization string) (string, bool) {
 			return fmt.Sprintf("app %d", app.id), true
 		}
 	}
-	return "nobody", authorization == "" && f.releases != nil
+	return "anonymous", authorization == "" && f.releases != nil
 }
 
 // signed checks a token that the App signed itself, as docs.github.com describes

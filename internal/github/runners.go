@@ -303,7 +303,7 @@ func (c *Client) publicCredential(context.Context) (*credential, error) {
 	if c.token != nil {
 		return c.token, nil
 	}
-	best, most := c.nobody, -1
+	best, most := c.anonymous, -1
 	for _, a := range c.apps {
 		for _, who := range a.installations() {
 			if left := who.budget.left(ordinary, time.Now()); left > most {

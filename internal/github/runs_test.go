@@ -326,7 +326,7 @@ func TestRunnerReleases(t *testing.T) {
 	}
 	ask(newClient(t, github.Config{Transport: direct{f}}), "token")
 	c := newClient(t, github.Config{Transport: direct{f}, Apps: f.withApps(1)})
-	ask(c, "nobody")
+	ask(c, "anonymous")
 	list(t, c)
 	ask(c, "installation 11")
 	f.releases = nil
