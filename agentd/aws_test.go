@@ -180,8 +180,8 @@ func TestHostWithoutItsRecord(t *testing.T) {
 		want   string
 		config func(config map[string]any)
 	}{
-		"nobody knows it": {want: "no record of this host"},
-		"no tables here":  {want: "there is no table missing-instances in us-east-1: run Refresh", config: inDynamoDB("prefix", "missing")},
+		"unknown":        {want: "no record of this host"},
+		"no tables here": {want: "there is no table missing-instances in us-east-1: run Refresh", config: inDynamoDB("prefix", "missing")},
 		"tables in another region": {want: "there is no table acme-instances in eu-west-1: run Refresh",
 			config: inDynamoDB("region", "eu-west-1")},
 		"expired credentials": {spoil: func(i *instance) { i.aws.Handle("dynamodb", "GetItem", refuse("ExpiredTokenException")) },

@@ -82,7 +82,7 @@ func TestSystemdHost(t *testing.T) {
 	if s, err = c.systemd(0, hclog.NewNullLogger()); err != nil || !s.Privileged || !s.JobsReadMetadata {
 		t.Errorf("%+v, %v", s, err)
 	}
-	c.Systemd.User = "nobody-has-this-name"
+	c.Systemd.User = "a-name-without-a-user"
 	if _, err = c.systemd(0, hclog.NewNullLogger()); err == nil || !strings.Contains(err.Error(), "remuda-agentd makes the user runner") {
 		t.Errorf("error %v", err)
 	}

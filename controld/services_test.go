@@ -198,7 +198,7 @@ func TestServicesGoFromZeroAndBack(t *testing.T) {
 
 	<-queued
 	queued <- "0-0/1"
-	for token, status := range map[string]int{"": 401, "somebody-else's-token-of-32-bytes": 401, nudgeToken: 202, workerToken: 202} {
+	for token, status := range map[string]int{"": 401, "a-stranger's-token-that-is-32-bytes": 401, nudgeToken: 202, workerToken: 202} {
 		r.want(status, "/api/scale", token, "")
 	}
 	r.want(403, "/api/scale", nudgeToken, `{"service":"jobs"}`)

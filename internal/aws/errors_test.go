@@ -115,7 +115,7 @@ func TestErrors(t *testing.T) {
 			lifecycle.ErrRefused, "dynamodb:PutItem: AccessDeniedException: " + user +
 				" is not authorized to perform: dynamodb:PutItem on resource: t; allow the action dynamodb:PutItem (docs/iam)",
 		},
-		"a key of nobody": {
+		"an unknown key": {
 			"dynamodb:PutItem", 400, "UnrecognizedClientException", "The security token included in the request is invalid.", aws.Expired,
 			lifecycle.ErrRefused, "dynamodb:PutItem: UnrecognizedClientException: The security token included in the request is invalid" + valid,
 		},
@@ -250,7 +250,7 @@ func TestErrorsWithoutAnAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := "http://" + listener.Addr().String()
+	closed := "http://" + listener.Addr().String()
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -264,18 +264,18 @@ func TestErrorsWithoutAnAnswer(t *testing.T) {
 		is       error
 		text     []string
 	}{
-		"nobody listens": {
-			t.Context(), nobody, "sqs:ReceiveMessage", aws.Retry, lifecycle.ErrUnavailable, []string{"do it: sqs:ReceiveMessage: dial tcp 127.0.0.1:", "refused"},
+		"nothing listens": {
+			t.Context(), closed, "sqs:ReceiveMessage", aws.Retry, lifecycle.ErrUnavailable, []string{"do it: sqs:ReceiveMessage: dial tcp 127.0.0.1:", "refused"},
 		},
 		"the caller has gone": {
-			cancelled, nobody, "sqs:ReceiveMessage", aws.Retry, context.Canceled, []string{"do it: sqs:ReceiveMessage: ", "canceled"},
+			cancelled, closed, "sqs:ReceiveMessage", aws.Retry, context.Canceled, []string{"do it: sqs:ReceiveMessage: ", "canceled"},
 		},
 		"a proxy answers": {
 			t.Context(), serve(t, answer{status: 502, body: "<html>Bad Gateway</html>"}), "dynamodb:PutItem", aws.Retry, lifecycle.ErrUnavailable,
 			[]string{"do it: dynamodb:PutItem: status 502 with an answer that cannot be read"},
 		},
 		"a call that lacks a field": {
-			t.Context(), nobody, "ec2:RunInstances", aws.Terminal, lifecycle.ErrRefused,
+			t.Context(), closed, "ec2:RunInstances", aws.Terminal, lifecycle.ErrRefused,
 			[]string{"do it: refused: ec2:RunInstances: ", "missing required field, RunInstancesInput.MaxCount"},
 		},
 	}

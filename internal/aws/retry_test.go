@@ -232,7 +232,7 @@ func TestLoad(t *testing.T) {
 	})
 	t.Run("a broken file", func(t *testing.T) {
 		bareEnvironment(t)
-		t.Setenv("AWS_PROFILE", "nobody")
+		t.Setenv("AWS_PROFILE", "no-such-profile")
 		if _, err := aws.Load(t.Context(), aws.Options{Region: "eu-west-1"}); err == nil {
 			t.Error("no error with a profile that does not exist")
 		}

@@ -201,7 +201,7 @@ func (h *hub) report(r lifecycle.Record) lifecycle.Report {
 func (h *hub) steal(ctx context.Context, id int64) {
 	h.mu.Lock()
 	j := h.jobs[id]
-	j.Status, j.RunnerName, j.StartedAt = lifecycle.StatusInProgress, "somebody-elses", time.Now()
+	j.Status, j.RunnerName, j.StartedAt = lifecycle.StatusInProgress, "another-fleets", time.Now()
 	moved := j.WorkflowJob
 	h.mu.Unlock()
 	h.say(ctx, moved)

@@ -263,7 +263,7 @@ func TestRoomOfADeadHost(t *testing.T) {
 			w.within(l)
 		})
 	})
-	t.Run("found at its end, by nobody who asks", func(t *testing.T) {
+	t.Run("found at its end, without a caller", func(t *testing.T) {
 		limitedWorld(t, policy.Limits{HostsPerRepository: 10, HostsPerOwner: 10}, func(ctx context.Context, w *world) {
 			kill(ctx, w)
 			w.until("the room of both is given back", 5*time.Minute, func() bool { return w.used(ofRepository)+w.used(ofOwner) == 0 })

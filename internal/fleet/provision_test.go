@@ -389,7 +389,7 @@ func TestNewProvisionRefusesBadSpecs(t *testing.T) {
 		"timeout too long":    {lifecycle.Spec{Timeout: 31 * time.Minute}, "timeout"},
 		"negative runtime":    {lifecycle.Spec{MaxRuntime: -1}, "max_runtime"},
 		"no pattern":          {lifecycle.Spec{InstanceTypes: []string{"c[6"}}, "allowed_instance_types"},
-		"nobody sells it":     {lifecycle.Spec{InstanceTypes: []string{"z9.*"}}, "allowed_instance_types"},
+		"not for sale":        {lifecycle.Spec{InstanceTypes: []string{"z9.*"}}, "allowed_instance_types"},
 		"not with its pool's": {lifecycle.Spec{Pool: "narrow", InstanceTypes: []string{"c*"}}, "allowed_instance_types"},
 	}
 	synctest.Test(t, func(t *testing.T) {

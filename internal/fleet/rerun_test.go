@@ -82,7 +82,7 @@ func TestARunThatLostAJobIsStartedAgain(t *testing.T) {
 		"no job ran on the host":    {attempt: 1, announced: true, conclusion: "failure", says: "released 0 hosts"},
 		"nothing was announced":     {attempt: 1, busy: true, conclusion: "failure", says: "released 0 hosts"},
 		"the run succeeded":         {attempt: 1, announced: true, busy: true, conclusion: "success", says: "released 0 hosts"},
-		"somebody cancelled it":     {attempt: 1, announced: true, busy: true, conclusion: "cancelled", says: "released 0 hosts"},
+		"a user cancelled it":       {attempt: 1, announced: true, busy: true, conclusion: "cancelled", says: "released 0 hosts"},
 		"its pool does not want it": {off: true, attempt: 1, announced: true, busy: true, conclusion: "failure", says: "released 0 hosts"},
 	} {
 		t.Run(name, func(t *testing.T) {

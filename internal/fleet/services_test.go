@@ -266,7 +266,7 @@ func TestOneServiceThatFailsKeepsTheOthers(t *testing.T) {
 
 func TestServicesThatAreNotThere(t *testing.T) {
 	inServices(t, func(t *testing.T, w *serviceWorld) {
-		if _, err := w.fleet.NudgeService(t.Context(), "nobody"); !errors.Is(err, lifecycle.ErrNotFound) {
+		if _, err := w.fleet.NudgeService(t.Context(), "unknown"); !errors.Is(err, lifecycle.ErrNotFound) {
 			t.Errorf("unknown: got error %v", err)
 		}
 		w.fleet = w.newFleet("b", func(o *fleet.Options) {
@@ -360,7 +360,7 @@ func TestServeServicesSweepsAndHearsNudges(t *testing.T) {
 			time.Sleep(30 * time.Second) // it has swept once
 			w.containers.jobs("jobs", 1, 0)
 			w.fleet.NudgeSoon("jobs")
-			w.fleet.NudgeSoon("nobody")
+			w.fleet.NudgeSoon("unknown")
 			synctest.Wait()
 			w.want("jobs", 1, "nudged")
 			w.containers.jobs("jobs", 0, 0)
@@ -539,7 +539,7 @@ func TestServicesInAnyWeather(t *testing.T) {
 			w.containers.jobs("jobs", 1, 0)
 			w.sweep()
 			if w.containers.has("jobs") == 0 {
-				t.Errorf("seed %d: a job waits for nobody", seed)
+				t.Errorf("seed %d: a job waits without a runner", seed)
 			}
 			w.containers.jobs("jobs", 0, 0)
 			for range 5 {

@@ -350,7 +350,7 @@ func TestOrphans(t *testing.T) {
 			s.ends()
 		})
 	})
-	t.Run("released, so that nobody needs to find it", func(t *testing.T) {
+	t.Run("released, so that scale-down need not find it", func(t *testing.T) {
 		inScaleDown(t, policy.ScaleDown{}, 1, func(t *testing.T, s *scaleDownScene) {
 			s.github.deregister(s.hosts[0].RunnerName)
 			s.sweepDown()

@@ -259,10 +259,10 @@ func TestTheGitHubSweepRemovesGhosts(t *testing.T) {
 		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
 		w.github.register(lifecycle.Record{RunnerName: "remuda-0-" + host.InstanceID}) // a ghost of ours
 		w.github.register(lifecycle.Record{RunnerName: "remuda-1-i-unknown"})          // another installation's
-		w.github.register(lifecycle.Record{RunnerName: "somebody-else"})
+		w.github.register(lifecycle.Record{RunnerName: "another-fleets"})
 		time.Sleep(6 * time.Minute)
 		names := w.github.names()
-		for _, want := range []string{host.RunnerName, "remuda-1-i-unknown", "somebody-else"} {
+		for _, want := range []string{host.RunnerName, "remuda-1-i-unknown", "another-fleets"} {
 			if !strings.Contains(strings.Join(names, " "), want) {
 				t.Errorf("%s was deleted", want)
 			}

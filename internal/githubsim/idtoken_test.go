@@ -90,7 +90,7 @@ func TestWhoMayAskForIDTokens(t *testing.T) {
 		"the workflow says so":           {map[string]any{"workflow": body("permissions: {id-token: write}\n", "")}, true},
 		"the job says so":                {map[string]any{"workflow": body("", "    permissions: {id-token: write}\n")}, true},
 		"all is allowed":                 {map[string]any{"workflow": body("permissions: write-all\n", "")}, true},
-		"nobody says so":                 {map[string]any{"workflow": body("", "")}, false},
+		"nothing says so":                {map[string]any{"workflow": body("", "")}, false},
 		"read only":                      {map[string]any{"workflow": body("permissions: read-all\n", "")}, false},
 		"none":                           {map[string]any{"workflow": body("permissions: {id-token: none, contents: write}\n", "")}, false},
 		"the job's stand for themselves": {map[string]any{"workflow": body("permissions: {id-token: write}\n", "    permissions: {contents: read}\n")}, false},

@@ -130,7 +130,7 @@ func TestOnlyTheJobsOwnWorkerSpeaksForIt(t *testing.T) {
 	m := p.poll()
 	var job protocol.Job
 	s.callWith(p.auth, 200, "POST", fmt.Sprintf(protocol.PathAcquire, m.JobID), nil, &job)
-	for _, auth := range map[string]http.Header{"runner": p.auth, "stranger": {"Authorization": {"Bearer x"}}, "nobody": {}} {
+	for _, auth := range map[string]http.Header{"runner": p.auth, "stranger": {"Authorization": {"Bearer x"}}, "anonymous": {}} {
 		for _, path := range []string{protocol.PathComplete, protocol.PathSteps} {
 			var body any = []protocol.StepState{}
 			if path == protocol.PathComplete {

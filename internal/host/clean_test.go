@@ -72,7 +72,7 @@ func TestCleanKillsWhatIsLeft(t *testing.T) {
 		t.Error("a process of the host was left")
 	}
 	if !spared(other) || !spared(unmarked) {
-		t.Error("a process of somebody else was killed")
+		t.Error("a process of another user was killed")
 	}
 }
 

@@ -52,7 +52,7 @@ func TestInterruptionIsSeenAndTold(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	if at := b.look().InterruptionAt; !at.IsZero() {
-		t.Errorf("interruption at %s and nobody said so", at)
+		t.Errorf("interruption at %s without a report", at)
 	}
 	select {
 	case <-b.Changed():

@@ -73,7 +73,7 @@ func takenBeforeTheRelease(t *testing.T, allowed agent.Allowed) {
 	select {
 	case <-b.Changed():
 	case <-time.After(patience):
-		t.Error("the end of the worker wakes nobody")
+		t.Error("the end of the worker wakes no reader")
 	}
 	b.until("no worker lives", func(s agent.Observed) bool { return !s.Busy })
 	b.check(b.Stop(ctx))

@@ -87,7 +87,7 @@ func TestClaimBindsAFreshHost(t *testing.T) {
 	c := claimOf(r)
 	c.BindTo = ""
 	if _, err := r.Claimed(c); !errors.Is(err, lifecycle.ErrUnbound) {
-		t.Errorf("a claim that binds to nobody: %v", err)
+		t.Errorf("a claim that binds the host to no trust key: %v", err)
 	}
 	c.BindTo = "acme/web"
 	got, err := r.Claimed(c)

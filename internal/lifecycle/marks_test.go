@@ -141,7 +141,7 @@ func TestWhatEndsLeaveARun(t *testing.T) {
 		"settled without it":      {lifecycle.Facts{Record: starting, Request: &without}, false},
 		"its request goes on":     {lifecycle.Facts{Record: running, Request: &open, Cloud: gone}, true},
 		"its request is unknown":  {lifecycle.Facts{Record: running, Cloud: gone}, true},
-		"it serves nobody":        {lifecycle.Facts{Record: clean, Cloud: gone}, false},
+		"it serves no run":        {lifecycle.Facts{Record: clean, Cloud: gone}, false},
 		"it goes on":              {lifecycle.Facts{Record: running, Request: &ready}, false},
 		"it is released, not yet": {lifecycle.Facts{Record: running, Request: &released}, false},
 	} {

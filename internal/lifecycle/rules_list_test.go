@@ -34,7 +34,7 @@ var generalRules = []rule{
 	{"an unknown request is not an unwanted one", func(s *seen) bool {
 		return s.request == "unknown" && !strings.Contains(s.host, "unattended") && !s.is("running, to be replaced")
 	}, func(s *seen) bool { return s.same(func(o *scene) { o.request = "wanted" }) }},
-	{"nobody is silent while the store was not watched", func(s *seen) bool { return s.beat == "unwatched" || s.beat == "mass" },
+	{"no host is silent while the store was not watched", func(s *seen) bool { return s.beat == "unwatched" || s.beat == "mass" },
 		func(s *seen) bool { return !strings.HasPrefix(s.got.Reason, "silent") }},
 	{"without a report nothing that only the agent can know is believed", func(s *seen) bool { return !s.reported() && s.open() },
 		func(s *seen) bool {
@@ -147,7 +147,7 @@ var stateRules = []rule{
 	{"a wanted busy host stays with its run", func(s *seen) bool {
 		return s.wanted() && s.open() && s.is("running") && !s.late() && s.jobRuns()
 	}, func(s *seen) bool { return s.does(lifecycle.ActionKeep) || s.replaced() }},
-	{"only a request that nobody waited for gives up a ready host without a job after 5 m", func(s *seen) bool {
+	{"only a request without a waiting caller gives up a ready host without a job after 5 m", func(s *seen) bool {
 		return s.is("running") && s.wanted() && !strings.HasPrefix(s.answer, "UD_REG_FAILED") && s.does(lifecycle.ActionRelease) &&
 			!s.is("running, job-scoped, had its job")
 	}, func(s *seen) bool {

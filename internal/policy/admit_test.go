@@ -124,7 +124,7 @@ func TestFind(t *testing.T) {
 		"its own before its owner's": {1, 7, 2},
 		"its owner's":                {2, 7, 1},
 		"neither":                    {2, 8, 0},
-		"nobody":                     {0, 0, 0},
+		"none":                       {0, 0, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -108,7 +108,7 @@ func TestBalance(t *testing.T) {
 			jobAs(waits(1, "a", -1), func(j *lifecycle.Job) { j.State, j.Version = lifecycle.JobRunning, 2 }), waits(1, "a", -1)}},
 		{name: "listed and begun", maximum: 3, waiting: jobs{
 			jobAs(waits(1, "a", -1), func(j *lifecycle.Job) { j.State = lifecycle.JobRunning }), waits(2, "a", -1)}, want: "give 2"},
-		{name: "a job of unknown scope keeps nobody waiting", maximum: 1, turns: facts{turn(1, "", ready, -1)},
+		{name: "a job of unknown scope keeps no other waiting", maximum: 1, turns: facts{turn(1, "", ready, -1)},
 			waiting: jobs{waits(1, "", -3), waits(0, "a", -2)}, look: 4},
 
 		{name: "stranded", maximum: 3, turns: facts{turn(1, "a", ready, -5)}, want: "back 1"},

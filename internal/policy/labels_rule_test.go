@@ -19,7 +19,7 @@ func TestWhichLabelsARunMayGiveItsHosts(t *testing.T) {
 		"what every runner has":          {[]string{"self-hosted", "Linux", "x64"}, nil, ""},
 		"its resource class":             {[]string{"remuda-large"}, nil, ""},
 		"another class":                  {[]string{"remuda-small"}, nil, "remuda-small"},
-		"a label that nobody allowed":    {[]string{"prod-deploy"}, nil, "prod-deploy"},
+		"a label that is not allowed":    {[]string{"prod-deploy"}, nil, "prod-deploy"},
 		"one that is allowed":            {[]string{"gpu-a100"}, []string{"gpu-*"}, ""},
 		"one beside it":                  {[]string{"gpu-a100", "cpu"}, []string{"gpu-*"}, "cpu"},
 		"the id of another run":          {[]string{"7777"}, nil, "7777"},

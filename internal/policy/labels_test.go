@@ -137,7 +137,7 @@ func TestServesRepository(t *testing.T) {
 		{"another one", []string{"acme/web"}, "acme/web2", false},
 		{"another owner", []string{"acme/*"}, "acme2/web", false},
 		{"a star stops at a slash", []string{"acme/*"}, "acme/web/x", false},
-		{"nobody", nil, "acme/web", false},
+		{"no pattern", nil, "acme/web", false},
 		{"no repository", []string{"*/*", "**"}, "", false},
 	}
 	for _, tt := range tests {

@@ -94,7 +94,7 @@ func TestRolesByMethod(t *testing.T) {
 			})
 		}
 	}
-	t.Run("nobody", func(t *testing.T) {
+	t.Run("without a certificate", func(t *testing.T) {
 		conn := dial(t, addr, ours.client(nil, ""))
 		for method, streams := range methods() {
 			if err := call(t.Context(), conn, method, streams); status.Code(err) != codes.Unauthenticated {

@@ -77,7 +77,7 @@ func TestNudgeService(t *testing.T) {
 		t.Errorf("service (-want +got):\n%s", diff)
 	}
 	for name, code := range map[string]codes.Code{
-		"": codes.InvalidArgument, "X_y": codes.InvalidArgument, "nobody": codes.NotFound, "queue": codes.FailedPrecondition, "away": codes.Unavailable,
+		"": codes.InvalidArgument, "X_y": codes.InvalidArgument, "unknown": codes.NotFound, "queue": codes.FailedPrecondition, "away": codes.Unavailable,
 	} {
 		if _, err := w.NudgeService(t.Context(), &remudav1.NudgeServiceRequest{Service: name}); status.Code(err) != code {
 			t.Errorf("%q: got %v, want %s", name, err, code)

@@ -255,11 +255,11 @@ func TestRolesOfWorkerCalls(t *testing.T) {
 				t.Errorf("%s by a %s: got %v", m.MethodName, role, err)
 			}
 		}
-		nobody := dial(t, addr, ours.client(nil, ""))
-		if err := nobody.Invoke(t.Context(), method, &remudav1.GetJobRequest{}, &remudav1.GetJobResponse{}); status.Code(err) != codes.Unauthenticated {
-			t.Errorf("%s by nobody: got %v", m.MethodName, err)
+		anonymous := dial(t, addr, ours.client(nil, ""))
+		if err := anonymous.Invoke(t.Context(), method, &remudav1.GetJobRequest{}, &remudav1.GetJobResponse{}); status.Code(err) != codes.Unauthenticated {
+			t.Errorf("%s by an anonymous caller: got %v", m.MethodName, err)
 		}
-		if err := nobody.Invoke(as(t.Context(), renderToken), method, &remudav1.GetJobRequest{}, &remudav1.GetJobResponse{}); !passed(err) {
+		if err := anonymous.Invoke(as(t.Context(), renderToken), method, &remudav1.GetJobRequest{}, &remudav1.GetJobResponse{}); !passed(err) {
 			t.Errorf("%s by a worker: got %v", m.MethodName, err)
 		}
 	}

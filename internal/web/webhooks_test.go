@@ -333,14 +333,14 @@ func TestNoSecretNoStart(t *testing.T) {
 	}
 	fails := func() ([]lifecycle.Secret, error) { return nil, errors.New("gone") }
 	for name, hooks := range map[string]web.Webhooks{
-		"no source":         {Take: take},
-		"no secret":         {Take: take, Secrets: give()},
-		"an empty secret":   {Take: take, Secrets: give("")},
-		"an empty one more": {Take: take, Secrets: give(secret, "")},
-		"a source at fault": {Take: take, Secrets: fails},
-		"an empty file":     {Take: take, Secrets: web.SecretFile(os.DevNull)},
-		"an unset variable": {Take: take, Secrets: web.SecretVariable("REMUDA_NO_SUCH_SECRET")},
-		"nobody to take it": {Secrets: both},
+		"no source":          {Take: take},
+		"no secret":          {Take: take, Secrets: give()},
+		"an empty secret":    {Take: take, Secrets: give("")},
+		"an empty one more":  {Take: take, Secrets: give(secret, "")},
+		"a source at fault":  {Take: take, Secrets: fails},
+		"an empty file":      {Take: take, Secrets: web.SecretFile(os.DevNull)},
+		"an unset variable":  {Take: take, Secrets: web.SecretVariable("REMUDA_NO_SUCH_SECRET")},
+		"without a receiver": {Secrets: both},
 	} {
 		if _, err := web.New(web.Options{Ready: isReady, Metrics: metrics(), Webhooks: &hooks}); err == nil || !strings.Contains(err.Error(), "webhooks: ") {
 			t.Errorf("%s: %v", name, err)

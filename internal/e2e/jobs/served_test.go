@@ -107,7 +107,7 @@ func (s *stage) fill(config string, standin *local.Standin) string {
 	if !strings.Contains(config, repositoryID) {
 		return config
 	}
-	if _, err := standin.GitHub.StartRun(s.ctx, repository, "1", workflow(1, "nobody", "'true'")); err != nil {
+	if _, err := standin.GitHub.StartRun(s.ctx, repository, "1", workflow(1, "label-of-no-runner", "'true'")); err != nil {
 		s.Fatal(err)
 	}
 	req, err := http.NewRequestWithContext(s.ctx, http.MethodGet, standin.GitHub.URL()+"/api/v3/repos/"+repository+"/actions/runs/1", nil)

@@ -63,7 +63,7 @@ func (g gates) open(n int) {
 	g.eventually(func() string {
 		gate, err := os.OpenFile(g.path(n), os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		if errors.Is(err, syscall.ENXIO) {
-			return fmt.Sprintf("nobody is at gate %d", n)
+			return fmt.Sprintf("no job is at gate %d", n)
 		}
 		if err != nil {
 			g.Fatal(err)

@@ -110,7 +110,7 @@ func (w *wire) checkRests(t *testing.T, rest time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.calls[limiting]) == 0 {
-		t.Error("nobody called while GitHub asked for a rest: nothing was shown")
+		t.Error("no call was made while GitHub asked for a rest: nothing was shown")
 	}
 	for who, calls := range w.calls[limiting] {
 		// Calls that were under way together are refused together.

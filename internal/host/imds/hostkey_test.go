@@ -91,7 +91,7 @@ func TestSTSDoesNotTell(t *testing.T) {
 			`<ErrorResponse><Error><Type>Sender</Type><Code>ExpiredToken</Code><Message>The security token is expired</Message></Error></ErrorResponse>`,
 			lifecycle.ErrRefused},
 		"is down": {http.StatusServiceUnavailable, "", lifecycle.ErrUnavailable},
-		"names nobody": {http.StatusOK,
+		"names no host": {http.StatusOK,
 			`<GetCallerIdentityResponse><GetCallerIdentityResult></GetCallerIdentityResult></GetCallerIdentityResponse>`, nil},
 	}
 	for name, tt := range tests {

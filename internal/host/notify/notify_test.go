@@ -74,10 +74,10 @@ func TestNobodyListens(t *testing.T) {
 			t.Errorf("without a socket: %v", err)
 		}
 	}
-	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
+	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "missing"))
 	for i, err := range say() {
 		if name := []string{"READY", "STATUS", "WATCHDOG", "STOPPING"}[i]; err == nil || !strings.Contains(err.Error(), "sd_notify "+name+":") {
-			t.Errorf("to a socket that nobody has: %v", err)
+			t.Errorf("to a socket that is missing: %v", err)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func TestStepsFeedTheWatchdog(t *testing.T) {
 }
 
 func TestUnfedWatchdogIsLoggedOnce(t *testing.T) {
-	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
+	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "missing"))
 	var log bytes.Buffer
 	stepped := notify.Stepped(hclog.New(&hclog.LoggerOptions{Output: &log}))
 	for i := range 5 {

@@ -106,7 +106,7 @@ func TestPasses(t *testing.T) {
 		"a path that leads back":             {unit{fragment: "/lib/systemd/../../etc/systemd/system/b.service"}, false},
 		"one of ours, of a run":              {unit{name: "remuda-runner-1.service", fragment: "/etc/systemd/system/a.service"}, false},
 		"one of ours":                        {unit{name: "remuda-clean-7.service", fragment: "/etc/systemd/system/a.service"}, false},
-		"the manager of somebody":            {unit{name: "user@1000.service", fragment: "/usr/lib/systemd/system/a.service"}, false},
+		"the manager of another user":        {unit{name: "user@1000.service", fragment: "/usr/lib/systemd/system/a.service"}, false},
 		"docker, which starts what runs say": {unit{name: "docker.service", fragment: "/usr/lib/systemd/system/a.service"}, false},
 	}
 	for name, test := range tests {
@@ -206,7 +206,7 @@ func TestLateListeners(t *testing.T) {
 		make    func(t *testing.T, p Plan)
 		want    string // in the finding; "" for none
 	}{
-		"nobody":               {image, func(*testing.T, Plan) {}, "something listens at tcp 127.0.0.1:8081"},
+		"no process":           {image, func(*testing.T, Plan) {}, "something listens at tcp 127.0.0.1:8081"},
 		"a service":            {image, func(t *testing.T, p Plan) { p.process(t, 77, 1, sshd, 4, 5) }, ""},
 		"a child of a service": {image, func(t *testing.T, p Plan) { p.process(t, 77, 1, sshd); p.process(t, 78, 77, sshd, 5) }, ""},
 		"a group in a service": {image, func(t *testing.T, p Plan) { p.process(t, 77, 1, sshd+"/payload", 5) }, ""},
@@ -221,7 +221,7 @@ func TestLateListeners(t *testing.T) {
 		},
 		"a service that is not of the image":     {evil, func(t *testing.T, p Plan) { p.process(t, 77, 1, sshd, 5) }, "of sshd.service listens"},
 		"a socket unit that is not of the image": {evil, func(t *testing.T, p Plan) { p.process(t, 1, 0, "/init.scope", 5) }, "of init.scope listens"},
-		"a service, and somebody else": {image, func(t *testing.T, p Plan) {
+		"a service, and another process": {image, func(t *testing.T, p Plan) {
 			p.process(t, 77, 1, sshd, 5)
 			p.process(t, 79, 1, "/user.slice/user-1000.slice/session-1.scope", 5)
 		}, "listens at tcp 127.0.0.1:8081"},

@@ -48,7 +48,7 @@ func TestUnaccounted(t *testing.T) {
 		// want are parts of the sentences, each of one.
 		want []string
 	}{
-		"nobody":                     {},
+		"no process":                 {},
 		"one from before":            {before: func(t *testing.T, p Plan) { sleep(t, p, 50, "/init.scope") }},
 		"a child of one from before": {func(t *testing.T, p Plan) { sleep(t, p, 50, "/x.scope") }, func(t *testing.T, p Plan) { p.process(t, 51, 50, "/x.scope") }, nil},
 		"a child of one from before, elsewhere": {
@@ -199,7 +199,7 @@ func TestUnaccountedThatEnd(t *testing.T) {
 		at       time.Duration // when the look is over, at most
 		reported bool
 	}{
-		"nobody":                        {"", 0, 0, false},
+		"no process":                    {"", 0, 0, false},
 		"a helper":                      {"/init.scope", time.Second, 2 * time.Second, false},
 		"a daemon":                      {"/x.scope", 0, settleLimit + time.Second, true},
 		"the manager of a login's user": {manager, 10 * time.Second, 11 * time.Second, false},

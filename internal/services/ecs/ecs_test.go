@@ -154,7 +154,7 @@ func TestWhatIsMissingHidesNoOther(t *testing.T) {
 	w := newWorld(t, map[string]ecs.Place{"there": {ireland, "runners", "jobs"}, "deleted": {ireland, "runners", "old"}})
 	clients := map[string]*api.Client{ireland: w.raw[ireland]}
 	both, err := ecs.New(map[string]ecs.Place{
-		"there": {ireland, "runners", "jobs"}, "no-service": {ireland, "runners", "nobody"}, "no-cluster": {ireland, "nowhere", "jobs"},
+		"there": {ireland, "runners", "jobs"}, "no-service": {ireland, "runners", "unknown"}, "no-cluster": {ireland, "nowhere", "jobs"},
 		"deleted": {ireland, "runners", "old"},
 	}, clients)
 	if err != nil {
@@ -168,7 +168,7 @@ func TestWhatIsMissingHidesNoOther(t *testing.T) {
 		t.Errorf("the one that is there: %v", err)
 	}
 	for name, says := range map[string]string{
-		"no-service": "service nobody in cluster runners of eu-west-1", "no-cluster": "service jobs in cluster nowhere of eu-west-1",
+		"no-service": "service unknown in cluster runners of eu-west-1", "no-cluster": "service jobs in cluster nowhere of eu-west-1",
 		"deleted": "service old in cluster runners", "unheard-of": "unheard-of",
 	} {
 		if err := looks[name].Err; !errors.Is(err, lifecycle.ErrNotFound) || !strings.Contains(err.Error(), says) {
