@@ -147,7 +147,7 @@ func carried(t *rapid.T, before, after lifecycle.Record) {
 	}
 	grew := int64(0)
 	leaves := from == "idle (pooled)" && to == "idle (releasing)"
-	reregisters := from == to && after.ReasonCode != before.ReasonCode && after.ReasonCode == lifecycle.ReasonReregistered
+	reregisters := from == "claimed" && to == "claimed" && before.Standby != nil && !before.Standby.Discarded && after.Standby != nil && after.Standby.Discarded
 	if before.RunID != after.RunID || leaves || reregisters || (from != to && to == "terminated") {
 		grew = 1
 	}
