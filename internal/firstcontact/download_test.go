@@ -38,9 +38,7 @@ func archiveOf(t *testing.T, dir string) []byte {
 }
 
 func TestDownload(t *testing.T) {
-	if runtime.GOARCH != "amd64" {
-		t.Skip("the archive of the test is for x64")
-	}
+	architecture := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
 	for name, c := range map[string]struct{ sum, want string }{
 		"with the right sum": {"%x", ""},
 		"with another sum":   {"0%x", "has the SHA-256"},
@@ -61,8 +59,8 @@ func TestDownload(t *testing.T) {
 			o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
 				switch {
 				case strings.HasSuffix(r.URL.Path, "/actions/runners/downloads"):
-					return answer(r, 200, fmt.Sprintf(`[{"os": "osx", "architecture": "x64", "download_url": "https://download.example/o", "filename": "o"},
-						{"os": "linux", "architecture": "x64", "download_url": "https://download.example/l", "filename": "l", "sha256_checksum": %q}]`, sum)), nil
+					return answer(r, 200, fmt.Sprintf(`[{"os": "osx", "architecture": %[1]q, "download_url": "https://download.example/o", "filename": "o"},
+						{"os": "linux", "architecture": %[1]q, "download_url": "https://download.example/l", "filename": "l", "sha256_checksum": %[2]q}]`, architecture, sum)), nil
 				case r.URL.Path == "/l":
 					if r.Header.Get("Authorization") != "" {
 						t.Error("the token goes to where the runner is from")
