@@ -29,13 +29,17 @@ func (s *session) download(ctx context.Context) (string, error) {
 		URL              string `json:"download_url"`
 		Sum              string `json:"sha256_checksum"`
 	}
-	if err := s.gh.call(ctx, "GET", "/actions/runners/downloads", nil, &offered); err != nil {
+	err := s.gh.call(ctx, "GET", "/actions/runners/downloads", nil, &offered)
+	if statusOf(err) == http.StatusNotFound {
+		return "", fmt.Errorf("%s offers none", s.APIURL) // such as the stand-in
+	}
+	if err != nil {
 		return "", err
 	}
 	for _, o := range offered {
 		if o.OS == "linux" && o.Architecture == architectures[runtime.GOARCH] {
 			if o.Sum == "" {
-				return "", fmt.Errorf("%s comes without a checksum: unpack it yourself and give it as --runner", o.URL)
+				return "", fmt.Errorf("%s comes without a checksum", o.URL)
 			}
 			return s.unpack(ctx, o.URL, o.Sum)
 		}
@@ -70,7 +74,7 @@ func (s *session) fetch(ctx context.Context, url, path, want string) (err error)
 	}
 	resp, err := s.gh.client.Do(r)
 	if err != nil {
-		return err
+		return unreached(ctx, url, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

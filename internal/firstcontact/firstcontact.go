@@ -154,7 +154,8 @@ func (r Report) Refuted() []Finding {
 }
 
 // Run makes the checks and removes everything that it made, also when ctx ends. An error of a check leaves its other assumptions
-// undecided, and the next check is made. The report is as complete as it could be made, whatever the error.
+// undecided, and the next check is made, except after a call that did not reach GitHub: then no other check is. The report is
+// as complete as it could be made, whatever the error, and what is left on GitHub comes first in that.
 func Run(ctx context.Context, o Options) (report Report, err error) {
 	if err := o.complete(); err != nil {
 		return report, err
@@ -163,7 +164,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	if err != nil {
 		return report, err
 	}
-	defer func() { err = errors.Join(err, s.cleanUp(ctx)) }()
+	defer func() { err = errors.Join(s.cleanUp(ctx), err) }()
 	report = Report{Repository: o.Repository, APIURL: o.APIURL, StartedAt: time.Now().UTC().Truncate(time.Second)}
 	if err := s.prepare(ctx); err != nil {
 		return report, err

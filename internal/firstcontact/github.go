@@ -21,6 +21,8 @@ import (
 type gitHub struct {
 	api, repository, token string
 	client                 *http.Client
+	// away is the first call without an answer. After it no call is made, since each could take callLimit.
+	away error
 }
 
 // callLimit bounds one call with its answer; a download takes longer and has its own.
@@ -65,7 +67,13 @@ const tries = 4
 // call makes a call below the repository, and decodes the answer into into unless that is nil. A *[]byte gets it as it is.
 func (g *gitHub) call(ctx context.Context, method, path string, body, into any) error {
 	for try := 1; ; try++ {
+		if g.away != nil {
+			return g.away
+		}
 		err := g.once(ctx, method, path, body, into)
+		if isUnreached(err) {
+			g.away = err
+		}
 		var e *answerError
 		if !errors.As(err, &e) || try == tries || e.status < 500 && e.after == 0 {
 			return err
@@ -77,20 +85,39 @@ func (g *gitHub) call(ctx context.Context, method, path string, body, into any) 
 }
 
 func (g *gitHub) once(ctx context.Context, method, path string, body, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	limited, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
+	r, err := g.request(limited, method, path, body)
+	if err != nil {
+		return err
+	}
+	resp, err := g.client.Do(r)
+	if err != nil {
+		return unreached(ctx, g.api, err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil {
+		return unreached(ctx, g.api, fmt.Errorf("read answer: %w", err))
+	}
+	if resp.StatusCode >= 300 {
+		return refusal(method+" /repos/"+g.repository+path, resp, text)
+	}
+	return decode(text, into)
+}
+
+func (g *gitHub) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
 	var sent io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
-			return fmt.Errorf("encode request: %w", err)
+			return nil, fmt.Errorf("encode request: %w", err)
 		}
 		sent = bytes.NewReader(text)
 	}
-	call := method + " /repos/" + g.repository + path
 	r, err := http.NewRequestWithContext(ctx, method, g.api+"/repos/"+g.repository+path, sent)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.Header.Set("Authorization", "Bearer "+g.token)
 	r.Header.Set("Accept", "application/vnd.github+json")
@@ -98,19 +125,7 @@ func (g *gitHub) once(ctx context.Context, method, path string, body, into any) 
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := g.client.Do(r)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
-	if err != nil {
-		return fmt.Errorf("%s: read answer: %w", call, err)
-	}
-	if resp.StatusCode >= 300 {
-		return refusal(call, resp, text)
-	}
-	return decode(text, into)
+	return r, nil
 }
 
 func refusal(call string, resp *http.Response, text []byte) error {

@@ -29,6 +29,7 @@ type session struct {
 	listeners []*listener
 	branches  []string
 	runs      []int64
+	left      []string // what could not be removed
 
 	// What registrations and starts took, for the check of times.
 	configured, listened []time.Duration
@@ -51,14 +52,16 @@ func newSession(o Options) (*session, error) {
 func (s *session) prepare(ctx context.Context) error {
 	s.check = "prepare"
 	s.say("checking the token at %s for %s", s.APIURL, s.Repository)
-	if _, err := s.gh.registrationToken(ctx); err != nil {
+	if _, err := s.gh.registrationToken(ctx); isUnreached(err) {
+		return err
+	} else if err != nil {
 		return fmt.Errorf("the token cannot register a runner: %w", err)
 	}
 	if s.Runner == "" {
 		s.say("downloading the newest runner")
 		dir, err := s.download(ctx)
 		if err != nil {
-			return fmt.Errorf("download the runner: %w", err)
+			return fmt.Errorf("give --runner DIR, since the newest runner cannot be downloaded: %w", err)
 		}
 		s.Runner = dir
 	}
@@ -75,8 +78,11 @@ func (s *session) make(ctx context.Context, c check) []Finding {
 			return s.findings(c, reason)
 		}
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return s.findings(c, "it was interrupted")
+	case s.gh.away != nil:
+		return s.findings(c, "the run ended before, since GitHub was out of reach")
 	}
 	s.say("%s", c.does)
 	before, otherwise := len(s.runs), "the check did not come that far"
@@ -85,7 +91,9 @@ func (s *session) make(ctx context.Context, c check) []Finding {
 		s.failed = append(s.failed, fmt.Errorf("check %s: %w", c.name, err))
 		otherwise = err.Error()
 	}
-	s.failed = append(s.failed, s.phase(ctx, func(ctx context.Context) error { return s.endRuns(ctx, s.runs[before:]) }))
+	if err := s.phase(ctx, func(ctx context.Context) error { return s.endRuns(ctx, s.runs[before:]) }); !isUnreached(err) {
+		s.failed = append(s.failed, err) // else the clean-up says what is left
+	}
 	return s.findings(c, otherwise)
 }
 
@@ -221,7 +229,22 @@ func seconds(d time.Duration) string {
 func (s *session) cleanUp(ctx context.Context) error {
 	s.check = "clean up"
 	s.say("removing branches, runs and runners")
-	return errors.Join(s.phase(ctx, s.deleteBranches), s.phase(ctx, s.deleteRuns), s.phase(ctx, s.deleteRunners), s.deleteFiles())
+	if s.gh.away != nil {
+		s.gh.away = nil // it may be back
+		// A run that is not cancelled is not deleted either, and then deleteRuns says so.
+		_ = s.phase(ctx, func(ctx context.Context) error { return s.endRuns(ctx, s.runs) })
+	}
+	err := errors.Join(s.phase(ctx, s.deleteBranches), s.phase(ctx, s.deleteRuns), s.phase(ctx, s.deleteRunners))
+	if s.gh.away != nil && len(s.left) > 0 {
+		err = fmt.Errorf("remove by hand what is left at %s: %s", s.gh.site(), strings.Join(s.left, ", "))
+	}
+	return errors.Join(err, s.deleteFiles())
+}
+
+// remains notes what could not be removed.
+func (s *session) remains(what string, err error) error {
+	s.left = append(s.left, what)
+	return fmt.Errorf("%s is left: %w", what, err)
 }
 
 func (s *session) deleteFiles() error {
@@ -235,7 +258,7 @@ func (s *session) deleteBranches(ctx context.Context) error {
 	var errs []error
 	for _, branch := range s.branches {
 		if err := unless(s.gh.deleteBranch(ctx, branch), 422); err != nil { // it was never made
-			errs = append(errs, fmt.Errorf("branch %s is left: %w", branch, err))
+			errs = append(errs, s.remains("branch "+branch, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -273,7 +296,7 @@ func (s *session) deleteRun(ctx context.Context, id int64) error {
 		return err == nil, unless(err, 403, 409)
 	})
 	if err != nil {
-		return fmt.Errorf("run %d is left: %w", id, err)
+		return s.remains(fmt.Sprintf("run %d", id), err)
 	}
 	return nil
 }
@@ -285,7 +308,7 @@ func (s *session) deleteRunners(ctx context.Context) error {
 	}
 	list, err := s.gh.runners(ctx)
 	if err != nil {
-		return fmt.Errorf("runners %s-* may be left: %w", s.id, err)
+		return s.remains(fmt.Sprintf("runners %s-*", s.id), err)
 	}
 	var errs []error
 	for _, r := range list {
@@ -297,7 +320,7 @@ func (s *session) deleteRunners(ctx context.Context) error {
 			return err == nil || statusOf(err) == 404, unless(err, 404, 422)
 		})
 		if err != nil {
-			errs = append(errs, fmt.Errorf("runner %s is left: %w", r.Name, err))
+			errs = append(errs, s.remains("runner "+r.Name, err))
 		}
 	}
 	return errors.Join(errs...)

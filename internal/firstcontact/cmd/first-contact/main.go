@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -58,11 +59,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (int, erro
 	if *only != "" {
 		o.Only = strings.Split(*only, ",")
 	}
-	token, err := os.ReadFile(*tokenFile)
+	token, err := readToken(*tokenFile, progress)
 	if err != nil {
 		return exitFailed, fmt.Errorf("--token-file: %w", err)
 	}
-	o.Token, o.Progress = strings.TrimSpace(string(token)), progress
+	o.Token, o.Progress = token, progress
 	report, err := firstcontact.Run(ctx, o)
 	write := report.Text
 	if *output == "json" {
@@ -78,4 +79,28 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (int, erro
 		return exitRefuted, nil
 	}
 	return 0, nil
+}
+
+// readToken reads the file with the token, and warns where other users can read it too.
+func readToken(path string, warnings io.Writer) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return "", err
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return "", fmt.Errorf("%s holds no token", path)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if info.Mode().Perm()&0o044 != 0 {
+		fmt.Fprintf(warnings, "warning: others can read the token: chmod 600 %s\n", path)
+	}
+	return string(bytes.TrimSpace(text)), nil
 }
