@@ -341,6 +341,30 @@ func (m *machine) signaled(want lifecycle.Signal) lifecycle.Report {
 	return p
 }
 
+// deregistered waits until the agent says that the host is clean. GitHub then has no runner.
+func (m *machine) deregistered() {
+	m.t.Helper()
+	m.signaled(lifecycle.SignalRemoveRegOK)
+	m.noRunners()
+}
+
+// leavesNothing is deregistered for a host that has no process of its runs either.
+func (m *machine) leavesNothing() {
+	m.t.Helper()
+	m.deregistered()
+	if pids := m.processes(); len(pids) > 0 {
+		m.t.Errorf("processes are left: %v", pids)
+	}
+}
+
+// noRunners checks that GitHub has no runner.
+func (m *machine) noRunners() {
+	m.t.Helper()
+	if names := m.runners(); len(names) > 0 {
+		m.t.Errorf("registrations are left: %v", names)
+	}
+}
+
 // ready brings the host to run, as a cold Provision does.
 func (m *machine) ready(runID string) {
 	m.t.Helper()

@@ -44,13 +44,7 @@ func TestLifeOfAHost(t *testing.T) {
 	m.eventually("the report counts the job", func() bool { p := m.report(); return p.Jobs == 1 && !p.Busy })
 
 	m.release()
-	m.signaled(lifecycle.SignalRemoveRegOK)
-	if names := m.runners(); len(names) > 0 {
-		t.Errorf("registrations are left: %v", names)
-	}
-	if pids := m.processes(); len(pids) > 0 {
-		t.Errorf("processes are left: %v", pids)
-	}
+	m.leavesNothing()
 	m.apply(lifecycle.ActionPool, false)
 
 	m.claim("102")
@@ -138,10 +132,7 @@ func TestReleaseWhileAJobIsAssigned(t *testing.T) {
 	if j := m.finished("101"); j.Conclusion != "success" {
 		t.Errorf("the assigned job: %s\n%s", j.Conclusion, j.Log)
 	}
-	m.signaled(lifecycle.SignalRemoveRegOK)
-	if names := m.runners(); len(names) != 0 {
-		t.Errorf("registrations are left: %v", names)
-	}
+	m.deregistered()
 }
 
 func TestForeignJobIsRefused(t *testing.T) {

@@ -118,10 +118,7 @@ func TestLifeOfAHotHost(t *testing.T) {
 		t.Errorf("config.sh ran %d times, want once for run 101 and once ahead of need", n)
 	}
 	m.release()
-	m.signaled(lifecycle.SignalRemoveRegOK)
-	if names := m.runners(); len(names) > 0 {
-		t.Errorf("registrations are left: %v", names)
-	}
+	m.deregistered()
 	m.hot() // under another name
 	if diff := cmp.Diff([]string{"remuda-4-" + m.id}, m.runners()); diff != "" {
 		t.Errorf("registrations of the next round (-want +got):\n%s", diff)
@@ -170,9 +167,7 @@ func TestJobThatNoClaimFollows(t *testing.T) {
 	}
 	m.leaveStandby()
 	m.signaled(lifecycle.SignalRemoveRegFailed)
-	if names := m.runners(); len(names) > 0 {
-		t.Errorf("registrations are left: %v", names)
-	}
+	m.noRunners()
 	if _, err := os.Stat(m.path("foreign")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("a step of the job ran")
 	}
@@ -241,13 +236,7 @@ func TestHostThatLeavesStandby(t *testing.T) {
 	m.signaled(lifecycle.SignalRemoveRegOK)
 	m.hot()
 	m.leaveStandby()
-	m.signaled(lifecycle.SignalRemoveRegOK)
-	if names := m.runners(); len(names) > 0 {
-		t.Errorf("registrations are left: %v", names)
-	}
-	if pids := m.processes(); len(pids) > 0 {
-		t.Errorf("processes are left: %v", pids)
-	}
+	m.leavesNothing()
 	m.apply(lifecycle.ActionPool, false)
 	m.claim("102")
 	m.signaled(lifecycle.SignalRegOK)

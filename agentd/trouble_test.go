@@ -66,9 +66,7 @@ func TestAgentKilledOverAndOver(t *testing.T) {
 	if j := m.finished("101"); j.Conclusion != "success" {
 		t.Errorf("job: %s\n%s", j.Conclusion, j.Log)
 	}
-	if names := m.runners(); len(names) > 0 {
-		t.Errorf("registrations are left: %v", names)
-	}
+	m.noRunners()
 }
 
 func TestStoppedAgentLeavesItsRunner(t *testing.T) {
@@ -115,10 +113,7 @@ func TestDamagedStateInTheMiddleOfAJob(t *testing.T) {
 		t.Errorf("job: %s\n%s", j.Conclusion, j.Log)
 	}
 	m.release()
-	m.signaled(lifecycle.SignalRemoveRegOK)
-	if names := m.runners(); len(names) > 0 {
-		t.Errorf("registrations are left: %v", names)
-	}
+	m.deregistered()
 }
 
 // A state directory that cannot be written is reported, and harms no job. It

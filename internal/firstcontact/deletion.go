@@ -93,15 +93,8 @@ func deleteListening(ctx context.Context, s *session, r *runner) error {
 	if err != nil {
 		return err
 	}
-	took, ended, err := l.awaitEnd(ctx, s.Times.Patience)
-	switch {
-	case err != nil:
+	if err := l.decideEnd(ctx, "listener-of-deleted", func() bool { return l.code() == 0 && len(r.files()) == 0 }); err != nil {
 		return err
-	case !ended:
-		s.decide("listener-of-deleted", false, "the listener listens still, %s later", seconds(took))
-	default:
-		s.decide("listener-of-deleted", l.code() == 0 && len(r.files()) == 0, "it ended %s later with exit code %d, left %s and said: %s",
-			seconds(took), l.code(), listOf(r.files()), lastLines(l.output()))
 	}
 	err = s.gh.deleteRunner(ctx, r.id)
 	s.decide("delete-gone", statusOf(err) == 404, "%s", answerOf(err))

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -24,6 +23,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/githubsim"
 	"github.com/remuda-ci/remuda/internal/githubsim/openapitest"
 	"github.com/remuda-ci/remuda/internal/githubsim/runner"
+	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
 // secret is the token of the tests.
@@ -73,32 +73,9 @@ func (p *progress) String() string {
 	return p.text.String()
 }
 
-// runnerDir is what buildRunner made, to be removed at the end.
-var runnerDir string
-
-var buildRunner = sync.OnceValues(func() (string, error) {
-	if built := os.Getenv("REMUDA_TEST_RUNNER"); built != "" { // make test hands over what it has built
-		_, err := os.Stat(built)
-		return built, err
-	}
-	dir, err := os.MkdirTemp("", "standin-runner")
-	if err != nil {
-		return "", err
-	}
-	runnerDir = dir
-	binary := filepath.Join(dir, "standin-runner")
-	out, err := exec.Command("go", "build", "-o", binary, "../githubsim/cmd/standin-runner").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build runner: %w: %s", err, out)
-	}
-	return binary, nil
-})
-
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if runnerDir != "" {
-		os.RemoveAll(runnerDir)
-	}
+	testrun.Runner.Remove()
 	os.Exit(code)
 }
 
@@ -143,8 +120,7 @@ func (w *world) check(err error) {
 // layOut makes the runners, and tells the stand-in which versions it is to take.
 func (w *world) layOut() {
 	w.Helper()
-	binary, err := buildRunner()
-	w.check(err)
+	binary := filepath.Join(testrun.Runner.Dir(w), "standin-runner")
 	dir := w.TempDir()
 	w.current, w.old, w.refuse = filepath.Join(dir, "current"), filepath.Join(dir, "old"), filepath.Join(dir, "refused")
 	for path, version := range map[string]string{w.current: runner.Version, w.old: "2.320.0", w.refuse: "2.290.0"} {

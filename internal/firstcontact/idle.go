@@ -88,15 +88,5 @@ func watchIdle(ctx context.Context, s *session) error {
 		return nil
 	}
 	s.decide("idle-jit-removed", true, "it was gone %s after it began to listen", seconds(time.Since(since)))
-	took, ended, err := l.awaitEnd(ctx, s.Times.Patience)
-	switch {
-	case err != nil:
-		return err
-	case !ended:
-		s.decide("idle-jit-listener", false, "it listens still, %s later", seconds(took))
-	default:
-		s.decide("idle-jit-listener", l.code() == 0 || l.code() == 1, "it ended %s later with exit code %d, left %s and said: %s",
-			seconds(took), l.code(), listOf(r.files()), lastLines(l.output()))
-	}
-	return nil
+	return l.decideEnd(ctx, "idle-jit-listener", func() bool { return l.code() == 0 || l.code() == 1 })
 }

@@ -105,17 +105,8 @@ func checkRemovedLabel(ctx context.Context, s *session, r *runner, hot, spare st
 	if err := s.gh.setLabels(ctx, r.id, spare); err != nil {
 		return fmt.Errorf("set labels: %w", err)
 	}
-	waits, err := s.startJob(ctx, hot, step{script: "true"})
-	if err != nil {
-		return err
-	}
-	quiet, err := waits.staysQueued(ctx)
-	if err != nil {
-		return err
-	}
-	if !quiet {
-		s.decide("label-removed", false, "a job of the removed label was assigned to the runner")
-		_, _, err := waits.completed(ctx)
+	waits, err := s.startWaiting(ctx, hot, "label-removed", "a job of the removed label was assigned to the runner")
+	if err != nil || waits == nil {
 		return err
 	}
 	if err := s.gh.setLabels(ctx, r.id, hot); err != nil {
@@ -139,19 +130,25 @@ func checkReplaced(ctx context.Context, s *session, r *runner, hot, third string
 	if _, err := r.listen(ctx); err != nil {
 		return err
 	}
-	waits, err := s.startJob(ctx, hot, step{script: "true"})
-	if err != nil {
-		return err
-	}
-	quiet, err := waits.staysQueued(ctx)
-	if err != nil {
-		return err
-	}
-	if !quiet {
-		s.decide("label-replaced", false, "a job of the label of the earlier registration was assigned to the runner")
-		_, _, err := waits.completed(ctx)
+	waits, err := s.startWaiting(ctx, hot, "label-replaced", "a job of the label of the earlier registration was assigned to the runner")
+	if err != nil || waits == nil {
 		return err
 	}
 	s.decide("label-replaced", true, "the job waited for %s without a runner", seconds(s.Times.Quiet))
 	return waits.cancel(ctx)
+}
+
+// startWaiting starts a job that no runner is to take. If one does, that refutes the assumption, and the result is nil.
+func (s *session) startWaiting(ctx context.Context, label, assumption, otherwise string) (*started, error) {
+	waits, err := s.startJob(ctx, label, step{script: "true"})
+	if err != nil {
+		return nil, err
+	}
+	quiet, err := waits.staysQueued(ctx)
+	if err != nil || quiet {
+		return waits, err
+	}
+	s.decide(assumption, false, "%s", otherwise)
+	_, _, err = waits.completed(ctx)
+	return nil, err
 }

@@ -258,6 +258,23 @@ func (l *listener) awaitEnd(ctx context.Context, limit time.Duration) (time.Dura
 	return l.r.s.watch(ctx, limit, "the end of the listener", func() (bool, error) { return l.ended(), nil })
 }
 
+// decideEnd waits for the end of the listener, and decides by it. A listener that goes on refutes the assumption, and is killed.
+func (l *listener) decideEnd(ctx context.Context, assumption string, holds func() bool) error {
+	s := l.r.s
+	took, ended, err := l.awaitEnd(ctx, s.Times.Patience)
+	switch {
+	case err != nil:
+		return err
+	case !ended:
+		s.decide(assumption, false, "it listens still, %s later", seconds(took))
+		l.kill()
+	default:
+		s.decide(assumption, holds(), "it ended %s later with exit code %d, left %s and said: %s",
+			seconds(took), l.code(), listOf(l.r.files()), lastLines(l.output()))
+	}
+	return nil
+}
+
 // signal sends a signal to the listener alone.
 func (l *listener) signal(sig syscall.Signal) { _ = l.cmd.Process.Signal(sig) } // an error means that it has ended
 

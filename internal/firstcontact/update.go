@@ -98,17 +98,7 @@ func checkUpdates(ctx context.Context, s *session, config string) error {
 	if err != nil {
 		return err
 	}
-	took, ended, err := l.awaitEnd(ctx, s.Times.Patience)
-	switch {
-	case err != nil:
-		return err
-	case !ended:
-		s.decide("update-without", false, "it listens still, %s later", seconds(took))
-		l.kill()
-	default:
-		s.decide("update-without", l.code() == 4, "it ended %s later with exit code %d and said: %s", seconds(took), l.code(), lastLines(l.output()))
-	}
-	return nil
+	return l.decideEnd(ctx, "update-without", func() bool { return l.code() == 4 })
 }
 
 // checkNoUpdate has a runner that must not update itself take a job.

@@ -152,8 +152,9 @@ func checkList(t *testing.T, c *github.Client, want []string) {
 	}
 }
 
-// The labels that are set bring the jobs, whatever the runner registered with.
-func TestLabelsBringJobs(t *testing.T) {
+// listening starts a stand-in with a runner that has a session.
+func listening(t *testing.T) (standin, *github.Client, protocol.Registered, protocol.Session) {
+	t.Helper()
 	s := startStandin(t)
 	c := newClient(t, github.Config{URL: s.url + "/api/v3", Transport: openapitest.Check(t, nil)})
 	registration, err := c.RegistrationToken(t.Context(), repository)
@@ -163,6 +164,12 @@ func TestLabelsBringJobs(t *testing.T) {
 	runner := s.register(registration, "remuda-1-i-1")
 	var session protocol.Session
 	s.call(201, "POST", protocol.PathSession, runner.Credential, nil, &session)
+	return s, c, runner, session
+}
+
+// The labels that are set bring the jobs, whatever the runner registered with.
+func TestLabelsBringJobs(t *testing.T) {
+	s, c, runner, session := listening(t)
 	for _, try := range []string{"once", "again"} {
 		if err := c.SetLabels(t.Context(), repository, runner.ID, []string{"4711", "fast"}); err != nil {
 			t.Errorf("%s: %v", try, err)
@@ -181,15 +188,7 @@ func TestLabelsBringJobs(t *testing.T) {
 }
 
 func TestTheStandInKeepsBusyRunners(t *testing.T) {
-	s := startStandin(t)
-	c := newClient(t, github.Config{URL: s.url + "/api/v3", Transport: openapitest.Check(t, nil)})
-	registration, err := c.RegistrationToken(t.Context(), repository)
-	if err != nil {
-		t.Fatal(err)
-	}
-	runner := s.register(registration, "remuda-1-i-1")
-	var session protocol.Session
-	s.call(201, "POST", protocol.PathSession, runner.Credential, nil, &session)
+	s, c, runner, session := listening(t)
 	s.call(201, "POST", "/_standin/runs", "", map[string]any{"repository": repository,
 		"workflow": "on: push\njobs:\n  j: {runs-on: box, steps: [{run: 'true'}]}\n"}, nil)
 	s.call(200, "GET", protocol.PathMessages+"?session="+session.ID, runner.Credential, nil, nil)

@@ -20,6 +20,14 @@ var System = Programs{
 	packages: []string{module + "/controld", module + "/agentd", module + "/internal/githubsim/cmd/standin-runner"},
 }
 
+// Runner is the stand-in's runner alone.
+var Runner = Programs{
+	Names:    []string{"standin-runner"},
+	module:   ".",
+	packages: System.packages[2:],
+	among:    &System,
+}
+
 // GRPCurl is the pinned grpcurl.
 var GRPCurl = Programs{
 	Names:    []string{"grpcurl"},
@@ -35,6 +43,8 @@ type Programs struct {
 	// module is where go build runs, below the root of this module: the tools have a module of their own, which pins them.
 	module   string
 	packages []string
+	// among, if it is set, are the programs that the command has built these with.
+	among *Programs
 
 	once  sync.Once
 	dir   string
@@ -78,7 +88,12 @@ func (p *Programs) find() {
 }
 
 // In is the directory of the programs among those of BinVariable.
-func (p *Programs) In(all string) string { return filepath.Join(all, p.Names[0]) }
+func (p *Programs) In(all string) string {
+	if p.among != nil {
+		return p.among.In(all)
+	}
+	return filepath.Join(all, p.Names[0])
+}
 
 // Build builds the programs into a directory.
 func (p *Programs) Build(dir string) error {
