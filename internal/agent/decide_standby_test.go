@@ -23,7 +23,7 @@ func hot(f *agent.Facts) {
 // warming is the same host before controld knows its runner.
 func warming(f *agent.Facts) {
 	hot(f)
-	f.Record.Standby = &lifecycle.Standby{Assignment: 2, Label: "label-that-is-a-secret"}
+	f.Record.Standby = &lifecycle.Standby{Assignment: 2, Label: "unguessable-label"}
 	f.Record.Registration = registrationToken()
 }
 

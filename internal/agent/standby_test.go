@@ -32,7 +32,7 @@ var standbyLives = []standbyLife{
 	claimedListening, claimedAtOnce, claimedConfiguring, claimedConfigured, claimedUnseen, lost, lostConfiguring, left, leftConfiguring,
 }
 
-const standbyLabel = "label-that-is-a-secret"
+const standbyLabel = "unguessable-label"
 
 // What controld does about a standby.
 
