@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/host"
+	"github.com/remuda-ci/remuda/internal/host/forkcheck"
 )
 
 func configFile(t *testing.T, text string) string {
@@ -221,6 +223,8 @@ func TestExitCodes(t *testing.T) {
 		"wrapped":       {errors.Join(errors.New("x"), &configError{errors.New("y")}), 78},
 		"in use":        {host.ErrInUse, 1},
 		"stopped":       {errStopped, 1},
+		"a fork":        {forkcheck.ErrFork, 1},
+		"no payload":    {fmt.Errorf("%w: x", forkcheck.ErrUnreadable), 2},
 	}
 	for name, test := range tests {
 		if got := exitCode(test.err); got != test.want {
@@ -240,6 +244,7 @@ func TestCommandLine(t *testing.T) {
 		"nothing":            {nil, 78},
 		"an unknown flag":    {[]string{"--confg", "x"}, 78},
 		"an unknown command": {[]string{"--config", "x", "start"}, 78},
+		"a check with more":  {[]string{"check-fork", "event.json"}, 78},
 		"no such file":       {[]string{"--config", filepath.Join(t.TempDir(), "none")}, 78},
 		"no distribution":    {[]string{"--config", configFile(t, smallest)}, 78},
 	}

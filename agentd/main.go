@@ -3,6 +3,8 @@
 // It exits with 0 once it has powered off its host, with 78 (EX_CONFIG of sysexits.h) if
 // its configuration can never work, and with 1 otherwise, also after SIGTERM. Its
 // supervisor restarts it then, and it finds its runner as it left it.
+//
+// agentd check-fork has exit statuses of its own: see package forkcheck.
 package main
 
 import (
@@ -15,6 +17,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/remuda-ci/remuda/internal/host/forkcheck"
 	"github.com/remuda-ci/remuda/internal/host/units"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
@@ -50,8 +53,11 @@ func main() {
 
 func exitCode(err error) int {
 	var config *configError
-	if errors.As(err, &config) {
+	switch {
+	case errors.As(err, &config):
 		return exitConfiguration
+	case errors.Is(err, forkcheck.ErrFork), errors.Is(err, forkcheck.ErrUnreadable):
+		return forkcheck.ExitCode(err)
 	}
 	return exitFailure
 }
@@ -63,6 +69,9 @@ Units of agentd's own run, as root or as the runner's user:
        agentd prepare --config FILE
        agentd clean --config FILE --assignment N
        agentd check-metadata
+
+The job-started hook's, in a job:
+       agentd check-fork
 `
 
 // order is the command line of agentd.
@@ -86,6 +95,8 @@ func command(ctx context.Context, args []string) error {
 		return nil
 	case "check-metadata":
 		return units.CheckMetadata(ctx)
+	case "check-fork":
+		return forkcheck.FromEnvironment()
 	}
 	c, err := readConfig(o.config)
 	if err != nil {
@@ -134,7 +145,7 @@ func readOrder(args []string) (order, error) {
 func (o order) check(rest []string) error {
 	needsConfig, needsAssignment := true, false
 	switch o.what {
-	case "version", "check-metadata":
+	case "version", "check-metadata", "check-fork":
 		needsConfig = false
 	case "", "prepare":
 	case "clean":
