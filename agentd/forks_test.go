@@ -30,7 +30,6 @@ func TestCheckFork(t *testing.T) {
 		check(t, os.WriteFile(path, []byte(payload), 0o644))
 		for name, env := range hostile {
 			cmd := exec.Command(self, "check-fork")
-			cmd.Args[0] = "agentd"
 			cmd.Env = append(env, "GITHUB_EVENT_PATH="+path, "GITHUB_EVENT_NAME=pull_request", "GORACE=atexit_sleep_ms=0")
 			out, err := cmd.CombinedOutput()
 			if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {

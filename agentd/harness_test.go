@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -31,9 +32,9 @@ import (
 )
 
 // TestMain lets the test binary stand in for agentd, by the name that it is called with:
-// what is tested is this code, under the race detector if the tests are.
+// what is tested is this code, under the race detector if the tests are. The hook calls it by its own name.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "agentd" {
+	if filepath.Base(os.Args[0]) == "agentd" || slices.Equal(os.Args[1:], []string{"check-fork"}) {
 		standbyWait, _ = time.ParseDuration(os.Getenv(standbyWaitVariable))
 		main()
 		os.Exit(0)

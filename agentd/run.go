@@ -100,12 +100,16 @@ func runAgent(ctx context.Context, a *agent.Agent, h *host.Host, log hclog.Logge
 // assignment is that of a clean-up; 0 otherwise.
 func (c config) host(assignment int64) (*host.Host, error) {
 	log := c.logger(c.InstanceID)
-	systemd, err := c.systemd(assignment, log.Named("reset"))
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find path of agentd: %w", err)
+	}
+	systemd, err := c.systemd(program, assignment, log.Named("reset"))
 	if err != nil {
 		return nil, err
 	}
 	return host.New(host.Options{
-		InstanceID: c.InstanceID, Dir: c.Directory, Distribution: c.Runner.Distribution,
+		InstanceID: c.InstanceID, Dir: c.Directory, Program: program, Distribution: c.Runner.Distribution,
 		PreRunner: c.PreRunner.Script, PreRunnerLimit: c.PreRunner.Timeout, Env: c.Runner.Env,
 		MinimumFree: uint64(c.Runner.MinimumFreeMiB) << 20, StandbyWait: standbyWait, Systemd: systemd, Logger: log.Named("host"),
 	})

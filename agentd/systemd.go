@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
@@ -90,8 +89,8 @@ const secretsDir = "/run/remuda"
 // dockerGroup is the group that may use docker, which gives its members root's rights.
 const dockerGroup = "docker"
 
-// systemd returns nil for a host without units. assignment is that of a clean-up.
-func (c config) systemd(assignment int64, log hclog.Logger) (*host.Systemd, error) {
+// systemd returns nil for a host without units. program is the path of agentd, and assignment is that of a clean-up.
+func (c config) systemd(program string, assignment int64, log hclog.Logger) (*host.Systemd, error) {
 	if c.Systemd == nil {
 		return nil, nil
 	}
@@ -104,12 +103,8 @@ func (c config) systemd(assignment int64, log hclog.Logger) (*host.Systemd, erro
 	if err := errors.Join(err, gidErr); err != nil {
 		return nil, fmt.Errorf("systemd.user: %w", err)
 	}
-	program, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find path of agentd: %w", err)
-	}
 	s := &host.Systemd{
-		User: c.Systemd.User, UID: uid, GID: gid, Home: who.HomeDir, Program: program, Config: c.Path, Secrets: secretsDir,
+		User: c.Systemd.User, UID: uid, GID: gid, Home: who.HomeDir, Config: c.Path, Secrets: secretsDir,
 		Privileged: c.Host.Privileged, JobsReadMetadata: c.Host.JobsReadMetadata,
 		Limits: units.Limits{
 			Tasks: uint64(c.Systemd.Limits.Tasks), OpenFiles: uint64(c.Systemd.Limits.OpenFiles), MemoryMax: uint64(c.Systemd.Limits.MemoryMiB) << 20,
@@ -118,7 +113,7 @@ func (c config) systemd(assignment int64, log hclog.Logger) (*host.Systemd, erro
 	if _, err := user.LookupGroup(dockerGroup); err == nil && s.Privileged {
 		s.Groups = []string{dockerGroup}
 	}
-	s.Reset = c.reset(s, assignment, log)
+	s.Reset = c.reset(s, program, assignment, log)
 	return s, nil
 }
 
@@ -147,7 +142,7 @@ var sharedDirs = []string{"/tmp", "/var/tmp", "/dev/shm"}
 const leastInodes = 50_000
 
 // reset returns the reset after an assignment; 0 for the preparation of the host, which follows none.
-func (c config) reset(s *host.Systemd, assignment int64, log hclog.Logger) hostReset {
+func (c config) reset(s *host.Systemd, program string, assignment int64, log hclog.Logger) hostReset {
 	runner := tree.Owner{UID: s.UID, GID: s.GID}
 	plan := reset.Plan{
 		User: s.User, UID: s.UID, GID: s.GID,
@@ -158,7 +153,7 @@ func (c config) reset(s *host.Systemd, assignment int64, log hclog.Logger) hostR
 		Hook: c.PostRelease.Script, HookLimit: c.PostRelease.Timeout,
 		MinimumFree: uint64(c.Runner.MinimumFreeMiB) << 20, MinimumFreeInodes: leastInodes,
 		Baseline:  filepath.Join(c.Directory, "state", "baseline.json"),
-		Unchanged: []string{s.Program, c.Path, c.Runner.Distribution},
+		Unchanged: []string{program, c.Path, c.Runner.Distribution},
 	}
 	for _, dir := range sharedDirs {
 		plan.Empty = append(plan.Empty, reset.Dir{Path: dir, Mode: modeShared})

@@ -70,7 +70,7 @@ func TestSystemdHost(t *testing.T) {
 	c := defaultConfig()
 	c.Directory, c.Runner.Distribution, c.Path = "/var/lib/remuda", "/opt/runner", "/etc/remuda/agentd.yaml"
 	c.Systemd = &systemdConfig{User: me.Username, Limits: limitConfig{Tasks: 500, OpenFiles: 4096, MemoryMiB: 2}}
-	s, err := c.systemd(0, hclog.NewNullLogger())
+	s, err := c.systemd("/usr/bin/agentd", 0, hclog.NewNullLogger())
 	check(t, err)
 	if s.Home != me.HomeDir || s.UID != os.Getuid() || s.GID != os.Getgid() || s.Privileged || s.JobsReadMetadata || len(s.Groups) > 0 {
 		t.Errorf("%+v", s)
@@ -79,11 +79,11 @@ func TestSystemdHost(t *testing.T) {
 		t.Errorf("limits %+v", s.Limits)
 	}
 	c.Host.Privileged, c.Host.JobsReadMetadata = true, true
-	if s, err = c.systemd(0, hclog.NewNullLogger()); err != nil || !s.Privileged || !s.JobsReadMetadata {
+	if s, err = c.systemd("/usr/bin/agentd", 0, hclog.NewNullLogger()); err != nil || !s.Privileged || !s.JobsReadMetadata {
 		t.Errorf("%+v, %v", s, err)
 	}
 	c.Systemd.User = "a-name-without-a-user"
-	if _, err = c.systemd(0, hclog.NewNullLogger()); err == nil || !strings.Contains(err.Error(), "remuda-agentd makes the user runner") {
+	if _, err = c.systemd("/usr/bin/agentd", 0, hclog.NewNullLogger()); err == nil || !strings.Contains(err.Error(), "remuda-agentd makes the user runner") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -68,6 +68,7 @@ var jobCompleted string
 func (h *Host) writeHooks() error {
 	fill := strings.NewReplacer(
 		"@JOB_DIR@", shellQuoted(h.path("job")),
+		"@AGENTD@", shellQuoted(h.o.Program),
 		"@STANDBY_POLLS@", strconv.Itoa(int((h.o.StandbyWait+standbyPoll-1)/standbyPoll)),
 		"@REFUSAL_WAIT@", strconv.FormatFloat(h.o.RefusalWait.Seconds(), 'f', -1, 64),
 	)

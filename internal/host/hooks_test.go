@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/host"
 )
 
 // workerScript runs a hook as the runner's worker does, by a shell that ends at
@@ -28,7 +29,8 @@ func (b *bed) job(hook, runID, repository string) (output string, ok bool) {
 func (b *bed) jobOf(hook, runID, repository, event, payload string) (output string, ok bool) {
 	b.Helper()
 	cmd := exec.Command("bash", "-c", workerScript, b.path("hooks/"+hook))
-	cmd.Env = append(os.Environ(), "GITHUB_RUN_ID="+runID, "GITHUB_REPOSITORY="+repository, "GITHUB_EVENT_NAME="+event)
+	cmd.Env = append(os.Environ(), "GITHUB_RUN_ID="+runID, "GITHUB_REPOSITORY="+repository, "GITHUB_EVENT_NAME="+event,
+		"GORACE=atexit_sleep_ms=0") // of check-fork
 	if payload != "" {
 		file := filepath.Join(b.TempDir(), "event.json")
 		b.check(os.WriteFile(file, []byte(payload), 0o644))
@@ -147,43 +149,25 @@ func TestOneJobOnly(t *testing.T) {
 	}
 }
 
+// Payloads of pull requests within a repository and from a fork. What else a payload can be: see package forkcheck.
+const (
+	ownPull  = `{"action": "opened", "pull_request": {"head": {"repo": {"id": 7, "fork": true}}, "base": {"repo": {"id": 7}}}}`
+	forkPull = `{"action": "opened", "pull_request": {"head": {"repo": {"id": 8}}, "base": {"repo": {"id": 7}}}}`
+)
+
 // TestForkJobs: the job of a fork starts on a job-scoped host only where that is allowed. What it is, the payload of its event says.
 func TestForkJobs(t *testing.T) {
 	t.Parallel()
-	pull := func(head, base string) string {
-		return `{"action": "opened", "pull_request": {"head": {"repo": ` + head + `}, "base": {"repo": ` + base + `}, "number": 1}, "repository": {"id": 7}}`
-	}
-	own, fork := pull(`{"id": 7, "fork": true}`, `{"id": 7}`), pull(`{"id": 8}`, `{"id": 7}`)
 	const isFork, unreadable = "this job is of a fork", "cannot be read"
 	tests := map[string]struct {
 		event, payload, says string // says nothing: the job starts
 	}{
-		"of a branch":                 {"pull_request", own, ""},
-		"of a fork":                   {"pull_request", fork, isFork},
-		"of a fork, on the base":      {"pull_request_target", fork, isFork},
-		"a review of a fork":          {"pull_request_review", fork, isFork},
-		"by an event of another name": {"new_event", fork, isFork},
-		"the fork is gone":            {"pull_request", pull("null", `{"id": 7}`), isFork},
-		"its ids are no numbers":      {"pull_request", pull(`{"id": "7"}`, `{"id": "7"}`), isFork},
-		"an id begins alike":          {"pull_request", pull(`{"id": 77}`, `{"id": 7}`), isFork},
-		"an id is there twice":        {"pull_request", pull(`{"id": 8, "id": 7}`, `{"id": 7}`), isFork},
-		"two pull requests":           {"pull_request", strings.Replace(fork, `{`, `{"pull_request": {},`, 1), unreadable},
-		"the title looks like ids": {"pull_request", strings.Replace(fork, `"number": 1`,
-			`"title": "x\\\"}, \"head\": {\"repo\": {\"id\": 7}}, \\"`, 1), isFork},
-		"a label looks like ids":      {"pull_request", strings.Replace(fork, `{"head"`, `{"labels": [{"head": {"repo": {"id": 7}}}], "head"`, 1), isFork},
-		"a key with a slash":          {"push", `{"client_payload": {"/pull_request/head/repo/id": 1}, "é": ["a", 1.5e-3, true, [], {}]}` + "\n", ""},
-		"a push":                      {"push", `{"ref": "refs/heads/main", "commits": []}`, ""},
-		"a run of a fork was before":  {"workflow_run", `{"workflow_run": {"head_repository": {"id": 8}, "repository": {"id": 7}}}`, ""},
-		"no payload":                  {"push", "", unreadable},
-		"an empty payload":            {"push", " \n", unreadable},
-		"a payload that is cut off":   {"push", `{"ref": "refs/heads/main"`, unreadable},
-		"cut off in a string":         {"push", `{"ref": "refs/he`, unreadable},
-		"more than a payload":         {"push", `{"ref": "x"}}`, unreadable},
-		"a comma too many":            {"push", `{"commits": [1,]}`, unreadable},
-		"a closer of the other kind":  {"push", `{"commits": [1}]`, unreadable},
-		"no JSON":                     {"push", `ref: main`, unreadable},
-		"a pull request without any":  {"pull_request", `{"ref": "x"}`, unreadable},
-		"a pull request that is null": {"pull_request", `{"pull_request": null}`, unreadable},
+		"of a branch":               {"pull_request", ownPull, ""},
+		"of a fork":                 {"pull_request", forkPull, isFork},
+		"of a fork, on the base":    {"pull_request_target", forkPull, isFork},
+		"a push":                    {"push", `{"ref": "refs/heads/main", "commits": []}`, ""},
+		"no payload":                {"push", "", unreadable},
+		"a payload that is cut off": {"push", `{"ref": "refs/heads/main"`, unreadable},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -202,11 +186,45 @@ func TestForkJobs(t *testing.T) {
 				if !a.Forks && !strings.Contains(strings.ToLower(out), test.says) {
 					t.Errorf("%q is not said in %q", test.says, out)
 				}
-				if out, ok := b.jobOf("job-started.sh", "7", "acme/app", "pull_request", own); ok || !strings.Contains(out, "has had it") {
+				if out, ok := b.jobOf("job-started.sh", "7", "acme/app", "pull_request", ownPull); ok || !strings.Contains(out, "has had it") {
 					t.Errorf("a second job: starts %t: %s", ok, out)
 				}
 				b.check(b.Allow(context.Background(), agent.Allowed{}))
 				b.clean(8)
+			}
+		})
+	}
+}
+
+// TestForkCheckThatFails: a job starts by the answer of agentd alone. Whatever else becomes of that program lets nothing in.
+func TestForkCheckThatFails(t *testing.T) {
+	t.Parallel()
+	const isFork, unreadable = "this job is of a fork", "cannot be read"
+	tests := map[string]struct{ program, says string }{ // program is a script; says nothing: the job starts
+		"exits with 0":              {`test "$*" = check-fork`, ""},
+		"exits with 1":              {"exit 1", isFork},
+		"exits with 2":              {"exit 2", unreadable},
+		"does not know the command": {"exit 78", unreadable},
+		"is killed":                 {"kill -KILL $$", unreadable},
+		"is missing":                {"", unreadable},
+		"crashes":                   {"kill -ABRT $$", unreadable},
+		"exits with a high status":  {"exit 255", unreadable},
+		"says yes, and fails":       {"echo 0; exit 3", unreadable},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, func(o *host.Options) { o.Program = filepath.Join(o.Dir, "../program/an agent's program") })
+			if test.program != "" {
+				b.write("../program/an agent's program", "#!/bin/sh\n"+test.program+"\n", 0o755)
+			}
+			b.check(b.Allow(context.Background(), oneOf("acme")))
+			out, ok := b.jobOf("job-started.sh", "7", "acme/app", "pull_request", ownPull)
+			if s := b.look(); ok != (test.says == "") || s.Jobs != 1 || s.Refused != "" {
+				t.Errorf("starts %t, jobs %d, refused %q: %s", ok, s.Jobs, s.Refused, out)
+			}
+			if !strings.Contains(strings.ToLower(out), test.says) {
+				t.Errorf("%q is not said in %q", test.says, out)
 			}
 		})
 	}

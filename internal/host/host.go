@@ -47,6 +47,8 @@ type Options struct {
 	InstanceID string
 	// Dir is the host's directory. It must be absolute.
 	Dir string
+	// Program is the absolute path of agentd. The job-started hook runs it as the runner's user, and units as root.
+	Program string
 	// Distribution is the directory of an unpacked runner, which is linked or copied.
 	Distribution string
 	// PreRunner is the path of the pre-runner script; empty for none.
@@ -141,6 +143,9 @@ func (o *Options) complete() error {
 	o.Logger = cmp.Or(o.Logger, hclog.NewNullLogger())
 	if !filepath.IsAbs(o.Dir) {
 		return fmt.Errorf("directory %q is not absolute", o.Dir)
+	}
+	if !filepath.IsAbs(o.Program) {
+		return fmt.Errorf("program %q is not absolute", o.Program)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,13 +14,18 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host"
+	"github.com/remuda-ci/remuda/internal/host/forkcheck"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
 // TestMain: where the tests were started in the background SIGINT is ignored,
 // and shells cannot trap what was ignored when they began. What is caught here
-// is not ignored by those that are started from here.
+// is not ignored by those that are started from here. For the job-started hook
+// this program is agentd.
 func TestMain(m *testing.M) {
+	if slices.Equal(os.Args[1:], []string{"check-fork"}) {
+		os.Exit(forkcheck.ExitCode(forkcheck.FromEnvironment()))
+	}
 	beforeTests()
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, syscall.SIGINT)
@@ -70,8 +76,10 @@ func newBed(t *testing.T, edits ...func(o *host.Options)) *bed {
 	for name, script := range map[string]string{"config.sh": configScript, "bin/Runner.Listener": listenerScript} {
 		b.write("../distribution/"+name, script, 0o755)
 	}
+	program, err := os.Executable()
+	b.check(err)
 	b.options = host.Options{
-		InstanceID: b.id, Dir: b.dir, Distribution: filepath.Join(b.dir, "../distribution"), RefusalWait: time.Millisecond,
+		InstanceID: b.id, Dir: b.dir, Program: program, Distribution: filepath.Join(b.dir, "../distribution"), RefusalWait: time.Millisecond,
 	}
 	for _, edit := range edits {
 		edit(&b.options)
@@ -262,8 +270,9 @@ func TestOptionsAreChecked(t *testing.T) {
 		options host.Options
 		want    []string
 	}{
-		"relative": {host.Options{InstanceID: "i", Dir: "here"}, []string{`directory "here" is not absolute`}},
-		"files": {host.Options{InstanceID: "i", Dir: t.TempDir(), Distribution: configured, PreRunner: "/no/such/script"},
+		"relative":         {host.Options{InstanceID: "i", Dir: "here"}, []string{`directory "here" is not absolute`}},
+		"relative program": {host.Options{InstanceID: "i", Dir: t.TempDir(), Program: "agentd"}, []string{`program "agentd" is not absolute`}},
+		"files": {host.Options{InstanceID: "i", Dir: t.TempDir(), Program: "/usr/bin/agentd", Distribution: configured, PreRunner: "/no/such/script"},
 			[]string{"config.sh", "bin/Runner.Listener", "is a configured runner", "/no/such/script"}},
 	}
 	for name, test := range tests {

@@ -85,90 +85,15 @@ in_scope() {
 	esac
 }
 
-# The payload of the job's event, which the runner writes before this hook, says
-# which repository a pull request is from. no_fork fails with 1 if that is not the
-# job's own, as for a repository that is gone, and with 2 if the payload cannot
-# be read. Events without a pull request run a commit of the repository. Anyone
-# may have written the strings of a payload, so they are told from its structure.
-# A host may have no jq; it does have awk.
-no_fork() {
-	[ -f "${GITHUB_EVENT_PATH:-}" ] || return 2
-	# shellcheck disable=SC2016 # the dollar signs are those of awk
-	LC_ALL=C awk '
-	function fail() { state = "broken"; exit }
-	function begins() { if (state != "value" && state != "value or end") fail() }
-	function ends() { state = depth == 0 ? "over" : "comma or end" }
-	function opens(closer, first) {
-		begins()
-		closes_with[++depth] = closer
-		key[depth] = ""
-		state = first
-	}
-	function closes(closer) {
-		if (depth == 0 || closes_with[depth] != closer || state !~ /or end$/) fail()
-		depth--
-		ends()
-	}
-	function path(    i, p) {
-		for (i = 1; i <= depth; i++) p = p "/" key[i]
-		return p
-	}
-	function word_ends() {
-		if (word == "") return
-		begins()
-		if (path() == "/pull_request/head/repo/id") { head = word; heads++ }
-		if (path() == "/pull_request/base/repo/id") { base = word; bases++ }
-		word = ""
-		ends()
-	}
-	function structure(part,    i, c) {
-		for (i = 1; i <= length(part); i++) {
-			c = substr(part, i, 1)
-			if (c ~ /[-+.0-9A-Za-z]/) { word = word c; continue }
-			word_ends()
-			if (c == "{") {
-				if (path() == "/pull_request") pulls++
-				opens("}", "key or end")
-			} else if (c == "[") opens("]", "value or end")
-			else if (c == "}" || c == "]") closes(c)
-			else if (c == "," && state == "comma or end") state = closes_with[depth] == "}" ? "key" : "value"
-			else if (c == ":" && state == "colon") state = "value"
-			else if (c !~ /[ \t\r\n]/) fail()
-		}
-		word_ends()
-	}
-	function string(text) {
-		if (state ~ /^key/) {
-			key[depth] = text
-			state = "colon"
-			return
-		}
-		begins()
-		ends()
-	}
-	# A record ends at each quotation mark, so records are by turns structure and strings.
-	BEGIN { RS = "\""; state = "value" }
-	!within { structure($0); within = 1; next }
-	{
-		for (i = length($0); i > 0 && substr($0, i, 1) == "\\"; ) i--
-		text = text $0
-		if ((length($0) - i) % 2 == 1) { text = text "\""; next } # the mark belongs to the string
-		string(text)
-		text = ""
-		within = 0
-	}
-	END {
-		if (state != "over" || pulls > 1 || (!pulls && ENVIRON["GITHUB_EVENT_NAME"] ~ /^pull_request/)) exit 2
-		exit pulls && (heads != 1 || bases != 1 || head != base)
-	}' <"$GITHUB_EVENT_PATH" 2>/dev/null
-}
-
 # A job of a fork that is refused counts as the one job of its host: GitHub has
-# given it to this host in the place of another.
+# given it to this host in the place of another. check-fork reads the payload of
+# the job's event, which the runner writes before this hook. It exits with 0 if the
+# job is not of a fork and with 1 if it is. Any other status lets nothing in, also
+# that of a program that is missing or was killed.
 start_unless_fork() {
 	[ "$1" != forks ] || start
 	verdict=0
-	no_fork || verdict=$?
+	@AGENTD@ check-fork || verdict=$?
 	[ "$verdict" != 0 ] || start
 	printf 'x' >>"$job/box/jobs" || :
 	[ "$verdict" = 1 ] || refuse "refused. The payload of this job's event cannot be read, and this host takes no job that may be of a fork."

@@ -89,7 +89,7 @@ const (
 // agentdCommand is a command of agentd itself, as root.
 func (l *unitLayout) agentdCommand(what string, args ...string) command {
 	return command{
-		args: append([]string{l.o.Program, what, "--config", l.o.Config}, args...), dir: "/", root: true,
+		args: append([]string{l.h.o.Program, what, "--config", l.o.Config}, args...), dir: "/", root: true,
 		env: []string{"PATH=" + usualPath},
 	}
 }
@@ -261,8 +261,8 @@ type Systemd struct {
 	Privileged bool
 	// JobsReadMetadata lets them read the instance metadata, and with it the host's credentials.
 	JobsReadMetadata bool
-	// Program is the absolute path of agentd, which units run as root; Config is that of its configuration.
-	Program, Config string
+	// Config is the path of agentd's configuration.
+	Config string
 	// Secrets is a directory in memory that only root can read.
 	Secrets string
 	// Reset resets the machine between runs.
@@ -315,7 +315,7 @@ func (l *unitProcesses) start(ctx context.Context, t task, b startRecord, c comm
 	if t.name == taskListen {
 		u.Interrupt = listenerStopLimit
 		if !l.o.JobsReadMetadata {
-			u.Check = []string{l.o.Program, "check-metadata"}
+			u.Check = []string{l.h.o.Program, "check-metadata"}
 		}
 	}
 	if len(c.secrets) > 0 {

@@ -90,8 +90,8 @@ func optionsOf(dir string) host.Options {
 	if err != nil {
 		panic(err)
 	}
-	o := host.Options{InstanceID: "i-1", Dir: dir, Distribution: filepath.Join(dir, "../distribution"), Env: map[string]string{"https_proxy": "http://proxy"}, Systemd: &host.Systemd{
-		User: "runner", UID: uid, GID: gid, Home: who.HomeDir, Program: program, Config: dir, Secrets: filepath.Join(dir, "../secrets"),
+	o := host.Options{InstanceID: "i-1", Dir: dir, Program: program, Distribution: filepath.Join(dir, "../distribution"), Env: map[string]string{"https_proxy": "http://proxy"}, Systemd: &host.Systemd{
+		User: "runner", UID: uid, GID: gid, Home: who.HomeDir, Config: dir, Secrets: filepath.Join(dir, "../secrets"),
 		Reset: fakeReset{dir}, Limits: units.Limits{Tasks: 500, OpenFiles: 4096},
 	}}
 	if script := filepath.Join(dir, "../pre"); fileExists(script) {
@@ -475,7 +475,7 @@ func TestMetadataIsOutOfReach(t *testing.T) {
 	if !strings.Contains(s.Listener.Detail, "kept off") {
 		t.Errorf("listener %+v", s.Listener)
 	}
-	if err := exec.Command("systemd-run", "--wait", "--quiet", "--uid=runner", b.options.Systemd.Program, "check-metadata").Run(); err == nil {
+	if err := exec.Command("systemd-run", "--wait", "--quiet", "--uid=runner", b.options.Program, "check-metadata").Run(); err == nil {
 		t.Error("a user whom nothing keeps off passes the check")
 	}
 }
