@@ -65,6 +65,17 @@ func (h agent) answers() (agent, lifecycle.Report) {
 	return h, p
 }
 
+// hasRegistered reports whether the registration of an assignment is the agent's, and not deleted by it.
+func (h agent) hasRegistered(assignment int64) bool {
+	return h.registered == assignment && h.cleaned <= assignment
+}
+
+// deregisters reports whether an agent that comes from its state before to that after has given up a registration about which
+// GitHub may be asked. Others see that at once, so it is a move of its own.
+func (x *explorer) deregisters(before, after agent) bool {
+	return x.bounds.Hot && before.hasRegistered(before.registered) && !after.hasRegistered(before.registered)
+}
+
 // serving reports whether the runner listens, as far as its agent knows.
 func (h agent) serving() bool {
 	return h.registered > h.cleaned && (h.answer == nil || h.answer.Signal == lifecycle.SignalRegOK)

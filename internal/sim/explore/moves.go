@@ -165,6 +165,11 @@ func (x *explorer) agentMoves(s *state, host int) {
 		if i == 2 {
 			after.used.failures++
 		}
+		if was, _ := x.values.all[s.world[c]].v.(agent); x.deregisters(was, h) {
+			gone := after
+			gone.world[c] = v
+			x.land(s, gone, -1, host, "read", hostKey(host))
+		}
 		if h.answer != nil {
 			answered, p := h.answers()
 			told := after

@@ -207,7 +207,7 @@ func (p *ports) runner(host int, assignment int64) (runner, bool) {
 	if known.of != assignment {
 		known = runner{of: assignment}
 	}
-	return known, h.registered == assignment && h.cleaned <= assignment && !known.gone
+	return known, h.hasRegistered(assignment) && !known.gone
 }
 
 func (g github) DeleteRunner(_ context.Context, _ string, id int64) error {
