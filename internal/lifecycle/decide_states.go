@@ -64,12 +64,12 @@ func (v decider) becomesReady() (Decision, bool) {
 	if !v.busy() && (v.unwanted().Given() || v.expired()) {
 		return Decision{}, false
 	}
-	return v.readied(), true
+	return v.readied(v.registered()), true
 }
 
 // readied makes the host ready, and says when it is looked at next.
-func (v decider) readied() Decision {
-	d := act(ActionReady, v.registered())
+func (v decider) readied(why Reason) Decision {
+	d := act(ActionReady, why)
 	if v.Request != nil && v.Request.Unattended {
 		d.CheckAt = v.now.Add(v.p.UnattendedTimeout)
 	}

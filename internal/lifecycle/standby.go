@@ -108,8 +108,7 @@ func (v decider) claimedHot() (Decision, bool) {
 	case lost && !v.busy():
 		return act(ActionReregister, v.registrationLost()), true
 	case v.listens() && (v.busy() || !v.expired()):
-		d := v.readied()
-		d.Code, d.Reason = v.labeled().Code, v.labeled().Text
+		d := v.readied(v.labeled())
 		d.SetLabels = !v.LabelsSet
 		if v.Runner != nil {
 			d.RunnerID = v.Runner.ID
